@@ -1,0 +1,21 @@
+#ifndef ANNULUS_ABI_CUDA_TABLE_H_
+#define ANNULUS_ABI_CUDA_TABLE_H_
+
+// The CUDA driver as a struct of function pointers. Filled from libcuda.so.1 (abi/libraries.h) or
+// by the simulator (sim/driver.h); rooms receive a table and never ask which one it is.
+
+#include "abi/cuda_types.h"
+
+namespace annulus::abi {
+
+struct CudaTable {
+#define REQUIRED(member, symbol, parameters) CUresult(*member) parameters = nullptr;
+#define OPTIONAL(member, symbol, parameters) CUresult(*member) parameters = nullptr;
+#include "abi/cuda.def"
+#undef REQUIRED
+#undef OPTIONAL
+};
+
+}  // namespace annulus::abi
+
+#endif  // ANNULUS_ABI_CUDA_TABLE_H_

@@ -1,0 +1,33 @@
+#include "base/env.h"
+
+#include <cstdlib>
+
+namespace annulus::base {
+namespace {
+
+std::string read(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+}  // namespace
+
+Environment read_environment() {
+  return {.cache_dir = read("ANNULUS_CACHE_DIR"),
+          .tuned = read("ANNULUS_TUNED"),
+          .device = read("ANNULUS_DEVICE"),
+          .log = read("ANNULUS_LOG"),
+          .library_path = read("ANNULUS_LIBRARY_PATH"),
+          .home = read("HOME"),
+          .xdg_cache = read("XDG_CACHE_HOME")};
+}
+
+std::string default_cache_dir(const Environment& environment) {
+  if (!environment.cache_dir.empty()) return environment.cache_dir;
+  // The XDG specification says that relative paths in these variables are to be ignored.
+  if (environment.xdg_cache.starts_with('/')) return environment.xdg_cache + "/annulus";
+  if (environment.home.starts_with('/')) return environment.home + "/.cache/annulus";
+  return "";
+}
+
+}  // namespace annulus::base

@@ -1,0 +1,30 @@
+#ifndef ANNULUS_BASE_ENV_H_
+#define ANNULUS_BASE_ENV_H_
+
+// The five environment variables of the library, read once by whoever opens it.
+
+#include <string>
+
+namespace annulus::base {
+
+// Empty means not set.
+struct Environment {
+  std::string cache_dir;     // ANNULUS_CACHE_DIR: folder of compiled kernels
+  std::string tuned;         // ANNULUS_TUNED: search path of tuned results, ':' between folders
+  std::string device;        // ANNULUS_DEVICE: "cuda:0", "sim:sm_80", ...
+  std::string log;           // ANNULUS_LOG: "error", "warning", "info" or "debug"
+  std::string library_path;  // ANNULUS_LIBRARY_PATH: where to look first for libcuda, libnvrtc,
+                             // libnccl, ':' between folders
+  std::string home;          // HOME, for default_cache_dir
+  std::string xdg_cache;     // XDG_CACHE_HOME, likewise
+};
+
+Environment read_environment();
+
+// ANNULUS_CACHE_DIR, else $XDG_CACHE_HOME/annulus, else $HOME/.cache/annulus, else empty: then
+// nothing is kept on disk.
+std::string default_cache_dir(const Environment& environment);
+
+}  // namespace annulus::base
+
+#endif  // ANNULUS_BASE_ENV_H_

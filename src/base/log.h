@@ -1,0 +1,46 @@
+#ifndef ANNULUS_BASE_LOG_H_
+#define ANNULUS_BASE_LOG_H_
+
+// Where notes go. The library never prints: whoever opens it passes a function, or none. A Log is
+// a value that is copied into the rooms that need it; there is no global one.
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace annulus::base {
+
+enum class LogLevel : int { kError = 0, kWarning = 1, kInfo = 2, kDebug = 3 };
+
+const char* to_string(LogLevel level);  // "error", "warning", "info", "debug"
+
+// Called from any thread, possibly at the same time; the text has no trailing newline.
+using LogFunction = std::function<void(LogLevel, std::string_view)>;
+
+class Log {
+ public:
+  Log() = default;  // silent
+  explicit Log(LogFunction function, LogLevel most = LogLevel::kWarning)
+      : function_(std::move(function)), most_(most) {}
+
+  bool enabled(LogLevel level) const { return function_ && level <= most_; }
+
+  template <typename... Arguments>
+  void write(LogLevel level, fmt::format_string<Arguments...> format,
+             Arguments&&... arguments) const {
+    if (enabled(level)) {
+      function_(level, fmt::format(format, std::forward<Arguments>(arguments)...));
+    }
+  }
+
+ private:
+  LogFunction function_;
+  LogLevel most_ = LogLevel::kWarning;
+};
+
+}  // namespace annulus::base
+
+#endif  // ANNULUS_BASE_LOG_H_

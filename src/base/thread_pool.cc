@@ -1,0 +1,88 @@
+#include "base/thread_pool.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+namespace annulus::base {
+namespace {
+
+int processors() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int threads) {
+  const int total = threads > 0 ? threads : processors();
+  for (int worker = 1; worker < total; ++worker) {
+    workers_.emplace_back([this, worker] { work(worker); });
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  started_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::parallel_for(std::int64_t count,
+                              const std::function<void(std::int64_t, int)>& body) {
+  if (count <= 0) return;
+  std::lock_guard loop(loop_mutex_);
+  {
+    std::lock_guard lock(mutex_);
+    body_ = &body;
+    next_ = 0;
+    count_ = count;
+    busy_ = static_cast<int>(workers_.size());
+    error_ = nullptr;
+    ++generation_;
+  }
+  started_.notify_all();
+  drain(0);
+  std::unique_lock lock(mutex_);
+  ended_.wait(lock, [this] { return busy_ == 0; });
+  body_ = nullptr;
+  if (error_) std::rethrow_exception(error_);
+}
+
+void ThreadPool::work(int worker) {
+  std::uint64_t seen = 0;
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      started_.wait(lock, [&] { return stopping_ || generation_ != seen; });
+      if (stopping_) return;
+      seen = generation_;
+    }
+    drain(worker);
+    std::lock_guard lock(mutex_);
+    if (--busy_ == 0) ended_.notify_one();
+  }
+}
+
+void ThreadPool::drain(int worker) {
+  while (true) {
+    std::int64_t index;
+    {
+      std::lock_guard lock(mutex_);
+      if (next_ >= count_) return;
+      index = next_++;
+    }
+    try {
+      (*body_)(index, worker);
+    } catch (...) {
+      std::lock_guard lock(mutex_);
+      if (!error_) error_ = std::current_exception();
+      next_ = count_;
+    }
+  }
+}
+
+}  // namespace annulus::base

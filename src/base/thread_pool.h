@@ -1,0 +1,53 @@
+#ifndef ANNULUS_BASE_THREAD_POOL_H_
+#define ANNULUS_BASE_THREAD_POOL_H_
+
+// A fixed set of threads that share the indices of one loop at a time.
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace annulus::base {
+
+class ThreadPool {
+ public:
+  // threads == 0: one for each processor the process may use. The caller's thread counts as one.
+  explicit ThreadPool(int threads = 0);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Calls body(index, worker) for every index in [0, count), worker in [0, threads()), and returns
+  // when all have ended. Indices are handed out in ascending order. The first exception stops the
+  // handing out and is thrown here. Loops started from several threads run one after another; a
+  // loop must not start another on the same pool.
+  void parallel_for(std::int64_t count,
+                    const std::function<void(std::int64_t index, int worker)>& body);
+
+ private:
+  void work(int worker);
+  void drain(int worker);
+
+  std::vector<std::thread> workers_;
+  std::mutex loop_mutex_;  // held for the length of a loop
+  std::mutex mutex_;       // guards all below
+  std::condition_variable started_;
+  std::condition_variable ended_;
+  const std::function<void(std::int64_t, int)>* body_ = nullptr;
+  std::int64_t next_ = 0;
+  std::int64_t count_ = 0;
+  std::uint64_t generation_ = 0;
+  int busy_ = 0;
+  bool stopping_ = false;
+  std::exception_ptr error_;
+};
+
+}  // namespace annulus::base
+
+#endif  // ANNULUS_BASE_THREAD_POOL_H_

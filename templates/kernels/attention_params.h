@@ -1,0 +1,76 @@
+#ifndef ANNULUS_KERNELS_ATTENTION_PARAMS_H_
+#define ANNULUS_KERNELS_ATTENTION_PARAMS_H_
+
+// The one argument of every attention kernel: the contract between the host (src/attention) and
+// the templates. Plain C++ without includes: NVRTC and the host compiler both read it, so both see
+// the same bytes. Everything here is a run-time value; nothing here makes a new kernel.
+//
+// Letters as everywhere: B batch, H query heads, Hkv key/value heads, Sq, Sk lengths, Dqk, Dv head
+// dims; one compute tile is M rows by N columns. Strides count elements.
+
+namespace annulus::kernels {
+
+constexpr int kMaskNumbers = 32;
+
+// The numbers and lists of a mask expression; what they mean is in the specialised source.
+struct MaskParams {
+  const int* lists;           // all lists of the expression, one after another
+  int numbers[kMaskNumbers];  // the expression's numbers; offsets and lengths of its lists
+};
+
+// A TileList on the device. Row r of list L is tiles[row_begin[L * (row_tiles + 1) + r]] up to
+// row_begin[... + r + 1], column tiles in ascending order.
+struct TileListParams {
+  const long long* row_begin;      // [lists, row_tiles + 1]
+  const unsigned* tiles;           // column tile * 2 + partial
+  const int* tile_masks;           // per tile, where the expression has blocks(): index of its
+                                   // first word in mask_words, or -1 all visible, -2 none visible;
+                                   // null where it has none
+  const unsigned* mask_words;      // M/granule_rows x N/granule_columns bits, row-major, lowest
+                                   // bit first, each tile starting a new word
+  const int* row_order;            // [lists, row_tiles]: tile row that CTA x takes, longest first
+  const int* head_list;            // [H]: which list a query head uses; null: list 0 for all
+  int row_tiles;                   // ceil(Sq / M)
+  int granule_row_shift;           // log2 of the rows that share one mask bit
+  int granule_column_shift;
+  int padding;
+};
+
+struct AttentionParams {
+  const void* q;  // [B, Sq, H, Dqk] in any order of the first three, Dqk contiguous
+  const void* k;  // [B, Sk, Hkv, Dqk]
+  const void* v;  // [B, Sk, Hkv, Dv]
+  void* o;        // [B, Sq, H, Dv]; unused where the state is carried out
+  float* lse;     // [B, H, Sq] contiguous, or null
+
+  // The running state (see docs/architecture.md): contiguous fp32, acc not normalised, m in base 2.
+  const float* acc_in;  // [B, H, Sq, Dv]
+  const float* m_in;    // [B, H, Sq]
+  const float* l_in;    // [B, H, Sq]
+  float* acc_out;       // may be the same memory as acc_in
+  float* m_out;
+  float* l_out;
+
+  long long q_batch, q_head, q_row;
+  long long k_batch, k_head, k_row;
+  long long v_batch, v_head, v_row;
+  long long o_batch, o_head, o_row;
+
+  TileListParams tiles;
+  MaskParams mask;
+
+  int heads;        // H
+  int group;        // H / Hkv
+  int seq_q;        // Sq
+  int seq_k;        // Sk
+  int q_position;   // pos_q of row 0
+  int k_position;   // pos_k of row 0
+  float scale;      // score = scale * q.k, in base 2 (log2(e) folded in) unless soft-capped
+  float softcap;    // c of c * tanh(scale * q.k / c): the factor log2(e) * c; unused without
+  float lse_factor; // ln 2 for a natural LSE, 1 for base 2
+  int padding;
+};
+
+}  // namespace annulus::kernels
+
+#endif  // ANNULUS_KERNELS_ATTENTION_PARAMS_H_
