@@ -1,0 +1,69 @@
+#ifndef ANNULUS_SIM_MEMORY_H_
+#define ANNULUS_SIM_MEMORY_H_
+
+// Global memory of one simulated device: one reserved range of addresses, so that a device pointer
+// is a host pointer; allocations with unmapped gaps between them; and one shadow bit per byte that
+// says whether anything wrote it.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <vector>
+
+namespace annulus::sim {
+
+struct Allocation {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;  // one past the last byte
+};
+
+class GlobalMemory {
+ public:
+  // Reserves addresses, not memory: `bytes` is the capacity that the device reports.
+  explicit GlobalMemory(std::uint64_t bytes);
+  ~GlobalMemory();
+  GlobalMemory(const GlobalMemory&) = delete;
+  GlobalMemory& operator=(const GlobalMemory&) = delete;
+
+  // 256-byte aligned; 0 where the capacity is used up. Contents are undefined and marked so.
+  std::uint64_t allocate(std::uint64_t bytes);
+  // False when `pointer` is not the start of a live allocation.
+  bool release(std::uint64_t pointer);
+
+  // The live allocation that holds [address, address + bytes), or one with end == 0.
+  Allocation find(std::uint64_t address, std::uint64_t bytes) const;
+
+  // Host access to live bytes; false (and nothing copied) when any byte is outside. Reading bytes
+  // that nothing wrote is allowed: the host may copy padding.
+  bool write(std::uint64_t to, const void* from, std::uint64_t bytes);
+  bool read(void* to, std::uint64_t from, std::uint64_t bytes) const;
+  bool copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes);  // shadow travels along
+  bool fill(std::uint64_t to, std::uint32_t pattern, int pattern_bytes, std::uint64_t count);
+
+  std::uint64_t capacity() const { return capacity_; }
+  std::uint64_t used() const { return used_.load(std::memory_order_relaxed); }
+  // Rises with every allocate and release; whoever keeps an Allocation compares it.
+  std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
+
+  // The shadow bit of `address`: bit (address & 7) of shadow(address)[0]. Set bits mean written.
+  std::uint8_t* shadow(std::uint64_t address) const { return shadow_ + ((address - base_) >> 3); }
+  bool contains(std::uint64_t address) const { return address - base_ < reserved_; }
+
+ private:
+  std::uint64_t capacity_;
+  std::uint64_t reserved_;
+  std::uint64_t base_;
+  std::uint8_t* shadow_;
+  std::uint64_t next_;  // never-used addresses start here
+  std::atomic<std::uint64_t> used_{0};
+  std::atomic<std::uint64_t> generation_{1};
+  mutable std::mutex mutex_;
+  std::map<std::uint64_t, std::uint64_t> live_;                    // begin -> end
+  std::multimap<std::uint64_t, std::uint64_t> released_;           // size -> begin
+};
+
+}  // namespace annulus::sim
+
+#endif  // ANNULUS_SIM_MEMORY_H_
