@@ -1,0 +1,119 @@
+# Read by tools/test and tools/demo: what a build needs, and how it is found or installed.
+# shellcheck shell=bash
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+assume_yes=${CI:+1}  # set: take every offer without asking
+
+say() { printf '%s\n' "$*"; }
+fail() {
+  printf '%s: %s\n' "${0##*/}" "$*" >&2
+  exit 1
+}
+
+# ask QUESTION: true when the user agrees. Without a terminal an offer counts as taken, because a
+# script that nobody watches would otherwise stop at its first step.
+ask() {
+  if [ -n "$assume_yes" ] || [ ! -t 0 ]; then
+    say "$1 yes"
+    return 0
+  fi
+  local answer
+  read -r -p "$1 [Y/n] " answer
+  [ -z "$answer" ] || [ "${answer#[yY]}" != "$answer" ]
+}
+
+has_header() {
+  local folder paths=${CPATH:-}
+  for folder in /usr/include /usr/local/include ${paths//:/ }; do
+    [ -e "$folder/$1" ] && return 0
+  done
+  return 1
+}
+
+# Prints the Debian packages that a build still needs.
+missing_packages() {
+  command -v "${CXX:-c++}" >/dev/null || echo g++
+  command -v cmake >/dev/null || echo cmake
+  command -v ninja >/dev/null || echo ninja-build
+  has_header fmt/format.h || echo libfmt-dev
+  has_header doctest/doctest.h || echo doctest-dev
+  has_header nlohmann/json.hpp || echo nlohmann-json3-dev
+  has_header CLI/CLI.hpp || echo libcli11-dev
+  has_header xxhash.h || echo libxxhash-dev
+}
+
+# install_packages PACKAGE...: through apt-get, as root only here.
+install_packages() {
+  say "missing: $*"
+  command -v apt-get >/dev/null || fail "install these with your package manager (the names are Debian's), then run me again"
+  local as_root=()
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || fail "as root, run: apt-get install $*"
+    as_root=(sudo)
+    [ -t 0 ] || as_root=(sudo -n)
+  fi
+  ask "install them with apt-get?" || fail "run: sudo apt-get install $*"
+  local quiet=(env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Dpkg::Use-Pty=0)
+  { "${as_root[@]}" "${quiet[@]}" update && "${as_root[@]}" "${quiet[@]}" install --no-install-recommends "$@"; } \
+    >"$root/.cache/apt.log" 2>&1 </dev/null || {
+    tail -n 20 "$root/.cache/apt.log" >&2
+    fail "apt-get failed (all of it: .cache/apt.log); as root, run: apt-get install $*"
+  }
+}
+
+ensure_packages() {
+  mkdir -p "$root/.cache"
+  local missing
+  missing=$(missing_packages | tr '\n' ' ')
+  [ -z "$missing" ] && return 0
+  # ccache is worth having but no reason to ask for root.
+  command -v ccache >/dev/null || missing="$missing ccache"
+  # shellcheck disable=SC2086
+  install_packages $missing
+  missing=$(missing_packages | tr '\n' ' ')
+  [ -z "$missing" ] || fail "still missing after the installation: $missing"
+}
+
+# Prints the folder of an NVRTC that the library will find by itself or through
+# ANNULUS_LIBRARY_PATH; the order is the library's own.
+find_nvrtc() {
+  local folder file paths=${ANNULUS_LIBRARY_PATH:-}:${LD_LIBRARY_PATH:-}
+  for folder in ${paths//:/ } \
+      ${CUDA_HOME:+"$CUDA_HOME/lib64"} ${CUDA_PATH:+"$CUDA_PATH/lib64"} \
+      /usr/local/cuda*/lib64 /usr/local/cuda*/targets/*/lib /usr/lib/*-linux-gnu /usr/lib64; do
+    for file in "$folder"/libnvrtc.so*; do
+      [ -e "$file" ] && echo "$folder" && return 0
+    done
+  done
+  return 1
+}
+
+# Finds NVRTC, or offers the pip wheel in .cache/nvrtc. Exports ANNULUS_LIBRARY_PATH where needed.
+ensure_nvrtc() {
+  local folder
+  for folder in "$root"/.cache/nvrtc/nvidia/*/lib; do
+    [ -e "$folder" ] && export ANNULUS_LIBRARY_PATH="${ANNULUS_LIBRARY_PATH:+$ANNULUS_LIBRARY_PATH:}$folder"
+  done
+  nvrtc_folder=$(find_nvrtc) && return 0
+  say "NVRTC is not here: there is no CUDA toolkit on this machine. Annulus compiles its kernels with it."
+  say "The Python package nvidia-cuda-nvrtc holds it (a download of 60 MB into .cache/nvrtc, which git ignores)."
+  ask "fetch it?" || fail "run tools/get_nvrtc, or set ANNULUS_LIBRARY_PATH to the folder of libnvrtc.so, then run me again"
+  "$root/tools/get_nvrtc" || fail "could not fetch NVRTC; set ANNULUS_LIBRARY_PATH to the folder of libnvrtc.so"
+  for folder in "$root"/.cache/nvrtc/nvidia/*/lib; do
+    export ANNULUS_LIBRARY_PATH="${ANNULUS_LIBRARY_PATH:+$ANNULUS_LIBRARY_PATH:}$folder"
+  done
+  nvrtc_folder=$(find_nvrtc) || fail "no libnvrtc.so in .cache/nvrtc"
+}
+
+cores() { getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2; }
+
+# build_tree [TARGET...]: configures the preset release into build/ and builds.
+build_tree() {
+  cd "$root" || exit 1
+  [ -f build/build.ninja ] || say "configuring (the first build takes a few minutes)"
+  cmake --preset release -DANNULUS_BENCH=ON >.cache/configure.log 2>&1 || {
+    cat .cache/configure.log >&2
+    fail "configuring failed"
+  }
+  cmake --build --preset release -j "$(cores)" ${1:+--target "$@"} || fail "the build failed"
+}
