@@ -1,0 +1,33 @@
+# Tests of the house itself: the floor plan, the text of the sources, what is installed and what
+# the shared library exports. Each is a CMake script, so that they need no further tool.
+
+# The floor plan as a file: one line "room|folder|direct dependencies" per add_floor.
+get_property(floors GLOBAL PROPERTY ANNULUS_FLOORS)
+set(plan "")
+foreach(room IN LISTS floors)
+  get_property(folder GLOBAL PROPERTY ANNULUS_FLOOR_${room}_FOLDER)
+  get_property(depends GLOBAL PROPERTY ANNULUS_FLOOR_${room}_DEPENDS)
+  list(JOIN depends "," depends)
+  string(APPEND plan "${room}|${folder}|${depends}\n")
+endforeach()
+file(WRITE ${PROJECT_BINARY_DIR}/generated/floors.txt "${plan}")
+
+function(house_test name)
+  add_test(NAME house_${name} COMMAND ${CMAKE_COMMAND} ${ARGN})
+  set_tests_properties(house_${name} PROPERTIES LABELS house)
+endfunction()
+
+house_test(includes
+  -DROOT=${PROJECT_SOURCE_DIR} -DPLAN=${PROJECT_BINARY_DIR}/generated/floors.txt
+  -P ${CMAKE_CURRENT_SOURCE_DIR}/house/includes.cmake)
+house_test(text -DROOT=${PROJECT_SOURCE_DIR} -P ${CMAKE_CURRENT_SOURCE_DIR}/house/text.cmake)
+house_test(documents
+  -DROOT=${PROJECT_SOURCE_DIR} -P ${CMAKE_CURRENT_SOURCE_DIR}/house/documents.cmake)
+house_test(checks
+  -DWORK=${PROJECT_BINARY_DIR}/house_checks -P ${CMAKE_CURRENT_SOURCE_DIR}/house/checks_test.cmake)
+house_test(symbols
+  -DLIBRARY=$<TARGET_FILE:annulus> -DNM=${CMAKE_NM}
+  -P ${CMAKE_CURRENT_SOURCE_DIR}/house/symbols.cmake)
+house_test(consumer
+  -DBUILD=${PROJECT_BINARY_DIR} -DWORK=${PROJECT_BINARY_DIR}/consumer
+  -DCXX=${CMAKE_CXX_COMPILER} -P ${CMAKE_CURRENT_SOURCE_DIR}/consumer/consumer_test.cmake)

@@ -1,0 +1,35 @@
+# libannulus.so exports the C++ and the C interface and nothing else.
+#
+#   cmake -DLIBRARY=libannulus.so -DNM=nm -P symbols.cmake
+cmake_minimum_required(VERSION 3.25)
+execute_process(COMMAND ${NM} -D --defined-only -C ${LIBRARY}
+  OUTPUT_VARIABLE text RESULT_VARIABLE code)
+if(NOT code EQUAL 0)
+  message(FATAL_ERROR "${NM} cannot read ${LIBRARY}")
+endif()
+string(REPLACE ";" "," text "${text}")
+string(REPLACE "\n" ";" lines "${text}")
+set(count 0)
+set(wrong "")
+foreach(line IN LISTS lines)
+  if(NOT line MATCHES "^[0-9a-f]* ([A-Za-z]) (.*)$")
+    continue()
+  endif()
+  set(symbol "${CMAKE_MATCH_2}")
+  math(EXPR count "${count} + 1")
+  if(NOT symbol MATCHES "^((typeinfo|typeinfo name|vtable) for )?annulus::v0::[A-Za-z_]" AND
+     NOT symbol MATCHES "^annulus_[a-z]")
+    string(APPEND wrong "  ${symbol}\n")
+  endif()
+  # Rooms live in annulus::<room>; none of them is an interface.
+  if(symbol MATCHES "^annulus::v0::detail::")
+    string(APPEND wrong "  ${symbol} (a detail)\n")
+  endif()
+endforeach()
+if(wrong)
+  message(FATAL_ERROR "exported, but not part of the interface:\n${wrong}")
+endif()
+if(count EQUAL 0)
+  message(FATAL_ERROR "${LIBRARY} exports nothing")
+endif()
+message(STATUS "${count} exported symbols")

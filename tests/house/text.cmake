@@ -1,0 +1,94 @@
+# Rules about the text of the sources that a compiler does not know.
+#
+#   cmake -DROOT=repository -P text.cmake
+cmake_minimum_required(VERSION 3.25)
+set(errors "")
+
+macro(report file text)
+  file(RELATIVE_PATH shown ${ROOT} ${file})
+  string(APPEND errors "  ${shown}: ${text}\n")
+endmacro()
+
+# refuse(files regex text): lines that match are errors.
+function(refuse files regex text)
+  foreach(file IN LISTS files)
+    file(STRINGS ${file} lines REGEX "${regex}")
+    foreach(line IN LISTS lines)
+      string(STRIP "${line}" line)
+      file(RELATIVE_PATH shown ${ROOT} ${file})
+      string(APPEND errors "  ${shown}: ${text}: ${line}\n")
+    endforeach()
+  endforeach()
+  set(errors "${errors}" PARENT_SCOPE)
+endfunction()
+
+# Everything that people write, but for the data and this file.
+set(texts "")
+foreach(folder src include templates tests tools bench examples docs cmake)
+  file(GLOB_RECURSE files LIST_DIRECTORIES false ${ROOT}/${folder}/*)
+  list(APPEND texts ${files})
+endforeach()
+file(GLOB files ${ROOT}/*.md ${ROOT}/CMakeLists.txt)
+list(APPEND texts ${files})
+list(FILTER texts EXCLUDE REGEX "\\.(safetensors|json|txt\\.gz|png|pyc|ptx)$")
+list(REMOVE_ITEM texts ${CMAKE_CURRENT_LIST_FILE})
+
+set(code ${texts})
+list(FILTER code INCLUDE REGEX "\\.(h|cc|c|cu|cuh|def)$")
+set(library ${code})
+list(FILTER library INCLUDE REGEX "^${ROOT}/(src|include)/")
+
+# Layout of the text.
+refuse("${code}" "\t" "a tab")
+refuse("${texts}" "[ \t]+$" "blanks at the end of a line")
+refuse("${texts}" "(TO[D]O|FIX[M]E|XX[X][^X]|HAC[K]:)" "unfinished work is not marked, it is done")
+refuse("${texts}" "<<<<<<<|>>>>>>> " "a conflict marker")
+
+# Embedded instructions have one home.
+set(outside ${code})
+list(FILTER outside EXCLUDE REGEX "^${ROOT}/templates/ptx/")
+refuse("${outside}" "(^|[^A-Za-z_0-9\"])(__)?asm(__)?[ ]*(volatile|__volatile__)?[ ]*\\("
+  "embedded assembly belongs to templates/ptx")
+
+# The environment is read in one place and has five variables.
+set(elsewhere ${library})
+list(FILTER elsewhere EXCLUDE REGEX "/src/base/env\\.cc$")
+refuse("${elsewhere}" "(^|[^A-Za-z_])(secure_)?getenv[ ]*\\(" "the environment is read in base/env")
+file(READ ${ROOT}/src/base/env.cc text)
+string(REGEX MATCHALL "\"ANNULUS_[A-Z_]+\"" names "${text}")
+list(SORT names)
+list(REMOVE_DUPLICATES names)
+set(five "\"ANNULUS_CACHE_DIR\";\"ANNULUS_DEVICE\";\"ANNULUS_LIBRARY_PATH\";\"ANNULUS_LOG\";\"ANNULUS_TUNED\"")
+if(NOT names STREQUAL five)
+  report(${ROOT}/src/base/env.cc "the environment variables are ${names}, not the five")
+endif()
+
+# The library returns or throws; it never prints and never ends the process.
+refuse("${library}" "std::(cout|cerr|clog)" "the library does not print")
+refuse("${library}" "(^|[^A-Za-z_.>])(printf|fprintf|puts|fputs|perror|vprintf|vfprintf)[ ]*\\("
+  "the library does not print")
+refuse("${library}" "std::(abort|exit|terminate|quick_exit|_Exit)[ ]*\\(|(^|[^A-Za-z_.>])(abort|_exit)[ ]*\\("
+  "the library does not end the process")
+
+# One style of guard, named by the path.
+foreach(file IN LISTS library)
+  if(file MATCHES "\\.h$")
+    file(RELATIVE_PATH path ${ROOT} ${file})
+    string(REGEX REPLACE "^(src|include)/" "" path ${path})
+    string(TOUPPER ${path} path)
+    string(REGEX REPLACE "[^A-Z0-9]" "_" guard ${path})
+    if(NOT guard MATCHES "^ANNULUS_")
+      set(guard ANNULUS_${guard})
+    endif()
+    file(READ ${file} text)
+    if(NOT text MATCHES "#ifndef ${guard}_\n#define ${guard}_\n" AND NOT text MATCHES "#pragma once")
+      report(${file} "its guard is not ${guard}_")
+    endif()
+  endif()
+endforeach()
+
+if(errors)
+  message(FATAL_ERROR "the text of the sources:\n${errors}")
+endif()
+list(LENGTH texts count)
+message(STATUS "${count} files read")
