@@ -29,9 +29,9 @@ struct KernelInfo {
   std::vector<std::uint32_t> parameter_sizes;    // in bytes
   std::uint32_t parameter_bytes = 0;             // of the whole block
   std::uint32_t static_shared_bytes = 0;
-  std::uint32_t local_bytes = 0;                 // per thread
-  std::uint32_t max_threads = 1024;              // .maxntid, else 1024
-  std::uint32_t registers = 0;                   // an estimate: PTX registers are virtual
+  std::uint32_t local_bytes = 0;     // per thread
+  std::uint32_t max_threads = 1024;  // .maxntid, else 1024
+  std::uint32_t registers = 0;       // an estimate: PTX registers are virtual
 };
 
 struct GlobalVariable {
@@ -58,8 +58,8 @@ struct LaunchRequest {
   std::uint32_t grid[3] = {1, 1, 1};
   std::uint32_t block[3] = {1, 1, 1};
   std::uint32_t dynamic_shared_bytes = 0;
-  std::span<const std::byte> parameters;  // parameter_bytes of them
-  std::uint32_t shared_limit = 0;         // per CTA; a launch above it is refused by the caller
+  std::span<const std::byte> parameters;    // parameter_bytes of them
+  std::uint32_t shared_limit = 0;           // per CTA; a launch above it is refused by the caller
   std::uint64_t max_warp_instructions = 0;  // per CTA; 0: unlimited
 };
 

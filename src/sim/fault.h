@@ -12,34 +12,38 @@
 namespace annulus::sim {
 
 enum class FaultKind : int {
-  kOutOfBounds,         // an address outside every live allocation, shared, local or param space
-  kMisaligned,          // an address that is no multiple of the access size
-  kUninitialized,       // a read of memory or a register that nothing wrote
-  kSharedRace,          // two accesses to shared memory, one a write, that nothing orders
-  kGlobalRace,          // likewise in global memory
-  kInFlight,            // an access to bytes that an asynchronous copy may still read or write
-  kDivergentBarrier,    // a convergent instruction reached by a part of its lanes
-  kDeadlock,            // no warp can go on
-  kBarrierMisuse,       // a barrier used with other counts or more arrivals than it was made for
-  kUnwaited,            // the CTA ended while an asynchronous effect of it was still in flight
-  kInvalidOperand,      // an operand the instruction forbids (shuffle mask, descriptor, count, ...)
-  kTrap,                // trap, or a failed device-side check
-  kTimeout,             // more instructions than the launch was allowed
-  kUnsupported,         // an instruction or form the simulator does not model
+  kOutOfBounds,       // an address outside every live allocation, shared, local or param space
+  kMisaligned,        // an address that is no multiple of the access size
+  kUninitialized,     // a read of memory or a register that nothing wrote
+  kSharedRace,        // two accesses to shared memory, one a write, that nothing orders
+  kGlobalRace,        // likewise in global memory
+  kInFlight,          // an access to bytes that an asynchronous copy may still read or write
+  kDivergentBarrier,  // a convergent instruction reached by a part of its lanes
+  kDeadlock,          // no warp can go on
+  kBarrierMisuse,     // a barrier used with other counts or more arrivals than it was made for
+  kUnwaited,          // the CTA ended while an asynchronous effect of it was still in flight
+  kInvalidOperand,    // an operand the instruction forbids (shuffle mask, descriptor, count, ...)
+  kTrap,              // trap, or a failed device-side check
+  kTimeout,           // more instructions than the launch was allowed
+  kUnsupported,       // an instruction or form the simulator does not model
 };
 
 const char* to_string(FaultKind kind);  // "out of bounds", ...
 
 struct Fault : std::exception {
   FaultKind kind{};
-  std::string detail;   // what happened, with values
+  std::string detail;  // what happened, with values
   std::string kernel;
-  std::string file;     // of the template, where the PTX carries line information
-  int line = 0;         // in that file; 0: unknown
+  // The place in the template, where the PTX carries line information: the innermost line that
+  // does not lie in a folder named ptx, since a wrapper of one instruction is never at fault.
+  std::string file;
+  int line = 0;       // in that file; 0: unknown
+  std::string trace;  // the chain of inlined lines, innermost first, where it has more than one
   int ptx_line = 0;
+  std::string instruction;  // as PTX
   std::uint32_t block[3] = {0, 0, 0};
   int warp = -1;
-  int lane = -1;        // the lowest lane concerned
+  int lane = -1;  // the lowest lane concerned
 
   // One line: kind, detail, kernel, file:line, PTX line, block, warp, lane.
   std::string message() const;

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
-#include <vector>
 
 namespace annulus::sim {
 
@@ -60,8 +59,8 @@ class GlobalMemory {
   std::atomic<std::uint64_t> used_{0};
   std::atomic<std::uint64_t> generation_{1};
   mutable std::mutex mutex_;
-  std::map<std::uint64_t, std::uint64_t> live_;                    // begin -> end
-  std::multimap<std::uint64_t, std::uint64_t> released_;           // size -> begin
+  std::map<std::uint64_t, std::uint64_t> live_;           // begin -> end
+  std::multimap<std::uint64_t, std::uint64_t> released_;  // size -> begin
 };
 
 }  // namespace annulus::sim
