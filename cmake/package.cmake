@@ -21,10 +21,11 @@ target_compile_features(annulus PUBLIC cxx_std_20)
 target_include_directories(annulus PUBLIC
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-target_link_libraries(annulus PRIVATE ${rooms})
-# Rooms name each other as dependencies too, so the feature is set for every mention of them.
-list(JOIN rooms "," joined_rooms)
-set_property(TARGET annulus PROPERTY LINK_LIBRARY_OVERRIDE "WHOLE_ARCHIVE,${joined_rooms}")
+# The objects themselves: a shared library made of archives would drop what nothing refers to.
+foreach(room IN LISTS rooms)
+  target_sources(annulus PRIVATE $<TARGET_OBJECTS:${room}>)
+endforeach()
+target_link_libraries(annulus PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
 target_link_options(annulus PRIVATE -Wl,--version-script=${exports} -Wl,--no-undefined)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/annulus)
