@@ -9,14 +9,14 @@ namespace annulus::base {
 
 // Empty means not set.
 struct Environment {
-  std::string cache_dir;     // ANNULUS_CACHE_DIR: folder of compiled kernels
-  std::string tuned;         // ANNULUS_TUNED: search path of tuned results, ':' between folders
-  std::string device;        // ANNULUS_DEVICE: "cuda:0", "sim:sm_80", ...
-  std::string log;           // ANNULUS_LOG: "error", "warning", "info" or "debug"
-  std::string library_path;  // ANNULUS_LIBRARY_PATH: where to look first for libcuda, libnvrtc,
-                             // libnccl, ':' between folders
-  std::string home;          // HOME, for default_cache_dir
-  std::string xdg_cache;     // XDG_CACHE_HOME, likewise
+  std::string cache_dir{};     // ANNULUS_CACHE_DIR: folder of compiled kernels
+  std::string tuned{};         // ANNULUS_TUNED: search path of tuned results, ':' between folders
+  std::string device{};        // ANNULUS_DEVICE: "cuda:0", "sim:sm_80", ...
+  std::string log{};           // ANNULUS_LOG: "error", "warning", "info" or "debug"
+  std::string library_path{};  // ANNULUS_LIBRARY_PATH: where to look first for libcuda, libnvrtc,
+                               // libnccl, ':' between folders
+  std::string home{};          // HOME, for default_cache_dir
+  std::string xdg_cache{};     // XDG_CACHE_HOME, likewise
 };
 
 Environment read_environment();

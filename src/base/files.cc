@@ -1,32 +1,57 @@
 #include "base/files.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
-#include <cstring>
+#include <system_error>
 
 #include "base/fail.h"
 
 namespace annulus::base {
 namespace {
 
+static_assert(kHere == AT_FDCWD);
+
+// Signals interrupt; a call that is interrupted without end is treated as failed.
+constexpr int kMostInterruptions = 1000;
+// Two temporaries of one name are a matter of 64 random bits: a few attempts are plenty.
+constexpr int kMostNames = 8;
+
 int result(int value) { return value < 0 ? -errno : value; }
 
-// A name that no other thread or process uses: rename needs the temporary in the same folder.
+template <typename Call>
+auto uninterrupted(Call call) {
+  auto code = call();
+  for (int i = 0; code == -EINTR && i < kMostInterruptions; ++i) code = call();
+  return code;
+}
+
+// Random and not counted: two containers that share a folder have the same process ids, and one
+// that was killed leaves a temporary behind whose name its successor would count up to again.
 std::string temporary_name(const std::string& path) {
-  static std::atomic<std::uint64_t> counter{0};
-  return fmt::format("{}.{}.{}.tmp", path, getpid(), counter.fetch_add(1));
+  std::uint64_t number = 0;
+  if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number)) {
+    number =
+        static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+    number = (number ^ (static_cast<std::uint64_t>(getpid()) << 40)) * 0x9E3779B97F4A7C15u;
+  }
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+  return fmt::format("{}{}{:016x}.tmp", folder, kTemporaryPrefix, number);
 }
 
 }  // namespace
 
-int FileSystem::open(const std::string& path, int flags, unsigned mode) {
-  return result(::open(path.c_str(), flags | O_CLOEXEC, mode));
+int FileSystem::open(int folder, const std::string& path, int flags, unsigned mode) {
+  return result(::openat(folder, path.c_str(), flags | O_CLOEXEC, mode));
 }
 std::int64_t FileSystem::read(int file, void* data, std::size_t bytes) {
   const ssize_t count = ::read(file, data, bytes);
@@ -38,86 +63,142 @@ std::int64_t FileSystem::write(int file, const void* data, std::size_t bytes) {
 }
 int FileSystem::sync(int file) { return result(::fsync(file)); }
 int FileSystem::close(int file) { return result(::close(file)); }
-int FileSystem::rename(const std::string& from, const std::string& to) {
-  return result(::rename(from.c_str(), to.c_str()));
+int FileSystem::rename(int folder, const std::string& from, const std::string& to) {
+  return result(::renameat(folder, from.c_str(), folder, to.c_str()));
 }
-int FileSystem::unlink(const std::string& path) { return result(::unlink(path.c_str())); }
+int FileSystem::unlink(int folder, const std::string& path) {
+  return result(::unlinkat(folder, path.c_str(), 0));
+}
 int FileSystem::make_folder(const std::string& path, unsigned mode) {
   return result(::mkdir(path.c_str(), mode));
 }
-int FileSystem::status(const std::string& path, Status* status) {
+int FileSystem::status(int file, Status* status) {
   struct stat found;
-  if (lstat(path.c_str(), &found) != 0) return -errno;
+  if (fstat(file, &found) != 0) return -errno;
   *status = {.folder = S_ISDIR(found.st_mode),
-             .link = S_ISLNK(found.st_mode),
+             .regular = S_ISREG(found.st_mode),
              .owner = found.st_uid,
              .mode = found.st_mode & 07777u,
-             .bytes = found.st_size};
+             .bytes = found.st_size,
+             .modified = found.st_mtime};
   return 0;
 }
-int FileSystem::lock(int file, bool wait) {
-  return result(::flock(file, LOCK_EX | (wait ? 0 : LOCK_NB)));
+int FileSystem::list(int folder, std::vector<std::string>* names) {
+  // A second descriptor, because closedir closes the one it was given.
+  const int copy = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (copy < 0) return -errno;
+  DIR* listing = fdopendir(copy);
+  if (!listing) {
+    const int code = -errno;
+    ::close(copy);
+    return code;
+  }
+  names->clear();
+  errno = 0;
+  while (const dirent* entry = readdir(listing)) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names->push_back(name);
+  }
+  const int code = -errno;
+  closedir(listing);
+  return code;
 }
+int FileSystem::lock(int file) { return result(::flock(file, LOCK_EX | LOCK_NB)); }
 
-std::vector<std::byte> read_file(FileSystem& files, const std::string& path,
-                                 std::int64_t most_bytes) {
-  const int file = files.open(path, O_RDONLY | O_NONBLOCK, 0);
-  if (file < 0) fail(ErrorCode::kFile, "cannot open '{}': {}", path, std::strerror(-file));
+FileResult try_read_file(FileSystem& files, int folder, const std::string& path,
+                         std::int64_t most_bytes, std::vector<std::byte>* bytes) {
+  // O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
+  const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | (folder == kHere ? 0 : O_NOFOLLOW);
+  const int file = uninterrupted([&] { return files.open(folder, path, flags, 0); });
+  if (file < 0) return {file, "open"};
   struct Closer {
     FileSystem& files;
     int file;
     ~Closer() { files.close(file); }
   } closer{files, file};
-  struct stat found;
-  if (fstat(file, &found) != 0 || !S_ISREG(found.st_mode)) {
-    fail(ErrorCode::kInvalidFile, "'{}' is not a regular file", path);
-  }
-  // Grown as it is read: the size a file states may be wrong or change meanwhile.
-  std::vector<std::byte> bytes;
+  FileSystem::Status status;
+  const int examined = uninterrupted([&] { return files.status(file, &status); });
+  if (examined < 0) return {examined, "examine"};
+  if (!status.regular) return {-EINVAL, "read"};
+  if (status.bytes > most_bytes) return {-EFBIG, "read"};
+  // The size a file states may be wrong or change meanwhile: one byte more is asked for, and the
+  // buffer grows as long as bytes come.
+  bytes->resize(static_cast<std::size_t>(std::max<std::int64_t>(status.bytes, 0)) + 1);
   std::size_t used = 0;
   while (true) {
-    if (bytes.size() - used < 4096) {
-      const std::size_t stated = static_cast<std::size_t>(found.st_size) + 1;
-      bytes.resize(std::max({bytes.size() * 2, used + 65536, used == 0 ? stated : 0}));
-    }
-    const std::int64_t count = files.read(file, bytes.data() + used, bytes.size() - used);
-    if (count == -EINTR) continue;
-    if (count < 0) {
-      fail(ErrorCode::kFile, "cannot read '{}': {}", path, std::strerror(static_cast<int>(-count)));
-    }
+    if (used == bytes->size()) bytes->resize(used * 2);
+    const std::int64_t count =
+        uninterrupted([&] { return files.read(file, bytes->data() + used, bytes->size() - used); });
+    if (count < 0) return {static_cast<int>(count), "read"};
     if (count == 0) break;
     used += static_cast<std::size_t>(count);
-    if (static_cast<std::int64_t>(used) > most_bytes) {
-      fail(ErrorCode::kInvalidFile, "'{}' is larger than the {} bytes allowed here", path,
-           most_bytes);
-    }
+    if (static_cast<std::int64_t>(used) > most_bytes) return {-EFBIG, "read"};
   }
-  bytes.resize(used);
+  bytes->resize(used);
+  return {};
+}
+
+FileResult try_write_file(FileSystem& files, int folder, const std::string& path,
+                          std::span<const std::byte> bytes, unsigned mode) {
+  std::string temporary;
+  int file = -EEXIST;
+  for (int i = 0; file == -EEXIST && i < kMostNames; ++i) {
+    temporary = temporary_name(path);
+    file = uninterrupted([&] {
+      return files.open(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+    });
+  }
+  if (file < 0) return {file, "create"};
+  const auto write = [&]() -> FileResult {
+    for (std::size_t written = 0; written < bytes.size();) {
+      const std::int64_t count = uninterrupted(
+          [&] { return files.write(file, bytes.data() + written, bytes.size() - written); });
+      if (count <= 0) return {count == 0 ? -ENOSPC : static_cast<int>(count), "write"};
+      written += static_cast<std::size_t>(count);
+    }
+    const int code = uninterrupted([&] { return files.sync(file); });
+    // EINVAL: a file system without sync. Its files are as durable as they get.
+    return {code == -EINVAL ? 0 : code, "sync"};
+  };
+  FileResult outcome = write();
+  // Closed whatever happened, and once: after EINTR Linux has let go of the descriptor. An error
+  // here is how a network file system reports a write that it had only promised.
+  const int closed = files.close(file);
+  if (outcome.ok() && closed < 0 && closed != -EINTR) outcome = {closed, "close"};
+  if (outcome.ok()) {
+    outcome = {uninterrupted([&] { return files.rename(folder, temporary, path); }), "rename"};
+  }
+  if (!outcome.ok()) uninterrupted([&] { return files.unlink(folder, temporary); });
+  return outcome;
+}
+
+std::string describe_errno(std::int64_t code) {
+  return std::generic_category().message(static_cast<int>(code < 0 ? -code : code));
+}
+
+std::vector<std::byte> read_file(FileSystem& files, const std::string& path,
+                                 std::int64_t most_bytes) {
+  std::vector<std::byte> bytes;
+  const FileResult outcome = try_read_file(files, kHere, path, most_bytes, &bytes);
+  if (outcome.code == -EFBIG) {
+    fail(ErrorCode::kInvalidFile, "'{}' is larger than the {} bytes that are read from such a file",
+         path, most_bytes);
+  }
+  if (outcome.code == -EINVAL) {
+    fail(ErrorCode::kInvalidFile, "'{}' is not a regular file", path);
+  }
+  if (!outcome.ok()) {
+    fail(ErrorCode::kFile, "cannot {} '{}': {}", outcome.step, path, describe_errno(outcome.code));
+  }
   return bytes;
 }
 
 void write_file_atomically(FileSystem& files, const std::string& path,
                            std::span<const std::byte> bytes, unsigned mode) {
-  const std::string temporary = temporary_name(path);
-  const int file = files.open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
-  if (file < 0) fail(ErrorCode::kFile, "cannot create '{}': {}", temporary, std::strerror(-file));
-  const auto give_up = [&](const char* what, std::int64_t code, bool open) {
-    if (open) files.close(file);
-    files.unlink(temporary);
-    fail(ErrorCode::kFile, "cannot {} '{}': {}", what, temporary,
-         std::strerror(static_cast<int>(-code)));
-  };
-  std::size_t written = 0;
-  while (written < bytes.size()) {
-    const std::int64_t count =
-        files.write(file, bytes.data() + written, bytes.size() - written);
-    if (count == -EINTR) continue;
-    if (count <= 0) give_up("write", count == 0 ? -ENOSPC : count, true);
-    written += static_cast<std::size_t>(count);
-  }
-  if (const int code = files.sync(file); code < 0) give_up("sync", code, true);
-  if (const int code = files.close(file); code < 0) give_up("close", code, false);
-  if (const int code = files.rename(temporary, path); code < 0) give_up("rename", code, false);
+  const FileResult outcome = try_write_file(files, kHere, path, bytes, mode);
+  if (outcome.ok()) return;
+  fail(ErrorCode::kFile, "cannot {} '{}' or the temporary beside it: {}", outcome.step, path,
+       describe_errno(outcome.code));
 }
 
 }  // namespace annulus::base

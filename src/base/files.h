@@ -2,52 +2,77 @@
 #define ANNULUS_BASE_FILES_H_
 
 // Whole files in, whole files out. Every system call goes through a FileSystem so that a test can
-// make the n-th one fail.
+// make the n-th one fail. Paths are relative to a folder that is held open, or to the working
+// directory (kHere): who holds a folder open cannot have it swapped for another one meanwhile.
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace annulus::base {
+
+inline constexpr int kHere = -100;  // AT_FDCWD
 
 // The calls that reading and publishing files needs, with POSIX meaning: a negative return is
 // -errno. Slots may be called from any thread.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
-  virtual int open(const std::string& path, int flags, unsigned mode);
+  virtual int open(int folder, const std::string& path, int flags, unsigned mode);
   virtual std::int64_t read(int file, void* data, std::size_t bytes);
   virtual std::int64_t write(int file, const void* data, std::size_t bytes);
   virtual int sync(int file);
   virtual int close(int file);
-  virtual int rename(const std::string& from, const std::string& to);
-  virtual int unlink(const std::string& path);
+  virtual int rename(int folder, const std::string& from, const std::string& to);
+  virtual int unlink(int folder, const std::string& path);
   virtual int make_folder(const std::string& path, unsigned mode);
-  // Of the file itself, not of what a symbolic link points to.
+  // Of an open file: a path could name another file by the time it is used.
   struct Status {
     bool folder = false;
-    bool link = false;
+    bool regular = false;
     unsigned owner = 0;
     unsigned mode = 0;  // permission bits
     std::int64_t bytes = 0;
+    std::int64_t modified = 0;  // seconds since 1970
   };
-  virtual int status(const std::string& path, Status* status);
-  virtual int lock(int file, bool wait);  // exclusive flock; -EWOULDBLOCK where taken and !wait
+  virtual int status(int file, Status* status);
+  // The names in a folder except "." and "..", in no order.
+  virtual int list(int folder, std::vector<std::string>* names);
+  virtual int lock(int file);  // exclusive flock; -EWOULDBLOCK where another has it
 };
 
-// Reads a regular file. Throws Error{kFile} when it cannot be opened or read and
-// Error{kInvalidFile} when it is larger than most_bytes or not a regular file.
-std::vector<std::byte> read_file(FileSystem& files, const std::string& path,
-                                 std::int64_t most_bytes);
+// What a step of reading or writing came to: code 0, or -errno and the step that met it.
+struct FileResult {
+  int code = 0;
+  const char* step = "";  // "open", "read", "create", "write", "sync", ...
+  bool ok() const { return code == 0; }
+};
+
+// Reads a regular file. -EFBIG where it is larger than most_bytes and -EINVAL where it is no
+// regular file; a symbolic link as the last part of the path is followed only from kHere.
+FileResult try_read_file(FileSystem& files, int folder, const std::string& path,
+                         std::int64_t most_bytes, std::vector<std::byte>* bytes);
 
 // Writes through a temporary of the same folder, synced and renamed over path: a reader sees the
-// old file or the new one, whole. Throws Error{kFile}; then path is untouched and nothing is left.
+// old file or the new one, whole, also after a crash of this process or of the machine. Where it
+// does not end well, path is untouched and the temporary is removed. Temporaries are named
+// kTemporaryPrefix and 16 random digits: a killed writer leaves one behind, and who owns the
+// folder may sweep them by that name.
+inline constexpr char kTemporaryPrefix[] = ".annulus-";
+FileResult try_write_file(FileSystem& files, int folder, const std::string& path,
+                          std::span<const std::byte> bytes, unsigned mode);
+
+// The same for callers that cannot go on without the file. Throws Error{kFile}, or
+// Error{kInvalidFile} when the file is larger than most_bytes or no regular file.
+std::vector<std::byte> read_file(FileSystem& files, const std::string& path,
+                                 std::int64_t most_bytes);
 void write_file_atomically(FileSystem& files, const std::string& path,
                            std::span<const std::byte> bytes, unsigned mode = 0644);
+
+// "No such file or directory" for -ENOENT.
+std::string describe_errno(std::int64_t code);
 
 }  // namespace annulus::base
 

@@ -1,0 +1,33 @@
+#include "base/env.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+
+namespace annulus::base {
+namespace {
+
+TEST_CASE("the cache folder is the variable, else the XDG folder, else below home, else none") {
+  CHECK(default_cache_dir({.cache_dir = "/c", .home = "/h", .xdg_cache = "/x"}) == "/c");
+  CHECK(default_cache_dir({.home = "/h", .xdg_cache = "/x"}) == "/x/annulus");
+  CHECK(default_cache_dir({.home = "/h"}) == "/h/.cache/annulus");
+  // Relative folders are ignored: a cache must not depend on the working directory.
+  CHECK(default_cache_dir({.home = "/h", .xdg_cache = "x"}) == "/h/.cache/annulus");
+  CHECK(default_cache_dir({.home = "h"}).empty());
+  CHECK(default_cache_dir({}).empty());
+}
+
+TEST_CASE("the environment is read by name") {
+  setenv("ANNULUS_CACHE_DIR", "/somewhere", 1);
+  setenv("ANNULUS_DEVICE", "sim:sm_80", 1);
+  unsetenv("ANNULUS_LOG");
+  const Environment environment = read_environment();
+  CHECK(environment.cache_dir == "/somewhere");
+  CHECK(environment.device == "sim:sm_80");
+  CHECK(environment.log.empty());
+  unsetenv("ANNULUS_CACHE_DIR");
+  unsetenv("ANNULUS_DEVICE");
+}
+
+}  // namespace
+}  // namespace annulus::base

@@ -1,0 +1,162 @@
+#include "base/files.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <functional>
+
+#include "annulus/error.h"
+#include "support/faulty_files.h"
+
+namespace annulus::base {
+namespace {
+
+using test::FaultyFiles;
+using test::ScratchFolder;
+
+constexpr std::int64_t kMost = 1 << 20;
+
+std::vector<std::byte> bytes_of(const std::string& text) {
+  const auto* data = reinterpret_cast<const std::byte*>(text.data());
+  return {data, data + text.size()};
+}
+
+ErrorCode code_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  return ErrorCode{0};
+}
+
+TEST_CASE("what is written is read, of any size and over an older file") {
+  ScratchFolder folder;
+  FileSystem files;
+  for (std::size_t size : {0u, 1u, 6u, 7u, 4096u, 70000u}) {
+    const auto bytes = bytes_of(std::string(size, static_cast<char>('a' + size % 26)));
+    write_file_atomically(files, folder / "file", bytes);
+    CHECK(read_file(files, folder / "file", kMost) == bytes);
+    CHECK(read_file(files, folder / "file", static_cast<std::int64_t>(size)) == bytes);
+  }
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("reads and writes that are cut short or interrupted give the whole file") {
+  ScratchFolder folder;
+  const auto bytes = bytes_of(std::string(1000, 'x'));
+  FaultyFiles files;
+  files.cut_short = true;
+  write_file_atomically(files, folder / "file", bytes);
+  CHECK(read_file(files, folder / "file", kMost) == bytes);
+  const int calls = files.calls();
+  for (int n = 0; n < calls; ++n) {
+    FaultyFiles interrupted;
+    interrupted.cut_short = true;
+    interrupted.fail_at = n;
+    interrupted.code = EINTR;
+    write_file_atomically(interrupted, folder / "file", bytes);
+    CHECK(read_file(interrupted, folder / "file", kMost) == bytes);
+    CHECK(interrupted.opened() == 0);
+  }
+}
+
+TEST_CASE("a fault at any call leaves the old file or the new one and nothing else") {
+  const auto before = bytes_of("before");
+  const auto after = bytes_of("afterwards");
+  for (int code : {EIO, ENOSPC, EROFS, EACCES, EDQUOT, ESTALE}) {
+    for (bool persistent : {false, true}) {
+      for (int n = 0; n < 8; ++n) {
+        ScratchFolder folder;
+        FileSystem real;
+        write_file_atomically(real, folder / "file", before);
+        FaultyFiles files;
+        files.fail_at = n;
+        files.code = code;
+        files.persistent = persistent;
+        bool failed = false;
+        try {
+          write_file_atomically(files, folder / "file", after);
+        } catch (const Error& error) {
+          CHECK(error.code() == ErrorCode::kFile);
+          failed = true;
+        }
+        CHECK(read_file(real, folder / "file", kMost) == (failed ? before : after));
+        // A file system that refuses everything also refuses to remove the temporary.
+        if (!persistent) CHECK(folder.entries() == 1);
+        CHECK(files.opened() == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("what is no file of the allowed size is refused with its reason") {
+  ScratchFolder folder;
+  FileSystem files;
+  write_file_atomically(files, folder / "file", bytes_of("1234"));
+  const auto code_for = [&](const std::string& path, std::int64_t most) {
+    return code_of([&] { read_file(files, path, most); });
+  };
+  CHECK(code_for(folder / "file", 4) == ErrorCode{0});
+  CHECK(code_for(folder / "file", 3) == ErrorCode::kInvalidFile);
+  CHECK(code_for(folder / "missing", kMost) == ErrorCode::kFile);
+  CHECK(code_for(folder.path(), kMost) == ErrorCode::kInvalidFile);
+  CHECK(code_for("/dev/zero", kMost) == ErrorCode::kInvalidFile);
+  REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  CHECK(code_for(folder / "pipe", kMost) == ErrorCode::kInvalidFile);
+  // A sparse file of a terabyte is refused by its size, not read.
+  const int sparse = ::open((folder / "sparse").c_str(), O_WRONLY | O_CREAT, 0600);
+  REQUIRE(ftruncate(sparse, std::int64_t{1} << 40) == 0);
+  ::close(sparse);
+  CHECK(code_for(folder / "sparse", kMost) == ErrorCode::kInvalidFile);
+  CHECK(code_of([&] { write_file_atomically(files, folder / "no/such/file", {}); }) ==
+        ErrorCode::kFile);
+  CHECK(code_of([&] { write_file_atomically(files, folder.path(), {}); }) == ErrorCode::kFile);
+}
+
+TEST_CASE("a file system that lies about sizes cannot make the reader go past its limit") {
+  class Endless : public FileSystem {
+    int status(int file, Status* status) override {
+      const int code = FileSystem::status(file, status);
+      *status = {.regular = true, .bytes = 0};
+      return code;
+    }
+  } files;
+  CHECK(code_of([&] { read_file(files, "/dev/zero", kMost); }) == ErrorCode::kInvalidFile);
+}
+
+TEST_CASE("a link in a held folder is not followed, and replaced rather than written through") {
+  ScratchFolder folder;
+  FileSystem files;
+  write_file_atomically(files, folder / "target", bytes_of("target"));
+  REQUIRE(symlink("target", (folder / "link").c_str()) == 0);
+  const int held = files.open(kHere, folder.path(), O_RDONLY | O_DIRECTORY, 0);
+  REQUIRE(held >= 0);
+  std::vector<std::byte> bytes;
+  CHECK(try_read_file(files, held, "link", kMost, &bytes).code == -ELOOP);
+  CHECK(try_read_file(files, held, "target", kMost, &bytes).ok());
+  CHECK(try_write_file(files, held, "link", bytes_of("new"), 0600).ok());
+  CHECK(read_file(files, folder / "target", kMost) == bytes_of("target"));
+  CHECK(read_file(files, folder / "link", kMost) == bytes_of("new"));
+  std::vector<std::string> names;
+  CHECK(files.list(held, &names) == 0);
+  CHECK(names.size() == 2);
+  files.close(held);
+}
+
+TEST_CASE("a lock excludes another descriptor and goes with its file") {
+  ScratchFolder folder;
+  FileSystem files;
+  const int first = files.open(kHere, folder / "lock", O_RDWR | O_CREAT, 0600);
+  const int second = files.open(kHere, folder / "lock", O_RDWR | O_CREAT, 0600);
+  CHECK(files.lock(first) == 0);
+  CHECK(files.lock(second) == -EWOULDBLOCK);
+  files.close(first);
+  CHECK(files.lock(second) == 0);
+  files.close(second);
+}
+
+}  // namespace
+}  // namespace annulus::base

@@ -1,0 +1,109 @@
+#ifndef ANNULUS_TESTS_SUPPORT_FAULTY_FILES_H_
+#define ANNULUS_TESTS_SUPPORT_FAULTY_FILES_H_
+
+// The real file system with faults: the n-th call fails with a chosen errno, once or from then on,
+// and reads and writes may be cut short. It counts calls and open descriptors, so that a test can
+// walk n over every call of an operation and see that nothing stays open.
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "base/files.h"
+
+namespace annulus::test {
+
+class FaultyFiles : public base::FileSystem {
+ public:
+  int fail_at = -1;            // index of the call to fail, counted from 0; -1: none
+  int code = EIO;              // what it fails with
+  bool persistent = false;     // fail_at and every later call
+  bool cut_short = false;      // reads and writes move at most 7 bytes at a time
+  bool refuse_writes = false;  // every call that changes anything fails with `code`
+
+  int calls() const { return calls_; }
+  int opened() const { return opened_; }
+
+  int open(int folder, const std::string& path, int flags, unsigned mode) override {
+    const bool changes = (flags & 0100) != 0;  // O_CREAT
+    if (fault(changes)) return -code;
+    const int file = FileSystem::open(folder, path, flags, mode);
+    if (file >= 0) ++opened_;
+    return file;
+  }
+  std::int64_t read(int file, void* data, std::size_t bytes) override {
+    if (fault(false)) return -code;
+    return FileSystem::read(file, data, cut_short ? std::min<std::size_t>(bytes, 7) : bytes);
+  }
+  std::int64_t write(int file, const void* data, std::size_t bytes) override {
+    if (fault(true)) return -code;
+    return FileSystem::write(file, data, cut_short ? std::min<std::size_t>(bytes, 7) : bytes);
+  }
+  int sync(int file) override { return fault(true) ? -code : FileSystem::sync(file); }
+  int close(int file) override {
+    // As on Linux: the descriptor is gone even where close reports an error.
+    const bool failed = fault(false);
+    --opened_;
+    const int real = FileSystem::close(file);
+    return failed ? -code : real;
+  }
+  int rename(int folder, const std::string& from, const std::string& to) override {
+    return fault(true) ? -code : FileSystem::rename(folder, from, to);
+  }
+  int unlink(int folder, const std::string& path) override {
+    return fault(true) ? -code : FileSystem::unlink(folder, path);
+  }
+  int make_folder(const std::string& path, unsigned mode) override {
+    return fault(true) ? -code : FileSystem::make_folder(path, mode);
+  }
+  int status(int file, Status* status) override {
+    return fault(false) ? -code : FileSystem::status(file, status);
+  }
+  int list(int folder, std::vector<std::string>* names) override {
+    return fault(false) ? -code : FileSystem::list(folder, names);
+  }
+  int lock(int file) override { return fault(true) ? -code : FileSystem::lock(file); }
+
+ private:
+  bool fault(bool changes) {
+    const int index = calls_++;
+    if (refuse_writes && changes) return true;
+    return fail_at >= 0 && (persistent ? index >= fail_at : index == fail_at);
+  }
+
+  std::atomic<int> calls_{0};
+  std::atomic<int> opened_{0};
+};
+
+// A folder of its own that is removed at the end.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "annulus-test-XXXXXX").string();
+    if (!mkdtemp(name.data())) throw std::runtime_error("no scratch folder");
+    path_ = name;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  std::size_t entries() const {
+    std::size_t count = 0;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(path_)) ++count;
+    return count;
+  }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace annulus::test
+
+#endif  // ANNULUS_TESTS_SUPPORT_FAULTY_FILES_H_
