@@ -22,7 +22,7 @@ enum class ErrorCode : int {
   kOutOfMemory = 7,      // host or device memory
   kDevice = 8,           // the CUDA driver refused a call
   kCompile = 9,          // NVRTC rejected a kernel, or a kernel broke a rule (spills, C75xx notes)
-  kFault = 10,           // a kernel did something undefined and the simulator caught it
+  kFault = 10,           // a kernel did something undefined; the context is lost
   kInternal = 11,        // a defect of this library
 };
 

@@ -1,0 +1,45 @@
+#ifndef ANNULUS_ABI_CHECK_H_
+#define ANNULUS_ABI_CHECK_H_
+
+// Turns a return code into an Error that names the call, the code in the library's own words and
+// the place in our source:
+//
+//   check(table, table.mem_alloc(&pointer, bytes), "cuMemAlloc");
+//
+// The first check on the success path is one comparison, inlined; everything else is out of line.
+
+#include <source_location>
+
+#include "abi/cuda_table.h"
+#include "abi/nccl_table.h"
+#include "abi/nvrtc_table.h"
+
+namespace annulus::abi {
+
+// After one of these the context is lost: every later call in it returns the same code.
+bool is_sticky(CUresult code);
+
+// Error{kOutOfMemory} when memory ran out, Error{kFault} for the sticky codes (with what the
+// simulator has to say about the kernel, where it is one), else Error{kDevice}.
+[[noreturn]] void fail(const CudaTable& table, CUresult code, const char* call,
+                       const std::source_location& where);
+
+// Error{kCompile} when the source, an option or a name is at fault, Error{kOutOfMemory}, else
+// Error{kLibrary}.
+[[noreturn]] void fail(const NvrtcTable& table, NvrtcResult code, const char* call,
+                       const std::source_location& where);
+
+// Error{kDevice}, with NCCL's last message.
+[[noreturn]] void fail(const NcclTable& table, NcclResult code, const char* call,
+                       const std::source_location& where);
+
+template <typename Table>
+void check(const Table& table, int code, const char* call,
+           const std::source_location& where = std::source_location::current()) {
+  if (code != 0) [[unlikely]]
+    fail(table, code, call, where);
+}
+
+}  // namespace annulus::abi
+
+#endif  // ANNULUS_ABI_CHECK_H_

@@ -1,0 +1,98 @@
+#ifndef ANNULUS_ABI_LIBRARIES_H_
+#define ANNULUS_ABI_LIBRARIES_H_
+
+// Finds and opens the three libraries underneath: the CUDA driver, NVRTC and NCCL. Nothing is
+// linked; a program starts on a machine that has none of them.
+//
+//   const CudaLibrary cuda = open_cuda(default_search(base::read_environment()));
+//   check(cuda.table, cuda.table.init(0), "cuInit");
+//
+// Order: the folders of ANNULUS_LIBRARY_PATH, the loader's own search, the CUDA toolkits below
+// /usr/local, the folders of the pip wheels. The first file that opens is taken: where it is too
+// old or lacks a symbol that is an error which names it, never a silent step to another one.
+
+#include <string>
+#include <vector>
+
+#include "abi/cuda_table.h"
+#include "abi/nccl_table.h"
+#include "abi/nvrtc_table.h"
+#include "abi/shared_library.h"
+#include "base/env.h"
+
+namespace annulus::abi {
+
+// The oldest versions supported, numbered as each library numbers itself.
+constexpr int kMinimumCuda = 11000;   // CUDA 11.0, driver 450
+constexpr int kMinimumNvrtc = 11020;  // 1000 major + 10 minor, as the driver's
+constexpr int kMinimumNccl = 21400;   // 10000 major + 100 minor + patch
+
+// Where to look. Plain data, so that a test can point it at its own folders.
+struct LibrarySearch {
+  std::vector<std::string> first;          // folders of ANNULUS_LIBRARY_PATH
+  bool loader = true;                      // the loader's own search (ld.so.cache, LD_LIBRARY_PATH)
+  std::vector<std::string> toolkits;       // roots of CUDA toolkits, newest first
+  std::vector<std::string> site_packages;  // of Python installations, where wheels put libraries
+};
+
+// Looks for toolkits and Python installations in the file system; opens nothing.
+LibrarySearch default_search(const base::Environment& environment);
+
+struct LibraryAttempt {
+  std::string where;  // a folder, or "the loader's own search"
+  std::string
+      outcome;  // "opened /usr/lib/...", "has none of libnvrtc.so.13, ...", the loader's text
+};
+
+// What was found, for people: `annulus doctor` prints it. Text and numbers only.
+struct LibraryReport {
+  std::string name;                 // "the CUDA driver", "NVRTC", "NCCL"
+  std::string path;                 // of the file that was opened; empty: none
+  int version = 0;                  // as the library says; 0: not asked
+  std::string version_text;         // "13.0", "2.28.9"
+  bool simulated = false;           // the CUDA driver alone: it exports annulusSimulatorVersion
+  std::string problem;              // empty: usable. Else what is wrong and what to do about it
+  std::vector<std::string> absent;  // optional symbols that it lacks
+  std::vector<LibraryAttempt> tried;
+
+  bool usable() const { return problem.empty(); }
+};
+
+// A table and the library that its pointers lead into. The table is all null when the report says
+// that the library is not usable.
+template <typename Table>
+struct Library {
+  Table table;
+  SharedLibrary library;
+  LibraryReport report;
+};
+using CudaLibrary = Library<CudaTable>;
+using NvrtcLibrary = Library<NvrtcTable>;
+using NcclLibrary = Library<NcclTable>;
+
+// Never throw for a library that is missing or unfit: report.problem says so. Asking a driver for
+// its version does not initialise it.
+CudaLibrary find_cuda(const LibrarySearch& search);
+NvrtcLibrary find_nvrtc(const LibrarySearch& search);
+NcclLibrary find_nccl(const LibrarySearch& search);
+
+// The same, throwing Error{kLibrary} with the problem and every place that was tried.
+CudaLibrary open_cuda(const LibrarySearch& search);
+NvrtcLibrary open_nvrtc(const LibrarySearch& search);
+NcclLibrary open_nccl(const LibrarySearch& search);
+
+// All three, for `annulus doctor`.
+struct LibrariesReport {
+  LibraryReport cuda;
+  LibraryReport nvrtc;
+  LibraryReport nccl;
+};
+LibrariesReport report_libraries(const LibrarySearch& search);
+
+// 12080 -> "12.8"; for NCCL 22809 -> "2.28.9".
+std::string cuda_version_text(int version);
+std::string nccl_version_text(int version);
+
+}  // namespace annulus::abi
+
+#endif  // ANNULUS_ABI_LIBRARIES_H_

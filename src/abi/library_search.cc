@@ -1,0 +1,128 @@
+#include "abi/library_search.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+namespace annulus::abi {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Folders in `parent` whose name begins with `prefix`, in descending order: "cuda-13.0" before
+// "cuda-12.8". (Compared as text, which is right while the numbers have two digits.)
+std::vector<std::string> folders(const std::string& parent, const std::string& prefix) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(parent, error)) {
+    if (entry.path().filename().string().starts_with(prefix)) found.push_back(entry.path());
+  }
+  std::sort(found.rbegin(), found.rend());
+  return found;
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(separator, begin), text.size());
+    if (end > begin) parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+// One folder is one attempt, however many file names it is asked for.
+SharedLibrary try_folder(const LibraryNames& names, const std::string& folder,
+                         LibraryReport* report) {
+  std::string outcome;
+  for (const std::string& file : names.files) {
+    const fs::path path = fs::path(folder) / file;
+    std::error_code error;
+    if (!fs::exists(path, error)) continue;
+    std::string problem;
+    if (SharedLibrary library{path.string(), &problem}) {
+      report->tried.push_back({folder, "opened " + path.string()});
+      return library;
+    }
+    if (!outcome.empty()) outcome += "; ";
+    outcome += problem;
+  }
+  if (outcome.empty()) outcome = fmt::format("has no {}", fmt::join(names.files, ", "));
+  report->tried.push_back({folder, outcome});
+  return {};
+}
+
+SharedLibrary try_loader(const LibraryNames& names, LibraryReport* report) {
+  const std::string where = "the loader's own search";
+  std::string first_problem;
+  for (const std::string& file : names.files) {
+    std::string problem;
+    if (SharedLibrary library{file, &problem}) {
+      report->tried.push_back({where, "opened " + library.path()});
+      return library;
+    }
+    if (first_problem.empty()) first_problem = problem;
+  }
+  report->tried.push_back({where, first_problem});
+  return {};
+}
+
+}  // namespace
+
+LibrarySearch default_search(const base::Environment& environment) {
+  LibrarySearch search;
+  search.first = split(environment.library_path, ':');
+  search.toolkits = {"/usr/local/cuda"};
+  for (std::string& folder : folders("/usr/local", "cuda-")) search.toolkits.push_back(folder);
+  std::vector<std::string> prefixes = {"/usr/local/lib", "/usr/lib", "/opt/conda/lib"};
+  if (!environment.home.empty())
+    prefixes.insert(prefixes.begin(), environment.home + "/.local/lib");
+  for (const std::string& prefix : prefixes) {
+    for (const std::string& python : folders(prefix, "python3")) {
+      for (const char* packages : {"/site-packages", "/dist-packages"}) {
+        std::error_code error;
+        if (fs::exists(python + packages + "/nvidia", error)) {
+          search.site_packages.push_back(python + packages);
+        }
+      }
+    }
+  }
+  return search;
+}
+
+SharedLibrary find_library(const LibraryNames& names, const LibrarySearch& search,
+                           LibraryReport* report) {
+  report->name = names.name;
+  for (const std::string& folder : search.first) {
+    if (SharedLibrary library = try_folder(names, folder, report)) return library;
+  }
+  if (search.loader) {
+    if (SharedLibrary library = try_loader(names, report)) return library;
+  }
+  for (const std::string& root : search.toolkits) {
+    for (const std::string& below : names.toolkit_folders) {
+      const std::string folder = root + "/" + below;
+      std::error_code error;
+      if (!fs::exists(folder, error)) continue;
+      if (SharedLibrary library = try_folder(names, folder, report)) return library;
+    }
+  }
+  for (const std::string& root : search.site_packages) {
+    for (const std::string& below : names.wheel_folders) {
+      const std::string folder = root + "/" + below;
+      std::error_code error;
+      if (!fs::exists(folder, error)) continue;
+      if (SharedLibrary library = try_folder(names, folder, report)) return library;
+    }
+  }
+  report->problem =
+      fmt::format("{} ({}) was not found; install it, or name its folder in ANNULUS_LIBRARY_PATH",
+                  names.name, names.files.front());
+  return {};
+}
+
+}  // namespace annulus::abi

@@ -1,0 +1,21 @@
+#ifndef ANNULUS_ABI_NCCL_TABLE_H_
+#define ANNULUS_ABI_NCCL_TABLE_H_
+
+// NCCL as a struct of function pointers, filled by abi/libraries.h. One communicator must be used
+// by one thread at a time, and calls on several of them in one process are best made by one thread.
+
+#include "abi/nccl_types.h"
+
+namespace annulus::abi {
+
+struct NcclTable {
+#define REQUIRED(result, member, symbol, parameters) result(*member) parameters = nullptr;
+#define OPTIONAL(result, member, symbol, parameters) result(*member) parameters = nullptr;
+#include "abi/nccl.def"
+#undef REQUIRED
+#undef OPTIONAL
+};
+
+}  // namespace annulus::abi
+
+#endif  // ANNULUS_ABI_NCCL_TABLE_H_

@@ -1,0 +1,32 @@
+#ifndef ANNULUS_ABI_SHARED_LIBRARY_H_
+#define ANNULUS_ABI_SHARED_LIBRARY_H_
+
+// A shared library opened at run time.
+
+#include <string>
+
+namespace annulus::abi {
+
+class SharedLibrary {
+ public:
+  SharedLibrary() = default;  // holds nothing
+  // `name` is a path, or a bare file name that the loader searches for by its own rules. Where it
+  // cannot be opened the object holds nothing and *problem says why, in the loader's words.
+  SharedLibrary(const std::string& name, std::string* problem);
+  ~SharedLibrary();
+  SharedLibrary(SharedLibrary&& other) noexcept;
+  SharedLibrary& operator=(SharedLibrary&& other) noexcept;
+
+  explicit operator bool() const { return handle_ != nullptr; }
+  void* symbol(const char* name) const;  // null: no such symbol
+  std::string path() const;              // of the file that the loader chose
+
+ private:
+  // Closing gives the handle back but never unmaps the code: drivers leave threads and exit
+  // handlers behind, and unmapping under those crashes the process at its end.
+  void* handle_ = nullptr;
+};
+
+}  // namespace annulus::abi
+
+#endif  // ANNULUS_ABI_SHARED_LIBRARY_H_

@@ -1,0 +1,68 @@
+#ifndef ANNULUS_ABI_SIGNATURE_H_
+#define ANNULUS_ABI_SIGNATURE_H_
+
+// Compares our declaration of a C function with the vendor's. The two name the same things
+// differently (enums against int, one opaque struct against another), so both are first reduced to
+// what the calling convention sees. Only the *_check.cc files use this.
+
+#include <cstddef>
+#include <type_traits>
+
+namespace annulus::abi {
+
+template <std::size_t kBytes>
+struct StructOf {};  // a struct passed by value, known by its size
+
+template <typename T>
+struct Reduced {
+  static auto pick() {
+    if constexpr (std::is_enum_v<T>) {
+      static_assert(sizeof(T) == sizeof(int));
+      return int{};
+    } else if constexpr (std::is_class_v<T> || std::is_union_v<T>) {
+      return StructOf<sizeof(T)>{};
+    } else {
+      return T{};
+    }
+  }
+  using type = decltype(pick());
+};
+template <>
+struct Reduced<void> {
+  using type = void;
+};
+
+// A pointer to any struct is a pointer to void: opaque handles are never complete.
+template <typename T>
+struct Reduced<T*> {
+  using Bare = std::remove_const_t<T>;
+  template <typename U>
+  static auto pick() {
+    if constexpr (std::is_class_v<U> || std::is_union_v<U> || std::is_void_v<U>) {
+      return std::type_identity<void>{};
+    } else {
+      return std::type_identity<typename Reduced<U>::type>{};
+    }
+  }
+  using Target = typename decltype(pick<Bare>())::type;
+  using type = std::conditional_t<std::is_const_v<T>, const Target, Target>*;
+};
+
+template <typename Result, typename... Parameters>
+struct Reduced<Result(Parameters...)> {
+  using type = typename Reduced<Result>::type(typename Reduced<Parameters>::type...);
+};
+template <typename Result, typename... Parameters>
+struct Reduced<Result(Parameters...) noexcept> : Reduced<Result(Parameters...)> {};
+
+template <typename Ours, typename Theirs>
+constexpr bool same_signature_v =
+    std::is_same_v<typename Reduced<Ours>::type, typename Reduced<Theirs>::type>;
+
+// One number under our name and under theirs, whatever enums the two belong to.
+template <auto kOurs, auto kTheirs>
+constexpr bool same_number_v = static_cast<long long>(kOurs) == static_cast<long long>(kTheirs);
+
+}  // namespace annulus::abi
+
+#endif  // ANNULUS_ABI_SIGNATURE_H_

@@ -1,0 +1,18 @@
+# Drivers that are whole, too old or incomplete, in folders as an installation would have them.
+set(ANNULUS_FAKES ${CMAKE_CURRENT_BINARY_DIR}/fakes)
+function(annulus_fake target source folder output)
+  add_library(${target} MODULE ${CMAKE_CURRENT_SOURCE_DIR}/abi/${source})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_compile_definitions(${target} PRIVATE ${ARGN})
+  set_target_properties(${target} PROPERTIES PREFIX "" OUTPUT_NAME ${output} SUFFIX ""
+                        LIBRARY_OUTPUT_DIRECTORY ${ANNULUS_FAKES}/${folder})
+endfunction()
+annulus_fake(fake_driver_whole fake_driver.c whole libcuda.so.1 PLAIN)
+annulus_fake(fake_driver_old fake_driver.c old libcuda.so.1 OLD)
+annulus_fake(fake_driver_lacking fake_driver.c lacking libcuda.so.1 LACKING)
+annulus_fake(fake_nvrtc_toolkit fake_nvrtc.c toolkit/lib64 libnvrtc.so.12)
+annulus_fake(fake_nvrtc_wheel fake_nvrtc.c site-packages/nvidia/cuda_nvrtc/lib libnvrtc.so.12)
+annulus_test(abi LABEL unit LIBRARIES annulus_abi SOURCES abi/check_test.cc abi/libraries_test.cc)
+target_compile_definitions(test_abi PRIVATE ANNULUS_FAKE_DRIVERS="${ANNULUS_FAKES}")
+add_dependencies(test_abi fake_driver_whole fake_driver_old fake_driver_lacking
+                 fake_nvrtc_toolkit fake_nvrtc_wheel)

@@ -1,0 +1,129 @@
+#include "abi/libraries.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "abi/check.h"
+#include "annulus/error.h"
+
+namespace annulus::abi {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A search that sees nothing but `folder`.
+LibrarySearch only(const std::string& folder) {
+  LibrarySearch search;
+  search.first = {folder};
+  search.loader = false;
+  return search;
+}
+
+std::string fake(const char* which) { return std::string(ANNULUS_FAKE_DRIVERS) + "/" + which; }
+
+std::string message_of(const LibrarySearch& search) {
+  try {
+    open_cuda(search);
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kLibrary);
+    return error.what();
+  }
+  FAIL("a driver was opened");
+  return {};
+}
+
+TEST_CASE("a driver with every symbol is opened and its optional symbols may be absent") {
+  const CudaLibrary cuda = open_cuda(only(fake("whole")));
+  CHECK(cuda.report.usable());
+  CHECK(cuda.report.version == 13000);
+  CHECK(cuda.report.version_text == "13.0");
+  CHECK(cuda.report.path == fake("whole") + "/libcuda.so.1");
+  CHECK_FALSE(cuda.report.simulated);
+  CHECK((cuda.table.launch_kernel != nullptr));
+  CHECK((cuda.table.graph_launch == nullptr));
+  CHECK((cuda.table.simulator_version == nullptr));
+  CHECK(cuda.report.absent.size() == 6);  // the graph functions, and not the simulator's own
+}
+
+TEST_CASE("a driver that lacks a required symbol is refused by that symbol's name") {
+  const std::string message = message_of(only(fake("lacking")));
+  CHECK(message.find("cuLaunchKernel") != message.npos);
+  CHECK(message.find(fake("lacking") + "/libcuda.so.1") != message.npos);
+  const CudaLibrary found = find_cuda(only(fake("lacking")));
+  CHECK_FALSE(found.report.usable());
+  CHECK((found.table.init == nullptr));  // no half table
+}
+
+TEST_CASE("a driver that is too old is refused with both versions") {
+  const std::string message = message_of(only(fake("old")));
+  CHECK(message.find("version 10.2") != message.npos);
+  CHECK(message.find("11.0 or newer") != message.npos);
+}
+
+TEST_CASE("a file that is no library, and a folder that is none, are told as such") {
+  const fs::path folder = fs::temp_directory_path() / "annulus_libraries_test";
+  fs::create_directories(folder);
+  fs::remove(folder / "libcuda.so.1");
+  fs::create_symlink("/dev/null", folder / "libcuda.so.1");
+  LibrarySearch search = only(folder.string());
+  search.first.push_back("/nonexistent/folder");
+  const std::string message = message_of(search);
+  CHECK(message.find("ANNULUS_LIBRARY_PATH") != message.npos);
+  CHECK(message.find("/nonexistent/folder: has no libcuda.so.1") != message.npos);
+  const CudaLibrary found = find_cuda(search);
+  REQUIRE(found.report.tried.size() == 2);
+  CHECK(found.report.tried[0].outcome.find("libcuda.so.1") != std::string::npos);
+  CHECK(found.report.path.empty());
+  fs::remove_all(folder);
+}
+
+TEST_CASE("the first folder wins over the later ones") {
+  LibrarySearch search = only(fake("old"));
+  search.first.push_back(fake("whole"));
+  CHECK(find_cuda(search).report.version == 10020);
+}
+
+TEST_CASE("toolkits and wheels are searched after the named folders") {
+  LibrarySearch search;
+  search.loader = false;
+  search.toolkits = {std::string(ANNULUS_FAKE_DRIVERS) + "/toolkit"};
+  const NvrtcLibrary nvrtc = find_nvrtc(search);
+  CHECK(nvrtc.report.version == 12080);
+  CHECK(nvrtc.report.path.find("toolkit/lib64/libnvrtc.so.12") != std::string::npos);
+  CHECK(nvrtc.report.problem.find("nvrtcGetErrorString") != std::string::npos);
+
+  search.toolkits.clear();
+  search.site_packages = {std::string(ANNULUS_FAKE_DRIVERS) + "/site-packages"};
+  const NvrtcLibrary wheel = find_nvrtc(search);
+  CHECK(wheel.report.path.find("nvidia/cuda_nvrtc/lib/libnvrtc.so.12") != std::string::npos);
+}
+
+TEST_CASE("versions in words") {
+  CHECK(cuda_version_text(12080) == "12.8");
+  CHECK(cuda_version_text(13000) == "13.0");
+  CHECK(nccl_version_text(22809) == "2.28.9");
+  CHECK(nccl_version_text(2708) == "2.7.8");
+}
+
+TEST_CASE("the search path comes from the environment's value") {
+  base::Environment environment;
+  environment.library_path = "/a:/b/c::";
+  const LibrarySearch search = default_search(environment);
+  REQUIRE(search.first.size() == 2);
+  CHECK(search.first[0] == "/a");
+  CHECK(search.first[1] == "/b/c");
+}
+
+TEST_CASE("what this machine has is reported without throwing") {
+  const LibrariesReport report = report_libraries(default_search({}));
+  CHECK(report.cuda.name == "the CUDA driver");
+  for (const LibraryReport* one : {&report.cuda, &report.nvrtc, &report.nccl}) {
+    CHECK_FALSE(one->tried.empty());
+    CHECK(one->usable() == (one->version > 0));
+  }
+}
+
+}  // namespace
+}  // namespace annulus::abi
