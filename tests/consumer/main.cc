@@ -13,6 +13,6 @@ int main() {
   } catch (const annulus::Error& error) {
     std::printf("%s: %s\n", annulus::to_string(error.code()), error.what());
     return error.code() == annulus::ErrorCode::kParse && !std::strcmp(error.what(), "column 3") ? 0
-                                                                                               : 1;
+                                                                                                : 1;
   }
 }
