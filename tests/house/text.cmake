@@ -41,7 +41,7 @@ list(FILTER library INCLUDE REGEX "^${ROOT}/(src|include)/")
 # Layout of the text.
 refuse("${code}" "\t" "a tab")
 refuse("${texts}" "[ \t]+$" "blanks at the end of a line")
-refuse("${texts}" "(TO[D]O|FIX[M]E|XX[X][^X]|HAC[K]:)" "unfinished work is not marked, it is done")
+refuse("${texts}" "(TO[D]O|FIX[M]E|HAC[K]:)" "unfinished work is not marked, it is done")
 refuse("${texts}" "<<<<<<<|>>>>>>> " "a conflict marker")
 
 # Embedded instructions have one home.
