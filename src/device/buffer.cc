@@ -1,0 +1,127 @@
+#include "device/buffer.h"
+
+#include <utility>
+
+#include "base/fail.h"
+
+namespace annulus::device {
+namespace {
+
+[[noreturn]] void fail_out_of_memory(const Context& context, std::size_t bytes) {
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  context.table().mem_get_info(&free_bytes, &total_bytes);
+  base::fail(ErrorCode::kOutOfMemory,
+             "{} bytes do not fit on device {} ({}): {} of {} bytes are free; free some, or make "
+             "the problem smaller",
+             bytes, context.info().ordinal, context.info().name, free_bytes, total_bytes);
+}
+
+}  // namespace
+
+Buffer::Buffer(ContextPointer context, std::size_t bytes)
+    : context_(std::move(context)), bytes_(bytes) {
+  if (bytes == 0) return;
+  const ContextScope scope(*context_);
+  const abi::CUresult code = context_->table().mem_alloc(&address_, bytes);
+  if (code == abi::kCudaOutOfMemory) fail_out_of_memory(*context_, bytes);
+  abi::check(context_->table(), code, "cuMemAlloc");
+}
+
+Buffer::~Buffer() {
+  if (address_ == 0) return;
+  const QuietScope scope(*context_);
+  if (scope.active()) context_->table().mem_free(address_);
+}
+
+Buffer::Buffer(Buffer&& other) noexcept
+    : context_(std::move(other.context_)),
+      address_(std::exchange(other.address_, 0)),
+      bytes_(std::exchange(other.bytes_, 0)) {}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  std::swap(context_, other.context_);
+  std::swap(address_, other.address_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+HostBuffer::HostBuffer(ContextPointer context, std::size_t bytes)
+    : context_(std::move(context)), bytes_(bytes) {
+  if (bytes == 0) return;
+  const ContextScope scope(*context_);
+  abi::check(context_->table(), context_->table().mem_alloc_host(&data_, bytes), "cuMemAllocHost");
+}
+
+HostBuffer::~HostBuffer() {
+  if (data_ == nullptr) return;
+  const QuietScope scope(*context_);
+  if (scope.active()) context_->table().mem_free_host(data_);
+}
+
+HostBuffer::HostBuffer(HostBuffer&& other) noexcept
+    : context_(std::move(other.context_)),
+      data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)) {}
+
+HostBuffer& HostBuffer::operator=(HostBuffer&& other) noexcept {
+  std::swap(context_, other.context_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+void copy_to_device(const Context& context, abi::CUdeviceptr to, const void* from,
+                    std::size_t bytes) {
+  if (bytes == 0) return;
+  const ContextScope scope(context);
+  abi::check(context.table(), context.table().memcpy_htod(to, from, bytes), "cuMemcpyHtoD");
+}
+
+void copy_to_host(const Context& context, void* to, abi::CUdeviceptr from, std::size_t bytes) {
+  if (bytes == 0) return;
+  const ContextScope scope(context);
+  abi::check(context.table(), context.table().memcpy_dtoh(to, from, bytes), "cuMemcpyDtoH");
+}
+
+void copy_to_device_async(const Context& context, abi::CUdeviceptr to, const void* from,
+                          std::size_t bytes, abi::CUstream stream) {
+  if (bytes == 0) return;
+  const ContextScope scope(context);
+  abi::check(context.table(), context.table().memcpy_htod_async(to, from, bytes, stream),
+             "cuMemcpyHtoDAsync");
+}
+
+void copy_to_host_async(const Context& context, void* to, abi::CUdeviceptr from, std::size_t bytes,
+                        abi::CUstream stream) {
+  if (bytes == 0) return;
+  const ContextScope scope(context);
+  abi::check(context.table(), context.table().memcpy_dtoh_async(to, from, bytes, stream),
+             "cuMemcpyDtoHAsync");
+}
+
+void copy_on_device_async(const Context& context, abi::CUdeviceptr to, abi::CUdeviceptr from,
+                          std::size_t bytes, abi::CUstream stream) {
+  if (bytes == 0) return;
+  const ContextScope scope(context);
+  abi::check(context.table(), context.table().memcpy_dtod_async(to, from, bytes, stream),
+             "cuMemcpyDtoDAsync");
+}
+
+void fill_bytes_async(const Context& context, abi::CUdeviceptr to, unsigned char value,
+                      std::size_t bytes, abi::CUstream stream) {
+  if (bytes == 0) return;
+  const ContextScope scope(context);
+  abi::check(context.table(), context.table().memset_d8_async(to, value, bytes, stream),
+             "cuMemsetD8Async");
+}
+
+void fill_words_async(const Context& context, abi::CUdeviceptr to, std::uint32_t value,
+                      std::size_t words, abi::CUstream stream) {
+  if (words == 0) return;
+  const ContextScope scope(context);
+  abi::check(context.table(), context.table().memset_d32_async(to, value, words, stream),
+             "cuMemsetD32Async");
+}
+
+}  // namespace annulus::device

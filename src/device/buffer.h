@@ -1,0 +1,83 @@
+#ifndef ANNULUS_DEVICE_BUFFER_H_
+#define ANNULUS_DEVICE_BUFFER_H_
+
+// Memory: a block on the device, a page-locked block on the host, and the copies between them.
+// Everything asynchronous takes a raw stream handle, so that a caller's own stream serves as well
+// as a device::Stream; null is the default stream.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "device/context.h"
+
+namespace annulus::device {
+
+// `bytes` bytes on the device, 256-byte aligned, contents undefined. Zero bytes take nothing and
+// have address 0. Throws Error{kOutOfMemory} with what was asked for and what is free.
+class Buffer {
+ public:
+  Buffer() = default;  // holds nothing
+  Buffer(ContextPointer context, std::size_t bytes);
+  ~Buffer();
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept;
+
+  abi::CUdeviceptr address() const { return address_; }
+  std::size_t bytes() const { return bytes_; }
+  const ContextPointer& context() const { return context_; }
+
+ private:
+  ContextPointer context_;
+  abi::CUdeviceptr address_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+// Page-locked host memory: what asynchronous copies need in order to be asynchronous.
+class HostBuffer {
+ public:
+  HostBuffer() = default;
+  HostBuffer(ContextPointer context, std::size_t bytes);
+  ~HostBuffer();
+  HostBuffer(HostBuffer&& other) noexcept;
+  HostBuffer& operator=(HostBuffer&& other) noexcept;
+
+  void* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  ContextPointer context_;
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+// Synchronous: the bytes are there on return. They do not wait for work on non-blocking streams;
+// synchronise those first. Copies and fills of zero bytes do nothing.
+void copy_to_device(const Context& context, abi::CUdeviceptr to, const void* from,
+                    std::size_t bytes);
+void copy_to_host(const Context& context, void* to, abi::CUdeviceptr from, std::size_t bytes);
+
+// Ordered on `stream`. Host memory that is not page-locked may make the call synchronous; it must
+// stay as it is until the stream has passed this point.
+void copy_to_device_async(const Context& context, abi::CUdeviceptr to, const void* from,
+                          std::size_t bytes, abi::CUstream stream);
+void copy_to_host_async(const Context& context, void* to, abi::CUdeviceptr from, std::size_t bytes,
+                        abi::CUstream stream);
+void copy_on_device_async(const Context& context, abi::CUdeviceptr to, abi::CUdeviceptr from,
+                          std::size_t bytes, abi::CUstream stream);
+void fill_bytes_async(const Context& context, abi::CUdeviceptr to, unsigned char value,
+                      std::size_t bytes, abi::CUstream stream);
+void fill_words_async(const Context& context, abi::CUdeviceptr to, std::uint32_t value,
+                      std::size_t words, abi::CUstream stream);
+
+// A buffer that holds a copy of `values`.
+template <typename T>
+Buffer upload(const ContextPointer& context, std::span<const T> values) {
+  Buffer buffer(context, values.size_bytes());
+  copy_to_device(*context, buffer.address(), values.data(), values.size_bytes());
+  return buffer;
+}
+
+}  // namespace annulus::device
+
+#endif  // ANNULUS_DEVICE_BUFFER_H_

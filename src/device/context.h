@@ -1,0 +1,93 @@
+#ifndef ANNULUS_DEVICE_CONTEXT_H_
+#define ANNULUS_DEVICE_CONTEXT_H_
+
+// The primary context of one device, which is the one the CUDA runtime and every framework on top
+// of it use: pointers and streams of the caller's engine are valid in it.
+//
+//   DriverPointer driver = ...;
+//   ContextPointer context = Context::retain(driver, 0);
+//   Buffer buffer(context, 1 << 20);
+//
+// Buffers, streams, events and modules hold their context, so the order of destruction is free.
+// After a kernel faulted the context is lost: every call returns Error{kFault} and destructors
+// give up silently; only the end of the process, or the simulator, restores it.
+
+#include <cstddef>
+#include <memory>
+
+#include "abi/check.h"
+#include "device/device_info.h"
+
+namespace annulus::device {
+
+class Context;
+using ContextPointer = std::shared_ptr<const Context>;
+
+class Context {
+ public:
+  // Creates the primary context, or takes a share in it where somebody already did.
+  static ContextPointer retain(DriverPointer driver, int ordinal);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  const Driver& driver() const { return *driver_; }
+  const abi::CudaTable& table() const { return driver_->table(); }
+  const DeviceInfo& info() const { return info_; }
+  abi::CUdevice device() const { return device_; }
+  abi::CUcontext handle() const { return handle_; }
+
+  // Waits for all streams of the context.
+  void synchronize() const;
+
+  struct Memory {
+    std::size_t free_bytes = 0;
+    std::size_t total_bytes = 0;
+  };
+  Memory memory() const;
+
+ private:
+  Context(DriverPointer driver, int ordinal);
+
+  DriverPointer driver_;
+  DeviceInfo info_;
+  abi::CUdevice device_ = 0;
+  abi::CUcontext handle_ = nullptr;
+};
+
+// Makes the context current on this thread for as long as it lives, and leaves the thread as it
+// was found. Every function of this room that talks to the driver does so inside one. Where the
+// context is current already it costs one call.
+class ContextScope {
+ public:
+  explicit ContextScope(const Context& context,
+                        const std::source_location& where = std::source_location::current());
+  ~ContextScope();
+  ContextScope(const ContextScope&) = delete;
+  ContextScope& operator=(const ContextScope&) = delete;
+
+ private:
+  const Context& context_;
+  bool pushed_ = false;
+};
+
+// The same for destructors: where the context cannot be made current, active() is false and
+// nothing is thrown.
+class QuietScope {
+ public:
+  explicit QuietScope(const Context& context) noexcept;
+  ~QuietScope();
+  QuietScope(const QuietScope&) = delete;
+  QuietScope& operator=(const QuietScope&) = delete;
+
+  bool active() const { return active_; }
+
+ private:
+  const Context& context_;
+  bool pushed_ = false;
+  bool active_ = false;
+};
+
+}  // namespace annulus::device
+
+#endif  // ANNULUS_DEVICE_CONTEXT_H_

@@ -1,0 +1,43 @@
+#ifndef ANNULUS_DEVICE_DRIVER_H_
+#define ANNULUS_DEVICE_DRIVER_H_
+
+// An initialised CUDA driver: the table and whatever keeps it alive. Everything else in this room
+// holds a shared pointer to it, directly or through a Context.
+
+#include <memory>
+#include <string>
+
+#include "abi/libraries.h"
+
+namespace annulus::device {
+
+class Driver {
+ public:
+  // A driver from libcuda.so.1. Throws Error{kDevice} when cuInit refuses (no GPU, no permission).
+  explicit Driver(abi::CudaLibrary library);
+  // A table that needs no library, such as the built-in simulator's; `name` is for people.
+  Driver(const abi::CudaTable& table, std::string name);
+
+  const abi::CudaTable& table() const { return library_.table; }
+  const std::string& name() const { return name_; }  // the path of the library, or the name
+  int version() const { return version_; }           // 13000 is CUDA 13.0
+  int device_count() const { return device_count_; }
+  // Set when devices are simulated, whether built in or behind libcuda.so.1; else 0. For reports:
+  // what a device can do is asked of its attributes.
+  int simulator_version() const { return simulator_version_; }
+
+ private:
+  void initialise();
+
+  abi::CudaLibrary library_;
+  std::string name_;
+  int version_ = 0;
+  int device_count_ = 0;
+  int simulator_version_ = 0;
+};
+
+using DriverPointer = std::shared_ptr<const Driver>;
+
+}  // namespace annulus::device
+
+#endif  // ANNULUS_DEVICE_DRIVER_H_

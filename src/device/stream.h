@@ -1,0 +1,64 @@
+#ifndef ANNULUS_DEVICE_STREAM_H_
+#define ANNULUS_DEVICE_STREAM_H_
+
+// Streams and events. Everything else in the library takes a raw abi::CUstream, so a caller's own
+// stream is as good as one made here. Streams and events may be used from any thread.
+
+#include "device/context.h"
+
+namespace annulus::device {
+
+// A point in the work of a stream.
+class Event {
+ public:
+  enum class Timing { kOff, kOn };  // events without timing are cheaper to wait for
+
+  Event() = default;  // holds nothing
+  explicit Event(ContextPointer context, Timing timing = Timing::kOff);
+  ~Event();
+  Event(Event&& other) noexcept;
+  Event& operator=(Event&& other) noexcept;
+
+  abi::CUevent handle() const { return handle_; }
+
+  void record(abi::CUstream stream) const;
+  void synchronize() const;  // waits on the host
+  bool done() const;         // all work before the last record() has ended
+
+ private:
+  ContextPointer context_;
+  abi::CUevent handle_ = nullptr;
+};
+
+// Both made with Timing::kOn and passed by their streams; on a simulated device this is the time
+// the simulator took, which says nothing about a GPU.
+double elapsed_millis(const Context& context, const Event& start, const Event& end);
+
+// A queue of device work that does not wait for the default stream.
+class Stream {
+ public:
+  Stream() = default;  // holds nothing; its handle is the default stream
+  explicit Stream(ContextPointer context);
+  ~Stream();  // work already queued still runs
+  Stream(Stream&& other) noexcept;
+  Stream& operator=(Stream&& other) noexcept;
+
+  abi::CUstream handle() const { return handle_; }
+
+  void synchronize() const;
+  bool done() const;
+
+ private:
+  ContextPointer context_;
+  abi::CUstream handle_ = nullptr;
+};
+
+// Waits on the host until `stream` is empty. Faults of its kernels surface here.
+void synchronize(const Context& context, abi::CUstream stream);
+
+// Work queued on `stream` from now on starts after the last record() of `event`.
+void wait(const Context& context, abi::CUstream stream, const Event& event);
+
+}  // namespace annulus::device
+
+#endif  // ANNULUS_DEVICE_STREAM_H_
