@@ -1,0 +1,38 @@
+#ifndef ANNULUS_JIT_ARCH_H_
+#define ANNULUS_JIT_ARCH_H_
+
+// A GPU architecture as NVRTC names it: sm_80, sm_89, sm_90a.
+
+#include <compare>
+#include <string>
+#include <string_view>
+
+namespace annulus::jit {
+
+struct Arch {
+  int number = 80;      // 10 * major + minor
+  char feature = '\0';  // 'a' this architecture alone, 'f' its family, '\0' neither
+
+  friend auto operator<=>(const Arch&, const Arch&) = default;
+};
+
+// "sm_90a", and "compute_90a" as the target of PTX is called.
+std::string to_string(Arch arch);
+std::string virtual_name(Arch arch);
+
+// Throws Error{kInvalidArgument} where the text is not of the form sm_<number>[a|f].
+Arch parse_arch(std::string_view text);
+
+// The architecture of a device's compute capability, without a feature letter.
+constexpr Arch arch_of_capability(int major, int minor) { return {10 * major + minor, '\0'}; }
+
+// Whether a kernel made for `kernel` runs on a device of `device`: a cubin of the same major and no
+// higher minor number does, one of an 'a' target only on exactly its own architecture.
+constexpr bool runs_on(Arch kernel, Arch device) {
+  if (kernel.feature == 'a') return kernel.number == device.number;
+  return kernel.number / 10 == device.number / 10 && kernel.number <= device.number;
+}
+
+}  // namespace annulus::jit
+
+#endif  // ANNULUS_JIT_ARCH_H_

@@ -1,0 +1,68 @@
+#include "jit/build_id.h"
+
+#include <fmt/format.h>
+#include <link.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace annulus::jit {
+namespace {
+
+struct Search {
+  std::uintptr_t address;
+  std::string found;
+};
+
+// Notes lie one after another: sizes of name and description, type, name, description, the latter
+// two padded to four bytes.
+std::string id_in_notes(const char* notes, std::size_t bytes) {
+  while (bytes >= sizeof(ElfW(Nhdr))) {
+    ElfW(Nhdr) note;
+    std::memcpy(&note, notes, sizeof(note));
+    const std::size_t name = (std::size_t{note.n_namesz} + 3) & ~std::size_t{3};
+    const std::size_t description = (std::size_t{note.n_descsz} + 3) & ~std::size_t{3};
+    const std::size_t whole = sizeof(note) + name + description;
+    if (whole > bytes) break;
+    if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+        std::memcmp(notes + sizeof(note), "GNU", 4) == 0) {
+      std::string hex;
+      for (std::size_t i = 0; i < note.n_descsz; ++i) {
+        hex += fmt::format("{:02x}", static_cast<unsigned char>(notes[sizeof(note) + name + i]));
+      }
+      return hex;
+    }
+    notes += whole;
+    bytes -= whole;
+  }
+  return "";
+}
+
+int visit(dl_phdr_info* library, std::size_t, void* argument) {
+  Search& search = *static_cast<Search*>(argument);
+  bool holds = false;
+  for (int i = 0; i < library->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& segment = library->dlpi_phdr[i];
+    const std::uintptr_t begin = library->dlpi_addr + segment.p_vaddr;
+    holds = holds || (segment.p_type == PT_LOAD && search.address >= begin &&
+                      search.address - begin < segment.p_memsz);
+  }
+  if (!holds) return 0;
+  for (int i = 0; i < library->dlpi_phnum && search.found.empty(); ++i) {
+    const ElfW(Phdr)& segment = library->dlpi_phdr[i];
+    if (segment.p_type != PT_NOTE) continue;
+    search.found = id_in_notes(reinterpret_cast<const char*>(library->dlpi_addr + segment.p_vaddr),
+                               segment.p_memsz);
+  }
+  return 1;
+}
+
+}  // namespace
+
+std::string build_id(const void* address) {
+  Search search{reinterpret_cast<std::uintptr_t>(address), ""};
+  dl_iterate_phdr(visit, &search);
+  return search.found.empty() ? "no build id" : search.found;
+}
+
+}  // namespace annulus::jit

@@ -1,0 +1,165 @@
+#include "jit/compiled_kernel.h"
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <cstring>
+
+namespace annulus::jit {
+namespace {
+
+constexpr char kMagic[8] = {'A', 'N', 'N', 'U', 'L', 'U', 'S', 'K'};
+constexpr std::size_t kDigestAt = 40;
+
+// Byte by byte, so that a file means the same on every machine.
+void put(std::vector<std::byte>& bytes, std::unsigned_integral auto value) {
+  for (std::size_t i = 0; i < sizeof(value); ++i) {
+    bytes.push_back(static_cast<std::byte>(value >> (8 * i)));
+  }
+}
+void put(std::vector<std::byte>& bytes, std::span<const std::byte> data) {
+  put(bytes, static_cast<std::uint64_t>(data.size()));
+  bytes.insert(bytes.end(), data.begin(), data.end());
+}
+void put(std::vector<std::byte>& bytes, std::string_view text) {
+  put(bytes, std::as_bytes(std::span(text)));
+}
+
+// Reads from the front; once something is missing everything reads as zero or empty.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> bytes) : rest_(bytes) {}
+
+  template <std::unsigned_integral Number>
+  Number number() {
+    Number value = 0;
+    const std::span<const std::byte> data = take(sizeof(Number));
+    for (std::size_t i = 0; i < data.size(); ++i) {
+      value |= static_cast<Number>(static_cast<Number>(data[i]) << (8 * i));
+    }
+    return value;
+  }
+  std::span<const std::byte> data() { return take(number<std::uint64_t>()); }
+  std::string text() {
+    const std::span<const std::byte> bytes = data();
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+  bool whole() const { return whole_; }
+  bool at_end() const { return whole_ && rest_.empty(); }
+
+ private:
+  std::span<const std::byte> take(std::uint64_t count) {
+    if (count > rest_.size()) {
+      whole_ = false;
+      rest_ = {};
+      return {};
+    }
+    const std::span<const std::byte> front = rest_.first(count);
+    rest_ = rest_.subspan(count);
+    return front;
+  }
+
+  std::span<const std::byte> rest_;
+  bool whole_ = true;
+};
+
+constexpr int ResourceUsage::*kNumbers[] = {
+    &ResourceUsage::registers, &ResourceUsage::spill_store_bytes, &ResourceUsage::spill_load_bytes,
+    &ResourceUsage::local_bytes, &ResourceUsage::static_shared_bytes};
+
+std::vector<std::byte> encode_payload(const CompiledKernel& kernel) {
+  std::vector<std::byte> bytes;
+  put(bytes, kernel.symbol);
+  put(bytes, std::uint32_t{kernel.usage.known});
+  for (int ResourceUsage::*number : kNumbers) {
+    put(bytes, static_cast<std::uint32_t>(kernel.usage.*number));
+  }
+  put(bytes, static_cast<std::uint32_t>(kernel.usage.notes.size()));
+  for (const std::string& note : kernel.usage.notes) put(bytes, note);
+  put(bytes, std::span<const std::byte>(kernel.image));
+  return bytes;
+}
+
+bool decode_payload(std::span<const std::byte> payload, CompiledKernel* kernel) {
+  Reader reader(payload);
+  kernel->symbol = reader.text();
+  kernel->usage.known = reader.number<std::uint32_t>() != 0;
+  for (int ResourceUsage::*number : kNumbers) {
+    kernel->usage.*number = static_cast<int>(reader.number<std::uint32_t>());
+  }
+  const auto notes = reader.number<std::uint32_t>();
+  for (std::uint32_t i = 0; i < notes && reader.whole(); ++i) {
+    kernel->usage.notes.push_back(reader.text());
+  }
+  const std::span<const std::byte> image = reader.data();
+  kernel->image.assign(image.begin(), image.end());
+  if (!reader.at_end() || kernel->symbol.empty() || kernel->image.empty()) return false;
+  // The loader of PTX reads up to the NUL.
+  return kernel->kind != ImageKind::kPtx || kernel->image.back() == std::byte{0};
+}
+
+base::Digest digest_without_itself(std::span<const std::byte> file) {
+  std::vector<std::byte> copy(file.begin(), file.end());
+  std::fill_n(copy.begin() + kDigestAt, sizeof(base::Digest::bytes), std::byte{0});
+  return base::digest(copy);
+}
+
+}  // namespace
+
+const char* to_string(ImageKind kind) { return kind == ImageKind::kPtx ? "ptx" : "cubin"; }
+
+std::vector<std::byte> encode_kernel_file(const KernelKey& key, const CompiledKernel& kernel) {
+  const std::vector<std::byte> payload = encode_payload(kernel);
+  std::vector<std::byte> file;
+  for (char c : kMagic) file.push_back(static_cast<std::byte>(c));
+  put(file, kKernelFileVersion);
+  put(file, static_cast<std::uint32_t>(kernel.kind));
+  put(file, std::uint64_t{kKernelFileHeader + key.text.size() + payload.size()});
+  put(file, std::uint64_t{key.text.size()});
+  put(file, std::uint64_t{payload.size()});
+  file.resize(kKernelFileHeader);
+  const auto key_bytes = std::as_bytes(std::span(key.text));
+  file.insert(file.end(), key_bytes.begin(), key_bytes.end());
+  file.insert(file.end(), payload.begin(), payload.end());
+  const base::Digest digest = base::digest(file);
+  std::memcpy(file.data() + kDigestAt, digest.bytes.data(), digest.bytes.size());
+  return file;
+}
+
+std::optional<CompiledKernel> decode_kernel_file(std::span<const std::byte> file,
+                                                 const KernelKey& key, std::string* why) {
+  const auto refuse = [&](const char* reason) {
+    *why = reason;
+    return std::nullopt;
+  };
+  if (file.size() < kKernelFileHeader || std::memcmp(file.data(), kMagic, sizeof(kMagic)) != 0) {
+    return refuse("it is no kernel file");
+  }
+  Reader header(file.subspan(sizeof(kMagic)));
+  if (header.number<std::uint32_t>() != kKernelFileVersion) return refuse("its format is another");
+  const auto kind = header.number<std::uint32_t>();
+  const auto file_bytes = header.number<std::uint64_t>();
+  const auto key_bytes = header.number<std::uint64_t>();
+  const auto payload_bytes = header.number<std::uint64_t>();
+  const std::uint64_t rest = file.size() - kKernelFileHeader;
+  if (file_bytes != file.size() || key_bytes > rest || payload_bytes != rest - key_bytes ||
+      kind > static_cast<std::uint32_t>(ImageKind::kCubin)) {
+    return refuse("its sizes do not fit together");
+  }
+  base::Digest stated;
+  std::memcpy(stated.bytes.data(), file.data() + kDigestAt, stated.bytes.size());
+  if (digest_without_itself(file) != stated) return refuse("its digest is wrong");
+  const auto text = file.subspan(kKernelFileHeader, key_bytes);
+  if (!std::ranges::equal(text, std::as_bytes(std::span(key.text)))) {
+    return refuse("it was made for another key");
+  }
+  CompiledKernel kernel;
+  kernel.kind = static_cast<ImageKind>(kind);
+  if (!decode_payload(file.subspan(kKernelFileHeader + key_bytes), &kernel)) {
+    return refuse("its payload is incomplete");
+  }
+  return kernel;
+}
+
+}  // namespace annulus::jit

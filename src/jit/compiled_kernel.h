@@ -1,0 +1,67 @@
+#ifndef ANNULUS_JIT_COMPILED_KERNEL_H_
+#define ANNULUS_JIT_COMPILED_KERNEL_H_
+
+// What the compiler makes and the disk keeps: one kernel's image with what is known about it, and
+// the key under which it is found again.
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/hash.h"
+#include "jit/resource_usage.h"
+
+namespace annulus::jit {
+
+enum class ImageKind : int {
+  kPtx = 0,    // text for the simulator, with line information; the image ends with a NUL
+  kCubin = 1,  // machine code of one architecture
+};
+const char* to_string(ImageKind kind);  // "ptx", "cubin"
+
+struct CompiledKernel {
+  ImageKind kind = ImageKind::kPtx;
+  std::string symbol;  // the kernel's mangled name in the image
+  std::vector<std::byte> image;
+  ResourceUsage usage;
+
+  friend bool operator==(const CompiledKernel&, const CompiledKernel&) = default;
+};
+
+// Everything that decides what the compiler makes, as text, and its digest. The digest names files
+// and buckets; equality is always that of the text.
+struct KernelKey {
+  explicit KernelKey(std::string key_text)
+      : text(std::move(key_text)), digest(base::digest(text)) {}
+
+  std::string text;
+  base::Digest digest;
+
+  friend bool operator==(const KernelKey& a, const KernelKey& b) { return a.text == b.text; }
+};
+
+// The bytes of a cache file:
+//
+//    0   8  magic "ANNULUSK"
+//    8   4  format version, little-endian as all numbers
+//   12   4  ImageKind
+//   16   8  bytes of the whole file
+//   24   8  bytes of the key
+//   32   8  bytes of the payload
+//   40  16  XXH3-128 of the whole file with these 16 bytes zero
+//   56   8  zero
+//   64      the key, then the payload: symbol, usage and image
+inline constexpr std::size_t kKernelFileHeader = 64;
+inline constexpr std::uint32_t kKernelFileVersion = 1;
+std::vector<std::byte> encode_kernel_file(const KernelKey& key, const CompiledKernel& kernel);
+
+// Nothing where the bytes are damaged, of another version or of another key; *why says which.
+std::optional<CompiledKernel> decode_kernel_file(std::span<const std::byte> file,
+                                                 const KernelKey& key, std::string* why);
+
+}  // namespace annulus::jit
+
+#endif  // ANNULUS_JIT_COMPILED_KERNEL_H_

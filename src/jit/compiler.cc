@@ -1,0 +1,158 @@
+#include "jit/compiler.h"
+
+#include <algorithm>
+
+#include "abi/check.h"
+#include "base/fail.h"
+#include "jit/build_id.h"
+
+namespace annulus::jit {
+namespace {
+
+constexpr std::string_view kSourceName = "/annulus/specialised.cu";
+constexpr std::size_t kMostLog = 16 << 10;
+
+// One program, which NVRTC wants used by one thread.
+class Program {
+ public:
+  Program(const abi::NvrtcTable& nvrtc, const char* source, const std::vector<const char*>& texts,
+          const std::vector<const char*>& names)
+      : nvrtc_(nvrtc) {
+    check(nvrtc.create_program(&program_, source, kSourceName.data(),
+                               static_cast<int>(texts.size()), texts.data(), names.data()),
+          "nvrtcCreateProgram");
+  }
+  ~Program() { nvrtc_.destroy_program(&program_); }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  abi::NvrtcProgram get() const { return program_; }
+  void check(abi::NvrtcResult code, const char* call) const { abi::check(nvrtc_, code, call); }
+
+  abi::NvrtcResult compile(const std::vector<std::string>& options) const {
+    std::vector<const char*> pointers;
+    for (const std::string& option : options) pointers.push_back(option.c_str());
+    return nvrtc_.compile_program(program_, static_cast<int>(pointers.size()), pointers.data());
+  }
+
+  std::string log() const {
+    std::size_t bytes = 0;
+    if (nvrtc_.get_program_log_size(program_, &bytes) != abi::kNvrtcSuccess || bytes == 0) {
+      return "";
+    }
+    std::string text(bytes, '\0');
+    if (nvrtc_.get_program_log(program_, text.data()) != abi::kNvrtcSuccess) return "";
+    text.resize(std::min(text.find('\0'), text.size()));
+    return text;
+  }
+
+  std::vector<std::byte> image(ImageKind kind) const {
+    std::size_t bytes = 0;
+    const bool ptx = kind == ImageKind::kPtx;
+    check((ptx ? nvrtc_.get_ptx_size : nvrtc_.get_cubin_size)(program_, &bytes),
+          ptx ? "nvrtcGetPTXSize" : "nvrtcGetCUBINSize");
+    std::vector<std::byte> image(bytes);
+    check(
+        (ptx ? nvrtc_.get_ptx : nvrtc_.get_cubin)(program_, reinterpret_cast<char*>(image.data())),
+        ptx ? "nvrtcGetPTX" : "nvrtcGetCUBIN");
+    if (ptx && (image.empty() || image.back() != std::byte{0})) image.push_back(std::byte{0});
+    return image;
+  }
+
+ private:
+  const abi::NvrtcTable& nvrtc_;
+  abi::NvrtcProgram program_ = nullptr;
+};
+
+[[noreturn]] void fail_compile(const KernelRequest& request, std::string log) {
+  if (log.size() > kMostLog) log = log.substr(0, kMostLog) + "\n[...]";
+  base::fail(ErrorCode::kCompile, "NVRTC rejects the kernel {} for {}:\n{}\n{} is\n{}",
+             request.spec.family, to_string(request.spec.arch), log, kSourceName, request.source);
+}
+
+}  // namespace
+
+Compiler::Compiler(std::shared_ptr<const abi::NvrtcLibrary> nvrtc,
+                   std::shared_ptr<const TemplateSet> templates, ImageKind kind)
+    : nvrtc_(std::move(nvrtc)), templates_(std::move(templates)), kind_(kind) {
+  if (!nvrtc_->report.usable()) base::fail(ErrorCode::kLibrary, "{}", nvrtc_->report.problem);
+  const abi::NvrtcTable& table = nvrtc_->table;
+  identity_ = fmt::format("{} ({})", nvrtc_->report.version_text,
+                          build_id(reinterpret_cast<const void*>(table.compile_program)));
+  int count = 0;
+  abi::check(table, table.get_num_supported_archs(&count), "nvrtcGetNumSupportedArchs");
+  archs_.resize(static_cast<std::size_t>(count));
+  abi::check(table, table.get_supported_archs(archs_.data()), "nvrtcGetSupportedArchs");
+  for (const auto& [name, text] : templates_->files()) {
+    names_.push_back(kVirtualRoot + name);
+    texts_.push_back(with_virtual_includes(text, *templates_));
+  }
+  for (const std::string& name : names_) name_pointers_.push_back(name.c_str());
+  for (const std::string& text : texts_) text_pointers_.push_back(text.c_str());
+}
+
+std::vector<std::string> Compiler::options(Arch arch, bool newer) const {
+  const bool ptx = kind_ == ImageKind::kPtx;
+  std::vector<std::string> options = {
+      "--gpu-architecture=" + (ptx ? virtual_name(arch) : to_string(arch)), "--std=c++17",
+      "--device-as-default-execution-space"};
+  // The simulator names template lines in its faults; a cubin would only grow and take longer.
+  if (ptx) options.push_back("--generate-line-info");
+  if (!ptx) options.push_back("--ptxas-options=-v");
+  if (newer) {
+    // Without the first, names of the compiler's making hold the process id and no two runs give
+    // the same image; without the second, an include that is missing is looked for in the working
+    // directory.
+    options.push_back("--frandom-seed=annulus");
+    options.push_back("--no-source-include");
+  }
+  return options;
+}
+
+KernelRequest Compiler::prepare(KernelSpec spec) const {
+  if (!std::ranges::count(archs_, spec.arch.number)) {
+    base::fail(ErrorCode::kUnsupported, "NVRTC {} cannot compile for {}; it knows sm_{}",
+               nvrtc_->report.version_text, to_string(spec.arch), fmt::join(archs_, ", sm_"));
+  }
+  std::string source = source_text(spec);
+  // All options are named, also where an older library ends up without some: which it is follows
+  // from its version.
+  KernelKey key(
+      fmt::format("annulus kernel\nschema {}\ntemplates {}\nnvrtc {}\nimage {}\noptions {}\nentry "
+                  "{}\nsource\n{}",
+                  kKernelSchema, templates_->digest().hex(), identity_, to_string(kind_),
+                  fmt::join(options(spec.arch, true), " "), qualified_entry(spec), source));
+  return {std::move(spec), std::move(source), std::move(key)};
+}
+
+CompiledKernel Compiler::compile(const KernelRequest& request) const {
+  const std::string source = with_virtual_includes(request.source, *templates_);
+  const std::string entry = qualified_entry(request.spec);
+  while (true) {
+    const Program program(nvrtc_->table, source.c_str(), text_pointers_, name_pointers_);
+    program.check(nvrtc_->table.add_name_expression(program.get(), entry.c_str()),
+                  "nvrtcAddNameExpression");
+    const bool newer = !older_;
+    const abi::NvrtcResult code = program.compile(options(request.spec.arch, newer));
+    if (code == abi::kNvrtcInvalidOption && newer) {
+      older_ = true;
+      continue;
+    }
+    const std::string log = program.log();
+    if (code == abi::kNvrtcCompilation || code == abi::kNvrtcInvalidOption ||
+        code == abi::kNvrtcNameExpressionNotValid) {
+      fail_compile(request, log);
+    }
+    program.check(code, "nvrtcCompileProgram");
+    const char* symbol = nullptr;
+    program.check(nvrtc_->table.get_lowered_name(program.get(), entry.c_str(), &symbol),
+                  "nvrtcGetLoweredName");
+    CompiledKernel kernel{
+        .kind = kind_, .symbol = symbol, .image = program.image(kind_), .usage = {}};
+    kernel.usage = kind_ == ImageKind::kCubin ? resource_usage(kernel.image, kernel.symbol, log)
+                                              : parse_compile_log(log);
+    return kernel;
+  }
+}
+
+}  // namespace annulus::jit

@@ -1,0 +1,73 @@
+#ifndef ANNULUS_JIT_COMPILER_H_
+#define ANNULUS_JIT_COMPILER_H_
+
+// NVRTC, from a spec to an image.
+//
+//   Compiler compiler(nvrtc, TemplateSet::embedded(), ImageKind::kCubin);
+//   const CompiledKernel kernel = compiler.compile(spec);   // 0.2 s; see KernelCache
+//   kernel.usage.registers ...
+//
+// Nothing is read from the file system: the templates are handed over in memory under names below
+// kVirtualRoot, and what the compiler makes depends neither on the working directory nor on the
+// process.
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "abi/libraries.h"
+#include "jit/compiled_kernel.h"
+#include "jit/spec.h"
+#include "jit/templates.h"
+
+namespace annulus::jit {
+
+// Part of every key. Raise it when a change of this library alone makes old images wrong.
+inline constexpr int kKernelSchema = 1;
+
+// A spec with all that is derived from it once, so that looking the kernel up again costs nothing.
+struct KernelRequest {
+  KernelSpec spec;
+  std::string source;
+  KernelKey key;
+};
+
+class Compiler {
+ public:
+  // Throws Error{kLibrary} where the NVRTC found is not usable.
+  Compiler(std::shared_ptr<const abi::NvrtcLibrary> nvrtc,
+           std::shared_ptr<const TemplateSet> templates, ImageKind kind);
+
+  ImageKind kind() const { return kind_; }
+  const TemplateSet& templates() const { return *templates_; }
+  // "13.0 (65be0db342ad51a06876e71e210bccc5aa8322cf)": version and build of the library.
+  const std::string& identity() const { return identity_; }
+
+  // Throws Error{kInvalidArgument} for a spec that is not well formed, Error{kUnsupported} for an
+  // architecture that this NVRTC does not know.
+  KernelRequest prepare(KernelSpec spec) const;
+
+  // Takes 0.1 s and more. Any number of threads may compile at once. Throws Error{kCompile} with
+  // the compiler's log and the specialised source.
+  CompiledKernel compile(const KernelRequest& request) const;
+  CompiledKernel compile(const KernelSpec& spec) const { return compile(prepare(spec)); }
+
+ private:
+  std::vector<std::string> options(Arch arch, bool newer) const;
+
+  std::shared_ptr<const abi::NvrtcLibrary> nvrtc_;
+  std::shared_ptr<const TemplateSet> templates_;
+  ImageKind kind_;
+  std::string identity_;
+  std::vector<int> archs_;
+  // The templates as NVRTC takes them; the pointers lead into the strings.
+  std::vector<std::string> names_, texts_;
+  std::vector<const char*> name_pointers_, text_pointers_;
+  // Set once the library has refused an option that older ones lack.
+  mutable std::atomic<bool> older_{false};
+};
+
+}  // namespace annulus::jit
+
+#endif  // ANNULUS_JIT_COMPILER_H_

@@ -1,0 +1,231 @@
+#include "jit/disk_cache.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace annulus::jit {
+namespace {
+
+constexpr std::int64_t kMostFileBytes = 256 << 20;
+constexpr std::string_view kSuffix = ".kernel";
+// A temporary older than this belongs to a writer that was killed.
+constexpr std::int64_t kAbandonedSeconds = 3600;
+// Listing a folder takes milliseconds where storing takes one: now and then is enough.
+constexpr std::int64_t kStoresPerSweep = 64;
+
+std::string file_name(const KernelKey& key) { return key.digest.hex() + std::string(kSuffix); }
+
+// The folders above are the user's own affair; what must be private is the last one.
+int make_folders(base::FileSystem& files, const std::string& path) {
+  int code = files.make_folder(path, 0700);
+  if (code == -ENOENT) {
+    const std::size_t slash = path.find_last_of('/');
+    if (slash == std::string::npos || slash == 0) return code;
+    code = make_folders(files, path.substr(0, slash));
+    if (code == 0) code = files.make_folder(path, 0700);
+  }
+  return code == -EEXIST ? 0 : code;
+}
+
+}  // namespace
+
+DiskCache::DiskCache(DiskCacheOptions options, base::Log log,
+                     std::shared_ptr<base::FileSystem> files)
+    : options_(std::move(options)),
+      log_(std::move(log)),
+      files_(files ? std::move(files) : std::make_shared<base::FileSystem>()) {
+  while (options_.folder.size() > 1 && options_.folder.back() == '/') options_.folder.pop_back();
+  if (options_.folder.empty()) {
+    problem_ = "no folder is set (ANNULUS_CACHE_DIR, XDG_CACHE_HOME or HOME)";
+    return;
+  }
+  if (options_.folder.front() != '/') {
+    // A folder that depends on where the program was started could be anybody's.
+    problem_ = fmt::format("'{}' is not an absolute path", options_.folder);
+  } else {
+    folder_ = open_folder();
+  }
+  if (folder_ < 0) note_once(fmt::format("compiled kernels are not kept on disk: {}", problem_));
+}
+
+DiskCache::~DiskCache() {
+  if (folder_ >= 0) files_->close(folder_);
+}
+
+int DiskCache::open_folder() {
+  const std::string& path = options_.folder;
+  // O_NOFOLLOW: a link could lead to a folder that somebody else fills.
+  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
+  int folder = files_->open(base::kHere, path, kFlags, 0);
+  if (folder == -ENOENT) {
+    if (const int code = make_folders(*files_, path); code < 0) {
+      problem_ = fmt::format("cannot make the folder '{}': {}", path, base::describe_errno(code));
+      return -1;
+    }
+    folder = files_->open(base::kHere, path, kFlags, 0);
+  }
+  if (folder < 0) {
+    problem_ = fmt::format("cannot open the folder '{}': {}", path,
+                           folder == -ENOTDIR || folder == -ELOOP
+                               ? std::string("it is a file or a symbolic link")
+                               : base::describe_errno(folder));
+    return -1;
+  }
+  base::FileSystem::Status status;
+  const int code = files_->status(folder, &status);
+  if (code < 0) {
+    problem_ = fmt::format("cannot examine '{}': {}", path, base::describe_errno(code));
+  } else if (!status.folder) {
+    problem_ = fmt::format("'{}' is not a folder", path);
+  } else if (status.owner != geteuid()) {
+    problem_ = fmt::format(
+        "'{}' belongs to user {}, not to user {}; set ANNULUS_CACHE_DIR to a "
+        "folder of your own",
+        path, status.owner, geteuid());
+  } else if ((status.mode & 022u) != 0) {
+    problem_ = fmt::format("others may write to '{}' (mode {:04o}); run chmod 700 on it", path,
+                           status.mode);
+  } else {
+    return folder;
+  }
+  files_->close(folder);
+  return -1;
+}
+
+// Once per cache: a full disk would otherwise say so at every kernel.
+void DiskCache::note_once(const std::string& text) {
+  const bool first = !noted_.exchange(true);
+  log_.write(first ? base::LogLevel::kWarning : base::LogLevel::kDebug, "{}", text);
+}
+
+std::optional<CompiledKernel> DiskCache::find(const KernelKey& key, bool quiet) {
+  if (!usable()) return std::nullopt;
+  const std::string name = file_name(key);
+  std::vector<std::byte> file;
+  const base::FileResult read = base::try_read_file(*files_, folder_, name, kMostFileBytes, &file);
+  if (read.code == -ENOENT) return std::nullopt;
+  if (!read.ok()) {
+    if (!quiet)
+      note_once(fmt::format("cannot {} the compiled kernel '{}/{}': {}; compiling anew", read.step,
+                            options_.folder, name, base::describe_errno(read.code)));
+    return std::nullopt;
+  }
+  std::string why;
+  std::optional<CompiledKernel> kernel = decode_kernel_file(file, key, &why);
+  if (!kernel && !quiet) {
+    log_.write(base::LogLevel::kWarning,
+               "the compiled kernel '{}/{}' is not used: {}; compiling "
+               "anew",
+               options_.folder, name, why);
+  }
+  return kernel;
+}
+
+void DiskCache::store(const KernelKey& key, const CompiledKernel& kernel) {
+  if (!usable()) return;
+  const std::string name = file_name(key);
+  const base::FileResult written =
+      base::try_write_file(*files_, folder_, name, encode_kernel_file(key, kernel), 0600);
+  if (!written.ok()) {
+    note_once(fmt::format("cannot {} the compiled kernel '{}/{}': {}; it is kept in memory only",
+                          written.step, options_.folder, name, base::describe_errno(written.code)));
+    return;
+  }
+  if (stored_.fetch_add(1) % kStoresPerSweep == 0) sweep();
+}
+
+DiskCache::Lock::~Lock() {
+  if (file_ >= 0) files_->close(file_);
+}
+
+DiskCache::Lock DiskCache::lock(const KernelKey& key) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kPoll{5};
+  if (!usable()) return {nullptr, -1};
+  const std::string name = key.digest.hex().substr(0, 2) + ".lock";
+  const int file = files_->open(folder_, name, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+  Lock held(files_.get(), file);
+  if (file < 0) return {nullptr, -1};
+  const Clock::time_point end = Clock::now() + options_.lock_wait;
+  while (true) {
+    const int code = files_->lock(file);
+    if (code == 0) return held;
+    if (code != -EWOULDBLOCK && code != -EINTR) break;
+    if (Clock::now() >= end) {
+      note_once(fmt::format("another process has held '{}/{}' for {} ms; compiling beside it",
+                            options_.folder, name, options_.lock_wait.count()));
+      break;
+    }
+    std::this_thread::sleep_for(kPoll);
+  }
+  return {nullptr, -1};
+}
+
+DiskCache::Contents DiskCache::contents() {
+  Contents contents;
+  std::vector<std::string> names;
+  if (!usable() || files_->list(folder_, &names) < 0) return contents;
+  for (const std::string& name : names) {
+    if (!name.ends_with(kSuffix)) continue;
+    const int file = files_->open(folder_, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    if (file < 0) continue;
+    base::FileSystem::Status status;
+    if (files_->status(file, &status) == 0) {
+      ++contents.kernels;
+      contents.bytes += status.bytes;
+    }
+    files_->close(file);
+  }
+  return contents;
+}
+
+// Removes what killed writers left and, beyond most_bytes, the oldest kernels down to three
+// quarters. Another process may do the same at the same time, and a reader may lose a file it was
+// about to open: that is a miss.
+void DiskCache::sweep() {
+  struct Entry {
+    std::string name;
+    std::int64_t bytes;
+    std::int64_t modified;
+  };
+  std::vector<std::string> names;
+  if (files_->list(folder_, &names) < 0) return;
+  std::vector<Entry> kernels;
+  std::int64_t bytes = 0;
+  const std::int64_t now = std::time(nullptr);
+  for (const std::string& name : names) {
+    const bool temporary = name.starts_with(base::kTemporaryPrefix);
+    if (!temporary && !name.ends_with(kSuffix)) continue;
+    const int file = files_->open(folder_, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    if (file < 0) continue;
+    base::FileSystem::Status status;
+    const int code = files_->status(file, &status);
+    files_->close(file);
+    if (code < 0) continue;
+    if (temporary) {
+      if (now - status.modified > kAbandonedSeconds) files_->unlink(folder_, name);
+    } else {
+      kernels.push_back({name, status.bytes, status.modified});
+      bytes += status.bytes;
+    }
+  }
+  if (bytes <= options_.most_bytes) return;
+  std::ranges::sort(kernels, {}, &Entry::modified);
+  for (const Entry& entry : kernels) {
+    if (bytes <= options_.most_bytes / 4 * 3) break;
+    if (files_->unlink(folder_, entry.name) == 0) bytes -= entry.bytes;
+  }
+  log_.write(base::LogLevel::kInfo, "removed the oldest compiled kernels from '{}': {} bytes left",
+             options_.folder, bytes);
+}
+
+}  // namespace annulus::jit

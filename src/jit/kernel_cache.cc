@@ -1,0 +1,111 @@
+#include "jit/kernel_cache.h"
+
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "annulus/error.h"
+
+namespace annulus::jit {
+namespace {
+
+// Milliseconds since the last call of lap().
+class Stopwatch {
+ public:
+  double lap() {
+    const Clock::time_point now = Clock::now();
+    const double passed = std::chrono::duration<double, std::milli>(now - last_).count();
+    last_ = now;
+    return passed;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point last_ = Clock::now();
+};
+
+device::Function load(const device::ContextPointer& context, const CompiledKernel& kernel) {
+  const auto* image = reinterpret_cast<const char*>(kernel.image.data());
+  return device::Module::load(context, {image, kernel.image.size()})->function(kernel.symbol);
+}
+
+}  // namespace
+
+const char* to_string(Origin origin) {
+  switch (origin) {
+    case Origin::kMemory:
+      return "memory";
+    case Origin::kDisk:
+      return "disk";
+    case Origin::kCompiled:
+      return "compiled";
+  }
+  return "unknown origin";
+}
+
+ObtainedKernel obtain_kernel(DiskCache& disk, const KernelKey& key,
+                             const std::function<CompiledKernel()>& build) {
+  Stopwatch watch;
+  ObtainedKernel obtained;
+  if (std::optional<CompiledKernel> found = disk.find(key)) {
+    return {std::move(*found), Origin::kDisk, watch.lap(), 0};
+  }
+  // Held until the kernel is stored; who waited for it looks again.
+  const DiskCache::Lock lock = disk.lock(key);
+  if (std::optional<CompiledKernel> found = disk.find(key, /*quiet=*/true)) {
+    return {std::move(*found), Origin::kDisk, watch.lap(), 0};
+  }
+  obtained.disk_ms = watch.lap();
+  obtained.kernel = build();
+  obtained.compile_ms = watch.lap();
+  disk.store(key, obtained.kernel);
+  obtained.disk_ms += watch.lap();
+  return obtained;
+}
+
+std::size_t KernelCache::DigestHash::operator()(const KernelKey& key) const {
+  std::size_t hash;
+  std::memcpy(&hash, key.digest.bytes.data(), sizeof(hash));
+  return hash;
+}
+
+KernelCache::KernelCache(device::ContextPointer context, std::shared_ptr<const Compiler> compiler,
+                         std::shared_ptr<DiskCache> disk)
+    : context_(std::move(context)), compiler_(std::move(compiler)), disk_(std::move(disk)) {}
+
+KernelLookup KernelCache::get(const KernelRequest& request) {
+  KernelLookup lookup;
+  lookup.kernel = loaded_.find(request.key);
+  if (lookup.kernel) return lookup;
+  lookup.kernel = loaded_.get(request.key, [&] { return make(request, &lookup); });
+  return lookup;
+}
+
+std::shared_ptr<const LoadedKernel> KernelCache::make(const KernelRequest& request,
+                                                      KernelLookup* lookup) {
+  const auto build = [&] { return compiler_->compile(request); };
+  ObtainedKernel obtained = obtain_kernel(*disk_, request.key, build);
+  Stopwatch watch;
+  device::Function function;
+  try {
+    function = load(context_, obtained.kernel);
+  } catch (const Error& error) {
+    if (obtained.origin != Origin::kDisk || error.code() != ErrorCode::kDevice) throw;
+    watch.lap();
+    obtained.kernel = build();
+    obtained.origin = Origin::kCompiled;
+    obtained.compile_ms = watch.lap();
+    disk_->store(request.key, obtained.kernel);
+    watch.lap();
+    function = load(context_, obtained.kernel);
+  }
+  lookup->load_ms = watch.lap();
+  lookup->origin = obtained.origin;
+  lookup->disk_ms = obtained.disk_ms;
+  lookup->compile_ms = obtained.compile_ms;
+  return std::make_shared<const LoadedKernel>(
+      LoadedKernel{std::move(function), request, std::move(obtained.kernel.usage),
+                   std::move(obtained.kernel.symbol), obtained.kernel.image.size()});
+}
+
+}  // namespace annulus::jit

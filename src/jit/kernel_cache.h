@@ -1,0 +1,88 @@
+#ifndef ANNULUS_JIT_KERNEL_CACHE_H_
+#define ANNULUS_JIT_KERNEL_CACHE_H_
+
+// Kernels ready to launch: from memory, else from disk, else from the compiler.
+//
+//   KernelCache cache(context, compiler, disk);
+//   const KernelRequest request = compiler->prepare(spec);     // once
+//   const KernelLookup found = cache.get(request);             // under 1 us when in memory
+//   device::launch(found.kernel->function, ...);
+//
+// One cache serves one context, because a loaded module belongs to its context; several share a
+// Compiler and a DiskCache.
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "device/module.h"
+#include "jit/compiler.h"
+#include "jit/disk_cache.h"
+#include "jit/once_map.h"
+
+namespace annulus::jit {
+
+enum class Origin { kMemory, kDisk, kCompiled };
+const char* to_string(Origin origin);  // "memory", "disk", "compiled"
+
+// A compiled kernel and where it came from.
+struct ObtainedKernel {
+  CompiledKernel kernel;
+  Origin origin = Origin::kCompiled;
+  double disk_ms = 0;     // looking on disk, with waiting for another process that compiles it
+  double compile_ms = 0;  // zero where it came from disk
+};
+
+// From disk, else by build(), which is then stored. Whatever is wrong with the disk, the result is
+// that of build(). Exceptions of build() pass through.
+ObtainedKernel obtain_kernel(DiskCache& disk, const KernelKey& key,
+                             const std::function<CompiledKernel()>& build);
+
+struct LoadedKernel {
+  device::Function function;
+  KernelRequest request;
+  ResourceUsage usage;
+  std::string symbol;
+  std::size_t image_bytes = 0;
+};
+
+struct KernelLookup {
+  std::shared_ptr<const LoadedKernel> kernel;  // never null
+  Origin origin = Origin::kMemory;
+  // All zero for kMemory, and where another thread made the kernel while this one waited.
+  double disk_ms = 0;
+  double compile_ms = 0;
+  double load_ms = 0;  // the driver's part: cuModuleLoadData and cuModuleGetFunction
+};
+
+class KernelCache {
+ public:
+  KernelCache(device::ContextPointer context, std::shared_ptr<const Compiler> compiler,
+              std::shared_ptr<DiskCache> disk);
+
+  // Any thread. Threads that ask for one kernel at the same time wait for the first of them.
+  // Throws Error{kCompile} where NVRTC rejects it and Error{kDevice} where the driver does; a file
+  // on disk that the driver rejects is compiled anew.
+  KernelLookup get(const KernelRequest& request);
+  KernelLookup get(const KernelSpec& spec) { return get(compiler_->prepare(spec)); }
+
+  const Compiler& compiler() const { return *compiler_; }
+  DiskCache& disk() const { return *disk_; }
+  std::size_t size() const { return loaded_.size(); }
+
+ private:
+  struct DigestHash {
+    std::size_t operator()(const KernelKey& key) const;
+  };
+
+  std::shared_ptr<const LoadedKernel> make(const KernelRequest& request, KernelLookup* lookup);
+
+  device::ContextPointer context_;
+  std::shared_ptr<const Compiler> compiler_;
+  std::shared_ptr<DiskCache> disk_;
+  OnceMap<KernelKey, LoadedKernel, DigestHash> loaded_;
+};
+
+}  // namespace annulus::jit
+
+#endif  // ANNULUS_JIT_KERNEL_CACHE_H_

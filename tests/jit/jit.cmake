@@ -1,0 +1,4 @@
+# The jit room: pure parts, and NVRTC where it is found.
+annulus_test(jit LABEL unit LIBRARIES annulus_jit SOURCES jit/compiler_test.cc jit/spec_test.cc
+  jit/templates_test.cc)
+target_compile_definitions(test_jit PRIVATE ANNULUS_TEMPLATES="${PROJECT_SOURCE_DIR}/templates")

@@ -1,0 +1,81 @@
+#include "jit/templates.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <set>
+
+#include "annulus/error.h"
+#include "support/faulty_files.h"
+
+namespace annulus::jit {
+namespace {
+
+using test::ScratchFolder;
+
+void write(const std::string& path, const std::string& text) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  std::ofstream(path) << text;
+}
+
+TEST_CASE("the embedded set is the folder of the source tree") {
+  const auto embedded = TemplateSet::embedded();
+  const auto folder = TemplateSet::from_folder(ANNULUS_TEMPLATES);
+  CHECK(embedded->files() == folder->files());
+  CHECK(embedded->digest() == folder->digest());
+  CHECK(embedded->contains("kernels/attention_params.h"));
+  CHECK_FALSE(embedded->contains("README.md"));
+}
+
+TEST_CASE("the digest sees every name and every byte, and not the order") {
+  std::set<base::Digest> digests;
+  using Files = std::map<std::string, std::string>;
+  for (const Files& files :
+       {Files{{"a.cuh", "x"}}, Files{{"a.cuh", "y"}}, Files{{"b.cuh", "x"}}, Files{{"a.cuh", ""}},
+        Files{{"a.cuh", "x"}, {"b.cuh", ""}}, Files{{"a.cuh", ""}, {"b.cuh", "x"}},
+        Files{{"a.cuh", "1\nxb.cuh 0\n"}}, Files{{"a.cuh", "x\n"}}}) {
+    digests.insert(TemplateSet(files).digest());
+  }
+  CHECK(digests.size() == 8);
+}
+
+TEST_CASE("names stay inside the set") {
+  for (const char* name : {"", "/a.cuh", "../a.cuh", "a/../../b.cuh", "a b", "a\"b", "a\nb"}) {
+    CAPTURE(name);
+    const std::map<std::string, std::string> files{{name, "x"}};
+    CHECK_THROWS_AS(TemplateSet{files}, Error);
+  }
+}
+
+TEST_CASE("includes of the set become absolute, all others and the line numbers stay") {
+  const TemplateSet set({{"tile/a.cuh", ""}, {"b.h", ""}});
+  CHECK(with_virtual_includes("#include \"tile/a.cuh\"\n#include \"c.h\"\n  #include \"b.h\"\nx\n"
+                              "// #include \"b.h\"\n#include \"b.h\" // why\n#include <b.h>",
+                              set) ==
+        "#include \"/annulus/tile/a.cuh\"\n#include \"c.h\"\n  #include \"b.h\"\nx\n"
+        "// #include \"b.h\"\n#include \"/annulus/b.h\" // why\n#include <b.h>");
+  CHECK(with_virtual_includes("", set).empty());
+  CHECK(with_virtual_includes("#include \"", set) == "#include \"");
+}
+
+TEST_CASE("a folder stands in for the embedded files") {
+  ScratchFolder folder;
+  write(folder / "tile/a.cuh", "// a");
+  write(folder / "kernels/b.cu", "// b");
+  write(folder / "README.md", "no template");
+  const auto set = TemplateSet::from_folder(folder.path());
+  CHECK(set->files() ==
+        std::map<std::string, std::string>{{"kernels/b.cu", "// b"}, {"tile/a.cuh", "// a"}});
+  CHECK(TemplateSet::from_folder(folder.path() + "/")->digest() == set->digest());
+}
+
+TEST_CASE("a folder that is none, or holds no templates, is refused") {
+  ScratchFolder folder;
+  CHECK_THROWS_AS(TemplateSet::from_folder(folder.path()), Error);
+  CHECK_THROWS_AS(TemplateSet::from_folder(folder / "missing"), Error);
+  write(folder / "big.cuh", std::string((1 << 20) + 1, ' '));
+  CHECK_THROWS_AS(TemplateSet::from_folder(folder.path()), Error);
+}
+
+}  // namespace
+}  // namespace annulus::jit
