@@ -12,6 +12,10 @@ set(CMAKE_CXX_FLAGS_DEBUG "-g1 -O2 -DANNULUS_ASSERTIONS=1")
 set(CMAKE_C_FLAGS_DEBUG "-g1 -O2")
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set_property(GLOBAL PROPERTY ANNULUS_FLOORS "")
+# Of programs that travel to other machines. Sanitizers need the shared runtime.
+if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+  set(ANNULUS_PORTABLE_LINK -static-libstdc++ -static-libgcc)
+endif()
 
 function(annulus_warnings target)
   target_compile_options(${target} PRIVATE

@@ -69,4 +69,5 @@ wrong(text src/base/w.cc "void f() { std::abort()\; }\n" "does not end the proce
 wrong(text templates/tile/w.cuh "asm volatile(\"bar.sync 0\")\;\n" "templates/ptx")
 wrong(text include/annulus/w.h "#ifndef W_H\n#define W_H\n#endif\n" "guard")
 wrong(documents docs/w.md "[x](nothing.md)\n" "leads nowhere")
+wrong(documents docs/w.md "```\na[0]\n```\n| [x](../README.md) | [y] |\n| [z](gone.md) |\n" "nowhere: gone.md")
 wrong(documents docs/w.md "<!-- file: examples/e.cc -->\n```cpp\nint main() { return 1\; }\n```\n" "differs")

@@ -12,6 +12,13 @@ foreach(room IN LISTS floors)
 endforeach()
 file(WRITE ${PROJECT_BINARY_DIR}/generated/floors.txt "${plan}")
 
+# The programs that tools/gpu_check runs on a real device, known when all tests are.
+function(write_device_tests)
+  get_property(programs GLOBAL PROPERTY ANNULUS_DEVICE_TESTS)
+  file(WRITE ${PROJECT_BINARY_DIR}/generated/device_tests.txt "${programs}")
+endfunction()
+cmake_language(DEFER DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} CALL write_device_tests)
+
 function(house_test name)
   add_test(NAME house_${name} COMMAND ${CMAKE_COMMAND} ${ARGN})
   set_tests_properties(house_${name} PROPERTIES LABELS house)
@@ -23,6 +30,8 @@ house_test(includes
 house_test(text -DROOT=${PROJECT_SOURCE_DIR} -P ${CMAKE_CURRENT_SOURCE_DIR}/house/text.cmake)
 house_test(documents
   -DROOT=${PROJECT_SOURCE_DIR} -P ${CMAKE_CURRENT_SOURCE_DIR}/house/documents.cmake)
+house_test(performance
+  -DCHECK=1 -DROOT=${PROJECT_SOURCE_DIR} -P ${PROJECT_SOURCE_DIR}/bench/table.cmake)
 house_test(checks
   -DWORK=${PROJECT_BINARY_DIR}/house_checks -P ${CMAKE_CURRENT_SOURCE_DIR}/house/checks_test.cmake)
 house_test(symbols
@@ -31,3 +40,12 @@ house_test(symbols
 house_test(consumer
   -DBUILD=${PROJECT_BINARY_DIR} -DWORK=${PROJECT_BINARY_DIR}/consumer
   -DCXX=${CMAKE_CXX_COMPILER} -P ${CMAKE_CURRENT_SOURCE_DIR}/consumer/consumer_test.cmake)
+
+# Shell scripts, where there is a tool that knows them.
+find_program(SHELLCHECK shellcheck)
+if(SHELLCHECK)
+  add_test(NAME house_scripts
+    COMMAND ${SHELLCHECK} -x -e SC2034,SC2065,SC2119,SC2120 tools/test tools/get_nvrtc tools/bench .ci/run
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(house_scripts PROPERTIES LABELS house)
+endif()

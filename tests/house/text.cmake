@@ -12,7 +12,7 @@ endmacro()
 # refuse(files regex text): lines that match are errors.
 function(refuse files regex text)
   foreach(file IN LISTS files)
-    file(STRINGS ${file} lines REGEX "${regex}")
+    file(STRINGS ${file} lines REGEX "${regex}" ENCODING UTF-8)
     foreach(line IN LISTS lines)
       string(STRIP "${line}" line)
       file(RELATIVE_PATH shown ${ROOT} ${file})

@@ -1,0 +1,109 @@
+// How fast the simulated GPU is: warp instructions a second of the sm_80 kernel at B 1, H 2, S
+// 1024, D 128, causal, with the checked twin and the fast one, on one core and on all. These are
+// figures of the simulator as a program; they say nothing about a GPU.
+
+#include <annulus/device.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "harness.h"
+
+namespace {
+
+constexpr std::int64_t kHeads = 2, kRows = 1024, kDim = 128;
+
+// One device, one plan, one set of operands; run() is the measured work.
+class Case {
+ public:
+  Case(bool checked, unsigned threads)
+      : device_(open(checked, threads)),
+        plan_(device_.plan(problem())),
+        memory_(device_.allocate(4 * kBytes)),
+        workspace_(device_.allocate(plan_.workspace_bytes())) {
+    std::vector<std::uint16_t> host(2 * kBytes);
+    std::uint32_t state = 1;
+    for (std::uint16_t& value : host) {
+      state = state * 1664525u + 1013904223u;
+      // bf16 of magnitude in [1/2, 1) and either sign.
+      value = static_cast<std::uint16_t>((state >> 16 & 0x807f) | 0x3f00);
+    }
+    device_.copy_to_device(memory_.data(), host.data(), memory_.bytes());
+  }
+
+  // Million warp instructions a second of wall time.
+  double run() {
+    auto* base = static_cast<std::byte*>(memory_.data());
+    annulus::Operands operands;
+    operands.q = base;
+    operands.k = base + kBytes;
+    operands.v = base + 2 * kBytes;
+    operands.o = base + 3 * kBytes;
+    operands.q_strides = operands.k_strides = operands.v_strides = operands.o_strides =
+        annulus::Strides::bshd(kRows, kHeads, kDim);
+    device_.counters(true);
+    const double begin = annulus::bench::wall_seconds();
+    plan_.run(nullptr, operands, workspace_.data());
+    device_.synchronize();
+    const double seconds = annulus::bench::wall_seconds() - begin;
+    for (const auto& [name, value] : device_.counters()) {
+      if (name == "warp_instructions") return static_cast<double>(value) * 1e-6 / seconds;
+    }
+    throw std::runtime_error("the device has no counter warp_instructions");
+  }
+
+ private:
+  static constexpr std::size_t kBytes = std::size_t{2} * kHeads * kRows * kDim;
+
+  static annulus::Device open(bool checked, unsigned threads) {
+    annulus::DeviceOptions options;
+    options.name = "sim:sm_80";
+    options.simulation.checked = checked;
+    options.simulation.threads = threads;
+    return annulus::Device::open(options);
+  }
+
+  static annulus::Problem problem() {
+    annulus::Problem problem;
+    problem.heads = problem.kv_heads = kHeads;
+    problem.seq_q = problem.seq_k = kRows;
+    problem.dim_qk = problem.dim_v = kDim;
+    problem.pattern = annulus::causal();
+    return problem;
+  }
+
+  annulus::Device device_;
+  annulus::Plan plan_;
+  annulus::DeviceMemory memory_;
+  annulus::DeviceMemory workspace_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  annulus::bench::Bench bench("sim_bench", argc, argv);
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  const char* unit = "M warp inst/s";
+  const auto add = [&](annulus::bench::Figure figure, bool checked, unsigned threads) {
+    auto work = std::make_shared<std::unique_ptr<Case>>();
+    bench.add(std::move(figure), [=] {
+      if (!*work) *work = std::make_unique<Case>(checked, threads);
+      return (*work)->run();
+    });
+  };
+  add({.name = "checked twin, one core", .unit = unit, .bar = 12}, true, 1);
+  add({.name = "checked twin, all cores", .unit = unit}, true, cores);
+  add({.name = "fast twin, one core", .unit = unit, .bar = 25}, false, 1);
+  add({.name = "fast twin, all cores", .unit = unit}, false, cores);
+  const double bar = cores == 2 ? 1.8 : 0;
+  bench.add_ratio({.name = "checked twin, all cores over one", .unit = "x", .bar = bar},
+                  "checked twin, all cores", "checked twin, one core");
+  bench.add_ratio({.name = "fast twin, all cores over one", .unit = "x"}, "fast twin, all cores",
+                  "fast twin, one core");
+  return bench.run();
+}

@@ -1,0 +1,23 @@
+#ifndef ANNULUS_SUPPORT_DEVICE_H_
+#define ANNULUS_SUPPORT_DEVICE_H_
+
+// Which device the tests of a program run on: the one that --device (or ANNULUS_DEVICE) names, else
+// a simulated one. The same program tests the simulator and the silicon.
+
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+namespace annulus::test {
+
+inline std::string device_name() {
+  const char* name = std::getenv("ANNULUS_DEVICE");
+  return name && *name ? name : "sim:sm_80";
+}
+
+// Tests that inject faults or read counters have nothing to do on a real device.
+inline bool on_simulator() { return std::string_view(device_name()).starts_with("sim:"); }
+
+}  // namespace annulus::test
+
+#endif  // ANNULUS_SUPPORT_DEVICE_H_
