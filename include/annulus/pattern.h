@@ -7,8 +7,11 @@
 //   Pattern same = Pattern::parse("causal & (window(511,0) | global(16))");
 // Positions are global: pos_q = q0 + i, pos_k = k0 + j, with q0 = Sk - Sq and k0 = 0 unless the
 // caller says otherwise, so causal is aligned to the bottom right. They may be negative.
+//
+// Everything here is a value: immutable once made, free to share between threads.
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,7 +24,7 @@ namespace annulus::inline v0 {
 
 // Which R x C blocks of an Sq x Sk problem are kept: compressed sparse rows, one after another for
 // each distinct head. Immutable once it is shared.
-struct BlockLayout {
+struct ANNULUS_EXPORT BlockLayout {
   std::int64_t block_rows = 0;     // R
   std::int64_t block_columns = 0;  // C
   std::int64_t seq_q = 0;          // Sq
@@ -29,14 +32,33 @@ struct BlockLayout {
   std::int64_t heads = 1;          // distinct heads: 1 (shared by all) or H
   // [heads * ceil(Sq / R) + 1]: row r of head h is indices[indptr[h * rows() + r]] up to the next.
   std::vector<std::int64_t> indptr;
-  std::vector<std::int32_t> indices;   // block columns, ascending and distinct in each row
-  std::vector<std::uint8_t> partial;   // per kept block: 0 every pair visible, 1 some; may be empty
-                                       // (all full)
+  std::vector<std::int32_t> indices;  // block columns, ascending and distinct in each row
+  // Per kept block: 0 every pair visible, 1 some; empty where all are 0. A note of the classifier
+  // for statistics and other libraries: the expression blocks(layout) keeps whole blocks.
+  std::vector<std::uint8_t> partial;
 
-  std::int64_t rows() const;     // ceil(Sq / R)
-  std::int64_t columns() const;  // ceil(Sk / C)
+  std::int64_t rows() const;     // ceil(Sq / R); 0 where R is not positive
+  std::int64_t columns() const;  // ceil(Sk / C); 0 where C is not positive
+
+  // The kept block columns of one row of blocks. Requires: a valid layout, 0 <= head < heads,
+  // 0 <= row < rows().
+  std::span<const std::int32_t> row(std::int64_t head, std::int64_t row) const;
+
+  // Throws Error{kInvalidArgument} that names the first bad entry: sizes out of range, indptr that
+  // does not start at 0, is not monotone or has the wrong length, indices out of range, unsorted
+  // or twice in a row.
+  void validate() const;
+
   friend bool operator==(const BlockLayout&, const BlockLayout&) = default;
 };
+
+// Kept blocks over all blocks; 0 for a problem without blocks. Partial blocks count whole.
+ANNULUS_EXPORT Density block_density(const BlockLayout& layout);
+
+// The layout's file: safetensors, described in docs/patterns.md. Loading validates everything and
+// throws Error{kFile, kInvalidFile}; saving replaces the file whole or leaves it untouched.
+ANNULUS_EXPORT BlockLayout load_layout(const std::string& path);
+ANNULUS_EXPORT void save_layout(const BlockLayout& layout, const std::string& path);
 
 namespace detail {
 struct PatternNode;  // src/pattern/node.h
@@ -45,33 +67,58 @@ struct PatternNode;  // src/pattern/node.h
 class ANNULUS_EXPORT Pattern {
  public:
   Pattern();  // dense
-  explicit Pattern(std::shared_ptr<const detail::PatternNode> node) : node_(std::move(node)) {}
+  // For the functions below. Throws Error{kInvalidArgument} for null.
+  explicit Pattern(std::shared_ptr<const detail::PatternNode> node);
+  // No move: a pattern that was moved from would be none. A copy is a pointer.
+  Pattern(const Pattern&) = default;
+  Pattern& operator=(const Pattern&) = default;
 
   // Grammar: docs/patterns.md. Throws Error{kParse} with the column; Error{kUnsupported} for a
   // leaf that this version does not know; Error{kFile, kInvalidFile} from blocks("file").
   static Pattern parse(std::string_view text);
 
-  // Text that parses back to an equal tree.
+  // Text that parses back to an equal tree. Only blocks() of a layout that came from no file has
+  // no such text: it prints as blocks("#digest"), which parse refuses.
   std::string to_string() const;
 
-  // True when query position q of `head` sees key position k.
+  // True when query position q of `head` sees key position k. Any positions. Throws
+  // Error{kInvalidArgument} where a per-head layout has no such head.
   bool visible(std::int64_t head, std::int64_t q, std::int64_t k) const;
 
+  // How many heads differ: H of the per-head layouts in the expression, 1 where there are none.
+  std::int64_t heads() const;
+
   const detail::PatternNode& node() const { return *node_; }
+  const std::shared_ptr<const detail::PatternNode>& shared_node() const { return node_; }
+  // Equal trees: the same leaves with the same numbers in the same order; layouts by their content.
   friend ANNULUS_EXPORT bool operator==(const Pattern& a, const Pattern& b);
 
  private:
   std::shared_ptr<const detail::PatternNode> node_;
 };
 
-ANNULUS_EXPORT Pattern dense();
-ANNULUS_EXPORT Pattern causal();                                            // k <= q
-ANNULUS_EXPORT Pattern window(std::int64_t left, std::int64_t right);       // -left <= k - q <= right; -1 unbounded
-ANNULUS_EXPORT Pattern sink(std::int64_t n);                                // k < n
-ANNULUS_EXPORT Pattern global(std::int64_t n);                              // q < n or k < n
-ANNULUS_EXPORT Pattern global(std::span<const std::int64_t> positions);     // q or k is listed
-ANNULUS_EXPORT Pattern documents(std::span<const std::int64_t> starts);     // same document
-ANNULUS_EXPORT Pattern blocks(std::shared_ptr<const BlockLayout> layout);   // an explicit layout
+// The leaves. Throw Error{kInvalidArgument} for numbers outside their range.
+ANNULUS_EXPORT Pattern dense();   // all
+ANNULUS_EXPORT Pattern causal();  // k <= q
+// -left <= k - q <= right; -1 is unbounded, otherwise both are >= 0.
+ANNULUS_EXPORT Pattern window(std::int64_t left, std::int64_t right);
+ANNULUS_EXPORT Pattern sink(std::int64_t n);    // k < n; n >= 0
+ANNULUS_EXPORT Pattern prefix(std::int64_t n);  // another word for sink
+ANNULUS_EXPORT Pattern global(std::int64_t n);  // q < n or k < n; n >= 0
+// q or k is listed, in any order.
+ANNULUS_EXPORT Pattern global(std::span<const std::int64_t> positions);
+ANNULUS_EXPORT Pattern global(std::initializer_list<std::int64_t> positions);
+// Same document: no start s with min(q, k) < s <= max(q, k). Starts ascend strictly; positions
+// before the first start are one document too.
+ANNULUS_EXPORT Pattern documents(std::span<const std::int64_t> starts);
+ANNULUS_EXPORT Pattern documents(std::initializer_list<std::int64_t> starts);
+// The pairs of the kept blocks; nothing outside the Sq x Sk positions the layout was made for.
+ANNULUS_EXPORT Pattern blocks(std::shared_ptr<const BlockLayout> layout);
+ANNULUS_EXPORT Pattern blocks(BlockLayout layout);
+ANNULUS_EXPORT Pattern blocks(const std::string& path);
+
+// A chain a & b & c is one node with three children. Throw Error{kInvalidArgument} where the tree
+// would be deeper than 64 levels or have more than 1024 leaves.
 ANNULUS_EXPORT Pattern operator&(const Pattern& a, const Pattern& b);
 ANNULUS_EXPORT Pattern operator|(const Pattern& a, const Pattern& b);
 ANNULUS_EXPORT Pattern operator~(const Pattern& a);

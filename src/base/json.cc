@@ -21,6 +21,9 @@ Json parse_json(std::string_view text, std::string_view what, const JsonLimits& 
     }
     if (event == Event::object_start) keys.emplace_back();
     if (event == Event::object_end) keys.pop_back();
+    if (event == Event::key && keys.back().size() == limits.keys) {
+      fail(ErrorCode::kInvalidFile, "{}: an object has more than {} keys", what, limits.keys);
+    }
     if (event == Event::key && !keys.back().insert(parsed.get<std::string>()).second) {
       fail(ErrorCode::kInvalidFile, "{}: key '{}' is there twice", what, parsed.get<std::string>());
     }

@@ -1,0 +1,105 @@
+#include <limits>
+
+#include "annulus/pattern.h"
+#include "base/fail.h"
+
+namespace annulus {
+namespace {
+
+constexpr std::int64_t kMostBlock = std::int64_t{1} << 30;
+constexpr std::int64_t kMostLength = std::int64_t{1} << 48;
+constexpr std::int64_t kMostHeads = std::int64_t{1} << 20;
+
+std::int64_t blocks_of(std::int64_t length, std::int64_t block) {
+  return block > 0 ? length / block + (length % block != 0) : 0;
+}
+
+void check_range(const char* name, std::int64_t value, std::int64_t least, std::int64_t most) {
+  if (value < least || value > most) {
+    base::fail(ErrorCode::kInvalidArgument, "block layout: {} is {}; it must be in [{}, {}]", name,
+               value, least, most);
+  }
+}
+
+}  // namespace
+
+std::int64_t BlockLayout::rows() const { return blocks_of(seq_q, block_rows); }
+std::int64_t BlockLayout::columns() const { return blocks_of(seq_k, block_columns); }
+
+std::span<const std::int32_t> BlockLayout::row(std::int64_t head, std::int64_t row) const {
+  const auto at = static_cast<std::size_t>(head * rows() + row);
+  return std::span(indices).subspan(static_cast<std::size_t>(indptr[at]),
+                                    static_cast<std::size_t>(indptr[at + 1] - indptr[at]));
+}
+
+void BlockLayout::validate() const {
+  check_range("R", block_rows, 1, kMostBlock);
+  check_range("C", block_columns, 1, kMostBlock);
+  check_range("Sq", seq_q, 0, kMostLength);
+  check_range("Sk", seq_k, 0, kMostLength);
+  check_range("heads", heads, 1, kMostHeads);
+  check_range("the number of block columns", columns(), 0,
+              std::numeric_limits<std::int32_t>::max());
+  std::int64_t lines = 0;
+  if (__builtin_mul_overflow(heads, rows(), &lines) ||
+      indptr.size() != static_cast<std::uint64_t>(lines) + 1) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "block layout: indptr has {} entries; {} heads of {} block rows need one for each "
+               "row and one more",
+               indptr.size(), heads, rows());
+  }
+  if (indptr[0] != 0) {
+    base::fail(ErrorCode::kInvalidArgument, "block layout: indptr[0] is {}; it must be 0",
+               indptr[0]);
+  }
+  // Monotone with the right ends means that every entry lies within indices.
+  for (std::size_t i = 1; i < indptr.size(); ++i) {
+    if (indptr[i] < indptr[i - 1]) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "block layout: indptr[{}] is {}, below {} before it; it must not descend", i,
+                 indptr[i], indptr[i - 1]);
+    }
+  }
+  if (static_cast<std::uint64_t>(indptr.back()) != indices.size()) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "block layout: indptr ends at {}, but there are {} indices", indptr.back(),
+               indices.size());
+  }
+  if (!partial.empty() && partial.size() != indices.size()) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "block layout: partial has {} entries for {} kept blocks", partial.size(),
+               indices.size());
+  }
+  for (std::int64_t line = 0; line < lines; ++line) {
+    std::int64_t before = -1;
+    for (std::int64_t at = indptr[static_cast<std::size_t>(line)];
+         at < indptr[static_cast<std::size_t>(line) + 1]; ++at) {
+      const std::int64_t column = indices[static_cast<std::size_t>(at)];
+      const char* wrong = column < 0 || column >= columns() ? "out of range"
+                          : column == before                ? "there twice"
+                          : column < before                 ? "not in ascending order"
+                                                            : nullptr;
+      if (wrong != nullptr) {
+        base::fail(ErrorCode::kInvalidArgument,
+                   "block layout: indices[{}] = {} (head {}, block row {}, after {}) is {}; there "
+                   "are {} block columns",
+                   at, column, line / rows(), line % rows(), before, wrong, columns());
+      }
+      before = column;
+    }
+  }
+  for (std::size_t i = 0; i < partial.size(); ++i) {
+    if (partial[i] > 1) {
+      base::fail(ErrorCode::kInvalidArgument, "block layout: partial[{}] is {}; it must be 0 or 1",
+                 i, partial[i]);
+    }
+  }
+}
+
+Density block_density(const BlockLayout& layout) {
+  const double all = static_cast<double>(layout.rows()) * static_cast<double>(layout.columns()) *
+                     static_cast<double>(layout.heads);
+  return {all > 0 ? static_cast<double>(layout.indices.size()) / all : 0.0};
+}
+
+}  // namespace annulus

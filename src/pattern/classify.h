@@ -1,0 +1,90 @@
+#ifndef ANNULUS_PATTERN_CLASSIFY_H_
+#define ANNULUS_PATTERN_CLASSIFY_H_
+
+// Which blocks of a problem are empty, partial or full, from intervals: the cost of a row of blocks
+// is the intervals it has, not its blocks and not its pairs. The classes are exact.
+
+#include <cstdint>
+#include <vector>
+
+#include "annulus/pattern.h"
+#include "pattern/evaluate.h"
+
+namespace annulus::pattern {
+
+// The rectangle of positions that a problem is.
+struct Extent {
+  std::int64_t seq_q = 0;       // Sq
+  std::int64_t seq_k = 0;       // Sk
+  std::int64_t q_position = 0;  // position of row 0
+  std::int64_t k_position = 0;  // position of column 0
+
+  // The default of the position law: q0 = Sk - Sq, k0 = 0.
+  static constexpr Extent whole(std::int64_t seq_q, std::int64_t seq_k) {
+    return {seq_q, seq_k, seq_k - seq_q, 0};
+  }
+  Interval queries() const { return {q_position, q_position + seq_q}; }
+  Interval keys() const { return {k_position, k_position + seq_k}; }
+  friend bool operator==(const Extent&, const Extent&) = default;
+};
+
+// Throws Error{kInvalidArgument}: lengths in [0, 2^48], positions within +-2^48.
+void check_extent(const Extent& extent);
+
+// Block columns [begin, end) of one row of blocks, all of one class; empty blocks have no run.
+struct BlockRun {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  bool partial = false;  // false: every pair of the problem in these blocks is visible
+
+  friend bool operator==(const BlockRun&, const BlockRun&) = default;
+};
+
+// Rows of R x C blocks over an extent. Block (i, j) has rows [i R, (i+1) R) and columns [j C, (j+1)
+// C) of the extent, as far as they exist: a block that the end cuts off is full when all of its
+// rest is. Reuses its memory; one per thread.
+class Classifier {
+ public:
+  // Throws Error{kInvalidArgument} for block sizes outside [1, 2^30] and bad extents.
+  Classifier(Pattern pattern, const Extent& extent, std::int64_t block_rows,
+             std::int64_t block_columns);
+
+  std::int64_t rows() const { return rows_; }        // ceil(Sq / R)
+  std::int64_t columns() const { return columns_; }  // ceil(Sk / C)
+
+  // The runs of row `row` of `head`, ascending, neighbours of one class joined. Valid until the
+  // next call. Requires: 0 <= row < rows().
+  const std::vector<BlockRun>& row(std::int64_t head, std::int64_t row);
+
+ private:
+  Interval block_columns_of(const Interval& keys) const;
+  void full_columns(const IntervalSet& keys, IntervalSet* out) const;
+  bool truly_mixed(const Bounds& bounds, Interval keys);
+  void resolve(std::int64_t head, Interval queries, const Bounds& bounds, std::int64_t column);
+  void add(BlockRun run);
+
+  Extent extent_;
+  std::int64_t block_rows_;
+  std::int64_t block_columns_;
+  std::int64_t rows_ = 0;
+  std::int64_t columns_ = 0;
+  Evaluator evaluator_;
+  IntervalSet touched_, full_, partial_, doubtful_, scratch_;
+  std::vector<BlockRun> runs_;
+};
+
+// The pairs of the extent that `head` sees: exact, by intervals of single rows where rows differ.
+std::int64_t visible_pairs(const Pattern& pattern, std::int64_t head, const Extent& extent);
+
+// Visible pairs over all pairs, over the distinct heads of the pattern; 0 for an empty problem.
+Density density(const Pattern& pattern, const Extent& extent);
+
+// Every row of blocks of every distinct head, with partial flags (left empty where there is none).
+// The layout counts rows and columns from the extent's start: as an expression, blocks(layout) has
+// the default positions. Throws Error{kInvalidArgument} where the sizes do not fit a BlockLayout.
+BlockLayout make_layout(const Pattern& pattern, const Extent& extent, std::int64_t block_rows,
+                        std::int64_t block_columns);
+
+}  // namespace annulus::pattern
+
+#endif  // ANNULUS_PATTERN_CLASSIFY_H_

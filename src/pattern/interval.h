@@ -1,0 +1,44 @@
+#ifndef ANNULUS_PATTERN_INTERVAL_H_
+#define ANNULUS_PATTERN_INTERVAL_H_
+
+// Sets of whole numbers as sorted lists of intervals: what a row of keys looks like to a pattern.
+
+#include <cstdint>
+#include <vector>
+
+namespace annulus::pattern {
+
+// The numbers in [begin, end); empty where end <= begin.
+struct Interval {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+
+  bool empty() const { return end <= begin; }
+  std::int64_t size() const { return empty() ? 0 : end - begin; }
+  friend bool operator==(const Interval&, const Interval&) = default;
+};
+
+inline Interval intersection(const Interval& a, const Interval& b) {
+  return {a.begin > b.begin ? a.begin : b.begin, a.end < b.end ? a.end : b.end};
+}
+
+// Ascending, none empty, and a gap between any two.
+using IntervalSet = std::vector<Interval>;
+
+// Adds an interval that begins at or after the last one's begin; empty ones are dropped and what
+// touches is joined.
+void append(IntervalSet* set, Interval interval);
+
+// The results replace *out, which is none of the operands.
+void intersect(const IntervalSet& a, const IntervalSet& b, IntervalSet* out);
+void unite(const IntervalSet& a, const IntervalSet& b, IntervalSet* out);
+void subtract(const IntervalSet& a, const IntervalSet& b, IntervalSet* out);
+void complement(const IntervalSet& a, Interval universe, IntervalSet* out);
+
+std::int64_t size(const IntervalSet& set);                // how many numbers
+bool touches(const IntervalSet& set, Interval interval);  // some number in common
+bool covers(const IntervalSet& set, Interval interval);   // all of the interval in the set
+
+}  // namespace annulus::pattern
+
+#endif  // ANNULUS_PATTERN_INTERVAL_H_

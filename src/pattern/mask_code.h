@@ -1,0 +1,39 @@
+#ifndef ANNULUS_PATTERN_MASK_CODE_H_
+#define ANNULUS_PATTERN_MASK_CODE_H_
+
+// A pattern as code for partial tiles. The text says what the expression looks like, the numbers
+// and lists are run-time parameters: another window compiles nothing. Its other end is
+// templates/tile/mask.cuh, whose MaskContext has the functions that the text calls.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "annulus/pattern.h"
+
+namespace annulus::pattern {
+
+struct MaskCode {
+  // One expression of type bool over (m, q, k): m a tile::MaskContext, q and k int positions. It
+  // depends on the structure alone and is the structure's key. "true" where every pair is visible,
+  // "false" where none is: then no tile is partial for the pattern's sake.
+  std::string text;
+  std::vector<std::int32_t> numbers;  // for MaskParams::numbers, at most number_slots
+  // For MaskParams::lists: numbers that found no room, then the lists.
+  std::vector<std::int32_t> lists;
+  bool uses_blocks = false;                   // the text calls m.blocks()
+  std::shared_ptr<const BlockLayout> layout;  // of blocks(); null without
+  // The text reads memory or is long: better evaluated in a loop over a row's columns than written
+  // out for every element. A matter of structure too.
+  bool costly = false;
+};
+
+// number_slots is kernels::kMaskNumbers, which MaskContext knows too. Throws Error{kUnsupported}: a
+// number outside +-2^30, the device's range of positions, or two different layouts in one
+// expression.
+MaskCode emit(const Pattern& pattern, std::size_t number_slots);
+
+}  // namespace annulus::pattern
+
+#endif  // ANNULUS_PATTERN_MASK_CODE_H_

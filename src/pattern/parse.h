@@ -1,0 +1,26 @@
+#ifndef ANNULUS_PATTERN_PARSE_H_
+#define ANNULUS_PATTERN_PARSE_H_
+
+// Text to expression. The grammar is in docs/patterns.md; Pattern::parse is this with the real
+// file system.
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "annulus/pattern.h"
+
+namespace annulus::pattern {
+
+// What blocks("file") reads a layout with.
+using LoadBlocks = std::function<Pattern(const std::string& path)>;
+
+constexpr std::size_t kMostText = std::size_t{16} << 20;
+
+// Throws Error{kParse} "column N: ..." (counted in bytes from 1), Error{kUnsupported} likewise for
+// words that a later version will know, and what load_blocks throws with the column before it.
+Pattern parse(std::string_view text, const LoadBlocks& load_blocks);
+
+}  // namespace annulus::pattern
+
+#endif  // ANNULUS_PATTERN_PARSE_H_

@@ -1,0 +1,252 @@
+#include "pattern/classify.h"
+
+#include <doctest/doctest.h>
+
+#include "pattern/random_pattern.h"
+
+namespace annulus::pattern {
+namespace {
+
+using base::Random;
+using test::between;
+using test::code_of;
+using test::random_pattern;
+
+// Element by element: 0 empty, 1 partial, 2 full.
+int class_of(const Pattern& pattern, std::int64_t head, const Interval& queries,
+             const Interval& keys) {
+  bool seen = false;
+  bool unseen = false;
+  for (std::int64_t q = queries.begin; q < queries.end; ++q) {
+    for (std::int64_t k = keys.begin; k < keys.end; ++k) {
+      (pattern.visible(head, q, k) ? seen : unseen) = true;
+    }
+  }
+  return seen ? (unseen ? 1 : 2) : 0;
+}
+
+Extent random_extent(Random* random) {
+  const std::int64_t seq_q = between(random, 1, 70);
+  const std::int64_t seq_k = between(random, 1, 90);
+  if (random->below(2) == 0) return Extent::whole(seq_q, seq_k);
+  return {seq_q, seq_k, between(random, -80, 120), between(random, -60, 60)};
+}
+
+TEST_CASE("interval sets behave as sets") {
+  Random random(21);
+  const auto draw = [&] {
+    IntervalSet set;
+    std::int64_t at = -5;
+    while (at < 40) {
+      const std::int64_t begin = at + between(&random, 1, 9);
+      at = begin + between(&random, 0, 9);
+      append(&set, {begin, at});
+    }
+    return set;
+  };
+  const auto has = [](const IntervalSet& set, std::int64_t number) {
+    for (const Interval& interval : set) {
+      if (interval.begin <= number && number < interval.end) return true;
+    }
+    return false;
+  };
+  for (int i = 0; i < 500; ++i) {
+    const IntervalSet a = draw(), b = draw();
+    IntervalSet both, either, less, other;
+    intersect(a, b, &both);
+    unite(a, b, &either);
+    subtract(a, b, &less);
+    complement(a, {0, 30}, &other);
+    for (const IntervalSet* set : {&a, &b, &both, &either, &less, &other}) {
+      for (std::size_t j = 0; j < set->size(); ++j) {
+        CHECK_FALSE((*set)[j].empty());
+        if (j > 0) CHECK((*set)[j - 1].end < (*set)[j].begin);
+      }
+    }
+    std::int64_t count = 0;
+    for (std::int64_t n = -10; n < 70; ++n) {
+      count += has(a, n);
+      CHECK(has(both, n) == (has(a, n) && has(b, n)));
+      CHECK(has(either, n) == (has(a, n) || has(b, n)));
+      CHECK(has(less, n) == (has(a, n) && !has(b, n)));
+      CHECK(has(other, n) == (n >= 0 && n < 30 && !has(a, n)));
+    }
+    CHECK(size(a) == count);
+    const std::int64_t begin = between(&random, -8, 50);
+    const Interval probe = {begin, begin + between(&random, 0, 12)};
+    const IntervalSet probes = probe.empty() ? IntervalSet{} : IntervalSet{probe};
+    intersect(a, probes, &both);
+    CHECK(touches(a, probe) == (size(both) > 0));
+    CHECK(covers(a, probe) == (size(both) == probe.size()));
+  }
+}
+
+TEST_CASE("rows of random trees agree with their elements") {
+  Random random(22);
+  std::vector<std::uint8_t> row;
+  for (int i = 0; i < 1500; ++i) {
+    const std::int64_t heads = 1 + random.below(3);
+    const auto layout = std::make_shared<const BlockLayout>(
+        test::random_layout(&random, between(&random, 0, 80), between(&random, 0, 100), heads));
+    const Pattern pattern = random_pattern(&random, 5, layout);
+    Evaluator evaluator(pattern);
+    const Extent extent = random_extent(&random);
+    row.resize(static_cast<std::size_t>(extent.seq_k));
+    const std::int64_t head = random.below(static_cast<std::uint32_t>(heads));
+    for (int draw = 0; draw < 4; ++draw) {
+      const std::int64_t q = between(&random, extent.q_position, extent.queries().end - 1);
+      visible_row(&evaluator, head, q, extent.k_position, extent.seq_k, row.data());
+      for (std::int64_t j = 0; j < extent.seq_k; ++j) {
+        const bool expected = pattern.visible(head, q, extent.k_position + j);
+        if ((row[static_cast<std::size_t>(j)] == 1) != expected) {
+          FAIL(pattern.to_string() << " q " << q << " k " << extent.k_position + j);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("bounds of random trees hold, and keys without doubt are exact") {
+  Random random(23);
+  for (int i = 0; i < 1500; ++i) {
+    const auto layout = std::make_shared<const BlockLayout>(
+        test::random_layout(&random, 60, between(&random, 0, 90)));
+    const Pattern pattern = random_pattern(&random, 5, layout);
+    Evaluator evaluator(pattern);
+    const std::int64_t first = between(&random, -80, 120);
+    const Interval queries = {first, first + between(&random, 1, 12)};
+    const Interval universe = {between(&random, -60, 0), between(&random, 1, 90)};
+    const Bounds& bounds = evaluator.range(0, queries, universe);
+    for (std::int64_t k = universe.begin; k < universe.end; ++k) {
+      const int exact = class_of(pattern, 0, queries, {k, k + 1});
+      const bool all = touches(bounds.all, {k, k + 1});
+      const bool any = touches(bounds.any, {k, k + 1});
+      const bool doubt = touches(bounds.doubt, {k, k + 1});
+      const bool right = doubt ? any && !all : exact == (all ? 2 : any ? 1 : 0);
+      if (!right) {
+        FAIL(pattern.to_string() << " q [" << queries.begin << ", " << queries.end << ") k " << k);
+      }
+    }
+  }
+}
+
+TEST_CASE("classes of random trees are exact, with ragged edges and negative positions") {
+  Random random(24);
+  for (int i = 0; i < 1200; ++i) {
+    const std::int64_t heads = 1 + random.below(2);
+    const auto layout = std::make_shared<const BlockLayout>(
+        test::random_layout(&random, between(&random, 0, 80), between(&random, 0, 100), heads));
+    const Pattern pattern = random_pattern(&random, 1 + static_cast<int>(random.below(5)), layout);
+    const Extent extent = random_extent(&random);
+    const std::int64_t rows = between(&random, 1, 24);
+    const std::int64_t columns = between(&random, 1, 24);
+    Classifier classifier(pattern, extent, rows, columns);
+    const std::int64_t head = random.below(static_cast<std::uint32_t>(heads));
+    for (std::int64_t row = 0; row < classifier.rows(); ++row) {
+      std::vector<int> found(static_cast<std::size_t>(classifier.columns()), 0);
+      std::int64_t before = -1;
+      bool partial_before = false;
+      for (const BlockRun& run : classifier.row(head, row)) {
+        CHECK(run.begin < run.end);
+        CHECK(run.begin >= before);
+        if (run.begin == before) CHECK(run.partial != partial_before);
+        before = run.end;
+        partial_before = run.partial;
+        for (std::int64_t column = run.begin; column < run.end; ++column) {
+          found[static_cast<std::size_t>(column)] = run.partial ? 1 : 2;
+        }
+      }
+      const Interval queries = intersection(
+          {extent.q_position + row * rows, extent.q_position + (row + 1) * rows}, extent.queries());
+      for (std::int64_t column = 0; column < classifier.columns(); ++column) {
+        const Interval keys = intersection(
+            {extent.k_position + column * columns, extent.k_position + (column + 1) * columns},
+            extent.keys());
+        if (found[static_cast<std::size_t>(column)] != class_of(pattern, head, queries, keys)) {
+          FAIL(pattern.to_string()
+               << " block (" << row << ", " << column << ") of " << rows << " x " << columns
+               << ", q0 " << extent.q_position << ", k0 " << extent.k_position);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("visible pairs are counted exactly") {
+  Random random(25);
+  for (int i = 0; i < 300; ++i) {
+    const auto layout = std::make_shared<const BlockLayout>(test::random_layout(&random, 80, 100));
+    const Pattern pattern = random_pattern(&random, 4, layout);
+    Extent extent = random_extent(&random);
+    extent.seq_q = between(&random, 0, 150);
+    std::int64_t expected = 0;
+    for (std::int64_t q = extent.queries().begin; q < extent.queries().end; ++q) {
+      for (std::int64_t k = extent.keys().begin; k < extent.keys().end; ++k) {
+        expected += pattern.visible(0, q, k);
+      }
+    }
+    CHECK(visible_pairs(pattern, 0, extent) == expected);
+  }
+  const std::int64_t million = std::int64_t{1} << 20;
+  CHECK(visible_pairs(causal(), 0, Extent::whole(million, million)) == million * (million + 1) / 2);
+  CHECK(density(dense(), Extent::whole(10, 20)).value == 1.0);
+  CHECK(density(dense(), Extent::whole(0, 20)).value == 0.0);
+  CHECK(code_of([] { visible_pairs(dense(), 0, Extent::whole(INT64_MAX, 1)); }) ==
+        ErrorCode::kInvalidArgument);
+}
+
+TEST_CASE("layouts of a million tokens cost by the blocks kept") {
+  const std::int64_t million = std::int64_t{1} << 20;
+  const Pattern local = causal() & (window(4095, 0) | sink(128));
+  const BlockLayout layout = make_layout(local, Extent::whole(million, million), 128, 128);
+  layout.validate();
+  CHECK(layout.indices.size() == 278464u - 0u + 0u);
+  // 33 blocks of window, the last cut by the diagonal, the first by the window's end, and the sink.
+  CHECK(layout.row(0, 8191).size() == 34);
+  CHECK(layout.row(0, 8191)[0] == 0);
+}
+
+TEST_CASE("a layout keeps the classes, and as an expression sees at least as much") {
+  Random random(26);
+  for (int i = 0; i < 100; ++i) {
+    const Pattern pattern = random_pattern(&random, 4, nullptr);
+    const Extent extent = Extent::whole(between(&random, 0, 70), between(&random, 0, 90));
+    const std::int64_t rows = between(&random, 1, 20);
+    const std::int64_t columns = between(&random, 1, 20);
+    const BlockLayout layout = make_layout(pattern, extent, rows, columns);
+    layout.validate();
+    Classifier classifier(pattern, extent, rows, columns);
+    std::size_t kept = 0;
+    for (std::int64_t row = 0; row < classifier.rows(); ++row) {
+      for (const BlockRun& run : classifier.row(0, row)) {
+        for (std::int64_t column = run.begin; column < run.end; ++column, ++kept) {
+          CHECK(layout.indices[kept] == column);
+          CHECK((!layout.partial.empty() && layout.partial[kept] == 1) == run.partial);
+        }
+      }
+    }
+    CHECK(kept == layout.indices.size());
+    // Keeping blocks only adds pairs; taking the expression as well gives it back.
+    const Pattern both = pattern & blocks(layout);
+    CHECK(visible_pairs(both, 0, extent) == visible_pairs(pattern, 0, extent));
+  }
+}
+
+TEST_CASE("bad sizes are refused") {
+  const Extent extent = Extent::whole(10, 10);
+  CHECK(code_of([&] { Classifier(causal(), extent, 0, 1); }) == ErrorCode::kInvalidArgument);
+  CHECK(code_of([&] { Classifier(causal(), extent, 1, -1); }) == ErrorCode::kInvalidArgument);
+  CHECK(code_of([&] { Classifier(causal(), extent, INT64_MAX, 1); }) ==
+        ErrorCode::kInvalidArgument);
+  CHECK(code_of([&] {
+          Classifier(causal(), {10, -1, 0, 0}, 1, 1);
+        }) == ErrorCode::kInvalidArgument);
+  CHECK(code_of([&] {
+          Classifier(causal(), {10, 10, INT64_MIN, 0}, 1, 1);
+        }) == ErrorCode::kInvalidArgument);
+  CHECK(code_of([&] { make_layout(causal(), Extent::whole(1, std::int64_t{1} << 40), 1, 1); }) ==
+        ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace annulus::pattern
