@@ -3,7 +3,7 @@
 #include "annulus/pattern.h"
 #include "base/fail.h"
 
-namespace annulus {
+namespace annulus::inline v0 {
 namespace {
 
 constexpr std::int64_t kMostBlock = std::int64_t{1} << 30;
@@ -102,4 +102,4 @@ Density block_density(const BlockLayout& layout) {
   return {all > 0 ? static_cast<double>(layout.indices.size()) / all : 0.0};
 }
 
-}  // namespace annulus
+}  // namespace annulus::inline v0

@@ -69,13 +69,6 @@ BlockLayout read_layout(base::FileSystem& files, const std::string& path) {
     base::fail(ErrorCode::kInvalidFile, "{}: block layout of version {}; this library reads {}",
                path, version, kLayoutVersion);
   }
-  for (const auto& [name, unused] : file.tensors) {
-    if (name != "indptr" && name != "indices" && name != "partial") {
-      base::fail(ErrorCode::kInvalidFile,
-                 "{}: a tensor that no block layout has; it may hold indptr, indices and partial",
-                 path);
-    }
-  }
   BlockLayout layout;
   layout.block_rows = number_of(file.metadata, "R", path);
   layout.block_columns = number_of(file.metadata, "C", path);
@@ -86,6 +79,13 @@ BlockLayout read_layout(base::FileSystem& files, const std::string& path) {
   layout.indices = values_of<std::int32_t>(file, "indices", TensorType::kI32, path);
   if (file.tensors.contains("partial")) {
     layout.partial = values_of<std::uint8_t>(file, "partial", TensorType::kU8, path);
+  }
+  for (const auto& [name, unused] : file.tensors) {
+    if (name != "indptr" && name != "indices" && name != "partial") {
+      base::fail(ErrorCode::kInvalidFile,
+                 "{}: a tensor that no block layout has; it may hold indptr, indices and partial",
+                 path);
+    }
   }
   try {
     layout.validate();
@@ -119,7 +119,7 @@ void write_layout(base::FileSystem& files, const std::string& path, const BlockL
 
 }  // namespace annulus::pattern
 
-namespace annulus {
+namespace annulus::inline v0 {
 
 BlockLayout load_layout(const std::string& path) {
   base::FileSystem files;
@@ -131,4 +131,4 @@ void save_layout(const BlockLayout& layout, const std::string& path) {
   pattern::write_layout(files, path, layout);
 }
 
-}  // namespace annulus
+}  // namespace annulus::inline v0

@@ -284,10 +284,10 @@ Pattern parse(std::string_view text, const LoadBlocks& load_blocks) {
 
 }  // namespace annulus::pattern
 
-namespace annulus {
+namespace annulus::inline v0 {
 
 Pattern Pattern::parse(std::string_view text) {
   return pattern::parse(text, [](const std::string& path) { return blocks(path); });
 }
 
-}  // namespace annulus
+}  // namespace annulus::inline v0

@@ -7,7 +7,7 @@
 #include "pattern/layout_file.h"
 #include "pattern/node.h"
 
-namespace annulus {
+namespace annulus::inline v0 {
 namespace {
 
 using pattern::Kind;
@@ -132,4 +132,4 @@ Pattern operator|(const Pattern& a, const Pattern& b) {
 
 Pattern operator~(const Pattern& a) { return Pattern(pattern::complement(a.shared_node())); }
 
-}  // namespace annulus
+}  // namespace annulus::inline v0

@@ -5,7 +5,7 @@
 #include "annulus/pattern.h"
 #include "pattern/node.h"
 
-namespace annulus {
+namespace annulus::inline v0 {
 namespace {
 
 using pattern::Kind;
@@ -87,4 +87,4 @@ std::string Pattern::to_string() const {
   return text;
 }
 
-}  // namespace annulus
+}  // namespace annulus::inline v0

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <numeric>
 
+#include "pattern/node.h"
 #include "pattern/random_pattern.h"
 
 // The device's own functions, compiled for the host.
