@@ -1,0 +1,105 @@
+#include "jit/compiled_kernel.h"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+#include "base/random.h"
+#include "jit/sample_kernel.h"
+
+namespace annulus::jit {
+namespace {
+
+using test::sample_kernel;
+using test::sample_key;
+
+std::optional<CompiledKernel> decode(const std::vector<std::byte>& file, int key = 1) {
+  std::string why;
+  const auto kernel = decode_kernel_file(file, sample_key(key), &why);
+  CHECK(why.empty() == kernel.has_value());
+  return kernel;
+}
+
+// Makes the digest fit again, as a writer with bad intentions would.
+void sign(std::vector<std::byte>& file) {
+  std::memset(file.data() + 40, 0, 16);
+  const base::Digest digest = base::digest(file);
+  std::memcpy(file.data() + 40, digest.bytes.data(), digest.bytes.size());
+}
+
+TEST_CASE("a kernel file gives back what was put in") {
+  for (int number : {1, 2}) {
+    const CompiledKernel kernel = sample_kernel(number);
+    const auto file = encode_kernel_file(sample_key(number), kernel);
+    CHECK(file == encode_kernel_file(sample_key(number), kernel));
+    const auto decoded = decode(file, number);
+    REQUIRE(decoded);
+    CHECK(*decoded == kernel);
+  }
+}
+
+TEST_CASE("every flipped byte and every truncation is noticed") {
+  const auto whole = encode_kernel_file(sample_key(1), sample_kernel(1));
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    for (unsigned bit : {1u, 0x80u, 0xffu}) {
+      auto damaged = whole;
+      damaged[i] ^= static_cast<std::byte>(bit);
+      CHECK_FALSE(decode(damaged));
+    }
+    CHECK_FALSE(decode({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(i)}));
+  }
+  auto longer = whole;
+  longer.push_back(std::byte{0});
+  CHECK_FALSE(decode(longer));
+}
+
+TEST_CASE("a file of another key, version or kind is refused even where its digest fits") {
+  auto file = encode_kernel_file(sample_key(2), sample_kernel(1));
+  std::string why;
+  CHECK_FALSE(decode_kernel_file(file, sample_key(1), &why));
+  CHECK(why.find("another key") != std::string::npos);
+  file = encode_kernel_file(sample_key(1), sample_kernel(1));
+  file[8] = std::byte{99};
+  sign(file);
+  CHECK_FALSE(decode_kernel_file(file, sample_key(1), &why));
+  CHECK(why.find("format") != std::string::npos);
+  file[8] = std::byte{1};
+  file[12] = std::byte{2};
+  sign(file);
+  CHECK_FALSE(decode(file));
+}
+
+TEST_CASE("sizes that lie do not lead outside of the file") {
+  const auto whole = encode_kernel_file(sample_key(1), sample_kernel(1));
+  base::Random random(1);
+  int accepted = 0;
+  for (int round = 0; round < 20000; ++round) {
+    auto damaged = whole;
+    for (std::uint32_t changes = 1 + random.below(3); changes > 0; --changes) {
+      damaged[random.below(static_cast<std::uint32_t>(damaged.size()))] =
+          static_cast<std::byte>(random.below(4) == 0 ? 0xff : random.below(256));
+    }
+    if (random.below(4) == 0)
+      damaged.resize(random.below(static_cast<std::uint32_t>(whole.size())));
+    if (damaged.size() >= kKernelFileHeader) sign(damaged);
+    std::string why;
+    accepted += decode_kernel_file(damaged, sample_key(1), &why).has_value();
+  }
+  // With a fitting digest a changed image is a different image; all that counts is that nothing
+  // is read that is not there, which the sanitizers watch.
+  CHECK(accepted > 0);
+  CHECK(accepted < 20000);
+}
+
+TEST_CASE("PTX without its terminating zero is refused") {
+  CompiledKernel kernel = sample_kernel(2);
+  kernel.image.back() = std::byte{'x'};
+  CHECK_FALSE(decode(encode_kernel_file(sample_key(1), kernel)));
+  kernel.kind = ImageKind::kCubin;
+  CHECK(decode(encode_kernel_file(sample_key(1), kernel)));
+  kernel.image.clear();
+  CHECK_FALSE(decode(encode_kernel_file(sample_key(1), kernel)));
+}
+
+}  // namespace
+}  // namespace annulus::jit

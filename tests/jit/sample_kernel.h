@@ -1,0 +1,33 @@
+#ifndef ANNULUS_TESTS_JIT_SAMPLE_KERNEL_H_
+#define ANNULUS_TESTS_JIT_SAMPLE_KERNEL_H_
+
+// Kernels for tests of the cache: no compiler makes them, and each tells which key it is for.
+
+#include <cstddef>
+#include <string>
+
+#include "jit/compiled_kernel.h"
+
+namespace annulus::test {
+
+inline jit::KernelKey sample_key(int number) {
+  return jit::KernelKey("annulus kernel\nsource\nkernel number " + std::to_string(number) + "\n");
+}
+
+inline jit::CompiledKernel sample_kernel(int number, std::size_t image_bytes = 300) {
+  jit::CompiledKernel kernel;
+  kernel.kind = number % 2 == 0 ? jit::ImageKind::kPtx : jit::ImageKind::kCubin;
+  kernel.symbol = "_Z6kernel" + std::to_string(number);
+  for (std::size_t i = 0; i < image_bytes; ++i) {
+    kernel.image.push_back(static_cast<std::byte>((i * 7 + static_cast<unsigned>(number)) & 255u));
+  }
+  kernel.image.back() = std::byte{0};
+  kernel.usage.known = true;
+  kernel.usage.registers = 100 + number;
+  kernel.usage.notes = {"(C7510) a note", ""};
+  return kernel;
+}
+
+}  // namespace annulus::test
+
+#endif  // ANNULUS_TESTS_JIT_SAMPLE_KERNEL_H_
