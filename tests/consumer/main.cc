@@ -1,18 +1,23 @@
-// Uses the installed headers and library as a stranger would: a value, an error, the version.
+// Uses the installed headers and library as a stranger would: patterns, an error, the version.
 
 #include <annulus/error.h>
+#include <annulus/pattern.h>
 #include <annulus/version.h>
 
 #include <cstdio>
-#include <cstring>
+#include <string>
 
 int main() {
   static_assert(ANNULUS_VERSION >= 100, "the installed headers are older than version 0.1");
+  const annulus::Pattern pattern = annulus::causal() & (annulus::window(3, 0) | annulus::sink(1));
+  if (!pattern.visible(0, 9, 0) || pattern.visible(0, 9, 5) || !pattern.visible(0, 9, 6)) return 1;
   try {
-    throw annulus::Error(annulus::ErrorCode::kParse, "column 3");
+    annulus::Pattern::parse("causal & nonsense");
+    return 1;
   } catch (const annulus::Error& error) {
-    std::printf("%s: %s\n", annulus::to_string(error.code()), error.what());
-    return error.code() == annulus::ErrorCode::kParse && !std::strcmp(error.what(), "column 3") ? 0
-                                                                                                : 1;
+    // An exception of the library is caught by its type across the shared library's edge.
+    std::printf("%s: %s: %s\n", pattern.to_string().c_str(), annulus::to_string(error.code()),
+                error.what());
+    return 0;
   }
 }
