@@ -10,7 +10,20 @@
 
 namespace annulus::kernels {
 
-constexpr int kMaskNumbers = 32;
+enum : int { kMaskNumbers = 32 };
+
+// How a product q.k becomes the base-2 score t = log2(e) * score, whose powers softmax sums. It is
+// a constant of the kernel; AttentionParams::scale and softcap depend on it.
+enum class Score : int {
+  // t = scale * q.k, scale > 0 (log2(e) folded in). The scaling becomes part of the exponential's
+  // argument, one fused multiply-add per element, and the largest product has the largest score.
+  kPositiveScale = 0,
+  // t = scale * q.k for any scale, element by element before masking: a negative scale turns the
+  // order round, and with zero a masked -inf would become NaN.
+  kAnyScale = 1,
+  // t = softcap * tanh(scale * q.k), with softcap = log2(e) * c and scale divided by c.
+  kSoftcap = 2,
+};
 
 // The numbers and lists of a mask expression; what they mean is in the specialised source.
 struct MaskParams {
@@ -21,17 +34,17 @@ struct MaskParams {
 // A TileList on the device. Row r of list L is tiles[row_begin[L * (row_tiles + 1) + r]] up to
 // row_begin[... + r + 1], column tiles in ascending order.
 struct TileListParams {
-  const long long* row_begin;      // [lists, row_tiles + 1]
-  const unsigned* tiles;           // column tile * 2 + partial
-  const int* tile_masks;           // per tile, where the expression has blocks(): index of its
-                                   // first word in mask_words, or -1 all visible, -2 none visible;
-                                   // null where it has none
-  const unsigned* mask_words;      // M/granule_rows x N/granule_columns bits, row-major, lowest
-                                   // bit first, each tile starting a new word
-  const int* row_order;            // [lists, row_tiles]: tile row that CTA x takes, longest first
-  const int* head_list;            // [H]: which list a query head uses; null: list 0 for all
-  int row_tiles;                   // ceil(Sq / M)
-  int granule_row_shift;           // log2 of the rows that share one mask bit
+  const long long* row_begin;  // [lists, row_tiles + 1]
+  const unsigned* tiles;       // column tile * 2 + partial
+  const int* tile_masks;       // per tile, where the expression has blocks(): index of its
+                               // first word in mask_words, or -1 all visible, -2 none visible;
+                               // null where it has none
+  const unsigned* mask_words;  // M/granule_rows x N/granule_columns bits, row-major, lowest
+                               // bit first, each tile starting a new word
+  const int* row_order;        // [lists, row_tiles]: tile row that CTA x takes, longest first
+  const int* head_list;        // [H]: which list a query head uses; null: list 0 for all
+  int row_tiles;               // ceil(Sq / M)
+  int granule_row_shift;       // log2 of the rows that share one mask bit
   int granule_column_shift;
   int padding;
 };
@@ -59,15 +72,15 @@ struct AttentionParams {
   TileListParams tiles;
   MaskParams mask;
 
-  int heads;        // H
-  int group;        // H / Hkv
-  int seq_q;        // Sq
-  int seq_k;        // Sk
-  int q_position;   // pos_q of row 0
-  int k_position;   // pos_k of row 0
-  float scale;      // score = scale * q.k, in base 2 (log2(e) folded in) unless soft-capped
-  float softcap;    // c of c * tanh(scale * q.k / c): the factor log2(e) * c; unused without
-  float lse_factor; // ln 2 for a natural LSE, 1 for base 2
+  int heads;         // H
+  int group;         // H / Hkv
+  int seq_q;         // Sq
+  int seq_k;         // Sk
+  int q_position;    // pos_q of row 0
+  int k_position;    // pos_k of row 0
+  float scale;       // see Score
+  float softcap;     // see Score
+  float lse_factor;  // ln 2 for a natural LSE, 1 for base 2
   int padding;
 };
 

@@ -1,0 +1,186 @@
+// Block-sparse attention forward for sm_80 and newer: cp.async, ldmatrix, mma.sync m16n8k16, online
+// softmax in base 2 with fp32 state. One CTA computes M query rows of one head: it walks the column
+// tiles of its row of the TileList, N keys at a time. Each warp owns M / warps rows and never
+// speaks to another, so barriers only guard shared memory.
+//
+// Shared memory: Q [M][Dqk], then kStages times K [N][Dqk], then kStages times V [N][Dv], each
+// swizzled (tile/swizzle.cuh). O leaves through the warp's own rows of Q.
+//
+// Shape gives the constants, Mask the visibility; README.md lists what they must define.
+
+#include "kernels/attention_params.h"
+#include "tile/copy.cuh"
+#include "tile/masking.cuh"
+#include "tile/multiply.cuh"
+#include "tile/row_io.cuh"
+#include "tile/score.cuh"
+#include "tile/softmax.cuh"
+#include "tile/tile_row.cuh"
+
+namespace annulus::kernels {
+
+template <typename Shape, typename Mask>
+__global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
+    mma_forward(const __grid_constant__ AttentionParams params) {
+  using Element = typename Shape::Element;
+  constexpr int kDimQk = Shape::kDimQk;
+  constexpr int kDimV = Shape::kDimV;
+  constexpr int kRows = Shape::kTileRows;
+  constexpr int kColumns = Shape::kTileColumns;
+  constexpr int kWarps = Shape::kWarps;
+  constexpr int kStages = Shape::kStages;
+  constexpr int kThreads = kWarps * 32;
+  constexpr auto kScore = static_cast<Score>(Shape::kScore);
+  constexpr int kRowTiles = kRows / (kWarps * 16);
+  static_assert(kRowTiles * kWarps * 16 == kRows && kRowTiles >= 1,
+                "the rows of a tile must be a multiple of 16 for each warp");
+  static_assert(kColumns % 16 == 0 && kColumns >= 16 && kColumns <= 128,
+                "the columns of a tile must be a multiple of 16 from 16 to 128");
+  static_assert(kStages >= 1 && kStages <= 4, "a pipeline has one to four stages");
+  static_assert(kDimV <= kDimQk, "O is staged in the rows of Q, so Dv must not exceed Dqk");
+  constexpr unsigned kQueryBytes = kRows * tile::Swizzle<kDimQk>::kPitch;
+  constexpr unsigned kKeyBytes = kColumns * tile::Swizzle<kDimQk>::kPitch;
+  constexpr unsigned kValueBytes = kColumns * tile::Swizzle<kDimV>::kPitch;
+
+  // Who computes what.
+  extern __shared__ __align__(128) unsigned char shared_memory[];
+  const unsigned query_tile = ptx::shared_address(shared_memory);
+  const unsigned key_tiles = query_tile + kQueryBytes;
+  const unsigned value_tiles = key_tiles + kStages * kKeyBytes;
+  const unsigned thread = threadIdx.x;
+  const unsigned warp = thread / 32;
+  const unsigned lane = thread % 32;
+  const unsigned head = blockIdx.y;
+  const unsigned kv_head = head / static_cast<unsigned>(params.group);
+  const long long batch = blockIdx.z;
+  const tile::TileRow row = tile::find_tile_row(params.tiles, blockIdx.x, head);
+  const int first_row = row.row * kRows;
+  const int warp_row = first_row + static_cast<int>(warp) * (kRowTiles * 16);
+
+  const tile::TileCopier<kDimQk, kThreads> keys(
+      static_cast<const char*>(params.k) +
+          (batch * params.k_batch + kv_head * params.k_head) * tile::kElementBytes,
+      params.k_row, thread);
+  const tile::TileCopier<kDimV, kThreads> values(
+      static_cast<const char*>(params.v) +
+          (batch * params.v_batch + kv_head * params.v_head) * tile::kElementBytes,
+      params.v_row, thread);
+  tile::TileWindow<kStages> window(row, 1 - kStages);
+  const auto start_keys = [&](unsigned entry, int stage) {
+    keys.template start<kColumns>(key_tiles + stage * kKeyBytes,
+                                  static_cast<int>(entry >> 1) * kColumns, params.seq_k);
+  };
+  const auto start_values = [&](unsigned entry, int stage) {
+    values.template start<kColumns>(value_tiles + stage * kValueBytes,
+                                    static_cast<int>(entry >> 1) * kColumns, params.seq_k);
+  };
+
+  // Start the first copies: Q, and with one stage the keys of the first tile.
+  if (row.count > 0) {
+    const tile::TileCopier<kDimQk, kThreads> queries(
+        static_cast<const char*>(params.q) +
+            (batch * params.q_batch + head * params.q_head) * tile::kElementBytes,
+        params.q_row, thread);
+    queries.template start<kRows>(query_tile, first_row, params.seq_q);
+    if constexpr (kStages == 1) {
+      start_keys(window.entry(0), 0);
+      ptx::commit_copies();
+    }
+  }
+
+  // The running state of this warp's rows.
+  tile::RowState<kRowTiles> state;
+  float output[kRowTiles][kDimV / 8][4];
+  const tile::LaneRows lane_rows{(batch * params.heads + head) * params.seq_q,
+                                 warp_row + static_cast<int>(lane / 4), params.seq_q, lane};
+  tile::start_empty(state, output);
+  if constexpr (Shape::kCarryIn) tile::load_state(state, output, params, lane_rows);
+
+  const unsigned query_rows = query_tile + warp * (kRowTiles * 16 * tile::Swizzle<kDimQk>::kPitch);
+  tile::Query<kRowTiles, kDimQk, Shape::kQueryInRegisters> query(
+      query_rows + tile::LaneOffset<kDimQk>::rows_first(lane));
+  const unsigned key_lane = key_tiles + tile::LaneOffset<kDimQk>::columns_first(lane);
+  const unsigned value_lane = value_tiles + tile::LaneOffset<kDimV>::rows_first(lane);
+
+  // With several stages the first kStages - 1 turns only start copies.
+  int stage = kStages == 1 ? 0 : 1;
+#pragma unroll 1
+  for (int current = 1 - kStages; current < row.count;
+       ++current, stage = stage == kStages - 1 ? 0 : stage + 1) {
+    const unsigned entry = window.entry(0);
+
+    // Wait for the tile (one stage: its keys). Behind the barrier the buffers that the previous
+    // turn read are free: start a later tile (one stage: this tile's values) into them.
+    if (kStages == 1 || current >= 0) {
+      ptx::wait_copies<kStages == 1 ? 0 : kStages - 2>();
+      __syncthreads();
+    }
+    if constexpr (kStages == 1) {
+      start_values(entry, 0);
+    } else if (current + kStages - 1 < row.count) {
+      const int free_stage = stage == 0 ? kStages - 1 : stage - 1;
+      start_keys(window.entry(kStages - 1), free_stage);
+      start_values(window.entry(kStages - 1), free_stage);
+    }
+    ptx::commit_copies();
+    const unsigned next = window.entry(1);
+    window.advance(current);
+    if (kStages > 1 && current < 0) continue;
+    if (current == 0) query.keep();
+
+    float scores[kRowTiles][kColumns / 8][4];
+    tile::multiply_scores<Element, kDimQk, kRowTiles, kColumns>(scores, query,
+                                                                key_lane + stage * kKeyBytes);
+
+    // One stage: the values have come while the scores were made; the keys' buffer is free.
+    if constexpr (kStages == 1) {
+      ptx::wait_copies<0>();
+      __syncthreads();
+      if (current + 1 < row.count) start_keys(next, 0);
+      ptx::commit_copies();
+    }
+
+    tile::finish_scores<kScore>(scores, params.scale, params.softcap);
+    const int first_column = static_cast<int>(entry >> 1) * kColumns;
+    if (first_column > params.seq_k - kColumns) {
+      tile::mask_tail(scores, params.seq_k - first_column, lane);
+    }
+    if (entry & 1) {
+      const int tile_q = params.q_position + first_row;
+      const int tile_k = params.k_position + first_column;
+      const tile::MaskContext<kColumns> context{
+          params.mask,
+          params.tiles.mask_words,
+          row.masks ? row.masks[current] : tile::kTileAllVisible,
+          tile_q,
+          tile_k,
+          params.tiles.granule_row_shift,
+          params.tiles.granule_column_shift};
+      tile::mask_partial<Mask>(scores, context, params.q_position + lane_rows.first_row,
+                               tile_k + static_cast<int>(lane % 4 * 2));
+    }
+    tile::update_softmax<kScore>(state, scores, output, params.scale);
+    tile::multiply_values<Element, kDimV, kRowTiles, kColumns>(output, scores,
+                                                               value_lane + stage * kValueBytes);
+  }
+
+  // Results. Only empty groups of copies are left, and the warp's rows of Q are its own.
+  ptx::wait_copies<0>();
+#pragma unroll
+  for (int r = 0; r < kRowTiles; ++r) {
+    state.sum[r][0] = tile::quad_sum(state.sum[r][0]);
+    state.sum[r][1] = tile::quad_sum(state.sum[r][1]);
+  }
+  if constexpr (Shape::kCarryOut) {
+    tile::store_state(state, output, params, lane_rows);
+  } else {
+    tile::store_lse(state, params, lane_rows);
+    tile::store_output<Element>(
+        state, output,
+        static_cast<char*>(params.o) +
+            (batch * params.o_batch + head * params.o_head) * tile::kElementBytes,
+        params.o_row * tile::kElementBytes, query_rows, warp_row, params.seq_q, lane);
+  }
+}
+
+}  // namespace annulus::kernels

@@ -1,0 +1,55 @@
+#ifndef ANNULUS_PTX_MEMORY_CUH_
+#define ANNULUS_PTX_MEMORY_CUH_
+
+// Loads and stores that name their memory space, so that no generic address is ever formed: the
+// compiler spends time on those and the hardware a lookup. Shared addresses are 32-bit offsets.
+
+namespace annulus::ptx {
+
+struct alignas(16) Words4 {
+  unsigned x, y, z, w;
+};
+
+// cvta.to.shared: PTX 2.0, sm_20.
+__device__ __forceinline__ unsigned shared_address(const void* pointer) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
+}
+
+// st.shared.b32: PTX 1.0, any architecture.
+__device__ __forceinline__ void store_shared(unsigned address, unsigned value) {
+  asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
+}
+
+// ld.shared.v4.b32: PTX 1.0, any architecture.
+__device__ __forceinline__ Words4 load_shared_16(unsigned address) {
+  Words4 v;
+  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "r"(address)
+               : "memory");
+  return v;
+}
+
+// st.global.v4.b32: PTX 1.0, any architecture.
+__device__ __forceinline__ void store_global_16(void* address, const Words4& v) {
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(address), "r"(v.x), "r"(v.y),
+               "r"(v.z), "r"(v.w)
+               : "memory");
+}
+
+// ld.global.v2.f32: PTX 1.0, any architecture.
+__device__ __forceinline__ void load_global_8(float& low, float& high, const void* address) {
+  asm volatile("ld.global.v2.f32 {%0, %1}, [%2];"
+               : "=f"(low), "=f"(high)
+               : "l"(address)
+               : "memory");
+}
+
+// st.global.v2.f32: PTX 1.0, any architecture.
+__device__ __forceinline__ void store_global_8(void* address, float low, float high) {
+  asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(address), "f"(low), "f"(high) : "memory");
+}
+
+}  // namespace annulus::ptx
+
+#endif  // ANNULUS_PTX_MEMORY_CUH_

@@ -1,0 +1,70 @@
+#ifndef ANNULUS_TILE_COPY_CUH_
+#define ANNULUS_TILE_COPY_CUH_
+
+// Brings tiles of a [rows, kColumns] matrix in global memory into swizzled shared memory. Each
+// thread owns one 16-byte column of every chunk group and a row in every pass over the tile, so all
+// its addresses are one pointer and constants:
+//
+//   pass p, thread i: row i / kPhases + p * kRowsPerPass, chunks i % kPhases + g * kPhases
+
+#include "ptx/async_copy.cuh"
+#include "tile/swizzle.cuh"
+
+namespace annulus::tile {
+
+template <int kColumns, int kThreads>
+class TileCopier {
+  using Layout = Swizzle<kColumns>;
+  enum : int {
+    kRowsPerPass = kThreads / Layout::kPhases,
+    kGroups = Layout::kChunks / Layout::kPhases,
+  };
+  static_assert(
+      kRowsPerPass % 8 == 0,
+      "a pass must cover a multiple of eight rows, or the swizzle phase of a thread would "
+      "change from pass to pass: use at least two warps");
+
+ public:
+  // `matrix` is row 0, `stride` the elements between rows.
+  __device__ __forceinline__ TileCopier(const void* matrix, long long stride, unsigned thread)
+      : row_(thread / Layout::kPhases),
+        row_bytes_(stride * kElementBytes),
+        nowhere_(static_cast<const char*>(matrix) + thread % Layout::kPhases * 16),
+        base_(nowhere_ + row_ * row_bytes_),
+        slot_(Layout::offset(row_, thread % Layout::kPhases)) {}
+
+  // Starts the copy of the kRows rows from first_row on into the tile at `shared`. Rows from
+  // `rows` on (the length of the matrix) are not read: they become zero.
+  // Requires: first_row < rows.
+  template <int kRows>
+  __device__ __forceinline__ void start(unsigned shared, int first_row, int rows) const {
+    static_assert(kRows % kRowsPerPass == 0,
+                  "the rows of a tile must be a multiple of the rows of one pass of all threads");
+    const int left = rows - first_row - row_;
+    const char* source = base_ + first_row * row_bytes_;
+#pragma unroll
+    for (int pass = 0; pass < kRows / kRowsPerPass; ++pass) {
+      const bool exists = left > pass * kRowsPerPass;
+      const char* from = exists ? source : nowhere_;
+      const unsigned bytes = exists ? 16 : 0;
+      const unsigned to = shared + slot_ + pass * kRowsPerPass * Layout::kPitch;
+#pragma unroll
+      for (int group = 0; group < kGroups; ++group) {
+        constexpr int kGroupBytes = Layout::kPhases * 16;
+        ptx::copy_async_16(to + group * kGroupBytes, from + group * kGroupBytes, bytes);
+      }
+      source += kRowsPerPass * row_bytes_;
+    }
+  }
+
+ private:
+  int row_;
+  long long row_bytes_;
+  const char* nowhere_;  // this thread's part of row 0: a valid address for rows that do not exist
+  const char* base_;
+  unsigned slot_;
+};
+
+}  // namespace annulus::tile
+
+#endif  // ANNULUS_TILE_COPY_CUH_

@@ -1,0 +1,174 @@
+#ifndef ANNULUS_TILE_ROW_IO_CUH_
+#define ANNULUS_TILE_ROW_IO_CUH_
+
+// What a warp reads before and writes after its tiles: the state carried between launches (see
+// kernels/attention_params.h), LSE and the 16-bit output. Rows beyond Sq are neither read nor
+// written.
+
+#include "ptx/memory.cuh"
+#include "tile/softmax.cuh"
+#include "tile/swizzle.cuh"
+
+namespace annulus::tile {
+
+// Where a lane's rows lie: `first_row` is its row of the first row tile (not the half 8 below);
+// `base` is (b * H + h) * Sq.
+struct LaneRows {
+  long long base;
+  int first_row;
+  int rows;  // Sq
+  unsigned lane;
+
+  __device__ __forceinline__ int row(int r, int half) const {
+    return first_row + 16 * r + 8 * half;
+  }
+};
+
+// Nothing seen yet.
+template <int kRowTiles, int kPieces>
+__device__ __forceinline__ void start_empty(RowState<kRowTiles>& state,
+                                            float (&output)[kRowTiles][kPieces][4]) {
+#pragma unroll
+  for (int r = 0; r < kRowTiles; ++r) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      state.peak[r][half] = minus_infinity();
+      state.sum[r][half] = 0.0f;
+    }
+#pragma unroll
+    for (int d = 0; d < kPieces; ++d) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) output[r][d][i] = 0.0f;
+    }
+  }
+}
+
+// Continues from acc_in, m_in, l_in. The sum goes to one lane of the quad.
+template <int kRowTiles, int kPieces>
+__device__ __forceinline__ void load_state(RowState<kRowTiles>& state,
+                                           float (&output)[kRowTiles][kPieces][4],
+                                           const kernels::AttentionParams& params,
+                                           const LaneRows& at) {
+#pragma unroll
+  for (int r = 0; r < kRowTiles; ++r) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = at.row(r, half);
+      if (row >= at.rows) continue;
+      const long long index = at.base + row;
+      const float sum = params.l_in[index];
+      state.peak[r][half] = params.m_in[index];
+      state.sum[r][half] = at.lane % 4 == 0 ? sum : 0.0f;
+      const float* acc = params.acc_in + index * (kPieces * 8) + at.lane % 4 * 2;
+#pragma unroll
+      for (int d = 0; d < kPieces; ++d) {
+        ptx::load_global_8(output[r][d][2 * half], output[r][d][2 * half + 1], acc + d * 8);
+      }
+    }
+  }
+}
+
+// Writes acc_out, m_out, l_out. A row without a visible key leaves as the empty state, whatever a
+// NaN in V has made of its zeros. Requires: the sums are complete.
+template <int kRowTiles, int kPieces>
+__device__ __forceinline__ void store_state(const RowState<kRowTiles>& state,
+                                            const float (&output)[kRowTiles][kPieces][4],
+                                            const kernels::AttentionParams& params,
+                                            const LaneRows& at) {
+#pragma unroll
+  for (int r = 0; r < kRowTiles; ++r) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = at.row(r, half);
+      if (row >= at.rows) continue;
+      const long long index = at.base + row;
+      const bool empty = state.sum[r][half] == 0.0f;
+      if (at.lane % 4 == 0) {
+        params.m_out[index] = empty ? minus_infinity() : state.peak[r][half];
+        params.l_out[index] = state.sum[r][half];
+      }
+      float* acc = params.acc_out + index * (kPieces * 8) + at.lane % 4 * 2;
+#pragma unroll
+      for (int d = 0; d < kPieces; ++d) {
+        const float low = empty ? 0.0f : output[r][d][2 * half];
+        const float high = empty ? 0.0f : output[r][d][2 * half + 1];
+        ptx::store_global_8(acc + d * 8, low, high);
+      }
+    }
+  }
+}
+
+// Writes LSE = (m + log2 l) * lse_factor; -inf for a row without a visible key.
+// Requires: the sums are complete.
+template <int kRowTiles>
+__device__ __forceinline__ void store_lse(const RowState<kRowTiles>& state,
+                                          const kernels::AttentionParams& params,
+                                          const LaneRows& at) {
+  if (params.lse == nullptr || at.lane % 4 != 0) return;
+#pragma unroll
+  for (int r = 0; r < kRowTiles; ++r) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = at.row(r, half);
+      if (row >= at.rows) continue;
+      const float sum = state.sum[r][half];
+      const float lse = (state.peak[r][half] + ptx::log2(sum)) * params.lse_factor;
+      params.lse[at.base + row] = sum == 0.0f ? minus_infinity() : lse;
+    }
+  }
+}
+
+// Writes O = acc / l as 16-bit elements, 0 for a row without a visible key. The fragments go
+// through `staging`, the warp's own part of shared memory (kRowTiles * 16 rows of kPieces * 8
+// elements, swizzled), so that global memory sees whole rows in 16-byte stores.
+// Requires: the sums are complete; no other warp uses `staging`.
+template <typename Element, int kRowTiles, int kPieces>
+__device__ __forceinline__ void store_output(const RowState<kRowTiles>& state,
+                                             const float (&output)[kRowTiles][kPieces][4],
+                                             char* matrix, long long row_bytes, unsigned staging,
+                                             int warp_row, int rows, unsigned lane) {
+  using Layout = Swizzle<kPieces * 8>;
+  const unsigned slot = staging + Layout::offset(lane / 4, 0) + lane % 4 * 4;
+#pragma unroll
+  for (int r = 0; r < kRowTiles; ++r) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float sum = state.sum[r][half];
+      const float inverse = 1.0f / sum;
+      // A row without a visible key: 0, whatever a NaN in V has made of its zeros.
+      const unsigned keep = sum == 0.0f ? 0u : 0xffffffffu;
+#pragma unroll
+      for (int d = 0; d < kPieces; ++d) {
+        const unsigned packed =
+            Element::pack(output[r][d][2 * half] * inverse, output[r][d][2 * half + 1] * inverse);
+        // The chunk index is d: even ones are steps from chunk 0, odd ones differ in one bit more.
+        const unsigned address = Layout::step(slot, d / 2) ^ (d % 2 * 16);
+        ptx::store_shared(address + (16 * r + 8 * half) * Layout::kPitch, packed & keep);
+      }
+    }
+  }
+  __syncwarp();
+
+  constexpr int kRowsPerPass = 32 / Layout::kPhases;
+  const unsigned lane_row = lane / Layout::kPhases;
+  const unsigned chunk = lane % Layout::kPhases;
+  const int row = warp_row + static_cast<int>(lane_row);
+  char* to = matrix + row * row_bytes + chunk * 16;
+#pragma unroll
+  for (int pass = 0; pass < kRowTiles * 16 / kRowsPerPass; ++pass) {
+    if (row + pass * kRowsPerPass < rows) {
+      const unsigned from = staging + Layout::offset(lane_row + pass * kRowsPerPass, chunk);
+#pragma unroll
+      for (int group = 0; group < Layout::kChunks / Layout::kPhases; ++group) {
+        constexpr int kGroupBytes = Layout::kPhases * 16;
+        ptx::store_global_16(to + group * kGroupBytes,
+                             ptx::load_shared_16(from + group * kGroupBytes));
+      }
+    }
+    to += kRowsPerPass * row_bytes;
+  }
+}
+
+}  // namespace annulus::tile
+
+#endif  // ANNULUS_TILE_ROW_IO_CUH_

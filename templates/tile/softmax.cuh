@@ -1,0 +1,82 @@
+#ifndef ANNULUS_TILE_SOFTMAX_CUH_
+#define ANNULUS_TILE_SOFTMAX_CUH_
+
+// The online softmax of one warp's rows: the largest score so far and the sum of powers, in base 2.
+// A row lies in the four lanes of a quad; `peak` is the same in all four, `sum` is each lane's own
+// part and is added up once at the end.
+
+#include "ptx/math.cuh"
+#include "tile/score.cuh"
+
+namespace annulus::tile {
+
+__device__ __forceinline__ float minus_infinity() { return __int_as_float(0xff800000); }
+
+template <int kRowTiles>
+struct RowState {
+  float peak[kRowTiles][2];  // rows 16 r + lane / 4 and 8 further on; -inf: nothing seen
+  float sum[kRowTiles][2];
+};
+
+__device__ __forceinline__ float quad_max(float x) {
+  x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
+  return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
+}
+
+__device__ __forceinline__ float quad_sum(float x) {
+  x += __shfl_xor_sync(0xffffffffu, x, 1);
+  return x + __shfl_xor_sync(0xffffffffu, x, 2);
+}
+
+// Takes one tile of scores (masked ones are -inf) into the state, leaves their powers relative to
+// the new peak in `scores`, and rescales `output` to it.
+//
+// A row that has seen no visible key has peak -inf, and -inf - -inf would be NaN: powers are then
+// taken relative to 0, which gives 2^-inf = 0 for its masked scores and for the old sum alike.
+// NaN scores do not move the peak (fmaxf drops them) but reach sum and output, as they must.
+template <Score kScore, int kRowTiles, int kPieces, int kOutputPieces>
+__device__ __forceinline__ void update_softmax(RowState<kRowTiles>& state,
+                                               float (&scores)[kRowTiles][kPieces][4],
+                                               float (&output)[kRowTiles][kOutputPieces][4],
+                                               float scale) {
+#pragma unroll
+  for (int r = 0; r < kRowTiles; ++r) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float peak = fmaxf(scores[r][0][2 * half], scores[r][0][2 * half + 1]);
+#pragma unroll
+      for (int c = 1; c < kPieces; ++c) {
+        peak = fmaxf(peak, fmaxf(scores[r][c][2 * half], scores[r][c][2 * half + 1]));
+      }
+      peak = quad_max(peak);
+      if constexpr (kScore == Score::kPositiveScale) peak *= scale;
+      peak = fmaxf(state.peak[r][half], peak);
+      const float base = peak == minus_infinity() ? 0.0f : peak;
+      const float shrink = ptx::exp2(state.peak[r][half] - base);
+      state.peak[r][half] = peak;
+      float sum = 0.0f;
+#pragma unroll
+      for (int c = 0; c < kPieces; ++c) {
+#pragma unroll
+        for (int i = 2 * half; i < 2 * half + 2; ++i) {
+          if constexpr (kScore == Score::kPositiveScale) {
+            scores[r][c][i] = ptx::exp2(fmaf(scores[r][c][i], scale, -base));
+          } else {
+            scores[r][c][i] = ptx::exp2(scores[r][c][i] - base);
+          }
+          sum += scores[r][c][i];
+        }
+      }
+      state.sum[r][half] = state.sum[r][half] * shrink + sum;
+#pragma unroll
+      for (int d = 0; d < kOutputPieces; ++d) {
+        output[r][d][2 * half] *= shrink;
+        output[r][d][2 * half + 1] *= shrink;
+      }
+    }
+  }
+}
+
+}  // namespace annulus::tile
+
+#endif  // ANNULUS_TILE_SOFTMAX_CUH_
