@@ -1,0 +1,80 @@
+#ifndef ANNULUS_ATTENTION_H_
+#define ANNULUS_ATTENTION_H_
+
+// One attention problem: O = softmax(mask(scale Q K^T)) V per batch and head, with grouped
+// key/value heads. A problem is a plain value; planning and running it is annulus/device.h.
+//
+// Letters: B batch, H query heads, Hkv key/value heads, Sq, Sk lengths, Dqk, Dv head dims.
+
+#include <cstdint>
+#include <optional>
+
+#include "annulus/pattern.h"
+#include "annulus/state.h"
+#include "annulus/types.h"
+
+namespace annulus::inline v0 {
+
+// Positions (q0 + i, k0 + j) stay within plus and minus this, so that differences fit 32 bits.
+constexpr std::int64_t kMostPosition = std::int64_t{1} << 30;
+// B and H are grid dimensions.
+constexpr std::int64_t kMostHeads = 65535;
+
+struct Problem {
+  std::int64_t batch = 1;     // B >= 0; 0 launches nothing
+  std::int64_t heads = 1;     // H >= 1
+  std::int64_t kv_heads = 1;  // Hkv >= 1, divides H: query head h reads key head h / (H / Hkv)
+  std::int64_t seq_q = 0;     // Sq >= 0; 0 launches nothing
+  std::int64_t seq_k = 0;     // Sk >= 0; 0 gives empty rows
+  std::int64_t dim_qk = 0;    // see supported_dims()
+  std::int64_t dim_v = 0;
+  Dtype dtype = Dtype::kBfloat16;  // of Q, K, V and O: kFloat16 or kBfloat16
+
+  Pattern pattern;                 // which keys a query sees; dense unless said otherwise
+  std::optional<double> scale;     // of the scores; 1 / sqrt(Dqk) unless given. Any finite number.
+  double softcap = 0;              // c > 0: score = c tanh(scale q.k / c); 0: none
+  std::optional<std::int64_t> q0;  // position of query row 0; Sk - Sq unless given
+  std::optional<std::int64_t> k0;  // position of key row 0; 0 unless given
+
+  bool want_lse = false;                 // write LSE; needs the state not to be carried out
+  LseBase lse_base = LseBase::kNatural;  // of the LSE that is written
+  bool carry_in = false;                 // start from a state of earlier keys
+  bool carry_out = false;                // write the state instead of O and LSE
+
+  double effective_scale() const;
+  std::int64_t q_position() const { return q0.value_or(seq_k - seq_q); }
+  std::int64_t k_position() const { return k0.value_or(0); }
+};
+
+// Device memory of a carried state, fp32, contiguous; see annulus/state.h.
+struct StatePointers {
+  float* acc = nullptr;  // [B, H, Sq, Dv]
+  float* m = nullptr;    // [B, H, Sq]
+  float* l = nullptr;    // [B, H, Sq]
+};
+
+// Where the tensors of one call lie in device memory. The caller owns them; they must stay until
+// the work that was put on the stream has ended. Base addresses are multiples of 16 bytes (of 4 for
+// LSE, m and l); see Strides for their rules.
+struct Operands {
+  const void* q = nullptr;  // [B, Sq, H, Dqk] in the order of q_strides
+  const void* k = nullptr;  // [B, Sk, Hkv, Dqk]
+  const void* v = nullptr;  // [B, Sk, Hkv, Dv]
+  void* o = nullptr;        // [B, Sq, H, Dv]; no two elements in one place. Null with carry_out.
+  float* lse = nullptr;     // [B, H, Sq] contiguous; null unless want_lse
+  Strides q_strides;
+  Strides k_strides;
+  Strides v_strides;
+  Strides o_strides;
+  StatePointers state_in;   // with carry_in
+  StatePointers state_out;  // with carry_out; may be the same memory as state_in
+};
+
+// Throws Error{kInvalidArgument} or Error{kUnsupported} that names the value and what would do.
+ANNULUS_EXPORT void validate(const Problem& problem);
+// The same for the memory of a valid problem. Tensors without elements are not looked at.
+ANNULUS_EXPORT void validate(const Problem& problem, const Operands& operands);
+
+}  // namespace annulus::inline v0
+
+#endif  // ANNULUS_ATTENTION_H_

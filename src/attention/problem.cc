@@ -1,0 +1,266 @@
+// What a problem and its memory must satisfy before anything is planned or launched.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <string>
+
+#include "annulus/attention.h"
+#include "attention/dims.h"
+#include "base/fail.h"
+
+namespace annulus {
+namespace attention {
+namespace {
+
+constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+
+// False where the product leaves int64.
+bool multiply(std::int64_t a, std::int64_t b, std::int64_t* product) {
+  return !__builtin_mul_overflow(a, b, product);
+}
+
+void check_count(const char* name, std::int64_t value, std::int64_t least, std::int64_t most) {
+  if (value < least || value > most) {
+    base::fail(ErrorCode::kInvalidArgument, "{} is {}; give a number from {} to {}", name, value,
+               least, most);
+  }
+}
+
+void check_elements(const char* name, std::array<std::int64_t, 4> extents) {
+  std::int64_t count = 8;  // bytes: sizes in fp32 and signed byte offsets must fit as well
+  for (const std::int64_t extent : extents) {
+    if (!multiply(count, std::max<std::int64_t>(extent, 1), &count)) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "{} would hold {} x {} x {} x {} elements, more than 2^60; use a smaller problem",
+                 name, extents[0], extents[1], extents[2], extents[3]);
+    }
+  }
+}
+
+struct Tensor {
+  const char* name;
+  const void* data;
+  const Strides& strides;
+  std::int64_t batch, rows, heads, dim;
+};
+
+bool empty(const Tensor& tensor) {
+  return tensor.batch == 0 || tensor.rows == 0 || tensor.heads == 0;
+}
+
+void check_address(const char* name, const void* data, std::uintptr_t alignment) {
+  if (data == nullptr) {
+    base::fail(ErrorCode::kInvalidArgument, "{} is null; give the address of device memory", name);
+  }
+  const auto address = reinterpret_cast<std::uintptr_t>(data);
+  if (address % alignment != 0) {
+    base::fail(ErrorCode::kInvalidArgument, "{} at {:#x} is not a multiple of {} bytes", name,
+               address, alignment);
+  }
+}
+
+void check_unused(const char* name, const void* data, const char* why) {
+  if (data != nullptr) {
+    base::fail(ErrorCode::kInvalidArgument, "{} is given although {}; leave it null", name, why);
+  }
+}
+
+struct Axis {
+  const char* name;
+  std::int64_t extent;
+  std::int64_t stride;
+};
+
+void check_tensor(const Tensor& tensor) {
+  if (empty(tensor)) return;
+  check_address(tensor.name, tensor.data, 16);
+  const std::array<Axis, 3> axes = {Axis{"batch", tensor.batch, tensor.strides.batch},
+                                    Axis{"row", tensor.rows, tensor.strides.row},
+                                    Axis{"head", tensor.heads, tensor.strides.head}};
+  std::int64_t span = tensor.dim;
+  for (const Axis& axis : axes) {
+    if (axis.extent <= 1) continue;
+    if (axis.stride % 8 != 0) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "the {} stride of {} is {} elements; it must be a multiple of 8", axis.name,
+                 tensor.name, axis.stride);
+    }
+    std::int64_t reach = 0;
+    if (axis.stride == std::numeric_limits<std::int64_t>::min() ||
+        !multiply(std::abs(axis.stride), axis.extent - 1, &reach) || reach > kMost / 8 - span) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "the {} stride of {} is {} elements over {} steps, which leaves the address space",
+                 axis.name, tensor.name, axis.stride, axis.extent);
+    }
+    span += reach;
+  }
+}
+
+// Writers of two elements to one place would race.
+void check_distinct(const Tensor& tensor) {
+  if (empty(tensor)) return;
+  std::array<Axis, 3> axes = {Axis{"batch", tensor.batch, tensor.strides.batch},
+                              Axis{"row", tensor.rows, tensor.strides.row},
+                              Axis{"head", tensor.heads, tensor.strides.head}};
+  std::sort(axes.begin(), axes.end(),
+            [](const Axis& a, const Axis& b) { return std::abs(a.stride) < std::abs(b.stride); });
+  std::int64_t inner = tensor.dim;  // elements that the axes so far span
+  for (const Axis& axis : axes) {
+    if (axis.extent <= 1) continue;
+    if (std::abs(axis.stride) < inner) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "the {} stride of {} is {} elements, less than the {} that lie inside one step; "
+                 "elements would overlap",
+                 axis.name, tensor.name, axis.stride, inner);
+    }
+    inner += std::abs(axis.stride) * (axis.extent - 1);
+  }
+}
+
+struct StateNames {
+  const char* acc;
+  const char* m;
+  const char* l;
+};
+constexpr StateNames kStateIn = {"state_in.acc", "state_in.m", "state_in.l"};
+constexpr StateNames kStateOut = {"state_out.acc", "state_out.m", "state_out.l"};
+
+void check_state(const StateNames& names, const StatePointers& state) {
+  check_address(names.acc, state.acc, 16);
+  check_address(names.m, state.m, 4);
+  check_address(names.l, state.l, 4);
+}
+
+}  // namespace
+
+std::span<const Dims> supported_dims() {
+  static constexpr Dims kDims[] = {{32, 32},   {64, 64},   {96, 96},  {128, 128},
+                                   {192, 192}, {192, 128}, {256, 256}};
+  return kDims;
+}
+
+std::string supported_dims_text() {
+  std::string text;
+  for (const Dims& dims : supported_dims()) {
+    if (!text.empty()) text += ", ";
+    text += dims.qk == dims.v ? std::to_string(dims.qk) : fmt::format("{}/{}", dims.qk, dims.v);
+  }
+  return text;
+}
+
+}  // namespace attention
+
+inline namespace v0 {
+
+using attention::check_address;
+using attention::check_count;
+using attention::check_unused;
+using attention::Tensor;
+
+double Problem::effective_scale() const {
+  return scale.value_or(1.0 / std::sqrt(static_cast<double>(std::max<std::int64_t>(dim_qk, 1))));
+}
+
+void validate(const Problem& problem) {
+  check_count("batch (B)", problem.batch, 0, std::numeric_limits<std::int32_t>::max());
+  check_count("heads (H)", problem.heads, 1, kMostHeads);
+  check_count("kv_heads (Hkv)", problem.kv_heads, 1, kMostHeads);
+  if (problem.heads % problem.kv_heads != 0) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "{} query heads are no multiple of {} key/value heads; every key head must serve "
+               "the same number of query heads",
+               problem.heads, problem.kv_heads);
+  }
+  check_count("seq_q (Sq)", problem.seq_q, 0, kMostPosition);
+  check_count("seq_k (Sk)", problem.seq_k, 0, kMostPosition);
+  const auto dims = attention::supported_dims();
+  if (std::none_of(dims.begin(), dims.end(), [&](const attention::Dims& d) {
+        return d.qk == problem.dim_qk && d.v == problem.dim_v;
+      })) {
+    base::fail(problem.dim_qk < 1 || problem.dim_v < 1 ? ErrorCode::kInvalidArgument
+                                                       : ErrorCode::kUnsupported,
+               "no kernel has head dims {}/{} (Q and K / V); supported are {}", problem.dim_qk,
+               problem.dim_v, attention::supported_dims_text());
+  }
+  if (problem.dtype != Dtype::kFloat16 && problem.dtype != Dtype::kBfloat16) {
+    base::fail(
+        problem.dtype == Dtype::kFloat32 ? ErrorCode::kUnsupported : ErrorCode::kInvalidArgument,
+        "dtype {} of Q, K and V has no kernel; convert to fp16 or bf16", to_string(problem.dtype));
+  }
+  if (!std::isfinite(problem.effective_scale())) {
+    base::fail(ErrorCode::kInvalidArgument, "scale is {}; give a finite number", *problem.scale);
+  }
+  if (std::abs(problem.effective_scale()) > 1e30) {
+    base::fail(ErrorCode::kInvalidArgument, "scale is {}, beyond what fp32 scores can hold (1e30)",
+               *problem.scale);
+  }
+  if (!std::isfinite(problem.softcap) || problem.softcap < 0 ||
+      (problem.softcap > 0 && (problem.softcap < 1e-30 || problem.softcap > 1e30))) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "softcap is {}; give a number from 1e-30 to 1e30, or 0 for none", problem.softcap);
+  }
+  const auto check_positions = [](const char* name, std::int64_t first, std::int64_t count) {
+    if (first < -kMostPosition || first > kMostPosition - count) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "{} is {}, so positions run up to {} + {}; they must stay within 2^30 of 0", name,
+                 first, first, count);
+    }
+  };
+  check_positions("q0", problem.q_position(), problem.seq_q);
+  check_positions("k0", problem.k_position(), problem.seq_k);
+  attention::check_elements("Q", {problem.batch, problem.seq_q, problem.heads, problem.dim_qk});
+  attention::check_elements("K", {problem.batch, problem.seq_k, problem.kv_heads, problem.dim_qk});
+  attention::check_elements("V", {problem.batch, problem.seq_k, problem.kv_heads, problem.dim_v});
+  attention::check_elements("O", {problem.batch, problem.seq_q, problem.heads, problem.dim_v});
+  if (problem.lse_base != LseBase::kNatural && problem.lse_base != LseBase::kTwo) {
+    base::fail(ErrorCode::kInvalidArgument, "lse_base {} is neither natural nor two",
+               static_cast<int>(problem.lse_base));
+  }
+  if (problem.want_lse && problem.carry_out) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "want_lse and carry_out exclude each other: the LSE of a carried state is "
+               "m + log2(l); ask for one of them");
+  }
+}
+
+void validate(const Problem& problem, const Operands& operands) {
+  const Tensor q = {"Q",           operands.q,    operands.q_strides, problem.batch,
+                    problem.seq_q, problem.heads, problem.dim_qk};
+  const Tensor k = {"K",           operands.k,       operands.k_strides, problem.batch,
+                    problem.seq_k, problem.kv_heads, problem.dim_qk};
+  const Tensor v = {"V",           operands.v,       operands.v_strides, problem.batch,
+                    problem.seq_k, problem.kv_heads, problem.dim_v};
+  const Tensor o = {"O",           operands.o,    operands.o_strides, problem.batch,
+                    problem.seq_q, problem.heads, problem.dim_v};
+  const bool rows = problem.batch > 0 && problem.seq_q > 0;
+  if (rows) {
+    check_tensor(q);
+    check_tensor(k);
+    check_tensor(v);
+  }
+  if (problem.carry_out) {
+    check_unused("O", operands.o, "the state is carried out");
+    if (rows) attention::check_state(attention::kStateOut, operands.state_out);
+  } else {
+    check_unused("state_out.acc", operands.state_out.acc, "nothing is carried out");
+    if (rows) {
+      check_tensor(o);
+      check_distinct(o);
+    }
+  }
+  if (problem.want_lse) {
+    if (rows) check_address("LSE", operands.lse, 4);
+  } else {
+    check_unused("LSE", operands.lse, "the problem does not ask for it (want_lse)");
+  }
+  if (problem.carry_in) {
+    if (rows) attention::check_state(attention::kStateIn, operands.state_in);
+  } else {
+    check_unused("state_in.acc", operands.state_in.acc, "nothing is carried in");
+  }
+}
+
+}  // namespace v0
+}  // namespace annulus

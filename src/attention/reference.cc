@@ -1,0 +1,237 @@
+#include "attention/reference.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <mutex>
+#include <set>
+
+#include "base/half.h"
+#include "base/random.h"
+#include "base/thread_pool.h"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+// The loops below are most of the time; the loader picks the widest version the processor has.
+#define ANNULUS_WIDE __attribute__((target_clones("avx512f", "avx2,fma", "default")))
+#else
+#define ANNULUS_WIDE
+#endif
+
+namespace annulus::attention {
+namespace {
+
+constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
+constexpr std::size_t kWide = 16;  // every head dim is a multiple
+constexpr std::int64_t kRowsOfTask = 8;
+
+ANNULUS_WIDE double dot(const double* a, const float* b, std::size_t count) {
+  double sums[kWide] = {};  // separate sums, since the compiler may not reorder one
+  for (std::size_t i = 0; i < count; i += kWide) {
+    for (std::size_t j = 0; j < kWide; ++j) sums[j] += a[i + j] * static_cast<double>(b[i + j]);
+  }
+  double sum = 0;
+  for (const double part : sums) sum += part;
+  return sum;
+}
+
+ANNULUS_WIDE void add_scaled(double* sum, double weight, const float* values, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) sum[i] += weight * static_cast<double>(values[i]);
+}
+
+// One (batch, head) of a tensor as [rows, dim] floats, and which rows hold a value that is not
+// finite.
+struct Matrix {
+  std::vector<float> values;
+  std::vector<std::uint8_t> tainted;
+
+  void load(Dtype dtype, const std::uint16_t* data, std::int64_t row_stride, std::int64_t rows,
+            std::int64_t dim) {
+    values.resize(static_cast<std::size_t>(rows * dim));
+    tainted.assign(static_cast<std::size_t>(rows), 0);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      float* to = values.data() + row * dim;
+      const std::uint16_t* from = data + row * row_stride;
+      bool finite = true;
+      for (std::int64_t d = 0; d < dim; ++d) {
+        to[d] = base::to_float(dtype, from[d]);
+        finite = finite && std::isfinite(to[d]);
+      }
+      tainted[static_cast<std::size_t>(row)] = !finite;
+    }
+  }
+};
+
+// The rows of one (batch, head) that are computed, ascending.
+std::vector<std::int64_t> pick_rows(const Problem& problem, std::int64_t head_index, bool all,
+                                    const ReferenceOptions& options) {
+  std::vector<std::int64_t> rows;
+  const std::int64_t tile = options.tile_rows;
+  if (all || problem.seq_q <= 2 * tile + options.sampled_rows) {
+    for (std::int64_t row = 0; row < problem.seq_q; ++row) rows.push_back(row);
+    return rows;
+  }
+  std::set<std::int64_t> picked;
+  const std::int64_t last_tile = (problem.seq_q - 1) / tile * tile;
+  for (std::int64_t row = 0; row < tile; ++row) picked.insert(row);
+  for (std::int64_t row = last_tile; row < problem.seq_q; ++row) picked.insert(row);
+  base::Random random(options.seed * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(head_index));
+  const std::size_t wanted = picked.size() + static_cast<std::size_t>(options.sampled_rows);
+  while (picked.size() < wanted) {
+    picked.insert(random.below(static_cast<std::uint32_t>(problem.seq_q)));
+  }
+  return {picked.begin(), picked.end()};
+}
+
+// The state that a row starts from.
+struct Carried {
+  double m = kMinusInfinity;
+  double l = 0;
+  const float* acc = nullptr;
+};
+
+struct RowAnswer {
+  double* o = nullptr;  // [Dv], zeros on entry
+  double m = kMinusInfinity;
+  double l = 0;
+  bool tainted = false;
+};
+
+class RowSolver {
+ public:
+  explicit RowSolver(const Problem& problem)
+      : problem_(problem),
+        scale_(problem.effective_scale()),
+        query_(static_cast<std::size_t>(problem.dim_qk)) {}
+
+  void solve(std::int64_t head, std::int64_t row, const Matrix& q, const Matrix& k, const Matrix& v,
+             const Carried& carried, RowAnswer* answer) {
+    const auto dim_qk = static_cast<std::size_t>(problem_.dim_qk);
+    const auto dim_v = static_cast<std::size_t>(problem_.dim_v);
+    const float* query = q.values.data() + static_cast<std::size_t>(row) * dim_qk;
+    std::copy(query, query + dim_qk, query_.begin());
+    bool tainted = false;
+    keys_.clear();
+    scores_.clear();
+    double m = carried.l != 0 ? carried.m : kMinusInfinity;
+    const std::int64_t q_position = problem_.q_position() + row;
+    for (std::int64_t key = 0; key < problem_.seq_k; ++key) {
+      if (!problem_.pattern.visible(head, q_position, problem_.k_position() + key)) continue;
+      const auto index = static_cast<std::size_t>(key);
+      double score = scale_ * dot(query_.data(), k.values.data() + index * dim_qk, dim_qk);
+      if (problem_.softcap > 0) score = problem_.softcap * std::tanh(score / problem_.softcap);
+      const double t = score * 1.4426950408889634;  // log2(e)
+      keys_.push_back(index);
+      scores_.push_back(t);
+      m = std::max(m, t);
+      tainted = tainted || k.tainted[index] || v.tainted[index];
+    }
+    tainted = tainted || (!keys_.empty() && q.tainted[static_cast<std::size_t>(row)]);
+    double l = 0;
+    if (carried.l != 0) {
+      const double weight = std::exp2(carried.m - m);
+      l = weight * carried.l;
+      add_scaled(answer->o, weight, carried.acc, dim_v);
+      tainted = tainted || !std::isfinite(l) || !std::isfinite(carried.m) ||
+                !std::all_of(carried.acc, carried.acc + dim_v,
+                             [](float value) { return std::isfinite(value); });
+    }
+    for (std::size_t i = 0; i < keys_.size(); ++i) {
+      const double weight = std::exp2(scores_[i] - m);
+      l += weight;
+      add_scaled(answer->o, weight, v.values.data() + keys_[i] * dim_v, dim_v);
+    }
+    if (l != 0) {
+      for (std::size_t d = 0; d < dim_v; ++d) answer->o[d] /= l;
+    }
+    answer->m = m;
+    answer->l = l;
+    answer->tainted = tainted;
+  }
+
+ private:
+  const Problem& problem_;
+  double scale_;
+  std::vector<double> query_;
+  std::vector<std::size_t> keys_;
+  std::vector<double> scores_;
+};
+
+Carried carried_of(const HostState* state, std::int64_t row) {
+  if (state == nullptr) return {};
+  const auto index = static_cast<std::size_t>(row);
+  return {static_cast<double>(state->m[index]), static_cast<double>(state->l[index]),
+          state->acc.data() + row * state->dim_v};
+}
+
+}  // namespace
+
+Reference reference(const Problem& problem, const HostInputs& inputs, base::ThreadPool& pool,
+                    const ReferenceOptions& options) {
+  Reference oracle;
+  oracle.batch = problem.batch;
+  oracle.heads = problem.heads;
+  oracle.seq_q = problem.seq_q;
+  oracle.dim_v = problem.dim_v;
+  const double pairs = options.visible_pairs.value_or(
+      static_cast<double>(problem.batch * problem.heads) * static_cast<double>(problem.seq_q) *
+      static_cast<double>(problem.seq_k));
+  const bool all = pairs <= static_cast<double>(options.most_pairs);
+  std::vector<std::size_t> first_of_head = {0};
+  for (std::int64_t bh = 0; bh < problem.batch * problem.heads; ++bh) {
+    for (const std::int64_t row : pick_rows(problem, bh, all, options)) {
+      oracle.rows.push_back(bh * problem.seq_q + row);
+    }
+    first_of_head.push_back(oracle.rows.size());
+  }
+  oracle.o.assign(oracle.rows.size() * static_cast<std::size_t>(problem.dim_v), 0.0);
+  oracle.m.assign(oracle.rows.size(), kMinusInfinity);
+  oracle.l.assign(oracle.rows.size(), 0.0);
+  oracle.tainted.assign(oracle.rows.size(), 0);
+
+  std::vector<RowSolver> solvers(static_cast<std::size_t>(pool.threads()), RowSolver(problem));
+  const std::int64_t group = problem.heads / problem.kv_heads;
+  Matrix q, k, v;
+  std::mutex progress_mutex;
+  std::atomic<std::size_t> done = 0;
+  for (std::int64_t bh = 0; bh < problem.batch * problem.heads; ++bh) {
+    const std::int64_t batch = bh / problem.heads;
+    const std::int64_t head = bh % problem.heads;
+    const auto load = [&](Matrix& matrix, const std::uint16_t* data, const Strides& strides,
+                          std::int64_t which, std::int64_t rows, std::int64_t dim) {
+      matrix.load(problem.dtype, data + batch * strides.batch + which * strides.head, strides.row,
+                  rows, dim);
+    };
+    load(q, inputs.q, inputs.q_strides, head, problem.seq_q, problem.dim_qk);
+    if (head % group == 0) {
+      load(k, inputs.k, inputs.k_strides, head / group, problem.seq_k, problem.dim_qk);
+      load(v, inputs.v, inputs.v_strides, head / group, problem.seq_k, problem.dim_v);
+    }
+    const std::size_t first = first_of_head[static_cast<std::size_t>(bh)];
+    const std::size_t count = first_of_head[static_cast<std::size_t>(bh) + 1] - first;
+    const std::int64_t tasks = (static_cast<std::int64_t>(count) + kRowsOfTask - 1) / kRowsOfTask;
+    pool.parallel_for(tasks, [&](std::int64_t task, int worker) {
+      const std::size_t begin = first + static_cast<std::size_t>(task * kRowsOfTask);
+      const std::size_t end = std::min(begin + kRowsOfTask, first + count);
+      for (std::size_t at = begin; at < end; ++at) {
+        RowAnswer answer;
+        answer.o = oracle.o.data() + at * static_cast<std::size_t>(problem.dim_v);
+        solvers[static_cast<std::size_t>(worker)].solve(
+            head, oracle.rows[at] - bh * problem.seq_q, q, k, v,
+            carried_of(problem.carry_in ? inputs.state_in : nullptr, oracle.rows[at]), &answer);
+        oracle.m[at] = answer.m;
+        oracle.l[at] = answer.l;
+        oracle.tainted[at] = answer.tainted;
+      }
+      const std::size_t now = done += end - begin;
+      if (options.progress) {
+        const std::lock_guard lock(progress_mutex);
+        options.progress(static_cast<double>(now) / static_cast<double>(oracle.rows.size()));
+      }
+    });
+  }
+  return oracle;
+}
+
+}  // namespace annulus::attention

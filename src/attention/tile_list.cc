@@ -1,0 +1,120 @@
+#include "attention/tile_list.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "attention/block_mask.h"
+#include "base/fail.h"
+#include "pattern/classify.h"
+
+namespace annulus::attention {
+namespace {
+
+// One list while it is made.
+struct HeadList {
+  std::vector<std::int64_t> row_begin = {0};
+  std::vector<std::uint32_t> tiles;
+  std::vector<std::int32_t> masks;
+  std::vector<std::uint32_t> words;
+  friend bool operator==(const HeadList&, const HeadList&) = default;
+};
+
+void append(const HeadList& head, TileList* list) {
+  const auto tile_offset = static_cast<std::int64_t>(list->tiles.size());
+  const std::size_t word_offset = list->mask_words.size();
+  for (const std::int64_t begin : head.row_begin) list->row_begin.push_back(tile_offset + begin);
+  list->tiles.insert(list->tiles.end(), head.tiles.begin(), head.tiles.end());
+  for (const std::int32_t mask : head.masks) {
+    list->tile_masks.push_back(mask < 0 ? mask : mask + static_cast<std::int32_t>(word_offset));
+  }
+  list->mask_words.insert(list->mask_words.end(), head.words.begin(), head.words.end());
+  std::vector<std::int32_t> order(static_cast<std::size_t>(list->row_tiles));
+  std::iota(order.begin(), order.end(), 0);
+  const auto length = [&](std::int32_t row) {
+    const auto at = static_cast<std::size_t>(row);
+    return head.row_begin[at + 1] - head.row_begin[at];
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::int32_t a, std::int32_t b) { return length(a) > length(b); });
+  list->row_order.insert(list->row_order.end(), order.begin(), order.end());
+  for (std::int32_t row = 0; row < list->row_tiles; ++row) {
+    list->longest_row = std::max(list->longest_row, length(row));
+    list->empty_rows += length(row) == 0;
+  }
+  for (const std::uint32_t tile : head.tiles) ++(tile & 1 ? list->partial_tiles : list->full_tiles);
+}
+
+}  // namespace
+
+std::int64_t TileList::device_bytes() const {
+  const auto bytes = [](const auto& array) {
+    return static_cast<std::int64_t>(array.size() * sizeof(array[0]));
+  };
+  return bytes(row_begin) + bytes(tiles) + bytes(row_order) + bytes(head_list) + bytes(tile_masks) +
+         bytes(mask_words);
+}
+
+pattern::Extent extent_of(const Problem& problem) {
+  return {problem.seq_q, problem.seq_k, problem.q_position(), problem.k_position()};
+}
+
+TileList make_tile_list(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns,
+                        const BlockLayout* layout) {
+  TileList list;
+  list.tile_rows = tile_rows;
+  list.tile_columns = tile_columns;
+  list.seq_q = problem.seq_q;
+  list.seq_k = problem.seq_k;
+  const std::int64_t distinct = problem.pattern.heads();
+  if (distinct != 1 && distinct != problem.heads) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "the pattern has a layout of {} heads, the problem has {}; give a layout of 1 or "
+               "of {} heads",
+               distinct, problem.heads, problem.heads);
+  }
+  pattern::Classifier classifier(problem.pattern, extent_of(problem), tile_rows, tile_columns);
+  list.row_tiles = classifier.rows();
+  list.column_tiles = classifier.columns();
+  const BlockMask mask =
+      layout ? BlockMask(*layout, problem, tile_rows, tile_columns) : BlockMask();
+  list.granule_row_shift = mask.row_shift();
+  list.granule_column_shift = mask.column_shift();
+
+  std::vector<HeadList> lists;  // distinct ones; few, so that a scan finds an equal one
+  for (std::int64_t head = 0; head < distinct; ++head) {
+    HeadList made;
+    for (std::int64_t row = 0; row < list.row_tiles; ++row) {
+      for (const pattern::BlockRun& run : classifier.row(head, row)) {
+        for (std::int64_t tile = run.begin; tile < run.end; ++tile) {
+          made.tiles.push_back(static_cast<std::uint32_t>(tile) * 2 + (run.partial ? 1 : 0));
+          if (layout) {
+            made.masks.push_back(run.partial ? mask.append(head, row, tile, &made.words)
+                                             : kTileAllVisible);
+          }
+        }
+      }
+      made.row_begin.push_back(static_cast<std::int64_t>(made.tiles.size()));
+    }
+    const auto equal = std::find(lists.begin(), lists.end(), made);
+    if (distinct > 1) list.head_list.push_back(static_cast<std::int32_t>(equal - lists.begin()));
+    if (equal != lists.end()) continue;
+    if (list.mask_words.size() + made.words.size() >
+        static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
+      base::fail(
+          ErrorCode::kUnsupported,
+          "the masks of blocks() need {} words at {} x {} pairs per bit, more than 2^31; use "
+          "blocks whose sizes and offsets are multiples of larger powers of two",
+          list.mask_words.size() + made.words.size(), 1 << list.granule_row_shift,
+          1 << list.granule_column_shift);
+    }
+    append(made, &list);
+    lists.push_back(std::move(made));
+  }
+  list.lists = static_cast<std::int64_t>(lists.size());
+  if (list.lists == 1) list.head_list.clear();
+  return list;
+}
+
+}  // namespace annulus::attention

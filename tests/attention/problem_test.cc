@@ -1,0 +1,180 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
+
+#include "annulus/attention.h"
+#include "annulus/error.h"
+
+namespace {
+
+using namespace annulus;
+
+Problem good() {
+  Problem problem;
+  problem.batch = 2;
+  problem.heads = 4;
+  problem.kv_heads = 2;
+  problem.seq_q = 100;
+  problem.seq_k = 120;
+  problem.dim_qk = 64;
+  problem.dim_v = 64;
+  return problem;
+}
+
+void* address(std::uintptr_t value) { return reinterpret_cast<void*>(value); }
+
+Operands memory(const Problem& problem) {
+  Operands operands;
+  operands.q = address(0x10000);
+  operands.k = address(0x20000);
+  operands.v = address(0x30000);
+  operands.o = address(0x40000);
+  operands.q_strides = Strides::bshd(problem.seq_q, problem.heads, problem.dim_qk);
+  operands.k_strides = Strides::bshd(problem.seq_k, problem.kv_heads, problem.dim_qk);
+  operands.v_strides = Strides::bhsd(problem.seq_k, problem.kv_heads, problem.dim_v);
+  operands.o_strides = Strides::bhsd(problem.seq_q, problem.heads, problem.dim_v);
+  return operands;
+}
+
+// The message must name the value that is wrong.
+void refused(const std::function<void()>& call, ErrorCode code, const std::string& part) {
+  try {
+    call();
+    FAIL("accepted: " << part);
+  } catch (const Error& error) {
+    CHECK(error.code() == code);
+    CHECK_MESSAGE(std::string(error.what()).find(part) != std::string::npos, error.what());
+  }
+}
+
+void refused(const std::function<void(Problem&)>& change, const std::string& part,
+             ErrorCode code = ErrorCode::kInvalidArgument) {
+  Problem problem = good();
+  change(problem);
+  refused([&] { validate(problem); }, code, part);
+}
+
+void refused_memory(const std::function<void(Problem&, Operands&)>& change,
+                    const std::string& part) {
+  Problem problem = good();
+  Operands operands = memory(problem);
+  change(problem, operands);
+  validate(problem);
+  refused([&] { validate(problem, operands); }, ErrorCode::kInvalidArgument, part);
+}
+
+TEST_CASE("a good problem and its memory pass") {
+  const Problem problem = good();
+  CHECK_NOTHROW(validate(problem));
+  CHECK_NOTHROW(validate(problem, memory(problem)));
+  CHECK(problem.effective_scale() == doctest::Approx(0.125));
+  CHECK(problem.q_position() == 20);
+  CHECK(problem.k_position() == 0);
+}
+
+TEST_CASE("lengths and batches of 0 need no memory") {
+  Problem problem = good();
+  problem.seq_q = 0;
+  CHECK_NOTHROW(validate(problem));
+  CHECK_NOTHROW(validate(problem, Operands{}));
+  problem = good();
+  problem.batch = 0;
+  CHECK_NOTHROW(validate(problem));
+  CHECK_NOTHROW(validate(problem, Operands{}));
+  problem = good();
+  problem.seq_k = 0;
+  Operands operands = memory(problem);
+  operands.k = operands.v = nullptr;
+  CHECK_NOTHROW(validate(problem, operands));
+}
+
+TEST_CASE("every wrong number of a problem is named") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double infinity = std::numeric_limits<double>::infinity();
+  refused([](Problem& p) { p.batch = -1; }, "batch (B) is -1");
+  refused([](Problem& p) { p.batch = std::int64_t{1} << 40; }, "batch (B) is 1099511627776");
+  refused([](Problem& p) { p.heads = 0; }, "heads (H) is 0");
+  refused([](Problem& p) { p.heads = 65536; }, "heads (H) is 65536");
+  refused([](Problem& p) { p.kv_heads = 0; }, "kv_heads (Hkv) is 0");
+  refused([](Problem& p) { p.kv_heads = 3; }, "4 query heads are no multiple of 3");
+  refused([](Problem& p) { p.seq_q = -5; }, "seq_q (Sq) is -5");
+  refused([](Problem& p) { p.seq_k = (std::int64_t{1} << 30) + 1; }, "seq_k (Sk) is 1073741825");
+  refused([](Problem& p) { p.dim_qk = p.dim_v = 80; },
+          "head dims 80/80 (Q and K / V); supported are 32, 64, 96, 128, 192, 192/128, 256",
+          ErrorCode::kUnsupported);
+  refused([](Problem& p) { p.dim_v = 128; }, "64/128", ErrorCode::kUnsupported);
+  refused([](Problem& p) { p.dim_qk = 0; }, "0/64");
+  refused([](Problem& p) { p.dtype = Dtype::kFloat32; }, "fp32", ErrorCode::kUnsupported);
+  refused([](Problem& p) { p.dtype = static_cast<Dtype>(77); }, "convert to fp16 or bf16");
+  refused([=](Problem& p) { p.scale = nan; }, "scale is nan");
+  refused([=](Problem& p) { p.scale = infinity; }, "scale is inf");
+  refused([](Problem& p) { p.scale = -1e31; }, "scale is -1e+31");
+  refused([=](Problem& p) { p.softcap = nan; }, "softcap is nan");
+  refused([](Problem& p) { p.softcap = -1; }, "softcap is -1");
+  refused([=](Problem& p) { p.softcap = infinity; }, "softcap is inf");
+  refused([](Problem& p) { p.q0 = kMostPosition; }, "q0 is 1073741824");
+  refused([](Problem& p) { p.q0 = std::numeric_limits<std::int64_t>::min(); }, "q0 is -9223");
+  refused([](Problem& p) { p.k0 = -kMostPosition - 1; }, "k0 is -1073741825");
+  refused([](Problem& p) { p.lse_base = static_cast<LseBase>(9); }, "lse_base 9");
+  refused([](Problem& p) { p.want_lse = p.carry_out = true; }, "exclude each other");
+  refused(
+      [](Problem& p) {
+        p.batch = 2147483647;
+        p.heads = p.kv_heads = 65535;
+        p.seq_q = p.seq_k = 1 << 29;
+      },
+      "Q would hold");
+}
+
+TEST_CASE("every wrong address or stride is named") {
+  refused_memory([](Problem&, Operands& o) { o.q = nullptr; }, "Q is null");
+  refused_memory([](Problem&, Operands& o) { o.k = address(0x20008); },
+                 "K at 0x20008 is not a multiple of 16 bytes");
+  refused_memory([](Problem&, Operands& o) { o.v = nullptr; }, "V is null");
+  refused_memory([](Problem&, Operands& o) { o.o = nullptr; }, "O is null");
+  refused_memory([](Problem&, Operands& o) { o.q_strides.row = 68; }, "the row stride of Q is 68");
+  refused_memory([](Problem&, Operands& o) { o.k_strides.head = 65; }, "the head stride of K");
+  refused_memory([](Problem&, Operands& o) { o.v_strides.batch = 1; }, "the batch stride of V");
+  refused_memory([](Problem&, Operands& o) { o.q_strides.row = std::int64_t{1} << 60; },
+                 "leaves the address space");
+  refused_memory(
+      [](Problem&, Operands& o) { o.q_strides.row = std::numeric_limits<std::int64_t>::min(); },
+      "leaves the address space");
+  refused_memory([](Problem&, Operands& o) { o.o_strides.row = 0; }, "would overlap");
+  refused_memory([](Problem&, Operands& o) { o.o_strides.head = 64; }, "would overlap");
+  refused_memory([](Problem&, Operands& o) { o.lse = static_cast<float*>(address(64)); },
+                 "LSE is given although");
+  refused_memory([](Problem& p, Operands&) { p.want_lse = true; }, "LSE is null");
+  refused_memory(
+      [](Problem& p, Operands& o) {
+        p.want_lse = true;
+        o.lse = static_cast<float*>(address(66));
+      },
+      "LSE at 0x42");
+  refused_memory([](Problem& p, Operands&) { p.carry_out = true; }, "O is given although");
+  refused_memory(
+      [](Problem& p, Operands& o) {
+        p.carry_out = true;
+        o.o = nullptr;
+      },
+      "state_out.acc is null");
+  refused_memory([](Problem& p, Operands&) { p.carry_in = true; }, "state_in.acc is null");
+  refused_memory([](Problem&, Operands& o) { o.state_in.acc = static_cast<float*>(address(64)); },
+                 "state_in.acc is given although");
+}
+
+TEST_CASE("inputs may be broadcast and run backwards; strides of single steps do not matter") {
+  Problem problem = good();
+  Operands operands = memory(problem);
+  operands.k_strides.batch = 0;
+  operands.q_strides.row = -operands.q_strides.row;
+  CHECK_NOTHROW(validate(problem, operands));
+  problem.batch = 1;
+  operands.o_strides.batch = 3;
+  CHECK_NOTHROW(validate(problem, operands));
+}
+
+}  // namespace

@@ -1,0 +1,257 @@
+#include "attention/reference.h"
+
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "base/half.h"
+#include "base/thread_pool.h"
+#include "support/random_problem.h"
+
+namespace {
+
+using namespace annulus;
+using attention::Comparison;
+using attention::HostResult;
+using attention::Reference;
+using test::Case;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+double value(const test::HostTensor& tensor, Dtype dtype, std::int64_t b, std::int64_t row,
+             std::int64_t head, std::int64_t d) {
+  return static_cast<double>(base::to_float(
+      dtype, tensor.bits[static_cast<std::size_t>(tensor.offset(b, row, head) + d)]));
+}
+
+// One row straight from the definition, without maxima or tricks.
+void check_row(const Case& c, const Reference& oracle, std::size_t at) {
+  const Problem& p = c.problem;
+  const std::int64_t i = oracle.rows[at] % p.seq_q;
+  const std::int64_t head = oracle.rows[at] / p.seq_q % p.heads;
+  const std::int64_t b = oracle.rows[at] / p.seq_q / p.heads;
+  const std::int64_t kv = head / (p.heads / p.kv_heads);
+  long double sum = 0;
+  std::vector<long double> o(static_cast<std::size_t>(p.dim_v), 0);
+  if (p.carry_in) {
+    const auto row = static_cast<std::size_t>(oracle.rows[at]);
+    if (c.state_in.l[row] != 0.0f) {
+      const long double weight = std::exp2(static_cast<long double>(c.state_in.m[row]));
+      sum = weight * static_cast<long double>(c.state_in.l[row]);
+      for (std::size_t d = 0; d < o.size(); ++d) {
+        o[d] = weight * static_cast<long double>(c.state_in.acc[row * o.size() + d]);
+      }
+    }
+  }
+  for (std::int64_t j = 0; j < p.seq_k; ++j) {
+    if (!p.pattern.visible(head, p.q_position() + i, p.k_position() + j)) continue;
+    long double score = 0;
+    for (std::int64_t d = 0; d < p.dim_qk; ++d) {
+      score += static_cast<long double>(value(c.q, p.dtype, b, i, head, d) *
+                                        value(c.k, p.dtype, b, j, kv, d));
+    }
+    score *= static_cast<long double>(p.effective_scale());
+    if (p.softcap > 0) {
+      const auto cap = static_cast<long double>(p.softcap);
+      score = cap * std::tanh(score / cap);
+    }
+    const long double weight = std::exp(score);
+    sum += weight;
+    for (std::size_t d = 0; d < o.size(); ++d) {
+      o[d] += weight *
+              static_cast<long double>(value(c.v, p.dtype, b, j, kv, static_cast<std::int64_t>(d)));
+    }
+  }
+  if (sum == 0) {
+    CHECK(oracle.l[at] == 0);
+    CHECK(oracle.m[at] == -kInfinity);
+    for (std::size_t d = 0; d < o.size(); ++d) CHECK(oracle.o[at * o.size() + d] == 0);
+    return;
+  }
+  CHECK(oracle.m[at] + std::log2(oracle.l[at]) ==
+        doctest::Approx(static_cast<double>(std::log2(sum))).epsilon(1e-9));
+  for (std::size_t d = 0; d < o.size(); ++d) {
+    const double expected = static_cast<double>(o[d] / sum);
+    if (std::abs(oracle.o[at * o.size() + d] - expected) > 1e-9 * (1 + std::abs(expected))) {
+      FAIL(c.text << " row " << oracle.rows[at] << " d " << d);
+    }
+  }
+}
+
+TEST_CASE("the oracle is the definition, for every feature") {
+  base::ThreadPool pool(2);
+  for (std::uint64_t index = 0; index < 60; ++index) {
+    test::CaseLimits limits;
+    limits.most_length = 40;
+    const Case c = test::random_case(11, index, limits);
+    CAPTURE(c.text);
+    const Reference oracle = attention::reference(c.problem, c.inputs(), pool);
+    REQUIRE(static_cast<std::int64_t>(oracle.rows.size()) ==
+            c.problem.batch * c.problem.heads * c.problem.seq_q);
+    CHECK_FALSE(oracle.sampled());
+    for (std::size_t at = 0; at < oracle.rows.size(); at += 3) check_row(c, oracle, at);
+  }
+}
+
+TEST_CASE("above the limit the oracle takes the end tiles and seeded rows of every head") {
+  base::ThreadPool pool(2);
+  Problem problem;
+  problem.heads = 2;
+  problem.seq_q = 1000;
+  problem.seq_k = 10;
+  problem.dim_qk = problem.dim_v = 32;
+  const Case c = test::make_case(problem, 1);
+  attention::ReferenceOptions options;
+  options.most_pairs = 10000;
+  options.tile_rows = 64;
+  options.sampled_rows = 20;
+  const Reference oracle = attention::reference(problem, c.inputs(), pool, options);
+  CHECK(oracle.sampled());
+  // 1000 = 15 x 64 + 40
+  REQUIRE(oracle.rows.size() == 2 * (64 + 40 + 20));
+  for (std::int64_t row = 0; row < 64; ++row) {
+    CHECK(oracle.rows[static_cast<std::size_t>(row)] == row);
+  }
+  CHECK(oracle.rows[64 + 20] == 960);
+  CHECK(oracle.rows.back() == 1999);
+  for (std::size_t at = 0; at < oracle.rows.size(); at += 7) check_row(c, oracle, at);
+  const Reference again = attention::reference(problem, c.inputs(), pool, options);
+  CHECK(again.rows == oracle.rows);
+  options.seed = 1;
+  CHECK(attention::reference(problem, c.inputs(), pool, options).rows != oracle.rows);
+  options.visible_pairs = 500.0;
+  CHECK_FALSE(attention::reference(problem, c.inputs(), pool, options).sampled());
+}
+
+// The oracle's own answer, rounded to the dtype.
+struct Rounded {
+  test::HostTensor o;
+  std::vector<float> lse;
+  HostResult result() const { return {o.bits.data(), o.strides, lse.data(), nullptr}; }
+};
+
+Rounded rounded(const Case& c, const Reference& oracle) {
+  Rounded answer{c.o, {}};
+  const auto dim = static_cast<std::size_t>(c.problem.dim_v);
+  for (std::size_t at = 0; at < oracle.rows.size(); ++at) {
+    const std::int64_t row = oracle.rows[at];
+    const auto to = static_cast<std::size_t>(
+        answer.o.offset(row / c.problem.seq_q / c.problem.heads, row % c.problem.seq_q,
+                        row / c.problem.seq_q % c.problem.heads));
+    for (std::size_t d = 0; d < dim; ++d) {
+      answer.o.bits[to + d] =
+          base::from_float(c.problem.dtype, static_cast<float>(oracle.o[at * dim + d]));
+    }
+    const double factor = c.problem.lse_base == LseBase::kNatural ? std::log(2.0) : 1.0;
+    answer.lse.push_back(
+        oracle.l[at] == 0 ? -std::numeric_limits<float>::infinity()
+                          : static_cast<float>(factor * (oracle.m[at] + std::log2(oracle.l[at]))));
+  }
+  return answer;
+}
+
+Case small_case(Dtype dtype, LseBase base) {
+  Problem problem;
+  problem.batch = 2;
+  problem.heads = problem.kv_heads = 2;
+  problem.seq_q = 20;
+  problem.seq_k = 12;  // with causal, the first 8 rows are empty
+  problem.dim_qk = problem.dim_v = 32;
+  problem.dtype = dtype;
+  problem.pattern = causal();
+  problem.want_lse = true;
+  problem.lse_base = base;
+  return test::make_case(problem, 5, test::Order::kPadded);
+}
+
+TEST_CASE("a rounded oracle is within the law, and every kind of defect is not") {
+  base::ThreadPool pool(1);
+  for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBfloat16}) {
+    for (const LseBase base : {LseBase::kNatural, LseBase::kTwo}) {
+      const Case c = small_case(dtype, base);
+      const Reference oracle = attention::reference(c.problem, c.inputs(), pool);
+      const Rounded good = rounded(c, oracle);
+      const Comparison same = attention::compare(c.problem, oracle, good.result());
+      CHECK(same.within_law);
+      CHECK(same.checked_rows == 80);
+      CHECK(same.wrong_rows == 0);
+      CHECK(same.error_row_max > 0);
+      CHECK(same.error_row_max < (dtype == Dtype::kFloat16 ? 5e-4 : 4e-3));
+      CHECK(same.error_lse < 1e-6);
+
+      const auto broken = [&](std::int64_t b, std::int64_t row, std::int64_t h, float to) {
+        Rounded bad = good;
+        bad.o.bits[static_cast<std::size_t>(bad.o.offset(b, row, h) + 3)] =
+            base::from_float(dtype, to);
+        return attention::compare(c.problem, oracle, bad.result());
+      };
+      const Comparison wrong = broken(1, 19, 0, 3.0f);
+      CHECK_FALSE(wrong.within_law);
+      CHECK(wrong.wrong_rows == 1);
+      CHECK(wrong.first_wrong.find("batch 1 head 0 row 19") != std::string::npos);
+      CHECK(broken(0, 15, 1, std::nanf("")).error_row_max == kInfinity);
+      CHECK(broken(0, 2, 1, 1e-4f).error_row_max == kInfinity);  // an empty row
+
+      Rounded bad = good;
+      bad.lse[2 * 20 + 17] += 0.01f;
+      CHECK_FALSE(attention::compare(c.problem, oracle, bad.result()).within_law);
+      bad = good;
+      bad.lse[3] = -1e30f;  // an empty row must say -inf
+      CHECK(attention::compare(c.problem, oracle, bad.result()).error_lse == kInfinity);
+      bad = good;
+      bad.lse[15] = std::nanf("");
+      CHECK(attention::compare(c.problem, oracle, bad.result()).error_lse == kInfinity);
+    }
+  }
+}
+
+TEST_CASE("a carried state is compared by its meaning, and m by itself") {
+  base::ThreadPool pool(1);
+  Case c = small_case(Dtype::kBfloat16, LseBase::kNatural);
+  c.problem.want_lse = false;
+  c.problem.carry_out = true;
+  const Reference oracle = attention::reference(c.problem, c.inputs(), pool);
+  HostState state = HostState::empty(80, 32);
+  for (std::size_t row = 0; row < 80; ++row) {
+    state.m[row] = static_cast<float>(oracle.m[row]);
+    state.l[row] = static_cast<float>(oracle.l[row]);
+    for (std::size_t d = 0; d < 32; ++d) {
+      state.acc[row * 32 + d] = static_cast<float>(oracle.o[row * 32 + d] * oracle.l[row]);
+    }
+  }
+  HostResult result;
+  result.state = &state;
+  CHECK(attention::compare(c.problem, oracle, result).within_law);
+  HostState other = state;
+  other.m[19] += 1;  // l and acc make up for it
+  other.l[19] /= 2;
+  for (std::size_t d = 0; d < 32; ++d) other.acc[19 * 32 + d] /= 2;
+  result.state = &other;
+  CHECK_FALSE(attention::compare(c.problem, oracle, result).within_law);
+  other = state;
+  other.m[0] = -1e30f;  // the stand-in of an empty row must not leak
+  CHECK(attention::compare(c.problem, oracle, result).error_lse == kInfinity);
+}
+
+TEST_CASE("NaN in an operand taints exactly the rows that read it") {
+  base::ThreadPool pool(1);
+  Case c = small_case(Dtype::kFloat16, LseBase::kNatural);
+  c.k.bits[static_cast<std::size_t>(c.k.offset(1, 4, 0))] = 0x7e00;
+  const Reference oracle = attention::reference(c.problem, c.inputs(), pool);
+  // Causal with q0 = -8: key 4 is seen by rows 12 and on, of batch 1 head 0.
+  for (std::size_t row = 0; row < 80; ++row) {
+    CHECK(oracle.tainted[row] == (row / 20 == 2 && row % 20 >= 12 ? 1 : 0));
+  }
+  const Rounded good = rounded(c, oracle);
+  const Comparison comparison = attention::compare(c.problem, oracle, good.result());
+  CHECK(comparison.within_law);
+  CHECK(comparison.tainted_rows == 8);
+  CHECK(comparison.checked_rows == 72);
+  const Comparison excused = attention::compare(c.problem, oracle, good.result(),
+                                                [](std::int64_t row) { return row < 5; });
+  CHECK(excused.tainted_rows == 13);
+}
+
+}  // namespace

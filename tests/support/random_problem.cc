@@ -1,0 +1,250 @@
+#include "support/random_problem.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+
+#include "attention/dims.h"
+#include "base/half.h"
+
+namespace annulus::test {
+namespace {
+
+constexpr std::uint16_t kNan = 0x7fff;  // in fp16 and in bf16
+
+std::int64_t pick(base::Random& random, std::int64_t low, std::int64_t high) {
+  return low + static_cast<std::int64_t>(random.below(static_cast<std::uint32_t>(high - low + 1)));
+}
+
+std::int64_t random_length(base::Random& random, std::int64_t most) {
+  switch (random.below(8)) {
+    case 0:
+      return random.below(2);  // 0 and 1
+    case 1:
+      return std::min<std::int64_t>(most, 64 * pick(random, 1, 4));  // whole tiles
+    case 2:
+      return std::min<std::int64_t>(most, 64 * pick(random, 1, 3) + 1);
+    default:
+      return pick(random, 2, most);
+  }
+}
+
+// Any block sizes, any kept blocks, rows without any included.
+std::shared_ptr<const BlockLayout> random_layout(base::Random& random, std::int64_t seq_q,
+                                                 std::int64_t seq_k, std::int64_t heads) {
+  static constexpr std::array<std::int64_t, 10> kSizes = {4, 8, 16, 24, 32, 48, 64, 96, 128, 256};
+  auto layout = std::make_shared<BlockLayout>();
+  layout->block_rows = kSizes[random.below(kSizes.size())];
+  layout->block_columns = kSizes[random.below(kSizes.size())];
+  layout->seq_q = seq_q;
+  layout->seq_k = seq_k;
+  layout->heads = random.below(2) == 0 ? 1 : heads;
+  layout->indptr.push_back(0);
+  const double keep = random.uniform();
+  const std::int64_t rows = (seq_q + layout->block_rows - 1) / layout->block_rows;
+  const std::int64_t columns = (seq_k + layout->block_columns - 1) / layout->block_columns;
+  for (std::int64_t row = 0; row < layout->heads * rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      if (random.uniform() < keep) layout->indices.push_back(static_cast<std::int32_t>(column));
+    }
+    layout->indptr.push_back(static_cast<std::int64_t>(layout->indices.size()));
+  }
+  return layout;
+}
+
+std::vector<std::int64_t> random_positions(base::Random& random, std::int64_t most, int count) {
+  std::vector<std::int64_t> positions;
+  for (int i = 0; i < count; ++i) positions.push_back(pick(random, 0, most));
+  std::sort(positions.begin(), positions.end());
+  positions.erase(std::unique(positions.begin(), positions.end()), positions.end());
+  return positions;
+}
+
+struct PatternMaker {
+  base::Random& random;
+  std::int64_t seq_q, seq_k, heads;
+  bool has_blocks = false;  // one layout per expression is what kernels take
+
+  Pattern leaf() {
+    const std::int64_t most = std::max<std::int64_t>(seq_k, 1);
+    switch (random.below(9)) {
+      case 0:
+        return dense();
+      case 1:
+      case 2:
+        return causal();
+      case 3:
+        return window(pick(random, -1, most / 2), pick(random, -1, most / 2));
+      case 4:
+        return sink(pick(random, 0, most / 3));
+      case 5:
+        return global(pick(random, 0, most / 4));
+      case 6:
+        return global(random_positions(random, most, static_cast<int>(pick(random, 1, 4))));
+      case 7:
+        return documents(random_positions(random, most, static_cast<int>(pick(random, 1, 4))));
+      default:
+        if (has_blocks || seq_q == 0 || seq_k == 0) return window(most / 4, 0);
+        has_blocks = true;
+        return blocks(random_layout(random, seq_q, seq_k, heads));
+    }
+  }
+
+  Pattern tree(int depth) {
+    if (depth == 0 || random.below(3) == 0) return leaf();
+    switch (random.below(5)) {
+      case 0:
+      case 1: {
+        const Pattern a = tree(depth - 1);
+        return a & tree(depth - 1);
+      }
+      case 2:
+      case 3: {
+        const Pattern a = tree(depth - 1);
+        return a | tree(depth - 1);
+      }
+      default:
+        return ~tree(depth - 1);
+    }
+  }
+};
+
+void fill_state(HostState& state, base::Random& random) {
+  const auto dim = static_cast<std::size_t>(state.dim_v);
+  for (std::size_t row = 0; row < state.m.size(); ++row) {
+    if (random.below(5) == 0) continue;  // an empty row
+    state.m[row] = 4 * random.normal();
+    state.l[row] = 1 + 20 * static_cast<float>(random.uniform());
+    for (std::size_t d = 0; d < dim; ++d) {
+      state.acc[row * dim + d] = state.l[row] * 0.5f * random.normal();
+    }
+  }
+}
+
+}  // namespace
+
+HostTensor make_tensor(std::int64_t batch, std::int64_t rows, std::int64_t heads, std::int64_t dim,
+                       Order order) {
+  HostTensor tensor;
+  tensor.batch = batch;
+  tensor.rows = rows;
+  tensor.heads = heads;
+  tensor.dim = dim;
+  switch (order) {
+    case Order::kBshd:
+      tensor.strides = Strides::bshd(rows, heads, dim);
+      break;
+    case Order::kBhsd:
+      tensor.strides = Strides::bhsd(rows, heads, dim);
+      break;
+    case Order::kPadded:  // [S, B, H, D + 8] with a gap after each row
+      tensor.strides.head = dim + 8;
+      tensor.strides.batch = heads * tensor.strides.head + 16;
+      tensor.strides.row = batch * tensor.strides.batch + 24;
+      break;
+  }
+  std::int64_t span = dim;
+  if (batch > 0 && rows > 0 && heads > 0) {
+    span += tensor.offset(batch - 1, rows - 1, heads - 1);
+  }
+  tensor.bits.assign(static_cast<std::size_t>(span), kNan);
+  return tensor;
+}
+
+void fill_normal(HostTensor& tensor, Dtype dtype, base::Random& random, float size) {
+  for (std::int64_t b = 0; b < tensor.batch; ++b) {
+    for (std::int64_t row = 0; row < tensor.rows; ++row) {
+      for (std::int64_t head = 0; head < tensor.heads; ++head) {
+        std::uint16_t* to = tensor.bits.data() + tensor.offset(b, row, head);
+        for (std::int64_t d = 0; d < tensor.dim; ++d) {
+          to[d] = base::from_float(dtype, size * random.normal());
+        }
+      }
+    }
+  }
+}
+
+Pattern random_pattern(base::Random& random, std::int64_t seq_q, std::int64_t seq_k,
+                       std::int64_t heads, int depth) {
+  return PatternMaker{random, seq_q, seq_k, heads}.tree(depth);
+}
+
+attention::HostInputs Case::inputs() const {
+  return {q.bits.data(),
+          k.bits.data(),
+          v.bits.data(),
+          q.strides,
+          k.strides,
+          v.strides,
+          problem.carry_in ? &state_in : nullptr};
+}
+
+Case make_case(const Problem& problem, std::uint64_t seed, Order order) {
+  base::Random random(seed);
+  Case made;
+  made.problem = problem;
+  made.q = make_tensor(problem.batch, problem.seq_q, problem.heads, problem.dim_qk, order);
+  made.k = make_tensor(problem.batch, problem.seq_k, problem.kv_heads, problem.dim_qk, order);
+  made.v = make_tensor(problem.batch, problem.seq_k, problem.kv_heads, problem.dim_v, order);
+  made.o = make_tensor(problem.batch, problem.seq_q, problem.heads, problem.dim_v, order);
+  for (HostTensor* tensor : {&made.q, &made.k, &made.v}) {
+    fill_normal(*tensor, problem.dtype, random);
+  }
+  if (problem.carry_in) {
+    made.state_in = HostState::empty(problem.batch * problem.heads * problem.seq_q, problem.dim_v);
+    fill_state(made.state_in, random);
+  }
+  made.text = fmt::format(
+      "B{} H{}/{} Sq{} Sk{} D{}/{} {} scale {} softcap {} q0 {} k0 {} lse {} {} carry {}{} order "
+      "{} "
+      "pattern {}",
+      problem.batch, problem.heads, problem.kv_heads, problem.seq_q, problem.seq_k, problem.dim_qk,
+      problem.dim_v, to_string(problem.dtype), problem.effective_scale(), problem.softcap,
+      problem.q_position(), problem.k_position(), problem.want_lse, to_string(problem.lse_base),
+      problem.carry_in ? "in" : "", problem.carry_out ? "out" : "", static_cast<int>(order),
+      problem.pattern.to_string());
+  return made;
+}
+
+Case random_case(std::uint64_t seed, std::uint64_t index, const CaseLimits& limits) {
+  base::Random random(seed * 1000003 + index);
+  Problem problem;
+  problem.batch = pick(random, 1, 2);
+  problem.kv_heads = pick(random, 1, 2);
+  problem.heads = problem.kv_heads *
+                  pick(random, 1, std::max<std::int64_t>(1, limits.most_heads / problem.kv_heads));
+  problem.seq_q = random_length(random, limits.most_length);
+  problem.seq_k = random.below(3) == 0 ? problem.seq_q : random_length(random, limits.most_length);
+  const auto dims = attention::supported_dims();
+  const attention::Dims dim = dims[random.below(static_cast<std::uint32_t>(dims.size()))];
+  problem.dim_qk = dim.qk;
+  problem.dim_v = dim.v;
+  problem.dtype = random.below(2) == 0 ? Dtype::kFloat16 : Dtype::kBfloat16;
+  problem.pattern = random_pattern(random, problem.seq_q, problem.seq_k, problem.heads, 2);
+  switch (random.below(6)) {
+    case 0:
+      problem.scale = -problem.effective_scale();
+      break;
+    case 1:
+      problem.scale = 0.5 * problem.effective_scale();
+      break;
+    case 2:
+      problem.scale = random.below(8) == 0 ? 0.0 : 2 * problem.effective_scale();
+      break;
+    default:
+      break;
+  }
+  if (random.below(5) == 0) problem.softcap = 0.5 + 20 * random.uniform();
+  if (random.below(6) == 0) problem.q0 = pick(random, -50, 300);
+  if (random.below(6) == 0) problem.k0 = pick(random, -50, 300);
+  problem.carry_in = random.below(4) == 0;
+  problem.carry_out = random.below(4) == 0;
+  problem.want_lse = !problem.carry_out && random.below(2) == 0;
+  problem.lse_base = random.below(2) == 0 ? LseBase::kNatural : LseBase::kTwo;
+  return make_case(problem, seed ^ (index << 20), static_cast<Order>(random.below(3)));
+}
+
+}  // namespace annulus::test

@@ -1,0 +1,57 @@
+#ifndef ANNULUS_TESTS_SUPPORT_RANDOM_PROBLEM_H_
+#define ANNULUS_TESTS_SUPPORT_RANDOM_PROBLEM_H_
+
+// Random attention problems with their operands in host memory: every feature, odd sizes, all
+// memory orders. The same (seed, index) is the same problem everywhere.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "annulus/attention.h"
+#include "attention/reference.h"
+#include "base/random.h"
+
+namespace annulus::test {
+
+// A strided [B, S, H, D] tensor of 16-bit elements. Elements between the strides hold a NaN, so
+// that a kernel which reads them is found out.
+struct HostTensor {
+  std::vector<std::uint16_t> bits;
+  Strides strides;
+  std::int64_t batch = 0, rows = 0, heads = 0, dim = 0;
+
+  std::int64_t offset(std::int64_t b, std::int64_t row, std::int64_t head) const {
+    return b * strides.batch + row * strides.row + head * strides.head;
+  }
+};
+
+struct Case {
+  Problem problem;
+  HostTensor q, k, v;
+  HostTensor o;        // filled with NaN
+  HostState state_in;  // with carry_in
+  std::string text;    // one line that names everything
+
+  attention::HostInputs inputs() const;
+};
+
+enum class Order { kBshd, kBhsd, kPadded };
+HostTensor make_tensor(std::int64_t batch, std::int64_t rows, std::int64_t heads, std::int64_t dim,
+                       Order order);
+// Standard normal values times `size`, in the dtype.
+void fill_normal(HostTensor& tensor, Dtype dtype, base::Random& random, float size = 1.0f);
+
+struct CaseLimits {
+  std::int64_t most_length = 260;
+  std::int64_t most_heads = 4;
+};
+Pattern random_pattern(base::Random& random, std::int64_t seq_q, std::int64_t seq_k,
+                       std::int64_t heads, int depth);
+Case random_case(std::uint64_t seed, std::uint64_t index, const CaseLimits& limits = {});
+// Operands and text for a problem that is already chosen.
+Case make_case(const Problem& problem, std::uint64_t seed, Order order = Order::kBshd);
+
+}  // namespace annulus::test
+
+#endif  // ANNULUS_TESTS_SUPPORT_RANDOM_PROBLEM_H_
