@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <new>
 #include <numeric>
 
 #include "base/fail.h"
@@ -11,6 +12,8 @@ namespace {
 // Rows that are summed together: long enough that patterns whose rows agree cost next to nothing,
 // short enough that the keys on which rows differ stay few.
 constexpr std::int64_t kRowsTogether = 64;
+
+constexpr std::int64_t kMostKept = std::int64_t{1} << 31;
 
 }  // namespace
 
@@ -72,22 +75,40 @@ BlockLayout make_layout(const Pattern& pattern, const Extent& extent, std::int64
                      .indptr = {0},
                      .indices = {},
                      .partial = {}};
+  // The runs are few, the blocks may be millions: their memory is taken once.
+  std::vector<BlockRun> runs;
+  std::int64_t kept = 0;
   bool any_partial = false;
   for (std::int64_t head = 0; head < layout.heads; ++head) {
     for (std::int64_t row = 0; row < classifier.rows(); ++row) {
       for (const BlockRun& run : classifier.row(head, row)) {
-        const std::size_t at = layout.indices.size();
-        const std::size_t count = static_cast<std::size_t>(run.end - run.begin);
-        layout.indices.resize(at + count);
-        std::iota(layout.indices.begin() + static_cast<std::ptrdiff_t>(at), layout.indices.end(),
-                  static_cast<std::int32_t>(run.begin));
-        layout.partial.resize(at + count, run.partial ? 1 : 0);
+        runs.push_back(run);
+        kept += run.end - run.begin;
         any_partial = any_partial || run.partial;
       }
-      layout.indptr.push_back(static_cast<std::int64_t>(layout.indices.size()));
+      layout.indptr.push_back(kept);
+      if (kept > kMostKept) {
+        base::fail(ErrorCode::kOutOfMemory,
+                   "more than 2^31 blocks of {} x {} are kept of Sq {} x Sk {}; use larger blocks",
+                   block_rows, block_columns, extent.seq_q, extent.seq_k);
+      }
     }
   }
-  if (!any_partial) layout.partial.clear();
+  try {
+    layout.indices.resize(static_cast<std::size_t>(kept));
+    if (any_partial) layout.partial.resize(static_cast<std::size_t>(kept));
+  } catch (const std::bad_alloc&) {
+    base::fail(ErrorCode::kOutOfMemory, "no memory for a layout of {} kept blocks", kept);
+  }
+  std::size_t at = 0;
+  for (const BlockRun& run : runs) {
+    const auto count = static_cast<std::size_t>(run.end - run.begin);
+    const auto first = layout.indices.begin() + static_cast<std::ptrdiff_t>(at);
+    std::iota(first, first + static_cast<std::ptrdiff_t>(count),
+              static_cast<std::int32_t>(run.begin));
+    if (run.partial) std::fill_n(layout.partial.data() + at, count, std::uint8_t{1});
+    at += count;
+  }
   return layout;
 }
 

@@ -235,6 +235,9 @@ TEST_CASE("a layout keeps the classes, and as an expression sees at least as muc
 }
 
 TEST_CASE("bad sizes are refused") {
+  const std::int64_t many = std::int64_t{1} << 17;
+  CHECK(code_of([&] { make_layout(dense(), Extent::whole(many, many), 1, 1); }) ==
+        ErrorCode::kOutOfMemory);
   const Extent extent = Extent::whole(10, 10);
   CHECK(code_of([&] { Classifier(causal(), extent, 0, 1); }) == ErrorCode::kInvalidArgument);
   CHECK(code_of([&] { Classifier(causal(), extent, 1, -1); }) == ErrorCode::kInvalidArgument);
