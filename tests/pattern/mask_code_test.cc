@@ -8,7 +8,10 @@
 #include "pattern/node.h"
 #include "pattern/random_pattern.h"
 
-// The device's own functions, compiled for the host.
+// The device's own functions, compiled for the host. They join bools without branches on purpose.
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wbitwise-instead-of-logical"
+#endif
 #define __device__
 #define __forceinline__ inline
 #include "tile/mask.cuh"
