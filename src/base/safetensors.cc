@@ -1,9 +1,12 @@
 #include "base/safetensors.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
+#include <new>
 #include <optional>
 
 #include "base/fail.h"
@@ -224,7 +227,17 @@ Safetensors parse_safetensors(std::vector<std::byte> bytes, std::string_view wha
 }
 
 Safetensors read_safetensors(FileSystem& files, const std::string& path, std::int64_t most_bytes) {
-  return parse_safetensors(read_file(files, path, most_bytes), path);
+  // A file with holes states any size at no cost; what would fill half of the machine's memory is
+  // refused before any of it is taken.
+  const std::int64_t memory = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  if (memory > 0) most_bytes = std::min(most_bytes, memory / 2);
+  std::vector<std::byte> bytes;
+  try {
+    bytes = read_file(files, path, most_bytes);
+  } catch (const std::bad_alloc&) {
+    fail(ErrorCode::kOutOfMemory, "no memory to read '{}'", path);
+  }
+  return parse_safetensors(std::move(bytes), path);
 }
 
 std::vector<std::byte> format_safetensors(std::span<const NamedTensor> tensors,

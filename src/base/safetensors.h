@@ -64,7 +64,8 @@ struct Safetensors {
 // `what` names the bytes in messages.
 Safetensors parse_safetensors(std::vector<std::byte> bytes, std::string_view what);
 
-// Throws Error{kFile} where the file cannot be read.
+// Throws Error{kFile} where the file cannot be read, Error{kInvalidFile} where it is larger than
+// most_bytes or half of the machine's memory, and Error{kOutOfMemory}.
 Safetensors read_safetensors(FileSystem& files, const std::string& path,
                              std::int64_t most_bytes = std::int64_t{1} << 36);
 

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <filesystem>
 #include <functional>
 
 #include "annulus/error.h"
@@ -257,6 +258,10 @@ TEST_CASE("files that cannot be read or are too large") {
   CHECK(code_of_read(path, 8) == ErrorCode::kInvalidFile);
   CHECK(code_of_read(folder / "missing", 1 << 20) == ErrorCode::kFile);
   CHECK(code_of_read("/dev", 1 << 20) != ErrorCode{0});
+  // Nothing but a hole: its size costs the writer nothing.
+  std::error_code refused_size;
+  std::filesystem::resize_file(path, std::uintmax_t{1} << 42, refused_size);
+  if (!refused_size) CHECK(code_of_read(path, INT64_MAX) == ErrorCode::kInvalidFile);
 }
 
 }  // namespace
