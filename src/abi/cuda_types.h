@@ -41,6 +41,7 @@ enum : CUresult {
   kCudaIllegalAddress = 700,
   kCudaLaunchOutOfResources = 701,
   kCudaLaunchTimeout = 702,
+  kCudaContextDestroyed = 709,
   kCudaAssert = 710,
   kCudaHardwareStackError = 714,
   kCudaIllegalInstruction = 715,
@@ -51,8 +52,10 @@ enum : CUresult {
   kCudaNotSupported = 801,
   kCudaCaptureUnsupported = 900,  // a call that a stream under capture forbids
   kCudaCaptureInvalidated = 901,
+  kCudaCaptureMerge = 902,
   kCudaCaptureUnmatched = 903,
   kCudaCaptureUnjoined = 904,
+  kCudaCaptureIsolation = 905,
   kCudaCapturedEvent = 907,
   kCudaUnknown = 999,
 };

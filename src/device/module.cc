@@ -94,11 +94,15 @@ void launch(const Function& function, Extent grid, Extent block, std::size_t dyn
             abi::CUstream stream, void** parameters) {
   const Context& context = function.context();
   const ContextScope scope(context);
-  abi::check(context.table(),
-             context.table().launch_kernel(
-                 function.handle(), grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                 static_cast<unsigned>(dynamic_shared_bytes), stream, parameters, nullptr),
-             "cuLaunchKernel");
+  const abi::CUresult code = context.table().launch_kernel(
+      function.handle(), grid.x, grid.y, grid.z, block.x, block.y, block.z,
+      static_cast<unsigned>(dynamic_shared_bytes), stream, parameters, nullptr);
+  if (code == abi::kCudaSuccess) return;
+  const std::string call = fmt::format(
+      "cuLaunchKernel with a grid of {} x {} x {}, blocks of {} x {} x {} and {} bytes "
+      "of dynamic shared memory",
+      grid.x, grid.y, grid.z, block.x, block.y, block.z, dynamic_shared_bytes);
+  abi::check(context.table(), code, call.c_str());
 }
 
 }  // namespace annulus::device

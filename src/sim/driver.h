@@ -1,0 +1,36 @@
+#ifndef ANNULUS_SIM_DRIVER_H_
+#define ANNULUS_SIM_DRIVER_H_
+
+// The simulated GPUs as a CUDA driver: the same table that libcuda.so.1 fills.
+//
+//   device::Driver driver(sim::make_cuda_table(), "the built-in simulator");
+//
+// There are sixteen devices, made when they are first used:
+//
+//   ordinal   0 ... 7    sim:sm_80:0  ... sim:sm_80:7     limits of an A100
+//   ordinal   8 ... 15   sim:sm_90a:0 ... sim:sm_90a:7    limits of an H200
+//
+// It behaves as a driver does: codes and no exceptions, any thread may call, handles that are no
+// longer valid are refused, and a kernel that faults breaks its context for good (until
+// annulusSimulatorClearFault). One process has one such driver, as it has one libcuda.
+//
+// Streams run their work at the call that queues it. Modules are PTX text; a cubin is refused with
+// CUDA_ERROR_NO_BINARY_FOR_GPU. What goes wrong inside a kernel or in the text of a module is
+// kept as JSON for annulusSimulatorLastFault. docs/simulator.md says more.
+
+#include "abi/cuda_table.h"
+
+namespace annulus::sim {
+
+constexpr int kSimulatorVersion = 1;  // what annulusSimulatorVersion answers
+constexpr int kDevicesPerModel = 8;
+
+// All slots are filled, the optional ones too.
+abi::CudaTable make_cuda_table();
+
+// The first ordinal of the simulated devices of an architecture ("sm_80", "sm_90a"), or -1.
+int first_ordinal(const char* architecture);
+
+}  // namespace annulus::sim
+
+#endif  // ANNULUS_SIM_DRIVER_H_

@@ -1,0 +1,148 @@
+// Kernel launches: what a driver refuses, the copy of the parameters, and what becomes of a fault.
+
+#include <cstring>
+
+#include "sim/driver/entries.h"
+#include "sim/driver/state.h"
+
+namespace annulus::sim::driver::entry {
+namespace {
+
+// The members of `extra`, as cuda.h defines them.
+void* const kEnd = nullptr;
+void* const kBufferPointer = reinterpret_cast<void*>(1);
+void* const kBufferSize = reinterpret_cast<void*>(2);
+
+CUresult code_of(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kOutOfBounds:
+      return kCudaIllegalAddress;
+    case FaultKind::kMisaligned:
+      return kCudaMisalignedAddress;
+    case FaultKind::kInvalidOperand:
+    case FaultKind::kUnsupported:
+      return kCudaIllegalInstruction;
+    case FaultKind::kDeadlock:
+    case FaultKind::kTimeout:
+      return kCudaLaunchTimeout;
+    // A GPU would go on with a wrong answer here, or hang.
+    case FaultKind::kUninitialized:
+    case FaultKind::kSharedRace:
+    case FaultKind::kGlobalRace:
+    case FaultKind::kInFlight:
+    case FaultKind::kDivergentBarrier:
+    case FaultKind::kBarrierMisuse:
+    case FaultKind::kUnwaited:
+    case FaultKind::kTrap:
+      return kCudaLaunchFailed;
+  }
+  return kCudaLaunchFailed;
+}
+
+// The parameter block from one pointer per parameter.
+std::vector<std::byte> gather(const KernelInfo& info, void** parameters) {
+  std::vector<std::byte> block(info.parameter_bytes);
+  for (std::size_t i = 0; i < info.parameter_offsets.size(); ++i) {
+    if (parameters[i] == nullptr) throw Refusal{kCudaInvalidValue};
+    std::memcpy(block.data() + info.parameter_offsets[i], parameters[i], info.parameter_sizes[i]);
+  }
+  return block;
+}
+
+// The parameter block that a program packed itself.
+std::vector<std::byte> unpack(const KernelInfo& info, void** extra) {
+  const void* buffer = nullptr;
+  std::size_t bytes = 0;
+  for (; *extra != kEnd; extra += 2) {
+    if (extra[0] == kBufferPointer) {
+      buffer = extra[1];
+    } else if (extra[0] == kBufferSize) {
+      bytes = *static_cast<const std::size_t*>(extra[1]);
+    } else {
+      throw Refusal{kCudaInvalidValue};
+    }
+  }
+  if (bytes < info.parameter_bytes || (buffer == nullptr && info.parameter_bytes != 0)) {
+    throw Refusal{kCudaInvalidValue};
+  }
+  std::vector<std::byte> block(info.parameter_bytes);
+  if (!block.empty()) std::memcpy(block.data(), buffer, block.size());
+  return block;
+}
+
+std::vector<std::byte> copy_parameters(const KernelInfo& info, void** parameters, void** extra) {
+  if (parameters != nullptr && extra != nullptr) throw Refusal{kCudaInvalidValue};
+  if (extra != nullptr) return unpack(info, extra);
+  if (parameters == nullptr && !info.parameter_offsets.empty()) throw Refusal{kCudaInvalidValue};
+  return gather(info, parameters);
+}
+
+void check_shape(const Function& function, const LaunchRequest& launch) {
+  const bool grid_fits = launch.grid[0] >= 1 && launch.grid[0] <= kMaxGridX &&
+                         launch.grid[1] >= 1 && launch.grid[1] <= kMaxGridYz &&
+                         launch.grid[2] >= 1 && launch.grid[2] <= kMaxGridYz;
+  const bool block_fits = launch.block[0] >= 1 && launch.block[0] <= kMaxThreads &&
+                          launch.block[1] >= 1 && launch.block[1] <= kMaxThreads &&
+                          launch.block[2] >= 1 && launch.block[2] <= kMaxBlockZ;
+  if (!grid_fits || !block_fits) throw Refusal{kCudaInvalidValue};
+  const std::uint64_t threads = std::uint64_t{launch.block[0]} * launch.block[1] * launch.block[2];
+  if (threads > kMaxThreads || threads > function.info->max_threads) {
+    throw Refusal{kCudaInvalidValue};
+  }
+  if (launch.dynamic_shared_bytes > function.dynamic_limit) throw Refusal{kCudaInvalidValue};
+}
+
+// Runs in stream order. What goes wrong breaks the context, and the next call that asks will hear.
+void run(const Function& function, LaunchRequest launch, const std::vector<std::byte>& parameters) {
+  Context& context = *function.context;
+  if (context.lost != kCudaSuccess) return;  // nothing runs after a fault
+  Device& device = *context.device;
+  const SimulatorOptions options = device.options();
+  SimulatorCounters counters;
+  CUresult code = kCudaSuccess;
+  launch.parameters = parameters;
+  try {
+    const auto pool = state().pool(options.threads);
+    execute(launch, device.memory(), *pool, options, &counters);
+  } catch (const Fault& fault) {
+    code = code_of(fault.kind);
+    device.set_message(fault.json());
+  } catch (const std::exception& error) {
+    code = kCudaLaunchFailed;
+    device.set_message(message_json("internal", error.what()));
+  }
+  counters.launches = 1;
+  counters.faults = code == kCudaSuccess ? 0 : 1;
+  device.add(counters);
+  if (code != kCudaSuccess) context.lost = code;
+}
+
+}  // namespace
+
+CUresult launch_kernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                       unsigned block_x, unsigned block_y, unsigned block_z,
+                       unsigned dynamic_shared_bytes, CUstream stream, void** parameters,
+                       void** extra) {
+  return guarded([&]() -> CUresult {
+    const auto on = find_stream(stream);
+    const auto kernel = find_function(function);
+    if (kernel->context != on->context()) return kCudaInvalidContext;
+    LaunchRequest launch;
+    launch.program = kernel->program;
+    launch.grid[0] = grid_x;
+    launch.grid[1] = grid_y;
+    launch.grid[2] = grid_z;
+    launch.block[0] = block_x;
+    launch.block[1] = block_y;
+    launch.block[2] = block_z;
+    launch.dynamic_shared_bytes = dynamic_shared_bytes;
+    launch.shared_limit = static_cast<std::uint32_t>(kernel->context->device->model().shared_optin);
+    check_shape(*kernel, launch);
+    on->submit([kernel, launch, block = copy_parameters(*kernel->info, parameters, extra)] {
+      run(*kernel, launch, block);
+    });
+    return kCudaSuccess;
+  });
+}
+
+}  // namespace annulus::sim::driver::entry

@@ -1,0 +1,118 @@
+// Streams and events.
+
+#include "sim/driver/capture.h"
+#include "sim/driver/entries.h"
+#include "sim/driver/state.h"
+
+namespace annulus::sim::driver::entry {
+namespace {
+
+std::chrono::steady_clock::time_point time_of(Event& event) {
+  std::lock_guard lock(event.mutex);
+  if ((event.flags & kEventDisableTiming) != 0 || !event.recorded) {
+    throw Refusal{kCudaInvalidHandle};
+  }
+  return event.time;
+}
+
+}  // namespace
+
+CUresult stream_create(CUstream* stream, unsigned flags) {
+  return guarded([&]() -> CUresult {
+    const auto context = live_context();
+    if (stream == nullptr || (flags & ~kStreamNonBlocking) != 0) return kCudaInvalidValue;
+    *stream = state().streams.add(std::make_shared<Stream>(context, flags));
+    return kCudaSuccess;
+  });
+}
+
+// The default stream is nobody's to destroy.
+CUresult stream_destroy(CUstream stream) {
+  return guarded([&]() -> CUresult {
+    const auto context = current_context();
+    const auto found = state().streams.remove(stream);
+    if (found == nullptr) return kCudaInvalidHandle;
+    abandon_capture(*found);
+    return context->lost;
+  });
+}
+
+CUresult stream_synchronize(CUstream stream) {
+  return guarded([&]() -> CUresult {
+    const auto on = find_stream(stream);
+    refuse_capturing(*on);
+    return kCudaSuccess;  // its work ran when it was queued
+  });
+}
+
+CUresult stream_query(CUstream stream) { return stream_synchronize(stream); }
+
+CUresult stream_wait_event(CUstream stream, CUevent event, unsigned flags) {
+  return guarded([&]() -> CUresult {
+    const auto on = find_stream(stream);
+    const auto waited = find_event(event);
+    if (flags != 0) return kCudaInvalidValue;
+    return join_capture(*on, *waited);
+  });
+}
+
+CUresult event_create(CUevent* event, unsigned flags) {
+  return guarded([&]() -> CUresult {
+    const auto context = live_context();
+    // blocking sync, disable timing; interprocess events are not modelled
+    if (event == nullptr || (flags & ~3u) != 0) return kCudaInvalidValue;
+    auto made = std::make_shared<Event>();
+    made->context = context;
+    made->flags = flags;
+    *event = state().events.add(std::move(made));
+    return kCudaSuccess;
+  });
+}
+
+CUresult event_destroy(CUevent event) {
+  return guarded([&]() -> CUresult {
+    const auto context = current_context();
+    if (state().events.remove(event) == nullptr) return kCudaInvalidHandle;
+    return context->lost;
+  });
+}
+
+CUresult event_record(CUevent event, CUstream stream) {
+  return guarded([&]() -> CUresult {
+    const auto on = find_stream(stream);
+    const auto recorded = find_event(event);
+    if (recorded->context != on->context()) return kCudaInvalidHandle;
+    if (capture_record(*on, *recorded)) return kCudaSuccess;
+    on->submit([recorded] {
+      std::lock_guard lock(recorded->mutex);
+      recorded->recorded = true;
+      recorded->time = std::chrono::steady_clock::now();
+    });
+    return kCudaSuccess;
+  });
+}
+
+// An event that was never recorded counts as done.
+CUresult event_synchronize(CUevent event) {
+  return guarded([&]() -> CUresult {
+    const auto found = find_event(event);
+    std::lock_guard lock(found->mutex);
+    return found->capture.expired() ? kCudaSuccess : kCudaCapturedEvent;
+  });
+}
+
+CUresult event_query(CUevent event) { return event_synchronize(event); }
+
+// The time that the simulation took: it says nothing about a GPU.
+CUresult event_elapsed_time(float* millis, CUevent start, CUevent end) {
+  return guarded([&]() -> CUresult {
+    const auto from = find_event(start);
+    const auto to = find_event(end);
+    if (millis == nullptr) return kCudaInvalidValue;
+    const auto elapsed = time_of(*to) - time_of(*from);
+    *millis = std::chrono::duration<float, std::milli>(elapsed).count();
+    return kCudaSuccess;
+  });
+}
+
+}  // namespace annulus::sim::driver::entry

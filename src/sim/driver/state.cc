@@ -1,0 +1,217 @@
+#include "sim/driver/state.h"
+
+#include <utility>
+
+#include "base/json.h"
+
+namespace annulus::sim::driver {
+
+GlobalMemory& Device::memory() {
+  std::lock_guard lock(mutex_);
+  if (memory_ == nullptr) memory_ = std::make_unique<GlobalMemory>(usable_memory(model_));
+  return *memory_;
+}
+
+abi::SimulatorOptions Device::options() const {
+  std::lock_guard lock(mutex_);
+  return options_;
+}
+
+void Device::set_options(const abi::SimulatorOptions& options) {
+  std::lock_guard lock(mutex_);
+  options_ = options;
+}
+
+abi::SimulatorCounters Device::counters(bool clear) {
+  std::lock_guard lock(mutex_);
+  return clear ? std::exchange(counters_, {}) : counters_;
+}
+
+// All members from `launches` on are 64-bit totals.
+void Device::add(const abi::SimulatorCounters& launch) {
+  constexpr std::size_t kTotals =
+      (sizeof(launch) - offsetof(abi::SimulatorCounters, launches)) / sizeof(std::uint64_t);
+  std::lock_guard lock(mutex_);
+  std::uint64_t* totals = &counters_.launches;
+  const std::uint64_t* more = &launch.launches;
+  for (std::size_t i = 0; i < kTotals; ++i) totals[i] += more[i];
+}
+
+std::string Device::message() const {
+  std::lock_guard lock(mutex_);
+  return message_;
+}
+
+void Device::set_message(std::string json) {
+  std::lock_guard lock(mutex_);
+  message_ = std::move(json);
+}
+
+std::shared_ptr<Context> Device::retain_primary() {
+  std::lock_guard lock(mutex_);
+  if (primary_ == nullptr) primary_ = make_context(*this, true);
+  ++primary_users_;
+  return primary_;
+}
+
+bool Device::release_primary() {
+  std::shared_ptr<Context> last;
+  {
+    std::lock_guard lock(mutex_);
+    if (primary_users_ == 0) return false;
+    if (--primary_users_ == 0) last = std::exchange(primary_, nullptr);
+  }
+  if (last != nullptr) destroy_context(last);
+  return true;
+}
+
+void Device::reset_primary() {
+  std::shared_ptr<Context> old;
+  {
+    std::lock_guard lock(mutex_);
+    old = std::exchange(primary_, nullptr);  // those who retained it will still release it
+  }
+  if (old != nullptr) destroy_context(old);
+}
+
+bool Device::primary_active() const {
+  std::lock_guard lock(mutex_);
+  return primary_ != nullptr;
+}
+
+Stream::Stream(std::shared_ptr<Context> context, unsigned flags)
+    : context_(std::move(context)), flags_(flags) {}
+
+void Stream::submit(Work work) {
+  if (const std::shared_ptr<Capture> recording = capture()) {
+    std::lock_guard lock(recording->mutex);
+    recording->work.push_back(std::move(work));
+    if (const auto joined = recording->joined.find(handle()); joined != recording->joined.end()) {
+      joined->second = false;
+    }
+    return;
+  }
+  std::lock_guard lock(running_);
+  work();
+}
+
+std::shared_ptr<Capture> Stream::capture() const {
+  std::lock_guard lock(mutex_);
+  return capture_;
+}
+
+void Stream::set_capture(std::shared_ptr<Capture> capture) {
+  std::lock_guard lock(mutex_);
+  capture_ = std::move(capture);
+}
+
+State::State() {
+  for (const DeviceModel& model : models()) {
+    for (int i = 0; i < kDevicesPerModel; ++i) {
+      devices.push_back(std::make_unique<Device>(model, static_cast<int>(devices.size())));
+    }
+  }
+}
+
+std::shared_ptr<base::ThreadPool> State::pool(std::uint32_t threads) {
+  std::lock_guard lock(mutex);
+  std::shared_ptr<base::ThreadPool>& pool = pools[threads];
+  if (pool == nullptr) pool = std::make_shared<base::ThreadPool>(static_cast<int>(threads));
+  return pool;
+}
+
+State& state() {
+  static State* const only = new State;
+  return *only;
+}
+
+std::vector<std::shared_ptr<Context>>& context_stack() {
+  thread_local std::vector<std::shared_ptr<Context>> stack;
+  return stack;
+}
+
+Device& device_at(abi::CUdevice device) {
+  if (device < 0 || static_cast<std::size_t>(device) >= state().devices.size()) {
+    throw Refusal{abi::kCudaInvalidDevice};
+  }
+  return *state().devices[static_cast<std::size_t>(device)];
+}
+
+std::shared_ptr<Context> current_context() {
+  auto& stack = context_stack();
+  if (stack.empty() || stack.back() == nullptr) throw Refusal{abi::kCudaInvalidContext};
+  return stack.back();
+}
+
+std::shared_ptr<Context> live_context() {
+  std::shared_ptr<Context> context = current_context();
+  if (const abi::CUresult code = context->lost; code != abi::kCudaSuccess) throw Refusal{code};
+  return context;
+}
+
+std::shared_ptr<Stream> find_stream(abi::CUstream stream) {
+  std::shared_ptr<Context> context = live_context();
+  // 0, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD: one default stream serves as all three.
+  if (reinterpret_cast<std::uintptr_t>(stream) <= 2) {
+    std::lock_guard lock(context->mutex);
+    if (context->default_stream == nullptr) {
+      context->default_stream = std::make_shared<Stream>(context, 0);
+    }
+    return context->default_stream;
+  }
+  std::shared_ptr<Stream> found = state().streams.find(stream);
+  if (found == nullptr || found->context() != context) throw Refusal{abi::kCudaInvalidHandle};
+  return found;
+}
+
+std::shared_ptr<Event> find_event(abi::CUevent event) {
+  live_context();
+  std::shared_ptr<Event> found = state().events.find(event);
+  if (found == nullptr) throw Refusal{abi::kCudaInvalidHandle};
+  return found;
+}
+
+std::shared_ptr<Function> find_function(abi::CUfunction function) {
+  std::shared_ptr<Function> found = state().functions.find(function);
+  if (found == nullptr) throw Refusal{abi::kCudaInvalidHandle};
+  return found;
+}
+
+std::shared_ptr<Context> make_context(Device& device, bool primary) {
+  auto context = std::make_shared<Context>();
+  context->device = &device;
+  context->primary = primary;
+  state().contexts.add(context);
+  return context;
+}
+
+void destroy_context(const std::shared_ptr<Context>& context) {
+  State& all = state();
+  all.contexts.remove(context->handle());
+  context->lost = abi::kCudaContextDestroyed;
+  const auto ours = [&](const auto& object) { return object.context == context; };
+  all.functions.remove_if(ours);
+  all.modules.remove_if(ours);
+  all.events.remove_if(ours);
+  all.graph_execs.remove_if(ours);
+  all.streams.remove_if([&](const Stream& stream) { return stream.context() == context; });
+  std::map<std::uint64_t, std::uint64_t> allocations;
+  {
+    std::lock_guard lock(context->mutex);
+    context->default_stream = nullptr;
+    allocations.swap(context->allocations);
+  }
+  for (const auto& [address, bytes] : allocations) context->device->memory().release(address);
+}
+
+void refuse_under_capture() {
+  if (state().global_captures > 0) throw Refusal{abi::kCudaCaptureUnsupported};
+}
+
+std::string message_json(const char* kind, const std::string& message) {
+  // PTX from outside may hold anything: what is no UTF-8 is replaced.
+  return base::Json{{"kind", kind}, {"message", message}}.dump(
+      -1, ' ', false, base::Json::error_handler_t::replace);
+}
+
+}  // namespace annulus::sim::driver

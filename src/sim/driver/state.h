@@ -1,0 +1,225 @@
+#ifndef ANNULUS_SIM_DRIVER_STATE_H_
+#define ANNULUS_SIM_DRIVER_STATE_H_
+
+// The objects of the simulated driver and the one place that holds them all. Only the files of
+// this folder include it.
+//
+// Locks: each object guards itself. The order, where two are held, is device, context, handles.
+// None is held while a kernel runs, except the one that keeps its stream in order.
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "abi/cuda_types.h"
+#include "base/thread_pool.h"
+#include "sim/driver.h"
+#include "sim/driver/handles.h"
+#include "sim/driver/model.h"
+#include "sim/executor.h"
+#include "sim/memory.h"
+
+namespace annulus::sim::driver {
+
+struct Context;
+
+// Thrown inside an entry to end it with a code; never leaves this folder.
+struct Refusal {
+  abi::CUresult code;
+};
+
+class Device {
+ public:
+  Device(const DeviceModel& model, int ordinal) : model_(model), ordinal_(ordinal) {}
+
+  const DeviceModel& model() const { return model_; }
+  int ordinal() const { return ordinal_; }
+
+  GlobalMemory& memory();  // made at the first call
+
+  abi::SimulatorOptions options() const;
+  void set_options(const abi::SimulatorOptions& options);
+
+  abi::SimulatorCounters counters(bool clear);
+  void add(const abi::SimulatorCounters& launch);
+
+  std::string message() const;  // JSON; empty: nothing to say
+  void set_message(std::string json);
+
+  // The primary context: made by the first retain, destroyed by the last release.
+  std::shared_ptr<Context> retain_primary();
+  bool release_primary();  // false: nobody holds it
+  void reset_primary();    // destroyed, whoever holds it
+  bool primary_active() const;
+
+ private:
+  const DeviceModel& model_;
+  const int ordinal_;
+  mutable std::mutex mutex_;  // guards all below
+  std::unique_ptr<GlobalMemory> memory_;
+  abi::SimulatorOptions options_;
+  abi::SimulatorCounters counters_;
+  std::string message_;
+  std::shared_ptr<Context> primary_;
+  int primary_users_ = 0;
+};
+
+// One operation of a stream, with everything it needs copied into it, so that it may run later or,
+// as part of a graph, many times.
+using Work = std::function<void()>;
+
+// What streams under capture record instead of running it, in the order of the calls, which is one
+// order that all their edges allow.
+struct Capture {
+  std::mutex mutex;
+  std::vector<Work> work;
+  abi::CUstream origin = nullptr;  // whose cuStreamBeginCapture it was
+  int mode = 0;
+  bool invalid = false;
+  // The other streams that took part; true: some stream waits for the last of its work.
+  std::map<abi::CUstream, bool> joined;
+};
+
+class Stream {
+ public:
+  Stream(std::shared_ptr<Context> context, unsigned flags);
+
+  const std::shared_ptr<Context>& context() const { return context_; }
+  unsigned flags() const { return flags_; }
+  abi::CUstream handle() { return reinterpret_cast<abi::CUstream>(this); }
+
+  // Runs `work` after everything submitted before, or records it. Work never throws: what goes
+  // wrong in it breaks the context.
+  void submit(Work work);
+
+  std::shared_ptr<Capture> capture() const;
+  void set_capture(std::shared_ptr<Capture> capture);
+
+ private:
+  const std::shared_ptr<Context> context_;
+  const unsigned flags_;
+  std::mutex running_;  // held while work of this stream runs
+  mutable std::mutex mutex_;
+  std::shared_ptr<Capture> capture_;
+};
+
+struct Event {
+  std::shared_ptr<Context> context;
+  unsigned flags = 0;
+  std::mutex mutex;  // guards all below
+  bool recorded = false;
+  std::chrono::steady_clock::time_point time;
+  std::weak_ptr<Capture> capture;         // the last record was captured there ...
+  abi::CUstream captured_from = nullptr;  // ... on this stream
+};
+
+// A kernel of a module.
+struct Function {
+  std::shared_ptr<Context> context;
+  std::shared_ptr<LoadedModule> image;
+  const KernelInfo* info = nullptr;
+  const Program* program = nullptr;
+  abi::CUmodule module = nullptr;
+  std::atomic<std::uint32_t> dynamic_limit{0};  // bytes of dynamic shared memory it may have
+};
+
+struct Module {
+  std::shared_ptr<Context> context;
+  std::shared_ptr<LoadedModule> image;
+  int ptx_version = 0;  // 80 for 8.0
+  std::mutex mutex;     // guards below
+  std::map<std::string, abi::CUfunction, std::less<>> functions;
+};
+
+struct Graph {
+  std::vector<Work> work;
+};
+struct GraphExec {
+  std::shared_ptr<Context> context;
+  std::vector<Work> work;
+};
+
+struct Context {
+  Device* device = nullptr;
+  bool primary = false;
+  // Not kCudaSuccess once a kernel faulted, or once the context was destroyed.
+  std::atomic<abi::CUresult> lost{abi::kCudaSuccess};
+
+  std::mutex mutex;  // guards below
+  std::shared_ptr<Stream> default_stream;
+  std::map<std::uint64_t, std::uint64_t> allocations;  // address -> bytes
+
+  abi::CUcontext handle() { return reinterpret_cast<abi::CUcontext>(this); }
+};
+
+// All there is. Made at the first call and never destroyed: programs call their driver from exit
+// handlers, in any order.
+struct State {
+  State();
+
+  std::atomic<bool> initialised{false};
+  std::vector<std::unique_ptr<Device>> devices;
+  Handles<Context, abi::CUcontext> contexts;
+  Handles<Stream, abi::CUstream> streams;
+  Handles<Event, abi::CUevent> events;
+  Handles<Module, abi::CUmodule> modules;
+  Handles<Function, abi::CUfunction> functions;
+  Handles<Graph, abi::CUgraph> graphs;
+  Handles<GraphExec, abi::CUgraphExec> graph_execs;
+  std::atomic<int> global_captures{0};  // captures that forbid unsafe calls to every thread
+
+  std::mutex mutex;  // guards below
+  std::unordered_map<void*, std::size_t> host_blocks;
+  std::map<std::uint32_t, std::shared_ptr<base::ThreadPool>> pools;  // by number of threads
+
+  std::shared_ptr<base::ThreadPool> pool(std::uint32_t threads);
+};
+State& state();
+
+// The contexts that this thread pushed, the current one last.
+std::vector<std::shared_ptr<Context>>& context_stack();
+
+// Lookups: they throw Refusal where the thing is not there.
+Device& device_at(abi::CUdevice device);
+std::shared_ptr<Context> current_context();                 // lost or not
+std::shared_ptr<Context> live_context();                    // a lost one throws its code
+std::shared_ptr<Stream> find_stream(abi::CUstream stream);  // in the current, live context
+std::shared_ptr<Event> find_event(abi::CUevent event);
+std::shared_ptr<Function> find_function(abi::CUfunction function);
+
+std::shared_ptr<Context> make_context(Device& device, bool primary);
+// Takes away everything the context owns; handles into it are refused from now on.
+void destroy_context(const std::shared_ptr<Context>& context);
+
+// Calls that a capture forbids (CUDA's "unsafe" ones) begin with this.
+void refuse_under_capture();
+
+// A JSON object with kind and message, as Fault::json() makes them.
+std::string message_json(const char* kind, const std::string& message);
+
+// The body of an entry: nothing is thrown across the boundary of a C interface.
+template <typename Body>
+abi::CUresult guarded(Body body) noexcept {
+  try {
+    if (!state().initialised) return abi::kCudaNotInitialized;
+    return body();
+  } catch (const Refusal& refusal) {
+    return refusal.code;
+  } catch (const std::bad_alloc&) {
+    return abi::kCudaOutOfMemory;
+  } catch (...) {
+    return abi::kCudaUnknown;
+  }
+}
+
+}  // namespace annulus::sim::driver
+
+#endif  // ANNULUS_SIM_DRIVER_STATE_H_
