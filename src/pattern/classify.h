@@ -81,8 +81,8 @@ Density density(const Pattern& pattern, const Extent& extent);
 
 // Every row of blocks of every distinct head, with partial flags (left empty where there is none).
 // The layout counts rows and columns from the extent's start: as an expression, blocks(layout) has
-// the default positions. Throws Error{kInvalidArgument} where the sizes do not fit a BlockLayout and
-// Error{kOutOfMemory} past 2^31 kept blocks.
+// the default positions. Throws Error{kInvalidArgument} where the sizes do not fit a BlockLayout
+// and Error{kOutOfMemory} past 2^31 kept blocks.
 BlockLayout make_layout(const Pattern& pattern, const Extent& extent, std::int64_t block_rows,
                         std::int64_t block_columns);
 
