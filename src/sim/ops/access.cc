@@ -1,0 +1,242 @@
+#include "sim/ops/access.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+namespace annulus::sim {
+namespace {
+
+[[noreturn]] void misaligned(Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
+                             const char* space) {
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    const std::uint64_t address = addresses[static_cast<std::size_t>(lane)];
+    if (address % bytes != 0) {
+      raise_at(FaultKind::kMisaligned, lane,
+               "{} address {:#x} is no multiple of the {} bytes accessed", space, address, bytes);
+    }
+  }
+  raise(FaultKind::kMisaligned, "misaligned access");
+}
+
+template <typename Address>
+void check_alignment(Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
+                     const char* space, Address cut) {
+  std::uint64_t all = 0;
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    all |= cut(addresses[static_cast<std::size_t>(lowest_lane(rest))]);
+  }
+  if ((all & (bytes - 1)) != 0) misaligned(mask, addresses, bytes, space);
+}
+
+// The shadow bits of [address, address + bytes), bytes <= 16, within aligned 16 bytes.
+inline std::uint32_t shadow_bits(const std::uint8_t* shadow, std::uint64_t address,
+                                 std::uint32_t bytes) {
+  if (bytes == 16) {
+    std::uint16_t bits;
+    std::memcpy(&bits, shadow, 2);
+    return bits;
+  }
+  return (static_cast<std::uint32_t>(*shadow) >> (address & 7)) & ((1u << bytes) - 1);
+}
+
+// Other CTAs may mark their bytes in the same shadow byte at the same time.
+inline void set_shadow(std::uint8_t* shadow, std::uint64_t address, std::uint32_t bytes) {
+  const auto mark = [](std::uint8_t* byte, std::uint32_t bits) {
+    std::atomic_ref<std::uint8_t> cell(*byte);
+    if ((cell.load(std::memory_order_relaxed) & bits) != bits) {
+      cell.fetch_or(static_cast<std::uint8_t>(bits), std::memory_order_relaxed);
+    }
+  };
+  if (bytes == 16) {
+    mark(shadow, 0xff);
+    mark(shadow + 1, 0xff);
+  } else {
+    mark(shadow, ((1u << bytes) - 1) << (address & 7));
+  }
+}
+
+[[noreturn]] void outside(const Context& context, int lane, std::uint64_t address,
+                          std::uint32_t bytes, const char* what) {
+  const Allocation below = context.memory->find(address, 1);
+  std::string near;
+  if (below.end != 0) {
+    near = fmt::format("; the allocation there ends after {} bytes", below.end - below.begin);
+  } else {
+    for (std::uint64_t back = 1; back <= 4096 && near.empty(); back += 1) {
+      if (back > address) break;
+      const Allocation found = context.memory->find(address - back, 1);
+      if (found.end != 0) {
+        near = fmt::format("; an allocation of {} bytes ends {} bytes before it",
+                           found.end - found.begin, address - found.end);
+      }
+    }
+  }
+  raise_at(FaultKind::kOutOfBounds, lane,
+           "{} of {} bytes at global address {:#x}, which no allocation holds{}", what, bytes,
+           address, near);
+}
+
+}  // namespace
+
+void lane_addresses(const Context& context, std::uint32_t base_slot, bool base_is_64,
+                    std::int64_t offset, LaneAddresses& addresses) {
+  if (base_is_64) {
+    const auto* base = context.lanes<std::uint64_t>(base_slot);
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      addresses[lane] = base[lane] + static_cast<std::uint64_t>(offset);
+    }
+  } else {
+    const auto* base = context.lanes<std::uint32_t>(base_slot);
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      addresses[lane] = base[lane] + static_cast<std::uint32_t>(offset);
+    }
+  }
+}
+
+void check_global_read(Context& context, int lane, std::uint64_t address, std::uint32_t bytes) {
+  if (bytes == 0) return;
+  Allocation& recent = context.recent[context.pc];
+  if (address < recent.begin || address + bytes > recent.end) {
+    recent = context.memory->find(address, bytes);
+    if (recent.end == 0) outside(context, lane, address, bytes, "read");
+  }
+}
+
+template <bool kChecked>
+void reach_global(Context& context, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
+                  Access access, LanePointers& pointers) {
+  check_alignment(mask, addresses, bytes, "global", [](std::uint64_t a) { return a; });
+  Allocation recent = context.recent[context.pc];
+  std::uint64_t last_sector = ~std::uint64_t{0};
+  std::uint64_t sectors = 0;
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    const std::uint64_t address = addresses[static_cast<std::size_t>(lane)];
+    if (address < recent.begin || address + bytes > recent.end) {
+      recent = context.memory->find(address, bytes);
+      if (recent.end == 0) {
+        outside(context, lane, address, bytes, access == Access::kLoad ? "read" : "write");
+      }
+      context.recent[context.pc] = recent;
+    }
+    pointers[static_cast<std::size_t>(lane)] = reinterpret_cast<std::byte*>(address);
+    if constexpr (kChecked) {
+      std::uint8_t* shadow = context.memory->shadow(address);
+      if (access == Access::kLoad) {
+        const std::uint32_t wanted = bytes == 16 ? 0xffffu : (1u << bytes) - 1;
+        if (shadow_bits(shadow, address, bytes) != wanted) {
+          raise_at(FaultKind::kUninitialized, lane,
+                   "read of {} bytes at global address {:#x} (byte {} of its allocation), which "
+                   "nothing wrote",
+                   bytes, address, address - recent.begin);
+        }
+      } else {
+        set_shadow(shadow, address, bytes);
+      }
+    } else if (access == Access::kStore) {
+      set_shadow(context.memory->shadow(address), address, bytes);
+    }
+    // Neighbouring lanes share sectors; lanes that interleave may be counted twice.
+    const std::uint64_t sector = address >> 5;
+    sectors += sector != last_sector;
+    last_sector = sector;
+  }
+  (access == Access::kLoad ? context.counts.sectors_read : context.counts.sectors_written) +=
+      sectors;
+}
+
+template void reach_global<true>(Context&, Mask, const LaneAddresses&, std::uint32_t, Access,
+                                 LanePointers&);
+template void reach_global<false>(Context&, Mask, const LaneAddresses&, std::uint32_t, Access,
+                                  LanePointers&);
+
+template <bool kChecked>
+void reach_shared(Context& context, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
+                  LanePointers& pointers) {
+  check_alignment(mask, addresses, bytes, "shared",
+                  [](std::uint64_t a) { return a & 0xffffffffu; });
+  const std::uint64_t size = context.shared.size();
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    const std::uint64_t offset =
+        (addresses[static_cast<std::size_t>(lane)] & 0xffffffffu) - kSharedBase;
+    if (offset + bytes > size || offset >= size) {
+      raise_at(FaultKind::kOutOfBounds, lane,
+               "{} bytes at shared address {}, but the CTA has {} bytes from {} on", bytes,
+               addresses[static_cast<std::size_t>(lane)] & 0xffffffffu, size, kSharedBase);
+    }
+    pointers[static_cast<std::size_t>(lane)] = context.shared.data() + offset;
+  }
+  if (kChecked) count_wavefronts(context, mask, addresses, bytes);
+}
+
+template void reach_shared<true>(Context&, Mask, const LaneAddresses&, std::uint32_t,
+                                 LanePointers&);
+template void reach_shared<false>(Context&, Mask, const LaneAddresses&, std::uint32_t,
+                                  LanePointers&);
+
+template <bool kChecked>
+void reach_local(Context& context, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
+                 Access access, LanePointers& pointers) {
+  check_alignment(mask, addresses, bytes, "local", [](std::uint64_t a) { return a & 0xffffffffu; });
+  Warp& warp = *context.warp;
+  const std::uint64_t size = context.program->info.local_bytes;
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    const std::uint64_t offset = addresses[static_cast<std::size_t>(lane)] & 0xffffffffu;
+    if (offset + bytes > size) {
+      raise_at(FaultKind::kOutOfBounds, lane, "{} bytes at local address {}, of {} bytes", bytes,
+               offset, size);
+    }
+    const std::size_t at = static_cast<std::size_t>(lane) * size + offset;
+    pointers[static_cast<std::size_t>(lane)] = warp.local.data() + at;
+    if (!kChecked) continue;
+    const auto written = warp.local_written.begin() + static_cast<std::ptrdiff_t>(at);
+    if (access == Access::kStore) {
+      std::fill_n(written, bytes, std::uint8_t{1});
+    } else if (std::find(written, written + bytes, 0) != written + bytes) {
+      raise_at(FaultKind::kUninitialized, lane,
+               "read of {} bytes at local address {}, which "
+               "nothing wrote",
+               bytes, offset);
+    }
+  }
+}
+
+template void reach_local<true>(Context&, Mask, const LaneAddresses&, std::uint32_t, Access,
+                                LanePointers&);
+template void reach_local<false>(Context&, Mask, const LaneAddresses&, std::uint32_t, Access,
+                                 LanePointers&);
+
+void count_wavefronts(Context& context, Mask mask, const LaneAddresses& addresses,
+                      std::uint32_t bytes) {
+  const std::uint32_t words = std::max(bytes, 4u) / 4;
+  const int lanes_per_phase = kLanes / static_cast<int>(words);
+  for (int first = 0; first < kLanes; first += lanes_per_phase) {
+    std::uint32_t count[32] = {};
+    std::uint32_t seen[32][4];  // the first four different words of each bank
+    std::uint32_t most = 0;
+    bool any = false;
+    for (int lane = first; lane < first + lanes_per_phase; ++lane) {
+      if (((mask >> lane) & 1) == 0) continue;
+      any = true;
+      const std::uint32_t start =
+          static_cast<std::uint32_t>(addresses[static_cast<std::size_t>(lane)]) / 4;
+      for (std::uint32_t word = start; word < start + words; ++word) {
+        const std::uint32_t bank = word & 31u;
+        const std::uint32_t known = std::min(count[bank], 4u);
+        bool repeated = false;
+        for (std::uint32_t i = 0; i < known; ++i) repeated |= seen[bank][i] == word;
+        if (repeated) continue;
+        if (known < 4) seen[bank][known] = word;
+        most = std::max(most, ++count[bank]);
+      }
+    }
+    context.counts.wavefronts += most;
+    context.counts.wavefronts_ideal += any;
+  }
+}
+
+}  // namespace annulus::sim

@@ -1,0 +1,108 @@
+// cp.async (PTX ISA 9.0, section 9.7.9.25.3). See sim/async_copies.h for when the bytes land.
+
+#include "sim/ops/access.h"
+#include "sim/ops/numbers.h"
+
+namespace annulus::sim {
+namespace {
+
+// small[0] source base has 64 bits, small[1] bytes, small[2] destination base has 64 bits;
+// a destination base, b source base, c source size or kNoSlot; imm source offset, aux destination
+// offset; small[3] an ignore-source predicate is in d, small[4] negated.
+template <bool kChecked>
+void copy(Context& context, const Inst& inst, Mask mask) {
+  LaneAddresses to, from;
+  lane_addresses(context, inst.a, inst.small[2], static_cast<std::int32_t>(inst.aux), to);
+  lane_addresses(context, inst.b, inst.small[0], inst.imm, from);
+  const std::uint32_t bytes = inst.small[1];
+  LanePointers pointers;
+  reach_shared<kChecked>(context, mask, to, bytes, pointers);
+  std::uint32_t offsets[kLanes];
+  std::uint32_t sizes[kLanes];
+  Mask whole = 0;
+  Mask part = 0;
+  const Mask ignored = inst.small[3] ? context.predicate(inst.d) ^ (inst.small[4] ? kFull : 0) : 0;
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    offsets[lane] = shared_offset(context, pointers[static_cast<std::size_t>(lane)]);
+    sizes[lane] = inst.c == kNoSlot ? bytes : context.lanes<std::uint32_t>(inst.c)[lane];
+    if (sizes[lane] > bytes) {
+      raise_at(FaultKind::kInvalidOperand, lane, "source size {} of a copy of {} bytes",
+               sizes[lane], bytes);
+    }
+    if ((ignored >> lane) & 1) sizes[lane] = 0;
+    (sizes[lane] == bytes ? whole : part) |= 1u << lane;
+  }
+  if (whole != 0) {
+    reach_global<kChecked>(context, whole, from, bytes, Access::kLoad, pointers);
+  }
+  for (Mask rest = part; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    const std::uint64_t address = from[static_cast<std::size_t>(lane)];
+    if (address % bytes != 0) {
+      raise_at(FaultKind::kMisaligned, lane,
+               "global address {:#x} is no multiple of the {} bytes copied", address, bytes);
+    }
+    check_global_read(context, lane, address, sizes[lane]);
+  }
+  context.warp->copies.issue(context, mask, offsets, from.data(), sizes, bytes, kChecked);
+}
+
+void commit(Context& context, const Inst&, Mask mask) { context.warp->copies.commit(mask); }
+
+template <bool kChecked>
+void wait(Context& context, const Inst& inst, Mask mask) {
+  context.warp->copies.wait(context, mask, static_cast<std::uint32_t>(inst.imm), inst.small[0] != 0,
+                            kChecked);
+}
+
+}  // namespace
+
+void decode_cp(Decoder& decoder) {
+  Inst& inst = decoder.inst();
+  inst.kind = Class::kAsyncCopy;
+  if (!decoder.has("async") || decoder.has("bulk") || decoder.has("mbarrier") ||
+      decoder.has("reduce")) {
+    decoder.unsupported();
+  }
+  if (decoder.has("commit_group")) return decoder.handler(commit);
+  if (decoder.has("wait_group")) {
+    inst.imm = decoder.immediate(0);
+    return decoder.handler(wait<false>, wait<true>);
+  }
+  if (decoder.has("wait_all")) {
+    inst.small[0] = 1;
+    return decoder.handler(wait<false>, wait<true>);
+  }
+  const Decoder::Address to = decoder.address(decoder.operand(0));
+  const Decoder::Address from = decoder.address(decoder.operand(1));
+  const std::int64_t bytes = decoder.immediate(2);
+  if (bytes != 4 && bytes != 8 && bytes != 16) decoder.malformed("4, 8 or 16 bytes are copied");
+  if (decoder.has("cg") && bytes != 16) decoder.malformed(".cg copies 16 bytes");
+  inst.a = to.base;
+  inst.aux = static_cast<std::uint32_t>(to.offset);
+  inst.small[2] = to.base_bits == 64;
+  inst.b = from.base;
+  inst.imm = from.offset;
+  inst.small[0] = from.base_bits == 64;
+  inst.small[1] = static_cast<std::uint8_t>(bytes);
+  // A cache policy may follow; it has 64 bits and changes nothing here.
+  const std::size_t last = decoder.operands() - (decoder.has("L2::cache_hint") ? 1 : 0);
+  if (last > 3) {
+    const ptx::Operand& size = decoder.operand(3);
+    const bool predicate =
+        size.kind == ptx::OperandKind::kRegister &&
+        decoder.function().registers[static_cast<std::size_t>(size.reg)].bits == 1;
+    if (predicate) {
+      bool negated = false;
+      inst.d = decoder.predicate_in(size, &negated);
+      inst.small[3] = 1;
+      inst.small[4] = negated;
+    } else {
+      inst.c = decoder.in(3, Type{Type::kUnsigned, 32});
+    }
+  }
+  decoder.handler(copy<false>, copy<true>);
+}
+
+}  // namespace annulus::sim

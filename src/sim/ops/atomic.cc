@@ -1,0 +1,154 @@
+// Atomics (PTX ISA 9.0, sections 9.7.13.5 and 9.7.13.6). On global memory they are atomic between
+// the host threads that run CTAs; on shared memory one host thread runs the whole CTA.
+
+#include <atomic>
+#include <cstring>
+
+#include "sim/ops/access.h"
+#include "sim/ops/numbers.h"
+
+namespace annulus::sim {
+namespace {
+
+enum class Operation : std::uint8_t { kAdd, kMin, kMax, kAnd, kOr, kXor, kExch, kCas, kInc, kDec };
+
+// small[0] base has 64 bits, small[1] Operation, small[2] Type::Kind, small[3] space (0 generic,
+// 1 global, 2 shared); b the operand, c the second one of cas.
+template <typename T>
+T apply_integer(Operation operation, bool is_signed, T old, T b, T c) {
+  using S = std::make_signed_t<T>;
+  switch (operation) {
+    case Operation::kAdd:
+      return static_cast<T>(old + b);
+    case Operation::kMin:
+      return is_signed ? static_cast<T>(std::min(static_cast<S>(old), static_cast<S>(b)))
+                       : std::min(old, b);
+    case Operation::kMax:
+      return is_signed ? static_cast<T>(std::max(static_cast<S>(old), static_cast<S>(b)))
+                       : std::max(old, b);
+    case Operation::kAnd:
+      return old & b;
+    case Operation::kOr:
+      return old | b;
+    case Operation::kXor:
+      return old ^ b;
+    case Operation::kExch:
+      return b;
+    case Operation::kCas:
+      return old == b ? c : old;
+    case Operation::kInc:
+      return old >= b ? T{0} : static_cast<T>(old + 1);
+    case Operation::kDec:
+      return old == 0 || old > b ? b : static_cast<T>(old - 1);
+  }
+  return old;
+}
+
+template <typename T>
+T apply(Operation operation, Type::Kind kind, T old, T b, T c) {
+  if (kind == Type::kFloat && operation == Operation::kAdd) {
+    if constexpr (sizeof(T) == 4) {
+      return std::bit_cast<T>(canonical(std::bit_cast<float>(old) + std::bit_cast<float>(b)));
+    } else {
+      return std::bit_cast<T>(canonical(std::bit_cast<double>(old) + std::bit_cast<double>(b)));
+    }
+  }
+  return apply_integer<T>(operation, kind == Type::kSigned, old, b, c);
+}
+
+template <typename T, bool kChecked>
+void atomic(Context& context, const Inst& inst, Mask mask) {
+  LaneAddresses addresses;
+  lane_addresses(context, inst.a, inst.small[0], inst.imm, addresses);
+  const auto operation = static_cast<Operation>(inst.small[1]);
+  const auto kind = static_cast<Type::Kind>(inst.small[2]);
+  const T* b = context.lanes<T>(inst.b);
+  const T* c = context.lanes<T>(inst.c == kNoSlot ? inst.b : inst.c);
+  T results[kLanes] = {};
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    const std::uint64_t address = addresses[static_cast<std::size_t>(lane)];
+    const bool shared =
+        inst.small[3] == 2 || (inst.small[3] == 0 && address - kSharedWindow < kWindowBytes);
+    LanePointers pointers;
+    if (shared) {
+      reach_shared<false>(context, 1u << lane, addresses, sizeof(T), pointers);
+      std::byte* place = pointers[static_cast<std::size_t>(lane)];
+      if (kChecked) {
+        context.shadow.atomic(context.warp->index, lane, shared_offset(context, place), sizeof(T));
+      }
+      T old;
+      std::memcpy(&old, place, sizeof(T));
+      const T fresh = apply<T>(operation, kind, old, b[lane], c[lane]);
+      std::memcpy(place, &fresh, sizeof(T));
+      results[lane] = old;
+    } else {
+      reach_global<kChecked>(context, 1u << lane, addresses, sizeof(T), Access::kLoad, pointers);
+      std::atomic_ref<T> place(*reinterpret_cast<T*>(pointers[static_cast<std::size_t>(lane)]));
+      T old = place.load(std::memory_order_relaxed);
+      while (!place.compare_exchange_weak(old, apply<T>(operation, kind, old, b[lane], c[lane]))) {
+      }
+      results[lane] = old;
+    }
+  }
+  if (inst.d == kNoSlot) return;
+  T* d = context.lanes<T>(inst.d);
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    d[lane] = results[lane];
+  }
+}
+
+void decode_atomic(Decoder& decoder, bool returns) {
+  Inst& inst = decoder.inst();
+  const Type type = decoder.type();
+  if (type.count != 1 || (type.bits != 32 && type.bits != 64) || decoder.has("v2") ||
+      decoder.has("v4") || decoder.has("noftz")) {
+    decoder.unsupported();
+  }
+  const std::pair<const char*, Operation> names[] = {
+      {"add", Operation::kAdd},   {"min", Operation::kMin}, {"max", Operation::kMax},
+      {"and", Operation::kAnd},   {"or", Operation::kOr},   {"xor", Operation::kXor},
+      {"exch", Operation::kExch}, {"cas", Operation::kCas}, {"inc", Operation::kInc},
+      {"dec", Operation::kDec}};
+  bool found = false;
+  for (const auto& [name, operation] : names) {
+    if (!decoder.has(name)) continue;
+    inst.small[1] = static_cast<std::uint8_t>(operation);
+    found = true;
+  }
+  if (!found) decoder.unsupported("this operation is not modelled");
+  if (type.kind == Type::kFloat && static_cast<Operation>(inst.small[1]) != Operation::kAdd) {
+    decoder.unsupported();
+  }
+  inst.kind = Class::kAtomic;
+  inst.small[2] = type.kind;
+  const std::size_t first = returns ? 1 : 0;
+  const Decoder::Address address = decoder.address(decoder.operand(first));
+  inst.a = address.base;
+  inst.imm = address.offset;
+  inst.small[0] = address.base_bits == 64;
+  inst.small[3] = decoder.has("shared") || decoder.has("shared::cta") ? 2
+                  : decoder.has("global")                             ? 1
+                                                                      : 0;
+  inst.b = decoder.in(first + 1, type);
+  if (static_cast<Operation>(inst.small[1]) == Operation::kCas) {
+    inst.c = decoder.in(first + 2, type);
+  }
+  if (returns) inst.d = decoder.out(0, type);
+  if (type.bits == 32) {
+    decoder.handler(atomic<std::uint32_t, false>, atomic<std::uint32_t, true>);
+  } else {
+    decoder.handler(atomic<std::uint64_t, false>, atomic<std::uint64_t, true>);
+  }
+}
+
+}  // namespace
+
+void decode_atom(Decoder& decoder) { decode_atomic(decoder, true); }
+void decode_red(Decoder& decoder) {
+  if (decoder.has("async")) decoder.unsupported();
+  decode_atomic(decoder, false);
+}
+
+}  // namespace annulus::sim

@@ -1,0 +1,503 @@
+// Moves and conversions (PTX ISA 9.0, sections 9.7.9.1 to 9.7.9.4, 9.7.9.20 and 9.7.9.21).
+
+#include <limits>
+
+#include "sim/ops/numbers.h"
+
+namespace annulus::sim {
+namespace {
+
+template <typename T>
+void move(Context& context, const Inst& inst, Mask mask) {
+  each_lane(
+      mask, context.lanes<T>(inst.d), [](T a) { return a; }, context.lanes<T>(inst.a));
+}
+
+void move_predicate(Context& context, const Inst& inst, Mask mask) {
+  const Mask a = context.predicate(inst.a) ^ (inst.small[0] ? kFull : 0);
+  Mask& d = context.predicate(inst.d);
+  d = (d & ~mask) | (a & mask);
+}
+
+// mov {a, b}, d and mov d, {a, b}: parts of kPart bytes in wholes of kWhole bytes, lowest first.
+template <typename Whole, typename Part>
+void unpack(Context& context, const Inst& inst, Mask mask) {
+  const Whole* a = context.lanes<Whole>(inst.a);
+  constexpr std::size_t kParts = sizeof(Whole) / sizeof(Part);
+  Whole copy[kLanes];
+  std::copy_n(a, kLanes, copy);
+  for (std::size_t i = 0; i < kParts; ++i) {
+    each_lane(
+        mask, context.lanes<Part>(context.program->slots[inst.aux + i]),
+        [i](Whole whole) { return static_cast<Part>(whole >> (8 * sizeof(Part) * i)); }, copy);
+  }
+}
+template <typename Whole, typename Part>
+void pack(Context& context, const Inst& inst, Mask mask) {
+  constexpr std::size_t kParts = sizeof(Whole) / sizeof(Part);
+  Whole result[kLanes] = {};
+  for (std::size_t i = 0; i < kParts; ++i) {
+    const Part* part = context.lanes<Part>(context.program->slots[inst.aux + i]);
+    for (int lane = 0; lane < kLanes; ++lane) {
+      result[lane] |= static_cast<Whole>(static_cast<Whole>(part[lane]) << (8 * sizeof(Part) * i));
+    }
+  }
+  each_lane(
+      mask, context.lanes<Whole>(inst.d), [](Whole a) { return a; }, result);
+}
+
+template <typename Whole>
+Handler pick_parts(bool packing, std::size_t parts) {
+  if constexpr (sizeof(Whole) == 8) {
+    if (parts == 4) return packing ? pack<Whole, std::uint16_t> : unpack<Whole, std::uint16_t>;
+    if (parts == 2) return packing ? pack<Whole, std::uint32_t> : unpack<Whole, std::uint32_t>;
+  } else if constexpr (sizeof(Whole) == 4) {
+    if (parts == 2) return packing ? pack<Whole, std::uint16_t> : unpack<Whole, std::uint16_t>;
+  }
+  return nullptr;
+}
+
+template <std::uint64_t (*kRead)(const Context&)>
+void read_counter32(Context& context, const Inst& inst, Mask mask) {
+  const auto value = static_cast<std::uint32_t>(kRead(context));
+  for (int lane = 0; lane < kLanes; ++lane) {
+    if ((mask >> lane) & 1) context.lanes<std::uint32_t>(inst.d)[lane] = value;
+  }
+}
+template <std::uint64_t (*kRead)(const Context&)>
+void read_counter64(Context& context, const Inst& inst, Mask mask) {
+  const std::uint64_t value = kRead(context);
+  for (int lane = 0; lane < kLanes; ++lane) {
+    if ((mask >> lane) & 1) context.lanes<std::uint64_t>(inst.d)[lane] = value;
+  }
+}
+
+// There are no cycles here: a clock that counts the CTA's instructions at least never goes back.
+std::uint64_t clock_value(const Context& context) {
+  return context.executed + context.counts.by_class[static_cast<std::size_t>(Class::kOther)];
+}
+void clock32(Context& context, const Inst& inst, Mask mask) {
+  ++context.executed;
+  read_counter32<clock_value>(context, inst, mask);
+}
+void clock64(Context& context, const Inst& inst, Mask mask) {
+  ++context.executed;
+  read_counter64<clock_value>(context, inst, mask);
+}
+
+// --- cvt ---
+enum class Rounding : std::uint8_t { kNearest, kZero, kDown, kUp };
+
+template <typename F>
+F round_to_integer(F value, Rounding rounding) {
+  switch (rounding) {
+    case Rounding::kNearest:
+      return std::nearbyint(value);
+    case Rounding::kZero:
+      return std::trunc(value);
+    case Rounding::kDown:
+      return std::floor(value);
+    case Rounding::kUp:
+      return std::ceil(value);
+  }
+  return value;
+}
+
+// Out of range clamps; NaN gives 0 (PTX ISA: "results are clamped to the limits of the type").
+template <typename I, typename F>
+I to_integer(F value, Rounding rounding) {
+  if (value != value) return 0;
+  const F rounded = round_to_integer(value, rounding);
+  const F high = std::ldexp(F{1}, std::numeric_limits<I>::digits);
+  if (rounded >= high) return std::numeric_limits<I>::max();
+  if (std::is_signed_v<I> ? rounded < -high : rounded < F{0}) return std::numeric_limits<I>::min();
+  return static_cast<I>(rounded);
+}
+
+// The exact value rounded to fp32 in the given direction.
+float to_float(double value, Rounding rounding) {
+  const float nearest = static_cast<float>(value);
+  if (rounding == Rounding::kNearest || value != value || static_cast<double>(nearest) == value) {
+    return nearest;
+  }
+  const bool above = static_cast<double>(nearest) > value;
+  const bool up = rounding == Rounding::kUp || (rounding == Rounding::kZero && value < 0);
+  if (up && !above) return std::nextafter(nearest, std::numeric_limits<float>::infinity());
+  if (!up && above) return std::nextafter(nearest, -std::numeric_limits<float>::infinity());
+  return nearest;
+}
+
+// The 16-bit bits of `value`, truncated towards zero.
+template <typename T>
+T truncate_small(float value) {
+  T result = narrow<T>(value);
+  if (value == value && std::fabs(widen(result)) > std::fabs(value)) {
+    result.bits = static_cast<std::uint16_t>(result.bits - 1);
+  }
+  return result;
+}
+
+struct Conversion {
+  Type from, to;
+  Rounding rounding = Rounding::kNearest;
+  bool to_integral = false;  // rni and friends between floats
+  bool flush = false;
+  bool saturate = false;
+  bool relu = false;
+  int from_bits = 0;  // of the registers
+  int to_bits = 0;
+};
+
+std::uint64_t load_bits(const std::byte* slot, int bits, int lane) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, slot + lane * bits / 8, static_cast<std::size_t>(bits) / 8);
+  return value;
+}
+void store_bits(std::byte* slot, int bits, int lane, std::uint64_t value) {
+  std::memcpy(slot + lane * bits / 8, &value, static_cast<std::size_t>(bits) / 8);
+}
+
+std::int64_t sign_extend(std::uint64_t value, int bits) {
+  return static_cast<std::int64_t>(value << (64 - bits)) >> (64 - bits);
+}
+
+// One value, by way of int64/uint64 or double, both of which hold every narrower format exactly.
+std::uint64_t convert(const Conversion& how, std::uint64_t bits) {
+  const Type from = how.from;
+  const Type to = how.to;
+  if (from.is_integer()) {
+    const bool is_signed = from.kind == Type::kSigned;
+    const std::uint64_t cut = from.bits == 64 ? bits : bits & ((std::uint64_t{1} << from.bits) - 1);
+    const std::int64_t as_signed = sign_extend(cut, from.bits);
+    if (to.is_integer()) {
+      if (!how.saturate) {
+        return is_signed ? static_cast<std::uint64_t>(as_signed) : cut;
+      }
+      const bool negative = is_signed && as_signed < 0;
+      const std::uint64_t highest =
+          (~std::uint64_t{0}) >> (64 - to.bits + (to.kind == Type::kSigned));
+      if (negative) {
+        if (to.kind != Type::kSigned) return 0;
+        const std::int64_t lowest = -static_cast<std::int64_t>(highest) - 1;
+        return static_cast<std::uint64_t>(std::max(as_signed, lowest));
+      }
+      return std::min(is_signed ? static_cast<std::uint64_t>(as_signed) : cut, highest);
+    }
+    if (to.bits == 64) {
+      return std::bit_cast<std::uint64_t>(is_signed ? static_cast<double>(as_signed)
+                                                    : static_cast<double>(cut));
+    }
+    float value;
+    if (how.rounding == Rounding::kNearest) {
+      value = is_signed ? static_cast<float>(as_signed) : static_cast<float>(cut);
+    } else {
+      // Integers of up to 53 bits are exact in fp64, and no kernel converts longer ones this way.
+      value = to_float(is_signed ? static_cast<double>(as_signed) : static_cast<double>(cut),
+                       how.rounding);
+    }
+    if (how.saturate) value = saturate(value);
+    if (to.bits == 32) return std::bit_cast<std::uint32_t>(value);
+    return to.kind == Type::kBrain ? narrow<Brain>(value).bits : narrow<Half>(value).bits;
+  }
+  double value;
+  if (from.bits == 64) {
+    value = std::bit_cast<double>(bits);
+  } else if (from.bits == 32) {
+    float narrow_value = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+    if (how.flush) narrow_value = flush(narrow_value);
+    value = narrow_value;
+  } else {
+    const auto half = static_cast<std::uint16_t>(bits);
+    value = from.kind == Type::kBrain ? widen(Brain{half}) : widen(Half{half});
+  }
+  if (to.is_integer()) {
+    const bool is_signed = to.kind == Type::kSigned;
+    const Rounding r = how.rounding;
+    switch (to.bits) {
+      case 8:
+        return is_signed
+                   ? static_cast<std::uint64_t>(std::int64_t{to_integer<std::int8_t>(value, r)})
+                   : to_integer<std::uint8_t>(value, r);
+      case 16:
+        return is_signed
+                   ? static_cast<std::uint64_t>(std::int64_t{to_integer<std::int16_t>(value, r)})
+                   : to_integer<std::uint16_t>(value, r);
+      case 32:
+        return is_signed
+                   ? static_cast<std::uint64_t>(std::int64_t{to_integer<std::int32_t>(value, r)})
+                   : to_integer<std::uint32_t>(value, r);
+      default:
+        return is_signed ? static_cast<std::uint64_t>(to_integer<std::int64_t>(value, r))
+                         : to_integer<std::uint64_t>(value, r);
+    }
+  }
+  if (how.to_integral) value = round_to_integer(value, how.rounding);
+  if (to.bits == 64) return std::bit_cast<std::uint64_t>(canonical(value));
+  const Rounding rounding = how.to_integral ? Rounding::kNearest : how.rounding;
+  if (to.bits == 32) {
+    float result = to_float(value, rounding);
+    if (how.flush) result = flush(result);
+    if (how.saturate) result = saturate(result);
+    return std::bit_cast<std::uint32_t>(canonical(result));
+  }
+  float single = static_cast<float>(value);
+  if (how.saturate) single = saturate(single);
+  if (how.relu) single = single != single ? single : (single > 0 ? single : 0.0f);
+  if (single != single) return 0x7fff;
+  if (rounding == Rounding::kZero) {
+    return to.kind == Type::kBrain ? truncate_small<Brain>(single).bits
+                                   : truncate_small<Half>(single).bits;
+  }
+  return to.kind == Type::kBrain ? narrow<Brain>(single).bits : narrow<Half>(single).bits;
+}
+
+// The general case; conversions in inner loops have handlers of their own below.
+void convert_any(Context& context, const Inst& inst, Mask mask) {
+  Conversion how;
+  const std::uint64_t code = static_cast<std::uint64_t>(inst.imm);
+  const auto type = [&](int shift) {
+    return Type{static_cast<Type::Kind>((code >> shift) & 7), 1 << ((code >> (shift + 3)) & 7), 1};
+  };
+  how.from = type(0);
+  how.to = type(8);
+  how.rounding = static_cast<Rounding>(inst.small[0]);
+  how.to_integral = inst.small[1] & 1;
+  how.flush = inst.small[1] & 2;
+  how.saturate = inst.small[1] & 4;
+  how.relu = inst.small[1] & 8;
+  const int from_bits = inst.small[2];
+  const int to_bits = inst.small[3];
+  const std::byte* a = context.registers + inst.a;
+  std::byte* d = context.registers + inst.d;
+  std::uint64_t results[kLanes];
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    std::uint64_t value = convert(how, load_bits(a, from_bits, lane));
+    // A result narrower than its register is extended as its type says.
+    if (how.to.is_integer() && how.to.bits < 64) {
+      value = how.to.kind == Type::kSigned
+                  ? static_cast<std::uint64_t>(sign_extend(value, how.to.bits))
+                  : value & ((std::uint64_t{1} << how.to.bits) - 1);
+    }
+    results[lane] = value;
+  }
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    store_bits(d, to_bits, lane, results[lane]);
+  }
+}
+
+template <typename D, typename S>
+struct Cast {
+  D operator()(S a) const { return static_cast<D>(a); }
+};
+struct WidenHalf {
+  float operator()(Half a) const { return canonical(widen(a)); }
+};
+struct NarrowHalf {
+  Half operator()(float a) const { return narrow<Half>(a); }
+};
+struct NarrowBrain {
+  Brain operator()(float a) const { return narrow<Brain>(a); }
+};
+
+// cvt.rn.{f16x2,bf16x2}.f32 d, a, b: a goes to the upper half.
+template <typename T, bool kRelu>
+void convert_pair(Context& context, const Inst& inst, Mask mask) {
+  each_lane(
+      mask, context.lanes<std::uint32_t>(inst.d),
+      [](float a, float b) {
+        if (kRelu) {
+          a = a != a ? a : (a > 0 ? a : 0.0f);
+          b = b != b ? b : (b > 0 ? b : 0.0f);
+        }
+        return (static_cast<std::uint32_t>(narrow<T>(a).bits) << 16) | narrow<T>(b).bits;
+      },
+      context.lanes<float>(inst.a), context.lanes<float>(inst.b));
+}
+
+template <typename S, typename D>
+bool both(Type from, Type to, Type a, Type b, int from_bits, int to_bits) {
+  return from == a && to == b && from_bits == static_cast<int>(8 * sizeof(S)) &&
+         to_bits == static_cast<int>(8 * sizeof(D));
+}
+
+Handler fast_conversion(const Conversion& how) {
+  const Type u32{Type::kUnsigned, 32}, s32{Type::kSigned, 32}, u64{Type::kUnsigned, 64},
+      s64{Type::kSigned, 64}, f32{Type::kFloat, 32}, f16{Type::kFloat, 16}, b16{Type::kBrain, 16};
+  if (how.flush || how.saturate || how.relu || how.to_integral) return nullptr;
+  const auto match = [&](Type from, Type to) {
+    return how.from == from && how.to == to && how.from_bits == from.bits && how.to_bits == to.bits;
+  };
+  using std::int32_t, std::int64_t, std::uint32_t, std::uint64_t;
+  if (match(s32, s64)) return unary<int64_t, int32_t, Cast<int64_t, int32_t>>;
+  if (match(u32, u64)) return unary<uint64_t, uint32_t, Cast<uint64_t, uint32_t>>;
+  if (match(u64, u32) || match(s64, s32) || match(u64, s32) || match(s64, u32)) {
+    return unary<uint32_t, uint64_t, Cast<uint32_t, uint64_t>>;
+  }
+  if (match(f16, f32)) return unary<float, Half, WidenHalf>;
+  if (how.rounding != Rounding::kNearest) return nullptr;
+  if (match(s32, f32)) return unary<float, int32_t, Cast<float, int32_t>>;
+  if (match(u32, f32)) return unary<float, uint32_t, Cast<float, uint32_t>>;
+  if (match(f32, f16)) return unary<Half, float, NarrowHalf>;
+  if (match(f32, b16)) return unary<Brain, float, NarrowBrain>;
+  return nullptr;
+}
+
+int log2_of(int value) { return std::countr_zero(static_cast<unsigned>(value)); }
+
+// --- Addresses ---
+template <bool kToSpace>
+void move_window(Context& context, const Inst& inst, Mask mask) {
+  const auto window = static_cast<std::uint64_t>(inst.imm);
+  each_lane(
+      mask, context.lanes<std::uint64_t>(inst.d),
+      [window](std::uint64_t a) { return kToSpace ? a - window : a + window; },
+      context.lanes<std::uint64_t>(inst.a));
+}
+
+void is_space(Context& context, const Inst& inst, Mask mask) {
+  const auto window = static_cast<std::uint64_t>(inst.imm);
+  const auto* a = context.lanes<std::uint64_t>(inst.a);
+  Mask result = 0;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const bool inside = window == 0 ? a[lane] < kSharedWindow : a[lane] - window < kWindowBytes;
+    result |= static_cast<Mask>(inside) << lane;
+  }
+  Mask& d = context.predicate(inst.d);
+  d = (d & ~mask) | (result & mask);
+}
+
+// The window of the space among the modifiers; 0 for global and const, which are their own.
+std::uint64_t window_of(Decoder& decoder) {
+  if (decoder.has("shared") || decoder.has("shared::cta")) return kSharedWindow;
+  if (decoder.has("local")) return kLocalWindow;
+  if (decoder.has("param") || decoder.has("param::entry")) return kParamWindow;
+  if (decoder.has("global") || decoder.has("const")) return 0;
+  decoder.unsupported("this state space is not modelled");
+}
+
+}  // namespace
+
+void decode_mov(Decoder& decoder) {
+  const Type type = decoder.type();
+  Inst& inst = decoder.inst();
+  inst.kind = Class::kInteger;
+  if (type.kind == Type::kPredicate) {
+    bool negated = false;
+    inst.a = decoder.predicate_in(decoder.operand(1), &negated);
+    inst.small[0] = negated;
+    inst.d = decoder.predicate_out(decoder.operand(0));
+    return decoder.handler(move_predicate);
+  }
+  const ptx::Operand& to = decoder.operand(0);
+  const ptx::Operand& from = decoder.operand(1);
+  const bool unpacking = to.kind == ptx::OperandKind::kVector;
+  const bool packing = from.kind == ptx::OperandKind::kVector;
+  if (packing || unpacking) {
+    const std::vector<ptx::Operand>& parts = unpacking ? to.elements : from.elements;
+    if (packing && unpacking) decoder.unsupported();
+    if (parts.empty() || type.bits % static_cast<int>(parts.size()) != 0)
+      decoder.malformed("parts");
+    const Type part{Type::kBits, type.bits / static_cast<int>(parts.size())};
+    std::vector<std::uint32_t> slots;
+    if (unpacking) inst.a = decoder.in(from, type);
+    for (const ptx::Operand& element : parts) {
+      slots.push_back(unpacking ? decoder.out(element, part) : decoder.in(element, part));
+    }
+    inst.aux = decoder.list(slots);
+    if (packing) inst.d = decoder.out(to, type);
+    return use(decoder, type.bits == 64 ? pick_parts<std::uint64_t>(packing, parts.size())
+                                        : pick_parts<std::uint32_t>(packing, parts.size()));
+  }
+  if (from.kind == ptx::OperandKind::kSpecial) {
+    if (from.text == "%clock" || from.text == "%clock_hi" || from.text == "%clock64" ||
+        from.text == "%globaltimer" || from.text == "%globaltimer_lo") {
+      inst.d = decoder.out(0, type);
+      return decoder.handler(type.bits == 64 ? clock64 : clock32);
+    }
+    if (type.bits != 32) {  // e.g. mov.u16 of %tid.x
+      decoder.unsupported("special registers are read as 32 bits");
+    }
+  }
+  inst.a = decoder.in(1, type);
+  inst.d = decoder.out(0, type);
+  use(decoder, type.bits * type.count == 16   ? move<std::uint16_t>
+               : type.bits * type.count == 32 ? move<std::uint32_t>
+                                              : move<std::uint64_t>);
+}
+
+void decode_cvt(Decoder& decoder) {
+  Inst& inst = decoder.inst();
+  inst.kind = Class::kConversion;
+  Conversion how;
+  how.from = decoder.type_from_end(0);
+  how.to = decoder.type_from_end(1);
+  if (how.to.count == 2) {
+    if (how.from != Type{Type::kFloat, 32} || !decoder.has("rn") || decoder.operands() != 3) {
+      decoder.unsupported();
+    }
+    inst.a = decoder.in(1, how.from);
+    inst.b = decoder.in(2, how.from);
+    inst.d = decoder.out(0, Type{Type::kBits, 32});
+    const bool relu = decoder.has("relu");
+    return use(decoder, how.to.kind == Type::kBrain
+                            ? (relu ? convert_pair<Brain, true> : convert_pair<Brain, false>)
+                            : (relu ? convert_pair<Half, true> : convert_pair<Half, false>));
+  }
+  if (how.from.count == 2 || how.from.bits == 0 || how.to.bits == 0) decoder.unsupported();
+  const std::pair<const char*, Rounding> modes[] = {
+      {"rn", Rounding::kNearest}, {"rni", Rounding::kNearest}, {"rna", Rounding::kNearest},
+      {"rz", Rounding::kZero},    {"rzi", Rounding::kZero},    {"rm", Rounding::kDown},
+      {"rmi", Rounding::kDown},   {"rp", Rounding::kUp},       {"rpi", Rounding::kUp}};
+  for (const auto& [name, rounding] : modes) {
+    if (!decoder.has(name)) continue;
+    how.rounding = rounding;
+    how.to_integral = name[2] == 'i';
+  }
+  if (decoder.has("rna")) decoder.unsupported();
+  how.flush = decoder.has("ftz");
+  how.saturate = decoder.has("sat");
+  how.relu = decoder.has("relu");
+  if (!how.to.is_integer() && how.to.bits == 16 && !how.from.is_integer() &&
+      how.rounding != Rounding::kNearest && how.rounding != Rounding::kZero) {
+    decoder.unsupported("this rounding is not modelled");
+  }
+  if (how.to.is_integer()) how.to_integral = false;
+  inst.a = decoder.in_wide(decoder.operand(1), how.from, &how.from_bits);
+  inst.d = decoder.out_wide(decoder.operand(0), how.to, &how.to_bits);
+  if (const Handler fast = fast_conversion(how)) return decoder.handler(fast);
+  const auto code = [](Type type) {
+    return static_cast<std::uint64_t>(type.kind) |
+           (static_cast<std::uint64_t>(log2_of(type.bits)) << 3);
+  };
+  inst.imm = static_cast<std::int64_t>(code(how.from) | (code(how.to) << 8));
+  inst.small[0] = static_cast<std::uint8_t>(how.rounding);
+  inst.small[1] = static_cast<std::uint8_t>((how.to_integral ? 1 : 0) | (how.flush ? 2 : 0) |
+                                            (how.saturate ? 4 : 0) | (how.relu ? 8 : 0));
+  inst.small[2] = static_cast<std::uint8_t>(how.from_bits);
+  inst.small[3] = static_cast<std::uint8_t>(how.to_bits);
+  decoder.handler(convert_any);
+}
+
+void decode_cvta(Decoder& decoder) {
+  Inst& inst = decoder.inst();
+  inst.kind = Class::kInteger;
+  const Type type = decoder.type();
+  if (type.bits != 64) decoder.unsupported("only 64-bit addresses are modelled");
+  inst.imm = static_cast<std::int64_t>(window_of(decoder));
+  inst.a = decoder.in(1, type);
+  inst.d = decoder.out(0, type);
+  decoder.handler(decoder.has("to") ? move_window<true> : move_window<false>);
+}
+
+void decode_isspacep(Decoder& decoder) {
+  Inst& inst = decoder.inst();
+  inst.kind = Class::kInteger;
+  inst.imm = static_cast<std::int64_t>(window_of(decoder));
+  inst.a = decoder.in(1, Type{Type::kUnsigned, 64});
+  inst.d = decoder.predicate_out(decoder.operand(0));
+  decoder.handler(is_space);
+}
+
+}  // namespace annulus::sim

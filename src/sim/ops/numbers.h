@@ -1,0 +1,144 @@
+#ifndef ANNULUS_SIM_OPS_NUMBERS_H_
+#define ANNULUS_SIM_OPS_NUMBERS_H_
+
+// Number formats as PTX has them, and the handlers that apply a function lane by lane.
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "base/half.h"
+#include "sim/context.h"
+#include "sim/decode.h"
+
+namespace annulus::sim {
+
+// 16-bit floats are carried as their bits, and computed with in fp32 or fp64.
+struct Half {
+  std::uint16_t bits;
+};
+struct Brain {
+  std::uint16_t bits;
+};
+struct Half2 {
+  Half lo, hi;
+};
+struct Brain2 {
+  Brain lo, hi;
+};
+
+inline float widen(Half value) { return base::fp16_to_float(value.bits); }
+inline float widen(Brain value) { return base::bf16_to_float(value.bits); }
+template <typename T>
+T narrow(float value);
+template <>
+inline Half narrow<Half>(float value) {
+  return {base::float_to_fp16(value)};
+}
+template <>
+inline Brain narrow<Brain>(float value) {
+  return {base::float_to_bf16(value)};
+}
+
+// fp32 results are canonical NaN (PTX ISA 9.0, section 9.7.3: "NaN payloads are not preserved").
+inline float canonical(float value) {
+  return value != value ? std::bit_cast<float>(0x7fffffffu) : value;
+}
+inline double canonical(double value) {
+  return value != value ? std::bit_cast<double>(0x7fffffffffffffffull) : value;
+}
+
+// .ftz: subnormal inputs and results become zero of the same sign.
+inline float flush(float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  return (bits & 0x7f800000u) == 0 ? std::bit_cast<float>(bits & 0x80000000u) : value;
+}
+
+// .sat: clamped to [0, 1], NaN to +0.
+inline float saturate(float value) { return value > 0.0f ? (value < 1.0f ? value : 1.0f) : 0.0f; }
+
+// NaN loses against a number; +0 is larger than -0.
+template <typename T>
+inline T max_number(T a, T b) {
+  if (a != a) return canonical(b);
+  if (b != b) return a;
+  if (a == b) return std::signbit(a) ? b : a;
+  return a > b ? a : b;
+}
+template <typename T>
+inline T min_number(T a, T b) {
+  if (a != a) return canonical(b);
+  if (b != b) return a;
+  if (a == b) return std::signbit(a) ? a : b;
+  return a < b ? a : b;
+}
+
+// d = f(a), f(a, b), f(a, b, c) for each lane. F is a stateless function object, S the source
+// type, D the destination type.
+template <typename D, typename S, typename F>
+void unary(Context& context, const Inst& inst, Mask mask) {
+  each_lane(
+      mask, context.lanes<D>(inst.d), [](S a) { return static_cast<D>(F{}(a)); },
+      context.lanes<S>(inst.a));
+}
+template <typename D, typename S, typename F>
+void binary(Context& context, const Inst& inst, Mask mask) {
+  each_lane(
+      mask, context.lanes<D>(inst.d), [](S a, S b) { return static_cast<D>(F{}(a, b)); },
+      context.lanes<S>(inst.a), context.lanes<S>(inst.b));
+}
+template <typename D, typename S, typename F>
+void ternary(Context& context, const Inst& inst, Mask mask) {
+  each_lane(
+      mask, context.lanes<D>(inst.d), [](S a, S b, S c) { return static_cast<D>(F{}(a, b, c)); },
+      context.lanes<S>(inst.a), context.lanes<S>(inst.b), context.lanes<S>(inst.c));
+}
+
+// Operands of the usual form: d, a, b, c all of one type.
+inline void take_unary(Decoder& decoder, Type type, Class kind) {
+  Inst& inst = decoder.inst();
+  inst.kind = kind;
+  inst.a = decoder.in(1, type);
+  inst.d = decoder.out(0, type);
+}
+inline void take_binary(Decoder& decoder, Type type, Class kind) {
+  Inst& inst = decoder.inst();
+  inst.kind = kind;
+  inst.a = decoder.in(1, type);
+  inst.b = decoder.in(2, type);
+  inst.d = decoder.out(0, type);
+}
+inline void take_ternary(Decoder& decoder, Type type, Class kind) {
+  Inst& inst = decoder.inst();
+  inst.kind = kind;
+  inst.a = decoder.in(1, type);
+  inst.b = decoder.in(2, type);
+  inst.c = decoder.in(3, type);
+  inst.d = decoder.out(0, type);
+}
+
+// The handler for an integer type, from a template over it; null for others.
+#define ANNULUS_INTEGER_HANDLER(type, shape, functor)                                   \
+  ((type) == Type{Type::kUnsigned, 16}   ? shape<std::uint16_t, std::uint16_t, functor> \
+   : (type) == Type{Type::kSigned, 16}   ? shape<std::int16_t, std::int16_t, functor>   \
+   : (type) == Type{Type::kUnsigned, 32} ? shape<std::uint32_t, std::uint32_t, functor> \
+   : (type) == Type{Type::kSigned, 32}   ? shape<std::int32_t, std::int32_t, functor>   \
+   : (type) == Type{Type::kUnsigned, 64} ? shape<std::uint64_t, std::uint64_t, functor> \
+   : (type) == Type{Type::kSigned, 64}   ? shape<std::int64_t, std::int64_t, functor>   \
+                                         : static_cast<Handler>(nullptr))
+
+#define ANNULUS_BITS_HANDLER(bits, shape, functor)               \
+  ((bits) == 16   ? shape<std::uint16_t, std::uint16_t, functor> \
+   : (bits) == 32 ? shape<std::uint32_t, std::uint32_t, functor> \
+   : (bits) == 64 ? shape<std::uint64_t, std::uint64_t, functor> \
+                  : static_cast<Handler>(nullptr))
+
+inline void use(Decoder& decoder, Handler handler) {
+  if (handler == nullptr) decoder.unsupported("this type is not modelled");
+  decoder.handler(handler);
+}
+
+}  // namespace annulus::sim
+
+#endif  // ANNULUS_SIM_OPS_NUMBERS_H_

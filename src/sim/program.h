@@ -1,0 +1,161 @@
+#ifndef ANNULUS_SIM_PROGRAM_H_
+#define ANNULUS_SIM_PROGRAM_H_
+
+// A kernel decoded for the interpreter: flat code whose operands are byte offsets into a warp's
+// register file. Immediates and special registers are slots of that file too, filled before the
+// warp starts, so a handler never asks what kind of operand it has.
+//
+// Register file of one warp:
+//   | predicates, 4 B: a lane mask each | registers | constants | special registers |
+//   16-bit register: 32 x 2 B, 32-bit: 32 x 4 B, 64-bit: 32 x 8 B; lane 0 first.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ptx/module.h"
+#include "sim/executor.h"
+
+namespace annulus::sim {
+
+using Mask = std::uint32_t;  // one bit per lane
+constexpr int kLanes = 32;
+constexpr Mask kFull = 0xffffffffu;
+
+struct Context;
+struct Inst;
+
+// Executes one instruction for the lanes of `mask` (never empty).
+using Handler = void (*)(Context& context, const Inst& inst, Mask mask);
+
+// What the loop itself must do; everything else is a handler.
+enum class Flow : std::uint8_t {
+  kPlain,
+  kBranch,  // target = inst.target
+  kCall,    // target = inst.target
+  kReturn,
+  kExit,
+  kBarrier,  // the handler says in Context::blocked whether the lanes wait
+};
+
+// Which lanes must stand at an instruction before it runs.
+enum class Meeting : std::uint8_t {
+  kNone,
+  kWarp,    // .aligned: every lane of the warp that has not exited
+  kMembers  // .sync: the lanes of the member mask operand inst.members
+};
+
+// Classes of the counters; the order is that of SimulatorCounters from `integer` on.
+enum class Class : std::uint8_t {
+  kInteger,
+  kFloat32,
+  kConversion,
+  kSpecial,
+  kControl,
+  kBarrier,
+  kShuffle,
+  kGlobalLoad,
+  kGlobalStore,
+  kSharedLoad,
+  kSharedStore,
+  kAsyncCopy,
+  kAtomic,
+  kMatrix,
+  kOther,
+  kCount
+};
+
+constexpr std::uint32_t kNoSlot = 0xffffffffu;
+
+struct Inst {
+  Handler run[2] = {nullptr, nullptr};  // fast twin, checked twin
+  std::uint32_t d = kNoSlot;            // destination slot
+  std::uint32_t a = kNoSlot;            // source slots
+  std::uint32_t b = kNoSlot;
+  std::uint32_t c = kNoSlot;
+  std::int64_t imm = 0;   // an address offset, a table, whatever the handler needs
+  std::uint32_t aux = 0;  // likewise; often an index into Program::slots
+  std::uint32_t guard = kNoSlot;
+  std::uint32_t members = kNoSlot;  // slot of the member mask
+  std::uint32_t target = 0;
+  Flow flow = Flow::kPlain;
+  Meeting meeting = Meeting::kNone;
+  Class kind = Class::kOther;
+  bool guard_negated = false;
+  bool check_registers = false;  // a source may be read before it is written on some path
+  std::uint8_t small[5] = {};    // modifiers, as the handler likes
+};
+
+// Where a constant or special register lives.
+struct Constant {
+  std::uint32_t slot = 0;
+  std::uint64_t bits = 0;
+  int bytes = 4;  // per lane: 2, 4 or 8
+};
+
+enum class Special : std::uint8_t {
+  kTidX,
+  kTidY,
+  kTidZ,
+  kNtidX,
+  kNtidY,
+  kNtidZ,
+  kCtaidX,
+  kCtaidY,
+  kCtaidZ,
+  kNctaidX,
+  kNctaidY,
+  kNctaidZ,
+  kLaneid,
+  kWarpid,
+  kNwarpid,
+  kSmid,
+  kNsmid,
+  kGridid,
+  kLanemaskEq,
+  kLanemaskLe,
+  kLanemaskLt,
+  kLanemaskGe,
+  kLanemaskGt,
+  kDynamicShared,
+  kTotalShared
+};
+
+struct SpecialSlot {
+  std::uint32_t slot = 0;
+  Special special{};
+};
+
+// For the checked twin: registers that may be read before they are written.
+struct RegisterUse {
+  std::uint32_t watched = 0;  // index into the warp's table of written-lane masks
+  std::uint32_t reg = 0;      // for the message
+};
+
+struct Program {
+  KernelInfo info;
+  std::vector<Inst> code;
+  std::vector<std::uint32_t> slots;  // operand lists of instructions with many operands
+  std::vector<Constant> constants;
+  std::vector<SpecialSlot> specials;
+  std::uint32_t register_bytes = 0;         // of one warp's file
+  std::uint32_t dynamic_shared_offset = 0;  // where extern shared memory starts
+  bool uses_clock = false;
+
+  // Per instruction: the watched registers it reads and writes.
+  std::vector<std::vector<RegisterUse>> reads;
+  std::vector<std::vector<std::uint32_t>> writes;
+  std::uint32_t watched = 0;
+
+  // For messages. The module outlives the program.
+  const ptx::Module* module = nullptr;
+  std::vector<const ptx::Function*> functions;        // per instruction
+  std::vector<const ptx::Instruction*> instructions;  // per instruction
+};
+
+// Completes a fault that an instruction threw with its place.
+void locate(Fault& fault, const Program& program, std::uint32_t pc);
+
+}  // namespace annulus::sim
+
+#endif  // ANNULUS_SIM_PROGRAM_H_
