@@ -58,13 +58,9 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   const int warp_row = first_row + static_cast<int>(warp) * (kRowTiles * 16);
 
   const tile::TileCopier<kDimQk, kThreads> keys(
-      static_cast<const char*>(params.k) +
-          (batch * params.k_batch + kv_head * params.k_head) * tile::kElementBytes,
-      params.k_row, thread);
+      params.k, batch * params.k_batch + kv_head * params.k_head, params.k_row, thread);
   const tile::TileCopier<kDimV, kThreads> values(
-      static_cast<const char*>(params.v) +
-          (batch * params.v_batch + kv_head * params.v_head) * tile::kElementBytes,
-      params.v_row, thread);
+      params.v, batch * params.v_batch + kv_head * params.v_head, params.v_row, thread);
   tile::TileWindow<kStages> window(row, 1 - kStages);
   const auto start_keys = [&](unsigned entry, int stage) {
     keys.template start<kColumns>(key_tiles + stage * kKeyBytes,
@@ -75,17 +71,14 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
                                     static_cast<int>(entry >> 1) * kColumns, params.seq_k);
   };
 
-  // Start the first copies: Q, and with one stage the keys of the first tile.
-  if (row.count > 0) {
-    const tile::TileCopier<kDimQk, kThreads> queries(
-        static_cast<const char*>(params.q) +
-            (batch * params.q_batch + head * params.q_head) * tile::kElementBytes,
-        params.q_row, thread);
-    queries.template start<kRows>(query_tile, first_row, params.seq_q);
-    if constexpr (kStages == 1) {
-      start_keys(window.entry(0), 0);
-      ptx::commit_copies();
-    }
+  // Start the first copies: Q, without asking whether there is a tile, because the answer comes
+  // from memory later than Q's address does; and with one stage the keys of the first tile.
+  const tile::TileCopier<kDimQk, kThreads> queries(
+      params.q, batch * params.q_batch + head * params.q_head, params.q_row, thread);
+  queries.template start<kRows>(query_tile, first_row, params.seq_q);
+  if constexpr (kStages == 1) {
+    if (row.count > 0) start_keys(window.entry(0), 0);
+    ptx::commit_copies();
   }
 
   // The running state of this warp's rows.
@@ -164,8 +157,10 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
                                                                value_lane + stage * kValueBytes);
   }
 
-  // Results. Only empty groups of copies are left, and the warp's rows of Q are its own.
+  // Results. The warp's rows of Q become its own room for O; where there was no tile, they are
+  // still being filled by other threads.
   ptx::wait_copies<0>();
+  if (row.count == 0) __syncthreads();
 #pragma unroll
   for (int r = 0; r < kRowTiles; ++r) {
     state.sum[r][0] = tile::quad_sum(state.sum[r][0]);

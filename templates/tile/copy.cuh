@@ -25,12 +25,14 @@ class TileCopier {
       "change from pass to pass: use at least two warps");
 
  public:
-  // `matrix` is row 0, `stride` the elements between rows.
-  __device__ __forceinline__ TileCopier(const void* matrix, long long stride, unsigned thread)
+  // Row 0 begins `first` elements after `tensor`, which is itself the start of some row; `stride`
+  // elements lie between rows.
+  __device__ __forceinline__ TileCopier(const void* tensor, long long first, long long stride,
+                                        unsigned thread)
       : row_(thread / Layout::kPhases),
         row_bytes_(stride * kElementBytes),
-        nowhere_(static_cast<const char*>(matrix) + thread % Layout::kPhases * 16),
-        base_(nowhere_ + row_ * row_bytes_),
+        tensor_(static_cast<const char*>(tensor)),
+        base_(tensor_ + first * kElementBytes + row_ * row_bytes_ + thread % Layout::kPhases * 16),
         slot_(Layout::offset(row_, thread % Layout::kPhases)) {}
 
   // Starts the copy of the kRows rows from first_row on into the tile at `shared`. Rows from
@@ -45,7 +47,7 @@ class TileCopier {
 #pragma unroll
     for (int pass = 0; pass < kRows / kRowsPerPass; ++pass) {
       const bool exists = left > pass * kRowsPerPass;
-      const char* from = exists ? source : nowhere_;
+      const char* from = exists ? source : tensor_;
       const unsigned bytes = exists ? 16 : 0;
       const unsigned to = shared + slot_ + pass * kRowsPerPass * Layout::kPitch;
 #pragma unroll
@@ -60,7 +62,7 @@ class TileCopier {
  private:
   int row_;
   long long row_bytes_;
-  const char* nowhere_;  // this thread's part of row 0: a valid address for rows that do not exist
+  const char* tensor_;  // a valid address for rows that do not exist
   const char* base_;
   unsigned slot_;
 };

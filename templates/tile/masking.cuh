@@ -4,6 +4,7 @@
 // Sets the scores of keys that a query does not see to -inf. Only the tiles that need it come here:
 // the last column tile where Sk is no multiple of N, and the tiles that the list calls partial.
 
+#include "ptx/opaque.cuh"
 #include "tile/mask.cuh"
 #include "tile/softmax.cuh"
 
@@ -37,6 +38,9 @@ __device__ __forceinline__ void mask_partial(float (&scores)[kRowTiles][kPieces]
                                              const MaskContext<kPieces * 8>& context, int q,
                                              int k) {
   static_assert(kPieces <= 16, "a row's visibility must fit the 32 bits of one register: N <= 128");
+  // Partial tiles are rare: nothing of the mask may occupy registers in the other ones.
+  ptx::make_opaque(q);
+  ptx::make_opaque(k);
 #pragma unroll
   for (int r = 0; r < kRowTiles; ++r) {
 #pragma unroll

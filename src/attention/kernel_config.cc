@@ -1,0 +1,175 @@
+#include "attention/kernel_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace annulus::attention {
+namespace {
+
+constexpr std::int64_t kKilobyte = 1024;
+constexpr std::int64_t kElementBytes = 2;
+
+// M, N, warps, stages, Q in registers, resident CTAs. With 32 rows to a warp every fragment of K
+// and V that leaves shared memory feeds two products instead of one, and shared memory is what
+// bounds these kernels; from head dim 192 on the output alone takes the registers that would need.
+constexpr ShippedConfig kShipped[] = {
+    {{32, 32}, {128, 64, 4, 2, false, 2}, Reach::kEvery},
+    {{32, 32}, {64, 64, 4, 2, false, 4}, Reach::kEvery},
+    {{32, 32}, {128, 128, 8, 2, false, 1}, Reach::kEvery},
+    {{64, 64}, {128, 64, 4, 2, false, 2}, Reach::kEvery},
+    {{64, 64}, {64, 64, 4, 2, false, 3}, Reach::kEvery},
+    {{64, 64}, {128, 128, 8, 2, false, 1}, Reach::kEvery},
+    {{96, 96}, {128, 32, 4, 2, false, 2}, Reach::kEvery},
+    {{96, 96}, {64, 64, 4, 2, false, 2}, Reach::kEvery},
+    {{96, 96}, {128, 64, 8, 2, false, 1}, Reach::kEvery},
+    {{128, 128}, {128, 32, 4, 2, false, 2}, Reach::kEvery},
+    {{128, 128}, {64, 64, 4, 2, false, 2}, Reach::kEvery},
+    {{128, 128}, {128, 64, 8, 2, false, 1}, Reach::kEvery},
+    {{192, 128}, {128, 64, 8, 2, false, 1}, Reach::kLarge},
+    {{192, 128}, {128, 64, 8, 1, false, 1}, Reach::kEvery},
+    {{192, 128}, {64, 64, 4, 1, false, 2}, Reach::kEvery},
+    {{192, 192}, {128, 64, 8, 2, false, 1}, Reach::kLarge},
+    {{192, 192}, {128, 64, 8, 1, false, 1}, Reach::kEvery},
+    {{192, 192}, {64, 32, 4, 2, false, 2}, Reach::kEvery},
+    {{256, 256}, {128, 64, 8, 1, false, 1}, Reach::kLarge},
+    {{256, 256}, {128, 32, 8, 1, false, 1}, Reach::kEvery},
+    {{256, 256}, {64, 32, 4, 2, false, 2}, Reach::kEvery},
+};
+
+std::int64_t query_bytes(const KernelConfig& config, const Dims& dims) {
+  return config.tile_rows * dims.qk * kElementBytes;
+}
+
+// Registers of a thread that hold scores, output and, where it stays, Q. Beyond 160 of them ptxas
+// spills in some combination of features; below it never did.
+std::int64_t fragment_registers(const KernelConfig& config, const Dims& dims) {
+  const std::int64_t row_tiles = config.tile_rows / (config.warps * 16);
+  const std::int64_t query = config.query_in_registers ? dims.qk / 4 : 0;
+  return row_tiles * (config.tile_columns / 2 + dims.v / 2 + query);
+}
+constexpr std::int64_t kMostFragmentRegisters = 160;
+
+// Rows that one pass of all threads of tile::TileCopier covers.
+std::int64_t rows_per_pass(const KernelConfig& config, std::int64_t dim) {
+  return threads(config) / (dim % 64 == 0 ? 8 : 4);
+}
+
+bool supported(const Dims& dims) {
+  return std::ranges::any_of(kShipped, [&](const ShippedConfig& shipped) {
+    return shipped.dims.qk == dims.qk && shipped.dims.v == dims.v;
+  });
+}
+
+// Takes "<letter><number>" off the front.
+bool take(std::string_view* text, char letter, int* value) {
+  if (!text->starts_with(letter)) return false;
+  const char* end = text->data() + text->size();
+  const auto [stop, error] = std::from_chars(text->data() + 1, end, *value);
+  if (error != std::errc() || stop == text->data() + 1) return false;
+  text->remove_prefix(static_cast<std::size_t>(stop - text->data()));
+  return true;
+}
+
+bool take(std::string_view* text, std::string_view word) {
+  if (!text->starts_with(word)) return false;
+  text->remove_prefix(word.size());
+  return true;
+}
+
+}  // namespace
+
+std::string to_string(const KernelConfig& config) {
+  std::string text = fmt::format("mma m{} n{} w{} s{}", config.tile_rows, config.tile_columns,
+                                 config.warps, config.stages);
+  if (config.query_in_registers) text += " q";
+  if (config.resident != 1) text += fmt::format(" x{}", config.resident);
+  return text;
+}
+
+std::optional<KernelConfig> parse_config(std::string_view text) {
+  KernelConfig config;
+  const bool complete = take(&text, "mma ") && take(&text, 'm', &config.tile_rows) &&
+                        take(&text, " ") && take(&text, 'n', &config.tile_columns) &&
+                        take(&text, " ") && take(&text, 'w', &config.warps) && take(&text, " ") &&
+                        take(&text, 's', &config.stages);
+  if (!complete) return std::nullopt;
+  config.query_in_registers = take(&text, " q");
+  if (take(&text, " ") && !take(&text, 'x', &config.resident)) return std::nullopt;
+  if (!text.empty()) return std::nullopt;
+  return config;
+}
+
+std::span<const ShippedConfig> shipped_configs() { return kShipped; }
+
+int threads(const KernelConfig& config) { return config.warps * 32; }
+
+std::int64_t shared_bytes(const KernelConfig& config, const Dims& dims) {
+  return query_bytes(config, dims) +
+         config.stages * config.tile_columns * (dims.qk + dims.v) * kElementBytes;
+}
+
+std::int64_t shared_limit(jit::Arch arch) {
+  switch (arch.number) {
+    case 80:
+    case 87:
+      return 163 * kKilobyte;
+    case 90:
+    case 100:
+    case 101:
+    case 103:
+    case 110:
+      return 227 * kKilobyte;
+    default:  // 86, 89, 120, 121 and what is not known yet
+      return 99 * kKilobyte;
+  }
+}
+
+std::optional<std::string> why_illegal(const KernelConfig& config, const Dims& dims,
+                                       jit::Arch arch) {
+  if (arch.number < 80) {
+    return fmt::format("{} has no cp.async and no bf16 tensor cores; the mma family needs sm_80",
+                       jit::to_string(arch));
+  }
+  if (!supported(dims)) {
+    return fmt::format("head dims {}/{} are none of {}", dims.qk, dims.v, supported_dims_text());
+  }
+  if (config.warps != 4 && config.warps != 8) {
+    return fmt::format("{} warps: a CTA has 4 or 8", config.warps);
+  }
+  if (config.tile_rows != config.warps * 16 && config.tile_rows != config.warps * 32) {
+    return fmt::format("{} rows for {} warps: each warp owns 16 or 32 rows", config.tile_rows,
+                       config.warps);
+  }
+  if (config.tile_columns < 16 || config.tile_columns > 128 || config.tile_columns % 16 != 0) {
+    return fmt::format("{} columns: a tile has a multiple of 16 from 16 to 128",
+                       config.tile_columns);
+  }
+  if (config.stages < 1 || config.stages > 4) {
+    return fmt::format("{} stages: the pipeline has 1 to 4", config.stages);
+  }
+  if (config.resident < 1 || config.resident > 8) {
+    return fmt::format("{} resident CTAs: 1 to 8 can be asked for", config.resident);
+  }
+  for (const std::int64_t dim : {dims.qk, dims.v}) {
+    const std::int64_t pass = rows_per_pass(config, dim);
+    if (config.tile_columns % pass != 0 || config.tile_rows % pass != 0) {
+      return fmt::format("{} rows and {} columns: {} threads copy {} rows of head dim {} at a time",
+                         config.tile_rows, config.tile_columns, threads(config), pass, dim);
+    }
+  }
+  const std::int64_t bytes = shared_bytes(config, dims);
+  if (bytes > shared_limit(arch)) {
+    return fmt::format("{} bytes of shared memory, but {} gives a CTA at most {}", bytes,
+                       jit::to_string(arch), shared_limit(arch));
+  }
+  const std::int64_t registers = fragment_registers(config, dims);
+  if (registers > kMostFragmentRegisters) {
+    return fmt::format("scores and output take {} registers of a thread, and beyond {} it spills",
+                       registers, kMostFragmentRegisters);
+  }
+  return std::nullopt;
+}
+
+}  // namespace annulus::attention

@@ -1,0 +1,91 @@
+#include "attention/kernel_source.h"
+
+#include <algorithm>
+#include <limits>
+#include <numbers>
+#include <string_view>
+
+namespace annulus::attention {
+namespace {
+
+constexpr std::string_view kMemoryLeaves[] = {"global_listed", "documents", "blocks"};
+
+const char* element_of(Dtype dtype) {
+  return dtype == Dtype::kFloat16 ? "tile::Float16" : "tile::Bfloat16";
+}
+
+kernels::Score score_of(const Problem& problem) {
+  if (problem.softcap > 0) return kernels::Score::kSoftcap;
+  // A scale that is 0 as fp32 counts as none: with it -inf times the scale would be NaN.
+  return score_numbers(problem).scale > 0 ? kernels::Score::kPositiveScale
+                                          : kernels::Score::kAnyScale;
+}
+
+}  // namespace
+
+KernelFeatures features_of(const Problem& problem, const pattern::MaskCode& mask) {
+  return {.dims = {problem.dim_qk, problem.dim_v},
+          .dtype = problem.dtype,
+          .score = score_of(problem),
+          .carry_in = problem.carry_in,
+          .carry_out = problem.carry_out,
+          .mask = mask.text};
+}
+
+bool evaluated_in_loop(const std::string& mask) {
+  return std::ranges::any_of(
+      kMemoryLeaves, [&](std::string_view leaf) { return mask.find(leaf) != std::string::npos; });
+}
+
+jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& features,
+                            jit::Arch arch) {
+  using jit::Constant;
+  jit::Struct shape;
+  shape.name = "Shape";
+  shape.constants = {
+      Constant::type("Element", element_of(features.dtype)),
+      Constant::integer("kDimQk", features.dims.qk),
+      Constant::integer("kDimV", features.dims.v),
+      Constant::integer("kTileRows", config.tile_rows),
+      Constant::integer("kTileColumns", config.tile_columns),
+      Constant::integer("kWarps", config.warps),
+      Constant::integer("kStages", config.stages),
+      Constant::integer("kResident", config.resident),
+      Constant::integer("kScore", static_cast<int>(features.score)),
+      Constant::boolean("kQueryInRegisters", config.query_in_registers),
+      Constant::boolean("kCarryIn", features.carry_in),
+      Constant::boolean("kCarryOut", features.carry_out),
+  };
+  jit::Struct mask;
+  mask.name = "Mask";
+  mask.constants = {Constant::boolean("kInLoop", evaluated_in_loop(features.mask))};
+  mask.functions = {{.declaration = "template <typename M> bool visible(const M& m, int q, int k)",
+                     .expression = features.mask}};
+  return {.family = "mma_forward",
+          .arch = arch,
+          .file = "kernels/mma_forward.cu",
+          .entry = "mma_forward",
+          .structs = {std::move(shape), std::move(mask)}};
+}
+
+ScoreNumbers score_numbers(const Problem& problem) {
+  const double scale = problem.effective_scale();
+  if (problem.softcap > 0) {
+    // Clamped: an infinite factor would make NaN of a product that is 0.
+    constexpr double kMost = std::numeric_limits<float>::max();
+    return {static_cast<float>(std::clamp(scale / problem.softcap, -kMost, kMost)),
+            static_cast<float>(problem.softcap * std::numbers::log2e)};
+  }
+  return {static_cast<float>(scale * std::numbers::log2e), 0.0f};
+}
+
+LaunchShape launch_shape(const KernelConfig& config, const Problem& problem) {
+  const std::int64_t row_tiles = (problem.seq_q + config.tile_rows - 1) / config.tile_rows;
+  return {.grid_x = static_cast<unsigned>(row_tiles),
+          .grid_y = static_cast<unsigned>(problem.heads),
+          .grid_z = static_cast<unsigned>(problem.batch),
+          .threads = static_cast<unsigned>(threads(config)),
+          .shared_bytes = shared_bytes(config, {problem.dim_qk, problem.dim_v})};
+}
+
+}  // namespace annulus::attention

@@ -1,0 +1,58 @@
+#ifndef ANNULUS_ATTENTION_KERNEL_SOURCE_H_
+#define ANNULUS_ATTENTION_KERNEL_SOURCE_H_
+
+// From a problem and a configuration to the kernel that computes it: what is compiled into it, and
+// what it is launched with. The contract with the template is templates/README.md.
+
+#include <cstdint>
+#include <string>
+
+#include "annulus/attention.h"
+#include "attention/kernel_config.h"
+#include "jit/spec.h"
+#include "kernels/attention_params.h"
+#include "pattern/mask_code.h"
+
+namespace annulus::attention {
+
+// What of a problem makes another kernel; everything else is a run-time parameter.
+struct KernelFeatures {
+  Dims dims;
+  Dtype dtype = Dtype::kBfloat16;
+  kernels::Score score = kernels::Score::kPositiveScale;
+  bool carry_in = false;
+  bool carry_out = false;
+  std::string mask = "true";  // MaskCode::text
+};
+
+KernelFeatures features_of(const Problem& problem, const pattern::MaskCode& mask);
+
+// A mask that reads memory for each element is evaluated in a loop (Mask::kInLoop).
+bool evaluated_in_loop(const std::string& mask);
+
+// Equal for problems that differ only in batch, heads, lengths, strides, numbers and lists.
+// Requires: !why_illegal(config, features.dims, arch).
+jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& features,
+                            jit::Arch arch);
+
+// AttentionParams::scale and softcap for a problem, with log2(e) folded in as its Score wants.
+struct ScoreNumbers {
+  float scale = 0;
+  float softcap = 0;
+};
+ScoreNumbers score_numbers(const Problem& problem);
+
+struct LaunchShape {
+  unsigned grid_x = 0;            // tile rows
+  unsigned grid_y = 0;            // H
+  unsigned grid_z = 0;            // B
+  unsigned threads = 0;           // per CTA
+  std::int64_t shared_bytes = 0;  // dynamic
+};
+
+// Requires: a valid problem with B, Sq > 0.
+LaunchShape launch_shape(const KernelConfig& config, const Problem& problem);
+
+}  // namespace annulus::attention
+
+#endif  // ANNULUS_ATTENTION_KERNEL_SOURCE_H_

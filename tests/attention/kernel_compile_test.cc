@@ -1,0 +1,79 @@
+// NVRTC and ptxas on the whole table: nothing that ships spills, uses local memory or makes ptxas
+// warn about serialised instructions.
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "attention/kernel_source.h"
+#include "base/thread_pool.h"
+#include "jit/compiler.h"
+#include "support/nvrtc.h"
+
+namespace annulus::attention {
+namespace {
+
+struct Case {
+  ShippedConfig shipped;
+  KernelFeatures features;
+  jit::Arch arch;
+  std::string outcome;  // empty: as it must be
+};
+
+KernelFeatures plain(const Dims& dims, Dtype dtype) {
+  return {.dims = dims, .dtype = dtype, .mask = "m.causal(q, k)"};
+}
+
+// Everything at once: what takes the most registers.
+KernelFeatures all(const Dims& dims, Dtype dtype) {
+  return {.dims = dims,
+          .dtype = dtype,
+          .score = kernels::Score::kSoftcap,
+          .carry_in = true,
+          .carry_out = true,
+          .mask =
+              "m.causal(q, k) & (m.window(0, 1, q, k) | m.global_listed(2, 3, q, k)) & "
+              "m.documents(4, 5, q, k) & m.blocks(q, k)"};
+}
+
+std::vector<Case> every_case() {
+  std::vector<Case> cases;
+  for (const ShippedConfig& shipped : shipped_configs()) {
+    const jit::Arch small = {shipped.reach == Reach::kEvery ? 89 : 90, '\0'};
+    cases.push_back({shipped, plain(shipped.dims, Dtype::kBfloat16), {80, '\0'}, ""});
+    cases.push_back({shipped, plain(shipped.dims, Dtype::kFloat16), small, ""});
+    cases.push_back({shipped, all(shipped.dims, Dtype::kFloat16), {80, '\0'}, ""});
+    cases.push_back({shipped, all(shipped.dims, Dtype::kBfloat16), small, ""});
+  }
+  return cases;
+}
+
+TEST_CASE("nothing that ships spills or uses local memory") {
+  const auto library = testing::nvrtc();
+  if (!library) return;
+  const jit::Compiler compiler(library, jit::TemplateSet::embedded(), jit::ImageKind::kCubin);
+  std::vector<Case> cases = every_case();
+  base::ThreadPool pool;
+  pool.parallel_for(static_cast<std::int64_t>(cases.size()), [&](std::int64_t index, int) {
+    Case& at = cases[static_cast<std::size_t>(index)];
+    const jit::ResourceUsage usage =
+        compiler.compile(kernel_spec(at.shipped.config, at.features, at.arch)).usage;
+    const int residents = at.shipped.config.resident * threads(at.shipped.config);
+    const bool good = usage.known && usage.spill_store_bytes == 0 && usage.spill_load_bytes == 0 &&
+                      usage.local_bytes == 0 && usage.notes.empty() &&
+                      (usage.registers + 7) / 8 * 8 * residents <= 65536;
+    if (!good) at.outcome = jit::to_string(usage);
+  });
+  for (const Case& at : cases) {
+    const std::string name = to_string(at.shipped.config);
+    CAPTURE(name);
+    CAPTURE(at.features.dims.qk);
+    CAPTURE(at.features.dims.v);
+    CAPTURE(at.features.mask);
+    CHECK(at.outcome == "");
+  }
+}
+
+}  // namespace
+}  // namespace annulus::attention

@@ -1,0 +1,108 @@
+#include "attention/kernel_config.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace annulus::attention {
+namespace {
+
+constexpr jit::Arch kSm80 = {80, '\0'};
+
+std::string sentence(const KernelConfig& config, const Dims& dims, jit::Arch arch = kSm80) {
+  return why_illegal(config, dims, arch).value_or("legal");
+}
+
+bool says(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("every pair of head dims has two tiles on every architecture") {
+  for (const Dims& dims : supported_dims()) {
+    for (const int number : {80, 86, 89, 90, 100, 120}) {
+      std::set<std::pair<int, int>> tiles;
+      for (const ShippedConfig& shipped : shipped_configs()) {
+        if (shipped.dims.qk != dims.qk || shipped.dims.v != dims.v) continue;
+        if (why_illegal(shipped.config, dims, {number, '\0'})) continue;
+        tiles.insert({shipped.config.tile_rows, shipped.config.tile_columns});
+      }
+      CAPTURE(dims.qk);
+      CAPTURE(dims.v);
+      CAPTURE(number);
+      CHECK(tiles.size() >= 2);
+    }
+  }
+}
+
+TEST_CASE("every shipped configuration is legal where it is marked and only there") {
+  std::set<std::string> seen;
+  for (const ShippedConfig& shipped : shipped_configs()) {
+    const std::string name = to_string(shipped.config);
+    CAPTURE(name);
+    CAPTURE(shipped.dims.qk);
+    CHECK(seen.insert(name + std::to_string(shipped.dims.qk) + "/" + std::to_string(shipped.dims.v))
+              .second);
+    for (const int number : {80, 87, 90, 100}) {
+      CHECK(sentence(shipped.config, shipped.dims, {number, '\0'}) == "legal");
+    }
+    for (const int number : {86, 89, 120}) {
+      const bool legal = sentence(shipped.config, shipped.dims, {number, '\0'}) == "legal";
+      CHECK(legal == (shipped.reach == Reach::kEvery));
+    }
+    CHECK(std::ranges::any_of(supported_dims(), [&](const Dims& dims) {
+      return dims.qk == shipped.dims.qk && dims.v == shipped.dims.v;
+    }));
+  }
+}
+
+TEST_CASE("a configuration prints itself and reads what it prints") {
+  CHECK(to_string(KernelConfig{128, 64, 4, 2, false, 1}) == "mma m128 n64 w4 s2");
+  CHECK(to_string(KernelConfig{64, 32, 4, 1, true, 3}) == "mma m64 n32 w4 s1 q x3");
+  for (const ShippedConfig& shipped : shipped_configs()) {
+    const auto parsed = parse_config(to_string(shipped.config));
+    REQUIRE(parsed);
+    CHECK(*parsed == shipped.config);
+  }
+  for (const char* text :
+       {"", "mma", "mma m64", "mma m64 n64 w4", "mma m n64 w4 s2", "mma m64 n64 w4 s2 ",
+        "mma m64 n64 w4 s2 y", "mma m64 n64 w4 s2 x", "wgmma m64 n64 w4 s2",
+        "mma m64 n64 w4 s2 x2z", "mma m99999999999 n64 w4 s2", " mma m64 n64 w4 s2",
+        "mma m64 n64 w4 s2 x1 q"}) {
+    CAPTURE(text);
+    CHECK_FALSE(parse_config(text));
+  }
+}
+
+TEST_CASE("shared memory is Q and the stages of K and V") {
+  CHECK(shared_bytes({64, 64, 4, 2, false, 1}, {128, 128}) == 80 * 1024);
+  CHECK(shared_bytes({128, 32, 4, 1, false, 1}, {192, 128}) == 2 * (128 * 192 + 32 * 320));
+  CHECK(shared_limit({80, '\0'}) == 166912);
+  CHECK(shared_limit({86, '\0'}) == 101376);
+  CHECK(shared_limit({90, 'a'}) == 232448);
+}
+
+TEST_CASE("what is illegal is refused with the reason") {
+  const Dims d128 = {128, 128};
+  CHECK(sentence({}, d128) == "legal");
+  CHECK(says(sentence({}, d128, {75, '\0'}), "sm_75 has no cp.async"));
+  CHECK(says(sentence({}, {80, 80}), "head dims 80/80 are none of"));
+  CHECK(says(sentence({}, {128, 192}), "head dims 128/192 are none of"));
+  CHECK(says(sentence({.warps = 3}, d128), "3 warps"));
+  CHECK(says(sentence({.tile_rows = 96}, d128), "each warp owns 16 or 32 rows"));
+  CHECK(says(sentence({.tile_rows = 0}, d128), "0 rows"));
+  CHECK(says(sentence({.tile_columns = 72}, d128), "72 columns"));
+  CHECK(says(sentence({.tile_columns = 144}, d128), "144 columns"));
+  CHECK(says(sentence({.tile_columns = 0}, d128), "0 columns"));
+  CHECK(says(sentence({.stages = 0}, d128), "0 stages"));
+  CHECK(says(sentence({.stages = 5}, d128), "5 stages"));
+  CHECK(says(sentence({.resident = 0}, d128), "0 resident"));
+  CHECK(says(sentence({.tile_rows = 128, .tile_columns = 32, .warps = 8}, {96, 96}),
+             "256 threads copy 64 rows of head dim 96"));
+  CHECK(says(sentence({.stages = 4}, {256, 256}), "294912 bytes of shared memory, but sm_80"));
+  CHECK(says(sentence({.tile_rows = 128, .tile_columns = 64}, d128), "192 registers"));
+}
+
+}  // namespace
+}  // namespace annulus::attention

@@ -1,0 +1,117 @@
+#include "attention/kernel_source.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+namespace annulus::attention {
+namespace {
+
+constexpr jit::Arch kSm80 = {80, '\0'};
+
+Problem sample() {
+  Problem problem;
+  problem.batch = 2;
+  problem.heads = 4;
+  problem.kv_heads = 2;
+  problem.seq_q = 100;
+  problem.seq_k = 300;
+  problem.dim_qk = problem.dim_v = 128;
+  problem.pattern = causal();
+  return problem;
+}
+
+std::string source_of(const Problem& problem, const KernelConfig& config = {}) {
+  return jit::source_text(kernel_spec(
+      config, features_of(problem, pattern::emit(problem.pattern, kernels::kMaskNumbers)), kSm80));
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("run-time values make no other kernel") {
+  const std::string source = source_of(sample());
+  Problem other = sample();
+  other.batch = 7;
+  other.heads = 1;
+  other.kv_heads = 1;
+  other.seq_q = 5;
+  other.seq_k = 0;
+  other.scale = 3.5;
+  other.q0 = -17;
+  other.want_lse = true;
+  other.lse_base = LseBase::kTwo;
+  CHECK(source_of(other) == source);
+
+  Problem window3 = sample();
+  window3.pattern = window(3, 0);
+  Problem window9 = sample();
+  window9.pattern = window(9, 5);
+  CHECK(source_of(window3) == source_of(window9));
+  CHECK(source_of(window3) != source);
+}
+
+TEST_CASE("what a kernel is made of is in its source") {
+  Problem problem = sample();
+  problem.dtype = Dtype::kFloat16;
+  problem.carry_in = true;
+  const std::string source =
+      source_of(problem, {.tile_rows = 128, .tile_columns = 32, .stages = 3, .resident = 2});
+  for (const char* part :
+       {"#include \"kernels/mma_forward.cu\"", "tile::Float16", "kDimQk = 128", "kTileRows = 128",
+        "kTileColumns = 32", "kStages = 3", "kResident = 2", "kCarryIn = true", "kCarryOut = false",
+        "kInLoop = false", "m.causal(q, k)"}) {
+    CAPTURE(part);
+    CHECK(has(source, part));
+  }
+  Problem carried = problem;
+  carried.carry_out = true;
+  CHECK(source_of(carried) != source_of(problem));
+}
+
+TEST_CASE("masks that search memory are evaluated in a loop") {
+  Problem problem = sample();
+  problem.pattern = causal() & documents(std::vector<std::int64_t>{0, 50, 90});
+  CHECK(has(source_of(problem), "kInLoop = true"));
+  problem.pattern = causal() & (window(8, 8) | sink(4) | global(2));
+  CHECK(has(source_of(problem), "kInLoop = false"));
+  CHECK(evaluated_in_loop("m.blocks(q, k)"));
+  CHECK(evaluated_in_loop("m.causal(q, k) | m.global_listed(0, 1, q, k)"));
+  CHECK_FALSE(evaluated_in_loop("true"));
+}
+
+TEST_CASE("scale and soft-cap choose the score and its numbers") {
+  Problem problem = sample();
+  const auto score = [&] { return features_of(problem, {}).score; };
+  CHECK(score() == kernels::Score::kPositiveScale);
+  CHECK(score_numbers(problem).scale ==
+        doctest::Approx(std::log2(std::exp(1.0)) / std::sqrt(128.0)));
+  problem.scale = -0.5;
+  CHECK(score() == kernels::Score::kAnyScale);
+  CHECK(score_numbers(problem).scale == doctest::Approx(-0.5 * std::log2(std::exp(1.0))));
+  problem.scale = 0.0;
+  CHECK(score() == kernels::Score::kAnyScale);
+  problem.scale = 1e-300;  // 0 as fp32
+  CHECK(score() == kernels::Score::kAnyScale);
+  problem.scale = -3.0;
+  problem.softcap = 30.0;
+  CHECK(score() == kernels::Score::kSoftcap);
+  CHECK(score_numbers(problem).scale == doctest::Approx(-0.1));
+  CHECK(score_numbers(problem).softcap == doctest::Approx(30.0 * std::log2(std::exp(1.0))));
+  problem.scale = 1e30;
+  problem.softcap = 1e-20;
+  CHECK(std::isfinite(score_numbers(problem).scale));
+}
+
+TEST_CASE("a launch has a CTA for every tile row, head and batch") {
+  const LaunchShape shape = launch_shape({.tile_rows = 64, .warps = 4}, sample());
+  CHECK(shape.grid_x == 2);
+  CHECK(shape.grid_y == 4);
+  CHECK(shape.grid_z == 2);
+  CHECK(shape.threads == 128);
+  CHECK(shape.shared_bytes == 80 * 1024);
+}
+
+}  // namespace
+}  // namespace annulus::attention

@@ -1,0 +1,5 @@
+# The kernel family: its table and its source, what NVRTC makes of every shipped configuration, and
+# that illegal template arguments are refused with a sentence.
+annulus_test(kernels LABEL unit LIBRARIES annulus_attention
+  SOURCES attention/kernel_config_test.cc attention/kernel_source_test.cc
+    attention/kernel_compile_test.cc compile_fail/illegal_shape_test.cc)
