@@ -28,17 +28,6 @@ void SharedShadow::reset(std::uint32_t bytes, int warps) {
   atomics_.clear();
 }
 
-// True when the write behind `writer` comes before whatever (warp, lane) does now.
-bool SharedShadow::ordered_write(std::uint32_t writer, int warp, int lane) const {
-  const int other = static_cast<int>((writer >> kWarpShift) & 31u);
-  const std::uint32_t clock = writer >> kClockShift;
-  if (other != warp) {
-    return clock <= known_[static_cast<std::size_t>(warp)][static_cast<std::size_t>(other)];
-  }
-  const int other_lane = static_cast<int>(writer & 63u);
-  return clock < clock_[static_cast<std::size_t>(warp)] || other_lane == lane;
-}
-
 bool SharedShadow::ordered_read(std::uint32_t reader, int reader_warp, int warp, int lane) const {
   if (reader == 0) return true;
   const std::uint32_t clock = reader >> kWarpShift;
@@ -167,25 +156,37 @@ inline void for_words(std::uint32_t offset, std::uint32_t bytes, Visit visit) {
 
 }  // namespace
 
-void SharedShadow::read(int warp, int lane, std::uint32_t offset, std::uint32_t bytes) {
-  if (bytes == 16 && (offset & 15u) == 0) {
-    // The usual case by far: four words that one lane wrote with one instruction.
-    const std::uint32_t* writer = &writer_[offset / 4];
-    const std::uint32_t first = writer[0];
-    if (first == writer[1] && first == writer[2] && first == writer[3] && first != 0 &&
-        (first >> kClockShift) < kBytesClock && ordered_write(first, warp, lane)) {
-      std::uint32_t* reader = &readers_[static_cast<std::size_t>(warp) * words_ + offset / 4];
-      for (int i = 0; i < 4; ++i) note_read(reader[i], warp, lane);
-      return;
-    }
-  }
+void SharedShadow::read_slowly(int warp, int lane, std::uint32_t offset, std::uint32_t bytes) {
   for_words(offset, bytes,
             [&](std::uint32_t word, std::uint32_t mask) { read_word(warp, lane, word, mask); });
+}
+
+bool SharedShadow::write_four(int warp, int lane, std::uint32_t word, std::uint32_t new_stamp) {
+  const __m128i writers = load_four(&writer_[word]);
+  const std::uint32_t first = writer_[word];
+  const __m128i same = _mm_cmpeq_epi32(writers, _mm_set1_epi32(static_cast<int>(first)));
+  if (_mm_movemask_epi8(same) != 0xffff || (first >> kClockShift) >= kBytesClock ||
+      (first != 0 && !ordered_write(first, warp, lane))) {
+    return false;
+  }
+  const auto self = static_cast<std::size_t>(warp);
+  __m128i late = _mm_setzero_si128();
+  for (std::size_t other = 0; other < static_cast<std::size_t>(warps_); ++other) {
+    const __m128i times = _mm_srli_epi32(load_four(&readers_[other * words_ + word]), kWarpShift);
+    // Own reads must be from before the last synchronisation; the slow way knows the exceptions.
+    const std::uint32_t limit = other == self ? clock_[self] - 1 : known_[self][other];
+    late = _mm_or_si128(late, _mm_cmpgt_epi32(times, _mm_set1_epi32(static_cast<int>(limit))));
+  }
+  if (_mm_movemask_epi8(late) != 0) return false;
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(&writer_[word]),
+                   _mm_set1_epi32(static_cast<int>(new_stamp)));
+  return true;
 }
 
 void SharedShadow::write(int warp, int lane, std::uint32_t offset, std::uint32_t bytes,
                          bool changes) {
   const std::uint32_t fresh = stamp(warp, lane);
+  if (bytes == 16 && write_four(warp, lane, offset / 4, fresh)) return;
   for_words(offset, bytes, [&](std::uint32_t word, std::uint32_t mask) {
     write_word(warp, lane, word, mask, changes, fresh);
   });
@@ -217,6 +218,7 @@ void SharedShadow::begin_flight(int warp, int lane, std::uint32_t offset, std::u
   const std::uint32_t flight = (kFlightClock << kClockShift) |
                                (static_cast<std::uint32_t>(warp) << kWarpShift) |
                                static_cast<std::uint32_t>(lane);
+  if (bytes == 16 && write_four(warp, lane, offset / 4, flight)) return;
   for_words(offset, bytes, [&](std::uint32_t word, std::uint32_t mask) {
     write_word(warp, lane, word, mask, true, flight);
   });
@@ -224,6 +226,15 @@ void SharedShadow::begin_flight(int warp, int lane, std::uint32_t offset, std::u
 
 void SharedShadow::end_flight(int warp, int lane, std::uint32_t offset, std::uint32_t bytes) {
   const std::uint32_t fresh = stamp(warp, lane);
+  if (bytes == 16) {
+    const __m128i writers = load_four(&writer_[offset / 4]);
+    const __m128i split = _mm_cmpeq_epi32(writers, _mm_set1_epi32(static_cast<int>(kBytesStamp)));
+    if (_mm_movemask_epi8(split) == 0) {
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(&writer_[offset / 4]),
+                       _mm_set1_epi32(static_cast<int>(fresh)));
+      return;
+    }
+  }
   for_words(offset, bytes, [&](std::uint32_t word, std::uint32_t mask) {
     if (mask == kAllBytes && writer_[word] != kBytesStamp) {
       writer_[word] = fresh;

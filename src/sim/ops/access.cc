@@ -210,32 +210,48 @@ template void reach_local<true>(Context&, Mask, const LaneAddresses&, std::uint3
 template void reach_local<false>(Context&, Mask, const LaneAddresses&, std::uint32_t, Access,
                                  LanePointers&);
 
+namespace {
+
+// One phase whose lanes may collide: the most different words that any bank has to give.
+std::uint32_t collisions(Mask mask, const LaneAddresses& addresses, std::uint32_t words) {
+  std::uint32_t count[32] = {};
+  std::uint32_t seen[32][32];
+  std::uint32_t most = 0;
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const auto start =
+        static_cast<std::uint32_t>(addresses[static_cast<std::size_t>(lowest_lane(rest))]) / 4;
+    for (std::uint32_t word = start; word < start + words; ++word) {
+      const std::uint32_t bank = word & 31u;
+      const auto end = seen[bank] + count[bank];
+      if (std::find(seen[bank], end, word) != end) continue;
+      *end = word;
+      most = std::max(most, ++count[bank]);
+    }
+  }
+  return most;
+}
+
+}  // namespace
+
 void count_wavefronts(Context& context, Mask mask, const LaneAddresses& addresses,
                       std::uint32_t bytes) {
   const std::uint32_t words = std::max(bytes, 4u) / 4;
+  if (words > 4) return;
   const int lanes_per_phase = kLanes / static_cast<int>(words);
+  const std::uint32_t shift = bytes <= 4 ? 2 : bytes == 8 ? 3 : 4;
+  const Mask phase = lanes_per_phase == 32 ? kFull : (1u << lanes_per_phase) - 1;
   for (int first = 0; first < kLanes; first += lanes_per_phase) {
-    std::uint32_t count[32] = {};
-    std::uint32_t seen[32][4];  // the first four different words of each bank
-    std::uint32_t most = 0;
-    bool any = false;
-    for (int lane = first; lane < first + lanes_per_phase; ++lane) {
-      if (((mask >> lane) & 1) == 0) continue;
-      any = true;
-      const std::uint32_t start =
-          static_cast<std::uint32_t>(addresses[static_cast<std::size_t>(lane)]) / 4;
-      for (std::uint32_t word = start; word < start + words; ++word) {
-        const std::uint32_t bank = word & 31u;
-        const std::uint32_t known = std::min(count[bank], 4u);
-        bool repeated = false;
-        for (std::uint32_t i = 0; i < known; ++i) repeated |= seen[bank][i] == word;
-        if (repeated) continue;
-        if (known < 4) seen[bank][known] = word;
-        most = std::max(most, ++count[bank]);
-      }
+    const Mask lanes = mask & (phase << first);
+    if (lanes == 0) continue;
+    ++context.counts.wavefronts_ideal;
+    // Aligned accesses collide only in all their banks or in none.
+    std::uint32_t groups = 0;
+    for (Mask rest = lanes; rest != 0; rest &= rest - 1) {
+      const std::uint64_t address = addresses[static_cast<std::size_t>(lowest_lane(rest))];
+      groups |= 1u << ((address >> shift) & static_cast<std::uint64_t>(lanes_per_phase - 1));
     }
-    context.counts.wavefronts += most;
-    context.counts.wavefronts_ideal += any;
+    const bool apart = __builtin_popcount(groups) == __builtin_popcount(lanes);
+    context.counts.wavefronts += apart ? 1 : collisions(lanes, addresses, words);
   }
 }
 

@@ -58,20 +58,26 @@ inline float flush(float value) {
 // .sat: clamped to [0, 1], NaN to +0.
 inline float saturate(float value) { return value > 0.0f ? (value < 1.0f ? value : 1.0f) : 0.0f; }
 
-// NaN loses against a number; +0 is larger than -0.
+// NaN loses against a number; +0 is larger than -0. Without branches, so that loops over lanes
+// become vector code: where a equals b, the sign bits decide by and (max) or or (min).
+template <bool kMax, typename T>
+inline T pick_number(T a, T b) {
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  const Bits x = std::bit_cast<Bits>(a);
+  const Bits y = std::bit_cast<Bits>(b);
+  const T equal = std::bit_cast<T>(kMax ? x & y : x | y);
+  const T larger = (kMax ? a > b : a < b) ? a : b;
+  const T number = a == b ? equal : larger;
+  const T not_b = b != b ? a : number;
+  return a != a ? canonical(b) : not_b;
+}
 template <typename T>
 inline T max_number(T a, T b) {
-  if (a != a) return canonical(b);
-  if (b != b) return a;
-  if (a == b) return std::signbit(a) ? b : a;
-  return a > b ? a : b;
+  return pick_number<true>(a, b);
 }
 template <typename T>
 inline T min_number(T a, T b) {
-  if (a != a) return canonical(b);
-  if (b != b) return a;
-  if (a == b) return std::signbit(a) ? a : b;
-  return a < b ? a : b;
+  return pick_number<false>(a, b);
 }
 
 // d = f(a), f(a, b), f(a, b, c) for each lane. F is a stateless function object, S the source
