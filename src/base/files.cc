@@ -94,12 +94,15 @@ int FileSystem::list(int folder, std::vector<std::string>* names) {
     return code;
   }
   names->clear();
-  errno = 0;
-  while (const dirent* entry = readdir(listing)) {
+  int code = 0;
+  while (true) {
+    errno = 0;  // null means the end or an error, and only errno tells them apart
+    const dirent* entry = readdir(listing);
+    code = -errno;
+    if (!entry) break;
     const std::string name = entry->d_name;
     if (name != "." && name != "..") names->push_back(name);
   }
-  const int code = -errno;
   closedir(listing);
   return code;
 }

@@ -115,6 +115,38 @@ TEST_CASE("a cubin comes with registers, local and shared memory") {
   CHECK_FALSE(read_cubin(heavy.image, "other"));
 }
 
+TEST_CASE("what ptxas remarks about wgmma comes with the kernel") {
+  const auto library = nvrtc();
+  if (!library) return;
+  // Reads the accumulators before the wait, so ptxas puts a wait of its own in front.
+  const Compiler compiler(
+      library,
+      std::make_shared<const TemplateSet>(std::map<std::string, std::string>{
+          {"kernels/hasty.cu",
+           "namespace annulus::kernels {\n"
+           "__global__ void hasty(float* out, unsigned long long a, unsigned long long b) {\n"
+           "  float d[4] = {};\n"
+           "  asm volatile(\"wgmma.fence.sync.aligned;\" ::: \"memory\");\n"
+           "  asm volatile(\"wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 \"\n"
+           "               \"{%0, %1, %2, %3}, %4, %5, 1, 1, 1, 0, 0;\"\n"
+           "               : \"+f\"(d[0]), \"+f\"(d[1]), \"+f\"(d[2]), \"+f\"(d[3])\n"
+           "               : \"l\"(a), \"l\"(b));\n"
+           "  asm volatile(\"wgmma.commit_group.sync.aligned;\" ::: \"memory\");\n"
+           "  out[threadIdx.x] = d[0] + d[1] + d[2] + d[3];\n"
+           "  asm volatile(\"wgmma.wait_group.sync.aligned 0;\" ::: \"memory\");\n"
+           "}\n"
+           "}  // namespace annulus::kernels\n"}}),
+      ImageKind::kCubin);
+  const CompiledKernel kernel = compiler.compile({.family = "hasty",
+                                                  .arch = {90, 'a'},
+                                                  .file = "kernels/hasty.cu",
+                                                  .entry = "hasty",
+                                                  .structs = {}});
+  CHECK(kernel.usage.registers > 4);
+  REQUIRE(kernel.usage.notes.size() == 1);
+  CHECK(kernel.usage.notes[0].starts_with("(C75"));
+}
+
 TEST_CASE("the image depends on neither folder, process nor thread") {
   const auto library = nvrtc();
   if (!library) return;
