@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "base/fail.h"
 #include "ptx/lexer.h"
@@ -13,17 +14,17 @@
 namespace annulus::ptx {
 namespace {
 
+// Bits of a fundamental type (PTX ISA 9.0, section 5.2); 0 for anything else.
 int type_bits(std::string_view type) {
-  if (type == "pred") return 1;
-  if (type == "f16x2" || type == "bf16x2") return 32;
-  std::size_t digit = 0;
-  while (digit < type.size() && (type[digit] < '0' || type[digit] > '9')) ++digit;
-  int bits = 0;
-  for (; digit < type.size() && type[digit] >= '0' && type[digit] <= '9'; ++digit) {
-    bits = bits * 10 + (type[digit] - '0');
-    if (bits > 128) return 0;
+  static constexpr std::pair<std::string_view, int> kTypes[] = {
+      {"pred", 1}, {"b8", 8},   {"u8", 8},   {"s8", 8},     {"b16", 16},
+      {"u16", 16}, {"s16", 16}, {"f16", 16}, {"bf16", 16},  {"b32", 32},
+      {"u32", 32}, {"s32", 32}, {"f32", 32}, {"f16x2", 32}, {"bf16x2", 32},
+      {"b64", 64}, {"u64", 64}, {"s64", 64}, {"f64", 64},   {"b128", 128}};
+  for (const auto& [name, bits] : kTypes) {
+    if (name == type) return bits;
   }
-  return bits;
+  return 0;
 }
 
 std::optional<Space> space_of(std::string_view directive) {
