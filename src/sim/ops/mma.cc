@@ -7,9 +7,8 @@
 #include <bit>
 #include <cstring>
 
-#define ANNULUS_VECTOR 8
 #include "sim/ops/access.h"
-#include "sim/ops/mma_kernel.h"
+#include "sim/ops/mma_product.h"
 #include "sim/ops/numbers.h"
 
 namespace annulus::sim {
@@ -64,18 +63,21 @@ void mma(Context& context, const Inst& inst, Mask mask) {
   }
   const std::uint32_t* slots = &context.program->slots[inst.aux];
   constexpr int kAccumulators = kNarrowAccumulator ? 2 : 4;
-  alignas(64) float a[4][2][32];
-  alignas(64) float b[2][2][2][4][4];
+  MmaOperands operands;
   for (int i = 0; i < kRegisters; ++i) {
-    split_halves<T>(context.lanes<std::uint32_t>(slots[kAccumulators + i]), a[i][0], a[i][1]);
+    split_halves<T>(context.lanes<std::uint32_t>(slots[kAccumulators + i]), operands.a[i][0],
+                    operands.a[i][1]);
   }
   for (int h = 0; h < kRegisters / 2; ++h) {
     alignas(64) float halves[2][32];
     split_halves<T>(context.lanes<std::uint32_t>(slots[kAccumulators + kRegisters + h]), halves[0],
                     halves[1]);
-    for (int p = 0; p < 2; ++p) transpose_quads(halves[p], b[h][p][0], b[h][p][1]);
+    for (int p = 0; p < 2; ++p) {
+      transpose_quads(halves[p], operands.b[h][p][0], operands.b[h][p][1]);
+    }
   }
   const std::uint32_t* c_slots = slots + kAccumulators + kRegisters + kRegisters / 2;
+  static const MmaProduct multiply = best_mma_product();
   context.counts.matrix_flop += std::uint64_t{2} * 16 * 8 * 4 * kRegisters;
   if constexpr (kNarrowAccumulator) {
     // c0 and c1 share a register, c2 and c3 another.
@@ -84,9 +86,11 @@ void mma(Context& context, const Inst& inst, Mask mask) {
     for (int i = 0; i < 2; ++i) {
       split_halves<Half>(context.lanes<std::uint32_t>(c_slots[i]), c[2 * i], c[2 * i + 1]);
     }
-    const float* const from[4] = {c[0], c[1], c[2], c[3]};
-    float* const to[4] = {d[0], d[1], d[2], d[3]};
-    multiply<kRegisters>(a, b, from, to);
+    for (int i = 0; i < 4; ++i) {
+      operands.c[i] = c[i];
+      operands.d[i] = d[i];
+    }
+    multiply(operands, kRegisters == 4);
     for (int i = 0; i < 2; ++i) {
       auto* out = context.lanes<std::uint32_t>(slots[i]);
       for (int lane = 0; lane < kLanes; ++lane) {
@@ -95,12 +99,11 @@ void mma(Context& context, const Inst& inst, Mask mask) {
       }
     }
   } else {
-    const float* const from[4] = {
-        context.lanes<float>(c_slots[0]), context.lanes<float>(c_slots[1]),
-        context.lanes<float>(c_slots[2]), context.lanes<float>(c_slots[3])};
-    float* const to[4] = {context.lanes<float>(slots[0]), context.lanes<float>(slots[1]),
-                          context.lanes<float>(slots[2]), context.lanes<float>(slots[3])};
-    multiply<kRegisters>(a, b, from, to);
+    for (int i = 0; i < 4; ++i) {
+      operands.c[i] = context.lanes<float>(c_slots[i]);
+      operands.d[i] = context.lanes<float>(slots[i]);
+    }
+    multiply(operands, kRegisters == 4);
   }
 }
 

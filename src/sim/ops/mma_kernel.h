@@ -1,6 +1,7 @@
 // The product of one mma.sync.m16n8k16, for any vector width: included by a file that defines
-// ANNULUS_VECTOR (floats in a vector) and is compiled for that instruction set. The lanes of a warp
-// are the lanes of the vectors.
+// ANNULUS_VECTOR (floats in a vector) and ANNULUS_VECTOR_NAMESPACE, and is compiled for that
+// instruction set. The lanes of a warp are the lanes of the vectors. Every width adds in the same
+// order, so the bits of a result do not depend on the processor.
 //
 // Fragments (PTX ISA 9.0, section 9.7.14.5.8), lane = 4 g + t:
 //   A 16x16: a0 = (row g, k 2t, 2t+1)  a1 = (row g+8, same k)  a2 = (row g, k+8)  a3 = (row g+8,
@@ -14,7 +15,7 @@
 
 #include <cstdint>
 
-namespace annulus::sim {
+namespace annulus::sim::ANNULUS_VECTOR_NAMESPACE {
 
 #if ANNULUS_VECTOR == 16
 using Vector = __m512;
@@ -87,4 +88,4 @@ inline void multiply(const float (&a)[4][2][32], const float (&b)[2][2][2][4][4]
   }
 }
 
-}  // namespace annulus::sim
+}  // namespace annulus::sim::ANNULUS_VECTOR_NAMESPACE
