@@ -3,37 +3,25 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <utility>
 
+#include "attention/kernel_source.h"
 #include "base/fail.h"
 #include "harness.h"
 #include "jit/kernel_cache.h"
+#include "sim/driver.h"
 
 namespace {
 
 using namespace annulus;
-using jit::Constant;
 
 // Dense causal attention without carried state.
-jit::KernelSpec causal(int dim, int rows, int columns, int warps, int stages) {
-  return {.family = "mma_forward",
-          .arch = {80, '\0'},
-          .file = "kernels/mma_forward.cu",
-          .entry = "mma_forward",
-          .structs = {
-              {.name = "Shape",
-               .constants =
-                   {Constant::type("Element", "tile::Bfloat16"), Constant::integer("kDimQk", dim),
-                    Constant::integer("kDimV", dim), Constant::integer("kTileRows", rows),
-                    Constant::integer("kTileColumns", columns), Constant::integer("kWarps", warps),
-                    Constant::integer("kStages", stages), Constant::integer("kResident", 1),
-                    Constant::integer("kScore", 0), Constant::boolean("kQueryInRegisters", false),
-                    Constant::boolean("kCarryIn", false), Constant::boolean("kCarryOut", false)},
-               .functions = {}},
-              {.name = "Mask",
-               .constants = {Constant::boolean("kInLoop", false)},
-               .functions = {{"template <typename M> bool visible(const M& m, int q, int k)",
-                              "m.causal(q, k)"}}}}};
+jit::KernelSpec causal(const attention::ShippedConfig& shipped) {
+  return attention::kernel_spec(shipped.config, {.dims = shipped.dims, .mask = "m.causal(q, k)"},
+                                {80, '\0'});
 }
 
 // `clock` is the processor time of the process where one thread computes and nothing waits: on an
@@ -51,38 +39,66 @@ int main(int argc, char** argv) {
   const auto nvrtc = std::make_shared<const abi::NvrtcLibrary>(
       abi::open_nvrtc(abi::default_search(base::read_environment())));
   const auto templates = jit::TemplateSet::embedded();
-  const jit::Compiler cubin(nvrtc, templates, jit::ImageKind::kCubin);
-  const jit::Compiler ptx(nvrtc, templates, jit::ImageKind::kPtx);
+  const auto cubin =
+      std::make_shared<const jit::Compiler>(nvrtc, templates, jit::ImageKind::kCubin);
+  const auto ptx = std::make_shared<const jit::Compiler>(nvrtc, templates, jit::ImageKind::kPtx);
 
-  const jit::KernelSpec d64 = causal(64, 128, 64, 4, 2);
-  const jit::KernelSpec d128 = causal(128, 128, 32, 4, 2);
-  const jit::KernelSpec d256 = causal(256, 128, 64, 8, 1);
-  const auto compile = [&](const jit::Compiler& compiler, const jit::KernelSpec& spec) {
-    return [&compiler, &spec] {
-      return milliseconds(bench::process_seconds, [&] { compiler.compile(spec); });
+  const auto compile = [](std::shared_ptr<const jit::Compiler> compiler, jit::KernelSpec spec) {
+    return [compiler, spec] {
+      return milliseconds(bench::process_seconds, [&] { compiler->compile(spec); });
     };
   };
-  bench.add({"compile to cubin, D64", "ms", 190, true}, compile(cubin, d64));
-  bench.add({"compile to cubin, D128", "ms", 260, true}, compile(cubin, d128));
-  bench.add({"compile to cubin, D256", "ms", 430, true}, compile(cubin, d256));
-  bench.add({"compile to PTX, D128", "ms", 0, true}, compile(ptx, d128));
+  constexpr std::pair<int, double> kBars[] = {{64, 190}, {128, 260}, {256, 430}};
+  std::optional<jit::KernelSpec> d128;
+  for (const auto& [dim, bar] : kBars) {
+    for (const attention::ShippedConfig& shipped : attention::shipped_configs()) {
+      if (shipped.dims.qk != dim || shipped.dims.v != dim) continue;
+      bench.add({fmt::format("to cubin, D{} {}", dim, to_string(shipped.config)), "ms", bar, true},
+                compile(cubin, causal(shipped)));
+      if (dim == 128 && !d128) d128 = causal(shipped);
+    }
+  }
+  bench.add({"to PTX with lines, the first of D128", "ms", 0, true}, compile(ptx, *d128));
 
   std::string folder = (std::filesystem::temp_directory_path() / "annulus-bench-XXXXXX").string();
   if (!mkdtemp(folder.data())) return 1;
-  jit::DiskCache disk({.folder = folder});
-  const jit::KernelRequest request = cubin.prepare(d128);
-  const jit::CompiledKernel kernel = cubin.compile(request);
-  disk.store(request.key, kernel);
-  bench.add({"load from disk, read and verified", "ms", 1, true}, [&] {
+  const auto disk = std::make_shared<jit::DiskCache>(jit::DiskCacheOptions{.folder = folder});
+  const jit::KernelRequest request = cubin->prepare(*d128);
+  const jit::CompiledKernel kernel = cubin->compile(request);
+  disk->store(request.key, kernel);
+  bench.add({"cubin from disk, read and verified", "ms", 1, true}, [&] {
     return milliseconds(bench::wall_seconds, [&] {
-      if (!disk.find(request.key)) base::fail(ErrorCode::kInternal, "the kernel is not on disk");
+      if (!disk->find(request.key)) base::fail(ErrorCode::kInternal, "the kernel is not on disk");
     });
   });
-  bench.add({"store to disk", "ms", 0, true}, [&] {
-    return milliseconds(bench::wall_seconds, [&] { disk.store(request.key, kernel); });
+  bench.add({"cubin to disk, synced", "ms", 0, true}, [&] {
+    return milliseconds(bench::wall_seconds, [&] { disk->store(request.key, kernel); });
   });
-  bench.add({"spec to request", "us", 0, true},
-            [&] { return milliseconds(bench::wall_seconds, [&] { cubin.prepare(d128); }) * 1e3; });
+
+  // On the simulator, whose loader parses PTX; a real driver copies a cubin.
+  const auto context = device::Context::retain(
+      std::make_shared<const device::Driver>(sim::make_cuda_table(), "the simulator"),
+      sim::first_ordinal("sm_80"));
+  const jit::KernelRequest simulated = ptx->prepare(*d128);
+  jit::KernelCache warm(context, ptx, disk);
+  warm.get(simulated);
+  const auto fresh = [&] { return jit::KernelCache(context, ptx, disk).get(simulated); };
+  bench.add({"PTX from disk, read and verified", "ms", 1, true}, [=] { return fresh().disk_ms; });
+  bench.add({"PTX into a module of the simulator", "ms", 0, true}, [=] { return fresh().load_ms; });
+  constexpr int kHits = 100'000;
+  bench.add({"kernel in memory", "us", 1, true}, [&] {
+    const auto hits = [&] {
+      for (int i = 0; i < kHits; ++i) {
+        if (warm.get(simulated).origin != jit::Origin::kMemory) {
+          base::fail(ErrorCode::kInternal, "the kernel is not in memory");
+        }
+      }
+    };
+    return milliseconds(bench::wall_seconds, hits) * 1e3 / kHits;
+  });
+  bench.add({"spec to request", "us", 0, true}, [&] {
+    return milliseconds(bench::wall_seconds, [&] { cubin->prepare(*d128); }) * 1e3;
+  });
 
   const int code = bench.run();
   std::error_code ignored;
