@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "base/fail.h"
+#include "sim/assign_slots.h"
 #include "sim/context.h"
 
 namespace annulus::sim {
@@ -310,7 +311,8 @@ void Decoder::place_function(const ptx::Function& function) {
       base::fail(ErrorCode::kUnsupported, "function {}: registers of {} bits ({})", function.name,
                  reg.bits, reg.name);
     }
-    frame.slots.push_back(allocate(bytes, reg.bits == 1 ? 4 : 64));
+    frame.slots.push_back(assigned_.empty() ? allocate(bytes, reg.bits == 1 ? 4 : 64)
+                                            : assigned_[frame.slots.size()]);
   }
   const auto place = [&](const ptx::Variable& variable) {
     std::uint32_t& end = program_->info.local_bytes;
@@ -331,11 +333,56 @@ void Decoder::place_function(const ptx::Function& function) {
   }
 }
 
-void Decoder::run() {
+void Decoder::decode_all() {
   order_ = {entry_};
   place_function(*entry_);
   // decode_function appends the functions it meets to order_.
   for (std::size_t i = 0; i < order_.size(); ++i) decode_function(*order_[i]);
+}
+
+void Decoder::start_again() {
+  program_->code.clear();
+  program_->slots.clear();
+  program_->constants.clear();
+  program_->specials.clear();
+  program_->functions.clear();
+  program_->instructions.clear();
+  program_->info.local_bytes = 0;
+  frames_.clear();
+  constants_.clear();
+  specials_.clear();
+  register_count_ = 0;
+  scratch_ = kNoSlot;
+  reads_.clear();
+  writes_.clear();
+}
+
+// Decodes twice: once to learn which registers each instruction reads and writes, once with slots
+// that registers share. With calls every register keeps a slot of its own, since a caller's values
+// live on while the callee runs.
+void Decoder::run() {
+  decode_all();
+  if (order_.size() == 1) {
+    std::vector<Liveness> code;
+    for (std::size_t i = 0; i < program_->code.size(); ++i) {
+      const Inst& inst = program_->code[i];
+      const bool guarded = inst.guard != kNoSlot;
+      code.push_back(
+          {.reads = std::move(reads_[i]),
+           .writes = std::move(writes_[i]),
+           .guarded = guarded,
+           .falls_through = guarded || (inst.flow != Flow::kBranch && inst.flow != Flow::kReturn &&
+                                        inst.flow != Flow::kExit),
+           .target = inst.flow == Flow::kBranch ? inst.target : kNoSlot});
+    }
+    std::vector<int> bits;
+    for (const ptx::Register& reg : entry_->registers) bits.push_back(reg.bits);
+    start_again();
+    Assignment assignment = assign_slots(code, bits);
+    assigned_ = std::move(assignment.slots);
+    program_->register_bytes = assignment.bytes;
+    decode_all();
+  }
   for (Inst& inst : program_->code) {
     if (inst.flow == Flow::kCall) inst.target = frames_.at(order_[inst.target]->name).start;
   }

@@ -110,6 +110,8 @@ class Decoder {
     std::uint32_t first_register = 0;                         // in the numbering of all frames
   };
 
+  void decode_all();
+  void start_again();
   void place_function(const ptx::Function& function);
   void decode_function(const ptx::Function& function);
   void decode_one(const ptx::Instruction& instruction);
@@ -135,6 +137,7 @@ class Decoder {
   std::map<std::pair<std::string, int>, std::uint32_t> specials_;
   std::uint32_t register_count_ = 0;
   std::uint32_t scratch_ = kNoSlot;
+  std::vector<std::uint32_t> assigned_;  // slots of registers, once they are known
   // Register numbers (over all frames) that each instruction reads and writes.
   std::vector<std::vector<std::uint32_t>> reads_;
   std::vector<std::vector<std::uint32_t>> writes_;
