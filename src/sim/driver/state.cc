@@ -126,8 +126,20 @@ State& state() {
 }
 
 std::vector<std::shared_ptr<Context>>& context_stack() {
-  thread_local std::vector<std::shared_ptr<Context>> stack;
-  return stack;
+  // Goes with its thread. The main thread's goes before objects of static duration do, and a device
+  // among those still calls the driver: it meets a new stack, reachable until the process ends.
+  using Stack = std::vector<std::shared_ptr<Context>>;
+  thread_local Stack* stack = nullptr;
+  struct Owner {
+    ~Owner() {
+      delete stack;
+      stack = nullptr;
+    }
+  };
+  thread_local Owner owner;
+  static_cast<void>(owner);
+  if (stack == nullptr) stack = new Stack;
+  return *stack;
 }
 
 Device& device_at(abi::CUdevice device) {
