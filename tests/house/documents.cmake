@@ -1,5 +1,5 @@
 # Documents agree with the tree: links lead somewhere, and code that a document shows is a file
-# that is compiled.
+# that is compiled. docs/README.md lists every document.
 #
 #   cmake -DROOT=repository -P documents.cmake
 #
@@ -64,6 +64,19 @@ foreach(document IN LISTS documents)
     endif()
   endwhile()
 endforeach()
+
+# The index knows every document.
+if(EXISTS ${ROOT}/docs/README.md)
+  file(READ ${ROOT}/docs/README.md index)
+  file(GLOB files RELATIVE ${ROOT}/docs ${ROOT}/docs/*.md)
+  list(REMOVE_ITEM files README.md)
+  foreach(file IN LISTS files)
+    string(FIND "${index}" "(${file})" found)
+    if(found EQUAL -1)
+      string(APPEND errors "  docs/README.md: does not list ${file}\n")
+    endif()
+  endforeach()
+endif()
 
 if(errors)
   message(FATAL_ERROR "documents:\n${errors}")
