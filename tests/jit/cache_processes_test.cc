@@ -47,14 +47,21 @@ TEST_CASE("killed writers never leave a kernel that is read wrong, nor a lock th
   const base::Log count_damage([&](base::LogLevel, std::string_view) { ++damaged; });
   DiskCache strict(options, count_damage);
   for (int round = 0; round < 300; ++round) {
+    int stored[2];
+    REQUIRE(pipe(stored) == 0);
     const pid_t writer = start([&] {
       DiskCache disk(options);
       for (int i = round;; ++i) {
         const int number = i % kKeys;
         const DiskCache::Lock lock = disk.lock(sample_key(number));
         disk.store(sample_key(number), expected[static_cast<std::size_t>(number)]);
+        if (i == round && write(stored[1], "x", 1) != 1) _exit(2);
       }
     });
+    // Half of the writers die in their first file or even before; the others have stored one, on
+    // however slow a machine.
+    char byte;
+    if (round % 2 == 0) REQUIRE(read(stored[0], &byte, 1) == 1);
     std::this_thread::sleep_for(std::chrono::microseconds(200 + random.below(4000)));
     for (int number = 0; number < kKeys; ++number) {
       if (const auto found = strict.find(sample_key(number))) {
@@ -66,6 +73,8 @@ TEST_CASE("killed writers never leave a kernel that is read wrong, nor a lock th
     int status = 0;
     REQUIRE(waitpid(writer, &status, 0) == writer);
     kills += WIFSIGNALED(status);
+    close(stored[0]);
+    close(stored[1]);
   }
   MESSAGE(kills << " writers killed, " << hits << " kernels read");
   CHECK(kills == 300);
