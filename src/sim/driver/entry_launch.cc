@@ -101,6 +101,7 @@ void run(const Function& function, LaunchRequest launch, const std::vector<std::
   SimulatorCounters counters;
   CUresult code = kCudaSuccess;
   launch.parameters = parameters;
+  launch.max_warp_instructions = std::uint64_t{options.limit} * 1000000;
   try {
     const auto pool = state().pool(options.threads);
     execute(launch, device.memory(), *pool, options, &counters);
