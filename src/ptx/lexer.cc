@@ -137,7 +137,9 @@ Token Lexer::number() {
         value * static_cast<std::uint64_t>(radix) + static_cast<std::uint64_t>(digit_value(at(0)));
     ++position_;
   }
-  if (radix != 16 && radix != 2 && at(0) == '.') {  // 1.5, 0.25e-3: only in hand-written text
+  const bool exponent =
+      (at(0) == 'e' || at(0) == 'E') && (at(1) == '-' || at(1) == '+' || digit_value(at(1)) < 10);
+  if (radix != 16 && radix != 2 && (at(0) == '.' || exponent)) {  // 1.5, 1e-3: written by hand
     char* end = nullptr;
     const std::string rest(text_.substr(start, 64));
     const double real = std::strtod(rest.c_str(), &end);
