@@ -101,6 +101,8 @@ void fill_constants(const Context& context, std::byte* registers) {
 
 // The lanes that a group must hold before `inst` runs.
 Mask wanted(const Context& context, const Warp& warp, const Inst& inst, Mask mask) {
+  // A barrier does not wait for threads that have left; mma and the like need all 32.
+  if (inst.flow == Flow::kBarrier) return warp.live;
   if (inst.meeting == Meeting::kWarp) return context.warp_lanes(warp.index);
   const auto* members = context.lanes<std::uint32_t>(inst.members);
   Mask all = 0;

@@ -87,11 +87,10 @@ void barrier(Context& context, const Inst& inst, Mask mask) {
   }
   const std::uint32_t bit = 1u << context.warp->index;
   // A partial warp counts as a whole one; lanes of a diverged warp (barrier without .aligned)
-  // count one by one, and the missing lanes of a partial warp with the first of them.
-  const Mask warp_lanes = context.warp_lanes(context.warp->index);
+  // count one by one, and lanes that are missing or have left with the first of them.
   std::uint32_t threads = static_cast<std::uint32_t>(std::popcount(mask));
   if ((place.warps & bit) == 0) {
-    threads += kLanes - static_cast<std::uint32_t>(std::popcount(warp_lanes));
+    threads += kLanes - static_cast<std::uint32_t>(std::popcount(context.warp->live));
   } else if (mask == context.warp->live) {
     raise_at(FaultKind::kBarrierMisuse, lane,
              "the warp arrives at barrier {} again before it has completed", id);
