@@ -236,11 +236,11 @@ template <bool kFlush>
 struct NegFloat {
   float operator()(float a) const { return Fp32<kFlush>::out(-Fp32<kFlush>::in(a)); }
 };
-template <template <bool> typename F>
+template <typename F>
 struct Saturated {
   template <typename... S>
   float operator()(S... s) const {
-    return saturate(F<false>{}(s...));
+    return saturate(F{}(s...));
   }
 };
 struct CopySign {
@@ -280,14 +280,52 @@ struct NegDouble {
   double operator()(double a) const { return -a; }
 };
 
-// 16-bit floats: sums and products are exact in fp64, so rounding once to fp32 and then to 16 bits
-// is the same as rounding once (fp32 has more than twice the bits of either format, plus two).
+struct MinNanDouble {
+  double operator()(double a, double b) const {
+    return a != a || b != b ? canonical(a + b) : min_number(a, b);
+  }
+};
+struct MaxNanDouble {
+  double operator()(double a, double b) const {
+    return a != a || b != b ? canonical(a + b) : max_number(a, b);
+  }
+};
+
+// 16-bit floats: sums and products are exact in fp64, or so far from a tie of the short format that
+// fp64's own rounding cannot matter; what remains is one rounding to 16 bits.
 template <typename T, typename F>
 struct Narrow {
   template <typename... S>
   T operator()(S... s) const {
-    const float result = static_cast<float>(F{}(static_cast<double>(widen(s))...));
-    return result != result ? T{0x7fff} : narrow<T>(result);
+    const double result = F{}(static_cast<double>(widen(s))...);
+    return result != result ? T{0x7fff} : narrow<T>(to_odd(result));
+  }
+};
+// .sat clamps to [0, 1] and takes NaN to 0; .relu takes what is negative to 0.
+template <typename T, typename F>
+struct NarrowSaturated {
+  template <typename... S>
+  T operator()(S... s) const {
+    return narrow<T>(saturate(widen(Narrow<T, F>{}(s...))));
+  }
+};
+template <typename T, typename F>
+struct NarrowRelu {
+  template <typename... S>
+  T operator()(S... s) const {
+    const T result = Narrow<T, F>{}(s...);
+    return result.bits & 0x8000u ? T{0} : result;
+  }
+};
+template <typename T, typename F>
+struct NarrowFlushed {
+  static T flushed(T value) {
+    return (value.bits & 0x7c00u) == 0 ? T{static_cast<std::uint16_t>(value.bits & 0x8000u)}
+                                       : value;
+  }
+  template <typename... S>
+  T operator()(S... s) const {
+    return flushed(Narrow<T, F>{}(flushed(s)...));
   }
 };
 template <typename T2, typename F>
@@ -307,32 +345,57 @@ struct AbsSmall {
   T operator()(T a) const { return {static_cast<std::uint16_t>(a.bits & 0x7fffu)}; }
 };
 
-#define ANNULUS_SMALL_FLOAT(type, shape, functor)                                   \
-  ((type) == Type{Type::kFloat, 16}   ? shape<Half, Half, Narrow<Half, functor>>    \
-   : (type) == Type{Type::kBrain, 16} ? shape<Brain, Brain, Narrow<Brain, functor>> \
-   : (type) == Type{Type::kFloat, 16, 2}                                            \
-       ? shape<Half2, Half2, Packed<Half2, Narrow<Half, functor>>>                  \
-   : (type) == Type{Type::kBrain, 16, 2}                                            \
-       ? shape<Brain2, Brain2, Packed<Brain2, Narrow<Brain, functor>>>              \
+// A handler of `shape` over the 16-bit float types, scalar or packed; `form` is one of the above.
+#define ANNULUS_SMALL_FLOAT(type, shape, form, functor)                                            \
+  ((type) == Type{Type::kFloat, 16}      ? shape<Half, Half, form<Half, functor>>                  \
+   : (type) == Type{Type::kBrain, 16}    ? shape<Brain, Brain, form<Brain, functor>>               \
+   : (type) == Type{Type::kFloat, 16, 2} ? shape<Half2, Half2, Packed<Half2, form<Half, functor>>> \
+   : (type) == Type{Type::kBrain, 16, 2}                                                           \
+       ? shape<Brain2, Brain2, Packed<Brain2, form<Brain, functor>>>                               \
        : static_cast<Handler>(nullptr))
+
+template <typename F>
+Handler small_binary(Decoder& decoder, Type type) {
+  if (decoder.has("sat")) return ANNULUS_SMALL_FLOAT(type, binary, NarrowSaturated, F);
+  if (decoder.has("ftz") && type.kind == Type::kFloat) {
+    return ANNULUS_SMALL_FLOAT(type, binary, NarrowFlushed, F);
+  }
+  return ANNULUS_SMALL_FLOAT(type, binary, Narrow, F);
+}
 
 const Type kF32{Type::kFloat, 32};
 const Type kF64{Type::kFloat, 64};
 
-// Refuses directed rounding, which the simulator does not model.
-void only_nearest(Decoder& decoder) {
-  for (const char* mode : {"rz", "rm", "rp"}) {
-    if (decoder.has(mode)) decoder.unsupported("only rounding to nearest is modelled");
-  }
+template <template <bool> typename F, typename Double, int kMode>
+Handler directed_binary(Decoder& decoder, Type type) {
+  if (decoder.has("sat")) decoder.unsupported("saturation with directed rounding is not modelled");
+  if (type == kF64) return binary<double, double, Directed<kMode, Double>>;
+  if (type != kF32) return nullptr;
+  return decoder.has("ftz") ? binary<float, float, Directed<kMode, F<true>>>
+                            : binary<float, float, Directed<kMode, F<false>>>;
 }
 
 template <template <bool> typename F, typename Double>
 Handler float_binary(Decoder& decoder, Type type) {
-  only_nearest(decoder);
+  if (decoder.has("rz")) return directed_binary<F, Double, FE_TOWARDZERO>(decoder, type);
+  if (decoder.has("rm")) return directed_binary<F, Double, FE_DOWNWARD>(decoder, type);
+  if (decoder.has("rp")) return directed_binary<F, Double, FE_UPWARD>(decoder, type);
   if (type == kF64) return binary<double, double, Double>;
   if (type != kF32) return nullptr;
-  if (decoder.has("sat")) return binary<float, float, Saturated<F>>;
+  if (decoder.has("sat")) {
+    return decoder.has("ftz") ? binary<float, float, Saturated<F<true>>>
+                              : binary<float, float, Saturated<F<false>>>;
+  }
   return decoder.has("ftz") ? binary<float, float, F<true>> : binary<float, float, F<false>>;
+}
+
+template <int kMode>
+Handler directed_fma(Decoder& decoder, Type type) {
+  if (decoder.has("sat")) decoder.unsupported("saturation with directed rounding is not modelled");
+  if (type == kF64) return ternary<double, double, Directed<kMode, FmaDouble>>;
+  if (type != kF32) return nullptr;
+  return decoder.has("ftz") ? ternary<float, float, Directed<kMode, FmaFloat<true>>>
+                            : ternary<float, float, Directed<kMode, FmaFloat<false>>>;
 }
 
 }  // namespace
@@ -348,10 +411,7 @@ void decode_add(Decoder& decoder) {
     if (decoder.has("sat")) return use(decoder, binary<std::int32_t, std::int32_t, AddSaturated>);
     return use(decoder, ANNULUS_INTEGER_HANDLER(type, binary, AddInteger));
   }
-  if (type.bits == 16) {
-    if (decoder.has("sat")) decoder.unsupported();
-    return use(decoder, ANNULUS_SMALL_FLOAT(type, binary, AddDouble));
-  }
+  if (type.bits == 16) return use(decoder, small_binary<AddDouble>(decoder, type));
   use(decoder, float_binary<AddFloat, AddDouble>(decoder, type));
 }
 
@@ -366,10 +426,7 @@ void decode_sub(Decoder& decoder) {
     if (decoder.has("sat")) return use(decoder, binary<std::int32_t, std::int32_t, SubSaturated>);
     return use(decoder, ANNULUS_INTEGER_HANDLER(type, binary, SubInteger));
   }
-  if (type.bits == 16) {
-    if (decoder.has("sat")) decoder.unsupported();
-    return use(decoder, ANNULUS_SMALL_FLOAT(type, binary, SubDouble));
-  }
+  if (type.bits == 16) return use(decoder, small_binary<SubDouble>(decoder, type));
   use(decoder, float_binary<SubFloat, SubDouble>(decoder, type));
 }
 
@@ -403,10 +460,7 @@ void decode_mul(Decoder& decoder) {
                                           : ANNULUS_INTEGER_HANDLER(type, binary, MulLow));
   }
   take_binary(decoder, type, Class::kFloat32);
-  if (type.bits == 16) {
-    if (decoder.has("sat")) decoder.unsupported();
-    return use(decoder, ANNULUS_SMALL_FLOAT(type, binary, MulDouble));
-  }
+  if (type.bits == 16) return use(decoder, small_binary<MulDouble>(decoder, type));
   use(decoder, float_binary<MulFloat, MulDouble>(decoder, type));
 }
 
@@ -444,14 +498,28 @@ void decode_mad(Decoder& decoder) {
 
 void decode_fma(Decoder& decoder) {
   const Type type = decoder.type();
-  only_nearest(decoder);
   take_ternary(decoder, type, Class::kFloat32);
   if (type.bits == 16) {
-    if (decoder.has("sat") || decoder.has("relu") || decoder.has("ftz")) decoder.unsupported();
-    return use(decoder, ANNULUS_SMALL_FLOAT(type, ternary, FmaDouble));
+    if (decoder.has("sat")) {
+      return use(decoder, ANNULUS_SMALL_FLOAT(type, ternary, NarrowSaturated, FmaDouble));
+    }
+    if (decoder.has("relu")) {
+      if (decoder.has("ftz")) decoder.unsupported();
+      return use(decoder, ANNULUS_SMALL_FLOAT(type, ternary, NarrowRelu, FmaDouble));
+    }
+    if (decoder.has("ftz")) {
+      return use(decoder, ANNULUS_SMALL_FLOAT(type, ternary, NarrowFlushed, FmaDouble));
+    }
+    return use(decoder, ANNULUS_SMALL_FLOAT(type, ternary, Narrow, FmaDouble));
   }
+  if (decoder.has("rz")) return use(decoder, directed_fma<FE_TOWARDZERO>(decoder, type));
+  if (decoder.has("rm")) return use(decoder, directed_fma<FE_DOWNWARD>(decoder, type));
+  if (decoder.has("rp")) return use(decoder, directed_fma<FE_UPWARD>(decoder, type));
   if (type == kF64) return use(decoder, ternary<double, double, FmaDouble>);
-  if (decoder.has("sat")) return use(decoder, ternary<float, float, Saturated<FmaFloat>>);
+  if (decoder.has("sat")) {
+    return use(decoder, decoder.has("ftz") ? ternary<float, float, Saturated<FmaFloat<true>>>
+                                           : ternary<float, float, Saturated<FmaFloat<false>>>);
+  }
   use(decoder, decoder.has("ftz") ? ternary<float, float, FmaFloat<true>>
                                   : ternary<float, float, FmaFloat<false>>);
 }
@@ -475,8 +543,8 @@ void decode_min(Decoder& decoder) {
   take_binary(decoder, type, type.is_integer() ? Class::kInteger : Class::kFloat32);
   if (type.is_integer()) return use(decoder, ANNULUS_INTEGER_HANDLER(type, binary, MinInteger));
   if (type.bits == 16) {
-    if (decoder.has("NaN")) decoder.unsupported();
-    return use(decoder, ANNULUS_SMALL_FLOAT(type, binary, MinDouble));
+    if (decoder.has("NaN")) return use(decoder, small_binary<MinNanDouble>(decoder, type));
+    return use(decoder, small_binary<MinDouble>(decoder, type));
   }
   if (decoder.has("NaN")) return use(decoder, float_binary<MinNan, MinDouble>(decoder, type));
   use(decoder, float_binary<MinFloat, MinDouble>(decoder, type));
@@ -488,8 +556,8 @@ void decode_max(Decoder& decoder) {
   take_binary(decoder, type, type.is_integer() ? Class::kInteger : Class::kFloat32);
   if (type.is_integer()) return use(decoder, ANNULUS_INTEGER_HANDLER(type, binary, MaxInteger));
   if (type.bits == 16) {
-    if (decoder.has("NaN")) decoder.unsupported();
-    return use(decoder, ANNULUS_SMALL_FLOAT(type, binary, MaxDouble));
+    if (decoder.has("NaN")) return use(decoder, small_binary<MaxNanDouble>(decoder, type));
+    return use(decoder, small_binary<MaxDouble>(decoder, type));
   }
   if (decoder.has("NaN")) return use(decoder, float_binary<MaxNan, MaxDouble>(decoder, type));
   use(decoder, float_binary<MaxFloat, MaxDouble>(decoder, type));

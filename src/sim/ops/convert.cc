@@ -103,10 +103,14 @@ F round_to_integer(F value, Rounding rounding) {
   return value;
 }
 
-// Out of range clamps; NaN gives 0 (PTX ISA: "results are clamped to the limits of the type").
+// Out of range clamps. NaN gives 0, or only the top bit where either side has 64 bits (PTX ISA 9.0,
+// section 9.7.9.21).
 template <typename I, typename F>
-I to_integer(F value, Rounding rounding) {
-  if (value != value) return 0;
+I to_integer(F value, Rounding rounding, bool from_double) {
+  if (value != value) {
+    if (!from_double && sizeof(I) < 8) return 0;
+    return static_cast<I>(std::uint64_t{1} << (8 * sizeof(I) - 1));
+  }
   const F rounded = round_to_integer(value, rounding);
   const F high = std::ldexp(F{1}, std::numeric_limits<I>::digits);
   if (rounded >= high) return std::numeric_limits<I>::max();
@@ -127,13 +131,32 @@ float to_float(double value, Rounding rounding) {
   return nearest;
 }
 
-// The 16-bit bits of `value`, truncated towards zero.
+// The exact value rounded to a 16-bit format in the given direction. Neighbours of one sign are
+// neighbouring integers.
 template <typename T>
-T truncate_small(float value) {
-  T result = narrow<T>(value);
-  if (value == value && std::fabs(widen(result)) > std::fabs(value)) {
-    result.bits = static_cast<std::uint16_t>(result.bits - 1);
-  }
+T to_small(double value, Rounding rounding) {
+  if (value != value) return T{0x7fff};
+  T result = narrow<T>(to_odd(value));
+  const double got = widen(result);
+  if (rounding == Rounding::kNearest || got == value) return result;
+  const bool up = rounding == Rounding::kUp || (rounding == Rounding::kZero && value < 0);
+  if (up == (got > value)) return result;
+  const bool away = up == (value > 0);
+  result.bits = static_cast<std::uint16_t>(result.bits + (away ? 1 : -1));
+  return result;
+}
+
+// An integer as fp32 or fp64, rounded by the processor in the given direction.
+template <typename F, typename I>
+F from_integer(I value, Rounding rounding) {
+  if (rounding == Rounding::kNearest) return static_cast<F>(value);
+  const int before = std::fegetround();
+  std::fesetround(rounding == Rounding::kZero   ? FE_TOWARDZERO
+                  : rounding == Rounding::kDown ? FE_DOWNWARD
+                                                : FE_UPWARD);
+  volatile I opaque = value;
+  volatile F result = static_cast<F>(opaque);
+  std::fesetround(before);
   return result;
 }
 
@@ -183,21 +206,21 @@ std::uint64_t convert(const Conversion& how, std::uint64_t bits) {
       }
       return std::min(is_signed ? static_cast<std::uint64_t>(as_signed) : cut, highest);
     }
+    const Rounding r = how.rounding;
     if (to.bits == 64) {
-      return std::bit_cast<std::uint64_t>(is_signed ? static_cast<double>(as_signed)
-                                                    : static_cast<double>(cut));
+      return std::bit_cast<std::uint64_t>(is_signed ? from_integer<double>(as_signed, r)
+                                                    : from_integer<double>(cut, r));
     }
-    float value;
-    if (how.rounding == Rounding::kNearest) {
-      value = is_signed ? static_cast<float>(as_signed) : static_cast<float>(cut);
-    } else {
-      // Integers of up to 53 bits are exact in fp64, and no kernel converts longer ones this way.
-      value = to_float(is_signed ? static_cast<double>(as_signed) : static_cast<double>(cut),
-                       how.rounding);
+    if (to.bits == 16) {
+      // Beyond 2^53 an integer is beyond fp16, and rounds in bf16 as its leading bits do.
+      const double value = is_signed ? from_integer<double>(as_signed, Rounding::kZero)
+                                     : from_integer<double>(cut, Rounding::kZero);
+      return to.kind == Type::kBrain ? to_small<Brain>(value, r).bits
+                                     : to_small<Half>(value, r).bits;
     }
+    float value = is_signed ? from_integer<float>(as_signed, r) : from_integer<float>(cut, r);
     if (how.saturate) value = saturate(value);
-    if (to.bits == 32) return std::bit_cast<std::uint32_t>(value);
-    return to.kind == Type::kBrain ? narrow<Brain>(value).bits : narrow<Half>(value).bits;
+    return std::bit_cast<std::uint32_t>(value);
   }
   double value;
   if (from.bits == 64) {
@@ -213,22 +236,23 @@ std::uint64_t convert(const Conversion& how, std::uint64_t bits) {
   if (to.is_integer()) {
     const bool is_signed = to.kind == Type::kSigned;
     const Rounding r = how.rounding;
+    const bool wide = from.bits == 64;
     switch (to.bits) {
       case 8:
-        return is_signed
-                   ? static_cast<std::uint64_t>(std::int64_t{to_integer<std::int8_t>(value, r)})
-                   : to_integer<std::uint8_t>(value, r);
+        return is_signed ? static_cast<std::uint64_t>(
+                               std::int64_t{to_integer<std::int8_t>(value, r, wide)})
+                         : to_integer<std::uint8_t>(value, r, wide);
       case 16:
-        return is_signed
-                   ? static_cast<std::uint64_t>(std::int64_t{to_integer<std::int16_t>(value, r)})
-                   : to_integer<std::uint16_t>(value, r);
+        return is_signed ? static_cast<std::uint64_t>(
+                               std::int64_t{to_integer<std::int16_t>(value, r, wide)})
+                         : to_integer<std::uint16_t>(value, r, wide);
       case 32:
-        return is_signed
-                   ? static_cast<std::uint64_t>(std::int64_t{to_integer<std::int32_t>(value, r)})
-                   : to_integer<std::uint32_t>(value, r);
+        return is_signed ? static_cast<std::uint64_t>(
+                               std::int64_t{to_integer<std::int32_t>(value, r, wide)})
+                         : to_integer<std::uint32_t>(value, r, wide);
       default:
-        return is_signed ? static_cast<std::uint64_t>(to_integer<std::int64_t>(value, r))
-                         : to_integer<std::uint64_t>(value, r);
+        return is_signed ? static_cast<std::uint64_t>(to_integer<std::int64_t>(value, r, wide))
+                         : to_integer<std::uint64_t>(value, r, wide);
     }
   }
   if (how.to_integral) value = round_to_integer(value, how.rounding);
@@ -240,15 +264,10 @@ std::uint64_t convert(const Conversion& how, std::uint64_t bits) {
     if (how.saturate) result = saturate(result);
     return std::bit_cast<std::uint32_t>(canonical(result));
   }
-  float single = static_cast<float>(value);
-  if (how.saturate) single = saturate(single);
-  if (how.relu) single = single != single ? single : (single > 0 ? single : 0.0f);
-  if (single != single) return 0x7fff;
-  if (rounding == Rounding::kZero) {
-    return to.kind == Type::kBrain ? truncate_small<Brain>(single).bits
-                                   : truncate_small<Half>(single).bits;
-  }
-  return to.kind == Type::kBrain ? narrow<Brain>(single).bits : narrow<Half>(single).bits;
+  if (how.saturate) value = value > 0 ? (value < 1 ? value : 1.0) : 0.0;
+  if (how.relu && value <= 0) value = 0.0;
+  return to.kind == Type::kBrain ? to_small<Brain>(value, rounding).bits
+                                 : to_small<Half>(value, rounding).bits;
 }
 
 // The general case; conversions in inner loops have handlers of their own below.
@@ -301,25 +320,27 @@ struct NarrowBrain {
   Brain operator()(float a) const { return narrow<Brain>(a); }
 };
 
-// cvt.rn.{f16x2,bf16x2}.f32 d, a, b: a goes to the upper half.
-template <typename T, bool kRelu>
+// cvt.{rn,rz}.{f16x2,bf16x2}.f32 d, a, b: a goes to the upper half.
+template <typename T, bool kRelu, Rounding kRounding>
 void convert_pair(Context& context, const Inst& inst, Mask mask) {
+  const auto part = [](float value) -> std::uint32_t {
+    if (kRelu) value = value != value ? value : (value > 0 ? value : 0.0f);
+    if constexpr (kRounding == Rounding::kNearest) return narrow<T>(value).bits;
+    return to_small<T>(static_cast<double>(value), kRounding).bits;
+  };
   each_lane(
       mask, context.lanes<std::uint32_t>(inst.d),
-      [](float a, float b) {
-        if (kRelu) {
-          a = a != a ? a : (a > 0 ? a : 0.0f);
-          b = b != b ? b : (b > 0 ? b : 0.0f);
-        }
-        return (static_cast<std::uint32_t>(narrow<T>(a).bits) << 16) | narrow<T>(b).bits;
-      },
-      context.lanes<float>(inst.a), context.lanes<float>(inst.b));
+      [part](float a, float b) { return (part(a) << 16) | part(b); }, context.lanes<float>(inst.a),
+      context.lanes<float>(inst.b));
 }
 
-template <typename S, typename D>
-bool both(Type from, Type to, Type a, Type b, int from_bits, int to_bits) {
-  return from == a && to == b && from_bits == static_cast<int>(8 * sizeof(S)) &&
-         to_bits == static_cast<int>(8 * sizeof(D));
+template <typename T>
+Handler pick_pair(bool relu, bool nearest) {
+  if (nearest) {
+    return relu ? convert_pair<T, true, Rounding::kNearest>
+                : convert_pair<T, false, Rounding::kNearest>;
+  }
+  return relu ? convert_pair<T, true, Rounding::kZero> : convert_pair<T, false, Rounding::kZero>;
 }
 
 Handler fast_conversion(const Conversion& how) {
@@ -434,16 +455,17 @@ void decode_cvt(Decoder& decoder) {
   how.from = decoder.type_from_end(0);
   how.to = decoder.type_from_end(1);
   if (how.to.count == 2) {
-    if (how.from != Type{Type::kFloat, 32} || !decoder.has("rn") || decoder.operands() != 3) {
+    const bool nearest = decoder.has("rn");
+    if (how.from != Type{Type::kFloat, 32} || decoder.operands() != 3 ||
+        (!nearest && !decoder.has("rz"))) {
       decoder.unsupported();
     }
     inst.a = decoder.in(1, how.from);
     inst.b = decoder.in(2, how.from);
     inst.d = decoder.out(0, Type{Type::kBits, 32});
     const bool relu = decoder.has("relu");
-    return use(decoder, how.to.kind == Type::kBrain
-                            ? (relu ? convert_pair<Brain, true> : convert_pair<Brain, false>)
-                            : (relu ? convert_pair<Half, true> : convert_pair<Half, false>));
+    return use(decoder, how.to.kind == Type::kBrain ? pick_pair<Brain>(relu, nearest)
+                                                    : pick_pair<Half>(relu, nearest));
   }
   if (how.from.count == 2 || how.from.bits == 0 || how.to.bits == 0) decoder.unsupported();
   const std::pair<const char*, Rounding> modes[] = {
@@ -456,13 +478,10 @@ void decode_cvt(Decoder& decoder) {
     how.to_integral = name[2] == 'i';
   }
   if (decoder.has("rna")) decoder.unsupported();
+
   how.flush = decoder.has("ftz");
   how.saturate = decoder.has("sat");
   how.relu = decoder.has("relu");
-  if (!how.to.is_integer() && how.to.bits == 16 && !how.from.is_integer() &&
-      how.rounding != Rounding::kNearest && how.rounding != Rounding::kZero) {
-    decoder.unsupported("this rounding is not modelled");
-  }
   if (how.to.is_integer()) how.to_integral = false;
   inst.a = decoder.in_wide(decoder.operand(1), how.from, &how.from_bits);
   inst.d = decoder.out_wide(decoder.operand(0), how.to, &how.to_bits);

@@ -4,6 +4,7 @@
 // Number formats as PTX has them, and the handlers that apply a function lane by lane.
 
 #include <bit>
+#include <cfenv>
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
@@ -41,6 +42,16 @@ inline Brain narrow<Brain>(float value) {
   return {base::float_to_bf16(value)};
 }
 
+// fp64 to fp32 by "rounding to odd": inexact results get an odd last bit, so that rounding them
+// once more to a format of at most 22 bits gives what rounding once would have given.
+inline float to_odd(double value) {
+  const float nearest = static_cast<float>(value);
+  if (value != value || static_cast<double>(nearest) == value) return nearest;
+  std::uint32_t bits = std::bit_cast<std::uint32_t>(nearest);
+  if (std::fabs(static_cast<double>(nearest)) > std::fabs(value)) --bits;  // towards zero
+  return std::bit_cast<float>(bits | 1u);
+}
+
 // fp32 results are canonical NaN (PTX ISA 9.0, section 9.7.3: "NaN payloads are not preserved").
 inline float canonical(float value) {
   return value != value ? std::bit_cast<float>(0x7fffffffu) : value;
@@ -48,6 +59,25 @@ inline float canonical(float value) {
 inline double canonical(double value) {
   return value != value ? std::bit_cast<double>(0x7fffffffffffffffull) : value;
 }
+
+// F under one of the rounding modes of <cfenv>. The volatile copies keep the compiler, which does
+// not know of modes, from moving the arithmetic out of the region.
+template <int kMode, typename F>
+struct Directed {
+  template <typename T>
+  static T opaque(T value) {
+    volatile T copy = value;
+    return copy;
+  }
+  template <typename T, typename... S>
+  T operator()(T first, S... rest) const {
+    const int before = std::fegetround();
+    std::fesetround(kMode);
+    volatile T result = F{}(opaque(first), opaque(rest)...);
+    std::fesetround(before);
+    return result;
+  }
+};
 
 // .ftz: subnormal inputs and results become zero of the same sign.
 inline float flush(float value) {

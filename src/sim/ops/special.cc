@@ -120,13 +120,20 @@ void special_pair(Context& context, const Inst& inst, Mask mask) {
       context.lanes<T2>(inst.a));
 }
 
+template <template <bool> typename F, int kMode>
+Handler directed_special(Decoder& decoder, Type type) {
+  if (type != Type{Type::kFloat, 32}) decoder.unsupported("this rounding is not modelled");
+  return decoder.has("ftz") ? special<Directed<kMode, F<true>>>
+                            : special<Directed<kMode, F<false>>>;
+}
+
 template <template <bool> typename F>
 void decode_special(Decoder& decoder, Handler in_double) {
-  for (const char* mode : {"rz", "rm", "rp"}) {
-    if (decoder.has(mode)) decoder.unsupported("only rounding to nearest is modelled");
-  }
   const Type type = decoder.type();
   take_unary(decoder, type, Class::kSpecial);
+  if (decoder.has("rz")) return use(decoder, directed_special<F, FE_TOWARDZERO>(decoder, type));
+  if (decoder.has("rm")) return use(decoder, directed_special<F, FE_DOWNWARD>(decoder, type));
+  if (decoder.has("rp")) return use(decoder, directed_special<F, FE_UPWARD>(decoder, type));
   if (type == Type{Type::kFloat, 64}) return use(decoder, in_double);
   if (type == Type{Type::kFloat, 32}) {
     return use(decoder, decoder.has("ftz") ? special<F<true>> : special<F<false>>);
