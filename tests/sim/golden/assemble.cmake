@@ -1,0 +1,12 @@
+# Writes all golden programs to FOLDER and runs PTXAS over them.
+file(REMOVE_RECURSE ${FOLDER})
+execute_process(COMMAND ${PROGRAM} --write ${FOLDER} COMMAND_ERROR_IS_FATAL ANY)
+file(GLOB files ${FOLDER}/*.ptx)
+list(LENGTH files count)
+foreach(file IN LISTS files)
+  execute_process(COMMAND ${PTXAS} -arch=sm_80 -o /dev/null ${file} RESULT_VARIABLE result ERROR_VARIABLE text)
+  if(NOT result EQUAL 0)
+    message(SEND_ERROR "${file}: ${text}")
+  endif()
+endforeach()
+message(STATUS "${count} files assembled")

@@ -1,0 +1,38 @@
+# Golden PTX programs with their definitions, and broken kernels: the simulator against the manual.
+add_library(annulus_golden STATIC
+  sim/golden/async.cc sim/golden/atomic.cc sim/golden/bits.cc sim/golden/compare.cc
+  sim/golden/control.cc sim/golden/convert.cc sim/golden/float32.cc sim/golden/float64.cc
+  sim/golden/golden.cc sim/golden/half.cc sim/golden/integer.cc sim/golden/matrix.cc
+  sim/golden/memory.cc sim/golden/move.cc sim/golden/open.cc sim/golden/runner.cc
+  sim/golden/warp.cc)
+target_include_directories(annulus_golden PUBLIC ${PROJECT_SOURCE_DIR}/tests)
+target_link_libraries(annulus_golden PUBLIC annulus_device annulus_sim)
+# The definitions set rounding modes, and compute what the compiler must not contract or fold.
+target_compile_options(annulus_golden PRIVATE -O1 -ffp-contract=off -frounding-math)
+annulus_warnings(annulus_golden)
+
+set(ANNULUS_GOLDEN_PTX ${CMAKE_CURRENT_SOURCE_DIR}/sim/ptx)
+add_executable(golden_programs sim/golden/golden_programs.cc)
+target_link_libraries(golden_programs PRIVATE annulus_golden)
+target_link_options(golden_programs PRIVATE ${ANNULUS_PORTABLE_LINK})
+target_compile_definitions(golden_programs PRIVATE ANNULUS_GOLDEN_PTX="${ANNULUS_GOLDEN_PTX}")
+annulus_warnings(golden_programs)
+
+annulus_test(golden LABEL device LIBRARIES annulus_golden SOURCES sim/golden/golden_test.cc)
+target_compile_definitions(test_golden PRIVATE ANNULUS_GOLDEN_PTX="${ANNULUS_GOLDEN_PTX}")
+
+annulus_test(broken LABEL device LIBRARIES annulus_golden
+  SOURCES sim/broken/broken.cc sim/broken/broken_test.cc)
+target_compile_definitions(test_broken PRIVATE
+  ANNULUS_BROKEN_KERNELS="${CMAKE_CURRENT_SOURCE_DIR}/sim/broken")
+
+# The vendor's assembler must take every program: a definition of something that is no PTX would
+# define nothing.
+find_program(ANNULUS_PTXAS ptxas HINTS /usr/local/cuda/bin)
+if(ANNULUS_PTXAS)
+  add_test(NAME golden_assembles
+    COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:golden_programs> -DPTXAS=${ANNULUS_PTXAS}
+            -DFOLDER=${CMAKE_CURRENT_BINARY_DIR}/golden_ptx
+            -P ${CMAKE_CURRENT_SOURCE_DIR}/sim/golden/assemble.cmake)
+  set_tests_properties(golden_assembles PROPERTIES LABELS unit)
+endif()
