@@ -1,0 +1,13 @@
+// Threads of different warps write neighbouring bytes of the same words, and halves: no race.
+// EXPECT nothing
+// LAUNCH block=128
+extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
+  __shared__ unsigned char bytes[128];
+  __shared__ unsigned short halves[128];
+  unsigned place = (threadIdx.x & 31) * 4 + threadIdx.x / 32;
+  bytes[place] = in[threadIdx.x];
+  halves[place] = in[threadIdx.x];
+  unsigned own = bytes[place] + halves[place];
+  __syncthreads();
+  out[threadIdx.x] = own + bytes[threadIdx.x] + halves[127 - threadIdx.x];
+}
