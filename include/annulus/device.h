@@ -1,0 +1,184 @@
+#ifndef ANNULUS_DEVICE_H_
+#define ANNULUS_DEVICE_H_
+
+// Opening a device, planning a problem on it, and running the plan:
+//
+//   Device device = Device::open();                 // the first GPU, else a simulated one
+//   Plan plan = device.plan(problem);               // chooses and compiles; may take a second
+//   plan.run(stream, operands, workspace);          // asynchronous, allocates nothing
+//
+// A simulated device behaves like a GPU and runs the same kernels; its memory is host memory, its
+// times mean nothing.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "annulus/attention.h"
+
+namespace annulus::inline v0 {
+
+enum class LogLevel : int { kError = 0, kWarning = 1, kInfo = 2, kDebug = 3 };
+// Called from any thread, perhaps from several at a time.
+using LogCallback = std::function<void(LogLevel, std::string_view)>;
+
+// How a simulated device runs; a real one ignores it.
+struct SimulationOptions {
+  bool checked = true;     // find races, uninitialised reads, lost copies; the fast twin does not
+  std::uint64_t seed = 0;  // of the order of warps and the landing of asynchronous copies
+  std::uint32_t threads = 0;  // host threads; 0: one per processor
+};
+
+struct DeviceOptions {
+  // "cuda:N", "sim:sm_80", "sim:sm_90a", "sim:sm_90a:N". Empty: ANNULUS_DEVICE; where that is not
+  // set either, the first GPU, else the newest simulated architecture.
+  std::string name;
+  // Folder of compiled kernels. Not given: ANNULUS_CACHE_DIR, else the user's cache folder. Empty:
+  // nothing is kept on disk.
+  std::optional<std::string> cache_dir;
+  // A folder of kernel templates to use instead of the built-in ones, for work on them.
+  std::string template_dir;
+  LogCallback log;
+  LogLevel log_level = LogLevel::kWarning;
+  SimulationOptions simulation;
+};
+
+// What a simulated device counted since the last clear, by name in a fixed order.
+using Counters = std::vector<std::pair<std::string, std::uint64_t>>;
+
+struct DeviceInfo {
+  std::string name;          // as Device::open takes it
+  std::string description;   // what the driver calls it
+  std::string architecture;  // "sm_80", "sm_90a", ...
+  bool simulated = false;
+  int multiprocessors = 0;
+  std::int64_t shared_bytes_per_block = 0;  // the most a kernel can have
+  std::int64_t memory_bytes = 0;
+  int driver_version = 0;     // 13000 is 13.0
+  std::string nvrtc_version;  // "13.0"
+  std::string cache_dir;      // empty: nothing is kept on disk
+  std::string cache_problem;  // why not, where it was asked for
+};
+
+struct PlanOptions {
+  // The name of a kernel configuration, as `annulus explain` lists them. Empty: the heuristic's.
+  std::string config;
+  // Granularity at which PlanInfo::block_density is counted; 0: the compute tile's.
+  std::int64_t block_rows = 0;
+  std::int64_t block_columns = 0;
+};
+
+// Everything that was decided, for people and for logs.
+struct PlanInfo {
+  std::string kernel;     // the family
+  std::string config;     // as PlanOptions::config takes it
+  std::string source;     // where the kernel came from: "memory", "disk", "compiled"; "none" where
+                          // there is nothing to launch
+  double plan_ms = 0;     // time to decide
+  double compile_ms = 0;  // time to get the kernel, whatever its source, and upload the lists
+  std::vector<std::string> decisions;  // one line each
+  std::vector<std::string> rejected;   // the other configurations, each with a reason
+  std::string specialised_source;      // what the compiler was given
+  int launches = 0;
+  std::int64_t ctas = 0;
+  int tile_rows = 0;                  // M: queries of a CTA
+  int tile_columns = 0;               // N: keys of a step
+  int threads = 0;                    // of a CTA
+  std::int64_t shared_bytes = 0;      // of a CTA
+  int registers = 0;                  // of a thread; of a simulated device: an estimate
+  int local_bytes = 0;                // of a thread: spills
+  int blocks_per_multiprocessor = 0;  // CTAs that fit at a time
+  std::int64_t full_tiles = 0;        // of all distinct lists
+  std::int64_t partial_tiles = 0;
+  Density block_density;          // kept over all blocks of PlanOptions::block_rows x block_columns
+  std::int64_t device_bytes = 0;  // memory that the plan holds
+};
+
+// A problem made ready for a device. Immutable: any number of threads may run it at a time. Copies
+// share. Keeps what it needs of the device alive.
+class ANNULUS_EXPORT Plan {
+ public:
+  struct Impl;
+  explicit Plan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+
+  const Problem& problem() const;
+  const PlanInfo& info() const;
+
+  // Scratch memory that every concurrent run needs of its own, 16-byte aligned. May be 0.
+  std::size_t workspace_bytes() const;
+
+  // Puts the work on `stream` (a CUstream of the device's context; null is the default stream) and
+  // returns: no allocation, no lock, no waiting. Throws Error{kInvalidArgument} for operands that
+  // validate() refuses and Error{kDevice} where the driver refuses the launch; nothing was launched
+  // then. What a kernel does wrong shows at the next wait.
+  void run(void* stream, const Operands& operands, void* workspace = nullptr) const;
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+// Device memory with an owner. Freed with it, and that waits for the device.
+class ANNULUS_EXPORT DeviceMemory {
+ public:
+  struct Impl;
+  DeviceMemory();
+  explicit DeviceMemory(std::unique_ptr<Impl> impl);
+  DeviceMemory(DeviceMemory&&) noexcept;
+  DeviceMemory& operator=(DeviceMemory&&) noexcept;
+  ~DeviceMemory();
+
+  void* data() const;  // null where bytes() is 0
+  std::size_t bytes() const;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+// Safe to use from several threads. Copies share one opened device.
+class ANNULUS_EXPORT Device {
+ public:
+  struct Impl;
+  explicit Device(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+  // Throws Error{kInvalidArgument} for a name of another form, Error{kLibrary} without a driver or
+  // NVRTC, Error{kDevice} where there is no such device.
+  static Device open(const DeviceOptions& options = {});
+  static Device open(std::string_view name);
+
+  const DeviceInfo& info() const;
+
+  // Chooses a kernel, compiles or finds it, and uploads what the problem needs. Throws what
+  // validate() throws, Error{kUnsupported} where no configuration fits the device,
+  // Error{kCompile}, Error{kOutOfMemory}, Error{kDevice}.
+  Plan plan(const Problem& problem, const PlanOptions& options = {}) const;
+
+  // For programs that have no allocator and no streams of their own. Copies wait until they are
+  // done and are ordered after the work of the default stream. Throw Error{kOutOfMemory, kDevice};
+  // Error{kFault} where an earlier kernel did wrong on a simulated device.
+  DeviceMemory allocate(std::size_t bytes) const;
+  void copy_to_device(void* to, const void* from, std::size_t bytes) const;
+  void copy_to_host(void* to, const void* from, std::size_t bytes) const;
+  void synchronize() const;
+
+  // Empty on a real device.
+  Counters counters(bool clear = false) const;
+  // Changes how a simulated device runs what is launched from now on.
+  void set_simulation(const SimulationOptions& options) const;
+
+  const Impl& impl() const { return *impl_; }
+
+ private:
+  std::shared_ptr<Impl> impl_;
+};
+
+// Every device that open() would accept by name, the default one first.
+ANNULUS_EXPORT std::vector<DeviceInfo> list_devices(const DeviceOptions& options = {});
+
+}  // namespace annulus::inline v0
+
+#endif  // ANNULUS_DEVICE_H_

@@ -1,0 +1,202 @@
+// The public handles: each function is the few lines that lead into the rooms below.
+#include <chrono>
+#include <cstdint>
+
+#include "annulus/device.h"
+#include "api/impl.h"
+#include "base/fail.h"
+#include "device/simulator.h"
+#include "device/stream.h"
+#include "pattern/classify.h"
+
+namespace annulus {
+namespace api {
+namespace {
+
+abi::CUdeviceptr address(const void* data) { return reinterpret_cast<std::uintptr_t>(data); }
+
+attention::DeviceLimits limits_of(const Device::Impl& device) {
+  return {device.arch, device.info.multiprocessors, device.info.shared_bytes_per_block};
+}
+
+double block_density(const Problem& problem, const PlanOptions& options,
+                     const attention::TileList& tiles) {
+  if (options.block_rows < 0 || options.block_columns < 0 ||
+      (options.block_rows == 0) != (options.block_columns == 0)) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "blocks of {} x {} cannot be counted; give two positive sizes, or 0 and 0 for the "
+               "compute tile's",
+               options.block_rows, options.block_columns);
+  }
+  const std::int64_t rows = options.block_rows > 0 ? options.block_rows : tiles.tile_rows;
+  const std::int64_t columns =
+      options.block_columns > 0 ? options.block_columns : tiles.tile_columns;
+  return annulus::block_density(
+             pattern::make_layout(problem.pattern, attention::extent_of(problem), rows, columns))
+      .value;
+}
+
+PlanInfo describe(const attention::Forward& forward, const PlanOptions& options) {
+  const attention::LaunchPlan& plan = forward.plan();
+  PlanInfo info;
+  info.kernel = plan.spec.family;
+  info.config = attention::to_string(plan.config);
+  info.decisions = plan.decisions;
+  for (const attention::Rejected& rejected : plan.rejected) {
+    info.rejected.push_back(
+        fmt::format("{}: {}", attention::to_string(rejected.config), rejected.reason));
+  }
+  info.specialised_source = jit::source_text(plan.spec);
+  info.launches = static_cast<int>(plan.launches.size());
+  info.tile_rows = plan.config.tile_rows;
+  info.tile_columns = plan.config.tile_columns;
+  info.threads = static_cast<int>(plan.shape.threads);
+  info.shared_bytes = plan.shape.shared_bytes;
+  info.full_tiles = plan.tiles.full_tiles;
+  info.partial_tiles = plan.tiles.partial_tiles;
+  info.block_density = {block_density(plan.problem, options, plan.tiles)};
+  info.device_bytes = plan.device_bytes;
+  if (const auto& kernel = forward.lookup().kernel) {
+    info.ctas = plan.tiles.row_tiles * plan.problem.heads * plan.problem.batch;
+    const device::FunctionAttributes attributes = kernel->function.attributes();
+    info.registers = attributes.registers;
+    info.local_bytes = attributes.local_bytes;
+    info.blocks_per_multiprocessor = kernel->function.blocks_per_multiprocessor(
+        info.threads, static_cast<std::size_t>(info.shared_bytes));
+    info.source = jit::to_string(forward.lookup().origin);
+  } else {
+    info.source = "none";
+  }
+  return info;
+}
+
+}  // namespace
+
+const Device::Impl& inside(const Device& device) { return device.impl(); }
+
+double run_millis(const Device& device, const Plan& plan, const Operands& operands,
+                  void* workspace) {
+  const device::Context& context = *inside(device).context;
+  if (device.info().simulated) {
+    const auto start = std::chrono::steady_clock::now();
+    plan.run(nullptr, operands, workspace);
+    context.synchronize();
+    const auto end = std::chrono::steady_clock::now();
+    return std::chrono::duration<double, std::milli>(end - start).count();
+  }
+  const device::Event start(inside(device).context, device::Event::Timing::kOn);
+  const device::Event end(inside(device).context, device::Event::Timing::kOn);
+  start.record(nullptr);
+  plan.run(nullptr, operands, workspace);
+  end.record(nullptr);
+  end.synchronize();
+  return device::elapsed_millis(context, start, end);
+}
+
+}  // namespace api
+
+inline namespace v0 {
+
+// ---- Device
+
+const DeviceInfo& Device::info() const { return impl_->info; }
+
+Plan Device::plan(const Problem& problem, const PlanOptions& options) const {
+  validate(problem);
+  const auto start = std::chrono::steady_clock::now();
+  const attention::DeviceLimits limits = api::limits_of(*impl_);
+  const attention::Choice choice = options.config.empty()
+                                       ? attention::choose_config(problem, limits)
+                                       : attention::forced_config(problem, limits, options.config);
+  attention::LaunchPlan decided = attention::make_plan(problem, choice, limits);
+  const auto planned = std::chrono::steady_clock::now();
+  attention::Forward forward(impl_->context, *impl_->kernels, std::move(decided));
+  const auto ready = std::chrono::steady_clock::now();
+  PlanInfo info = api::describe(forward, options);
+  info.plan_ms = std::chrono::duration<double, std::milli>(planned - start).count();
+  info.compile_ms = std::chrono::duration<double, std::milli>(ready - planned).count();
+  impl_->log.write(base::LogLevel::kInfo, "{} for {}: {} ({}, {:.1f} ms)", info.config,
+                   impl_->info.name, info.kernel, info.source, info.compile_ms);
+  return Plan(std::make_shared<const Plan::Impl>(Plan::Impl{std::move(forward), std::move(info)}));
+}
+
+DeviceMemory Device::allocate(std::size_t bytes) const {
+  if (bytes == 0) return {};
+  return DeviceMemory(
+      std::make_unique<DeviceMemory::Impl>(DeviceMemory::Impl{{impl_->context, bytes}}));
+}
+
+void Device::copy_to_device(void* to, const void* from, std::size_t bytes) const {
+  device::copy_to_device(*impl_->context, api::address(to), from, bytes);
+}
+
+void Device::copy_to_host(void* to, const void* from, std::size_t bytes) const {
+  device::copy_to_host(*impl_->context, to, api::address(from), bytes);
+}
+
+void Device::synchronize() const { impl_->context->synchronize(); }
+
+Counters Device::counters(bool clear) const {
+  const auto raw = device::simulator_counters(*impl_->context, clear);
+  if (!raw) return {};
+  return {{"launches", raw->launches},
+          {"ctas", raw->ctas},
+          {"warp_instructions", raw->warp_instructions},
+          {"thread_instructions", raw->thread_instructions},
+          {"integer", raw->integer},
+          {"float32", raw->float32},
+          {"conversion", raw->conversion},
+          {"special", raw->special},
+          {"control", raw->control},
+          {"barrier", raw->barrier},
+          {"shuffle", raw->shuffle},
+          {"global_load", raw->global_load},
+          {"global_store", raw->global_store},
+          {"shared_load", raw->shared_load},
+          {"shared_store", raw->shared_store},
+          {"async_copy", raw->async_copy},
+          {"atomic", raw->atomic},
+          {"matrix", raw->matrix},
+          {"other", raw->other},
+          {"matrix_flop", raw->matrix_flop},
+          {"special_lanes", raw->special_lanes},
+          {"shared_wavefronts", raw->shared_wavefronts},
+          {"shared_wavefronts_ideal", raw->shared_wavefronts_ideal},
+          {"global_sectors_read", raw->global_sectors_read},
+          {"global_sectors_written", raw->global_sectors_written},
+          {"faults", raw->faults}};
+}
+
+// ---- Plan
+
+const Problem& Plan::problem() const { return impl_->forward.plan().problem; }
+const PlanInfo& Plan::info() const { return impl_->info; }
+
+std::size_t Plan::workspace_bytes() const {
+  return static_cast<std::size_t>(impl_->forward.plan().workspace_bytes);
+}
+
+void Plan::run(void* stream, const Operands& operands, void* workspace) const {
+  if (workspace == nullptr && workspace_bytes() > 0) {
+    base::fail(ErrorCode::kInvalidArgument, "the plan needs {} bytes of workspace, none was given",
+               workspace_bytes());
+  }
+  impl_->forward.run(static_cast<abi::CUstream>(stream), operands);
+}
+
+// ---- DeviceMemory
+
+DeviceMemory::DeviceMemory() = default;
+DeviceMemory::DeviceMemory(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+DeviceMemory::DeviceMemory(DeviceMemory&&) noexcept = default;
+DeviceMemory& DeviceMemory::operator=(DeviceMemory&&) noexcept = default;
+DeviceMemory::~DeviceMemory() = default;
+
+void* DeviceMemory::data() const {
+  return impl_ ? reinterpret_cast<void*>(static_cast<std::uintptr_t>(impl_->buffer.address()))
+               : nullptr;
+}
+std::size_t DeviceMemory::bytes() const { return impl_ ? impl_->buffer.bytes() : 0; }
+
+}  // namespace v0
+}  // namespace annulus

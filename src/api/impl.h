@@ -1,0 +1,69 @@
+#ifndef ANNULUS_API_IMPL_H_
+#define ANNULUS_API_IMPL_H_
+
+// What the public handles hold. Leaves of this repository may look inside; users cannot.
+
+#include <memory>
+
+#include "annulus/device.h"
+#include "api/device_name.h"
+#include "attention/forward.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "device/context.h"
+#include "jit/arch.h"
+#include "jit/kernel_cache.h"
+
+namespace annulus::inline v0 {
+
+struct Device::Impl {
+  DeviceInfo info;
+  jit::Arch arch;
+  device::ContextPointer context;
+  std::shared_ptr<jit::KernelCache> kernels;
+  base::Log log;
+};
+
+struct Plan::Impl {
+  attention::Forward forward;
+  PlanInfo info;
+};
+
+struct DeviceMemory::Impl {
+  device::Buffer buffer;
+};
+
+}  // namespace annulus::inline v0
+
+namespace annulus::api {
+
+// The device behind a handle.
+const Device::Impl& inside(const Device& device);
+
+// The name that open() uses where the caller gives none, and why.
+struct DefaultDevice {
+  DeviceName name;
+  std::string reason;
+};
+DefaultDevice default_device(const base::Environment& environment);
+
+// A driver for a name: libcuda.so.1, or the built-in simulator.
+device::DriverPointer open_driver(const DeviceName& name, const base::Environment& environment);
+
+// The driver's number for a device. Throws Error{kDevice} where there is no such device, naming
+// those that there are.
+int ordinal_of(const DeviceName& name, const device::Driver& driver);
+
+// A device on a driver that is already open: what Device::open ends with. Tests come in here with
+// a driver of their own.
+Device open_on(device::DriverPointer driver, const DeviceName& name, const DeviceOptions& options,
+               const base::Environment& environment);
+
+// Runs the plan once on the default stream and waits. On a GPU: the time between two events; on a
+// simulated device: wall time of this machine.
+double run_millis(const Device& device, const Plan& plan, const Operands& operands,
+                  void* workspace);
+
+}  // namespace annulus::api
+
+#endif  // ANNULUS_API_IMPL_H_

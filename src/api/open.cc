@@ -1,0 +1,153 @@
+// From a name to an opened device.
+#include <algorithm>
+
+#include "abi/libraries.h"
+#include "api/impl.h"
+#include "base/fail.h"
+#include "device/simulator.h"
+#include "sim/driver.h"
+
+namespace annulus {
+namespace api {
+namespace {
+
+// Newest first.
+constexpr const char* kSimulated[] = {"sm_90a", "sm_80"};
+
+base::Log make_log(const DeviceOptions& options, const base::Environment& environment) {
+  if (!options.log) return {};
+  const int level =
+      std::max(static_cast<int>(options.log_level), environment.log == "debug"     ? 3
+                                                    : environment.log == "info"    ? 2
+                                                    : environment.log == "warning" ? 1
+                                                                                   : 0);
+  return base::Log(
+      [callback = options.log](base::LogLevel at, std::string_view text) {
+        callback(static_cast<LogLevel>(at), text);
+      },
+      static_cast<base::LogLevel>(level));
+}
+
+abi::SimulatorOptions simulator_options(const SimulationOptions& options) {
+  abi::SimulatorOptions raw;
+  raw.checked = options.checked ? 1 : 0;
+  raw.seed = options.seed;
+  raw.threads = options.threads;
+  return raw;
+}
+
+std::string known_devices(const device::Driver& driver, bool simulated) {
+  if (!simulated) return fmt::format("the driver has {} devices", driver.device_count());
+  std::string text = "simulated are";
+  for (const char* architecture : kSimulated) {
+    text += fmt::format(" sim:{}:0 to sim:{}:{}", architecture, architecture,
+                        sim::kDevicesPerModel - 1);
+  }
+  return text;
+}
+
+}  // namespace
+
+DefaultDevice default_device(const base::Environment& environment) {
+  if (!environment.device.empty()) {
+    return {parse_device_name(environment.device), "ANNULUS_DEVICE says so"};
+  }
+  std::string why = "no CUDA driver was found";
+  abi::CudaLibrary library = abi::find_cuda(abi::default_search(environment));
+  if (library.report.usable()) {
+    try {
+      const device::Driver driver(std::move(library));
+      if (driver.device_count() > 0) return {DeviceName{}, "the first device of the CUDA driver"};
+      why = "the CUDA driver has no device";
+    } catch (const Error& error) {
+      why = fmt::format("the CUDA driver is not usable ({})", error.what());
+    }
+  } else if (!library.report.path.empty()) {
+    why = library.report.problem;
+  }
+  return {DeviceName{true, kSimulated[0], 0},
+          fmt::format("the newest simulated architecture: {}", why)};
+}
+
+device::DriverPointer open_driver(const DeviceName& name, const base::Environment& environment) {
+  if (name.simulated) {
+    return std::make_shared<const device::Driver>(sim::make_cuda_table(), "the built-in simulator");
+  }
+  return std::make_shared<const device::Driver>(abi::open_cuda(abi::default_search(environment)));
+}
+
+int ordinal_of(const DeviceName& name, const device::Driver& driver) {
+  int ordinal = name.index;
+  bool exists = name.index < driver.device_count();
+  if (name.simulated) {
+    const int first = sim::first_ordinal(name.architecture.c_str());
+    exists = first >= 0 && name.index < sim::kDevicesPerModel;
+    ordinal = first + name.index;
+  }
+  if (!exists) {
+    base::fail(ErrorCode::kDevice, "there is no device {}; {}", to_string(name),
+               known_devices(driver, name.simulated));
+  }
+  return ordinal;
+}
+
+Device open_on(device::DriverPointer driver, const DeviceName& name, const DeviceOptions& options,
+               const base::Environment& environment) {
+  auto impl = std::make_shared<Device::Impl>();
+  impl->log = make_log(options, environment);
+  impl->context = device::Context::retain(driver, ordinal_of(name, *driver));
+  const device::DeviceInfo& found = impl->context->info();
+  impl->arch = name.simulated ? jit::parse_arch(name.architecture)
+                              : jit::arch_of_capability(found.major, found.minor);
+  device::set_simulator_options(*impl->context, simulator_options(options.simulation));
+
+  auto nvrtc =
+      std::make_shared<const abi::NvrtcLibrary>(abi::open_nvrtc(abi::default_search(environment)));
+  const auto templates = options.template_dir.empty()
+                             ? jit::TemplateSet::embedded()
+                             : jit::TemplateSet::from_folder(options.template_dir);
+  const auto compiler = std::make_shared<const jit::Compiler>(
+      nvrtc, templates, found.simulated ? jit::ImageKind::kPtx : jit::ImageKind::kCubin);
+  jit::DiskCacheOptions cache;
+  cache.folder = options.cache_dir.value_or(base::default_cache_dir(environment));
+  const auto disk = std::make_shared<jit::DiskCache>(cache, impl->log);
+  impl->kernels = std::make_shared<jit::KernelCache>(impl->context, compiler, disk);
+
+  DeviceInfo& info = impl->info;
+  info.name = to_string(name);
+  info.description = found.name;
+  info.architecture = jit::to_string(impl->arch);
+  info.simulated = found.simulated;
+  info.multiprocessors = found.multiprocessors;
+  info.shared_bytes_per_block = found.shared_bytes_per_block_optin;
+  info.memory_bytes = found.memory_bytes;
+  info.driver_version = driver->version();
+  info.nvrtc_version = nvrtc->report.version_text;
+  info.cache_dir = disk->usable() ? cache.folder : "";
+  info.cache_problem = disk->usable() ? "" : disk->problem();
+  return Device(std::move(impl));
+}
+
+}  // namespace api
+
+inline namespace v0 {
+
+Device Device::open(const DeviceOptions& options) {
+  const base::Environment environment = base::read_environment();
+  const api::DeviceName name = options.name.empty() ? api::default_device(environment).name
+                                                    : api::parse_device_name(options.name);
+  return api::open_on(api::open_driver(name, environment), name, options, environment);
+}
+
+Device Device::open(std::string_view name) {
+  DeviceOptions options;
+  options.name = name;
+  return open(options);
+}
+
+void Device::set_simulation(const SimulationOptions& options) const {
+  device::set_simulator_options(*impl_->context, api::simulator_options(options));
+}
+
+}  // namespace v0
+}  // namespace annulus

@@ -1,0 +1,129 @@
+#include "attention/forward.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include "base/fail.h"
+
+namespace annulus::attention {
+namespace {
+
+constexpr std::size_t kAlignment = 256;
+
+// Arrays packed for one upload. An empty array has offset kNone and becomes a null pointer.
+class Packed {
+ public:
+  static constexpr std::size_t kNone = ~std::size_t{0};
+
+  template <typename T>
+  std::size_t add(const std::vector<T>& values) {
+    if (values.empty()) return kNone;
+    const std::size_t offset = (bytes_.size() + kAlignment - 1) / kAlignment * kAlignment;
+    bytes_.resize(offset + values.size() * sizeof(T));
+    std::memcpy(bytes_.data() + offset, values.data(), values.size() * sizeof(T));
+    return offset;
+  }
+  const std::vector<std::byte>& bytes() const { return bytes_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+template <typename T>
+const T* pointer(const device::Buffer& buffer, std::size_t offset) {
+  return offset == Packed::kNone
+             ? nullptr
+             : reinterpret_cast<const T*>(static_cast<std::uintptr_t>(buffer.address() + offset));
+}
+
+// Element `batch * stride` of a tensor of 16-bit elements.
+template <typename T>
+T* advance(T* data, std::int64_t elements) {
+  using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
+  return data == nullptr ? nullptr : reinterpret_cast<Byte*>(data) + elements * 2;
+}
+
+template <typename T>
+T* advance_state(T* data, std::int64_t elements) {
+  return data == nullptr ? nullptr : data + elements;
+}
+
+}  // namespace
+
+Forward::Forward(const device::ContextPointer& context, jit::KernelCache& kernels, LaunchPlan plan)
+    : plan_(std::move(plan)), parameters_{} {
+  if (plan_.launches.empty()) return;
+  lookup_ = kernels.get(plan_.spec);
+  lookup_.kernel->function.allow_dynamic_shared(static_cast<std::size_t>(plan_.shape.shared_bytes));
+
+  const TileList& tiles = plan_.tiles;
+  Packed packed;
+  const std::size_t row_begin = packed.add(tiles.row_begin);
+  const std::size_t entries = packed.add(tiles.tiles);
+  const std::size_t tile_masks = packed.add(tiles.tile_masks);
+  const std::size_t mask_words = packed.add(tiles.mask_words);
+  const std::size_t row_order = packed.add(tiles.row_order);
+  const std::size_t head_list = packed.add(tiles.head_list);
+  const std::size_t mask_lists = packed.add(plan_.mask.lists);
+  lists_ = device::upload(context, std::span<const std::byte>(packed.bytes()));
+
+  kernels::TileListParams& list = parameters_.tiles;
+  list.row_begin = pointer<long long>(lists_, row_begin);
+  list.tiles = pointer<unsigned>(lists_, entries);
+  list.tile_masks = pointer<int>(lists_, tile_masks);
+  list.mask_words = pointer<unsigned>(lists_, mask_words);
+  list.row_order = pointer<int>(lists_, row_order);
+  list.head_list = pointer<int>(lists_, head_list);
+  list.row_tiles = static_cast<int>(tiles.row_tiles);
+  list.granule_row_shift = tiles.granule_row_shift;
+  list.granule_column_shift = tiles.granule_column_shift;
+  parameters_.mask.lists = pointer<int>(lists_, mask_lists);
+  std::copy(plan_.mask.numbers.begin(), plan_.mask.numbers.end(), parameters_.mask.numbers);
+
+  const Problem& problem = plan_.problem;
+  parameters_.heads = static_cast<int>(problem.heads);
+  parameters_.group = static_cast<int>(problem.heads / problem.kv_heads);
+  parameters_.seq_q = static_cast<int>(problem.seq_q);
+  parameters_.seq_k = static_cast<int>(problem.seq_k);
+  parameters_.q_position = static_cast<int>(problem.q_position());
+  parameters_.k_position = static_cast<int>(problem.k_position());
+  parameters_.scale = plan_.score.scale;
+  parameters_.softcap = plan_.score.softcap;
+  parameters_.lse_factor = plan_.lse_factor;
+}
+
+void Forward::run(abi::CUstream stream, const Operands& operands) const {
+  const Problem& problem = plan_.problem;
+  validate(problem, operands);
+  kernels::AttentionParams parameters = parameters_;
+  const auto set = [](const Strides& strides, long long& batch, long long& head, long long& row) {
+    batch = strides.batch;
+    head = strides.head;
+    row = strides.row;
+  };
+  set(operands.q_strides, parameters.q_batch, parameters.q_head, parameters.q_row);
+  set(operands.k_strides, parameters.k_batch, parameters.k_head, parameters.k_row);
+  set(operands.v_strides, parameters.v_batch, parameters.v_head, parameters.v_row);
+  set(operands.o_strides, parameters.o_batch, parameters.o_head, parameters.o_row);
+  for (const BatchRange& range : plan_.launches) {
+    const std::int64_t rows = range.first_batch * problem.heads * problem.seq_q;
+    parameters.q = advance(operands.q, range.first_batch * operands.q_strides.batch);
+    parameters.k = advance(operands.k, range.first_batch * operands.k_strides.batch);
+    parameters.v = advance(operands.v, range.first_batch * operands.v_strides.batch);
+    parameters.o = advance(operands.o, range.first_batch * operands.o_strides.batch);
+    parameters.lse = advance_state(operands.lse, rows);
+    parameters.acc_in = advance_state(operands.state_in.acc, rows * problem.dim_v);
+    parameters.m_in = advance_state(operands.state_in.m, rows);
+    parameters.l_in = advance_state(operands.state_in.l, rows);
+    parameters.acc_out = advance_state(operands.state_out.acc, rows * problem.dim_v);
+    parameters.m_out = advance_state(operands.state_out.m, rows);
+    parameters.l_out = advance_state(operands.state_out.l, rows);
+    device::launch(lookup_.kernel->function,
+                   {plan_.shape.grid_x, plan_.shape.grid_y, static_cast<unsigned>(range.batches)},
+                   {plan_.shape.threads}, static_cast<std::size_t>(plan_.shape.shared_bytes),
+                   stream, {&parameters});
+  }
+}
+
+}  // namespace annulus::attention

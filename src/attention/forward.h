@@ -1,0 +1,39 @@
+#ifndef ANNULUS_ATTENTION_FORWARD_H_
+#define ANNULUS_ATTENTION_FORWARD_H_
+
+// A plan made ready on a device: its kernel is loaded, its lists are uploaded. Running it is a loop
+// over launches.
+
+#include <memory>
+
+#include "attention/plan.h"
+#include "device/buffer.h"
+#include "jit/kernel_cache.h"
+
+namespace annulus::attention {
+
+// Immutable; any number of threads may run it at a time. Holds its kernel, its device memory and
+// through them the context.
+class Forward {
+ public:
+  // Gets the kernel, which may compile it, and uploads what the kernel reads. Waits for the copies.
+  Forward(const device::ContextPointer& context, jit::KernelCache& kernels, LaunchPlan plan);
+
+  const LaunchPlan& plan() const { return plan_; }
+  // How the kernel was obtained. Without a kernel where the plan launches nothing.
+  const jit::KernelLookup& lookup() const { return lookup_; }
+
+  // Queues the launches on `stream`: no allocation, no lock, no waiting. Throws
+  // Error{kInvalidArgument} as validate() does, before anything is launched, and Error{kDevice}.
+  void run(abi::CUstream stream, const Operands& operands) const;
+
+ private:
+  LaunchPlan plan_;
+  jit::KernelLookup lookup_;
+  device::Buffer lists_;  // all arrays of the tile list and of the mask, one after another
+  kernels::AttentionParams parameters_;  // all but the operands
+};
+
+}  // namespace annulus::attention
+
+#endif  // ANNULUS_ATTENTION_FORWARD_H_

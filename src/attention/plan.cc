@@ -1,0 +1,183 @@
+#include "attention/plan.h"
+
+#include <algorithm>
+#include <numbers>
+#include <optional>
+
+#include "base/fail.h"
+
+namespace annulus::attention {
+namespace {
+
+constexpr std::int64_t kMostGridZ = 65535;
+
+std::optional<std::string> why_not(const KernelConfig& config, const Dims& dims,
+                                   const DeviceLimits& limits) {
+  if (auto reason = why_illegal(config, dims, limits.arch)) return reason;
+  const std::int64_t bytes = shared_bytes(config, dims);
+  if (bytes > limits.shared_bytes_per_block) {
+    return fmt::format("{} bytes of shared memory, but this device gives a CTA at most {}", bytes,
+                       limits.shared_bytes_per_block);
+  }
+  return std::nullopt;
+}
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+std::vector<BatchRange> split_batches(const Problem& problem) {
+  std::vector<BatchRange> launches;
+  if (problem.seq_q == 0) return launches;
+  for (std::int64_t first = 0; first < problem.batch; first += kMostGridZ) {
+    launches.push_back({first, std::min(kMostGridZ, problem.batch - first)});
+  }
+  return launches;
+}
+
+std::vector<std::string> describe(const LaunchPlan& plan, const Choice& choice,
+                                  const DeviceLimits& limits) {
+  const Problem& problem = plan.problem;
+  const TileList& tiles = plan.tiles;
+  std::vector<std::string> lines;
+  const auto say = [&]<typename... Arguments>(fmt::format_string<Arguments...> format,
+                                              Arguments&&... arguments) {
+    lines.push_back(fmt::format(format, std::forward<Arguments>(arguments)...));
+  };
+  say("family mma: cp.async and mma.sync run on {}", jit::to_string(limits.arch));
+  say("configuration {}: {}", to_string(plan.config), choice.reason);
+  say("mask of partial tiles: {}", plan.mask.text);
+  const char* score = problem.softcap > 0    ? "soft-capped"
+                      : plan.score.scale > 0 ? "positive scale, folded into the exponent"
+                                             : "scale that is not positive, applied to each score";
+  say("score: {}", score);
+  if (problem.carry_in || problem.carry_out) {
+    say("state carried {}", problem.carry_in ? (problem.carry_out ? "in and out" : "in") : "out");
+  }
+  say("positions: queries from {}, keys from {}", problem.q_position(), problem.k_position());
+  say("tiles {} x {}: {} full and {} partial of {} x {} in {} list{}, longest row {}, {} empty "
+      "rows",
+      tiles.tile_rows, tiles.tile_columns, tiles.full_tiles, tiles.partial_tiles, tiles.row_tiles,
+      tiles.column_tiles, tiles.lists, tiles.lists == 1 ? "" : "s", tiles.longest_row,
+      tiles.empty_rows);
+  if (plan.mask.uses_blocks) {
+    say("block masks: one bit for {} x {} pairs, {} words", 1 << tiles.granule_row_shift,
+        1 << tiles.granule_column_shift, tiles.mask_words.size());
+  }
+  if (plan.launches.empty()) {
+    say("nothing to launch: there are no query rows");
+  } else {
+    const std::int64_t ctas = tiles.row_tiles * problem.heads * problem.batch;
+    say("{} launch{} of {} CTAs x {} threads with {} bytes of shared memory, {:.1f} CTAs per "
+        "multiprocessor",
+        plan.launches.size(), plan.launches.size() == 1 ? "" : "es", ctas, plan.shape.threads,
+        plan.shape.shared_bytes,
+        static_cast<double>(ctas) / static_cast<double>(std::max(1, limits.multiprocessors)));
+  }
+  say("order: tile rows with the most tiles first; columns ascending, so that the sums have one "
+      "order");
+  say("memory: {} bytes held by the plan, {} bytes of workspace", plan.device_bytes,
+      plan.workspace_bytes);
+  return lines;
+}
+
+}  // namespace
+
+Choice choose_config(const Problem& problem, const DeviceLimits& limits) {
+  const Dims dims = {problem.dim_qk, problem.dim_v};
+  std::vector<KernelConfig> candidates;
+  Choice choice;
+  for (const ShippedConfig& shipped : shipped_configs()) {
+    if (shipped.dims.qk != dims.qk || shipped.dims.v != dims.v) continue;
+    if (auto reason = why_not(shipped.config, dims, limits)) {
+      choice.rejected.push_back({shipped.config, std::move(*reason)});
+    } else {
+      candidates.push_back(shipped.config);
+    }
+  }
+  if (candidates.empty()) {
+    base::fail(ErrorCode::kUnsupported,
+               "no kernel configuration for head dims {}/{} fits {} with {} bytes of shared memory "
+               "per CTA; the mma family has head dims {} from sm_80 on",
+               dims.qk, dims.v, jit::to_string(limits.arch), limits.shared_bytes_per_block,
+               supported_dims_text());
+  }
+  // The table's order is that of preference for long sequences. A lower tile wins where the query
+  // rows would leave most of a higher one empty, or where whole tiles are too few to occupy the
+  // multiprocessors.
+  const auto ctas = [&](const KernelConfig& config) {
+    return ceil_div(problem.seq_q, config.tile_rows) * problem.heads * problem.batch;
+  };
+  const auto lowest = std::min_element(
+      candidates.begin(), candidates.end(),
+      [](const KernelConfig& a, const KernelConfig& b) { return a.tile_rows < b.tile_rows; });
+  const auto filled = std::find_if(
+      candidates.begin(), candidates.end(),
+      [&](const KernelConfig& config) { return config.tile_rows <= 2 * problem.seq_q; });
+  auto taken = filled;
+  if (filled == candidates.end()) {
+    taken = lowest;
+    choice.reason =
+        fmt::format("{} query rows fill no tile of the table half; the lowest", problem.seq_q);
+  } else if (ctas(*filled) < limits.multiprocessors && lowest->tile_rows < filled->tile_rows) {
+    taken = lowest;
+    choice.reason =
+        fmt::format("{} CTAs of {} rows would leave some of {} multiprocessors idle; the lowest",
+                    ctas(*filled), filled->tile_rows, limits.multiprocessors);
+  } else {
+    choice.reason = fmt::format(
+        "the first of the table for head dims {}/{} that fits and whose "
+        "rows are filled at least half",
+        dims.qk, dims.v);
+  }
+  choice.config = *taken;
+  for (auto at = candidates.begin(); at != candidates.end(); ++at) {
+    if (at == taken) continue;
+    choice.rejected.push_back(
+        {*at, at < taken ? "legal, but its rows would be too empty or its CTAs too few"
+                         : "legal, but later in the table than the one taken"});
+  }
+  return choice;
+}
+
+Choice forced_config(const Problem& problem, const DeviceLimits& limits, const std::string& text) {
+  const Dims dims = {problem.dim_qk, problem.dim_v};
+  const auto config = parse_config(text);
+  if (!config) {
+    std::string names;
+    for (const ShippedConfig& shipped : shipped_configs()) {
+      if (shipped.dims.qk != dims.qk || shipped.dims.v != dims.v) continue;
+      names += fmt::format("{}'{}'", names.empty() ? "" : ", ", to_string(shipped.config));
+    }
+    base::fail(ErrorCode::kInvalidArgument,
+               "'{}' is no kernel configuration; shipped for head dims {}/{} are {}", text, dims.qk,
+               dims.v, names);
+  }
+  if (const auto reason = why_not(*config, dims, limits)) {
+    base::fail(ErrorCode::kUnsupported, "configuration '{}' is not possible here: {}", text,
+               *reason);
+  }
+  return {*config, "asked for by the caller", {}};
+}
+
+LaunchPlan make_plan(const Problem& problem, const Choice& choice, const DeviceLimits& limits) {
+  LaunchPlan plan;
+  plan.problem = problem;
+  plan.config = choice.config;
+  plan.rejected = choice.rejected;
+  plan.mask = pattern::emit(problem.pattern, kernels::kMaskNumbers);
+  plan.spec = kernel_spec(plan.config, features_of(problem, plan.mask), limits.arch);
+  plan.tiles = make_tile_list(problem, plan.config.tile_rows, plan.config.tile_columns,
+                              plan.mask.layout.get());
+  plan.score = score_numbers(problem);
+  plan.lse_factor =
+      problem.lse_base == LseBase::kNatural ? static_cast<float>(std::numbers::ln2) : 1.0f;
+  plan.launches = split_batches(problem);
+  plan.shape = launch_shape(plan.config, problem);
+  plan.shape.grid_z = static_cast<unsigned>(std::min(problem.batch, kMostGridZ));
+  plan.device_bytes =
+      plan.tiles.device_bytes() +
+      static_cast<std::int64_t>(plan.mask.lists.size() * sizeof(plan.mask.lists[0]));
+  plan.decisions = describe(plan, choice, limits);
+  return plan;
+}
+
+}  // namespace annulus::attention

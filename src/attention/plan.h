@@ -1,0 +1,75 @@
+#ifndef ANNULUS_ATTENTION_PLAN_H_
+#define ANNULUS_ATTENTION_PLAN_H_
+
+// What will be done about a problem, decided without touching a device: which kernel, which tiles,
+// which launches. A LaunchPlan is data that can be printed, tested and compared; forward.h carries
+// it out. The same arguments give the same plan on every machine.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "annulus/attention.h"
+#include "attention/kernel_config.h"
+#include "attention/kernel_source.h"
+#include "attention/tile_list.h"
+#include "jit/spec.h"
+#include "pattern/mask_code.h"
+
+namespace annulus::attention {
+
+// What a device allows; read from its attributes by whoever plans.
+struct DeviceLimits {
+  jit::Arch arch;
+  int multiprocessors = 1;
+  std::int64_t shared_bytes_per_block = 0;  // the most dynamic shared memory a CTA may have
+};
+
+// A configuration that was not taken.
+struct Rejected {
+  KernelConfig config;
+  std::string reason;
+};
+
+// A configuration for the problem, why it was taken, and why each other one of the table was not.
+struct Choice {
+  KernelConfig config;
+  std::string reason;
+  std::vector<Rejected> rejected;
+};
+
+// The heuristic. Throws Error{kUnsupported} where nothing in the table fits the device.
+Choice choose_config(const Problem& problem, const DeviceLimits& limits);
+
+// A configuration that the caller asked for by its text. Throws Error{kInvalidArgument} where the
+// text is none, Error{kUnsupported} where the device or the head dims do not allow it.
+Choice forced_config(const Problem& problem, const DeviceLimits& limits, const std::string& text);
+
+// Batches [first_batch, first_batch + batches) in one launch.
+struct BatchRange {
+  std::int64_t first_batch = 0;
+  std::int64_t batches = 0;
+};
+
+struct LaunchPlan {
+  Problem problem;
+  KernelConfig config;
+  pattern::MaskCode mask;
+  jit::KernelSpec spec;
+  TileList tiles;
+  ScoreNumbers score;
+  float lse_factor = 1;
+  LaunchShape shape;                   // grid_z is that of the largest launch
+  std::vector<BatchRange> launches;    // empty where B or Sq is 0
+  std::int64_t workspace_bytes = 0;    // that each concurrent run needs of its own
+  std::int64_t device_bytes = 0;       // that the plan holds
+  std::vector<std::string> decisions;  // one line each, for people
+  std::vector<Rejected> rejected;
+};
+
+// Requires: validate(problem) passes. Throws as make_tile_list and pattern::emit do.
+LaunchPlan make_plan(const Problem& problem, const Choice& choice, const DeviceLimits& limits);
+
+}  // namespace annulus::attention
+
+#endif  // ANNULUS_ATTENTION_PLAN_H_

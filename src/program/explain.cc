@@ -1,0 +1,81 @@
+// annulus explain: what a problem would get and why. Compiles the kernel, runs nothing.
+#include <cstdio>
+
+#include "api/impl.h"
+#include "attention/tile_list.h"
+#include "base/fail.h"
+#include "pattern/classify.h"
+#include "program/options.h"
+#include "program/report.h"
+
+namespace annulus::program {
+
+Exit explain(const ExplainArguments& arguments) {
+  const ProblemInput input = make_input(arguments.problem, false);
+  const Device device = Device::open(device_options(arguments.device));
+  const Plan plan = [&] {
+    const Waiting waiting("planning and compiling");
+    return device.plan(input.problem, plan_options(arguments.problem));
+  }();
+  const PlanInfo& info = plan.info();
+  if (arguments.source) {
+    std::fputs(info.specialised_source.c_str(), stdout);
+    return Exit::kOk;
+  }
+  const double density =
+      pattern::density(input.problem.pattern, attention::extent_of(input.problem)).value;
+  if (arguments.json) {
+    base::Json json;
+    json["device"] = device.info().name;
+    json["architecture"] = device.info().architecture;
+    json["simulated"] = device.info().simulated;
+    json["problem"] = problem_json(input.problem);
+    json["kernel"] = info.kernel;
+    json["config"] = info.config;
+    json["decisions"] = info.decisions;
+    json["rejected"] = info.rejected;
+    json["source"] = info.source;
+    json["plan_ms"] = info.plan_ms;
+    json["compile_ms"] = info.compile_ms;
+    json["density"] = density;
+    json["block_density"] = info.block_density.value;
+    json["full_tiles"] = info.full_tiles;
+    json["partial_tiles"] = info.partial_tiles;
+    json["launches"] = info.launches;
+    json["ctas"] = info.ctas;
+    json["threads"] = info.threads;
+    json["shared_bytes"] = info.shared_bytes;
+    json["shared_bytes_limit"] = device.info().shared_bytes_per_block;
+    json["registers"] = info.registers;
+    json["local_bytes"] = info.local_bytes;
+    json["ctas_per_multiprocessor"] = info.blocks_per_multiprocessor;
+    json["plan_bytes"] = info.device_bytes;
+    json["specialised_source"] = info.specialised_source;
+    print_json(json);
+    return Exit::kOk;
+  }
+  print_line("problem", problem_text(input.problem));
+  print_line("device", fmt::format("{}, {}{}", device.info().name, device.info().architecture,
+                                   device.info().simulated ? ", simulated" : ""));
+  print_line("kernel", fmt::format("{}, configuration {}", info.kernel, info.config));
+  print_line("made", fmt::format("{}, {:.1f} ms; the plan itself {:.2f} ms", info.source,
+                                 info.compile_ms, info.plan_ms));
+  print_line("density", fmt::format("{:.4f} of all pairs, {:.4f} of all blocks", density,
+                                    info.block_density.value));
+  print_line(
+      "resources",
+      fmt::format("{} threads, {} {}registers, {} bytes of local memory, {} of {} bytes of "
+                  "shared memory, {} CTAs on a multiprocessor",
+                  info.threads, info.registers, device.info().simulated ? "(estimated) " : "",
+                  info.local_bytes, info.shared_bytes, device.info().shared_bytes_per_block,
+                  info.blocks_per_multiprocessor));
+  std::printf("\nwhy\n");
+  for (const std::string& line : info.decisions) std::printf("  %s\n", line.c_str());
+  std::printf("\nnot taken\n");
+  for (const std::string& line : info.rejected) std::printf("  %s\n", line.c_str());
+  std::printf("\nspecialised source\n");
+  std::fputs(info.specialised_source.c_str(), stdout);
+  return Exit::kOk;
+}
+
+}  // namespace annulus::program

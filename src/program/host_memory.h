@@ -1,0 +1,14 @@
+#ifndef ANNULUS_PROGRAM_HOST_MEMORY_H_
+#define ANNULUS_PROGRAM_HOST_MEMORY_H_
+
+#include "annulus/attention.h"
+
+namespace annulus::program {
+
+// Throws Error{kOutOfMemory} where the operands, their copy on a simulated device and the oracle's
+// working memory are more than this machine has: asking for it would end the process instead.
+void check_host_memory(const Problem& problem);
+
+}  // namespace annulus::program
+
+#endif  // ANNULUS_PROGRAM_HOST_MEMORY_H_

@@ -1,0 +1,147 @@
+#include "program/host_tensor.h"
+
+#include <bit>
+#include <cstring>
+#include <limits>
+
+#include "base/fail.h"
+#include "base/half.h"
+#include "base/random.h"
+#include "base/safetensors.h"
+
+namespace annulus::program {
+namespace {
+
+using base::TensorType;
+using base::TensorView;
+
+const char* order_text(Order order) {
+  return order == Order::kBshd ? "[B, S, H, D]" : "[B, H, S, D]";
+}
+
+float element(const TensorView& view, std::size_t index) {
+  if (view.type == TensorType::kF32) {
+    float value = 0;
+    std::memcpy(&value, view.bytes.data() + index * 4, 4);
+    return value;
+  }
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, view.bytes.data() + index * 2, 2);
+  return view.type == TensorType::kF16 ? base::fp16_to_float(bits) : base::bf16_to_float(bits);
+}
+
+const TensorView& find(const base::Safetensors& file, const std::string& path, const char* name) {
+  const auto found = file.tensors.find(name);
+  if (found == file.tensors.end()) {
+    std::string names;
+    for (const auto& [other, view] : file.tensors) names += (names.empty() ? "" : ", ") + other;
+    base::fail(ErrorCode::kInvalidFile,
+               "{} has no tensor '{}'; it holds {}; rename them to q, k, v", path, name,
+               names.empty() ? "none" : names);
+  }
+  const TensorView& view = found->second;
+  if (view.type != TensorType::kF16 && view.type != TensorType::kBF16 &&
+      view.type != TensorType::kF32) {
+    base::fail(ErrorCode::kInvalidFile, "tensor '{}' of {} is {}; store it as F16, BF16 or F32",
+               name, path, base::to_string(view.type));
+  }
+  if (view.shape.size() != 4) {
+    base::fail(ErrorCode::kInvalidFile,
+               "tensor '{}' of {} has {} dimensions; it must have four, [B, S, H, D] or "
+               "[B, H, S, D]",
+               name, path, view.shape.size());
+  }
+  return view;
+}
+
+HostTensor convert(const TensorView& view, Order order, Dtype dtype) {
+  const bool bshd = order == Order::kBshd;
+  HostTensor tensor = make_tensor(view.shape[0], view.shape[bshd ? 1 : 2], view.shape[bshd ? 2 : 1],
+                                  view.shape[3], order);
+  const bool same = (view.type == TensorType::kF16 && dtype == Dtype::kFloat16) ||
+                    (view.type == TensorType::kBF16 && dtype == Dtype::kBfloat16);
+  if (same) {
+    if (!tensor.bits.empty()) {
+      std::memcpy(tensor.bits.data(), view.bytes.data(), tensor.bytes());
+    }
+    return tensor;
+  }
+  for (std::size_t i = 0; i < tensor.bits.size(); ++i) {
+    tensor.bits[i] = base::from_float(dtype, element(view, i));
+  }
+  return tensor;
+}
+
+}  // namespace
+
+HostTensor make_tensor(std::int64_t batch, std::int64_t rows, std::int64_t heads, std::int64_t dim,
+                       Order order) {
+  HostTensor tensor;
+  tensor.batch = batch;
+  tensor.rows = rows;
+  tensor.heads = heads;
+  tensor.dim = dim;
+  tensor.order = order;
+  tensor.bits.resize(static_cast<std::size_t>(batch * rows * heads * dim));
+  return tensor;
+}
+
+void fill_normal(HostTensor& tensor, Dtype dtype, std::uint64_t seed) {
+  base::Random random(seed);
+  for (std::uint16_t& bits : tensor.bits) bits = base::from_float(dtype, random.normal());
+}
+
+LoadedTensors load_tensors(const std::string& path, Order order, Dtype convert_to, bool force) {
+  base::FileSystem files;
+  const base::Safetensors file = base::read_safetensors(files, path);
+  const TensorView& q = find(file, path, "q");
+  const TensorView& k = find(file, path, "k");
+  const TensorView& v = find(file, path, "v");
+  LoadedTensors loaded;
+  loaded.stored_as = base::to_string(q.type);
+  loaded.dtype = convert_to;
+  if (!force && q.type == TensorType::kF16) loaded.dtype = Dtype::kFloat16;
+  if (!force && q.type == TensorType::kBF16) loaded.dtype = Dtype::kBfloat16;
+  loaded.q = convert(q, order, loaded.dtype);
+  loaded.k = convert(k, order, loaded.dtype);
+  loaded.v = convert(v, order, loaded.dtype);
+  const auto differ = [&](const char* what, std::int64_t a, const char* name, std::int64_t b) {
+    if (a == b) return;
+    base::fail(ErrorCode::kInvalidFile,
+               "{}: q and {} read as {} have {} and {} {}; is the order of the dimensions another "
+               "one (--layout)?",
+               path, name, order_text(order), a, b, what);
+  };
+  differ("batches", loaded.q.batch, "k", loaded.k.batch);
+  differ("batches", loaded.q.batch, "v", loaded.v.batch);
+  differ("head dims", loaded.q.dim, "k", loaded.k.dim);
+  if (loaded.k.rows != loaded.v.rows || loaded.k.heads != loaded.v.heads) {
+    base::fail(ErrorCode::kInvalidFile,
+               "{}: k has {} rows of {} heads, v has {} of {}; they must be the same", path,
+               loaded.k.rows, loaded.k.heads, loaded.v.rows, loaded.v.heads);
+  }
+  return loaded;
+}
+
+void save_output(const std::string& path, const HostTensor& o, Dtype dtype,
+                 const std::vector<float>& lse) {
+  base::FileSystem files;
+  const bool bshd = o.order == Order::kBshd;
+  std::vector<base::NamedTensor> tensors(1);
+  tensors[0].name = "o";
+  tensors[0].tensor.type = dtype == Dtype::kFloat16 ? TensorType::kF16 : TensorType::kBF16;
+  tensors[0].tensor.shape = {o.batch, bshd ? o.rows : o.heads, bshd ? o.heads : o.rows, o.dim};
+  tensors[0].tensor.bytes = std::as_bytes(std::span(o.bits));
+  if (!lse.empty()) {
+    base::NamedTensor tensor;
+    tensor.name = "lse";
+    tensor.tensor.type = TensorType::kF32;
+    tensor.tensor.shape = {o.batch, o.heads, o.rows};
+    tensor.tensor.bytes = std::as_bytes(std::span(lse));
+    tensors.push_back(std::move(tensor));
+  }
+  base::write_safetensors(files, path, tensors,
+                          {{"producer", "annulus run"}, {"layout", order_text(o.order)}});
+}
+
+}  // namespace annulus::program

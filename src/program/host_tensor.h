@@ -1,0 +1,57 @@
+#ifndef ANNULUS_PROGRAM_HOST_TENSOR_H_
+#define ANNULUS_PROGRAM_HOST_TENSOR_H_
+
+// Tensors of the program in host memory: made of random numbers or read from a file.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "annulus/attention.h"
+
+namespace annulus::program {
+
+// The memory order of a four-dimensional tensor.
+enum class Order { kBshd, kBhsd };
+
+// [B, S, H, D] in either order, without gaps; bits of a 16-bit dtype.
+struct HostTensor {
+  std::vector<std::uint16_t> bits;
+  std::int64_t batch = 0;
+  std::int64_t rows = 0;
+  std::int64_t heads = 0;
+  std::int64_t dim = 0;
+  Order order = Order::kBshd;
+
+  std::size_t bytes() const { return bits.size() * sizeof(bits[0]); }
+  Strides strides() const {
+    return order == Order::kBshd ? Strides::bshd(rows, heads, dim)
+                                 : Strides::bhsd(rows, heads, dim);
+  }
+};
+
+HostTensor make_tensor(std::int64_t batch, std::int64_t rows, std::int64_t heads, std::int64_t dim,
+                       Order order);
+
+// Standard normal numbers, the same for a seed on every machine.
+void fill_normal(HostTensor& tensor, Dtype dtype, std::uint64_t seed);
+
+// q, k and v of a file; how their values were stored there.
+struct LoadedTensors {
+  HostTensor q, k, v;
+  Dtype dtype = Dtype::kBfloat16;
+  std::string stored_as;  // "F32"
+};
+
+// Reads the tensors `q`, `k` and `v` (F16, BF16 or F32) of a safetensors file. F32 becomes
+// `convert_to`; 16-bit types stay unless `convert_to` was asked for by the caller (`force`).
+// Throws Error{kFile} or Error{kInvalidFile} that names the tensor and what is wrong with it.
+LoadedTensors load_tensors(const std::string& path, Order order, Dtype convert_to, bool force);
+
+// Writes O as the tensor `o`, and `lse` ([B, H, S] fp32) where it is not empty.
+void save_output(const std::string& path, const HostTensor& o, Dtype dtype,
+                 const std::vector<float>& lse);
+
+}  // namespace annulus::program
+
+#endif  // ANNULUS_PROGRAM_HOST_TENSOR_H_

@@ -1,0 +1,78 @@
+// The program annulus: one verb each for running, explaining and checking the installation.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <new>
+
+#include "annulus/version.h"
+#include "program/options.h"
+
+namespace {
+
+using namespace annulus;
+using program::Exit;
+
+int fail(const char* verb, const char* text, Exit exit) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "annulus%s%s: %s\n", *verb ? " " : "", verb, text);
+  return static_cast<int>(exit);
+}
+
+// One line, whatever the parser of the options put into its message.
+std::string one_line(std::string text) {
+  for (char& c : text) {
+    if (c == '\n') c = ' ';
+  }
+  return text;
+}
+
+template <typename Verb>
+int guarded(const char* name, Verb verb) {
+  try {
+    return static_cast<int>(verb());
+  } catch (const Error& error) {
+    return fail(name, one_line(error.what()).c_str(), program::exit_code(error.code()));
+  } catch (const std::bad_alloc&) {
+    return fail(name, "out of host memory; use a smaller problem", Exit::kDevice);
+  } catch (const std::exception& error) {
+    return fail(name, one_line(error.what()).c_str(), Exit::kInternal);
+  }
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  CLI::App app("Block-sparse attention kernels, written, compiled and run at run time");
+  app.name("annulus");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", std::to_string(ANNULUS_VERSION_MAJOR) + "." +
+                                        std::to_string(ANNULUS_VERSION_MINOR) + "." +
+                                        std::to_string(ANNULUS_VERSION_PATCH));
+  app.footer(
+      "Exit codes: 0 ok, 1 internal, 2 usage, 3 partial, 4 device, 5 invalid file, 6 wrong "
+      "result.");
+
+  program::RunArguments run;
+  CLI::App* run_verb = app.add_subcommand("run", "one attention problem, checked by the oracle");
+  program::add_options(*run_verb, &run);
+  program::ExplainArguments explain;
+  CLI::App* explain_verb =
+      app.add_subcommand("explain", "which kernel a problem gets, and why; runs nothing");
+  program::add_options(*explain_verb, &explain);
+  program::DoctorArguments doctor;
+  CLI::App* doctor_verb =
+      app.add_subcommand("doctor", "what is installed here and what would be used");
+  program::add_options(*doctor_verb, &doctor);
+
+  try {
+    app.parse(count, words);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    return fail("", (one_line(error.what()) + "; see annulus --help").c_str(), Exit::kUsage);
+  }
+  if (run_verb->parsed()) return guarded("run", [&] { return program::run(run); });
+  if (explain_verb->parsed()) {
+    return guarded("explain", [&] { return program::explain(explain); });
+  }
+  if (doctor_verb->parsed()) return guarded("doctor", [&] { return program::doctor(doctor); });
+  return fail("", "no verb; see annulus --help", Exit::kUsage);
+}

@@ -1,0 +1,211 @@
+#include "program/options.h"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+
+#include "base/fail.h"
+#include "program/host_memory.h"
+
+namespace annulus::program {
+namespace {
+
+void add_device(CLI::App& app, DeviceArguments* to) {
+  app.add_option("--device", to->name,
+                 "cuda:N, sim:sm_80 or sim:sm_90a, with :N for one of several; default: "
+                 "ANNULUS_DEVICE, else the first GPU, else a simulated one");
+  app.add_option("--twin", to->twin, "how a simulated device runs: checked or fast")
+      ->check(CLI::IsMember({"checked", "fast"}));
+  app.add_option("--sim-seed", to->sim_seed,
+                 "simulated device: seed of warp order and of when copies land");
+  app.add_option("--sim-threads", to->sim_threads, "simulated device: host threads; 0: all")
+      ->check(CLI::Range(0, 4096));
+  app.add_option("--templates", to->templates, "folder of kernel templates to use instead");
+  app.add_option("--cache-dir", to->cache_dir,
+                 "folder of compiled kernels; 'none' keeps nothing on disk");
+  app.add_flag("--verbose,-v", to->verbose, "notes of the library on stderr");
+}
+
+void add_problem(CLI::App& app, ProblemArguments* to) {
+  app.add_option("--batch,-B", to->batch, "batch size");
+  app.add_option("--heads,-H", to->heads, "query heads");
+  app.add_option("--kv-heads", to->kv_heads, "key/value heads; default: as many as --heads");
+  app.add_option("--seq,-S", to->seq, "queries; and keys, unless --seq-k is given");
+  app.add_option("--seq-k", to->seq_k, "keys");
+  app.add_option("--dim,-D", to->dim, "head dim, or QK/V as in 192/128");
+  app.add_option("--dtype", to->dtype, "bf16 or fp16; default: the file's, else bf16")
+      ->check(CLI::IsMember({"bf16", "fp16"}));
+  app.add_option("--pattern,-p", to->pattern,
+                 "which keys a query sees, as in \"causal & (window(511,0) | global(16))\"");
+  app.add_option("--block", to->block, "RxC: size of the blocks that block density counts");
+  app.add_option("--scale", to->scale, "of the scores; default: 1 / sqrt(head dim)");
+  app.add_option("--softcap", to->softcap, "c of c tanh(score / c); 0: none");
+  app.add_option("--lse-base", to->lse_base, "base of the log-sum-exp: natural or two")
+      ->check(CLI::IsMember({"natural", "two"}));
+  app.add_option("--input,-i", to->input, "safetensors file with q, k and v");
+  app.add_option("--layout", to->layout, "order of the tensors: bshd or bhsd")
+      ->check(CLI::IsMember({"bshd", "bhsd"}));
+  app.add_option("--seed", to->seed, "of random operands");
+  app.add_option("--config", to->config, "kernel configuration to use, by name");
+}
+
+std::int64_t whole_number(std::string_view text, std::string_view what) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    base::fail(ErrorCode::kInvalidArgument, "'{}' in {} is no whole number", text, what);
+  }
+  return value;
+}
+
+// "AxB" around a separator; without one both are A.
+std::pair<std::int64_t, std::int64_t> two_numbers(const std::string& text, char separator,
+                                                  std::string_view what) {
+  const std::size_t at = text.find(separator);
+  if (at == std::string::npos) {
+    const std::int64_t value = whole_number(text, what);
+    return {value, value};
+  }
+  return {whole_number(std::string_view(text).substr(0, at), what),
+          whole_number(std::string_view(text).substr(at + 1), what)};
+}
+
+double number(const std::string& text, std::string_view what) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    base::fail(ErrorCode::kInvalidArgument, "'{}' in {} is no number", text, what);
+  }
+  return value;
+}
+
+}  // namespace
+
+Exit exit_code(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kUnsupported:
+    case ErrorCode::kParse:
+      return Exit::kUsage;
+    case ErrorCode::kInvalidFile:
+    case ErrorCode::kFile:
+      return Exit::kInvalidFile;
+    case ErrorCode::kLibrary:
+    case ErrorCode::kOutOfMemory:
+    case ErrorCode::kDevice:
+    case ErrorCode::kFault:
+      return Exit::kDevice;
+    case ErrorCode::kCompile:
+    case ErrorCode::kInternal:
+      break;
+  }
+  return Exit::kInternal;
+}
+
+void add_options(CLI::App& app, RunArguments* arguments) {
+  add_device(app, &arguments->device);
+  add_problem(app, &arguments->problem);
+  app.add_option("--output,-o", arguments->output, "write O and LSE to this safetensors file");
+  app.add_flag("--no-check", arguments->no_check, "do not compare with the float64 oracle");
+  app.add_option("--repeat", arguments->repeat, "times to run; the median is shown")
+      ->check(CLI::Range(1, 1000000));
+  app.add_flag("--json", arguments->json, "print one JSON object");
+}
+
+void add_options(CLI::App& app, ExplainArguments* arguments) {
+  add_device(app, &arguments->device);
+  add_problem(app, &arguments->problem);
+  app.add_flag("--source", arguments->source, "print the specialised source alone");
+  app.add_flag("--json", arguments->json, "print one JSON object");
+}
+
+void add_options(CLI::App& app, DoctorArguments* arguments) {
+  add_device(app, &arguments->device);
+  app.add_flag("--json", arguments->json, "print one JSON object");
+}
+
+DeviceOptions device_options(const DeviceArguments& arguments) {
+  DeviceOptions options;
+  options.name = arguments.name;
+  options.template_dir = arguments.templates;
+  if (arguments.cache_dir == "none") {
+    options.cache_dir = "";
+  } else if (!arguments.cache_dir.empty()) {
+    options.cache_dir = arguments.cache_dir;
+  }
+  options.simulation.checked = arguments.twin != "fast";
+  options.simulation.seed = arguments.sim_seed;
+  options.simulation.threads = arguments.sim_threads;
+  options.log = [](LogLevel, std::string_view text) {
+    std::fprintf(stderr, "annulus: %.*s\n", static_cast<int>(text.size()), text.data());
+  };
+  if (arguments.verbose) options.log_level = LogLevel::kDebug;
+  return options;
+}
+
+PlanOptions plan_options(const ProblemArguments& arguments) {
+  PlanOptions options;
+  options.config = arguments.config;
+  if (!arguments.block.empty()) {
+    const auto [rows, columns] = two_numbers(arguments.block, 'x', "--block (RxC)");
+    if (rows < 1 || columns < 1) {
+      base::fail(ErrorCode::kInvalidArgument, "--block is {}; give positive sizes as in 128x128",
+                 arguments.block);
+    }
+    options.block_rows = rows;
+    options.block_columns = columns;
+  }
+  return options;
+}
+
+ProblemInput make_input(const ProblemArguments& arguments, bool with_operands) {
+  ProblemInput input;
+  Problem& problem = input.problem;
+  input.order = arguments.layout == "bshd" ? Order::kBshd : Order::kBhsd;
+  problem.dtype = arguments.dtype == "fp16" ? Dtype::kFloat16 : Dtype::kBfloat16;
+  if (!arguments.input.empty()) {
+    LoadedTensors loaded =
+        load_tensors(arguments.input, input.order, problem.dtype, !arguments.dtype.empty());
+    problem.batch = loaded.q.batch;
+    problem.heads = loaded.q.heads;
+    problem.kv_heads = loaded.k.heads;
+    problem.seq_q = loaded.q.rows;
+    problem.seq_k = loaded.k.rows;
+    problem.dim_qk = loaded.q.dim;
+    problem.dim_v = loaded.v.dim;
+    problem.dtype = loaded.dtype;
+    input.q = std::move(loaded.q);
+    input.k = std::move(loaded.k);
+    input.v = std::move(loaded.v);
+    input.origin =
+        fmt::format("{} ({} as {})", arguments.input, loaded.stored_as, to_string(problem.dtype));
+  } else {
+    problem.batch = arguments.batch;
+    problem.heads = arguments.heads;
+    problem.kv_heads = arguments.kv_heads == 0 ? arguments.heads : arguments.kv_heads;
+    problem.seq_q = arguments.seq;
+    problem.seq_k = arguments.seq_k < 0 ? arguments.seq : arguments.seq_k;
+    std::tie(problem.dim_qk, problem.dim_v) = two_numbers(arguments.dim, '/', "--dim");
+    input.origin = fmt::format("random, seed {}", arguments.seed);
+  }
+  problem.pattern = Pattern::parse(arguments.pattern);
+  if (!arguments.scale.empty()) problem.scale = number(arguments.scale, "--scale");
+  problem.softcap = arguments.softcap;
+  problem.lse_base = arguments.lse_base == "two" ? LseBase::kTwo : LseBase::kNatural;
+  problem.want_lse = true;
+  validate(problem);
+  if (arguments.input.empty() && with_operands) {
+    check_host_memory(problem);
+    input.q = make_tensor(problem.batch, problem.seq_q, problem.heads, problem.dim_qk, input.order);
+    input.k =
+        make_tensor(problem.batch, problem.seq_k, problem.kv_heads, problem.dim_qk, input.order);
+    input.v =
+        make_tensor(problem.batch, problem.seq_k, problem.kv_heads, problem.dim_v, input.order);
+    fill_normal(input.q, problem.dtype, 3 * arguments.seed);
+    fill_normal(input.k, problem.dtype, 3 * arguments.seed + 1);
+    fill_normal(input.v, problem.dtype, 3 * arguments.seed + 2);
+  }
+  return input;
+}
+
+}  // namespace annulus::program

@@ -1,0 +1,107 @@
+#ifndef ANNULUS_PROGRAM_OPTIONS_H_
+#define ANNULUS_PROGRAM_OPTIONS_H_
+
+// The command line as plain data. What an option means is in its help text (options.cc).
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "annulus/device.h"
+#include "annulus/error.h"
+#include "program/host_tensor.h"
+
+namespace CLI {
+class App;
+}
+
+namespace annulus::program {
+
+// Exit codes of every verb.
+enum class Exit : int {
+  kOk = 0,
+  kInternal = 1,
+  kUsage = 2,
+  kPartial = 3,
+  kDevice = 4,
+  kInvalidFile = 5,
+  kWrongResult = 6,
+};
+Exit exit_code(ErrorCode code);
+
+struct DeviceArguments {
+  std::string name;
+  std::string twin = "checked";
+  std::uint64_t sim_seed = 0;
+  std::uint32_t sim_threads = 0;
+  std::string templates;
+  std::string cache_dir;  // as ANNULUS_CACHE_DIR; "none" keeps nothing on disk
+  bool verbose = false;
+};
+
+struct ProblemArguments {
+  std::int64_t batch = 1;
+  std::int64_t heads = 8;
+  std::int64_t kv_heads = 0;  // 0: as many as heads
+  std::int64_t seq = 1024;    // of queries, and of keys unless seq_k is given
+  std::int64_t seq_k = -1;
+  std::string dim = "128";  // "128", or "192/128"
+  std::string dtype;        // empty: bf16, or what the file holds
+  std::string pattern = "dense";
+  std::string block;  // "128x128": where block density is counted
+  std::string scale;  // empty: 1 / sqrt(Dqk)
+  double softcap = 0;
+  std::string lse_base = "natural";
+  std::string input;  // safetensors
+  std::string layout = "bshd";
+  std::uint64_t seed = 0;
+  std::string config;
+};
+
+struct RunArguments {
+  DeviceArguments device;
+  ProblemArguments problem;
+  std::string output;
+  bool no_check = false;
+  int repeat = 1;
+  bool json = false;
+};
+
+struct ExplainArguments {
+  DeviceArguments device;
+  ProblemArguments problem;
+  bool source = false;
+  bool json = false;
+};
+
+struct DoctorArguments {
+  DeviceArguments device;
+  bool json = false;
+};
+
+void add_options(CLI::App& app, RunArguments* arguments);
+void add_options(CLI::App& app, ExplainArguments* arguments);
+void add_options(CLI::App& app, DoctorArguments* arguments);
+
+DeviceOptions device_options(const DeviceArguments& arguments);
+PlanOptions plan_options(const ProblemArguments& arguments);
+
+// The problem with its operands: from the file, or random. `with_operands` false leaves the tensors
+// empty (their shapes are set). Throws Error of the input's kind.
+struct ProblemInput {
+  Problem problem;
+  HostTensor q, k, v;
+  Order order = Order::kBshd;
+  std::string origin;  // "random, seed 0", or the file
+};
+ProblemInput make_input(const ProblemArguments& arguments, bool with_operands);
+
+// Each verb prints its results to stdout and throws Error.
+Exit run(const RunArguments& arguments);
+Exit explain(const ExplainArguments& arguments);
+Exit doctor(const DoctorArguments& arguments);
+
+}  // namespace annulus::program
+
+#endif  // ANNULUS_PROGRAM_OPTIONS_H_

@@ -1,0 +1,93 @@
+#include "program/report.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+
+namespace annulus::program {
+
+void print_json(const base::Json& json) {
+  const std::string text = json.dump(2, ' ', false, base::Json::error_handler_t::replace);
+  std::printf("%s\n", text.c_str());
+}
+
+void print_line(std::string_view name, std::string_view text) {
+  std::printf("%-10.*s %.*s\n", static_cast<int>(name.size()), name.data(),
+              static_cast<int>(text.size()), text.data());
+}
+
+base::Json number(double value) {
+  return std::isfinite(value) ? base::Json(value) : base::Json(nullptr);
+}
+
+base::Json problem_json(const Problem& problem) {
+  base::Json json;
+  json["batch"] = problem.batch;
+  json["heads"] = problem.heads;
+  json["kv_heads"] = problem.kv_heads;
+  json["seq_q"] = problem.seq_q;
+  json["seq_k"] = problem.seq_k;
+  json["dim_qk"] = problem.dim_qk;
+  json["dim_v"] = problem.dim_v;
+  json["dtype"] = to_string(problem.dtype);
+  json["pattern"] = problem.pattern.to_string();
+  json["scale"] = problem.effective_scale();
+  json["softcap"] = problem.softcap;
+  json["lse_base"] = to_string(problem.lse_base);
+  return json;
+}
+
+std::string problem_text(const Problem& problem) {
+  const std::string dims = problem.dim_qk == problem.dim_v
+                               ? std::to_string(problem.dim_qk)
+                               : fmt::format("{}/{}", problem.dim_qk, problem.dim_v);
+  return fmt::format("B{} H{} Hkv{} Sq{} Sk{} D{} {}, {}", problem.batch, problem.heads,
+                     problem.kv_heads, problem.seq_q, problem.seq_k, dims, to_string(problem.dtype),
+                     problem.pattern.to_string());
+}
+
+Progress::Progress(std::string what)
+    : what_(std::move(what)), start_(Clock::now()), shown_(start_), terminal_(isatty(2) != 0) {}
+
+Progress::~Progress() {
+  if (any_ && terminal_) std::fprintf(stderr, "\r\033[K");
+}
+
+void Progress::update(double share) {
+  const Clock::time_point now = Clock::now();
+  const double wait = any_ ? (terminal_ ? 0.2 : 10.0) : 1.0;
+  if (std::chrono::duration<double>(now - shown_).count() < wait) return;
+  shown_ = now;
+  any_ = true;
+  const double seconds = std::chrono::duration<double>(now - start_).count();
+  if (share < 0) {
+    std::fprintf(stderr, "%s%s: %.0f s%s", terminal_ ? "\r\033[K" : "", what_.c_str(), seconds,
+                 terminal_ ? "" : "\n");
+  } else {
+    std::fprintf(stderr, "%s%s: %.0f %%, %.0f s%s", terminal_ ? "\r\033[K" : "", what_.c_str(),
+                 100 * share, seconds, terminal_ ? "" : "\n");
+  }
+  std::fflush(stderr);
+}
+
+Waiting::Waiting(std::string what) : progress_(std::move(what)), thread_([this] { work(); }) {}
+
+Waiting::~Waiting() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  ended_.notify_one();
+  thread_.join();
+}
+
+void Waiting::work() {
+  std::unique_lock lock(mutex_);
+  while (!ended_.wait_for(lock, std::chrono::milliseconds(250), [&] { return stopping_; })) {
+    progress_.update(-1);
+  }
+}
+
+}  // namespace annulus::program

@@ -1,0 +1,68 @@
+#ifndef ANNULUS_PROGRAM_REPORT_H_
+#define ANNULUS_PROGRAM_REPORT_H_
+
+// How verbs speak: results as aligned lines or as one JSON object on stdout, progress on stderr.
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "annulus/device.h"
+#include "base/json.h"
+
+namespace annulus::program {
+
+void print_json(const base::Json& json);
+
+// "name       text"
+void print_line(std::string_view name, std::string_view text);
+
+// Numbers for JSON, which has no infinity: those become null.
+base::Json number(double value);
+
+base::Json problem_json(const Problem& problem);
+std::string problem_text(const Problem& problem);
+
+// A line on stderr that is renewed in place, from the first second on. A pipe or a file gets one
+// line every ten seconds instead.
+class Progress {
+ public:
+  explicit Progress(std::string what);
+  ~Progress();  // clears the line
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  void update(double share);  // negative: not known
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::string what_;
+  Clock::time_point start_;
+  Clock::time_point shown_;
+  bool terminal_ = false;
+  bool any_ = false;
+};
+
+// The same from a thread of its own, for a call that does not report how far it is.
+class Waiting {
+ public:
+  explicit Waiting(std::string what);
+  ~Waiting();
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  void work();
+
+  Progress progress_;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace annulus::program
+
+#endif  // ANNULUS_PROGRAM_REPORT_H_

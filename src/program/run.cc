@@ -1,0 +1,208 @@
+// annulus run: plans a problem, runs it, and holds the answer against the oracle.
+#include <algorithm>
+
+#include "api/impl.h"
+#include "attention/reference.h"
+#include "attention/tile_list.h"
+#include "base/fail.h"
+#include "base/thread_pool.h"
+#include "pattern/classify.h"
+#include "program/options.h"
+#include "program/report.h"
+
+namespace annulus::program {
+namespace {
+
+// The operands on the device and the call that uses them.
+struct DeviceOperands {
+  DeviceMemory q, k, v, o, lse;
+  Operands operands;
+};
+
+DeviceOperands upload(const Device& device, const ProblemInput& input, const HostTensor& o) {
+  DeviceOperands memory;
+  const auto copy = [&](const HostTensor& tensor) {
+    DeviceMemory to = device.allocate(tensor.bytes());
+    device.copy_to_device(to.data(), tensor.bits.data(), tensor.bytes());
+    return to;
+  };
+  memory.q = copy(input.q);
+  memory.k = copy(input.k);
+  memory.v = copy(input.v);
+  // A mark in every element: what the kernel does not write cannot pass for an answer.
+  memory.o = copy(o);
+  const std::int64_t rows = input.problem.batch * input.problem.heads * input.problem.seq_q;
+  memory.lse = device.allocate(static_cast<std::size_t>(rows) * sizeof(float));
+  Operands& operands = memory.operands;
+  operands.q = memory.q.data();
+  operands.k = memory.k.data();
+  operands.v = memory.v.data();
+  operands.o = memory.o.data();
+  operands.lse = static_cast<float*>(memory.lse.data());
+  operands.q_strides = input.q.strides();
+  operands.k_strides = input.k.strides();
+  operands.v_strides = input.v.strides();
+  operands.o_strides = o.strides();
+  return memory;
+}
+
+struct Answer {
+  HostTensor o;
+  std::vector<float> lse;
+  std::vector<double> millis;  // of each repetition
+};
+
+Answer compute(const Device& device, const Plan& plan, const ProblemInput& input, int repeat) {
+  const Problem& problem = input.problem;
+  Answer answer;
+  answer.o = make_tensor(problem.batch, problem.seq_q, problem.heads, problem.dim_v, input.order);
+  std::fill(answer.o.bits.begin(), answer.o.bits.end(), std::uint16_t{0x7fff});
+  DeviceOperands memory = upload(device, input, answer.o);
+  const DeviceMemory workspace = device.allocate(plan.workspace_bytes());
+  {
+    const Waiting waiting(fmt::format("running on {}", device.info().name));
+    for (int i = 0; i < repeat; ++i) {
+      answer.millis.push_back(api::run_millis(device, plan, memory.operands, workspace.data()));
+    }
+  }
+  device.copy_to_host(answer.o.bits.data(), memory.o.data(), answer.o.bytes());
+  answer.lse.resize(static_cast<std::size_t>(problem.batch * problem.heads * problem.seq_q));
+  device.copy_to_host(answer.lse.data(), memory.lse.data(), answer.lse.size() * sizeof(float));
+  return answer;
+}
+
+attention::Comparison check(const ProblemInput& input, const PlanInfo& plan, double density,
+                            const Answer& answer, bool* sampled) {
+  const Problem& problem = input.problem;
+  base::ThreadPool pool;
+  attention::HostInputs inputs{input.q.bits.data(),
+                               input.k.bits.data(),
+                               input.v.bits.data(),
+                               input.q.strides(),
+                               input.k.strides(),
+                               input.v.strides(),
+                               nullptr};
+  attention::ReferenceOptions options;
+  options.tile_rows = plan.tile_rows;
+  options.visible_pairs = density * static_cast<double>(problem.batch * problem.heads) *
+                          static_cast<double>(problem.seq_q) * static_cast<double>(problem.seq_k);
+  Progress progress("checking against the float64 oracle");
+  options.progress = [&](double share) { progress.update(share); };
+  const attention::Reference oracle = attention::reference(problem, inputs, pool, options);
+  *sampled = oracle.sampled();
+  attention::HostResult result;
+  result.o = answer.o.bits.data();
+  result.o_strides = answer.o.strides();
+  result.lse = answer.lse.data();
+  return attention::compare(problem, oracle, result);
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+Exit run(const RunArguments& arguments) {
+  const ProblemInput input = make_input(arguments.problem, true);
+  const Problem& problem = input.problem;
+  const Device device = Device::open(device_options(arguments.device));
+  const Plan plan = [&] {
+    const Waiting waiting("planning and compiling");
+    return device.plan(problem, plan_options(arguments.problem));
+  }();
+  const PlanInfo& info = plan.info();
+  const double density = pattern::density(problem.pattern, attention::extent_of(problem)).value;
+  device.counters(true);
+  const Answer answer = compute(device, plan, input, arguments.repeat);
+  const Counters counters = device.counters();
+  const double millis = median(answer.millis);
+
+  attention::Comparison comparison;
+  bool sampled = false;
+  if (!arguments.no_check) comparison = check(input, info, density, answer, &sampled);
+  if (!arguments.output.empty()) {
+    save_output(arguments.output, answer.o, problem.dtype, answer.lse);
+  }
+  const bool wrong = !arguments.no_check && !comparison.within_law;
+  const bool simulated = device.info().simulated;
+
+  if (arguments.json) {
+    base::Json json;
+    json["device"] = device.info().name;
+    json["device_description"] = device.info().description;
+    json["simulated"] = simulated;
+    json["problem"] = problem_json(problem);
+    json["input"] = input.origin;
+    json["kernel"] = info.kernel;
+    json["config"] = info.config;
+    json["source"] = info.source;
+    json["compile_ms"] = info.compile_ms;
+    json["density"] = density;
+    json["block_density"] = info.block_density.value;
+    json["time_ms"] = millis;
+    json["time_means"] = simulated ? "host wall time of the simulation" : "time on the device";
+    json["launches"] = info.launches;
+    if (!arguments.no_check) {
+      json["error_row_max"] = number(comparison.error_row_max);
+      json["error_o"] = number(comparison.error_o);
+      json["error_lse"] = number(comparison.error_lse);
+      json["within_law"] = comparison.within_law;
+    } else {
+      json["error_row_max"] = json["error_o"] = json["error_lse"] = json["within_law"] = nullptr;
+    }
+    json["checked_rows"] = comparison.checked_rows;
+    json["tainted_rows"] = comparison.tainted_rows;
+    base::Json counted = simulated ? base::Json::object() : base::Json(nullptr);
+    std::uint64_t faults = 0;
+    for (const auto& [name, value] : counters) {
+      counted[name] = value;
+      if (name == "faults") faults = value;
+    }
+    json["counters"] = counted;
+    json["faults"] = faults;
+    if (wrong) json["first_wrong"] = comparison.first_wrong;
+    print_json(json);
+  } else {
+    print_line("problem", problem_text(problem));
+    print_line("input", input.origin);
+    print_line("device", fmt::format("{} ({}{})", device.info().name, device.info().description,
+                                     simulated ? ", simulated" : ""));
+    print_line("kernel", fmt::format("{}, configuration {}", info.kernel, info.config));
+    print_line("made", fmt::format("{}, {:.1f} ms", info.source, info.compile_ms));
+    print_line("density", fmt::format("{:.4f} of all pairs, {:.4f} of all blocks", density,
+                                      info.block_density.value));
+    print_line("time", fmt::format("{:.3f} ms{}, {} launch{}", millis,
+                                   simulated ? " of this machine to simulate it (not the speed of "
+                                               "a GPU)"
+                                             : "",
+                                   info.launches, info.launches == 1 ? "" : "es"));
+    if (arguments.no_check) {
+      print_line("error", "not checked");
+    } else {
+      print_line("error",
+                 fmt::format("row {:.2e}, head {:.2e}, LSE {:.2e} over {} {}rows: {}",
+                             comparison.error_row_max, comparison.error_o, comparison.error_lse,
+                             comparison.checked_rows, sampled ? "sampled " : "",
+                             wrong ? "WRONG" : "within the law"));
+    }
+    if (simulated) {
+      std::string text;
+      for (const auto& [name, value] : counters) {
+        if (value != 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, value);
+      }
+      print_line("counted", text);
+    }
+  }
+  if (wrong) {
+    std::fprintf(stderr, "annulus run: wrong result: %s\n",
+                 comparison.first_wrong.empty() ? "a head is beyond the tolerance"
+                                                : comparison.first_wrong.c_str());
+    return Exit::kWrongResult;
+  }
+  return Exit::kOk;
+}
+
+}  // namespace annulus::program

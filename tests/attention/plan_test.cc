@@ -1,0 +1,169 @@
+#include "attention/plan.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "annulus/error.h"
+
+namespace {
+
+using namespace annulus;
+using attention::Choice;
+using attention::DeviceLimits;
+using attention::LaunchPlan;
+
+const DeviceLimits kA100 = {{80, '\0'}, 108, 163 * 1024};
+const DeviceLimits kRtx = {{86, '\0'}, 82, 99 * 1024};
+
+Problem problem_of(std::int64_t dim_qk, std::int64_t dim_v, std::int64_t seq) {
+  Problem problem;
+  problem.batch = 2;
+  problem.heads = 16;
+  problem.kv_heads = 4;
+  problem.seq_q = problem.seq_k = seq;
+  problem.dim_qk = dim_qk;
+  problem.dim_v = dim_v;
+  problem.pattern = causal();
+  return problem;
+}
+
+LaunchPlan plan_of(const Problem& problem, const DeviceLimits& limits = kA100) {
+  validate(problem);
+  return attention::make_plan(problem, attention::choose_config(problem, limits), limits);
+}
+
+bool says(const std::vector<std::string>& lines, const std::string& part) {
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const std::string& line) { return line.find(part) != std::string::npos; });
+}
+
+TEST_CASE("every supported head dim has a configuration on large and small devices") {
+  for (const attention::Dims& dims : attention::supported_dims()) {
+    for (const DeviceLimits& limits : {kA100, kRtx}) {
+      for (const std::int64_t seq : {1, 60, 1000}) {
+        const Problem problem = problem_of(dims.qk, dims.v, seq);
+        const Choice choice = attention::choose_config(problem, limits);
+        CHECK(attention::shared_bytes(choice.config, dims) <= limits.shared_bytes_per_block);
+        CHECK_FALSE(choice.reason.empty());
+        std::size_t of_dims = 0;
+        for (const attention::ShippedConfig& shipped : attention::shipped_configs()) {
+          of_dims += shipped.dims.qk == dims.qk && shipped.dims.v == dims.v;
+        }
+        CHECK(of_dims >= 2);
+        CHECK(choice.rejected.size() == of_dims - 1);  // each of the others, with a reason
+        for (const attention::Rejected& rejected : choice.rejected) {
+          CHECK_FALSE(rejected.reason.empty());
+          CHECK_FALSE(rejected.config == choice.config);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("few rows or few CTAs take a lower tile") {
+  Problem problem = problem_of(128, 128, 4096);
+  const Choice large = attention::choose_config(problem, kA100);
+  problem.seq_q = 16;
+  const Choice small = attention::choose_config(problem, kA100);
+  CHECK(small.config.tile_rows < large.config.tile_rows);
+  problem = problem_of(128, 128, 512);
+  problem.batch = 1;
+  problem.heads = problem.kv_heads = 4;  // 16 CTAs of 128 rows for 108 multiprocessors
+  const Choice few = attention::choose_config(problem, kA100);
+  CHECK(few.config.tile_rows < large.config.tile_rows);
+  CHECK(few.reason.find("idle") != std::string::npos);
+}
+
+TEST_CASE("a device that fits nothing is named") {
+  DeviceLimits tiny = kA100;
+  tiny.shared_bytes_per_block = 1024;
+  try {
+    attention::choose_config(problem_of(64, 64, 100), tiny);
+    FAIL("accepted");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kUnsupported);
+    CHECK(std::string(error.what()).find("1024 bytes") != std::string::npos);
+  }
+  const DeviceLimits old = {{75, '\0'}, 40, 64 * 1024};
+  CHECK_THROWS_AS(attention::choose_config(problem_of(64, 64, 100), old), Error);
+}
+
+TEST_CASE("a configuration can be forced by its text, if it is legal here") {
+  const Problem problem = problem_of(256, 256, 1000);
+  for (const attention::ShippedConfig& shipped : attention::shipped_configs()) {
+    if (shipped.dims.qk != 256) continue;
+    const std::string text = attention::to_string(shipped.config);
+    CHECK(attention::forced_config(problem, kA100, text).config == shipped.config);
+    if (shipped.reach == attention::Reach::kLarge) {
+      CHECK_THROWS_AS(attention::forced_config(problem, kRtx, text), Error);
+    }
+  }
+  for (const char* text : {"", "fastest", "mma m128", "mma m128 n64 w8 s99999999999"}) {
+    try {
+      attention::forced_config(problem, kA100, text);
+      FAIL("accepted " << text);
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kInvalidArgument);
+      CHECK(std::string(error.what()).find("shipped for head dims 256/256 are 'mma") !=
+            std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("a plan is data: grid, numbers and every decision") {
+  Problem problem = problem_of(64, 64, 1000);
+  const LaunchPlan plan = plan_of(problem);
+  CHECK(plan.shape.grid_x == static_cast<unsigned>(plan.tiles.row_tiles));
+  CHECK(plan.shape.grid_y == 16);
+  CHECK(plan.shape.grid_z == 2);
+  REQUIRE(plan.launches.size() == 1);
+  CHECK(plan.launches[0].batches == 2);
+  CHECK(plan.score.scale == doctest::Approx(0.125 * 1.4426950408889634));
+  CHECK(plan.lse_factor == doctest::Approx(0.6931472));
+  CHECK(plan.device_bytes >= plan.tiles.device_bytes());
+  CHECK(says(plan.decisions, "family mma"));
+  CHECK(says(plan.decisions, attention::to_string(plan.config)));
+  CHECK(says(plan.decisions, "causal"));
+  CHECK(says(plan.decisions, "1 launch of"));
+  problem.lse_base = LseBase::kTwo;
+  CHECK(plan_of(problem).lse_factor == 1.0f);
+  problem.carry_in = problem.carry_out = true;
+  CHECK(says(plan_of(problem).decisions, "carried in and out"));
+}
+
+TEST_CASE("what is only a number does not make another kernel") {
+  const LaunchPlan first = plan_of(problem_of(64, 64, 1000));
+  Problem other = problem_of(64, 64, 777);
+  other.batch = 5;
+  other.scale = 0.5;
+  other.q0 = 3;
+  const LaunchPlan second = plan_of(other);
+  CHECK(jit::source_text(first.spec) == jit::source_text(second.spec));
+  other.scale = -0.5;
+  CHECK(jit::source_text(first.spec) != jit::source_text(plan_of(other).spec));
+  other = problem_of(64, 64, 1000);
+  other.pattern = window(5, 0);
+  const std::string window_source = jit::source_text(plan_of(other).spec);
+  other.pattern = window(99, 0);
+  CHECK(jit::source_text(plan_of(other).spec) == window_source);
+}
+
+TEST_CASE("no rows launch nothing, many batches launch in parts") {
+  Problem problem = problem_of(64, 64, 10);
+  problem.seq_q = 0;
+  CHECK(plan_of(problem).launches.empty());
+  CHECK(says(plan_of(problem).decisions, "nothing to launch"));
+  problem = problem_of(64, 64, 10);
+  problem.batch = 0;
+  CHECK(plan_of(problem).launches.empty());
+  problem.batch = 150000;
+  const LaunchPlan plan = plan_of(problem);
+  REQUIRE(plan.launches.size() == 3);
+  CHECK(plan.launches[1].first_batch == 65535);
+  CHECK(plan.launches[2].first_batch + plan.launches[2].batches == 150000);
+  CHECK(plan.shape.grid_z == 65535);
+}
+
+}  // namespace
