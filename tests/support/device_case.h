@@ -1,0 +1,52 @@
+#ifndef ANNULUS_TESTS_SUPPORT_DEVICE_CASE_H_
+#define ANNULUS_TESTS_SUPPORT_DEVICE_CASE_H_
+
+// Runs a random problem on a device and brings the answer back.
+
+#include <optional>
+#include <vector>
+
+#include "annulus/device.h"
+#include "attention/reference.h"
+#include "support/random_problem.h"
+
+namespace annulus::test {
+
+// What the device wrote. Elements that it did not write hold NaN.
+struct DeviceAnswer {
+  HostTensor o;
+  std::vector<float> lse;
+  HostState state;
+  bool carried = false;
+
+  attention::HostResult result() const;
+  // The same bits everywhere, NaN included.
+  friend bool operator==(const DeviceAnswer& a, const DeviceAnswer& b);
+};
+
+// The operands of a case on a device, to be run once or several times.
+class DeviceCase {
+ public:
+  DeviceCase(const Device& device, const Case& host);
+
+  const Operands& operands() const { return operands_; }
+  // Fills what the kernel writes with NaN again.
+  void reset();
+  DeviceAnswer answer() const;
+
+ private:
+  DeviceMemory upload(const void* data, std::size_t bytes) const;
+
+  Device device_;
+  const Case& host_;
+  DeviceMemory q_, k_, v_, o_, lse_;
+  DeviceMemory acc_in_, m_in_, l_in_, acc_out_, m_out_, l_out_;
+  Operands operands_;
+};
+
+// Plans, runs and waits.
+DeviceAnswer run_case(const Device& device, const Case& host, const PlanOptions& options = {});
+
+}  // namespace annulus::test
+
+#endif  // ANNULUS_TESTS_SUPPORT_DEVICE_CASE_H_

@@ -1,0 +1,20 @@
+#ifndef ANNULUS_TESTS_SUPPORT_OPTIONS_H_
+#define ANNULUS_TESTS_SUPPORT_OPTIONS_H_
+
+// What the command line of a test program may ask for beyond doctest's options (main.cc).
+
+#include <cstdint>
+
+namespace annulus::test {
+
+struct Options {
+  int problems = 0;        // --problems N: random problems to try; 0: the few of the ordinary run
+  int orders = 0;          // --orders N: random orders of warps to try; likewise
+  std::uint64_t seed = 1;  // --seed S: of whatever is random
+};
+
+const Options& options();
+
+}  // namespace annulus::test
+
+#endif  // ANNULUS_TESTS_SUPPORT_OPTIONS_H_
