@@ -128,16 +128,14 @@ KernelRequest Compiler::prepare(KernelSpec spec) const {
 CompiledKernel Compiler::compile(const KernelRequest& request) const {
   const std::string source = with_virtual_includes(request.source, *templates_);
   const std::string entry = qualified_entry(request.spec);
-  while (true) {
+  for (bool newer = !older_;; newer = false) {
     const Program program(nvrtc_->table, source.c_str(), text_pointers_, name_pointers_);
     program.check(nvrtc_->table.add_name_expression(program.get(), entry.c_str()),
                   "nvrtcAddNameExpression");
-    const bool newer = !older_;
     const abi::NvrtcResult code = program.compile(options(request.spec.arch, newer));
-    if (code == abi::kNvrtcInvalidOption && newer) {
-      older_ = true;
-      continue;
-    }
+    if (code == abi::kNvrtcInvalidOption && newer) continue;
+    // Not where the architecture was what it refused.
+    if (code != abi::kNvrtcInvalidOption && !newer) older_ = true;
     const std::string log = program.log();
     if (code == abi::kNvrtcCompilation || code == abi::kNvrtcInvalidOption ||
         code == abi::kNvrtcNameExpressionNotValid) {

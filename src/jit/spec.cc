@@ -1,6 +1,7 @@
 #include "jit/spec.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "base/fail.h"
 

@@ -30,10 +30,8 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "base/hash.h"
 #include "jit/arch.h"
 
 namespace annulus::jit {
