@@ -1,5 +1,6 @@
 // Loads, stores and fences (PTX ISA 9.0, sections 9.7.9.8 to 9.7.9.19 and 9.7.13.4).
 
+#include <atomic>
 #include <cstring>
 
 #include "sim/ops/access.h"
@@ -123,13 +124,35 @@ void store_shared(Context& context, const Inst& inst, Mask mask, const LaneAddre
   }
 }
 
+// Each element is written once and whole: another CTA may take it for a flag or a lock, and a
+// library's memcpy may write the same bytes twice.
+template <typename E>
+void store_elements(const Context& context, const Inst& inst, Mask mask,
+                    const LanePointers& pointers) {
+  const std::uint32_t register_bytes = inst.small[3] / 8;
+  for (std::uint32_t i = 0; i < inst.small[2]; ++i) {
+    const std::byte* from = context.registers + context.program->slots[inst.aux + i];
+    for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+      const auto lane = static_cast<std::size_t>(lowest_lane(rest));
+      E value;
+      std::memcpy(&value, from + lane * register_bytes, sizeof(E));
+      E* to = reinterpret_cast<E*>(pointers[lane]) + i;
+      std::atomic_ref<E>(*to).store(value, std::memory_order_relaxed);
+    }
+  }
+}
+
 void store_values(const Context& context, const Inst& inst, Mask mask,
                   const LanePointers& pointers) {
-  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
-    const int lane = lowest_lane(rest);
-    std::byte value[32];
-    const std::uint32_t bytes = stored_bytes(context, inst, lane, value);
-    std::memcpy(pointers[static_cast<std::size_t>(lane)], value, bytes);
+  switch (inst.small[1]) {
+    case 1:
+      return store_elements<std::uint8_t>(context, inst, mask, pointers);
+    case 2:
+      return store_elements<std::uint16_t>(context, inst, mask, pointers);
+    case 4:
+      return store_elements<std::uint32_t>(context, inst, mask, pointers);
+    default:
+      return store_elements<std::uint64_t>(context, inst, mask, pointers);
   }
 }
 
