@@ -1,0 +1,109 @@
+// Every shipped configuration with every family of features, on the device that --device names:
+// pipelines that go round several times, ragged on both sides, and no bank conflicts.
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "annulus/device.h"
+#include "attention/kernel_config.h"
+#include "base/thread_pool.h"
+#include "support/device.h"
+#include "support/device_case.h"
+
+namespace {
+
+using namespace annulus;
+
+const Device& device() {
+  static const Device opened = Device::open(test::device_name());
+  return opened;
+}
+
+std::uint64_t counter(const Counters& counters, const std::string& name) {
+  for (const auto& [key, value] : counters) {
+    if (key == name) return value;
+  }
+  FAIL("no counter " << name);
+  return 0;
+}
+
+// The four kinds of kernel that differ in code: see KernelFeatures.
+Problem problem_of(const attention::ShippedConfig& shipped, int kind) {
+  const attention::KernelConfig& config = shipped.config;
+  Problem problem;
+  problem.heads = 2;
+  problem.dim_qk = shipped.dims.qk;
+  problem.dim_v = shipped.dims.v;
+  // More tiles than stages need to be used twice, and a tail of both lengths.
+  problem.seq_q = config.tile_rows + 5;
+  problem.seq_k = config.tile_columns * (2 * config.stages + 2) + 3;
+  problem.dtype = kind % 2 == 0 ? Dtype::kBfloat16 : Dtype::kFloat16;
+  switch (kind) {
+    case 0:
+      problem.want_lse = true;
+      problem.lse_base = LseBase::kTwo;
+      break;
+    case 1:
+      problem.pattern = causal() & (window(90, 0) | sink(3));
+      problem.softcap = 5;
+      problem.carry_in = true;
+      problem.want_lse = true;
+      break;
+    case 2: {
+      // Blocks that no tile edge respects, and rows without any.
+      BlockLayout layout;
+      layout.block_rows = 48;
+      layout.block_columns = 24;
+      layout.seq_q = problem.seq_q;
+      layout.seq_k = problem.seq_k;
+      layout.indptr = {0};
+      for (std::int64_t row = 0; row < layout.rows(); ++row) {
+        for (std::int64_t column = row % 3; row != 1 && column < layout.columns(); column += 3) {
+          layout.indices.push_back(static_cast<std::int32_t>(column));
+        }
+        layout.indptr.push_back(static_cast<std::int64_t>(layout.indices.size()));
+      }
+      problem.pattern = blocks(std::make_shared<const BlockLayout>(layout));
+      problem.scale = -0.2;
+      problem.carry_in = problem.carry_out = true;
+      break;
+    }
+    default:
+      problem.pattern = documents(std::vector<std::int64_t>{0, 40, 100, 130}) | global(2);
+      problem.kv_heads = 2;
+      problem.carry_out = true;
+  }
+  return problem;
+}
+
+TEST_CASE("every shipped configuration with every family of features") {
+  base::ThreadPool pool;
+  const jit::Arch arch = jit::parse_arch(device().info().architecture);
+  std::uint64_t seed = 20;
+  for (const attention::ShippedConfig& shipped : attention::shipped_configs()) {
+    if (attention::why_illegal(shipped.config, shipped.dims, arch)) continue;
+    PlanOptions options;
+    options.config = attention::to_string(shipped.config);
+    CAPTURE(options.config);
+    CAPTURE(shipped.dims.qk);
+    // Two kinds each, so that the configurations of a head dim see all four: the compiler's time.
+    for (int i = 0; i < 2; ++i) {
+      const int kind = static_cast<int>(seed++ % 4);
+      CAPTURE(kind);
+      const test::Case c = test::make_case(problem_of(shipped, kind), seed);
+      device().counters(true);
+      const test::DeviceAnswer answer = test::run_case(device(), c, options);
+      const attention::Comparison comparison = attention::compare(
+          c.problem, attention::reference(c.problem, c.inputs(), pool), answer.result());
+      CAPTURE(comparison.first_wrong);
+      CHECK(comparison.within_law);
+      if (!device().info().simulated) continue;
+      const Counters counters = device().counters();
+      CHECK(counter(counters, "shared_wavefronts") == counter(counters, "shared_wavefronts_ideal"));
+    }
+  }
+}
+
+}  // namespace
