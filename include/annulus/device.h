@@ -176,9 +176,6 @@ class ANNULUS_EXPORT Device {
   std::shared_ptr<Impl> impl_;
 };
 
-// Every device that open() would accept by name, the default one first.
-ANNULUS_EXPORT std::vector<DeviceInfo> list_devices(const DeviceOptions& options = {});
-
 }  // namespace annulus::inline v0
 
 #endif  // ANNULUS_DEVICE_H_

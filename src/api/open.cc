@@ -37,11 +37,13 @@ abi::SimulatorOptions simulator_options(const SimulationOptions& options) {
 }
 
 std::string known_devices(const device::Driver& driver, bool simulated) {
-  if (!simulated) return fmt::format("the driver has {} devices", driver.device_count());
-  std::string text = "simulated are";
+  if (!simulated) {
+    return fmt::format("the CUDA driver has {} of them, from cuda:0 on", driver.device_count());
+  }
+  std::string text;
   for (const char* architecture : kSimulated) {
-    text += fmt::format(" sim:{}:0 to sim:{}:{}", architecture, architecture,
-                        sim::kDevicesPerModel - 1);
+    text += fmt::format("{}sim:{}:0 to sim:{}:{}", text.empty() ? "simulated are " : " and ",
+                        architecture, architecture, sim::kDevicesPerModel - 1);
   }
   return text;
 }

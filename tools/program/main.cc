@@ -67,7 +67,16 @@ int main(int count, char** words) {
     app.parse(count, words);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    return fail("", (one_line(error.what()) + "; see annulus --help").c_str(), Exit::kUsage);
+    if (app.get_subcommands().empty()) {
+      const std::string given =
+          count > 1 ? "'" + std::string(words[1]) + "' is no verb" : "no verb";
+      return fail("", (one_line(given) + "; use run, explain or doctor, or see --help").c_str(),
+                  Exit::kUsage);
+    }
+    const std::string verb = app.get_subcommands().front()->get_name();
+    return fail(verb.c_str(),
+                (one_line(error.what()) + "; see annulus " + verb + " --help").c_str(),
+                Exit::kUsage);
   }
   if (run_verb->parsed()) return guarded("run", [&] { return program::run(run); });
   if (explain_verb->parsed()) {

@@ -184,7 +184,7 @@ ProblemInput make_input(const ProblemArguments& arguments, bool with_operands) {
     problem.heads = arguments.heads;
     problem.kv_heads = arguments.kv_heads == 0 ? arguments.heads : arguments.kv_heads;
     problem.seq_q = arguments.seq;
-    problem.seq_k = arguments.seq_k < 0 ? arguments.seq : arguments.seq_k;
+    problem.seq_k = arguments.seq_k.value_or(arguments.seq);
     std::tie(problem.dim_qk, problem.dim_v) = two_numbers(arguments.dim, '/', "--dim");
     input.origin = fmt::format("random, seed {}", arguments.seed);
   }

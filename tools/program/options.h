@@ -45,7 +45,7 @@ struct ProblemArguments {
   std::int64_t heads = 8;
   std::int64_t kv_heads = 0;  // 0: as many as heads
   std::int64_t seq = 1024;    // of queries, and of keys unless seq_k is given
-  std::int64_t seq_k = -1;
+  std::optional<std::int64_t> seq_k;
   std::string dim = "128";  // "128", or "192/128"
   std::string dtype;        // empty: bf16, or what the file holds
   std::string pattern = "dense";

@@ -1,0 +1,249 @@
+// The program as a user meets it: exit codes, one line for an error, JSON, files.
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "base/json.h"
+#include "base/safetensors.h"
+#include "support/device.h"
+#include "support/faulty_files.h"
+
+namespace {
+
+using namespace annulus;
+
+struct Outcome {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+std::string read(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// Arguments are written as in a shell.
+Outcome annulus_with(const std::string& arguments) {
+  const test::ScratchFolder folder;
+  const std::string command = std::string(ANNULUS_PROGRAM) + " " + arguments + " >" +
+                              (folder / "out") + " 2>" + (folder / "err") + " </dev/null";
+  const int status = std::system(command.c_str());
+  Outcome outcome;
+  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + status;
+  outcome.out = read(folder / "out");
+  outcome.err = read(folder / "err");
+  return outcome;
+}
+
+base::Json json_of(const std::string& arguments) {
+  const Outcome outcome = annulus_with(arguments);
+  CHECK_MESSAGE(outcome.code == 0, outcome.err);
+  return base::parse_json(outcome.out, "the program's output");
+}
+
+// An error is one line on stderr that holds `part`, and nothing on stdout.
+void refused(const std::string& arguments, int code, const std::string& part) {
+  CAPTURE(arguments);
+  const Outcome outcome = annulus_with(arguments);
+  CHECK(outcome.code == code);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err.starts_with("annulus"));
+  CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
+  CHECK_MESSAGE(outcome.err.find(part) != std::string::npos, outcome.err);
+}
+
+std::string on_device() { return " --device " + test::device_name(); }
+
+TEST_CASE("run prints one object with everything in it, and the second run hits the cache") {
+  const test::ScratchFolder cache;
+  const std::string command =
+      "run --json -B 2 -H 4 --kv-heads 2 -S 130 -D 64 -p 'causal & "
+      "(window(63,0) | sink(8))' --block 32x32 --repeat 2 --cache-dir " +
+      cache.path() + on_device();
+  const base::Json first = json_of(command);
+  for (const char* key : {"device", "simulated", "kernel", "config", "source", "compile_ms",
+                          "density", "block_density", "time_ms", "launches", "error_row_max",
+                          "error_o", "error_lse", "checked_rows", "counters", "faults"}) {
+    CAPTURE(key);
+    CHECK(first.contains(key));
+  }
+  CHECK(first["device"] == test::device_name());
+  CHECK(first["source"] == "compiled");
+  CHECK(first["launches"] == 1);
+  CHECK(first["checked_rows"] == 2 * 4 * 130);
+  CHECK(first["within_law"] == true);
+  CHECK(first["error_row_max"] < 1e-2);
+  CHECK(first["density"] < first["block_density"]);
+  CHECK(first["faults"] == 0);
+  if (test::on_simulator()) {
+    CHECK(first["simulated"] == true);
+    CHECK(first["counters"]["launches"] == 2);
+    CHECK(first["counters"]["matrix"] > 0);
+  }
+  const base::Json second = json_of(command);
+  CHECK(second["source"] == "disk");
+  CHECK(second["error_row_max"] == first["error_row_max"]);
+  CHECK(second["error_lse"] == first["error_lse"]);
+}
+
+TEST_CASE("the text of run never calls a simulated time speed") {
+  const Outcome outcome = annulus_with("run -S 40 -H 1 -D 32 -p causal" + on_device());
+  CHECK(outcome.code == 0);
+  CHECK(outcome.err.empty());
+  CHECK(outcome.out.find("within the law") != std::string::npos);
+  if (test::on_simulator()) {
+    CHECK(outcome.out.find("simulated") != std::string::npos);
+    CHECK(outcome.out.find("not the speed of a GPU") != std::string::npos);
+  }
+  const Outcome unchecked = annulus_with("run --no-check -S 40 -H 1 -D 32" + on_device());
+  CHECK(unchecked.out.find("not checked") != std::string::npos);
+}
+
+TEST_CASE("explain shows the choice, the reasons and the source") {
+  const base::Json json =
+      json_of("explain --json -S 1000 -D 128 -p 'causal | global([3, 700])'" + on_device());
+  CHECK(json["decisions"].size() > 5);
+  CHECK(json["rejected"].size() >= 1);
+  CHECK(json["shared_bytes"] > 0);
+  CHECK(json["shared_bytes"] <= json["shared_bytes_limit"]);
+  CHECK(json["threads"] >= 128);
+  CHECK(json["ctas_per_multiprocessor"] >= 1);
+  const Outcome source = annulus_with("explain --source -S 1000 -D 128 -p causal" + on_device());
+  CHECK(source.code == 0);
+  CHECK(source.out.find("#include \"kernels/mma_forward.cu\"") != std::string::npos);
+  CHECK(source.out.find("m.causal(q, k)") != std::string::npos);
+  const std::string config = json["config"].get<std::string>();
+  CHECK(json_of("explain --json -S 1000 -D 128 --config '" + config + "'" +
+                on_device())["config"] == config);
+}
+
+TEST_CASE("doctor says what would be used") {
+  const test::ScratchFolder cache;
+  const base::Json json = json_of("doctor --json --cache-dir " + cache.path() + on_device());
+  CHECK(json["device"]["name"] == test::device_name());
+  CHECK(json["device"]["problem"] == "");
+  CHECK(json["libraries"]["nvrtc"]["usable"] == true);
+  CHECK(json["cache"]["usable"] == true);
+  CHECK(json["environment"].size() == 5);
+  CHECK(annulus_with("doctor" + on_device()).code == 0);
+  const Outcome broken = annulus_with("doctor --device sim:sm_80:77");
+  CHECK(broken.code == 4);
+  CHECK(broken.out.find("does not open") != std::string::npos);
+}
+
+// q, k and v of `rows` rows, 2 heads of 32; BSHD.
+void write_tensors(const std::string& path, base::TensorType type, std::int64_t rows,
+                   std::int64_t k_rows, const char* q_name = "q") {
+  const std::size_t size = base::size_in_bytes(type);
+  std::vector<std::byte> ones(static_cast<std::size_t>(std::max(rows, k_rows)) * 64 * size);
+  for (std::size_t i = 0; i < ones.size(); i += size) {  // 1.0 in each type
+    if (type == base::TensorType::kF32) ones[i + 2] = std::byte{0x80};
+    if (type == base::TensorType::kBF16) ones[i] = std::byte{0x80};
+    ones[i + size - 1] = type == base::TensorType::kF16 ? std::byte{0x3c} : std::byte{0x3f};
+  }
+  std::vector<base::NamedTensor> tensors;
+  for (const auto& [name, count] : {std::pair{q_name, rows}, {"k", k_rows}, {"v", k_rows}}) {
+    base::NamedTensor tensor;
+    tensor.name = name;
+    tensor.tensor.type = type;
+    tensor.tensor.shape = {1, count, 2, 32};
+    tensor.tensor.bytes = std::span(ones).first(static_cast<std::size_t>(count) * 64 * size);
+    tensors.push_back(tensor);
+  }
+  base::FileSystem files;
+  base::write_safetensors(files, path, tensors, {});
+}
+
+TEST_CASE("tensors come from a file in any of three types, and O goes to one") {
+  const test::ScratchFolder folder;
+  const std::string input = folder / "in.safetensors";
+  const std::string output = folder / "out.safetensors";
+  for (const base::TensorType type :
+       {base::TensorType::kF16, base::TensorType::kBF16, base::TensorType::kF32}) {
+    write_tensors(input, type, 20, 30);
+    const base::Json json =
+        json_of("run --json -i " + input + " -o " + output + " -p causal" + on_device());
+    CHECK(json["problem"]["seq_q"] == 20);
+    CHECK(json["problem"]["seq_k"] == 30);
+    CHECK(json["problem"]["heads"] == 2);
+    CHECK(json["problem"]["dtype"] == (type == base::TensorType::kF16 ? "fp16" : "bf16"));
+    base::FileSystem files;
+    const base::Safetensors file = base::read_safetensors(files, output);
+    const base::TensorView& o = file.tensors.at("o");
+    CHECK(o.shape == std::vector<std::int64_t>{1, 20, 2, 32});
+    // An average of ones is one.
+    CHECK(o.bytes[1] == (type == base::TensorType::kF16 ? std::byte{0x3c} : std::byte{0x3f}));
+    CHECK(file.tensors.at("lse").shape == std::vector<std::int64_t>{1, 2, 20});
+  }
+  const base::Json forced = json_of("run --json --dtype fp16 -i " + input + on_device());
+  CHECK(forced["problem"]["dtype"] == "fp16");
+  // Read as [B, H, S, D]: 20 heads of 2 rows against 30.
+  refused("run --layout bhsd -i " + input + on_device(), 2, "20 query heads");
+}
+
+TEST_CASE("files that are none, damaged or of other tensors") {
+  const test::ScratchFolder folder;
+  const std::string path = folder / "x.safetensors";
+  refused("run -i " + path, 5, "cannot open");
+  std::ofstream(path) << "not a tensor file at all, but long enough";
+  refused("run -i " + path, 5, "safetensors");
+  write_tensors(path, base::TensorType::kF16, 20, 30, "queries");
+  refused("run -i " + path, 5, "has no tensor 'q'; it holds k, queries, v");
+  write_tensors(path, base::TensorType::kI32, 20, 30);
+  refused("run -i " + path, 5, "is I32; store it as F16, BF16 or F32");
+  write_tensors(path, base::TensorType::kF16, 20, 30);
+  const std::string whole = read(path);
+  for (const std::size_t keep :
+       {std::size_t{0}, std::size_t{7}, std::size_t{100}, whole.size() - 1}) {
+    std::ofstream(path, std::ios::binary) << whole.substr(0, keep);
+    refused("run -i " + path, 5, path);
+  }
+  refused("run -i " + folder.path(), 5, folder.path());
+  refused("run -p 'blocks(\"" + path + "\")' -S 10", 5, path);
+}
+
+TEST_CASE("every option that is wrong is one line and the exit code of its kind") {
+  refused("", 2, "no verb");
+  refused("fly", 2, "'fly' is no verb");
+  refused("run --no-such", 2, "--no-such");
+  refused("run --seq abc", 2, "abc");
+  refused("run --seq -5", 2, "seq_q (Sq) is -5");
+  refused("run --seq-k -5", 2, "seq_k (Sk) is -5");
+  refused("run --heads 3 --kv-heads 2", 2, "3 query heads");
+  refused("run --dim 80", 2, "supported are 32, 64, 96, 128, 192, 192/128, 256");
+  refused("run --dim 128/64", 2, "128/64");
+  refused("run --dim 12x", 2, "'12x' in --dim");
+  refused("run --dtype fp8", 2, "fp8");
+  refused("run --pattern 'causal('", 2, "column 7");
+  refused("run --pattern 'fancy'", 2, "column 1");
+  refused("run --pattern ''", 2, "column");
+  refused("run --block 0x3", 2, "--block is 0x3");
+  refused("run --scale nan", 2, "scale is nan");
+  refused("run --scale 1e999", 2, "--scale");
+  refused("run --softcap -3", 2, "softcap is -3");
+  refused("run --lse-base e", 2, "--lse-base");
+  refused("run --repeat 0", 2, "--repeat");
+  refused("run --config zzz -S 10" + on_device(), 2, "'zzz' is no kernel configuration");
+  refused("run --device gpu", 2, "'gpu' names no device");
+  refused("run --device sim:sm_80:99 -S 10", 4, "there is no device");
+  refused("run --seq 1000000000 --heads 64", 4, "GB of host memory");
+  refused("run --batch 99999999999999999999", 2, "batch");
+  refused("run --templates /nonexistent -S 10", 5, "/nonexistent");
+  refused("run -S 10 -H 1 -D 32 -o /nonexistent/o --no-check" + on_device(), 5, "/nonexistent/o");
+}
+
+TEST_CASE("help and version are no errors") {
+  CHECK(annulus_with("--help").code == 0);
+  CHECK(annulus_with("run --help").out.find("--pattern") != std::string::npos);
+  CHECK(annulus_with("--version").out.find('.') != std::string::npos);
+}
+
+}  // namespace
