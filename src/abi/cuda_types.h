@@ -129,6 +129,8 @@ struct SimulatorOptions {
   std::uint32_t quantum = 0;  // instructions a warp runs before another may; 0: drawn
   std::uint32_t landing = 0;  // asynchronous effects: 0 random, 1 early, 2 late
   std::uint32_t limit = 0;    // millions of warp instructions that a CTA may run; 0: any
+  std::uint32_t streams = 0;  // 0: work runs when it is queued, 1: later, in a drawn order
+  std::uint32_t reserved = 0;
 };
 
 // Totals of all launches on a device since the counters were last cleared.

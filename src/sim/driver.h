@@ -14,9 +14,10 @@
 // longer valid are refused, and a kernel that faults breaks its context for good (until
 // annulusSimulatorClearFault). One process has one such driver, as it has one libcuda.
 //
-// Streams run their work at the call that queues it. Modules are PTX text; a cubin is refused with
-// CUDA_ERROR_NO_BINARY_FOR_GPU. What goes wrong inside a kernel or in the text of a module is
-// kept as JSON for annulusSimulatorLastFault. docs/simulator.md says more.
+// Work on a stream runs at the call that queues it, or, where the options say so, later and in an
+// order drawn from the seed among all that the streams' edges allow. Modules are PTX text; a cubin
+// is refused with CUDA_ERROR_NO_BINARY_FOR_GPU. What goes wrong inside a kernel or in the text of a
+// module is kept as JSON for annulusSimulatorLastFault. docs/simulator.md says more.
 
 #include "abi/cuda_table.h"
 

@@ -4,14 +4,6 @@
 #include "sim/driver/state.h"
 
 namespace annulus::sim::driver::entry {
-namespace {
-
-CUresult synchronize(const Context& context) {
-  // Work has run when it was queued; only what it broke is left to report.
-  return context.lost;
-}
-
-}  // namespace
 
 CUresult primary_ctx_retain(CUcontext* context, CUdevice device) {
   return guarded([&]() -> CUresult {
@@ -81,7 +73,7 @@ CUresult ctx_get_device(CUdevice* device) {
 CUresult ctx_synchronize() {
   return guarded([&]() -> CUresult {
     refuse_under_capture();
-    return synchronize(*current_context());
+    return finish(*current_context());
   });
 }
 

@@ -1,4 +1,5 @@
-// Memory: allocation, copies, fills. Bounds are checked when a copy is queued, as CUDA does.
+// Memory: allocation, copies, fills. Bounds are checked when a copy is queued, as CUDA does. Copies
+// from and to pageable host memory have ended on return, as CUDA promises for their host side.
 
 #include <cstdlib>
 #include <limits>
@@ -13,6 +14,47 @@ constexpr std::size_t kHostAlignment = 4096;
 
 void require_inside(const Context& context, CUdeviceptr address, std::size_t bytes) {
   if (context.device->memory().find(address, bytes).end == 0) throw Refusal{kCudaInvalidValue};
+}
+
+// Whether [begin, begin + bytes) is page-locked memory from mem_alloc_host.
+bool is_page_locked(const void* begin, std::size_t bytes) {
+  const auto* address = static_cast<const char*>(begin);
+  State& all = state();
+  std::lock_guard lock(all.mutex);
+  auto above = all.host_blocks.upper_bound(address);
+  if (above == all.host_blocks.begin()) return false;
+  --above;
+  const auto offset = static_cast<std::size_t>(address - above->first);
+  return offset <= above->second && bytes <= above->second - offset;
+}
+
+enum class Wait { kNo, kYes };
+
+CUresult to_device(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream,
+                   Wait wait) {
+  const auto on = find_stream(stream);
+  if (bytes == 0) return kCudaSuccess;
+  if (from == nullptr) return kCudaInvalidValue;
+  require_inside(*on->context(), to, bytes);
+  const ItemPointer item = on->submit([context = on->context(), to, from, bytes] {
+    context->device->memory().write(to, from, bytes);
+  });
+  if (wait == Wait::kNo && is_page_locked(from, bytes)) return kCudaSuccess;
+  state().queue.finish(item);
+  return on->context()->lost;
+}
+
+CUresult to_host(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream, Wait wait) {
+  const auto on = find_stream(stream);
+  if (bytes == 0) return kCudaSuccess;
+  if (to == nullptr) return kCudaInvalidValue;
+  require_inside(*on->context(), from, bytes);
+  const ItemPointer item = on->submit([context = on->context(), to, from, bytes] {
+    context->device->memory().read(to, from, bytes);
+  });
+  if (wait == Wait::kNo && is_page_locked(to, bytes)) return kCudaSuccess;
+  state().queue.finish(item);
+  return on->context()->lost;
 }
 
 // Memory is freed even in a context that a fault has broken, which a GPU's driver would not do
@@ -66,12 +108,15 @@ CUresult mem_alloc(CUdeviceptr* pointer, std::size_t bytes) {
   });
 }
 
-// Null is allowed. A second free, or a pointer into the middle, is refused.
+// Waits for all work, as CUDA does. Null is allowed; a second free, or a pointer into the middle,
+// is refused.
 CUresult mem_free(CUdeviceptr pointer) {
   return guarded([&]() -> CUresult {
     const auto context = current_context();
     refuse_under_capture();
-    return pointer == 0 ? context->lost.load() : release(context, pointer);
+    if (pointer == 0) return context->lost;
+    finish(*context);
+    return release(context, pointer);
   });
 }
 
@@ -86,7 +131,7 @@ CUresult mem_alloc_host(void** pointer, std::size_t bytes) {
     if (block == nullptr) return kCudaOutOfMemory;
     State& all = state();
     std::lock_guard lock(all.mutex);
-    all.host_blocks.emplace(block, bytes);
+    all.host_blocks.emplace(static_cast<const char*>(block), bytes);
     *pointer = block;
     return kCudaSuccess;
   });
@@ -97,10 +142,11 @@ CUresult mem_free_host(void* pointer) {
     const auto context = current_context();
     refuse_under_capture();
     if (pointer == nullptr) return context->lost;
+    finish(*context);  // a copy may still want it
     State& all = state();
     {
       std::lock_guard lock(all.mutex);
-      if (all.host_blocks.erase(pointer) == 0) return kCudaInvalidValue;
+      if (all.host_blocks.erase(static_cast<const char*>(pointer)) == 0) return kCudaInvalidValue;
     }
     std::free(pointer);
     return context->lost;
@@ -108,43 +154,25 @@ CUresult mem_free_host(void* pointer) {
 }
 
 CUresult memcpy_htod(CUdeviceptr to, const void* from, std::size_t bytes) {
-  return guarded([&]() -> CUresult {
+  return guarded([&] {
     refuse_under_capture();
-    return memcpy_htod_async(to, from, bytes, nullptr);
+    return to_device(to, from, bytes, nullptr, Wait::kYes);
   });
 }
 
 CUresult memcpy_dtoh(void* to, CUdeviceptr from, std::size_t bytes) {
-  return guarded([&]() -> CUresult {
+  return guarded([&] {
     refuse_under_capture();
-    return memcpy_dtoh_async(to, from, bytes, nullptr);
+    return to_host(to, from, bytes, nullptr, Wait::kYes);
   });
 }
 
 CUresult memcpy_htod_async(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
-  return guarded([&]() -> CUresult {
-    const auto on = find_stream(stream);
-    if (bytes == 0) return kCudaSuccess;
-    if (from == nullptr) return kCudaInvalidValue;
-    require_inside(*on->context(), to, bytes);
-    on->submit([context = on->context(), to, from, bytes] {
-      context->device->memory().write(to, from, bytes);
-    });
-    return kCudaSuccess;
-  });
+  return guarded([&] { return to_device(to, from, bytes, stream, Wait::kNo); });
 }
 
 CUresult memcpy_dtoh_async(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-  return guarded([&]() -> CUresult {
-    const auto on = find_stream(stream);
-    if (bytes == 0) return kCudaSuccess;
-    if (to == nullptr) return kCudaInvalidValue;
-    require_inside(*on->context(), from, bytes);
-    on->submit([context = on->context(), to, from, bytes] {
-      context->device->memory().read(to, from, bytes);
-    });
-    return kCudaSuccess;
-  });
+  return guarded([&] { return to_host(to, from, bytes, stream, Wait::kNo); });
 }
 
 CUresult memcpy_dtod_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {

@@ -49,6 +49,7 @@ CUresult module_load_data(CUmodule* module, const void* image) {
 CUresult module_unload(CUmodule module) {
   return guarded([&]() -> CUresult {
     const auto context = current_context();
+    finish(*context);
     const auto found = state().modules.remove(module);
     if (found == nullptr) return kCudaInvalidHandle;
     state().functions.remove_if([&](const Function& one) { return one.module == module; });

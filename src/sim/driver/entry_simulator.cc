@@ -14,6 +14,12 @@ void copy_known(void* to, const void* from, std::size_t bytes, std::size_t ours)
   std::memcpy(to, from, std::min(bytes, ours));
 }
 
+void finish_device(const Device& device) {
+  for (const auto& context : state().contexts.all()) {
+    if (context->device == &device) finish(*context);
+  }
+}
+
 }  // namespace
 
 CUresult simulator_version(int* version) {
@@ -29,8 +35,12 @@ CUresult simulator_set_options(CUdevice device, const SimulatorOptions* options)
     SimulatorOptions all = at.options();
     copy_known(&all, options, options->bytes, sizeof(all));
     all.bytes = sizeof(all);
-    if (all.checked > 1 || all.landing > 2 || all.threads > 1024) return kCudaInvalidValue;
+    if (all.checked > 1 || all.landing > 2 || all.streams > 1 || all.threads > 1024) {
+      return kCudaInvalidValue;
+    }
+    finish_device(at);  // what was queued before runs as was said before
     at.set_options(all);
+    state().queue.seed(at, all.seed);
     return kCudaSuccess;
   });
 }
@@ -73,6 +83,7 @@ CUresult simulator_last_fault(CUdevice device, char* json, std::size_t bytes) {
 CUresult simulator_clear_fault(CUdevice device) {
   return guarded([&]() -> CUresult {
     Device& at = device_at(device);
+    finish_device(at);  // what was queued behind the fault is dropped
     at.set_message({});
     for (const auto& context : state().contexts.all()) {
       if (context->device == &at) context->lost = kCudaSuccess;

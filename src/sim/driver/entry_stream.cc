@@ -15,18 +15,37 @@ std::chrono::steady_clock::time_point time_of(Event& event) {
   return event.time;
 }
 
+ItemPointer marker_of(Event& event) {
+  std::lock_guard lock(event.mutex);
+  return event.marker;
+}
+
+void refuse_captured(Event& event) {
+  std::lock_guard lock(event.mutex);
+  if (!event.capture.expired()) throw Refusal{kCudaCapturedEvent};
+}
+
+// Whether `item` has ended. Where it has not, some work runs: a program that polls gets on.
+CUresult query(const Context& context, const ItemPointer& item) {
+  if (state().queue.done(item)) return context.lost;
+  state().queue.step(context);
+  return kCudaNotReady;
+}
+
 }  // namespace
 
 CUresult stream_create(CUstream* stream, unsigned flags) {
   return guarded([&]() -> CUresult {
     const auto context = live_context();
     if (stream == nullptr || (flags & ~kStreamNonBlocking) != 0) return kCudaInvalidValue;
-    *stream = state().streams.add(std::make_shared<Stream>(context, flags));
+    const auto kind =
+        (flags & kStreamNonBlocking) != 0 ? Stream::Kind::kNonBlocking : Stream::Kind::kBlocking;
+    *stream = state().streams.add(std::make_shared<Stream>(context, kind));
     return kCudaSuccess;
   });
 }
 
-// The default stream is nobody's to destroy.
+// Work that is queued still runs. The default stream is nobody's to destroy.
 CUresult stream_destroy(CUstream stream) {
   return guarded([&]() -> CUresult {
     const auto context = current_context();
@@ -41,18 +60,29 @@ CUresult stream_synchronize(CUstream stream) {
   return guarded([&]() -> CUresult {
     const auto on = find_stream(stream);
     refuse_capturing(*on);
-    return kCudaSuccess;  // its work ran when it was queued
+    return finish(*on);
   });
 }
 
-CUresult stream_query(CUstream stream) { return stream_synchronize(stream); }
+CUresult stream_query(CUstream stream) {
+  return guarded([&]() -> CUresult {
+    const auto on = find_stream(stream);
+    refuse_capturing(*on);
+    for (const ItemPointer& tail : on->tails()) {
+      if (const CUresult code = query(*on->context(), tail); code != kCudaSuccess) return code;
+    }
+    return kCudaSuccess;
+  });
+}
 
 CUresult stream_wait_event(CUstream stream, CUevent event, unsigned flags) {
   return guarded([&]() -> CUresult {
     const auto on = find_stream(stream);
     const auto waited = find_event(event);
     if (flags != 0) return kCudaInvalidValue;
-    return join_capture(*on, *waited);
+    if (const CUresult code = join_capture(*on, *waited); code != kCudaSuccess) return code;
+    on->wait_for(marker_of(*waited));
+    return kCudaSuccess;
   });
 }
 
@@ -83,11 +113,13 @@ CUresult event_record(CUevent event, CUstream stream) {
     const auto recorded = find_event(event);
     if (recorded->context != on->context()) return kCudaInvalidHandle;
     if (capture_record(*on, *recorded)) return kCudaSuccess;
-    on->submit([recorded] {
+    const ItemPointer marker = on->submit([recorded] {
       std::lock_guard lock(recorded->mutex);
       recorded->recorded = true;
       recorded->time = std::chrono::steady_clock::now();
     });
+    std::lock_guard lock(recorded->mutex);
+    recorded->marker = marker;
     return kCudaSuccess;
   });
 }
@@ -96,12 +128,19 @@ CUresult event_record(CUevent event, CUstream stream) {
 CUresult event_synchronize(CUevent event) {
   return guarded([&]() -> CUresult {
     const auto found = find_event(event);
-    std::lock_guard lock(found->mutex);
-    return found->capture.expired() ? kCudaSuccess : kCudaCapturedEvent;
+    refuse_captured(*found);
+    state().queue.finish(marker_of(*found));
+    return found->context->lost;
   });
 }
 
-CUresult event_query(CUevent event) { return event_synchronize(event); }
+CUresult event_query(CUevent event) {
+  return guarded([&]() -> CUresult {
+    const auto found = find_event(event);
+    refuse_captured(*found);
+    return query(*found->context, marker_of(*found));
+  });
+}
 
 // The time that the simulation took: it says nothing about a GPU.
 CUresult event_elapsed_time(float* millis, CUevent start, CUevent end) {
@@ -109,6 +148,9 @@ CUresult event_elapsed_time(float* millis, CUevent start, CUevent end) {
     const auto from = find_event(start);
     const auto to = find_event(end);
     if (millis == nullptr) return kCudaInvalidValue;
+    for (Event* event : {from.get(), to.get()}) {
+      if (!state().queue.done(marker_of(*event))) return kCudaNotReady;
+    }
     const auto elapsed = time_of(*to) - time_of(*from);
     *millis = std::chrono::duration<float, std::milli>(elapsed).count();
     return kCudaSuccess;

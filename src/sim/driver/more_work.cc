@@ -160,9 +160,12 @@ CUresult mem_alloc_async(CUdeviceptr* pointer, std::size_t bytes, CUstream strea
   });
 }
 
+// Memory is freed when the stream gets there, which here is when it is waited for.
 CUresult mem_free_async(CUdeviceptr pointer, CUstream stream) {
   return guarded([&]() -> CUresult {
-    refuse_capturing(*find_stream(stream));
+    const auto on = find_stream(stream);
+    refuse_capturing(*on);
+    finish(*on);
     return mem_free(pointer);
   });
 }
@@ -211,7 +214,8 @@ CUresult pointer_get_attribute(void* value, int attribute, CUdeviceptr pointer) 
 CUresult memcpy_any(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   return guarded([&]() -> CUresult {
     refuse_under_capture();
-    return memcpy_any_async(to, from, bytes, nullptr);
+    const CUresult code = memcpy_any_async(to, from, bytes, nullptr);
+    return code != kCudaSuccess ? code : stream_synchronize(nullptr);
   });
 }
 
@@ -265,7 +269,7 @@ CUresult stream_get_flags(CUstream stream, unsigned* flags) {
   return guarded([&]() -> CUresult {
     const auto on = find_stream(stream);
     if (flags == nullptr) return kCudaInvalidValue;
-    *flags = on->flags();
+    *flags = on->kind() == Stream::Kind::kNonBlocking ? unsigned{kStreamNonBlocking} : 0u;
     return kCudaSuccess;
   });
 }

@@ -79,20 +79,66 @@ bool Device::primary_active() const {
   return primary_ != nullptr;
 }
 
-Stream::Stream(std::shared_ptr<Context> context, unsigned flags)
-    : context_(std::move(context)), flags_(flags) {}
+Stream::Stream(std::shared_ptr<Context> context, Kind kind)
+    : context_(std::move(context)), kind_(kind) {}
 
-void Stream::submit(Work work) {
+ItemPointer Stream::submit(Work work) {
   if (const std::shared_ptr<Capture> recording = capture()) {
     std::lock_guard lock(recording->mutex);
     recording->work.push_back(std::move(work));
     if (const auto joined = recording->joined.find(handle()); joined != recording->joined.end()) {
       joined->second = false;
     }
-    return;
+    return nullptr;
   }
-  std::lock_guard lock(running_);
-  work();
+  auto item = std::make_shared<Item>();
+  item->work = std::move(work);
+  item->context = context_;
+  add_implicit(&item->after);
+  {
+    std::lock_guard lock(mutex_);
+    item->after.insert(item->after.end(), gates_.begin(), gates_.end());
+    item->after.push_back(std::exchange(last_, item));
+    gates_.clear();
+  }
+  Queue& queue = state().queue;
+  queue.push(item);
+  if (context_->device->options().streams == 0) queue.finish(item);
+  return item;
+}
+
+void Stream::wait_for(ItemPointer item) {
+  std::lock_guard lock(mutex_);
+  if (item != nullptr) gates_.push_back(std::move(item));
+}
+
+std::vector<ItemPointer> Stream::tails() const {
+  std::vector<ItemPointer> tails;
+  add_implicit(&tails);
+  std::lock_guard lock(mutex_);
+  tails.insert(tails.end(), gates_.begin(), gates_.end());
+  tails.push_back(last_);
+  return tails;
+}
+
+void Stream::add_implicit(std::vector<ItemPointer>* tails) const {
+  const auto add = [&](const Stream& other) {
+    std::lock_guard lock(other.mutex_);
+    tails->insert(tails->end(), other.gates_.begin(), other.gates_.end());
+    tails->push_back(other.last_);
+  };
+  if (kind_ == Kind::kBlocking) {
+    std::shared_ptr<Stream> default_stream;
+    {
+      std::lock_guard lock(context_->mutex);
+      default_stream = context_->default_stream;
+    }
+    if (default_stream != nullptr) add(*default_stream);
+  } else if (kind_ == Kind::kDefault) {
+    for (const std::shared_ptr<Stream>& other : state().streams.all()) {
+      if (other->kind_ == Kind::kBlocking && other->context_ == context_) add(*other);
+    }
+  }
 }
 
 std::shared_ptr<Capture> Stream::capture() const {
@@ -167,7 +213,7 @@ std::shared_ptr<Stream> find_stream(abi::CUstream stream) {
   if (reinterpret_cast<std::uintptr_t>(stream) <= 2) {
     std::lock_guard lock(context->mutex);
     if (context->default_stream == nullptr) {
-      context->default_stream = std::make_shared<Stream>(context, 0);
+      context->default_stream = std::make_shared<Stream>(context, Stream::Kind::kDefault);
     }
     return context->default_stream;
   }
@@ -199,6 +245,7 @@ std::shared_ptr<Context> make_context(Device& device, bool primary) {
 
 void destroy_context(const std::shared_ptr<Context>& context) {
   State& all = state();
+  finish(*context);
   all.contexts.remove(context->handle());
   context->lost = abi::kCudaContextDestroyed;
   const auto ours = [&](const auto& object) { return object.context == context; };
@@ -214,6 +261,16 @@ void destroy_context(const std::shared_ptr<Context>& context) {
     allocations.swap(context->allocations);
   }
   for (const auto& [address, bytes] : allocations) context->device->memory().release(address);
+}
+
+abi::CUresult finish(const Stream& stream) {
+  for (const ItemPointer& tail : stream.tails()) state().queue.finish(tail);
+  return stream.context()->lost;
+}
+
+abi::CUresult finish(const Context& context) {
+  state().queue.finish_all(context);
+  return context.lost;
 }
 
 void refuse_under_capture() {

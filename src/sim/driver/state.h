@@ -5,18 +5,16 @@
 // this folder include it.
 //
 // Locks: each object guards itself. The order, where two are held, is device, context, handles.
-// None is held while a kernel runs, except the one that keeps its stream in order.
+// None is held while work runs.
 
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "abi/cuda_types.h"
@@ -24,6 +22,7 @@
 #include "sim/driver.h"
 #include "sim/driver/handles.h"
 #include "sim/driver/model.h"
+#include "sim/driver/queue.h"
 #include "sim/executor.h"
 #include "sim/memory.h"
 
@@ -72,10 +71,6 @@ class Device {
   int primary_users_ = 0;
 };
 
-// One operation of a stream, with everything it needs copied into it, so that it may run later or,
-// as part of a graph, many times.
-using Work = std::function<void()>;
-
 // What streams under capture record instead of running it, in the order of the calls, which is one
 // order that all their edges allow.
 struct Capture {
@@ -90,25 +85,39 @@ struct Capture {
 
 class Stream {
  public:
-  Stream(std::shared_ptr<Context> context, unsigned flags);
+  enum class Kind {
+    kDefault,  // waits for all blocking streams of its context, and they for it
+    kBlocking,
+    kNonBlocking,  // knows nothing of the default stream
+  };
+  Stream(std::shared_ptr<Context> context, Kind kind);
 
   const std::shared_ptr<Context>& context() const { return context_; }
-  unsigned flags() const { return flags_; }
+  Kind kind() const { return kind_; }
   abi::CUstream handle() { return reinterpret_cast<abi::CUstream>(this); }
 
-  // Runs `work` after everything submitted before, or records it. Work never throws: what goes
-  // wrong in it breaks the context.
-  void submit(Work work);
+  // Queues `work` behind everything submitted before; where the device's option says so it has
+  // ended on return. Under capture it is recorded, and the result is null.
+  ItemPointer submit(Work work);
+
+  // Work submitted from now on waits for `item`.
+  void wait_for(ItemPointer item);
+  // All that has to end before the stream is empty.
+  std::vector<ItemPointer> tails() const;
 
   std::shared_ptr<Capture> capture() const;
   void set_capture(std::shared_ptr<Capture> capture);
 
  private:
+  // What the default stream's rule adds to the tails of this stream.
+  void add_implicit(std::vector<ItemPointer>* tails) const;
+
   const std::shared_ptr<Context> context_;
-  const unsigned flags_;
-  std::mutex running_;  // held while work of this stream runs
-  mutable std::mutex mutex_;
+  const Kind kind_;
+  mutable std::mutex mutex_;  // guards all below
   std::shared_ptr<Capture> capture_;
+  ItemPointer last_;
+  std::vector<ItemPointer> gates_;  // waited for since the last submit
 };
 
 struct Event {
@@ -116,6 +125,7 @@ struct Event {
   unsigned flags = 0;
   std::mutex mutex;  // guards all below
   bool recorded = false;
+  ItemPointer marker;  // the last record
   std::chrono::steady_clock::time_point time;
   std::weak_ptr<Capture> capture;         // the last record was captured there ...
   abi::CUstream captured_from = nullptr;  // ... on this stream
@@ -174,10 +184,11 @@ struct State {
   Handles<Function, abi::CUfunction> functions;
   Handles<Graph, abi::CUgraph> graphs;
   Handles<GraphExec, abi::CUgraphExec> graph_execs;
+  Queue queue;
   std::atomic<int> global_captures{0};  // captures that forbid unsafe calls to every thread
 
-  std::mutex mutex;  // guards below
-  std::unordered_map<void*, std::size_t> host_blocks;
+  std::mutex mutex;                                // guards below
+  std::map<const char*, std::size_t> host_blocks;  // page-locked memory: begin -> bytes
   std::map<std::uint32_t, std::shared_ptr<base::ThreadPool>> pools;  // by number of threads
 
   std::shared_ptr<base::ThreadPool> pool(std::uint32_t threads);
@@ -198,6 +209,11 @@ std::shared_ptr<Function> find_function(abi::CUfunction function);
 std::shared_ptr<Context> make_context(Device& device, bool primary);
 // Takes away everything the context owns; handles into it are refused from now on.
 void destroy_context(const std::shared_ptr<Context>& context);
+
+// Runs what a stream, or every stream of a context, still has to do; the code is what became of the
+// context in the meantime.
+abi::CUresult finish(const Stream& stream);
+abi::CUresult finish(const Context& context);
 
 // Calls that a capture forbids (CUDA's "unsafe" ones) begin with this.
 void refuse_under_capture();

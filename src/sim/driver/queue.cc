@@ -1,0 +1,120 @@
+#include "sim/driver/queue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/driver/state.h"
+
+namespace annulus::sim::driver {
+namespace {
+
+bool ended(const ItemPointer& item) { return item == nullptr || item->state == Item::State::kDone; }
+
+bool may_run(const Item& item) {
+  return item.state == Item::State::kWaiting &&
+         std::all_of(item.after.begin(), item.after.end(), ended);
+}
+
+// The target and everything that must end before it.
+void add_needed(const Item& target, std::unordered_set<const Item*>* needed) {
+  std::vector<const Item*> open = {&target};
+  while (!open.empty()) {
+    const Item* item = open.back();
+    open.pop_back();
+    if (!needed->insert(item).second) continue;
+    for (const ItemPointer& before : item->after) {
+      if (!ended(before)) open.push_back(before.get());
+    }
+  }
+}
+
+}  // namespace
+
+void Queue::push(const ItemPointer& item) {
+  std::unique_lock lock(mutex_);
+  pending_.push_back(item);
+  changed_.notify_all();  // another thread may wait for what it knew only by an edge
+  while (pending_.size() > kDepth) {
+    const ItemPointer next = choose(*item->context, nullptr);
+    if (next == nullptr) break;  // other threads are at it
+    run(next, lock);
+  }
+}
+
+bool Queue::done(const ItemPointer& item) const {
+  std::lock_guard lock(mutex_);
+  return ended(item);
+}
+
+void Queue::finish(const ItemPointer& target) {
+  std::unique_lock lock(mutex_);
+  while (!ended(target)) {
+    Needed needed;
+    add_needed(*target, &needed);
+    // Every other draw is among all that may run, so that unrelated work runs early now and then.
+    const bool any = random(*target->context->device).below(2) == 0;
+    ItemPointer next = choose(*target->context, any ? nullptr : &needed);
+    if (next == nullptr) next = choose(*target->context, &needed);
+    if (next != nullptr) {
+      run(next, lock);
+    } else {
+      changed_.wait(lock);
+    }
+  }
+}
+
+void Queue::finish_all(const Context& context) {
+  while (true) {
+    ItemPointer last;
+    {
+      std::lock_guard lock(mutex_);
+      for (const ItemPointer& item : pending_) {
+        if (item->context.get() == &context) last = item;
+      }
+    }
+    if (last == nullptr) return;
+    finish(last);
+  }
+}
+
+void Queue::step(const Context& context) {
+  std::unique_lock lock(mutex_);
+  if (const ItemPointer next = choose(context, nullptr)) run(next, lock);
+}
+
+void Queue::seed(const Device& device, std::uint64_t seed) {
+  std::lock_guard lock(mutex_);
+  random_.insert_or_assign(&device, base::Random(seed));
+}
+
+base::Random& Queue::random(const Device& device) {
+  return random_.try_emplace(&device, std::uint64_t{0}).first->second;
+}
+
+ItemPointer Queue::choose(const Context& context, const Needed* needed) {
+  std::vector<ItemPointer> candidates;
+  for (const ItemPointer& item : pending_) {
+    // What another device must do first counts as needed; otherwise each device is on its own.
+    const bool wanted =
+        needed != nullptr ? needed->count(item.get()) != 0 : item->context.get() == &context;
+    if (wanted && may_run(*item)) candidates.push_back(item);
+  }
+  if (candidates.empty()) return nullptr;
+  const auto count = static_cast<std::uint32_t>(candidates.size());
+  return candidates[count == 1 ? 0 : random(*context.device).below(count)];
+}
+
+void Queue::run(const ItemPointer& item, std::unique_lock<std::mutex>& lock) {
+  item->state = Item::State::kRunning;
+  const Work work = std::move(item->work);
+  lock.unlock();
+  // After a fault nothing of the context runs any more.
+  if (item->context->lost == abi::kCudaSuccess) work();
+  lock.lock();
+  item->state = Item::State::kDone;
+  item->after.clear();
+  pending_.erase(std::find(pending_.begin(), pending_.end(), item));
+  changed_.notify_all();
+}
+
+}  // namespace annulus::sim::driver

@@ -1,0 +1,70 @@
+#ifndef ANNULUS_SIM_DRIVER_QUEUE_H_
+#define ANNULUS_SIM_DRIVER_QUEUE_H_
+
+// Work that was queued on streams and has not run yet, as a graph: each item names the items that
+// must have ended before it. Nothing runs by itself; a thread that waits for something runs items
+// in the meantime, drawing among those that may run. So every order that streams and events allow
+// can happen, one seed gives one of them, and a program that forgot a wait is found out.
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_set>
+#include <vector>
+
+#include "base/random.h"
+
+namespace annulus::sim::driver {
+
+struct Context;
+class Device;
+
+// One operation of a stream, with everything it needs copied into it, so that it may run later or,
+// as part of a graph, many times. It never throws: what goes wrong in it breaks the context.
+using Work = std::function<void()>;
+
+struct Item {
+  Work work;
+  std::shared_ptr<Context> context;
+  std::vector<std::shared_ptr<Item>> after;
+  enum class State { kWaiting, kRunning, kDone } state = State::kWaiting;
+};
+using ItemPointer = std::shared_ptr<Item>;  // null stands for work that ended long ago
+
+class Queue {
+ public:
+  static constexpr std::size_t kDepth = 1024;  // more than this and push() runs some first
+
+  void push(const ItemPointer& item);
+  bool done(const ItemPointer& item) const;
+
+  // Runs items until this one has ended, and perhaps others that may run as well.
+  void finish(const ItemPointer& target);
+  // Runs all items of a context, and what they wait for.
+  void finish_all(const Context& context);
+  // Runs one item, where one may run: for programs that poll.
+  void step(const Context& context);
+
+  // Draws for this device start anew.
+  void seed(const Device& device, std::uint64_t seed);
+
+ private:
+  using Needed = std::unordered_set<const Item*>;
+
+  // An item that may run, or null. `needed` limits the choice where it is not null.
+  ItemPointer choose(const Context& context, const Needed* needed);
+  void run(const ItemPointer& item, std::unique_lock<std::mutex>& lock);
+  base::Random& random(const Device& device);
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<ItemPointer> pending_;  // in the order of the calls
+  std::map<const Device*, base::Random> random_;
+};
+
+}  // namespace annulus::sim::driver
+
+#endif  // ANNULUS_SIM_DRIVER_QUEUE_H_
