@@ -32,9 +32,9 @@ std::string to_string(const KernelConfig& config);
 // The opposite; nothing where the text is no configuration (legal or not).
 std::optional<KernelConfig> parse_config(std::string_view text);
 
-// Where a shipped configuration runs: decided by shared memory alone.
+// The shared memory that a shipped configuration needs.
 enum class Reach {
-  kEvery,  // sm_80 and everything newer: at most 99 KB
+  kEvery,  // at most 99 KB: every architecture from sm_80 on
   kLarge,  // architectures with 163 KB or more: sm_80, sm_87, sm_90, sm_100, not sm_86 or sm_89
 };
 
