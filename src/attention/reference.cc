@@ -14,7 +14,7 @@
 
 #if defined(__x86_64__) && defined(__GNUC__)
 // The loops below are most of the time; the loader picks the widest version the processor has.
-#define ANNULUS_WIDE __attribute__((target_clones("avx512f", "avx2,fma", "default")))
+#define ANNULUS_WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define ANNULUS_WIDE
 #endif
@@ -84,6 +84,55 @@ std::vector<std::int64_t> pick_rows(const Problem& problem, std::int64_t head_in
   return {picked.begin(), picked.end()};
 }
 
+// Which keys each row sees, one bit per pair, asked of the pattern pair by pair. Where all heads
+// see the same, the bits of a row are kept for the next (batch, head).
+class VisibleKeys {
+ public:
+  explicit VisibleKeys(const Problem& problem)
+      : problem_(problem), words_(static_cast<std::size_t>(problem.seq_k + 63) / 64) {
+    constexpr std::size_t kMostBytes = std::size_t{1} << 28;
+    const auto rows = static_cast<std::size_t>(problem.seq_q);
+    if (problem.pattern.heads() == 1 && rows * words_ * 8 <= kMostBytes) {
+      kept_.resize(rows * words_);
+      known_.resize(rows);
+    }
+  }
+
+  // Valid until the next call with the same scratch. A row may be asked for by one thread at a
+  // time.
+  const std::vector<std::uint64_t>& row(std::int64_t head, std::int64_t row,
+                                        std::vector<std::uint64_t>* scratch) {
+    scratch->resize(words_);
+    const auto index = static_cast<std::size_t>(row);
+    if (!known_.empty() && known_[index]) {
+      std::copy_n(kept_.data() + index * words_, words_, scratch->data());
+      return *scratch;
+    }
+    const std::int64_t q = problem_.q_position() + row;
+    for (std::size_t word = 0; word < words_; ++word) {
+      const auto first = static_cast<std::int64_t>(word * 64);
+      const std::int64_t count = std::min<std::int64_t>(64, problem_.seq_k - first);
+      std::uint64_t bits = 0;
+      for (std::int64_t i = 0; i < count; ++i) {
+        const bool visible = problem_.pattern.visible(head, q, problem_.k_position() + first + i);
+        bits |= static_cast<std::uint64_t>(visible) << i;
+      }
+      (*scratch)[word] = bits;
+    }
+    if (!known_.empty()) {
+      std::copy_n(scratch->data(), words_, kept_.data() + index * words_);
+      known_[index] = 1;
+    }
+    return *scratch;
+  }
+
+ private:
+  const Problem& problem_;
+  std::size_t words_;  // of a row
+  std::vector<std::uint64_t> kept_;
+  std::vector<std::uint8_t> known_;
+};
+
 // The state that a row starts from.
 struct Carried {
   double m = kMinusInfinity;
@@ -100,8 +149,9 @@ struct RowAnswer {
 
 class RowSolver {
  public:
-  explicit RowSolver(const Problem& problem)
+  RowSolver(const Problem& problem, VisibleKeys& visible)
       : problem_(problem),
+        visible_(visible),
         scale_(problem.effective_scale()),
         query_(static_cast<std::size_t>(problem.dim_qk)) {}
 
@@ -115,17 +165,18 @@ class RowSolver {
     keys_.clear();
     scores_.clear();
     double m = carried.l != 0 ? carried.m : kMinusInfinity;
-    const std::int64_t q_position = problem_.q_position() + row;
-    for (std::int64_t key = 0; key < problem_.seq_k; ++key) {
-      if (!problem_.pattern.visible(head, q_position, problem_.k_position() + key)) continue;
-      const auto index = static_cast<std::size_t>(key);
-      double score = scale_ * dot(query_.data(), k.values.data() + index * dim_qk, dim_qk);
-      if (problem_.softcap > 0) score = problem_.softcap * std::tanh(score / problem_.softcap);
-      const double t = score * 1.4426950408889634;  // log2(e)
-      keys_.push_back(index);
-      scores_.push_back(t);
-      m = std::max(m, t);
-      tainted = tainted || k.tainted[index] || v.tainted[index];
+    const std::vector<std::uint64_t>& visible = visible_.row(head, row, &bits_);
+    for (std::size_t word = 0; word < visible.size(); ++word) {
+      for (std::uint64_t bits = visible[word]; bits != 0; bits &= bits - 1) {
+        const std::size_t index = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
+        double score = scale_ * dot(query_.data(), k.values.data() + index * dim_qk, dim_qk);
+        if (problem_.softcap > 0) score = problem_.softcap * std::tanh(score / problem_.softcap);
+        const double t = score * 1.4426950408889634;  // log2(e)
+        keys_.push_back(index);
+        scores_.push_back(t);
+        m = std::max(m, t);
+        tainted = tainted || k.tainted[index] || v.tainted[index];
+      }
     }
     tainted = tainted || (!keys_.empty() && q.tainted[static_cast<std::size_t>(row)]);
     double l = 0;
@@ -152,8 +203,10 @@ class RowSolver {
 
  private:
   const Problem& problem_;
+  VisibleKeys& visible_;
   double scale_;
   std::vector<double> query_;
+  std::vector<std::uint64_t> bits_;
   std::vector<std::size_t> keys_;
   std::vector<double> scores_;
 };
@@ -190,7 +243,9 @@ Reference reference(const Problem& problem, const HostInputs& inputs, base::Thre
   oracle.l.assign(oracle.rows.size(), 0.0);
   oracle.tainted.assign(oracle.rows.size(), 0);
 
-  std::vector<RowSolver> solvers(static_cast<std::size_t>(pool.threads()), RowSolver(problem));
+  VisibleKeys visible(problem);
+  std::vector<RowSolver> solvers(static_cast<std::size_t>(pool.threads()),
+                                 RowSolver(problem, visible));
   const std::int64_t group = problem.heads / problem.kv_heads;
   Matrix q, k, v;
   std::mutex progress_mutex;
