@@ -36,3 +36,7 @@ if(ANNULUS_PTXAS)
             -P ${CMAKE_CURRENT_SOURCE_DIR}/sim/golden/assemble.cmake)
   set_tests_properties(golden_assembles PROPERTIES LABELS unit)
 endif()
+
+# Mistakes made on purpose in the templates themselves.
+annulus_test(mutants LABEL device LIBRARIES annulus_api
+  SOURCES sim/broken/mutants_test.cc support/device_case.cc support/random_problem.cc)

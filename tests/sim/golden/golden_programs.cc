@@ -168,7 +168,8 @@ int main_with(const std::vector<std::string>& arguments) {
   std::string ptx = ANNULUS_GOLDEN_PTX;
   std::string only;
   std::string write;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
+  // Every option but --list and --compare, which end the loop, is followed by its value.
+  for (std::size_t i = 0; i < arguments.size(); i += 2) {
     const std::string& option = arguments[i];
     const std::string value = i + 1 < arguments.size() ? arguments[i + 1] : std::string();
     if (option == "--list") {
@@ -188,7 +189,6 @@ int main_with(const std::vector<std::string>& arguments) {
       return 2;
     }
     *target = value;
-    ++i;
   }
   if (!write.empty()) return write_programs(write, ptx);
   return run_programs(device, json, ptx, only);

@@ -1,0 +1,301 @@
+// The attention kernel with one mistake each, made by changing its text: the checked twin, the
+// oracle or the bank counter must notice. Mistakes that change nothing must stay without a word.
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "annulus/error.h"
+#include "api/impl.h"
+#include "attention/reference.h"
+#include "base/json.h"
+#include "base/thread_pool.h"
+#include "device/simulator.h"
+#include "jit/templates.h"
+#include "support/device.h"
+#include "support/device_case.h"
+#include "support/faulty_files.h"
+#include "support/nvrtc.h"
+
+namespace {
+
+using namespace annulus;
+
+struct Edit {
+  std::string file;  // below templates/
+  std::string from;  // occurs there exactly once
+  std::string to;
+};
+
+struct Mutant {
+  std::string name;
+  std::vector<Edit> edits;
+  // Kinds of faults, any of which may be reported; or "wrong answer", "bank conflicts", "nothing".
+  std::set<std::string> expected;
+  std::set<std::string> blamed = {};  // pieces of the lines that a fault may name
+  bool one_stage = false;             // in the kernel with one stage instead of two
+  bool no_keys = false;               // with no key at all
+};
+
+constexpr char kKernel[] = "kernels/mma_forward.cu";
+constexpr char kBarrier[] =
+    "      ptx::wait_copies<kStages == 1 ? 0 : kStages - 2>();\n      __syncthreads();\n";
+
+constexpr char kLastWait[] = "ptx::wait_copies<0>(); if (row.count == 0) __syncthreads();";
+
+const std::set<std::string> kRaces = {"shared memory race", "access to bytes in flight"};
+// The products read K and V; the copies write them.
+const std::set<std::string> kTiles = {"ptx::load_matrices", "ptx::copy_async_16"};
+
+std::vector<Mutant> mutants() {
+  std::set<std::string> races_or_unwritten = kRaces;
+  races_or_unwritten.insert("uninitialised read");
+  return {
+      {"no barrier between the copies and their readers",
+       {{kKernel, kBarrier, "      ptx::wait_copies<kStages == 1 ? 0 : kStages - 2>();\n"}},
+       races_or_unwritten,
+       kTiles},
+      {"a wait that leaves one group too many",
+       {{kKernel, "kStages == 1 ? 0 : kStages - 2>", "kStages == 1 ? 0 : kStages - 1>"}},
+       {"access to bytes in flight"},
+       kTiles},
+      {"copies that are never committed",
+       {{kKernel, "    ptx::commit_copies();\n    const unsigned next = window.entry(1);",
+         "    const unsigned next = window.entry(1);"}},
+       {"access to bytes in flight"},
+       kTiles},
+      {"the next tile goes into the stage that is being read",
+       {{kKernel, "const int free_stage = stage == 0 ? kStages - 1 : stage - 1;",
+         "const int free_stage = stage;"}},
+       races_or_unwritten,
+       kTiles},
+      {"V is read from the first stage always",
+       {{kKernel, "value_lane + stage * kValueBytes);", "value_lane);"}},
+       races_or_unwritten,
+       kTiles},
+      {"Q is never copied",
+       {{kKernel, "queries.template start<kRows>(query_tile, first_row, params.seq_q);", ""}},
+       {"uninitialised read"},
+       {"ptx::load_matrices"}},
+      {"rows beyond the end are read",
+       {{"tile/copy.cuh", "exists ? source : tensor_;", "source;"},
+        {"tile/copy.cuh", "exists ? 16 : 0;", "16;"}},
+       {"out of bounds", "uninitialised read"},
+       {"ptx::copy_async_16"}},
+      {"a thread's chunk begins at half of 16 bytes",
+       {{"tile/copy.cuh", "thread % Layout::kPhases * 16),", "thread % Layout::kPhases * 8),"}},
+       {"misaligned address"},
+       {"ptx::copy_async_16"}},
+      {"rows of O beyond the end are written",
+       {{"tile/row_io.cuh", "if (row + pass * kRowsPerPass < rows) {", "{"}},
+       {"out of bounds"},
+       {"ptx::store_global_16"}},
+      {"LSE of rows beyond the end is written",
+       {{"tile/row_io.cuh",
+         "      if (row >= at.rows) continue;\n      const float sum = state.sum[r][half];\n"
+         "      const float lse",
+         "      const float sum = state.sum[r][half];\n      const float lse"}},
+       {"out of bounds"},
+       {"params.lse["}},
+      {"no __syncwarp between staging O and reading it",
+       {{"tile/row_io.cuh", "  __syncwarp();\n", ""}},
+       {"shared memory race"},
+       {"ptx::store_shared", "ptx::load_shared_16"}},
+      {"the list is read beyond the row",
+       {{"tile/tile_row.cuh", "index < row_.count ? row_.entries[index] : 0;",
+         "row_.entries[index + 4096];"}},
+       {"out of bounds", "uninitialised read"},
+       {"row_.entries[index"}},
+      {"a shuffle for half of the warp",
+       {{"tile/softmax.cuh", "  x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));",
+         "  x = fmaxf(x, __shfl_xor_sync(0x0000ffffu, x, 1));"}},
+       {"invalid operand"},
+       {"__shfl_xor_sync(0x0000ffffu"}},
+      {"a barrier for half of each warp",
+       {{kKernel, kBarrier,
+         "      ptx::wait_copies<kStages == 1 ? 0 : kStages - 2>();\n"
+         "      if (lane < 16) __syncthreads();\n"}},
+       {"divergent barrier", "deadlock"},
+       {"__syncthreads", "ptx::load_matrices"}},
+      {"one tile too many is started and not waited for",
+       {{kKernel, "else if (current + kStages - 1 < row.count)", "else if (true)"},
+        {kKernel, kLastWait, "if (row.count == 0) __syncthreads();"}},
+       {"unwaited asynchronous effect"},
+       {"}"}},
+      {"one stage: the keys are overwritten before all have read them",
+       {{kKernel, "      ptx::wait_copies<0>();\n      __syncthreads();\n      if (current + 1",
+         "      ptx::wait_copies<0>();\n      if (current + 1"}},
+       races_or_unwritten,
+       kTiles,
+       true},
+      {"one stage: no barrier for the keys",
+       {{kKernel, kBarrier, "      ptx::wait_copies<kStages == 1 ? 0 : kStages - 2>();\n"}},
+       races_or_unwritten,
+       kTiles,
+       true},
+      {"no keys: O is staged while others still fill Q",
+       {{kKernel, "if (row.count == 0) __syncthreads();", ""}},
+       kRaces,
+       {"ptx::store_shared", "ptx::copy_async_16", "ptx::load_shared_16"},
+       false,
+       true},
+      // What only the answer shows.
+      {"keys beyond the end are not masked",
+       {{kKernel, "if (first_column > params.seq_k - kColumns) {", "if (first_column < 0) {"}},
+       {"wrong answer"}},
+      {"copies are swizzled for the next row",
+       {{"tile/copy.cuh", "slot_(Layout::offset(row_, thread % Layout::kPhases)) {}",
+         "slot_(row_ * Layout::kPitch + ((thread % Layout::kPhases ^ Layout::phase(row_ + 1)) << "
+         "4)) {}"}},
+       {"wrong answer"}},
+      {"the old output is not rescaled",
+       {{"tile/softmax.cuh", "output[r][d][2 * half] *= shrink;", ""}},
+       {"wrong answer"}},
+      // What only the counters show.
+      {"no swizzle",
+       {{"tile/swizzle.cuh", "(chunk ^ phase(row)) << 4", "chunk << 4"}},
+       {"bank conflicts"}},
+      // What is redundant, and must not be called a mistake.
+      {"a second barrier behind the first",
+       {{kKernel, kBarrier, std::string(kBarrier) + "      __syncthreads();\n"}},
+       {"nothing"}},
+      {"no wait for the empty groups at the end",
+       {{kKernel, kLastWait, "if (row.count == 0) __syncthreads();"}},
+       {"nothing"}},
+      {"unchanged, two stages", {}, {"nothing"}},
+      {"unchanged, one stage", {}, {"nothing"}, {}, true},
+  };
+}
+
+using Files = std::map<std::string, std::string>;
+
+bool is_space(char c) { return c == ' ' || c == '\n'; }
+
+// Where `what` occurs in `text` at or after `from`, whatever the white space: {begin, end}, or
+// {npos, npos}. Layout may change without a mutant losing its place.
+std::pair<std::size_t, std::size_t> find_loosely(const std::string& text, const std::string& what,
+                                                 std::size_t from) {
+  for (std::size_t begin = from; begin < text.size(); ++begin) {
+    if (is_space(text[begin])) continue;
+    std::size_t at = begin;
+    std::size_t i = 0;
+    while (true) {
+      while (i < what.size() && is_space(what[i])) ++i;
+      if (i == what.size()) return {begin, at};
+      while (at < text.size() && is_space(text[at])) ++at;
+      if (at == text.size() || text[at] != what[i]) break;
+      ++at;
+      ++i;
+    }
+  }
+  return {std::string::npos, std::string::npos};
+}
+
+Files mutated(const Mutant& mutant) {
+  Files files = jit::TemplateSet::embedded()->files();
+  for (const Edit& edit : mutant.edits) {
+    std::string& text = files.at(edit.file);
+    const auto [begin, end] = find_loosely(text, edit.from, 0);
+    REQUIRE_MESSAGE(begin != std::string::npos, mutant.name, ": '", edit.from, "' is not in ",
+                    edit.file, ": the template has changed, so change the mutant");
+    REQUIRE_MESSAGE(find_loosely(text, edit.from, end).first == std::string::npos, mutant.name,
+                    ": '", edit.from, "' is there twice");
+    text.replace(begin, end - begin, edit.to);
+  }
+  return files;
+}
+
+std::string line_of(const Files& files, const base::Json& fault) {
+  std::string name = fault.at("file").get<std::string>();
+  if (name.starts_with(jit::kVirtualRoot))
+    name.erase(0, std::string_view(jit::kVirtualRoot).size());
+  const auto found = files.find(name);
+  if (found == files.end()) return {};
+  std::istringstream text(found->second);
+  std::string line;
+  for (int i = fault.at("line").get<int>(); i > 0 && std::getline(text, line); --i) {
+  }
+  return line;
+}
+
+// Tails on both sides, and more tiles than two turns of any pipeline.
+test::Case case_of(const Mutant& mutant) {
+  Problem problem;
+  problem.heads = 2;
+  problem.seq_q = 64 + 5;
+  problem.seq_k = mutant.no_keys ? 0 : 64 * 6 + 3;
+  problem.dim_qk = mutant.one_stage ? 192 : 64;
+  problem.dim_v = mutant.one_stage ? 128 : 64;
+  problem.want_lse = true;
+  return test::make_case(problem, 99);
+}
+
+void try_mutant(const Mutant& mutant, base::ThreadPool& pool) {
+  const Files files = mutated(mutant);
+  const test::ScratchFolder folder;
+  for (const auto& [name, text] : files) {
+    const std::filesystem::path path = folder / name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+  }
+  DeviceOptions device_options;
+  device_options.name = test::device_name();
+  device_options.cache_dir = "";
+  device_options.template_dir = folder.path();
+  const Device device = Device::open(device_options);
+  PlanOptions options;
+  options.config = mutant.one_stage ? "mma m64 n64 w4 s1 x2" : "mma m64 n64 w4 s2 x3";
+  const test::Case c = case_of(mutant);
+
+  device.counters(true);
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    SimulationOptions simulation;
+    simulation.seed = seed;
+    device.set_simulation(simulation);
+    std::string outcome = "nothing";
+    base::Json fault;
+    try {
+      const test::DeviceAnswer answer = test::run_case(device, c, options);
+      const auto oracle = attention::reference(c.problem, c.inputs(), pool);
+      if (!attention::compare(c.problem, oracle, answer.result()).within_law)
+        outcome = "wrong answer";
+    } catch (const Error& error) {
+      const std::string json = device::simulator_fault(*api::inside(device).context);
+      REQUIRE_MESSAGE(!json.empty(), error.what());
+      fault = base::parse_json(json, "the fault");
+      outcome = fault.at("kind").get<std::string>();
+      device::clear_simulator_fault(*api::inside(device).context);
+    }
+    if (outcome == "nothing" && mutant.expected.contains("bank conflicts")) {
+      std::uint64_t needed = 0;
+      std::uint64_t ideal = 0;
+      for (const auto& [name, value] : device.counters()) {
+        if (name == "shared_wavefronts") needed = value;
+        if (name == "shared_wavefronts_ideal") ideal = value;
+      }
+      if (needed > 2 * ideal) outcome = "bank conflicts";
+    }
+    INFO(mutant.name, ", seed ", seed, ": ", fault.dump());
+    CHECK_MESSAGE(mutant.expected.contains(outcome), mutant.name, " came out as: ", outcome);
+    if (fault.is_null() || mutant.blamed.empty()) continue;
+    const std::string line = line_of(files, fault);
+    bool named = false;
+    for (const std::string& piece : mutant.blamed) named |= line.find(piece) != std::string::npos;
+    CHECK_MESSAGE(named, mutant.name, " blames the line: ", line);
+  }
+}
+
+TEST_CASE("every mistake in the attention kernel is noticed, and redundancy is not") {
+  if (!test::on_simulator()) return;
+  if (testing::nvrtc() == nullptr) return;
+  base::ThreadPool pool;
+  for (const Mutant& mutant : mutants()) {
+    SUBCASE(mutant.name.c_str()) { try_mutant(mutant, pool); }
+  }
+}
+
+}  // namespace
