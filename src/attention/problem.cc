@@ -192,8 +192,8 @@ void validate(const Problem& problem) {
   if (!std::isfinite(problem.effective_scale())) {
     base::fail(ErrorCode::kInvalidArgument, "scale is {}; give a finite number", *problem.scale);
   }
-  if (std::abs(problem.effective_scale()) > 1e30) {
-    base::fail(ErrorCode::kInvalidArgument, "scale is {}, beyond what fp32 scores can hold (1e30)",
+  if (std::abs(problem.effective_scale()) > 1e20) {
+    base::fail(ErrorCode::kInvalidArgument, "scale is {}, beyond what fp32 scores can hold (1e20)",
                *problem.scale);
   }
   if (!std::isfinite(problem.softcap) || problem.softcap < 0 ||

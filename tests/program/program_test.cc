@@ -189,6 +189,21 @@ TEST_CASE("tensors come from a file in any of three types, and O goes to one") {
   refused("run --layout bhsd -i " + input + on_device(), 2, "20 query heads");
 }
 
+TEST_CASE("a NaN in the input is said, and the rows it cannot reach are still checked") {
+  const test::ScratchFolder folder;
+  const std::string input = folder / "in.safetensors";
+  write_tensors(input, base::TensorType::kF16, 300, 300);
+  // The header's length, then the header, then k: its last value.
+  std::string bytes = read(input);
+  const std::size_t data = bytes.size() - 3 * 300 * 64 * 2;
+  bytes[data + 300 * 64 * 2 - 1] = '\x7e';
+  std::ofstream(input, std::ios::binary) << bytes;
+  const base::Json json = json_of("run --json -p causal -i " + input + on_device());
+  CHECK(json["tainted_rows"] > 0);
+  CHECK(json["checked_rows"] > 300);
+  CHECK(json["within_law"] == true);
+}
+
 TEST_CASE("files that are none, damaged or of other tensors") {
   const test::ScratchFolder folder;
   const std::string path = folder / "x.safetensors";

@@ -3,10 +3,13 @@
 
 #include "api/impl.h"
 #include "attention/reference.h"
+#include "attention/taint.h"
 #include "attention/tile_list.h"
 #include "base/fail.h"
 #include "base/thread_pool.h"
+#include "kernels/attention_params.h"
 #include "pattern/classify.h"
+#include "pattern/mask_code.h"
 #include "program/options.h"
 #include "program/report.h"
 
@@ -94,7 +97,14 @@ attention::Comparison check(const ProblemInput& input, const PlanInfo& plan, dou
   result.o = answer.o.bits.data();
   result.o_strides = answer.o.strides();
   result.lse = answer.lse.data();
-  return attention::compare(problem, oracle, result);
+  const pattern::MaskCode mask = pattern::emit(problem.pattern, kernels::kMaskNumbers);
+  const std::vector<std::uint8_t> reached = attention::reached_rows(
+      problem, inputs,
+      attention::make_tile_list(problem, plan.tile_rows, plan.tile_columns, mask.layout.get()));
+  if (reached.empty()) return attention::compare(problem, oracle, result);
+  return attention::compare(problem, oracle, result, [&](std::int64_t row) {
+    return reached[static_cast<std::size_t>(row)] != 0;
+  });
 }
 
 double median(std::vector<double> values) {
@@ -186,7 +196,11 @@ Exit run(const RunArguments& arguments) {
                  fmt::format("row {:.2e}, head {:.2e}, LSE {:.2e} over {} {}rows: {}",
                              comparison.error_row_max, comparison.error_o, comparison.error_lse,
                              comparison.checked_rows, sampled ? "sampled " : "",
-                             wrong ? "WRONG" : "within the law"));
+                             wrong ? "WRONG" : "within the law") +
+                     (comparison.tainted_rows == 0
+                          ? ""
+                          : fmt::format("; {} rows read a NaN or an infinity and are not compared",
+                                        comparison.tainted_rows)));
     }
     if (simulated) {
       std::string text;

@@ -1,0 +1,72 @@
+#include "attention/taint.h"
+
+#include <algorithm>
+
+namespace annulus::attention {
+namespace {
+
+// All bits of the exponent set: NaN or infinity.
+bool finite(Dtype dtype, std::uint16_t bits) {
+  const std::uint16_t exponent = dtype == Dtype::kFloat16 ? 0x7c00 : 0x7f80;
+  return (bits & exponent) != exponent;
+}
+
+// Marks the rows of one (batch, head) that hold something not finite; row i of them in group
+// i / rows_together. Returns whether there is any.
+bool mark(Dtype dtype, const std::uint16_t* data, std::int64_t row_stride, std::int64_t rows,
+          std::int64_t dim, std::int64_t rows_together, std::uint8_t* groups) {
+  bool any = false;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::uint16_t* values = data + row * row_stride;
+    if (!std::all_of(values, values + dim,
+                     [&](std::uint16_t bits) { return finite(dtype, bits); })) {
+      groups[row / rows_together] = 1;
+      any = true;
+    }
+  }
+  return any;
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> reached_rows(const Problem& problem, const HostInputs& inputs,
+                                       const TileList& tiles) {
+  std::vector<std::uint8_t> reached(
+      static_cast<std::size_t>(problem.batch * problem.heads * problem.seq_q));
+  bool any = false;
+  std::vector<std::uint8_t> columns;
+  for (std::int64_t bh = 0; bh < problem.batch * problem.heads; ++bh) {
+    const std::int64_t batch = bh / problem.heads;
+    const std::int64_t head = bh % problem.heads;
+    const std::int64_t kv_head = head / (problem.heads / problem.kv_heads);
+    std::uint8_t* rows = reached.data() + bh * problem.seq_q;
+    const auto at = [&](const std::uint16_t* data, const Strides& strides, std::int64_t which) {
+      return data + batch * strides.batch + which * strides.head;
+    };
+    any |= mark(problem.dtype, at(inputs.q, inputs.q_strides, head), inputs.q_strides.row,
+                problem.seq_q, problem.dim_qk, 1, rows);
+    columns.assign(static_cast<std::size_t>(tiles.column_tiles), 0);
+    bool in_keys =
+        mark(problem.dtype, at(inputs.k, inputs.k_strides, kv_head), inputs.k_strides.row,
+             problem.seq_k, problem.dim_qk, tiles.tile_columns, columns.data());
+    in_keys |= mark(problem.dtype, at(inputs.v, inputs.v_strides, kv_head), inputs.v_strides.row,
+                    problem.seq_k, problem.dim_v, tiles.tile_columns, columns.data());
+    if (!in_keys) continue;
+    any = true;
+    const std::int64_t* begin =
+        tiles.row_begin.data() + tiles.list_of(head) * (tiles.row_tiles + 1);
+    for (std::int64_t row_tile = 0; row_tile < tiles.row_tiles; ++row_tile) {
+      const bool reads = std::any_of(tiles.tiles.begin() + begin[row_tile],
+                                     tiles.tiles.begin() + begin[row_tile + 1],
+                                     [&](std::uint32_t tile) { return columns[tile / 2] != 0; });
+      if (!reads) continue;
+      const std::int64_t first = row_tile * tiles.tile_rows;
+      std::fill(rows + first, rows + std::min(first + tiles.tile_rows, problem.seq_q),
+                std::uint8_t{1});
+    }
+  }
+  if (!any) reached.clear();
+  return reached;
+}
+
+}  // namespace annulus::attention
