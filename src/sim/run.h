@@ -10,8 +10,12 @@
 
 namespace annulus::sim {
 
-// Gives `context` the warps of one CTA shape. Once per host thread and launch.
+// Gives `context` the warps of one CTA shape; in prepare.cc. Once per host thread and launch.
 void prepare(Context& context, const LaunchRequest& request, GlobalMemory& memory);
+
+// The state in which a CTA starts; run_cta does it first.
+void start_cta(Context& context, const LaunchRequest& request, std::uint64_t cta_index,
+               const abi::SimulatorOptions& options);
 
 // Runs one CTA to its end. Throws Fault, complete but for what `locate` adds.
 void run_cta(Context& context, const LaunchRequest& request, std::uint64_t cta_index,

@@ -1,0 +1,33 @@
+#ifndef ANNULUS_SIM_OPS_ARITHMETIC_H_
+#define ANNULUS_SIM_OPS_ARITHMETIC_H_
+
+// Opcodes that exist for integers and for floats decode in arithmetic.cc by their type, here.
+
+#include "sim/decode.h"
+
+namespace annulus::sim {
+
+// integer.cc
+void add_integers(Decoder& decoder);
+void sub_integers(Decoder& decoder);
+void mul_integers(Decoder& decoder);
+void mad_integers(Decoder& decoder);
+void div_integers(Decoder& decoder);
+void min_integers(Decoder& decoder);
+void max_integers(Decoder& decoder);
+void abs_integers(Decoder& decoder);
+void neg_integers(Decoder& decoder);
+
+// floating.cc
+void add_floats(Decoder& decoder);
+void sub_floats(Decoder& decoder);
+void mul_floats(Decoder& decoder);
+void div_floats(Decoder& decoder);
+void min_floats(Decoder& decoder);
+void max_floats(Decoder& decoder);
+void abs_floats(Decoder& decoder);
+void neg_floats(Decoder& decoder);
+
+}  // namespace annulus::sim
+
+#endif  // ANNULUS_SIM_OPS_ARITHMETIC_H_
