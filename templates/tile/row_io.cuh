@@ -82,7 +82,7 @@ __device__ __forceinline__ void store_state(const RowState<kRowTiles>& state,
       const int row = at.row(r, half);
       if (row >= at.rows) continue;
       const long long index = at.base + row;
-      const bool empty = state.sum[r][half] == 0.0f;
+      const bool empty = is_empty(state, r, half);
       if (at.lane % 4 == 0) {
         params.m_out[index] = empty ? minus_infinity() : state.peak[r][half];
         params.l_out[index] = state.sum[r][half];
@@ -98,7 +98,7 @@ __device__ __forceinline__ void store_state(const RowState<kRowTiles>& state,
   }
 }
 
-// Writes LSE = (m + log2 l) * lse_factor; -inf for a row without a visible key.
+// Writes LSE = (m + log2 l) * lse_factor, which is -inf for a row without a visible key.
 // Requires: the sums are complete.
 template <int kRowTiles>
 __device__ __forceinline__ void store_lse(const RowState<kRowTiles>& state,
@@ -111,9 +111,8 @@ __device__ __forceinline__ void store_lse(const RowState<kRowTiles>& state,
     for (int half = 0; half < 2; ++half) {
       const int row = at.row(r, half);
       if (row >= at.rows) continue;
-      const float sum = state.sum[r][half];
-      const float lse = (state.peak[r][half] + ptx::log2(sum)) * params.lse_factor;
-      params.lse[at.base + row] = sum == 0.0f ? minus_infinity() : lse;
+      const float lse = state.peak[r][half] + ptx::log2(state.sum[r][half]);
+      params.lse[at.base + row] = lse * params.lse_factor;
     }
   }
 }
@@ -136,7 +135,7 @@ __device__ __forceinline__ void store_output(const RowState<kRowTiles>& state,
       const float sum = state.sum[r][half];
       const float inverse = 1.0f / sum;
       // A row without a visible key: 0, whatever a NaN in V has made of its zeros.
-      const unsigned keep = sum == 0.0f ? 0u : 0xffffffffu;
+      const unsigned keep = is_empty(state, r, half) ? 0u : 0xffffffffu;
 #pragma unroll
       for (int d = 0; d < kPieces; ++d) {
         const unsigned packed =

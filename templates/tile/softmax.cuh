@@ -18,6 +18,13 @@ struct RowState {
   float sum[kRowTiles][2];
 };
 
+// Whether no key was visible. The sum alone does not say so: where a finite product overflows as it
+// is scaled, the peak is +inf and every power 0, and that row has to end as NaN.
+template <int kRowTiles>
+__device__ __forceinline__ bool is_empty(const RowState<kRowTiles>& state, int r, int half) {
+  return state.sum[r][half] == 0.0f && state.peak[r][half] == minus_infinity();
+}
+
 __device__ __forceinline__ float quad_max(float x) {
   x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
   return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));

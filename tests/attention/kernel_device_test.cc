@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "annulus/device.h"
@@ -102,6 +103,32 @@ TEST_CASE("every shipped configuration with every family of features") {
       if (!device().info().simulated) continue;
       const Counters counters = device().counters();
       CHECK(counter(counters, "shared_wavefronts") == counter(counters, "shared_wavefronts_ideal"));
+    }
+  }
+}
+
+TEST_CASE("scores beyond fp32 give NaN and never a row that seems empty") {
+  Problem problem;
+  problem.seq_q = problem.seq_k = 70;
+  problem.dim_qk = problem.dim_v = 32;
+  problem.pattern = causal() & ~window(4, 4);  // the first five rows are empty indeed
+  problem.scale = 1024;
+  problem.want_lse = true;
+  test::Case c = test::make_case(problem, 1);
+  for (auto* tensor : {&c.q, &c.k}) {
+    for (std::uint16_t& bits : tensor->bits) bits = 0x5d80;  // 2^60: products are 2^125
+  }
+  const test::DeviceAnswer answer = test::run_case(device(), c);
+  for (std::int64_t row = 0; row < 70; ++row) {
+    CAPTURE(row);
+    const int bits = answer.o.bits[static_cast<std::size_t>(answer.o.offset(0, row, 0))] & 0x7fff;
+    const float lse = answer.lse[static_cast<std::size_t>(row)];
+    if (row < 5) {
+      CHECK(bits == 0);
+      CHECK(lse == -std::numeric_limits<float>::infinity());
+    } else {
+      CHECK(bits > 0x7f80);
+      CHECK(lse != lse);
     }
   }
 }
