@@ -108,8 +108,13 @@ void Queue::run(const ItemPointer& item, std::unique_lock<std::mutex>& lock) {
   item->state = Item::State::kRunning;
   const Work work = std::move(item->work);
   lock.unlock();
-  // After a fault nothing of the context runs any more.
-  if (item->context->lost == abi::kCudaSuccess) work();
+  try {
+    // After a fault nothing of the context runs any more.
+    if (item->context->lost == abi::kCudaSuccess) work();
+  } catch (...) {
+    // Others wait for this item: whatever happened to it, it has ended.
+    item->context->lost = abi::kCudaUnknown;
+  }
   lock.lock();
   item->state = Item::State::kDone;
   item->after.clear();

@@ -23,7 +23,7 @@ struct Context;
 class Device;
 
 // One operation of a stream, with everything it needs copied into it, so that it may run later or,
-// as part of a graph, many times. It never throws: what goes wrong in it breaks the context.
+// as part of a graph, many times. What goes wrong in it breaks the context.
 using Work = std::function<void()>;
 
 struct Item {
