@@ -7,7 +7,6 @@
 #include "base/fail.h"
 #include "device/simulator.h"
 #include "device/stream.h"
-#include "pattern/classify.h"
 
 namespace annulus {
 namespace api {
@@ -31,9 +30,7 @@ double block_density(const Problem& problem, const PlanOptions& options,
   const std::int64_t rows = options.block_rows > 0 ? options.block_rows : tiles.tile_rows;
   const std::int64_t columns =
       options.block_columns > 0 ? options.block_columns : tiles.tile_columns;
-  return annulus::block_density(
-             pattern::make_layout(problem.pattern, attention::extent_of(problem), rows, columns))
-      .value;
+  return attention::block_density(problem, rows, columns).value;
 }
 
 PlanInfo describe(const attention::Forward& forward, const PlanOptions& options) {

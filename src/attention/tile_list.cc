@@ -1,7 +1,6 @@
 #include "attention/tile_list.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -11,6 +10,9 @@
 
 namespace annulus::attention {
 namespace {
+
+// Of tiles, and of mask words: 2 GB each.
+constexpr std::int64_t kMostEntries = std::int64_t{1} << 29;
 
 // One list while it is made.
 struct HeadList {
@@ -46,6 +48,33 @@ void append(const HeadList& head, TileList* list) {
   for (const std::uint32_t tile : head.tiles) ++(tile & 1 ? list->partial_tiles : list->full_tiles);
 }
 
+// Before memory runs out: a dense pattern over a billion keys names 10^14 tiles. Counted only where
+// the grid of tiles could be too large.
+void check_tiles(const TileList& list, std::int64_t heads, pattern::Classifier& classifier) {
+  const double grid = static_cast<double>(heads) * static_cast<double>(list.row_tiles) *
+                      static_cast<double>(list.column_tiles);
+  if (grid <= static_cast<double>(kMostEntries)) return;
+  std::int64_t tiles = 0;
+  for (std::int64_t head = 0; head < heads; ++head) {
+    for (std::int64_t row = 0; row < list.row_tiles; ++row) {
+      for (const pattern::BlockRun& run : classifier.row(head, row)) tiles += run.end - run.begin;
+      if (tiles <= kMostEntries) continue;
+      base::fail(ErrorCode::kUnsupported,
+                 "{} queries and {} keys need a list of more than {} tiles of {} x {}; use a "
+                 "sparser pattern, fewer per-head layouts or a shorter sequence",
+                 list.seq_q, list.seq_k, kMostEntries, list.tile_rows, list.tile_columns);
+    }
+  }
+}
+
+void check_words(const TileList& list, const HeadList& made) {
+  if (list.mask_words.size() + made.words.size() <= static_cast<std::size_t>(kMostEntries)) return;
+  base::fail(ErrorCode::kUnsupported,
+             "the masks of blocks() need more than {} words at {} x {} pairs per bit; use blocks "
+             "whose sizes and offsets are multiples of larger powers of two",
+             kMostEntries, 1 << list.granule_row_shift, 1 << list.granule_column_shift);
+}
+
 }  // namespace
 
 std::int64_t TileList::device_bytes() const {
@@ -77,6 +106,7 @@ TileList make_tile_list(const Problem& problem, std::int64_t tile_rows, std::int
   pattern::Classifier classifier(problem.pattern, extent_of(problem), tile_rows, tile_columns);
   list.row_tiles = classifier.rows();
   list.column_tiles = classifier.columns();
+  check_tiles(list, distinct, classifier);
   const BlockMask mask =
       layout ? BlockMask(*layout, problem, tile_rows, tile_columns) : BlockMask();
   list.granule_row_shift = mask.row_shift();
@@ -96,25 +126,33 @@ TileList make_tile_list(const Problem& problem, std::int64_t tile_rows, std::int
         }
       }
       made.row_begin.push_back(static_cast<std::int64_t>(made.tiles.size()));
+      check_words(list, made);
     }
     const auto equal = std::find(lists.begin(), lists.end(), made);
     if (distinct > 1) list.head_list.push_back(static_cast<std::int32_t>(equal - lists.begin()));
     if (equal != lists.end()) continue;
-    if (list.mask_words.size() + made.words.size() >
-        static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
-      base::fail(
-          ErrorCode::kUnsupported,
-          "the masks of blocks() need {} words at {} x {} pairs per bit, more than 2^31; use "
-          "blocks whose sizes and offsets are multiples of larger powers of two",
-          list.mask_words.size() + made.words.size(), 1 << list.granule_row_shift,
-          1 << list.granule_column_shift);
-    }
     append(made, &list);
     lists.push_back(std::move(made));
   }
   list.lists = static_cast<std::int64_t>(lists.size());
   if (list.lists == 1) list.head_list.clear();
   return list;
+}
+
+Density block_density(const Problem& problem, std::int64_t block_rows, std::int64_t block_columns) {
+  pattern::Classifier classifier(problem.pattern, extent_of(problem), block_rows, block_columns);
+  double kept = 0;
+  for (std::int64_t head = 0; head < problem.pattern.heads(); ++head) {
+    for (std::int64_t row = 0; row < classifier.rows(); ++row) {
+      for (const pattern::BlockRun& run : classifier.row(head, row)) {
+        kept += static_cast<double>(run.end - run.begin);
+      }
+    }
+  }
+  const double all = static_cast<double>(problem.pattern.heads()) *
+                     static_cast<double>(classifier.rows()) *
+                     static_cast<double>(classifier.columns());
+  return {all > 0 ? kept / all : 0.0};
 }
 
 }  // namespace annulus::attention

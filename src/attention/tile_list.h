@@ -53,9 +53,12 @@ pattern::Extent extent_of(const Problem& problem);
 // Costs by the tiles kept. `layout` is that of the pattern's blocks() leaves, null without.
 // Requires: validate(problem) passes; M and N are multiples of 16. Throws
 // Error{kInvalidArgument} for a per-head layout that has not H heads, and Error{kUnsupported} where
-// the masks of blocks() would not fit.
+// the list or the masks of blocks() would have more than 2^29 entries.
 TileList make_tile_list(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns,
                         const BlockLayout* layout);
+
+// Kept blocks of R x C over all blocks, of all heads. Materialises nothing.
+Density block_density(const Problem& problem, std::int64_t block_rows, std::int64_t block_columns);
 
 }  // namespace annulus::attention
 

@@ -190,4 +190,25 @@ TEST_CASE("granules follow block sizes, offsets and the end of the layout") {
   check(problem, 128, 128);
 }
 
+TEST_CASE("a list that would not fit is refused before memory runs out") {
+  const Problem problem = problem_of(std::int64_t{1} << 30, std::int64_t{1} << 30, dense());
+  try {
+    tile_list(problem, 128, 64);
+    FAIL("accepted");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kUnsupported);
+    CHECK(std::string(error.what()).find("tiles of 128 x 64") != std::string::npos);
+  }
+  // The density of the same problem is no matter.
+  CHECK(attention::block_density(problem, 1 << 20, 1 << 20).value == 1.0);
+}
+
+TEST_CASE("block density counts kept blocks of any size") {
+  const Problem problem = problem_of(512, 512, causal());
+  CHECK(attention::block_density(problem, 128, 128).value == doctest::Approx(10.0 / 16));
+  CHECK(attention::block_density(problem, 1, 1).value == doctest::Approx(513.0 / 1024));
+  CHECK(attention::block_density(problem_of(0, 5, dense()), 8, 8).value == 0.0);
+  CHECK_THROWS_AS(attention::block_density(problem, 0, 8), Error);
+}
+
 }  // namespace
