@@ -58,6 +58,13 @@ struct Register {
 };
 
 // A .global, .const, .shared, .local or .param variable.
+// Eight bytes of an initial value that are the address of a variable.
+struct Relocation {
+  std::uint64_t offset = 0;  // in the variable that holds it
+  std::string symbol;
+  std::uint64_t addend = 0;
+};
+
 struct Variable {
   std::string name;
   Space space = Space::kNone;
@@ -65,6 +72,7 @@ struct Variable {
   std::uint64_t bytes = 0;  // 0: extern shared memory, sized by the launch
   bool external = false;
   std::vector<std::uint8_t> initial;  // empty: zeros
+  std::vector<Relocation> relocations;
 };
 
 struct Label {

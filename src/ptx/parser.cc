@@ -87,11 +87,15 @@ class Parser {
   }
   Variable variable(Space space, bool external);
   void initializer(Variable& variable, int element_bits);
+  Relocation relocation(Variable& variable);
   std::vector<Variable> parameters();
   void function(bool entry, bool external);
   void body();
   void registers();
   void instruction();
+  void branch_targets();
+  void indexed_branch(const Instruction& branch);
+  std::int32_t target(const std::string& text);
   Operand operand();
   Operand single_operand();
   Operand address();
@@ -110,6 +114,8 @@ class Parser {
   std::vector<std::string> scope_names_;
   int scope_counter_ = 0;
   std::map<std::string, std::int32_t> labels_;
+  std::string last_label_;
+  std::map<std::string, std::vector<std::string>> tables_;  // of brx.idx, by label
   std::set<std::int32_t> placed_labels_;
 };
 
@@ -267,8 +273,10 @@ void Parser::initializer(Variable& variable, int element_bits) {
       if (minus) real = -real;
       bits = element == 4 ? std::bit_cast<std::uint32_t>(static_cast<float>(real))
                           : std::bit_cast<std::uint64_t>(real);
+    } else if (token_.kind == TokenKind::kName && element == 8 && !minus) {
+      return variable.relocations.push_back(relocation(variable));
     } else {
-      fail("only numbers are supported in an initializer");
+      fail("only numbers and addresses are supported in an initializer");
     }
     advance();
     for (std::size_t i = 0; i < element; ++i) {
@@ -285,6 +293,20 @@ void Parser::initializer(Variable& variable, int element_bits) {
   if (variable.bytes == 0) variable.bytes = variable.initial.size();
   if (variable.initial.size() > variable.bytes) fail("more initial values than elements");
   variable.initial.resize(variable.bytes);
+}
+
+// name [+ N], or generic(name) [+ N]: global and constant memory lie at their generic addresses.
+Relocation Parser::relocation(Variable& variable) {
+  Relocation result;
+  result.offset = variable.initial.size();
+  result.symbol = name();
+  if (result.symbol == "generic" && accept('(')) {
+    result.symbol = name();
+    expect(')');
+  }
+  if (accept('+')) result.addend = integer();
+  variable.initial.resize(variable.initial.size() + 8);
+  return result;
 }
 
 std::vector<Variable> Parser::parameters() {
@@ -345,6 +367,8 @@ void Parser::function(bool entry, bool external) {
   scopes_.assign(1, {});
   scope_names_.assign(1, "");
   labels_.clear();
+  tables_.clear();
+  last_label_.clear();
   placed_labels_.clear();
   expect('{');
   body();
@@ -391,12 +415,15 @@ void Parser::body() {
       } while (accept(','));
       expect(';');
     } else if (token_.kind == TokenKind::kName && peek().is(':')) {
-      const std::int32_t index = label(scoped(std::string(token_.text)));
+      last_label_ = token_.text;
+      const std::int32_t index = label(scoped(last_label_));
       if (!placed_labels_.insert(index).second) fail("this label is there twice");
       function_->labels[static_cast<std::size_t>(index)].target =
           static_cast<std::uint32_t>(function_->code.size());
       advance();
       advance();
+    } else if (token_.is(".branchtargets")) {
+      branch_targets();
     } else if (token_.kind == TokenKind::kDirective) {
       base::fail(ErrorCode::kUnsupported, "PTX line {}: directive '{}'", token_.line, token_.text);
     } else {
@@ -467,22 +494,72 @@ void Parser::instruction() {
     if (result.operands.size() != 1 || result.operands[0].kind != OperandKind::kSymbol) {
       fail("bra needs a label");
     }
-    Operand& target = result.operands[0];
-    // A label of an enclosing block may be meant; labels are unique per function in practice, so
-    // the innermost block that ends up defining the name wins.
-    std::string found = scoped(target.text);
-    for (std::size_t depth = scope_names_.size(); depth-- > 0;) {
-      const std::string candidate = target.text + scope_names_[depth];
-      if (labels_.contains(candidate)) {
-        found = candidate;
-        break;
-      }
-    }
-    target.kind = OperandKind::kLabel;
-    target.label = label(found);
+    result.operands[0].kind = OperandKind::kLabel;
+    result.operands[0].label = target(result.operands[0].text);
   }
   if (!accept(';')) fail("expected ';'");
+  if (result.opcode == "brx") return indexed_branch(result);
   function_->code.push_back(std::move(result));
+}
+
+// A label of an enclosing block may be meant; labels are unique per function in practice, so the
+// innermost block that ends up defining the name wins.
+std::int32_t Parser::target(const std::string& text) {
+  for (std::size_t depth = scope_names_.size(); depth-- > 0;) {
+    const std::string candidate = text + scope_names_[depth];
+    if (labels_.contains(candidate)) return label(candidate);
+  }
+  return label(scoped(text));
+}
+
+// LABEL: .branchtargets A, B, C;
+void Parser::branch_targets() {
+  if (last_label_.empty()) fail("a table of targets needs a label");
+  advance();
+  std::vector<std::string> names;
+  do {
+    names.push_back(name());
+  } while (accept(','));
+  expect(';');
+  tables_[std::exchange(last_label_, {})] = std::move(names);
+}
+
+// brx.idx r, TABLE becomes a comparison and a branch per target; an index beyond them, which is
+// undefined, a trap.
+void Parser::indexed_branch(const Instruction& branch) {
+  const auto table =
+      branch.operands.size() == 2 ? tables_.find(branch.operands[1].text) : tables_.end();
+  if (table == tables_.end()) fail("brx.idx needs a register and a table of targets before it");
+  if (branch.guard >= 0) fail("brx.idx with a predicate is not supported");
+  const auto predicate = static_cast<std::int32_t>(function_->registers.size());
+  function_->registers.push_back({"brx.idx", "pred", 1});
+  Instruction part;
+  part.line = branch.line;
+  part.location = branch.location;
+  for (std::size_t i = 0; i < table->second.size(); ++i) {
+    Operand hit;
+    hit.kind = OperandKind::kRegister;
+    hit.reg = predicate;
+    Operand number;
+    number.kind = OperandKind::kImmediate;
+    number.bits = i;
+    Instruction compare = part;
+    compare.opcode = "setp";
+    compare.modifiers = {"eq", "u32"};
+    compare.operands = {hit, branch.operands[0], number};
+    function_->code.push_back(std::move(compare));
+    Operand there;
+    there.kind = OperandKind::kLabel;
+    there.text = table->second[i];
+    there.label = target(there.text);
+    Instruction jump = part;
+    jump.opcode = "bra";
+    jump.operands = {there};
+    jump.guard = predicate;
+    function_->code.push_back(std::move(jump));
+  }
+  part.opcode = "trap";
+  function_->code.push_back(std::move(part));
 }
 
 Operand Parser::operand() {
@@ -526,6 +603,11 @@ Operand Parser::single_operand() {
   if (minus) fail("expected a number");
   const std::string text = name();
   if (text == "_") return result;
+  if (text == "WARP_SZ") {
+    result.kind = OperandKind::kImmediate;
+    result.bits = 32;
+    return result;
+  }
   if (const std::int32_t reg = find_register(text); reg >= 0) {
     result.kind = OperandKind::kRegister;
     result.reg = reg;

@@ -71,6 +71,18 @@ class Loaded final : public LoadedModule {
       memory_.write(address, bytes.data(), bytes.size());
       placement_.global[variable.name] = address;
     }
+    for (const ptx::Variable& variable : module_.variables) {
+      for (const ptx::Relocation& relocation : variable.relocations) {
+        const auto target = placement_.global.find(relocation.symbol);
+        const auto holder = placement_.global.find(variable.name);
+        if (target == placement_.global.end() || holder == placement_.global.end()) {
+          base::fail(ErrorCode::kUnsupported, "the initial value of '{}' is the address of '{}'",
+                     variable.name, relocation.symbol);
+        }
+        const std::uint64_t value = target->second + relocation.addend;
+        memory_.write(holder->second + relocation.offset, &value, sizeof value);
+      }
+    }
   }
 
   void decode(const ptx::Function& function) {

@@ -148,7 +148,8 @@ TEST_CASE("what does not parse is named with its line") {
     CHECK(error.code() == ErrorCode::kParse);
     CHECK_MESSAGE(std::string(error.what()).find(part) != std::string::npos, error.what());
   }
-  CHECK(failure(kernel(".branchtargets a;")).code() == ErrorCode::kUnsupported);
+  CHECK(failure(kernel(".branchtargets a;")).code() == ErrorCode::kParse);
+  CHECK(failure(kernel("t: .callprototype _ ();")).code() == ErrorCode::kUnsupported);
 }
 
 TEST_CASE("damaged text gives an error or a module, never more") {

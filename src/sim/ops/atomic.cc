@@ -44,10 +44,28 @@ T apply_integer(Operation operation, bool is_signed, T old, T b, T c) {
   return old;
 }
 
+// small[4]: f16x2 and bf16x2, each half rounded by itself.
+template <typename T2>
+std::uint32_t add_pairs(std::uint32_t a, std::uint32_t b) {
+  const T2 x = std::bit_cast<T2>(a);
+  const T2 y = std::bit_cast<T2>(b);
+  const auto add = [](auto u, auto v) {
+    using H = decltype(u);
+    const float sum = widen(u) + widen(v);
+    return sum != sum ? H{0x7fff} : narrow<H>(sum);
+  };
+  return std::bit_cast<std::uint32_t>(T2{add(x.lo, y.lo), add(x.hi, y.hi)});
+}
+
 template <typename T>
-T apply(Operation operation, Type::Kind kind, T old, T b, T c) {
-  if (kind == Type::kFloat && operation == Operation::kAdd) {
-    if constexpr (sizeof(T) == 4) {
+T apply(Operation operation, Type::Kind kind, bool pairs, T old, T b, T c) {
+  if constexpr (sizeof(T) == 4) {
+    if (pairs) return kind == Type::kBrain ? add_pairs<Brain2>(old, b) : add_pairs<Half2>(old, b);
+  }
+  if ((kind == Type::kFloat || kind == Type::kBrain) && operation == Operation::kAdd) {
+    if constexpr (sizeof(T) == 2) {
+      return old;  // refused by the decoder
+    } else if constexpr (sizeof(T) == 4) {
       return std::bit_cast<T>(canonical(std::bit_cast<float>(old) + std::bit_cast<float>(b)));
     } else {
       return std::bit_cast<T>(canonical(std::bit_cast<double>(old) + std::bit_cast<double>(b)));
@@ -79,14 +97,15 @@ void atomic(Context& context, const Inst& inst, Mask mask) {
       }
       T old;
       std::memcpy(&old, place, sizeof(T));
-      const T fresh = apply<T>(operation, kind, old, b[lane], c[lane]);
+      const T fresh = apply<T>(operation, kind, inst.small[4], old, b[lane], c[lane]);
       std::memcpy(place, &fresh, sizeof(T));
       results[lane] = old;
     } else {
       reach_global<kChecked>(context, 1u << lane, addresses, sizeof(T), Access::kLoad, pointers);
       std::atomic_ref<T> place(*reinterpret_cast<T*>(pointers[static_cast<std::size_t>(lane)]));
       T old = place.load(std::memory_order_relaxed);
-      while (!place.compare_exchange_weak(old, apply<T>(operation, kind, old, b[lane], c[lane]))) {
+      while (!place.compare_exchange_weak(
+          old, apply<T>(operation, kind, inst.small[4], old, b[lane], c[lane]))) {
       }
       results[lane] = old;
     }
@@ -102,10 +121,10 @@ void atomic(Context& context, const Inst& inst, Mask mask) {
 void decode_atomic(Decoder& decoder, bool returns) {
   Inst& inst = decoder.inst();
   const Type type = decoder.type();
-  if (type.count != 1 || (type.bits != 32 && type.bits != 64) || decoder.has("v2") ||
-      decoder.has("v4") || decoder.has("noftz")) {
-    decoder.unsupported();
-  }
+  const bool pairs = type.count == 2 && decoder.has("add");
+  const bool swap16 = type == Type{Type::kBits, 16} && decoder.has("cas");
+  const bool plain = type.count == 1 && (type.bits == 32 || type.bits == 64);
+  if (!(pairs || swap16 || plain) || decoder.has("v2") || decoder.has("v4")) decoder.unsupported();
   const std::pair<const char*, Operation> names[] = {
       {"add", Operation::kAdd},   {"min", Operation::kMin}, {"max", Operation::kMax},
       {"and", Operation::kAnd},   {"or", Operation::kOr},   {"xor", Operation::kXor},
@@ -123,6 +142,7 @@ void decode_atomic(Decoder& decoder, bool returns) {
   }
   inst.kind = Class::kAtomic;
   inst.small[2] = type.kind;
+  inst.small[4] = pairs;
   const std::size_t first = returns ? 1 : 0;
   const Decoder::Address address = decoder.address(decoder.operand(first));
   inst.a = address.base;
@@ -136,7 +156,9 @@ void decode_atomic(Decoder& decoder, bool returns) {
     inst.c = decoder.in(first + 2, type);
   }
   if (returns) inst.d = decoder.out(0, type);
-  if (type.bits == 32) {
+  if (swap16) {
+    decoder.handler(atomic<std::uint16_t, false>, atomic<std::uint16_t, true>);
+  } else if (type.bits == 32 || pairs) {
     decoder.handler(atomic<std::uint32_t, false>, atomic<std::uint32_t, true>);
   } else {
     decoder.handler(atomic<std::uint64_t, false>, atomic<std::uint64_t, true>);

@@ -143,6 +143,73 @@ Handler pick_type(Type type, bool ftz, Compare how, bool unordered) {
   return nullptr;
 }
 
+// Packed pairs are rare: the comparison is looked up for every lane. small[4] holds it, and in its
+// upper half whether it is unordered.
+bool compare_any(int how, float a, float b) {
+  const bool nan = (a != a) | (b != b);
+  const auto order = static_cast<Compare>(how & 15);
+  if (order == Compare::kNum) return !nan;
+  if (order == Compare::kNan) return nan;
+  if (nan) return (how & 16) != 0;
+  switch (order) {
+    case Compare::kEq:
+      return a == b;
+    case Compare::kNe:
+      return a != b;
+    case Compare::kLt:
+      return a < b;
+    case Compare::kLe:
+      return a <= b;
+    case Compare::kGt:
+      return a > b;
+    default:
+      return a >= b;
+  }
+}
+
+// setp.f16x2 p|q: p for the lower halves, q for the upper ones; c joins both.
+template <typename T2>
+void setp_pair(Context& context, const Inst& inst, Mask mask) {
+  const T2* a = context.lanes<T2>(inst.a);
+  const T2* b = context.lanes<T2>(inst.b);
+  Mask low = 0;
+  Mask high = 0;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    low |= static_cast<Mask>(compare_any(inst.small[4], widen(a[lane].lo), widen(b[lane].lo)))
+           << lane;
+    high |= static_cast<Mask>(compare_any(inst.small[4], widen(a[lane].hi), widen(b[lane].hi)))
+            << lane;
+  }
+  if (inst.small[0] != 0) {
+    const Mask c = context.predicate(inst.c) ^ (inst.small[1] ? kFull : 0);
+    const auto join = [&](Mask x) {
+      return inst.small[0] == 1 ? x & c : inst.small[0] == 2 ? x | c : x ^ c;
+    };
+    low = join(low);
+    high = join(high);
+  }
+  Mask& p = context.predicate(inst.d);
+  Mask& q = context.predicate(inst.aux);
+  p = (p & ~mask) | (low & mask);
+  q = (q & ~mask) | (high & mask);
+}
+
+// set.f16x2.f16x2: 1.0 of the format in each half that compares true, else 0.
+template <typename T2, std::uint16_t kOne>
+void set_pair(Context& context, const Inst& inst, Mask mask) {
+  const T2* a = context.lanes<T2>(inst.a);
+  const T2* b = context.lanes<T2>(inst.b);
+  T2* d = context.lanes<T2>(inst.d);
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    const T2 x = a[lane];
+    const T2 y = b[lane];
+    const bool low = compare_any(inst.small[4], widen(x.lo), widen(y.lo));
+    const bool high = compare_any(inst.small[4], widen(x.hi), widen(y.hi));
+    d[lane] = {{low ? kOne : std::uint16_t{0}}, {high ? kOne : std::uint16_t{0}}};
+  }
+}
+
 // The comparison is the first modifier: eq, lo, ltu, num, ...
 void parse_compare(Decoder& decoder, Type type, Compare* how, bool* unordered) {
   if (decoder.source().modifiers.empty()) decoder.malformed("no comparison");
@@ -248,7 +315,6 @@ void testp(Context& context, const Inst& inst, Mask mask) {
 void decode_setp(Decoder& decoder) {
   const Type type = decoder.type();
   Inst& inst = decoder.inst();
-  if (type.count != 1) decoder.unsupported("packed comparisons are not modelled");
   Compare how{};
   bool unordered = false;
   parse_compare(decoder, type, &how, &unordered);
@@ -264,6 +330,12 @@ void decode_setp(Decoder& decoder) {
   } else {
     inst.d = decoder.predicate_out(destination);
   }
+  if (type.count == 2) {
+    if (inst.small[2] == 0) decoder.malformed("a packed comparison has two results");
+    if (decoder.has("ftz")) decoder.unsupported();
+    inst.small[4] = static_cast<std::uint8_t>(static_cast<int>(how) | (unordered ? 16 : 0));
+    return decoder.handler(type.kind == Type::kBrain ? setp_pair<Brain2> : setp_pair<Half2>);
+  }
   use(decoder, pick_type<false>(type, decoder.has("ftz"), how, unordered));
 }
 
@@ -271,7 +343,8 @@ void decode_set(Decoder& decoder) {
   const Type type = decoder.type();
   const Type result = decoder.type_from_end(1);
   Inst& inst = decoder.inst();
-  if (type.count != 1 || result.bits != 32) decoder.unsupported();
+  const bool packed = type.count == 2 && result == type && decoder.operands() == 3;
+  if (!packed && (type.count != 1 || result.count != 1 || result.bits != 32)) decoder.unsupported();
   Compare how{};
   bool unordered = false;
   parse_compare(decoder, type, &how, &unordered);
@@ -281,6 +354,12 @@ void decode_set(Decoder& decoder) {
   take_combination(decoder);
   inst.small[3] = result.kind == Type::kFloat;
   inst.d = decoder.out(0, result);
+  if (packed) {
+    if (decoder.has("ftz")) decoder.unsupported();
+    inst.small[4] = static_cast<std::uint8_t>(static_cast<int>(how) | (unordered ? 16 : 0));
+    return decoder.handler(type.kind == Type::kBrain ? set_pair<Brain2, 0x3f80>
+                                                     : set_pair<Half2, 0x3c00>);
+  }
   use(decoder, pick_type<true>(type, decoder.has("ftz"), how, unordered));
 }
 

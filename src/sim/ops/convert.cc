@@ -255,6 +255,16 @@ void convert_pair(Context& context, const Inst& inst, Mask mask) {
       context.lanes<float>(inst.b));
 }
 
+// Ten bits of mantissa, ties away from zero.
+struct ToTensorFloat {
+  std::uint32_t operator()(std::uint32_t a) const {
+    const std::uint32_t magnitude = a & 0x7fffffffu;
+    if (magnitude > 0x7f800000u) return 0x7fffffffu;
+    if (magnitude == 0x7f800000u) return a;
+    return (a & 0x80000000u) | ((magnitude + 0x1000u) & 0xffffe000u);
+  }
+};
+
 template <typename T>
 Handler pick_pair(bool relu, bool nearest) {
   if (nearest) {
@@ -293,6 +303,12 @@ int log2_of(int value) { return std::countr_zero(static_cast<unsigned>(value)); 
 void decode_cvt(Decoder& decoder) {
   Inst& inst = decoder.inst();
   inst.kind = Class::kConversion;
+  if (decoder.has("tf32")) {  // a format of its own, kept in 32 bits: cvt.rna.tf32.f32
+    if (!decoder.has("rna") || !decoder.has("f32")) decoder.unsupported();
+    inst.a = decoder.in(1, Type{Type::kFloat, 32});
+    inst.d = decoder.out(0, Type{Type::kBits, 32});
+    return decoder.handler(unary<std::uint32_t, std::uint32_t, ToTensorFloat>);
+  }
   Conversion how;
   how.from = decoder.type_from_end(0);
   how.to = decoder.type_from_end(1);

@@ -71,6 +71,11 @@ struct MadHigh {
     return AddInteger{}(MulHigh{}(a, b), c);
   }
 };
+struct MadHighSaturated {
+  std::int32_t operator()(std::int32_t a, std::int32_t b, std::int32_t c) const {
+    return AddSaturated{}(MulHigh{}(a, b), c);
+  }
+};
 struct Mul24Low {
   template <typename T>
   static std::int64_t cut(T value) {
@@ -215,6 +220,49 @@ void extended(Context& context, const Inst& inst, Mask mask) {
   }
 }
 
+// mad.cc and madc: the carry of the addition alone; a product has none.
+template <typename T, bool kHigh>
+void extended_mad(Context& context, const Inst& inst, Mask mask) {
+  const bool carry_in = inst.small[0];
+  const bool carry_out = inst.small[1];
+  T* d = context.lanes<T>(inst.d);
+  const T* a = context.lanes<T>(inst.a);
+  const T* b = context.lanes<T>(inst.b);
+  const T* c = context.lanes<T>(inst.c);
+  using U = std::make_unsigned_t<T>;
+  Mask& carry = context.warp->carry;
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    const U product =
+        static_cast<U>(kHigh ? MulHigh{}(a[lane], b[lane]) : MulLow{}(a[lane], b[lane]));
+    const U in = carry_in ? static_cast<U>((carry >> lane) & 1) : U{0};
+    U step;
+    U result;
+    const bool first = __builtin_add_overflow(product, static_cast<U>(c[lane]), &step);
+    const bool out = first | __builtin_add_overflow(step, in, &result);
+    d[lane] = static_cast<T>(result);
+    if (carry_out) carry = (carry & ~(1u << lane)) | (static_cast<Mask>(out) << lane);
+  }
+}
+
+void decode_mad_carry(Decoder& decoder, bool carry_in) {
+  const Type type = decoder.type();
+  take_ternary(decoder, type, Class::kInteger);
+  decoder.inst().small[0] = carry_in;
+  decoder.inst().small[1] = decoder.has("cc");
+  const bool high = decoder.has("hi");
+  const bool is_signed = type.kind == Type::kSigned;
+  using std::int32_t, std::int64_t, std::uint32_t, std::uint64_t;
+  if (type.bits == 32) {
+    return use(decoder,
+               is_signed ? (high ? extended_mad<int32_t, true> : extended_mad<int32_t, false>)
+                         : (high ? extended_mad<uint32_t, true> : extended_mad<uint32_t, false>));
+  }
+  if (type.bits != 64) decoder.unsupported();
+  use(decoder, is_signed ? (high ? extended_mad<int64_t, true> : extended_mad<int64_t, false>)
+                         : (high ? extended_mad<uint64_t, true> : extended_mad<uint64_t, false>));
+}
+
 template <bool kSubtract>
 void decode_extended(Decoder& decoder, bool carry_in) {
   Type type = decoder.type();
@@ -252,6 +300,7 @@ void sub_integers(Decoder& decoder) {
   use(decoder, ANNULUS_INTEGER_HANDLER(type, binary, SubInteger));
 }
 
+void decode_madc(Decoder& decoder) { decode_mad_carry(decoder, true); }
 void decode_addc(Decoder& decoder) { decode_extended<false>(decoder, true); }
 void decode_subc(Decoder& decoder) { decode_extended<true>(decoder, true); }
 
@@ -285,7 +334,12 @@ void decode_mad24(Decoder& decoder) {
 
 void mad_integers(Decoder& decoder) {
   const Type type = decoder.type();
-  if (decoder.has("cc") || decoder.has("sat")) decoder.unsupported();
+  if (decoder.has("cc")) return decode_mad_carry(decoder, false);
+  if (decoder.has("sat")) {
+    if (!decoder.has("hi") || type != Type{Type::kSigned, 32}) decoder.unsupported();
+    take_ternary(decoder, type, Class::kInteger);
+    return use(decoder, ternary<std::int32_t, std::int32_t, MadHighSaturated>);
+  }
   if (decoder.has("wide")) return decode_wide<true>(decoder, type);
   take_ternary(decoder, type, Class::kInteger);
   use(decoder, decoder.has("hi") ? ANNULUS_INTEGER_HANDLER(type, ternary, MadHigh)

@@ -313,10 +313,23 @@ void decode_access(Decoder& decoder) {
 // A prefetch must name memory that is there, and does nothing else.
 void nothing(Context&, const Inst&, Mask) {}
 
+void policy(Context& context, const Inst& inst, Mask mask) {
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    context.lanes<std::uint64_t>(inst.d)[lowest_lane(rest)] = 0;
+  }
+}
+
 }  // namespace
 
 void decode_ld(Decoder& decoder) { decode_access<false>(decoder); }
 void decode_st(Decoder& decoder) { decode_access<true>(decoder); }
+
+// A cache policy is a hint that nothing here looks at: any 64 bits will do.
+void decode_createpolicy(Decoder& decoder) {
+  Inst& inst = decoder.inst();
+  inst.d = decoder.out(0, Type{Type::kBits, 64});
+  decoder.handler(policy);
+}
 
 void decode_prefetch(Decoder& decoder) {
   decoder.address(decoder.operand(0));

@@ -264,12 +264,7 @@ Golden& Set::text(const std::string& name, std::string ptx, Extent grid, Extent 
 // Forms that the simulator does not model. They stay in the set: a GPU has them, and whoever adds
 // one to the simulator takes its name off this list.
 constexpr std::string_view kNotModelled[] = {
-    "mad.hi.sat.s32",      "mad.lo.cc.u32+madc.hi.u32",
-    "setp.lt.f16x2 p|q",   "set.ge.f16x2.f16x2",
-    "cvt.rna.tf32.f32",    "mov.b32 expression",
-    "mov WARP_SZ",         "ld.global.L2::cache_hint.b32",
-    "atom.global.cas.b16", "atom.global.add.noftz.f16x2",
-    "jump_table",          "pointer_variables",
+    "mov.b32 expression",
 };
 
 std::vector<Golden> all_programs() {
