@@ -4,8 +4,12 @@
 
 #include <cstring>
 #include <memory>
+#include <string>
+#include <vector>
 
+#include "abi/check.h"
 #include "abi/libraries.h"
+#include "base/env.h"
 #include "device/buffer.h"
 #include "device/module.h"
 #include "support/kernels.h"
@@ -38,6 +42,36 @@ TEST_CASE("a kernel runs behind it") {
   const abi::CUdeviceptr pointer = value.address();
   const float factor = 2;
   launch(scale, {1}, {1}, 0, nullptr, {&pointer, &factor});
+  float result = 0;
+  copy_to_host(*context, &result, value.address(), sizeof(result));
+  CHECK(result == 10);
+}
+
+TEST_CASE("NVRTC compiles beside it: it looks into any libcuda.so.1 that is loaded") {
+  const auto driver = std::make_shared<Driver>(abi::open_cuda(only_the_simulator()));
+  const abi::NvrtcLibrary nvrtc = abi::find_nvrtc(abi::default_search(base::read_environment()));
+  if (!nvrtc.report.usable()) {
+    MESSAGE("no NVRTC here: " << nvrtc.report.problem);
+    return;
+  }
+  const abi::NvrtcTable& table = nvrtc.table;
+  abi::NvrtcProgram program = nullptr;
+  const char* source = "extern \"C\" __global__ void twice(float* p) { *p *= 2; }";
+  const char* const options[] = {"--gpu-architecture=compute_80"};
+  abi::check(table, table.create_program(&program, source, "twice.cu", 0, nullptr, nullptr),
+             "nvrtcCreateProgram");
+  abi::check(table, table.compile_program(program, 1, options), "nvrtcCompileProgram");
+  std::size_t bytes = 0;
+  abi::check(table, table.get_ptx_size(program, &bytes), "nvrtcGetPTXSize");
+  std::string ptx(bytes, '\0');
+  abi::check(table, table.get_ptx(program, ptx.data()), "nvrtcGetPTX");
+  abi::check(table, table.destroy_program(&program), "nvrtcDestroyProgram");
+
+  const ContextPointer context = Context::retain(driver, 0);
+  const std::vector<float> five = {5};
+  const Buffer value = upload<float>(context, five);
+  const abi::CUdeviceptr pointer = value.address();
+  launch(Module::load(context, ptx)->function("twice"), {1}, {1}, 0, nullptr, {&pointer});
   float result = 0;
   copy_to_host(*context, &result, value.address(), sizeof(result));
   CHECK(result == 10);

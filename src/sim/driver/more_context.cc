@@ -161,6 +161,14 @@ CUresult device_can_access_peer(int* can, CUdevice device, CUdevice peer) {
   });
 }
 
+// Tables of functions that NVIDIA's libraries share and nobody else knows. NVRTC asks for one in
+// any libcuda.so.1 that is loaded, to keep its compiler's cache there; told that there is none, it
+// does without, while without this function it would follow a null pointer.
+CUresult get_export_table(const void** table, const Uuid*) {
+  if (table != nullptr) *table = nullptr;
+  return kCudaNotFound;
+}
+
 CUresult profiler_start() { return kCudaSuccess; }
 CUresult profiler_stop() { return kCudaSuccess; }
 
