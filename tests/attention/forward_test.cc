@@ -65,8 +65,11 @@ Problem problem_of(std::int64_t seq_q, std::int64_t seq_k, std::int64_t dim_qk, 
 
 TEST_CASE("random problems match the oracle") {
   const int count = test::options().problems > 0 ? test::options().problems : 24;
+  test::CaseLimits limits;
+  if (test::options().length > 0) limits.most_length = test::options().length;
   for (int index = 0; index < count; ++index) {
-    const Case c = test::random_case(test::options().seed, static_cast<std::uint64_t>(index));
+    const Case c =
+        test::random_case(test::options().seed, static_cast<std::uint64_t>(index), limits);
     CAPTURE(index);
     CAPTURE(c.text);
     REQUIRE_NOTHROW(check(c, test::run_case(device(), c)));
