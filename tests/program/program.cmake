@@ -1,5 +1,7 @@
 if(TARGET annulus_program)
   annulus_test(program LABEL unit LIBRARIES annulus_base SOURCES program/program_test.cc)
-  target_compile_definitions(test_program PRIVATE ANNULUS_PROGRAM="$<TARGET_FILE:annulus_program>")
+  target_compile_definitions(test_program PRIVATE
+    ANNULUS_PROGRAM="$<TARGET_FILE:annulus_program>"
+    ANNULUS_TEMPLATES="${PROJECT_SOURCE_DIR}/templates")
   add_dependencies(test_program annulus_program)
 endif()

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -253,6 +254,27 @@ TEST_CASE("every option that is wrong is one line and the exit code of its kind"
   refused("run --batch 99999999999999999999", 2, "batch");
   refused("run --templates /nonexistent -S 10", 5, "/nonexistent");
   refused("run -S 10 -H 1 -D 32 -o /nonexistent/o --no-check" + on_device(), 5, "/nonexistent/o");
+}
+
+TEST_CASE("templates of the user's: what is wrong with them is named by file and line") {
+  const test::ScratchFolder folder;
+  std::filesystem::copy(ANNULUS_TEMPLATES, folder / "t", std::filesystem::copy_options::recursive);
+  const std::string kernel = folder / "t/kernels/mma_forward.cu";
+  const std::string command =
+      "run -S 200 -H 1 -D 64 --cache-dir none --templates " + (folder / "t") + on_device();
+  CHECK(annulus_with(command).code == 0);
+  const std::string whole = read(kernel);
+  std::ofstream(kernel) << whole << "\nnonsense\n";
+  refused(command, 1, "/annulus/kernels/mma_forward.cu(");
+  if (!test::on_simulator()) return;
+  // Without its barriers the kernel reads what other warps have not copied yet.
+  std::string racy = whole;
+  for (std::size_t at = 0; (at = racy.find("__syncthreads();", at)) != std::string::npos;) {
+    racy.replace(at, 16, ";");
+  }
+  REQUIRE(racy != whole);
+  std::ofstream(kernel) << racy;
+  refused(command, 4, "/annulus/kernels/mma_forward.cu:");
 }
 
 TEST_CASE("help and version are no errors") {
