@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <system_error>
 
 #include "base/fail.h"
@@ -198,7 +199,21 @@ std::vector<std::byte> read_file(FileSystem& files, const std::string& path,
 
 void write_file_atomically(FileSystem& files, const std::string& path,
                            std::span<const std::byte> bytes, unsigned mode) {
-  const FileResult outcome = try_write_file(files, kHere, path, bytes, mode);
+  // The rename would put a file in the place of a link or of a device such as /dev/null.
+  std::string target = path;
+  if (char* resolved = ::realpath(path.c_str(), nullptr); resolved != nullptr) {
+    target = resolved;
+    std::free(resolved);
+  }
+  if (const int found = files.open(kHere, target, O_PATH, 0); found >= 0) {
+    FileSystem::Status status;
+    const int examined = files.status(found, &status);
+    files.close(found);
+    if (examined == 0 && !status.regular && !status.folder) {
+      fail(ErrorCode::kInvalidFile, "'{}' is not a regular file; name another to write to", path);
+    }
+  }
+  const FileResult outcome = try_write_file(files, kHere, target, bytes, mode);
   if (outcome.ok()) return;
   fail(ErrorCode::kFile, "cannot {} '{}' or the temporary beside it: {}", outcome.step, path,
        describe_errno(outcome.code));

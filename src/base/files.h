@@ -64,8 +64,9 @@ inline constexpr char kTemporaryPrefix[] = ".annulus-";
 FileResult try_write_file(FileSystem& files, int folder, const std::string& path,
                           std::span<const std::byte> bytes, unsigned mode);
 
-// The same for callers that cannot go on without the file. Throws Error{kFile}, or
-// Error{kInvalidFile} when the file is larger than most_bytes or no regular file.
+// The same for callers that cannot go on without the file. Throw Error{kFile}, or
+// Error{kInvalidFile} when the file is larger than most_bytes or no regular file: a device or a pipe
+// is never replaced. Where the path is a link, the file that it leads to is replaced.
 std::vector<std::byte> read_file(FileSystem& files, const std::string& path,
                                  std::int64_t most_bytes);
 void write_file_atomically(FileSystem& files, const std::string& path,

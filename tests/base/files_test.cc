@@ -116,6 +116,27 @@ TEST_CASE("what is no file of the allowed size is refused with its reason") {
   CHECK(code_of([&] { write_file_atomically(files, folder.path(), {}); }) == ErrorCode::kFile);
 }
 
+TEST_CASE("writing follows a link and never puts a file in the place of a device or pipe") {
+  ScratchFolder folder;
+  FileSystem files;
+  write_file_atomically(files, folder / "file", bytes_of("old"));
+  REQUIRE(symlink("file", (folder / "link").c_str()) == 0);
+  write_file_atomically(files, folder / "link", bytes_of("new"));
+  CHECK(read_file(files, folder / "file", kMost) == bytes_of("new"));
+  std::vector<std::byte> bytes;
+  const int held = files.open(kHere, folder.path(), O_RDONLY | O_DIRECTORY, 0);
+  CHECK(try_read_file(files, held, "link", kMost, &bytes).code == -ELOOP);
+  files.close(held);
+  REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  REQUIRE(symlink("pipe", (folder / "to_pipe").c_str()) == 0);
+  for (const char* name : {"pipe", "to_pipe"}) {
+    CHECK(code_of([&] { write_file_atomically(files, folder / name, bytes_of("x")); }) ==
+          ErrorCode::kInvalidFile);
+  }
+  CHECK(code_of([&] { read_file(files, folder / "pipe", kMost); }) == ErrorCode::kInvalidFile);
+  CHECK(folder.entries() == 4);
+}
+
 TEST_CASE("a file system that lies about sizes cannot make the reader go past its limit") {
   class Endless : public FileSystem {
     int status(int file, Status* status) override {
