@@ -105,6 +105,9 @@ class ANNULUS_EXPORT Plan {
  public:
   struct Impl;
   explicit Plan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  // No move: a plan that was moved from would be none. A copy is a pointer.
+  Plan(const Plan&) = default;
+  Plan& operator=(const Plan&) = default;
 
   const Problem& problem() const;
   const PlanInfo& info() const;
@@ -144,6 +147,9 @@ class ANNULUS_EXPORT Device {
  public:
   struct Impl;
   explicit Device(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+  // No move, as for Plan.
+  Device(const Device&) = default;
+  Device& operator=(const Device&) = default;
 
   // Throws Error{kInvalidArgument} for a name of another form, Error{kLibrary} without a driver or
   // NVRTC, Error{kDevice} where there is no such device.
