@@ -16,16 +16,25 @@ constexpr const char* kSimulated[] = {"sm_90a", "sm_80"};
 
 base::Log make_log(const DeviceOptions& options, const base::Environment& environment) {
   if (!options.log) return {};
-  const int level =
-      std::max(static_cast<int>(options.log_level), environment.log == "debug"     ? 3
-                                                    : environment.log == "info"    ? 2
-                                                    : environment.log == "warning" ? 1
-                                                                                   : 0);
-  return base::Log(
+  constexpr base::LogLevel kLevels[] = {base::LogLevel::kError, base::LogLevel::kWarning,
+                                        base::LogLevel::kInfo, base::LogLevel::kDebug};
+  base::LogLevel level = static_cast<base::LogLevel>(options.log_level);
+  bool known = environment.log.empty();
+  for (const base::LogLevel each : kLevels) {
+    if (environment.log != base::to_string(each)) continue;
+    known = true;
+    level = std::max(level, each);
+  }
+  const base::Log log(
       [callback = options.log](base::LogLevel at, std::string_view text) {
         callback(static_cast<LogLevel>(at), text);
       },
-      static_cast<base::LogLevel>(level));
+      level);
+  if (!known) {
+    log.write(base::LogLevel::kWarning,
+              "ANNULUS_LOG is '{}'; it may be error, warning, info or debug", environment.log);
+  }
+  return log;
 }
 
 abi::SimulatorOptions simulator_options(const SimulationOptions& options) {
