@@ -252,6 +252,15 @@ TEST_CASE("every option that is wrong is one line and the exit code of its kind"
   refused("run --device sim:sm_80:99 -S 10", 4, "there is no device");
   refused("run --seq 1000000000 --heads 64", 4, "GB of host memory");
   refused("run --batch 99999999999999999999", 2, "batch");
+  for (const char* option : {"--batch", "--heads", "--kv-heads", "--seq", "--seq-k", "--softcap",
+                             "--seed", "--sim-seed", "--sim-threads", "--repeat"}) {
+    for (const char* value : {"''", "' '", "1x", "0x10", "1e999"}) {
+      refused("run " + std::string(option) + " " + value, 2, option);
+    }
+  }
+  refused("run --seed -1", 2, "--seed");
+  refused("run --seed 18446744073709551616", 2, "--seed");
+  refused("run --sim-threads 1025", 2, "--sim-threads");
   refused("run --templates /nonexistent -S 10", 5, "/nonexistent");
   refused("run -S 10 -H 1 -D 32 -o /nonexistent/o --no-check" + on_device(), 5, "/nonexistent/o");
 }
@@ -281,6 +290,25 @@ TEST_CASE("help and version are no errors") {
   CHECK(annulus_with("--help").code == 0);
   CHECK(annulus_with("run --help").out.find("--pattern") != std::string::npos);
   CHECK(annulus_with("--version").out.find('.') != std::string::npos);
+}
+
+TEST_CASE("results that cannot be written are no success, and devices are not written over") {
+  const test::ScratchFolder folder;
+  for (const char* arguments : {"doctor", "--help", "explain -S 10 -H 1 -D 32", "run --help"}) {
+    for (const char* to : {">/dev/full", ">&-"}) {
+      CAPTURE(arguments);
+      CAPTURE(to);
+      const std::string command = std::string(ANNULUS_PROGRAM) + " " + arguments + " " + to +
+                                  " 2>" + (folder / "err") + " </dev/null";
+      const int status = std::system(command.c_str());
+      CHECK(WIFEXITED(status));
+      CHECK(WEXITSTATUS(status) == 5);
+      CHECK(read(folder / "err").find("cannot write to standard output") != std::string::npos);
+    }
+  }
+  REQUIRE(std::system(("mkfifo " + (folder / "pipe")).c_str()) == 0);
+  refused("run -S 10 -H 1 -D 32 --no-check -o " + (folder / "pipe") + on_device(), 5,
+          "is not a regular file");
 }
 
 }  // namespace

@@ -1,6 +1,11 @@
 // The program annulus: one verb each for running, explaining and checking the installation.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <new>
 
 #include "annulus/version.h"
@@ -25,10 +30,28 @@ std::string one_line(std::string text) {
   return text;
 }
 
+// Where the shell closed a standard stream, the next file to be opened would get its number, and
+// results would be written into that file. What is opened here instead refuses to be written.
+void keep_standard_streams() {
+  for (int stream = 0; stream < 3; ++stream) {
+    if (fcntl(stream, F_GETFD) < 0 && errno == EBADF) {
+      (void)open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY);
+    }
+  }
+}
+
+// A result that did not arrive is no success.
+int delivered(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  const std::string text = std::string("cannot write to standard output: ") + std::strerror(errno);
+  std::fprintf(stderr, "annulus: %s\n", text.c_str());
+  return code == 0 ? static_cast<int>(Exit::kInvalidFile) : code;
+}
+
 template <typename Verb>
 int guarded(const char* name, Verb verb) {
   try {
-    return static_cast<int>(verb());
+    return delivered(static_cast<int>(verb()));
   } catch (const Error& error) {
     return fail(name, one_line(error.what()).c_str(), program::exit_code(error.code()));
   } catch (const std::bad_alloc&) {
@@ -41,6 +64,7 @@ int guarded(const char* name, Verb verb) {
 }  // namespace
 
 int main(int count, char** words) {
+  keep_standard_streams();
   CLI::App app("Block-sparse attention kernels, written, compiled and run at run time");
   app.name("annulus");
   app.require_subcommand(1);
@@ -66,7 +90,7 @@ int main(int count, char** words) {
   try {
     app.parse(count, words);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    if (error.get_exit_code() == 0) return delivered(app.exit(error));  // --help, --version
     if (app.get_subcommands().empty()) {
       const std::string given =
           count > 1 ? "'" + std::string(words[1]) + "' is no verb" : "no verb";

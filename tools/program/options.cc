@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
+#include <limits>
+#include <type_traits>
 
 #include "base/fail.h"
 #include "program/host_memory.h"
@@ -10,16 +12,41 @@
 namespace annulus::program {
 namespace {
 
+// The parser of options would take an empty word for 0, a number that does not fit for the nearest
+// one that does, and -1 for 2^64 - 1.
+template <typename T>
+CLI::Validator number_of_type() {
+  CLI::Validator validator;
+  validator.operation([](std::string& text) -> std::string {
+    T value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc() && end == text.data() + text.size()) return {};
+    if constexpr (std::is_integral_v<T>) {
+      return fmt::format("'{}' is no whole number from {} to {}", text,
+                         std::numeric_limits<T>::min(), std::numeric_limits<T>::max());
+    } else {
+      return fmt::format("'{}' is no number", text);
+    }
+  });
+  return validator;
+}
+
+// An option that takes one number, strictly.
+template <typename T>
+CLI::Option* add_number(CLI::App& app, const char* names, T* to, const char* help) {
+  return app.add_option(names, *to, help)->check(number_of_type<T>());
+}
+
 void add_device(CLI::App& app, DeviceArguments* to) {
   app.add_option("--device", to->name,
                  "cuda:N, sim:sm_80 or sim:sm_90a, with :N for one of several; default: "
                  "ANNULUS_DEVICE, else the first GPU, else a simulated one");
   app.add_option("--twin", to->twin, "how a simulated device runs: checked or fast")
       ->check(CLI::IsMember({"checked", "fast"}));
-  app.add_option("--sim-seed", to->sim_seed,
-                 "simulated device: seed of warp order and of when copies land");
-  app.add_option("--sim-threads", to->sim_threads, "simulated device: host threads; 0: all")
-      ->check(CLI::Range(0, 4096));
+  add_number(app, "--sim-seed", &to->sim_seed,
+             "simulated device: seed of warp order and of when copies land");
+  add_number(app, "--sim-threads", &to->sim_threads, "simulated device: host threads; 0: all")
+      ->check(CLI::Range(0, 1024));
   app.add_option("--templates", to->templates, "folder of kernel templates to use instead");
   app.add_option("--cache-dir", to->cache_dir,
                  "folder of compiled kernels; 'none' keeps nothing on disk");
@@ -27,11 +54,11 @@ void add_device(CLI::App& app, DeviceArguments* to) {
 }
 
 void add_problem(CLI::App& app, ProblemArguments* to) {
-  app.add_option("--batch,-B", to->batch, "batch size");
-  app.add_option("--heads,-H", to->heads, "query heads");
-  app.add_option("--kv-heads", to->kv_heads, "key/value heads; default: as many as --heads");
-  app.add_option("--seq,-S", to->seq, "queries; and keys, unless --seq-k is given");
-  app.add_option("--seq-k", to->seq_k, "keys");
+  add_number(app, "--batch,-B", &to->batch, "batch size");
+  add_number(app, "--heads,-H", &to->heads, "query heads");
+  add_number(app, "--kv-heads", &to->kv_heads, "key/value heads; default: as many as --heads");
+  add_number(app, "--seq,-S", &to->seq, "queries; and keys, unless --seq-k is given");
+  app.add_option("--seq-k", to->seq_k, "keys")->check(number_of_type<std::int64_t>());
   app.add_option("--dim,-D", to->dim, "head dim, or QK/V as in 192/128");
   app.add_option("--dtype", to->dtype, "bf16 or fp16; default: the file's, else bf16")
       ->check(CLI::IsMember({"bf16", "fp16"}));
@@ -39,13 +66,13 @@ void add_problem(CLI::App& app, ProblemArguments* to) {
                  "which keys a query sees, as in \"causal & (window(511,0) | global(16))\"");
   app.add_option("--block", to->block, "RxC: size of the blocks that block density counts");
   app.add_option("--scale", to->scale, "of the scores; default: 1 / sqrt(head dim)");
-  app.add_option("--softcap", to->softcap, "c of c tanh(score / c); 0: none");
+  add_number(app, "--softcap", &to->softcap, "c of c tanh(score / c); 0: none");
   app.add_option("--lse-base", to->lse_base, "base of the log-sum-exp: natural or two")
       ->check(CLI::IsMember({"natural", "two"}));
   app.add_option("--input,-i", to->input, "safetensors file with q, k and v");
   app.add_option("--layout", to->layout, "order of the tensors: bshd or bhsd")
       ->check(CLI::IsMember({"bshd", "bhsd"}));
-  app.add_option("--seed", to->seed, "of random operands");
+  add_number(app, "--seed", &to->seed, "of random operands");
   app.add_option("--config", to->config, "kernel configuration to use, by name");
 }
 
@@ -107,7 +134,7 @@ void add_options(CLI::App& app, RunArguments* arguments) {
   add_problem(app, &arguments->problem);
   app.add_option("--output,-o", arguments->output, "write O and LSE to this safetensors file");
   app.add_flag("--no-check", arguments->no_check, "do not compare with the float64 oracle");
-  app.add_option("--repeat", arguments->repeat, "times to run; the median is shown")
+  add_number(app, "--repeat", &arguments->repeat, "times to run; the median is shown")
       ->check(CLI::Range(1, 1000000));
   app.add_flag("--json", arguments->json, "print one JSON object");
 }
