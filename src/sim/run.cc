@@ -24,13 +24,8 @@ Mask wanted(const Context& context, const Warp& warp, const Inst& inst, Mask mas
     }
     all |= members[lane];
   }
-  const Mask gone = all & ~warp.live;
-  if (gone != 0) {
-    raise_at(FaultKind::kInvalidOperand, lowest_lane(mask),
-             "the member mask {} names lanes {} that have exited or do not exist", lanes_text(all),
-             lanes_text(gone));
-  }
-  return all;
+  // Those that have left, or never were, are not waited for.
+  return all & warp.live;
 }
 
 // Merges groups that stand at the same place; returns the running one with the lowest pc.

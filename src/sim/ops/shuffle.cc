@@ -64,9 +64,9 @@ void shuffle(Context& context, const Inst& inst, Mask mask) {
 }
 
 // Lanes of one instruction may name different member masks, each its own group: the lanes that
-// take part with `lane`.
+// take part with `lane`. Named lanes that have left do not.
 Mask peers(const Context& context, const Inst& inst, int lane) {
-  return context.lanes<std::uint32_t>(inst.members)[lane];
+  return context.lanes<std::uint32_t>(inst.members)[lane] & context.warp->live;
 }
 
 enum class Vote : std::uint8_t { kAll, kAny, kUni, kBallot };
