@@ -16,12 +16,19 @@ const char* element_of(Dtype dtype) {
 
 kernels::Score score_of(const Problem& problem) {
   if (problem.softcap > 0) return kernels::Score::kSoftcap;
-  // A scale that is 0 as fp32 counts as none: with it -inf times the scale would be NaN.
-  return score_numbers(problem).scale > 0 ? kernels::Score::kPositiveScale
-                                          : kernels::Score::kAnyScale;
+  return is_folded(score_numbers(problem).scale) ? kernels::Score::kPositiveScale
+                                                 : kernels::Score::kAnyScale;
 }
 
 }  // namespace
+
+bool is_folded(float scale) {
+  // A scale that is 0 as fp32 is not: with it -inf times the scale would be NaN. Nor is a huge one:
+  // the fused multiply-add subtracts a rounded peak from an exact product, and where the rounding
+  // of a score exceeds the range of exponents (scores above 2^31) every power would be 0 or
+  // infinite.
+  return scale > 0 && scale <= 4096;
+}
 
 KernelFeatures features_of(const Problem& problem, const pattern::MaskCode& mask) {
   return {.dims = {problem.dim_qk, problem.dim_v},

@@ -42,6 +42,10 @@ struct ScoreNumbers {
 };
 ScoreNumbers score_numbers(const Problem& problem);
 
+// Whether a kernel without soft-cap takes ScoreNumbers::scale into the exponent
+// (Score::kPositiveScale) or applies it to each score (kAnyScale).
+bool is_folded(float scale);
+
 struct LaunchShape {
   unsigned grid_x = 0;            // tile rows
   unsigned grid_y = 0;            // H

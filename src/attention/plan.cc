@@ -45,9 +45,10 @@ std::vector<std::string> describe(const LaunchPlan& plan, const Choice& choice,
   say("family mma: cp.async and mma.sync run on {}", jit::to_string(limits.arch));
   say("configuration {}: {}", to_string(plan.config), choice.reason);
   say("mask of partial tiles: {}", plan.mask.text);
-  const char* score = problem.softcap > 0    ? "soft-capped"
-                      : plan.score.scale > 0 ? "positive scale, folded into the exponent"
-                                             : "scale that is not positive, applied to each score";
+  const char* score = problem.softcap > 0           ? "soft-capped"
+                      : is_folded(plan.score.scale) ? "positive scale, folded into the exponent"
+                                                    : "scale that is not positive or is huge, "
+                                                      "applied to each score";
   say("score: {}", score);
   if (problem.carry_in || problem.carry_out) {
     say("state carried {}", problem.carry_in ? (problem.carry_out ? "in and out" : "in") : "out");

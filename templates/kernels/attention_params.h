@@ -19,7 +19,8 @@ enum class Score : int {
   // argument, one fused multiply-add per element, and the largest product has the largest score.
   kPositiveScale = 0,
   // t = scale * q.k for any scale, element by element before masking: a negative scale turns the
-  // order round, and with zero a masked -inf would become NaN.
+  // order round, with zero a masked -inf would become NaN, and with a huge one the rounding of the
+  // peak would be larger than any exponent.
   kAnyScale = 1,
   // t = softcap * tanh(scale * q.k), with softcap = log2(e) * c and scale divided by c.
   kSoftcap = 2,

@@ -92,6 +92,8 @@ TEST_CASE("scale and soft-cap choose the score and its numbers") {
   CHECK(score_numbers(problem).scale == doctest::Approx(-0.5 * std::log2(std::exp(1.0))));
   problem.scale = 0.0;
   CHECK(score() == kernels::Score::kAnyScale);
+  problem.scale = 1e10;  // scores of which no power would be left
+  CHECK(score() == kernels::Score::kAnyScale);
   problem.scale = 1e-300;  // 0 as fp32
   CHECK(score() == kernels::Score::kAnyScale);
   problem.scale = -3.0;

@@ -95,6 +95,13 @@ TEST_CASE("run prints one object with everything in it, and the second run hits 
   CHECK(second["error_lse"] == first["error_lse"]);
 }
 
+TEST_CASE("scales near the ends of fp32 give the oracle's answer") {
+  for (const char* scale : {"1e-30", "5000", "1e10", "-1e10", "1e19"}) {
+    CHECK(json_of("run --json -H 1 -S 70 -D 32 -p causal --scale " + std::string(scale) +
+                  on_device())["within_law"] == true);
+  }
+}
+
 TEST_CASE("the text of run never calls a simulated time speed") {
   const Outcome outcome = annulus_with("run -S 40 -H 1 -D 32 -p causal" + on_device());
   CHECK(outcome.code == 0);
