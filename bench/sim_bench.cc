@@ -18,11 +18,12 @@ namespace {
 
 constexpr std::int64_t kHeads = 2, kRows = 1024, kDim = 128;
 
-// One device, one plan, one set of operands; run() is the measured work.
+// One plan, one set of operands, one way to simulate; run() is the measured work.
 class Case {
  public:
   Case(bool checked, unsigned threads)
-      : device_(open(checked, threads)),
+      : simulation_{.checked = checked, .threads = threads},
+        device_(annulus::Device::open("sim:sm_80")),
         plan_(device_.plan(problem())),
         memory_(device_.allocate(4 * kBytes)),
         workspace_(device_.allocate(plan_.workspace_bytes())) {
@@ -46,6 +47,8 @@ class Case {
     operands.o = base + 3 * kBytes;
     operands.q_strides = operands.k_strides = operands.v_strides = operands.o_strides =
         annulus::Strides::bshd(kRows, kHeads, kDim);
+    // Options belong to the device, which all cases share: each sets its own before it runs.
+    device_.set_simulation(simulation_);
     device_.counters(true);
     const double begin = annulus::bench::wall_seconds();
     plan_.run(nullptr, operands, workspace_.data());
@@ -60,14 +63,6 @@ class Case {
  private:
   static constexpr std::size_t kBytes = std::size_t{2} * kHeads * kRows * kDim;
 
-  static annulus::Device open(bool checked, unsigned threads) {
-    annulus::DeviceOptions options;
-    options.name = "sim:sm_80";
-    options.simulation.checked = checked;
-    options.simulation.threads = threads;
-    return annulus::Device::open(options);
-  }
-
   static annulus::Problem problem() {
     annulus::Problem problem;
     problem.heads = problem.kv_heads = kHeads;
@@ -77,6 +72,7 @@ class Case {
     return problem;
   }
 
+  annulus::SimulationOptions simulation_;
   annulus::Device device_;
   annulus::Plan plan_;
   annulus::DeviceMemory memory_;
