@@ -1,6 +1,8 @@
-# libannulus.so exports the C++ and the C interface and nothing else.
+# libannulus.so exports the C++ and the C interface and nothing else: every dynamic symbol is
+# public by its name, and those that are defined once (not inlined) are exactly symbols.txt, so that a
+# change of the interface is seen in a diff.
 #
-#   cmake -DLIBRARY=libannulus.so -DNM=nm -P symbols.cmake
+#   cmake -DLIBRARY=libannulus.so -DNM=nm [-DUPDATE=1] -P symbols.cmake
 cmake_minimum_required(VERSION 3.25)
 execute_process(COMMAND ${NM} -D --defined-only -C ${LIBRARY}
   OUTPUT_VARIABLE text RESULT_VARIABLE code)
@@ -10,12 +12,16 @@ endif()
 string(REPLACE ";" "," text "${text}")
 string(REPLACE "\n" ";" lines "${text}")
 set(count 0)
+set(strong "")
 set(wrong "")
 foreach(line IN LISTS lines)
   if(NOT line MATCHES "^[0-9a-f]* ([A-Za-z]) (.*)$")
     continue()
   endif()
   set(symbol "${CMAKE_MATCH_2}")
+  if(CMAKE_MATCH_1 STREQUAL "T")
+    list(APPEND strong "${symbol}")
+  endif()
   math(EXPR count "${count} + 1")
   if(NOT symbol MATCHES "^((typeinfo|typeinfo name|vtable) for )?annulus::v0::[A-Za-z_]" AND
      NOT symbol MATCHES "^annulus_[a-z]")
@@ -31,5 +37,20 @@ if(wrong)
 endif()
 if(count EQUAL 0)
   message(FATAL_ERROR "${LIBRARY} exports nothing")
+endif()
+
+list(SORT strong)
+list(REMOVE_DUPLICATES strong)
+list(JOIN strong "\n" text)
+set(known ${CMAKE_CURRENT_LIST_DIR}/symbols.txt)
+if(UPDATE)
+  file(WRITE ${known} "${text}\n")
+endif()
+file(READ ${known} expected)
+if(NOT "${text}\n" STREQUAL expected)
+  file(WRITE ${LIBRARY}.symbols.txt "${text}\n")
+  execute_process(COMMAND diff -u ${known} ${LIBRARY}.symbols.txt OUTPUT_VARIABLE difference)
+  message(FATAL_ERROR "the interface is not tests/house/symbols.txt (if that is meant: -DUPDATE=1):\n"
+    "${difference}")
 endif()
 message(STATUS "${count} exported symbols")
