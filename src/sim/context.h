@@ -146,7 +146,7 @@ struct Context {
   std::vector<Allocation> recent;
 
   struct Free {
-    void operator()(std::byte* memory) const { std::free(memory); }
+    void operator()(std::byte* files) const { std::free(files); }
   };
   std::unique_ptr<std::byte[], Free> register_files;
 
@@ -173,11 +173,19 @@ template <typename... Arguments>
 
 inline int lowest_lane(Mask mask) { return __builtin_ctz(mask); }
 
+// In front of a loop over lanes: no lane depends on another, even where source and destination are
+// the same register.
+#if defined(__clang__)
+#define ANNULUS_LANE_LOOP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define ANNULUS_LANE_LOOP _Pragma("GCC ivdep")
+#endif
+
 // d[lane] = f(s[lane]...) for the lanes of mask. Requires: f is pure, and harmless for any operand.
 template <typename D, typename F, typename... S>
 inline __attribute__((always_inline)) void each_lane(Mask mask, D* d, F f, const S*... s) {
   if (mask == kFull) {
-#pragma GCC ivdep
+    ANNULUS_LANE_LOOP
     for (int lane = 0; lane < kLanes; ++lane) d[lane] = f(s[lane]...);
   } else {
     for (int lane = 0; lane < kLanes; ++lane) {

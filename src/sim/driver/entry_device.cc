@@ -80,7 +80,7 @@ CUresult init(unsigned flags) {
   if (flags != 0) return kCudaInvalidValue;
   // The interpreter is compiled for x86-64-v3.
   const bool able = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                    __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi2");
+                    __builtin_cpu_supports("bmi2");
   if (!able) return kCudaNotSupported;
   state().initialised = true;
   return kCudaSuccess;

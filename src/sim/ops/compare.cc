@@ -262,7 +262,7 @@ void selp(Context& context, const Inst& inst, Mask mask) {
   const T* b = context.lanes<T>(inst.b);
   T* d = context.lanes<T>(inst.d);
   if (mask == kFull) {
-#pragma GCC ivdep
+    ANNULUS_LANE_LOOP
     for (int lane = 0; lane < kLanes; ++lane) d[lane] = (chosen >> lane) & 1 ? a[lane] : b[lane];
   } else {
     for (int lane = 0; lane < kLanes; ++lane) {
