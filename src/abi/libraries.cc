@@ -122,7 +122,18 @@ CudaLibrary find_cuda(const LibrarySearch& search) {
 }
 
 NvrtcLibrary find_nvrtc(const LibrarySearch& search) {
-  return find<NvrtcTable>(kNvrtcNames, search, kMinimumNvrtc, cuda_version_text);
+  auto found = find<NvrtcTable>(kNvrtcNames, search, kMinimumNvrtc, cuda_version_text);
+  // NVRTC opens its second half by its bare name, which the loader finds beside it only where a
+  // toolkit was installed system-wide. Opened here first, that name is known to the loader.
+  const std::size_t slash = found.report.path.rfind('/');
+  if (slash != std::string::npos) {
+    std::string ignored;  // where it is not there, NVRTC says what it misses
+    const SharedLibrary builtins(
+        fmt::format("{}/libnvrtc-builtins.so.{}", found.report.path.substr(0, slash),
+                    found.report.version_text),
+        &ignored);
+  }
+  return found;
 }
 
 NcclLibrary find_nccl(const LibrarySearch& search) {

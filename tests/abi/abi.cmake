@@ -12,7 +12,11 @@ annulus_fake(fake_driver_old fake_driver.c old libcuda.so.1 OLD)
 annulus_fake(fake_driver_lacking fake_driver.c lacking libcuda.so.1 LACKING)
 annulus_fake(fake_nvrtc_toolkit fake_nvrtc.c toolkit/lib64 libnvrtc.so.12)
 annulus_fake(fake_nvrtc_wheel fake_nvrtc.c site-packages/nvidia/cuda_nvrtc/lib libnvrtc.so.12)
+annulus_fake(fake_nvrtc_builtins fake_nvrtc.c site-packages/nvidia/cuda_nvrtc/lib
+  libnvrtc-builtins.so.12.8)
+target_link_options(fake_nvrtc_builtins PRIVATE LINKER:-soname,libnvrtc-builtins.so.12.8)
 annulus_test(abi LABEL unit LIBRARIES annulus_abi SOURCES abi/check_test.cc abi/libraries_test.cc)
+target_link_libraries(test_abi PRIVATE ${CMAKE_DL_LIBS})
 target_compile_definitions(test_abi PRIVATE ANNULUS_FAKE_DRIVERS="${ANNULUS_FAKES}")
 add_dependencies(test_abi fake_driver_whole fake_driver_old fake_driver_lacking
-                 fake_nvrtc_toolkit fake_nvrtc_wheel)
+                 fake_nvrtc_toolkit fake_nvrtc_wheel fake_nvrtc_builtins)

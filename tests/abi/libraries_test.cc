@@ -1,5 +1,6 @@
 #include "abi/libraries.h"
 
+#include <dlfcn.h>
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -98,6 +99,10 @@ TEST_CASE("toolkits and wheels are searched after the named folders") {
   search.site_packages = {std::string(ANNULUS_FAKE_DRIVERS) + "/site-packages"};
   const NvrtcLibrary wheel = find_nvrtc(search);
   CHECK(wheel.report.path.find("nvidia/cuda_nvrtc/lib/libnvrtc.so.12") != std::string::npos);
+  // Its second half can be opened by its bare name now, as NVRTC does; no path leads there.
+  void* builtins = dlopen("libnvrtc-builtins.so.12.8", RTLD_NOW | RTLD_NOLOAD);
+  CHECK(builtins != nullptr);
+  if (builtins) dlclose(builtins);
 }
 
 TEST_CASE("versions in words") {
