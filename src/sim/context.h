@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -123,6 +124,7 @@ struct Context {
   Warp* warp = nullptr;
   const Program* program = nullptr;
   GlobalMemory* memory = nullptr;
+  std::span<const PeerMemory> peers;
   const std::byte* parameters = nullptr;
   std::uint32_t pc = 0;  // of the running instruction
   bool blocked = false;  // set by a barrier: the lanes wait

@@ -61,6 +61,7 @@ struct LaunchRequest {
   std::span<const std::byte> parameters;    // parameter_bytes of them
   std::uint32_t shared_limit = 0;           // per CTA; a launch above it is refused by the caller
   std::uint64_t max_warp_instructions = 0;  // per CTA; 0: unlimited
+  std::span<const PeerMemory> peers;        // of all other devices that have memory
 };
 
 // Runs all CTAs, adds to *counters, throws the Fault of the lowest faulting CTA index.

@@ -10,6 +10,8 @@ const char* to_string(FaultKind kind) {
   switch (kind) {
     case FaultKind::kOutOfBounds:
       return "out of bounds";
+    case FaultKind::kPeerAccess:
+      return "peer access not enabled";
     case FaultKind::kMisaligned:
       return "misaligned address";
     case FaultKind::kUninitialized:

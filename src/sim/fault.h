@@ -13,6 +13,7 @@ namespace annulus::sim {
 
 enum class FaultKind : int {
   kOutOfBounds,       // an address outside every live allocation, shared, local or param space
+  kPeerAccess,        // an address on another device, which was not made a peer
   kMisaligned,        // an address that is no multiple of the access size
   kUninitialized,     // a read of memory or a register that nothing wrote
   kSharedRace,        // two accesses to shared memory, one a write, that nothing orders

@@ -103,7 +103,7 @@ Allocation GlobalMemory::find(std::uint64_t address, std::uint64_t bytes) const 
   if (above == live_.begin()) return {};
   --above;
   if (address >= above->second || bytes > above->second - address) return {};
-  return {above->first, above->second};
+  return {above->first, above->second, this};
 }
 
 namespace {
@@ -137,17 +137,18 @@ bool GlobalMemory::read(void* to, std::uint64_t from, std::uint64_t bytes) const
   return true;
 }
 
-bool GlobalMemory::copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
+bool GlobalMemory::copy(std::uint64_t to, const GlobalMemory& source, std::uint64_t from,
+                        std::uint64_t bytes) {
   if (bytes == 0) return true;
-  if (find(to, bytes).end == 0 || find(from, bytes).end == 0) return false;
+  if (find(to, bytes).end == 0 || source.find(from, bytes).end == 0) return false;
   std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
   if (((to | from | bytes) & 7) == 0) {
-    std::memmove(shadow(to), shadow(from), bytes / 8);
+    std::memmove(shadow(to), source.shadow(from), bytes / 8);
     return true;
   }
   std::vector<bool> written(bytes);
   for (std::uint64_t i = 0; i < bytes; ++i) {
-    written[i] = (*shadow(from + i) >> ((from + i) & 7)) & 1;
+    written[i] = (*source.shadow(from + i) >> ((from + i) & 7)) & 1;
   }
   for (std::uint64_t i = 0; i < bytes; ++i) {
     const auto bit = static_cast<std::uint8_t>(1u << ((to + i) & 7));

@@ -13,9 +13,12 @@
 
 namespace annulus::sim {
 
+class GlobalMemory;
+
 struct Allocation {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;  // one past the last byte
+  const GlobalMemory* memory = nullptr;
 };
 
 class GlobalMemory {
@@ -38,7 +41,8 @@ class GlobalMemory {
   // that nothing wrote is allowed: the host may copy padding.
   bool write(std::uint64_t to, const void* from, std::uint64_t bytes);
   bool read(void* to, std::uint64_t from, std::uint64_t bytes) const;
-  bool copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes);  // shadow travels along
+  // From this memory or another device's; the shadow travels along.
+  bool copy(std::uint64_t to, const GlobalMemory& source, std::uint64_t from, std::uint64_t bytes);
   bool fill(std::uint64_t to, std::uint32_t pattern, int pattern_bytes, std::uint64_t count);
 
   std::uint64_t capacity() const { return capacity_; }
@@ -61,6 +65,13 @@ class GlobalMemory {
   mutable std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> live_;           // begin -> end
   std::multimap<std::uint64_t, std::uint64_t> released_;  // size -> begin
+};
+
+// The memory of another device, as a kernel sees it.
+struct PeerMemory {
+  const GlobalMemory* memory = nullptr;
+  int ordinal = 0;       // of the device
+  bool enabled = false;  // the kernel's context may access it
 };
 
 }  // namespace annulus::sim

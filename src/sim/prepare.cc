@@ -95,6 +95,7 @@ void fill_constants(const Context& context, std::byte* registers) {
 void prepare(Context& context, const LaunchRequest& request, GlobalMemory& memory) {
   context.program = request.program;
   context.memory = &memory;
+  context.peers = request.peers;
   context.parameters = request.parameters.data();
   std::copy_n(request.grid, 3, context.grid);
   std::copy_n(request.block, 3, context.block);

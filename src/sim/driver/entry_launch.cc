@@ -16,6 +16,7 @@ void* const kBufferSize = reinterpret_cast<void*>(2);
 CUresult code_of(FaultKind kind) {
   switch (kind) {
     case FaultKind::kOutOfBounds:
+    case FaultKind::kPeerAccess:
       return kCudaIllegalAddress;
     case FaultKind::kMisaligned:
       return kCudaMisalignedAddress;
@@ -101,6 +102,8 @@ void run(const Function& function, LaunchRequest launch, const std::vector<std::
   CUresult code = kCudaSuccess;
   launch.parameters = parameters;
   launch.max_warp_instructions = std::uint64_t{options.limit} * 1000000;
+  const std::vector<PeerMemory> peers = peer_memories(context);
+  launch.peers = peers;
   try {
     const auto pool = state().pool(options.threads);
     execute(launch, device.memory(), *pool, options, &counters);

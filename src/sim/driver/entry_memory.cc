@@ -12,10 +12,6 @@ namespace {
 
 constexpr std::size_t kHostAlignment = 4096;
 
-void require_inside(const Context& context, CUdeviceptr address, std::size_t bytes) {
-  if (context.device->memory().find(address, bytes).end == 0) throw Refusal{kCudaInvalidValue};
-}
-
 // Whether [begin, begin + bytes) is page-locked memory from mem_alloc_host.
 bool is_page_locked(const void* begin, std::size_t bytes) {
   const auto* address = static_cast<const char*>(begin);
@@ -35,10 +31,9 @@ CUresult to_device(CUdeviceptr to, const void* from, std::size_t bytes, CUstream
   const auto on = find_stream(stream);
   if (bytes == 0) return kCudaSuccess;
   if (from == nullptr) return kCudaInvalidValue;
-  require_inside(*on->context(), to, bytes);
-  const ItemPointer item = on->submit([context = on->context(), to, from, bytes] {
-    context->device->memory().write(to, from, bytes);
-  });
+  GlobalMemory& memory = memory_with(*on->context(), to, bytes);
+  const ItemPointer item =
+      on->submit([&memory, to, from, bytes] { memory.write(to, from, bytes); });
   if (wait == Wait::kNo && is_page_locked(from, bytes)) return kCudaSuccess;
   state().queue.finish(item);
   return on->context()->lost;
@@ -48,10 +43,8 @@ CUresult to_host(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream,
   const auto on = find_stream(stream);
   if (bytes == 0) return kCudaSuccess;
   if (to == nullptr) return kCudaInvalidValue;
-  require_inside(*on->context(), from, bytes);
-  const ItemPointer item = on->submit([context = on->context(), to, from, bytes] {
-    context->device->memory().read(to, from, bytes);
-  });
+  const GlobalMemory& memory = memory_with(*on->context(), from, bytes);
+  const ItemPointer item = on->submit([&memory, to, from, bytes] { memory.read(to, from, bytes); });
   if (wait == Wait::kNo && is_page_locked(to, bytes)) return kCudaSuccess;
   state().queue.finish(item);
   return on->context()->lost;
@@ -74,10 +67,8 @@ CUresult fill(CUdeviceptr to, std::uint32_t value, int unit, std::size_t count, 
   const auto unit_bytes = static_cast<std::size_t>(unit);
   if (to % unit_bytes != 0) return kCudaInvalidValue;
   if (count > std::numeric_limits<std::size_t>::max() / unit_bytes) return kCudaInvalidValue;
-  require_inside(*on->context(), to, count * unit_bytes);
-  on->submit([context = on->context(), to, value, unit, count] {
-    context->device->memory().fill(to, value, unit, count);
-  });
+  GlobalMemory& memory = memory_with(*on->context(), to, count * unit_bytes);
+  on->submit([&memory, to, value, unit, count] { memory.fill(to, value, unit, count); });
   return kCudaSuccess;
 }
 
@@ -179,11 +170,10 @@ CUresult memcpy_dtod_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, 
   return guarded([&]() -> CUresult {
     const auto on = find_stream(stream);
     if (bytes == 0) return kCudaSuccess;
-    require_inside(*on->context(), to, bytes);
-    require_inside(*on->context(), from, bytes);
-    on->submit([context = on->context(), to, from, bytes] {
-      context->device->memory().copy(to, from, bytes);
-    });
+    // The two may lie on different devices: addresses are unified.
+    GlobalMemory& target = memory_with(*on->context(), to, bytes);
+    const GlobalMemory& source = memory_with(*on->context(), from, bytes);
+    on->submit([&target, &source, to, from, bytes] { target.copy(to, source, from, bytes); });
     return kCudaSuccess;
   });
 }

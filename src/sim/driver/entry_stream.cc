@@ -81,6 +81,7 @@ CUresult stream_wait_event(CUstream stream, CUevent event, unsigned flags) {
     const auto waited = find_event(event);
     if (flags != 0) return kCudaInvalidValue;
     if (const CUresult code = join_capture(*on, *waited); code != kCudaSuccess) return code;
+    state().queue.link(*on->context(), *waited->context);
     on->wait_for(marker_of(*waited));
     return kCudaSuccess;
   });

@@ -44,6 +44,11 @@ struct Signature<CUresult (*)(Parameters...)> {
   HEAD(symbol)(AT(name, 0) a, AT(name, 1) b, AT(name, 2) c, AT(name, 3) d, AT(name, 4) e) { \
     return entry::name(a, b, c, d, e);                                                      \
   }
+#define EXPORT_6(symbol, name)                                                                 \
+  HEAD(symbol)                                                                                 \
+  (AT(name, 0) a, AT(name, 1) b, AT(name, 2) c, AT(name, 3) d, AT(name, 4) e, AT(name, 5) f) { \
+    return entry::name(a, b, c, d, e, f);                                                      \
+  }
 #define EXPORT_11(symbol, name)                                                              \
   HEAD(symbol)                                                                               \
   (AT(name, 0) a, AT(name, 1) b, AT(name, 2) c, AT(name, 3) d, AT(name, 4) e, AT(name, 5) f, \

@@ -151,16 +151,6 @@ CUresult device_get_pci_bus_id(char* text, int bytes, CUdevice device) {
   });
 }
 
-CUresult device_can_access_peer(int* can, CUdevice device, CUdevice peer) {
-  return guarded([&]() -> CUresult {
-    device_at(device);
-    device_at(peer);
-    if (can == nullptr) return kCudaInvalidValue;
-    *can = 0;
-    return kCudaSuccess;
-  });
-}
-
 // Tables of functions that NVIDIA's libraries share and nobody else knows. NVRTC asks for one in
 // any libcuda.so.1 that is loaded, to keep its compiler's cache there; told that there is none, it
 // does without, while without this function it would follow a null pointer.

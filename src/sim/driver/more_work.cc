@@ -34,8 +34,33 @@ constexpr unsigned kMemoryDevice = 2;
 // CUlaunchAttributeID
 enum : int { kLaunchCooperative = 2, kLaunchCluster = 4 };
 
-bool on_device(const Context& context, CUdeviceptr address) {
-  return context.device->memory().contains(address);
+// The device whose memory holds the address, null: none. Addresses are unique among all devices.
+Device* device_with(CUdeviceptr address) {
+  for (const auto& device : state().devices) {
+    const GlobalMemory* memory = device->made_memory();
+    if (memory != nullptr && memory->contains(address)) return device.get();
+  }
+  return nullptr;
+}
+
+struct Found {
+  Allocation allocation;  // end 0: none
+  Device* device = nullptr;
+};
+Found find_allocation(CUdeviceptr pointer) {
+  live_context();
+  Device* const device = device_with(pointer);
+  if (device == nullptr) return {};
+  return {device->made_memory()->find(pointer, 1), device};
+}
+
+// Whose allocation it is; variables of modules belong to none here.
+CUcontext owner_of(CUdeviceptr begin) {
+  for (const auto& context : state().contexts.all()) {
+    std::lock_guard lock(context->mutex);
+    if (context->allocations.contains(begin)) return context->handle();
+  }
+  return live_context()->handle();
 }
 
 void* host_pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
@@ -172,7 +197,7 @@ CUresult mem_free_async(CUdeviceptr pointer, CUstream stream) {
 
 CUresult mem_get_address_range(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr pointer) {
   return guarded([&]() -> CUresult {
-    const Allocation found = live_context()->device->memory().find(pointer, 1);
+    const Allocation found = find_allocation(pointer).allocation;
     if (found.end == 0) return kCudaNotFound;
     if (base != nullptr) *base = found.begin;
     if (bytes != nullptr) *bytes = found.end - found.begin;
@@ -182,12 +207,11 @@ CUresult mem_get_address_range(CUdeviceptr* base, std::size_t* bytes, CUdevicept
 
 CUresult pointer_get_attribute(void* value, int attribute, CUdeviceptr pointer) {
   return guarded([&]() -> CUresult {
-    const auto context = live_context();
-    const Allocation found = context->device->memory().find(pointer, 1);
+    const auto [found, device] = find_allocation(pointer);
     if (value == nullptr || found.end == 0) return kCudaInvalidValue;
     switch (attribute) {
       case kPointerContext:
-        *static_cast<CUcontext*>(value) = context->handle();
+        *static_cast<CUcontext*>(value) = owner_of(found.begin);
         break;
       case kPointerMemoryType:
         *static_cast<unsigned*>(value) = kMemoryDevice;
@@ -196,7 +220,7 @@ CUresult pointer_get_attribute(void* value, int attribute, CUdeviceptr pointer) 
         *static_cast<CUdeviceptr*>(value) = pointer;
         break;
       case kPointerDeviceOrdinal:
-        *static_cast<int*>(value) = context->device->ordinal();
+        *static_cast<int*>(value) = device->ordinal();
         break;
       case kPointerRangeStart:
         *static_cast<CUdeviceptr*>(value) = found.begin;
@@ -223,8 +247,8 @@ CUresult memcpy_any(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
 CUresult memcpy_any_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
   return guarded([&]() -> CUresult {
     const auto on = find_stream(stream);
-    const bool to_device = on_device(*on->context(), to);
-    const bool from_device = on_device(*on->context(), from);
+    const bool to_device = device_with(to) != nullptr;
+    const bool from_device = device_with(from) != nullptr;
     if (to_device && from_device) return memcpy_dtod_async(to, from, bytes, stream);
     if (to_device) return memcpy_htod_async(to, host_pointer(from), bytes, stream);
     if (from_device) return memcpy_dtoh_async(host_pointer(to), from, bytes, stream);

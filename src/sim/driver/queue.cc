@@ -82,6 +82,31 @@ void Queue::step(const Context& context) {
   if (const ItemPointer next = choose(context, nullptr)) run(next, lock);
 }
 
+void Queue::link(const Context& context, const Context& other) {
+  std::lock_guard lock(mutex_);
+  if (near(context, other)) return;
+  const int island = ++last_island_;
+  for (const Context* one : {&context, &other}) {
+    const int before = std::exchange(islands_[one], island);
+    if (before == 0) continue;
+    for (auto& [member, number] : islands_) {
+      if (number == before) number = island;
+    }
+  }
+}
+
+void Queue::forget(const Context& context) {
+  std::lock_guard lock(mutex_);
+  islands_.erase(&context);
+}
+
+bool Queue::near(const Context& context, const Context& other) const {
+  if (&context == &other) return true;
+  const auto one = islands_.find(&context);
+  const auto two = islands_.find(&other);
+  return one != islands_.end() && two != islands_.end() && one->second == two->second;
+}
+
 void Queue::seed(const Device& device, std::uint64_t seed) {
   std::lock_guard lock(mutex_);
   random_.insert_or_assign(&device, base::Random(seed));
@@ -94,9 +119,10 @@ base::Random& Queue::random(const Device& device) {
 ItemPointer Queue::choose(const Context& context, const Needed* needed) {
   std::vector<ItemPointer> candidates;
   for (const ItemPointer& item : pending_) {
-    // What another device must do first counts as needed; otherwise each device is on its own.
+    // What another device must do first counts as needed; otherwise devices that know nothing of
+    // each other stay on their own, so that each repeats itself with its seed.
     const bool wanted =
-        needed != nullptr ? needed->count(item.get()) != 0 : item->context.get() == &context;
+        needed != nullptr ? needed->count(item.get()) != 0 : near(context, *item->context);
     if (wanted && may_run(*item)) candidates.push_back(item);
   }
   if (candidates.empty()) return nullptr;

@@ -48,6 +48,11 @@ class Queue {
   // Runs one item, where one may run: for programs that poll.
   void step(const Context& context);
 
+  // The work of the two contexts depends on each other: from now on a thread that waits for one
+  // runs work of the other as well, for a poll of one to get on and for every order to happen.
+  void link(const Context& context, const Context& other);
+  void forget(const Context& context);  // it is destroyed
+
   // Draws for this device start anew.
   void seed(const Device& device, std::uint64_t seed);
 
@@ -58,11 +63,14 @@ class Queue {
   ItemPointer choose(const Context& context, const Needed* needed);
   void run(const ItemPointer& item, std::unique_lock<std::mutex>& lock);
   base::Random& random(const Device& device);
+  bool near(const Context& context, const Context& other) const;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<ItemPointer> pending_;  // in the order of the calls
   std::map<const Device*, base::Random> random_;
+  std::map<const Context*, int> islands_;  // linked contexts have one number; others have none
+  int last_island_ = 0;
 };
 
 }  // namespace annulus::sim::driver

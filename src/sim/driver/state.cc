@@ -12,6 +12,11 @@ GlobalMemory& Device::memory() {
   return *memory_;
 }
 
+GlobalMemory* Device::made_memory() const {
+  std::lock_guard lock(mutex_);
+  return memory_.get();
+}
+
 abi::SimulatorOptions Device::options() const {
   std::lock_guard lock(mutex_);
   return options_;
@@ -235,6 +240,36 @@ std::shared_ptr<Function> find_function(abi::CUfunction function) {
   return found;
 }
 
+GlobalMemory& memory_with(const Context& context, std::uint64_t address, std::size_t bytes) {
+  GlobalMemory* memory = &context.device->memory();
+  if (!memory->contains(address)) {
+    for (const auto& device : state().devices) {
+      GlobalMemory* const other = device->made_memory();
+      if (other != nullptr && other->contains(address)) memory = other;
+    }
+  }
+  if (memory->find(address, bytes).end == 0) throw Refusal{abi::kCudaInvalidValue};
+  return *memory;
+}
+
+std::vector<PeerMemory> peer_memories(Context& context) {
+  std::vector<PeerMemory> memories;
+  for (const auto& device : state().devices) {
+    const GlobalMemory* memory = device->made_memory();
+    if (memory == nullptr || device.get() == context.device) continue;
+    memories.push_back({memory, device->ordinal(), false});
+  }
+  std::lock_guard lock(context.mutex);
+  for (const std::weak_ptr<Context>& weak : context.peers) {
+    const std::shared_ptr<Context> peer = weak.lock();
+    if (peer == nullptr || peer->lost == abi::kCudaContextDestroyed) continue;
+    for (PeerMemory& memory : memories) {
+      memory.enabled |= memory.ordinal == peer->device->ordinal();
+    }
+  }
+  return memories;
+}
+
 std::shared_ptr<Context> make_context(Device& device, bool primary) {
   auto context = std::make_shared<Context>();
   context->device = &device;
@@ -246,6 +281,7 @@ std::shared_ptr<Context> make_context(Device& device, bool primary) {
 void destroy_context(const std::shared_ptr<Context>& context) {
   State& all = state();
   finish(*context);
+  all.queue.forget(*context);
   all.contexts.remove(context->handle());
   context->lost = abi::kCudaContextDestroyed;
   const auto ours = [&](const auto& object) { return object.context == context; };

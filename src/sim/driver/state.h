@@ -42,7 +42,8 @@ class Device {
   const DeviceModel& model() const { return model_; }
   int ordinal() const { return ordinal_; }
 
-  GlobalMemory& memory();  // made at the first call
+  GlobalMemory& memory();             // made at the first call
+  GlobalMemory* made_memory() const;  // null: there was no first call
 
   abi::SimulatorOptions options() const;
   void set_options(const abi::SimulatorOptions& options);
@@ -166,6 +167,7 @@ struct Context {
   std::mutex mutex;  // guards below
   std::shared_ptr<Stream> default_stream;
   std::map<std::uint64_t, std::uint64_t> allocations;  // address -> bytes
+  std::vector<std::weak_ptr<Context>> peers;           // whose memory kernels may access
 
   abi::CUcontext handle() { return reinterpret_cast<abi::CUcontext>(this); }
 };
@@ -205,6 +207,13 @@ std::shared_ptr<Context> live_context();                    // a lost one throws
 std::shared_ptr<Stream> find_stream(abi::CUstream stream);  // in the current, live context
 std::shared_ptr<Event> find_event(abi::CUevent event);
 std::shared_ptr<Function> find_function(abi::CUfunction function);
+
+// The memory of whichever device holds all of the bytes; throws kCudaInvalidValue where none does.
+// Addresses are unique among all devices.
+GlobalMemory& memory_with(const Context& context, std::uint64_t address, std::size_t bytes);
+
+// What kernels of `context` see of other devices.
+std::vector<PeerMemory> peer_memories(Context& context);
 
 std::shared_ptr<Context> make_context(Device& device, bool primary);
 // Takes away everything the context owns; handles into it are refused from now on.

@@ -59,6 +59,13 @@ inline void set_shadow(std::uint8_t* shadow, std::uint64_t address, std::uint32_
 
 [[noreturn]] void outside(const Context& context, int lane, std::uint64_t address,
                           std::uint32_t bytes, const char* what) {
+  for (const PeerMemory& peer : context.peers) {
+    if (peer.enabled || !peer.memory->contains(address)) continue;
+    raise_at(FaultKind::kPeerAccess, lane,
+             "{} of {} bytes at global address {:#x}, which is memory of device {}; call "
+             "cuCtxEnablePeerAccess in the context of the kernel first",
+             what, bytes, address, peer.ordinal);
+  }
   const Allocation below = context.memory->find(address, 1);
   std::string near;
   if (below.end != 0) {
@@ -76,6 +83,18 @@ inline void set_shadow(std::uint8_t* shadow, std::uint64_t address, std::uint32_
   raise_at(FaultKind::kOutOfBounds, lane,
            "{} of {} bytes at global address {:#x}, which no allocation holds{}", what, bytes,
            address, near);
+}
+
+// The allocation that holds the bytes: on the device of the kernel or on a peer.
+Allocation find_allocation(const Context& context, int lane, std::uint64_t address,
+                           std::uint32_t bytes, const char* what) {
+  Allocation found = context.memory->find(address, bytes);
+  for (const PeerMemory& peer : context.peers) {
+    if (found.end != 0) break;
+    if (peer.enabled) found = peer.memory->find(address, bytes);
+  }
+  if (found.end == 0) outside(context, lane, address, bytes, what);
+  return found;
 }
 
 }  // namespace
@@ -99,8 +118,7 @@ void check_global_read(Context& context, int lane, std::uint64_t address, std::u
   if (bytes == 0) return;
   Allocation& recent = context.recent[context.pc];
   if (address < recent.begin || address + bytes > recent.end) {
-    recent = context.memory->find(address, bytes);
-    if (recent.end == 0) outside(context, lane, address, bytes, "read");
+    recent = find_allocation(context, lane, address, bytes, "read");
   }
 }
 
@@ -115,15 +133,13 @@ void reach_global(Context& context, Mask mask, const LaneAddresses& addresses, s
     const int lane = lowest_lane(rest);
     const std::uint64_t address = addresses[static_cast<std::size_t>(lane)];
     if (address < recent.begin || address + bytes > recent.end) {
-      recent = context.memory->find(address, bytes);
-      if (recent.end == 0) {
-        outside(context, lane, address, bytes, access == Access::kLoad ? "read" : "write");
-      }
+      recent = find_allocation(context, lane, address, bytes,
+                               access == Access::kLoad ? "read" : "write");
       context.recent[context.pc] = recent;
     }
     pointers[static_cast<std::size_t>(lane)] = reinterpret_cast<std::byte*>(address);
     if constexpr (kChecked) {
-      std::uint8_t* shadow = context.memory->shadow(address);
+      std::uint8_t* shadow = recent.memory->shadow(address);
       if (access == Access::kLoad) {
         const std::uint32_t wanted = bytes == 16 ? 0xffffu : (1u << bytes) - 1;
         if (shadow_bits(shadow, address, bytes) != wanted) {
@@ -136,7 +152,7 @@ void reach_global(Context& context, Mask mask, const LaneAddresses& addresses, s
         set_shadow(shadow, address, bytes);
       }
     } else if (access == Access::kStore) {
-      set_shadow(context.memory->shadow(address), address, bytes);
+      set_shadow(recent.memory->shadow(address), address, bytes);
     }
     // Neighbouring lanes share sectors; lanes that interleave may be counted twice.
     const std::uint64_t sector = address >> 5;
