@@ -108,6 +108,30 @@ void copy_on_device_async(const Context& context, abi::CUdeviceptr to, abi::CUde
              "cuMemcpyDtoDAsync");
 }
 
+void copy_peer_async(const Context& to_context, abi::CUdeviceptr to, const Context& from_context,
+                     abi::CUdeviceptr from, std::size_t bytes, abi::CUstream stream) {
+  if (bytes == 0) return;
+  const ContextScope scope(to_context);
+  const abi::CudaTable& cuda = to_context.table();
+  abi::check(
+      cuda,
+      cuda.memcpy_peer_async(to, to_context.handle(), from, from_context.handle(), bytes, stream),
+      "cuMemcpyPeerAsync");
+}
+
+bool enable_peer_access(const Context& context, const Context& peer) {
+  if (context.handle() == peer.handle()) return true;
+  const abi::CudaTable& cuda = context.table();
+  int can = 0;
+  abi::check(cuda, cuda.device_can_access_peer(&can, context.device(), peer.device()),
+             "cuDeviceCanAccessPeer");
+  if (can == 0) return false;
+  const ContextScope scope(context);
+  const abi::CUresult code = cuda.ctx_enable_peer_access(peer.handle(), 0);
+  if (code != abi::kCudaPeerAccessAlreadyEnabled) abi::check(cuda, code, "cuCtxEnablePeerAccess");
+  return true;
+}
+
 void fill_bytes_async(const Context& context, abi::CUdeviceptr to, unsigned char value,
                       std::size_t bytes, abi::CUstream stream) {
   if (bytes == 0) return;

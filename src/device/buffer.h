@@ -65,6 +65,17 @@ void copy_to_host_async(const Context& context, void* to, abi::CUdeviceptr from,
                         abi::CUstream stream);
 void copy_on_device_async(const Context& context, abi::CUdeviceptr to, abi::CUdeviceptr from,
                           std::size_t bytes, abi::CUstream stream);
+// From the memory of one device to that of another, or within one where the contexts are the same.
+// `stream` belongs to `to_context`: who receives queues the copy. What the sender's streams still
+// write or will reuse is ordered by events, which may be waited for across devices. Needs no peer
+// access; with it a GPU copies directly and not through the host.
+void copy_peer_async(const Context& to_context, abi::CUdeviceptr to, const Context& from_context,
+                     abi::CUdeviceptr from, std::size_t bytes, abi::CUstream stream);
+
+// From now on kernels of `context` may read and write memory of the device of `peer`. True where
+// they may already, or where both are one device; false where the two devices cannot.
+bool enable_peer_access(const Context& context, const Context& peer);
+
 void fill_bytes_async(const Context& context, abi::CUdeviceptr to, unsigned char value,
                       std::size_t bytes, abi::CUstream stream);
 void fill_words_async(const Context& context, abi::CUdeviceptr to, std::uint32_t value,

@@ -1,4 +1,5 @@
-annulus_test(device LABEL device LIBRARIES annulus_device annulus_sim SOURCES device/device_test.cc)
+annulus_test(device LABEL device LIBRARIES annulus_device annulus_sim
+  SOURCES device/device_test.cc device/peer_test.cc)
 annulus_test(device_failing LABEL unit LIBRARIES annulus_device annulus_sim
   SOURCES device/failing_calls_test.cc)
 annulus_test(device_allocation LABEL unit LIBRARIES annulus_device
