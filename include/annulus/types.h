@@ -37,6 +37,13 @@ struct Strides {
   friend bool operator==(const Strides&, const Strides&) = default;
 };
 
+// Rows [start, start + length) of a sequence. A shard of a sequence is a list of them.
+struct Segment {
+  std::int64_t start = 0;
+  std::int64_t length = 0;
+  friend bool operator==(const Segment&, const Segment&) = default;
+};
+
 // The share of (query, key) pairs that are visible, in [0, 1]. Sparsity is its complement; the
 // two are different types so that neither can be passed for the other.
 struct Density {

@@ -15,54 +15,62 @@ int common_shift(std::initializer_list<std::int64_t> values) {
   return std::countr_zero(bits);
 }
 
-// log2 of the granule along one axis, where tiles start at multiples of `tile` from the problem's
-// index 0 and blocks at multiples of `block` from the layout's, which lies `offset` before it. The
-// layout's end cuts as well where it lies inside the problem: nothing beyond it is visible.
-int granule_shift(std::int64_t tile, std::int64_t block, std::int64_t offset, std::int64_t length,
-                  std::int64_t layout_length) {
-  const std::int64_t end = layout_length - offset;
-  return common_shift({tile, block, offset, end > 0 && end < length ? end : 0});
-}
-
 }  // namespace
 
-BlockMask::BlockMask(const BlockLayout& layout, const Problem& problem, std::int64_t tile_rows,
-                     std::int64_t tile_columns)
-    : layout_(&layout),
-      tile_rows_(tile_rows),
-      tile_columns_(tile_columns),
-      row_offset_(problem.q_position() - (layout.seq_k - layout.seq_q)),
-      column_offset_(problem.k_position()),
-      row_shift_(
-          granule_shift(tile_rows, layout.block_rows, row_offset_, problem.seq_q, layout.seq_q)),
-      column_shift_(granule_shift(tile_columns, layout.block_columns, column_offset_, problem.seq_k,
-                                  layout.seq_k)) {}
-
-bool BlockMask::kept(std::int64_t head, std::int64_t layout_row, std::int64_t layout_column) const {
-  if (layout_row < 0 || layout_row >= layout_->seq_q || layout_column < 0 ||
-      layout_column >= layout_->seq_k) {
-    return false;
+// A granule lies at a multiple of its size from the tensor's row 0 and must not be cut: by the edge
+// of a tile, of a segment, of a block, or by the layout's end, beyond which nothing is visible.
+BlockMask::Axis::Axis(const std::vector<Segment>& segments, std::int64_t position_of_layout,
+                      std::int64_t length, std::int64_t block_size, std::int64_t tile_size)
+    : layout_length(length), block(block_size), tile(tile_size) {
+  std::int64_t begin = 0;
+  shift = common_shift({tile, block});
+  for (const Segment& segment : segments) {
+    if (segment.length == 0) continue;
+    const std::int64_t at = segment.start - position_of_layout;
+    parts.push_back({begin, begin + segment.length, at});
+    const std::int64_t end = begin + layout_length - at;  // the layout's, as a row of the tensor
+    const bool cut = end > begin && end < begin + segment.length;
+    shift = std::min(shift, common_shift({tile, begin, begin - at, cut ? end : 0}));
+    begin += segment.length;
   }
-  const auto columns =
-      layout_->row(pattern::layout_head(*layout_, head), layout_row / layout_->block_rows);
+}
+
+std::int64_t BlockMask::Axis::block_of(std::int64_t index) const {
+  for (const Part& part : parts) {
+    if (index >= part.end) continue;
+    const std::int64_t row = part.layout + index - part.begin;
+    return row < 0 || row >= layout_length ? -1 : row / block;
+  }
+  return -1;
+}
+
+BlockMask::BlockMask(const BlockLayout& layout, const pattern::Placement& placement,
+                     std::int64_t tile_rows, std::int64_t tile_columns)
+    : layout_(&layout),
+      rows_(placement.q, layout.seq_k - layout.seq_q, layout.seq_q, layout.block_rows, tile_rows),
+      columns_(placement.k, 0, layout.seq_k, layout.block_columns, tile_columns) {}
+
+bool BlockMask::kept(std::int64_t head, std::int64_t block_row, std::int64_t block_column) const {
+  if (block_row < 0 || block_column < 0) return false;
+  const auto columns = layout_->row(pattern::layout_head(*layout_, head), block_row);
   return std::binary_search(columns.begin(), columns.end(),
-                            static_cast<std::int32_t>(layout_column / layout_->block_columns));
+                            static_cast<std::int32_t>(block_column));
 }
 
 std::int32_t BlockMask::append(std::int64_t head, std::int64_t row_tile, std::int64_t column_tile,
                                std::vector<std::uint32_t>* words) const {
   const std::size_t first_word = words->size();
-  const std::int64_t rows = tile_rows_ >> row_shift_;
-  const std::int64_t columns = tile_columns_ >> column_shift_;
+  const std::int64_t rows = rows_.tile >> rows_.shift;
+  const std::int64_t columns = columns_.tile >> columns_.shift;
   words->resize(first_word + static_cast<std::size_t>((rows * columns + 31) / 32), 0u);
   bool any = false;
   bool all = true;
   for (std::int64_t row = 0; row < rows; ++row) {
-    const std::int64_t layout_row = row_offset_ + row_tile * tile_rows_ + (row << row_shift_);
+    const std::int64_t block_row = rows_.block_of(row_tile * rows_.tile + (row << rows_.shift));
     for (std::int64_t column = 0; column < columns; ++column) {
-      const std::int64_t layout_column =
-          column_offset_ + column_tile * tile_columns_ + (column << column_shift_);
-      const bool bit = kept(head, layout_row, layout_column);
+      const bool bit =
+          kept(head, block_row,
+               columns_.block_of(column_tile * columns_.tile + (column << columns_.shift)));
       any = any || bit;
       all = all && bit;
       const std::int64_t index = row * columns + column;

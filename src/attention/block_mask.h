@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "annulus/attention.h"
+#include "pattern/classify.h"
 
 namespace annulus::attention {
 
@@ -19,13 +20,13 @@ constexpr std::int32_t kTileNoneVisible = -2;
 class BlockMask {
  public:
   BlockMask() = default;  // of no layout
-  // Both references must stay. Requires: both sizes of a tile are multiples of 16 or powers of two.
-  BlockMask(const BlockLayout& layout, const Problem& problem, std::int64_t tile_rows,
+  // The layout must stay. Requires: both sizes of a tile are multiples of 16 or powers of two.
+  BlockMask(const BlockLayout& layout, const pattern::Placement& placement, std::int64_t tile_rows,
             std::int64_t tile_columns);
 
   // log2 of a granule's rows and columns.
-  int row_shift() const { return row_shift_; }
-  int column_shift() const { return column_shift_; }
+  int row_shift() const { return rows_.shift; }
+  int column_shift() const { return columns_.shift; }
 
   // Appends the tile's words and returns the index of the first one, or one of the states above;
   // then nothing is appended.
@@ -33,15 +34,30 @@ class BlockMask {
                       std::vector<std::uint32_t>* words) const;
 
  private:
-  bool kept(std::int64_t head, std::int64_t layout_row, std::int64_t layout_column) const;
+  // One axis of the tensors beside that of the layout.
+  struct Axis {
+    // Rows [begin, end) of the tensor are rows from `layout` on of the layout.
+    struct Part {
+      std::int64_t begin = 0;
+      std::int64_t end = 0;
+      std::int64_t layout = 0;
+    };
+    std::vector<Part> parts;
+    std::int64_t layout_length = 0;
+    std::int64_t block = 0;
+    std::int64_t tile = 0;
+    int shift = 0;  // log2 of the granule
+
+    Axis() = default;
+    Axis(const std::vector<Segment>& segments, std::int64_t position_of_layout,
+         std::int64_t layout_length, std::int64_t block, std::int64_t tile);
+    // The layout's block that row `index` of the tensor lies in; -1: none.
+    std::int64_t block_of(std::int64_t index) const;
+  };
+  bool kept(std::int64_t head, std::int64_t block_row, std::int64_t block_column) const;
 
   const BlockLayout* layout_ = nullptr;
-  std::int64_t tile_rows_ = 0;
-  std::int64_t tile_columns_ = 0;
-  std::int64_t row_offset_ = 0;     // layout row of the problem's row 0
-  std::int64_t column_offset_ = 0;  // layout column of the problem's key 0
-  int row_shift_ = 0;
-  int column_shift_ = 0;
+  Axis rows_, columns_;
 };
 
 }  // namespace annulus::attention

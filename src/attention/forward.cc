@@ -66,6 +66,8 @@ Forward::Forward(const device::ContextPointer& context, jit::KernelCache& kernel
   const std::size_t row_order = packed.add(tiles.row_order);
   const std::size_t head_list = packed.add(tiles.head_list);
   const std::size_t mask_lists = packed.add(plan_.mask.lists);
+  const std::size_t q_positions = packed.add(plan_.q_positions);
+  const std::size_t k_positions = packed.add(plan_.k_positions);
   lists_ = device::upload(context, std::span<const std::byte>(packed.bytes()));
 
   kernels::TileListParams& list = parameters_.tiles;
@@ -79,6 +81,8 @@ Forward::Forward(const device::ContextPointer& context, jit::KernelCache& kernel
   list.granule_row_shift = tiles.granule_row_shift;
   list.granule_column_shift = tiles.granule_column_shift;
   parameters_.mask.lists = pointer<int>(lists_, mask_lists);
+  parameters_.q_positions = pointer<int>(lists_, q_positions);
+  parameters_.k_positions = pointer<int>(lists_, k_positions);
   std::copy(plan_.mask.numbers.begin(), plan_.mask.numbers.end(), parameters_.mask.numbers);
 
   const Problem& problem = plan_.problem;

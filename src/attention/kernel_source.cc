@@ -30,12 +30,14 @@ bool is_folded(float scale) {
   return scale > 0 && scale <= 4096;
 }
 
-KernelFeatures features_of(const Problem& problem, const pattern::MaskCode& mask) {
+KernelFeatures features_of(const Problem& problem, const pattern::Placement& placement,
+                           const pattern::MaskCode& mask) {
   return {.dims = {problem.dim_qk, problem.dim_v},
           .dtype = problem.dtype,
           .score = score_of(problem),
           .carry_in = problem.carry_in,
           .carry_out = problem.carry_out,
+          .placed = mask.text != "true" && (placement.q.size() > 1 || placement.k.size() > 1),
           .mask = mask.text};
 }
 
@@ -60,6 +62,7 @@ jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& fe
       Constant::integer("kResident", config.resident),
       Constant::integer("kScore", static_cast<int>(features.score)),
       Constant::boolean("kQueryInRegisters", config.query_in_registers),
+      Constant::boolean("kPlaced", features.placed),
       Constant::boolean("kCarryIn", features.carry_in),
       Constant::boolean("kCarryOut", features.carry_out),
   };

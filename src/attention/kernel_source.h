@@ -11,6 +11,7 @@
 #include "attention/kernel_config.h"
 #include "jit/spec.h"
 #include "kernels/attention_params.h"
+#include "pattern/classify.h"
 #include "pattern/mask_code.h"
 
 namespace annulus::attention {
@@ -22,10 +23,13 @@ struct KernelFeatures {
   kernels::Score score = kernels::Score::kPositiveScale;
   bool carry_in = false;
   bool carry_out = false;
+  bool placed = false;        // positions are read row by row
   std::string mask = "true";  // MaskCode::text
 };
 
-KernelFeatures features_of(const Problem& problem, const pattern::MaskCode& mask);
+// Positions are read row by row only where there are several segments and a mask to need them.
+KernelFeatures features_of(const Problem& problem, const pattern::Placement& placement,
+                           const pattern::MaskCode& mask);
 
 // A mask that reads memory for each element is evaluated in a loop (Mask::kInLoop).
 bool evaluated_in_loop(const std::string& mask);

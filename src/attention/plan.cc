@@ -33,6 +33,19 @@ std::vector<BatchRange> split_batches(const Problem& problem) {
   return launches;
 }
 
+// The position of each row, and of as many more as fill the last tile.
+std::vector<std::int32_t> positions_of(const std::vector<Segment>& segments, std::int64_t tile) {
+  std::vector<std::int32_t> positions;
+  for (const Segment& segment : segments) {
+    for (std::int64_t i = 0; i < segment.length; ++i) {
+      positions.push_back(static_cast<std::int32_t>(segment.start + i));
+    }
+  }
+  const auto rows = static_cast<std::int64_t>(positions.size());
+  positions.resize(static_cast<std::size_t>(ceil_div(rows, tile) * tile), 0);
+  return positions;
+}
+
 std::vector<std::string> describe(const LaunchPlan& plan, const Choice& choice,
                                   const DeviceLimits& limits) {
   const Problem& problem = plan.problem;
@@ -53,7 +66,12 @@ std::vector<std::string> describe(const LaunchPlan& plan, const Choice& choice,
   if (problem.carry_in || problem.carry_out) {
     say("state carried {}", problem.carry_in ? (problem.carry_out ? "in and out" : "in") : "out");
   }
-  say("positions: queries from {}, keys from {}", problem.q_position(), problem.k_position());
+  if (plan.q_positions.empty()) {
+    say("positions: queries from {}, keys from {}", problem.q_position(), problem.k_position());
+  } else {
+    say("positions: queries in {} and keys in {} segments, read row by row in partial tiles",
+        plan.placement.q.size(), plan.placement.k.size());
+  }
   say("tiles {} x {}: {} full and {} partial of {} x {} in {} list{}, longest row {}, {} empty "
       "rows",
       tiles.tile_rows, tiles.tile_columns, tiles.full_tiles, tiles.partial_tiles, tiles.row_tiles,
@@ -160,23 +178,36 @@ Choice forced_config(const Problem& problem, const DeviceLimits& limits, const s
 }
 
 LaunchPlan make_plan(const Problem& problem, const Choice& choice, const DeviceLimits& limits) {
+  return make_plan(problem, pattern::Placement::of(extent_of(problem)), choice, limits);
+}
+
+LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const Choice& choice,
+                     const DeviceLimits& limits) {
+  if (!placement.q.empty()) problem.q0 = placement.q.front().start;
+  if (!placement.k.empty()) problem.k0 = placement.k.front().start;
   LaunchPlan plan;
   plan.problem = problem;
+  plan.placement = placement;
   plan.config = choice.config;
   plan.rejected = choice.rejected;
   plan.mask = pattern::emit(problem.pattern, kernels::kMaskNumbers);
-  plan.spec = kernel_spec(plan.config, features_of(problem, plan.mask), limits.arch);
-  plan.tiles = make_tile_list(problem, plan.config.tile_rows, plan.config.tile_columns,
+  const KernelFeatures features = features_of(problem, placement, plan.mask);
+  plan.spec = kernel_spec(plan.config, features, limits.arch);
+  plan.tiles = make_tile_list(problem, placement, plan.config.tile_rows, plan.config.tile_columns,
                               plan.mask.layout.get());
+  if (features.placed) {
+    plan.q_positions = positions_of(placement.q, plan.config.tile_rows);
+    plan.k_positions = positions_of(placement.k, plan.config.tile_columns);
+  }
   plan.score = score_numbers(problem);
   plan.lse_factor =
       problem.lse_base == LseBase::kNatural ? static_cast<float>(std::numbers::ln2) : 1.0f;
   plan.launches = split_batches(problem);
   plan.shape = launch_shape(plan.config, problem);
   plan.shape.grid_z = static_cast<unsigned>(std::min(problem.batch, kMostGridZ));
+  const auto words = plan.mask.lists.size() + plan.q_positions.size() + plan.k_positions.size();
   plan.device_bytes =
-      plan.tiles.device_bytes() +
-      static_cast<std::int64_t>(plan.mask.lists.size() * sizeof(plan.mask.lists[0]));
+      plan.tiles.device_bytes() + static_cast<std::int64_t>(words * sizeof(std::int32_t));
   plan.decisions = describe(plan, choice, limits);
   return plan;
 }

@@ -53,10 +53,14 @@ struct BatchRange {
 
 struct LaunchPlan {
   Problem problem;
+  pattern::Placement placement;
   KernelConfig config;
   pattern::MaskCode mask;
   jit::KernelSpec spec;
   TileList tiles;
+  // Where the kernel reads positions row by row: of each row, padded to whole tiles.
+  std::vector<std::int32_t> q_positions;
+  std::vector<std::int32_t> k_positions;
   ScoreNumbers score;
   float lse_factor = 1;
   LaunchShape shape;                   // grid_z is that of the largest launch
@@ -69,6 +73,12 @@ struct LaunchPlan {
 
 // Requires: validate(problem) passes. Throws as make_tile_list and pattern::emit do.
 LaunchPlan make_plan(const Problem& problem, const Choice& choice, const DeviceLimits& limits);
+
+// The same for tensors that are shards: Sq and Sk are the rows of the placement, and the problem's
+// own q0 and k0 are replaced by it. Requires: the placement has as many rows, all positions within
+// kMostPosition.
+LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const Choice& choice,
+                     const DeviceLimits& limits);
 
 }  // namespace annulus::attention
 

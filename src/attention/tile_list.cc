@@ -91,6 +91,13 @@ pattern::Extent extent_of(const Problem& problem) {
 
 TileList make_tile_list(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns,
                         const BlockLayout* layout) {
+  return make_tile_list(problem, pattern::Placement::of(extent_of(problem)), tile_rows,
+                        tile_columns, layout);
+}
+
+TileList make_tile_list(const Problem& problem, const pattern::Placement& placement,
+                        std::int64_t tile_rows, std::int64_t tile_columns,
+                        const BlockLayout* layout) {
   TileList list;
   list.tile_rows = tile_rows;
   list.tile_columns = tile_columns;
@@ -103,12 +110,12 @@ TileList make_tile_list(const Problem& problem, std::int64_t tile_rows, std::int
                "of {} heads",
                distinct, problem.heads, problem.heads);
   }
-  pattern::Classifier classifier(problem.pattern, extent_of(problem), tile_rows, tile_columns);
+  pattern::Classifier classifier(problem.pattern, placement, tile_rows, tile_columns);
   list.row_tiles = classifier.rows();
   list.column_tiles = classifier.columns();
   check_tiles(list, distinct, classifier);
   const BlockMask mask =
-      layout ? BlockMask(*layout, problem, tile_rows, tile_columns) : BlockMask();
+      layout ? BlockMask(*layout, placement, tile_rows, tile_columns) : BlockMask();
   list.granule_row_shift = mask.row_shift();
   list.granule_column_shift = mask.column_shift();
 

@@ -57,6 +57,12 @@ pattern::Extent extent_of(const Problem& problem);
 TileList make_tile_list(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns,
                         const BlockLayout* layout);
 
+// The same for tensors that are shards: Sq and Sk of the problem are the rows of the placement, and
+// its positions are not looked at. A tile may lie over the edge of two segments.
+TileList make_tile_list(const Problem& problem, const pattern::Placement& placement,
+                        std::int64_t tile_rows, std::int64_t tile_columns,
+                        const BlockLayout* layout);
+
 // Kept blocks of R x C over all blocks, of all heads. Materialises nothing.
 Density block_density(const Problem& problem, std::int64_t block_rows, std::int64_t block_columns);
 

@@ -33,33 +33,96 @@ void check_extent(const Extent& extent) {
   }
 }
 
-Classifier::Classifier(Pattern pattern, const Extent& extent, std::int64_t block_rows,
+std::int64_t total_length(const std::vector<Segment>& segments) {
+  std::int64_t total = 0;
+  for (const Segment& segment : segments) total += segment.length;
+  return total;
+}
+
+std::vector<Classifier::Piece> Classifier::pieces_of(const std::vector<Segment>& segments) {
+  std::vector<Piece> pieces;
+  std::int64_t begin = 0;
+  for (const Segment& segment : segments) {
+    check_extent({segment.length, 0, segment.start, 0});
+    if (segment.length == 0) continue;
+    pieces.push_back({{segment.start, segment.start + segment.length}, begin});
+    begin += segment.length;
+    if (begin > kMostLength) {
+      base::fail(ErrorCode::kInvalidArgument, "the segments have more than 2^48 rows together");
+    }
+  }
+  return pieces;
+}
+
+Classifier::Classifier(Pattern pattern, const Placement& placement, std::int64_t block_rows,
                        std::int64_t block_columns)
-    : extent_(extent),
-      block_rows_(block_rows),
+    : block_rows_(block_rows),
       block_columns_(block_columns),
+      q_pieces_(pieces_of(placement.q)),
+      k_pieces_(pieces_of(placement.k)),
       evaluator_(std::move(pattern)) {
-  check_extent(extent);
   check_block("rows", block_rows);
   check_block("columns", block_columns);
-  rows_ = extent.seq_q / block_rows + (extent.seq_q % block_rows != 0);
-  columns_ = extent.seq_k / block_columns + (extent.seq_k % block_columns != 0);
+  seq_q_ = total_length(placement.q);
+  seq_k_ = total_length(placement.k);
+  rows_ = seq_q_ / block_rows + (seq_q_ % block_rows != 0);
+  columns_ = seq_k_ / block_columns + (seq_k_ % block_columns != 0);
+}
+
+void Classifier::cut(const std::vector<Piece>& pieces, Interval rows, std::vector<Piece>* out) {
+  out->clear();
+  for (const Piece& piece : pieces) {
+    const Interval part = intersection(rows, {piece.begin, piece.begin + piece.positions.size()});
+    if (part.empty()) continue;
+    const std::int64_t first = piece.positions.begin + part.begin - piece.begin;
+    out->push_back({{first, first + part.size()}, part.begin});
+  }
+}
+
+// What the row's queries see, all of them and any of them, as rows of K.
+const Bounds& Classifier::bounds_of(std::int64_t head, Interval rows) {
+  cut(q_pieces_, rows, &row_pieces_);
+  const auto shift = [](const IntervalSet& positions, std::int64_t by, IntervalSet* out) {
+    for (const Interval& interval : positions) {
+      append(out, {interval.begin + by, interval.end + by});
+    }
+  };
+  const auto gather = [&](const Interval& queries, Bounds* bounds) {
+    bounds->all.clear();
+    bounds->any.clear();
+    bounds->doubt.clear();
+    for (const Piece& keys : k_pieces_) {
+      const Bounds& seen = evaluator_.range(head, queries, keys.positions);
+      const std::int64_t by = keys.begin - keys.positions.begin;
+      shift(seen.all, by, &bounds->all);
+      shift(seen.any, by, &bounds->any);
+      shift(seen.doubt, by, &bounds->doubt);
+    }
+  };
+  gather(row_pieces_[0].positions, &bounds_);
+  for (std::size_t piece = 1; piece < row_pieces_.size(); ++piece) {
+    gather(row_pieces_[piece].positions, &more_bounds_);
+    intersect(bounds_.all, more_bounds_.all, &scratch_);
+    bounds_.all.swap(scratch_);
+    unite(bounds_.any, more_bounds_.any, &scratch_);
+    bounds_.any.swap(scratch_);
+    unite(bounds_.doubt, more_bounds_.doubt, &scratch_);
+    bounds_.doubt.swap(scratch_);
+  }
+  return bounds_;
 }
 
 // The blocks that some of these keys are in.
 Interval Classifier::block_columns_of(const Interval& keys) const {
-  return {(keys.begin - extent_.k_position) / block_columns_,
-          (keys.end - 1 - extent_.k_position) / block_columns_ + 1};
+  return {keys.begin / block_columns_, (keys.end - 1) / block_columns_ + 1};
 }
 
 // The blocks whose existing keys are all in the set.
 void Classifier::full_columns(const IntervalSet& keys, IntervalSet* out) const {
   out->clear();
   for (const Interval& interval : keys) {
-    const std::int64_t begin = interval.begin - extent_.k_position;
-    const std::int64_t end = interval.end - extent_.k_position;
-    append(out, {(begin + block_columns_ - 1) / block_columns_,
-                 end == extent_.seq_k ? columns_ : end / block_columns_});
+    append(out, {(interval.begin + block_columns_ - 1) / block_columns_,
+                 interval.end == seq_k_ ? columns_ : interval.end / block_columns_});
   }
 }
 
@@ -73,11 +136,9 @@ void Classifier::add(BlockRun run) {
 
 const std::vector<BlockRun>& Classifier::row(std::int64_t head, std::int64_t row) {
   runs_.clear();
-  const Interval queries = intersection(
-      {extent_.q_position + row * block_rows_, extent_.q_position + (row + 1) * block_rows_},
-      extent_.queries());
-  if (extent_.seq_k == 0) return runs_;
-  const Bounds& bounds = evaluator_.range(head, queries, extent_.keys());
+  if (seq_k_ == 0) return runs_;
+  const Bounds& bounds =
+      bounds_of(head, {row * block_rows_, std::min((row + 1) * block_rows_, seq_q_)});
   touched_.clear();
   for (const Interval& keys : bounds.any) append(&touched_, block_columns_of(keys));
   full_columns(bounds.all, &full_);
@@ -96,7 +157,7 @@ const std::vector<BlockRun>& Classifier::row(std::int64_t head, std::int64_t row
       while (doubtful != doubtful_.end() && doubtful->end <= column) ++doubtful;
       const bool in_doubt = doubtful != doubtful_.end() && doubtful->begin <= column;
       if (in_doubt) {
-        resolve(head, queries, bounds, column++);
+        resolve(head, bounds, column++);
         continue;
       }
       const std::int64_t end =
@@ -122,24 +183,29 @@ bool Classifier::truly_mixed(const Bounds& bounds, Interval keys) {
 
 // A block that the bounds leave open: first its corners, which settle nearly every block that a
 // diagonal crosses, then row by row until both a visible and an invisible pair were met.
-void Classifier::resolve(std::int64_t head, Interval queries, const Bounds& bounds,
-                         std::int64_t column) {
-  const Interval keys = intersection({extent_.k_position + column * block_columns_,
-                                      extent_.k_position + (column + 1) * block_columns_},
-                                     extent_.keys());
+void Classifier::resolve(std::int64_t head, const Bounds& bounds, std::int64_t column) {
+  const Interval keys = {column * block_columns_, std::min((column + 1) * block_columns_, seq_k_)};
+  cut(k_pieces_, keys, &key_pieces_);
   const Node& node = evaluator_.pattern().node();
-  const std::int64_t corners_q[] = {queries.begin, queries.end - 1};
-  const std::int64_t corners_k[] = {keys.begin, keys.end - 1};
+  const std::int64_t corners_q[] = {row_pieces_.front().positions.begin,
+                                    row_pieces_.back().positions.end - 1};
+  const std::int64_t corners_k[] = {key_pieces_.front().positions.begin,
+                                    key_pieces_.back().positions.end - 1};
   bool seen = false;
   bool unseen = false;
   for (const std::int64_t q : corners_q) {
     for (const std::int64_t k : corners_k) (visible(node, head, q, k) ? seen : unseen) = true;
   }
   if ((seen && unseen) || truly_mixed(bounds, keys)) return add({column, column + 1, true});
-  for (std::int64_t q = queries.begin; q < queries.end && !(seen && unseen); ++q) {
-    const std::int64_t count = size(evaluator_.row(head, q, keys));
-    seen = seen || count > 0;
-    unseen = unseen || count < keys.size();
+  for (const Piece& rows : row_pieces_) {
+    for (std::int64_t q = rows.positions.begin; q < rows.positions.end; ++q) {
+      for (const Piece& columns : key_pieces_) {
+        const std::int64_t count = size(evaluator_.row(head, q, columns.positions));
+        seen = seen || count > 0;
+        unseen = unseen || count < columns.positions.size();
+      }
+      if (seen && unseen) return add({column, column + 1, true});
+    }
   }
   if (seen) add({column, column + 1, unseen});
 }

@@ -5,6 +5,7 @@
 // is the intervals it has, not its blocks and not its pairs. The classes are exact.
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "annulus/pattern.h"
@@ -31,6 +32,21 @@ struct Extent {
 // Throws Error{kInvalidArgument}: lengths in [0, 2^48], positions within +-2^48.
 void check_extent(const Extent& extent);
 
+// The same for tensors whose rows lie in several places of the sequence, as a shard of a ring does:
+// row i of the queries is the i-th position that the segments name, one segment after another.
+struct Placement {
+  std::vector<Segment> q;  // starts are positions
+  std::vector<Segment> k;
+
+  static Placement of(const Extent& extent) {
+    return {{{extent.q_position, extent.seq_q}}, {{extent.k_position, extent.seq_k}}};
+  }
+  friend bool operator==(const Placement&, const Placement&) = default;
+};
+
+// Rows that the segments have together.
+std::int64_t total_length(const std::vector<Segment>& segments);
+
 // Block columns [begin, end) of one row of blocks, all of one class; empty blocks have no run.
 struct BlockRun {
   std::int64_t begin = 0;
@@ -40,14 +56,18 @@ struct BlockRun {
   friend bool operator==(const BlockRun&, const BlockRun&) = default;
 };
 
-// Rows of R x C blocks over an extent. Block (i, j) has rows [i R, (i+1) R) and columns [j C, (j+1)
-// C) of the extent, as far as they exist: a block that the end cuts off is full when all of its
-// rest is. Reuses its memory; one per thread.
+// Rows of R x C blocks over an extent or a placement. Block (i, j) has rows [i R, (i+1) R) and
+// columns [j C, (j+1) C) of the tensors, as far as they exist: a block that the end cuts off is full
+// when all of its rest is. A block may lie over the edge of two segments. Reuses its memory; one
+// per thread.
 class Classifier {
  public:
   // Throws Error{kInvalidArgument} for block sizes outside [1, 2^30] and bad extents.
-  Classifier(Pattern pattern, const Extent& extent, std::int64_t block_rows,
+  Classifier(Pattern pattern, const Placement& placement, std::int64_t block_rows,
              std::int64_t block_columns);
+  Classifier(Pattern pattern, const Extent& extent, std::int64_t block_rows,
+             std::int64_t block_columns)
+      : Classifier(std::move(pattern), Placement::of(extent), block_rows, block_columns) {}
 
   std::int64_t rows() const { return rows_; }        // ceil(Sq / R)
   std::int64_t columns() const { return columns_; }  // ceil(Sk / C)
@@ -57,18 +77,32 @@ class Classifier {
   const std::vector<BlockRun>& row(std::int64_t head, std::int64_t row);
 
  private:
+  // Rows [begin, begin + positions.size()) of a tensor, at these positions.
+  struct Piece {
+    Interval positions;
+    std::int64_t begin = 0;
+  };
+  static std::vector<Piece> pieces_of(const std::vector<Segment>& segments);
+  // The parts of the pieces that are among rows [begin, end) of the tensor.
+  static void cut(const std::vector<Piece>& pieces, Interval rows, std::vector<Piece>* out);
+
+  const Bounds& bounds_of(std::int64_t head, Interval queries);
   Interval block_columns_of(const Interval& keys) const;
   void full_columns(const IntervalSet& keys, IntervalSet* out) const;
   bool truly_mixed(const Bounds& bounds, Interval keys);
-  void resolve(std::int64_t head, Interval queries, const Bounds& bounds, std::int64_t column);
+  void resolve(std::int64_t head, const Bounds& bounds, std::int64_t column);
   void add(BlockRun run);
 
-  Extent extent_;
   std::int64_t block_rows_;
   std::int64_t block_columns_;
+  std::int64_t seq_q_ = 0;
+  std::int64_t seq_k_ = 0;
   std::int64_t rows_ = 0;
   std::int64_t columns_ = 0;
+  std::vector<Piece> q_pieces_, k_pieces_;
   Evaluator evaluator_;
+  std::vector<Piece> row_pieces_, key_pieces_;  // of the row and of the block at hand
+  Bounds bounds_, more_bounds_;                 // in rows of K, not in positions
   IntervalSet touched_, full_, partial_, doubtful_, scratch_;
   std::vector<BlockRun> runs_;
 };

@@ -70,6 +70,11 @@ struct AttentionParams {
   long long v_batch, v_head, v_row;
   long long o_batch, o_head, o_row;
 
+  // Positions row by row, where the rows of a tensor lie in several places of the sequence
+  // (Shape::kPlaced); otherwise null. Padded to whole tiles: what the padding holds is not used.
+  const int* q_positions;  // [ceil(Sq / M) M]
+  const int* k_positions;  // [ceil(Sk / N) N]
+
   TileListParams tiles;
   MaskParams mask;
 

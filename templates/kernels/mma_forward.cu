@@ -139,18 +139,31 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
       tile::mask_tail(scores, params.seq_k - first_column, lane);
     }
     if (entry & 1) {
-      const int tile_q = params.q_position + first_row;
-      const int tile_k = params.k_position + first_column;
-      const tile::MaskContext<kColumns> context{
-          params.mask,
-          params.tiles.mask_words,
-          row.masks ? row.masks[current] : tile::kTileAllVisible,
-          tile_q,
-          tile_k,
-          params.tiles.granule_row_shift,
-          params.tiles.granule_column_shift};
-      tile::mask_partial<Mask>(scores, context, params.q_position + lane_rows.first_row,
-                               tile_k + static_cast<int>(lane % 4 * 2));
+      const int tile_mask = row.masks ? row.masks[current] : tile::kTileAllVisible;
+      if constexpr (Shape::kPlaced) {
+        const tile::MaskContext<kColumns> context{params.mask,
+                                                  params.tiles.mask_words,
+                                                  tile_mask,
+                                                  0,
+                                                  0,
+                                                  params.tiles.granule_row_shift,
+                                                  params.tiles.granule_column_shift};
+        tile::mask_placed<Mask>(scores, context, params.q_positions + first_row,
+                                params.k_positions + first_column, lane_rows.first_row - first_row,
+                                static_cast<int>(lane % 4 * 2));
+      } else {
+        const int tile_q = params.q_position + first_row;
+        const int tile_k = params.k_position + first_column;
+        const tile::MaskContext<kColumns> context{params.mask,
+                                                  params.tiles.mask_words,
+                                                  tile_mask,
+                                                  tile_q,
+                                                  tile_k,
+                                                  params.tiles.granule_row_shift,
+                                                  params.tiles.granule_column_shift};
+        tile::mask_partial<Mask>(scores, context, params.q_position + lane_rows.first_row,
+                                 tile_k + static_cast<int>(lane % 4 * 2));
+      }
     }
     tile::update_softmax<kScore>(state, scores, output, params.scale);
     tile::multiply_values<Element, kDimV, kRowTiles, kColumns>(output, scores,

@@ -67,6 +67,39 @@ __device__ __forceinline__ void mask_partial(float (&scores)[kRowTiles][kPieces]
   }
 }
 
+// The same for tensors whose rows lie in several places of the sequence: `q_positions` and
+// `k_positions` are those of the tile's rows and columns, `row` and `column` this lane's first ones
+// in the tile. Always in a loop: positions are loads.
+template <typename Mask, int kRowTiles, int kPieces>
+__device__ __forceinline__ void mask_placed(float (&scores)[kRowTiles][kPieces][4],
+                                            MaskContext<kPieces * 8> context,
+                                            const int* q_positions, const int* k_positions, int row,
+                                            int column) {
+  ptx::make_opaque(row);
+  ptx::make_opaque(column);
+#pragma unroll
+  for (int r = 0; r < kRowTiles; ++r) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int tile_row = row + 16 * r + 8 * half;
+      const int q = q_positions[tile_row];
+      context.tile_q = q - tile_row;
+      unsigned hidden = 0;
+#pragma unroll 1
+      for (int bit = 0; bit < 2 * kPieces; ++bit) {
+        const int tile_column = column + bit / 2 * 8 + bit % 2;
+        const int k = k_positions[tile_column];
+        context.tile_k = k - tile_column;
+        hidden |= (Mask::visible(context, q, k) ? 0u : 1u) << bit;
+      }
+#pragma unroll
+      for (int bit = 0; bit < 2 * kPieces; ++bit) {
+        if (hidden >> bit & 1u) scores[r][bit / 2][2 * half + bit % 2] = minus_infinity();
+      }
+    }
+  }
+}
+
 }  // namespace annulus::tile
 
 #endif  // ANNULUS_TILE_MASKING_CUH_

@@ -174,6 +174,61 @@ TEST_CASE("classes of random trees are exact, with ragged edges and negative pos
   }
 }
 
+// Positions of the rows of a tensor that is a shard.
+std::vector<std::int64_t> positions_of(const std::vector<Segment>& segments) {
+  std::vector<std::int64_t> positions;
+  for (const Segment& segment : segments) {
+    for (std::int64_t i = 0; i < segment.length; ++i) positions.push_back(segment.start + i);
+  }
+  return positions;
+}
+
+std::vector<Segment> random_segments(Random* random) {
+  std::vector<Segment> segments(1 + random->below(4));
+  for (Segment& segment : segments) {
+    segment = {between(random, -40, 90), between(random, 0, 30)};
+  }
+  return segments;
+}
+
+TEST_CASE("classes of shards are exact, with blocks over the edges of segments") {
+  Random random(27);
+  for (int i = 0; i < 1000; ++i) {
+    const auto layout = std::make_shared<const BlockLayout>(
+        test::random_layout(&random, between(&random, 0, 80), between(&random, 0, 100)));
+    const Pattern pattern = random_pattern(&random, 1 + static_cast<int>(random.below(5)), layout);
+    const Placement placement = {random_segments(&random), random_segments(&random)};
+    const std::int64_t rows = between(&random, 1, 24);
+    const std::int64_t columns = between(&random, 1, 24);
+    const std::vector<std::int64_t> q = positions_of(placement.q);
+    const std::vector<std::int64_t> k = positions_of(placement.k);
+    Classifier classifier(pattern, placement, rows, columns);
+    CHECK(classifier.rows() == (static_cast<std::int64_t>(q.size()) + rows - 1) / rows);
+    CHECK(classifier.columns() == (static_cast<std::int64_t>(k.size()) + columns - 1) / columns);
+    for (std::int64_t row = 0; row < classifier.rows(); ++row) {
+      std::vector<int> found(static_cast<std::size_t>(classifier.columns()), 0);
+      for (const BlockRun& run : classifier.row(0, row)) {
+        for (std::int64_t column = run.begin; column < run.end; ++column) {
+          found[static_cast<std::size_t>(column)] = run.partial ? 1 : 2;
+        }
+      }
+      for (std::int64_t column = 0; column < classifier.columns(); ++column) {
+        bool seen = false;
+        bool unseen = false;
+        for (std::size_t a = row * rows; a < q.size() && a < std::size_t((row + 1) * rows); ++a) {
+          for (std::size_t b = column * columns;
+               b < k.size() && b < std::size_t((column + 1) * columns); ++b) {
+            (pattern.visible(0, q[a], k[b]) ? seen : unseen) = true;
+          }
+        }
+        if (found[static_cast<std::size_t>(column)] != (seen ? (unseen ? 1 : 2) : 0)) {
+          FAIL(pattern.to_string() << " block (" << row << ", " << column << ")");
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("visible pairs are counted exactly") {
   Random random(25);
   for (int i = 0; i < 300; ++i) {
