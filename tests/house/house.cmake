@@ -52,7 +52,7 @@ endif()
 
 # gpu_check says nothing about silicon when the driver that it finds is the simulator's.
 add_test(NAME house_gpu_check COMMAND bash -c
-  "text=$(\"$0\" --output \"$1\" 2>&1); [ $? = 3 ] && grep -q 'is simulated' <<<\"$text\""
-  ${PROJECT_SOURCE_DIR}/tools/gpu_check ${PROJECT_BINARY_DIR}/gpu_check_refused)
+  "text=$(\"$0\" --build \"$2\" --output \"$1\" 2>&1); [ $? = 3 ] && grep -q 'is simulated' <<<\"$text\""
+  ${PROJECT_SOURCE_DIR}/tools/gpu_check ${PROJECT_BINARY_DIR}/gpu_check_refused ${PROJECT_BINARY_DIR})
 set_tests_properties(house_gpu_check PROPERTIES LABELS house
   ENVIRONMENT_MODIFICATION "ANNULUS_LIBRARY_PATH=path_list_prepend:${PROJECT_BINARY_DIR}/simulator")
