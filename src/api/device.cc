@@ -14,10 +14,6 @@ namespace {
 
 abi::CUdeviceptr address(const void* data) { return reinterpret_cast<std::uintptr_t>(data); }
 
-attention::DeviceLimits limits_of(const Device::Impl& device) {
-  return {device.arch, device.info.multiprocessors, device.info.shared_bytes_per_block};
-}
-
 double block_density(const Problem& problem, const PlanOptions& options,
                      const attention::TileList& tiles) {
   if (options.block_rows < 0 || options.block_columns < 0 ||
@@ -70,6 +66,10 @@ PlanInfo describe(const attention::Forward& forward, const PlanOptions& options)
 }  // namespace
 
 const Device::Impl& inside(const Device& device) { return device.impl(); }
+
+attention::DeviceLimits limits_of(const Device::Impl& device) {
+  return {device.arch, device.info.multiprocessors, device.info.shared_bytes_per_block};
+}
 
 double run_millis(const Device& device, const Plan& plan, const Operands& operands,
                   void* workspace) {

@@ -40,6 +40,9 @@ namespace annulus::api {
 // The device behind a handle.
 const Device::Impl& inside(const Device& device);
 
+// What planning has to know of a device.
+attention::DeviceLimits limits_of(const Device::Impl& device);
+
 // The name that open() uses where the caller gives none, and why.
 struct DefaultDevice {
   DeviceName name;

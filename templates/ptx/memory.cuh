@@ -30,6 +30,16 @@ __device__ __forceinline__ Words4 load_shared_16(unsigned address) {
   return v;
 }
 
+// ld.global.v4.b32: PTX 1.0, any architecture.
+__device__ __forceinline__ Words4 load_global_16(const void* address) {
+  Words4 v;
+  asm volatile("ld.global.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(address)
+               : "memory");
+  return v;
+}
+
 // st.global.v4.b32: PTX 1.0, any architecture.
 __device__ __forceinline__ void store_global_16(void* address, const Words4& v) {
   asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(address), "r"(v.x), "r"(v.y),

@@ -1,0 +1,139 @@
+#ifndef ANNULUS_RING_H_
+#define ANNULUS_RING_H_
+
+// One attention problem around a ring of P ranks: each rank keeps its rows of Q and O, and the
+// shards of K and V travel from rank to rank while the previous ones are computed with ("Ring
+// Attention with Blockwise Transformers", Liu, Zaharia and Abbeel, 2023).
+//
+//   ShardMap shards = make_shards(Sharding::kZigzag, P, problem.seq_q, problem.seq_k);
+//   RingPlan ring = plan_ring(ranks);               // one RingRank for each rank
+//   ring.run(calls);                                // one RingCall for each rank
+//
+// Every pattern sees positions of the whole problem, so the answer is that of one device whatever
+// P and the shards are. A rank launches at most P kernels and none for a shard that its rows do not
+// see; a shard goes no further than to the last rank that needs it. Keys are taken in an order that
+// the world alone decides, so the same world gives the same bits.
+//
+// Here all ranks live in one process, each on a device of its own or several on one.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "annulus/device.h"
+
+namespace annulus::inline v0 {
+
+constexpr int kMostRanks = 4096;
+
+enum class Sharding : int {
+  kContiguous = 1,  // rank r holds the r-th of P pieces
+  kZigzag = 2,      // of 2 P pieces the r-th and the r-th from the end: causal work in balance
+};
+ANNULUS_EXPORT const char* to_string(Sharding sharding);  // "contiguous", "zigzag"
+
+// Which rows of the whole problem each rank holds, in the order of its tensors' rows. Rows of Q are
+// those of O and LSE; rows of K are those of V. A rank may hold none.
+struct ShardMap {
+  std::vector<std::vector<Segment>> q;  // [P], starts in [0, Sq)
+  std::vector<std::vector<Segment>> k;  // [P], starts in [0, Sk)
+
+  int ranks() const { return static_cast<int>(q.size()); }
+  friend bool operator==(const ShardMap&, const ShardMap&) = default;
+};
+
+// Pieces as even as they can be with edges at multiples of `multiple` rows; 0: the largest power of
+// two up to 128 that leaves no piece empty. Throws Error{kInvalidArgument} for ranks outside
+// [1, kMostRanks], negative lengths and multiples.
+ANNULUS_EXPORT ShardMap make_shards(Sharding sharding, int ranks, std::int64_t seq_q,
+                                    std::int64_t seq_k, std::int64_t multiple = 0);
+
+// Throws Error{kInvalidArgument} where the map has no rank or more than kMostRanks, or does not
+// hold every row of the problem exactly once; the message names the rank and the row.
+ANNULUS_EXPORT void validate(const ShardMap& shards, const Problem& problem);
+
+// What one rank brings. Problem, shards and options must be the same on all ranks.
+struct RingRank {
+  Device device;
+  Problem problem;  // the whole problem; nothing is carried in or out
+  ShardMap shards;
+  PlanOptions options;
+};
+
+// Where the tensors of one rank lie; rows are those of its shard.
+struct RingCall {
+  void* stream = nullptr;  // a CUstream of the rank's device
+  Operands operands;       // o and lse are whole when the stream has passed the run
+  // RingPlan::workspace_bytes(rank) of device memory, 256-byte aligned. Each run that is in flight
+  // at the same time needs its own.
+  void* workspace = nullptr;
+};
+
+struct RingRankInfo {
+  std::string device;
+  std::int64_t rows_q = 0;
+  std::int64_t rows_k = 0;
+  int launches = 0;  // of attention kernels; at most P
+  std::int64_t full_tiles = 0;
+  std::int64_t partial_tiles = 0;
+  std::int64_t bytes_sent = 0;
+  std::int64_t bytes_received = 0;
+  std::int64_t workspace_bytes = 0;
+  std::int64_t device_bytes = 0;  // memory that the plan holds: tile lists
+};
+
+struct RingInfo {
+  std::string kernel;
+  std::string config;
+  std::vector<RingRankInfo> ranks;
+  std::int64_t bytes_sent = 0;        // by all ranks together, in one run
+  std::int64_t bytes_plain_ring = 0;  // that every shard going to every rank would take
+  double plan_ms = 0;                 // time to decide
+  double compile_ms = 0;              // time to get the kernels and upload the lists
+  std::vector<std::string> schedule;  // one line for each rank and step
+};
+
+// A problem made ready for a ring. Copies share. One run is put on the streams at a time: a call
+// that meets another one in a different thread throws Error{kInvalidArgument}.
+class ANNULUS_EXPORT RingPlan {
+ public:
+  struct Impl;
+  explicit RingPlan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  // No move: a plan that was moved from would be none. A copy is a pointer.
+  RingPlan(const RingPlan&) = default;
+  RingPlan& operator=(const RingPlan&) = default;
+
+  int ranks() const;
+  const RingInfo& info() const;
+  // The shapes of one rank's tensors: Sq and Sk are the rows of its shards.
+  const Problem& rank_problem(int rank) const;
+
+  // Scratch memory of a rank: the state of its rows and two shards of K and V, as far as it needs
+  // them. 0 where P is 1.
+  std::size_t workspace_bytes(int rank) const;
+
+  // Puts the work of all ranks on their streams and returns: no allocation, no lock, no waiting.
+  // Copies between ranks run on streams of the plan, behind what the caller's streams hold, and
+  // the caller's streams wait for them at the end. Can be captured where all streams are part of
+  // the capture. Throws Error{kInvalidArgument} before anything is launched, naming the rank, and
+  // Error{kDevice} where a driver refuses.
+  void run(std::span<const RingCall> calls) const;
+
+  // The schedule as a picture: a row for each rank, a column for each step.
+  std::string picture_svg() const;
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+// Decides, compiles and uploads for all ranks. Throws what Device::plan throws; Error{
+// kInvalidArgument} where ranks disagree, naming the rank and what it brought; Error{kUnsupported}
+// for a carried state.
+ANNULUS_EXPORT RingPlan plan_ring(std::span<const RingRank> ranks);
+
+}  // namespace annulus::inline v0
+
+#endif  // ANNULUS_RING_H_

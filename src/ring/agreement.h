@@ -1,0 +1,37 @@
+#ifndef ANNULUS_RING_AGREEMENT_H_
+#define ANNULUS_RING_AGREEMENT_H_
+
+// What all ranks of a ring must bring alike, so that no rank waits for a message that another one
+// never sends. Terms are compared by their text: the digest says whether two ranks agree, the terms
+// say about what they do not.
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "annulus/ring.h"
+#include "base/hash.h"
+
+namespace annulus::ring {
+
+struct Term {
+  std::string name;
+  std::string value;
+  friend bool operator==(const Term&, const Term&) = default;
+};
+using Terms = std::vector<Term>;
+
+// Library version, shapes, dtype, pattern (explicit layouts by their content), scores, shards,
+// architecture and the configuration that was asked for.
+Terms terms_of(const Problem& problem, const ShardMap& shards, const std::string& architecture,
+               const std::string& config);
+
+base::Digest digest_of(const Terms& terms);
+
+// Throws Error{kInvalidArgument} for the first term about which ranks differ. Names the ranks that
+// are not with the majority, what they brought and what the others did.
+void require_agreement(std::span<const Terms> ranks);
+
+}  // namespace annulus::ring
+
+#endif  // ANNULUS_RING_AGREEMENT_H_

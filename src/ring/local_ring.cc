@@ -1,0 +1,254 @@
+#include "ring/local_ring.h"
+
+#include <cstdint>
+
+#include "base/fail.h"
+#include "device/buffer.h"
+#include "ring/pack.h"
+
+namespace annulus::ring {
+namespace {
+
+constexpr std::uintptr_t kWorkspaceAlignment = 256;
+
+// Taken by one run at a time; a second one is refused, not kept waiting.
+class Taken {
+ public:
+  explicit Taken(std::atomic<bool>* busy) : busy_(busy) {
+    if (busy_->exchange(true, std::memory_order_acquire)) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "another thread is putting a run of this ring on its streams; plan a ring for "
+                 "each thread, or take turns");
+    }
+  }
+  ~Taken() { busy_->store(false, std::memory_order_release); }
+  Taken(const Taken&) = delete;
+  Taken& operator=(const Taken&) = delete;
+
+ private:
+  std::atomic<bool>* busy_;
+};
+
+abi::CUdeviceptr address(const void* data) { return reinterpret_cast<std::uintptr_t>(data); }
+
+}  // namespace
+
+LocalRing::LocalRing(PlannedRing plan, std::span<const RankDevice> devices)
+    : plan_(std::move(plan)) {
+  const Schedule& schedule = plan_.schedule;
+  steps_.assign(static_cast<std::size_t>(schedule.ranks),
+                std::vector<Step>(static_cast<std::size_t>(schedule.ranks)));
+  for (int number = 0; number < schedule.ranks; ++number) {
+    const auto at = static_cast<std::size_t>(number);
+    Rank rank;
+    rank.context = devices[at].context;
+    // The kernel of each launch is there before any memory is taken for the next.
+    for (attention::LaunchPlan& launch : plan_.ranks[at].launches) {
+      rank.launches.emplace_back(rank.context, *devices[at].kernels, std::move(launch));
+    }
+    plan_.ranks[at].launches.clear();
+    const std::vector<Op>& ops = schedule.ops[at];
+    rank.ended.resize(ops.size());
+    int launches = 0;
+    bool exchanges = false;
+    for (int index = 0; index < static_cast<int>(ops.size()); ++index) {
+      const Op& op = ops[static_cast<std::size_t>(index)];
+      Step& step = steps_[static_cast<std::size_t>(op.step)][at];
+      if (op.kind == Op::Kind::kExchange) step.exchange = index;
+      if (op.kind == Op::Kind::kCompute) {
+        step.compute = index;
+        step.launch = launches++;
+      }
+      if (op.kind == Op::Kind::kPack) {
+        rank.pack = devices[at].kernels->get(pack_spec(devices[at].arch)).kernel;
+      }
+      exchanges = exchanges || op.on_exchange_stream();
+      for (const int wait : op.waits) {
+        device::Event& event = rank.ended[static_cast<std::size_t>(wait)];
+        if (event.handle() == nullptr) event = device::Event(rank.context);
+      }
+    }
+    if (exchanges) {
+      rank.exchange = device::Stream(rank.context);
+      rank.start = device::Event(rank.context);
+      rank.ready = device::Event(rank.context);
+      rank.received = device::Event(rank.context);
+    }
+    ranks_.push_back(std::move(rank));
+  }
+  for (int rank = 0; rank < schedule.ranks; ++rank) {
+    for (const Op& op : schedule.ops[static_cast<std::size_t>(rank)]) {
+      if (op.receive_from == kNone) continue;
+      const auto& from = ranks_[static_cast<std::size_t>(op.receive_from)].context;
+      device::enable_peer_access(*ranks_[static_cast<std::size_t>(rank)].context, *from);
+    }
+  }
+}
+
+const attention::Forward* LocalRing::first_launch(int rank) const {
+  const auto& launches = ranks_[static_cast<std::size_t>(rank)].launches;
+  return launches.empty() ? nullptr : &launches.front();
+}
+
+void LocalRing::check(std::span<const RingCall> calls) const {
+  if (calls.size() != ranks_.size()) {
+    base::fail(ErrorCode::kInvalidArgument, "{} calls for a ring of {} ranks; give one for each",
+               calls.size(), ranks_.size());
+  }
+  for (std::size_t rank = 0; rank < calls.size(); ++rank) {
+    const RingCall& call = calls[rank];
+    const RankPlan& plan = plan_.ranks[rank];
+    try {
+      validate(plan.problem, call.operands);
+    } catch (const Error& error) {
+      base::fail(error.code(), "rank {}: {}", rank, error.what());
+    }
+    const auto workspace = reinterpret_cast<std::uintptr_t>(call.workspace);
+    if (plan.workspace.bytes > 0 && (workspace == 0 || workspace % kWorkspaceAlignment != 0)) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "the workspace of rank {} at {:#x} must be {} bytes at a multiple of {}", rank,
+                 workspace, plan.workspace.bytes, kWorkspaceAlignment);
+    }
+  }
+}
+
+abi::CUstream LocalRing::stream_of(const RingCall& call, int rank, const Op& op) const {
+  return op.on_exchange_stream() ? ranks_[static_cast<std::size_t>(rank)].exchange.handle()
+                                 : static_cast<abi::CUstream>(call.stream);
+}
+
+void LocalRing::wait_for(const RingCall& call, int rank, const Op& op) const {
+  const Rank& at = ranks_[static_cast<std::size_t>(rank)];
+  for (const int wait : op.waits) {
+    device::wait(*at.context, stream_of(call, rank, op), at.ended[static_cast<std::size_t>(wait)]);
+  }
+}
+
+void LocalRing::ended(const RingCall& call, int rank, int index) const {
+  const device::Event& event =
+      ranks_[static_cast<std::size_t>(rank)].ended[static_cast<std::size_t>(index)];
+  if (event.handle() != nullptr) event.record(stream_of(call, rank, op(rank, index)));
+}
+
+std::byte* LocalRing::buffer(const RingCall& call, int rank, int buffer) const {
+  return static_cast<std::byte*>(call.workspace) +
+         plan_.ranks[static_cast<std::size_t>(rank)].workspace.buffer[buffer];
+}
+
+// The exchange stream starts behind what the caller's stream holds, with the rank's own keys.
+void LocalRing::begin(const RingCall& call, int rank) const {
+  const Rank& at = ranks_[static_cast<std::size_t>(rank)];
+  if (at.exchange.handle() == nullptr) return;
+  at.start.record(static_cast<abi::CUstream>(call.stream));
+  device::wait(*at.context, at.exchange.handle(), at.start);
+  const auto& ops = plan_.schedule.ops[static_cast<std::size_t>(rank)];
+  for (int index = 0; index < static_cast<int>(ops.size()); ++index) {
+    const Op& op = ops[static_cast<std::size_t>(index)];
+    if (op.kind != Op::Kind::kPack) continue;
+    pack(at.pack->function, plan_.ranks[static_cast<std::size_t>(rank)].problem, call.operands,
+         plan_.packed[static_cast<std::size_t>(rank)], buffer(call, rank, op.buffer),
+         at.exchange.handle());
+    ended(call, rank, index);
+  }
+}
+
+void LocalRing::exchange(std::span<const RingCall> calls, std::size_t step) const {
+  const std::vector<Step>& steps = steps_[step];
+  const auto each = [&](auto f) {
+    for (int rank = 0; rank < static_cast<int>(steps.size()); ++rank) {
+      const int index = steps[static_cast<std::size_t>(rank)].exchange;
+      if (index != kNone) f(rank, index, op(rank, index));
+    }
+  };
+  const auto rank_at = [&](int rank) -> const Rank& {
+    return ranks_[static_cast<std::size_t>(rank)];
+  };
+  // Both sides have come to the exchange,
+  each([&](int rank, int, const Op& op) {
+    wait_for(calls[static_cast<std::size_t>(rank)], rank, op);
+    if (op.send_to != kNone) rank_at(rank).ready.record(rank_at(rank).exchange.handle());
+  });
+  // the bytes go over,
+  each([&](int rank, int, const Op& op) {
+    if (op.receive_from == kNone) return;
+    const Rank& to = rank_at(rank);
+    const Rank& from = rank_at(op.receive_from);
+    device::wait(*to.context, to.exchange.handle(), from.ready);
+    const Step& sender = steps[static_cast<std::size_t>(op.receive_from)];
+    const int sent = this->op(op.receive_from, sender.exchange).send_buffer;
+    device::copy_peer_async(
+        *to.context,
+        address(buffer(calls[static_cast<std::size_t>(rank)], rank, op.receive_buffer)),
+        *from.context,
+        address(buffer(calls[static_cast<std::size_t>(op.receive_from)], op.receive_from, sent)),
+        static_cast<std::size_t>(
+            plan_.schedule.shard_bytes[static_cast<std::size_t>(op.receive_owner)]),
+        to.exchange.handle());
+    to.received.record(to.exchange.handle());
+  });
+  // and both go on.
+  each([&](int rank, int index, const Op& op) {
+    if (op.send_to != kNone) {
+      device::wait(*rank_at(rank).context, rank_at(rank).exchange.handle(),
+                   rank_at(op.send_to).received);
+    }
+    ended(calls[static_cast<std::size_t>(rank)], rank, index);
+  });
+}
+
+void LocalRing::compute(const RingCall& call, int rank, const Step& step) const {
+  if (step.compute == kNone) return;
+  const Op& op = this->op(rank, step.compute);
+  const Rank& at = ranks_[static_cast<std::size_t>(rank)];
+  const Workspace& workspace = plan_.ranks[static_cast<std::size_t>(rank)].workspace;
+  wait_for(call, rank, op);
+  Operands operands = call.operands;
+  if (op.buffer != kCallersTensors) {
+    const PackedShard& shard = plan_.packed[static_cast<std::size_t>(op.owner)];
+    const std::byte* const from = buffer(call, rank, op.buffer);
+    operands.k = from;
+    operands.v = from + shard.value_offset;
+    operands.k_strides = shard.k_strides;
+    operands.v_strides = shard.v_strides;
+  }
+  auto* const base = static_cast<std::byte*>(call.workspace);
+  const auto part = [&](std::int64_t offset) { return reinterpret_cast<float*>(base + offset); };
+  if (!op.first || !op.last) {
+    const StatePointers state = {part(workspace.acc), part(workspace.m), part(workspace.l)};
+    if (!op.first) operands.state_in = state;
+    if (!op.last) {
+      operands.state_out = state;
+      operands.o = nullptr;
+      operands.lse = nullptr;
+    }
+  }
+  at.launches[static_cast<std::size_t>(step.launch)].run(static_cast<abi::CUstream>(call.stream),
+                                                         operands);
+  ended(call, rank, step.compute);
+}
+
+// The caller's stream goes on when the exchanges are over.
+void LocalRing::end(const RingCall& call, int rank) const {
+  for (const Op& op : plan_.schedule.ops[static_cast<std::size_t>(rank)]) {
+    if (op.kind == Op::Kind::kJoin) wait_for(call, rank, op);
+  }
+}
+
+void LocalRing::run(std::span<const RingCall> calls) const {
+  check(calls);
+  const Taken taken(&busy_);
+  const int ranks = plan_.schedule.ranks;
+  const auto call = [&](int rank) -> const RingCall& {
+    return calls[static_cast<std::size_t>(rank)];
+  };
+  for (int rank = 0; rank < ranks; ++rank) begin(call(rank), rank);
+  for (std::size_t step = 0; step < steps_.size(); ++step) {
+    exchange(calls, step);
+    for (int rank = 0; rank < ranks; ++rank) {
+      compute(call(rank), rank, steps_[step][static_cast<std::size_t>(rank)]);
+    }
+  }
+  for (int rank = 0; rank < ranks; ++rank) end(call(rank), rank);
+}
+
+}  // namespace annulus::ring

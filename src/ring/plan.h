@@ -1,0 +1,60 @@
+#ifndef ANNULUS_RING_PLAN_H_
+#define ANNULUS_RING_PLAN_H_
+
+// Everything that is decided about a ring without touching a device: the schedule, each rank's
+// launches and the memory it needs.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "attention/plan.h"
+#include "ring/schedule.h"
+
+namespace annulus::ring {
+
+// The scratch memory of one rank: byte offsets, kAbsent where it needs no such part.
+struct Workspace {
+  static constexpr std::int64_t kAbsent = -1;
+  std::int64_t acc = kAbsent;  // the state that is carried from launch to launch
+  std::int64_t m = kAbsent;
+  std::int64_t l = kAbsent;
+  std::int64_t buffer[2] = {kAbsent, kAbsent};
+  std::int64_t bytes = 0;
+};
+
+// A shard of K and V packed in one buffer: K [B, S, Hkv, Dqk], then V [B, S, Hkv, Dv].
+struct PackedShard {
+  std::int64_t value_offset = 0;  // bytes
+  std::int64_t bytes = 0;
+  Strides k_strides;
+  Strides v_strides;
+};
+PackedShard packed_shard(const Problem& problem, std::int64_t rows);
+
+struct RankPlan {
+  Problem problem;                              // the shapes of its own tensors
+  std::vector<attention::LaunchPlan> launches;  // one for each kCompute op, in their order
+  Workspace workspace;
+};
+
+struct PlannedRing {
+  Problem problem;
+  ShardMap shards;
+  attention::Choice choice;
+  Schedule schedule;
+  std::vector<PackedShard> packed;  // [rank]: its own shard
+  std::vector<RankPlan> ranks;
+};
+
+// Requires: validate(problem), validate(shards, problem) pass, nothing is carried; limits has one
+// entry for each rank. `config`: the text of a configuration, or empty for the heuristic's, which
+// then is that of the largest shards. Throws Error{kUnsupported} where a rank's device cannot run
+// the configuration, naming the rank.
+PlannedRing plan_ring(const Problem& problem, const ShardMap& shards,
+                      std::span<const attention::DeviceLimits> limits, const std::string& config);
+
+}  // namespace annulus::ring
+
+#endif  // ANNULUS_RING_PLAN_H_

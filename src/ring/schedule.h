@@ -1,0 +1,82 @@
+#ifndef ANNULUS_RING_SCHEDULE_H_
+#define ANNULUS_RING_SCHEDULE_H_
+
+// What every rank of a ring does, as data: it can be printed, checked (check_schedule.h), drawn
+// and compared; local_ring.h carries it out.
+//
+// In step s rank r holds the shard of rank (r - s) mod P. While it computes with that shard, it
+// passes it on to rank r + 1 and receives the next one from rank r - 1 into its other buffer. A
+// shard goes no further than to the last rank that needs it; a rank computes with a shard only
+// where its rows see a key of it, and once at least if it has rows, so that they are finished.
+//
+// Each rank has two streams. Ops of a stream run in the order of the list; `waits` are the edges
+// between the two:
+//
+//   compute   C0 ------- C1 ------- C2 -- join      C1 waits for X0, which brought its keys
+//   exchange  pack - X0 ------ X1 --------          X1 waits for C0, which read the buffer it fills
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ring/needs.h"
+
+namespace annulus::ring {
+
+constexpr int kNone = -1;
+constexpr int kCallersTensors = -1;  // in place of a buffer: the rank's own K and V
+
+struct Op {
+  enum class Kind {
+    kPack,      // exchange stream: the rank's own K and V into buffer 0
+    kExchange,  // exchange stream: sends a buffer, receives into the other, or one of the two
+    kCompute,   // compute stream: a launch
+    kJoin,      // compute stream: nothing but its waits
+  };
+  Kind kind = Kind::kCompute;
+  int step = 0;
+
+  // kCompute: with the keys of `owner`, which lie in `buffer`; kPack: into `buffer`.
+  int owner = kNone;
+  int buffer = kCallersTensors;
+  bool first = false;  // the rank's first launch starts from nothing,
+  bool last = false;   // its last one writes O; between them the state is carried
+
+  // kExchange
+  int send_to = kNone;
+  int send_owner = kNone;
+  int send_buffer = 0;
+  int receive_from = kNone;
+  int receive_owner = kNone;
+  int receive_buffer = 0;
+
+  // Ops of this rank on its other stream that must have ended before this one starts.
+  std::vector<int> waits = {};
+
+  bool on_exchange_stream() const { return kind == Kind::kPack || kind == Kind::kExchange; }
+  friend bool operator==(const Op&, const Op&) = default;
+};
+
+struct Schedule {
+  int ranks = 0;
+  std::vector<std::vector<Op>> ops;       // [rank], in the order of the calls
+  std::vector<std::int64_t> shard_bytes;  // [rank]: packed K and V of its shard
+
+  std::int64_t bytes_sent(int rank) const;
+  std::int64_t bytes_received(int rank) const;
+  int launches(int rank) const;
+  // Bytes that buffer 0 or 1 of a rank must hold; 0 where it is not used.
+  std::int64_t buffer_bytes(int rank, int buffer) const;
+  friend bool operator==(const Schedule&, const Schedule&) = default;
+};
+
+// rows_q[rank]: whether it has any query at all decides whether it launches anything.
+Schedule make_schedule(const Needs& needs, const std::vector<std::int64_t>& rows_q,
+                       const std::vector<std::int64_t>& shard_bytes);
+
+// "rank 2 step 1: compute with keys of rank 1 from buffer 1", one line for each rank and step.
+std::vector<std::string> describe(const Schedule& schedule);
+
+}  // namespace annulus::ring
+
+#endif  // ANNULUS_RING_SCHEDULE_H_

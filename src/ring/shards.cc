@@ -1,0 +1,140 @@
+// Which rows each rank of a ring holds.
+#include <algorithm>
+#include <array>
+
+#include "annulus/ring.h"
+#include "base/fail.h"
+
+namespace annulus::inline v0 {
+namespace {
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// The edges of `pieces` pieces of [0, length).
+class Pieces {
+ public:
+  Pieces(std::int64_t length, std::int64_t pieces, std::int64_t multiple)
+      : length_(length), pieces_(pieces), multiple_(multiple) {
+    if (multiple_ > 0) return;
+    multiple_ = 128;
+    while (multiple_ > 1 && ceil_div(length_, multiple_) < pieces_) multiple_ /= 2;
+  }
+  std::int64_t edge(std::int64_t piece) const {
+    const std::int64_t units = ceil_div(length_, multiple_);
+    // units * piece may leave 64 bits; whole and rest of the quotient do not.
+    const std::int64_t unit = units / pieces_ * piece + units % pieces_ * piece / pieces_;
+    return unit >= units ? length_ : unit * multiple_;
+  }
+  Segment piece(std::int64_t index) const { return {edge(index), edge(index + 1) - edge(index)}; }
+
+ private:
+  std::int64_t length_;
+  std::int64_t pieces_;
+  std::int64_t multiple_;
+};
+
+void add(std::vector<Segment>* shard, const Segment& segment) {
+  if (segment.length == 0) return;
+  if (!shard->empty() && shard->back().start + shard->back().length == segment.start) {
+    shard->back().length += segment.length;
+  } else {
+    shard->push_back(segment);
+  }
+}
+
+std::vector<std::vector<Segment>> shard_rows(Sharding sharding, int ranks, std::int64_t length,
+                                             std::int64_t multiple) {
+  std::vector<std::vector<Segment>> shards(static_cast<std::size_t>(ranks));
+  const bool zigzag = sharding == Sharding::kZigzag;
+  const Pieces pieces(length, zigzag ? 2 * ranks : ranks, multiple);
+  for (int rank = 0; rank < ranks; ++rank) {
+    auto& shard = shards[static_cast<std::size_t>(rank)];
+    add(&shard, pieces.piece(rank));
+    if (zigzag) add(&shard, pieces.piece(2 * ranks - 1 - rank));
+  }
+  return shards;
+}
+
+// Every row of [0, length) in exactly one segment.
+void check_partition(const char* name, const std::vector<std::vector<Segment>>& shards,
+                     std::int64_t length) {
+  struct Owned {
+    Segment segment;
+    std::size_t rank;
+  };
+  std::vector<Owned> all;
+  for (std::size_t rank = 0; rank < shards.size(); ++rank) {
+    for (const Segment& segment : shards[rank]) {
+      if (segment.length < 0 || segment.start < 0 || segment.length > length ||
+          segment.start > length - segment.length) {
+        base::fail(ErrorCode::kInvalidArgument,
+                   "rank {} holds rows [{}, {} + {}) of {}, which has {}", rank, segment.start,
+                   segment.start, segment.length, name, length);
+      }
+      if (segment.length > 0) all.push_back({segment, rank});
+    }
+  }
+  std::sort(all.begin(), all.end(),
+            [](const Owned& a, const Owned& b) { return a.segment.start < b.segment.start; });
+  std::int64_t next = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Segment& segment = all[i].segment;
+    if (segment.start < next) {
+      base::fail(ErrorCode::kInvalidArgument, "row {} of {} is held twice, by rank {} and rank {}",
+                 segment.start, name, all[i - 1].rank, all[i].rank);
+    }
+    if (segment.start > next) break;
+    next = segment.start + segment.length;
+  }
+  if (next < length) {
+    base::fail(ErrorCode::kInvalidArgument, "row {} of {} is held by no rank", next, name);
+  }
+}
+
+void check_ranks(std::int64_t ranks) {
+  if (ranks < 1 || ranks > kMostRanks) {
+    base::fail(ErrorCode::kInvalidArgument, "a ring of {} ranks; give a number from 1 to {}", ranks,
+               kMostRanks);
+  }
+}
+
+}  // namespace
+
+const char* to_string(Sharding sharding) {
+  switch (sharding) {
+    case Sharding::kContiguous:
+      return "contiguous";
+    case Sharding::kZigzag:
+      return "zigzag";
+  }
+  return "unknown sharding";
+}
+
+ShardMap make_shards(Sharding sharding, int ranks, std::int64_t seq_q, std::int64_t seq_k,
+                     std::int64_t multiple) {
+  check_ranks(ranks);
+  if (sharding != Sharding::kContiguous && sharding != Sharding::kZigzag) {
+    base::fail(ErrorCode::kInvalidArgument, "sharding {} is neither contiguous nor zigzag",
+               static_cast<int>(sharding));
+  }
+  if (seq_q < 0 || seq_k < 0 || multiple < 0) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "Sq {}, Sk {} and edges at multiples of {} rows cannot be sharded; none of them may "
+               "be negative",
+               seq_q, seq_k, multiple);
+  }
+  return {shard_rows(sharding, ranks, seq_q, multiple),
+          shard_rows(sharding, ranks, seq_k, multiple)};
+}
+
+void validate(const ShardMap& shards, const Problem& problem) {
+  check_ranks(shards.ranks());
+  if (shards.k.size() != shards.q.size()) {
+    base::fail(ErrorCode::kInvalidArgument, "the shards of Q are for {} ranks, those of K for {}",
+               shards.q.size(), shards.k.size());
+  }
+  check_partition("Q", shards.q, problem.seq_q);
+  check_partition("K", shards.k, problem.seq_k);
+}
+
+}  // namespace annulus::inline v0

@@ -1,0 +1,337 @@
+// Rings of simulated devices, or of ranks on one real device, against one device and the oracle.
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <thread>
+
+#include "annulus/error.h"
+#include "api/impl.h"
+#include "base/thread_pool.h"
+#include "device/simulator.h"
+#include "ring/local_ring.h"
+#include "support/device.h"
+#include "support/options.h"
+#include "support/ring_case.h"
+
+namespace annulus {
+namespace {
+
+using test::Case;
+using test::DeviceAnswer;
+using test::RingMemory;
+
+base::ThreadPool& pool() {
+  static base::ThreadPool threads;
+  return threads;
+}
+
+const std::vector<Device>& devices(int ranks) {
+  static std::vector<Device> opened = test::ring_devices(8);
+  static std::vector<std::vector<Device>> rings;
+  if (rings.empty()) {
+    for (int count = 0; count <= 8; ++count) {
+      rings.emplace_back(opened.begin(), opened.begin() + count);
+    }
+  }
+  return rings[static_cast<std::size_t>(ranks)];
+}
+
+void check(const Case& c, const DeviceAnswer& answer) {
+  const attention::Reference oracle = attention::reference(c.problem, c.inputs(), pool());
+  const attention::Comparison comparison = attention::compare(c.problem, oracle, answer.result());
+  if (!comparison.within_law) {
+    FAIL_CHECK(c.text << "\n  row " << comparison.error_row_max << " head " << comparison.error_o
+                      << " LSE " << comparison.error_lse << ": " << comparison.first_wrong);
+  }
+}
+
+DeviceAnswer run_ring(const RingPlan& plan, RingMemory& memory) {
+  memory.make_workspace([&](int rank) { return plan.workspace_bytes(rank); });
+  plan.run(memory.calls());
+  return memory.answer();
+}
+
+// Work runs when it is waited for, in an order drawn from the seed, on every device.
+void draw_streams(const std::vector<Device>& ring, std::uint64_t seed) {
+  abi::SimulatorOptions options;
+  options.streams = seed == 0 ? 0 : 1;
+  options.seed = seed;
+  for (const Device& device : ring) {
+    device::set_simulator_options(*api::inside(device).context, options);
+  }
+}
+
+Problem problem_of(std::int64_t seq, const Pattern& pattern) {
+  Problem problem;
+  problem.heads = 2;
+  problem.seq_q = problem.seq_k = seq;
+  problem.dim_qk = problem.dim_v = 64;
+  problem.pattern = pattern;
+  problem.want_lse = true;
+  return problem;
+}
+
+TEST_CASE("random rings match the oracle and one device, and every order of streams its bits") {
+  const int count = test::options().problems > 0 ? test::options().problems : 16;
+  const int orders = test::options().orders > 0 ? test::options().orders : 3;
+  for (int index = 0; index < count; ++index) {
+    const Case c = test::random_ring_case(test::options().seed, static_cast<std::uint64_t>(index));
+    base::Random random(test::options().seed * 31 + static_cast<std::uint64_t>(index));
+    const int ranks = 1 + index % 7;
+    const ShardMap shards = test::random_shards(random, ranks, c.problem.seq_q, c.problem.seq_k);
+    CAPTURE(index);
+    CAPTURE(ranks);
+    CAPTURE(c.text);
+    const std::vector<Device>& ring = devices(ranks);
+    draw_streams(ring, 0);
+    const RingPlan plan = plan_ring(test::ring_ranks(ring, c.problem, shards));
+    for (const RingRankInfo& rank : plan.info().ranks) CHECK(rank.launches <= ranks);
+    RingMemory memory(ring, c, shards);
+    DeviceAnswer first;
+    REQUIRE_NOTHROW(first = run_ring(plan, memory));
+    check(c, first);
+    const int draws = !ring[0].info().simulated ? 0 : index % 50 == 0 ? orders : 1;
+    for (int draw = 1; draw <= draws; ++draw) {
+      draw_streams(ring, static_cast<std::uint64_t>(draw) + 1000 * test::options().seed);
+      memory.reset();
+      DeviceAnswer again;
+      REQUIRE_NOTHROW((plan.run(memory.calls()), again = memory.answer()));
+      CAPTURE(draw);
+      CHECK(again == first);
+    }
+    draw_streams(ring, 0);
+    if (count >= 200 && (index + 1) % 50 == 0) std::fprintf(stderr, "%d of %d\n", index + 1, count);
+  }
+}
+
+TEST_CASE("one rank gives the bits of the plain plan") {
+  for (const Sharding sharding : {Sharding::kContiguous, Sharding::kZigzag}) {
+    const Case c = test::make_case(problem_of(200, causal()), 41);
+    const ShardMap shards = make_shards(sharding, 1, 200, 200);
+    const RingPlan plan = plan_ring(test::ring_ranks(devices(1), c.problem, shards));
+    CHECK(plan.workspace_bytes(0) == 0);
+    CHECK(plan.info().bytes_sent == 0);
+    RingMemory memory(devices(1), c, shards);
+    const DeviceAnswer ring = run_ring(plan, memory);
+    CHECK(ring == test::run_case(devices(1)[0], c));
+  }
+}
+
+TEST_CASE("runs follow each other without a word between them") {
+  const Case c = test::make_case(problem_of(330, causal() | sink(3)), 42);
+  const ShardMap shards = make_shards(Sharding::kZigzag, 4, 330, 330);
+  const RingPlan plan = plan_ring(test::ring_ranks(devices(4), c.problem, shards));
+  RingMemory memory(devices(4), c, shards);
+  const DeviceAnswer first = run_ring(plan, memory);
+  check(c, first);
+  for (std::uint64_t seed = 1; seed <= 5 && devices(1)[0].info().simulated; ++seed) {
+    draw_streams(devices(4), seed);
+    memory.reset();
+    for (int again = 0; again < 3; ++again) plan.run(memory.calls());
+    CHECK(memory.answer() == first);
+  }
+  draw_streams(devices(4), 0);
+}
+
+TEST_CASE("a rank holds its state and two shards, whatever the number of ranks") {
+  Problem problem = problem_of(4096, dense());
+  problem.kv_heads = 2;
+  for (const int ranks : {1, 2, 4, 8}) {
+    const ShardMap shards = make_shards(Sharding::kZigzag, ranks, 4096, 4096);
+    const RingPlan plan = plan_ring(test::ring_ranks(devices(ranks), problem, shards));
+    for (int rank = 0; rank < ranks; ++rank) {
+      const std::int64_t rows = plan.rank_problem(rank).seq_q;
+      const std::int64_t state = problem.heads * rows * (problem.dim_v + 2) * 4;
+      const std::int64_t shard = 2 * rows * problem.kv_heads * 64 * 2;
+      const auto bytes = static_cast<std::int64_t>(plan.workspace_bytes(rank));
+      CAPTURE(ranks);
+      if (ranks == 1) CHECK(bytes == 0);
+      if (ranks > 1) CHECK(bytes >= state + 2 * shard);
+      CHECK(bytes <= state + (ranks > 1 ? 2 * shard : 0) + 4096);
+    }
+  }
+}
+
+TEST_CASE("a ring that is captured can be replayed") {
+  const std::vector<Device> ring(4, devices(1)[0]);
+  const Case c = test::make_case(problem_of(200, causal()), 43);
+  const ShardMap shards = make_shards(Sharding::kContiguous, 4, 200, 200);
+  const RingPlan plan = plan_ring(test::ring_ranks(ring, c.problem, shards));
+  RingMemory memory(ring, c, shards);
+  const DeviceAnswer first = run_ring(plan, memory);
+  check(c, first);
+  // All ranks on one stream, which is what is captured.
+  const device::ContextPointer& context = api::inside(ring[0]).context;
+  const abi::CudaTable& cuda = context->table();
+  const device::Stream stream(context);
+  std::vector<RingCall> calls = memory.calls();
+  for (RingCall& call : calls) call.stream = stream.handle();
+  const device::ContextScope scope(*context);
+  memory.reset();
+  abi::CUgraph graph = nullptr;
+  abi::CUgraphExec exec = nullptr;
+  REQUIRE(cuda.stream_begin_capture(stream.handle(), abi::kCaptureGlobal) == abi::kCudaSuccess);
+  REQUIRE_NOTHROW(plan.run(calls));
+  REQUIRE(cuda.stream_end_capture(stream.handle(), &graph) == abi::kCudaSuccess);
+  REQUIRE(cuda.graph_instantiate(&exec, graph, 0) == abi::kCudaSuccess);
+  CHECK_FALSE(memory.answer() == first);  // nothing ran yet
+  for (int replay = 0; replay < 2; ++replay) {
+    memory.reset();
+    REQUIRE(cuda.graph_launch(exec, stream.handle()) == abi::kCudaSuccess);
+    stream.synchronize();
+    CHECK(memory.answer() == first);
+  }
+  CHECK(cuda.graph_exec_destroy(exec) == abi::kCudaSuccess);
+  CHECK(cuda.graph_destroy(graph) == abi::kCudaSuccess);
+}
+
+std::string message_of(ErrorCode code, const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    CHECK(error.code() == code);
+    return error.what();
+  }
+  return "no error";
+}
+
+void says(const std::string& text, const std::string& part) {
+  CAPTURE(text);
+  CHECK(text.find(part) != text.npos);
+}
+
+TEST_CASE("rings that cannot be are refused, naming the rank") {
+  const Problem problem = problem_of(100, causal());
+  const ShardMap shards = make_shards(Sharding::kZigzag, 3, 100, 100);
+  const auto ranks = test::ring_ranks(devices(3), problem, shards);
+  constexpr auto kInvalid = ErrorCode::kInvalidArgument;
+  says(message_of(kInvalid, [] { plan_ring({}); }), "0 ranks");
+  auto broken = ranks;
+  broken[1].problem.seq_k = 101;
+  says(message_of(kInvalid, [&] { plan_ring(broken); }), "rank 1 brought 101");
+  broken = ranks;
+  broken.pop_back();
+  says(message_of(kInvalid, [&] { plan_ring(broken); }), "2 ranks, but shards for 3");
+  broken = ranks;
+  for (RingRank& rank : broken) rank.problem.carry_in = true;
+  says(message_of(ErrorCode::kUnsupported, [&] { plan_ring(broken); }), "carry_in");
+  broken = ranks;
+  for (RingRank& rank : broken) rank.options.config = "no such";
+  says(message_of(kInvalid, [&] { plan_ring(broken); }), "no such");
+
+  const Case c = test::make_case(problem, 44);
+  const RingPlan plan = plan_ring(ranks);
+  says(message_of(kInvalid, [&] { plan.workspace_bytes(3); }), "rank 3 of a ring of 3");
+  says(message_of(kInvalid, [&] { plan.rank_problem(-1); }), "rank -1");
+  RingMemory memory(devices(3), c, shards);
+  says(message_of(kInvalid, [&] { plan.run(memory.calls()); }), "workspace of rank 0");
+  memory.make_workspace([&](int rank) { return plan.workspace_bytes(rank); });
+  std::vector<RingCall> calls = memory.calls();
+  calls.pop_back();
+  says(message_of(kInvalid, [&] { plan.run(calls); }), "2 calls for a ring of 3");
+  calls = memory.calls();
+  calls[2].operands.k = nullptr;
+  says(message_of(kInvalid, [&] { plan.run(calls); }), "rank 2: K is null");
+  calls = memory.calls();
+  calls[1].workspace = static_cast<char*>(calls[1].workspace) + 8;
+  says(message_of(kInvalid, [&] { plan.run(calls); }), "workspace of rank 1");
+  plan.run(memory.calls());
+  check(c, memory.answer());  // and nothing was launched by the refused ones
+}
+
+TEST_CASE("more ranks than rows, and worlds without any") {
+  for (const std::int64_t seq : {0, 1, 3}) {
+    const Case c = test::make_case(problem_of(seq, causal()), 45);
+    for (const Sharding sharding : {Sharding::kContiguous, Sharding::kZigzag}) {
+      const ShardMap shards = make_shards(sharding, 7, seq, seq);
+      const RingPlan plan = plan_ring(test::ring_ranks(devices(7), c.problem, shards));
+      RingMemory memory(devices(7), c, shards);
+      check(c, run_ring(plan, memory));
+    }
+  }
+  Problem none = problem_of(50, causal());
+  none.batch = 0;
+  const Case c = test::make_case(none, 46);
+  const ShardMap shards = make_shards(Sharding::kZigzag, 3, 50, 50);
+  const RingPlan plan = plan_ring(test::ring_ranks(devices(3), none, shards));
+  RingMemory memory(devices(3), c, shards);
+  CHECK_NOTHROW(run_ring(plan, memory));
+}
+
+// ---- Planted mistakes that only a run can show.
+
+struct Planted {
+  Case c;
+  ShardMap shards;
+  ring::PlannedRing plan;
+  std::vector<ring::RankDevice> devices_of;
+};
+
+Planted plan_by_hand(int ranks, const Pattern& pattern) {
+  Planted planted{test::make_case(problem_of(400, pattern), 47), {}, {}, {}};
+  planted.shards = make_shards(Sharding::kZigzag, ranks, 400, 400);
+  std::vector<attention::DeviceLimits> limits;
+  for (const Device& device : devices(ranks)) {
+    const Device::Impl& inside = api::inside(device);
+    limits.push_back(api::limits_of(inside));
+    planted.devices_of.push_back({inside.context, inside.kernels.get(), inside.arch});
+  }
+  planted.plan = ring::plan_ring(planted.c.problem, planted.shards, limits, "");
+  return planted;
+}
+
+// Whether the run fails, or its answer is not the oracle's.
+bool noticed(Planted& planted, std::uint64_t seed) {
+  const int ranks = planted.shards.ranks();
+  const ring::PlannedRing copy = planted.plan;
+  const ring::LocalRing broken(copy, planted.devices_of);
+  RingMemory memory(devices(ranks), planted.c, planted.shards);
+  memory.make_workspace([&](int rank) {
+    return static_cast<std::size_t>(copy.ranks[static_cast<std::size_t>(rank)].workspace.bytes);
+  });
+  draw_streams(devices(ranks), seed);
+  bool wrong = false;
+  try {
+    broken.run(memory.calls());
+    const DeviceAnswer answer = memory.answer();
+    const attention::Reference oracle =
+        attention::reference(planted.c.problem, planted.c.inputs(), pool());
+    wrong = !attention::compare(planted.c.problem, oracle, answer.result()).within_law;
+  } catch (const Error& error) {
+    wrong = error.code() == ErrorCode::kFault;
+  }
+  for (const Device& device : devices(ranks)) {
+    device::clear_simulator_fault(*api::inside(device).context);
+  }
+  draw_streams(devices(ranks), 0);
+  return wrong;
+}
+
+TEST_CASE("local positions in place of global ones give another answer") {
+  Planted planted = plan_by_hand(3, causal() & window(70, 0));
+  CHECK_FALSE(noticed(planted, 0));
+  for (ring::RankPlan& rank : planted.plan.ranks) {
+    for (attention::LaunchPlan& launch : rank.launches) {
+      // What the kernel would mask with if it counted from the shard's first row.
+      for (std::size_t i = 0; i < launch.q_positions.size(); ++i) {
+        launch.q_positions[i] = static_cast<std::int32_t>(i);
+      }
+      for (std::size_t i = 0; i < launch.k_positions.size(); ++i) {
+        launch.k_positions[i] = static_cast<std::int32_t>(i);
+      }
+      launch.problem.q0 = launch.problem.k0 = 0;
+    }
+  }
+  CHECK(noticed(planted, 0));
+}
+
+TEST_CASE("a wrong offset into the packed shard gives another answer") {
+  Planted planted = plan_by_hand(3, dense());
+  planted.plan.packed[1].value_offset -= 64 * 2;
+  CHECK(noticed(planted, 0));
+}
+
+}  // namespace
+}  // namespace annulus

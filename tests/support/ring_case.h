@@ -1,0 +1,63 @@
+#ifndef ANNULUS_TESTS_SUPPORT_RING_CASE_H_
+#define ANNULUS_TESTS_SUPPORT_RING_CASE_H_
+
+// A problem taken apart for a ring, run there, and put together again.
+
+#include <string>
+#include <vector>
+
+#include "annulus/ring.h"
+#include "device/stream.h"
+#include "ring/plan.h"
+#include "support/device_case.h"
+
+namespace annulus::test {
+
+// Every feature that a ring has, at sizes of a few tiles; the problem carries nothing.
+Case random_ring_case(std::uint64_t seed, std::uint64_t index);
+// Contiguous, zigzag, or pieces of any length dealt out at random; some ranks may hold nothing.
+ShardMap random_shards(base::Random& random, int ranks, std::int64_t seq_q, std::int64_t seq_k);
+
+// The first `ranks` simulated devices of the kind that tests run on, or one real device that all
+// ranks share.
+std::vector<Device> ring_devices(int ranks);
+
+// The tensors of all ranks on their devices, each in an order of its own.
+class RingMemory {
+ public:
+  RingMemory(const std::vector<Device>& devices, const Case& whole, const ShardMap& shards);
+
+  // Calls on streams of this object; `workspace(rank)` says how much each rank needs.
+  template <typename Bytes>
+  void make_workspace(Bytes bytes) {
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      ranks_[rank].workspace = devices_[rank].allocate(bytes(static_cast<int>(rank)));
+      calls_[rank].workspace = ranks_[rank].workspace.data();
+    }
+  }
+  const std::vector<RingCall>& calls() const { return calls_; }
+  void synchronize() const;
+  // Fills O and LSE with NaN again.
+  void reset();
+  // O and LSE of all ranks in the order of the whole problem.
+  DeviceAnswer answer() const;
+
+ private:
+  struct Rank {
+    HostTensor q, k, v, o;
+    DeviceMemory q_memory, k_memory, v_memory, o_memory, lse, workspace;
+    device::Stream stream;
+  };
+  std::vector<Device> devices_;
+  const Case& whole_;
+  ShardMap shards_;
+  std::vector<Rank> ranks_;
+  std::vector<RingCall> calls_;
+};
+
+std::vector<RingRank> ring_ranks(const std::vector<Device>& devices, const Problem& problem,
+                                 const ShardMap& shards, const PlanOptions& options = {});
+
+}  // namespace annulus::test
+
+#endif  // ANNULUS_TESTS_SUPPORT_RING_CASE_H_
