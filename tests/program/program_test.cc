@@ -318,4 +318,41 @@ TEST_CASE("results that cannot be written are no success, and devices are not wr
           "is not a regular file");
 }
 
+TEST_CASE("run goes around a ring and says what it cost") {
+  const test::ScratchFolder folder;
+  const std::string common =
+      "run --json --heads 2 --seq 300 --dim 64 --pattern 'causal & window(70,0)' --device " +
+      test::device_name();
+  const base::Json one = json_of(common);
+  CHECK(one["ranks"] == 1);
+  CHECK(one["bytes_sent"] == 0);
+  CHECK(one["max_difference_from_one_rank"].is_null());
+  for (const char* shard : {"contiguous", "zigzag"}) {
+    CAPTURE(shard);
+    const base::Json ring =
+        json_of(common + " --ranks 4 --shard " + shard + " --picture " + (folder / "ring.svg"));
+    CHECK(ring["ranks"] == 4);
+    CHECK(ring["within_law"] == true);
+    CHECK(ring["faults"] == 0);
+    CHECK(ring["bytes_sent"] > 0);
+    CHECK(ring["bytes_plain_ring"] == 3 * 300 * 2 * 2 * 64 * 2);
+    if (std::string_view(shard) == "contiguous") {
+      CHECK(ring["bytes_sent"] < ring["bytes_plain_ring"]);
+    }
+    CHECK(ring["peak_bytes_per_rank"] > 0);
+    CHECK(ring["max_difference_from_one_rank"] <= 0.05);
+    const std::string picture = read(folder / "ring.svg");
+    CHECK(picture.starts_with("<svg"));
+    CHECK(picture.find("keys of rank 3") != picture.npos);
+  }
+  const base::Json more = json_of(common + " --ranks 7 --no-check");
+  CHECK(more["within_law"].is_null());
+  CHECK(more["max_difference_from_one_rank"].is_null());
+  refused(common + " --ranks 0", 2, "--ranks");
+  refused(common + " --ranks 4097", 2, "--ranks");
+  refused(common + " --shard zigzag", 2, "--ranks");
+  refused(common + " --ranks 2 --shard striped", 2, "striped");
+  refused(common + " --ranks 2 --picture /no/such/folder/x.svg", 5, "/no/such/folder");
+}
+
 }  // namespace

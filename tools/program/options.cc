@@ -6,6 +6,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "annulus/ring.h"
 #include "base/fail.h"
 #include "program/host_memory.h"
 
@@ -132,6 +133,15 @@ Exit exit_code(ErrorCode code) {
 void add_options(CLI::App& app, RunArguments* arguments) {
   add_device(app, &arguments->device);
   add_problem(app, &arguments->problem);
+  CLI::Option* ranks = add_number(app, "--ranks", &arguments->ranks,
+                                  "run around a ring of this many ranks; simulated devices of "
+                                  "one kind, or all on one GPU")
+                           ->check(CLI::Range(1, kMostRanks));
+  app.add_option("--shard", arguments->shard, "what each rank holds: contiguous or zigzag")
+      ->check(CLI::IsMember({"contiguous", "zigzag"}))
+      ->needs(ranks);
+  app.add_option("--picture", arguments->picture, "draw the ring's schedule to this SVG file")
+      ->needs(ranks);
   app.add_option("--output,-o", arguments->output, "write O and LSE to this safetensors file");
   app.add_flag("--no-check", arguments->no_check, "do not compare with the float64 oracle");
   add_number(app, "--repeat", &arguments->repeat, "times to run; the median is shown")

@@ -62,6 +62,9 @@ struct ProblemArguments {
 struct RunArguments {
   DeviceArguments device;
   ProblemArguments problem;
+  int ranks = 1;
+  std::string shard = "zigzag";
+  std::string picture;  // where to draw the ring's schedule; empty: nowhere
   std::string output;
   bool no_check = false;
   int repeat = 1;

@@ -1,17 +1,21 @@
 // annulus run: plans a problem, runs it, and holds the answer against the oracle.
 #include <algorithm>
+#include <optional>
+#include <span>
 
 #include "api/impl.h"
 #include "attention/reference.h"
 #include "attention/taint.h"
 #include "attention/tile_list.h"
 #include "base/fail.h"
+#include "base/files.h"
 #include "base/thread_pool.h"
 #include "kernels/attention_params.h"
 #include "pattern/classify.h"
 #include "pattern/mask_code.h"
 #include "program/options.h"
 #include "program/report.h"
+#include "program/ring_run.h"
 
 namespace annulus::program {
 namespace {
@@ -49,12 +53,6 @@ DeviceOperands upload(const Device& device, const ProblemInput& input, const Hos
   return memory;
 }
 
-struct Answer {
-  HostTensor o;
-  std::vector<float> lse;
-  std::vector<double> millis;  // of each repetition
-};
-
 Answer compute(const Device& device, const Plan& plan, const ProblemInput& input, int repeat) {
   const Problem& problem = input.problem;
   Answer answer;
@@ -74,8 +72,16 @@ Answer compute(const Device& device, const Plan& plan, const ProblemInput& input
   return answer;
 }
 
+// All rows of a (batch, head) of which any is reached.
+void widen_to_heads(std::vector<std::uint8_t>* rows, std::int64_t seq_q) {
+  for (auto head = rows->begin(); head != rows->end(); head += seq_q) {
+    if (std::find(head, head + seq_q, 1) != head + seq_q) std::fill(head, head + seq_q, 1);
+  }
+}
+
+// `ring`: the tiles that read an operand are those of the shards, not of the plan.
 attention::Comparison check(const ProblemInput& input, const PlanInfo& plan, double density,
-                            const Answer& answer, bool* sampled) {
+                            const Answer& answer, bool ring, bool* sampled) {
   const Problem& problem = input.problem;
   base::ThreadPool pool;
   attention::HostInputs inputs{input.q.bits.data(),
@@ -98,10 +104,11 @@ attention::Comparison check(const ProblemInput& input, const PlanInfo& plan, dou
   result.o_strides = answer.o.strides();
   result.lse = answer.lse.data();
   const pattern::MaskCode mask = pattern::emit(problem.pattern, kernels::kMaskNumbers);
-  const std::vector<std::uint8_t> reached = attention::reached_rows(
+  std::vector<std::uint8_t> reached = attention::reached_rows(
       problem, inputs,
       attention::make_tile_list(problem, plan.tile_rows, plan.tile_columns, mask.layout.get()));
   if (reached.empty()) return attention::compare(problem, oracle, result);
+  if (ring) widen_to_heads(&reached, problem.seq_q);
   return attention::compare(problem, oracle, result, [&](std::int64_t row) {
     return reached[static_cast<std::size_t>(row)] != 0;
   });
@@ -113,12 +120,50 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+// Of all distinct devices.
+Counters sum_counters(const std::vector<Device>& devices) {
+  Counters sum;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const auto same = [&](const Device& other) { return &other.impl() == &devices[i].impl(); };
+    if (std::any_of(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(i), same)) {
+      continue;
+    }
+    const Counters counters = devices[i].counters();
+    if (sum.empty()) {
+      sum = counters;
+      continue;
+    }
+    for (std::size_t at = 0; at < counters.size(); ++at) sum[at].second += counters[at].second;
+  }
+  return sum;
+}
+
+std::string bytes_text(std::int64_t bytes) {
+  return bytes < 1 << 20 ? fmt::format("{} bytes", bytes)
+                         : fmt::format("{:.2f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+void print_ring(const RingAnswer& ring, const RunArguments& arguments,
+                std::optional<double> difference) {
+  print_line("ring", fmt::format("{} ranks, {} shards, planned in {:.1f} ms",
+                                 ring.info.ranks.size(), arguments.shard, ring.info.plan_ms));
+  print_line("sent",
+             fmt::format("{}, of {} if every shard went to every rank",
+                         bytes_text(ring.info.bytes_sent), bytes_text(ring.info.bytes_plain_ring)));
+  print_line("memory", fmt::format("{} on the fullest rank, besides operands and lists",
+                                   bytes_text(ring.peak_bytes_per_rank)));
+  if (difference) {
+    print_line("one rank", fmt::format("differs by at most {:.2e} from the ring", *difference));
+  }
+}
+
 }  // namespace
 
 Exit run(const RunArguments& arguments) {
   const ProblemInput input = make_input(arguments.problem, true);
   const Problem& problem = input.problem;
   const Device device = Device::open(device_options(arguments.device));
+  const bool around = arguments.ranks > 1;
   const Plan plan = [&] {
     const Waiting waiting("planning and compiling");
     return device.plan(problem, plan_options(arguments.problem));
@@ -126,18 +171,43 @@ Exit run(const RunArguments& arguments) {
   const PlanInfo& info = plan.info();
   const double density = pattern::density(problem.pattern, attention::extent_of(problem)).value;
   device.counters(true);
-  const Answer answer = compute(device, plan, input, arguments.repeat);
-  const Counters counters = device.counters();
+  Answer answer;
+  if (!around || !arguments.no_check) {
+    answer = compute(device, plan, input, around ? 1 : arguments.repeat);
+  }
+  std::optional<RingAnswer> ring;
+  std::optional<double> difference;  // between the ring and one rank
+  std::vector<Device> devices = {device};
+  if (around || !arguments.picture.empty()) {
+    devices = ring_devices(device, arguments.device, arguments.ranks);
+    ring = compute_ring(devices, arguments, input);
+    if (!arguments.no_check) {
+      difference = largest_difference(answer.o, ring->answer.o, problem.dtype);
+    }
+    answer = std::move(ring->answer);
+    if (!arguments.picture.empty()) {
+      base::FileSystem files;
+      base::write_file_atomically(files, arguments.picture,
+                                  std::as_bytes(std::span(ring->picture)));
+    }
+  }
+  const Counters counters = sum_counters(devices);
   const double millis = median(answer.millis);
 
   attention::Comparison comparison;
   bool sampled = false;
-  if (!arguments.no_check) comparison = check(input, info, density, answer, &sampled);
+  if (!arguments.no_check) {
+    comparison = check(input, info, density, answer, around, &sampled);
+  }
   if (!arguments.output.empty()) {
     save_output(arguments.output, answer.o, problem.dtype, answer.lse);
   }
   const bool wrong = !arguments.no_check && !comparison.within_law;
   const bool simulated = device.info().simulated;
+  int launches = ring ? 0 : info.launches;
+  for (std::size_t rank = 0; ring && rank < ring->info.ranks.size(); ++rank) {
+    launches += ring->info.ranks[rank].launches;
+  }
 
   if (arguments.json) {
     base::Json json;
@@ -154,7 +224,13 @@ Exit run(const RunArguments& arguments) {
     json["block_density"] = info.block_density.value;
     json["time_ms"] = millis;
     json["time_means"] = simulated ? "host wall time of the simulation" : "time on the device";
-    json["launches"] = info.launches;
+    json["launches"] = launches;
+    json["ranks"] = arguments.ranks;
+    json["bytes_sent"] = ring ? ring->info.bytes_sent : 0;
+    json["bytes_plain_ring"] = ring ? ring->info.bytes_plain_ring : 0;
+    json["peak_bytes_per_rank"] =
+        ring ? ring->peak_bytes_per_rank : static_cast<std::int64_t>(plan.workspace_bytes());
+    json["max_difference_from_one_rank"] = difference ? number(*difference) : base::Json(nullptr);
     if (!arguments.no_check) {
       json["error_row_max"] = number(comparison.error_row_max);
       json["error_o"] = number(comparison.error_o);
@@ -188,7 +264,8 @@ Exit run(const RunArguments& arguments) {
                                    simulated ? " of this machine to simulate it (not the speed of "
                                                "a GPU)"
                                              : "",
-                                   info.launches, info.launches == 1 ? "" : "es"));
+                                   launches, launches == 1 ? "" : "es"));
+    if (ring) print_ring(*ring, arguments, difference);
     if (arguments.no_check) {
       print_line("error", "not checked");
     } else {

@@ -1,0 +1,199 @@
+#include "program/ring_run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "api/device_name.h"
+#include "api/impl.h"
+#include "base/fail.h"
+#include "base/half.h"
+#include "device/stream.h"
+#include "program/report.h"
+
+namespace annulus::program {
+namespace {
+
+// Calls f(row of the whole, row of the part) for the rows of a shard.
+template <typename F>
+void each_row(const std::vector<Segment>& shard, F f) {
+  std::int64_t part = 0;
+  for (const Segment& segment : shard) {
+    for (std::int64_t i = 0; i < segment.length; ++i) f(segment.start + i, part++);
+  }
+}
+
+std::int64_t rows_of(const std::vector<Segment>& shard) {
+  std::int64_t rows = 0;
+  for (const Segment& segment : shard) rows += segment.length;
+  return rows;
+}
+
+// Copies one row of every batch and head.
+void copy_row(const HostTensor& from, std::int64_t from_row, HostTensor* to, std::int64_t to_row) {
+  const Strides a = from.strides();
+  const Strides b = to->strides();
+  for (std::int64_t batch = 0; batch < from.batch; ++batch) {
+    for (std::int64_t head = 0; head < from.heads; ++head) {
+      std::memcpy(to->bits.data() + batch * b.batch + head * b.head + to_row * b.row,
+                  from.bits.data() + batch * a.batch + head * a.head + from_row * a.row,
+                  static_cast<std::size_t>(from.dim) * sizeof(from.bits[0]));
+    }
+  }
+}
+
+HostTensor take_rows(const HostTensor& whole, const std::vector<Segment>& shard) {
+  HostTensor part = make_tensor(whole.batch, rows_of(shard), whole.heads, whole.dim, whole.order);
+  each_row(shard, [&](std::int64_t from, std::int64_t to) { copy_row(whole, from, &part, to); });
+  return part;
+}
+
+// One rank's operands on its device.
+struct RankMemory {
+  DeviceMemory q, k, v, o, lse, workspace;
+  device::Stream stream;
+  HostTensor host_o;
+};
+
+RankMemory upload(const Device& device, const ProblemInput& input, const ShardMap& shards,
+                  std::size_t rank, std::size_t workspace_bytes, RingCall* call) {
+  const Problem& problem = input.problem;
+  RankMemory memory;
+  const auto copy = [&](const HostTensor& tensor) {
+    DeviceMemory to = device.allocate(tensor.bytes());
+    device.copy_to_device(to.data(), tensor.bits.data(), tensor.bytes());
+    return to;
+  };
+  const HostTensor q = take_rows(input.q, shards.q[rank]);
+  const HostTensor k = take_rows(input.k, shards.k[rank]);
+  const HostTensor v = take_rows(input.v, shards.k[rank]);
+  memory.host_o = make_tensor(problem.batch, q.rows, problem.heads, problem.dim_v, input.order);
+  std::fill(memory.host_o.bits.begin(), memory.host_o.bits.end(), std::uint16_t{0x7fff});
+  memory.q = copy(q);
+  memory.k = copy(k);
+  memory.v = copy(v);
+  memory.o = copy(memory.host_o);
+  memory.lse = device.allocate(static_cast<std::size_t>(problem.batch * problem.heads * q.rows) *
+                               sizeof(float));
+  memory.workspace = device.allocate(workspace_bytes);
+  memory.stream = device::Stream(api::inside(device).context);
+  Operands& operands = call->operands;
+  operands.q = memory.q.data();
+  operands.k = memory.k.data();
+  operands.v = memory.v.data();
+  operands.o = memory.o.data();
+  operands.lse = static_cast<float*>(memory.lse.data());
+  operands.q_strides = q.strides();
+  operands.k_strides = k.strides();
+  operands.v_strides = v.strides();
+  operands.o_strides = memory.host_o.strides();
+  call->stream = memory.stream.handle();
+  call->workspace = memory.workspace.data();
+  return memory;
+}
+
+// Brings O and LSE of a rank to their rows of the whole.
+void download(const Device& device, const std::vector<Segment>& shard, RankMemory& memory,
+              Answer* answer) {
+  device.copy_to_host(memory.host_o.bits.data(), memory.o.data(), memory.host_o.bytes());
+  std::vector<float> lse(memory.lse.bytes() / sizeof(float));
+  device.copy_to_host(lse.data(), memory.lse.data(), memory.lse.bytes());
+  const std::int64_t lines = memory.host_o.batch * memory.host_o.heads;
+  each_row(shard, [&](std::int64_t whole, std::int64_t part) {
+    copy_row(memory.host_o, part, &answer->o, whole);
+    for (std::int64_t line = 0; line < lines; ++line) {
+      answer->lse[static_cast<std::size_t>(line * answer->o.rows + whole)] =
+          lse[static_cast<std::size_t>(line * memory.host_o.rows + part)];
+    }
+  });
+}
+
+}  // namespace
+
+std::vector<Device> ring_devices(const Device& first, const DeviceArguments& arguments, int ranks) {
+  std::vector<Device> devices = {first};
+  const api::DeviceName name = api::parse_device_name(first.info().name);
+  const bool asked_for_one = std::count(arguments.name.begin(), arguments.name.end(), ':') > 1;
+  for (int rank = 1; rank < ranks; ++rank) {
+    if (!name.simulated || asked_for_one) {
+      devices.push_back(first);
+      continue;
+    }
+    try {
+      DeviceOptions options = device_options(arguments);
+      options.name = api::to_string({true, name.architecture, rank});
+      devices.push_back(Device::open(options));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kDevice) throw;
+      // More ranks than devices: they share them in turn.
+      const std::size_t count = devices.size();
+      for (; rank < ranks; ++rank)
+        devices.push_back(devices[static_cast<std::size_t>(rank) % count]);
+    }
+  }
+  return devices;
+}
+
+RingAnswer compute_ring(const std::vector<Device>& devices, const RunArguments& arguments,
+                        const ProblemInput& input) {
+  const Problem& problem = input.problem;
+  const int ranks = static_cast<int>(devices.size());
+  const ShardMap shards =
+      make_shards(arguments.shard == "contiguous" ? Sharding::kContiguous : Sharding::kZigzag,
+                  ranks, problem.seq_q, problem.seq_k);
+  const RingPlan plan = [&] {
+    const Waiting waiting("planning and compiling");
+    std::vector<RingRank> brought;
+    for (const Device& device : devices) {
+      brought.push_back({device, problem, shards, plan_options(arguments.problem)});
+    }
+    return plan_ring(brought);
+  }();
+  RingAnswer result;
+  result.info = plan.info();
+  result.picture = plan.picture_svg();
+
+  std::vector<RankMemory> memory;
+  std::vector<RingCall> calls(devices.size());
+  for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+    const std::size_t bytes = plan.workspace_bytes(static_cast<int>(rank));
+    result.peak_bytes_per_rank =
+        std::max(result.peak_bytes_per_rank, static_cast<std::int64_t>(bytes));
+    memory.push_back(upload(devices[rank], input, shards, rank, bytes, &calls[rank]));
+  }
+  for (const Device& device : devices) device.counters(true);
+  {
+    const Waiting waiting(fmt::format("running on {} ranks", ranks));
+    for (int i = 0; i < arguments.repeat; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      plan.run(calls);
+      for (const RankMemory& rank : memory) rank.stream.synchronize();
+      result.answer.millis.push_back(
+          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+              .count());
+    }
+  }
+  Answer& answer = result.answer;
+  answer.o = make_tensor(problem.batch, problem.seq_q, problem.heads, problem.dim_v, input.order);
+  answer.lse.resize(static_cast<std::size_t>(problem.batch * problem.heads * problem.seq_q));
+  for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+    download(devices[rank], shards.q[rank], memory[rank], &answer);
+  }
+  return result;
+}
+
+double largest_difference(const HostTensor& a, const HostTensor& b, Dtype dtype) {
+  double largest = 0;
+  for (std::size_t i = 0; i < a.bits.size(); ++i) {
+    if (a.bits[i] == b.bits[i]) continue;
+    const double difference = std::abs(double{base::to_float(dtype, a.bits[i])} -
+                                       double{base::to_float(dtype, b.bits[i])});
+    if (std::isnan(difference)) return std::numeric_limits<double>::quiet_NaN();
+    largest = std::max(largest, difference);
+  }
+  return largest;
+}
+
+}  // namespace annulus::program
