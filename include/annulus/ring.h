@@ -6,8 +6,8 @@
 // Attention with Blockwise Transformers", Liu, Zaharia and Abbeel, 2023).
 //
 //   ShardMap shards = make_shards(Sharding::kZigzag, P, problem.seq_q, problem.seq_k);
-//   RingPlan ring = plan_ring(ranks);               // one RingRank for each rank
-//   ring.run(calls);                                // one RingCall for each rank
+//   RingPlan ring = plan_ring(devices, problem, shards);    // one device for each rank
+//   ring.run(calls);                                        // one RingCall for each rank
 //
 // Every pattern sees positions of the whole problem, so the answer is that of one device whatever
 // P and the shards are. A rank launches at most P kernels and none for a shard that its rows do not
@@ -133,6 +133,11 @@ class ANNULUS_EXPORT RingPlan {
 // kInvalidArgument} where ranks disagree, naming the rank and what it brought; Error{kUnsupported}
 // for a carried state.
 ANNULUS_EXPORT RingPlan plan_ring(std::span<const RingRank> ranks);
+
+// The same where one caller speaks for all ranks: rank r runs on devices[r]; a device may be named
+// several times.
+ANNULUS_EXPORT RingPlan plan_ring(std::span<const Device> devices, const Problem& problem,
+                                  const ShardMap& shards, const PlanOptions& options = {});
 
 }  // namespace annulus::inline v0
 

@@ -121,6 +121,13 @@ RingPlan plan_ring(std::span<const RingRank> ranks) {
   return RingPlan(impl);
 }
 
+RingPlan plan_ring(std::span<const Device> devices, const Problem& problem, const ShardMap& shards,
+                   const PlanOptions& options) {
+  std::vector<RingRank> ranks;
+  for (const Device& device : devices) ranks.push_back({device, problem, shards, options});
+  return plan_ring(ranks);
+}
+
 int RingPlan::ranks() const { return impl_->ring.plan().schedule.ranks; }
 const RingInfo& RingPlan::info() const { return impl_->info; }
 

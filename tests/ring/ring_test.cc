@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <thread>
 
 #include "annulus/error.h"
@@ -276,6 +277,32 @@ TEST_CASE("more ranks than rows, and worlds without any") {
   const RingPlan plan = plan_ring(test::ring_ranks(devices(3), none, shards));
   RingMemory memory(devices(3), c, shards);
   CHECK_NOTHROW(run_ring(plan, memory));
+}
+
+TEST_CASE("threads that run one ring at a time are refused, not mixed up") {
+  const Case c = test::make_case(problem_of(150, causal()), 48);
+  const ShardMap shards = make_shards(Sharding::kZigzag, 3, 150, 150);
+  const RingPlan plan = plan_ring(test::ring_ranks(devices(3), c.problem, shards));
+  RingMemory one(devices(3), c, shards);
+  RingMemory other(devices(3), c, shards);
+  const DeviceAnswer expected = run_ring(plan, one);
+  other.make_workspace([&](int rank) { return plan.workspace_bytes(rank); });
+  const auto run_many = [&](const RingMemory& memory) {
+    for (int i = 0; i < 20; ++i) {
+      try {
+        plan.run(memory.calls());
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::kInvalidArgument) std::abort();
+        --i;
+        std::this_thread::yield();
+      }
+    }
+  };
+  std::thread thread([&] { run_many(one); });
+  run_many(other);
+  thread.join();
+  CHECK(one.answer() == expected);
+  CHECK(other.answer() == expected);
 }
 
 // ---- Planted mistakes that only a run can show.

@@ -145,11 +145,7 @@ RingAnswer compute_ring(const std::vector<Device>& devices, const RunArguments& 
                   ranks, problem.seq_q, problem.seq_k);
   const RingPlan plan = [&] {
     const Waiting waiting("planning and compiling");
-    std::vector<RingRank> brought;
-    for (const Device& device : devices) {
-      brought.push_back({device, problem, shards, plan_options(arguments.problem)});
-    }
-    return plan_ring(brought);
+    return plan_ring(devices, problem, shards, plan_options(arguments.problem));
   }();
   RingAnswer result;
   result.info = plan.info();

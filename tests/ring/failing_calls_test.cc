@@ -1,0 +1,86 @@
+// Every driver call that a ring makes may fail: the error is typed, nothing leaks, and the devices
+// are as good as before.
+
+#include <doctest/doctest.h>
+
+#include "annulus/error.h"
+#include "api/impl.h"
+#include "sim/driver.h"
+#include "support/failing_table.h"
+#include "support/ring_case.h"
+
+namespace annulus {
+namespace {
+
+using test::FailingTable;
+
+constexpr int kRanks = 3;
+
+std::vector<Device> open_ring() {
+  const auto driver = std::make_shared<const device::Driver>(
+      FailingTable::wrap(sim::make_cuda_table()), "the failing simulator");
+  std::vector<Device> devices;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    devices.push_back(api::open_on(driver, {true, "sm_80", rank}, {}, base::read_environment()));
+  }
+  return devices;
+}
+
+std::vector<std::size_t> free_bytes(const std::vector<Device>& devices) {
+  std::vector<std::size_t> bytes;
+  for (const Device& device : devices) {
+    bytes.push_back(api::inside(device).context->memory().free_bytes);
+  }
+  return bytes;
+}
+
+TEST_CASE("the n-th call of planning and running a ring fails, for every n") {
+  const std::vector<Device> devices = open_ring();
+  Problem problem;
+  problem.seq_q = problem.seq_k = 200;
+  problem.dim_qk = problem.dim_v = 64;
+  problem.pattern = causal();
+  const test::Case c = test::make_case(problem, 61);
+  const ShardMap shards = make_shards(Sharding::kZigzag, kRanks, 200, 200);
+  test::RingMemory memory(devices, c, shards);
+  const auto ranks = test::ring_ranks(devices, problem, shards);
+  memory.make_workspace([](int) { return std::size_t{1} << 20; });
+  const auto flow = [&] {
+    const RingPlan plan = plan_ring(ranks);
+    plan.run(memory.calls());
+    memory.synchronize();
+  };
+  flow();  // compiles what it needs
+  const test::DeviceAnswer good = memory.answer();
+  FailingTable::fail_at(-1, 0);
+  flow();
+  const int calls = FailingTable::calls();
+  REQUIRE(calls > 100);
+  std::vector<std::size_t> before = free_bytes(devices);
+  int thrown = 0;
+  for (int index = 0; index < calls; ++index) {
+    CAPTURE(index);
+    const bool memory_error = index % 2 == 0;
+    FailingTable::fail_at(index, memory_error ? abi::kCudaOutOfMemory : abi::kCudaInvalidHandle);
+    bool failed = false;
+    try {
+      flow();
+    } catch (const Error& error) {
+      ++thrown;
+      failed = true;
+      CHECK(error.code() == (memory_error ? ErrorCode::kOutOfMemory : ErrorCode::kDevice));
+    }
+    FailingTable::fail_at(-1, 0);
+    for (const Device& device : devices) device.synchronize();
+    // What fails without a word is the release of something, and that is lost.
+    if (failed) CHECK(free_bytes(devices) == before);
+    before = free_bytes(devices);
+  }
+  CHECK(thrown > calls / 2);
+  memory.reset();
+  flow();
+  CHECK(memory.answer() == good);
+}
+
+}  // namespace
+}  // namespace annulus
