@@ -1,11 +1,11 @@
 #include "ring/agreement.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <map>
 
 #include "annulus/version.h"
 #include "base/fail.h"
+#include "pattern/layout_file.h"
 #include "pattern/node.h"
 
 namespace annulus::ring {
@@ -26,12 +26,7 @@ std::string text_of(const std::vector<std::vector<Segment>>& shards) {
 // The contents of a pattern's block layouts: its text names their files alone.
 void add_layouts(const pattern::Node& node, std::string* text) {
   if (node.layout) {
-    const BlockLayout& layout = *node.layout;
-    const base::Digest rows = base::digest(std::as_bytes(std::span(layout.indptr)));
-    const base::Digest columns = base::digest(std::as_bytes(std::span(layout.indices)));
-    *text += fmt::format("{}{}x{} blocks of {} x {} pairs for {} heads, digest {} {}",
-                         text->empty() ? "" : "; ", layout.block_rows, layout.block_columns,
-                         layout.seq_q, layout.seq_k, layout.heads, rows.hex(), columns.hex());
+    *text += (text->empty() ? "" : " ") + pattern::layout_digest(*node.layout).hex();
   }
   for (const auto& child : node.children) add_layouts(*child, text);
 }
@@ -72,7 +67,7 @@ Terms terms_of(const Problem& problem, const ShardMap& shards, const std::string
   add("pattern", problem.pattern.to_string());
   std::string layouts;
   add_layouts(problem.pattern.node(), &layouts);
-  add("block layouts", layouts);
+  add("contents of block layouts", layouts);
   add("scale", problem.effective_scale());
   add("softcap", problem.softcap);
   add("q0", problem.q_position());
