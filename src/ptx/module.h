@@ -57,7 +57,6 @@ struct Register {
   int bits = 0;      // 1 for a predicate
 };
 
-// A .global, .const, .shared, .local or .param variable.
 // Eight bytes of an initial value that are the address of a variable.
 struct Relocation {
   std::uint64_t offset = 0;  // in the variable that holds it
@@ -65,13 +64,14 @@ struct Relocation {
   std::uint64_t addend = 0;
 };
 
+// A .global, .const, .shared, .local or .param variable.
 struct Variable {
   std::string name;
   Space space = Space::kNone;
   std::uint64_t alignment = 1;
   std::uint64_t bytes = 0;  // 0: extern shared memory, sized by the launch
   bool external = false;
-  std::vector<std::uint8_t> initial;  // empty: zeros
+  std::vector<std::uint8_t> initial;  // empty: zeros; else as many as `bytes`
   std::vector<Relocation> relocations;
 };
 

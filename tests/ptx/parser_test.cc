@@ -106,6 +106,18 @@ TEST_CASE("a block in braces has names of its own") {
   CHECK(function.labels[static_cast<std::size_t>(function.code[3].operands[0].label)].target == 2);
 }
 
+TEST_CASE("a branch leaves its block, forwards or backwards") {
+  const Module module =
+      parse(kernel("before: { bra after; { bra before; bra inner; } inner: ret; }\nafter: ret;"));
+  const Function& function = module.functions[0];
+  const auto target = [&](std::size_t i) {
+    return function.labels[static_cast<std::size_t>(function.code[i].operands[0].label)].target;
+  };
+  CHECK(target(0) == 4);
+  CHECK(target(1) == 0);
+  CHECK(target(2) == 3);
+}
+
 TEST_CASE("line information follows inlining") {
   const Module module =
       parse(kernel(".reg .b32 %r<2>;\n.loc 1 10 3\nmov.b32 %r1, 1;\n"
@@ -139,6 +151,12 @@ TEST_CASE("what does not parse is named with its line") {
       {std::string(kHead) + ".visible .entry k() {", "not closed"},
       {std::string(kHead) + "/* open", "comment"},
       {std::string(kHead) + ".global .b8 huge[9999999999999999];", "too large"},
+      {std::string(kHead) + ".global .b8 huge[4294967296][4294967296];", "too large"},
+      {std::string(kHead) + ".global .b8 huge[1099511627776] = {1};", "too large"},
+      {kernel("mov.b32 " + std::string(1000000, '!') + "p, q;"), "deep"},
+      {kernel("mov.b32 " + std::string(1000000, '{') + "p, q;"), "deep"},
+      {kernel("{ inside: ret; }\nbra inside;"), "inside"},
+      {".version 1e300", "version"},
       {".version 9.0 .target sm_80 .address_size 32", "64-bit"},
       {"hello", "line 1"},
       {kernel(std::string(100, '{')), "deep"},
