@@ -8,6 +8,9 @@ namespace {
 
 // More than any device has; larger products could wrap around.
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 40;
+constexpr std::uint64_t kMaxAlignment = 4096;
+// What a CTA or a thread has for itself is far smaller, and counted in 32 bits.
+constexpr std::uint64_t kMaxOwnBytes = std::uint64_t{1} << 24;
 // Initial values are kept in memory, zeros included.
 constexpr std::uint64_t kMaxInitialBytes = std::uint64_t{1} << 30;
 
@@ -74,6 +77,9 @@ Variable parse_variable(TokenStream& tokens, Space space, bool external) {
     const std::string_view directive = tokens.current().text;
     if (tokens.accept(".align")) {
       result.alignment = tokens.integer();
+      if (!std::has_single_bit(result.alignment) || result.alignment > kMaxAlignment) {
+        tokens.fail("an alignment is a power of two, and not as large");
+      }
       aligned = true;
       continue;
     }
@@ -95,6 +101,8 @@ Variable parse_variable(TokenStream& tokens, Space space, bool external) {
     result.bytes *= extent;
     tokens.expect(']');
   }
+  const bool shared_by_all = space == Space::kGlobal || space == Space::kConst;
+  if (!shared_by_all && result.bytes > kMaxOwnBytes) tokens.fail("this variable is too large");
   if (tokens.accept('=')) parse_initializer(tokens, result, element_bytes);
   return result;
 }

@@ -1,6 +1,5 @@
 #include "ptx/function_body.h"
 
-#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
@@ -100,7 +99,7 @@ void BodyParser::registers() {
   do {
     const std::string stem = tokens_.name();
     if (!tokens_.accept('<')) {
-      scopes_.declare(stem, type, bits);
+      scopes_.declare_register(stem, type, bits);
       continue;
     }
     const std::uint64_t count = tokens_.integer();
@@ -109,7 +108,7 @@ void BodyParser::registers() {
       tokens_.fail("too many registers");
     }
     for (std::uint64_t i = 0; i < count; ++i) {
-      scopes_.declare(stem + std::to_string(i), type, bits);
+      scopes_.declare_register(stem + std::to_string(i), type, bits);
     }
   } while (tokens_.accept(','));
   tokens_.expect(';');
@@ -117,10 +116,13 @@ void BodyParser::registers() {
 
 void BodyParser::variables(Space space) {
   tokens_.advance();
-  std::vector<Variable> declared = parse_variables(tokens_, space, false);
-  const bool of_module = space == Space::kGlobal || space == Space::kConst;
-  std::vector<Variable>& home = of_module ? module_.variables : function_.variables;
-  std::move(declared.begin(), declared.end(), std::back_inserter(home));
+  for (Variable& variable : parse_variables(tokens_, space, false)) {
+    if (space == Space::kGlobal || space == Space::kConst) {
+      module_.variables.push_back(std::move(variable));
+    } else {
+      scopes_.declare_variable(std::move(variable), module_.functions.size());
+    }
+  }
 }
 
 void BodyParser::label() {

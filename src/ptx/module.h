@@ -34,7 +34,7 @@ struct Operand {
   std::int64_t offset = 0;  // of an address or symbol
   std::uint64_t bits = 0;   // an immediate: two's complement, or the bits of a double
   std::int32_t label = -1;  // index into Function::labels
-  std::string text;         // symbol or special register
+  std::string text;         // symbol (as its Variable is called) or special register
   std::vector<Operand> elements;
 };
 
@@ -87,7 +87,7 @@ struct Function {
   std::vector<Variable> results;
   std::vector<Variable> parameters;
   std::vector<Register> registers;
-  std::vector<Variable> variables;  // declared in the body
+  std::vector<Variable> variables;  // declared in the body; names end in '#' and a number
   std::vector<Label> labels;
   std::vector<Instruction> code;
   std::uint32_t max_threads = 0;  // product of .maxntid or .reqntid; 0: not given

@@ -23,7 +23,7 @@ Operand parse_address(TokenStream& tokens, const Scopes& scopes, int depth) {
     result.reg = scopes.find_register(text);
     if (result.reg < 0) {
       if (text[0] == '%') tokens.fail("unknown register '" + text + "'");
-      result.text = text;
+      result.text = scopes.find_variable(text);
     }
   }
   std::uint64_t offset = static_cast<std::uint64_t>(result.offset);  // wraps around
@@ -83,6 +83,7 @@ Operand parse_named(TokenStream& tokens, const Scopes& scopes) {
     result.kind = OperandKind::kSpecial;
   } else {
     result.kind = OperandKind::kSymbol;
+    result.text = scopes.find_variable(result.text);
     if (tokens.accept('+')) result.offset = static_cast<std::int64_t>(tokens.integer());
   }
   return result;

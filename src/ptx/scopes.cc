@@ -1,9 +1,13 @@
 #include "ptx/scopes.h"
 
+#include <fmt/format.h>
+
+#include <utility>
+
 namespace annulus::ptx {
 
 void Scopes::open() {
-  blocks_.push_back({.parent = current_, .registers = {}, .labels = {}});
+  blocks_.push_back({.parent = current_, .registers = {}, .variables = {}, .labels = {}});
   current_ = static_cast<int>(blocks_.size()) - 1;
 }
 
@@ -15,15 +19,27 @@ int Scopes::depth() const {
   return depth;
 }
 
-std::int32_t Scopes::declare(const std::string& name, const std::string& type, int bits) {
+void Scopes::declare_register(const std::string& name, const std::string& type, int bits) {
   const auto index = static_cast<std::int32_t>(function_->registers.size());
   blocks_[static_cast<std::size_t>(current_)].registers[name] = index;
   function_->registers.push_back({name, type, bits});
-  return index;
 }
 
 std::int32_t Scopes::find_register(std::string_view name) const {
   return find(name, current_, &Block::registers);
+}
+
+void Scopes::declare_variable(Variable variable, std::size_t function_index) {
+  const std::size_t index = function_->variables.size();
+  blocks_[static_cast<std::size_t>(current_)].variables[variable.name] =
+      static_cast<std::int32_t>(index);
+  variable.name = fmt::format("{}#{}.{}", variable.name, function_index, index);
+  function_->variables.push_back(std::move(variable));
+}
+
+std::string Scopes::find_variable(const std::string& name) const {
+  const std::int32_t index = find(name, current_, &Block::variables);
+  return index < 0 ? name : function_->variables[static_cast<std::size_t>(index)].name;
 }
 
 bool Scopes::place_label(const std::string& name) {

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PTX_SCOPES_H_
 #define ANNULUS_PTX_SCOPES_H_
 
-// What names mean inside a function. Each block in braces has registers and labels of its own and
-// sees those of the blocks around it; a label may be used before it is there.
+// What names mean inside a function. Each block in braces has registers, variables and labels of
+// its own and sees those of the blocks around it; a label may be used before it is there.
 
 #include <cstdint>
 #include <functional>
@@ -25,9 +25,16 @@ class Scopes {
   int depth() const;
   int block() const { return current_; }
 
-  std::int32_t declare(const std::string& name, const std::string& type, int bits);
+  void declare_register(const std::string& name, const std::string& type, int bits);
   // Index of the register that the name means here, or -1.
   std::int32_t find_register(std::string_view name) const;
+
+  // Gives the variable a name that no other of the module has (compilers write `param0` before
+  // every call): its own, and after a '#', which PTX has no use for, the function's index and a
+  // number.
+  void declare_variable(Variable variable, std::size_t function_index);
+  // The name that the function's variables have for it, or `name` where none is meant.
+  std::string find_variable(const std::string& name) const;
 
   // Places a label before the next instruction; false: this block has one of that name.
   bool place_label(const std::string& name);
@@ -39,6 +46,7 @@ class Scopes {
   struct Block {
     int parent = -1;
     Names registers;
+    Names variables;
     Names labels;
   };
 

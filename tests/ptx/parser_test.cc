@@ -106,6 +106,23 @@ TEST_CASE("a block in braces has names of its own") {
   CHECK(function.labels[static_cast<std::size_t>(function.code[3].operands[0].label)].target == 2);
 }
 
+TEST_CASE("variables of one name in different blocks are different") {
+  const Module module =
+      parse(kernel(".reg .b32 %r<2>;\n.local .b32 x;\n{ .local .b64 x; st.local.b64 [x+4], 1; }\n"
+                   "st.local.b32 [x], %r1;\nmov.b32 %r1, x;\nmov.b32 %r1, p;") +
+            ".func f() { .shared .b32 x; st.shared.b32 [x], 1; }");
+  const Function& function = module.functions[0];
+  REQUIRE(function.variables.size() == 2);
+  CHECK(function.variables[0].bytes == 4);
+  CHECK(function.variables[1].bytes == 8);
+  CHECK(function.code[0].operands[0].text == function.variables[1].name);
+  CHECK(function.code[1].operands[0].text == function.variables[0].name);
+  CHECK(function.code[2].operands[1].text == function.variables[0].name);
+  CHECK(function.code[3].operands[1].text == "p");
+  CHECK(to_string(function, function.code[0]) == "st.local.b64 [x+4], 1");
+  CHECK(module.functions[1].variables[0].name != function.variables[0].name);
+}
+
 TEST_CASE("a branch leaves its block, forwards or backwards") {
   const Module module =
       parse(kernel("before: { bra after; { bra before; bra inner; } inner: ret; }\nafter: ret;"));
@@ -155,6 +172,9 @@ TEST_CASE("what does not parse is named with its line") {
       {std::string(kHead) + ".global .b8 huge[1099511627776] = {1};", "too large"},
       {kernel("mov.b32 " + std::string(1000000, '!') + "p, q;"), "deep"},
       {kernel("mov.b32 " + std::string(1000000, '{') + "p, q;"), "deep"},
+      {std::string(kHead) + ".global .align 0 .b8 x[4];", "power of two"},
+      {std::string(kHead) + ".global .align 4294967296 .b8 x[4];", "power of two"},
+      {std::string(kHead) + ".shared .b8 x[4294967297];", "too large"},
       {kernel("{ inside: ret; }\nbra inside;"), "inside"},
       {".version 1e300", "version"},
       {".version 9.0 .target sm_80 .address_size 32", "64-bit"},
