@@ -70,7 +70,8 @@ T to_small(double value, Rounding rounding) {
 // An integer as fp32 or fp64, rounded by the processor in the given direction.
 template <typename F, typename I>
 F from_integer(I value, Rounding rounding) {
-  if (rounding == Rounding::kNearest) return static_cast<F>(value);
+  // Compilers may convert by a subtraction, which rounded down gives a zero that is negative.
+  if (rounding == Rounding::kNearest || value == 0) return static_cast<F>(value);
   const int before = std::fegetround();
   std::fesetround(rounding == Rounding::kZero   ? FE_TOWARDZERO
                   : rounding == Rounding::kDown ? FE_DOWNWARD
