@@ -162,7 +162,15 @@ struct Context {
   T* lanes(std::uint32_t slot) const {
     return reinterpret_cast<T*>(registers + slot);
   }
-  Mask& predicate(std::uint32_t slot) const { return *reinterpret_cast<Mask*>(registers + slot); }
+  // A predicate register is a mask: the lanes where it is true, or where it is false.
+  Mask predicate(std::uint32_t slot, bool negated = false) const {
+    return *reinterpret_cast<const Mask*>(registers + slot) ^ (negated ? kFull : 0);
+  }
+  // Writes the lanes of `mask`.
+  void set_predicate(std::uint32_t slot, Mask value, Mask mask) const {
+    Mask& d = *reinterpret_cast<Mask*>(registers + slot);
+    d = (d & ~mask) | (value & mask);
+  }
 };
 
 [[noreturn]] void raise(FaultKind kind, std::string detail, int lane = -1);

@@ -9,30 +9,17 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ptx/module.h"
 #include "sim/program.h"
+#include "sim/type.h"
 
 namespace annulus::sim {
-
-// A PTX type: what the bits mean, and how many there are.
-struct Type {
-  enum Kind : std::uint8_t { kBits, kUnsigned, kSigned, kFloat, kBrain, kPredicate };
-  Kind kind = kBits;
-  int bits = 32;
-  int count = 1;  // 2: packed, as f16x2
-
-  int bytes() const { return bits * count / 8; }
-  bool is_integer() const { return kind <= kSigned; }
-  friend bool operator==(const Type&, const Type&) = default;
-};
-
-// The type that `text` names, or bits == 0.
-Type parse_type(std::string_view text);
 
 // Where the variables of a module are: addresses of .global and .const, offsets in shared memory.
 struct Placement {
@@ -67,7 +54,7 @@ class Decoder {
   std::uint32_t out(const ptx::Operand& operand, Type type);
   std::uint32_t out(std::size_t index, Type type) { return out(operand(index), type); }
   // Predicates: slot of the lane mask. A negated source is reported through *negated.
-  std::uint32_t predicate_in(const ptx::Operand& operand, bool* negated);
+  std::uint32_t predicate_in(const ptx::Operand& operand, std::uint8_t* negated);
   std::uint32_t predicate_out(const ptx::Operand& operand);
   // A register of any width, for ld, st and cvt: its slot; its width in bits is left in *bits.
   std::uint32_t in_wide(const ptx::Operand& operand, Type type, int* bits);
@@ -103,11 +90,15 @@ class Decoder {
   [[noreturn]] void malformed(std::string_view what) const;
 
  private:
-  struct Frame {                                              // of one function in the program
-    std::vector<std::uint32_t> slots;                         // of registers
-    std::map<std::string, std::uint32_t, std::less<>> local;  // variables and call parameters
-    std::uint32_t start = 0;                                  // first instruction
-    std::uint32_t first_register = 0;                         // in the numbering of all frames
+  struct Local {  // a variable or call parameter in a thread's local memory
+    std::uint32_t offset = 0;
+    std::uint32_t bytes = 0;
+  };
+  struct Frame {                       // of one function in the program
+    std::vector<std::uint32_t> slots;  // of registers
+    std::map<std::string, Local, std::less<>> local;
+    std::uint32_t start = 0;           // first instruction
+    std::uint32_t first_register = 0;  // in the numbering of all frames
   };
 
   void decode_all();
@@ -115,11 +106,17 @@ class Decoder {
   void place_function(const ptx::Function& function);
   void decode_function(const ptx::Function& function);
   void decode_one(const ptx::Instruction& instruction);
+  void refuse_recursion() const;
   void watch_registers();
   std::uint32_t allocate(std::uint32_t bytes, std::uint32_t alignment);
   std::uint32_t special(const std::string& name, int bytes);
   std::uint64_t symbol(const ptx::Operand& operand, ptx::Space* space, bool* frame);
-  std::uint32_t register_slot(const ptx::Operand& operand, int bits);
+  const ptx::Register& register_of(const ptx::Operand& operand) const;
+  std::uint32_t register_slot(std::int32_t reg) const;
+  std::uint32_t register_slot(const ptx::Operand& operand, int bits) const;
+  std::uint32_t register_slot_at_least(const ptx::Operand& operand, Type type, int* bits) const;
+  void note_read(std::int32_t reg);
+  void note_write(std::int32_t reg);
   void decode_call();
   friend void decode_call(Decoder& decoder);
 
@@ -133,8 +130,9 @@ class Decoder {
   Frame* frame_ = nullptr;
   std::map<std::string, Frame, std::less<>> frames_;
   std::vector<const ptx::Function*> order_;
+  std::map<const ptx::Function*, std::set<const ptx::Function*>> calls_;  // by caller
   std::map<std::pair<std::uint64_t, int>, std::uint32_t> constants_;
-  std::map<std::pair<std::string, int>, std::uint32_t> specials_;
+  std::map<Special, std::uint32_t> specials_;
   std::uint32_t register_count_ = 0;
   std::uint32_t scratch_ = kNoSlot;
   std::vector<std::uint32_t> assigned_;  // slots of registers, once they are known

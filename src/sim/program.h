@@ -81,7 +81,7 @@ struct Inst {
   Flow flow = Flow::kPlain;
   Meeting meeting = Meeting::kNone;
   Class kind = Class::kOther;
-  bool guard_negated = false;
+  std::uint8_t guard_negated = 0;
   bool check_registers = false;  // a source may be read before it is written on some path
   std::uint8_t small[5] = {};    // modifiers, as the handler likes
 };

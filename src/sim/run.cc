@@ -57,8 +57,7 @@ Group* choose(Warp& warp) {
   return best;
 }
 
-void check_registers(Context& context, const Inst& inst, Mask mask) {
-  (void)inst;
+void check_registers(const Context& context, Mask mask) {
   for (const RegisterUse& use : context.program->reads[context.pc]) {
     const Mask missing = mask & ~context.warp->written[use.watched];
     if (missing != 0) {
@@ -135,8 +134,7 @@ void run_warp(Context& context, Warp& warp, std::uint32_t budget) {
       const Inst& inst = code[pc];
       Mask mask = group_mask;
       if (inst.guard != kNoSlot) {
-        const Mask guard = context.predicate(inst.guard);
-        mask &= inst.guard_negated ? ~guard : guard;
+        mask &= context.predicate(inst.guard, inst.guard_negated);
       }
       context.pc = pc;
       if (inst.meeting != Meeting::kNone && mask != 0) {
@@ -160,7 +158,7 @@ void run_warp(Context& context, Warp& warp, std::uint32_t budget) {
       --budget;
       ++by_class[static_cast<std::size_t>(inst.kind)];
       lanes += static_cast<std::uint64_t>(std::popcount(mask));
-      if (Checked && inst.check_registers) check_registers(context, inst, mask);
+      if (Checked && inst.check_registers) check_registers(context, mask);
       switch (inst.flow) {
         case Flow::kPlain:
           if (mask != 0) inst.run[Checked](context, inst, mask);

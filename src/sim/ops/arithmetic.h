@@ -18,6 +18,11 @@ void max_integers(Decoder& decoder);
 void abs_integers(Decoder& decoder);
 void neg_integers(Decoder& decoder);
 
+// extended.cc
+void decode_add_cc(Decoder& decoder);
+void decode_sub_cc(Decoder& decoder);
+void decode_mad_cc(Decoder& decoder);
+
 // floating.cc
 void add_floats(Decoder& decoder);
 void sub_floats(Decoder& decoder);

@@ -21,7 +21,7 @@ void copy(Context& context, const Inst& inst, Mask mask) {
   std::uint32_t sizes[kLanes];
   Mask whole = 0;
   Mask part = 0;
-  const Mask ignored = inst.small[3] ? context.predicate(inst.d) ^ (inst.small[4] ? kFull : 0) : 0;
+  const Mask ignored = inst.small[3] ? context.predicate(inst.d, inst.small[4]) : 0;
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);
     offsets[lane] = shared_offset(context, pointers[static_cast<std::size_t>(lane)]);
@@ -94,12 +94,10 @@ void decode_cp(Decoder& decoder) {
         size.kind == ptx::OperandKind::kRegister &&
         decoder.function().registers[static_cast<std::size_t>(size.reg)].bits == 1;
     if (predicate) {
-      bool negated = false;
-      inst.d = decoder.predicate_in(size, &negated);
+      inst.d = decoder.predicate_in(size, &inst.small[4]);
       inst.small[3] = 1;
-      inst.small[4] = negated;
     } else {
-      inst.c = decoder.in(3, Type{Type::kUnsigned, 32});
+      inst.c = decoder.in(3, kU32);
     }
   }
   decoder.handler(copy<false>, copy<true>);

@@ -10,8 +10,6 @@ namespace {
 
 enum class Mode : std::uint8_t { kSync, kArrive, kRedPopc, kRedAnd, kRedOr };
 
-const Type kU32{Type::kUnsigned, 32};
-
 // What the waiters of a reduction get.
 void give_results(Context& context, const NamedBarrier& barrier) {
   for (const NamedBarrier::Waiter& waiter : barrier.waiters) {
@@ -103,7 +101,7 @@ void barrier(Context& context, const Inst& inst, Mask mask) {
              place.arrived, id, count);
   }
   if (mode >= Mode::kRedPopc) {
-    const Mask values = context.predicate(inst.c) ^ (inst.small[1] ? kFull : 0);
+    const Mask values = context.predicate(inst.c, inst.small[1]);
     place.predicate_count += static_cast<std::uint32_t>(std::popcount(values & mask));
     place.predicate_and &= (values & mask) == mask;
     place.predicate_or |= (values & mask) != 0;
@@ -157,9 +155,7 @@ void decode_bar(Decoder& decoder) {
   if (next < last) inst.b = decoder.in(next, kU32);
   if (mode == Mode::kArrive && inst.b == kNoSlot) decoder.malformed("arrive needs a thread count");
   if (mode >= Mode::kRedPopc) {
-    bool negated = false;
-    inst.c = decoder.predicate_in(decoder.operand(last), &negated);
-    inst.small[1] = negated;
+    inst.c = decoder.predicate_in(decoder.operand(last), &inst.small[1]);
     inst.d =
         mode == Mode::kRedPopc ? decoder.out(0, kU32) : decoder.predicate_out(decoder.operand(0));
   }

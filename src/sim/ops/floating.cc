@@ -204,9 +204,6 @@ Handler small_binary(Decoder& decoder, Type type) {
   return ANNULUS_SMALL_FLOAT(type, binary, Narrow, F);
 }
 
-const Type kF32{Type::kFloat, 32};
-const Type kF64{Type::kFloat, 64};
-
 template <template <bool> typename F, typename Double, int kMode>
 Handler directed_binary(Decoder& decoder, Type type) {
   if (decoder.has("sat")) decoder.unsupported("saturation with directed rounding is not modelled");

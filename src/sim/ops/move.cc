@@ -13,9 +13,8 @@ void move(Context& context, const Inst& inst, Mask mask) {
 }
 
 void move_predicate(Context& context, const Inst& inst, Mask mask) {
-  const Mask a = context.predicate(inst.a) ^ (inst.small[0] ? kFull : 0);
-  Mask& d = context.predicate(inst.d);
-  d = (d & ~mask) | (a & mask);
+  const Mask a = context.predicate(inst.a, inst.small[0]);
+  context.set_predicate(inst.d, a, mask);
 }
 
 // mov {a, b}, d and mov d, {a, b}: parts of kPart bytes in wholes of kWhole bytes, lowest first.
@@ -102,8 +101,7 @@ void is_space(Context& context, const Inst& inst, Mask mask) {
     const bool inside = window == 0 ? a[lane] < kSharedWindow : a[lane] - window < kWindowBytes;
     result |= static_cast<Mask>(inside) << lane;
   }
-  Mask& d = context.predicate(inst.d);
-  d = (d & ~mask) | (result & mask);
+  context.set_predicate(inst.d, result, mask);
 }
 
 // The window of the space among the modifiers; 0 for global and const, which are their own.
@@ -122,9 +120,7 @@ void decode_mov(Decoder& decoder) {
   Inst& inst = decoder.inst();
   inst.kind = Class::kInteger;
   if (type.kind == Type::kPredicate) {
-    bool negated = false;
-    inst.a = decoder.predicate_in(decoder.operand(1), &negated);
-    inst.small[0] = negated;
+    inst.a = decoder.predicate_in(decoder.operand(1), &inst.small[0]);
     inst.d = decoder.predicate_out(decoder.operand(0));
     return decoder.handler(move_predicate);
   }

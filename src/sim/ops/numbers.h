@@ -15,6 +15,10 @@
 
 namespace annulus::sim {
 
+constexpr Type kU32{Type::kUnsigned, 32};
+constexpr Type kF32{Type::kFloat, 32};
+constexpr Type kF64{Type::kFloat, 64};
+
 // 16-bit floats are carried as their bits, and computed with in fp32 or fp64.
 struct Half {
   std::uint16_t bits;
@@ -170,6 +174,7 @@ inline void take_ternary(Decoder& decoder, Type type, Class kind) {
    : (bits) == 64 ? shape<std::uint64_t, std::uint64_t, functor> \
                   : static_cast<Handler>(nullptr))
 
+// Installs what a selection gave; null: this type has no handler.
 inline void use(Decoder& decoder, Handler handler) {
   if (handler == nullptr) decoder.unsupported("this type is not modelled");
   decoder.handler(handler);

@@ -7,8 +7,6 @@ namespace {
 
 enum class Shuffle : std::uint8_t { kUp, kDown, kBfly, kIdx };
 
-const Type kU32{Type::kUnsigned, 32};
-
 // d[|p] = a of another lane. b: lane or distance; c: clamp and segment mask.
 template <Shuffle kMode>
 void shuffle(Context& context, const Inst& inst, Mask mask) {
@@ -58,8 +56,7 @@ void shuffle(Context& context, const Inst& inst, Mask mask) {
     if ((mask >> lane) & 1) d[lane] = result[lane];
   }
   if (inst.small[0]) {
-    Mask& p = context.predicate(inst.aux);
-    p = (p & ~mask) | (inside & mask);
+    context.set_predicate(inst.aux, inside, mask);
   }
 }
 
@@ -73,7 +70,7 @@ enum class Vote : std::uint8_t { kAll, kAny, kUni, kBallot };
 
 template <Vote kMode>
 void vote(Context& context, const Inst& inst, Mask mask) {
-  const Mask values = context.predicate(inst.a) ^ (inst.small[0] ? kFull : 0);
+  const Mask values = context.predicate(inst.a, inst.small[0]);
   Mask result = 0;
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);
@@ -89,8 +86,7 @@ void vote(Context& context, const Inst& inst, Mask mask) {
     }
   }
   if constexpr (kMode != Vote::kBallot) {
-    Mask& d = context.predicate(inst.d);
-    d = (d & ~mask) | (result & mask);
+    context.set_predicate(inst.d, result, mask);
   }
 }
 
@@ -115,8 +111,7 @@ void match(Context& context, const Inst& inst, Mask mask) {
     context.lanes<std::uint32_t>(inst.d)[lane] = result[lane];
   }
   if (kAll && inst.small[0]) {
-    Mask& p = context.predicate(inst.aux);
-    p = (p & ~mask) | (same & mask);
+    context.set_predicate(inst.aux, same, mask);
   }
 }
 
@@ -202,9 +197,7 @@ void decode_vote(Decoder& decoder) {
   Inst& inst = decoder.inst();
   inst.kind = Class::kShuffle;
   take_members(decoder, 2);
-  bool negated = false;
-  inst.a = decoder.predicate_in(decoder.operand(1), &negated);
-  inst.small[0] = negated;
+  inst.a = decoder.predicate_in(decoder.operand(1), &inst.small[0]);
   if (decoder.has("ballot")) {
     inst.d = decoder.out(0, Type{Type::kBits, 32});
     return decoder.handler(vote<Vote::kBallot>);
