@@ -39,6 +39,10 @@ if(count EQUAL 0)
   message(FATAL_ERROR "${LIBRARY} exports nothing")
 endif()
 
+# One spelling for what the demanglers of binutils and llvm write.
+while(strong MATCHES "> >")
+  string(REPLACE "> >" ">>" strong "${strong}")
+endwhile()
 list(SORT strong)
 list(REMOVE_DUPLICATES strong)
 list(JOIN strong "\n" text)
