@@ -107,7 +107,8 @@ class Classifier {
   std::vector<BlockRun> runs_;
 };
 
-// The pairs of the extent that `head` sees: exact, by intervals of single rows where rows differ.
+// The pairs of the extent that `head` sees, exactly. Costs by the places where rows begin to go on in
+// another way (rows_alike.h), not by the rows.
 std::int64_t visible_pairs(const Pattern& pattern, std::int64_t head, const Extent& extent);
 
 // Visible pairs over all pairs, over the distinct heads of the pattern; 0 for an empty problem.

@@ -21,12 +21,6 @@ void append_listed(const std::vector<std::int64_t>& list, Interval universe, Int
   }
 }
 
-// Where the document of q begins (or -infinity), and where the next one begins (or infinity).
-Interval document_of(const std::vector<std::int64_t>& starts, std::int64_t q) {
-  const auto next = std::upper_bound(starts.begin(), starts.end(), q);
-  return {next == starts.begin() ? kLow : *(next - 1), next == starts.end() ? kHigh : *next};
-}
-
 // The keys that one row of blocks keeps.
 void append_kept(std::span<const std::int32_t> kept, const BlockLayout& layout, Interval universe,
                  IntervalSet* out) {
@@ -198,6 +192,11 @@ void Evaluator::fold(Step* step) {
   }
   subtract(bounds.any, bounds.all, &mixed_);
   intersect(mixed_, doubts_, &bounds.doubt);
+}
+
+Interval document_of(const std::vector<std::int64_t>& starts, std::int64_t q) {
+  const auto next = std::upper_bound(starts.begin(), starts.end(), q);
+  return {next == starts.begin() ? kLow : *(next - 1), next == starts.end() ? kHigh : *next};
 }
 
 void visible_row(Evaluator* evaluator, std::int64_t head, std::int64_t q, std::int64_t k_begin,

@@ -9,56 +9,9 @@
 namespace annulus::pattern {
 namespace {
 
-// Rows that are summed together: long enough that patterns whose rows agree cost next to nothing,
-// short enough that the keys on which rows differ stay few.
-constexpr std::int64_t kRowsTogether = 64;
-
 constexpr std::int64_t kMostKept = std::int64_t{1} << 31;
 
 }  // namespace
-
-std::int64_t visible_pairs(const Pattern& pattern, std::int64_t head, const Extent& extent) {
-  check_extent(extent);
-  Evaluator evaluator(pattern);
-  IntervalSet differ;
-  std::int64_t total = 0;
-  const auto add = [&](std::int64_t rows, std::int64_t keys) {
-    std::int64_t pairs = 0;
-    if (__builtin_mul_overflow(rows, keys, &pairs) ||
-        __builtin_add_overflow(total, pairs, &total)) {
-      base::fail(ErrorCode::kInvalidArgument, "Sq {} x Sk {} has more pairs than 2^63",
-                 extent.seq_q, extent.seq_k);
-    }
-  };
-  const Interval all = extent.queries();
-  for (std::int64_t q = all.begin; q < all.end; q += kRowsTogether) {
-    const Interval queries = intersection({q, q + kRowsTogether}, all);
-    const Bounds& bounds = evaluator.range(head, queries, extent.keys());
-    add(queries.size(), size(bounds.all));
-    subtract(bounds.any, bounds.all, &differ);
-    if (differ.empty()) continue;
-    // Outside these keys the rows agree; inside them each row is counted by itself.
-    const Interval hull = {differ.front().begin, differ.back().end};
-    const IntervalSet inside = {hull};
-    IntervalSet agreed;
-    intersect(bounds.all, inside, &agreed);
-    add(queries.size(), -size(agreed));
-    for (std::int64_t row = queries.begin; row < queries.end; ++row) {
-      add(1, size(evaluator.row(head, row, hull)));
-    }
-  }
-  return total;
-}
-
-Density density(const Pattern& pattern, const Extent& extent) {
-  double visible = 0;
-  for (std::int64_t head = 0; head < pattern.heads(); ++head) {
-    visible += static_cast<double>(visible_pairs(pattern, head, extent));
-  }
-  const double all = static_cast<double>(extent.seq_q) * static_cast<double>(extent.seq_k) *
-                     static_cast<double>(pattern.heads());
-  return {all > 0 ? visible / all : 0.0};
-}
 
 BlockLayout make_layout(const Pattern& pattern, const Extent& extent, std::int64_t block_rows,
                         std::int64_t block_columns) {

@@ -229,29 +229,6 @@ TEST_CASE("classes of shards are exact, with blocks over the edges of segments")
   }
 }
 
-TEST_CASE("visible pairs are counted exactly") {
-  Random random(25);
-  for (int i = 0; i < 300; ++i) {
-    const auto layout = std::make_shared<const BlockLayout>(test::random_layout(&random, 80, 100));
-    const Pattern pattern = random_pattern(&random, 4, layout);
-    Extent extent = random_extent(&random);
-    extent.seq_q = between(&random, 0, 150);
-    std::int64_t expected = 0;
-    for (std::int64_t q = extent.queries().begin; q < extent.queries().end; ++q) {
-      for (std::int64_t k = extent.keys().begin; k < extent.keys().end; ++k) {
-        expected += pattern.visible(0, q, k);
-      }
-    }
-    CHECK(visible_pairs(pattern, 0, extent) == expected);
-  }
-  const std::int64_t million = std::int64_t{1} << 20;
-  CHECK(visible_pairs(causal(), 0, Extent::whole(million, million)) == million * (million + 1) / 2);
-  CHECK(density(dense(), Extent::whole(10, 20)).value == 1.0);
-  CHECK(density(dense(), Extent::whole(0, 20)).value == 0.0);
-  CHECK(code_of([] { visible_pairs(dense(), 0, Extent::whole(INT64_MAX, 1)); }) ==
-        ErrorCode::kInvalidArgument);
-}
-
 TEST_CASE("layouts of a million tokens cost by the blocks kept") {
   const std::int64_t million = std::int64_t{1} << 20;
   const Pattern local = causal() & (window(4095, 0) | sink(128));

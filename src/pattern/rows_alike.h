@@ -1,0 +1,32 @@
+#ifndef ANNULUS_PATTERN_ROWS_ALIKE_H_
+#define ANNULUS_PATTERN_ROWS_ALIKE_H_
+
+// How far the rows of a pattern go on in the same way. The keys of a row lie between ends that stay
+// where they are (of a sink, a document, the universe) and ends that move along with the row (of a
+// window, the diagonal). As long as none passes another, the row's keys are as many as before or
+// change by the same number from row to row.
+
+#include <cstdint>
+#include <vector>
+
+#include "pattern/interval.h"
+#include "pattern/node.h"
+
+namespace annulus::pattern {
+
+class RowsAlike {
+ public:
+  explicit RowsAlike(const Node& root);
+
+  // A number n >= 1 such that the counts of visible keys of rows q, q + 1, ..., q + n - 1 within
+  // the universe are an arithmetic progression. Often the largest; 2^62 where it never ends. Costs
+  // by the leaves of the pattern, and the logarithm of its lists.
+  std::int64_t from(std::int64_t q, Interval universe) const;
+
+ private:
+  std::vector<const Node*> leaves_;
+};
+
+}  // namespace annulus::pattern
+
+#endif  // ANNULUS_PATTERN_ROWS_ALIKE_H_

@@ -1,0 +1,93 @@
+// How many pairs a pattern shows. Rows that go on in the same way are counted together, others by
+// intervals: never pair by pair.
+
+#include <algorithm>
+
+#include "base/fail.h"
+#include "pattern/classify.h"
+#include "pattern/rows_alike.h"
+
+namespace annulus::pattern {
+namespace {
+
+// Rows that are summed together where they go on in the same way for no longer: long enough that
+// patterns whose rows agree cost next to nothing, short enough that the keys on which rows differ
+// stay few.
+constexpr std::int64_t kRowsTogether = 64;
+
+class Counter {
+ public:
+  Counter(const Pattern& pattern, std::int64_t head, const Extent& extent)
+      : extent_(extent), head_(head), evaluator_(pattern), alike_(pattern.node()) {}
+
+  std::int64_t run() {
+    const Interval all = extent_.queries();
+    for (Interval rows = all; !rows.empty();) {
+      const std::int64_t alike = std::min(alike_.from(rows.begin, extent_.keys()), rows.size());
+      const bool few = alike < kRowsTogether;
+      const std::int64_t count = few ? std::min(kRowsTogether, rows.size()) : alike;
+      const Interval next = {rows.begin, rows.begin + count};
+      few ? add_few(next) : add_progression(next);
+      rows.begin = next.end;
+    }
+    return static_cast<std::int64_t>(total_);
+  }
+
+ private:
+  __extension__ using Wide = __int128;
+
+  // n (first + last) / 2
+  void add_progression(Interval rows) {
+    const Wide first = size(evaluator_.row(head_, rows.begin, extent_.keys()));
+    const Wide last = size(evaluator_.row(head_, rows.end - 1, extent_.keys()));
+    add(rows.size() * (first + last) / 2);
+  }
+
+  // Outside the keys on which they differ the rows agree; inside, each row is counted by itself.
+  void add_few(Interval rows) {
+    const Bounds& bounds = evaluator_.range(head_, rows, extent_.keys());
+    add(Wide{rows.size()} * size(bounds.all));
+    subtract(bounds.any, bounds.all, &differ_);
+    if (differ_.empty()) return;
+    const Interval hull = {differ_.front().begin, differ_.back().end};
+    intersect(bounds.all, {hull}, &agreed_);
+    add(-Wide{rows.size()} * size(agreed_));
+    for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+      add(size(evaluator_.row(head_, row, hull)));
+    }
+  }
+
+  void add(Wide pairs) {
+    total_ += pairs;
+    if (total_ > INT64_MAX) {
+      base::fail(ErrorCode::kInvalidArgument, "Sq {} x Sk {} has more pairs than 2^63",
+                 extent_.seq_q, extent_.seq_k);
+    }
+  }
+
+  Extent extent_;
+  std::int64_t head_;
+  Evaluator evaluator_;
+  RowsAlike alike_;
+  IntervalSet differ_, agreed_;
+  Wide total_ = 0;
+};
+
+}  // namespace
+
+std::int64_t visible_pairs(const Pattern& pattern, std::int64_t head, const Extent& extent) {
+  check_extent(extent);
+  return Counter(pattern, head, extent).run();
+}
+
+Density density(const Pattern& pattern, const Extent& extent) {
+  double visible = 0;
+  for (std::int64_t head = 0; head < pattern.heads(); ++head) {
+    visible += static_cast<double>(visible_pairs(pattern, head, extent));
+  }
+  const double all = static_cast<double>(extent.seq_q) * static_cast<double>(extent.seq_k) *
+                     static_cast<double>(pattern.heads());
+  return {all > 0 ? visible / all : 0.0};
+}
+
+}  // namespace annulus::pattern

@@ -1,0 +1,104 @@
+// Counting pairs by rows that go on in the same way, against counting them one by one.
+
+#include <doctest/doctest.h>
+
+#include "pattern/classify.h"
+#include "pattern/random_pattern.h"
+#include "pattern/rows_alike.h"
+
+namespace annulus::pattern {
+namespace {
+
+using base::Random;
+using test::between;
+using test::code_of;
+using test::random_pattern;
+
+constexpr std::int64_t kBillion = std::int64_t{1} << 30;
+
+std::int64_t count_row(const Pattern& pattern, std::int64_t q, Interval keys) {
+  std::int64_t count = 0;
+  for (std::int64_t k = keys.begin; k < keys.end; ++k) count += pattern.visible(0, q, k);
+  return count;
+}
+
+TEST_CASE("visible pairs are counted exactly") {
+  Random random(25);
+  for (int i = 0; i < 400; ++i) {
+    const auto layout = std::make_shared<const BlockLayout>(test::random_layout(&random, 80, 100));
+    const Pattern pattern =
+        random_pattern(&random, 1 + static_cast<int>(random.below(4)), i % 2 ? layout : nullptr);
+    const Extent extent = {between(&random, 0, 400), between(&random, 0, 90),
+                           between(&random, -200, 120), between(&random, -60, 60)};
+    std::int64_t expected = 0;
+    for (std::int64_t q = extent.queries().begin; q < extent.queries().end; ++q) {
+      expected += count_row(pattern, q, extent.keys());
+    }
+    CHECK(visible_pairs(pattern, 0, extent) == expected);
+  }
+}
+
+TEST_CASE("rows that go on in the same way are an arithmetic progression") {
+  Random random(26);
+  std::int64_t longest = 0;
+  for (int i = 0; i < 1500; ++i) {
+    const auto layout = std::make_shared<const BlockLayout>(test::random_layout(&random, 80, 100));
+    const Pattern pattern = random_pattern(&random, 1 + static_cast<int>(random.below(5)),
+                                           i % 4 == 0 ? layout : nullptr);
+    const Interval keys = {between(&random, -60, 0), between(&random, 0, 90)};
+    const std::int64_t q = between(&random, -150, 200);
+    const std::int64_t rows = RowsAlike(pattern.node()).from(q, keys);
+    REQUIRE(rows >= 1);
+    const std::int64_t looked_at = std::min<std::int64_t>(rows, 400);
+    const std::int64_t first = count_row(pattern, q, keys);
+    const std::int64_t step = looked_at > 1 ? count_row(pattern, q + 1, keys) - first : 0;
+    for (std::int64_t row = 0; row < looked_at; ++row) {
+      if (count_row(pattern, q + row, keys) != first + row * step) {
+        FAIL(pattern.to_string() << " from q " << q << ": row " << row << " of " << rows);
+      }
+    }
+    longest = std::max(longest, looked_at);
+  }
+  CHECK(longest == 400);
+}
+
+TEST_CASE("a billion rows cost what a thousand do") {
+  const Extent extent = Extent::whole(kBillion, kBillion);
+  const auto triangle = [](std::int64_t n) { return n * (n + 1) / 2; };
+  CHECK(visible_pairs(dense(), 0, extent) == kBillion * kBillion);
+  CHECK(visible_pairs(causal(), 0, extent) == triangle(kBillion));
+  CHECK(visible_pairs(causal() & window(4095, 0), 0, extent) ==
+        triangle(4096) + (kBillion - 4096) * 4096);
+  // Rows q >= 4096 see 128 keys more, as far as the window does not hold them already.
+  CHECK(visible_pairs(causal() & (window(4095, 0) | sink(128)), 0, extent) ==
+        triangle(4096) + (kBillion - 4096) * 4096 + triangle(127) + (kBillion - 4096 - 127) * 128);
+  CHECK(visible_pairs(global(16), 0, extent) ==
+        kBillion * kBillion - (kBillion - 16) * (kBillion - 16));
+  const std::vector<std::int64_t> starts = {0, 1000, kBillion / 2};
+  const std::int64_t half = kBillion / 2;
+  CHECK(visible_pairs(causal() & documents(starts), 0, extent) ==
+        triangle(1000) + triangle(half - 1000) + triangle(half));
+
+  const std::vector<Pattern> patterns = {
+      dense(), causal(), causal() & (window(4095, 0) | sink(128)), window(63, 63) | global(16)};
+  for (const Pattern& pattern : patterns) {
+    const RowsAlike alike(pattern.node());
+    int steps = 0;
+    for (std::int64_t q = 0; q < kBillion; ++steps) q += alike.from(q, extent.keys());
+    CHECK(steps <= 12);
+  }
+}
+
+TEST_CASE("what is no number of pairs is refused or zero") {
+  CHECK(density(dense(), Extent::whole(10, 20)).value == 1.0);
+  CHECK(density(dense(), Extent::whole(0, 20)).value == 0.0);
+  CHECK(density(causal(), Extent::whole(kBillion, kBillion)).value == doctest::Approx(0.5));
+  CHECK(code_of([] { visible_pairs(dense(), 0, Extent::whole(INT64_MAX, 1)); }) ==
+        ErrorCode::kInvalidArgument);
+  const std::int64_t most = std::int64_t{1} << 48;
+  CHECK(code_of([&] { visible_pairs(dense(), 0, Extent::whole(most, most)); }) ==
+        ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace annulus::pattern
