@@ -49,6 +49,18 @@ std::string temporary_name(const std::string& path) {
   return fmt::format("{}{}{:016x}.tmp", folder, kTemporaryPrefix, number);
 }
 
+// An empty file of a new name in the folder of `path`; -errno where there cannot be one.
+int create_temporary(FileSystem& files, int folder, const std::string& path, unsigned mode,
+                     std::string* name) {
+  int file = -EEXIST;
+  for (int i = 0; file == -EEXIST && i < kMostNames; ++i) {
+    *name = temporary_name(path);
+    file = uninterrupted(
+        [&] { return files.open(folder, *name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode); });
+  }
+  return file;
+}
+
 }  // namespace
 
 int FileSystem::open(int folder, const std::string& path, int flags, unsigned mode) {
@@ -145,13 +157,7 @@ FileResult try_read_file(FileSystem& files, int folder, const std::string& path,
 FileResult try_write_file(FileSystem& files, int folder, const std::string& path,
                           std::span<const std::byte> bytes, unsigned mode) {
   std::string temporary;
-  int file = -EEXIST;
-  for (int i = 0; file == -EEXIST && i < kMostNames; ++i) {
-    temporary = temporary_name(path);
-    file = uninterrupted([&] {
-      return files.open(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
-    });
-  }
+  const int file = create_temporary(files, folder, path, mode, &temporary);
   if (file < 0) return {file, "create"};
   const auto write = [&]() -> FileResult {
     for (std::size_t written = 0; written < bytes.size();) {
@@ -197,9 +203,14 @@ std::vector<std::byte> read_file(FileSystem& files, const std::string& path,
   return bytes;
 }
 
-void write_file_atomically(FileSystem& files, const std::string& path,
-                           std::span<const std::byte> bytes, unsigned mode) {
-  // The rename would put a file in the place of a link or of a device such as /dev/null.
+namespace {
+
+// The file to be put in place: what a link leads to, for the rename would replace the link itself.
+// Nor may a device such as /dev/null be replaced.
+std::string resolve_target(FileSystem& files, const std::string& path) {
+  if (path.empty() || path.back() == '/') {
+    fail(ErrorCode::kInvalidFile, "'{}' names no file to write to", path);
+  }
   std::string target = path;
   if (char* resolved = ::realpath(path.c_str(), nullptr); resolved != nullptr) {
     target = resolved;
@@ -209,14 +220,32 @@ void write_file_atomically(FileSystem& files, const std::string& path,
     FileSystem::Status status;
     const int examined = files.status(found, &status);
     files.close(found);
-    if (examined == 0 && !status.regular && !status.folder) {
+    if (examined == 0 && !status.regular) {
       fail(ErrorCode::kInvalidFile, "'{}' is not a regular file; name another to write to", path);
     }
   }
-  const FileResult outcome = try_write_file(files, kHere, target, bytes, mode);
-  if (outcome.ok()) return;
+  return target;
+}
+
+[[noreturn]] void fail_to_write(const FileResult& outcome, const std::string& path) {
   fail(ErrorCode::kFile, "cannot {} '{}' or the temporary beside it: {}", outcome.step, path,
        describe_errno(outcome.code));
+}
+
+}  // namespace
+
+void check_can_write(FileSystem& files, const std::string& path) {
+  std::string temporary;
+  const int file = create_temporary(files, kHere, resolve_target(files, path), 0600, &temporary);
+  if (file < 0) fail_to_write({file, "create"}, path);
+  files.close(file);
+  uninterrupted([&] { return files.unlink(kHere, temporary); });
+}
+
+void write_file_atomically(FileSystem& files, const std::string& path,
+                           std::span<const std::byte> bytes, unsigned mode) {
+  const FileResult outcome = try_write_file(files, kHere, resolve_target(files, path), bytes, mode);
+  if (!outcome.ok()) fail_to_write(outcome, path);
 }
 
 }  // namespace annulus::base

@@ -72,6 +72,10 @@ std::vector<std::byte> read_file(FileSystem& files, const std::string& path,
 void write_file_atomically(FileSystem& files, const std::string& path,
                            std::span<const std::byte> bytes, unsigned mode = 0644);
 
+// What write_file_atomically would throw now, before anything is written: for long work whose result
+// goes to a file. Leaves the file as it is. A disk may still fill up meanwhile.
+void check_can_write(FileSystem& files, const std::string& path);
+
 // "No such file or directory" for -ENOENT.
 std::string describe_errno(std::int64_t code);
 

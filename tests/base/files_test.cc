@@ -113,7 +113,8 @@ TEST_CASE("what is no file of the allowed size is refused with its reason") {
   CHECK(code_for(folder / "sparse", kMost) == ErrorCode::kInvalidFile);
   CHECK(code_of([&] { write_file_atomically(files, folder / "no/such/file", {}); }) ==
         ErrorCode::kFile);
-  CHECK(code_of([&] { write_file_atomically(files, folder.path(), {}); }) == ErrorCode::kFile);
+  CHECK(code_of([&] { write_file_atomically(files, folder.path(), {}); }) ==
+        ErrorCode::kInvalidFile);
 }
 
 TEST_CASE("writing follows a link and never puts a file in the place of a device or pipe") {
@@ -135,6 +136,32 @@ TEST_CASE("writing follows a link and never puts a file in the place of a device
   }
   CHECK(code_of([&] { read_file(files, folder / "pipe", kMost); }) == ErrorCode::kInvalidFile);
   CHECK(folder.entries() == 4);
+}
+
+TEST_CASE("whether a file could be written is known before it is, and nothing is changed") {
+  const ScratchFolder folder;
+  FileSystem files;
+  check_can_write(files, folder / "file");
+  CHECK(folder.entries() == 0);
+  const auto bytes = bytes_of("as it was");
+  write_file_atomically(files, folder / "file", bytes);
+  check_can_write(files, folder / "file");
+  CHECK(read_file(files, folder / "file", kMost) == bytes);
+  CHECK(folder.entries() == 1);
+  const auto code = [&](const std::string& path) {
+    return code_of([&] { check_can_write(files, path); });
+  };
+  CHECK(code(folder / "none/file") == ErrorCode::kFile);
+  CHECK(code(folder / "file/below") == ErrorCode::kFile);
+  CHECK(code(folder / "") == ErrorCode::kInvalidFile);
+  CHECK(code("/dev/null") == ErrorCode::kInvalidFile);
+  CHECK(code("") == ErrorCode::kInvalidFile);
+  CHECK(code(folder / "new/") == ErrorCode::kInvalidFile);
+  FaultyFiles full;
+  full.fail_at = 1;  // 0 is the look at what is there
+  full.code = EROFS;
+  CHECK(code_of([&] { check_can_write(full, folder / "new"); }) == ErrorCode::kFile);
+  CHECK(folder.entries() == 1);
 }
 
 TEST_CASE("a file system that lies about sizes cannot make the reader go past its limit") {

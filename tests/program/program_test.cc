@@ -313,6 +313,8 @@ TEST_CASE("results that cannot be written are no success, and devices are not wr
       CHECK(read(folder / "err").find("cannot write to standard output") != std::string::npos);
     }
   }
+  // Asked before anything is computed, so before a device is.
+  refused("run -S 10 -H 1 -D 32 --device cuda:99 -o " + (folder / "none/o"), 5, "none/o");
   REQUIRE(std::system(("mkfifo " + (folder / "pipe")).c_str()) == 0);
   refused("run -S 10 -H 1 -D 32 --no-check -o " + (folder / "pipe") + on_device(), 5,
           "is not a regular file");

@@ -160,6 +160,11 @@ void print_ring(const RingAnswer& ring, const RunArguments& arguments,
 }  // namespace
 
 Exit run(const RunArguments& arguments) {
+  // What takes minutes to compute must have somewhere to go.
+  base::FileSystem files;
+  for (const std::string& path : {arguments.output, arguments.picture}) {
+    if (!path.empty()) base::check_can_write(files, path);
+  }
   const ProblemInput input = make_input(arguments.problem, true);
   const Problem& problem = input.problem;
   const Device device = Device::open(device_options(arguments.device));
@@ -186,7 +191,6 @@ Exit run(const RunArguments& arguments) {
     }
     answer = std::move(ring->answer);
     if (!arguments.picture.empty()) {
-      base::FileSystem files;
       base::write_file_atomically(files, arguments.picture,
                                   std::as_bytes(std::span(ring->picture)));
     }
