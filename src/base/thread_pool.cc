@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <exception>
 
 namespace annulus::base {
 namespace {
@@ -17,8 +18,12 @@ int processors() {
 
 ThreadPool::ThreadPool(int threads) {
   const int total = threads > 0 ? threads : processors();
-  for (int worker = 1; worker < total; ++worker) {
-    workers_.emplace_back([this, worker] { work(worker); });
+  workers_.reserve(static_cast<std::size_t>(total) - 1);
+  try {
+    for (int worker = 1; worker < total; ++worker) {
+      workers_.emplace_back([this, worker] { work(worker); });
+    }
+  } catch (const std::exception&) {  // a limit on threads or on memory
   }
 }
 

@@ -16,6 +16,7 @@ namespace annulus::base {
 class ThreadPool {
  public:
   // threads == 0: one for each processor the process may use. The caller's thread counts as one.
+  // Where the system gives no more threads, the pool has those it got.
   explicit ThreadPool(int threads = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

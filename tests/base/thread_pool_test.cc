@@ -1,8 +1,12 @@
 #include "base/thread_pool.h"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <fstream>
 #include <stdexcept>
 
 namespace annulus::base {
@@ -66,6 +70,27 @@ TEST_CASE("loops of several threads run one after another") {
   for (std::thread& caller : callers) caller.join();
   CHECK(total == 4 * 50 * 8);
   CHECK_FALSE(overlapped);
+}
+
+TEST_CASE("a pool makes do with the threads it gets") {
+  // In a process of its own: address space that was given up may not come back.
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    std::size_t pages = 0;  // of address space in use
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t little = pages * static_cast<std::size_t>(getpagesize()) + (std::size_t{64} << 20);
+    const rlimit limit{little, little};
+    if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(2);
+    ThreadPool pool(1000);  // stacks of 8 MB
+    std::atomic<int> visited{0};
+    pool.parallel_for(100, [&](std::int64_t, int) { ++visited; });
+    _exit(visited == 100 && pool.threads() >= 1 && pool.threads() < 1000 ? 0 : 3);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
 }
 
 }  // namespace
