@@ -65,6 +65,14 @@ class Program {
 };
 
 [[noreturn]] void fail_compile(const KernelRequest& request, std::string log) {
+  // NVRTC returns the same code for this as for a source that is wrong.
+  if (log.find("error: out of memory") != std::string::npos) {
+    base::fail(
+        ErrorCode::kOutOfMemory,
+        "NVRTC ran out of host memory while it compiled the kernel {} for {}; it takes about "
+        "200 MB",
+        request.spec.family, to_string(request.spec.arch));
+  }
   if (log.size() > kMostLog) log = log.substr(0, kMostLog) + "\n[...]";
   base::fail(ErrorCode::kCompile, "NVRTC rejects the kernel {} for {}:\n{}\n{} is\n{}",
              request.spec.family, to_string(request.spec.arch), log, kSourceName, request.source);

@@ -49,7 +49,7 @@ class Compiler {
   KernelRequest prepare(KernelSpec spec) const;
 
   // Takes 0.1 s and more. Any number of threads may compile at once. Throws Error{kCompile} with
-  // the compiler's log and the specialised source.
+  // the compiler's log and the specialised source, Error{kOutOfMemory} where the host's is used up.
   CompiledKernel compile(const KernelRequest& request) const;
   CompiledKernel compile(const KernelSpec& spec) const { return compile(prepare(spec)); }
 

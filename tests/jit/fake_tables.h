@@ -21,14 +21,18 @@ struct FakeCounts {
   std::atomic<int> refuse_loads{0};        // that many loads fail with "invalid image"
   std::atomic<bool> old_compiler{false};   // knows no option that starts with --f or --no
   std::atomic<bool> broken_source{false};  // every source is in error
+  std::atomic<bool> no_memory{false};      // as NVRTC says it: by its log alone
   static FakeCounts& get() {
     static FakeCounts counts;
     return counts;
   }
+  static std::string log() {
+    return get().no_memory ? "a.cuh(3): catastrophic error: out of memory" : "a fake log";
+  }
   static void clear() {
     FakeCounts& counts = get();
     counts.compiled = counts.loaded = counts.unloaded = counts.refuse_loads = 0;
-    counts.old_compiler = counts.broken_source = false;
+    counts.old_compiler = counts.broken_source = counts.no_memory = false;
   }
 };
 
@@ -68,16 +72,16 @@ inline std::shared_ptr<const abi::NvrtcLibrary> fake_nvrtc() {
         return abi::kNvrtcInvalidOption;
       }
     }
-    if (counts.broken_source) return abi::kNvrtcCompilation;
+    if (counts.broken_source || counts.no_memory) return abi::kNvrtcCompilation;
     FakeProgram& known = *reinterpret_cast<FakeProgram*>(program);
     known.image = "image of " + known.source;
     return 0;
   };
   table.get_program_log_size = [](NvrtcProgram, std::size_t* bytes) -> NvrtcResult {
-    return *bytes = 11, 0;
+    return *bytes = FakeCounts::log().size() + 1, 0;
   };
   table.get_program_log = [](NvrtcProgram, char* log) -> NvrtcResult {
-    return std::memcpy(log, "a fake log", 11), 0;
+    return std::memcpy(log, FakeCounts::log().c_str(), FakeCounts::log().size() + 1), 0;
   };
   table.get_ptx_size = [](NvrtcProgram program, std::size_t* bytes) -> NvrtcResult {
     return *bytes = reinterpret_cast<FakeProgram*>(program)->image.size() + 1, 0;

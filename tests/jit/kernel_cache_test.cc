@@ -139,6 +139,18 @@ TEST_CASE("what does not compile is an error each time and stays out of the cach
   CHECK(cache.get(spec(1)).origin == Origin::kCompiled);
 }
 
+TEST_CASE("a compiler without memory left is no error of the source") {
+  FakeCounts::clear();
+  FakeCounts::get().no_memory = true;
+  try {
+    compiler()->compile(spec(1));
+    FAIL_CHECK("no error");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kOutOfMemory);
+    CHECK(std::string(error.what()).find("out of host memory") != std::string::npos);
+  }
+}
+
 TEST_CASE("an older NVRTC is asked again without the options it does not know, once") {
   FakeCounts::clear();
   FakeCounts::get().old_compiler = true;
