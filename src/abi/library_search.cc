@@ -37,7 +37,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
 
 // One folder is one attempt, however many file names it is asked for.
 SharedLibrary try_folder(const LibraryNames& names, const std::string& folder,
-                         LibraryReport* report) {
+                         LibraryReport* report, std::string* broken) {
   std::string outcome;
   for (const std::string& file : names.files) {
     const fs::path path = fs::path(folder) / file;
@@ -50,13 +50,14 @@ SharedLibrary try_folder(const LibraryNames& names, const std::string& folder,
     }
     if (!outcome.empty()) outcome += "; ";
     outcome += problem;
+    if (broken->empty()) *broken = problem;
   }
   if (outcome.empty()) outcome = fmt::format("has no {}", fmt::join(names.files, ", "));
   report->tried.push_back({folder, outcome});
   return {};
 }
 
-SharedLibrary try_loader(const LibraryNames& names, LibraryReport* report) {
+SharedLibrary try_loader(const LibraryNames& names, LibraryReport* report, std::string* broken) {
   const std::string where = "the loader's own search";
   std::string first_problem;
   for (const std::string& file : names.files) {
@@ -66,6 +67,10 @@ SharedLibrary try_loader(const LibraryNames& names, LibraryReport* report) {
       return library;
     }
     if (first_problem.empty()) first_problem = problem;
+    // The loader names the file that it found, or the one that the library itself wants.
+    const bool absent =
+        problem == file + ": cannot open shared object file: No such file or directory";
+    if (!absent && broken->empty()) *broken = problem;
   }
   report->tried.push_back({where, first_problem});
   return {};
@@ -97,18 +102,19 @@ LibrarySearch default_search(const base::Environment& environment) {
 SharedLibrary find_library(const LibraryNames& names, const LibrarySearch& search,
                            LibraryReport* report) {
   report->name = names.name;
+  std::string broken;  // the first file that is there and cannot be opened: the loader's words
   for (const std::string& folder : search.first) {
-    if (SharedLibrary library = try_folder(names, folder, report)) return library;
+    if (SharedLibrary library = try_folder(names, folder, report, &broken)) return library;
   }
   if (search.loader) {
-    if (SharedLibrary library = try_loader(names, report)) return library;
+    if (SharedLibrary library = try_loader(names, report, &broken)) return library;
   }
   for (const std::string& root : search.toolkits) {
     for (const std::string& below : names.toolkit_folders) {
       const std::string folder = root + "/" + below;
       std::error_code error;
       if (!fs::exists(folder, error)) continue;
-      if (SharedLibrary library = try_folder(names, folder, report)) return library;
+      if (SharedLibrary library = try_folder(names, folder, report, &broken)) return library;
     }
   }
   for (const std::string& root : search.site_packages) {
@@ -116,8 +122,16 @@ SharedLibrary find_library(const LibraryNames& names, const LibrarySearch& searc
       const std::string folder = root + "/" + below;
       std::error_code error;
       if (!fs::exists(folder, error)) continue;
-      if (SharedLibrary library = try_folder(names, folder, report)) return library;
+      if (SharedLibrary library = try_folder(names, folder, report, &broken)) return library;
     }
+  }
+  if (!broken.empty()) {
+    report->problem = fmt::format(
+        "{} is there but cannot be opened ({}); repair or remove that file, or name a folder with "
+        "a "
+        "good one in ANNULUS_LIBRARY_PATH",
+        names.name, broken);
+    return {};
   }
   report->problem =
       fmt::format("{} ({}) was not found; install it, or name its folder in ANNULUS_LIBRARY_PATH",
