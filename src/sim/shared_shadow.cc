@@ -7,10 +7,18 @@
 namespace annulus::sim {
 namespace {
 
-std::string who(int warp, std::uint32_t lane) {
-  if (lane == SharedShadow::kCollective) return fmt::format("warp {} together", warp);
-  if (lane == SharedShadow::kSeveral) return fmt::format("several lanes of warp {}", warp);
-  return fmt::format("warp {} lane {}", warp, lane);
+// Who left a stamp, as `warp` would say it.
+std::string who(int other_warp, std::uint32_t lane, int warp) {
+  const std::string whose =
+      other_warp == warp ? std::string("the same warp") : fmt::format("warp {}", other_warp);
+  if (lane == SharedShadow::kCollective) return fmt::format("all lanes of {} at once", whose);
+  if (lane == SharedShadow::kSeveral) return fmt::format("several lanes of {}", whose);
+  return fmt::format("lane {} of {}", lane, whose);
+}
+
+// What would have ordered two accesses.
+const char* what_is_missing(int other_warp, int warp) {
+  return other_warp == warp ? "bar.warp.sync (__syncwarp) or barrier" : "barrier";
 }
 
 constexpr std::uint32_t kAllBytes = 15;
@@ -46,12 +54,12 @@ void SharedShadow::check_written(std::uint32_t writer, int warp, int lane, std::
   if ((writer >> kClockShift) == kFlightClock) {
     raise_at(FaultKind::kInFlight, lane < kLanes ? lane : -1,
              "{} of shared byte {}, into which {} copies asynchronously; wait for the copy first",
-             what, offset + kSharedBase, who(other, writer & 63u));
+             what, offset + kSharedBase, who(other, writer & 63u, warp));
   }
   if (!ordered_write(writer, warp, lane)) {
     raise_at(FaultKind::kSharedRace, lane < kLanes ? lane : -1,
-             "{} of shared byte {}, which {} wrote with no barrier in between", what,
-             offset + kSharedBase, who(other, writer & 63u));
+             "{} of shared byte {}, which {} wrote with no {} in between", what,
+             offset + kSharedBase, who(other, writer & 63u, warp), what_is_missing(other, warp));
   }
 }
 
@@ -113,8 +121,9 @@ void SharedShadow::write_word(int warp, int lane, std::uint32_t word, std::uint3
       const std::uint32_t reader = reader_of(static_cast<std::size_t>(other));
       if (!ordered_read(reader, other, warp, lane)) {
         raise_at(FaultKind::kSharedRace, lane < kLanes ? lane : -1,
-                 "write of shared byte {}, which {} read with no barrier in between",
-                 offset + kSharedBase, who(other, reader & 63u));
+                 "write of shared byte {}, which {} read with no {} in between",
+                 offset + kSharedBase, who(other, reader & 63u, warp),
+                 what_is_missing(other, warp));
       }
     }
   };
