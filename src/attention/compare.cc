@@ -14,6 +14,10 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kLn2 = 0.6931471805599453;
 
+// Scores in base 2 from which on neighbouring fp32 numbers are 256 apart: a power relative to a
+// rounded peak may then be 2^128.
+constexpr double kMostScore = 0x1p31;
+
 // One row of the answer, widened.
 struct AnswerRow {
   std::vector<double> o;
@@ -130,6 +134,10 @@ Comparison compare(const Problem& problem, const Reference& oracle, const HostRe
             row / oracle.seq_q / oracle.heads, row / oracle.seq_q % oracle.heads,
             row % oracle.seq_q, row_error, lse_error, answer.o[0], expected[0], answer.lse,
             expected_lse);
+        if (std::abs(expected_lse) >= kLn2 * kMostScore && !std::isfinite(answer.o[0])) {
+          comparison.first_wrong +=
+              "; scores beyond +-1.49e9 (2^31 in base 2) have no finite powers in fp32";
+        }
       }
     }
   }

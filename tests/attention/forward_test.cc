@@ -12,6 +12,7 @@
 #include "api/impl.h"
 #include "attention/dims.h"
 #include "attention/kernel_config.h"
+#include "base/half.h"
 #include "base/thread_pool.h"
 #include "device/stream.h"
 #include "support/device.h"
@@ -253,6 +254,40 @@ TEST_CASE("NaN and infinity reach the rows of tiles that read them and no others
           if ((bits & 0x7f80) != 0x7f80) FAIL("row " << row << " hides the NaN");
         }
       }
+    }
+  }
+}
+
+TEST_CASE("scores as large as fp32 can tell apart are right, and larger ones never look right") {
+  // Every product of row i is 64 * 2^n (1 + j / 64), exactly; the last key has it all.
+  const Case drawn = test::make_case(problem_of(64, 64, 64, 64, dense()), 12);
+  for (const int exponent : {0, 10, 20, 25, 26, 27, 28, 30, 40, 80, 110, 118}) {
+    Case c = drawn;
+    for (std::int64_t row = 0; row < 64; ++row) {
+      const float sign = row % 2 ? -1.0f : 1.0f;  // then it is the first key
+      for (std::int64_t d = 0; d < 64; ++d) {
+        c.q.bits[static_cast<std::size_t>(c.q.offset(0, row, 0) + d)] =
+            base::from_float(Dtype::kBfloat16, std::ldexp(sign, exponent));
+        c.k.bits[static_cast<std::size_t>(c.k.offset(0, row, 0) + d)] =
+            base::from_float(Dtype::kBfloat16, 1 + static_cast<float>(row) / 64);
+      }
+    }
+    CAPTURE(exponent);
+    const attention::Reference oracle = attention::reference(c.problem, c.inputs(), pool());
+    const DeviceAnswer answer = test::run_case(device(), c);
+    const Comparison comparison = attention::compare(c.problem, oracle, answer.result());
+    // In base 2 the largest is 64 * 2^n * 2 / 8 * 1.44: 2^31 lies between n = 26 and 27.
+    if (exponent <= 26) {
+      CHECK_MESSAGE(comparison.within_law, comparison.first_wrong);
+    } else if (!comparison.within_law) {
+      CHECK(comparison.first_wrong.find("2^31") != std::string::npos);
+    }
+    for (std::size_t row = 0; row < 64; ++row) {
+      const float o =
+          base::to_float(Dtype::kBfloat16, answer.o.bits[static_cast<std::size_t>(answer.o.offset(
+                                               0, static_cast<std::int64_t>(row), 0))]);
+      const double error = std::abs(static_cast<double>(o) - oracle.o[row * 64]);
+      CHECK_FALSE(error > 0.1);  // a NaN is not
     }
   }
 }
