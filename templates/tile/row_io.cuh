@@ -153,10 +153,13 @@ __device__ __forceinline__ void store_output(const RowState<kRowTiles>& state,
   const unsigned chunk = lane % Layout::kPhases;
   const int row = warp_row + static_cast<int>(lane_row);
   char* to = matrix + row * row_bytes + chunk * 16;
+  const unsigned first = staging + Layout::offset(lane_row, chunk);
 #pragma unroll
   for (int pass = 0; pass < kRowTiles * 16 / kRowsPerPass; ++pass) {
     if (row + pass * kRowsPerPass < rows) {
-      const unsigned from = staging + Layout::offset(lane_row + pass * kRowsPerPass, chunk);
+      // lane_row is below kRowsPerPass: the pass changes other bits of the row and of its phase.
+      const unsigned from = (first ^ (Layout::phase(pass * kRowsPerPass) << 4)) +
+                            pass * kRowsPerPass * Layout::kPitch;
 #pragma unroll
       for (int group = 0; group < Layout::kChunks / Layout::kPhases; ++group) {
         constexpr int kGroupBytes = Layout::kPhases * 16;
