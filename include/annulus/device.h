@@ -24,7 +24,9 @@
 namespace annulus::inline v0 {
 
 enum class LogLevel : int { kError = 0, kWarning = 1, kInfo = 2, kDebug = 3 };
-// Called from any thread, perhaps from several at a time.
+// Called from any thread, perhaps from several at a time, inside a call of the library or on a
+// thread of its own. What it throws is dropped: a note never fails the call that it is about. It
+// must not call the library with the same device.
 using LogCallback = std::function<void(LogLevel, std::string_view)>;
 
 // How a simulated device runs; a real one ignores it.

@@ -17,7 +17,8 @@ enum class LogLevel : int { kError = 0, kWarning = 1, kInfo = 2, kDebug = 3 };
 
 const char* to_string(LogLevel level);  // "error", "warning", "info", "debug"
 
-// Called from any thread, possibly at the same time; the text has no trailing newline.
+// Called from any thread, possibly at the same time; the text has no trailing newline. What it
+// throws is dropped: a note never fails the call that it is about.
 using LogFunction = std::function<void(LogLevel, std::string_view)>;
 
 class Log {
@@ -31,8 +32,10 @@ class Log {
   template <typename... Arguments>
   void write(LogLevel level, fmt::format_string<Arguments...> format,
              Arguments&&... arguments) const {
-    if (enabled(level)) {
+    if (!enabled(level)) return;
+    try {
       function_(level, fmt::format(format, std::forward<Arguments>(arguments)...));
+    } catch (...) {
     }
   }
 
