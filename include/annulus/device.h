@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "annulus/allocator.h"
 #include "annulus/attention.h"
 
 namespace annulus::inline v0 {
@@ -47,6 +48,7 @@ struct DeviceOptions {
   std::string template_dir;
   LogCallback log;
   LogLevel log_level = LogLevel::kWarning;
+  AllocatorCallbacks allocator;  // of device memory; none: the driver's
   SimulationOptions simulation;
 };
 
@@ -153,8 +155,8 @@ class ANNULUS_EXPORT Device {
   Device(const Device&) = default;
   Device& operator=(const Device&) = default;
 
-  // Throws Error{kInvalidArgument} for a name of another form, Error{kLibrary} without a driver or
-  // NVRTC, Error{kDevice} where there is no such device.
+  // Throws Error{kInvalidArgument} for a name of another form or half an allocator, Error{kLibrary}
+  // without a driver or NVRTC, Error{kDevice} where there is no such device.
   static Device open(const DeviceOptions& options = {});
   static Device open(std::string_view name);
 
@@ -167,7 +169,8 @@ class ANNULUS_EXPORT Device {
 
   // For programs that have no allocator and no streams of their own. Copies wait until they are
   // done and are ordered after the work of the default stream. Throw Error{kOutOfMemory, kDevice};
-  // Error{kFault} where an earlier kernel did wrong on a simulated device.
+  // Error{kInvalidArgument} for a copy from or to null; Error{kFault} where an earlier kernel did
+  // wrong.
   DeviceMemory allocate(std::size_t bytes) const;
   void copy_to_device(void* to, const void* from, std::size_t bytes) const;
   void copy_to_host(void* to, const void* from, std::size_t bytes) const;

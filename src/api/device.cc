@@ -14,6 +14,12 @@ namespace {
 
 abi::CUdeviceptr address(const void* data) { return reinterpret_cast<std::uintptr_t>(data); }
 
+void check_copy(const void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0 || (to != nullptr && from != nullptr)) return;
+  base::fail(ErrorCode::kInvalidArgument, "{} bytes cannot be copied {} a null pointer", bytes,
+             to == nullptr ? "to" : "from");
+}
+
 double block_density(const Problem& problem, const PlanOptions& options,
                      const attention::TileList& tiles) {
   if (options.block_rows < 0 || options.block_columns < 0 ||
@@ -124,10 +130,12 @@ DeviceMemory Device::allocate(std::size_t bytes) const {
 }
 
 void Device::copy_to_device(void* to, const void* from, std::size_t bytes) const {
+  api::check_copy(to, from, bytes);
   device::copy_to_device(*impl_->context, api::address(to), from, bytes);
 }
 
 void Device::copy_to_host(void* to, const void* from, std::size_t bytes) const {
+  api::check_copy(to, from, bytes);
   device::copy_to_host(*impl_->context, to, api::address(from), bytes);
 }
 

@@ -104,9 +104,14 @@ int ordinal_of(const DeviceName& name, const device::Driver& driver) {
 
 Device open_on(device::DriverPointer driver, const DeviceName& name, const DeviceOptions& options,
                const base::Environment& environment) {
+  if (!options.allocator.allocate != !options.allocator.release) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "the allocator has no {}; give both functions, or neither",
+               options.allocator.allocate ? "release" : "allocate");
+  }
   auto impl = std::make_shared<Device::Impl>();
   impl->log = make_log(options, environment);
-  impl->context = device::Context::retain(driver, ordinal_of(name, *driver));
+  impl->context = device::Context::retain(driver, ordinal_of(name, *driver), options.allocator);
   const device::DeviceInfo& found = impl->context->info();
   impl->arch = name.simulated ? jit::parse_arch(name.architecture)
                               : jit::arch_of_capability(found.major, found.minor);

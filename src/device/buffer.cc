@@ -1,11 +1,22 @@
 #include "device/buffer.h"
 
+#include <exception>
 #include <utility>
 
 #include "base/fail.h"
 
 namespace annulus::device {
 namespace {
+
+constexpr std::size_t kBufferAlignment = 256;  // what cuMemAlloc promises
+
+// Callers are destructors.
+void give_back(const AllocatorCallbacks& allocator, abi::CUdeviceptr address, std::size_t bytes) {
+  try {
+    allocator.release(reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)), bytes);
+  } catch (...) {
+  }
+}
 
 [[noreturn]] void fail_out_of_memory(const Context& context, std::size_t bytes) {
   std::size_t free_bytes = 0;
@@ -17,12 +28,43 @@ namespace {
              bytes, context.info().ordinal, context.info().name, free_bytes, total_bytes);
 }
 
+// Memory of the caller's allocator.
+abi::CUdeviceptr ask(const AllocatorCallbacks& allocator, std::size_t bytes) {
+  void* memory = nullptr;
+  try {
+    memory = allocator.allocate(bytes, kBufferAlignment);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    base::fail(ErrorCode::kOutOfMemory, "the caller's allocator refused {} bytes: {}", bytes,
+               error.what());
+  } catch (...) {
+    base::fail(ErrorCode::kOutOfMemory, "the caller's allocator refused {} bytes", bytes);
+  }
+  if (memory == nullptr) {
+    base::fail(ErrorCode::kOutOfMemory, "the caller's allocator has no {} bytes", bytes);
+  }
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  if (address % kBufferAlignment != 0) {
+    give_back(allocator, address, bytes);
+    base::fail(ErrorCode::kInvalidArgument,
+               "the caller's allocator gave {:#x} for {} bytes, which is not a multiple of the {} "
+               "it was asked for",
+               address, bytes, kBufferAlignment);
+  }
+  return address;
+}
+
 }  // namespace
 
 Buffer::Buffer(ContextPointer context, std::size_t bytes)
     : context_(std::move(context)), bytes_(bytes) {
   if (bytes == 0) return;
   const ContextScope scope(*context_);
+  if (context_->allocator().allocate) {
+    address_ = ask(context_->allocator(), bytes);
+    return;
+  }
   const abi::CUresult code = context_->table().mem_alloc(&address_, bytes);
   if (code == abi::kCudaOutOfMemory) fail_out_of_memory(*context_, bytes);
   abi::check(context_->table(), code, "cuMemAlloc");
@@ -31,6 +73,13 @@ Buffer::Buffer(ContextPointer context, std::size_t bytes)
 Buffer::~Buffer() {
   if (address_ == 0) return;
   const QuietScope scope(*context_);
+  if (context_->allocator().release) {
+    // As cuMemFree does: whoever gets the memory next need not know of our work. Where the context
+    // is lost there is no work, and the allocator gets its memory back all the same.
+    if (scope.active()) context_->table().ctx_synchronize();
+    give_back(context_->allocator(), address_, bytes_);
+    return;
+  }
   if (scope.active()) context_->table().mem_free(address_);
 }
 

@@ -22,12 +22,14 @@ void leave(const Context& context, bool pushed) {
 
 }  // namespace
 
-ContextPointer Context::retain(DriverPointer driver, int ordinal) {
-  return ContextPointer(new Context(std::move(driver), ordinal));
+ContextPointer Context::retain(DriverPointer driver, int ordinal, AllocatorCallbacks allocator) {
+  return ContextPointer(new Context(std::move(driver), ordinal, std::move(allocator)));
 }
 
-Context::Context(DriverPointer driver, int ordinal)
-    : driver_(std::move(driver)), info_(read_device_info(*driver_, ordinal)) {
+Context::Context(DriverPointer driver, int ordinal, AllocatorCallbacks allocator)
+    : driver_(std::move(driver)),
+      info_(read_device_info(*driver_, ordinal)),
+      allocator_(std::move(allocator)) {
   abi::check(table(), table().device_get(&device_, ordinal), "cuDeviceGet");
   abi::check(table(), table().primary_ctx_retain(&handle_, device_), "cuDevicePrimaryCtxRetain");
 }

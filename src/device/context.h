@@ -16,6 +16,7 @@
 #include <memory>
 
 #include "abi/check.h"
+#include "annulus/allocator.h"
 #include "device/device_info.h"
 
 namespace annulus::device {
@@ -25,8 +26,10 @@ using ContextPointer = std::shared_ptr<const Context>;
 
 class Context {
  public:
-  // Creates the primary context, or takes a share in it where somebody already did.
-  static ContextPointer retain(DriverPointer driver, int ordinal);
+  // Creates the primary context, or takes a share in it where somebody already did. Buffers of
+  // this share come from `allocator` where it has functions.
+  static ContextPointer retain(DriverPointer driver, int ordinal,
+                               AllocatorCallbacks allocator = {});
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -36,6 +39,7 @@ class Context {
   const DeviceInfo& info() const { return info_; }
   abi::CUdevice device() const { return device_; }
   abi::CUcontext handle() const { return handle_; }
+  const AllocatorCallbacks& allocator() const { return allocator_; }
 
   // Waits for all streams of the context.
   void synchronize() const;
@@ -47,10 +51,11 @@ class Context {
   Memory memory() const;
 
  private:
-  Context(DriverPointer driver, int ordinal);
+  Context(DriverPointer driver, int ordinal, AllocatorCallbacks allocator);
 
   DriverPointer driver_;
   DeviceInfo info_;
+  AllocatorCallbacks allocator_;
   abi::CUdevice device_ = 0;
   abi::CUcontext handle_ = nullptr;
 };
