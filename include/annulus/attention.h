@@ -55,7 +55,9 @@ struct StatePointers {
 
 // Where the tensors of one call lie in device memory. The caller owns them; they must stay until
 // the work that was put on the stream has ended. Base addresses are multiples of 16 bytes (of 4 for
-// LSE, m and l); see Strides for their rules.
+// LSE, m and l); see Strides for their rules. Memory that is written overlaps nothing else of the
+// call, with two exceptions: O may be Q (the same address and strides, no two elements of Q in one
+// place), and state_out may be state_in.
 struct Operands {
   const void* q = nullptr;  // [B, Sq, H, Dqk] in the order of q_strides
   const void* k = nullptr;  // [B, Sk, Hkv, Dqk]
@@ -67,12 +69,13 @@ struct Operands {
   Strides v_strides;
   Strides o_strides;
   StatePointers state_in;   // with carry_in
-  StatePointers state_out;  // with carry_out; may be the same memory as state_in
+  StatePointers state_out;  // with carry_out
 };
 
 // Throws Error{kInvalidArgument} or Error{kUnsupported} that names the value and what would do.
 ANNULUS_EXPORT void validate(const Problem& problem);
-// The same for the memory of a valid problem. Tensors without elements are not looked at.
+// The same for the memory of a valid problem. Tensors without elements are not looked at. Of the
+// overlaps, those of tensors that begin at one address are found.
 ANNULUS_EXPORT void validate(const Problem& problem, const Operands& operands);
 
 }  // namespace annulus::inline v0

@@ -73,12 +73,16 @@ struct Axis {
   std::int64_t stride;
 };
 
+std::array<Axis, 3> axes_of(const Tensor& tensor) {
+  return {Axis{"batch", tensor.batch, tensor.strides.batch},
+          Axis{"row", tensor.rows, tensor.strides.row},
+          Axis{"head", tensor.heads, tensor.strides.head}};
+}
+
 void check_tensor(const Tensor& tensor) {
   if (empty(tensor)) return;
   check_address(tensor.name, tensor.data, 16);
-  const std::array<Axis, 3> axes = {Axis{"batch", tensor.batch, tensor.strides.batch},
-                                    Axis{"row", tensor.rows, tensor.strides.row},
-                                    Axis{"head", tensor.heads, tensor.strides.head}};
+  const std::array<Axis, 3> axes = axes_of(tensor);
   std::int64_t span = tensor.dim;
   for (const Axis& axis : axes) {
     if (axis.extent <= 1) continue;
@@ -101,9 +105,7 @@ void check_tensor(const Tensor& tensor) {
 // Writers of two elements to one place would race.
 void check_distinct(const Tensor& tensor) {
   if (empty(tensor)) return;
-  std::array<Axis, 3> axes = {Axis{"batch", tensor.batch, tensor.strides.batch},
-                              Axis{"row", tensor.rows, tensor.strides.row},
-                              Axis{"head", tensor.heads, tensor.strides.head}};
+  std::array<Axis, 3> axes = axes_of(tensor);
   std::sort(axes.begin(), axes.end(),
             [](const Axis& a, const Axis& b) { return std::abs(a.stride) < std::abs(b.stride); });
   std::int64_t inner = tensor.dim;  // elements that the axes so far span
@@ -117,6 +119,32 @@ void check_distinct(const Tensor& tensor) {
     }
     inner += std::abs(axis.stride) * (axis.extent - 1);
   }
+}
+
+// O may be Q itself: a CTA reads its rows of Q before it writes the same rows of O, and no other
+// CTA reads them. Everything else that begins where O does is read while O is written.
+void check_in_place(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& o) {
+  if (empty(o)) return;
+  for (const Tensor* other : {&k, &v}) {
+    if (!empty(*other) && other->data == o.data) {
+      base::fail(
+          ErrorCode::kInvalidArgument,
+          "O and {} are both at {:#x}; other rows still read {} when the first rows of O are "
+          "written. Only Q may be O",
+          other->name, reinterpret_cast<std::uintptr_t>(o.data), other->name);
+    }
+  }
+  if (q.data != o.data) return;
+  const std::array<Axis, 3> q_axes = axes_of(q);
+  const std::array<Axis, 3> o_axes = axes_of(o);
+  for (std::size_t i = 0; i < q_axes.size(); ++i) {
+    if (o_axes[i].extent <= 1 || q_axes[i].stride == o_axes[i].stride) continue;
+    base::fail(ErrorCode::kInvalidArgument,
+               "O is Q's memory, but their {} strides are {} and {} elements; rows of O would "
+               "overwrite other rows of Q. Use the same strides, or other memory",
+               o_axes[i].name, o_axes[i].stride, q_axes[i].stride);
+  }
+  check_distinct(q);
 }
 
 struct StateNames {
@@ -248,6 +276,7 @@ void validate(const Problem& problem, const Operands& operands) {
     if (rows) {
       check_tensor(o);
       check_distinct(o);
+      check_in_place(q, k, v, o);
     }
   }
   if (problem.want_lse) {

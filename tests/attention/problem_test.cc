@@ -166,6 +166,33 @@ TEST_CASE("every wrong address or stride is named") {
                  "state_in.acc is given although");
 }
 
+TEST_CASE("O may be Q with the same strides, and nothing else") {
+  const Problem problem = good();
+  Operands operands = memory(problem);
+  operands.o = const_cast<void*>(operands.q);
+  operands.o_strides = operands.q_strides;
+  CHECK_NOTHROW(validate(problem, operands));
+  refused_memory(
+      [](Problem&, Operands& o) {
+        o.o = const_cast<void*>(o.q);
+        o.o_strides = {o.q_strides.batch * 2, o.q_strides.head, o.q_strides.row * 2};
+      },
+      "overwrite other rows of Q");
+  // O alone would be fine, but Q's rows are longer than O's.
+  refused_memory(
+      [](Problem& p, Operands& o) {
+        p.dim_qk = 192;
+        p.dim_v = 128;
+        o.o = const_cast<void*>(o.q);
+        o.q_strides = o.o_strides = Strides::bshd(p.seq_q, p.heads, p.dim_v);
+        o.k_strides = Strides::bshd(p.seq_k, p.kv_heads, p.dim_qk);
+        o.v_strides = Strides::bshd(p.seq_k, p.kv_heads, p.dim_v);
+      },
+      "of Q is 128 elements, less than the 192");
+  refused_memory([](Problem&, Operands& o) { o.o = const_cast<void*>(o.k); }, "O and K are both");
+  refused_memory([](Problem&, Operands& o) { o.o = const_cast<void*>(o.v); }, "O and V are both");
+}
+
 TEST_CASE("inputs may be broadcast and run backwards; strides of single steps do not matter") {
   Problem problem = good();
   Operands operands = memory(problem);
