@@ -76,6 +76,10 @@ class ANNULUS_EXPORT Pattern {
   // Grammar: docs/patterns.md. Throws Error{kParse} with the column; Error{kUnsupported} for a
   // leaf that this version does not know; Error{kFile, kInvalidFile} from blocks("file").
   static Pattern parse(std::string_view text);
+  // The same with a layout that is in no file: it is the leaf blocks() of the text, which must
+  // occur. Throws Error{kInvalidArgument} where it does not, or for a layout that does not
+  // validate().
+  static Pattern parse(std::string_view text, std::shared_ptr<const BlockLayout> layout);
 
   // Text that parses back to an equal tree. Only blocks() of a layout that came from no file has
   // no such text: it prints as blocks("#digest"), which parse refuses.

@@ -194,7 +194,7 @@ class Parser {
       return built_at(start, [&] { return window(left, right); });
     }
     if (name == "blocks") {
-      const std::string path = quoted();
+      const std::string path = next_is(')') ? std::string() : quoted();
       return built_at(start, [&] { return load_blocks_(path); });
     }
     if (name == "documents" || (name == "global" && next_is('['))) {
@@ -286,8 +286,28 @@ Pattern parse(std::string_view text, const LoadBlocks& load_blocks) {
 
 namespace annulus::inline v0 {
 
-Pattern Pattern::parse(std::string_view text) {
-  return pattern::parse(text, [](const std::string& path) { return blocks(path); });
+Pattern Pattern::parse(std::string_view text) { return parse(text, nullptr); }
+
+Pattern Pattern::parse(std::string_view text, std::shared_ptr<const BlockLayout> layout) {
+  const Pattern given = layout == nullptr ? Pattern() : blocks(layout);
+  bool used = false;
+  Pattern whole = pattern::parse(text, [&](const std::string& path) {
+    if (!path.empty()) return blocks(path);
+    if (layout == nullptr) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "blocks() is the layout given beside the text, but there is none; give one, or "
+                 "name a file: blocks(\"file\")");
+    }
+    used = true;
+    return given;
+  });
+  if (layout != nullptr && !used) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "a layout is given beside '{}', which does not use it; write blocks() where it "
+               "belongs",
+               text.substr(0, 64));
+  }
+  return whole;
 }
 
 }  // namespace annulus::inline v0

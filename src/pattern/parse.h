@@ -12,7 +12,8 @@
 
 namespace annulus::pattern {
 
-// What blocks("file") reads a layout with.
+// What blocks("file") reads a layout with. An empty path stands for blocks(), the layout that the
+// caller has given beside the text.
 using LoadBlocks = std::function<Pattern(const std::string& path)>;
 
 constexpr std::size_t kMostText = std::size_t{16} << 20;

@@ -43,6 +43,28 @@ TEST_CASE("leaves and operators parse to the trees that the functions make") {
   CHECK_FALSE(Pattern::parse("causal & sink(4)") == (sink(4) & causal()));
 }
 
+TEST_CASE("blocks() is the layout that is given beside the text") {
+  BlockLayout layout;
+  layout.block_rows = layout.block_columns = 4;
+  layout.seq_q = layout.seq_k = 8;
+  layout.indptr = {0, 1, 2};
+  layout.indices = {1, 0};
+  const auto shared = std::make_shared<const BlockLayout>(layout);
+  CHECK(Pattern::parse("causal & (blocks() | sink( 1 ) | blocks( ))", shared) ==
+        (causal() & (blocks(shared) | sink(1) | blocks(shared))));
+  CHECK(Pattern::parse("causal", nullptr) == causal());
+  refused("causal & blocks()", 10, "there is none");
+  const auto refuse = [](const char* text, std::shared_ptr<const BlockLayout> given,
+                         const std::string& part) {
+    std::string message;
+    CHECK(code_of([&] { Pattern::parse(text, given); }, &message) == ErrorCode::kInvalidArgument);
+    CHECK_MESSAGE(message.find(part) != std::string::npos, message);
+  };
+  refuse("causal", shared, "does not use it");
+  layout.indices = {2, 0};
+  refuse("blocks()", std::make_shared<const BlockLayout>(layout), "indices[0] = 2");
+}
+
 TEST_CASE("not binds tighter than and, and tighter than or") {
   CHECK(Pattern::parse("~causal & sink(1) | sink(2)") == ((~causal() & sink(1)) | sink(2)));
   CHECK(Pattern::parse("sink(2) | ~causal & sink(1)") == (sink(2) | (~causal() & sink(1))));
