@@ -1,0 +1,338 @@
+#ifndef ANNULUS_C_H_
+#define ANNULUS_C_H_
+
+// The C interface, for C99 and for every language that can call C: annulus/device.h function by
+// function. What a problem, a pattern or a plan means is said in the C++ headers and docs/.
+//
+//   annulus_device_options options = ANNULUS_DEVICE_OPTIONS_INIT;
+//   annulus_device* device = NULL;
+//   if (annulus_device_open(&options, &device) != ANNULUS_OK) give_up(annulus_last_error());
+//
+// Conventions. They hold for every function that says nothing else.
+//
+// 1. Functions return ANNULUS_OK or the code of the error, whose text is annulus_last_error().
+//    After an error nothing was made, launched or written. No C++ exception leaves, nothing is
+//    printed.
+// 2. Handles (annulus_device*, annulus_plan*) are numbers in the type of a pointer; the library
+//    looks them up before it uses them. Null, a handle of another kind and one that was given back
+//    are ANNULUS_INVALID_ARGUMENT. Each handle is given back once; while another thread is inside a
+//    call with it, what it stands for stays until that call ends.
+// 3. Structs begin with struct_size and are made with their INIT macro, whose values are the
+//    defaults. A smaller size is a caller of an older version: what it lacks has its default. A
+//    larger size is a newer one: the part that this library does not know must be zero, else
+//    ANNULUS_UNSUPPORTED. In a struct that the library fills, that part becomes zero.
+// 4. Text is UTF-8 and ends with a zero byte. What is passed in (text, arrays, structs) is copied
+//    before the function returns. What comes out belongs to its handle and stays as long as that.
+// 5. int32_t fields hold an enum of this file or, where a comment says "0 or 1", a truth value.
+//    Sizes are in elements, or in bytes where the name says so.
+// 6. void* to device memory is an address of the device's primary context. `stream` is a CUstream
+//    of it, null the default stream.
+// 7. Any thread may call anything at any time, also with one handle on several threads.
+// 8. Callbacks return: they leave neither by longjmp nor by an exception. They must not call the
+//    library with the same device. What they use must stay until the device and all its plans are
+//    given back.
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "annulus/version.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- Versions and errors
+
+// The numbers of annulus::ErrorCode; later versions may add some.
+typedef enum annulus_status {
+  ANNULUS_OK = 0,
+  ANNULUS_INVALID_ARGUMENT = 1,  // a handle, size, shape, pointer or option that cannot be accepted
+  ANNULUS_UNSUPPORTED = 2,       // valid, but nothing here implements it
+  ANNULUS_PARSE = 3,             // a pattern that does not parse; the text has the column
+  ANNULUS_INVALID_FILE = 4,      // a file with damaged or foreign contents
+  ANNULUS_FILE = 5,              // a file that cannot be opened, read or written
+  ANNULUS_LIBRARY = 6,           // libcuda or libnvrtc missing, too old, or lacking a symbol
+  ANNULUS_OUT_OF_MEMORY = 7,     // host or device memory, the caller's allocator included
+  ANNULUS_DEVICE = 8,            // the CUDA driver refused a call
+  ANNULUS_COMPILE = 9,           // NVRTC refused a kernel
+  ANNULUS_FAULT = 10,            // a kernel did something undefined; the context is lost
+  ANNULUS_INTERNAL = 11          // a defect of this library
+} annulus_status;
+
+// The version of the library that is loaded, as ANNULUS_VERSION is that of this header: 100 is
+// 0.1.0. The same major version is compatible.
+ANNULUS_EXPORT int annulus_version(void);
+ANNULUS_EXPORT const char* annulus_version_text(void);  // "0.1.0"
+
+// "ok", "invalid argument", ...; "unknown error" for any other number.
+ANNULUS_EXPORT const char* annulus_status_text(int status);
+
+// What the last error on this thread was about; "" before the first. A call that succeeds leaves
+// it. Stays until the next error on this thread.
+ANNULUS_EXPORT const char* annulus_last_error(void);
+
+// ---- Devices
+
+typedef struct annulus_device annulus_device;
+
+enum {
+  ANNULUS_LOG_ERROR = 0,
+  ANNULUS_LOG_WARNING = 1,
+  ANNULUS_LOG_INFO = 2,
+  ANNULUS_LOG_DEBUG = 3
+};
+
+// One note, without a line end; `text` is gone after the return. Perhaps on several threads at a
+// time, some of them the library's own.
+typedef void (*annulus_log_callback)(void* user, int32_t level, const char* text);
+
+// Stores at *address `bytes` > 0 bytes of device memory, a multiple of `alignment` (256), which
+// every stream of the device's primary context may use at once, and returns 0. Any other return,
+// and null, become ANNULUS_OUT_OF_MEMORY of the call that needed the memory. Called on the calling
+// thread, with the device's context current.
+typedef int (*annulus_allocate_callback)(void* user, size_t bytes, size_t alignment,
+                                         void** address);
+// Takes it back. The library has waited for the device: nothing uses the memory any more.
+typedef void (*annulus_release_callback)(void* user, void* address, size_t bytes);
+
+typedef struct annulus_device_options {
+  size_t struct_size;
+  // "cuda:N", "sim:sm_80", "sim:sm_90a", "sim:sm_90a:N". Null or empty: ANNULUS_DEVICE; where that
+  // is not set either, the first GPU, else the newest simulated architecture.
+  const char* name;
+  // Folder of compiled kernels. Null: ANNULUS_CACHE_DIR, else the user's cache folder. Empty:
+  // nothing is kept on disk.
+  const char* cache_dir;
+  const char* template_dir;  // kernel templates to use instead of the built-in ones; null: those
+  annulus_log_callback log;  // null: none
+  void* log_user;
+  int32_t log_level;           // ANNULUS_LOG_*: the most that is told
+  int32_t simulation_checked;  // 0 or 1: a simulated device looks for races and the like
+  uint64_t simulation_seed;    // of its order of warps
+  int64_t simulation_threads;  // of the host; 0: one per processor
+  // Where all device memory comes from. Both, or null and null: cuMemAlloc.
+  annulus_allocate_callback allocate;
+  annulus_release_callback release;
+  void* allocator_user;
+} annulus_device_options;
+
+#define ANNULUS_DEVICE_OPTIONS_INIT                                                             \
+  {                                                                                             \
+    sizeof(annulus_device_options), NULL, NULL, NULL, NULL, NULL, ANNULUS_LOG_WARNING, 1, 0, 0, \
+        NULL, NULL, NULL                                                                        \
+  }
+
+// Null options are the defaults.
+ANNULUS_EXPORT annulus_status annulus_device_open(const annulus_device_options* options,
+                                                  annulus_device** device);
+
+// Plans of the device stay usable. Memory of annulus_device_allocate that was not released is
+// released now, after waiting for the device.
+ANNULUS_EXPORT annulus_status annulus_device_close(annulus_device* device);
+
+typedef struct annulus_device_info {
+  size_t struct_size;
+  const char* name;          // as annulus_device_options takes it
+  const char* description;   // what the driver calls it
+  const char* architecture;  // "sm_80", "sm_90a", ...
+  const char* nvrtc_version;
+  const char* cache_dir;      // empty: nothing is kept on disk
+  const char* cache_problem;  // why not, where it was asked for
+  int32_t simulated;          // 0 or 1
+  int32_t driver_version;     // 13000 is 13.0
+  int64_t multiprocessors;
+  int64_t shared_bytes_per_block;
+  int64_t memory_bytes;
+} annulus_device_info;
+
+#define ANNULUS_DEVICE_INFO_INIT \
+  { sizeof(annulus_device_info), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0 }
+
+ANNULUS_EXPORT annulus_status annulus_device_get_info(annulus_device* device,
+                                                      annulus_device_info* info);
+
+// For programs that have no allocator and no streams of their own. Copies wait until they are done
+// and are ordered after the work of the default stream; wait for other streams first. 0 bytes are
+// null, and copying them does nothing. Releasing waits for the device.
+ANNULUS_EXPORT annulus_status annulus_device_allocate(annulus_device* device, size_t bytes,
+                                                      void** memory);
+// What annulus_device_allocate gave on this device, once. Null does nothing.
+ANNULUS_EXPORT annulus_status annulus_device_release(annulus_device* device, void* memory);
+ANNULUS_EXPORT annulus_status annulus_device_copy_to_device(annulus_device* device, void* to,
+                                                            const void* from, size_t bytes);
+ANNULUS_EXPORT annulus_status annulus_device_copy_to_host(annulus_device* device, void* to,
+                                                          const void* from, size_t bytes);
+// Waits for all streams. What a kernel did wrong shows here at the latest: ANNULUS_FAULT.
+ANNULUS_EXPORT annulus_status annulus_device_synchronize(annulus_device* device);
+
+// ---- Problems
+
+typedef enum annulus_dtype { ANNULUS_FLOAT16 = 1, ANNULUS_BFLOAT16 = 2 } annulus_dtype;
+
+typedef enum annulus_lse_base { ANNULUS_LSE_NATURAL = 1, ANNULUS_LSE_TWO = 2 } annulus_lse_base;
+
+// Which blocks are kept; annulus::BlockLayout of annulus/pattern.h.
+typedef struct annulus_block_layout {
+  size_t struct_size;
+  int64_t block_rows;     // R
+  int64_t block_columns;  // C
+  int64_t seq_q;          // Sq
+  int64_t seq_k;          // Sk
+  int64_t heads;          // distinct heads: 1 (shared by all) or H
+  // Row r of head h has the block columns indices[indptr[h * rows + r]] up to the next, ascending,
+  // where rows = ceil(Sq / R).
+  const int64_t* indptr;
+  size_t indptr_count;  // heads * rows + 1
+  const int32_t* indices;
+  size_t indices_count;  // indptr[indptr_count - 1]
+} annulus_block_layout;
+
+#define ANNULUS_BLOCK_LAYOUT_INIT \
+  { sizeof(annulus_block_layout), 0, 0, 0, 0, 1, NULL, 0, NULL, 0 }
+
+// O = softmax(mask(scale Q K^T)) V; annulus::Problem of annulus/attention.h.
+typedef struct annulus_problem {
+  size_t struct_size;
+  int64_t batch;     // B >= 0
+  int64_t heads;     // H >= 1
+  int64_t kv_heads;  // Hkv >= 1, divides H
+  int64_t seq_q;     // Sq >= 0
+  int64_t seq_k;     // Sk >= 0
+  int64_t dim_qk;    // Dqk and Dv: 32, 64, 96, 128, 192, 256, or 192 and 128
+  int64_t dim_v;
+  // Which keys a query sees, as text (docs/patterns.md): "causal & window(511,0)". Null: dense, or
+  // "blocks()" where a layout is given.
+  const char* pattern;
+  const annulus_block_layout* layout;  // what blocks() in the text stands for; null: none
+  double scale;                        // of the scores, where has_scale; else 1 / sqrt(Dqk)
+  double softcap;                      // c > 0: score = c tanh(scale q.k / c); 0: none
+  int64_t q0;                          // position of query row 0, where has_q0; else Sk - Sq
+  int64_t k0;                          // position of key row 0, where has_k0; else 0
+  int32_t has_scale;                   // 0 or 1
+  int32_t has_q0;                      // 0 or 1
+  int32_t has_k0;                      // 0 or 1
+  int32_t dtype;                       // annulus_dtype of Q, K, V and O
+  int32_t want_lse;                    // 0 or 1: write LSE
+  int32_t lse_base;                    // annulus_lse_base of the LSE that is written
+  int32_t carry_in;                    // 0 or 1: start from a state of earlier keys
+  int32_t carry_out;                   // 0 or 1: write the state instead of O and LSE
+} annulus_problem;
+
+#define ANNULUS_PROBLEM_INIT                                                           \
+  {                                                                                    \
+    sizeof(annulus_problem), 1, 1, 1, 0, 0, 0, 0, NULL, NULL, 0.0, 0.0, 0, 0, 0, 0, 0, \
+        ANNULUS_BFLOAT16, 0, ANNULUS_LSE_NATURAL, 0, 0                                 \
+  }
+
+// ---- Plans
+
+typedef struct annulus_plan annulus_plan;
+
+typedef struct annulus_plan_options {
+  size_t struct_size;
+  const char* config;     // a kernel configuration, as `annulus explain` lists them; null: chosen
+  int64_t block_rows;     // granularity at which block_density is counted; 0 and 0: the compute
+  int64_t block_columns;  // tile's
+} annulus_plan_options;
+
+#define ANNULUS_PLAN_OPTIONS_INIT \
+  { sizeof(annulus_plan_options), NULL, 0, 0 }
+
+// Chooses a kernel, compiles or finds it, and uploads what the problem needs: up to a second. Null
+// options are the defaults. The plan is immutable and keeps what it needs of the device.
+ANNULUS_EXPORT annulus_status annulus_plan_create(annulus_device* device,
+                                                  const annulus_problem* problem,
+                                                  const annulus_plan_options* options,
+                                                  annulus_plan** plan);
+
+// Waits for the device. Not while a stream is being captured.
+ANNULUS_EXPORT annulus_status annulus_plan_destroy(annulus_plan* plan);
+
+// Everything that was decided.
+typedef struct annulus_plan_info {
+  size_t struct_size;
+  const char* kernel;              // the family
+  const char* config;              // as annulus_plan_options takes it
+  const char* source;              // of the kernel: "memory", "disk", "compiled", "none"
+  const char* decisions;           // lines
+  const char* rejected;            // lines: the other configurations, each with a reason
+  const char* specialised_source;  // what the compiler was given
+  double plan_ms;                  // time to decide
+  double compile_ms;               // time to get the kernel and upload the lists
+  int64_t launches;
+  int64_t ctas;
+  int64_t tile_rows;
+  int64_t tile_columns;
+  int64_t threads;                    // of a CTA
+  int64_t shared_bytes;               // of a CTA
+  int64_t registers;                  // of a thread
+  int64_t local_bytes;                // of a thread
+  int64_t blocks_per_multiprocessor;  // CTAs that fit at a time
+  int64_t full_tiles;
+  int64_t partial_tiles;
+  double block_density;  // kept blocks over all
+  int64_t device_bytes;  // memory that the plan holds
+} annulus_plan_info;
+
+#define ANNULUS_PLAN_INFO_INIT                                                                    \
+  {                                                                                               \
+    sizeof(annulus_plan_info), NULL, NULL, NULL, NULL, NULL, NULL, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, \
+        0, 0, 0, 0, 0.0, 0                                                                        \
+  }
+
+ANNULUS_EXPORT annulus_status annulus_plan_get_info(annulus_plan* plan, annulus_plan_info* info);
+
+// Scratch memory that every concurrent run needs of its own. May be 0.
+ANNULUS_EXPORT annulus_status annulus_plan_workspace_bytes(annulus_plan* plan, size_t* bytes);
+
+// Distances in elements between neighbours of a [B, S, H, D] tensor; that of D is 1. Others are
+// multiples of 8 where the dimension is larger than 1.
+typedef struct annulus_strides {
+  int64_t batch;
+  int64_t head;
+  int64_t row;
+} annulus_strides;
+
+// fp32, contiguous: acc [B, H, Sq, Dv], m and l [B, H, Sq]; annulus/state.h.
+typedef struct annulus_state {
+  float* acc;
+  float* m;
+  float* l;
+} annulus_state;
+
+// Device memory of one call. It must stay until the work on the stream has ended. Base addresses
+// are multiples of 16 bytes (of 4 for LSE, m and l). O may be Q, with the same strides; state_out
+// may be state_in; else nothing that is written overlaps anything.
+typedef struct annulus_operands {
+  size_t struct_size;
+  const void* q;  // [B, Sq, H, Dqk] in the order of q_strides
+  const void* k;  // [B, Sk, Hkv, Dqk]
+  const void* v;  // [B, Sk, Hkv, Dv]
+  void* o;        // [B, Sq, H, Dv]; null with carry_out
+  float* lse;     // [B, H, Sq] contiguous; null unless want_lse
+  annulus_strides q_strides;
+  annulus_strides k_strides;
+  annulus_strides v_strides;
+  annulus_strides o_strides;
+  annulus_state state_in;   // with carry_in
+  annulus_state state_out;  // with carry_out
+} annulus_operands;
+
+#define ANNULUS_OPERANDS_INIT                                                                \
+  {                                                                                          \
+    sizeof(annulus_operands), NULL, NULL, NULL, NULL, NULL, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, \
+        {0, 0, 0}, {NULL, NULL, NULL}, {                                                     \
+      NULL, NULL, NULL                                                                       \
+    }                                                                                        \
+  }
+
+// Puts the work on `stream` and returns: no allocation, no lock, no waiting; may be captured in a
+// graph. `workspace` may be null where annulus_plan_workspace_bytes says 0.
+ANNULUS_EXPORT annulus_status annulus_plan_run(annulus_plan* plan, void* stream,
+                                               const annulus_operands* operands, void* workspace);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+
+#endif  // ANNULUS_C_H_

@@ -1,0 +1,156 @@
+#include "api/c_call.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <stdexcept>
+
+#include "base/fail.h"
+
+namespace annulus::api {
+namespace {
+
+static_assert(sizeof(std::uintptr_t) == 8, "a handle is a number of 64 bits");
+
+#define ANNULUS_SAME(c, cpp) static_assert(c == static_cast<int>(ErrorCode::cpp))
+ANNULUS_SAME(ANNULUS_INVALID_ARGUMENT, kInvalidArgument);
+ANNULUS_SAME(ANNULUS_UNSUPPORTED, kUnsupported);
+ANNULUS_SAME(ANNULUS_PARSE, kParse);
+ANNULUS_SAME(ANNULUS_INVALID_FILE, kInvalidFile);
+ANNULUS_SAME(ANNULUS_FILE, kFile);
+ANNULUS_SAME(ANNULUS_LIBRARY, kLibrary);
+ANNULUS_SAME(ANNULUS_OUT_OF_MEMORY, kOutOfMemory);
+ANNULUS_SAME(ANNULUS_DEVICE, kDevice);
+ANNULUS_SAME(ANNULUS_COMPILE, kCompile);
+ANNULUS_SAME(ANNULUS_FAULT, kFault);
+ANNULUS_SAME(ANNULUS_INTERNAL, kInternal);
+#undef ANNULUS_SAME
+
+// Beyond this a struct_size is an accident, and reading that far might be one too.
+constexpr std::size_t kMostStructBytes = 4096;
+
+// The text of the last error. Where not even that can be kept, the code has to do.
+struct LastError {
+  std::string text;
+  const char* shown = "";
+};
+LastError& last_error() {
+  thread_local LastError last;
+  return last;
+}
+
+annulus_status keep(ErrorCode code, const char* text) noexcept {
+  LastError& last = last_error();
+  try {
+    last.text = text;
+    last.shown = last.text.c_str();
+  } catch (...) {
+    last.shown = "out of memory, also for the text of this error";
+  }
+  return static_cast<annulus_status>(code);
+}
+
+std::size_t size_of(const StructName& name, const void* given) {
+  if (given == nullptr) {
+    base::fail(ErrorCode::kInvalidArgument, "{} is null; give one that began as {}", name.name,
+               name.init);
+  }
+  std::size_t size = 0;
+  std::memcpy(&size, given, sizeof(size));
+  if (size < sizeof(size) || size % 8 != 0 || size > kMostStructBytes) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "struct_size of {} is {}, which no version has; begin with {}", name.name, size,
+               name.init);
+  }
+  return size;
+}
+
+}  // namespace
+
+annulus_status failed() noexcept {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return keep(error.code(), error.what());
+  } catch (const std::bad_alloc&) {
+    return keep(ErrorCode::kOutOfMemory, "the host is out of memory");
+  } catch (const std::length_error&) {
+    return keep(ErrorCode::kOutOfMemory, "a count is larger than any memory");
+  } catch (const std::exception& error) {
+    return keep(ErrorCode::kInternal, error.what());
+  } catch (...) {
+    return keep(ErrorCode::kInternal, "something unknown was thrown");
+  }
+}
+
+void read_struct(const StructName& name, const void* given, void* into, std::size_t known_bytes) {
+  const std::size_t size = size_of(name, given);
+  const auto* bytes = static_cast<const unsigned char*>(given);
+  for (std::size_t at = known_bytes; at < size; ++at) {
+    if (bytes[at] == 0) continue;
+    base::fail(ErrorCode::kUnsupported,
+               "byte {} of {} is set, but this library (" ANNULUS_VERSION_TEXT
+               ") knows {} bytes of it; load a newer one, or leave the newer fields zero",
+               at, name.name, known_bytes);
+  }
+  std::memcpy(into, given, std::min(size, known_bytes));
+}
+
+std::size_t check_output(const StructName& name, const void* given) { return size_of(name, given); }
+
+void write_struct(void* to, std::size_t bytes, const void* filled, std::size_t known_bytes) {
+  constexpr std::size_t kSize = sizeof(std::size_t);  // struct_size itself
+  auto* out = static_cast<unsigned char*>(to);
+  const std::size_t both = std::min(bytes, known_bytes);
+  std::memcpy(out + kSize, static_cast<const unsigned char*>(filled) + kSize, both - kSize);
+  std::memset(out + both, 0, bytes - both);
+}
+
+std::string lines(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : "\n") + part;
+  return text;
+}
+
+void check_pointer(const char* name, const void* pointer) {
+  if (pointer == nullptr) base::fail(ErrorCode::kInvalidArgument, "{} is null", name);
+}
+
+bool truth(const char* name, std::int32_t value) {
+  if (value != 0 && value != 1) {
+    base::fail(ErrorCode::kInvalidArgument, "{} is {}; give 0 or 1", name, value);
+  }
+  return value == 1;
+}
+
+PlanObject::PlanObject(Plan made)
+    : plan(std::move(made)),
+      decisions(lines(plan.info().decisions)),
+      rejected(lines(plan.info().rejected)) {}
+
+HandleTable<DeviceObject>& devices() {
+  static auto* table = new HandleTable<DeviceObject>("device", 0xd1);
+  return *table;
+}
+
+HandleTable<PlanObject>& plans() {
+  static auto* table = new HandleTable<PlanObject>("plan", 0xe3);
+  return *table;
+}
+
+}  // namespace annulus::api
+
+extern "C" {
+
+int annulus_version(void) { return ANNULUS_VERSION; }
+
+const char* annulus_version_text(void) { return ANNULUS_VERSION_TEXT; }
+
+const char* annulus_status_text(int status) {
+  return status == ANNULUS_OK ? "ok" : annulus::to_string(static_cast<annulus::ErrorCode>(status));
+}
+
+const char* annulus_last_error(void) { return annulus::api::last_error().shown; }
+
+}  // extern "C"

@@ -1,0 +1,116 @@
+#ifndef ANNULUS_API_C_CALL_H_
+#define ANNULUS_API_C_CALL_H_
+
+// What every function of the C interface is made of: an edge that no exception crosses, structs
+// that may be of another version, and handles.
+//
+//   annulus_status annulus_plan_destroy(annulus_plan* plan) {
+//     return api::guarded([&] { api::plans().erase(api::number(plan)); });
+//   }
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <type_traits>
+#include <unordered_map>
+#include <vector>
+
+#include "annulus/c.h"
+#include "annulus/device.h"
+#include "api/handle_table.h"
+
+namespace annulus::api {
+
+// The code of the exception that is being handled; keeps its text for annulus_last_error().
+annulus_status failed() noexcept;
+
+template <typename Body>
+annulus_status guarded(const Body& body) noexcept {
+  try {
+    body();
+    return ANNULUS_OK;
+  } catch (...) {
+    return failed();
+  }
+}
+
+// ---- Structs. `name` and `init` are for messages: "annulus_problem", "ANNULUS_PROBLEM_INIT".
+
+struct StructName {
+  const char* name;
+  const char* init;
+};
+
+// Copies what the caller has of a struct over `known_bytes` bytes of defaults. Throws
+// Error{kInvalidArgument} for null or an impossible struct_size, Error{kUnsupported} where a newer
+// caller uses what this version does not know.
+void read_struct(const StructName& name, const void* given, void* into, std::size_t known_bytes);
+
+// Checks a struct that is to be filled. Returns how many bytes of it the caller has.
+std::size_t check_output(const StructName& name, const void* given);
+
+// Fields are multiples of 8 bytes together, so a smaller size that is one cuts no field.
+template <typename T>
+constexpr bool kIsCStruct = std::is_trivially_copyable_v<T> && sizeof(T) % 8 == 0;
+
+template <typename T>
+T read_struct(const StructName& name, const T* given, const T& defaults) {
+  static_assert(kIsCStruct<T>);
+  T known = defaults;
+  read_struct(name, given, &known, sizeof(T));
+  return known;
+}
+
+// Fills what the caller has of `filled`; the caller's struct_size stays.
+void write_struct(void* to, std::size_t bytes, const void* filled, std::size_t known_bytes);
+
+template <typename T>
+void write_struct(const StructName& name, T* to, const T& filled) {
+  static_assert(kIsCStruct<T>);
+  write_struct(to, check_output(name, to), &filled, sizeof(T));
+}
+
+// What a struct that comes in means. Throw as read_struct, validate() and Pattern::parse do.
+Problem problem_of(const annulus_problem* given);
+Operands operands_of(const annulus_operands* given);
+
+std::string lines(const std::vector<std::string>& parts);  // without an end of the last
+
+// Throws Error{kInvalidArgument} "`name` is null".
+void check_pointer(const char* name, const void* pointer);
+// 0 or 1. Throws Error{kInvalidArgument} for another number.
+bool truth(const char* name, std::int32_t value);
+
+// ---- Handles
+
+struct DeviceObject {
+  explicit DeviceObject(Device opened) : device(std::move(opened)) {}
+  Device device;
+  std::mutex mutex;
+  std::unordered_map<void*, DeviceMemory> memory;  // of annulus_device_allocate
+};
+
+struct PlanObject {
+  explicit PlanObject(Plan made);
+  Plan plan;
+  std::string decisions;  // lines
+  std::string rejected;
+};
+
+// The handles of this process. They are the one thing here that is global, because C callers hand
+// back numbers; they are never destroyed, so that the order of exit does not matter.
+HandleTable<DeviceObject>& devices();
+HandleTable<PlanObject>& plans();
+
+template <typename Handle>
+std::uintptr_t number(const Handle* handle) {
+  return reinterpret_cast<std::uintptr_t>(handle);
+}
+using DevicePin = HandleTable<DeviceObject>::Pin;
+using PlanPin = HandleTable<PlanObject>::Pin;
+
+}  // namespace annulus::api
+
+#endif  // ANNULUS_API_C_CALL_H_

@@ -1,0 +1,161 @@
+// The C interface of devices: each function converts and calls annulus/device.h.
+#include <limits>
+
+#include "api/c_call.h"
+#include "base/fail.h"
+
+namespace annulus::api {
+namespace {
+
+static_assert(ANNULUS_LOG_ERROR == static_cast<int>(LogLevel::kError));
+static_assert(ANNULUS_LOG_WARNING == static_cast<int>(LogLevel::kWarning));
+static_assert(ANNULUS_LOG_INFO == static_cast<int>(LogLevel::kInfo));
+static_assert(ANNULUS_LOG_DEBUG == static_cast<int>(LogLevel::kDebug));
+
+constexpr StructName kOptions = {"annulus_device_options", "ANNULUS_DEVICE_OPTIONS_INIT"};
+constexpr StructName kInfo = {"annulus_device_info", "ANNULUS_DEVICE_INFO_INIT"};
+
+std::string text_or_empty(const char* text) { return text == nullptr ? "" : text; }
+
+AllocatorCallbacks allocator_of(const annulus_device_options& c) {
+  AllocatorCallbacks callbacks;
+  if (c.allocate != nullptr) {
+    callbacks.allocate = [allocate = c.allocate, user = c.allocator_user](std::size_t bytes,
+                                                                          std::size_t alignment) {
+      void* address = nullptr;
+      const int code = allocate(user, bytes, alignment, &address);
+      if (code != 0) {
+        base::fail(ErrorCode::kOutOfMemory,
+                   "the caller's allocator refused {} bytes: it returned {}", bytes, code);
+      }
+      return address;
+    };
+  }
+  if (c.release != nullptr) {
+    callbacks.release = [release = c.release, user = c.allocator_user](
+                            void* address, std::size_t bytes) { release(user, address, bytes); };
+  }
+  return callbacks;
+}
+
+DeviceOptions options_of(const annulus_device_options& c) {
+  DeviceOptions options;
+  options.name = text_or_empty(c.name);
+  if (c.cache_dir != nullptr) options.cache_dir = c.cache_dir;
+  options.template_dir = text_or_empty(c.template_dir);
+  if (c.log != nullptr) {
+    options.log = [log = c.log, user = c.log_user](LogLevel level, std::string_view text) {
+      log(user, static_cast<std::int32_t>(level), std::string(text).c_str());
+    };
+  }
+  if (c.log_level < ANNULUS_LOG_ERROR || c.log_level > ANNULUS_LOG_DEBUG) {
+    base::fail(ErrorCode::kInvalidArgument, "log_level is {}; give one of ANNULUS_LOG_*",
+               c.log_level);
+  }
+  options.log_level = static_cast<LogLevel>(c.log_level);
+  options.allocator = allocator_of(c);
+  options.simulation.checked = truth("simulation_checked", c.simulation_checked);
+  options.simulation.seed = c.simulation_seed;
+  if (c.simulation_threads < 0 || c.simulation_threads > std::numeric_limits<std::int32_t>::max()) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "simulation_threads is {}; give a number of threads, or 0 for one per processor",
+               c.simulation_threads);
+  }
+  options.simulation.threads = static_cast<std::uint32_t>(c.simulation_threads);
+  return options;
+}
+
+}  // namespace
+}  // namespace annulus::api
+
+using namespace annulus;  // the facade's words and, below, this room's
+using namespace annulus::api;
+
+extern "C" {
+
+annulus_status annulus_device_open(const annulus_device_options* given, annulus_device** device) {
+  return guarded([&] {
+    check_pointer("device (where the handle goes)", device);
+    const annulus_device_options defaults = ANNULUS_DEVICE_OPTIONS_INIT;
+    const annulus_device_options options =
+        given == nullptr ? defaults : read_struct(kOptions, given, defaults);
+    auto object = std::make_unique<DeviceObject>(Device::open(options_of(options)));
+    *device = reinterpret_cast<annulus_device*>(devices().insert(std::move(object)));
+  });
+}
+
+annulus_status annulus_device_close(annulus_device* device) {
+  return guarded([&] { devices().erase(number(device)); });
+}
+
+annulus_status annulus_device_get_info(annulus_device* device, annulus_device_info* to) {
+  return guarded([&] {
+    const DevicePin pin(devices(), number(device));
+    const DeviceInfo& info = pin->device.info();
+    annulus_device_info c = ANNULUS_DEVICE_INFO_INIT;
+    c.name = info.name.c_str();
+    c.description = info.description.c_str();
+    c.architecture = info.architecture.c_str();
+    c.nvrtc_version = info.nvrtc_version.c_str();
+    c.cache_dir = info.cache_dir.c_str();
+    c.cache_problem = info.cache_problem.c_str();
+    c.simulated = info.simulated ? 1 : 0;
+    c.driver_version = info.driver_version;
+    c.multiprocessors = info.multiprocessors;
+    c.shared_bytes_per_block = info.shared_bytes_per_block;
+    c.memory_bytes = info.memory_bytes;
+    write_struct(kInfo, to, c);
+  });
+}
+
+annulus_status annulus_device_allocate(annulus_device* device, size_t bytes, void** memory) {
+  return guarded([&] {
+    const DevicePin pin(devices(), number(device));
+    check_pointer("memory (where the address goes)", memory);
+    DeviceMemory made = pin->device.allocate(bytes);
+    void* const address = made.data();
+    if (address != nullptr) {
+      const std::lock_guard lock(pin->mutex);
+      pin->memory.emplace(address, std::move(made));
+    }
+    *memory = address;
+  });
+}
+
+annulus_status annulus_device_release(annulus_device* device, void* memory) {
+  return guarded([&] {
+    const DevicePin pin(devices(), number(device));
+    if (memory == nullptr) return;
+    DeviceMemory released;  // freed after the lock: that waits for the device
+    const std::lock_guard lock(pin->mutex);
+    const auto found = pin->memory.find(memory);
+    if (found == pin->memory.end()) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "{} is no memory of this device; was it released already?", memory);
+    }
+    released = std::move(found->second);
+    pin->memory.erase(found);
+  });
+}
+
+annulus_status annulus_device_copy_to_device(annulus_device* device, void* to, const void* from,
+                                             size_t bytes) {
+  return guarded([&] {
+    const DevicePin pin(devices(), number(device));
+    pin->device.copy_to_device(to, from, bytes);
+  });
+}
+
+annulus_status annulus_device_copy_to_host(annulus_device* device, void* to, const void* from,
+                                           size_t bytes) {
+  return guarded([&] {
+    const DevicePin pin(devices(), number(device));
+    pin->device.copy_to_host(to, from, bytes);
+  });
+}
+
+annulus_status annulus_device_synchronize(annulus_device* device) {
+  return guarded([&] { DevicePin(devices(), number(device))->device.synchronize(); });
+}
+
+}  // extern "C"

@@ -1,0 +1,173 @@
+// The C interface of plans: each function converts and calls annulus/device.h.
+#include "api/c_call.h"
+#include "base/fail.h"
+
+namespace annulus::api {
+namespace {
+
+static_assert(ANNULUS_FLOAT16 == static_cast<int>(Dtype::kFloat16));
+static_assert(ANNULUS_BFLOAT16 == static_cast<int>(Dtype::kBfloat16));
+static_assert(ANNULUS_LSE_NATURAL == static_cast<int>(LseBase::kNatural));
+static_assert(ANNULUS_LSE_TWO == static_cast<int>(LseBase::kTwo));
+
+constexpr StructName kLayout = {"annulus_block_layout", "ANNULUS_BLOCK_LAYOUT_INIT"};
+constexpr StructName kProblem = {"annulus_problem", "ANNULUS_PROBLEM_INIT"};
+constexpr StructName kOptions = {"annulus_plan_options", "ANNULUS_PLAN_OPTIONS_INIT"};
+constexpr StructName kInfo = {"annulus_plan_info", "ANNULUS_PLAN_INFO_INIT"};
+constexpr StructName kOperands = {"annulus_operands", "ANNULUS_OPERANDS_INIT"};
+
+std::shared_ptr<const BlockLayout> layout_of(const annulus_block_layout* given) {
+  if (given == nullptr) return nullptr;
+  const annulus_block_layout c =
+      read_struct(kLayout, given, annulus_block_layout ANNULUS_BLOCK_LAYOUT_INIT);
+  if (c.indptr_count > 0) check_pointer("indptr of the layout", c.indptr);
+  if (c.indices_count > 0) check_pointer("indices of the layout", c.indices);
+  // Before anything is copied: a wrong count is no length to read.
+  if (c.indptr_count == 0 ||
+      c.indptr[c.indptr_count - 1] != static_cast<std::int64_t>(c.indices_count)) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "the layout has {} entries in indptr, the last of which should be indices_count, {}",
+               c.indptr_count, c.indices_count);
+  }
+  BlockLayout layout;
+  layout.block_rows = c.block_rows;
+  layout.block_columns = c.block_columns;
+  layout.seq_q = c.seq_q;
+  layout.seq_k = c.seq_k;
+  layout.heads = c.heads;
+  layout.indptr.assign(c.indptr, c.indptr + c.indptr_count);
+  layout.indices.assign(c.indices, c.indices + c.indices_count);
+  return std::make_shared<const BlockLayout>(std::move(layout));
+}
+
+Pattern pattern_of(const annulus_problem& c) {
+  const auto layout = layout_of(c.layout);
+  if (c.pattern != nullptr) return Pattern::parse(c.pattern, layout);
+  return layout == nullptr ? Pattern() : blocks(layout);
+}
+
+PlanOptions options_of(const annulus_plan_options* given) {
+  PlanOptions options;
+  if (given == nullptr) return options;
+  const annulus_plan_options c =
+      read_struct(kOptions, given, annulus_plan_options ANNULUS_PLAN_OPTIONS_INIT);
+  if (c.config != nullptr) options.config = c.config;
+  options.block_rows = c.block_rows;
+  options.block_columns = c.block_columns;
+  return options;
+}
+
+Strides strides_of(const annulus_strides& c) { return {c.batch, c.head, c.row}; }
+StatePointers state_of(const annulus_state& c) { return {c.acc, c.m, c.l}; }
+
+}  // namespace
+
+Problem problem_of(const annulus_problem* given) {
+  const annulus_problem c = read_struct(kProblem, given, annulus_problem ANNULUS_PROBLEM_INIT);
+  Problem problem;
+  problem.batch = c.batch;
+  problem.heads = c.heads;
+  problem.kv_heads = c.kv_heads;
+  problem.seq_q = c.seq_q;
+  problem.seq_k = c.seq_k;
+  problem.dim_qk = c.dim_qk;
+  problem.dim_v = c.dim_v;
+  problem.dtype = static_cast<Dtype>(c.dtype);
+  problem.pattern = pattern_of(c);
+  if (truth("has_scale", c.has_scale)) problem.scale = c.scale;
+  problem.softcap = c.softcap;
+  if (truth("has_q0", c.has_q0)) problem.q0 = c.q0;
+  if (truth("has_k0", c.has_k0)) problem.k0 = c.k0;
+  problem.want_lse = truth("want_lse", c.want_lse);
+  problem.lse_base = static_cast<LseBase>(c.lse_base);
+  problem.carry_in = truth("carry_in", c.carry_in);
+  problem.carry_out = truth("carry_out", c.carry_out);
+  return problem;
+}
+
+Operands operands_of(const annulus_operands* given) {
+  const annulus_operands c = read_struct(kOperands, given, annulus_operands ANNULUS_OPERANDS_INIT);
+  Operands operands;
+  operands.q = c.q;
+  operands.k = c.k;
+  operands.v = c.v;
+  operands.o = c.o;
+  operands.lse = c.lse;
+  operands.q_strides = strides_of(c.q_strides);
+  operands.k_strides = strides_of(c.k_strides);
+  operands.v_strides = strides_of(c.v_strides);
+  operands.o_strides = strides_of(c.o_strides);
+  operands.state_in = state_of(c.state_in);
+  operands.state_out = state_of(c.state_out);
+  return operands;
+}
+
+}  // namespace annulus::api
+
+using namespace annulus;  // the facade's words and, below, this room's
+using namespace annulus::api;
+
+extern "C" {
+
+annulus_status annulus_plan_create(annulus_device* device, const annulus_problem* problem,
+                                   const annulus_plan_options* options, annulus_plan** plan) {
+  return guarded([&] {
+    const DevicePin pin(devices(), number(device));
+    check_pointer("plan (where the handle goes)", plan);
+    auto object =
+        std::make_unique<PlanObject>(pin->device.plan(problem_of(problem), options_of(options)));
+    *plan = reinterpret_cast<annulus_plan*>(plans().insert(std::move(object)));
+  });
+}
+
+annulus_status annulus_plan_destroy(annulus_plan* plan) {
+  return guarded([&] { plans().erase(number(plan)); });
+}
+
+annulus_status annulus_plan_get_info(annulus_plan* plan, annulus_plan_info* to) {
+  return guarded([&] {
+    const PlanPin pin(plans(), number(plan));
+    const PlanInfo& info = pin->plan.info();
+    annulus_plan_info c = ANNULUS_PLAN_INFO_INIT;
+    c.kernel = info.kernel.c_str();
+    c.config = info.config.c_str();
+    c.source = info.source.c_str();
+    c.decisions = pin->decisions.c_str();
+    c.rejected = pin->rejected.c_str();
+    c.specialised_source = info.specialised_source.c_str();
+    c.plan_ms = info.plan_ms;
+    c.compile_ms = info.compile_ms;
+    c.launches = info.launches;
+    c.ctas = info.ctas;
+    c.tile_rows = info.tile_rows;
+    c.tile_columns = info.tile_columns;
+    c.threads = info.threads;
+    c.shared_bytes = info.shared_bytes;
+    c.registers = info.registers;
+    c.local_bytes = info.local_bytes;
+    c.blocks_per_multiprocessor = info.blocks_per_multiprocessor;
+    c.full_tiles = info.full_tiles;
+    c.partial_tiles = info.partial_tiles;
+    c.block_density = info.block_density.value;
+    c.device_bytes = info.device_bytes;
+    write_struct(kInfo, to, c);
+  });
+}
+
+annulus_status annulus_plan_workspace_bytes(annulus_plan* plan, size_t* bytes) {
+  return guarded([&] {
+    const PlanPin pin(plans(), number(plan));
+    check_pointer("bytes (where the size goes)", bytes);
+    *bytes = pin->plan.workspace_bytes();
+  });
+}
+
+annulus_status annulus_plan_run(annulus_plan* plan, void* stream, const annulus_operands* operands,
+                                void* workspace) {
+  return guarded([&] {
+    const PlanPin pin(plans(), number(plan));
+    pin->plan.run(stream, operands_of(operands), workspace);
+  });
+}
+
+}  // extern "C"

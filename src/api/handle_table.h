@@ -1,0 +1,165 @@
+#ifndef ANNULUS_API_HANDLE_TABLE_H_
+#define ANNULUS_API_HANDLE_TABLE_H_
+
+// The live handles of one kind that C callers hold. A handle is a number, never an address:
+//
+//   63            32 31         8 7      0
+//   +---------------+------------+--------+
+//   | generation    | slot       | kind   |
+//   +---------------+------------+--------+
+//
+// `kind` is odd, so that no pointer to an object passes for a handle; a slot that is used again has
+// another generation. So whatever a caller passes is checked without following it: null, handles
+// of another kind, and handles that were given back long ago. Slots are never unmapped.
+//
+// Using a handle takes no lock: a slot's word counts its users, and the last one after erase()
+// destroys the object. Only insert() and the end of an object lock, for the list of free slots.
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/fail.h"
+
+namespace annulus::api {
+
+template <typename Object>
+class HandleTable {
+  struct Slot;
+
+ public:
+  // `name` is for messages: "plan".
+  HandleTable(const char* name, std::uint8_t kind) : name_(name), kind_(kind) {}
+  HandleTable(const HandleTable&) = delete;
+  HandleTable& operator=(const HandleTable&) = delete;
+
+  // A use of a live object: it stays until the end of the Pin.
+  class Pin {
+   public:
+    Pin(HandleTable& table, std::uintptr_t handle)
+        : table_(table), index_(index_of(handle)), slot_(table.enter(handle)) {}
+    ~Pin() { table_.leave(index_, *slot_); }
+    Pin(const Pin&) = delete;
+    Pin& operator=(const Pin&) = delete;
+
+    Object* operator->() const { return slot_->object.get(); }
+    Object& operator*() const { return *slot_->object; }
+
+   private:
+    friend class HandleTable;
+    HandleTable& table_;
+    std::uint32_t index_;
+    Slot* slot_;
+  };
+
+  std::uintptr_t insert(std::unique_ptr<Object> object) {
+    const std::lock_guard lock(mutex_);
+    const std::uint32_t index = free_slot();
+    Slot& slot = *find(index);
+    slot.object = std::move(object);
+    const std::uint64_t generation = slot.word.load(std::memory_order_relaxed) & kGeneration;
+    slot.word.store(generation | kLive, std::memory_order_release);
+    return static_cast<std::uintptr_t>(generation | index << kIndexShift | kind_);
+  }
+
+  // From now on the handle is unknown; the object goes with its last user. Throws
+  // Error{kInvalidArgument} as Pin does, also where another thread erased it first.
+  void erase(std::uintptr_t handle) {
+    const Pin pin(*this, handle);
+    const std::uint64_t before = pin.slot_->word.fetch_and(~kLive, std::memory_order_acq_rel);
+    if ((before & kLive) == 0) fail_gone();
+  }
+
+ private:
+  static constexpr std::uint64_t kGeneration = ~std::uint64_t{0} << 32;
+  static constexpr std::uint64_t kLive = std::uint64_t{1} << 31;
+  static constexpr std::uint64_t kUsers = kLive - 1;
+  static constexpr int kIndexShift = 8;
+  static constexpr std::uint32_t kMostSlots = 1u << 24;
+  static constexpr std::uint32_t kFirstChunk = 64;  // chunk c holds 64 << c slots
+
+  struct Slot {
+    std::atomic<std::uint64_t> word{std::uint64_t{1} << 32};  // generation | live | users
+    std::unique_ptr<Object> object;
+  };
+
+  static std::uint32_t index_of(std::uintptr_t handle) {
+    return static_cast<std::uint32_t>(handle) >> kIndexShift;
+  }
+
+  // Null for an index that was never given out.
+  Slot* find(std::uint32_t index) const {
+    const std::uint32_t place = index + kFirstChunk;
+    const int chunk = std::bit_width(place) - std::bit_width(kFirstChunk);
+    Slot* slots = chunks_[static_cast<std::size_t>(chunk)].load(std::memory_order_acquire);
+    return slots == nullptr ? nullptr : slots + (place - (kFirstChunk << chunk));
+  }
+
+  Slot* enter(std::uintptr_t handle) const {
+    if (handle == 0) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "the {} is null; give one that was made and not given "
+                 "back",
+                 name_);
+    }
+    Slot* slot = (handle & 0xff) == kind_ ? find(index_of(handle)) : nullptr;
+    if (slot == nullptr) {
+      base::fail(ErrorCode::kInvalidArgument, "{:#x} is no {}; was another kind of handle given?",
+                 handle, name_);
+    }
+    std::uint64_t word = slot->word.load(std::memory_order_relaxed);
+    do {
+      if ((word & kLive) == 0 || (word & kGeneration) != (handle & kGeneration)) fail_gone();
+    } while (!slot->word.compare_exchange_weak(word, word + 1, std::memory_order_acquire,
+                                               std::memory_order_relaxed));
+    return slot;
+  }
+
+  void leave(std::uint32_t index, Slot& slot) {
+    const std::uint64_t before = slot.word.fetch_sub(1, std::memory_order_acq_rel);
+    if ((before & kLive) != 0 || (before & kUsers) != 1) return;
+    slot.object.reset();
+    const std::lock_guard lock(mutex_);
+    slot.word.fetch_add(std::uint64_t{1} << 32, std::memory_order_relaxed);
+    free_.push_back(index);  // reserved when the slot was made
+  }
+
+  std::uint32_t free_slot() {
+    if (!free_.empty()) {
+      const std::uint32_t index = free_.back();
+      free_.pop_back();
+      return index;
+    }
+    if (count_ == kMostSlots - kFirstChunk) {
+      base::fail(ErrorCode::kOutOfMemory, "there are {} handles of a {} already; give some back",
+                 count_, name_);
+    }
+    const std::uint32_t place = count_ + kFirstChunk;
+    const int chunk = std::bit_width(place) - std::bit_width(kFirstChunk);
+    auto& slots = chunks_[static_cast<std::size_t>(chunk)];
+    if (slots.load(std::memory_order_relaxed) == nullptr) {
+      free_.reserve(count_ + (kFirstChunk << chunk));
+      slots.store(new Slot[kFirstChunk << chunk], std::memory_order_release);
+    }
+    return count_++;
+  }
+
+  [[noreturn]] void fail_gone() const {
+    base::fail(ErrorCode::kInvalidArgument, "the {} was given back already; make another", name_);
+  }
+
+  const char* name_;
+  std::uint8_t kind_;
+  std::mutex mutex_;
+  std::uint32_t count_ = 0;
+  std::vector<std::uint32_t> free_;
+  std::array<std::atomic<Slot*>, 19> chunks_{};
+};
+
+}  // namespace annulus::api
+
+#endif  // ANNULUS_API_HANDLE_TABLE_H_
