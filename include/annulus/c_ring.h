@@ -1,0 +1,119 @@
+#ifndef ANNULUS_C_RING_H_
+#define ANNULUS_C_RING_H_
+
+// The C interface of rings: annulus/ring.h for P ranks in one process. The conventions are those at
+// the top of annulus/c.h; what a ring does is said in annulus/ring.h and docs/ring.md.
+//
+//   annulus_ring_create(devices, 4, &problem, NULL, &ring);
+//   annulus_ring_get_rank(ring, r, &rank);       which rows are rank r's, how much workspace
+//   annulus_ring_run(ring, calls, 4);            one call for each rank
+
+#include "annulus/c.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct annulus_ring annulus_ring;
+
+typedef enum annulus_sharding {
+  ANNULUS_CONTIGUOUS = 1,  // rank r holds the r-th of P pieces
+  ANNULUS_ZIGZAG = 2       // of 2 P pieces the r-th and the r-th from the end
+} annulus_sharding;
+
+// Rows [start, start + length) of the whole problem.
+typedef struct annulus_segment {
+  int64_t start;
+  int64_t length;
+} annulus_segment;
+
+// Which rows one rank holds, in the order of its tensors' rows: of Q, O and LSE, and of K and V.
+typedef struct annulus_shard {
+  const annulus_segment* q;
+  size_t q_count;
+  const annulus_segment* k;
+  size_t k_count;
+} annulus_shard;
+
+typedef struct annulus_ring_options {
+  size_t struct_size;
+  int32_t sharding;             // annulus_sharding, where no shards are given
+  int32_t multiple;             // of rows, at which pieces begin; 0: a power of two up to 128
+  const annulus_shard* shards;  // one for each rank, together every row once; null: by sharding
+  const char* config;           // a kernel configuration; null: chosen
+} annulus_ring_options;
+
+#define ANNULUS_RING_OPTIONS_INIT \
+  { sizeof(annulus_ring_options), ANNULUS_CONTIGUOUS, 0, NULL, NULL }
+
+// Decides, compiles and uploads for all ranks. `devices` has one handle for each rank; a device may
+// occur several times. Null options are the defaults. The ring keeps what it needs of the devices.
+ANNULUS_EXPORT annulus_status annulus_ring_create(annulus_device* const* devices, size_t ranks,
+                                                  const annulus_problem* problem,
+                                                  const annulus_ring_options* options,
+                                                  annulus_ring** ring);
+
+// Waits for the devices. Not while a stream is being captured.
+ANNULUS_EXPORT annulus_status annulus_ring_destroy(annulus_ring* ring);
+
+typedef struct annulus_ring_info {
+  size_t struct_size;
+  const char* kernel;
+  const char* config;
+  const char* schedule;  // lines, one for each rank and step
+  int64_t ranks;
+  int64_t bytes_sent;        // by all ranks together, in one run
+  int64_t bytes_plain_ring;  // that every shard going to every rank would take
+  double plan_ms;            // time to decide
+  double compile_ms;         // time to get the kernels and upload the lists
+} annulus_ring_info;
+
+#define ANNULUS_RING_INFO_INIT \
+  { sizeof(annulus_ring_info), NULL, NULL, NULL, 0, 0, 0, 0.0, 0.0 }
+
+ANNULUS_EXPORT annulus_status annulus_ring_get_info(annulus_ring* ring, annulus_ring_info* info);
+
+typedef struct annulus_ring_rank {
+  size_t struct_size;
+  const char* device;
+  annulus_shard shard;  // arrays of the ring's
+  int64_t rows_q;       // of the shard
+  int64_t rows_k;
+  int64_t launches;  // of attention kernels
+  int64_t full_tiles;
+  int64_t partial_tiles;
+  int64_t bytes_sent;
+  int64_t bytes_received;
+  int64_t workspace_bytes;  // scratch memory that every run in flight needs of its own; may be 0
+  int64_t device_bytes;     // memory that the ring holds for it
+} annulus_ring_rank;
+
+#define ANNULUS_RING_RANK_INIT \
+  { sizeof(annulus_ring_rank), NULL, {NULL, 0, NULL, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+ANNULUS_EXPORT annulus_status annulus_ring_get_rank(annulus_ring* ring, size_t rank,
+                                                    annulus_ring_rank* info);
+
+// What one rank brings to a run.
+typedef struct annulus_ring_call {
+  size_t struct_size;                // the same in all elements of an array
+  void* stream;                      // of the rank's device
+  const annulus_operands* operands;  // rows are those of its shard
+  void* workspace;                   // workspace_bytes, 256-byte aligned
+} annulus_ring_call;
+
+#define ANNULUS_RING_CALL_INIT \
+  { sizeof(annulus_ring_call), NULL, NULL, NULL }
+
+// Puts the work of all ranks on their streams and returns: no allocation, no lock, no waiting; may
+// be captured where all streams are part of the capture. O and LSE of a rank are whole when its
+// stream has passed the run. One run is put on the streams at a time: a call that meets another one
+// in a different thread is ANNULUS_INVALID_ARGUMENT.
+ANNULUS_EXPORT annulus_status annulus_ring_run(annulus_ring* ring, const annulus_ring_call* calls,
+                                               size_t count);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+
+#endif  // ANNULUS_C_RING_H_

@@ -1,0 +1,214 @@
+// The C interface of rings: each function converts and calls annulus/ring.h.
+#include "annulus/c_ring.h"
+
+#include <atomic>
+
+#include "annulus/ring.h"
+#include "api/c_call.h"
+#include "base/fail.h"
+
+namespace annulus::api {
+namespace {
+
+static_assert(ANNULUS_CONTIGUOUS == static_cast<int>(Sharding::kContiguous));
+static_assert(ANNULUS_ZIGZAG == static_cast<int>(Sharding::kZigzag));
+static_assert(sizeof(annulus_segment) == sizeof(Segment));
+
+constexpr StructName kOptions = {"annulus_ring_options", "ANNULUS_RING_OPTIONS_INIT"};
+constexpr StructName kInfo = {"annulus_ring_info", "ANNULUS_RING_INFO_INIT"};
+constexpr StructName kRank = {"annulus_ring_rank", "ANNULUS_RING_RANK_INIT"};
+constexpr StructName kCall = {"annulus_ring_call", "ANNULUS_RING_CALL_INIT"};
+
+std::vector<annulus_segment> to_c(const std::vector<Segment>& segments) {
+  std::vector<annulus_segment> c;
+  for (const Segment& each : segments) c.push_back({each.start, each.length});
+  return c;
+}
+
+std::vector<Segment> from_c(const char* name, const annulus_segment* c, std::size_t count) {
+  if (count > 0) check_pointer(name, c);
+  std::vector<Segment> segments;
+  for (std::size_t i = 0; i < count; ++i) segments.push_back({c[i].start, c[i].length});
+  return segments;
+}
+
+ShardMap shards_of(const annulus_ring_options& c, int ranks, const Problem& problem) {
+  if (c.shards == nullptr) {
+    if (c.sharding != ANNULUS_CONTIGUOUS && c.sharding != ANNULUS_ZIGZAG) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "sharding is {}; give ANNULUS_CONTIGUOUS, ANNULUS_ZIGZAG, or shards", c.sharding);
+    }
+    return make_shards(static_cast<Sharding>(c.sharding), ranks, problem.seq_q, problem.seq_k,
+                       c.multiple);
+  }
+  ShardMap shards;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const annulus_shard& shard = c.shards[rank];
+    shards.q.push_back(from_c("q of a shard", shard.q, shard.q_count));
+    shards.k.push_back(from_c("k of a shard", shard.k, shard.k_count));
+  }
+  return shards;
+}
+
+struct RankShard {
+  std::vector<annulus_segment> q;
+  std::vector<annulus_segment> k;
+};
+
+struct RingObject {
+  RingObject(RingPlan made, const ShardMap& shards)
+      : ring(std::move(made)), schedule(lines(ring.info().schedule)), calls(shards.q.size()) {
+    for (std::size_t rank = 0; rank < shards.q.size(); ++rank) {
+      shard.push_back({to_c(shards.q[rank]), to_c(shards.k[rank])});
+    }
+  }
+  RingPlan ring;
+  std::string schedule;
+  std::vector<RankShard> shard;
+  // Where a run converts its arguments without allocating; taken by one run at a time.
+  std::vector<RingCall> calls;
+  std::atomic<bool> busy{false};
+};
+
+HandleTable<RingObject>& rings() {
+  static auto* table = new HandleTable<RingObject>("ring", 0xb5);
+  return *table;
+}
+using RingPin = HandleTable<RingObject>::Pin;
+
+class Taken {
+ public:
+  explicit Taken(std::atomic<bool>& busy) : busy_(busy) {
+    if (busy_.exchange(true, std::memory_order_acquire)) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "another thread is putting a run of this ring on its streams; make a ring for "
+                 "each thread, or take turns");
+    }
+  }
+  ~Taken() { busy_.store(false, std::memory_order_release); }
+  Taken(const Taken&) = delete;
+  Taken& operator=(const Taken&) = delete;
+
+ private:
+  std::atomic<bool>& busy_;
+};
+
+RingCall call_of(const annulus_ring_call& c, std::size_t rank) {
+  try {
+    return {c.stream, operands_of(c.operands), c.workspace};
+  } catch (const Error& error) {
+    base::fail(error.code(), "rank {}: {}", rank, error.what());
+  }
+}
+
+// Elements of an array are as far apart as the caller's version of the struct is long.
+void convert(const annulus_ring_call* c, std::size_t count, std::vector<RingCall>& calls) {
+  if (count != calls.size()) {
+    base::fail(ErrorCode::kInvalidArgument, "{} calls for a ring of {} ranks; give one for each",
+               count, calls.size());
+  }
+  const std::size_t size = check_output(kCall, c);
+  for (std::size_t rank = 0; rank < count; ++rank) {
+    const auto* element = reinterpret_cast<const annulus_ring_call*>(
+        reinterpret_cast<const std::byte*>(c) + rank * size);
+    if (element->struct_size != size) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "struct_size of call {} is {}, but that of call 0 is {}; begin each with {}", rank,
+                 element->struct_size, size, kCall.init);
+    }
+    calls[rank] =
+        call_of(read_struct(kCall, element, annulus_ring_call ANNULUS_RING_CALL_INIT), rank);
+  }
+}
+
+}  // namespace
+}  // namespace annulus::api
+
+using namespace annulus;  // the facade's words and, below, this room's
+using namespace annulus::api;
+
+extern "C" {
+
+annulus_status annulus_ring_create(annulus_device* const* handles, size_t ranks,
+                                   const annulus_problem* problem,
+                                   const annulus_ring_options* given, annulus_ring** ring) {
+  return guarded([&] {
+    check_pointer("ring (where the handle goes)", ring);
+    if (ranks < 1 || ranks > kMostRanks) {
+      base::fail(ErrorCode::kInvalidArgument, "a ring of {} ranks; give 1 to {}", ranks,
+                 kMostRanks);
+    }
+    check_pointer("devices", handles);
+    const annulus_ring_options defaults = ANNULUS_RING_OPTIONS_INIT;
+    const annulus_ring_options options =
+        given == nullptr ? defaults : read_struct(kOptions, given, defaults);
+    std::vector<Device> all;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      all.push_back(DevicePin(devices(), number(handles[rank]))->device);
+    }
+    const Problem whole = problem_of(problem);
+    validate(whole);
+    const ShardMap shards = shards_of(options, static_cast<int>(ranks), whole);
+    PlanOptions plan_options;
+    if (options.config != nullptr) plan_options.config = options.config;
+    auto object = std::make_unique<RingObject>(plan_ring(all, whole, shards, plan_options), shards);
+    *ring = reinterpret_cast<annulus_ring*>(rings().insert(std::move(object)));
+  });
+}
+
+annulus_status annulus_ring_destroy(annulus_ring* ring) {
+  return guarded([&] { rings().erase(number(ring)); });
+}
+
+annulus_status annulus_ring_get_info(annulus_ring* ring, annulus_ring_info* to) {
+  return guarded([&] {
+    const RingPin pin(rings(), number(ring));
+    const RingInfo& info = pin->ring.info();
+    annulus_ring_info c = ANNULUS_RING_INFO_INIT;
+    c.kernel = info.kernel.c_str();
+    c.config = info.config.c_str();
+    c.schedule = pin->schedule.c_str();
+    c.ranks = pin->ring.ranks();
+    c.bytes_sent = info.bytes_sent;
+    c.bytes_plain_ring = info.bytes_plain_ring;
+    c.plan_ms = info.plan_ms;
+    c.compile_ms = info.compile_ms;
+    write_struct(kInfo, to, c);
+  });
+}
+
+annulus_status annulus_ring_get_rank(annulus_ring* ring, size_t rank, annulus_ring_rank* to) {
+  return guarded([&] {
+    const RingPin pin(rings(), number(ring));
+    const RingInfo& all = pin->ring.info();
+    if (rank >= all.ranks.size()) {
+      base::fail(ErrorCode::kInvalidArgument, "rank {} of a ring of {}", rank, all.ranks.size());
+    }
+    const RingRankInfo& info = all.ranks[rank];
+    const RankShard& shard = pin->shard[rank];
+    annulus_ring_rank c = ANNULUS_RING_RANK_INIT;
+    c.device = info.device.c_str();
+    c.shard = {shard.q.data(), shard.q.size(), shard.k.data(), shard.k.size()};
+    c.rows_q = info.rows_q;
+    c.rows_k = info.rows_k;
+    c.launches = info.launches;
+    c.full_tiles = info.full_tiles;
+    c.partial_tiles = info.partial_tiles;
+    c.bytes_sent = info.bytes_sent;
+    c.bytes_received = info.bytes_received;
+    c.workspace_bytes = info.workspace_bytes;
+    c.device_bytes = info.device_bytes;
+    write_struct(kRank, to, c);
+  });
+}
+
+annulus_status annulus_ring_run(annulus_ring* ring, const annulus_ring_call* calls, size_t count) {
+  return guarded([&] {
+    const RingPin pin(rings(), number(ring));
+    const Taken taken(pin->busy);
+    convert(calls, count, pin->calls);
+    pin->ring.run(pin->calls);
+  });
+}
+
+}  // extern "C"
