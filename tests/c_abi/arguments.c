@@ -1,0 +1,158 @@
+// Values that no C type refuses: garbage enums, numbers that are none, strides, texts, arrays.
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "c_abi/check.h"
+#include "c_abi/sample.h"
+
+static const sample* the_sample = NULL;
+
+static void refused(const annulus_problem* problem, annulus_status code, const char* part) {
+  annulus_plan* plan = NULL;
+  CHECK_FAILS(annulus_plan_create(the_sample->device, problem, NULL, &plan), code, part);
+  CHECK(plan == NULL);
+}
+
+static void wrong_problems(void) {
+  annulus_problem problem = the_sample->problem;
+#define REFUSED(field, value, code, part) \
+  do {                                    \
+    problem.field = (value);              \
+    refused(&problem, (code), (part));    \
+    problem = the_sample->problem;        \
+  } while (0)
+  REFUSED(dtype, 77, ANNULUS_INVALID_ARGUMENT, "dtype unknown");
+  REFUSED(dtype, 0, ANNULUS_INVALID_ARGUMENT, "convert to fp16 or bf16");
+  REFUSED(dtype, INT32_MIN, ANNULUS_INVALID_ARGUMENT, "convert to fp16 or bf16");
+  REFUSED(lse_base, 0, ANNULUS_INVALID_ARGUMENT, "lse_base 0 is neither");
+  REFUSED(lse_base, -5, ANNULUS_INVALID_ARGUMENT, "lse_base -5");
+  REFUSED(want_lse, 2, ANNULUS_INVALID_ARGUMENT, "want_lse is 2; give 0 or 1");
+  REFUSED(carry_in, -1, ANNULUS_INVALID_ARGUMENT, "carry_in is -1");
+  REFUSED(carry_out, 9, ANNULUS_INVALID_ARGUMENT, "carry_out is 9");
+  REFUSED(has_scale, 3, ANNULUS_INVALID_ARGUMENT, "has_scale is 3");
+  REFUSED(has_q0, 3, ANNULUS_INVALID_ARGUMENT, "has_q0 is 3");
+  REFUSED(has_k0, 3, ANNULUS_INVALID_ARGUMENT, "has_k0 is 3");
+  REFUSED(heads, 0, ANNULUS_INVALID_ARGUMENT, "heads (H) is 0");
+  REFUSED(kv_heads, 3, ANNULUS_INVALID_ARGUMENT, "4 query heads are no multiple of 3");
+  REFUSED(seq_q, -1, ANNULUS_INVALID_ARGUMENT, "seq_q (Sq) is -1");
+  REFUSED(seq_k, INT64_MAX, ANNULUS_INVALID_ARGUMENT, "seq_k (Sk) is 9223372036854775807");
+  REFUSED(dim_qk, 33, ANNULUS_UNSUPPORTED, "33/32");
+  REFUSED(softcap, NAN, ANNULUS_INVALID_ARGUMENT, "softcap is nan");
+  REFUSED(pattern, "cuasal", ANNULUS_PARSE, "column 1: unknown name 'cuasal'; did you mean");
+  REFUSED(pattern, "", ANNULUS_PARSE, "the text ends");
+  REFUSED(pattern, "dilated(2)", ANNULUS_UNSUPPORTED, "not known in this version");
+  REFUSED(pattern, "blocks(\"/no/such/file\")", ANNULUS_FILE, "/no/such/file");
+  REFUSED(pattern, "blocks()", ANNULUS_PARSE, "there is none");
+#undef REFUSED
+  problem.has_scale = 1;
+  problem.scale = NAN;
+  refused(&problem, ANNULUS_INVALID_ARGUMENT, "scale is nan");
+  problem.scale = HUGE_VAL;
+  refused(&problem, ANNULUS_INVALID_ARGUMENT, "scale is inf");
+  problem = the_sample->problem;
+  problem.has_q0 = 1;
+  problem.q0 = INT64_MIN;
+  refused(&problem, ANNULUS_INVALID_ARGUMENT, "q0 is -9223372036854775808");
+}
+
+static void wrong_layouts(void) {
+  const int64_t indptr[] = {0, 1, 3};
+  const int32_t indices[] = {0, 0, 1};
+  const int32_t unsorted[] = {0, 1, 0};
+  annulus_block_layout layout = ANNULUS_BLOCK_LAYOUT_INIT;
+  annulus_problem problem = the_sample->problem;
+  problem.layout = &layout;
+  refused(&problem, ANNULUS_INVALID_ARGUMENT, "0 entries in indptr");
+  layout.block_rows = layout.block_columns = 20;
+  layout.seq_q = layout.seq_k = kRows;
+  layout.indptr_count = 3;
+  layout.indices_count = 3;
+  refused(&problem, ANNULUS_INVALID_ARGUMENT, "indptr of the layout is null");
+  layout.indptr = indptr;
+  refused(&problem, ANNULUS_INVALID_ARGUMENT, "indices of the layout is null");
+  layout.indices = unsorted;
+  refused(&problem, ANNULUS_INVALID_ARGUMENT, "indices[2] = 0");
+  layout.indices = indices;
+  layout.indices_count = (size_t)1 << 62;
+  refused(&problem, ANNULUS_INVALID_ARGUMENT, "should be indices_count");
+  layout.indices_count = 3;
+  layout.heads = 3;
+  refused(&problem, ANNULUS_INVALID_ARGUMENT, "3 heads");
+  layout.heads = 1;
+  layout.block_rows = 0;
+  refused(&problem, ANNULUS_INVALID_ARGUMENT, "R is 0");
+  layout.block_rows = 20;
+  problem.pattern = "causal";
+  refused(&problem, ANNULUS_INVALID_ARGUMENT, "does not use it");
+}
+
+static void wrong_operands(void) {
+  annulus_plan* plan = NULL;
+  annulus_operands operands = the_sample->operands;
+  CHECK_OK(annulus_plan_create(the_sample->device, &the_sample->problem, NULL, &plan));
+#define REFUSED(field, value, part)                                                               \
+  do {                                                                                            \
+    operands.field = (value);                                                                     \
+    CHECK_FAILS(annulus_plan_run(plan, NULL, &operands, NULL), ANNULUS_INVALID_ARGUMENT, (part)); \
+    operands = the_sample->operands;                                                              \
+  } while (0)
+  REFUSED(q, NULL, "Q is null");
+  REFUSED(k, (const char*)operands.k + 8, "is not a multiple of 16 bytes");
+  REFUSED(o, NULL, "O is null");
+  REFUSED(lse, (float*)operands.o, "LSE is given although");
+  REFUSED(q_strides.row, 12, "the row stride of Q is 12 elements");
+  REFUSED(k_strides.head, 36, "the head stride of K is 36");
+  REFUSED(o_strides.row, 0, "would overlap");
+  REFUSED(v_strides.row, INT64_MIN, "leaves the address space");
+  REFUSED(state_in.acc, (float*)operands.o, "nothing is carried in");
+#undef REFUSED
+  CHECK_OK(annulus_plan_destroy(plan));
+}
+
+static void wrong_options(void) {
+  annulus_device_options options = sample_options();
+  annulus_plan_options plan_options = ANNULUS_PLAN_OPTIONS_INIT;
+  annulus_device* device = NULL;
+  annulus_plan* plan = NULL;
+  options.name = "gpu:0";
+  CHECK_FAILS(annulus_device_open(&options, &device), ANNULUS_INVALID_ARGUMENT, "write cuda:0");
+  options.name = "sim:sm_80:99";
+  CHECK_FAILS(annulus_device_open(&options, &device), ANNULUS_DEVICE, "there is no device");
+  options = sample_options();
+  options.log_level = 4;
+  CHECK_FAILS(annulus_device_open(&options, &device), ANNULUS_INVALID_ARGUMENT, "log_level is 4");
+  options = sample_options();
+  options.simulation_checked = 5;
+  CHECK_FAILS(annulus_device_open(&options, &device), ANNULUS_INVALID_ARGUMENT,
+              "simulation_checked is 5");
+  options = sample_options();
+  options.simulation_threads = -1;
+  CHECK_FAILS(annulus_device_open(&options, &device), ANNULUS_INVALID_ARGUMENT,
+              "simulation_threads is -1");
+  options = sample_options();
+  options.template_dir = "/no/such/folder";
+  CHECK_FAILS(annulus_device_open(&options, &device), ANNULUS_FILE, "/no/such/folder");
+  CHECK(device == NULL);
+  plan_options.config = "nonsense";
+  CHECK_FAILS(annulus_plan_create(the_sample->device, &the_sample->problem, &plan_options, &plan),
+              ANNULUS_INVALID_ARGUMENT, "'nonsense' is no kernel configuration");
+  plan_options.config = NULL;
+  plan_options.block_rows = -3;
+  CHECK_FAILS(annulus_plan_create(the_sample->device, &the_sample->problem, &plan_options, &plan),
+              ANNULUS_INVALID_ARGUMENT, "blocks of -3 x 0");
+  CHECK(plan == NULL);
+}
+
+void test_arguments(void) {
+  annulus_device* device = sample_open();
+  sample* made = malloc(sizeof *made);
+  sample_make(made, device);
+  the_sample = made;
+  wrong_problems();
+  wrong_layouts();
+  wrong_operands();
+  wrong_options();
+  CHECK_OK(annulus_device_close(device));
+  free(made);
+}

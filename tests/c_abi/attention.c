@@ -1,0 +1,146 @@
+// Answers: patterns as text and as arrays, LSE, a carried state, O over Q.
+
+#include <stdlib.h>
+
+#include "c_abi/check.h"
+#include "c_abi/sample.h"
+
+static int window(int q, int k) { return k <= q && (q - k <= 7 || k < 3); }
+
+// Blocks of 10 x 8: each row of blocks keeps column block (row + 1) % 5 and the last.
+static int block_kept(int q, int k) { return k / 8 == (q / 10 + 1) % 5 || k / 8 == 4; }
+static int block_and_causal(int q, int k) { return q == k || (k <= q && block_kept(q, k)); }
+
+static double run(const sample* made, const annulus_problem* problem,
+                  const annulus_operands* operands, sample_visible visible, const float* lse) {
+  annulus_plan* plan = NULL;
+  double error = 0;
+  CHECK_OK(annulus_plan_create(made->device, problem, NULL, &plan));
+  CHECK_OK(annulus_plan_run(plan, NULL, operands, NULL));
+  error = sample_error(made, visible, lse);
+  CHECK_OK(annulus_plan_destroy(plan));
+  return error;
+}
+
+static void patterns(const sample* made) {
+  annulus_problem problem = made->problem;
+  annulus_operands operands = made->operands;
+  float* lse = malloc(kHeads * kRows * sizeof *lse);
+  void* device_lse = NULL;
+  annulus_plan* plan = NULL;
+  problem.pattern = "causal & (window(7,0) | sink(3))";
+  problem.want_lse = 1;
+  CHECK_OK(annulus_device_allocate(made->device, kHeads * kRows * sizeof *lse, &device_lse));
+  operands.lse = device_lse;
+  CHECK_OK(annulus_plan_create(made->device, &problem, NULL, &plan));
+  CHECK_OK(annulus_plan_run(plan, NULL, &operands, NULL));
+  CHECK_OK(annulus_device_synchronize(made->device));
+  CHECK_OK(
+      annulus_device_copy_to_host(made->device, lse, device_lse, kHeads * kRows * sizeof *lse));
+  CHECK(sample_error(made, window, lse) < 1e-2);
+  CHECK(sample_error(made, sample_causal, lse) > 1e-2);  // or else nothing was tested
+  CHECK_OK(annulus_plan_destroy(plan));
+  CHECK_OK(annulus_device_release(made->device, device_lse));
+  free(lse);
+}
+
+static void layouts(const sample* made) {
+  const int64_t indptr[] = {0, 2, 4, 6, 7};
+  const int32_t indices[] = {1, 4, 2, 4, 3, 4, 4};
+  annulus_block_layout layout = ANNULUS_BLOCK_LAYOUT_INIT;
+  annulus_problem problem = made->problem;
+  layout.block_rows = 10;
+  layout.block_columns = 8;
+  layout.seq_q = layout.seq_k = kRows;
+  layout.indptr = indptr;
+  layout.indptr_count = 5;
+  layout.indices = indices;
+  layout.indices_count = 7;
+  problem.layout = &layout;
+  sample_clear(made);
+  CHECK(run(made, &problem, &made->operands, block_kept, NULL) < 1e-2);
+  problem.pattern = "causal & blocks() | window(0,0)";
+  sample_clear(made);
+  CHECK(run(made, &problem, &made->operands, block_and_causal, NULL) < 1e-2);
+}
+
+// The keys in two halves, the second run starting from the state of the first.
+static void carried_state(const sample* made) {
+  const int half = kRows / 2;
+  annulus_problem problem = made->problem;
+  annulus_operands operands = made->operands;
+  annulus_plan* first = NULL;
+  annulus_plan* second = NULL;
+  void* acc = NULL;
+  void* m = NULL;
+  void* l = NULL;
+  CHECK_OK(annulus_device_allocate(made->device, kHeads * kRows * kDim * 4, &acc));
+  CHECK_OK(annulus_device_allocate(made->device, kHeads * kRows * 4, &m));
+  CHECK_OK(annulus_device_allocate(made->device, kHeads * kRows * 4, &l));
+  problem.pattern = "causal";
+  problem.seq_k = half;
+  problem.has_q0 = problem.has_k0 = 1;
+  problem.carry_out = 1;
+  CHECK_OK(annulus_plan_create(made->device, &problem, NULL, &first));
+  problem.k0 = half;
+  problem.carry_in = 1;
+  problem.carry_out = 0;
+  CHECK_OK(annulus_plan_create(made->device, &problem, NULL, &second));
+  sample_clear(made);
+  operands.o = NULL;
+  operands.state_out.acc = acc;
+  operands.state_out.m = m;
+  operands.state_out.l = l;
+  CHECK_OK(annulus_plan_run(first, NULL, &operands, NULL));
+  operands.state_in = operands.state_out;
+  operands.state_out = made->operands.state_out;
+  operands.o = made->operands.o;
+  operands.k = (const char*)operands.k + half * kKvHeads * kDim * 2;
+  operands.v = (const char*)operands.v + half * kKvHeads * kDim * 2;
+  CHECK_OK(annulus_plan_run(second, NULL, &operands, NULL));
+  CHECK(sample_error(made, sample_causal, NULL) < 1e-2);
+  CHECK_OK(annulus_plan_destroy(first));
+  CHECK_OK(annulus_plan_destroy(second));
+}
+
+static void in_place(const sample* made) {
+  annulus_operands operands = made->operands;
+  annulus_problem problem = made->problem;
+  problem.pattern = "causal";
+  operands.q = operands.o;
+  // Q into the memory of O.
+  {
+    const size_t bytes = kRows * kHeads * kDim * 2;
+    void* q = malloc(bytes);
+    CHECK_OK(annulus_device_copy_to_host(made->device, q, made->operands.q, bytes));
+    CHECK_OK(annulus_device_copy_to_device(made->device, operands.o, q, bytes));
+    free(q);
+  }
+  CHECK(run(made, &problem, &operands, sample_causal, NULL) < 1e-2);
+}
+
+static void nothing_to_do(const sample* made) {
+  annulus_problem problem = made->problem;
+  const annulus_operands operands = ANNULUS_OPERANDS_INIT;
+  annulus_plan_info info = ANNULUS_PLAN_INFO_INIT;
+  annulus_plan* plan = NULL;
+  problem.batch = 0;
+  CHECK_OK(annulus_plan_create(made->device, &problem, NULL, &plan));
+  CHECK_OK(annulus_plan_get_info(plan, &info));
+  CHECK(info.launches == 0);
+  CHECK_OK(annulus_plan_run(plan, NULL, &operands, NULL));
+  CHECK_OK(annulus_plan_destroy(plan));
+}
+
+void test_attention(void) {
+  annulus_device* device = sample_open();
+  sample* made = malloc(sizeof *made);
+  sample_make(made, device);
+  patterns(made);
+  layouts(made);
+  carried_state(made);
+  in_place(made);
+  nothing_to_do(made);
+  CHECK_OK(annulus_device_close(device));
+  free(made);
+}

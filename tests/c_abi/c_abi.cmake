@@ -1,0 +1,28 @@
+# The C interface from C: programs of strict C99 that see annulus/c.h and libannulus.so alone.
+function(c_abi_program name)
+  add_executable(${name} ${ARGN})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE annulus::annulus)
+  set_target_properties(${name} PROPERTIES C_EXTENSIONS OFF)
+  target_compile_options(${name} PRIVATE -Wall -Wextra -pedantic -Werror)
+endfunction()
+
+c_abi_program(test_c_abi c_abi/main.c c_abi/arguments.c c_abi/attention.c c_abi/callbacks.c
+  c_abi/handles.c c_abi/ring.c c_abi/sample.c c_abi/structs.c c_abi/threads.c)
+target_link_libraries(test_c_abi PRIVATE Threads::Threads m)
+add_test(NAME c_abi COMMAND test_c_abi)
+set_tests_properties(c_abi PROPERTIES LABELS unit TIMEOUT 900
+  ENVIRONMENT ANNULUS_CACHE_DIR=${PROJECT_BINARY_DIR}/test_cache)
+
+annulus_test(c_header LABEL unit LIBRARIES annulus SOURCES c_abi/header_test.cc)
+
+# With a CUDA driver of the program's own: the simulator behind libcuda.so.1.
+c_abi_program(c_abi_driver c_abi/driver.c)
+target_link_libraries(c_abi_driver PRIVATE ${CMAKE_DL_LIBS})
+add_dependencies(c_abi_driver annulus_libcuda)
+add_test(NAME c_abi_driver
+  COMMAND c_abi_driver $<TARGET_FILE_DIR:annulus_libcuda>/libcuda.so.1)
+set_tests_properties(c_abi_driver PROPERTIES LABELS unit
+  ENVIRONMENT ANNULUS_CACHE_DIR=${PROJECT_BINARY_DIR}/test_cache
+  ENVIRONMENT_MODIFICATION
+    "ANNULUS_LIBRARY_PATH=path_list_prepend:$<TARGET_FILE_DIR:annulus_libcuda>")

@@ -1,0 +1,30 @@
+#ifndef ANNULUS_TESTS_C_ABI_CHECK_H_
+#define ANNULUS_TESTS_C_ABI_CHECK_H_
+
+// What a C99 program needs to test with: conditions, and calls that must succeed or fail in a
+// certain way. Failures are counted and printed; the program goes on.
+
+#include <annulus/c.h>
+#include <stddef.h>
+
+void check_condition(const char* file, int line, const char* text, int holds);
+// The code is `expected` and, for an error, annulus_last_error() contains `part`.
+void check_status(const char* file, int line, const char* text, annulus_status status,
+                  annulus_status expected, const char* part);
+int check_failures(void);
+
+#define CHECK(condition) check_condition(__FILE__, __LINE__, #condition, (condition) != 0)
+#define CHECK_OK(call) check_status(__FILE__, __LINE__, #call, (call), ANNULUS_OK, "")
+#define CHECK_FAILS(call, expected, part) \
+  check_status(__FILE__, __LINE__, #call, (call), (expected), (part))
+
+// The groups of tests, one file each.
+void test_arguments(void);
+void test_attention(void);
+void test_callbacks(void);
+void test_handles(void);
+void test_ring(void);
+void test_structs(void);
+void test_threads(void);
+
+#endif  // ANNULUS_TESTS_C_ABI_CHECK_H_

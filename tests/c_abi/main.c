@@ -1,0 +1,58 @@
+// The C interface as a C99 program uses it: this program includes annulus/c.h alone and links
+// libannulus.so alone.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "c_abi/check.h"
+
+static int conditions = 0;
+static int failures = 0;
+
+void check_condition(const char* file, int line, const char* text, int holds) {
+  ++conditions;
+  if (holds) return;
+  ++failures;
+  fprintf(stderr, "%s:%d: %s does not hold; the last error: %s\n", file, line, text,
+          annulus_last_error());
+}
+
+void check_status(const char* file, int line, const char* text, annulus_status status,
+                  annulus_status expected, const char* part) {
+  const int found = status == ANNULUS_OK || strstr(annulus_last_error(), part) != NULL;
+  ++conditions;
+  if (status == expected && found) return;
+  ++failures;
+  fprintf(stderr, "%s:%d: %s\n  returned '%s', wanted '%s' with '%s'; the last error: %s\n", file,
+          line, text, annulus_status_text(status), annulus_status_text(expected), part,
+          annulus_last_error());
+}
+
+int check_failures(void) { return failures; }
+
+static void test_versions(void) {
+  CHECK(strcmp(annulus_last_error(), "") == 0);
+  CHECK(annulus_version() == ANNULUS_VERSION);
+  CHECK(strcmp(annulus_version_text(), ANNULUS_VERSION_TEXT) == 0);
+  char text[32];
+  snprintf(text, sizeof text, "%d.%d.%d", ANNULUS_VERSION_MAJOR, ANNULUS_VERSION_MINOR,
+           ANNULUS_VERSION_PATCH);
+  CHECK(strcmp(text, ANNULUS_VERSION_TEXT) == 0);
+  CHECK(strcmp(annulus_status_text(ANNULUS_OK), "ok") == 0);
+  CHECK(strcmp(annulus_status_text(ANNULUS_PARSE), "parse error") == 0);
+  CHECK(strcmp(annulus_status_text(77), "unknown error") == 0);
+  CHECK(strcmp(annulus_status_text(-1), "unknown error") == 0);
+}
+
+int main(void) {
+  test_versions();
+  test_structs();
+  test_handles();
+  test_arguments();
+  test_attention();
+  test_callbacks();
+  test_threads();
+  test_ring();
+  printf("%d conditions, %d failed\n", conditions, failures);
+  return failures == 0 ? 0 : 1;
+}
