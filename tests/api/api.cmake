@@ -1,1 +1,7 @@
-annulus_test(api LABEL unit LIBRARIES annulus_api SOURCES api/api_test.cc api/callbacks_test.cc api/streams_test.cc)
+annulus_test(api LABEL unit LIBRARIES annulus_api SOURCES api/api_test.cc api/callbacks_test.cc
+  api/streams_test.cc)
+
+# It stands before malloc, as the sanitizers do.
+if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+  annulus_test(hot_path LABEL unit LIBRARIES annulus_api SOURCES api/hot_path_test.cc)
+endif()

@@ -1,0 +1,155 @@
+// Running a plan allocates nothing and takes no lock, in C++ and in C: this program stands before
+// malloc and before the locks of pthread, and counts. The driver below does nothing, so that what
+// is counted is ours.
+
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+#include <pthread.h>
+
+#include <mutex>
+#include <shared_mutex>
+#include <vector>
+
+#include "annulus/ring.h"
+#include "api/c_call.h"
+#include "api/impl.h"
+#include "sim/driver.h"
+#include "support/counted_malloc.h"
+#include "support/idle_launches.h"
+
+namespace {
+thread_local int locks = 0;
+
+template <typename Function>
+Function next(Function, const char* name) {
+  return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
+}
+}  // namespace
+
+extern "C" {
+#define LOCKS(function, type)                            \
+  int function(type* lock) noexcept {                    \
+    static const auto real = next(&function, #function); \
+    return ++locks, real(lock);                          \
+  }
+LOCKS(pthread_mutex_lock, pthread_mutex_t)
+LOCKS(pthread_mutex_trylock, pthread_mutex_t)
+LOCKS(pthread_rwlock_rdlock, pthread_rwlock_t)
+LOCKS(pthread_rwlock_wrlock, pthread_rwlock_t)
+#undef LOCKS
+}
+
+namespace {
+
+using namespace annulus;
+using test::allocations;
+using test::IdleLaunches;
+
+// What `run` costs in allocations and locks, a thousand times.
+template <typename Run>
+void costs_nothing(const Run& run, int launches_each = 1) {
+  run();
+  const long launches = IdleLaunches::launches;
+  allocations = locks = 0;
+  for (int i = 0; i < 1000; ++i) run();
+  const int allocated = allocations;
+  const int locked = locks;
+  CHECK(allocated == 0);
+  CHECK(locked == 0);
+  CHECK(IdleLaunches::launches == launches + 1000 * launches_each);
+}
+
+TEST_CASE("the counters count") {
+  std::mutex mutex;
+  std::shared_mutex shared;
+  allocations = locks = 0;
+  { const std::lock_guard lock(mutex); }
+  { const std::shared_lock lock(shared); }
+  { const std::unique_lock lock(shared); }
+  void* volatile memory = ::operator new(100);
+  ::operator delete(memory);
+  const int allocated = allocations;
+  const int locked = locks;
+  CHECK(allocated == 1);
+  CHECK(locked == 3);
+}
+
+Device open_idle() {
+  return api::open_on(std::make_shared<const device::Driver>(
+                          IdleLaunches::wrap(sim::make_cuda_table()), "idle launches"),
+                      api::parse_device_name("sim:sm_80"), {}, base::read_environment());
+}
+
+TEST_CASE("running a plan allocates nothing and takes no lock") {
+  const Device device = open_idle();
+  Problem problem;
+  problem.batch = 2;
+  problem.heads = 4;
+  problem.kv_heads = 2;
+  problem.seq_q = problem.seq_k = 300;
+  problem.dim_qk = problem.dim_v = 64;
+  problem.pattern = causal() & (window(100, 0) | sink(3));
+  problem.want_lse = true;
+  const Plan plan = device.plan(problem);
+  const DeviceMemory memory = device.allocate(2 * 300 * 4 * 64 * 2);
+  const DeviceMemory o = device.allocate(memory.bytes());
+
+  Operands operands;
+  operands.q = operands.k = operands.v = memory.data();
+  operands.o = o.data();
+  operands.lse = static_cast<float*>(memory.data());
+  operands.q_strides = operands.o_strides = Strides::bshd(300, 4, 64);
+  operands.k_strides = operands.v_strides = Strides::bhsd(300, 2, 64);
+
+  annulus_operands c = ANNULUS_OPERANDS_INIT;
+  c.q = c.k = c.v = memory.data();
+  c.o = o.data();
+  c.lse = operands.lse;
+  c.q_strides = c.o_strides = {300 * 4 * 64, 64, 4 * 64};
+  c.k_strides = c.v_strides = {300 * 2 * 64, 300 * 64, 64};
+  auto* const handle =
+      reinterpret_cast<annulus_plan*>(api::plans().insert(std::make_unique<api::PlanObject>(plan)));
+
+  IdleLaunches::idle = true;
+  for (const bool current : {false, true}) {
+    CAPTURE(current);
+    IdleLaunches::current = current;
+    costs_nothing([&] { plan.run(nullptr, operands); });
+    annulus_status status = ANNULUS_OK;
+    costs_nothing([&] { status = annulus_plan_run(handle, nullptr, &c, nullptr); });
+    CHECK(status == ANNULUS_OK);
+  }
+  IdleLaunches::idle = false;
+  CHECK(annulus_plan_destroy(handle) == ANNULUS_OK);
+}
+
+TEST_CASE("running a ring allocates nothing and takes no lock") {
+  const std::vector<Device> devices(3, open_idle());
+  Problem problem;
+  problem.seq_q = problem.seq_k = 384;
+  problem.dim_qk = problem.dim_v = 64;
+  const RingPlan ring =
+      plan_ring(devices, problem, make_shards(Sharding::kContiguous, 3, 384, 384));
+  const DeviceMemory memory = devices[0].allocate(384 * 64 * 2);
+  const DeviceMemory o = devices[0].allocate(memory.bytes());
+  std::vector<DeviceMemory> workspaces;
+  std::vector<RingCall> calls(3);
+  for (int rank = 0; rank < 3; ++rank) {
+    RingCall& call = calls[static_cast<std::size_t>(rank)];
+    workspaces.push_back(devices[0].allocate(ring.workspace_bytes(rank)));
+    call.workspace = workspaces.back().data();
+    Operands& operands = call.operands;
+    operands.q = operands.k = operands.v = memory.data();
+    operands.o = o.data();
+    operands.q_strides = operands.k_strides = operands.v_strides = operands.o_strides =
+        Strides::bshd(128, 1, 64);
+  }
+  int launches = 0;
+  for (const RingRankInfo& rank : ring.info().ranks) launches += rank.launches;
+  CHECK(launches == 9);
+  IdleLaunches::idle = true;
+  costs_nothing([&] { ring.run(calls); }, launches + 3);  // and one packs each shard
+  IdleLaunches::idle = false;
+}
+
+}  // namespace

@@ -1,0 +1,75 @@
+#ifndef ANNULUS_SUPPORT_IDLE_LAUNCHES_H_
+#define ANNULUS_SUPPORT_IDLE_LAUNCHES_H_
+
+// A driver whose launches do nothing, around another: what is left of a run is our own. Planning
+// goes to the driver below; while `idle` is set, the calls of a run return at once.
+//
+//   const abi::CudaTable table = IdleLaunches::wrap(sim::make_cuda_table());
+//   IdleLaunches::idle = true;
+//
+// One table at a time: its functions have nowhere to keep an object.
+
+#include "abi/cuda_table.h"
+
+namespace annulus::test {
+
+struct IdleLaunches {
+  static inline abi::CudaTable below;
+  static inline bool idle = false;
+  static inline bool current = false;  // what the caller's thread is said to have, while idle
+  static inline long launches = 0;
+  static inline long context_calls = 0;
+
+  static abi::CudaTable wrap(const abi::CudaTable& table) {
+    below = table;
+    idle = current = false;
+    abi::CudaTable wrapped = table;
+    wrapped.ctx_get_current = [](abi::CUcontext* context) -> abi::CUresult {
+      if (!idle) return below.ctx_get_current(context);
+      ++context_calls;
+      *context = current ? context_ : nullptr;
+      return abi::kCudaSuccess;
+    };
+    wrapped.ctx_push_current = [](abi::CUcontext context) -> abi::CUresult {
+      context_ = context;
+      if (!idle) return below.ctx_push_current(context);
+      ++context_calls;
+      return abi::kCudaSuccess;
+    };
+    wrapped.ctx_pop_current = [](abi::CUcontext* context) -> abi::CUresult {
+      if (!idle) return below.ctx_pop_current(context);
+      ++context_calls;
+      return abi::kCudaSuccess;
+    };
+    wrapped.event_record = [](abi::CUevent event, abi::CUstream stream) -> abi::CUresult {
+      return idle ? abi::kCudaSuccess : below.event_record(event, stream);
+    };
+    wrapped.stream_wait_event = [](abi::CUstream stream, abi::CUevent event,
+                                   unsigned flags) -> abi::CUresult {
+      return idle ? abi::kCudaSuccess : below.stream_wait_event(stream, event, flags);
+    };
+    wrapped.memcpy_peer_async = [](abi::CUdeviceptr to, abi::CUcontext to_context,
+                                   abi::CUdeviceptr from, abi::CUcontext from_context,
+                                   std::size_t bytes, abi::CUstream stream) -> abi::CUresult {
+      if (idle) return abi::kCudaSuccess;
+      return below.memcpy_peer_async(to, to_context, from, from_context, bytes, stream);
+    };
+    wrapped.launch_kernel = [](abi::CUfunction function, unsigned grid_x, unsigned grid_y,
+                               unsigned grid_z, unsigned block_x, unsigned block_y,
+                               unsigned block_z, unsigned shared, abi::CUstream stream,
+                               void** parameters, void** extra) -> abi::CUresult {
+      ++launches;
+      if (idle) return abi::kCudaSuccess;
+      return below.launch_kernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+                                 shared, stream, parameters, extra);
+    };
+    return wrapped;
+  }
+
+ private:
+  static inline abi::CUcontext context_ = nullptr;  // the one that was pushed last
+};
+
+}  // namespace annulus::test
+
+#endif  // ANNULUS_SUPPORT_IDLE_LAUNCHES_H_
