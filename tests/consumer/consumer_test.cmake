@@ -1,7 +1,8 @@
 # Installs the build tree into a folder of its own, moves that folder, and builds and runs the
 # consumer project against it, by find_package and (where it is installed) by pkg-config.
 #
-#   cmake -DBUILD=build tree -DWORK=scratch folder -DCXX=compiler -P consumer_test.cmake
+#   cmake -DBUILD=build tree -DWORK=scratch folder -DCC=compiler -DCXX=compiler
+#     -DEXAMPLE=examples/window.c -P consumer_test.cmake
 function(run)
   execute_process(COMMAND ${ARGV} RESULT_VARIABLE code OUTPUT_VARIABLE text ERROR_VARIABLE text)
   if(NOT code EQUAL 0)
@@ -15,7 +16,8 @@ run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/installed)
 file(RENAME ${WORK}/installed ${WORK}/moved)
 
 run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/build -G Ninja
-    -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${WORK}/moved)
+    -DCMAKE_C_COMPILER=${CC} -DCMAKE_CXX_COMPILER=${CXX} -DEXAMPLE=${EXAMPLE}
+    -DCMAKE_PREFIX_PATH=${WORK}/moved)
 file(STRINGS ${WORK}/build/CMakeCache.txt found REGEX "^annulus_DIR:PATH=${WORK}/moved/")
 if(NOT found)
   message(FATAL_ERROR "find_package(annulus) found another copy than the one just installed")
@@ -24,6 +26,12 @@ run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${WORK}/build/consumer)
 if(NOT output MATCHES "causal.*nonsense")
   message(FATAL_ERROR "the consumer printed: ${output}")
+endif()
+
+run(${CMAKE_COMMAND} -E env ANNULUS_DEVICE=sim:sm_80 ANNULUS_CACHE_DIR=${BUILD}/test_cache
+    ${WORK}/build/window)
+if(NOT output MATCHES "0x4000")
+  message(FATAL_ERROR "the example in C printed: ${output}")
 endif()
 
 # A program asking for another major version must be refused.
@@ -43,6 +51,7 @@ if(PKG_CONFIG)
   get_filename_component(folder ${description} DIRECTORY)
   run(${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${folder} ${PKG_CONFIG} --cflags --libs annulus)
   separate_arguments(flags UNIX_COMMAND "${output}")
-  run(${CXX} ${CMAKE_CURRENT_LIST_DIR}/main.cc -o ${WORK}/by_pkg_config ${flags})
+  run(${CXX} -std=c++20 ${CMAKE_CURRENT_LIST_DIR}/main.cc -o ${WORK}/by_pkg_config ${flags})
   run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${folder}/.. ${WORK}/by_pkg_config)
+  run(${CC} -std=c99 -pedantic -Werror ${EXAMPLE} -o ${WORK}/c_by_pkg_config ${flags})
 endif()

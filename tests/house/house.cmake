@@ -39,7 +39,8 @@ house_test(symbols
   -P ${CMAKE_CURRENT_SOURCE_DIR}/house/symbols.cmake)
 house_test(consumer
   -DBUILD=${PROJECT_BINARY_DIR} -DWORK=${PROJECT_BINARY_DIR}/consumer
-  -DCXX=${CMAKE_CXX_COMPILER} -P ${CMAKE_CURRENT_SOURCE_DIR}/consumer/consumer_test.cmake)
+  -DCC=${CMAKE_C_COMPILER} -DCXX=${CMAKE_CXX_COMPILER}
+  -DEXAMPLE=${PROJECT_SOURCE_DIR}/examples/window.c -P ${CMAKE_CURRENT_SOURCE_DIR}/consumer/consumer_test.cmake)
 
 # Shell scripts, where there is a tool that knows them.
 find_program(SHELLCHECK shellcheck)
