@@ -65,15 +65,15 @@ FileResult try_write_file(FileSystem& files, int folder, const std::string& path
                           std::span<const std::byte> bytes, unsigned mode);
 
 // The same for callers that cannot go on without the file. Throw Error{kFile}, or
-// Error{kInvalidFile} when the file is larger than most_bytes or no regular file: a device or a pipe
-// is never replaced. Where the path is a link, the file that it leads to is replaced.
+// Error{kInvalidFile} when the file is larger than most_bytes or no regular file: a device or a
+// pipe is never replaced. Where the path is a link, the file that it leads to is replaced.
 std::vector<std::byte> read_file(FileSystem& files, const std::string& path,
                                  std::int64_t most_bytes);
 void write_file_atomically(FileSystem& files, const std::string& path,
                            std::span<const std::byte> bytes, unsigned mode = 0644);
 
-// What write_file_atomically would throw now, before anything is written: for long work whose result
-// goes to a file. Leaves the file as it is. A disk may still fill up meanwhile.
+// What write_file_atomically would throw now, before anything is written: for long work whose
+// result goes to a file. Leaves the file as it is. A disk may still fill up meanwhile.
 void check_can_write(FileSystem& files, const std::string& path);
 
 // "No such file or directory" for -ENOENT.

@@ -57,9 +57,9 @@ struct BlockRun {
 };
 
 // Rows of R x C blocks over an extent or a placement. Block (i, j) has rows [i R, (i+1) R) and
-// columns [j C, (j+1) C) of the tensors, as far as they exist: a block that the end cuts off is full
-// when all of its rest is. A block may lie over the edge of two segments. Reuses its memory; one
-// per thread.
+// columns [j C, (j+1) C) of the tensors, as far as they exist: a block that the end cuts off is
+// full when all of its rest is. A block may lie over the edge of two segments. Reuses its memory;
+// one per thread.
 class Classifier {
  public:
   // Throws Error{kInvalidArgument} for block sizes outside [1, 2^30] and bad extents.
@@ -107,8 +107,8 @@ class Classifier {
   std::vector<BlockRun> runs_;
 };
 
-// The pairs of the extent that `head` sees, exactly. Costs by the places where rows begin to go on in
-// another way (rows_alike.h), not by the rows.
+// The pairs of the extent that `head` sees, exactly. Costs by the places where rows begin to go on
+// in another way (rows_alike.h), not by the rows.
 std::int64_t visible_pairs(const Pattern& pattern, std::int64_t head, const Extent& extent);
 
 // Visible pairs over all pairs, over the distinct heads of the pattern; 0 for an empty problem.

@@ -61,8 +61,8 @@ class Evaluator {
   IntervalSet mixed_, mixed_once_, mixed_twice_, doubts_, scratch_;  // of fold
 };
 
-// The document of q, whose starts are given: from its start, or the least number, to the next one's,
-// or the largest number.
+// The document of q, whose starts are given: from its start, or the least number, to the next
+// one's, or the largest number.
 Interval document_of(const std::vector<std::int64_t>& starts, std::int64_t q);
 
 // visible(head, q, k) for k in [k_begin, k_begin + count), one byte each, 0 or 1.

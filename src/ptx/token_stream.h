@@ -33,7 +33,8 @@ class TokenStream {
   std::uint64_t integer();
   void skip_to_semicolon();
 
-  // Throws Error{kParse}: "PTX line N: what (at 'token')"; unsupported() throws Error{kUnsupported}.
+  // Throws Error{kParse}: "PTX line N: what (at 'token')"; unsupported() throws
+  // Error{kUnsupported}.
   [[noreturn]] void fail(std::string_view what) const;
   [[noreturn]] void unsupported(std::string_view what) const;
 

@@ -5,7 +5,8 @@
  * Nothing but cuDriverGetVersion is ever called. */
 #define FAKE __attribute__((visibility("default")))
 
-#define REQUIRED(member, symbol, parameters) FAKE int symbol(void) { return 0; }
+#define REQUIRED(member, symbol, parameters) \
+  FAKE int symbol(void) { return 0; }
 #define OPTIONAL(member, symbol, parameters)
 #define cuDriverGetVersion renamed_version
 #ifdef LACKING

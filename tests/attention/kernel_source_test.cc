@@ -23,7 +23,8 @@ Problem sample() {
 
 std::string source_of(const Problem& problem, const KernelConfig& config = {}) {
   return jit::source_text(kernel_spec(
-      config, features_of(problem, {}, pattern::emit(problem.pattern, kernels::kMaskNumbers)), kSm80));
+      config, features_of(problem, {}, pattern::emit(problem.pattern, kernels::kMaskNumbers)),
+      kSm80));
 }
 
 bool has(const std::string& text, const std::string& part) {
