@@ -51,7 +51,7 @@ std::vector<Case> every_case() {
 }
 
 TEST_CASE("nothing that ships spills or uses local memory") {
-  const auto library = testing::nvrtc();
+  const auto library = test::nvrtc();
   if (!library) return;
   const jit::Compiler compiler(library, jit::TemplateSet::embedded(), jit::ImageKind::kCubin);
   std::vector<Case> cases = every_case();

@@ -20,7 +20,7 @@ struct Illegal {
 };
 
 TEST_CASE("an illegal shape is refused with a sentence") {
-  const auto library = testing::nvrtc();
+  const auto library = test::nvrtc();
   if (!library) return;
   const jit::Compiler compiler(library, jit::TemplateSet::embedded(), jit::ImageKind::kPtx);
   const std::vector<Illegal> illegal = {

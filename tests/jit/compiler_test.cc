@@ -9,9 +9,12 @@
 
 #include "annulus/error.h"
 #include "support/faulty_files.h"
+#include "support/nvrtc.h"
 
 namespace annulus::jit {
 namespace {
+
+using test::nvrtc;
 
 // A small kernel with a template of its own, in the form that all kernels have.
 std::shared_ptr<const TemplateSet> sample_templates() {
@@ -48,17 +51,6 @@ KernelSpec sample_spec(int many = 1, const std::string& expression = "x < 3") {
            .constants = {Constant::integer("kThreads", 64), Constant::integer("kMany", many)},
            .functions = {}},
           {.name = "Mask", .constants = {}, .functions = {{"bool visible(int x)", expression}}}}};
-}
-
-// Null where NVRTC is missing; the test then passes with a message.
-std::shared_ptr<const abi::NvrtcLibrary> nvrtc() {
-  auto library = std::make_shared<abi::NvrtcLibrary>(
-      abi::find_nvrtc(abi::default_search(base::read_environment())));
-  if (!library->report.usable()) {
-    MESSAGE("skipped, there is no NVRTC here: " << library->report.problem);
-    return nullptr;
-  }
-  return library;
 }
 
 std::string text_of(const CompiledKernel& kernel) {

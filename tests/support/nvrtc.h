@@ -8,7 +8,7 @@
 #include "abi/libraries.h"
 #include "base/env.h"
 
-namespace annulus::testing {
+namespace annulus::test {
 
 // Null where NVRTC is missing; the test then passes with a message.
 inline std::shared_ptr<const abi::NvrtcLibrary> nvrtc() {
@@ -21,6 +21,6 @@ inline std::shared_ptr<const abi::NvrtcLibrary> nvrtc() {
   return library;
 }
 
-}  // namespace annulus::testing
+}  // namespace annulus::test
 
 #endif  // ANNULUS_TESTS_SUPPORT_NVRTC_H_

@@ -288,7 +288,7 @@ void try_mutant(const Mutant& mutant, base::ThreadPool& pool) {
 
 TEST_CASE("every mistake in the attention kernel is noticed, and redundancy is not") {
   if (!test::on_simulator()) return;
-  if (testing::nvrtc() == nullptr) return;
+  if (test::nvrtc() == nullptr) return;
   base::ThreadPool pool;
   for (const Mutant& mutant : mutants()) {
     SUBCASE(mutant.name.c_str()) { try_mutant(mutant, pool); }

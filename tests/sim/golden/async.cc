@@ -8,9 +8,6 @@
 namespace annulus::golden {
 namespace {
 
-using u32 = std::uint32_t;
-using u64 = std::uint64_t;
-
 std::vector<u64> random_words(std::size_t count, u64 seed) {
   base::Random random(seed);
   std::vector<u64> words(count);

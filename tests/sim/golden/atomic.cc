@@ -11,14 +11,6 @@
 namespace annulus::golden {
 namespace {
 
-using u16 = std::uint16_t;
-using i32 = std::int32_t;
-using u32 = std::uint32_t;
-using i64 = std::int64_t;
-using u64 = std::uint64_t;
-
-u64 both(u32 low, u32 high) { return low | static_cast<u64>(high) << 32; }
-
 const char* const kSharedPlace =
     ".shared .align 8 .b64 room[128]; .reg .b32 t, q; mov.u32 t, %tid.x; mov.u32 q, room; "
     "mad.lo.s32 q, t, 8, q;";

@@ -11,12 +11,6 @@
 namespace annulus::golden {
 namespace {
 
-using u16 = std::uint16_t;
-using u32 = std::uint32_t;
-using i32 = std::int32_t;
-using u64 = std::uint64_t;
-using i64 = std::int64_t;
-
 template <typename T>
 T shift_left(T a, u32 amount) {
   return amount >= sizeof(T) * 8 ? T{0} : static_cast<T>(static_cast<u64>(a) << amount);

@@ -10,13 +10,6 @@
 namespace annulus::golden {
 namespace {
 
-using i16 = std::int16_t;
-using u16 = std::uint16_t;
-using i32 = std::int32_t;
-using u32 = std::uint32_t;
-using i64 = std::int64_t;
-using u64 = std::uint64_t;
-
 template <typename T>
 double number(T value) {
   if constexpr (std::is_same_v<T, F16>)

@@ -11,11 +11,6 @@
 namespace annulus::golden {
 namespace {
 
-using u32 = std::uint32_t;
-using u64 = std::uint64_t;
-
-u64 both(u32 low, u32 high) { return low | static_cast<u64>(high) << 32; }
-
 // The bytes of an output word that a program wrote; the rest keep the filler.
 u64 low_half(const Golden& self, u32 low) { return (self.filler & ~0xffffffffull) | low; }
 

@@ -12,16 +12,6 @@
 namespace annulus::golden {
 namespace {
 
-using i8 = std::int8_t;
-using u8 = std::uint8_t;
-using i16 = std::int16_t;
-using u16 = std::uint16_t;
-using i32 = std::int32_t;
-using u32 = std::uint32_t;
-using i64 = std::int64_t;
-using u64 = std::uint64_t;
-__extension__ typedef __int128 i128;
-
 template <typename T>
 std::string type_name() {
   if constexpr (std::is_same_v<T, float>)

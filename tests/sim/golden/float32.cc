@@ -12,8 +12,6 @@
 namespace annulus::golden {
 namespace {
 
-using u32 = std::uint32_t;
-
 // Evaluates with the processor's rounding mode set. Volatile operands keep the compiler from
 // moving the arithmetic out of the region.
 template <int kMode, typename T, typename F>

@@ -12,8 +12,6 @@
 namespace annulus::golden {
 namespace {
 
-using u32 = std::uint32_t;
-
 double multiply_add(double a, double b, double c) { return std::fma(a, b, c); }
 double saturate(double value) {
   return std::isnan(value) || value <= 0 ? 0.0 : std::fmin(value, 1.0);

@@ -11,15 +11,6 @@
 namespace annulus::golden {
 namespace {
 
-using i16 = std::int16_t;
-using u16 = std::uint16_t;
-using i32 = std::int32_t;
-using u32 = std::uint32_t;
-using i64 = std::int64_t;
-using u64 = std::uint64_t;
-__extension__ typedef __int128 i128;
-__extension__ typedef unsigned __int128 u128;
-
 template <typename T>
 constexpr bool kIsSigned = std::is_signed_v<T>;
 template <typename T>
@@ -138,7 +129,6 @@ i64 dot4(u32 a, u32 b) {
 i32 saturate(i64 value) { return static_cast<i32>(std::clamp<i64>(value, INT32_MIN, INT32_MAX)); }
 
 // Two results travel as one 64-bit word: low half first.
-u64 both(u32 low, u32 high) { return low | static_cast<u64>(high) << 32; }
 
 void add_carry(Set& set) {
   set.form(

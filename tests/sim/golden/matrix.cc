@@ -19,10 +19,6 @@
 namespace annulus::golden {
 namespace {
 
-using u16 = std::uint16_t;
-using u32 = std::uint32_t;
-using u64 = std::uint64_t;
-
 struct Shape {
   int k;        // 16 or 8
   bool bfloat;  // operands

@@ -8,17 +8,6 @@
 namespace annulus::golden {
 namespace {
 
-using i8 = std::int8_t;
-using u8 = std::uint8_t;
-using i16 = std::int16_t;
-using u16 = std::uint16_t;
-using i32 = std::int32_t;
-using u32 = std::uint32_t;
-using i64 = std::int64_t;
-using u64 = std::uint64_t;
-
-u64 both(u32 low, u32 high) { return low | static_cast<u64>(high) << 32; }
-
 // ld.TYPE into a register of the result's width: signed types extend their sign, all others zeros.
 template <typename Loaded, typename Register>
 void add_extension(Set& set, const char* type) {

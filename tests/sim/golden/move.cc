@@ -6,11 +6,6 @@
 namespace annulus::golden {
 namespace {
 
-using u16 = std::uint16_t;
-using u32 = std::uint32_t;
-using i32 = std::int32_t;
-using u64 = std::uint64_t;
-
 void add_packing(Set& set) {
   set.form(
       "mov.b32 d, {a, b}", "mov.b32 d, {a, b};",

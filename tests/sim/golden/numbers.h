@@ -1,9 +1,10 @@
 #ifndef ANNULUS_TESTS_SIM_GOLDEN_NUMBERS_H_
 #define ANNULUS_TESTS_SIM_GOLDEN_NUMBERS_H_
 
-// Floating-point formats as the golden definitions see them: a value is a double, a format says
-// which doubles exist. Written from the IEEE definitions and deliberately without base/half.h or
-// anything of src/sim, so that one wrong belief cannot satisfy both sides.
+// Integers by their width, and floating-point formats as the golden definitions see them: a value
+// is a double, a format says which doubles exist. Written from the IEEE definitions and
+// deliberately without base/half.h or anything of src/sim, so that one wrong belief cannot satisfy
+// both sides.
 
 #include <bit>
 #include <cmath>
@@ -11,6 +12,19 @@
 #include <limits>
 
 namespace annulus::golden {
+
+using i8 = std::int8_t;
+using u8 = std::uint8_t;
+using i16 = std::int16_t;
+using u16 = std::uint16_t;
+using i32 = std::int32_t;
+using u32 = std::uint32_t;
+using i64 = std::int64_t;
+using u64 = std::uint64_t;
+__extension__ typedef __int128 i128;
+__extension__ typedef unsigned __int128 u128;
+
+inline u64 both(u32 low, u32 high) { return low | static_cast<u64>(high) << 32; }
 
 struct Format {
   int mantissa;      // stored bits

@@ -9,10 +9,6 @@
 namespace annulus::golden {
 namespace {
 
-using u32 = std::uint32_t;
-using i32 = std::int32_t;
-using u64 = std::uint64_t;
-
 enum class Mode { kUp, kDown, kButterfly, kIndex };
 
 struct Source {
