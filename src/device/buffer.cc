@@ -73,14 +73,15 @@ Buffer::Buffer(ContextPointer context, std::size_t bytes)
 Buffer::~Buffer() {
   if (address_ == 0) return;
   const QuietScope scope(*context_);
+  // Whoever gets the memory next need not know of our work. cuMemFree waits as well, on most drivers,
+  // but promises nothing. Where the context is lost there is no work, and an allocator gets its
+  // memory back all the same.
+  if (scope.active()) context_->table().ctx_synchronize();
   if (context_->allocator().release) {
-    // As cuMemFree does: whoever gets the memory next need not know of our work. Where the context
-    // is lost there is no work, and the allocator gets its memory back all the same.
-    if (scope.active()) context_->table().ctx_synchronize();
     give_back(context_->allocator(), address_, bytes_);
-    return;
+  } else if (scope.active()) {
+    context_->table().mem_free(address_);
   }
-  if (scope.active()) context_->table().mem_free(address_);
 }
 
 Buffer::Buffer(Buffer&& other) noexcept
@@ -105,7 +106,9 @@ HostBuffer::HostBuffer(ContextPointer context, std::size_t bytes)
 HostBuffer::~HostBuffer() {
   if (data_ == nullptr) return;
   const QuietScope scope(*context_);
-  if (scope.active()) context_->table().mem_free_host(data_);
+  if (!scope.active()) return;
+  context_->table().ctx_synchronize();
+  context_->table().mem_free_host(data_);
 }
 
 HostBuffer::HostBuffer(HostBuffer&& other) noexcept

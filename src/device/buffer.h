@@ -15,7 +15,8 @@ namespace annulus::device {
 
 // `bytes` bytes on the device, 256-byte aligned, contents undefined, from the context's allocator
 // or else from the driver. Zero bytes take nothing and have address 0. Throws Error{kOutOfMemory}
-// with what was asked for and what is free. Freeing waits for the device.
+// with what was asked for and what is free. Freeing it waits for all work of its context; that of
+// other devices must have ended.
 class Buffer {
  public:
   Buffer() = default;  // holds nothing

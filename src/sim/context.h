@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "sim/async_copies.h"
+#include "sim/block_order.h"
+#include "sim/launch_shadow.h"
 #include "sim/program.h"
 #include "sim/shared_shadow.h"
 
@@ -64,6 +66,7 @@ struct NamedBarrier {
   bool open = false;
   std::uint32_t warps = 0;      // that arrived, waiting or not
   SharedShadow::Times times{};  // what came before the arrivals
+  Knowledge order;              // the same for global memory, where blocks order themselves
   std::uint32_t predicate_count = 0;
   bool predicate_and = true;
   bool predicate_or = false;
@@ -145,7 +148,16 @@ struct Context {
   std::uint64_t executed = 0;  // warp instructions of this CTA
 
   // The allocation that each instruction touched last: nearly always the right guess.
-  std::vector<Allocation> recent;
+  struct Recent : Allocation {
+    LaunchShadow::View* view = nullptr;  // checked twin
+  };
+  std::vector<Recent> recent;
+
+  // Races in global memory; null in the fast twin, and where nobody asked.
+  LaunchShadow* races = nullptr;
+  BlockOrder* order = nullptr;  // null where blocks cannot order themselves
+  Stamp stamp = 0;              // of the CTA's first warp
+  BlockClocks clocks;
 
   struct Free {
     void operator()(std::byte* files) const { std::free(files); }

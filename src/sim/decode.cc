@@ -116,6 +116,32 @@ void Decoder::run() {
   program_->info.local_bytes = (program_->info.local_bytes + 15) / 16 * 16;
   program_->info.registers = std::min<std::uint32_t>(255, register_count_);
   watch_registers();
+  number_sites();
+}
+
+void Decoder::number_sites() {
+  program_->sites = {kNoSlot};
+  for (std::uint32_t pc = 0; pc < program_->code.size(); ++pc) {
+    Inst& inst = program_->code[pc];
+    const bool global = inst.kind == Class::kGlobalLoad || inst.kind == Class::kGlobalStore ||
+                        inst.kind == Class::kAsyncCopy || inst.kind == Class::kAtomic;
+    if (!global || program_->sites.size() > kMaxSites) continue;
+    inst.site = static_cast<std::uint16_t>(program_->sites.size());
+    program_->sites.push_back(pc);
+  }
+}
+
+MemoryOrder Decoder::memory_order(bool atomic) {
+  // Of the block alone: for other blocks it is an access like any other.
+  if (has("cta") || has("cluster")) return MemoryOrder::kWeak;
+  const bool strong = atomic || has("relaxed") || has("volatile") || has("mmio");
+  const MemoryOrder order = has("acq_rel")   ? MemoryOrder::kBoth
+                            : has("acquire") ? MemoryOrder::kAcquire
+                            : has("release") ? MemoryOrder::kRelease
+                            : strong         ? MemoryOrder::kRelaxed
+                                             : MemoryOrder::kWeak;
+  if (order > MemoryOrder::kRelaxed) program_->orders_blocks = true;
+  return order;
 }
 
 void Decoder::decode_function(const ptx::Function& function) {

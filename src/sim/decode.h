@@ -79,6 +79,8 @@ class Decoder {
 
   Inst& inst() { return *inst_; }
   Program& program() { return *program_; }
+  // What a load, store or atomic orders between blocks.
+  MemoryOrder memory_order(bool atomic);
   void handler(Handler both) { inst_->run[0] = inst_->run[1] = both; }
   void handler(Handler fast, Handler checked) {
     inst_->run[0] = fast;
@@ -108,6 +110,7 @@ class Decoder {
   void decode_one(const ptx::Instruction& instruction);
   void refuse_recursion() const;
   void watch_registers();
+  void number_sites();
   std::uint32_t allocate(std::uint32_t bytes, std::uint32_t alignment);
   std::uint32_t special(const std::string& name, int bytes);
   std::uint64_t symbol(const ptx::Operand& operand, ptx::Space* space, bool* frame);

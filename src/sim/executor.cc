@@ -175,9 +175,18 @@ void execute(const LaunchRequest& request, GlobalMemory& memory, base::ThreadPoo
   std::mutex mutex;  // guards first_fault, fault, counters and error
   std::atomic<std::uint64_t> first_fault{~std::uint64_t{0}};
   std::optional<Fault> fault;
+  std::optional<LaunchShadow> races;
+  std::optional<BlockOrder> order;
+  if (options.checked != 0 && request.operation != nullptr) {
+    const bool orders_blocks = request.program->orders_blocks && ctas > 1;
+    races.emplace(request, orders_blocks);
+    if (orders_blocks) order.emplace(request);
+  }
   const auto work = [&](std::int64_t, int) {
     Context context;
     prepare(context, request, memory);
+    if (races) context.races = &*races;
+    if (order) context.order = &*order;
     while (true) {
       const std::uint64_t cta = next.fetch_add(1);
       // CTAs are handed out in ascending order, so none below a fault stays unexecuted.

@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "abi/cuda_types.h"
+#include "sim/detector.h"
 #include "sim/fault.h"
 #include "sim/memory.h"
+#include "sim/operation.h"
 
 namespace annulus::base {
 class ThreadPool;
@@ -62,6 +64,9 @@ struct LaunchRequest {
   std::uint32_t shared_limit = 0;           // per CTA; a launch above it is refused by the caller
   std::uint64_t max_warp_instructions = 0;  // per CTA; 0: unlimited
   std::span<const PeerMemory> peers;        // of all other devices that have memory
+  // For the checked twin to look for races in global memory; both null: it does not.
+  OperationPointer operation;
+  Detector* detector = nullptr;
 };
 
 // Runs all CTAs, adds to *counters, throws the Fault of the lowest faulting CTA index.

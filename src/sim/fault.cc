@@ -20,6 +20,14 @@ const char* to_string(FaultKind kind) {
       return "shared memory race";
     case FaultKind::kGlobalRace:
       return "global memory race";
+    case FaultKind::kMissingWait:
+      return "missing wait";
+    case FaultKind::kEarlyReuse:
+      return "early reuse";
+    case FaultKind::kUnorderedWrites:
+      return "unordered writes";
+    case FaultKind::kFreedInUse:
+      return "freed in use";
     case FaultKind::kInFlight:
       return "access to bytes in flight";
     case FaultKind::kDivergentBarrier:
@@ -43,7 +51,9 @@ const char* to_string(FaultKind kind) {
 }
 
 std::string Fault::message() const {
-  std::string text = fmt::format("{}: {} in kernel {}", to_string(kind), detail, kernel);
+  std::string text = fmt::format("{}: {}", to_string(kind), detail);
+  if (kernel.empty()) return text;
+  text += fmt::format(" in kernel {}", kernel);
   if (line > 0) text += fmt::format(", {}:{}", file, line);
   if (!trace.empty()) text += fmt::format(" ({})", trace);
   if (ptx_line > 0) text += fmt::format(", PTX line {}", ptx_line);

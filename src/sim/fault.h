@@ -1,15 +1,18 @@
 #ifndef ANNULUS_SIM_FAULT_H_
 #define ANNULUS_SIM_FAULT_H_
 
-// What a kernel did that a GPU would not define. Thrown by the instruction that noticed, completed
-// with the place on its way up, caught once at the launch, where it becomes a sticky CUDA code and
-// a message.
+// What a kernel, or two operations that nothing orders, did that a GPU would not define. Thrown by
+// the instruction or the copy that noticed, completed with the place on its way up, caught once
+// where work runs, where it becomes a sticky CUDA code and a message.
 
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <string>
 
 namespace annulus::sim {
+
+struct Operation;
 
 enum class FaultKind : int {
   kOutOfBounds,       // an address outside every live allocation, shared, local or param space
@@ -17,7 +20,11 @@ enum class FaultKind : int {
   kMisaligned,        // an address that is no multiple of the access size
   kUninitialized,     // a read of memory or a register that nothing wrote
   kSharedRace,        // two accesses to shared memory, one a write, that nothing orders
-  kGlobalRace,        // likewise in global memory
+  kGlobalRace,        // likewise in global memory, between two blocks of a launch
+  kMissingWait,       // an operation reads what an earlier one writes, and does not wait for it
+  kEarlyReuse,        // an operation overwrites what an earlier one may still read
+  kUnorderedWrites,   // two operations write the same bytes, and neither waits for the other
+  kFreedInUse,        // memory freed while an operation may still use it
   kInFlight,          // an access to bytes that an asynchronous copy may still read or write
   kDivergentBarrier,  // a convergent instruction reached by a part of its lanes
   kDeadlock,          // no warp can go on
@@ -45,8 +52,11 @@ struct Fault : std::exception {
   std::uint32_t block[3] = {0, 0, 0};
   int warp = -1;
   int lane = -1;  // the lowest lane concerned
+  // Of a race of two operations: the one that ran first. Its context is broken too.
+  std::shared_ptr<const Operation> other;
 
-  // One line: kind, detail, kernel, file:line, PTX line, block, warp, lane.
+  // One line: kind, detail, and where it was in a kernel: kernel, file:line, PTX line, block, warp,
+  // lane.
   std::string message() const;
   // The same as one JSON object.
   std::string json() const;

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "base/fail.h"
+#include "sim/access_record.h"
 
 namespace annulus::sim {
 namespace {
@@ -76,18 +78,20 @@ std::uint64_t GlobalMemory::allocate(std::uint64_t bytes) {
     if (found->first > span) released_.emplace(found->first - span, begin + span);
     released_.erase(found);
   }
-  live_.emplace(begin, begin + bytes);
+  live_.emplace(begin, Live{begin + bytes, nullptr});
   used_ += bytes;
   generation_.fetch_add(1, std::memory_order_release);
   return begin;
 }
 
-bool GlobalMemory::release(std::uint64_t pointer) {
+bool GlobalMemory::release(std::uint64_t pointer, std::shared_ptr<const Operation> by) {
   std::lock_guard lock(mutex_);
   const auto found = live_.find(pointer);
   if (found == live_.end()) return false;
-  const std::uint64_t end = round_up(found->second, kAlignment);
-  used_ -= found->second - pointer;
+  const std::uint64_t end = round_up(found->second.end, kAlignment);
+  used_ -= found->second.end - pointer;
+  if (by != nullptr) freed_.push_back({pointer, found->second.end, std::move(by)});
+  if (freed_.size() > kMaxFreed) freed_.pop_front();
   live_.erase(found);
   discard(pointer, end);
   discard(reinterpret_cast<std::uint64_t>(shadow(pointer)),
@@ -97,13 +101,39 @@ bool GlobalMemory::release(std::uint64_t pointer) {
   return true;
 }
 
+std::shared_ptr<const Operation> GlobalMemory::freed_by(std::uint64_t address) const {
+  std::lock_guard lock(mutex_);
+  const auto found = std::find_if(freed_.rbegin(), freed_.rend(), [&](const Freed& freed) {
+    return address >= freed.begin && address < freed.end;
+  });
+  return found == freed_.rend() ? nullptr : found->by;
+}
+
+std::shared_ptr<AccessRecord> GlobalMemory::record(std::uint64_t begin, Detector& detector) const {
+  std::lock_guard lock(mutex_);
+  const auto found = live_.find(begin);
+  if (found == live_.end()) return nullptr;
+  auto& record = found->second.record;
+  if (record == nullptr) {
+    record = std::make_shared<AccessRecord>(detector, begin, found->second.end);
+  }
+  return record;
+}
+
+std::shared_ptr<AccessRecord> GlobalMemory::made_record(std::uint64_t begin) const {
+  std::lock_guard lock(mutex_);
+  const auto found = live_.find(begin);
+  return found == live_.end() ? nullptr : found->second.record;
+}
+
 Allocation GlobalMemory::find(std::uint64_t address, std::uint64_t bytes) const {
   std::lock_guard lock(mutex_);
   auto above = live_.upper_bound(address);
   if (above == live_.begin()) return {};
   --above;
-  if (address >= above->second || bytes > above->second - address) return {};
-  return {above->first, above->second, this};
+  const std::uint64_t end = above->second.end;
+  if (address >= end || bytes > end - address) return {};
+  return {above->first, end, this};
 }
 
 namespace {

@@ -8,12 +8,17 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 
 namespace annulus::sim {
 
+class AccessRecord;
+class Detector;
 class GlobalMemory;
+struct Operation;
 
 struct Allocation {
   std::uint64_t begin = 0;
@@ -31,11 +36,18 @@ class GlobalMemory {
 
   // 256-byte aligned; 0 where the capacity is used up. Contents are undefined and marked so.
   std::uint64_t allocate(std::uint64_t bytes);
-  // False when `pointer` is not the start of a live allocation.
-  bool release(std::uint64_t pointer);
+  // False when `pointer` is not the start of a live allocation. `by` is remembered for a while.
+  bool release(std::uint64_t pointer, std::shared_ptr<const Operation> by = nullptr);
+  // Who freed the allocation that held the address last; null: nobody, or not an operation.
+  std::shared_ptr<const Operation> freed_by(std::uint64_t address) const;
 
   // The live allocation that holds [address, address + bytes), or one with end == 0.
   Allocation find(std::uint64_t address, std::uint64_t bytes) const;
+
+  // Who touched the live allocation that begins there; the first call makes the record.
+  std::shared_ptr<AccessRecord> record(std::uint64_t begin, Detector& detector) const;
+  // The same, or null where nobody has called record().
+  std::shared_ptr<AccessRecord> made_record(std::uint64_t begin) const;
 
   // Host access to live bytes; false (and nothing copied) when any byte is outside. Reading bytes
   // that nothing wrote is allowed: the host may copy padding.
@@ -63,7 +75,18 @@ class GlobalMemory {
   std::atomic<std::uint64_t> used_{0};
   std::atomic<std::uint64_t> generation_{1};
   mutable std::mutex mutex_;
-  std::map<std::uint64_t, std::uint64_t> live_;           // begin -> end
+  struct Live {
+    std::uint64_t end = 0;
+    mutable std::shared_ptr<AccessRecord> record;
+  };
+  struct Freed {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    std::shared_ptr<const Operation> by;
+  };
+  static constexpr std::size_t kMaxFreed = 256;
+  std::map<std::uint64_t, Live> live_;                    // by begin
+  std::deque<Freed> freed_;                               // by operations, the latest last
   std::multimap<std::uint64_t, std::uint64_t> released_;  // size -> begin
 };
 

@@ -120,7 +120,7 @@ void prepare(Context& context, const LaunchRequest& request, GlobalMemory& memor
   }
   context.shared.resize(program.info.static_shared_bytes + request.dynamic_shared_bytes +
                         (program.dynamic_shared_offset - program.info.static_shared_bytes));
-  context.recent.assign(program.code.size(), Allocation{});
+  context.recent.assign(program.code.size(), {});
 }
 
 void start_cta(Context& context, const LaunchRequest& request, std::uint64_t cta_index,
@@ -138,6 +138,8 @@ void start_cta(Context& context, const LaunchRequest& request, std::uint64_t cta
     context.shadow.reset(static_cast<std::uint32_t>(context.shared.size()),
                          static_cast<int>(context.warp_count));
   }
+  if (context.races != nullptr) context.stamp = context.races->stamp(cta_index, 0);
+  if (context.order != nullptr) context.order->start(context.clocks, cta_index, context.warp_count);
   fill_specials(context, request);
   for (Warp& warp : context.warps) {
     warp.live = context.warp_lanes(warp.index);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ptx/module.h"
+#include "sim/block_clocks.h"
 #include "sim/executor.h"
 
 namespace annulus::sim {
@@ -82,6 +83,8 @@ struct Inst {
   Meeting meeting = Meeting::kNone;
   Class kind = Class::kOther;
   std::uint8_t guard_negated = 0;
+  MemoryOrder order = MemoryOrder::kWeak;
+  std::uint16_t site = 0;        // see Program::sites
   bool check_registers = false;  // a source may be read before it is written on some path
   std::uint8_t small[5] = {};    // modifiers, as the handler likes
 };
@@ -141,6 +144,10 @@ struct Program {
   std::uint32_t register_bytes = 0;         // of one warp's file
   std::uint32_t dynamic_shared_offset = 0;  // where extern shared memory starts
   bool uses_clock = false;
+  // Blocks can order themselves: there are fences of the device, or acquires or releases.
+  bool orders_blocks = false;
+  // Instructions that touch global memory, so that few bits name one; [0] is any other.
+  std::vector<std::uint32_t> sites;
 
   // Per instruction: the watched registers it reads and writes.
   std::vector<std::vector<RegisterUse>> reads;

@@ -27,11 +27,13 @@ struct Rank {
   CUstream stream = nullptr;
   CUevent event = nullptr;
 
-  Rank(const CudaTable& table, int ordinal, std::uint64_t seed) : cuda(table), device(ordinal) {
+  Rank(const CudaTable& table, int ordinal, std::uint64_t seed, bool checked = true)
+      : cuda(table), device(ordinal) {
     REQUIRE(cuda.init(0) == kCudaSuccess);
     REQUIRE(cuda.primary_ctx_retain(&context, device) == kCudaSuccess);
     enter();
     SimulatorOptions options;
+    options.checked = checked ? 1 : 0;
     options.streams = 1;
     options.seed = seed;
     REQUIRE(cuda.simulator_set_options(device, &options) == kCudaSuccess);
@@ -85,8 +87,8 @@ struct Pair {
   CudaTable cuda = make_cuda_table();
   Rank first;
   Rank second;
-  explicit Pair(std::uint64_t seed, int a = 4, int b = 6)
-      : first(cuda, a, seed), second(cuda, b, seed + 1000) {}
+  explicit Pair(std::uint64_t seed, bool checked = true)
+      : first(cuda, 4, seed, checked), second(cuda, 6, seed + 1000, checked) {}
 };
 
 constexpr std::uint64_t kSeeds = 40;
@@ -248,7 +250,7 @@ TEST_CASE("work on two devices happens in every order that events allow") {
   std::set<float> without;
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     for (const bool wait : {true, false}) {
-      Pair pair(seed);
+      Pair pair(seed, wait);  // the checked twin would stop what does not wait
       const CudaTable& cuda = pair.cuda;
       {
         const On on(pair.first);

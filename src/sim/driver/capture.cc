@@ -35,16 +35,22 @@ bool capture_record(Stream& stream, Event& event) {
   std::lock_guard lock(event.mutex);
   event.capture = capture;
   event.captured_from = stream.handle();
-  return capture != nullptr;
+  event.captured.clear();
+  if (capture == nullptr) return false;
+  std::lock_guard capture_lock(capture->mutex);
+  event.captured = capture->tails[stream.handle()];
+  return true;
 }
 
 abi::CUresult join_capture(Stream& stream, Event& event) {
   std::shared_ptr<Capture> recorded_in;
   abi::CUstream recorded_on = nullptr;
+  std::vector<std::size_t> behind;
   {
     std::lock_guard lock(event.mutex);
     recorded_in = event.capture.lock();
     recorded_on = event.captured_from;
+    behind = event.captured;
   }
   const auto capture = stream.capture();
   if (recorded_in == nullptr) {
@@ -55,6 +61,8 @@ abi::CUresult join_capture(Stream& stream, Event& event) {
   std::lock_guard lock(recorded_in->mutex);
   const auto waited_for = recorded_in->joined.find(recorded_on);
   if (waited_for != recorded_in->joined.end()) waited_for->second = true;
+  std::vector<std::size_t>& tails = recorded_in->tails[stream.handle()];
+  tails.insert(tails.end(), behind.begin(), behind.end());
   if (stream.handle() != recorded_in->origin) {
     recorded_in->joined[stream.handle()] = false;
     stream.set_capture(recorded_in);
@@ -104,7 +112,7 @@ CUresult stream_end_capture(CUstream stream, CUgraph* graph) {
     if (capture->invalid) return kCudaCaptureInvalidated;
     if (!all_joined(*capture)) return kCudaCaptureUnjoined;
     auto made = std::make_shared<Graph>();
-    made->work = std::move(capture->work);
+    made->nodes = std::move(capture->nodes);
     *graph = state().graphs.add(std::move(made));
     return kCudaSuccess;
   });
@@ -117,7 +125,7 @@ CUresult graph_instantiate(CUgraphExec* exec, CUgraph graph, unsigned long long 
     if (exec == nullptr || found == nullptr || flags != 0) return kCudaInvalidValue;
     auto made = std::make_shared<GraphExec>();
     made->context = context;
-    made->work = found->work;
+    made->nodes = found->nodes;
     *exec = state().graph_execs.add(std::move(made));
     return kCudaSuccess;
   });
@@ -128,9 +136,7 @@ CUresult graph_launch(CUgraphExec exec, CUstream stream) {
     const auto on = find_stream(stream);
     const auto found = state().graph_execs.find(exec);
     if (found == nullptr) return kCudaInvalidValue;
-    on->submit([found] {
-      for (const Work& work : found->work) work();
-    });
+    on->submit(*found);
     return kCudaSuccess;
   });
 }

@@ -73,7 +73,7 @@ CUresult ctx_get_device(CUdevice* device) {
 CUresult ctx_synchronize() {
   return guarded([&]() -> CUresult {
     refuse_under_capture();
-    return finish(*current_context());
+    return synchronize(*current_context());
   });
 }
 

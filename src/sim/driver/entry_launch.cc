@@ -1,5 +1,7 @@
 // Kernel launches: what a driver refuses, the copy of the parameters, and what becomes of a fault.
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "sim/driver/entries.h"
@@ -12,33 +14,6 @@ namespace {
 void* const kEnd = nullptr;
 void* const kBufferPointer = reinterpret_cast<void*>(1);
 void* const kBufferSize = reinterpret_cast<void*>(2);
-
-CUresult code_of(FaultKind kind) {
-  switch (kind) {
-    case FaultKind::kOutOfBounds:
-    case FaultKind::kPeerAccess:
-      return kCudaIllegalAddress;
-    case FaultKind::kMisaligned:
-      return kCudaMisalignedAddress;
-    case FaultKind::kInvalidOperand:
-    case FaultKind::kUnsupported:
-      return kCudaIllegalInstruction;
-    case FaultKind::kDeadlock:
-    case FaultKind::kTimeout:
-      return kCudaLaunchTimeout;
-    // A GPU would go on with a wrong answer here, or hang.
-    case FaultKind::kUninitialized:
-    case FaultKind::kSharedRace:
-    case FaultKind::kGlobalRace:
-    case FaultKind::kInFlight:
-    case FaultKind::kDivergentBarrier:
-    case FaultKind::kBarrierMisuse:
-    case FaultKind::kUnwaited:
-    case FaultKind::kTrap:
-      return kCudaLaunchFailed;
-  }
-  return kCudaLaunchFailed;
-}
 
 // The parameter block from one pointer per parameter.
 std::vector<std::byte> gather(const KernelInfo& info, void** parameters) {
@@ -94,30 +69,33 @@ void check_shape(const Function& function, const LaunchRequest& launch) {
 }
 
 // Runs in stream order. What goes wrong breaks the context, and the next call that asks will hear.
-void run(const Function& function, LaunchRequest launch, const std::vector<std::byte>& parameters) {
+void run(const Function& function, LaunchRequest launch, const std::vector<std::byte>& parameters,
+         const OperationPointer& operation) {
   Context& context = *function.context;
   Device& device = *context.device;
   const SimulatorOptions options = device.options();
   SimulatorCounters counters;
-  CUresult code = kCudaSuccess;
+  bool broken = false;
   launch.parameters = parameters;
   launch.max_warp_instructions = std::uint64_t{options.limit} * 1000000;
   const std::vector<PeerMemory> peers = peer_memories(context);
   launch.peers = peers;
+  launch.operation = operation;
+  launch.detector = &state().detector;
   try {
     const auto pool = state().pool(options.threads);
     execute(launch, device.memory(), *pool, options, &counters);
-  } catch (const Fault& fault) {
-    code = code_of(fault.kind);
-    device.set_message(fault.json());
+  } catch (const Fault& caught) {
+    broken = true;
+    break_context(context, caught);
   } catch (const std::exception& error) {
-    code = kCudaLaunchFailed;
+    broken = true;
     device.set_message(message_json("internal", error.what()));
+    context.lost = kCudaLaunchFailed;
   }
   counters.launches = 1;
-  counters.faults = code == kCudaSuccess ? 0 : 1;
+  counters.faults = broken ? 1 : 0;
   device.add(counters);
-  if (code != kCudaSuccess) context.lost = code;
 }
 
 }  // namespace
@@ -141,9 +119,16 @@ CUresult launch_kernel(CUfunction function, unsigned grid_x, unsigned grid_y, un
     launch.dynamic_shared_bytes = dynamic_shared_bytes;
     launch.shared_limit = static_cast<std::uint32_t>(kernel->context->device->model().shared_optin);
     check_shape(*kernel, launch);
-    on->submit([kernel, launch, block = copy_parameters(*kernel->info, parameters, extra)] {
-      run(*kernel, launch, block);
-    });
+    Work work = make_work(
+        "kernel " + kernel->info->name,
+        [kernel, launch, block = copy_parameters(*kernel->info, parameters, extra)](
+            const OperationPointer& operation) { run(*kernel, launch, block, operation); });
+    const unsigned warps = (block_x * block_y * block_z + 31) / 32;
+    work.operation.module = kernel->image;
+    work.operation.program = kernel->program;
+    std::copy_n(launch.grid, 3, work.operation.grid);
+    work.operation.warp_bits = std::bit_width(warps - 1);
+    on->submit(std::move(work));
     return kCudaSuccess;
   });
 }

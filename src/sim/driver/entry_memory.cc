@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <limits>
 
+#include "sim/driver/accesses.h"
+#include "sim/driver/capture.h"
 #include "sim/driver/entries.h"
 #include "sim/driver/state.h"
 
@@ -11,18 +13,6 @@ namespace annulus::sim::driver::entry {
 namespace {
 
 constexpr std::size_t kHostAlignment = 4096;
-
-// Whether [begin, begin + bytes) is page-locked memory from mem_alloc_host.
-bool is_page_locked(const void* begin, std::size_t bytes) {
-  const auto* address = static_cast<const char*>(begin);
-  State& all = state();
-  std::lock_guard lock(all.mutex);
-  auto above = all.host_blocks.upper_bound(address);
-  if (above == all.host_blocks.begin()) return false;
-  --above;
-  const auto offset = static_cast<std::size_t>(address - above->first);
-  return offset <= above->second && bytes <= above->second - offset;
-}
 
 enum class Wait { kNo, kYes };
 
@@ -33,9 +23,16 @@ CUresult to_device(CUdeviceptr to, const void* from, std::size_t bytes, CUstream
   if (from == nullptr) return kCudaInvalidValue;
   GlobalMemory& memory = memory_with(*on->context(), to, bytes);
   const ItemPointer item =
-      on->submit([&memory, to, from, bytes] { memory.write(to, from, bytes); });
+      on->submit(make_work(wait == Wait::kYes ? "cuMemcpyHtoD" : "cuMemcpyHtoDAsync",
+                           [&memory, to, from, bytes](const OperationPointer& operation) {
+                             note(operation, AccessKind::kWrite, memory, to, bytes);
+                             note_host(operation, AccessKind::kRead, from, bytes);
+                             memory.write(to, from, bytes);
+                           }));
   if (wait == Wait::kNo && is_page_locked(from, bytes)) return kCudaSuccess;
   state().queue.finish(item);
+  // Asynchronous from pageable memory, only the source is done with.
+  if (wait == Wait::kYes) observe(item);
   return on->context()->lost;
 }
 
@@ -44,21 +41,22 @@ CUresult to_host(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream,
   if (bytes == 0) return kCudaSuccess;
   if (to == nullptr) return kCudaInvalidValue;
   const GlobalMemory& memory = memory_with(*on->context(), from, bytes);
-  const ItemPointer item = on->submit([&memory, to, from, bytes] { memory.read(to, from, bytes); });
+  const ItemPointer item =
+      on->submit(make_work(wait == Wait::kYes ? "cuMemcpyDtoH" : "cuMemcpyDtoHAsync",
+                           [&memory, to, from, bytes](const OperationPointer& operation) {
+                             note(operation, AccessKind::kRead, memory, from, bytes);
+                             note_host(operation, AccessKind::kWrite, to, bytes);
+                             memory.read(to, from, bytes);
+                           }));
   if (wait == Wait::kNo && is_page_locked(to, bytes)) return kCudaSuccess;
   state().queue.finish(item);
+  observe(item);
   return on->context()->lost;
 }
 
-// Memory is freed even in a context that a fault has broken, which a GPU's driver would not do
-// before the end of the process: nothing is gained by keeping it.
-CUresult release(const std::shared_ptr<Context>& context, CUdeviceptr pointer) {
-  {
-    std::lock_guard lock(context->mutex);
-    if (context->allocations.erase(pointer) == 0) return kCudaInvalidValue;
-  }
-  context->device->memory().release(pointer);
-  return context->lost;
+bool forget_allocation(Context& context, CUdeviceptr pointer) {
+  std::lock_guard lock(context.mutex);
+  return context.allocations.erase(pointer) != 0;
 }
 
 CUresult fill(CUdeviceptr to, std::uint32_t value, int unit, std::size_t count, CUstream stream) {
@@ -68,7 +66,14 @@ CUresult fill(CUdeviceptr to, std::uint32_t value, int unit, std::size_t count, 
   if (to % unit_bytes != 0) return kCudaInvalidValue;
   if (count > std::numeric_limits<std::size_t>::max() / unit_bytes) return kCudaInvalidValue;
   GlobalMemory& memory = memory_with(*on->context(), to, count * unit_bytes);
-  on->submit([&memory, to, value, unit, count] { memory.fill(to, value, unit, count); });
+  const char* const call = unit == 1   ? "cuMemsetD8Async"
+                           : unit == 2 ? "cuMemsetD16Async"
+                                       : "cuMemsetD32Async";
+  on->submit(make_work(
+      call, [&memory, to, value, unit, count, unit_bytes](const OperationPointer& operation) {
+        note(operation, AccessKind::kWrite, memory, to, count * unit_bytes);
+        memory.fill(to, value, unit, count);
+      }));
   return kCudaSuccess;
 }
 
@@ -99,15 +104,60 @@ CUresult mem_alloc(CUdeviceptr* pointer, std::size_t bytes) {
   });
 }
 
-// Waits for all work, as CUDA does. Null is allowed; a second free, or a pointer into the middle,
-// is refused.
+// Waits for all work, as CUDA does today without promising it: the checked twin wants the program
+// to have waited itself. Null is allowed; a second free, or a pointer into the middle, is refused.
+// Memory is freed even in a context that a fault has broken, which a GPU's driver would not do
+// before the end of the process: nothing is gained by keeping it.
 CUresult mem_free(CUdeviceptr pointer) {
   return guarded([&]() -> CUresult {
     const auto context = current_context();
     refuse_under_capture();
     if (pointer == 0) return context->lost;
-    finish(*context);
-    return release(context, pointer);
+    // Whoever uses it has used it then, and is found out whatever the seed.
+    state().queue.finish_linked(*context);
+    if (!forget_allocation(*context, pointer)) return kCudaInvalidValue;
+    GlobalMemory& memory = context->device->memory();
+    const auto alone = state().queue.alone();
+    const auto fault = freed_by_host(memory, pointer, "cuMemFree");
+    memory.release(pointer);
+    if (fault != nullptr && context->lost == kCudaSuccess) break_context(*context, *fault);
+    return context->lost;
+  });
+}
+
+// Usable behind this point of the stream.
+CUresult mem_alloc_async(CUdeviceptr* pointer, std::size_t bytes, CUstream stream) {
+  return guarded([&]() -> CUresult {
+    const auto on = find_stream(stream);
+    refuse_capturing(*on);
+    const CUresult code = mem_alloc(pointer, bytes);
+    if (code != kCudaSuccess) return code;
+    const GlobalMemory& memory = on->context()->device->memory();
+    on->submit(make_work("cuMemAllocAsync",
+                         [&memory, at = *pointer, bytes](const OperationPointer& operation) {
+                           note(operation, AccessKind::kWrite, memory, at, bytes);
+                         }));
+    return kCudaSuccess;
+  });
+}
+
+// Freed when the stream gets there.
+CUresult mem_free_async(CUdeviceptr pointer, CUstream stream) {
+  return guarded([&]() -> CUresult {
+    const auto on = find_stream(stream);
+    refuse_capturing(*on);
+    const auto context = on->context();
+    if (!forget_allocation(*context, pointer)) return kCudaInvalidValue;
+    on->submit(make_work("cuMemFreeAsync", [context, pointer](const OperationPointer& operation) {
+      GlobalMemory& memory = context->device->memory();
+      const auto record = memory.made_record(pointer);
+      const auto fault = record == nullptr || !operation->checked
+                             ? nullptr
+                             : record->in_use(operation.get(), nullptr);
+      memory.release(pointer, operation);
+      if (fault != nullptr) throw Fault(*fault);
+    }));
+    return kCudaSuccess;
   });
 }
 
@@ -122,7 +172,7 @@ CUresult mem_alloc_host(void** pointer, std::size_t bytes) {
     if (block == nullptr) return kCudaOutOfMemory;
     State& all = state();
     std::lock_guard lock(all.mutex);
-    all.host_blocks.emplace(static_cast<const char*>(block), bytes);
+    all.host_blocks.emplace(static_cast<const char*>(block), HostBlock{bytes, nullptr});
     *pointer = block;
     return kCudaSuccess;
   });
@@ -133,13 +183,21 @@ CUresult mem_free_host(void* pointer) {
     const auto context = current_context();
     refuse_under_capture();
     if (pointer == nullptr) return context->lost;
-    finish(*context);  // a copy may still want it
     State& all = state();
+    all.queue.finish_linked(*context);  // a copy may still want it
+    HostBlock block;
     {
       std::lock_guard lock(all.mutex);
-      if (all.host_blocks.erase(static_cast<const char*>(pointer)) == 0) return kCudaInvalidValue;
+      const auto found = all.host_blocks.find(static_cast<const char*>(pointer));
+      if (found == all.host_blocks.end()) return kCudaInvalidValue;
+      block = std::move(found->second);
+      all.host_blocks.erase(found);
     }
+    const auto alone = all.queue.alone();
+    const auto fault =
+        block.record == nullptr ? nullptr : block.record->in_use(nullptr, "cuMemFreeHost");
     std::free(pointer);
+    if (fault != nullptr && context->lost == kCudaSuccess) break_context(*context, *fault);
     return context->lost;
   });
 }
@@ -173,7 +231,12 @@ CUresult memcpy_dtod_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, 
     // The two may lie on different devices: addresses are unified.
     GlobalMemory& target = memory_with(*on->context(), to, bytes);
     const GlobalMemory& source = memory_with(*on->context(), from, bytes);
-    on->submit([&target, &source, to, from, bytes] { target.copy(to, source, from, bytes); });
+    on->submit(make_work("cuMemcpyDtoDAsync",
+                         [&target, &source, to, from, bytes](const OperationPointer& operation) {
+                           note(operation, AccessKind::kRead, source, from, bytes);
+                           note(operation, AccessKind::kWrite, target, to, bytes);
+                           target.copy(to, source, from, bytes);
+                         }));
     return kCudaSuccess;
   });
 }

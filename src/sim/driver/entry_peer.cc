@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sim/driver/accesses.h"
 #include "sim/driver/entries.h"
 #include "sim/driver/state.h"
 
@@ -91,7 +92,12 @@ CUresult memcpy_peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr fro
     const GlobalMemory& source = memory_of(*source_context, from, bytes);
     state().queue.link(*on->context(), *target_context);
     state().queue.link(*on->context(), *source_context);
-    on->submit([&target, &source, to, from, bytes] { target.copy(to, source, from, bytes); });
+    on->submit(make_work("cuMemcpyPeerAsync",
+                         [&target, &source, to, from, bytes](const OperationPointer& operation) {
+                           note(operation, AccessKind::kRead, source, from, bytes);
+                           note(operation, AccessKind::kWrite, target, to, bytes);
+                           target.copy(to, source, from, bytes);
+                         }));
     return kCudaSuccess;
   });
 }
@@ -102,11 +108,11 @@ CUresult memcpy_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUc
   return guarded([&]() -> CUresult {
     refuse_under_capture();
     const auto context = live_context();
-    finish(*context);
-    finish(*find_context(to_context));
-    finish(*find_context(from_context));
+    synchronize(*context);
+    synchronize(*find_context(to_context));
+    synchronize(*find_context(from_context));
     const CUresult code = memcpy_peer_async(to, to_context, from, from_context, bytes, nullptr);
-    return code != kCudaSuccess ? code : finish(*context);
+    return code != kCudaSuccess ? code : synchronize(*context);
   });
 }
 

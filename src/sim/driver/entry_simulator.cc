@@ -83,11 +83,12 @@ CUresult simulator_last_fault(CUdevice device, char* json, std::size_t bytes) {
 CUresult simulator_clear_fault(CUdevice device) {
   return guarded([&]() -> CUresult {
     Device& at = device_at(device);
-    finish_device(at);  // what was queued behind the fault is dropped
-    at.set_message({});
     for (const auto& context : state().contexts.all()) {
-      if (context->device == &at) context->lost = kCudaSuccess;
+      if (context->device != &at) continue;
+      synchronize(*context);  // what was queued behind the fault is dropped
+      context->lost = kCudaSuccess;
     }
+    at.set_message({});
     return kCudaSuccess;
   });
 }

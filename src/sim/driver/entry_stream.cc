@@ -27,7 +27,10 @@ void refuse_captured(Event& event) {
 
 // Whether `item` has ended. Where it has not, some work runs: a program that polls gets on.
 CUresult query(const Context& context, const ItemPointer& item) {
-  if (state().queue.done(item)) return context.lost;
+  if (state().queue.done(item)) {
+    observe(item);
+    return context.lost;
+  }
   state().queue.step(context);
   return kCudaNotReady;
 }
@@ -40,7 +43,12 @@ CUresult stream_create(CUstream* stream, unsigned flags) {
     if (stream == nullptr || (flags & ~kStreamNonBlocking) != 0) return kCudaInvalidValue;
     const auto kind =
         (flags & kStreamNonBlocking) != 0 ? Stream::Kind::kNonBlocking : Stream::Kind::kBlocking;
-    *stream = state().streams.add(std::make_shared<Stream>(context, kind));
+    int number = 0;
+    {
+      std::lock_guard lock(context->mutex);
+      number = ++context->streams;
+    }
+    *stream = state().streams.add(std::make_shared<Stream>(context, kind, number));
     return kCudaSuccess;
   });
 }
@@ -52,6 +60,7 @@ CUresult stream_destroy(CUstream stream) {
     const auto found = state().streams.remove(stream);
     if (found == nullptr) return kCudaInvalidHandle;
     abandon_capture(*found);
+    found->retire();
     return context->lost;
   });
 }
@@ -60,7 +69,7 @@ CUresult stream_synchronize(CUstream stream) {
   return guarded([&]() -> CUresult {
     const auto on = find_stream(stream);
     refuse_capturing(*on);
-    return finish(*on);
+    return synchronize(*on);
   });
 }
 
@@ -114,11 +123,12 @@ CUresult event_record(CUevent event, CUstream stream) {
     const auto recorded = find_event(event);
     if (recorded->context != on->context()) return kCudaInvalidHandle;
     if (capture_record(*on, *recorded)) return kCudaSuccess;
-    const ItemPointer marker = on->submit([recorded] {
-      std::lock_guard lock(recorded->mutex);
-      recorded->recorded = true;
-      recorded->time = std::chrono::steady_clock::now();
-    });
+    const ItemPointer marker =
+        on->submit(make_work("cuEventRecord", [recorded](const OperationPointer&) {
+          std::lock_guard lock(recorded->mutex);
+          recorded->recorded = true;
+          recorded->time = std::chrono::steady_clock::now();
+        }));
     std::lock_guard lock(recorded->mutex);
     recorded->marker = marker;
     return kCudaSuccess;
@@ -130,7 +140,9 @@ CUresult event_synchronize(CUevent event) {
   return guarded([&]() -> CUresult {
     const auto found = find_event(event);
     refuse_captured(*found);
-    state().queue.finish(marker_of(*found));
+    const ItemPointer marker = marker_of(*found);
+    state().queue.finish(marker);
+    observe(marker);
     return found->context->lost;
   });
 }
@@ -150,7 +162,9 @@ CUresult event_elapsed_time(float* millis, CUevent start, CUevent end) {
     const auto to = find_event(end);
     if (millis == nullptr) return kCudaInvalidValue;
     for (Event* event : {from.get(), to.get()}) {
-      if (!state().queue.done(marker_of(*event))) return kCudaNotReady;
+      const ItemPointer marker = marker_of(*event);
+      if (!state().queue.done(marker)) return kCudaNotReady;
+      observe(marker);
     }
     const auto elapsed = time_of(*to) - time_of(*from);
     *millis = std::chrono::duration<float, std::milli>(elapsed).count();

@@ -162,7 +162,13 @@ CUresult launch_kernel_ex(const LaunchConfig* config, CUfunction function, void*
 CUresult launch_host_func(CUstream stream, void (*function)(void*), void* data) {
   return guarded([&]() -> CUresult {
     if (function == nullptr) return kCudaInvalidValue;
-    find_stream(stream)->submit([function, data] { function(data); });
+    // It runs behind all that was queued before, and can tell the rest of the program.
+    Work work = make_work("cuLaunchHostFunc", [function, data](const OperationPointer& operation) {
+      state().detector.order.observe(*operation);
+      function(data);
+    });
+    work.on_host = true;
+    find_stream(stream)->submit(std::move(work));
     return kCudaSuccess;
   });
 }
@@ -176,23 +182,6 @@ CUresult mem_host_alloc(void** pointer, std::size_t bytes, unsigned flags) {
   constexpr unsigned kDeviceMapped = 2;
   if ((flags & kDeviceMapped) != 0) return kCudaNotSupported;  // kernels see device memory alone
   return mem_alloc_host(pointer, bytes);
-}
-
-CUresult mem_alloc_async(CUdeviceptr* pointer, std::size_t bytes, CUstream stream) {
-  return guarded([&]() -> CUresult {
-    refuse_capturing(*find_stream(stream));
-    return mem_alloc(pointer, bytes);
-  });
-}
-
-// Memory is freed when the stream gets there, which here is when it is waited for.
-CUresult mem_free_async(CUdeviceptr pointer, CUstream stream) {
-  return guarded([&]() -> CUresult {
-    const auto on = find_stream(stream);
-    refuse_capturing(*on);
-    finish(*on);
-    return mem_free(pointer);
-  });
 }
 
 CUresult mem_get_address_range(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr pointer) {
@@ -238,8 +227,11 @@ CUresult pointer_get_attribute(void* value, int attribute, CUdeviceptr pointer) 
 CUresult memcpy_any(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   return guarded([&]() -> CUresult {
     refuse_under_capture();
-    const CUresult code = memcpy_any_async(to, from, bytes, nullptr);
-    return code != kCudaSuccess ? code : stream_synchronize(nullptr);
+    const bool to_device = device_with(to) != nullptr;
+    const bool from_device = device_with(from) != nullptr;
+    if (to_device && from_device) return memcpy_dtod(to, from, bytes);
+    if (to_device) return memcpy_htod(to, host_pointer(from), bytes);
+    return from_device ? memcpy_dtoh(host_pointer(to), from, bytes) : kCudaInvalidValue;
   });
 }
 

@@ -63,18 +63,27 @@ void Queue::finish(const ItemPointer& target) {
   }
 }
 
-void Queue::finish_all(const Context& context) {
+template <typename Wanted>
+void Queue::finish_where(Wanted wanted) {
   while (true) {
     ItemPointer last;
     {
       std::lock_guard lock(mutex_);
       for (const ItemPointer& item : pending_) {
-        if (item->context.get() == &context) last = item;
+        if (wanted(*item->context)) last = item;
       }
     }
     if (last == nullptr) return;
     finish(last);
   }
+}
+
+void Queue::finish_all(const Context& context) {
+  finish_where([&](const Context& other) { return &other == &context; });
+}
+
+void Queue::finish_linked(const Context& context) {
+  finish_where([&](const Context& other) { return near(context, other); });
 }
 
 void Queue::step(const Context& context) {
@@ -132,15 +141,23 @@ ItemPointer Queue::choose(const Context& context, const Needed* needed) {
 
 void Queue::run(const ItemPointer& item, std::unique_lock<std::mutex>& lock) {
   item->state = Item::State::kRunning;
-  const Work work = std::move(item->work);
+  const auto work = std::move(item->run);
   lock.unlock();
   try {
+    std::unique_lock alone(alone_, std::defer_lock);
+    if (!item->on_host) alone.lock();
     // After a fault nothing of the context runs any more.
-    if (item->context->lost == abi::kCudaSuccess) work();
+    if (item->context->lost == abi::kCudaSuccess) work(item->operation);
+  } catch (const Fault& fault) {
+    abi::SimulatorCounters counters;
+    counters.faults = 1;
+    item->context->device->add(counters);
+    break_context(*item->context, fault);
   } catch (...) {
     // Others wait for this item: whatever happened to it, it has ended.
     item->context->lost = abi::kCudaUnknown;
   }
+  state().detector.order.ended(*item->operation);
   lock.lock();
   item->state = Item::State::kDone;
   item->after.clear();

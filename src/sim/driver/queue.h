@@ -16,18 +16,27 @@
 #include <vector>
 
 #include "base/random.h"
+#include "sim/operation.h"
 
 namespace annulus::sim::driver {
 
 struct Context;
 class Device;
 
-// One operation of a stream, with everything it needs copied into it, so that it may run later or,
-// as part of a graph, many times. What goes wrong in it breaks the context.
-using Work = std::function<void()>;
+// One piece of work of a stream, with everything it needs copied into it, so that it may run later
+// or, as part of a graph, many times. What goes wrong in it breaks the context.
+struct Work {
+  Operation operation;  // what it is; Stream::submit adds where
+  std::function<void(const OperationPointer&)> run;
+  // Runs code of the program, which may wait for other threads. All else runs alone, whatever the
+  // device: records of accesses, and memory itself, are nobody else's meanwhile.
+  bool on_host = false;
+};
 
 struct Item {
-  Work work;
+  std::function<void(const OperationPointer&)> run;
+  OperationPointer operation;
+  bool on_host = false;
   std::shared_ptr<Context> context;
   std::vector<std::shared_ptr<Item>> after;
   enum class State { kWaiting, kRunning, kDone } state = State::kWaiting;
@@ -45,6 +54,10 @@ class Queue {
   void finish(const ItemPointer& target);
   // Runs all items of a context, and what they wait for.
   void finish_all(const Context& context);
+  // The same for all contexts linked with it.
+  void finish_linked(const Context& context);
+  // Held while something touches memory or its records outside of an item.
+  std::unique_lock<std::mutex> alone() { return std::unique_lock(alone_); }
   // Runs one item, where one may run: for programs that poll.
   void step(const Context& context);
 
@@ -61,10 +74,13 @@ class Queue {
 
   // An item that may run, or null. `needed` limits the choice where it is not null.
   ItemPointer choose(const Context& context, const Needed* needed);
+  template <typename Wanted>
+  void finish_where(Wanted wanted);
   void run(const ItemPointer& item, std::unique_lock<std::mutex>& lock);
   base::Random& random(const Device& device);
   bool near(const Context& context, const Context& other) const;
 
+  std::mutex alone_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<ItemPointer> pending_;  // in the order of the calls

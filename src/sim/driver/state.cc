@@ -84,78 +84,6 @@ bool Device::primary_active() const {
   return primary_ != nullptr;
 }
 
-Stream::Stream(std::shared_ptr<Context> context, Kind kind)
-    : context_(std::move(context)), kind_(kind) {}
-
-ItemPointer Stream::submit(Work work) {
-  if (const std::shared_ptr<Capture> recording = capture()) {
-    std::lock_guard lock(recording->mutex);
-    recording->work.push_back(std::move(work));
-    if (const auto joined = recording->joined.find(handle()); joined != recording->joined.end()) {
-      joined->second = false;
-    }
-    return nullptr;
-  }
-  auto item = std::make_shared<Item>();
-  item->work = std::move(work);
-  item->context = context_;
-  add_implicit(&item->after);
-  {
-    std::lock_guard lock(mutex_);
-    item->after.insert(item->after.end(), gates_.begin(), gates_.end());
-    item->after.push_back(std::exchange(last_, item));
-    gates_.clear();
-  }
-  Queue& queue = state().queue;
-  queue.push(item);
-  if (context_->device->options().streams == 0) queue.finish(item);
-  return item;
-}
-
-void Stream::wait_for(ItemPointer item) {
-  std::lock_guard lock(mutex_);
-  if (item != nullptr) gates_.push_back(std::move(item));
-}
-
-std::vector<ItemPointer> Stream::tails() const {
-  std::vector<ItemPointer> tails;
-  add_implicit(&tails);
-  std::lock_guard lock(mutex_);
-  tails.insert(tails.end(), gates_.begin(), gates_.end());
-  tails.push_back(last_);
-  return tails;
-}
-
-void Stream::add_implicit(std::vector<ItemPointer>* tails) const {
-  const auto add = [&](const Stream& other) {
-    std::lock_guard lock(other.mutex_);
-    tails->insert(tails->end(), other.gates_.begin(), other.gates_.end());
-    tails->push_back(other.last_);
-  };
-  if (kind_ == Kind::kBlocking) {
-    std::shared_ptr<Stream> default_stream;
-    {
-      std::lock_guard lock(context_->mutex);
-      default_stream = context_->default_stream;
-    }
-    if (default_stream != nullptr) add(*default_stream);
-  } else if (kind_ == Kind::kDefault) {
-    for (const std::shared_ptr<Stream>& other : state().streams.all()) {
-      if (other->kind_ == Kind::kBlocking && other->context_ == context_) add(*other);
-    }
-  }
-}
-
-std::shared_ptr<Capture> Stream::capture() const {
-  std::lock_guard lock(mutex_);
-  return capture_;
-}
-
-void Stream::set_capture(std::shared_ptr<Capture> capture) {
-  std::lock_guard lock(mutex_);
-  capture_ = std::move(capture);
-}
-
 State::State() {
   for (const DeviceModel& model : models()) {
     for (int i = 0; i < kDevicesPerModel; ++i) {
@@ -218,7 +146,7 @@ std::shared_ptr<Stream> find_stream(abi::CUstream stream) {
   if (reinterpret_cast<std::uintptr_t>(stream) <= 2) {
     std::lock_guard lock(context->mutex);
     if (context->default_stream == nullptr) {
-      context->default_stream = std::make_shared<Stream>(context, Stream::Kind::kDefault);
+      context->default_stream = std::make_shared<Stream>(context, Stream::Kind::kDefault, 0);
     }
     return context->default_stream;
   }
@@ -280,7 +208,7 @@ std::shared_ptr<Context> make_context(Device& device, bool primary) {
 
 void destroy_context(const std::shared_ptr<Context>& context) {
   State& all = state();
-  finish(*context);
+  synchronize(*context);
   all.queue.forget(*context);
   all.contexts.remove(context->handle());
   context->lost = abi::kCudaContextDestroyed;
@@ -294,18 +222,45 @@ void destroy_context(const std::shared_ptr<Context>& context) {
   {
     std::lock_guard lock(context->mutex);
     context->default_stream = nullptr;
+    context->retired.clear();
     allocations.swap(context->allocations);
   }
+  const auto alone = all.queue.alone();
   for (const auto& [address, bytes] : allocations) context->device->memory().release(address);
-}
-
-abi::CUresult finish(const Stream& stream) {
-  for (const ItemPointer& tail : stream.tails()) state().queue.finish(tail);
-  return stream.context()->lost;
 }
 
 abi::CUresult finish(const Context& context) {
   state().queue.finish_all(context);
+  return context.lost;
+}
+
+void observe(const ItemPointer& item) {
+  if (item != nullptr) state().detector.order.observe(*item->operation);
+}
+
+abi::CUresult synchronize(const Stream& stream) {
+  for (const ItemPointer& tail : stream.tails()) {
+    state().queue.finish(tail);
+    observe(tail);
+  }
+  return stream.context()->lost;
+}
+
+abi::CUresult synchronize(Context& context) {
+  // They stay in the list until they were observed: another thread that synchronises meanwhile must
+  // not return before it may say that it saw them.
+  std::map<Chain*, OperationPointer> latest;
+  {
+    std::lock_guard lock(context.mutex);
+    latest = context.latest;
+  }
+  state().queue.finish_all(context);
+  for (const auto& [chain, operation] : latest) state().detector.order.observe(*operation);
+  std::lock_guard lock(context.mutex);
+  for (const auto& [chain, operation] : latest) {
+    const auto found = context.latest.find(chain);
+    if (found != context.latest.end() && found->second == operation) context.latest.erase(found);
+  }
   return context.lost;
 }
 

@@ -15,10 +15,13 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "abi/cuda_types.h"
 #include "base/thread_pool.h"
+#include "sim/access_record.h"
+#include "sim/detector.h"
 #include "sim/driver.h"
 #include "sim/driver/handles.h"
 #include "sim/driver/model.h"
@@ -29,6 +32,7 @@
 namespace annulus::sim::driver {
 
 struct Context;
+struct GraphExec;
 
 // Thrown inside an entry to end it with a code; never leaves this folder.
 struct Refusal {
@@ -72,11 +76,20 @@ class Device {
   int primary_users_ = 0;
 };
 
-// What streams under capture record instead of running it, in the order of the calls, which is one
-// order that all their edges allow.
+// What streams under capture record instead of running it: work with the work that it waits for.
+struct GraphNode {
+  Work work;
+  std::vector<std::size_t> after;  // indices of earlier nodes
+  std::size_t branch = 0;          // the stream it was recorded on; one after the other
+};
+
 struct Capture {
   std::mutex mutex;
-  std::vector<Work> work;
+  std::vector<GraphNode> nodes;  // in the order of the calls
+  std::map<abi::CUstream, std::vector<std::size_t>>
+      tails;  // what the next node of a stream waits for
+  std::map<abi::CUstream, std::size_t> branches;
+  std::size_t branch_count = 0;
   abi::CUstream origin = nullptr;  // whose cuStreamBeginCapture it was
   int mode = 0;
   bool invalid = false;
@@ -91,7 +104,7 @@ class Stream {
     kBlocking,
     kNonBlocking,  // knows nothing of the default stream
   };
-  Stream(std::shared_ptr<Context> context, Kind kind);
+  Stream(std::shared_ptr<Context> context, Kind kind, int number);
 
   const std::shared_ptr<Context>& context() const { return context_; }
   Kind kind() const { return kind_; }
@@ -100,11 +113,17 @@ class Stream {
   // Queues `work` behind everything submitted before; where the device's option says so it has
   // ended on return. Under capture it is recorded, and the result is null.
   ItemPointer submit(Work work);
+  // The same for all nodes of a graph, and behind them nothing, which is the result.
+  ItemPointer submit(GraphExec& graph);
 
   // Work submitted from now on waits for `item`.
   void wait_for(ItemPointer item);
   // All that has to end before the stream is empty.
   std::vector<ItemPointer> tails() const;
+  // Its context forgets it: blocking streams still come before the default stream.
+  void retire();
+
+  std::string text() const;  // "stream 2 of device 0"
 
   std::shared_ptr<Capture> capture() const;
   void set_capture(std::shared_ptr<Capture> capture);
@@ -113,8 +132,17 @@ class Stream {
   // What the default stream's rule adds to the tails of this stream.
   void add_implicit(std::vector<ItemPointer>* tails) const;
 
+  // Makes the item; its edges are the caller's.
+  ItemPointer make_item(Work work, std::string where, const ChainPointer& chain,
+                        std::vector<ItemPointer> after) const;
+  // Recording under capture.
+  void record(Capture& capture, Work work);
+  void record(Capture& capture, const std::vector<GraphNode>& nodes);
+
   const std::shared_ptr<Context> context_;
   const Kind kind_;
+  const int number_;  // in its context, from 1; the default stream has 0
+  const ChainPointer chain_ = std::make_shared<Chain>();
   mutable std::mutex mutex_;  // guards all below
   std::shared_ptr<Capture> capture_;
   ItemPointer last_;
@@ -130,6 +158,7 @@ struct Event {
   std::chrono::steady_clock::time_point time;
   std::weak_ptr<Capture> capture;         // the last record was captured there ...
   abi::CUstream captured_from = nullptr;  // ... on this stream
+  std::vector<std::size_t> captured;      // ... behind these nodes
 };
 
 // A kernel of a module.
@@ -151,11 +180,14 @@ struct Module {
 };
 
 struct Graph {
-  std::vector<Work> work;
+  std::vector<GraphNode> nodes;
 };
 struct GraphExec {
   std::shared_ptr<Context> context;
-  std::vector<Work> work;
+  std::vector<GraphNode> nodes;
+  std::mutex mutex;                            // guards below
+  std::map<std::size_t, ChainPointer> chains;  // of the branches
+  ItemPointer last;                            // one launch of it comes after the other
 };
 
 struct Context {
@@ -168,8 +200,18 @@ struct Context {
   std::shared_ptr<Stream> default_stream;
   std::map<std::uint64_t, std::uint64_t> allocations;  // address -> bytes
   std::vector<std::weak_ptr<Context>> peers;           // whose memory kernels may access
+  std::vector<ItemPointer> retired;  // tails of blocking streams that were destroyed
+  int streams = 0;                   // so far
+  // Of each chain the last operation, until the host has seen it end.
+  std::map<Chain*, OperationPointer> latest;
 
   abi::CUcontext handle() { return reinterpret_cast<abi::CUcontext>(this); }
+};
+
+// Page-locked memory.
+struct HostBlock {
+  std::size_t bytes = 0;
+  std::shared_ptr<AccessRecord> record;  // null before the first access of the checked twin
 };
 
 // All there is. Made at the first call and never destroyed: programs call their driver from exit
@@ -187,10 +229,11 @@ struct State {
   Handles<Graph, abi::CUgraph> graphs;
   Handles<GraphExec, abi::CUgraphExec> graph_execs;
   Queue queue;
+  Detector detector;
   std::atomic<int> global_captures{0};  // captures that forbid unsafe calls to every thread
 
-  std::mutex mutex;                                // guards below
-  std::map<const char*, std::size_t> host_blocks;  // page-locked memory: begin -> bytes
+  std::mutex mutex;                                                  // guards below
+  std::map<const char*, HostBlock> host_blocks;                      // by begin
   std::map<std::uint32_t, std::shared_ptr<base::ThreadPool>> pools;  // by number of threads
 
   std::shared_ptr<base::ThreadPool> pool(std::uint32_t threads);
@@ -199,6 +242,14 @@ State& state();
 
 // The contexts that this thread pushed, the current one last.
 std::vector<std::shared_ptr<Context>>& context_stack();
+
+template <typename Run>
+Work make_work(std::string what, Run run) {
+  Work work;
+  work.operation.what = std::move(what);
+  work.run = std::move(run);
+  return work;
+}
 
 // Lookups: they throw Refusal where the thing is not there.
 Device& device_at(abi::CUdevice device);
@@ -219,10 +270,17 @@ std::shared_ptr<Context> make_context(Device& device, bool primary);
 // Takes away everything the context owns; handles into it are refused from now on.
 void destroy_context(const std::shared_ptr<Context>& context);
 
-// Runs what a stream, or every stream of a context, still has to do; the code is what became of the
-// context in the meantime.
-abi::CUresult finish(const Stream& stream);
+// Runs what every stream of a context still has to do; the code is what became of the context in
+// the meantime. The program's own waits are the two below: the host has seen that the work ended.
 abi::CUresult finish(const Context& context);
+abi::CUresult synchronize(const Stream& stream);
+abi::CUresult synchronize(Context& context);
+// The host has seen that the item ended (null: nothing to see).
+void observe(const ItemPointer& item);
+
+// The fault becomes the state and the message of the context, and of that of the operation that it
+// raced with.
+void break_context(Context& context, const Fault& fault);
 
 // Calls that a capture forbids (CUDA's "unsafe" ones) begin with this.
 void refuse_under_capture();

@@ -30,18 +30,26 @@ void check_alignment(Mask mask, const LaneAddresses& addresses, std::uint32_t by
   if ((all & (bytes - 1)) != 0) misaligned(mask, addresses, bytes, space);
 }
 
-// The shadow bits of [address, address + bytes), bytes <= 16, within aligned 16 bytes.
-inline std::uint32_t shadow_bits(const std::uint8_t* shadow, std::uint64_t address,
-                                 std::uint32_t bytes) {
-  if (bytes == 16) {
-    std::uint16_t bits;
-    std::memcpy(&bits, shadow, 2);
-    return bits;
+// Whether all of [address, address + bytes) was written; bytes is a power of two up to 32 and
+// divides the address. Other CTAs may mark their bytes in the same shadow byte at the same time.
+inline bool all_written(std::uint8_t* shadow, std::uint64_t address, std::uint32_t bytes) {
+  const auto read = [](std::uint8_t* byte) {
+    return static_cast<std::uint32_t>(
+        std::atomic_ref<std::uint8_t>(*byte).load(std::memory_order_relaxed));
+  };
+  if (bytes < 8) {
+    const std::uint32_t wanted = (1u << bytes) - 1;
+    return ((read(shadow) >> (address & 7)) & wanted) == wanted;
   }
-  return (static_cast<std::uint32_t>(*shadow) >> (address & 7)) & ((1u << bytes) - 1);
+  if (bytes == 16) {
+    std::atomic_ref<std::uint16_t> both(*reinterpret_cast<std::uint16_t*>(shadow));
+    return both.load(std::memory_order_relaxed) == 0xffff;
+  }
+  std::uint32_t all = 0xff;
+  for (std::uint32_t i = 0; i < bytes / 8; ++i) all &= read(shadow + i);
+  return all == 0xff;
 }
 
-// Other CTAs may mark their bytes in the same shadow byte at the same time.
 inline void set_shadow(std::uint8_t* shadow, std::uint64_t address, std::uint32_t bytes) {
   const auto mark = [](std::uint8_t* byte, std::uint32_t bits) {
     std::atomic_ref<std::uint8_t> cell(*byte);
@@ -49,11 +57,10 @@ inline void set_shadow(std::uint8_t* shadow, std::uint64_t address, std::uint32_
       cell.fetch_or(static_cast<std::uint8_t>(bits), std::memory_order_relaxed);
     }
   };
-  if (bytes == 16) {
-    mark(shadow, 0xff);
-    mark(shadow + 1, 0xff);
-  } else {
+  if (bytes < 8) {
     mark(shadow, ((1u << bytes) - 1) << (address & 7));
+  } else {
+    for (std::uint32_t i = 0; i < bytes / 8; ++i) mark(shadow + i, 0xff);
   }
 }
 
@@ -66,6 +73,7 @@ inline void set_shadow(std::uint8_t* shadow, std::uint64_t address, std::uint32_
              "cuCtxEnablePeerAccess in the context of the kernel first",
              what, bytes, address, peer.ordinal);
   }
+  if (context.races != nullptr) context.races->check_freed(*context.memory, lane, address);
   const Allocation below = context.memory->find(address, 1);
   std::string near;
   if (below.end != 0) {
@@ -97,6 +105,31 @@ Allocation find_allocation(const Context& context, int lane, std::uint64_t addre
   return found;
 }
 
+Context::Recent look_up(const Context& context, int lane, std::uint64_t address,
+                        std::uint32_t bytes, const char* what) {
+  Context::Recent recent;
+  static_cast<Allocation&>(recent) = find_allocation(context, lane, address, bytes, what);
+  if (context.races != nullptr) recent.view = context.races->view(recent);
+  return recent;
+}
+
+// What the running instruction leaves behind in memory, but for the lane.
+Stamp stamp_of(const Context& context) {
+  return (context.stamp + (static_cast<Stamp>(context.warp->index) << kStampWarpShift)) |
+         context.program->code[context.pc].site;
+}
+
+void search_races(Context& context, LaunchShadow::View& view, AccessKind kind, Mask mask,
+                  const LaneAddresses& addresses, std::uint32_t bytes, Stamp mine) {
+  context.races->access(view, kind, mask, addresses.data(), bytes, mine);
+  if (context.order == nullptr) return;
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    context.order->access(context.clocks, context.warp->index, view, kind, lane,
+                          addresses[static_cast<std::size_t>(lane)], bytes, mine);
+  }
+}
+
 }  // namespace
 
 void lane_addresses(const Context& context, std::uint32_t base_slot, bool base_is_64,
@@ -116,33 +149,50 @@ void lane_addresses(const Context& context, std::uint32_t base_slot, bool base_i
 
 void check_global_read(Context& context, int lane, std::uint64_t address, std::uint32_t bytes) {
   if (bytes == 0) return;
-  Allocation& recent = context.recent[context.pc];
+  Context::Recent& recent = context.recent[context.pc];
   if (address < recent.begin || address + bytes > recent.end) {
-    recent = find_allocation(context, lane, address, bytes, "read");
+    recent = look_up(context, lane, address, bytes, "read");
+  }
+  if (context.races == nullptr) return;
+  // Any number of bytes: in the largest pieces that are aligned.
+  const Stamp mine = stamp_of(context);
+  for (std::uint32_t done = 0; done < bytes;) {
+    const std::uint64_t at = address + done;
+    const auto aligned = static_cast<std::uint32_t>(at & (~at + 1) & 31u);
+    std::uint32_t piece = aligned == 0 ? 16 : aligned;
+    while (piece > bytes - done) piece /= 2;
+    LaneAddresses addresses;
+    addresses[static_cast<std::size_t>(lane)] = at;
+    search_races(context, *recent.view, AccessKind::kRead, 1u << lane, addresses, piece, mine);
+    done += piece;
   }
 }
 
 template <bool kChecked>
 void reach_global(Context& context, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
-                  Access access, LanePointers& pointers) {
+                  Access access, AccessKind kind, LanePointers& pointers) {
   check_alignment(mask, addresses, bytes, "global", [](std::uint64_t a) { return a; });
-  Allocation recent = context.recent[context.pc];
+  Context::Recent recent = context.recent[context.pc];
+  const Stamp mine = kChecked && context.races != nullptr ? stamp_of(context) : 0;
+  Mask compared = mask;  // from here on lanes have not been searched for races
   std::uint64_t last_sector = ~std::uint64_t{0};
   std::uint64_t sectors = 0;
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);
     const std::uint64_t address = addresses[static_cast<std::size_t>(lane)];
     if (address < recent.begin || address + bytes > recent.end) {
-      recent = find_allocation(context, lane, address, bytes,
-                               access == Access::kLoad ? "read" : "write");
+      if (mine != 0 && compared != rest) {  // what came before lies in another allocation
+        search_races(context, *recent.view, kind, compared & ~rest, addresses, bytes, mine);
+      }
+      compared = rest;
+      recent = look_up(context, lane, address, bytes, access == Access::kLoad ? "read" : "write");
       context.recent[context.pc] = recent;
     }
     pointers[static_cast<std::size_t>(lane)] = reinterpret_cast<std::byte*>(address);
     if constexpr (kChecked) {
       std::uint8_t* shadow = recent.memory->shadow(address);
       if (access == Access::kLoad) {
-        const std::uint32_t wanted = bytes == 16 ? 0xffffu : (1u << bytes) - 1;
-        if (shadow_bits(shadow, address, bytes) != wanted) {
+        if (!all_written(shadow, address, bytes)) {
           raise_at(FaultKind::kUninitialized, lane,
                    "read of {} bytes at global address {:#x} (byte {} of its allocation), which "
                    "nothing wrote",
@@ -159,14 +209,15 @@ void reach_global(Context& context, Mask mask, const LaneAddresses& addresses, s
     sectors += sector != last_sector;
     last_sector = sector;
   }
+  if (mine != 0) search_races(context, *recent.view, kind, compared, addresses, bytes, mine);
   (access == Access::kLoad ? context.counts.sectors_read : context.counts.sectors_written) +=
       sectors;
 }
 
 template void reach_global<true>(Context&, Mask, const LaneAddresses&, std::uint32_t, Access,
-                                 LanePointers&);
+                                 AccessKind, LanePointers&);
 template void reach_global<false>(Context&, Mask, const LaneAddresses&, std::uint32_t, Access,
-                                  LanePointers&);
+                                  AccessKind, LanePointers&);
 
 template <bool kChecked>
 void reach_shared(Context& context, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,

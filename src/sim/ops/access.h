@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <mutex>
 
 #include "sim/context.h"
 
@@ -21,10 +22,45 @@ void lane_addresses(const Context& context, std::uint32_t base_slot, bool base_i
 
 enum class Access : std::uint8_t { kLoad, kStore };
 
-// Global memory; addresses are host addresses.
+// Global memory; addresses are host addresses. What is loaded must have been written, what is
+// stored is written from now on; `kind` is for the search for races, in which an atomic loads and
+// writes.
 template <bool kChecked>
 void reach_global(Context& context, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
-                  Access access, LanePointers& pointers);
+                  Access access, AccessKind kind, LanePointers& pointers);
+
+// Held by strong accesses of global memory while value and order change together. Does nothing for
+// weak ones, in the fast twin, and in kernels whose blocks cannot order themselves.
+template <bool kChecked>
+class StrongScope {
+ public:
+  StrongScope(Context& context, const Inst& inst)
+      : context_(context),
+        order_(inst.order),
+        on_(kChecked && context.order != nullptr && inst.order != MemoryOrder::kWeak) {
+    if (on_) lock_ = context.order->lock_strong();
+  }
+  // In front of a write / behind a read, at the addresses of the lanes.
+  void release(Mask mask, const LaneAddresses& addresses, bool read_too) const {
+    for (Mask rest = on_ ? mask : 0; rest != 0; rest &= rest - 1) {
+      context_.order->release(context_.clocks, context_.warp->index,
+                              addresses[static_cast<std::size_t>(lowest_lane(rest))], order_,
+                              read_too);
+    }
+  }
+  void acquire(Mask mask, const LaneAddresses& addresses) const {
+    for (Mask rest = on_ ? mask : 0; rest != 0; rest &= rest - 1) {
+      context_.order->acquire(context_.clocks, context_.warp->index,
+                              addresses[static_cast<std::size_t>(lowest_lane(rest))], order_);
+    }
+  }
+
+ private:
+  Context& context_;
+  const MemoryOrder order_;
+  const bool on_;
+  std::unique_lock<std::mutex> lock_;
+};
 
 // Checks and marks for one lane; for copies of other sizes.
 void check_global_read(Context& context, int lane, std::uint64_t address, std::uint32_t bytes);

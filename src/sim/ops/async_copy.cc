@@ -34,7 +34,7 @@ void copy(Context& context, const Inst& inst, Mask mask) {
     (sizes[lane] == bytes ? whole : part) |= 1u << lane;
   }
   if (whole != 0) {
-    reach_global<kChecked>(context, whole, from, bytes, Access::kLoad, pointers);
+    reach_global<kChecked>(context, whole, from, bytes, Access::kLoad, AccessKind::kRead, pointers);
   }
   for (Mask rest = part; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);

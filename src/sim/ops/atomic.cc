@@ -83,6 +83,9 @@ void atomic(Context& context, const Inst& inst, Mask mask) {
   const T* b = context.lanes<T>(inst.b);
   const T* c = context.lanes<T>(inst.c == kNoSlot ? inst.b : inst.c);
   T results[kLanes] = {};
+  const AccessKind access =
+      inst.order == MemoryOrder::kWeak ? AccessKind::kWrite : AccessKind::kStrongWrite;
+  const StrongScope<kChecked> scope(context, inst);
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);
     const std::uint64_t address = addresses[static_cast<std::size_t>(lane)];
@@ -94,6 +97,9 @@ void atomic(Context& context, const Inst& inst, Mask mask) {
       std::byte* place = pointers[static_cast<std::size_t>(lane)];
       if (kChecked) {
         context.shadow.atomic(context.warp->index, lane, shared_offset(context, place), sizeof(T));
+        if (context.order != nullptr) {
+          context.order->shared_atomic(context.clocks, context.warp->index);
+        }
       }
       T old;
       std::memcpy(&old, place, sizeof(T));
@@ -101,13 +107,16 @@ void atomic(Context& context, const Inst& inst, Mask mask) {
       std::memcpy(place, &fresh, sizeof(T));
       results[lane] = old;
     } else {
-      reach_global<kChecked>(context, 1u << lane, addresses, sizeof(T), Access::kLoad, pointers);
+      reach_global<kChecked>(context, 1u << lane, addresses, sizeof(T), Access::kLoad, access,
+                             pointers);
       std::atomic_ref<T> place(*reinterpret_cast<T*>(pointers[static_cast<std::size_t>(lane)]));
       T old = place.load(std::memory_order_relaxed);
       while (!place.compare_exchange_weak(
           old, apply<T>(operation, kind, inst.small[4], old, b[lane], c[lane]))) {
       }
       results[lane] = old;
+      if (inst.d != kNoSlot) scope.acquire(1u << lane, addresses);
+      scope.release(1u << lane, addresses, true);
     }
   }
   if (inst.d == kNoSlot) return;
@@ -141,6 +150,7 @@ void decode_atomic(Decoder& decoder, bool returns) {
     decoder.unsupported();
   }
   inst.kind = Class::kAtomic;
+  inst.order = decoder.memory_order(true);
   inst.small[2] = type.kind;
   inst.small[4] = pairs;
   const std::size_t first = returns ? 1 : 0;

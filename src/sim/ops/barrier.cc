@@ -36,6 +36,7 @@ void complete_barrier(Context& context, NamedBarrier& barrier) {
   give_results(context, barrier);
   for (const NamedBarrier::Waiter& waiter : barrier.waiters) {
     context.shadow.acquire(barrier.times, waiter.warp);
+    if (context.order != nullptr) context.order->leave(context.clocks, waiter.warp, barrier.order);
     Warp& warp = context.warps[static_cast<std::size_t>(waiter.warp)];
     for (Group& group : warp.groups) {
       if (group.state == GroupState::kWaiting && group.pc == waiter.inst &&
@@ -95,6 +96,9 @@ void barrier(Context& context, const Inst& inst, Mask mask) {
   }
   place.warps |= bit;
   if (kChecked) context.shadow.arrive(place.times, context.warp->index);
+  if (kChecked && context.order != nullptr) {
+    context.order->arrive(context.clocks, context.warp->index, place.order);
+  }
   place.arrived += threads;
   if (count != 0 && place.arrived > count) {
     raise_at(FaultKind::kBarrierMisuse, lane, "{} threads arrive at barrier {} for {}",

@@ -182,12 +182,18 @@ template <bool kChecked, bool kStore>
 void access_global(Context& context, const Inst& inst, Mask mask, const LaneAddresses& addresses) {
   LanePointers pointers;
   const std::uint32_t bytes = std::uint32_t{inst.small[1]} * inst.small[2];
+  const bool is_strong = inst.order != MemoryOrder::kWeak;
+  const AccessKind kind = kStore ? (is_strong ? AccessKind::kStrongWrite : AccessKind::kWrite)
+                                 : (is_strong ? AccessKind::kStrongRead : AccessKind::kRead);
   reach_global<kChecked>(context, mask, addresses, bytes, kStore ? Access::kStore : Access::kLoad,
-                         pointers);
+                         kind, pointers);
+  const StrongScope<kChecked> scope(context, inst);
   if (kStore) {
+    scope.release(mask, addresses, false);
     store_values(context, inst, mask, pointers);
   } else {
     load_values(context, inst, mask, pointers);
+    scope.acquire(mask, addresses);
   }
 }
 
@@ -291,6 +297,7 @@ void decode_access(Decoder& decoder) {
   inst.small[3] = static_cast<std::uint8_t>(bits);
   inst.aux = decoder.list(slots);
   const bool shared = decoder.has("shared") || decoder.has("shared::cta");
+  inst.order = decoder.memory_order(false);
   inst.kind = shared ? (kStore ? Class::kSharedStore : Class::kSharedLoad)
                      : (kStore ? Class::kGlobalStore : Class::kGlobalLoad);
   if (shared) return set_handler<Space::kShared, kStore>(decoder);
@@ -312,6 +319,10 @@ void decode_access(Decoder& decoder) {
 
 // A prefetch must name memory that is there, and does nothing else.
 void nothing(Context&, const Inst&, Mask) {}
+
+void order_blocks(Context& context, const Inst&, Mask) {
+  if (context.order != nullptr) context.order->fence(context.clocks, context.warp->index);
+}
 
 void policy(Context& context, const Inst& inst, Mask mask) {
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
@@ -336,12 +347,15 @@ void decode_prefetch(Decoder& decoder) {
   decoder.handler(nothing);
 }
 
-// CTAs run in some order and each warp's accesses in program order, so a fence has nothing to do;
-// what it orders between warps of a CTA is the business of barriers and atomics here.
+// CTAs run in some order and each warp's accesses in program order, so a fence has nothing to do
+// but to tell the search for races; what it orders between warps of a CTA is the business of
+// barriers and atomics here.
 void decode_fence(Decoder& decoder) {
   if (decoder.has("proxy") || decoder.has("mbarrier_init")) decoder.unsupported();
   decoder.inst().kind = Class::kBarrier;
-  decoder.handler(nothing);
+  if (decoder.has("cta") || decoder.has("cluster")) return decoder.handler(nothing);
+  decoder.program().orders_blocks = true;
+  decoder.handler(nothing, order_blocks);
 }
 
 }  // namespace annulus::sim

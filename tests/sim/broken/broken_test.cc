@@ -56,7 +56,9 @@ Result launch(const ContextPointer& context, const BrokenKernel& kernel, const s
   abi::SimulatorOptions options = *device::simulator_options(*context);
   options.checked = 1;
   options.seed = seed;
-  options.limit = 1;  // million instructions, so that endless loops end
+  options.threads =
+      static_cast<std::uint32_t>(seed % 3);  // all, 1, 2: what is found must not depend on it
+  options.limit = 1;                         // million instructions, so that endless loops end
   REQUIRE(device::set_simulator_options(*context, options));
   Result result;
   try {
@@ -130,7 +132,9 @@ TEST_CASE("every broken kernel is caught, at its line, in any order of warps") {
     const std::string ptx = laboratory->ptx(kernel);
     if (ptx.empty()) continue;
     bool good = true;
-    for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    // What blocks do to each other depends on which runs first, where anything does.
+    const std::uint64_t seeds = kernel.expected.contains("global memory race") ? 60 : 6;
+    for (std::uint64_t seed = 0; seed < seeds; ++seed) {
       const Result result = launch(laboratory->context, kernel, ptx, seed);
       INFO(kernel.name, ", seed ", seed, ": ", result.fault.dump());
       CHECK_MESSAGE(!result.fault.is_null(), kernel.name, " went unnoticed");
@@ -142,7 +146,7 @@ TEST_CASE("every broken kernel is caught, at its line, in any order of warps") {
     caught += good ? 1 : 0;
   }
   MESSAGE(caught, " broken kernels were caught");
-  if (laboratory->nvrtc.report.usable()) CHECK(caught >= 35);
+  if (laboratory->nvrtc.report.usable()) CHECK(caught >= 48);
 }
 
 TEST_CASE("correct kernels are left alone and give the same bits in 200 orders") {

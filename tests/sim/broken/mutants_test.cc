@@ -96,7 +96,7 @@ std::vector<Mutant> mutants() {
        {"ptx::store_global_16"}},
       {"LSE of rows beyond the end is written",
        {{"tile/row_io.cuh", "if (row >= at.rows) continue; const float lse", "const float lse"}},
-       {"out of bounds"},
+       {"out of bounds", "global memory race"},  // beyond the end are rows of the next head
        {"params.lse["}},
       {"no __syncwarp between staging O and reading it",
        {{"tile/row_io.cuh", "  __syncwarp();\n", ""}},
