@@ -78,10 +78,27 @@ LocalRing::LocalRing(PlannedRing plan, std::span<const RankDevice> devices)
   }
   for (int rank = 0; rank < schedule.ranks; ++rank) {
     for (const Op& op : schedule.ops[static_cast<std::size_t>(rank)]) {
+      require_match(rank, op);
       if (op.receive_from == kNone) continue;
       const auto& from = ranks_[static_cast<std::size_t>(op.receive_from)].context;
       device::enable_peer_access(*ranks_[static_cast<std::size_t>(rank)].context, *from);
     }
+  }
+}
+
+// Without its other half an exchange would have nothing to copy, or nobody to wait for.
+void LocalRing::require_match(int rank, const Op& op) const {
+  const auto exchange_of = [&](int peer) -> const Op* {
+    const auto& steps = steps_[static_cast<std::size_t>(op.step)];
+    const int index = steps[static_cast<std::size_t>(peer)].exchange;
+    return index == kNone ? nullptr : &this->op(peer, index);
+  };
+  const Op* const receiver = op.send_to == kNone ? nullptr : exchange_of(op.send_to);
+  const Op* const sender = op.receive_from == kNone ? nullptr : exchange_of(op.receive_from);
+  if ((op.send_to != kNone && (receiver == nullptr || receiver->receive_from != rank)) ||
+      (op.receive_from != kNone && (sender == nullptr || sender->send_to != rank))) {
+    base::fail(ErrorCode::kInternal, "the exchange of rank {} in step {} has no other half", rank,
+               op.step);
   }
 }
 

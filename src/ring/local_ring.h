@@ -53,6 +53,7 @@ class LocalRing {
     int launch = kNone;  // index into Rank::launches
   };
 
+  void require_match(int rank, const Op& op) const;
   void check(std::span<const RingCall> calls) const;
   void begin(const RingCall& call, int rank) const;
   void exchange(std::span<const RingCall> calls, std::size_t step) const;
