@@ -1,7 +1,6 @@
 #include "jit/disk_cache.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,6 +10,8 @@
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "base/private_folder.h"
 
 namespace annulus::jit {
 namespace {
@@ -24,18 +25,6 @@ constexpr std::int64_t kStoresPerSweep = 64;
 
 std::string file_name(const KernelKey& key) { return key.digest.hex() + std::string(kSuffix); }
 
-// The folders above are the user's own affair; what must be private is the last one.
-int make_folders(base::FileSystem& files, const std::string& path) {
-  int code = files.make_folder(path, 0700);
-  if (code == -ENOENT) {
-    const std::size_t slash = path.find_last_of('/');
-    if (slash == std::string::npos || slash == 0) return code;
-    code = make_folders(files, path.substr(0, slash));
-    if (code == 0) code = files.make_folder(path, 0700);
-  }
-  return code == -EEXIST ? 0 : code;
-}
-
 }  // namespace
 
 DiskCache::DiskCache(DiskCacheOptions options, base::Log log,
@@ -48,57 +37,13 @@ DiskCache::DiskCache(DiskCacheOptions options, base::Log log,
     problem_ = "no folder is set (ANNULUS_CACHE_DIR, XDG_CACHE_HOME or HOME)";
     return;
   }
-  if (options_.folder.front() != '/') {
-    // A folder that depends on where the program was started could be anybody's.
-    problem_ = fmt::format("'{}' is not an absolute path", options_.folder);
-  } else {
-    folder_ = open_folder();
-  }
+  folder_ = base::open_private_folder(*files_, options_.folder, base::FolderUse::kOwn,
+                                      "set ANNULUS_CACHE_DIR to a folder of your own", &problem_);
   if (folder_ < 0) note_once(fmt::format("compiled kernels are not kept on disk: {}", problem_));
 }
 
 DiskCache::~DiskCache() {
   if (folder_ >= 0) files_->close(folder_);
-}
-
-int DiskCache::open_folder() {
-  const std::string& path = options_.folder;
-  // O_NOFOLLOW: a link could lead to a folder that somebody else fills.
-  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
-  int folder = files_->open(base::kHere, path, kFlags, 0);
-  if (folder == -ENOENT) {
-    if (const int code = make_folders(*files_, path); code < 0) {
-      problem_ = fmt::format("cannot make the folder '{}': {}", path, base::describe_errno(code));
-      return -1;
-    }
-    folder = files_->open(base::kHere, path, kFlags, 0);
-  }
-  if (folder < 0) {
-    problem_ = fmt::format("cannot open the folder '{}': {}", path,
-                           folder == -ENOTDIR || folder == -ELOOP
-                               ? std::string("it is a file or a symbolic link")
-                               : base::describe_errno(folder));
-    return -1;
-  }
-  base::FileSystem::Status status;
-  const int code = files_->status(folder, &status);
-  if (code < 0) {
-    problem_ = fmt::format("cannot examine '{}': {}", path, base::describe_errno(code));
-  } else if (!status.folder) {
-    problem_ = fmt::format("'{}' is not a folder", path);
-  } else if (status.owner != geteuid()) {
-    problem_ = fmt::format(
-        "'{}' belongs to user {}, not to user {}; set ANNULUS_CACHE_DIR to a "
-        "folder of your own",
-        path, status.owner, geteuid());
-  } else if ((status.mode & 022u) != 0) {
-    problem_ = fmt::format("others may write to '{}' (mode {:04o}); run chmod 700 on it", path,
-                           status.mode);
-  } else {
-    return folder;
-  }
-  files_->close(folder);
-  return -1;
 }
 
 // Once per cache: a full disk would otherwise say so at every kernel.

@@ -75,7 +75,6 @@ class DiskCache {
   Contents contents();
 
  private:
-  int open_folder();
   void note_once(const std::string& text);
   void sweep();
 

@@ -1,0 +1,70 @@
+#include "base/private_folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace annulus::base {
+
+// The folders above are the user's own affair; what must be private is the last one.
+int make_folders(FileSystem& files, const std::string& path) {
+  int code = files.make_folder(path, 0700);
+  if (code == -ENOENT) {
+    const std::size_t slash = path.find_last_of('/');
+    if (slash == std::string::npos || slash == 0) return code;
+    code = make_folders(files, path.substr(0, slash));
+    if (code == 0) code = files.make_folder(path, 0700);
+  }
+  return code == -EEXIST ? 0 : code;
+}
+
+int open_private_folder(FileSystem& files, const std::string& path, FolderUse use,
+                        const std::string& remedy, std::string* problem) {
+  problem->clear();
+  if (!path.starts_with('/')) {
+    // A folder that depends on where the program was started could be anybody's.
+    *problem = fmt::format("'{}' is not an absolute path", path);
+    return -1;
+  }
+  // O_NOFOLLOW: a link could lead to a folder that somebody else fills.
+  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
+  int folder = files.open(kHere, path, kFlags, 0);
+  if (folder == -ENOENT && use == FolderUse::kOwnOrRoots) return -1;
+  if (folder == -ENOENT) {
+    if (const int code = make_folders(files, path); code < 0) {
+      *problem = fmt::format("cannot make the folder '{}': {}", path, describe_errno(code));
+      return -1;
+    }
+    folder = files.open(kHere, path, kFlags, 0);
+  }
+  if (folder < 0) {
+    *problem = fmt::format("cannot open the folder '{}': {}", path,
+                           folder == -ENOTDIR || folder == -ELOOP
+                               ? std::string("it is a file or a symbolic link")
+                               : describe_errno(folder));
+    return -1;
+  }
+  FileSystem::Status status;
+  const int code = files.status(folder, &status);
+  const bool owned =
+      status.owner == geteuid() || (use == FolderUse::kOwnOrRoots && status.owner == 0);
+  if (code < 0) {
+    *problem = fmt::format("cannot examine '{}': {}", path, describe_errno(code));
+  } else if (!status.folder) {
+    *problem = fmt::format("'{}' is not a folder", path);
+  } else if (!owned) {
+    *problem = fmt::format("'{}' belongs to user {}, not to user {}; {}", path, status.owner,
+                           geteuid(), remedy);
+  } else if ((status.mode & 022u) != 0) {
+    *problem = fmt::format("others may write to '{}' (mode {:04o}); run chmod 700 on it", path,
+                           status.mode);
+  } else {
+    return folder;
+  }
+  files.close(folder);
+  return -1;
+}
+
+}  // namespace annulus::base
