@@ -44,6 +44,10 @@ struct DeviceOptions {
   // Folder of compiled kernels. Not given: ANNULUS_CACHE_DIR, else the user's cache folder. Empty:
   // nothing is kept on disk.
   std::optional<std::string> cache_dir;
+  // Where tuned results are looked for, ':' between folders; the first that can be written to takes
+  // those that are found (annulus/tune.h). Not given: ANNULUS_TUNED, else a folder of the user's
+  // cache. Empty: they live in memory.
+  std::optional<std::string> tuned_path;
   // A folder of kernel templates to use instead of the built-in ones, for work on them.
   std::string template_dir;
   LogCallback log;
@@ -67,10 +71,12 @@ struct DeviceInfo {
   std::string nvrtc_version;  // "13.0"
   std::string cache_dir;      // empty: nothing is kept on disk
   std::string cache_problem;  // why not, where it was asked for
+  std::string tuned_path;     // where tuned results are looked for
 };
 
 struct PlanOptions {
-  // The name of a kernel configuration, as `annulus explain` lists them. Empty: the heuristic's.
+  // The name of a kernel configuration, as `annulus explain` lists them. Empty: the tuned one where
+  // there is a tuned result for such a problem on this device, else the heuristic's.
   std::string config;
   // Granularity at which PlanInfo::block_density is counted; 0: the compute tile's.
   std::int64_t block_rows = 0;
@@ -83,6 +89,8 @@ struct PlanInfo {
   std::string config;     // as PlanOptions::config takes it
   std::string source;     // where the kernel came from: "memory", "disk", "compiled"; "none" where
                           // there is nothing to launch
+  std::string tuned;      // the entry that the configuration comes from, "memory" where it is in no
+                          // file; empty where it is the heuristic's or the caller's
   double plan_ms = 0;     // time to decide
   double compile_ms = 0;  // time to get the kernel, whatever its source, and upload the lists
   std::vector<std::string> decisions;  // one line each

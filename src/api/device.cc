@@ -69,7 +69,76 @@ PlanInfo describe(const attention::Forward& forward, const PlanOptions& options)
   return info;
 }
 
+// Whether the configuration could be at fault, so that another one may do.
+bool another_may_do(ErrorCode code) {
+  return code == ErrorCode::kCompile || code == ErrorCode::kDevice ||
+         code == ErrorCode::kUnsupported;
+}
+
+// A problem's plan with its kernel and its lists on the device.
+struct Prepared {
+  attention::Forward forward;
+  double compile_ms = 0;
+};
+
+Prepared prepare(const Device::Impl& device, const Problem& problem,
+                 const attention::Choice& choice) {
+  attention::LaunchPlan decided = attention::make_plan(problem, choice, limits_of(device));
+  const auto planned = std::chrono::steady_clock::now();
+  attention::Forward forward(device.context, *device.kernels, std::move(decided));
+  const auto ready = std::chrono::steady_clock::now();
+  return {std::move(forward), std::chrono::duration<double, std::milli>(ready - planned).count()};
+}
+
+// With the tuned configuration where there is one that works; *tuned says which.
+std::optional<Prepared> prepare_tuned(const Device::Impl& device, const Problem& problem,
+                                      const attention::Choice& heuristic, std::string* tuned) {
+  if (problem.batch == 0 || problem.seq_q == 0 || device.tuned->empty()) return std::nullopt;
+  const auto found = device.tuned->find(autotune::shape_key(problem));
+  if (!found) return std::nullopt;
+  const attention::Choice choice = tuned_choice(*found, heuristic);
+  try {
+    Prepared prepared = prepare(device, problem, choice);
+    *tuned = found->path.empty() ? "memory" : found->path;
+    return prepared;
+  } catch (const Error& error) {
+    if (!another_may_do(error.code())) throw;
+    const std::string why = error.what();
+    device.log.write(base::LogLevel::kWarning,
+                     "the tuned result '{}' is not used, its kernel {} does not work here: {}",
+                     found->path, attention::to_string(choice.config),
+                     why.substr(0, why.find('\n')));
+    device.tuned->forget(found->entry.shape);
+    return std::nullopt;
+  }
+}
+
 }  // namespace
+
+attention::Choice tuned_choice(const autotune::TunedStore::Found& found,
+                               const attention::Choice& heuristic) {
+  const autotune::Entry& entry = found.entry;
+  attention::Choice choice;
+  choice.config = entry.config;
+  choice.reason =
+      fmt::format("tuned, {} {:.3f} of the heuristic's {} ({}); from {}",
+                  entry.predicted ? "predicted" : "took",
+                  static_cast<double>(entry.time) / static_cast<double>(entry.default_time),
+                  entry.predicted ? "cycles" : "time",
+                  found.distance == 0
+                      ? std::string("of this very kind of problem")
+                      : fmt::format("of the nearest lengths, {} half octaves away", found.distance),
+                  found.path.empty() ? "memory" : found.path);
+  choice.rejected = heuristic.rejected;
+  if (heuristic.config != entry.config) {
+    std::erase_if(choice.rejected, [&](const attention::Rejected& rejected) {
+      return rejected.config == entry.config;
+    });
+    choice.rejected.insert(choice.rejected.begin(),
+                           {heuristic.config, "the heuristic's choice; a tuned result goes first"});
+  }
+  return choice;
+}
 
 const Device::Impl& inside(const Device& device) { return device.impl(); }
 
@@ -111,16 +180,21 @@ Plan Device::plan(const Problem& problem, const PlanOptions& options) const {
   const attention::Choice choice = options.config.empty()
                                        ? attention::choose_config(problem, limits)
                                        : attention::forced_config(problem, limits, options.config);
-  attention::LaunchPlan decided = attention::make_plan(problem, choice, limits);
-  const auto planned = std::chrono::steady_clock::now();
-  attention::Forward forward(impl_->context, *impl_->kernels, std::move(decided));
+  std::string tuned;
+  std::optional<api::Prepared> prepared;
+  if (options.config.empty()) prepared = api::prepare_tuned(*impl_, problem, choice, &tuned);
+  if (!prepared) prepared = api::prepare(*impl_, problem, choice);
   const auto ready = std::chrono::steady_clock::now();
-  PlanInfo info = api::describe(forward, options);
-  info.plan_ms = std::chrono::duration<double, std::milli>(planned - start).count();
-  info.compile_ms = std::chrono::duration<double, std::milli>(ready - planned).count();
+  PlanInfo info = api::describe(prepared->forward, options);
+  info.tuned = tuned;
+  info.compile_ms = prepared->compile_ms;
+  // Looking for a tuned result is part of deciding.
+  info.plan_ms =
+      std::chrono::duration<double, std::milli>(ready - start).count() - prepared->compile_ms;
   impl_->log.write(base::LogLevel::kInfo, "{} for {}: {} ({}, {:.1f} ms)", info.config,
                    impl_->info.name, info.kernel, info.source, info.compile_ms);
-  return Plan(std::make_shared<const Plan::Impl>(Plan::Impl{std::move(forward), std::move(info)}));
+  return Plan(std::make_shared<const Plan::Impl>(
+      Plan::Impl{std::move(prepared->forward), std::move(info)}));
 }
 
 DeviceMemory Device::allocate(std::size_t bytes) const {

@@ -8,6 +8,7 @@
 #include "annulus/device.h"
 #include "api/device_name.h"
 #include "attention/forward.h"
+#include "autotune/store.h"
 #include "base/env.h"
 #include "base/log.h"
 #include "device/context.h"
@@ -20,7 +21,10 @@ struct Device::Impl {
   DeviceInfo info;
   jit::Arch arch;
   device::ContextPointer context;
+  std::shared_ptr<const jit::Compiler> compiler;
+  std::shared_ptr<jit::DiskCache> disk;
   std::shared_ptr<jit::KernelCache> kernels;
+  std::shared_ptr<autotune::TunedStore> tuned;
   base::Log log;
 };
 
@@ -42,6 +46,10 @@ const Device::Impl& inside(const Device& device);
 
 // What planning has to know of a device.
 attention::DeviceLimits limits_of(const Device::Impl& device);
+
+// A tuned result as a choice, with the reason; `heuristic` is what it takes the place of.
+attention::Choice tuned_choice(const autotune::TunedStore::Found& found,
+                               const attention::Choice& heuristic);
 
 // The name that open() uses where the caller gives none, and why.
 struct DefaultDevice {

@@ -122,12 +122,12 @@ Device open_on(device::DriverPointer driver, const DeviceName& name, const Devic
   const auto templates = options.template_dir.empty()
                              ? jit::TemplateSet::embedded()
                              : jit::TemplateSet::from_folder(options.template_dir);
-  const auto compiler = std::make_shared<const jit::Compiler>(
+  impl->compiler = std::make_shared<const jit::Compiler>(
       nvrtc, templates, found.simulated ? jit::ImageKind::kPtx : jit::ImageKind::kCubin);
   jit::DiskCacheOptions cache;
   cache.folder = options.cache_dir.value_or(base::default_cache_dir(environment));
-  const auto disk = std::make_shared<jit::DiskCache>(cache, impl->log);
-  impl->kernels = std::make_shared<jit::KernelCache>(impl->context, compiler, disk);
+  impl->disk = std::make_shared<jit::DiskCache>(cache, impl->log);
+  impl->kernels = std::make_shared<jit::KernelCache>(impl->context, impl->compiler, impl->disk);
 
   DeviceInfo& info = impl->info;
   info.name = to_string(name);
@@ -139,8 +139,16 @@ Device open_on(device::DriverPointer driver, const DeviceName& name, const Devic
   info.memory_bytes = found.memory_bytes;
   info.driver_version = driver->version();
   info.nvrtc_version = nvrtc->report.version_text;
-  info.cache_dir = disk->usable() ? cache.folder : "";
-  info.cache_problem = disk->usable() ? "" : disk->problem();
+  info.cache_dir = impl->disk->usable() ? cache.folder : "";
+  info.cache_problem = impl->disk->usable() ? "" : impl->disk->problem();
+  info.tuned_path = options.tuned_path.value_or(base::default_tuned_path(environment));
+
+  autotune::StoreOptions tuned;
+  tuned.folders = autotune::split_path(info.tuned_path);
+  tuned.device =
+      autotune::device_key(found, info.architecture, info.driver_version, templates->digest());
+  tuned.limits = limits_of(*impl);
+  impl->tuned = std::make_shared<autotune::TunedStore>(std::move(tuned), impl->log);
   return Device(std::move(impl));
 }
 

@@ -42,13 +42,6 @@ std::int64_t query_bytes(const KernelConfig& config, const Dims& dims) {
   return config.tile_rows * dims.qk * kElementBytes;
 }
 
-// Registers of a thread that hold scores, output and, where it stays, Q.
-std::int64_t fragment_registers(const KernelConfig& config, const Dims& dims) {
-  const std::int64_t row_tiles = config.tile_rows / (config.warps * 16);
-  const std::int64_t query = config.query_in_registers ? dims.qk / 4 : 0;
-  return row_tiles * (config.tile_columns / 2 + dims.v / 2 + query);
-}
-
 // Beyond this many ptxas spills in some combination of features; up to it, it never did.
 std::int64_t most_fragment_registers(jit::Arch arch) { return arch.number >= 120 ? 152 : 160; }
 
@@ -109,6 +102,12 @@ int threads(const KernelConfig& config) { return config.warps * 32; }
 std::int64_t shared_bytes(const KernelConfig& config, const Dims& dims) {
   return query_bytes(config, dims) +
          config.stages * config.tile_columns * (dims.qk + dims.v) * kElementBytes;
+}
+
+std::int64_t fragment_registers(const KernelConfig& config, const Dims& dims) {
+  const std::int64_t row_tiles = config.tile_rows / (config.warps * 16);
+  const std::int64_t query = config.query_in_registers ? dims.qk / 4 : 0;
+  return row_tiles * (config.tile_columns / 2 + dims.v / 2 + query);
 }
 
 std::int64_t shared_limit(jit::Arch arch) {

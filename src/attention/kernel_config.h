@@ -52,6 +52,9 @@ std::span<const ShippedConfig> shipped_configs();
 int threads(const KernelConfig& config);
 std::int64_t shared_bytes(const KernelConfig& config, const Dims& dims);
 
+// Registers of a thread that hold scores, output and, where it stays, Q.
+std::int64_t fragment_registers(const KernelConfig& config, const Dims& dims);
+
 // The most dynamic shared memory that a CTA may have, in bytes.
 std::int64_t shared_limit(jit::Arch arch);
 

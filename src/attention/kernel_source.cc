@@ -5,6 +5,8 @@
 #include <numbers>
 #include <string_view>
 
+#include "attention/tile_list.h"
+
 namespace annulus::attention {
 namespace {
 
@@ -39,6 +41,10 @@ KernelFeatures features_of(const Problem& problem, const pattern::Placement& pla
           .carry_out = problem.carry_out,
           .placed = mask.text != "true" && (placement.q.size() > 1 || placement.k.size() > 1),
           .mask = mask.text};
+}
+
+KernelFeatures features_of(const Problem& problem, const pattern::MaskCode& mask) {
+  return features_of(problem, pattern::Placement::of(extent_of(problem)), mask);
 }
 
 bool evaluated_in_loop(const std::string& mask) {

@@ -11,17 +11,6 @@ namespace {
 
 constexpr std::int64_t kMostGridZ = 65535;
 
-std::optional<std::string> why_not(const KernelConfig& config, const Dims& dims,
-                                   const DeviceLimits& limits) {
-  if (auto reason = why_illegal(config, dims, limits.arch)) return reason;
-  const std::int64_t bytes = shared_bytes(config, dims);
-  if (bytes > limits.shared_bytes_per_block) {
-    return fmt::format("{} bytes of shared memory, but this device gives a CTA at most {}", bytes,
-                       limits.shared_bytes_per_block);
-  }
-  return std::nullopt;
-}
-
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 std::vector<BatchRange> split_batches(const Problem& problem) {
@@ -99,6 +88,17 @@ std::vector<std::string> describe(const LaunchPlan& plan, const Choice& choice,
 }
 
 }  // namespace
+
+std::optional<std::string> why_not(const KernelConfig& config, const Dims& dims,
+                                   const DeviceLimits& limits) {
+  if (auto reason = why_illegal(config, dims, limits.arch)) return reason;
+  const std::int64_t bytes = shared_bytes(config, dims);
+  if (bytes > limits.shared_bytes_per_block) {
+    return fmt::format("{} bytes of shared memory, but this device gives a CTA at most {}", bytes,
+                       limits.shared_bytes_per_block);
+  }
+  return std::nullopt;
+}
 
 Choice choose_config(const Problem& problem, const DeviceLimits& limits) {
   const Dims dims = {problem.dim_qk, problem.dim_v};

@@ -6,6 +6,7 @@
 // it out. The same arguments give the same plan on every machine.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,10 @@ struct Choice {
   std::string reason;
   std::vector<Rejected> rejected;
 };
+
+// A sentence that says why a configuration is not possible on a device, or nothing where it is.
+std::optional<std::string> why_not(const KernelConfig& config, const Dims& dims,
+                                   const DeviceLimits& limits);
 
 // The heuristic. Throws Error{kUnsupported} where nothing in the table fits the device.
 Choice choose_config(const Problem& problem, const DeviceLimits& limits);

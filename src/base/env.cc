@@ -10,6 +10,14 @@ std::string read(const char* name) {
   return value ? value : "";
 }
 
+// The user's folder for what can be made again. The XDG specification says that relative paths in
+// these variables are to be ignored.
+std::string user_cache(const Environment& environment) {
+  if (environment.xdg_cache.starts_with('/')) return environment.xdg_cache + "/annulus";
+  if (environment.home.starts_with('/')) return environment.home + "/.cache/annulus";
+  return "";
+}
+
 }  // namespace
 
 Environment read_environment() {
@@ -23,11 +31,13 @@ Environment read_environment() {
 }
 
 std::string default_cache_dir(const Environment& environment) {
-  if (!environment.cache_dir.empty()) return environment.cache_dir;
-  // The XDG specification says that relative paths in these variables are to be ignored.
-  if (environment.xdg_cache.starts_with('/')) return environment.xdg_cache + "/annulus";
-  if (environment.home.starts_with('/')) return environment.home + "/.cache/annulus";
-  return "";
+  return environment.cache_dir.empty() ? user_cache(environment) : environment.cache_dir;
+}
+
+std::string default_tuned_path(const Environment& environment) {
+  if (!environment.tuned.empty()) return environment.tuned;
+  const std::string folder = user_cache(environment);
+  return folder.empty() ? "" : folder + "/tuned";
 }
 
 }  // namespace annulus::base

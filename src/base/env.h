@@ -15,7 +15,7 @@ struct Environment {
   std::string log{};           // ANNULUS_LOG: "error", "warning", "info" or "debug"
   std::string library_path{};  // ANNULUS_LIBRARY_PATH: where to look first for libcuda, libnvrtc,
                                // libnccl, ':' between folders
-  std::string home{};          // HOME, for default_cache_dir
+  std::string home{};          // HOME, for the defaults below
   std::string xdg_cache{};     // XDG_CACHE_HOME, likewise
 };
 
@@ -24,6 +24,10 @@ Environment read_environment();
 // ANNULUS_CACHE_DIR, else $XDG_CACHE_HOME/annulus, else $HOME/.cache/annulus, else empty: then
 // nothing is kept on disk.
 std::string default_cache_dir(const Environment& environment);
+
+// ANNULUS_TUNED, else $XDG_CACHE_HOME/annulus/tuned, else $HOME/.cache/annulus/tuned, else empty:
+// then tuned results live in memory.
+std::string default_tuned_path(const Environment& environment);
 
 }  // namespace annulus::base
 

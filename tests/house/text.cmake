@@ -24,7 +24,7 @@ endfunction()
 
 # Everything that people write, but for the data and this file.
 set(texts "")
-foreach(folder src include templates tests tools bench examples docs cmake)
+foreach(folder src autotune include templates tests tools bench examples docs cmake)
   file(GLOB_RECURSE files LIST_DIRECTORIES false ${ROOT}/${folder}/*)
   list(APPEND texts ${files})
 endforeach()
@@ -36,7 +36,7 @@ list(REMOVE_ITEM texts ${CMAKE_CURRENT_LIST_FILE})
 set(code ${texts})
 list(FILTER code INCLUDE REGEX "\\.(h|cc|c|cu|cuh|def)$")
 set(library ${code})
-list(FILTER library INCLUDE REGEX "^${ROOT}/(src|include)/")
+list(FILTER library INCLUDE REGEX "^${ROOT}/(src|autotune|include)/")
 
 # Layout of the text.
 refuse("${code}" "\t" "a tab")

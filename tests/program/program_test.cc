@@ -6,62 +6,23 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
 
 #include "base/json.h"
 #include "base/safetensors.h"
+#include "program/run_program.h"
 #include "support/device.h"
 #include "support/faulty_files.h"
 
 namespace {
 
 using namespace annulus;
-
-struct Outcome {
-  int code = -1;
-  std::string out;
-  std::string err;
-};
-
-std::string read(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-// Arguments are written as in a shell.
-Outcome annulus_with(const std::string& arguments) {
-  const test::ScratchFolder folder;
-  const std::string command = std::string(ANNULUS_PROGRAM) + " " + arguments + " >" +
-                              (folder / "out") + " 2>" + (folder / "err") + " </dev/null";
-  const int status = std::system(command.c_str());
-  Outcome outcome;
-  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + status;
-  outcome.out = read(folder / "out");
-  outcome.err = read(folder / "err");
-  return outcome;
-}
-
-base::Json json_of(const std::string& arguments) {
-  const Outcome outcome = annulus_with(arguments);
-  CHECK_MESSAGE(outcome.code == 0, outcome.err);
-  return base::parse_json(outcome.out, "the program's output");
-}
-
-// An error is one line on stderr that holds `part`, and nothing on stdout.
-void refused(const std::string& arguments, int code, const std::string& part) {
-  CAPTURE(arguments);
-  const Outcome outcome = annulus_with(arguments);
-  CHECK(outcome.code == code);
-  CHECK(outcome.out.empty());
-  CHECK(outcome.err.starts_with("annulus"));
-  CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
-  CHECK_MESSAGE(outcome.err.find(part) != std::string::npos, outcome.err);
-}
-
-std::string on_device() { return " --device " + test::device_name(); }
+using test::annulus_with;
+using test::json_of;
+using test::on_device;
+using test::Outcome;
+using test::read;
+using test::refused;
 
 TEST_CASE("run prints one object with everything in it, and the second run hits the cache") {
   const test::ScratchFolder cache;
@@ -70,9 +31,10 @@ TEST_CASE("run prints one object with everything in it, and the second run hits 
       "(window(63,0) | sink(8))' --block 32x32 --repeat 2 --cache-dir " +
       cache.path() + on_device();
   const base::Json first = json_of(command);
-  for (const char* key : {"device", "simulated", "kernel", "config", "source", "compile_ms",
-                          "density", "block_density", "time_ms", "launches", "error_row_max",
-                          "error_o", "error_lse", "checked_rows", "counters", "faults"}) {
+  for (const char* key :
+       {"device", "simulated", "kernel", "config", "tuned", "source", "compile_ms", "density",
+        "block_density", "time_ms", "launches", "error_row_max", "error_o", "error_lse",
+        "checked_rows", "counters", "faults"}) {
     CAPTURE(key);
     CHECK(first.contains(key));
   }

@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
   if (const char* device = value_of(&arguments, "--device")) setenv("ANNULUS_DEVICE", device, 1);
   if (const char* count = value_of(&arguments, "--problems")) parsed.problems = std::atoi(count);
   if (const char* count = value_of(&arguments, "--orders")) parsed.orders = std::atoi(count);
+  if (const char* count = value_of(&arguments, "--kills")) parsed.kills = std::atoi(count);
   if (const char* length = value_of(&arguments, "--length")) parsed.length = std::atoi(length);
   if (const char* seed = value_of(&arguments, "--seed")) {
     parsed.seed = std::strtoull(seed, nullptr, 10);

@@ -11,6 +11,7 @@ struct Options {
   int problems = 0;        // --problems N: random problems to try; 0: the few of the ordinary run
   int orders = 0;          // --orders N: random orders of warps to try; likewise
   int length = 0;          // --length N: longest sequence of random problems; 0: a few tiles
+  int kills = 0;           // --kills N: processes to kill while they write; likewise
   std::uint64_t seed = 1;  // --seed S: of whatever is random
 };
 

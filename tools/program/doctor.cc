@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "abi/libraries.h"
+#include "annulus/tune.h"
 #include "api/impl.h"
 #include "base/env.h"
 #include "base/fail.h"
@@ -72,6 +73,8 @@ Exit doctor(const DoctorArguments& arguments) {
   jit::DiskCache cache(cache_options);
   const jit::DiskCache::Contents contents = cache.contents();
 
+  const TunedListing tuned = annulus::list_tuned(options.tuned_path);
+
   // What would be used, tried in earnest.
   std::string name;
   std::string reason = "--device says so";
@@ -125,6 +128,8 @@ Exit doctor(const DoctorArguments& arguments) {
                      {"problem", cache.problem()},
                      {"kernels", contents.kernels},
                      {"bytes", contents.bytes}};
+    json["tuned"] = {
+        {"folders", tuned.folders}, {"entries", tuned.entries.size()}, {"ignored", tuned.ignored}};
     for (const auto& [variable, value] : variables) json["environment"][variable] = value;
     json["device"] = {{"name", name},
                       {"reason", reason},
@@ -152,6 +157,11 @@ Exit doctor(const DoctorArguments& arguments) {
                                  contents.kernels, static_cast<double>(contents.bytes) / 1e6)
                    : fmt::format("nothing is kept on disk: {}",
                                  cache.problem().empty() ? "no folder is set" : cache.problem()));
+    print_line("tuned",
+               fmt::format("{} results for this and other devices{}{}", tuned.entries.size(),
+                           tuned.folders.empty() ? "; no folder is set" : " in ",
+                           fmt::join(tuned.folders, ", ")));
+    for (const std::string& line : tuned.ignored) print_line("ignored", line);
     for (const auto& [variable, value] : variables) {
       if (!value.empty()) print_line("set", fmt::format("{}={}", variable, value));
     }

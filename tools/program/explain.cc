@@ -32,6 +32,7 @@ Exit explain(const ExplainArguments& arguments) {
     json["problem"] = problem_json(input.problem);
     json["kernel"] = info.kernel;
     json["config"] = info.config;
+    json["tuned"] = info.tuned;
     json["decisions"] = info.decisions;
     json["rejected"] = info.rejected;
     json["source"] = info.source;
@@ -57,7 +58,8 @@ Exit explain(const ExplainArguments& arguments) {
   print_line("problem", problem_text(input.problem));
   print_line("device", fmt::format("{}, {}{}", device.info().name, device.info().architecture,
                                    device.info().simulated ? ", simulated" : ""));
-  print_line("kernel", fmt::format("{}, configuration {}", info.kernel, info.config));
+  print_line("kernel", fmt::format("{}, configuration {}{}", info.kernel, info.config,
+                                   info.tuned.empty() ? "" : ", tuned"));
   print_line("made", fmt::format("{}, {:.1f} ms; the plan itself {:.2f} ms", info.source,
                                  info.compile_ms, info.plan_ms));
   print_line("density", fmt::format("{:.4f} of all pairs, {:.4f} of all blocks", density,

@@ -1,4 +1,5 @@
-// The program annulus: one verb each for running, explaining and checking the installation.
+// The program annulus: one verb each for running, tuning, explaining and checking the
+// installation.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -82,6 +83,17 @@ int main(int count, char** words) {
   CLI::App* explain_verb =
       app.add_subcommand("explain", "which kernel a problem gets, and why; runs nothing");
   program::add_options(*explain_verb, &explain);
+  program::TuneArguments tune;
+  CLI::App* tune_verb =
+      app.add_subcommand("tune", "find the fastest configuration for problems, and keep it");
+  program::add_options(*tune_verb, &tune);
+  program::TunedArguments tuned;
+  CLI::App* tuned_verb = app.add_subcommand("tuned", "what has been tuned");
+  tuned_verb->require_subcommand(1);
+  CLI::App* list_verb = tuned_verb->add_subcommand("list", "one line for each entry");
+  program::add_list_options(*list_verb, &tuned);
+  CLI::App* show_verb = tuned_verb->add_subcommand("show", "entries with all that is known");
+  program::add_show_options(*show_verb, &tuned);
   program::DoctorArguments doctor;
   CLI::App* doctor_verb =
       app.add_subcommand("doctor", "what is installed here and what would be used");
@@ -94,8 +106,10 @@ int main(int count, char** words) {
     if (app.get_subcommands().empty()) {
       const std::string given =
           count > 1 ? "'" + std::string(words[1]) + "' is no verb" : "no verb";
-      return fail("", (one_line(given) + "; use run, explain or doctor, or see --help").c_str(),
-                  Exit::kUsage);
+      return fail(
+          "",
+          (one_line(given) + "; use run, tune, tuned, explain or doctor, or see --help").c_str(),
+          Exit::kUsage);
     }
     const std::string verb = app.get_subcommands().front()->get_name();
     return fail(verb.c_str(),
@@ -105,6 +119,13 @@ int main(int count, char** words) {
   if (run_verb->parsed()) return guarded("run", [&] { return program::run(run); });
   if (explain_verb->parsed()) {
     return guarded("explain", [&] { return program::explain(explain); });
+  }
+  if (tune_verb->parsed()) return guarded("tune", [&] { return program::tune(tune); });
+  if (list_verb->parsed()) {
+    return guarded("tuned list", [&] { return program::list_tuned(tuned); });
+  }
+  if (show_verb->parsed()) {
+    return guarded("tuned show", [&] { return program::show_tuned(tuned); });
   }
   if (doctor_verb->parsed()) return guarded("doctor", [&] { return program::doctor(doctor); });
   return fail("", "no verb; see annulus --help", Exit::kUsage);

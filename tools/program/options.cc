@@ -51,10 +51,12 @@ void add_device(CLI::App& app, DeviceArguments* to) {
   app.add_option("--templates", to->templates, "folder of kernel templates to use instead");
   app.add_option("--cache-dir", to->cache_dir,
                  "folder of compiled kernels; 'none' keeps nothing on disk");
+  app.add_option("--tuned", to->tuned,
+                 "folders of tuned results, ':' between them; 'none' looks nowhere");
   app.add_flag("--verbose,-v", to->verbose, "notes of the library on stderr");
 }
 
-void add_problem(CLI::App& app, ProblemArguments* to) {
+void add_shape(CLI::App& app, ProblemArguments* to) {
   add_number(app, "--batch,-B", &to->batch, "batch size");
   add_number(app, "--heads,-H", &to->heads, "query heads");
   add_number(app, "--kv-heads", &to->kv_heads, "key/value heads; default: as many as --heads");
@@ -65,9 +67,13 @@ void add_problem(CLI::App& app, ProblemArguments* to) {
       ->check(CLI::IsMember({"bf16", "fp16"}));
   app.add_option("--pattern,-p", to->pattern,
                  "which keys a query sees, as in \"causal & (window(511,0) | global(16))\"");
-  app.add_option("--block", to->block, "RxC: size of the blocks that block density counts");
   app.add_option("--scale", to->scale, "of the scores; default: 1 / sqrt(head dim)");
   add_number(app, "--softcap", &to->softcap, "c of c tanh(score / c); 0: none");
+}
+
+void add_problem(CLI::App& app, ProblemArguments* to) {
+  add_shape(app, to);
+  app.add_option("--block", to->block, "RxC: size of the blocks that block density counts");
   app.add_option("--lse-base", to->lse_base, "base of the log-sum-exp: natural or two")
       ->check(CLI::IsMember({"natural", "two"}));
   app.add_option("--input,-i", to->input, "safetensors file with q, k and v");
@@ -75,6 +81,23 @@ void add_problem(CLI::App& app, ProblemArguments* to) {
       ->check(CLI::IsMember({"bshd", "bhsd"}));
   add_number(app, "--seed", &to->seed, "of random operands");
   app.add_option("--config", to->config, "kernel configuration to use, by name");
+}
+
+// "10m", "90s", "1.5h", "300": seconds.
+CLI::Validator duration() {
+  CLI::Validator validator;
+  validator.operation([](std::string& text) -> std::string {
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+    const double seconds = unit == "h" ? 3600 : unit == "m" ? 60 : unit == "s" || unit.empty();
+    if (error != std::errc() || seconds == 0 || !(value > 0) || value > 1e9) {
+      return fmt::format("'{}' is no time; write 90s, 10m or 1.5h", text);
+    }
+    text = fmt::format("{}", value * seconds);
+    return {};
+  });
+  return validator;
 }
 
 std::int64_t whole_number(std::string_view text, std::string_view what) {
@@ -105,6 +128,22 @@ double number(const std::string& text, std::string_view what) {
     base::fail(ErrorCode::kInvalidArgument, "'{}' in {} is no number", text, what);
   }
   return value;
+}
+
+// Sizes, where no file gives them.
+void take_shape(const ProblemArguments& arguments, Problem* problem) {
+  problem->batch = arguments.batch;
+  problem->heads = arguments.heads;
+  problem->kv_heads = arguments.kv_heads == 0 ? arguments.heads : arguments.kv_heads;
+  problem->seq_q = arguments.seq;
+  problem->seq_k = arguments.seq_k.value_or(arguments.seq);
+  std::tie(problem->dim_qk, problem->dim_v) = two_numbers(arguments.dim, '/', "--dim");
+}
+
+void take_rules(const ProblemArguments& arguments, Problem* problem) {
+  problem->pattern = Pattern::parse(arguments.pattern);
+  if (!arguments.scale.empty()) problem->scale = number(arguments.scale, "--scale");
+  problem->softcap = arguments.softcap;
 }
 
 }  // namespace
@@ -161,6 +200,39 @@ void add_options(CLI::App& app, DoctorArguments* arguments) {
   app.add_flag("--json", arguments->json, "print one JSON object");
 }
 
+void add_shape_options(CLI::App& app, ProblemArguments* shape, std::string* carry) {
+  add_shape(app, shape);
+  app.add_option("--carry", *carry, "the state is carried: none, in, out or both")
+      ->check(CLI::IsMember({"none", "in", "out", "both"}));
+}
+
+void add_options(CLI::App& app, TuneArguments* arguments) {
+  add_device(app, &arguments->device);
+  add_shape_options(app, &arguments->shape, &arguments->carry);
+  app.add_option("--shapes", arguments->shapes,
+                 "a file with one shape on each line, as options; or a preset: small, common");
+  app.add_option("--time-limit", arguments->time_limit_seconds,
+                 "of all shapes together, as 90s, 10m or 1.5h; the best so far is kept")
+      ->transform(duration());
+  app.add_flag("--exhaustive", arguments->exhaustive, "try every configuration of the space");
+  app.add_flag("--force", arguments->force, "tune again what is tuned already");
+  app.add_flag("--dry-run", arguments->dry_run, "say what would be tried; run and write nothing");
+  app.add_flag("--cold-cache", arguments->cold_cache, "empty L2 before each measured launch");
+  add_number(app, "--seed", &arguments->shape.seed, "of random operands");
+  app.add_flag("--json", arguments->json, "print one JSON object");
+}
+
+void add_list_options(CLI::App& app, TunedArguments* arguments) {
+  app.add_option("--tuned", arguments->path,
+                 "folders, ':' between them; default: ANNULUS_TUNED, else the user's cache folder");
+  app.add_flag("--json", arguments->json, "print one JSON object");
+}
+
+void add_show_options(CLI::App& app, TunedArguments* arguments) {
+  add_list_options(app, arguments);
+  app.add_option("name", arguments->name, "part of an entry's path; default: all entries");
+}
+
 DeviceOptions device_options(const DeviceArguments& arguments) {
   DeviceOptions options;
   options.name = arguments.name;
@@ -169,6 +241,11 @@ DeviceOptions device_options(const DeviceArguments& arguments) {
     options.cache_dir = "";
   } else if (!arguments.cache_dir.empty()) {
     options.cache_dir = arguments.cache_dir;
+  }
+  if (arguments.tuned == "none") {
+    options.tuned_path = "";
+  } else if (!arguments.tuned.empty()) {
+    options.tuned_path = arguments.tuned;
   }
   options.simulation.checked = arguments.twin != "fast";
   options.simulation.seed = arguments.sim_seed;
@@ -217,17 +294,10 @@ ProblemInput make_input(const ProblemArguments& arguments, bool with_operands) {
     input.origin =
         fmt::format("{} ({} as {})", arguments.input, loaded.stored_as, to_string(problem.dtype));
   } else {
-    problem.batch = arguments.batch;
-    problem.heads = arguments.heads;
-    problem.kv_heads = arguments.kv_heads == 0 ? arguments.heads : arguments.kv_heads;
-    problem.seq_q = arguments.seq;
-    problem.seq_k = arguments.seq_k.value_or(arguments.seq);
-    std::tie(problem.dim_qk, problem.dim_v) = two_numbers(arguments.dim, '/', "--dim");
+    take_shape(arguments, &problem);
     input.origin = fmt::format("random, seed {}", arguments.seed);
   }
-  problem.pattern = Pattern::parse(arguments.pattern);
-  if (!arguments.scale.empty()) problem.scale = number(arguments.scale, "--scale");
-  problem.softcap = arguments.softcap;
+  take_rules(arguments, &problem);
   problem.lse_base = arguments.lse_base == "two" ? LseBase::kTwo : LseBase::kNatural;
   problem.want_lse = true;
   validate(problem);
@@ -243,6 +313,17 @@ ProblemInput make_input(const ProblemArguments& arguments, bool with_operands) {
     fill_normal(input.v, problem.dtype, 3 * arguments.seed + 2);
   }
   return input;
+}
+
+Problem make_shape(const ProblemArguments& arguments, const std::string& carry) {
+  Problem problem;
+  problem.dtype = arguments.dtype == "fp16" ? Dtype::kFloat16 : Dtype::kBfloat16;
+  take_shape(arguments, &problem);
+  take_rules(arguments, &problem);
+  problem.carry_in = carry == "in" || carry == "both";
+  problem.carry_out = carry == "out" || carry == "both";
+  validate(problem);
+  return problem;
 }
 
 }  // namespace annulus::program

@@ -37,6 +37,7 @@ struct DeviceArguments {
   std::uint32_t sim_threads = 0;
   std::string templates;
   std::string cache_dir;  // as ANNULUS_CACHE_DIR; "none" keeps nothing on disk
+  std::string tuned;      // as ANNULUS_TUNED; "none" looks nowhere
   bool verbose = false;
 };
 
@@ -78,6 +79,25 @@ struct ExplainArguments {
   bool json = false;
 };
 
+struct TuneArguments {
+  DeviceArguments device;
+  ProblemArguments shape;
+  std::string shapes;  // a file or the name of a preset; empty: the one shape of the options
+  std::string carry = "none";
+  double time_limit_seconds = 0;
+  bool exhaustive = false;
+  bool force = false;
+  bool dry_run = false;
+  bool cold_cache = false;
+  bool json = false;
+};
+
+struct TunedArguments {
+  std::string path;  // as ANNULUS_TUNED
+  std::string name;  // show: part of an entry's path; empty: all
+  bool json = false;
+};
+
 struct DoctorArguments {
   DeviceArguments device;
   bool json = false;
@@ -86,6 +106,12 @@ struct DoctorArguments {
 void add_options(CLI::App& app, RunArguments* arguments);
 void add_options(CLI::App& app, ExplainArguments* arguments);
 void add_options(CLI::App& app, DoctorArguments* arguments);
+void add_options(CLI::App& app, TuneArguments* arguments);
+void add_list_options(CLI::App& app, TunedArguments* arguments);
+void add_show_options(CLI::App& app, TunedArguments* arguments);
+
+// What a line of a file of shapes may say: the options of a problem without operands, and --carry.
+void add_shape_options(CLI::App& app, ProblemArguments* shape, std::string* carry);
 
 DeviceOptions device_options(const DeviceArguments& arguments);
 PlanOptions plan_options(const ProblemArguments& arguments);
@@ -99,11 +125,16 @@ struct ProblemInput {
   std::string origin;  // "random, seed 0", or the file
 };
 ProblemInput make_input(const ProblemArguments& arguments, bool with_operands);
+// The problem of a shape, whose operands nobody has. `carry`: none, in, out or both.
+Problem make_shape(const ProblemArguments& arguments, const std::string& carry);
 
 // Each verb prints its results to stdout and throws Error.
 Exit run(const RunArguments& arguments);
 Exit explain(const ExplainArguments& arguments);
 Exit doctor(const DoctorArguments& arguments);
+Exit tune(const TuneArguments& arguments);
+Exit list_tuned(const TunedArguments& arguments);
+Exit show_tuned(const TunedArguments& arguments);
 
 }  // namespace annulus::program
 

@@ -55,20 +55,29 @@ Progress::~Progress() {
   if (any_ && terminal_) std::fprintf(stderr, "\r\033[K");
 }
 
-void Progress::update(double share) {
+bool Progress::due() {
   const Clock::time_point now = Clock::now();
   const double wait = any_ ? (terminal_ ? 0.2 : 10.0) : 1.0;
-  if (std::chrono::duration<double>(now - shown_).count() < wait) return;
+  if (std::chrono::duration<double>(now - shown_).count() < wait) return false;
   shown_ = now;
   any_ = true;
-  const double seconds = std::chrono::duration<double>(now - start_).count();
-  if (share < 0) {
-    std::fprintf(stderr, "%s%s: %.0f s%s", terminal_ ? "\r\033[K" : "", what_.c_str(), seconds,
-                 terminal_ ? "" : "\n");
-  } else {
-    std::fprintf(stderr, "%s%s: %.0f %%, %.0f s%s", terminal_ ? "\r\033[K" : "", what_.c_str(),
-                 100 * share, seconds, terminal_ ? "" : "\n");
-  }
+  return true;
+}
+
+void Progress::update(double share) {
+  if (!due()) return;
+  const double seconds = std::chrono::duration<double>(shown_ - start_).count();
+  const std::string text = share < 0
+                               ? fmt::format("{}: {:.0f} s", what_, seconds)
+                               : fmt::format("{}: {:.0f} %, {:.0f} s", what_, 100 * share, seconds);
+  std::fprintf(stderr, "%s%s%s", terminal_ ? "\r\033[K" : "", text.c_str(), terminal_ ? "" : "\n");
+  std::fflush(stderr);
+}
+
+void Progress::say(const std::string& text) {
+  if (!due()) return;
+  std::fprintf(stderr, "%s%s: %s%s", terminal_ ? "\r\033[K" : "", what_.c_str(), text.c_str(),
+               terminal_ ? "" : "\n");
   std::fflush(stderr);
 }
 

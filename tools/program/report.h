@@ -34,10 +34,12 @@ class Progress {
   ~Progress();  // clears the line
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  void update(double share);  // negative: not known
+  void update(double share);          // negative: not known
+  void say(const std::string& text);  // how far it is, in words
 
  private:
   using Clock = std::chrono::steady_clock;
+  bool due();
   std::string what_;
   Clock::time_point start_;
   Clock::time_point shown_;

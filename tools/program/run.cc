@@ -208,6 +208,9 @@ Exit run(const RunArguments& arguments) {
   }
   const bool wrong = !arguments.no_check && !comparison.within_law;
   const bool simulated = device.info().simulated;
+  // Of what was run: a ring has a configuration of its own, which is the heuristic's.
+  const std::string config = around ? ring->info.config : info.config;
+  const std::string tuned = around ? "" : info.tuned;
   int launches = ring ? 0 : info.launches;
   for (std::size_t rank = 0; ring && rank < ring->info.ranks.size(); ++rank) {
     launches += ring->info.ranks[rank].launches;
@@ -221,7 +224,8 @@ Exit run(const RunArguments& arguments) {
     json["problem"] = problem_json(problem);
     json["input"] = input.origin;
     json["kernel"] = info.kernel;
-    json["config"] = info.config;
+    json["config"] = config;
+    json["tuned"] = tuned;
     json["source"] = info.source;
     json["compile_ms"] = info.compile_ms;
     json["density"] = density;
@@ -260,7 +264,8 @@ Exit run(const RunArguments& arguments) {
     print_line("input", input.origin);
     print_line("device", fmt::format("{} ({}{})", device.info().name, device.info().description,
                                      simulated ? ", simulated" : ""));
-    print_line("kernel", fmt::format("{}, configuration {}", info.kernel, info.config));
+    print_line("kernel", fmt::format("{}, configuration {}{}", info.kernel, config,
+                                     tuned.empty() ? "" : ", tuned: " + tuned));
     print_line("made", fmt::format("{}, {:.1f} ms", info.source, info.compile_ms));
     print_line("density", fmt::format("{:.4f} of all pairs, {:.4f} of all blocks", density,
                                       info.block_density.value));

@@ -1,0 +1,235 @@
+#include "autotune/entry.h"
+
+#include <fmt/format.h>
+
+#include <tuple>
+
+#include "base/fail.h"
+#include "base/hash.h"
+#include "base/json.h"
+
+namespace annulus::autotune {
+namespace {
+
+using base::Json;
+
+constexpr std::string_view kMagic = "annulus-tuned ";
+constexpr std::size_t kDigestDigits = 32;
+constexpr std::int64_t kMostTime = std::int64_t{1} << 60;
+
+// The header of a file of this schema, up to the digest.
+std::string header() { return fmt::format("{}{} ", kMagic, kEntrySchema); }
+
+Json config_json(const attention::KernelConfig& config) {
+  return {{"family", "mma"},
+          {"tile_rows", config.tile_rows},
+          {"tile_columns", config.tile_columns},
+          {"warps", config.warps},
+          {"stages", config.stages},
+          {"query_in_registers", config.query_in_registers},
+          {"resident", config.resident}};
+}
+
+// Reads members of objects; what is not there, of another type or outside its range fails with the
+// member's name.
+class Reader {
+ public:
+  explicit Reader(const Json& json) : json_(json) {}
+
+  Reader object(const char* name) const {
+    const Json& found = member(name);
+    if (!found.is_object()) refuse(name, "is no object");
+    return Reader(found);
+  }
+  bool has(const char* name) const { return json_.contains(name); }
+  bool boolean(const char* name) const {
+    const Json& found = member(name);
+    if (!found.is_boolean()) refuse(name, "is neither true nor false");
+    return found.get<bool>();
+  }
+  std::int64_t number(const char* name, std::int64_t least, std::int64_t most) const {
+    const Json& found = member(name);
+    if (!found.is_number_integer()) refuse(name, "is no whole number");
+    // Unsigned numbers may lie beyond the signed ones.
+    if (found.is_number_unsigned() && found.get<std::uint64_t>() > INT64_MAX) {
+      refuse(name, "is out of range");
+    }
+    const auto value = found.get<std::int64_t>();
+    if (value < least || value > most) refuse(name, "is out of range");
+    return value;
+  }
+  int integer(const char* name, int least, int most) const {
+    return static_cast<int>(number(name, least, most));
+  }
+  std::string text(const char* name) const {
+    const Json& found = member(name);
+    if (!found.is_string()) refuse(name, "is no text");
+    return found.get<std::string>();
+  }
+  // One of the texts that `to_text` makes of `values`.
+  template <typename Enum, std::size_t kCount>
+  Enum choice(const char* name, const Enum (&values)[kCount], const char* (*to_text)(Enum)) const {
+    const std::string found = text(name);
+    for (const Enum value : values) {
+      if (found == to_text(value)) return value;
+    }
+    refuse(name, "is not known");
+  }
+
+ private:
+  const Json& member(const char* name) const {
+    const auto found = json_.find(name);
+    if (found == json_.end()) refuse(name, "is missing");
+    return *found;
+  }
+  [[noreturn]] static void refuse(const char* name, const char* what) {
+    base::fail(ErrorCode::kInvalidFile, "{} {}", name, what);
+  }
+
+  const Json& json_;
+};
+
+attention::KernelConfig read_config(const Reader& from) {
+  if (from.text("family") != "mma") base::fail(ErrorCode::kInvalidFile, "family is not known");
+  // Wide enough for whatever a space may hold; what is legal is asked of the space itself.
+  return {.tile_rows = from.integer("tile_rows", 1, 1024),
+          .tile_columns = from.integer("tile_columns", 1, 1024),
+          .warps = from.integer("warps", 1, 32),
+          .stages = from.integer("stages", 1, 16),
+          .query_in_registers = from.boolean("query_in_registers"),
+          .resident = from.integer("resident", 1, 32)};
+}
+
+ShapeKey read_shape(const Reader& from) {
+  using kernels::Score;
+  static constexpr Dtype kDtypes[] = {Dtype::kFloat16, Dtype::kBfloat16};
+  static constexpr Score kScores[] = {Score::kPositiveScale, Score::kAnyScale, Score::kSoftcap};
+  static constexpr PatternClass kPatterns[] = {PatternClass::kDense, PatternClass::kCausal,
+                                               PatternClass::kPositions, PatternClass::kLists};
+  ShapeKey key;
+  key.dim_qk = from.integer("dim_qk", 1, 1024);
+  key.dim_v = from.integer("dim_v", 1, 1024);
+  key.dtype = from.choice("dtype", kDtypes, annulus::to_string);
+  key.group = from.integer("group", 1, static_cast<int>(kMostHeads));
+  key.carry_in = from.boolean("carry_in");
+  key.carry_out = from.boolean("carry_out");
+  key.score = from.choice("score", kScores, to_string);
+  key.pattern = from.choice("pattern", kPatterns, to_string);
+  key.density = from.integer("density", 0, kNoBlocks);
+  key.queries = from.integer("queries", 0, 126);
+  key.keys = from.integer("keys", 0, 126);
+  key.heads = from.integer("heads", 0, 63);
+  return key;
+}
+
+}  // namespace
+
+std::vector<std::byte> encode_entry(const Entry& entry, const std::string& device) {
+  const ShapeKey& shape = entry.shape;
+  Json json;
+  json["device"] = device;
+  json["shape"] = {{"dim_qk", shape.dim_qk},
+                   {"dim_v", shape.dim_v},
+                   {"dtype", to_string(shape.dtype)},
+                   {"group", shape.group},
+                   {"carry_in", shape.carry_in},
+                   {"carry_out", shape.carry_out},
+                   {"score", to_string(shape.score)},
+                   {"pattern", to_string(shape.pattern)},
+                   {"density", shape.density},
+                   {"queries", shape.queries},
+                   {"keys", shape.keys},
+                   {"heads", shape.heads}};
+  json["config"] = config_json(entry.config);
+  if (entry.runner_up) json["runner_up"] = config_json(*entry.runner_up);
+  json["result"] = {
+      {"predicted", entry.predicted},
+      {"complete", entry.complete},
+      {entry.predicted ? "cycles" : "nanoseconds", entry.time},
+      {entry.predicted ? "default_cycles" : "default_nanoseconds", entry.default_time},
+      {"ratio_low_ppm", entry.ratio_low_ppm},
+      {"ratio_high_ppm", entry.ratio_high_ppm},
+      {"rounds", entry.rounds},
+      {"candidates", entry.candidates}};
+  const Entry::Origin& origin = entry.origin;
+  json["origin"] = {{"library", origin.library_version},
+                    {"driver", origin.driver_version},
+                    {"when", origin.when},
+                    {"batch", origin.batch},
+                    {"heads", origin.heads},
+                    {"kv_heads", origin.kv_heads},
+                    {"seq_q", origin.seq_q},
+                    {"seq_k", origin.seq_k}};
+  const std::string body = json.dump(1, ' ', true) + "\n";
+  const std::string text = header() + base::digest(body).hex() + "\n" + body;
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+std::optional<Entry> decode_entry(std::span<const std::byte> file, std::string* device,
+                                  std::string* why) {
+  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+  const std::string expected = header();
+  if (!text.starts_with(kMagic)) {
+    *why = "it is no tuned entry";
+    return std::nullopt;
+  }
+  if (!text.starts_with(expected)) {
+    *why = fmt::format("it is of another schema than {}", kEntrySchema);
+    return std::nullopt;
+  }
+  const std::size_t body_at = expected.size() + kDigestDigits + 1;
+  if (text.size() < body_at || text[body_at - 1] != '\n' ||
+      text.substr(expected.size(), kDigestDigits) != base::digest(text.substr(body_at)).hex()) {
+    *why = "its digest does not agree";
+    return std::nullopt;
+  }
+  try {
+    const base::JsonLimits limits{static_cast<std::size_t>(kMostEntryBytes), 4, 100};
+    const Json json = base::parse_json(text.substr(body_at), "its JSON", limits);
+    if (!json.is_object()) base::fail(ErrorCode::kInvalidFile, "it holds no object");
+    const Reader top(json);
+    *device = top.text("device");
+    Entry entry;
+    entry.shape = read_shape(top.object("shape"));
+    entry.config = read_config(top.object("config"));
+    if (top.has("runner_up")) entry.runner_up = read_config(top.object("runner_up"));
+    const Reader result = top.object("result");
+    entry.predicted = result.boolean("predicted");
+    entry.complete = result.boolean("complete");
+    entry.time = result.number(entry.predicted ? "cycles" : "nanoseconds", 1, kMostTime);
+    entry.default_time =
+        result.number(entry.predicted ? "default_cycles" : "default_nanoseconds", 1, kMostTime);
+    entry.ratio_low_ppm = result.number("ratio_low_ppm", 0, kMostTime);
+    entry.ratio_high_ppm = result.number("ratio_high_ppm", entry.ratio_low_ppm, kMostTime);
+    entry.rounds = result.integer("rounds", 1, 1 << 20);
+    entry.candidates = result.integer("candidates", 1, 1 << 20);
+    const Reader origin = top.object("origin");
+    entry.origin = {.library_version = origin.integer("library", 0, 1 << 30),
+                    .driver_version = origin.integer("driver", 0, 1 << 30),
+                    .when = origin.number("when", 0, kMostTime),
+                    .batch = origin.number("batch", 0, kMostTime),
+                    .heads = origin.number("heads", 0, kMostTime),
+                    .kv_heads = origin.number("kv_heads", 0, kMostTime),
+                    .seq_q = origin.number("seq_q", 0, kMostTime),
+                    .seq_k = origin.number("seq_k", 0, kMostTime)};
+    return entry;
+  } catch (const Error& error) {
+    *why = error.what();
+  } catch (const std::bad_alloc&) {
+    *why = "there is no memory to read it";
+  }
+  return std::nullopt;
+}
+
+bool better(const Entry& a, const Entry& b) {
+  const auto rank = [](const Entry& entry) {
+    const attention::KernelConfig& config = entry.config;
+    return std::tuple(!entry.complete, entry.ratio_high_ppm, -entry.rounds, -entry.origin.when,
+                      config.tile_rows, config.tile_columns, config.warps, config.stages,
+                      config.query_in_registers, config.resident);
+  };
+  return rank(a) < rank(b);
+}
+
+}  // namespace annulus::autotune

@@ -1,0 +1,67 @@
+#ifndef ANNULUS_AUTOTUNE_ENTRY_H_
+#define ANNULUS_AUTOTUNE_ENTRY_H_
+
+// One tuned result and the file that keeps it. An entry is numbers and enums inside declared
+// ranges; no text of it reaches a kernel, a path or a shell. The file (docs/tuning.md):
+//
+//   annulus-tuned 1 <32 hex digits: XXH3-128 of everything after this line>\n
+//   { JSON }\n
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "attention/kernel_config.h"
+#include "autotune/shape_key.h"
+
+namespace annulus::autotune {
+
+inline constexpr int kEntrySchema = 1;
+inline constexpr std::int64_t kMostEntryBytes = 64 << 10;
+
+// Times are nanoseconds where they were measured, cycles where they were predicted.
+struct Entry {
+  ShapeKey shape;
+  attention::KernelConfig config;
+  bool predicted = false;          // by the pipe model; used on simulated devices alone
+  bool complete = false;           // the search ended by itself; else a time limit or a user did it
+  std::int64_t time = 0;           // median
+  std::int64_t default_time = 0;   // of the heuristic's configuration, in the same rounds
+  std::int64_t ratio_low_ppm = 0;  // time over default time, 95 % interval, millionths
+  std::int64_t ratio_high_ppm = 0;
+  int rounds = 0;      // that time and ratio rest on
+  int candidates = 0;  // that were measured or predicted
+  std::optional<attention::KernelConfig> runner_up;
+
+  // Where it comes from; for people.
+  struct Origin {
+    int library_version = 0;  // ANNULUS_VERSION
+    int driver_version = 0;   // 13000 is 13.0
+    std::int64_t when = 0;    // seconds since 1970
+    std::int64_t batch = 0, heads = 0, kv_heads = 0, seq_q = 0, seq_k = 0;
+    friend bool operator==(const Origin&, const Origin&) = default;
+  } origin;
+
+  friend bool operator==(const Entry&, const Entry&) = default;
+};
+
+// `device` is the identity of the device it holds for (device_key.h).
+std::vector<std::byte> encode_entry(const Entry& entry, const std::string& device);
+
+// Nothing where the bytes are damaged, of another schema, or hold a number outside its range; *why
+// says which. *device is the identity that the file states. Whether the configuration is legal is
+// for the caller to ask, who knows the device.
+std::optional<Entry> decode_entry(std::span<const std::byte> file, std::string* device,
+                                  std::string* why);
+
+// Whether `a` takes the place of `b` for the same shape on the same device: a total order, so that
+// whoever writes last, the same one stays. What a search ended by itself goes before what was cut
+// short; then the lower upper bound of the ratio to the default, which is what is certain of a
+// gain; then more rounds; then the later one.
+bool better(const Entry& a, const Entry& b);
+
+}  // namespace annulus::autotune
+
+#endif  // ANNULUS_AUTOTUNE_ENTRY_H_

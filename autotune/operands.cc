@@ -1,0 +1,137 @@
+#include "autotune/operands.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/half.h"
+#include "base/random.h"
+
+namespace annulus::autotune {
+namespace {
+
+std::vector<std::uint16_t> normal_bits(base::Random& random, std::int64_t count, Dtype dtype) {
+  std::vector<std::uint16_t> bits(static_cast<std::size_t>(count));
+  for (std::uint16_t& each : bits) each = base::from_float(dtype, random.normal());
+  return bits;
+}
+
+HostState random_state(base::Random& random, std::int64_t rows, std::int64_t dim_v) {
+  HostState state = HostState::empty(rows, dim_v);
+  const auto dim = static_cast<std::size_t>(dim_v);
+  for (std::size_t row = 0; row < state.m.size(); ++row) {
+    if (random.below(8) == 0) continue;
+    state.m[row] = 4 * random.normal();
+    state.l[row] = 1 + 20 * static_cast<float>(random.uniform());
+    for (std::size_t d = 0; d < dim; ++d) {
+      state.acc[row * dim + d] = state.l[row] * 0.5f * random.normal();
+    }
+  }
+  return state;
+}
+
+template <typename T>
+T* pointer(const device::Buffer& buffer) {
+  return reinterpret_cast<T*>(static_cast<std::uintptr_t>(buffer.address()));
+}
+
+// `elements` elements of 16 bits, those of `from` over and over.
+device::Buffer repeated(const device::ContextPointer& context, std::int64_t elements,
+                        const std::vector<std::uint16_t>& from) {
+  device::Buffer buffer(context, static_cast<std::size_t>(elements) * 2);
+  const std::size_t step = from.size() * 2;
+  for (std::size_t at = 0; at < buffer.bytes(); at += step) {
+    device::copy_to_device(*context, buffer.address() + at, from.data(),
+                           std::min(step, buffer.bytes() - at));
+  }
+  return buffer;
+}
+
+std::int64_t rows_of(const Problem& problem) {
+  return problem.batch * problem.heads * problem.seq_q;
+}
+
+}  // namespace
+
+Strides q_strides(const Problem& problem) {
+  return Strides::bshd(problem.seq_q, problem.heads, problem.dim_qk);
+}
+Strides k_strides(const Problem& problem) {
+  return Strides::bshd(problem.seq_k, problem.kv_heads, problem.dim_qk);
+}
+Strides v_strides(const Problem& problem) {
+  return Strides::bshd(problem.seq_k, problem.kv_heads, problem.dim_v);
+}
+Strides o_strides(const Problem& problem) {
+  return Strides::bshd(problem.seq_q, problem.heads, problem.dim_v);
+}
+
+attention::HostInputs HostOperands::inputs(const Problem& problem) const {
+  return {q.data(),
+          k.data(),
+          v.data(),
+          q_strides(problem),
+          k_strides(problem),
+          v_strides(problem),
+          problem.carry_in ? &state_in : nullptr};
+}
+
+HostOperands random_operands(const Problem& problem, std::int64_t most_elements,
+                             std::uint64_t seed) {
+  base::Random random(seed);
+  HostOperands host;
+  const auto bits = [&](const Strides& strides) {
+    return normal_bits(random, std::min(problem.batch * strides.batch, most_elements),
+                       problem.dtype);
+  };
+  host.q = bits(q_strides(problem));
+  host.k = bits(k_strides(problem));
+  host.v = bits(v_strides(problem));
+  if (problem.carry_in) host.state_in = random_state(random, rows_of(problem), problem.dim_v);
+  return host;
+}
+
+DeviceOperands::DeviceOperands(const device::ContextPointer& on, const Problem& problem,
+                               const HostOperands& host)
+    : context(on) {
+  q = repeated(on, problem.batch * q_strides(problem).batch, host.q);
+  k = repeated(on, problem.batch * k_strides(problem).batch, host.k);
+  v = repeated(on, problem.batch * v_strides(problem).batch, host.v);
+  operands.q = pointer<void>(q);
+  operands.k = pointer<void>(k);
+  operands.v = pointer<void>(v);
+  operands.q_strides = q_strides(problem);
+  operands.k_strides = k_strides(problem);
+  operands.v_strides = v_strides(problem);
+  operands.o_strides = o_strides(problem);
+  const auto rows = static_cast<std::size_t>(rows_of(problem));
+  const std::size_t acc_bytes = rows * static_cast<std::size_t>(problem.dim_v) * sizeof(float);
+  if (problem.carry_in) {
+    acc_in = device::upload(on, std::span(host.state_in.acc));
+    m_in = device::upload(on, std::span(host.state_in.m));
+    l_in = device::upload(on, std::span(host.state_in.l));
+    operands.state_in = {pointer<float>(acc_in), pointer<float>(m_in), pointer<float>(l_in)};
+  }
+  if (problem.carry_out) {
+    acc_out = device::Buffer(on, acc_bytes);
+    m_out = device::Buffer(on, rows * sizeof(float));
+    l_out = device::Buffer(on, rows * sizeof(float));
+    operands.state_out = {pointer<float>(acc_out), pointer<float>(m_out), pointer<float>(l_out)};
+  } else {
+    const std::int64_t elements = problem.batch * o_strides(problem).batch;
+    o = device::Buffer(on, static_cast<std::size_t>(elements) * 2);
+    operands.o = pointer<void>(o);
+  }
+  if (problem.want_lse) {
+    lse = device::Buffer(on, rows * sizeof(float));
+    operands.lse = pointer<float>(lse);
+  }
+  forget_results();
+}
+
+void DeviceOperands::forget_results() const {
+  for (const device::Buffer* buffer : {&o, &lse, &acc_out, &m_out, &l_out}) {
+    device::fill_bytes_async(*context, buffer->address(), 0xff, buffer->bytes(), nullptr);
+  }
+}
+
+}  // namespace annulus::autotune

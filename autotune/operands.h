@@ -1,0 +1,51 @@
+#ifndef ANNULUS_AUTOTUNE_OPERANDS_H_
+#define ANNULUS_AUTOTUNE_OPERANDS_H_
+
+// Operands for trying a kernel: contiguous [B, S, H, D] tensors of standard normal numbers. Zeros
+// would draw less power and run faster than anything real.
+
+#include <cstdint>
+#include <vector>
+
+#include "attention/reference.h"
+#include "device/buffer.h"
+
+namespace annulus::autotune {
+
+// Elements of each tensor, in its order; shorter ones are repeated.
+struct HostOperands {
+  std::vector<std::uint16_t> q, k, v;
+  HostState state_in;  // with carry_in; some rows are empty
+
+  // Requires: nothing was shortened.
+  attention::HostInputs inputs(const Problem& problem) const;
+};
+
+// At most most_elements of each tensor; states are whole.
+HostOperands random_operands(const Problem& problem, std::int64_t most_elements,
+                             std::uint64_t seed);
+
+Strides q_strides(const Problem& problem);
+Strides k_strides(const Problem& problem);
+Strides v_strides(const Problem& problem);
+Strides o_strides(const Problem& problem);
+
+// The operands on a device with room for what the kernel writes. Throws
+// Error{kOutOfMemory, kDevice}.
+struct DeviceOperands {
+  DeviceOperands(const device::ContextPointer& context, const Problem& problem,
+                 const HostOperands& host);
+
+  // Fills what the kernel writes with NaN, so that what it does not write is not taken for an
+  // answer. Ordered on the default stream.
+  void forget_results() const;
+
+  device::ContextPointer context;
+  device::Buffer q, k, v, o, lse;
+  device::Buffer acc_in, m_in, l_in, acc_out, m_out, l_out;
+  Operands operands;
+};
+
+}  // namespace annulus::autotune
+
+#endif  // ANNULUS_AUTOTUNE_OPERANDS_H_

@@ -1,0 +1,86 @@
+#include "autotune/parts.h"
+
+#include <algorithm>
+#include <set>
+
+#include "attention/tile_counts.h"
+#include "attention/tile_list.h"
+#include "pattern/classify.h"
+
+namespace annulus::autotune {
+namespace {
+
+constexpr std::int64_t kKeyBlock = 128;
+constexpr std::int64_t kMostHeads = 8;
+constexpr std::int64_t kStrips = 4;
+
+double pairs_of(const Problem& problem) {
+  const attention::TileCounts tiles = attention::count_tiles(problem, kKeyBlock, kKeyBlock);
+  return static_cast<double>(tiles.tiles()) * kKeyBlock * kKeyBlock;
+}
+
+// Fewer heads and batches. Where the pattern names heads all of them stay.
+Problem with_few_heads(const Problem& problem, std::int64_t most_kv_heads,
+                       std::int64_t most_batch) {
+  Problem part = problem;
+  part.batch = std::min(problem.batch, most_batch);
+  if (problem.pattern.heads() > 1) return part;
+  const std::int64_t group = problem.heads / problem.kv_heads;
+  part.kv_heads = std::min(problem.kv_heads, most_kv_heads);
+  part.heads = std::min(part.kv_heads * group,
+                        std::max(kMostHeads / part.kv_heads, std::int64_t{1}) * part.kv_heads);
+  return part;
+}
+
+// Rows [first, first + rows) of the problem with at most most_keys keys: up to the last one that a
+// row of head 0 sees.
+Problem strip(const Problem& problem, std::int64_t first, std::int64_t rows,
+              std::int64_t most_keys) {
+  Problem part = problem;
+  part.seq_q = rows;
+  part.q0 = problem.q_position() + first;
+  part.k0 = problem.k_position();
+  std::int64_t end = 0;
+  pattern::Classifier classifier(part.pattern, attention::extent_of(part), rows, kKeyBlock);
+  for (const pattern::BlockRun& run : classifier.row(0, 0)) end = run.end * kKeyBlock;
+  end = std::clamp(end, std::min(kKeyBlock, problem.seq_k), problem.seq_k);
+  const std::int64_t begin =
+      std::max<std::int64_t>(0, (end - most_keys + kKeyBlock - 1) / kKeyBlock * kKeyBlock);
+  part.k0 = problem.k_position() + begin;
+  part.seq_k = end - begin;
+  return part;
+}
+
+}  // namespace
+
+std::vector<Problem> choose_parts(const Problem& problem, double most_pairs) {
+  Problem whole = problem;
+  whole.want_lse = !problem.carry_out;
+  // Positions that follow from the lengths would move with them.
+  whole.q0 = problem.q_position();
+  whole.k0 = problem.k_position();
+  for (const std::int64_t few : {2, 1}) {
+    const Problem part = with_few_heads(whole, few, few);
+    if (pairs_of(part) <= most_pairs) return {part};
+  }
+  const Problem one = with_few_heads(whole, 1, 1);
+  Problem thin = one;
+  if (problem.pattern.heads() == 1) thin.heads = 1;
+  const std::int64_t rows = std::min(kPartRows, thin.seq_q);
+  const std::int64_t places = (thin.seq_q + kPartRows - 1) / kPartRows;
+  std::set<std::int64_t> firsts;
+  for (std::int64_t i = 0; i < kStrips; ++i) {
+    firsts.insert(i * (places - 1) / (kStrips - 1) * kPartRows);
+  }
+  const double share = most_pairs / static_cast<double>(firsts.size());
+  const auto keys = static_cast<std::int64_t>(
+      share / static_cast<double>(std::max(rows, kKeyBlock) * thin.heads));
+  std::vector<Problem> parts;
+  for (const std::int64_t first : firsts) {
+    parts.push_back(strip(thin, first, std::min(rows, thin.seq_q - first),
+                          std::max(keys / kKeyBlock, std::int64_t{2}) * kKeyBlock));
+  }
+  return parts;
+}
+
+}  // namespace annulus::autotune

@@ -1,0 +1,220 @@
+#include "autotune/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+#include "base/fail.h"
+
+namespace annulus::autotune {
+namespace {
+
+using attention::KernelConfig;
+
+// A neighbour of the best is tried as if it were predicted this much faster.
+constexpr double kNeighbourBonus = 0.85;
+// What is predicted to take this many times the best prediction is not tried.
+constexpr double kHopeless = 3.0;
+// Less than this is no step forward.
+constexpr double kStep = 0.005;
+// Closer than this to the best, in the median, is as good as the best.
+constexpr double kTie = 0.005;
+// The first measurement of a finalist is within this of the best one's.
+constexpr double kFinalist = 0.03;
+
+// They differ in one property, by one step of it.
+bool neighbours(const KernelConfig& a, const KernelConfig& b) {
+  const int steps = (a.warps != b.warps || a.tile_rows != b.tile_rows ? 1 : 0) +
+                    std::abs(a.tile_columns - b.tile_columns) / 16 + std::abs(a.stages - b.stages) +
+                    (a.query_in_registers != b.query_in_registers ? 1 : 0);
+  return steps <= 1;
+}
+
+class Search {
+ public:
+  Search(std::vector<Trial> trials, std::size_t default_at, Workbench& workbench,
+         const SearchOptions& options, const std::function<void(const SearchProgress&)>& progress)
+      : workbench_(workbench), options_(options), progress_(progress) {
+    result_.trials = std::move(trials);
+    result_.default_at = result_.winner = best_ = default_at;
+  }
+
+  SearchResult run() {
+    try_default();
+    bool ended = false;
+    for (int fruitless = 0; !stopped();) {
+      const std::optional<std::size_t> next = choose();
+      if (!next || (!options_.exhaustive && fruitless >= options_.patience)) {
+        ended = true;
+        break;
+      }
+      fruitless = attempt(*next) ? 0 : fruitless + 1;
+    }
+    decide(ended);
+    return std::move(result_);
+  }
+
+ private:
+  bool stopped() const { return options_.stopped && options_.stopped(); }
+  Trial& at(std::size_t index) { return result_.trials[index]; }
+
+  void report(std::size_t last) {
+    if (!progress_) return;
+    progress_({result_.tried + result_.dropped, static_cast<int>(result_.trials.size()), &at(last),
+               &at(best_)});
+  }
+
+  void try_default() {
+    Trial& trial = at(result_.default_at);
+    if (auto reason = workbench_.prepare(trial.config)) {
+      base::fail(ErrorCode::kInternal,
+                 "the default configuration {} does not pass the check against the oracle: {}",
+                 to_string(trial.config), *reason);
+    }
+    const int rounds = workbench_.exact() ? 1 : options_.quick_rounds;
+    const KernelConfig only[] = {trial.config};
+    trial.time = median(workbench_.measure(only, rounds).front());
+    trial.outcome = Trial::Outcome::kTried;
+    trial.rounds = rounds;
+    ++result_.tried;
+    report(result_.default_at);
+  }
+
+  // The next candidate, nothing where none is left that could be worth it.
+  std::optional<std::size_t> choose() const {
+    std::optional<std::size_t> next;
+    double least = std::numeric_limits<double>::infinity();
+    double most_hope = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < result_.trials.size(); ++i) {
+      const Trial& trial = result_.trials[i];
+      most_hope = std::min(most_hope, trial.predicted);
+      if (trial.outcome != Trial::Outcome::kNotTried) continue;
+      const bool near = neighbours(trial.config, result_.trials[best_].config);
+      const double score = trial.predicted * (near ? kNeighbourBonus : 1.0);
+      if (score < least) {
+        least = score;
+        next = i;
+      }
+    }
+    if (!next || (!options_.exhaustive && least > kHopeless * most_hope)) return std::nullopt;
+    return next;
+  }
+
+  // True where it is the new best by more than a trifle.
+  bool attempt(std::size_t index) {
+    Trial& trial = at(index);
+    if (auto reason = workbench_.prepare(trial.config)) {
+      trial.outcome = Trial::Outcome::kDropped;
+      trial.reason = std::move(*reason);
+      ++result_.dropped;
+      report(index);
+      return false;
+    }
+    const KernelConfig both[] = {at(result_.default_at).config, trial.config};
+    compare(both, workbench_.exact() ? 1 : options_.quick_rounds, {&trial});
+    trial.outcome = Trial::Outcome::kTried;
+    ++result_.tried;
+    const double before = at(best_).ratio.middle;
+    const bool step = trial.ratio.middle < before * (1 - kStep);
+    if (trial.ratio.middle < before) best_ = index;
+    report(index);
+    return step;
+  }
+
+  // Measures the default, which is the first of `configs`, with the trials of the others. Returns
+  // the default's median.
+  double compare(std::span<const KernelConfig> configs, int rounds,
+                 const std::vector<Trial*>& trials) {
+    const auto times = workbench_.measure(configs, rounds);
+    for (std::size_t i = 0; i < trials.size(); ++i) {
+      std::vector<double> ratios;
+      for (std::size_t r = 0; r < times[0].size(); ++r) {
+        ratios.push_back(times[i + 1][r] / times[0][r]);
+      }
+      trials[i]->time = median(times[i + 1]);
+      trials[i]->rounds = rounds;
+      const double middle = median(ratios);
+      trials[i]->ratio = workbench_.exact() ? Interval{middle, middle, middle}
+                                            : median_interval(std::move(ratios));
+    }
+    return median(times[0]);
+  }
+
+  // The best ones once more, and the rule.
+  void decide(bool ended) {
+    std::vector<std::size_t> finalists;
+    for (std::size_t i = 0; i < result_.trials.size(); ++i) {
+      const Trial& trial = at(i);
+      if (i == result_.default_at || trial.outcome != Trial::Outcome::kTried) continue;
+      if (trial.ratio.middle <= at(best_).ratio.middle * (1 + kFinalist)) finalists.push_back(i);
+    }
+    const auto faster = [&](std::size_t a, std::size_t b) {
+      return at(a).ratio.middle < at(b).ratio.middle;
+    };
+    std::ranges::stable_sort(finalists, faster);
+    if (finalists.size() > static_cast<std::size_t>(options_.most_finalists)) {
+      finalists.resize(static_cast<std::size_t>(options_.most_finalists));
+    }
+    double default_time = at(result_.default_at).time;
+    if (!workbench_.exact() && !finalists.empty() && ended) {
+      if (stopped()) {
+        ended = false;
+      } else {
+        std::vector<KernelConfig> configs = {at(result_.default_at).config};
+        std::vector<Trial*> trials;
+        for (const std::size_t index : finalists) {
+          configs.push_back(at(index).config);
+          trials.push_back(&at(index));
+        }
+        default_time = compare(configs, options_.final_rounds, trials);
+        std::ranges::stable_sort(finalists, faster);
+      }
+    }
+    result_.complete = ended;
+    pick(finalists);
+    const Trial& winner = at(result_.winner);
+    const bool is_default = result_.winner == result_.default_at;
+    result_.winner_time = is_default ? default_time : winner.time;
+    // Of the same rounds: the default's own measurement may be from other ones.
+    result_.default_time = is_default ? default_time : winner.time / winner.ratio.middle;
+  }
+
+  void pick(const std::vector<std::size_t>& finalists) {
+    std::vector<std::size_t> sure;
+    for (const std::size_t index : finalists) {
+      if (at(index).ratio.high < 1 - options_.margin) sure.push_back(index);
+    }
+    if (!sure.empty()) {
+      const double tie = at(sure.front()).ratio.middle * (1 + kTie);
+      result_.winner = sure.front();
+      for (const std::size_t index : sure) {
+        if (at(index).ratio.middle <= tie) result_.winner = std::min(result_.winner, index);
+      }
+    }
+    for (const std::size_t index : finalists) {
+      if (index == result_.winner) continue;
+      result_.runner_up = index;
+      break;
+    }
+    if (!result_.runner_up && result_.winner != result_.default_at) {
+      result_.runner_up = result_.default_at;
+    }
+  }
+
+  Workbench& workbench_;
+  const SearchOptions& options_;
+  const std::function<void(const SearchProgress&)>& progress_;
+  SearchResult result_;
+  std::size_t best_ = 0;
+};
+
+}  // namespace
+
+SearchResult search(std::vector<Trial> trials, std::size_t default_at, Workbench& workbench,
+                    const SearchOptions& options,
+                    const std::function<void(const SearchProgress&)>& progress) {
+  return Search(std::move(trials), default_at, workbench, options, progress).run();
+}
+
+}  // namespace annulus::autotune

@@ -1,0 +1,100 @@
+#include "autotune/shape_key.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "attention/kernel_source.h"
+#include "attention/tile_list.h"
+#include "pattern/mask_code.h"
+#include "pattern/node.h"
+
+namespace annulus::autotune {
+namespace {
+
+constexpr std::int64_t kDensityBlock = 128;
+
+int half_octaves(std::int64_t length) {
+  return static_cast<int>(
+      std::lround(2 * std::log2(static_cast<double>(std::max<std::int64_t>(length, 1)))));
+}
+
+PatternClass class_of(const Pattern& pattern, const std::string& mask) {
+  using Kind = pattern::Node::Kind;
+  if (pattern.node().kind == Kind::kDense) return PatternClass::kDense;
+  if (pattern.node().kind == Kind::kCausal) return PatternClass::kCausal;
+  return attention::evaluated_in_loop(mask) ? PatternClass::kLists : PatternClass::kPositions;
+}
+
+}  // namespace
+
+const char* to_string(PatternClass pattern) {
+  switch (pattern) {
+    case PatternClass::kDense:
+      return "dense";
+    case PatternClass::kCausal:
+      return "causal";
+    case PatternClass::kPositions:
+      return "positions";
+    case PatternClass::kLists:
+      return "lists";
+  }
+  return "unknown pattern";
+}
+
+const char* to_string(kernels::Score score) {
+  switch (score) {
+    case kernels::Score::kPositiveScale:
+      return "positive_scale";
+    case kernels::Score::kAnyScale:
+      return "any_scale";
+    case kernels::Score::kSoftcap:
+      return "softcap";
+  }
+  return "unknown score";
+}
+
+ShapeKey shape_key(const Problem& problem) {
+  const pattern::MaskCode mask = pattern::emit(problem.pattern, kernels::kMaskNumbers);
+  const attention::KernelFeatures features = attention::features_of(problem, mask);
+  const double density = attention::block_density(problem, kDensityBlock, kDensityBlock).value;
+  ShapeKey key;
+  key.dim_qk = static_cast<int>(problem.dim_qk);
+  key.dim_v = static_cast<int>(problem.dim_v);
+  key.dtype = problem.dtype;
+  key.group = static_cast<int>(problem.heads / problem.kv_heads);
+  key.carry_in = problem.carry_in;
+  key.carry_out = problem.carry_out;
+  key.score = features.score;
+  key.pattern = class_of(problem.pattern, mask.text);
+  key.density =
+      density > 0 ? std::min(kNoBlocks - 1, static_cast<int>(std::lround(-2 * std::log2(density))))
+                  : kNoBlocks;
+  key.queries = half_octaves(problem.seq_q);
+  key.keys = half_octaves(problem.seq_k);
+  const double heads = static_cast<double>(problem.batch) * static_cast<double>(problem.heads);
+  key.heads = static_cast<int>(std::lround(std::log2(std::max(heads, 1.0))));
+  return key;
+}
+
+std::string to_string(const ShapeKey& key) {
+  return fmt::format(
+      "dims {}/{}, {}, group {}, {}{}{}, {}, density {}, queries {}, keys {}, heads {}", key.dim_qk,
+      key.dim_v, to_string(key.dtype), key.group, to_string(key.score),
+      key.carry_in ? ", carried in" : "", key.carry_out ? ", carried out" : "",
+      to_string(key.pattern), key.density, key.queries, key.keys, key.heads);
+}
+
+base::Digest digest(const ShapeKey& key) { return base::digest(to_string(key)); }
+
+std::optional<int> length_distance(const ShapeKey& a, const ShapeKey& b) {
+  ShapeKey moved = a;
+  moved.queries = b.queries;
+  moved.keys = b.keys;
+  if (moved != b) return std::nullopt;
+  return std::abs(a.queries - b.queries) + std::abs(a.keys - b.keys);
+}
+
+}  // namespace annulus::autotune

@@ -1,0 +1,62 @@
+#ifndef ANNULUS_AUTOTUNE_SHAPE_KEY_H_
+#define ANNULUS_AUTOTUNE_SHAPE_KEY_H_
+
+// What of a problem decides which configuration is best, rounded so that problems which differ
+// little share a tuned result.
+
+#include <compare>
+#include <optional>
+#include <string>
+
+#include "annulus/attention.h"
+#include "base/hash.h"
+#include "kernels/attention_params.h"
+
+namespace annulus::autotune {
+
+// By what a partial tile costs and how even the rows are.
+enum class PatternClass : int {
+  kDense = 0,      // exactly dense
+  kCausal = 1,     // exactly causal
+  kPositions = 2,  // any other expression over positions
+  kLists = 3,      // one that reads memory: listed positions, documents, blocks
+};
+const char* to_string(PatternClass pattern);  // "dense", "causal", "positions", "lists"
+const char* to_string(kernels::Score score);  // "positive_scale", "any_scale", "softcap"
+
+struct ShapeKey {
+  int dim_qk = 0;
+  int dim_v = 0;
+  Dtype dtype = Dtype::kBfloat16;
+  int group = 1;  // query heads of a key head
+  bool carry_in = false;
+  bool carry_out = false;
+  kernels::Score score = kernels::Score::kPositiveScale;
+  PatternClass pattern = PatternClass::kDense;
+  int density =
+      0;  // round(-2 log2 of the density of 128 x 128 blocks); kNoBlocks where none is kept
+  int queries = 0;  // round(2 log2 Sq)
+  int keys = 0;     // round(2 log2 Sk)
+  int heads = 0;    // round(log2 (B H))
+
+  friend auto operator<=>(const ShapeKey&, const ShapeKey&) = default;
+};
+inline constexpr int kNoBlocks = 63;
+
+// Requires: a valid problem. Costs by its rows of 128 x 128 blocks. Throws as pattern::emit does.
+ShapeKey shape_key(const Problem& problem);
+
+// "dims 64/64, bf16, group 2, positive_scale, causal, density 2, queries 20, keys 20, heads 3":
+// equal for equal keys and for no others.
+std::string to_string(const ShapeKey& key);
+base::Digest digest(const ShapeKey& key);  // of that text; names the entry's file
+
+// Steps between two keys that differ in lengths alone: |queries| + |keys|, half an octave each.
+// Nothing where anything else differs.
+std::optional<int> length_distance(const ShapeKey& a, const ShapeKey& b);
+// A result is used for lengths no further away than this: a factor of four in one of them.
+inline constexpr int kMostDistance = 4;
+
+}  // namespace annulus::autotune
+
+#endif  // ANNULUS_AUTOTUNE_SHAPE_KEY_H_

@@ -1,0 +1,60 @@
+#include "autotune/space.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace annulus::autotune {
+namespace {
+
+using attention::KernelConfig;
+
+constexpr int kMostResident = 8;
+
+}  // namespace
+
+std::optional<std::string> why_outside(const KernelConfig& config, const attention::Dims& dims,
+                                       const attention::DeviceLimits& limits) {
+  if (auto reason = attention::why_not(config, dims, limits)) return reason;
+  const int needed = attention::least_registers(config, dims);
+  if (needed > attention::most_registers(config)) {
+    return fmt::format(
+        "{} resident CTAs of {} threads leave each thread {} registers, and it needs about {}",
+        config.resident, attention::threads(config), attention::most_registers(config), needed);
+  }
+  return std::nullopt;
+}
+
+Space enumerate(const attention::Dims& dims, const attention::DeviceLimits& limits,
+                const attention::PipeDevice& pipes, bool simulated) {
+  Space space;
+  // Of one tile: from many resident CTAs to few, so that the first of each number of registers is
+  // the largest that fits.
+  const auto add = [&](KernelConfig config) {
+    int registers = 0;
+    for (config.resident = kMostResident; config.resident >= 1; --config.resident) {
+      if (why_outside(config, dims, limits)) continue;
+      if (config.resident > attention::resident_ctas(pipes, config, dims)) continue;
+      if (attention::most_registers(config) == registers || (simulated && registers != 0)) {
+        ++space.equal;
+        continue;
+      }
+      registers = attention::most_registers(config);
+      space.candidates.push_back(config);
+    }
+  };
+  for (const int warps : {4, 8}) {
+    for (const int rows : {16, 32}) {
+      for (int columns = 16; columns <= 128; columns += 16) {
+        for (int stages = 1; stages <= 4; ++stages) {
+          for (const bool query_in_registers : {false, true}) {
+            add({rows * warps, columns, warps, stages, query_in_registers, 1});
+          }
+        }
+      }
+    }
+  }
+  return space;
+}
+
+}  // namespace annulus::autotune

@@ -1,0 +1,41 @@
+#include "autotune/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace annulus::autotune {
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const std::size_t half = values.size() / 2;
+  std::sort(values.begin(), values.end());
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+Interval median_interval(std::vector<double> values) {
+  constexpr double kTail = 0.025;
+  Interval interval;
+  interval.middle = median(values);
+  interval.low = -std::numeric_limits<double>::infinity();
+  interval.high = std::numeric_limits<double>::infinity();
+  if (values.empty()) return interval;
+  std::sort(values.begin(), values.end());
+  // The true median lies below the k-th value where fewer than k of n values lie below it: as
+  // probable as fewer than k heads of n throws.
+  const auto n = static_cast<double>(values.size());
+  double probability = std::pow(0.5, n);  // of no head
+  double tail = probability;
+  std::size_t k = 0;
+  while (tail <= kTail && 2 * (k + 1) <= values.size()) {
+    ++k;
+    probability *= (n - static_cast<double>(k) + 1) / static_cast<double>(k);
+    tail += probability;
+  }
+  if (k == 0) return interval;
+  interval.low = values[k - 1];
+  interval.high = values[values.size() - k];
+  return interval;
+}
+
+}  // namespace annulus::autotune

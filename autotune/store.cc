@@ -1,0 +1,266 @@
+#include "autotune/store.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <ctime>
+#include <thread>
+#include <tuple>
+
+#include "autotune/space.h"
+#include "base/private_folder.h"
+
+namespace annulus::autotune {
+namespace {
+
+constexpr std::string_view kSuffix = ".tuned";
+constexpr char kLockName[] = "tuned.lock";
+// A folder with more files than this is not one of ours.
+constexpr std::size_t kMostEntries = 10'000;
+// A temporary older than this belongs to a writer that was killed.
+constexpr std::int64_t kAbandonedSeconds = 3600;
+constexpr char kRemedy[] = "set ANNULUS_TUNED to a folder of your own";
+
+std::string file_name(const ShapeKey& shape) { return digest(shape).hex() + std::string(kSuffix); }
+
+// Closes a descriptor at the end of a scope.
+struct Opened {
+  base::FileSystem& files;
+  int file;
+  ~Opened() {
+    if (file >= 0) files.close(file);
+  }
+};
+
+// Waits for the lock of a folder of results. It spares two processes that tune one shape a lost
+// comparison and protects nothing: where locks do not work, the last writer wins. The kernel
+// releases it with the descriptor.
+void lock(base::FileSystem& files, int file, std::chrono::milliseconds wait) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kPoll{5};
+  const Clock::time_point end = Clock::now() + wait;
+  while (Clock::now() < end) {
+    const int code = files.lock(file);
+    if (code != -EWOULDBLOCK && code != -EINTR) return;
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> split_path(const std::string& text) {
+  std::vector<std::string> folders;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(':', begin), text.size());
+    std::string folder = text.substr(begin, end - begin);
+    while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+    if (!folder.empty() && std::ranges::find(folders, folder) == folders.end()) {
+      folders.push_back(std::move(folder));
+    }
+    begin = end + 1;
+  }
+  return folders;
+}
+
+TunedStore::TunedStore(StoreOptions options, base::Log log, std::shared_ptr<base::FileSystem> files)
+    : options_(std::move(options)),
+      log_(std::move(log)),
+      files_(files ? std::move(files) : std::make_shared<base::FileSystem>()) {}
+
+void TunedStore::load() {
+  if (loaded_) return;
+  loaded_ = true;
+  for (const std::string& folder : options_.folders) load_folder(folder);
+}
+
+void TunedStore::load_folder(const std::string& folder) {
+  const auto open = [&](const std::string& path) {
+    std::string problem;
+    const int opened =
+        base::open_private_folder(*files_, path, base::FolderUse::kOwnOrRoots, kRemedy, &problem);
+    if (!problem.empty()) {
+      log_.write(base::LogLevel::kWarning, "tuned results are not read from there: {}", problem);
+    }
+    return opened;
+  };
+  const Opened above{*files_, open(folder)};
+  if (above.file < 0) return;
+  const std::string path = folder + "/" + options_.device.folder;
+  const Opened opened{*files_, open(path)};
+  std::vector<std::string> names;
+  if (opened.file < 0 || files_->list(opened.file, &names) < 0) return;
+  std::erase_if(names, [](const std::string& name) { return !name.ends_with(kSuffix); });
+  std::ranges::sort(names);
+  if (names.size() > kMostEntries) {
+    log_.write(base::LogLevel::kWarning,
+               "tuned results are not read from there: '{}' holds {} of them, more than {}", path,
+               names.size(), kMostEntries);
+    return;
+  }
+  for (const std::string& name : names) {
+    if (auto entry = read_entry(opened.file, path, name, false)) {
+      entries_.try_emplace(entry->shape, Kept{*entry, path + "/" + name});
+    }
+  }
+}
+
+std::optional<Entry> TunedStore::read_entry(int folder, const std::string& path,
+                                            const std::string& name, bool quiet) {
+  std::vector<std::byte> file;
+  std::string why, device;
+  const base::FileResult read = base::try_read_file(*files_, folder, name, kMostEntryBytes, &file);
+  std::optional<Entry> entry;
+  if (read.code == -ENOENT) return std::nullopt;
+  if (!read.ok()) {
+    why = fmt::format("cannot {} it: {}", read.step, base::describe_errno(read.code));
+  } else {
+    entry = decode_entry(file, &device, &why);
+  }
+  if (entry) {
+    const attention::Dims dims = {entry->shape.dim_qk, entry->shape.dim_v};
+    if (device != options_.device.identity) {
+      why = "it is of another device, driver or set of kernels";
+    } else if (entry->predicted != options_.device.simulated) {
+      why = entry->predicted ? "it is a prediction, and this device is real"
+                             : "it is a measurement, and this device is simulated";
+    } else if (name != file_name(entry->shape)) {
+      why = "its name is not that of its shape";
+    } else if (auto reason = why_outside(entry->config, dims, options_.limits)) {
+      why = fmt::format("its configuration is none: {}", *reason);
+    } else {
+      return entry;
+    }
+  }
+  if (!quiet) {
+    log_.write(base::LogLevel::kWarning, "the tuned result '{}/{}' is not used: {}", path, name,
+               why);
+  }
+  return std::nullopt;
+}
+
+std::optional<TunedStore::Found> TunedStore::find_exact(const ShapeKey& shape) {
+  const std::lock_guard guard(mutex_);
+  load();
+  const auto found = entries_.find(shape);
+  if (found == entries_.end()) return std::nullopt;
+  return Found{found->second.entry, found->second.path, 0};
+}
+
+std::optional<TunedStore::Found> TunedStore::find(const ShapeKey& shape) {
+  if (auto exact = find_exact(shape)) return exact;
+  const std::lock_guard guard(mutex_);
+  const std::pair<const ShapeKey, Kept>* nearest = nullptr;
+  const auto rank = [&](const ShapeKey& key) {
+    return std::tuple(length_distance(key, shape).value_or(kMostDistance + 1),
+                      std::abs(key.queries - shape.queries), -key.queries - key.keys);
+  };
+  for (const auto& candidate : entries_) {
+    if (std::get<0>(rank(candidate.first)) > kMostDistance) continue;
+    if (!nearest || rank(candidate.first) < rank(nearest->first)) nearest = &candidate;
+  }
+  if (!nearest) return std::nullopt;
+  return Found{nearest->second.entry, nearest->second.path, std::get<0>(rank(nearest->first))};
+}
+
+void TunedStore::forget(const ShapeKey& shape) {
+  const std::lock_guard guard(mutex_);
+  entries_.erase(shape);
+}
+
+bool TunedStore::empty() {
+  const std::lock_guard guard(mutex_);
+  load();
+  return entries_.empty();
+}
+
+int TunedStore::open_for_writing(const std::string& folder, std::string* problem) {
+  const Opened above{
+      *files_, base::open_private_folder(*files_, folder, base::FolderUse::kOwn, kRemedy, problem)};
+  if (above.file < 0) return -1;
+  return base::open_private_folder(*files_, folder + "/" + options_.device.folder,
+                                   base::FolderUse::kOwn, kRemedy, problem);
+}
+
+std::optional<std::string> TunedStore::writable_folder(std::string* problem) {
+  problem->clear();
+  for (const std::string& folder : options_.folders) {
+    std::string why;
+    const Opened opened{*files_, open_for_writing(folder, &why)};
+    if (opened.file >= 0) {
+      // The lock file is wanted anyway, and only making one tells.
+      const Opened locked{
+          *files_, files_->open(opened.file, kLockName, O_RDWR | O_CREAT | O_NOFOLLOW, 0600)};
+      if (locked.file >= 0) return folder + "/" + options_.device.folder;
+      why = fmt::format("cannot write to '{}': {}", folder, base::describe_errno(locked.file));
+    }
+    *problem += (problem->empty() ? "" : "; ") + why;
+  }
+  if (options_.folders.empty()) {
+    *problem = "no folder is set (ANNULUS_TUNED, XDG_CACHE_HOME or HOME)";
+  }
+  return std::nullopt;
+}
+
+TunedStore::Stored TunedStore::store(const Entry& entry, bool replace) {
+  Stored stored;
+  const std::optional<std::string> path = writable_folder(&stored.problem);
+  const std::lock_guard guard(mutex_);
+  load();
+  const auto keep = [&](const Entry& kept) {
+    entries_.insert_or_assign(kept.shape, Kept{kept, stored.path});
+  };
+  if (path) {
+    const std::string name = file_name(entry.shape);
+    const Opened opened{*files_, base::open_private_folder(*files_, *path, base::FolderUse::kOwn,
+                                                           kRemedy, &stored.problem)};
+    if (opened.file >= 0) {
+      const Opened locked{
+          *files_, files_->open(opened.file, kLockName, O_RDWR | O_CREAT | O_NOFOLLOW, 0600)};
+      if (locked.file >= 0) lock(*files_, locked.file, options_.lock_wait);
+      stored.path = *path + "/" + name;
+      const auto there = read_entry(opened.file, *path, name, true);
+      if (there && !replace && better(*there, entry)) {
+        stored.outcome = Outcome::kKept;
+        keep(*there);
+        return stored;
+      }
+      const base::FileResult written = base::try_write_file(
+          *files_, opened.file, name, encode_entry(entry, options_.device.identity), 0600);
+      if (written.ok()) {
+        stored.outcome = Outcome::kStored;
+        keep(entry);
+        sweep(opened.file);
+        return stored;
+      }
+      stored.problem = fmt::format("cannot {} '{}': {}", written.step, stored.path,
+                                   base::describe_errno(written.code));
+      stored.path.clear();
+    }
+  }
+  // Where no folder is set that is what was asked for.
+  if (!options_.folders.empty()) {
+    log_.write(base::LogLevel::kWarning, "a tuned result is kept in memory only: {}",
+               stored.problem);
+  }
+  keep(entry);
+  return stored;
+}
+
+// Removes what killed writers left behind.
+void TunedStore::sweep(int folder) {
+  std::vector<std::string> names;
+  if (files_->list(folder, &names) < 0) return;
+  const std::int64_t now = std::time(nullptr);
+  for (const std::string& name : names) {
+    if (!name.starts_with(base::kTemporaryPrefix)) continue;
+    const Opened file{*files_, files_->open(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0)};
+    base::FileSystem::Status status;
+    if (file.file < 0 || files_->status(file.file, &status) < 0) continue;
+    if (now - status.modified > kAbandonedSeconds) files_->unlink(folder, name);
+  }
+}
+
+}  // namespace annulus::autotune

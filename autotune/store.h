@@ -1,0 +1,101 @@
+#ifndef ANNULUS_AUTOTUNE_STORE_H_
+#define ANNULUS_AUTOTUNE_STORE_H_
+
+// Tuned results on disk, for one device: a search path of folders, in each a folder named after the
+// device, in that one file for each shape (docs/tuning.md). Earlier folders go before later ones:
+// the user's before the site's before what was shipped.
+//
+// Nothing here can make an answer wrong: an entry selects among configurations that are legal
+// anyway. Nothing here can make a plan fail: a file that is damaged, foreign, old or outside the
+// space is left out with one line in the log. Folders are read once and then from memory; all
+// functions may be called from any thread, and any number of processes may write to one folder.
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attention/plan.h"
+#include "autotune/device_key.h"
+#include "autotune/entry.h"
+#include "base/files.h"
+#include "base/log.h"
+
+namespace annulus::autotune {
+
+struct StoreOptions {
+  std::vector<std::string> folders;  // the search path
+  DeviceKey device;
+  attention::DeviceLimits limits;  // what an entry is held against
+  std::chrono::milliseconds lock_wait{10'000};
+};
+
+class TunedStore {
+ public:
+  // Touches no file yet. `files` null: the real file system.
+  explicit TunedStore(StoreOptions options, base::Log log = {},
+                      std::shared_ptr<base::FileSystem> files = nullptr);
+
+  struct Found {
+    Entry entry;
+    std::string path;
+    int distance = 0;  // 0: of this very bucket; else that of the nearest one in length
+  };
+  // The entry of the bucket, else of the nearest in length within kMostDistance: the smaller
+  // distance, then the nearer number of queries, then the longer problem.
+  std::optional<Found> find(const ShapeKey& shape);
+  // The entry of the bucket alone.
+  std::optional<Found> find_exact(const ShapeKey& shape);
+  // As if the entry were not there, for as long as this store lives: its kernel does not work.
+  void forget(const ShapeKey& shape);
+  // Without entries there is no need to make a key.
+  bool empty();
+
+  // Where store() would write; nothing, with *problem saying why, where no folder of the path can
+  // be written to. Makes the folder.
+  std::optional<std::string> writable_folder(std::string* problem);
+
+  enum class Outcome {
+    kStored,
+    kKept,    // a better entry for the shape was there
+    kFailed,  // not written; the result is known to this store all the same
+  };
+  struct Stored {
+    Outcome outcome = Outcome::kFailed;
+    std::string path;     // of the entry that is there now
+    std::string problem;  // of kFailed
+  };
+  // Into the first folder that can be written to. `replace` takes the place of a better one too.
+  Stored store(const Entry& entry, bool replace);
+
+  const StoreOptions& options() const { return options_; }
+
+ private:
+  struct Kept {
+    Entry entry;
+    std::string path;
+  };
+  void load();
+  void load_folder(const std::string& folder);
+  std::optional<Entry> read_entry(int folder, const std::string& path, const std::string& name,
+                                  bool quiet);
+  int open_for_writing(const std::string& folder, std::string* problem);
+  void sweep(int folder);
+
+  StoreOptions options_;
+  base::Log log_;
+  std::shared_ptr<base::FileSystem> files_;
+  std::mutex mutex_;  // guards all below
+  bool loaded_ = false;
+  std::map<ShapeKey, Kept> entries_;
+};
+
+// The folders of a search path, ':' between them.
+std::vector<std::string> split_path(const std::string& text);
+
+}  // namespace annulus::autotune
+
+#endif  // ANNULUS_AUTOTUNE_STORE_H_

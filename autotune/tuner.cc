@@ -1,0 +1,136 @@
+#include "autotune/tuner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <map>
+
+#include "annulus/version.h"
+#include "autotune/workbench.h"
+#include "device/simulator.h"
+
+namespace annulus::autotune {
+namespace {
+
+// Tile pairs of all parts. The oracle takes some millions of pairs a second of one core; the
+// simulator one or two warp instructions for each.
+constexpr double kMostPairsMeasured = 8e6;
+constexpr double kMostPairsSimulated = 1.5e6;
+
+// The twin that counts everything, for the length of a scope.
+class CountingTwin {
+ public:
+  explicit CountingTwin(const device::Context& context)
+      : context_(context), before_(device::simulator_options(context)) {
+    if (!before_) return;
+    abi::SimulatorOptions options = *before_;
+    options.checked = 1;
+    device::set_simulator_options(context_, options);
+  }
+  ~CountingTwin() {
+    if (!before_) return;
+    try {
+      device::set_simulator_options(context_, *before_);
+    } catch (...) {  // the device is lost, and whoever uses it next will hear of it
+    }
+  }
+  CountingTwin(const CountingTwin&) = delete;
+  CountingTwin& operator=(const CountingTwin&) = delete;
+
+ private:
+  const device::Context& context_;
+  std::optional<abi::SimulatorOptions> before_;
+};
+
+std::int64_t rounded(double value) {
+  return std::max<std::int64_t>(1, std::llround(std::min(value, 1e18)));
+}
+
+}  // namespace
+
+Candidates candidates_of(const Problem& problem, const attention::DeviceLimits& limits,
+                         const attention::PipeDevice& pipes, bool simulated) {
+  const attention::Dims dims = {problem.dim_qk, problem.dim_v};
+  Candidates made;
+  const Space space = enumerate(dims, limits, pipes, simulated);
+  made.equal = space.equal;
+  for (const attention::KernelConfig& config : space.candidates) {
+    made.trials.push_back({.config = config});
+  }
+  const attention::KernelConfig standard = attention::choose_config(problem, limits).config;
+  const auto same = [&](const Trial& trial) { return trial.config == standard; };
+  auto found = std::ranges::find_if(made.trials, same);
+  if (found == made.trials.end()) found = made.trials.insert(found, {.config = standard});
+  made.default_at = static_cast<std::size_t>(found - made.trials.begin());
+
+  const attention::KernelFeatures features =
+      attention::features_of(problem, pattern::emit(problem.pattern, kernels::kMaskNumbers));
+  std::map<std::pair<int, int>, attention::TileCounts> counts;
+  for (Trial& trial : made.trials) {
+    const std::pair tile(trial.config.tile_rows, trial.config.tile_columns);
+    auto at = counts.find(tile);
+    if (at == counts.end()) {
+      at = counts.emplace(tile, attention::count_tiles(problem, tile.first, tile.second)).first;
+    }
+    trial.predicted =
+        attention::predict(pipes, trial.config, dims, at->second,
+                           attention::estimate_work(trial.config, features, at->second),
+                           attention::least_bytes(problem))
+            .predicted_cycles;
+  }
+  return made;
+}
+
+SearchResult tune_problem(const TuneJob& job,
+                          const std::function<void(const SearchProgress&)>& progress) {
+  const device::DeviceInfo& info = job.context->info();
+  const attention::PipeDevice pipes = attention::pipe_device(info);
+  const CountingTwin twin(*job.context);
+  double most_pairs = info.simulated ? kMostPairsSimulated : kMostPairsMeasured;
+  if (job.most_pairs > 0) most_pairs = job.most_pairs;
+  const Verifier verifier(job.context, job.kernels, job.limits,
+                          choose_parts(job.problem, most_pairs), job.seed);
+  std::unique_ptr<Workbench> workbench;
+  if (info.simulated) {
+    workbench = std::make_unique<PredictedWorkbench>(verifier, pipes, job.problem);
+  } else {
+    MeasureOptions options;
+    options.cold_cache = job.cold_cache;
+    workbench = std::make_unique<MeasuredWorkbench>(verifier, job.context, job.kernels, job.limits,
+                                                    job.problem, job.seed, options);
+  }
+  return search(job.candidates.trials, job.candidates.default_at, *workbench, job.search, progress);
+}
+
+Entry entry_of(const Problem& problem, const SearchResult& result, bool predicted,
+               int driver_version) {
+  // Cycles, or microseconds kept as nanoseconds.
+  const double unit = predicted ? 1.0 : 1e3;
+  const Trial& winner = result.trials[result.winner];
+  Entry entry;
+  entry.shape = shape_key(problem);
+  entry.config = winner.config;
+  entry.predicted = predicted;
+  entry.complete = result.complete;
+  entry.time = rounded(result.winner_time * unit);
+  entry.default_time = rounded(result.default_time * unit);
+  // The default is 1 by definition. A bound that is not known is not below 1 either, and a winner's
+  // is.
+  const bool is_default = result.winner == result.default_at;
+  entry.ratio_low_ppm = is_default ? 1'000'000 : rounded(winner.ratio.low * 1e6);
+  entry.ratio_high_ppm = is_default ? 1'000'000 : rounded(winner.ratio.high * 1e6);
+  entry.rounds = std::max(1, winner.rounds);
+  entry.candidates = std::max(1, result.tried);
+  if (result.runner_up) entry.runner_up = result.trials[*result.runner_up].config;
+  entry.origin = {.library_version = ANNULUS_VERSION,
+                  .driver_version = driver_version,
+                  .when = std::time(nullptr),
+                  .batch = problem.batch,
+                  .heads = problem.heads,
+                  .kv_heads = problem.kv_heads,
+                  .seq_q = problem.seq_q,
+                  .seq_k = problem.seq_k};
+  return entry;
+}
+
+}  // namespace annulus::autotune

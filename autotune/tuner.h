@@ -1,0 +1,51 @@
+#ifndef ANNULUS_AUTOTUNE_TUNER_H_
+#define ANNULUS_AUTOTUNE_TUNER_H_
+
+// One problem from its search space to an entry for the store: enumerate, order, verify, measure.
+// Holds no store; the facade decides what is looked up and where results go.
+
+#include <string>
+
+#include "autotune/entry.h"
+#include "autotune/search.h"
+#include "autotune/space.h"
+
+namespace annulus::autotune {
+
+// The candidates of a problem in the space's order, each with the prediction of the static model,
+// and the heuristic's choice among them.
+struct Candidates {
+  std::vector<Trial> trials;
+  std::size_t default_at = 0;
+  int equal = 0;  // Space::equal
+};
+
+// Requires: a valid problem with B, Sq > 0. Pure. Throws as choose_config and pattern::emit do.
+Candidates candidates_of(const Problem& problem, const attention::DeviceLimits& limits,
+                         const attention::PipeDevice& pipes, bool simulated);
+
+struct TuneJob {
+  Problem problem;
+  Candidates candidates;
+  device::ContextPointer context;
+  jit::KernelCache& kernels;
+  attention::DeviceLimits limits;
+  SearchOptions search;
+  bool cold_cache = false;
+  std::uint64_t seed = 0;
+  // Pairs that the parts may have; 0: what takes the oracle a second or so, and the simulator.
+  double most_pairs = 0;
+};
+
+// Runs on the default stream and waits for it. On a simulated device nothing else may run on it
+// meanwhile: its counters are what is measured, and its twin is the checked one for that time.
+SearchResult tune_problem(const TuneJob& job,
+                          const std::function<void(const SearchProgress&)>& progress = {});
+
+// The result as it is kept.
+Entry entry_of(const Problem& problem, const SearchResult& result, bool predicted,
+               int driver_version);
+
+}  // namespace annulus::autotune
+
+#endif  // ANNULUS_AUTOTUNE_TUNER_H_

@@ -1,0 +1,122 @@
+#include "autotune/verify.h"
+
+#include <fmt/format.h>
+
+#include "annulus/error.h"
+
+#include "attention/reference.h"
+#include "autotune/operands.h"
+#include "base/thread_pool.h"
+#include "device/simulator.h"
+#include "device/stream.h"
+
+namespace annulus::autotune {
+namespace {
+
+// The first line, without what follows: reasons are lines of a table.
+std::string one_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+}  // namespace
+
+std::optional<std::string> why_costly(const jit::ResourceUsage& usage) {
+  if (!usage.known) return std::nullopt;  // of PTX nobody knows before it is assembled
+  const bool spills = usage.spill_store_bytes > 0 || usage.spill_load_bytes > 0;
+  if (spills || usage.local_bytes > 0) return jit::to_string(usage);
+  if (!usage.notes.empty()) return "ptxas: " + usage.notes.front();
+  return std::nullopt;
+}
+
+// A part with everything that does not depend on the candidate.
+struct Verifier::Data {
+  Data(const device::ContextPointer& context, const Problem& part, base::ThreadPool& pool,
+       std::uint64_t seed)
+      : problem(part),
+        host(random_operands(part, INT64_MAX, seed)),
+        on_device(context, part, host),
+        oracle(attention::reference(part, host.inputs(part), pool)) {}
+
+  // What the device wrote, held against the oracle.
+  attention::Comparison compare() const {
+    const device::Context& context = *on_device.context;
+    attention::HostResult result;
+    std::vector<std::uint16_t> o(on_device.o.bytes() / 2);
+    std::vector<float> lse(on_device.lse.bytes() / sizeof(float));
+    HostState state;
+    const auto fetch = [&](const device::Buffer& from, auto* to) {
+      device::copy_to_host(context, to->data(), from.address(), from.bytes());
+    };
+    if (problem.carry_out) {
+      state = HostState::empty(problem.batch * problem.heads * problem.seq_q, problem.dim_v);
+      fetch(on_device.acc_out, &state.acc);
+      fetch(on_device.m_out, &state.m);
+      fetch(on_device.l_out, &state.l);
+      result.state = &state;
+    } else {
+      fetch(on_device.o, &o);
+      fetch(on_device.lse, &lse);
+      result.o = o.data();
+      result.o_strides = o_strides(problem);
+      result.lse = lse.empty() ? nullptr : lse.data();
+    }
+    return attention::compare(problem, oracle, result);
+  }
+
+  Problem problem;
+  HostOperands host;
+  DeviceOperands on_device;
+  attention::Reference oracle;
+};
+
+Verifier::Verifier(device::ContextPointer context, jit::KernelCache& kernels,
+                   attention::DeviceLimits limits, const std::vector<Problem>& parts,
+                   std::uint64_t seed)
+    : context_(std::move(context)), kernels_(kernels), limits_(limits), parts_(parts) {
+  base::ThreadPool pool;
+  for (const Problem& part : parts_) {
+    data_.push_back(std::make_unique<Data>(context_, part, pool, seed++));
+  }
+}
+
+Verifier::~Verifier() = default;
+
+Verdict Verifier::check(const attention::KernelConfig& config) const {
+  try {
+    return run(config);
+  } catch (const Error& error) {
+    const bool lost =
+        error.code() == ErrorCode::kFault && !device::clear_simulator_fault(*context_);
+    if (lost || error.code() == ErrorCode::kOutOfMemory || error.code() == ErrorCode::kInternal) {
+      throw;
+    }
+    return {.reason = one_line(error.what()), .counted = {}};
+  }
+}
+
+Verdict Verifier::run(const attention::KernelConfig& config) const {
+  Verdict verdict;
+  device::simulator_counters(*context_, /*clear=*/true);
+  for (const std::unique_ptr<Data>& part : data_) {
+    const attention::Choice choice{config, "a candidate", {}};
+    const attention::Forward forward(context_, kernels_,
+                                     attention::make_plan(part->problem, choice, limits_));
+    verdict.reason = why_costly(forward.lookup().kernel->usage);
+    if (verdict.reason) return verdict;
+    part->on_device.forget_results();
+    forward.run(nullptr, part->on_device.operands);
+    device::synchronize(*context_, nullptr);
+    const attention::Comparison comparison = part->compare();
+    if (!comparison.within_law) {
+      verdict.reason =
+          fmt::format("wrong: error of a row {:.2e}, of a head {:.2e}, of an LSE {:.2e}; {}",
+                      comparison.error_row_max, comparison.error_o, comparison.error_lse,
+                      comparison.first_wrong);
+      return verdict;
+    }
+  }
+  if (const auto counters = device::simulator_counters(*context_, true)) {
+    verdict.counted = attention::counted_work(*counters);
+  }
+  return verdict;
+}
+
+}  // namespace annulus::autotune

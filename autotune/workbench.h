@@ -1,0 +1,95 @@
+#ifndef ANNULUS_AUTOTUNE_WORKBENCH_H_
+#define ANNULUS_AUTOTUNE_WORKBENCH_H_
+
+// Where candidates are tried: on a real device by the clock, on a simulated one by the pipe model.
+// The search (search.h) knows this interface and no device.
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "attention/pipe_model.h"
+#include "autotune/operands.h"
+#include "autotune/verify.h"
+#include "device/stream.h"
+
+namespace annulus::autotune {
+
+class Workbench {
+ public:
+  virtual ~Workbench() = default;
+
+  // Makes a candidate ready and verifies it; the reason where it is dropped.
+  virtual std::optional<std::string> prepare(const attention::KernelConfig& config) = 0;
+
+  // times[i][r]: what configuration i took in round r, in microseconds or, where predictions are
+  // exact, in cycles. In each round all of them run one after another.
+  // Requires: prepare() found no reason against any of them.
+  virtual std::vector<std::vector<double>> measure(std::span<const attention::KernelConfig> configs,
+                                                   int rounds) = 0;
+
+  // The same question has the same answer, so one round says all: predictions.
+  virtual bool exact() const = 0;
+};
+
+// Predicted cycles: what the device counted on parts of the problem, extended to the whole.
+class PredictedWorkbench : public Workbench {
+ public:
+  // The verifier must stay. Requires: a simulated device whose twin counts everything.
+  PredictedWorkbench(const Verifier& verifier, const attention::PipeDevice& pipes,
+                     const Problem& problem);
+
+  std::optional<std::string> prepare(const attention::KernelConfig& config) override;
+  std::vector<std::vector<double>> measure(std::span<const attention::KernelConfig> configs,
+                                           int rounds) override;
+  bool exact() const override { return true; }
+
+ private:
+  const Verifier& verifier_;
+  attention::PipeDevice pipes_;
+  Problem problem_;
+  attention::KernelFeatures features_;
+  std::map<std::string, double> cycles_;  // by the configuration's name
+};
+
+struct MeasureOptions {
+  bool cold_cache = false;    // empty L2 before every launch
+  double least_micros = 200;  // of one measurement: short kernels are launched several times in it
+  int most_repeats = 1000;
+};
+
+// Time on the device, between events on the default stream. Every round starts with another
+// configuration, so that a drifting clock favours none.
+class MeasuredWorkbench : public Workbench {
+ public:
+  // The verifier and `kernels` must stay. Allocates the operands of the whole problem. Throws
+  // Error{kOutOfMemory, kDevice}.
+  MeasuredWorkbench(const Verifier& verifier, device::ContextPointer context,
+                    jit::KernelCache& kernels, attention::DeviceLimits limits,
+                    const Problem& problem, std::uint64_t seed, const MeasureOptions& options = {});
+
+  std::optional<std::string> prepare(const attention::KernelConfig& config) override;
+  std::vector<std::vector<double>> measure(std::span<const attention::KernelConfig> configs,
+                                           int rounds) override;
+  bool exact() const override { return false; }
+
+ private:
+  double time_micros(const attention::Forward& forward, int repeats);
+
+  const Verifier& verifier_;
+  device::ContextPointer context_;
+  jit::KernelCache& kernels_;
+  attention::DeviceLimits limits_;
+  Problem problem_;
+  MeasureOptions options_;
+  DeviceOperands operands_;
+  device::Buffer scratch_;  // twice the L2
+  device::Event start_, end_;
+};
+
+}  // namespace annulus::autotune
+
+#endif  // ANNULUS_AUTOTUNE_WORKBENCH_H_

@@ -1,0 +1,132 @@
+#ifndef ANNULUS_TUNE_H_
+#define ANNULUS_TUNE_H_
+
+// Finding the best kernel configuration for a problem on a device, once, and keeping it:
+//
+//   TuneResult result = tune(device, problem);       // seconds to minutes
+//   Plan plan = device.plan(problem);                // uses it, in this process and in later ones
+//
+// Every candidate is held against the float64 oracle before its time counts. On a GPU times are
+// measured, each round beside the heuristic's own choice; on a simulated device they are predicted
+// by a model of the chip's pipes, say so, and are never used on a GPU. A candidate takes the place of
+// the heuristic's choice only where it is faster beyond the noise, so a tuned plan is never one that
+// was found slower. What tuning decides changes speed and the last bits of an answer, nothing else.
+//
+// Results live in the first folder of DeviceOptions::tuned_path that can be written to, one file for
+// each kind of problem (docs/tuning.md).
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "annulus/device.h"
+
+namespace annulus::inline v0 {
+
+// How far a call of tune() is. Strings live as long as the callback runs.
+struct TuneProgress {
+  int done = 0;        // candidates that were tried or dropped
+  int candidates = 0;  // of the whole space; most searches end long before
+  std::string config;  // the last one
+  std::string outcome;
+  std::string best;       // so far
+  double best_ratio = 1;  // its time over that of the heuristic's choice
+  double seconds = 0;     // since the call
+};
+
+struct TuneOptions {
+  double time_limit_seconds = 0;  // after which the best so far is kept; 0: none
+  // Ends the search as the time limit does, soon after it turns true. May be set by a signal
+  // handler. Must outlive the call.
+  const std::atomic<bool>* cancel = nullptr;
+  std::function<void(const TuneProgress&)> progress;  // called on the caller's thread
+  bool exhaustive = false;  // try the whole space
+  bool force = false;       // search again, and take the place of what is there
+  bool dry_run = false;     // say what would be tried; run nothing and write nothing
+  bool cold_cache = false;  // empty L2 before each measured launch
+  std::uint64_t seed = 0;   // of the operands
+};
+
+struct TuneCandidate {
+  std::string config;
+  double model_cycles = 0;  // predicted from the plan alone; what orders the search
+  std::string outcome;      // "tried", "not tried", or why it was dropped
+  double time = 0;          // median where it was tried, in the result's unit
+  double ratio = 0;         // to the heuristic's choice, round by round; its median
+};
+
+enum class TuneStatus : int {
+  kTuned = 0,         // the search ended by itself
+  kPartial = 1,       // a limit or the caller ended it; a later call searches again
+  kAlreadyThere = 2,  // nothing was run
+  kPlanned = 3,       // a dry run
+};
+
+struct TuneResult {
+  TuneStatus status = TuneStatus::kTuned;
+  std::string shape;           // the kind of problem that the result is kept for
+  std::string config;          // what Device::plan uses from now on
+  std::string default_config;  // the heuristic's choice
+  std::string runner_up;       // empty where there is none
+  bool predicted = false;      // times are predicted cycles; else measured microseconds
+  double time = 0;             // of config, median
+  double default_time = 0;     // of default_config in the same rounds
+  double ratio = 1;            // time over default_time
+  double ratio_low = 1;        // its 95 % interval
+  double ratio_high = 1;
+  int candidates = 0;  // of the space
+  int tried = 0;
+  int dropped = 0;
+  double seconds = 0;   // that the call took
+  std::string path;     // of the entry; empty where it is in memory only
+  std::string problem;  // why it is in memory only, where it should not be
+  std::vector<TuneCandidate> trials;  // in the order of the space; empty for kAlreadyThere
+};
+
+// Blocks the calling thread and uses the default stream; nothing else should run on the device
+// meanwhile, and nothing may on a simulated one. Safe to call for several devices at a time.
+// Throws what Device::plan throws; Error{kInvalidArgument} where there is nothing to launch;
+// Error{kFile} where results are to be kept and no folder can be written to; Error{kFault} where a
+// candidate did wrong on a GPU, whose context is lost then; Error{kInternal} where the heuristic's
+// own choice gives a wrong answer.
+ANNULUS_EXPORT TuneResult tune(const Device& device, const Problem& problem,
+                               const TuneOptions& options = {});
+
+// One result as its file states it.
+struct TunedEntry {
+  std::string path;
+  std::string device;  // for which device, driver and kernels it holds
+  std::string shape;
+  std::string config;
+  std::string runner_up;
+  bool predicted = false;
+  bool complete = false;
+  double time = 0;  // cycles where predicted, else microseconds
+  double default_time = 0;
+  double ratio_low = 1;
+  double ratio_high = 1;
+  int rounds = 0;
+  int candidates = 0;
+  int library_version = 0;  // ANNULUS_VERSION
+  int driver_version = 0;
+  std::int64_t when = 0;  // seconds since 1970
+  // The problem that was measured.
+  std::int64_t batch = 0, heads = 0, kv_heads = 0, seq_q = 0, seq_k = 0;
+};
+
+struct TunedListing {
+  std::vector<std::string> folders;  // the search path
+  std::vector<TunedEntry> entries;   // of all devices, in the order of the path and of names
+  std::vector<std::string> ignored;  // files and folders that are not used, each with the reason
+};
+
+// What is in the folders of a search path (':' between them); not given: as DeviceOptions. Opens no
+// device. Throws nothing but std::bad_alloc.
+ANNULUS_EXPORT TunedListing list_tuned(const std::optional<std::string>& tuned_path = {});
+
+}  // namespace annulus::inline v0
+
+#endif  // ANNULUS_TUNE_H_

@@ -1,0 +1,39 @@
+#ifndef ANNULUS_ATTENTION_TILE_COUNTS_H_
+#define ANNULUS_ATTENTION_TILE_COUNTS_H_
+
+// How many tiles a problem has for M x N, row by row, without naming them: what a cost model needs
+// of a TileList, at the cost of the intervals and not of the tiles.
+
+#include <cstdint>
+#include <vector>
+
+#include "attention/plan.h"
+
+namespace annulus::attention {
+
+struct TileCounts {
+  std::int64_t tile_rows = 0;     // M
+  std::int64_t tile_columns = 0;  // N
+  std::int64_t row_tiles = 0;     // ceil(Sq / M)
+  // [distinct heads, row_tiles]: tiles of each row. Every distinct head is launched `copies` times.
+  std::vector<std::int32_t> lengths;
+  std::int64_t copies = 0;  // B H over the distinct heads
+
+  // Over everything that is launched.
+  std::int64_t ctas = 0;
+  std::int64_t full_tiles = 0;
+  std::int64_t partial_tiles = 0;
+  std::int64_t longest_row = 0;
+
+  std::int64_t tiles() const { return full_tiles + partial_tiles; }
+};
+
+// Requires and throws as make_tile_list, without its limit on the number of tiles.
+TileCounts count_tiles(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns);
+
+// The same from the list of a plan.
+TileCounts count_tiles(const LaunchPlan& plan);
+
+}  // namespace annulus::attention
+
+#endif  // ANNULUS_ATTENTION_TILE_COUNTS_H_

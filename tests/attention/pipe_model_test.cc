@@ -1,0 +1,219 @@
+#include "attention/pipe_model.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "support/random_problem.h"
+
+namespace annulus::attention {
+namespace {
+
+// As their drivers describe them.
+device::DeviceInfo a100() {
+  device::DeviceInfo info;
+  info.major = 8;
+  info.multiprocessors = 108;
+  info.max_threads_per_multiprocessor = 2048;
+  info.max_blocks_per_multiprocessor = 32;
+  info.registers_per_multiprocessor = 65536;
+  info.shared_bytes_per_multiprocessor = 167936;
+  info.shared_bytes_reserved_per_block = 1024;
+  info.clock_kilohertz = 1410000;
+  info.memory_clock_kilohertz = 1593000;
+  info.memory_bus_bits = 5120;
+  return info;
+}
+
+device::DeviceInfo h200() {
+  device::DeviceInfo info = a100();
+  info.major = 9;
+  info.multiprocessors = 132;
+  info.shared_bytes_per_multiprocessor = 233472;
+  info.clock_kilohertz = 1980000;
+  info.memory_clock_kilohertz = 3201000;
+  info.memory_bus_bits = 6144;
+  return info;
+}
+
+Problem problem(std::int64_t seq, std::int64_t dim, const char* pattern, std::int64_t heads = 16) {
+  Problem made;
+  made.heads = made.kv_heads = heads;
+  made.seq_q = made.seq_k = seq;
+  made.dim_qk = made.dim_v = dim;
+  made.pattern = Pattern::parse(pattern);
+  return made;
+}
+
+KernelFeatures features(const Problem& of) {
+  return features_of(of, pattern::emit(of.pattern, kernels::kMaskNumbers));
+}
+
+Prediction predicted(const device::DeviceInfo& info, const KernelConfig& config,
+                     const Problem& of) {
+  const TileCounts tiles = count_tiles(of, config.tile_rows, config.tile_columns);
+  return predict(pipe_device(info), config, {of.dim_qk, of.dim_v}, tiles,
+                 estimate_work(config, features(of), tiles), least_bytes(of));
+}
+
+TEST_CASE("tiles are counted as the list has them") {
+  for (std::uint64_t index = 0; index < 400; ++index) {
+    const Problem of = test::random_case(31, index).problem;
+    const Choice choice{{64, 32, 4, 2, false, 1}, "", {}};
+    const LaunchPlan plan = make_plan(of, choice, {{80, '\0'}, 108, 166912});
+    const TileCounts counted = count_tiles(of, 64, 32), listed = count_tiles(plan);
+    CAPTURE(of.pattern.to_string());
+    CHECK(counted.ctas == listed.ctas);
+    CHECK(counted.full_tiles == listed.full_tiles);
+    CHECK(counted.partial_tiles == listed.partial_tiles);
+    CHECK(counted.longest_row == listed.longest_row);
+    CHECK(counted.longest_row == plan.tiles.longest_row);
+    CHECK(counted.ctas == plan.tiles.row_tiles * of.heads * of.batch);
+  }
+}
+
+TEST_CASE("a dense tile takes what its pipes take") {
+  // One tile of 128 x 128 with D 64 in cycles of an A100's multiprocessor: 4 M N D flop at 2048 a
+  // cycle, M N exponentials and some for each row at 16.
+  const KernelConfig config = {128, 128, 8, 2, false, 1};
+  const Problem of = problem(128, 64, "dense", 1);
+  const Prediction made = predicted(a100(), config, of);
+  const double multiprocessors = 108;
+  CHECK(made.predicted_busy[0] * multiprocessors == doctest::Approx(2048));
+  CHECK(made.predicted_busy[1] * multiprocessors == doctest::Approx(1024 + 32 + 40));
+  CHECK(made.predicted_busy[3] * multiprocessors > 1000);
+  CHECK(predicted(h200(), config, of).predicted_busy[0] * 132 == doctest::Approx(4194304.0 / 2560));
+}
+
+TEST_CASE("a long dense problem runs at a plausible share of the peak") {
+  // The peak is what the matrix pipe alone would take; good kernels of this kind reach 70 to 80 %
+  // of it on an A100 at D 128, and the model must neither promise more than all of it nor half of
+  // that.
+  const Problem of = problem(16384, 128, "dense");
+  for (const KernelConfig& config :
+       {KernelConfig{128, 64, 8, 2, false, 1}, KernelConfig{128, 32, 4, 2, false, 2}}) {
+    const Prediction made = predicted(a100(), config, of);
+    const double share = made.predicted_busy[0] / made.predicted_cycles;
+    CHECK(share < 1);
+    CHECK(share > 0.4);
+    CHECK(made.predicted_imbalance < 1.1);
+    CHECK(made.predicted_waves > 1);
+  }
+}
+
+TEST_CASE("the limit is what there is too little of") {
+  const KernelConfig config = {64, 64, 4, 2, false, 3};
+  // One row of queries reads every key once: bytes.
+  Problem decode = problem(1, 128, "dense", 64);
+  decode.batch = 64;
+  decode.seq_k = 32768;
+  CHECK(predicted(a100(), {64, 64, 4, 2, false, 2}, decode).predicted_limit == Limit::kMemory);
+  // A row that is a hundred times longer than all others.
+  const Prediction uneven =
+      predicted(a100(), config, problem(65536, 64, "window(63,0) | global(16)"));
+  CHECK(uneven.predicted_limit == Limit::kImbalance);
+  CHECK(uneven.predicted_imbalance > 1.25);
+  // One stage, little work in a step, and one CTA on each multiprocessor: copies come too late.
+  const Prediction late =
+      predicted(a100(), {64, 16, 4, 1, false, 1}, problem(1024, 32, "dense", 6));
+  CHECK(late.predicted_limit == Limit::kLatency);
+  const Prediction nothing = predicted(a100(), config, problem(0, 64, "dense"));
+  CHECK(nothing.predicted_limit == Limit::kNothing);
+  CHECK(nothing.predicted_cycles == 0);
+  std::set<std::string> names;
+  for (int limit = 0; limit <= static_cast<int>(Limit::kNothing); ++limit) {
+    CHECK(names.insert(to_string(static_cast<Limit>(limit))).second);
+  }
+}
+
+TEST_CASE("more of anything never takes longer, and less work never does either") {
+  const KernelConfig config = {128, 64, 4, 2, false, 2};
+  const Problem of = problem(8192, 64, "causal");
+  const TileCounts tiles = count_tiles(of, 128, 64);
+  const KernelWork work = estimate_work(config, features(of), tiles);
+  const PipeDevice device = pipe_device(a100());
+  const double before =
+      predict(device, config, {64, 64}, tiles, work, least_bytes(of)).predicted_cycles;
+  for (double PipeDevice::*rate :
+       {&PipeDevice::matrix_flop, &PipeDevice::special_lanes, &PipeDevice::issue_slots,
+        &PipeDevice::shared_wavefronts, &PipeDevice::l2_bytes, &PipeDevice::memory_bytes}) {
+    PipeDevice faster = device, slower = device;
+    faster.*rate *= 2;
+    slower.*rate /= 8;
+    const auto cycles = [&](const PipeDevice& with) {
+      return predict(with, config, {64, 64}, tiles, work, least_bytes(of)).predicted_cycles;
+    };
+    CHECK(cycles(faster) <= before);
+    CHECK(cycles(slower) >= before);
+  }
+  PipeDevice half = device;
+  half.multiprocessors /= 2;
+  const double on_half =
+      predict(half, config, {64, 64}, tiles, work, least_bytes(of)).predicted_cycles;
+  CHECK(on_half > 1.7 * before);  // the last wave is not halved
+  CHECK(on_half < 2.2 * before);
+  CHECK(predicted(a100(), config, problem(4096, 64, "causal")).predicted_cycles < before);
+  CHECK(predicted(a100(), config, problem(8192, 64, "window(255,0)")).predicted_cycles <
+        0.3 * before);
+}
+
+TEST_CASE("CTAs are resident as shared memory, registers and threads allow") {
+  const PipeDevice device = pipe_device(a100());
+  const Dims dims = {64, 64};
+  // 24 KB of the 164: six; the file of registers: 65536 / (128 x 128) = 4.
+  CHECK(resident_ctas(device, {64, 32, 4, 2, false, 1}, dims, 128) == 4);
+  CHECK(resident_ctas(device, {64, 32, 4, 2, false, 1}, dims, 64) == 6);
+  CHECK(resident_ctas(device, {64, 16, 4, 1, false, 1}, dims, 24) == 12);
+  CHECK(resident_ctas(device, {256, 128, 8, 4, false, 1}, dims, 128) == 1);
+  // More than there is: nothing runs, and that takes for ever.
+  PipeDevice tiny = device;
+  tiny.shared_bytes = 10'000;
+  CHECK(resident_ctas(tiny, {64, 32, 4, 2, false, 1}, dims) == 0);
+  const Problem of = problem(512, 64, "dense");
+  const TileCounts tiles = count_tiles(of, 64, 32);
+  const KernelConfig config = {64, 32, 4, 2, false, 1};
+  CHECK(std::isinf(predict(tiny, config, dims, tiles, estimate_work(config, features(of), tiles),
+                           least_bytes(of))
+                       .predicted_cycles));
+  // What is asked to be resident bounds what ptxas may use.
+  CHECK(most_registers({64, 64, 4, 2, false, 1}) == 255);
+  CHECK(most_registers({64, 64, 4, 2, false, 3}) == 168);
+  CHECK(most_registers({128, 64, 8, 2, false, 2}) == 128);
+  CHECK(predicted_registers({64, 64, 4, 2, false, 4}, dims) <= 128);
+}
+
+TEST_CASE("a plan alone is enough, and any architecture has some rates") {
+  const Problem of = problem(1000, 128, "causal & window(300,0)");
+  const Choice choice{{64, 64, 4, 2, false, 2}, "", {}};
+  const LaunchPlan plan = make_plan(of, choice, {{80, '\0'}, 108, 166912});
+  CHECK(predict(pipe_device(a100()), plan).predicted_cycles ==
+        predicted(a100(), choice.config, of).predicted_cycles);
+  for (const int number : {50, 80, 86, 87, 89, 90, 100, 103, 120, 121, 999}) {
+    device::DeviceInfo info = a100();
+    info.major = number / 10;
+    info.minor = number % 10;
+    const PipeDevice device = pipe_device(info);
+    CHECK(device.matrix_flop >= 1024);
+    CHECK(device.l2_bytes > 0);
+    CHECK(device.memory_bytes > 0);
+  }
+  // 2039 GB/s, nine tenths of it, in bytes of a cycle.
+  CHECK(pipe_device(a100()).memory_bytes == doctest::Approx(1301).epsilon(0.01));
+  CHECK(pipe_device(device::DeviceInfo{}).multiprocessors == 1);
+}
+
+TEST_CASE("very many CTAs are summed up and not dealt out one by one") {
+  const KernelConfig config = {64, 64, 4, 2, false, 3};
+  Problem few = problem(4096, 64, "causal", 16), many = few;
+  many.batch = 512;  // half a million CTAs
+  few.batch = 16;
+  const double ratio = predicted(a100(), config, many).predicted_cycles /
+                       predicted(a100(), config, few).predicted_cycles;
+  CHECK(ratio == doctest::Approx(32).epsilon(0.05));
+}
+
+}  // namespace
+}  // namespace annulus::attention

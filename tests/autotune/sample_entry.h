@@ -1,0 +1,63 @@
+#ifndef ANNULUS_TESTS_AUTOTUNE_SAMPLE_ENTRY_H_
+#define ANNULUS_TESTS_AUTOTUNE_SAMPLE_ENTRY_H_
+
+// Entries and a device for tests of the store: nothing was measured for them.
+
+#include <string>
+#include <vector>
+
+#include "autotune/store.h"
+
+namespace annulus::test {
+
+inline autotune::DeviceKey sample_device(const std::string& name = "a GPU",
+                                         bool simulated = false) {
+  device::DeviceInfo info;
+  info.name = name;
+  info.multiprocessors = 108;
+  info.memory_bytes = std::int64_t{80} << 30;
+  info.clock_kilohertz = 1410000;
+  info.simulated = simulated;
+  return autotune::device_key(info, "sm_80", 13000, base::digest("kernels"));
+}
+
+// An entry of its own shape for each number below 50.
+inline autotune::Entry sample_entry(int number) {
+  autotune::Entry entry;
+  entry.shape.dim_qk = entry.shape.dim_v = 64;
+  entry.shape.group = 1 + number % 4;
+  entry.shape.queries = 10 + 2 * number;
+  entry.shape.keys = 20;
+  entry.config = {128, 64, 4, 2, false, 2};
+  entry.complete = true;
+  entry.time = 90'000 + number;
+  entry.default_time = 100'000;
+  entry.ratio_low_ppm = 890'000;
+  entry.ratio_high_ppm = 910'000;
+  entry.rounds = 25;
+  entry.candidates = 40;
+  entry.runner_up = attention::KernelConfig{64, 64, 4, 2, true, 3};
+  entry.origin = {100, 13000, 1'700'000'000, 1, 8, 8, 4096, 4096};
+  return entry;
+}
+
+inline autotune::StoreOptions store_options(const std::vector<std::string>& folders,
+                                            const autotune::DeviceKey& device = sample_device()) {
+  autotune::StoreOptions options;
+  options.folders = folders;
+  options.device = device;
+  options.limits = {{80, '\0'}, 108, 166912};
+  return options;
+}
+
+// Collects what would be logged.
+struct Notes {
+  std::vector<std::string> lines;
+  base::Log log() {
+    return base::Log([this](base::LogLevel, std::string_view text) { lines.emplace_back(text); });
+  }
+};
+
+}  // namespace annulus::test
+
+#endif  // ANNULUS_TESTS_AUTOTUNE_SAMPLE_ENTRY_H_

@@ -1,0 +1,257 @@
+#include "autotune/search.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "annulus/error.h"
+#include "base/random.h"
+
+namespace annulus::autotune {
+namespace {
+
+using attention::KernelConfig;
+
+// A device made of a function: what each configuration truly takes, with noise of a given size.
+class FakeBench : public Workbench {
+ public:
+  using Truth = std::function<double(const KernelConfig&)>;
+  explicit FakeBench(Truth truth, double noise = 0, std::uint64_t seed = 1)
+      : truth_(std::move(truth)), noise_(noise), random_(seed) {}
+
+  std::optional<std::string> prepare(const KernelConfig& config) override {
+    prepared.push_back(to_string(config));
+    const auto found = dropped.find(to_string(config));
+    if (found == dropped.end()) return std::nullopt;
+    return found->second;
+  }
+  std::vector<std::vector<double>> measure(std::span<const KernelConfig> configs,
+                                           int rounds) override {
+    std::vector<std::vector<double>> times(configs.size());
+    for (int round = 0; round < rounds; ++round) {
+      // What all of a round have in common, such as a clock that drifts, is not noise.
+      const double drift = 1 + 0.3 * std::sin(0.7 * clock_++);
+      for (std::size_t i = 0; i < configs.size(); ++i) {
+        const double spike = random_.below(20) == 0 ? 1 + 10 * noise_ : 1;
+        times[i].push_back(truth_(configs[i]) * drift * spike *
+                           (1 + noise_ * std::abs(static_cast<double>(random_.normal()))));
+      }
+    }
+    measured += static_cast<int>(configs.size());
+    return times;
+  }
+  bool exact() const override { return noise_ == 0; }
+
+  std::map<std::string, std::string> dropped;
+  std::vector<std::string> prepared;
+  int measured = 0;
+
+ private:
+  Truth truth_;
+  double noise_;
+  base::Random random_;
+  double clock_ = 0;
+};
+
+// A space of 64 configurations whose static prediction is off by up to a third.
+std::vector<Trial> trials(const FakeBench::Truth& truth) {
+  std::vector<Trial> made;
+  base::Random random(4);
+  for (const int warps : {4, 8}) {
+    for (int columns = 16; columns <= 128; columns += 16) {
+      for (int stages = 1; stages <= 4; ++stages) {
+        Trial trial;
+        trial.config = {16 * warps, columns, warps, stages, false, 1};
+        trial.predicted = truth(trial.config) * (0.8 + 0.4 * random.uniform());
+        made.push_back(trial);
+      }
+    }
+  }
+  return made;
+}
+
+// Smooth, with one best: 8 warps, 80 columns, 3 stages.
+double smooth(const KernelConfig& config) {
+  return 100 + 0.02 * std::pow(config.tile_columns - 80, 2) + 5 * std::abs(config.stages - 3) +
+         (config.warps == 4 ? 10 : 0);
+}
+// Everything within the noise of everything else.
+double flat(const KernelConfig& config) { return 100 + 0.001 * config.tile_columns; }
+
+const KernelConfig kDefault = {64, 64, 4, 2, false, 1};
+
+std::size_t default_of(const std::vector<Trial>& all) {
+  const auto same = [](const Trial& trial) { return trial.config == kDefault; };
+  return static_cast<std::size_t>(std::ranges::find_if(all, same) - all.begin());
+}
+
+SearchResult run(FakeBench& bench, const FakeBench::Truth& truth,
+                 const SearchOptions& options = {}) {
+  std::vector<Trial> all = trials(truth);
+  const std::size_t at = default_of(all);
+  return search(std::move(all), at, bench, options);
+}
+
+double true_ratio(const SearchResult& result, const FakeBench::Truth& truth) {
+  return truth(result.trials[result.winner].config) / truth(kDefault);
+}
+
+TEST_CASE("without noise the search finds what the whole space holds, with fewer trials") {
+  FakeBench some(smooth), all(smooth);
+  const SearchResult found = run(some, smooth);
+  SearchOptions exhaustive;
+  exhaustive.exhaustive = true;
+  const SearchResult best = run(all, smooth, exhaustive);
+  CHECK(best.complete);
+  CHECK(found.complete);
+  CHECK(best.tried == 64);
+  CHECK(found.tried < 50);
+  CHECK(best.trials[best.winner].config == KernelConfig{128, 80, 8, 3, false, 1});
+  CHECK(true_ratio(found, smooth) <= 1.03 * true_ratio(best, smooth));
+  CHECK(found.winner_time ==
+        doctest::Approx(smooth(found.trials[found.winner].config)).epsilon(0.5));
+  CHECK(found.runner_up);
+  CHECK(found.runner_up != found.winner);
+}
+
+TEST_CASE("the default is prepared first and stays where nothing is better") {
+  const auto worse = [](const KernelConfig& config) {
+    return config == kDefault ? 90 : smooth(config);
+  };
+  FakeBench bench(worse);
+  const SearchResult result = run(bench, worse);
+  CHECK(bench.prepared.front() == to_string(kDefault));
+  CHECK(result.winner == result.default_at);
+  CHECK(result.winner_time == result.default_time);
+  CHECK(result.complete);
+}
+
+// 200 searches among equals: whatever noise shows, nothing may be taken for a gain; and where there
+// is a gain it is found.
+TEST_CASE("noise is never taken for a gain, and a gain is found through noise") {
+  int changed = 0, found = 0;
+  double worst = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    FakeBench equals(flat, 0.03, seed);
+    const SearchResult same = run(equals, flat);
+    changed += same.winner != same.default_at;
+    FakeBench bench(smooth, 0.03, seed);
+    const SearchResult result = run(bench, smooth);
+    found += true_ratio(result, smooth) < 0.9;
+    worst = std::max(worst, true_ratio(result, smooth));
+  }
+  MESSAGE(changed << " of 100 searches among equals changed the default; " << found
+                  << " of 100 found a gain; the worst result took " << worst
+                  << " of the default's time");
+  CHECK(changed <= 1);
+  CHECK(found >= 99);
+  CHECK(worst <= 1.0);
+}
+
+TEST_CASE("a gain below the margin is not worth a change") {
+  const auto little = [](const KernelConfig& config) {
+    return config == kDefault ? 100.0 : 99.3 + 0.01 * config.tile_columns;
+  };
+  FakeBench exact(little);
+  CHECK(run(exact, little).winner == default_of(trials(little)));
+  FakeBench noisy(little, 0.01);
+  CHECK(run(noisy, little).winner == default_of(trials(little)));
+}
+
+TEST_CASE("of equally good ones the first in the fixed order is taken") {
+  const auto two = [](const KernelConfig& config) {
+    if (config.tile_columns == 96 && config.stages == 2) return 80.0 + 0.1 * config.warps;
+    return 100.0;
+  };
+  for (const double noise : {0.0, 0.002}) {
+    FakeBench bench(two, noise);
+    SearchOptions options;
+    options.exhaustive = true;
+    const SearchResult result = run(bench, two, options);
+    CHECK(result.trials[result.winner].config == KernelConfig{64, 96, 4, 2, false, 1});
+    REQUIRE(result.runner_up);
+    CHECK(result.trials[*result.runner_up].config == KernelConfig{128, 96, 8, 2, false, 1});
+  }
+}
+
+TEST_CASE("what does not pass is dropped with its reason and never measured") {
+  FakeBench bench(smooth);
+  for (const Trial& trial : trials(smooth)) {
+    if (trial.config.stages == 3) bench.dropped[to_string(trial.config)] = "spills 16 bytes";
+  }
+  SearchOptions options;
+  options.exhaustive = true;
+  const SearchResult result = run(bench, smooth, options);
+  CHECK(result.dropped == 16);
+  CHECK(result.tried == 48);
+  CHECK(result.trials[result.winner].config.stages != 3);
+  for (const Trial& trial : result.trials) {
+    CHECK((trial.outcome == Trial::Outcome::kDropped) == (trial.config.stages == 3));
+    CHECK(trial.reason == (trial.config.stages == 3 ? "spills 16 bytes" : ""));
+  }
+}
+
+TEST_CASE("where the default itself does not pass that is said, and nothing is searched") {
+  FakeBench bench(smooth);
+  bench.dropped[to_string(kDefault)] = "wrong";
+  try {
+    run(bench, smooth);
+    FAIL("searched");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kInternal);
+    CHECK(std::string(error.what()).find(to_string(kDefault)) != std::string::npos);
+  }
+  CHECK(bench.prepared.size() == 1);
+}
+
+TEST_CASE("stopped anywhere, the best so far stays and is never worse than the default") {
+  for (const double noise : {0.0, 0.02}) {
+    for (int limit = 0; limit < 40; limit += 3) {
+      FakeBench bench(smooth, noise);
+      SearchOptions options;
+      int asked = 0;
+      options.stopped = [&] { return asked++ >= limit; };
+      const SearchResult result = run(bench, smooth, options);
+      CAPTURE(limit);
+      CHECK(true_ratio(result, smooth) <= 1.0);
+      CHECK(result.tried + result.dropped <= limit + 1);
+      if (result.tried + result.dropped == limit + 1) CHECK_FALSE(result.complete);
+    }
+  }
+}
+
+TEST_CASE("progress names every candidate once, in the order in which they are tried") {
+  FakeBench bench(smooth);
+  std::vector<std::string> seen;
+  int last = 0;
+  std::vector<Trial> all = trials(smooth);
+  const std::size_t at = default_of(all);
+  const SearchResult result =
+      search(std::move(all), at, bench, {}, [&](const SearchProgress& progress) {
+        CHECK(progress.tried == ++last);
+        CHECK(progress.candidates == 64);
+        seen.push_back(to_string(progress.last->config));
+        CHECK(progress.best->ratio.middle <= 1);
+      });
+  CHECK(seen == bench.prepared);
+  CHECK(std::set<std::string>(seen.begin(), seen.end()).size() == seen.size());
+  CHECK(last == result.tried);
+}
+
+TEST_CASE("a space with nothing but the default is a search of one") {
+  FakeBench bench(smooth);
+  Trial only;
+  only.config = kDefault;
+  only.predicted = 1;
+  const SearchResult result = search({only}, 0, bench, {});
+  CHECK(result.complete);
+  CHECK(result.winner == 0);
+  CHECK_FALSE(result.runner_up);
+}
+
+}  // namespace
+}  // namespace annulus::autotune

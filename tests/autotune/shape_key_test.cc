@@ -1,0 +1,98 @@
+#include "autotune/shape_key.h"
+
+#include <doctest/doctest.h>
+
+#include <set>
+#include <vector>
+
+#include "support/random_problem.h"
+
+namespace annulus::autotune {
+namespace {
+
+Problem problem(std::int64_t seq, const char* pattern = "causal") {
+  Problem made;
+  made.heads = 8;
+  made.kv_heads = 2;
+  made.seq_q = made.seq_k = seq;
+  made.dim_qk = made.dim_v = 64;
+  made.pattern = Pattern::parse(pattern);
+  return made;
+}
+
+TEST_CASE("problems that differ little share a key, others do not") {
+  const ShapeKey key = shape_key(problem(4096));
+  CHECK(to_string(key) ==
+        "dims 64/64, bf16, group 4, positive_scale, causal, density 2, queries 24, keys 24, heads "
+        "3");
+  CHECK(shape_key(problem(4000)) == key);
+  CHECK(shape_key(problem(4700)) == key);
+  CHECK(shape_key(problem(5000)) != key);
+  Problem other = problem(4096);
+  other.want_lse = true;
+  other.q0 = 17;
+  other.k0 = 17;
+  CHECK(shape_key(other) == key);  // what is no matter of speed
+
+  std::vector<Problem> all(10, problem(4096));
+  all[0].dim_qk = all[0].dim_v = 128;
+  all[1].dtype = Dtype::kFloat16;
+  all[2].kv_heads = 8;
+  all[3].carry_in = true;
+  all[4].carry_out = true;
+  all[5].softcap = 3;
+  all[6].scale = -1.0;
+  all[7].seq_q = 1;
+  all[8].batch = 2;
+  all[9].pattern = window(127, 0) & causal();
+  std::set<ShapeKey> keys = {key};
+  std::set<std::string> texts = {to_string(key)}, digests = {digest(key).hex()};
+  for (const Problem& each : all) {
+    keys.insert(shape_key(each));
+    texts.insert(to_string(shape_key(each)));
+    digests.insert(digest(shape_key(each)).hex());
+  }
+  CHECK(keys.size() == all.size() + 1);
+  CHECK(texts.size() == keys.size());
+  CHECK(digests.size() == keys.size());
+}
+
+TEST_CASE("patterns are classed by what a partial tile costs") {
+  CHECK(shape_key(problem(512, "dense")).pattern == PatternClass::kDense);
+  CHECK(shape_key(problem(512, "causal")).pattern == PatternClass::kCausal);
+  CHECK(shape_key(problem(512, "causal & window(64,0)")).pattern == PatternClass::kPositions);
+  CHECK(shape_key(problem(512, "documents([100,200])")).pattern == PatternClass::kLists);
+  CHECK(shape_key(problem(512, "causal | global([3])")).pattern == PatternClass::kLists);
+  CHECK(shape_key(problem(512, "dense")).density == 0);
+  CHECK(shape_key(problem(512, "~dense")).density == kNoBlocks);
+  CHECK(shape_key(problem(8192, "window(127,127)")).density == 9);  // 3 blocks of 64 in a row
+}
+
+TEST_CASE("any problem has a key, and equal keys have equal texts") {
+  for (std::uint64_t index = 0; index < 300; ++index) {
+    const Problem each = test::random_case(5, index).problem;
+    const ShapeKey key = shape_key(each);
+    CHECK(key == shape_key(each));
+    CHECK(key.density >= 0);
+    CHECK(key.density <= kNoBlocks);
+    CHECK(key.queries >= 0);
+    CHECK(key.heads >= 0);
+  }
+}
+
+TEST_CASE("only lengths may differ, and they are counted in half octaves") {
+  const ShapeKey key = shape_key(problem(4096));
+  ShapeKey other = key;
+  CHECK(length_distance(key, other) == 0);
+  other.queries += 3;
+  other.keys -= 2;
+  CHECK(length_distance(key, other) == 5);
+  other.heads += 1;
+  CHECK_FALSE(length_distance(key, other));
+  other = key;
+  other.density += 1;
+  CHECK_FALSE(length_distance(key, other));
+}
+
+}  // namespace
+}  // namespace annulus::autotune

@@ -1,0 +1,98 @@
+#include "autotune/space.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+namespace annulus::autotune {
+namespace {
+
+using attention::Dims;
+using attention::KernelConfig;
+
+// As the drivers of an A100, an A40 and an H200 describe them.
+device::DeviceInfo gpu(int number) {
+  device::DeviceInfo info;
+  info.major = number / 10;
+  info.minor = number % 10;
+  info.multiprocessors = number == 80 ? 108 : number == 86 ? 84 : 132;
+  info.max_threads_per_multiprocessor = number == 86 ? 1536 : 2048;
+  info.max_blocks_per_multiprocessor = number == 86 ? 16 : 32;
+  info.registers_per_multiprocessor = 65536;
+  info.shared_bytes_per_block_optin = attention::shared_limit({number, '\0'});
+  info.shared_bytes_per_multiprocessor = info.shared_bytes_per_block_optin + 1024;
+  info.shared_bytes_reserved_per_block = 1024;
+  info.clock_kilohertz = 1410000;
+  info.memory_clock_kilohertz = 1593000;
+  info.memory_bus_bits = 5120;
+  return info;
+}
+
+attention::DeviceLimits limits(int number) {
+  return {{number, '\0'}, gpu(number).multiprocessors, gpu(number).shared_bytes_per_block_optin};
+}
+
+Space space_of(const Dims& dims, int number, bool simulated = false) {
+  return enumerate(dims, limits(number), attention::pipe_device(gpu(number)), simulated);
+}
+
+TEST_CASE("candidates are legal, distinct, and the same on every call") {
+  for (const Dims& dims : attention::supported_dims()) {
+    for (const int number : {80, 86, 90}) {
+      CAPTURE(dims.qk);
+      CAPTURE(number);
+      const Space space = space_of(dims, number);
+      std::set<std::string> names;
+      for (const KernelConfig& config : space.candidates) {
+        CHECK_FALSE(why_outside(config, dims, limits(number)));
+        CHECK(names.insert(to_string(config)).second);
+      }
+      CHECK(space.candidates.size() >= 8);
+      CHECK(space_of(dims, number).candidates == space.candidates);
+    }
+  }
+}
+
+TEST_CASE("what ships lies in the space wherever it is legal") {
+  for (const attention::ShippedConfig& shipped : attention::shipped_configs()) {
+    for (const int number : {80, 86, 90}) {
+      if (attention::why_not(shipped.config, shipped.dims, limits(number))) continue;
+      const std::string name = to_string(shipped.config);
+      CAPTURE(name);
+      CAPTURE(number);
+      CHECK_FALSE(why_outside(shipped.config, shipped.dims, limits(number)));
+    }
+  }
+}
+
+TEST_CASE("numbers of resident CTAs that change nothing are left out") {
+  for (const bool simulated : {false, true}) {
+    const Space space = space_of({64, 64}, 80, simulated);
+    CHECK(space.equal > 0);
+    std::set<std::pair<std::string, int>> seen;
+    for (KernelConfig config : space.candidates) {
+      const int registers = simulated ? 0 : attention::most_registers(config);
+      CHECK(attention::resident_ctas(attention::pipe_device(gpu(80)), config, {64, 64}) >=
+            config.resident);
+      config.resident = 1;
+      CHECK(seen.insert({to_string(config), registers}).second);
+    }
+  }
+  CHECK(space_of({64, 64}, 80, true).candidates.size() < space_of({64, 64}, 80).candidates.size());
+}
+
+TEST_CASE("what lies outside is refused with the reason") {
+  const auto says = [](const KernelConfig& config, const char* part) {
+    const auto reason = why_outside(config, {64, 64}, limits(80));
+    return reason && reason->find(part) != std::string::npos;
+  };
+  CHECK(says({.tile_columns = 72}, "72 columns"));
+  CHECK(says({.tile_columns = 128, .resident = 8}, "leave each thread 64 registers"));
+  CHECK(says({.resident = 9}, "9 resident CTAs"));
+  CHECK(says({.tile_rows = 256, .tile_columns = 128, .warps = 8, .stages = 4, .resident = 5}, ""));
+  CHECK_FALSE(why_outside({}, {64, 64}, limits(80)));
+}
+
+}  // namespace
+}  // namespace annulus::autotune

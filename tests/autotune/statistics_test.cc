@@ -1,0 +1,58 @@
+#include "autotune/statistics.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "base/random.h"
+
+namespace annulus::autotune {
+namespace {
+
+TEST_CASE("the median is the middle, or between the two middle ones") {
+  CHECK(median({}) == 0);
+  CHECK(median({3}) == 3);
+  CHECK(median({5, 1, 3}) == 3);
+  CHECK(median({4, 1, 3, 2}) == 2.5);
+}
+
+TEST_CASE("an interval needs six values, and ends at values of the sample") {
+  for (int n = 0; n < 6; ++n) {
+    const Interval none = median_interval(std::vector<double>(static_cast<std::size_t>(n), 1.0));
+    CHECK(std::isinf(none.low));
+    CHECK(std::isinf(none.high));
+  }
+  // With six or seven values only the outermost reach 95 % (1 - 2 / 2^6), from 25 on the 8th from
+  // either end: P(fewer than 8 heads of 25) is 0.022, fewer than 9 0.054.
+  const Interval seven = median_interval({7, 1, 6, 2, 5, 3, 4});
+  CHECK(seven.low == 1);
+  CHECK(seven.middle == 4);
+  CHECK(seven.high == 7);
+  std::vector<double> values;
+  for (int i = 1; i <= 25; ++i) values.push_back(i);
+  const Interval many = median_interval(values);
+  CHECK(many.low == 8);
+  CHECK(many.middle == 13);
+  CHECK(many.high == 18);
+}
+
+TEST_CASE("the interval holds the true median as often as it says, also of skewed values") {
+  base::Random random(11);
+  constexpr int kTrials = 4000;
+  for (const int n : {7, 25}) {
+    int held = 0;
+    for (int trial = 0; trial < kTrials; ++trial) {
+      std::vector<double> values;
+      for (int i = 0; i < n; ++i)
+        values.push_back(std::exp(2.0 * static_cast<double>(random.normal())));
+      const Interval interval = median_interval(values);
+      held += interval.low <= 1 && 1 <= interval.high;
+    }
+    CAPTURE(n);
+    CHECK(held >= 0.945 * kTrials);
+  }
+}
+
+}  // namespace
+}  // namespace annulus::autotune

@@ -1,0 +1,449 @@
+#include "autotune/store.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+
+#include "autotune/listing.h"
+#include "autotune/sample_entry.h"
+#include "support/faulty_files.h"
+
+namespace annulus::autotune {
+namespace {
+
+namespace fs = std::filesystem;
+using test::FaultyFiles;
+using test::Notes;
+using test::sample_device;
+using test::sample_entry;
+using test::ScratchFolder;
+using test::store_options;
+
+std::string folder_of(const std::string& above, const DeviceKey& device = sample_device()) {
+  return above + "/" + device.folder;
+}
+
+std::string path_of(const std::string& above, int number) {
+  return folder_of(above) + "/" + digest(sample_entry(number).shape).hex() + ".tuned";
+}
+
+void write(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+std::string text_of(const Entry& entry, const std::string& device = sample_device().identity) {
+  const auto bytes = encode_entry(entry, device);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+bool has(const std::string& above, int number) {
+  TunedStore store(store_options({above}));
+  const auto found = store.find_exact(sample_entry(number).shape);
+  return found && found->entry == sample_entry(number);
+}
+
+TEST_CASE("a search path is split at colons, once each") {
+  CHECK(split_path("").empty());
+  CHECK(split_path(":::").empty());
+  CHECK(split_path("/a:/b/:/a::/") == std::vector<std::string>{"/a", "/b", "/"});
+}
+
+TEST_CASE("the device is in the folder's name, and other devices have other names") {
+  const DeviceKey key = sample_device();
+  CHECK(key.folder.starts_with("sm_80-108-"));
+  CHECK(key.identity ==
+        "a GPU, sm_80, 108 multiprocessors, 80 GB, 1410 MHz, memory 0 MHz, L2 0 MB, driver 13, "
+        "kernels " +
+            base::digest("kernels").hex() + ", measured");
+  CHECK(sample_device("another GPU").folder != key.folder);
+  CHECK(sample_device("a GPU", true).folder.starts_with("sim-sm_80-108-"));
+  CHECK(sample_device("x\n\x1b[31m/../y").identity.starts_with("x??[31m/../y, sm_80"));
+  CHECK(sample_device("x\n\x1b[31m/../y").folder.find("..") == std::string::npos);
+  device::DeviceInfo info;
+  const auto folder = [&](int driver, const char* kernels) {
+    return device_key(info, "sm_80", driver, base::digest(kernels)).folder;
+  };
+  CHECK(folder(13000, "a") == folder(13020, "a"));
+  CHECK(folder(13000, "a") != folder(12080, "a"));
+  CHECK(folder(13000, "a") != folder(13000, "b"));
+}
+
+TEST_CASE("what is stored is found, also by another store, and others are not") {
+  ScratchFolder scratch;
+  const std::string above = scratch / "deep/er/tuned";
+  TunedStore store(store_options({above}));
+  CHECK(store.empty());
+  const auto stored = store.store(sample_entry(1), false);
+  CHECK(stored.outcome == TunedStore::Outcome::kStored);
+  CHECK(stored.path == path_of(above, 1));
+  CHECK_FALSE(store.empty());
+  CHECK(store.find_exact(sample_entry(1).shape)->entry == sample_entry(1));
+  CHECK(store.find_exact(sample_entry(1).shape)->path == stored.path);
+  CHECK_FALSE(store.find_exact(sample_entry(2).shape));
+  CHECK(has(above, 1));
+  struct stat found;
+  REQUIRE(stat(folder_of(above).c_str(), &found) == 0);
+  CHECK((found.st_mode & 07777u) == 0700);
+  REQUIRE(stat(stored.path.c_str(), &found) == 0);
+  CHECK((found.st_mode & 07777u) == 0600);
+  TunedStore other(store_options({above}, sample_device("another GPU")));
+  CHECK(other.empty());
+}
+
+TEST_CASE("the nearest length serves where there is no exact one, and nothing else does") {
+  ScratchFolder scratch;
+  TunedStore store(store_options({scratch / "t"}));
+  const auto put = [&](int queries, int keys) {
+    Entry entry = sample_entry(0);
+    entry.shape.queries = queries;
+    entry.shape.keys = keys;
+    store.store(entry, false);
+  };
+  const auto nearest = [&](int queries, int keys) -> std::pair<int, int> {
+    ShapeKey shape = sample_entry(0).shape;
+    shape.queries = queries;
+    shape.keys = keys;
+    const auto found = store.find(shape);
+    if (!found) return {-1, -1};
+    CHECK(found->distance == length_distance(shape, found->entry.shape));
+    return {found->entry.shape.queries, found->entry.shape.keys};
+  };
+  put(10, 20);
+  put(16, 20);
+  put(10, 26);
+  CHECK(nearest(10, 20) == std::pair(10, 20));
+  CHECK(nearest(12, 20) == std::pair(10, 20));
+  CHECK(nearest(14, 20) == std::pair(16, 20));
+  CHECK(nearest(13, 20) == std::pair(16, 20));  // as far as 10: the longer
+  CHECK(nearest(10, 23) == std::pair(10, 26));  // likewise
+  CHECK(nearest(12, 22) == std::pair(10, 20));
+  CHECK(nearest(11, 24) == std::pair(10, 26));
+  CHECK(nearest(20, 20) == std::pair(16, 20));
+  CHECK(nearest(21, 20) == std::pair(-1, -1));
+  ShapeKey other = sample_entry(0).shape;
+  other.heads = 1;
+  CHECK_FALSE(store.find(other));
+}
+
+TEST_CASE(
+    "earlier folders of the path go before later ones, and the first writable one is written") {
+  ScratchFolder scratch;
+  Entry site = sample_entry(1), user = sample_entry(1);
+  site.time = 1;
+  user.time = 2;
+  TunedStore(store_options({scratch / "site"})).store(site, false);
+  TunedStore(store_options({scratch / "site"})).store(sample_entry(2), false);
+  TunedStore(store_options({scratch / "user"})).store(user, false);
+  TunedStore both(store_options({scratch / "user", scratch / "site"}));
+  CHECK(both.find_exact(user.shape)->entry.time == 2);
+  CHECK(both.find_exact(sample_entry(2).shape));
+  CHECK(both.store(sample_entry(3), false).path == path_of(scratch / "user", 3));
+
+  // A folder in which nothing can be made is passed over.
+  class NothingHere : public base::FileSystem {
+   public:
+    explicit NothingHere(std::string path) : path_(std::move(path)) {}
+    int make_folder(const std::string& path, unsigned mode) override {
+      return path.starts_with(path_) ? -EROFS : FileSystem::make_folder(path, mode);
+    }
+
+   private:
+    std::string path_;
+  };
+  Notes notes;
+  TunedStore second(store_options({scratch / "readonly", scratch / "user"}), notes.log(),
+                    std::make_shared<NothingHere>(scratch / "readonly"));
+  CHECK(second.store(sample_entry(4), false).path == path_of(scratch / "user", 4));
+  CHECK(notes.lines.empty());
+  std::string problem;
+  TunedStore none(store_options({scratch / "readonly"}), notes.log(),
+                  std::make_shared<NothingHere>(scratch / "readonly"));
+  CHECK_FALSE(none.writable_folder(&problem));
+  CHECK(problem.find("Read-only file system") != std::string::npos);
+}
+
+TEST_CASE("of one shape the better entry stays, unless it is to be replaced") {
+  ScratchFolder scratch;
+  TunedStore first(store_options({scratch / "t"}));
+  TunedStore second(store_options({scratch / "t"}));
+  Entry good = sample_entry(1), poor = sample_entry(1);
+  poor.ratio_low_ppm = poor.ratio_high_ppm = 990'000;
+  CHECK(second.empty());  // it has read the folder before anything was there
+  CHECK(first.store(good, false).outcome == TunedStore::Outcome::kStored);
+  CHECK(second.store(poor, false).outcome == TunedStore::Outcome::kKept);
+  CHECK(second.find_exact(good.shape)->entry == good);
+  CHECK(first.store(poor, true).outcome == TunedStore::Outcome::kStored);
+  CHECK(first.find_exact(good.shape)->entry == poor);
+  CHECK(second.store(good, false).outcome == TunedStore::Outcome::kStored);
+  TunedStore after(store_options({scratch / "t"}));
+  CHECK(after.find_exact(good.shape)->entry == good);
+}
+
+// One entry of a folder is wrong: it is left out with one line, whatever is asked; the others
+// serve, and storing the shape anew repairs it.
+void ignored_once(const std::string& above, int number, const std::string& part) {
+  CAPTURE(part);
+  Notes notes;
+  TunedStore store(store_options({above}), notes.log());
+  CHECK_FALSE(store.find_exact(sample_entry(number).shape));
+  CHECK_FALSE(store.find_exact(sample_entry(number).shape));
+  CHECK(store.find_exact(sample_entry(2).shape));
+  CHECK_FALSE(store.empty());
+  REQUIRE(notes.lines.size() == 1);
+  CHECK_MESSAGE(notes.lines[0].find(part) != std::string::npos, notes.lines[0]);
+}
+
+TEST_CASE("an entry that is damaged, foreign, old or outside the space is ignored with one line") {
+  ScratchFolder scratch;
+  const std::string above = scratch / "t";
+  {
+    TunedStore store(store_options({above}));
+    store.store(sample_entry(1), false);
+    store.store(sample_entry(2), false);
+  }
+  const std::string path = path_of(above, 1);
+  const std::string whole = text_of(sample_entry(1));
+  base::FileSystem files;
+  for (std::size_t i = 0; i < whole.size(); i += i < 60 ? 1 : 13) {
+    std::string damaged = whole;
+    damaged[i] = static_cast<char>(damaged[i] ^ 4);
+    write(path, damaged);
+    ignored_once(above, 1, i < 14 ? "no tuned entry" : i < 16 ? "schema" : "digest");
+  }
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{15}, whole.size() / 2, whole.size() - 1}) {
+    write(path, whole.substr(0, size));
+    ignored_once(above, 1, "it");
+  }
+  write(path, whole + std::string(70'000, ' '));
+  ignored_once(above, 1, "File too large");
+  write(path, text_of(sample_entry(1), sample_device("another GPU").identity));
+  ignored_once(above, 1, "another device");
+  write(path, text_of(sample_entry(3)));
+  ignored_once(above, 1, "name is not that of its shape");
+  Entry wrong = sample_entry(1);
+  wrong.predicted = true;
+  write(path, text_of(wrong));
+  ignored_once(above, 1, "a prediction, and this device is real");
+  for (const auto& [config, part] : std::vector<std::pair<attention::KernelConfig, std::string>>{
+           {{64, 64, 4, 4, false, 9}, "9 resident"},
+           {{64, 128, 4, 4, false, 8}, "leave each thread"},
+           {{1024, 64, 4, 2, false, 1}, "1024 rows"},
+           {{64, 1000, 4, 2, false, 1}, "1000 columns"},
+           {{512, 64, 16, 2, false, 1}, "16 warps"},
+           {{256, 128, 8, 16, false, 1}, "16 stages"}}) {
+    wrong = sample_entry(1);
+    wrong.config = config;
+    write(path, text_of(wrong));
+    ignored_once(above, 1, part);
+  }
+  wrong = sample_entry(1);
+  wrong.shape.dim_qk = 80;  // no such kernels; its own name, so that only this is wrong
+  const std::string odd = folder_of(above) + "/" + digest(wrong.shape).hex() + ".tuned";
+  write(path, whole);
+  write(odd, text_of(wrong));
+  Notes notes;
+  TunedStore store(store_options({above}), notes.log());
+  CHECK_FALSE(store.find_exact(wrong.shape));
+  CHECK(store.find_exact(sample_entry(1).shape));
+  REQUIRE(notes.lines.size() == 1);
+  CHECK(notes.lines[0].find("head dims 80/64") != std::string::npos);
+}
+
+TEST_CASE("something else in the place of an entry is ignored, and repaired where it can be") {
+  ScratchFolder scratch;
+  const ScratchFolder elsewhere;
+  const std::string above = scratch / "t";
+  {
+    TunedStore store(store_options({above}));
+    store.store(sample_entry(2), false);
+  }
+  const std::string path = path_of(above, 1);
+  const auto repaired = [&](bool expected) {
+    ignored_once(above, 1, "cannot");
+    Notes notes;
+    TunedStore store(store_options({above}), notes.log());
+    const auto stored = store.store(sample_entry(1), false);
+    CHECK((stored.outcome == TunedStore::Outcome::kStored) == expected);
+    CHECK(store.find_exact(sample_entry(1).shape));  // in memory at least
+    CHECK(has(above, 1) == expected);
+    if (expected) fs::remove(path);
+  };
+  write(elsewhere / "entry", text_of(sample_entry(1)));
+  fs::create_symlink(elsewhere / "entry", path);
+  repaired(true);
+  CHECK(fs::exists(elsewhere / "entry"));
+  REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+  repaired(true);
+  fs::create_directories(path + "/x");
+  repaired(false);
+  CHECK(fs::is_directory(path));
+}
+
+TEST_CASE("a folder that others could fill is not read and not written, with one warning") {
+  ScratchFolder scratch;
+  const auto refused = [&](const std::string& folder, const std::string& part,
+                           std::shared_ptr<base::FileSystem> files = nullptr) {
+    CAPTURE(folder);
+    Notes notes;
+    TunedStore store(store_options({folder}), notes.log(), files);
+    CHECK_FALSE(store.find(sample_entry(1).shape));
+    CHECK_FALSE(store.find(sample_entry(1).shape));
+    CHECK(notes.lines.size() == 1);
+    std::string problem;
+    CHECK_FALSE(store.writable_folder(&problem));
+    CHECK_MESSAGE(problem.find(part) != std::string::npos, problem);
+    CHECK(store.store(sample_entry(1), false).outcome == TunedStore::Outcome::kFailed);
+    CHECK(store.find_exact(sample_entry(1).shape));  // this process knows what it has found
+  };
+  TunedStore(store_options({scratch / "t"})).store(sample_entry(1), false);
+  for (const unsigned mode : {0777u, 0770u, 0702u}) {
+    REQUIRE(chmod((scratch / "t").c_str(), mode) == 0);
+    refused(scratch / "t", "others may write");
+  }
+  REQUIRE(chmod((scratch / "t").c_str(), 0700) == 0);
+  REQUIRE(chmod(folder_of(scratch / "t").c_str(), 0722) == 0);
+  refused(scratch / "t", "others may write");
+  REQUIRE(chmod(folder_of(scratch / "t").c_str(), 0700) == 0);
+  fs::create_directory_symlink(scratch / "t", scratch / "link");
+  refused(scratch / "link", "symbolic link");
+  write(scratch / "file", "x");
+  refused(scratch / "file", "it is a file");
+  refused("relative/folder", "absolute");
+  class Foreign : public base::FileSystem {
+    int status(int file, Status* status) override {
+      const int code = FileSystem::status(file, status);
+      status->owner = geteuid() + 1;
+      return code;
+    }
+  };
+  refused(scratch / "t", "belongs to user", std::make_shared<Foreign>());
+  CHECK(has(scratch / "t", 1));
+}
+
+TEST_CASE("root's folders are read by everybody and written by root alone") {
+  class RootsFolder : public base::FileSystem {
+    int status(int file, Status* status) override {
+      const int code = FileSystem::status(file, status);
+      status->owner = 0;
+      return code;
+    }
+  };
+  ScratchFolder scratch;
+  TunedStore(store_options({scratch / "t"})).store(sample_entry(1), false);
+  Notes notes;
+  TunedStore store(store_options({scratch / "t"}), notes.log(), std::make_shared<RootsFolder>());
+  CHECK(store.find_exact(sample_entry(1).shape));
+  CHECK(notes.lines.empty());
+  std::string problem;
+  CHECK(store.writable_folder(&problem).has_value() == (geteuid() == 0));
+}
+
+TEST_CASE("without a folder results live in memory and nothing is asked of the disk") {
+  const auto files = std::make_shared<FaultyFiles>();
+  Notes notes;
+  TunedStore store(store_options({}), notes.log(), files);
+  CHECK(store.empty());
+  const auto stored = store.store(sample_entry(1), false);
+  CHECK(stored.path.empty());
+  CHECK(store.find_exact(sample_entry(1).shape));
+  CHECK(store.find_exact(sample_entry(1).shape)->path.empty());
+  CHECK(files->calls() == 0);
+  CHECK(notes.lines.empty());
+}
+
+TEST_CASE("a disk that is full or read-only costs the file and nothing else") {
+  ScratchFolder scratch;
+  TunedStore(store_options({scratch / "t"})).store(sample_entry(1), false);
+  for (const int code : {ENOSPC, EROFS, EACCES, EDQUOT, EIO}) {
+    CAPTURE(code);
+    const auto files = std::make_shared<FaultyFiles>();
+    files->refuse_writes = true;
+    files->code = code;
+    Notes notes;
+    TunedStore store(store_options({scratch / "t"}), notes.log(), files);
+    CHECK(store.find_exact(sample_entry(1).shape));
+    const auto stored = store.store(sample_entry(2), false);
+    CHECK(stored.outcome == TunedStore::Outcome::kFailed);
+    CHECK(stored.problem.find(base::describe_errno(code)) != std::string::npos);
+    CHECK(store.find_exact(sample_entry(2).shape));
+    CHECK(notes.lines.size() == 1);
+    CHECK_FALSE(has(scratch / "t", 2));
+  }
+}
+
+// Read, store anew, read again: every system call in turn fails, once or from then on.
+TEST_CASE("a fault at any system call leaves whole entries and no open file") {
+  int faults = 0;
+  for (const int code : {ENOSPC, EIO, EINTR, EACCES, ESTALE}) {
+    for (const bool persistent : {false, true}) {
+      if (code == EINTR && persistent) continue;  // no kernel interrupts without end
+      for (int n = 0;; ++n) {
+        ScratchFolder scratch;
+        TunedStore(store_options({scratch / "t"})).store(sample_entry(1), false);
+        const auto files = std::make_shared<FaultyFiles>();
+        files->fail_at = n;
+        files->code = code;
+        files->persistent = persistent;
+        files->cut_short = n % 2 == 1;
+        {
+          StoreOptions options = store_options({scratch / "t"});
+          options.lock_wait = std::chrono::milliseconds(20);
+          TunedStore store(options, {}, files);
+          store.find(sample_entry(1).shape);
+          store.store(sample_entry(2), false);
+          CHECK(store.find_exact(sample_entry(2).shape)->entry == sample_entry(2));
+        }
+        CHECK(files->opened() == 0);
+        Notes notes;
+        TunedStore after(store_options({scratch / "t"}), notes.log());
+        CHECK(after.find_exact(sample_entry(1).shape)->entry == sample_entry(1));
+        CHECK(notes.lines.empty());
+        ++faults;
+        if (files->calls() <= n) break;  // n was beyond the last call
+        if (n > 2000) FAIL("the calls do not end");
+      }
+    }
+  }
+  MESSAGE("faults injected: " << faults);
+}
+
+TEST_CASE("a folder with more files than any tuner makes is not read") {
+  ScratchFolder scratch;
+  TunedStore(store_options({scratch / "t"})).store(sample_entry(1), false);
+  for (int i = 0; i < 10'001; ++i) {
+    write(folder_of(scratch / "t") + "/" + std::to_string(i) + ".tuned", "");
+  }
+  Notes notes;
+  TunedStore store(store_options({scratch / "t"}), notes.log());
+  CHECK(store.empty());
+  CHECK(notes.lines.size() == 1);
+}
+
+TEST_CASE("the listing shows every device's entries and names what is not used") {
+  ScratchFolder scratch;
+  const std::string above = scratch / "t";
+  TunedStore(store_options({above})).store(sample_entry(1), false);
+  TunedStore(store_options({above})).store(sample_entry(2), false);
+  TunedStore(store_options({above}, sample_device("another GPU"))).store(sample_entry(3), false);
+  write(path_of(above, 4), "annulus-tuned 7 later\n");
+  write(above + "/stray", "x");
+  base::FileSystem files;
+  const Listing listing = list_entries(files, {above, scratch / "nowhere"});
+  REQUIRE(listing.entries.size() == 3);
+  int foreign = 0;
+  for (const ListedEntry& each : listing.entries) {
+    foreign += each.device != sample_device().identity;
+    CHECK(fs::exists(each.path));
+  }
+  CHECK(foreign == 1);
+  CHECK(listing.ignored.size() == 2);
+}
+
+}  // namespace
+}  // namespace annulus::autotune

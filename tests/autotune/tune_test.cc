@@ -1,0 +1,352 @@
+// Tuning as a program meets it: through the facade, on a device.
+
+#include "annulus/tune.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "annulus/error.h"
+#include "api/impl.h"
+#include "autotune/tuner.h"
+#include "base/thread_pool.h"
+#include "support/device.h"
+#include "support/device_case.h"
+#include "support/faulty_files.h"
+
+namespace annulus {
+namespace {
+
+namespace fs = std::filesystem;
+using test::ScratchFolder;
+
+struct Opened {
+  std::vector<std::string> notes;
+  Device device;
+
+  explicit Opened(const std::string& tuned_path, const std::string& templates = "")
+      : device(open(tuned_path, templates, &notes)) {}
+  static Device open(const std::string& tuned_path, const std::string& templates,
+                     std::vector<std::string>* notes) {
+    DeviceOptions options;
+    options.name = test::device_name();
+    options.tuned_path = tuned_path;
+    options.template_dir = templates;
+    options.log = [notes](LogLevel, std::string_view text) { notes->emplace_back(text); };
+    return Device::open(options);
+  }
+};
+
+Problem problem(std::int64_t seq = 300, const char* pattern = "causal") {
+  Problem made;
+  made.heads = 4;
+  made.kv_heads = 2;
+  made.seq_q = made.seq_k = seq;
+  made.dim_qk = made.dim_v = 32;
+  made.pattern = Pattern::parse(pattern);
+  return made;
+}
+
+std::uint64_t launches(const Device& device) {
+  for (const auto& [name, count] : device.counters()) {
+    if (name == "launches") return count;
+  }
+  return 0;
+}
+
+bool says(const std::vector<std::string>& lines, const std::string& part) {
+  for (const std::string& line : lines) {
+    if (line.find(part) != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST_CASE("a tuned result is found, kept, used, and not searched for again") {
+  const ScratchFolder scratch;
+  const std::string path = scratch / "tuned";
+  TuneResult result;
+  {
+    Opened opened(path);
+    const Plan before = opened.device.plan(problem());
+    CHECK(before.info().tuned.empty());
+    int calls = 0;
+    TuneOptions options;
+    options.progress = [&](const TuneProgress& progress) {
+      CHECK(progress.done == ++calls);
+      CHECK(progress.best_ratio <= 1);
+      CHECK_FALSE(progress.config.empty());
+    };
+    result = tune(opened.device, problem(), options);
+    CHECK(result.status == TuneStatus::kTuned);
+    CHECK(result.predicted == opened.device.info().simulated);
+    CHECK(result.default_config == before.info().config);
+    CHECK(result.ratio_high <= 1);
+    CHECK(result.time <= result.default_time);
+    CHECK(calls == result.tried + result.dropped);
+    CHECK(result.tried > 10);
+    CHECK(result.dropped == 0);
+    CHECK(static_cast<int>(result.trials.size()) == result.candidates);
+    CHECK(fs::exists(result.path));
+    CHECK(result.problem.empty());
+    // The same device uses it at once.
+    CHECK(opened.device.plan(problem()).info().tuned == result.path);
+    CHECK(opened.notes.empty());
+  }
+  // Another one finds it, and its answers are right.
+  Opened opened(path);
+  const Plan plan = opened.device.plan(problem());
+  CHECK(plan.info().tuned == result.path);
+  CHECK(plan.info().config == result.config);
+  CHECK(says(plan.info().decisions, "tuned"));
+  if (result.config != result.default_config) {
+    CHECK(says(plan.info().rejected, result.default_config + ": the heuristic's choice"));
+  }
+  const test::Case host = test::make_case(problem(), 3);
+  base::ThreadPool pool;
+  const auto comparison =
+      attention::compare(problem(), attention::reference(problem(), host.inputs(), pool),
+                         test::run_case(opened.device, host).result());
+  CHECK(comparison.within_law);
+  // What it is not for.
+  PlanOptions forced;
+  forced.config = result.default_config;
+  CHECK(opened.device.plan(problem(), forced).info().tuned.empty());
+  CHECK(opened.device.plan(problem(300, "dense")).info().tuned.empty());
+  CHECK(opened.device.plan(problem(3000)).info().tuned.empty());
+  const Plan near = opened.device.plan(problem(450));
+  CHECK(near.info().tuned == result.path);
+  CHECK(says(near.info().decisions, "half octaves away"));
+  Problem nothing = problem();
+  nothing.seq_q = 0;
+  CHECK(opened.device.plan(nothing).info().tuned.empty());
+
+  // A second call measures nothing, nor does one in between for a problem of the same kind.
+  const std::uint64_t before = launches(opened.device);
+  const TuneResult again = tune(opened.device, problem(290));
+  CHECK(again.status == TuneStatus::kAlreadyThere);
+  CHECK(again.config == result.config);
+  CHECK(again.path == result.path);
+  CHECK(launches(opened.device) == before);
+  CHECK(opened.notes.empty());
+}
+
+TEST_CASE("a dry run says what would be tried and does nothing") {
+  const ScratchFolder scratch;
+  Opened opened(scratch / "tuned");
+  const std::uint64_t before = launches(opened.device);
+  TuneOptions options;
+  options.dry_run = true;
+  const TuneResult result = tune(opened.device, problem(), options);
+  CHECK(result.status == TuneStatus::kPlanned);
+  CHECK(result.candidates > 20);
+  CHECK(static_cast<int>(result.trials.size()) == result.candidates);
+  for (const TuneCandidate& trial : result.trials) {
+    CHECK(trial.outcome == "not tried");
+    CHECK(trial.model_cycles > 0);
+  }
+  CHECK(launches(opened.device) == before);
+  CHECK_FALSE(fs::exists(scratch / "tuned"));
+}
+
+TEST_CASE("a limit or the caller ends a search; the best so far stays and a later call goes on") {
+  const ScratchFolder scratch;
+  Opened opened(scratch / "tuned");
+  TuneOptions options;
+  options.time_limit_seconds = 1e-9;
+  const TuneResult none = tune(opened.device, problem(), options);
+  CHECK(none.status == TuneStatus::kPartial);
+  CHECK(none.config == none.default_config);
+  CHECK(none.tried == 1);
+  CHECK(none.path.empty());
+  CHECK(opened.device.plan(problem()).info().tuned.empty());
+
+  std::atomic<bool> cancel{true};
+  TuneOptions cancelled;
+  cancelled.cancel = &cancel;
+  const std::uint64_t before = launches(opened.device);
+  CHECK(tune(opened.device, problem(), cancelled).status == TuneStatus::kPartial);
+  CHECK(launches(opened.device) == before);
+  cancel = false;
+  cancelled.progress = [&](const TuneProgress& progress) { cancel = progress.done >= 8; };
+  const TuneResult partial = tune(opened.device, problem(), cancelled);
+  CHECK(partial.status == TuneStatus::kPartial);
+  CHECK(partial.tried + partial.dropped == 8);
+  CHECK(partial.ratio_high <= 1);
+  CHECK(fs::exists(partial.path));
+  CHECK(opened.device.plan(problem()).info().tuned == partial.path);
+
+  const TuneResult whole = tune(opened.device, problem());
+  CHECK(whole.status == TuneStatus::kTuned);
+  CHECK(whole.path == partial.path);
+  CHECK(whole.ratio <= partial.ratio * 1.001);
+  CHECK(tune(opened.device, problem()).status == TuneStatus::kAlreadyThere);
+  TuneOptions force;
+  force.force = true;
+  force.cancel = &cancel;
+  cancel = false;
+  force.progress = [&](const TuneProgress& progress) { cancel = progress.done >= 2; };
+  CHECK(tune(opened.device, problem(), force).status == TuneStatus::kPartial);
+}
+
+void refused(const Device& device, const Problem& bad, ErrorCode code) {
+  try {
+    tune(device, bad);
+    FAIL("tuned");
+  } catch (const Error& error) {
+    CHECK_MESSAGE(error.code() == code, error.what());
+  }
+}
+
+TEST_CASE("what cannot be tuned or kept is refused before anything runs") {
+  const ScratchFolder scratch;
+  std::ofstream(scratch / "file") << "x";
+  Opened opened(scratch / "file");
+  const std::uint64_t before = launches(opened.device);
+  refused(opened.device, problem(), ErrorCode::kFile);
+  Problem bad = problem();
+  bad.seq_q = 0;
+  refused(opened.device, bad, ErrorCode::kInvalidArgument);
+  bad = problem();
+  bad.batch = 0;
+  refused(opened.device, bad, ErrorCode::kInvalidArgument);
+  bad = problem();
+  bad.kv_heads = 3;
+  refused(opened.device, bad, ErrorCode::kInvalidArgument);
+  CHECK(launches(opened.device) == before);
+}
+
+TEST_CASE("without a folder a result serves its own device and no other") {
+  Opened opened("");
+  TuneOptions options;
+  std::atomic<bool> cancel{false};
+  options.cancel = &cancel;
+  options.progress = [&](const TuneProgress& progress) { cancel = progress.done >= 4; };
+  const TuneResult result = tune(opened.device, problem(), options);
+  CHECK(result.path.empty());
+  CHECK(result.problem.empty());
+  CHECK(opened.device.plan(problem()).info().tuned == "memory");
+  Opened other("");
+  CHECK(other.device.plan(problem()).info().tuned.empty());
+  CHECK(opened.notes.empty());
+}
+
+TEST_CASE("a tuned kernel that does not work here gives way to the heuristic, with one line") {
+  const ScratchFolder scratch;
+  fs::copy(ANNULUS_TEMPLATES, scratch / "t", fs::copy_options::recursive);
+  const std::string kernel = scratch / "t/kernels/mma_forward.cu";
+  std::ostringstream text;
+  text << std::ifstream(kernel).rdbuf();
+  std::string source = text.str();
+  const std::string anchor = "static_assert(kStages >= 1";
+  REQUIRE(source.find(anchor) != std::string::npos);
+  source.insert(source.find(anchor), "static_assert(kColumns != 128, \"not here\");\n  ");
+  std::ofstream(kernel) << source;
+
+  // An entry that names such a kernel, for this device and these templates.
+  autotune::Entry entry;
+  {
+    Opened opened(scratch / "tuned", scratch / "t");
+    entry.shape = autotune::shape_key(problem());
+    entry.config = {64, 128, 4, 2, false, 2};
+    entry.predicted = opened.device.info().simulated;
+    entry.complete = true;
+    entry.time = 1;
+    entry.default_time = 2;
+    entry.ratio_low_ppm = entry.ratio_high_ppm = 500'000;
+    entry.rounds = entry.candidates = 1;
+    autotune::TunedStore& store = *api::inside(opened.device).tuned;
+    REQUIRE(store.store(entry, false).outcome == autotune::TunedStore::Outcome::kStored);
+  }
+  // With the library's own templates the entry is another device's: nothing is even said of it.
+  Opened own(scratch / "tuned");
+  const Plan heuristic = own.device.plan(problem());
+  CHECK(heuristic.info().tuned.empty());
+  CHECK(own.notes.empty());
+
+  Opened opened(scratch / "tuned", scratch / "t");
+  for (int i = 0; i < 3; ++i) {
+    const Plan plan = opened.device.plan(problem());
+    CHECK(plan.info().tuned.empty());
+    CHECK(plan.info().config == heuristic.info().config);
+  }
+  REQUIRE(opened.notes.size() == 1);
+  CHECK(opened.notes[0].find("mma m64 n128 w4 s2 x2 does not work here") != std::string::npos);
+}
+
+TEST_CASE("candidates that are wrong or fault are dropped, and the others are tuned") {
+  if (!test::on_simulator()) return;
+  const ScratchFolder scratch;
+  fs::copy(ANNULUS_TEMPLATES, scratch / "t", fs::copy_options::recursive);
+  const std::string kernel = scratch / "t/kernels/mma_forward.cu";
+  std::ostringstream text;
+  text << std::ifstream(kernel).rdbuf();
+  std::string source = text.str();
+  const std::string anchor = "static_assert(kStages >= 1";
+  source.insert(source.find(anchor),
+                "static_assert(kStages != 4, \"no four\");\n"
+                "  if (kStages == 3) *static_cast<int*>(nullptr) = 1;\n  ");
+  std::ofstream(kernel) << source;
+  Opened opened(scratch / "tuned", scratch / "t");
+  const TuneResult result = tune(opened.device, problem());
+  CHECK(result.status == TuneStatus::kTuned);
+  CHECK(result.dropped > 0);
+  for (const TuneCandidate& trial : result.trials) {
+    CAPTURE(trial.config);
+    CAPTURE(trial.outcome);
+    if (trial.outcome == "not tried") continue;
+    const bool fine = trial.config.find("s3") == std::string::npos &&
+                      trial.config.find("s4") == std::string::npos;
+    CHECK((trial.outcome == "tried") == fine);
+  }
+  CHECK(opened.device.plan(problem()).info().tuned == result.path);
+}
+
+// The figure itself, over ten shapes, is bench/tune_bench's.
+TEST_CASE("the search comes within 3 % of the whole space on two shapes") {
+  if (!test::on_simulator()) return;
+  Opened opened("");
+  for (const Problem& each : {problem(700), problem(150)}) {
+    TuneOptions all;
+    all.exhaustive = true;
+    const TuneResult best = tune(opened.device, each, all);
+    TuneOptions some;
+    some.force = true;
+    const TuneResult found = tune(opened.device, each, some);
+    CHECK(best.tried == best.candidates);
+    CHECK(found.tried < best.tried);
+    CHECK(found.time <= 1.03 * best.time);
+    CHECK(found.time <= found.default_time);
+    CHECK(best.time <= best.default_time);
+  }
+}
+
+TEST_CASE("the listing tells what was kept") {
+  const ScratchFolder scratch;
+  Opened opened(scratch / "tuned");
+  std::atomic<bool> cancel{false};
+  TuneOptions options;
+  options.cancel = &cancel;
+  options.progress = [&](const TuneProgress& progress) { cancel = progress.done >= 3; };
+  const TuneResult result = tune(opened.device, problem(), options);
+  const TunedListing listing = list_tuned(scratch / "tuned");
+  REQUIRE(listing.entries.size() == 1);
+  const TunedEntry& entry = listing.entries[0];
+  CHECK(entry.path == result.path);
+  CHECK(entry.config == result.config);
+  CHECK(entry.shape == result.shape);
+  CHECK(entry.predicted == result.predicted);
+  CHECK_FALSE(entry.complete);
+  CHECK(entry.seq_q == 300);
+  CHECK(entry.kv_heads == 2);
+  CHECK(entry.library_version == ANNULUS_VERSION);
+  CHECK(entry.time == doctest::Approx(result.time));
+  CHECK(listing.ignored.empty());
+  CHECK(list_tuned(scratch / "nowhere").entries.empty());
+  CHECK(list_tuned("").folders.empty());
+}
+
+}  // namespace
+}  // namespace annulus

@@ -1,0 +1,67 @@
+#ifndef ANNULUS_TESTS_PROGRAM_RUN_PROGRAM_H_
+#define ANNULUS_TESTS_PROGRAM_RUN_PROGRAM_H_
+
+// Runs the program as a user does, and takes what it prints.
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "base/json.h"
+#include "support/device.h"
+#include "support/faulty_files.h"
+
+namespace annulus::test {
+
+struct Outcome {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+inline std::string read(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// Arguments are written as in a shell.
+inline Outcome annulus_with(const std::string& arguments) {
+  const ScratchFolder folder;
+  const std::string command = std::string(ANNULUS_PROGRAM) + " " + arguments + " >" +
+                              (folder / "out") + " 2>" + (folder / "err") + " </dev/null";
+  const int status = std::system(command.c_str());
+  Outcome outcome;
+  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + status;
+  outcome.out = read(folder / "out");
+  outcome.err = read(folder / "err");
+  return outcome;
+}
+
+inline base::Json json_of(const std::string& arguments) {
+  const Outcome outcome = annulus_with(arguments);
+  CHECK_MESSAGE(outcome.code == 0, outcome.err);
+  return base::parse_json(outcome.out, "the program's output");
+}
+
+// An error is one line on stderr that holds `part`, and nothing on stdout.
+inline void refused(const std::string& arguments, int code, const std::string& part) {
+  CAPTURE(arguments);
+  const Outcome outcome = annulus_with(arguments);
+  CHECK(outcome.code == code);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err.starts_with("annulus"));
+  CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
+  CHECK_MESSAGE(outcome.err.find(part) != std::string::npos, outcome.err);
+}
+
+inline std::string on_device() { return " --device " + device_name(); }
+
+}  // namespace annulus::test
+
+#endif  // ANNULUS_TESTS_PROGRAM_RUN_PROGRAM_H_

@@ -1,0 +1,235 @@
+// annulus tune and annulus tuned as a user meets them.
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "base/random.h"
+#include "program/run_program.h"
+#include "support/options.h"
+
+namespace {
+
+using namespace annulus;
+using test::annulus_with;
+using test::json_of;
+using test::on_device;
+using test::Outcome;
+using test::refused;
+
+constexpr char kShape[] = " -H 4 --kv-heads 2 -S 300 -D 32 -p causal";
+
+std::string with(const test::ScratchFolder& folder) {
+  return " --tuned " + (folder / "tuned") + on_device();
+}
+
+TEST_CASE("tune finds, keeps and tells; run, explain, list, show and doctor know of it") {
+  const test::ScratchFolder folder;
+  const base::Json before = json_of("run --json" + std::string(kShape) + with(folder));
+  CHECK(before["tuned"] == "");
+  const base::Json json = json_of("tune --json" + std::string(kShape) + with(folder));
+  REQUIRE(json["results"].size() == 1);
+  const base::Json& result = json["results"][0];
+  CHECK(result["status"] == "tuned");
+  CHECK(result["predicted"] == test::on_simulator());
+  CHECK(result["ratio"] <= 1.0);
+  CHECK(result["default_config"] == before["config"]);
+  CHECK(result["trials"].size() == result["candidates"]);
+  CHECK(result["tried"] > 10);
+  const std::string path = result["path"].get<std::string>();
+  CHECK(std::filesystem::exists(path));
+
+  const base::Json after = json_of("run --json" + std::string(kShape) + with(folder));
+  CHECK(after["tuned"] == path);
+  CHECK(after["config"] == result["config"]);
+  CHECK(after["within_law"] == true);
+  CHECK(json_of("explain --json" + std::string(kShape) + with(folder))["tuned"] == path);
+  CHECK(json_of("run --json --no-check --tuned none" + std::string(kShape) +
+                on_device())["tuned"] == "");
+  const base::Json list = json_of("tuned list --json --tuned " + (folder / "tuned"));
+  REQUIRE(list["entries"].size() == 1);
+  CHECK(list["entries"][0]["path"] == path);
+  CHECK(list["entries"][0]["config"] == result["config"]);
+  CHECK(list["entries"][0]["predicted"] == test::on_simulator());
+  CHECK(list["ignored"].empty());
+  const std::string name = path.substr(path.rfind('/') + 1, 12);
+  const Outcome text = annulus_with("tuned list --tuned " + (folder / "tuned"));
+  CHECK(text.code == 0);
+  CHECK(text.out.find(name) != std::string::npos);
+  const Outcome shown = annulus_with("tuned show " + name + " --tuned " + (folder / "tuned"));
+  CHECK(shown.code == 0);
+  CHECK(shown.out.find(path) != std::string::npos);
+  if (test::on_simulator()) CHECK(shown.out.find("predicted cycles") != std::string::npos);
+  const base::Json doctor = json_of("doctor --json" + with(folder));
+  CHECK(doctor["tuned"]["entries"] == 1);
+  CHECK(doctor["tuned"]["ignored"].empty());
+
+  // Again: nothing is run.
+  const base::Json again = json_of("tune --json" + std::string(kShape) + with(folder));
+  CHECK(again["results"][0]["status"] == "there already");
+  CHECK(again["results"][0]["config"] == result["config"]);
+  const Outcome told = annulus_with("tune" + std::string(kShape) + with(folder));
+  CHECK(told.code == 0);
+  CHECK(told.err.empty());
+  if (test::on_simulator()) {
+    CHECK(told.out.find("times are predicted and serve simulated devices alone") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("damaged entries are named once and cost nothing else") {
+  const test::ScratchFolder folder;
+  const base::Json json =
+      json_of("tune --json --time-limit 1s" + std::string(kShape) + " --dry-run" + with(folder));
+  CHECK(json["results"][0]["status"] == "planned");
+  CHECK_FALSE(std::filesystem::exists(folder / "tuned"));
+  const Outcome none = annulus_with("tuned list --tuned " + (folder / "tuned"));
+  CHECK(none.code == 0);
+  CHECK(none.out.find("nothing is tuned in " + (folder / "tuned")) != std::string::npos);
+
+  const base::Json found = json_of("tune --json" + std::string(kShape) + with(folder));
+  const std::string path = found["results"][0]["path"].get<std::string>();
+  std::ofstream(path, std::ios::app) << "x";
+  const Outcome run = annulus_with("run --json --no-check" + std::string(kShape) + with(folder));
+  CHECK(run.code == 0);
+  CHECK(base::parse_json(run.out, "run")["tuned"] == "");
+  CHECK(run.err ==
+        "annulus: the tuned result '" + path + "' is not used: its digest does not agree\n");
+  const Outcome list = annulus_with("tuned list --tuned " + (folder / "tuned"));
+  CHECK(list.code == 0);
+  CHECK(list.out.find("digest does not agree") != std::string::npos);
+  // Tuning replaces it.
+  CHECK(json_of("tune --json" + std::string(kShape) + with(folder))["results"][0]["status"] ==
+        "tuned");
+  CHECK(annulus_with("run --json --no-check" + std::string(kShape) + with(folder)).err.empty());
+}
+
+TEST_CASE("shapes come from a file or a preset") {
+  const test::ScratchFolder folder;
+  const std::string path = folder / "shapes";
+  std::ofstream(path) << "# two of them\n\n  --heads 2 --seq 100 --dim 32\r\n"
+                         "--seq 1 --seq-k 500 --dim 64 --pattern \"causal & window(99, 0)\" "
+                         "--carry both --dtype fp16\n";
+  const base::Json json = json_of("tune --dry-run --json --shapes " + path + with(folder));
+  REQUIRE(json["results"].size() == 2);
+  CHECK(json["results"][0]["problem"]["heads"] == 2);
+  CHECK(json["results"][1]["problem"]["pattern"] == "causal & window(99, 0)");
+  CHECK(json["results"][1]["problem"]["dtype"] == "fp16");
+  CHECK(json["results"][1]["carry_out"] == true);
+  CHECK(json["results"][1]["status"] == "planned");
+  for (const char* preset : {"small", "common"}) {
+    CHECK(json_of("tune --dry-run --json --shapes " + std::string(preset) + with(folder))["results"]
+              .size() >= 6);
+  }
+  const auto wrong = [&](const std::string& text, const std::string& part) {
+    std::ofstream(path) << text;
+    refused("tune --dry-run --shapes " + path + with(folder), 5, part);
+  };
+  wrong("", "holds no shape");
+  wrong("# nothing\n", "holds no shape");
+  wrong("--seq 10 --dim 32\n--seq ten\n", "line 2");
+  wrong("--dim 80 --seq 10\n", "line 1: no kernel has head dims 80/80");
+  wrong("\n\n--pattern 'causal('\n", "line 3");
+  wrong("--help\n", "line 1");
+  wrong("--input x --seq 10\n", "--input");
+  wrong("rm -rf\n", "line 1");
+  wrong(std::string(2 << 20, '\n'), "larger than");
+  wrong(std::string("\0\xff\n", 3), "line 1");
+  refused("tune --shapes " + (folder / "nowhere") + with(folder), 5, "nowhere");
+}
+
+TEST_CASE("a limit and Ctrl-C keep the best, and the exit code says that more was wanted") {
+  const test::ScratchFolder folder;
+  const std::string two = folder / "two";
+  std::ofstream(two) << "--seq 200 --dim 32 --heads 2\n--seq 900 --dim 32 --heads 2\n";
+  const Outcome late =
+      annulus_with("tune --json --time-limit 0.001s --shapes " + two + with(folder));
+  CHECK(late.code == 3);
+  const base::Json json = base::parse_json(late.out, "tune");
+  CHECK(json["results"][0]["status"] == "partial");
+  CHECK(json["results"][1]["status"] == "not begun");
+
+  if (!test::on_simulator()) return;
+  // Compiling the whole space anew takes longer than the signal.
+  const test::ScratchFolder out;
+  const std::string command =
+      "timeout --preserve-status -s INT 4 " + std::string(ANNULUS_PROGRAM) +
+      " tune --json --exhaustive --cache-dir none -S 300 -H 1 -D 64 -p causal" + with(folder) +
+      " >" + (out / "json") + " 2>" + (out / "err");
+  const int status = std::system(command.c_str());
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 3);
+  const base::Json kept = base::parse_json(test::read(out / "json"), "tune");
+  const base::Json& result = kept["results"][0];
+  CHECK(result["status"] == "partial");
+  CHECK(result["tried"] < result["candidates"]);
+  CHECK(result["ratio"] <= 1.0);
+  // One line for every ten seconds at most, since nobody watches.
+  CHECK(test::read(out / "err").find('\r') == std::string::npos);
+}
+
+TEST_CASE("one shape that is wrong or too large costs only itself") {
+  const test::ScratchFolder folder;
+  const std::string path = folder / "shapes";
+  std::ofstream(path) << "--seq 0 --dim 32\n--seq 64 --dim 32 --heads 1\n";
+  const Outcome outcome = annulus_with("tune --json --dry-run --shapes " + path + with(folder));
+  CHECK(outcome.code == 2);
+  const base::Json json = base::parse_json(outcome.out, "tune");
+  CHECK(json["results"][0]["status"] == "failed");
+  CHECK(json["results"][1]["status"] == "planned");
+}
+
+TEST_CASE("options that are wrong are one line and the exit code of their kind") {
+  const test::ScratchFolder folder;
+  for (const char* time : {"abc", "0", "-5", "1x", "''", "nan", "inf", "1e99"}) {
+    refused("tune --time-limit " + std::string(time) + kShape, 2, "--time-limit");
+  }
+  refused("tune --carry sideways", 2, "--carry");
+  refused("tune --dim 80" + on_device(), 2, "80");
+  refused("tuned", 2, "tuned");
+  refused("tuned fly", 2, "tuned");
+  refused("tuned show nothing-like-it --tuned " + (folder / "x"), 2, "nothing-like-it");
+  std::ofstream(folder / "file") << "x";
+  // Said when the folder is to be read, and when it turns out that nothing could be kept.
+  for (const std::string& tuned : {folder / "file", std::string("relative/path")}) {
+    const Outcome outcome =
+        annulus_with("tune" + std::string(kShape) + " --tuned " + tuned + on_device());
+    CHECK(outcome.code == 5);
+    CHECK(outcome.out.empty());
+    CHECK(outcome.err.find("annulus tune: tuned results cannot be kept: ") != std::string::npos);
+    CHECK(outcome.err.find(tuned) != std::string::npos);
+  }
+  CHECK(annulus_with("tune --help").out.find("--time-limit") != std::string::npos);
+  CHECK(annulus_with("tuned --help").out.find("list") != std::string::npos);
+}
+
+// --kills N for more of them.
+TEST_CASE("a program killed while it tunes leaves no entry that is damaged") {
+  if (!test::on_simulator()) return;
+  const test::ScratchFolder folder;
+  const std::string path = folder / "shapes";
+  std::ofstream shapes(path);
+  for (int i = 0; i < 40; ++i) shapes << "--heads 1 --dim 32 --seq " << 20 + 7 * i << "\n";
+  shapes.close();
+  // Kernels are compiled once, so that storing is what most of the time is spent near.
+  const std::string tune = std::string(ANNULUS_PROGRAM) + " tune --force --shapes " + path +
+                           " --sim-threads 1" + with(folder) + " >/dev/null 2>&1";
+  const int kills = test::options().kills > 0 ? test::options().kills : 5;
+  base::Random random(test::options().seed);
+  int killed = 0;
+  for (int i = 0; i < kills; ++i) {
+    const double seconds = 0.05 + 1.2 * random.uniform();
+    const int status =
+        std::system(("timeout -s KILL " + std::to_string(seconds) + " " + tune).c_str());
+    killed += !WIFEXITED(status) || WEXITSTATUS(status) == 137;
+  }
+  const base::Json list = json_of("tuned list --json --tuned " + (folder / "tuned"));
+  MESSAGE(killed << " of " << kills << " killed, " << list["entries"].size() << " entries, "
+                 << list["ignored"].size() << " damaged");
+  CHECK(killed == kills);
+  CHECK(list["ignored"].empty());
+}
+
+}  // namespace

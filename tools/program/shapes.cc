@@ -1,0 +1,94 @@
+#include "program/shapes.h"
+
+#include <CLI/CLI.hpp>
+
+#include "base/fail.h"
+#include "base/files.h"
+#include "program/options.h"
+
+namespace annulus::program {
+namespace {
+
+constexpr std::int64_t kMostBytes = 1 << 20;
+constexpr std::size_t kMostShapes = 10'000;
+
+// A few minutes on a simulated device.
+constexpr char kSmall[] = R"shapes(
+--heads 12 --seq 512 --dim 32 --pattern dense
+--heads 12 --seq 512 --dim 32 --pattern "window(63,63) | global(16)"
+--heads 8 --kv-heads 2 --seq 1024 --dim 64 --pattern causal
+--heads 8 --kv-heads 2 --seq 4096 --dim 64 --pattern "causal & (window(511,0) | global(16))"
+--heads 4 --seq 2048 --dim 128 --pattern causal
+--heads 8 --kv-heads 1 --seq 1 --seq-k 4096 --dim 128 --pattern causal
+)shapes";
+
+// What language models of today ask for: prefill at several lengths, a window, a ring's step, and
+// one new token.
+constexpr char kCommon[] = R"shapes(
+--heads 32 --kv-heads 8 --seq 1024 --dim 128 --pattern causal
+--heads 32 --kv-heads 8 --seq 2048 --dim 128 --pattern causal
+--heads 32 --kv-heads 8 --seq 4096 --dim 128 --pattern causal
+--heads 32 --kv-heads 8 --seq 8192 --dim 128 --pattern causal
+--heads 32 --kv-heads 8 --seq 16384 --dim 128 --pattern causal
+--heads 32 --kv-heads 8 --seq 32768 --dim 128 --pattern causal
+--heads 32 --kv-heads 8 --seq 32768 --dim 128 --pattern "causal & (window(4095,0) | sink(16))"
+--heads 32 --kv-heads 8 --seq 8192 --dim 128 --pattern dense --carry both
+--heads 16 --seq 4096 --dim 64 --pattern causal
+--heads 16 --seq 16384 --dim 64 --pattern causal
+--heads 16 --seq 8192 --dim 64 --pattern dense
+--heads 16 --kv-heads 8 --seq 8192 --dim 256 --pattern causal --softcap 50
+--heads 128 --seq 4096 --dim 192/128 --pattern causal
+--batch 32 --heads 32 --kv-heads 8 --seq 1 --seq-k 4096 --dim 128 --pattern causal
+)shapes";
+
+Problem parse_line(const std::string& line) {
+  CLI::App app;
+  app.set_help_flag();
+  ProblemArguments shape;
+  std::string carry = "none";
+  add_shape_options(app, &shape, &carry);
+  try {
+    app.parse(line);
+  } catch (const CLI::ParseError& error) {
+    base::fail(ErrorCode::kInvalidFile, "{}", error.what());
+  }
+  return make_shape(shape, carry);
+}
+
+}  // namespace
+
+std::vector<Problem> read_shapes(const std::string& name) {
+  std::string text;
+  if (name == "small") {
+    text = kSmall;
+  } else if (name == "common") {
+    text = kCommon;
+  } else {
+    base::FileSystem files;
+    const std::vector<std::byte> bytes = base::read_file(files, name, kMostBytes);
+    text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+  std::vector<Problem> problems;
+  int number = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::string line = text.substr(begin, end - begin);
+    begin = end + 1;
+    ++number;
+    const std::size_t first = line.find_first_not_of(" \t\r");
+    if (first == std::string::npos || line[first] == '#') continue;
+    if (line.back() == '\r') line.pop_back();
+    try {
+      problems.push_back(parse_line(line));
+    } catch (const Error& error) {
+      base::fail(ErrorCode::kInvalidFile, "{}, line {}: {}", name, number, error.what());
+    }
+    if (problems.size() > kMostShapes) {
+      base::fail(ErrorCode::kInvalidFile, "'{}' has more than {} shapes", name, kMostShapes);
+    }
+  }
+  if (problems.empty()) base::fail(ErrorCode::kInvalidFile, "'{}' holds no shape", name);
+  return problems;
+}
+
+}  // namespace annulus::program

@@ -1,0 +1,24 @@
+#ifndef ANNULUS_PROGRAM_SHAPES_H_
+#define ANNULUS_PROGRAM_SHAPES_H_
+
+// Lists of problems to tune: from a file or built in. One shape on each line, written as options of
+// the command line; blank lines and lines that begin with # say nothing:
+//
+//   # prefill, 8 query heads on 2 key heads
+//   --heads 8 --kv-heads 2 --seq 4096 --dim 128 --pattern causal
+//   --heads 8 --kv-heads 2 --seq 4096 --dim 128 --pattern "causal & (window(511,0) | global(16))"
+
+#include <string>
+#include <vector>
+
+#include "annulus/attention.h"
+
+namespace annulus::program {
+
+// `name` is a preset (small, common) or a path. Throws Error{kFile} or Error{kInvalidFile}, naming
+// the line.
+std::vector<Problem> read_shapes(const std::string& name);
+
+}  // namespace annulus::program
+
+#endif  // ANNULUS_PROGRAM_SHAPES_H_

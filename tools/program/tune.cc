@@ -1,0 +1,245 @@
+// annulus tune: finds the best configuration for shapes on a device and keeps it.
+#include "annulus/tune.h"
+
+#include <signal.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+
+#include "base/fail.h"
+#include "program/options.h"
+#include "program/report.h"
+#include "program/shapes.h"
+
+namespace annulus::program {
+namespace {
+
+std::atomic<bool> interrupted{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "it is set by a signal handler");
+
+// Ctrl-C and kill end the search and keep what it has; a second one ends the program.
+class Interruption {
+ public:
+  Interruption() {
+    interrupted = false;
+    struct sigaction action;
+    std::memset(&action, 0, sizeof(action));
+    action.sa_handler = [](int) { interrupted = true; };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigaction(SIGINT, &action, &before_[0]);
+    sigaction(SIGTERM, &action, &before_[1]);
+  }
+  ~Interruption() {
+    sigaction(SIGINT, &before_[0], nullptr);
+    sigaction(SIGTERM, &before_[1], nullptr);
+  }
+  Interruption(const Interruption&) = delete;
+  Interruption& operator=(const Interruption&) = delete;
+
+ private:
+  struct sigaction before_[2];
+};
+
+struct Outcome {
+  Problem problem;
+  std::string status;  // "tuned", "partial", "there already", "planned", "not begun", "failed"
+  TuneResult result;
+  std::string error;  // of "failed"
+  Exit exit = Exit::kOk;
+};
+
+const char* status_text(TuneStatus status) {
+  switch (status) {
+    case TuneStatus::kTuned:
+      return "tuned";
+    case TuneStatus::kPartial:
+      return "partial";
+    case TuneStatus::kAlreadyThere:
+      return "there already";
+    case TuneStatus::kPlanned:
+      return "planned";
+  }
+  return "unknown status";
+}
+
+// Wrong shapes and shapes that are too large cost only themselves; anything else ends the program.
+bool only_this_shape(ErrorCode code) {
+  return code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnsupported ||
+         code == ErrorCode::kOutOfMemory;
+}
+
+Outcome tune_one(const Device& device, const Problem& problem, const TuneArguments& arguments,
+                 double seconds_left, const std::string& which) {
+  Outcome outcome;
+  outcome.problem = problem;
+  Progress progress("tuning " + which);
+  TuneOptions options;
+  options.time_limit_seconds = seconds_left;
+  options.cancel = &interrupted;
+  options.exhaustive = arguments.exhaustive;
+  options.force = arguments.force;
+  options.dry_run = arguments.dry_run;
+  options.cold_cache = arguments.cold_cache;
+  options.seed = arguments.shape.seed;
+  options.progress = [&](const TuneProgress& at) {
+    progress.say(fmt::format("{} of at most {} tried, best {} at {:.3f} of the default, {:.0f} s",
+                             at.done, at.candidates, at.best, at.best_ratio, at.seconds));
+  };
+  try {
+    outcome.result = annulus::tune(device, problem, options);
+    outcome.status = status_text(outcome.result.status);
+    if (outcome.result.status == TuneStatus::kPartial) outcome.exit = Exit::kPartial;
+    if (!outcome.result.problem.empty()) outcome.exit = Exit::kInvalidFile;
+  } catch (const Error& error) {
+    if (!only_this_shape(error.code())) throw;
+    outcome.status = "failed";
+    outcome.error = error.what();
+    outcome.exit = exit_code(error.code());
+  }
+  return outcome;
+}
+
+base::Json json_of(const Outcome& outcome) {
+  const TuneResult& result = outcome.result;
+  base::Json json;
+  json["problem"] = problem_json(outcome.problem);
+  json["carry_in"] = outcome.problem.carry_in;
+  json["carry_out"] = outcome.problem.carry_out;
+  json["status"] = outcome.status;
+  if (outcome.status == "failed") {
+    json["error"] = outcome.error;
+    return json;
+  }
+  if (outcome.status == "not begun") return json;
+  json["shape"] = result.shape;
+  json["config"] = result.config;
+  json["default_config"] = result.default_config;
+  json["runner_up"] = result.runner_up;
+  json["predicted"] = result.predicted;
+  const char* unit = result.predicted ? "predicted_cycles" : "micros";
+  json[unit] = number(result.time);
+  json[std::string("default_") + unit] = number(result.default_time);
+  json["ratio"] = number(result.ratio);
+  json["ratio_low"] = number(result.ratio_low);
+  json["ratio_high"] = number(result.ratio_high);
+  json["candidates"] = result.candidates;
+  json["tried"] = result.tried;
+  json["dropped"] = result.dropped;
+  json["seconds"] = result.seconds;
+  json["path"] = result.path;
+  json["problem_of_path"] = result.problem;
+  json["trials"] = base::Json::array();
+  for (const TuneCandidate& trial : result.trials) {
+    base::Json each = {{"config", trial.config},
+                       {"model_cycles", number(trial.model_cycles)},
+                       {"outcome", trial.outcome}};
+    if (trial.outcome == "tried") {
+      each[unit] = number(trial.time);
+      each["ratio"] = number(trial.ratio);
+    }
+    json["trials"].push_back(std::move(each));
+  }
+  return json;
+}
+
+void print(const Outcome& outcome) {
+  const TuneResult& result = outcome.result;
+  std::printf("%s\n", problem_text(outcome.problem).c_str());
+  const auto line = [](const char* name, const std::string& text) {
+    std::printf("  %-8s %s\n", name, text.c_str());
+  };
+  if (outcome.status == "failed" || outcome.status == "not begun") {
+    line(outcome.status.c_str(), outcome.error);
+    return;
+  }
+  if (outcome.status == "planned") {
+    line("planned",
+         fmt::format("{} candidates, the default is {}", result.candidates, result.default_config));
+    std::vector<const TuneCandidate*> order;
+    for (const TuneCandidate& trial : result.trials) order.push_back(&trial);
+    std::ranges::stable_sort(
+        order, [](const auto* a, const auto* b) { return a->model_cycles < b->model_cycles; });
+    if (order.size() > 10) order.resize(10);
+    for (const TuneCandidate* trial : order) {
+      line("", fmt::format("{:<28} {:.0f} cycles by the static model (predicted)", trial->config,
+                           trial->model_cycles));
+    }
+    return;
+  }
+  line(outcome.status.c_str(), result.config);
+  const std::string unit = result.predicted ? "predicted cycles" : "us";
+  if (result.config == result.default_config) {
+    line("gain", "none beyond the noise: the default stays");
+  } else {
+    line("gain", fmt::format("{:.3f} of the default's {} ({:.3f} to {:.3f}); the default is {}",
+                             result.ratio, result.predicted ? "predicted cycles" : "time",
+                             result.ratio_low, result.ratio_high, result.default_config));
+  }
+  line("time",
+       fmt::format("{:.1f} {}, the default's {:.1f}", result.time, unit, result.default_time));
+  if (result.candidates > 0) {
+    line("tried", fmt::format("{} of {}, {} dropped, in {:.1f} s", result.tried, result.candidates,
+                              result.dropped, result.seconds));
+  }
+  std::string last_reason;
+  for (const TuneCandidate& trial : result.trials) {
+    if (trial.outcome == "tried" || trial.outcome == "not tried") continue;
+    line("dropped", trial.config + ": " + trial.outcome);
+  }
+  line("kept in", !result.path.empty()      ? result.path
+                  : !result.problem.empty() ? "memory only: " + result.problem
+                                            : std::string("no file"));
+}
+
+}  // namespace
+
+Exit tune(const TuneArguments& arguments) {
+  const std::vector<Problem> problems =
+      arguments.shapes.empty() ? std::vector<Problem>{make_shape(arguments.shape, arguments.carry)}
+                               : read_shapes(arguments.shapes);
+  const Device device = Device::open(device_options(arguments.device));
+  const Interruption interruption;
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<Outcome> outcomes;
+  Exit exit = Exit::kOk;
+  for (const Problem& problem : problems) {
+    const double spent =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double left = arguments.time_limit_seconds - spent;
+    if (interrupted || (arguments.time_limit_seconds > 0 && left <= 0)) {
+      outcomes.push_back({problem, "not begun", {}, "the time is over", Exit::kPartial});
+      if (interrupted) outcomes.back().error = "interrupted";
+    } else {
+      outcomes.push_back(tune_one(device, problem, arguments,
+                                  arguments.time_limit_seconds > 0 ? left : 0,
+                                  fmt::format("{} of {}", outcomes.size() + 1, problems.size())));
+    }
+    // What failed is told before what was not finished.
+    const Exit now = outcomes.back().exit;
+    if (now != Exit::kOk && (exit == Exit::kOk || exit == Exit::kPartial)) exit = now;
+    if (!arguments.json) {
+      if (outcomes.size() == 1) {
+        print_line("device", fmt::format("{} ({}{})", device.info().name, device.info().description,
+                                         device.info().simulated
+                                             ? ", simulated: times are predicted and serve "
+                                               "simulated devices alone"
+                                             : ""));
+      }
+      print(outcomes.back());
+      std::fflush(stdout);
+    }
+  }
+  if (arguments.json) {
+    base::Json json;
+    json["device"] = device.info().name;
+    json["simulated"] = device.info().simulated;
+    json["tuned_path"] = device.info().tuned_path;
+    json["results"] = base::Json::array();
+    for (const Outcome& outcome : outcomes) json["results"].push_back(json_of(outcome));
+    print_json(json);
+  }
+  return exit;
+}
+
+}  // namespace annulus::program

@@ -1,0 +1,145 @@
+// annulus tuned: what has been tuned, on this machine and where its results came from.
+#include <cstdio>
+#include <ctime>
+
+#include "annulus/tune.h"
+#include "base/fail.h"
+#include "program/options.h"
+#include "program/report.h"
+
+namespace annulus::program {
+namespace {
+
+TunedListing listing_of(const TunedArguments& arguments) {
+  std::optional<std::string> path;
+  if (!arguments.path.empty()) path = arguments.path;
+  return annulus::list_tuned(path);
+}
+
+// The name of an entry's file without its folders and its ending.
+std::string short_name(const TunedEntry& entry) {
+  const std::size_t slash = entry.path.rfind('/');
+  return entry.path.substr(slash + 1, 12);
+}
+
+std::string date(std::int64_t when) {
+  const auto seconds = static_cast<std::time_t>(when);
+  struct tm parts;
+  char text[32] = "?";
+  if (gmtime_r(&seconds, &parts) != nullptr) {
+    std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M UTC", &parts);
+  }
+  return text;
+}
+
+double ratio(const TunedEntry& entry) { return entry.time / entry.default_time; }
+
+// What a file states about its device goes to a terminal.
+std::string printable(std::string text) {
+  for (char& c : text) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return text;
+}
+
+base::Json json_of(const TunedEntry& entry) {
+  return {{"path", entry.path},
+          {"device", entry.device},
+          {"shape", entry.shape},
+          {"config", entry.config},
+          {"runner_up", entry.runner_up},
+          {"predicted", entry.predicted},
+          {"complete", entry.complete},
+          {entry.predicted ? "predicted_cycles" : "micros", entry.time},
+          {entry.predicted ? "default_predicted_cycles" : "default_micros", entry.default_time},
+          {"ratio", ratio(entry)},
+          {"ratio_low", entry.ratio_low},
+          {"ratio_high", entry.ratio_high},
+          {"rounds", entry.rounds},
+          {"candidates", entry.candidates},
+          {"library_version", entry.library_version},
+          {"driver_version", entry.driver_version},
+          {"when", entry.when},
+          {"problem",
+           {{"batch", entry.batch},
+            {"heads", entry.heads},
+            {"kv_heads", entry.kv_heads},
+            {"seq_q", entry.seq_q},
+            {"seq_k", entry.seq_k}}}};
+}
+
+Exit print_all(const TunedListing& listing, const std::vector<const TunedEntry*>& entries) {
+  base::Json json;
+  json["folders"] = listing.folders;
+  json["entries"] = base::Json::array();
+  for (const TunedEntry* entry : entries) json["entries"].push_back(json_of(*entry));
+  json["ignored"] = listing.ignored;
+  print_json(json);
+  return Exit::kOk;
+}
+
+}  // namespace
+
+Exit list_tuned(const TunedArguments& arguments) {
+  const TunedListing listing = listing_of(arguments);
+  std::vector<const TunedEntry*> entries;
+  for (const TunedEntry& entry : listing.entries) entries.push_back(&entry);
+  if (arguments.json) return print_all(listing, entries);
+  std::string device;
+  for (const TunedEntry* entry : entries) {
+    if (entry->device != device) std::printf("%s\n", printable(entry->device).c_str());
+    device = entry->device;
+    std::printf("  %s  %-28s %.3f  %s%s\n", short_name(*entry).c_str(), entry->config.c_str(),
+                ratio(*entry), entry->shape.c_str(), entry->complete ? "" : " (not finished)");
+  }
+  for (const std::string& line : listing.ignored) {
+    std::printf("ignored    %s\n", printable(line).c_str());
+  }
+  if (entries.empty()) {
+    std::string folders;
+    for (const std::string& folder : listing.folders) folders += " " + folder;
+    std::printf("nothing is tuned%s\n",
+                folders.empty() ? "; no folder is set" : (" in" + folders).c_str());
+  }
+  return Exit::kOk;
+}
+
+Exit show_tuned(const TunedArguments& arguments) {
+  const TunedListing listing = listing_of(arguments);
+  std::vector<const TunedEntry*> entries;
+  for (const TunedEntry& entry : listing.entries) {
+    if (entry.path.find(arguments.name) != std::string::npos) entries.push_back(&entry);
+  }
+  if (entries.empty() && !arguments.name.empty()) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "no tuned entry has '{}' in its path; annulus tuned list names them",
+               arguments.name);
+  }
+  if (arguments.json) return print_all(listing, entries);
+  for (const TunedEntry* entry : entries) {
+    print_line("entry", entry->path);
+    print_line("device", printable(entry->device));
+    print_line("shape", entry->shape);
+    print_line("of", fmt::format("B{} H{} Hkv{} Sq{} Sk{}", entry->batch, entry->heads,
+                                 entry->kv_heads, entry->seq_q, entry->seq_k));
+    print_line("config", entry->config);
+    print_line("time", fmt::format("{:.1f} {}, the default's {:.1f}: {:.3f} of it ({:.3f} to "
+                                   "{:.3f})",
+                                   entry->time, entry->predicted ? "predicted cycles" : "us",
+                                   entry->default_time, ratio(*entry), entry->ratio_low,
+                                   entry->ratio_high));
+    print_line("from", fmt::format("{} rounds, {} candidates{}", entry->rounds, entry->candidates,
+                                   entry->complete ? "" : "; the search was not finished"));
+    if (!entry->runner_up.empty()) print_line("next", entry->runner_up);
+    print_line("made",
+               fmt::format("{}, library {}.{}.{}, driver {}.{}", date(entry->when),
+                           entry->library_version / 10000, entry->library_version / 100 % 100,
+                           entry->library_version % 100, entry->driver_version / 1000,
+                           entry->driver_version % 1000 / 10));
+    std::printf("\n");
+  }
+  for (const std::string& line : listing.ignored) print_line("ignored", printable(line));
+  return Exit::kOk;
+}
+
+}  // namespace annulus::program
