@@ -145,7 +145,7 @@ void Queue::run(const ItemPointer& item, std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   try {
     std::unique_lock alone(alone_, std::defer_lock);
-    if (!item->on_host) alone.lock();
+    if (item->operation->checked && !item->on_host) alone.lock();
     // After a fault nothing of the context runs any more.
     if (item->context->lost == abi::kCudaSuccess) work(item->operation);
   } catch (const Fault& fault) {
