@@ -17,6 +17,13 @@ TEST_CASE("the cache folder is the variable, else the XDG folder, else below hom
   CHECK(default_cache_dir({}).empty());
 }
 
+TEST_CASE("tuned results lie where the variable says, else beside the cache") {
+  CHECK(default_tuned_path({.tuned = "/a:/b", .home = "/h", .xdg_cache = "/x"}) == "/a:/b");
+  CHECK(default_tuned_path({.cache_dir = "/c", .xdg_cache = "/x"}) == "/x/annulus/tuned");
+  CHECK(default_tuned_path({.home = "/h", .xdg_cache = "x"}) == "/h/.cache/annulus/tuned");
+  CHECK(default_tuned_path({.home = "h"}).empty());
+}
+
 TEST_CASE("the environment is read by name") {
   setenv("ANNULUS_CACHE_DIR", "/somewhere", 1);
   setenv("ANNULUS_DEVICE", "sim:sm_80", 1);
