@@ -88,6 +88,7 @@ struct RingRankInfo {
 struct RingInfo {
   std::string kernel;
   std::string config;
+  std::string tuned;  // as PlanInfo::tuned; of rank 0's results, for a launch of the largest shards
   std::vector<RingRankInfo> ranks;
   std::int64_t bytes_sent = 0;        // by all ranks together, in one run
   std::int64_t bytes_plain_ring = 0;  // that every shard going to every rank would take

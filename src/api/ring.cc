@@ -51,6 +51,19 @@ void check(std::span<const RingRank> ranks) {
   }
 }
 
+// One configuration for all ranks: what was asked for, else what rank 0 has tuned for such a hop.
+// Empty: the heuristic's.
+std::string choose_config(std::span<const RingRank> ranks, std::string* tuned) {
+  const RingRank& first = ranks[0];
+  const Device::Impl& device = api::inside(first.device);
+  if (!first.options.config.empty() || device.tuned->empty()) return first.options.config;
+  const auto found =
+      device.tuned->find(autotune::shape_key(ring::largest_hop(first.problem, first.shards)));
+  if (!found) return {};
+  *tuned = found->path.empty() ? "memory" : found->path;
+  return attention::to_string(found->entry.config);
+}
+
 RingInfo describe(const ring::PlannedRing& plan, std::span<const RingRank> ranks) {
   RingInfo info;
   info.kernel = "mma_forward";
@@ -104,9 +117,11 @@ RingPlan plan_ring(std::span<const RingRank> ranks) {
     limits.push_back(api::limits_of(device));
     devices.push_back({device.context, device.kernels.get(), device.arch});
   }
-  ring::PlannedRing plan =
-      ring::plan_ring(ranks[0].problem, ranks[0].shards, limits, ranks[0].options.config);
+  std::string tuned;
+  const std::string config = choose_config(ranks, &tuned);
+  ring::PlannedRing plan = ring::plan_ring(ranks[0].problem, ranks[0].shards, limits, config);
   RingInfo info = describe(plan, ranks);
+  info.tuned = tuned;
   auto tiles = count_tiles(plan);
   const auto planned = std::chrono::steady_clock::now();
   const auto impl = std::make_shared<RingPlan::Impl>(std::move(plan), devices);

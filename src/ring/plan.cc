@@ -35,9 +35,7 @@ Problem local_problem(const Problem& whole, const ShardMap& shards, int rank, in
 attention::Choice choose(const Problem& problem, const ShardMap& shards,
                          std::span<const attention::DeviceLimits> limits,
                          const std::string& config) {
-  Problem largest = problem;
-  largest.seq_q = most_rows(shards.q);
-  largest.seq_k = most_rows(shards.k);
+  const Problem largest = largest_hop(problem, shards);
   attention::Choice choice = config.empty() ? attention::choose_config(largest, limits[0])
                                             : attention::forced_config(largest, limits[0], config);
   // One configuration for all: the order of the sums, and so the bits, come from it.
@@ -72,6 +70,13 @@ Workspace lay_out(const Problem& local, const Schedule& schedule, int rank) {
 }
 
 }  // namespace
+
+Problem largest_hop(const Problem& problem, const ShardMap& shards) {
+  Problem largest = problem;
+  largest.seq_q = most_rows(shards.q);
+  largest.seq_k = most_rows(shards.k);
+  return largest;
+}
 
 PackedShard packed_shard(const Problem& problem, std::int64_t rows) {
   PackedShard packed;

@@ -48,9 +48,12 @@ struct PlannedRing {
   std::vector<RankPlan> ranks;
 };
 
+// What one launch of the fullest rank looks like: the problem by which a configuration is chosen.
+Problem largest_hop(const Problem& problem, const ShardMap& shards);
+
 // Requires: validate(problem), validate(shards, problem) pass, nothing is carried; limits has one
 // entry for each rank. `config`: the text of a configuration, or empty for the heuristic's, which
-// then is that of the largest shards. Throws Error{kUnsupported} where a rank's device cannot run
+// then is that of largest_hop(). Throws Error{kUnsupported} where a rank's device cannot run
 // the configuration, naming the rank.
 PlannedRing plan_ring(const Problem& problem, const ShardMap& shards,
                       std::span<const attention::DeviceLimits> limits, const std::string& config);

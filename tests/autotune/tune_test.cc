@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "annulus/error.h"
+#include "annulus/ring.h"
 #include "api/impl.h"
 #include "autotune/tuner.h"
 #include "base/thread_pool.h"
@@ -321,6 +322,23 @@ TEST_CASE("the search comes within 3 % of the whole space on two shapes") {
     CHECK(found.time <= found.default_time);
     CHECK(best.time <= best.default_time);
   }
+}
+
+TEST_CASE("a ring uses what was tuned for a launch of its shards") {
+  Opened opened("");
+  const Problem whole = problem(600);
+  const ShardMap shards = make_shards(Sharding::kZigzag, 2, 600, 600);
+  const std::vector<Device> devices(2, opened.device);
+  CHECK(plan_ring(devices, whole, shards).info().tuned.empty());
+  Problem hop = whole;
+  hop.seq_q = hop.seq_k = 300;
+  const TuneResult result = tune(opened.device, hop);
+  const RingInfo info = plan_ring(devices, whole, shards).info();
+  CHECK(info.tuned == "memory");
+  CHECK(info.config == result.config);
+  PlanOptions asked;
+  asked.config = result.default_config;
+  CHECK(plan_ring(devices, whole, shards, asked).info().tuned.empty());
 }
 
 TEST_CASE("the listing tells what was kept") {

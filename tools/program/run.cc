@@ -208,9 +208,9 @@ Exit run(const RunArguments& arguments) {
   }
   const bool wrong = !arguments.no_check && !comparison.within_law;
   const bool simulated = device.info().simulated;
-  // Of what was run: a ring has a configuration of its own, which is the heuristic's.
+  // Of what was run: a ring has a configuration of its own, for launches of a shard.
   const std::string config = around ? ring->info.config : info.config;
-  const std::string tuned = around ? "" : info.tuned;
+  const std::string tuned = around ? ring->info.tuned : info.tuned;
   int launches = ring ? 0 : info.launches;
   for (std::size_t rank = 0; ring && rank < ring->info.ranks.size(); ++rank) {
     launches += ring->info.ranks[rank].launches;
