@@ -10,7 +10,7 @@
 //
 // `kind` is odd, so that no pointer to an object passes for a handle; a slot that is used again has
 // another generation. So whatever a caller passes is checked without following it: null, handles
-// of another kind, and handles that were given back long ago. Slots are never unmapped.
+// of another kind, and handles that were given back long ago. Slots stay as long as the table.
 //
 // Using a handle takes no lock: a slot's word counts its users, and the last one after erase()
 // destroys the object. Only insert() and the end of an object lock, for the list of free slots.
@@ -34,6 +34,10 @@ class HandleTable {
  public:
   // `name` is for messages: "plan".
   HandleTable(const char* name, std::uint8_t kind) : name_(name), kind_(kind) {}
+  // Requires: no handle is in use.
+  ~HandleTable() {
+    for (const std::atomic<Slot*>& slots : chunks_) delete[] slots.load();
+  }
   HandleTable(const HandleTable&) = delete;
   HandleTable& operator=(const HandleTable&) = delete;
 

@@ -132,6 +132,27 @@ static void nothing_to_do(const sample* made) {
   CHECK_OK(annulus_plan_destroy(plan));
 }
 
+// A kernel that reads where nothing is: the device is lost, said by a code, and can be closed.
+static void fault(void) {
+  annulus_device_options options = sample_options();
+  annulus_device_info info = ANNULUS_DEVICE_INFO_INIT;
+  annulus_device* device = NULL;
+  annulus_plan* plan = NULL;
+  sample* made = malloc(sizeof *made);
+  options.name = "sim:sm_80:7";
+  CHECK_OK(annulus_device_open(&options, &device));
+  sample_make(made, device);
+  CHECK_OK(annulus_plan_create(device, &made->problem, NULL, &plan));
+  made->operands.k = (void*)(uintptr_t)0x1000;
+  CHECK_OK(annulus_plan_run(plan, NULL, &made->operands, NULL));
+  CHECK_FAILS(annulus_device_synchronize(device), ANNULUS_FAULT, "mma_forward");
+  CHECK_FAILS(annulus_device_synchronize(device), ANNULUS_FAULT, "");
+  CHECK_OK(annulus_device_get_info(device, &info));
+  CHECK_OK(annulus_plan_destroy(plan));
+  CHECK_OK(annulus_device_close(device));
+  free(made);
+}
+
 void test_attention(void) {
   annulus_device* device = sample_open();
   sample* made = malloc(sizeof *made);
@@ -141,6 +162,7 @@ void test_attention(void) {
   carried_state(made);
   in_place(made);
   nothing_to_do(made);
+  fault();
   CHECK_OK(annulus_device_close(device));
   free(made);
 }
