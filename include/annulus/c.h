@@ -103,6 +103,9 @@ typedef struct annulus_device_options {
   // Folder of compiled kernels. Null: ANNULUS_CACHE_DIR, else the user's cache folder. Empty:
   // nothing is kept on disk.
   const char* cache_dir;
+  // Where tuned results are looked for, ':' between folders; the first that can be written to takes
+  // new ones. Null: ANNULUS_TUNED, else a folder of the user's cache. Empty: they live in memory.
+  const char* tuned_path;
   const char* template_dir;  // kernel templates to use instead of the built-in ones; null: those
   annulus_log_callback log;  // null: none
   void* log_user;
@@ -116,10 +119,10 @@ typedef struct annulus_device_options {
   void* allocator_user;
 } annulus_device_options;
 
-#define ANNULUS_DEVICE_OPTIONS_INIT                                                             \
-  {                                                                                             \
-    sizeof(annulus_device_options), NULL, NULL, NULL, NULL, NULL, ANNULUS_LOG_WARNING, 1, 0, 0, \
-        NULL, NULL, NULL                                                                        \
+#define ANNULUS_DEVICE_OPTIONS_INIT                                                                \
+  {                                                                                                \
+    sizeof(annulus_device_options), NULL, NULL, NULL, NULL, NULL, NULL, ANNULUS_LOG_WARNING, 1, 0, \
+        0, NULL, NULL, NULL                                                                        \
   }
 
 // Null options are the defaults.
@@ -138,6 +141,7 @@ typedef struct annulus_device_info {
   const char* nvrtc_version;
   const char* cache_dir;      // empty: nothing is kept on disk
   const char* cache_problem;  // why not, where it was asked for
+  const char* tuned_path;     // where tuned results are looked for
   int32_t simulated;          // 0 or 1
   int32_t driver_version;     // 13000 is 13.0
   int64_t multiprocessors;
@@ -146,7 +150,7 @@ typedef struct annulus_device_info {
 } annulus_device_info;
 
 #define ANNULUS_DEVICE_INFO_INIT \
-  { sizeof(annulus_device_info), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0 }
+  { sizeof(annulus_device_info), NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0 }
 
 ANNULUS_EXPORT annulus_status annulus_device_get_info(annulus_device* device,
                                                       annulus_device_info* info);
@@ -230,7 +234,8 @@ typedef struct annulus_plan annulus_plan;
 
 typedef struct annulus_plan_options {
   size_t struct_size;
-  const char* config;     // a kernel configuration, as `annulus explain` lists them; null: chosen
+  const char* config;     // a kernel configuration, as `annulus explain` lists them; null: the
+                          // tuned one where there is one, else chosen
   int64_t block_rows;     // granularity at which block_density is counted; 0 and 0: the compute
   int64_t block_columns;  // tile's
 } annulus_plan_options;
@@ -254,6 +259,7 @@ typedef struct annulus_plan_info {
   const char* kernel;              // the family
   const char* config;              // as annulus_plan_options takes it
   const char* source;              // of the kernel: "memory", "disk", "compiled", "none"
+  const char* tuned;               // the tuned result behind config; empty: none, or it was given
   const char* decisions;           // lines
   const char* rejected;            // lines: the other configurations, each with a reason
   const char* specialised_source;  // what the compiler was given
@@ -276,8 +282,8 @@ typedef struct annulus_plan_info {
 
 #define ANNULUS_PLAN_INFO_INIT                                                                    \
   {                                                                                               \
-    sizeof(annulus_plan_info), NULL, NULL, NULL, NULL, NULL, NULL, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, \
-        0, 0, 0, 0, 0.0, 0                                                                        \
+    sizeof(annulus_plan_info), NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0.0, 0.0, 0, 0, 0, 0, 0, \
+        0, 0, 0, 0, 0, 0, 0.0, 0                                                                  \
   }
 
 ANNULUS_EXPORT annulus_status annulus_plan_get_info(annulus_plan* plan, annulus_plan_info* info);

@@ -40,7 +40,7 @@ typedef struct annulus_ring_options {
   int32_t sharding;             // annulus_sharding, where no shards are given
   int32_t multiple;             // of rows, at which pieces begin; 0: a power of two up to 128
   const annulus_shard* shards;  // one for each rank, together every row once; null: by sharding
-  const char* config;           // a kernel configuration; null: chosen
+  const char* config;           // a kernel configuration; null: the tuned one, else chosen
 } annulus_ring_options;
 
 #define ANNULUS_RING_OPTIONS_INIT \
@@ -60,6 +60,7 @@ typedef struct annulus_ring_info {
   size_t struct_size;
   const char* kernel;
   const char* config;
+  const char* tuned;     // the tuned result behind config; empty: none, or it was given
   const char* schedule;  // lines, one for each rank and step
   int64_t ranks;
   int64_t bytes_sent;        // by all ranks together, in one run
@@ -69,7 +70,7 @@ typedef struct annulus_ring_info {
 } annulus_ring_info;
 
 #define ANNULUS_RING_INFO_INIT \
-  { sizeof(annulus_ring_info), NULL, NULL, NULL, 0, 0, 0, 0.0, 0.0 }
+  { sizeof(annulus_ring_info), NULL, NULL, NULL, NULL, 0, 0, 0, 0.0, 0.0 }
 
 ANNULUS_EXPORT annulus_status annulus_ring_get_info(annulus_ring* ring, annulus_ring_info* info);
 

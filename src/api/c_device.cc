@@ -42,6 +42,7 @@ DeviceOptions options_of(const annulus_device_options& c) {
   DeviceOptions options;
   options.name = text_or_empty(c.name);
   if (c.cache_dir != nullptr) options.cache_dir = c.cache_dir;
+  if (c.tuned_path != nullptr) options.tuned_path = c.tuned_path;
   options.template_dir = text_or_empty(c.template_dir);
   if (c.log != nullptr) {
     options.log = [log = c.log, user = c.log_user](LogLevel level, std::string_view text) {
@@ -99,6 +100,7 @@ annulus_status annulus_device_get_info(annulus_device* device, annulus_device_in
     c.nvrtc_version = info.nvrtc_version.c_str();
     c.cache_dir = info.cache_dir.c_str();
     c.cache_problem = info.cache_problem.c_str();
+    c.tuned_path = info.tuned_path.c_str();
     c.simulated = info.simulated ? 1 : 0;
     c.driver_version = info.driver_version;
     c.multiprocessors = info.multiprocessors;

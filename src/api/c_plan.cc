@@ -132,6 +132,7 @@ annulus_status annulus_plan_get_info(annulus_plan* plan, annulus_plan_info* to) 
     c.kernel = info.kernel.c_str();
     c.config = info.config.c_str();
     c.source = info.source.c_str();
+    c.tuned = info.tuned.c_str();
     c.decisions = pin->decisions.c_str();
     c.rejected = pin->rejected.c_str();
     c.specialised_source = info.specialised_source.c_str();

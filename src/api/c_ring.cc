@@ -167,6 +167,7 @@ annulus_status annulus_ring_get_info(annulus_ring* ring, annulus_ring_info* to) 
     annulus_ring_info c = ANNULUS_RING_INFO_INIT;
     c.kernel = info.kernel.c_str();
     c.config = info.config.c_str();
+    c.tuned = info.tuned.c_str();
     c.schedule = pin->schedule.c_str();
     c.ranks = pin->ring.ranks();
     c.bytes_sent = info.bytes_sent;

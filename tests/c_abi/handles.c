@@ -97,27 +97,31 @@ static void many_plans(const sample* made) {
 }
 
 void test_handles(void) {
-  annulus_device* device = sample_open();
+  annulus_device* device = NULL;
   annulus_device* other = NULL;
   annulus_plan* plan = NULL;
   annulus_plan* next = NULL;
   sample* made = malloc(sizeof *made);
-  const annulus_device_options options = sample_options();
+  annulus_device_options options = sample_options();
   annulus_device_info info = ANNULUS_DEVICE_INFO_INIT;
   annulus_plan_info plan_info = ANNULUS_PLAN_INFO_INIT;
   size_t bytes = 77;
   char* text = malloc(64);
+  options.tuned_path = "/no/such folder";
+  CHECK_OK(annulus_device_open(&options, &device));
   sample_make(made, device);
   CHECK_OK(annulus_plan_create(device, &made->problem, NULL, &plan));
 
   CHECK_OK(annulus_device_get_info(device, &info));
   CHECK(strlen(info.name) > 4 && strlen(info.description) > 0);
   CHECK(strncmp(info.architecture, "sm_", 3) == 0);
+  CHECK(strcmp(info.tuned_path, "/no/such folder") == 0);
   CHECK(info.memory_bytes > 0 && info.shared_bytes_per_block > 16384);
   CHECK_OK(annulus_plan_get_info(plan, &plan_info));
   CHECK(strlen(plan_info.kernel) > 0 && strlen(plan_info.config) > 4);
   CHECK(strstr(plan_info.decisions, "\n") != NULL && strstr(plan_info.rejected, "\n") != NULL);
   CHECK(strstr(plan_info.specialised_source, "#include") != NULL);
+  CHECK(strcmp(plan_info.tuned, "") == 0);
   CHECK(plan_info.launches == 1 && plan_info.ctas >= kHeads && plan_info.threads >= 32);
   CHECK(plan_info.block_density > 0.99 && plan_info.device_bytes > 0);
   CHECK_OK(annulus_plan_workspace_bytes(plan, &bytes));
