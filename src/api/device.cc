@@ -69,12 +69,6 @@ PlanInfo describe(const attention::Forward& forward, const PlanOptions& options)
   return info;
 }
 
-// Whether the configuration could be at fault, so that another one may do.
-bool another_may_do(ErrorCode code) {
-  return code == ErrorCode::kCompile || code == ErrorCode::kDevice ||
-         code == ErrorCode::kUnsupported;
-}
-
 // A problem's plan with its kernel and its lists on the device.
 struct Prepared {
   attention::Forward forward;
@@ -102,13 +96,7 @@ std::optional<Prepared> prepare_tuned(const Device::Impl& device, const Problem&
     *tuned = found->path.empty() ? "memory" : found->path;
     return prepared;
   } catch (const Error& error) {
-    if (!another_may_do(error.code())) throw;
-    const std::string why = error.what();
-    device.log.write(base::LogLevel::kWarning,
-                     "the tuned result '{}' is not used, its kernel {} does not work here: {}",
-                     found->path, attention::to_string(choice.config),
-                     why.substr(0, why.find('\n')));
-    device.tuned->forget(found->entry.shape);
+    give_up_tuned(device, *found, error);
     return std::nullopt;
   }
 }
@@ -138,6 +126,20 @@ attention::Choice tuned_choice(const autotune::TunedStore::Found& found,
                            {heuristic.config, "the heuristic's choice; a tuned result goes first"});
   }
   return choice;
+}
+
+void give_up_tuned(const Device::Impl& device, const autotune::TunedStore::Found& found,
+                   const Error& error) {
+  const bool another_may_do = error.code() == ErrorCode::kCompile ||
+                              error.code() == ErrorCode::kDevice ||
+                              error.code() == ErrorCode::kUnsupported;
+  if (!another_may_do) throw error;
+  const std::string why = error.what();
+  device.log.write(base::LogLevel::kWarning,
+                   "the tuned result '{}' is not used, its kernel {} does not work here: {}",
+                   found.path, attention::to_string(found.entry.config),
+                   why.substr(0, why.find('\n')));
+  device.tuned->forget(found.entry.shape);
 }
 
 const Device::Impl& inside(const Device& device) { return device.impl(); }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "annulus/device.h"
+#include "annulus/error.h"
 #include "api/device_name.h"
 #include "attention/forward.h"
 #include "autotune/store.h"
@@ -50,6 +51,11 @@ attention::DeviceLimits limits_of(const Device::Impl& device);
 // A tuned result as a choice, with the reason; `heuristic` is what it takes the place of.
 attention::Choice tuned_choice(const autotune::TunedStore::Found& found,
                                const attention::Choice& heuristic);
+
+// After a plan with a tuned result failed: a line in the log, and the result is not looked at
+// again. Throws the error where another configuration would fail with it too.
+void give_up_tuned(const Device::Impl& device, const autotune::TunedStore::Found& found,
+                   const Error& error);
 
 // The name that open() uses where the caller gives none, and why.
 struct DefaultDevice {

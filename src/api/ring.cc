@@ -51,17 +51,13 @@ void check(std::span<const RingRank> ranks) {
   }
 }
 
-// One configuration for all ranks: what was asked for, else what rank 0 has tuned for such a hop.
-// Empty: the heuristic's.
-std::string choose_config(std::span<const RingRank> ranks, std::string* tuned) {
+// What rank 0 has tuned for a launch of the largest shards; nothing where the caller has asked for
+// a configuration.
+std::optional<autotune::TunedStore::Found> find_tuned(std::span<const RingRank> ranks) {
   const RingRank& first = ranks[0];
   const Device::Impl& device = api::inside(first.device);
-  if (!first.options.config.empty() || device.tuned->empty()) return first.options.config;
-  const auto found =
-      device.tuned->find(autotune::shape_key(ring::largest_hop(first.problem, first.shards)));
-  if (!found) return {};
-  *tuned = found->path.empty() ? "memory" : found->path;
-  return attention::to_string(found->entry.config);
+  if (!first.options.config.empty() || device.tuned->empty()) return std::nullopt;
+  return device.tuned->find(autotune::shape_key(ring::largest_hop(first.problem, first.shards)));
 }
 
 RingInfo describe(const ring::PlannedRing& plan, std::span<const RingRank> ranks) {
@@ -105,10 +101,9 @@ std::vector<std::vector<std::int64_t>> count_tiles(const ring::PlannedRing& plan
   return tiles;
 }
 
-}  // namespace
-
-RingPlan plan_ring(std::span<const RingRank> ranks) {
-  check(ranks);
+// With one configuration for all ranks; empty: the heuristic's.
+RingPlan make_ring(std::span<const RingRank> ranks, const std::string& config,
+                   const std::string& tuned) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<attention::DeviceLimits> limits;
   std::vector<ring::RankDevice> devices;
@@ -117,8 +112,6 @@ RingPlan plan_ring(std::span<const RingRank> ranks) {
     limits.push_back(api::limits_of(device));
     devices.push_back({device.context, device.kernels.get(), device.arch});
   }
-  std::string tuned;
-  const std::string config = choose_config(ranks, &tuned);
   ring::PlannedRing plan = ring::plan_ring(ranks[0].problem, ranks[0].shards, limits, config);
   RingInfo info = describe(plan, ranks);
   info.tuned = tuned;
@@ -134,6 +127,21 @@ RingPlan plan_ring(std::span<const RingRank> ranks) {
   impl->info = std::move(info);
   impl->tiles = std::move(tiles);
   return RingPlan(impl);
+}
+
+}  // namespace
+
+RingPlan plan_ring(std::span<const RingRank> ranks) {
+  check(ranks);
+  if (const auto found = find_tuned(ranks)) {
+    try {
+      return make_ring(ranks, attention::to_string(found->entry.config),
+                       found->path.empty() ? "memory" : found->path);
+    } catch (const Error& error) {
+      api::give_up_tuned(api::inside(ranks[0].device), *found, error);
+    }
+  }
+  return make_ring(ranks, ranks[0].options.config, "");
 }
 
 RingPlan plan_ring(std::span<const Device> devices, const Problem& problem, const ShardMap& shards,

@@ -275,6 +275,16 @@ TEST_CASE("a tuned kernel that does not work here gives way to the heuristic, wi
   }
   REQUIRE(opened.notes.size() == 1);
   CHECK(opened.notes[0].find("mma m64 n128 w4 s2 x2 does not work here") != std::string::npos);
+  // A ring does without it likewise.
+  Opened around(scratch / "tuned", scratch / "t");
+  Problem whole = problem(600);
+  const std::vector<Device> devices(2, around.device);
+  const RingInfo info =
+      plan_ring(devices, whole, make_shards(Sharding::kContiguous, 2, 600, 600)).info();
+  CHECK(info.tuned.empty());
+  CHECK(info.config == heuristic.info().config);
+  REQUIRE(around.notes.size() == 1);
+  CHECK(around.notes[0].find("does not work here") != std::string::npos);
 }
 
 TEST_CASE("candidates that are wrong or fault are dropped, and the others are tuned") {
