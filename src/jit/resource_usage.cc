@@ -127,9 +127,9 @@ ResourceUsage parse_compile_log(std::string_view log) {
 
 // The section .nv.info is a row of attributes:
 //
-//   byte 0  format    3: a value of two bytes follows    4: a length of two bytes and that many
-//   more byte 1  what      0x2f registers, 0x11 frame: four bytes symbol index, four bytes value
-//   byte 2  value or length
+//   byte 0      format   3: a value follows; 4: a length, and so many bytes more
+//   byte 1      what     0x2f registers, 0x11 frame: four bytes of symbol index, four of value
+//   bytes 2, 3  the value, or the length
 std::optional<CubinUsage> read_cubin(std::span<const std::byte> cubin, std::string_view symbol) {
   constexpr std::byte kSized{4};
   constexpr std::byte kRegisters{0x2f};

@@ -2,8 +2,8 @@
 
 #include <bit>
 #include <cctype>
-#include <cstdlib>
-#include <string>
+#include <charconv>
+#include <system_error>
 
 #include "base/fail.h"
 
@@ -140,10 +140,13 @@ Token Lexer::number() {
   const bool exponent =
       (at(0) == 'e' || at(0) == 'E') && (at(1) == '-' || at(1) == '+' || digit_value(at(1)) < 10);
   if (radix != 16 && radix != 2 && (at(0) == '.' || exponent)) {  // 1.5, 1e-3: written by hand
-    char* end = nullptr;
-    const std::string rest(text_.substr(start, 64));
-    const double real = std::strtod(rest.c_str(), &end);
-    position_ = start + static_cast<std::size_t>(end - rest.c_str());
+    double real = 0;  // not by strtod, to which the point may be a comma
+    const auto [end, error] =
+        std::from_chars(text_.data() + start, text_.data() + text_.size(), real);
+    if (error != std::errc()) {
+      base::fail(ErrorCode::kParse, "PTX line {}: a number that fp64 does not hold", line_);
+    }
+    position_ = static_cast<std::size_t>(end - text_.data());
     token.kind = TokenKind::kFloat;
     token.bits = std::bit_cast<std::uint64_t>(real);
     token.text = text_.substr(start, position_ - start);

@@ -8,6 +8,11 @@
 #include "sim/context.h"
 
 namespace annulus::sim {
+namespace {
+
+constexpr std::uint64_t kMostAnalysisBits = std::uint64_t{1} << 31;  // 256 MB
+
+}  // namespace
 
 #define OPCODE(name, function) void function(Decoder&);
 #include "sim/ops/opcodes.def"
@@ -83,12 +88,22 @@ void Decoder::start_again() {
   writes_.clear();
 }
 
+// The analyses of registers hold a bit for each register at each instruction.
+void Decoder::refuse_huge() const {
+  const std::uint64_t bits = std::uint64_t{register_count_} * program_->code.size();
+  if (bits > kMostAnalysisBits) {
+    base::fail(ErrorCode::kUnsupported, "kernel {}: {} instructions with {} registers are too many",
+               entry_->name, program_->code.size(), register_count_);
+  }
+}
+
 // Decodes twice: once to learn which registers each instruction reads and writes, once with slots
 // that registers share. With calls every register keeps a slot of its own, since a caller's values
 // live on while the callee runs.
 void Decoder::run() {
   decode_all();
   refuse_recursion();
+  refuse_huge();
   if (order_.size() == 1) {
     std::vector<Liveness> code;
     for (std::size_t i = 0; i < program_->code.size(); ++i) {

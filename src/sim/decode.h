@@ -109,6 +109,7 @@ class Decoder {
   void decode_function(const ptx::Function& function);
   void decode_one(const ptx::Instruction& instruction);
   void refuse_recursion() const;
+  void refuse_huge() const;
   void watch_registers();
   void number_sites();
   std::uint32_t allocate(std::uint32_t bytes, std::uint32_t alignment);

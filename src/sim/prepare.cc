@@ -89,7 +89,6 @@ void fill_constants(const Context& context, std::byte* registers) {
   }
 }
 
-// The lanes that a group must hold before `inst` runs.
 }  // namespace
 
 void prepare(Context& context, const LaunchRequest& request, GlobalMemory& memory) {

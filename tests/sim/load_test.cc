@@ -57,5 +57,11 @@ TEST_CASE("a thread has no more local memory than on a GPU") {
                 "local memory");
 }
 
+TEST_CASE("a kernel whose analysis would fill the memory is refused") {
+  std::string text = ".reg .b32 a<99999>;\n";
+  for (int i = 0; i < 25000; ++i) text += "mov.b32 a1, 0;\n";
+  check_refused(kernel(text), ErrorCode::kUnsupported, "too many");
+}
+
 }  // namespace
 }  // namespace annulus::sim
