@@ -1,6 +1,6 @@
 #include "autotune/device_key.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace annulus::autotune {
 

@@ -1,6 +1,6 @@
 #include "autotune/entry.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <tuple>
 

@@ -1,6 +1,6 @@
 #include "autotune/listing.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cerrno>

@@ -1,6 +1,6 @@
 #include "autotune/shape_key.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

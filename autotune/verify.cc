@@ -1,6 +1,6 @@
 #include "autotune/verify.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "annulus/error.h"
 

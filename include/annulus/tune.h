@@ -8,12 +8,13 @@
 //
 // Every candidate is held against the float64 oracle before its time counts. On a GPU times are
 // measured, each round beside the heuristic's own choice; on a simulated device they are predicted
-// by a model of the chip's pipes, say so, and are never used on a GPU. A candidate takes the place of
-// the heuristic's choice only where it is faster beyond the noise, so a tuned plan is never one that
-// was found slower. What tuning decides changes speed and the last bits of an answer, nothing else.
+// by a model of the chip's pipes, say so, and are never used on a GPU. A candidate takes the place
+// of the heuristic's choice only where it is faster beyond the noise, so a tuned plan is never one
+// that was found slower. What tuning decides changes speed and the last bits of an answer, nothing
+// else.
 //
-// Results live in the first folder of DeviceOptions::tuned_path that can be written to, one file for
-// each kind of problem (docs/tuning.md).
+// Results live in the first folder of DeviceOptions::tuned_path that can be written to, one file
+// for each kind of problem (docs/tuning.md).
 
 #include <atomic>
 #include <cstdint>
@@ -43,7 +44,7 @@ struct TuneOptions {
   // handler. Must outlive the call.
   const std::atomic<bool>* cancel = nullptr;
   std::function<void(const TuneProgress&)> progress;  // called on the caller's thread
-  bool exhaustive = false;  // try the whole space
+  bool exhaustive = false;                            // try the whole space
   bool force = false;       // search again, and take the place of what is there
   bool dry_run = false;     // say what would be tried; run nothing and write nothing
   bool cold_cache = false;  // empty L2 before each measured launch
@@ -80,9 +81,9 @@ struct TuneResult {
   int candidates = 0;  // of the space
   int tried = 0;
   int dropped = 0;
-  double seconds = 0;   // that the call took
-  std::string path;     // of the entry; empty where it is in memory only
-  std::string problem;  // why it is in memory only, where it should not be
+  double seconds = 0;                 // that the call took
+  std::string path;                   // of the entry; empty where it is in memory only
+  std::string problem;                // why it is in memory only, where it should not be
   std::vector<TuneCandidate> trials;  // in the order of the space; empty for kAlreadyThere
 };
 

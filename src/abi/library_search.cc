@@ -1,7 +1,6 @@
 #include "abi/library_search.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>

@@ -6,7 +6,7 @@
 #include "attention/reference.h"
 #include "base/half.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace annulus::attention {
 namespace {

@@ -1,6 +1,6 @@
 #include "attention/kernel_config.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>

@@ -4,7 +4,7 @@
 // Throws an Error with a formatted message:
 //   base::fail(ErrorCode::kInvalidArgument, "head dim {} is not supported; use one of {}", d, all);
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 

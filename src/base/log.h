@@ -4,7 +4,7 @@
 // Where notes go. The library never prints: whoever opens it passes a function, or none. A Log is
 // a value that is copied into the rooms that need it; there is no global one.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <functional>
 #include <string>

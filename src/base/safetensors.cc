@@ -1,5 +1,6 @@
 #include "base/safetensors.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>

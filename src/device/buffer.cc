@@ -73,9 +73,9 @@ Buffer::Buffer(ContextPointer context, std::size_t bytes)
 Buffer::~Buffer() {
   if (address_ == 0) return;
   const QuietScope scope(*context_);
-  // Whoever gets the memory next need not know of our work. cuMemFree waits as well, on most drivers,
-  // but promises nothing. Where the context is lost there is no work, and an allocator gets its
-  // memory back all the same.
+  // Whoever gets the memory next need not know of our work. cuMemFree waits as well, on most
+  // drivers, but promises nothing. Where the context is lost there is no work, and an allocator
+  // gets its memory back all the same.
   if (scope.active()) context_->table().ctx_synchronize();
   if (context_->allocator().release) {
     give_back(context_->allocator(), address_, bytes_);

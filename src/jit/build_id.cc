@@ -1,6 +1,6 @@
 #include "jit/build_id.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <link.h>
 
 #include <cstdint>

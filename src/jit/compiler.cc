@@ -1,5 +1,7 @@
 #include "jit/compiler.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "abi/check.h"

@@ -1,7 +1,7 @@
 #include "jit/resource_usage.h"
 
 #include <elf.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>

@@ -1,5 +1,7 @@
 #include "pattern/parse.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>

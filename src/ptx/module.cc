@@ -1,6 +1,6 @@
 #include "ptx/module.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "ptx/scopes.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 

@@ -1,6 +1,6 @@
 #include "ring/check_schedule.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

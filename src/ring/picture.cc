@@ -1,6 +1,6 @@
 #include "ring/picture.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 

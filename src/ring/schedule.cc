@@ -1,6 +1,6 @@
 #include "ring/schedule.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 // The state an instruction works on: one CTA with its warps, shared memory and barriers, and the
 // Context through which handlers see it. One host thread runs one CTA at a time.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <cstddef>

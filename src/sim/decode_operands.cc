@@ -1,6 +1,6 @@
 // Slots of an instruction's operands: registers, immediates, special registers, symbols.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <bit>

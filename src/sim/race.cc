@@ -1,6 +1,6 @@
 #include "sim/race.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 

@@ -1,6 +1,6 @@
 #include "support/random_problem.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

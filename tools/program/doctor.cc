@@ -1,4 +1,6 @@
 // annulus doctor: what is installed on this machine, what would be used, and what is wrong.
+#include <fmt/format.h>
+
 #include <cstdio>
 
 #include "abi/libraries.h"

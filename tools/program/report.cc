@@ -1,6 +1,6 @@
 #include "program/report.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <cmath>

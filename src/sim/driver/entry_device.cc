@@ -1,6 +1,6 @@
 // Initialisation, errors, devices.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstring>

@@ -1,6 +1,6 @@
 #include "sim/driver/image.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cctype>
 #include <cstdlib>

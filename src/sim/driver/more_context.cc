@@ -1,6 +1,6 @@
 // Contexts and devices, as other programs use them (more.def).
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstring>

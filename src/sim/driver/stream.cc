@@ -1,7 +1,7 @@
 // What a stream makes of the work that is submitted to it: items with their edges, or nodes of a
 // capture.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 

@@ -1,7 +1,7 @@
 // atom and red, on words of global and shared memory that only the issuing thread touches; the
 // contended cases are in tests/sim/ptx/atomics.ptx.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Logic, shifts and bit fields: "Logic and Shift Instructions" and the bit-field part of "Integer
 // Arithmetic Instructions".
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

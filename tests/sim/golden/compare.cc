@@ -1,7 +1,7 @@
 // setp, set, selp, slct: "Comparison and Selection Instructions". A comparison with a NaN is false
 // when ordered and true when unordered.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 

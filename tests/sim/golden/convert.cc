@@ -1,6 +1,6 @@
 // cvt: every pair of types and rounding that kernels use, from the manual's page on cvt.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cfenv>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Single precision: "Floating Point Instructions". Exact forms compare bit for bit; .approx forms
 // within the error that the manual states.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cfenv>
 #include <cfloat>

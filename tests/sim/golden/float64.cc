@@ -1,7 +1,7 @@
 // Double precision: the same section of the manual. Every form is IEEE 754 and compares bit for
 // bit.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cfenv>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "sim/golden/golden.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -9,7 +9,7 @@
 //
 // Exits 0 when everything agrees with its definition, 1 otherwise, 2 on wrong usage.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 #include <filesystem>

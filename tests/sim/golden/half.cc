@@ -2,7 +2,7 @@
 // results fit a double, so one rounding to the format is the definition. (For fma the double may
 // round first; the operands are so short that this cannot change the second rounding.)
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 #include <limits>

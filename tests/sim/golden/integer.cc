@@ -1,7 +1,7 @@
 // Integer arithmetic: the manual's section "Integer Arithmetic Instructions" and
 // "Extended-Precision Integer Arithmetic Instructions".
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

@@ -8,7 +8,7 @@
 //              f16: c0 = {(g, p), (g, p+1)}  c1 = {(g+8, p), (g+8, p+1)}
 //   each 32-bit register of A holds columns (p, p+1), of B rows (p, p+1); low half first
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <cmath>

@@ -1,7 +1,7 @@
 // ld, st and their relatives in global, shared, local and generic space; programs that need more
 // than one statement are in tests/sim/ptx/.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "sim/golden/golden.h"
 

@@ -1,6 +1,6 @@
 #include "sim/golden/runner.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 #include <fstream>
