@@ -1,6 +1,7 @@
+#include "annulus/layout.h"
+
 #include <limits>
 
-#include "annulus/pattern.h"
 #include "base/fail.h"
 
 namespace annulus::inline v0 {
@@ -32,7 +33,41 @@ std::span<const std::int32_t> BlockLayout::row(std::int64_t head, std::int64_t r
                                     static_cast<std::size_t>(indptr[at + 1] - indptr[at]));
 }
 
-void BlockLayout::validate() const {
+void BlockLayout::validate() const { LayoutView(*this).validate(); }
+
+Density block_density(const BlockLayout& layout) {
+  const double all = static_cast<double>(layout.rows()) * static_cast<double>(layout.columns()) *
+                     static_cast<double>(layout.heads);
+  return {all > 0 ? static_cast<double>(layout.indices.size()) / all : 0.0};
+}
+
+LayoutView::LayoutView(const BlockLayout& layout)
+    : block_rows(layout.block_rows),
+      block_columns(layout.block_columns),
+      seq_q(layout.seq_q),
+      seq_k(layout.seq_k),
+      heads(layout.heads),
+      indptr(layout.indptr),
+      indices(layout.indices),
+      partial(layout.partial) {}
+
+std::int64_t LayoutView::rows() const { return blocks_of(seq_q, block_rows); }
+std::int64_t LayoutView::columns() const { return blocks_of(seq_k, block_columns); }
+
+std::span<const std::int32_t> LayoutView::row(std::int64_t head, std::int64_t row) const {
+  const auto at = static_cast<std::size_t>(head * rows() + row);
+  return indices.subspan(static_cast<std::size_t>(indptr[at]),
+                         static_cast<std::size_t>(indptr[at + 1] - indptr[at]));
+}
+
+std::span<const std::uint8_t> LayoutView::partial_row(std::int64_t head, std::int64_t row) const {
+  if (partial.empty()) return {};
+  const auto at = static_cast<std::size_t>(head * rows() + row);
+  return partial.subspan(static_cast<std::size_t>(indptr[at]),
+                         static_cast<std::size_t>(indptr[at + 1] - indptr[at]));
+}
+
+void LayoutView::validate() const {
   check_range("R", block_rows, 1, kMostBlock);
   check_range("C", block_columns, 1, kMostBlock);
   check_range("Sq", seq_q, 0, kMostLength);
@@ -96,10 +131,15 @@ void BlockLayout::validate() const {
   }
 }
 
-Density block_density(const BlockLayout& layout) {
-  const double all = static_cast<double>(layout.rows()) * static_cast<double>(layout.columns()) *
-                     static_cast<double>(layout.heads);
-  return {all > 0 ? static_cast<double>(layout.indices.size()) / all : 0.0};
+BlockLayout copy(const LayoutView& layout) {
+  return {.block_rows = layout.block_rows,
+          .block_columns = layout.block_columns,
+          .seq_q = layout.seq_q,
+          .seq_k = layout.seq_k,
+          .heads = layout.heads,
+          .indptr = {layout.indptr.begin(), layout.indptr.end()},
+          .indices = {layout.indices.begin(), layout.indices.end()},
+          .partial = {layout.partial.begin(), layout.partial.end()}};
 }
 
 }  // namespace annulus::inline v0

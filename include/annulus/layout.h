@@ -1,0 +1,136 @@
+#ifndef ANNULUS_LAYOUT_H_
+#define ANNULUS_LAYOUT_H_
+
+// What can be done with block layouts: set operations, transposes and slices, another block size,
+// a wanted density, statistics and differences.
+//
+//   BlockLayout both = intersect(a, b);
+//   BlockLayout rank = slice(layout, rows_of_rank, keys_of_hop);
+//   LayoutStatistics counts = statistics(rank);
+//
+// A layout is a set of whole blocks: blocks(unite(a, b)) sees what blocks(a) | blocks(b) does, and
+// so for the others. Partial flags follow on the safe side: a block of a result is full only where
+// it is known that every pair of it is visible. Operands may be for 1 head or for H; one head
+// stands for all. Results keep no empty `partial`.
+//
+// All functions here are pure, may be called from any thread and read their operands only during
+// the call. They validate operands and throw Error{kInvalidArgument} that names the first bad
+// entry, or the sizes that do not fit each other; Error{kOutOfMemory} past 2^31 kept blocks. Costs
+// go by the kept blocks and the rows.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "annulus/pattern.h"
+#include "annulus/types.h"
+
+namespace annulus::inline v0 {
+
+// The arrays of a BlockLayout that somebody else holds: borrowed, for as long as they stay.
+struct ANNULUS_EXPORT LayoutView {
+  std::int64_t block_rows = 0;     // R
+  std::int64_t block_columns = 0;  // C
+  std::int64_t seq_q = 0;          // Sq
+  std::int64_t seq_k = 0;          // Sk
+  std::int64_t heads = 1;          // distinct heads: 1 (shared by all) or H
+  std::span<const std::int64_t> indptr;
+  std::span<const std::int32_t> indices;
+  std::span<const std::uint8_t> partial;
+
+  LayoutView() = default;
+  LayoutView(const BlockLayout& layout);  // not explicit: a layout is a view of itself
+
+  std::int64_t rows() const;     // ceil(Sq / R)
+  std::int64_t columns() const;  // ceil(Sk / C)
+  // As BlockLayout's.
+  std::span<const std::int32_t> row(std::int64_t head, std::int64_t row) const;
+  // The flags of one row: empty where no block of the layout is partial.
+  std::span<const std::uint8_t> partial_row(std::int64_t head, std::int64_t row) const;
+  void validate() const;
+};
+
+// The same layout with arrays of its own.
+ANNULUS_EXPORT BlockLayout copy(const LayoutView& layout);
+
+// Set operations. Operands agree in R, C, Sq and Sk.
+ANNULUS_EXPORT BlockLayout unite(const LayoutView& a, const LayoutView& b);
+ANNULUS_EXPORT BlockLayout intersect(const LayoutView& a, const LayoutView& b);
+ANNULUS_EXPORT BlockLayout subtract(const LayoutView& a, const LayoutView& b);  // in a, not in b
+
+// Row blocks become column blocks: Sq and Sk, R and C change places.
+ANNULUS_EXPORT BlockLayout transpose(const LayoutView& layout);
+
+// The part of the layout that a shard sees: row i of the result is the i-th row that the segments
+// name, one segment after another, and so for columns. Segments count rows of the layout from 0 (a
+// query's position is its row + Sk - Sq), in any order, aligned to nothing. A block of the result
+// is kept where it holds a pair of a kept block.
+ANNULUS_EXPORT BlockLayout slice(const LayoutView& layout, std::span<const Segment> rows,
+                                 std::span<const Segment> columns);
+
+// The same pairs, and as few more as whole R' x C' blocks need.
+ANNULUS_EXPORT BlockLayout reblock(const LayoutView& layout, std::int64_t block_rows,
+                                   std::int64_t block_columns);
+
+// Each head gets round(d x rows x columns) blocks. What goes or comes is shared out among the rows
+// by the blocks they have or lack, and in a row goes from the farthest to the diagonal, or comes
+// from the nearest; of equally far ones the lower index stays or comes. Blocks on the diagonal and
+// in column 0 never go. With `within` only its blocks come. Throws Error{kInvalidArgument} that
+// says how many blocks are possible where d is not, and for d outside [0, 1].
+ANNULUS_EXPORT BlockLayout with_density(const LayoutView& layout, Density d);
+ANNULUS_EXPORT BlockLayout with_density(const LayoutView& layout, Density d,
+                                        const LayoutView& within);
+
+// How two layouts differ.
+struct LayoutDifference {
+  std::int64_t only_first = 0;  // blocks kept by one alone, over all heads
+  std::int64_t only_second = 0;
+  std::int64_t flags = 0;  // blocks kept by both and partial in one
+  bool same_sizes = true;  // false: the counts are 0 and the text says which sizes differ
+  // One line for each row of blocks that differs, as in "head 0 row 3: -4..7 +9 ~11": gone, come
+  // and other flag, from the first to the second. Then a line with the counts. Empty: no
+  // difference.
+  std::string text;
+};
+// At most `most_lines` lines for rows; one more says how many are left out.
+ANNULUS_EXPORT LayoutDifference difference(const LayoutView& first, const LayoutView& second,
+                                           std::int64_t most_lines = 100);
+
+struct LayoutStatistics {
+  std::int64_t rows = 0;     // ceil(Sq / R)
+  std::int64_t columns = 0;  // ceil(Sk / C)
+  std::int64_t heads = 1;    // distinct
+  std::int64_t kept = 0;     // blocks, over the distinct heads
+  std::int64_t partial = 0;  // of them
+  Density block_density;     // kept over all blocks
+  // Blocks of one row or column of one head. Mean and ratio over all of them, empty ones too.
+  std::int64_t shortest_row = 0, longest_row = 0, empty_rows = 0;
+  std::int64_t shortest_column = 0, longest_column = 0, empty_columns = 0;
+  double row_imbalance = 0;     // longest over mean: 1 is even; 0 where nothing is kept
+  double column_imbalance = 0;  // likewise
+  double mean_distance = 0;     // tokens between a kept block and the diagonal, 0 on it
+  std::int64_t bytes = 0;       // of the arrays
+};
+ANNULUS_EXPORT LayoutStatistics statistics(const LayoutView& layout);
+
+// What is claimed of a pattern and what is true: blocks count whole, pairs one by one.
+struct PatternStatistics {
+  Density pairs;            // visible pairs over all pairs, exact
+  LayoutStatistics layout;  // of its R x C blocks
+  double overhead = 0;      // block density over density of pairs; 0 where nothing is visible
+};
+ANNULUS_EXPORT PatternStatistics statistics(const Pattern& pattern, std::int64_t seq_q,
+                                            std::int64_t seq_k, std::int64_t block_rows,
+                                            std::int64_t block_columns);
+
+// How far information travels: entry n - 1 is the share of (row block, column block) pairs for
+// which n layers bring what stands in the column to the row, when each layer sees the blocks that
+// any head keeps and passes its own rows on. Never descends. Takes rows x columns / 4 bytes and
+// time by kept blocks x columns / 64 for each layer. Throws Error{kUnsupported} above 2^34 pairs of
+// blocks, and Error{kInvalidArgument} for layers outside [1, 1024].
+ANNULUS_EXPORT std::vector<double> reachability(const LayoutView& layout, int layers);
+
+}  // namespace annulus::inline v0
+
+#endif  // ANNULUS_LAYOUT_H_

@@ -1,0 +1,65 @@
+#include "layout/builder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/fail.h"
+
+namespace annulus::layout {
+namespace {
+
+constexpr std::size_t kMostKept = std::size_t{1} << 31;
+
+}  // namespace
+
+Builder::Builder(std::int64_t block_rows, std::int64_t block_columns, std::int64_t seq_q,
+                 std::int64_t seq_k, std::int64_t heads) {
+  layout_.block_rows = block_rows;
+  layout_.block_columns = block_columns;
+  layout_.seq_q = seq_q;
+  layout_.seq_k = seq_k;
+  layout_.heads = heads;
+  layout_.indptr.push_back(0);
+}
+
+void Builder::end_row() {
+  if (layout_.indices.size() > kMostKept) {
+    base::fail(ErrorCode::kOutOfMemory,
+               "more than 2^31 blocks of {} x {} are kept of Sq {} x Sk {}; use larger blocks",
+               layout_.block_rows, layout_.block_columns, layout_.seq_q, layout_.seq_k);
+  }
+  layout_.indptr.push_back(static_cast<std::int64_t>(layout_.indices.size()));
+}
+
+BlockLayout Builder::finish() {
+  if (!any_partial_) layout_.partial = {};
+  return std::move(layout_);
+}
+
+std::int64_t common_heads(const LayoutView& a, const LayoutView& b) {
+  if (a.block_rows != b.block_rows || a.block_columns != b.block_columns || a.seq_q != b.seq_q ||
+      a.seq_k != b.seq_k) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "layouts of {} x {} blocks over Sq {} x Sk {} and of {} x {} over {} x {} do not go "
+               "together; use reblock() or slice() first",
+               a.block_rows, a.block_columns, a.seq_q, a.seq_k, b.block_rows, b.block_columns,
+               b.seq_q, b.seq_k);
+  }
+  if (a.heads != b.heads && a.heads != 1 && b.heads != 1) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "layouts for {} and for {} heads do not go together; one of them must be for 1",
+               a.heads, b.heads);
+  }
+  return std::max(a.heads, b.heads);
+}
+
+std::int64_t distance_to_diagonal(const LayoutView& layout, std::int64_t row, std::int64_t column) {
+  const std::int64_t first_row = row * layout.block_rows;
+  const std::int64_t last_row = std::min(first_row + layout.block_rows, layout.seq_q) - 1;
+  const std::int64_t shift = layout.seq_k - layout.seq_q;  // from a row to its position
+  const std::int64_t first_key = column * layout.block_columns;
+  const std::int64_t last_key = std::min(first_key + layout.block_columns, layout.seq_k) - 1;
+  return std::max<std::int64_t>({0, first_key - (last_row + shift), first_row + shift - last_key});
+}
+
+}  // namespace annulus::layout

@@ -1,0 +1,66 @@
+#ifndef ANNULUS_LAYOUT_BUILDER_H_
+#define ANNULUS_LAYOUT_BUILDER_H_
+
+// A layout that is written block after block.
+
+#include <cstdint>
+
+#include "annulus/layout.h"
+
+namespace annulus::layout {
+
+// What a layout says about a block.
+enum class Block : std::uint8_t { kNone = 0, kFull = 1, kPartial = 2 };
+
+class Builder {
+ public:
+  Builder(std::int64_t block_rows, std::int64_t block_columns, std::int64_t seq_q,
+          std::int64_t seq_k, std::int64_t heads);
+  // Sizes and heads of another layout.
+  explicit Builder(const LayoutView& like)
+      : Builder(like.block_rows, like.block_columns, like.seq_q, like.seq_k, like.heads) {}
+
+  // Columns of a row come in ascending order.
+  void add(std::int64_t column, Block block) {
+    layout_.indices.push_back(static_cast<std::int32_t>(column));
+    layout_.partial.push_back(block == Block::kPartial ? 1 : 0);
+    any_partial_ = any_partial_ || block == Block::kPartial;
+  }
+  // Throws Error{kOutOfMemory} where too many blocks are kept.
+  void end_row();
+
+  // Requires: every row of every head has ended.
+  BlockLayout finish();
+
+ private:
+  BlockLayout layout_;
+  bool any_partial_ = false;
+};
+
+// The block at indices[at] of a layout.
+inline Block block_at(const LayoutView& layout, std::int64_t at) {
+  return !layout.partial.empty() && layout.partial[static_cast<std::size_t>(at)] != 0
+             ? Block::kPartial
+             : Block::kFull;
+}
+
+// Where row `row` of a head begins in indices; with row + 1, where it ends.
+inline std::int64_t begin_of(const LayoutView& layout, std::int64_t head, std::int64_t row) {
+  return layout.indptr[static_cast<std::size_t>(head * layout.rows() + row)];
+}
+
+// Throws Error{kInvalidArgument} where the sizes of two layouts differ; gives the heads of a
+// result.
+std::int64_t common_heads(const LayoutView& a, const LayoutView& b);
+
+// Which of its heads a layout for 1 or H heads has for a head of a result.
+inline std::int64_t head_of(const LayoutView& layout, std::int64_t head) {
+  return layout.heads == 1 ? 0 : head;
+}
+
+// Tokens between column block `column` and the positions of row block `row`; 0 where they meet.
+std::int64_t distance_to_diagonal(const LayoutView& layout, std::int64_t row, std::int64_t column);
+
+}  // namespace annulus::layout
+
+#endif  // ANNULUS_LAYOUT_BUILDER_H_

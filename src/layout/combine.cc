@@ -1,0 +1,77 @@
+// Set operations: two sorted rows are merged, and a table says what becomes of each block.
+
+#include "layout/builder.h"
+
+namespace annulus::layout {
+namespace {
+
+// By what the first and what the second layout say about a block.
+using Table = Block[3][3];
+
+constexpr Block kNone = Block::kNone, kFull = Block::kFull, kPartial = Block::kPartial;
+
+// Two partial blocks may fill each other up, and may have no pair in common; nobody looks.
+constexpr Table kUnion = {{kNone, kFull, kPartial},  //
+                          {kFull, kFull, kFull},
+                          {kPartial, kFull, kPartial}};
+constexpr Table kIntersection = {{kNone, kNone, kNone},  //
+                                 {kNone, kFull, kPartial},
+                                 {kNone, kPartial, kPartial}};
+constexpr Table kDifference = {{kNone, kNone, kNone},  //
+                               {kFull, kNone, kNone},
+                               {kPartial, kNone, kNone}};
+
+BlockLayout combine(const LayoutView& a, const LayoutView& b, const Table& table) {
+  a.validate();
+  b.validate();
+  const std::int64_t heads = common_heads(a, b);
+  Builder builder(a.block_rows, a.block_columns, a.seq_q, a.seq_k, heads);
+  const auto add = [&](std::int32_t column, Block in_a, Block in_b) {
+    const Block block = table[static_cast<int>(in_a)][static_cast<int>(in_b)];
+    if (block != kNone) builder.add(column, block);
+  };
+  for (std::int64_t head = 0; head < heads; ++head) {
+    for (std::int64_t row = 0; row < a.rows(); ++row) {
+      std::int64_t i = begin_of(a, head_of(a, head), row);
+      std::int64_t j = begin_of(b, head_of(b, head), row);
+      const std::int64_t a_end = begin_of(a, head_of(a, head), row + 1);
+      const std::int64_t b_end = begin_of(b, head_of(b, head), row + 1);
+      const auto a_column = [&] { return a.indices[static_cast<std::size_t>(i)]; };
+      const auto b_column = [&] { return b.indices[static_cast<std::size_t>(j)]; };
+      while (i < a_end && j < b_end) {
+        if (a_column() < b_column()) {
+          add(a_column(), block_at(a, i), kNone);
+          ++i;
+        } else if (b_column() < a_column()) {
+          add(b_column(), kNone, block_at(b, j));
+          ++j;
+        } else {
+          add(a_column(), block_at(a, i), block_at(b, j));
+          ++i;
+          ++j;
+        }
+      }
+      for (; i < a_end; ++i) add(a_column(), block_at(a, i), kNone);
+      for (; j < b_end; ++j) add(b_column(), kNone, block_at(b, j));
+      builder.end_row();
+    }
+  }
+  return builder.finish();
+}
+
+}  // namespace
+}  // namespace annulus::layout
+
+namespace annulus::inline v0 {
+
+BlockLayout unite(const LayoutView& a, const LayoutView& b) {
+  return layout::combine(a, b, layout::kUnion);
+}
+BlockLayout intersect(const LayoutView& a, const LayoutView& b) {
+  return layout::combine(a, b, layout::kIntersection);
+}
+BlockLayout subtract(const LayoutView& a, const LayoutView& b) {
+  return layout::combine(a, b, layout::kDifference);
+}
+
+}  // namespace annulus::inline v0

@@ -1,0 +1,111 @@
+// Which blocks information reaches, as one row of bits for each row of blocks, layer by layer.
+
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "base/fail.h"
+#include "layout/builder.h"
+
+namespace annulus::layout {
+namespace {
+
+constexpr double kMostPairs = 17179869184.0;  // 2^34
+constexpr int kMostLayers = 1024;
+
+// A matrix of bits: row blocks by column blocks.
+class Bits {
+ public:
+  Bits(std::int64_t rows, std::int64_t columns)
+      : words_((columns + 63) / 64), bits_(static_cast<std::size_t>(rows * words_), 0) {}
+  void set(std::int64_t row, std::int64_t column) {
+    line(row)[column / 64] |= std::uint64_t{1} << (column % 64);
+  }
+  void unite(std::int64_t row, const Bits& other, std::int64_t other_row) {
+    std::uint64_t* to = line(row);
+    const std::uint64_t* from = other.line(other_row);
+    for (std::int64_t word = 0; word < words_; ++word) to[word] |= from[word];
+  }
+  double count() const {
+    std::int64_t sum = 0;
+    for (const std::uint64_t word : bits_) sum += std::popcount(word);
+    return static_cast<double>(sum);
+  }
+
+ private:
+  std::uint64_t* line(std::int64_t row) { return bits_.data() + row * words_; }
+  const std::uint64_t* line(std::int64_t row) const { return bits_.data() + row * words_; }
+  std::int64_t words_;
+  std::vector<std::uint64_t> bits_;
+};
+
+// Blocks [begin, end) that share a position with [first, last]; empty where none does.
+struct Overlap {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+Overlap overlap(std::int64_t first, std::int64_t last, std::int64_t length, std::int64_t block) {
+  first = std::max<std::int64_t>(first, 0);
+  last = std::min(last, length - 1);
+  if (first > last) return {};
+  return {first / block, last / block + 1};
+}
+
+}  // namespace
+}  // namespace annulus::layout
+
+namespace annulus::inline v0 {
+
+std::vector<double> reachability(const LayoutView& view, int layers) {
+  view.validate();
+  if (layers < 1 || layers > layout::kMostLayers) {
+    base::fail(ErrorCode::kInvalidArgument, "{} layers; give 1 to {}", layers, layout::kMostLayers);
+  }
+  const std::int64_t rows = view.rows();
+  const std::int64_t columns = view.columns();
+  const double all = static_cast<double>(rows) * static_cast<double>(columns);
+  if (all > layout::kMostPairs) {
+    base::fail(ErrorCode::kUnsupported,
+               "reachability of {} x {} blocks takes a bit for each; reblock() to larger ones",
+               rows, columns);
+  }
+  const std::int64_t shift = view.seq_k - view.seq_q;  // from a row to its position
+  layout::Bits once(rows, columns);                    // what one layer brings
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t head = 0; head < view.heads; ++head) {
+      for (const std::int32_t column : view.row(head, row)) once.set(row, column);
+    }
+    const auto own =
+        layout::overlap(row * view.block_rows + shift, (row + 1) * view.block_rows - 1 + shift,
+                        view.seq_k, view.block_columns);
+    for (std::int64_t column = own.begin; column < own.end; ++column) once.set(row, column);
+  }
+  std::vector<double> shares;
+  layout::Bits reached = once;
+  for (int layer = 1; layer <= layers; ++layer) {
+    shares.push_back(all > 0 ? reached.count() / all : 0);
+    if (layer == layers) break;
+    if (layer > 1 && shares.back() == shares[shares.size() - 2]) {  // nothing more to come
+      shares.resize(static_cast<std::size_t>(layers), shares.back());
+      break;
+    }
+    layout::Bits next = reached;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t head = 0; head < view.heads; ++head) {
+        for (const std::int64_t column : view.row(head, row)) {
+          // The rows that stand where the column's keys do, with what they have.
+          const auto sources = layout::overlap(column * view.block_columns - shift,
+                                               (column + 1) * view.block_columns - 1 - shift,
+                                               view.seq_q, view.block_rows);
+          for (std::int64_t source = sources.begin; source < sources.end; ++source) {
+            next.unite(row, reached, source);
+          }
+        }
+      }
+    }
+    reached = std::move(next);
+  }
+  return shares;
+}
+
+}  // namespace annulus::inline v0
