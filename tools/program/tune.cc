@@ -1,45 +1,18 @@
 // annulus tune: finds the best configuration for shapes on a device and keeps it.
 #include "annulus/tune.h"
 
-#include <signal.h>
-
-#include <atomic>
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
-#include <cstring>
 
 #include "base/fail.h"
+#include "program/interruption.h"
 #include "program/options.h"
 #include "program/report.h"
 #include "program/shapes.h"
 
 namespace annulus::program {
 namespace {
-
-std::atomic<bool> interrupted{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "it is set by a signal handler");
-
-// Ctrl-C and kill end the search and keep what it has; a second one ends the program.
-class Interruption {
- public:
-  Interruption() {
-    interrupted = false;
-    struct sigaction action;
-    std::memset(&action, 0, sizeof(action));
-    action.sa_handler = [](int) { interrupted = true; };
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    sigaction(SIGINT, &action, &before_[0]);
-    sigaction(SIGTERM, &action, &before_[1]);
-  }
-  ~Interruption() {
-    sigaction(SIGINT, &before_[0], nullptr);
-    sigaction(SIGTERM, &before_[1], nullptr);
-  }
-  Interruption(const Interruption&) = delete;
-  Interruption& operator=(const Interruption&) = delete;
-
- private:
-  struct sigaction before_[2];
-};
 
 struct Outcome {
   Problem problem;
@@ -70,7 +43,8 @@ bool only_this_shape(ErrorCode code) {
 }
 
 Outcome tune_one(const Device& device, const Problem& problem, const TuneArguments& arguments,
-                 double seconds_left, const std::string& which) {
+                 double seconds_left, const std::string& which,
+                 const std::atomic<bool>& interrupted) {
   Outcome outcome;
   outcome.problem = problem;
   Progress progress("tuning " + which);
@@ -198,8 +172,9 @@ Exit tune(const TuneArguments& arguments) {
   const std::vector<Problem> problems =
       arguments.shapes.empty() ? std::vector<Problem>{make_shape(arguments.shape, arguments.carry)}
                                : read_shapes(arguments.shapes);
-  const Device device = Device::open(device_options(arguments.device));
   const Interruption interruption;
+  const std::atomic<bool>& interrupted = interruption.arrived();
+  const Device device = Device::open(device_options(arguments.device));
   const auto start = std::chrono::steady_clock::now();
   std::vector<Outcome> outcomes;
   Exit exit = Exit::kOk;
@@ -211,9 +186,9 @@ Exit tune(const TuneArguments& arguments) {
       outcomes.push_back({problem, "not begun", {}, "the time is over", Exit::kPartial});
       if (interrupted) outcomes.back().error = "interrupted";
     } else {
-      outcomes.push_back(tune_one(device, problem, arguments,
-                                  arguments.time_limit_seconds > 0 ? left : 0,
-                                  fmt::format("{} of {}", outcomes.size() + 1, problems.size())));
+      outcomes.push_back(
+          tune_one(device, problem, arguments, arguments.time_limit_seconds > 0 ? left : 0,
+                   fmt::format("{} of {}", outcomes.size() + 1, problems.size()), interrupted));
     }
     // What failed is told before what was not finished.
     const Exit now = outcomes.back().exit;

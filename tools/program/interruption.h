@@ -1,0 +1,38 @@
+#ifndef ANNULUS_PROGRAM_INTERRUPTION_H_
+#define ANNULUS_PROGRAM_INTERRUPTION_H_
+
+// While it lives, the first Ctrl-C or kill sets a flag, and a second one ends the program.
+//
+// A thread waits for the signals, and all others have them blocked. A handler would not do: while
+// NVRTC compiles, which is most of a search, it puts its own in place, and that ends the process.
+
+#include <signal.h>
+
+#include <atomic>
+#include <thread>
+
+namespace annulus::program {
+
+// Make it before any other thread: threads keep the signals blocked that were so when they began.
+class Interruption {
+ public:
+  Interruption();
+  ~Interruption();
+  Interruption(const Interruption&) = delete;
+  Interruption& operator=(const Interruption&) = delete;
+
+  const std::atomic<bool>& arrived() const { return arrived_; }
+
+ private:
+  void wait();
+
+  sigset_t signals_;
+  sigset_t before_;
+  std::atomic<bool> arrived_{false};
+  std::atomic<bool> over_{false};
+  std::thread waiter_;
+};
+
+}  // namespace annulus::program
+
+#endif  // ANNULUS_PROGRAM_INTERRUPTION_H_
