@@ -31,6 +31,7 @@ bool mark(Dtype dtype, const std::uint16_t* data, std::int64_t row_stride, std::
 
 std::vector<std::uint8_t> reached_rows(const Problem& problem, const HostInputs& inputs,
                                        const TileList& tiles) {
+  if (problem.seq_q == 0) return {};  // however many heads have no row
   std::vector<std::uint8_t> reached(
       static_cast<std::size_t>(problem.batch * problem.heads * problem.seq_q));
   bool any = false;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "attention/taint.h"
 #include "base/half.h"
 #include "base/thread_pool.h"
 #include "support/random_problem.h"
@@ -93,6 +94,18 @@ TEST_CASE("the oracle is the definition, for every feature") {
     CHECK_FALSE(oracle.sampled());
     for (std::size_t at = 0; at < oracle.rows.size(); at += 3) check_row(c, oracle, at);
   }
+}
+
+TEST_CASE("however many heads have no row, nothing is looked at") {
+  Problem problem;
+  problem.batch = INT32_MAX;
+  problem.heads = kMostHeads;
+  problem.dim_qk = problem.dim_v = 32;
+  REQUIRE_NOTHROW(validate(problem));
+  base::ThreadPool pool(1);
+  const attention::Reference oracle = attention::reference(problem, {}, pool);
+  CHECK(oracle.rows.empty());
+  CHECK(attention::reached_rows(problem, {}, {}).empty());
 }
 
 TEST_CASE("above the limit the oracle takes the end tiles and seeded rows of every head") {
