@@ -8,7 +8,8 @@
 namespace annulus::inline v0 {
 namespace {
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+// Of a >= 0 and b >= 1; a + b may leave 64 bits.
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0); }
 
 // The edges of `pieces` pieces of [0, length).
 class Pieces {
@@ -23,7 +24,7 @@ class Pieces {
     const std::int64_t units = ceil_div(length_, multiple_);
     // units * piece may leave 64 bits; whole and rest of the quotient do not.
     const std::int64_t unit = units / pieces_ * piece + units % pieces_ * piece / pieces_;
-    return unit >= units ? length_ : unit * multiple_;
+    return unit >= units ? length_ : unit * multiple_;  // less than the length
   }
   Segment piece(std::int64_t index) const { return {edge(index), edge(index + 1) - edge(index)}; }
 

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "annulus/error.h"
@@ -20,6 +21,11 @@ std::vector<std::int64_t> rows_of(const std::vector<std::vector<Segment>>& shard
   std::vector<std::int64_t> rows;
   for (const auto& shard : shards) rows.push_back(pattern::total_length(shard));
   return rows;
+}
+
+std::int64_t total(const std::vector<std::vector<Segment>>& shards) {
+  const std::vector<std::int64_t> rows = rows_of(shards);
+  return std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
 }
 
 Schedule schedule_of(const Problem& problem, const ShardMap& shards) {
@@ -92,6 +98,12 @@ TEST_CASE("worlds and maps that cannot be are refused, with the rank and the row
   says(message([] { make_shards(Sharding::kZigzag, kMostRanks + 1, 8, 8); }), "from 1 to 4096");
   says(message([] { make_shards(Sharding::kContiguous, 2, -1, 8); }), "-1");
   says(message([] { make_shards(static_cast<Sharding>(9), 2, 8, 8); }), "9");
+  // No size leaves 64 bits on the way.
+  for (const std::int64_t multiple : {std::int64_t{0}, std::int64_t{1}, INT64_MAX}) {
+    const ShardMap huge = make_shards(Sharding::kZigzag, 3, INT64_MAX, 1, multiple);
+    CHECK(total(huge.q) == INT64_MAX);
+    CHECK(total(huge.k) == 1);
+  }
   const Problem problem = problem_of(10, dense());
   const std::vector<std::vector<Segment>> good = {{{0, 4}}, {{4, 6}}};
   const auto map_says = [&](const std::vector<std::vector<Segment>>& q, const std::string& part) {
