@@ -68,7 +68,7 @@ struct RingCall {
   void* stream = nullptr;  // a CUstream of the rank's device
   Operands operands;       // o and lse are whole when the stream has passed the run
   // RingPlan::workspace_bytes(rank) of device memory, 256-byte aligned. Each run that is in flight
-  // at the same time needs its own.
+  // at the same time needs its own, and each rank.
   void* workspace = nullptr;
 };
 

@@ -33,8 +33,10 @@ void check(std::span<const RingRank> ranks) {
   }
   std::vector<ring::Terms> terms;
   for (const RingRank& rank : ranks) {
-    terms.push_back(ring::terms_of(rank.problem, rank.shards, rank.device.info().architecture,
-                                   rank.options.config));
+    // Two drivers, a real one and the simulator, know nothing of each other's memory.
+    const std::string device = fmt::format("{}, {}", rank.device.info().architecture,
+                                           api::inside(rank.device).context->driver().name());
+    terms.push_back(ring::terms_of(rank.problem, rank.shards, device, rank.options.config));
   }
   ring::require_agreement(terms);
   const Problem& problem = ranks[0].problem;

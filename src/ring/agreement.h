@@ -22,8 +22,8 @@ struct Term {
 using Terms = std::vector<Term>;
 
 // Library version, shapes, dtype, pattern (explicit layouts by their content), scores, shards,
-// architecture and the configuration that was asked for.
-Terms terms_of(const Problem& problem, const ShardMap& shards, const std::string& architecture,
+// architecture and driver (as one text, `device`) and the configuration that was asked for.
+Terms terms_of(const Problem& problem, const ShardMap& shards, const std::string& device,
                const std::string& config);
 
 base::Digest digest_of(const Terms& terms);

@@ -127,6 +127,21 @@ void LocalRing::check(std::span<const RingCall> calls) const {
                  workspace, plan.workspace.bytes, kWorkspaceAlignment);
     }
   }
+  // One workspace for all would be a wrong answer without a word. Addresses of all devices differ.
+  const auto begin = [&](std::size_t rank) {
+    return reinterpret_cast<std::uintptr_t>(calls[rank].workspace);
+  };
+  const auto end = [&](std::size_t rank) {
+    return begin(rank) + static_cast<std::uintptr_t>(plan_.ranks[rank].workspace.bytes);
+  };
+  for (std::size_t a = 0; a < calls.size(); ++a) {
+    for (std::size_t b = a + 1; b < calls.size(); ++b) {
+      if (begin(a) >= end(b) || begin(b) >= end(a)) continue;
+      base::fail(ErrorCode::kInvalidArgument,
+                 "the workspaces of rank {} and rank {} overlap; give each rank one of its own", a,
+                 b);
+    }
+  }
 }
 
 abi::CUstream LocalRing::stream_of(const RingCall& call, int rank, const Op& op) const {

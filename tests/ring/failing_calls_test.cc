@@ -82,5 +82,24 @@ TEST_CASE("the n-th call of planning and running a ring fails, for every n") {
   CHECK(memory.answer() == good);
 }
 
+TEST_CASE("devices of two drivers make no ring") {
+  std::vector<Device> devices = open_ring();
+  const auto other =
+      std::make_shared<const device::Driver>(sim::make_cuda_table(), "another driver");
+  devices[1] = api::open_on(other, {true, "sm_80", 1}, {}, base::read_environment());
+  Problem problem;
+  problem.seq_q = problem.seq_k = 200;
+  problem.dim_qk = problem.dim_v = 64;
+  const ShardMap shards = make_shards(Sharding::kContiguous, kRanks, 200, 200);
+  std::string message;
+  try {
+    plan_ring(devices, problem, shards);
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kInvalidArgument);
+    message = error.what();
+  }
+  CHECK_MESSAGE(message.find("rank 1 brought sm_80, another driver") != std::string::npos, message);
+}
+
 }  // namespace
 }  // namespace annulus

@@ -257,6 +257,9 @@ TEST_CASE("rings that cannot be are refused, naming the rank") {
   calls = memory.calls();
   calls[1].workspace = static_cast<char*>(calls[1].workspace) + 8;
   says(message_of(kInvalid, [&] { plan.run(calls); }), "workspace of rank 1");
+  calls = memory.calls();
+  calls[2].workspace = calls[0].workspace;
+  says(message_of(kInvalid, [&] { plan.run(calls); }), "rank 0 and rank 2 overlap");
   plan.run(memory.calls());
   check(c, memory.answer());  // and nothing was launched by the refused ones
 }
