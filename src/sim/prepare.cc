@@ -132,7 +132,7 @@ void start_cta(Context& context, const LaunchRequest& request, std::uint64_t cta
   context.executed = 0;
   context.barriers.fill(NamedBarrier{});
   // What was there before is nobody's business: NaN in every float format, and large as an index.
-  std::memset(context.shared.data(), 0xff, context.shared.size());
+  std::ranges::fill(context.shared, std::byte{0xff});
   if (options.checked != 0) {
     context.shadow.reset(static_cast<std::uint32_t>(context.shared.size()),
                          static_cast<int>(context.warp_count));

@@ -2,7 +2,9 @@
 # consumer project against it, by find_package and (where it is installed) by pkg-config.
 #
 #   cmake -DBUILD=build tree -DWORK=scratch folder -DCC=compiler -DCXX=compiler
-#     -DEXAMPLE=examples/window.c -P consumer_test.cmake
+#     [-DC_FLAGS=... -DCXX_FLAGS=...] -DEXAMPLE=examples/window.c -P consumer_test.cmake
+#
+# The flags are those of the build tree: a sanitizer wants to be in the program as well.
 function(run)
   execute_process(COMMAND ${ARGV} RESULT_VARIABLE code OUTPUT_VARIABLE text ERROR_VARIABLE text)
   if(NOT code EQUAL 0)
@@ -17,6 +19,7 @@ file(RENAME ${WORK}/installed ${WORK}/moved)
 
 run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/build -G Ninja
     -DCMAKE_C_COMPILER=${CC} -DCMAKE_CXX_COMPILER=${CXX} -DEXAMPLE=${EXAMPLE}
+    "-DCMAKE_C_FLAGS=${C_FLAGS}" "-DCMAKE_CXX_FLAGS=${CXX_FLAGS}"
     -DCMAKE_PREFIX_PATH=${WORK}/moved)
 file(STRINGS ${WORK}/build/CMakeCache.txt found REGEX "^annulus_DIR:PATH=${WORK}/moved/")
 if(NOT found)
@@ -51,7 +54,9 @@ if(PKG_CONFIG)
   get_filename_component(folder ${description} DIRECTORY)
   run(${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${folder} ${PKG_CONFIG} --cflags --libs annulus)
   separate_arguments(flags UNIX_COMMAND "${output}")
-  run(${CXX} -std=c++20 ${CMAKE_CURRENT_LIST_DIR}/main.cc -o ${WORK}/by_pkg_config ${flags})
+  separate_arguments(c_flags UNIX_COMMAND "${C_FLAGS}")
+  separate_arguments(cxx_flags UNIX_COMMAND "${CXX_FLAGS}")
+  run(${CXX} -std=c++20 ${cxx_flags} ${CMAKE_CURRENT_LIST_DIR}/main.cc -o ${WORK}/by_pkg_config ${flags})
   run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${folder}/.. ${WORK}/by_pkg_config)
-  run(${CC} -std=c99 -pedantic -Werror ${EXAMPLE} -o ${WORK}/c_by_pkg_config ${flags})
+  run(${CC} -std=c99 -pedantic -Werror ${c_flags} ${EXAMPLE} -o ${WORK}/c_by_pkg_config ${flags})
 endif()

@@ -40,6 +40,7 @@ house_test(symbols
 house_test(consumer
   -DBUILD=${PROJECT_BINARY_DIR} -DWORK=${PROJECT_BINARY_DIR}/consumer
   -DCC=${CMAKE_C_COMPILER} -DCXX=${CMAKE_CXX_COMPILER}
+  "-DC_FLAGS=${CMAKE_C_FLAGS}" "-DCXX_FLAGS=${CMAKE_CXX_FLAGS}"
   -DEXAMPLE=${PROJECT_SOURCE_DIR}/examples/window.c -P ${CMAKE_CURRENT_SOURCE_DIR}/consumer/consumer_test.cmake)
 
 # Shell scripts, where there is a tool that knows them.
