@@ -1,0 +1,124 @@
+#include "ring/check_tiles.h"
+
+#include <algorithm>
+
+namespace annulus::ring {
+namespace {
+
+using Kind = Violation::Kind;
+
+std::vector<std::int64_t> positions_of(const std::vector<Segment>& shard, std::int64_t first) {
+  std::vector<std::int64_t> positions;
+  for (const Segment& segment : shard) {
+    for (std::int64_t row = 0; row < segment.length; ++row) {
+      positions.push_back(first + segment.start + row);
+    }
+  }
+  return positions;
+}
+
+// How often the launches of a rank that have the keys of `owner` list one tile, and whether one of
+// them takes it for full.
+struct Listed {
+  int times = 0;
+  bool full = false;
+};
+
+Listed find_tile(const RankPlan& rank, const std::vector<const Op*>& computes, int owner,
+                 std::int64_t head, std::int64_t row_tile, std::int64_t column_tile) {
+  Listed listed;
+  for (std::size_t launch = 0; launch < computes.size(); ++launch) {
+    if (computes[launch]->owner != owner) continue;
+    const attention::TileList& tiles = rank.launches[launch].tiles;
+    const std::int64_t* const begin =
+        tiles.row_begin.data() + tiles.list_of(head) * (tiles.row_tiles + 1) + row_tile;
+    for (std::int64_t at = begin[0]; at < begin[1]; ++at) {
+      const std::uint32_t tile = tiles.tiles[static_cast<std::size_t>(at)];
+      if (tile / 2 != static_cast<std::uint32_t>(column_tile)) continue;
+      ++listed.times;
+      listed.full = listed.full || tile % 2 == 0;
+    }
+  }
+  return listed;
+}
+
+void check_launches(const PlannedRing& ring, int rank, const std::vector<const Op*>& computes,
+                    ViolationReport* report) {
+  const auto& launches = ring.ranks[static_cast<std::size_t>(rank)].launches;
+  for (std::size_t at = 0; at < launches.size(); ++at) {
+    if (launches[at].problem.carry_in == (at > 0) &&
+        launches[at].problem.carry_out == (at + 1 < launches.size())) {
+      continue;
+    }
+    report->add(Kind::kState, "launch {} of {} of rank {} {} a state in and {} one out", at,
+                launches.size(), rank, launches[at].problem.carry_in ? "takes" : "does not take",
+                launches[at].problem.carry_out ? "gives" : "does not give");
+  }
+  if (launches.size() != computes.size()) {
+    report->add(Kind::kIllFormed, "rank {} has {} launches for {} steps that compute", rank,
+                launches.size(), computes.size());
+  }
+}
+
+void check_pair_of_ranks(const PlannedRing& ring, int rank, int owner,
+                         const std::vector<const Op*>& computes, ViolationReport* report) {
+  const auto q = positions_of(ring.shards.q[static_cast<std::size_t>(rank)],
+                              ring.problem.q_position());
+  const auto k = positions_of(ring.shards.k[static_cast<std::size_t>(owner)],
+                              ring.problem.k_position());
+  const auto rows = static_cast<std::int64_t>(q.size());
+  const auto columns = static_cast<std::int64_t>(k.size());
+  const std::int64_t tile_rows = ring.choice.config.tile_rows;
+  const std::int64_t tile_columns = ring.choice.config.tile_columns;
+  for (std::int64_t head = 0; head < ring.problem.heads; ++head) {
+    for (std::int64_t row = 0; row < rows; row += tile_rows) {
+      for (std::int64_t column = 0; column < columns; column += tile_columns) {
+        bool any = false;
+        bool all = true;
+        for (std::int64_t i = row; i < std::min(row + tile_rows, rows); ++i) {
+          for (std::int64_t j = column; j < std::min(column + tile_columns, columns); ++j) {
+            const bool visible =
+                ring.problem.pattern.visible(head, q[static_cast<std::size_t>(i)],
+                                             k[static_cast<std::size_t>(j)]);
+            any = any || visible;
+            all = all && visible;
+          }
+        }
+        const Listed listed = find_tile(ring.ranks[static_cast<std::size_t>(rank)], computes,
+                                        owner, head, row / tile_rows, column / tile_columns);
+        if (any && listed.times != 1) {
+          report->add(listed.times == 0 ? Kind::kPairMissing : Kind::kPairTwice,
+                      "head {}: rows from {} of rank {} see keys from {} of rank {}, and {} "
+                      "launches have that tile",
+                      head, row, rank, column, owner, listed.times);
+        }
+        if (!all && listed.full) {
+          report->add(Kind::kPairHidden,
+                      "head {}: rows from {} of rank {} do not see all keys from {} of rank {}, "
+                      "but a launch takes that tile for full",
+                      head, row, rank, column, owner);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Violation> check_tiles(const PlannedRing& ring) {
+  ViolationReport report;
+  for (int rank = 0; rank < ring.schedule.ranks; ++rank) {
+    std::vector<const Op*> computes;
+    for (const Op& op : ring.schedule.ops[static_cast<std::size_t>(rank)]) {
+      if (op.kind == Op::Kind::kCompute) computes.push_back(&op);
+    }
+    check_launches(ring, rank, computes, &report);
+    if (report.has(Kind::kIllFormed)) continue;
+    for (int owner = 0; owner < ring.schedule.ranks; ++owner) {
+      check_pair_of_ranks(ring, rank, owner, computes, &report);
+    }
+  }
+  return report.take();
+}
+
+}  // namespace annulus::ring

@@ -1,0 +1,53 @@
+#ifndef ANNULUS_RING_VIOLATION_H_
+#define ANNULUS_RING_VIOLATION_H_
+
+// What a checker of rings finds (check_schedule.h, check_tiles.h), and how it collects it.
+
+#include <fmt/core.h>
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace annulus::ring {
+
+struct Violation {
+  enum class Kind {
+    kPairMissing,  // a visible (query, key) pair is computed by no launch
+    kPairTwice,    // ... or by two
+    kPairHidden,   // a tile counts as full that holds a pair which nobody may see
+    kUnmatched,    // a send without its receive, or the other way round
+    kNotThere,     // an op reads a buffer that does not hold what it should by then
+    kOverwritten,  // a buffer is written while an op may still read it
+    kStuck,        // ops wait for each other in a circle
+    kState,        // the first or last launch is not marked, or rows are never finished
+    kTooMany,      // more launches than ranks
+    kIllFormed,    // a rank, op or buffer number that does not exist
+  };
+  Kind kind;
+  std::string text;  // names the rank, the step and what is wrong
+};
+const char* to_string(Violation::Kind kind);
+
+// All that one check found, at most a few of each kind.
+class ViolationReport {
+ public:
+  template <typename... Arguments>
+  void add(Violation::Kind kind, fmt::format_string<Arguments...> format,
+           Arguments&&... arguments) {
+    constexpr int kMostOfAKind = 8;
+    if (++count_[kind] > kMostOfAKind) return;
+    violations_.push_back({kind, fmt::format(format, std::forward<Arguments>(arguments)...)});
+  }
+  bool has(Violation::Kind kind) const { return count_.contains(kind); }
+  std::vector<Violation> take() { return std::move(violations_); }
+
+ private:
+  std::map<Violation::Kind, int> count_;
+  std::vector<Violation> violations_;
+};
+
+}  // namespace annulus::ring
+
+#endif  // ANNULUS_RING_VIOLATION_H_

@@ -1,0 +1,93 @@
+// The launches of planned rings, tile by tile, without a device.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "base/random.h"
+#include "ring/check_tiles.h"
+#include "support/ring_case.h"
+
+namespace annulus::ring {
+namespace {
+
+PlannedRing plan_of(const Problem& problem, const ShardMap& shards) {
+  const attention::DeviceLimits limits = {jit::parse_arch("sm_80"), 108, 166912};
+  return plan_ring(
+      problem, shards,
+      std::vector<attention::DeviceLimits>(static_cast<std::size_t>(shards.ranks()), limits), "");
+}
+
+bool has(const std::vector<Violation>& violations, Violation::Kind kind) {
+  return std::any_of(violations.begin(), violations.end(),
+                     [&](const Violation& violation) { return violation.kind == kind; });
+}
+
+TEST_CASE("launches of random worlds compute every visible tile once") {
+  base::Random random(71);
+  for (int i = 0; i < 60; ++i) {
+    const test::Case c = test::random_ring_case(72, static_cast<std::uint64_t>(i));
+    const int ranks = 1 + static_cast<int>(random.below(7));
+    const ShardMap shards = test::random_shards(random, ranks, c.problem.seq_q, c.problem.seq_k);
+    for (const Violation& violation : check_tiles(plan_of(c.problem, shards))) {
+      FAIL_CHECK(c.text << "\n  " << to_string(violation.kind) << ": " << violation.text);
+    }
+  }
+}
+
+TEST_CASE("every mistake in a tile list is found") {
+  using Kind = Violation::Kind;
+  Problem problem;
+  problem.seq_q = problem.seq_k = 600;
+  problem.dim_qk = problem.dim_v = 64;
+  problem.pattern = causal() & (window(200, 0) | global(16));
+  const PlannedRing good = plan_of(problem, make_shards(Sharding::kZigzag, 3, 600, 600));
+  REQUIRE(check_tiles(good).empty());
+  const auto plant = [&](auto change) {
+    PlannedRing broken = good;
+    change(broken);
+    return check_tiles(broken);
+  };
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    CAPTURE(rank);
+    for (std::size_t launch = 0; launch < good.ranks[rank].launches.size(); ++launch) {
+      CAPTURE(launch);
+      const auto tiles_of = [&](PlannedRing& ring) -> attention::TileList& {
+        return ring.ranks[rank].launches[launch].tiles;
+      };
+      for (std::size_t at = 0; at < good.ranks[rank].launches[launch].tiles.tiles.size(); ++at) {
+        // A tile in the place of another one, and a tile whose hidden pairs are not masked.
+        CHECK(has(plant([&](PlannedRing& ring) { tiles_of(ring).tiles[at] += 2 * 1000; }),
+                  Kind::kPairMissing));
+        if (good.ranks[rank].launches[launch].tiles.tiles[at] % 2 == 0) continue;
+        CHECK(has(plant([&](PlannedRing& ring) { tiles_of(ring).tiles[at] -= 1; }),
+                  Kind::kPairHidden));
+      }
+      // A state that is not taken on, or not handed on.
+      CHECK(has(plant([&](PlannedRing& ring) {
+                  bool& carried = ring.ranks[rank].launches[launch].problem.carry_in;
+                  carried = !carried;
+                }),
+                Kind::kState));
+    }
+    CHECK(has(plant([&](PlannedRing& ring) { ring.ranks[rank].launches.pop_back(); }),
+              Kind::kIllFormed));
+  }
+  // The keys of one shard for those of another, and positions counted from the shard's own start.
+  CHECK(has(plant([&](PlannedRing& ring) { std::swap(ring.shards.k[0], ring.shards.k[1]); }),
+            Kind::kPairMissing));
+  CHECK(has(plant([&](PlannedRing& ring) {
+              const pattern::Placement local = {{{0, 200}}, {{0, 200}}};
+              for (RankPlan& rank : ring.ranks) {
+                for (attention::LaunchPlan& launch : rank.launches) {
+                  const bool in = launch.problem.carry_in, out = launch.problem.carry_out;
+                  launch = attention::make_plan(launch.problem, local, ring.choice,
+                                                {jit::parse_arch("sm_80"), 108, 166912});
+                  launch.problem.carry_in = in, launch.problem.carry_out = out;
+                }
+              }
+            }),
+            Kind::kPairMissing));
+}
+
+}  // namespace
+}  // namespace annulus::ring
