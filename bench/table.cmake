@@ -61,6 +61,7 @@ foreach(file IN LISTS results)
   math(EXPR last "${count} - 1")
   foreach(index RANGE ${last})
     string(JSON name GET "${json}" figures ${index} name)
+    string(REPLACE "|" "\\|" name "${name}")  # a pattern's or would end the column
     string(JSON unit GET "${json}" figures ${index} unit)
     string(JSON median GET "${json}" figures ${index} median)
     string(JSON values LENGTH "${json}" figures ${index} values)
