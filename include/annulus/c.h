@@ -112,7 +112,7 @@ typedef struct annulus_device_options {
   int32_t log_level;           // ANNULUS_LOG_*: the most that is told
   int32_t simulation_checked;  // 0 or 1: a simulated device looks for races and the like
   uint64_t simulation_seed;    // of its order of warps
-  int64_t simulation_threads;  // of the host; 0: one per processor
+  int64_t simulation_threads;  // of the host, up to 1024; 0: one per processor
   // Where all device memory comes from. Both, or null and null: cuMemAlloc.
   annulus_allocate_callback allocate;
   annulus_release_callback release;

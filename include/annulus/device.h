@@ -34,7 +34,7 @@ using LogCallback = std::function<void(LogLevel, std::string_view)>;
 struct SimulationOptions {
   bool checked = true;     // find races, uninitialised reads, lost copies; the fast twin does not
   std::uint64_t seed = 0;  // of the order of warps and the landing of asynchronous copies
-  std::uint32_t threads = 0;  // host threads; 0: one per processor
+  std::uint32_t threads = 0;  // host threads, up to 1024; 0: one per processor
 };
 
 struct DeviceOptions {

@@ -89,10 +89,10 @@ struct TuneResult {
 
 // Blocks the calling thread and uses the default stream; nothing else should run on the device
 // meanwhile, and nothing may on a simulated one. Safe to call for several devices at a time.
-// Throws what Device::plan throws; Error{kInvalidArgument} where there is nothing to launch;
-// Error{kFile} where results are to be kept and no folder can be written to; Error{kFault} where a
-// candidate did wrong on a GPU, whose context is lost then; Error{kInternal} where the heuristic's
-// own choice gives a wrong answer.
+// Throws what Device::plan throws; Error{kInvalidArgument} where there is nothing to launch, or the
+// time limit is negative; Error{kFile} where results are to be kept and no folder can be written
+// to; Error{kFault} where a candidate did wrong on a GPU, whose context is lost then;
+// Error{kInternal} where the heuristic's own choice gives a wrong answer.
 ANNULUS_EXPORT TuneResult tune(const Device& device, const Problem& problem,
                                const TuneOptions& options = {});
 

@@ -6,6 +6,7 @@
 #include "annulus/ring.h"
 #include "api/c_call.h"
 #include "base/fail.h"
+#include "ring/turn.h"
 
 namespace annulus::api {
 namespace {
@@ -75,23 +76,6 @@ HandleTable<RingObject>& rings() {
   return *table;
 }
 using RingPin = HandleTable<RingObject>::Pin;
-
-class Taken {
- public:
-  explicit Taken(std::atomic<bool>& busy) : busy_(busy) {
-    if (busy_.exchange(true, std::memory_order_acquire)) {
-      base::fail(ErrorCode::kInvalidArgument,
-                 "another thread is putting a run of this ring on its streams; make a ring for "
-                 "each thread, or take turns");
-    }
-  }
-  ~Taken() { busy_.store(false, std::memory_order_release); }
-  Taken(const Taken&) = delete;
-  Taken& operator=(const Taken&) = delete;
-
- private:
-  std::atomic<bool>& busy_;
-};
 
 RingCall call_of(const annulus_ring_call& c, std::size_t rank) {
   try {
@@ -206,7 +190,7 @@ annulus_status annulus_ring_get_rank(annulus_ring* ring, size_t rank, annulus_ri
 annulus_status annulus_ring_run(annulus_ring* ring, const annulus_ring_call* calls, size_t count) {
   return guarded([&] {
     const RingPin pin(rings(), number(ring));
-    const Taken taken(pin->busy);
+    const ring::Turn turn(&pin->busy);
     convert(calls, count, pin->calls);
     pin->ring.run(pin->calls);
   });

@@ -38,6 +38,13 @@ base::Log make_log(const DeviceOptions& options, const base::Environment& enviro
 }
 
 abi::SimulatorOptions simulator_options(const SimulationOptions& options) {
+  constexpr std::uint32_t kMostThreads = 1024;
+  if (options.threads > kMostThreads) {
+    base::fail(
+        ErrorCode::kInvalidArgument,
+        "a simulation on {} host threads; give a number up to {}, or 0 for one per processor",
+        options.threads, kMostThreads);
+  }
   abi::SimulatorOptions raw;
   raw.checked = options.checked ? 1 : 0;
   raw.seed = options.seed;

@@ -115,6 +115,10 @@ TuneResult tune(const Device& device, const Problem& problem, const TuneOptions&
                "a problem with B {} and Sq {} launches nothing, so there is nothing to tune",
                problem.batch, problem.seq_q);
   }
+  if (!(options.time_limit_seconds >= 0)) {
+    base::fail(ErrorCode::kInvalidArgument, "a time limit of {} seconds; give 0 for none, or more",
+               options.time_limit_seconds);
+  }
   const autotune::ShapeKey shape = autotune::shape_key(problem);
   const attention::DeviceLimits limits = api::limits_of(impl);
   TuneResult result;

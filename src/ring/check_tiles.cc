@@ -62,10 +62,10 @@ void check_launches(const PlannedRing& ring, int rank, const std::vector<const O
 
 void check_pair_of_ranks(const PlannedRing& ring, int rank, int owner,
                          const std::vector<const Op*>& computes, ViolationReport* report) {
-  const auto q = positions_of(ring.shards.q[static_cast<std::size_t>(rank)],
-                              ring.problem.q_position());
-  const auto k = positions_of(ring.shards.k[static_cast<std::size_t>(owner)],
-                              ring.problem.k_position());
+  const auto q =
+      positions_of(ring.shards.q[static_cast<std::size_t>(rank)], ring.problem.q_position());
+  const auto k =
+      positions_of(ring.shards.k[static_cast<std::size_t>(owner)], ring.problem.k_position());
   const auto rows = static_cast<std::int64_t>(q.size());
   const auto columns = static_cast<std::int64_t>(k.size());
   const std::int64_t tile_rows = ring.choice.config.tile_rows;
@@ -77,15 +77,14 @@ void check_pair_of_ranks(const PlannedRing& ring, int rank, int owner,
         bool all = true;
         for (std::int64_t i = row; i < std::min(row + tile_rows, rows); ++i) {
           for (std::int64_t j = column; j < std::min(column + tile_columns, columns); ++j) {
-            const bool visible =
-                ring.problem.pattern.visible(head, q[static_cast<std::size_t>(i)],
-                                             k[static_cast<std::size_t>(j)]);
+            const bool visible = ring.problem.pattern.visible(head, q[static_cast<std::size_t>(i)],
+                                                              k[static_cast<std::size_t>(j)]);
             any = any || visible;
             all = all && visible;
           }
         }
-        const Listed listed = find_tile(ring.ranks[static_cast<std::size_t>(rank)], computes,
-                                        owner, head, row / tile_rows, column / tile_columns);
+        const Listed listed = find_tile(ring.ranks[static_cast<std::size_t>(rank)], computes, owner,
+                                        head, row / tile_rows, column / tile_columns);
         if (any && listed.times != 1) {
           report->add(listed.times == 0 ? Kind::kPairMissing : Kind::kPairTwice,
                       "head {}: rows from {} of rank {} see keys from {} of rank {}, and {} "

@@ -5,29 +5,12 @@
 #include "base/fail.h"
 #include "device/buffer.h"
 #include "ring/pack.h"
+#include "ring/turn.h"
 
 namespace annulus::ring {
 namespace {
 
 constexpr std::uintptr_t kWorkspaceAlignment = 256;
-
-// Taken by one run at a time; a second one is refused, not kept waiting.
-class Taken {
- public:
-  explicit Taken(std::atomic<bool>* busy) : busy_(busy) {
-    if (busy_->exchange(true, std::memory_order_acquire)) {
-      base::fail(ErrorCode::kInvalidArgument,
-                 "another thread is putting a run of this ring on its streams; plan a ring for "
-                 "each thread, or take turns");
-    }
-  }
-  ~Taken() { busy_->store(false, std::memory_order_release); }
-  Taken(const Taken&) = delete;
-  Taken& operator=(const Taken&) = delete;
-
- private:
-  std::atomic<bool>* busy_;
-};
 
 abi::CUdeviceptr address(const void* data) { return reinterpret_cast<std::uintptr_t>(data); }
 
@@ -268,7 +251,7 @@ void LocalRing::end(const RingCall& call, int rank) const {
 
 void LocalRing::run(std::span<const RingCall> calls) const {
   check(calls);
-  const Taken taken(&busy_);
+  const Turn turn(&busy_);
   const int ranks = plan_.schedule.ranks;
   const auto call = [&](int rank) -> const RingCall& {
     return calls[static_cast<std::size_t>(rank)];

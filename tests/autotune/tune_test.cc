@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -216,6 +217,11 @@ TEST_CASE("what cannot be tuned or kept is refused before anything runs") {
   bad = problem();
   bad.kv_heads = 3;
   refused(opened.device, bad, ErrorCode::kInvalidArgument);
+  for (const double seconds : {-1.0, std::nan("")}) {
+    TuneOptions options;
+    options.time_limit_seconds = seconds;
+    CHECK_THROWS_AS(tune(opened.device, problem(), options), Error);
+  }
   CHECK(launches(opened.device) == before);
 }
 

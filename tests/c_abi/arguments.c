@@ -130,6 +130,9 @@ static void wrong_options(void) {
   options.simulation_threads = -1;
   CHECK_FAILS(annulus_device_open(&options, &device), ANNULUS_INVALID_ARGUMENT,
               "simulation_threads is -1");
+  options.simulation_threads = 1025;
+  CHECK_FAILS(annulus_device_open(&options, &device), ANNULUS_INVALID_ARGUMENT,
+              "1025 host threads");
   options = sample_options();
   options.template_dir = "/no/such/folder";
   CHECK_FAILS(annulus_device_open(&options, &device), ANNULUS_FILE, "/no/such/folder");
