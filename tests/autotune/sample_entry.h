@@ -3,6 +3,7 @@
 
 // Entries and a device for tests of the store: nothing was measured for them.
 
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,35 @@ struct Notes {
     return base::Log([this](base::LogLevel, std::string_view text) { lines.emplace_back(text); });
   }
 };
+
+// Where a store below the folder `above` keeps the entries of a device, and one of them.
+inline std::string folder_of(const std::string& above,
+                             const autotune::DeviceKey& device = sample_device()) {
+  return above + "/" + device.folder;
+}
+
+inline std::string path_of(const std::string& above, int number) {
+  return folder_of(above) + "/" + autotune::digest(sample_entry(number).shape).hex() + ".tuned";
+}
+
+// The contents of any file.
+inline void write(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+// The file of an entry.
+inline std::string text_of(const autotune::Entry& entry,
+                           const std::string& device = sample_device().identity) {
+  const auto bytes = autotune::encode_entry(entry, device);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// Whether a new store finds that entry there.
+inline bool has(const std::string& above, int number) {
+  autotune::TunedStore store(store_options({above}));
+  const auto found = store.find_exact(sample_entry(number).shape);
+  return found && found->entry == sample_entry(number);
+}
 
 }  // namespace annulus::test
 

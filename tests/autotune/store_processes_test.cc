@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "support/faulty_files.h"
 #include "support/options.h"
+#include "support/processes.h"
 
 namespace annulus::autotune {
 namespace {
@@ -21,19 +22,10 @@ namespace {
 using test::Notes;
 using test::sample_entry;
 using test::ScratchFolder;
+using test::start;
 using test::store_options;
 
 constexpr int kShapes = 3;
-
-template <typename Body>
-pid_t start(Body body) {
-  const pid_t child = fork();
-  if (child == 0) {
-    body();
-    _exit(0);
-  }
-  return child;
-}
 
 // --kills N for more of them.
 TEST_CASE("killed writers leave no entry that is damaged, and no lock that stays") {

@@ -14,6 +14,7 @@
 #include "jit/kernel_cache.h"
 #include "jit/sample_kernel.h"
 #include "support/faulty_files.h"
+#include "support/processes.h"
 
 namespace annulus::jit {
 namespace {
@@ -21,20 +22,11 @@ namespace {
 using test::sample_kernel;
 using test::sample_key;
 using test::ScratchFolder;
+using test::start;
 
 // Large enough that a write is often cut by the signal.
 constexpr std::size_t kImageBytes = 200'000;
 constexpr int kKeys = 3;
-
-template <typename Body>
-pid_t start(Body body) {
-  const pid_t child = fork();
-  if (child == 0) {
-    body();
-    _exit(0);
-  }
-  return child;
-}
 
 TEST_CASE("killed writers never leave a kernel that is read wrong, nor a lock that stays") {
   ScratchFolder scratch;

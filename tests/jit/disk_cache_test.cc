@@ -160,15 +160,7 @@ TEST_CASE("a folder that others could fill is not used, with one warning") {
   refused(scratch / "file", "it is a file");
   refused(scratch / "file/cache", "cannot open");
   refused("relative/folder", "absolute");
-
-  class Foreign : public base::FileSystem {
-    int status(int file, Status* status) override {
-      const int code = FileSystem::status(file, status);
-      status->owner = geteuid() + 1;
-      return code;
-    }
-  };
-  refused(scratch / "real", "belongs to user", std::make_shared<Foreign>());
+  refused(scratch / "real", "belongs to user", std::make_shared<test::OthersFiles>(geteuid() + 1));
   {
     DiskCache readable({.folder = scratch / "real"});
     CHECK(readable.usable());

@@ -78,6 +78,20 @@ class FaultyFiles : public base::FileSystem {
   std::atomic<int> opened_{0};
 };
 
+// The real file system, in which everything belongs to one user.
+class OthersFiles : public base::FileSystem {
+ public:
+  explicit OthersFiles(unsigned owner) : owner_(owner) {}
+  int status(int file, Status* status) override {
+    const int code = FileSystem::status(file, status);
+    status->owner = owner_;
+    return code;
+  }
+
+ private:
+  unsigned owner_;
+};
+
 // A folder of its own that is removed at the end.
 class ScratchFolder {
  public:

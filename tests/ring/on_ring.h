@@ -1,0 +1,72 @@
+#ifndef ANNULUS_TESTS_RING_ON_RING_H_
+#define ANNULUS_TESTS_RING_ON_RING_H_
+
+// Rings on the devices that tests run on, and what their answers are held against.
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "api/impl.h"
+#include "base/thread_pool.h"
+#include "device/simulator.h"
+#include "support/device.h"
+#include "support/ring_case.h"
+
+namespace annulus::test {
+
+inline base::ThreadPool& pool() {
+  static base::ThreadPool threads;
+  return threads;
+}
+
+inline const std::vector<Device>& devices(int ranks) {
+  static std::vector<Device> opened = test::ring_devices(8);
+  static std::vector<std::vector<Device>> rings;
+  if (rings.empty()) {
+    for (int count = 0; count <= 8; ++count) {
+      rings.emplace_back(opened.begin(), opened.begin() + count);
+    }
+  }
+  return rings[static_cast<std::size_t>(ranks)];
+}
+
+inline void check(const Case& c, const DeviceAnswer& answer) {
+  const attention::Reference oracle = attention::reference(c.problem, c.inputs(), pool());
+  const attention::Comparison comparison = attention::compare(c.problem, oracle, answer.result());
+  if (!comparison.within_law) {
+    FAIL_CHECK(c.text << "\n  row " << comparison.error_row_max << " head " << comparison.error_o
+                      << " LSE " << comparison.error_lse << ": " << comparison.first_wrong);
+  }
+}
+
+inline DeviceAnswer run_ring(const RingPlan& plan, RingMemory& memory) {
+  memory.make_workspace([&](int rank) { return plan.workspace_bytes(rank); });
+  plan.run(memory.calls());
+  return memory.answer();
+}
+
+// Work runs when it is waited for, in an order drawn from the seed, on every device.
+inline void draw_streams(const std::vector<Device>& ring, std::uint64_t seed) {
+  abi::SimulatorOptions options;
+  options.streams = seed == 0 ? 0 : 1;
+  options.seed = seed;
+  for (const Device& device : ring) {
+    device::set_simulator_options(*api::inside(device).context, options);
+  }
+}
+
+inline Problem problem_of(std::int64_t seq, const Pattern& pattern) {
+  Problem problem;
+  problem.heads = 2;
+  problem.seq_q = problem.seq_k = seq;
+  problem.dim_qk = problem.dim_v = 64;
+  problem.pattern = pattern;
+  problem.want_lse = true;
+  return problem;
+}
+
+}  // namespace annulus::test
+
+#endif  // ANNULUS_TESTS_RING_ON_RING_H_
