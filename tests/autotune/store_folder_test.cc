@@ -64,7 +64,8 @@ TEST_CASE("root's folders are read by everybody and written by root alone") {
   ScratchFolder scratch;
   TunedStore(store_options({scratch / "t"})).store(sample_entry(1), false);
   Notes notes;
-  TunedStore store(store_options({scratch / "t"}), notes.log(), std::make_shared<test::OthersFiles>(0));
+  TunedStore store(store_options({scratch / "t"}), notes.log(),
+                   std::make_shared<test::OthersFiles>(0));
   CHECK(store.find_exact(sample_entry(1).shape));
   CHECK(notes.lines.empty());
   std::string problem;

@@ -1,6 +1,7 @@
 // The program as a user meets it: exit codes, one line for an error, JSON, files.
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <cstdio>
@@ -280,6 +281,23 @@ TEST_CASE("results that cannot be written are no success, and devices are not wr
   REQUIRE(std::system(("mkfifo " + (folder / "pipe")).c_str()) == 0);
   refused("run -S 10 -H 1 -D 32 --no-check -o " + (folder / "pipe") + on_device(), 5,
           "is not a regular file");
+}
+
+TEST_CASE("a limit on the size of files costs the cache and nothing else") {
+  const test::ScratchFolder folder;
+  REQUIRE(chmod(folder.path().c_str(), 0700) == 0);
+  const std::string command = "(ulimit -f 0; " + std::string(ANNULUS_PROGRAM) +
+                              " run -S 20 -H 1 -D 32 --json --cache-dir " + folder.path() +
+                              on_device() + " 2>/dev/null) | cat";
+  std::FILE* const pipe = popen(command.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  std::string text;
+  char part[4096];
+  for (std::size_t n; (n = std::fread(part, 1, sizeof(part), pipe)) > 0;) text.append(part, n);
+  pclose(pipe);
+  const base::Json json = base::parse_json(text, "run");
+  CHECK(json["within_law"] == true);
+  CHECK(json["source"] == "compiled");
 }
 
 TEST_CASE("run goes around a ring and says what it cost") {

@@ -14,9 +14,9 @@ using test::Case;
 using test::DeviceAnswer;
 using test::devices;
 using test::draw_streams;
+using test::pool;
 using test::problem_of;
 using test::RingMemory;
-using test::pool;
 
 struct Planted {
   Case c;

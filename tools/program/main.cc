@@ -1,6 +1,7 @@
 // The program annulus: one verb each for running, tuning, explaining and checking the
 // installation.
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -66,6 +67,7 @@ int guarded(const char* name, Verb verb) {
 
 int main(int count, char** words) {
   keep_standard_streams();
+  signal(SIGXFSZ, SIG_IGN);  // a file beyond the user's limit is a write that fails, like any other
   CLI::App app("Block-sparse attention kernels, written, compiled and run at run time");
   app.name("annulus");
   app.require_subcommand(1);
