@@ -1,5 +1,5 @@
 # Documents agree with the tree: links lead somewhere, and code that a document shows is a file
-# that is compiled. docs/README.md lists every document.
+# that is compiled. docs/README.md lists every document, README.md every public header and room.
 #
 #   cmake -DROOT=repository -P documents.cmake
 #
@@ -77,6 +77,18 @@ if(EXISTS ${ROOT}/docs/README.md)
     endif()
   endforeach()
 endif()
+
+# README names every public header and every room.
+file(READ ${ROOT}/README.md readme)
+file(GLOB headers RELATIVE ${ROOT}/include ${ROOT}/include/annulus/*.h)
+file(GLOB rooms RELATIVE ${ROOT} LIST_DIRECTORIES true ${ROOT}/src/*)
+list(FILTER rooms EXCLUDE REGEX "\\.")
+foreach(named IN LISTS headers rooms)
+  string(FIND "${readme}" "`${named}`" found)
+  if(found EQUAL -1)
+    string(APPEND errors "  README.md: does not name ${named}\n")
+  endif()
+endforeach()
 
 if(errors)
   message(FATAL_ERROR "documents:\n${errors}")
