@@ -172,6 +172,14 @@ TEST_CASE("a limit and Ctrl-C keep the best, and the exit code says that more wa
     // One line for every ten seconds at most, since nobody watches.
     CHECK(test::read(out / "err").find('\r') == std::string::npos);
   }
+  // Two at a time are one.
+  const std::string tune =
+      std::string(ANNULUS_PROGRAM) +
+      " tune --exhaustive --force --cache-dir none -S 300 -H 1 -D 64 -p causal" + with(folder) +
+      " >/dev/null 2>&1 & p=$!; sleep 1.5; ";
+  const int twice = std::system((tune + "kill -INT $p; sleep 0.05; kill -INT $p; wait $p").c_str());
+  REQUIRE(WIFEXITED(twice));
+  CHECK(WEXITSTATUS(twice) == 3);
 }
 
 TEST_CASE("one shape that is wrong or too large costs only itself") {

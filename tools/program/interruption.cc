@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <chrono>
+
 namespace annulus::program {
 
 Interruption::Interruption() {
@@ -20,11 +22,18 @@ Interruption::~Interruption() {
 }
 
 void Interruption::wait() {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto kTogether = std::chrono::seconds(1);
+  Clock::time_point first;
   int signal = 0;
   while (true) {
     if (sigwait(&signals_, &signal) != 0) continue;
     if (over_) return;
-    if (!arrived_.exchange(true)) continue;
+    if (!arrived_.exchange(true)) {
+      first = Clock::now();
+      continue;
+    }
+    if (Clock::now() - first < kTogether) continue;
     struct sigaction action = {};
     action.sa_handler = SIG_DFL;
     sigaction(signal, &action, nullptr);

@@ -1,7 +1,8 @@
 #ifndef ANNULUS_PROGRAM_INTERRUPTION_H_
 #define ANNULUS_PROGRAM_INTERRUPTION_H_
 
-// While it lives, the first Ctrl-C or kill sets a flag, and a second one ends the program.
+// While it lives, the first Ctrl-C or kill sets a flag, and a later one ends the program. What
+// comes within a second is still the first: timeout(1) tells the program, and then its whole group.
 //
 // A thread waits for the signals, and all others have them blocked. A handler would not do: while
 // NVRTC compiles, which is most of a search, it puts its own in place, and that ends the process.
