@@ -11,7 +11,7 @@
 // A layout is a set of whole blocks: blocks(unite(a, b)) sees what blocks(a) | blocks(b) does, and
 // so for the others. Partial flags follow on the safe side: a block of a result is full only where
 // it is known that every pair of it is visible. Operands may be for 1 head or for H; one head
-// stands for all. Results keep no empty `partial`.
+// stands for all. Results keep no `partial` where no block is.
 //
 // All functions here are pure, may be called from any thread and read their operands only during
 // the call. They validate operands and throw Error{kInvalidArgument} that names the first bad
@@ -19,6 +19,7 @@
 // go by the kept blocks and the rows.
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,25 +35,58 @@ struct ANNULUS_EXPORT LayoutView {
   std::int64_t block_columns = 0;  // C
   std::int64_t seq_q = 0;          // Sq
   std::int64_t seq_k = 0;          // Sk
-  std::int64_t heads = 1;          // distinct heads: 1 (shared by all) or H
+  std::int64_t heads = 1;          // distinct heads
   std::span<const std::int64_t> indptr;
   std::span<const std::int32_t> indices;
   std::span<const std::uint8_t> partial;
+  std::span<const std::int32_t> head_map;
 
   LayoutView() = default;
   LayoutView(const BlockLayout& layout);  // not explicit: a layout is a view of itself
 
+  // As BlockLayout's.
+  std::int64_t query_heads() const {
+    return head_map.empty() ? heads : static_cast<std::int64_t>(head_map.size());
+  }
+  std::int64_t distinct_head(std::int64_t head) const {
+    if (head_map.size() > 1) return head_map[static_cast<std::size_t>(head)];
+    return head_map.empty() && heads > 1 ? head : head_map.empty() ? 0 : head_map[0];
+  }
   std::int64_t rows() const;     // ceil(Sq / R)
   std::int64_t columns() const;  // ceil(Sk / C)
-  // As BlockLayout's.
   std::span<const std::int32_t> row(std::int64_t head, std::int64_t row) const;
   // The flags of one row: empty where no block of the layout is partial.
   std::span<const std::uint8_t> partial_row(std::int64_t head, std::int64_t row) const;
   void validate() const;
 };
 
+ANNULUS_EXPORT Density block_density(const LayoutView& layout);  // as of a BlockLayout
+
+// A layout's file in memory without a copy: the file's own pages, checked once. Copies share it.
+// The file may be replaced meanwhile, as save_layout does; it must not be changed or shortened in
+// place, which would end the process where it is read.
+class ANNULUS_EXPORT MappedLayout {
+ public:
+  // Throws Error{kFile, kInvalidFile}, naming the first fault.
+  explicit MappedLayout(const std::string& path);
+  // Stays as long as this object or a copy of it.
+  const LayoutView& view() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<const Impl> impl_;
+};
+// As of a BlockLayout.
+ANNULUS_EXPORT void save_layout(const LayoutView& layout, const std::string& path);
+
 // The same layout with arrays of its own.
 ANNULUS_EXPORT BlockLayout copy(const LayoutView& layout);
+// The same blocks for each query head, with heads that keep the same blocks (and flags) stored
+// once; and with each query head stored by itself, without a head map.
+ANNULUS_EXPORT BlockLayout share_heads(const LayoutView& layout);
+ANNULUS_EXPORT BlockLayout part_heads(const LayoutView& layout);
+// One query head alone.
+ANNULUS_EXPORT BlockLayout head_of(const LayoutView& layout, std::int64_t head);
 
 // Set operations. Operands agree in R, C, Sq and Sk.
 ANNULUS_EXPORT BlockLayout unite(const LayoutView& a, const LayoutView& b);
@@ -73,18 +107,19 @@ ANNULUS_EXPORT BlockLayout slice(const LayoutView& layout, std::span<const Segme
 ANNULUS_EXPORT BlockLayout reblock(const LayoutView& layout, std::int64_t block_rows,
                                    std::int64_t block_columns);
 
-// Each head gets round(d x rows x columns) blocks. What goes or comes is shared out among the rows
-// by the blocks they have or lack, and in a row goes from the farthest to the diagonal, or comes
-// from the nearest; of equally far ones the lower index stays or comes. Blocks on the diagonal and
-// in column 0 never go. With `within` only its blocks come. Throws Error{kInvalidArgument} that
-// says how many blocks are possible where d is not, and for d outside [0, 1].
+// Each distinct head gets round(d x rows x columns) blocks. What goes or comes is shared out among
+// the rows by the blocks they have or lack, and in a row goes from the farthest to the diagonal, or
+// comes from the nearest; of equally far ones the lower index stays or comes. Blocks on the
+// diagonal and in column 0 never go. With `within` only its blocks come. Throws
+// Error{kInvalidArgument} that says how many blocks are possible where d is not, and for d outside
+// [0, 1].
 ANNULUS_EXPORT BlockLayout with_density(const LayoutView& layout, Density d);
 ANNULUS_EXPORT BlockLayout with_density(const LayoutView& layout, Density d,
                                         const LayoutView& within);
 
 // How two layouts differ.
 struct LayoutDifference {
-  std::int64_t only_first = 0;  // blocks kept by one alone, over all heads
+  std::int64_t only_first = 0;  // blocks kept by one alone, over all query heads
   std::int64_t only_second = 0;
   std::int64_t flags = 0;  // blocks kept by both and partial in one
   bool same_sizes = true;  // false: the counts are 0 and the text says which sizes differ
@@ -100,11 +135,13 @@ ANNULUS_EXPORT LayoutDifference difference(const LayoutView& first, const Layout
 struct LayoutStatistics {
   std::int64_t rows = 0;     // ceil(Sq / R)
   std::int64_t columns = 0;  // ceil(Sk / C)
-  std::int64_t heads = 1;    // distinct
+  std::int64_t heads = 1;    // H; 1: any number
+  std::int64_t distinct_heads = 1;
   std::int64_t kept = 0;     // blocks, over the distinct heads
   std::int64_t partial = 0;  // of them
-  Density block_density;     // kept over all blocks
-  // Blocks of one row or column of one head. Mean and ratio over all of them, empty ones too.
+  Density block_density;     // of all query heads
+  // Blocks of one row or column of one distinct head. Mean and ratio over all of them, empty ones
+  // too.
   std::int64_t shortest_row = 0, longest_row = 0, empty_rows = 0;
   std::int64_t shortest_column = 0, longest_column = 0, empty_columns = 0;
   double row_imbalance = 0;     // longest over mean: 1 is even; 0 where nothing is kept

@@ -23,40 +23,55 @@
 namespace annulus::inline v0 {
 
 // Which R x C blocks of an Sq x Sk problem are kept: compressed sparse rows, one after another for
-// each distinct head. Immutable once it is shared.
+// each distinct head; heads that keep the same blocks share them. Immutable once it is shared.
 struct ANNULUS_EXPORT BlockLayout {
   std::int64_t block_rows = 0;     // R
   std::int64_t block_columns = 0;  // C
   std::int64_t seq_q = 0;          // Sq
   std::int64_t seq_k = 0;          // Sk
-  std::int64_t heads = 1;          // distinct heads: 1 (shared by all) or H
+  std::int64_t heads = 1;          // distinct heads: those of the arrays
   // [heads * ceil(Sq / R) + 1]: row r of head h is indices[indptr[h * rows() + r]] up to the next.
   std::vector<std::int64_t> indptr;
   std::vector<std::int32_t> indices;  // block columns, ascending and distinct in each row
   // Per kept block: 0 every pair visible, 1 some; empty where all are 0. A note of the classifier
   // for statistics and other libraries: the expression blocks(layout) keeps whole blocks.
   std::vector<std::uint8_t> partial;
+  // [H]: which distinct head a query head has. Empty: its own, and where heads is 1 any number of
+  // query heads shares that one.
+  std::vector<std::int32_t> head_map = {};
+
+  // H, or 1: any number.
+  std::int64_t query_heads() const {
+    return head_map.empty() ? heads : static_cast<std::int64_t>(head_map.size());
+  }
+  // Requires: 0 <= head, below query_heads() where that is not 1.
+  std::int64_t distinct_head(std::int64_t head) const {
+    if (head_map.size() > 1) return head_map[static_cast<std::size_t>(head)];
+    return head_map.empty() && heads > 1 ? head : head_map.empty() ? 0 : head_map[0];
+  }
 
   std::int64_t rows() const;     // ceil(Sq / R); 0 where R is not positive
   std::int64_t columns() const;  // ceil(Sk / C); 0 where C is not positive
 
-  // The kept block columns of one row of blocks. Requires: a valid layout, 0 <= head < heads,
-  // 0 <= row < rows().
+  // The kept block columns of one row of blocks of a distinct head. Requires: a valid layout,
+  // 0 <= head < heads, 0 <= row < rows().
   std::span<const std::int32_t> row(std::int64_t head, std::int64_t row) const;
 
   // Throws Error{kInvalidArgument} that names the first bad entry: sizes out of range, indptr that
   // does not start at 0, is not monotone or has the wrong length, indices out of range, unsorted
-  // or twice in a row.
+  // or twice in a row, a head map that names no head.
   void validate() const;
 
   friend bool operator==(const BlockLayout&, const BlockLayout&) = default;
 };
 
-// Kept blocks over all blocks; 0 for a problem without blocks. Partial blocks count whole.
+// Kept blocks over all blocks of all query heads; 0 for a problem without blocks. Partial blocks
+// count whole.
 ANNULUS_EXPORT Density block_density(const BlockLayout& layout);
 
-// The layout's file: safetensors, described in docs/patterns.md. Loading validates everything and
-// throws Error{kFile, kInvalidFile}; saving replaces the file whole or leaves it untouched.
+// The layout's file, drawn in docs/layouts.md; annulus/layout.h maps one without copying it.
+// Loading validates everything and throws Error{kFile, kInvalidFile}, which names the first fault;
+// saving replaces the file whole or leaves it untouched.
 ANNULUS_EXPORT BlockLayout load_layout(const std::string& path);
 ANNULUS_EXPORT void save_layout(const BlockLayout& layout, const std::string& path);
 

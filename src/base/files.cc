@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -120,6 +121,15 @@ int FileSystem::list(int folder, std::vector<std::string>* names) {
   return code;
 }
 int FileSystem::lock(int file) { return result(::flock(file, LOCK_EX | LOCK_NB)); }
+int FileSystem::map(int file, std::size_t bytes, const void** data) {
+  void* mapped = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0);
+  if (mapped == MAP_FAILED) return -errno;
+  *data = mapped;
+  return 0;
+}
+void FileSystem::unmap(const void* data, std::size_t bytes) {
+  ::munmap(const_cast<void*>(data), bytes);
+}
 
 FileResult try_read_file(FileSystem& files, int folder, const std::string& path,
                          std::int64_t most_bytes, std::vector<std::byte>* bytes) {

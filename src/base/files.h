@@ -41,6 +41,9 @@ class FileSystem {
   // The names in a folder except "." and "..", in no order.
   virtual int list(int folder, std::vector<std::string>* names);
   virtual int lock(int file);  // exclusive flock; -EWOULDBLOCK where another has it
+  // The first `bytes` of a file, read only; they stay when it is closed. Requires: bytes > 0.
+  virtual int map(int file, std::size_t bytes, const void** data);
+  virtual void unmap(const void* data, std::size_t bytes);
 };
 
 // What a step of reading or writing came to: code 0, or -errno and the step that met it.

@@ -1,6 +1,7 @@
 #include "layout/builder.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/fail.h"
@@ -31,12 +32,13 @@ void Builder::end_row() {
   layout_.indptr.push_back(static_cast<std::int64_t>(layout_.indices.size()));
 }
 
-BlockLayout Builder::finish() {
+BlockLayout Builder::finish(std::span<const std::int32_t> head_map) {
   if (!any_partial_) layout_.partial = {};
+  layout_.head_map.assign(head_map.begin(), head_map.end());
   return std::move(layout_);
 }
 
-std::int64_t common_heads(const LayoutView& a, const LayoutView& b) {
+HeadPairs head_pairs(const LayoutView& a, const LayoutView& b) {
   if (a.block_rows != b.block_rows || a.block_columns != b.block_columns || a.seq_q != b.seq_q ||
       a.seq_k != b.seq_k) {
     base::fail(ErrorCode::kInvalidArgument,
@@ -45,12 +47,25 @@ std::int64_t common_heads(const LayoutView& a, const LayoutView& b) {
                a.block_rows, a.block_columns, a.seq_q, a.seq_k, b.block_rows, b.block_columns,
                b.seq_q, b.seq_k);
   }
-  if (a.heads != b.heads && a.heads != 1 && b.heads != 1) {
+  const std::int64_t of_a = a.query_heads();
+  const std::int64_t of_b = b.query_heads();
+  if (of_a != of_b && of_a != 1 && of_b != 1) {
     base::fail(ErrorCode::kInvalidArgument,
                "layouts for {} and for {} heads do not go together; one of them must be for 1",
-               a.heads, b.heads);
+               of_a, of_b);
   }
-  return std::max(a.heads, b.heads);
+  HeadPairs result;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int32_t> found;
+  for (std::int64_t head = 0; head < std::max(of_a, of_b); ++head) {
+    const std::int64_t in_a = a.distinct_head(of_a == 1 ? 0 : head);
+    const std::int64_t in_b = b.distinct_head(of_b == 1 ? 0 : head);
+    const auto [place, added] =
+        found.try_emplace({in_a, in_b}, static_cast<std::int32_t>(result.pairs.size()));
+    if (added) result.pairs.push_back({in_a, in_b});
+    result.map.push_back(place->second);
+  }
+  if (result.map.size() == result.pairs.size()) result.map.clear();
+  return result;
 }
 
 std::int64_t distance_to_diagonal(const LayoutView& layout, std::int64_t row, std::int64_t column) {

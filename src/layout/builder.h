@@ -4,6 +4,8 @@
 // A layout that is written block after block.
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "annulus/layout.h"
 
@@ -16,10 +18,6 @@ class Builder {
  public:
   Builder(std::int64_t block_rows, std::int64_t block_columns, std::int64_t seq_q,
           std::int64_t seq_k, std::int64_t heads);
-  // Sizes and heads of another layout.
-  explicit Builder(const LayoutView& like)
-      : Builder(like.block_rows, like.block_columns, like.seq_q, like.seq_k, like.heads) {}
-
   // Columns of a row come in ascending order.
   void add(std::int64_t column, Block block) {
     layout_.indices.push_back(static_cast<std::int32_t>(column));
@@ -30,7 +28,7 @@ class Builder {
   void end_row();
 
   // Requires: every row of every head has ended.
-  BlockLayout finish();
+  BlockLayout finish(std::span<const std::int32_t> head_map);
 
  private:
   BlockLayout layout_;
@@ -49,14 +47,18 @@ inline std::int64_t begin_of(const LayoutView& layout, std::int64_t head, std::i
   return layout.indptr[static_cast<std::size_t>(head * layout.rows() + row)];
 }
 
-// Throws Error{kInvalidArgument} where the sizes of two layouts differ; gives the heads of a
-// result.
-std::int64_t common_heads(const LayoutView& a, const LayoutView& b);
-
-// Which of its heads a layout for 1 or H heads has for a head of a result.
-inline std::int64_t head_of(const LayoutView& layout, std::int64_t head) {
-  return layout.heads == 1 ? 0 : head;
-}
+// The distinct heads of what two layouts give together, one of which may be for any number of
+// heads: a distinct head of each, and which of these pairs a query head has.
+struct HeadPairs {
+  struct Pair {
+    std::int64_t a = 0;
+    std::int64_t b = 0;
+  };
+  std::vector<Pair> pairs;
+  std::vector<std::int32_t> map;  // as BlockLayout::head_map: empty where it says nothing
+};
+// Throws Error{kInvalidArgument} where sizes or heads do not go together.
+HeadPairs head_pairs(const LayoutView& a, const LayoutView& b);
 
 // Tokens between column block `column` and the positions of row block `row`; 0 where they meet.
 std::int64_t distance_to_diagonal(const LayoutView& layout, std::int64_t row, std::int64_t column);

@@ -24,18 +24,19 @@ constexpr Table kDifference = {{kNone, kNone, kNone},  //
 BlockLayout combine(const LayoutView& a, const LayoutView& b, const Table& table) {
   a.validate();
   b.validate();
-  const std::int64_t heads = common_heads(a, b);
-  Builder builder(a.block_rows, a.block_columns, a.seq_q, a.seq_k, heads);
+  const HeadPairs heads = head_pairs(a, b);
+  Builder builder(a.block_rows, a.block_columns, a.seq_q, a.seq_k,
+                  static_cast<std::int64_t>(heads.pairs.size()));
   const auto add = [&](std::int32_t column, Block in_a, Block in_b) {
     const Block block = table[static_cast<int>(in_a)][static_cast<int>(in_b)];
     if (block != kNone) builder.add(column, block);
   };
-  for (std::int64_t head = 0; head < heads; ++head) {
+  for (const HeadPairs::Pair& head : heads.pairs) {
     for (std::int64_t row = 0; row < a.rows(); ++row) {
-      std::int64_t i = begin_of(a, head_of(a, head), row);
-      std::int64_t j = begin_of(b, head_of(b, head), row);
-      const std::int64_t a_end = begin_of(a, head_of(a, head), row + 1);
-      const std::int64_t b_end = begin_of(b, head_of(b, head), row + 1);
+      std::int64_t i = begin_of(a, head.a, row);
+      std::int64_t j = begin_of(b, head.b, row);
+      const std::int64_t a_end = begin_of(a, head.a, row + 1);
+      const std::int64_t b_end = begin_of(b, head.b, row + 1);
       const auto a_column = [&] { return a.indices[static_cast<std::size_t>(i)]; };
       const auto b_column = [&] { return b.indices[static_cast<std::size_t>(j)]; };
       while (i < a_end && j < b_end) {
@@ -56,7 +57,7 @@ BlockLayout combine(const LayoutView& a, const LayoutView& b, const Table& table
       builder.end_row();
     }
   }
-  return builder.finish();
+  return builder.finish(heads.map);
 }
 
 }  // namespace

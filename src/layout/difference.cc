@@ -43,7 +43,9 @@ bool compare_sizes(const LayoutView& a, const LayoutView& b, std::string* text) 
   compare("C", a.block_columns, b.block_columns);
   compare("Sq", a.seq_q, b.seq_q);
   compare("Sk", a.seq_k, b.seq_k);
-  if (a.heads != 1 && b.heads != 1) compare("heads", a.heads, b.heads);
+  if (a.query_heads() != 1 && b.query_heads() != 1) {
+    compare("heads", a.query_heads(), b.query_heads());
+  }
   return text->empty();
 }
 
@@ -87,10 +89,14 @@ LayoutDifference difference(const LayoutView& first, const LayoutView& second,
   result.same_sizes = layout::compare_sizes(first, second, &result.text);
   if (!result.same_sizes) return result;
   std::int64_t lines = 0;
-  for (std::int64_t head = 0; head < std::max(first.heads, second.heads); ++head) {
+  const std::int64_t of_first = first.query_heads();
+  const std::int64_t of_second = second.query_heads();
+  for (std::int64_t head = 0; head < std::max(of_first, of_second); ++head) {
+    const std::int64_t in_first = first.distinct_head(of_first == 1 ? 0 : head);
+    const std::int64_t in_second = second.distinct_head(of_second == 1 ? 0 : head);
     for (std::int64_t row = 0; row < first.rows(); ++row) {
-      const std::string line = layout::compare_rows(first, layout::head_of(first, head), second,
-                                                    layout::head_of(second, head), row, &result);
+      const std::string line =
+          layout::compare_rows(first, in_first, second, in_second, row, &result);
       if (line.empty()) continue;
       if (++lines <= most_lines) {
         result.text += fmt::format("head {} row {}:{}\n", head, row, line);

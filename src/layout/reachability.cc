@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 #include <vector>
 
 #include "base/fail.h"
@@ -70,9 +71,13 @@ std::vector<double> reachability(const LayoutView& view, int layers) {
                rows, columns);
   }
   const std::int64_t shift = view.seq_k - view.seq_q;  // from a row to its position
-  layout::Bits once(rows, columns);                    // what one layer brings
+  std::set<std::int64_t> heads;                        // those that some query head has
+  for (std::int64_t head = 0; head < view.query_heads(); ++head) {
+    heads.insert(view.distinct_head(head));
+  }
+  layout::Bits once(rows, columns);  // what one layer brings
   for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t head = 0; head < view.heads; ++head) {
+    for (const std::int64_t head : heads) {
       for (const std::int32_t column : view.row(head, row)) once.set(row, column);
     }
     const auto own =
@@ -91,7 +96,7 @@ std::vector<double> reachability(const LayoutView& view, int layers) {
     }
     layout::Bits next = reached;
     for (std::int64_t row = 0; row < rows; ++row) {
-      for (std::int64_t head = 0; head < view.heads; ++head) {
+      for (const std::int64_t head : heads) {
         for (const std::int64_t column : view.row(head, row)) {
           // The rows that stand where the column's keys do, with what they have.
           const auto sources = layout::overlap(column * view.block_columns - shift,

@@ -162,7 +162,7 @@ BlockLayout resample(const LayoutView& from, const Axis& rows, const Axis& colum
       result.finish(here.end - here.begin, &builder);
     }
   }
-  return builder.finish();
+  return builder.finish(from.head_map);
 }
 
 }  // namespace

@@ -37,14 +37,13 @@ LayoutStatistics statistics(const LayoutView& view) {
   LayoutStatistics result;
   result.rows = view.rows();
   result.columns = view.columns();
-  result.heads = view.heads;
+  result.heads = view.query_heads();
+  result.distinct_heads = view.heads;
   result.kept = static_cast<std::int64_t>(view.indices.size());
   result.partial = std::count(view.partial.begin(), view.partial.end(), std::uint8_t{1});
-  const double all = static_cast<double>(result.rows) * static_cast<double>(result.columns) *
-                     static_cast<double>(view.heads);
-  result.block_density = {all > 0 ? static_cast<double>(result.kept) / all : 0};
+  result.block_density = block_density(view);
   result.bytes = static_cast<std::int64_t>(view.indptr.size_bytes() + view.indices.size_bytes() +
-                                           view.partial.size_bytes());
+                                           view.partial.size_bytes() + view.head_map.size_bytes());
   layout::Load rows, columns;
   double distance = 0;
   std::vector<std::int64_t> column_blocks;

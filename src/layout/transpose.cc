@@ -13,6 +13,7 @@ BlockLayout transpose(const LayoutView& from) {
   to.seq_q = from.seq_k;
   to.seq_k = from.seq_q;
   to.heads = from.heads;
+  to.head_map.assign(from.head_map.begin(), from.head_map.end());
   const std::int64_t rows = from.rows();
   const std::int64_t columns = from.columns();
   to.indptr.assign(static_cast<std::size_t>(from.heads * columns) + 1, 0);

@@ -179,11 +179,8 @@ class Adder {
 
 BlockLayout with_density(const LayoutView& layout, Density d, const LayoutView* within) {
   layout.validate();
-  std::int64_t heads = layout.heads;
-  if (within != nullptr) {
-    within->validate();
-    heads = common_heads(layout, *within);
-  }
+  if (within != nullptr) within->validate();
+  const HeadPairs heads = head_pairs(layout, within == nullptr ? layout : *within);
   if (!(d.value >= 0 && d.value <= 1)) {
     base::fail(ErrorCode::kInvalidArgument, "a density of {}; it is in [0, 1]", d.value);
   }
@@ -193,18 +190,17 @@ BlockLayout with_density(const LayoutView& layout, Density d, const LayoutView* 
                layout.rows(), layout.columns());
   }
   const auto wanted = static_cast<std::int64_t>(std::llround(d.value * all));
-  Builder builder(layout.block_rows, layout.block_columns, layout.seq_q, layout.seq_k, heads);
-  for (std::int64_t head = 0; head < heads; ++head) {
-    const std::int64_t own = head_of(layout, head);
+  Builder builder(layout.block_rows, layout.block_columns, layout.seq_q, layout.seq_k,
+                  static_cast<std::int64_t>(heads.pairs.size()));
+  for (const auto& [own, other] : heads.pairs) {
     const std::int64_t kept = begin_of(layout, own, layout.rows()) - begin_of(layout, own, 0);
     if (wanted <= kept) {
       Pruner(layout, own).run(wanted, &builder);
     } else {
-      Adder(layout, own, within, within == nullptr ? 0 : head_of(*within, head))
-          .run(wanted, kept, &builder);
+      Adder(layout, own, within, other).run(wanted, kept, &builder);
     }
   }
-  return builder.finish();
+  return builder.finish(heads.map);
 }
 
 }  // namespace

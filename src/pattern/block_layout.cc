@@ -35,11 +35,7 @@ std::span<const std::int32_t> BlockLayout::row(std::int64_t head, std::int64_t r
 
 void BlockLayout::validate() const { LayoutView(*this).validate(); }
 
-Density block_density(const BlockLayout& layout) {
-  const double all = static_cast<double>(layout.rows()) * static_cast<double>(layout.columns()) *
-                     static_cast<double>(layout.heads);
-  return {all > 0 ? static_cast<double>(layout.indices.size()) / all : 0.0};
-}
+Density block_density(const BlockLayout& layout) { return block_density(LayoutView(layout)); }
 
 LayoutView::LayoutView(const BlockLayout& layout)
     : block_rows(layout.block_rows),
@@ -49,7 +45,8 @@ LayoutView::LayoutView(const BlockLayout& layout)
       heads(layout.heads),
       indptr(layout.indptr),
       indices(layout.indices),
-      partial(layout.partial) {}
+      partial(layout.partial),
+      head_map(layout.head_map) {}
 
 std::int64_t LayoutView::rows() const { return blocks_of(seq_q, block_rows); }
 std::int64_t LayoutView::columns() const { return blocks_of(seq_k, block_columns); }
@@ -105,20 +102,20 @@ void LayoutView::validate() const {
                "block layout: partial has {} entries for {} kept blocks", partial.size(),
                indices.size());
   }
+  const std::int64_t width = columns();
   for (std::int64_t line = 0; line < lines; ++line) {
     std::int64_t before = -1;
     for (std::int64_t at = indptr[static_cast<std::size_t>(line)];
          at < indptr[static_cast<std::size_t>(line) + 1]; ++at) {
       const std::int64_t column = indices[static_cast<std::size_t>(at)];
-      const char* wrong = column < 0 || column >= columns() ? "out of range"
-                          : column == before                ? "there twice"
-                          : column < before                 ? "not in ascending order"
-                                                            : nullptr;
-      if (wrong != nullptr) {
+      if (column <= before || column >= width) {
+        const char* wrong = column < 0 || column >= width ? "out of range"
+                            : column == before            ? "there twice"
+                                                          : "not in ascending order";
         base::fail(ErrorCode::kInvalidArgument,
                    "block layout: indices[{}] = {} (head {}, block row {}, after {}) is {}; there "
                    "are {} block columns",
-                   at, column, line / rows(), line % rows(), before, wrong, columns());
+                   at, column, line / rows(), line % rows(), before, wrong, width);
       }
       before = column;
     }
@@ -129,6 +126,29 @@ void LayoutView::validate() const {
                  i, partial[i]);
     }
   }
+  if (!head_map.empty()) {
+    check_range("the number of query heads", query_heads(), 1, kMostHeads);
+  }
+  for (std::size_t i = 0; i < head_map.size(); ++i) {
+    if (head_map[i] < 0 || head_map[i] >= heads) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "block layout: head_map[{}] is {}; there are {} distinct heads", i, head_map[i],
+                 heads);
+    }
+  }
+}
+
+Density block_density(const LayoutView& layout) {
+  const double all = static_cast<double>(layout.rows()) * static_cast<double>(layout.columns()) *
+                     static_cast<double>(layout.query_heads());
+  if (all == 0) return {0};
+  std::int64_t kept = 0;
+  for (std::int64_t head = 0; head < layout.query_heads(); ++head) {
+    const std::int64_t line = layout.distinct_head(head) * layout.rows();
+    kept += layout.indptr[static_cast<std::size_t>(line + layout.rows())] -
+            layout.indptr[static_cast<std::size_t>(line)];
+  }
+  return {static_cast<double>(kept) / all};
 }
 
 BlockLayout copy(const LayoutView& layout) {
@@ -139,7 +159,8 @@ BlockLayout copy(const LayoutView& layout) {
           .heads = layout.heads,
           .indptr = {layout.indptr.begin(), layout.indptr.end()},
           .indices = {layout.indices.begin(), layout.indices.end()},
-          .partial = {layout.partial.begin(), layout.partial.end()}};
+          .partial = {layout.partial.begin(), layout.partial.end()},
+          .head_map = {layout.head_map.begin(), layout.head_map.end()}};
 }
 
 }  // namespace annulus::inline v0

@@ -1,125 +1,235 @@
 #include "pattern/layout_file.h"
 
 #include <algorithm>
-#include <charconv>
+#include <bit>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "base/fail.h"
-#include "base/safetensors.h"
+#include "base/mapped_file.h"
 
 namespace annulus::pattern {
 namespace {
 
-using base::TensorType;
+static_assert(std::endian::native == std::endian::little, "arrays are written as they lie");
 
-template <typename T>
-std::span<const std::byte> bytes_of(const std::vector<T>& values) {
-  return std::as_bytes(std::span(values));
+constexpr char kMagic[8] = {'A', 'N', 'N', 'U', 'L', 'A', 'Y', 'T'};
+constexpr std::uint64_t kAlignment = 64;
+
+struct Header {
+  char magic[8];
+  std::uint32_t version;
+  std::uint32_t header_bytes;
+  std::int64_t block_rows, block_columns, seq_q, seq_k;
+  std::int64_t heads;
+  std::int64_t map;
+  std::int64_t kept;
+  std::int64_t flags;
+  std::uint64_t file_bytes;
+  std::array<std::uint8_t, 16> arrays_digest;
+  std::uint64_t zero;
+  std::array<std::uint8_t, 16> header_digest;
+};
+static_assert(sizeof(Header) == 128);
+constexpr std::size_t kDigested = offsetof(Header, header_digest);
+
+// Where the arrays lie, from what the header says.
+struct Places {
+  std::uint64_t indptr = sizeof(Header);
+  std::uint64_t map = 0;
+  std::uint64_t indices = 0;
+  std::uint64_t partial = 0;
+  std::uint64_t end = 0;
+  std::uint64_t lines = 0;  // entries of indptr
+};
+
+std::uint64_t aligned(std::uint64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// Requires: entries that are far from 2^60.
+Places places_of(const Header& header, std::uint64_t lines) {
+  Places places;
+  places.lines = lines;
+  places.map = aligned(places.indptr + lines * sizeof(std::int64_t));
+  places.indices =
+      aligned(places.map + static_cast<std::uint64_t>(header.map) * sizeof(std::int32_t));
+  places.partial =
+      aligned(places.indices + static_cast<std::uint64_t>(header.kept) * sizeof(std::int32_t));
+  places.end = aligned(places.partial + static_cast<std::uint64_t>(header.flags));
+  return places;
+}
+
+base::Digest header_digest(const Header& header) {
+  return base::digest(std::as_bytes(std::span(&header, 1)).first(kDigested));
 }
 
 template <typename T>
-std::vector<T> values_of(const base::Safetensors& file, const std::string& name, TensorType type,
-                         const std::string& path) {
-  const auto found = file.tensors.find(name);
-  if (found == file.tensors.end()) {
-    base::fail(ErrorCode::kInvalidFile, "{}: no tensor '{}'; not a block layout", path, name);
+std::span<const T> array_at(std::span<const std::byte> bytes, std::uint64_t place,
+                            std::uint64_t count) {
+  if (count == 0) return {};
+  return {reinterpret_cast<const T*>(bytes.data() + place), static_cast<std::size_t>(count)};
+}
+
+Header read_header(std::span<const std::byte> bytes, const std::string& what) {
+  Header header;
+  if (bytes.size() < sizeof(header)) {
+    base::fail(ErrorCode::kInvalidFile, "{}: {} bytes; the header of a block layout has {}", what,
+               bytes.size(), sizeof(header));
   }
-  const base::TensorView& view = found->second;
-  if (view.type != type || view.shape.size() != 1) {
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0) {
     base::fail(ErrorCode::kInvalidFile,
-               "{}: tensor '{}' is {} with {} dimensions; it must be {} with 1", path, name,
-               base::to_string(view.type), view.shape.size(), base::to_string(type));
+               "{}: does not begin with ANNULAYT; annulus pattern import makes layouts of other "
+               "files",
+               what);
   }
-  std::vector<T> values(view.bytes.size() / sizeof(T));
-  if (!values.empty()) std::memcpy(values.data(), view.bytes.data(), view.bytes.size());
-  return values;
+  if (header.version != kLayoutVersion) {
+    base::fail(ErrorCode::kInvalidFile, "{}: block layout of version {}; this library reads {}",
+               what, header.version, kLayoutVersion);
+  }
+  if (header_digest(header).bytes != header.header_digest) {
+    base::fail(ErrorCode::kInvalidFile, "{}: the header is damaged: its digest differs", what);
+  }
+  return header;
 }
 
-std::int64_t number_of(const base::Metadata& metadata, const std::string& key,
-                       const std::string& path) {
-  const auto found = metadata.find(key);
-  if (found == metadata.end()) {
-    base::fail(ErrorCode::kInvalidFile, "{}: no metadata '{}'; not a block layout", path, key);
+// A header whose digest is right may still have been made to harm: nothing may overflow.
+Places check_header(const Header& header, std::span<const std::byte> bytes,
+                    const std::string& what) {
+  const auto refuse = [&](const char* name, auto value, auto expected) {
+    base::fail(ErrorCode::kInvalidFile, "{}: the header says {} of {}; it must be {}", what, value,
+               name, expected);
+  };
+  if (header.header_bytes != sizeof(Header)) {
+    refuse("bytes of header", header.header_bytes, sizeof(Header));
   }
-  const std::string& text = found->second;
-  std::int64_t value = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) {
-    base::fail(ErrorCode::kInvalidFile, "{}: metadata '{}' is not a number of 64 bits", path, key);
+  if (header.zero != 0) refuse("reserved bytes", header.zero, 0);
+  if (header.file_bytes != bytes.size()) {
+    base::fail(ErrorCode::kInvalidFile, "{}: {} bytes, but the header says {}; it is {}", what,
+               bytes.size(), header.file_bytes,
+               bytes.size() < header.file_bytes ? "truncated" : "too long");
   }
-  return value;
+  // What the arrays take is less than what is there, so that sums of it do not overflow.
+  const auto most = static_cast<std::int64_t>(bytes.size());
+  for (const auto& [name, count] : {std::pair{"entries of head_map", header.map},
+                                    {"kept blocks", header.kept},
+                                    {"flags", header.flags}}) {
+    if (count < 0 || count > most) {
+      base::fail(ErrorCode::kInvalidFile, "{}: {} {} do not fit {} bytes", what, count, name, most);
+    }
+  }
+  LayoutView sizes;
+  sizes.block_rows = header.block_rows;
+  sizes.seq_q = header.seq_q;
+  std::int64_t lines = 0;
+  if (header.block_rows < 1 || header.seq_q < 0 || header.heads < 1 ||
+      __builtin_mul_overflow(header.heads, sizes.rows(), &lines) || lines >= most) {
+    base::fail(ErrorCode::kInvalidFile,
+               "{}: {} heads of {} rows in blocks of {} do not fit {} bytes", what, header.heads,
+               header.seq_q, header.block_rows, most);
+  }
+  if (header.flags != 0 && header.flags != header.kept) refuse("flags", header.flags, header.kept);
+  const Places places = places_of(header, static_cast<std::uint64_t>(lines) + 1);
+  if (places.end != bytes.size()) refuse("bytes of arrays and header", bytes.size(), places.end);
+  return places;
 }
 
 }  // namespace
 
-base::Digest layout_digest(const BlockLayout& layout) {
+base::Digest layout_digest(const LayoutView& layout) {
   // A digest of digests: the arrays need no second copy.
+  const auto hex = [](const auto& array) { return base::digest(std::as_bytes(array)).hex(); };
   const std::string text = fmt::format(
-      "annulus block layout 1: {} {} {} {} {} {} {} {}", layout.block_rows, layout.block_columns,
-      layout.seq_q, layout.seq_k, layout.heads, base::digest(bytes_of(layout.indptr)).hex(),
-      base::digest(bytes_of(layout.indices)).hex(), base::digest(bytes_of(layout.partial)).hex());
+      "annulus block layout 1: {} {} {} {} {} {} {} {} {}", layout.block_rows, layout.block_columns,
+      layout.seq_q, layout.seq_k, layout.heads, hex(layout.indptr), hex(layout.indices),
+      hex(layout.partial), hex(layout.head_map));
   return base::digest(text);
 }
 
-BlockLayout read_layout(base::FileSystem& files, const std::string& path) {
-  const base::Safetensors file = base::read_safetensors(files, path);
-  const std::int64_t version = number_of(file.metadata, "version", path);
-  if (version != kLayoutVersion) {
-    base::fail(ErrorCode::kInvalidFile, "{}: block layout of version {}; this library reads {}",
-               path, version, kLayoutVersion);
-  }
-  BlockLayout layout;
-  layout.block_rows = number_of(file.metadata, "R", path);
-  layout.block_columns = number_of(file.metadata, "C", path);
-  layout.seq_q = number_of(file.metadata, "Sq", path);
-  layout.seq_k = number_of(file.metadata, "Sk", path);
-  layout.heads = file.metadata.contains("heads") ? number_of(file.metadata, "heads", path) : 1;
-  layout.indptr = values_of<std::int64_t>(file, "indptr", TensorType::kI64, path);
-  layout.indices = values_of<std::int32_t>(file, "indices", TensorType::kI32, path);
-  if (file.tensors.contains("partial")) {
-    layout.partial = values_of<std::uint8_t>(file, "partial", TensorType::kU8, path);
-  }
-  for (const auto& [name, unused] : file.tensors) {
-    if (name != "indptr" && name != "indices" && name != "partial") {
-      base::fail(ErrorCode::kInvalidFile,
-                 "{}: a tensor that no block layout has; it may hold indptr, indices and partial",
-                 path);
-    }
-  }
-  try {
-    layout.validate();
-  } catch (const Error& error) {
-    base::fail(ErrorCode::kInvalidFile, "{}: {}", path, error.what());
-  }
-  const auto digest = file.metadata.find("digest");
-  if (digest != file.metadata.end() && digest->second != layout_digest(layout).hex()) {
-    base::fail(ErrorCode::kInvalidFile, "{}: the digest does not match; the file is damaged", path);
-  }
-  return layout;
+std::vector<std::byte> format_layout(const LayoutView& layout) {
+  layout.validate();
+  Header header = {};
+  std::memcpy(header.magic, kMagic, sizeof(kMagic));
+  header.version = kLayoutVersion;
+  header.header_bytes = sizeof(Header);
+  header.block_rows = layout.block_rows;
+  header.block_columns = layout.block_columns;
+  header.seq_q = layout.seq_q;
+  header.seq_k = layout.seq_k;
+  header.heads = layout.heads;
+  header.map = static_cast<std::int64_t>(layout.head_map.size());
+  header.kept = static_cast<std::int64_t>(layout.indices.size());
+  header.flags = static_cast<std::int64_t>(layout.partial.size());
+  const Places places = places_of(header, layout.indptr.size());
+  header.file_bytes = places.end;
+  std::vector<std::byte> bytes(static_cast<std::size_t>(places.end));
+  const auto put = [&](std::uint64_t place, const auto& array) {
+    if (!array.empty()) std::memcpy(bytes.data() + place, array.data(), array.size_bytes());
+  };
+  put(places.indptr, layout.indptr);
+  put(places.map, layout.head_map);
+  put(places.indices, layout.indices);
+  put(places.partial, layout.partial);
+  header.arrays_digest =
+      base::digest(std::span<const std::byte>(bytes).subspan(sizeof(Header))).bytes;
+  header.header_digest = header_digest(header).bytes;
+  std::memcpy(bytes.data(), &header, sizeof(header));
+  return bytes;
 }
 
-void write_layout(base::FileSystem& files, const std::string& path, const BlockLayout& layout) {
-  layout.validate();
-  std::vector<base::NamedTensor> tensors;
-  const auto add = [&](const char* name, TensorType type, std::span<const std::byte> bytes) {
-    const auto length = static_cast<std::int64_t>(bytes.size() / base::size_in_bytes(type));
-    tensors.push_back({name, {.type = type, .shape = {length}, .bytes = bytes}});
-  };
-  add("indptr", TensorType::kI64, bytes_of(layout.indptr));
-  add("indices", TensorType::kI32, bytes_of(layout.indices));
-  if (!layout.partial.empty()) add("partial", TensorType::kU8, bytes_of(layout.partial));
-  const base::Metadata metadata = {
-      {"version", std::to_string(kLayoutVersion)}, {"R", std::to_string(layout.block_rows)},
-      {"C", std::to_string(layout.block_columns)}, {"Sq", std::to_string(layout.seq_q)},
-      {"Sk", std::to_string(layout.seq_k)},        {"heads", std::to_string(layout.heads)},
-      {"digest", layout_digest(layout).hex()}};
-  base::write_safetensors(files, path, tensors, metadata);
+LayoutView parse_layout(std::span<const std::byte> bytes, const std::string& what) {
+  const Header header = read_header(bytes, what);
+  const Places places = check_header(header, bytes, what);
+  if (base::digest(bytes.subspan(sizeof(Header))).bytes != header.arrays_digest) {
+    base::fail(ErrorCode::kInvalidFile, "{}: the arrays are damaged: their digest differs", what);
+  }
+  LayoutView view;
+  view.block_rows = header.block_rows;
+  view.block_columns = header.block_columns;
+  view.seq_q = header.seq_q;
+  view.seq_k = header.seq_k;
+  view.heads = header.heads;
+  view.indptr = array_at<std::int64_t>(bytes, places.indptr, places.lines);
+  view.head_map = array_at<std::int32_t>(bytes, places.map, static_cast<std::uint64_t>(header.map));
+  view.indices =
+      array_at<std::int32_t>(bytes, places.indices, static_cast<std::uint64_t>(header.kept));
+  view.partial =
+      array_at<std::uint8_t>(bytes, places.partial, static_cast<std::uint64_t>(header.flags));
+  try {
+    view.validate();
+  } catch (const Error& error) {
+    base::fail(ErrorCode::kInvalidFile, "{}: {}", what, error.what());
+  }
+  return view;
+}
+
+BlockLayout read_layout(base::FileSystem& files, const std::string& path) {
+  // Read, not mapped: a file that is shortened meanwhile is an error here and no signal.
+  const std::vector<std::byte> bytes = base::read_file(files, path, kMostLayoutBytes);
+  return copy(parse_layout(bytes, path));
+}
+
+void write_layout(base::FileSystem& files, const std::string& path, const LayoutView& layout) {
+  base::write_file_atomically(files, path, format_layout(layout));
 }
 
 }  // namespace annulus::pattern
 
 namespace annulus::inline v0 {
+
+struct MappedLayout::Impl {
+  explicit Impl(const std::string& path)
+      : file(files, path, pattern::kMostLayoutBytes),
+        view(pattern::parse_layout(file.bytes(), path)) {}
+  base::FileSystem files;
+  base::MappedFile file;
+  LayoutView view;
+};
+
+MappedLayout::MappedLayout(const std::string& path) : impl_(std::make_shared<const Impl>(path)) {}
+const LayoutView& MappedLayout::view() const { return impl_->view; }
 
 BlockLayout load_layout(const std::string& path) {
   base::FileSystem files;
@@ -127,6 +237,10 @@ BlockLayout load_layout(const std::string& path) {
 }
 
 void save_layout(const BlockLayout& layout, const std::string& path) {
+  save_layout(LayoutView(layout), path);
+}
+
+void save_layout(const LayoutView& layout, const std::string& path) {
   base::FileSystem files;
   pattern::write_layout(files, path, layout);
 }

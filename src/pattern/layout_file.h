@@ -1,29 +1,57 @@
 #ifndef ANNULUS_PATTERN_LAYOUT_FILE_H_
 #define ANNULUS_PATTERN_LAYOUT_FILE_H_
 
-// A BlockLayout as safetensors. Tensors: `indptr` I64, `indices` I32, optionally `partial` U8.
-// Metadata, decimal: version, R, C, Sq, Sk, heads (1 where missing), and optionally `digest`, the
-// layout_digest in hexadecimal, which is checked where it is there: a file written by a few lines
-// of Python may lack it.
+// The file of a block layout: its arrays as they lie in memory, behind a header that says how long
+// they are and how they hash. Little-endian.
+//
+//      0  magic      8 bytes   "ANNULAYT"
+//      8  version    u32       1
+//     12  header     u32       128: where the arrays begin
+//     16  R, C, Sq, Sk         i64 each
+//     48  heads      i64       distinct heads
+//     56  map        i64       entries of head_map: H, or 0
+//     64  kept       i64       kept blocks
+//     72  flags      i64       entries of partial: kept, or 0
+//     80  bytes      u64       of the whole file
+//     88  arrays     16 bytes  XXH3-128 of everything from 128 on
+//    104  zero       8 bytes
+//    112  digest     16 bytes  XXH3-128 of bytes 0 to 111
+//    128  indptr     i64 x (heads ceil(Sq / R) + 1)
+//         head_map   i32 x map
+//         indices    i32 x kept
+//         partial    u8  x flags
+//
+// Each array begins at a multiple of 64, with zeros before it, and the file ends at one.
 
+#include <cstddef>
+#include <span>
 #include <string>
 
-#include "annulus/pattern.h"
+#include "annulus/layout.h"
 #include "base/files.h"
 #include "base/hash.h"
 
 namespace annulus::pattern {
 
-constexpr int kLayoutVersion = 1;
+constexpr std::uint32_t kLayoutVersion = 1;
+// What is read at most: more than any layout that fits 2^31 kept blocks.
+constexpr std::int64_t kMostLayoutBytes = std::int64_t{1} << 36;
 
 // Of the sizes and every entry, partial flags included; the same on every machine.
-base::Digest layout_digest(const BlockLayout& layout);
+base::Digest layout_digest(const LayoutView& layout);
 
-// Throws Error{kFile}, or Error{kInvalidFile} that says which tensor or entry is wrong.
+// The file's bytes.
+std::vector<std::byte> format_layout(const LayoutView& layout);
+
+// Views into `bytes`, which must stay and begin at a multiple of 8. Believes nothing: throws
+// Error{kInvalidFile} that names the first fault. `what` names the bytes in messages.
+LayoutView parse_layout(std::span<const std::byte> bytes, const std::string& what);
+
+// Throws Error{kFile} and Error{kInvalidFile}.
 BlockLayout read_layout(base::FileSystem& files, const std::string& path);
 
 // Throws Error{kInvalidArgument} for an invalid layout and Error{kFile}; then path is untouched.
-void write_layout(base::FileSystem& files, const std::string& path, const BlockLayout& layout);
+void write_layout(base::FileSystem& files, const std::string& path, const LayoutView& layout);
 
 }  // namespace annulus::pattern
 

@@ -77,7 +77,7 @@ inline std::int64_t difference(std::int64_t a, std::int64_t b) {
 
 // Which of a layout's distinct heads a query head uses.
 inline std::int64_t layout_head(const BlockLayout& layout, std::int64_t head) {
-  return layout.heads == 1 ? 0 : head;
+  return layout.distinct_head(head);
 }
 
 }  // namespace annulus::pattern

@@ -33,7 +33,7 @@ void check_positions(const char* leaf, std::span<const std::int64_t> positions) 
 }
 
 Pattern blocks_leaf(std::shared_ptr<const BlockLayout> layout, std::string name) {
-  const std::int64_t heads = layout->heads;
+  const std::int64_t heads = layout->query_heads();
   return leaf({.kind = Kind::kBlocks,
                .layout = std::move(layout),
                .name = std::move(name),

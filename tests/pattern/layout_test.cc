@@ -1,8 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <limits>
 
-#include "base/safetensors.h"
 #include "pattern/layout_file.h"
 #include "pattern/random_pattern.h"
 #include "support/faulty_files.h"
@@ -71,6 +71,28 @@ TEST_CASE("a layout of many heads keeps them apart") {
   CHECK(pattern.visible(1, 7, 4));
 }
 
+TEST_CASE("heads may share their blocks") {
+  BlockLayout layout = small();
+  layout.heads = 2;
+  layout.indptr = {0, 2, 2, 5, 5, 6, 6};
+  layout.indices.push_back(1);
+  layout.head_map = {1, 0, 1};
+  layout.validate();
+  CHECK(layout.query_heads() == 3);
+  CHECK(layout.distinct_head(2) == 1);
+  CHECK(block_density(layout).value == doctest::Approx((1 + 5 + 1) / 36.0));
+  const Pattern pattern = blocks(layout);
+  CHECK(pattern.heads() == 3);
+  CHECK_FALSE(pattern.visible(0, 5, 0));
+  CHECK(pattern.visible(1, 5, 0));
+  CHECK(pattern.visible(2, 7, 4));
+  CHECK(code_of([&] { pattern.visible(3, 5, 0); }) == ErrorCode::kInvalidArgument);
+  BlockLayout one = small();
+  one.head_map = {0};  // one query head, or any number of them
+  CHECK(one.query_heads() == 1);
+  CHECK(blocks(one).visible(7, 5, 0));
+}
+
 TEST_CASE("the first bad entry is named") {
   const std::int64_t most = std::numeric_limits<std::int64_t>::max();
   const auto changed = [](const std::function<void(BlockLayout&)>& change) {
@@ -110,15 +132,19 @@ TEST_CASE("the first bad entry is named") {
   refused(changed([](auto& l) { l.indices[4] = 1; }), "not in ascending order");
   refused(changed([](auto& l) { l.partial = {0}; }), "partial has 1");
   refused(changed([](auto& l) { l.partial = {0, 1, 2, 0, 0}; }), "partial[2] is 2");
+  refused(changed([](auto& l) { l.head_map = {0, 1}; }), "head_map[1] is 1");
+  refused(changed([](auto& l) { l.head_map = {0, 0, -1}; }), "head_map[2] is -1");
+  refused(changed([](auto& l) { l.head_map.resize((1 << 20) + 1); }), "number of query heads");
 }
 
 TEST_CASE("layouts survive their file") {
   test::ScratchFolder folder;
   Random random(41);
-  const std::string path = folder / "layout.safetensors";
+  const std::string path = folder / "x.layout";
   for (int i = 0; i < 50; ++i) {
     BlockLayout layout =
         test::random_layout(&random, random.below(200), random.below(200), 1 + random.below(3));
+    if (i % 3 == 0) layout.head_map.assign(random.below(6), 0);
     if (i % 2 == 0) {
       for (std::size_t j = 0; j < layout.indices.size(); ++j) {
         layout.partial.push_back(static_cast<std::uint8_t>(random.below(2)));
@@ -135,79 +161,114 @@ TEST_CASE("layouts survive their file") {
   CHECK(code_of([&] { load_layout(folder / "missing"); }) == ErrorCode::kFile);
 }
 
-TEST_CASE("a layout's file with a wrong word or tensor is refused") {
-  test::ScratchFolder folder;
-  base::FileSystem files;
-  const std::string path = folder / "layout.safetensors";
-  const BlockLayout layout = small();
-  struct Case {
-    base::Metadata metadata;
-    std::vector<base::NamedTensor> tensors;
-  };
-  const auto good = [&] {
-    const auto view = [](base::TensorType type, const auto& values) {
-      return base::TensorView{
-          type, {static_cast<std::int64_t>(values.size())}, std::as_bytes(std::span(values))};
-    };
-    return Case{{{"version", "1"}, {"R", "2"}, {"C", "3"}, {"Sq", "5"}, {"Sk", "10"}},
-                {{"indptr", view(base::TensorType::kI64, layout.indptr)},
-                 {"indices", view(base::TensorType::kI32, layout.indices)}}};
-  };
-  const auto refused_file = [&](const char* part, const std::function<void(Case&)>& change) {
-    Case wrong = good();
-    change(wrong);
-    base::write_safetensors(files, path, wrong.tensors, wrong.metadata);
-    std::string message;
-    CHECK(code_of([&] { load_layout(path); }, &message) == ErrorCode::kInvalidFile);
-    CHECK_MESSAGE(message.find(part) != std::string::npos, message);
-  };
-  base::write_safetensors(files, path, good().tensors, good().metadata);
-  CHECK(load_layout(path) == layout);  // heads and digest may be missing
-  refused_file("version", [](Case& c) { c.metadata.erase("version"); });
-  refused_file("version 2", [](Case& c) { c.metadata["version"] = "2"; });
-  refused_file("'R'", [](Case& c) { c.metadata.erase("R"); });
-  refused_file("'C'", [](Case& c) { c.metadata["C"] = "3.0"; });
-  refused_file("'Sq'", [](Case& c) { c.metadata["Sq"] = ""; });
-  refused_file("'Sk'", [](Case& c) { c.metadata["Sk"] = "99999999999999999999"; });
-  refused_file("indptr has", [](Case& c) { c.metadata["heads"] = "2"; });
-  refused_file("R is 0", [](Case& c) { c.metadata["R"] = "0"; });
-  refused_file("digest", [](Case& c) { c.metadata["digest"] = "00"; });
-  refused_file("'indices'", [](Case& c) { c.tensors.pop_back(); });
-  refused_file("'indptr'", [](Case& c) { c.tensors[0].name = "indptrs"; });
-  refused_file("I32 with", [](Case& c) {
-    c.tensors[0].tensor.type = base::TensorType::kI32;
-    c.tensors[0].tensor.shape = {8};
-  });
-  refused_file("2 dimensions", [](Case& c) { c.tensors[0].tensor.shape = {2, 2}; });
-  refused_file("no block layout has", [](Case& c) {
-    c.tensors.push_back({"x", {base::TensorType::kU8, {0}, {}}});
-  });
+// The header of a file with some numbers changed, and its digest made to fit.
+std::vector<std::byte> forged(std::vector<std::byte> bytes,
+                              const std::function<void(std::int64_t*)>& change) {
+  std::int64_t words[16];
+  std::memcpy(words, bytes.data(), sizeof(words));
+  change(words);
+  const base::Digest digest = base::digest(std::as_bytes(std::span(words)).first(112));
+  std::memcpy(words + 14, digest.bytes.data(), 16);
+  std::memcpy(bytes.data(), words, sizeof(words));
+  return bytes;
 }
 
-TEST_CASE("a damaged layout is noticed") {
-  test::ScratchFolder folder;
-  base::FileSystem files;
-  const std::string path = folder / "layout.safetensors";
-  Random random(42);
-  save_layout(test::random_layout(&random, 300, 300), path);
-  const std::vector<std::byte> good = base::read_file(files, path, 1 << 20);
-  int harmless = 0;
-  for (int i = 0; i < 400; ++i) {
-    std::vector<std::byte> bytes = good;
-    const std::size_t at = random.below(static_cast<std::uint32_t>(bytes.size()));
-    bytes[at] ^= static_cast<std::byte>(1u << random.below(8));
-    base::write_file_atomically(files, path, bytes);
-    const ErrorCode code = code_of([&] { load_layout(path); });
-    // Blanks of the header may change into other blanks.
-    if (code == ErrorCode{0}) ++harmless;
-    CHECK((code == ErrorCode{0} || code == ErrorCode::kInvalidFile));
+TEST_CASE("a file that was made to harm is refused, and the first fault is named") {
+  BlockLayout layout = small();
+  layout.head_map = {0, 0};
+  layout.partial = {0, 1, 0, 0, 0};
+  const std::vector<std::byte> good = format_layout(layout);
+  CHECK(parse_layout(good, "x").query_heads() == 2);
+  const auto refused_file = [&](const char* part,
+                                const std::function<void(std::int64_t*)>& change) {
+    std::string message;
+    const auto bytes = forged(good, change);
+    CHECK(code_of([&] { parse_layout(bytes, "x"); }, &message) == ErrorCode::kInvalidFile);
+    CHECK_MESSAGE(message.find(part) != std::string::npos, message);
+  };
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  // Words by offset: 16 R, 24 C, 32 Sq, 40 Sk, 48 heads, 56 map, 64 kept, 72 flags, 80 bytes.
+  refused_file("ANNULAYT", [](auto* word) { word[0] ^= 1; });
+  refused_file("version 2", [](auto* word) { word[1] += 1; });
+  refused_file("bytes of header", [](auto* word) { word[1] += std::int64_t{64} << 32; });
+  refused_file("reserved bytes", [](auto* word) { word[13] = 1; });
+  refused_file("truncated", [](auto* word) { word[10] += 64; });
+  refused_file("too long", [](auto* word) { word[10] -= 64; });
+  for (const std::int64_t wrong : {std::int64_t{-1}, most, -most - 1}) {
+    refused_file("do not fit", [&](auto* word) { word[7] = wrong; });
+    refused_file("do not fit", [&](auto* word) { word[8] = wrong; });
+    refused_file("do not fit", [&](auto* word) { word[9] = wrong; });
+    refused_file("do not fit", [&](auto* word) { word[6] = wrong; });
+    refused_file("", [&](auto* word) { word[2] = wrong; });
+    refused_file("", [&](auto* word) { word[4] = wrong; });
   }
-  CHECK(harmless < 20);
+  refused_file("C is 0", [](auto* word) { word[3] = 0; });
+  refused_file("Sk is -1", [](auto* word) { word[5] = -1; });
+  refused_file("flags", [](auto* word) { word[9] = 3; });
+  refused_file("bytes of arrays", [](auto* word) { word[6] = 40; });
+  refused_file("indices[1] = 3", [](auto* word) { word[5] = 7; });
+  refused_file("the arrays are damaged", [](auto* word) { word[11] ^= 1; });
+  std::string message;
+  CHECK(code_of([&] { parse_layout({}, "x"); }, &message) == ErrorCode::kInvalidFile);
+  CHECK(message.find("0 bytes") != std::string::npos);
+}
+
+TEST_CASE("every altered byte and every shorter file is refused") {
+  Random random(42);
+  for (const bool flags : {false, true}) {
+    BlockLayout layout = test::random_layout(&random, 100, 100, 2);
+    if (flags) layout.partial.assign(layout.indices.size(), 1);
+    layout.head_map = {0, 1, 1};
+    const std::vector<std::byte> good = format_layout(layout);
+    CHECK(copy(parse_layout(good, "x")) == layout);
+    for (std::size_t at = 0; at < good.size(); ++at) {
+      std::vector<std::byte> bytes = good;
+      bytes[at] ^= static_cast<std::byte>(1u << random.below(8));
+      REQUIRE(code_of([&] { parse_layout(bytes, "x"); }) == ErrorCode::kInvalidFile);
+      const std::vector<std::byte> shorter(good.begin(),
+                                           good.begin() + static_cast<std::ptrdiff_t>(at));
+      REQUIRE(code_of([&] { parse_layout(shorter, "x"); }) == ErrorCode::kInvalidFile);
+    }
+    std::vector<std::byte> longer = good;
+    longer.push_back(std::byte{0});
+    CHECK(code_of([&] { parse_layout(longer, "x"); }) == ErrorCode::kInvalidFile);
+  }
+}
+
+TEST_CASE("the bytes of a file are those that were agreed") {
+  BlockLayout layout = small();
+  const std::vector<std::byte> bytes = format_layout(layout);
+  CHECK(bytes.size() == 256);
+  CHECK(base::digest(bytes).hex() == "56ce003b40339bc1fd42a4710c1404e2");
+  std::int64_t indptr[4];
+  std::memcpy(indptr, bytes.data() + 128, sizeof(indptr));
+  CHECK(indptr[1] == 2);
+  CHECK(indptr[3] == 5);
+}
+
+TEST_CASE("a mapped layout is the file's own bytes, and outlives its replacement") {
+  test::ScratchFolder folder;
+  const std::string path = folder / "x.layout";
+  BlockLayout layout = small();
+  layout.head_map = {0, 0, 0};
+  save_layout(layout, path);
+  const MappedLayout mapped(path);
+  const MappedLayout other = mapped;
+  CHECK(copy(mapped.view()) == layout);
+  CHECK(other.view().indices.data() == mapped.view().indices.data());
+  save_layout(small(), path);
+  CHECK(copy(other.view()) == layout);
+  CHECK(copy(MappedLayout(path).view()) == small());
+  CHECK(code_of([&] { MappedLayout(folder / "missing"); }) == ErrorCode::kFile);
+  CHECK(code_of([&] { MappedLayout(folder.path()); }) == ErrorCode::kInvalidFile);
+  base::FileSystem files;
+  base::write_file_atomically(files, path, {});
+  CHECK(code_of([&] { MappedLayout wrong(path); }) == ErrorCode::kInvalidFile);
 }
 
 TEST_CASE("a full or failing disk leaves the old layout") {
   test::ScratchFolder folder;
-  const std::string path = folder / "layout.safetensors";
+  const std::string path = folder / "x.layout";
   save_layout(small(), path);
   BlockLayout other = small();
   other.indices[0] = 1;

@@ -25,6 +25,7 @@ class FaultyFiles : public base::FileSystem {
 
   int calls() const { return calls_; }
   int opened() const { return opened_; }
+  int mapped() const { return mapped_; }
 
   int open(int folder, const std::string& path, int flags, unsigned mode) override {
     const bool changes = (flags & 0100) != 0;  // O_CREAT
@@ -65,6 +66,16 @@ class FaultyFiles : public base::FileSystem {
   int list(int folder, std::vector<std::string>* names) override {
     return fault(false) ? -code : FileSystem::list(folder, names);
   }
+  int map(int file, std::size_t bytes, const void** data) override {
+    if (fault(false)) return -code;
+    const int result = FileSystem::map(file, bytes, data);
+    if (result == 0) ++mapped_;
+    return result;
+  }
+  void unmap(const void* data, std::size_t bytes) override {
+    --mapped_;
+    FileSystem::unmap(data, bytes);
+  }
   int lock(int file) override { return fault(true) ? -code : FileSystem::lock(file); }
 
  private:
@@ -76,6 +87,7 @@ class FaultyFiles : public base::FileSystem {
 
   std::atomic<int> calls_{0};
   std::atomic<int> opened_{0};
+  std::atomic<int> mapped_{0};
 };
 
 // The real file system, in which everything belongs to one user.
