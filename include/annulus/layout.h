@@ -58,6 +58,7 @@ struct ANNULUS_EXPORT LayoutView {
   // The flags of one row: empty where no block of the layout is partial.
   std::span<const std::uint8_t> partial_row(std::int64_t head, std::int64_t row) const;
   void validate() const;
+  void validate_sizes() const;  // R, C, Sq, Sk and heads alone
 };
 
 ANNULUS_EXPORT Density block_density(const LayoutView& layout);  // as of a BlockLayout

@@ -64,7 +64,7 @@ std::span<const std::uint8_t> LayoutView::partial_row(std::int64_t head, std::in
                          static_cast<std::size_t>(indptr[at + 1] - indptr[at]));
 }
 
-void LayoutView::validate() const {
+void LayoutView::validate_sizes() const {
   check_range("R", block_rows, 1, kMostBlock);
   check_range("C", block_columns, 1, kMostBlock);
   check_range("Sq", seq_q, 0, kMostLength);
@@ -72,6 +72,10 @@ void LayoutView::validate() const {
   check_range("heads", heads, 1, kMostHeads);
   check_range("the number of block columns", columns(), 0,
               std::numeric_limits<std::int32_t>::max());
+}
+
+void LayoutView::validate() const {
+  validate_sizes();
   std::int64_t lines = 0;
   if (__builtin_mul_overflow(heads, rows(), &lines) ||
       indptr.size() != static_cast<std::uint64_t>(lines) + 1) {

@@ -1,0 +1,156 @@
+#ifndef ANNULUS_LAYOUT_FORMATS_H_
+#define ANNULUS_LAYOUT_FORMATS_H_
+
+// Layouts as others write them. Each format has a function to and one from its arrays, which lose
+// nothing: what `to` gives, `from` reads back to the same blocks and flags for each query head, and
+// what `from` accepts comes out of `to` again up to the order in which a list names its blocks.
+// Arrays are row-major, by query head first; head maps are not part of them (share_heads() finds
+// equal heads again). Formats that know kept and not kept alone carry the partial flags in an array
+// beside theirs, which may be left out: then all blocks are full.
+//
+// `from` functions validate everything and throw Error{kInvalidArgument} that names the first bad
+// entry; `to` functions validate the layout, and throw Error{kUnsupported} where a format cannot
+// hold it. All are pure and may be called from any thread.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "annulus/layout.h"
+
+namespace annulus::inline v0 {
+
+// What arrays alone do not say. rows = ceil(Sq / R), columns = ceil(Sk / C).
+struct LayoutSizes {
+  std::int64_t block_rows = 0;     // R
+  std::int64_t block_columns = 0;  // C
+  std::int64_t seq_q = 0;          // Sq
+  std::int64_t seq_k = 0;          // Sk
+  std::int64_t heads = 1;          // of the arrays
+};
+ANNULUS_EXPORT LayoutSizes sizes_of(const LayoutView& layout);  // heads: query heads
+
+// A mask of blocks, [heads, rows, columns]: 0 not kept, 1 full, 2 partial. A bool mask is one.
+ANNULUS_EXPORT BlockLayout from_mask(const LayoutSizes& sizes, std::span<const std::uint8_t> mask);
+ANNULUS_EXPORT std::vector<std::uint8_t> to_mask(const LayoutView& layout);
+
+// A bit for each block, [heads, rows, ceil(columns / 32)] words, lowest bit first; bits beyond the
+// columns are 0. `partial` likewise, among the kept ones; empty: none.
+struct BitsetArrays {
+  std::vector<std::uint32_t> kept, partial;
+};
+ANNULUS_EXPORT BlockLayout from_bitset(const LayoutSizes& sizes,
+                                       std::span<const std::uint32_t> kept,
+                                       std::span<const std::uint32_t> partial = {});
+ANNULUS_EXPORT BitsetArrays to_bitset(const LayoutView& layout);
+
+// Compressed sparse rows of blocks (CSR of a matrix of blocks, BSR of one of pairs): indptr
+// [heads rows + 1], indices [kept] ascending in each row, partial [kept] 0 or 1, or empty.
+struct CsrArrays {
+  std::vector<std::int64_t> indptr;
+  std::vector<std::int32_t> indices;
+  std::vector<std::uint8_t> partial;
+};
+ANNULUS_EXPORT BlockLayout from_csr(const LayoutSizes& sizes, std::span<const std::int64_t> indptr,
+                                    std::span<const std::int32_t> indices,
+                                    std::span<const std::uint8_t> partial = {});
+ANNULUS_EXPORT BlockLayout from_csr(const LayoutSizes& sizes, std::span<const std::int32_t> indptr,
+                                    std::span<const std::int32_t> indices,
+                                    std::span<const std::uint8_t> partial = {});
+ANNULUS_EXPORT CsrArrays to_csr(const LayoutView& layout);
+
+// Coordinates [kept] in any order, none twice. `heads` may be empty where there is one head.
+struct CooArrays {
+  std::vector<std::int32_t> heads, rows, columns;
+  std::vector<std::uint8_t> partial;
+};
+ANNULUS_EXPORT BlockLayout from_coo(const LayoutSizes& sizes, std::span<const std::int32_t> heads,
+                                    std::span<const std::int32_t> rows,
+                                    std::span<const std::int32_t> columns,
+                                    std::span<const std::uint8_t> partial = {});
+ANNULUS_EXPORT CooArrays to_coo(const LayoutView& layout);
+
+// Lists of chosen blocks, [heads, rows, k], in any order, none twice in a list; -1 is no block.
+// partial [heads, rows, k] or empty.
+struct TopKArrays {
+  std::int64_t k = 0;
+  std::vector<std::int32_t> indices;
+  std::vector<std::uint8_t> partial;
+};
+ANNULUS_EXPORT BlockLayout from_topk(const LayoutSizes& sizes, std::int64_t k,
+                                     std::span<const std::int32_t> indices,
+                                     std::span<const std::uint8_t> partial = {});
+// k is the longest row; shorter ones end in -1.
+ANNULUS_EXPORT TopKArrays to_topk(const LayoutView& layout);
+
+// FlexAttention's BlockMask of one batch entry: kv_num_blocks [heads, rows] and kv_indices [heads,
+// rows, width] of the partial blocks, and full_kv_* of the full ones. Of each list the first
+// kv_num_blocks entries count, in any order. Without full_kv_* all blocks are partial.
+struct FlexArrays {
+  std::vector<std::int32_t> kv_num_blocks, kv_indices;
+  std::vector<std::int32_t> full_kv_num_blocks, full_kv_indices;
+};
+ANNULUS_EXPORT BlockLayout from_flex(const LayoutSizes& sizes,
+                                     std::span<const std::int32_t> kv_num_blocks,
+                                     std::span<const std::int32_t> kv_indices,
+                                     std::span<const std::int32_t> full_kv_num_blocks = {},
+                                     std::span<const std::int32_t> full_kv_indices = {});
+// width = columns; after the blocks that count come the others, ascending.
+ANNULUS_EXPORT FlexArrays to_flex(const LayoutView& layout);
+
+// FlashInfer's block-sparse rows, of one head: indptr [rows + 1], indices [kept] ascending in each
+// row, mask [kept, R, C] with 1 for a visible pair, or empty: all are. Sq and Sk are multiples of R
+// and C. A block with a hidden pair is partial.
+struct MaskedBlocks {
+  BlockLayout layout;
+  std::vector<std::uint8_t> mask;
+};
+struct FlashInferArrays {
+  std::vector<std::int32_t> indptr, indices;
+  std::vector<std::uint8_t> mask;
+};
+ANNULUS_EXPORT MaskedBlocks from_flashinfer(const LayoutSizes& sizes,
+                                            std::span<const std::int32_t> indptr,
+                                            std::span<const std::int32_t> indices,
+                                            std::span<const std::uint8_t> mask = {});
+// Without a mask the layout has no partial block: what it hides would be lost.
+ANNULUS_EXPORT FlashInferArrays to_flashinfer(const LayoutView& layout,
+                                              std::span<const std::uint8_t> mask = {});
+// The largest blocks R / 2^n x C / 2^m (then 1) that hold the mask exactly: all of them are full.
+ANNULUS_EXPORT BlockLayout exact_layout(const LayoutView& layout,
+                                        std::span<const std::uint8_t> mask);
+
+// Files. kLayout is the library's own (save_layout). kNpy is a NumPy array of bool or uint8, as
+// from_mask, with 2 or 3 dimensions; kRaw its bytes without the header. The others are safetensors
+// whose tensors have the names above (I32, I64, U8; the words of a bitset are I32), with metadata
+// R, C, Sq, Sk and heads in decimal.
+enum class LayoutFormat : int {
+  kLayout,
+  kNpy,
+  kRaw,
+  kCsr,
+  kCoo,
+  kBitset,
+  kTopK,
+  kFlex,
+  kFlashInfer,
+};
+ANNULUS_EXPORT const char* to_string(LayoutFormat format);  // "layout", "npy", "raw", "csr", ...
+// Throws Error{kInvalidArgument} that names the formats there are.
+ANNULUS_EXPORT LayoutFormat layout_format(std::string_view name);
+
+// Sizes that are 0 in `sizes` are the file's; where both say something they agree. An npy file says
+// its heads, rows and columns, and of Sq and Sk that they are whole blocks unless `sizes` says
+// more. A mask of FlashInfer becomes smaller blocks (exact_layout). Throws Error{kFile}, and
+// Error{kInvalidFile} that names the first fault.
+ANNULUS_EXPORT BlockLayout import_layout(const std::string& path, LayoutFormat format,
+                                         const LayoutSizes& sizes = {0, 0, 0, 0, 0});
+// Replaces the file whole or leaves it untouched.
+ANNULUS_EXPORT void export_layout(const LayoutView& layout, const std::string& path,
+                                  LayoutFormat format);
+
+}  // namespace annulus::inline v0
+
+#endif  // ANNULUS_LAYOUT_FORMATS_H_

@@ -1,0 +1,342 @@
+// Files of the formats in annulus/layout_formats.h.
+
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <utility>
+
+#include "base/fail.h"
+#include "base/files.h"
+#include "base/safetensors.h"
+#include "layout/entries.h"
+#include "layout/npy.h"
+#include "pattern/layout_file.h"
+
+namespace annulus::layout {
+namespace {
+
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 36;
+constexpr std::array<std::pair<LayoutFormat, const char*>, 9> kNames = {
+    {{LayoutFormat::kLayout, "layout"},
+     {LayoutFormat::kNpy, "npy"},
+     {LayoutFormat::kRaw, "raw"},
+     {LayoutFormat::kCsr, "csr"},
+     {LayoutFormat::kCoo, "coo"},
+     {LayoutFormat::kBitset, "bitset"},
+     {LayoutFormat::kTopK, "topk"},
+     {LayoutFormat::kFlex, "flex"},
+     {LayoutFormat::kFlashInfer, "flashinfer"}}};
+
+// The field of both: 0 says nothing.
+void agree(const char* name, std::int64_t of_file, const std::string& path, std::int64_t* size) {
+  if (of_file == 0) return;
+  if (*size != 0 && *size != of_file) {
+    base::fail(ErrorCode::kInvalidFile, "{}: {} is {}, not {} as was asked for", path, name,
+               of_file, *size);
+  }
+  *size = of_file;
+}
+
+// A safetensors file while its tensors are read.
+class Tensors {
+ public:
+  Tensors(base::FileSystem& files, const std::string& path)
+      : path_(path), file_(base::read_safetensors(files, path)) {}
+
+  void take_sizes(LayoutSizes* sizes) const {
+    agree("R", number("R"), path_, &sizes->block_rows);
+    agree("C", number("C"), path_, &sizes->block_columns);
+    // Sq and Sk may be 0, and then say so.
+    if (file_.metadata.contains("Sq")) agree_length("Sq", &sizes->seq_q);
+    if (file_.metadata.contains("Sk")) agree_length("Sk", &sizes->seq_k);
+    agree("heads", number("heads"), path_, &sizes->heads);
+    if (sizes->heads == 0) sizes->heads = 1;
+  }
+
+  bool has(const std::string& name) const { return file_.tensors.contains(name); }
+
+  // The values of a tensor of any shape; none where it may be left out and is.
+  template <typename T>
+  std::vector<T> values(const std::string& name, bool may_be_missing = false) const {
+    const auto found = file_.tensors.find(name);
+    if (found == file_.tensors.end()) {
+      if (may_be_missing) return {};
+      base::fail(ErrorCode::kInvalidFile, "{}: no tensor '{}'", path_, name);
+    }
+    const base::TensorView& view = found->second;
+    constexpr base::TensorType type = sizeof(T) == 8   ? base::TensorType::kI64
+                                      : sizeof(T) == 4 ? base::TensorType::kI32
+                                                       : base::TensorType::kU8;
+    if (view.type != type) {
+      base::fail(ErrorCode::kInvalidFile, "{}: tensor '{}' is {}; it must be {}", path_, name,
+                 base::to_string(view.type), base::to_string(type));
+    }
+    std::vector<T> values(view.bytes.size() / sizeof(T));
+    if (!values.empty()) std::memcpy(values.data(), view.bytes.data(), view.bytes.size());
+    return values;
+  }
+
+  // indptr is I64 or I32.
+  std::vector<std::int64_t> offsets() const {
+    const auto found = file_.tensors.find("indptr");
+    if (found == file_.tensors.end() || found->second.type != base::TensorType::kI32) {
+      return values<std::int64_t>("indptr");
+    }
+    const std::vector<std::int32_t> narrow = values<std::int32_t>("indptr");
+    return {narrow.begin(), narrow.end()};
+  }
+
+  std::int64_t last_dimension(const std::string& name) const {
+    const auto found = file_.tensors.find(name);
+    if (found == file_.tensors.end() || found->second.shape.empty()) return 0;
+    return found->second.shape.back();
+  }
+
+ private:
+  void agree_length(const char* name, std::int64_t* size) const {
+    agree(name, number(name), path_, size);
+    if (number(name) == 0 && *size != 0) {
+      base::fail(ErrorCode::kInvalidFile, "{}: {} is 0, not {} as was asked for", path_, name,
+                 *size);
+    }
+  }
+  std::int64_t number(const std::string& key) const {
+    const auto found = file_.metadata.find(key);
+    if (found == file_.metadata.end()) return 0;
+    const std::string& text = found->second;
+    std::int64_t value = 0;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) {
+      base::fail(ErrorCode::kInvalidFile, "{}: metadata '{}' is not a number of 64 bits", path_,
+                 key);
+    }
+    return value;
+  }
+
+  const std::string& path_;
+  base::Safetensors file_;
+};
+
+BlockLayout read_tensors(base::FileSystem& files, const std::string& path, LayoutFormat format,
+                         LayoutSizes sizes) {
+  const Tensors in(files, path);
+  in.take_sizes(&sizes);
+  const auto flags = in.values<std::uint8_t>("partial", true);
+  switch (format) {
+    case LayoutFormat::kCsr:
+      return from_csr(sizes, in.offsets(), in.values<std::int32_t>("indices"), flags);
+    case LayoutFormat::kCoo:
+      return from_coo(sizes, in.values<std::int32_t>("heads", true),
+                      in.values<std::int32_t>("rows"), in.values<std::int32_t>("columns"), flags);
+    case LayoutFormat::kTopK:
+      return from_topk(sizes, in.last_dimension("indices"), in.values<std::int32_t>("indices"),
+                       flags);
+    case LayoutFormat::kFlex:
+      return from_flex(sizes, in.values<std::int32_t>("kv_num_blocks"),
+                       in.values<std::int32_t>("kv_indices"),
+                       in.values<std::int32_t>("full_kv_num_blocks", true),
+                       in.values<std::int32_t>("full_kv_indices", true));
+    case LayoutFormat::kFlashInfer: {
+      const MaskedBlocks found = from_flashinfer(sizes, in.values<std::int32_t>("indptr"),
+                                                 in.values<std::int32_t>("indices"),
+                                                 in.values<std::uint8_t>("mask", true));
+      return found.mask.empty() ? found.layout : exact_layout(found.layout, found.mask);
+    }
+    default:
+      break;
+  }
+  const auto words = [](const std::vector<std::int32_t>& values) {
+    return std::vector<std::uint32_t>(values.begin(), values.end());
+  };
+  return from_bitset(sizes, words(in.values<std::int32_t>("kept")),
+                     words(in.values<std::int32_t>("partial_bits", true)));
+}
+
+BlockLayout read_mask(base::FileSystem& files, const std::string& path, LayoutFormat format,
+                      LayoutSizes sizes) {
+  const std::vector<std::byte> bytes = base::read_file(files, path, kMostBytes);
+  if (format == LayoutFormat::kRaw) {
+    if (sizes.heads == 0) sizes.heads = 1;
+    return from_mask(sizes, {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+  }
+  const NpyArray array = parse_npy(bytes, path);
+  const std::size_t dims = array.shape.size();
+  if (dims != 2 && dims != 3) {
+    base::fail(ErrorCode::kInvalidFile,
+               "{}: {} dimensions; a mask has rows and columns, and heads "
+               "before them",
+               path, dims);
+  }
+  agree("the number of heads", dims == 3 ? array.shape[0] : 1, path, &sizes.heads);
+  if (sizes.heads == 0) base::fail(ErrorCode::kInvalidFile, "{}: a mask of no head", path);
+  const auto take_length = [&](const char* name, std::int64_t blocks, std::int64_t block,
+                               std::int64_t* length) {
+    if (*length != 0) return;
+    if (__builtin_mul_overflow(blocks, block, length)) {
+      base::fail(ErrorCode::kInvalidFile, "{}: {} blocks are too many for {}", path, blocks, name);
+    }
+  };
+  take_length("Sq", array.shape[dims - 2], sizes.block_rows, &sizes.seq_q);
+  take_length("Sk", array.shape[dims - 1], sizes.block_columns, &sizes.seq_k);
+  const LayoutView like = checked(sizes);
+  if (like.rows() != array.shape[dims - 2] || like.columns() != array.shape[dims - 1]) {
+    base::fail(ErrorCode::kInvalidFile,
+               "{}: a mask of {} x {} blocks; Sq {} x Sk {} in {} x {} needs "
+               "{} x {}",
+               path, array.shape[dims - 2], array.shape[dims - 1], sizes.seq_q, sizes.seq_k,
+               sizes.block_rows, sizes.block_columns, like.rows(), like.columns());
+  }
+  return from_mask(sizes, array.values);
+}
+
+// A safetensors file while it is made; what it is given must stay.
+class TensorWriter {
+ public:
+  template <typename T>
+  void add(const char* name, std::vector<std::int64_t> shape, const std::vector<T>& values) {
+    constexpr base::TensorType type = sizeof(T) == 8   ? base::TensorType::kI64
+                                      : sizeof(T) == 4 ? base::TensorType::kI32
+                                                       : base::TensorType::kU8;
+    tensors_.push_back({name, {type, std::move(shape), std::as_bytes(std::span(values))}});
+  }
+  template <typename T>
+  void add_unless_empty(const char* name, std::vector<std::int64_t> shape,
+                        const std::vector<T>& values) {
+    if (!values.empty()) add(name, std::move(shape), values);
+  }
+  void write(base::FileSystem& files, const std::string& path, LayoutFormat format,
+             const LayoutSizes& sizes) const {
+    base::write_safetensors(files, path, tensors_,
+                            {{"format", to_string(format)},
+                             {"R", std::to_string(sizes.block_rows)},
+                             {"C", std::to_string(sizes.block_columns)},
+                             {"Sq", std::to_string(sizes.seq_q)},
+                             {"Sk", std::to_string(sizes.seq_k)},
+                             {"heads", std::to_string(sizes.heads)}});
+  }
+
+ private:
+  std::vector<base::NamedTensor> tensors_;
+};
+
+template <typename T>
+std::vector<std::int64_t> length_of(const std::vector<T>& values) {
+  return {static_cast<std::int64_t>(values.size())};
+}
+
+void write_tensors(base::FileSystem& files, const std::string& path, LayoutFormat format,
+                   const LayoutView& view) {
+  const LayoutSizes sizes = sizes_of(view);
+  const std::int64_t rows = view.rows();
+  TensorWriter out;
+  const auto write = [&] { out.write(files, path, format, sizes); };
+  switch (format) {
+    case LayoutFormat::kCsr: {
+      const CsrArrays arrays = to_csr(view);
+      out.add("indptr", length_of(arrays.indptr), arrays.indptr);
+      out.add("indices", length_of(arrays.indices), arrays.indices);
+      out.add_unless_empty("partial", length_of(arrays.partial), arrays.partial);
+      return write();
+    }
+    case LayoutFormat::kCoo: {
+      const CooArrays arrays = to_coo(view);
+      out.add("heads", length_of(arrays.heads), arrays.heads);
+      out.add("rows", length_of(arrays.rows), arrays.rows);
+      out.add("columns", length_of(arrays.columns), arrays.columns);
+      out.add_unless_empty("partial", length_of(arrays.partial), arrays.partial);
+      return write();
+    }
+    case LayoutFormat::kTopK: {
+      const TopKArrays arrays = to_topk(view);
+      out.add("indices", {sizes.heads, rows, arrays.k}, arrays.indices);
+      out.add_unless_empty("partial", {sizes.heads, rows, arrays.k}, arrays.partial);
+      return write();
+    }
+    case LayoutFormat::kFlex: {
+      const FlexArrays arrays = to_flex(view);
+      out.add("kv_num_blocks", {1, sizes.heads, rows}, arrays.kv_num_blocks);
+      out.add("kv_indices", {1, sizes.heads, rows, view.columns()}, arrays.kv_indices);
+      out.add("full_kv_num_blocks", {1, sizes.heads, rows}, arrays.full_kv_num_blocks);
+      out.add("full_kv_indices", {1, sizes.heads, rows, view.columns()}, arrays.full_kv_indices);
+      return write();
+    }
+    case LayoutFormat::kFlashInfer: {
+      const FlashInferArrays arrays = to_flashinfer(view);
+      out.add("indptr", length_of(arrays.indptr), arrays.indptr);
+      out.add("indices", length_of(arrays.indices), arrays.indices);
+      return write();
+    }
+    default:
+      break;
+  }
+  const BitsetArrays arrays = to_bitset(view);
+  const std::int64_t words = (view.columns() + 31) / 32;
+  out.add("kept", {sizes.heads, rows, words}, arrays.kept);
+  out.add_unless_empty("partial_bits", {sizes.heads, rows, words}, arrays.partial);
+  write();
+}
+
+void write_mask(base::FileSystem& files, const std::string& path, LayoutFormat format,
+                const LayoutView& view) {
+  const std::vector<std::uint8_t> mask = to_mask(view);
+  if (format == LayoutFormat::kRaw) {
+    return base::write_file_atomically(files, path, std::as_bytes(std::span(mask)));
+  }
+  const std::int64_t shape[] = {view.query_heads(), view.rows(), view.columns()};
+  base::write_file_atomically(files, path, format_npy(shape, mask, view.partial.empty()));
+}
+
+}  // namespace
+}  // namespace annulus::layout
+
+namespace annulus::inline v0 {
+
+const char* to_string(LayoutFormat format) {
+  for (const auto& [known, name] : layout::kNames) {
+    if (known == format) return name;
+  }
+  return "unknown";
+}
+
+LayoutFormat layout_format(std::string_view name) {
+  std::string names;
+  for (const auto& [format, known] : layout::kNames) {
+    if (name == known) return format;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", known);
+  }
+  base::fail(ErrorCode::kInvalidArgument, "no format of layouts is called '{}'; there are {}", name,
+             names);
+}
+
+BlockLayout import_layout(const std::string& path, LayoutFormat format, const LayoutSizes& sizes) {
+  base::FileSystem files;
+  const bool is_mask = format == LayoutFormat::kNpy || format == LayoutFormat::kRaw;
+  try {
+    if (format != LayoutFormat::kLayout) {
+      return is_mask ? layout::read_mask(files, path, format, sizes)
+                     : layout::read_tensors(files, path, format, sizes);
+    }
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInvalidArgument) throw;
+    base::fail(ErrorCode::kInvalidFile, "{}: {}", path, error.what());
+  }
+  BlockLayout result = load_layout(path);
+  LayoutSizes asked = sizes;
+  layout::agree("R", result.block_rows, path, &asked.block_rows);
+  layout::agree("C", result.block_columns, path, &asked.block_columns);
+  layout::agree("Sq", result.seq_q, path, &asked.seq_q);
+  layout::agree("Sk", result.seq_k, path, &asked.seq_k);
+  layout::agree("heads", result.query_heads(), path, &asked.heads);
+  return result;
+}
+
+void export_layout(const LayoutView& view, const std::string& path, LayoutFormat format) {
+  base::FileSystem files;
+  if (format == LayoutFormat::kLayout) return save_layout(view, path);
+  view.validate();
+  const bool is_mask = format == LayoutFormat::kNpy || format == LayoutFormat::kRaw;
+  is_mask ? layout::write_mask(files, path, format, view)
+          : layout::write_tensors(files, path, format, view);
+}
+
+}  // namespace annulus::inline v0
