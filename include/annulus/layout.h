@@ -61,6 +61,21 @@ struct ANNULUS_EXPORT LayoutView {
   void validate_sizes() const;  // R, C, Sq, Sk and heads alone
 };
 
+// What a layout is for: the problem and its blocks. rows = ceil(Sq / R), columns = ceil(Sk / C).
+struct LayoutSizes {
+  std::int64_t block_rows = 0;     // R
+  std::int64_t block_columns = 0;  // C
+  std::int64_t seq_q = 0;          // Sq
+  std::int64_t seq_k = 0;          // Sk
+  std::int64_t heads = 1;          // query heads
+};
+ANNULUS_EXPORT LayoutSizes sizes_of(const LayoutView& layout);
+
+// The blocks of a pattern: those that hold a visible pair, partial where not all pairs are visible.
+// Heads that the pattern cannot tell apart are stored once. Throws Error{kInvalidArgument} for
+// sizes out of range and where the pattern has layouts for another number of heads.
+ANNULUS_EXPORT BlockLayout make_layout(const Pattern& pattern, const LayoutSizes& sizes);
+
 ANNULUS_EXPORT Density block_density(const LayoutView& layout);  // as of a BlockLayout
 
 // A layout's file in memory without a copy: the file's own pages, checked once. Copies share it.
@@ -158,9 +173,7 @@ struct PatternStatistics {
   LayoutStatistics layout;  // of its R x C blocks
   double overhead = 0;      // block density over density of pairs; 0 where nothing is visible
 };
-ANNULUS_EXPORT PatternStatistics statistics(const Pattern& pattern, std::int64_t seq_q,
-                                            std::int64_t seq_k, std::int64_t block_rows,
-                                            std::int64_t block_columns);
+ANNULUS_EXPORT PatternStatistics statistics(const Pattern& pattern, const LayoutSizes& sizes);
 
 // How far information travels: entry n - 1 is the share of (row block, column block) pairs for
 // which n layers bring what stands in the column to the row, when each layer sees the blocks that
@@ -168,6 +181,20 @@ ANNULUS_EXPORT PatternStatistics statistics(const Pattern& pattern, std::int64_t
 // time by kept blocks x columns / 64 for each layer. Throws Error{kUnsupported} above 2^34 pairs of
 // blocks, and Error{kInvalidArgument} for layers outside [1, 1024].
 ANNULUS_EXPORT std::vector<double> reachability(const LayoutView& layout, int layers);
+
+struct PictureOptions {
+  std::int64_t head = 0;        // query head
+  std::int64_t most_cells = 0;  // in a row and in a column; 0: 64 of a text, 256 of an SVG
+};
+// A line that says what it is, and a grid: '#' full, '+' partial, '.' not kept. Where there are
+// more blocks than cells, a cell stands for several: '#' all full, '+' all kept, '-' some, '.'
+// none.
+ANNULUS_EXPORT std::string text_picture(const LayoutView& layout,
+                                        const PictureOptions& options = {});
+// The same as an SVG document; where a cell stands for several blocks, the more are kept the
+// darker.
+ANNULUS_EXPORT std::string svg_picture(const LayoutView& layout,
+                                       const PictureOptions& options = {});
 
 }  // namespace annulus::inline v0
 

@@ -22,16 +22,6 @@
 
 namespace annulus::inline v0 {
 
-// What arrays alone do not say. rows = ceil(Sq / R), columns = ceil(Sk / C).
-struct LayoutSizes {
-  std::int64_t block_rows = 0;     // R
-  std::int64_t block_columns = 0;  // C
-  std::int64_t seq_q = 0;          // Sq
-  std::int64_t seq_k = 0;          // Sk
-  std::int64_t heads = 1;          // of the arrays
-};
-ANNULUS_EXPORT LayoutSizes sizes_of(const LayoutView& layout);  // heads: query heads
-
 // A mask of blocks, [heads, rows, columns]: 0 not kept, 1 full, 2 partial. A bool mask is one.
 ANNULUS_EXPORT BlockLayout from_mask(const LayoutSizes& sizes, std::span<const std::uint8_t> mask);
 ANNULUS_EXPORT std::vector<std::uint8_t> to_mask(const LayoutView& layout);

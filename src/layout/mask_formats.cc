@@ -29,11 +29,6 @@ namespace annulus::inline v0 {
 using layout::Block;
 using layout::Builder;
 
-LayoutSizes sizes_of(const LayoutView& layout) {
-  return {layout.block_rows, layout.block_columns, layout.seq_q, layout.seq_k,
-          layout.query_heads()};
-}
-
 BlockLayout from_mask(const LayoutSizes& sizes, std::span<const std::uint8_t> mask) {
   const LayoutView like = layout::checked(sizes);
   const std::int64_t columns = like.columns();

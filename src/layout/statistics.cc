@@ -71,12 +71,10 @@ LayoutStatistics statistics(const LayoutView& view) {
   return result;
 }
 
-PatternStatistics statistics(const Pattern& pattern, std::int64_t seq_q, std::int64_t seq_k,
-                             std::int64_t block_rows, std::int64_t block_columns) {
-  const auto extent = pattern::Extent::whole(seq_q, seq_k);
+PatternStatistics statistics(const Pattern& pattern, const LayoutSizes& sizes) {
   PatternStatistics result;
-  result.layout = statistics(pattern::make_layout(pattern, extent, block_rows, block_columns));
-  result.pairs = pattern::density(pattern, extent);
+  result.layout = statistics(make_layout(pattern, sizes));
+  result.pairs = pattern::density(pattern, pattern::Extent::whole(sizes.seq_q, sizes.seq_k));
   if (result.pairs.value > 0) {
     result.overhead = result.layout.block_density.value / result.pairs.value;
   }

@@ -135,8 +135,9 @@ TEST_CASE("sizes that no array can have fail before memory is taken") {
   refused([&] { from_mask(huge, {}); }, "the mask has 0");
   refused([&] { from_topk(huge, 4, {}); }, "indices has 0");
   CHECK(code_of([&] { from_coo(huge, {}, {}, {}); }) == ErrorCode::kUnsupported);
-  CHECK(code_of([&] { from_topk({1, 1, std::int64_t{1} << 40, 64, 16}, 0, {}); }) ==
-        ErrorCode::kUnsupported);
+  CHECK(code_of([&] {
+          from_topk({1, 1, std::int64_t{1} << 40, 64, 16}, 0, {});
+        }) == ErrorCode::kUnsupported);
   CHECK(code_of([&] { from_flex(huge, {}, {}); }) == ErrorCode::kInvalidArgument);
   BlockLayout wide{.block_rows = 1,
                    .block_columns = 1,

@@ -72,13 +72,13 @@ TEST_CASE("statistics agree with counting") {
 }
 
 TEST_CASE("blocks claim more than pairs") {
-  const PatternStatistics found = statistics(causal() & window(3, 0), 64, 64, 16, 16);
+  const PatternStatistics found = statistics(causal() & window(3, 0), {16, 16, 64, 64});
   CHECK(found.pairs.value == doctest::Approx((64 * 4 - 6) / 4096.0));
   CHECK(found.layout.kept == 7);
   CHECK(found.layout.block_density.value == 7.0 / 16);
   CHECK(found.overhead == doctest::Approx(7.0 / 16 / (250 / 4096.0)));
-  CHECK(statistics(~dense(), 64, 64, 16, 16).overhead == 0);
-  CHECK(statistics(dense(), 0, 0, 16, 16).pairs.value == 0);
+  CHECK(statistics(~dense(), {16, 16, 64, 64}).overhead == 0);
+  CHECK(statistics(dense(), {16, 16, 0, 0}).pairs.value == 0);
 }
 
 TEST_CASE("information travels as far as windows add up") {

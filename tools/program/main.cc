@@ -12,6 +12,7 @@
 
 #include "annulus/version.h"
 #include "program/options.h"
+#include "program/pattern.h"
 
 namespace {
 
@@ -96,6 +97,8 @@ int main(int count, char** words) {
   program::add_list_options(*list_verb, &tuned);
   CLI::App* show_verb = tuned_verb->add_subcommand("show", "entries with all that is known");
   program::add_show_options(*show_verb, &tuned);
+  program::PatternVerbs pattern;
+  program::add_verbs(*app.add_subcommand("pattern", "patterns and their block layouts"), &pattern);
   program::DoctorArguments doctor;
   CLI::App* doctor_verb =
       app.add_subcommand("doctor", "what is installed here and what would be used");
@@ -110,7 +113,8 @@ int main(int count, char** words) {
           count > 1 ? "'" + std::string(words[1]) + "' is no verb" : "no verb";
       return fail(
           "",
-          (one_line(given) + "; use run, tune, tuned, explain or doctor, or see --help").c_str(),
+          (one_line(given) + "; use run, tune, tuned, pattern, explain or doctor, or see --help")
+              .c_str(),
           Exit::kUsage);
     }
     const std::string verb = app.get_subcommands().front()->get_name();
@@ -128,6 +132,9 @@ int main(int count, char** words) {
   }
   if (show_verb->parsed()) {
     return guarded("tuned show", [&] { return program::show_tuned(tuned); });
+  }
+  if (const program::PatternVerb* chosen = program::chosen_verb(pattern)) {
+    return guarded(chosen->name.c_str(), [&] { return chosen->run(chosen->arguments); });
   }
   if (doctor_verb->parsed()) return guarded("doctor", [&] { return program::doctor(doctor); });
   return fail("", "no verb; see annulus --help", Exit::kUsage);

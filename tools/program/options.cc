@@ -3,40 +3,14 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
-#include <limits>
-#include <type_traits>
 
 #include "annulus/ring.h"
 #include "base/fail.h"
 #include "program/host_memory.h"
+#include "program/number_option.h"
 
 namespace annulus::program {
 namespace {
-
-// The parser of options would take an empty word for 0, a number that does not fit for the nearest
-// one that does, and -1 for 2^64 - 1.
-template <typename T>
-CLI::Validator number_of_type() {
-  CLI::Validator validator;
-  validator.operation([](std::string& text) -> std::string {
-    T value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error == std::errc() && end == text.data() + text.size()) return {};
-    if constexpr (std::is_integral_v<T>) {
-      return fmt::format("'{}' is no whole number from {} to {}", text,
-                         std::numeric_limits<T>::min(), std::numeric_limits<T>::max());
-    } else {
-      return fmt::format("'{}' is no number", text);
-    }
-  });
-  return validator;
-}
-
-// An option that takes one number, strictly.
-template <typename T>
-CLI::Option* add_number(CLI::App& app, const char* names, T* to, const char* help) {
-  return app.add_option(names, *to, help)->check(number_of_type<T>());
-}
 
 void add_device(CLI::App& app, DeviceArguments* to) {
   app.add_option("--device", to->name,
@@ -109,18 +83,6 @@ std::int64_t whole_number(std::string_view text, std::string_view what) {
   return value;
 }
 
-// "AxB" around a separator; without one both are A.
-std::pair<std::int64_t, std::int64_t> two_numbers(const std::string& text, char separator,
-                                                  std::string_view what) {
-  const std::size_t at = text.find(separator);
-  if (at == std::string::npos) {
-    const std::int64_t value = whole_number(text, what);
-    return {value, value};
-  }
-  return {whole_number(std::string_view(text).substr(0, at), what),
-          whole_number(std::string_view(text).substr(at + 1), what)};
-}
-
 double number(const std::string& text, std::string_view what) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -147,6 +109,17 @@ void take_rules(const ProblemArguments& arguments, Problem* problem) {
 }
 
 }  // namespace
+
+std::pair<std::int64_t, std::int64_t> two_numbers(const std::string& text, char separator,
+                                                  std::string_view what) {
+  const std::size_t at = text.find(separator);
+  if (at == std::string::npos) {
+    const std::int64_t value = whole_number(text, what);
+    return {value, value};
+  }
+  return {whole_number(std::string_view(text).substr(0, at), what),
+          whole_number(std::string_view(text).substr(at + 1), what)};
+}
 
 Exit exit_code(ErrorCode code) {
   switch (code) {

@@ -1,0 +1,139 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/fail.h"
+#include "layout/builder.h"
+
+namespace annulus::layout {
+namespace {
+
+constexpr std::int64_t kMostCells = 4096;
+
+// One head's blocks, counted in cells.
+class Grid {
+ public:
+  Grid(const LayoutView& layout, const PictureOptions& options, std::int64_t default_cells)
+      : layout_(layout) {
+    layout.validate();
+    if (options.head < 0 || (layout.query_heads() > 1 && options.head >= layout.query_heads())) {
+      base::fail(ErrorCode::kInvalidArgument, "no head {} in a layout for {}", options.head,
+                 layout.query_heads());
+    }
+    if (options.most_cells < 0 || options.most_cells > kMostCells) {
+      base::fail(ErrorCode::kInvalidArgument, "a picture of {} cells; give 1 to {}, or 0",
+                 options.most_cells, kMostCells);
+    }
+    const std::int64_t most = options.most_cells == 0 ? default_cells : options.most_cells;
+    const std::int64_t head = layout.distinct_head(layout.query_heads() == 1 ? 0 : options.head);
+    // Square where the grid is: one scale for both.
+    scale_ = std::max<std::int64_t>(
+        {1, (layout.rows() + most - 1) / most, (layout.columns() + most - 1) / most});
+    rows_ = (layout.rows() + scale_ - 1) / scale_;
+    columns_ = (layout.columns() + scale_ - 1) / scale_;
+    cells_.resize(static_cast<std::size_t>(rows_ * columns_));
+    for (std::int64_t row = 0; row < layout.rows(); ++row) {
+      for (std::int64_t at = begin_of(layout, head, row); at < begin_of(layout, head, row + 1);
+           ++at) {
+        const std::int64_t column = layout.indices[static_cast<std::size_t>(at)];
+        Cell& cell = cells_[static_cast<std::size_t>(row / scale_ * columns_ + column / scale_)];
+        ++cell.kept;
+        cell.partial += block_at(layout, at) == Block::kPartial;
+        ++kept_;
+      }
+    }
+    caption_ =
+        fmt::format("head {}: {} of {} x {} blocks of {} x {}", options.head, kept_, layout.rows(),
+                    layout.columns(), layout.block_rows, layout.block_columns);
+    if (scale_ > 1) caption_ += fmt::format(", a cell is {} x {} blocks", scale_, scale_);
+  }
+
+  std::int64_t rows() const { return rows_; }
+  std::int64_t columns() const { return columns_; }
+  const std::string& caption() const { return caption_; }
+
+  char mark(std::int64_t row, std::int64_t column) const {
+    const Cell& cell = at(row, column);
+    if (cell.kept == 0) return '.';
+    if (cell.kept < blocks(row, column)) return '-';
+    return cell.partial > 0 ? '+' : '#';
+  }
+  // In 16 steps, so that neighbours that look alike are drawn as one. A partial block weighs half.
+  int shade(std::int64_t row, std::int64_t column) const {
+    const Cell& cell = at(row, column);
+    const double weight = static_cast<double>(2 * cell.kept - cell.partial) / 2;
+    return static_cast<int>(std::ceil(16 * weight / static_cast<double>(blocks(row, column))));
+  }
+
+ private:
+  struct Cell {
+    std::int64_t kept = 0;
+    std::int64_t partial = 0;
+  };
+  const Cell& at(std::int64_t row, std::int64_t column) const {
+    return cells_[static_cast<std::size_t>(row * columns_ + column)];
+  }
+  std::int64_t blocks(std::int64_t row, std::int64_t column) const {
+    return (std::min((row + 1) * scale_, layout_.rows()) - row * scale_) *
+           (std::min((column + 1) * scale_, layout_.columns()) - column * scale_);
+  }
+
+  const LayoutView& layout_;
+  std::int64_t scale_ = 1;
+  std::int64_t rows_ = 0;
+  std::int64_t columns_ = 0;
+  std::int64_t kept_ = 0;
+  std::vector<Cell> cells_;
+  std::string caption_;
+};
+
+}  // namespace
+}  // namespace annulus::layout
+
+namespace annulus::inline v0 {
+
+std::string text_picture(const LayoutView& view, const PictureOptions& options) {
+  const layout::Grid grid(view, options, 64);
+  std::string text = grid.caption() + "\n";
+  for (std::int64_t row = 0; row < grid.rows(); ++row) {
+    for (std::int64_t column = 0; column < grid.columns(); ++column) {
+      text += grid.mark(row, column);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+std::string svg_picture(const LayoutView& view, const PictureOptions& options) {
+  const layout::Grid grid(view, options, 256);
+  constexpr std::int64_t kMargin = 12, kTop = 36;
+  const std::int64_t cell =
+      std::max<std::int64_t>(2, 768 / std::max<std::int64_t>({1, grid.rows(), grid.columns()}));
+  const std::int64_t width = grid.columns() * cell;
+  const std::int64_t height = grid.rows() * cell;
+  const std::int64_t page = std::max<std::int64_t>(width, 420) + 2 * kMargin;
+  std::string svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
+      "viewBox=\"0 0 {0} {1}\" font-family=\"sans-serif\">\n"
+      "<rect width=\"{0}\" height=\"{1}\" fill=\"#fff\"/>\n"
+      "<text x=\"{2}\" y=\"24\" font-size=\"13\">{3}</text>\n"
+      "<rect x=\"{2}\" y=\"{4}\" width=\"{5}\" height=\"{6}\" fill=\"#f4f4f4\"/>\n",
+      page, height + kTop + kMargin, kMargin, grid.caption(), kTop, width, height);
+  for (std::int64_t row = 0; row < grid.rows(); ++row) {
+    for (std::int64_t column = 0; column < grid.columns();) {
+      const int shade = grid.shade(row, column);
+      const std::int64_t begin = column;
+      while (column < grid.columns() && grid.shade(row, column) == shade) ++column;
+      if (shade == 0) continue;
+      svg += fmt::format(
+          "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"hsl(212,60%,{}%)\"/>\n",
+          kMargin + begin * cell, kTop + row * cell, (column - begin) * cell, cell,
+          88 - shade * 7 / 2);
+    }
+  }
+  return svg + "</svg>\n";
+}
+
+}  // namespace annulus::inline v0

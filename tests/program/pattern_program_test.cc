@@ -1,0 +1,101 @@
+// annulus pattern as a user meets it.
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "annulus/layout.h"
+#include "program/run_program.h"
+
+namespace {
+
+using namespace annulus;
+using test::annulus_with;
+using test::json_of;
+using test::read;
+using test::refused;
+
+const std::string kBand = " -p 'causal & window(31,0)' -S 80 --block 16x16";
+
+TEST_CASE("pattern draw prints a picture or writes one") {
+  const test::ScratchFolder folder;
+  CHECK(annulus_with("pattern draw" + kBand).out ==
+        "head 0: 12 of 5 x 5 blocks of 16 x 16\n+....\n#+...\n+#+..\n.+#+.\n..+#+\n");
+  const base::Json json = json_of("pattern draw --json --cells 3" + kBand);
+  CHECK(json["layout"]["seq_k"] == 80);
+  CHECK(json["picture"].get<std::string>().find("2 x 2 blocks") != std::string::npos);
+  const std::string svg = folder / "x.svg";
+  CHECK(annulus_with("pattern draw --svg " + svg + kBand).code == 0);
+  CHECK(read(svg).starts_with("<svg "));
+}
+
+TEST_CASE("pattern stats sets blocks and pairs beside each other") {
+  const base::Json json = json_of("pattern stats --json --layers 3" + kBand);
+  CHECK(json["kept"] == 12);
+  CHECK(json["partial"] == 8);
+  CHECK(json["block_density"] == doctest::Approx(12.0 / 25));
+  CHECK(json["density"] == doctest::Approx((80.0 * 32 - 31 * 16) / 6400));
+  CHECK(json["overhead"].get<double>() > 1);
+  CHECK(json["reachability"].size() == 3);
+  const test::Outcome text = annulus_with("pattern stats --layers 2" + kBand);
+  CHECK(text.code == 0);
+  CHECK(text.out.find("0.4800 of all blocks") != std::string::npos);
+  CHECK(text.out.find("after 2 layers") != std::string::npos);
+}
+
+TEST_CASE("layouts go out in every format and come back") {
+  const test::ScratchFolder folder;
+  const std::string own = folder / "own.layout";
+  CHECK(annulus_with("pattern export " + own + kBand).code == 0);
+  CHECK(load_layout(own) == make_layout(causal() & window(31, 0), {16, 16, 80, 80}));
+  for (const std::string format : {"npy", "raw", "csr", "coo", "bitset", "topk", "flex"}) {
+    CAPTURE(format);
+    const std::string there = folder / format;
+    const std::string back = folder / "back";
+    CHECK(annulus_with("pattern export -i " + own + " --to " + format + " " + there).code == 0);
+    const base::Json json = json_of("pattern import --json --from " + format +
+                                    " --block 16x16 -S 80 " + there + " " + back);
+    CHECK(json["kept"] == 12);
+    CHECK(load_layout(back) == load_layout(own));
+    const base::Json same = json_of("pattern diff --json " + own + " " + back);
+    CHECK(same["equal"] == true);
+  }
+  const std::string other = folder / "other.layout";
+  CHECK(annulus_with("pattern export " + other + " -p causal -S 80 --block 16x16").code == 0);
+  const test::Outcome apart = annulus_with("pattern diff --lines 1 " + own + " " + other);
+  CHECK(apart.code == 0);
+  CHECK(apart.out == "head 0 row 2: ~0\n2 more rows\n0 blocks gone, 3 come, 3 with another flag\n");
+  // As a leaf of a pattern it is the same again.
+  const base::Json again =
+      json_of("pattern stats --json -S 80 --block 16x16 -p 'blocks(\"" + own + "\")'");
+  CHECK(again["kept"] == 12);
+}
+
+TEST_CASE("pattern refuses in one line what it cannot do") {
+  const test::ScratchFolder folder;
+  const std::string file = folder / "x";
+  refused("pattern", 2, "subcommand");
+  refused("pattern paint", 2, "");
+  refused("pattern draw", 2, "give --pattern with sizes, or --input");
+  refused("pattern draw -p causal -i " + file, 2, "not both");
+  refused("pattern draw -p 'causal &'", 2, "column");
+  refused("pattern draw -p causal --block 0x8", 2, "--block is 0x8");
+  refused("pattern draw -p causal --block 8xx", 2, "whole number");
+  refused("pattern draw -p causal -S -5", 2, "Sq is -5");
+  refused("pattern draw -p causal -S 9e9", 2, "no whole number");
+  refused("pattern draw -p causal --head 3 --cells 9999", 2, "9999 cells");
+  refused("pattern stats -p causal --layers 5000", 2, "5000 layers");
+  refused("pattern draw -i " + file, 5, "cannot open");
+  refused("pattern draw -p causal --svg " + file + "/no/such", 5, "");
+  refused("pattern import " + file + " " + file + " --from bsr", 2, "no format of layouts");
+  { std::ofstream(file) << "no layout at all, and far too short"; }
+  refused("pattern draw -i " + file, 5, "the header of a block layout has 128");
+  refused("pattern import " + file + " " + file + "2 --from csr", 5, "");
+  refused("pattern import " + file + " " + file + "2 --from raw --block 8 -S 64", 5,
+          "the mask has 35 entries");
+  refused("pattern diff " + file, 2, "second");
+  refused("pattern export -p causal --to flashinfer " + file, 2, "partial");
+  CHECK(read(file) == "no layout at all, and far too short");
+}
+
+}  // namespace

@@ -1,0 +1,268 @@
+#include "program/pattern.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "annulus/layout_formats.h"
+#include "base/fail.h"
+#include "base/files.h"
+#include "program/number_option.h"
+#include "program/report.h"
+
+namespace annulus::program {
+namespace {
+
+// Sizes of 0 were not given.
+LayoutSizes sizes_of(const PatternArguments& arguments) {
+  LayoutSizes sizes = {0, 0, arguments.seq, arguments.seq_k, arguments.heads};
+  if (arguments.seq_k == 0) sizes.seq_k = arguments.seq;
+  if (!arguments.block.empty()) {
+    std::tie(sizes.block_rows, sizes.block_columns) =
+        two_numbers(arguments.block, 'x', "--block (RxC)");
+    if (sizes.block_rows < 1 || sizes.block_columns < 1) {
+      base::fail(ErrorCode::kInvalidArgument, "--block is {}; give positive sizes as in 128x128",
+                 arguments.block);
+    }
+  }
+  return sizes;
+}
+
+// The sizes of a layout that is made, not read.
+LayoutSizes full_sizes(const PatternArguments& arguments) {
+  LayoutSizes sizes = sizes_of(arguments);
+  if (sizes.seq_q == 0) sizes.seq_q = sizes.seq_k = 1024;
+  if (sizes.block_rows == 0) sizes.block_rows = sizes.block_columns = 128;
+  if (sizes.heads == 0) sizes.heads = 1;
+  return sizes;
+}
+
+BlockLayout layout_of(const PatternArguments& arguments) {
+  if (arguments.input.empty() == arguments.pattern.empty()) {
+    base::fail(ErrorCode::kInvalidArgument, "give --pattern with sizes, or --input, and not both");
+  }
+  if (arguments.input.empty()) {
+    return make_layout(Pattern::parse(arguments.pattern), full_sizes(arguments));
+  }
+  return import_layout(arguments.input, layout_format(arguments.from), sizes_of(arguments));
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  base::FileSystem files;
+  base::write_file_atomically(files, path, std::as_bytes(std::span(text)));
+}
+
+base::Json json_of(const LayoutSizes& sizes) {
+  return {{"block_rows", sizes.block_rows},
+          {"block_columns", sizes.block_columns},
+          {"seq_q", sizes.seq_q},
+          {"seq_k", sizes.seq_k},
+          {"heads", sizes.heads}};
+}
+
+std::string text_of(const LayoutSizes& sizes) {
+  return fmt::format(
+      "Sq {} Sk {}, blocks of {} x {}, {}", sizes.seq_q, sizes.seq_k, sizes.block_rows,
+      sizes.block_columns,
+      sizes.heads == 1 ? "one layout for all heads" : fmt::format("{} heads", sizes.heads));
+}
+
+Exit draw(const PatternArguments& arguments) {
+  const BlockLayout layout = layout_of(arguments);
+  const PictureOptions options = {arguments.head, arguments.cells};
+  if (!arguments.svg.empty()) write_text(arguments.svg, svg_picture(layout, options));
+  const std::string text = text_picture(layout, options);
+  if (arguments.json) {
+    base::Json json;
+    json["layout"] = json_of(annulus::sizes_of(layout));
+    json["head"] = arguments.head;
+    json["picture"] = text;
+    json["svg"] = arguments.svg;
+    print_json(json);
+  } else if (arguments.svg.empty()) {
+    std::fputs(text.c_str(), stdout);
+  } else {
+    print_line("picture", arguments.svg);
+  }
+  return Exit::kOk;
+}
+
+Exit stats(const PatternArguments& arguments) {
+  PatternStatistics found;
+  const BlockLayout layout = layout_of(arguments);
+  const bool of_pattern = !arguments.pattern.empty();
+  if (of_pattern) {
+    found = statistics(Pattern::parse(arguments.pattern), full_sizes(arguments));
+  } else {
+    found.layout = statistics(layout);
+  }
+  std::vector<double> reach;
+  if (arguments.layers > 0) reach = reachability(layout, arguments.layers);
+  const LayoutStatistics& of = found.layout;
+  if (arguments.json) {
+    base::Json json;
+    json["layout"] = json_of(annulus::sizes_of(layout));
+    json["rows"] = of.rows;
+    json["columns"] = of.columns;
+    json["distinct_heads"] = of.distinct_heads;
+    json["kept"] = of.kept;
+    json["partial"] = of.partial;
+    json["block_density"] = of.block_density.value;
+    json["density"] = of_pattern ? base::Json(found.pairs.value) : base::Json(nullptr);
+    json["overhead"] = of_pattern ? base::Json(found.overhead) : base::Json(nullptr);
+    json["shortest_row"] = of.shortest_row;
+    json["longest_row"] = of.longest_row;
+    json["empty_rows"] = of.empty_rows;
+    json["row_imbalance"] = of.row_imbalance;
+    json["shortest_column"] = of.shortest_column;
+    json["longest_column"] = of.longest_column;
+    json["empty_columns"] = of.empty_columns;
+    json["column_imbalance"] = of.column_imbalance;
+    json["mean_distance"] = of.mean_distance;
+    json["bytes"] = of.bytes;
+    json["reachability"] = reach;
+    print_json(json);
+    return Exit::kOk;
+  }
+  print_line("layout", text_of(annulus::sizes_of(layout)));
+  print_line("kept", fmt::format("{} blocks, {} of them partial, of {} stored heads", of.kept,
+                                 of.partial, of.distinct_heads));
+  print_line("density", fmt::format("{:.4f} of all blocks", of.block_density.value));
+  if (of_pattern) {
+    print_line("pairs", fmt::format("{:.4f} of all pairs: blocks hold {:.2f} times as many",
+                                    found.pairs.value, found.overhead));
+  }
+  const auto load = [](std::int64_t shortest, std::int64_t longest, std::int64_t empty,
+                       double imbalance) {
+    return fmt::format("{} to {} blocks, {} empty, longest over mean {:.2f}", shortest, longest,
+                       empty, imbalance);
+  };
+  print_line("rows", load(of.shortest_row, of.longest_row, of.empty_rows, of.row_imbalance));
+  print_line("columns",
+             load(of.shortest_column, of.longest_column, of.empty_columns, of.column_imbalance));
+  print_line("distance",
+             fmt::format("{:.1f} tokens from the diagonal in the mean", of.mean_distance));
+  print_line("memory", fmt::format("{} bytes", of.bytes));
+  for (std::size_t n = 0; n < reach.size(); ++n) {
+    print_line(n == 0 ? "reach" : "", fmt::format("{:.4f} after {} layers", reach[n], n + 1));
+  }
+  return Exit::kOk;
+}
+
+Exit diff(const PatternArguments& arguments) {
+  const LayoutFormat format = layout_format(arguments.from);
+  const BlockLayout first = import_layout(arguments.input, format, sizes_of(arguments));
+  const BlockLayout second = import_layout(arguments.other, format, sizes_of(arguments));
+  const LayoutDifference found = difference(first, second, arguments.lines);
+  if (arguments.json) {
+    base::Json json;
+    json["equal"] = found.text.empty();
+    json["same_sizes"] = found.same_sizes;
+    json["only_first"] = found.only_first;
+    json["only_second"] = found.only_second;
+    json["flags"] = found.flags;
+    json["text"] = found.text;
+    print_json(json);
+  } else if (found.text.empty()) {
+    std::printf("no difference\n");
+  } else {
+    std::fputs(found.text.c_str(), stdout);
+  }
+  return Exit::kOk;
+}
+
+Exit convert(const PatternArguments& arguments) {
+  const LayoutFormat format = layout_format(arguments.to);
+  BlockLayout layout = layout_of(arguments);
+  // The formats of others store each head; equal ones are found again.
+  if (format == LayoutFormat::kLayout) layout = share_heads(layout);
+  export_layout(layout, arguments.output, format);
+  if (arguments.json) {
+    base::Json json;
+    json["layout"] = json_of(annulus::sizes_of(layout));
+    json["kept"] = layout.indices.size();
+    json["distinct_heads"] = layout.heads;
+    json["output"] = arguments.output;
+    json["format"] = to_string(format);
+    print_json(json);
+    return Exit::kOk;
+  }
+  print_line("layout", text_of(annulus::sizes_of(layout)));
+  print_line("kept",
+             fmt::format("{} blocks of {} stored heads", layout.indices.size(), layout.heads));
+  print_line("written", fmt::format("{} as {}", arguments.output, to_string(format)));
+  return Exit::kOk;
+}
+
+void add_sizes(CLI::App& app, PatternArguments* to) {
+  add_number(app, "--seq,-S", &to->seq, "queries; and keys, unless --seq-k is given");
+  add_number(app, "--seq-k", &to->seq_k, "keys");
+  add_number(app, "--heads,-H", &to->heads, "query heads");
+  app.add_option("--block", to->block, "RxC: size of a block; of a pattern 128x128 unless given");
+}
+
+void add_from(CLI::App& app, PatternArguments* to) {
+  app.add_option("--from", to->from,
+                 "the input's format: layout, npy, raw, csr, coo, bitset, topk, flex, flashinfer");
+}
+
+void add_source(CLI::App& app, PatternArguments* to) {
+  app.add_option("--pattern,-p", to->pattern, "make the layout of this pattern");
+  app.add_option("--input,-i", to->input, "read the layout from this file");
+  add_from(app, to);
+  add_sizes(app, to);
+}
+
+}  // namespace
+
+void add_verbs(CLI::App& app, PatternVerbs* verbs) {
+  app.require_subcommand(1);
+  const auto add = [&](const char* name, const char* help,
+                       Exit (*run)(const PatternArguments&)) -> PatternVerb& {
+    PatternVerb& verb = verbs->emplace_back();
+    verb.name = std::string("pattern ") + name;
+    verb.run = run;
+    verb.app = app.add_subcommand(name, help);
+    verb.app->add_flag("--json", verb.arguments.json, "print one JSON object");
+    return verb;
+  };
+  PatternVerb& drawing = add("draw", "a picture of the blocks of one head", draw);
+  add_source(*drawing.app, &drawing.arguments);
+  add_number(*drawing.app, "--head", &drawing.arguments.head, "which query head");
+  add_number(*drawing.app, "--cells", &drawing.arguments.cells,
+             "at most as many cells in a row; default: 64 of a text, 256 of an SVG");
+  drawing.app->add_option("--svg", drawing.arguments.svg, "write an SVG to this file instead");
+
+  PatternVerb& counting = add("stats", "density, balance and reach", stats);
+  add_source(*counting.app, &counting.arguments);
+  add_number(*counting.app, "--layers", &counting.arguments.layers,
+             "how far information travels in 1 to this many layers");
+
+  PatternVerb& comparing = add("diff", "which blocks of two files differ", diff);
+  comparing.app->add_option("first", comparing.arguments.input, "a file")->required();
+  comparing.app->add_option("second", comparing.arguments.other, "another")->required();
+  add_from(*comparing.app, &comparing.arguments);
+  add_sizes(*comparing.app, &comparing.arguments);
+  add_number(*comparing.app, "--lines", &comparing.arguments.lines, "rows to show at most");
+
+  PatternVerb& exporting =
+      add("export", "write a pattern's layout, or a file's, to a file", convert);
+  add_source(*exporting.app, &exporting.arguments);
+  exporting.app->add_option("output", exporting.arguments.output, "the file to write")->required();
+  exporting.app->add_option("--to", exporting.arguments.to, "its format, one of those of --from");
+
+  PatternVerb& importing =
+      add("import", "make a layout's file, which blocks(\"file\") reads, of another file", convert);
+  importing.app->add_option("input", importing.arguments.input, "the file to read")->required();
+  importing.app->add_option("output", importing.arguments.output, "the file to write")->required();
+  add_from(*importing.app, &importing.arguments);
+  add_sizes(*importing.app, &importing.arguments);
+}
+
+const PatternVerb* chosen_verb(const PatternVerbs& verbs) {
+  for (const PatternVerb& verb : verbs) {
+    if (verb.app->parsed()) return &verb;
+  }
+  return nullptr;
+}
+
+}  // namespace annulus::program
