@@ -35,6 +35,9 @@ struct Problem {
   double softcap = 0;              // c > 0: score = c tanh(scale q.k / c); 0: none
   std::optional<std::int64_t> q0;  // position of query row 0; Sk - Sq unless given
   std::optional<std::int64_t> k0;  // position of key row 0; 0 unless given
+  // What leaves of the pattern may ask; the same for all chunks of one sequence.
+  std::optional<std::int64_t> total_k;  // keys of the whole sequence; k0 + Sk unless given
+  std::int64_t layer = 0;               // of the model; >= 0
 
   bool want_lse = false;                 // write LSE; needs the state not to be carried out
   LseBase lse_base = LseBase::kNatural;  // of the LSE that is written
@@ -44,6 +47,7 @@ struct Problem {
   double effective_scale() const;
   std::int64_t q_position() const { return q0.value_or(seq_k - seq_q); }
   std::int64_t k_position() const { return k0.value_or(0); }
+  PatternContext context() const;  // of total_k and layer
 };
 
 // Device memory of a carried state, fp32, contiguous; see annulus/state.h.

@@ -79,6 +79,13 @@ namespace detail {
 struct PatternNode;  // src/pattern/node.h
 }
 
+// What a leaf may need to know besides head and positions. Of the whole sequence, also where a
+// problem is a shard or a chunk of it: the answer does not depend on how it was cut.
+struct PatternContext {
+  std::int64_t seq_k = -1;  // keys of the sequence, at positions [0, seq_k); -1: not known
+  std::int64_t layer = 0;   // of the model, in [0, 2^32): random() chooses anew in each
+};
+
 class ANNULUS_EXPORT Pattern {
  public:
   Pattern();  // dense
@@ -100,12 +107,20 @@ class ANNULUS_EXPORT Pattern {
   // no such text: it prints as blocks("#digest"), which parse refuses.
   std::string to_string() const;
 
-  // True when query position q of `head` sees key position k. Any positions. Throws
-  // Error{kInvalidArgument} where a per-head layout has no such head.
-  bool visible(std::int64_t head, std::int64_t q, std::int64_t k) const;
+  // True when query position q of `head` sees key position k; for a sum, when some branch does. Any
+  // positions. Throws Error{kInvalidArgument} where a per-head layout has no such head, and where
+  // a leaf needs what the context does not know: random() needs seq_k.
+  bool visible(std::int64_t head, std::int64_t q, std::int64_t k,
+               const PatternContext& context = {}) const;
 
-  // How many heads differ: H of the per-head layouts in the expression, 1 where there are none.
+  // How many heads the expression is made for: H of its per-head layouts; 1: any number.
   std::int64_t heads() const;
+  // How many of `heads` heads can differ: head h sees what head h mod this number sees. Throws
+  // Error{kInvalidArgument} where the expression is made for another number.
+  std::int64_t distinct_heads(std::int64_t heads) const;
+
+  // The branches of a sum, in their order; of any other pattern the pattern itself.
+  std::vector<Pattern> branches() const;
 
   const detail::PatternNode& node() const { return *node_; }
   const std::shared_ptr<const detail::PatternNode>& shared_node() const { return node_; }
@@ -135,6 +150,48 @@ ANNULUS_EXPORT Pattern documents(std::initializer_list<std::int64_t> starts);
 ANNULUS_EXPORT Pattern blocks(std::shared_ptr<const BlockLayout> layout);
 ANNULUS_EXPORT Pattern blocks(BlockLayout layout);
 ANNULUS_EXPORT Pattern blocks(const std::string& path);
+
+// Leaves that speak of blocks name their size b >= 1 in tokens; i = floor(pos_q / b) and
+// j = floor(pos_k / b). Compute tiles and sparse blocks of a problem have nothing to do with it.
+ANNULUS_EXPORT Pattern dilated(std::int64_t r);                        // (q - k) mod r = 0; r >= 1
+ANNULUS_EXPORT Pattern block_dilated(std::int64_t r, std::int64_t b);  // (i - j) mod r = 0; r >= 1
+// j mod s = 0 or |i - j| <= n; s >= 1, n >= 0.
+ANNULUS_EXPORT Pattern strided(std::int64_t s, std::int64_t n, std::int64_t b);
+// j is one of min(c, ceil(Sk / b)) distinct blocks, chosen for each (seed, layer, head, i) before
+// any other operator; docs/patterns.md says how. c in [0, 2^16], seed >= 0.
+ANNULUS_EXPORT Pattern random(std::int64_t c, std::int64_t seed, std::int64_t b);
+// LongNet: the same segment of length w, and both offsets in it congruent to the head (mod r).
+// Queries that a head does not take see nothing. w, r >= 1.
+ANNULUS_EXPORT Pattern segment(std::int64_t w, std::int64_t r);
+// Positions 0 to height x width - 1 are the cells of a grid, row by row; other positions see and
+// are seen by nothing. The same row or the same column of it,
+ANNULUS_EXPORT Pattern axial(std::int64_t height, std::int64_t width);
+// or the n x n neighbourhood, its centre moved inwards at the border. n is odd, at most either
+// side.
+ANNULUS_EXPORT Pattern natten(std::int64_t height, std::int64_t width, std::int64_t n);
+// k is listed in `columns`, or q - k in `slashes`; in any order.
+ANNULUS_EXPORT Pattern vertical_slash(std::span<const std::int64_t> columns,
+                                      std::span<const std::int64_t> slashes);
+ANNULUS_EXPORT Pattern vertical_slash(std::initializer_list<std::int64_t> columns,
+                                      std::initializer_list<std::int64_t> slashes);
+
+// A level: (i - j) mod stride = 0 and |i - j| <= window, in blocks of its own.
+struct HierarchyLevel {
+  std::int64_t stride = 1;  // >= 1
+  std::int64_t window = 0;  // >= 0; -1 is unbounded
+  std::int64_t block = 1;   // b
+};
+// What any of at least one level sees.
+ANNULUS_EXPORT Pattern hierarchical(std::span<const HierarchyLevel> levels);
+ANNULUS_EXPORT Pattern hierarchical(std::initializer_list<HierarchyLevel> levels);
+
+// Head h sees what patterns[h mod their number] sees. One pattern is itself.
+ANNULUS_EXPORT Pattern heads(std::span<const Pattern> patterns);
+ANNULUS_EXPORT Pattern heads(std::initializer_list<Pattern> patterns);
+// A key counts once for each branch that sees it, in the sums of softmax: branches run one after
+// another into the carried state. No part of another expression. One pattern is itself.
+ANNULUS_EXPORT Pattern sum(std::span<const Pattern> patterns);
+ANNULUS_EXPORT Pattern sum(std::initializer_list<Pattern> patterns);
 
 // A chain a & b & c is one node with three children. Throw Error{kInvalidArgument} where the tree
 // would be deeper than 64 levels or have more than 1024 leaves.

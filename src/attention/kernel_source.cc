@@ -10,7 +10,11 @@
 namespace annulus::attention {
 namespace {
 
-constexpr std::string_view kMemoryLeaves[] = {"global_listed", "documents", "blocks"};
+// They search memory or divide.
+constexpr std::string_view kLongLeaves[] = {
+    "m.global_listed(", "m.documents(", "m.blocks(",  "m.dilated(",
+    "m.band(",          "m.level(",     "m.strided(", "m.random(",
+    "m.segment(",       "m.axial(",     "m.natten(",  "m.vertical_slash("};
 
 const char* element_of(Dtype dtype) {
   return dtype == Dtype::kFloat16 ? "tile::Float16" : "tile::Bfloat16";
@@ -49,7 +53,7 @@ KernelFeatures features_of(const Problem& problem, const pattern::MaskCode& mask
 
 bool evaluated_in_loop(const std::string& mask) {
   return std::ranges::any_of(
-      kMemoryLeaves, [&](std::string_view leaf) { return mask.find(leaf) != std::string::npos; });
+      kLongLeaves, [&](std::string_view leaf) { return mask.find(leaf) != std::string::npos; });
 }
 
 jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& features,

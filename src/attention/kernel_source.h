@@ -33,7 +33,7 @@ KernelFeatures features_of(const Problem& problem, const pattern::Placement& pla
 // Of tensors that are whole.
 KernelFeatures features_of(const Problem& problem, const pattern::MaskCode& mask);
 
-// A mask that reads memory for each element is evaluated in a loop (Mask::kInLoop).
+// A mask that reads memory or divides for each element is evaluated in a loop (Mask::kInLoop).
 bool evaluated_in_loop(const std::string& mask);
 
 // Equal for problems that differ only in batch, heads, lengths, strides, numbers and lists.

@@ -35,6 +35,19 @@ std::vector<std::int32_t> positions_of(const std::vector<Segment>& segments, std
   return positions;
 }
 
+// From the first position to the last one.
+pattern::Interval hull_of(const std::vector<Segment>& segments) {
+  pattern::Interval hull;
+  for (const Segment& segment : segments) {
+    const pattern::Interval positions = {segment.start, segment.start + segment.length};
+    if (positions.empty()) continue;
+    hull = hull.empty() ? positions
+                        : pattern::Interval{std::min(hull.begin, positions.begin),
+                                            std::max(hull.end, positions.end)};
+  }
+  return hull;
+}
+
 std::vector<std::string> describe(const LaunchPlan& plan, const Choice& choice,
                                   const DeviceLimits& limits) {
   const Problem& problem = plan.problem;
@@ -178,19 +191,22 @@ Choice forced_config(const Problem& problem, const DeviceLimits& limits, const s
 }
 
 LaunchPlan make_plan(const Problem& problem, const Choice& choice, const DeviceLimits& limits) {
-  return make_plan(problem, pattern::Placement::of(extent_of(problem)), choice, limits);
+  return make_plan(problem, placement_of(problem), choice, limits);
 }
 
 LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const Choice& choice,
                      const DeviceLimits& limits) {
   if (!placement.q.empty()) problem.q0 = placement.q.front().start;
   if (!placement.k.empty()) problem.k0 = placement.k.front().start;
+  if (placement.context.seq_k >= 0) problem.total_k = placement.context.seq_k;
+  problem.layer = placement.context.layer;
   LaunchPlan plan;
   plan.problem = problem;
   plan.placement = placement;
   plan.config = choice.config;
   plan.rejected = choice.rejected;
-  plan.mask = pattern::emit(problem.pattern, kernels::kMaskNumbers);
+  plan.mask = pattern::emit(problem.pattern, kernels::kMaskNumbers,
+                            {problem.heads, hull_of(placement.q), placement.context});
   const KernelFeatures features = features_of(problem, placement, plan.mask);
   plan.spec = kernel_spec(plan.config, features, limits.arch);
   plan.tiles = make_tile_list(problem, placement, plan.config.tile_rows, plan.config.tile_columns,

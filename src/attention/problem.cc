@@ -191,6 +191,10 @@ double Problem::effective_scale() const {
   return scale.value_or(1.0 / std::sqrt(static_cast<double>(std::max<std::int64_t>(dim_qk, 1))));
 }
 
+PatternContext Problem::context() const {
+  return {total_k.value_or(std::max<std::int64_t>(k_position() + seq_k, 0)), layer};
+}
+
 void validate(const Problem& problem) {
   check_count("batch (B)", problem.batch, 0, std::numeric_limits<std::int32_t>::max());
   check_count("heads (H)", problem.heads, 1, kMostHeads);
@@ -238,6 +242,9 @@ void validate(const Problem& problem) {
   };
   check_positions("q0", problem.q_position(), problem.seq_q);
   check_positions("k0", problem.k_position(), problem.seq_k);
+  if (problem.total_k) check_count("total_k", *problem.total_k, 0, kMostPosition);
+  check_count("layer", problem.layer, 0, std::numeric_limits<std::int32_t>::max());
+  problem.pattern.distinct_heads(problem.heads);  // made for that many
   attention::check_elements("Q", {problem.batch, problem.seq_q, problem.heads, problem.dim_qk});
   attention::check_elements("K", {problem.batch, problem.seq_k, problem.kv_heads, problem.dim_qk});
   attention::check_elements("V", {problem.batch, problem.seq_k, problem.kv_heads, problem.dim_v});

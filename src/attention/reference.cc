@@ -89,10 +89,12 @@ std::vector<std::int64_t> pick_rows(const Problem& problem, std::int64_t head_in
 class VisibleKeys {
  public:
   explicit VisibleKeys(const Problem& problem)
-      : problem_(problem), words_(static_cast<std::size_t>(problem.seq_k + 63) / 64) {
+      : problem_(problem),
+        context_(problem.context()),
+        words_(static_cast<std::size_t>(problem.seq_k + 63) / 64) {
     constexpr std::size_t kMostBytes = std::size_t{1} << 28;
     const auto rows = static_cast<std::size_t>(problem.seq_q);
-    if (problem.pattern.heads() == 1 && rows * words_ * 8 <= kMostBytes) {
+    if (problem.pattern.distinct_heads(problem.heads) == 1 && rows * words_ * 8 <= kMostBytes) {
       kept_.resize(rows * words_);
       known_.resize(rows);
     }
@@ -114,7 +116,8 @@ class VisibleKeys {
       const std::int64_t count = std::min<std::int64_t>(64, problem_.seq_k - first);
       std::uint64_t bits = 0;
       for (std::int64_t i = 0; i < count; ++i) {
-        const bool visible = problem_.pattern.visible(head, q, problem_.k_position() + first + i);
+        const bool visible =
+            problem_.pattern.visible(head, q, problem_.k_position() + first + i, context_);
         bits |= static_cast<std::uint64_t>(visible) << i;
       }
       (*scratch)[word] = bits;
@@ -128,6 +131,7 @@ class VisibleKeys {
 
  private:
   const Problem& problem_;
+  PatternContext context_;
   std::size_t words_;  // of a row
   std::vector<std::uint64_t> kept_;
   std::vector<std::uint8_t> known_;

@@ -89,10 +89,13 @@ pattern::Extent extent_of(const Problem& problem) {
   return {problem.seq_q, problem.seq_k, problem.q_position(), problem.k_position()};
 }
 
+pattern::Placement placement_of(const Problem& problem) {
+  return pattern::Placement::of(extent_of(problem), problem.context());
+}
+
 TileList make_tile_list(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns,
                         const BlockLayout* layout) {
-  return make_tile_list(problem, pattern::Placement::of(extent_of(problem)), tile_rows,
-                        tile_columns, layout);
+  return make_tile_list(problem, placement_of(problem), tile_rows, tile_columns, layout);
 }
 
 TileList make_tile_list(const Problem& problem, const pattern::Placement& placement,
@@ -103,13 +106,7 @@ TileList make_tile_list(const Problem& problem, const pattern::Placement& placem
   list.tile_columns = tile_columns;
   list.seq_q = problem.seq_q;
   list.seq_k = problem.seq_k;
-  const std::int64_t distinct = problem.pattern.heads();
-  if (distinct != 1 && distinct != problem.heads) {
-    base::fail(ErrorCode::kInvalidArgument,
-               "the pattern has a layout of {} heads, the problem has {}; give a layout of 1 or "
-               "of {} heads",
-               distinct, problem.heads, problem.heads);
-  }
+  const std::int64_t distinct = problem.pattern.distinct_heads(problem.heads);
   pattern::Classifier classifier(problem.pattern, placement, tile_rows, tile_columns);
   list.row_tiles = classifier.rows();
   list.column_tiles = classifier.columns();
@@ -136,28 +133,32 @@ TileList make_tile_list(const Problem& problem, const pattern::Placement& placem
       check_words(list, made);
     }
     const auto equal = std::find(lists.begin(), lists.end(), made);
-    if (distinct > 1) list.head_list.push_back(static_cast<std::int32_t>(equal - lists.begin()));
+    list.head_list.push_back(static_cast<std::int32_t>(equal - lists.begin()));
     if (equal != lists.end()) continue;
     append(made, &list);
     lists.push_back(std::move(made));
   }
   list.lists = static_cast<std::int64_t>(lists.size());
+  for (std::int64_t head = distinct; head < problem.heads; ++head) {
+    list.head_list.push_back(list.head_list[static_cast<std::size_t>(head % distinct)]);
+  }
   if (list.lists == 1) list.head_list.clear();
   return list;
 }
 
 Density block_density(const Problem& problem, std::int64_t block_rows, std::int64_t block_columns) {
-  pattern::Classifier classifier(problem.pattern, extent_of(problem), block_rows, block_columns);
+  pattern::Classifier classifier(problem.pattern, placement_of(problem), block_rows, block_columns);
+  const std::int64_t distinct = problem.pattern.distinct_heads(problem.heads);
   double kept = 0;
-  for (std::int64_t head = 0; head < problem.pattern.heads(); ++head) {
+  for (std::int64_t head = 0; head < distinct; ++head) {
+    const auto like_it = static_cast<double>((problem.heads - head + distinct - 1) / distinct);
     for (std::int64_t row = 0; row < classifier.rows(); ++row) {
       for (const pattern::BlockRun& run : classifier.row(head, row)) {
-        kept += static_cast<double>(run.end - run.begin);
+        kept += like_it * static_cast<double>(run.end - run.begin);
       }
     }
   }
-  const double all = static_cast<double>(problem.pattern.heads()) *
-                     static_cast<double>(classifier.rows()) *
+  const double all = static_cast<double>(problem.heads) * static_cast<double>(classifier.rows()) *
                      static_cast<double>(classifier.columns());
   return {all > 0 ? kept / all : 0.0};
 }

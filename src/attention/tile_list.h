@@ -47,8 +47,9 @@ struct TileList {
   std::int64_t device_bytes() const;
 };
 
-// The rectangle of positions that a problem is.
+// The rectangle of positions that a problem is, and the same as a placement in its sequence.
 pattern::Extent extent_of(const Problem& problem);
+pattern::Placement placement_of(const Problem& problem);
 
 // Costs by the tiles kept. `layout` is that of the pattern's blocks() leaves, null without.
 // Requires: validate(problem) passes; M and N are multiples of 16. Throws

@@ -20,6 +20,12 @@ void check_block(const char* name, std::int64_t value) {
 
 }  // namespace
 
+PatternContext Extent::context() const {
+  std::int64_t end = 0;
+  if (__builtin_add_overflow(k_position, seq_k, &end)) return {};
+  return {std::max<std::int64_t>(end, 0), 0};
+}
+
 void check_extent(const Extent& extent) {
   const auto length = [](std::int64_t value) { return value >= 0 && value <= kMostLength; };
   const auto position = [](std::int64_t value) {
@@ -60,7 +66,7 @@ Classifier::Classifier(Pattern pattern, const Placement& placement, std::int64_t
       block_columns_(block_columns),
       q_pieces_(pieces_of(placement.q)),
       k_pieces_(pieces_of(placement.k)),
-      evaluator_(std::move(pattern)) {
+      evaluator_(std::move(pattern), placement.context) {
   check_block("rows", block_rows);
   check_block("columns", block_columns);
   seq_q_ = total_length(placement.q);
@@ -91,12 +97,17 @@ const Bounds& Classifier::bounds_of(std::int64_t head, Interval rows) {
     bounds->all.clear();
     bounds->any.clear();
     bounds->doubt.clear();
+    bounds->mixed.clear();
     for (const Piece& keys : k_pieces_) {
-      const Bounds& seen = evaluator_.range(head, queries, keys.positions);
+      const Bounds& seen = evaluator_.range(head, queries, keys.positions, block_columns_);
       const std::int64_t by = keys.begin - keys.positions.begin;
       shift(seen.all, by, &bounds->all);
       shift(seen.any, by, &bounds->any);
       shift(seen.doubt, by, &bounds->doubt);
+      for (const Interval& mixed : seen.mixed) {
+        // Positions of two pieces do not go on from each other: the last key keeps them apart.
+        append(&bounds->mixed, {mixed.begin + by, mixed.end + by - (k_pieces_.size() > 1)});
+      }
     }
   };
   gather(row_pieces_[0].positions, &bounds_);
@@ -109,6 +120,8 @@ const Bounds& Classifier::bounds_of(std::int64_t head, Interval rows) {
     unite(bounds_.doubt, more_bounds_.doubt, &scratch_);
     bounds_.doubt.swap(scratch_);
   }
+  // What is mixed for some of the queries is so for all of them together: those of the first piece
+  // are as good as any.
   return bounds_;
 }
 
@@ -124,6 +137,21 @@ void Classifier::full_columns(const IntervalSet& keys, IntervalSet* out) const {
     append(out, {(interval.begin + block_columns_ - 1) / block_columns_,
                  interval.end == seq_k_ ? columns_ : interval.end / block_columns_});
   }
+}
+
+// The blocks that hold keys in doubt, less those that are surely mixed: a block is as long as the
+// grain of `mixed`.
+void Classifier::find_doubtful(const Bounds& bounds) {
+  doubtful_.clear();
+  for (const Interval& keys : bounds.doubt) append(&doubtful_, block_columns_of(keys));
+  if (bounds.mixed.empty()) return;
+  mixed_.clear();
+  for (const Interval& keys : bounds.mixed) {
+    append(&mixed_,
+           {(keys.begin + block_columns_ - 1) / block_columns_, keys.end / block_columns_});
+  }
+  subtract(doubtful_, mixed_, &scratch_);
+  doubtful_.swap(scratch_);
 }
 
 void Classifier::add(BlockRun run) {
@@ -143,8 +171,7 @@ const std::vector<BlockRun>& Classifier::row(std::int64_t head, std::int64_t row
   for (const Interval& keys : bounds.any) append(&touched_, block_columns_of(keys));
   full_columns(bounds.all, &full_);
   subtract(touched_, full_, &partial_);
-  doubtful_.clear();
-  for (const Interval& keys : bounds.doubt) append(&doubtful_, block_columns_of(keys));
+  find_doubtful(bounds);
 
   // Both sets ascend and are disjoint; doubtful blocks among the partial ones are looked at alone.
   auto full = full_.begin();
@@ -186,7 +213,6 @@ bool Classifier::truly_mixed(const Bounds& bounds, Interval keys) {
 void Classifier::resolve(std::int64_t head, const Bounds& bounds, std::int64_t column) {
   const Interval keys = {column * block_columns_, std::min((column + 1) * block_columns_, seq_k_)};
   cut(k_pieces_, keys, &key_pieces_);
-  const Node& node = evaluator_.pattern().node();
   const std::int64_t corners_q[] = {row_pieces_.front().positions.begin,
                                     row_pieces_.back().positions.end - 1};
   const std::int64_t corners_k[] = {key_pieces_.front().positions.begin,
@@ -194,7 +220,7 @@ void Classifier::resolve(std::int64_t head, const Bounds& bounds, std::int64_t c
   bool seen = false;
   bool unseen = false;
   for (const std::int64_t q : corners_q) {
-    for (const std::int64_t k : corners_k) (visible(node, head, q, k) ? seen : unseen) = true;
+    for (const std::int64_t k : corners_k) (evaluator_.visible(head, q, k) ? seen : unseen) = true;
   }
   if ((seen && unseen) || truly_mixed(bounds, keys)) return add({column, column + 1, true});
   for (const Piece& rows : row_pieces_) {

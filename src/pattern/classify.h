@@ -13,7 +13,8 @@
 
 namespace annulus::pattern {
 
-// The rectangle of positions that a problem is.
+// The rectangle of positions that a problem is. Where nothing else is said its keys end the
+// sequence.
 struct Extent {
   std::int64_t seq_q = 0;       // Sq
   std::int64_t seq_k = 0;       // Sk
@@ -26,6 +27,7 @@ struct Extent {
   }
   Interval queries() const { return {q_position, q_position + seq_q}; }
   Interval keys() const { return {k_position, k_position + seq_k}; }
+  PatternContext context() const;
   friend bool operator==(const Extent&, const Extent&) = default;
 };
 
@@ -37,10 +39,12 @@ void check_extent(const Extent& extent);
 struct Placement {
   std::vector<Segment> q;  // starts are positions
   std::vector<Segment> k;
+  PatternContext context = {};  // of the whole sequence
 
-  static Placement of(const Extent& extent) {
-    return {{{extent.q_position, extent.seq_q}}, {{extent.k_position, extent.seq_k}}};
+  static Placement of(const Extent& extent, const PatternContext& context) {
+    return {{{extent.q_position, extent.seq_q}}, {{extent.k_position, extent.seq_k}}, context};
   }
+  static Placement of(const Extent& extent) { return of(extent, extent.context()); }
   friend bool operator==(const Placement&, const Placement&) = default;
 };
 
@@ -89,6 +93,7 @@ class Classifier {
   const Bounds& bounds_of(std::int64_t head, Interval queries);
   Interval block_columns_of(const Interval& keys) const;
   void full_columns(const IntervalSet& keys, IntervalSet* out) const;
+  void find_doubtful(const Bounds& bounds);
   bool truly_mixed(const Bounds& bounds, Interval keys);
   void resolve(std::int64_t head, const Bounds& bounds, std::int64_t column);
   void add(BlockRun run);
@@ -103,23 +108,39 @@ class Classifier {
   Evaluator evaluator_;
   std::vector<Piece> row_pieces_, key_pieces_;  // of the row and of the block at hand
   Bounds bounds_, more_bounds_;                 // in rows of K, not in positions
-  IntervalSet touched_, full_, partial_, doubtful_, scratch_;
+  IntervalSet touched_, full_, partial_, doubtful_, mixed_, scratch_;
   std::vector<BlockRun> runs_;
 };
 
-// The pairs of the extent that `head` sees, exactly. Costs by the places where rows begin to go on
-// in another way (rows_alike.h), not by the rows.
-std::int64_t visible_pairs(const Pattern& pattern, std::int64_t head, const Extent& extent);
+// The pairs of the extent that `head` sees, exactly. Costs by the places where rows begin to go on in
+// another way (rows_alike.h), not by the rows.
+std::int64_t visible_pairs(const Pattern& pattern, std::int64_t head, const Extent& extent,
+                           const PatternContext& context);
+inline std::int64_t visible_pairs(const Pattern& pattern, std::int64_t head, const Extent& extent) {
+  return visible_pairs(pattern, head, extent, extent.context());
+}
 
-// Visible pairs over all pairs, over the distinct heads of the pattern; 0 for an empty problem.
-Density density(const Pattern& pattern, const Extent& extent);
+// Visible pairs over all pairs, over `heads` heads; 0 for an empty problem. A key that several
+// branches of a sum see is one pair.
+Density density(const Pattern& pattern, const Extent& extent, std::int64_t heads,
+                const PatternContext& context);
+inline Density density(const Pattern& pattern, const Extent& extent, std::int64_t heads = 1) {
+  return density(pattern, extent, heads, extent.context());
+}
 
-// Every row of blocks of every distinct head, with partial flags (left empty where there is none).
-// The layout counts rows and columns from the extent's start: as an expression, blocks(layout) has
-// the default positions. Throws Error{kInvalidArgument} where the sizes do not fit a BlockLayout
-// and Error{kOutOfMemory} past 2^31 kept blocks.
+// Every row of blocks of every distinct head among `heads`, with partial flags (left empty where
+// there is none). The layout has one head where all of them see the same. It counts rows and
+// columns from the extent's start: as an expression, blocks(layout) has the default positions.
+// Throws Error{kInvalidArgument} where the sizes do not fit a BlockLayout and Error{kOutOfMemory}
+// past 2^31 kept blocks.
 BlockLayout make_layout(const Pattern& pattern, const Extent& extent, std::int64_t block_rows,
-                        std::int64_t block_columns);
+                        std::int64_t block_columns, std::int64_t heads,
+                        const PatternContext& context);
+inline BlockLayout make_layout(const Pattern& pattern, const Extent& extent,
+                               std::int64_t block_rows, std::int64_t block_columns,
+                               std::int64_t heads = 1) {
+  return make_layout(pattern, extent, block_rows, block_columns, heads, extent.context());
+}
 
 }  // namespace annulus::pattern
 

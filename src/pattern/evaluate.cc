@@ -2,201 +2,140 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <utility>
 
-#include "base/fail.h"
+#include "pattern/leaf_keys.h"
 
 namespace annulus::pattern {
-namespace {
 
-constexpr std::int64_t kLow = std::numeric_limits<std::int64_t>::min();
-constexpr std::int64_t kHigh = std::numeric_limits<std::int64_t>::max();
-
-// Listed positions within the universe.
-void append_listed(const std::vector<std::int64_t>& list, Interval universe, IntervalSet* out) {
-  for (auto at = std::lower_bound(list.begin(), list.end(), universe.begin);
-       at != list.end() && *at < universe.end; ++at) {
-    append(out, {*at, *at + 1});
-  }
+Evaluator::Evaluator(Pattern pattern, const PatternContext& context)
+    : pattern_(std::move(pattern)), context_(context) {
+  add(pattern_.node());
 }
-
-// The keys that one row of blocks keeps.
-void append_kept(std::span<const std::int32_t> kept, const BlockLayout& layout, Interval universe,
-                 IntervalSet* out) {
-  const Interval inside = intersection(universe, {0, layout.seq_k});
-  if (inside.empty()) return;
-  const std::int64_t width = layout.block_columns;
-  for (auto at = std::lower_bound(kept.begin(), kept.end(), inside.begin / width);
-       at != kept.end() && *at * width < inside.end; ++at) {
-    append(out, intersection({*at * width, (*at + 1) * width}, inside));
-  }
-}
-
-enum class Wanted { kAny, kAll };
-
-// The keys that any or all of the queries see through an explicit layout.
-void blocks_keys(const BlockLayout& layout, std::int64_t head, Interval queries, Interval universe,
-                 Wanted wanted, IntervalSet* out) {
-  const std::int64_t origin = layout.seq_k - layout.seq_q;  // position of the layout's first row
-  const Interval rows = {queries.begin - origin, queries.end - origin};
-  const Interval inside = intersection(rows, {0, layout.seq_q});
-  if (inside.empty() || (wanted == Wanted::kAll && inside != rows)) return;
-  const std::int64_t first = inside.begin / layout.block_rows;
-  const std::int64_t last = (inside.end - 1) / layout.block_rows;
-  const std::int64_t own_head = layout_head(layout, head);
-  append_kept(layout.row(own_head, first), layout, universe, out);
-  IntervalSet next, joined;
-  for (std::int64_t row = first + 1; row <= last; ++row) {
-    next.clear();
-    append_kept(layout.row(own_head, row), layout, universe, &next);
-    if (wanted == Wanted::kAny) {
-      unite(*out, next, &joined);
-    } else {
-      intersect(*out, next, &joined);
-    }
-    std::swap(*out, joined);
-  }
-}
-
-// The keys of the universe that any or all of the queries see through one leaf; exact.
-void leaf_keys(const Node& leaf, std::int64_t head, Interval queries, Interval universe,
-               Wanted wanted, IntervalSet* out) {
-  out->clear();
-  const bool any = wanted == Wanted::kAny;
-  const std::int64_t first = queries.begin;
-  const std::int64_t last = queries.end - 1;
-  const auto add = [&](std::int64_t begin, std::int64_t end) {
-    append(out, intersection({begin, end}, universe));
-  };
-  switch (leaf.kind) {
-    case Kind::kDense:
-      return add(kLow, kHigh);
-    case Kind::kCausal:
-      return add(kLow, (any ? last : first) + 1);
-    case Kind::kWindow:
-      // Windows of neighbouring queries overlap or touch, so their union has no hole.
-      return add(leaf.first == -1 ? kLow : (any ? first : last) - leaf.first,
-                 leaf.second == -1 ? kHigh : (any ? last : first) + leaf.second + 1);
-    case Kind::kSink:
-      return add(kLow, leaf.first);
-    case Kind::kGlobalFirst:
-      return add(kLow, (any ? first : last) < leaf.first ? kHigh : leaf.first);
-    case Kind::kGlobalListed: {
-      const auto [begin, end] =
-          std::pair(std::lower_bound(leaf.list.begin(), leaf.list.end(), first),
-                    std::upper_bound(leaf.list.begin(), leaf.list.end(), last));
-      const std::int64_t listed = end - begin;
-      if (any ? listed > 0 : listed == queries.size()) return add(kLow, kHigh);
-      return append_listed(leaf.list, universe, out);
-    }
-    case Kind::kDocuments: {
-      // The documents between the first and the last query's own each hold a query: no hole.
-      const Interval low = document_of(leaf.list, first);
-      const Interval high = document_of(leaf.list, last);
-      if (any || low == high) add(low.begin, high.end);
-      return;
-    }
-    case Kind::kBlocks:
-      return blocks_keys(*leaf.layout, head, queries, universe, wanted, out);
-    case Kind::kNot:
-    case Kind::kAnd:
-    case Kind::kOr:
-      break;
-  }
-  base::fail(ErrorCode::kInternal, "a pattern leaf of kind {}", static_cast<int>(leaf.kind));
-}
-
-}  // namespace
-
-Evaluator::Evaluator(Pattern pattern) : pattern_(std::move(pattern)) { add(pattern_.node()); }
 
 std::size_t Evaluator::add(const Node& node) {
-  std::vector<std::size_t> children;
-  for (const NodePointer& child : node.children) children.push_back(add(*child));
-  steps_.push_back({.node = &node, .children = std::move(children), .bounds = {}, .row = {}});
+  Step step;
+  step.node = &node;
+  for (const NodePointer& child : node.children) step.children.push_back(add(*child));
+  steps_.push_back(std::move(step));
   return steps_.size() - 1;
 }
 
 const IntervalSet& Evaluator::row(std::int64_t head, std::int64_t q, Interval universe) {
   check_head(pattern_.node(), head);
-  for (Step& step : steps_) {
-    const Kind kind = step.node->kind;
-    if (kind == Kind::kNot) {
-      complement(steps_[step.children[0]].row, universe, &step.row);
-    } else if (kind == Kind::kAnd || kind == Kind::kOr) {
-      step.row = steps_[step.children[0]].row;
-      for (std::size_t i = 1; i < step.children.size(); ++i) {
-        (kind == Kind::kAnd ? intersect : unite)(step.row, steps_[step.children[i]].row, &scratch_);
-        std::swap(step.row, scratch_);
-      }
-    } else {
-      leaf_keys(*step.node, head, {q, q + 1}, universe, Wanted::kAny, &step.row);
-    }
-  }
+  find_row(steps_.back(), {head, {q, q + 1}, universe, 0});
   return steps_.back().row;
 }
 
-const Bounds& Evaluator::range(std::int64_t head, Interval queries, Interval universe) {
-  check_head(pattern_.node(), head);
-  for (Step& step : steps_) {
-    Bounds& bounds = step.bounds;
-    switch (step.node->kind) {
-      case Kind::kNot: {
-        const Bounds& child = steps_[step.children[0]].bounds;
-        complement(child.any, universe, &bounds.all);
-        complement(child.all, universe, &bounds.any);
-        bounds.doubt = child.doubt;
-        break;
-      }
-      case Kind::kAnd:
-      case Kind::kOr:
-        fold(&step);
-        break;
-      default:
-        leaf_keys(*step.node, head, queries, universe, Wanted::kAll, &bounds.all);
-        leaf_keys(*step.node, head, queries, universe, Wanted::kAny, &bounds.any);
-    }
+void Evaluator::find_row(Step& step, const Question& question) {
+  const Node& node = *step.node;
+  if (step.children.empty()) {
+    return leaf_keys(node, question.head, context_, question.queries, question.universe,
+                     Wanted::kAny, &step.row);
   }
+  const auto child = [&](std::size_t i) -> IntervalSet& {
+    Step& at = steps_[step.children[i]];
+    find_row(at, question);
+    return at.row;
+  };
+  if (node.kind == Kind::kHeads) return step.row.swap(child(child_of_head(node, question.head)));
+  if (node.kind == Kind::kNot) return complement(child(0), question.universe, &step.row);
+  step.row.swap(child(0));
+  const auto join = is_union(node.kind) ? unite : intersect;
+  for (std::size_t i = 1; i < step.children.size(); ++i) {
+    join(step.row, child(i), &scratch_);
+    step.row.swap(scratch_);
+  }
+}
+
+const Bounds& Evaluator::range(std::int64_t head, Interval queries, Interval universe,
+                               std::int64_t grain) {
+  check_head(pattern_.node(), head);
+  find_bounds(steps_.back(), {head, queries, universe, grain});
   return steps_.back().bounds;
 }
 
-// & and |. A key is mixed in an operand that some but not all queries see it through. A key that is
-// mixed in one operand at most, and there without doubt, comes out exact: the other operands then
-// either decide it or leave it to the mixed one.
-void Evaluator::fold(Step* step) {
-  const auto join = step->node->kind == Kind::kAnd ? intersect : unite;
-  Bounds& bounds = step->bounds;
-  const Bounds& front = steps_[step->children[0]].bounds;
-  bounds.all = front.all;
-  bounds.any = front.any;
-  doubts_ = front.doubt;
-  subtract(front.any, front.all, &mixed_once_);
-  for (std::size_t i = 1; i < step->children.size(); ++i) {
-    const Bounds& child = steps_[step->children[i]].bounds;
-    join(bounds.all, child.all, &scratch_);
-    std::swap(bounds.all, scratch_);
-    join(bounds.any, child.any, &scratch_);
-    std::swap(bounds.any, scratch_);
-    if (!child.doubt.empty()) {
-      unite(doubts_, child.doubt, &scratch_);
-      std::swap(doubts_, scratch_);
+void Evaluator::find_bounds(Step& step, const Question& question) {
+  const auto& [head, queries, universe, grain] = question;
+  const Node& node = *step.node;
+  Bounds& bounds = step.bounds;
+  if (step.children.empty()) {
+    if (grain > 0 && coarse_leaf_keys(node, head, queries, universe, grain, &bounds.all,
+                                      &bounds.any, &bounds.mixed)) {
+      return subtract(bounds.any, bounds.all, &bounds.doubt);
     }
-    subtract(child.any, child.all, &mixed_);
-    if (mixed_.empty()) continue;
-    intersect(mixed_once_, mixed_, &mixed_twice_);
-    unite(doubts_, mixed_twice_, &scratch_);
-    std::swap(doubts_, scratch_);
-    unite(mixed_once_, mixed_, &scratch_);
-    std::swap(mixed_once_, scratch_);
+    bounds.doubt.clear();
+    bounds.mixed.clear();
+    leaf_keys(node, head, context_, queries, universe, Wanted::kAll, &bounds.all);
+    return leaf_keys(node, head, context_, queries, universe, Wanted::kAny, &bounds.any);
   }
-  subtract(bounds.any, bounds.all, &mixed_);
-  intersect(mixed_, doubts_, &bounds.doubt);
+  if (node.kind == Kind::kHeads) {
+    Step& chosen = steps_[step.children[child_of_head(node, head)]];
+    find_bounds(chosen, question);
+    return std::swap(bounds, chosen.bounds);
+  }
+  for (const std::size_t child : step.children) find_bounds(steps_[child], question);
+  if (node.kind != Kind::kNot) return fold(step);
+  Bounds& child = steps_[step.children[0]].bounds;
+  complement(child.any, universe, &bounds.all);
+  complement(child.all, universe, &bounds.any);
+  bounds.doubt.swap(child.doubt);
+  bounds.mixed.swap(child.mixed);
 }
 
-Interval document_of(const std::vector<std::int64_t>& starts, std::int64_t q) {
-  const auto next = std::upper_bound(starts.begin(), starts.end(), q);
-  return {next == starts.begin() ? kLow : *(next - 1), next == starts.end() ? kHigh : *next};
+// & and |. A key differs in an operand that some but not all queries see it through. A key that
+// differs in one operand at most, and there without doubt, comes out exact: the other operands then
+// either decide it or leave it to that one.
+void Evaluator::fold(Step& step) {
+  const bool is_and = !is_union(step.node->kind);
+  const auto join = is_and ? intersect : unite;
+  Bounds& bounds = step.bounds;
+  std::swap(bounds, steps_[step.children[0]].bounds);
+  doubts_ = bounds.doubt;
+  subtract(bounds.any, bounds.all, &differ_once_);
+  for (std::size_t i = 1; i < step.children.size(); ++i) {
+    const Bounds& child = steps_[step.children[i]].bounds;
+    if (!bounds.mixed.empty() || !child.mixed.empty()) fold_mixed(is_and, child, &bounds);
+    join(bounds.all, child.all, &scratch_);
+    bounds.all.swap(scratch_);
+    join(bounds.any, child.any, &scratch_);
+    bounds.any.swap(scratch_);
+    if (!child.doubt.empty()) {
+      unite(doubts_, child.doubt, &scratch_);
+      doubts_.swap(scratch_);
+    }
+    subtract(child.any, child.all, &differ_);
+    if (differ_.empty()) continue;
+    intersect(differ_once_, differ_, &differ_twice_);
+    unite(doubts_, differ_twice_, &scratch_);
+    doubts_.swap(scratch_);
+    unite(differ_once_, differ_, &scratch_);
+    differ_once_.swap(scratch_);
+  }
+  subtract(bounds.any, bounds.all, &differ_);
+  intersect(differ_, doubts_, &bounds.doubt);
+}
+
+// What is mixed in one operand stays so where the other decides nothing: sees all, in an &, or
+// none, in an |. Requires: `bounds` is not joined with the child yet.
+void Evaluator::fold_mixed(bool is_and, const Bounds& child, Bounds* bounds) {
+  const auto keep = [&](const IntervalSet& mixed, const Bounds& other, IntervalSet* out) {
+    if (is_and) {
+      intersect(mixed, other.all, out);
+    } else {
+      subtract(mixed, other.any, out);
+    }
+  };
+  keep(bounds->mixed, child, &scratch_);
+  keep(child.mixed, *bounds, &more_mixed_);
+  if (!scratch_.empty() && !more_mixed_.empty()) {
+    // Neighbours of two kinds do not go on from each other: a key between keeps them apart.
+    for (IntervalSet* set : {&scratch_, &more_mixed_}) {
+      for (Interval& keys : *set) --keys.end;
+      std::erase_if(*set, [](const Interval& keys) { return keys.empty(); });
+    }
+  }
+  unite(scratch_, more_mixed_, &bounds->mixed);
 }
 
 void visible_row(Evaluator* evaluator, std::int64_t head, std::int64_t q, std::int64_t k_begin,

@@ -3,7 +3,7 @@
 
 // A pattern over ranges of positions, as sets of key intervals: no pair is ever looked at alone.
 //
-//   Evaluator evaluator(pattern);
+//   Evaluator evaluator(pattern, context);
 //   const IntervalSet& keys = evaluator.row(head, q, {0, Sk});     // what q sees, exactly
 //   const Bounds& bounds = evaluator.range(head, {qa, qb}, {0, Sk});
 //
@@ -25,28 +25,39 @@ namespace annulus::pattern {
 //   doubt   keys of `any` but not of `all` for which the two are only a bound: two operands of an
 //           & or | each see the key from some queries only, and whether from the same ones is not
 //           known. All other keys are exact: in `all`, outside `any`, or seen by some queries only.
-// Leaves have no doubt, ~ adds none, and a range of one query has none at all.
+//   mixed   part of doubt, where a grain was given: any `grain` neighbours in one of its intervals
+//           hold both a visible and an invisible pair. No two of its intervals touch.
+// Without a grain leaves have no doubt, ~ adds none, and a range of one query has none at all.
 struct Bounds {
   IntervalSet all;
   IntervalSet any;
   IntervalSet doubt;
+  IntervalSet mixed;
 };
 
 class Evaluator {
  public:
-  explicit Evaluator(Pattern pattern);
+  explicit Evaluator(Pattern pattern, const PatternContext& context = {});
 
   // The keys of the universe that query position q of `head` sees.
-  // Throws Error{kInvalidArgument} for a head that a layout does not have.
+  // Throws Error{kInvalidArgument} for a head that a layout does not have, and where the context
+  // lacks what a leaf needs.
   const IntervalSet& row(std::int64_t head, std::int64_t q, Interval universe);
 
-  // Requires: queries is not empty. Positions and universe stay within +-2^60.
-  const Bounds& range(std::int64_t head, Interval queries, Interval universe);
+  // Requires: queries is not empty. Positions and universe stay within +-2^60. With a grain, leaves
+  // whose keys repeat within as many keys answer by bounds instead of key by key, so that an answer
+  // has no more intervals than the universe has grains.
+  const Bounds& range(std::int64_t head, Interval queries, Interval universe,
+                      std::int64_t grain = 0);
 
   const Pattern& pattern() const { return pattern_; }
+  const PatternContext& context() const { return context_; }
+  bool visible(std::int64_t head, std::int64_t q, std::int64_t k) const {
+    return pattern::visible(pattern_.node(), head, q, k, context_);
+  }
 
  private:
-  // A node with the memory of its answers; children come before their parent.
+  // A node with the memory of its answers.
   struct Step {
     const Node* node = nullptr;
     std::vector<std::size_t> children;
@@ -54,16 +65,23 @@ class Evaluator {
     IntervalSet row;
   };
   std::size_t add(const Node& node);
-  void fold(Step* step);
+  // What is asked; the same for all nodes of the tree.
+  struct Question {
+    std::int64_t head;
+    Interval queries;
+    Interval universe;
+    std::int64_t grain;
+  };
+  void find_row(Step& step, const Question& question);
+  void find_bounds(Step& step, const Question& question);
+  void fold(Step& step);
+  void fold_mixed(bool is_and, const Bounds& child, Bounds* bounds);
 
   Pattern pattern_;
-  std::vector<Step> steps_;
-  IntervalSet mixed_, mixed_once_, mixed_twice_, doubts_, scratch_;  // of fold
+  PatternContext context_;
+  std::vector<Step> steps_;  // children before their parent, the root last
+  IntervalSet differ_, differ_once_, differ_twice_, doubts_, more_mixed_, scratch_;  // of fold
 };
-
-// The document of q, whose starts are given: from its start, or the least number, to the next
-// one's, or the largest number.
-Interval document_of(const std::vector<std::int64_t>& starts, std::int64_t q);
 
 // visible(head, q, k) for k in [k_begin, k_begin + count), one byte each, 0 or 1.
 void visible_row(Evaluator* evaluator, std::int64_t head, std::int64_t q, std::int64_t k_begin,

@@ -14,8 +14,9 @@ constexpr std::int64_t kMostKept = std::int64_t{1} << 31;
 }  // namespace
 
 BlockLayout make_layout(const Pattern& pattern, const Extent& extent, std::int64_t block_rows,
-                        std::int64_t block_columns) {
-  Classifier classifier(pattern, extent, block_rows, block_columns);
+                        std::int64_t block_columns, std::int64_t heads,
+                        const PatternContext& context) {
+  Classifier classifier(pattern, Placement::of(extent, context), block_rows, block_columns);
   if (classifier.columns() > std::numeric_limits<std::int32_t>::max()) {
     base::fail(ErrorCode::kInvalidArgument, "{} columns of blocks; a layout holds fewer than 2^31",
                classifier.columns());
@@ -24,7 +25,7 @@ BlockLayout make_layout(const Pattern& pattern, const Extent& extent, std::int64
                      .block_columns = block_columns,
                      .seq_q = extent.seq_q,
                      .seq_k = extent.seq_k,
-                     .heads = pattern.heads(),
+                     .heads = distinct_heads(pattern.node(), heads) == 1 ? 1 : heads,
                      .indptr = {0},
                      .indices = {},
                      .partial = {}};

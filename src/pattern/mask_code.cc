@@ -1,17 +1,23 @@
 #include "pattern/mask_code.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "base/fail.h"
 #include "pattern/node.h"
+#include "pattern/positions.h"
+#include "pattern/random_blocks.h"
 
 namespace annulus::pattern {
 namespace {
 
 // Positions and numbers on the device: far enough from 2^31 that differences do not overflow.
 constexpr std::int64_t kMostDevice = std::int64_t{1} << 30;
+// Entries of the lists: 1 GB, and indices fit 32 bits.
+constexpr std::int64_t kMostEntries = std::int64_t{1} << 28;
 
 enum Strength { kWeakOr, kWeakAnd, kTight };
 
@@ -33,7 +39,7 @@ constexpr int kMostWrittenOut = 8;
 
 class Emitter {
  public:
-  explicit Emitter(std::size_t number_slots) : room_(number_slots) {}
+  Emitter(std::size_t number_slots, const MaskScope& scope) : room_(number_slots), scope_(scope) {}
 
   MaskCode run(const Pattern& pattern) {
     code_.text = piece_of(pattern.node()).text;
@@ -50,7 +56,8 @@ class Emitter {
           .push_back(static_cast<std::int32_t>(numbers_[slot]));
     }
     code_.lists.insert(code_.lists.end(), lists_.begin(), lists_.end());
-    code_.costly = code_.uses_blocks || !offset_slots_.empty() || calls_ > kMostWrittenOut;
+    code_.costly =
+        code_.uses_blocks || divides_ || !offset_slots_.empty() || calls_ > kMostWrittenOut;
     return std::move(code_);
   }
 
@@ -61,6 +68,17 @@ class Emitter {
                  "{} is {}; on a device positions and numbers are within +-2^30", what, value);
     }
     return static_cast<std::int32_t>(value);
+  }
+
+  static Piece call(std::string_view name, std::initializer_list<std::size_t> slots) {
+    return {
+        fmt::format("m.{}({}{}q, k)", name, fmt::join(slots, ", "), slots.size() > 0 ? ", " : ""),
+        kTight,
+        {}};
+  }
+  Piece dividing_call(std::string_view name, std::initializer_list<std::size_t> slots) {
+    divides_ = true;
+    return call(name, slots);
   }
 
   std::size_t slot(const char* what, std::int64_t value) {
@@ -83,24 +101,50 @@ class Emitter {
       case Kind::kDense:
         return constant(true);
       case Kind::kCausal:
-        return {"m.causal(q, k)", kTight, {}};
+        return call("causal", {});
       case Kind::kWindow:
         return window(node);
       case Kind::kSink:
-        return {fmt::format("m.sink({}, q, k)", slot("n of sink", node.first)), kTight, {}};
+        return call("sink", {slot("n of sink", node.first)});
       case Kind::kGlobalFirst:
-        return {
-            fmt::format("m.global_first({}, q, k)", slot("n of global", node.first)), kTight, {}};
+        return call("global_first", {slot("n of global", node.first)});
       case Kind::kGlobalListed: {
         const auto [offset, length] = list_slots("a position of global", node.list);
-        return {fmt::format("m.global_listed({}, {}, q, k)", offset, length), kTight, {}};
+        return call("global_listed", {offset, length});
       }
       case Kind::kDocuments: {
         const auto [offset, length] = list_slots("a start of documents", node.list);
-        return {fmt::format("m.documents({}, {}, q, k)", offset, length), kTight, {}};
+        return call("documents", {offset, length});
       }
       case Kind::kBlocks:
         return blocks(node);
+      case Kind::kBand:
+        return band(node);
+      case Kind::kStrided: {
+        const std::size_t s = slot("s of strided", node.first);
+        const std::size_t n = slot("n of strided", node.second);
+        return dividing_call("strided", {s, n, slot("b of strided", node.third)});
+      }
+      case Kind::kRandom:
+        return random(node);
+      case Kind::kSegment: {
+        const std::size_t w = slot("w of segment", node.first);
+        return dividing_call("segment", {w, slot("r of segment", node.second)});
+      }
+      case Kind::kAxial: {
+        const std::size_t height = slot("height of axial", node.first);
+        return dividing_call("axial", {height, slot("width of axial", node.second)});
+      }
+      case Kind::kNatten: {
+        const std::size_t height = slot("height of natten", node.first);
+        const std::size_t width = slot("width of natten", node.second);
+        return dividing_call("natten", {height, width, slot("n of natten", node.third / 2)});
+      }
+      case Kind::kVerticalSlash: {
+        const auto [columns, column_count] = list_slots("a column of vertical_slash", node.list);
+        const auto [slashes, slash_count] = list_slots("a slash of vertical_slash", node.slashes);
+        return call("vertical_slash", {columns, column_count, slashes, slash_count});
+      }
       case Kind::kNot: {
         Piece inner = piece_of(*node.children.front());
         if (inner.constant) return constant(!*inner.constant);
@@ -108,25 +152,75 @@ class Emitter {
       }
       case Kind::kAnd:
       case Kind::kOr:
+      case Kind::kHierarchical:
         return chain(node);
+      case Kind::kHeads:
+        return heads(node);
+      case Kind::kSum:
+        break;
     }
     base::fail(ErrorCode::kInternal, "a pattern node of kind {}", static_cast<int>(node.kind));
   }
 
   Piece window(const Node& node) {
     if (node.first == -1 && node.second == -1) return constant(true);
-    if (node.second == -1) {
-      return {
-          fmt::format("m.window_left({}, q, k)", slot("left of window", node.first)), kTight, {}};
-    }
-    if (node.first == -1) {
-      return {fmt::format("m.window_right({}, q, k)", slot("right of window", node.second)),
-              kTight,
-              {}};
-    }
+    if (node.second == -1) return call("window_left", {slot("left of window", node.first)});
+    if (node.first == -1) return call("window_right", {slot("right of window", node.second)});
     const std::size_t left = slot("left of window", node.first);
-    const std::size_t right = slot("right of window", node.second);
-    return {fmt::format("m.window({}, {}, q, k)", left, right), kTight, {}};
+    return call("window", {left, slot("right of window", node.second)});
+  }
+
+  Piece band(const Node& node) {
+    const std::size_t stride = slot("a stride", node.first);
+    if (node.second == -1 && node.third == 1) return dividing_call("dilated", {stride});
+    if (node.second == -1) return dividing_call("band", {stride, slot("a block", node.third)});
+    const std::size_t window = slot("a window of hierarchical", node.second);
+    return dividing_call("level", {stride, window, slot("a block", node.third)});
+  }
+
+  // A list of what each head chooses in each row of blocks.
+  Piece random(const Node& node) {
+    const std::int64_t columns = random_columns(node, scope_.context);
+    const std::int64_t count = std::min(node.first, columns);
+    const std::int64_t first = floor_div(scope_.queries.begin, node.third);
+    const std::int64_t rows =
+        scope_.queries.empty() ? 0 : floor_div(scope_.queries.end - 1, node.third) - first + 1;
+    // Each factor is below 2^31 where a device is concerned; the product of three may not be.
+    if (static_cast<double>(scope_.heads) * static_cast<double>(rows) * static_cast<double>(count) >
+        static_cast<double>(kMostEntries)) {
+      base::fail(ErrorCode::kUnsupported,
+                 "random({}, {}, {}) makes {} choices for each of {} heads and {} rows of blocks, "
+                 "more than 2^28 in all; use larger blocks",
+                 node.first, node.second, node.third, count, scope_.heads, rows);
+    }
+    std::vector<std::int64_t> all, chosen;
+    for (std::int64_t head = 0; head < scope_.heads; ++head) {
+      for (std::int64_t row = 0; row < rows; ++row) {
+        choose_columns(node, head, first + row, columns, scope_.context, &chosen);
+        all.insert(all.end(), chosen.begin(), chosen.end());
+      }
+    }
+    const std::size_t offset = list_slots("a choice of random", all).first;
+    const std::size_t c = slot("c of random", count);
+    const std::size_t b = slot("b of random", node.third);
+    const std::size_t begin = slot("the first row of random", first);
+    return dividing_call("random", {offset, c, b, begin, slot("the rows of random", rows)});
+  }
+
+  // The head is the same for all threads of a CTA.
+  Piece heads(const Node& node) {
+    std::vector<Piece> pieces;
+    for (const NodePointer& child : node.children) pieces.push_back(piece_of(*child));
+    if (std::all_of(pieces.begin(), pieces.end(), [&](const Piece& piece) {
+          return piece.constant && piece.constant == pieces.front().constant;
+        })) {
+      return pieces.front();
+    }
+    std::string text = "(";
+    for (std::size_t i = 0; i + 1 < pieces.size(); ++i) {
+      text += fmt::format("m.turn({}) == {} ? {} : ", pieces.size(), i, held(pieces[i], kTight));
+    }
+    return {text + held(pieces.back(), kTight) + ")", kTight, {}};
   }
 
   Piece blocks(const Node& node) {
@@ -143,7 +237,7 @@ class Emitter {
 
   // & and | of bools without branches; operands that decide nothing are left out.
   Piece chain(const Node& node) {
-    const bool is_and = node.kind == Kind::kAnd;
+    const bool is_and = !is_union(node.kind);
     const Strength strength = is_and ? kWeakAnd : kWeakOr;
     std::vector<Piece> pieces;
     bool decided = false;
@@ -165,8 +259,10 @@ class Emitter {
   }
 
   std::size_t room_;
+  const MaskScope& scope_;
   MaskCode code_;
   int calls_ = 0;
+  bool divides_ = false;
   std::vector<std::int64_t> numbers_;
   std::vector<std::int32_t> lists_;
   std::vector<std::size_t> offset_slots_;
@@ -174,8 +270,8 @@ class Emitter {
 
 }  // namespace
 
-MaskCode emit(const Pattern& pattern, std::size_t number_slots) {
-  return Emitter(number_slots).run(pattern);
+MaskCode emit(const Pattern& pattern, std::size_t number_slots, const MaskScope& scope) {
+  return Emitter(number_slots, scope).run(pattern);
 }
 
 }  // namespace annulus::pattern

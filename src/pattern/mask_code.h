@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "annulus/pattern.h"
+#include "pattern/interval.h"
 
 namespace annulus::pattern {
 
@@ -24,15 +25,23 @@ struct MaskCode {
   std::vector<std::int32_t> lists;
   bool uses_blocks = false;                   // the text calls m.blocks()
   std::shared_ptr<const BlockLayout> layout;  // of blocks(); null without
-  // The text reads memory or is long: better evaluated in a loop over a row's columns than written
-  // out for every element. A matter of structure too.
+  // The text reads memory, divides or is long: better evaluated in a loop over a row's columns than
+  // written out for every element. A matter of structure too.
   bool costly = false;
 };
 
+// Where the code will run: what random() chooses goes into a list, for each head and row of blocks.
+struct MaskScope {
+  std::int64_t heads = 1;  // H
+  Interval queries;        // the positions of all query rows lie in here
+  PatternContext context;
+};
+
 // number_slots is kernels::kMaskNumbers, which MaskContext knows too. Throws Error{kUnsupported}: a
-// number outside +-2^30, the device's range of positions, or two different layouts in one
-// expression.
-MaskCode emit(const Pattern& pattern, std::size_t number_slots);
+// number outside +-2^30, the device's range of positions, two different layouts in one expression,
+// or more random choices than a list holds; Error{kInvalidArgument} where the context lacks what a
+// leaf needs. Requires: no sum; its branches are emitted one by one.
+MaskCode emit(const Pattern& pattern, std::size_t number_slots, const MaskScope& scope = {});
 
 }  // namespace annulus::pattern
 

@@ -1,6 +1,7 @@
 #include "pattern/node.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/fail.h"
 
@@ -19,20 +20,42 @@ NodePointer checked(Node node) {
   return std::make_shared<const Node>(std::move(node));
 }
 
-bool block_kept(const BlockLayout& layout, std::int64_t head, std::int64_t q, std::int64_t k) {
-  const std::int64_t row = difference(q, layout.seq_k - layout.seq_q);
-  if (row < 0 || row >= layout.seq_q || k < 0 || k >= layout.seq_k) return false;
-  const std::span<const std::int32_t> kept =
-      layout.row(layout_head(layout, head), row / layout.block_rows);
-  return std::binary_search(kept.begin(), kept.end(), k / layout.block_columns);
+void refuse_sum(const Node& child, const char* parent) {
+  if (child.kind != Kind::kSum) return;
+  base::fail(ErrorCode::kInvalidArgument,
+             "sum(...) stands inside {}; it says how often a key counts and can only be the whole "
+             "expression",
+             parent);
+}
+
+std::int64_t common_period(std::int64_t a, std::int64_t b) {
+  if (a == 0 || b == 0) return 0;
+  const std::int64_t period = a / std::gcd(a, b) * b;  // both are at most kMostPeriod
+  return period > kMostPeriod ? 0 : period;
+}
+
+const char* name_of(Kind kind) {
+  switch (kind) {
+    case Kind::kAnd:
+      return "&";
+    case Kind::kOr:
+      return "|";
+    case Kind::kHeads:
+      return "heads(...)";
+    default:
+      return "another sum(...)";
+  }
 }
 
 }  // namespace
 
 NodePointer combine(Kind kind, const Node::Children& nodes) {
   Node node{.kind = kind, .leaves = 0};
+  const bool chain = kind == Kind::kAnd || kind == Kind::kOr;
+  if (kind == Kind::kHeads) node.period = static_cast<std::int64_t>(nodes.size());
   for (const NodePointer& child : nodes) {
-    if (child->kind == kind) {
+    refuse_sum(*child, name_of(kind));
+    if (chain && child->kind == kind) {
       node.children.insert(node.children.end(), child->children.begin(), child->children.end());
     } else {
       node.children.push_back(child);
@@ -46,6 +69,7 @@ NodePointer combine(Kind kind, const Node::Children& nodes) {
           node.heads, child->heads);
     }
     node.heads = std::max(node.heads, child->heads);
+    node.period = common_period(node.period, child->period);
   }
   for (const NodePointer& child : node.children)
     node.depth = std::max(node.depth, child->depth + 1);
@@ -53,14 +77,14 @@ NodePointer combine(Kind kind, const Node::Children& nodes) {
 }
 
 NodePointer complement(NodePointer node) {
-  const int depth = node->depth + 1;
-  const int leaves = node->leaves;
-  const std::int64_t heads = node->heads;
-  return checked({.kind = Kind::kNot,
-                  .children = {std::move(node)},
-                  .depth = depth,
-                  .leaves = leaves,
-                  .heads = heads});
+  refuse_sum(*node, "~");
+  Node result{.kind = Kind::kNot,
+              .depth = node->depth + 1,
+              .leaves = node->leaves,
+              .heads = node->heads,
+              .period = node->period};
+  result.children.push_back(std::move(node));
+  return checked(std::move(result));
 }
 
 void check_head(const Node& node, std::int64_t head) {
@@ -70,52 +94,27 @@ void check_head(const Node& node, std::int64_t head) {
   }
 }
 
+std::int64_t distinct_heads(const Node& node, std::int64_t heads) {
+  if (node.heads > 1) {
+    if (node.heads == heads) return heads;
+    base::fail(ErrorCode::kInvalidArgument,
+               "the pattern has a layout of {} heads, the problem has {}; give a layout of 1 or "
+               "of {} heads",
+               node.heads, heads, heads);
+  }
+  return node.period == 0 ? heads : std::min(heads, node.period);
+}
+
 bool equal(const Node& a, const Node& b) {
   if (&a == &b) return true;
-  if (a.kind != b.kind || a.first != b.first || a.second != b.second || a.list != b.list ||
-      a.children.size() != b.children.size()) {
+  if (a.kind != b.kind || a.first != b.first || a.second != b.second || a.third != b.third ||
+      a.list != b.list || a.slashes != b.slashes || a.children.size() != b.children.size()) {
     return false;
   }
   if (a.layout != b.layout && !(*a.layout == *b.layout)) return false;
   return std::equal(
       a.children.begin(), a.children.end(), b.children.begin(),
       [](const NodePointer& left, const NodePointer& right) { return equal(*left, *right); });
-}
-
-bool visible(const Node& node, std::int64_t head, std::int64_t q, std::int64_t k) {
-  const auto child_sees = [&](const NodePointer& child) { return visible(*child, head, q, k); };
-  switch (node.kind) {
-    case Kind::kDense:
-      return true;
-    case Kind::kCausal:
-      return k <= q;
-    case Kind::kWindow: {
-      const std::int64_t distance = difference(k, q);
-      return (node.first == -1 || distance >= -node.first) &&
-             (node.second == -1 || distance <= node.second);
-    }
-    case Kind::kSink:
-      return k < node.first;
-    case Kind::kGlobalFirst:
-      return q < node.first || k < node.first;
-    case Kind::kGlobalListed:
-      return std::binary_search(node.list.begin(), node.list.end(), q) ||
-             std::binary_search(node.list.begin(), node.list.end(), k);
-    case Kind::kDocuments: {
-      const auto [low, high] = std::minmax(q, k);
-      const auto next = std::upper_bound(node.list.begin(), node.list.end(), low);
-      return next == node.list.end() || *next > high;
-    }
-    case Kind::kBlocks:
-      return block_kept(*node.layout, head, q, k);
-    case Kind::kNot:
-      return !child_sees(node.children.front());
-    case Kind::kAnd:
-      return std::all_of(node.children.begin(), node.children.end(), child_sees);
-    case Kind::kOr:
-      return std::any_of(node.children.begin(), node.children.end(), child_sees);
-  }
-  base::fail(ErrorCode::kInternal, "a pattern node of kind {}", static_cast<int>(node.kind));
 }
 
 }  // namespace annulus::pattern

@@ -6,54 +6,35 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
-#include <numeric>
 #include <vector>
 
 #include "base/fail.h"
 #include "pattern/node.h"
+#include "pattern/words.h"
 
 namespace annulus::pattern {
 namespace {
 
-constexpr std::array kKnown = {"dense",  "causal", "window",    "sink",
-                               "prefix", "global", "documents", "blocks"};
-// Words of the language that this version does not evaluate: an honest refusal, not a typing error.
-constexpr std::array kLater = {
-    "dilated", "block_dilated",  "strided",      "random", "segment",   "axial",
-    "natten",  "vertical_slash", "hierarchical", "topk",   "heads",     "sum",
-    "scale",   "softcap",        "alibi",        "bias",   "sink_logit"};
-
-// Insertions, deletions and replacements that lead from a to b.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row[b.size()];
-}
-
-// " ; did you mean 'causal'?" where a known word is near, else the list of known words.
-std::string advice(std::string_view name) {
-  const char* nearest = nullptr;
-  std::size_t least = 3;  // two letters off are a typing error, three another word
-  for (const char* known : kKnown) {
-    if (name.size() > 32) break;
-    const std::size_t distance = edit_distance(name, known);
-    if (distance < least) {
-      least = distance;
-      nearest = known;
-    }
-  }
-  if (nearest != nullptr) return fmt::format("did you mean '{}'?", nearest);
-  return fmt::format("known are {}", fmt::join(kKnown, ", "));
-}
+using Numbers = std::array<std::int64_t, 3>;
+struct NumberLeaf {
+  std::string_view name;
+  int count;
+  Pattern (*make)(const Numbers&);
+};
+// The leaves whose arguments are numbers; global is here for global(n).
+constexpr NumberLeaf kNumberLeaves[] = {
+    {"window", 2, [](const Numbers& n) { return window(n[0], n[1]); }},
+    {"sink", 1, [](const Numbers& n) { return sink(n[0]); }},
+    {"prefix", 1, [](const Numbers& n) { return prefix(n[0]); }},
+    {"global", 1, [](const Numbers& n) { return global(n[0]); }},
+    {"dilated", 1, [](const Numbers& n) { return dilated(n[0]); }},
+    {"block_dilated", 2, [](const Numbers& n) { return block_dilated(n[0], n[1]); }},
+    {"strided", 3, [](const Numbers& n) { return strided(n[0], n[1], n[2]); }},
+    {"random", 3, [](const Numbers& n) { return random(n[0], n[1], n[2]); }},
+    {"segment", 2, [](const Numbers& n) { return segment(n[0], n[1]); }},
+    {"axial", 2, [](const Numbers& n) { return axial(n[0], n[1]); }},
+    {"natten", 3, [](const Numbers& n) { return natten(n[0], n[1], n[2]); }},
+};
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -172,14 +153,14 @@ class Parser {
   Pattern leaf() {
     const std::string_view name = word();
     const std::size_t start = at_ - name.size();
-    if (std::find(kLater.begin(), kLater.end(), name) != kLater.end()) {
+    if (is_later_word(name)) {
       base::fail(ErrorCode::kUnsupported, "column {}: '{}' is not known in this version", start + 1,
                  name);
     }
     if (name == "dense") return dense();
     if (name == "causal") return causal();
-    if (std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end()) {
-      fail_at(start, "unknown name '{}'; {}", name.substr(0, 64), advice(name));
+    if (!is_word(name)) {
+      fail_at(start, "unknown name '{}'; {}", name.substr(0, 64), advice(name, kWords));
     }
     expect('(', fmt::format("after {}", name));
     const Pattern result = call(name, start);
@@ -189,15 +170,26 @@ class Parser {
 
   // The arguments of the leaves that have some.
   Pattern call(std::string_view name, std::size_t start) {
-    if (name == "window") {
-      const std::int64_t left = number();
-      expect(',', "between the two numbers of window");
-      const std::int64_t right = number();
-      return built_at(start, [&] { return window(left, right); });
-    }
     if (name == "blocks") {
       const std::string path = next_is(')') ? std::string() : quoted();
       return built_at(start, [&] { return load_blocks_(path); });
+    }
+    if (name == "heads" || name == "sum") {
+      std::vector<Pattern> patterns;
+      do {
+        patterns.push_back(any_of());
+      } while (accept(','));
+      return built_at(start, [&] { return name == "sum" ? sum(patterns) : heads(patterns); });
+    }
+    if (name == "hierarchical") {
+      const std::vector<HierarchyLevel> all = levels();
+      return built_at(start, [&] { return hierarchical(all); });
+    }
+    if (name == "vertical_slash") {
+      const std::vector<std::int64_t> columns = list();
+      expect(',', "between the two lists of vertical_slash");
+      const std::vector<std::int64_t> slashes = list();
+      return built_at(start, [&] { return vertical_slash(columns, slashes); });
     }
     if (name == "documents" || (name == "global" && next_is('['))) {
       const std::vector<std::int64_t> values = list();
@@ -206,8 +198,18 @@ class Parser {
         return global_list ? global(std::span(values)) : documents(std::span(values));
       });
     }
-    const std::int64_t n = number();
-    return built_at(start, [&] { return name == "global" ? global(n) : sink(n); });
+    return of_numbers(name, start);
+  }
+
+  Pattern of_numbers(std::string_view name, std::size_t start) {
+    const auto& leaf = *std::find_if(std::begin(kNumberLeaves), std::end(kNumberLeaves),
+                                     [&](const NumberLeaf& each) { return each.name == name; });
+    Numbers numbers{};
+    for (int i = 0; i < leaf.count; ++i) {
+      if (i > 0) expect(',', fmt::format("between the {} numbers of {}", leaf.count, name));
+      numbers[static_cast<std::size_t>(i)] = number();
+    }
+    return built_at(start, [&] { return leaf.make(numbers); });
   }
 
   std::int64_t number() {
@@ -241,6 +243,26 @@ class Parser {
     } while (accept(','));
     expect(']', "to end the list");
     return values;
+  }
+
+  // '[' '(' number ',' number ',' number ')' { ',' ... } ']'
+  std::vector<HierarchyLevel> levels() {
+    expect('[', "to begin the levels");
+    std::vector<HierarchyLevel> all;
+    if (accept(']')) return all;
+    do {
+      HierarchyLevel level;
+      expect('(', "to begin a level: (stride, window, b)");
+      level.stride = number();
+      expect(',', "behind the stride of a level");
+      level.window = number();
+      expect(',', "behind the window of a level");
+      level.block = number();
+      expect(')', "to end the level");
+      all.push_back(level);
+    } while (accept(','));
+    expect(']', "to end the levels");
+    return all;
   }
 
   // '"' { any byte, with \" and \\ for these two } '"'

@@ -4,33 +4,19 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "pattern/check_number.h"
 #include "pattern/layout_file.h"
 #include "pattern/node.h"
 
 namespace annulus::inline v0 {
 namespace {
 
+using pattern::check_number;
+using pattern::check_positions;
 using pattern::Kind;
-using pattern::kMostNumber;
 using pattern::Node;
 
 Pattern leaf(Node node) { return Pattern(std::make_shared<const Node>(std::move(node))); }
-
-void check_number(const char* leaf, const char* name, std::int64_t value, std::int64_t least) {
-  if (value < least || value > kMostNumber) {
-    base::fail(ErrorCode::kInvalidArgument, "{}: {} is {}; it must be in [{}, 2^60]{}", leaf, name,
-               value, least, least == -1 ? " (-1 is unbounded)" : "");
-  }
-}
-
-void check_positions(const char* leaf, std::span<const std::int64_t> positions) {
-  for (std::size_t i = 0; i < positions.size(); ++i) {
-    if (positions[i] < -kMostNumber || positions[i] > kMostNumber) {
-      base::fail(ErrorCode::kInvalidArgument, "{}: entry {} is {}; positions are within +-2^60",
-                 leaf, i, positions[i]);
-    }
-  }
-}
 
 Pattern blocks_leaf(std::shared_ptr<const BlockLayout> layout, std::string name) {
   const std::int64_t heads = layout->query_heads();
@@ -48,12 +34,24 @@ Pattern::Pattern(std::shared_ptr<const detail::PatternNode> node) : node_(std::m
   if (node_ == nullptr) base::fail(ErrorCode::kInvalidArgument, "a pattern needs a node, not null");
 }
 
-bool Pattern::visible(std::int64_t head, std::int64_t q, std::int64_t k) const {
+bool Pattern::visible(std::int64_t head, std::int64_t q, std::int64_t k,
+                      const PatternContext& context) const {
   pattern::check_head(*node_, head);
-  return pattern::visible(*node_, head, q, k);
+  return pattern::visible(*node_, head, q, k, context);
 }
 
 std::int64_t Pattern::heads() const { return node_->heads; }
+
+std::int64_t Pattern::distinct_heads(std::int64_t heads) const {
+  return pattern::distinct_heads(*node_, heads);
+}
+
+std::vector<Pattern> Pattern::branches() const {
+  if (node_->kind != Kind::kSum) return {*this};
+  std::vector<Pattern> branches;
+  for (const pattern::NodePointer& child : node_->children) branches.emplace_back(child);
+  return branches;
+}
 
 bool operator==(const Pattern& a, const Pattern& b) { return pattern::equal(*a.node_, *b.node_); }
 

@@ -65,6 +65,49 @@ void print(const Node& node, std::string* text) {
     case Kind::kBlocks:
       fmt::format_to(out, "blocks({})", quoted(node.name));
       break;
+    case Kind::kBand:
+      if (node.third == 1) {
+        fmt::format_to(out, "dilated({})", node.first);
+      } else {
+        fmt::format_to(out, "block_dilated({}, {})", node.first, node.third);
+      }
+      break;
+    case Kind::kStrided:
+      fmt::format_to(out, "strided({}, {}, {})", node.first, node.second, node.third);
+      break;
+    case Kind::kRandom:
+      fmt::format_to(out, "random({}, {}, {})", node.first, node.second, node.third);
+      break;
+    case Kind::kSegment:
+      fmt::format_to(out, "segment({}, {})", node.first, node.second);
+      break;
+    case Kind::kAxial:
+      fmt::format_to(out, "axial({}, {})", node.first, node.second);
+      break;
+    case Kind::kNatten:
+      fmt::format_to(out, "natten({}, {}, {})", node.first, node.second, node.third);
+      break;
+    case Kind::kVerticalSlash:
+      fmt::format_to(out, "vertical_slash([{}], [{}])", fmt::join(node.list, ", "),
+                     fmt::join(node.slashes, ", "));
+      break;
+    case Kind::kHierarchical:
+      *text += "hierarchical([";
+      for (const auto& level : node.children) {
+        fmt::format_to(out, "{}({}, {}, {})", level == node.children.front() ? "" : ", ",
+                       level->first, level->second, level->third);
+      }
+      *text += "])";
+      break;
+    case Kind::kHeads:
+    case Kind::kSum:
+      *text += node.kind == Kind::kHeads ? "heads(" : "sum(";
+      for (std::size_t i = 0; i < node.children.size(); ++i) {
+        if (i > 0) *text += ", ";
+        print(*node.children[i], text);
+      }
+      text->push_back(')');
+      break;
     case Kind::kNot:
       text->push_back('~');
       child(*node.children.front());

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "pattern/evaluate.h"
+#include "pattern/leaf_keys.h"
+#include "pattern/positions.h"
 
 namespace annulus::pattern {
 namespace {
@@ -16,10 +17,33 @@ std::int64_t next_listed(const std::vector<std::int64_t>& list, std::int64_t num
   return next == list.end() ? kNever : *next;
 }
 
-std::int64_t floor_divide(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0); }
+// The next multiple of a length above a number.
+std::int64_t next_multiple(std::int64_t number, std::int64_t of) {
+  return product(floor_div(number, of) + 1, of);
+}
+
+// Rows that lie in one block, or segment, of this length see the same keys through the leaf, whose
+// edges lie between such blocks; 0: other leaves.
+std::int64_t length_alike(const Node& leaf) {
+  switch (leaf.kind) {
+    case Kind::kBand:
+    case Kind::kStrided:
+    case Kind::kRandom:
+      return leaf.third;
+    case Kind::kSegment:
+      return leaf.second == 1 ? leaf.first : 1;
+    case Kind::kAxial:
+    case Kind::kNatten:
+    case Kind::kVerticalSlash:
+      return 1;
+    default:
+      return 0;
+  }
+}
 
 // The first row behind q in which the leaf is something else than ends that stay or move.
 std::int64_t next_form(const Node& leaf, std::int64_t q) {
+  if (const std::int64_t length = length_alike(leaf)) return next_multiple(q, length);
   switch (leaf.kind) {
     case Kind::kGlobalFirst:
       return q < leaf.first ? leaf.first : kNever;
@@ -46,6 +70,7 @@ std::int64_t next_form(const Node& leaf, std::int64_t q) {
 // The first end above `position` that the leaf has in row q and that stays where it is.
 std::int64_t next_end(const Node& leaf, std::int64_t q, std::int64_t position) {
   const auto if_above = [&](std::int64_t end) { return end > position ? end : kNever; };
+  if (const std::int64_t length = length_alike(leaf)) return next_multiple(position, length);
   switch (leaf.kind) {
     case Kind::kSink:
       return if_above(leaf.first);
@@ -61,7 +86,7 @@ std::int64_t next_end(const Node& leaf, std::int64_t q, std::int64_t position) {
     }
     case Kind::kBlocks: {
       const std::int64_t width = leaf.layout->block_columns;
-      return std::min(if_above(leaf.layout->seq_k), (floor_divide(position, width) + 1) * width);
+      return std::min(if_above(leaf.layout->seq_k), next_multiple(position, width));
     }
     default:
       return kNever;

@@ -17,8 +17,9 @@ constexpr std::int64_t kRowsTogether = 64;
 
 class Counter {
  public:
-  Counter(const Pattern& pattern, std::int64_t head, const Extent& extent)
-      : extent_(extent), head_(head), evaluator_(pattern), alike_(pattern.node()) {}
+  Counter(const Pattern& pattern, std::int64_t head, const Extent& extent,
+          const PatternContext& context)
+      : extent_(extent), head_(head), evaluator_(pattern, context), alike_(pattern.node()) {}
 
   std::int64_t run() {
     const Interval all = extent_.queries();
@@ -75,18 +76,23 @@ class Counter {
 
 }  // namespace
 
-std::int64_t visible_pairs(const Pattern& pattern, std::int64_t head, const Extent& extent) {
+std::int64_t visible_pairs(const Pattern& pattern, std::int64_t head, const Extent& extent,
+                           const PatternContext& context) {
   check_extent(extent);
-  return Counter(pattern, head, extent).run();
+  return Counter(pattern, head, extent, context).run();
 }
 
-Density density(const Pattern& pattern, const Extent& extent) {
+Density density(const Pattern& pattern, const Extent& extent, std::int64_t heads,
+                const PatternContext& context) {
+  const std::int64_t distinct = distinct_heads(pattern.node(), heads);
   double visible = 0;
-  for (std::int64_t head = 0; head < pattern.heads(); ++head) {
-    visible += static_cast<double>(visible_pairs(pattern, head, extent));
+  for (std::int64_t head = 0; head < distinct; ++head) {
+    const std::int64_t like_it = (heads - head + distinct - 1) / distinct;
+    visible += static_cast<double>(like_it) *
+               static_cast<double>(visible_pairs(pattern, head, extent, context));
   }
   const double all = static_cast<double>(extent.seq_q) * static_cast<double>(extent.seq_k) *
-                     static_cast<double>(pattern.heads());
+                     static_cast<double>(heads);
   return {all > 0 ? visible / all : 0.0};
 }
 

@@ -72,6 +72,8 @@ Terms terms_of(const Problem& problem, const ShardMap& shards, const std::string
   add("softcap", problem.softcap);
   add("q0", problem.q_position());
   add("k0", problem.k_position());
+  add("total_k", problem.context().seq_k);
+  add("layer", problem.layer);
   add("want_lse", problem.want_lse);
   add("lse_base", to_string(problem.lse_base));
   add("shards of Q", text_of(shards.q));

@@ -53,21 +53,22 @@ void check_numbers(const Schedule& schedule, ViolationReport* report) {
 bool sees(const Problem& problem, const ShardMap& shards, int rank, int owner) {
   const auto& q = shards.q[static_cast<std::size_t>(rank)];
   const auto& k = shards.k[static_cast<std::size_t>(owner)];
-  for (std::int64_t head = 0; head < problem.pattern.heads(); ++head) {
+  const PatternContext context = problem.context();
+  for (std::int64_t head = 0; head < problem.pattern.distinct_heads(problem.heads); ++head) {
     for (const Segment& rows : q) {
       for (const Segment& keys : k) {
         const std::int64_t first_q = problem.q_position() + rows.start;
         const std::int64_t first_k = problem.k_position() + keys.start;
         if (rows.length * keys.length > (std::int64_t{1} << 24)) {
           if (pattern::visible_pairs(problem.pattern, head,
-                                     {rows.length, keys.length, first_q, first_k}) > 0) {
+                                     {rows.length, keys.length, first_q, first_k}, context) > 0) {
             return true;
           }
           continue;
         }
         for (std::int64_t i = 0; i < rows.length; ++i) {
           for (std::int64_t j = 0; j < keys.length; ++j) {
-            if (problem.pattern.visible(head, first_q + i, first_k + j)) return true;
+            if (problem.pattern.visible(head, first_q + i, first_k + j, context)) return true;
           }
         }
       }

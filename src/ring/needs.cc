@@ -38,7 +38,7 @@ class Search {
   Search(const Problem& problem, const ShardMap& shards, Needs* needs)
       : problem_(problem),
         owned_(owned_keys(problem, shards)),
-        evaluator_(problem.pattern),
+        evaluator_(problem.pattern, problem.context()),
         needs_(*needs) {
     for (const OwnedKeys& keys : owned_) {
       if (owners_.empty() || std::find(owners_.begin(), owners_.end(), keys.owner) == owners_.end())
@@ -49,7 +49,8 @@ class Search {
   void look(int rank, const Segment& rows) {
     const std::int64_t first = problem_.q_position() + rows.start;
     const Interval universe = {problem_.k_position(), problem_.k_position() + problem_.seq_k};
-    for (std::int64_t head = 0; head < problem_.pattern.heads(); ++head) {
+    const std::int64_t heads = problem_.pattern.distinct_heads(problem_.heads);
+    for (std::int64_t head = 0; head < heads; ++head) {
       for (std::int64_t q = first; q < first + rows.length; q += kRowsTogether) {
         if (found_all(rank)) return;
         const Interval queries = {q, std::min(q + kRowsTogether, first + rows.length)};
@@ -131,7 +132,8 @@ Needs find_needs(const Problem& problem, const ShardMap& shards) {
 pattern::Placement placement_of(const Problem& problem, const ShardMap& shards, int rank,
                                 int owner) {
   return {at_positions(shards.q[static_cast<std::size_t>(rank)], problem.q_position()),
-          at_positions(shards.k[static_cast<std::size_t>(owner)], problem.k_position())};
+          at_positions(shards.k[static_cast<std::size_t>(owner)], problem.k_position()),
+          problem.context()};
 }
 
 }  // namespace annulus::ring

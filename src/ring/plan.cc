@@ -29,6 +29,7 @@ Problem local_problem(const Problem& whole, const ShardMap& shards, int rank, in
   const pattern::Placement placement = placement_of(whole, shards, rank, owner);
   problem.q0 = placement.q.front().start;
   problem.k0 = placement.k.front().start;
+  problem.total_k = placement.context.seq_k;
   return problem;
 }
 

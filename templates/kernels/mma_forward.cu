@@ -147,7 +147,8 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
                                                   0,
                                                   0,
                                                   params.tiles.granule_row_shift,
-                                                  params.tiles.granule_column_shift};
+                                                  params.tiles.granule_column_shift,
+                                                  static_cast<int>(head)};
         tile::mask_placed<Mask>(scores, context, params.q_positions + first_row,
                                 params.k_positions + first_column, lane_rows.first_row - first_row,
                                 static_cast<int>(lane % 4 * 2));
@@ -160,7 +161,8 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
                                                   tile_q,
                                                   tile_k,
                                                   params.tiles.granule_row_shift,
-                                                  params.tiles.granule_column_shift};
+                                                  params.tiles.granule_column_shift,
+                                                  static_cast<int>(head)};
         tile::mask_partial<Mask>(scores, context, params.q_position + lane_rows.first_row,
                                  tile_k + static_cast<int>(lane % 4 * 2));
       }

@@ -18,7 +18,8 @@ constexpr int kTileAllVisible = -1;
 constexpr int kTileNoneVisible = -2;
 
 // The numbers and lists of the expression, and what blocks() says about the tile at hand.
-// kTileColumns is N. The last six members are read by blocks() alone; without it they may be zero.
+// kTileColumns is N. From mask_words to granule_column_shift the members are read by blocks()
+// alone; without it they may be zero.
 template <int kTileColumns>
 struct MaskContext {
   const kernels::MaskParams& params;
@@ -28,6 +29,7 @@ struct MaskContext {
   int tile_k;                  // position of the tile's first column
   int granule_row_shift;
   int granule_column_shift;
+  int head;  // the query head
 
   // Slots beyond the parameter block continue at the front of the lists. The slot is a literal, so
   // one of the two loads remains.
@@ -86,6 +88,98 @@ struct MaskContext {
     const int next = count_up_to(starts, length, low);
     return next == length || starts[next] > high;
   }
+
+  // Division that rounds down: positions may be negative.
+  __device__ __forceinline__ int floor_div(int x, int by) const {
+    const int quotient = x / by;
+    return quotient - (quotient * by > x);
+  }
+
+  __device__ __forceinline__ bool dilated(int slot, int q, int k) const {
+    return (q - k) % number(slot) == 0;
+  }
+
+  // i - j of blocks of a size.
+  __device__ __forceinline__ int block_distance(int block, int q, int k) const {
+    return floor_div(q, block) - floor_div(k, block);
+  }
+  __device__ __forceinline__ bool within(int distance, int most) const {
+    return (distance <= most) & (-distance <= most);
+  }
+
+  __device__ __forceinline__ bool band(int stride_slot, int block_slot, int q, int k) const {
+    return block_distance(number(block_slot), q, k) % number(stride_slot) == 0;
+  }
+  __device__ __forceinline__ bool level(int stride_slot, int window_slot, int block_slot, int q,
+                                        int k) const {
+    const int distance = block_distance(number(block_slot), q, k);
+    return (distance % number(stride_slot) == 0) & within(distance, number(window_slot));
+  }
+  __device__ __forceinline__ bool strided(int stride_slot, int near_slot, int block_slot, int q,
+                                          int k) const {
+    const int block = number(block_slot);
+    return (floor_div(k, block) % number(stride_slot) == 0) |
+           within(block_distance(block, q, k), number(near_slot));
+  }
+
+  // The list holds `count` ascending block columns for each head and row of blocks; what lies
+  // outside it is not visible.
+  __device__ __forceinline__ bool random(int offset_slot, int count_slot, int block_slot,
+                                         int first_slot, int rows_slot, int q, int k) const {
+    const int block = number(block_slot);
+    const int count = number(count_slot);
+    const int rows = number(rows_slot);
+    const int row = floor_div(q, block) - number(first_slot);
+    const bool inside = (row >= 0) & (row < rows);
+    const int* chosen =
+        params.lists + number(offset_slot) + (head * rows + (inside ? row : 0)) * count;
+    return inside && listed(chosen, count, floor_div(k, block));
+  }
+
+  // LongNet: both positions in one segment, at offsets that are congruent to the head.
+  __device__ __forceinline__ bool segment(int width_slot, int rate_slot, int q, int k) const {
+    const int width = number(width_slot);
+    const int rate = number(rate_slot);
+    const int wanted = head % rate;
+    const int i = floor_div(q, width);
+    const int j = floor_div(k, width);
+    return (i == j) & ((q - i * width) % rate == wanted) & ((k - j * width) % rate == wanted);
+  }
+
+  // Positions as cells of a grid, row by row.
+  __device__ __forceinline__ bool in_grid(int position, int height, int width) const {
+    return (position >= 0) & (position / width < height);
+  }
+  __device__ __forceinline__ bool axial(int height_slot, int width_slot, int q, int k) const {
+    const int height = number(height_slot);
+    const int width = number(width_slot);
+    return in_grid(q, height, width) & in_grid(k, height, width) &
+           ((q / width == k / width) | (q % width == k % width));
+  }
+  // Whether `other` is at most `reach` from `at`, which is moved inwards at the ends of the axis.
+  __device__ __forceinline__ bool near(int at, int other, int length, int reach) const {
+    const int last = length - 1 - reach;
+    const int centre = at < reach ? reach : at > last ? last : at;
+    return within(centre - other, reach);
+  }
+  __device__ __forceinline__ bool natten(int height_slot, int width_slot, int reach_slot, int q,
+                                         int k) const {
+    const int height = number(height_slot);
+    const int width = number(width_slot);
+    const int reach = number(reach_slot);
+    return in_grid(q, height, width) & in_grid(k, height, width) &
+           near(q / width, k / width, height, reach) & near(q % width, k % width, width, reach);
+  }
+
+  __device__ __forceinline__ bool vertical_slash(int columns_slot, int column_count_slot,
+                                                 int slashes_slot, int slash_count_slot, int q,
+                                                 int k) const {
+    return listed(params.lists + number(columns_slot), number(column_count_slot), k) |
+           listed(params.lists + number(slashes_slot), number(slash_count_slot), q - k);
+  }
+
+  // Which of `count` patterns the head uses.
+  __device__ __forceinline__ int turn(int count) const { return head % count; }
 
   __device__ __forceinline__ bool blocks(int q, int k) const {
     if (tile_mask < 0) return tile_mask == kTileAllVisible;

@@ -13,13 +13,13 @@ using test::code_of;
 using test::random_pattern;
 
 // Element by element: 0 empty, 1 partial, 2 full.
-int class_of(const Pattern& pattern, std::int64_t head, const Interval& queries,
-             const Interval& keys) {
+int class_of(const Pattern& pattern, std::int64_t head, const PatternContext& context,
+             const Interval& queries, const Interval& keys) {
   bool seen = false;
   bool unseen = false;
   for (std::int64_t q = queries.begin; q < queries.end; ++q) {
     for (std::int64_t k = keys.begin; k < keys.end; ++k) {
-      (pattern.visible(head, q, k) ? seen : unseen) = true;
+      (pattern.visible(head, q, k, context) ? seen : unseen) = true;
     }
   }
   return seen ? (unseen ? 1 : 2) : 0;
@@ -91,15 +91,15 @@ TEST_CASE("rows of random trees agree with their elements") {
     const auto layout = std::make_shared<const BlockLayout>(
         test::random_layout(&random, between(&random, 0, 80), between(&random, 0, 100), heads));
     const Pattern pattern = random_pattern(&random, 5, layout);
-    Evaluator evaluator(pattern);
     const Extent extent = random_extent(&random);
+    Evaluator evaluator(pattern, extent.context());
     row.resize(static_cast<std::size_t>(extent.seq_k));
     const std::int64_t head = random.below(static_cast<std::uint32_t>(heads));
     for (int draw = 0; draw < 4; ++draw) {
       const std::int64_t q = between(&random, extent.q_position, extent.queries().end - 1);
       visible_row(&evaluator, head, q, extent.k_position, extent.seq_k, row.data());
       for (std::int64_t j = 0; j < extent.seq_k; ++j) {
-        const bool expected = pattern.visible(head, q, extent.k_position + j);
+        const bool expected = pattern.visible(head, q, extent.k_position + j, extent.context());
         if ((row[static_cast<std::size_t>(j)] == 1) != expected) {
           FAIL(pattern.to_string() << " q " << q << " k " << extent.k_position + j);
         }
@@ -110,25 +110,54 @@ TEST_CASE("rows of random trees agree with their elements") {
 
 TEST_CASE("bounds of random trees hold, and keys without doubt are exact") {
   Random random(23);
-  for (int i = 0; i < 1500; ++i) {
+  for (int i = 0; i < 3000; ++i) {
     const auto layout = std::make_shared<const BlockLayout>(
         test::random_layout(&random, 60, between(&random, 0, 90)));
     const Pattern pattern = random_pattern(&random, 5, layout);
-    Evaluator evaluator(pattern);
+    const PatternContext context = {.seq_k = between(&random, 0, 120), .layer = 7};
+    Evaluator evaluator(pattern, context);
     const std::int64_t first = between(&random, -80, 120);
     const Interval queries = {first, first + between(&random, 1, 12)};
     const Interval universe = {between(&random, -60, 0), between(&random, 1, 90)};
-    const Bounds& bounds = evaluator.range(0, queries, universe);
+    const std::int64_t grain = i % 2 == 0 ? 0 : between(&random, 1, 30);
+    const std::int64_t head = random.below(5);
+    const Bounds& bounds = evaluator.range(head, queries, universe, grain);
+    CAPTURE(pattern.to_string());
     for (std::int64_t k = universe.begin; k < universe.end; ++k) {
-      const int exact = class_of(pattern, 0, queries, {k, k + 1});
+      const int exact = class_of(pattern, head, context, queries, {k, k + 1});
       const bool all = touches(bounds.all, {k, k + 1});
       const bool any = touches(bounds.any, {k, k + 1});
       const bool doubt = touches(bounds.doubt, {k, k + 1});
       const bool right = doubt ? any && !all : exact == (all ? 2 : any ? 1 : 0);
-      if (!right) {
-        FAIL(pattern.to_string() << " q [" << queries.begin << ", " << queries.end << ") k " << k);
+      if (!right || (touches(bounds.mixed, {k, k + 1}) && !doubt)) {
+        FAIL("head " << head << " q [" << queries.begin << ", " << queries.end << ") k " << k);
       }
     }
+    if (grain == 0) CHECK(bounds.mixed.empty());
+    for (const Interval& keys : bounds.mixed) {
+      for (std::int64_t k = keys.begin; k + grain <= keys.end; ++k) {
+        if (class_of(pattern, head, context, queries, {k, k + grain}) != 1) {
+          FAIL("head " << head << " q [" << queries.begin << ", " << queries.end
+                       << ") of keys from " << k << " on " << grain << " are not mixed");
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("leaves have no doubt, and one query has none whatever the tree") {
+  Random random(28);
+  for (int i = 0; i < 2000; ++i) {
+    const auto layout = std::make_shared<const BlockLayout>(test::random_layout(&random, 60, 90));
+    const bool one = i % 2 == 0;
+    const Pattern pattern =
+        one ? random_pattern(&random, 4, layout) : test::random_leaf(&random, layout);
+    if (!one && pattern.node().kind == Kind::kHierarchical) continue;  // an | in itself
+    Evaluator evaluator(pattern, {.seq_k = 90});
+    const std::int64_t first = between(&random, -80, 120);
+    const Interval queries = {first, first + (one ? 1 : between(&random, 1, 40))};
+    CAPTURE(pattern.to_string());
+    CHECK(evaluator.range(random.below(9), queries, {-70, 130}).doubt.empty());
   }
 }
 
@@ -140,9 +169,10 @@ TEST_CASE("classes of random trees are exact, with ragged edges and negative pos
         test::random_layout(&random, between(&random, 0, 80), between(&random, 0, 100), heads));
     const Pattern pattern = random_pattern(&random, 1 + static_cast<int>(random.below(5)), layout);
     const Extent extent = random_extent(&random);
+    const PatternContext context = {.seq_k = between(&random, 0, 150), .layer = 1};
     const std::int64_t rows = between(&random, 1, 24);
     const std::int64_t columns = between(&random, 1, 24);
-    Classifier classifier(pattern, extent, rows, columns);
+    Classifier classifier(pattern, Placement::of(extent, context), rows, columns);
     const std::int64_t head = random.below(static_cast<std::uint32_t>(heads));
     for (std::int64_t row = 0; row < classifier.rows(); ++row) {
       std::vector<int> found(static_cast<std::size_t>(classifier.columns()), 0);
@@ -164,7 +194,8 @@ TEST_CASE("classes of random trees are exact, with ragged edges and negative pos
         const Interval keys = intersection(
             {extent.k_position + column * columns, extent.k_position + (column + 1) * columns},
             extent.keys());
-        if (found[static_cast<std::size_t>(column)] != class_of(pattern, head, queries, keys)) {
+        if (found[static_cast<std::size_t>(column)] !=
+            class_of(pattern, head, context, queries, keys)) {
           FAIL(pattern.to_string()
                << " block (" << row << ", " << column << ") of " << rows << " x " << columns
                << ", q0 " << extent.q_position << ", k0 " << extent.k_position);
@@ -183,6 +214,14 @@ std::vector<std::int64_t> positions_of(const std::vector<Segment>& segments) {
   return positions;
 }
 
+std::string text_of(const std::vector<Segment>& segments) {
+  std::string text;
+  for (const Segment& segment : segments) {
+    text += "[" + std::to_string(segment.start) + "+" + std::to_string(segment.length) + "]";
+  }
+  return text;
+}
+
 std::vector<Segment> random_segments(Random* random) {
   std::vector<Segment> segments(1 + random->below(4));
   for (Segment& segment : segments) {
@@ -197,7 +236,7 @@ TEST_CASE("classes of shards are exact, with blocks over the edges of segments")
     const auto layout = std::make_shared<const BlockLayout>(
         test::random_layout(&random, between(&random, 0, 80), between(&random, 0, 100)));
     const Pattern pattern = random_pattern(&random, 1 + static_cast<int>(random.below(5)), layout);
-    const Placement placement = {random_segments(&random), random_segments(&random)};
+    const Placement placement = {random_segments(&random), random_segments(&random), {90, 2}};
     const std::int64_t rows = between(&random, 1, 24);
     const std::int64_t columns = between(&random, 1, 24);
     const std::vector<std::int64_t> q = positions_of(placement.q);
@@ -218,11 +257,14 @@ TEST_CASE("classes of shards are exact, with blocks over the edges of segments")
         for (std::size_t a = row * rows; a < q.size() && a < std::size_t((row + 1) * rows); ++a) {
           for (std::size_t b = column * columns;
                b < k.size() && b < std::size_t((column + 1) * columns); ++b) {
-            (pattern.visible(0, q[a], k[b]) ? seen : unseen) = true;
+            (pattern.visible(0, q[a], k[b], placement.context) ? seen : unseen) = true;
           }
         }
         if (found[static_cast<std::size_t>(column)] != (seen ? (unseen ? 1 : 2) : 0)) {
-          FAIL(pattern.to_string() << " block (" << row << ", " << column << ")");
+          FAIL(pattern.to_string() << " block (" << row << ", " << column << ") of " << rows
+                                   << " x " << columns << " is " << (seen ? (unseen ? 1 : 2) : 0)
+                                   << " not " << found[static_cast<std::size_t>(column)] << ", q "
+                                   << text_of(placement.q) << " k " << text_of(placement.k));
         }
       }
     }

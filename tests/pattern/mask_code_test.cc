@@ -60,7 +60,7 @@ class Reader {
     if (accept("true")) return true;
     if (accept("false")) return false;
     if (accept("(")) {
-      const bool value = any();
+      const bool value = text_.compare(at_, 7, "m.turn(") == 0 ? choice() : any();
       REQUIRE(accept(")"));
       return value;
     }
@@ -68,28 +68,67 @@ class Reader {
     const std::size_t open = text_.find('(', at_);
     const std::string name = text_.substr(at_, open - at_);
     at_ = open + 1;
-    int slots[2] = {0, 0};
-    for (int i = 0; std::isdigit(static_cast<unsigned char>(text_[at_])) != 0; ++i) {
-      REQUIRE(i < 2);
-      while (std::isdigit(static_cast<unsigned char>(text_[at_])) != 0) {
-        slots[i] = slots[i] * 10 + (text_[at_++] - '0');
-      }
+    slots_.clear();
+    while (is_digit()) {
+      slots_.push_back(number());
       REQUIRE(accept(", "));
     }
     REQUIRE(accept("q, k)"));
-    if (name == "causal") return context_.causal(q_, k_);
-    if (name == "window") return context_.window(slots[0], slots[1], q_, k_);
-    if (name == "window_left") return context_.window_left(slots[0], q_, k_);
-    if (name == "window_right") return context_.window_right(slots[0], q_, k_);
-    if (name == "sink") return context_.sink(slots[0], q_, k_);
-    if (name == "global_first") return context_.global_first(slots[0], q_, k_);
-    if (name == "global_listed") return context_.global_listed(slots[0], slots[1], q_, k_);
-    if (name == "documents") return context_.documents(slots[0], slots[1], q_, k_);
-    if (name == "blocks") return context_.blocks(q_, k_);
+    return leaf(name);
+  }
+  // m.turn(n) == i ? this : the rest
+  bool choice() {
+    if (!accept("m.turn(")) return one();
+    const int count = number();
+    REQUIRE(accept(") == "));
+    const int wanted = number();
+    REQUIRE(accept(" ? "));
+    const bool value = one();
+    REQUIRE(accept(" : "));
+    const bool rest = choice();
+    return context_.turn(count) == wanted ? value : rest;
+  }
+  bool is_digit() const { return std::isdigit(static_cast<unsigned char>(text_[at_])) != 0; }
+  int number() {
+    REQUIRE(is_digit());
+    int value = 0;
+    while (is_digit()) value = value * 10 + (text_[at_++] - '0');
+    return value;
+  }
+
+  template <typename... Slots>
+  bool call(bool (Context::*function)(Slots...) const) {
+    constexpr std::size_t kSlots = sizeof...(Slots) - 2;
+    REQUIRE(slots_.size() == kSlots);
+    return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
+      return (context_.*function)(slots_[kIndex]..., q_, k_);
+    }
+    (std::make_index_sequence<kSlots>());
+  }
+  bool leaf(const std::string& name) {
+    if (name == "causal") return call(&Context::causal);
+    if (name == "window") return call(&Context::window);
+    if (name == "window_left") return call(&Context::window_left);
+    if (name == "window_right") return call(&Context::window_right);
+    if (name == "sink") return call(&Context::sink);
+    if (name == "global_first") return call(&Context::global_first);
+    if (name == "global_listed") return call(&Context::global_listed);
+    if (name == "documents") return call(&Context::documents);
+    if (name == "blocks") return call(&Context::blocks);
+    if (name == "dilated") return call(&Context::dilated);
+    if (name == "band") return call(&Context::band);
+    if (name == "level") return call(&Context::level);
+    if (name == "strided") return call(&Context::strided);
+    if (name == "random") return call(&Context::random);
+    if (name == "segment") return call(&Context::segment);
+    if (name == "axial") return call(&Context::axial);
+    if (name == "natten") return call(&Context::natten);
+    if (name == "vertical_slash") return call(&Context::vertical_slash);
     FAIL("unknown function " << name);
     return false;
   }
 
+  std::vector<int> slots_;
   const std::string& text_;
   const Context& context_;
   int q_, k_;
@@ -104,8 +143,26 @@ kernels::MaskParams params_of(const MaskCode& code) {
   return params;
 }
 
+constexpr std::int64_t kHeads = 4;
+const MaskScope kScope = {kHeads, {-80, 181}, {.seq_k = 150, .layer = 3}};
+
 MaskCode emit_all(const Pattern& pattern) {
-  return emit(pattern, static_cast<std::size_t>(kernels::kMaskNumbers));
+  return emit(pattern, static_cast<std::size_t>(kernels::kMaskNumbers), kScope);
+}
+
+// Draws pairs and compares; the code says the same for every head.
+void check_pairs(const Pattern& pattern, const MaskCode& code, int draws, Random* random) {
+  const kernels::MaskParams params = params_of(code);
+  for (int draw = 0; draw < draws; ++draw) {
+    const auto head = static_cast<int>(random->below(kHeads));
+    const auto q = static_cast<int>(between(random, -80, 180));
+    const auto k = static_cast<int>(between(random, -80, 180));
+    const Context context{params, nullptr, 0, 0, 0, 0, 0, head};
+    if (Reader(code.text, context, q, k).whole() != pattern.visible(head, q, k, kScope.context)) {
+      FAIL(pattern.to_string() << " head " << head << " q " << q << " k " << k << ": "
+                               << code.text);
+    }
+  }
 }
 
 TEST_CASE("random trees as code agree with their elements") {
@@ -114,15 +171,7 @@ TEST_CASE("random trees as code agree with their elements") {
     const Pattern pattern = random_pattern(&random, 1 + static_cast<int>(random.below(6)), nullptr);
     const MaskCode code = emit_all(pattern);
     CHECK_FALSE(code.uses_blocks);
-    const kernels::MaskParams params = params_of(code);
-    const Context context{params, nullptr, 0, 0, 0, 0, 0};
-    for (int draw = 0; draw < 60; ++draw) {
-      const auto q = static_cast<int>(between(&random, -80, 180));
-      const auto k = static_cast<int>(between(&random, -80, 180));
-      if (Reader(code.text, context, q, k).whole() != pattern.visible(0, q, k)) {
-        FAIL(pattern.to_string() << " q " << q << " k " << k << ": " << code.text);
-      }
-    }
+    check_pairs(pattern, code, 60, &random);
   }
 }
 
@@ -139,16 +188,7 @@ TEST_CASE("numbers beyond the parameter block continue in the lists") {
                        : (pattern | (window(width, 40) & ~sink(width)));
       if (pattern.node().depth > 50) pattern = window(2, i);
     }
-    const MaskCode code = emit_all(pattern);
-    const kernels::MaskParams params = params_of(code);
-    const Context context{params, nullptr, 0, 0, 0, 0, 0};
-    for (int draw = 0; draw < 400; ++draw) {
-      const auto q = static_cast<int>(between(&random, -80, 180));
-      const auto k = static_cast<int>(between(&random, -80, 180));
-      if (Reader(code.text, context, q, k).whole() != pattern.visible(0, q, k)) {
-        FAIL(pattern.to_string() << " q " << q << " k " << k << ": " << code.text);
-      }
-    }
+    check_pairs(pattern, emit_all(pattern), 400, &random);
   }
   // A hundred windows need two hundred numbers, and the text has no other.
   Pattern many = window(1, 1);
@@ -174,6 +214,17 @@ TEST_CASE("the text depends on the structure alone") {
   CHECK(text("window(-1,-1) & causal") == "m.causal(q, k)");
   CHECK(text("~dense & causal") == "false");
   CHECK(text("causal | dense") == "true");
+  CHECK(text("dilated(4)") == "m.dilated(0, q, k)");
+  CHECK(text("block_dilated(4, 64)") == "m.band(0, 1, q, k)");
+  CHECK(text("strided(8, 1, 64)") == text("strided(2, 9, 16)"));
+  CHECK(text("random(2, 5, 16) & causal") == text("random(1, 77, 64) & causal"));
+  CHECK(text("segment(64, 2)") == "m.segment(0, 1, q, k)");
+  CHECK(text("hierarchical([(1, 2, 3), (4, -1, 6)])") ==
+        "m.level(0, 1, 2, q, k) | m.band(3, 4, q, k)");
+  CHECK(text("vertical_slash([], [1])") == text("vertical_slash([1, 2], [])"));
+  CHECK(text("heads(causal, ~sink(3), dense)") ==
+        "(m.turn(3) == 0 ? m.causal(q, k) : m.turn(3) == 1 ? !m.sink(0, q, k) : true)");
+  CHECK(text("heads(dense, dense) & causal") == "m.causal(q, k)");
 }
 
 TEST_CASE("code that reads memory or is long is called costly") {
@@ -183,6 +234,8 @@ TEST_CASE("code that reads memory or is long is called costly") {
   CHECK_FALSE(costly("causal & (window(511,0) | global(16))"));
   CHECK(costly("documents([0, 5])"));
   CHECK(costly("global([])"));
+  CHECK(costly("dilated(3)"));
+  CHECK(costly("random(1, 2, 3)"));
 }
 
 TEST_CASE("what a device cannot hold is refused") {
@@ -199,13 +252,32 @@ TEST_CASE("what a device cannot hold is refused") {
   CHECK(emit_all(a & causal()).layout != nullptr);
   CHECK_FALSE(emit_all(a | dense()).uses_blocks);
   CHECK(code(a & b) == ErrorCode::kUnsupported);
+  CHECK(code(dilated((std::int64_t{1} << 30) + 1)) == ErrorCode::kUnsupported);
+  // As many choices as 2^30 rows of one need fit no list; and without Sk there is nothing to
+  // choose.
+  const auto emit_in = [](const MaskScope& scope) {
+    return code_of([&] { emit(annulus::random(2, 3, 1), 32, scope); });
+  };
+  CHECK(emit_in({1, {0, std::int64_t{1} << 30}, {.seq_k = 1 << 30}}) == ErrorCode::kUnsupported);
+  CHECK(emit_in({1, {0, 10}, {}}) == ErrorCode::kInvalidArgument);
+}
+
+TEST_CASE("queries outside the rows of a random list see nothing") {
+  const MaskCode code = emit(annulus::random(4, 1, 8), 32, {2, {16, 40}, {.seq_k = 32}});
+  const kernels::MaskParams params = params_of(code);
+  const Context context{params, nullptr, 0, 0, 0, 0, 0, 1};
+  for (int k = -8; k < 40; ++k) {
+    CHECK_FALSE(Reader(code.text, context, 15, k).whole());
+    CHECK_FALSE(Reader(code.text, context, 40, k).whole());
+    CHECK(Reader(code.text, context, 39, k).whole() == (k >= 0 && k < 32));
+  }
 }
 
 TEST_CASE("blocks reads the tile's state or its bits") {
   kernels::MaskParams params{};
   const unsigned words[] = {0xffffffffu, 0x0000a5c3u};
   // A tile of 8 x 32 in granules of 2 x 8: 4 x 4 bits in one word.
-  const auto context = [&](int state) { return Context{params, words, state, -6, 100, 1, 3}; };
+  const auto context = [&](int state) { return Context{params, words, state, -6, 100, 1, 3, 0}; };
   for (int row = 0; row < 8; ++row) {
     for (int column = 0; column < kColumns; ++column) {
       const int q = -6 + row;

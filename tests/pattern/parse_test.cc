@@ -39,6 +39,26 @@ TEST_CASE("leaves and operators parse to the trees that the functions make") {
   CHECK(Pattern::parse("documents([0,512,700])") == documents({0, 512, 700}));
   CHECK(Pattern::parse("causal & (window(511,0) | global(16))") ==
         (causal() & (window(511, 0) | global(16))));
+  CHECK(Pattern::parse("dilated(3)") == dilated(3));
+  CHECK(Pattern::parse("block_dilated(3, 1)") == dilated(3));
+  CHECK(Pattern::parse("block_dilated(4,64)") == block_dilated(4, 64));
+  CHECK(Pattern::parse("strided(8, 1, 64)") == strided(8, 1, 64));
+  CHECK(Pattern::parse("random(3, 7, 64)") == annulus::random(3, 7, 64));
+  CHECK(Pattern::parse("segment(2048, 4)") == segment(2048, 4));
+  CHECK(Pattern::parse("axial(6, 8)") == axial(6, 8));
+  CHECK(Pattern::parse("natten(32, 48, 7)") == natten(32, 48, 7));
+  CHECK(Pattern::parse("vertical_slash([9, 0, 9], [-3, 0])") == vertical_slash({0, 9}, {0, -3}));
+  CHECK(Pattern::parse("hierarchical([(1, 4, 64), (8, -1, 64)])") ==
+        hierarchical({{1, 4, 64}, {8, -1, 64}}));
+  CHECK(Pattern::parse("heads(causal, sink(1) | sink(2), ~dense)") ==
+        heads({causal(), sink(1) | sink(2), ~dense()}));
+  CHECK(Pattern::parse("causal & heads(dense, sink(2))") == (causal() & heads({dense(), sink(2)})));
+  CHECK(Pattern::parse("sum(causal, sink(3) & causal)") == sum({causal(), sink(3) & causal()}));
+  CHECK(Pattern::parse("heads(causal)") == causal());
+  CHECK(Pattern::parse("(sum((causal)))") == causal());
+  CHECK_FALSE(Pattern::parse("strided(8, 1, 64)") == strided(8, 1, 65));
+  CHECK_FALSE(heads({causal(), dense()}) == sum({causal(), dense()}));
+  CHECK_FALSE(vertical_slash({1}, {}) == vertical_slash({}, {1}));
   CHECK_FALSE(Pattern::parse("sink(4)") == sink(5));
   CHECK_FALSE(Pattern::parse("causal & sink(4)") == (sink(4) & causal()));
 }
@@ -75,7 +95,11 @@ TEST_CASE("not binds tighter than and, and tighter than or") {
 TEST_CASE("printing uses no parentheses that are not needed") {
   for (const char* text :
        {"dense", "~causal", "~(causal & sink(1))", "causal & sink(1) | ~window(3, -1) & sink(2)",
-        "causal & (sink(1) | global([-4, 9])) & documents([])", "~~(causal | sink(0))"}) {
+        "causal & (sink(1) | global([-4, 9])) & documents([])", "~~(causal | sink(0))",
+        "dilated(2) | block_dilated(2, 8)", "~heads(causal | sink(1), dense)",
+        "sum(causal & segment(8, 1), causal & ~(segment(8, 2) | dilated(1)))",
+        "hierarchical([(1, 4, 64), (8, -1, 64)]) & random(1, 2, 3)", "vertical_slash([], [-1, 3])",
+        "strided(3, 0, 16) | axial(4, 5) & natten(9, 9, 3)"}) {
     CHECK(Pattern::parse(text).to_string() == text);
   }
   CHECK(Pattern::parse("((causal)&(sink(1)))|((sink(2)))").to_string() ==
@@ -120,6 +144,30 @@ TEST_CASE("errors name the column") {
   refused("documents(5)", 11, "'['");
   refused("documents([5,5])", 1, "start 1 is 5");
   refused("causal & documents([7,3])", 10, "ascend");
+  refused("dilated(0)", 1, "r is 0");
+  refused("causal | block_dilated(2, 0)", 10, "b is 0");
+  refused("strided(2, 4)", 13, "','");
+  refused("strided(2, -1, 4)", 1, "n is -1");
+  refused("random(65537, 0, 4)", 1, "c is 65537; it must be in [0, 65536]");
+  refused("random(1, -1, 4)", 1, "seed is -1");
+  refused("segment(0, 1)", 1, "w is 0");
+  refused("axial(3, 0)", 1, "width is 0");
+  refused("natten(8, 8, 4)", 1, "odd");
+  refused("natten(8, 4, 5)", 1, "either side");
+  refused("vertical_slash([1])", 19, "','");
+  refused("vertical_slash([1], 2)", 21, "'['");
+  refused("vertical_slash([1], [9223372036854775807])", 1, "slashes: entry 0");
+  refused("hierarchical([])", 1, "without a level");
+  refused("hierarchical([(1, 2)])", 20, "','");
+  refused("hierarchical([(1, 2, 3), (0, 2, 3)])", 1, "stride is 0");
+  refused("hierarchical([1])", 15, "'('");
+  refused("heads()", 7, "expected a pattern");
+  refused("heads(causal, )", 15, "expected a pattern");
+  refused("heads(causal dense)", 14, "')'");
+  refused("causal & sum(causal, dense)", 1, "inside &");
+  refused("heads(dense, sum(causal, dense))", 1, "inside heads");
+  refused("dense | ~sum(causal, dense)", 9, "inside ~");
+  refused("sum(causal, sum(causal, dense))", 1, "inside another sum");
   refused("causal(3)", 7, "'('");
   refused("blocks(file)", 8, "'\"'");
   refused("blocks(\"x", 8, "closing");
@@ -132,9 +180,7 @@ TEST_CASE("errors name the column") {
 }
 
 TEST_CASE("words of later versions are unsupported, not unknown") {
-  for (const char* name :
-       {"dilated", "block_dilated", "strided", "random", "segment", "axial", "natten",
-        "vertical_slash", "hierarchical", "topk", "heads", "sum", "softcap", "alibi"}) {
+  for (const char* name : {"topk", "softcap", "alibi", "scale", "bias", "sink_logit"}) {
     refused("causal & " + std::string(name) + "(1)", 10, "not known in this version",
             ErrorCode::kUnsupported);
   }
@@ -172,8 +218,12 @@ TEST_CASE("a tree of full depth prints to text that parses") {
 
 TEST_CASE("mutated expressions never do more than throw an error") {
   const std::vector<std::string> seeds = {
-      "causal & (window(511,0) | global(16))", "documents([0, 512, 700]) & ~(sink(4) | dense)",
-      "global([1,2,-3]) | prefix(9) & blocks(\"/nowhere/x\")", "~~~window(-1, 12345678901)"};
+      "causal & (window(511,0) | global(16))",
+      "documents([0, 512, 700]) & ~(sink(4) | dense)",
+      "global([1,2,-3]) | prefix(9) & blocks(\"/nowhere/x\")",
+      "~~~window(-1, 12345678901)",
+      "heads(segment(64, 2), random(3,1,8) | natten(9,9,3))",
+      "sum(hierarchical([(1,2,3),(4,-1,6)]), vertical_slash([1,2],[0]), strided(8,1,64))"};
   const std::string alphabet = "()[]&|~,-\" \\0123456789acdegilnoruwx.\n\xff";
   Random random(5);
   int parsed = 0;

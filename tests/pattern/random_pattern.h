@@ -45,33 +45,69 @@ inline std::vector<std::int64_t> random_list(base::Random* random, std::size_t m
   return {values.begin(), values.end()};
 }
 
-// `layout` null: no blocks().
+inline std::vector<HierarchyLevel> random_levels(base::Random* random) {
+  std::vector<HierarchyLevel> levels(1 + random->below(3));
+  for (HierarchyLevel& level : levels) {
+    level = {between(random, 1, 6), between(random, -1, 8), between(random, 1, 9)};
+  }
+  return levels;
+}
+
+// Any leaf of the language; `layout` null: no blocks().
+inline Pattern random_leaf(base::Random* random, const std::shared_ptr<const BlockLayout>& layout) {
+  const auto in = [&](std::int64_t low, std::int64_t high) { return between(random, low, high); };
+  switch (random->below(layout == nullptr ? 18 : 20)) {
+    case 0:
+      return random->below(3) == 0 ? dense() : causal();
+    case 1:
+    case 2:
+      return causal();
+    case 3:
+    case 4:
+      return window(in(-1, 40), in(-1, 40));
+    case 5:
+      return sink(in(0, 40));
+    case 6:
+      return global(in(0, 40));
+    case 7:
+      return global(std::span<const std::int64_t>(random_list(random, 6)));
+    case 8:
+      return documents(std::span<const std::int64_t>(random_list(random, 6)));
+    case 9:
+      return dilated(in(1, 12));
+    case 10:
+      return block_dilated(in(1, 5), in(1, 9));
+    case 11:
+      return strided(in(1, 6), in(0, 4), in(1, 9));
+    case 12:
+      return annulus::random(in(0, 5), in(0, 9), in(1, 30));
+    case 13:
+      return segment(in(1, 40), in(1, 8));
+    case 14:
+      return axial(in(1, 12), in(1, 12));
+    case 15: {
+      const std::int64_t n = 2 * in(0, 3) + 1;
+      return natten(in(n, 14), in(n, 14), n);
+    }
+    case 16:
+      return vertical_slash(random_list(random, 5), random_list(random, 8));
+    case 17:
+      return hierarchical(random_levels(random));
+    default:
+      return blocks(layout);
+  }
+}
+
 inline Pattern random_pattern(base::Random* random, int depth,
                               const std::shared_ptr<const BlockLayout>& layout) {
   if (depth > 1 && random->below(4) != 0) {
     const Pattern a = random_pattern(random, depth - 1, layout);
     if (random->below(4) == 0) return ~a;
     const Pattern b = random_pattern(random, depth - 1, layout);
+    if (random->below(6) == 0) return heads({a, b, random_leaf(random, layout)});
     return random->below(2) == 0 ? (a & b) : (a | b);
   }
-  switch (random->below(layout == nullptr ? 7 : 8)) {
-    case 0:
-      return random->below(3) == 0 ? dense() : causal();
-    case 1:
-      return causal();
-    case 2:
-      return window(between(random, -1, 40), between(random, -1, 40));
-    case 3:
-      return sink(between(random, 0, 40));
-    case 4:
-      return global(between(random, 0, 40));
-    case 5:
-      return global(std::span<const std::int64_t>(random_list(random, 6)));
-    case 6:
-      return documents(std::span<const std::int64_t>(random_list(random, 6)));
-    default:
-      return blocks(layout);
-  }
+  return random_leaf(random, layout);
 }
 
 // What an action throws: its code, and its message where `message` is given.

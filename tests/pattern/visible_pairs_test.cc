@@ -16,9 +16,13 @@ using test::random_pattern;
 
 constexpr std::int64_t kBillion = std::int64_t{1} << 30;
 
-std::int64_t count_row(const Pattern& pattern, std::int64_t q, Interval keys) {
+constexpr PatternContext kContext = {.seq_k = 100, .layer = 4};
+
+std::int64_t count_row(const Pattern& pattern, std::int64_t head, std::int64_t q, Interval keys) {
   std::int64_t count = 0;
-  for (std::int64_t k = keys.begin; k < keys.end; ++k) count += pattern.visible(0, q, k);
+  for (std::int64_t k = keys.begin; k < keys.end; ++k) {
+    count += pattern.visible(head, q, k, kContext);
+  }
   return count;
 }
 
@@ -30,11 +34,12 @@ TEST_CASE("visible pairs are counted exactly") {
         random_pattern(&random, 1 + static_cast<int>(random.below(4)), i % 2 ? layout : nullptr);
     const Extent extent = {between(&random, 0, 400), between(&random, 0, 90),
                            between(&random, -200, 120), between(&random, -60, 60)};
+    const std::int64_t head = random.below(7);
     std::int64_t expected = 0;
     for (std::int64_t q = extent.queries().begin; q < extent.queries().end; ++q) {
-      expected += count_row(pattern, q, extent.keys());
+      expected += count_row(pattern, head, q, extent.keys());
     }
-    CHECK(visible_pairs(pattern, 0, extent) == expected);
+    CHECK(visible_pairs(pattern, head, extent, kContext) == expected);
   }
 }
 
@@ -46,20 +51,34 @@ TEST_CASE("rows that go on in the same way are an arithmetic progression") {
     const Pattern pattern = random_pattern(&random, 1 + static_cast<int>(random.below(5)),
                                            i % 4 == 0 ? layout : nullptr);
     const Interval keys = {between(&random, -60, 0), between(&random, 0, 90)};
+    const std::int64_t head = random.below(7);
     const std::int64_t q = between(&random, -150, 200);
     const std::int64_t rows = RowsAlike(pattern.node()).from(q, keys);
     REQUIRE(rows >= 1);
     const std::int64_t looked_at = std::min<std::int64_t>(rows, 400);
-    const std::int64_t first = count_row(pattern, q, keys);
-    const std::int64_t step = looked_at > 1 ? count_row(pattern, q + 1, keys) - first : 0;
+    const std::int64_t first = count_row(pattern, head, q, keys);
+    const std::int64_t step = looked_at > 1 ? count_row(pattern, head, q + 1, keys) - first : 0;
     for (std::int64_t row = 0; row < looked_at; ++row) {
-      if (count_row(pattern, q + row, keys) != first + row * step) {
+      if (count_row(pattern, head, q + row, keys) != first + row * step) {
         FAIL(pattern.to_string() << " from q " << q << ": row " << row << " of " << rows);
       }
     }
     longest = std::max(longest, looked_at);
   }
   CHECK(longest == 400);
+}
+
+TEST_CASE("the density of many heads is the mean of theirs") {
+  const Extent extent = Extent::whole(30, 50);
+  const Pattern pattern = heads({segment(20, 3), random(1, 4, 10)});
+  double pairs = 0;
+  for (std::int64_t head = 0; head < 9; ++head) {
+    pairs += static_cast<double>(visible_pairs(pattern, head, extent));
+  }
+  CHECK(density(pattern, extent, 9).value == doctest::Approx(pairs / (9 * 30 * 50)));
+  const Pattern two = heads({causal(), sink(10)});
+  CHECK(density(two, extent, 3).value ==
+        doctest::Approx((2 * density(causal(), extent).value + 10.0 / 50) / 3));
 }
 
 TEST_CASE("a billion rows cost what a thousand do") {

@@ -131,12 +131,12 @@ TEST_CASE("needs are exact") {
       for (int owner = 0; owner < ranks; ++owner) {
         const pattern::Placement at = placement_of(problem, shards, rank, owner);
         bool seen = false;
-        for (std::int64_t head = 0; head < problem.pattern.heads() && !seen; ++head) {
+        for (std::int64_t head = 0; head < problem.heads && !seen; ++head) {
           for (const Segment& q : at.q) {
             for (const Segment& k : at.k) {
               for (std::int64_t row = 0; row < q.length && !seen; ++row) {
                 for (std::int64_t key = 0; key < k.length && !seen; ++key) {
-                  seen = problem.pattern.visible(head, q.start + row, k.start + key);
+                  seen = problem.pattern.visible(head, q.start + row, k.start + key, at.context);
                 }
               }
             }

@@ -23,7 +23,9 @@ Exit explain(const ExplainArguments& arguments) {
     return Exit::kOk;
   }
   const double density =
-      pattern::density(input.problem.pattern, attention::extent_of(input.problem)).value;
+      pattern::density(input.problem.pattern, attention::extent_of(input.problem),
+                       input.problem.heads, input.problem.context())
+          .value;
   if (arguments.json) {
     base::Json json;
     json["device"] = device.info().name;

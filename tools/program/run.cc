@@ -12,7 +12,6 @@
 #include "base/thread_pool.h"
 #include "kernels/attention_params.h"
 #include "pattern/classify.h"
-#include "pattern/mask_code.h"
 #include "program/options.h"
 #include "program/report.h"
 #include "program/ring_run.h"
@@ -103,10 +102,9 @@ attention::Comparison check(const ProblemInput& input, const PlanInfo& plan, dou
   result.o = answer.o.bits.data();
   result.o_strides = answer.o.strides();
   result.lse = answer.lse.data();
-  const pattern::MaskCode mask = pattern::emit(problem.pattern, kernels::kMaskNumbers);
   std::vector<std::uint8_t> reached = attention::reached_rows(
       problem, inputs,
-      attention::make_tile_list(problem, plan.tile_rows, plan.tile_columns, mask.layout.get()));
+      attention::make_tile_list(problem, plan.tile_rows, plan.tile_columns, nullptr));
   if (reached.empty()) return attention::compare(problem, oracle, result);
   if (ring) widen_to_heads(&reached, problem.seq_q);
   return attention::compare(problem, oracle, result, [&](std::int64_t row) {
@@ -174,7 +172,9 @@ Exit run(const RunArguments& arguments) {
     return device.plan(problem, plan_options(arguments.problem));
   }();
   const PlanInfo& info = plan.info();
-  const double density = pattern::density(problem.pattern, attention::extent_of(problem)).value;
+  const double density = pattern::density(problem.pattern, attention::extent_of(problem),
+                                          problem.heads, problem.context())
+                             .value;
   device.counters(true);
   Answer answer;
   if (!around || !arguments.no_check) {

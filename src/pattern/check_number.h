@@ -1,0 +1,34 @@
+#ifndef ANNULUS_PATTERN_CHECK_NUMBER_H_
+#define ANNULUS_PATTERN_CHECK_NUMBER_H_
+
+// What every leaf asks of its numbers; both throw Error{kInvalidArgument} that names the first one
+// which is wrong.
+
+#include <cstdint>
+#include <span>
+
+#include "base/fail.h"
+#include "pattern/node.h"
+
+namespace annulus::pattern {
+
+// -1, where it is allowed, means unbounded.
+inline void check_number(const char* leaf, const char* name, std::int64_t value, std::int64_t least,
+                         std::int64_t most = kMostNumber) {
+  if (value >= least && value <= most) return;
+  base::fail(ErrorCode::kInvalidArgument, "{}: {} is {}; it must be in [{}, {}]{}", leaf, name,
+             value, least, most == kMostNumber ? "2^60" : fmt::format("{}", most),
+             least == -1 ? " (-1 is unbounded)" : "");
+}
+
+inline void check_positions(const char* leaf, std::span<const std::int64_t> positions) {
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    if (positions[i] >= -kMostNumber && positions[i] <= kMostNumber) continue;
+    base::fail(ErrorCode::kInvalidArgument, "{}: entry {} is {}; positions are within +-2^60", leaf,
+               i, positions[i]);
+  }
+}
+
+}  // namespace annulus::pattern
+
+#endif  // ANNULUS_PATTERN_CHECK_NUMBER_H_

@@ -1,0 +1,34 @@
+#ifndef ANNULUS_PATTERN_POSITIONS_H_
+#define ANNULUS_PATTERN_POSITIONS_H_
+
+// Arithmetic of positions, which may be negative: division rounds down, mod is never negative, and
+// what leaves the type stays at its end, so that comparisons remain exact.
+
+#include <cstdint>
+
+namespace annulus::pattern {
+
+// Requires: b > 0.
+inline std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0); }
+inline std::int64_t floor_mod(std::int64_t a, std::int64_t b) {
+  const std::int64_t rest = a % b;
+  return rest < 0 ? rest + b : rest;
+}
+
+// a - b, held at the ends of the type.
+inline std::int64_t difference(std::int64_t a, std::int64_t b) {
+  std::int64_t result = 0;
+  if (!__builtin_sub_overflow(a, b, &result)) return result;
+  return b < 0 ? INT64_MAX : INT64_MIN;
+}
+
+// a * b, held at the ends of the type. Requires: b > 0.
+inline std::int64_t product(std::int64_t a, std::int64_t b) {
+  std::int64_t result = 0;
+  if (!__builtin_mul_overflow(a, b, &result)) return result;
+  return a < 0 ? INT64_MIN : INT64_MAX;
+}
+
+}  // namespace annulus::pattern
+
+#endif  // ANNULUS_PATTERN_POSITIONS_H_

@@ -1,0 +1,45 @@
+#include "pattern/words.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <numeric>
+#include <vector>
+
+namespace annulus::pattern {
+namespace {
+
+// Insertions, deletions and replacements that lead from a to b.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::string advice(std::string_view name, std::span<const std::string_view> known) {
+  std::string_view nearest;
+  std::size_t least = 3;  // two letters off are a typing error, three another word
+  for (const std::string_view word : known) {
+    if (name.size() > 32) break;
+    const std::size_t distance = edit_distance(name, word);
+    if (distance < least) {
+      least = distance;
+      nearest = word;
+    }
+  }
+  if (!nearest.empty()) return fmt::format("did you mean '{}'?", nearest);
+  return fmt::format("known are {}", fmt::join(known, ", "));
+}
+
+}  // namespace annulus::pattern

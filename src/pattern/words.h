@@ -1,0 +1,37 @@
+#ifndef ANNULUS_PATTERN_WORDS_H_
+#define ANNULUS_PATTERN_WORDS_H_
+
+// The words of the language, and what to say of one that is none.
+
+#include <algorithm>
+#include <iterator>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace annulus::pattern {
+
+constexpr std::string_view kWords[] = {
+    "dense",   "causal",  "window", "sink",   "prefix",         "global",       "documents",
+    "dilated", "segment", "axial",  "natten", "block_dilated",  "strided",      "random",
+    "blocks",  "heads",   "sum",    "vertical_slash", "hierarchical",
+};
+
+inline bool is_word(std::string_view name) {
+  return std::find(std::begin(kWords), std::end(kWords), name) != std::end(kWords);
+}
+
+// Words of the language that this version does not evaluate: an honest refusal, not a typing error.
+constexpr std::string_view kLaterWords[] = {"topk",  "scale", "softcap",
+                                            "alibi", "bias",  "sink_logit"};
+
+inline bool is_later_word(std::string_view name) {
+  return std::find(std::begin(kLaterWords), std::end(kLaterWords), name) != std::end(kLaterWords);
+}
+
+// "did you mean 'causal'?" where a known word is near, else the list of known words.
+std::string advice(std::string_view name, std::span<const std::string_view> known);
+
+}  // namespace annulus::pattern
+
+#endif  // ANNULUS_PATTERN_WORDS_H_
