@@ -1,11 +1,12 @@
 // How many pairs a pattern shows. Rows that go on in the same way are counted together, others by
-// intervals: never pair by pair.
+// intervals or stripes: never pair by pair.
 
 #include <algorithm>
 
 #include "base/fail.h"
 #include "pattern/classify.h"
 #include "pattern/rows_alike.h"
+#include "pattern/striped.h"
 
 namespace annulus::pattern {
 namespace {
@@ -19,7 +20,11 @@ class Counter {
  public:
   Counter(const Pattern& pattern, std::int64_t head, const Extent& extent,
           const PatternContext& context)
-      : extent_(extent), head_(head), evaluator_(pattern, context), alike_(pattern.node()) {}
+      : extent_(extent),
+        head_(head),
+        evaluator_(pattern, context),
+        striped_(pattern, context),
+        alike_(pattern.node()) {}
 
   std::int64_t run() {
     const Interval all = extent_.queries();
@@ -46,7 +51,7 @@ class Counter {
 
   // Outside the keys on which they differ the rows agree; inside, each row is counted by itself.
   void add_few(Interval rows) {
-    const Bounds& bounds = evaluator_.range(head_, rows, extent_.keys());
+    const Bounds& bounds = evaluator_.range(head_, rows, extent_.keys(), kRowsTogether);
     add(Wide{rows.size()} * size(bounds.all));
     subtract(bounds.any, bounds.all, &differ_);
     if (differ_.empty()) return;
@@ -54,7 +59,7 @@ class Counter {
     intersect(bounds.all, {hull}, &agreed_);
     add(-Wide{rows.size()} * size(agreed_));
     for (std::int64_t row = rows.begin; row < rows.end; ++row) {
-      add(size(evaluator_.row(head_, row, hull)));
+      add(striped_.count(head_, row, hull));
     }
   }
 
@@ -69,6 +74,7 @@ class Counter {
   Extent extent_;
   std::int64_t head_;
   Evaluator evaluator_;
+  StripedCounter striped_;
   RowsAlike alike_;
   IntervalSet differ_, agreed_;
   Wide total_ = 0;

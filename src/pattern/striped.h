@@ -1,0 +1,59 @@
+#ifndef ANNULUS_PATTERN_STRIPED_H_
+#define ANNULUS_PATTERN_STRIPED_H_
+
+// Counts the keys that one query sees where leaves see every r-th key: as intervals these would be
+// as many as the keys. Here a piece of keys carries one bit for each residue of a common period, so
+// that the cost is the pieces.
+
+#include <cstdint>
+#include <vector>
+
+#include "annulus/pattern.h"
+#include "pattern/interval.h"
+#include "pattern/node.h"
+
+namespace annulus::pattern {
+
+class StripedCounter {
+ public:
+  StripedCounter(Pattern pattern, const PatternContext& context);
+
+  // How many keys of the universe query position q of `head` sees. Requires: check_head passes,
+  // positions within +-2^60.
+  std::int64_t count(std::int64_t head, std::int64_t q, Interval universe);
+
+ private:
+  // Keys k < end, from the end of the piece before on, with bit k mod period of `residues` set.
+  struct Piece {
+    std::int64_t end;
+    std::uint64_t residues;
+  };
+  using Pieces = std::vector<Piece>;  // from the universe's begin to its end
+  // A node with the memory of its answer.
+  struct Step {
+    const Node* node = nullptr;
+    std::vector<std::size_t> children;
+    Pieces pieces;
+  };
+
+  std::size_t add(const Node& node);
+  bool is_striped(const Node& leaf) const;
+  std::uint64_t residues_of(std::int64_t begin, std::int64_t period, std::int64_t width) const;
+  void find(Step& step, std::int64_t head, std::int64_t q, Interval universe);
+  void find_striped(const Node& leaf, std::int64_t head, std::int64_t q, Interval universe,
+                    Pieces* out);
+  void fill(Interval keys, std::uint64_t residues, Interval universe, Pieces* out) const;
+  void join(bool is_and, const Pieces& a, const Pieces& b, Pieces* out) const;
+
+  Pattern pattern_;
+  PatternContext context_;
+  std::int64_t period_ = 1;  // at most 64
+  std::uint64_t every_ = 1;  // all residues
+  std::vector<Step> steps_;  // children before their parent, the root last
+  Pieces scratch_;
+  IntervalSet keys_;
+};
+
+}  // namespace annulus::pattern
+
+#endif  // ANNULUS_PATTERN_STRIPED_H_
