@@ -199,6 +199,18 @@ ANNULUS_EXPORT Pattern operator&(const Pattern& a, const Pattern& b);
 ANNULUS_EXPORT Pattern operator|(const Pattern& a, const Pattern& b);
 ANNULUS_EXPORT Pattern operator~(const Pattern& a);
 
+// Patterns with a name, for a start: expressions like any other, which preset(name) in a text
+// stands for. Densities are those over 12 heads at Sq = Sk = kPresetLengths.
+constexpr std::int64_t kPresetLengths[3] = {4096, 16384, 65536};
+struct PresetInfo {
+  std::string_view name;
+  std::string_view expression;
+  double density[3] = {};
+};
+ANNULUS_EXPORT std::span<const PresetInfo> presets();
+// Throws Error{kInvalidArgument} for an unknown name.
+ANNULUS_EXPORT Pattern preset(std::string_view name);
+
 }  // namespace annulus::inline v0
 
 #endif  // ANNULUS_PATTERN_H_

@@ -181,6 +181,10 @@ class Parser {
       } while (accept(','));
       return built_at(start, [&] { return name == "sum" ? sum(patterns) : heads(patterns); });
     }
+    if (name == "preset") {
+      const std::string_view which = word();
+      return built_at(start, [&] { return preset(which); });
+    }
     if (name == "hierarchical") {
       const std::vector<HierarchyLevel> all = levels();
       return built_at(start, [&] { return hierarchical(all); });

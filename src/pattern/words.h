@@ -14,7 +14,7 @@ namespace annulus::pattern {
 constexpr std::string_view kWords[] = {
     "dense",   "causal",  "window", "sink",   "prefix",         "global",       "documents",
     "dilated", "segment", "axial",  "natten", "block_dilated",  "strided",      "random",
-    "blocks",  "heads",   "sum",    "vertical_slash", "hierarchical",
+    "blocks",  "heads",   "sum",    "preset", "vertical_slash", "hierarchical",
 };
 
 inline bool is_word(std::string_view name) {

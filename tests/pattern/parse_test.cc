@@ -56,6 +56,8 @@ TEST_CASE("leaves and operators parse to the trees that the functions make") {
   CHECK(Pattern::parse("sum(causal, sink(3) & causal)") == sum({causal(), sink(3) & causal()}));
   CHECK(Pattern::parse("heads(causal)") == causal());
   CHECK(Pattern::parse("(sum((causal)))") == causal());
+  CHECK(Pattern::parse("causal & preset(hierarchical_fine)") ==
+        (causal() & preset("hierarchical_fine")));
   CHECK_FALSE(Pattern::parse("strided(8, 1, 64)") == strided(8, 1, 65));
   CHECK_FALSE(heads({causal(), dense()}) == sum({causal(), dense()}));
   CHECK_FALSE(vertical_slash({1}, {}) == vertical_slash({}, {1}));
@@ -168,6 +170,8 @@ TEST_CASE("errors name the column") {
   refused("heads(dense, sum(causal, dense))", 1, "inside heads");
   refused("dense | ~sum(causal, dense)", 9, "inside ~");
   refused("sum(causal, sum(causal, dense))", 1, "inside another sum");
+  refused("preset(bigbrid)", 1, "did you mean 'bigbird'");
+  refused("preset(nothing)", 1, "known are local");
   refused("causal(3)", 7, "'('");
   refused("blocks(file)", 8, "'\"'");
   refused("blocks(\"x", 8, "closing");
@@ -222,7 +226,7 @@ TEST_CASE("mutated expressions never do more than throw an error") {
       "documents([0, 512, 700]) & ~(sink(4) | dense)",
       "global([1,2,-3]) | prefix(9) & blocks(\"/nowhere/x\")",
       "~~~window(-1, 12345678901)",
-      "heads(segment(64, 2), random(3,1,8) | natten(9,9,3))",
+      "heads(segment(64, 2), random(3,1,8) | natten(9,9,3)) & preset(longformer)",
       "sum(hierarchical([(1,2,3),(4,-1,6)]), vertical_slash([1,2],[0]), strided(8,1,64))"};
   const std::string alphabet = "()[]&|~,-\" \\0123456789acdegilnoruwx.\n\xff";
   Random random(5);
