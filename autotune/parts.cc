@@ -19,12 +19,12 @@ double pairs_of(const Problem& problem) {
   return static_cast<double>(tiles.tiles()) * kKeyBlock * kKeyBlock;
 }
 
-// Fewer heads and batches. Where the pattern names heads all of them stay.
+// Fewer heads and batches. Where heads differ all of them stay.
 Problem with_few_heads(const Problem& problem, std::int64_t most_kv_heads,
                        std::int64_t most_batch) {
   Problem part = problem;
   part.batch = std::min(problem.batch, most_batch);
-  if (problem.pattern.heads() > 1) return part;
+  if (problem.pattern.distinct_heads(problem.heads) > 1) return part;
   const std::int64_t group = problem.heads / problem.kv_heads;
   part.kv_heads = std::min(problem.kv_heads, most_kv_heads);
   part.heads = std::min(part.kv_heads * group,
@@ -41,7 +41,7 @@ Problem strip(const Problem& problem, std::int64_t first, std::int64_t rows,
   part.q0 = problem.q_position() + first;
   part.k0 = problem.k_position();
   std::int64_t end = 0;
-  pattern::Classifier classifier(part.pattern, attention::extent_of(part), rows, kKeyBlock);
+  pattern::Classifier classifier(part.pattern, attention::placement_of(part), rows, kKeyBlock);
   for (const pattern::BlockRun& run : classifier.row(0, 0)) end = run.end * kKeyBlock;
   end = std::clamp(end, std::min(kKeyBlock, problem.seq_k), problem.seq_k);
   const std::int64_t begin =
@@ -59,13 +59,14 @@ std::vector<Problem> choose_parts(const Problem& problem, double most_pairs) {
   // Positions that follow from the lengths would move with them.
   whole.q0 = problem.q_position();
   whole.k0 = problem.k_position();
+  whole.total_k = problem.context().seq_k;
   for (const std::int64_t few : {2, 1}) {
     const Problem part = with_few_heads(whole, few, few);
     if (pairs_of(part) <= most_pairs) return {part};
   }
   const Problem one = with_few_heads(whole, 1, 1);
   Problem thin = one;
-  if (problem.pattern.heads() == 1) thin.heads = 1;
+  if (problem.pattern.distinct_heads(problem.heads) == 1) thin.heads = 1;
   const std::int64_t rows = std::min(kPartRows, thin.seq_q);
   const std::int64_t places = (thin.seq_q + kPartRows - 1) / kPartRows;
   std::set<std::int64_t> firsts;

@@ -8,7 +8,6 @@
 
 #include "attention/kernel_source.h"
 #include "attention/tile_list.h"
-#include "pattern/mask_code.h"
 #include "pattern/node.h"
 
 namespace annulus::autotune {
@@ -57,8 +56,7 @@ const char* to_string(kernels::Score score) {
 }
 
 ShapeKey shape_key(const Problem& problem) {
-  const pattern::MaskCode mask = pattern::emit(problem.pattern, kernels::kMaskNumbers);
-  const attention::KernelFeatures features = attention::features_of(problem, mask);
+  const attention::KernelFeatures features = attention::features_of(problem);
   const double density = attention::block_density(problem, kDensityBlock, kDensityBlock).value;
   ShapeKey key;
   key.dim_qk = static_cast<int>(problem.dim_qk);
@@ -68,7 +66,7 @@ ShapeKey shape_key(const Problem& problem) {
   key.carry_in = problem.carry_in;
   key.carry_out = problem.carry_out;
   key.score = features.score;
-  key.pattern = class_of(problem.pattern, mask.text);
+  key.pattern = class_of(problem.pattern, features.mask);
   key.density =
       density > 0 ? std::min(kNoBlocks - 1, static_cast<int>(std::lround(-2 * std::log2(density))))
                   : kNoBlocks;

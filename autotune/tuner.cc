@@ -63,8 +63,7 @@ Candidates candidates_of(const Problem& problem, const attention::DeviceLimits& 
   if (found == made.trials.end()) found = made.trials.insert(found, {.config = standard});
   made.default_at = static_cast<std::size_t>(found - made.trials.begin());
 
-  const attention::KernelFeatures features =
-      attention::features_of(problem, pattern::emit(problem.pattern, kernels::kMaskNumbers));
+  const attention::KernelFeatures features = attention::features_of(problem);
   std::map<std::pair<int, int>, attention::TileCounts> counts;
   for (Trial& trial : made.trials) {
     const std::pair tile(trial.config.tile_rows, trial.config.tile_columns);

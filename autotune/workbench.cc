@@ -33,8 +33,7 @@ PredictedWorkbench::PredictedWorkbench(const Verifier& verifier, const attention
     : verifier_(verifier),
       pipes_(pipes),
       problem_(problem),
-      features_(
-          attention::features_of(problem, pattern::emit(problem.pattern, kernels::kMaskNumbers))) {}
+      features_(attention::features_of(problem)) {}
 
 std::optional<std::string> PredictedWorkbench::prepare(const attention::KernelConfig& config) {
   const std::string name = to_string(config);

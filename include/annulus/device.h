@@ -95,8 +95,8 @@ struct PlanInfo {
   double compile_ms = 0;  // time to get the kernel, whatever its source, and upload the lists
   std::vector<std::string> decisions;  // one line each
   std::vector<std::string> rejected;   // the other configurations, each with a reason
-  std::string specialised_source;      // what the compiler was given
-  int launches = 0;
+  std::string specialised_source;      // what the compiler was given, for each branch of a sum
+  int launches = 0;                    // of all branches
   std::int64_t ctas = 0;
   int tile_rows = 0;                  // M: queries of a CTA
   int tile_columns = 0;               // N: keys of a step
@@ -107,7 +107,9 @@ struct PlanInfo {
   int blocks_per_multiprocessor = 0;  // CTAs that fit at a time
   std::int64_t full_tiles = 0;        // of all distinct lists
   std::int64_t partial_tiles = 0;
-  Density block_density;          // kept over all blocks of PlanOptions::block_rows x block_columns
+  // Kept over all blocks of PlanOptions::block_rows x block_columns; of a sum, of all its branches
+  // together, which may be more than 1.
+  Density block_density;
   std::int64_t device_bytes = 0;  // memory that the plan holds
 };
 

@@ -1,4 +1,5 @@
 // The public handles: each function is the few lines that lead into the rooms below.
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 
@@ -35,51 +36,71 @@ double block_density(const Problem& problem, const PlanOptions& options,
   return attention::block_density(problem, rows, columns).value;
 }
 
-PlanInfo describe(const attention::Forward& forward, const PlanOptions& options) {
+// What one branch adds to the whole.
+void add_branch(const attention::Forward& forward, const PlanOptions& options, PlanInfo* info) {
   const attention::LaunchPlan& plan = forward.plan();
+  info->decisions.insert(info->decisions.end(), plan.decisions.begin(), plan.decisions.end());
+  info->specialised_source += jit::source_text(plan.spec);
+  info->launches += static_cast<int>(plan.launches.size());
+  info->full_tiles += plan.tiles.full_tiles;
+  info->partial_tiles += plan.tiles.partial_tiles;
+  info->block_density.value += block_density(plan.problem, options, plan.tiles);
+  info->device_bytes += plan.device_bytes;
+  const auto& kernel = forward.lookup().kernel;
+  if (kernel == nullptr) return;
+  info->ctas += plan.tiles.row_tiles * plan.problem.heads * plan.problem.batch;
+  const device::FunctionAttributes attributes = kernel->function.attributes();
+  const int fit = kernel->function.blocks_per_multiprocessor(
+      info->threads, static_cast<std::size_t>(info->shared_bytes));
+  if (info->source == "none" || fit < info->blocks_per_multiprocessor) {
+    info->blocks_per_multiprocessor = fit;
+  }
+  info->registers = std::max(info->registers, attributes.registers);
+  info->local_bytes = std::max(info->local_bytes, attributes.local_bytes);
+  // Of several kernels the one that took longest to get.
+  const std::string source = jit::to_string(forward.lookup().origin);
+  if (info->source == "none" || info->source == "memory" || source == "compiled") {
+    info->source = source;
+  }
+}
+
+PlanInfo describe(const attention::BranchedForward& forward, const PlanOptions& options) {
+  const std::vector<attention::Forward>& branches = forward.branches();
+  const attention::LaunchPlan& first = branches.front().plan();
   PlanInfo info;
-  info.kernel = plan.spec.family;
-  info.config = attention::to_string(plan.config);
-  info.decisions = plan.decisions;
-  for (const attention::Rejected& rejected : plan.rejected) {
+  info.kernel = first.spec.family;
+  info.config = attention::to_string(first.config);
+  info.source = "none";
+  info.tile_rows = first.config.tile_rows;
+  info.tile_columns = first.config.tile_columns;
+  info.threads = static_cast<int>(first.shape.threads);
+  info.shared_bytes = first.shape.shared_bytes;
+  for (const attention::Rejected& rejected : first.rejected) {
     info.rejected.push_back(
         fmt::format("{}: {}", attention::to_string(rejected.config), rejected.reason));
   }
-  info.specialised_source = jit::source_text(plan.spec);
-  info.launches = static_cast<int>(plan.launches.size());
-  info.tile_rows = plan.config.tile_rows;
-  info.tile_columns = plan.config.tile_columns;
-  info.threads = static_cast<int>(plan.shape.threads);
-  info.shared_bytes = plan.shape.shared_bytes;
-  info.full_tiles = plan.tiles.full_tiles;
-  info.partial_tiles = plan.tiles.partial_tiles;
-  info.block_density = {block_density(plan.problem, options, plan.tiles)};
-  info.device_bytes = plan.device_bytes;
-  if (const auto& kernel = forward.lookup().kernel) {
-    info.ctas = plan.tiles.row_tiles * plan.problem.heads * plan.problem.batch;
-    const device::FunctionAttributes attributes = kernel->function.attributes();
-    info.registers = attributes.registers;
-    info.local_bytes = attributes.local_bytes;
-    info.blocks_per_multiprocessor = kernel->function.blocks_per_multiprocessor(
-        info.threads, static_cast<std::size_t>(info.shared_bytes));
-    info.source = jit::to_string(forward.lookup().origin);
-  } else {
-    info.source = "none";
+  for (std::size_t i = 0; i < branches.size(); ++i) {
+    if (branches.size() > 1) {
+      info.decisions.push_back(fmt::format("branch {} of {}: {}", i + 1, branches.size(),
+                                           branches[i].plan().problem.pattern.to_string()));
+    }
+    add_branch(branches[i], options, &info);
   }
   return info;
 }
 
 // A problem's plan with its kernel and its lists on the device.
 struct Prepared {
-  attention::Forward forward;
+  attention::BranchedForward forward;
   double compile_ms = 0;
 };
 
 Prepared prepare(const Device::Impl& device, const Problem& problem,
                  const attention::Choice& choice) {
-  attention::LaunchPlan decided = attention::make_plan(problem, choice, limits_of(device));
+  std::vector<attention::LaunchPlan> decided =
+      attention::make_branch_plans(problem, choice, limits_of(device));
   const auto planned = std::chrono::steady_clock::now();
-  attention::Forward forward(device.context, *device.kernels, std::move(decided));
+  attention::BranchedForward forward(device.context, *device.kernels, problem, std::move(decided));
   const auto ready = std::chrono::steady_clock::now();
   return {std::move(forward), std::chrono::duration<double, std::milli>(ready - planned).count()};
 }
@@ -88,6 +109,7 @@ Prepared prepare(const Device::Impl& device, const Problem& problem,
 std::optional<Prepared> prepare_tuned(const Device::Impl& device, const Problem& problem,
                                       const attention::Choice& heuristic, std::string* tuned) {
   if (problem.batch == 0 || problem.seq_q == 0 || device.tuned->empty()) return std::nullopt;
+  if (problem.pattern.branches().size() > 1) return std::nullopt;  // results are of one pattern
   const auto found = device.tuned->find(autotune::shape_key(problem));
   if (!found) return std::nullopt;
   const attention::Choice choice = tuned_choice(*found, heuristic);
@@ -250,11 +272,11 @@ Counters Device::counters(bool clear) const {
 
 // ---- Plan
 
-const Problem& Plan::problem() const { return impl_->forward.plan().problem; }
+const Problem& Plan::problem() const { return impl_->forward.problem(); }
 const PlanInfo& Plan::info() const { return impl_->info; }
 
 std::size_t Plan::workspace_bytes() const {
-  return static_cast<std::size_t>(impl_->forward.plan().workspace_bytes);
+  return static_cast<std::size_t>(impl_->forward.workspace_bytes());
 }
 
 void Plan::run(void* stream, const Operands& operands, void* workspace) const {
@@ -262,7 +284,7 @@ void Plan::run(void* stream, const Operands& operands, void* workspace) const {
     base::fail(ErrorCode::kInvalidArgument, "the plan needs {} bytes of workspace, none was given",
                workspace_bytes());
   }
-  impl_->forward.run(static_cast<abi::CUstream>(stream), operands);
+  impl_->forward.run(static_cast<abi::CUstream>(stream), operands, workspace);
 }
 
 // ---- DeviceMemory

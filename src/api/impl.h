@@ -8,7 +8,7 @@
 #include "annulus/device.h"
 #include "annulus/error.h"
 #include "api/device_name.h"
-#include "attention/forward.h"
+#include "attention/branched_forward.h"
 #include "autotune/store.h"
 #include "base/env.h"
 #include "base/log.h"
@@ -30,7 +30,7 @@ struct Device::Impl {
 };
 
 struct Plan::Impl {
-  attention::Forward forward;
+  attention::BranchedForward forward;
   PlanInfo info;
 };
 

@@ -47,8 +47,11 @@ KernelFeatures features_of(const Problem& problem, const pattern::Placement& pla
           .mask = mask.text};
 }
 
-KernelFeatures features_of(const Problem& problem, const pattern::MaskCode& mask) {
-  return features_of(problem, pattern::Placement::of(extent_of(problem)), mask);
+KernelFeatures features_of(const Problem& problem) {
+  // The text is all that matters here: without queries there are no lists for them.
+  const pattern::MaskCode mask =
+      pattern::emit(problem.pattern, kernels::kMaskNumbers, {problem.heads, {}, problem.context()});
+  return features_of(problem, placement_of(problem), mask);
 }
 
 bool evaluated_in_loop(const std::string& mask) {

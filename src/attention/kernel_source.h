@@ -30,8 +30,8 @@ struct KernelFeatures {
 // Positions are read row by row only where there are several segments and a mask to need them.
 KernelFeatures features_of(const Problem& problem, const pattern::Placement& placement,
                            const pattern::MaskCode& mask);
-// Of tensors that are whole.
-KernelFeatures features_of(const Problem& problem, const pattern::MaskCode& mask);
+// Of tensors that are whole. Throws as pattern::emit does.
+KernelFeatures features_of(const Problem& problem);
 
 // A mask that reads memory or divides for each element is evaluated in a loop (Mask::kInLoop).
 bool evaluated_in_loop(const std::string& mask);

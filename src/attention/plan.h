@@ -76,7 +76,8 @@ struct LaunchPlan {
   std::vector<Rejected> rejected;
 };
 
-// Requires: validate(problem) passes. Throws as make_tile_list and pattern::emit do.
+// Requires: validate(problem) passes; its pattern is no sum (branched_forward.h). Throws as
+// make_tile_list and pattern::emit do.
 LaunchPlan make_plan(const Problem& problem, const Choice& choice, const DeviceLimits& limits);
 
 // The same for tensors that are shards: Sq and Sk are the rows of the placement, and the problem's

@@ -84,17 +84,19 @@ std::vector<std::int64_t> pick_rows(const Problem& problem, std::int64_t head_in
   return {picked.begin(), picked.end()};
 }
 
-// Which keys each row sees, one bit per pair, asked of the pattern pair by pair. Where all heads
-// see the same, the bits of a row are kept for the next (batch, head).
+// Which keys each row sees through one branch of the pattern, one bit per pair, asked of the
+// pattern pair by pair. Where all heads see the same, the bits of a row are kept for the next
+// (batch, head).
 class VisibleKeys {
  public:
-  explicit VisibleKeys(const Problem& problem)
+  VisibleKeys(const Problem& problem, Pattern branch)
       : problem_(problem),
+        branch_(std::move(branch)),
         context_(problem.context()),
         words_(static_cast<std::size_t>(problem.seq_k + 63) / 64) {
     constexpr std::size_t kMostBytes = std::size_t{1} << 28;
     const auto rows = static_cast<std::size_t>(problem.seq_q);
-    if (problem.pattern.distinct_heads(problem.heads) == 1 && rows * words_ * 8 <= kMostBytes) {
+    if (branch_.distinct_heads(problem.heads) == 1 && rows * words_ * 8 <= kMostBytes) {
       kept_.resize(rows * words_);
       known_.resize(rows);
     }
@@ -116,8 +118,7 @@ class VisibleKeys {
       const std::int64_t count = std::min<std::int64_t>(64, problem_.seq_k - first);
       std::uint64_t bits = 0;
       for (std::int64_t i = 0; i < count; ++i) {
-        const bool visible =
-            problem_.pattern.visible(head, q, problem_.k_position() + first + i, context_);
+        const bool visible = branch_.visible(head, q, problem_.k_position() + first + i, context_);
         bits |= static_cast<std::uint64_t>(visible) << i;
       }
       (*scratch)[word] = bits;
@@ -131,6 +132,7 @@ class VisibleKeys {
 
  private:
   const Problem& problem_;
+  Pattern branch_;
   PatternContext context_;
   std::size_t words_;  // of a row
   std::vector<std::uint64_t> kept_;
@@ -153,9 +155,9 @@ struct RowAnswer {
 
 class RowSolver {
  public:
-  RowSolver(const Problem& problem, VisibleKeys& visible)
+  RowSolver(const Problem& problem, std::vector<VisibleKeys>& branches)
       : problem_(problem),
-        visible_(visible),
+        branches_(branches),
         scale_(problem.effective_scale()),
         query_(static_cast<std::size_t>(problem.dim_qk)) {}
 
@@ -169,17 +171,20 @@ class RowSolver {
     keys_.clear();
     scores_.clear();
     double m = carried.l != 0 ? carried.m : kMinusInfinity;
-    const std::vector<std::uint64_t>& visible = visible_.row(head, row, &bits_);
-    for (std::size_t word = 0; word < visible.size(); ++word) {
-      for (std::uint64_t bits = visible[word]; bits != 0; bits &= bits - 1) {
-        const std::size_t index = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
-        double score = scale_ * dot(query_.data(), k.values.data() + index * dim_qk, dim_qk);
-        if (problem_.softcap > 0) score = problem_.softcap * std::tanh(score / problem_.softcap);
-        const double t = score * 1.4426950408889634;  // log2(e)
-        keys_.push_back(index);
-        scores_.push_back(t);
-        m = std::max(m, t);
-        tainted = tainted || k.tainted[index] || v.tainted[index];
+    // A key that several branches of a sum see counts as often.
+    for (VisibleKeys& branch : branches_) {
+      const std::vector<std::uint64_t>& visible = branch.row(head, row, &bits_);
+      for (std::size_t word = 0; word < visible.size(); ++word) {
+        for (std::uint64_t bits = visible[word]; bits != 0; bits &= bits - 1) {
+          const std::size_t index = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
+          double score = scale_ * dot(query_.data(), k.values.data() + index * dim_qk, dim_qk);
+          if (problem_.softcap > 0) score = problem_.softcap * std::tanh(score / problem_.softcap);
+          const double t = score * 1.4426950408889634;  // log2(e)
+          keys_.push_back(index);
+          scores_.push_back(t);
+          m = std::max(m, t);
+          tainted = tainted || k.tainted[index] || v.tainted[index];
+        }
       }
     }
     tainted = tainted || (!keys_.empty() && q.tainted[static_cast<std::size_t>(row)]);
@@ -207,7 +212,7 @@ class RowSolver {
 
  private:
   const Problem& problem_;
-  VisibleKeys& visible_;
+  std::vector<VisibleKeys>& branches_;
   double scale_;
   std::vector<double> query_;
   std::vector<std::uint64_t> bits_;
@@ -248,9 +253,10 @@ Reference reference(const Problem& problem, const HostInputs& inputs, base::Thre
   oracle.l.assign(oracle.rows.size(), 0.0);
   oracle.tainted.assign(oracle.rows.size(), 0);
 
-  VisibleKeys visible(problem);
+  std::vector<VisibleKeys> branches;
+  for (const Pattern& branch : problem.pattern.branches()) branches.emplace_back(problem, branch);
   std::vector<RowSolver> solvers(static_cast<std::size_t>(pool.threads()),
-                                 RowSolver(problem, visible));
+                                 RowSolver(problem, branches));
   const std::int64_t group = problem.heads / problem.kv_heads;
   Matrix q, k, v;
   std::mutex progress_mutex;

@@ -23,9 +23,10 @@ TileCounts count_tiles(const Problem& problem, std::int64_t tile_rows, std::int6
   TileCounts counts;
   counts.tile_rows = tile_rows;
   counts.tile_columns = tile_columns;
-  pattern::Classifier classifier(problem.pattern, extent_of(problem), tile_rows, tile_columns);
+  pattern::Classifier classifier(problem.pattern, placement_of(problem), tile_rows, tile_columns);
   counts.row_tiles = classifier.rows();
-  const std::int64_t distinct = problem.pattern.heads();
+  std::int64_t distinct = problem.pattern.distinct_heads(problem.heads);
+  if (problem.heads % distinct != 0) distinct = problem.heads;  // copies of all, or none
   counts.copies = problem.batch * problem.heads / distinct;
   std::int64_t full = 0, partial = 0;
   for (std::int64_t head = 0; head < distinct; ++head) {

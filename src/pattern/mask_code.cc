@@ -157,7 +157,8 @@ class Emitter {
       case Kind::kHeads:
         return heads(node);
       case Kind::kSum:
-        break;
+        base::fail(ErrorCode::kUnsupported,
+                   "sum(...) is no one mask: its branches run one after another");
     }
     base::fail(ErrorCode::kInternal, "a pattern node of kind {}", static_cast<int>(node.kind));
   }

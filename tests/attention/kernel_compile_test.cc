@@ -38,6 +38,19 @@ KernelFeatures all(const Dims& dims, Dtype dtype, bool placed) {
               "m.documents(4, 5, q, k) & m.blocks(q, k)"};
 }
 
+// The leaves that divide and search, chosen by the head.
+KernelFeatures leaves(const Dims& dims, Dtype dtype, bool placed) {
+  return {.dims = dims,
+          .dtype = dtype,
+          .carry_in = true,
+          .placed = placed,
+          .mask =
+              "(m.turn(2) == 0 ? (m.natten(0, 1, 2, q, k) & m.random(3, 4, 5, 6, 7, q, k)) : "
+              "(m.segment(8, 9, q, k) | m.vertical_slash(10, 11, 12, 13, q, k) | "
+              "m.strided(14, 15, 16, q, k) & m.level(17, 18, 19, q, k))) | m.axial(20, 21, q, k) & "
+              "!m.dilated(22, q, k)"};
+}
+
 std::vector<Case> every_case() {
   std::vector<Case> cases;
   for (const ShippedConfig& shipped : shipped_configs()) {
@@ -46,6 +59,8 @@ std::vector<Case> every_case() {
     cases.push_back({shipped, plain(shipped.dims, Dtype::kFloat16), small, ""});
     cases.push_back({shipped, all(shipped.dims, Dtype::kFloat16, true), {80, '\0'}, ""});
     cases.push_back({shipped, all(shipped.dims, Dtype::kBfloat16, false), small, ""});
+    cases.push_back({shipped, leaves(shipped.dims, Dtype::kBfloat16, true), small, ""});
+    cases.push_back({shipped, leaves(shipped.dims, Dtype::kFloat16, false), {80, '\0'}, ""});
   }
   return cases;
 }

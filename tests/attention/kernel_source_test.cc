@@ -79,6 +79,8 @@ TEST_CASE("masks that search memory are evaluated in a loop") {
   CHECK(has(source_of(problem), "kInLoop = false"));
   CHECK(evaluated_in_loop("m.blocks(q, k)"));
   CHECK(evaluated_in_loop("m.causal(q, k) | m.global_listed(0, 1, q, k)"));
+  CHECK(evaluated_in_loop("m.causal(q, k) & m.dilated(0, q, k)"));
+  CHECK_FALSE(evaluated_in_loop("(m.turn(2) == 0 ? m.causal(q, k) : m.sink(0, q, k))"));
   CHECK_FALSE(evaluated_in_loop("true"));
 }
 

@@ -49,7 +49,7 @@ Problem problem(std::int64_t seq, std::int64_t dim, const char* pattern, std::in
 }
 
 KernelFeatures features(const Problem& of) {
-  return features_of(of, pattern::emit(of.pattern, kernels::kMaskNumbers));
+  return features_of(of);
 }
 
 Prediction predicted(const device::DeviceInfo& info, const KernelConfig& config,

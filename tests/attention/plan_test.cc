@@ -148,6 +148,12 @@ TEST_CASE("what is only a number does not make another kernel") {
   const std::string window_source = jit::source_text(plan_of(other).spec);
   other.pattern = window(99, 0);
   CHECK(jit::source_text(plan_of(other).spec) == window_source);
+  other.pattern = random(1, 2, 64);
+  const LaunchPlan chosen = plan_of(other);
+  other.pattern = random(3, 7, 16);
+  other.layer = 9;
+  CHECK(jit::source_text(plan_of(other).spec) == jit::source_text(chosen.spec));
+  CHECK(plan_of(other).mask.lists != chosen.mask.lists);
 }
 
 TEST_CASE("no rows launch nothing, many batches launch in parts") {

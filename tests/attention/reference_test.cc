@@ -47,7 +47,11 @@ void check_row(const Case& c, const Reference& oracle, std::size_t at) {
     }
   }
   for (std::int64_t j = 0; j < p.seq_k; ++j) {
-    if (!p.pattern.visible(head, p.q_position() + i, p.k_position() + j)) continue;
+    int times = 0;  // that the key counts
+    for (const Pattern& branch : p.pattern.branches()) {
+      times += branch.visible(head, p.q_position() + i, p.k_position() + j, p.context());
+    }
+    if (times == 0) continue;
     long double score = 0;
     for (std::int64_t d = 0; d < p.dim_qk; ++d) {
       score += static_cast<long double>(value(c.q, p.dtype, b, i, head, d) *
@@ -58,7 +62,7 @@ void check_row(const Case& c, const Reference& oracle, std::size_t at) {
       const auto cap = static_cast<long double>(p.softcap);
       score = cap * std::tanh(score / cap);
     }
-    const long double weight = std::exp(score);
+    const long double weight = times * std::exp(score);
     sum += weight;
     for (std::size_t d = 0; d < o.size(); ++d) {
       o[d] += weight *

@@ -51,7 +51,7 @@ TileTruth look(const Problem& p, const TileList& list, std::int64_t head, std::i
       if (key >= p.seq_k) break;
       const std::int64_t q = p.q_position() + row;
       const std::int64_t k = p.k_position() + key;
-      const bool visible = p.pattern.visible(head, q, k);
+      const bool visible = p.pattern.visible(head, q, k, p.context());
       truth.any = truth.any || visible;
       truth.all = truth.all && visible;
       *pairs += visible;
@@ -171,6 +171,30 @@ TEST_CASE("heads with equal rows share a list") {
   CHECK(list.head_list == std::vector<std::int32_t>{0, 1});
   problem.heads = problem.kv_heads = 3;
   CHECK_THROWS_AS(tile_list(problem, 64, 64), Error);
+}
+
+TEST_CASE("heads that cycle share the lists of their cycle") {
+  Problem problem = problem_of(256, 256, heads({causal(), dense()}));
+  problem.heads = problem.kv_heads = 5;
+  TileList list = tile_list(problem, 64, 64);
+  CHECK(list.lists == 2);
+  CHECK(list.head_list == std::vector<std::int32_t>{0, 1, 0, 1, 0});
+  // Not in tiles of 64, whose classes agree.
+  problem.pattern = segment(64, 3);
+  list = tile_list(problem, 64, 64);
+  CHECK(list.lists == 1);
+  CHECK(list.head_list.empty());
+  problem.pattern = random(1, 5, 64);
+  list = tile_list(problem, 64, 64);
+  REQUIRE(list.head_list.size() == 5);
+  for (std::int64_t head = 0; head < 5; ++head) {
+    for (std::int64_t row = 0; row < 4; ++row) {
+      const auto at = static_cast<std::size_t>(
+          list.row_begin[static_cast<std::size_t>(list.list_of(head) * 5 + row)]);
+      const auto column = static_cast<std::int64_t>(list.tiles[at] / 2);
+      CHECK(problem.pattern.visible(head, row * 64, column * 64, problem.context()));
+    }
+  }
 }
 
 TEST_CASE("granules follow block sizes, offsets and the end of the layout") {

@@ -185,6 +185,12 @@ TEST_CASE("rings that cannot be are refused, naming the rank") {
   for (RingRank& rank : broken) rank.problem.carry_in = true;
   says(message_of(ErrorCode::kUnsupported, [&] { plan_ring(broken); }), "carry_in");
   broken = ranks;
+  for (RingRank& rank : broken) rank.problem.pattern = sum({causal(), sink(4)});
+  says(message_of(ErrorCode::kUnsupported, [&] { plan_ring(broken); }), "one after another");
+  broken = ranks;
+  broken[2].problem.layer = 7;
+  says(message_of(kInvalid, [&] { plan_ring(broken); }), "rank 2 brought 7");
+  broken = ranks;
   for (RingRank& rank : broken) rank.options.config = "no such";
   says(message_of(kInvalid, [&] { plan_ring(broken); }), "no such");
 

@@ -114,7 +114,8 @@ DeviceAnswer DeviceCase::answer() const {
 DeviceAnswer run_case(const Device& device, const Case& host, const PlanOptions& options) {
   DeviceCase memory(device, host);
   const Plan plan = device.plan(host.problem, options);
-  plan.run(nullptr, memory.operands());
+  const DeviceMemory workspace = device.allocate(plan.workspace_bytes());
+  plan.run(nullptr, memory.operands(), workspace.data());
   return memory.answer();
 }
 

@@ -70,7 +70,7 @@ struct PatternMaker {
 
   Pattern leaf() {
     const std::int64_t most = std::max<std::int64_t>(seq_k, 1);
-    switch (random.below(9)) {
+    switch (random.below(18)) {
       case 0:
         return dense();
       case 1:
@@ -86,6 +86,28 @@ struct PatternMaker {
         return global(random_positions(random, most, static_cast<int>(pick(random, 1, 4))));
       case 7:
         return documents(random_positions(random, most, static_cast<int>(pick(random, 1, 4))));
+      case 8:
+        return random.below(2) == 0 ? dilated(pick(random, 1, 9))
+                                    : block_dilated(pick(random, 1, 4), pick(random, 1, 40));
+      case 9:
+        return strided(pick(random, 1, 5), pick(random, 0, 2), pick(random, 1, 40));
+      case 10:
+        return annulus::random(pick(random, 0, 4), pick(random, 0, 9), pick(random, 8, 48));
+      case 11:
+        return segment(pick(random, 1, most), pick(random, 1, 5));
+      case 12:
+        return axial(pick(random, 1, 20), pick(random, 1, 20));
+      case 13: {
+        const std::int64_t n = 2 * pick(random, 0, 4) + 1;
+        return natten(pick(random, n, 20), pick(random, n, 20), n);
+      }
+      case 14:
+        return vertical_slash(random_positions(random, most, static_cast<int>(pick(random, 0, 4))),
+                              random_positions(random, most, static_cast<int>(pick(random, 0, 6))));
+      case 15: {
+        const HierarchyLevel near = {1, pick(random, 0, 3), pick(random, 4, 20)};
+        return hierarchical({near, {pick(random, 2, 4), pick(random, -1, 9), pick(random, 4, 20)}});
+      }
       default:
         if (has_blocks || seq_q == 0 || seq_k == 0) return window(most / 4, 0);
         has_blocks = true;
@@ -95,11 +117,15 @@ struct PatternMaker {
 
   Pattern tree(int depth) {
     if (depth == 0 || random.below(3) == 0) return leaf();
-    switch (random.below(5)) {
+    switch (random.below(6)) {
       case 0:
       case 1: {
         const Pattern a = tree(depth - 1);
         return a & tree(depth - 1);
+      }
+      case 4: {
+        const Pattern a = tree(depth - 1);
+        return ::annulus::heads({a, tree(depth - 1)});
       }
       case 2:
       case 3: {
@@ -224,6 +250,12 @@ Case random_case(std::uint64_t seed, std::uint64_t index, const CaseLimits& limi
   problem.dim_v = dim.v;
   problem.dtype = random.below(2) == 0 ? Dtype::kFloat16 : Dtype::kBfloat16;
   problem.pattern = random_pattern(random, problem.seq_q, problem.seq_k, problem.heads, 2);
+  if (random.below(8) == 0) {
+    const Pattern more = random_pattern(random, problem.seq_q, problem.seq_k, problem.heads, 1);
+    problem.pattern = sum({problem.pattern, more});
+  }
+  problem.layer = random.below(3);
+  if (random.below(6) == 0) problem.total_k = pick(random, 0, 400);
   switch (random.below(6)) {
     case 0:
       problem.scale = -problem.effective_scale();

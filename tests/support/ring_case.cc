@@ -17,7 +17,7 @@ std::int64_t pick(base::Random& random, std::int64_t low, std::int64_t high) {
 Pattern ring_pattern(base::Random& random, std::int64_t seq_q, std::int64_t seq_k,
                      std::int64_t heads) {
   const std::int64_t near = pick(random, 0, 90);
-  switch (random.below(8)) {
+  switch (random.below(10)) {
     case 0:
       return dense();
     case 1:
@@ -52,6 +52,10 @@ Pattern ring_pattern(base::Random& random, std::int64_t seq_q, std::int64_t seq_
       }
       return blocks(layout);
     }
+    case 7:  // by the whole sequence: a shard must not choose among its own blocks
+      return causal() & (annulus::random(3, near, 16) | window(near / 4, 0));
+    case 8:
+      return ::annulus::heads({causal() & segment(near + 1, 2), dilated(1 + near / 16)});
     default:
       return random_pattern(random, seq_q, seq_k, heads, 2);
   }
@@ -101,6 +105,7 @@ Case random_ring_case(std::uint64_t seed, std::uint64_t index) {
   if (random.below(8) == 0) problem.softcap = 5 + 20 * random.uniform();
   if (random.below(8) == 0) problem.q0 = pick(random, -50, 200);
   if (random.below(8) == 0) problem.k0 = pick(random, -50, 200);
+  problem.layer = random.below(3);
   problem.want_lse = random.below(3) > 0;
   problem.lse_base = random.below(2) == 0 ? LseBase::kNatural : LseBase::kTwo;
   return make_case(problem, seed ^ (index << 20), static_cast<Order>(random.below(3)));
