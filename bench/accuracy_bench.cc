@@ -108,7 +108,7 @@ Errors worst_of(Dtype dtype) {
         problem.dim_v = dims.v;
         problem.dtype = dtype;
         problem.pattern = annulus::Pattern::parse(pattern);
-        problem.softcap = softcap;
+        problem.score.softcap = softcap;
         problem.want_lse = true;
         const Errors errors = errors_of(device, problem, seed++, pool);
         worst.row = std::max(worst.row, errors.row);

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_ATTENTION_H_
 #define ANNULUS_ATTENTION_H_
 
-// One attention problem: O = softmax(mask(scale Q K^T)) V per batch and head, with grouped
+// One attention problem: O = softmax(mask(score(Q K^T))) V per batch and head, with grouped
 // key/value heads. A problem is a plain value; planning and running it is annulus/device.h.
 //
 // Letters: B batch, H query heads, Hkv key/value heads, Sq, Sk lengths, Dqk, Dv head dims.
@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "annulus/pattern.h"
+#include "annulus/score.h"
 #include "annulus/state.h"
 #include "annulus/types.h"
 
@@ -31,8 +32,7 @@ struct Problem {
   Dtype dtype = Dtype::kBfloat16;  // of Q, K, V and O: kFloat16 or kBfloat16
 
   Pattern pattern;                 // which keys a query sees; dense unless said otherwise
-  std::optional<double> scale;     // of the scores; 1 / sqrt(Dqk) unless given. Any finite number.
-  double softcap = 0;              // c > 0: score = c tanh(scale q.k / c); 0: none
+  Score score;                     // scale, soft-cap and what is added
   std::optional<std::int64_t> q0;  // position of query row 0; Sk - Sq unless given
   std::optional<std::int64_t> k0;  // position of key row 0; 0 unless given
   // What leaves of the pattern may ask; the same for all chunks of one sequence.

@@ -220,12 +220,19 @@ typedef struct annulus_problem {
   int32_t lse_base;                    // annulus_lse_base of the LSE that is written
   int32_t carry_in;                    // 0 or 1: start from a state of earlier keys
   int32_t carry_out;                   // 0 or 1: write the state instead of O and LSE
+  // The score as text (docs/patterns.md): "softcap(30), alibi([0.5, 0.25])". What it says must not
+  // be said by has_scale or softcap as well. Null: nothing more.
+  const char* score;
+  int64_t total_k;      // keys of the whole sequence, where has_total_k; else k0 + Sk
+  int64_t layer;        // of the model
+  int32_t has_total_k;  // 0 or 1
+  int32_t reserved;     // 0
 } annulus_problem;
 
 #define ANNULUS_PROBLEM_INIT                                                           \
   {                                                                                    \
     sizeof(annulus_problem), 1, 1, 1, 0, 0, 0, 0, NULL, NULL, 0.0, 0.0, 0, 0, 0, 0, 0, \
-        ANNULUS_BFLOAT16, 0, ANNULUS_LSE_NATURAL, 0, 0                                 \
+        ANNULUS_BFLOAT16, 0, ANNULUS_LSE_NATURAL, 0, 0, NULL, 0, 0, 0, 0               \
   }
 
 // ---- Plans

@@ -46,6 +46,25 @@ Pattern pattern_of(const annulus_problem& c) {
   return layout == nullptr ? Pattern() : blocks(layout);
 }
 
+Score score_of(const annulus_problem& c) {
+  Score score;
+  if (c.score != nullptr) score = Score::parse(c.score);
+  const auto once = [&](const char* name, bool in_text) {
+    if (!in_text) return;
+    base::fail(ErrorCode::kInvalidArgument, "{} is given by itself and in the score '{}'", name,
+               std::string_view(c.score).substr(0, 64));
+  };
+  if (truth("has_scale", c.has_scale)) {
+    once("scale", score.scale.has_value());
+    score.scale = c.scale;
+  }
+  if (c.softcap != 0) {  // NaN included
+    once("softcap", score.softcap != 0);
+    score.softcap = c.softcap;
+  }
+  return score;
+}
+
 PlanOptions options_of(const annulus_plan_options* given) {
   PlanOptions options;
   if (given == nullptr) return options;
@@ -74,10 +93,14 @@ Problem problem_of(const annulus_problem* given) {
   problem.dim_v = c.dim_v;
   problem.dtype = static_cast<Dtype>(c.dtype);
   problem.pattern = pattern_of(c);
-  if (truth("has_scale", c.has_scale)) problem.scale = c.scale;
-  problem.softcap = c.softcap;
+  problem.score = score_of(c);
   if (truth("has_q0", c.has_q0)) problem.q0 = c.q0;
   if (truth("has_k0", c.has_k0)) problem.k0 = c.k0;
+  if (truth("has_total_k", c.has_total_k)) problem.total_k = c.total_k;
+  problem.layer = c.layer;
+  if (c.reserved != 0) {
+    base::fail(ErrorCode::kUnsupported, "reserved of the problem is {}; it must be 0", c.reserved);
+  }
   problem.want_lse = truth("want_lse", c.want_lse);
   problem.lse_base = static_cast<LseBase>(c.lse_base);
   problem.carry_in = truth("carry_in", c.carry_in);

@@ -68,6 +68,10 @@ Forward::Forward(const device::ContextPointer& context, jit::KernelCache& kernel
   const std::size_t mask_lists = packed.add(plan_.mask.lists);
   const std::size_t q_positions = packed.add(plan_.q_positions);
   const std::size_t k_positions = packed.add(plan_.k_positions);
+  const ScoreTables& tables = plan_.score_tables;
+  const std::size_t slopes = packed.add(tables.slopes);
+  const std::size_t bias = packed.add(tables.bias);
+  const std::size_t sinks = packed.add(tables.sinks);
   lists_ = device::upload(context, std::span<const std::byte>(packed.bytes()));
 
   kernels::TileListParams& list = parameters_.tiles;
@@ -83,6 +87,14 @@ Forward::Forward(const device::ContextPointer& context, jit::KernelCache& kernel
   parameters_.mask.lists = pointer<int>(lists_, mask_lists);
   parameters_.q_positions = pointer<int>(lists_, q_positions);
   parameters_.k_positions = pointer<int>(lists_, k_positions);
+  kernels::ScoreParams& score = parameters_.score;
+  score.slopes = pointer<float>(lists_, slopes);
+  score.bias = pointer<float>(lists_, bias);
+  score.sinks = pointer<float>(lists_, sinks);
+  score.slope_count = static_cast<int>(tables.slopes.size());
+  score.bias_reach = static_cast<int>(tables.bias_reach);
+  score.bias_count = static_cast<int>(plan_.problem.score.bias.size());
+  score.sink_count = static_cast<int>(tables.sinks.size());
   std::copy(plan_.mask.numbers.begin(), plan_.mask.numbers.end(), parameters_.mask.numbers);
 
   const Problem& problem = plan_.problem;

@@ -20,10 +20,14 @@ const char* element_of(Dtype dtype) {
   return dtype == Dtype::kFloat16 ? "tile::Float16" : "tile::Bfloat16";
 }
 
+// They are added to scores that are scaled already.
+bool has_position_terms(const Score& score) { return !score.alibi.empty() || !score.bias.empty(); }
+
 kernels::Score score_of(const Problem& problem) {
-  if (problem.softcap > 0) return kernels::Score::kSoftcap;
-  return is_folded(score_numbers(problem).scale) ? kernels::Score::kPositiveScale
-                                                 : kernels::Score::kAnyScale;
+  if (problem.score.softcap > 0) return kernels::Score::kSoftcap;
+  return is_folded(score_numbers(problem).scale) && !has_position_terms(problem.score)
+             ? kernels::Score::kPositiveScale
+             : kernels::Score::kAnyScale;
 }
 
 }  // namespace
@@ -41,9 +45,13 @@ KernelFeatures features_of(const Problem& problem, const pattern::Placement& pla
   return {.dims = {problem.dim_qk, problem.dim_v},
           .dtype = problem.dtype,
           .score = score_of(problem),
+          .alibi = !problem.score.alibi.empty(),
+          .bias = !problem.score.bias.empty(),
+          .sink_logit = !problem.score.sink_logit.empty() && !problem.carry_out,
           .carry_in = problem.carry_in,
           .carry_out = problem.carry_out,
-          .placed = mask.text != "true" && (placement.q.size() > 1 || placement.k.size() > 1),
+          .placed = (mask.text != "true" || has_position_terms(problem.score)) &&
+                    (placement.q.size() > 1 || placement.k.size() > 1),
           .mask = mask.text};
 }
 
@@ -76,6 +84,9 @@ jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& fe
       Constant::integer("kScore", static_cast<int>(features.score)),
       Constant::boolean("kQueryInRegisters", config.query_in_registers),
       Constant::boolean("kPlaced", features.placed),
+      Constant::boolean("kAlibi", features.alibi),
+      Constant::boolean("kBias", features.bias),
+      Constant::boolean("kSinkLogit", features.sink_logit),
       Constant::boolean("kCarryIn", features.carry_in),
       Constant::boolean("kCarryOut", features.carry_out),
   };
@@ -93,11 +104,11 @@ jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& fe
 
 ScoreNumbers score_numbers(const Problem& problem) {
   const double scale = problem.effective_scale();
-  if (problem.softcap > 0) {
+  if (problem.score.softcap > 0) {
     // Clamped: an infinite factor would make NaN of a product that is 0.
     constexpr double kMost = std::numeric_limits<float>::max();
-    return {static_cast<float>(std::clamp(scale / problem.softcap, -kMost, kMost)),
-            static_cast<float>(problem.softcap * std::numbers::log2e)};
+    return {static_cast<float>(std::clamp(scale / problem.score.softcap, -kMost, kMost)),
+            static_cast<float>(problem.score.softcap * std::numbers::log2e)};
   }
   return {static_cast<float>(scale * std::numbers::log2e), 0.0f};
 }

@@ -21,13 +21,17 @@ struct KernelFeatures {
   Dims dims;
   Dtype dtype = Dtype::kBfloat16;
   kernels::Score score = kernels::Score::kPositiveScale;
+  bool alibi = false;
+  bool bias = false;
+  bool sink_logit = false;
   bool carry_in = false;
   bool carry_out = false;
   bool placed = false;        // positions are read row by row
   std::string mask = "true";  // MaskCode::text
 };
 
-// Positions are read row by row only where there are several segments and a mask to need them.
+// Positions are read row by row only where there are several segments and a mask or a score to need
+// them.
 KernelFeatures features_of(const Problem& problem, const pattern::Placement& placement,
                            const pattern::MaskCode& mask);
 // Of tensors that are whole. Throws as pattern::emit does.

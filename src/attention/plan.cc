@@ -60,11 +60,14 @@ std::vector<std::string> describe(const LaunchPlan& plan, const Choice& choice,
   say("family mma: cp.async and mma.sync run on {}", jit::to_string(limits.arch));
   say("configuration {}: {}", to_string(plan.config), choice.reason);
   say("mask of partial tiles: {}", plan.mask.text);
-  const char* score = problem.softcap > 0           ? "soft-capped"
-                      : is_folded(plan.score.scale) ? "positive scale, folded into the exponent"
-                                                    : "scale that is not positive or is huge, "
-                                                      "applied to each score";
-  say("score: {}", score);
+  const kernels::Score kind = features_of(problem, plan.placement, plan.mask).score;
+  say("score: {}{}{}{}",
+      kind == kernels::Score::kSoftcap         ? "soft-capped"
+      : kind == kernels::Score::kPositiveScale ? "positive scale, folded into the exponent"
+                                               : "scale applied to each score",
+      problem.score.alibi.empty() ? "" : ", ALiBi slopes",
+      problem.score.bias.empty() ? "" : ", bias by distance",
+      problem.score.sink_logit.empty() ? "" : ", sink logit in the last launch");
   if (problem.carry_in || problem.carry_out) {
     say("state carried {}", problem.carry_in ? (problem.carry_out ? "in and out" : "in") : "out");
   }
@@ -216,12 +219,15 @@ LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const
     plan.k_positions = positions_of(placement.k, plan.config.tile_columns);
   }
   plan.score = score_numbers(problem);
+  plan.score_tables = score_tables(problem.score);
   plan.lse_factor =
       problem.lse_base == LseBase::kNatural ? static_cast<float>(std::numbers::ln2) : 1.0f;
   plan.launches = split_batches(problem);
   plan.shape = launch_shape(plan.config, problem);
   plan.shape.grid_z = static_cast<unsigned>(std::min(problem.batch, kMostGridZ));
-  const auto words = plan.mask.lists.size() + plan.q_positions.size() + plan.k_positions.size();
+  const ScoreTables& tables = plan.score_tables;
+  const auto words = plan.mask.lists.size() + plan.q_positions.size() + plan.k_positions.size() +
+                     tables.slopes.size() + tables.bias.size() + tables.sinks.size();
   plan.device_bytes =
       plan.tiles.device_bytes() + static_cast<std::int64_t>(words * sizeof(std::int32_t));
   plan.decisions = describe(plan, choice, limits);

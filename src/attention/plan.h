@@ -13,6 +13,7 @@
 #include "annulus/attention.h"
 #include "attention/kernel_config.h"
 #include "attention/kernel_source.h"
+#include "attention/score.h"
 #include "attention/tile_list.h"
 #include "jit/spec.h"
 #include "pattern/mask_code.h"
@@ -67,6 +68,7 @@ struct LaunchPlan {
   std::vector<std::int32_t> q_positions;
   std::vector<std::int32_t> k_positions;
   ScoreNumbers score;
+  ScoreTables score_tables;
   float lse_factor = 1;
   LaunchShape shape;                   // grid_z is that of the largest launch
   std::vector<BatchRange> launches;    // empty where B or Sq is 0

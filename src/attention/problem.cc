@@ -8,6 +8,7 @@
 
 #include "annulus/attention.h"
 #include "attention/dims.h"
+#include "attention/score.h"
 #include "base/fail.h"
 
 namespace annulus {
@@ -188,7 +189,8 @@ using attention::check_unused;
 using attention::Tensor;
 
 double Problem::effective_scale() const {
-  return scale.value_or(1.0 / std::sqrt(static_cast<double>(std::max<std::int64_t>(dim_qk, 1))));
+  return score.scale.value_or(1.0 /
+                              std::sqrt(static_cast<double>(std::max<std::int64_t>(dim_qk, 1))));
 }
 
 PatternContext Problem::context() const {
@@ -221,18 +223,7 @@ void validate(const Problem& problem) {
         problem.dtype == Dtype::kFloat32 ? ErrorCode::kUnsupported : ErrorCode::kInvalidArgument,
         "dtype {} of Q, K and V has no kernel; convert to fp16 or bf16", to_string(problem.dtype));
   }
-  if (!std::isfinite(problem.effective_scale())) {
-    base::fail(ErrorCode::kInvalidArgument, "scale is {}; give a finite number", *problem.scale);
-  }
-  if (std::abs(problem.effective_scale()) > 1e20) {
-    base::fail(ErrorCode::kInvalidArgument, "scale is {}, beyond what fp32 scores can hold (1e20)",
-               *problem.scale);
-  }
-  if (!std::isfinite(problem.softcap) || problem.softcap < 0 ||
-      (problem.softcap > 0 && (problem.softcap < 1e-30 || problem.softcap > 1e30))) {
-    base::fail(ErrorCode::kInvalidArgument,
-               "softcap is {}; give a number from 1e-30 to 1e30, or 0 for none", problem.softcap);
-  }
+  attention::check_score(problem);
   const auto check_positions = [](const char* name, std::int64_t first, std::int64_t count) {
     if (first < -kMostPosition || first > kMostPosition - count) {
       base::fail(ErrorCode::kInvalidArgument,

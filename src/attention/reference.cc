@@ -8,6 +8,7 @@
 #include <mutex>
 #include <set>
 
+#include "attention/score.h"
 #include "base/half.h"
 #include "base/random.h"
 #include "base/thread_pool.h"
@@ -171,6 +172,8 @@ class RowSolver {
     keys_.clear();
     scores_.clear();
     double m = carried.l != 0 ? carried.m : kMinusInfinity;
+    const std::int64_t first_q = problem_.q_position();
+    const std::int64_t first_k = problem_.k_position();
     // A key that several branches of a sum see counts as often.
     for (VisibleKeys& branch : branches_) {
       const std::vector<std::uint64_t>& visible = branch.row(head, row, &bits_);
@@ -178,7 +181,10 @@ class RowSolver {
         for (std::uint64_t bits = visible[word]; bits != 0; bits &= bits - 1) {
           const std::size_t index = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
           double score = scale_ * dot(query_.data(), k.values.data() + index * dim_qk, dim_qk);
-          if (problem_.softcap > 0) score = problem_.softcap * std::tanh(score / problem_.softcap);
+          const double cap = problem_.score.softcap;
+          if (cap > 0) score = cap * std::tanh(score / cap);
+          score += position_terms(problem_.score, head,
+                                  first_k + static_cast<std::int64_t>(index) - first_q - row);
           const double t = score * 1.4426950408889634;  // log2(e)
           keys_.push_back(index);
           scores_.push_back(t);
@@ -201,6 +207,15 @@ class RowSolver {
       const double weight = std::exp2(scores_[i] - m);
       l += weight;
       add_scaled(answer->o, weight, v.values.data() + keys_[i] * dim_v, dim_v);
+    }
+    if (!problem_.score.sink_logit.empty() && !problem_.carry_out) {
+      // One more score, and no value to go with it.
+      const double sink = of_head(problem_.score.sink_logit, head) * 1.4426950408889634;
+      const double peak = std::max(m, sink);
+      const double shrink = l != 0 ? std::exp2(m - peak) : 0;
+      for (std::size_t d = 0; d < dim_v; ++d) answer->o[d] *= shrink;
+      l = l * shrink + std::exp2(sink - peak);
+      m = peak;
     }
     if (l != 0) {
       for (std::size_t d = 0; d < dim_v; ++d) answer->o[d] /= l;

@@ -69,7 +69,7 @@ Terms terms_of(const Problem& problem, const ShardMap& shards, const std::string
   add_layouts(problem.pattern.node(), &layouts);
   add("contents of block layouts", layouts);
   add("scale", problem.effective_scale());
-  add("softcap", problem.softcap);
+  add("score", problem.score.to_string());
   add("q0", problem.q_position());
   add("k0", problem.k_position());
   add("total_k", problem.context().seq_k);

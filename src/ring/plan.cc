@@ -25,7 +25,7 @@ Problem local_problem(const Problem& whole, const ShardMap& shards, int rank, in
   Problem problem = whole;
   problem.seq_q = rows_of(shards.q, rank);
   problem.seq_k = rows_of(shards.k, owner);
-  problem.scale = whole.effective_scale();
+  problem.score.scale = whole.effective_scale();
   const pattern::Placement placement = placement_of(whole, shards, rank, owner);
   problem.q0 = placement.q.front().start;
   problem.k0 = placement.k.front().start;

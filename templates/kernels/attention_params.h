@@ -50,6 +50,19 @@ struct TileListParams {
   int padding;
 };
 
+// What a score gains besides its product, with log2(e) folded in. Entry h mod count is head h's.
+struct ScoreParams {
+  const float* slopes;  // [slope_count]: + slope (k - q); null where the kernel has no kAlibi
+  const float* bias;    // [bias_count, 2 bias_reach + 1]: + entry q - k + bias_reach, the ends for
+                        // what lies beyond; null where it has no kBias
+  const float* sinks;   // [sink_count]: logits that join the sum of a row where O is written; null
+                        // where it has no kSinkLogit
+  int slope_count;
+  int bias_count;
+  int bias_reach;
+  int sink_count;
+};
+
 struct AttentionParams {
   const void* q;  // [B, Sq, H, Dqk] in any order of the first three, Dqk contiguous
   const void* k;  // [B, Sk, Hkv, Dqk]
@@ -77,6 +90,7 @@ struct AttentionParams {
 
   TileListParams tiles;
   MaskParams mask;
+  ScoreParams score;
 
   int heads;         // H
   int group;         // H / Hkv

@@ -12,6 +12,7 @@
 #include "tile/copy.cuh"
 #include "tile/masking.cuh"
 #include "tile/multiply.cuh"
+#include "tile/position_terms.cuh"
 #include "tile/row_io.cuh"
 #include "tile/score.cuh"
 #include "tile/softmax.cuh"
@@ -135,6 +136,19 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
 
     tile::finish_scores<kScore>(scores, params.scale, params.softcap);
     const int first_column = static_cast<int>(entry >> 1) * kColumns;
+    if constexpr (Shape::kAlibi || Shape::kBias) {
+      static_assert(kScore != Score::kPositiveScale, "terms are added to scores that are scaled");
+      const tile::PositionTerms<Shape::kAlibi, Shape::kBias> terms(params.score, head);
+      const int lane_column = static_cast<int>(lane % 4 * 2);
+      if constexpr (Shape::kPlaced) {
+        terms.add_placed(scores, params.q_positions + first_row,
+                         params.k_positions + first_column, lane_rows.first_row - first_row,
+                         lane_column);
+      } else {
+        terms.add(scores, params.k_position + first_column + lane_column -
+                              (params.q_position + lane_rows.first_row));
+      }
+    }
     if (first_column > params.seq_k - kColumns) {
       tile::mask_tail(scores, params.seq_k - first_column, lane);
     }
@@ -180,6 +194,10 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   for (int r = 0; r < kRowTiles; ++r) {
     state.sum[r][0] = tile::quad_sum(state.sum[r][0]);
     state.sum[r][1] = tile::quad_sum(state.sum[r][1]);
+  }
+  if constexpr (Shape::kSinkLogit && !Shape::kCarryOut) {
+    tile::add_sink(state, output,
+                   params.score.sinks[head % static_cast<unsigned>(params.score.sink_count)]);
   }
   if constexpr (Shape::kCarryOut) {
     tile::store_state(state, output, params, lane_rows);

@@ -84,6 +84,32 @@ __device__ __forceinline__ void update_softmax(RowState<kRowTiles>& state,
   }
 }
 
+// Takes one more score into the state, that of a key without a value: the sum of the row grows and
+// its output does not. A row that saw no key gives 0, whatever a NaN in V has made of its zeros.
+// Requires: the sums are complete.
+template <int kRowTiles, int kOutputPieces>
+__device__ __forceinline__ void add_sink(RowState<kRowTiles>& state,
+                                         float (&output)[kRowTiles][kOutputPieces][4], float sink) {
+#pragma unroll
+  for (int r = 0; r < kRowTiles; ++r) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const bool empty = is_empty(state, r, half);
+      const float peak = fmaxf(state.peak[r][half], sink);
+      const float shrink = ptx::exp2(state.peak[r][half] - peak);
+      state.peak[r][half] = peak;
+      state.sum[r][half] = state.sum[r][half] * shrink + ptx::exp2(sink - peak);
+#pragma unroll
+      for (int d = 0; d < kOutputPieces; ++d) {
+#pragma unroll
+        for (int i = 2 * half; i < 2 * half + 2; ++i) {
+          output[r][d][i] = empty ? 0.0f : output[r][d][i] * shrink;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace annulus::tile
 
 #endif  // ANNULUS_TILE_SOFTMAX_CUH_

@@ -38,10 +38,14 @@ KernelFeatures all(const Dims& dims, Dtype dtype, bool placed) {
               "m.documents(4, 5, q, k) & m.blocks(q, k)"};
 }
 
-// The leaves that divide and search, chosen by the head.
+// The leaves that divide and search, chosen by the head, and all that a score can gain.
 KernelFeatures leaves(const Dims& dims, Dtype dtype, bool placed) {
   return {.dims = dims,
           .dtype = dtype,
+          .score = kernels::Score::kSoftcap,
+          .alibi = true,
+          .bias = true,
+          .sink_logit = true,
           .carry_in = true,
           .placed = placed,
           .mask =

@@ -48,7 +48,7 @@ Problem problem_of(const attention::ShippedConfig& shipped, int kind) {
       break;
     case 1:
       problem.pattern = causal() & (window(90, 0) | sink(3));
-      problem.softcap = 5;
+      problem.score.softcap = 5;
       problem.carry_in = true;
       problem.want_lse = true;
       break;
@@ -67,7 +67,7 @@ Problem problem_of(const attention::ShippedConfig& shipped, int kind) {
         layout.indptr.push_back(static_cast<std::int64_t>(layout.indices.size()));
       }
       problem.pattern = blocks(std::make_shared<const BlockLayout>(layout));
-      problem.scale = -0.2;
+      problem.score.scale = -0.2;
       problem.carry_in = problem.carry_out = true;
       break;
     }
@@ -112,7 +112,7 @@ TEST_CASE("scores beyond fp32 give NaN and never a row that seems empty") {
   problem.seq_q = problem.seq_k = 70;
   problem.dim_qk = problem.dim_v = 32;
   problem.pattern = causal() & ~window(4, 4);  // the first five rows are empty indeed
-  problem.scale = 1024;
+  problem.score.scale = 1024;
   problem.want_lse = true;
   test::Case c = test::make_case(problem, 1);
   for (auto* tensor : {&c.q, &c.k}) {

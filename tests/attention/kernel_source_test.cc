@@ -39,7 +39,7 @@ TEST_CASE("run-time values make no other kernel") {
   other.kv_heads = 1;
   other.seq_q = 5;
   other.seq_k = 0;
-  other.scale = 3.5;
+  other.score.scale = 3.5;
   other.q0 = -17;
   other.want_lse = true;
   other.lse_base = LseBase::kTwo;
@@ -90,23 +90,47 @@ TEST_CASE("scale and soft-cap choose the score and its numbers") {
   CHECK(score() == kernels::Score::kPositiveScale);
   CHECK(score_numbers(problem).scale ==
         doctest::Approx(std::log2(std::exp(1.0)) / std::sqrt(128.0)));
-  problem.scale = -0.5;
+  problem.score.scale = -0.5;
   CHECK(score() == kernels::Score::kAnyScale);
   CHECK(score_numbers(problem).scale == doctest::Approx(-0.5 * std::log2(std::exp(1.0))));
-  problem.scale = 0.0;
+  problem.score.scale = 0.0;
   CHECK(score() == kernels::Score::kAnyScale);
-  problem.scale = 1e10;  // scores of which no power would be left
+  problem.score.scale = 1e10;  // scores of which no power would be left
   CHECK(score() == kernels::Score::kAnyScale);
-  problem.scale = 1e-300;  // 0 as fp32
+  problem.score.scale = 1e-300;  // 0 as fp32
   CHECK(score() == kernels::Score::kAnyScale);
-  problem.scale = -3.0;
-  problem.softcap = 30.0;
+  problem.score.scale = -3.0;
+  problem.score.softcap = 30.0;
   CHECK(score() == kernels::Score::kSoftcap);
   CHECK(score_numbers(problem).scale == doctest::Approx(-0.1));
   CHECK(score_numbers(problem).softcap == doctest::Approx(30.0 * std::log2(std::exp(1.0))));
-  problem.scale = 1e30;
-  problem.softcap = 1e-20;
+  problem.score.scale = 1e30;
+  problem.score.softcap = 1e-20;
   CHECK(std::isfinite(score_numbers(problem).scale));
+}
+
+TEST_CASE("what a score gains is part of the kernel, its numbers are not") {
+  Problem problem = sample();
+  const std::string plain = source_of(problem);
+  problem.score = Score::parse("alibi([0.5, 0.25])");
+  const std::string alibi = source_of(problem);
+  CHECK(has(alibi, "kAlibi = true"));
+  CHECK(has(alibi, "kScore = 1"));  // added to what is scaled
+  problem.score = Score::parse("alibi([7])");
+  CHECK(source_of(problem) == alibi);
+  problem.score = Score::parse("bias([1, 2, 3])");
+  const std::string bias = source_of(problem);
+  CHECK(has(bias, "kBias = true"));
+  problem.score = Score::parse("bias([1, 2, 3, 4, 5], [5, 4, 3, 2, 1])");
+  CHECK(source_of(problem) == bias);
+  problem.score = Score::parse("sink_logit(1)");
+  CHECK(has(source_of(problem), "kSinkLogit = true"));
+  CHECK(has(source_of(problem), "kScore = 0"));
+  problem.carry_out = true;  // it joins where O is written
+  CHECK(has(source_of(problem), "kSinkLogit = false"));
+  problem.score = {};
+  problem.carry_out = false;
+  CHECK(source_of(problem) == plain);
 }
 
 TEST_CASE("a launch has a CTA for every tile row, head and batch") {

@@ -49,7 +49,7 @@ TEST_CASE("estimates of work agree with the counters of a simulated device") {
     problem.dim_qk = sample.dims.qk;
     problem.dim_v = sample.dims.v;
     problem.pattern = Pattern::parse(sample.pattern);
-    problem.softcap = sample.softcap;
+    problem.score.softcap = sample.softcap;
     problem.carry_in = problem.carry_out = sample.carried;
     PlanOptions options;
     options.config = sample.config;

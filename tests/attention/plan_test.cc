@@ -137,11 +137,11 @@ TEST_CASE("what is only a number does not make another kernel") {
   const LaunchPlan first = plan_of(problem_of(64, 64, 1000));
   Problem other = problem_of(64, 64, 777);
   other.batch = 5;
-  other.scale = 0.5;
+  other.score.scale = 0.5;
   other.q0 = 3;
   const LaunchPlan second = plan_of(other);
   CHECK(jit::source_text(first.spec) == jit::source_text(second.spec));
-  other.scale = -0.5;
+  other.score.scale = -0.5;
   CHECK(jit::source_text(first.spec) != jit::source_text(plan_of(other).spec));
   other = problem_of(64, 64, 1000);
   other.pattern = window(5, 0);

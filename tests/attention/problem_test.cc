@@ -109,12 +109,12 @@ TEST_CASE("every wrong number of a problem is named") {
   refused([](Problem& p) { p.dim_qk = 0; }, "0/64");
   refused([](Problem& p) { p.dtype = Dtype::kFloat32; }, "fp32", ErrorCode::kUnsupported);
   refused([](Problem& p) { p.dtype = static_cast<Dtype>(77); }, "convert to fp16 or bf16");
-  refused([=](Problem& p) { p.scale = nan; }, "scale is nan");
-  refused([=](Problem& p) { p.scale = infinity; }, "scale is inf");
-  refused([](Problem& p) { p.scale = -1e31; }, "scale is -1e+31");
-  refused([=](Problem& p) { p.softcap = nan; }, "softcap is nan");
-  refused([](Problem& p) { p.softcap = -1; }, "softcap is -1");
-  refused([=](Problem& p) { p.softcap = infinity; }, "softcap is inf");
+  refused([=](Problem& p) { p.score.scale = nan; }, "scale is nan");
+  refused([=](Problem& p) { p.score.scale = infinity; }, "scale is inf");
+  refused([](Problem& p) { p.score.scale = -1e31; }, "scale is -1e+31");
+  refused([=](Problem& p) { p.score.softcap = nan; }, "softcap is nan");
+  refused([](Problem& p) { p.score.softcap = -1; }, "softcap is -1");
+  refused([=](Problem& p) { p.score.softcap = infinity; }, "softcap is inf");
   refused([](Problem& p) { p.q0 = kMostPosition; }, "q0 is 1073741824");
   refused([](Problem& p) { p.q0 = std::numeric_limits<std::int64_t>::min(); }, "q0 is -9223");
   refused([](Problem& p) { p.k0 = -kMostPosition - 1; }, "k0 is -1073741825");

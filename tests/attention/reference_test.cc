@@ -58,9 +58,21 @@ void check_row(const Case& c, const Reference& oracle, std::size_t at) {
                                         value(c.k, p.dtype, b, j, kv, d));
     }
     score *= static_cast<long double>(p.effective_scale());
-    if (p.softcap > 0) {
-      const auto cap = static_cast<long double>(p.softcap);
+    if (p.score.softcap > 0) {
+      const auto cap = static_cast<long double>(p.score.softcap);
       score = cap * std::tanh(score / cap);
+    }
+    if (!p.score.alibi.empty()) {
+      const auto slope = p.score.alibi[static_cast<std::size_t>(head) % p.score.alibi.size()];
+      score += static_cast<long double>(slope) *
+               static_cast<long double>(p.k_position() + j - p.q_position() - i);
+    }
+    if (!p.score.bias.empty()) {
+      const auto& table = p.score.bias[static_cast<std::size_t>(head) % p.score.bias.size()];
+      const auto reach = static_cast<std::int64_t>(table.size() / 2);
+      const std::int64_t distance = p.q_position() + i - p.k_position() - j;
+      score += static_cast<long double>(
+          table[static_cast<std::size_t>(std::clamp(distance, -reach, reach) + reach)]);
     }
     const long double weight = times * std::exp(score);
     sum += weight;
@@ -68,6 +80,10 @@ void check_row(const Case& c, const Reference& oracle, std::size_t at) {
       o[d] += weight *
               static_cast<long double>(value(c.v, p.dtype, b, j, kv, static_cast<std::int64_t>(d)));
     }
+  }
+  if (!p.score.sink_logit.empty() && !p.carry_out) {
+    sum += std::exp(static_cast<long double>(
+        p.score.sink_logit[static_cast<std::size_t>(head) % p.score.sink_logit.size()]));
   }
   if (sum == 0) {
     CHECK(oracle.l[at] == 0);

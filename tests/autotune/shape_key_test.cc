@@ -40,8 +40,8 @@ TEST_CASE("problems that differ little share a key, others do not") {
   all[2].kv_heads = 8;
   all[3].carry_in = true;
   all[4].carry_out = true;
-  all[5].softcap = 3;
-  all[6].scale = -1.0;
+  all[5].score.softcap = 3;
+  all[6].score.scale = -1.0;
   all[7].seq_q = 1;
   all[8].batch = 2;
   all[9].pattern = window(127, 0) & causal();

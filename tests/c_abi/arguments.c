@@ -33,6 +33,11 @@ static void wrong_problems(void) {
   REFUSED(has_scale, 3, ANNULUS_INVALID_ARGUMENT, "has_scale is 3");
   REFUSED(has_q0, 3, ANNULUS_INVALID_ARGUMENT, "has_q0 is 3");
   REFUSED(has_k0, 3, ANNULUS_INVALID_ARGUMENT, "has_k0 is 3");
+  REFUSED(has_total_k, 3, ANNULUS_INVALID_ARGUMENT, "has_total_k is 3");
+  REFUSED(layer, -1, ANNULUS_INVALID_ARGUMENT, "layer is -1");
+  REFUSED(reserved, 1, ANNULUS_UNSUPPORTED, "reserved");
+  REFUSED(score, "alibi([1", ANNULUS_PARSE, "column 9");
+  REFUSED(score, "scale(nan)", ANNULUS_INVALID_ARGUMENT, "scale is nan");
   REFUSED(heads, 0, ANNULUS_INVALID_ARGUMENT, "heads (H) is 0");
   REFUSED(kv_heads, 3, ANNULUS_INVALID_ARGUMENT, "4 query heads are no multiple of 3");
   REFUSED(seq_q, -1, ANNULUS_INVALID_ARGUMENT, "seq_q (Sq) is -1");
@@ -45,6 +50,10 @@ static void wrong_problems(void) {
   REFUSED(pattern, "blocks(\"/no/such/file\")", ANNULUS_FILE, "/no/such/file");
   REFUSED(pattern, "blocks()", ANNULUS_PARSE, "there is none");
 #undef REFUSED
+  problem.score = "softcap(3)";
+  problem.softcap = 4;
+  refused(&problem, ANNULUS_INVALID_ARGUMENT, "softcap is given by itself and in the score");
+  problem = the_sample->problem;
   problem.has_scale = 1;
   problem.scale = NAN;
   refused(&problem, ANNULUS_INVALID_ARGUMENT, "scale is nan");

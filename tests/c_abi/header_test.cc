@@ -26,8 +26,10 @@ TEST_CASE("the defaults of C are those of C++") {
   CHECK(c.seq_q == problem.seq_q);
   CHECK(c.dim_v == problem.dim_v);
   CHECK(c.pattern == nullptr);
-  CHECK(c.softcap == problem.softcap);
-  CHECK(c.has_scale + c.has_q0 + c.has_k0 == 0);
+  CHECK(c.softcap == problem.score.softcap);
+  CHECK(c.score == nullptr);
+  CHECK(c.layer == problem.layer);
+  CHECK(c.has_scale + c.has_q0 + c.has_k0 + c.has_total_k == 0);
   CHECK(c.dtype == static_cast<int>(problem.dtype));
   CHECK(c.lse_base == static_cast<int>(problem.lse_base));
   CHECK(c.want_lse + c.carry_in + c.carry_out == 0);

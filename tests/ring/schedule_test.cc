@@ -336,7 +336,7 @@ TEST_CASE("ranks that disagree are told who brought what") {
   other.pattern = causal() & window(5, 0);
   says(message(1, other, shards, ""), "rank 1 brought causal & window(5, 0)");
   other = problem;
-  other.scale = 0.5;
+  other.score.scale = 0.5;
   says(message(0, other, shards, ""), "scale: rank 0 brought 0.5");
   says(message(3, problem, make_shards(Sharding::kContiguous, 4, 100, 100), ""), "shards of Q");
   says(message(3, problem, shards, "mma m64 n64 w4 s2"), "configuration: rank 3");

@@ -208,6 +208,22 @@ attention::HostInputs Case::inputs() const {
           problem.carry_in ? &state_in : nullptr};
 }
 
+Score random_score(base::Random& random, Score score, std::int64_t heads) {
+  const auto values = [&](std::int64_t count, double size) {
+    std::vector<double> list;
+    for (std::int64_t i = 0; i < count; ++i) list.push_back(size * random.normal());
+    return list;
+  };
+  if (random.below(6) == 0) score.alibi = values(pick(random, 1, heads), 0.1);
+  if (random.below(6) == 0) score.sink_logit = values(pick(random, 1, heads), 3);
+  if (random.below(8) > 0) return score;
+  const std::int64_t reach = pick(random, 0, 40);
+  for (std::int64_t table = pick(random, 1, heads); table > 0; --table) {
+    score.bias.push_back(values(2 * reach + 1, 2));
+  }
+  return score;
+}
+
 Case make_case(const Problem& problem, std::uint64_t seed, Order order) {
   base::Random random(seed);
   Case made;
@@ -224,11 +240,11 @@ Case make_case(const Problem& problem, std::uint64_t seed, Order order) {
     fill_state(made.state_in, random);
   }
   made.text = fmt::format(
-      "B{} H{}/{} Sq{} Sk{} D{}/{} {} scale {} softcap {} q0 {} k0 {} lse {} {} carry {}{} order "
+      "B{} H{}/{} Sq{} Sk{} D{}/{} {} scale {} score {} q0 {} k0 {} lse {} {} carry {}{} order "
       "{} "
       "pattern {}",
       problem.batch, problem.heads, problem.kv_heads, problem.seq_q, problem.seq_k, problem.dim_qk,
-      problem.dim_v, to_string(problem.dtype), problem.effective_scale(), problem.softcap,
+      problem.dim_v, to_string(problem.dtype), problem.effective_scale(), problem.score.to_string(),
       problem.q_position(), problem.k_position(), problem.want_lse, to_string(problem.lse_base),
       problem.carry_in ? "in" : "", problem.carry_out ? "out" : "", static_cast<int>(order),
       problem.pattern.to_string());
@@ -258,18 +274,19 @@ Case random_case(std::uint64_t seed, std::uint64_t index, const CaseLimits& limi
   if (random.below(6) == 0) problem.total_k = pick(random, 0, 400);
   switch (random.below(6)) {
     case 0:
-      problem.scale = -problem.effective_scale();
+      problem.score.scale = -problem.effective_scale();
       break;
     case 1:
-      problem.scale = 0.5 * problem.effective_scale();
+      problem.score.scale = 0.5 * problem.effective_scale();
       break;
     case 2:
-      problem.scale = random.below(8) == 0 ? 0.0 : 2 * problem.effective_scale();
+      problem.score.scale = random.below(8) == 0 ? 0.0 : 2 * problem.effective_scale();
       break;
     default:
       break;
   }
-  if (random.below(5) == 0) problem.softcap = 0.5 + 20 * random.uniform();
+  if (random.below(5) == 0) problem.score.softcap = 0.5 + 20 * random.uniform();
+  problem.score = random_score(random, problem.score, problem.heads);
   if (random.below(6) == 0) problem.q0 = pick(random, -50, 300);
   if (random.below(6) == 0) problem.k0 = pick(random, -50, 300);
   problem.carry_in = random.below(4) == 0;

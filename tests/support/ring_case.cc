@@ -102,7 +102,8 @@ Case random_ring_case(std::uint64_t seed, std::uint64_t index) {
   if (random.below(10) == 0) problem.dim_qk = 192, problem.dim_v = 128;
   problem.dtype = random.below(2) == 0 ? Dtype::kFloat16 : Dtype::kBfloat16;
   problem.pattern = ring_pattern(random, problem.seq_q, problem.seq_k, problem.heads);
-  if (random.below(8) == 0) problem.softcap = 5 + 20 * random.uniform();
+  if (random.below(8) == 0) problem.score.softcap = 5 + 20 * random.uniform();
+  problem.score = random_score(random, problem.score, problem.heads);
   if (random.below(8) == 0) problem.q0 = pick(random, -50, 200);
   if (random.below(8) == 0) problem.k0 = pick(random, -50, 200);
   problem.layer = random.below(3);

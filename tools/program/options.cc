@@ -43,6 +43,10 @@ void add_shape(CLI::App& app, ProblemArguments* to) {
                  "which keys a query sees, as in \"causal & (window(511,0) | global(16))\"");
   app.add_option("--scale", to->scale, "of the scores; default: 1 / sqrt(head dim)");
   add_number(app, "--softcap", &to->softcap, "c of c tanh(score / c); 0: none");
+  app.add_option("--score", to->score,
+                 "scores as text, as in \"softcap(30), alibi([0.5, 0.25]), sink_logit(1)\"");
+  add_number(app, "--layer", &to->layer,
+             "of the model: random patterns differ from layer to layer");
 }
 
 void add_problem(CLI::App& app, ProblemArguments* to) {
@@ -104,8 +108,21 @@ void take_shape(const ProblemArguments& arguments, Problem* problem) {
 
 void take_rules(const ProblemArguments& arguments, Problem* problem) {
   problem->pattern = Pattern::parse(arguments.pattern);
-  if (!arguments.scale.empty()) problem->scale = number(arguments.scale, "--scale");
-  problem->softcap = arguments.softcap;
+  problem->layer = arguments.layer;
+  problem->score = Score::parse(arguments.score);
+  const auto once = [](const char* option, bool in_text) {
+    if (!in_text) return;
+    base::fail(ErrorCode::kInvalidArgument, "{} and --score say the same; give one of them",
+               option);
+  };
+  if (!arguments.scale.empty()) {
+    once("--scale", problem->score.scale.has_value());
+    problem->score.scale = number(arguments.scale, "--scale");
+  }
+  if (arguments.softcap != 0) {
+    once("--softcap", problem->score.softcap != 0);
+    problem->score.softcap = arguments.softcap;
+  }
 }
 
 }  // namespace

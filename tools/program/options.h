@@ -53,6 +53,8 @@ struct ProblemArguments {
   std::string block;  // "128x128": where block density is counted
   std::string scale;  // empty: 1 / sqrt(Dqk)
   double softcap = 0;
+  std::string score;  // text of a Score
+  std::int64_t layer = 0;
   std::string lse_base = "natural";
   std::string input;  // safetensors
   std::string layout = "bshd";

@@ -34,7 +34,8 @@ base::Json problem_json(const Problem& problem) {
   json["dtype"] = to_string(problem.dtype);
   json["pattern"] = problem.pattern.to_string();
   json["scale"] = problem.effective_scale();
-  json["softcap"] = problem.softcap;
+  json["softcap"] = problem.score.softcap;
+  json["score"] = problem.score.to_string();
   json["lse_base"] = to_string(problem.lse_base);
   return json;
 }

@@ -1,0 +1,45 @@
+#ifndef ANNULUS_SCORE_H_
+#define ANNULUS_SCORE_H_
+
+// How the product of a query and a key becomes the score that softmax sums:
+//
+//   score = capped(scale q.k) + alibi[h] (k - q) + bias[h][q - k]
+//
+// with q, k positions, h the query head, and capped(x) = c tanh(x / c) where there is a soft-cap c.
+// Which keys count at all is the pattern's business (annulus/pattern.h). As text, for example
+//   Score::parse("scale(0.125), softcap(30), alibi([0.5, 0.25])")
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "annulus/version.h"
+
+namespace annulus::inline v0 {
+
+struct ANNULUS_EXPORT Score {
+  std::optional<double> scale;  // 1 / sqrt(Dqk) unless given; any finite number
+  double softcap = 0;           // c > 0; 0: none
+
+  // Lists by head: head h takes entry h mod their number, so one entry is that of all heads. Empty:
+  // none.
+  std::vector<double> alibi;  // slopes: score += slope (k - q)
+  // Tables of 2 n + 1 numbers each, all of one length: score += table[clamp(q - k, -n, n) + n].
+  std::vector<std::vector<double>> bias;
+  // Logits of an attention sink: a key without a value that every row sees, as it were. It adds
+  // exp(x) to the sum of the row, and so to LSE, where O is written: a carried state is without it.
+  // A row that sees no key then has LSE = x instead of -inf; its O is 0 as ever.
+  std::vector<double> sink_logit;
+
+  // Grammar: docs/patterns.md. Throws Error{kParse} with the column.
+  static Score parse(std::string_view text);
+  // Text that parses back to an equal score; empty where nothing is set.
+  std::string to_string() const;
+
+  friend bool operator==(const Score&, const Score&) = default;
+};
+
+}  // namespace annulus::inline v0
+
+#endif  // ANNULUS_SCORE_H_

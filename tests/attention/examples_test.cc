@@ -1,0 +1,167 @@
+// The masks and scores that FlexAttention's authors published as examples of what theirs can say
+// (He et al., 2024, and the collection that came with it), each as a function of q and k beside the
+// expression for it here: equal pair by pair, and run on the device.
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "annulus/device.h"
+#include "attention/score.h"
+#include "base/thread_pool.h"
+#include "support/device.h"
+#include "support/device_case.h"
+
+namespace {
+
+using namespace annulus;
+using test::Case;
+using test::DeviceAnswer;
+
+const Device& device() {
+  static const Device opened = Device::open(test::device_name());
+  return opened;
+}
+
+base::ThreadPool& pool() {
+  static base::ThreadPool threads;
+  return threads;
+}
+
+constexpr std::int64_t kTokens = 192;
+constexpr std::int64_t kHeads = 4;
+
+using Mask = std::function<bool(int h, int q, int k)>;
+using Added = std::function<double(int h, int q, int k)>;
+
+Problem problem_of(const Pattern& pattern, const Score& score) {
+  Problem problem;
+  problem.heads = kHeads;
+  problem.seq_q = problem.seq_k = kTokens;
+  problem.dim_qk = problem.dim_v = 64;
+  problem.pattern = pattern;
+  problem.score = score;
+  problem.want_lse = true;
+  return problem;
+}
+
+DeviceAnswer run(const Case& c) {
+  const DeviceAnswer answer = test::run_case(device(), c);
+  const attention::Comparison comparison = attention::compare(
+      c.problem, attention::reference(c.problem, c.inputs(), pool()), answer.result());
+  CAPTURE(comparison.first_wrong);
+  CHECK(comparison.within_law);
+  return answer;
+}
+
+void check_mask(const char* text, const Mask& mask) {
+  CAPTURE(text);
+  const Pattern pattern = Pattern::parse(text);
+  for (int h = 0; h < kHeads; ++h) {
+    for (int q = 0; q < kTokens; ++q) {
+      for (int k = 0; k < kTokens; ++k) {
+        if (pattern.visible(h, q, k) != mask(h, q, k)) FAIL("head " << h << " " << q << " " << k);
+      }
+    }
+  }
+  run(test::make_case(problem_of(pattern, {}), 5));
+}
+
+void check_added(const std::string& text, const Pattern& pattern, const Added& added) {
+  CAPTURE(text);
+  const Score score = Score::parse(text);
+  for (int h = 0; h < kHeads; ++h) {
+    for (int q = 0; q < kTokens; ++q) {
+      for (int k = 0; k < kTokens; ++k) {
+        const double found = attention::position_terms(score, h, k - q);
+        if (found != doctest::Approx(added(h, q, k))) FAIL("head " << h << " " << q << " " << k);
+      }
+    }
+  }
+  run(test::make_case(problem_of(pattern, score), 6));
+}
+
+TEST_CASE("masks") {
+  check_mask("causal", [](int, int q, int k) { return q >= k; });
+  check_mask("window(50, 0)", [](int, int q, int k) { return q >= k && q - k <= 50; });
+  check_mask("prefix(70) | causal", [](int, int q, int k) { return k < 70 || q >= k; });
+  check_mask("causal & documents([0, 33, 100])", [](int, int q, int k) {
+    const auto document = [](int i) { return (i >= 33) + (i >= 100); };
+    return q >= k && document(q) == document(k);
+  });
+  check_mask("window(40, 40) & dilated(4)",
+             [](int, int q, int k) { return std::abs(q - k) <= 40 && std::abs(q - k) % 4 == 0; });
+  check_mask("natten(12, 16, 5)", [](int, int q, int k) {
+    const int q_x = q / 16, q_y = q % 16, k_x = k / 16, k_y = k % 16;
+    const int x = std::clamp(q_x, 2, 11 - 2), y = std::clamp(q_y, 2, 15 - 2);
+    return std::abs(x - k_x) <= 2 && std::abs(y - k_y) <= 2;
+  });
+  // StreamingLLM's attention sinks.
+  check_mask("causal & (sink(4) | window(32, 0))",
+             [](int, int q, int k) { return q >= k && (k < 4 || q - k <= 32); });
+  check_mask("heads(window(16, 16), dense)",
+             [](int h, int q, int k) { return h % 2 == 1 || std::abs(q - k) <= 16; });
+}
+
+TEST_CASE("scores") {
+  check_added("alibi([0.25, 0.0625, 0.015625, 0.00390625])", causal(),
+              [](int h, int q, int k) { return std::exp2(-(h + 1) * 8.0 / kHeads) * (k - q); });
+  // "Relative positional": score + (q - k).
+  check_added("alibi([-1])", window(20, 20), [](int, int q, int k) { return q - k; });
+  // T5's: a learned table by distance.
+  check_added("bias([0.3, -1, 0.5, 2, 0, 0.25, -0.75])", dense(), [](int, int q, int k) {
+    const double table[] = {0.3, -1, 0.5, 2, 0, 0.25, -0.75};
+    return table[std::clamp(q - k, -3, 3) + 3];
+  });
+  check_added("softcap(5), scale(0.3), alibi([0.1, 0.2]), bias([1, 0, 2], [0, 3, 0])",
+              causal() | sink(9), [](int h, int q, int k) {
+                const double table[2][3] = {{1, 0, 2}, {0, 3, 0}};
+                return (h % 2 == 0 ? 0.1 : 0.2) * (k - q) +
+                       table[h % 2][std::clamp(q - k, -1, 1) + 1];
+              });
+}
+
+TEST_CASE("soft-cap") {
+  Problem problem = problem_of(causal(), Score::parse("softcap(2)"));
+  run(test::make_case(problem, 7));
+}
+
+// As others get it: the output without a sink, times sigmoid(lse - sink).
+TEST_CASE("a sink logit is a sigmoid of what is without it") {
+  const Pattern pattern = causal() & ~window(3, 0);  // the first rows see nothing
+  Problem problem = problem_of(pattern, Score::parse("sink_logit([0.5, -2, 4, 1])"));
+  const Case with = test::make_case(problem, 8);
+  const DeviceAnswer answer = run(with);
+  problem.score = {};
+  const Case without = test::make_case(problem, 8);
+  const attention::Reference plain =
+      attention::reference(without.problem, without.inputs(), pool());
+  const double sinks[] = {0.5, -2, 4, 1};
+  attention::Reference expected = plain;
+  for (std::size_t at = 0; at < plain.rows.size(); ++at) {
+    const double sink = sinks[plain.rows[at] / kTokens] * std::log2(std::exp(1.0));
+    const double lse = plain.m[at] + std::log2(plain.l[at]);
+    const double share = 1 / (1 + std::exp2(sink - lse));
+    expected.m[at] = std::max(lse, sink);
+    expected.l[at] = std::exp2(lse - expected.m[at]) + std::exp2(sink - expected.m[at]);
+    for (std::size_t d = 0; d < 64; ++d) expected.o[at * 64 + d] *= share;
+  }
+  const attention::Comparison comparison =
+      attention::compare(with.problem, expected, answer.result());
+  CAPTURE(comparison.first_wrong);
+  CHECK(comparison.within_law);
+}
+
+TEST_CASE("a sink logit counts once, whatever is carried") {
+  Problem problem = problem_of(sum({causal() & segment(64, 1), causal() & segment(128, 2)}),
+                               Score::parse("sink_logit(1.5), alibi([0.1])"));
+  run(test::make_case(problem, 9));
+  problem.carry_in = true;
+  run(test::make_case(problem, 9));
+  problem.carry_out = true;
+  problem.want_lse = false;
+  run(test::make_case(problem, 9));
+}
+
+}  // namespace
