@@ -3,7 +3,8 @@
 
 // The running state of attention, so that the keys of one row may be split over several launches,
 // devices or machines and joined afterwards without loss. With t = log2(e) x the final score of a
-// visible (query, key) pair (scale and soft-cap applied), the state of one row is
+// visible (query, key) pair (all of annulus/score.h applied but the sink logits, which join where O
+// is written), the state of one row is
 //
 //   m   = max of t                     base 2; -inf where no key was visible
 //   l   = sum of 2^(t - m)             0 where no key was visible
