@@ -93,8 +93,10 @@ jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& fe
   jit::Struct mask;
   mask.name = "Mask";
   mask.constants = {Constant::boolean("kInLoop", evaluated_in_loop(features.mask))};
-  mask.functions = {{.declaration = "template <typename M> bool visible(const M& m, int q, int k)",
-                     .expression = features.mask}};
+  mask.functions = {
+      {.declaration =
+           "template <typename M, typename K> auto visible(const M& m, int q, const K& k)",
+       .expression = features.mask}};
   return {.family = "mma_forward",
           .arch = arch,
           .file = "kernels/mma_forward.cu",

@@ -6,6 +6,7 @@
 
 #include "ptx/opaque.cuh"
 #include "tile/mask.cuh"
+#include "tile/row_mask.cuh"
 #include "tile/softmax.cuh"
 
 namespace annulus::tile {
@@ -28,39 +29,46 @@ __device__ __forceinline__ void mask_tail(float (&scores)[kRowTiles][kPieces][4]
   }
 }
 
+// The elements of one row, whose position is q, in the half of the fragment that holds it.
+template <typename Mask, typename Place, int kPieces>
+__device__ __forceinline__ void hide_row(float (&scores)[kPieces][4], int half,
+                                         MaskContext<kPieces * 8>& context, const Place& place,
+                                         int q) {
+  static_assert(kPieces <= 16, "a row's visibility must fit the 32 bits of one register: N <= 128");
+  Column column;
+  const RowMask<kPieces * 8, Place> mask(context, place, column);
+  const RowBits visible = Mask::visible(mask, q, column);
+#pragma unroll
+  for (int bit = 0; bit < 2 * kPieces; ++bit) {
+    if (!(visible.word >> bit & 1u)) scores[bit / 2][2 * half + bit % 2] = minus_infinity();
+  }
+}
+
 // Mask::visible(context, q, k) decides, with the positions of this lane's first row and column.
 //
 // An expression of comparisons is written out for every element: most of it folds into constants.
-// One that searches lists or looks bits up (Mask::kInLoop) is evaluated in a loop over the columns
-// of a row, one bit each, so that the program holds it once per row and not once per element.
+// One that searches lists, divides or looks bits up (Mask::kInLoop) is evaluated row by row
+// (tile/row_mask.cuh), so that the program holds it once per row and not once per element.
 template <typename Mask, int kRowTiles, int kPieces>
 __device__ __forceinline__ void mask_partial(float (&scores)[kRowTiles][kPieces][4],
-                                             const MaskContext<kPieces * 8>& context, int q,
-                                             int k) {
-  static_assert(kPieces <= 16, "a row's visibility must fit the 32 bits of one register: N <= 128");
+                                             MaskContext<kPieces * 8> context, int q, int k) {
   // Partial tiles are rare: nothing of the mask may occupy registers in the other ones.
   ptx::make_opaque(q);
   ptx::make_opaque(k);
+  const auto place = [&](int bit, MaskContext<kPieces * 8>&) { return k + bit / 2 * 8 + bit % 2; };
 #pragma unroll
   for (int r = 0; r < kRowTiles; ++r) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = q + 16 * r + 8 * half;
-      unsigned hidden = 0;
       if constexpr (Mask::kInLoop) {
-#pragma unroll 1
-        for (int bit = 0; bit < 2 * kPieces; ++bit) {
-          const bool visible = Mask::visible(context, row, k + bit / 2 * 8 + bit % 2);
-          hidden |= (visible ? 0u : 1u) << bit;
-        }
-      }
+        hide_row<Mask>(scores[r], half, context, place, row);
+      } else {
 #pragma unroll
-      for (int bit = 0; bit < 2 * kPieces; ++bit) {
-        float& score = scores[r][bit / 2][2 * half + bit % 2];
-        if constexpr (Mask::kInLoop) {
-          if (hidden >> bit & 1u) score = minus_infinity();
-        } else {
-          if (!Mask::visible(context, row, k + bit / 2 * 8 + bit % 2)) score = minus_infinity();
+        for (int bit = 0; bit < 2 * kPieces; ++bit) {
+          if (!Mask::visible(context, row, place(bit, context))) {
+            scores[r][bit / 2][2 * half + bit % 2] = minus_infinity();
+          }
         }
       }
     }
@@ -69,7 +77,7 @@ __device__ __forceinline__ void mask_partial(float (&scores)[kRowTiles][kPieces]
 
 // The same for tensors whose rows lie in several places of the sequence: `q_positions` and
 // `k_positions` are those of the tile's rows and columns, `row` and `column` this lane's first ones
-// in the tile. Always in a loop: positions are loads.
+// in the tile. Always row by row: positions are loads.
 template <typename Mask, int kRowTiles, int kPieces>
 __device__ __forceinline__ void mask_placed(float (&scores)[kRowTiles][kPieces][4],
                                             MaskContext<kPieces * 8> context,
@@ -77,6 +85,12 @@ __device__ __forceinline__ void mask_placed(float (&scores)[kRowTiles][kPieces][
                                             int column) {
   ptx::make_opaque(row);
   ptx::make_opaque(column);
+  const auto place = [&](int bit, MaskContext<kPieces * 8>& of_column) {
+    const int tile_column = column + bit / 2 * 8 + bit % 2;
+    const int k = k_positions[tile_column];
+    of_column.tile_k = k - tile_column;
+    return k;
+  };
 #pragma unroll
   for (int r = 0; r < kRowTiles; ++r) {
 #pragma unroll
@@ -84,18 +98,7 @@ __device__ __forceinline__ void mask_placed(float (&scores)[kRowTiles][kPieces][
       const int tile_row = row + 16 * r + 8 * half;
       const int q = q_positions[tile_row];
       context.tile_q = q - tile_row;
-      unsigned hidden = 0;
-#pragma unroll 1
-      for (int bit = 0; bit < 2 * kPieces; ++bit) {
-        const int tile_column = column + bit / 2 * 8 + bit % 2;
-        const int k = k_positions[tile_column];
-        context.tile_k = k - tile_column;
-        hidden |= (Mask::visible(context, q, k) ? 0u : 1u) << bit;
-      }
-#pragma unroll
-      for (int bit = 0; bit < 2 * kPieces; ++bit) {
-        if (hidden >> bit & 1u) scores[r][bit / 2][2 * half + bit % 2] = minus_infinity();
-      }
+      hide_row<Mask>(scores[r], half, context, place, q);
     }
   }
 }

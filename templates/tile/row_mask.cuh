@@ -1,0 +1,85 @@
+#ifndef ANNULUS_TILE_ROW_MASK_CUH_
+#define ANNULUS_TILE_ROW_MASK_CUH_
+
+// A mask expression for all the columns of a row that a lane owns at once: one bit each. The text
+// is the one that single elements take (tile/mask.cuh), with RowMask as m and Column as k.
+//
+// Each leaf has a loop of its own, so that the registers hold what one leaf needs, and not at once
+// what the whole expression divides by, searches in and starts from. That would spill.
+
+#include "tile/mask.cuh"
+
+namespace annulus::tile {
+
+// Bit i is the i-th of the lane's columns.
+struct RowBits {
+  unsigned word;
+  __device__ __forceinline__ RowBits(unsigned bits) : word(bits) {}
+  __device__ __forceinline__ RowBits(bool all) : word(all ? 0xffffffffu : 0u) {}
+  __device__ __forceinline__ RowBits operator!() const { return ~word; }
+  __device__ __forceinline__ RowBits operator&(RowBits other) const { return word & other.word; }
+  __device__ __forceinline__ RowBits operator|(RowBits other) const { return word | other.word; }
+};
+
+// What leaves take as the key's position: the one of the column whose turn it is.
+struct Column {
+  int position = 0;
+  __device__ __forceinline__ operator int() const { return position; }
+};
+
+// `Place` says where a lane's columns are: place(bit, context) gives the position of one, and sets
+// what the context must know of it.
+template <int kTileColumns, typename Place>
+class RowMask {
+ public:
+  __device__ __forceinline__ RowMask(MaskContext<kTileColumns>& context, const Place& place,
+                                     Column& column)
+      : context_(context), place_(place), column_(column) {}
+
+#define ANNULUS_ROW_LEAF(leaf)                                                   \
+  template <typename... Arguments>                                               \
+  __device__ __forceinline__ RowBits leaf(const Arguments&... arguments) const { \
+    return each([&] { return context_.leaf(arguments...); });                    \
+  }
+  ANNULUS_ROW_LEAF(causal)
+  ANNULUS_ROW_LEAF(window)
+  ANNULUS_ROW_LEAF(window_left)
+  ANNULUS_ROW_LEAF(window_right)
+  ANNULUS_ROW_LEAF(sink)
+  ANNULUS_ROW_LEAF(global_first)
+  ANNULUS_ROW_LEAF(global_listed)
+  ANNULUS_ROW_LEAF(documents)
+  ANNULUS_ROW_LEAF(dilated)
+  ANNULUS_ROW_LEAF(band)
+  ANNULUS_ROW_LEAF(level)
+  ANNULUS_ROW_LEAF(strided)
+  ANNULUS_ROW_LEAF(random)
+  ANNULUS_ROW_LEAF(segment)
+  ANNULUS_ROW_LEAF(axial)
+  ANNULUS_ROW_LEAF(natten)
+  ANNULUS_ROW_LEAF(vertical_slash)
+  ANNULUS_ROW_LEAF(blocks)
+#undef ANNULUS_ROW_LEAF
+
+  __device__ __forceinline__ int turn(int count) const { return context_.turn(count); }
+
+ private:
+  template <typename Leaf>
+  __device__ __forceinline__ RowBits each(const Leaf& leaf) const {
+    unsigned word = 0;
+#pragma unroll 1
+    for (int bit = 0; bit < kTileColumns / 4; ++bit) {
+      column_.position = place_(bit, context_);
+      word |= (leaf() ? 1u : 0u) << bit;
+    }
+    return word;
+  }
+
+  MaskContext<kTileColumns>& context_;
+  const Place& place_;
+  Column& column_;
+};
+
+}  // namespace annulus::tile
+
+#endif  // ANNULUS_TILE_ROW_MASK_CUH_
