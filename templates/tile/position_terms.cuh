@@ -25,51 +25,79 @@ class PositionTerms {
   // `distance` is k - q of the lane's first element.
   template <int kRowTiles, int kPieces>
   __device__ __forceinline__ void add(float (&scores)[kRowTiles][kPieces][4], int distance) const {
+    if constexpr (kBias) {
+      in_turns(scores, [&](float(&piece)[4], int row, int column) {
 #pragma unroll
-    for (int r = 0; r < kRowTiles; ++r) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        // Exact up to 2^24, and so are the sums below; further away a float's relative error.
-        const float of_row = static_cast<float>(distance - (16 * r + 8 * half));
-#pragma unroll
-        for (int i = 0; i < 2 * kPieces; ++i) {
-          const int column = i / 2 * 8 + i % 2;
-          float& score = scores[r][i / 2][2 * half + i % 2];
-          if constexpr (kAlibi) score = fmaf(slope_, of_row + static_cast<float>(column), score);
-          if constexpr (kBias) score += entry(distance - (16 * r + 8 * half) + column);
+        for (int i = 0; i < 4; ++i) {
+          add_to(piece[i], distance + column + i % 2 - (row + i / 2 * 8));
         }
-      }
-    }
-  }
-
-  // The same where positions are read: those of the tile's rows and columns, `row` and `column` this
-  // lane's first ones in the tile.
-  template <int kRowTiles, int kPieces>
-  __device__ __forceinline__ void add_placed(float (&scores)[kRowTiles][kPieces][4],
-                                             const int* q_positions, const int* k_positions,
-                                             int row, int column) const {
-    int q[kRowTiles][2];
-#pragma unroll
-    for (int r = 0; r < kRowTiles; ++r) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) q[r][half] = q_positions[row + 16 * r + 8 * half];
-    }
-#pragma unroll
-    for (int i = 0; i < 2 * kPieces; ++i) {
-      const int k = k_positions[column + i / 2 * 8 + i % 2];
+      });
+    } else {
 #pragma unroll
       for (int r = 0; r < kRowTiles; ++r) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          float& score = scores[r][i / 2][2 * half + i % 2];
-          if constexpr (kAlibi) score = fmaf(slope_, static_cast<float>(k - q[r][half]), score);
-          if constexpr (kBias) score += entry(k - q[r][half]);
+          // Exact up to 2^24, and so are the sums below; further away a float's relative error.
+          const float of_row = static_cast<float>(distance - (16 * r + 8 * half));
+#pragma unroll
+          for (int i = 0; i < 2 * kPieces; ++i) {
+            float& score = scores[r][i / 2][2 * half + i % 2];
+            score = fmaf(slope_, of_row + static_cast<float>(i / 2 * 8 + i % 2), score);
+          }
         }
       }
     }
   }
 
+  // The same where positions are read: those of the tile's rows and columns, `row` and `column`
+  // this lane's first ones in the tile.
+  template <int kRowTiles, int kPieces>
+  __device__ __forceinline__ void add_placed(float (&scores)[kRowTiles][kPieces][4],
+                                             const int* q_positions, const int* k_positions,
+                                             int row, int column) const {
+    in_turns(scores, [&](float(&piece)[4], int piece_row, int piece_column) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        add_to(piece[i], k_positions[column + piece_column + i % 2] -
+                             q_positions[row + piece_row + i / 2 * 8]);
+      }
+    });
+  }
+
  private:
+  // Calls add(piece, row, column) for each piece of the scores, with its first row and column. What
+  // is read for all of them at once would take more registers than there are: so only the first few
+  // pieces are worked on, and then all of them move on by as many places.
+  template <int kRowTiles, int kPieces, typename Add>
+  __device__ __forceinline__ static void in_turns(float (&scores)[kRowTiles][kPieces][4],
+                                                  const Add& add) {
+    constexpr int kTurns = kPieces % 4 == 0 ? 4 : 2;
+    constexpr int kFew = kPieces / kTurns;
+#pragma unroll 1
+    for (int first = 0; first < kPieces; first += kFew) {
+#pragma unroll
+      for (int r = 0; r < kRowTiles; ++r) {
+#pragma unroll
+        for (int c = 0; c < kFew; ++c) add(scores[r][c], 16 * r, 8 * (first + c));
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          float done[kFew];
+#pragma unroll
+          for (int c = 0; c < kFew; ++c) done[c] = scores[r][c][i];
+#pragma unroll
+          for (int c = 0; c < kPieces - kFew; ++c) scores[r][c][i] = scores[r][c + kFew][i];
+#pragma unroll
+          for (int c = 0; c < kFew; ++c) scores[r][kPieces - kFew + c][i] = done[c];
+        }
+      }
+    }
+  }
+
+  __device__ __forceinline__ void add_to(float& score, int distance) const {
+    if constexpr (kAlibi) score = fmaf(slope_, static_cast<float>(distance), score);
+    if constexpr (kBias) score += entry(distance);
+  }
+
   // Distances beyond the table's reach take its ends.
   __device__ __forceinline__ float entry(int distance) const {
     const int index = distance < -reach_ ? 2 * reach_ : distance > reach_ ? 0 : reach_ - distance;
