@@ -19,7 +19,18 @@ double pairs_of(const Problem& problem) {
   return static_cast<double>(tiles.tiles()) * kKeyBlock * kKeyBlock;
 }
 
-// Fewer heads and batches. Where heads differ all of them stay.
+// The first heads alone, with what the score has for them.
+void keep_heads(Problem* problem, std::int64_t heads) {
+  problem->heads = heads;
+  const auto cut = [&](auto* of_heads) {
+    of_heads->resize(std::min(of_heads->size(), static_cast<std::size_t>(heads)));
+  };
+  cut(&problem->score.alibi);
+  cut(&problem->score.bias);
+  cut(&problem->score.sink_logit);
+}
+
+// Fewer heads and batches. Where heads see different keys all of them stay.
 Problem with_few_heads(const Problem& problem, std::int64_t most_kv_heads,
                        std::int64_t most_batch) {
   Problem part = problem;
@@ -27,8 +38,9 @@ Problem with_few_heads(const Problem& problem, std::int64_t most_kv_heads,
   if (problem.pattern.distinct_heads(problem.heads) > 1) return part;
   const std::int64_t group = problem.heads / problem.kv_heads;
   part.kv_heads = std::min(problem.kv_heads, most_kv_heads);
-  part.heads = std::min(part.kv_heads * group,
-                        std::max(kMostHeads / part.kv_heads, std::int64_t{1}) * part.kv_heads);
+  keep_heads(&part,
+             std::min(part.kv_heads * group,
+                      std::max(kMostHeads / part.kv_heads, std::int64_t{1}) * part.kv_heads));
   return part;
 }
 
@@ -66,7 +78,7 @@ std::vector<Problem> choose_parts(const Problem& problem, double most_pairs) {
   }
   const Problem one = with_few_heads(whole, 1, 1);
   Problem thin = one;
-  if (problem.pattern.distinct_heads(problem.heads) == 1) thin.heads = 1;
+  if (problem.pattern.distinct_heads(problem.heads) == 1) keep_heads(&thin, 1);
   const std::int64_t rows = std::min(kPartRows, thin.seq_q);
   const std::int64_t places = (thin.seq_q + kPartRows - 1) / kPartRows;
   std::set<std::int64_t> firsts;
