@@ -232,7 +232,7 @@ TEST_CASE("every option that is wrong is one line and the exit code of its kind"
   refused("run --seed 18446744073709551616", 2, "--seed");
   refused("run --sim-threads 1025", 2, "--sim-threads");
   refused("run --templates /nonexistent -S 10", 5, "/nonexistent");
-  refused("run -S 10 -H 1 -D 32 -o /nonexistent/o --no-check" + on_device(), 5, "/nonexistent/o");
+  refused("run -S 10 -H 1 -D 32 -o /dev/null/o --no-check" + on_device(), 5, "/dev/null/o");
 }
 
 TEST_CASE("templates of the user's: what is wrong with them is named by file and line") {
