@@ -112,8 +112,8 @@ class Classifier {
   std::vector<BlockRun> runs_;
 };
 
-// The pairs of the extent that `head` sees, exactly. Costs by the places where rows begin to go on in
-// another way (rows_alike.h), not by the rows.
+// The pairs of the extent that `head` sees, exactly. Costs by the places where rows begin to go on
+// in another way (rows_alike.h), not by the rows.
 std::int64_t visible_pairs(const Pattern& pattern, std::int64_t head, const Extent& extent,
                            const PatternContext& context);
 inline std::int64_t visible_pairs(const Pattern& pattern, std::int64_t head, const Extent& extent) {

@@ -141,9 +141,8 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
       const tile::PositionTerms<Shape::kAlibi, Shape::kBias> terms(params.score, head);
       const int lane_column = static_cast<int>(lane % 4 * 2);
       if constexpr (Shape::kPlaced) {
-        terms.add_placed(scores, params.q_positions + first_row,
-                         params.k_positions + first_column, lane_rows.first_row - first_row,
-                         lane_column);
+        terms.add_placed(scores, params.q_positions + first_row, params.k_positions + first_column,
+                         lane_rows.first_row - first_row, lane_column);
       } else {
         terms.add(scores, params.k_position + first_column + lane_column -
                               (params.q_position + lane_rows.first_row));

@@ -59,8 +59,7 @@ TEST_CASE("estimates of work agree with the counters of a simulated device") {
     const KernelWork counted = counted_work(*device::simulator_counters(context, true));
 
     const KernelConfig config = *parse_config(sample.config);
-    const KernelFeatures features =
-        features_of(problem);
+    const KernelFeatures features = features_of(problem);
     const KernelWork estimated = estimate_work(
         config, features, count_tiles(problem, config.tile_rows, config.tile_columns));
     CHECK(estimated.matrix_flop == counted.matrix_flop);

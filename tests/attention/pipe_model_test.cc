@@ -48,9 +48,7 @@ Problem problem(std::int64_t seq, std::int64_t dim, const char* pattern, std::in
   return made;
 }
 
-KernelFeatures features(const Problem& of) {
-  return features_of(of);
-}
+KernelFeatures features(const Problem& of) { return features_of(of); }
 
 Prediction predicted(const device::DeviceInfo& info, const KernelConfig& config,
                      const Problem& of) {
@@ -61,17 +59,21 @@ Prediction predicted(const device::DeviceInfo& info, const KernelConfig& config,
 
 TEST_CASE("tiles are counted as the list has them") {
   for (std::uint64_t index = 0; index < 400; ++index) {
-    const Problem of = test::random_case(31, index).problem;
+    Problem of = test::random_case(31, index).problem;
     const Choice choice{{64, 32, 4, 2, false, 1}, "", {}};
-    const LaunchPlan plan = make_plan(of, choice, {{80, '\0'}, 108, 166912});
-    const TileCounts counted = count_tiles(of, 64, 32), listed = count_tiles(plan);
-    CAPTURE(of.pattern.to_string());
-    CHECK(counted.ctas == listed.ctas);
-    CHECK(counted.full_tiles == listed.full_tiles);
-    CHECK(counted.partial_tiles == listed.partial_tiles);
-    CHECK(counted.longest_row == listed.longest_row);
-    CHECK(counted.longest_row == plan.tiles.longest_row);
-    CHECK(counted.ctas == plan.tiles.row_tiles * of.heads * of.batch);
+    const std::vector<Pattern> branches = of.pattern.branches();
+    for (const Pattern& branch : branches) {
+      of.pattern = branch;
+      const LaunchPlan plan = make_plan(of, choice, {{80, '\0'}, 108, 166912});
+      const TileCounts counted = count_tiles(of, 64, 32), listed = count_tiles(plan);
+      CAPTURE(of.pattern.to_string());
+      CHECK(counted.ctas == listed.ctas);
+      CHECK(counted.full_tiles == listed.full_tiles);
+      CHECK(counted.partial_tiles == listed.partial_tiles);
+      CHECK(counted.longest_row == listed.longest_row);
+      CHECK(counted.longest_row == plan.tiles.longest_row);
+      CHECK(counted.ctas == plan.tiles.row_tiles * of.heads * of.batch);
+    }
   }
 }
 

@@ -16,7 +16,7 @@ using namespace annulus;
 using attention::TileList;
 
 std::shared_ptr<const BlockLayout> layout_in(const Problem& problem) {
-  return pattern::emit(problem.pattern, 32).layout;
+  return pattern::emit(problem.pattern, 32, {problem.heads, {}, problem.context()}).layout;
 }
 
 TileList tile_list(const Problem& problem, std::int64_t rows, std::int64_t columns) {
@@ -99,7 +99,7 @@ void check(const Problem& p, std::int64_t tile_rows, std::int64_t tile_columns) 
   }
   std::int64_t counted = 0;
   for (std::int64_t head = 0; head < p.heads; ++head) {
-    counted += pattern::visible_pairs(p.pattern, head, attention::extent_of(p));
+    counted += pattern::visible_pairs(p.pattern, head, attention::extent_of(p), p.context());
   }
   CHECK(counted == pairs);
   CHECK(list.full_tiles + list.partial_tiles == static_cast<std::int64_t>(list.tiles.size()));
@@ -119,10 +119,14 @@ TEST_CASE("random patterns: every visible pair is in a kept tile and full tiles 
   static constexpr std::array<std::pair<int, int>, 5> kTiles = {
       std::pair{128, 64}, {64, 64}, {64, 32}, {48, 80}, {16, 128}};
   for (std::uint64_t index = 0; index < 120; ++index) {
-    const test::Case c = test::random_case(77, index);
+    test::Case c = test::random_case(77, index);
     CAPTURE(c.text);
     const auto [rows, columns] = kTiles[index % kTiles.size()];
-    check(c.problem, rows, columns);
+    const std::vector<Pattern> branches = c.problem.pattern.branches();
+    for (const Pattern& branch : branches) {
+      c.problem.pattern = branch;
+      check(c.problem, rows, columns);
+    }
   }
 }
 

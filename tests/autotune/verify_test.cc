@@ -67,8 +67,7 @@ TEST_CASE("what is counted of parts stands for the whole") {
   whole.pattern = causal();
   whole.heads = whole.kv_heads = 1;
   const attention::KernelConfig config = {64, 64, 4, 2, false, 4};
-  const attention::KernelFeatures features =
-      attention::features_of(whole);
+  const attention::KernelFeatures features = attention::features_of(whole);
   const auto work = [&](double most_pairs, bool extend) {
     const std::vector<Problem> parts = choose_parts(whole, most_pairs);
     CHECK((parts.size() == 1) == !extend);
