@@ -70,6 +70,7 @@ void check_pair_of_ranks(const PlannedRing& ring, int rank, int owner,
   const auto columns = static_cast<std::int64_t>(k.size());
   const std::int64_t tile_rows = ring.choice.config.tile_rows;
   const std::int64_t tile_columns = ring.choice.config.tile_columns;
+  const PatternContext context = ring.problem.context();
   for (std::int64_t head = 0; head < ring.problem.heads; ++head) {
     for (std::int64_t row = 0; row < rows; row += tile_rows) {
       for (std::int64_t column = 0; column < columns; column += tile_columns) {
@@ -77,8 +78,8 @@ void check_pair_of_ranks(const PlannedRing& ring, int rank, int owner,
         bool all = true;
         for (std::int64_t i = row; i < std::min(row + tile_rows, rows); ++i) {
           for (std::int64_t j = column; j < std::min(column + tile_columns, columns); ++j) {
-            const bool visible = ring.problem.pattern.visible(head, q[static_cast<std::size_t>(i)],
-                                                              k[static_cast<std::size_t>(j)]);
+            const bool visible = ring.problem.pattern.visible(
+                head, q[static_cast<std::size_t>(i)], k[static_cast<std::size_t>(j)], context);
             any = any || visible;
             all = all && visible;
           }
