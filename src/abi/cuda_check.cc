@@ -18,6 +18,11 @@ namespace {
 #define ANNULUS_CHECK_graph_launch(symbol, parameters) REQUIRED(, symbol, parameters)
 #define ANNULUS_CHECK_graph_exec_destroy(symbol, parameters) REQUIRED(, symbol, parameters)
 #define ANNULUS_CHECK_graph_destroy(symbol, parameters) REQUIRED(, symbol, parameters)
+#if CUDA_VERSION >= 12000
+#define ANNULUS_CHECK_tensor_map_encode_tiled(symbol, parameters) REQUIRED(, symbol, parameters)
+#else
+#define ANNULUS_CHECK_tensor_map_encode_tiled(symbol, parameters)
+#endif
 // The simulator's own functions are in no header of NVIDIA's.
 #define ANNULUS_CHECK_simulator_version(symbol, parameters)
 #define ANNULUS_CHECK_simulator_set_options(symbol, parameters)
@@ -28,6 +33,11 @@ namespace {
 #include "abi/cuda.def"
 
 static_assert(sizeof(CUdeviceptr) == sizeof(::CUdeviceptr));
+#if CUDA_VERSION >= 12000
+static_assert(sizeof(CUtensorMap) == sizeof(::CUtensorMap));
+static_assert(alignof(CUtensorMap) >= alignof(::CUtensorMap));  // 64 before CUDA 13
+static_assert(same_number_v<kCudaInvalidClusterSize, CUDA_ERROR_INVALID_CLUSTER_SIZE>);
+#endif
 
 static_assert(same_number_v<kCudaSuccess, CUDA_SUCCESS>);
 static_assert(same_number_v<kCudaInvalidValue, CUDA_ERROR_INVALID_VALUE>);
@@ -104,6 +114,10 @@ SAME_ATTRIBUTE(kAttributeMaxSharedPerBlockOptin, MAX_SHARED_MEMORY_PER_BLOCK_OPT
 SAME_ATTRIBUTE(kAttributeMaxBlocksPerMultiprocessor, MAX_BLOCKS_PER_MULTIPROCESSOR);
 SAME_ATTRIBUTE(kAttributeReservedSharedPerBlock, RESERVED_SHARED_MEMORY_PER_BLOCK);
 SAME_ATTRIBUTE(kAttributeMemoryPools, MEMORY_POOLS_SUPPORTED);
+#if CUDA_VERSION >= 12000
+SAME_ATTRIBUTE(kAttributeClusterLaunch, CLUSTER_LAUNCH);
+SAME_ATTRIBUTE(kAttributeTensorMaps, TENSOR_MAP_ACCESS_SUPPORTED);
+#endif
 
 #define SAME_FUNCTION(ours, theirs) static_assert(same_number_v<ours, CU_FUNC_ATTRIBUTE_##theirs>)
 SAME_FUNCTION(kFunctionMaxThreadsPerBlock, MAX_THREADS_PER_BLOCK);

@@ -21,6 +21,11 @@ using CUevent = struct CUevent_st*;
 using CUgraph = struct CUgraph_st*;
 using CUgraphExec = struct CUgraphExec_st*;
 
+// What cuTensorMapEncodeTiled fills in, for kernels to take as a parameter.
+struct alignas(128) CUtensorMap {
+  std::uint64_t opaque[16];
+};
+
 enum : CUresult {
   kCudaSuccess = 0,
   kCudaInvalidValue = 1,
@@ -60,6 +65,7 @@ enum : CUresult {
   kCudaCaptureUnjoined = 904,
   kCudaCaptureIsolation = 905,
   kCudaCapturedEvent = 907,
+  kCudaInvalidClusterSize = 912,
   kCudaUnknown = 999,
 };
 
@@ -98,6 +104,8 @@ enum : int {
   kAttributeMaxBlocksPerMultiprocessor = 106,
   kAttributeReservedSharedPerBlock = 111,
   kAttributeMemoryPools = 115,
+  kAttributeClusterLaunch = 120,
+  kAttributeTensorMaps = 127,
 };
 
 // CUfunction_attribute
@@ -133,7 +141,8 @@ struct SimulatorOptions {
   std::uint32_t landing = 0;  // asynchronous effects: 0 random, 1 early, 2 late
   std::uint32_t limit = 0;    // millions of warp instructions that a CTA may run; 0: any
   std::uint32_t streams = 0;  // 0: work runs when it is queued, 1: later, in a drawn order
-  std::uint32_t reserved = 0;
+  // A wait for matrix products (wgmma) covers 1: the warpgroup, 2: the warp; 0: drawn per CTA.
+  std::uint32_t products = 0;
 };
 
 // Totals of all launches on a device since the counters were last cleared.
@@ -166,6 +175,8 @@ struct SimulatorCounters {
   std::uint64_t global_sectors_read = 0;      // 32-byte sectors
   std::uint64_t global_sectors_written = 0;
   std::uint64_t faults = 0;
+  std::uint64_t bulk_bytes = 0;           // moved by bulk copies, in shared memory
+  std::uint64_t matrix_shared_bytes = 0;  // read from shared memory by wgmma
 };
 
 }  // namespace annulus::abi

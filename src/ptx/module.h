@@ -90,7 +90,10 @@ struct Function {
   std::vector<Variable> variables;  // declared in the body; names end in '#' and a number
   std::vector<Label> labels;
   std::vector<Instruction> code;
-  std::uint32_t max_threads = 0;  // product of .maxntid or .reqntid; 0: not given
+  std::uint32_t max_threads = 0;         // product of .maxntid or .reqntid; 0: not given
+  std::uint32_t max_registers = 0;       // .maxnreg; 0: not given
+  std::uint32_t min_ctas = 0;            // .minnctapersm; 0: not given
+  std::uint32_t cluster[3] = {0, 0, 0};  // .reqnctapercluster; 0: not given
   int line = 0;
 };
 

@@ -1,5 +1,6 @@
 #include "ptx/parser.h"
 
+#include <algorithm>
 #include <bit>
 #include <iterator>
 #include <utility>
@@ -36,13 +37,19 @@ void parse_performance_directives(TokenStream& tokens, Function& function) {
       std::uint64_t product = tokens.integer();
       while (tokens.accept(',')) product *= tokens.integer();
       function.max_threads = static_cast<std::uint32_t>(product);
-    } else if (tokens.accept(".minnctapersm") || tokens.accept(".maxnreg") ||
-               tokens.accept(".maxclusterrank")) {
+    } else if (tokens.accept(".maxnreg")) {
+      function.max_registers = static_cast<std::uint32_t>(tokens.integer());
+    } else if (tokens.accept(".minnctapersm")) {
+      function.min_ctas = static_cast<std::uint32_t>(tokens.integer());
+    } else if (tokens.accept(".maxclusterrank")) {
       tokens.integer();
     } else if (tokens.accept(".noreturn") || tokens.accept(".explicitcluster")) {
     } else if (tokens.accept(".reqnctapercluster")) {
+      std::fill(std::begin(function.cluster), std::end(function.cluster), 1u);
+      std::size_t dimension = 0;
       do {
-        tokens.integer();
+        if (dimension == 3) tokens.fail("a cluster has three dimensions");
+        function.cluster[dimension++] = static_cast<std::uint32_t>(tokens.integer());
       } while (tokens.accept(','));
     } else if (tokens.is(".pragma")) {
       tokens.skip_to_semicolon();

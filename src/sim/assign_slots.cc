@@ -57,6 +57,10 @@ std::vector<Life> find_lives(const std::vector<Liveness>& code, std::size_t regi
       }
     }
     for (std::uint32_t reg : code[i].writes) extend(reg, i);
+    for (std::uint32_t reg : code[i].keeps) {
+      extend(reg, 0);
+      extend(reg, count);
+    }
   }
   return lives;
 }

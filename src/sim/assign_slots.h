@@ -14,7 +14,8 @@ namespace annulus::sim {
 struct Liveness {
   std::vector<std::uint32_t> reads;  // register numbers
   std::vector<std::uint32_t> writes;
-  bool guarded = false;  // writes may not happen, and control may fall through
+  std::vector<std::uint32_t> keeps;  // an asynchronous result: these share their slot with nobody
+  bool guarded = false;              // writes may not happen, and control may fall through
   bool falls_through = true;
   std::uint32_t target = 0xffffffffu;  // of a branch
 };

@@ -17,9 +17,12 @@
 
 #include "sim/async_copies.h"
 #include "sim/block_order.h"
+#include "sim/cluster_clocks.h"
 #include "sim/launch_shadow.h"
+#include "sim/mbarriers.h"
 #include "sim/program.h"
 #include "sim/shared_shadow.h"
+#include "sim/warpgroup.h"
 
 namespace annulus::sim {
 
@@ -36,7 +39,21 @@ constexpr std::uint32_t kSharedBase = 1024;
 constexpr int kMaxCallDepth = 16;
 constexpr int kNamedBarriers = 16;
 
-enum class GroupState : std::uint8_t { kRunning, kParked, kWaiting };
+enum class GroupState : std::uint8_t {
+  kRunning,
+  kParked,   // for lanes of its warp that have to meet it
+  kWaiting,  // at a barrier, which lets it go on behind the instruction
+  kBlocked,  // until what `wait` names has happened; then it runs the instruction again
+};
+
+// What a blocked group waits for.
+struct Wait {
+  enum Kind : std::uint8_t { kNone, kMbarrier, kRegisters, kMatrix, kCluster };
+  Kind kind = kNone;
+  std::uint32_t key = 0;     // offset of the mbarrier, number of the warpgroup
+  std::uint32_t detail = 0;  // for the message: what the mbarrier's phase should be past, ...
+  bool same(const Wait& other) const { return kind == other.kind && key == other.key; }
+};
 
 // Lanes of a warp that stand at the same instruction with the same calls behind them.
 struct Group {
@@ -44,6 +61,7 @@ struct Group {
   Mask mask = 0;
   GroupState state = GroupState::kRunning;
   std::uint8_t depth = 0;
+  Wait wait;
   std::array<std::uint32_t, kMaxCallDepth> returns{};
 };
 
@@ -54,8 +72,13 @@ struct Warp {
   Mask carry = 0;  // the carry flag of add.cc and friends
   std::vector<Group> groups;
   AsyncCopies copies;
-  std::vector<Mask> written;     // of watched registers (checked twin)
-  std::vector<std::byte> local;  // [lane][local_bytes]
+  MatrixWarp matrix;                            // wgmma
+  std::array<std::uint32_t, 32> bulk_groups{};  // cp.async.bulk.commit_group, per lane
+  std::uint32_t maximum_registers = 0;          // of each thread, as setmaxnreg left it
+  Mask cluster_arrived = 0;                     // at barrier.cluster, in its open phase
+  Mask cluster_unwaited = 0;                    // lanes that have yet to wait for their arrival
+  std::vector<Mask> written;                    // of watched registers (checked twin)
+  std::vector<std::byte> local;                 // [lane][local_bytes]
   std::vector<std::uint8_t> local_written;
 };
 
@@ -65,7 +88,7 @@ struct NamedBarrier {
   std::uint32_t arrived = 0;
   bool open = false;
   std::uint32_t warps = 0;      // that arrived, waiting or not
-  SharedShadow::Times times{};  // what came before the arrivals
+  ClusterClocks::Vector times;  // what came before the arrivals
   Knowledge order;              // the same for global memory, where blocks order themselves
   std::uint32_t predicate_count = 0;
   bool predicate_and = true;
@@ -119,9 +142,13 @@ struct Counts {
   std::uint64_t wavefronts_ideal = 0;
   std::uint64_t sectors_read = 0;
   std::uint64_t sectors_written = 0;
+  std::uint64_t bulk_bytes = 0;
+  std::uint64_t matrix_shared_bytes = 0;
 };
 
-// Everything a handler may touch. Lives as long as a host thread works on a launch.
+struct Cluster;
+
+// Everything a handler may touch, of one CTA. Lives as long as a host thread works on a launch.
 struct Context {
   std::byte* registers = nullptr;  // of the running warp
   Warp* warp = nullptr;
@@ -131,6 +158,9 @@ struct Context {
   const std::byte* parameters = nullptr;
   std::uint32_t pc = 0;  // of the running instruction
   bool blocked = false;  // set by a barrier: the lanes wait
+  bool again = false;    // and run the instruction again when `wait` has happened
+  bool yield = false;    // the warp's turn is over
+  Wait wait;
   Counts counts;
 
   // The CTA.
@@ -142,6 +172,24 @@ struct Context {
   std::vector<Warp> warps;
   std::vector<std::byte> shared;  // shared[0] is address kSharedBase
   SharedShadow shadow;
+  Mbarriers mbarriers;
+  std::vector<Warpgroup> warpgroups;
+  RegisterPool register_pool;
+  bool checked = false;
+  bool by_warp = false;  // SimulatorOptions::products
+  Cluster* cluster = nullptr;
+  std::uint32_t rank = 0;                // in the cluster
+  ClusterClocks::Agent first_agent = 0;  // of the warps
+  std::uint32_t elected = 0;             // draws the lanes that elect.sync elects
+  // Accesses of other CTAs to this one's shared memory, the last of each warp.
+  struct Remote {
+    ClusterClocks::Agent agent;
+    std::uint32_t clock;
+    int lane;
+    Context* by;
+    std::uint32_t pc;
+  };
+  std::vector<Remote> remote;
   std::array<NamedBarrier, kNamedBarriers> barriers;
   Dice dice{0};
   std::uint32_t landing = 0;
@@ -163,6 +211,26 @@ struct Context {
     void operator()(std::byte* files) const { std::free(files); }
   };
   std::unique_ptr<std::byte[], Free> register_files;
+
+  ClusterClocks::Agent agent() const {
+    return first_agent + static_cast<ClusterClocks::Agent>(warp->index);
+  }
+
+  // The lanes stop here until wake() is called for the same thing, and then run the instruction
+  // again.
+  void suspend(Wait what) {
+    blocked = again = true;
+    wait = what;
+  }
+  void wake(const Wait& what) {
+    for (Warp& one : warps) {
+      for (Group& group : one.groups) {
+        if (group.state == GroupState::kBlocked && group.wait.same(what)) {
+          group.state = GroupState::kRunning;
+        }
+      }
+    }
+  }
 
   // The lanes of a warp that the CTA has threads for.
   Mask warp_lanes(int index) const {

@@ -78,6 +78,7 @@ void Decoder::start_again() {
   program_->specials.clear();
   program_->functions.clear();
   program_->instructions.clear();
+  program_->matrix_forms.clear();
   program_->info.local_bytes = 0;
   frames_.clear();
   constants_.clear();
@@ -86,6 +87,8 @@ void Decoder::start_again() {
   scratch_ = kNoSlot;
   reads_.clear();
   writes_.clear();
+  keeps_.clear();
+  matrix_registers_.clear();
 }
 
 // The analyses of registers hold a bit for each register at each instruction.
@@ -112,6 +115,7 @@ void Decoder::run() {
       code.push_back(
           {.reads = std::move(reads_[i]),
            .writes = std::move(writes_[i]),
+           .keeps = std::move(keeps_[i]),
            .guarded = guarded,
            .falls_through = guarded || (inst.flow != Flow::kBranch && inst.flow != Flow::kReturn &&
                                         inst.flow != Flow::kExit),
@@ -131,6 +135,7 @@ void Decoder::run() {
   program_->info.local_bytes = (program_->info.local_bytes + 15) / 16 * 16;
   program_->info.registers = std::min<std::uint32_t>(255, register_count_);
   watch_registers();
+  watch_matrix_registers();
   number_sites();
 }
 
@@ -184,6 +189,7 @@ void Decoder::decode_one(const ptx::Instruction& instruction) {
   program_->instructions.push_back(&instruction);
   reads_.emplace_back();
   writes_.emplace_back();
+  keeps_.emplace_back();
   inst_ = &program_->code.back();
   const DecodeFunction decode = find_opcode(instruction.opcode);
   if (decode == nullptr) unsupported("this instruction is not modelled");

@@ -59,6 +59,10 @@ class Decoder {
   // A register of any width, for ld, st and cvt: its slot; its width in bits is left in *bits.
   std::uint32_t in_wide(const ptx::Operand& operand, Type type, int* bits);
   std::uint32_t out_wide(const ptx::Operand& operand, Type type, int* bits);
+  // A register that wgmma owns while a product is in flight: an accumulator (counts as a write, and
+  // keeps its slot to itself) or a fragment of A. Its number goes to *number.
+  std::uint32_t matrix_register(const ptx::Operand& operand, bool accumulator,
+                                std::uint32_t* number);
   // The value of an immediate operand; refuses anything else.
   std::int64_t immediate(std::size_t index);
   std::uint32_t constant(std::uint64_t bits, int bytes);
@@ -112,6 +116,7 @@ class Decoder {
   void refuse_huge() const;
   void watch_registers();
   void number_sites();
+  void watch_matrix_registers();
   std::uint32_t allocate(std::uint32_t bytes, std::uint32_t alignment);
   std::uint32_t special(const std::string& name, int bytes);
   std::uint64_t symbol(const ptx::Operand& operand, ptx::Space* space, bool* frame);
@@ -143,6 +148,8 @@ class Decoder {
   // Register numbers (over all frames) that each instruction reads and writes.
   std::vector<std::vector<std::uint32_t>> reads_;
   std::vector<std::vector<std::uint32_t>> writes_;
+  std::vector<std::vector<std::uint32_t>> keeps_;
+  std::map<std::uint32_t, std::uint32_t> matrix_registers_;  // numbers, by register
 };
 
 // One per line of ops/opcodes.def.

@@ -40,7 +40,21 @@ std::optional<Special> find_special(std::string_view name) {
       {"%lanemask_ge", Special::kLanemaskGe},
       {"%lanemask_gt", Special::kLanemaskGt},
       {"%dynamic_smem_size", Special::kDynamicShared},
-      {"%total_smem_size", Special::kTotalShared}};
+      {"%total_smem_size", Special::kTotalShared},
+      {"%clusterid.x", Special::kClusteridX},
+      {"%clusterid.y", Special::kClusteridY},
+      {"%clusterid.z", Special::kClusteridZ},
+      {"%nclusterid.x", Special::kNclusteridX},
+      {"%nclusterid.y", Special::kNclusteridY},
+      {"%nclusterid.z", Special::kNclusteridZ},
+      {"%cluster_ctaid.x", Special::kClusterCtaidX},
+      {"%cluster_ctaid.y", Special::kClusterCtaidY},
+      {"%cluster_ctaid.z", Special::kClusterCtaidZ},
+      {"%cluster_nctaid.x", Special::kClusterNctaidX},
+      {"%cluster_nctaid.y", Special::kClusterNctaidY},
+      {"%cluster_nctaid.z", Special::kClusterNctaidZ},
+      {"%cluster_ctarank", Special::kClusterCtarank},
+      {"%cluster_nctarank", Special::kClusterNctarank}};
   const auto known = kSpecials.find(name);
   if (known == kSpecials.end()) return std::nullopt;
   return known->second;
@@ -214,6 +228,23 @@ std::uint32_t Decoder::predicate_out(const ptx::Operand& operand) {
   if (operand.kind != ptx::OperandKind::kRegister) malformed("a predicate is needed");
   note_write(operand.reg);
   return register_slot(operand, 1);
+}
+
+std::uint32_t Decoder::matrix_register(const ptx::Operand& operand, bool accumulator,
+                                       std::uint32_t* number) {
+  if (operand.kind != ptx::OperandKind::kRegister) malformed("a register is needed");
+  const std::uint32_t slot = register_slot(operand, 32);
+  const std::uint32_t reg = frame_->first_register + static_cast<std::uint32_t>(operand.reg);
+  const auto next = static_cast<std::uint32_t>(matrix_registers_.size());
+  *number = matrix_registers_.emplace(reg, next).first->second;
+  if (accumulator) {
+    // Whether it is read too depends on a predicate; so that is looked at when it runs.
+    note_write(operand.reg);
+    keeps_.back().push_back(reg);
+  } else {
+    note_read(operand.reg);
+  }
+  return slot;
 }
 
 std::int64_t Decoder::immediate(std::size_t index) {

@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "base/thread_pool.h"
 #include "ptx/parser.h"
+#include "sim/cluster.h"
 #include "sim/context.h"
 #include "sim/decode.h"
 #include "sim/run.h"
@@ -19,6 +20,19 @@ namespace {
 std::uint32_t align_to(std::uint32_t value, std::uint64_t unit) {
   const auto step = static_cast<std::uint32_t>(std::max<std::uint64_t>(unit, 1));
   return (value + step - 1) / step * step;
+}
+
+// The registers that a thread of a kernel with setmaxnreg starts with, as ptxas 13.0 chooses them:
+// as many as fit when threads and CTAs are both bounded, but not more than any setmaxnreg asks for.
+// Without the bounds it ignores setmaxnreg (its note C7508).
+std::uint32_t launch_registers(const ptx::Function& function, std::uint32_t largest) {
+  constexpr std::uint32_t kRegisters = 65536;  // of a multiprocessor
+  if (largest == 0) return 0;
+  if (function.max_registers != 0) return (function.max_registers + 7) / 8 * 8;
+  if (function.max_threads == 0 || function.min_ctas == 0) return 0;
+  const std::uint32_t warps = (function.max_threads + 4 * kLanes - 1) / (4 * kLanes) * 4;
+  const std::uint32_t fit = kRegisters / (warps * kLanes * function.min_ctas) / 8 * 8;
+  return std::min(fit, largest);
 }
 
 class Loaded final : public LoadedModule {
@@ -91,6 +105,7 @@ class Loaded final : public LoadedModule {
     KernelInfo& info = program->info;
     info.name = function.name;
     info.max_threads = function.max_threads != 0 ? function.max_threads : 1024;
+    std::copy_n(function.cluster, 3, info.cluster);
     for (const ptx::Variable& parameter : function.parameters) {
       info.parameter_bytes = align_to(info.parameter_bytes, parameter.alignment);
       info.parameter_offsets.push_back(info.parameter_bytes);
@@ -128,6 +143,7 @@ class Loaded final : public LoadedModule {
       }
     });
     Decoder(module_, function, placement, *program).run();
+    info.max_registers = launch_registers(function, program->largest_setmaxnreg);
     programs_[function.name] = std::move(program);
   }
 
@@ -158,6 +174,8 @@ void add(const Counts& counts, abi::SimulatorCounters* totals) {
   totals->shared_wavefronts_ideal += counts.wavefronts_ideal;
   totals->global_sectors_read += counts.sectors_read;
   totals->global_sectors_written += counts.sectors_written;
+  totals->bulk_bytes += counts.bulk_bytes;
+  totals->matrix_shared_bytes += counts.matrix_shared_bytes;
 }
 
 }  // namespace
@@ -168,8 +186,14 @@ std::shared_ptr<LoadedModule> LoadedModule::load(std::string_view ptx, GlobalMem
 
 void execute(const LaunchRequest& request, GlobalMemory& memory, base::ThreadPool& pool,
              const abi::SimulatorOptions& options, abi::SimulatorCounters* counters) {
-  const std::uint64_t ctas = std::uint64_t{request.grid[0]} * request.grid[1] * request.grid[2];
-  std::uint64_t workers = std::min<std::uint64_t>(static_cast<std::uint64_t>(pool.threads()), ctas);
+  std::uint64_t ctas = 1;
+  std::uint64_t clusters = 1;
+  for (std::size_t d = 0; d < 3; ++d) {
+    ctas *= request.grid[d];
+    clusters *= request.grid[d] / request.cluster[d];
+  }
+  std::uint64_t workers =
+      std::min<std::uint64_t>(static_cast<std::uint64_t>(pool.threads()), clusters);
   if (options.threads != 0) workers = std::min<std::uint64_t>(workers, options.threads);
   std::atomic<std::uint64_t> next{0};
   std::mutex mutex;  // guards first_fault, fault, counters and error
@@ -183,30 +207,34 @@ void execute(const LaunchRequest& request, GlobalMemory& memory, base::ThreadPoo
     if (orders_blocks) order.emplace(request);
   }
   const auto work = [&](std::int64_t, int) {
-    Context context;
-    prepare(context, request, memory);
-    if (races) context.races = &*races;
-    if (order) context.order = &*order;
+    Cluster cluster;
+    prepare(cluster, request, memory);
+    for (const auto& cta : cluster.ctas) {
+      if (races) cta->races = &*races;
+      if (order) cta->order = &*order;
+    }
     while (true) {
-      const std::uint64_t cta = next.fetch_add(1);
-      // CTAs are handed out in ascending order, so none below a fault stays unexecuted.
-      if (cta >= ctas || cta > first_fault.load()) break;
+      const std::uint64_t index = next.fetch_add(1);
+      // Clusters are handed out in ascending order, so none below a fault stays unexecuted.
+      if (index >= clusters || index > first_fault.load()) break;
       try {
-        run_cta(context, request, cta, options);
+        run_cluster(cluster, request, index, options);
       } catch (Fault& caught) {
+        const Context& context = *cluster.running;
         std::copy_n(context.cta, 3, caught.block);
         caught.warp = context.warp->index;
         locate(caught, *request.program, context.pc);
         std::lock_guard lock(mutex);
-        if (cta < first_fault.load()) {
-          first_fault = cta;
+        if (index < first_fault.load()) {
+          first_fault = index;
           fault = caught;
         }
         break;
       }
     }
     std::lock_guard lock(mutex);
-    if (counters != nullptr) add(context.counts, counters);
+    if (counters == nullptr) return;
+    for (const auto& cta : cluster.ctas) add(cta->counts, counters);
   };
   if (workers <= 1) {
     work(0, 0);

@@ -34,6 +34,10 @@ struct KernelInfo {
   std::uint32_t local_bytes = 0;     // per thread
   std::uint32_t max_threads = 1024;  // .maxntid, else 1024
   std::uint32_t registers = 0;       // an estimate: PTX registers are virtual
+  // What setmaxnreg starts from: registers of a thread at launch, 0 where the kernel says nothing
+  // from which they follow.
+  std::uint32_t max_registers = 0;
+  std::uint32_t cluster[3] = {0, 0, 0};  // .reqnctapercluster; 0: not given
 };
 
 struct GlobalVariable {
@@ -59,6 +63,7 @@ struct LaunchRequest {
   const Program* program = nullptr;
   std::uint32_t grid[3] = {1, 1, 1};
   std::uint32_t block[3] = {1, 1, 1};
+  std::uint32_t cluster[3] = {1, 1, 1};  // divides the grid
   std::uint32_t dynamic_shared_bytes = 0;
   std::span<const std::byte> parameters;    // parameter_bytes of them
   std::uint32_t shared_limit = 0;           // per CTA; a launch above it is refused by the caller

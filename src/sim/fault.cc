@@ -30,6 +30,10 @@ const char* to_string(FaultKind kind) {
       return "freed in use";
     case FaultKind::kInFlight:
       return "access to bytes in flight";
+    case FaultKind::kRegisterInFlight:
+      return "access to a register in flight";
+    case FaultKind::kMissingFence:
+      return "missing fence";
     case FaultKind::kDivergentBarrier:
       return "divergent barrier";
     case FaultKind::kDeadlock:

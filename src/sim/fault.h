@@ -26,6 +26,8 @@ enum class FaultKind : int {
   kUnorderedWrites,   // two operations write the same bytes, and neither waits for the other
   kFreedInUse,        // memory freed while an operation may still use it
   kInFlight,          // an access to bytes that an asynchronous copy may still read or write
+  kRegisterInFlight,  // an access to a register of a matrix product that was not waited for
+  kMissingFence,      // fence.proxy.async or wgmma.fence left out
   kDivergentBarrier,  // a convergent instruction reached by a part of its lanes
   kDeadlock,          // no warp can go on
   kBarrierMisuse,     // a barrier used with other counts or more arrivals than it was made for

@@ -3,14 +3,20 @@
 #include <algorithm>
 #include <cstring>
 
+#include "sim/cluster.h"
 #include "sim/run.h"
 
 namespace annulus::sim {
 namespace {
 
+int dimension(Special special, Special first) {
+  return static_cast<int>(special) - static_cast<int>(first);
+}
+
 std::uint32_t special_value(const Context& context, Special special, std::uint32_t thread, int lane,
                             const LaunchRequest& request) {
   const std::uint32_t* block = context.block;
+  const std::uint32_t* shape = request.cluster;
   const auto bit = static_cast<std::uint32_t>(lane);
   switch (special) {
     case Special::kTidX:
@@ -63,6 +69,32 @@ std::uint32_t special_value(const Context& context, Special special, std::uint32
       return request.dynamic_shared_bytes;
     case Special::kTotalShared:
       return request.dynamic_shared_bytes + context.program->info.static_shared_bytes;
+    case Special::kClusteridX:
+    case Special::kClusteridY:
+    case Special::kClusteridZ: {
+      const int d = dimension(special, Special::kClusteridX);
+      return context.cta[d] / shape[d];
+    }
+    case Special::kNclusteridX:
+    case Special::kNclusteridY:
+    case Special::kNclusteridZ: {
+      const int d = dimension(special, Special::kNclusteridX);
+      return context.grid[d] / shape[d];
+    }
+    case Special::kClusterCtaidX:
+    case Special::kClusterCtaidY:
+    case Special::kClusterCtaidZ: {
+      const int d = dimension(special, Special::kClusterCtaidX);
+      return context.cta[d] % shape[d];
+    }
+    case Special::kClusterNctaidX:
+    case Special::kClusterNctaidY:
+    case Special::kClusterNctaidZ:
+      return shape[dimension(special, Special::kClusterNctaidX)];
+    case Special::kClusterCtarank:
+      return context.rank;
+    case Special::kClusterNctarank:
+      return shape[0] * shape[1] * shape[2];
   }
   return 0;
 }
@@ -89,9 +121,7 @@ void fill_constants(const Context& context, std::byte* registers) {
   }
 }
 
-}  // namespace
-
-void prepare(Context& context, const LaunchRequest& request, GlobalMemory& memory) {
+void prepare_cta(Context& context, const LaunchRequest& request, GlobalMemory& memory) {
   context.program = request.program;
   context.memory = &memory;
   context.peers = request.peers;
@@ -120,22 +150,40 @@ void prepare(Context& context, const LaunchRequest& request, GlobalMemory& memor
   context.shared.resize(program.info.static_shared_bytes + request.dynamic_shared_bytes +
                         (program.dynamic_shared_offset - program.info.static_shared_bytes));
   context.recent.assign(program.code.size(), {});
+  context.warpgroups.resize(program.matrix_forms.empty() ? 0 : context.warp_count / 4);
+}
+
+// All registers that the launch gives the CTA are with its warps.
+void start_registers(Context& context, const KernelInfo& info) {
+  RegisterPool& pool = context.register_pool;
+  pool.active = info.max_registers != 0;
+  pool.free = 0;
+  pool.steps.assign(context.warp_count / 4 + 1, {});
+  pool.steps_done.assign(context.warp_count, 0);
+  for (Warp& warp : context.warps) warp.maximum_registers = info.max_registers;
 }
 
 void start_cta(Context& context, const LaunchRequest& request, std::uint64_t cta_index,
                const abi::SimulatorOptions& options) {
-  context.cta[0] = static_cast<std::uint32_t>(cta_index % request.grid[0]);
-  context.cta[1] = static_cast<std::uint32_t>(cta_index / request.grid[0] % request.grid[1]);
-  context.cta[2] = static_cast<std::uint32_t>(cta_index / request.grid[0] / request.grid[1]);
   context.dice = Dice(options.seed * 0x9e3779b97f4a7c15u + cta_index);
+  context.elected = static_cast<std::uint32_t>(Dice(options.seed).next());
+  context.by_warp = options.products == 0 ? (context.dice.next() & 1) != 0 : options.products == 2;
+  context.checked = options.checked != 0;
   context.landing = options.landing;
   context.executed = 0;
-  context.barriers.fill(NamedBarrier{});
+  for (NamedBarrier& barrier : context.barriers) {
+    if (barrier.open) barrier = NamedBarrier{};
+  }
+  context.mbarriers.reset(static_cast<std::uint32_t>(context.shared.size()));
+  context.remote.clear();
+  for (Warpgroup& warpgroup : context.warpgroups) warpgroup.reset();
+  start_registers(context, context.program->info);
   // What was there before is nobody's business: NaN in every float format, and large as an index.
   std::ranges::fill(context.shared, std::byte{0xff});
   if (options.checked != 0) {
     context.shadow.reset(static_cast<std::uint32_t>(context.shared.size()),
-                         static_cast<int>(context.warp_count));
+                         static_cast<int>(context.warp_count), context.cluster->clocks,
+                         context.first_agent, context.by_warp);
   }
   if (context.races != nullptr) context.stamp = context.races->stamp(cta_index, 0);
   if (context.order != nullptr) context.order->start(context.clocks, cta_index, context.warp_count);
@@ -145,11 +193,50 @@ void start_cta(Context& context, const LaunchRequest& request, std::uint64_t cta
     warp.groups.assign(1, Group{});
     warp.groups[0].mask = warp.live;
     warp.copies.reset();
+    warp.matrix.reset(context.program->matrix_registers);
+    warp.bulk_groups.fill(0);
+    warp.cluster_arrived = warp.cluster_unwaited = 0;
     std::fill(warp.written.begin(), warp.written.end(), 0);
     std::fill(warp.local_written.begin(), warp.local_written.end(), std::uint8_t{0});
   }
   context.pc = 0;
   context.warp = &context.warps[0];
+}
+
+}  // namespace
+
+void prepare(Cluster& cluster, const LaunchRequest& request, GlobalMemory& memory) {
+  const std::uint32_t count = request.cluster[0] * request.cluster[1] * request.cluster[2];
+  for (std::uint32_t rank = 0; rank < count; ++rank) {
+    Context& context = *cluster.ctas.emplace_back(std::make_unique<Context>());
+    prepare_cta(context, request, memory);
+    context.cluster = &cluster;
+    context.rank = rank;
+    context.first_agent = rank * context.warp_count;
+  }
+  cluster.running = cluster.ctas.front().get();
+}
+
+void start_cluster(Cluster& cluster, const LaunchRequest& request, std::uint64_t cluster_index,
+                   const abi::SimulatorOptions& options) {
+  const auto count = static_cast<std::uint32_t>(cluster.ctas.size());
+  cluster.clocks.reset(count * cluster.ctas.front()->warp_count);
+  cluster.copies.reset();
+  cluster.barrier = {};
+  cluster.events = cluster.polls = cluster.polled_events = 0;
+  const std::uint32_t* shape = request.cluster;
+  const std::uint64_t wide = request.grid[0] / shape[0];
+  const std::uint64_t high = request.grid[1] / shape[1];
+  for (const auto& cta : cluster.ctas) {
+    const std::uint32_t rank = cta->rank;
+    cta->cta[0] = static_cast<std::uint32_t>(cluster_index % wide) * shape[0] + rank % shape[0];
+    cta->cta[1] = static_cast<std::uint32_t>(cluster_index / wide % high) * shape[1] +
+                  rank / shape[0] % shape[1];
+    cta->cta[2] = static_cast<std::uint32_t>(cluster_index / wide / high) * shape[2] +
+                  rank / shape[0] / shape[1];
+    start_cta(*cta, request, cluster_index * count + rank, options);
+  }
+  cluster.running = cluster.ctas.front().get();
 }
 
 }  // namespace annulus::sim

@@ -16,6 +16,7 @@
 #include "ptx/module.h"
 #include "sim/block_clocks.h"
 #include "sim/executor.h"
+#include "sim/warpgroup.h"
 
 namespace annulus::sim {
 
@@ -68,6 +69,11 @@ enum class Class : std::uint8_t {
 
 constexpr std::uint32_t kNoSlot = 0xffffffffu;
 
+enum Watch : std::uint8_t {
+  kWatchWritten = 1,  // a source may be read before it is written on some path
+  kWatchMatrix = 2    // it touches a register that belongs to wgmma, and is none itself
+};
+
 struct Inst {
   Handler run[2] = {nullptr, nullptr};  // fast twin, checked twin
   std::uint32_t d = kNoSlot;            // destination slot
@@ -84,9 +90,9 @@ struct Inst {
   Class kind = Class::kOther;
   std::uint8_t guard_negated = 0;
   MemoryOrder order = MemoryOrder::kWeak;
-  std::uint16_t site = 0;        // see Program::sites
-  bool check_registers = false;  // a source may be read before it is written on some path
-  std::uint8_t small[5] = {};    // modifiers, as the handler likes
+  std::uint16_t site = 0;      // see Program::sites
+  std::uint8_t watch = 0;      // what the checked twin looks at before it runs, see Watch
+  std::uint8_t small[5] = {};  // modifiers, as the handler likes
 };
 
 // Where a constant or special register lives.
@@ -121,7 +127,21 @@ enum class Special : std::uint8_t {
   kLanemaskGe,
   kLanemaskGt,
   kDynamicShared,
-  kTotalShared
+  kTotalShared,
+  kClusteridX,
+  kClusteridY,
+  kClusteridZ,
+  kNclusteridX,
+  kNclusteridY,
+  kNclusteridZ,
+  kClusterCtaidX,
+  kClusterCtaidY,
+  kClusterCtaidZ,
+  kClusterNctaidX,
+  kClusterNctaidY,
+  kClusterNctaidZ,
+  kClusterCtarank,
+  kClusterNctarank
 };
 
 struct SpecialSlot {
@@ -153,6 +173,14 @@ struct Program {
   std::vector<std::vector<RegisterUse>> reads;
   std::vector<std::vector<std::uint32_t>> writes;
   std::uint32_t watched = 0;
+
+  std::uint32_t largest_setmaxnreg = 0;  // 0: there is none
+
+  // wgmma: its forms, by Inst::aux; the registers it uses, numbered; and per instruction those that
+  // other instructions touch, times 2, plus 1 for a write.
+  std::vector<MatrixForm> matrix_forms;
+  std::uint32_t matrix_registers = 0;
+  std::vector<std::vector<std::uint32_t>> touches;
 
   // For messages. The module outlives the program.
   const ptx::Module* module = nullptr;

@@ -4,11 +4,19 @@
 #include <bit>
 #include <cstring>
 
+#include "sim/cluster.h"
+
 namespace annulus::sim {
+
+std::string lanes_text(Mask mask) { return fmt::format("{:#010x}", mask); }
 
 namespace {
 
-std::string lanes_text(Mask mask) { return fmt::format("{:#010x}", mask); }
+bool stands(const Group& group) {
+  return group.state == GroupState::kWaiting || group.state == GroupState::kBlocked;
+}
+
+}  // namespace
 
 Mask wanted(const Context& context, const Warp& warp, const Inst& inst, Mask mask) {
   // A barrier does not wait for threads that have left; mma and the like need all 32.
@@ -28,15 +36,17 @@ Mask wanted(const Context& context, const Warp& warp, const Inst& inst, Mask mas
   return all & warp.live;
 }
 
+namespace {
+
 // Merges groups that stand at the same place; returns the running one with the lowest pc.
 Group* choose(Warp& warp) {
   std::vector<Group>& groups = warp.groups;
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    if (groups[i].state == GroupState::kWaiting) continue;
+    if (stands(groups[i])) continue;
     for (std::size_t j = i + 1; j < groups.size();) {
       const bool same =
           groups[j].pc == groups[i].pc && groups[j].depth == groups[i].depth &&
-          groups[j].state != GroupState::kWaiting &&
+          !stands(groups[j]) &&
           std::equal(groups[i].returns.begin(), groups[i].returns.begin() + groups[i].depth,
                      groups[j].returns.begin());
       if (!same) {
@@ -57,7 +67,9 @@ Group* choose(Warp& warp) {
   return best;
 }
 
-void check_registers(const Context& context, Mask mask) {
+void check_registers(Context& context, std::uint8_t watch, Mask mask) {
+  if ((watch & kWatchMatrix) != 0 && mask != 0) touch_matrix_registers(context, context.pc);
+  if ((watch & kWatchWritten) == 0) return;
   for (const RegisterUse& use : context.program->reads[context.pc]) {
     const Mask missing = mask & ~context.warp->written[use.watched];
     if (missing != 0) {
@@ -93,6 +105,8 @@ void exit_lanes(Context& context, Warp& warp, Group& group, Mask mask) {
           "a thread exits while cp.async copies that it issued have not been waited for",
           lowest_lane(mask));
   }
+  context.cluster->copies.check_exit(context, mask);
+  check_matrix_exit(context);
   warp.live &= ~mask;
   group.mask &= ~mask;
   for (Group& other : warp.groups) {
@@ -104,6 +118,13 @@ void exit_lanes(Context& context, Warp& warp, Group& group, Mask mask) {
       if (barrier.open && barrier_complete(context, barrier)) complete_barrier(context, barrier);
     }
   }
+  complete_cluster_barrier(*context.cluster);  // who has left is not waited for
+  const bool last = std::all_of(context.warps.begin(), context.warps.end(),
+                                [](const Warp& other) { return other.live == 0; });
+  if (!last) return;
+  check_products_issued(context);
+  context.cluster->copies.check_end(*context.cluster, context);
+  if (context.checked) check_remote_seen(context);
 }
 
 // Runs `warp` for up to `budget` instructions or until none of its groups can go on.
@@ -115,7 +136,7 @@ void run_warp(Context& context, Warp& warp, std::uint32_t budget) {
   const Inst* code = program.code.data();
   auto& by_class = context.counts.by_class;
   std::uint64_t lanes = 0;
-  const std::uint32_t granted = budget;
+  std::uint32_t granted = budget;
   while (budget > 0) {
     Group* group = choose(warp);
     if (group == nullptr) break;
@@ -123,7 +144,7 @@ void run_warp(Context& context, Warp& warp, std::uint32_t budget) {
     // Where the running group may meet another one.
     std::uint32_t limit = kNoSlot;
     for (const Group& other : warp.groups) {
-      if (&other != group && other.state != GroupState::kWaiting && other.pc > group->pc) {
+      if (&other != group && !stands(other) && other.pc > group->pc) {
         limit = std::min(limit, other.pc);
       }
     }
@@ -158,7 +179,7 @@ void run_warp(Context& context, Warp& warp, std::uint32_t budget) {
       --budget;
       ++by_class[static_cast<std::size_t>(inst.kind)];
       lanes += static_cast<std::uint64_t>(std::popcount(mask));
-      if (Checked && inst.check_registers) check_registers(context, mask);
+      if (Checked && inst.watch != 0) check_registers(context, inst.watch, mask);
       switch (inst.flow) {
         case Flow::kPlain:
           if (mask != 0) inst.run[Checked](context, inst, mask);
@@ -179,11 +200,30 @@ void run_warp(Context& context, Warp& warp, std::uint32_t budget) {
           break;
         case Flow::kBarrier:
           if (mask != 0) {
-            context.blocked = false;
+            context.blocked = context.again = context.yield = false;
             group->pc = pc;
             inst.run[Checked](context, inst, mask);
+            if (context.yield) {
+              granted -= budget;  // what is left of the turn is given up
+              budget = 0;
+            }
+            if (context.again && mask != group_mask) {
+              // The lanes whose predicate is false do not wait.
+              group->pc = pc + 1;
+              group->mask &= ~mask;
+              warp.groups.push_back(*group);
+              group = &warp.groups.back();
+              group->pc = pc;
+              group->mask = mask;
+            }
             if (context.blocked) {
-              group->state = GroupState::kWaiting;
+              group->state = context.again ? GroupState::kBlocked : GroupState::kWaiting;
+              group->wait = context.wait;
+              if (context.again) {
+                // It will be counted when it runs again.
+                --by_class[static_cast<std::size_t>(inst.kind)];
+                lanes -= static_cast<std::uint64_t>(std::popcount(mask));
+              }
               group = nullptr;
               regroup = true;
               break;
@@ -255,7 +295,7 @@ void run_warp(Context& context, Warp& warp, std::uint32_t budget) {
           }
           break;
       }
-      if (Checked && inst.check_registers) {
+      if (Checked && (inst.watch & kWatchWritten) != 0) {
         for (std::uint32_t watched : program.writes[context.pc]) warp.written[watched] |= mask;
       }
       if (group != nullptr) {
@@ -273,30 +313,6 @@ bool can_run(const Warp& warp) {
                      [](const Group& group) { return group.state == GroupState::kRunning; });
 }
 
-// Nobody can go on. Says why, at the place of a warp that waits.
-[[noreturn]] void stuck(Context& context) {
-  for (Warp& warp : context.warps) {
-    for (const Group& group : warp.groups) {
-      if (group.state != GroupState::kParked) continue;
-      context.warp = &warp;
-      context.pc = group.pc;
-      raise_at(FaultKind::kDivergentBarrier, lowest_lane(group.mask),
-               "lanes {} wait here for lanes of their warp that are elsewhere or gone (live: {})",
-               lanes_text(group.mask), lanes_text(warp.live));
-    }
-  }
-  for (std::size_t id = 0; id < context.barriers.size(); ++id) {
-    const NamedBarrier& barrier = context.barriers[id];
-    if (!barrier.open || barrier.waiters.empty()) continue;
-    context.warp = &context.warps[static_cast<std::size_t>(barrier.waiters.front().warp)];
-    context.pc = barrier.waiters.front().inst;
-    raise_at(FaultKind::kDeadlock, lowest_lane(barrier.waiters.front().mask),
-             "barrier {} has {} of {} threads and no warp can go on", id, barrier.arrived,
-             barrier.expected != 0 ? std::to_string(barrier.expected) : std::string("all"));
-  }
-  raise(FaultKind::kDeadlock, "no warp can go on");
-}
-
 }  // namespace
 
 bool barrier_complete(const Context& context, const NamedBarrier& barrier) {
@@ -306,35 +322,74 @@ bool barrier_complete(const Context& context, const NamedBarrier& barrier) {
   return barrier.arrived >= live;
 }
 
-void run_cta(Context& context, const LaunchRequest& request, std::uint64_t cta_index,
-             const abi::SimulatorOptions& options) {
-  start_cta(context, request, cta_index, options);
-  const bool checked = options.checked != 0;
-  std::vector<std::uint32_t> ready;
+namespace {
+
+// Whether anything can still happen that nobody does: all warps wait, or test mbarriers again and
+// again to no end.
+bool idle(const Cluster& cluster, std::size_t ready) {
+  if (ready == 0) return true;
+  // Effects that land late do so when every warp has had its turn several times.
+  constexpr std::uint64_t kPatience = 8;
+  return cluster.events == cluster.polled_events && cluster.polls > kPatience * ready;
+}
+
+void check_limits(const Cluster& cluster, const Context& context, const LaunchRequest& request,
+                  std::size_t ready) {
+  if (request.max_warp_instructions != 0 && context.executed > request.max_warp_instructions) {
+    raise_at(FaultKind::kTimeout, -1, "the CTA has run {} warp instructions, {} are allowed",
+             context.executed, request.max_warp_instructions);
+  }
+  constexpr std::uint64_t kPolls = 4096;
+  if (cluster.events == cluster.polled_events && cluster.polls > kPolls * ready) {
+    raise_at(FaultKind::kDeadlock, -1,
+             "{} tests of mbarriers in a row found no phase over, and nothing else happened",
+             cluster.polls);
+  }
+}
+
+void land(Cluster& cluster, Warp& warp, Context& context) {
+  if (!warp.copies.empty()) warp.copies.land_some(context);
+  cluster.copies.land_some(cluster);
+  if (!context.warpgroups.empty()) compute_some(context);
+}
+
+}  // namespace
+
+void run_cluster(Cluster& cluster, const LaunchRequest& request, std::uint64_t cluster_index,
+                 const abi::SimulatorOptions& options) {
+  start_cluster(cluster, request, cluster_index, options);
+  Context& first = *cluster.ctas.front();
+  struct Ready {
+    Context* context;
+    Warp* warp;
+  };
+  std::vector<Ready> ready;
   while (true) {
     ready.clear();
     bool alive = false;
-    for (std::uint32_t i = 0; i < context.warp_count; ++i) {
-      alive |= context.warps[i].live != 0;
-      if (can_run(context.warps[i])) ready.push_back(i);
+    for (const auto& cta : cluster.ctas) {
+      for (Warp& warp : cta->warps) {
+        alive |= warp.live != 0;
+        if (can_run(warp)) ready.push_back({cta.get(), &warp});
+      }
     }
     if (!alive) break;
-    if (ready.empty()) stuck(context);
-    Warp& warp = context.warps[ready[context.dice.below(static_cast<std::uint32_t>(ready.size()))]];
+    if (idle(cluster, ready.size()) && cluster.copies.land_one(cluster)) continue;
+    if (ready.empty()) stuck(cluster);
+    const auto [context, warp] = ready[first.dice.below(static_cast<std::uint32_t>(ready.size()))];
+    cluster.running = context;
     const std::uint32_t quantum =
-        options.quantum != 0 ? options.quantum : 1 + context.dice.below(1000);
-    if (checked) {
-      run_warp<true>(context, warp, quantum);
+        options.quantum != 0 ? options.quantum : 1 + first.dice.below(1000);
+    if (context->checked) {
+      run_warp<true>(*context, *warp, quantum);
     } else {
-      run_warp<false>(context, warp, quantum);
+      run_warp<false>(*context, *warp, quantum);
     }
-    if (context.landing == 0 && !warp.copies.empty()) warp.copies.land_some(context);
-    if (request.max_warp_instructions != 0 && context.executed > request.max_warp_instructions) {
-      raise_at(FaultKind::kTimeout, -1, "the CTA has run {} warp instructions, {} are allowed",
-               context.executed, request.max_warp_instructions);
-    }
+    if (context->landing == 0) land(cluster, *warp, *context);
+    cluster.running = context;
+    check_limits(cluster, *context, request, ready.size());
   }
-  ++context.counts.ctas;
+  for (const auto& cta : cluster.ctas) ++cta->counts.ctas;
 }
 
 }  // namespace annulus::sim

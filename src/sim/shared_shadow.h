@@ -1,36 +1,48 @@
 #ifndef ANNULUS_SIM_SHARED_SHADOW_H_
 #define ANNULUS_SIM_SHARED_SHADOW_H_
 
-// What the checked twin knows about shared memory: for every word who wrote it and who read it, and
-// when. Races are found with vector clocks (FastTrack, Flanagan and Freund, PLDI 2009): each warp
-// has a clock that ticks at every synchronisation it takes part in, and a vector of the clocks of
-// the other warps that it is known to come after.
+// What the checked twin knows about the shared memory of a CTA: for every word who wrote it and who
+// read it, and when (sim/cluster_clocks.h).
 //
 // A stamp is what an access leaves behind in a word:
-//   | clock : 21 | warp : 5 | lane : 6 |      0: nothing wrote the word
+//   | 0 | clock : 20 | warp : 5 | lane : 6 |     a warp of this CTA; all zero: nothing wrote the
+//   word | 1 | index : 31 |                           an entry of the table of asynchronous
+//   accesses
 // Lane 62 stands for all lanes together (ldmatrix), 63 for several.
 //
 // Accesses of one warp are ordered lane by lane: what one lane wrote another lane sees only after
 // bar.warp.sync or a CTA barrier, as on hardware with independent thread scheduling. Words that are
 // accessed by bytes or halves move to a table of their own with a stamp per byte, so neighbours in
 // a word never look like a race.
+//
+// Asynchronous accesses: a bulk copy writes or reads a range at some moment between its issue and
+// its completion, a matrix product (wgmma) reads its operands between its issue and the wait for
+// it. They come after what their issuer knows, writes of warps only past a proxy fence; and what
+// comes after them has to know of their completion.
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
+
+#include "sim/cluster_clocks.h"
 
 namespace annulus::sim {
 
 class SharedShadow {
  public:
-  static constexpr int kCollective = 62;
-  static constexpr int kSeveral = 63;
+  static constexpr int kCollective = ClusterClocks::kCollective;
+  static constexpr int kSeveral = ClusterClocks::kSeveral;
+  using Agent = ClusterClocks::Agent;
 
-  // Forgets everything; for a new CTA.
-  void reset(std::uint32_t bytes, int warps);
+  // Forgets everything; for a new CTA whose warps are the agents from `first` on. `by_warp`: a wait
+  // for matrix products covers those of the waiting warp alone, not those of its warpgroup.
+  void reset(std::uint32_t bytes, int warps, ClusterClocks& clocks, Agent first, bool by_warp);
 
   // Checks and records an access of `bytes` at byte `offset` (in bounds). Throws Fault.
   void read(int warp, int lane, std::uint32_t offset, std::uint32_t bytes) {
@@ -43,86 +55,185 @@ class SharedShadow {
   // An atomic access: ordered with other atomics on the word, which also order their warps.
   void atomic(int warp, int lane, std::uint32_t offset, std::uint32_t bytes);
 
-  // An asynchronous copy into the bytes starts / has been waited for by its warp.
+  // cp.async into the bytes starts / has been waited for by its warp.
   void begin_flight(int warp, int lane, std::uint32_t offset, std::uint32_t bytes);
   void end_flight(int warp, int lane, std::uint32_t offset, std::uint32_t bytes);
 
-  // What a barrier has seen: of each warp, the accesses that came before its arrival.
-  using Times = std::array<std::uint32_t, 32>;
-
   // bar.warp.sync: earlier accesses of every lane come before later ones of every other.
-  void tick(int warp);
-  // The warp arrives at a barrier (release) / goes on from a completed one (acquire).
-  void arrive(Times& times, int warp);
-  void acquire(const Times& times, int warp);
+  void tick(int warp) { clocks_->sync(first_ + static_cast<Agent>(warp)); }
+
+  // --- Asynchronous accesses, and those of other CTAs of the cluster ---
+
+  enum class Foreign : std::uint8_t {
+    kBulkWrite,
+    kBulkRead,
+    kRemote,   // an ordinary access by a warp of another CTA
+    kMbarrier  // not an access: the word belongs to an mbarrier
+  };
+  static constexpr std::uint32_t kPending = 0xffffffffu;
+  struct Record {
+    Foreign kind = Foreign::kBulkWrite;
+    Agent agent = 0;  // whoever knows this agent up to and with `clock` comes after the access
+    std::uint32_t clock = kPending;
+    int lane = kCollective;  // of the agent, where that is a warp
+    std::uint32_t pc = 0;    // of the instruction
+    std::string what;        // for messages: "a bulk copy for the mbarrier at 1032"
+  };
+  // Index of a new record.
+  std::uint32_t add(Record record);
+  // The access is over: it was the agent's `clock`-th.
+  void complete(std::uint32_t record, std::uint32_t clock) { records_[record].clock = clock; }
+  std::uint32_t clock_of(std::uint32_t record) const { return records_[record].clock; }
+
+  // `warp` (of any CTA of the cluster) starts an asynchronous write / read of the range.
+  void begin_write(Agent warp, int lane, std::uint32_t offset, std::uint32_t bytes,
+                   std::uint32_t record);
+  void begin_read(Agent warp, int lane, std::uint32_t offset, std::uint32_t bytes,
+                  std::uint32_t record);
+  // The warps of `warps` (bits, relative to the warpgroup's first) start a matrix product that
+  // reads 16 bytes at each of `offsets`, as part of their `group`-th group (counted from 1).
+  void matrix_read(int warpgroup, std::uint32_t warps, std::span<const std::uint32_t> offsets,
+                   std::uint32_t group);
+  // A warp of another CTA reads or writes; `record` is of kind kRemote and complete.
+  void remote_read(Agent warp, int lane, std::uint32_t offset, std::uint32_t bytes,
+                   std::uint32_t record);
+  void remote_write(Agent warp, int lane, std::uint32_t offset, std::uint32_t bytes,
+                    std::uint32_t record);
+  // The words become an mbarrier / are memory again, written by this lane.
+  void make_object(int warp, int lane, std::uint32_t offset, std::uint32_t bytes,
+                   std::uint32_t record);
+  void end_object(int warp, int lane, std::uint32_t offset, std::uint32_t bytes);
 
  private:
+  using Stamp = std::uint32_t;
+  static constexpr std::uint32_t kForeign = 1u << 31;
   static constexpr std::uint32_t kClockShift = 11;
   static constexpr std::uint32_t kWarpShift = 6;
-  static constexpr std::uint32_t kClockMax = (1u << 21) - 1;
-  static constexpr std::uint32_t kFlightClock = kClockMax;     // in flight
-  static constexpr std::uint32_t kBytesClock = kClockMax - 1;  // see bytes_
-  static constexpr std::uint32_t kBytesStamp = kBytesClock << kClockShift;
+  static constexpr std::uint32_t kBytesClock = ClusterClocks::kMax + 1;   // see bytes_
+  static constexpr std::uint32_t kFlightClock = ClusterClocks::kMax + 2;  // in flight
+  static constexpr Stamp kBytesStamp = kBytesClock << kClockShift;
+  // A block of words has a bit for everybody who ever read a word of it: 32 warps, 8 warpgroups,
+  // bulk copies and other CTAs.
+  static constexpr std::uint32_t kBlockShift = 6;
+  static constexpr int kWarpgroups = 8;
+  static constexpr int kForeignBit = 40;
+
+  // Who does what is being checked now.
+  struct Access {
+    Agent warp;
+    int lane;
+    bool async = false;   // reads or writes through the asynchronous proxy
+    bool matrix = false;  // all lanes of the warp take part
+    const char* what = "";
+  };
+  struct ByteStamps {
+    std::array<Stamp, 4> writer{};
+    std::array<std::array<std::uint32_t, 32>, 4> readers{};  // clock << 6 | lane
+  };
 
   static __m128i load_four(const std::uint32_t* from) {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
   }
+  static bool all_same(__m128i four, std::uint32_t value) {
+    const __m128i same = _mm_cmpeq_epi32(four, _mm_set1_epi32(static_cast<int>(value)));
+    return _mm_movemask_epi8(same) == 0xffff;
+  }
+  static bool plain(Stamp stamp) { return (stamp >> kClockShift) < kBytesClock; }
 
-  struct ByteStamps {
-    std::array<std::uint32_t, 4> writer{};
-    std::array<std::array<std::uint32_t, 32>, 4> readers{};  // clock << 6 | lane
-  };
+  Agent agent(int warp) const { return first_ + static_cast<Agent>(warp); }
+  Stamp stamp(int warp, int lane) const {
+    return (clocks_->clock(agent(warp)) << kClockShift) |
+           (static_cast<std::uint32_t>(warp) << kWarpShift) | static_cast<std::uint32_t>(lane);
+  }
+  // Whether the stamped write comes before what lane of warp does now.
+  bool ordered_write(Stamp writer, Agent warp, int lane) const {
+    return clocks_->before(first_ + ((writer >> kWarpShift) & 31u), writer >> kClockShift,
+                           static_cast<int>(writer & 63u), warp, lane);
+  }
+  bool ordered_read(std::uint32_t reader, int reader_warp, Agent warp, int lane) const;
+  bool ordered(const Record& record, Agent warp, int lane) const;
+  // The usual stamps, and in order.
+  bool plain_before(Stamp writer, Agent warp, int lane) const {
+    if ((writer & kForeign) == 0) return plain(writer) && ordered_write(writer, warp, lane);
+    const Record& record = records_[writer & ~kForeign];
+    return record.kind == Foreign::kBulkWrite && ordered(record, warp, lane);
+  }
+  // The same for stamps that `settled_` does not tell to be in order; it does the next time.
+  bool look_closer(Stamp writer, Agent warp, int lane);
+  std::uint32_t& settled(Agent warp, std::uint32_t other) { return settled_[warp][other]; }
+  // Matrix products of the warpgroup up to this group come before what the warp does now.
+  std::uint32_t matrix_done(int warpgroup, Agent warp) const;
 
   // The usual cases, four words at once: true when nothing was wrong and all is recorded. False
   // decides nothing; the slow way then finds the reason or the rare case.
   bool read_four(int warp, int lane, std::uint32_t word);
-  bool write_four(int warp, int lane, std::uint32_t word, std::uint32_t new_stamp);
+  bool write_four(int warp, int lane, std::uint32_t word, Stamp fresh);
+  // Whether all that was ever read of four words comes before what the lane does now; false also
+  // where that takes a closer look.
+  bool read_before(std::uint32_t word, Agent warp, int lane) {
+    const std::uint64_t touched = touched_[word >> kBlockShift];
+    const auto readers = static_cast<std::uint32_t>(touched);
+    return (warps_read_before<false>(word, readers, warp) ||
+            warps_read_before<true>(word, readers, warp)) &&
+           ((touched >> 32) == 0 || foreign_read_before(word, warp, lane));
+  }
+  template <bool kCloser>
+  bool warps_read_before(std::uint32_t word, std::uint32_t readers, Agent warp);
+  bool foreign_read_before(std::uint32_t word, Agent warp, int lane) const;
   void read_slowly(int warp, int lane, std::uint32_t offset, std::uint32_t bytes);
 
-  std::uint32_t stamp(int warp, int lane) const {
-    return (clock_[static_cast<std::size_t>(warp)] << kClockShift) |
-           (static_cast<std::uint32_t>(warp) << kWarpShift) | static_cast<std::uint32_t>(lane);
-  }
-  bool ordered_write(std::uint32_t writer, int warp, int lane) const;
-  bool ordered_read(std::uint32_t reader, int reader_warp, int warp, int lane) const;
-  void check_written(std::uint32_t writer, int warp, int lane, std::uint32_t offset,
-                     const char* what) const;
+  // Throw a Fault, or return.
+  void check_writer(Stamp writer, const Access& access, std::uint32_t offset) const;
+  void check_foreign_writer(const Record& record, const Access& access, std::uint32_t offset) const;
+  void check_proxy(Agent agent, std::uint32_t clock, int lane, const Access& access,
+                   std::uint32_t offset) const;
+  void check_reader(std::uint32_t reader, int warp, const Access& access,
+                    std::uint32_t offset) const;
+  void check_readers(std::uint32_t word, const Access& access) const;
+  void check_foreign_readers(std::uint32_t word, const Access& access) const;
+  void check_all_writers(std::uint32_t word, const Access& access);
+  void check_all(std::uint32_t word, const Access& access);
+  [[noreturn]] void uninitialized(const Access& access, std::uint32_t offset) const;
+
   void note_read(std::uint32_t& reader, int warp, int lane) const;
   ByteStamps& by_bytes(std::uint32_t word);
   void read_word(int warp, int lane, std::uint32_t word, std::uint32_t byte_mask);
   void write_word(int warp, int lane, std::uint32_t word, std::uint32_t byte_mask, bool changes,
-                  std::uint32_t new_stamp);
+                  Stamp fresh);
+  std::string who(Stamp stamp, Agent asking) const;
 
   int warps_ = 0;
   std::uint32_t words_ = 0;
-  std::vector<std::uint32_t> writer_;   // [word]
-  std::vector<std::uint32_t> readers_;  // [warp][word], clock << 6 | lane
-  Times clock_{};                       // [warp]
-  std::array<Times, 32> known_{};       // [warp][other]
+  ClusterClocks* clocks_ = nullptr;
+  Agent first_ = 0;
+  bool by_warp_ = false;
+  // [warp of the cluster][warp of this CTA]: accesses of all lanes of the latter before this clock
+  // are known to come before what the former does now. What ClusterClocks::all_before says may be
+  // more, never less; this is near at hand.
+  std::array<std::array<std::uint32_t, 32>, ClusterClocks::kMaxWarps> settled_{};
+  std::vector<Stamp> writer_;                       // [word]
+  std::vector<std::uint32_t> readers_;              // [warp][word], clock << 6 | lane
+  std::vector<std::uint64_t> touched_;              // [block]
+  std::vector<std::uint32_t> matrix_[kWarpgroups];  // [word], group; empty until needed
+  std::vector<std::uint32_t> foreign_;  // [word], record + 1 of a read; empty until needed
+  std::vector<Record> records_;
   std::unordered_map<std::uint32_t, ByteStamps> bytes_;
-  std::unordered_map<std::uint32_t, Times> atomics_;
+  std::unordered_map<std::uint32_t, ClusterClocks::Vector> atomics_;
 };
-
-inline bool SharedShadow::ordered_write(std::uint32_t writer, int warp, int lane) const {
-  const int other = static_cast<int>((writer >> kWarpShift) & 31u);
-  const std::uint32_t clock = writer >> kClockShift;
-  if (other != warp) {
-    return clock <= known_[static_cast<std::size_t>(warp)][static_cast<std::size_t>(other)];
-  }
-  const int other_lane = static_cast<int>(writer & 63u);
-  return clock < clock_[static_cast<std::size_t>(warp)] || other_lane == lane;
-}
 
 inline bool SharedShadow::read_four(int warp, int lane, std::uint32_t word) {
   const __m128i writers = load_four(&writer_[word]);
-  const std::uint32_t first = writer_[word];
-  const __m128i same = _mm_cmpeq_epi32(writers, _mm_set1_epi32(static_cast<int>(first)));
-  if (_mm_movemask_epi8(same) != 0xffff || first == 0 || (first >> kClockShift) >= kBytesClock ||
-      !ordered_write(first, warp, lane)) {
+  const Stamp first = writer_[word];
+  if (!all_same(writers, first) || first == 0) return false;
+  // Stamps that are not those of a warp's write look later than any clock.
+  if ((first >> kClockShift) >= settled(agent(warp), (first >> kWarpShift) & 31u) &&
+      !look_closer(first, agent(warp), lane)) {
     return false;
   }
+  std::uint64_t& touched = touched_[word >> kBlockShift];
+  if (((touched >> warp) & 1) == 0) touched |= std::uint64_t{1} << warp;
   std::uint32_t* reader = &readers_[static_cast<std::size_t>(warp) * words_ + word];
-  const std::uint32_t clock = clock_[static_cast<std::size_t>(warp)] << kWarpShift;
+  const std::uint32_t clock = clocks_->clock(agent(warp)) << kWarpShift;
   const __m128i fresh = _mm_set1_epi32(static_cast<int>(clock | static_cast<std::uint32_t>(lane)));
   const __m128i known = load_four(reader);
   if (_mm_movemask_epi8(_mm_cmpeq_epi32(known, fresh)) == 0xffff) return true;
@@ -133,6 +244,23 @@ inline bool SharedShadow::read_four(int warp, int lane, std::uint32_t word) {
   }
   _mm_storeu_si128(reinterpret_cast<__m128i*>(reader), fresh);
   return true;
+}
+
+// What the warps `readers` read, as far as `settled_` knows; kCloser: which is brought up to date
+// first.
+template <bool kCloser>
+inline bool SharedShadow::warps_read_before(std::uint32_t word, std::uint32_t readers, Agent warp) {
+  __m128i late = _mm_setzero_si128();
+  for (; readers != 0; readers &= readers - 1) {
+    const auto other = static_cast<std::uint32_t>(__builtin_ctz(readers));
+    const __m128i times =
+        _mm_srli_epi32(load_four(&readers_[std::size_t{other} * words_ + word]), kWarpShift);
+    std::uint32_t& limit = settled(warp, other);
+    if (kCloser) limit = std::max(limit, clocks_->all_before(first_ + other, warp));
+    // ClusterClocks fit into 20 bits, so the signed comparison does; limits are at least 1.
+    late = _mm_or_si128(late, _mm_cmpgt_epi32(times, _mm_set1_epi32(static_cast<int>(limit - 1))));
+  }
+  return _mm_movemask_epi8(late) == 0;
 }
 
 }  // namespace annulus::sim

@@ -64,8 +64,29 @@ void Decoder::watch_registers() {
     for (std::uint32_t reg : writes_[pc]) {
       if (watched[reg] != kNoSlot) program_->writes[pc].push_back(watched[reg]);
     }
-    program_->code[pc].check_registers =
-        !program_->reads[pc].empty() || !program_->writes[pc].empty();
+    if (!program_->reads[pc].empty() || !program_->writes[pc].empty()) {
+      program_->code[pc].watch |= kWatchWritten;
+    }
+  }
+}
+
+// The instructions other than wgmma that touch a register of wgmma.
+void Decoder::watch_matrix_registers() {
+  program_->matrix_registers = static_cast<std::uint32_t>(matrix_registers_.size());
+  program_->touches.resize(program_->code.size());
+  if (matrix_registers_.empty()) return;
+  for (std::size_t pc = 0; pc < program_->code.size(); ++pc) {
+    if (program_->instructions[pc]->opcode == "wgmma") continue;
+    std::vector<std::uint32_t>& touches = program_->touches[pc];
+    const auto add = [&](const std::vector<std::uint32_t>& registers, std::uint32_t write) {
+      for (const std::uint32_t reg : registers) {
+        const auto found = matrix_registers_.find(reg);
+        if (found != matrix_registers_.end()) touches.push_back(2 * found->second + write);
+      }
+    };
+    add(reads_[pc], 0);
+    add(writes_[pc], 1);
+    if (!touches.empty()) program_->code[pc].watch |= kWatchMatrix;
   }
 }
 

@@ -2,7 +2,7 @@
 annulus_test(sim_driver LABEL unit LIBRARIES annulus_sim
   SOURCES sim/capture_test.cc sim/driver_launch_test.cc sim/driver_memory_test.cc sim/driver_test.cc
           sim/load_test.cc sim/peer_test.cc sim/race_order_test.cc sim/race_test.cc
-          sim/streams_test.cc)
+          sim/streams_test.cc sim/tensor_map_test.cc)
 
 # A program that knows nothing of Annulus, on both kinds of simulated device.
 add_executable(vector_add ${CMAKE_CURRENT_LIST_DIR}/vector_add.c)

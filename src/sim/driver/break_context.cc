@@ -27,6 +27,8 @@ abi::CUresult code_of(FaultKind kind) {
     case FaultKind::kUnorderedWrites:
     case FaultKind::kFreedInUse:
     case FaultKind::kInFlight:
+    case FaultKind::kRegisterInFlight:
+    case FaultKind::kMissingFence:
     case FaultKind::kDivergentBarrier:
     case FaultKind::kBarrierMisuse:
     case FaultKind::kUnwaited:

@@ -22,7 +22,7 @@ struct Uuid {
 };
 
 // CUlaunchAttribute and CUlaunchConfig. Attributes that only change how a GPU schedules are
-// ignored; those that change what a kernel may do (clusters, grid barriers) are refused.
+// ignored; clusters are understood, cooperative launches refused.
 struct LaunchAttribute {
   int id;
   char pad[4];

@@ -15,6 +15,11 @@ void* const kEnd = nullptr;
 void* const kBufferPointer = reinterpret_cast<void*>(1);
 void* const kBufferSize = reinterpret_cast<void*>(2);
 
+// CUlaunchAttributeID
+enum : int { kLaunchCooperative = 2, kLaunchCluster = 4 };
+
+constexpr std::uint32_t kMaxPortableCluster = 8;
+
 // The parameter block from one pointer per parameter.
 std::vector<std::byte> gather(const KernelInfo& info, void** parameters) {
   std::vector<std::byte> block(info.parameter_bytes);
@@ -68,6 +73,33 @@ void check_shape(const Function& function, const LaunchRequest& launch) {
   if (launch.dynamic_shared_bytes > function.dynamic_limit) throw Refusal{kCudaInvalidValue};
 }
 
+// Clusters: what the kernel says, or else the launch. Where both do they have to agree.
+void take_cluster(const Function& function, const LaunchConfig& config, LaunchRequest& launch) {
+  const bool required = function.info->cluster[0] != 0;
+  if (required) std::copy_n(function.info->cluster, 3, launch.cluster);
+  for (unsigned i = 0; i < config.attribute_count; ++i) {
+    const LaunchAttribute& attribute = config.attributes[i];
+    if (attribute.id == kLaunchCooperative) throw Refusal{kCudaNotSupported};
+    if (attribute.id != kLaunchCluster) continue;
+    std::uint32_t asked[3];
+    std::memcpy(asked, attribute.value, sizeof(asked));
+    if (required && !std::equal(asked, asked + 3, launch.cluster)) {
+      throw Refusal{kCudaInvalidClusterSize};
+    }
+    std::copy_n(asked, 3, launch.cluster);
+  }
+  std::uint64_t ctas = 1;
+  for (std::size_t d = 0; d < 3; ++d) {
+    if (launch.cluster[d] == 0 || launch.cluster[d] > kMaxPortableCluster ||
+        launch.grid[d] % launch.cluster[d] != 0) {
+      throw Refusal{kCudaInvalidClusterSize};
+    }
+    ctas *= launch.cluster[d];
+  }
+  if (ctas > kMaxPortableCluster) throw Refusal{kCudaInvalidClusterSize};
+  if (ctas > 1 && !function.context->device->model().accelerated) throw Refusal{kCudaNotSupported};
+}
+
 // Runs in stream order. What goes wrong breaks the context, and the next call that asks will hear.
 void run(const Function& function, LaunchRequest launch, const std::vector<std::byte>& parameters,
          const OperationPointer& operation) {
@@ -100,30 +132,28 @@ void run(const Function& function, LaunchRequest launch, const std::vector<std::
 
 }  // namespace
 
-CUresult launch_kernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                       unsigned block_x, unsigned block_y, unsigned block_z,
-                       unsigned dynamic_shared_bytes, CUstream stream, void** parameters,
-                       void** extra) {
+CUresult launch_kernel_ex(const LaunchConfig* config, CUfunction function, void** parameters,
+                          void** extra) {
   return guarded([&]() -> CUresult {
-    const auto on = find_stream(stream);
+    if (config == nullptr || (config->attribute_count != 0 && config->attributes == nullptr)) {
+      return kCudaInvalidValue;
+    }
+    const auto on = find_stream(config->stream);
     const auto kernel = find_function(function);
     if (kernel->context != on->context()) return kCudaInvalidContext;
     LaunchRequest launch;
     launch.program = kernel->program;
-    launch.grid[0] = grid_x;
-    launch.grid[1] = grid_y;
-    launch.grid[2] = grid_z;
-    launch.block[0] = block_x;
-    launch.block[1] = block_y;
-    launch.block[2] = block_z;
-    launch.dynamic_shared_bytes = dynamic_shared_bytes;
+    std::copy_n(config->grid, 3, launch.grid);
+    std::copy_n(config->block, 3, launch.block);
+    launch.dynamic_shared_bytes = config->dynamic_shared_bytes;
     launch.shared_limit = static_cast<std::uint32_t>(kernel->context->device->model().shared_optin);
     check_shape(*kernel, launch);
+    take_cluster(*kernel, *config, launch);
     Work work = make_work(
         "kernel " + kernel->info->name,
         [kernel, launch, block = copy_parameters(*kernel->info, parameters, extra)](
             const OperationPointer& operation) { run(*kernel, launch, block, operation); });
-    const unsigned warps = (block_x * block_y * block_z + 31) / 32;
+    const unsigned warps = (launch.block[0] * launch.block[1] * launch.block[2] + 31) / 32;
     work.operation.module = kernel->image;
     work.operation.program = kernel->program;
     std::copy_n(launch.grid, 3, work.operation.grid);
@@ -131,6 +161,19 @@ CUresult launch_kernel(CUfunction function, unsigned grid_x, unsigned grid_y, un
     on->submit(std::move(work));
     return kCudaSuccess;
   });
+}
+
+CUresult launch_kernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                       unsigned block_x, unsigned block_y, unsigned block_z,
+                       unsigned dynamic_shared_bytes, CUstream stream, void** parameters,
+                       void** extra) {
+  const LaunchConfig config{.grid = {grid_x, grid_y, grid_z},
+                            .block = {block_x, block_y, block_z},
+                            .dynamic_shared_bytes = dynamic_shared_bytes,
+                            .stream = stream,
+                            .attributes = nullptr,
+                            .attribute_count = 0};
+  return launch_kernel_ex(&config, function, parameters, extra);
 }
 
 }  // namespace annulus::sim::driver::entry

@@ -35,7 +35,8 @@ CUresult simulator_set_options(CUdevice device, const SimulatorOptions* options)
     SimulatorOptions all = at.options();
     copy_known(&all, options, options->bytes, sizeof(all));
     all.bytes = sizeof(all);
-    if (all.checked > 1 || all.landing > 2 || all.streams > 1 || all.threads > 1024) {
+    if (all.checked > 1 || all.landing > 2 || all.streams > 1 || all.products > 2 ||
+        all.threads > 1024) {
       return kCudaInvalidValue;
     }
     finish_device(at);  // what was queued before runs as was said before

@@ -55,6 +55,12 @@ struct Signature<CUresult (*)(Parameters...)> {
    AT(name, 6) g, AT(name, 7) h, AT(name, 8) i, AT(name, 9) j, AT(name, 10) k) {             \
     return entry::name(a, b, c, d, e, f, g, h, i, j, k);                                     \
   }
+#define EXPORT_12(symbol, name)                                                                  \
+  HEAD(symbol)                                                                                   \
+  (AT(name, 0) a, AT(name, 1) b, AT(name, 2) c, AT(name, 3) d, AT(name, 4) e, AT(name, 5) f,     \
+   AT(name, 6) g, AT(name, 7) h, AT(name, 8) i, AT(name, 9) j, AT(name, 10) k, AT(name, 11) l) { \
+    return entry::name(a, b, c, d, e, f, g, h, i, j, k, l);                                      \
+  }
 #include "sim/driver/exports.def"
 #undef EXPORT
 #undef ALIAS

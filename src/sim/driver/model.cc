@@ -107,6 +107,10 @@ bool attribute(const DeviceModel& model, int ordinal, int which, int* value) {
     case abi::kAttributePciBus:
       *value = ordinal + 1;
       return true;
+    case abi::kAttributeClusterLaunch:
+    case abi::kAttributeTensorMaps:
+      *value = model.accelerated ? 1 : 0;
+      return true;
     // Everything else that is an attribute at all is a feature that this driver lacks.
     default:
       *value = 0;

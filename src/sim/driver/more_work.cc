@@ -31,9 +31,6 @@ enum : int {
 };
 constexpr unsigned kMemoryDevice = 2;
 
-// CUlaunchAttributeID
-enum : int { kLaunchCooperative = 2, kLaunchCluster = 4 };
-
 // The device whose memory holds the address, null: none. Addresses are unique among all devices.
 Device* device_with(CUdeviceptr address) {
   for (const auto& device : state().devices) {
@@ -145,18 +142,6 @@ CUresult func_set_cache_config(CUfunction function, int) {
     find_function(function);
     return kCudaSuccess;
   });
-}
-
-CUresult launch_kernel_ex(const LaunchConfig* config, CUfunction function, void** parameters,
-                          void** extra) {
-  if (config == nullptr) return kCudaInvalidValue;
-  for (unsigned i = 0; i < config->attribute_count; ++i) {
-    const int id = config->attributes[i].id;
-    if (id == kLaunchCooperative || id == kLaunchCluster) return kCudaNotSupported;
-  }
-  return launch_kernel(function, config->grid[0], config->grid[1], config->grid[2],
-                       config->block[0], config->block[1], config->block[2],
-                       config->dynamic_shared_bytes, config->stream, parameters, extra);
 }
 
 CUresult launch_host_func(CUstream stream, void (*function)(void*), void* data) {

@@ -1,6 +1,7 @@
 // cp.async (PTX ISA 9.0, section 9.7.9.25.3). See sim/async_copies.h for when the bytes land.
 
 #include "sim/ops/access.h"
+#include "sim/ops/bulk_copy.h"
 #include "sim/ops/numbers.h"
 
 namespace annulus::sim {
@@ -61,10 +62,8 @@ void wait(Context& context, const Inst& inst, Mask mask) {
 void decode_cp(Decoder& decoder) {
   Inst& inst = decoder.inst();
   inst.kind = Class::kAsyncCopy;
-  if (!decoder.has("async") || decoder.has("bulk") || decoder.has("mbarrier") ||
-      decoder.has("reduce")) {
-    decoder.unsupported();
-  }
+  if (decoder.has("bulk")) return decode_bulk(decoder);
+  if (!decoder.has("async") || decoder.has("mbarrier")) decoder.unsupported();
   if (decoder.has("commit_group")) return decoder.handler(commit);
   if (decoder.has("wait_group")) {
     inst.imm = decoder.immediate(0);

@@ -129,6 +129,8 @@ void atomic(Context& context, const Inst& inst, Mask mask) {
 
 void decode_atomic(Decoder& decoder, bool returns) {
   Inst& inst = decoder.inst();
+  if (decoder.has("shared::cluster"))
+    decoder.unsupported("atomics on the memory of other CTAs are not modelled");
   const Type type = decoder.type();
   const bool pairs = type.count == 2 && decoder.has("add");
   const bool swap16 = type == Type{Type::kBits, 16} && decoder.has("cas");

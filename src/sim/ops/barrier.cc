@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "sim/cluster.h"
+#include "sim/ops/cluster.h"
 #include "sim/ops/numbers.h"
 #include "sim/run.h"
 
@@ -35,7 +37,10 @@ void give_results(Context& context, const NamedBarrier& barrier) {
 void complete_barrier(Context& context, NamedBarrier& barrier) {
   give_results(context, barrier);
   for (const NamedBarrier::Waiter& waiter : barrier.waiters) {
-    context.shadow.acquire(barrier.times, waiter.warp);
+    if (context.checked) {
+      context.cluster->clocks.acquire(
+          barrier.times, context.first_agent + static_cast<ClusterClocks::Agent>(waiter.warp));
+    }
     if (context.order != nullptr) context.order->leave(context.clocks, waiter.warp, barrier.order);
     Warp& warp = context.warps[static_cast<std::size_t>(waiter.warp)];
     for (Group& group : warp.groups) {
@@ -47,6 +52,7 @@ void complete_barrier(Context& context, NamedBarrier& barrier) {
     }
   }
   barrier = NamedBarrier{};
+  ++context.cluster->events;
 }
 
 namespace {
@@ -95,7 +101,10 @@ void barrier(Context& context, const Inst& inst, Mask mask) {
              "the warp arrives at barrier {} again before it has completed", id);
   }
   place.warps |= bit;
-  if (kChecked) context.shadow.arrive(place.times, context.warp->index);
+  if (kChecked) {
+    context.cluster->clocks.release(place.times, context.agent(), mask | ~context.warp->live,
+                                    mask == context.warp->live);
+  }
   if (kChecked && context.order != nullptr) {
     context.order->arrive(context.clocks, context.warp->index, place.order);
   }
@@ -134,7 +143,7 @@ void warp_sync(Context& context, const Inst&, Mask) {
 void decode_bar(Decoder& decoder) {
   Inst& inst = decoder.inst();
   inst.kind = Class::kBarrier;
-  if (decoder.has("cluster")) decoder.unsupported("clusters are not modelled");
+  if (decoder.has("cluster")) return decode_cluster_barrier(decoder);
   if (decoder.has("warp")) {
     inst.meeting = Meeting::kMembers;
     inst.members = decoder.in(0, kU32);

@@ -4,7 +4,9 @@
 #include <cstring>
 
 #include "sim/ops/access.h"
+#include "sim/ops/cluster.h"
 #include "sim/ops/numbers.h"
+#include "sim/ops/proxy_fence.h"
 
 namespace annulus::sim {
 namespace {
@@ -313,7 +315,7 @@ void decode_access(Decoder& decoder) {
     if (kStore) decoder.malformed("parameters of a kernel cannot be written");
     return set_handler<Space::kParam, kStore>(decoder);
   }
-  if (decoder.has("shared::cluster")) decoder.unsupported("clusters are not modelled");
+  if (decoder.has("shared::cluster")) return decode_cluster_access(decoder, kStore);
   set_handler<Space::kNone, kStore>(decoder);
 }
 
@@ -351,7 +353,7 @@ void decode_prefetch(Decoder& decoder) {
 // but to tell the search for races; what it orders between warps of a CTA is the business of
 // barriers and atomics here.
 void decode_fence(Decoder& decoder) {
-  if (decoder.has("proxy") || decoder.has("mbarrier_init")) decoder.unsupported();
+  if (decoder.has("proxy") || decoder.has("mbarrier_init")) return decode_proxy_fence(decoder);
   decoder.inst().kind = Class::kBarrier;
   if (decoder.has("cta") || decoder.has("cluster")) return decoder.handler(nothing);
   decoder.program().orders_blocks = true;

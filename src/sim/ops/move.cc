@@ -106,7 +106,9 @@ void is_space(Context& context, const Inst& inst, Mask mask) {
 
 // The window of the space among the modifiers; 0 for global and const, which are their own.
 std::uint64_t window_of(Decoder& decoder) {
-  if (decoder.has("shared") || decoder.has("shared::cta")) return kSharedWindow;
+  if (decoder.has("shared") || decoder.has("shared::cta") || decoder.has("shared::cluster")) {
+    return kSharedWindow;
+  }
   if (decoder.has("local")) return kLocalWindow;
   if (decoder.has("param") || decoder.has("param::entry")) return kParamWindow;
   if (decoder.has("global") || decoder.has("const")) return 0;

@@ -1,5 +1,5 @@
 // The warps disagree on how many threads the barrier is for.
-// EXPECT barrier misuse
+// EXPECT barrier misuse | deadlock
 // LAUNCH block=128
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
   if (threadIdx.x < 64) {

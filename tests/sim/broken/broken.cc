@@ -44,6 +44,10 @@ BrokenKernel read_kernel(const std::filesystem::path& path) {
       }
     } else if (line.starts_with("// LAUNCH ")) {
       read_launch(line.substr(10), kernel);
+    } else if (line.starts_with("// ARCH ")) {
+      kernel.architecture = trimmed(line.substr(8));
+    } else if (line.starts_with("// WITH products=")) {
+      kernel.products = static_cast<unsigned>(std::stoul(line.substr(17)));
     } else if (line.starts_with("// ANYLINE")) {
       kernel.any_line = true;
     } else if (line.find("// FAULT") != std::string::npos) {

@@ -7,10 +7,13 @@
 //   // EXPECT shared memory race | deadlock     any of these kinds; "nothing" for a correct kernel
 //   // LAUNCH grid=2 block=128 shared=0 in=4096 out=4096 freed=0
 //   // ANYLINE                                  the place is not checked
+//   // ARCH sm_90a                              the architecture; sm_80 where nothing is said
+//   // WITH products=2                          an option of the simulator
 //   ... code ...                                // FAULT
 //
 // The kernel is `broken(const T* in, T* out)`. `in` holds 32-bit words 0, 1, 2, ...; `out` is
-// memory that nothing wrote.
+// memory that nothing wrote. With map=1 there is a third parameter, a tensor map of `in`: rows of
+// 32 words, in boxes of 8 rows, swizzled by 128 bytes.
 
 #include <cstdint>
 #include <map>
@@ -26,8 +29,11 @@ struct BrokenKernel {
   std::set<std::string> expected;  // names of fault kinds; empty: none may be reported
   std::set<int> lines;
   bool any_line = false;
+  std::string architecture = "sm_80";
+  unsigned products = 0;  // SimulatorOptions::products
   std::map<std::string, unsigned> launch = {{"grid", 1},   {"block", 32},  {"shared", 0},
-                                            {"in", 16384}, {"out", 16384}, {"freed", 0}};
+                                            {"in", 16384}, {"out", 16384}, {"freed", 0},
+                                            {"map", 0}};
   bool is_ptx() const { return name.ends_with(".ptx"); }
 };
 

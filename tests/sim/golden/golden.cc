@@ -283,6 +283,10 @@ std::vector<Golden> all_programs() {
   add_matrix(set);
   add_control(set);
   add_async(set);
+  add_mbarrier(set);
+  add_bulk(set);
+  add_wgmma(set);
+  add_cluster(set);
   for (Golden& golden : set.all()) {
     golden.modelled = std::find(std::begin(kNotModelled), std::end(kNotModelled), golden.name) ==
                       std::end(kNotModelled);

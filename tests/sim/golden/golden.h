@@ -202,6 +202,18 @@ using Expected = std::span<Word>;
 
 using device::Extent;
 
+// A tensor map that the runner has the driver encode; the arguments of cuTensorMapEncodeTiled.
+struct Tensor {
+  bool of_out = false;       // the tensor lies in `out`, not in `in`
+  std::uint64_t offset = 0;  // bytes from there
+  int type = 0;              // CUtensorMapDataType
+  std::vector<std::uint64_t> dims;
+  std::vector<std::uint64_t> strides;  // in bytes, of dimensions 1 and up
+  std::vector<std::uint32_t> box;
+  std::vector<std::uint32_t> element_strides;  // empty: ones
+  int swizzle = 0;                             // CUtensorMapSwizzle
+};
+
 struct Golden {
   std::string name;  // "add.sat.s32", unique
   std::string entry = "golden";
@@ -213,6 +225,9 @@ struct Golden {
   std::vector<Kind> operands;      // forms: kinds of the values to generate
   std::vector<std::uint64_t> in;
   std::vector<std::vector<std::byte>> extra;  // further kernel parameters after (in, out)
+  std::vector<Tensor> tensors;                // and after those; 128 bytes each
+  std::vector<int> facts;                     // for the definition
+  bool hopper = false;                        // runs on compute capability 9.0 alone
   std::size_t out_words = 0;                  // of 8 bytes
   int word_bytes = 8;              // of an expected Word; 4: `expected` has twice as many entries
   std::uint64_t filler = kFiller;  // what out holds at launch
@@ -307,6 +322,10 @@ void add_atomic(Set& set);
 void add_matrix(Set& set);
 void add_control(Set& set);
 void add_async(Set& set);
+void add_mbarrier(Set& set);
+void add_bulk(Set& set);
+void add_wgmma(Set& set);
+void add_cluster(Set& set);
 
 std::vector<Golden> all_programs();
 

@@ -43,6 +43,7 @@ int run_programs(const std::string& device, const std::string& json_path, const 
   int all = 0;
   for (const Golden& golden : all_programs()) {
     if (!only.empty() && golden.name.find(only) == std::string::npos) continue;
+    if (!runs_on(golden, *context)) continue;
     const Outcome outcome = run(context, golden, ptx);
     ++all;
     base::Json entry;
@@ -141,11 +142,11 @@ int compare_reports(const std::string& left_path, const std::string& right_path)
   return differing == 0 ? 0 : 1;
 }
 
-// All forms in one module, an entry each, and the programs written by hand in files of their own:
-// an assembler is quicker with one large file than with a thousand small ones.
+// All forms for one architecture in one module, an entry each, and the programs written by hand in
+// files of their own: an assembler is quicker with one large file than with a thousand small ones.
 int write_programs(const std::string& folder, const std::string& ptx) {
   std::filesystem::create_directories(folder);
-  std::string forms;
+  std::map<std::string, std::string> forms;  // by header
   int number = 0;
   for (const Golden& golden : all_programs()) {
     const std::string text = program_text(golden, ptx);
@@ -154,11 +155,15 @@ int write_programs(const std::string& folder, const std::string& ptx) {
       continue;
     }
     const std::size_t entry = text.find(".visible .entry golden(");
-    if (forms.empty()) forms = text.substr(0, entry);
-    forms += fmt::format("// {}\n.visible .entry golden_{}(", golden.name, number++);
-    forms += text.substr(text.find('(', entry) + 1) + "\n";
+    std::string& module = forms[text.substr(0, entry)];
+    if (module.empty()) module = text.substr(0, entry);
+    module += fmt::format("// {}\n.visible .entry golden_{}(", golden.name, number++);
+    module += text.substr(text.find('(', entry) + 1) + "\n";
   }
-  std::ofstream(folder + "/forms.ptx") << forms;
+  int file = 0;
+  for (const auto& [header, module] : forms) {
+    std::ofstream(fmt::format("{}/forms{}.ptx", folder, file++)) << module;
+  }
   return 0;
 }
 

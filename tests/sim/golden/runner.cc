@@ -111,6 +111,21 @@ void compare(const Golden& golden, Outcome& outcome) {
   }
 }
 
+void encode(const device::Context& context, const Tensor& tensor, abi::CUdeviceptr address,
+            abi::CUtensorMap& map) {
+  const auto encode_tiled = context.driver().table().tensor_map_encode_tiled;
+  if (encode_tiled == nullptr) base::fail(ErrorCode::kDevice, "the driver knows no tensor maps");
+  std::vector<std::uint32_t> element_strides = tensor.element_strides;
+  if (element_strides.empty()) element_strides.assign(tensor.dims.size(), 1);
+  const abi::CUresult code =
+      encode_tiled(&map, tensor.type, static_cast<std::uint32_t>(tensor.dims.size()),
+                   reinterpret_cast<void*>(address), tensor.dims.data(), tensor.strides.data(),
+                   tensor.box.data(), element_strides.data(), 0, tensor.swizzle, 0, 0);
+  if (code != abi::kCudaSuccess) {
+    base::fail(ErrorCode::kDevice, "cuTensorMapEncodeTiled returns {}", code);
+  }
+}
+
 }  // namespace
 
 bool may_vary(const Word& word) {
@@ -120,6 +135,10 @@ bool may_vary(const Word& word) {
   const Kind half = word.kind == Kind::kF16x2 ? Kind::kF16 : Kind::kBf16;
   return std::isnan(value_of(half, word.bits & 0xffff)) ||
          std::isnan(value_of(half, word.bits >> 16));
+}
+
+bool runs_on(const Golden& golden, const device::Context& context) {
+  return !golden.hopper || context.info().major == 9;
 }
 
 std::string program_text(const Golden& golden, const std::string& ptx_folder) {
@@ -146,6 +165,12 @@ Outcome run(const device::ContextPointer& context, const Golden& golden,
     std::vector<void*> parameters = {&in_address, &out_address};
     std::vector<std::vector<std::byte>> extra = golden.extra;
     for (auto& bytes : extra) parameters.push_back(bytes.data());
+    std::vector<abi::CUtensorMap> maps(golden.tensors.size());
+    for (std::size_t i = 0; i < maps.size(); ++i) {
+      const Tensor& tensor = golden.tensors[i];
+      encode(*context, tensor, (tensor.of_out ? out_address : in_address) + tensor.offset, maps[i]);
+      parameters.push_back(&maps[i]);
+    }
     device::launch(kernel, golden.grid, golden.block, golden.shared_bytes, nullptr,
                    parameters.data());
     device::synchronize(*context, nullptr);

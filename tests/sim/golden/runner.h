@@ -33,6 +33,9 @@ bool may_vary(const Word& word);
 // The module's text: the form's own, or the file below `ptx_folder`. The entry is "golden".
 std::string program_text(const Golden& golden, const std::string& ptx_folder);
 
+// Whether the program exists for the device.
+bool runs_on(const Golden& golden, const device::Context& context);
+
 // Never throws for what the program or the device does: that is in Outcome::error.
 Outcome run(const device::ContextPointer& context, const Golden& golden,
             const std::string& ptx_folder);

@@ -1,0 +1,68 @@
+#ifndef ANNULUS_SIM_CLUSTER_H_
+#define ANNULUS_SIM_CLUSTER_H_
+
+// The CTAs of a cluster, which run side by side on one host thread, and what they share: clocks,
+// bulk copies, the cluster's barrier. A launch without clusters has clusters of one.
+//
+// A shared::cluster address is
+//   | rank + 1 : 8 | shared::cta address : 24 |      rank + 1 = 0: the CTA that uses it
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sim/block_clocks.h"
+#include "sim/bulk_copies.h"
+#include "sim/cluster_clocks.h"
+
+namespace annulus::sim {
+
+struct Context;
+
+constexpr std::uint32_t kRankShift = 24;
+
+struct Cluster {
+  std::vector<std::unique_ptr<Context>> ctas;  // by rank
+  Context* running = nullptr;                  // whose instruction, or effect, is at work
+
+  ClusterClocks clocks;
+  BulkCopies copies;
+
+  // Things that somebody may wait for, and tests of an mbarrier that found nothing since the last.
+  std::uint64_t events = 0;
+  std::uint64_t polls = 0;
+  std::uint64_t polled_events = 0;
+
+  // barrier.cluster: who has arrived is kept by the warps.
+  struct Barrier {
+    ClusterClocks::Vector open;  // what came before the arrivals
+    ClusterClocks::Vector done;  // and before those of earlier phases
+    Knowledge order;             // the same for global memory
+  };
+  Barrier barrier;
+
+  Cluster();
+  ~Cluster();
+};
+
+// Where a shared::cluster address points.
+struct SharedPlace {
+  Context* cta = nullptr;
+  std::uint32_t offset = 0;
+};
+// Throws Fault where there is no such CTA; whether the offset is in bounds is not looked at.
+SharedPlace cluster_place(const Context& context, std::uint32_t address, int lane);
+
+// The CTA is known to run: `context`'s warp comes after something it did. Otherwise throws Fault.
+void check_started(const Context& context, const Context& cta, int lane);
+
+// Lets those go on that wait for barrier.cluster, if all have arrived.
+void complete_cluster_barrier(Cluster& cluster);
+
+// After the last warp of the CTA has left: nobody may touch its shared memory any more.
+void check_remote_seen(const Context& context);
+
+}  // namespace annulus::sim
+
+#endif  // ANNULUS_SIM_CLUSTER_H_

@@ -1,0 +1,425 @@
+// cp.async.bulk and cp.reduce.async.bulk (PTX ISA 9.0, section 9.7.9.25.5): the instructions. When
+// they take effect: sim/bulk_copies.h.
+
+#include "sim/bulk_copies.h"
+
+#include "sim/cluster.h"
+#include "sim/ops/bulk_copy.h"
+#include "sim/ops/numbers.h"
+#include "sim/ops/reduce.h"
+#include "sim/ops/shared_address.h"
+
+namespace annulus::sim {
+namespace {
+
+// Program::slots from Inst::aux on; an address is a slot, 1 if that has 64 bits, and an offset.
+enum : std::uint32_t {
+  kShared = 0,    // the address in shared memory that is copied to, or from
+  kOther = 3,     // global memory, a tensor map, or shared memory that is copied from
+  kMbarrier = 6,  // where there is one
+  kSize = 9,      // slot; of all but tensor copies
+  kCtas = 10,     // slot of a multicast's mask, or kNoSlot
+  kCoordinates = 11,
+};
+
+// small[] of these instructions.
+enum : std::uint8_t {
+  kKind = 0,    // Instruction
+  kWhere = 1,   // ShareSpace of kShared
+  kRank = 2,    // of a tensor copy, else 0
+  kReduce = 3,  // Reduction
+  kType = 4,    // TensorType of a reduction that is no tensor copy
+};
+enum class Instruction : std::uint8_t { kLoad, kStore, kShare, kPrefetch };
+
+constexpr std::uint32_t kAlignment = 16;
+constexpr std::uint32_t kTensorAlignment = 128;
+constexpr std::uint32_t kMapAlignment = 64;
+
+std::uint64_t address_at(const Context& context, const std::uint32_t* slots, std::uint32_t which,
+                         int lane) {
+  const std::uint64_t base = slots[which + 1] != 0
+                                 ? context.lanes<std::uint64_t>(slots[which])[lane]
+                                 : context.lanes<std::uint32_t>(slots[which])[lane];
+  return base + static_cast<std::uint64_t>(
+                    static_cast<std::int64_t>(static_cast<std::int32_t>(slots[which + 2])));
+}
+
+// A shared address of the CTA, or of one of the cluster.
+SharedPlace place_at(const Context& context, const std::uint32_t* slots, std::uint32_t which,
+                     ShareSpace space, std::uint32_t bytes, std::uint32_t alignment, int lane) {
+  const SharedPlace place = shared_place(context, slots[which], slots[which + 1] != 0,
+                                         static_cast<std::int32_t>(slots[which + 2]), space, lane);
+  const std::uint32_t address = place.offset + kSharedBase;
+  if (address % alignment != 0) {
+    raise_at(FaultKind::kMisaligned, lane, "shared address {} is no multiple of {}", address,
+             alignment);
+  }
+  const std::size_t size = place.cta->shared.size();
+  if (place.offset > size || bytes > size - place.offset) {
+    raise_at(FaultKind::kOutOfBounds, lane,
+             "{} bytes at shared address {}, but the CTA has {} bytes from {} on", bytes, address,
+             size, kSharedBase);
+  }
+  return place;
+}
+
+TensorMap load_map(Context& context, std::uint64_t address, int lane) {
+  TensorMap map;
+  const std::uint64_t window = address / kWindowBytes * kWindowBytes;
+  const std::uint64_t offset = address - window;
+  if (offset % kMapAlignment != 0) {
+    raise_at(FaultKind::kMisaligned, lane, "tensor map at address {:#x}, no multiple of {}",
+             address, kMapAlignment);
+  }
+  const std::byte* from = nullptr;
+  if (window == kParamWindow) {
+    if (offset + sizeof(map) > context.program->info.parameter_bytes) {
+      raise_at(FaultKind::kOutOfBounds, lane, "a tensor map at offset {} of {} bytes of parameters",
+               offset, context.program->info.parameter_bytes);
+    }
+    from = context.parameters + offset;
+  } else if (window == 0) {
+    check_global_read(context, lane, address, sizeof(map));
+    from = reinterpret_cast<const std::byte*>(address);
+  } else {
+    raise_at(FaultKind::kInvalidOperand, lane,
+             "a tensor map at address {:#x}: it has to be a parameter, or in global memory",
+             address);
+  }
+  std::copy_n(from, sizeof(map), reinterpret_cast<std::byte*>(&map));
+  if (!map.valid()) {
+    raise_at(FaultKind::kInvalidOperand, lane,
+             "at address {:#x} there is no tensor map that cuTensorMapEncodeTiled made", address);
+  }
+  return map;
+}
+
+// Checks what a copy does to global memory, and marks what it writes. The bytes themselves move
+// later.
+template <bool kChecked>
+void reach_range(Context& context, std::uint64_t address, std::uint32_t bytes, AccessKind kind,
+                 int lane) {
+  if (bytes == 0) return;
+  if (!kChecked && !writes(kind)) return check_global_read(context, lane, address, bytes);
+  // A reduction is atomic, element by element, and needs something to begin with.
+  const Access access = kind == AccessKind::kWrite ? Access::kStore : Access::kLoad;
+  // As a warp would that copies it in the largest pieces that the alignment allows.
+  std::uint32_t piece = 16;
+  while (((address | bytes) & (piece - 1)) != 0) piece /= 2;
+  LaneAddresses addresses;
+  LanePointers pointers;
+  try {
+    for (std::uint32_t at = 0; at < bytes; at += kLanes * piece) {
+      const std::uint32_t lanes = std::min<std::uint32_t>(kLanes, (bytes - at) / piece);
+      for (std::uint32_t i = 0; i < lanes; ++i) addresses[i] = address + at + i * piece;
+      const Mask mask = lanes == kLanes ? kFull : (1u << lanes) - 1;
+      reach_global<kChecked>(context, mask, addresses, piece, access, kind, pointers);
+    }
+  } catch (Fault& fault) {
+    fault.lane = lane;
+    throw;
+  }
+}
+
+template <bool kChecked>
+void reach_copy(Context& context, const BulkCopy& copy, AccessKind kind) {
+  if (!copy.tensor) {
+    if (copy.address % kAlignment != 0) {
+      raise_at(FaultKind::kMisaligned, copy.lane, "global address {:#x} is no multiple of {}",
+               copy.address, kAlignment);
+    }
+    return reach_range<kChecked>(context, copy.address, copy.bytes, kind, copy.lane);
+  }
+  for_rows(copy.map, copy.start, [&](const BoxRow& row) {
+    reach_range<kChecked>(context, row.address, row.bytes, kind, copy.lane);
+  });
+}
+
+// The geometry of a tensor copy.
+void take_box(Context& context, const Inst& inst, const std::uint32_t* slots, BulkCopy& copy) {
+  copy.tensor = true;
+  copy.map = load_map(context, address_at(context, slots, kOther, copy.lane), copy.lane);
+  if (copy.map.rank != inst.small[kRank]) {
+    raise_at(FaultKind::kInvalidOperand, copy.lane, "a tensor map of {} dimensions, a copy of {}",
+             copy.map.rank, inst.small[kRank]);
+  }
+  for (std::size_t d = 0; d < copy.map.rank; ++d) {
+    copy.start[d] = context.lanes<std::int32_t>(slots[kCoordinates + d])[copy.lane];
+  }
+  if (copy.map.swizzle != Swizzle::kNone &&
+      copy.map.row_bytes() != swizzle_span(copy.map.swizzle)) {
+    raise_at(FaultKind::kUnsupported, copy.lane,
+             "a box whose rows have {} bytes under a swizzle of {} is not modelled",
+             copy.map.row_bytes(), swizzle_span(copy.map.swizzle));
+  }
+  if (copy.map.fill_nan != 0) {
+    raise_at(FaultKind::kUnsupported, copy.lane, "filling with NaN is not modelled");
+  }
+  copy.bytes = copy.map.box_bytes();
+}
+
+void take_size(Context& context, const std::uint32_t* slots, BulkCopy& copy) {
+  copy.bytes = context.lanes<std::uint32_t>(slots[kSize])[copy.lane];
+  if (copy.bytes % kAlignment != 0) {
+    raise_at(FaultKind::kInvalidOperand, copy.lane, "a copy of {} bytes, no multiple of {}",
+             copy.bytes, kAlignment);
+  }
+}
+
+std::string described(const BulkCopy& copy) {
+  return fmt::format("a bulk copy of lane {} of warp {}{}", copy.lane, copy.warp,
+                     copy.kind == BulkCopy::Kind::kStore
+                         ? std::string()
+                         : fmt::format(", which the mbarrier at shared address {} counts,",
+                                       copy.mbarrier + kSharedBase));
+}
+
+// Ranks of the CTAs that a load writes to; its mbarriers are there too.
+void take_targets(Context& context, const Inst& inst, const std::uint32_t* slots, BulkCopy& copy) {
+  const auto space = static_cast<ShareSpace>(inst.small[kWhere]);
+  const std::uint32_t alignment = copy.tensor ? kTensorAlignment : kAlignment;
+  const SharedPlace target =
+      place_at(context, slots, kShared, space, copy.bytes, alignment, copy.lane);
+  const SharedPlace mbarrier = place_at(context, slots, kMbarrier, space, 8, 8, copy.lane);
+  if (target.cta != mbarrier.cta) {
+    raise_at(FaultKind::kInvalidOperand, copy.lane,
+             "a copy into CTA {} of the cluster, with an mbarrier of CTA {}", target.cta->rank,
+             mbarrier.cta->rank);
+  }
+  copy.target = target.offset;
+  copy.mbarrier = mbarrier.offset;
+  copy.ctas = 1u << target.cta->rank;
+  if (slots[kCtas] == kNoSlot) return;
+  copy.ctas = context.lanes<std::uint16_t>(slots[kCtas])[copy.lane];
+  if (copy.ctas == 0 || (copy.ctas >> context.cluster->ctas.size()) != 0) {
+    raise_at(FaultKind::kInvalidOperand, copy.lane,
+             "multicast to the CTAs of mask {:#x}; the cluster has {}", copy.ctas,
+             context.cluster->ctas.size());
+  }
+}
+
+void begin_in_shadows(Context& context, BulkCopy& copy) {
+  for (std::uint32_t rest = copy.ctas; rest != 0; rest &= rest - 1) {
+    Context& cta = *context.cluster->ctas[static_cast<std::size_t>(lowest_lane(rest))];
+    check_started(context, cta, copy.lane);
+    const Mbarrier& mbarrier = cta.mbarriers.use(cta, context, copy.mbarrier, copy.lane, true);
+    if (!context.checked) continue;
+    const std::uint32_t record = cta.shadow.add({.kind = SharedShadow::Foreign::kBulkWrite,
+                                                 .agent = mbarrier.agent,
+                                                 .pc = context.pc,
+                                                 .what = described(copy)});
+    cta.shadow.begin_write(context.agent(), copy.lane, copy.target, copy.bytes, record);
+    copy.records.push_back(record);
+  }
+}
+
+template <bool kChecked>
+void run_lane(Context& context, const Inst& inst, int lane) {
+  const std::uint32_t* slots = &context.program->slots[inst.aux];
+  const auto kind = static_cast<Instruction>(inst.small[kKind]);
+  BulkCopy copy;
+  copy.issuer = &context;
+  copy.warp = context.warp->index;
+  copy.lane = lane;
+  copy.pc = context.pc;
+  copy.reduction = static_cast<Reduction>(inst.small[kReduce]);
+  copy.type = static_cast<TensorType>(inst.small[kType]);
+  if (inst.small[kRank] != 0) {
+    take_box(context, inst, slots, copy);
+    copy.type = copy.map.type;
+    if (!can_reduce(copy.reduction, copy.type)) {
+      raise_at(FaultKind::kInvalidOperand, lane,
+               "this reduction does not exist for the elements of the tensor");
+    }
+  } else {
+    take_size(context, slots, copy);
+    if (kind != Instruction::kShare) copy.address = address_at(context, slots, kOther, lane);
+  }
+  if (copy.bytes == 0) return;
+  switch (kind) {
+    case Instruction::kPrefetch:
+      return reach_copy<false>(context, copy, AccessKind::kRead);
+    case Instruction::kLoad:
+      copy.kind = BulkCopy::Kind::kLoad;
+      take_targets(context, inst, slots, copy);
+      reach_copy<kChecked>(context, copy, AccessKind::kRead);
+      begin_in_shadows(context, copy);
+      break;
+    case Instruction::kShare:
+      copy.kind = BulkCopy::Kind::kShare;
+      copy.source =
+          place_at(context, slots, kOther, ShareSpace::kCta, copy.bytes, kAlignment, lane).offset;
+      take_targets(context, inst, slots, copy);
+      begin_in_shadows(context, copy);
+      break;
+    case Instruction::kStore:
+      copy.kind = BulkCopy::Kind::kStore;
+      copy.source = place_at(context, slots, kShared, ShareSpace::kCta, copy.bytes,
+                             copy.tensor ? kTensorAlignment : kAlignment, lane)
+                        .offset;
+      copy.group = context.warp->bulk_groups[static_cast<std::size_t>(lane)];
+      reach_copy<kChecked>(
+          context, copy,
+          copy.reduction == Reduction::kNone ? AccessKind::kWrite : AccessKind::kStrongWrite);
+  }
+  if (kChecked && kind != Instruction::kLoad) {
+    // A store's source is free when its issuer has waited, that of a copy between CTAs when its
+    // mbarrier says that it has arrived.
+    SharedShadow::Record record{.kind = SharedShadow::Foreign::kBulkRead,
+                                .agent = context.agent(),
+                                .lane = lane,
+                                .pc = context.pc,
+                                .what = described(copy)};
+    if (kind == Instruction::kShare) {
+      const Context& target =
+          *context.cluster->ctas[static_cast<std::size_t>(lowest_lane(copy.ctas))];
+      record.agent = target.mbarriers.find(copy.mbarrier)->agent;
+      record.lane = ClusterClocks::kCollective;
+    }
+    copy.source_record = context.shadow.add(std::move(record));
+    context.shadow.begin_read(context.agent(), lane, copy.source, copy.bytes, copy.source_record);
+  }
+  context.cluster->copies.issue(*context.cluster, std::move(copy));
+}
+
+template <bool kChecked>
+void run(Context& context, const Inst& inst, Mask mask) {
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    run_lane<kChecked>(context, inst, lowest_lane(rest));
+  }
+}
+
+void commit(Context& context, const Inst&, Mask mask) {
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    ++context.warp->bulk_groups[static_cast<std::size_t>(lowest_lane(rest))];
+  }
+}
+
+void wait(Context& context, const Inst& inst, Mask mask) {
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    context.cluster->copies.wait(*context.cluster, context, lowest_lane(rest),
+                                 static_cast<std::uint32_t>(inst.imm), inst.small[0] != 0);
+  }
+}
+
+// Appends an address operand to `words`.
+void take_address(Decoder& decoder, const ptx::Operand& operand, std::vector<std::uint32_t>& words,
+                  std::uint32_t which) {
+  const Decoder::Address address = decoder.address(operand);
+  if (address.offset != static_cast<std::int32_t>(address.offset)) {
+    // The address of a global variable.
+    words[which] = decoder.constant(static_cast<std::uint64_t>(address.offset), 8);
+    words[which + 1] = 1;
+    words[which + 2] = 0;
+    return;
+  }
+  words[which] = address.base;
+  words[which + 1] = address.base_bits == 64;
+  words[which + 2] = static_cast<std::uint32_t>(address.offset);
+}
+
+void take_reduction(Decoder& decoder) {
+  static constexpr std::pair<const char*, Reduction> kNames[] = {
+      {"add", Reduction::kAdd}, {"min", Reduction::kMin}, {"max", Reduction::kMax},
+      {"inc", Reduction::kInc}, {"dec", Reduction::kDec}, {"and", Reduction::kAnd},
+      {"or", Reduction::kOr},   {"xor", Reduction::kXor}};
+  static constexpr std::pair<const char*, TensorType> kTypes[] = {
+      {"u32", TensorType::kU32}, {"s32", TensorType::kS32},   {"u64", TensorType::kU64},
+      {"s64", TensorType::kS64}, {"f16", TensorType::kF16},   {"f32", TensorType::kF32},
+      {"f64", TensorType::kF64}, {"bf16", TensorType::kBf16}, {"b32", TensorType::kU32},
+      {"b64", TensorType::kU64}};
+  Inst& inst = decoder.inst();
+  for (const auto& [name, reduction] : kNames) {
+    if (decoder.has(name)) inst.small[kReduce] = static_cast<std::uint8_t>(reduction);
+  }
+  if (inst.small[kReduce] == 0) decoder.unsupported("this reduction is not modelled");
+  if (inst.small[kRank] != 0) return;
+  bool typed = false;
+  for (const auto& [name, type] : kTypes) {
+    if (!decoder.has(name)) continue;
+    inst.small[kType] = static_cast<std::uint8_t>(type);
+    typed = true;
+  }
+  if (!typed || !can_reduce(static_cast<Reduction>(inst.small[kReduce]),
+                            static_cast<TensorType>(inst.small[kType]))) {
+    decoder.unsupported("this reduction is not modelled");
+  }
+}
+
+std::uint8_t tensor_rank(const Decoder& decoder) {
+  if (!decoder.has("tensor")) return 0;
+  static constexpr const char* kNames[] = {"1d", "2d", "3d", "4d", "5d"};
+  for (std::uint8_t rank = 1; rank <= 5; ++rank) {
+    if (decoder.has(kNames[rank - 1])) return rank;
+  }
+  decoder.malformed("a tensor copy has one to five dimensions");
+}
+
+}  // namespace
+
+// Operands: [to], [from], [size], [mbarrier], [mask of CTAs], [cache policy]; of tensor copies the
+// map comes with its coordinates in place of global memory, and there is no size.
+void decode_bulk(Decoder& decoder) {
+  Inst& inst = decoder.inst();
+  inst.kind = Class::kAsyncCopy;
+  if (decoder.has("commit_group")) return decoder.handler(commit);
+  if (decoder.has("wait_group")) {
+    inst.imm = decoder.immediate(0);
+    if (inst.imm < 0) decoder.malformed("less than no groups");
+    inst.small[0] = decoder.has("read");
+    return decoder.handler(wait);
+  }
+  for (const char* other :
+       {"im2col", "im2col::w", "im2col::w::128", "im2col_no_offs", "tile::gather4",
+        "tile::scatter4", "cp_mask", "ignore_oob", "cta_group::1", "cta_group::2"}) {
+    if (decoder.has(other)) decoder.unsupported();
+  }
+  inst.small[kRank] = tensor_rank(decoder);
+  const bool tensor = inst.small[kRank] != 0;
+  const bool counted = decoder.has("mbarrier::complete_tx::bytes");
+  const bool prefetch = decoder.has("prefetch");
+  const bool store = decoder.has("bulk_group");
+  const bool from_global = decoder.has("global");
+  if (counted + prefetch + store != 1) decoder.unsupported();
+  const Instruction kind = prefetch      ? Instruction::kPrefetch
+                           : store       ? Instruction::kStore
+                           : from_global ? Instruction::kLoad
+                                         : Instruction::kShare;
+  inst.small[kKind] = static_cast<std::uint8_t>(kind);
+  if (decoder.source().modifiers[0] == "reduce") {
+    if (!store) decoder.unsupported("only reductions into global memory are modelled");
+    take_reduction(decoder);
+  }
+  std::vector<std::uint32_t> words(kCoordinates, kNoSlot);
+  const ShareSpace space = decoder.has("shared::cluster") ? ShareSpace::kCluster : ShareSpace::kCta;
+  inst.small[kWhere] = static_cast<std::uint8_t>(counted ? space : ShareSpace::kCta);
+  std::size_t next = 0;
+  const ptx::Operand& first = decoder.operand(next++);
+  const ptx::Operand& map_or_memory = prefetch || store ? first : decoder.operand(next);
+  if (!prefetch) {
+    take_address(decoder, store ? decoder.operand(next) : first, words, kShared);
+    ++next;
+  }
+  take_address(decoder, map_or_memory, words, kOther);
+  if (!tensor) words[kSize] = decoder.in(next++, kU32);
+  if (counted) take_address(decoder, decoder.operand(next++), words, kMbarrier);
+  if (decoder.has("multicast::cluster")) {
+    words[kCtas] = decoder.in(next++, Type{Type::kUnsigned, 16});
+  }
+  if (decoder.has("L2::cache_hint")) decoder.in(next++, Type{Type::kBits, 64});
+  if (next != decoder.operands()) decoder.malformed("it takes another number of operands");
+  if (tensor) {
+    if (map_or_memory.elements.size() != 1 ||
+        map_or_memory.elements[0].elements.size() != inst.small[kRank]) {
+      decoder.malformed("there is one coordinate per dimension");
+    }
+    for (const ptx::Operand& coordinate : map_or_memory.elements[0].elements) {
+      words.push_back(decoder.in(coordinate, Type{Type::kSigned, 32}));
+    }
+  }
+  inst.aux = decoder.list(words);
+  decoder.handler(run<false>, run<true>);
+}
+
+}  // namespace annulus::sim

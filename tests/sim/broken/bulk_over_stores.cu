@@ -1,0 +1,22 @@
+// What ordinary stores wrote is copied over, past a barrier but no proxy fence.
+// EXPECT missing fence
+// LAUNCH block=64
+// ARCH sm_90a
+#include "broken/ptx/hopper.cuh"
+
+extern "C" __global__ void broken(const u32* in, u32* out) {
+  __shared__ alignas(128) u32 tile[256];
+  __shared__ u64 bar;
+  if (threadIdx.x == 0) {
+    init(bar, 1);
+    fence_init();
+  }
+  for (u32 i = threadIdx.x; i < 256; i += 64) tile[i] = 0;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    expect(bar, 1024);
+    load(tile, in, 1024, bar);  // FAULT
+  }
+  wait(bar, 0);
+  out[threadIdx.x] = tile[threadIdx.x * 4];
+}

@@ -1,0 +1,19 @@
+// The copy reaches beyond the allocation.
+// EXPECT out of bounds
+// LAUNCH in=4096
+// ARCH sm_90a
+#include "broken/ptx/hopper.cuh"
+
+extern "C" __global__ void broken(const u32* in, u32* out) {
+  __shared__ alignas(128) u32 tile[256];
+  __shared__ u64 bar;
+  if (threadIdx.x == 0) {
+    init(bar, 1);
+    fence_init();
+    expect(bar, 1024);
+    load(tile, in + 1024 - 128, 1024, bar);  // FAULT
+  }
+  __syncthreads();
+  wait(bar, 0);
+  out[threadIdx.x] = tile[threadIdx.x];
+}

@@ -1,0 +1,21 @@
+// More bytes are expected than ever come.
+// EXPECT deadlock
+// LAUNCH block=64
+// ARCH sm_90a
+#include "broken/ptx/hopper.cuh"
+
+extern "C" __global__ void broken(const u32* in, u32* out) {
+  __shared__ alignas(128) u32 tile[256];
+  __shared__ u64 bar;
+  if (threadIdx.x == 0) {
+    init(bar, 1);
+    fence_init();
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    expect(bar, 2048);
+    load(tile, in, 1024, bar);
+  }
+  wait(bar, 0);  // FAULT
+  out[threadIdx.x] = tile[threadIdx.x];
+}

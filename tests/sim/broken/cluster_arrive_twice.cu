@@ -1,0 +1,12 @@
+// A second arrival with no wait between the two.
+// EXPECT barrier misuse
+// LAUNCH grid=2
+// ARCH sm_90a
+#include "broken/ptx/hopper.cuh"
+
+extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
+  cluster_arrive();
+  cluster_arrive();  // FAULT
+  cluster_wait();
+  out[blockIdx.x * 32 + threadIdx.x] = in[threadIdx.x];
+}

@@ -1,0 +1,10 @@
+// A release of registers to more than there are.
+// EXPECT invalid operand
+// LAUNCH block=384
+// ARCH sm_90a
+#include "broken/ptx/hopper.cuh"
+
+extern "C" __global__ void __launch_bounds__(384, 1) broken(const u32* in, u32* out) {
+  fewer_registers<240>();  // FAULT
+  out[threadIdx.x] = in[threadIdx.x];
+}

@@ -1,0 +1,37 @@
+// One warp waits and says that the tile is free. Where a wait covers the warp's own part of a
+// product, those of the others may still be read, or be issued later.
+// EXPECT shared memory race | access to bytes in flight
+// LAUNCH block=256
+// WITH products=2
+// ARCH sm_90a
+#include "broken/ptx/hopper.cuh"
+
+extern "C" __global__ void broken(const u32* in, float* out) {
+  __shared__ alignas(1024) u32 tile[80 * 32];
+  __shared__ u64 full, empty;
+  if (threadIdx.x == 0) {
+    init(full, 1);
+    init(empty, 1);
+    fence_init();
+  }
+  __syncthreads();
+  float d[8] = {};
+  for (u32 i = 0; i < 3; ++i) {
+    if (threadIdx.x < 128) {
+      if (threadIdx.x != 0) continue;
+      wait(empty, (i & 1) ^ 1);
+      expect(full, 80 * 128);
+      load(tile, in, 80 * 128, full);  // FAULT
+    } else {
+      wait(full, i & 1);
+      pin(d);
+      fence_registers();
+      multiply(d, describe(tile), describe(tile + 64 * 32), true);  // FAULT
+      commit_products();
+      wait_products<0>();
+      pin(d);
+      if (threadIdx.x == 128) arrive(empty);
+    }
+  }
+  if (threadIdx.x >= 128) out[threadIdx.x] = sum(d);
+}
