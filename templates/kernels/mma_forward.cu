@@ -180,7 +180,9 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
                                  tile_k + static_cast<int>(lane % 4 * 2));
       }
     }
-    tile::update_softmax<kScore>(state, scores, output, params.scale);
+    float shrink[kRowTiles][2];
+    tile::weigh<kScore>(state, scores, params.scale, shrink);
+    tile::rescale(output, shrink);
     tile::multiply_values<Element, kDimV, kRowTiles, kColumns>(output, scores,
                                                                value_lane + stage * kValueBytes);
   }

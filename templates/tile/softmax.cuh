@@ -35,17 +35,16 @@ __device__ __forceinline__ float quad_sum(float x) {
   return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
 
-// Takes one tile of scores (masked ones are -inf) into the state, leaves their powers relative to
-// the new peak in `scores`, and rescales `output` to it.
+// Takes one tile of scores (masked ones are -inf) into the state and leaves their powers relative
+// to the new peak in `scores`; `shrink` is what the output up to now has to be multiplied with.
 //
 // A row that has seen no visible key has peak -inf, and -inf - -inf would be NaN: powers are then
 // taken relative to 0, which gives 2^-inf = 0 for its masked scores and for the old sum alike.
 // NaN scores do not move the peak (fmaxf drops them) but reach sum and output, as they must.
-template <Score kScore, int kRowTiles, int kPieces, int kOutputPieces>
-__device__ __forceinline__ void update_softmax(RowState<kRowTiles>& state,
-                                               float (&scores)[kRowTiles][kPieces][4],
-                                               float (&output)[kRowTiles][kOutputPieces][4],
-                                               float scale) {
+template <Score kScore, int kRowTiles, int kPieces>
+__device__ __forceinline__ void weigh(RowState<kRowTiles>& state,
+                                      float (&scores)[kRowTiles][kPieces][4], float scale,
+                                      float (&shrink)[kRowTiles][2]) {
 #pragma unroll
   for (int r = 0; r < kRowTiles; ++r) {
 #pragma unroll
@@ -59,7 +58,7 @@ __device__ __forceinline__ void update_softmax(RowState<kRowTiles>& state,
       if constexpr (kScore == Score::kPositiveScale) peak *= scale;
       peak = fmaxf(state.peak[r][half], peak);
       const float base = peak == minus_infinity() ? 0.0f : peak;
-      const float shrink = ptx::exp2(state.peak[r][half] - base);
+      shrink[r][half] = ptx::exp2(state.peak[r][half] - base);
       state.peak[r][half] = peak;
       float sum = 0.0f;
 #pragma unroll
@@ -74,12 +73,20 @@ __device__ __forceinline__ void update_softmax(RowState<kRowTiles>& state,
           sum += scores[r][c][i];
         }
       }
-      state.sum[r][half] = state.sum[r][half] * shrink + sum;
+      state.sum[r][half] = state.sum[r][half] * shrink[r][half] + sum;
+    }
+  }
+}
+
+template <int kRowTiles, int kOutputPieces>
+__device__ __forceinline__ void rescale(float (&output)[kRowTiles][kOutputPieces][4],
+                                        const float (&shrink)[kRowTiles][2]) {
 #pragma unroll
-      for (int d = 0; d < kOutputPieces; ++d) {
-        output[r][d][2 * half] *= shrink;
-        output[r][d][2 * half + 1] *= shrink;
-      }
+  for (int r = 0; r < kRowTiles; ++r) {
+#pragma unroll
+    for (int d = 0; d < kOutputPieces; ++d) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) output[r][d][i] *= shrink[r][i / 2];
     }
   }
 }

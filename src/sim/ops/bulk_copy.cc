@@ -214,6 +214,26 @@ void begin_in_shadows(Context& context, BulkCopy& copy) {
   }
 }
 
+// What of a box lies outside the tensor is not stored: nothing need have been written there.
+void begin_read(Context& context, const BulkCopy& copy) {
+  const auto read = [&](std::uint32_t offset, std::uint32_t bytes) {
+    context.shadow.begin_read(context.agent(), copy.lane, offset, bytes, copy.source_record);
+  };
+  bool inside = true;
+  if (copy.tensor) {
+    for_rows(copy.map, copy.start,
+             [&](const BoxRow& row) { inside &= row.bytes == copy.map.row_bytes(); });
+  }
+  if (inside) return read(copy.source, copy.bytes);
+  constexpr std::uint32_t kChunk = 16;
+  for_rows(copy.map, copy.start, [&](const BoxRow& row) {
+    const std::uint32_t end = row.bytes == 0 ? 0 : row.skip + row.bytes;
+    for (std::uint32_t at = row.skip / kChunk * kChunk; at < end; at += kChunk) {
+      read(swizzled(copy.map.swizzle, copy.source + row.offset + at), kChunk);
+    }
+  });
+}
+
 template <bool kChecked>
 void run_lane(Context& context, const Inst& inst, int lane) {
   const std::uint32_t* slots = &context.program->slots[inst.aux];
@@ -278,7 +298,7 @@ void run_lane(Context& context, const Inst& inst, int lane) {
       record.lane = ClusterClocks::kCollective;
     }
     copy.source_record = context.shadow.add(std::move(record));
-    context.shadow.begin_read(context.agent(), lane, copy.source, copy.bytes, copy.source_record);
+    begin_read(context, copy);
   }
   context.cluster->copies.issue(*context.cluster, std::move(copy));
 }

@@ -39,5 +39,7 @@ if(ANNULUS_PTXAS)
 endif()
 
 # Mistakes made on purpose in the templates themselves.
-annulus_test(mutants LABEL device LIBRARIES annulus_api
-  SOURCES sim/broken/mutants_test.cc support/device_case.cc support/random_problem.cc)
+foreach(kernel mma wgmma)
+  annulus_test(${kernel}_mutants LABEL device LIBRARIES annulus_test_devices
+    SOURCES sim/broken/${kernel}_mutants_test.cc support/mutant.cc)
+endforeach()

@@ -1,44 +1,22 @@
-// The attention kernel with one mistake each, made by changing its text: the checked twin, the
-// oracle or the bank counter must notice. Mistakes that change nothing must stay without a word.
+// The mma kernel with one mistake each.
 
 #include <doctest/doctest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "annulus/error.h"
-#include "api/impl.h"
-#include "attention/reference.h"
-#include "base/json.h"
-#include "base/thread_pool.h"
-#include "device/simulator.h"
-#include "jit/templates.h"
 #include "support/device.h"
-#include "support/device_case.h"
-#include "support/faulty_files.h"
+#include "support/mutant.h"
 #include "support/nvrtc.h"
 
 namespace {
 
 using namespace annulus;
 
-struct Edit {
-  std::string file;  // below templates/
-  std::string from;  // occurs there exactly once
-  std::string to;
-};
-
-struct Mutant {
-  std::string name;
-  std::vector<Edit> edits;
-  // Kinds of faults, any of which may be reported; or "wrong answer", "bank conflicts", "nothing".
-  std::set<std::string> expected;
-  std::set<std::string> blamed = {};  // pieces of the lines that a fault may name
-  bool one_stage = false;             // in the kernel with one stage instead of two
-  bool no_keys = false;               // with no key at all
+struct Mutant : test::Mutant {
+  bool one_stage = false;  // in the kernel with one stage instead of two
+  bool no_keys = false;    // with no key at all
 };
 
 constexpr char kKernel[] = "kernels/mma_forward.cu";
@@ -150,7 +128,7 @@ std::vector<Mutant> mutants() {
          "4)) {}"}},
        {"wrong answer"}},
       {"the old output is not rescaled",
-       {{"tile/softmax.cuh", "output[r][d][2 * half] *= shrink;", ""}},
+       {{"tile/softmax.cuh", "output[r][d][i] *= shrink[r][i / 2];", ";"}},
        {"wrong answer"}},
       // What only the counters show.
       {"no swizzle",
@@ -168,59 +146,8 @@ std::vector<Mutant> mutants() {
   };
 }
 
-using Files = std::map<std::string, std::string>;
-
-bool is_space(char c) { return c == ' ' || c == '\n'; }
-
-// Where `what` occurs in `text` at or after `from`, whatever the white space: {begin, end}, or
-// {npos, npos}. Layout may change without a mutant losing its place.
-std::pair<std::size_t, std::size_t> find_loosely(const std::string& text, const std::string& what,
-                                                 std::size_t from) {
-  for (std::size_t begin = from; begin < text.size(); ++begin) {
-    if (is_space(text[begin])) continue;
-    std::size_t at = begin;
-    std::size_t i = 0;
-    while (true) {
-      while (i < what.size() && is_space(what[i])) ++i;
-      if (i == what.size()) return {begin, at};
-      while (at < text.size() && is_space(text[at])) ++at;
-      if (at == text.size() || text[at] != what[i]) break;
-      ++at;
-      ++i;
-    }
-  }
-  return {std::string::npos, std::string::npos};
-}
-
-Files mutated(const Mutant& mutant) {
-  Files files = jit::TemplateSet::embedded()->files();
-  for (const Edit& edit : mutant.edits) {
-    std::string& text = files.at(edit.file);
-    const auto [begin, end] = find_loosely(text, edit.from, 0);
-    REQUIRE_MESSAGE(begin != std::string::npos, mutant.name, ": '", edit.from, "' is not in ",
-                    edit.file, ": the template has changed, so change the mutant");
-    REQUIRE_MESSAGE(find_loosely(text, edit.from, end).first == std::string::npos, mutant.name,
-                    ": '", edit.from, "' is there twice");
-    text.replace(begin, end - begin, edit.to);
-  }
-  return files;
-}
-
-std::string line_of(const Files& files, const base::Json& fault) {
-  std::string name = fault.at("file").get<std::string>();
-  if (name.starts_with(jit::kVirtualRoot))
-    name.erase(0, std::string_view(jit::kVirtualRoot).size());
-  const auto found = files.find(name);
-  if (found == files.end()) return {};
-  std::istringstream text(found->second);
-  std::string line;
-  for (int i = fault.at("line").get<int>(); i > 0 && std::getline(text, line); --i) {
-  }
-  return line;
-}
-
 // Tails on both sides, and more tiles than two turns of any pipeline.
-test::Case case_of(const Mutant& mutant) {
+test::MutantRun run_of(const Mutant& mutant) {
   Problem problem;
   problem.heads = 2;
   problem.seq_q = 64 + 5;
@@ -228,62 +155,9 @@ test::Case case_of(const Mutant& mutant) {
   problem.dim_qk = mutant.one_stage ? 192 : 64;
   problem.dim_v = mutant.one_stage ? 128 : 64;
   problem.want_lse = true;
-  return test::make_case(problem, 99);
-}
-
-void try_mutant(const Mutant& mutant, base::ThreadPool& pool) {
-  const Files files = mutated(mutant);
-  const test::ScratchFolder folder;
-  for (const auto& [name, text] : files) {
-    const std::filesystem::path path = folder / name;
-    std::filesystem::create_directories(path.parent_path());
-    std::ofstream(path) << text;
-  }
-  DeviceOptions device_options;
-  device_options.name = test::device_name();
-  device_options.cache_dir = "";
-  device_options.template_dir = folder.path();
-  const Device device = Device::open(device_options);
-  PlanOptions options;
-  options.config = mutant.one_stage ? "mma m64 n64 w4 s1 x2" : "mma m64 n64 w4 s2 x3";
-  const test::Case c = case_of(mutant);
-
-  device.counters(true);
-  for (std::uint64_t seed = 0; seed < 3; ++seed) {
-    SimulationOptions simulation;
-    simulation.seed = seed;
-    device.set_simulation(simulation);
-    std::string outcome = "nothing";
-    base::Json fault;
-    try {
-      const test::DeviceAnswer answer = test::run_case(device, c, options);
-      const auto oracle = attention::reference(c.problem, c.inputs(), pool);
-      if (!attention::compare(c.problem, oracle, answer.result()).within_law)
-        outcome = "wrong answer";
-    } catch (const Error& error) {
-      const std::string json = device::simulator_fault(*api::inside(device).context);
-      REQUIRE_MESSAGE(!json.empty(), error.what());
-      fault = base::parse_json(json, "the fault");
-      outcome = fault.at("kind").get<std::string>();
-      device::clear_simulator_fault(*api::inside(device).context);
-    }
-    if (outcome == "nothing" && mutant.expected.contains("bank conflicts")) {
-      std::uint64_t needed = 0;
-      std::uint64_t ideal = 0;
-      for (const auto& [name, value] : device.counters()) {
-        if (name == "shared_wavefronts") needed = value;
-        if (name == "shared_wavefronts_ideal") ideal = value;
-      }
-      if (needed > 2 * ideal) outcome = "bank conflicts";
-    }
-    INFO(mutant.name, ", seed ", seed, ": ", fault.dump());
-    CHECK_MESSAGE(mutant.expected.contains(outcome), mutant.name, " came out as: ", outcome);
-    if (fault.is_null() || mutant.blamed.empty()) continue;
-    const std::string line = line_of(files, fault);
-    bool named = false;
-    for (const std::string& piece : mutant.blamed) named |= line.find(piece) != std::string::npos;
-    CHECK_MESSAGE(named, mutant.name, " blames the line: ", line);
-  }
+  return {.device = test::device_name(),
+          .options = {.config = mutant.one_stage ? "mma m64 n64 w4 s1 x2" : "mma m64 n64 w4 s2 x3"},
+          .problem = problem};
 }
 
 TEST_CASE("every mistake in the attention kernel is noticed, and redundancy is not") {
@@ -291,7 +165,7 @@ TEST_CASE("every mistake in the attention kernel is noticed, and redundancy is n
   if (test::nvrtc() == nullptr) return;
   base::ThreadPool pool;
   for (const Mutant& mutant : mutants()) {
-    SUBCASE(mutant.name.c_str()) { try_mutant(mutant, pool); }
+    SUBCASE(mutant.name.c_str()) { test::try_mutant(mutant, run_of(mutant), pool); }
   }
 }
 

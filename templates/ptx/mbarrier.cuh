@@ -1,0 +1,53 @@
+#ifndef ANNULUS_PTX_MBARRIER_CUH_
+#define ANNULUS_PTX_MBARRIER_CUH_
+
+// Barriers in shared memory that count arrivals and bytes: a phase ends when both counts are down
+// to zero, and the next begins with the counts of the start. PTX ISA 9.0, 9.7.13.15.
+//
+// Phases are told apart by their parity: a fresh barrier is in phase 0, so waiting for parity 0
+// waits for the first phase to end, and waiting for parity 1 returns at once.
+
+namespace annulus::ptx {
+
+enum : int { kBarrierBytes = 8 };
+
+// mbarrier.init: PTX 7.0, sm_80. By one thread, before all others use it.
+__device__ __forceinline__ void init_barrier(unsigned barrier, unsigned arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+
+// fence.mbarrier_init: PTX 8.0, sm_90. Makes the inits of this thread known to the asynchronous
+// copies; a barrier of the CTA must follow.
+__device__ __forceinline__ void publish_barriers() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+// mbarrier.arrive: PTX 7.0, sm_80.
+__device__ __forceinline__ void arrive(unsigned barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+// mbarrier.arrive.expect_tx: PTX 8.0, sm_90. Arrives, and adds `bytes` to those that the phase
+// waits for. Before the copies that bring them.
+__device__ __forceinline__ void arrive_expecting(unsigned barrier, unsigned bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+               : "memory");
+}
+
+// mbarrier.try_wait.parity: PTX 7.8, sm_90. Sleeps until the phase of that parity has ended.
+__device__ __forceinline__ void wait(unsigned barrier, unsigned parity) {
+  unsigned ended;
+  do {
+    asm volatile(
+        "{\n.reg .pred ended;\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 ended, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, ended;\n}"
+        : "=r"(ended)
+        : "r"(barrier), "r"(parity)
+        : "memory");
+  } while (ended == 0);
+}
+
+}  // namespace annulus::ptx
+
+#endif  // ANNULUS_PTX_MBARRIER_CUH_

@@ -1,0 +1,161 @@
+#ifndef ANNULUS_PTX_WGMMA_CUH_
+#define ANNULUS_PTX_WGMMA_CUH_
+
+// Matrix products of a warpgroup (four warps whose first is a multiple of four): D = A B + D with A
+// 64x16 and B 16xN of 16-bit elements, D 64xN of fp32. They run beside the warps: between a product
+// and the wait that covers it, its registers may be neither read nor written, and its shared memory
+// may not be written. PTX ISA 9.0, 9.7.15 "Asynchronous warpgroup level matrix".
+//
+// With w = warp % 4, g = lane / 4 and t = lane % 4:
+//
+//   D  d[c][0] (16w + g, 8c + 2t)  d[c][1] its right neighbour  d[c][2], d[c][3] the same 8 rows on
+//   A  a[0] (16w + g, 2t)  a[1] 8 rows on  a[2] 8 columns on  a[3] both, each with its right
+//      neighbour in the upper half: two pieces of D, converted, are an A
+//
+// All 128 threads take part, converged, with the same descriptors.
+
+namespace annulus::ptx {
+
+// A matrix in shared memory, in panels of 128-byte rows with the 128-byte swizzle (PTX ISA 9.0,
+// 9.7.15.5.1.2). `leading` and `stride` are distances in bytes:
+//
+//   K-major   (rows of the product's M or N, along K)   leading unused, stride to the next 8 rows
+//   MN-major  (rows along M or N, transposed)           leading to the next panel of 64 columns,
+//                                                       stride to the next 8 rows
+//
+// Panels start at multiples of 1024 bytes; the address may lie 32, 64 or 96 bytes further on.
+// `address` is in units of 16 bytes and below 2^14: sums of one and a step need no mask.
+__device__ __forceinline__ unsigned long long matrix_descriptor(unsigned address, unsigned leading,
+                                                                unsigned stride) {
+  const unsigned low = address + (leading >> 4 << 16);
+  const unsigned high = (stride >> 4) | 1u << 30;
+  return static_cast<unsigned long long>(high) << 32 | low;
+}
+__device__ __forceinline__ unsigned descriptor_address(unsigned shared) {
+  return (shared & 0x3ffff) >> 4;
+}
+
+// wgmma.fence: PTX 8.0, sm_90a. Before the first product, and before one whose registers were
+// touched by other instructions since.
+__device__ __forceinline__ void fence_products() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+// wgmma.commit_group: PTX 8.0, sm_90a. The products since the last one become a group.
+__device__ __forceinline__ void commit_products() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+// wgmma.wait_group: PTX 8.0, sm_90a. Waits until at most kPending youngest groups are under way.
+template <int kPending>
+__device__ __forceinline__ void wait_products() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+}
+
+// No instruction: the compiler must take the registers as written here. After a wait, so that it
+// reads no result above it; before a product, so that it writes none below.
+template <int kPieces>
+__device__ __forceinline__ void hold(float (&d)[kPieces][4]) {
+#pragma unroll
+  for (int c = 0; c < kPieces; ++c) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) asm volatile("" : "+f"(d[c][i])::"memory");
+  }
+}
+
+// clang-format off
+// The registers of D for N columns: their numbers and their operands.
+#define ANNULUS_LIST_64 \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15" \
+  ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define ANNULUS_LIST_80 \
+  ANNULUS_LIST_64 ", %32, %33, %34, %35, %36, %37, %38, %39"
+#define ANNULUS_LIST_96 \
+  ANNULUS_LIST_80 ", %40, %41, %42, %43, %44, %45, %46, %47"
+#define ANNULUS_LIST_112 \
+  ANNULUS_LIST_96 ", %48, %49, %50, %51, %52, %53, %54, %55"
+#define ANNULUS_LIST_128 \
+  ANNULUS_LIST_112 ", %56, %57, %58, %59, %60, %61, %62, %63"
+#define ANNULUS_LIST_144 \
+  ANNULUS_LIST_128 ", %64, %65, %66, %67, %68, %69, %70, %71"
+#define ANNULUS_LIST_160 \
+  ANNULUS_LIST_144 ", %72, %73, %74, %75, %76, %77, %78, %79"
+#define ANNULUS_LIST_176 \
+  ANNULUS_LIST_160 ", %80, %81, %82, %83, %84, %85, %86, %87"
+#define ANNULUS_LIST_192 \
+  ANNULUS_LIST_176 ", %88, %89, %90, %91, %92, %93, %94, %95"
+#define ANNULUS_LIST_256 \
+  ANNULUS_LIST_192 ", %96, %97, %98, %99, %100, %101, %102, %103" \
+  ", %104, %105, %106, %107, %108, %109, %110, %111" \
+  ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define ANNULUS_PIECES_64 \
+  ANNULUS_PIECE(0), ANNULUS_PIECE(1), ANNULUS_PIECE(2), ANNULUS_PIECE(3), \
+  ANNULUS_PIECE(4), ANNULUS_PIECE(5), ANNULUS_PIECE(6), ANNULUS_PIECE(7)
+#define ANNULUS_PIECES_80 \
+  ANNULUS_PIECES_64, ANNULUS_PIECE(8), ANNULUS_PIECE(9)
+#define ANNULUS_PIECES_96 \
+  ANNULUS_PIECES_80, ANNULUS_PIECE(10), ANNULUS_PIECE(11)
+#define ANNULUS_PIECES_112 \
+  ANNULUS_PIECES_96, ANNULUS_PIECE(12), ANNULUS_PIECE(13)
+#define ANNULUS_PIECES_128 \
+  ANNULUS_PIECES_112, ANNULUS_PIECE(14), ANNULUS_PIECE(15)
+#define ANNULUS_PIECES_144 \
+  ANNULUS_PIECES_128, ANNULUS_PIECE(16), ANNULUS_PIECE(17)
+#define ANNULUS_PIECES_160 \
+  ANNULUS_PIECES_144, ANNULUS_PIECE(18), ANNULUS_PIECE(19)
+#define ANNULUS_PIECES_176 \
+  ANNULUS_PIECES_160, ANNULUS_PIECE(20), ANNULUS_PIECE(21)
+#define ANNULUS_PIECES_192 \
+  ANNULUS_PIECES_176, ANNULUS_PIECE(22), ANNULUS_PIECE(23)
+#define ANNULUS_PIECES_256 \
+  ANNULUS_PIECES_192, ANNULUS_PIECE(24), ANNULUS_PIECE(25), ANNULUS_PIECE(26), ANNULUS_PIECE(27), \
+  ANNULUS_PIECE(28), ANNULUS_PIECE(29), ANNULUS_PIECE(30), ANNULUS_PIECE(31)
+#define ANNULUS_PIECE(c) "+f"(d[c][0]), "+f"(d[c][1]), "+f"(d[c][2]), "+f"(d[c][3])
+
+// The products with D of N columns. r0 to r6 number the operands behind D.
+#define ANNULUS_WGMMA(n, name, type, r0, r1, r2, r3, r4, r5, r6)                                 \
+  static __device__ __forceinline__ void name(float (&d)[n / 8][4], unsigned long long a,        \
+                                              unsigned long long b, int accumulate) {            \
+    asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, " r2 ", 0;\n"                          \
+                 "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type " {"            \
+                 ANNULUS_LIST_##n "}, " r0 ", " r1 ", more, 1, 1, 0, 0;\n}"                      \
+                 : ANNULUS_PIECES_##n : "l"(a), "l"(b), "r"(accumulate) : "memory");             \
+  }                                                                                              \
+  template <int kTransposed>                                                                     \
+  static __device__ __forceinline__ void name(float (&d)[n / 8][4], const unsigned (&a)[4],      \
+                                              unsigned long long b, int accumulate) {            \
+    asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, " r5 ", 0;\n"                          \
+                 "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type " {"            \
+                 ANNULUS_LIST_##n "}, {" r0 ", " r1 ", " r2 ", " r3 "}, " r4                     \
+                 ", more, 1, 1, " r6 ";\n}"                                                      \
+                 : ANNULUS_PIECES_##n                                                            \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate),          \
+                   "n"(kTransposed)                                                              \
+                 : "memory");                                                                    \
+  }
+#define ANNULUS_WGMMA_COLUMNS(n, ...)                \
+  template <>                                        \
+  struct Wgmma<n> {                                  \
+    ANNULUS_WGMMA(n, bf16, "bf16", __VA_ARGS__)      \
+    ANNULUS_WGMMA(n, f16, "f16", __VA_ARGS__)        \
+  };
+
+// wgmma.mma_async m64nNk16: PTX 8.0, sm_90a. A from shared memory or from registers, K-major; B
+// from shared memory, K-major or, with kTransposed, MN-major. Without `accumulate` D = A B.
+template <int kColumns>
+struct Wgmma;
+ANNULUS_WGMMA_COLUMNS(64, "%32", "%33", "%34", "%35", "%36", "%37", "%38")
+ANNULUS_WGMMA_COLUMNS(80, "%40", "%41", "%42", "%43", "%44", "%45", "%46")
+ANNULUS_WGMMA_COLUMNS(96, "%48", "%49", "%50", "%51", "%52", "%53", "%54")
+ANNULUS_WGMMA_COLUMNS(112, "%56", "%57", "%58", "%59", "%60", "%61", "%62")
+ANNULUS_WGMMA_COLUMNS(128, "%64", "%65", "%66", "%67", "%68", "%69", "%70")
+ANNULUS_WGMMA_COLUMNS(144, "%72", "%73", "%74", "%75", "%76", "%77", "%78")
+ANNULUS_WGMMA_COLUMNS(160, "%80", "%81", "%82", "%83", "%84", "%85", "%86")
+ANNULUS_WGMMA_COLUMNS(176, "%88", "%89", "%90", "%91", "%92", "%93", "%94")
+ANNULUS_WGMMA_COLUMNS(192, "%96", "%97", "%98", "%99", "%100", "%101", "%102")
+ANNULUS_WGMMA_COLUMNS(256, "%128", "%129", "%130", "%131", "%132", "%133", "%134")
+// clang-format on
+
+}  // namespace annulus::ptx
+
+#endif  // ANNULUS_PTX_WGMMA_CUH_

@@ -1,0 +1,264 @@
+// The wgmma kernel with one mistake each: on few CTAs, so that each goes through several tiles, and
+// with more steps than two turns of its stages, because what is wrong between tiles and between
+// turns shows nowhere else.
+
+#include <doctest/doctest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "support/mutant.h"
+#include "support/nvrtc.h"
+
+namespace {
+
+using namespace annulus;
+
+// Which kernel a mutant is of.
+enum class Kind {
+  kPlain,      // O apart from Q
+  kWide,       // head dim 256: O leaves through Q and is rescaled first
+  kBlocks,     // two tiles of the list to a step
+};
+
+struct Mutant : test::Mutant {
+  Kind kind = Kind::kPlain;
+};
+
+constexpr char kKernel[] = "kernels/wgmma_forward.cu";
+constexpr char kFirstScores[] =
+    "ptx::fence_products(); start_scores(scores[0], place_); ptx::wait_products<0>();";
+constexpr char kLaterScores[] =
+    "take_turn(); ptx::fence_products(); start_scores(scores[0], place_);";
+constexpr char kLaterValues[] =
+    "ptx::hold(output[0]); ptx::fence_products(); start_values(output[0], powers, before);";
+
+const std::set<std::string> kRaces = {"shared memory race", "access to bytes in flight"};
+const std::set<std::string> kDeadlock = {"deadlock"};
+const std::set<std::string> kRegisters = {"access to a register in flight"};
+const std::set<std::string> kWrong = {"wrong answer"};
+
+std::vector<Mutant> mutants() {
+  std::set<std::string> unordered = kRaces;
+  unordered.insert("uninitialised read");
+  unordered.insert("wrong answer");
+  return {
+      // Fences.
+      {"no fence before the first scores",
+       {{kKernel, kFirstScores, "start_scores(scores[0], place_); ptx::wait_products<0>();"}},
+       {"missing fence"}},
+      {"no fence before later scores",
+       {{kKernel, kLaterScores, "take_turn(); start_scores(scores[0], place_);"}},
+       {"missing fence"}},
+      {"no fence before values, where the output was rescaled after that of the scores",
+       {{kKernel, kLaterValues, "ptx::hold(output[0]); start_values(output[0], powers, before);"}},
+       {"missing fence"},
+       {},
+       Kind::kWide},
+      {"no proxy fence before O leaves",
+       {{kKernel, "    ptx::fence_shared_writes();\n", ""}},
+       {"missing fence"}},
+      // Waits for products.
+      {"scores are read before they are there",
+       {{kKernel, "ptx::wait_products<1>();", "ptx::wait_products<2>();"}},
+       kRegisters},
+      {"the output is rescaled under its product",
+       {{kKernel, "shared_ + Layout::kUnused); ptx::wait_products<0>();",
+         "shared_ + Layout::kUnused); ptx::wait_products<1>();"}},
+       kRegisters},
+      {"powers are converted before the product that reads the old ones is over",
+       {{kKernel, "ptx::pin(state.sum[0][0] + state.sum[0][1], shared_ + Layout::kUnused);",
+         "tile::convert_powers<Element>(scores[0], powers);"},
+        {kKernel, "tile::rescale(output, shrink);\n      tile::convert_powers<Element>(scores[0], "
+                  "powers);",
+         "tile::rescale(output, shrink);"}},
+       kRegisters},
+      {"the first scores are read at once",
+       {{kKernel, kFirstScores, "ptx::fence_products(); start_scores(scores[0], place_);"}},
+       kRegisters},
+      {"scores are never committed",
+       {{kKernel, "place.stage * Layout::Keys::kBytes);\n    ptx::commit_products();",
+         "place.stage * Layout::Keys::kBytes);"}},
+       {"access to a register in flight", "unwaited asynchronous effect"}},
+      // Waits for copies.
+      {"nobody waits for Q",
+       {{kKernel,
+         "      ptx::wait(shared_ + Layout::kQueriesFull, queries_parity_);\n      queries_parity_ "
+         "^= 1;\n",
+         ""}},
+       unordered},
+      {"nobody waits for later keys",
+       {{kKernel, "ptx::wait(barrier(place_, 0), place_.parity);\n      take_turn();",
+         "take_turn();"}},
+       unordered},
+      {"nobody waits for values",
+       {{kKernel, "ptx::wait(barrier(before, 2), before.parity);", ""}},
+       unordered},
+      {"the parity of the keys never changes",
+       {{kKernel, "ptx::wait(barrier(place_, 0), place_.parity);\n      take_turn();",
+         "ptx::wait(barrier(place_, 0), 0);\n      take_turn();"}},
+       {"shared memory race", "access to bytes in flight", "deadlock", "wrong answer"}},
+      {"the producer expects half of the keys",
+       {{kKernel, "ptx::arrive_expecting(barriers, Layout::Keys::kBytes);",
+         "ptx::arrive_expecting(barriers, Layout::Keys::kBytes / 2);"}},
+       {"shared memory race", "access to bytes in flight", "barrier misuse", "deadlock"}},
+      {"the producer expects more of the values than come",
+       {{kKernel, "ptx::arrive_expecting(barriers + 2 * ptx::kBarrierBytes, Layout::Values::kBytes);",
+         "ptx::arrive_expecting(barriers + 2 * ptx::kBarrierBytes, Layout::Values::kBytes + 16);"}},
+       kDeadlock},
+      // Buffers that come free.
+      {"the producer does not wait for free keys",
+       {{kKernel, "      ptx::wait(barriers + ptx::kBarrierBytes, place.parity ^ 1);\n", ""}},
+       {"shared memory race", "access to bytes in flight", "barrier misuse", "deadlock",
+        "wrong answer"}},
+      {"the producer does not wait for free values",
+       {{kKernel, "      ptx::wait(barriers + 3 * ptx::kBarrierBytes, place.parity ^ 1);\n", ""}},
+       {"shared memory race", "access to bytes in flight", "barrier misuse", "deadlock",
+        "wrong answer"}},
+      {"values are given back before the product has read them",
+       {{kKernel, "      hand_on_turn();\n", "      hand_on_turn();\n      release(barrier(before, 3));\n"},
+        {kKernel, "      release(barrier(before, 3));\n      if constexpr (!kRescaleFirst)",
+         "      if constexpr (!kRescaleFirst)"}},
+       kRaces},
+      {"keys are never given back",
+       {{kKernel, "release(barrier(place_, 1));\n      finish(scores[0], row, step, head);",
+         "finish(scores[0], row, step, head);"}},
+       kDeadlock},
+      {"one warp speaks for all four",
+       {{kKernel, "if (lane_ == 0) ptx::arrive(barrier);",
+         "if (lane_ == 0 && warp_ == 0) { for (int i = 0; i < 4; ++i) ptx::arrive(barrier); }"}},
+       kRaces},
+      {"Q is given back before the last scores are there",
+       {{kKernel, "    if constexpr (Shape::kOutputApart) release(shared_ + Layout::kQueriesFree);\n",
+         ""},
+        {kKernel, "#pragma unroll 1\n    for (int step = 1; step < steps; ++step) {",
+         "    release(shared_ + Layout::kQueriesFree);\n#pragma unroll 1\n    for (int step = 1; "
+         "step < steps; ++step) {"}},
+       unordered},
+      {"the next Q comes while O leaves through it",
+       {{kKernel,
+         "      if constexpr (!Shape::kOutputApart) ptx::wait_stores_read();\n", ""}},
+       kRaces,
+       {},
+       Kind::kWide},
+      {"O is staged under the products that still read Q",
+       {{kKernel, "ptx::wait_stores_read();\n    ptx::sync_threads(kStoreBarrier + "
+                  "static_cast<int>(consumer_), 128);",
+         "ptx::wait_stores_read();"}},
+       kRaces,
+       {},
+       Kind::kWide},
+      {"O is staged while the previous one leaves",
+       {{kKernel, "if (Shape::kOutputApart && warp_ == 0 && ptx::elect()) ptx::wait_stores_read();",
+         ""}},
+       kRaces},
+      {"O leaves before all warps have staged it",
+       {{kKernel, "    ptx::fence_shared_writes();\n    ptx::sync_threads(kStoreBarrier + "
+                  "static_cast<int>(consumer_), 128);",
+         "    ptx::fence_shared_writes();\n    __syncwarp();"}},
+       {"shared memory race", "access to bytes in flight", "uninitialised read", "missing fence"}},
+      {"nobody waits for the last O",
+       {{kKernel, "    if (warp_ == 0 && ptx::elect()) ptx::wait_stores_read();\n  }", "  }"}},
+       {"unwaited asynchronous effect"}},
+      // Turns and registers.
+      {"nobody begins the turns",
+       {{kKernel, "if (kTurns && consumer_ == Shape::kConsumers - 1) announce_turn(0);", ""}},
+       kDeadlock},
+      {"a turn is not handed on", {{kKernel, "      hand_on_turn();\n", ""}}, kDeadlock},
+      {"more registers than there are",
+       {{kKernel, "Shape::kConsumers == 1 ? 256 : Shape::kConsumers == 2 ? 240 : 160;",
+         "Shape::kConsumers == 1 ? 256 : Shape::kConsumers == 2 ? 248 : 160;"}},
+       kDeadlock},
+      {"barriers that nobody has made",
+       {{kKernel, "    ptx::init_barrier(shared + Layout::kQueriesFree, 4 * Shape::kConsumers);\n",
+         ""}},
+       {"barrier misuse", "uninitialised read"}},
+      // Descriptors, and what only the answer shows.
+      {"a tile that starts between two panels",
+       {{kKernel, "output, powers, shared_ + Layout::kValues + place.stage",
+         "output, powers, shared_ + Layout::kValues + 512 + place.stage"}},
+       {"invalid operand"}},
+      {"the groups of eight rows are too far apart",
+       {{"tile/panel.cuh", "4), 16, kGroupRows * kPanelPitch);",
+         "4), 16, 2 * kGroupRows * kPanelPitch);"}},
+       unordered},
+      {"values that are not transposed",
+       {{"tile/warpgroup_multiply.cuh",
+         "ptx::Wgmma<kColumns>::template bf16<1>(arguments...);",
+         "ptx::Wgmma<kColumns>::template bf16<0>(arguments...);"}},
+       unordered},
+      {"halves of a power in the wrong order",
+       {{"tile/warpgroup_multiply.cuh", "powers[c / 2][c % 2 * 2 + half]",
+         "powers[c / 2][half * 2 + c % 2]"}},
+       kWrong},
+      {"O is staged without the swizzle",
+       {{"tile/panel.cuh", "((chunk % 8 ^ row % 8) << 4)", "(chunk % 8 << 4)"}},
+       {"wrong answer", "bank conflicts"}},
+      {"the missing half of a last step is seen",
+       {{kKernel, "const int keys_left = exists ? params_.seq_k - first_column : 0;",
+         "const int keys_left = params_.seq_k - first_column;"}},
+       kWrong,
+       {},
+       Kind::kBlocks},
+      {"keys beyond the end are seen",
+       {{kKernel, "if (keys_left < kBlockColumns)", "if (keys_left < 1)"}},
+       kWrong},
+      {"the output is not rescaled",
+       {{kKernel, "      if constexpr (!kRescaleFirst) tile::rescale(output, shrink);\n      "
+                  "tile::convert_powers",
+         "      tile::convert_powers"}},
+       kWrong},
+      // What is redundant, and must not be called a mistake.
+      {"values need no fence of their own where nothing touched the output",
+       {{kKernel, kLaterValues, "ptx::hold(output[0]); start_values(output[0], powers, before);"}},
+       {"nothing"}},
+      {"a fence and a barrier more",
+       {{kKernel, kLaterScores,
+         "take_turn(); ptx::fence_products(); ptx::fence_products(); start_scores(scores[0], "
+         "place_);"},
+        {kKernel, "    ptx::fence_shared_writes();\n",
+         "    ptx::fence_shared_writes();\n    __syncwarp();\n"}},
+       {"nothing"}},
+      {"nothing keeps the sums in front of the wait",
+       {{kKernel, "ptx::pin(state.sum[0][0] + state.sum[0][1], shared_ + Layout::kUnused);", ""}},
+       {"nothing"}},
+      {"unchanged", {}, {"nothing"}},
+      {"unchanged, head dim 256", {}, {"nothing"}, {}, Kind::kWide},
+      {"unchanged, two tiles to a step", {}, {"nothing"}, {}, Kind::kBlocks},
+  };
+}
+
+// Each CTA takes several tiles of more than two turns of its stages, with tails on both sides.
+test::MutantRun run_of(const Mutant& mutant) {
+  Problem problem;
+  problem.heads = 2;
+  problem.want_lse = true;
+  problem.dim_qk = problem.dim_v = mutant.kind == Kind::kWide ? 256 : 64;
+  test::MutantRun run{.device = "sim:sm_90a", .options = {}, .problem = problem};
+  switch (mutant.kind) {
+    case Kind::kPlain:
+      run.options.config = "wgmma m128 n64 w8 s2";
+      break;
+    case Kind::kWide:
+      run.options.config = "wgmma m128 n64 w8 s2";
+      break;
+    case Kind::kBlocks:
+      run.options.config = "wgmma m128 n32 w8 s2 b2";
+      break;
+  }
+  run.options.most_multiprocessors = 2;
+  run.problem.seq_q = 2 * 128 + 5;
+  run.problem.seq_k = 64 * 6 + 3;
+  return run;
+}
+
+TEST_CASE("every mistake in the wgmma kernel is noticed, and redundancy is not") {
+  if (test::nvrtc() == nullptr) return;
+  base::ThreadPool pool;
+  for (const Mutant& mutant : mutants()) {
+    SUBCASE(mutant.name.c_str()) { test::try_mutant(mutant, run_of(mutant), pool); }
+  }
+}
+
+}  // namespace

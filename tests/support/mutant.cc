@@ -1,0 +1,129 @@
+#include "support/mutant.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <utility>
+
+#include "annulus/error.h"
+#include "api/impl.h"
+#include "attention/reference.h"
+#include "base/json.h"
+#include "device/simulator.h"
+#include "jit/templates.h"
+#include "support/device_case.h"
+#include "support/faulty_files.h"
+
+namespace annulus::test {
+namespace {
+
+using Files = std::map<std::string, std::string>;
+
+bool is_space(char c) { return c == ' ' || c == '\n'; }
+
+// Where `what` occurs in `text` at or after `from`, whatever the white space: {begin, end}, or
+// {npos, npos}. Layout may change without a mutant losing its place.
+std::pair<std::size_t, std::size_t> find_loosely(const std::string& text, const std::string& what,
+                                                 std::size_t from) {
+  for (std::size_t begin = from; begin < text.size(); ++begin) {
+    if (is_space(text[begin])) continue;
+    std::size_t at = begin;
+    std::size_t i = 0;
+    while (true) {
+      while (i < what.size() && is_space(what[i])) ++i;
+      if (i == what.size()) return {begin, at};
+      while (at < text.size() && is_space(text[at])) ++at;
+      if (at == text.size() || text[at] != what[i]) break;
+      ++at;
+      ++i;
+    }
+  }
+  return {std::string::npos, std::string::npos};
+}
+
+Files mutated(const Mutant& mutant) {
+  Files files = jit::TemplateSet::embedded()->files();
+  for (const Edit& edit : mutant.edits) {
+    std::string& text = files.at(edit.file);
+    const auto [begin, end] = find_loosely(text, edit.from, 0);
+    REQUIRE_MESSAGE(begin != std::string::npos, mutant.name, ": '", edit.from, "' is not in ",
+                    edit.file, ": the template has changed, so change the mutant");
+    REQUIRE_MESSAGE(find_loosely(text, edit.from, end).first == std::string::npos, mutant.name,
+                    ": '", edit.from, "' is there twice");
+    text.replace(begin, end - begin, edit.to);
+  }
+  return files;
+}
+
+std::string line_of(const Files& files, const base::Json& fault) {
+  std::string name = fault.at("file").get<std::string>();
+  if (name.starts_with(jit::kVirtualRoot))
+    name.erase(0, std::string_view(jit::kVirtualRoot).size());
+  const auto found = files.find(name);
+  if (found == files.end()) return {};
+  std::istringstream text(found->second);
+  std::string line;
+  for (int i = fault.at("line").get<int>(); i > 0 && std::getline(text, line); --i) {
+  }
+  return line;
+}
+
+}  // namespace
+
+void try_mutant(const Mutant& mutant, const MutantRun& run, base::ThreadPool& pool) {
+  const Files files = mutated(mutant);
+  const ScratchFolder folder;
+  for (const auto& [name, text] : files) {
+    const std::filesystem::path path = folder / name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+  }
+  DeviceOptions device_options;
+  device_options.name = run.device;
+  device_options.cache_dir = "";
+  device_options.template_dir = folder.path();
+  const Device device = Device::open(device_options);
+  const Case c = make_case(run.problem, 99);
+
+  device.counters(true);
+  for (std::uint64_t seed = 0; seed < run.seeds; ++seed) {
+    SimulationOptions simulation = run.simulation;
+    simulation.seed = seed;
+    device.set_simulation(simulation);
+    std::string outcome = "nothing";
+    base::Json fault;
+    try {
+      const DeviceAnswer answer = run_case(device, c, run.options);
+      const auto oracle = attention::reference(c.problem, c.inputs(), pool);
+      if (!attention::compare(c.problem, oracle, answer.result()).within_law)
+        outcome = "wrong answer";
+    } catch (const Error& error) {
+      const std::string json = device::simulator_fault(*api::inside(device).context);
+      REQUIRE_MESSAGE(!json.empty(), std::string(error.what()));
+      fault = base::parse_json(json, "the fault");
+      outcome = fault.at("kind").get<std::string>();
+      device::clear_simulator_fault(*api::inside(device).context);
+    }
+    if (outcome == "nothing" && mutant.expected.contains("bank conflicts")) {
+      std::uint64_t needed = 0;
+      std::uint64_t ideal = 0;
+      for (const auto& [name, value] : device.counters()) {
+        if (name == "shared_wavefronts") needed = value;
+        if (name == "shared_wavefronts_ideal") ideal = value;
+      }
+      if (needed > 2 * ideal) outcome = "bank conflicts";
+    }
+    INFO(mutant.name, ", seed ", seed, ": ", fault.dump());
+    CHECK_MESSAGE(mutant.expected.contains(outcome), mutant.name, " came out as: ", outcome);
+    if (fault.is_null() || mutant.blamed.empty()) continue;
+    const std::string line = line_of(files, fault);
+    bool named = false;
+    for (const std::string& piece : mutant.blamed) named |= line.find(piece) != std::string::npos;
+    CHECK_MESSAGE(named, mutant.name, " blames the line: ", line);
+  }
+}
+
+}  // namespace annulus::test

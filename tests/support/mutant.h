@@ -1,0 +1,45 @@
+#ifndef ANNULUS_TESTS_SUPPORT_MUTANT_H_
+#define ANNULUS_TESTS_SUPPORT_MUTANT_H_
+
+// Kernel templates with one mistake each, made by changing their text. The checked twin, the oracle
+// or the bank counter must notice; mistakes that change nothing must stay without a word.
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "annulus/device.h"
+#include "base/thread_pool.h"
+
+namespace annulus::test {
+
+struct Edit {
+  std::string file;  // below templates/
+  std::string from;  // occurs there exactly once, whatever the white space
+  std::string to;
+};
+
+// What a mutant is run with.
+struct MutantRun {
+  std::string device;  // a simulated one
+  PlanOptions options;
+  Problem problem;
+  SimulationOptions simulation = {};  // with the seeds 0, 1, ...
+  std::uint64_t seeds = 3;
+};
+
+struct Mutant {
+  std::string name;
+  std::vector<Edit> edits;
+  // Kinds of faults, any of which may be reported; or "wrong answer", "bank conflicts", "nothing".
+  std::set<std::string> expected;
+  std::set<std::string> blamed = {};  // pieces of the lines that a fault may name
+};
+
+// Checks, by doctest, that every seed comes out as expected.
+void try_mutant(const Mutant& mutant, const MutantRun& run, base::ThreadPool& pool);
+
+}  // namespace annulus::test
+
+#endif  // ANNULUS_TESTS_SUPPORT_MUTANT_H_
