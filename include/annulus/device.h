@@ -78,6 +78,10 @@ struct PlanOptions {
   // The name of a kernel configuration, as `annulus explain` lists them. Empty: the tuned one where
   // there is a tuned result for such a problem on this device, else the heuristic's.
   std::string config;
+  // How many multiprocessors the plan's kernels may occupy; 0: all. What is left runs the caller's
+  // own kernels beside them, those of a collective for one. Only kernels of the wgmma family, whose
+  // CTAs stay until all work is done, can leave any; others are planned as if there were so many.
+  int most_multiprocessors = 0;
   // Granularity at which PlanInfo::block_density is counted; 0: the compute tile's.
   std::int64_t block_rows = 0;
   std::int64_t block_columns = 0;
@@ -115,6 +119,15 @@ struct PlanInfo {
 
 // A problem made ready for a device. Immutable: any number of threads may run it at a time. Copies
 // share. Keeps what it needs of the device alive.
+// How long a run takes on paper, by the pipe model (docs/tuning.md): from the plan and the data
+// sheet of its device, without running it. A prediction, which no GPU has confirmed.
+struct PlanPrediction {
+  double predicted_micros = 0;  // infinite where not one CTA fits
+  std::string predicted_limit;  // what holds it up: "tensor cores", "special functions", ...
+  // Each pipe's share of that time in which it works, on an average multiprocessor.
+  std::vector<std::pair<std::string, double>> predicted_busy;
+};
+
 class ANNULUS_EXPORT Plan {
  public:
   struct Impl;
@@ -125,6 +138,9 @@ class ANNULUS_EXPORT Plan {
 
   const Problem& problem() const;
   const PlanInfo& info() const;
+
+  // Computed anew in each call; takes milliseconds where there are many tile rows.
+  PlanPrediction predict() const;
 
   // Scratch memory that every concurrent run needs of its own, 16-byte aligned. May be 0.
   std::size_t workspace_bytes() const;

@@ -1,10 +1,12 @@
 // The public handles: each function is the few lines that lead into the rooms below.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 
 #include "annulus/device.h"
 #include "api/impl.h"
+#include "attention/pipe_model.h"
 #include "base/fail.h"
 #include "device/simulator.h"
 #include "device/stream.h"
@@ -96,9 +98,9 @@ struct Prepared {
 };
 
 Prepared prepare(const Device::Impl& device, const Problem& problem,
-                 const attention::Choice& choice) {
+                 const attention::Choice& choice, const attention::DeviceLimits& limits) {
   std::vector<attention::LaunchPlan> decided =
-      attention::make_branch_plans(problem, choice, limits_of(device));
+      attention::make_branch_plans(problem, choice, limits);
   const auto planned = std::chrono::steady_clock::now();
   attention::BranchedForward forward(device.context, *device.kernels, problem, std::move(decided));
   const auto ready = std::chrono::steady_clock::now();
@@ -107,14 +109,15 @@ Prepared prepare(const Device::Impl& device, const Problem& problem,
 
 // With the tuned configuration where there is one that works; *tuned says which.
 std::optional<Prepared> prepare_tuned(const Device::Impl& device, const Problem& problem,
-                                      const attention::Choice& heuristic, std::string* tuned) {
+                                      const attention::Choice& heuristic,
+                                      const attention::DeviceLimits& limits, std::string* tuned) {
   if (problem.batch == 0 || problem.seq_q == 0 || device.tuned->empty()) return std::nullopt;
   if (problem.pattern.branches().size() > 1) return std::nullopt;  // results are of one pattern
   const auto found = device.tuned->find(autotune::shape_key(problem));
   if (!found) return std::nullopt;
   const attention::Choice choice = tuned_choice(*found, heuristic);
   try {
-    Prepared prepared = prepare(device, problem, choice);
+    Prepared prepared = prepare(device, problem, choice, limits);
     *tuned = found->path.empty() ? "memory" : found->path;
     return prepared;
   } catch (const Error& error) {
@@ -200,14 +203,24 @@ const DeviceInfo& Device::info() const { return impl_->info; }
 Plan Device::plan(const Problem& problem, const PlanOptions& options) const {
   validate(problem);
   const auto start = std::chrono::steady_clock::now();
-  const attention::DeviceLimits limits = api::limits_of(*impl_);
+  if (options.most_multiprocessors < 0) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "most_multiprocessors is {}: it must be 0, for all, or positive",
+               options.most_multiprocessors);
+  }
+  attention::DeviceLimits limits = api::limits_of(*impl_);
+  if (options.most_multiprocessors > 0) {
+    limits.multiprocessors = std::min(limits.multiprocessors, options.most_multiprocessors);
+  }
   const attention::Choice choice = options.config.empty()
                                        ? attention::choose_config(problem, limits)
                                        : attention::forced_config(problem, limits, options.config);
   std::string tuned;
   std::optional<api::Prepared> prepared;
-  if (options.config.empty()) prepared = api::prepare_tuned(*impl_, problem, choice, &tuned);
-  if (!prepared) prepared = api::prepare(*impl_, problem, choice);
+  if (options.config.empty()) {
+    prepared = api::prepare_tuned(*impl_, problem, choice, limits, &tuned);
+  }
+  if (!prepared) prepared = api::prepare(*impl_, problem, choice, limits);
   const auto ready = std::chrono::steady_clock::now();
   PlanInfo info = api::describe(prepared->forward, options);
   info.tuned = tuned;
@@ -274,6 +287,29 @@ Counters Device::counters(bool clear) const {
 
 const Problem& Plan::problem() const { return impl_->forward.problem(); }
 const PlanInfo& Plan::info() const { return impl_->info; }
+
+PlanPrediction Plan::predict() const {
+  PlanPrediction whole;
+  std::array<double, 6> busy{};
+  double cycles = 0;
+  double longest = 0;
+  for (const attention::Forward& forward : impl_->forward.branches()) {
+    const attention::Prediction made =
+        attention::predict(attention::pipe_device(forward.context()->info()), forward.plan());
+    whole.predicted_micros += made.predicted_micros;
+    cycles += made.predicted_cycles;
+    for (std::size_t i = 0; i < busy.size(); ++i) busy[i] += made.predicted_busy[i];
+    if (whole.predicted_limit.empty() || made.predicted_cycles > longest) {
+      longest = made.predicted_cycles;
+      whole.predicted_limit = attention::to_string(made.predicted_limit);
+    }
+  }
+  for (std::size_t i = 0; i < busy.size(); ++i) {
+    whole.predicted_busy.emplace_back(attention::to_string(static_cast<attention::Limit>(i)),
+                                      cycles > 0 ? busy[i] / cycles : 0);
+  }
+  return whole;
+}
 
 std::size_t Plan::workspace_bytes() const {
   return static_cast<std::size_t>(impl_->forward.workspace_bytes());

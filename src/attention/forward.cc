@@ -4,6 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "attention/wgmma_launch.h"
 #include "base/fail.h"
 
 namespace annulus::attention {
@@ -52,7 +53,7 @@ T* advance_state(T* data, std::int64_t elements) {
 }  // namespace
 
 Forward::Forward(const device::ContextPointer& context, jit::KernelCache& kernels, LaunchPlan plan)
-    : plan_(std::move(plan)), parameters_{} {
+    : context_(context), plan_(std::move(plan)), parameters_{} {
   if (plan_.launches.empty()) return;
   lookup_ = kernels.get(plan_.spec);
   lookup_.kernel->function.allow_dynamic_shared(static_cast<std::size_t>(plan_.shape.shared_bytes));
@@ -109,6 +110,22 @@ Forward::Forward(const device::ContextPointer& context, jit::KernelCache& kernel
   parameters_.lse_factor = plan_.lse_factor;
 }
 
+void Forward::launch(abi::CUstream stream, const Operands& operands, const BatchRange& range,
+                     kernels::AttentionParams& parameters) const {
+  const LaunchShape& shape = plan_.shape;
+  const auto shared_bytes = static_cast<std::size_t>(shape.shared_bytes);
+  if (plan_.config.family == Family::kMma) {
+    device::launch(lookup_.kernel->function,
+                   {shape.grid_x, shape.grid_y, static_cast<unsigned>(range.batches)},
+                   {shape.threads}, shared_bytes, stream, {&parameters});
+    return;
+  }
+  kernels::TensorMaps maps = tensor_maps(*context_, plan_.config, plan_.problem, operands, range);
+  kernels::WorkParams work = work_params(plan_.config, plan_.problem, range.batches);
+  device::launch(lookup_.kernel->function, {shape.grid_x}, {shape.threads}, shared_bytes, stream,
+                 {&parameters, &maps, &work});
+}
+
 void Forward::run(abi::CUstream stream, const Operands& operands) const {
   const Problem& problem = plan_.problem;
   validate(problem, operands);
@@ -135,10 +152,7 @@ void Forward::run(abi::CUstream stream, const Operands& operands) const {
     parameters.acc_out = advance_state(operands.state_out.acc, rows * problem.dim_v);
     parameters.m_out = advance_state(operands.state_out.m, rows);
     parameters.l_out = advance_state(operands.state_out.l, rows);
-    device::launch(lookup_.kernel->function,
-                   {plan_.shape.grid_x, plan_.shape.grid_y, static_cast<unsigned>(range.batches)},
-                   {plan_.shape.threads}, static_cast<std::size_t>(plan_.shape.shared_bytes),
-                   stream, {&parameters});
+    launch(stream, operands, range, parameters);
   }
 }
 

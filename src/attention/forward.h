@@ -20,6 +20,7 @@ class Forward {
   Forward(const device::ContextPointer& context, jit::KernelCache& kernels, LaunchPlan plan);
 
   const LaunchPlan& plan() const { return plan_; }
+  const device::ContextPointer& context() const { return context_; }
   // How the kernel was obtained. Without a kernel where the plan launches nothing.
   const jit::KernelLookup& lookup() const { return lookup_; }
 
@@ -28,6 +29,10 @@ class Forward {
   void run(abi::CUstream stream, const Operands& operands) const;
 
  private:
+  void launch(abi::CUstream stream, const Operands& operands, const BatchRange& range,
+              kernels::AttentionParams& parameters) const;
+
+  device::ContextPointer context_;
   LaunchPlan plan_;
   jit::KernelLookup lookup_;
   device::Buffer lists_;  // all arrays of the tile list and of the mask, one after another

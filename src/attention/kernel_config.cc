@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "attention/wgmma_config.h"
+
 namespace annulus::attention {
 namespace {
 
@@ -14,7 +16,30 @@ constexpr std::int64_t kElementBytes = 2;
 // M, N, warps, stages, Q in registers, resident CTAs. With 32 rows to a warp every fragment of K
 // and V that leaves shared memory feeds two products instead of one, and shared memory is what
 // bounds these kernels; from head dim 192 on the output alone takes the registers that would need.
+//
+// wgmma: a product of a warpgroup has 64 rows, and two warpgroups hold the registers that one CTA
+// has; a third fits head dim 64 alone. They come first: where the architecture has them, the mma
+// family is half as fast. Two heads to a CTA, and two tiles to a step, are for patterns of blocks
+// smaller than the tile that keeps the tensor cores busy.
+constexpr KernelConfig wgmma(int rows, int columns, int warps, int stages, int blocks = 1,
+                             int heads = 1) {
+  return {rows, columns, warps, stages, false, 1, Family::kWgmma, blocks, heads};
+}
+
 constexpr ShippedConfig kShipped[] = {
+    {{64, 64}, wgmma(64, 64, 8, 2, 2, 2), Reach::kHopper},
+    {{64, 64}, wgmma(128, 64, 8, 2, 2), Reach::kHopper},
+    {{64, 64}, wgmma(128, 128, 8, 2), Reach::kHopper},
+    {{96, 96}, wgmma(64, 64, 8, 2, 2, 2), Reach::kHopper},
+    {{96, 96}, wgmma(128, 64, 8, 2, 2), Reach::kHopper},
+    {{96, 96}, wgmma(128, 128, 8, 2), Reach::kHopper},
+    {{128, 128}, wgmma(64, 64, 8, 2, 2, 2), Reach::kHopper},
+    {{128, 128}, wgmma(128, 64, 8, 2, 2), Reach::kHopper},
+    {{128, 128}, wgmma(128, 128, 8, 2), Reach::kHopper},
+    {{192, 128}, wgmma(128, 128, 8, 2), Reach::kHopper},
+    {{192, 192}, wgmma(128, 96, 8, 2), Reach::kHopper},
+    {{192, 192}, wgmma(128, 64, 8, 2), Reach::kHopper},
+    {{256, 256}, wgmma(128, 64, 8, 2), Reach::kHopper},
     {{32, 32}, {128, 64, 4, 2, false, 2}, Reach::kEvery},
     {{32, 32}, {64, 64, 4, 2, false, 4}, Reach::kEvery},
     {{32, 32}, {128, 128, 8, 2, false, 1}, Reach::kEvery},
@@ -56,6 +81,10 @@ bool supported(const Dims& dims) {
   });
 }
 
+std::string unsupported_dims(const Dims& dims) {
+  return fmt::format("head dims {}/{} are none of {}", dims.qk, dims.v, supported_dims_text());
+}
+
 // Takes "<letter><number>" off the front.
 bool take(std::string_view* text, char letter, int* value) {
   if (!text->starts_with(letter)) return false;
@@ -74,37 +103,60 @@ bool take(std::string_view* text, std::string_view word) {
 
 }  // namespace
 
+const char* to_string(Family family) { return family == Family::kMma ? "mma" : "wgmma"; }
+
 std::string to_string(const KernelConfig& config) {
-  std::string text = fmt::format("mma m{} n{} w{} s{}", config.tile_rows, config.tile_columns,
-                                 config.warps, config.stages);
+  std::string text = fmt::format("{} m{} n{} w{} s{}", to_string(config.family), config.tile_rows,
+                                 config.tile_columns, config.warps, config.stages);
   if (config.query_in_registers) text += " q";
   if (config.resident != 1) text += fmt::format(" x{}", config.resident);
+  if (config.blocks != 1) text += fmt::format(" b{}", config.blocks);
+  if (config.heads != 1) text += fmt::format(" h{}", config.heads);
   return text;
 }
 
 std::optional<KernelConfig> parse_config(std::string_view text) {
   KernelConfig config;
-  const bool complete = take(&text, "mma ") && take(&text, 'm', &config.tile_rows) &&
-                        take(&text, " ") && take(&text, 'n', &config.tile_columns) &&
-                        take(&text, " ") && take(&text, 'w', &config.warps) && take(&text, " ") &&
+  if (take(&text, "wgmma ")) {
+    config.family = Family::kWgmma;
+  } else if (!take(&text, "mma ")) {
+    return std::nullopt;
+  }
+  const bool complete = take(&text, 'm', &config.tile_rows) && take(&text, " ") &&
+                        take(&text, 'n', &config.tile_columns) && take(&text, " ") &&
+                        take(&text, 'w', &config.warps) && take(&text, " ") &&
                         take(&text, 's', &config.stages);
   if (!complete) return std::nullopt;
   config.query_in_registers = take(&text, " q");
-  if (take(&text, " ") && !take(&text, 'x', &config.resident)) return std::nullopt;
+  if (config.family == Family::kMma) {
+    if (take(&text, " ") && !take(&text, 'x', &config.resident)) return std::nullopt;
+  } else {
+    if (text.starts_with(" b") && take(&text, " ") && !take(&text, 'b', &config.blocks)) {
+      return std::nullopt;
+    }
+    if (take(&text, " ") && !take(&text, 'h', &config.heads)) return std::nullopt;
+  }
   if (!text.empty()) return std::nullopt;
   return config;
 }
 
 std::span<const ShippedConfig> shipped_configs() { return kShipped; }
 
-int threads(const KernelConfig& config) { return config.warps * 32; }
+int threads(const KernelConfig& config) {
+  constexpr int kCopyingThreads = 128;
+  return config.warps * 32 + (config.family == Family::kWgmma ? kCopyingThreads : 0);
+}
 
 std::int64_t shared_bytes(const KernelConfig& config, const Dims& dims) {
+  if (config.family == Family::kWgmma) return wgmma_shared_bytes(config, dims);
   return query_bytes(config, dims) +
          config.stages * config.tile_columns * (dims.qk + dims.v) * kElementBytes;
 }
 
 std::int64_t fragment_registers(const KernelConfig& config, const Dims& dims) {
+  if (config.family == Family::kWgmma) {
+    return wgmma_fragment_registers(config, dims);
+  }
   const std::int64_t row_tiles = config.tile_rows / (config.warps * 16);
   const std::int64_t query = config.query_in_registers ? dims.qk / 4 : 0;
   return row_tiles * (config.tile_columns / 2 + dims.v / 2 + query);
@@ -128,13 +180,19 @@ std::int64_t shared_limit(jit::Arch arch) {
 
 std::optional<std::string> why_illegal(const KernelConfig& config, const Dims& dims,
                                        jit::Arch arch) {
+  if (config.family == Family::kWgmma) {
+    if (!supported(dims)) return unsupported_dims(dims);
+    return why_illegal_wgmma(config, dims, arch);
+  }
+  if (config.blocks != 1 || config.heads != 1) {
+    return fmt::format("{} tiles to a step and {} heads to a CTA: the mma family has one of each",
+                       config.blocks, config.heads);
+  }
   if (arch.number < 80) {
     return fmt::format("{} has no cp.async and no bf16 tensor cores; the mma family needs sm_80",
                        jit::to_string(arch));
   }
-  if (!supported(dims)) {
-    return fmt::format("head dims {}/{} are none of {}", dims.qk, dims.v, supported_dims_text());
-  }
+  if (!supported(dims)) return unsupported_dims(dims);
   if (config.warps != 4 && config.warps != 8) {
     return fmt::format("{} warps: a CTA has 4 or 8", config.warps);
   }

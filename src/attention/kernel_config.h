@@ -1,8 +1,11 @@
 #ifndef ANNULUS_ATTENTION_KERNEL_CONFIG_H_
 #define ANNULUS_ATTENTION_KERNEL_CONFIG_H_
 
-// The configurations of the `mma` family (templates/kernels/mma_forward.cu): how large a tile is
-// and how its work is laid out. Everything here is pure; the table is the only list of what ships.
+// The configurations of the two families of kernels: how large a tile is and how its work is laid
+// out. Everything here is pure; the table is the only list of what ships.
+//
+//   mma    templates/kernels/mma_forward.cu, sm_80 and newer
+//   wgmma  templates/kernels/wgmma_forward.cu, sm_90a alone
 
 #include <cstdint>
 #include <optional>
@@ -15,27 +18,36 @@
 
 namespace annulus::attention {
 
+enum class Family { kMma, kWgmma };
+const char* to_string(Family family);  // "mma", "wgmma"
+
 struct KernelConfig {
-  int tile_rows = 64;               // M: query rows of one CTA
-  int tile_columns = 64;            // N: keys of one step
-  int warps = 4;                    // each owns M / warps rows, 16 or 32
-  int stages = 2;                   // K and V buffers; 1: V arrives while the scores are computed
+  int tile_rows = 64;  // M: rows of the tiles of a list, which one CTA computes for `heads` heads
+  int tile_columns = 64;  // N: columns of these tiles
+  int warps = 4;          // that compute. mma: each owns M / warps rows, 16 or 32; wgmma: four of
+                          // them own 64 rows, and four more copy
+  int stages = 2;         // K and V buffers; mma with 1: V arrives while the scores are computed
   bool query_in_registers = false;  // else Q is read again from shared memory in every step
   int resident = 1;                 // CTAs of one multiprocessor that the registers must allow
+  Family family = Family::kMma;
+  int blocks = 1;  // wgmma: tiles of the list that are one step, which has `blocks` N keys
+  int heads = 1;   // wgmma: heads of a CTA, M = 64 rows of each
 
   friend bool operator==(const KernelConfig&, const KernelConfig&) = default;
 };
 
-// "mma m128 n64 w4 s2", with " q" where Q stays in registers and " x3" for three resident CTAs.
+// "mma m128 n64 w4 s2", with " q" where Q stays in registers and " x3" for three resident CTAs;
+// "wgmma m128 n128 w8 s2", with " b2" for two tiles to a step and " h2" for two heads to a CTA.
 std::string to_string(const KernelConfig& config);
 
 // The opposite; nothing where the text is no configuration (legal or not).
 std::optional<KernelConfig> parse_config(std::string_view text);
 
-// The shared memory that a shipped configuration needs.
+// Where a shipped configuration runs.
 enum class Reach {
-  kEvery,  // at most 99 KB: every architecture from sm_80 on
-  kLarge,  // architectures with 163 KB or more: sm_80, sm_87, sm_90, sm_100, not sm_86 or sm_89
+  kEvery,   // at most 99 KB of shared memory: every architecture from sm_80 on
+  kLarge,   // architectures with 163 KB or more: sm_80, sm_87, sm_90, sm_100, not sm_86 or sm_89
+  kHopper,  // sm_90a
 };
 
 struct ShippedConfig {
@@ -48,7 +60,8 @@ struct ShippedConfig {
 // sequences first.
 std::span<const ShippedConfig> shipped_configs();
 
-// Threads of a CTA, and bytes of its dynamic shared memory: Q, then stages x (K and V).
+// Threads of a CTA, and bytes of its dynamic shared memory: Q, then stages x (K and V); wgmma
+// besides has O, where there is room for it, and barriers.
 int threads(const KernelConfig& config);
 std::int64_t shared_bytes(const KernelConfig& config, const Dims& dims);
 

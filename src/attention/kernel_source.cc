@@ -6,9 +6,12 @@
 #include <string_view>
 
 #include "attention/tile_list.h"
+#include "attention/wgmma_config.h"
 
 namespace annulus::attention {
 namespace {
+
+using jit::Constant;
 
 // They search memory or divide.
 constexpr std::string_view kLongLeaves[] = {
@@ -28,6 +31,22 @@ kernels::Score score_of(const Problem& problem) {
   return is_folded(score_numbers(problem).scale) && !has_position_terms(problem.score)
              ? kernels::Score::kPositiveScale
              : kernels::Score::kAnyScale;
+}
+
+std::vector<Constant> mma_tile(const KernelConfig& config) {
+  return {Constant::integer("kTileRows", config.tile_rows),
+          Constant::integer("kTileColumns", config.tile_columns),
+          Constant::integer("kWarps", config.warps),
+          Constant::integer("kResident", config.resident),
+          Constant::boolean("kQueryInRegisters", config.query_in_registers)};
+}
+
+std::vector<Constant> wgmma_tile(const KernelConfig& config, const Dims& dims) {
+  return {Constant::integer("kConsumers", config.warps / 4),
+          Constant::integer("kColumns", config.blocks * config.tile_columns),
+          Constant::integer("kBlocks", config.blocks),
+          Constant::boolean("kHeadsTogether", config.heads > 1),
+          Constant::boolean("kOutputApart", output_apart(config, dims))};
 }
 
 }  // namespace
@@ -69,20 +88,15 @@ bool evaluated_in_loop(const std::string& mask) {
 
 jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& features,
                             jit::Arch arch) {
-  using jit::Constant;
+  const bool wgmma = config.family == Family::kWgmma;
   jit::Struct shape;
   shape.name = "Shape";
   shape.constants = {
       Constant::type("Element", element_of(features.dtype)),
       Constant::integer("kDimQk", features.dims.qk),
       Constant::integer("kDimV", features.dims.v),
-      Constant::integer("kTileRows", config.tile_rows),
-      Constant::integer("kTileColumns", config.tile_columns),
-      Constant::integer("kWarps", config.warps),
       Constant::integer("kStages", config.stages),
-      Constant::integer("kResident", config.resident),
       Constant::integer("kScore", static_cast<int>(features.score)),
-      Constant::boolean("kQueryInRegisters", config.query_in_registers),
       Constant::boolean("kPlaced", features.placed),
       Constant::boolean("kAlibi", features.alibi),
       Constant::boolean("kBias", features.bias),
@@ -90,6 +104,8 @@ jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& fe
       Constant::boolean("kCarryIn", features.carry_in),
       Constant::boolean("kCarryOut", features.carry_out),
   };
+  const std::vector<Constant> tile = wgmma ? wgmma_tile(config, features.dims) : mma_tile(config);
+  shape.constants.insert(shape.constants.end(), tile.begin(), tile.end());
   jit::Struct mask;
   mask.name = "Mask";
   mask.constants = {Constant::boolean("kInLoop", evaluated_in_loop(features.mask))};
@@ -97,10 +113,11 @@ jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& fe
       {.declaration =
            "template <typename M, typename K> auto visible(const M& m, int q, const K& k)",
        .expression = features.mask}};
-  return {.family = "mma_forward",
+  const char* kernel = wgmma ? "wgmma_forward" : "mma_forward";
+  return {.family = kernel,
           .arch = arch,
-          .file = "kernels/mma_forward.cu",
-          .entry = "mma_forward",
+          .file = wgmma ? "kernels/wgmma_forward.cu" : "kernels/mma_forward.cu",
+          .entry = kernel,
           .structs = {std::move(shape), std::move(mask)}};
 }
 
@@ -115,8 +132,17 @@ ScoreNumbers score_numbers(const Problem& problem) {
   return {static_cast<float>(scale * std::numbers::log2e), 0.0f};
 }
 
-LaunchShape launch_shape(const KernelConfig& config, const Problem& problem) {
+LaunchShape launch_shape(const KernelConfig& config, const Problem& problem, int multiprocessors) {
   const std::int64_t row_tiles = (problem.seq_q + config.tile_rows - 1) / config.tile_rows;
+  if (config.family == Family::kWgmma) {
+    // CTAs that stay: each takes work until there is none.
+    const std::int64_t work = row_tiles * (problem.heads / config.heads) * problem.batch;
+    return {.grid_x = static_cast<unsigned>(std::min<std::int64_t>(work, multiprocessors)),
+            .grid_y = 1,
+            .grid_z = 1,
+            .threads = static_cast<unsigned>(threads(config)),
+            .shared_bytes = shared_bytes(config, {problem.dim_qk, problem.dim_v})};
+  }
   return {.grid_x = static_cast<unsigned>(row_tiles),
           .grid_y = static_cast<unsigned>(problem.heads),
           .grid_z = static_cast<unsigned>(problem.batch),

@@ -57,15 +57,15 @@ ScoreNumbers score_numbers(const Problem& problem);
 bool is_folded(float scale);
 
 struct LaunchShape {
-  unsigned grid_x = 0;            // tile rows
-  unsigned grid_y = 0;            // H
-  unsigned grid_z = 0;            // B
+  unsigned grid_x = 0;            // mma: tile rows; wgmma: CTAs, which stay for all work
+  unsigned grid_y = 0;            // mma: H
+  unsigned grid_z = 0;            // mma: B
   unsigned threads = 0;           // per CTA
   std::int64_t shared_bytes = 0;  // dynamic
 };
 
 // Requires: a valid problem with B, Sq > 0.
-LaunchShape launch_shape(const KernelConfig& config, const Problem& problem);
+LaunchShape launch_shape(const KernelConfig& config, const Problem& problem, int multiprocessors);
 
 }  // namespace annulus::attention
 

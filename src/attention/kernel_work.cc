@@ -1,5 +1,7 @@
 #include "attention/kernel_work.h"
 
+#include "attention/wgmma_work.h"
+
 namespace annulus::attention {
 namespace {
 
@@ -44,6 +46,10 @@ double mask_instructions(const std::string& mask) {
 
 // One column tile, by all warps of a CTA.
 KernelWork tile_work(const KernelConfig& config, const KernelFeatures& features, bool partial) {
+  if (config.family == Family::kWgmma) {
+    return wgmma_tile_work(config, features, score_instructions(features.score),
+                           partial ? mask_instructions(features.mask) : 0);
+  }
   const auto [warps, rows, columns, qk, v] = warp_shape(config, features.dims);
   const double elements = rows * columns * 8;  // scores of a lane
   const double bytes = 2.0 * 16 * columns * 16 * (qk + v);
@@ -72,6 +78,7 @@ KernelWork tile_work(const KernelConfig& config, const KernelFeatures& features,
 
 // What a CTA does besides its tiles.
 KernelWork frame_work(const KernelConfig& config, const KernelFeatures& features) {
+  if (config.family == Family::kWgmma) return wgmma_frame_work(config, features);
   const auto [warps, rows, columns, qk, v] = warp_shape(config, features.dims);
   const double query_bytes = 2.0 * config.tile_rows * 16 * qk;
   const double output_elements = rows * v * 8;  // of a lane
@@ -120,11 +127,15 @@ KernelWork estimate_work(const KernelConfig& config, const KernelFeatures& featu
 
 KernelWork counted_work(const abi::SimulatorCounters& counters) {
   constexpr double kSectorBytes = 32;
+  constexpr double kWavefrontBytes = 128;
   KernelWork work;
   work.warp_instructions = static_cast<double>(counters.warp_instructions);
   work.matrix_flop = static_cast<double>(counters.matrix_flop);
   work.special_lanes = static_cast<double>(counters.special_lanes);
-  work.shared_wavefronts = static_cast<double>(counters.shared_wavefronts);
+  // Products and bulk copies move 128 bytes in a cycle.
+  work.shared_wavefronts =
+      static_cast<double>(counters.shared_wavefronts) +
+      static_cast<double>(counters.matrix_shared_bytes + counters.bulk_bytes) / kWavefrontBytes;
   work.read_bytes = kSectorBytes * static_cast<double>(counters.global_sectors_read);
   work.written_bytes = kSectorBytes * static_cast<double>(counters.global_sectors_written);
   work.barriers = static_cast<double>(counters.barrier);

@@ -14,7 +14,7 @@ namespace annulus::attention {
 // Totals over all CTAs of a run.
 struct KernelWork {
   double warp_instructions = 0;  // issued
-  double matrix_flop = 0;        // of mma.sync
+  double matrix_flop = 0;        // of the tensor cores
   double special_lanes = 0;      // results of the special-function unit
   double shared_wavefronts = 0;  // cycles of the shared memory of one multiprocessor
   double read_bytes = 0;         // that multiprocessors fetch from L2

@@ -28,6 +28,10 @@ constexpr Rates kRates[] = {
     {90, 2560, 27}, {100, 2560, 27}, {120, 1024, 32},
 };
 
+// 989 TFLOP/s of the H100 data sheet over 132 multiprocessors at 1.83 GHz: m64nNk16 in N / 2
+// cycles.
+constexpr double kWgmmaFlop = 4096;
+
 const Rates& rates_of(jit::Arch arch) {
   const Rates* found = kRates;
   for (const Rates& rates : kRates) {
@@ -41,6 +45,8 @@ constexpr double kBarrierCycles = 30;
 constexpr double kLaunchCycles = 3000;
 // A CTA's own beginning and end, in times of the latency: its list, its first copies, its output.
 constexpr double kFrameLatencies = 4;
+// The same where the copies of the next row have begun.
+constexpr double kPersistentFrameLatencies = 2;
 // Above so many CTAs the mean and the longest row say enough.
 constexpr std::int64_t kMostScheduled = 1 << 18;
 
@@ -90,6 +96,7 @@ PipeDevice pipe_device(const device::DeviceInfo& info) {
   device.multiprocessors = std::max(1, info.multiprocessors);
   device.clock_hertz = info.clock_kilohertz > 0 ? 1e3 * info.clock_kilohertz : 1.5e9;
   device.matrix_flop = rates.matrix_flop;
+  device.wgmma_flop = device.arch.number == 90 ? kWgmmaFlop : 0;
   device.special_lanes = 16;
   device.issue_slots = 4;
   device.shared_wavefronts = 1;
@@ -127,6 +134,10 @@ int predicted_registers(const KernelConfig& config, const Dims& dims) {
 int resident_ctas(const PipeDevice& device, const KernelConfig& config, const Dims& dims,
                   int registers) {
   if (registers == 0) registers = predicted_registers(config, dims);
+  if (config.family == Family::kWgmma) {
+    // Its warps take all registers that there are.
+    return shared_bytes(config, dims) + device.shared_bytes_reserved <= device.shared_bytes ? 1 : 0;
+  }
   const std::int64_t each = (registers + 7) / 8 * 8 * std::int64_t{threads(config)};
   const std::int64_t shared = shared_bytes(config, dims) + device.shared_bytes_reserved;
   return static_cast<int>(std::min({device.registers / each, device.shared_bytes / shared,
@@ -167,13 +178,14 @@ Prediction predict(const PipeDevice& device, const KernelConfig& config, const D
     made.predicted_cycles = made.predicted_micros = std::numeric_limits<double>::infinity();
     return made;
   }
+  const bool wgmma = config.family == Family::kWgmma;
   const double multiprocessors = device.multiprocessors;
   const std::int64_t slots = std::int64_t{device.multiprocessors} * made.predicted_resident;
   made.predicted_waves = static_cast<double>(tiles.ctas) / static_cast<double>(slots);
 
   // Cycles of one multiprocessor for one step of one CTA; where no row has a tile, for one CTA.
   const double steps = static_cast<double>(std::max(tiles.tiles(), tiles.ctas));
-  const double matrix = work.matrix_flop / steps / device.matrix_flop;
+  const double matrix = work.matrix_flop / steps / (wgmma ? device.wgmma_flop : device.matrix_flop);
   const double special = work.special_lanes / steps / device.special_lanes;
   const double issue = work.warp_instructions / steps / device.issue_slots;
   const double shared = work.shared_wavefronts / steps / device.shared_wavefronts;
@@ -184,7 +196,7 @@ Prediction predict(const PipeDevice& device, const KernelConfig& config, const D
   // Warps of a scheduler, with the CTAs that there are to share among the multiprocessors.
   const double together = std::clamp(static_cast<double>(tiles.ctas) / multiprocessors, 1.0,
                                      static_cast<double>(made.predicted_resident));
-  const double warps = std::max(1.0, together * config.warps / device.schedulers);
+  const double warps = std::max(1.0, together * config.warps / device.schedulers) * (wgmma ? 2 : 1);
   const double alone = std::max(matrix, shared) + std::max(special, issue) + barriers;
   const double largest = std::max({matrix, special, issue, shared, l2});
   const double busy = std::max(largest, (alone + (warps - 1) * largest) / warps);
@@ -197,7 +209,8 @@ Prediction predict(const PipeDevice& device, const KernelConfig& config, const D
                           : std::max(0.0, device.latency_cycles - (config.stages - 1) * turn);
   const double step = turn + late;
 
-  const double frame = kFrameLatencies * device.latency_cycles;
+  const double frame =
+      (wgmma ? kPersistentFrameLatencies : kFrameLatencies) * device.latency_cycles;
   const double longest = makespan(tiles, slots, frame, step);
   const double mean =
       (static_cast<double>(tiles.ctas) * frame + static_cast<double>(tiles.tiles()) * step) /

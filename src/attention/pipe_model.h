@@ -15,6 +15,10 @@
 // w / (sum + (w - 1) largest) tiles in a cycle, and that bound is taken. A copy that does not
 // arrive in time stops its CTA. CTAs are dealt to the multiprocessors in launch order as the
 // hardware does, so the last wave and a row that is longer than the rest count as they would.
+//
+// In the wgmma family the products of one step run beside the softmax of another within each
+// warpgroup, so that each of its warps counts twice, and what a CTA does for a row beside its tiles
+// runs beside the copies of the next.
 
 #include <array>
 #include <cstdint>
@@ -30,6 +34,7 @@ struct PipeDevice {
   int multiprocessors = 1;
   double clock_hertz = 0;
   double matrix_flop = 0;        // mma.sync, 16-bit operands, fp32 sums
+  double wgmma_flop = 0;         // the same by wgmma; 0 where there is none
   double special_lanes = 0;      // results of special functions
   double issue_slots = 0;        // warp instructions
   double shared_wavefronts = 0;  // of 128 bytes

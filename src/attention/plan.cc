@@ -57,7 +57,11 @@ std::vector<std::string> describe(const LaunchPlan& plan, const Choice& choice,
                                               Arguments&&... arguments) {
     lines.push_back(fmt::format(format, std::forward<Arguments>(arguments)...));
   };
-  say("family mma: cp.async and mma.sync run on {}", jit::to_string(limits.arch));
+  if (plan.config.family == Family::kMma) {
+    say("family mma: cp.async and mma.sync run on {}", jit::to_string(limits.arch));
+  } else {
+    say("family wgmma: tensor maps and warpgroup products of {}", jit::to_string(limits.arch));
+  }
   say("configuration {}: {}", to_string(plan.config), choice.reason);
   say("mask of partial tiles: {}", plan.mask.text);
   const kernels::Score kind = features_of(problem, plan.placement, plan.mask).score;
@@ -89,12 +93,13 @@ std::vector<std::string> describe(const LaunchPlan& plan, const Choice& choice,
   if (plan.launches.empty()) {
     say("nothing to launch: there are no query rows");
   } else {
-    const std::int64_t ctas = tiles.row_tiles * problem.heads * problem.batch;
-    say("{} launch{} of {} CTAs x {} threads with {} bytes of shared memory, {:.1f} CTAs per "
+    const std::int64_t rows = tiles.row_tiles * (problem.heads / plan.config.heads) * problem.batch;
+    const std::int64_t ctas = plan.config.family == Family::kMma ? rows : plan.shape.grid_x;
+    say("{} launch{} of {} CTAs x {} threads with {} bytes of shared memory, {:.1f} tile rows per "
         "multiprocessor",
         plan.launches.size(), plan.launches.size() == 1 ? "" : "es", ctas, plan.shape.threads,
         plan.shape.shared_bytes,
-        static_cast<double>(ctas) / static_cast<double>(std::max(1, limits.multiprocessors)));
+        static_cast<double>(rows) / static_cast<double>(std::max(1, limits.multiprocessors)));
   }
   say("order: tile rows with the most tiles first; columns ascending, so that the sums have one "
       "order");
@@ -103,95 +108,30 @@ std::vector<std::string> describe(const LaunchPlan& plan, const Choice& choice,
   return lines;
 }
 
+// Heads of one CTA read one list, and one head of K and V.
+void check_heads(const LaunchPlan& plan) {
+  const int together = plan.config.heads;
+  const Problem& problem = plan.problem;
+  if (problem.heads / problem.kv_heads % together != 0) {
+    base::fail(
+        ErrorCode::kUnsupported,
+        "configuration '{}' computes {} heads in one CTA, but {} query heads for {} of K and V "
+        "share one in groups of {}",
+        to_string(plan.config), together, problem.heads, problem.kv_heads,
+        problem.heads / problem.kv_heads);
+  }
+  for (std::int64_t head = 0; head < problem.heads; ++head) {
+    const std::int64_t first = head - head % together;
+    if (plan.tiles.list_of(head) == plan.tiles.list_of(first)) continue;
+    base::fail(
+        ErrorCode::kUnsupported,
+        "configuration '{}' computes {} heads in one CTA, but heads {} and {} differ in what "
+        "they see",
+        to_string(plan.config), together, first, head);
+  }
+}
+
 }  // namespace
-
-std::optional<std::string> why_not(const KernelConfig& config, const Dims& dims,
-                                   const DeviceLimits& limits) {
-  if (auto reason = why_illegal(config, dims, limits.arch)) return reason;
-  const std::int64_t bytes = shared_bytes(config, dims);
-  if (bytes > limits.shared_bytes_per_block) {
-    return fmt::format("{} bytes of shared memory, but this device gives a CTA at most {}", bytes,
-                       limits.shared_bytes_per_block);
-  }
-  return std::nullopt;
-}
-
-Choice choose_config(const Problem& problem, const DeviceLimits& limits) {
-  const Dims dims = {problem.dim_qk, problem.dim_v};
-  std::vector<KernelConfig> candidates;
-  Choice choice;
-  for (const ShippedConfig& shipped : shipped_configs()) {
-    if (shipped.dims.qk != dims.qk || shipped.dims.v != dims.v) continue;
-    if (auto reason = why_not(shipped.config, dims, limits)) {
-      choice.rejected.push_back({shipped.config, std::move(*reason)});
-    } else {
-      candidates.push_back(shipped.config);
-    }
-  }
-  if (candidates.empty()) {
-    base::fail(ErrorCode::kUnsupported,
-               "no kernel configuration for head dims {}/{} fits {} with {} bytes of shared memory "
-               "per CTA; the mma family has head dims {} from sm_80 on",
-               dims.qk, dims.v, jit::to_string(limits.arch), limits.shared_bytes_per_block,
-               supported_dims_text());
-  }
-  // The table's order is that of preference for long sequences. A lower tile wins where the query
-  // rows would leave most of a higher one empty, or where whole tiles are too few to occupy the
-  // multiprocessors.
-  const auto ctas = [&](const KernelConfig& config) {
-    return ceil_div(problem.seq_q, config.tile_rows) * problem.heads * problem.batch;
-  };
-  const auto lowest = std::min_element(
-      candidates.begin(), candidates.end(),
-      [](const KernelConfig& a, const KernelConfig& b) { return a.tile_rows < b.tile_rows; });
-  const auto filled = std::find_if(
-      candidates.begin(), candidates.end(),
-      [&](const KernelConfig& config) { return config.tile_rows <= 2 * problem.seq_q; });
-  auto taken = filled;
-  if (filled == candidates.end()) {
-    taken = lowest;
-    choice.reason =
-        fmt::format("{} query rows fill no tile of the table half; the lowest", problem.seq_q);
-  } else if (ctas(*filled) < limits.multiprocessors && lowest->tile_rows < filled->tile_rows) {
-    taken = lowest;
-    choice.reason =
-        fmt::format("{} CTAs of {} rows would leave some of {} multiprocessors idle; the lowest",
-                    ctas(*filled), filled->tile_rows, limits.multiprocessors);
-  } else {
-    choice.reason = fmt::format(
-        "the first of the table for head dims {}/{} that fits and whose "
-        "rows are filled at least half",
-        dims.qk, dims.v);
-  }
-  choice.config = *taken;
-  for (auto at = candidates.begin(); at != candidates.end(); ++at) {
-    if (at == taken) continue;
-    choice.rejected.push_back(
-        {*at, at < taken ? "legal, but its rows would be too empty or its CTAs too few"
-                         : "legal, but later in the table than the one taken"});
-  }
-  return choice;
-}
-
-Choice forced_config(const Problem& problem, const DeviceLimits& limits, const std::string& text) {
-  const Dims dims = {problem.dim_qk, problem.dim_v};
-  const auto config = parse_config(text);
-  if (!config) {
-    std::string names;
-    for (const ShippedConfig& shipped : shipped_configs()) {
-      if (shipped.dims.qk != dims.qk || shipped.dims.v != dims.v) continue;
-      names += fmt::format("{}'{}'", names.empty() ? "" : ", ", to_string(shipped.config));
-    }
-    base::fail(ErrorCode::kInvalidArgument,
-               "'{}' is no kernel configuration; shipped for head dims {}/{} are {}", text, dims.qk,
-               dims.v, names);
-  }
-  if (const auto reason = why_not(*config, dims, limits)) {
-    base::fail(ErrorCode::kUnsupported, "configuration '{}' is not possible here: {}", text,
-               *reason);
-  }
-  return {*config, "asked for by the caller", {}};
-}
 
 LaunchPlan make_plan(const Problem& problem, const Choice& choice, const DeviceLimits& limits) {
   return make_plan(problem, placement_of(problem), choice, limits);
@@ -218,13 +158,16 @@ LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const
     plan.q_positions = positions_of(placement.q, plan.config.tile_rows);
     plan.k_positions = positions_of(placement.k, plan.config.tile_columns);
   }
+  check_heads(plan);
   plan.score = score_numbers(problem);
   plan.score_tables = score_tables(problem.score);
   plan.lse_factor =
       problem.lse_base == LseBase::kNatural ? static_cast<float>(std::numbers::ln2) : 1.0f;
   plan.launches = split_batches(problem);
-  plan.shape = launch_shape(plan.config, problem);
-  plan.shape.grid_z = static_cast<unsigned>(std::min(problem.batch, kMostGridZ));
+  plan.shape = launch_shape(plan.config, problem, limits.multiprocessors);
+  if (plan.config.family == Family::kMma) {
+    plan.shape.grid_z = static_cast<unsigned>(std::min(problem.batch, kMostGridZ));
+  }
   const ScoreTables& tables = plan.score_tables;
   const auto words = plan.mask.lists.size() + plan.q_positions.size() + plan.k_positions.size() +
                      tables.slopes.size() + tables.bias.size() + tables.sinks.size();

@@ -58,6 +58,15 @@ KernelFeatures leaves(const Dims& dims, Dtype dtype, bool placed) {
 std::vector<Case> every_case() {
   std::vector<Case> cases;
   for (const ShippedConfig& shipped : shipped_configs()) {
+    if (shipped.reach == Reach::kHopper) {
+      constexpr jit::Arch kHopper = {90, 'a'};
+      cases.push_back({shipped, plain(shipped.dims, Dtype::kBfloat16), kHopper, ""});
+      cases.push_back({shipped, all(shipped.dims, Dtype::kFloat16, true), kHopper, ""});
+      cases.push_back({shipped, all(shipped.dims, Dtype::kBfloat16, false), kHopper, ""});
+      cases.push_back({shipped, leaves(shipped.dims, Dtype::kBfloat16, true), kHopper, ""});
+      cases.push_back({shipped, leaves(shipped.dims, Dtype::kFloat16, false), kHopper, ""});
+      continue;
+    }
     const jit::Arch small = {shipped.reach == Reach::kEvery ? 89 : 90, '\0'};
     cases.push_back({shipped, plain(shipped.dims, Dtype::kBfloat16), {80, '\0'}, ""});
     cases.push_back({shipped, plain(shipped.dims, Dtype::kFloat16), small, ""});

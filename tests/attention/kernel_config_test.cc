@@ -10,6 +10,7 @@ namespace annulus::attention {
 namespace {
 
 constexpr jit::Arch kSm80 = {80, '\0'};
+constexpr jit::Arch kSm90a = {90, 'a'};
 
 std::string sentence(const KernelConfig& config, const Dims& dims, jit::Arch arch = kSm80) {
   return why_illegal(config, dims, arch).value_or("legal");
@@ -44,8 +45,11 @@ TEST_CASE("every shipped configuration is legal where it is marked and only ther
     CAPTURE(shipped.dims.qk);
     CHECK(seen.insert(name + std::to_string(shipped.dims.qk) + "/" + std::to_string(shipped.dims.v))
               .second);
+    const bool hopper = shipped.reach == Reach::kHopper;
+    CHECK(hopper == (shipped.config.family == Family::kWgmma));
+    CHECK(sentence(shipped.config, shipped.dims, kSm90a) == "legal");
     for (const int number : {80, 87, 90, 100}) {
-      CHECK(sentence(shipped.config, shipped.dims, {number, '\0'}) == "legal");
+      CHECK((sentence(shipped.config, shipped.dims, {number, '\0'}) == "legal") == !hopper);
     }
     for (const int number : {86, 89}) {
       const bool legal = sentence(shipped.config, shipped.dims, {number, '\0'}) == "legal";
@@ -60,6 +64,8 @@ TEST_CASE("every shipped configuration is legal where it is marked and only ther
 TEST_CASE("a configuration prints itself and reads what it prints") {
   CHECK(to_string(KernelConfig{128, 64, 4, 2, false, 1}) == "mma m128 n64 w4 s2");
   CHECK(to_string(KernelConfig{64, 32, 4, 1, true, 3}) == "mma m64 n32 w4 s1 q x3");
+  CHECK(to_string(KernelConfig{64, 64, 8, 2, false, 1, Family::kWgmma, 2, 2}) ==
+        "wgmma m64 n64 w8 s2 b2 h2");
   for (const ShippedConfig& shipped : shipped_configs()) {
     const auto parsed = parse_config(to_string(shipped.config));
     REQUIRE(parsed);
@@ -67,7 +73,8 @@ TEST_CASE("a configuration prints itself and reads what it prints") {
   }
   for (const char* text :
        {"", "mma", "mma m64", "mma m64 n64 w4", "mma m n64 w4 s2", "mma m64 n64 w4 s2 ",
-        "mma m64 n64 w4 s2 y", "mma m64 n64 w4 s2 x", "wgmma m64 n64 w4 s2",
+        "mma m64 n64 w4 s2 y", "mma m64 n64 w4 s2 x", "wgmma m64 n64 w4", "gmma m64 n64 w4 s2",
+        "wgmma m64 n64 w4 s2 x2", "wgmma m64 n64 w4 s2 h2 b2", "wgmma m64 n64 w4 s2 b",
         "mma m64 n64 w4 s2 x2z", "mma m99999999999 n64 w4 s2", " mma m64 n64 w4 s2",
         "mma m64 n64 w4 s2 x1 q"}) {
     CAPTURE(text);
@@ -102,6 +109,33 @@ TEST_CASE("what is illegal is refused with the reason") {
              "256 threads copy 64 rows of head dim 96"));
   CHECK(says(sentence({.stages = 4}, {256, 256}), "294912 bytes of shared memory, but sm_80"));
   CHECK(says(sentence({.tile_rows = 128, .tile_columns = 64}, d128), "192 registers"));
+}
+
+TEST_CASE("what the wgmma family does not take is refused with the reason") {
+  const Dims d128 = {128, 128};
+  const KernelConfig good = {128, 128, 8, 2, false, 1, Family::kWgmma};
+  const auto with = [&](auto change) {
+    KernelConfig config = good;
+    change(config);
+    return sentence(config, d128, kSm90a);
+  };
+  CHECK(with([](KernelConfig&) {}) == "legal");
+  CHECK(says(sentence(good, d128, {90, '\0'}), "sm_90 has no wgmma"));
+  CHECK(says(sentence(good, d128, {100, 'a'}), "sm_100a has no wgmma"));
+  CHECK(says(sentence(good, {32, 32}, kSm90a), "from 64 on"));
+  CHECK(says(with([](KernelConfig& c) { c.warps = 6; }), "6 warps"));
+  CHECK(says(with([](KernelConfig& c) { c.tile_rows = 64; }), "64 rows of 1 heads for 8 warps"));
+  CHECK(says(with([](KernelConfig& c) { c.heads = 3; }), "3 heads for 2 warpgroups"));
+  CHECK(says(with([](KernelConfig& c) { c.blocks = 3; }), "3 tiles to a step"));
+  CHECK(says(with([](KernelConfig& c) { c.blocks = 2; }), "2 x 128 columns"));
+  CHECK(says(with([](KernelConfig& c) { c.tile_columns = 32; }), "1 x 32 columns"));
+  CHECK(says(with([](KernelConfig& c) { c.tile_columns = 72; }), "1 x 72 columns"));
+  CHECK(says(with([](KernelConfig& c) { c.stages = 0; }), "0 stages"));
+  CHECK(says(with([](KernelConfig& c) { c.stages = 4; }), "bytes of shared memory"));
+  CHECK(says(with([](KernelConfig& c) { c.query_in_registers = true; }), "mma family"));
+  CHECK(says(with([](KernelConfig& c) { c.resident = 2; }), "mma family"));
+  CHECK(says(sentence({192, 128, 12, 1, false, 1, Family::kWgmma}, d128, kSm90a), "it spills"));
+  CHECK(says(sentence({.blocks = 2}, d128), "the mma family has one of each"));
 }
 
 }  // namespace

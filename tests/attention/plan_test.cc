@@ -15,6 +15,7 @@ using attention::DeviceLimits;
 using attention::LaunchPlan;
 
 const DeviceLimits kA100 = {{80, '\0'}, 108, 163 * 1024};
+const DeviceLimits kH100 = {{90, 'a'}, 132, 227 * 1024};
 const DeviceLimits kRtx = {{86, '\0'}, 82, 99 * 1024};
 
 Problem problem_of(std::int64_t dim_qk, std::int64_t dim_v, std::int64_t seq) {
@@ -76,6 +77,42 @@ TEST_CASE("few rows or few CTAs take a lower tile") {
   CHECK(few.reason.find("idle") != std::string::npos);
 }
 
+TEST_CASE("Hopper takes the wgmma family, and the tile that fits the pattern's blocks") {
+  const auto config_of = [](const Problem& problem) {
+    return attention::to_string(attention::choose_config(problem, kH100).config);
+  };
+  Problem problem = problem_of(128, 128, 4096);  // 16 heads, 4 of K and V
+  CHECK(config_of(problem) == "wgmma m128 n128 w8 s2");
+  problem.pattern = causal() & strided(8, 2, 64);
+  CHECK(config_of(problem) == "wgmma m64 n64 w8 s2 b2 h2");
+  problem.kv_heads = 16;  // no two heads share K and V
+  CHECK(config_of(problem) == "wgmma m128 n64 w8 s2 b2");
+  problem.kv_heads = 4;
+  problem.pattern = causal() & random(3, 1, 64);  // every head has its own
+  CHECK(config_of(problem) == "wgmma m128 n64 w8 s2 b2");
+  problem.pattern = causal() & strided(8, 2, 128);
+  CHECK(config_of(problem) == "wgmma m128 n128 w8 s2");
+  problem = problem_of(192, 192, 4096);
+  CHECK(config_of(problem) == "wgmma m128 n96 w8 s2");
+  problem.pattern = strided(8, 2, 64);
+  CHECK(config_of(problem) == "wgmma m128 n64 w8 s2");
+  CHECK(config_of(problem_of(32, 32, 4096)).starts_with("mma "));
+  // The same limits without the architecture's own features.
+  const DeviceLimits plain = {{90, '\0'}, 132, 227 * 1024};
+  CHECK(attention::choose_config(problem, plain).config.family == attention::Family::kMma);
+}
+
+TEST_CASE("heads of one CTA have to share K, V and what they see") {
+  Problem problem = problem_of(128, 128, 600);
+  const Choice two = {*attention::parse_config("wgmma m64 n64 w8 s2 b2 h2"), "", {}};
+  CHECK(attention::make_plan(problem, two, kH100).shape.threads == 384);
+  problem.pattern = heads({causal(), dense()});
+  CHECK_THROWS_AS(attention::make_plan(problem, two, kH100), Error);
+  problem.pattern = causal();
+  problem.kv_heads = 16;
+  CHECK_THROWS_AS(attention::make_plan(problem, two, kH100), Error);
+}
+
 TEST_CASE("a device that fits nothing is named") {
   DeviceLimits tiny = kA100;
   tiny.shared_bytes_per_block = 1024;
@@ -95,6 +132,11 @@ TEST_CASE("a configuration can be forced by its text, if it is legal here") {
   for (const attention::ShippedConfig& shipped : attention::shipped_configs()) {
     if (shipped.dims.qk != 256) continue;
     const std::string text = attention::to_string(shipped.config);
+    if (shipped.reach == attention::Reach::kHopper) {
+      CHECK(attention::forced_config(problem, kH100, text).config == shipped.config);
+      CHECK_THROWS_AS(attention::forced_config(problem, kA100, text), Error);
+      continue;
+    }
     CHECK(attention::forced_config(problem, kA100, text).config == shipped.config);
     if (shipped.reach == attention::Reach::kLarge) {
       CHECK_THROWS_AS(attention::forced_config(problem, kRtx, text), Error);
@@ -106,7 +148,7 @@ TEST_CASE("a configuration can be forced by its text, if it is legal here") {
       FAIL("accepted " << text);
     } catch (const Error& error) {
       CHECK(error.code() == ErrorCode::kInvalidArgument);
-      CHECK(std::string(error.what()).find("shipped for head dims 256/256 are 'mma") !=
+      CHECK(std::string(error.what()).find("shipped for head dims 256/256 are '") !=
             std::string::npos);
     }
   }

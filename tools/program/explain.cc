@@ -26,8 +26,12 @@ Exit explain(const ExplainArguments& arguments) {
       pattern::density(input.problem.pattern, attention::extent_of(input.problem),
                        input.problem.heads, input.problem.context())
           .value;
+  const PlanPrediction predicted = plan.predict();
   if (arguments.json) {
     base::Json json;
+    json["predicted_micros"] = predicted.predicted_micros;
+    json["predicted_limit"] = predicted.predicted_limit;
+    for (const auto& [pipe, share] : predicted.predicted_busy) json["predicted_busy"][pipe] = share;
     json["device"] = device.info().name;
     json["architecture"] = device.info().architecture;
     json["simulated"] = device.info().simulated;
@@ -73,6 +77,13 @@ Exit explain(const ExplainArguments& arguments) {
                   info.threads, info.registers, device.info().simulated ? "(estimated) " : "",
                   info.local_bytes, info.shared_bytes, device.info().shared_bytes_per_block,
                   info.blocks_per_multiprocessor));
+  std::string pipes;
+  for (const auto& [pipe, share] : predicted.predicted_busy) {
+    pipes += fmt::format(", {} {:.0f} %", pipe, 100 * share);
+  }
+  print_line("predicted",
+             fmt::format("{:.1f} us, held up by {}{} (on paper; not measured)",
+                         predicted.predicted_micros, predicted.predicted_limit, pipes));
   std::printf("\nwhy\n");
   for (const std::string& line : info.decisions) std::printf("  %s\n", line.c_str());
   std::printf("\nnot taken\n");

@@ -1,0 +1,163 @@
+// The heuristic of plan.h: which configuration of the table a problem gets where nothing was tuned.
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "attention/plan.h"
+#include "base/fail.h"
+#include "pattern/node.h"
+
+namespace annulus::attention {
+namespace {
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// The smallest blocks that a pattern speaks of.
+struct Blocks {
+  std::int64_t rows = std::numeric_limits<std::int64_t>::max();
+  std::int64_t columns = std::numeric_limits<std::int64_t>::max();
+};
+
+Blocks finest_blocks(const pattern::Node& node) {
+  using pattern::Kind;
+  Blocks blocks;
+  if (node.kind == Kind::kBlocks) {
+    blocks = {node.layout->block_rows, node.layout->block_columns};
+  } else if (node.kind == Kind::kStrided || node.kind == Kind::kRandom ||
+             (node.kind == Kind::kBand && node.third > 1)) {
+    blocks = {node.third, node.third};
+  }
+  for (const pattern::NodePointer& child : node.children) {
+    const Blocks of_child = finest_blocks(*child);
+    blocks.rows = std::min(blocks.rows, of_child.rows);
+    blocks.columns = std::min(blocks.columns, of_child.columns);
+  }
+  return blocks;
+}
+
+// Why a configuration that would work is not the one for such blocks: a tile that covers several
+// computes those that are not kept, and one that is smaller reads K and V more often than it must.
+// Only the wgmma family has tiles of both kinds for every head dim.
+std::optional<std::string> why_unsuited(const KernelConfig& config, const Problem& problem,
+                                        const Blocks& blocks) {
+  if (config.family == Family::kMma) return std::nullopt;
+  constexpr std::int64_t kCoarse = 128;  // from here on the largest tile is as good
+  if (config.heads > 1) {
+    if (problem.heads / problem.kv_heads % config.heads != 0) {
+      return fmt::format("{} query heads for {} of K and V: {} of one CTA would not share one",
+                         problem.heads, problem.kv_heads, config.heads);
+    }
+    if (problem.pattern.heads() != 1 || problem.pattern.node().period != 1) {
+      return "heads differ in what they see, and those of one CTA may not";
+    }
+    if (blocks.rows >= kCoarse) {
+      return "the pattern has no blocks below 128 rows, so that one head fills a tile";
+    }
+  }
+  if (config.blocks > 1 && blocks.columns >= kCoarse) {
+    return "the pattern has no blocks below 128 columns, for which two tiles would make a step";
+  }
+  const std::int64_t columns = config.tile_columns;
+  if (blocks.columns < kCoarse && columns % blocks.columns != 0 && blocks.columns % columns != 0) {
+    return fmt::format("tiles of {} columns cut blocks of {}", columns, blocks.columns);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> why_not(const KernelConfig& config, const Dims& dims,
+                                   const DeviceLimits& limits) {
+  if (auto reason = why_illegal(config, dims, limits.arch)) return reason;
+  const std::int64_t bytes = shared_bytes(config, dims);
+  if (bytes > limits.shared_bytes_per_block) {
+    return fmt::format("{} bytes of shared memory, but this device gives a CTA at most {}", bytes,
+                       limits.shared_bytes_per_block);
+  }
+  return std::nullopt;
+}
+
+Choice choose_config(const Problem& problem, const DeviceLimits& limits) {
+  const Dims dims = {problem.dim_qk, problem.dim_v};
+  const Blocks blocks = finest_blocks(problem.pattern.node());
+  std::vector<KernelConfig> candidates;
+  Choice choice;
+  for (const ShippedConfig& shipped : shipped_configs()) {
+    if (shipped.dims.qk != dims.qk || shipped.dims.v != dims.v) continue;
+    auto reason = why_not(shipped.config, dims, limits);
+    if (!reason) reason = why_unsuited(shipped.config, problem, blocks);
+    if (reason) {
+      choice.rejected.push_back({shipped.config, std::move(*reason)});
+    } else {
+      candidates.push_back(shipped.config);
+    }
+  }
+  if (candidates.empty()) {
+    base::fail(ErrorCode::kUnsupported,
+               "no kernel configuration for head dims {}/{} fits {} with {} bytes of shared memory "
+               "per CTA; the mma family has head dims {} from sm_80 on",
+               dims.qk, dims.v, jit::to_string(limits.arch), limits.shared_bytes_per_block,
+               supported_dims_text());
+  }
+  // The table's order is that of preference for long sequences. A lower tile wins where the query
+  // rows would leave most of a higher one empty, or where whole tiles are too few to occupy the
+  // multiprocessors.
+  const auto ctas = [&](const KernelConfig& config) {
+    return ceil_div(problem.seq_q, config.tile_rows) * problem.heads * problem.batch;
+  };
+  const auto lowest = std::min_element(
+      candidates.begin(), candidates.end(),
+      [](const KernelConfig& a, const KernelConfig& b) { return a.tile_rows < b.tile_rows; });
+  const auto filled = std::find_if(
+      candidates.begin(), candidates.end(),
+      [&](const KernelConfig& config) { return config.tile_rows <= 2 * problem.seq_q; });
+  auto taken = filled;
+  if (filled == candidates.end()) {
+    taken = lowest;
+    choice.reason =
+        fmt::format("{} query rows fill no tile of the table half; the lowest", problem.seq_q);
+  } else if (ctas(*filled) < limits.multiprocessors && lowest->tile_rows < filled->tile_rows) {
+    taken = lowest;
+    choice.reason =
+        fmt::format("{} CTAs of {} rows would leave some of {} multiprocessors idle; the lowest",
+                    ctas(*filled), filled->tile_rows, limits.multiprocessors);
+  } else {
+    choice.reason = fmt::format(
+        "the first of the table for head dims {}/{} that fits and whose "
+        "rows are filled at least half",
+        dims.qk, dims.v);
+  }
+  choice.config = *taken;
+  for (auto at = candidates.begin(); at != candidates.end(); ++at) {
+    if (at == taken) continue;
+    choice.rejected.push_back(
+        {*at, at < taken ? "legal, but its rows would be too empty or its CTAs too few"
+                         : "legal, but later in the table than the one taken"});
+  }
+  return choice;
+}
+
+Choice forced_config(const Problem& problem, const DeviceLimits& limits, const std::string& text) {
+  const Dims dims = {problem.dim_qk, problem.dim_v};
+  const auto config = parse_config(text);
+  if (!config) {
+    std::string names;
+    for (const ShippedConfig& shipped : shipped_configs()) {
+      if (shipped.dims.qk != dims.qk || shipped.dims.v != dims.v) continue;
+      names += fmt::format("{}'{}'", names.empty() ? "" : ", ", to_string(shipped.config));
+    }
+    base::fail(ErrorCode::kInvalidArgument,
+               "'{}' is no kernel configuration; shipped for head dims {}/{} are {}", text, dims.qk,
+               dims.v, names);
+  }
+  if (const auto reason = why_not(*config, dims, limits)) {
+    base::fail(ErrorCode::kUnsupported, "configuration '{}' is not possible here: {}", text,
+               *reason);
+  }
+  return {*config, "asked for by the caller", {}};
+}
+
+}  // namespace annulus::attention

@@ -1,0 +1,92 @@
+#include "attention/wgmma_config.h"
+
+#include <fmt/core.h>
+
+namespace annulus::attention {
+namespace {
+
+// What a CTA of sm_90 may have.
+constexpr std::int64_t kMostSharedBytes = 227 * 1024;
+constexpr std::int64_t kElementBytes = 2;
+
+// Tiles are panels of 64 columns, of which the last may be half empty.
+std::int64_t panel_bytes(std::int64_t rows, std::int64_t columns) {
+  return rows * ((columns + 63) / 64) * 64 * kElementBytes;
+}
+
+std::int64_t bytes_with(const KernelConfig& config, const Dims& dims, bool output_apart) {
+  constexpr std::int64_t kBarrierBytes = 8;
+  const std::int64_t rows = config.warps * 16;
+  const std::int64_t columns = std::int64_t{config.blocks} * config.tile_columns;
+  return panel_bytes(rows, dims.qk) +
+         config.stages * (panel_bytes(columns, dims.qk) + panel_bytes(columns, dims.v)) +
+         (output_apart ? panel_bytes(rows, dims.v) : 0) + kBarrierBytes * (2 + 4 * config.stages) +
+         kBarrierBytes;
+}
+
+}  // namespace
+
+bool output_apart(const KernelConfig& config, const Dims& dims) {
+  return bytes_with(config, dims, true) <= kMostSharedBytes;
+}
+
+std::int64_t wgmma_shared_bytes(const KernelConfig& config, const Dims& dims) {
+  return bytes_with(config, dims, output_apart(config, dims));
+}
+
+std::int64_t wgmma_fragment_registers(const KernelConfig& config, const Dims& dims) {
+  return config.blocks * config.tile_columns * 3 / 4 + dims.v / 2;
+}
+
+std::optional<std::string> why_illegal_wgmma(const KernelConfig& config, const Dims& dims,
+                                             jit::Arch arch) {
+  if (arch.number != 90 || arch.feature != 'a') {
+    return fmt::format("{} has no wgmma; the wgmma family needs sm_90a", jit::to_string(arch));
+  }
+  if (dims.qk < 64 || dims.v < 64) {
+    return fmt::format("head dims {}/{}: the wgmma family has those from 64 on", dims.qk, dims.v);
+  }
+  if (config.warps != 4 && config.warps != 8 && config.warps != 12) {
+    return fmt::format("{} warps: 4, 8 or 12 compute", config.warps);
+  }
+  const int warpgroups = config.warps / 4;
+  if (config.heads != 1 && config.heads != warpgroups) {
+    return fmt::format("{} heads for {} warpgroups: one, or one for each", config.heads,
+                       warpgroups);
+  }
+  if (config.tile_rows * config.heads != warpgroups * 64) {
+    return fmt::format("{} rows of {} heads for {} warps: four warps own 64 rows", config.tile_rows,
+                       config.heads, config.warps);
+  }
+  if (config.blocks != 1 && config.blocks != 2) {
+    return fmt::format("{} tiles to a step: 1 or 2", config.blocks);
+  }
+  // A mask keeps a bit for each column of a row that a lane holds; wgmma's own bound is 256.
+  if (config.tile_columns < 16 || config.tile_columns > 128 || config.tile_columns % 16 != 0 ||
+      config.blocks * config.tile_columns < 64 || config.blocks * config.tile_columns > 192) {
+    return fmt::format("{} x {} columns: a tile has a multiple of 16 up to 128, a step 64 to 192",
+                       config.blocks, config.tile_columns);
+  }
+  if (config.stages < 1 || config.stages > 4) {
+    return fmt::format("{} stages: the pipeline has 1 to 4", config.stages);
+  }
+  if (config.query_in_registers || config.resident != 1) {
+    return "Q in registers and several resident CTAs are for the mma family";
+  }
+  const std::int64_t bytes = wgmma_shared_bytes(config, dims);
+  if (bytes > shared_limit(arch)) {
+    return fmt::format("{} bytes of shared memory, but {} gives a CTA at most {}", bytes,
+                       jit::to_string(arch), shared_limit(arch));
+  }
+  // Of the 256, 240 and 160 that a thread has beside one, two or three warpgroups; what remains
+  // is for addresses, rows and masks.
+  constexpr int kMost[] = {200, 180, 104};
+  const std::int64_t registers = wgmma_fragment_registers(config, dims);
+  if (registers > kMost[warpgroups - 1]) {
+    return fmt::format("scores and output take {} registers of a thread, and beyond {} it spills",
+                       registers, kMost[warpgroups - 1]);
+  }
+  return std::nullopt;
+}
+
+}  // namespace annulus::attention

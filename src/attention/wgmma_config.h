@@ -1,0 +1,32 @@
+#ifndef ANNULUS_ATTENTION_WGMMA_CONFIG_H_
+#define ANNULUS_ATTENTION_WGMMA_CONFIG_H_
+
+// The configurations of the wgmma family: what they take and which are legal. Everybody else asks
+// kernel_config.h, which knows both families.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "attention/dims.h"
+#include "attention/kernel_config.h"
+#include "jit/arch.h"
+
+namespace annulus::attention {
+
+// Whether O has shared memory of its own. Else it leaves through that of Q, and the next Q waits
+// for it.
+bool output_apart(const KernelConfig& config, const Dims& dims);
+
+// Q, stages of K and V, O where it lies apart, barriers: the layout of wgmma_forward.
+std::int64_t wgmma_shared_bytes(const KernelConfig& config, const Dims& dims);
+
+// Scores, their powers in 16 bits, and output.
+std::int64_t wgmma_fragment_registers(const KernelConfig& config, const Dims& dims);
+
+std::optional<std::string> why_illegal_wgmma(const KernelConfig& config, const Dims& dims,
+                                             jit::Arch arch);
+
+}  // namespace annulus::attention
+
+#endif  // ANNULUS_ATTENTION_WGMMA_CONFIG_H_

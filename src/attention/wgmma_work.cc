@@ -1,0 +1,72 @@
+#include "attention/wgmma_work.h"
+
+namespace annulus::attention {
+namespace {
+
+constexpr double kRowsOfWarpgroup = 64;
+constexpr double kDepth = 16;  // of one product
+constexpr double kElementBytes = 2;
+constexpr double kWavefrontBytes = 128;
+
+}  // namespace
+
+KernelWork wgmma_tile_work(const KernelConfig& config, const KernelFeatures& features,
+                           double score_instructions, double mask_instructions) {
+  const double warps = config.warps;
+  const double warpgroups = warps / 4;
+  const double columns = config.tile_columns;
+  const auto qk = static_cast<double>(features.dims.qk);
+  const auto v = static_cast<double>(features.dims.v);
+  const double elements = columns / 2;  // scores of a lane
+  const double steps = 1.0 / config.blocks;
+  const double bytes = kElementBytes * columns * (qk + v);
+
+  KernelWork work;
+  work.matrix_flop = warpgroups * 2 * kRowsOfWarpgroup * columns * (qk + v);
+  const bool softcap = features.score == kernels::Score::kSoftcap;
+  work.special_lanes = 32 * warps * (elements * (softcap ? 3 : 1) + 2 * steps);
+  // Every warpgroup reads Q once a step, K and V; the copies write K and V.
+  const double query_bytes = kElementBytes * kRowsOfWarpgroup * qk * steps;
+  work.shared_wavefronts = (warpgroups * (query_bytes + bytes) + bytes) / kWavefrontBytes;
+  work.read_bytes = bytes;
+  work.barriers = warps * steps;
+  // As the machine has them, counted in the loop of a dense kernel: an element costs its maximum,
+  // its exponent's argument, its power, its sum and half a conversion; an output its shrinking; a
+  // product itself and the addresses of its operands.
+  const double products = qk / kDepth * steps + columns / kDepth;
+  work.warp_instructions = warps * (elements * (4.5 + score_instructions + mask_instructions) +
+                                    v / 2 * steps + products * 3 + 100 * steps);
+  return work;
+}
+
+KernelWork wgmma_frame_work(const KernelConfig& config, const KernelFeatures& features) {
+  const double warps = config.warps;
+  const double rows = warps * 16;
+  const auto qk = static_cast<double>(features.dims.qk);
+  const auto v = static_cast<double>(features.dims.v);
+  const double query_bytes = kElementBytes * rows * qk;
+  const double output_bytes = kElementBytes * rows * v;
+  const double state_bytes = 4 * rows * (v + 2);
+  KernelWork work;
+  work.read_bytes = query_bytes;
+  work.shared_wavefronts = query_bytes / kWavefrontBytes;
+  double instructions = 500 + v / 2;
+  if (features.carry_in) {
+    work.read_bytes += state_bytes;
+    instructions += v / 2;
+  }
+  if (features.carry_out) {
+    work.written_bytes = state_bytes;
+    instructions += v;
+  } else {
+    // Written to shared memory as matrices, read there by the copy.
+    work.written_bytes = output_bytes;
+    work.shared_wavefronts += 2 * output_bytes / kWavefrontBytes;
+    instructions += v / 2 * 2;
+    work.special_lanes = warps * 2 * (32 + 8);
+  }
+  work.warp_instructions = warps * instructions;
+  return work;
+}
+
+}  // namespace annulus::attention
