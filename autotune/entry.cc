@@ -21,13 +21,15 @@ constexpr std::int64_t kMostTime = std::int64_t{1} << 60;
 std::string header() { return fmt::format("{}{} ", kMagic, kEntrySchema); }
 
 Json config_json(const attention::KernelConfig& config) {
-  return {{"family", "mma"},
+  return {{"family", attention::to_string(config.family)},
           {"tile_rows", config.tile_rows},
           {"tile_columns", config.tile_columns},
           {"warps", config.warps},
           {"stages", config.stages},
           {"query_in_registers", config.query_in_registers},
-          {"resident", config.resident}};
+          {"resident", config.resident},
+          {"blocks", config.blocks},
+          {"heads", config.heads}};
 }
 
 // Reads members of objects; what is not there, of another type or outside its range fails with the
@@ -90,14 +92,18 @@ class Reader {
 };
 
 attention::KernelConfig read_config(const Reader& from) {
-  if (from.text("family") != "mma") base::fail(ErrorCode::kInvalidFile, "family is not known");
+  using attention::Family;
+  static constexpr Family kFamilies[] = {Family::kMma, Family::kWgmma};
   // Wide enough for whatever a space may hold; what is legal is asked of the space itself.
   return {.tile_rows = from.integer("tile_rows", 1, 1024),
           .tile_columns = from.integer("tile_columns", 1, 1024),
           .warps = from.integer("warps", 1, 32),
           .stages = from.integer("stages", 1, 16),
           .query_in_registers = from.boolean("query_in_registers"),
-          .resident = from.integer("resident", 1, 32)};
+          .resident = from.integer("resident", 1, 32),
+          .family = from.choice<Family>("family", kFamilies, attention::to_string),
+          .blocks = from.integer("blocks", 1, 16),
+          .heads = from.integer("heads", 1, 16)};
 }
 
 ShapeKey read_shape(const Reader& from) {
@@ -227,7 +233,8 @@ bool better(const Entry& a, const Entry& b) {
     const attention::KernelConfig& config = entry.config;
     return std::tuple(!entry.complete, entry.ratio_high_ppm, -entry.rounds, -entry.origin.when,
                       config.tile_rows, config.tile_columns, config.warps, config.stages,
-                      config.query_in_registers, config.resident);
+                      config.query_in_registers, config.resident, config.family, config.blocks,
+                      config.heads);
   };
   return rank(a) < rank(b);
 }

@@ -11,11 +11,30 @@ using attention::KernelConfig;
 
 constexpr int kMostResident = 8;
 
+// Whether heads may share a CTA depends on the problem; where they may not, planning says so.
+void add_wgmma(const attention::Dims& dims, const attention::DeviceLimits& limits, Space* space) {
+  for (const int warps : {4, 8, 12}) {
+    for (const int heads : {1, 2, 3}) {
+      for (const int blocks : {1, 2}) {
+        for (int columns = 16; columns <= 128; columns += 16) {
+          for (int stages = 1; stages <= 4; ++stages) {
+            const KernelConfig config = {
+                warps * 16 / heads,        columns, warps, stages, false, 1,
+                attention::Family::kWgmma, blocks,  heads};
+            if (!why_outside(config, dims, limits)) space->candidates.push_back(config);
+          }
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::optional<std::string> why_outside(const KernelConfig& config, const attention::Dims& dims,
                                        const attention::DeviceLimits& limits) {
   if (auto reason = attention::why_not(config, dims, limits)) return reason;
+  if (config.family == attention::Family::kWgmma) return std::nullopt;
   const int needed = attention::least_registers(config, dims);
   if (needed > attention::most_registers(config)) {
     return fmt::format(
@@ -54,6 +73,7 @@ Space enumerate(const attention::Dims& dims, const attention::DeviceLimits& limi
       }
     }
   }
+  add_wgmma(dims, limits, &space);
   return space;
 }
 

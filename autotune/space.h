@@ -1,7 +1,7 @@
 #ifndef ANNULUS_AUTOTUNE_SPACE_H_
 #define ANNULUS_AUTOTUNE_SPACE_H_
 
-// The declared search space: every configuration of the mma family that is legal for the head dims
+// The declared search space: every configuration of either family that is legal for the head dims
 // on a device, whether it ships or not. A tuned entry names a point of it and nothing else.
 
 #include <optional>
