@@ -61,7 +61,7 @@ std::vector<Case> every_case() {
   for (const ShippedConfig& shipped : shipped_configs()) {
     const bool hopper = shipped.reach == Reach::kHopper;
     const jit::Arch large = hopper ? jit::Arch{90, 'a'} : jit::Arch{80, '\0'};
-    const jit::Arch small = hopper                              ? large
+    const jit::Arch small = hopper                           ? large
                             : shipped.reach == Reach::kEvery ? jit::Arch{89, '\0'}
                                                              : jit::Arch{90, '\0'};
     cases.push_back({shipped, plain(shipped.dims, Dtype::kBfloat16), large, ""});
