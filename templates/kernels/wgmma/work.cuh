@@ -1,0 +1,85 @@
+#ifndef ANNULUS_KERNELS_WGMMA_WORK_CUH_
+#define ANNULUS_KERNELS_WGMMA_WORK_CUH_
+
+// What the producer and the consumers of wgmma_forward agree about: places in shared memory, turns
+// of the stages, and which work comes when.
+
+#include "kernels/attention_params.h"
+#include "kernels/wgmma_params.h"
+#include "ptx/mbarrier.cuh"
+#include "tile/panel.cuh"
+#include "tile/tile_row.cuh"
+
+namespace annulus::kernels {
+
+// What follows from Shape: bytes and places in shared memory.
+template <typename Shape>
+struct WgmmaLayout {
+  using Queries = tile::Panels<64, Shape::kDimQk>;
+  using Keys = tile::Panels<Shape::kColumns, Shape::kDimQk>;
+  using Values = tile::Panels<Shape::kColumns, Shape::kDimV>;
+  using Output = tile::Panels<64, Shape::kDimV>;
+  enum : unsigned {
+    kQueries = 0,
+    kKeys = kQueries + Shape::kConsumers * Queries::kBytes,
+    kValues = kKeys + Shape::kStages * Keys::kBytes,
+    kOutput = Shape::kOutputApart ? kValues + Shape::kStages * Values::kBytes : kQueries,
+    // Of a consumer: what it may overwrite is its own part of Q, however little O takes of that.
+    kOutputBytes = Shape::kOutputApart ? Output::kBytes : Queries::kBytes,
+    kBarriers = kValues + Shape::kStages * Values::kBytes +
+                (Shape::kOutputApart ? Shape::kConsumers * Output::kBytes : 0),
+    // Barriers: queries full, queries free, then for each stage K full, K free, V full, V free.
+    kQueriesFull = kBarriers,
+    kQueriesFree = kBarriers + ptx::kBarrierBytes,
+    kStageBarriers = kBarriers + 2 * ptx::kBarrierBytes,
+    kStageBarrierBytes = 4 * ptx::kBarrierBytes,
+    kUnused = kStageBarriers + Shape::kStages * kStageBarrierBytes,  // a word for ptx::pin
+  };
+};
+
+// A place in the ring of stages: which buffer, and the parity of its turn.
+template <int kStages>
+struct RingPlace {
+  unsigned stage = 0;
+  unsigned parity = 0;
+  __device__ __forceinline__ void advance() {
+    if (++stage == kStages) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+};
+
+// One work: a tile row of a group of heads.
+struct Work {
+  int batch;
+  int head;  // the first of the group
+  tile::TileRow row;
+};
+
+template <int kHeads>
+__device__ __forceinline__ Work find_work(const AttentionParams& params, const WorkParams& work,
+                                          int index) {
+  const int rows = params.tiles.row_tiles;
+  const int set = index / (work.set * rows);
+  const int left = work.groups - set * work.set;
+  const int size = left < work.set ? left : work.set;
+  const int in_set = index - set * work.set * rows;
+  const int order = in_set / size;
+  const int group = set * work.set + in_set - order * size;
+  const int batch = group / work.head_groups;
+  const int head = (group - batch * work.head_groups) * kHeads;
+  return {
+      batch, head,
+      tile::find_tile_row(params.tiles, static_cast<unsigned>(order), static_cast<unsigned>(head))};
+}
+
+// Steps of a row: kBlocks entries of its list each, the last one may lack some.
+template <int kBlocks>
+__device__ __forceinline__ int steps_of(const tile::TileRow& row) {
+  return (row.count + kBlocks - 1) / kBlocks;
+}
+
+}  // namespace annulus::kernels
+
+#endif  // ANNULUS_KERNELS_WGMMA_WORK_CUH_
