@@ -234,7 +234,8 @@ void start_cluster(Cluster& cluster, const LaunchRequest& request, std::uint64_t
                   rank / shape[0] % shape[1];
     cta->cta[2] = static_cast<std::uint32_t>(cluster_index / wide / high) * shape[2] +
                   rank / shape[0] / shape[1];
-    start_cta(*cta, request, cluster_index * count + rank, options);
+    const std::uint64_t row = cta->cta[1] + std::uint64_t{request.grid[1]} * cta->cta[2];
+    start_cta(*cta, request, cta->cta[0] + request.grid[0] * row, options);
   }
   cluster.running = cluster.ctas.front().get();
 }
