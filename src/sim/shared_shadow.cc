@@ -229,7 +229,7 @@ bool SharedShadow::foreign_read_before(std::uint32_t word, Agent warp, int lane)
   for (auto rest = static_cast<std::uint32_t>((touched >> 32) & kGroups); rest != 0;
        rest &= rest - 1) {
     const int group = lowest_lane(rest);
-    const __m128i groups = load_four(&matrix_[group][word]);
+    const __m128i groups = _mm_srli_epi32(load_four(&matrix_[group][word]), 3);
     late = _mm_or_si128(
         late, _mm_cmpgt_epi32(groups, _mm_set1_epi32(static_cast<int>(matrix_done(group, warp)))));
   }

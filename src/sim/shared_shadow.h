@@ -214,7 +214,7 @@ class SharedShadow {
   std::vector<Stamp> writer_;                       // [word]
   std::vector<std::uint32_t> readers_;              // [warp][word], clock << 6 | lane
   std::vector<std::uint64_t> touched_;              // [block]
-  std::vector<std::uint32_t> matrix_[kWarpgroups];  // [word], group; empty until needed
+  std::vector<std::uint32_t> matrix_[kWarpgroups];  // [word], see matrix_read
   std::vector<std::uint32_t> foreign_;  // [word], record + 1 of a read; empty until needed
   std::vector<Record> records_;
   std::unordered_map<std::uint32_t, ByteStamps> bytes_;

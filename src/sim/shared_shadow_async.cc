@@ -11,6 +11,11 @@ namespace {
 
 int lane_or_none(int lane) { return lane < kLanes ? lane : -1; }
 
+// Who read a word for a matrix product last:  | group : 29 | warp of the warpgroup : 3 |
+// Warp 4: all of them, or more than one.
+constexpr std::uint32_t kReaderBits = 3;
+constexpr std::uint32_t kAllWarps = 4;
+
 }  // namespace
 
 std::uint32_t SharedShadow::add(Record record) {
@@ -62,8 +67,13 @@ void SharedShadow::check_foreign_readers(std::uint32_t word, const Access& acces
   const std::uint32_t address = word * 4 + kSharedBase;
   for (int group = 0; group < kWarpgroups; ++group) {
     if (((touched >> group) & 1) == 0) continue;
-    const std::uint32_t product = matrix_[group][word];
+    const std::uint32_t product = matrix_[group][word] >> kReaderBits;
+    const std::uint32_t reader = matrix_[group][word] & ((1u << kReaderBits) - 1);
     if (product <= matrix_done(group, access.warp)) continue;
+    if (by_warp_ && reader != kAllWarps) {
+      const Agent unit = clocks_->matrix_unit(agent(4 * group + static_cast<int>(reader)));
+      if (product < clocks_->all_before(unit, access.warp)) continue;
+    }
     raise_at(FaultKind::kSharedRace, lane,
              "{} of shared byte {}, which a matrix product of warps {} to {} may still read; "
              "{} wgmma.wait_group has to come first",
@@ -146,7 +156,15 @@ void SharedShadow::matrix_read(int warpgroup, std::uint32_t warps,
   std::vector<std::uint32_t>& readers = matrix_[warpgroup];
   if (readers.empty()) readers.assign(words_, 0);
   Stamp good = 0;
-  const __m128i fresh = _mm_set1_epi32(static_cast<int>(group));
+  const bool several = (warps & (warps - 1)) != 0;
+  const std::uint32_t reader = several ? kAllWarps : static_cast<std::uint32_t>(lowest_lane(warps));
+  const auto four_of = [group](std::uint32_t who) {
+    return _mm_set1_epi32(static_cast<int>((group << kReaderBits) | who));
+  };
+  const __m128i fresh = four_of(reader);
+  const __m128i shared = four_of(kAllWarps);
+  const __m128i mine = _mm_set1_epi32(static_cast<int>(reader));
+  const __m128i reader_mask = _mm_set1_epi32((1 << kReaderBits) - 1);
   for (const std::uint32_t offset : offsets) {
     const std::uint32_t word = offset / 4;
     if (good == 0 || !all_same(load_four(&writer_[word]), good)) {
@@ -166,7 +184,12 @@ void SharedShadow::matrix_read(int warpgroup, std::uint32_t warps,
                  : 0;
     }
     touched_[word >> kBlockShift] |= std::uint64_t{1} << (32 + warpgroup);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(&readers[word]), fresh);
+    // Where another warp read before, the word is from now on everybody's.
+    const __m128i before = load_four(&readers[word]);
+    const __m128i alone = _mm_or_si128(_mm_cmpeq_epi32(before, _mm_setzero_si128()),
+                                       _mm_cmpeq_epi32(_mm_and_si128(before, reader_mask), mine));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(&readers[word]),
+                     _mm_blendv_epi8(shared, fresh, alone));
   }
 }
 

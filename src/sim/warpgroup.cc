@@ -148,7 +148,12 @@ void issue_product(Context& context, MatrixProduct fresh) {
   product.group[warp] = context.warp->matrix.group;
   context.warp->matrix.last = context.warp->matrix.group;
   const bool all = product.issued == Warpgroup::kAll;
+  // By itself a warp may be done with its rows of A before the others have issued the product.
+  if (context.by_warp) begin_rows(context, group, product, static_cast<std::uint32_t>(warp));
   if (all) {
+    for (std::uint32_t i = 0; i < 4 && !context.by_warp; ++i) {
+      begin_rows(context, group, product, i);
+    }
     begin_product(context, group, product);
     ++context.cluster->events;
     context.wake({Wait::kMatrix, static_cast<std::uint32_t>(group)});

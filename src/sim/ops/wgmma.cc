@@ -2,6 +2,7 @@
 
 #include "sim/ops/wgmma.h"
 
+#include <array>
 #include <cstring>
 
 #include "sim/cluster.h"
@@ -225,6 +226,9 @@ void decode_multiply(Decoder& decoder) {
   decoder.handler(multiply);
 }
 
+// Chunks of A that the product reads from shared memory, and that stand before those of B.
+std::size_t a_chunks(const MatrixForm& form) { return form.a_in_registers ? 0 : 64 * 2; }
+
 }  // namespace
 
 void locate_operands(const Context& context, MatrixProduct& product) {
@@ -246,17 +250,19 @@ void begin_product(Context& context, int warpgroup, const MatrixProduct& product
   }
   if (!context.checked) return;
   const std::span<const std::uint32_t> offsets = product.offsets;
-  const std::size_t b = form.a_in_registers ? 0 : form.transpose_a ? 16 * 8 : 64 * 2;
-  if (form.transpose_a) {
-    context.shadow.matrix_read(warpgroup, Warpgroup::kAll, offsets.first(b), product.group[0]);
-  } else {
-    // Of A a warp reads the rows that it has of D.
-    for (std::size_t warp = 0; warp < 4 && b != 0; ++warp) {
-      context.shadow.matrix_read(warpgroup, 1u << warp, offsets.subspan(warp * b / 4, b / 4),
-                                 product.group[0]);
-    }
+  context.shadow.matrix_read(warpgroup, Warpgroup::kAll, offsets.subspan(a_chunks(form)),
+                             product.group[0]);
+}
+
+void begin_rows(Context& context, int warpgroup, const MatrixProduct& product, std::uint32_t warp) {
+  const MatrixForm& form = *product.form;
+  if (!context.checked || form.a_in_registers) return;
+  constexpr std::size_t kChunks = 32;  // of 16 rows
+  std::array<std::uint32_t, kChunks> rows;
+  for (std::size_t i = 0; i < kChunks; ++i) {
+    rows[i] = product.offsets[form.transpose_a ? i / 2 * 8 + 2 * warp + i % 2 : warp * kChunks + i];
   }
-  context.shadow.matrix_read(warpgroup, Warpgroup::kAll, offsets.subspan(b), product.group[0]);
+  context.shadow.matrix_read(warpgroup, 1u << warp, rows, product.group[warp]);
 }
 
 void decode_wgmma(Decoder& decoder) {

@@ -15,8 +15,10 @@ void issue_product(Context& context, MatrixProduct fresh);
 // wgmma.wait_group: false where the warp has to wait for others of its warpgroup first.
 bool wait_products(Context& context, std::uint32_t left);
 
-// All four warps have issued the product: it reads shared memory from now on.
+// All four warps have issued the product: it reads B from now on.
 void begin_product(Context& context, int warpgroup, const MatrixProduct& product);
+// The product reads the rows of A, if that is in shared memory, that one warp has of D.
+void begin_rows(Context& context, int warpgroup, const MatrixProduct& product, std::uint32_t warp);
 
 // D = A B (+ D) for the rows of these warps.
 void compute(Context& context, int warpgroup, const MatrixProduct& product, std::uint32_t warps);
