@@ -7,6 +7,28 @@
 #include "pattern/leaf_keys.h"
 
 namespace annulus::pattern {
+namespace {
+
+// One interval or two, found at once.
+bool is_short(const Node& node) {
+  switch (node.kind) {
+    case Kind::kDense:
+    case Kind::kCausal:
+    case Kind::kWindow:
+    case Kind::kSink:
+    case Kind::kDocuments:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// From the first key to the last one.
+Interval hull_of(const IntervalSet& keys) {
+  return keys.empty() ? Interval{} : Interval{keys.front().begin, keys.back().end};
+}
+
+}  // namespace
 
 Evaluator::Evaluator(Pattern pattern, const PatternContext& context)
     : pattern_(std::move(pattern)), context_(context) {
@@ -17,6 +39,11 @@ std::size_t Evaluator::add(const Node& node) {
   Step step;
   step.node = &node;
   for (const NodePointer& child : node.children) step.children.push_back(add(*child));
+  if (node.kind == Kind::kAnd) {
+    // Operands are asked about the keys that those before them left: the short ones go first.
+    std::stable_partition(step.children.begin(), step.children.end(),
+                          [&](std::size_t child) { return is_short(*steps_[child].node); });
+  }
   steps_.push_back(std::move(step));
   return steps_.size() - 1;
 }
@@ -41,9 +68,17 @@ void Evaluator::find_row(Step& step, const Question& question) {
   if (node.kind == Kind::kHeads) return step.row.swap(child(child_of_head(node, question.head)));
   if (node.kind == Kind::kNot) return complement(child(0), question.universe, &step.row);
   step.row.swap(child(0));
-  const auto join = is_union(node.kind) ? unite : intersect;
-  for (std::size_t i = 1; i < step.children.size(); ++i) {
-    join(step.row, child(i), &scratch_);
+  if (is_union(node.kind)) {
+    for (std::size_t i = 1; i < step.children.size(); ++i) {
+      unite(step.row, child(i), &scratch_);
+      step.row.swap(scratch_);
+    }
+    return;
+  }
+  for (std::size_t i = 1; i < step.children.size() && !step.row.empty(); ++i) {
+    Step& next = steps_[step.children[i]];
+    find_row(next, {question.head, question.queries, hull_of(step.row), question.grain});
+    intersect(step.row, next.row, &scratch_);
     step.row.swap(scratch_);
   }
 }
@@ -74,7 +109,11 @@ void Evaluator::find_bounds(Step& step, const Question& question) {
     find_bounds(chosen, question);
     return std::swap(bounds, chosen.bounds);
   }
-  for (const std::size_t child : step.children) find_bounds(steps_[child], question);
+  Question left = question;
+  for (const std::size_t child : step.children) {
+    find_bounds(steps_[child], left);
+    if (node.kind == Kind::kAnd) left.universe = hull_of(steps_[child].bounds.any);
+  }
   if (node.kind != Kind::kNot) return fold(step);
   Bounds& child = steps_[step.children[0]].bounds;
   complement(child.any, universe, &bounds.all);
