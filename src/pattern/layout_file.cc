@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "base/mapped_file.h"
+#include "pattern/node.h"
 
 namespace annulus::pattern {
 namespace {
@@ -146,6 +147,11 @@ base::Digest layout_digest(const LayoutView& layout) {
       layout.seq_q, layout.seq_k, layout.heads, hex(layout.indptr), hex(layout.indices),
       hex(layout.partial), hex(layout.head_map));
   return base::digest(text);
+}
+
+void add_layout_digests(const detail::PatternNode& node, std::string* text) {
+  if (node.layout) *text += (text->empty() ? "" : " ") + layout_digest(*node.layout).hex();
+  for (const auto& child : node.children) add_layout_digests(*child, text);
 }
 
 std::vector<std::byte> format_layout(const LayoutView& layout) {

@@ -40,6 +40,10 @@ constexpr std::int64_t kMostLayoutBytes = std::int64_t{1} << 36;
 // Of the sizes and every entry, partial flags included; the same on every machine.
 base::Digest layout_digest(const LayoutView& layout);
 
+// The digests of the layouts in a tree, blanks between them: a pattern's text names their files
+// alone, and files change.
+void add_layout_digests(const detail::PatternNode& node, std::string* text);
+
 // The file's bytes.
 std::vector<std::byte> format_layout(const LayoutView& layout);
 

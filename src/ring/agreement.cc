@@ -23,14 +23,6 @@ std::string text_of(const std::vector<std::vector<Segment>>& shards) {
   return text;
 }
 
-// The contents of a pattern's block layouts: its text names their files alone.
-void add_layouts(const pattern::Node& node, std::string* text) {
-  if (node.layout) {
-    *text += (text->empty() ? "" : " ") + pattern::layout_digest(*node.layout).hex();
-  }
-  for (const auto& child : node.children) add_layouts(*child, text);
-}
-
 // For a message: maps of many ranks are long.
 std::string shortened(const std::string& text) {
   constexpr std::size_t kMost = 160;
@@ -66,7 +58,7 @@ Terms terms_of(const Problem& problem, const ShardMap& shards, const std::string
   add("dtype", to_string(problem.dtype));
   add("pattern", problem.pattern.to_string());
   std::string layouts;
-  add_layouts(problem.pattern.node(), &layouts);
+  pattern::add_layout_digests(problem.pattern.node(), &layouts);
   add("contents of block layouts", layouts);
   add("scale", problem.effective_scale());
   add("score", problem.score.to_string());

@@ -1,0 +1,221 @@
+#include "annulus/layout_cache.h"
+
+#include <cstring>
+#include <future>
+#include <list>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+#include "base/fail.h"
+#include "base/hash.h"
+#include "layout/entries.h"
+#include "pattern/classify.h"
+#include "pattern/layout_file.h"
+#include "pattern/node.h"
+
+namespace annulus::layout {
+namespace {
+
+std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0); }
+
+// What lengths come to: rows and columns of blocks, counted from position 0.
+struct Grid {
+  std::int64_t first_row = 0;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  friend bool operator==(const Grid&, const Grid&) = default;
+};
+
+Grid grid_of(std::int64_t block_rows, std::int64_t block_columns, std::int64_t seq_q,
+             std::int64_t seq_k) {
+  const auto extent = pattern::Extent::whole(seq_q, seq_k);
+  pattern::check_extent(extent);
+  Grid grid;
+  grid.first_row = floor_div(extent.q_position, block_rows);
+  grid.rows =
+      seq_q == 0 ? 0 : floor_div(extent.q_position + seq_q - 1, block_rows) + 1 - grid.first_row;
+  grid.columns = floor_div(seq_k + block_columns - 1, block_columns);
+  return grid;
+}
+
+}  // namespace
+}  // namespace annulus::layout
+
+namespace annulus::inline v0 {
+
+struct LayoutQuery::Impl {
+  Pattern pattern;
+  LayoutSizes sizes;  // lengths are not looked at
+  std::string text;   // all that the layout depends on, lengths aside
+  std::uint64_t hash = 0;
+};
+
+LayoutQuery::LayoutQuery(const Pattern& pattern, std::int64_t block_rows,
+                         std::int64_t block_columns, std::int64_t heads) {
+  auto made = std::make_shared<Impl>();
+  made->pattern = pattern;
+  made->sizes = {block_rows, block_columns, 0, 0, heads};
+  make_layout(pattern, made->sizes);  // which checks them
+  std::string layouts;
+  pattern::add_layout_digests(pattern.node(), &layouts);
+  made->text = fmt::format("{}\nlayouts {}\nblocks {} x {}, heads {}", pattern.to_string(), layouts,
+                           block_rows, block_columns, heads);
+  const base::Digest digest = base::digest(made->text);
+  std::memcpy(&made->hash, digest.bytes.data(), sizeof(made->hash));
+  impl_ = std::move(made);
+}
+
+std::string LayoutQuery::key(std::int64_t seq_q, std::int64_t seq_k) const {
+  const LayoutSizes& sizes = impl_->sizes;
+  const layout::Grid grid = layout::grid_of(sizes.block_rows, sizes.block_columns, seq_q, seq_k);
+  return fmt::format("{}\nrows {} from {}, columns {}", impl_->text, grid.rows, grid.first_row,
+                     grid.columns);
+}
+
+struct LayoutCache::Impl {
+  using Pointer = std::shared_ptr<const GridLayout>;
+  using Query = std::shared_ptr<const LayoutQuery::Impl>;
+
+  struct Key {
+    Query query;
+    layout::Grid grid;
+    // Whole texts are compared, after their hashes; most often it is the same query.
+    friend bool operator==(const Key& a, const Key& b) {
+      return a.grid == b.grid && (a.query == b.query || (a.query->hash == b.query->hash &&
+                                                         a.query->text == b.query->text));
+    }
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const {
+      std::uint64_t hash = key.query->hash;
+      for (const std::int64_t word : {key.grid.first_row, key.grid.rows, key.grid.columns}) {
+        hash = (hash ^ static_cast<std::uint64_t>(word)) * 0x9E3779B97F4A7C15u;
+        hash ^= hash >> 29;
+      }
+      return static_cast<std::size_t>(hash);
+    }
+  };
+  struct Entry {
+    Pointer value;  // null while it is made
+    std::shared_future<Pointer> making;
+    std::int64_t bytes = 0;
+    std::list<const Key*>::iterator place;  // in `order`, once it is made
+  };
+  using Map = std::unordered_map<Key, Entry, Hash>;
+
+  // Requires: mutex is held.
+  void keep(typename Map::iterator found, const Pointer& value) {
+    const std::int64_t bytes = bytes_of(found->first, *value);
+    if (bytes > limits.bytes || limits.entries < 1) {
+      ++counters.too_large;
+      map.erase(found);
+      return;
+    }
+    found->second.value = value;
+    found->second.making = {};
+    found->second.bytes = bytes;
+    order.push_front(&found->first);
+    found->second.place = order.begin();
+    counters.bytes += bytes;
+    ++counters.entries;
+    while (counters.bytes > limits.bytes || counters.entries > limits.entries) {
+      const auto last = map.find(*order.back());
+      drop(last);
+      ++counters.evictions;
+    }
+  }
+
+  // Requires: mutex is held; the entry is made.
+  void drop(typename Map::iterator found) {
+    counters.bytes -= found->second.bytes;
+    --counters.entries;
+    order.erase(found->second.place);
+    map.erase(found);
+  }
+
+  static std::int64_t bytes_of(const Key& key, const GridLayout& value) {
+    const BlockLayout& of = value.layout;
+    const auto capacity = [](const auto& array) { return array.capacity() * sizeof(array[0]); };
+    return static_cast<std::int64_t>(
+        sizeof(Key) + sizeof(Entry) + sizeof(GridLayout) + key.query->text.size() +
+        capacity(of.indptr) + capacity(of.indices) + capacity(of.partial) + capacity(of.head_map));
+  }
+
+  static Pointer make(const Key& key) {
+    const LayoutSizes& sizes = key.query->sizes;
+    auto made = std::make_shared<GridLayout>();
+    made->q_position = key.grid.first_row * sizes.block_rows;
+    const pattern::Extent extent = {key.grid.rows * sizes.block_rows,
+                                    key.grid.columns * sizes.block_columns, made->q_position, 0};
+    made->layout =
+        pattern::make_layout(key.query->pattern, extent, sizes.block_rows, sizes.block_columns);
+    return made;
+  }
+
+  LayoutCacheLimits limits;
+  mutable std::mutex mutex;  // guards all below
+  Map map;
+  std::list<const Key*> order;  // of what is made, the last used first; keys of `map`
+  LayoutCacheCounters counters;
+};
+
+LayoutCache::LayoutCache(const LayoutCacheLimits& limits) : impl_(std::make_unique<Impl>()) {
+  impl_->limits = limits;
+}
+LayoutCache::~LayoutCache() = default;
+
+std::shared_ptr<const GridLayout> LayoutCache::get(const LayoutQuery& query, std::int64_t seq_q,
+                                                   std::int64_t seq_k) {
+  Impl& impl = *impl_;
+  const LayoutSizes& sizes = query.impl_->sizes;
+  const Impl::Key key = {query.impl_,
+                         layout::grid_of(sizes.block_rows, sizes.block_columns, seq_q, seq_k)};
+  std::promise<Impl::Pointer> promise;
+  std::shared_future<Impl::Pointer> others;
+  {
+    std::lock_guard lock(impl.mutex);
+    const auto [found, first] = impl.map.try_emplace(key);
+    if (first) {
+      ++impl.counters.misses;
+      found->second.making = promise.get_future().share();
+    } else if (found->second.value) {
+      ++impl.counters.hits;
+      impl.order.splice(impl.order.begin(), impl.order, found->second.place);
+      return found->second.value;
+    } else {
+      ++impl.counters.waits;
+      others = found->second.making;
+    }
+  }
+  if (others.valid()) return others.get();
+  try {
+    Impl::Pointer value = Impl::make(key);
+    {
+      std::lock_guard lock(impl.mutex);
+      impl.keep(impl.map.find(key), value);
+    }
+    promise.set_value(value);
+    return value;
+  } catch (...) {
+    {
+      std::lock_guard lock(impl.mutex);
+      ++impl.counters.failures;
+      impl.map.erase(key);
+    }
+    promise.set_exception(std::current_exception());
+    throw;
+  }
+}
+
+LayoutCacheCounters LayoutCache::counters() const {
+  std::lock_guard lock(impl_->mutex);
+  return impl_->counters;
+}
+
+void LayoutCache::clear() {
+  std::lock_guard lock(impl_->mutex);
+  while (!impl_->order.empty()) impl_->drop(impl_->map.find(*impl_->order.back()));
+}
+
+}  // namespace annulus::inline v0
