@@ -71,10 +71,17 @@ struct LayoutSizes {
 };
 ANNULUS_EXPORT LayoutSizes sizes_of(const LayoutView& layout);
 
+struct LayoutOptions {
+  std::int64_t layer = 0;  // of the model: random() chooses anew in each
+  int threads = 0;         // 0: one for each core, where there is work for them; 1: the caller's
+};
+
 // The blocks of a pattern: those that hold a visible pair, partial where not all pairs are visible.
 // Heads that the pattern cannot tell apart are stored once. Throws Error{kInvalidArgument} for
-// sizes out of range and where the pattern has layouts for another number of heads.
-ANNULUS_EXPORT BlockLayout make_layout(const Pattern& pattern, const LayoutSizes& sizes);
+// sizes out of range and where the pattern has layouts for another number of heads. Rows are shared
+// out among threads; the result is the same bit for bit.
+ANNULUS_EXPORT BlockLayout make_layout(const Pattern& pattern, const LayoutSizes& sizes,
+                                       const LayoutOptions& options = {});
 
 ANNULUS_EXPORT Density block_density(const LayoutView& layout);  // as of a BlockLayout
 
@@ -173,7 +180,8 @@ struct PatternStatistics {
   LayoutStatistics layout;  // of its R x C blocks
   double overhead = 0;      // block density over density of pairs; 0 where nothing is visible
 };
-ANNULUS_EXPORT PatternStatistics statistics(const Pattern& pattern, const LayoutSizes& sizes);
+ANNULUS_EXPORT PatternStatistics statistics(const Pattern& pattern, const LayoutSizes& sizes,
+                                            const LayoutOptions& options = {});
 
 // How far information travels: entry n - 1 is the share of (row block, column block) pairs for
 // which n layers bring what stands in the column to the row, when each layer sees the blocks that

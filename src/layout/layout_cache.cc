@@ -1,5 +1,6 @@
 #include "annulus/layout_cache.h"
 
+#include <algorithm>
 #include <cstring>
 #include <future>
 #include <list>
@@ -24,11 +25,14 @@ struct Grid {
   std::int64_t first_row = 0;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
+  // The least Sk for which each random() chooses from as many blocks; 0 where there is none.
+  std::int64_t least_keys = 0;
   friend bool operator==(const Grid&, const Grid&) = default;
 };
 
-Grid grid_of(std::int64_t block_rows, std::int64_t block_columns, std::int64_t seq_q,
-             std::int64_t seq_k) {
+// `chosen`: b of each random().
+Grid grid_of(std::int64_t block_rows, std::int64_t block_columns,
+             std::span<const std::int64_t> chosen, std::int64_t seq_q, std::int64_t seq_k) {
   const auto extent = pattern::Extent::whole(seq_q, seq_k);
   pattern::check_extent(extent);
   Grid grid;
@@ -36,7 +40,16 @@ Grid grid_of(std::int64_t block_rows, std::int64_t block_columns, std::int64_t s
   grid.rows =
       seq_q == 0 ? 0 : floor_div(extent.q_position + seq_q - 1, block_rows) + 1 - grid.first_row;
   grid.columns = floor_div(seq_k + block_columns - 1, block_columns);
+  for (const std::int64_t b : chosen) {
+    if (seq_k == 0) break;
+    grid.least_keys = std::max(grid.least_keys, (seq_k - 1) / b * b + 1);
+  }
   return grid;
+}
+
+void find_random(const pattern::Node& node, std::vector<std::int64_t>* chosen) {
+  if (node.kind == pattern::Kind::kRandom) chosen->push_back(node.third);
+  for (const auto& child : node.children) find_random(*child, chosen);
 }
 
 }  // namespace
@@ -47,30 +60,37 @@ namespace annulus::inline v0 {
 struct LayoutQuery::Impl {
   Pattern pattern;
   LayoutSizes sizes;  // lengths are not looked at
-  std::string text;   // all that the layout depends on, lengths aside
+  std::vector<std::int64_t> chosen;  // b of each random()
+  std::int64_t layer = 0;            // 0 where there is no random()
+  std::string text;                  // all that the layout depends on, lengths aside
   std::uint64_t hash = 0;
+
+  layout::Grid grid(std::int64_t seq_q, std::int64_t seq_k) const {
+    return layout::grid_of(sizes.block_rows, sizes.block_columns, chosen, seq_q, seq_k);
+  }
 };
 
 LayoutQuery::LayoutQuery(const Pattern& pattern, std::int64_t block_rows,
-                         std::int64_t block_columns, std::int64_t heads) {
+                         std::int64_t block_columns, std::int64_t heads, std::int64_t layer) {
   auto made = std::make_shared<Impl>();
   made->pattern = pattern;
   made->sizes = {block_rows, block_columns, 0, 0, heads};
-  make_layout(pattern, made->sizes);  // which checks them
+  make_layout(pattern, made->sizes, {layer, 1});  // which checks them
+  layout::find_random(pattern.node(), &made->chosen);
+  if (!made->chosen.empty()) made->layer = layer;
   std::string layouts;
   pattern::add_layout_digests(pattern.node(), &layouts);
-  made->text = fmt::format("{}\nlayouts {}\nblocks {} x {}, heads {}", pattern.to_string(), layouts,
-                           block_rows, block_columns, heads);
+  made->text = fmt::format("{}\nlayouts {}\nblocks {} x {}, heads {}, layer {}", pattern.to_string(),
+                           layouts, block_rows, block_columns, heads, made->layer);
   const base::Digest digest = base::digest(made->text);
   std::memcpy(&made->hash, digest.bytes.data(), sizeof(made->hash));
   impl_ = std::move(made);
 }
 
 std::string LayoutQuery::key(std::int64_t seq_q, std::int64_t seq_k) const {
-  const LayoutSizes& sizes = impl_->sizes;
-  const layout::Grid grid = layout::grid_of(sizes.block_rows, sizes.block_columns, seq_q, seq_k);
-  return fmt::format("{}\nrows {} from {}, columns {}", impl_->text, grid.rows, grid.first_row,
-                     grid.columns);
+  const layout::Grid grid = impl_->grid(seq_q, seq_k);
+  return fmt::format("{}\nrows {} from {}, columns {}, keys from {}", impl_->text, grid.rows,
+                     grid.first_row, grid.columns, grid.least_keys);
 }
 
 struct LayoutCache::Impl {
@@ -89,7 +109,8 @@ struct LayoutCache::Impl {
   struct Hash {
     std::size_t operator()(const Key& key) const {
       std::uint64_t hash = key.query->hash;
-      for (const std::int64_t word : {key.grid.first_row, key.grid.rows, key.grid.columns}) {
+      for (const std::int64_t word : {key.grid.first_row, key.grid.rows, key.grid.columns,
+                                      key.grid.least_keys}) {
         hash = (hash ^ static_cast<std::uint64_t>(word)) * 0x9E3779B97F4A7C15u;
         hash ^= hash >> 29;
       }
@@ -148,8 +169,9 @@ struct LayoutCache::Impl {
     made->q_position = key.grid.first_row * sizes.block_rows;
     const pattern::Extent extent = {key.grid.rows * sizes.block_rows,
                                     key.grid.columns * sizes.block_columns, made->q_position, 0};
-    made->layout =
-        pattern::make_layout(key.query->pattern, extent, sizes.block_rows, sizes.block_columns);
+    made->layout = pattern::make_layout(
+        key.query->pattern, extent, sizes.block_rows, sizes.block_columns, sizes.heads,
+        {key.query->chosen.empty() ? extent.seq_k : key.grid.least_keys, key.query->layer});
     return made;
   }
 
@@ -168,9 +190,7 @@ LayoutCache::~LayoutCache() = default;
 std::shared_ptr<const GridLayout> LayoutCache::get(const LayoutQuery& query, std::int64_t seq_q,
                                                    std::int64_t seq_k) {
   Impl& impl = *impl_;
-  const LayoutSizes& sizes = query.impl_->sizes;
-  const Impl::Key key = {query.impl_,
-                         layout::grid_of(sizes.block_rows, sizes.block_columns, seq_q, seq_k)};
+  const Impl::Key key = {query.impl_, query.impl_->grid(seq_q, seq_k)};
   std::promise<Impl::Pointer> promise;
   std::shared_future<Impl::Pointer> others;
   {

@@ -1,23 +1,39 @@
+#include <memory>
+
 #include "base/fail.h"
+#include "base/thread_pool.h"
 #include "layout/entries.h"
 #include "pattern/classify.h"
 
 namespace annulus::inline v0 {
+namespace {
+
+constexpr int kMostThreads = 1024;
+constexpr std::int64_t kManyRows = 4096;
+
+}  // namespace
 
 LayoutSizes sizes_of(const LayoutView& layout) {
   return {layout.block_rows, layout.block_columns, layout.seq_q, layout.seq_k,
           layout.query_heads()};
 }
 
-BlockLayout make_layout(const Pattern& pattern, const LayoutSizes& sizes) {
-  layout::checked(sizes);
-  const std::int64_t heads = pattern.heads();
-  if (heads != 1 && heads != sizes.heads) {
-    base::fail(ErrorCode::kInvalidArgument, "the pattern has layouts for {} heads; {} are wanted",
-               heads, sizes.heads);
+BlockLayout make_layout(const Pattern& pattern, const LayoutSizes& sizes,
+                        const LayoutOptions& options) {
+  const LayoutView like = layout::checked(sizes);
+  const int threads = options.threads;
+  if (threads < 0 || threads > kMostThreads) {
+    base::fail(ErrorCode::kInvalidArgument, "{} threads; give 1 to {}, or 0 for all cores", threads,
+               kMostThreads);
+  }
+  // A thread is started in the time that a few hundred rows take.
+  std::unique_ptr<base::ThreadPool> pool;
+  if (threads > 1 || (threads == 0 && like.rows() >= kManyRows)) {
+    pool = std::make_unique<base::ThreadPool>(threads);
   }
   return pattern::make_layout(pattern, pattern::Extent::whole(sizes.seq_q, sizes.seq_k),
-                              sizes.block_rows, sizes.block_columns);
+                              sizes.block_rows, sizes.block_columns, sizes.heads,
+                              {sizes.seq_k, options.layer}, pool.get());
 }
 
 }  // namespace annulus::inline v0

@@ -71,10 +71,12 @@ LayoutStatistics statistics(const LayoutView& view) {
   return result;
 }
 
-PatternStatistics statistics(const Pattern& pattern, const LayoutSizes& sizes) {
+PatternStatistics statistics(const Pattern& pattern, const LayoutSizes& sizes,
+                             const LayoutOptions& options) {
   PatternStatistics result;
-  result.layout = statistics(make_layout(pattern, sizes));
-  result.pairs = pattern::density(pattern, pattern::Extent::whole(sizes.seq_q, sizes.seq_k));
+  result.layout = statistics(make_layout(pattern, sizes, options));
+  result.pairs = pattern::density(pattern, pattern::Extent::whole(sizes.seq_q, sizes.seq_k),
+                                  sizes.heads, {sizes.seq_k, options.layer});
   if (result.pairs.value > 0) {
     result.overhead = result.layout.block_density.value / result.pairs.value;
   }

@@ -11,6 +11,10 @@
 #include "annulus/pattern.h"
 #include "pattern/evaluate.h"
 
+namespace annulus::base {
+class ThreadPool;
+}
+
 namespace annulus::pattern {
 
 // The rectangle of positions that a problem is. Where nothing else is said its keys end the
@@ -129,13 +133,14 @@ inline Density density(const Pattern& pattern, const Extent& extent, std::int64_
 }
 
 // Every row of blocks of every distinct head among `heads`, with partial flags (left empty where
-// there is none). The layout has one head where all of them see the same. It counts rows and
-// columns from the extent's start: as an expression, blocks(layout) has the default positions.
-// Throws Error{kInvalidArgument} where the sizes do not fit a BlockLayout and Error{kOutOfMemory}
-// past 2^31 kept blocks.
+// there is none). Heads that see the same are stored once, with a head map unless all of them do.
+// It counts rows and columns from the extent's start: as an expression, blocks(layout) has the
+// default positions. With a pool rows are shared out among its threads, and the layout is the same
+// bit for bit. Throws Error{kInvalidArgument} where the sizes do not fit a BlockLayout and
+// Error{kOutOfMemory} past 2^31 kept blocks.
 BlockLayout make_layout(const Pattern& pattern, const Extent& extent, std::int64_t block_rows,
                         std::int64_t block_columns, std::int64_t heads,
-                        const PatternContext& context);
+                        const PatternContext& context, base::ThreadPool* pool = nullptr);
 inline BlockLayout make_layout(const Pattern& pattern, const Extent& extent,
                                std::int64_t block_rows, std::int64_t block_columns,
                                std::int64_t heads = 1) {

@@ -1,68 +1,119 @@
 #include <algorithm>
+#include <atomic>
 #include <limits>
+#include <memory>
 #include <new>
 #include <numeric>
+#include <vector>
 
 #include "base/fail.h"
+#include "base/thread_pool.h"
 #include "pattern/classify.h"
 
 namespace annulus::pattern {
 namespace {
 
 constexpr std::int64_t kMostKept = std::int64_t{1} << 31;
+// Rows that a thread takes at a time.
+constexpr std::int64_t kRowsOfPart = 128;
+
+// Rows of blocks one after another, head after head. The runs are few, the blocks may be millions:
+// their memory is taken once, when all parts are known.
+struct Part {
+  std::vector<BlockRun> runs;
+  std::vector<std::int64_t> ends;  // of each row: blocks of the part up to it
+  bool any_partial = false;
+};
+
+void for_each(base::ThreadPool* pool, std::int64_t count,
+              const std::function<void(std::int64_t, int)>& body) {
+  if (pool != nullptr) return pool->parallel_for(count, body);
+  for (std::int64_t i = 0; i < count; ++i) body(i, 0);
+}
+
+void write(const Part& part, std::int64_t begin, std::int64_t first_line, BlockLayout* layout) {
+  auto at = static_cast<std::size_t>(begin);
+  for (const BlockRun& run : part.runs) {
+    const auto count = static_cast<std::size_t>(run.end - run.begin);
+    const auto first = layout->indices.begin() + static_cast<std::ptrdiff_t>(at);
+    std::iota(first, first + static_cast<std::ptrdiff_t>(count),
+              static_cast<std::int32_t>(run.begin));
+    if (run.partial) std::fill_n(layout->partial.data() + at, count, std::uint8_t{1});
+    at += count;
+  }
+  auto line = static_cast<std::size_t>(first_line);
+  for (const std::int64_t end : part.ends) layout->indptr[++line] = begin + end;
+}
 
 }  // namespace
 
 BlockLayout make_layout(const Pattern& pattern, const Extent& extent, std::int64_t block_rows,
                         std::int64_t block_columns, std::int64_t heads,
-                        const PatternContext& context) {
-  Classifier classifier(pattern, Placement::of(extent, context), block_rows, block_columns);
-  if (classifier.columns() > std::numeric_limits<std::int32_t>::max()) {
+                        const PatternContext& context, base::ThreadPool* pool) {
+  const Placement placement = Placement::of(extent, context);
+  std::vector<std::unique_ptr<Classifier>> classifiers(
+      pool == nullptr ? 1 : static_cast<std::size_t>(pool->threads()));
+  classifiers[0] = std::make_unique<Classifier>(pattern, placement, block_rows, block_columns);
+  const std::int64_t rows = classifiers[0]->rows();
+  if (classifiers[0]->columns() > std::numeric_limits<std::int32_t>::max()) {
     base::fail(ErrorCode::kInvalidArgument, "{} columns of blocks; a layout holds fewer than 2^31",
-               classifier.columns());
+               classifiers[0]->columns());
   }
   BlockLayout layout{.block_rows = block_rows,
                      .block_columns = block_columns,
                      .seq_q = extent.seq_q,
                      .seq_k = extent.seq_k,
-                     .heads = distinct_heads(pattern.node(), heads) == 1 ? 1 : heads,
-                     .indptr = {0},
+                     .heads = distinct_heads(pattern.node(), heads),
+                     .indptr = {},
                      .indices = {},
                      .partial = {}};
-  // The runs are few, the blocks may be millions: their memory is taken once.
-  std::vector<BlockRun> runs;
-  std::int64_t kept = 0;
-  bool any_partial = false;
-  for (std::int64_t head = 0; head < layout.heads; ++head) {
-    for (std::int64_t row = 0; row < classifier.rows(); ++row) {
-      for (const BlockRun& run : classifier.row(head, row)) {
-        runs.push_back(run);
-        kept += run.end - run.begin;
-        any_partial = any_partial || run.partial;
-      }
-      layout.indptr.push_back(kept);
-      if (kept > kMostKept) {
-        base::fail(ErrorCode::kOutOfMemory,
-                   "more than 2^31 blocks of {} x {} are kept of Sq {} x Sk {}; use larger blocks",
-                   block_rows, block_columns, extent.seq_q, extent.seq_k);
-      }
+  for (std::int64_t head = 0; layout.heads > 1 && layout.heads < heads && head < heads; ++head) {
+    layout.head_map.push_back(static_cast<std::int32_t>(head % layout.heads));
+  }
+  const std::int64_t lines = layout.heads * rows;
+  std::vector<Part> parts(static_cast<std::size_t>((lines + kRowsOfPart - 1) / kRowsOfPart));
+  std::atomic<std::int64_t> kept{0};
+  for_each(pool, static_cast<std::int64_t>(parts.size()), [&](std::int64_t index, int worker) {
+    auto& classifier = classifiers[static_cast<std::size_t>(worker)];
+    if (!classifier) {
+      classifier = std::make_unique<Classifier>(pattern, placement, block_rows, block_columns);
     }
+    Part& part = parts[static_cast<std::size_t>(index)];
+    std::int64_t count = 0;
+    for (std::int64_t line = index * kRowsOfPart; line < std::min((index + 1) * kRowsOfPart, lines);
+         ++line) {
+      for (const BlockRun& run : classifier->row(line / rows, line % rows)) {
+        part.runs.push_back(run);
+        count += run.end - run.begin;
+        part.any_partial = part.any_partial || run.partial;
+      }
+      part.ends.push_back(count);
+    }
+    if (kept.fetch_add(count) + count > kMostKept) {
+      base::fail(ErrorCode::kOutOfMemory,
+                 "more than 2^31 blocks of {} x {} are kept of Sq {} x Sk {}; use larger blocks",
+                 block_rows, block_columns, extent.seq_q, extent.seq_k);
+    }
+  });
+  std::vector<std::int64_t> begins;
+  std::int64_t sum = 0;
+  bool any_partial = false;
+  for (const Part& part : parts) {
+    begins.push_back(sum);
+    sum += part.ends.back();
+    any_partial = any_partial || part.any_partial;
   }
   try {
-    layout.indices.resize(static_cast<std::size_t>(kept));
-    if (any_partial) layout.partial.resize(static_cast<std::size_t>(kept));
+    layout.indptr.resize(static_cast<std::size_t>(lines) + 1);
+    layout.indices.resize(static_cast<std::size_t>(sum));
+    if (any_partial) layout.partial.resize(static_cast<std::size_t>(sum));
   } catch (const std::bad_alloc&) {
-    base::fail(ErrorCode::kOutOfMemory, "no memory for a layout of {} kept blocks", kept);
+    base::fail(ErrorCode::kOutOfMemory, "no memory for a layout of {} kept blocks", sum);
   }
-  std::size_t at = 0;
-  for (const BlockRun& run : runs) {
-    const auto count = static_cast<std::size_t>(run.end - run.begin);
-    const auto first = layout.indices.begin() + static_cast<std::ptrdiff_t>(at);
-    std::iota(first, first + static_cast<std::ptrdiff_t>(count),
-              static_cast<std::int32_t>(run.begin));
-    if (run.partial) std::fill_n(layout.partial.data() + at, count, std::uint8_t{1});
-    at += count;
-  }
+  for_each(pool, static_cast<std::int64_t>(parts.size()), [&](std::int64_t index, int) {
+    const auto at = static_cast<std::size_t>(index);
+    write(parts[at], begins[at], index * kRowsOfPart, &layout);
+  });
   return layout;
 }
 

@@ -23,7 +23,8 @@ TEST_CASE("a cached layout holds for all lengths of its grid") {
   for (int i = 0; i < 300; ++i) {
     const Pattern pattern = test::random_pattern(&random, 3, nullptr);
     const std::int64_t rows = between(&random, 1, 20), columns = between(&random, 1, 20);
-    const LayoutQuery query(pattern, rows, columns);
+    const std::int64_t layer = between(&random, 0, 3);
+    const LayoutQuery query(pattern, rows, columns, 1, layer);
     const std::int64_t seq_q = between(&random, 0, 60), seq_k = between(&random, 0, 60);
     const auto found = cache.get(query, seq_q, seq_k);
     found->layout.validate();
@@ -32,7 +33,7 @@ TEST_CASE("a cached layout holds for all lengths of its grid") {
     for (std::int64_t q = seq_k - seq_q; q < seq_k; ++q) {
       for (std::int64_t k = 0; k < seq_k; ++k) {
         const int state = state_at(found->layout, 0, q - found->q_position, k);
-        const bool visible = pattern.visible(0, q, k);
+        const bool visible = pattern.visible(0, q, k, {seq_k, layer});
         wrong += (visible && state == 0) || (!visible && state == 1);
       }
     }
@@ -102,7 +103,29 @@ TEST_CASE("every parameter is in the key") {
                               blocks(more),
                               causal() & window(5, 0),
                               causal() | window(5, 0),
-                              window(5, 0) & causal()};
+                              window(5, 0) & causal(),
+                              dilated(3),
+                              block_dilated(3, 8),
+                              block_dilated(3, 16),
+                              strided(4, 1, 8),
+                              strided(4, 2, 8),
+                              annulus::random(2, 7, 8),
+                              annulus::random(3, 7, 8),
+                              annulus::random(2, 8, 8),
+                              annulus::random(2, 7, 16),
+                              segment(32, 2),
+                              segment(32, 4),
+                              axial(8, 8),
+                              axial(8, 4),
+                              natten(8, 8, 3),
+                              natten(8, 8, 5),
+                              vertical_slash({1, 2}, {3}),
+                              vertical_slash({1}, {2, 3}),
+                              hierarchical({{2, 3, 8}}),
+                              hierarchical({{2, -1, 8}}),
+                              heads({causal(), dense()}),
+                              sum({causal(), dense()}),
+                              preset("bigbird")};
   std::map<std::string, int> keys;
   int count = 0;
   for (const Pattern& pattern : patterns) {
@@ -120,6 +143,12 @@ TEST_CASE("every parameter is in the key") {
   CHECK(LayoutQuery(blocks(two), 8, 8, 2).key(64, 64) !=
         LayoutQuery(blocks(some), 8, 8).key(64, 64));
   CHECK(LayoutQuery(causal(), 8, 8, 4).key(64, 64) != LayoutQuery(causal(), 8, 8).key(64, 64));
+  // Layers and the number of blocks to choose from matter where something is chosen, and only there.
+  const Pattern chosen = annulus::random(2, 7, 32);
+  CHECK(LayoutQuery(chosen, 64, 64, 1, 1).key(1, 64) != LayoutQuery(chosen, 64, 64).key(1, 64));
+  CHECK(LayoutQuery(chosen, 64, 64).key(1, 32) != LayoutQuery(chosen, 64, 64).key(1, 33));
+  CHECK(LayoutQuery(chosen, 64, 64).key(1, 33) == LayoutQuery(chosen, 64, 64).key(1, 64));
+  CHECK(LayoutQuery(causal(), 64, 64, 1, 1).key(1, 32) == LayoutQuery(causal(), 64, 64).key(1, 33));
   // Lengths of one grid share a key.
   CHECK(LayoutQuery(causal(), 8, 8).key(1, 57) == LayoutQuery(causal(), 8, 8).key(1, 64));
   CHECK(LayoutQuery(causal(), 8, 8).key(57, 57) == LayoutQuery(causal(), 8, 8).key(64, 64));
