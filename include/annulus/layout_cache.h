@@ -46,8 +46,8 @@ class ANNULUS_EXPORT LayoutQuery {
               std::int64_t heads = 1, std::int64_t layer = 0);
 
   // The key of the layout for these lengths: two keys are equal where the pattern (its layouts by
-  // content), the block sizes, the heads, the grid, and for patterns with random() the layer and the
-  // number of its column blocks are, and only there. Throws Error{kInvalidArgument} for lengths
+  // content), the block sizes, the heads, the grid, and for patterns with random() the layer and
+  // the number of its column blocks are, and only there. Throws Error{kInvalidArgument} for lengths
   // outside [0, 2^48].
   std::string key(std::int64_t seq_q, std::int64_t seq_k) const;
 

@@ -59,7 +59,7 @@ namespace annulus::inline v0 {
 
 struct LayoutQuery::Impl {
   Pattern pattern;
-  LayoutSizes sizes;  // lengths are not looked at
+  LayoutSizes sizes;                 // lengths are not looked at
   std::vector<std::int64_t> chosen;  // b of each random()
   std::int64_t layer = 0;            // 0 where there is no random()
   std::string text;                  // all that the layout depends on, lengths aside
@@ -80,8 +80,9 @@ LayoutQuery::LayoutQuery(const Pattern& pattern, std::int64_t block_rows,
   if (!made->chosen.empty()) made->layer = layer;
   std::string layouts;
   pattern::add_layout_digests(pattern.node(), &layouts);
-  made->text = fmt::format("{}\nlayouts {}\nblocks {} x {}, heads {}, layer {}", pattern.to_string(),
-                           layouts, block_rows, block_columns, heads, made->layer);
+  made->text =
+      fmt::format("{}\nlayouts {}\nblocks {} x {}, heads {}, layer {}", pattern.to_string(),
+                  layouts, block_rows, block_columns, heads, made->layer);
   const base::Digest digest = base::digest(made->text);
   std::memcpy(&made->hash, digest.bytes.data(), sizeof(made->hash));
   impl_ = std::move(made);
@@ -109,8 +110,8 @@ struct LayoutCache::Impl {
   struct Hash {
     std::size_t operator()(const Key& key) const {
       std::uint64_t hash = key.query->hash;
-      for (const std::int64_t word : {key.grid.first_row, key.grid.rows, key.grid.columns,
-                                      key.grid.least_keys}) {
+      for (const std::int64_t word :
+           {key.grid.first_row, key.grid.rows, key.grid.columns, key.grid.least_keys}) {
         hash = (hash ^ static_cast<std::uint64_t>(word)) * 0x9E3779B97F4A7C15u;
         hash ^= hash >> 29;
       }

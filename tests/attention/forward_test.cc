@@ -7,8 +7,6 @@
 #include <thread>
 #include <vector>
 
-#include "attention/dims.h"
-#include "attention/kernel_config.h"
 #include "attention/on_device.h"
 #include "support/options.h"
 
@@ -36,25 +34,6 @@ TEST_CASE("random problems match the oracle") {
       std::fprintf(stderr, "%d of %d problems\n", index + 1, count);
     }
   }
-}
-
-TEST_CASE("every shipped configuration that fits the device") {
-  const jit::Arch arch = jit::parse_arch(device().info().architecture);
-  int tried = 0;
-  for (const attention::ShippedConfig& shipped : attention::shipped_configs()) {
-    if (attention::why_illegal(shipped.config, shipped.dims, arch)) continue;
-    // Enough keys to go round the pipeline, and tails on both sides.
-    Problem problem = problem_of(150, 333, shipped.dims.qk, shipped.dims.v, causal());
-    problem.dtype = tried % 2 == 0 ? Dtype::kBfloat16 : Dtype::kFloat16;
-    problem.heads *= shipped.config.heads;
-    const Case c = test::make_case(problem, 3);
-    PlanOptions options;
-    options.config = attention::to_string(shipped.config);
-    CAPTURE(options.config);
-    check(c, test::run_case(device(), c, options));
-    ++tried;
-  }
-  CHECK(tried >= 14);
 }
 
 TEST_CASE("the same call twice gives the same bits, and so do threads that share the plan") {

@@ -64,10 +64,11 @@ std::vector<Case> every_case() {
     const jit::Arch small = hopper                           ? large
                             : shipped.reach == Reach::kEvery ? jit::Arch{89, '\0'}
                                                              : jit::Arch{90, '\0'};
-    cases.push_back({shipped, plain(shipped.dims, Dtype::kBfloat16), large, ""});
+    // The bare kernel takes the fewest registers; that of Hopper is scheduled by ptxas in its own
+    // way.
+    if (hopper) cases.push_back({shipped, plain(shipped.dims, Dtype::kBfloat16), large, ""});
     cases.push_back({shipped, all(shipped.dims, Dtype::kFloat16, placed), small, ""});
     cases.push_back({shipped, leaves(shipped.dims, Dtype::kBfloat16, !placed), large, ""});
-    if (!hopper) cases.push_back({shipped, plain(shipped.dims, Dtype::kFloat16), small, ""});
     placed = !placed;
   }
   return cases;

@@ -143,7 +143,8 @@ TEST_CASE("every parameter is in the key") {
   CHECK(LayoutQuery(blocks(two), 8, 8, 2).key(64, 64) !=
         LayoutQuery(blocks(some), 8, 8).key(64, 64));
   CHECK(LayoutQuery(causal(), 8, 8, 4).key(64, 64) != LayoutQuery(causal(), 8, 8).key(64, 64));
-  // Layers and the number of blocks to choose from matter where something is chosen, and only there.
+  // Layers and the number of blocks to choose from matter where something is chosen, and only
+  // there.
   const Pattern chosen = annulus::random(2, 7, 32);
   CHECK(LayoutQuery(chosen, 64, 64, 1, 1).key(1, 64) != LayoutQuery(chosen, 64, 64).key(1, 64));
   CHECK(LayoutQuery(chosen, 64, 64).key(1, 32) != LayoutQuery(chosen, 64, 64).key(1, 33));

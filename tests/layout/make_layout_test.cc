@@ -27,7 +27,8 @@ TEST_CASE("threads make the layout of one, bit for bit") {
   }
   const LayoutSizes large = {16, 16, 1 << 17, 1 << 17};
   const Pattern window_and_global = causal() & (window(4095, 0) | global(256));
-  CHECK(make_layout(window_and_global, large, {0, 4}) == make_layout(window_and_global, large, {0, 1}));
+  CHECK(make_layout(window_and_global, large, {0, 4}) ==
+        make_layout(window_and_global, large, {0, 1}));
 }
 
 TEST_CASE("a layout of many heads stores what differs, and each head is right") {
@@ -72,7 +73,9 @@ TEST_CASE("a layout that cannot be made is an error from every number of threads
             make_layout(causal(), {1, 1, 8, many << 20}, {0, threads});
           }) == ErrorCode::kInvalidArgument);
   }
-  CHECK(code_of([] { make_layout(causal(), {8, 8, 64, 64}, {0, -1}); }) == ErrorCode::kInvalidArgument);
+  CHECK(code_of([] {
+          make_layout(causal(), {8, 8, 64, 64}, {0, -1});
+        }) == ErrorCode::kInvalidArgument);
   CHECK(code_of([] { make_layout(causal(), {8, 8, 64, 64, 0}); }) == ErrorCode::kInvalidArgument);
 }
 

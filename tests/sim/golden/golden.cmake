@@ -39,7 +39,5 @@ if(ANNULUS_PTXAS)
 endif()
 
 # Mistakes made on purpose in the templates themselves.
-foreach(kernel mma wgmma)
-  annulus_test(${kernel}_mutants LABEL device LIBRARIES annulus_test_devices
-    SOURCES sim/broken/${kernel}_mutants_test.cc support/mutant.cc)
-endforeach()
+annulus_test(mutants LABEL device LIBRARIES annulus_test_devices
+  SOURCES sim/broken/mma_mutants_test.cc sim/broken/wgmma_mutants_test.cc support/mutant.cc)
