@@ -49,7 +49,6 @@ struct Placement {
     return {{{extent.q_position, extent.seq_q}}, {{extent.k_position, extent.seq_k}}, context};
   }
   static Placement of(const Extent& extent) { return of(extent, extent.context()); }
-  friend bool operator==(const Placement&, const Placement&) = default;
 };
 
 // Rows that the segments have together.

@@ -35,6 +35,7 @@ struct Mutant {
   // Kinds of faults, any of which may be reported; or "wrong answer", "bank conflicts", "nothing".
   std::set<std::string> expected;
   std::set<std::string> blamed = {};  // pieces of the lines that a fault may name
+  int variant = 0;                    // of the kernel; what it means is the test's own business
 };
 
 // Checks, by doctest, that every seed comes out as expected.

@@ -14,10 +14,10 @@ namespace {
 
 using namespace annulus;
 
-struct Mutant : test::Mutant {
-  bool one_stage = false;  // in the kernel with one stage instead of two
-  bool no_keys = false;    // with no key at all
-};
+using test::Mutant;
+
+// Which kernel a mutant is of, and with what.
+enum Kind : int { kTwoStages, kOneStage, kNoKeys };
 
 constexpr char kKernel[] = "kernels/mma_forward.cu";
 constexpr char kBarrier[] =
@@ -106,18 +106,17 @@ std::vector<Mutant> mutants() {
          "      ptx::wait_copies<0>();\n      if (current + 1"}},
        races_or_unwritten,
        kTiles,
-       true},
+       kOneStage},
       {"one stage: no barrier for the keys",
        {{kKernel, kBarrier, "      ptx::wait_copies<kStages == 1 ? 0 : kStages - 2>();\n"}},
        races_or_unwritten,
        kTiles,
-       true},
+       kOneStage},
       {"no keys: O is staged while others still fill Q",
        {{kKernel, "if (row.count == 0) __syncthreads();", ""}},
        kRaces,
        {"ptx::store_shared", "ptx::copy_async_16", "ptx::load_shared_16"},
-       false,
-       true},
+       kNoKeys},
       // What only the answer shows.
       {"keys beyond the end are not masked",
        {{kKernel, "if (first_column > params.seq_k - kColumns) {", "if (first_column < 0) {"}},
@@ -142,7 +141,7 @@ std::vector<Mutant> mutants() {
        {{kKernel, kLastWait, "if (row.count == 0) __syncthreads();"}},
        {"nothing"}},
       {"unchanged, two stages", {}, {"nothing"}},
-      {"unchanged, one stage", {}, {"nothing"}, {}, true},
+      {"unchanged, one stage", {}, {"nothing"}, {}, kOneStage},
   };
 }
 
@@ -151,12 +150,12 @@ test::MutantRun run_of(const Mutant& mutant) {
   Problem problem;
   problem.heads = 2;
   problem.seq_q = 64 + 5;
-  problem.seq_k = mutant.no_keys ? 0 : 64 * 6 + 3;
-  problem.dim_qk = mutant.one_stage ? 192 : 64;
-  problem.dim_v = mutant.one_stage ? 128 : 64;
+  problem.seq_k = mutant.variant == kNoKeys ? 0 : 64 * 6 + 3;
+  problem.dim_qk = mutant.variant == kOneStage ? 192 : 64;
+  problem.dim_v = mutant.variant == kOneStage ? 128 : 64;
   problem.want_lse = true;
   return {.device = test::device_name(),
-          .options = {.config = mutant.one_stage ? "mma m64 n64 w4 s1 x2" : "mma m64 n64 w4 s2 x3"},
+          .options = {.config = mutant.variant == kOneStage ? "mma m64 n64 w4 s1 x2" : "mma m64 n64 w4 s2 x3"},
           .problem = problem};
 }
 

@@ -15,19 +15,16 @@ namespace {
 
 using namespace annulus;
 
-// Which kernel a mutant is of.
-enum class Kind {
-  kPlain,      // O apart from Q
-  kWide,       // head dim 256: O leaves through Q and is rescaled first
-  kBlocks,     // two tiles of the list to a step
-};
+using test::Mutant;
 
-struct Mutant : test::Mutant {
-  Kind kind = Kind::kPlain;
+// Which kernel a mutant is of.
+enum Kind : int {
+  kPlain,   // O apart from Q
+  kWide,    // head dim 256: O leaves through Q and is rescaled first
+  kBlocks,  // two tiles of the list to a step
 };
 
 constexpr char kKernel[] = "kernels/wgmma_forward.cu";
-constexpr char kWork[] = "kernels/wgmma/work.cuh";
 constexpr char kProducer[] = "kernels/wgmma/producer.cuh";
 constexpr char kConsumer[] = "kernels/wgmma/consumer.cuh";
 constexpr char kFirstScores[] =
@@ -58,7 +55,7 @@ std::vector<Mutant> mutants() {
        {{kConsumer, kLaterValues, "ptx::hold(output[0]); start_values(output[0], powers, before);"}},
        {"missing fence"},
        {},
-       Kind::kWide},
+       kWide},
       {"no proxy fence before O leaves",
        {{kConsumer, "    ptx::fence_shared_writes();\n", ""}},
        {"missing fence"}},
@@ -144,7 +141,7 @@ std::vector<Mutant> mutants() {
          "      if constexpr (!Shape::kOutputApart) ptx::wait_stores_read();\n", ""}},
        kRaces,
        {},
-       Kind::kWide},
+       kWide},
       {"O is staged while the previous one leaves",
        {{kConsumer, "if (Shape::kOutputApart && warp_ == 0 && ptx::elect()) ptx::wait_stores_read();",
          ""}},
@@ -196,7 +193,7 @@ std::vector<Mutant> mutants() {
          "const int keys_left = params_.seq_k - first_column;"}},
        kWrong,
        {},
-       Kind::kBlocks},
+       kBlocks},
       {"keys beyond the end are seen",
        {{kConsumer, "if (keys_left < kBlockColumns)", "if (keys_left < 1)"}},
        kWrong},
@@ -225,10 +222,10 @@ std::vector<Mutant> mutants() {
          "ptx::wait_stores_read();"}},
        {"nothing"},
        {},
-       Kind::kWide},
+       kWide},
       {"unchanged", {}, {"nothing"}},
-      {"unchanged, head dim 256", {}, {"nothing"}, {}, Kind::kWide},
-      {"unchanged, two tiles to a step", {}, {"nothing"}, {}, Kind::kBlocks},
+      {"unchanged, head dim 256", {}, {"nothing"}, {}, kWide},
+      {"unchanged, two tiles to a step", {}, {"nothing"}, {}, kBlocks},
   };
 }
 
@@ -237,16 +234,16 @@ test::MutantRun run_of(const Mutant& mutant) {
   Problem problem;
   problem.heads = 2;
   problem.want_lse = true;
-  problem.dim_qk = problem.dim_v = mutant.kind == Kind::kWide ? 256 : 64;
+  problem.dim_qk = problem.dim_v = mutant.variant == kWide ? 256 : 64;
   test::MutantRun run{.device = "sim:sm_90a", .options = {}, .problem = problem};
-  switch (mutant.kind) {
-    case Kind::kPlain:
+  switch (mutant.variant) {
+    case kPlain:
       run.options.config = "wgmma m128 n64 w8 s2";
       break;
-    case Kind::kWide:
+    case kWide:
       run.options.config = "wgmma m128 n64 w8 s2";
       break;
-    case Kind::kBlocks:
+    case kBlocks:
       run.options.config = "wgmma m128 n32 w8 s2 b2";
       break;
   }
