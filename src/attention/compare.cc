@@ -78,8 +78,9 @@ Comparison compare(const Problem& problem, const Reference& oracle, const HostRe
   std::int64_t current = -1;
   const auto close_head = [&] {
     if (current < 0) return;
-    const double norm = std::max(std::sqrt(head_norm), grain);
-    comparison.error_o = std::max(comparison.error_o, std::sqrt(head_error) / norm);
+    if (head_error > 0) {
+      comparison.error_o = std::max(comparison.error_o, std::sqrt(head_error / head_norm));
+    }
     head_error = head_norm = 0;
   };
   for (std::size_t at = 0; at < oracle.rows.size(); ++at) {
@@ -105,7 +106,9 @@ Comparison compare(const Problem& problem, const Reference& oracle, const HostRe
     const bool empty = oracle.l[at] == 0;
     if (!std::isfinite(error) || (empty && error != 0)) error = kInfinity;
     head_error += error;
-    head_norm += norm;
+    // Of each row at least what one of its own error is held against: a head of many rows below the
+    // smallest normal number has the rounding of all of them.
+    head_norm += std::max(norm, grain * grain);
     const double row_error = std::sqrt(error) / std::max(std::sqrt(norm), grain);
     double lse_error = 0;
     const double expected_lse =
