@@ -1,9 +1,14 @@
-// What a layout of a million tokens costs, on one core: rows of 128 x 128 blocks, classified and
-// written down. Patterns whose keys repeat every few tokens are those that could cost by the key.
+// What layouts cost, on one core. Of a million tokens: rows of 128 x 128 blocks, classified and
+// written down; patterns whose keys repeat every few tokens are those that could cost by the key.
+// Then what is read from others, and what the cache gives back.
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
+#include "annulus/layout_cache.h"
+#include "annulus/layout_formats.h"
 #include "base/fail.h"
 #include "harness.h"
 #include "pattern/classify.h"
@@ -45,6 +50,51 @@ void add(bench::Bench* bench, const char* text, double bar_millis) {
              });
 }
 
+// Ten million kept blocks with all that is checked of them: 100 in each of 100,000 rows.
+void add_import(bench::Bench* bench) {
+  constexpr std::int64_t kRows = 100000, kKept = 100;
+  const LayoutSizes sizes = {64, 64, 64 * kRows, 64 * kRows};
+  auto indptr = std::make_shared<std::vector<std::int64_t>>(1, 0);
+  auto indices = std::make_shared<std::vector<std::int32_t>>();
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    for (std::int64_t i = 0; i < kKept; ++i) {
+      indices->push_back(static_cast<std::int32_t>(i * 997 + row % 997));
+    }
+    indptr->push_back(static_cast<std::int64_t>(indices->size()));
+  }
+  bench->add({.name = "import of a CSR of 10 million blocks",
+              .unit = "ms",
+              .bar = 100,
+              .lower_is_better = true},
+             [=] {
+               const double start = bench::thread_seconds();
+               const BlockLayout layout = from_csr(sizes, *indptr, *indices);
+               const double millis = (bench::thread_seconds() - start) * 1e3;
+               if (layout.indices.size() != indices->size()) {
+                 base::fail(ErrorCode::kInternal, "blocks were lost");
+               }
+               return millis;
+             });
+}
+
+// A decode that grows by a token: 32 layers with one of three patterns each.
+void add_cache(bench::Bench* bench) {
+  bench->add({.name = "cache hit", .unit = "ns", .bar = 200, .lower_is_better = true}, [] {
+    const LayoutQuery queries[] = {
+        LayoutQuery(causal() & window(4095, 0), 128, 128),
+        LayoutQuery(causal() & (window(1023, 0) | global(256)), 128, 128),
+        LayoutQuery(causal(), 128, 128)};
+    LayoutCache cache;
+    for (const LayoutQuery& query : queries) cache.get(query, 1, 40001);
+    constexpr int kCalls = 1000000;
+    const double start = bench::thread_seconds();
+    for (int i = 0; i < kCalls; ++i) cache.get(queries[i % 3], 1, 40001 + i / 32 % 64);
+    const double seconds = bench::thread_seconds() - start;
+    if (cache.counters().misses != 3) base::fail(ErrorCode::kInternal, "a layout was made again");
+    return seconds * 1e9 / kCalls;
+  });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -56,5 +106,7 @@ int main(int argc, char** argv) {
   add(&bench, "segment(16384, 4)", 0);
   add(&bench, "natten(1024, 1024, 13)", 0);
   add(&bench, "preset(hierarchical_long_range)", 0);
+  add_import(&bench);
+  add_cache(&bench);
   return bench.run();
 }

@@ -112,6 +112,20 @@ ANNULUS_EXPORT FlashInferArrays to_flashinfer(const LayoutView& layout,
 ANNULUS_EXPORT BlockLayout exact_layout(const LayoutView& layout,
                                         std::span<const std::uint8_t> mask);
 
+// MInference's vertical and slash lists: for each head the columns that every query sees, and the
+// offsets q - k of the diagonals that are seen, [heads, n] and [heads, m], padded with -1. They are
+// token positions, so they make a pattern, not a layout; MInference means it & causal().
+struct VerticalSlashArrays {
+  std::int64_t heads = 1;
+  std::vector<std::int32_t> verticals, slashes;
+};
+ANNULUS_EXPORT Pattern from_vertical_slash(std::int64_t heads,
+                                           std::span<const std::int32_t> verticals,
+                                           std::span<const std::int32_t> slashes);
+// Ascending. Throws Error{kUnsupported} where the pattern is not vertical_slash(), nor heads() of
+// such, or has a negative entry.
+ANNULUS_EXPORT VerticalSlashArrays to_vertical_slash(const Pattern& pattern, std::int64_t heads);
+
 // Files. kLayout is the library's own (save_layout). kNpy is a NumPy array of bool or uint8, as
 // from_mask, with 2 or 3 dimensions; kRaw its bytes without the header. The others are safetensors
 // whose tensors have the names above (I32, I64, U8; the words of a bitset are I32), with metadata
