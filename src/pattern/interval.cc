@@ -14,15 +14,6 @@ IntervalSet::const_iterator first_behind(const IntervalSet& set, std::int64_t nu
 
 }  // namespace
 
-void append(IntervalSet* set, Interval interval) {
-  if (interval.empty()) return;
-  if (!set->empty() && interval.begin <= set->back().end) {
-    set->back().end = std::max(set->back().end, interval.end);
-  } else {
-    set->push_back(interval);
-  }
-}
-
 void intersect(const IntervalSet& a, const IntervalSet& b, IntervalSet* out) {
   out->clear();
   for (auto x = a.begin(), y = b.begin(); x != a.end() && y != b.end();) {
@@ -37,6 +28,10 @@ void intersect(const IntervalSet& a, const IntervalSet& b, IntervalSet* out) {
 }
 
 void unite(const IntervalSet& a, const IntervalSet& b, IntervalSet* out) {
+  if (a.empty() || b.empty()) {
+    *out = a.empty() ? b : a;
+    return;
+  }
   out->clear();
   for (auto x = a.begin(), y = b.begin(); x != a.end() || y != b.end();) {
     const bool take_a = y == b.end() || (x != a.end() && x->begin <= y->begin);
@@ -45,6 +40,10 @@ void unite(const IntervalSet& a, const IntervalSet& b, IntervalSet* out) {
 }
 
 void subtract(const IntervalSet& a, const IntervalSet& b, IntervalSet* out) {
+  if (b.empty()) {
+    *out = a;
+    return;
+  }
   out->clear();
   auto cut = b.begin();
   for (const Interval& whole : a) {

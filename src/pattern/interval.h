@@ -27,7 +27,14 @@ using IntervalSet = std::vector<Interval>;
 
 // Adds an interval that begins at or after the last one's begin; empty ones are dropped and what
 // touches is joined.
-void append(IntervalSet* set, Interval interval);
+inline void append(IntervalSet* set, Interval interval) {
+  if (interval.empty()) return;
+  if (!set->empty() && interval.begin <= set->back().end) {
+    if (set->back().end < interval.end) set->back().end = interval.end;
+  } else {
+    set->push_back(interval);
+  }
+}
 
 // The results replace *out, which is none of the operands.
 void intersect(const IntervalSet& a, const IntervalSet& b, IntervalSet* out);
