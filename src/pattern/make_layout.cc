@@ -3,7 +3,6 @@
 #include <limits>
 #include <memory>
 #include <new>
-#include <numeric>
 #include <vector>
 
 #include "base/fail.h"
@@ -17,10 +16,17 @@ constexpr std::int64_t kMostKept = std::int64_t{1} << 31;
 // Rows that a thread takes at a time.
 constexpr std::int64_t kRowsOfPart = 128;
 
+// A run in 8 bytes: where rows are single blocks there are as many runs as blocks, and the memory
+// for them costs more than to find them.
+struct ShortRun {
+  std::int32_t begin;
+  std::uint32_t count_and_class;  // twice the count, and 1 for a partial one
+};
+
 // Rows of blocks one after another, head after head. The runs are few, the blocks may be millions:
 // their memory is taken once, when all parts are known.
 struct Part {
-  std::vector<BlockRun> runs;
+  std::vector<ShortRun> runs;
   std::vector<std::int64_t> ends;  // of each row: blocks of the part up to it
   bool any_partial = false;
 };
@@ -32,14 +38,19 @@ void for_each(base::ThreadPool* pool, std::int64_t count,
 }
 
 void write(const Part& part, std::int64_t begin, std::int64_t first_line, BlockLayout* layout) {
-  auto at = static_cast<std::size_t>(begin);
-  for (const BlockRun& run : part.runs) {
-    const auto count = static_cast<std::size_t>(run.end - run.begin);
-    const auto first = layout->indices.begin() + static_cast<std::ptrdiff_t>(at);
-    std::iota(first, first + static_cast<std::ptrdiff_t>(count),
-              static_cast<std::int32_t>(run.begin));
-    if (run.partial) std::fill_n(layout->partial.data() + at, count, std::uint8_t{1});
-    at += count;
+  std::int32_t* index = layout->indices.data() + begin;
+  std::uint8_t* partial = layout->partial.data() + (layout->partial.empty() ? 0 : begin);
+  for (const ShortRun& run : part.runs) {
+    const std::uint32_t count = run.count_and_class / 2;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      *index++ = static_cast<std::int32_t>(static_cast<std::uint32_t>(run.begin) + i);
+    }
+    if (layout->partial.empty()) continue;
+    if (run.count_and_class % 2 == 0) {
+      partial += count;
+      continue;
+    }
+    for (std::uint32_t i = 0; i < count; ++i) *partial++ = 1;
   }
   auto line = static_cast<std::size_t>(first_line);
   for (const std::int64_t end : part.ends) layout->indptr[++line] = begin + end;
@@ -82,8 +93,13 @@ BlockLayout make_layout(const Pattern& pattern, const Extent& extent, std::int64
     std::int64_t count = 0;
     for (std::int64_t line = index * kRowsOfPart; line < std::min((index + 1) * kRowsOfPart, lines);
          ++line) {
-      for (const BlockRun& run : classifier->row(line / rows, line % rows)) {
-        part.runs.push_back(run);
+      const std::vector<BlockRun>& runs = classifier->row(line / rows, line % rows);
+      const std::size_t before = part.runs.size();
+      part.runs.resize(before + runs.size());
+      ShortRun* out = part.runs.data() + before;
+      for (const BlockRun& run : runs) {
+        *out++ = {static_cast<std::int32_t>(run.begin),
+                  static_cast<std::uint32_t>(run.end - run.begin) * 2 + run.partial};
         count += run.end - run.begin;
         part.any_partial = part.any_partial || run.partial;
       }
