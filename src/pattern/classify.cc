@@ -1,6 +1,7 @@
 #include "pattern/classify.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "base/fail.h"
@@ -73,6 +74,9 @@ Classifier::Classifier(Pattern pattern, const Placement& placement, std::int64_t
   seq_k_ = total_length(placement.k);
   rows_ = seq_q_ / block_rows + (seq_q_ % block_rows != 0);
   columns_ = seq_k_ / block_columns + (seq_k_ % block_columns != 0);
+  if (std::has_single_bit(static_cast<std::uint64_t>(block_columns))) {
+    block_shift_ = std::countr_zero(static_cast<std::uint64_t>(block_columns));
+  }
 }
 
 void Classifier::cut(const std::vector<Piece>& pieces, Interval rows, std::vector<Piece>* out) {
@@ -88,6 +92,9 @@ void Classifier::cut(const std::vector<Piece>& pieces, Interval rows, std::vecto
 // What the row's queries see, all of them and any of them, as rows of K.
 const Bounds& Classifier::bounds_of(std::int64_t head, Interval rows) {
   cut(q_pieces_, rows, &row_pieces_);
+  if (k_pieces_.size() == 1 && k_pieces_[0].positions.begin == 0 && row_pieces_.size() == 1) {
+    return evaluator_.range(head, row_pieces_[0].positions, k_pieces_[0].positions, block_columns_);
+  }
   const auto shift = [](const IntervalSet& positions, std::int64_t by, IntervalSet* out) {
     for (const Interval& interval : positions) {
       append(out, {interval.begin + by, interval.end + by});
@@ -127,15 +134,15 @@ const Bounds& Classifier::bounds_of(std::int64_t head, Interval rows) {
 
 // The blocks that some of these keys are in.
 Interval Classifier::block_columns_of(const Interval& keys) const {
-  return {keys.begin / block_columns_, (keys.end - 1) / block_columns_ + 1};
+  return {block_of(keys.begin), block_of(keys.end - 1) + 1};
 }
 
 // The blocks whose existing keys are all in the set.
 void Classifier::full_columns(const IntervalSet& keys, IntervalSet* out) const {
   out->clear();
   for (const Interval& interval : keys) {
-    append(out, {(interval.begin + block_columns_ - 1) / block_columns_,
-                 interval.end == seq_k_ ? columns_ : interval.end / block_columns_});
+    append(out, {block_of(interval.begin + block_columns_ - 1),
+                 interval.end == seq_k_ ? columns_ : block_of(interval.end)});
   }
 }
 
@@ -147,19 +154,10 @@ void Classifier::find_doubtful(const Bounds& bounds) {
   if (bounds.mixed.empty()) return;
   mixed_.clear();
   for (const Interval& keys : bounds.mixed) {
-    append(&mixed_,
-           {(keys.begin + block_columns_ - 1) / block_columns_, keys.end / block_columns_});
+    append(&mixed_, {block_of(keys.begin + block_columns_ - 1), block_of(keys.end)});
   }
   subtract(doubtful_, mixed_, &scratch_);
   doubtful_.swap(scratch_);
-}
-
-void Classifier::add(BlockRun run) {
-  if (!runs_.empty() && runs_.back().end == run.begin && runs_.back().partial == run.partial) {
-    runs_.back().end = run.end;
-  } else {
-    runs_.push_back(run);
-  }
 }
 
 const std::vector<BlockRun>& Classifier::row(std::int64_t head, std::int64_t row) {
@@ -180,18 +178,15 @@ const std::vector<BlockRun>& Classifier::row(std::int64_t head, std::int64_t row
     for (; full != full_.end() && full->begin < partial.begin; ++full) {
       add({full->begin, full->end, false});
     }
-    for (std::int64_t column = partial.begin; column < partial.end;) {
-      while (doubtful != doubtful_.end() && doubtful->end <= column) ++doubtful;
-      const bool in_doubt = doubtful != doubtful_.end() && doubtful->begin <= column;
-      if (in_doubt) {
-        resolve(head, bounds, column++);
-        continue;
-      }
-      const std::int64_t end =
-          doubtful == doubtful_.end() ? partial.end : std::min(partial.end, doubtful->begin);
-      add({column, end, true});
-      column = end;
+    std::int64_t column = partial.begin;
+    for (; doubtful != doubtful_.end() && doubtful->begin < partial.end; ++doubtful) {
+      if (column < doubtful->begin) add({column, doubtful->begin, true});
+      column = std::max(column, doubtful->begin);
+      const std::int64_t end = std::min(doubtful->end, partial.end);
+      while (column < end) resolve(head, bounds, column++);
+      if (doubtful->end > partial.end) break;  // the next interval may go on in it
     }
+    if (column < partial.end) add({column, partial.end, true});
   }
   for (; full != full_.end(); ++full) add({full->begin, full->end, false});
   return runs_;

@@ -94,15 +94,26 @@ class Classifier {
   static void cut(const std::vector<Piece>& pieces, Interval rows, std::vector<Piece>* out);
 
   const Bounds& bounds_of(std::int64_t head, Interval queries);
+  // The block column of a key; a division would cost more than all else that is done about it.
+  std::int64_t block_of(std::int64_t key) const {
+    return block_shift_ >= 0 ? key >> block_shift_ : key / block_columns_;
+  }
   Interval block_columns_of(const Interval& keys) const;
   void full_columns(const IntervalSet& keys, IntervalSet* out) const;
   void find_doubtful(const Bounds& bounds);
   bool truly_mixed(const Bounds& bounds, Interval keys);
   void resolve(std::int64_t head, const Bounds& bounds, std::int64_t column);
-  void add(BlockRun run);
+  void add(BlockRun run) {
+    if (!runs_.empty() && runs_.back().end == run.begin && runs_.back().partial == run.partial) {
+      runs_.back().end = run.end;
+    } else {
+      runs_.push_back(run);
+    }
+  }
 
   std::int64_t block_rows_;
   std::int64_t block_columns_;
+  int block_shift_ = -1;  // log2 of it, where it is a power of two
   std::int64_t seq_q_ = 0;
   std::int64_t seq_k_ = 0;
   std::int64_t rows_ = 0;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "pattern/leaf_keys.h"
+#include "pattern/rows_alike.h"
 
 namespace annulus::pattern {
 namespace {
@@ -102,6 +103,10 @@ void Evaluator::find_bounds(Step& step, const Question& question) {
     bounds.doubt.clear();
     bounds.mixed.clear();
     leaf_keys(node, head, context_, queries, universe, Wanted::kAll, &bounds.all);
+    if (sees_alike(node, queries)) {
+      bounds.any = bounds.all;
+      return;
+    }
     return leaf_keys(node, head, context_, queries, universe, Wanted::kAny, &bounds.any);
   }
   if (node.kind == Kind::kHeads) {
@@ -148,9 +153,12 @@ void Evaluator::fold(Step& step) {
     intersect(differ_once_, differ_, &differ_twice_);
     unite(doubts_, differ_twice_, &scratch_);
     doubts_.swap(scratch_);
+    if (i + 1 == step.children.size()) break;
     unite(differ_once_, differ_, &scratch_);
     differ_once_.swap(scratch_);
   }
+  bounds.doubt.clear();
+  if (doubts_.empty()) return;
   subtract(bounds.any, bounds.all, &differ_);
   intersect(differ_, doubts_, &bounds.doubt);
 }

@@ -1,6 +1,7 @@
 #include "pattern/interval.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace annulus::pattern {
 namespace {
@@ -12,18 +13,47 @@ IntervalSet::const_iterator first_behind(const IntervalSet& set, std::int64_t nu
       [](std::int64_t value, const Interval& interval) { return value < interval.end; });
 }
 
+// What is left of a set while it is walked. Sets are often alike, or one of them is short: runs of
+// intervals that the other set does not cut are found by ever longer steps and copied at once.
+struct Rest {
+  explicit Rest(const IntervalSet& set) : at(set.data()), end(set.data() + set.size()) {}
+  bool empty() const { return at == end; }
+
+  // Requires: is_before(*at). Stops at the first for which it is false.
+  template <typename IsBefore>
+  void skip_while(const IsBefore& is_before) {
+    std::ptrdiff_t step = 1;
+    for (; step < end - at && is_before(at[step]); step *= 2) at += step;
+    at = std::partition_point(at + 1, at + std::min(step, end - at), is_before);
+  }
+  template <typename IsBefore>
+  void take_while(const IsBefore& is_before, IntervalSet* out) {
+    const Interval* first = at;
+    skip_while(is_before);
+    out->insert(out->end(), first, at);
+  }
+
+  const Interval* at;
+  const Interval* end;
+};
+
 }  // namespace
 
 void intersect(const IntervalSet& a, const IntervalSet& b, IntervalSet* out) {
   out->clear();
-  for (auto x = a.begin(), y = b.begin(); x != a.end() && y != b.end();) {
-    append(out, intersection(*x, *y));
-    // The one that ends first meets nothing further.
-    if (x->end < y->end) {
-      ++x;
-    } else {
-      ++y;
+  Rest x(a), y(b);
+  while (!x.empty() && !y.empty()) {
+    if (x.at->end > y.at->end) std::swap(x, y);
+    if (x.at->begin >= y.at->begin) {  // x lies in y, and others behind it may
+      x.take_while([&](const Interval& i) { return i.end <= y.at->end; }, out);
+      continue;
     }
+    if (x.at->end <= y.at->begin) {
+      x.skip_while([&](const Interval& i) { return i.end <= y.at->begin; });
+      continue;
+    }
+    out->push_back({y.at->begin, x.at->end});
+    ++x.at;
   }
 }
 
@@ -33,30 +63,43 @@ void unite(const IntervalSet& a, const IntervalSet& b, IntervalSet* out) {
     return;
   }
   out->clear();
-  for (auto x = a.begin(), y = b.begin(); x != a.end() || y != b.end();) {
-    const bool take_a = y == b.end() || (x != a.end() && x->begin <= y->begin);
-    append(out, take_a ? *x++ : *y++);
+  Rest x(a), y(b);
+  while (!x.empty() && !y.empty()) {
+    if (x.at->begin > y.at->begin) std::swap(x, y);
+    append(out, *x.at++);
+    if (x.empty() || x.at->begin <= out->back().end || x.at->end >= y.at->begin) continue;
+    x.take_while([&](const Interval& i) { return i.end < y.at->begin; }, out);
   }
+  if (x.empty()) std::swap(x, y);
+  while (!x.empty() && x.at->begin <= out->back().end) append(out, *x.at++);
+  out->insert(out->end(), x.at, x.end);
 }
 
 void subtract(const IntervalSet& a, const IntervalSet& b, IntervalSet* out) {
-  if (b.empty()) {
-    *out = a;
-    return;
-  }
   out->clear();
-  auto cut = b.begin();
-  for (const Interval& whole : a) {
-    std::int64_t begin = whole.begin;
-    while (cut != b.end() && cut->end <= begin) ++cut;
-    // A cut may reach into the next interval of a, so only whole ones are passed here.
-    for (auto next = cut; next != b.end() && next->begin < whole.end; ++next) {
-      append(out, {begin, next->begin});
-      begin = std::max(begin, next->end);
-      cut = next;
+  Rest x(a), cut(b);
+  while (!x.empty() && !cut.empty()) {
+    if (*x.at == *cut.at) {
+      ++x.at;
+      ++cut.at;
+    } else if (x.at->end <= cut.at->begin) {
+      x.take_while([&](const Interval& i) { return i.end <= cut.at->begin; }, out);
+    } else if (cut.at->end <= x.at->begin) {
+      cut.skip_while([&](const Interval& i) { return i.end <= x.at->begin; });
+    } else {
+      std::int64_t begin = x.at->begin;
+      while (!cut.empty() && cut.at->begin < x.at->end) {
+        if (begin < cut.at->begin) out->push_back({begin, cut.at->begin});
+        begin = cut.at->end;
+        // A cut may reach into the next interval of a, so only whole ones are passed here.
+        if (begin > x.at->end) break;
+        ++cut.at;
+      }
+      if (begin < x.at->end) out->push_back({begin, x.at->end});
+      ++x.at;
     }
-    append(out, {begin, whole.end});
   }
+  out->insert(out->end(), x.at, x.end);
 }
 
 void complement(const IntervalSet& a, Interval universe, IntervalSet* out) {

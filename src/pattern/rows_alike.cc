@@ -111,6 +111,12 @@ void add_leaves(const Node& node, std::vector<const Node*>* leaves) {
 
 }  // namespace
 
+bool sees_alike(const Node& leaf, Interval queries) {
+  const std::int64_t length = length_alike(leaf);
+  return queries.size() == 1 ||
+         (length > 1 && floor_div(queries.begin, length) == floor_div(queries.end - 1, length));
+}
+
 RowsAlike::RowsAlike(const Node& root) { add_leaves(root, &leaves_); }
 
 std::int64_t RowsAlike::from(std::int64_t q, Interval universe) const {

@@ -14,6 +14,10 @@
 
 namespace annulus::pattern {
 
+// True where all of the queries see the same keys through the leaf because of where they lie; what
+// is false says nothing.
+bool sees_alike(const Node& leaf, Interval queries);
+
 class RowsAlike {
  public:
   explicit RowsAlike(const Node& root);
