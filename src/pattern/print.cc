@@ -23,7 +23,7 @@ int strength(const Node& node) {
   }
 }
 
-std::string quoted(std::string_view name) {
+std::string in_quotes(std::string_view name) {
   std::string text = "\"";
   for (const char c : name) {
     if (c == '"' || c == '\\') text.push_back('\\');
@@ -63,7 +63,7 @@ void print(const Node& node, std::string* text) {
       fmt::format_to(out, "documents([{}])", fmt::join(node.list, ", "));
       break;
     case Kind::kBlocks:
-      fmt::format_to(out, "blocks({})", quoted(node.name));
+      fmt::format_to(out, "blocks({})", in_quotes(node.name));
       break;
     case Kind::kBand:
       if (node.third == 1) {
