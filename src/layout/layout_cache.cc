@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <future>
-#include <list>
-#include <mutex>
-#include <unordered_map>
 #include <utility>
 
 #include "base/fail.h"
 #include "base/hash.h"
+#include "base/shared_cache.h"
 #include "layout/entries.h"
 #include "pattern/classify.h"
 #include "pattern/layout_file.h"
@@ -118,50 +115,14 @@ struct LayoutCache::Impl {
       return static_cast<std::size_t>(hash);
     }
   };
-  struct Entry {
-    Pointer value;  // null while it is made
-    std::shared_future<Pointer> making;
-    std::int64_t bytes = 0;
-    std::list<const Key*>::iterator place;  // in `order`, once it is made
-  };
-  using Map = std::unordered_map<Key, Entry, Hash>;
-
-  // Requires: mutex is held.
-  void keep(typename Map::iterator found, const Pointer& value) {
-    const std::int64_t bytes = bytes_of(found->first, *value);
-    if (bytes > limits.bytes || limits.entries < 1) {
-      ++counters.too_large;
-      map.erase(found);
-      return;
-    }
-    found->second.value = value;
-    found->second.making = {};
-    found->second.bytes = bytes;
-    order.push_front(&found->first);
-    found->second.place = order.begin();
-    counters.bytes += bytes;
-    ++counters.entries;
-    while (counters.bytes > limits.bytes || counters.entries > limits.entries) {
-      const auto last = map.find(*order.back());
-      drop(last);
-      ++counters.evictions;
-    }
-  }
-
-  // Requires: mutex is held; the entry is made.
-  void drop(typename Map::iterator found) {
-    counters.bytes -= found->second.bytes;
-    --counters.entries;
-    order.erase(found->second.place);
-    map.erase(found);
-  }
+  using Cache = base::SharedCache<Key, GridLayout, Hash>;
 
   static std::int64_t bytes_of(const Key& key, const GridLayout& value) {
     const BlockLayout& of = value.layout;
     const auto capacity = [](const auto& array) { return array.capacity() * sizeof(array[0]); };
-    return static_cast<std::int64_t>(
-        sizeof(Key) + sizeof(Entry) + sizeof(GridLayout) + key.query->text.size() +
-        capacity(of.indptr) + capacity(of.indices) + capacity(of.partial) + capacity(of.head_map));
+    return static_cast<std::int64_t>(2 * sizeof(Key) + sizeof(GridLayout) + key.query->text.size() +
+                                     capacity(of.indptr) + capacity(of.indices) +
+                                     capacity(of.partial) + capacity(of.head_map));
   }
 
   static Pointer make(const Key& key) {
@@ -176,67 +137,27 @@ struct LayoutCache::Impl {
     return made;
   }
 
-  LayoutCacheLimits limits;
-  mutable std::mutex mutex;  // guards all below
-  Map map;
-  std::list<const Key*> order;  // of what is made, the last used first; keys of `map`
-  LayoutCacheCounters counters;
+  explicit Impl(const LayoutCacheLimits& limits) : cache({limits.bytes, limits.entries}) {}
+  Cache cache;
 };
 
-LayoutCache::LayoutCache(const LayoutCacheLimits& limits) : impl_(std::make_unique<Impl>()) {
-  impl_->limits = limits;
-}
+LayoutCache::LayoutCache(const LayoutCacheLimits& limits) : impl_(std::make_unique<Impl>(limits)) {}
 LayoutCache::~LayoutCache() = default;
 
 std::shared_ptr<const GridLayout> LayoutCache::get(const LayoutQuery& query, std::int64_t seq_q,
                                                    std::int64_t seq_k) {
-  Impl& impl = *impl_;
   const Impl::Key key = {query.impl_, query.impl_->grid(seq_q, seq_k)};
-  std::promise<Impl::Pointer> promise;
-  std::shared_future<Impl::Pointer> others;
-  {
-    std::lock_guard lock(impl.mutex);
-    const auto [found, first] = impl.map.try_emplace(key);
-    if (first) {
-      ++impl.counters.misses;
-      found->second.making = promise.get_future().share();
-    } else if (found->second.value) {
-      ++impl.counters.hits;
-      impl.order.splice(impl.order.begin(), impl.order, found->second.place);
-      return found->second.value;
-    } else {
-      ++impl.counters.waits;
-      others = found->second.making;
-    }
-  }
-  if (others.valid()) return others.get();
-  try {
-    Impl::Pointer value = Impl::make(key);
-    {
-      std::lock_guard lock(impl.mutex);
-      impl.keep(impl.map.find(key), value);
-    }
-    promise.set_value(value);
-    return value;
-  } catch (...) {
-    {
-      std::lock_guard lock(impl.mutex);
-      ++impl.counters.failures;
-      impl.map.erase(key);
-    }
-    promise.set_exception(std::current_exception());
-    throw;
-  }
+  return impl_->cache.get(
+      key, [&] { return Impl::make(key); },
+      [&](const GridLayout& made) { return Impl::bytes_of(key, made); });
 }
 
 LayoutCacheCounters LayoutCache::counters() const {
-  std::lock_guard lock(impl_->mutex);
-  return impl_->counters;
+  const base::CacheCounters of = impl_->cache.counters();
+  return {of.hits,      of.waits,     of.misses, of.failures,
+          of.evictions, of.too_large, of.bytes,  of.entries};
 }
 
-void LayoutCache::clear() {
-  std::lock_guard lock(impl_->mutex);
-  while (!impl_->order.empty()) impl_->drop(impl_->map.find(*impl_->order.back()));
-}
+void LayoutCache::clear() { impl_->cache.clear(); }
 
 }  // namespace annulus::inline v0
