@@ -4,5 +4,5 @@ annulus_test(attention LABEL unit LIBRARIES annulus_attention annulus_test_probl
   attention/state_test.cc attention/taint_test.cc
   attention/tile_list_test.cc)
 annulus_test(attention_device LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
-  attention/branches_test.cc attention/examples_test.cc attention/forward_calls_test.cc
+  attention/block_sizes_test.cc attention/branches_test.cc attention/examples_test.cc attention/forward_calls_test.cc
   attention/forward_test.cc attention/kernel_work_test.cc attention/special_values_test.cc)
