@@ -182,17 +182,21 @@ typedef struct annulus_block_layout {
   int64_t block_columns;  // C
   int64_t seq_q;          // Sq
   int64_t seq_k;          // Sk
-  int64_t heads;          // distinct heads: 1 (shared by all) or H
+  int64_t heads;          // distinct heads: 1 (shared by all), H, or as many as head_map names
   // Row r of head h has the block columns indices[indptr[h * rows + r]] up to the next, ascending,
   // where rows = ceil(Sq / R).
   const int64_t* indptr;
   size_t indptr_count;  // heads * rows + 1
   const int32_t* indices;
   size_t indices_count;  // indptr[indptr_count - 1]
+  // Which distinct head each query head has, in [0, heads). Null: its own, or the one that all
+  // share.
+  const int32_t* head_map;
+  size_t head_map_count;  // H, or 0
 } annulus_block_layout;
 
 #define ANNULUS_BLOCK_LAYOUT_INIT \
-  { sizeof(annulus_block_layout), 0, 0, 0, 0, 1, NULL, 0, NULL, 0 }
+  { sizeof(annulus_block_layout), 0, 0, 0, 0, 1, NULL, 0, NULL, 0, NULL, 0 }
 
 // O = softmax(mask(scale Q K^T)) V; annulus::Problem of annulus/attention.h.
 typedef struct annulus_problem {

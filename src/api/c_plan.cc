@@ -22,6 +22,12 @@ std::shared_ptr<const BlockLayout> layout_of(const annulus_block_layout* given) 
       read_struct(kLayout, given, annulus_block_layout ANNULUS_BLOCK_LAYOUT_INIT);
   if (c.indptr_count > 0) check_pointer("indptr of the layout", c.indptr);
   if (c.indices_count > 0) check_pointer("indices of the layout", c.indices);
+  if (c.head_map_count > 0) check_pointer("head_map of the layout", c.head_map);
+  if (c.head_map_count > static_cast<std::size_t>(kMostHeads)) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "head_map of the layout has {} entries; there are at most {} query heads",
+               c.head_map_count, kMostHeads);
+  }
   // Before anything is copied: a wrong count is no length to read.
   if (c.indptr_count == 0 ||
       c.indptr[c.indptr_count - 1] != static_cast<std::int64_t>(c.indices_count)) {
@@ -37,6 +43,7 @@ std::shared_ptr<const BlockLayout> layout_of(const annulus_block_layout* given) 
   layout.heads = c.heads;
   layout.indptr.assign(c.indptr, c.indptr + c.indptr_count);
   layout.indices.assign(c.indices, c.indices + c.indices_count);
+  layout.head_map.assign(c.head_map, c.head_map + c.head_map_count);
   return std::make_shared<const BlockLayout>(std::move(layout));
 }
 

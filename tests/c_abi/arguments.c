@@ -69,6 +69,7 @@ static void wrong_layouts(void) {
   const int64_t indptr[] = {0, 1, 3};
   const int32_t indices[] = {0, 0, 1};
   const int32_t unsorted[] = {0, 1, 0};
+  const int32_t too_far[] = {0, 0, 1, 0};
   annulus_block_layout layout = ANNULUS_BLOCK_LAYOUT_INIT;
   annulus_problem problem = the_sample->problem;
   problem.layout = &layout;
@@ -89,6 +90,14 @@ static void wrong_layouts(void) {
   layout.heads = 3;
   refused(&problem, ANNULUS_INVALID_ARGUMENT, "3 heads");
   layout.heads = 1;
+  layout.head_map_count = kHeads;
+  refused(&problem, ANNULUS_INVALID_ARGUMENT, "head_map of the layout is null");
+  layout.head_map = too_far;
+  refused(&problem, ANNULUS_INVALID_ARGUMENT, "head_map[2] is 1");
+  layout.head_map_count = (size_t)1 << 62;
+  refused(&problem, ANNULUS_INVALID_ARGUMENT, "4611686018427387904 entries");
+  layout.head_map = NULL;
+  layout.head_map_count = 0;
   layout.block_rows = 0;
   refused(&problem, ANNULUS_INVALID_ARGUMENT, "R is 0");
   layout.block_rows = 20;

@@ -64,6 +64,37 @@ static void layouts(const sample* made) {
   CHECK(run(made, &problem, &made->operands, block_and_causal, NULL) < 1e-2);
 }
 
+// Blocks of 20 x 16: the first distinct head keeps the diagonal, the second the last column.
+static int near_kept(int q, int k) { return k / 16 == q / 20; }
+static int last_kept(int q, int k) { return q >= 0 && k / 16 == 2; }
+
+// Query heads share distinct heads in any order, across the groups that share K and V.
+static void head_map(const sample* made) {
+  const int64_t indptr[] = {0, 1, 2, 3, 4};
+  const int32_t indices[] = {0, 1, 2, 2};
+  const int32_t map[] = {1, 0, 0, 1};
+  annulus_block_layout layout = ANNULUS_BLOCK_LAYOUT_INIT;
+  annulus_problem problem = made->problem;
+  int head = 0;
+  layout.block_rows = 20;
+  layout.block_columns = 16;
+  layout.seq_q = layout.seq_k = kRows;
+  layout.heads = 2;
+  layout.indptr = indptr;
+  layout.indptr_count = 5;
+  layout.indices = indices;
+  layout.indices_count = 4;
+  layout.head_map = map;
+  layout.head_map_count = kHeads;
+  problem.layout = &layout;
+  sample_clear(made);
+  run(made, &problem, &made->operands, sample_all, NULL);
+  for (head = 0; head < kHeads; ++head) {
+    CHECK(sample_head_error(made, head, map[head] == 0 ? near_kept : last_kept) < 1e-2);
+    CHECK(sample_head_error(made, head, map[head] == 0 ? last_kept : near_kept) > 1e-2);
+  }
+}
+
 // The keys in two halves, the second run starting from the state of the first.
 static void carried_state(const sample* made) {
   const int half = kRows / 2;
@@ -159,6 +190,7 @@ void test_attention(void) {
   sample_make(made, device);
   patterns(made);
   layouts(made);
+  head_map(made);
   carried_state(made);
   in_place(made);
   nothing_to_do(made);

@@ -37,6 +37,8 @@ TEST_CASE("the defaults of C are those of C++") {
   const annulus_block_layout layout = ANNULUS_BLOCK_LAYOUT_INIT;
   CHECK(layout.struct_size == sizeof(layout));
   CHECK(layout.heads == annulus::BlockLayout().heads);
+  CHECK(layout.head_map == nullptr);
+  CHECK(layout.head_map_count == 0);
   const annulus_plan_options plan = ANNULUS_PLAN_OPTIONS_INIT;
   CHECK(plan.struct_size == sizeof(plan));
   CHECK(plan.block_rows == annulus::PlanOptions().block_rows);

@@ -113,7 +113,9 @@ static double row_error(const sample* made, sample_visible visible, int head, in
   return error;
 }
 
-double sample_error(const sample* made, sample_visible visible, const float* lse) {
+// Of heads [first, last).
+static double heads_error(const sample* made, int first, int last, sample_visible visible,
+                          const float* lse) {
   uint16_t* o = malloc(kRows * kHeads * kDim * 2);
   double error = 0;
   int head = 0;
@@ -121,11 +123,19 @@ double sample_error(const sample* made, sample_visible visible, const float* lse
   CHECK_OK(annulus_device_synchronize(made->device));
   CHECK_OK(
       annulus_device_copy_to_host(made->device, o, made->operands.o, kRows * kHeads * kDim * 2));
-  for (head = 0; head < kHeads; ++head) {
+  for (head = first; head < last; ++head) {
     for (q = 0; q < kRows; ++q) {
       error = larger(error, row_error(made, visible, head, q, o, lse));
     }
   }
   free(o);
   return error;
+}
+
+double sample_error(const sample* made, sample_visible visible, const float* lse) {
+  return heads_error(made, 0, kHeads, visible, lse);
+}
+
+double sample_head_error(const sample* made, int head, sample_visible visible) {
+  return heads_error(made, head, head + 1, visible, NULL);
 }
