@@ -126,7 +126,8 @@ void Forward::launch(abi::CUstream stream, const Operands& operands, const Batch
                  {&parameters, &maps, &work});
 }
 
-void Forward::run(abi::CUstream stream, const Operands& operands) const {
+void Forward::run(abi::CUstream stream, const Operands& operands,
+                  const kernels::TileListParams& lists) const {
   const Problem& problem = plan_.problem;
   validate(problem, operands);
   kernels::AttentionParams parameters = parameters_;
@@ -141,6 +142,10 @@ void Forward::run(abi::CUstream stream, const Operands& operands) const {
   set(operands.o_strides, parameters.o_batch, parameters.o_head, parameters.o_row);
   for (const BatchRange& range : plan_.launches) {
     const std::int64_t rows = range.first_batch * problem.heads * problem.seq_q;
+    const std::int64_t skipped = range.first_batch * lists.batch_lists;
+    parameters.tiles = lists;
+    parameters.tiles.row_begin += skipped * (lists.row_tiles + 1);
+    parameters.tiles.row_order += skipped * lists.row_tiles;
     parameters.q = advance(operands.q, range.first_batch * operands.q_strides.batch);
     parameters.k = advance(operands.k, range.first_batch * operands.k_strides.batch);
     parameters.v = advance(operands.v, range.first_batch * operands.v_strides.batch);

@@ -26,7 +26,14 @@ class Forward {
 
   // Queues the launches on `stream`: no allocation, no lock, no waiting. Throws
   // Error{kInvalidArgument} as validate() does, before anything is launched, and Error{kDevice}.
-  void run(abi::CUstream stream, const Operands& operands) const;
+  void run(abi::CUstream stream, const Operands& operands) const { run(stream, operands, lists()); }
+  // The same over other lists of the same tiles, in device memory: as lists() but for what the
+  // caller put in its place. Lists of a later batch lie behind those of the first.
+  void run(abi::CUstream stream, const Operands& operands,
+           const kernels::TileListParams& lists) const;
+
+  // The plan's lists on the device; null pointers where the plan launches nothing.
+  const kernels::TileListParams& lists() const { return parameters_.tiles; }
 
  private:
   void launch(abi::CUstream stream, const Operands& operands, const BatchRange& range,

@@ -47,7 +47,7 @@ struct TileListParams {
   int row_tiles;               // ceil(Sq / M)
   int granule_row_shift;       // log2 of the rows that share one mask bit
   int granule_column_shift;
-  int padding;
+  int batch_lists;  // batch b's lists begin that many times b further on; 0: all batches share
 };
 
 // What a score gains besides its product, with log2(e) folded in. Entry h mod count is head h's.

@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   const unsigned head = blockIdx.y;
   const unsigned kv_head = head / static_cast<unsigned>(params.group);
   const long long batch = blockIdx.z;
-  const tile::TileRow row = tile::find_tile_row(params.tiles, blockIdx.x, head);
+  const tile::TileRow row = tile::find_tile_row(params.tiles, blockIdx.x, head, batch);
   const int first_row = row.row * kRows;
   const int warp_row = first_row + static_cast<int>(warp) * (kRowTiles * 16);
 

@@ -14,11 +14,11 @@ struct TileRow {
   int row;  // the tile row: query rows from row * M on
 };
 
-// The row that CTA `order` of a head takes: lists start with their longest rows, so that no long
-// row is left for the end.
+// The row that CTA `order` of a head of a batch takes: lists start with their longest rows, so that
+// no long row is left for the end.
 __device__ __forceinline__ TileRow find_tile_row(const kernels::TileListParams& tiles,
-                                                 unsigned order, unsigned head) {
-  const long long list = tiles.head_list ? tiles.head_list[head] : 0;
+                                                 unsigned order, unsigned head, long long batch) {
+  const long long list = (tiles.head_list ? tiles.head_list[head] : 0) + batch * tiles.batch_lists;
   const int row = tiles.row_order[list * tiles.row_tiles + order];
   const long long* begin = tiles.row_begin + list * (tiles.row_tiles + 1) + row;
   const long long first = begin[0];

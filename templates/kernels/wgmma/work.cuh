@@ -69,9 +69,9 @@ __device__ __forceinline__ Work find_work(const AttentionParams& params, const W
   const int group = set * work.set + in_set - order * size;
   const int batch = group / work.head_groups;
   const int head = (group - batch * work.head_groups) * kHeads;
-  return {
-      batch, head,
-      tile::find_tile_row(params.tiles, static_cast<unsigned>(order), static_cast<unsigned>(head))};
+  return {batch, head,
+          tile::find_tile_row(params.tiles, static_cast<unsigned>(order),
+                              static_cast<unsigned>(head), batch)};
 }
 
 // Steps of a row: kBlocks entries of its list each, the last one may lack some.
