@@ -21,6 +21,7 @@
 
 #include "annulus/allocator.h"
 #include "annulus/attention.h"
+#include "annulus/selection.h"
 
 namespace annulus::inline v0 {
 
@@ -151,6 +152,11 @@ class ANNULUS_EXPORT Plan {
   // then. What a kernel does wrong shows at the next wait.
   void run(void* stream, const Operands& operands, void* workspace = nullptr) const;
 
+  // The same for a plan with a selection (annulus/selection.h) that reads or writes more than the
+  // operands. Throws Error{kInvalidArgument} for a plan without one.
+  void run(void* stream, const Operands& operands, void* workspace,
+           const SelectionBuffers& buffers) const;
+
  private:
   std::shared_ptr<const Impl> impl_;
 };
@@ -192,6 +198,13 @@ class ANNULUS_EXPORT Device {
   // validate() throws, Error{kUnsupported} where no configuration fits the device,
   // Error{kCompile}, Error{kOutOfMemory}, Error{kDevice}.
   Plan plan(const Problem& problem, const PlanOptions& options = {}) const;
+
+  // The same for blocks that each run chooses on the device. Tuned results are not looked at;
+  // PlanInfo counts tiles and blocks of the problem's pattern, from which a run takes its own.
+  // Throws also Error{kUnsupported} where the pattern is a sum or has blocks() of its own, and
+  // where PlanOptions::config computes several heads in one CTA.
+  Plan plan(const Problem& problem, const Selection& selection,
+            const PlanOptions& options = {}) const;
 
   // For programs that have no allocator and no streams of their own. Copies wait until they are
   // done and are ordered after the work of the default stream. Throw Error{kOutOfMemory, kDevice};

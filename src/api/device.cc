@@ -91,6 +91,20 @@ PlanInfo describe(const attention::BranchedForward& forward, const PlanOptions& 
   return info;
 }
 
+// What is left of the device for a plan.
+attention::DeviceLimits limits_for(const Device::Impl& device, const PlanOptions& options) {
+  if (options.most_multiprocessors < 0) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "most_multiprocessors is {}: it must be 0, for all, or positive",
+               options.most_multiprocessors);
+  }
+  attention::DeviceLimits limits = limits_of(device);
+  if (options.most_multiprocessors > 0) {
+    limits.multiprocessors = std::min(limits.multiprocessors, options.most_multiprocessors);
+  }
+  return limits;
+}
+
 // A problem's plan with its kernel and its lists on the device.
 struct Prepared {
   attention::BranchedForward forward;
@@ -203,15 +217,7 @@ const DeviceInfo& Device::info() const { return impl_->info; }
 Plan Device::plan(const Problem& problem, const PlanOptions& options) const {
   validate(problem);
   const auto start = std::chrono::steady_clock::now();
-  if (options.most_multiprocessors < 0) {
-    base::fail(ErrorCode::kInvalidArgument,
-               "most_multiprocessors is {}: it must be 0, for all, or positive",
-               options.most_multiprocessors);
-  }
-  attention::DeviceLimits limits = api::limits_of(*impl_);
-  if (options.most_multiprocessors > 0) {
-    limits.multiprocessors = std::min(limits.multiprocessors, options.most_multiprocessors);
-  }
+  const attention::DeviceLimits limits = api::limits_for(*impl_, options);
   const attention::Choice choice = options.config.empty()
                                        ? attention::choose_config(problem, limits)
                                        : attention::forced_config(problem, limits, options.config);
@@ -232,6 +238,34 @@ Plan Device::plan(const Problem& problem, const PlanOptions& options) const {
                    impl_->info.name, info.kernel, info.source, info.compile_ms);
   return Plan(std::make_shared<const Plan::Impl>(
       Plan::Impl{std::move(prepared->forward), std::move(info)}));
+}
+
+Plan Device::plan(const Problem& problem, const Selection& selection,
+                  const PlanOptions& options) const {
+  validate(problem);
+  selection::validate(problem, selection);
+  const auto start = std::chrono::steady_clock::now();
+  const attention::DeviceLimits limits = api::limits_for(*impl_, options);
+  const attention::Choice choice = options.config.empty()
+                                       ? selection::choose_config(problem, selection, limits)
+                                       : attention::forced_config(problem, limits, options.config);
+  attention::LaunchPlan launch = selection::make_plan(problem, selection, choice, limits);
+  selection::SelectionPlan selected = selection::make_selection_plan(problem, selection, launch);
+  const auto planned = std::chrono::steady_clock::now();
+  attention::BranchedForward forward(impl_->context, *impl_->kernels, problem, {std::move(launch)});
+  selection::Selector selector(impl_->context, *impl_->kernels, impl_->arch, std::move(selected));
+  const auto ready = std::chrono::steady_clock::now();
+  const auto millis = [](auto duration) {
+    return std::chrono::duration<double, std::milli>(duration).count();
+  };
+  PlanInfo info = api::describe(forward, options);
+  info.plan_ms = millis(planned - start);
+  info.compile_ms = millis(ready - planned);
+  info.device_bytes += selector.device_bytes();
+  const std::vector<std::string>& lines = selector.plan().decisions;
+  info.decisions.insert(info.decisions.end(), lines.begin(), lines.end());
+  return Plan(std::make_shared<const Plan::Impl>(
+      Plan::Impl{std::move(forward), std::move(info), std::move(selector)}));
 }
 
 DeviceMemory Device::allocate(std::size_t bytes) const {
@@ -312,7 +346,8 @@ PlanPrediction Plan::predict() const {
 }
 
 std::size_t Plan::workspace_bytes() const {
-  return static_cast<std::size_t>(impl_->forward.workspace_bytes());
+  return static_cast<std::size_t>(impl_->selector ? impl_->selector->plan().workspace_bytes
+                                                  : impl_->forward.workspace_bytes());
 }
 
 void Plan::run(void* stream, const Operands& operands, void* workspace) const {
@@ -320,7 +355,22 @@ void Plan::run(void* stream, const Operands& operands, void* workspace) const {
     base::fail(ErrorCode::kInvalidArgument, "the plan needs {} bytes of workspace, none was given",
                workspace_bytes());
   }
+  if (impl_->selector) return run(stream, operands, workspace, SelectionBuffers());
   impl_->forward.run(static_cast<abi::CUstream>(stream), operands, workspace);
+}
+
+void Plan::run(void* stream, const Operands& operands, void* workspace,
+               const SelectionBuffers& buffers) const {
+  if (!impl_->selector) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "the plan has no selection; run it without SelectionBuffers, or plan with one");
+  }
+  const auto on = static_cast<abi::CUstream>(stream);
+  const attention::Forward& forward = impl_->forward.branches().front();
+  validate(impl_->forward.problem(), operands);
+  const kernels::TileListParams lists =
+      impl_->selector->run(on, operands, buffers, workspace, forward.lists());
+  forward.run(on, operands, lists);
 }
 
 // ---- DeviceMemory

@@ -4,6 +4,7 @@
 // What the public handles hold. Leaves of this repository may look inside; users cannot.
 
 #include <memory>
+#include <optional>
 
 #include "annulus/device.h"
 #include "annulus/error.h"
@@ -15,6 +16,7 @@
 #include "device/context.h"
 #include "jit/arch.h"
 #include "jit/kernel_cache.h"
+#include "selection/selector.h"
 
 namespace annulus::inline v0 {
 
@@ -32,6 +34,7 @@ struct Device::Impl {
 struct Plan::Impl {
   attention::BranchedForward forward;
   PlanInfo info;
+  std::optional<selection::Selector> selector = std::nullopt;  // of a plan that chooses blocks
 };
 
 struct DeviceMemory::Impl {

@@ -110,6 +110,16 @@ TEST_CASE("running a plan allocates nothing and takes no lock") {
   auto* const handle =
       reinterpret_cast<annulus_plan*>(api::plans().insert(std::make_unique<api::PlanObject>(plan)));
 
+  Selection selection;
+  selection.most_blocks = 2;
+  selection.coarse_factor = 2;
+  selection.coarse_blocks = 1;
+  const Plan choosing = device.plan(problem, selection);
+  const DeviceMemory workspace = device.allocate(choosing.workspace_bytes());
+  SelectionBuffers buffers;
+  buffers.chosen = static_cast<std::int32_t*>(o.data());
+  buffers.most_chosen = 3;
+
   IdleLaunches::idle = true;
   for (const bool current : {false, true}) {
     CAPTURE(current);
@@ -118,6 +128,8 @@ TEST_CASE("running a plan allocates nothing and takes no lock") {
     annulus_status status = ANNULUS_OK;
     costs_nothing([&] { status = annulus_plan_run(handle, nullptr, &c, nullptr); });
     CHECK(status == ANNULUS_OK);
+    // Pool, score and choose, coarse and fine; count, order and list; write out; attend.
+    costs_nothing([&] { choosing.run(nullptr, operands, workspace.data(), buffers); }, 11);
   }
   IdleLaunches::idle = false;
   CHECK(annulus_plan_destroy(handle) == ANNULUS_OK);

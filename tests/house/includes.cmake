@@ -106,7 +106,7 @@ endforeach()
 # --- Templates.
 set(allowed_ptx "ptx")
 set(allowed_tile "ptx|tile")
-set(allowed_kernels "ptx|tile|kernels|kernels/wgmma")
+set(allowed_kernels "ptx|tile|kernels|kernels/selection|kernels/wgmma")
 foreach(folder ptx tile kernels)
   file(GLOB_RECURSE files ${ROOT}/templates/${folder}/*)
   foreach(file IN LISTS files)

@@ -1,0 +1,132 @@
+// What may be asked of a selection, and which kernel attends to what it chooses.
+#include <algorithm>
+#include <memory>
+
+#include "base/fail.h"
+#include "kernels/selection_params.h"
+#include "pattern/node.h"
+#include "selection/selection_plan.h"
+
+namespace annulus::selection {
+namespace {
+
+// A layout of such blocks with a list of its own for each head, so that whoever chooses a
+// configuration by the pattern sees what comes.
+Pattern stand_in(const Problem& problem, const Selection& selection) {
+  BlockLayout layout;
+  layout.block_rows = selection.block_rows;
+  layout.block_columns = selection.block_columns;
+  layout.seq_q = problem.seq_q;
+  layout.seq_k = problem.seq_k;
+  layout.heads = problem.heads;
+  layout.indptr.assign(static_cast<std::size_t>(problem.heads * selection.rows(problem.seq_q) + 1),
+                       0);
+  return blocks(std::move(layout));
+}
+
+void check_number(const char* name, std::int64_t value, std::int64_t least) {
+  if (value >= least && value <= kMostPosition) return;
+  base::fail(ErrorCode::kInvalidArgument,
+             "{} of the selection is {}; give a number from {} to 2^30", name, value, least);
+}
+
+void check_stride(const Selection& selection) {
+  check_number("stride (S)", selection.stride, 1);
+  const std::int64_t cells = selection.block_columns / selection.stride;
+  if (selection.block_rows % selection.stride == 0 &&
+      selection.block_columns % selection.stride == 0 && kernels::kScoreTile % cells == 0) {
+    return;
+  }
+  base::fail(ErrorCode::kInvalidArgument,
+             "stride {} of the selection does not go with blocks of {} x {}: it must divide both, "
+             "and the columns into a power of two of cells, at most {}",
+             selection.stride, selection.block_rows, selection.block_columns,
+             static_cast<int>(kernels::kScoreTile));
+}
+
+void check_coarse(const Selection& selection) {
+  const std::int64_t factor = selection.coarse_factor;
+  if (factor == 0) return;
+  check_number("coarse_factor", factor, 2);
+  check_number("coarse_blocks", selection.coarse_blocks, 1);
+  check_number("coarse_factor x block_rows", factor * selection.block_rows, 1);
+  check_number("coarse_factor x block_columns", factor * selection.block_columns, 1);
+  if (selection.rule != SelectionRule::kGiven) return;
+  base::fail(ErrorCode::kInvalidArgument,
+             "coarse_factor is {}, but blocks that the caller lists are not chosen; set it to 0",
+             factor);
+}
+
+bool has_blocks(const pattern::Node& node) {
+  return node.kind == pattern::Kind::kBlocks ||
+         std::any_of(node.children.begin(), node.children.end(),
+                     [](const pattern::NodePointer& child) { return has_blocks(*child); });
+}
+
+}  // namespace
+
+void validate(const Problem& problem, const Selection& selection) {
+  check_number("block_rows (R)", selection.block_rows, 1);
+  check_number("block_columns (C)", selection.block_columns, 1);
+  check_number("sink_blocks", selection.sink_blocks, 0);
+  check_number("diagonal_blocks", selection.diagonal_blocks, 0);
+  check_number("most_blocks", selection.most_blocks,
+               selection.rule == SelectionRule::kTopP ? 0 : 1);
+  const int rule = static_cast<int>(selection.rule);
+  if (rule < static_cast<int>(SelectionRule::kTopK) ||
+      rule > static_cast<int>(SelectionRule::kGiven)) {
+    base::fail(ErrorCode::kInvalidArgument, "rule {} of the selection is none of SelectionRule",
+               rule);
+  }
+  const int pool = static_cast<int>(selection.pool);
+  if (pool < static_cast<int>(Pool::kMean) || pool > static_cast<int>(Pool::kAntidiagonal)) {
+    base::fail(ErrorCode::kInvalidArgument, "pool {} of the selection is none of Pool", pool);
+  }
+  if (selection.pool == Pool::kAntidiagonal) check_stride(selection);
+  check_coarse(selection);
+  if (selection.rule == SelectionRule::kTopP && !(selection.mass > 0 && selection.mass <= 1)) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "mass of the selection is {}; give a share above 0 and up to 1", selection.mass);
+  }
+  if (problem.pattern.branches().size() > 1) {
+    base::fail(ErrorCode::kUnsupported,
+               "blocks of a sum(...) cannot be chosen; choose for each branch and carry the state");
+  }
+  if (has_blocks(problem.pattern.node())) {
+    base::fail(ErrorCode::kUnsupported,
+               "the pattern has blocks() of its own, and a kernel reads one layout; give its "
+               "blocks as indices with SelectionRule::kGiven");
+  }
+}
+
+attention::Choice choose_config(const Problem& problem, const Selection& selection,
+                                const attention::DeviceLimits& limits) {
+  Problem chosen = problem;
+  chosen.pattern = stand_in(problem, selection);
+  return attention::choose_config(chosen, limits);
+}
+
+attention::LaunchPlan make_plan(const Problem& problem, const Selection& selection,
+                                const attention::Choice& choice,
+                                const attention::DeviceLimits& limits) {
+  const attention::KernelConfig& config = choice.config;
+  if (config.heads > 1) {
+    base::fail(ErrorCode::kUnsupported,
+               "configuration '{}' computes {} heads in one CTA, but each head chooses its blocks",
+               attention::to_string(config), config.heads);
+  }
+  attention::LaunchPlan plan = attention::make_plan(problem, choice, limits);
+  if (selection.block_rows % config.tile_rows == 0 &&
+      selection.block_columns % config.tile_columns == 0) {
+    return plan;  // a tile lies in one block
+  }
+  const std::string& base = plan.mask.text;
+  plan.mask.text = base == "true" ? "m.blocks(q, k)" : "(" + base + ") & m.blocks(q, k)";
+  plan.mask.uses_blocks = true;
+  plan.mask.costly = true;
+  plan.spec = attention::kernel_spec(
+      config, attention::features_of(plan.problem, plan.placement, plan.mask), limits.arch);
+  return plan;
+}
+
+}  // namespace annulus::selection

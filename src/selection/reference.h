@@ -1,0 +1,41 @@
+#ifndef ANNULUS_SELECTION_REFERENCE_H_
+#define ANNULUS_SELECTION_REFERENCE_H_
+
+// The oracle of a selection: the same blocks on the CPU, straight from the definition. It sorts
+// where the kernels search, asks the pattern about single pairs, and shares no code with them; its
+// fp32 operations are theirs in their order, so that the blocks are the same ones.
+
+#include <cstdint>
+#include <vector>
+
+#include "annulus/selection.h"
+#include "attention/reference.h"
+
+namespace annulus::selection {
+
+struct HostBlocks {
+  std::int64_t batch = 0, heads = 0, rows = 0, columns = 0;
+  std::vector<std::uint8_t> visible;  // [B, H, rows, columns]: 1 where some pair is
+  std::vector<std::uint8_t> chosen;   // likewise
+  std::vector<float> scores;          // likewise: what they are chosen by; empty with kGiven
+
+  std::size_t at(std::int64_t b, std::int64_t head, std::int64_t row, std::int64_t column) const {
+    return static_cast<std::size_t>(((b * heads + head) * rows + row) * columns + column);
+  }
+  // Chosen over visible blocks, of all heads and batches; 0 where none is visible.
+  double share() const;
+};
+
+// `given` as in SelectionBuffers, or null. Reads of `inputs` Q and K alone.
+// Requires: validate() of the problem and of the selection pass. Costs by all pairs.
+HostBlocks reference(const Problem& problem, const Selection& selection,
+                     const attention::HostInputs& inputs, const std::int32_t* given = nullptr);
+
+// The chosen blocks of one batch as a layout, all of its blocks whole, heads one by one: where the
+// problem has the default positions, pattern & blocks(layout) is what attention sees.
+BlockLayout layout_of(const Problem& problem, const Selection& selection, const HostBlocks& blocks,
+                      std::int64_t batch);
+
+}  // namespace annulus::selection
+
+#endif  // ANNULUS_SELECTION_REFERENCE_H_

@@ -1,0 +1,88 @@
+#ifndef ANNULUS_SELECTION_SELECTION_PLAN_H_
+#define ANNULUS_SELECTION_SELECTION_PLAN_H_
+
+// What choosing blocks on the device needs, decided without touching one: bounds, which blocks may
+// and must be chosen, and where everything lies in a run's workspace. selector.h carries it out.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "annulus/selection.h"
+#include "attention/plan.h"
+
+namespace annulus::selection {
+
+// Throws Error{kInvalidArgument} that names the value and what would do, Error{kUnsupported} for a
+// problem whose pattern is a sum or has blocks() of its own.
+void validate(const Problem& problem, const Selection& selection);
+
+// The configuration for a problem whose tiles are chosen block by block. Throws as
+// attention::choose_config.
+attention::Choice choose_config(const Problem& problem, const Selection& selection,
+                                const attention::DeviceLimits& limits);
+
+// The plan of the attention itself: its list is that of the problem's pattern, from which the
+// device takes tiles, and its kernel reads bits of blocks where a tile may hold several.
+attention::LaunchPlan make_plan(const Problem& problem, const Selection& selection,
+                                const attention::Choice& choice,
+                                const attention::DeviceLimits& limits);
+
+// Blocks of one size from which some of each row are chosen: the coarse ones, then the fine ones.
+// Offsets are bytes from the start of the workspace; every part is 256-byte aligned.
+struct Pass {
+  Selection selection;
+  std::int64_t rows = 0;           // of blocks: ceil(Sq / R)
+  std::int64_t columns = 0;        // ceil(Sk / C)
+  std::int64_t words = 0;          // of 32 columns
+  std::int64_t parts = 1;          // rows of scores in a row of blocks: R / S of antidiagonals
+  std::int64_t visible_heads = 0;  // h and h + visible_heads see the same
+  // [visible_heads, rows, words]: which blocks a row may choose and which it must.
+  std::vector<std::uint32_t> visible;
+  std::vector<std::uint32_t> forced;
+  std::int64_t most = 0;  // blocks of a row that a run may choose, over all rows
+
+  std::int64_t pooled_q = 0, pooled_k = 0;  // fp32 [B, H, rows, Dqk], [B, Hkv, columns, Dqk]
+  std::int64_t scores = 0;                  // fp32 [B, H, rows, parts, words 32]
+  std::int64_t chosen = 0;                  // bits [B, H, rows, words]
+
+  bool scored() const { return selection.rule != SelectionRule::kGiven; }
+  bool pooled() const { return scored() && selection.pool != Pool::kAntidiagonal; }
+};
+
+struct SelectionPlan {
+  Problem problem;
+  Pass blocks;
+  std::optional<Pass> coarse;
+
+  // Of the tiles that the attention visits.
+  std::int64_t tile_rows = 0, tile_columns = 0;  // M, N
+  std::int64_t row_tiles = 0;
+  bool masked = false;  // a tile may hold several blocks, and then has bits
+  int granule_row_shift = 0, granule_column_shift = 0;
+  std::int64_t words_of_tile = 0;
+  std::int64_t capacity = 0;                              // entries of each list
+  std::int64_t counts = 0, row_begin = 0, row_order = 0;  // offsets in the workspace
+  std::int64_t tiles = 0, tile_masks = 0, mask_words = 0;
+  std::int64_t workspace_bytes = 0;
+  std::vector<std::string> decisions;  // one line each, for people
+};
+
+// Requires: `launch` is that of make_plan for these. Throws Error{kUnsupported} where the lists
+// would have more than 2^31 entries or words.
+SelectionPlan make_selection_plan(const Problem& problem, const Selection& selection,
+                                  const attention::LaunchPlan& launch);
+
+// The coarse pass of a selection that has one, as a selection of its own.
+Selection coarse_selection(const Selection& selection);
+
+// log2(e) times the problem's scale, and the mass of kTopP in 2^-20 (0 for other rules): what the
+// kernels read.
+float base_two_scale(const Problem& problem);
+std::uint64_t mass_target(const Selection& selection);
+
+}  // namespace annulus::selection
+
+#endif  // ANNULUS_SELECTION_SELECTION_PLAN_H_

@@ -1,0 +1,356 @@
+#include "selection/selector.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/fail.h"
+
+namespace annulus::selection {
+namespace {
+
+constexpr std::int64_t kMostGridZ = 65535;
+
+unsigned blocks_for(std::int64_t count, std::int64_t each) {
+  return static_cast<unsigned>((count + each - 1) / each);
+}
+
+template <typename T>
+T* at(void* workspace, std::int64_t offset) {
+  return reinterpret_cast<T*>(static_cast<std::byte*>(workspace) + offset);
+}
+
+// Rows of one batch in an array of rows.
+template <typename T>
+T* of_batch(T* data, std::int64_t batch, std::int64_t each) {
+  return data == nullptr ? nullptr : data + batch * each;
+}
+
+kernels::SelectionTensor tensor(const void* data, const Strides& strides, std::int64_t first_batch,
+                                std::int64_t rows, std::int64_t heads, std::int64_t block) {
+  return {.data = static_cast<const std::uint16_t*>(data) + first_batch * strides.batch,
+          .batch = strides.batch,
+          .head = strides.head,
+          .row = strides.row,
+          .rows = static_cast<int>(rows),
+          .heads = static_cast<int>(heads),
+          .block = static_cast<int>(block),
+          .blocks = static_cast<int>((rows + block - 1) / block)};
+}
+
+}  // namespace
+
+struct Selector::Call {
+  abi::CUstream stream;
+  const Operands& operands;
+  const SelectionBuffers& buffers;
+  void* workspace;
+  attention::BatchRange range;
+
+  template <typename T>
+  T* part(std::int64_t offset, std::int64_t each_batch) const {
+    return of_batch(at<T>(workspace, offset), range.first_batch, each_batch);
+  }
+  kernels::SelectionTensor queries(const Problem& problem, std::int64_t block) const {
+    return tensor(operands.q, operands.q_strides, range.first_batch, problem.seq_q, problem.heads,
+                  block);
+  }
+  kernels::SelectionTensor keys(const Problem& problem, std::int64_t block) const {
+    return tensor(operands.k, operands.k_strides, range.first_batch, problem.seq_k,
+                  problem.kv_heads, block);
+  }
+};
+
+Selector::Selector(const device::ContextPointer& context, jit::KernelCache& kernels, jit::Arch arch,
+                   SelectionPlan plan)
+    : context_(context), plan_(std::move(plan)) {
+  if (plan_.problem.batch == 0 || plan_.problem.seq_q == 0) return;
+  const auto get = [&](const char* name) {
+    return kernels
+        .get(jit::KernelSpec{.family = name,
+                             .arch = arch,
+                             .file = std::string("kernels/") + name + ".cu",
+                             .entry = name,
+                             .structs = {}})
+        .kernel->function;
+  };
+  const Pass& blocks = plan_.blocks;
+  if (!blocks.scored()) mark_ = get("mark_blocks");
+  if (blocks.pooled() || plan_.coarse) {
+    pool_ = get("pool_blocks");
+    score_ = get("score_blocks");
+  }
+  if (blocks.scored() && !blocks.pooled()) antidiagonals_ = get("score_antidiagonals");
+  if (blocks.scored()) select_ = get("select_blocks");
+  export_ = get("export_blocks");
+  list_tiles_ = get("list_tiles");
+  order_rows_ = get("order_rows");
+  const auto upload = [&](const Pass& pass) {
+    std::vector<std::uint32_t> bits = pass.visible;
+    bits.insert(bits.end(), pass.forced.begin(), pass.forced.end());
+    return device::upload(context, std::span<const std::uint32_t>(bits));
+  };
+  bits_ = upload(blocks);
+  if (plan_.coarse) coarse_bits_ = upload(*plan_.coarse);
+  std::vector<std::int32_t> heads(static_cast<std::size_t>(plan_.problem.heads));
+  std::iota(heads.begin(), heads.end(), 0);
+  head_list_ = device::upload(context, std::span<const std::int32_t>(heads));
+}
+
+void Selector::check(const SelectionBuffers& buffers, const void* workspace) const {
+  const bool given = !plan_.blocks.scored();
+  const auto check_indices = [](const char* name, const void* data) {
+    const auto address = reinterpret_cast<std::uintptr_t>(data);
+    if (address % 4 == 0) return;
+    base::fail(ErrorCode::kInvalidArgument, "{} at {:#x} is not a multiple of 4 bytes", name,
+               address);
+  };
+  if (given != (buffers.given != nullptr)) {
+    base::fail(ErrorCode::kInvalidArgument, "{}",
+               given ? "given is null; the selection takes blocks from there"
+                     : "given is not null although the selection scores blocks; leave it null");
+  }
+  check_indices("given", buffers.given);
+  check_indices("chosen", buffers.chosen);
+  if (buffers.chosen != nullptr &&
+      (buffers.most_chosen < 1 || buffers.most_chosen > kMostPosition)) {
+    base::fail(ErrorCode::kInvalidArgument, "most_chosen is {}; give a number from 1 to 2^30",
+               buffers.most_chosen);
+  }
+  const auto address = reinterpret_cast<std::uintptr_t>(workspace);
+  if (address == 0 || address % 16 != 0) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "the workspace at {:#x} must be {} bytes of device memory at a multiple of 16",
+               address, plan_.workspace_bytes);
+  }
+}
+
+const unsigned* Selector::visible(const Pass& pass) const {
+  const device::Buffer& bits = &pass == &plan_.blocks ? bits_ : coarse_bits_;
+  return reinterpret_cast<const unsigned*>(bits.address());
+}
+
+kernels::CandidateParams Selector::candidates(const Call& call, const Pass& pass) const {
+  const Problem& problem = plan_.problem;
+  kernels::CandidateParams params = {.visible = visible(pass),
+                                     .coarse = nullptr,
+                                     .visible_heads = static_cast<int>(pass.visible_heads),
+                                     .heads = static_cast<int>(problem.heads),
+                                     .rows = static_cast<int>(pass.rows),
+                                     .words = static_cast<int>(pass.words),
+                                     .coarse_factor = 1,
+                                     .coarse_rows = 0,
+                                     .coarse_words = 0,
+                                     .padding = 0};
+  if (&pass == &plan_.blocks && plan_.coarse) {
+    const Pass& coarse = *plan_.coarse;
+    params.coarse =
+        call.part<const unsigned>(coarse.chosen, problem.heads * coarse.rows * coarse.words);
+    params.coarse_factor = static_cast<int>(pass.selection.coarse_factor);
+    params.coarse_rows = static_cast<int>(coarse.rows);
+    params.coarse_words = static_cast<int>(coarse.words);
+  }
+  return params;
+}
+
+// Scores of the pass's blocks from pooled vectors.
+void Selector::score_pooled(const Call& call, const Pass& pass) const {
+  const Problem& problem = plan_.problem;
+  const auto heads = static_cast<unsigned>(problem.heads);
+  const auto batches = static_cast<unsigned>(call.range.batches);
+  float* const q = call.part<float>(pass.pooled_q, problem.heads * pass.rows * problem.dim_qk);
+  float* const k =
+      call.part<float>(pass.pooled_k, problem.kv_heads * pass.columns * problem.dim_qk);
+  kernels::PoolParams pool = {.tensors = {call.queries(problem, pass.selection.block_rows),
+                                          call.keys(problem, pass.selection.block_columns)},
+                              .pooled = {q, k},
+                              .dim = static_cast<int>(problem.dim_qk),
+                              .bfloat16 = problem.dtype == Dtype::kBfloat16,
+                              .maximum = pass.selection.pool == Pool::kMax,
+                              .padding = 0};
+  device::launch(pool_,
+                 {static_cast<unsigned>(std::max(pass.rows, pass.columns)),
+                  heads + static_cast<unsigned>(problem.kv_heads), batches},
+                 {kernels::kSelectionThreads}, 0, call.stream, {&pool});
+  kernels::BlockScoreParams scores = {
+      .candidates = candidates(call, pass),
+      .q = q,
+      .k = k,
+      .scores = call.part<float>(pass.scores, problem.heads * pass.rows * pass.words * 32),
+      .dim = static_cast<int>(problem.dim_qk),
+      .group = static_cast<int>(problem.heads / problem.kv_heads),
+      .columns = static_cast<int>(pass.columns),
+      .scale = base_two_scale(problem)};
+  device::launch(
+      score_,
+      {blocks_for(pass.rows, kernels::kScoreTile) * blocks_for(pass.columns, kernels::kScoreTile),
+       heads, batches},
+      {kernels::kScoreThreads}, 0, call.stream, {&scores});
+}
+
+void Selector::score_antidiagonals(const Call& call) const {
+  const Problem& problem = plan_.problem;
+  const Pass& pass = plan_.blocks;
+  const std::int64_t stride = pass.selection.stride;
+  kernels::AntidiagonalParams params = {
+      .candidates = candidates(call, pass),
+      .q = call.queries(problem, stride),
+      .k = call.keys(problem, stride),
+      .scores =
+          call.part<float>(pass.scores, problem.heads * pass.rows * pass.parts * pass.words * 32),
+      .dim = static_cast<int>(problem.dim_qk),
+      .bfloat16 = problem.dtype == Dtype::kBfloat16,
+      .group = static_cast<int>(problem.heads / problem.kv_heads),
+      .parts = static_cast<int>(pass.parts),
+      .columns = static_cast<int>(pass.columns),
+      .cells = static_cast<int>(pass.selection.block_columns / stride),
+      .scale = base_two_scale(problem) / static_cast<float>(stride),
+      .padding = 0};
+  device::launch(antidiagonals_,
+                 {blocks_for(params.q.blocks, kernels::kScoreTile) *
+                      blocks_for(params.k.blocks, kernels::kScoreTile),
+                  static_cast<unsigned>(problem.heads), static_cast<unsigned>(call.range.batches)},
+                 {kernels::kScoreThreads}, 0, call.stream, {&params});
+}
+
+// Bits of the pass's chosen blocks, from their scores.
+void Selector::choose(const Call& call, const Pass& pass) const {
+  const Problem& problem = plan_.problem;
+  const Selection& selection = pass.selection;
+  kernels::SelectParams select = {
+      .candidates = candidates(call, pass),
+      .scores =
+          call.part<float>(pass.scores, problem.heads * pass.rows * pass.parts * pass.words * 32),
+      .forced = visible(pass) + pass.visible.size(),
+      .chosen = call.part<unsigned>(pass.chosen, problem.heads * pass.rows * pass.words),
+      .mass = mass_target(selection),
+      .most = static_cast<int>(selection.most_blocks > 0 ? selection.most_blocks : pass.columns),
+      .parts = static_cast<int>(pass.parts),
+      .score_rows = static_cast<int>(
+          pass.parts == 1 ? pass.rows : (problem.seq_q + selection.stride - 1) / selection.stride),
+      .padding = 0};
+  device::launch(select_,
+                 {blocks_for(pass.rows, kernels::kSelectionWarps),
+                  static_cast<unsigned>(problem.heads), static_cast<unsigned>(call.range.batches)},
+                 {kernels::kSelectionThreads}, 0, call.stream, {&select});
+}
+
+// The same from the caller's indices.
+void Selector::mark(const Call& call) const {
+  const Problem& problem = plan_.problem;
+  const Pass& pass = plan_.blocks;
+  const std::int64_t most = pass.selection.most_blocks;
+  kernels::MarkParams params = {
+      .given =
+          of_batch(call.buffers.given, call.range.first_batch, problem.heads * pass.rows * most),
+      .visible = visible(pass),
+      .forced = visible(pass) + pass.visible.size(),
+      .chosen = call.part<unsigned>(pass.chosen, problem.heads * pass.rows * pass.words),
+      .heads = static_cast<int>(problem.heads),
+      .rows = static_cast<int>(pass.rows),
+      .columns = static_cast<int>(pass.columns),
+      .words = static_cast<int>(pass.words),
+      .visible_heads = static_cast<int>(pass.visible_heads),
+      .most = static_cast<int>(most)};
+  device::launch(mark_,
+                 {blocks_for(pass.rows, kernels::kSelectionWarps),
+                  static_cast<unsigned>(problem.heads), static_cast<unsigned>(call.range.batches)},
+                 {kernels::kSelectionThreads}, 0, call.stream, {&params});
+}
+
+// The lists of the batches; `tiles` lacks what differs from batch to batch.
+void Selector::list(const Call& call, kernels::ListTilesParams tiles) const {
+  const Problem& problem = plan_.problem;
+  const auto heads = static_cast<unsigned>(problem.heads);
+  const auto batches = static_cast<unsigned>(call.range.batches);
+  auto* const row_begin =
+      call.part<long long>(plan_.row_begin, problem.heads * (plan_.row_tiles + 1));
+  const Pass& pass = plan_.blocks;
+  tiles.chosen = call.part<unsigned>(pass.chosen, problem.heads * pass.rows * pass.words);
+  tiles.counts = call.part<int>(plan_.counts, problem.heads * plan_.row_tiles);
+  const device::Extent grid = {blocks_for(plan_.row_tiles, kernels::kSelectionWarps), heads,
+                               batches};
+  tiles.row_begin = nullptr;
+  device::launch(list_tiles_, grid, {kernels::kSelectionThreads}, 0, call.stream, {&tiles});
+  kernels::OrderRowsParams order = {
+      .counts = tiles.counts,
+      .row_begin = row_begin,
+      .row_order = call.part<int>(plan_.row_order, problem.heads * plan_.row_tiles),
+      .capacity = plan_.capacity,
+      .first = call.range.first_batch * problem.heads * plan_.capacity,
+      .heads = static_cast<int>(problem.heads),
+      .row_tiles = static_cast<int>(plan_.row_tiles)};
+  device::launch(order_rows_, {blocks_for(plan_.row_tiles, kernels::kOrderThreads), heads, batches},
+                 {kernels::kOrderThreads}, 0, call.stream, {&order});
+  tiles.row_begin = row_begin;
+  device::launch(list_tiles_, grid, {kernels::kSelectionThreads}, 0, call.stream, {&tiles});
+  if (call.buffers.chosen == nullptr) return;
+  kernels::ExportParams out = {
+      .chosen = tiles.chosen,
+      .indices = of_batch(call.buffers.chosen, call.range.first_batch,
+                          problem.heads * pass.rows * call.buffers.most_chosen),
+      .heads = static_cast<int>(problem.heads),
+      .rows = static_cast<int>(plan_.blocks.rows),
+      .words = static_cast<int>(plan_.blocks.words),
+      .most = static_cast<int>(call.buffers.most_chosen)};
+  device::launch(export_, {blocks_for(pass.rows, kernels::kSelectionWarps), heads, batches},
+                 {kernels::kSelectionThreads}, 0, call.stream, {&out});
+}
+
+kernels::TileListParams Selector::run(abi::CUstream stream, const Operands& operands,
+                                      const SelectionBuffers& buffers, void* workspace,
+                                      const kernels::TileListParams& base) const {
+  const Problem& problem = plan_.problem;
+  if (problem.batch == 0 || problem.seq_q == 0) return base;
+  check(buffers, workspace);
+  kernels::TileListParams lists = base;
+  lists.row_begin = at<long long>(workspace, plan_.row_begin);
+  lists.row_order = at<int>(workspace, plan_.row_order);
+  lists.tiles = at<unsigned>(workspace, plan_.tiles);
+  lists.tile_masks = plan_.masked ? at<int>(workspace, plan_.tile_masks) : nullptr;
+  lists.mask_words = plan_.masked ? at<unsigned>(workspace, plan_.mask_words) : nullptr;
+  lists.head_list = reinterpret_cast<const int*>(head_list_.address());
+  lists.granule_row_shift = plan_.granule_row_shift;
+  lists.granule_column_shift = plan_.granule_column_shift;
+  lists.batch_lists = static_cast<int>(problem.heads);
+
+  const kernels::ListTilesParams tiles = {
+      .base = base,
+      .chosen = nullptr,
+      .counts = nullptr,
+      .row_begin = nullptr,
+      .tiles = at<unsigned>(workspace, plan_.tiles),
+      .tile_masks = plan_.masked ? at<int>(workspace, plan_.tile_masks) : nullptr,
+      .mask_words = plan_.masked ? at<unsigned>(workspace, plan_.mask_words) : nullptr,
+      .heads = static_cast<int>(problem.heads),
+      .rows = static_cast<int>(plan_.blocks.rows),
+      .words = static_cast<int>(plan_.blocks.words),
+      .block_rows = static_cast<int>(plan_.blocks.selection.block_rows),
+      .block_columns = static_cast<int>(plan_.blocks.selection.block_columns),
+      .tile_rows = static_cast<int>(plan_.tile_rows),
+      .tile_columns = static_cast<int>(plan_.tile_columns),
+      .seq_q = static_cast<int>(problem.seq_q),
+      .seq_k = static_cast<int>(problem.seq_k),
+      .granule_row_shift = plan_.granule_row_shift,
+      .granule_column_shift = plan_.granule_column_shift,
+      .words_of_tile = static_cast<int>(plan_.words_of_tile)};
+  for (std::int64_t first = 0; first < problem.batch; first += kMostGridZ) {
+    const Call call = {
+        stream, operands, buffers, workspace, {first, std::min(kMostGridZ, problem.batch - first)}};
+    if (plan_.coarse && plan_.coarse->columns > 0) {
+      score_pooled(call, *plan_.coarse);
+      choose(call, *plan_.coarse);
+    }
+    if (!plan_.blocks.scored()) {
+      mark(call);
+    } else {
+      if (plan_.blocks.columns > 0) {
+        plan_.blocks.pooled() ? score_pooled(call, plan_.blocks) : score_antidiagonals(call);
+      }
+      choose(call, plan_.blocks);
+    }
+    list(call, tiles);
+  }
+  return lists;
+}
+
+}  // namespace annulus::selection

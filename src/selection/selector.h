@@ -1,0 +1,56 @@
+#ifndef ANNULUS_SELECTION_SELECTOR_H_
+#define ANNULUS_SELECTION_SELECTOR_H_
+
+// A selection made ready on a device: its kernels are loaded, its bits are uploaded. A run puts the
+// kernels that choose and list blocks on a stream and says where the lists will be.
+
+#include "device/buffer.h"
+#include "jit/kernel_cache.h"
+#include "kernels/selection_params.h"
+#include "selection/selection_plan.h"
+
+namespace annulus::selection {
+
+// Immutable; any number of threads may run it at a time, each with a workspace of its own.
+class Selector {
+ public:
+  // Gets the kernels, which may compile them, and waits for the uploads.
+  Selector(const device::ContextPointer& context, jit::KernelCache& kernels, jit::Arch arch,
+           SelectionPlan plan);
+
+  const SelectionPlan& plan() const { return plan_; }
+  std::int64_t device_bytes() const {
+    return static_cast<std::int64_t>(bits_.bytes() + coarse_bits_.bytes() + head_list_.bytes());
+  }
+
+  // Queues the kernels on `stream`: no allocation, no lock, no waiting. `base` are the lists of the
+  // attention's own plan. The lists that are returned are there for what is queued after.
+  // Throws Error{kInvalidArgument} for buffers that the selection does not go with, before anything
+  // is queued, and Error{kDevice}.
+  kernels::TileListParams run(abi::CUstream stream, const Operands& operands,
+                              const SelectionBuffers& buffers, void* workspace,
+                              const kernels::TileListParams& base) const;
+
+ private:
+  // Batches that one launch takes, of one run.
+  struct Call;
+
+  void check(const SelectionBuffers& buffers, const void* workspace) const;
+  const unsigned* visible(const Pass& pass) const;
+  kernels::CandidateParams candidates(const Call& call, const Pass& pass) const;
+  void score_pooled(const Call& call, const Pass& pass) const;
+  void score_antidiagonals(const Call& call) const;
+  void choose(const Call& call, const Pass& pass) const;
+  void mark(const Call& call) const;
+  void list(const Call& call, kernels::ListTilesParams tiles) const;
+
+  device::ContextPointer context_;
+  SelectionPlan plan_;
+  device::Function pool_, score_, antidiagonals_, select_, mark_, export_, list_tiles_, order_rows_;
+  device::Buffer bits_, coarse_bits_;  // of a pass: visible, then forced
+  device::Buffer head_list_;           // 0, 1, 2, ...: each head has its own list
+};
+
+}  // namespace annulus::selection
+
+#endif  // ANNULUS_SELECTION_SELECTOR_H_
