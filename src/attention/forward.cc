@@ -64,6 +64,7 @@ Forward::Forward(const device::ContextPointer& context, jit::KernelCache& kernel
   const std::size_t entries = packed.add(tiles.tiles);
   const std::size_t tile_masks = packed.add(tiles.tile_masks);
   const std::size_t mask_words = packed.add(tiles.mask_words);
+  const std::size_t runs = packed.add(tiles.runs);
   const std::size_t row_order = packed.add(tiles.row_order);
   const std::size_t head_list = packed.add(tiles.head_list);
   const std::size_t mask_lists = packed.add(plan_.mask.lists);
@@ -78,6 +79,8 @@ Forward::Forward(const device::ContextPointer& context, jit::KernelCache& kernel
   kernels::TileListParams& list = parameters_.tiles;
   list.row_begin = pointer<long long>(lists_, row_begin);
   list.tiles = pointer<unsigned>(lists_, entries);
+  list.runs = pointer<kernels::RowRuns>(lists_, runs);
+  list.band = tiles.band;
   list.tile_masks = pointer<int>(lists_, tile_masks);
   list.mask_words = pointer<unsigned>(lists_, mask_words);
   list.row_order = pointer<int>(lists_, row_order);

@@ -97,6 +97,7 @@ jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& fe
       Constant::integer("kDimV", features.dims.v),
       Constant::integer("kStages", config.stages),
       Constant::integer("kScore", static_cast<int>(features.score)),
+      Constant::integer("kWalk", static_cast<int>(features.walk)),
       Constant::boolean("kPlaced", features.placed),
       Constant::boolean("kAlibi", features.alibi),
       Constant::boolean("kBias", features.bias),

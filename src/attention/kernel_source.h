@@ -26,12 +26,13 @@ struct KernelFeatures {
   bool sink_logit = false;
   bool carry_in = false;
   bool carry_out = false;
-  bool placed = false;        // positions are read row by row
-  std::string mask = "true";  // MaskCode::text
+  bool placed = false;                        // positions are read row by row
+  kernels::Walk walk = kernels::Walk::kList;  // TileList::walk
+  std::string mask = "true";                  // MaskCode::text
 };
 
 // Positions are read row by row only where there are several segments and a mask or a score to need
-// them.
+// them. How rows are walked is a matter of the tiles, and set by whoever has them.
 KernelFeatures features_of(const Problem& problem, const pattern::Placement& placement,
                            const pattern::MaskCode& mask);
 // Of tensors that are whole. Throws as pattern::emit does.

@@ -47,8 +47,6 @@ constexpr double kLaunchCycles = 3000;
 constexpr double kFrameLatencies = 4;
 // The same where the copies of the next row have begun.
 constexpr double kPersistentFrameLatencies = 2;
-// Above so many CTAs the mean and the longest row say enough.
-constexpr std::int64_t kMostScheduled = 1 << 18;
 
 // Time until all CTAs have ended when each goes, in launch order, to the slot that is free first.
 double makespan(const TileCounts& tiles, std::int64_t slots, double frame, double step) {
@@ -57,7 +55,7 @@ double makespan(const TileCounts& tiles, std::int64_t slots, double frame, doubl
   const double total =
       static_cast<double>(tiles.ctas) * frame + static_cast<double>(tiles.tiles()) * step;
   const double longest = frame + static_cast<double>(tiles.longest_row) * step;
-  if (tiles.ctas > kMostScheduled) {
+  if (tiles.ctas > kMostNamedRows) {  // the mean and the longest row say enough
     const double share = 1.0 / static_cast<double>(slots);
     return std::max(longest, total * share + longest * (1.0 - share) / 2);
   }

@@ -10,14 +10,21 @@ namespace annulus::attention {
 namespace {
 
 constexpr std::int64_t kMostGridZ = 65535;
+// Of one launch of CTAs that stay: an int counts them.
+constexpr std::int64_t kMostWorks = std::int64_t{1} << 30;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-std::vector<BatchRange> split_batches(const Problem& problem) {
+std::vector<BatchRange> split_batches(const Problem& problem, const KernelConfig& config) {
   std::vector<BatchRange> launches;
   if (problem.seq_q == 0) return launches;
-  for (std::int64_t first = 0; first < problem.batch; first += kMostGridZ) {
-    launches.push_back({first, std::min(kMostGridZ, problem.batch - first)});
+  std::int64_t most = kMostGridZ;
+  if (config.family == Family::kWgmma) {
+    const std::int64_t works = ceil_div(problem.seq_q, config.tile_rows) * problem.heads;
+    most = std::clamp<std::int64_t>(kMostWorks / works, 1, most);
+  }
+  for (std::int64_t first = 0; first < problem.batch; first += most) {
+    launches.push_back({first, std::min(most, problem.batch - first)});
   }
   return launches;
 }
@@ -46,6 +53,18 @@ pattern::Interval hull_of(const std::vector<Segment>& segments) {
                                             std::max(hull.end, positions.end)};
   }
   return hull;
+}
+
+const char* walk_of(kernels::Walk walk) {
+  switch (walk) {
+    case kernels::Walk::kBand:
+      return "computed from its number, as every query sees one run of keys that moves on with it";
+    case kernels::Walk::kRuns:
+      return "one run or two, read once a row, as no row has more";
+    case kernels::Walk::kList:
+      break;
+  }
+  return "listed one by one";
 }
 
 std::vector<std::string> describe(const LaunchPlan& plan, const Choice& choice,
@@ -86,6 +105,7 @@ std::vector<std::string> describe(const LaunchPlan& plan, const Choice& choice,
       tiles.tile_rows, tiles.tile_columns, tiles.full_tiles, tiles.partial_tiles, tiles.row_tiles,
       tiles.column_tiles, tiles.lists, tiles.lists == 1 ? "" : "s", tiles.longest_row,
       tiles.empty_rows);
+  say("tiles of a row: {}", walk_of(tiles.walk));
   if (plan.mask.uses_blocks) {
     say("block masks: one bit for {} x {} pairs, {} words", 1 << tiles.granule_row_shift,
         1 << tiles.granule_column_shift, tiles.mask_words.size());
@@ -133,12 +153,13 @@ void check_heads(const LaunchPlan& plan) {
 
 }  // namespace
 
-LaunchPlan make_plan(const Problem& problem, const Choice& choice, const DeviceLimits& limits) {
-  return make_plan(problem, placement_of(problem), choice, limits);
+LaunchPlan make_plan(const Problem& problem, const Choice& choice, const DeviceLimits& limits,
+                     ListForm form) {
+  return make_plan(problem, placement_of(problem), choice, limits, form);
 }
 
 LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const Choice& choice,
-                     const DeviceLimits& limits) {
+                     const DeviceLimits& limits, ListForm form) {
   if (!placement.q.empty()) problem.q0 = placement.q.front().start;
   if (!placement.k.empty()) problem.k0 = placement.k.front().start;
   if (placement.context.seq_k >= 0) problem.total_k = placement.context.seq_k;
@@ -150,10 +171,11 @@ LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const
   plan.rejected = choice.rejected;
   plan.mask = pattern::emit(problem.pattern, kernels::kMaskNumbers,
                             {problem.heads, hull_of(placement.q), placement.context});
-  const KernelFeatures features = features_of(problem, placement, plan.mask);
-  plan.spec = kernel_spec(plan.config, features, limits.arch);
   plan.tiles = make_tile_list(problem, placement, plan.config.tile_rows, plan.config.tile_columns,
-                              plan.mask.layout.get());
+                              plan.mask.layout.get(), form);
+  KernelFeatures features = features_of(problem, placement, plan.mask);
+  features.walk = plan.tiles.walk;
+  plan.spec = kernel_spec(plan.config, features, limits.arch);
   if (features.placed) {
     plan.q_positions = positions_of(placement.q, plan.config.tile_rows);
     plan.k_positions = positions_of(placement.k, plan.config.tile_columns);
@@ -163,7 +185,7 @@ LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const
   plan.score_tables = score_tables(problem.score);
   plan.lse_factor =
       problem.lse_base == LseBase::kNatural ? static_cast<float>(std::numbers::ln2) : 1.0f;
-  plan.launches = split_batches(problem);
+  plan.launches = split_batches(problem, plan.config);
   plan.shape = launch_shape(plan.config, problem, limits.multiprocessors);
   if (plan.config.family == Family::kMma) {
     plan.shape.grid_z = static_cast<unsigned>(std::min(problem.batch, kMostGridZ));

@@ -79,14 +79,15 @@ struct LaunchPlan {
 };
 
 // Requires: validate(problem) passes; its pattern is no sum (branched_forward.h). Throws as
-// make_tile_list and pattern::emit do.
-LaunchPlan make_plan(const Problem& problem, const Choice& choice, const DeviceLimits& limits);
+// make_tile_list and pattern::emit do. `form` is that of its tile list.
+LaunchPlan make_plan(const Problem& problem, const Choice& choice, const DeviceLimits& limits,
+                     ListForm form = ListForm::kShortest);
 
 // The same for tensors that are shards: Sq and Sk are the rows of the placement, and the problem's
 // own q0 and k0 are replaced by it. Requires: the placement has as many rows, all positions within
 // kMostPosition.
 LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const Choice& choice,
-                     const DeviceLimits& limits);
+                     const DeviceLimits& limits, ListForm form = ListForm::kShortest);
 
 }  // namespace annulus::attention
 

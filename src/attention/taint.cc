@@ -54,12 +54,12 @@ std::vector<std::uint8_t> reached_rows(const Problem& problem, const HostInputs&
                     problem.seq_k, problem.dim_v, tiles.tile_columns, columns.data());
     if (!in_keys) continue;
     any = true;
-    const std::int64_t* begin =
-        tiles.row_begin.data() + tiles.list_of(head) * (tiles.row_tiles + 1);
     for (std::int64_t row_tile = 0; row_tile < tiles.row_tiles; ++row_tile) {
-      const bool reads = std::any_of(tiles.tiles.begin() + begin[row_tile],
-                                     tiles.tiles.begin() + begin[row_tile + 1],
-                                     [&](std::uint32_t tile) { return columns[tile / 2] != 0; });
+      const bool reads = std::ranges::any_of(
+          tiles.row_runs(tiles.list_of(head), row_tile), [&](const pattern::BlockRun& run) {
+            return std::any_of(columns.begin() + run.begin, columns.begin() + run.end,
+                               [](std::uint8_t bad) { return bad != 0; });
+          });
       if (!reads) continue;
       const std::int64_t first = row_tile * tiles.tile_rows;
       std::fill(rows + first, rows + std::min(first + tiles.tile_rows, problem.seq_q),

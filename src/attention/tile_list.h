@@ -4,11 +4,16 @@
 // What a kernel with M x N tiles has to compute: for every tile row the column tiles that hold a
 // visible pair, and which of them are only partly visible. Made once, when a problem is planned;
 // the arrays are those of kernels::TileListParams.
+//
+// Only irregular rows are listed tile by tile. Where every row is one run of tiles or two, a record
+// of each says so (Walk::kRuns); where a row follows from its number, nothing does (Walk::kBand).
+// Everything here but the arrays means the same for all three.
 
 #include <cstdint>
 #include <vector>
 
 #include "annulus/attention.h"
+#include "kernels/walk_params.h"
 #include "pattern/classify.h"
 
 namespace annulus::attention {
@@ -22,10 +27,15 @@ struct TileList {
   std::int64_t row_tiles = 0;     // ceil(Sq / M)
   std::int64_t column_tiles = 0;  // ceil(Sk / N)
 
-  // List L, tile row r: tiles[row_begin[L (row_tiles + 1) + r]] up to row_begin[... + r + 1].
+  kernels::Walk walk = kernels::Walk::kList;
+
+  // kList. List L, tile row r: tiles[row_begin[L (row_tiles + 1) + r]] up to row_begin[... + r +
+  // 1].
   std::vector<std::int64_t> row_begin;
   std::vector<std::uint32_t> tiles;     // column tile * 2 + partial, ascending in a row
-  std::vector<std::int32_t> row_order;  // [lists, row_tiles], longest row first
+  std::vector<kernels::RowRuns> runs;   // kRuns: [lists, row_tiles]
+  kernels::RowBand band = {};           // kBand; there is one list
+  std::vector<std::int32_t> row_order;  // [lists, row_tiles], longest row first; not kBand
   std::vector<std::int32_t> head_list;  // [H]; empty: list 0 for every head
 
   // Where the pattern has blocks(): what that leaf alone says about each tile. A granule is the
@@ -43,26 +53,38 @@ struct TileList {
   std::int64_t list_of(std::int64_t head) const {
     return head_list.empty() ? 0 : head_list[static_cast<std::size_t>(head)];
   }
+  std::int64_t kept_tiles() const { return full_tiles + partial_tiles; }
+  // How many tiles a row of a list has, and which: runs of tiles of one class, ascending.
+  std::int64_t row_length(std::int64_t which, std::int64_t row) const;
+  std::vector<pattern::BlockRun> row_runs(std::int64_t which, std::int64_t row) const;
+
   // Bytes of all arrays on the device.
   std::int64_t device_bytes() const;
+};
+
+// How make_tile_list may say what a row has.
+enum class ListForm {
+  kShortest,  // as the pattern allows
+  kListed,    // tile by tile, whatever the pattern
 };
 
 // The rectangle of positions that a problem is, and the same as a placement in its sequence.
 pattern::Extent extent_of(const Problem& problem);
 pattern::Placement placement_of(const Problem& problem);
 
-// Costs by the tiles kept. `layout` is that of the pattern's blocks() leaves, null without.
+// Costs by the tiles kept, of runs by the tile rows, and of a band nothing that grows with the
+// lengths. `layout` is that of the pattern's blocks() leaves, null without.
 // Requires: validate(problem) passes; M and N are multiples of 16. Throws
 // Error{kInvalidArgument} for a per-head layout that has not H heads, and Error{kUnsupported} where
 // the list or the masks of blocks() would have more than 2^29 entries.
 TileList make_tile_list(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns,
-                        const BlockLayout* layout);
+                        const BlockLayout* layout, ListForm form = ListForm::kShortest);
 
 // The same for tensors that are shards: Sq and Sk of the problem are the rows of the placement, and
 // its positions are not looked at. A tile may lie over the edge of two segments.
 TileList make_tile_list(const Problem& problem, const pattern::Placement& placement,
                         std::int64_t tile_rows, std::int64_t tile_columns,
-                        const BlockLayout* layout);
+                        const BlockLayout* layout, ListForm form = ListForm::kShortest);
 
 // Kept blocks of R x C over all blocks, of all heads. Materialises nothing.
 Density block_density(const Problem& problem, std::int64_t block_rows, std::int64_t block_columns);

@@ -30,13 +30,10 @@ Listed find_tile(const RankPlan& rank, const std::vector<const Op*>& computes, i
   for (std::size_t launch = 0; launch < computes.size(); ++launch) {
     if (computes[launch]->owner != owner) continue;
     const attention::TileList& tiles = rank.launches[launch].tiles;
-    const std::int64_t* const begin =
-        tiles.row_begin.data() + tiles.list_of(head) * (tiles.row_tiles + 1) + row_tile;
-    for (std::int64_t at = begin[0]; at < begin[1]; ++at) {
-      const std::uint32_t tile = tiles.tiles[static_cast<std::size_t>(at)];
-      if (tile / 2 != static_cast<std::uint32_t>(column_tile)) continue;
+    for (const pattern::BlockRun& run : tiles.row_runs(tiles.list_of(head), row_tile)) {
+      if (column_tile < run.begin || column_tile >= run.end) continue;
       ++listed.times;
-      listed.full = listed.full || tile % 2 == 0;
+      listed.full = listed.full || !run.partial;
     }
   }
   return listed;

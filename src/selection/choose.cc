@@ -115,7 +115,9 @@ attention::LaunchPlan make_plan(const Problem& problem, const Selection& selecti
                "configuration '{}' computes {} heads in one CTA, but each head chooses its blocks",
                attention::to_string(config), config.heads);
   }
-  attention::LaunchPlan plan = attention::make_plan(problem, choice, limits);
+  // Its kernels read the pattern's tiles and list those that are chosen.
+  attention::LaunchPlan plan =
+      attention::make_plan(problem, choice, limits, attention::ListForm::kListed);
   if (selection.block_rows % config.tile_rows == 0 &&
       selection.block_columns % config.tile_columns == 0) {
     return plan;  // a tile lies in one block

@@ -2,11 +2,13 @@
 #define ANNULUS_KERNELS_ATTENTION_PARAMS_H_
 
 // The one argument of every attention kernel: the contract between the host (src/attention) and
-// the templates. Plain C++ without includes: NVRTC and the host compiler both read it, so both see
-// the same bytes. Everything here is a run-time value; nothing here makes a new kernel.
+// the templates. Plain C++: NVRTC and the host compiler both read it, so both see the same
+// bytes. Everything here is a run-time value; nothing here makes a new kernel.
 //
 // Letters as everywhere: B batch, H query heads, Hkv key/value heads, Sq, Sk lengths, Dqk, Dv head
 // dims; one compute tile is M rows by N columns. Strides count elements.
+
+#include "kernels/walk_params.h"
 
 namespace annulus::kernels {
 
@@ -32,18 +34,22 @@ struct MaskParams {
   int numbers[kMaskNumbers];  // the expression's numbers; offsets and lengths of its lists
 };
 
-// A TileList on the device. Row r of list L is tiles[row_begin[L * (row_tiles + 1) + r]] up to
-// row_begin[... + r + 1], column tiles in ascending order.
+// A TileList on the device. With Walk::kList row r of list L is
+// tiles[row_begin[L * (row_tiles + 1) + r]] up to row_begin[... + r + 1], column tiles in ascending
+// order. What another walk does not read is null.
 struct TileListParams {
-  const long long* row_begin;  // [lists, row_tiles + 1]
-  const unsigned* tiles;       // column tile * 2 + partial
+  const long long* row_begin;  // [lists, row_tiles + 1], kList
+  const unsigned* tiles;       // column tile * 2 + partial, kList
   const int* tile_masks;       // per tile, where the expression has blocks(): index of its
                                // first word in mask_words, or -1 all visible, -2 none visible;
                                // null where it has none
   const unsigned* mask_words;  // M/granule_rows x N/granule_columns bits, row-major, lowest
                                // bit first, each tile starting a new word
-  const int* row_order;        // [lists, row_tiles]: tile row that CTA x takes, longest first
+  const int* row_order;        // [lists, row_tiles]: tile row that CTA x takes, longest first;
+                               // not kBand
   const int* head_list;        // [H]: which list a query head uses; null: list 0 for all
+  const RowRuns* runs;         // [lists, row_tiles], kRuns
+  RowBand band;                // kBand
   int row_tiles;               // ceil(Sq / M)
   int granule_row_shift;       // log2 of the rows that share one mask bit
   int granule_column_shift;

@@ -32,6 +32,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   constexpr int kStages = Shape::kStages;
   constexpr int kThreads = kWarps * 32;
   constexpr auto kScore = static_cast<Score>(Shape::kScore);
+  constexpr auto kWalk = static_cast<Walk>(Shape::kWalk);
   constexpr int kRowTiles = kRows / (kWarps * 16);
   static_assert(kRowTiles * kWarps * 16 == kRows && kRowTiles >= 1,
                 "the rows of a tile must be a multiple of 16 for each warp");
@@ -54,7 +55,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   const unsigned head = blockIdx.y;
   const unsigned kv_head = head / static_cast<unsigned>(params.group);
   const long long batch = blockIdx.z;
-  const tile::TileRow row = tile::find_tile_row(params.tiles, blockIdx.x, head, batch);
+  const auto row = tile::find_tile_row<kWalk, kRows, kColumns>(params, blockIdx.x, head, batch);
   const int first_row = row.row * kRows;
   const int warp_row = first_row + static_cast<int>(warp) * (kRowTiles * 16);
 
@@ -62,14 +63,14 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
       params.k, batch * params.k_batch + kv_head * params.k_head, params.k_row, thread);
   const tile::TileCopier<kDimV, kThreads> values(
       params.v, batch * params.v_batch + kv_head * params.v_head, params.v_row, thread);
-  tile::TileWindow<kStages> window(row, 1 - kStages);
-  const auto start_keys = [&](unsigned entry, int stage) {
-    keys.template start<kColumns>(key_tiles + stage * kKeyBytes,
-                                  static_cast<int>(entry >> 1) * kColumns, params.seq_k);
+  tile::TileWindow<kWalk, kStages> window(row, 1 - kStages);
+  const auto start_keys = [&](const tile::ColumnTile& at, int stage) {
+    keys.template start<kColumns>(key_tiles + stage * kKeyBytes, at.column * kColumns,
+                                  params.seq_k);
   };
-  const auto start_values = [&](unsigned entry, int stage) {
-    values.template start<kColumns>(value_tiles + stage * kValueBytes,
-                                    static_cast<int>(entry >> 1) * kColumns, params.seq_k);
+  const auto start_values = [&](const tile::ColumnTile& at, int stage) {
+    values.template start<kColumns>(value_tiles + stage * kValueBytes, at.column * kColumns,
+                                    params.seq_k);
   };
 
   // Start the first copies: Q, without asking whether there is a tile, because the answer comes
@@ -78,7 +79,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
       params.q, batch * params.q_batch + head * params.q_head, params.q_row, thread);
   queries.template start<kRows>(query_tile, first_row, params.seq_q);
   if constexpr (kStages == 1) {
-    if (row.count > 0) start_keys(window.entry(0), 0);
+    if (row.count > 0) start_keys(window.tile(0), 0);
     ptx::commit_copies();
   }
 
@@ -101,7 +102,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
 #pragma unroll 1
   for (int current = 1 - kStages; current < row.count;
        ++current, stage = stage == kStages - 1 ? 0 : stage + 1) {
-    const unsigned entry = window.entry(0);
+    const tile::ColumnTile now = window.tile(0);
 
     // Wait for the tile (one stage: its keys). Behind the barrier the buffers that the previous
     // turn read are free: start a later tile (one stage: this tile's values) into them.
@@ -110,14 +111,14 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
       __syncthreads();
     }
     if constexpr (kStages == 1) {
-      start_values(entry, 0);
+      start_values(now, 0);
     } else if (current + kStages - 1 < row.count) {
       const int free_stage = stage == 0 ? kStages - 1 : stage - 1;
-      start_keys(window.entry(kStages - 1), free_stage);
-      start_values(window.entry(kStages - 1), free_stage);
+      start_keys(window.tile(kStages - 1), free_stage);
+      start_values(window.tile(kStages - 1), free_stage);
     }
     ptx::commit_copies();
-    const unsigned next = window.entry(1);
+    const tile::ColumnTile next = window.tile(1);
     window.advance(current);
     if (kStages > 1 && current < 0) continue;
     if (current == 0) query.keep();
@@ -135,7 +136,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
     }
 
     tile::finish_scores<kScore>(scores, params.scale, params.softcap);
-    const int first_column = static_cast<int>(entry >> 1) * kColumns;
+    const int first_column = now.column * kColumns;
     if constexpr (Shape::kAlibi || Shape::kBias) {
       static_assert(kScore != Score::kPositiveScale, "terms are added to scores that are scaled");
       const tile::PositionTerms<Shape::kAlibi, Shape::kBias> terms(params.score, head);
@@ -151,8 +152,8 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
     if (first_column > params.seq_k - kColumns) {
       tile::mask_tail(scores, params.seq_k - first_column, lane);
     }
-    if (entry & 1) {
-      const int tile_mask = row.masks ? row.masks[current] : tile::kTileAllVisible;
+    if (now.partial) {
+      const int tile_mask = row.mask(current);
       if constexpr (Shape::kPlaced) {
         const tile::MaskContext<kColumns> context{params.mask,
                                                   params.tiles.mask_words,

@@ -1,44 +1,122 @@
 #ifndef ANNULUS_TILE_TILE_ROW_CUH_
 #define ANNULUS_TILE_TILE_ROW_CUH_
 
-// The column tiles that one CTA visits: a row of a TileList.
+// The column tiles that one CTA visits: a row of a TileList, whichever way the kernel walks it.
 
 #include "kernels/attention_params.h"
+#include "tile/mask.cuh"
 
 namespace annulus::tile {
 
-struct TileRow {
+using kernels::Walk;
+
+struct ColumnTile {
+  int column;
+  bool partial;
+};
+
+template <Walk kWalk>
+struct TileRow;
+
+template <>
+struct TileRow<Walk::kList> {
   const unsigned* entries;  // column tile * 2 + partial, ascending
   const int* masks;         // index of each tile's mask words; null without block masks
   int count;
   int row;  // the tile row: query rows from row * M on
+
+  static __device__ __forceinline__ ColumnTile tile_of(unsigned entry) {
+    return {static_cast<int>(entry >> 1), (entry & 1) != 0};
+  }
+  // Requires: 0 <= index < count.
+  __device__ __forceinline__ ColumnTile tile(int index) const { return tile_of(entries[index]); }
+  // Of a partial tile: MaskContext's tile mask.
+  __device__ __forceinline__ int mask(int index) const {
+    return masks ? masks[index] : static_cast<int>(kTileAllVisible);
+  }
 };
 
-// The row that CTA `order` of a head of a batch takes: lists start with their longest rows, so that
-// no long row is left for the end.
-__device__ __forceinline__ TileRow find_tile_row(const kernels::TileListParams& tiles,
-                                                 unsigned order, unsigned head, long long batch) {
-  const long long list = (tiles.head_list ? tiles.head_list[head] : 0) + batch * tiles.batch_lists;
-  const int row = tiles.row_order[list * tiles.row_tiles + order];
-  const long long* begin = tiles.row_begin + list * (tiles.row_tiles + 1) + row;
-  const long long first = begin[0];
-  return {tiles.tiles + first, tiles.tile_masks ? tiles.tile_masks + first : nullptr,
-          static_cast<int>(begin[1] - first), row};
+// Arithmetic alone; patterns with block masks are lists.
+template <typename Runs>
+struct CountedRow {
+  Runs runs;
+  int count;
+  int row;
+
+  __device__ __forceinline__ ColumnTile tile(int index) const {
+    return {runs.column(index), runs.partial(index)};
+  }
+  __device__ __forceinline__ int mask(int) const { return kTileAllVisible; }
+};
+
+template <>
+struct TileRow<Walk::kRuns> : CountedRow<kernels::RowRuns> {};
+template <>
+struct TileRow<Walk::kBand> : CountedRow<kernels::RowRun> {};
+
+// The row that CTA `order` of a head of a batch takes: the longest rows come first, so that no long
+// row is left for the end. Tiles are kRows x kColumns.
+template <Walk kWalk, int kRows, int kColumns>
+__device__ __forceinline__ TileRow<kWalk> find_tile_row(const kernels::AttentionParams& params,
+                                                        unsigned order, unsigned head,
+                                                        long long batch) {
+  const kernels::TileListParams& tiles = params.tiles;
+  TileRow<kWalk> found;
+  if constexpr (kWalk == Walk::kBand) {
+    const int index = static_cast<int>(order);
+    found.row = tiles.band.descending ? tiles.row_tiles - 1 - index : index;
+    found.runs =
+        kernels::band_row(tiles.band, kRows, kColumns, params.seq_q, params.seq_k, found.row);
+    found.count = found.runs.count;
+  } else {
+    const long long list =
+        (tiles.head_list ? tiles.head_list[head] : 0) + batch * tiles.batch_lists;
+    found.row = tiles.row_order[list * tiles.row_tiles + order];
+    if constexpr (kWalk == Walk::kRuns) {
+      found.runs = tiles.runs[list * tiles.row_tiles + found.row];
+      found.count = found.runs.count;
+    } else {
+      const long long* begin = tiles.row_begin + list * (tiles.row_tiles + 1) + found.row;
+      const long long first = begin[0];
+      found.entries = tiles.tiles + first;
+      found.masks = tiles.tile_masks ? tiles.tile_masks + first : nullptr;
+      found.count = static_cast<int>(begin[1] - first);
+    }
+  }
+  return found;
 }
 
-// The entries of the current tile and of kAhead after it, read that far in advance because an entry
-// decides an address and its own load takes as long as a tile. Nothing outside the row is read.
-template <int kAhead>
+// The current tile and kAhead after it.
+template <Walk kWalk, int kAhead>
 class TileWindow {
  public:
   // `current` may be negative: the tile that many turns before the first.
-  __device__ __forceinline__ TileWindow(const TileRow& row, int current) : row_(row) {
+  __device__ __forceinline__ TileWindow(const TileRow<kWalk>& row, int current)
+      : row_(row), current_(current) {}
+  // The one `ahead` tiles after the current one. Whatever it likes where there is none.
+  __device__ __forceinline__ ColumnTile tile(int ahead) const {
+    return row_.tile(current_ + ahead);
+  }
+  // Moves on from tile `current` to the next.
+  __device__ __forceinline__ void advance(int current) { current_ = current + 1; }
+
+ private:
+  const TileRow<kWalk>& row_;
+  int current_;
+};
+
+// Of a list, entries are read that far in advance because an entry decides an address and its own
+// load takes as long as a tile. Nothing outside the row is read.
+template <int kAhead>
+class TileWindow<Walk::kList, kAhead> {
+ public:
+  __device__ __forceinline__ TileWindow(const TileRow<Walk::kList>& row, int current) : row_(row) {
 #pragma unroll
     for (int i = 0; i <= kAhead; ++i) entries_[i] = current + i < 0 ? 0 : read(current + i);
   }
-  // The entry `ahead` tiles after the current one; 0 where there is none.
-  __device__ __forceinline__ unsigned entry(int ahead) const { return entries_[ahead]; }
-  // Moves on from tile `current` to the next.
+  __device__ __forceinline__ ColumnTile tile(int ahead) const {
+    return TileRow<Walk::kList>::tile_of(entries_[ahead]);
+  }
   __device__ __forceinline__ void advance(int current) {
 #pragma unroll
     for (int i = 0; i < kAhead; ++i) entries_[i] = entries_[i + 1];
@@ -50,7 +128,7 @@ class TileWindow {
     return index < row_.count ? row_.entries[index] : 0;
   }
 
-  const TileRow& row_;
+  const TileRow<Walk::kList>& row_;
   unsigned entries_[kAhead + 1];
 };
 

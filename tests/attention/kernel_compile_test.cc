@@ -22,10 +22,10 @@ struct Case {
 };
 
 KernelFeatures plain(const Dims& dims, Dtype dtype) {
-  return {.dims = dims, .dtype = dtype, .mask = "m.causal(q, k)"};
+  return {.dims = dims, .dtype = dtype, .walk = kernels::Walk::kBand, .mask = "m.causal(q, k)"};
 }
 
-// Everything at once: what takes the most registers.
+// Everything at once: what takes the most registers. Block masks come with a list.
 KernelFeatures all(const Dims& dims, Dtype dtype, bool placed) {
   return {.dims = dims,
           .dtype = dtype,
@@ -38,7 +38,8 @@ KernelFeatures all(const Dims& dims, Dtype dtype, bool placed) {
               "m.documents(4, 5, q, k) & m.blocks(q, k)"};
 }
 
-// The leaves that divide and search, chosen by the head, and all that a score can gain.
+// The leaves that divide and search, chosen by the head, and all that a score can gain; with the
+// records of rows in registers.
 KernelFeatures leaves(const Dims& dims, Dtype dtype, bool placed) {
   return {.dims = dims,
           .dtype = dtype,
@@ -48,6 +49,7 @@ KernelFeatures leaves(const Dims& dims, Dtype dtype, bool placed) {
           .sink_logit = true,
           .carry_in = true,
           .placed = placed,
+          .walk = kernels::Walk::kRuns,
           .mask =
               "(m.turn(2) == 0 ? (m.natten(0, 1, 2, q, k) & m.random(3, 4, 5, 6, 7, q, k)) : "
               "(m.segment(8, 9, q, k) | m.vertical_slash(10, 11, 12, 13, q, k) | "

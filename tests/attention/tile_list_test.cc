@@ -19,8 +19,10 @@ std::shared_ptr<const BlockLayout> layout_in(const Problem& problem) {
   return pattern::emit(problem.pattern, 32, {problem.heads, {}, problem.context()}).layout;
 }
 
+// Tile by tile; tile_runs_test.cc holds shorter forms against this one.
 TileList tile_list(const Problem& problem, std::int64_t rows, std::int64_t columns) {
-  return attention::make_tile_list(problem, rows, columns, layout_in(problem).get());
+  return attention::make_tile_list(problem, rows, columns, layout_in(problem).get(),
+                                   attention::ListForm::kListed);
 }
 
 // What a kernel's MaskContext::blocks() reads.

@@ -39,7 +39,7 @@ TEST_CASE("every mistake in a tile list is found") {
   Problem problem;
   problem.seq_q = problem.seq_k = 600;
   problem.dim_qk = problem.dim_v = 64;
-  problem.pattern = causal() & (window(200, 0) | global(16));
+  problem.pattern = causal() & (window(200, 0) | global({0, 3, 15}));
   const PlannedRing good = plan_of(problem, make_shards(Sharding::kZigzag, 3, 600, 600));
   REQUIRE(check_tiles(good).empty());
   const auto plant = [&](auto change) {
@@ -54,6 +54,7 @@ TEST_CASE("every mistake in a tile list is found") {
       const auto tiles_of = [&](PlannedRing& ring) -> attention::TileList& {
         return ring.ranks[rank].launches[launch].tiles;
       };
+      REQUIRE(good.ranks[rank].launches[launch].tiles.walk == kernels::Walk::kList);
       for (std::size_t at = 0; at < good.ranks[rank].launches[launch].tiles.tiles.size(); ++at) {
         // A tile in the place of another one, and a tile whose hidden pairs are not masked.
         CHECK(has(plant([&](PlannedRing& ring) { tiles_of(ring).tiles[at] += 2 * 1000; }),

@@ -22,13 +22,13 @@ template <typename Shape, typename Mask>
 class Consumer {
   using Element = typename Shape::Element;
   using Layout = WgmmaLayout<Shape>;
+  using Row = tile::TileRow<static_cast<Walk>(Shape::kWalk)>;
   enum : int {
     kBlocks = Shape::kBlocks,
     kBlockColumns = Shape::kColumns / kBlocks,
     kPieces = Shape::kColumns / 8,
     kBlockPieces = kBlockColumns / 8,
     kDimV = Shape::kDimV,
-    kHeads = Shape::kHeadsTogether ? Shape::kConsumers : 1,
     kRows = Shape::kHeadsTogether ? 64 : 64 * Shape::kConsumers,
     kTurnThreads = 256,  // of two consumers: one that waits for its turn, one that hands it on
     kTurnBarrier = 1,    // + consumer
@@ -101,21 +101,20 @@ class Consumer {
 
   // From products to scores that a row may sum: scaled where that comes first, and -inf where the
   // query does not see the key.
-  __device__ __forceinline__ void finish(float (&scores)[kPieces][4], const tile::TileRow& row,
-                                         int step, int head) const {
+  __device__ __forceinline__ void finish(float (&scores)[kPieces][4], const Row& row, int step,
+                                         int head) const {
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b) {
       finish_block(reinterpret_cast<float(&)[1][kBlockPieces][4]>(scores[b * kBlockPieces]), row,
                    step * kBlocks + b, head);
     }
   }
-  __device__ __forceinline__ void finish_block(float (&scores)[1][kBlockPieces][4],
-                                               const tile::TileRow& row, int index,
-                                               int head) const {
+  __device__ __forceinline__ void finish_block(float (&scores)[1][kBlockPieces][4], const Row& row,
+                                               int index, int head) const {
     tile::finish_scores<static_cast<Score>(Shape::kScore)>(scores, params_.scale, params_.softcap);
     const bool exists = kBlocks == 1 || index < row.count;
-    const unsigned entry = row.entries[exists ? index : row.count - 1];
-    const int first_column = static_cast<int>(entry >> 1) * kBlockColumns;
+    const tile::ColumnTile now = row.tile(exists ? index : row.count - 1);
+    const int first_column = now.column * kBlockColumns;
     const int tile_row = static_cast<int>(row_in_tile());
     const int column = static_cast<int>(lane_ % 4 * 2);
     const int first_row = row.row * kRows;
@@ -134,8 +133,8 @@ class Consumer {
     }
     const int keys_left = exists ? params_.seq_k - first_column : 0;
     if (keys_left < kBlockColumns) tile::mask_tail(scores, keys_left, lane_);
-    if (entry & 1) {
-      const int tile_mask = row.masks ? row.masks[index] : tile::kTileAllVisible;
+    if (now.partial) {
+      const int tile_mask = row.mask(index);
       const int tile_q = params_.q_position + first_row;
       const int tile_k = params_.k_position + first_column;
       const tile::MaskContext<kBlockColumns> context{params_.mask,
@@ -161,9 +160,9 @@ class Consumer {
   }
 
   __device__ __forceinline__ void compute(int index) {
-    const Work work = find_work<kHeads>(params_, work_, index);
+    const auto work = find_work<Shape>(params_, work_, index);
     const int head = work.head + (Shape::kHeadsTogether ? static_cast<int>(consumer_) : 0);
-    const int steps = steps_of<kBlocks>(work.row);
+    const int steps = steps_of<kBlocks>(work.row.count);
     const tile::LaneRows lane_rows{
         (static_cast<long long>(work.batch) * params_.heads + head) * params_.seq_q,
         work.row.row * kRows + static_cast<int>(row_in_tile()), params_.seq_q, lane_};
@@ -187,7 +186,7 @@ class Consumer {
       tile::store_state(state, output, params_, lane_rows);
     } else {
       tile::store_lse(state, params_, lane_rows);
-      store_output(state, output, work, head);
+      store_output(state, output, work.row, work.batch, head);
     }
     // Where O leaves through Q, Q is loaded for rows without steps too.
     if constexpr (!Shape::kOutputApart) release(shared_ + Layout::kQueriesFree);
@@ -195,7 +194,7 @@ class Consumer {
 
   // All steps of a work that has some.
   __device__ __forceinline__ void attend(tile::RowState<1>& state, float (&output)[1][kDimV / 8][4],
-                                         const tile::TileRow& row, int steps, int head) {
+                                         const Row& row, int steps, int head) {
     unsigned powers[kPieces / 2][4];
     float shrink[1][2];
     {
@@ -254,7 +253,7 @@ class Consumer {
   // rows of shared memory.
   __device__ __forceinline__ void store_output(const tile::RowState<1>& state,
                                                const float (&output)[1][kDimV / 8][4],
-                                               const Work& work, int head) {
+                                               const Row& row, int batch, int head) {
     using Panels = typename Layout::Output;
     const unsigned staging = shared_ + Layout::kOutput + consumer_ * Layout::kOutputBytes;
     float inverse[2];
@@ -290,8 +289,8 @@ class Consumer {
         ptx::store_box(
             &maps_.o, staging + panel * Panels::kPanelBytes,
             {panel * tile::kPanelColumns,
-             work.row.row * kRows + (Shape::kHeadsTogether ? 0 : static_cast<int>(consumer_) * 64),
-             head, work.batch});
+             row.row * kRows + (Shape::kHeadsTogether ? 0 : static_cast<int>(consumer_) * 64), head,
+             batch});
       }
       ptx::commit_stores();
       if constexpr (!Shape::kOutputApart) ptx::wait_stores_read();

@@ -20,9 +20,8 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
   RingPlace<Shape::kStages> place;
   unsigned queries_parity = 1;
   for (int index = blockIdx.x; index < work.count; index += gridDim.x) {
-    const Work now =
-        find_work < Shape::kHeadsTogether ? Shape::kConsumers : 1 > (params, work, index);
-    const int steps = steps_of<kBlocks>(now.row);
+    const auto now = find_work<Shape>(params, work, index);
+    const int steps = steps_of<kBlocks>(now.row.count);
     if (Shape::kOutputApart && steps == 0) continue;
     const int kv_head = now.head / params.group;
 
@@ -43,20 +42,19 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
       }
     }
 
-    unsigned entries[kBlocks];
+    // Where a last step lacks tiles, its buffers take the last one again, so that they hold
+    // numbers.
+    const auto first_row = [&](int index) {
+      return now.row.tile(index < now.row.count ? index : now.row.count - 1).column * kBlockRows;
+    };
+    int rows[kBlocks];
 #pragma unroll
-    for (int b = 0; b < kBlocks; ++b) {
-      entries[b] = now.row.entries[b < now.row.count ? b : now.row.count - 1];
-    }
+    for (int b = 0; b < kBlocks; ++b) rows[b] = steps > 0 ? first_row(b) : 0;
     for (int step = 0; step < steps; ++step) {
-      // Read a step ahead: an entry decides an address. Where a last step lacks entries, its
-      // buffers take the last one again, so that they hold numbers.
-      unsigned next[kBlocks];
+      // A step ahead: of a list, it is a load, and decides an address.
+      int next[kBlocks];
 #pragma unroll
-      for (int b = 0; b < kBlocks; ++b) {
-        const int at = (step + 1) * kBlocks + b;
-        next[b] = now.row.entries[at < now.row.count ? at : now.row.count - 1];
-      }
+      for (int b = 0; b < kBlocks; ++b) next[b] = first_row((step + 1) * kBlocks + b);
       const unsigned barriers =
           shared + Layout::kStageBarriers + place.stage * Layout::kStageBarrierBytes;
       const unsigned keys = shared + Layout::kKeys + place.stage * Layout::Keys::kBytes;
@@ -69,9 +67,7 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
         for (int b = 0; b < kBlocks; ++b) {
           ptx::load_box(
               keys + panel * Layout::Keys::kPanelBytes + b * kBlockRows * tile::kPanelPitch,
-              &maps.k, barriers,
-              {panel * tile::kPanelColumns, static_cast<int>(entries[b] >> 1) * kBlockRows, kv_head,
-               now.batch});
+              &maps.k, barriers, {panel * tile::kPanelColumns, rows[b], kv_head, now.batch});
         }
       }
       ptx::wait(barriers + 3 * ptx::kBarrierBytes, place.parity ^ 1);
@@ -83,12 +79,11 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
           ptx::load_box(
               values + panel * Layout::Values::kPanelBytes + b * kBlockRows * tile::kPanelPitch,
               &maps.v, barriers + 2 * ptx::kBarrierBytes,
-              {panel * tile::kPanelColumns, static_cast<int>(entries[b] >> 1) * kBlockRows, kv_head,
-               now.batch});
+              {panel * tile::kPanelColumns, rows[b], kv_head, now.batch});
         }
       }
 #pragma unroll
-      for (int b = 0; b < kBlocks; ++b) entries[b] = next[b];
+      for (int b = 0; b < kBlocks; ++b) rows[b] = next[b];
       place.advance();
     }
   }

@@ -51,15 +51,18 @@ struct RingPlace {
 };
 
 // One work: a tile row of a group of heads.
+template <Walk kWalk>
 struct Work {
   int batch;
   int head;  // the first of the group
-  tile::TileRow row;
+  tile::TileRow<kWalk> row;
 };
 
-template <int kHeads>
-__device__ __forceinline__ Work find_work(const AttentionParams& params, const WorkParams& work,
-                                          int index) {
+template <typename Shape>
+__device__ __forceinline__ Work<static_cast<Walk>(Shape::kWalk)> find_work(
+    const AttentionParams& params, const WorkParams& work, int index) {
+  constexpr int kHeads = Shape::kHeadsTogether ? Shape::kConsumers : 1;
+  constexpr int kRows = Shape::kHeadsTogether ? 64 : 64 * Shape::kConsumers;
   const int rows = params.tiles.row_tiles;
   const int set = index / (work.set * rows);
   const int left = work.groups - set * work.set;
@@ -69,15 +72,16 @@ __device__ __forceinline__ Work find_work(const AttentionParams& params, const W
   const int group = set * work.set + in_set - order * size;
   const int batch = group / work.head_groups;
   const int head = (group - batch * work.head_groups) * kHeads;
-  return {batch, head,
-          tile::find_tile_row(params.tiles, static_cast<unsigned>(order),
-                              static_cast<unsigned>(head), batch)};
+  return {
+      batch, head,
+      tile::find_tile_row<static_cast<Walk>(Shape::kWalk), kRows, Shape::kColumns / Shape::kBlocks>(
+          params, static_cast<unsigned>(order), static_cast<unsigned>(head), batch)};
 }
 
 // Steps of a row: kBlocks entries of its list each, the last one may lack some.
 template <int kBlocks>
-__device__ __forceinline__ int steps_of(const tile::TileRow& row) {
-  return (row.count + kBlocks - 1) / kBlocks;
+__device__ __forceinline__ int steps_of(int tiles) {
+  return (tiles + kBlocks - 1) / kBlocks;
 }
 
 }  // namespace annulus::kernels

@@ -17,7 +17,7 @@ using namespace annulus;
 using test::Mutant;
 
 // Which kernel a mutant is of, and with what.
-enum Kind : int { kTwoStages, kOneStage, kNoKeys };
+enum Kind : int { kTwoStages, kOneStage, kNoKeys, kListed, kCausal };
 
 constexpr char kKernel[] = "kernels/mma_forward.cu";
 constexpr char kBarrier[] =
@@ -42,8 +42,8 @@ std::vector<Mutant> mutants() {
        {"access to bytes in flight"},
        kTiles},
       {"copies that are never committed",
-       {{kKernel, "    ptx::commit_copies();\n    const unsigned next = window.entry(1);",
-         "    const unsigned next = window.entry(1);"}},
+       {{kKernel, "    ptx::commit_copies();\n    const tile::ColumnTile next = window.tile(1);",
+         "    const tile::ColumnTile next = window.tile(1);"}},
        {"access to bytes in flight"},
        kTiles},
       {"the next tile goes into the stage that is being read",
@@ -84,7 +84,8 @@ std::vector<Mutant> mutants() {
        {{"tile/tile_row.cuh", "index < row_.count ? row_.entries[index] : 0;",
          "row_.entries[index + 4096];"}},
        {"out of bounds", "uninitialised read"},
-       {"row_.entries[index"}},
+       {"row_.entries[index"},
+       kListed},
       {"a shuffle for half of the warp",
        {{"tile/softmax.cuh", "  x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));",
          "  x = fmaxf(x, __shfl_xor_sync(0x0000ffffu, x, 1));"}},
@@ -129,6 +130,19 @@ std::vector<Mutant> mutants() {
       {"the old output is not rescaled",
        {{"tile/softmax.cuh", "output[r][d][i] *= shrink[r][i / 2];", ";"}},
        {"wrong answer"}},
+      {"tiles on the diagonal are taken for full ones",
+       {{"kernels/walk_params.h",
+         "return static_cast<unsigned>(i - full_begin) >= static_cast<unsigned>(full_count);",
+         "return false;"}},
+       {"wrong answer"},
+       {},
+       kCausal},
+      {"a row of a band ends a tile early",
+       {{"kernels/walk_params.h", "return {static_cast<int>(end - first), ",
+         "return {static_cast<int>(end - first) - 1, "}},
+       {"wrong answer"},
+       {},
+       kCausal},
       // What only the counters show.
       {"no swizzle",
        {{"tile/swizzle.cuh", "return kPhases == 8 ? row % 8 : row / 2 % 4;", "return 0;"}},
@@ -142,6 +156,8 @@ std::vector<Mutant> mutants() {
        {"nothing"}},
       {"unchanged, two stages", {}, {"nothing"}},
       {"unchanged, one stage", {}, {"nothing"}, {}, kOneStage},
+      {"unchanged, listed", {}, {"nothing"}, {}, kListed},
+      {"unchanged, causal", {}, {"nothing"}, {}, kCausal},
   };
 }
 
@@ -154,6 +170,8 @@ test::MutantRun run_of(const Mutant& mutant) {
   problem.dim_qk = mutant.variant == kOneStage ? 192 : 64;
   problem.dim_v = mutant.variant == kOneStage ? 128 : 64;
   problem.want_lse = true;
+  if (mutant.variant == kCausal) problem.pattern = causal();
+  if (mutant.variant == kListed) problem.pattern = strided(1, 0, 64);  // all, block by block
   return {.device = test::device_name(),
           .options = {.config = mutant.variant == kOneStage ? "mma m64 n64 w4 s1 x2" : "mma m64 n64 w4 s2 x3"},
           .problem = problem};
