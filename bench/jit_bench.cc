@@ -20,8 +20,9 @@ using namespace annulus;
 
 // Dense causal attention without carried state.
 jit::KernelSpec causal(const attention::ShippedConfig& shipped) {
-  return attention::kernel_spec(shipped.config, {.dims = shipped.dims, .mask = "m.causal(q, k)"},
-                                {80, '\0'});
+  return attention::kernel_spec(
+      shipped.config,
+      {.dims = shipped.dims, .walk = kernels::Walk::kBand, .mask = "m.causal(q, k)"}, {80, '\0'});
 }
 
 // `clock` is the processor time of the process where one thread computes and nothing waits: on an

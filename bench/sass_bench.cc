@@ -43,7 +43,8 @@ double shared_bytes_per_cycle(const attention::KernelConfig& config, const atten
 }
 
 Proof prove(const jit::Compiler& compiler, const attention::ShippedConfig& shipped) {
-  const attention::KernelFeatures features = {.dims = shipped.dims, .mask = "m.causal(q, k)"};
+  const attention::KernelFeatures features = {
+      .dims = shipped.dims, .walk = kernels::Walk::kBand, .mask = "m.causal(q, k)"};
   const jit::CompiledKernel kernel =
       compiler.compile(attention::kernel_spec(shipped.config, features, {90, 'a'}));
   return {kernel.usage, bench::read_sass_loop(bench::disassemble(kernel.image))};
