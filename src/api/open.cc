@@ -12,7 +12,7 @@ namespace api {
 namespace {
 
 // Newest first.
-constexpr const char* kSimulated[] = {"sm_90a", "sm_80"};
+constexpr const char* kSimulated[] = {"sm_90a", "sm_90", "sm_80"};
 
 base::Log make_log(const DeviceOptions& options, const base::Environment& environment) {
   if (!options.log) return {};
@@ -120,12 +120,19 @@ Device open_on(device::DriverPointer driver, const DeviceName& name, const Devic
   impl->log = make_log(options, environment);
   impl->context = device::Context::retain(driver, ordinal_of(name, *driver), options.allocator);
   const device::DeviceInfo& found = impl->context->info();
-  impl->arch = name.simulated ? jit::parse_arch(name.architecture)
-                              : jit::arch_of_capability(found.major, found.minor);
   device::set_simulator_options(*impl->context, simulator_options(options.simulation));
 
   auto nvrtc =
       std::make_shared<const abi::NvrtcLibrary>(abi::open_nvrtc(abi::default_search(environment)));
+  impl->arch =
+      jit::arch_for_device(found.major, found.minor, found.tensor_maps, nvrtc->report.version);
+  if (found.major == 9 && impl->arch.feature != 'a' && !found.simulated) {
+    impl->log.write(
+        base::LogLevel::kWarning,
+        "{} runs kernels of the mma family alone: those of the wgmma family need tensor "
+        "maps, which this driver {}, and NVRTC 12.0 or newer, which is {}",
+        to_string(name), found.tensor_maps ? "has" : "lacks", nvrtc->report.version_text);
+  }
   const auto templates = options.template_dir.empty()
                              ? jit::TemplateSet::embedded()
                              : jit::TemplateSet::from_folder(options.template_dir);

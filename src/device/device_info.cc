@@ -33,6 +33,8 @@ DeviceInfo read_device_info(const Driver& driver, int ordinal) {
   info.major = attribute(abi::kAttributeComputeMajor);
   info.minor = attribute(abi::kAttributeComputeMinor);
   info.simulated = driver.simulator_version() != 0;
+  info.tensor_maps =
+      attribute_or(abi::kAttributeTensorMaps, 0) != 0 && cuda.tensor_map_encode_tiled != nullptr;
   info.multiprocessors = attribute(abi::kAttributeMultiprocessors);
   info.warp_size = attribute(abi::kAttributeWarpSize);
   info.max_threads_per_block = attribute(abi::kAttributeMaxThreadsPerBlock);

@@ -18,6 +18,7 @@ struct DeviceInfo {
   int major = 0;  // compute capability
   int minor = 0;
   bool simulated = false;
+  bool tensor_maps = false;  // the device has them and the driver makes them
 
   int multiprocessors = 0;
   int warp_size = 0;

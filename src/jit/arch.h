@@ -26,6 +26,15 @@ Arch parse_arch(std::string_view text);
 // The architecture of a device's compute capability, without a feature letter.
 constexpr Arch arch_of_capability(int major, int minor) { return {10 * major + minor, '\0'}; }
 
+// What kernels for a device are compiled for: sm_90a, which has wgmma, where the device and its
+// driver take tensor maps and NVRTC knows the name (from 12.0 on, numbered 1000 major + 10 minor);
+// else the architecture of the capability, whose kernels run there as well.
+constexpr Arch arch_for_device(int major, int minor, bool tensor_maps, int nvrtc_version) {
+  constexpr int kFirstNvrtc = 12000;
+  const bool own = major == 9 && minor == 0 && tensor_maps && nvrtc_version >= kFirstNvrtc;
+  return own ? Arch{90, 'a'} : arch_of_capability(major, minor);
+}
+
 // Whether a kernel made for `kernel` runs on a device of `device`: a cubin of the same major and no
 // higher minor number does, one of an 'a' target only on exactly its own architecture.
 constexpr bool runs_on(Arch kernel, Arch device) {

@@ -44,6 +44,8 @@ class Compiler {
   // "13.0 (65be0db342ad51a06876e71e210bccc5aa8322cf)": version and build of the library.
   const std::string& identity() const { return identity_; }
 
+  int version() const { return nvrtc_->report.version; }  // 13000 is 13.0
+
   // Throws Error{kInvalidArgument} for a spec that is not well formed, Error{kUnsupported} for an
   // architecture that this NVRTC does not know.
   KernelRequest prepare(KernelSpec spec) const;

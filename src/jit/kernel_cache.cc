@@ -4,7 +4,9 @@
 #include <cstring>
 #include <utility>
 
+#include "abi/libraries.h"
 #include "annulus/error.h"
+#include "base/fail.h"
 
 namespace annulus::jit {
 namespace {
@@ -24,9 +26,23 @@ class Stopwatch {
   Clock::time_point last_ = Clock::now();
 };
 
-device::Function load(const device::ContextPointer& context, const CompiledKernel& kernel) {
+// A driver need not take cubins of a toolkit whose major version is newer than its own (CUDA
+// documentation, minor version compatibility).
+device::Function load(const device::ContextPointer& context, const CompiledKernel& kernel,
+                      const Compiler& compiler) {
   const auto* image = reinterpret_cast<const char*>(kernel.image.data());
-  return device::Module::load(context, {image, kernel.image.size()})->function(kernel.symbol);
+  try {
+    return device::Module::load(context, {image, kernel.image.size()})->function(kernel.symbol);
+  } catch (const Error& error) {
+    const int driver = context->driver().version();
+    const int made = compiler.version();
+    if (error.code() != ErrorCode::kDevice || driver / 1000 >= made / 1000) throw;
+    base::fail(ErrorCode::kLibrary,
+               "{}. The driver is of CUDA {}, the kernel was compiled by NVRTC {}: install a newer "
+               "driver, or let ANNULUS_LIBRARY_PATH name an NVRTC of CUDA {}",
+               error.what(), abi::cuda_version_text(driver), abi::cuda_version_text(made),
+               driver / 1000);
+  }
 }
 
 }  // namespace
@@ -88,7 +104,7 @@ std::shared_ptr<const LoadedKernel> KernelCache::make(const KernelRequest& reque
   Stopwatch watch;
   device::Function function;
   try {
-    function = load(context_, obtained.kernel);
+    function = load(context_, obtained.kernel, *compiler_);
   } catch (const Error& error) {
     if (obtained.origin != Origin::kDisk || error.code() != ErrorCode::kDevice) throw;
     watch.lap();
@@ -97,7 +113,7 @@ std::shared_ptr<const LoadedKernel> KernelCache::make(const KernelRequest& reque
     obtained.compile_ms = watch.lap();
     disk_->store(request.key, obtained.kernel);
     watch.lap();
-    function = load(context_, obtained.kernel);
+    function = load(context_, obtained.kernel, *compiler_);
   }
   lookup->load_ms = watch.lap();
   lookup->origin = obtained.origin;

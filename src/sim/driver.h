@@ -5,10 +5,11 @@
 //
 //   device::Driver driver(sim::make_cuda_table(), "the built-in simulator");
 //
-// There are sixteen devices, made when they are first used:
+// There are twenty-four devices, made when they are first used:
 //
 //   ordinal   0 ... 7    sim:sm_80:0  ... sim:sm_80:7     limits of an A100
 //   ordinal   8 ... 15   sim:sm_90a:0 ... sim:sm_90a:7    limits of an H200
+//   ordinal  16 ... 23   sim:sm_90:0  ... sim:sm_90:7     the same without what sm_90a adds
 //
 // It behaves as a driver does: codes and no exceptions, any thread may call, handles that are no
 // longer valid are refused, and a kernel that faults breaks its context for good (until

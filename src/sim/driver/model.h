@@ -13,7 +13,7 @@ struct DeviceModel {
   const char* architecture;  // "sm_80"
   int major;
   int minor;
-  bool accelerated;  // sm_90a: takes PTX for that very architecture
+  bool accelerated;  // sm_90a: takes PTX for that very architecture, and has tensor maps
   int multiprocessors;
   int shared_optin;   // bytes of shared memory a block may have
   int shared_per_sm;  // bytes
