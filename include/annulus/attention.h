@@ -76,6 +76,14 @@ struct Operands {
   StatePointers state_out;  // with carry_out
 };
 
+// Operands' strides alone, for a plan that is made before the tensors are (PlanOptions::strides).
+struct OperandStrides {
+  Strides q;
+  Strides k;
+  Strides v;
+  Strides o;  // not looked at with carry_out
+};
+
 // Throws Error{kInvalidArgument} or Error{kUnsupported} that names the value and what would do.
 ANNULUS_EXPORT void validate(const Problem& problem);
 // The same for the memory of a valid problem. Tensors without elements are not looked at. Of the

@@ -243,16 +243,32 @@ typedef struct annulus_problem {
 
 typedef struct annulus_plan annulus_plan;
 
+// Distances in elements between neighbours of a [B, S, H, D] tensor; that of D is 1. Others are
+// multiples of 8 where the dimension is larger than 1.
+typedef struct annulus_strides {
+  int64_t batch;
+  int64_t head;
+  int64_t row;
+} annulus_strides;
+
 typedef struct annulus_plan_options {
   size_t struct_size;
   const char* config;     // a kernel configuration, as `annulus explain` lists them; null: the
                           // tuned one where there is one, else chosen
   int64_t block_rows;     // granularity at which block_density is counted; 0 and 0: the compute
   int64_t block_columns;  // tile's
+  // The strides that the operands of runs will have, where has_strides is 1: a kernel that cannot
+  // take them, as the wgmma family those of 0, is passed over. Without, it refuses them when run.
+  annulus_strides q_strides;
+  annulus_strides k_strides;
+  annulus_strides v_strides;
+  annulus_strides o_strides;
+  int32_t has_strides;
+  int32_t reserved;  // 0
 } annulus_plan_options;
 
 #define ANNULUS_PLAN_OPTIONS_INIT \
-  { sizeof(annulus_plan_options), NULL, 0, 0 }
+  { sizeof(annulus_plan_options), NULL, 0, 0, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 0, 0 }
 
 // Chooses a kernel, compiles or finds it, and uploads what the problem needs: up to a second. Null
 // options are the defaults. The plan is immutable and keeps what it needs of the device.
@@ -301,14 +317,6 @@ ANNULUS_EXPORT annulus_status annulus_plan_get_info(annulus_plan* plan, annulus_
 
 // Scratch memory that every concurrent run needs of its own. May be 0.
 ANNULUS_EXPORT annulus_status annulus_plan_workspace_bytes(annulus_plan* plan, size_t* bytes);
-
-// Distances in elements between neighbours of a [B, S, H, D] tensor; that of D is 1. Others are
-// multiples of 8 where the dimension is larger than 1.
-typedef struct annulus_strides {
-  int64_t batch;
-  int64_t head;
-  int64_t row;
-} annulus_strides;
 
 // fp32, contiguous: acc [B, H, Sq, Dv], m and l [B, H, Sq]; annulus/state.h.
 typedef struct annulus_state {

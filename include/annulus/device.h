@@ -83,6 +83,12 @@ struct PlanOptions {
   // own kernels beside them, those of a collective for one. Only kernels of the wgmma family, whose
   // CTAs stay until all work is done, can leave any; others are planned as if there were so many.
   int most_multiprocessors = 0;
+  // The strides that the operands of runs will have, where they are known by now. A kernel that
+  // cannot take them is passed over, and PlanInfo::decisions says so: tensor maps, which the wgmma
+  // family copies with, have no stride of 0, as of K that is broadcast over heads, and none below
+  // (CUDA driver API, cuTensorMapEncodeTiled). Not given, such strides are refused when a plan of
+  // that family runs.
+  std::optional<OperandStrides> strides;
   // Granularity at which PlanInfo::block_density is counted; 0: the compute tile's.
   std::int64_t block_rows = 0;
   std::int64_t block_columns = 0;
@@ -148,8 +154,9 @@ class ANNULUS_EXPORT Plan {
 
   // Puts the work on `stream` (a CUstream of the device's context; null is the default stream) and
   // returns: no allocation, no lock, no waiting. Throws Error{kInvalidArgument} for operands that
-  // validate() refuses and Error{kDevice} where the driver refuses the launch; nothing was launched
-  // then. What a kernel does wrong shows at the next wait.
+  // validate() refuses, Error{kUnsupported} for strides that the plan's kernel cannot take (see
+  // PlanOptions::strides) and Error{kDevice} where the driver refuses the launch; nothing was
+  // launched then. What a kernel does wrong shows at the next wait.
   void run(void* stream, const Operands& operands, void* workspace = nullptr) const;
 
   // The same for a plan with a selection (annulus/selection.h) that reads or writes more than the
@@ -196,7 +203,8 @@ class ANNULUS_EXPORT Device {
 
   // Chooses a kernel, compiles or finds it, and uploads what the problem needs. Throws what
   // validate() throws, Error{kUnsupported} where no configuration fits the device,
-  // Error{kCompile}, Error{kOutOfMemory}, Error{kDevice}.
+  // Error{kCompile}, Error{kOutOfMemory}, Error{kDevice}, Error{kLibrary} where the driver is too
+  // old for what this NVRTC makes.
   Plan plan(const Problem& problem, const PlanOptions& options = {}) const;
 
   // The same for blocks that each run chooses on the device. Tuned results are not looked at;

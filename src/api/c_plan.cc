@@ -72,6 +72,9 @@ Score score_of(const annulus_problem& c) {
   return score;
 }
 
+Strides strides_of(const annulus_strides& c) { return {c.batch, c.head, c.row}; }
+StatePointers state_of(const annulus_state& c) { return {c.acc, c.m, c.l}; }
+
 PlanOptions options_of(const annulus_plan_options* given) {
   PlanOptions options;
   if (given == nullptr) return options;
@@ -80,11 +83,15 @@ PlanOptions options_of(const annulus_plan_options* given) {
   if (c.config != nullptr) options.config = c.config;
   options.block_rows = c.block_rows;
   options.block_columns = c.block_columns;
+  if (truth("has_strides", c.has_strides)) {
+    options.strides = {strides_of(c.q_strides), strides_of(c.k_strides), strides_of(c.v_strides),
+                       strides_of(c.o_strides)};
+  }
+  if (c.reserved != 0) {
+    base::fail(ErrorCode::kUnsupported, "reserved of the options is {}; it must be 0", c.reserved);
+  }
   return options;
 }
-
-Strides strides_of(const annulus_strides& c) { return {c.batch, c.head, c.row}; }
-StatePointers state_of(const annulus_state& c) { return {c.acc, c.m, c.l}; }
 
 }  // namespace
 

@@ -124,11 +124,13 @@ Prepared prepare(const Device::Impl& device, const Problem& problem,
 // With the tuned configuration where there is one that works; *tuned says which.
 std::optional<Prepared> prepare_tuned(const Device::Impl& device, const Problem& problem,
                                       const attention::Choice& heuristic,
-                                      const attention::DeviceLimits& limits, std::string* tuned) {
+                                      const attention::DeviceLimits& limits,
+                                      const std::optional<OperandStrides>& strides,
+                                      std::string* tuned) {
   if (problem.batch == 0 || problem.seq_q == 0 || device.tuned->empty()) return std::nullopt;
   if (problem.pattern.branches().size() > 1) return std::nullopt;  // results are of one pattern
   const auto found = device.tuned->find(autotune::shape_key(problem));
-  if (!found) return std::nullopt;
+  if (!found || attention::why_not(found->entry.config, problem, strides)) return std::nullopt;
   const attention::Choice choice = tuned_choice(*found, heuristic);
   try {
     Prepared prepared = prepare(device, problem, choice, limits);
@@ -218,13 +220,14 @@ Plan Device::plan(const Problem& problem, const PlanOptions& options) const {
   validate(problem);
   const auto start = std::chrono::steady_clock::now();
   const attention::DeviceLimits limits = api::limits_for(*impl_, options);
-  const attention::Choice choice = options.config.empty()
-                                       ? attention::choose_config(problem, limits)
-                                       : attention::forced_config(problem, limits, options.config);
+  const attention::Choice choice =
+      options.config.empty()
+          ? attention::choose_config(problem, limits, options.strides)
+          : attention::forced_config(problem, limits, options.config, options.strides);
   std::string tuned;
   std::optional<api::Prepared> prepared;
   if (options.config.empty()) {
-    prepared = api::prepare_tuned(*impl_, problem, choice, limits, &tuned);
+    prepared = api::prepare_tuned(*impl_, problem, choice, limits, options.strides, &tuned);
   }
   if (!prepared) prepared = api::prepare(*impl_, problem, choice, limits);
   const auto ready = std::chrono::steady_clock::now();

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "attention/wgmma_launch.h"
+
 namespace annulus::attention {
 
 std::vector<LaunchPlan> make_branch_plans(const Problem& problem, const Choice& choice,
@@ -42,6 +44,10 @@ StatePointers BranchedForward::between(const Operands& operands, void* workspace
 void BranchedForward::run(abi::CUstream stream, const Operands& operands, void* workspace) const {
   if (branches_.size() == 1) return branches_.front().run(stream, operands);
   validate(problem_, operands);
+  // Of O as well, which only the last branch writes.
+  if (branches_.front().plan().config.family == Family::kWgmma) {
+    check_tensor_maps(problem_, operands);
+  }
   const StatePointers state = between(operands, workspace);
   for (std::size_t i = 0; i < branches_.size(); ++i) {
     Operands of_branch = operands;

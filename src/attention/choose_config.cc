@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "attention/plan.h"
+#include "attention/wgmma_launch.h"
 #include "base/fail.h"
 #include "pattern/node.h"
 
@@ -80,14 +81,26 @@ std::optional<std::string> why_not(const KernelConfig& config, const Dims& dims,
   return std::nullopt;
 }
 
-Choice choose_config(const Problem& problem, const DeviceLimits& limits) {
+std::optional<std::string> why_not(const KernelConfig& config, const Problem& problem,
+                                   const std::optional<OperandStrides>& strides) {
+  if (config.family == Family::kMma || !strides) return std::nullopt;
+  return why_no_tensor_maps(problem, *strides);
+}
+
+Choice choose_config(const Problem& problem, const DeviceLimits& limits,
+                     const std::optional<OperandStrides>& strides) {
   const Dims dims = {problem.dim_qk, problem.dim_v};
   const Blocks blocks = finest_blocks(problem.pattern.node());
   std::vector<KernelConfig> candidates;
   Choice choice;
+  std::string strided;  // why a family was passed over
   for (const ShippedConfig& shipped : shipped_configs()) {
     if (shipped.dims.qk != dims.qk || shipped.dims.v != dims.v) continue;
     auto reason = why_not(shipped.config, dims, limits);
+    if (!reason) {
+      reason = why_not(shipped.config, problem, strides);
+      if (reason) strided = *reason;
+    }
     if (!reason) reason = why_unsuited(shipped.config, problem, blocks);
     if (reason) {
       choice.rejected.push_back({shipped.config, std::move(*reason)});
@@ -130,6 +143,7 @@ Choice choose_config(const Problem& problem, const DeviceLimits& limits) {
         "rows are filled at least half",
         dims.qk, dims.v);
   }
+  if (!strided.empty()) choice.reason += fmt::format("; not of the wgmma family: {}", strided);
   choice.config = *taken;
   for (auto at = candidates.begin(); at != candidates.end(); ++at) {
     if (at == taken) continue;
@@ -140,7 +154,8 @@ Choice choose_config(const Problem& problem, const DeviceLimits& limits) {
   return choice;
 }
 
-Choice forced_config(const Problem& problem, const DeviceLimits& limits, const std::string& text) {
+Choice forced_config(const Problem& problem, const DeviceLimits& limits, const std::string& text,
+                     const std::optional<OperandStrides>& strides) {
   const Dims dims = {problem.dim_qk, problem.dim_v};
   const auto config = parse_config(text);
   if (!config) {
@@ -153,7 +168,9 @@ Choice forced_config(const Problem& problem, const DeviceLimits& limits, const s
                "'{}' is no kernel configuration; shipped for head dims {}/{} are {}", text, dims.qk,
                dims.v, names);
   }
-  if (const auto reason = why_not(*config, dims, limits)) {
+  auto reason = why_not(*config, dims, limits);
+  if (!reason) reason = why_not(*config, problem, strides);
+  if (reason) {
     base::fail(ErrorCode::kUnsupported, "configuration '{}' is not possible here: {}", text,
                *reason);
   }

@@ -133,6 +133,7 @@ void Forward::run(abi::CUstream stream, const Operands& operands,
                   const kernels::TileListParams& lists) const {
   const Problem& problem = plan_.problem;
   validate(problem, operands);
+  if (plan_.config.family == Family::kWgmma) check_tensor_maps(problem, operands);
   kernels::AttentionParams parameters = parameters_;
   const auto set = [](const Strides& strides, long long& batch, long long& head, long long& row) {
     batch = strides.batch;

@@ -44,12 +44,18 @@ struct Choice {
 std::optional<std::string> why_not(const KernelConfig& config, const Dims& dims,
                                    const DeviceLimits& limits);
 
+// The same for operands that lie so; nothing where it is not known how they will.
+std::optional<std::string> why_not(const KernelConfig& config, const Problem& problem,
+                                   const std::optional<OperandStrides>& strides);
+
 // The heuristic. Throws Error{kUnsupported} where nothing in the table fits the device.
-Choice choose_config(const Problem& problem, const DeviceLimits& limits);
+Choice choose_config(const Problem& problem, const DeviceLimits& limits,
+                     const std::optional<OperandStrides>& strides = std::nullopt);
 
 // A configuration that the caller asked for by its text. Throws Error{kInvalidArgument} where the
-// text is none, Error{kUnsupported} where the device or the head dims do not allow it.
-Choice forced_config(const Problem& problem, const DeviceLimits& limits, const std::string& text);
+// text is none, Error{kUnsupported} where the device, the head dims or the strides do not allow it.
+Choice forced_config(const Problem& problem, const DeviceLimits& limits, const std::string& text,
+                     const std::optional<OperandStrides>& strides = std::nullopt);
 
 // Batches [first_batch, first_batch + batches) in one launch.
 struct BatchRange {

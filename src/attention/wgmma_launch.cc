@@ -1,8 +1,12 @@
 #include "attention/wgmma_launch.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
+#include <fmt/core.h>
+
+#include "base/fail.h"
 #include "device/tensor_map.h"
 
 namespace annulus::attention {
@@ -55,6 +59,46 @@ kernels::WorkParams work_params(const KernelConfig& config, const Problem& probl
           .head_groups = static_cast<int>(head_groups)};
 }
 
+std::optional<std::string> why_no_tensor_maps(const Problem& problem,
+                                              const OperandStrides& strides) {
+  if (problem.batch == 0 || problem.seq_q == 0) return std::nullopt;  // nothing is launched
+  constexpr std::int64_t kMostElements = (std::int64_t{1} << 40) / kElementBytes;
+  struct Axis {
+    const char* tensor;
+    const char* name;
+    std::int64_t extent;
+    std::int64_t stride;
+  };
+  const auto axes_of = [&](const char* tensor, const Strides& of, std::int64_t rows,
+                           std::int64_t heads) {
+    return std::array{Axis{tensor, "batch", problem.batch, of.batch},
+                      Axis{tensor, "head", heads, of.head}, Axis{tensor, "row", rows, of.row}};
+  };
+  const std::array tensors = {axes_of("Q", strides.q, problem.seq_q, problem.heads),
+                              axes_of("K", strides.k, problem.seq_k, problem.kv_heads),
+                              axes_of("V", strides.v, problem.seq_k, problem.kv_heads),
+                              axes_of("O", strides.o, problem.seq_q, problem.heads)};
+  for (const auto& axes : tensors) {
+    for (const Axis& axis : axes) {
+      if (*axis.tensor == 'O' && problem.carry_out) continue;
+      if (axis.extent <= 1 || (axis.stride > 0 && axis.stride < kMostElements)) continue;
+      return fmt::format(
+          "the {} stride of {} is {} elements, and those of tensor maps lie above 0 "
+          "and below 2^39",
+          axis.name, axis.tensor, axis.stride);
+    }
+  }
+  return std::nullopt;
+}
+
+void check_tensor_maps(const Problem& problem, const Operands& operands) {
+  const auto why = why_no_tensor_maps(
+      problem, {operands.q_strides, operands.k_strides, operands.v_strides, operands.o_strides});
+  if (!why) return;
+  base::fail(ErrorCode::kUnsupported,
+             "{}; plan with PlanOptions::strides, or with a configuration of the mma family", *why);
+}
+
 kernels::TensorMaps tensor_maps(const device::Context& context, const KernelConfig& config,
                                 const Problem& problem, const Operands& operands,
                                 const BatchRange& range) {
@@ -62,10 +106,12 @@ kernels::TensorMaps tensor_maps(const device::Context& context, const KernelConf
   kernels::TensorMaps maps{};
   maps.q = encode(context, boxed(operands.q, operands.q_strides, range, problem.seq_q,
                                  problem.heads, problem.dim_qk, kQueryRows));
-  maps.k = encode(context, boxed(operands.k, operands.k_strides, range, problem.seq_k,
-                                 problem.kv_heads, problem.dim_qk, config.tile_columns));
-  maps.v = encode(context, boxed(operands.v, operands.v_strides, range, problem.seq_k,
-                                 problem.kv_heads, problem.dim_v, config.tile_columns));
+  if (problem.seq_k > 0) {  // else nothing is copied, and there may be nothing to copy from
+    maps.k = encode(context, boxed(operands.k, operands.k_strides, range, problem.seq_k,
+                                   problem.kv_heads, problem.dim_qk, config.tile_columns));
+    maps.v = encode(context, boxed(operands.v, operands.v_strides, range, problem.seq_k,
+                                   problem.kv_heads, problem.dim_v, config.tile_columns));
+  }
   if (operands.o != nullptr) {
     maps.o = encode(context, boxed(operands.o, operands.o_strides, range, problem.seq_q,
                                    problem.heads, problem.dim_v, kQueryRows));

@@ -5,4 +5,5 @@ annulus_test(attention LABEL unit LIBRARIES annulus_attention annulus_test_probl
   attention/tile_list_test.cc attention/tile_runs_test.cc)
 annulus_test(attention_device LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
   attention/block_sizes_test.cc attention/branches_test.cc attention/examples_test.cc attention/forward_calls_test.cc
-  attention/forward_test.cc attention/kernel_work_test.cc attention/special_values_test.cc)
+  attention/forward_test.cc attention/kernel_work_test.cc attention/special_values_test.cc
+  attention/tensor_maps_test.cc)

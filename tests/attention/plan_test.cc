@@ -102,6 +102,37 @@ TEST_CASE("Hopper takes the wgmma family, and the tile that fits the pattern's b
   CHECK(attention::choose_config(problem, plain).config.family == attention::Family::kMma);
 }
 
+TEST_CASE("strides that no tensor map takes leave the mma family, and the reason says so") {
+  const Problem problem = problem_of(128, 128, 4096);
+  OperandStrides strides;
+  strides.q = strides.o = Strides::bshd(4096, 16, 128);
+  strides.k = strides.v = Strides::bshd(4096, 4, 128);
+  const auto chosen = [&] { return attention::choose_config(problem, kH100, strides); };
+  CHECK(chosen().config.family == attention::Family::kWgmma);
+  const auto refused = [&](std::int64_t* stride, std::int64_t value, const std::string& says) {
+    const std::int64_t before = *stride;
+    *stride = value;
+    const Choice choice = chosen();
+    CHECK(choice.config.family == attention::Family::kMma);
+    CHECK_MESSAGE(choice.reason.find(says) != std::string::npos, choice.reason);
+    CHECK_THROWS_AS(attention::forced_config(problem, kH100, "wgmma m128 n128 w8 s2", strides),
+                    Error);
+    *stride = before;
+  };
+  refused(&strides.k.head, 0, "the head stride of K is 0 elements");
+  refused(&strides.q.row, -2048, "the row stride of Q is -2048 elements");
+  refused(&strides.v.batch, std::int64_t{1} << 39, "the batch stride of V is 549755813888");
+  refused(&strides.o.batch, 0, "the batch stride of O is 0");
+  strides.v.batch = (std::int64_t{1} << 39) - 8;
+  CHECK(chosen().config.family == attention::Family::kWgmma);
+  Problem one = problem;
+  one.batch = 1;
+  one.carry_out = true;
+  strides.k.batch = 0;
+  strides.o = {};
+  CHECK(attention::choose_config(one, kH100, strides).config.family == attention::Family::kWgmma);
+}
+
 TEST_CASE("heads of one CTA have to share K, V and what they see") {
   Problem problem = problem_of(128, 128, 600);
   const Choice two = {*attention::parse_config("wgmma m64 n64 w8 s2 b2 h2"), "", {}};
