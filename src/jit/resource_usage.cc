@@ -1,12 +1,12 @@
 #include "jit/resource_usage.h"
 
-#include <elf.h>
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
-#include <cstring>
+
+#include "jit/cubin.h"
 
 namespace annulus::jit {
 namespace {
@@ -23,65 +23,6 @@ int number_before(std::string_view line, std::string_view unit) {
 }
 
 void raise(int& value, int candidate) { value = std::max(value, candidate); }
-
-// A structure at an offset of the file; nothing where it does not lie inside.
-template <typename Structure>
-std::optional<Structure> structure_at(std::span<const std::byte> bytes, std::uint64_t offset) {
-  if (offset > bytes.size() || bytes.size() - offset < sizeof(Structure)) return std::nullopt;
-  Structure structure;
-  std::memcpy(&structure, bytes.data() + offset, sizeof(Structure));
-  return structure;
-}
-
-class Elf {
- public:
-  explicit Elf(std::span<const std::byte> bytes) : bytes_(bytes) {
-    const auto header = structure_at<Elf64_Ehdr>(bytes, 0);
-    if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
-        header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_shentsize != sizeof(Elf64_Shdr)) {
-      return;
-    }
-    for (int i = 0; i < header->e_shnum; ++i) {
-      const auto section = structure_at<Elf64_Shdr>(
-          bytes, header->e_shoff + static_cast<std::uint64_t>(i) * sizeof(Elf64_Shdr));
-      if (!section) return;
-      sections_.push_back(*section);
-    }
-    names_ = header->e_shstrndx;
-  }
-
-  const Elf64_Shdr* section(std::string_view name) const {
-    for (const Elf64_Shdr& section : sections_) {
-      if (text(names_, section.sh_name) == name) return &section;
-    }
-    return nullptr;
-  }
-  std::span<const std::byte> contents(const Elf64_Shdr& section) const {
-    if (section.sh_type == SHT_NOBITS || section.sh_offset > bytes_.size() ||
-        section.sh_size > bytes_.size() - section.sh_offset) {
-      return {};
-    }
-    return bytes_.subspan(section.sh_offset, section.sh_size);
-  }
-  std::string_view text(std::size_t section, std::uint64_t offset) const {
-    if (section >= sections_.size()) return {};
-    const std::span<const std::byte> table = contents(sections_[section]);
-    if (offset >= table.size()) return {};
-    const char* begin = reinterpret_cast<const char*>(table.data() + offset);
-    return {begin, strnlen(begin, table.size() - offset)};
-  }
-  std::string_view symbol(std::uint32_t index) const {
-    const Elf64_Shdr* table = section(".symtab");
-    if (!table) return {};
-    const auto symbol = structure_at<Elf64_Sym>(contents(*table), index * sizeof(Elf64_Sym));
-    return symbol ? text(table->sh_link, symbol->st_name) : std::string_view();
-  }
-
- private:
-  std::span<const std::byte> bytes_;
-  std::vector<Elf64_Shdr> sections_;
-  std::size_t names_ = 0;
-};
 
 }  // namespace
 
@@ -134,12 +75,10 @@ std::optional<CubinUsage> read_cubin(std::span<const std::byte> cubin, std::stri
   constexpr std::byte kSized{4};
   constexpr std::byte kRegisters{0x2f};
   constexpr std::byte kFrame{0x11};
-  const Elf elf(cubin);
-  const Elf64_Shdr* section = elf.section(".nv.info");
-  if (!section) return std::nullopt;
+  const Cubin elf(cubin);
   CubinUsage usage;
   bool found = false;
-  std::span<const std::byte> info = elf.contents(*section);
+  std::span<const std::byte> info = elf.section(".nv.info");
   while (info.size() >= 4) {
     const std::byte format = info[0], what = info[1];
     const std::size_t length = format == kSized ? *structure_at<std::uint16_t>(info, 2) : 0u;
@@ -154,9 +93,8 @@ std::optional<CubinUsage> read_cubin(std::span<const std::byte> cubin, std::stri
     info = info.subspan(length);
   }
   if (!found) return std::nullopt;
-  if (const Elf64_Shdr* shared = elf.section(fmt::format(".nv.shared.{}", symbol))) {
-    usage.static_shared_bytes = static_cast<int>(shared->sh_size);
-  }
+  usage.static_shared_bytes =
+      static_cast<int>(elf.section_bytes(fmt::format(".nv.shared.{}", symbol)));
   return usage;
 }
 
