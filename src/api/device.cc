@@ -249,9 +249,10 @@ Plan Device::plan(const Problem& problem, const Selection& selection,
   selection::validate(problem, selection);
   const auto start = std::chrono::steady_clock::now();
   const attention::DeviceLimits limits = api::limits_for(*impl_, options);
-  const attention::Choice choice = options.config.empty()
-                                       ? selection::choose_config(problem, selection, limits)
-                                       : attention::forced_config(problem, limits, options.config);
+  const attention::Choice choice =
+      options.config.empty()
+          ? selection::choose_config(problem, selection, limits, options.strides)
+          : attention::forced_config(problem, limits, options.config, options.strides);
   attention::LaunchPlan launch = selection::make_plan(problem, selection, choice, limits);
   selection::SelectionPlan selected = selection::make_selection_plan(problem, selection, launch);
   const auto planned = std::chrono::steady_clock::now();
@@ -370,7 +371,7 @@ void Plan::run(void* stream, const Operands& operands, void* workspace,
   }
   const auto on = static_cast<abi::CUstream>(stream);
   const attention::Forward& forward = impl_->forward.branches().front();
-  validate(impl_->forward.problem(), operands);
+  forward.check(operands);
   const kernels::TileListParams lists =
       impl_->selector->run(on, operands, buffers, workspace, forward.lists());
   forward.run(on, operands, lists);

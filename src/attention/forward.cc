@@ -129,11 +129,10 @@ void Forward::launch(abi::CUstream stream, const Operands& operands, const Batch
                  {&parameters, &maps, &work});
 }
 
-void Forward::run(abi::CUstream stream, const Operands& operands,
-                  const kernels::TileListParams& lists) const {
+kernels::AttentionParams Forward::parameters(const Operands& operands,
+                                             const kernels::TileListParams& lists,
+                                             const BatchRange& range) const {
   const Problem& problem = plan_.problem;
-  validate(problem, operands);
-  if (plan_.config.family == Family::kWgmma) check_tensor_maps(problem, operands);
   kernels::AttentionParams parameters = parameters_;
   const auto set = [](const Strides& strides, long long& batch, long long& head, long long& row) {
     batch = strides.batch;
@@ -144,23 +143,35 @@ void Forward::run(abi::CUstream stream, const Operands& operands,
   set(operands.k_strides, parameters.k_batch, parameters.k_head, parameters.k_row);
   set(operands.v_strides, parameters.v_batch, parameters.v_head, parameters.v_row);
   set(operands.o_strides, parameters.o_batch, parameters.o_head, parameters.o_row);
+  const std::int64_t rows = range.first_batch * problem.heads * problem.seq_q;
+  const std::int64_t skipped = range.first_batch * lists.batch_lists;
+  parameters.tiles = lists;
+  parameters.tiles.row_begin += skipped * (lists.row_tiles + 1);
+  parameters.tiles.row_order += skipped * lists.row_tiles;
+  parameters.q = advance(operands.q, range.first_batch * operands.q_strides.batch);
+  parameters.k = advance(operands.k, range.first_batch * operands.k_strides.batch);
+  parameters.v = advance(operands.v, range.first_batch * operands.v_strides.batch);
+  parameters.o = advance(operands.o, range.first_batch * operands.o_strides.batch);
+  parameters.lse = advance_state(operands.lse, rows);
+  parameters.acc_in = advance_state(operands.state_in.acc, rows * problem.dim_v);
+  parameters.m_in = advance_state(operands.state_in.m, rows);
+  parameters.l_in = advance_state(operands.state_in.l, rows);
+  parameters.acc_out = advance_state(operands.state_out.acc, rows * problem.dim_v);
+  parameters.m_out = advance_state(operands.state_out.m, rows);
+  parameters.l_out = advance_state(operands.state_out.l, rows);
+  return parameters;
+}
+
+void Forward::check(const Operands& operands) const {
+  validate(plan_.problem, operands);
+  if (plan_.config.family == Family::kWgmma) check_tensor_maps(plan_.problem, operands);
+}
+
+void Forward::run(abi::CUstream stream, const Operands& operands,
+                  const kernels::TileListParams& lists) const {
+  check(operands);
   for (const BatchRange& range : plan_.launches) {
-    const std::int64_t rows = range.first_batch * problem.heads * problem.seq_q;
-    const std::int64_t skipped = range.first_batch * lists.batch_lists;
-    parameters.tiles = lists;
-    parameters.tiles.row_begin += skipped * (lists.row_tiles + 1);
-    parameters.tiles.row_order += skipped * lists.row_tiles;
-    parameters.q = advance(operands.q, range.first_batch * operands.q_strides.batch);
-    parameters.k = advance(operands.k, range.first_batch * operands.k_strides.batch);
-    parameters.v = advance(operands.v, range.first_batch * operands.v_strides.batch);
-    parameters.o = advance(operands.o, range.first_batch * operands.o_strides.batch);
-    parameters.lse = advance_state(operands.lse, rows);
-    parameters.acc_in = advance_state(operands.state_in.acc, rows * problem.dim_v);
-    parameters.m_in = advance_state(operands.state_in.m, rows);
-    parameters.l_in = advance_state(operands.state_in.l, rows);
-    parameters.acc_out = advance_state(operands.state_out.acc, rows * problem.dim_v);
-    parameters.m_out = advance_state(operands.state_out.m, rows);
-    parameters.l_out = advance_state(operands.state_out.l, rows);
+    kernels::AttentionParams parameters = this->parameters(operands, lists, range);
     launch(stream, operands, range, parameters);
   }
 }

@@ -32,6 +32,14 @@ class Forward {
   void run(abi::CUstream stream, const Operands& operands,
            const kernels::TileListParams& lists) const;
 
+  // Throws what a run of these operands would throw before it launches.
+  void check(const Operands& operands) const;
+
+  // What the kernel is launched with for a range of batches.
+  kernels::AttentionParams parameters(const Operands& operands,
+                                      const kernels::TileListParams& lists,
+                                      const BatchRange& range) const;
+
   // The plan's lists on the device; null pointers where the plan launches nothing.
   const kernels::TileListParams& lists() const { return parameters_.tiles; }
 

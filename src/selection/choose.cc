@@ -100,10 +100,11 @@ void validate(const Problem& problem, const Selection& selection) {
 }
 
 attention::Choice choose_config(const Problem& problem, const Selection& selection,
-                                const attention::DeviceLimits& limits) {
+                                const attention::DeviceLimits& limits,
+                                const std::optional<OperandStrides>& strides) {
   Problem chosen = problem;
   chosen.pattern = stand_in(problem, selection);
-  return attention::choose_config(chosen, limits);
+  return attention::choose_config(chosen, limits, strides);
 }
 
 attention::LaunchPlan make_plan(const Problem& problem, const Selection& selection,

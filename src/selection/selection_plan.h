@@ -22,7 +22,8 @@ void validate(const Problem& problem, const Selection& selection);
 // The configuration for a problem whose tiles are chosen block by block. Throws as
 // attention::choose_config.
 attention::Choice choose_config(const Problem& problem, const Selection& selection,
-                                const attention::DeviceLimits& limits);
+                                const attention::DeviceLimits& limits,
+                                const std::optional<OperandStrides>& strides = std::nullopt);
 
 // The plan of the attention itself: its list is that of the problem's pattern, from which the
 // device takes tiles, and its kernel reads bits of blocks where a tile may hold several.

@@ -283,16 +283,23 @@ void Selector::list(const Call& call, kernels::ListTilesParams tiles) const {
                  {kernels::kOrderThreads}, 0, call.stream, {&order});
   tiles.row_begin = row_begin;
   device::launch(list_tiles_, grid, {kernels::kSelectionThreads}, 0, call.stream, {&tiles});
-  if (call.buffers.chosen == nullptr) return;
+}
+
+// The chosen blocks as indices.
+void Selector::write(const Call& call) const {
+  const Problem& problem = plan_.problem;
+  const Pass& pass = plan_.blocks;
   kernels::ExportParams out = {
-      .chosen = tiles.chosen,
+      .chosen = call.part<unsigned>(pass.chosen, problem.heads * pass.rows * pass.words),
       .indices = of_batch(call.buffers.chosen, call.range.first_batch,
                           problem.heads * pass.rows * call.buffers.most_chosen),
       .heads = static_cast<int>(problem.heads),
       .rows = static_cast<int>(plan_.blocks.rows),
       .words = static_cast<int>(plan_.blocks.words),
       .most = static_cast<int>(call.buffers.most_chosen)};
-  device::launch(export_, {blocks_for(pass.rows, kernels::kSelectionWarps), heads, batches},
+  device::launch(export_,
+                 {blocks_for(pass.rows, kernels::kSelectionWarps),
+                  static_cast<unsigned>(problem.heads), static_cast<unsigned>(call.range.batches)},
                  {kernels::kSelectionThreads}, 0, call.stream, {&out});
 }
 
@@ -349,8 +356,31 @@ kernels::TileListParams Selector::run(abi::CUstream stream, const Operands& oper
       choose(call, plan_.blocks);
     }
     list(call, tiles);
+    if (buffers.chosen != nullptr) write(call);
   }
   return lists;
+}
+
+Scored Selector::score_only(abi::CUstream stream, const Operands& operands, void* workspace) const {
+  const SelectionBuffers none;
+  const Call call = {stream, operands, none, workspace, {0, plan_.problem.batch}};
+  const Pass& pass = plan_.blocks;
+  score_pooled(call, pass);
+  return {candidates(call, pass), at<const float>(workspace, pass.scores),
+          visible(pass) + pass.visible.size()};
+}
+
+unsigned* Selector::mark_only(abi::CUstream stream, const SelectionBuffers& buffers,
+                              void* workspace) const {
+  const Operands none;
+  mark({stream, none, buffers, workspace, {0, plan_.problem.batch}});
+  return at<unsigned>(workspace, plan_.blocks.chosen);
+}
+
+void Selector::write_chosen(abi::CUstream stream, const SelectionBuffers& buffers,
+                            void* workspace) const {
+  const Operands none;
+  write({stream, none, buffers, workspace, {0, plan_.problem.batch}});
 }
 
 }  // namespace annulus::selection

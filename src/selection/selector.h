@@ -11,6 +11,13 @@
 
 namespace annulus::selection {
 
+// Where the scores of a selection's blocks lie.
+struct Scored {
+  kernels::CandidateParams candidates;
+  const float* scores;     // [B, H, rows, words 32]
+  const unsigned* forced;  // as CandidateParams::visible
+};
+
 // Immutable; any number of threads may run it at a time, each with a workspace of its own.
 class Selector {
  public:
@@ -31,6 +38,13 @@ class Selector {
                               const SelectionBuffers& buffers, void* workspace,
                               const kernels::TileListParams& base) const;
 
+  // Parts of a run for who does the rest: scores of all blocks; bits of the blocks that the caller
+  // gave; and those bits as indices in buffers.chosen. Require: at most 65535 batches, no coarse
+  // pass, rules and pools that have such a part.
+  Scored score_only(abi::CUstream stream, const Operands& operands, void* workspace) const;
+  unsigned* mark_only(abi::CUstream stream, const SelectionBuffers& buffers, void* workspace) const;
+  void write_chosen(abi::CUstream stream, const SelectionBuffers& buffers, void* workspace) const;
+
  private:
   // Batches that one launch takes, of one run.
   struct Call;
@@ -43,6 +57,7 @@ class Selector {
   void choose(const Call& call, const Pass& pass) const;
   void mark(const Call& call) const;
   void list(const Call& call, kernels::ListTilesParams tiles) const;
+  void write(const Call& call) const;
 
   device::ContextPointer context_;
   SelectionPlan plan_;

@@ -1,0 +1,42 @@
+// The public handle of a tracker.
+#include "annulus/importance.h"
+
+#include "api/impl.h"
+#include "base/fail.h"
+#include "device/buffer.h"
+#include "selection/tracker.h"
+
+namespace annulus::inline v0 {
+
+struct ImportanceTracker::Impl {
+  selection::Tracker tracker;
+};
+
+ImportanceTracker::ImportanceTracker(const Device& device, const Problem& problem,
+                                     const Selection& selection, const TrackerOptions& options)
+    : impl_([&] {
+        validate(problem);
+        selection::validate(problem, selection, options);
+        const Device::Impl& inside = api::inside(device);
+        return std::make_shared<const Impl>(Impl{selection::Tracker(
+            inside.context, *inside.kernels, api::limits_of(inside), problem, selection, options)});
+      }()) {}
+
+std::size_t ImportanceTracker::state_bytes() const {
+  return static_cast<std::size_t>(impl_->tracker.state_bytes());
+}
+std::size_t ImportanceTracker::workspace_bytes() const {
+  return static_cast<std::size_t>(impl_->tracker.workspace_bytes());
+}
+
+void ImportanceTracker::measure(void* stream, const Operands& operands, const std::int32_t* given,
+                                void* state, void* workspace) const {
+  impl_->tracker.measure(static_cast<abi::CUstream>(stream), operands, given, state, workspace);
+}
+
+void ImportanceTracker::update(void* stream, const Operands& operands, std::int32_t* given,
+                               void* state, void* workspace) const {
+  impl_->tracker.update(static_cast<abi::CUstream>(stream), operands, given, state, workspace);
+}
+
+}  // namespace annulus::inline v0

@@ -1,0 +1,49 @@
+#ifndef ANNULUS_SELECTION_TRACKER_H_
+#define ANNULUS_SELECTION_TRACKER_H_
+
+// Measures the attention that each kept block had and changes which are kept
+// (annulus/importance.h): two selectors, one that lists the kept blocks for the measuring kernel
+// and one that scores all of them for the update.
+
+#include "annulus/importance.h"
+#include "attention/forward.h"
+#include "selection/selector.h"
+
+namespace annulus::selection {
+
+// Throws as the constructor of ImportanceTracker says.
+void validate(const Problem& problem, const Selection& selection, const TrackerOptions& options);
+
+// The plan of the measuring kernel: tiles of 64 x 64, whatever the attention itself has.
+attention::LaunchPlan make_measure_plan(const Problem& problem, const Selection& selection,
+                                        const attention::DeviceLimits& limits);
+
+class Tracker {
+ public:
+  Tracker(const device::ContextPointer& context, jit::KernelCache& kernels,
+          const attention::DeviceLimits& limits, const Problem& problem, const Selection& selection,
+          const TrackerOptions& options);
+
+  std::int64_t state_bytes() const;
+  std::int64_t workspace_bytes() const;
+
+  void measure(abi::CUstream stream, const Operands& operands, const std::int32_t* given,
+               void* state, void* workspace) const;
+  void update(abi::CUstream stream, const Operands& operands, std::int32_t* given, void* state,
+              void* workspace) const;
+
+ private:
+  void check(const Operands& operands, const void* given, const void* state,
+             const void* workspace) const;
+
+  Problem problem_;
+  TrackerOptions options_;
+  attention::Forward forward_;  // its kernel measures
+  Selector kept_;               // rule kGiven
+  Selector scored_;             // of the same blocks
+  device::Function update_;
+};
+
+}  // namespace annulus::selection
+
+#endif  // ANNULUS_SELECTION_TRACKER_H_
