@@ -3,17 +3,20 @@
 
 // How the product of a query and a key becomes the score that softmax sums:
 //
-//   score = capped(scale q.k) + alibi[h] (k - q) + bias[h][q - k]
+//   score = score_mod(capped(scale q.k) + alibi[h] (k - q) + bias[h][q - k], b, h, q, k)
 //
-// with q, k positions, h the query head, and capped(x) = c tanh(x / c) where there is a soft-cap c.
-// Which keys count at all is the pattern's business (annulus/pattern.h). As text, for example
+// with q, k positions, h the query head, b the batch, capped(x) = c tanh(x / c) where there is a
+// soft-cap c, and score_mod an expression of the caller's where there is one. Which keys count at
+// all is the pattern's business (annulus/pattern.h). As text, for example
 //   Score::parse("scale(0.125), softcap(30), alibi([0.5, 0.25])")
+//   Score::parse("score_mod(score + 0.5 * min(k - q, 0))")
 
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "annulus/score_expression.h"
 #include "annulus/version.h"
 
 namespace annulus::inline v0 {
@@ -31,6 +34,10 @@ struct ANNULUS_EXPORT Score {
   // exp(x) to the sum of the row, and so to LSE, where O is written: a carried state is without it.
   // A row that sees no key then has LSE = x instead of -inf; its O is 0 as ever.
   std::vector<double> sink_logit;
+
+  // What the score becomes, of every pair that the pattern shows. A value of -inf hides the key as
+  // the pattern would: a row that sees no other is empty. NaN and +inf make the row NaN.
+  std::optional<ScoreExpression> score_mod;
 
   // Grammar: docs/patterns.md. Throws Error{kParse} with the column.
   static Score parse(std::string_view text);

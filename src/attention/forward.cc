@@ -74,6 +74,7 @@ Forward::Forward(const device::ContextPointer& context, jit::KernelCache& kernel
   const std::size_t slopes = packed.add(tables.slopes);
   const std::size_t bias = packed.add(tables.bias);
   const std::size_t sinks = packed.add(tables.sinks);
+  const std::size_t words = packed.add(plan_.score_code.words);
   lists_ = device::upload(context, std::span<const std::byte>(packed.bytes()));
 
   kernels::TileListParams& list = parameters_.tiles;
@@ -99,6 +100,8 @@ Forward::Forward(const device::ContextPointer& context, jit::KernelCache& kernel
   score.bias_reach = static_cast<int>(tables.bias_reach);
   score.bias_count = static_cast<int>(plan_.problem.score.bias.size());
   score.sink_count = static_cast<int>(tables.sinks.size());
+  score.words = pointer<int>(lists_, words);
+  std::copy(plan_.score_code.numbers.begin(), plan_.score_code.numbers.end(), score.numbers);
   std::copy(plan_.mask.numbers.begin(), plan_.mask.numbers.end(), parameters_.mask.numbers);
 
   const Problem& problem = plan_.problem;
@@ -146,6 +149,7 @@ kernels::AttentionParams Forward::parameters(const Operands& operands,
   const std::int64_t rows = range.first_batch * problem.heads * problem.seq_q;
   const std::int64_t skipped = range.first_batch * lists.batch_lists;
   parameters.tiles = lists;
+  parameters.first_batch = static_cast<int>(range.first_batch);
   parameters.tiles.row_begin += skipped * (lists.row_tiles + 1);
   parameters.tiles.row_order += skipped * lists.row_tiles;
   parameters.q = advance(operands.q, range.first_batch * operands.q_strides.batch);

@@ -28,7 +28,8 @@ bool has_position_terms(const Score& score) { return !score.alibi.empty() || !sc
 
 kernels::Score score_of(const Problem& problem) {
   if (problem.score.softcap > 0) return kernels::Score::kSoftcap;
-  return is_folded(score_numbers(problem).scale) && !has_position_terms(problem.score)
+  return is_folded(score_numbers(problem).scale) && !has_position_terms(problem.score) &&
+                 !problem.score.score_mod
              ? kernels::Score::kPositiveScale
              : kernels::Score::kAnyScale;
 }
@@ -49,6 +50,20 @@ std::vector<Constant> wgmma_tile(const KernelConfig& config, const Dims& dims) {
           Constant::boolean("kOutputApart", output_apart(config, dims))};
 }
 
+jit::Struct score_mod_struct(const ScoreStructure& structure) {
+  jit::Struct made;
+  made.name = "ScoreMod";
+  made.constants = {Constant::boolean("kPresent", true),
+                    Constant::boolean("kPositions", structure.positions),
+                    Constant::boolean("kInLoop", structure.costly),
+                    Constant::boolean("kLong", structure.is_long)};
+  made.functions = {{.declaration = "template <typename M> tile::Real modified(const M& m, "
+                                    "tile::Real score, tile::Integer b, tile::Integer h, "
+                                    "tile::Integer q, tile::Integer k)",
+                     .expression = structure.text}};
+  return made;
+}
+
 }  // namespace
 
 bool is_folded(float scale) {
@@ -61,17 +76,20 @@ bool is_folded(float scale) {
 
 KernelFeatures features_of(const Problem& problem, const pattern::Placement& placement,
                            const pattern::MaskCode& mask) {
-  return {.dims = {problem.dim_qk, problem.dim_v},
-          .dtype = problem.dtype,
-          .score = score_of(problem),
-          .alibi = !problem.score.alibi.empty(),
-          .bias = !problem.score.bias.empty(),
-          .sink_logit = !problem.score.sink_logit.empty() && !problem.carry_out,
-          .carry_in = problem.carry_in,
-          .carry_out = problem.carry_out,
-          .placed = (mask.text != "true" || has_position_terms(problem.score)) &&
-                    (placement.q.size() > 1 || placement.k.size() > 1),
-          .mask = mask.text};
+  const ScoreStructure score_mod = score_structure(problem.score.score_mod);
+  return {
+      .dims = {problem.dim_qk, problem.dim_v},
+      .dtype = problem.dtype,
+      .score = score_of(problem),
+      .alibi = !problem.score.alibi.empty(),
+      .bias = !problem.score.bias.empty(),
+      .sink_logit = !problem.score.sink_logit.empty() && !problem.carry_out,
+      .carry_in = problem.carry_in,
+      .carry_out = problem.carry_out,
+      .placed = (mask.text != "true" || has_position_terms(problem.score) || score_mod.positions) &&
+                (placement.q.size() > 1 || placement.k.size() > 1),
+      .mask = mask.text,
+      .score_mod = score_mod};
 }
 
 KernelFeatures features_of(const Problem& problem) {
@@ -114,23 +132,26 @@ jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& fe
       {.declaration =
            "template <typename M, typename K> auto visible(const M& m, int q, const K& k)",
        .expression = features.mask}};
+  std::vector<jit::Struct> structs = {std::move(shape), std::move(mask)};
+  if (features.score_mod.present()) structs.push_back(score_mod_struct(features.score_mod));
   const char* kernel = wgmma ? "wgmma_forward" : "mma_forward";
   return {.family = kernel,
           .arch = arch,
           .file = wgmma ? "kernels/wgmma_forward.cu" : "kernels/mma_forward.cu",
           .entry = kernel,
-          .structs = {std::move(shape), std::move(mask)}};
+          .structs = std::move(structs)};
 }
 
 ScoreNumbers score_numbers(const Problem& problem) {
   const double scale = problem.effective_scale();
+  const double base = problem.score.score_mod ? 1.0 : std::numbers::log2e;
   if (problem.score.softcap > 0) {
     // Clamped: an infinite factor would make NaN of a product that is 0.
     constexpr double kMost = std::numeric_limits<float>::max();
     return {static_cast<float>(std::clamp(scale / problem.score.softcap, -kMost, kMost)),
-            static_cast<float>(problem.score.softcap * std::numbers::log2e)};
+            static_cast<float>(problem.score.softcap * base)};
   }
-  return {static_cast<float>(scale * std::numbers::log2e), 0.0f};
+  return {static_cast<float>(scale * base), 0.0f};
 }
 
 LaunchShape launch_shape(const KernelConfig& config, const Problem& problem, int multiprocessors) {

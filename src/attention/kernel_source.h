@@ -9,6 +9,7 @@
 
 #include "annulus/attention.h"
 #include "attention/kernel_config.h"
+#include "attention/score_code.h"
 #include "jit/spec.h"
 #include "kernels/attention_params.h"
 #include "pattern/classify.h"
@@ -29,6 +30,7 @@ struct KernelFeatures {
   bool placed = false;                        // positions are read row by row
   kernels::Walk walk = kernels::Walk::kList;  // TileList::walk
   std::string mask = "true";                  // MaskCode::text
+  ScoreStructure score_mod = {};              // without a text where there is no expression
 };
 
 // Positions are read row by row only where there are several segments and a mask or a score to need
@@ -46,7 +48,8 @@ bool evaluated_in_loop(const std::string& mask);
 jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& features,
                             jit::Arch arch);
 
-// AttentionParams::scale and softcap for a problem, with log2(e) folded in as its Score wants.
+// AttentionParams::scale and softcap for a problem, with log2(e) folded in as its Score wants, and
+// without it where there is a score expression.
 struct ScoreNumbers {
   float scale = 0;
   float softcap = 0;

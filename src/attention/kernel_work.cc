@@ -25,16 +25,17 @@ WarpShape warp_shape(const KernelConfig& config, const Dims& dims) {
 // well.
 
 // What makes a score of a product, per element of a lane.
-double score_instructions(kernels::Score score) {
-  switch (score) {
+double score_instructions(const KernelFeatures& features) {
+  const double modified = features.score_mod.instructions;
+  switch (features.score) {
     case kernels::Score::kPositiveScale:
-      return 0;
+      return modified;
     case kernels::Score::kAnyScale:
-      return 1;
+      return modified + 1;
     case kernels::Score::kSoftcap:
-      return 17;
+      return modified + 17;
   }
-  return 0;
+  return modified;
 }
 
 // What evaluates the mask for one element of a lane of a partial tile: about as much for each leaf.
@@ -47,7 +48,7 @@ double mask_instructions(const std::string& mask) {
 // One column tile, by all warps of a CTA.
 KernelWork tile_work(const KernelConfig& config, const KernelFeatures& features, bool partial) {
   if (config.family == Family::kWgmma) {
-    return wgmma_tile_work(config, features, score_instructions(features.score),
+    return wgmma_tile_work(config, features, score_instructions(features),
                            partial ? mask_instructions(features.mask) : 0);
   }
   const auto [warps, rows, columns, qk, v] = warp_shape(config, features.dims);
@@ -61,7 +62,8 @@ KernelWork tile_work(const KernelConfig& config, const KernelFeatures& features,
   KernelWork work;
   work.matrix_flop = warps * products * (2 * 16 * 8 * 16);
   // A power for each element and one for each row's shrinking, which all four lanes compute.
-  work.special_lanes = 32 * warps * (elements * (softcap ? 3 : 1) + 2 * rows);
+  work.special_lanes =
+      32 * warps * (elements * ((softcap ? 3 : 1) + features.score_mod.special) + 2 * rows);
   work.shared_wavefronts = warps * 4 * fragments + bytes / 128;
   work.read_bytes = bytes;
   work.barriers = warps * (config.stages == 1 ? 2 : 1);
@@ -70,7 +72,7 @@ KernelWork tile_work(const KernelConfig& config, const KernelFeatures& features,
   // fragment its address, a copy its two and whether its row exists.
   double instructions = products + 2 * fragments + 6.75 * copies + 5.5 * elements + rows * v * 8 +
                         rows * 2 * 16 + (config.stages == 1 ? 107 : 87);
-  instructions += elements * score_instructions(features.score);
+  instructions += elements * score_instructions(features);
   if (partial) instructions += elements * mask_instructions(features.mask);
   work.warp_instructions = warps * instructions;
   return work;

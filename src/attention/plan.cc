@@ -91,6 +91,10 @@ std::vector<std::string> describe(const LaunchPlan& plan, const Choice& choice,
       problem.score.alibi.empty() ? "" : ", ALiBi slopes",
       problem.score.bias.empty() ? "" : ", bias by distance",
       problem.score.sink_logit.empty() ? "" : ", sink logit in the last launch");
+  if (plan.score_code.structure.present()) {
+    say("score_mod: {}, {}", plan.score_code.structure.text,
+        plan.score_code.structure.costly ? "a few columns at a time" : "written out");
+  }
   if (problem.carry_in || problem.carry_out) {
     say("state carried {}", problem.carry_in ? (problem.carry_out ? "in and out" : "in") : "out");
   }
@@ -171,6 +175,7 @@ LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const
   plan.rejected = choice.rejected;
   plan.mask = pattern::emit(problem.pattern, kernels::kMaskNumbers,
                             {problem.heads, hull_of(placement.q), placement.context});
+  plan.score_code = score_code(problem.score.score_mod);
   plan.tiles = make_tile_list(problem, placement, plan.config.tile_rows, plan.config.tile_columns,
                               plan.mask.layout.get(), form);
   KernelFeatures features = features_of(problem, placement, plan.mask);
@@ -192,7 +197,8 @@ LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const
   }
   const ScoreTables& tables = plan.score_tables;
   const auto words = plan.mask.lists.size() + plan.q_positions.size() + plan.k_positions.size() +
-                     tables.slopes.size() + tables.bias.size() + tables.sinks.size();
+                     tables.slopes.size() + tables.bias.size() + tables.sinks.size() +
+                     plan.score_code.words.size();
   plan.device_bytes =
       plan.tiles.device_bytes() + static_cast<std::int64_t>(words * sizeof(std::int32_t));
   plan.decisions = describe(plan, choice, limits);

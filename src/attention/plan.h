@@ -14,6 +14,7 @@
 #include "attention/kernel_config.h"
 #include "attention/kernel_source.h"
 #include "attention/score.h"
+#include "attention/score_code.h"
 #include "attention/tile_list.h"
 #include "jit/spec.h"
 #include "pattern/mask_code.h"
@@ -75,6 +76,7 @@ struct LaunchPlan {
   std::vector<std::int32_t> k_positions;
   ScoreNumbers score;
   ScoreTables score_tables;
+  ScoreCode score_code;
   float lse_factor = 1;
   LaunchShape shape;                   // grid_z is that of the largest launch
   std::vector<BatchRange> launches;    // empty where B or Sq is 0
@@ -85,7 +87,7 @@ struct LaunchPlan {
 };
 
 // Requires: validate(problem) passes; its pattern is no sum (branched_forward.h). Throws as
-// make_tile_list and pattern::emit do. `form` is that of its tile list.
+// make_tile_list, pattern::emit and score_code do. `form` is that of its tile list.
 LaunchPlan make_plan(const Problem& problem, const Choice& choice, const DeviceLimits& limits,
                      ListForm form = ListForm::kShortest);
 

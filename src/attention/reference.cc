@@ -9,6 +9,7 @@
 #include <set>
 
 #include "attention/score.h"
+#include "attention/score_code.h"
 #include "base/half.h"
 #include "base/random.h"
 #include "base/thread_pool.h"
@@ -162,8 +163,8 @@ class RowSolver {
         scale_(problem.effective_scale()),
         query_(static_cast<std::size_t>(problem.dim_qk)) {}
 
-  void solve(std::int64_t head, std::int64_t row, const Matrix& q, const Matrix& k, const Matrix& v,
-             const Carried& carried, RowAnswer* answer) {
+  void solve(std::int64_t batch, std::int64_t head, std::int64_t row, const Matrix& q,
+             const Matrix& k, const Matrix& v, const Carried& carried, RowAnswer* answer) {
     const auto dim_qk = static_cast<std::size_t>(problem_.dim_qk);
     const auto dim_v = static_cast<std::size_t>(problem_.dim_v);
     const float* query = q.values.data() + static_cast<std::size_t>(row) * dim_qk;
@@ -185,6 +186,13 @@ class RowSolver {
           if (cap > 0) score = cap * std::tanh(score / cap);
           score += position_terms(problem_.score, head,
                                   first_k + static_cast<std::int64_t>(index) - first_q - row);
+          if (problem_.score.score_mod) {
+            score = evaluate(
+                *problem_.score.score_mod,
+                {score, batch, head, first_q + row, first_k + static_cast<std::int64_t>(index)});
+            if (score == kMinusInfinity) continue;  // a mask of the expression's own
+            tainted = tainted || !std::isfinite(score);
+          }
           const double t = score * 1.4426950408889634;  // log2(e)
           keys_.push_back(index);
           scores_.push_back(t);
@@ -299,7 +307,7 @@ Reference reference(const Problem& problem, const HostInputs& inputs, base::Thre
         RowAnswer answer;
         answer.o = oracle.o.data() + at * static_cast<std::size_t>(problem.dim_v);
         solvers[static_cast<std::size_t>(worker)].solve(
-            head, oracle.rows[at] - bh * problem.seq_q, q, k, v,
+            batch, head, oracle.rows[at] - bh * problem.seq_q, q, k, v,
             carried_of(problem.carry_in ? inputs.state_in : nullptr, oracle.rows[at]), &answer);
         oracle.m[at] = answer.m;
         oracle.l[at] = answer.l;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "attention/score_node.h"
 #include "base/fail.h"
 
 namespace annulus::attention {
@@ -27,11 +28,11 @@ void check_lists(const char* name, std::size_t lists, std::int64_t heads) {
              name, lists, heads);
 }
 
-std::vector<float> in_base_two(const std::vector<double>& values) {
+std::vector<float> times(double factor, const std::vector<double>& values) {
   std::vector<float> result;
   result.reserve(values.size());
   for (const double value : values) {
-    result.push_back(static_cast<float>(value * std::numbers::log2e));
+    result.push_back(static_cast<float>(value * factor));
   }
   return result;
 }
@@ -69,6 +70,12 @@ void check_score(const Problem& problem) {
     }
     check_values("bias", score.bias[i]);
   }
+  if (score.score_mod && score.score_mod->node().type == ScoreNode::Type::kTruth) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "score_mod '{}' is a comparison, but the score must be a number; write "
+               "where(..., score, -inf) for a mask",
+               score.score_mod->to_string().substr(0, 64));
+  }
 }
 
 double position_terms(const Score& score, std::int64_t head, std::int64_t distance) {
@@ -84,10 +91,11 @@ double position_terms(const Score& score, std::int64_t head, std::int64_t distan
 
 ScoreTables score_tables(const Score& score) {
   ScoreTables tables;
-  tables.slopes = in_base_two(score.alibi);
-  tables.sinks = in_base_two(score.sink_logit);
+  const double base = score.score_mod ? 1.0 : std::numbers::log2e;
+  tables.slopes = times(base, score.alibi);
+  tables.sinks = times(std::numbers::log2e, score.sink_logit);
   for (const std::vector<double>& table : score.bias) {
-    const std::vector<float> values = in_base_two(table);
+    const std::vector<float> values = times(base, table);
     tables.bias.insert(tables.bias.end(), values.begin(), values.end());
     tables.bias_reach = static_cast<std::int64_t>(table.size() / 2);
   }

@@ -24,7 +24,8 @@ const T& of_head(const std::vector<T>& list, std::int64_t head) {
 // What the score of a key at distance k - q gains: alibi and bias.
 double position_terms(const Score& score, std::int64_t head, std::int64_t distance);
 
-// The lists as a kernel reads them, log2(e) folded in.
+// The lists as a kernel reads them, log2(e) folded in; slopes and bias without where there is a
+// score expression.
 struct ScoreTables {
   std::vector<float> slopes;
   std::vector<float> bias;  // table by table

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "attention/score_node.h"
 #include "base/fail.h"
 #include "pattern/words.h"
 
@@ -16,7 +17,8 @@ namespace annulus {
 namespace attention {
 namespace {
 
-constexpr std::string_view kScoreWords[] = {"scale", "softcap", "alibi", "bias", "sink_logit"};
+constexpr std::string_view kScoreWords[] = {"scale", "softcap",    "alibi",
+                                            "bias",  "sink_logit", "score_mod"};
 constexpr std::size_t kMostScoreText = std::size_t{16} << 20;
 
 class ScoreParser {
@@ -72,6 +74,8 @@ class ScoreParser {
       score_.softcap = number();
     } else if (name == "alibi") {
       score_.alibi = list();
+    } else if (name == "score_mod") {
+      score_.score_mod = ScoreExpression(parse_score_expression(text_, &at_));
     } else if (name == "sink_logit") {
       score_.sink_logit = next_is('[') ? list() : std::vector<double>{number()};
     } else {
@@ -141,6 +145,7 @@ std::string Score::to_string() const {
   } else if (!sink_logit.empty()) {
     terms.push_back(fmt::format("sink_logit({})", attention::text_of(sink_logit)));
   }
+  if (score_mod) terms.push_back(fmt::format("score_mod({})", score_mod->to_string()));
   return fmt::format("{}", fmt::join(terms, ", "));
 }
 

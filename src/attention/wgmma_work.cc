@@ -24,7 +24,8 @@ KernelWork wgmma_tile_work(const KernelConfig& config, const KernelFeatures& fea
   KernelWork work;
   work.matrix_flop = warpgroups * 2 * kRowsOfWarpgroup * columns * (qk + v);
   const bool softcap = features.score == kernels::Score::kSoftcap;
-  work.special_lanes = 32 * warps * (elements * (softcap ? 3 : 1) + 2 * steps);
+  work.special_lanes =
+      32 * warps * (elements * ((softcap ? 3 : 1) + features.score_mod.special) + 2 * steps);
   // Every warpgroup reads Q once a step, K and V; the copies write K and V.
   const double query_bytes = kElementBytes * kRowsOfWarpgroup * qk * steps;
   work.shared_wavefronts = (warpgroups * (query_bytes + bytes) + bytes) / kWavefrontBytes;

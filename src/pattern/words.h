@@ -22,8 +22,8 @@ inline bool is_word(std::string_view name) {
 }
 
 // Words of the language that this version does not evaluate: an honest refusal, not a typing error.
-constexpr std::string_view kLaterWords[] = {"topk",  "scale", "softcap",
-                                            "alibi", "bias",  "sink_logit"};
+constexpr std::string_view kLaterWords[] = {"topk", "scale",      "softcap",  "alibi",
+                                            "bias", "sink_logit", "score_mod"};
 
 inline bool is_later_word(std::string_view name) {
   return std::find(std::begin(kLaterWords), std::end(kLaterWords), name) != std::end(kLaterWords);

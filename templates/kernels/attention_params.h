@@ -12,10 +12,12 @@
 
 namespace annulus::kernels {
 
-enum : int { kMaskNumbers = 32 };
+enum : int { kMaskNumbers = 32, kScoreNumbers = 24 };
 
 // How a product q.k becomes the base-2 score t = log2(e) * score, whose powers softmax sums. It is
-// a constant of the kernel; AttentionParams::scale and softcap depend on it.
+// a constant of the kernel; AttentionParams::scale and softcap depend on it. Where the kernel has a
+// score expression (tile/score_mod.cuh), log2(e) is in neither of them: what reaches the expression
+// is the score itself, by kAnyScale or kSoftcap.
 enum class Score : int {
   // t = scale * q.k, scale > 0 (log2(e) folded in). The scaling becomes part of the exponential's
   // argument, one fused multiply-add per element, and the largest product has the largest score.
@@ -56,7 +58,8 @@ struct TileListParams {
   int batch_lists;  // batch b's lists begin that many times b further on; 0: all batches share
 };
 
-// What a score gains besides its product, with log2(e) folded in. Entry h mod count is head h's.
+// What a score gains besides its product, with log2(e) folded in; slopes and bias without where
+// there is a score expression. Entry h mod count is head h's.
 struct ScoreParams {
   const float* slopes;  // [slope_count]: + slope (k - q); null where the kernel has no kAlibi
   const float* bias;    // [bias_count, 2 bias_reach + 1]: + entry q - k + bias_reach, the ends for
@@ -67,6 +70,10 @@ struct ScoreParams {
   int bias_count;
   int bias_reach;
   int sink_count;
+
+  // The expression's numbers and tables; what they mean is in the specialised source.
+  const int* words;            // numbers that found no room, then the tables
+  int numbers[kScoreNumbers];  // integers, and the bits of fp32 numbers
 };
 
 struct AttentionParams {
@@ -107,7 +114,7 @@ struct AttentionParams {
   float scale;       // see Score
   float softcap;     // see Score
   float lse_factor;  // ln 2 for a natural LSE, 1 for base 2
-  int padding;
+  int first_batch;   // of the launch in the whole problem, which a score expression sees
 };
 
 }  // namespace annulus::kernels

@@ -6,7 +6,8 @@
 // Shared memory: Q [M][Dqk], then kStages times K [N][Dqk], then kStages times V [N][Dv], each
 // swizzled (tile/swizzle.cuh). O leaves through the warp's own rows of Q.
 //
-// Shape gives the constants, Mask the visibility; README.md lists what they must define.
+// Shape gives the constants, Mask the visibility, ScoreMod a score expression; README.md lists what
+// they must define.
 
 #include "kernels/attention_params.h"
 #include "tile/copy.cuh"
@@ -15,12 +16,13 @@
 #include "tile/position_terms.cuh"
 #include "tile/row_io.cuh"
 #include "tile/score.cuh"
+#include "tile/score_mod.cuh"
 #include "tile/softmax.cuh"
 #include "tile/tile_row.cuh"
 
 namespace annulus::kernels {
 
-template <typename Shape, typename Mask>
+template <typename Shape, typename Mask, typename ScoreMod = tile::NoScoreMod>
 __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
     mma_forward(const __grid_constant__ AttentionParams params) {
   using Element = typename Shape::Element;
@@ -33,6 +35,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   constexpr int kThreads = kWarps * 32;
   constexpr auto kScore = static_cast<Score>(Shape::kScore);
   constexpr auto kWalk = static_cast<Walk>(Shape::kWalk);
+  using Weighing = tile::Weighing<ScoreMod, kScore>;
   constexpr int kRowTiles = kRows / (kWarps * 16);
   static_assert(kRowTiles * kWarps * 16 == kRows && kRowTiles >= 1,
                 "the rows of a tile must be a multiple of 16 for each warp");
@@ -149,6 +152,19 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
                               (params.q_position + lane_rows.first_row));
       }
     }
+    if constexpr (ScoreMod::kPresent) {
+      static_assert(kScore != Score::kPositiveScale, "an expression takes scores that are scaled");
+      const tile::ModifiedScores<ScoreMod> modified(
+          params.score, params.first_batch + static_cast<int>(batch), static_cast<int>(head));
+      if constexpr (Shape::kPlaced && ScoreMod::kPositions) {
+        modified.apply_placed(scores, params.q_positions + first_row,
+                              params.k_positions + first_column, lane_rows.first_row - first_row,
+                              static_cast<int>(lane % 4 * 2));
+      } else {
+        modified.apply(scores, params.q_position + lane_rows.first_row,
+                       params.k_position + first_column + static_cast<int>(lane % 4 * 2));
+      }
+    }
     if (first_column > params.seq_k - kColumns) {
       tile::mask_tail(scores, params.seq_k - first_column, lane);
     }
@@ -182,7 +198,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
       }
     }
     float shrink[kRowTiles][2];
-    tile::weigh<kScore>(state, scores, params.scale, shrink);
+    tile::weigh<Weighing::score()>(state, scores, Weighing::factor(params.scale), shrink);
     tile::rescale(output, shrink);
     tile::multiply_values<Element, kDimV, kRowTiles, kColumns>(output, scores,
                                                                value_lane + stage * kValueBytes);

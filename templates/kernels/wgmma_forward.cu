@@ -15,7 +15,8 @@
 // Shared memory (each part a multiple of 1024 bytes): Q per consumer, K and V per stage, O per
 // consumer unless it leaves through Q, barriers.
 //
-// Shape gives the constants, Mask the visibility; README.md lists what they must define.
+// Shape gives the constants, Mask the visibility, ScoreMod a score expression; README.md lists what
+// they must define.
 
 #include "kernels/wgmma/consumer.cuh"
 #include "kernels/wgmma/producer.cuh"
@@ -23,7 +24,7 @@
 
 namespace annulus::kernels {
 
-template <typename Shape, typename Mask>
+template <typename Shape, typename Mask, typename ScoreMod = tile::NoScoreMod>
 __global__ void __launch_bounds__((Shape::kConsumers + 1) * 128, 1)
     wgmma_forward(const __grid_constant__ AttentionParams params,
                   const __grid_constant__ TensorMaps maps,
@@ -63,7 +64,7 @@ __global__ void __launch_bounds__((Shape::kConsumers + 1) * 128, 1)
     }
   } else {
     ptx::take_registers<kConsumerRegisters>();
-    Consumer<Shape, Mask>(params, maps, work, shared, warpgroup - 1).run();
+    Consumer<Shape, Mask, ScoreMod>(params, maps, work, shared, warpgroup - 1).run();
   }
 }
 

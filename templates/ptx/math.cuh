@@ -26,6 +26,13 @@ __device__ __forceinline__ float reciprocal(float x) {
   return y;
 }
 
+// sqrt.approx.ftz: PTX 1.4, any architecture. NaN below 0.
+__device__ __forceinline__ float square_root(float x) {
+  float y;
+  asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 }  // namespace annulus::ptx
 
 #endif  // ANNULUS_PTX_MATH_CUH_

@@ -2,9 +2,10 @@
 #define ANNULUS_TILE_POSITION_TERMS_CUH_
 
 // What a score gains by the distance of its key from its query: ALiBi's slope times k - q, and an
-// entry of a table by q - k. In base 2, as the scores are by then; before masking.
+// entry of a table by q - k. In the base that the scores are in by then; before masking.
 
 #include "kernels/attention_params.h"
+#include "tile/turns.cuh"
 
 namespace annulus::tile {
 
@@ -26,7 +27,7 @@ class PositionTerms {
   template <int kRowTiles, int kPieces>
   __device__ __forceinline__ void add(float (&scores)[kRowTiles][kPieces][4], int distance) const {
     if constexpr (kBias) {
-      in_turns(scores, [&](float(&piece)[4], int row, int column) {
+      in_turns<few_of(kPieces)>(scores, [&](float(&piece)[4], int row, int column) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           add_to(piece[i], distance + column + i % 2 - (row + i / 2 * 8));
@@ -55,7 +56,7 @@ class PositionTerms {
   __device__ __forceinline__ void add_placed(float (&scores)[kRowTiles][kPieces][4],
                                              const int* q_positions, const int* k_positions,
                                              int row, int column) const {
-    in_turns(scores, [&](float(&piece)[4], int piece_row, int piece_column) {
+    in_turns<few_of(kPieces)>(scores, [&](float(&piece)[4], int piece_row, int piece_column) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         add_to(piece[i], k_positions[column + piece_column + i % 2] -
@@ -65,34 +66,6 @@ class PositionTerms {
   }
 
  private:
-  // Calls add(piece, row, column) for each piece of the scores, with its first row and column. What
-  // is read for all of them at once would take more registers than there are: so only the first few
-  // pieces are worked on, and then all of them move on by as many places.
-  template <int kRowTiles, int kPieces, typename Add>
-  __device__ __forceinline__ static void in_turns(float (&scores)[kRowTiles][kPieces][4],
-                                                  const Add& add) {
-    constexpr int kTurns = kPieces % 4 == 0 ? 4 : 2;
-    constexpr int kFew = kPieces / kTurns;
-#pragma unroll 1
-    for (int first = 0; first < kPieces; first += kFew) {
-#pragma unroll
-      for (int r = 0; r < kRowTiles; ++r) {
-#pragma unroll
-        for (int c = 0; c < kFew; ++c) add(scores[r][c], 16 * r, 8 * (first + c));
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          float done[kFew];
-#pragma unroll
-          for (int c = 0; c < kFew; ++c) done[c] = scores[r][c][i];
-#pragma unroll
-          for (int c = 0; c < kPieces - kFew; ++c) scores[r][c][i] = scores[r][c + kFew][i];
-#pragma unroll
-          for (int c = 0; c < kFew; ++c) scores[r][kPieces - kFew + c][i] = done[c];
-        }
-      }
-    }
-  }
-
   __device__ __forceinline__ void add_to(float& score, int distance) const {
     if constexpr (kAlibi) score = fmaf(slope_, static_cast<float>(distance), score);
     if constexpr (kBias) score += entry(distance);

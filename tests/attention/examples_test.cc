@@ -9,6 +9,7 @@
 
 #include "annulus/device.h"
 #include "attention/score.h"
+#include "attention/score_code.h"
 #include "base/thread_pool.h"
 #include "support/device.h"
 #include "support/device_case.h"
@@ -33,6 +34,7 @@ constexpr std::int64_t kTokens = 192;
 constexpr std::int64_t kHeads = 4;
 
 using Mask = std::function<bool(int h, int q, int k)>;
+using Modified = std::function<double(double score, int h, int q, int k)>;
 using Added = std::function<double(int h, int q, int k)>;
 
 Problem problem_of(const Pattern& pattern, const Score& score) {
@@ -82,6 +84,26 @@ void check_added(const std::string& text, const Pattern& pattern, const Added& a
   run(test::make_case(problem_of(pattern, score), 6));
 }
 
+void check_modified(const std::string& text, const Pattern& pattern, const Modified& modified) {
+  CAPTURE(text);
+  const ScoreExpression expression = ScoreExpression::parse(text);
+  for (int h = 0; h < kHeads; ++h) {
+    for (int q = 0; q < kTokens; ++q) {
+      for (int k = 0; k < kTokens; ++k) {
+        const double score = (q * 7 + k * 3) % 11 - 5;
+        const double found = attention::evaluate(expression, {score, 0, h, q, k});
+        const double wanted = modified(score, h, q, k);
+        if (found != wanted && found != doctest::Approx(wanted)) {
+          FAIL("head " << h << " " << q << " " << k << ": " << found << ", not " << wanted);
+        }
+      }
+    }
+  }
+  Score score;
+  score.score_mod = expression;
+  run(test::make_case(problem_of(pattern, score), 11));
+}
+
 TEST_CASE("masks") {
   check_mask("causal", [](int, int q, int k) { return q >= k; });
   check_mask("window(50, 0)", [](int, int q, int k) { return q >= k && q - k <= 50; });
@@ -120,6 +142,43 @@ TEST_CASE("scores") {
                 return (h % 2 == 0 ? 0.1 : 0.2) * (k - q) +
                        table[h % 2][std::clamp(q - k, -1, 1) + 1];
               });
+}
+
+TEST_CASE("scores as expressions") {
+  check_modified("score", causal(), [](double score, int, int, int) { return score; });
+  check_modified("where(k <= q, score, -inf)", dense(),
+                 [](double score, int, int q, int k) { return k <= q ? score : -HUGE_VAL; });
+  check_modified("score + (q - k)", window(20, 20),
+                 [](double score, int, int q, int k) { return score + (q - k); });
+  // "Relative 1d bias": a learned number for each head and distance, and for each pair.
+  check_modified("score + table([[0.5, -1, 0.25, 2, 0], [1, 2, 3, 4, 5]], mod(h, 2), q - k + 2)",
+                 causal(), [](double score, int h, int q, int k) {
+                   const double table[2][5] = {{0.5, -1, 0.25, 2, 0}, {1, 2, 3, 4, 5}};
+                   return score + table[h % 2][std::clamp(q - k + 2, 0, 4)];
+                 });
+  check_modified("score + exp2(-2.0 * (h + 1)) * (k - q)", causal(),
+                 [](double score, int h, int q, int k) {
+                   return score + std::exp2(-(h + 1) * 8.0 / kHeads) * (k - q);
+                 });
+  check_modified("2.0 * tanh(score / 2)", causal(),
+                 [](double score, int, int, int) { return 2 * std::tanh(score / 2); });
+  // A bias of T5: distances in buckets, a number for each bucket and head.
+  check_modified(
+      "score + table([[0.5, 1, -1, 2], [0, 1, 0, -2]], mod(h, 2), "
+      "table([0, 1, 2, 2, 2, 3], abs(q - k)))",
+      dense(), [](double score, int h, int q, int k) {
+        const double bias[2][4] = {{0.5, 1, -1, 2}, {0, 1, 0, -2}};
+        const int bucket[] = {0, 1, 2, 2, 2, 3};
+        return score + bias[h % 2][bucket[std::min(std::abs(q - k), 5)]];
+      });
+  // Jagged and packed sequences: a relative position within the document of each token.
+  check_modified(
+      "score + 0.1 * (table([0, 60, 130], table([0, 1, 2], div(q, 65))) - "
+      "table([0, 60, 130], div(k, 65)))",
+      causal() & documents({0, 65, 130}), [](double score, int, int q, int k) {
+        const int starts[] = {0, 60, 130};
+        return score + 0.1 * (starts[q / 65] - starts[k / 65]);
+      });
 }
 
 TEST_CASE("soft-cap") {

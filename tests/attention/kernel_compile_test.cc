@@ -57,6 +57,23 @@ KernelFeatures leaves(const Dims& dims, Dtype dtype, bool placed) {
               "!m.dilated(22, q, k)"};
 }
 
+// A score expression beside the rest: one that is written out for each element, and one with every
+// operation there is.
+KernelFeatures modified(KernelFeatures features, bool costly) {
+  const auto [score, b, h, q, k] = score_variables();
+  const ScoreTable pairs = ScoreTable::reals(std::vector<double>(12, 0.5), 4);
+  const ScoreTable buckets = ScoreTable::integers({1, 2, 3});
+  const ScoreExpression cheap =
+      where((q >= k) & (b < 7), score * sigmoid(score) + 0.5 * (k - q), -1e4);
+  const ScoreExpression all_of_them =
+      where(~(eq(div(q, 16), mod(k, 7)) | ne(b, h)) & (score <= 3.5) & (score > -7.5),
+            pairs(buckets(abs(q - k)), mod(-k, 5)) * exp(min(score, 2.0)) +
+                log(max(score, 0.25)) * sigmoid(score),
+            sqrt(abs(score)) - floor(log2(1.0 + exp2(-score))) * tanh(score / (2 + h)));
+  features.score_mod = score_code(costly ? all_of_them : cheap).structure;
+  return features;
+}
+
 std::vector<Case> every_case() {
   std::vector<Case> cases;
   bool placed = false;  // in turns: each of the masks is compiled both ways for some tile
@@ -69,8 +86,10 @@ std::vector<Case> every_case() {
     // The bare kernel takes the fewest registers; that of Hopper is scheduled by ptxas in its own
     // way.
     if (hopper) cases.push_back({shipped, plain(shipped.dims, Dtype::kBfloat16), large, ""});
-    cases.push_back({shipped, all(shipped.dims, Dtype::kFloat16, placed), small, ""});
-    cases.push_back({shipped, leaves(shipped.dims, Dtype::kBfloat16, !placed), large, ""});
+    const KernelFeatures masked = all(shipped.dims, Dtype::kFloat16, placed);
+    const KernelFeatures searched = leaves(shipped.dims, Dtype::kBfloat16, !placed);
+    cases.push_back({shipped, placed ? modified(masked, false) : masked, small, ""});
+    cases.push_back({shipped, placed ? searched : modified(searched, true), large, ""});
     placed = !placed;
   }
   return cases;
@@ -98,6 +117,7 @@ TEST_CASE("nothing that ships spills or uses local memory") {
     CAPTURE(at.features.dims.qk);
     CAPTURE(at.features.dims.v);
     CAPTURE(at.features.mask);
+    CAPTURE(at.features.score_mod.text);
     CHECK(at.outcome == "");
   }
 }

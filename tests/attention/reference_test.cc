@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "attention/score_code.h"
 #include "attention/taint.h"
 #include "base/half.h"
 #include "base/thread_pool.h"
@@ -73,6 +74,11 @@ void check_row(const Case& c, const Reference& oracle, std::size_t at) {
       const std::int64_t distance = p.q_position() + i - p.k_position() - j;
       score += static_cast<long double>(
           table[static_cast<std::size_t>(std::clamp(distance, -reach, reach) + reach)]);
+    }
+    if (p.score.score_mod) {
+      score = static_cast<long double>(attention::evaluate(
+          *p.score.score_mod,
+          {static_cast<double>(score), b, head, p.q_position() + i, p.k_position() + j}));
     }
     const long double weight = times * std::exp(score);
     sum += weight;

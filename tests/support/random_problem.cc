@@ -9,6 +9,7 @@
 
 #include "attention/dims.h"
 #include "base/half.h"
+#include "support/random_score.h"
 
 namespace annulus::test {
 namespace {
@@ -216,6 +217,7 @@ Score random_score(base::Random& random, Score score, std::int64_t heads) {
   };
   if (random.below(6) == 0) score.alibi = values(pick(random, 1, heads), 0.1);
   if (random.below(6) == 0) score.sink_logit = values(pick(random, 1, heads), 3);
+  if (random.below(8) == 0) score.score_mod = tame_score_expression(random, 2);
   if (random.below(8) > 0) return score;
   const std::int64_t reach = pick(random, 0, 40);
   for (std::int64_t table = pick(random, 1, heads); table > 0; --table) {

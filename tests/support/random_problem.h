@@ -48,7 +48,7 @@ struct CaseLimits {
 };
 Pattern random_pattern(base::Random& random, std::int64_t seq_q, std::int64_t seq_k,
                        std::int64_t heads, int depth);
-// The same score with alibi, bias and sink_logit now and then.
+// The same score with alibi, bias, sink_logit and an expression now and then.
 Score random_score(base::Random& random, Score score, std::int64_t heads);
 Case random_case(std::uint64_t seed, std::uint64_t index, const CaseLimits& limits = {});
 // Operands and text for a problem that is already chosen.

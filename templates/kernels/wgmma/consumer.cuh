@@ -12,17 +12,19 @@
 #include "tile/position_terms.cuh"
 #include "tile/row_io.cuh"
 #include "tile/score.cuh"
+#include "tile/score_mod.cuh"
 #include "tile/softmax.cuh"
 #include "tile/warpgroup_multiply.cuh"
 
 namespace annulus::kernels {
 
 // One warpgroup's part of every work.
-template <typename Shape, typename Mask>
+template <typename Shape, typename Mask, typename ScoreMod>
 class Consumer {
   using Element = typename Shape::Element;
   using Layout = WgmmaLayout<Shape>;
   using Row = tile::TileRow<static_cast<Walk>(Shape::kWalk)>;
+  using Weighing = tile::Weighing<ScoreMod, static_cast<Score>(Shape::kScore)>;
   enum : int {
     kBlocks = Shape::kBlocks,
     kBlockColumns = Shape::kColumns / kBlocks,
@@ -102,15 +104,15 @@ class Consumer {
   // From products to scores that a row may sum: scaled where that comes first, and -inf where the
   // query does not see the key.
   __device__ __forceinline__ void finish(float (&scores)[kPieces][4], const Row& row, int step,
-                                         int head) const {
+                                         int batch, int head) const {
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b) {
       finish_block(reinterpret_cast<float(&)[1][kBlockPieces][4]>(scores[b * kBlockPieces]), row,
-                   step * kBlocks + b, head);
+                   step * kBlocks + b, batch, head);
     }
   }
   __device__ __forceinline__ void finish_block(float (&scores)[1][kBlockPieces][4], const Row& row,
-                                               int index, int head) const {
+                                               int index, int batch, int head) const {
     tile::finish_scores<static_cast<Score>(Shape::kScore)>(scores, params_.scale, params_.softcap);
     const bool exists = kBlocks == 1 || index < row.count;
     const tile::ColumnTile now = row.tile(exists ? index : row.count - 1);
@@ -129,6 +131,19 @@ class Consumer {
       } else {
         terms.add(scores, params_.k_position + first_column + column -
                               (params_.q_position + first_row + tile_row));
+      }
+    }
+    if constexpr (ScoreMod::kPresent) {
+      static_assert(static_cast<Score>(Shape::kScore) != Score::kPositiveScale,
+                    "an expression takes scores that are scaled");
+      const tile::ModifiedScores<ScoreMod> modified(params_.score, params_.first_batch + batch,
+                                                    head);
+      if constexpr (Shape::kPlaced && ScoreMod::kPositions) {
+        modified.apply_placed(scores, params_.q_positions + first_row,
+                              params_.k_positions + first_column, tile_row, column);
+      } else {
+        modified.apply(scores, params_.q_position + first_row + tile_row,
+                       params_.k_position + first_column + column);
       }
     }
     const int keys_left = exists ? params_.seq_k - first_column : 0;
@@ -174,7 +189,7 @@ class Consumer {
       ptx::wait(shared_ + Layout::kQueriesFull, queries_parity_);
       queries_parity_ ^= 1;
     }
-    if (steps > 0) attend(state, output, work.row, steps, head);
+    if (steps > 0) attend(state, output, work.row, steps, work.batch, head);
     state.sum[0][0] = tile::quad_sum(state.sum[0][0]);
     state.sum[0][1] = tile::quad_sum(state.sum[0][1]);
     if constexpr (Shape::kSinkLogit && !Shape::kCarryOut) {
@@ -194,7 +209,7 @@ class Consumer {
 
   // All steps of a work that has some.
   __device__ __forceinline__ void attend(tile::RowState<1>& state, float (&output)[1][kDimV / 8][4],
-                                         const Row& row, int steps, int head) {
+                                         const Row& row, int steps, int batch, int head) {
     unsigned powers[kPieces / 2][4];
     float shrink[1][2];
     {
@@ -205,8 +220,8 @@ class Consumer {
       ptx::wait_products<0>();
       ptx::hold(scores[0]);
       release(barrier(place_, 1));
-      finish(scores[0], row, 0, head);
-      tile::weigh<static_cast<Score>(Shape::kScore)>(state, scores, params_.scale, shrink);
+      finish(scores[0], row, 0, batch, head);
+      tile::weigh<Weighing::score()>(state, scores, Weighing::factor(params_.scale), shrink);
       tile::convert_powers<Element>(scores[0], powers);
     }
     if constexpr (Shape::kCarryIn && !kRescaleFirst) tile::rescale(output, shrink);
@@ -228,8 +243,8 @@ class Consumer {
       ptx::wait_products<1>();
       ptx::hold(scores[0]);
       release(barrier(place_, 1));
-      finish(scores[0], row, step, head);
-      tile::weigh<static_cast<Score>(Shape::kScore)>(state, scores, params_.scale, shrink);
+      finish(scores[0], row, step, batch, head);
+      tile::weigh<Weighing::score()>(state, scores, Weighing::factor(params_.scale), shrink);
       ptx::pin(state.sum[0][0] + state.sum[0][1], shared_ + Layout::kUnused);
       ptx::wait_products<0>();
       ptx::hold(output[0]);

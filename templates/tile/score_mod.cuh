@@ -1,0 +1,133 @@
+#ifndef ANNULUS_TILE_SCORE_MOD_CUH_
+#define ANNULUS_TILE_SCORE_MOD_CUH_
+
+// A score expression of the caller's, applied to every element of every tile before masking. The
+// host writes it as text over (m, score, b, h, q, k), for example
+//   score + m.real(0) * (k - q)
+// with m a ScoreContext; src/attention/score_code.h is its other end. Scores are in base e then:
+// their log2(e) becomes part of the exponential's argument.
+
+#include "kernels/attention_params.h"
+#include "ptx/opaque.cuh"
+#include "tile/score_values.cuh"
+#include "tile/turns.cuh"
+
+namespace annulus::tile {
+
+// The numbers and tables of the expression. Slots are literals.
+struct ScoreContext {
+  const kernels::ScoreParams& params;
+
+  // Slots beyond the parameter block continue at the front of the words.
+  __device__ __forceinline__ int number(int slot) const {
+    return slot < kernels::kScoreNumbers ? params.numbers[slot]
+                                         : params.words[slot - kernels::kScoreNumbers];
+  }
+  __device__ __forceinline__ Integer integer(int slot) const { return {number(slot)}; }
+  __device__ __forceinline__ Real real(int slot) const {
+    return Real(__int_as_float(number(slot)));
+  }
+
+  // Of a table: where it begins, its rows where there are two indices, its columns.
+  __device__ __forceinline__ Integer integers(int slot, Integer i) const {
+    return {params.words[number(slot) + clamped(i, number(slot + 1))]};
+  }
+  __device__ __forceinline__ Integer integers(int slot, Integer i, Integer j) const {
+    const int columns = number(slot + 2);
+    return {
+        params.words[number(slot) + clamped(i, number(slot + 1)) * columns + clamped(j, columns)]};
+  }
+  template <typename... Indices>
+  __device__ __forceinline__ Real reals(int slot, Indices... indices) const {
+    return Real(__int_as_float(integers(slot, indices...).value));
+  }
+
+ private:
+  __device__ __forceinline__ static int clamped(Integer index, int count) {
+    return index.value < 0 ? 0 : index.value < count ? index.value : count - 1;
+  }
+};
+
+// The template argument of kernels whose scores are what they are.
+struct NoScoreMod {
+  enum : bool { kPresent = false, kPositions = false, kInLoop = false, kLong = false };
+};
+
+// What multiplies a score in the exponent, and how softmax takes scores then.
+template <typename ScoreMod, Score kScore>
+struct Weighing {
+  __device__ static constexpr Score score() {
+    return ScoreMod::kPresent ? Score::kPositiveScale : kScore;
+  }
+  static __device__ __forceinline__ float factor(float scale) {
+    return ScoreMod::kPresent ? 1.4426950408889634f : scale;
+  }
+};
+
+template <typename ScoreMod>
+class ModifiedScores {
+ public:
+  __device__ __forceinline__ ModifiedScores(const kernels::ScoreParams& params, int batch, int head)
+      : context_{params}, batch_(batch), head_(head) {}
+
+  // q, k: positions of the lane's first row and column.
+  template <int kRowTiles, int kPieces>
+  __device__ __forceinline__ void apply(float (&scores)[kRowTiles][kPieces][4], int q,
+                                        int k) const {
+    // Nothing of the expression may occupy registers beside the products.
+    ptx::make_opaque(q);
+    ptx::make_opaque(k);
+    const auto modify = [&](float(&piece)[4], int row, int column) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        piece[i] = modified(piece[i], q + row + i / 2 * 8, k + column + i % 2);
+      }
+    };
+    if constexpr (ScoreMod::kInLoop) {
+      in_turns<few<kPieces>()>(scores, modify);
+    } else {
+#pragma unroll
+      for (int r = 0; r < kRowTiles; ++r) {
+#pragma unroll
+        for (int c = 0; c < kPieces; ++c) modify(scores[r][c], 16 * r, 8 * c);
+      }
+    }
+  }
+
+  // The same where positions are read: those of the tile's rows and columns, `row` and `column`
+  // this lane's first ones in the tile.
+  template <int kRowTiles, int kPieces>
+  __device__ __forceinline__ void apply_placed(float (&scores)[kRowTiles][kPieces][4],
+                                               const int* q_positions, const int* k_positions,
+                                               int row, int column) const {
+    ptx::make_opaque(row);
+    ptx::make_opaque(column);
+    in_turns<few<kPieces>()>(scores, [&](float(&piece)[4], int piece_row, int piece_column) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        piece[i] = modified(piece[i], q_positions[row + piece_row + i / 2 * 8],
+                            k_positions[column + piece_column + i % 2]);
+      }
+    });
+  }
+
+ private:
+  // A long expression stands in the program as seldom as can be.
+  template <int kPieces>
+  __device__ static constexpr int few() {
+    return ScoreMod::kLong ? 1 : few_of(kPieces);
+  }
+  __device__ __forceinline__ float modified(float score, int q, int k) const {
+    const Real value = ScoreMod::modified(context_, Real(score), Integer{batch_}, Integer{head_},
+                                          Integer{q}, Integer{k});
+    return value.value;
+  }
+
+  ScoreContext context_;
+  int batch_;
+  int head_;
+};
+
+}  // namespace annulus::tile
+
+#endif  // ANNULUS_TILE_SCORE_MOD_CUH_
