@@ -277,6 +277,12 @@ ANNULUS_EXPORT annulus_status annulus_plan_create(annulus_device* device,
                                                   const annulus_plan_options* options,
                                                   annulus_plan** plan);
 
+// Makes what annulus_plan_create() will need for such a problem, and uploads its list of tiles on a
+// stream of the library's own: for a thread beside the one that computes.
+ANNULUS_EXPORT annulus_status annulus_plan_prefetch(annulus_device* device,
+                                                    const annulus_problem* problem,
+                                                    const annulus_plan_options* options);
+
 // Waits for the device. Not while a stream is being captured.
 ANNULUS_EXPORT annulus_status annulus_plan_destroy(annulus_plan* plan);
 

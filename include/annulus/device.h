@@ -21,6 +21,7 @@
 
 #include "annulus/allocator.h"
 #include "annulus/attention.h"
+#include "annulus/layout_cache.h"
 #include "annulus/selection.h"
 
 namespace annulus::inline v0 {
@@ -54,6 +55,10 @@ struct DeviceOptions {
   LogCallback log;
   LogLevel log_level = LogLevel::kWarning;
   AllocatorCallbacks allocator;  // of device memory; none: the driver's
+  // Of the lists of tiles that plans share, in host memory and in the device's. What is dropped
+  // stays as long as a plan holds it. 0 entries: each plan has its own.
+  LayoutCacheLimits host_lists;
+  LayoutCacheLimits device_lists;
   SimulationOptions simulation;
 };
 
@@ -92,6 +97,13 @@ struct PlanOptions {
   // Granularity at which PlanInfo::block_density is counted; 0: the compute tile's.
   std::int64_t block_rows = 0;
   std::int64_t block_columns = 0;
+};
+
+// What became of the lists of tiles that plans asked for: made on the host, uploaded to the device.
+// Plans whose tiles are computed from their number ask for none.
+struct ListCounters {
+  LayoutCacheCounters host;
+  LayoutCacheCounters device;
 };
 
 // Everything that was decided, for people and for logs.
@@ -213,6 +225,15 @@ class ANNULUS_EXPORT Device {
   // where PlanOptions::config computes several heads in one CTA.
   Plan plan(const Problem& problem, const Selection& selection,
             const PlanOptions& options = {}) const;
+
+  // Makes what plan() will need for such a problem and leaves it where plan() finds it: the kernel,
+  // the list of tiles, and its copy on the device, which a stream of the library's own makes. Takes
+  // as long as plan() but for that copy, so that a thread beside the one that computes may call it.
+  // All lengths that fill the same tiles have one list. Throws as plan().
+  void prefetch(const Problem& problem, const PlanOptions& options = {}) const;
+
+  // Since the device was opened, of all its copies. Waits for nobody's work.
+  ListCounters list_counters() const;
 
   // For programs that have no allocator and no streams of their own. Copies wait until they are
   // done and are ordered after the work of the default stream. Throw Error{kOutOfMemory, kDevice};

@@ -157,6 +157,14 @@ annulus_status annulus_plan_create(annulus_device* device, const annulus_problem
   });
 }
 
+annulus_status annulus_plan_prefetch(annulus_device* device, const annulus_problem* problem,
+                                     const annulus_plan_options* options) {
+  return guarded([&] {
+    const DevicePin pin(devices(), number(device));
+    pin->device.prefetch(problem_of(problem), options_of(options));
+  });
+}
+
 annulus_status annulus_plan_destroy(annulus_plan* plan) {
   return guarded([&] { plans().erase(number(plan)); });
 }

@@ -32,10 +32,8 @@ double block_density(const Problem& problem, const PlanOptions& options,
                "compute tile's",
                options.block_rows, options.block_columns);
   }
-  const std::int64_t rows = options.block_rows > 0 ? options.block_rows : tiles.tile_rows;
-  const std::int64_t columns =
-      options.block_columns > 0 ? options.block_columns : tiles.tile_columns;
-  return attention::block_density(problem, rows, columns).value;
+  if (options.block_rows == 0) return attention::tile_density(problem, tiles).value;
+  return attention::block_density(problem, options.block_rows, options.block_columns).value;
 }
 
 // What one branch adds to the whole.
@@ -44,13 +42,13 @@ void add_branch(const attention::Forward& forward, const PlanOptions& options, P
   info->decisions.insert(info->decisions.end(), plan.decisions.begin(), plan.decisions.end());
   info->specialised_source += jit::source_text(plan.spec);
   info->launches += static_cast<int>(plan.launches.size());
-  info->full_tiles += plan.tiles.full_tiles;
-  info->partial_tiles += plan.tiles.partial_tiles;
-  info->block_density.value += block_density(plan.problem, options, plan.tiles);
+  info->full_tiles += plan.tiles->full_tiles;
+  info->partial_tiles += plan.tiles->partial_tiles;
+  info->block_density.value += block_density(plan.problem, options, *plan.tiles);
   info->device_bytes += plan.device_bytes;
   const auto& kernel = forward.lookup().kernel;
   if (kernel == nullptr) return;
-  info->ctas += plan.tiles.row_tiles * plan.problem.heads * plan.problem.batch;
+  info->ctas += plan.tiles->row_tiles * plan.problem.heads * plan.problem.batch;
   const device::FunctionAttributes attributes = kernel->function.attributes();
   const int fit = kernel->function.blocks_per_multiprocessor(
       info->threads, static_cast<std::size_t>(info->shared_bytes));
@@ -114,11 +112,30 @@ struct Prepared {
 Prepared prepare(const Device::Impl& device, const Problem& problem,
                  const attention::Choice& choice, const attention::DeviceLimits& limits) {
   std::vector<attention::LaunchPlan> decided =
-      attention::make_branch_plans(problem, choice, limits);
+      attention::make_branch_plans(problem, choice, limits, device.tiles.get());
   const auto planned = std::chrono::steady_clock::now();
-  attention::BranchedForward forward(device.context, *device.kernels, problem, std::move(decided));
+  attention::BranchedForward forward(device.context, *device.kernels, problem, std::move(decided),
+                                     device.device_tiles.get());
   const auto ready = std::chrono::steady_clock::now();
   return {std::move(forward), std::chrono::duration<double, std::milli>(ready - planned).count()};
+}
+
+attention::Choice choose(const Problem& problem, const attention::DeviceLimits& limits,
+                         const PlanOptions& options) {
+  return options.config.empty()
+             ? attention::choose_config(problem, limits, options.strides)
+             : attention::forced_config(problem, limits, options.config, options.strides);
+}
+
+// The tuned result for a problem, where there is one.
+std::optional<autotune::TunedStore::Found> find_tuned(
+    const Device::Impl& device, const Problem& problem,
+    const std::optional<OperandStrides>& strides) {
+  if (problem.batch == 0 || problem.seq_q == 0 || device.tuned->empty()) return std::nullopt;
+  if (problem.pattern.branches().size() > 1) return std::nullopt;  // results are of one pattern
+  auto found = device.tuned->find(autotune::shape_key(problem));
+  if (found && attention::why_not(found->entry.config, problem, strides)) return std::nullopt;
+  return found;
 }
 
 // With the tuned configuration where there is one that works; *tuned says which.
@@ -127,10 +144,8 @@ std::optional<Prepared> prepare_tuned(const Device::Impl& device, const Problem&
                                       const attention::DeviceLimits& limits,
                                       const std::optional<OperandStrides>& strides,
                                       std::string* tuned) {
-  if (problem.batch == 0 || problem.seq_q == 0 || device.tuned->empty()) return std::nullopt;
-  if (problem.pattern.branches().size() > 1) return std::nullopt;  // results are of one pattern
-  const auto found = device.tuned->find(autotune::shape_key(problem));
-  if (!found || attention::why_not(found->entry.config, problem, strides)) return std::nullopt;
+  const auto found = find_tuned(device, problem, strides);
+  if (!found) return std::nullopt;
   const attention::Choice choice = tuned_choice(*found, heuristic);
   try {
     Prepared prepared = prepare(device, problem, choice, limits);
@@ -220,10 +235,7 @@ Plan Device::plan(const Problem& problem, const PlanOptions& options) const {
   validate(problem);
   const auto start = std::chrono::steady_clock::now();
   const attention::DeviceLimits limits = api::limits_for(*impl_, options);
-  const attention::Choice choice =
-      options.config.empty()
-          ? attention::choose_config(problem, limits, options.strides)
-          : attention::forced_config(problem, limits, options.config, options.strides);
+  const attention::Choice choice = api::choose(problem, limits, options);
   std::string tuned;
   std::optional<api::Prepared> prepared;
   if (options.config.empty()) {
@@ -270,6 +282,30 @@ Plan Device::plan(const Problem& problem, const Selection& selection,
   info.decisions.insert(info.decisions.end(), lines.begin(), lines.end());
   return Plan(std::make_shared<const Plan::Impl>(
       Plan::Impl{std::move(forward), std::move(info), std::move(selector)}));
+}
+
+void Device::prefetch(const Problem& problem, const PlanOptions& options) const {
+  validate(problem);
+  const attention::DeviceLimits limits = api::limits_for(*impl_, options);
+  attention::Choice choice = api::choose(problem, limits, options);
+  if (const auto found = api::find_tuned(*impl_, problem, options.strides);
+      found && options.config.empty()) {
+    choice = api::tuned_choice(*found, choice);
+  }
+  for (const attention::LaunchPlan& plan :
+       attention::make_branch_plans(problem, choice, limits, impl_->tiles.get())) {
+    if (plan.launches.empty()) continue;
+    impl_->device_tiles->prefetch(plan.tiles);
+    impl_->kernels->get(plan.spec);
+  }
+}
+
+ListCounters Device::list_counters() const {
+  const auto counters = [](const base::CacheCounters& of) -> LayoutCacheCounters {
+    return {of.hits,      of.waits,     of.misses, of.failures,
+            of.evictions, of.too_large, of.bytes,  of.entries};
+  };
+  return {counters(impl_->tiles->counters()), counters(impl_->device_tiles->counters())};
 }
 
 DeviceMemory Device::allocate(std::size_t bytes) const {

@@ -10,6 +10,8 @@
 #include "annulus/error.h"
 #include "api/device_name.h"
 #include "attention/branched_forward.h"
+#include "attention/device_tiles.h"
+#include "attention/tile_cache.h"
 #include "autotune/store.h"
 #include "base/env.h"
 #include "base/log.h"
@@ -28,6 +30,8 @@ struct Device::Impl {
   std::shared_ptr<jit::DiskCache> disk;
   std::shared_ptr<jit::KernelCache> kernels;
   std::shared_ptr<autotune::TunedStore> tuned;
+  std::shared_ptr<attention::TileCache> tiles;
+  std::shared_ptr<attention::DeviceTileCache> device_tiles;
   base::Log log;
 };
 

@@ -143,6 +143,11 @@ Device open_on(device::DriverPointer driver, const DeviceName& name, const Devic
   impl->disk = std::make_shared<jit::DiskCache>(cache, impl->log);
   impl->kernels = std::make_shared<jit::KernelCache>(impl->context, impl->compiler, impl->disk);
 
+  impl->tiles = std::make_shared<attention::TileCache>(
+      base::CacheLimits{options.host_lists.bytes, options.host_lists.entries});
+  impl->device_tiles = std::make_shared<attention::DeviceTileCache>(
+      impl->context, base::CacheLimits{options.device_lists.bytes, options.device_lists.entries});
+
   DeviceInfo& info = impl->info;
   info.name = to_string(name);
   info.description = found.name;

@@ -82,8 +82,8 @@ RingInfo describe(const ring::PlannedRing& plan, std::span<const RingRank> ranks
     of_rank.rows_k = planned.problem.seq_k;
     for (const attention::LaunchPlan& launch : planned.launches) {
       of_rank.launches += static_cast<int>(launch.launches.size());
-      of_rank.full_tiles += launch.tiles.full_tiles;
-      of_rank.partial_tiles += launch.tiles.partial_tiles;
+      of_rank.full_tiles += launch.tiles->full_tiles;
+      of_rank.partial_tiles += launch.tiles->partial_tiles;
       of_rank.device_bytes += launch.device_bytes;
     }
     of_rank.bytes_sent = plan.schedule.bytes_sent(rank);
@@ -102,7 +102,7 @@ std::vector<std::vector<std::int64_t>> count_tiles(const ring::PlannedRing& plan
   for (const ring::RankPlan& rank : plan.ranks) {
     tiles.emplace_back();
     for (const attention::LaunchPlan& launch : rank.launches) {
-      tiles.back().push_back(launch.tiles.full_tiles + launch.tiles.partial_tiles);
+      tiles.back().push_back(launch.tiles->full_tiles + launch.tiles->partial_tiles);
     }
   }
   return tiles;

@@ -7,7 +7,7 @@
 namespace annulus::attention {
 
 std::vector<LaunchPlan> make_branch_plans(const Problem& problem, const Choice& choice,
-                                          const DeviceLimits& limits) {
+                                          const DeviceLimits& limits, TileCache* cache) {
   const std::vector<Pattern> branches = problem.pattern.branches();
   std::vector<LaunchPlan> plans;
   for (std::size_t i = 0; i < branches.size(); ++i) {
@@ -17,15 +17,16 @@ std::vector<LaunchPlan> make_branch_plans(const Problem& problem, const Choice& 
     branch.carry_in = problem.carry_in || i > 0;
     branch.carry_out = problem.carry_out || !last;
     branch.want_lse = problem.want_lse && last;
-    plans.push_back(make_plan(branch, choice, limits));
+    plans.push_back(make_plan(branch, choice, limits, ListForm::kShortest, cache));
   }
   return plans;
 }
 
 BranchedForward::BranchedForward(const device::ContextPointer& context, jit::KernelCache& kernels,
-                                 const Problem& problem, std::vector<LaunchPlan> plans)
+                                 const Problem& problem, std::vector<LaunchPlan> plans,
+                                 DeviceTileCache* lists)
     : problem_(problem) {
-  for (LaunchPlan& plan : plans) branches_.emplace_back(context, kernels, std::move(plan));
+  for (LaunchPlan& plan : plans) branches_.emplace_back(context, kernels, std::move(plan), lists);
   if (branches_.size() > 1 && !problem.carry_out) {
     const std::int64_t rows = problem.batch * problem.heads * problem.seq_q;
     workspace_bytes_ = rows * (problem.dim_v + 2) * static_cast<std::int64_t>(sizeof(float));

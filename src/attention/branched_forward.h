@@ -15,14 +15,15 @@ namespace annulus::attention {
 // One plan for each branch: the first takes the caller's state, if any, and the last writes what
 // the problem asks for. Throws as make_plan does.
 std::vector<LaunchPlan> make_branch_plans(const Problem& problem, const Choice& choice,
-                                          const DeviceLimits& limits);
+                                          const DeviceLimits& limits, TileCache* cache = nullptr);
 
 // Immutable; any number of threads may run it at a time.
 class BranchedForward {
  public:
   // Requires: plans are those of make_branch_plans for this problem.
   BranchedForward(const device::ContextPointer& context, jit::KernelCache& kernels,
-                  const Problem& problem, std::vector<LaunchPlan> plans);
+                  const Problem& problem, std::vector<LaunchPlan> plans,
+                  DeviceTileCache* lists = nullptr);
 
   const Problem& problem() const { return problem_; }
   const std::vector<Forward>& branches() const { return branches_; }

@@ -1,42 +1,14 @@
 #include "attention/forward.h"
 
 #include <algorithm>
-#include <cstring>
 #include <type_traits>
 
+#include "attention/packed.h"
 #include "attention/wgmma_launch.h"
 #include "base/fail.h"
 
 namespace annulus::attention {
 namespace {
-
-constexpr std::size_t kAlignment = 256;
-
-// Arrays packed for one upload. An empty array has offset kNone and becomes a null pointer.
-class Packed {
- public:
-  static constexpr std::size_t kNone = ~std::size_t{0};
-
-  template <typename T>
-  std::size_t add(const std::vector<T>& values) {
-    if (values.empty()) return kNone;
-    const std::size_t offset = (bytes_.size() + kAlignment - 1) / kAlignment * kAlignment;
-    bytes_.resize(offset + values.size() * sizeof(T));
-    std::memcpy(bytes_.data() + offset, values.data(), values.size() * sizeof(T));
-    return offset;
-  }
-  const std::vector<std::byte>& bytes() const { return bytes_; }
-
- private:
-  std::vector<std::byte> bytes_;
-};
-
-template <typename T>
-const T* pointer(const device::Buffer& buffer, std::size_t offset) {
-  return offset == Packed::kNone
-             ? nullptr
-             : reinterpret_cast<const T*>(static_cast<std::uintptr_t>(buffer.address() + offset));
-}
 
 // Element `batch * stride` of a tensor of 16-bit elements.
 template <typename T>
@@ -52,21 +24,17 @@ T* advance_state(T* data, std::int64_t elements) {
 
 }  // namespace
 
-Forward::Forward(const device::ContextPointer& context, jit::KernelCache& kernels, LaunchPlan plan)
+Forward::Forward(const device::ContextPointer& context, jit::KernelCache& kernels, LaunchPlan plan,
+                 DeviceTileCache* lists)
     : context_(context), plan_(std::move(plan)), parameters_{} {
   if (plan_.launches.empty()) return;
   lookup_ = kernels.get(plan_.spec);
   lookup_.kernel->function.allow_dynamic_shared(static_cast<std::size_t>(plan_.shape.shared_bytes));
 
-  const TileList& tiles = plan_.tiles;
+  tiles_ = lists != nullptr ? lists->get(plan_.tiles)
+                            : std::make_shared<const DeviceTiles>(context, plan_.tiles);
+  parameters_.tiles = tiles_->parameters();
   Packed packed;
-  const std::size_t row_begin = packed.add(tiles.row_begin);
-  const std::size_t entries = packed.add(tiles.tiles);
-  const std::size_t tile_masks = packed.add(tiles.tile_masks);
-  const std::size_t mask_words = packed.add(tiles.mask_words);
-  const std::size_t runs = packed.add(tiles.runs);
-  const std::size_t row_order = packed.add(tiles.row_order);
-  const std::size_t head_list = packed.add(tiles.head_list);
   const std::size_t mask_lists = packed.add(plan_.mask.lists);
   const std::size_t q_positions = packed.add(plan_.q_positions);
   const std::size_t k_positions = packed.add(plan_.k_positions);
@@ -77,18 +45,6 @@ Forward::Forward(const device::ContextPointer& context, jit::KernelCache& kernel
   const std::size_t words = packed.add(plan_.score_code.words);
   lists_ = device::upload(context, std::span<const std::byte>(packed.bytes()));
 
-  kernels::TileListParams& list = parameters_.tiles;
-  list.row_begin = pointer<long long>(lists_, row_begin);
-  list.tiles = pointer<unsigned>(lists_, entries);
-  list.runs = pointer<kernels::RowRuns>(lists_, runs);
-  list.band = tiles.band;
-  list.tile_masks = pointer<int>(lists_, tile_masks);
-  list.mask_words = pointer<unsigned>(lists_, mask_words);
-  list.row_order = pointer<int>(lists_, row_order);
-  list.head_list = pointer<int>(lists_, head_list);
-  list.row_tiles = static_cast<int>(tiles.row_tiles);
-  list.granule_row_shift = tiles.granule_row_shift;
-  list.granule_column_shift = tiles.granule_column_shift;
   parameters_.mask.lists = pointer<int>(lists_, mask_lists);
   parameters_.q_positions = pointer<int>(lists_, q_positions);
   parameters_.k_positions = pointer<int>(lists_, k_positions);

@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "attention/device_tiles.h"
 #include "attention/plan.h"
 #include "device/buffer.h"
 #include "jit/kernel_cache.h"
@@ -16,8 +17,10 @@ namespace annulus::attention {
 // through them the context.
 class Forward {
  public:
-  // Gets the kernel, which may compile it, and uploads what the kernel reads. Waits for the copies.
-  Forward(const device::ContextPointer& context, jit::KernelCache& kernels, LaunchPlan plan);
+  // Gets the kernel, which may compile it, and uploads what the kernel reads; with a cache, not the
+  // tile list where it is on the device already. Waits for the copies.
+  Forward(const device::ContextPointer& context, jit::KernelCache& kernels, LaunchPlan plan,
+          DeviceTileCache* lists = nullptr);
 
   const LaunchPlan& plan() const { return plan_; }
   const device::ContextPointer& context() const { return context_; }
@@ -50,7 +53,8 @@ class Forward {
   device::ContextPointer context_;
   LaunchPlan plan_;
   jit::KernelLookup lookup_;
-  device::Buffer lists_;  // all arrays of the tile list and of the mask, one after another
+  std::shared_ptr<const DeviceTiles> tiles_;  // null where the plan launches nothing
+  device::Buffer lists_;  // arrays of the mask and the score and positions, one after another
   kernels::AttentionParams parameters_;  // all but the operands
 };
 

@@ -4,6 +4,7 @@
 #include <numbers>
 #include <optional>
 
+#include "attention/tile_grid.h"
 #include "base/fail.h"
 
 namespace annulus::attention {
@@ -70,7 +71,7 @@ const char* walk_of(kernels::Walk walk) {
 std::vector<std::string> describe(const LaunchPlan& plan, const Choice& choice,
                                   const DeviceLimits& limits) {
   const Problem& problem = plan.problem;
-  const TileList& tiles = plan.tiles;
+  const TileList& tiles = *plan.tiles;
   std::vector<std::string> lines;
   const auto say = [&]<typename... Arguments>(fmt::format_string<Arguments...> format,
                                               Arguments&&... arguments) {
@@ -146,7 +147,7 @@ void check_heads(const LaunchPlan& plan) {
   }
   for (std::int64_t head = 0; head < problem.heads; ++head) {
     const std::int64_t first = head - head % together;
-    if (plan.tiles.list_of(head) == plan.tiles.list_of(first)) continue;
+    if (plan.tiles->list_of(head) == plan.tiles->list_of(first)) continue;
     base::fail(
         ErrorCode::kUnsupported,
         "configuration '{}' computes {} heads in one CTA, but heads {} and {} differ in what "
@@ -158,12 +159,12 @@ void check_heads(const LaunchPlan& plan) {
 }  // namespace
 
 LaunchPlan make_plan(const Problem& problem, const Choice& choice, const DeviceLimits& limits,
-                     ListForm form) {
-  return make_plan(problem, placement_of(problem), choice, limits, form);
+                     ListForm form, TileCache* cache) {
+  return make_plan(problem, placement_of(problem), choice, limits, form, cache);
 }
 
 LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const Choice& choice,
-                     const DeviceLimits& limits, ListForm form) {
+                     const DeviceLimits& limits, ListForm form, TileCache* cache) {
   if (!placement.q.empty()) problem.q0 = placement.q.front().start;
   if (!placement.k.empty()) problem.k0 = placement.k.front().start;
   if (placement.context.seq_k >= 0) problem.total_k = placement.context.seq_k;
@@ -176,10 +177,17 @@ LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const
   plan.mask = pattern::emit(problem.pattern, kernels::kMaskNumbers,
                             {problem.heads, hull_of(placement.q), placement.context});
   plan.score_code = score_code(problem.score.score_mod);
-  plan.tiles = make_tile_list(problem, placement, plan.config.tile_rows, plan.config.tile_columns,
-                              plan.mask.layout.get(), form);
+  const auto tile_list = [&](auto&&... arguments) {
+    if (form != ListForm::kShortest) {
+      return std::make_shared<const TileList>(make_tile_list(arguments..., form));
+    }
+    if (cache != nullptr) return cache->get(arguments...);
+    return std::make_shared<const TileList>(make_plan_tiles(arguments...));
+  };
+  plan.tiles = tile_list(problem, placement, plan.config.tile_rows, plan.config.tile_columns,
+                         plan.mask.layout.get());
   KernelFeatures features = features_of(problem, placement, plan.mask);
-  features.walk = plan.tiles.walk;
+  features.walk = plan.tiles->walk;
   plan.spec = kernel_spec(plan.config, features, limits.arch);
   if (features.placed) {
     plan.q_positions = positions_of(placement.q, plan.config.tile_rows);
@@ -200,7 +208,7 @@ LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const
                      tables.slopes.size() + tables.bias.size() + tables.sinks.size() +
                      plan.score_code.words.size();
   plan.device_bytes =
-      plan.tiles.device_bytes() + static_cast<std::int64_t>(words * sizeof(std::int32_t));
+      plan.tiles->device_bytes() + static_cast<std::int64_t>(words * sizeof(std::int32_t));
   plan.decisions = describe(plan, choice, limits);
   return plan;
 }

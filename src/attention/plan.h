@@ -6,6 +6,7 @@
 // it out. The same arguments give the same plan on every machine.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "attention/kernel_source.h"
 #include "attention/score.h"
 #include "attention/score_code.h"
+#include "attention/tile_cache.h"
 #include "attention/tile_list.h"
 #include "jit/spec.h"
 #include "pattern/mask_code.h"
@@ -70,7 +72,7 @@ struct LaunchPlan {
   KernelConfig config;
   pattern::MaskCode mask;
   jit::KernelSpec spec;
-  TileList tiles;
+  std::shared_ptr<const TileList> tiles;  // perhaps that of other plans as well; never null
   // Where the kernel reads positions row by row: of each row, padded to whole tiles.
   std::vector<std::int32_t> q_positions;
   std::vector<std::int32_t> k_positions;
@@ -87,15 +89,18 @@ struct LaunchPlan {
 };
 
 // Requires: validate(problem) passes; its pattern is no sum (branched_forward.h). Throws as
-// make_tile_list, pattern::emit and score_code do. `form` is that of its tile list.
+// make_tile_list, pattern::emit and score_code do. The shortest list is one that all lengths of its
+// grid share (tile_grid.h); with a cache it is one that was made before, where there is such a one.
+// A list of another form is of these lengths alone.
 LaunchPlan make_plan(const Problem& problem, const Choice& choice, const DeviceLimits& limits,
-                     ListForm form = ListForm::kShortest);
+                     ListForm form = ListForm::kShortest, TileCache* cache = nullptr);
 
 // The same for tensors that are shards: Sq and Sk are the rows of the placement, and the problem's
 // own q0 and k0 are replaced by it. Requires: the placement has as many rows, all positions within
 // kMostPosition.
 LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const Choice& choice,
-                     const DeviceLimits& limits, ListForm form = ListForm::kShortest);
+                     const DeviceLimits& limits, ListForm form = ListForm::kShortest,
+                     TileCache* cache = nullptr);
 
 }  // namespace annulus::attention
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "attention/tile_band.h"
+#include "attention/tile_grid.h"
 #include "pattern/classify.h"
 
 namespace annulus::attention {
@@ -56,12 +57,13 @@ TileCounts count_tiles(const Problem& problem, std::int64_t tile_rows, std::int6
   TileCounts counts;
   counts.tile_rows = tile_rows;
   counts.tile_columns = tile_columns;
-  pattern::Classifier classifier(problem.pattern, placement, tile_rows, tile_columns);
-  counts.row_tiles = classifier.rows();
+  counts.row_tiles = problem.seq_q / tile_rows + (problem.seq_q % tile_rows != 0);
   if (const auto band = find_band(problem.pattern, placement, tile_rows, tile_columns)) {
     count_band(*band, problem, &counts);
     return counts;
   }
+  const TileGrid grid = grid_of(problem, placement, tile_rows, tile_columns);
+  pattern::Classifier classifier(problem.pattern, grid.placement, grid.rows_together, tile_columns);
   std::int64_t distinct = problem.pattern.distinct_heads(problem.heads);
   if (problem.heads % distinct != 0) distinct = problem.heads;  // copies of all, or none
   counts.copies = problem.batch * problem.heads / distinct;
@@ -84,7 +86,7 @@ TileCounts count_tiles(const Problem& problem, std::int64_t tile_rows, std::int6
 }
 
 TileCounts count_tiles(const LaunchPlan& plan) {
-  const TileList& list = plan.tiles;
+  const TileList& list = *plan.tiles;
   TileCounts counts;
   counts.tile_rows = list.tile_rows;
   counts.tile_columns = list.tile_columns;

@@ -219,14 +219,17 @@ TileList make_tile_list(const Problem& problem, const pattern::Placement& placem
   TileList list;
   list.tile_rows = tile_rows;
   list.tile_columns = tile_columns;
-  list.seq_q = problem.seq_q;
-  list.seq_k = problem.seq_k;
+  list.seq_q = pattern::total_length(placement.q);
+  list.seq_k = pattern::total_length(placement.k);
   const std::int64_t distinct = problem.pattern.distinct_heads(problem.heads);
   pattern::Classifier classifier(problem.pattern, placement, tile_rows, tile_columns);
   list.row_tiles = classifier.rows();
   list.column_tiles = classifier.columns();
-  if (form == ListForm::kShortest && layout == nullptr) {
-    if (const auto band = find_band(problem.pattern, placement, tile_rows, tile_columns)) {
+  if (form != ListForm::kListed && layout == nullptr) {
+    const auto band = form == ListForm::kInMemory
+                          ? std::nullopt
+                          : find_band(problem.pattern, placement, tile_rows, tile_columns);
+    if (band) {
       take_band(*band, &list);
       return list;
     }
@@ -240,6 +243,26 @@ TileList make_tile_list(const Problem& problem, const pattern::Placement& placem
   list.granule_column_shift = mask.column_shift();
   make_listed(distinct, problem.heads, layout, mask, classifier, &list);
   return list;
+}
+
+Density tile_density(const Problem& problem, const TileList& tiles) {
+  std::vector<std::int64_t> kept(static_cast<std::size_t>(tiles.lists));
+  if (tiles.lists == 1) {
+    kept[0] = tiles.kept_tiles();
+  } else {
+    for (std::int64_t which = 0; which < tiles.lists; ++which) {
+      for (std::int64_t row = 0; row < tiles.row_tiles; ++row) {
+        kept[static_cast<std::size_t>(which)] += tiles.row_length(which, row);
+      }
+    }
+  }
+  double sum = 0;
+  for (std::int64_t head = 0; head < problem.heads; ++head) {
+    sum += static_cast<double>(kept[static_cast<std::size_t>(tiles.list_of(head))]);
+  }
+  const double all = static_cast<double>(problem.heads) * static_cast<double>(tiles.row_tiles) *
+                     static_cast<double>(tiles.column_tiles);
+  return {all > 0 ? sum / all : 0.0};
 }
 
 Density block_density(const Problem& problem, std::int64_t block_rows, std::int64_t block_columns) {

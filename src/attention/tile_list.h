@@ -65,6 +65,7 @@ struct TileList {
 // How make_tile_list may say what a row has.
 enum class ListForm {
   kShortest,  // as the pattern allows
+  kInMemory,  // as runs or tile by tile, not computed from the lengths
   kListed,    // tile by tile, whatever the pattern
 };
 
@@ -85,6 +86,9 @@ TileList make_tile_list(const Problem& problem, std::int64_t tile_rows, std::int
 TileList make_tile_list(const Problem& problem, const pattern::Placement& placement,
                         std::int64_t tile_rows, std::int64_t tile_columns,
                         const BlockLayout* layout, ListForm form = ListForm::kShortest);
+
+// Tiles of the list over all tiles, of all heads.
+Density tile_density(const Problem& problem, const TileList& tiles);
 
 // Kept blocks of R x C over all blocks, of all heads. Materialises nothing.
 Density block_density(const Problem& problem, std::int64_t block_rows, std::int64_t block_columns);

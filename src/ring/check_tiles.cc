@@ -29,7 +29,7 @@ Listed find_tile(const RankPlan& rank, const std::vector<const Op*>& computes, i
   Listed listed;
   for (std::size_t launch = 0; launch < computes.size(); ++launch) {
     if (computes[launch]->owner != owner) continue;
-    const attention::TileList& tiles = rank.launches[launch].tiles;
+    const attention::TileList& tiles = *rank.launches[launch].tiles;
     for (const pattern::BlockRun& run : tiles.row_runs(tiles.list_of(head), row_tile)) {
       if (column_tile < run.begin || column_tile >= run.end) continue;
       ++listed.times;

@@ -234,7 +234,7 @@ SelectionPlan make_selection_plan(const Problem& problem, const Selection& selec
     plan.coarse = make_pass(problem, coarse_selection(selection), &plan.blocks);
   }
 
-  const attention::TileList& base = launch.tiles;
+  const attention::TileList& base = *launch.tiles;
   plan.tile_rows = base.tile_rows;
   plan.tile_columns = base.tile_columns;
   plan.row_tiles = base.row_tiles;

@@ -71,8 +71,8 @@ TEST_CASE("tiles are counted as the list has them") {
       CHECK(counted.full_tiles == listed.full_tiles);
       CHECK(counted.partial_tiles == listed.partial_tiles);
       CHECK(counted.longest_row == listed.longest_row);
-      CHECK(counted.longest_row == plan.tiles.longest_row);
-      CHECK(counted.ctas == plan.tiles.row_tiles * of.heads * of.batch);
+      CHECK(counted.longest_row == plan.tiles->longest_row);
+      CHECK(counted.ctas == plan.tiles->row_tiles * of.heads * of.batch);
     }
   }
 }

@@ -188,14 +188,14 @@ TEST_CASE("a configuration can be forced by its text, if it is legal here") {
 TEST_CASE("a plan is data: grid, numbers and every decision") {
   Problem problem = problem_of(64, 64, 1000);
   const LaunchPlan plan = plan_of(problem);
-  CHECK(plan.shape.grid_x == static_cast<unsigned>(plan.tiles.row_tiles));
+  CHECK(plan.shape.grid_x == static_cast<unsigned>(plan.tiles->row_tiles));
   CHECK(plan.shape.grid_y == 16);
   CHECK(plan.shape.grid_z == 2);
   REQUIRE(plan.launches.size() == 1);
   CHECK(plan.launches[0].batches == 2);
   CHECK(plan.score.scale == doctest::Approx(0.125 * 1.4426950408889634));
   CHECK(plan.lse_factor == doctest::Approx(0.6931472));
-  CHECK(plan.device_bytes >= plan.tiles.device_bytes());
+  CHECK(plan.device_bytes >= plan.tiles->device_bytes());
   CHECK(says(plan.decisions, "family mma"));
   CHECK(says(plan.decisions, attention::to_string(plan.config)));
   CHECK(says(plan.decisions, "causal"));

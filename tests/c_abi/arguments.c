@@ -12,6 +12,7 @@ static void refused(const annulus_problem* problem, annulus_status code, const c
   annulus_plan* plan = NULL;
   CHECK_FAILS(annulus_plan_create(the_sample->device, problem, NULL, &plan), code, part);
   CHECK(plan == NULL);
+  CHECK_FAILS(annulus_plan_prefetch(the_sample->device, problem, NULL), code, part);
 }
 
 static void wrong_problems(void) {

@@ -88,6 +88,7 @@ static void head_map(const sample* made) {
   layout.head_map_count = kHeads;
   problem.layout = &layout;
   sample_clear(made);
+  CHECK_OK(annulus_plan_prefetch(made->device, &problem, NULL));
   run(made, &problem, &made->operands, sample_all, NULL);
   for (head = 0; head < kHeads; ++head) {
     CHECK(sample_head_error(made, head, map[head] == 0 ? near_kept : last_kept) < 1e-2);

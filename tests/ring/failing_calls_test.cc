@@ -76,7 +76,7 @@ TEST_CASE("the n-th call of planning and running a ring fails, for every n") {
     if (failed) CHECK(free_bytes(devices) == before);
     before = free_bytes(devices);
   }
-  CHECK(thrown > calls / 2);
+  CHECK(thrown > calls / 3);  // most others release something
   memory.reset();
   flow();
   CHECK(memory.answer() == good);

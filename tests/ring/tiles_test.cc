@@ -52,14 +52,17 @@ TEST_CASE("every mistake in a tile list is found") {
     for (std::size_t launch = 0; launch < good.ranks[rank].launches.size(); ++launch) {
       CAPTURE(launch);
       const auto tiles_of = [&](PlannedRing& ring) -> attention::TileList& {
-        return ring.ranks[rank].launches[launch].tiles;
+        auto own = std::make_shared<attention::TileList>(*ring.ranks[rank].launches[launch].tiles);
+        ring.ranks[rank].launches[launch].tiles = own;
+        return *own;
       };
-      REQUIRE(good.ranks[rank].launches[launch].tiles.walk == kernels::Walk::kList);
-      for (std::size_t at = 0; at < good.ranks[rank].launches[launch].tiles.tiles.size(); ++at) {
+      const attention::TileList& tiles = *good.ranks[rank].launches[launch].tiles;
+      REQUIRE(tiles.walk == kernels::Walk::kList);
+      for (std::size_t at = 0; at < tiles.tiles.size(); ++at) {
         // A tile in the place of another one, and a tile whose hidden pairs are not masked.
         CHECK(has(plant([&](PlannedRing& ring) { tiles_of(ring).tiles[at] += 2 * 1000; }),
                   Kind::kPairMissing));
-        if (good.ranks[rank].launches[launch].tiles.tiles[at] % 2 == 0) continue;
+        if (tiles.tiles[at] % 2 == 0) continue;
         CHECK(has(plant([&](PlannedRing& ring) { tiles_of(ring).tiles[at] -= 1; }),
                   Kind::kPairHidden));
       }

@@ -6,7 +6,7 @@
 #include "api/impl.h"
 #include "attention/reference.h"
 #include "attention/taint.h"
-#include "attention/tile_list.h"
+#include "attention/tile_grid.h"
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/thread_pool.h"
@@ -104,7 +104,8 @@ attention::Comparison check(const ProblemInput& input, const PlanInfo& plan, dou
   result.lse = answer.lse.data();
   std::vector<std::uint8_t> reached = attention::reached_rows(
       problem, inputs,
-      attention::make_tile_list(problem, plan.tile_rows, plan.tile_columns, nullptr));
+      attention::make_plan_tiles(problem, attention::placement_of(problem), plan.tile_rows,
+                                 plan.tile_columns, nullptr));
   if (reached.empty()) return attention::compare(problem, oracle, result);
   if (ring) widen_to_heads(&reached, problem.seq_q);
   return attention::compare(problem, oracle, result, [&](std::int64_t row) {
