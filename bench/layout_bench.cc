@@ -9,6 +9,7 @@
 
 #include "annulus/layout_cache.h"
 #include "annulus/layout_formats.h"
+#include "attention/plan.h"
 #include "base/fail.h"
 #include "harness.h"
 #include "pattern/classify.h"
@@ -95,6 +96,55 @@ void add_cache(bench::Bench* bench) {
   });
 }
 
+// The patterns of a decode's layers, which take turns.
+const Pattern& layer_pattern(std::int64_t layer) {
+  static const Pattern patterns[] = {causal() & (window(4095, 0) | sink(4)),
+                                     causal() & (window(1023, 0) | global(256)),
+                                     causal() & (strided(16, 4, 64) | sink(64))};
+  return patterns[layer % 3];
+}
+
+// The trace: 10,000 steps that each make the sequence one token longer, 32 layers a step.
+void add_replay(bench::Bench* bench) {
+  bench->add({.name = "replay of a growing decode: hits", .unit = "%", .bar = 97}, [] {
+    constexpr std::int64_t kSteps = 10000, kLayers = 32;
+    const LayoutQuery queries[] = {LayoutQuery(layer_pattern(0), 128, 128),
+                                   LayoutQuery(layer_pattern(1), 128, 128),
+                                   LayoutQuery(layer_pattern(2), 128, 128)};
+    LayoutCache cache;
+    for (std::int64_t step = 1; step <= kSteps; ++step) {
+      for (std::int64_t layer = 0; layer < kLayers; ++layer) {
+        cache.get(queries[layer % 3], 1, 20000 + step);
+      }
+    }
+    return 100.0 * static_cast<double>(cache.counters().hits) / (kSteps * kLayers);
+  });
+}
+
+// What planning a step costs the host, its kernel being there: the list of its tiles found among
+// those of earlier steps, or made.
+void add_planning(bench::Bench* bench, const char* name, bool cached) {
+  bench->add({.name = name, .unit = "us", .bar = 0, .lower_is_better = true}, [cached] {
+    const attention::DeviceLimits limits = {jit::parse_arch("sm_80"), 108, 166912};
+    Problem problem;
+    problem.heads = 32;
+    problem.kv_heads = 8;
+    problem.seq_q = 1;
+    problem.dim_qk = problem.dim_v = 128;
+    attention::TileCache cache({std::int64_t{256} << 20, 512});
+    constexpr int kCalls = 2000;
+    const double start = bench::thread_seconds();
+    for (int i = 0; i < kCalls; ++i) {
+      problem.pattern = layer_pattern(i);
+      problem.seq_k = 100000 + i / 32;
+      const attention::Choice choice = attention::choose_config(problem, limits);
+      attention::make_plan(problem, choice, limits, attention::ListForm::kShortest,
+                           cached ? &cache : nullptr);
+    }
+    return (bench::thread_seconds() - start) * 1e6 / kCalls;
+  });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -108,5 +158,8 @@ int main(int argc, char** argv) {
   add(&bench, "preset(hierarchical_long_range)", 0);
   add_import(&bench);
   add_cache(&bench);
+  add_replay(&bench);
+  add_planning(&bench, "planning a decode step, its list found", true);
+  add_planning(&bench, "planning a decode step, its list made", false);
   return bench.run();
 }
