@@ -89,6 +89,7 @@ static annulus_status flow(pool* from) {
   options.allocator_user = from;
   problem.seq_q = problem.seq_k = kRows;
   problem.dim_qk = problem.dim_v = kDim;
+  problem.pattern = "causal | strided(2, 0, 8)";  // its tiles are listed in memory
   CHECK_OK(annulus_device_open(&options, &device));
   status = annulus_device_allocate(device, kRows * kDim * 2, &memory);
   if (status == ANNULUS_OK) status = annulus_plan_create(device, &problem, NULL, &plan);
@@ -127,6 +128,7 @@ static annulus_status ring_flow(pool* from) {
   options.allocator_user = from;
   problem.seq_q = problem.seq_k = kRows;
   problem.dim_qk = problem.dim_v = kDim;
+  problem.pattern = "causal | strided(2, 0, 8)";  // its tiles are listed in memory
   CHECK_OK(annulus_device_open(&options, &ranks[0]));
   ranks[1] = ranks[2] = ranks[0];
   status = annulus_ring_create(ranks, 3, &problem, NULL, &ring);

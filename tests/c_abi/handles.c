@@ -123,7 +123,8 @@ void test_handles(void) {
   CHECK(strstr(plan_info.specialised_source, "#include") != NULL);
   CHECK(strcmp(plan_info.tuned, "") == 0);
   CHECK(plan_info.launches == 1 && plan_info.ctas >= kHeads && plan_info.threads >= 32);
-  CHECK(plan_info.block_density > 0.99 && plan_info.device_bytes > 0);
+  CHECK(plan_info.block_density > 0.99);
+  CHECK(plan_info.device_bytes == 0);  // which tiles a row has follows from its number
   CHECK_OK(annulus_plan_workspace_bytes(plan, &bytes));
   CHECK(bytes != 77);
 
