@@ -18,11 +18,13 @@ namespace {
 
 using namespace annulus;
 
-// Dense causal attention without carried state.
+// Dense causal attention without carried state: overlap, partial tiles, all lengths.
 jit::KernelSpec causal(const attention::ShippedConfig& shipped) {
+  const bool wgmma = shipped.config.family == attention::Family::kWgmma;
   return attention::kernel_spec(
       shipped.config,
-      {.dims = shipped.dims, .walk = kernels::Walk::kBand, .mask = "m.causal(q, k)"}, {80, '\0'});
+      {.dims = shipped.dims, .walk = kernels::Walk::kBand, .mask = "m.causal(q, k)"},
+      wgmma ? jit::Arch{90, 'a'} : jit::Arch{80, '\0'});
 }
 
 // `clock` is the processor time of the process where one thread computes and nothing waits: on an
@@ -54,10 +56,20 @@ int main(int argc, char** argv) {
   for (const auto& [dim, bar] : kBars) {
     for (const attention::ShippedConfig& shipped : attention::shipped_configs()) {
       if (shipped.dims.qk != dim || shipped.dims.v != dim) continue;
+      if (shipped.config.family == attention::Family::kWgmma) continue;
       bench.add({fmt::format("to cubin, D{} {}", dim, to_string(shipped.config)), "ms", bar, true},
                 compile(cubin, causal(shipped)));
       if (dim == 128 && !d128) d128 = causal(shipped);
     }
+  }
+  // Every compilation but the warm-up is the second of the process or a later one.
+  constexpr std::pair<const char*, double> kHopper[] = {{"wgmma m128 n128 w8 s2", 600},
+                                                        {"wgmma m128 n64 w8 s2", 380}};
+  for (const auto& [config, bar] : kHopper) {
+    const attention::ShippedConfig at = {
+        {128, 128}, *attention::parse_config(config), attention::Reach::kHopper};
+    bench.add({fmt::format("to cubin, D128 {}", config), "ms", bar, true},
+              compile(cubin, causal(at)));
   }
   bench.add({"to PTX with lines, the first of D128", "ms", 0, true}, compile(ptx, *d128));
 

@@ -1,6 +1,7 @@
 // How fast the simulated GPU is: warp instructions a second of the sm_80 kernel at B 1, H 2, S
-// 1024, D 128, causal, with the checked twin and the fast one, on one core and on all. These are
-// figures of the simulator as a program; they say nothing about a GPU.
+// 1024, D 128, causal, with the checked twin and the fast one, on one core and on all; and the time
+// of such a run of the sm_90a kernel, checked for everything. These are figures of the simulator as
+// a program; they say nothing about a GPU.
 
 #include <annulus/device.h>
 
@@ -21,10 +22,10 @@ constexpr std::int64_t kHeads = 2, kRows = 1024, kDim = 128;
 // One plan, one set of operands, one way to simulate; run() is the measured work.
 class Case {
  public:
-  Case(bool checked, unsigned threads)
+  Case(const char* device, const char* config, bool checked, unsigned threads)
       : simulation_{.checked = checked, .threads = threads},
-        device_(annulus::Device::open("sim:sm_80")),
-        plan_(device_.plan(problem())),
+        device_(annulus::Device::open(device)),
+        plan_(device_.plan(problem(), options(config))),
         memory_(device_.allocate(4 * kBytes)),
         workspace_(device_.allocate(plan_.workspace_bytes())) {
     std::vector<std::uint16_t> host(2 * kBytes);
@@ -37,8 +38,11 @@ class Case {
     device_.copy_to_device(memory_.data(), host.data(), memory_.bytes());
   }
 
-  // Million warp instructions a second of wall time.
-  double run() {
+  struct Run {
+    double seconds;
+    double warp_instructions;
+  };
+  Run run() {
     auto* base = static_cast<std::byte*>(memory_.data());
     annulus::Operands operands;
     operands.q = base;
@@ -55,7 +59,7 @@ class Case {
     device_.synchronize();
     const double seconds = annulus::bench::wall_seconds() - begin;
     for (const auto& [name, value] : device_.counters()) {
-      if (name == "warp_instructions") return static_cast<double>(value) * 1e-6 / seconds;
+      if (name == "warp_instructions") return {seconds, static_cast<double>(value)};
     }
     throw std::runtime_error("the device has no counter warp_instructions");
   }
@@ -70,6 +74,12 @@ class Case {
     problem.dim_qk = problem.dim_v = kDim;
     problem.pattern = annulus::causal();
     return problem;
+  }
+
+  static annulus::PlanOptions options(const char* config) {
+    annulus::PlanOptions options;
+    options.config = config;
+    return options;
   }
 
   annulus::SimulationOptions simulation_;
@@ -88,14 +98,26 @@ int main(int argc, char** argv) {
   const auto add = [&](annulus::bench::Figure figure, bool checked, unsigned threads) {
     auto work = std::make_shared<std::unique_ptr<Case>>();
     bench.add(std::move(figure), [=] {
-      if (!*work) *work = std::make_unique<Case>(checked, threads);
-      return (*work)->run();
+      if (!*work) *work = std::make_unique<Case>("sim:sm_80", "", checked, threads);
+      const Case::Run run = (*work)->run();
+      return run.warp_instructions * 1e-6 / run.seconds;
+    });
+  };
+  const auto add_hopper = [&](const char* name, double most, unsigned threads) {
+    auto work = std::make_shared<std::unique_ptr<Case>>();
+    bench.add({.name = name, .unit = "ms", .bar = most, .lower_is_better = true}, [=] {
+      if (!*work) {
+        *work = std::make_unique<Case>("sim:sm_90a", "wgmma m128 n128 w8 s2", true, threads);
+      }
+      return (*work)->run().seconds * 1e3;
     });
   };
   add({.name = "checked twin, one core", .unit = unit, .bar = 12}, true, 1);
   add({.name = "checked twin, all cores", .unit = unit}, true, cores);
   add({.name = "fast twin, one core", .unit = unit, .bar = 25}, false, 1);
   add({.name = "fast twin, all cores", .unit = unit}, false, cores);
+  add_hopper("sm_90a kernel, checked, one core", 200, 1);
+  add_hopper("sm_90a kernel, checked, all cores", cores == 2 ? 110 : 0, cores);
   const double bar = cores == 2 ? 1.8 : 0;
   bench.add_ratio({.name = "checked twin, all cores over one", .unit = "x", .bar = bar},
                   "checked twin, all cores", "checked twin, one core");
