@@ -47,7 +47,7 @@ house_test(consumer
 find_program(SHELLCHECK shellcheck)
 if(SHELLCHECK)
   add_test(NAME house_scripts
-    COMMAND ${SHELLCHECK} -x -e SC2034,SC2065,SC2119,SC2120 tools/test tools/demo tools/format tools/get_nvrtc tools/bench tools/gpu_check .ci/run
+    COMMAND ${SHELLCHECK} -x -e SC2034,SC2065,SC2119,SC2120 tools/test tools/demo tools/format tools/get_nvrtc tools/bench tools/gpu_check tools/get_nvdisasm .ci/run
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(house_scripts PROPERTIES LABELS house)
 endif()
