@@ -10,9 +10,9 @@
 //   ring.run(calls);                                        // one RingCall for each rank
 //
 // Every pattern sees positions of the whole problem, so the answer is that of one device whatever
-// P and the shards are. A rank launches at most P kernels and none for a shard that its rows do not
-// see; a shard goes no further than to the last rank that needs it. Keys are taken in an order that
-// the world alone decides, so the same world gives the same bits.
+// P and the shards are. A rank launches at most P kernels, of a sum P for each branch, and none for
+// a shard that its rows do not see; a shard goes no further than to the last rank that needs it.
+// Keys are taken in an order that the world alone decides, so the same world gives the same bits.
 //
 // Here all ranks live in one process, each on a device of its own or several on one.
 
@@ -76,7 +76,7 @@ struct RingRankInfo {
   std::string device;
   std::int64_t rows_q = 0;
   std::int64_t rows_k = 0;
-  int launches = 0;  // of attention kernels; at most P
+  int launches = 0;  // of attention kernels; at most P, of a sum P for each branch
   std::int64_t full_tiles = 0;
   std::int64_t partial_tiles = 0;
   std::int64_t bytes_sent = 0;

@@ -46,11 +46,6 @@ void check(std::span<const RingRank> ranks) {
     base::fail(ErrorCode::kInvalidArgument, "{} ranks, but shards for {}", ranks.size(),
                ranks[0].shards.ranks());
   }
-  if (problem.pattern.branches().size() > 1) {
-    base::fail(ErrorCode::kUnsupported,
-               "sum(...) runs its branches one after another, which a ring does not do yet; run "
-               "each branch around the ring and merge their states, or use one device");
-  }
   if (problem.carry_in || problem.carry_out) {
     base::fail(ErrorCode::kUnsupported,
                "a ring carries its state from step to step itself; carry_in and carry_out of its "

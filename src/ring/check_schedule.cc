@@ -50,25 +50,26 @@ void check_numbers(const Schedule& schedule, ViolationReport* report) {
 // ---- Pairs
 
 // Whether any row of `rank` sees any key of `owner`.
-bool sees(const Problem& problem, const ShardMap& shards, int rank, int owner) {
+bool sees(const Problem& problem, const Pattern& pattern, const ShardMap& shards, int rank,
+          int owner) {
   const auto& q = shards.q[static_cast<std::size_t>(rank)];
   const auto& k = shards.k[static_cast<std::size_t>(owner)];
   const PatternContext context = problem.context();
-  for (std::int64_t head = 0; head < problem.pattern.distinct_heads(problem.heads); ++head) {
+  for (std::int64_t head = 0; head < pattern.distinct_heads(problem.heads); ++head) {
     for (const Segment& rows : q) {
       for (const Segment& keys : k) {
         const std::int64_t first_q = problem.q_position() + rows.start;
         const std::int64_t first_k = problem.k_position() + keys.start;
         if (rows.length * keys.length > (std::int64_t{1} << 24)) {
-          if (pattern::visible_pairs(problem.pattern, head,
-                                     {rows.length, keys.length, first_q, first_k}, context) > 0) {
+          if (pattern::visible_pairs(pattern, head, {rows.length, keys.length, first_q, first_k},
+                                     context) > 0) {
             return true;
           }
           continue;
         }
         for (std::int64_t i = 0; i < rows.length; ++i) {
           for (std::int64_t j = 0; j < keys.length; ++j) {
-            if (problem.pattern.visible(head, first_q + i, first_k + j, context)) return true;
+            if (pattern.visible(head, first_q + i, first_k + j, context)) return true;
           }
         }
       }
@@ -79,17 +80,25 @@ bool sees(const Problem& problem, const ShardMap& shards, int rank, int owner) {
 
 void check_pairs(const Schedule& schedule, const Problem& problem, const ShardMap& shards,
                  ViolationReport* report) {
+  const std::vector<Pattern> branches = problem.pattern.branches();
   for (int rank = 0; rank < schedule.ranks; ++rank) {
-    std::vector<int> computed(static_cast<std::size_t>(schedule.ranks), 0);
-    for (const Op& op : ops_of(schedule, rank)) {
-      if (op.kind == Op::Kind::kCompute) ++computed[static_cast<std::size_t>(op.owner)];
-    }
-    for (int owner = 0; owner < schedule.ranks; ++owner) {
-      const int times = computed[static_cast<std::size_t>(owner)];
-      if (times == 1 || !sees(problem, shards, rank, owner)) continue;
-      report->add(times == 0 ? Kind::kPairMissing : Kind::kPairTwice,
-                  "rank {} sees keys of rank {} and computes with them {} times", rank, owner,
-                  times);
+    for (int branch = 0; branch < static_cast<int>(branches.size()); ++branch) {
+      std::vector<int> computed(static_cast<std::size_t>(schedule.ranks), 0);
+      for (const Op& op : ops_of(schedule, rank)) {
+        if (op.kind != Op::Kind::kCompute || op.branch != branch) continue;
+        ++computed[static_cast<std::size_t>(op.owner)];
+      }
+      for (int owner = 0; owner < schedule.ranks; ++owner) {
+        const int times = computed[static_cast<std::size_t>(owner)];
+        if (times == 1) continue;
+        if (!sees(problem, branches[static_cast<std::size_t>(branch)], shards, rank, owner)) {
+          continue;
+        }
+        report->add(
+            times == 0 ? Kind::kPairMissing : Kind::kPairTwice,
+            "rank {} sees keys of rank {} through branch {} and computes with them {} times", rank,
+            owner, branch, times);
+      }
     }
   }
 }
@@ -120,7 +129,9 @@ void check_matching(const Schedule& schedule, ViolationReport* report) {
 
 // ---- State
 
-void check_state(const Schedule& schedule, const ShardMap& shards, ViolationReport* report) {
+void check_state(const Schedule& schedule, const Problem& problem, const ShardMap& shards,
+                 ViolationReport* report) {
+  const int most = schedule.ranks * static_cast<int>(problem.pattern.branches().size());
   for (int rank = 0; rank < schedule.ranks; ++rank) {
     int launches = 0;
     bool ended = false;
@@ -142,9 +153,9 @@ void check_state(const Schedule& schedule, const ShardMap& shards, ViolationRepo
     if (rows && !ended) {
       report->add(Kind::kState, "rank {} never finishes its rows", rank);
     }
-    if (launches > schedule.ranks) {
-      report->add(Kind::kTooMany, "rank {} launches {} kernels in a ring of {}", rank, launches,
-                  schedule.ranks);
+    if (launches > most) {
+      report->add(Kind::kTooMany, "rank {} launches {} kernels in a ring of {}, at most {}", rank,
+                  launches, schedule.ranks, most);
     }
     // What the rank put on its own stream must be over when the caller's stream goes on.
     const std::vector<Op>& ops = ops_of(schedule, rank);
@@ -170,7 +181,7 @@ std::vector<Violation> check_schedule(const Schedule& schedule, const Problem& p
   if (report.has(Kind::kIllFormed)) return report.take();
   check_pairs(schedule, problem, shards, &report);
   check_matching(schedule, &report);
-  check_state(schedule, shards, &report);
+  check_state(schedule, problem, shards, &report);
   check_order(schedule, &report);
   return report.take();
 }

@@ -25,10 +25,10 @@ struct Listed {
 };
 
 Listed find_tile(const RankPlan& rank, const std::vector<const Op*>& computes, int owner,
-                 std::int64_t head, std::int64_t row_tile, std::int64_t column_tile) {
+                 int branch, std::int64_t head, std::int64_t row_tile, std::int64_t column_tile) {
   Listed listed;
   for (std::size_t launch = 0; launch < computes.size(); ++launch) {
-    if (computes[launch]->owner != owner) continue;
+    if (computes[launch]->owner != owner || computes[launch]->branch != branch) continue;
     const attention::TileList& tiles = *rank.launches[launch].tiles;
     for (const pattern::BlockRun& run : tiles.row_runs(tiles.list_of(head), row_tile)) {
       if (column_tile < run.begin || column_tile >= run.end) continue;
@@ -57,7 +57,7 @@ void check_launches(const PlannedRing& ring, int rank, const std::vector<const O
   }
 }
 
-void check_pair_of_ranks(const PlannedRing& ring, int rank, int owner,
+void check_pair_of_ranks(const PlannedRing& ring, int rank, int owner, int branch,
                          const std::vector<const Op*>& computes, ViolationReport* report) {
   const auto q =
       positions_of(ring.shards.q[static_cast<std::size_t>(rank)], ring.problem.q_position());
@@ -68,6 +68,7 @@ void check_pair_of_ranks(const PlannedRing& ring, int rank, int owner,
   const std::int64_t tile_rows = ring.choice.config.tile_rows;
   const std::int64_t tile_columns = ring.choice.config.tile_columns;
   const PatternContext context = ring.problem.context();
+  const Pattern pattern = ring.problem.pattern.branches()[static_cast<std::size_t>(branch)];
   for (std::int64_t head = 0; head < ring.problem.heads; ++head) {
     for (std::int64_t row = 0; row < rows; row += tile_rows) {
       for (std::int64_t column = 0; column < columns; column += tile_columns) {
@@ -75,14 +76,14 @@ void check_pair_of_ranks(const PlannedRing& ring, int rank, int owner,
         bool all = true;
         for (std::int64_t i = row; i < std::min(row + tile_rows, rows); ++i) {
           for (std::int64_t j = column; j < std::min(column + tile_columns, columns); ++j) {
-            const bool visible = ring.problem.pattern.visible(
-                head, q[static_cast<std::size_t>(i)], k[static_cast<std::size_t>(j)], context);
+            const bool visible = pattern.visible(head, q[static_cast<std::size_t>(i)],
+                                                 k[static_cast<std::size_t>(j)], context);
             any = any || visible;
             all = all && visible;
           }
         }
         const Listed listed = find_tile(ring.ranks[static_cast<std::size_t>(rank)], computes, owner,
-                                        head, row / tile_rows, column / tile_columns);
+                                        branch, head, row / tile_rows, column / tile_columns);
         if (any && listed.times != 1) {
           report->add(listed.times == 0 ? Kind::kPairMissing : Kind::kPairTwice,
                       "head {}: rows from {} of rank {} see keys from {} of rank {}, and {} "
@@ -111,8 +112,11 @@ std::vector<Violation> check_tiles(const PlannedRing& ring) {
     }
     check_launches(ring, rank, computes, &report);
     if (report.has(Kind::kIllFormed)) continue;
+    const auto branches = static_cast<int>(ring.problem.pattern.branches().size());
     for (int owner = 0; owner < ring.schedule.ranks; ++owner) {
-      check_pair_of_ranks(ring, rank, owner, computes, &report);
+      for (int branch = 0; branch < branches; ++branch) {
+        check_pair_of_ranks(ring, rank, owner, branch, computes, &report);
+      }
     }
   }
   return report.take();

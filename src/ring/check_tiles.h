@@ -12,7 +12,8 @@
 
 namespace annulus::ring {
 
-// Every tile with a visible pair must be in the list of exactly one launch that has its keys, and
+// Every tile with a pair that a branch of the pattern shows must be in the list of exactly one
+// launch of that branch that has its keys, and
 // no tile may count as full that holds a pair which is not visible. The first launch of a rank must
 // start from nothing and the last one write O. Empty where all is right; costs by the pairs.
 std::vector<Violation> check_tiles(const PlannedRing& ring);

@@ -39,8 +39,9 @@ LocalRing::LocalRing(PlannedRing plan, std::span<const RankDevice> devices)
       Step& step = steps_[static_cast<std::size_t>(op.step)][at];
       if (op.kind == Op::Kind::kExchange) step.exchange = index;
       if (op.kind == Op::Kind::kCompute) {
-        step.compute = index;
-        step.launch = launches++;
+        if (step.computes.empty()) step.launch = launches;
+        step.computes.push_back(index);
+        ++launches;
       }
       if (op.kind == Op::Kind::kPack) {
         rank.pack = devices[at].kernels->get(pack_spec(devices[at].arch)).kernel;
@@ -212,8 +213,12 @@ void LocalRing::exchange(std::span<const RingCall> calls, std::size_t step) cons
 }
 
 void LocalRing::compute(const RingCall& call, int rank, const Step& step) const {
-  if (step.compute == kNone) return;
-  const Op& op = this->op(rank, step.compute);
+  int launch = step.launch;
+  for (const int index : step.computes) compute(call, rank, index, launch++);
+}
+
+void LocalRing::compute(const RingCall& call, int rank, int index, int launch) const {
+  const Op& op = this->op(rank, index);
   const Rank& at = ranks_[static_cast<std::size_t>(rank)];
   const Workspace& workspace = plan_.ranks[static_cast<std::size_t>(rank)].workspace;
   wait_for(call, rank, op);
@@ -237,9 +242,9 @@ void LocalRing::compute(const RingCall& call, int rank, const Step& step) const 
       operands.lse = nullptr;
     }
   }
-  at.launches[static_cast<std::size_t>(step.launch)].run(static_cast<abi::CUstream>(call.stream),
-                                                         operands);
-  ended(call, rank, step.compute);
+  at.launches[static_cast<std::size_t>(launch)].run(static_cast<abi::CUstream>(call.stream),
+                                                    operands);
+  ended(call, rank, index);
 }
 
 // The caller's stream goes on when the exchanges are over.

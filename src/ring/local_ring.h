@@ -49,8 +49,8 @@ class LocalRing {
   // The ops of one rank in one step; kNone where there is none.
   struct Step {
     int exchange = kNone;
-    int compute = kNone;
-    int launch = kNone;  // index into Rank::launches
+    std::vector<int> computes = {};  // branch by branch
+    int launch = kNone;              // index into Rank::launches of the first of them
   };
 
   void require_match(int rank, const Op& op) const;
@@ -58,6 +58,7 @@ class LocalRing {
   void begin(const RingCall& call, int rank) const;
   void exchange(std::span<const RingCall> calls, std::size_t step) const;
   void compute(const RingCall& call, int rank, const Step& step) const;
+  void compute(const RingCall& call, int rank, int index, int launch) const;
   void end(const RingCall& call, int rank) const;
 
   const Op& op(int rank, int index) const {

@@ -35,10 +35,13 @@ std::vector<OwnedKeys> owned_keys(const Problem& problem, const ShardMap& shards
 // Looks for the shards that one rank needs.
 class Search {
  public:
-  Search(const Problem& problem, const ShardMap& shards, Needs* needs)
+  Search(const Problem& problem, const Pattern& pattern, int branch, const ShardMap& shards,
+         Needs* needs)
       : problem_(problem),
+        pattern_(pattern),
+        branch_(branch),
         owned_(owned_keys(problem, shards)),
-        evaluator_(problem.pattern, problem.context()),
+        evaluator_(pattern, problem.context()),
         needs_(*needs) {
     for (const OwnedKeys& keys : owned_) {
       if (owners_.empty() || std::find(owners_.begin(), owners_.end(), keys.owner) == owners_.end())
@@ -49,7 +52,7 @@ class Search {
   void look(int rank, const Segment& rows) {
     const std::int64_t first = problem_.q_position() + rows.start;
     const Interval universe = {problem_.k_position(), problem_.k_position() + problem_.seq_k};
-    const std::int64_t heads = problem_.pattern.distinct_heads(problem_.heads);
+    const std::int64_t heads = pattern_.distinct_heads(problem_.heads);
     for (std::int64_t head = 0; head < heads; ++head) {
       for (std::int64_t q = first; q < first + rows.length; q += kRowsTogether) {
         if (found_all(rank)) return;
@@ -71,7 +74,7 @@ class Search {
  private:
   bool found_all(int rank) const {
     return std::all_of(owners_.begin(), owners_.end(),
-                       [&](int owner) { return needs_.at(rank, owner); });
+                       [&](int owner) { return needs_.at(rank, owner, branch_); });
   }
 
   // Calls f(owner) for the owners of the keys in the set, until it says to stop.
@@ -88,20 +91,22 @@ class Search {
   }
   void mark(int rank, const IntervalSet& keys) {
     each_owner(keys, [&](int owner) {
-      needs_.set(rank, owner, true);
+      needs_.set(rank, owner, true, branch_);
       return true;
     });
   }
   bool adds(int rank, const IntervalSet& keys) const {
     bool adds = false;
     each_owner(keys, [&](int owner) {
-      adds = !needs_.at(rank, owner);
+      adds = !needs_.at(rank, owner, branch_);
       return !adds;
     });
     return adds;
   }
 
   const Problem& problem_;
+  const Pattern& pattern_;  // that branch of the problem's
+  const int branch_;
   std::vector<OwnedKeys> owned_;
   std::vector<int> owners_;
   pattern::Evaluator evaluator_;
@@ -121,10 +126,13 @@ std::vector<Segment> at_positions(const std::vector<Segment>& segments, std::int
 }  // namespace
 
 Needs find_needs(const Problem& problem, const ShardMap& shards) {
-  Needs needs(shards.ranks());
-  Search search(problem, shards, &needs);
-  for (int rank = 0; rank < shards.ranks(); ++rank) {
-    for (const Segment& rows : shards.q[static_cast<std::size_t>(rank)]) search.look(rank, rows);
+  const std::vector<Pattern> branches = problem.pattern.branches();
+  Needs needs(shards.ranks(), static_cast<int>(branches.size()));
+  for (int branch = 0; branch < needs.branches(); ++branch) {
+    Search search(problem, branches[static_cast<std::size_t>(branch)], branch, shards, &needs);
+    for (int rank = 0; rank < shards.ranks(); ++rank) {
+      for (const Segment& rows : shards.q[static_cast<std::size_t>(rank)]) search.look(rank, rows);
+    }
   }
   return needs;
 }

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_RING_NEEDS_H_
 #define ANNULUS_RING_NEEDS_H_
 
-// Which rank sees a key of which shard. Exact, from intervals: no pair is looked at where a range
-// of queries settles it.
+// Which rank sees a key of which shard, through which branch of a sum. Exact, from intervals: no
+// pair is looked at where a range of queries settles it.
 
 #include <cstdint>
 #include <vector>
@@ -14,21 +14,39 @@ namespace annulus::ring {
 
 class Needs {
  public:
-  explicit Needs(int ranks)
-      : ranks_(ranks), needed_(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks)) {}
+  explicit Needs(int ranks, int branches = 1)
+      : ranks_(ranks),
+        branches_(branches),
+        needed_(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks) *
+                static_cast<std::size_t>(branches)) {}
 
   int ranks() const { return ranks_; }
-  // Whether some query of `rank` sees some key of the shard of `owner`.
-  bool at(int rank, int owner) const { return needed_[index(rank, owner)] != 0; }
-  void set(int rank, int owner, bool needed) { needed_[index(rank, owner)] = needed; }
+  int branches() const { return branches_; }  // of the pattern; 1 where it is no sum
+  // Whether some query of `rank` sees some key of the shard of `owner`, through any branch,
+  bool at(int rank, int owner) const {
+    for (int branch = 0; branch < branches_; ++branch) {
+      if (at(rank, owner, branch)) return true;
+    }
+    return false;
+  }
+  // or through one.
+  bool at(int rank, int owner, int branch) const {
+    return needed_[index(rank, owner, branch)] != 0;
+  }
+  void set(int rank, int owner, bool needed, int branch = 0) {
+    needed_[index(rank, owner, branch)] = needed;
+  }
 
  private:
-  std::size_t index(int rank, int owner) const {
-    return static_cast<std::size_t>(rank) * static_cast<std::size_t>(ranks_) +
+  std::size_t index(int rank, int owner, int branch) const {
+    return (static_cast<std::size_t>(branch) * static_cast<std::size_t>(ranks_) +
+            static_cast<std::size_t>(rank)) *
+               static_cast<std::size_t>(ranks_) +
            static_cast<std::size_t>(owner);
   }
 
   int ranks_;
+  int branches_;
   std::vector<std::uint8_t> needed_;
 };
 

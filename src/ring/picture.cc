@@ -104,15 +104,18 @@ std::string draw(const PlannedRing& ring, const std::vector<std::vector<std::int
     svg += text(14, y_of(rank) + 24, fmt::format("rank {}", rank), "start");
     svg += text(14, y_of(rank) + 42,
                 fmt::format("{} queries", pattern::total_length(ring.shards.q[at])), "start", 11);
+    // The last branch of a step, and the tiles of all.
     std::vector<const Op*> computes(static_cast<std::size_t>(schedule.ranks), nullptr);
-    for (const Op& op : schedule.ops[at]) {
-      if (op.kind == Op::Kind::kCompute) computes[static_cast<std::size_t>(op.step)] = &op;
-    }
+    std::vector<std::int64_t> of_step(static_cast<std::size_t>(schedule.ranks), 0);
     std::size_t launch = 0;
+    for (const Op& op : schedule.ops[at]) {
+      if (op.kind != Op::Kind::kCompute) continue;
+      computes[static_cast<std::size_t>(op.step)] = &op;
+      of_step[static_cast<std::size_t>(op.step)] += tiles[at][launch++];
+    }
     for (int step = 0; step < schedule.ranks; ++step) {
-      const Op* compute = computes[static_cast<std::size_t>(step)];
-      svg += cell(ring, rank, step, compute, compute == nullptr ? 0 : tiles[at][launch]);
-      launch += compute != nullptr;
+      const auto which = static_cast<std::size_t>(step);
+      svg += cell(ring, rank, step, computes[which], of_step[which]);
     }
     for (const Op& op : schedule.ops[at]) {
       if (op.send_to != kNone) svg += arrow(ring, rank, op);

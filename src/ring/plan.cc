@@ -105,12 +105,14 @@ PlannedRing plan_ring(const Problem& problem, const ShardMap& shards,
   }
   ring.schedule = make_schedule(find_needs(problem, shards), rows_q, shard_bytes);
 
+  const std::vector<Pattern> branches = problem.pattern.branches();
   for (int rank = 0; rank < ranks; ++rank) {
     RankPlan plan;
     plan.problem = local_problem(problem, shards, rank, rank);
     for (const Op& op : ring.schedule.ops[static_cast<std::size_t>(rank)]) {
       if (op.kind != Op::Kind::kCompute) continue;
       Problem launch = local_problem(problem, shards, rank, op.owner);
+      launch.pattern = branches[static_cast<std::size_t>(op.branch)];
       launch.carry_in = !op.first;
       launch.carry_out = !op.last;
       launch.want_lse = problem.want_lse && op.last;

@@ -89,14 +89,20 @@ class RankWriter {
 
   void compute(int step) {
     const int owner = owner_at(step);
-    if (!has_rows_ || !(needs_.at(rank_, owner) || (lonely_ && step == 0))) return;
-    Op op = {.kind = Op::Kind::kCompute, .step = step, .owner = owner};
-    if (step > 0) {
-      op.buffer = step % 2;
-      op.waits = {arrived_[op.buffer]};
-      reader_[op.buffer] = static_cast<int>(ops_.size());
+    if (!has_rows_) return;
+    bool waited = false;  // what comes later on the stream need not
+    for (int branch = 0; branch < needs_.branches(); ++branch) {
+      const bool empty_answer = lonely_ && step == 0 && branch == 0;
+      if (!needs_.at(rank_, owner, branch) && !empty_answer) continue;
+      Op op = {.kind = Op::Kind::kCompute, .step = step, .owner = owner, .branch = branch};
+      if (step > 0) {
+        op.buffer = step % 2;
+        if (!waited) op.waits = {arrived_[op.buffer]};
+        waited = true;
+        reader_[op.buffer] = static_cast<int>(ops_.size());
+      }
+      ops_.push_back(std::move(op));
     }
-    ops_.push_back(std::move(op));
   }
 
   const Needs& needs_;
@@ -175,7 +181,8 @@ std::vector<std::string> describe(const Schedule& schedule) {
         if (op.kind == Op::Kind::kPack) say("pack own keys into buffer 0");
         if (op.kind == Op::Kind::kCompute) {
           say(fmt::format(
-              "compute with keys of rank {} in {}{}", op.owner,
+              "compute{} with keys of rank {} in {}{}",
+              op.branch > 0 ? fmt::format(" branch {}", op.branch) : "", op.owner,
               op.buffer == kCallersTensors ? "place" : fmt::format("buffer {}", op.buffer),
               op.last ? ", finish" : ""));
         }

@@ -7,7 +7,9 @@
 // In step s rank r holds the shard of rank (r - s) mod P. While it computes with that shard, it
 // passes it on to rank r + 1 and receives the next one from rank r - 1 into its other buffer. A
 // shard goes no further than to the last rank that needs it; a rank computes with a shard only
-// where its rows see a key of it, and once at least if it has rows, so that they are finished.
+// where its rows see a key of it, and once at least if it has rows, so that they are finished. Of a
+// sum, it computes once for each branch through which they do, one after another while the shard is
+// there.
 //
 // Each rank has two streams. Ops of a stream run in the order of the list; `waits` are the edges
 // between the two:
@@ -39,6 +41,7 @@ struct Op {
   // kCompute: with the keys of `owner`, which lie in `buffer`; kPack: into `buffer`.
   int owner = kNone;
   int buffer = kCallersTensors;
+  int branch = 0;      // kCompute: of a sum
   bool first = false;  // the rank's first launch starts from nothing,
   bool last = false;   // its last one writes O; between them the state is carried
 

@@ -159,7 +159,9 @@ TEST_CASE("schedules of random worlds are right") {
     const Schedule schedule = schedule_of(c.problem, shards);
     const std::string wrong = text_of(check_schedule(schedule, c.problem, shards));
     if (!wrong.empty()) FAIL(c.text << "\n" << wrong);
-    for (int rank = 0; rank < ranks; ++rank) CHECK(schedule.launches(rank) <= ranks);
+    for (int rank = 0; rank < ranks; ++rank)
+      CHECK(schedule.launches(rank) <=
+            ranks * static_cast<int>(c.problem.pattern.branches().size()));
     CHECK(schedule == schedule_of(c.problem, shards));
   }
 }
@@ -353,6 +355,34 @@ TEST_CASE("ranks that disagree are told who brought what") {
   const Terms a = terms_of(first, shards, "sm_80", "");
   Terms b = terms_of(other, shards, "sm_80", "");
   CHECK_FALSE(digest_of(a) == digest_of(b));
+}
+
+TEST_CASE("a sum sends what any branch needs, and each branch computes with what it needs") {
+  const Problem problem = problem_of(400, sum({window(20, 0), sink(4) & causal()}));
+  const ShardMap shards = make_shards(Sharding::kContiguous, 4, 400, 400, 1);
+  const Needs needs = find_needs(problem, shards);
+  for (int rank = 0; rank < 4; ++rank) {
+    for (int owner = 0; owner < 4; ++owner) {
+      CHECK(needs.at(rank, owner, 0) == (owner == rank || owner == rank - 1));
+      CHECK(needs.at(rank, owner, 1) == (owner == 0));
+    }
+  }
+  const Schedule schedule = schedule_of(problem, shards);
+  CHECK(text_of(check_schedule(schedule, problem, shards)) == "");
+  CHECK(schedule.launches(0) == 2);  // its own keys, through both
+  CHECK(schedule.launches(1) == 3);  // its own, and those of rank 0 through both
+  CHECK(schedule.launches(3) == 3);
+  // Rank 0's shard goes all the way, the others' one step.
+  CHECK(schedule.bytes_sent(0) == schedule.shard_bytes[0]);
+  CHECK(schedule.bytes_sent(3) == 0);
+  CHECK(schedule.bytes_sent(2) == 2 * schedule.shard_bytes[0]);
+  // A launch of the wrong branch, or one too many, is found.
+  for (std::size_t at = 0; at < schedule.ops[1].size(); ++at) {
+    if (schedule.ops[1][at].kind != Op::Kind::kCompute) continue;
+    Schedule broken = schedule;
+    broken.ops[1][at].branch ^= 1;
+    CHECK_FALSE(check_schedule(broken, problem, shards).empty());
+  }
 }
 
 }  // namespace

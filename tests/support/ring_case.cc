@@ -102,6 +102,10 @@ Case random_ring_case(std::uint64_t seed, std::uint64_t index) {
   if (random.below(10) == 0) problem.dim_qk = 192, problem.dim_v = 128;
   problem.dtype = random.below(2) == 0 ? Dtype::kFloat16 : Dtype::kBfloat16;
   problem.pattern = ring_pattern(random, problem.seq_q, problem.seq_k, problem.heads);
+  if (random.below(5) == 0) {
+    const Pattern more = ring_pattern(random, problem.seq_q, problem.seq_k, problem.heads);
+    problem.pattern = sum({problem.pattern, more});
+  }
   if (random.below(8) == 0) problem.score.softcap = 5 + 20 * random.uniform();
   problem.score = random_score(random, problem.score, problem.heads);
   if (random.below(8) == 0) problem.q0 = pick(random, -50, 200);
