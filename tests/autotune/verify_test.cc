@@ -96,10 +96,12 @@ TEST_CASE("what is counted of parts stands for the whole") {
 TEST_CASE("what does not compile, is wrong or does wrong is dropped, and the next one is tried") {
   const test::ScratchFolder folder;
   write_templates(
-      folder / "t", "tile::weigh<kScore>(state, scores, params.scale, shrink);",
+      folder / "t",
+      "tile::weigh<Weighing::score()>(state, scores, Weighing::factor(params.scale), shrink);",
       "static_assert(kColumns != 80, \"no eighty\");\n"
-      "    tile::weigh<kScore>(state, scores, params.scale * (kColumns == 96 ? 1.05f : 1.0f),\n"
-      "                        shrink);\n"
+      "    tile::weigh<Weighing::score()>(\n"
+      "        state, scores, Weighing::factor(params.scale) * (kColumns == 96 ? 1.05f : 1.0f),\n"
+      "        shrink);\n"
       "    if (kColumns == 112) *static_cast<int*>(nullptr) = 1;");
   DeviceOptions options;
   options.name = test::device_name();

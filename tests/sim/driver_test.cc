@@ -45,7 +45,7 @@ TEST_CASE("devices have the limits of the GPUs they stand for") {
   CHECK(hopper.cuda.device_get_name(small, sizeof(small), hopper.device) == kCudaSuccess);
   CHECK(std::string(small) == "Annu");
   CUdevice device = 0;
-  CHECK(hopper.cuda.device_get(&device, 16) == kCudaInvalidDevice);
+  CHECK(hopper.cuda.device_get(&device, 24) == kCudaInvalidDevice);
   CHECK(hopper.cuda.device_get(&device, -1) == kCudaInvalidDevice);
 }
 

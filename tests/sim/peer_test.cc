@@ -98,7 +98,7 @@ TEST_CASE("devices of one model are peers, of two models not, and none its own")
   REQUIRE(cuda.init(0) == kCudaSuccess);
   int count = 0;
   REQUIRE(cuda.device_get_count(&count) == kCudaSuccess);
-  CHECK(count == 16);
+  CHECK(count == 24);
   int can = -1;
   CHECK(cuda.device_can_access_peer(&can, 0, 7) == kCudaSuccess);
   CHECK(can == 1);
@@ -106,7 +106,7 @@ TEST_CASE("devices of one model are peers, of two models not, and none its own")
   CHECK(can == 0);
   CHECK(cuda.device_can_access_peer(&can, 9, 9) == kCudaSuccess);
   CHECK(can == 0);
-  CHECK(cuda.device_can_access_peer(&can, 0, 16) == kCudaInvalidDevice);
+  CHECK(cuda.device_can_access_peer(&can, 0, 24) == kCudaInvalidDevice);
   CHECK(cuda.device_can_access_peer(nullptr, 0, 1) == kCudaInvalidValue);
 }
 

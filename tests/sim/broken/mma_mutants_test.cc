@@ -82,7 +82,7 @@ std::vector<Mutant> mutants() {
        {"ptx::store_shared", "ptx::load_shared_16"}},
       {"the list is read beyond the row",
        {{"tile/tile_row.cuh", "index < row_.count ? row_.entries[index] : 0;",
-         "row_.entries[index + 4096];"}},
+         "row_.entries[index + (1 << 24)];"}},
        {"out of bounds", "uninitialised read"},
        {"row_.entries[index"},
        kListed},
