@@ -124,6 +124,7 @@ attention::LaunchPlan make_plan(const Problem& problem, const Selection& selecti
     return plan;  // a tile lies in one block
   }
   const std::string& base = plan.mask.text;
+  if (base == "false") return plan;  // there are no tiles
   plan.mask.text = base == "true" ? "m.blocks(q, k)" : "(" + base + ") & m.blocks(q, k)";
   plan.mask.uses_blocks = true;
   plan.mask.costly = true;

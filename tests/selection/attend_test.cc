@@ -134,6 +134,18 @@ TEST_CASE("blocks that the caller lists are attended to, whatever else the list 
   }
 }
 
+TEST_CASE("a pattern that shows nothing leaves nothing to choose") {
+  Problem problem = problem_of(70, 90, 64, 64, ~dense());
+  const Case c = test::make_case(problem, 4);
+  Selection selection;
+  selection.block_rows = selection.block_columns = 16;
+  selection.most_blocks = 2;
+  const ChosenAnswer ran = test::run_chosen(device(), c, selection);
+  CHECK(std::all_of(ran.chosen.begin(), ran.chosen.end(), [](int index) { return index == -1; }));
+  CHECK(std::all_of(ran.answer.o.bits.begin(), ran.answer.o.bits.end(),
+                    [](std::uint16_t bits) { return bits == 0; }));
+}
+
 TEST_CASE("equal scores are decided by index") {
   Problem problem = problem_of(64, 640, 64, 64, dense());
   Case c = test::make_case(problem, 5);
