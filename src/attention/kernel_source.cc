@@ -104,6 +104,17 @@ bool evaluated_in_loop(const std::string& mask) {
       kLongLeaves, [&](std::string_view leaf) { return mask.find(leaf) != std::string::npos; });
 }
 
+jit::Struct mask_struct(const std::string& mask_text) {
+  jit::Struct mask;
+  mask.name = "Mask";
+  mask.constants = {Constant::boolean("kInLoop", evaluated_in_loop(mask_text))};
+  mask.functions = {
+      {.declaration =
+           "template <typename M, typename K> auto visible(const M& m, int q, const K& k)",
+       .expression = mask_text}};
+  return mask;
+}
+
 jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& features,
                             jit::Arch arch) {
   const bool wgmma = config.family == Family::kWgmma;
@@ -125,14 +136,7 @@ jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& fe
   };
   const std::vector<Constant> tile = wgmma ? wgmma_tile(config, features.dims) : mma_tile(config);
   shape.constants.insert(shape.constants.end(), tile.begin(), tile.end());
-  jit::Struct mask;
-  mask.name = "Mask";
-  mask.constants = {Constant::boolean("kInLoop", evaluated_in_loop(features.mask))};
-  mask.functions = {
-      {.declaration =
-           "template <typename M, typename K> auto visible(const M& m, int q, const K& k)",
-       .expression = features.mask}};
-  std::vector<jit::Struct> structs = {std::move(shape), std::move(mask)};
+  std::vector<jit::Struct> structs = {std::move(shape), mask_struct(features.mask)};
   if (features.score_mod.present()) structs.push_back(score_mod_struct(features.score_mod));
   const char* kernel = wgmma ? "wgmma_forward" : "mma_forward";
   return {.family = kernel,

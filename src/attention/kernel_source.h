@@ -43,6 +43,9 @@ KernelFeatures features_of(const Problem& problem);
 // A mask that reads memory or divides for each element is evaluated in a loop (Mask::kInLoop).
 bool evaluated_in_loop(const std::string& mask);
 
+// A mask as a template argument of kernels: templates/README.md.
+jit::Struct mask_struct(const std::string& mask);
+
 // Equal for problems that differ only in batch, heads, lengths, strides, numbers and lists.
 // Requires: !why_illegal(config, features.dims, arch).
 jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& features,

@@ -3,11 +3,11 @@
 // of one head. Sums leave as integers in 2^-32 of a query's attention, which have no order, so that
 // CTAs that share a block add up to the same bits.
 //
-//   measure_blocks<Shape, Mask><<<(row tiles, H, B), 32 * kWarps, shared bytes>>>(
+//   measure_blocks<Shape, Mask, ScoreMod><<<(row tiles, H, B), 32 * kWarps, shared bytes>>>(
 //       AttentionParams, MeasureParams)
 //
-// Shared memory: Q [M][Dqk], then K [N][Dqk]. Shape and Mask are those of mma_forward, of which
-// kStages, kDimV, kCarryIn and kCarryOut play no part; AttentionParams::lse is read.
+// Shared memory: Q [M][Dqk], then K [N][Dqk]. Shape, Mask and ScoreMod are those of mma_forward, of
+// which kStages, kDimV, kCarryIn and kCarryOut play no part; AttentionParams::lse is read.
 
 #include "kernels/importance_params.h"
 #include "ptx/async_copy.cuh"
@@ -18,12 +18,13 @@
 #include "tile/multiply.cuh"
 #include "tile/position_terms.cuh"
 #include "tile/score.cuh"
+#include "tile/score_mod.cuh"
 #include "tile/softmax.cuh"
 #include "tile/tile_row.cuh"
 
 namespace annulus::kernels {
 
-template <typename Shape, typename Mask>
+template <typename Shape, typename Mask, typename ScoreMod = tile::NoScoreMod>
 __global__ void __launch_bounds__(Shape::kWarps * 32)
     measure_blocks(const __grid_constant__ AttentionParams params,
                    const __grid_constant__ MeasureParams measure) {
@@ -35,6 +36,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32)
   constexpr int kRowTiles = kRows / (Shape::kWarps * 16);
   constexpr auto kScore = static_cast<Score>(Shape::kScore);
   constexpr auto kWalk = static_cast<Walk>(Shape::kWalk);
+  using Weighing = tile::Weighing<ScoreMod, kScore>;
   static_assert(!Shape::kPlaced, "blocks are those of a whole tensor");
   static_assert(kWalk == Walk::kList, "which blocks are kept is a list");
 
@@ -97,6 +99,12 @@ __global__ void __launch_bounds__(Shape::kWarps * 32)
       terms.add(scores, params.k_position + first_column + static_cast<int>(lane % 4 * 2) -
                             (params.q_position + lane_row));
     }
+    if constexpr (ScoreMod::kPresent) {
+      const tile::ModifiedScores<ScoreMod> modified(
+          params.score, params.first_batch + static_cast<int>(batch), static_cast<int>(head));
+      modified.apply(scores, params.q_position + lane_row,
+                     params.k_position + first_column + static_cast<int>(lane % 4 * 2));
+    }
     if (first_column > params.seq_k - kColumns) {
       tile::mask_tail(scores, params.seq_k - first_column, lane);
     }
@@ -126,8 +134,8 @@ __global__ void __launch_bounds__(Shape::kWarps * 32)
 #pragma unroll
           for (int i = 2 * half; i < 2 * half + 2; ++i) {
             const float score = scores[r][c][i];
-            sum += kScore == Score::kPositiveScale
-                       ? ptx::exp2(fmaf(score, params.scale, -base[r][half]))
+            sum += Weighing::score() == Score::kPositiveScale
+                       ? ptx::exp2(fmaf(score, Weighing::factor(params.scale), -base[r][half]))
                        : ptx::exp2(score - base[r][half]);
           }
           const int column = first_column + 8 * c;

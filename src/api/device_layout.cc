@@ -1,0 +1,18 @@
+// The public function of layouts made on a device.
+#include "annulus/device_layout.h"
+
+#include "api/impl.h"
+#include "layout/entries.h"
+#include "selection/build_layout.h"
+
+namespace annulus::inline v0 {
+
+BlockLayout make_layout(const Device& device, const Pattern& pattern, const LayoutSizes& sizes,
+                        const LayoutOptions& options) {
+  layout::checked(sizes);
+  const Device::Impl& inside = api::inside(device);
+  return selection::build_layout(inside.context, *inside.kernels, inside.arch, pattern, sizes,
+                                 options.layer);
+}
+
+}  // namespace annulus::inline v0

@@ -1,0 +1,129 @@
+#ifndef ANNULUS_TILE_RANGE_MASK_CUH_
+#define ANNULUS_TILE_RANGE_MASK_CUH_
+
+// A mask expression over whole blocks: what is certain of all pairs of a range of queries and a
+// range of keys. The same text as for single elements (tile/mask.cuh) is evaluated with RangeMask
+// as m. A leaf that does not know says that both are possible; so may a combination of leaves that
+// are each mixed. What is not certain is asked pair by pair.
+
+#include "tile/mask.cuh"
+
+namespace annulus::tile {
+
+// What pairs of a block may be.
+struct Possible {
+  bool visible;
+  bool hidden;
+  __device__ __forceinline__ Possible(bool v, bool h) : visible(v), hidden(h) {}
+  __device__ __forceinline__ Possible(bool all) : visible(all), hidden(!all) {}
+  __device__ __forceinline__ Possible operator!() const { return {hidden, visible}; }
+  __device__ __forceinline__ Possible operator&(Possible other) const {
+    return {visible && other.visible, hidden || other.hidden};
+  }
+  __device__ __forceinline__ Possible operator|(Possible other) const {
+    return {visible || other.visible, hidden && other.hidden};
+  }
+};
+
+// Positions [first, last].
+struct Range {
+  int first, last;
+};
+
+class RangeMask {
+ public:
+  __device__ __forceinline__ RangeMask(const MaskContext<32>& context, Range q, Range k)
+      : context_(context), q_(q), k_(k) {}
+
+  __device__ __forceinline__ Possible causal(int, int) const {
+    return {k_.first <= q_.last, k_.last > q_.first};
+  }
+  __device__ __forceinline__ Possible window(int left_slot, int right_slot, int, int) const {
+    return right_of(-context_.number(left_slot)) & left_of(context_.number(right_slot));
+  }
+  __device__ __forceinline__ Possible window_left(int slot, int, int) const {
+    return right_of(-context_.number(slot));
+  }
+  __device__ __forceinline__ Possible window_right(int slot, int, int) const {
+    return left_of(context_.number(slot));
+  }
+  __device__ __forceinline__ Possible sink(int slot, int, int) const {
+    return below(k_, context_.number(slot));
+  }
+  __device__ __forceinline__ Possible global_first(int slot, int, int) const {
+    return below(q_, context_.number(slot)) | below(k_, context_.number(slot));
+  }
+
+  // Leaves that see blocks alone: exact where each range lies in one.
+  __device__ __forceinline__ Possible band(int stride_slot, int block_slot, int, int) const {
+    if (!whole(context_.number(block_slot))) return unknown();
+    return context_.band(stride_slot, block_slot, q_.first, k_.first);
+  }
+  __device__ __forceinline__ Possible level(int stride_slot, int window_slot, int block_slot, int,
+                                            int) const {
+    if (!whole(context_.number(block_slot))) return unknown();
+    return context_.level(stride_slot, window_slot, block_slot, q_.first, k_.first);
+  }
+  __device__ __forceinline__ Possible strided(int stride_slot, int near_slot, int block_slot, int,
+                                              int) const {
+    if (!whole(context_.number(block_slot))) return unknown();
+    return context_.strided(stride_slot, near_slot, block_slot, q_.first, k_.first);
+  }
+  __device__ __forceinline__ Possible random(int offset_slot, int count_slot, int block_slot,
+                                             int first_slot, int rows_slot, int, int) const {
+    if (!whole(context_.number(block_slot))) return unknown();
+    return context_.random(offset_slot, count_slot, block_slot, first_slot, rows_slot, q_.first,
+                           k_.first);
+  }
+
+  // Documents of both ends say those of all between.
+  __device__ __forceinline__ Possible documents(int offset_slot, int length_slot, int, int) const {
+    const int* starts = context_.params.lists + context_.number(offset_slot);
+    const int length = context_.number(length_slot);
+    const Range q = {context_.count_up_to(starts, length, q_.first),
+                     context_.count_up_to(starts, length, q_.last)};
+    const Range k = {context_.count_up_to(starts, length, k_.first),
+                     context_.count_up_to(starts, length, k_.last)};
+    return {q.first <= k.last && k.first <= q.last,
+            !(q.first == q.last && k.first == k.last && q.first == k.first)};
+  }
+
+#define ANNULUS_UNKNOWN_LEAF(leaf)                                      \
+  template <typename... Arguments>                                      \
+  __device__ __forceinline__ Possible leaf(const Arguments&...) const { \
+    return unknown();                                                   \
+  }
+  ANNULUS_UNKNOWN_LEAF(global_listed)
+  ANNULUS_UNKNOWN_LEAF(dilated)
+  ANNULUS_UNKNOWN_LEAF(segment)
+  ANNULUS_UNKNOWN_LEAF(axial)
+  ANNULUS_UNKNOWN_LEAF(natten)
+  ANNULUS_UNKNOWN_LEAF(vertical_slash)
+#undef ANNULUS_UNKNOWN_LEAF
+
+  __device__ __forceinline__ int turn(int count) const { return context_.turn(count); }
+
+ private:
+  __device__ __forceinline__ static Possible unknown() { return {true, true}; }
+  __device__ __forceinline__ static Possible below(const Range& range, int n) {
+    return {range.first < n, range.last >= n};
+  }
+  // k - q >= d, and k - q <= d.
+  __device__ __forceinline__ Possible right_of(int d) const {
+    return {k_.last - q_.first >= d, k_.first - q_.last < d};
+  }
+  __device__ __forceinline__ Possible left_of(int d) const {
+    return {k_.first - q_.last <= d, k_.last - q_.first > d};
+  }
+  __device__ __forceinline__ bool whole(int block) const {
+    return context_.floor_div(q_.first, block) == context_.floor_div(q_.last, block) &&
+           context_.floor_div(k_.first, block) == context_.floor_div(k_.last, block);
+  }
+
+  const MaskContext<32>& context_;
+  Range q_, k_;
+};
+
+}  // namespace annulus::tile
+
+#endif  // ANNULUS_TILE_RANGE_MASK_CUH_
