@@ -56,7 +56,11 @@ std::vector<Life> find_lives(const std::vector<Liveness>& code, std::size_t regi
         extend(w * 64 + static_cast<std::size_t>(std::countr_zero(rest)), i);
       }
     }
-    for (std::uint32_t reg : code[i].writes) extend(reg, i);
+    // A result that nobody reads is there all the same, beside the others of its instruction.
+    for (std::uint32_t reg : code[i].writes) {
+      extend(reg, i);
+      extend(reg, i + 1);
+    }
     for (std::uint32_t reg : code[i].keeps) {
       extend(reg, 0);
       extend(reg, count);

@@ -1,6 +1,6 @@
 # The simulated driver's face, and its libcuda.so.1.
 annulus_test(sim_driver LABEL unit LIBRARIES annulus_sim
-  SOURCES sim/capture_test.cc sim/driver_launch_test.cc sim/driver_memory_test.cc sim/driver_test.cc
+  SOURCES sim/assign_slots_test.cc sim/capture_test.cc sim/driver_launch_test.cc sim/driver_memory_test.cc sim/driver_test.cc
           sim/load_test.cc sim/peer_test.cc sim/race_order_test.cc sim/race_test.cc
           sim/streams_test.cc sim/tensor_map_test.cc)
 
