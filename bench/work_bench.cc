@@ -151,7 +151,7 @@ int main(int argc, char** argv) {
         return (bench::thread_seconds() - start) * 1e3;
       });
       bench.add({.name = of + ": its lists", .unit = "bytes"},
-                [=] { return static_cast<double>(plan_of(problem).tiles.device_bytes()); });
+                [=] { return static_cast<double>(plan_of(problem).tiles->device_bytes()); });
     }
   }
   return bench.run();
