@@ -71,6 +71,14 @@ void RecallMeter::run(void* stream, const Operands& operands, float* recall,
                "{} is null; recall needs {} bytes of workspace and room for {} numbers",
                recall == nullptr ? "recall" : "the workspace", workspace_bytes(), rows);
   }
+  const auto check_aligned = [](const char* name, const void* data, std::uintptr_t alignment) {
+    const auto address = reinterpret_cast<std::uintptr_t>(data);
+    if (address % alignment == 0) return;
+    base::fail(ErrorCode::kInvalidArgument, "{} at {:#x} is not a multiple of {} bytes", name,
+               address, alignment);
+  };
+  check_aligned("recall", recall, 4);
+  check_aligned("the workspace", workspace, 16);
   const Problem& problem = impl_->problem;
   validate(problem, operands);
   auto* const bytes = static_cast<std::byte*>(workspace);

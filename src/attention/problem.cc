@@ -8,6 +8,7 @@
 
 #include "annulus/attention.h"
 #include "attention/dims.h"
+#include "attention/operands.h"
 #include "attention/score.h"
 #include "base/fail.h"
 
@@ -162,7 +163,22 @@ void check_state(const StateNames& names, const StatePointers& state) {
   check_address(names.l, state.l, 4);
 }
 
+Tensor q_of(const Problem& problem, const Operands& operands) {
+  return {"Q",           operands.q,    operands.q_strides, problem.batch,
+          problem.seq_q, problem.heads, problem.dim_qk};
+}
+
+Tensor k_of(const Problem& problem, const Operands& operands) {
+  return {"K",           operands.k,       operands.k_strides, problem.batch,
+          problem.seq_k, problem.kv_heads, problem.dim_qk};
+}
+
 }  // namespace
+
+void check_queries_and_keys(const Problem& problem, const Operands& operands) {
+  check_tensor(q_of(problem, operands));
+  check_tensor(k_of(problem, operands));
+}
 
 std::span<const Dims> supported_dims() {
   static constexpr Dims kDims[] = {{32, 32},   {64, 64},   {96, 96},  {128, 128},
@@ -252,10 +268,8 @@ void validate(const Problem& problem) {
 }
 
 void validate(const Problem& problem, const Operands& operands) {
-  const Tensor q = {"Q",           operands.q,    operands.q_strides, problem.batch,
-                    problem.seq_q, problem.heads, problem.dim_qk};
-  const Tensor k = {"K",           operands.k,       operands.k_strides, problem.batch,
-                    problem.seq_k, problem.kv_heads, problem.dim_qk};
+  const Tensor q = attention::q_of(problem, operands);
+  const Tensor k = attention::k_of(problem, operands);
   const Tensor v = {"V",           operands.v,       operands.v_strides, problem.batch,
                     problem.seq_k, problem.kv_heads, problem.dim_v};
   const Tensor o = {"O",           operands.o,    operands.o_strides, problem.batch,

@@ -30,8 +30,15 @@ void check_number(const char* name, std::int64_t value, std::int64_t least) {
              "{} of the selection is {}; give a number from {} to 2^30", name, value, least);
 }
 
+// Rows of a tile of cells are numbered by 32-bit integers, those beyond the sequence too.
+constexpr std::int64_t kMostStride = 65536;
+
 void check_stride(const Selection& selection) {
-  check_number("stride (S)", selection.stride, 1);
+  if (selection.stride < 1 || selection.stride > kMostStride) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "stride (S) of the selection is {}; give a number from 1 to {}", selection.stride,
+               kMostStride);
+  }
   const std::int64_t cells = selection.block_columns / selection.stride;
   if (selection.block_rows % selection.stride == 0 &&
       selection.block_columns % selection.stride == 0 && kernels::kScoreTile % cells == 0) {
@@ -55,6 +62,24 @@ void check_coarse(const Selection& selection) {
   base::fail(ErrorCode::kInvalidArgument,
              "coarse_factor is {}, but blocks that the caller lists are not chosen; set it to 0",
              factor);
+}
+
+// Rows of blocks of all heads, and words of 32 blocks of what the host keeps: rows of those heads
+// that differ in what they see.
+constexpr std::int64_t kMostRows = std::int64_t{1} << 28;
+constexpr std::int64_t kMostWords = std::int64_t{1} << 30;
+
+void check_blocks(const Problem& problem, const Selection& selection) {
+  const std::int64_t rows = problem.heads * selection.rows(problem.seq_q);
+  const std::int64_t words = (selection.columns(problem.seq_k) + 31) / 32;
+  const std::int64_t distinct =
+      problem.pattern.distinct_heads(problem.heads) * selection.rows(problem.seq_q);
+  if (rows <= kMostRows && words <= kMostWords / std::max<std::int64_t>(1, distinct)) return;
+  base::fail(ErrorCode::kUnsupported,
+             "blocks of {} x {} are {} rows of {} blocks over all heads, {} of them different; at "
+             "most 2^28 rows and 2^35 different blocks are kept: use larger blocks",
+             selection.block_rows, selection.block_columns, rows, selection.columns(problem.seq_k),
+             distinct);
 }
 
 bool has_blocks(const pattern::Node& node) {
@@ -88,6 +113,7 @@ void validate(const Problem& problem, const Selection& selection) {
     base::fail(ErrorCode::kInvalidArgument,
                "mass of the selection is {}; give a share above 0 and up to 1", selection.mass);
   }
+  check_blocks(problem, selection);
   if (problem.pattern.branches().size() > 1) {
     base::fail(ErrorCode::kUnsupported,
                "blocks of a sum(...) cannot be chosen; choose for each branch and carry the state");

@@ -234,6 +234,13 @@ SelectionPlan make_selection_plan(const Problem& problem, const Selection& selec
     plan.coarse = make_pass(problem, coarse_selection(selection), &plan.blocks);
   }
 
+  if ((plan.blocks.pooled() || plan.coarse) && problem.heads + problem.kv_heads > kMostHeads) {
+    base::fail(ErrorCode::kUnsupported,
+               "blocks are pooled by {} heads of Q and {} of K in one launch, at most {} together; "
+               "use fewer heads in one call",
+               problem.heads, problem.kv_heads, kMostHeads);
+  }
+
   const attention::TileList& base = *launch.tiles;
   plan.tile_rows = base.tile_rows;
   plan.tile_columns = base.tile_columns;

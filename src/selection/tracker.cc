@@ -2,6 +2,7 @@
 
 #include <numbers>
 
+#include "attention/operands.h"
 #include "base/fail.h"
 #include "kernels/importance_params.h"
 
@@ -114,7 +115,7 @@ void Tracker::check(const Operands& operands, const void* given, const void* sta
   check_memory("given", given, 4);
   check_memory("the state", state, 16);
   check_memory("the workspace", workspace, 16);
-  check_memory("Q", operands.q, 16);
+  attention::check_queries_and_keys(problem_, operands);
   check_memory("LSE", operands.lse, 4);
 }
 

@@ -263,6 +263,11 @@ TEST_CASE("what cannot be chosen is refused with a typed error") {
             }),
             invalid);
   }
+  refused(problem, with([](Selection& s) {
+            s.pool = Pool::kAntidiagonal;
+            s.stride = s.block_rows = s.block_columns = 131072;
+          }),
+          invalid);
   refused(problem, with([](Selection& s) { s.coarse_factor = 1; }), invalid);
   refused(problem, with([](Selection& s) { s.coarse_factor = 2; }), invalid);
   refused(problem, with([](Selection& s) {
@@ -278,6 +283,16 @@ TEST_CASE("what cannot be chosen is refused with a typed error") {
   Problem summed = problem;
   summed.pattern = sum({causal(), sink(4)});
   refused(summed, with([](Selection&) {}), ErrorCode::kUnsupported);
+
+  // Maps of blocks that no host could keep.
+  for (const std::int64_t length : {std::int64_t{1} << 20, kMostPosition}) {
+    refused(problem_of(length, length, 64, 64, causal()),
+            with([](Selection& s) { s.block_rows = s.block_columns = 1; }),
+            ErrorCode::kUnsupported);
+  }
+  Problem many = problem;
+  many.heads = many.kv_heads = 40000;
+  refused(many, with([](Selection&) {}), ErrorCode::kUnsupported);
 
   const Selection selection = with([](Selection&) {});
   const Plan plan = device().plan(problem, selection);

@@ -338,8 +338,62 @@ TEST_CASE("what cannot be tracked or judged is refused") {
   refused([](Problem&, Selection& s, TrackerOptions&) { s.block_rows = 20; });
   refused([](Problem&, Selection& s, TrackerOptions&) { s.pool = Pool::kAntidiagonal; });
   refused([](Problem&, Selection&, TrackerOptions& o) { o.most_added = -1; });
-  problem.want_lse = false;
-  CHECK_THROWS_AS(RecallMeter(device(), problem), Error);
+  Problem without = problem;
+  without.want_lse = false;
+  CHECK_THROWS_AS(RecallMeter(device(), without), Error);
+}
+
+template <typename Run>
+void refused_operands(const Run& run) {
+  device().counters(true);
+  try {
+    run();
+    FAIL_CHECK("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK_MESSAGE(error.code() == ErrorCode::kInvalidArgument, error.what());
+  }
+  if (device().info().simulated) CHECK(device().counters()[0].second == 0);
+}
+
+TEST_CASE("operands that cannot be measured are refused before a launch") {
+  Problem problem = problem_of(64, 64, 64, 64, dense());
+  Selection selection;
+  selection.rule = SelectionRule::kGiven;
+  selection.most_blocks = 2;
+  const Case c = test::make_case(problem, 1);
+  DeviceCase memory(device(), c);
+  const ImportanceTracker tracker(device(), problem, selection);
+  const DeviceMemory state = device().allocate(tracker.state_bytes());
+  const DeviceMemory workspace = device().allocate(tracker.workspace_bytes());
+  const DeviceMemory given = device().allocate(2 * sizeof(std::int32_t));
+  auto* const blocks = static_cast<std::int32_t*>(given.data());
+  void (*const changes[])(Operands&) = {
+      [](Operands& operands) { operands.q = nullptr; },
+      [](Operands& operands) { operands.k = nullptr; },
+      [](Operands& operands) { operands.k = static_cast<const char*>(operands.k) + 2; },
+      [](Operands& operands) { operands.q_strides.row += 1; },
+      [](Operands& operands) { operands.k_strides.row = INT64_MIN; },
+      [](Operands& operands) { operands.lse = nullptr; }};
+  for (const auto& change : changes) {
+    CAPTURE(&change - changes);
+    Operands operands = memory.operands();
+    change(operands);
+    refused_operands(
+        [&] { tracker.measure(nullptr, operands, blocks, state.data(), workspace.data()); });
+    refused_operands(
+        [&] { tracker.update(nullptr, operands, blocks, state.data(), workspace.data()); });
+  }
+  const RecallMeter meter(device(), problem);
+  const DeviceMemory own = device().allocate(meter.workspace_bytes() + 16);
+  const DeviceMemory recall = device().allocate(65 * sizeof(float));
+  auto* const shares = static_cast<float*>(recall.data());
+  refused_operands(
+      [&] { meter.run(nullptr, memory.operands(), shares, static_cast<char*>(own.data()) + 4); });
+  refused_operands([&] {
+    auto* const between = reinterpret_cast<float*>(static_cast<char*>(recall.data()) + 2);
+    meter.run(nullptr, memory.operands(), between, own.data());
+  });
+  refused_operands([&] { meter.run(nullptr, memory.operands(), nullptr, own.data()); });
 }
 
 }  // namespace
