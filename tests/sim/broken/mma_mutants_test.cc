@@ -172,9 +172,10 @@ test::MutantRun run_of(const Mutant& mutant) {
   problem.want_lse = true;
   if (mutant.variant == kCausal) problem.pattern = causal();
   if (mutant.variant == kListed) problem.pattern = strided(1, 0, 64);  // all, block by block
-  return {.device = test::device_name(),
-          .options = {.config = mutant.variant == kOneStage ? "mma m64 n64 w4 s1 x2" : "mma m64 n64 w4 s2 x3"},
-          .problem = problem};
+  PlanOptions options;
+  options.config =
+      mutant.variant == kOneStage ? "mma m64 n64 w4 s1 x2" : "mma m64 n64 w4 s2 x3";
+  return {.device = test::device_name(), .options = options, .problem = problem};
 }
 
 TEST_CASE("every mistake in the attention kernel is noticed, and redundancy is not") {
