@@ -11,10 +11,14 @@
 
 namespace annulus::inline v0 {
 
-enum class Dtype : int { kFloat16 = 1, kBfloat16 = 2, kFloat32 = 3 };
+// kFloat8E4M3 is the "E4M3" of the OCP 8-bit floating point specification, version 1.0: up to 448,
+// with NaN and without infinities.
+enum class Dtype : int { kFloat16 = 1, kBfloat16 = 2, kFloat32 = 3, kFloat8E4M3 = 4 };
 
-constexpr std::size_t size_in_bytes(Dtype dtype) { return dtype == Dtype::kFloat32 ? 4 : 2; }
-ANNULUS_EXPORT const char* to_string(Dtype dtype);  // "fp16", "bf16", "fp32"
+constexpr std::size_t size_in_bytes(Dtype dtype) {
+  return dtype == Dtype::kFloat8E4M3 ? 1 : dtype == Dtype::kFloat32 ? 4 : 2;
+}
+ANNULUS_EXPORT const char* to_string(Dtype dtype);  // "fp16", "bf16", "fp32", "e4m3"
 
 // The base of the logarithm in LSE = log(sum of exp(score)). Named in every signature that
 // carries an LSE, because a mismatch is a silent error of 44 %.
@@ -22,7 +26,8 @@ enum class LseBase : int { kNatural = 1, kTwo = 2 };
 ANNULUS_EXPORT const char* to_string(LseBase base);  // "natural", "two"
 
 // Distances in elements between neighbours of a [B, S, H, D] tensor, in any memory order. The
-// stride of D is 1. Others are multiples of 8 elements where the dimension is larger than 1.
+// stride of D is 1. Others are multiples of 8 elements (of 16 with e4m3) where the dimension is
+// larger than 1.
 struct Strides {
   std::int64_t batch = 0;
   std::int64_t head = 0;

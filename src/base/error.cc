@@ -40,6 +40,8 @@ const char* to_string(Dtype dtype) {
       return "bf16";
     case Dtype::kFloat32:
       return "fp32";
+    case Dtype::kFloat8E4M3:
+      return "e4m3";
   }
   return "unknown dtype";
 }

@@ -1,12 +1,14 @@
 #ifndef ANNULUS_BASE_HALF_H_
 #define ANNULUS_BASE_HALF_H_
 
-// Bits of fp16 (IEEE 754 binary16) and bf16 to and from fp32, round to nearest even, NaN kept.
+// Bits of fp16 (IEEE 754 binary16) and bf16 to and from fp32, round to nearest even, NaN kept; and
+// of any dtype that operands have.
 
 #include <bit>
 #include <cstdint>
 
 #include "annulus/types.h"
+#include "base/float8.h"
 
 namespace annulus::base {
 
@@ -47,11 +49,13 @@ constexpr std::uint16_t float_to_fp16(float value) {
   return static_cast<std::uint16_t>(sign | ((magnitude - 0x38000000u + 0xfffu + odd) >> 13));
 }
 
-// One element of a 16-bit dtype. Requires: dtype is kFloat16 or kBfloat16.
+// One element, whose bits are the low ones. Requires: dtype is not kFloat32.
 constexpr float to_float(Dtype dtype, std::uint16_t bits) {
+  if (dtype == Dtype::kFloat8E4M3) return e4m3_to_float(static_cast<std::uint8_t>(bits));
   return dtype == Dtype::kFloat16 ? fp16_to_float(bits) : bf16_to_float(bits);
 }
 constexpr std::uint16_t from_float(Dtype dtype, float value) {
+  if (dtype == Dtype::kFloat8E4M3) return float_to_e4m3(value);
   return dtype == Dtype::kFloat16 ? float_to_fp16(value) : float_to_bf16(value);
 }
 

@@ -256,6 +256,19 @@ void convert_pair(Context& context, const Inst& inst, Mask mask) {
       context.lanes<float>(inst.b));
 }
 
+// cvt.rn.satfinite.e4m3x2.f32 d, a, b: 8 bits each, a goes to the upper ones.
+template <bool kRelu>
+void convert_bytes(Context& context, const Inst& inst, Mask mask) {
+  const auto part = [](float value) -> std::uint32_t {
+    if (kRelu) value = value != value ? value : (value > 0 ? value : 0.0f);
+    return base::float_to_e4m3(value);
+  };
+  each_lane(
+      mask, context.lanes<std::uint16_t>(inst.d),
+      [part](float a, float b) { return static_cast<std::uint16_t>((part(a) << 8) | part(b)); },
+      context.lanes<float>(inst.a), context.lanes<float>(inst.b));
+}
+
 // Ten bits of mantissa, ties away from zero.
 struct ToTensorFloat {
   std::uint32_t operator()(std::uint32_t a) const {
@@ -309,6 +322,16 @@ void decode_cvt(Decoder& decoder) {
     inst.a = decoder.in(1, Type{Type::kFloat, 32});
     inst.d = decoder.out(0, Type{Type::kBits, 32});
     return decoder.handler(unary<std::uint32_t, std::uint32_t, ToTensorFloat>);
+  }
+  if (decoder.has("e4m3x2")) {  // 16 bits; to them from fp32 alone
+    if (!decoder.has("rn") || !decoder.has("satfinite") || decoder.operands() != 3 ||
+        decoder.type_from_end(0) != Type{Type::kFloat, 32}) {
+      decoder.unsupported();
+    }
+    inst.a = decoder.in(1, Type{Type::kFloat, 32});
+    inst.b = decoder.in(2, Type{Type::kFloat, 32});
+    inst.d = decoder.out(0, Type{Type::kBits, 16});
+    return decoder.handler(decoder.has("relu") ? convert_bytes<true> : convert_bytes<false>);
   }
   Conversion how;
   how.from = decoder.type_from_end(0);

@@ -199,7 +199,31 @@ void add_float_to_float(Set& set) {
       });
 }
 
+// The nearest of e4m3's numbers, the even one of two; the largest, 448, for what is beyond it.
+u32 to_e4m3(double value) {
+  if (std::isnan(value)) return 0x7f;
+  u32 nearest = 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (u32 bits = 0; bits < 0x7f; ++bits) {  // 0x7f is NaN
+    const int exponent = static_cast<int>(bits >> 3);
+    const double fraction = static_cast<double>(bits & 7) / 8;
+    const double number =
+        exponent == 0 ? std::ldexp(fraction, -6) : std::ldexp(1 + fraction, exponent - 7);
+    const double distance = std::fabs(std::fmin(std::fabs(value), 448.0) - number);
+    if (distance > least || (distance == least && bits % 2 == 1)) continue;
+    nearest = bits;
+    least = distance;
+  }
+  return nearest | (std::signbit(value) ? 0x80u : 0u);
+}
+
 void add_packed(Set& set) {  // the first source becomes the upper half
+  set.hopper_form(
+      "cvt.rn.satfinite.e4m3x2.f32",
+      "{ .reg .b16 h; cvt.rn.satfinite.e4m3x2.f32 h, a, b; cvt.u32.u16 d, h; }",
+      +[](float a, float b) -> u32 {
+        return to_e4m3(static_cast<double>(b)) | to_e4m3(static_cast<double>(a)) << 8;
+      });
   set.form(
       "cvt.rn.f16x2.f32", "cvt.rn.f16x2.f32 d, a, b;", +[](float a, float b) {
         return F16x2{to_f16(static_cast<double>(b)), to_f16(static_cast<double>(a))};

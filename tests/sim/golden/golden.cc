@@ -195,10 +195,12 @@ void generate_operands(Golden& self, std::size_t elements) {
   }
 }
 
+constexpr std::string_view kHeader = ".version 7.8\n.target sm_80\n.address_size 64\n\n";
+
 std::string form_text(std::span<const Kind> operands, Kind result, std::string_view statement) {
   static constexpr std::array<char, 4> kNames = {'a', 'b', 'c', 'e'};
-  std::string text =
-      ".version 7.8\n.target sm_80\n.address_size 64\n\n"
+  std::string text(kHeader);
+  text +=
       ".visible .entry golden(.param .u64 in, .param .u64 out)\n{\n"
       "  .reg .b64 src, dst;\n  .reg .b32 tid, lane, cta, size;\n";
   std::string loads;
@@ -243,6 +245,11 @@ void Set::finish(Golden& golden, Kind result, std::string_view statement) {
   golden.out_words = kGrid * kBlock;
   golden.text = form_text(golden.operands, result, statement);
   generate_operands(golden, golden.out_words);
+}
+
+void Set::move_to_hopper(Golden& golden) {
+  golden.hopper = true;
+  golden.text.replace(0, kHeader.size(), ".version 8.0\n.target sm_90a\n.address_size 64\n\n");
 }
 
 Golden& Set::file(const std::string& name, Extent grid, Extent block, std::size_t out_words,

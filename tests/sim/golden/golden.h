@@ -258,6 +258,13 @@ class Set {
     finish(golden, Traits<Result>::kind, statement);
   }
 
+  // The same for instructions that came with compute capability 9.0.
+  template <typename Result, typename... Operands>
+  void hopper_form(std::string name, std::string_view statement, Result (*define)(Operands...)) {
+    form(std::move(name), statement, define);
+    move_to_hopper(all_.back());
+  }
+
   // The same for forms that look across lanes: `define` gets the warp and the lane.
   template <typename Result>
   void warp_form(std::string name, std::vector<Kind> operands, std::string_view statement,
@@ -280,6 +287,7 @@ class Set {
   std::vector<Golden>& all() { return all_; }
 
  private:
+  static void move_to_hopper(Golden& golden);
   template <typename Result, typename... Operands>
   static void apply(const Golden& self, Words in, Expected expected) {
     const auto define = reinterpret_cast<Result (*)(Operands...)>(self.rule);
