@@ -93,7 +93,7 @@ class Reader {
 
 attention::KernelConfig read_config(const Reader& from) {
   using attention::Family;
-  static constexpr Family kFamilies[] = {Family::kMma, Family::kWgmma};
+  static constexpr Family kFamilies[] = {Family::kMma, Family::kWgmma, Family::kWgmma8};
   // Wide enough for whatever a space may hold; what is legal is asked of the space itself.
   return {.tile_rows = from.integer("tile_rows", 1, 1024),
           .tile_columns = from.integer("tile_columns", 1, 1024),
@@ -108,7 +108,7 @@ attention::KernelConfig read_config(const Reader& from) {
 
 ShapeKey read_shape(const Reader& from) {
   using kernels::Score;
-  static constexpr Dtype kDtypes[] = {Dtype::kFloat16, Dtype::kBfloat16};
+  static constexpr Dtype kDtypes[] = {Dtype::kFloat16, Dtype::kBfloat16, Dtype::kFloat8E4M3};
   static constexpr Score kScores[] = {Score::kPositiveScale, Score::kAnyScale, Score::kSoftcap};
   static constexpr PatternClass kPatterns[] = {PatternClass::kDense, PatternClass::kCausal,
                                                PatternClass::kPositions, PatternClass::kLists};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 #include "base/half.h"
 #include "base/random.h"
@@ -9,10 +10,14 @@
 namespace annulus::autotune {
 namespace {
 
-std::vector<std::uint16_t> normal_bits(base::Random& random, std::int64_t count, Dtype dtype) {
-  std::vector<std::uint16_t> bits(static_cast<std::size_t>(count));
-  for (std::uint16_t& each : bits) each = base::from_float(dtype, random.normal());
-  return bits;
+std::vector<std::uint8_t> normal_bytes(base::Random& random, std::int64_t count, Dtype dtype) {
+  const std::size_t size = size_in_bytes(dtype);
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(count) * size);
+  for (std::size_t at = 0; at < bytes.size(); at += size) {
+    const std::uint16_t bits = base::from_float(dtype, random.normal());
+    std::memcpy(bytes.data() + at, &bits, size);
+  }
+  return bytes;
 }
 
 HostState random_state(base::Random& random, std::int64_t rows, std::int64_t dim_v) {
@@ -34,11 +39,11 @@ T* pointer(const device::Buffer& buffer) {
   return reinterpret_cast<T*>(static_cast<std::uintptr_t>(buffer.address()));
 }
 
-// `elements` elements of 16 bits, those of `from` over and over.
-device::Buffer repeated(const device::ContextPointer& context, std::int64_t elements,
-                        const std::vector<std::uint16_t>& from) {
-  device::Buffer buffer(context, static_cast<std::size_t>(elements) * 2);
-  const std::size_t step = from.size() * 2;
+// So many bytes, those of `from` over and over.
+device::Buffer repeated(const device::ContextPointer& context, std::size_t bytes,
+                        const std::vector<std::uint8_t>& from) {
+  device::Buffer buffer(context, bytes);
+  const std::size_t step = from.size();
   for (std::size_t at = 0; at < buffer.bytes(); at += step) {
     device::copy_to_device(*context, buffer.address() + at, from.data(),
                            std::min(step, buffer.bytes() - at));
@@ -80,8 +85,8 @@ HostOperands random_operands(const Problem& problem, std::int64_t most_elements,
   base::Random random(seed);
   HostOperands host;
   const auto bits = [&](const Strides& strides) {
-    return normal_bits(random, std::min(problem.batch * strides.batch, most_elements),
-                       problem.dtype);
+    return normal_bytes(random, std::min(problem.batch * strides.batch, most_elements),
+                        problem.dtype);
   };
   host.q = bits(q_strides(problem));
   host.k = bits(k_strides(problem));
@@ -93,9 +98,12 @@ HostOperands random_operands(const Problem& problem, std::int64_t most_elements,
 DeviceOperands::DeviceOperands(const device::ContextPointer& on, const Problem& problem,
                                const HostOperands& host)
     : context(on) {
-  q = repeated(on, problem.batch * q_strides(problem).batch, host.q);
-  k = repeated(on, problem.batch * k_strides(problem).batch, host.k);
-  v = repeated(on, problem.batch * v_strides(problem).batch, host.v);
+  const auto bytes = [&](const Strides& strides) {
+    return static_cast<std::size_t>(problem.batch * strides.batch) * size_in_bytes(problem.dtype);
+  };
+  q = repeated(on, bytes(q_strides(problem)), host.q);
+  k = repeated(on, bytes(k_strides(problem)), host.k);
+  v = repeated(on, bytes(v_strides(problem)), host.v);
   operands.q = pointer<void>(q);
   operands.k = pointer<void>(k);
   operands.v = pointer<void>(v);

@@ -12,9 +12,9 @@
 
 namespace annulus::autotune {
 
-// Elements of each tensor, in its order; shorter ones are repeated.
+// Bytes of each tensor's elements, in its order; shorter ones are repeated. Scales are 1.
 struct HostOperands {
-  std::vector<std::uint16_t> q, k, v;
+  std::vector<std::uint8_t> q, k, v;
   HostState state_in;  // with carry_in; some rows are empty
 
   // Requires: nothing was shortened.

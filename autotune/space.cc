@@ -12,16 +12,18 @@ using attention::KernelConfig;
 constexpr int kMostResident = 8;
 
 // Whether heads may share a CTA depends on the problem; where they may not, planning says so.
-void add_wgmma(const attention::Dims& dims, const attention::DeviceLimits& limits, Space* space) {
+void add_wgmma(const attention::Dims& dims, Dtype dtype, const attention::DeviceLimits& limits,
+               Space* space) {
+  const attention::Family family =
+      dtype == Dtype::kFloat8E4M3 ? attention::Family::kWgmma8 : attention::Family::kWgmma;
   for (const int warps : {4, 8, 12}) {
     for (const int heads : {1, 2, 3}) {
       for (const int blocks : {1, 2}) {
         for (int columns = 16; columns <= 128; columns += 16) {
           for (int stages = 1; stages <= 4; ++stages) {
             const KernelConfig config = {
-                warps * 16 / heads,        columns, warps, stages, false, 1,
-                attention::Family::kWgmma, blocks,  heads};
-            if (!why_outside(config, dims, limits)) space->candidates.push_back(config);
+                warps * 16 / heads, columns, warps, stages, false, 1, family, blocks, heads};
+            if (!why_outside(config, dims, dtype, limits)) space->candidates.push_back(config);
           }
         }
       }
@@ -32,9 +34,10 @@ void add_wgmma(const attention::Dims& dims, const attention::DeviceLimits& limit
 }  // namespace
 
 std::optional<std::string> why_outside(const KernelConfig& config, const attention::Dims& dims,
-                                       const attention::DeviceLimits& limits) {
+                                       Dtype dtype, const attention::DeviceLimits& limits) {
+  if (auto reason = attention::why_not(config, dtype)) return reason;
   if (auto reason = attention::why_not(config, dims, limits)) return reason;
-  if (config.family == attention::Family::kWgmma) return std::nullopt;
+  if (attention::is_wgmma(config.family)) return std::nullopt;
   const int needed = attention::least_registers(config, dims);
   if (needed > attention::most_registers(config)) {
     return fmt::format(
@@ -44,7 +47,7 @@ std::optional<std::string> why_outside(const KernelConfig& config, const attenti
   return std::nullopt;
 }
 
-Space enumerate(const attention::Dims& dims, const attention::DeviceLimits& limits,
+Space enumerate(const attention::Dims& dims, Dtype dtype, const attention::DeviceLimits& limits,
                 const attention::PipeDevice& pipes, bool simulated) {
   Space space;
   // Of one tile: from many resident CTAs to few, so that the first of each number of registers is
@@ -52,7 +55,7 @@ Space enumerate(const attention::Dims& dims, const attention::DeviceLimits& limi
   const auto add = [&](KernelConfig config) {
     int registers = 0;
     for (config.resident = kMostResident; config.resident >= 1; --config.resident) {
-      if (why_outside(config, dims, limits)) continue;
+      if (why_outside(config, dims, dtype, limits)) continue;
       if (config.resident > attention::resident_ctas(pipes, config, dims)) continue;
       if (attention::most_registers(config) == registers || (simulated && registers != 0)) {
         ++space.equal;
@@ -73,7 +76,7 @@ Space enumerate(const attention::Dims& dims, const attention::DeviceLimits& limi
       }
     }
   }
-  add_wgmma(dims, limits, &space);
+  add_wgmma(dims, dtype, limits, &space);
   return space;
 }
 

@@ -128,7 +128,8 @@ std::optional<Entry> TunedStore::read_entry(int folder, const std::string& path,
                              : "it is a measurement, and this device is simulated";
     } else if (name != file_name(entry->shape)) {
       why = "its name is not that of its shape";
-    } else if (auto reason = why_outside(entry->config, dims, options_.limits)) {
+    } else if (auto reason =
+                   why_outside(entry->config, dims, entry->shape.dtype, options_.limits)) {
       why = fmt::format("its configuration is none: {}", *reason);
     } else {
       return entry;

@@ -52,7 +52,7 @@ Candidates candidates_of(const Problem& problem, const attention::DeviceLimits& 
                          const attention::PipeDevice& pipes, bool simulated) {
   const attention::Dims dims = {problem.dim_qk, problem.dim_v};
   Candidates made;
-  const Space space = enumerate(dims, limits, pipes, simulated);
+  const Space space = enumerate(dims, problem.dtype, limits, pipes, simulated);
   made.equal = space.equal;
   for (const attention::KernelConfig& config : space.candidates) {
     made.trials.push_back({.config = config});

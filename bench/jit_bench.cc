@@ -20,11 +20,12 @@ using namespace annulus;
 
 // Dense causal attention without carried state: overlap, partial tiles, all lengths.
 jit::KernelSpec causal(const attention::ShippedConfig& shipped) {
-  const bool wgmma = shipped.config.family == attention::Family::kWgmma;
-  return attention::kernel_spec(
-      shipped.config,
-      {.dims = shipped.dims, .walk = kernels::Walk::kBand, .mask = "m.causal(q, k)"},
-      wgmma ? jit::Arch{90, 'a'} : jit::Arch{80, '\0'});
+  attention::KernelFeatures features = {
+      .dims = shipped.dims, .walk = kernels::Walk::kBand, .mask = "m.causal(q, k)"};
+  if (shipped.config.family == attention::Family::kWgmma8) features.dtype = Dtype::kFloat8E4M3;
+  const bool hopper = shipped.reach == attention::Reach::kHopper;
+  return attention::kernel_spec(shipped.config, features,
+                                hopper ? jit::Arch{90, 'a'} : jit::Arch{80, '\0'});
 }
 
 // `clock` is the processor time of the process where one thread computes and nothing waits: on an

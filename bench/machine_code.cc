@@ -29,7 +29,7 @@ Instruction decode_one(const std::array<std::uint64_t, 2>& words, std::int64_t i
   Instruction made;
   made.conditional = bits(words, 12, 4) != kAlways;
   const std::uint64_t opcode = bits(words, 0, 12);
-  if ((opcode & 0x1ff) == 0x1f0) {
+  if ((opcode & 0x1ff) == 0x1f0 || (opcode & 0x1ff) == 0x1f3) {
     made.opcode = Opcode::kProduct;
   } else if (opcode == 0x308 && bits(words, 74, 4) == 2) {
     made.opcode = Opcode::kPower;
@@ -112,7 +112,9 @@ std::vector<Instruction> decode_listing(const std::string& text) {
   for (const Line& line : lines) {
     Instruction instruction;
     instruction.conditional = line.conditional;
-    if (line.opcode.starts_with("HGMMA")) instruction.opcode = Opcode::kProduct;
+    if (line.opcode.starts_with("HGMMA") || line.opcode.starts_with("QGMMA")) {
+      instruction.opcode = Opcode::kProduct;
+    }
     if (line.opcode.starts_with("MUFU.EX2")) instruction.opcode = Opcode::kPower;
     if (line.opcode.starts_with("WARPGROUP.DEPBAR")) {
       instruction.opcode = Opcode::kWait;

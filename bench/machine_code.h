@@ -7,9 +7,10 @@
 // An instruction of sm_70 and newer has 128 bits. Of what NVIDIA publishes no encoding, this is
 // used, all of it read off listings of nvdisasm:
 //
-//   bits   0 ... 11   opcode: 0x947 BRA, 0x308 MUFU, 0x9c5 WARPGROUP; HGMMA is 0x1f0 in bits 0 ...
-//   8 bits  12 ... 15   predicate; 7: always BRA               bits 34 ... 81, then 16 ... 23:
-//   distance from the next instruction, in words
+//   bits   0 ... 11   opcode: 0x947 BRA, 0x308 MUFU, 0x9c5 WARPGROUP; bits 0 ... 8 alone: 0x1f0
+//                     HGMMA, 0x1f3 QGMMA
+//   bits  12 ... 15   predicate; 7: always
+//   BRA               bits 34 ... 81, then 16 ... 23: distance from the next instruction, in words
 //                     of four bytes, signed
 //   MUFU              bits 74 ... 77: 2 is EX2
 //   WARPGROUP         bit 47: DEPBAR, which leaves so many groups pending: bits 72 ... 74
@@ -36,7 +37,7 @@ struct Instruction {
 // loop can skip (masks, the end of K) is not counted: a full tile goes past it.
 struct MainLoop {
   int instructions = 0;
-  int products = 0;             // HGMMA
+  int products = 0;             // HGMMA, of 8-bit elements QGMMA
   int powers = 0;               // MUFU.EX2
   int powers_under_values = 0;  // of these, between the wait for the scores and that for the output
 

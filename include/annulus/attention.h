@@ -21,6 +21,15 @@ constexpr std::int64_t kMostPosition = std::int64_t{1} << 30;
 // B and H are grid dimensions.
 constexpr std::int64_t kMostHeads = 65535;
 
+// How many rows of Q, K and V share a scale: a power of two from 32 on, or 0 where all rows of a
+// head do. Where one starts depends on the rows of the tensor, not on their positions.
+struct ScaleBlocks {
+  std::int64_t q = 0;
+  std::int64_t k = 0;
+  std::int64_t v = 0;
+  friend bool operator==(const ScaleBlocks&, const ScaleBlocks&) = default;
+};
+
 struct Problem {
   std::int64_t batch = 1;     // B >= 0; 0 launches nothing
   std::int64_t heads = 1;     // H >= 1
@@ -29,7 +38,8 @@ struct Problem {
   std::int64_t seq_k = 0;     // Sk >= 0; 0 gives empty rows
   std::int64_t dim_qk = 0;    // see supported_dims()
   std::int64_t dim_v = 0;
-  Dtype dtype = Dtype::kBfloat16;  // of Q, K, V and O: kFloat16 or kBfloat16
+  // Of Q, K and V: kFloat16, kBfloat16, or kFloat8E4M3, which needs a device of sm_90a.
+  Dtype dtype = Dtype::kBfloat16;
 
   Pattern pattern;                 // which keys a query sees; dense unless said otherwise
   Score score;                     // scale, soft-cap and what is added
@@ -44,6 +54,15 @@ struct Problem {
   bool carry_in = false;                 // start from a state of earlier keys
   bool carry_out = false;                // write the state instead of O and LSE
 
+  // With e4m3 alone: the dtype of O, kBfloat16 unless given or kFloat16, and which rows share the
+  // scales of Operands.
+  std::optional<Dtype> dtype_o;
+  ScaleBlocks scale_blocks;
+
+  // Of O: that of Q, K and V where those have 16 bits.
+  Dtype output_dtype() const {
+    return dtype_o.value_or(dtype == Dtype::kFloat8E4M3 ? Dtype::kBfloat16 : dtype);
+  }
   double effective_scale() const;
   std::int64_t q_position() const { return q0.value_or(seq_k - seq_q); }
   std::int64_t k_position() const { return k0.value_or(0); }
@@ -74,6 +93,13 @@ struct Operands {
   Strides o_strides;
   StatePointers state_in;   // with carry_in
   StatePointers state_out;  // with carry_out
+
+  // With e4m3: what the elements of a block of rows are multiplied with, contiguous fp32, finite
+  // and not negative; null: 1. A NaN makes NaN of the rows that read it. Blocks are
+  // ceil(rows / ScaleBlocks), or one.
+  const float* scale_q = nullptr;  // [B, H, blocks of Sq]
+  const float* scale_k = nullptr;  // [B, Hkv, blocks of Sk]
+  const float* scale_v = nullptr;  // [B, Hkv, blocks of Sk]
 };
 
 // Operands' strides alone, for a plan that is made before the tensors are (PlanOptions::strides).

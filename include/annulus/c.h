@@ -171,7 +171,11 @@ ANNULUS_EXPORT annulus_status annulus_device_synchronize(annulus_device* device)
 
 // ---- Problems
 
-typedef enum annulus_dtype { ANNULUS_FLOAT16 = 1, ANNULUS_BFLOAT16 = 2 } annulus_dtype;
+typedef enum annulus_dtype {
+  ANNULUS_FLOAT16 = 1,
+  ANNULUS_BFLOAT16 = 2,
+  ANNULUS_FLOAT8_E4M3 = 4  // needs a device of sm_90a
+} annulus_dtype;
 
 typedef enum annulus_lse_base { ANNULUS_LSE_NATURAL = 1, ANNULUS_LSE_TWO = 2 } annulus_lse_base;
 
@@ -219,7 +223,7 @@ typedef struct annulus_problem {
   int32_t has_scale;                   // 0 or 1
   int32_t has_q0;                      // 0 or 1
   int32_t has_k0;                      // 0 or 1
-  int32_t dtype;                       // annulus_dtype of Q, K, V and O
+  int32_t dtype;                       // annulus_dtype of Q, K and V
   int32_t want_lse;                    // 0 or 1: write LSE
   int32_t lse_base;                    // annulus_lse_base of the LSE that is written
   int32_t carry_in;                    // 0 or 1: start from a state of earlier keys
@@ -230,13 +234,18 @@ typedef struct annulus_problem {
   int64_t total_k;      // keys of the whole sequence, where has_total_k; else k0 + Sk
   int64_t layer;        // of the model
   int32_t has_total_k;  // 0 or 1
-  int32_t reserved;     // 0
+  // annulus_dtype of O; 0: that of Q, K and V, and with e4m3 bf16. Only with e4m3 another.
+  int32_t dtype_o;
+  // With e4m3: rows of Q, K and V that share a scale, a power of two from 32; 0: all of a head.
+  int64_t scale_block_q;
+  int64_t scale_block_k;
+  int64_t scale_block_v;
 } annulus_problem;
 
 #define ANNULUS_PROBLEM_INIT                                                           \
   {                                                                                    \
     sizeof(annulus_problem), 1, 1, 1, 0, 0, 0, 0, NULL, NULL, 0.0, 0.0, 0, 0, 0, 0, 0, \
-        ANNULUS_BFLOAT16, 0, ANNULUS_LSE_NATURAL, 0, 0, NULL, 0, 0, 0, 0               \
+        ANNULUS_BFLOAT16, 0, ANNULUS_LSE_NATURAL, 0, 0, NULL, 0, 0, 0, 0, 0, 0, 0      \
   }
 
 // ---- Plans
@@ -244,7 +253,7 @@ typedef struct annulus_problem {
 typedef struct annulus_plan annulus_plan;
 
 // Distances in elements between neighbours of a [B, S, H, D] tensor; that of D is 1. Others are
-// multiples of 8 where the dimension is larger than 1.
+// multiples of 8 (of 16 with e4m3) where the dimension is larger than 1.
 typedef struct annulus_strides {
   int64_t batch;
   int64_t head;
@@ -347,14 +356,16 @@ typedef struct annulus_operands {
   annulus_strides o_strides;
   annulus_state state_in;   // with carry_in
   annulus_state state_out;  // with carry_out
+  // With e4m3: what a block of rows is multiplied with, contiguous; null: 1. Finite, not negative.
+  const float* scale_q;  // [B, H, blocks of Sq]
+  const float* scale_k;  // [B, Hkv, blocks of Sk]
+  const float* scale_v;  // [B, Hkv, blocks of Sk]
 } annulus_operands;
 
 #define ANNULUS_OPERANDS_INIT                                                                \
   {                                                                                          \
     sizeof(annulus_operands), NULL, NULL, NULL, NULL, NULL, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, \
-        {0, 0, 0}, {NULL, NULL, NULL}, {                                                     \
-      NULL, NULL, NULL                                                                       \
-    }                                                                                        \
+        {0, 0, 0}, {NULL, NULL, NULL}, {NULL, NULL, NULL}, NULL, NULL, NULL                  \
   }
 
 // Puts the work on `stream` and returns: no allocation, no lock, no waiting; may be captured in a

@@ -7,6 +7,7 @@ namespace {
 
 static_assert(ANNULUS_FLOAT16 == static_cast<int>(Dtype::kFloat16));
 static_assert(ANNULUS_BFLOAT16 == static_cast<int>(Dtype::kBfloat16));
+static_assert(ANNULUS_FLOAT8_E4M3 == static_cast<int>(Dtype::kFloat8E4M3));
 static_assert(ANNULUS_LSE_NATURAL == static_cast<int>(LseBase::kNatural));
 static_assert(ANNULUS_LSE_TWO == static_cast<int>(LseBase::kTwo));
 
@@ -112,9 +113,8 @@ Problem problem_of(const annulus_problem* given) {
   if (truth("has_k0", c.has_k0)) problem.k0 = c.k0;
   if (truth("has_total_k", c.has_total_k)) problem.total_k = c.total_k;
   problem.layer = c.layer;
-  if (c.reserved != 0) {
-    base::fail(ErrorCode::kUnsupported, "reserved of the problem is {}; it must be 0", c.reserved);
-  }
+  if (c.dtype_o != 0) problem.dtype_o = static_cast<Dtype>(c.dtype_o);
+  problem.scale_blocks = {c.scale_block_q, c.scale_block_k, c.scale_block_v};
   problem.want_lse = truth("want_lse", c.want_lse);
   problem.lse_base = static_cast<LseBase>(c.lse_base);
   problem.carry_in = truth("carry_in", c.carry_in);
@@ -136,6 +136,9 @@ Operands operands_of(const annulus_operands* given) {
   operands.o_strides = strides_of(c.o_strides);
   operands.state_in = state_of(c.state_in);
   operands.state_out = state_of(c.state_out);
+  operands.scale_q = c.scale_q;
+  operands.scale_k = c.scale_k;
+  operands.scale_v = c.scale_v;
   return operands;
 }
 

@@ -46,6 +46,10 @@ void check(std::span<const RingRank> ranks) {
     base::fail(ErrorCode::kInvalidArgument, "{} ranks, but shards for {}", ranks.size(),
                ranks[0].shards.ranks());
   }
+  if (problem.dtype == Dtype::kFloat8E4M3) {
+    base::fail(ErrorCode::kUnsupported,
+               "a ring has no scales to go with e4m3 operands; give it bf16 or fp16 ones");
+  }
   if (problem.carry_in || problem.carry_out) {
     base::fail(ErrorCode::kUnsupported,
                "a ring carries its state from step to step itself; carry_in and carry_out of its "

@@ -46,7 +46,7 @@ void BranchedForward::run(abi::CUstream stream, const Operands& operands, void* 
   if (branches_.size() == 1) return branches_.front().run(stream, operands);
   validate(problem_, operands);
   // Of O as well, which only the last branch writes.
-  if (branches_.front().plan().config.family == Family::kWgmma) {
+  if (is_wgmma(branches_.front().plan().config.family)) {
     check_tensor_maps(problem_, operands);
   }
   const StatePointers state = between(operands, workspace);

@@ -44,7 +44,7 @@ Blocks finest_blocks(const pattern::Node& node) {
 // Only the wgmma family has tiles of both kinds for every head dim.
 std::optional<std::string> why_unsuited(const KernelConfig& config, const Problem& problem,
                                         const Blocks& blocks) {
-  if (config.family == Family::kMma) return std::nullopt;
+  if (!is_wgmma(config.family)) return std::nullopt;
   constexpr std::int64_t kCoarse = 128;  // from here on the largest tile is as good
   if (config.heads > 1) {
     if (problem.heads / problem.kv_heads % config.heads != 0) {
@@ -70,6 +70,14 @@ std::optional<std::string> why_unsuited(const KernelConfig& config, const Proble
 
 }  // namespace
 
+std::optional<std::string> why_not(const KernelConfig& config, Dtype dtype) {
+  const auto bytes = static_cast<std::int64_t>(size_in_bytes(dtype));
+  if (bytes == element_bytes(config.family)) return std::nullopt;
+  return fmt::format("the {} family has elements of {} bits, and {} has {}",
+                     to_string(config.family), 8 * element_bytes(config.family), to_string(dtype),
+                     8 * bytes);
+}
+
 std::optional<std::string> why_not(const KernelConfig& config, const Dims& dims,
                                    const DeviceLimits& limits) {
   if (auto reason = why_illegal(config, dims, limits.arch)) return reason;
@@ -92,21 +100,39 @@ Choice choose_config(const Problem& problem, const DeviceLimits& limits,
   const Dims dims = {problem.dim_qk, problem.dim_v};
   const Blocks blocks = finest_blocks(problem.pattern.node());
   std::vector<KernelConfig> candidates;
+  std::vector<Rejected> unsuited;
   Choice choice;
   std::string strided;  // why a family was passed over
   for (const ShippedConfig& shipped : shipped_configs()) {
     if (shipped.dims.qk != dims.qk || shipped.dims.v != dims.v) continue;
+    if (why_not(shipped.config, problem.dtype)) continue;  // of other problems
     auto reason = why_not(shipped.config, dims, limits);
     if (!reason) {
       reason = why_not(shipped.config, problem, strides);
       if (reason) strided = *reason;
     }
-    if (!reason) reason = why_unsuited(shipped.config, problem, blocks);
     if (reason) {
       choice.rejected.push_back({shipped.config, std::move(*reason)});
+    } else if ((reason = why_unsuited(shipped.config, problem, blocks))) {
+      unsuited.push_back({shipped.config, std::move(*reason)});
     } else {
       candidates.push_back(shipped.config);
     }
+  }
+  // Where nothing suits, as with e4m3 and blocks of an odd size, a tile of one head still is right.
+  const bool none = candidates.empty();
+  for (Rejected& other : unsuited) {
+    if (none && other.config.heads == 1) {
+      candidates.push_back(other.config);
+    } else {
+      choice.rejected.push_back(std::move(other));
+    }
+  }
+  if (candidates.empty() && problem.dtype == Dtype::kFloat8E4M3) {
+    base::fail(ErrorCode::kUnsupported,
+               "e4m3 with head dims {}/{} has no kernel for {}: it needs wgmma, which only sm_90a "
+               "has, and head dims from 64 on; convert Q, K and V to bf16{}{}",
+               dims.qk, dims.v, jit::to_string(limits.arch), strided.empty() ? "" : "; ", strided);
   }
   if (candidates.empty()) {
     base::fail(ErrorCode::kUnsupported,
@@ -162,13 +188,15 @@ Choice forced_config(const Problem& problem, const DeviceLimits& limits, const s
     std::string names;
     for (const ShippedConfig& shipped : shipped_configs()) {
       if (shipped.dims.qk != dims.qk || shipped.dims.v != dims.v) continue;
+      if (why_not(shipped.config, problem.dtype)) continue;
       names += fmt::format("{}'{}'", names.empty() ? "" : ", ", to_string(shipped.config));
     }
     base::fail(ErrorCode::kInvalidArgument,
                "'{}' is no kernel configuration; shipped for head dims {}/{} are {}", text, dims.qk,
                dims.v, names);
   }
-  auto reason = why_not(*config, dims, limits);
+  auto reason = why_not(*config, problem.dtype);
+  if (!reason) reason = why_not(*config, dims, limits);
   if (!reason) reason = why_not(*config, problem, strides);
   if (reason) {
     base::fail(ErrorCode::kUnsupported, "configuration '{}' is not possible here: {}", text,

@@ -48,7 +48,7 @@ void read_row(const Problem& problem, const HostResult& result, std::int64_t row
   const std::uint16_t* from =
       result.o + batch * strides.batch + head * strides.head + i * strides.row;
   for (std::size_t d = 0; d < dim; ++d) {
-    to->o[d] = static_cast<double>(base::to_float(problem.dtype, from[d]));
+    to->o[d] = static_cast<double>(base::to_float(problem.output_dtype(), from[d]));
   }
   to->has_lse = result.lse != nullptr;
   if (to->has_lse) {
@@ -62,6 +62,7 @@ double smallest_normal(Dtype dtype) { return dtype == Dtype::kFloat16 ? 0x1p-14 
 }  // namespace
 
 Tolerance tolerance(Dtype dtype) {
+  if (dtype == Dtype::kFloat8E4M3) return {8e-2, 6.5e-2, 1e-3};
   if (dtype == Dtype::kFloat16) return {2.5e-3, 1e-3, 1e-4};
   return {1e-2, 4e-3, 1e-4};
 }
@@ -71,7 +72,8 @@ Comparison compare(const Problem& problem, const Reference& oracle, const HostRe
   Comparison comparison;
   const Tolerance law = tolerance(problem.dtype);
   const auto dim = static_cast<std::size_t>(problem.dim_v);
-  const double grain = smallest_normal(problem.dtype) * std::sqrt(static_cast<double>(dim));
+  const double grain =
+      smallest_normal(problem.output_dtype()) * std::sqrt(static_cast<double>(dim));
   AnswerRow answer;
   double head_error = 0;  // of the (batch, head) that is being read, squared
   double head_norm = 0;

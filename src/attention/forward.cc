@@ -1,6 +1,7 @@
 #include "attention/forward.h"
 
 #include <algorithm>
+#include <bit>
 #include <type_traits>
 
 #include "attention/packed.h"
@@ -10,16 +11,23 @@
 namespace annulus::attention {
 namespace {
 
-// Element `batch * stride` of a tensor of 16-bit elements.
+// Element `elements` of a tensor.
 template <typename T>
-T* advance(T* data, std::int64_t elements) {
+T* advance(T* data, std::int64_t elements, Dtype dtype) {
   using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
-  return data == nullptr ? nullptr : reinterpret_cast<Byte*>(data) + elements * 2;
+  const auto bytes = static_cast<std::int64_t>(size_in_bytes(dtype));
+  return data == nullptr ? nullptr : reinterpret_cast<Byte*>(data) + elements * bytes;
 }
 
 template <typename T>
 T* advance_state(T* data, std::int64_t elements) {
   return data == nullptr ? nullptr : data + elements;
+}
+
+// Row i has scale i >> shift of `blocks`.
+void set_scale_blocks(std::int64_t rows, std::int64_t block, int& shift, int& blocks) {
+  shift = block == 0 ? 31 : std::countr_zero(static_cast<std::uint64_t>(block));
+  blocks = block == 0 ? 1 : static_cast<int>((rows + block - 1) / block);
 }
 
 }  // namespace
@@ -70,6 +78,10 @@ Forward::Forward(const device::ContextPointer& context, jit::KernelCache& kernel
   parameters_.scale = plan_.score.scale;
   parameters_.softcap = plan_.score.softcap;
   parameters_.lse_factor = plan_.lse_factor;
+  kernels::ScaleParams& scales = parameters_.scales;
+  set_scale_blocks(problem.seq_q, problem.scale_blocks.q, scales.q_shift, scales.q_blocks);
+  set_scale_blocks(problem.seq_k, problem.scale_blocks.k, scales.k_shift, scales.k_blocks);
+  set_scale_blocks(problem.seq_k, problem.scale_blocks.v, scales.v_shift, scales.v_blocks);
 }
 
 void Forward::launch(abi::CUstream stream, const Operands& operands, const BatchRange& range,
@@ -108,10 +120,11 @@ kernels::AttentionParams Forward::parameters(const Operands& operands,
   parameters.first_batch = static_cast<int>(range.first_batch);
   parameters.tiles.row_begin += skipped * (lists.row_tiles + 1);
   parameters.tiles.row_order += skipped * lists.row_tiles;
-  parameters.q = advance(operands.q, range.first_batch * operands.q_strides.batch);
-  parameters.k = advance(operands.k, range.first_batch * operands.k_strides.batch);
-  parameters.v = advance(operands.v, range.first_batch * operands.v_strides.batch);
-  parameters.o = advance(operands.o, range.first_batch * operands.o_strides.batch);
+  parameters.q = advance(operands.q, range.first_batch * operands.q_strides.batch, problem.dtype);
+  parameters.k = advance(operands.k, range.first_batch * operands.k_strides.batch, problem.dtype);
+  parameters.v = advance(operands.v, range.first_batch * operands.v_strides.batch, problem.dtype);
+  parameters.o =
+      advance(operands.o, range.first_batch * operands.o_strides.batch, problem.output_dtype());
   parameters.lse = advance_state(operands.lse, rows);
   parameters.acc_in = advance_state(operands.state_in.acc, rows * problem.dim_v);
   parameters.m_in = advance_state(operands.state_in.m, rows);
@@ -119,12 +132,17 @@ kernels::AttentionParams Forward::parameters(const Operands& operands,
   parameters.acc_out = advance_state(operands.state_out.acc, rows * problem.dim_v);
   parameters.m_out = advance_state(operands.state_out.m, rows);
   parameters.l_out = advance_state(operands.state_out.l, rows);
+  kernels::ScaleParams& scales = parameters.scales;
+  const std::int64_t kv_heads = range.first_batch * problem.kv_heads;
+  scales.q = advance_state(operands.scale_q, range.first_batch * problem.heads * scales.q_blocks);
+  scales.k = advance_state(operands.scale_k, kv_heads * scales.k_blocks);
+  scales.v = advance_state(operands.scale_v, kv_heads * scales.v_blocks);
   return parameters;
 }
 
 void Forward::check(const Operands& operands) const {
   validate(plan_.problem, operands);
-  if (plan_.config.family == Family::kWgmma) check_tensor_maps(plan_.problem, operands);
+  if (is_wgmma(plan_.config.family)) check_tensor_maps(plan_.problem, operands);
 }
 
 void Forward::run(abi::CUstream stream, const Operands& operands,

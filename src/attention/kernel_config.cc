@@ -21,9 +21,16 @@ constexpr std::int64_t kElementBytes = 2;
 // has; a third fits head dim 64 alone. They come first: where the architecture has them, the mma
 // family is half as fast. Two heads to a CTA, and two tiles to a step, are for patterns of blocks
 // smaller than the tile that keeps the tensor cores busy.
+//
+// wgmma8: the same tiles in half the bytes. What that leaves of shared memory holds V turned round.
 constexpr KernelConfig wgmma(int rows, int columns, int warps, int stages, int blocks = 1,
                              int heads = 1) {
   return {rows, columns, warps, stages, false, 1, Family::kWgmma, blocks, heads};
+}
+
+constexpr KernelConfig wgmma8(int rows, int columns, int warps, int stages, int blocks = 1,
+                              int heads = 1) {
+  return {rows, columns, warps, stages, false, 1, Family::kWgmma8, blocks, heads};
 }
 
 constexpr ShippedConfig kShipped[] = {
@@ -40,6 +47,18 @@ constexpr ShippedConfig kShipped[] = {
     {{192, 192}, wgmma(128, 96, 8, 2), Reach::kHopper},
     {{192, 192}, wgmma(128, 64, 8, 2), Reach::kHopper},
     {{256, 256}, wgmma(128, 64, 8, 2), Reach::kHopper},
+    {{64, 64}, wgmma8(64, 64, 8, 2, 2, 2), Reach::kHopper},
+    {{64, 64}, wgmma8(128, 64, 8, 2, 2), Reach::kHopper},
+    {{64, 64}, wgmma8(128, 128, 8, 2), Reach::kHopper},
+    {{96, 96}, wgmma8(128, 64, 8, 2, 2), Reach::kHopper},
+    {{96, 96}, wgmma8(128, 128, 8, 2), Reach::kHopper},
+    {{128, 128}, wgmma8(64, 64, 8, 2, 2, 2), Reach::kHopper},
+    {{128, 128}, wgmma8(128, 64, 8, 2, 2), Reach::kHopper},
+    {{128, 128}, wgmma8(128, 128, 8, 2), Reach::kHopper},
+    {{192, 128}, wgmma8(128, 128, 8, 2), Reach::kHopper},
+    {{192, 192}, wgmma8(128, 96, 8, 2), Reach::kHopper},
+    {{192, 192}, wgmma8(128, 64, 8, 2), Reach::kHopper},
+    {{256, 256}, wgmma8(128, 64, 8, 2), Reach::kHopper},
     {{32, 32}, {128, 64, 4, 2, false, 2}, Reach::kEvery},
     {{32, 32}, {64, 64, 4, 2, false, 4}, Reach::kEvery},
     {{32, 32}, {128, 128, 8, 2, false, 1}, Reach::kEvery},
@@ -103,7 +122,9 @@ bool take(std::string_view* text, std::string_view word) {
 
 }  // namespace
 
-const char* to_string(Family family) { return family == Family::kMma ? "mma" : "wgmma"; }
+const char* to_string(Family family) {
+  return family == Family::kMma ? "mma" : family == Family::kWgmma ? "wgmma" : "wgmma8";
+}
 
 std::string to_string(const KernelConfig& config) {
   std::string text = fmt::format("{} m{} n{} w{} s{}", to_string(config.family), config.tile_rows,
@@ -119,6 +140,8 @@ std::optional<KernelConfig> parse_config(std::string_view text) {
   KernelConfig config;
   if (take(&text, "wgmma ")) {
     config.family = Family::kWgmma;
+  } else if (take(&text, "wgmma8 ")) {
+    config.family = Family::kWgmma8;
   } else if (!take(&text, "mma ")) {
     return std::nullopt;
   }
@@ -144,19 +167,17 @@ std::span<const ShippedConfig> shipped_configs() { return kShipped; }
 
 int threads(const KernelConfig& config) {
   constexpr int kCopyingThreads = 128;
-  return config.warps * 32 + (config.family == Family::kWgmma ? kCopyingThreads : 0);
+  return config.warps * 32 + (is_wgmma(config.family) ? kCopyingThreads : 0);
 }
 
 std::int64_t shared_bytes(const KernelConfig& config, const Dims& dims) {
-  if (config.family == Family::kWgmma) return wgmma_shared_bytes(config, dims);
+  if (is_wgmma(config.family)) return wgmma_shared_bytes(config, dims);
   return query_bytes(config, dims) +
          config.stages * config.tile_columns * (dims.qk + dims.v) * kElementBytes;
 }
 
 std::int64_t fragment_registers(const KernelConfig& config, const Dims& dims) {
-  if (config.family == Family::kWgmma) {
-    return wgmma_fragment_registers(config, dims);
-  }
+  if (is_wgmma(config.family)) return wgmma_fragment_registers(config, dims);
   const std::int64_t row_tiles = config.tile_rows / (config.warps * 16);
   const std::int64_t query = config.query_in_registers ? dims.qk / 4 : 0;
   return row_tiles * (config.tile_columns / 2 + dims.v / 2 + query);
@@ -180,7 +201,7 @@ std::int64_t shared_limit(jit::Arch arch) {
 
 std::optional<std::string> why_illegal(const KernelConfig& config, const Dims& dims,
                                        jit::Arch arch) {
-  if (config.family == Family::kWgmma) {
+  if (is_wgmma(config.family)) {
     if (!supported(dims)) return unsupported_dims(dims);
     return why_illegal_wgmma(config, dims, arch);
   }

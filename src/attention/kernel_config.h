@@ -1,11 +1,12 @@
 #ifndef ANNULUS_ATTENTION_KERNEL_CONFIG_H_
 #define ANNULUS_ATTENTION_KERNEL_CONFIG_H_
 
-// The configurations of the two families of kernels: how large a tile is and how its work is laid
-// out. Everything here is pure; the table is the only list of what ships.
+// The configurations of the families of kernels: how large a tile is and how its work is laid out.
+// Everything here is pure; the table is the only list of what ships.
 //
-//   mma    templates/kernels/mma_forward.cu, sm_80 and newer
-//   wgmma  templates/kernels/wgmma_forward.cu, sm_90a alone
+//   mma     templates/kernels/mma_forward.cu, sm_80 and newer
+//   wgmma   templates/kernels/wgmma_forward.cu, sm_90a alone
+//   wgmma8  the same for elements of 8 bits, which no other family takes
 
 #include <cstdint>
 #include <optional>
@@ -18,8 +19,12 @@
 
 namespace annulus::attention {
 
-enum class Family { kMma, kWgmma };
-const char* to_string(Family family);  // "mma", "wgmma"
+enum class Family { kMma, kWgmma, kWgmma8 };
+const char* to_string(Family family);  // "mma", "wgmma", "wgmma8"
+// Of wgmma_forward.cu.
+constexpr bool is_wgmma(Family family) { return family != Family::kMma; }
+// Of an element of Q, K and V.
+constexpr std::int64_t element_bytes(Family family) { return family == Family::kWgmma8 ? 1 : 2; }
 
 struct KernelConfig {
   int tile_rows = 64;  // M: rows of the tiles of a list, which one CTA computes for `heads` heads
@@ -30,8 +35,8 @@ struct KernelConfig {
   bool query_in_registers = false;  // else Q is read again from shared memory in every step
   int resident = 1;                 // CTAs of one multiprocessor that the registers must allow
   Family family = Family::kMma;
-  int blocks = 1;  // wgmma: tiles of the list that are one step, which has `blocks` N keys
-  int heads = 1;   // wgmma: heads of a CTA, M = 64 rows of each
+  int blocks = 1;  // wgmma, wgmma8: tiles of the list that are one step, which has `blocks` N keys
+  int heads = 1;   // wgmma, wgmma8: heads of a CTA, M = 64 rows of each
 
   friend bool operator==(const KernelConfig&, const KernelConfig&) = default;
 };
@@ -56,12 +61,12 @@ struct ShippedConfig {
   Reach reach;
 };
 
-// The table, for both dtypes: for each pair of head dims at least two tiles, those for long
+// The table, for all dtypes: for each pair of head dims at least two tiles, those for long
 // sequences first.
 std::span<const ShippedConfig> shipped_configs();
 
 // Threads of a CTA, and bytes of its dynamic shared memory: Q, then stages x (K and V); wgmma
-// besides has O, where there is room for it, and barriers.
+// besides has O, where there is room for it, and barriers, and wgmma8 V a second time.
 int threads(const KernelConfig& config);
 std::int64_t shared_bytes(const KernelConfig& config, const Dims& dims);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numbers>
+#include <numeric>
 #include <string_view>
 
 #include "attention/tile_list.h"
@@ -20,6 +21,7 @@ constexpr std::string_view kLongLeaves[] = {
     "m.segment(",       "m.axial(",     "m.natten(",  "m.vertical_slash("};
 
 const char* element_of(Dtype dtype) {
+  if (dtype == Dtype::kFloat8E4M3) return "tile::Float8E4M3";
   return dtype == Dtype::kFloat16 ? "tile::Float16" : "tile::Bfloat16";
 }
 
@@ -42,12 +44,20 @@ std::vector<Constant> mma_tile(const KernelConfig& config) {
           Constant::boolean("kQueryInRegisters", config.query_in_registers)};
 }
 
-std::vector<Constant> wgmma_tile(const KernelConfig& config, const Dims& dims) {
-  return {Constant::integer("kConsumers", config.warps / 4),
-          Constant::integer("kColumns", config.blocks * config.tile_columns),
-          Constant::integer("kBlocks", config.blocks),
-          Constant::boolean("kHeadsTogether", config.heads > 1),
-          Constant::boolean("kOutputApart", output_apart(config, dims))};
+std::vector<Constant> wgmma_tile(const KernelConfig& config, const KernelFeatures& features) {
+  const Dims& dims = features.dims;
+  std::vector<Constant> tile = {Constant::integer("kConsumers", config.warps / 4),
+                                Constant::integer("kColumns", config.blocks * config.tile_columns),
+                                Constant::integer("kBlocks", config.blocks),
+                                Constant::boolean("kHeadsTogether", config.heads > 1),
+                                Constant::boolean("kOutputApart", output_apart(config, dims)),
+                                Constant::type("Output", element_of(features.dtype_o)),
+                                Constant::integer("kPromoteSteps", promote_steps(config, dims))};
+  if (features.dtype == Dtype::kFloat8E4M3) {
+    tile.push_back(Constant::integer(
+        "kScaleColumns", std::gcd(std::int64_t{config.tile_columns}, features.scale_block)));
+  }
+  return tile;
 }
 
 jit::Struct score_mod_struct(const ScoreStructure& structure) {
@@ -80,6 +90,8 @@ KernelFeatures features_of(const Problem& problem, const pattern::Placement& pla
   return {
       .dims = {problem.dim_qk, problem.dim_v},
       .dtype = problem.dtype,
+      .dtype_o = problem.output_dtype(),
+      .scale_block = std::gcd(problem.scale_blocks.k, problem.scale_blocks.v),
       .score = score_of(problem),
       .alibi = !problem.score.alibi.empty(),
       .bias = !problem.score.bias.empty(),
@@ -117,7 +129,7 @@ jit::Struct mask_struct(const std::string& mask_text) {
 
 jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& features,
                             jit::Arch arch) {
-  const bool wgmma = config.family == Family::kWgmma;
+  const bool wgmma = is_wgmma(config.family);
   jit::Struct shape;
   shape.name = "Shape";
   shape.constants = {
@@ -134,7 +146,7 @@ jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& fe
       Constant::boolean("kCarryIn", features.carry_in),
       Constant::boolean("kCarryOut", features.carry_out),
   };
-  const std::vector<Constant> tile = wgmma ? wgmma_tile(config, features.dims) : mma_tile(config);
+  const std::vector<Constant> tile = wgmma ? wgmma_tile(config, features) : mma_tile(config);
   shape.constants.insert(shape.constants.end(), tile.begin(), tile.end());
   std::vector<jit::Struct> structs = {std::move(shape), mask_struct(features.mask)};
   if (features.score_mod.present()) structs.push_back(score_mod_struct(features.score_mod));
@@ -160,7 +172,7 @@ ScoreNumbers score_numbers(const Problem& problem) {
 
 LaunchShape launch_shape(const KernelConfig& config, const Problem& problem, int multiprocessors) {
   const std::int64_t row_tiles = (problem.seq_q + config.tile_rows - 1) / config.tile_rows;
-  if (config.family == Family::kWgmma) {
+  if (is_wgmma(config.family)) {
     // CTAs that stay: each takes work until there is none.
     const std::int64_t work = row_tiles * (problem.heads / config.heads) * problem.batch;
     return {.grid_x = static_cast<unsigned>(std::min<std::int64_t>(work, multiprocessors)),

@@ -21,6 +21,9 @@ namespace annulus::attention {
 struct KernelFeatures {
   Dims dims;
   Dtype dtype = Dtype::kBfloat16;
+  Dtype dtype_o = Dtype::kBfloat16;
+  std::int64_t scale_block =
+      0;  // keys that share their scales: the greatest divisor of both; 0 all
   kernels::Score score = kernels::Score::kPositiveScale;
   bool alibi = false;
   bool bias = false;

@@ -47,7 +47,7 @@ double mask_instructions(const std::string& mask) {
 
 // One column tile, by all warps of a CTA.
 KernelWork tile_work(const KernelConfig& config, const KernelFeatures& features, bool partial) {
-  if (config.family == Family::kWgmma) {
+  if (is_wgmma(config.family)) {
     return wgmma_tile_work(config, features, score_instructions(features),
                            partial ? mask_instructions(features.mask) : 0);
   }
@@ -80,7 +80,7 @@ KernelWork tile_work(const KernelConfig& config, const KernelFeatures& features,
 
 // What a CTA does besides its tiles.
 KernelWork frame_work(const KernelConfig& config, const KernelFeatures& features) {
-  if (config.family == Family::kWgmma) return wgmma_frame_work(config, features);
+  if (is_wgmma(config.family)) return wgmma_frame_work(config, features);
   const auto [warps, rows, columns, qk, v] = warp_shape(config, features.dims);
   const double query_bytes = 2.0 * config.tile_rows * 16 * qk;
   const double output_elements = rows * v * 8;  // of a lane
@@ -162,9 +162,10 @@ double least_bytes(const Problem& problem) {
   };
   const double rows = product(problem.batch, problem.heads, problem.seq_q, 1);
   const double state = rows * static_cast<double>(problem.dim_v + 2) * 4;
-  double bytes = rows * static_cast<double>(problem.dim_qk) * 2;
-  bytes +=
-      product(problem.batch, problem.kv_heads, problem.seq_k, problem.dim_qk + problem.dim_v) * 2;
+  const auto element = static_cast<double>(size_in_bytes(problem.dtype));
+  double bytes = rows * static_cast<double>(problem.dim_qk) * element;
+  bytes += product(problem.batch, problem.kv_heads, problem.seq_k, problem.dim_qk + problem.dim_v) *
+           element;
   bytes += problem.carry_in ? state : 0;
   bytes += problem.carry_out ? state : rows * static_cast<double>(problem.dim_v) * 2;
   return bytes;

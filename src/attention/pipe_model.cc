@@ -132,7 +132,7 @@ int predicted_registers(const KernelConfig& config, const Dims& dims) {
 int resident_ctas(const PipeDevice& device, const KernelConfig& config, const Dims& dims,
                   int registers) {
   if (registers == 0) registers = predicted_registers(config, dims);
-  if (config.family == Family::kWgmma) {
+  if (is_wgmma(config.family)) {
     // Its warps take all registers that there are.
     return shared_bytes(config, dims) + device.shared_bytes_reserved <= device.shared_bytes ? 1 : 0;
   }
@@ -176,14 +176,17 @@ Prediction predict(const PipeDevice& device, const KernelConfig& config, const D
     made.predicted_cycles = made.predicted_micros = std::numeric_limits<double>::infinity();
     return made;
   }
-  const bool wgmma = config.family == Family::kWgmma;
+  const bool wgmma = is_wgmma(config.family);
   const double multiprocessors = device.multiprocessors;
   const std::int64_t slots = std::int64_t{device.multiprocessors} * made.predicted_resident;
   made.predicted_waves = static_cast<double>(tiles.ctas) / static_cast<double>(slots);
 
   // Cycles of one multiprocessor for one step of one CTA; where no row has a tile, for one CTA.
   const double steps = static_cast<double>(std::max(tiles.tiles(), tiles.ctas));
-  const double matrix = work.matrix_flop / steps / (wgmma ? device.wgmma_flop : device.matrix_flop);
+  // Products of 8-bit elements take half the time.
+  const double matrix_flop =
+      (wgmma ? device.wgmma_flop : device.matrix_flop) * (config.family == Family::kWgmma8 ? 2 : 1);
+  const double matrix = work.matrix_flop / steps / matrix_flop;
   const double special = work.special_lanes / steps / device.special_lanes;
   const double issue = work.warp_instructions / steps / device.issue_slots;
   const double shared = work.shared_wavefronts / steps / device.shared_wavefronts;

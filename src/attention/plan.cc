@@ -20,7 +20,7 @@ std::vector<BatchRange> split_batches(const Problem& problem, const KernelConfig
   std::vector<BatchRange> launches;
   if (problem.seq_q == 0) return launches;
   std::int64_t most = kMostGridZ;
-  if (config.family == Family::kWgmma) {
+  if (is_wgmma(config.family)) {
     const std::int64_t works = ceil_div(problem.seq_q, config.tile_rows) * problem.heads;
     most = std::clamp<std::int64_t>(kMostWorks / works, 1, most);
   }
@@ -80,7 +80,16 @@ std::vector<std::string> describe(const LaunchPlan& plan, const Choice& choice,
   if (plan.config.family == Family::kMma) {
     say("family mma: cp.async and mma.sync run on {}", jit::to_string(limits.arch));
   } else {
-    say("family wgmma: tensor maps and warpgroup products of {}", jit::to_string(limits.arch));
+    say("family {}: tensor maps and warpgroup products of {}", to_string(plan.config.family),
+        jit::to_string(limits.arch));
+  }
+  if (problem.dtype == Dtype::kFloat8E4M3) {
+    const ScaleBlocks& blocks = problem.scale_blocks;
+    const auto text = [](std::int64_t rows) {
+      return rows == 0 ? std::string("a head") : fmt::format("{} rows", rows);
+    };
+    say("scales: one for {} of Q, {} of K, {} of V; O is {}", text(blocks.q), text(blocks.k),
+        text(blocks.v), to_string(problem.output_dtype()));
   }
   say("configuration {}: {}", to_string(plan.config), choice.reason);
   say("mask of partial tiles: {}", plan.mask.text);

@@ -50,6 +50,8 @@ std::optional<std::string> why_not(const KernelConfig& config, const Dims& dims,
 // The same for operands that lie so; nothing where it is not known how they will.
 std::optional<std::string> why_not(const KernelConfig& config, const Problem& problem,
                                    const std::optional<OperandStrides>& strides);
+// The same of the dtype of Q, K and V.
+std::optional<std::string> why_not(const KernelConfig& config, Dtype dtype);
 
 // The heuristic. Throws Error{kUnsupported} where nothing in the table fits the device.
 Choice choose_config(const Problem& problem, const DeviceLimits& limits,

@@ -1,6 +1,7 @@
 // What a problem and its memory must satisfy before anything is planned or launched.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -46,6 +47,7 @@ struct Tensor {
   const void* data;
   const Strides& strides;
   std::int64_t batch, rows, heads, dim;
+  Dtype dtype;
 };
 
 bool empty(const Tensor& tensor) {
@@ -86,12 +88,13 @@ void check_tensor(const Tensor& tensor) {
   check_address(tensor.name, tensor.data, 16);
   const std::array<Axis, 3> axes = axes_of(tensor);
   std::int64_t span = tensor.dim;
+  const std::int64_t unit = 16 / static_cast<std::int64_t>(size_in_bytes(tensor.dtype));
   for (const Axis& axis : axes) {
     if (axis.extent <= 1) continue;
-    if (axis.stride % 8 != 0) {
+    if (axis.stride % unit != 0) {
       base::fail(ErrorCode::kInvalidArgument,
-                 "the {} stride of {} is {} elements; it must be a multiple of 8", axis.name,
-                 tensor.name, axis.stride);
+                 "the {} stride of {} is {} elements; it must be a multiple of {}", axis.name,
+                 tensor.name, axis.stride, unit);
     }
     std::int64_t reach = 0;
     if (axis.stride == std::numeric_limits<std::int64_t>::min() ||
@@ -137,6 +140,12 @@ void check_in_place(const Tensor& q, const Tensor& k, const Tensor& v, const Ten
     }
   }
   if (q.data != o.data) return;
+  if (q.dtype != o.dtype) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "O and Q are both at {:#x}, but Q is {} and O {}; rows of O would overwrite other "
+               "rows of Q",
+               reinterpret_cast<std::uintptr_t>(o.data), to_string(q.dtype), to_string(o.dtype));
+  }
   const std::array<Axis, 3> q_axes = axes_of(q);
   const std::array<Axis, 3> o_axes = axes_of(o);
   for (std::size_t i = 0; i < q_axes.size(); ++i) {
@@ -147,6 +156,52 @@ void check_in_place(const Tensor& q, const Tensor& k, const Tensor& v, const Ten
                o_axes[i].name, o_axes[i].stride, q_axes[i].stride);
   }
   check_distinct(q);
+}
+
+// Dtypes, and what only e4m3 has.
+void check_dtypes(const Problem& problem) {
+  const bool bytes = problem.dtype == Dtype::kFloat8E4M3;
+  if (!bytes && problem.dtype != Dtype::kFloat16 && problem.dtype != Dtype::kBfloat16) {
+    base::fail(
+        problem.dtype == Dtype::kFloat32 ? ErrorCode::kUnsupported : ErrorCode::kInvalidArgument,
+        "dtype {} of Q, K and V has no kernel; convert to fp16, bf16 or e4m3",
+        to_string(problem.dtype));
+  }
+  if (bytes && (problem.dim_qk < 64 || problem.dim_v < 64)) {
+    base::fail(ErrorCode::kUnsupported, "e4m3 has head dims from 64 on, not {}/{}; use bf16",
+               problem.dim_qk, problem.dim_v);
+  }
+  const Dtype o = problem.output_dtype();
+  if (bytes ? o != Dtype::kBfloat16 && o != Dtype::kFloat16 : o != problem.dtype) {
+    base::fail(ErrorCode::kUnsupported, "O as {} with {} operands has no kernel; {}", to_string(o),
+               to_string(problem.dtype),
+               bytes ? "take bf16 or fp16" : "O has the dtype of Q, K and V");
+  }
+  const auto check_block = [&](const char* name, std::int64_t rows) {
+    constexpr std::int64_t kLeast = 32;
+    if (rows == 0) return;
+    if (!bytes) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "scale_blocks.{} is {}, but {} operands have no scales; leave it 0", name, rows,
+                 to_string(problem.dtype));
+    }
+    if (rows < kLeast || rows > kMostPosition ||
+        !std::has_single_bit(static_cast<std::uint64_t>(rows))) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "scale_blocks.{} is {} rows; it must be 0 (one scale for a head) or a power of "
+                 "two from {} to 2^30",
+                 name, rows, kLeast);
+    }
+  };
+  check_block("q", problem.scale_blocks.q);
+  check_block("k", problem.scale_blocks.k);
+  check_block("v", problem.scale_blocks.v);
+}
+
+void check_scale(const char* name, const void* data, Dtype dtype) {
+  if (data == nullptr) return;
+  if (dtype != Dtype::kFloat8E4M3) check_unused(name, data, "only e4m3 operands have scales");
+  check_address(name, data, 4);
 }
 
 struct StateNames {
@@ -165,12 +220,12 @@ void check_state(const StateNames& names, const StatePointers& state) {
 
 Tensor q_of(const Problem& problem, const Operands& operands) {
   return {"Q",           operands.q,    operands.q_strides, problem.batch,
-          problem.seq_q, problem.heads, problem.dim_qk};
+          problem.seq_q, problem.heads, problem.dim_qk,     problem.dtype};
 }
 
 Tensor k_of(const Problem& problem, const Operands& operands) {
   return {"K",           operands.k,       operands.k_strides, problem.batch,
-          problem.seq_k, problem.kv_heads, problem.dim_qk};
+          problem.seq_k, problem.kv_heads, problem.dim_qk,     problem.dtype};
 }
 
 }  // namespace
@@ -234,11 +289,7 @@ void validate(const Problem& problem) {
                "no kernel has head dims {}/{} (Q and K / V); supported are {}", problem.dim_qk,
                problem.dim_v, attention::supported_dims_text());
   }
-  if (problem.dtype != Dtype::kFloat16 && problem.dtype != Dtype::kBfloat16) {
-    base::fail(
-        problem.dtype == Dtype::kFloat32 ? ErrorCode::kUnsupported : ErrorCode::kInvalidArgument,
-        "dtype {} of Q, K and V has no kernel; convert to fp16 or bf16", to_string(problem.dtype));
-  }
+  attention::check_dtypes(problem);
   attention::check_score(problem);
   const auto check_positions = [](const char* name, std::int64_t first, std::int64_t count) {
     if (first < -kMostPosition || first > kMostPosition - count) {
@@ -271,9 +322,9 @@ void validate(const Problem& problem, const Operands& operands) {
   const Tensor q = attention::q_of(problem, operands);
   const Tensor k = attention::k_of(problem, operands);
   const Tensor v = {"V",           operands.v,       operands.v_strides, problem.batch,
-                    problem.seq_k, problem.kv_heads, problem.dim_v};
+                    problem.seq_k, problem.kv_heads, problem.dim_v,      problem.dtype};
   const Tensor o = {"O",           operands.o,    operands.o_strides, problem.batch,
-                    problem.seq_q, problem.heads, problem.dim_v};
+                    problem.seq_q, problem.heads, problem.dim_v,      problem.output_dtype()};
   const bool rows = problem.batch > 0 && problem.seq_q > 0;
   if (rows) {
     check_tensor(q);
@@ -296,6 +347,9 @@ void validate(const Problem& problem, const Operands& operands) {
   } else {
     check_unused("LSE", operands.lse, "the problem does not ask for it (want_lse)");
   }
+  attention::check_scale("scale_q", operands.scale_q, problem.dtype);
+  attention::check_scale("scale_k", operands.scale_k, problem.dtype);
+  attention::check_scale("scale_v", operands.scale_v, problem.dtype);
   if (problem.carry_in) {
     if (rows) attention::check_state(attention::kStateIn, operands.state_in);
   } else {

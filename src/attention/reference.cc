@@ -4,6 +4,7 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <mutex>
 #include <set>
@@ -46,21 +47,23 @@ ANNULUS_WIDE void add_scaled(double* sum, double weight, const float* values, st
 // finite.
 struct Matrix {
   std::vector<float> values;
+  std::vector<double> scales;  // of each row
   std::vector<std::uint8_t> tainted;
 
-  void load(Dtype dtype, const std::uint16_t* data, std::int64_t row_stride, std::int64_t rows,
-            std::int64_t dim) {
+  void load(const HostRows& from, std::int64_t rows, std::int64_t dim) {
     values.resize(static_cast<std::size_t>(rows * dim));
+    scales.resize(static_cast<std::size_t>(rows));
     tainted.assign(static_cast<std::size_t>(rows), 0);
     for (std::int64_t row = 0; row < rows; ++row) {
       float* to = values.data() + row * dim;
-      const std::uint16_t* from = data + row * row_stride;
-      bool finite = true;
+      const auto index = static_cast<std::size_t>(row);
+      scales[index] = from.scale(row);
+      bool finite = std::isfinite(scales[index]);
       for (std::int64_t d = 0; d < dim; ++d) {
-        to[d] = base::to_float(dtype, from[d]);
+        to[d] = from.element(row, d);
         finite = finite && std::isfinite(to[d]);
       }
-      tainted[static_cast<std::size_t>(row)] = !finite;
+      tainted[index] = !finite;
     }
   }
 };
@@ -181,7 +184,8 @@ class RowSolver {
       for (std::size_t word = 0; word < visible.size(); ++word) {
         for (std::uint64_t bits = visible[word]; bits != 0; bits &= bits - 1) {
           const std::size_t index = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
-          double score = scale_ * dot(query_.data(), k.values.data() + index * dim_qk, dim_qk);
+          double score = scale_ * q.scales[static_cast<std::size_t>(row)] * k.scales[index] *
+                         dot(query_.data(), k.values.data() + index * dim_qk, dim_qk);
           const double cap = problem_.score.softcap;
           if (cap > 0) score = cap * std::tanh(score / cap);
           score += position_terms(problem_.score, head,
@@ -214,7 +218,7 @@ class RowSolver {
     for (std::size_t i = 0; i < keys_.size(); ++i) {
       const double weight = std::exp2(scores_[i] - m);
       l += weight;
-      add_scaled(answer->o, weight, v.values.data() + keys_[i] * dim_v, dim_v);
+      add_scaled(answer->o, weight * v.scales[keys_[i]], v.values.data() + keys_[i] * dim_v, dim_v);
     }
     if (!problem_.score.sink_logit.empty() && !problem_.carry_out) {
       // One more score, and no value to go with it.
@@ -243,6 +247,17 @@ class RowSolver {
   std::vector<double> scores_;
 };
 
+HostRows rows_of(const Problem& problem, const void* data, const Strides& strides,
+                 std::int64_t batch, std::int64_t head, const float* scales, std::int64_t block,
+                 std::int64_t rows, std::int64_t heads) {
+  const std::int64_t blocks = block == 0 ? 1 : (rows + block - 1) / block;
+  const std::int64_t first = batch * strides.batch + head * strides.head;
+  const auto bytes = static_cast<std::int64_t>(size_in_bytes(problem.dtype));
+  return {data == nullptr ? nullptr : static_cast<const std::byte*>(data) + first * bytes,
+          strides.row, problem.dtype,
+          scales == nullptr ? nullptr : scales + (batch * heads + head) * blocks, block};
+}
+
 Carried carried_of(const HostState* state, std::int64_t row) {
   if (state == nullptr) return {};
   const auto index = static_cast<std::size_t>(row);
@@ -251,6 +266,32 @@ Carried carried_of(const HostState* state, std::int64_t row) {
 }
 
 }  // namespace
+
+float HostRows::element(std::int64_t row, std::int64_t column) const {
+  const std::int64_t index = row * row_stride + column;
+  if (dtype == Dtype::kFloat8E4M3) {
+    return base::e4m3_to_float(std::to_integer<std::uint8_t>(data[index]));
+  }
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, data + 2 * index, 2);
+  return base::to_float(dtype, bits);
+}
+
+HostRows q_rows(const Problem& problem, const HostInputs& inputs, std::int64_t batch,
+                std::int64_t head) {
+  return rows_of(problem, inputs.q, inputs.q_strides, batch, head, inputs.scale_q,
+                 problem.scale_blocks.q, problem.seq_q, problem.heads);
+}
+HostRows k_rows(const Problem& problem, const HostInputs& inputs, std::int64_t batch,
+                std::int64_t kv_head) {
+  return rows_of(problem, inputs.k, inputs.k_strides, batch, kv_head, inputs.scale_k,
+                 problem.scale_blocks.k, problem.seq_k, problem.kv_heads);
+}
+HostRows v_rows(const Problem& problem, const HostInputs& inputs, std::int64_t batch,
+                std::int64_t kv_head) {
+  return rows_of(problem, inputs.v, inputs.v_strides, batch, kv_head, inputs.scale_v,
+                 problem.scale_blocks.v, problem.seq_k, problem.kv_heads);
+}
 
 Reference reference(const Problem& problem, const HostInputs& inputs, base::ThreadPool& pool,
                     const ReferenceOptions& options) {
@@ -287,15 +328,10 @@ Reference reference(const Problem& problem, const HostInputs& inputs, base::Thre
   for (std::int64_t bh = 0; bh < problem.batch * problem.heads; ++bh) {
     const std::int64_t batch = bh / problem.heads;
     const std::int64_t head = bh % problem.heads;
-    const auto load = [&](Matrix& matrix, const std::uint16_t* data, const Strides& strides,
-                          std::int64_t which, std::int64_t rows, std::int64_t dim) {
-      matrix.load(problem.dtype, data + batch * strides.batch + which * strides.head, strides.row,
-                  rows, dim);
-    };
-    load(q, inputs.q, inputs.q_strides, head, problem.seq_q, problem.dim_qk);
+    q.load(q_rows(problem, inputs, batch, head), problem.seq_q, problem.dim_qk);
     if (head % group == 0) {
-      load(k, inputs.k, inputs.k_strides, head / group, problem.seq_k, problem.dim_qk);
-      load(v, inputs.v, inputs.v_strides, head / group, problem.seq_k, problem.dim_v);
+      k.load(k_rows(problem, inputs, batch, head / group), problem.seq_k, problem.dim_qk);
+      v.load(v_rows(problem, inputs, batch, head / group), problem.seq_k, problem.dim_v);
     }
     const std::size_t first = first_of_head[static_cast<std::size_t>(bh)];
     const std::size_t count = first_of_head[static_cast<std::size_t>(bh) + 1] - first;

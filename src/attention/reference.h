@@ -22,14 +22,38 @@ namespace annulus::attention {
 
 // Host copies of the operands, laid out as the device's. Elements are bits of the problem's dtype.
 struct HostInputs {
-  const std::uint16_t* q = nullptr;
-  const std::uint16_t* k = nullptr;
-  const std::uint16_t* v = nullptr;
+  const void* q = nullptr;
+  const void* k = nullptr;
+  const void* v = nullptr;
   Strides q_strides;
   Strides k_strides;
   Strides v_strides;
   const HostState* state_in = nullptr;  // [B H Sq] rows, with carry_in
+  const float* scale_q = nullptr;       // as in Operands
+  const float* scale_k = nullptr;
+  const float* scale_v = nullptr;
 };
+
+// One (batch, head) of an operand: its elements and scales, and what they mean.
+struct HostRows {
+  const std::byte* data = nullptr;  // of row 0
+  std::int64_t row_stride = 0;      // in elements
+  Dtype dtype = Dtype::kBfloat16;
+  const float* scales = nullptr;  // null: 1
+  std::int64_t scale_block = 0;   // rows of a scale; 0: one for all
+
+  double scale(std::int64_t row) const {
+    if (scales == nullptr) return 1;
+    return static_cast<double>(scales[scale_block == 0 ? 0 : row / scale_block]);
+  }
+  float element(std::int64_t row, std::int64_t column) const;  // without its scale
+};
+HostRows q_rows(const Problem& problem, const HostInputs& inputs, std::int64_t batch,
+                std::int64_t head);
+HostRows k_rows(const Problem& problem, const HostInputs& inputs, std::int64_t batch,
+                std::int64_t kv_head);
+HostRows v_rows(const Problem& problem, const HostInputs& inputs, std::int64_t batch,
+                std::int64_t kv_head);
 
 struct ReferenceOptions {
   // Above this many visible pairs only some rows are computed: the first and the last `tile_rows`
@@ -50,11 +74,12 @@ struct Reference {
   std::int64_t heads = 0;
   std::int64_t seq_q = 0;
   std::int64_t dim_v = 0;
-  std::vector<std::int64_t> rows;     // (b H + h) Sq + i, ascending
-  std::vector<double> o;              // [rows, Dv]; 0 in empty rows
-  std::vector<double> m;              // [rows], base 2; -inf in empty rows
-  std::vector<double> l;              // [rows]; 0 in empty rows
-  std::vector<std::uint8_t> tainted;  // [rows]: 1 where an operand the row reads is not finite
+  std::vector<std::int64_t> rows;  // (b H + h) Sq + i, ascending
+  std::vector<double> o;           // [rows, Dv]; 0 in empty rows
+  std::vector<double> m;           // [rows], base 2; -inf in empty rows
+  std::vector<double> l;           // [rows]; 0 in empty rows
+  // [rows]: 1 where an operand, or its scale, that the row reads is not finite.
+  std::vector<std::uint8_t> tainted;
   bool sampled() const { return static_cast<std::int64_t>(rows.size()) != batch * heads * seq_q; }
 };
 
@@ -64,7 +89,7 @@ Reference reference(const Problem& problem, const HostInputs& inputs, base::Thre
 
 // What a kernel wrote, in host memory: O and perhaps LSE, or the state it carried out.
 struct HostResult {
-  const std::uint16_t* o = nullptr;  // bits of the problem's dtype
+  const std::uint16_t* o = nullptr;  // bits of the problem's output dtype
   Strides o_strides;
   const float* lse = nullptr;        // [B H Sq], in the problem's base
   const HostState* state = nullptr;  // instead of the others, with carry_out
@@ -75,7 +100,8 @@ struct Tolerance {
   double frobenius = 0;  // largest relative Frobenius error of a (batch, head)
   double lse = 0;        // |difference| / max(1, |LSE|)
 };
-Tolerance tolerance(Dtype dtype);  // the law's, see docs/architecture.md
+// The law's for Q, K and V of this dtype, see docs/architecture.md.
+Tolerance tolerance(Dtype dtype);
 
 // Relative errors are against the oracle's norm, or against the norm of a row of the dtype's
 // smallest normal number where that is larger. Infinity stands for what no tolerance allows: a

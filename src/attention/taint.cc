@@ -1,28 +1,22 @@
 #include "attention/taint.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace annulus::attention {
 namespace {
 
-// All bits of the exponent set: NaN or infinity.
-bool finite(Dtype dtype, std::uint16_t bits) {
-  const std::uint16_t exponent = dtype == Dtype::kFloat16 ? 0x7c00 : 0x7f80;
-  return (bits & exponent) != exponent;
-}
-
-// Marks the rows of one (batch, head) that hold something not finite; row i of them in group
-// i / rows_together. Returns whether there is any.
-bool mark(Dtype dtype, const std::uint16_t* data, std::int64_t row_stride, std::int64_t rows,
-          std::int64_t dim, std::int64_t rows_together, std::uint8_t* groups) {
+// Marks the rows of one (batch, head) that hold something not finite, or whose scale is not; row i
+// of them in group i / rows_together. Returns whether there is any.
+bool mark(const HostRows& from, std::int64_t rows, std::int64_t dim, std::int64_t rows_together,
+          std::uint8_t* groups) {
   bool any = false;
   for (std::int64_t row = 0; row < rows; ++row) {
-    const std::uint16_t* values = data + row * row_stride;
-    if (!std::all_of(values, values + dim,
-                     [&](std::uint16_t bits) { return finite(dtype, bits); })) {
-      groups[row / rows_together] = 1;
-      any = true;
-    }
+    bool finite = std::isfinite(from.scale(row));
+    for (std::int64_t d = 0; finite && d < dim; ++d) finite = std::isfinite(from.element(row, d));
+    if (finite) continue;
+    groups[row / rows_together] = 1;
+    any = true;
   }
   return any;
 }
@@ -41,17 +35,12 @@ std::vector<std::uint8_t> reached_rows(const Problem& problem, const HostInputs&
     const std::int64_t head = bh % problem.heads;
     const std::int64_t kv_head = head / (problem.heads / problem.kv_heads);
     std::uint8_t* rows = reached.data() + bh * problem.seq_q;
-    const auto at = [&](const std::uint16_t* data, const Strides& strides, std::int64_t which) {
-      return data + batch * strides.batch + which * strides.head;
-    };
-    any |= mark(problem.dtype, at(inputs.q, inputs.q_strides, head), inputs.q_strides.row,
-                problem.seq_q, problem.dim_qk, 1, rows);
+    any |= mark(q_rows(problem, inputs, batch, head), problem.seq_q, problem.dim_qk, 1, rows);
     columns.assign(static_cast<std::size_t>(tiles.column_tiles), 0);
-    bool in_keys =
-        mark(problem.dtype, at(inputs.k, inputs.k_strides, kv_head), inputs.k_strides.row,
-             problem.seq_k, problem.dim_qk, tiles.tile_columns, columns.data());
-    in_keys |= mark(problem.dtype, at(inputs.v, inputs.v_strides, kv_head), inputs.v_strides.row,
-                    problem.seq_k, problem.dim_v, tiles.tile_columns, columns.data());
+    bool in_keys = mark(k_rows(problem, inputs, batch, kv_head), problem.seq_k, problem.dim_qk,
+                        tiles.tile_columns, columns.data());
+    in_keys |= mark(v_rows(problem, inputs, batch, kv_head), problem.seq_k, problem.dim_v,
+                    tiles.tile_columns, columns.data());
     if (!in_keys) continue;
     any = true;
     for (std::int64_t row_tile = 0; row_tile < tiles.row_tiles; ++row_tile) {

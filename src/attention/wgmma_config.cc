@@ -2,40 +2,61 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 namespace annulus::attention {
 namespace {
 
 // What a CTA of sm_90 may have.
 constexpr std::int64_t kMostSharedBytes = 227 * 1024;
-constexpr std::int64_t kElementBytes = 2;
+constexpr std::int64_t kOutputBytes = 2;  // of an element of O
+constexpr std::int64_t kSumBytes = 4;     // of one that is put by
 
-// Tiles are panels of 64 columns, of which the last may be half empty.
-std::int64_t panel_bytes(std::int64_t rows, std::int64_t columns) {
-  return rows * ((columns + 63) / 64) * 64 * kElementBytes;
+// Tiles are panels of 128 bytes of columns, of which the last may be partly empty.
+std::int64_t panel_bytes(std::int64_t rows, std::int64_t columns, std::int64_t element) {
+  return rows * ((columns * element + 127) / 128) * 128;
 }
 
-std::int64_t bytes_with(const KernelConfig& config, const Dims& dims, bool output_apart) {
+// Keys whose products a consumer lets tensor cores add up.
+constexpr int kKeysTogether = 512;
+
+std::int64_t bytes_with(const KernelConfig& config, const Dims& dims, bool output_apart,
+                        bool promotes) {
   constexpr std::int64_t kBarrierBytes = 8;
   const std::int64_t rows = config.warps * 16;
   const std::int64_t columns = std::int64_t{config.blocks} * config.tile_columns;
-  return panel_bytes(rows, dims.qk) +
-         config.stages * (panel_bytes(columns, dims.qk) + panel_bytes(columns, dims.v)) +
-         (output_apart ? panel_bytes(rows, dims.v) : 0) + kBarrierBytes * (2 + 4 * config.stages) +
-         kBarrierBytes;
+  const std::int64_t element = element_bytes(config.family);
+  const bool transposes = element == 1;
+  const std::int64_t stage = panel_bytes(columns, dims.qk, element) +
+                             panel_bytes(columns, dims.v, element) +
+                             (transposes ? panel_bytes(dims.v, columns, element) : 0);
+  const std::int64_t barriers = 2 + (transposes ? 6 : 4) * config.stages;
+  return panel_bytes(rows, dims.qk, element) + config.stages * stage +
+         (output_apart ? panel_bytes(rows, dims.v, kOutputBytes) : 0) +
+         (promotes ? rows * dims.v * kSumBytes : 0) + kBarrierBytes * (barriers + 1);
 }
 
 }  // namespace
 
 bool output_apart(const KernelConfig& config, const Dims& dims) {
-  return bytes_with(config, dims, true) <= kMostSharedBytes;
+  return element_bytes(config.family) < kOutputBytes ||
+         bytes_with(config, dims, true, false) <= kMostSharedBytes;
+}
+
+int promote_steps(const KernelConfig& config, const Dims& dims) {
+  constexpr std::int64_t kMostDim = 128;  // beyond, the output is rescaled at another time
+  if (element_bytes(config.family) != 1 || dims.v > kMostDim) return 0;
+  if (bytes_with(config, dims, true, true) > kMostSharedBytes) return 0;
+  return std::max(1, kKeysTogether / (config.blocks * config.tile_columns));
 }
 
 std::int64_t wgmma_shared_bytes(const KernelConfig& config, const Dims& dims) {
-  return bytes_with(config, dims, output_apart(config, dims));
+  return bytes_with(config, dims, output_apart(config, dims), promote_steps(config, dims) > 0);
 }
 
 std::int64_t wgmma_fragment_registers(const KernelConfig& config, const Dims& dims) {
-  return config.blocks * config.tile_columns * 3 / 4 + dims.v / 2;
+  const std::int64_t columns = std::int64_t{config.blocks} * config.tile_columns;
+  return columns / 2 + columns * element_bytes(config.family) / 8 + dims.v / 2;
 }
 
 std::optional<std::string> why_illegal_wgmma(const KernelConfig& config, const Dims& dims,
@@ -67,6 +88,10 @@ std::optional<std::string> why_illegal_wgmma(const KernelConfig& config, const D
     return fmt::format("{} x {} columns: a tile has a multiple of 16 up to 128, a step 64 to 192",
                        config.blocks, config.tile_columns);
   }
+  if (element_bytes(config.family) == 1 && config.blocks * config.tile_columns % 32 != 0) {
+    return fmt::format("{} x {} columns: a product of 8-bit elements has 32 keys", config.blocks,
+                       config.tile_columns);
+  }
   if (config.stages < 1 || config.stages > 4) {
     return fmt::format("{} stages: the pipeline has 1 to 4", config.stages);
   }
@@ -79,12 +104,14 @@ std::optional<std::string> why_illegal_wgmma(const KernelConfig& config, const D
                        jit::to_string(arch), shared_limit(arch));
   }
   // Of the 256, 240 and 160 that a thread has beside one, two or three warpgroups; what remains
-  // is for addresses, rows and masks.
+  // is for addresses, rows and masks, and of 8-bit elements for scales.
   constexpr int kMost[] = {200, 180, 104};
+  constexpr int kMostScaled[] = {188, 168, 92};
+  const int most = (element_bytes(config.family) == 1 ? kMostScaled : kMost)[warpgroups - 1];
   const std::int64_t registers = wgmma_fragment_registers(config, dims);
-  if (registers > kMost[warpgroups - 1]) {
+  if (registers > most) {
     return fmt::format("scores and output take {} registers of a thread, and beyond {} it spills",
-                       registers, kMost[warpgroups - 1]);
+                       registers, most);
   }
   return std::nullopt;
 }

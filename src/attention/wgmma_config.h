@@ -18,10 +18,15 @@ namespace annulus::attention {
 // for it.
 bool output_apart(const KernelConfig& config, const Dims& dims);
 
-// Q, stages of K and V, O where it lies apart, barriers: the layout of wgmma_forward.
+// Steps of 8-bit elements after which the output is put by in fp32, because tensor cores add their
+// products up with few bits; 0: never, where there is no room.
+int promote_steps(const KernelConfig& config, const Dims& dims);
+
+// Q, stages of K and V (of 8-bit elements V twice), O where it lies apart, what is put by,
+// barriers: the layout of wgmma_forward.
 std::int64_t wgmma_shared_bytes(const KernelConfig& config, const Dims& dims);
 
-// Scores, their powers in 16 bits, and output.
+// Scores, their powers as elements, and output.
 std::int64_t wgmma_fragment_registers(const KernelConfig& config, const Dims& dims);
 
 std::optional<std::string> why_illegal_wgmma(const KernelConfig& config, const Dims& dims,

@@ -12,7 +12,6 @@
 namespace annulus::attention {
 namespace {
 
-constexpr std::int64_t kElementBytes = 2;
 // What K and V of the heads that are worked on together may take of L2: 32 MB, of the 50 MB of an
 // H100 and leaving room for Q and O.
 constexpr std::int64_t kSetBytes = std::int64_t{32} << 20;
@@ -27,9 +26,10 @@ kernels::TensorMap encode(const device::Context& context, const device::BoxedTen
 
 device::BoxedTensor boxed(const void* data, const Strides& strides, const BatchRange& range,
                           std::int64_t rows, std::int64_t heads, std::int64_t columns,
-                          std::int64_t box_rows) {
-  return {.data = static_cast<const std::byte*>(data) +
-                  range.first_batch * strides.batch * kElementBytes,
+                          std::int64_t box_rows, Dtype dtype) {
+  const auto bytes = static_cast<std::int64_t>(size_in_bytes(dtype));
+  return {.data = static_cast<const std::byte*>(data) + range.first_batch * strides.batch * bytes,
+          .element_bytes = bytes,
           .columns = columns,
           .rows = rows,
           .heads = heads,
@@ -47,8 +47,8 @@ kernels::WorkParams work_params(const KernelConfig& config, const Problem& probl
   const std::int64_t row_tiles = (problem.seq_q + config.tile_rows - 1) / config.tile_rows;
   const std::int64_t head_groups = problem.heads / config.heads;
   const std::int64_t groups = head_groups * batches;
-  const std::int64_t kv_bytes =
-      std::max<std::int64_t>(1, problem.seq_k) * (problem.dim_qk + problem.dim_v) * kElementBytes;
+  const std::int64_t kv_bytes = std::max<std::int64_t>(1, problem.seq_k) *
+                                (problem.dim_qk + problem.dim_v) * element_bytes(config.family);
   // Groups of heads that share one head of K and V count it once.
   const std::int64_t groups_per_kv = std::max<std::int64_t>(1, head_groups / problem.kv_heads);
   const std::int64_t set =
@@ -61,8 +61,8 @@ kernels::WorkParams work_params(const KernelConfig& config, const Problem& probl
 
 std::optional<std::string> why_no_tensor_maps(const Problem& problem,
                                               const OperandStrides& strides) {
-  if (problem.batch == 0 || problem.seq_q == 0) return std::nullopt;  // nothing is launched
-  constexpr std::int64_t kMostElements = (std::int64_t{1} << 40) / kElementBytes;
+  if (problem.batch == 0 || problem.seq_q == 0) return std::nullopt;   // nothing is launched
+  constexpr std::int64_t kMostElements = (std::int64_t{1} << 40) / 2;  // of 16 bits, as O has
   struct Axis {
     const char* tensor;
     const char* name;
@@ -105,16 +105,19 @@ kernels::TensorMaps tensor_maps(const device::Context& context, const KernelConf
   constexpr std::int64_t kQueryRows = 64;  // of a warpgroup
   kernels::TensorMaps maps{};
   maps.q = encode(context, boxed(operands.q, operands.q_strides, range, problem.seq_q,
-                                 problem.heads, problem.dim_qk, kQueryRows));
+                                 problem.heads, problem.dim_qk, kQueryRows, problem.dtype));
   if (problem.seq_k > 0) {  // else nothing is copied, and there may be nothing to copy from
-    maps.k = encode(context, boxed(operands.k, operands.k_strides, range, problem.seq_k,
-                                   problem.kv_heads, problem.dim_qk, config.tile_columns));
-    maps.v = encode(context, boxed(operands.v, operands.v_strides, range, problem.seq_k,
-                                   problem.kv_heads, problem.dim_v, config.tile_columns));
+    maps.k = encode(context,
+                    boxed(operands.k, operands.k_strides, range, problem.seq_k, problem.kv_heads,
+                          problem.dim_qk, config.tile_columns, problem.dtype));
+    maps.v =
+        encode(context, boxed(operands.v, operands.v_strides, range, problem.seq_k,
+                              problem.kv_heads, problem.dim_v, config.tile_columns, problem.dtype));
   }
   if (operands.o != nullptr) {
-    maps.o = encode(context, boxed(operands.o, operands.o_strides, range, problem.seq_q,
-                                   problem.heads, problem.dim_v, kQueryRows));
+    maps.o =
+        encode(context, boxed(operands.o, operands.o_strides, range, problem.seq_q, problem.heads,
+                              problem.dim_v, kQueryRows, problem.output_dtype()));
   }
   return maps;
 }

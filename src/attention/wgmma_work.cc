@@ -4,8 +4,8 @@ namespace annulus::attention {
 namespace {
 
 constexpr double kRowsOfWarpgroup = 64;
-constexpr double kDepth = 16;  // of one product
-constexpr double kElementBytes = 2;
+constexpr double kDepthBytes = 32;  // of one product
+constexpr double kOutputBytes = 2;  // of an element of O
 constexpr double kWavefrontBytes = 128;
 
 }  // namespace
@@ -19,7 +19,8 @@ KernelWork wgmma_tile_work(const KernelConfig& config, const KernelFeatures& fea
   const auto v = static_cast<double>(features.dims.v);
   const double elements = columns / 2;  // scores of a lane
   const double steps = 1.0 / config.blocks;
-  const double bytes = kElementBytes * columns * (qk + v);
+  const auto element = static_cast<double>(element_bytes(config.family));
+  const double bytes = element * columns * (qk + v);
 
   KernelWork work;
   work.matrix_flop = warpgroups * 2 * kRowsOfWarpgroup * columns * (qk + v);
@@ -27,16 +28,20 @@ KernelWork wgmma_tile_work(const KernelConfig& config, const KernelFeatures& fea
   work.special_lanes =
       32 * warps * (elements * ((softcap ? 3 : 1) + features.score_mod.special) + 2 * steps);
   // Every warpgroup reads Q once a step, K and V; the copies write K and V.
-  const double query_bytes = kElementBytes * kRowsOfWarpgroup * qk * steps;
+  const double query_bytes = element * kRowsOfWarpgroup * qk * steps;
   work.shared_wavefronts = (warpgroups * (query_bytes + bytes) + bytes) / kWavefrontBytes;
+  // V is turned round: read and written once more, 512 bytes at a time by some 25 instructions.
+  const double transposed = config.family == Family::kWgmma8 ? element * columns * v : 0;
+  work.shared_wavefronts += 2 * transposed / kWavefrontBytes;
   work.read_bytes = bytes;
   work.barriers = warps * steps;
   // As the machine has them, counted in the loop of a dense kernel: an element costs its maximum,
   // its exponent's argument, its power, its sum and half a conversion; an output its shrinking; a
   // product itself and the addresses of its operands.
-  const double products = qk / kDepth * steps + columns / kDepth;
+  const double products = (qk * steps + columns) * element / kDepthBytes;
   work.warp_instructions = warps * (elements * (4.5 + score_instructions + mask_instructions) +
-                                    v / 2 * steps + products * 3 + 100 * steps);
+                                    v / 2 * steps + products * 3 + 100 * steps) +
+                           transposed / 512 * 25;
   return work;
 }
 
@@ -45,8 +50,8 @@ KernelWork wgmma_frame_work(const KernelConfig& config, const KernelFeatures& fe
   const double rows = warps * 16;
   const auto qk = static_cast<double>(features.dims.qk);
   const auto v = static_cast<double>(features.dims.v);
-  const double query_bytes = kElementBytes * rows * qk;
-  const double output_bytes = kElementBytes * rows * v;
+  const double query_bytes = static_cast<double>(element_bytes(config.family)) * rows * qk;
+  const double output_bytes = kOutputBytes * rows * v;
   const double state_bytes = 4 * rows * (v + 2);
   KernelWork work;
   work.read_bytes = query_bytes;

@@ -113,6 +113,11 @@ void validate(const Problem& problem, const Selection& selection) {
     base::fail(ErrorCode::kInvalidArgument,
                "mass of the selection is {}; give a share above 0 and up to 1", selection.mass);
   }
+  if (problem.dtype == Dtype::kFloat8E4M3 && selection.rule != SelectionRule::kGiven) {
+    base::fail(ErrorCode::kUnsupported,
+               "blocks are scored from fp16 or bf16 operands, not from e4m3; choose them before Q "
+               "and K are quantised and give them as indices (SelectionRule::kGiven)");
+  }
   check_blocks(problem, selection);
   if (problem.pattern.branches().size() > 1) {
     base::fail(ErrorCode::kUnsupported,

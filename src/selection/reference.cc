@@ -244,8 +244,10 @@ bool is_forced(const Problem& problem, const Selection& selection, std::int64_t 
 void take(const Problem& problem, const Selection& selection, const attention::HostInputs& inputs,
           const std::vector<std::uint8_t>& candidate, const std::vector<std::uint8_t>& forced,
           HostBlocks* blocks) {
-  const HostRows q = {inputs.q, inputs.q_strides, problem.seq_q, problem.dim_qk, problem.dtype};
-  const HostRows k = {inputs.k, inputs.k_strides, problem.seq_k, problem.dim_qk, problem.dtype};
+  const HostRows q = {static_cast<const std::uint16_t*>(inputs.q), inputs.q_strides, problem.seq_q,
+                      problem.dim_qk, problem.dtype};
+  const HostRows k = {static_cast<const std::uint16_t*>(inputs.k), inputs.k_strides, problem.seq_k,
+                      problem.dim_qk, problem.dtype};
   const std::int64_t parts =
       selection.pool == Pool::kAntidiagonal ? selection.block_rows / selection.stride : 1;
   for (std::int64_t list = 0; list < problem.batch * problem.heads; ++list) {

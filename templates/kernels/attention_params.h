@@ -76,6 +76,16 @@ struct ScoreParams {
   int numbers[kScoreNumbers];  // integers, and the bits of fp32 numbers
 };
 
+// What the elements of 8-bit operands are multiplied with. Row i of a head has the entry i >> shift
+// of those that the head has; null: 1. Finite, and not negative.
+struct ScaleParams {
+  const float* q;  // [B, H, q_blocks]
+  const float* k;  // [B, Hkv, k_blocks]
+  const float* v;  // [B, Hkv, v_blocks]
+  int q_shift, k_shift, v_shift;
+  int q_blocks, k_blocks, v_blocks;
+};
+
 struct AttentionParams {
   const void* q;  // [B, Sq, H, Dqk] in any order of the first three, Dqk contiguous
   const void* k;  // [B, Sk, Hkv, Dqk]
@@ -104,6 +114,7 @@ struct AttentionParams {
   TileListParams tiles;
   MaskParams mask;
   ScoreParams score;
+  ScaleParams scales;  // where Shape::Element has 8 bits
 
   int heads;         // H
   int group;         // H / Hkv

@@ -12,14 +12,20 @@
 //   start S(j) = Q K(j)^T     start O += P(j-1) V(j-1)     wait for S(j)
 //   P(j) = powers of S(j)     wait for O                   rescale O
 //
-// Shared memory (each part a multiple of 1024 bytes): Q per consumer, K and V per stage, O per
-// consumer unless it leaves through Q, barriers.
+// Elements of 8 bits have scales (kernels/wgmma/scales.cuh), and their V is turned round between
+// the copies and the products by the producer's other warps (kernels/wgmma/transposer.cuh). Where
+// there is room, their sums are put by in fp32 now and then (kernels/wgmma/sums.cuh).
+//
+// Shared memory (each part a multiple of 1024 bytes): Q per consumer, K and V per stage, V turned
+// round per stage where its elements have 8 bits, O per consumer unless it leaves through Q, what
+// consumers put by, barriers.
 //
 // Shape gives the constants, Mask the visibility, ScoreMod a score expression; README.md lists what
 // they must define.
 
 #include "kernels/wgmma/consumer.cuh"
 #include "kernels/wgmma/producer.cuh"
+#include "kernels/wgmma/transposer.cuh"
 #include "ptx/warpgroup.cuh"
 
 namespace annulus::kernels {
@@ -51,7 +57,13 @@ __global__ void __launch_bounds__((Shape::kConsumers + 1) * 128, 1)
       ptx::init_barrier(barriers, 1);
       ptx::init_barrier(barriers + ptx::kBarrierBytes, 4 * Shape::kConsumers);
       ptx::init_barrier(barriers + 2 * ptx::kBarrierBytes, 1);
-      ptx::init_barrier(barriers + 3 * ptx::kBarrierBytes, 4 * Shape::kConsumers);
+      ptx::init_barrier(barriers + 3 * ptx::kBarrierBytes,
+                        Layout::kTransposes ? kTransposers : 4 * Shape::kConsumers);
+      if constexpr (Layout::kTransposes) {
+        ptx::init_barrier(barriers + Layout::kOperandFull * ptx::kBarrierBytes, kTransposers);
+        ptx::init_barrier(barriers + Layout::kOperandFree * ptx::kBarrierBytes,
+                          4 * Shape::kConsumers);
+      }
     }
     ptx::publish_barriers();
   }
@@ -59,8 +71,11 @@ __global__ void __launch_bounds__((Shape::kConsumers + 1) * 128, 1)
   const unsigned warpgroup = ptx::uniform(threadIdx.x / 128);
   if (warpgroup == 0) {
     ptx::give_registers<kProducerRegisters>();
-    if (ptx::uniform(threadIdx.x / 32) == 0 && ptx::elect()) {
-      produce<Shape>(params, maps, work, shared);
+    const unsigned warp = ptx::uniform(threadIdx.x / 32);
+    if (warp == 0) {
+      if (ptx::elect()) produce<Shape>(params, maps, work, shared);
+    } else if constexpr (Layout::kTransposes) {
+      transpose_values<Shape>(params, work, shared, warp - 1);
     }
   } else {
     ptx::take_registers<kConsumerRegisters>();

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PTX_CONVERT_CUH_
 #define ANNULUS_PTX_CONVERT_CUH_
 
-// Two fp32 values to two 16-bit values in one register, rounded to nearest even; `low` goes to the
-// lower half, which the instruction wants as its second source. And back.
+// fp32 values to 16-bit or 8-bit values in one register, rounded to nearest even; `low` goes to the
+// lower half, which the instruction wants as its second source. And back from 16 bits.
 
 namespace annulus::ptx {
 
@@ -30,6 +30,19 @@ __device__ __forceinline__ void unpack_f16(float& low, float& high, unsigned pac
       "}"
       : "=f"(low), "=f"(high)
       : "r"(packed));
+}
+
+// cvt.rn.satfinite.e4m3x2.f32: PTX 7.8, sm_89. Four values to e4m3, `a` in the lowest byte; what is
+// beyond 448 becomes 448.
+__device__ __forceinline__ unsigned pack_e4m3(float a, float b, float c, float d) {
+  unsigned packed;
+  asm("{\n.reg .b16 low, high;\n"
+      "cvt.rn.satfinite.e4m3x2.f32 low, %2, %1;\n"
+      "cvt.rn.satfinite.e4m3x2.f32 high, %4, %3;\n"
+      "mov.b32 %0, {low, high};\n}"
+      : "=r"(packed)
+      : "f"(a), "f"(b), "f"(c), "f"(d));
+  return packed;
 }
 
 }  // namespace annulus::ptx

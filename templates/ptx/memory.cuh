@@ -30,6 +30,13 @@ __device__ __forceinline__ Words4 load_shared_16(unsigned address) {
   return v;
 }
 
+// st.shared.v4.b32: PTX 1.0, any architecture.
+__device__ __forceinline__ void store_shared_16(unsigned address, const Words4& v) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(v.x), "r"(v.y),
+               "r"(v.z), "r"(v.w)
+               : "memory");
+}
+
 // ld.global.v4.b32: PTX 1.0, any architecture.
 __device__ __forceinline__ Words4 load_global_16(const void* address) {
   Words4 v;

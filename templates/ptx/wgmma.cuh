@@ -2,15 +2,18 @@
 #define ANNULUS_PTX_WGMMA_CUH_
 
 // Matrix products of a warpgroup (four warps whose first is a multiple of four): D = A B + D with A
-// 64x16 and B 16xN of 16-bit elements, D 64xN of fp32. They run beside the warps: between a product
-// and the wait that covers it, its registers may be neither read nor written, and its shared memory
-// may not be written. PTX ISA 9.0, 9.7.15 "Asynchronous warpgroup level matrix".
+// 64x16 and B 16xN of 16-bit elements, or 64x32 and 32xN of 8-bit ones, D 64xN of fp32. They run
+// beside the warps: between a product and the wait that covers it, its registers may be neither
+// read nor written, and its shared memory may not be written. PTX ISA 9.0, 9.7.15 "Asynchronous
+// warpgroup level matrix".
 //
 // With w = warp % 4, g = lane / 4 and t = lane % 4:
 //
 //   D  d[c][0] (16w + g, 8c + 2t)  d[c][1] its right neighbour  d[c][2], d[c][3] the same 8 rows on
 //   A  a[0] (16w + g, 2t)  a[1] 8 rows on  a[2] 8 columns on  a[3] both, each with its right
 //      neighbour in the upper half: two pieces of D, converted, are an A
+//      of 8-bit elements: a[0] (16w + g, 4t to 4t + 3)  a[1] 8 rows on  a[2] 16 columns on  a[3]
+//      both, the first in the lowest byte
 //
 // All 128 threads take part, converged, with the same descriptors.
 
@@ -133,15 +136,35 @@ __device__ __forceinline__ void hold(float (&d)[kPieces][4]) {
                    "n"(kTransposed)                                                              \
                  : "memory");                                                                    \
   }
+#define ANNULUS_WGMMA_BYTES(n, name, type, r0, r1, r2, r3, r4, r5, r6)                           \
+  static __device__ __forceinline__ void name(float (&d)[n / 8][4], unsigned long long a,        \
+                                              unsigned long long b, int accumulate) {            \
+    asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, " r2 ", 0;\n"                          \
+                 "wgmma.mma_async.sync.aligned.m64n" #n "k32.f32." type "." type " {"            \
+                 ANNULUS_LIST_##n "}, " r0 ", " r1 ", more, 1, 1;\n}"                            \
+                 : ANNULUS_PIECES_##n : "l"(a), "l"(b), "r"(accumulate) : "memory");             \
+  }                                                                                              \
+  static __device__ __forceinline__ void name(float (&d)[n / 8][4], const unsigned (&a)[4],      \
+                                              unsigned long long b, int accumulate) {            \
+    asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, " r5 ", 0;\n"                          \
+                 "wgmma.mma_async.sync.aligned.m64n" #n "k32.f32." type "." type " {"            \
+                 ANNULUS_LIST_##n "}, {" r0 ", " r1 ", " r2 ", " r3 "}, " r4                     \
+                 ", more, 1, 1;\n}"                                                              \
+                 : ANNULUS_PIECES_##n                                                            \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate)           \
+                 : "memory");                                                                    \
+  }
 #define ANNULUS_WGMMA_COLUMNS(n, ...)                \
   template <>                                        \
   struct Wgmma<n> {                                  \
     ANNULUS_WGMMA(n, bf16, "bf16", __VA_ARGS__)      \
     ANNULUS_WGMMA(n, f16, "f16", __VA_ARGS__)        \
+    ANNULUS_WGMMA_BYTES(n, e4m3, "e4m3", __VA_ARGS__) \
   };
 
 // wgmma.mma_async m64nNk16: PTX 8.0, sm_90a. A from shared memory or from registers, K-major; B
 // from shared memory, K-major or, with kTransposed, MN-major. Without `accumulate` D = A B.
+// m64nNk32 of e4m3: the same, but B is always K-major.
 template <int kColumns>
 struct Wgmma;
 ANNULUS_WGMMA_COLUMNS(64, "%32", "%33", "%34", "%35", "%36", "%37", "%38")

@@ -1,8 +1,9 @@
 #ifndef ANNULUS_TILE_ELEMENT_CUH_
 #define ANNULUS_TILE_ELEMENT_CUH_
 
-// The 16-bit element types as traits: how two fp32 values become a register of them and which
-// tensor-core instruction multiplies them. In memory both are 2 bytes; nothing else differs.
+// The element types as traits: how fp32 values become a register of them and which tensor-core
+// instruction multiplies them. All kernels take the 16-bit ones, which differ in nothing else;
+// e4m3 is for wgmma_forward alone.
 
 #include "ptx/convert.cuh"
 #include "ptx/mma.cuh"
@@ -10,11 +11,12 @@
 namespace annulus::tile {
 
 enum : int {
-  kElementBytes = 2,
+  kElementBytes = 2,   // of the 16-bit types
   kChunkElements = 8,  // 16 bytes: what one copy, one ldmatrix row or one store moves
 };
 
 struct Float16 {
+  enum : int { kBytes = 2 };
   static __device__ __forceinline__ unsigned pack(float low, float high) {
     return ptx::pack_f16(low, high);
   }
@@ -25,12 +27,20 @@ struct Float16 {
 };
 
 struct Bfloat16 {
+  enum : int { kBytes = 2 };
   static __device__ __forceinline__ unsigned pack(float low, float high) {
     return ptx::pack_bf16(low, high);
   }
   static __device__ __forceinline__ void mma(float (&d)[4], const unsigned (&a)[4], unsigned b0,
                                              unsigned b1) {
     ptx::mma_bf16(d, a, b0, b1);
+  }
+};
+
+struct Float8E4M3 {
+  enum : int { kBytes = 1 };
+  static __device__ __forceinline__ unsigned pack(float a, float b, float c, float d) {
+    return ptx::pack_e4m3(a, b, c, d);
   }
 };
 

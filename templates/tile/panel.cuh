@@ -1,9 +1,9 @@
 #ifndef ANNULUS_TILE_PANEL_CUH_
 #define ANNULUS_TILE_PANEL_CUH_
 
-// Tiles of 16-bit elements as wgmma and the tensor maps want them: panels of 64 columns, one after
-// another, each of kRows rows of 128 bytes whose eight 16-byte chunks are exchanged by row % 8 (the
-// 128-byte swizzle). Panels start at multiples of 1024 bytes.
+// Tiles as wgmma and the tensor maps want them: panels of 128 bytes of columns (64 elements of 16
+// bits, 128 of 8), one after another, each of kRows rows whose eight 16-byte chunks are exchanged
+// by row % 8 (the 128-byte swizzle). Panels start at multiples of 1024 bytes.
 
 #include "ptx/wgmma.cuh"
 #include "tile/element.cuh"
@@ -11,23 +11,23 @@
 namespace annulus::tile {
 
 enum : int {
-  kPanelColumns = 64,
-  kPanelPitch = kPanelColumns * kElementBytes,
+  kPanelPitch = 128,
   kGroupRows = 8,  // rows whose chunks are exchanged together
 };
 
-template <int kRows, int kColumns>
+template <int kRows, int kColumns, int kBytesOfElement = kElementBytes>
 struct Panels {
   static_assert(kRows % kGroupRows == 0, "panels start at multiples of 1024 bytes");
   enum : int {
+    kPanelColumns = kPanelPitch / kBytesOfElement,
     kCount = (kColumns + kPanelColumns - 1) / kPanelColumns,
     kPanelBytes = kRows * kPanelPitch,
     kBytes = kCount * kPanelBytes,
   };
 
-  // The tile as an operand: the 16 columns from 16 `step` on of all rows, as those of the product's
-  // K, or 16 rows of all columns. `tile` is descriptor_address() of it: what differs between steps
-  // is one addition to the lower word.
+  // The tile as an operand: the 32 bytes of columns from 32 `step` on of all rows, as those of the
+  // product's K, or 16 rows of all columns. `tile` is descriptor_address() of it: what differs
+  // between steps is one addition to the lower word.
   static __device__ __forceinline__ unsigned long long columns(unsigned tile, int step) {
     return ptx::matrix_descriptor(
         tile + (static_cast<unsigned>(step / 4 * kPanelBytes + step % 4 * 32) >> 4), 16,
@@ -37,7 +37,7 @@ struct Panels {
     return ptx::matrix_descriptor(tile + (static_cast<unsigned>(step * 16 * kPanelPitch) >> 4),
                                   kPanelBytes, kGroupRows * kPanelPitch);
   }
-  // Chunk `chunk` (8 columns) of a row.
+  // Chunk `chunk` (16 bytes) of a row.
   static __device__ __forceinline__ unsigned chunk(unsigned row, unsigned chunk) {
     return chunk / 8 * kPanelBytes + row * kPanelPitch + ((chunk % 8 ^ row % 8) << 4);
   }

@@ -10,7 +10,8 @@
 
 namespace annulus::tile {
 
-// The 16-bit types' products, chosen by Element.
+// Products chosen by Element: of two operands in shared memory, and of A in registers with V as it
+// lies in memory (16-bit types) or with its keys next to one another (8-bit types).
 template <typename Element, int kColumns>
 struct WarpgroupProduct;
 
@@ -38,6 +39,14 @@ struct WarpgroupProduct<Float16, kColumns> {
   }
 };
 
+template <int kColumns>
+struct WarpgroupProduct<Float8E4M3, kColumns> {
+  template <typename... Arguments>
+  static __device__ __forceinline__ void shared(Arguments&... arguments) {
+    ptx::Wgmma<kColumns>::e4m3(arguments...);
+  }
+};
+
 // scores = Q K^T: 64 rows of Q, all rows of a tile of K.
 template <typename Element, int kDim, int kColumns>
 __device__ __forceinline__ void start_scores(float (&scores)[kColumns / 8][4], unsigned queries,
@@ -45,37 +54,58 @@ __device__ __forceinline__ void start_scores(float (&scores)[kColumns / 8][4], u
   const unsigned first_a = ptx::uniform(ptx::descriptor_address(queries));
   const unsigned first_b = ptx::uniform(ptx::descriptor_address(keys));
 #pragma unroll
-  for (int step = 0; step < kDim / 16; ++step) {
-    const unsigned long long a = Panels<64, kDim>::columns(first_a, step);
-    const unsigned long long b = Panels<kColumns, kDim>::columns(first_b, step);
+  for (int step = 0; step < kDim * Element::kBytes / 32; ++step) {
+    const unsigned long long a = Panels<64, kDim, Element::kBytes>::columns(first_a, step);
+    const unsigned long long b = Panels<kColumns, kDim, Element::kBytes>::columns(first_b, step);
     const int accumulate = step != 0;
     WarpgroupProduct<Element, kColumns>::shared(scores, a, b, accumulate);
   }
 }
 
-// output += P V, with P in registers as convert_powers leaves it.
+// Operands that the powers of kColumns keys make.
+template <typename Element, int kColumns>
+struct Powers {
+  enum : int { kCount = kColumns * Element::kBytes / 32 };
+};
+
+// output += P V, with P in registers as convert_powers leaves it. `values` is a tile of V or, of
+// 8-bit elements, what transpose_bytes (tile/transpose.cuh) made of it.
 template <typename Element, int kDim, int kColumns>
-__device__ __forceinline__ void start_values(float (&output)[kDim / 8][4],
-                                             const unsigned (&powers)[kColumns / 16][4],
-                                             unsigned values) {
+__device__ __forceinline__ void start_values(
+    float (&output)[kDim / 8][4], const unsigned (&powers)[Powers<Element, kColumns>::kCount][4],
+    unsigned values) {
   const unsigned first = ptx::uniform(ptx::descriptor_address(values));
 #pragma unroll
-  for (int step = 0; step < kColumns / 16; ++step) {
-    const unsigned long long b = Panels<kColumns, kDim>::rows(first, step);
+  for (int step = 0; step < Powers<Element, kColumns>::kCount; ++step) {
     const int accumulate = 1;
-    WarpgroupProduct<Element, kDim>::transposed(output, powers[step], b, accumulate);
+    if constexpr (Element::kBytes == 1) {
+      const unsigned long long b = Panels<kDim, kColumns, 1>::columns(first, step);
+      WarpgroupProduct<Element, kDim>::shared(output, powers[step], b, accumulate);
+    } else {
+      const unsigned long long b = Panels<kColumns, kDim>::rows(first, step);
+      WarpgroupProduct<Element, kDim>::transposed(output, powers[step], b, accumulate);
+    }
   }
 }
 
-// Two pieces of D are, converted, one A.
+// Two pieces of D are, converted, one A; of 8-bit elements four. There column 16 h + 4 t + i of A
+// is the i-th of keys 16 h + 2 t, + 1, + 8 and + 9, which are those of lane t: V has its keys in
+// the same order.
 template <typename Element, int kPieces>
-__device__ __forceinline__ void convert_powers(const float (&scores)[kPieces][4],
-                                               unsigned (&powers)[kPieces / 2][4]) {
+__device__ __forceinline__ void convert_powers(
+    const float (&scores)[kPieces][4],
+    unsigned (&powers)[Powers<Element, kPieces * 8>::kCount][4]) {
 #pragma unroll
-  for (int c = 0; c < kPieces; ++c) {
+  for (int c = 0; c < kPieces; c += Element::kBytes == 1 ? 2 : 1) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      powers[c / 2][c % 2 * 2 + half] = Element::pack(scores[c][2 * half], scores[c][2 * half + 1]);
+      const float* low = scores[c] + 2 * half;
+      if constexpr (Element::kBytes == 1) {
+        const float* high = scores[c + 1] + 2 * half;
+        powers[c / 4][c / 2 % 2 * 2 + half] = Element::pack(low[0], low[1], high[0], high[1]);
+      } else {
+        powers[c / 2][c % 2 * 2 + half] = Element::pack(low[0], low[1]);
+      }
     }
   }
 }

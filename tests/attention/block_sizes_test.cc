@@ -80,7 +80,12 @@ TEST_CASE("blocks of any size and heads that share them match the oracle on ever
     CAPTURE(config);
     int taken = 0;
     for (int i = 0; i < count; ++i) {
-      const test::Case c = test::make_case(random_problem(random), random.below(1000));
+      Problem problem = random_problem(random);
+      if (shipped.config.family == attention::Family::kWgmma8) {
+        problem.dtype = Dtype::kFloat8E4M3;
+        problem.scale_blocks = {32, 64, 32};
+      }
+      const test::Case c = test::make_case(problem, random.below(1000));
       CAPTURE(c.text);
       const bool matched = matches(c, config);
       taken += matched;
@@ -94,6 +99,7 @@ TEST_CASE("blocks of any size and heads that share them match the oracle on ever
   CHECK(families.count(attention::Family::kMma) == 1);
   const bool is_hopper = test::device().info().architecture == "sm_90a";
   CHECK(families.count(attention::Family::kWgmma) == (is_hopper ? 1 : 0));
+  CHECK(families.count(attention::Family::kWgmma8) == (is_hopper ? 1 : 0));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "attention/kernel_config.h"
+#include "attention/wgmma_config.h"
 
 #include <doctest/doctest.h>
 
@@ -46,7 +47,7 @@ TEST_CASE("every shipped configuration is legal where it is marked and only ther
     CHECK(seen.insert(name + std::to_string(shipped.dims.qk) + "/" + std::to_string(shipped.dims.v))
               .second);
     const bool hopper = shipped.reach == Reach::kHopper;
-    CHECK(hopper == (shipped.config.family == Family::kWgmma));
+    CHECK(hopper == is_wgmma(shipped.config.family));
     CHECK(sentence(shipped.config, shipped.dims, kSm90a) == "legal");
     for (const int number : {80, 87, 90, 100}) {
       CHECK((sentence(shipped.config, shipped.dims, {number, '\0'}) == "legal") == !hopper);
@@ -66,17 +67,33 @@ TEST_CASE("a configuration prints itself and reads what it prints") {
   CHECK(to_string(KernelConfig{64, 32, 4, 1, true, 3}) == "mma m64 n32 w4 s1 q x3");
   CHECK(to_string(KernelConfig{64, 64, 8, 2, false, 1, Family::kWgmma, 2, 2}) ==
         "wgmma m64 n64 w8 s2 b2 h2");
+  CHECK(to_string(KernelConfig{128, 128, 8, 2, false, 1, Family::kWgmma8}) ==
+        "wgmma8 m128 n128 w8 s2");
   for (const ShippedConfig& shipped : shipped_configs()) {
     const auto parsed = parse_config(to_string(shipped.config));
     REQUIRE(parsed);
     CHECK(*parsed == shipped.config);
   }
-  for (const char* text :
-       {"", "mma", "mma m64", "mma m64 n64 w4", "mma m n64 w4 s2", "mma m64 n64 w4 s2 ",
-        "mma m64 n64 w4 s2 y", "mma m64 n64 w4 s2 x", "wgmma m64 n64 w4", "gmma m64 n64 w4 s2",
-        "wgmma m64 n64 w4 s2 x2", "wgmma m64 n64 w4 s2 h2 b2", "wgmma m64 n64 w4 s2 b",
-        "mma m64 n64 w4 s2 x2z", "mma m99999999999 n64 w4 s2", " mma m64 n64 w4 s2",
-        "mma m64 n64 w4 s2 x1 q"}) {
+  for (const char* text : {"",
+                           "mma",
+                           "mma m64",
+                           "mma m64 n64 w4",
+                           "mma m n64 w4 s2",
+                           "mma m64 n64 w4 s2 ",
+                           "mma m64 n64 w4 s2 y",
+                           "mma m64 n64 w4 s2 x",
+                           "wgmma m64 n64 w4",
+                           "gmma m64 n64 w4 s2",
+                           "wgmma m64 n64 w4 s2 x2",
+                           "wgmma8",
+                           "wgmma8m64 n64 w4 s2",
+                           "wgmma8 m64 n64 w4 s2 x2",
+                           "wgmma m64 n64 w4 s2 h2 b2",
+                           "wgmma m64 n64 w4 s2 b",
+                           "mma m64 n64 w4 s2 x2z",
+                           "mma m99999999999 n64 w4 s2",
+                           " mma m64 n64 w4 s2",
+                           "mma m64 n64 w4 s2 x1 q"}) {
     CAPTURE(text);
     CHECK_FALSE(parse_config(text));
   }
@@ -136,6 +153,23 @@ TEST_CASE("what the wgmma family does not take is refused with the reason") {
   CHECK(says(with([](KernelConfig& c) { c.resident = 2; }), "mma family"));
   CHECK(says(sentence({192, 128, 12, 1, false, 1, Family::kWgmma}, d128, kSm90a), "it spills"));
   CHECK(says(sentence({.blocks = 2}, d128), "the mma family has one of each"));
+}
+
+TEST_CASE("8-bit elements take half the room, and V a second time") {
+  const Dims d128 = {128, 128};
+  const KernelConfig good = {128, 128, 8, 2, false, 1, Family::kWgmma8};
+  CHECK(sentence(good, d128, kSm90a) == "legal");
+  // Q, two stages of K and of V in both ways, O of 16 bits, what is put by of it in fp32, barriers.
+  CHECK(shared_bytes(good, d128) == 16384 + 2 * 3 * 16384 + 32768 + 65536 + 8 * 15);
+  // Panels of 128 columns, which head dim 64 fills by half; V turned round has 64 rows.
+  CHECK(shared_bytes(good, {64, 64}) == 16384 + 2 * (2 * 16384 + 8192) + 16384 + 32768 + 8 * 15);
+  CHECK(promote_steps(good, d128) == 4);
+  CHECK(promote_steps(good, {192, 128}) == 0);  // no room
+  CHECK(shared_bytes(good, {192, 128}) == 32768 + 2 * (32768 + 2 * 16384) + 32768 + 8 * 15);
+  CHECK(says(sentence({128, 80, 8, 2, false, 1, Family::kWgmma8}, d128, kSm90a),
+             "1 x 80 columns: a product of 8-bit elements has 32 keys"));
+  CHECK(says(sentence(good, d128, {90, '\0'}), "sm_90 has no wgmma"));
+  CHECK(says(sentence(good, {32, 32}, kSm90a), "from 64 on"));
 }
 
 }  // namespace

@@ -42,6 +42,12 @@ Problem problem_of(const attention::ShippedConfig& shipped, int kind) {
   problem.seq_q = config.tile_rows + 5;
   problem.seq_k = config.blocks * config.tile_columns * (2 * config.stages + 2) + 3;
   problem.dtype = kind % 2 == 0 ? Dtype::kBfloat16 : Dtype::kFloat16;
+  if (config.family == attention::Family::kWgmma8) {
+    problem.dtype_o = problem.dtype;
+    problem.dtype = Dtype::kFloat8E4M3;
+    constexpr ScaleBlocks kScaleBlocks[] = {{0, 0, 0}, {64, 128, 256}, {32, 32, 64}, {128, 0, 64}};
+    problem.scale_blocks = kScaleBlocks[kind];
+  }
   switch (kind) {
     case 0:
       problem.want_lse = true;

@@ -71,6 +71,28 @@ TEST_CASE("what a kernel is made of is in its source") {
   CHECK(source_of(carried) != source_of(problem));
 }
 
+TEST_CASE("e4m3 brings its scales and the dtype of O") {
+  Problem problem = sample();
+  problem.dtype = Dtype::kFloat8E4M3;
+  const auto source = [&](const char* config) {
+    return jit::source_text(kernel_spec(*parse_config(config), features_of(problem), {90, 'a'}));
+  };
+  std::string text = source("wgmma8 m128 n128 w8 s2");
+  for (const char* part : {"Element = tile::Float8E4M3", "Output = tile::Bfloat16",
+                           "kScaleColumns = 128", "kOutputApart = true"}) {
+    CAPTURE(part);
+    CHECK(has(text, part));
+  }
+  problem.dtype_o = Dtype::kFloat16;
+  problem.scale_blocks = {32, 256, 64};
+  text = source("wgmma8 m128 n128 w8 s2");
+  CHECK(has(text, "Output = tile::Float16"));
+  CHECK(has(text, "kScaleColumns = 64"));
+  CHECK(has(source("wgmma8 m128 n96 w8 s2"), "kScaleColumns = 32"));
+  problem.scale_blocks = {64, 256, 64};  // those of Q are read row by row
+  CHECK(source("wgmma8 m128 n128 w8 s2") == text);
+}
+
 TEST_CASE("masks that search memory are evaluated in a loop") {
   Problem problem = sample();
   problem.pattern = causal() & documents(std::vector<std::int64_t>{0, 50, 90});

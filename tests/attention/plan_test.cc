@@ -50,7 +50,8 @@ TEST_CASE("every supported head dim has a configuration on large and small devic
         CHECK_FALSE(choice.reason.empty());
         std::size_t of_dims = 0;
         for (const attention::ShippedConfig& shipped : attention::shipped_configs()) {
-          of_dims += shipped.dims.qk == dims.qk && shipped.dims.v == dims.v;
+          of_dims += shipped.dims.qk == dims.qk && shipped.dims.v == dims.v &&
+                     !attention::why_not(shipped.config, problem.dtype);
         }
         CHECK(of_dims >= 2);
         CHECK(choice.rejected.size() == of_dims - 1);  // each of the others, with a reason
@@ -133,6 +134,29 @@ TEST_CASE("strides that no tensor map takes leave the mma family, and the reason
   CHECK(attention::choose_config(one, kH100, strides).config.family == attention::Family::kWgmma);
 }
 
+TEST_CASE("e4m3 takes the wgmma8 family, and nothing else does") {
+  Problem problem = problem_of(128, 128, 4096);
+  problem.dtype = Dtype::kFloat8E4M3;
+  const auto config_of = [&] {
+    return attention::to_string(attention::choose_config(problem, kH100).config);
+  };
+  CHECK(config_of() == "wgmma8 m128 n128 w8 s2");
+  problem.pattern = causal() & strided(8, 2, 64);
+  CHECK(config_of() == "wgmma8 m64 n64 w8 s2 b2 h2");
+  for (const DeviceLimits& limits : {kA100, DeviceLimits{{90, '\0'}, 132, 227 * 1024}}) {
+    try {
+      attention::choose_config(problem, limits);
+      FAIL("accepted");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kUnsupported);
+      CHECK(std::string(error.what()).find("convert Q, K and V to bf16") != std::string::npos);
+    }
+  }
+  CHECK_THROWS_AS(attention::forced_config(problem, kH100, "wgmma m128 n128 w8 s2"), Error);
+  problem.dtype = Dtype::kBfloat16;
+  CHECK_THROWS_AS(attention::forced_config(problem, kH100, "wgmma8 m128 n128 w8 s2"), Error);
+}
+
 TEST_CASE("heads of one CTA have to share K, V and what they see") {
   Problem problem = problem_of(128, 128, 600);
   const Choice two = {*attention::parse_config("wgmma m64 n64 w8 s2 b2 h2"), "", {}};
@@ -161,7 +185,7 @@ TEST_CASE("a device that fits nothing is named") {
 TEST_CASE("a configuration can be forced by its text, if it is legal here") {
   const Problem problem = problem_of(256, 256, 1000);
   for (const attention::ShippedConfig& shipped : attention::shipped_configs()) {
-    if (shipped.dims.qk != 256) continue;
+    if (shipped.dims.qk != 256 || shipped.config.family == attention::Family::kWgmma8) continue;
     const std::string text = attention::to_string(shipped.config);
     if (shipped.reach == attention::Reach::kHopper) {
       CHECK(attention::forced_config(problem, kH100, text).config == shipped.config);

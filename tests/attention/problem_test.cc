@@ -108,7 +108,7 @@ TEST_CASE("every wrong number of a problem is named") {
   refused([](Problem& p) { p.dim_v = 128; }, "64/128", ErrorCode::kUnsupported);
   refused([](Problem& p) { p.dim_qk = 0; }, "0/64");
   refused([](Problem& p) { p.dtype = Dtype::kFloat32; }, "fp32", ErrorCode::kUnsupported);
-  refused([](Problem& p) { p.dtype = static_cast<Dtype>(77); }, "convert to fp16 or bf16");
+  refused([](Problem& p) { p.dtype = static_cast<Dtype>(77); }, "convert to fp16, bf16 or e4m3");
   refused([=](Problem& p) { p.score.scale = nan; }, "scale is nan");
   refused([=](Problem& p) { p.score.scale = infinity; }, "scale is inf");
   refused([](Problem& p) { p.score.scale = -1e31; }, "scale is -1e+31");
@@ -164,6 +164,56 @@ TEST_CASE("every wrong address or stride is named") {
   refused_memory([](Problem& p, Operands&) { p.carry_in = true; }, "state_in.acc is null");
   refused_memory([](Problem&, Operands& o) { o.state_in.acc = static_cast<float*>(address(64)); },
                  "state_in.acc is given although");
+}
+
+TEST_CASE("what only e4m3 has") {
+  const auto float8 = [](auto&& change) {
+    return [change](Problem& p) {
+      p.dtype = Dtype::kFloat8E4M3;
+      change(p);
+    };
+  };
+  Problem problem = good();
+  float8([](Problem&) {})(problem);
+  CHECK_NOTHROW(validate(problem));
+  CHECK(problem.output_dtype() == Dtype::kBfloat16);
+  problem.dtype_o = Dtype::kFloat16;
+  problem.scale_blocks = {32, 128, 0};
+  CHECK_NOTHROW(validate(problem));
+  Operands operands = memory(problem);
+  CHECK_NOTHROW(validate(problem, operands));
+  operands.scale_k = static_cast<const float*>(address(0x50004));
+  CHECK_NOTHROW(validate(problem, operands));
+
+  refused([](Problem& p) { p.scale_blocks.v = 64; }, "scale_blocks.v is 64, but");
+  refused(float8([](Problem& p) { p.scale_blocks.q = 48; }), "scale_blocks.q is 48 rows");
+  refused(float8([](Problem& p) { p.scale_blocks.k = 16; }), "a power of two from 32");
+  refused(float8([](Problem& p) { p.scale_blocks.k = -64; }), "scale_blocks.k is -64");
+  refused(float8([](Problem& p) { p.dtype_o = Dtype::kFloat8E4M3; }), "take bf16 or fp16",
+          ErrorCode::kUnsupported);
+  refused([](Problem& p) { p.dtype_o = Dtype::kFloat32; }, "O as fp32", ErrorCode::kUnsupported);
+  refused(float8([](Problem& p) { p.dim_qk = p.dim_v = 32; }), "from 64 on, not 32/32",
+          ErrorCode::kUnsupported);
+  refused_memory([](Problem&, Operands& o) { o.scale_q = static_cast<const float*>(address(64)); },
+                 "scale_q is given although only e4m3");
+  refused_memory(
+      [&](Problem& p, Operands& o) {
+        float8([](Problem&) {})(p);
+        o.scale_v = static_cast<const float*>(address(66));
+      },
+      "scale_v at 0x42");
+  refused_memory(
+      [&](Problem& p, Operands& o) {
+        float8([](Problem&) {})(p);
+        o.q_strides.row += 8;
+      },
+      "it must be a multiple of 16");
+  refused_memory(
+      [&](Problem& p, Operands& o) {
+        float8([](Problem&) {})(p);
+        o.o = const_cast<void*>(o.q);
+      },
+      "Q is e4m3 and O bf16");
 }
 
 TEST_CASE("O may be Q with the same strides, and nothing else") {

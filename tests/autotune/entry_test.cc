@@ -54,7 +54,7 @@ TEST_CASE("an entry reads back as it was, with its device") {
       CHECK(device == kDevice);
     }
   }
-  for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBfloat16}) {
+  for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBfloat16, Dtype::kFloat8E4M3}) {
     for (int score = 0; score < 3; ++score) {
       for (int pattern = 0; pattern < 4; ++pattern) {
         Entry entry = sample_entry(0);

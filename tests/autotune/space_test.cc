@@ -34,7 +34,8 @@ attention::DeviceLimits limits(int number) {
 }
 
 Space space_of(const Dims& dims, int number, bool simulated = false) {
-  return enumerate(dims, limits(number), attention::pipe_device(gpu(number)), simulated);
+  return enumerate(dims, Dtype::kBfloat16, limits(number), attention::pipe_device(gpu(number)),
+                   simulated);
 }
 
 TEST_CASE("candidates are legal, distinct, and the same on every call") {
@@ -45,7 +46,7 @@ TEST_CASE("candidates are legal, distinct, and the same on every call") {
       const Space space = space_of(dims, number);
       std::set<std::string> names;
       for (const KernelConfig& config : space.candidates) {
-        CHECK_FALSE(why_outside(config, dims, limits(number)));
+        CHECK_FALSE(why_outside(config, dims, Dtype::kBfloat16, limits(number)));
         CHECK(names.insert(to_string(config)).second);
       }
       CHECK(space.candidates.size() >= 8);
@@ -61,9 +62,28 @@ TEST_CASE("what ships lies in the space wherever it is legal") {
       const std::string name = to_string(shipped.config);
       CAPTURE(name);
       CAPTURE(number);
-      CHECK_FALSE(why_outside(shipped.config, shipped.dims, limits(number)));
+      CHECK_FALSE(why_outside(shipped.config, shipped.dims, Dtype::kBfloat16, limits(number)));
     }
   }
+}
+
+TEST_CASE("the dtype of the operands decides the family") {
+  attention::DeviceLimits hopper = limits(90);
+  hopper.arch.feature = 'a';
+  const auto space_for = [&](Dtype dtype) {
+    return enumerate({128, 128}, dtype, hopper, attention::pipe_device(gpu(90)), true);
+  };
+  const Space bytes = space_for(Dtype::kFloat8E4M3);
+  CHECK(bytes.candidates.size() >= 8);
+  for (const KernelConfig& config : bytes.candidates) {
+    CHECK(config.family == attention::Family::kWgmma8);
+    CHECK(why_outside(config, {128, 128}, Dtype::kBfloat16, hopper));
+  }
+  for (const KernelConfig& config : space_for(Dtype::kFloat16).candidates) {
+    CHECK(config.family != attention::Family::kWgmma8);
+  }
+  CHECK(enumerate({128, 128}, Dtype::kFloat8E4M3, limits(80), attention::pipe_device(gpu(80)), true)
+            .candidates.empty());
 }
 
 TEST_CASE("numbers of resident CTAs that change nothing are left out") {
@@ -84,14 +104,14 @@ TEST_CASE("numbers of resident CTAs that change nothing are left out") {
 
 TEST_CASE("what lies outside is refused with the reason") {
   const auto says = [](const KernelConfig& config, const char* part) {
-    const auto reason = why_outside(config, {64, 64}, limits(80));
+    const auto reason = why_outside(config, {64, 64}, Dtype::kBfloat16, limits(80));
     return reason && reason->find(part) != std::string::npos;
   };
   CHECK(says({.tile_columns = 72}, "72 columns"));
   CHECK(says({.tile_columns = 128, .resident = 8}, "leave each thread 64 registers"));
   CHECK(says({.resident = 9}, "9 resident CTAs"));
   CHECK(says({.tile_rows = 256, .tile_columns = 128, .warps = 8, .stages = 4, .resident = 5}, ""));
-  CHECK_FALSE(why_outside({}, {64, 64}, limits(80)));
+  CHECK_FALSE(why_outside({}, {64, 64}, Dtype::kBfloat16, limits(80)));
 }
 
 }  // namespace

@@ -24,8 +24,8 @@ static void wrong_problems(void) {
     problem = the_sample->problem;        \
   } while (0)
   REFUSED(dtype, 77, ANNULUS_INVALID_ARGUMENT, "dtype unknown");
-  REFUSED(dtype, 0, ANNULUS_INVALID_ARGUMENT, "convert to fp16 or bf16");
-  REFUSED(dtype, INT32_MIN, ANNULUS_INVALID_ARGUMENT, "convert to fp16 or bf16");
+  REFUSED(dtype, 0, ANNULUS_INVALID_ARGUMENT, "convert to fp16, bf16 or e4m3");
+  REFUSED(dtype, INT32_MIN, ANNULUS_INVALID_ARGUMENT, "convert to fp16, bf16 or e4m3");
   REFUSED(lse_base, 0, ANNULUS_INVALID_ARGUMENT, "lse_base 0 is neither");
   REFUSED(lse_base, -5, ANNULUS_INVALID_ARGUMENT, "lse_base -5");
   REFUSED(want_lse, 2, ANNULUS_INVALID_ARGUMENT, "want_lse is 2; give 0 or 1");
@@ -36,7 +36,9 @@ static void wrong_problems(void) {
   REFUSED(has_k0, 3, ANNULUS_INVALID_ARGUMENT, "has_k0 is 3");
   REFUSED(has_total_k, 3, ANNULUS_INVALID_ARGUMENT, "has_total_k is 3");
   REFUSED(layer, -1, ANNULUS_INVALID_ARGUMENT, "layer is -1");
-  REFUSED(reserved, 1, ANNULUS_UNSUPPORTED, "reserved");
+  REFUSED(dtype_o, 77, ANNULUS_UNSUPPORTED, "has no kernel; O has the dtype of Q, K and V");
+  REFUSED(dtype, ANNULUS_FLOAT8_E4M3, ANNULUS_UNSUPPORTED, "e4m3 has head dims from 64 on");
+  REFUSED(scale_block_k, 64, ANNULUS_INVALID_ARGUMENT, "operands have no scales");
   REFUSED(score, "alibi([1", ANNULUS_PARSE, "column 9");
   REFUSED(score, "scale(nan)", ANNULUS_INVALID_ARGUMENT, "scale is nan");
   REFUSED(heads, 0, ANNULUS_INVALID_ARGUMENT, "heads (H) is 0");

@@ -68,9 +68,9 @@ inline void check_batch(const Case& c, const Selection& selection,
   problem.pattern =
       problem.pattern & annulus::blocks(selection::layout_of(problem, selection, blocks, b));
   attention::HostInputs inputs = c.inputs();
-  inputs.q += b * inputs.q_strides.batch;
-  inputs.k += b * inputs.k_strides.batch;
-  inputs.v += b * inputs.v_strides.batch;
+  inputs.q = c.q.bits.data() + b * inputs.q_strides.batch;
+  inputs.k = c.k.bits.data() + b * inputs.k_strides.batch;
+  inputs.v = c.v.bits.data() + b * inputs.v_strides.batch;
   attention::HostResult result = answer.result();
   result.o += b * result.o_strides.batch;
   if (result.lse != nullptr) result.lse += b * problem.heads * problem.seq_q;

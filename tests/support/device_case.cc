@@ -54,6 +54,14 @@ DeviceCase::DeviceCase(const Device& device, const Case& host) : device_(device)
   operands_.k_strides = host.k.strides;
   operands_.v_strides = host.v.strides;
   operands_.o_strides = host.o.strides;
+  const auto upload_scales = [&](const std::vector<float>& scales, DeviceMemory& to) {
+    if (scales.empty()) return static_cast<const float*>(nullptr);
+    to = upload(scales.data(), scales.size() * sizeof(float));
+    return static_cast<const float*>(floats(to));
+  };
+  operands_.scale_q = upload_scales(host.scale_q, scale_q_);
+  operands_.scale_k = upload_scales(host.scale_k, scale_k_);
+  operands_.scale_v = upload_scales(host.scale_v, scale_v_);
   if (problem.carry_in) {
     acc_in_ = upload(host.state_in.acc.data(), acc_bytes);
     m_in_ = upload(host.state_in.m.data(), rows * sizeof(float));

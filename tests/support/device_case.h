@@ -40,6 +40,7 @@ class DeviceCase {
   Device device_;
   const Case& host_;
   DeviceMemory q_, k_, v_, o_, lse_;
+  DeviceMemory scale_q_, scale_k_, scale_v_;
   DeviceMemory acc_in_, m_in_, l_in_, acc_out_, m_out_, l_out_;
   Operands operands_;
 };

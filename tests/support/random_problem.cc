@@ -151,11 +151,26 @@ void fill_state(HostState& state, base::Random& random) {
   }
 }
 
+// Powers of two and what lies between them, as quantisation leaves them.
+std::vector<float> random_scales(base::Random& random, std::int64_t count) {
+  std::vector<float> scales;
+  for (std::int64_t i = 0; i < count; ++i) {
+    scales.push_back(std::exp2(static_cast<float>(12 * random.uniform() - 6)));
+  }
+  return scales;
+}
+
+std::int64_t blocks_of(std::int64_t rows, std::int64_t block) {
+  return block == 0 ? 1 : (rows + block - 1) / block;
+}
+
 }  // namespace
 
 HostTensor make_tensor(std::int64_t batch, std::int64_t rows, std::int64_t heads, std::int64_t dim,
-                       Order order) {
+                       Order order, Dtype dtype) {
   HostTensor tensor;
+  tensor.dtype = dtype;
+  const std::int64_t unit = dtype == Dtype::kFloat8E4M3 ? 16 : 8;  // of strides
   tensor.batch = batch;
   tensor.rows = rows;
   tensor.heads = heads;
@@ -168,16 +183,20 @@ HostTensor make_tensor(std::int64_t batch, std::int64_t rows, std::int64_t heads
       tensor.strides = Strides::bhsd(rows, heads, dim);
       break;
     case Order::kPadded:  // [S, B, H, D + 8] with a gap after each row
-      tensor.strides.head = dim + 8;
-      tensor.strides.batch = heads * tensor.strides.head + 16;
-      tensor.strides.row = batch * tensor.strides.batch + 24;
+      tensor.strides.head = dim + unit;
+      tensor.strides.batch = heads * tensor.strides.head + 2 * unit;
+      tensor.strides.row = batch * tensor.strides.batch + 3 * unit;
       break;
   }
   std::int64_t span = dim;
   if (batch > 0 && rows > 0 && heads > 0) {
     span += tensor.offset(batch - 1, rows - 1, heads - 1);
   }
-  tensor.bits.assign(static_cast<std::size_t>(span), kNan);
+  if (dtype == Dtype::kFloat8E4M3) {
+    tensor.bits.assign(static_cast<std::size_t>(span + 1) / 2, 0x7f7f);
+  } else {
+    tensor.bits.assign(static_cast<std::size_t>(span), kNan);
+  }
   return tensor;
 }
 
@@ -185,9 +204,9 @@ void fill_normal(HostTensor& tensor, Dtype dtype, base::Random& random, float si
   for (std::int64_t b = 0; b < tensor.batch; ++b) {
     for (std::int64_t row = 0; row < tensor.rows; ++row) {
       for (std::int64_t head = 0; head < tensor.heads; ++head) {
-        std::uint16_t* to = tensor.bits.data() + tensor.offset(b, row, head);
+        const std::int64_t first = tensor.offset(b, row, head);
         for (std::int64_t d = 0; d < tensor.dim; ++d) {
-          to[d] = base::from_float(dtype, size * random.normal());
+          tensor.set(first + d, base::from_float(dtype, size * random.normal()));
         }
       }
     }
@@ -206,7 +225,10 @@ attention::HostInputs Case::inputs() const {
           q.strides,
           k.strides,
           v.strides,
-          problem.carry_in ? &state_in : nullptr};
+          problem.carry_in ? &state_in : nullptr,
+          scale_q.empty() ? nullptr : scale_q.data(),
+          scale_k.empty() ? nullptr : scale_k.data(),
+          scale_v.empty() ? nullptr : scale_v.data()};
 }
 
 Score random_score(base::Random& random, Score score, std::int64_t heads) {
@@ -230,12 +252,26 @@ Case make_case(const Problem& problem, std::uint64_t seed, Order order) {
   base::Random random(seed);
   Case made;
   made.problem = problem;
-  made.q = make_tensor(problem.batch, problem.seq_q, problem.heads, problem.dim_qk, order);
-  made.k = make_tensor(problem.batch, problem.seq_k, problem.kv_heads, problem.dim_qk, order);
-  made.v = make_tensor(problem.batch, problem.seq_k, problem.kv_heads, problem.dim_v, order);
+  const Dtype dtype = problem.dtype;
+  made.q = make_tensor(problem.batch, problem.seq_q, problem.heads, problem.dim_qk, order, dtype);
+  made.k =
+      make_tensor(problem.batch, problem.seq_k, problem.kv_heads, problem.dim_qk, order, dtype);
+  made.v = make_tensor(problem.batch, problem.seq_k, problem.kv_heads, problem.dim_v, order, dtype);
   made.o = make_tensor(problem.batch, problem.seq_q, problem.heads, problem.dim_v, order);
   for (HostTensor* tensor : {&made.q, &made.k, &made.v}) {
     fill_normal(*tensor, problem.dtype, random);
+  }
+  if (dtype == Dtype::kFloat8E4M3) {
+    const ScaleBlocks& blocks = problem.scale_blocks;
+    const auto scales = [&](std::int64_t heads, std::int64_t rows, std::int64_t block) {
+      return random_scales(random, problem.batch * heads * blocks_of(rows, block));
+    };
+    made.scale_q = scales(problem.heads, problem.seq_q, blocks.q);
+    made.scale_k = scales(problem.kv_heads, problem.seq_k, blocks.k);
+    made.scale_v = scales(problem.kv_heads, problem.seq_k, blocks.v);
+    // Scores about as large as without them.
+    for (float& scale : made.scale_q) scale *= 0.1f;
+    for (float& scale : made.scale_k) scale *= 0.1f;
   }
   if (problem.carry_in) {
     made.state_in = HostState::empty(problem.batch * problem.heads * problem.seq_q, problem.dim_v);
@@ -267,6 +303,15 @@ Case random_case(std::uint64_t seed, std::uint64_t index, const CaseLimits& limi
   problem.dim_qk = dim.qk;
   problem.dim_v = dim.v;
   problem.dtype = random.below(2) == 0 ? Dtype::kFloat16 : Dtype::kBfloat16;
+  if (limits.float8) {
+    if (problem.dtype == Dtype::kFloat16) problem.dtype_o = Dtype::kFloat16;
+    problem.dtype = Dtype::kFloat8E4M3;
+    if (dim.qk < 64) problem.dim_qk = problem.dim_v = 64;
+    static constexpr std::array<std::int64_t, 5> kBlocks = {0, 32, 64, 128, 256};
+    problem.scale_blocks = {kBlocks[random.below(kBlocks.size())],
+                            kBlocks[random.below(kBlocks.size())],
+                            kBlocks[random.below(kBlocks.size())]};
+  }
   problem.pattern = random_pattern(random, problem.seq_q, problem.seq_k, problem.heads, 2);
   if (random.below(8) == 0) {
     const Pattern more = random_pattern(random, problem.seq_q, problem.seq_k, problem.heads, 1);

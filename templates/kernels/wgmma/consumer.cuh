@@ -3,6 +3,8 @@
 
 // A warpgroup's part of wgmma_forward: 64 rows of every work, from the products to O.
 
+#include "kernels/wgmma/scales.cuh"
+#include "kernels/wgmma/sums.cuh"
 #include "kernels/wgmma/work.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/stmatrix.cuh"
@@ -11,7 +13,6 @@
 #include "tile/masking.cuh"
 #include "tile/position_terms.cuh"
 #include "tile/row_io.cuh"
-#include "tile/score.cuh"
 #include "tile/score_mod.cuh"
 #include "tile/softmax.cuh"
 #include "tile/warpgroup_multiply.cuh"
@@ -30,6 +31,7 @@ class Consumer {
     kBlockColumns = Shape::kColumns / kBlocks,
     kPieces = Shape::kColumns / 8,
     kBlockPieces = kBlockColumns / 8,
+    kPowers = tile::Powers<Element, Shape::kColumns>::kCount,
     kDimV = Shape::kDimV,
     kRows = Shape::kHeadsTogether ? 64 : 64 * Shape::kConsumers,
     kTurnThreads = 256,  // of two consumers: one that waits for its turn, one that hands it on
@@ -38,6 +40,8 @@ class Consumer {
     // With a large output its registers are rescaled before the next product, not behind the last.
     kRescaleFirst = kDimV > 128,
   };
+  static_assert(Shape::kPromoteSteps == 0 || !kRescaleFirst,
+                "what is put by has the peak of the output");
 
  public:
   __device__ __forceinline__ Consumer(const AttentionParams& params, const TensorMaps& maps,
@@ -48,7 +52,8 @@ class Consumer {
         shared_(shared),
         consumer_(consumer),
         warp_(threadIdx.x / 32 % 4),
-        lane_(threadIdx.x % 32) {}
+        lane_(threadIdx.x % 32),
+        sums_(shared, consumer) {}
 
   __device__ __forceinline__ void run() {
     constexpr bool kTurns = Shape::kConsumers > 1;
@@ -94,10 +99,10 @@ class Consumer {
     ptx::commit_products();
   }
   __device__ __forceinline__ void start_values(float (&output)[kDimV / 8][4],
-                                               const unsigned (&powers)[kPieces / 2][4],
+                                               const unsigned (&powers)[kPowers][4],
                                                const RingPlace<Shape::kStages>& place) const {
     tile::start_values<Element, kDimV, Shape::kColumns>(
-        output, powers, shared_ + Layout::kValues + place.stage * Layout::Values::kBytes);
+        output, powers, shared_ + Layout::kOperands + place.stage * Layout::kOperandBytes);
     ptx::commit_products();
   }
 
@@ -107,13 +112,13 @@ class Consumer {
                                          int batch, int head) const {
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b) {
-      finish_block(reinterpret_cast<float(&)[1][kBlockPieces][4]>(scores[b * kBlockPieces]), row,
-                   step * kBlocks + b, batch, head);
+      auto& of_block = reinterpret_cast<float(&)[1][kBlockPieces][4]>(scores[b * kBlockPieces]);
+      scales_.finish(params_, of_block, b);
+      finish_block(of_block, row, step * kBlocks + b, batch, head);
     }
   }
   __device__ __forceinline__ void finish_block(float (&scores)[1][kBlockPieces][4], const Row& row,
                                                int index, int batch, int head) const {
-    tile::finish_scores<static_cast<Score>(Shape::kScore)>(scores, params_.scale, params_.softcap);
     const bool exists = kBlocks == 1 || index < row.count;
     const tile::ColumnTile now = row.tile(exists ? index : row.count - 1);
     const int first_column = now.column * kBlockColumns;
@@ -148,7 +153,7 @@ class Consumer {
     }
     const int keys_left = exists ? params_.seq_k - first_column : 0;
     if (keys_left < kBlockColumns) tile::mask_tail(scores, keys_left, lane_);
-    if (now.partial) {
+    if (exists && now.partial) {  // what does not exist has no mask, and is hidden already
       const int tile_mask = row.mask(index);
       const int tile_q = params_.q_position + first_row;
       const int tile_k = params_.k_position + first_column;
@@ -184,7 +189,11 @@ class Consumer {
     tile::RowState<1> state;
     float output[1][kDimV / 8][4];
     tile::start_empty(state, output);
-    if constexpr (Shape::kCarryIn) tile::load_state(state, output, params_, lane_rows);
+    scales_.begin(params_, work.batch, head, lane_rows.first_row);
+    if constexpr (Shape::kCarryIn) {
+      tile::load_state(state, output, params_, lane_rows);
+      scales_.enter(state, output);
+    }
     if (steps > 0 || !Shape::kOutputApart) {
       ptx::wait(shared_ + Layout::kQueriesFull, queries_parity_);
       queries_parity_ ^= 1;
@@ -192,6 +201,7 @@ class Consumer {
     if (steps > 0) attend(state, output, work.row, steps, work.batch, head);
     state.sum[0][0] = tile::quad_sum(state.sum[0][0]);
     state.sum[0][1] = tile::quad_sum(state.sum[0][1]);
+    scales_.leave(state, output);
     if constexpr (Shape::kSinkLogit && !Shape::kCarryOut) {
       tile::add_sink(state, output,
                      params_.score.sinks[static_cast<unsigned>(head) %
@@ -210,10 +220,12 @@ class Consumer {
   // All steps of a work that has some.
   __device__ __forceinline__ void attend(tile::RowState<1>& state, float (&output)[1][kDimV / 8][4],
                                          const Row& row, int steps, int batch, int head) {
-    unsigned powers[kPieces / 2][4];
+    unsigned powers[kPowers][4];
     float shrink[1][2];
+    sums_.begin();
     {
       float scores[1][kPieces][4];
+      scales_.read(params_, row, 0);
       ptx::wait(barrier(place_, 0), place_.parity);
       ptx::fence_products();
       start_scores(scores[0], place_);
@@ -221,7 +233,7 @@ class Consumer {
       ptx::hold(scores[0]);
       release(barrier(place_, 1));
       finish(scores[0], row, 0, batch, head);
-      tile::weigh<Weighing::score()>(state, scores, Weighing::factor(params_.scale), shrink);
+      scales_.template weigh<Weighing>(params_, state, scores, shrink);
       tile::convert_powers<Element>(scores[0], powers);
     }
     if constexpr (Shape::kCarryIn && !kRescaleFirst) tile::rescale(output, shrink);
@@ -230,12 +242,13 @@ class Consumer {
       float scores[1][kPieces][4];
       const RingPlace<Shape::kStages> before = place_;
       place_.advance();
+      scales_.read(params_, row, step);
       ptx::wait(barrier(place_, 0), place_.parity);
       take_turn();
       ptx::fence_products();
       start_scores(scores[0], place_);
       if constexpr (kRescaleFirst) tile::rescale(output, shrink);
-      ptx::wait(barrier(before, 2), before.parity);
+      ptx::wait(barrier(before, Layout::kOperandFull), before.parity);
       ptx::hold(output[0]);
       ptx::fence_products();
       start_values(output[0], powers, before);
@@ -244,24 +257,27 @@ class Consumer {
       ptx::hold(scores[0]);
       release(barrier(place_, 1));
       finish(scores[0], row, step, batch, head);
-      tile::weigh<Weighing::score()>(state, scores, Weighing::factor(params_.scale), shrink);
+      scales_.template weigh<Weighing>(params_, state, scores, shrink);
       ptx::pin(state.sum[0][0] + state.sum[0][1], shared_ + Layout::kUnused);
       ptx::wait_products<0>();
       ptx::hold(output[0]);
-      release(barrier(before, 3));
+      release(barrier(before, Layout::kOperandFree));
       if constexpr (!kRescaleFirst) tile::rescale(output, shrink);
+      sums_.rescale(shrink);
+      sums_.step(step, output);
       tile::convert_powers<Element>(scores[0], powers);
     }
     if constexpr (Shape::kOutputApart) release(shared_ + Layout::kQueriesFree);
     if constexpr (kRescaleFirst) tile::rescale(output, shrink);
-    ptx::wait(barrier(place_, 2), place_.parity);
+    ptx::wait(barrier(place_, Layout::kOperandFull), place_.parity);
     ptx::hold(output[0]);
     ptx::fence_products();
     start_values(output[0], powers, place_);
     ptx::wait_products<0>();
     ptx::hold(output[0]);
-    release(barrier(place_, 3));
+    release(barrier(place_, Layout::kOperandFree));
     place_.advance();
+    sums_.end(output);
   }
 
   // O = acc / l as 16-bit elements, 0 for a row without a visible key, by way of the consumer's own
@@ -288,8 +304,8 @@ class Consumer {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const float* piece = output[0][2 * d + i / 2];
-        words[i] = Element::pack(piece[i % 2 * 2] * inverse[i % 2],
-                                 piece[i % 2 * 2 + 1] * inverse[i % 2]) &
+        words[i] = Shape::Output::pack(piece[i % 2 * 2] * inverse[i % 2],
+                                       piece[i % 2 * 2 + 1] * inverse[i % 2]) &
                    keep[i % 2];
       }
       ptx::store_matrices(staging + Panels::chunk(warp_ * 16 + lane_ % 16,
@@ -303,7 +319,7 @@ class Consumer {
       for (int panel = 0; panel < Panels::kCount; ++panel) {
         ptx::store_box(
             &maps_.o, staging + panel * Panels::kPanelBytes,
-            {panel * tile::kPanelColumns,
+            {panel * Panels::kPanelColumns,
              row.row * kRows + (Shape::kHeadsTogether ? 0 : static_cast<int>(consumer_) * 64), head,
              batch});
       }
@@ -323,6 +339,8 @@ class Consumer {
   const unsigned consumer_;
   const unsigned warp_;
   const unsigned lane_;
+  Scales<Shape> scales_;
+  Sums<Shape> sums_;
   RingPlace<Shape::kStages> place_;
   unsigned queries_parity_ = 0;
 };

@@ -36,7 +36,7 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
         ptx::load_box(shared + Layout::kQueries + consumer * Layout::Queries::kBytes +
                           panel * Layout::Queries::kPanelBytes,
                       &maps.q, shared + Layout::kQueriesFull,
-                      {panel * tile::kPanelColumns,
+                      {panel * Layout::Queries::kPanelColumns,
                        now.row.row * kRows + (Shape::kHeadsTogether ? 0 : consumer * 64),
                        now.head + (Shape::kHeadsTogether ? consumer : 0), now.batch});
       }
@@ -67,7 +67,8 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
         for (int b = 0; b < kBlocks; ++b) {
           ptx::load_box(
               keys + panel * Layout::Keys::kPanelBytes + b * kBlockRows * tile::kPanelPitch,
-              &maps.k, barriers, {panel * tile::kPanelColumns, rows[b], kv_head, now.batch});
+              &maps.k, barriers,
+              {panel * Layout::Keys::kPanelColumns, rows[b], kv_head, now.batch});
         }
       }
       ptx::wait(barriers + 3 * ptx::kBarrierBytes, place.parity ^ 1);
@@ -79,7 +80,7 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
           ptx::load_box(
               values + panel * Layout::Values::kPanelBytes + b * kBlockRows * tile::kPanelPitch,
               &maps.v, barriers + 2 * ptx::kBarrierBytes,
-              {panel * tile::kPanelColumns, rows[b], kv_head, now.batch});
+              {panel * Layout::Values::kPanelColumns, rows[b], kv_head, now.batch});
         }
       }
 #pragma unroll

@@ -12,27 +12,46 @@
 
 namespace annulus::kernels {
 
+// Warps that turn V round where its elements have 8 bits.
+enum : int { kTransposers = 3 };
+
 // What follows from Shape: bytes and places in shared memory.
 template <typename Shape>
 struct WgmmaLayout {
-  using Queries = tile::Panels<64, Shape::kDimQk>;
-  using Keys = tile::Panels<Shape::kColumns, Shape::kDimQk>;
-  using Values = tile::Panels<Shape::kColumns, Shape::kDimV>;
+  enum : int {
+    kBytes = Shape::Element::kBytes,
+    kTransposes = kBytes == 1,  // V has a buffer as it comes and one as products take it
+  };
+  using Queries = tile::Panels<64, Shape::kDimQk, kBytes>;
+  using Keys = tile::Panels<Shape::kColumns, Shape::kDimQk, kBytes>;
+  using Values = tile::Panels<Shape::kColumns, Shape::kDimV, kBytes>;
+  using Transposed = tile::Panels<Shape::kDimV, Shape::kColumns, kBytes>;
   using Output = tile::Panels<64, Shape::kDimV>;
+  static_assert(!kTransposes || Shape::kOutputApart, "O of 16 bits does not fit Q of 8");
   enum : unsigned {
     kQueries = 0,
     kKeys = kQueries + Shape::kConsumers * Queries::kBytes,
     kValues = kKeys + Shape::kStages * Keys::kBytes,
-    kOutput = Shape::kOutputApart ? kValues + Shape::kStages * Values::kBytes : kQueries,
+    kTransposed = kValues + Shape::kStages * Values::kBytes,
+    kStagesEnd = kTransposed + (kTransposes ? Shape::kStages * Transposed::kBytes : 0),
+    kOutput = Shape::kOutputApart ? kStagesEnd : kQueries,
     // Of a consumer: what it may overwrite is its own part of Q, however little O takes of that.
     kOutputBytes = Shape::kOutputApart ? Output::kBytes : Queries::kBytes,
-    kBarriers = kValues + Shape::kStages * Values::kBytes +
-                (Shape::kOutputApart ? Shape::kConsumers * Output::kBytes : 0),
-    // Barriers: queries full, queries free, then for each stage K full, K free, V full, V free.
+    // What a consumer puts by of its output, in fp32 (kernels/wgmma/sums.cuh).
+    kSums = kStagesEnd + (Shape::kOutputApart ? Shape::kConsumers * Output::kBytes : 0),
+    kSumsBytes = Shape::kPromoteSteps > 0 ? 64 * Shape::kDimV * 4 : 0,
+    kBarriers = kSums + Shape::kConsumers * kSumsBytes,
+    // What the products of a step read.
+    kOperands = kTransposes ? kTransposed : kValues,
+    kOperandBytes = kTransposes ? Transposed::kBytes : Values::kBytes,
+    // Barriers: queries full, queries free, then for each stage K full, K free, V full, V free, and
+    // where V is turned round the same two of the result.
     kQueriesFull = kBarriers,
     kQueriesFree = kBarriers + ptx::kBarrierBytes,
     kStageBarriers = kBarriers + 2 * ptx::kBarrierBytes,
-    kStageBarrierBytes = 4 * ptx::kBarrierBytes,
+    kOperandFull = kTransposes ? 4 : 2,
+    kOperandFree = kTransposes ? 5 : 3,
+    kStageBarrierBytes = (kTransposes ? 6 : 4) * ptx::kBarrierBytes,
     kUnused = kStageBarriers + Shape::kStages * kStageBarrierBytes,  // a word for ptx::pin
   };
 };

@@ -22,11 +22,15 @@ enum Kind : int {
   kPlain,   // O apart from Q
   kWide,    // head dim 256: O leaves through Q and is rescaled first
   kBlocks,  // two tiles of the list to a step
+  kBytes,   // 8-bit elements: V is turned round, and there are scales
 };
 
 constexpr char kKernel[] = "kernels/wgmma_forward.cu";
 constexpr char kProducer[] = "kernels/wgmma/producer.cuh";
 constexpr char kConsumer[] = "kernels/wgmma/consumer.cuh";
+constexpr char kTransposer[] = "kernels/wgmma/transposer.cuh";
+constexpr char kTranspose[] = "tile/transpose.cuh";
+constexpr char kScales[] = "kernels/wgmma/scales.cuh";
 constexpr char kFirstScores[] =
     "ptx::fence_products(); start_scores(scores[0], place_); ptx::wait_products<0>();";
 constexpr char kLaterScores[] =
@@ -70,9 +74,8 @@ std::vector<Mutant> mutants() {
       {"powers are converted before the product that reads the old ones is over",
        {{kConsumer, "ptx::pin(state.sum[0][0] + state.sum[0][1], shared_ + Layout::kUnused);",
          "tile::convert_powers<Element>(scores[0], powers);"},
-        {kConsumer, "tile::rescale(output, shrink);\n      tile::convert_powers<Element>(scores[0], "
-                  "powers);",
-         "tile::rescale(output, shrink);"}},
+        {kConsumer, "sums_.step(step, output);\n      tile::convert_powers<Element>(scores[0], powers);",
+         "sums_.step(step, output);"}},
        kRegisters},
       {"the first scores are read at once",
        {{kConsumer, kFirstScores, "ptx::fence_products(); start_scores(scores[0], place_);"}},
@@ -93,7 +96,7 @@ std::vector<Mutant> mutants() {
          "take_turn();"}},
        unordered},
       {"nobody waits for values",
-       {{kConsumer, "ptx::wait(barrier(before, 2), before.parity);", ""}},
+       {{kConsumer, "ptx::wait(barrier(before, Layout::kOperandFull), before.parity);", ""}},
        unordered},
       {"the parity of the keys never changes",
        {{kConsumer, "ptx::wait(barrier(place_, 0), place_.parity);\n      take_turn();",
@@ -117,8 +120,9 @@ std::vector<Mutant> mutants() {
        {"shared memory race", "access to bytes in flight", "barrier misuse", "deadlock",
         "wrong answer"}},
       {"values are given back before the product has read them",
-       {{kConsumer, "      hand_on_turn();\n", "      hand_on_turn();\n      release(barrier(before, 3));\n"},
-        {kConsumer, "      release(barrier(before, 3));\n      if constexpr (!kRescaleFirst)",
+       {{kConsumer, "      hand_on_turn();\n", "      hand_on_turn();\n      release(barrier(before, "
+         "Layout::kOperandFree));\n"},
+        {kConsumer, "      release(barrier(before, Layout::kOperandFree));\n      if constexpr (!kRescaleFirst)",
          "      if constexpr (!kRescaleFirst)"}},
        kRaces},
       {"keys are never given back",
@@ -169,8 +173,8 @@ std::vector<Mutant> mutants() {
        {"barrier misuse", "uninitialised read"}},
       // Descriptors, and what only the answer shows.
       {"a tile that starts between two panels",
-       {{kConsumer, "output, powers, shared_ + Layout::kValues + place.stage",
-         "output, powers, shared_ + Layout::kValues + 512 + place.stage"}},
+       {{kConsumer, "output, powers, shared_ + Layout::kOperands + place.stage",
+         "output, powers, shared_ + Layout::kOperands + 512 + place.stage"}},
        {"invalid operand"}},
       {"the groups of eight rows are too far apart",
        {{"tile/panel.cuh", "4), 16, kGroupRows * kPanelPitch);",
@@ -182,8 +186,7 @@ std::vector<Mutant> mutants() {
          "ptx::Wgmma<kColumns>::template bf16<0>(arguments...);"}},
        unordered},
       {"halves of a power in the wrong order",
-       {{"tile/warpgroup_multiply.cuh", "powers[c / 2][c % 2 * 2 + half]",
-         "powers[c / 2][half * 2 + c % 2]"}},
+       {{"tile/warpgroup_multiply.cuh", "powers[c / 2][c % 2 * 2 + half]", "powers[c / 2][half * 2 + c % 2]"}},
        kWrong},
       {"O is staged without the swizzle",
        {{"tile/panel.cuh", "((chunk % 8 ^ row % 8) << 4)", "(chunk % 8 << 4)"}},
@@ -199,9 +202,108 @@ std::vector<Mutant> mutants() {
        kWrong},
       {"the output is not rescaled",
        {{kConsumer, "      if constexpr (!kRescaleFirst) tile::rescale(output, shrink);\n      "
-                  "tile::convert_powers",
-         "      tile::convert_powers"}},
+                  "sums_.rescale",
+         "      sums_.rescale"}},
        kWrong},
+      // 8-bit elements.
+      {"no proxy fence between the transposed values and their product",
+       {{kTransposer, "ptx::fence_shared_writes();\n", ""}},
+       {"missing fence"},
+       {},
+       kBytes},
+      {"a warp that transposes is not counted",
+       {{kKernel, "Layout::kOperandFull * ptx::kBarrierBytes, kTransposers);",
+         "Layout::kOperandFull * ptx::kBarrierBytes, kTransposers - 1);"}},
+       {"shared memory race", "access to bytes in flight", "barrier misuse", "deadlock",
+        "wrong answer", "uninitialised read"},
+       {},
+       kBytes},
+      {"a warp too many is waited for",
+       {{kKernel, "Layout::kOperandFull * ptx::kBarrierBytes, kTransposers);",
+         "Layout::kOperandFull * ptx::kBarrierBytes, kTransposers + 1);"}},
+       kDeadlock,
+       {},
+       kBytes},
+      {"values are transposed before they are there",
+       {{kTransposer, "      ptx::wait(barriers + 2 * ptx::kBarrierBytes, place.parity);\n", ""}},
+       unordered,
+       {},
+       kBytes},
+      {"values are transposed over those that a product reads",
+       {{kTransposer,
+         "      ptx::wait(barriers + Layout::kOperandFree * ptx::kBarrierBytes, place.parity ^ "
+         "1);\n",
+         ""}},
+       {"shared memory race", "access to bytes in flight", "barrier misuse", "deadlock"},
+       {},
+       kBytes},
+      {"the lanes of a warp are not waited for",
+       {{kTransposer, "      __syncwarp();\n", ""}},
+       {"shared memory race", "missing fence", "nothing"},
+       {},
+       kBytes},
+      {"V is given back before it has been read",
+       {{kTransposer, "      tile::transpose_bytes<",
+         "      if (lane == 0) ptx::arrive(barriers + 3 * ptx::kBarrierBytes);\n      "
+         "tile::transpose_bytes<"},
+        {kTransposer, "        ptx::arrive(barriers + 3 * ptx::kBarrierBytes);\n        ptx::arrive(",
+         "        ptx::arrive("}},
+       kRaces,
+       {},
+       kBytes},
+      {"keys stay in their own order",
+       {{kTranspose, "kEven = 0x6420", "kEven = 0x6240"}},
+       kWrong,
+       {},
+       kBytes},
+      {"powers stay in the order of their products",
+       {{"tile/warpgroup_multiply.cuh", "Element::pack(low[0], low[1], high[0], high[1]);",
+         "Element::pack(low[0], high[0], low[1], high[1]);"}},
+       kWrong,
+       {},
+       kBytes},
+      {"even and odd columns change places",
+       {{kTranspose, "((lane % 8 / 4) ^ (lane / 8 % 2))", "((lane % 8 / 4) ^ 1 ^ (lane / 8 % 2))"}},
+       kWrong,
+       {},
+       kBytes},
+      {"all eight rows of a matrix are even columns",
+       {{kTranspose, "lane < 16 ? kEven : kOdd;", "kEven;"},
+        {kTranspose, "lane < 16 ? kOdd : kEven;", "kOdd;"},
+        {kTranspose, "((lane % 8 / 4) ^ (lane / 8 % 2))", "lane / 8 % 2"}},
+       {"bank conflicts", "nothing"},
+       {},
+       kBytes},
+      {"the scale of the next block of keys",
+       {{kScales, "(key >> scales.k_shift)", "((key >> scales.k_shift) + 1) % scales.k_blocks"}},
+       kWrong,
+       {},
+       kBytes},
+      {"the output is not brought to the unit of V",
+       {{kScales, "    shrink[0][0] *= unit_shrink_;\n", ""}},
+       kWrong,
+       {},
+       kBytes},
+      {"what is put by keeps its peak",
+       {{kConsumer, "      sums_.rescale(shrink);\n", ""}},
+       kWrong,
+       {},
+       kBytes},
+      {"what is put by is never taken back",
+       {{kConsumer, "    sums_.end(output);\n", ""}},
+       kWrong,
+       {},
+       kBytes},
+      {"consumers put their output by in one place",
+       {{"kernels/wgmma/sums.cuh", "consumer * Layout::kSumsBytes + ", ""}},
+       {"shared memory race", "wrong answer"},
+       {},
+       kBytes},
+      {"the sum is that of weighted powers",
+       {{"tile/scaled_softmax.cuh", "sum += of_group * weights.inverse[g];", "sum += of_group;"}},
+       kWrong,
+       {},
+       kBytes},
       // What is redundant, and must not be called a mistake.
       {"values need no fence of their own where nothing touched the output",
        {{kConsumer, kLaterValues, "ptx::hold(output[0]); start_values(output[0], powers, before);"}},
@@ -226,6 +328,7 @@ std::vector<Mutant> mutants() {
       {"unchanged", {}, {"nothing"}},
       {"unchanged, head dim 256", {}, {"nothing"}, {}, kWide},
       {"unchanged, two tiles to a step", {}, {"nothing"}, {}, kBlocks},
+      {"unchanged, 8-bit elements", {}, {"nothing"}, {}, kBytes},
   };
 }
 
@@ -246,10 +349,16 @@ test::MutantRun run_of(const Mutant& mutant) {
     case kBlocks:
       run.options.config = "wgmma m128 n32 w8 s2 b2";
       break;
+    case kBytes:
+      run.options.config = "wgmma8 m128 n64 w8 s2";
+      run.problem.dtype = Dtype::kFloat8E4M3;
+      run.problem.scale_blocks = {64, 32, 64};
+      break;
   }
   run.options.most_multiprocessors = 2;
   run.problem.seq_q = 2 * 128 + 5;
-  run.problem.seq_k = 64 * 6 + 3;
+  // 8-bit elements: more than what tensor cores may add up.
+  run.problem.seq_k = 64 * (mutant.variant == kBytes ? 18 : 6) + 3;
   return run;
 }
 

@@ -1,0 +1,180 @@
+#ifndef ANNULUS_KERNELS_WGMMA_SCALES_CUH_
+#define ANNULUS_KERNELS_WGMMA_SCALES_CUH_
+
+// How a consumer makes powers of products: without scales for 16-bit elements, with those of Q, K
+// and V (ScaleParams) for 8-bit ones. Both have the same functions.
+
+#include "kernels/wgmma/work.cuh"
+#include "tile/scaled_softmax.cuh"
+#include "tile/score.cuh"
+#include "tile/softmax.cuh"
+
+namespace annulus::kernels {
+
+template <typename Shape, bool kScaled = Shape::Element::kBytes == 1>
+class Scales {
+ public:
+  __device__ __forceinline__ void begin(const AttentionParams&, int, int, int) {}
+  template <int kPieces>
+  __device__ __forceinline__ void enter(tile::RowState<1>&, float (&)[1][kPieces][4]) const {}
+  template <typename Row>
+  __device__ __forceinline__ void read(const AttentionParams&, const Row&, int) {}
+  template <int kPieces>
+  __device__ __forceinline__ void finish(const AttentionParams& params,
+                                         float (&scores)[1][kPieces][4], int) const {
+    tile::finish_scores<static_cast<Score>(Shape::kScore)>(scores, params.scale, params.softcap);
+  }
+  template <typename Weighing, int kPieces>
+  __device__ __forceinline__ void weigh(const AttentionParams& params, tile::RowState<1>& state,
+                                        float (&scores)[1][kPieces][4],
+                                        float (&shrink)[1][2]) const {
+    tile::weigh<Weighing::score()>(state, scores, Weighing::factor(params.scale), shrink);
+  }
+  template <int kPieces>
+  __device__ __forceinline__ void leave(tile::RowState<1>&, float (&)[1][kPieces][4]) const {}
+};
+
+template <typename Shape>
+class Scales<Shape, true> {
+  enum : int {
+    kBlocks = Shape::kBlocks,
+    kBlockColumns = Shape::kColumns / kBlocks,
+    kBlockGroups = kBlockColumns / Shape::kScaleColumns,
+    kGroups = kBlocks * kBlockGroups,
+  };
+  static_assert(kBlockColumns % Shape::kScaleColumns == 0 && Shape::kScaleColumns % 8 == 0,
+                "a group of keys has one scale");
+
+ public:
+  // Of the lane's rows `first_row` and 8 further on.
+  __device__ __forceinline__ void begin(const AttentionParams& params, int batch, int head,
+                                        int first_row) {
+    const ScaleParams& scales = params.scales;
+    const long long query = static_cast<long long>(batch) * params.heads + head;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = first_row + 8 * half < params.seq_q ? first_row + 8 * half : params.seq_q - 1;
+      query_[half] = params.scale *
+                     (scales.q ? scales.q[query * scales.q_blocks + (row >> scales.q_shift)] : 1);
+    }
+    const int kv_heads = params.heads / params.group;
+    key_head_ = batch * kv_heads + head / params.group;
+    unit_ = first_unit();
+  }
+
+  // To and from the state that is carried, which knows of no unit.
+  template <int kPieces>
+  __device__ __forceinline__ void enter(tile::RowState<1>& state,
+                                        float (&output)[1][kPieces][4]) const {
+    multiply(state, output, powers_of_one(), powers_of_one() / first_unit());
+  }
+  template <int kPieces>
+  __device__ __forceinline__ void leave(tile::RowState<1>& state,
+                                        float (&output)[1][kPieces][4]) const {
+    multiply(state, output, 1 / powers_of_one(), unit_ * (1 / powers_of_one()));
+  }
+
+  // The scales of a step: before its products, because they are loads.
+  template <typename Row>
+  __device__ __forceinline__ void read(const AttentionParams& params, const Row& row, int step) {
+    const ScaleParams& scales = params.scales;
+    float values[kGroups];
+#pragma unroll
+    for (int b = 0; b < kBlocks; ++b) {
+      const int index = step * kBlocks + b;
+      const int first = row.tile(index < row.count ? index : row.count - 1).column * kBlockColumns;
+#pragma unroll
+      for (int i = 0; i < kBlockGroups; ++i) {
+        const int g = b * kBlockGroups + i;
+        const int column = first + i * Shape::kScaleColumns;
+        const int last = params.seq_k - 1;
+        const int key = column < last ? column : last;
+        const float of_keys = scales.k
+                                  ? scales.k[static_cast<long long>(key_head_) * scales.k_blocks +
+                                             (key >> scales.k_shift)]
+                                  : 1;
+        values[g] = scales.v ? scales.v[static_cast<long long>(key_head_) * scales.v_blocks +
+                                        (key >> scales.v_shift)]
+                             : 1;
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          float factor = query_[half] * of_keys;
+          // Where it is 0 a masked score has to stay -inf; NaN stays as well.
+          if constexpr (static_cast<Score>(Shape::kScore) == Score::kPositiveScale) {
+            constexpr float kLeast = 1.1754944e-38f;  // the smallest normal number
+            factor = factor <= kLeast ? kLeast : factor;
+          }
+          factors_[half][g] = factor;
+        }
+      }
+    }
+    weights_ = tile::weigh_groups(values, unit_, unit_shrink_);
+  }
+
+  // Of the tile `b` of a step.
+  template <int kPieces>
+  __device__ __forceinline__ void finish(const AttentionParams& params,
+                                         float (&scores)[1][kPieces][4], int b) const {
+    constexpr Score kScore = static_cast<Score>(Shape::kScore);
+    if constexpr (kScore != Score::kPositiveScale) {
+#pragma unroll
+      for (int c = 0; c < kPieces; ++c) {
+        const int g = b * kBlockGroups + c * 8 / Shape::kScaleColumns;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          float t = scores[0][c][i] * factors_[i / 2][g];
+          if constexpr (kScore == Score::kSoftcap) t = params.softcap * tile::tanh(t);
+          scores[0][c][i] = t;
+        }
+      }
+    }
+  }
+  // An expression leaves scores that another factor turns into base-2 ones.
+  template <typename Weighing, int kPieces>
+  __device__ __forceinline__ void weigh(const AttentionParams&, tile::RowState<1>& state,
+                                        float (&scores)[1][kPieces][4],
+                                        float (&shrink)[1][2]) const {
+    constexpr bool kOfScale = Weighing::score() == static_cast<Score>(Shape::kScore);
+    float factors[2][kGroups];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+#pragma unroll
+      for (int g = 0; g < kGroups; ++g) {
+        factors[half][g] = kOfScale ? factors_[half][g] : Weighing::factor(0);
+      }
+    }
+    tile::weigh_scaled<Weighing::score()>(state, scores, factors, weights_, shrink);
+    shrink[0][0] *= unit_shrink_;
+    shrink[0][1] *= unit_shrink_;
+  }
+
+ private:
+  // Below all scales that matter, and not 0: what has been carried in is divided by it.
+  static __device__ __forceinline__ constexpr float first_unit() {
+    return 8.673617379884035e-19f;
+  }  // 2^-60
+  static __device__ __forceinline__ constexpr float powers_of_one() {
+    return 1 << tile::kPowerBits;
+  }
+
+  template <int kPieces>
+  static __device__ __forceinline__ void multiply(tile::RowState<1>& state,
+                                                  float (&output)[1][kPieces][4], float sum,
+                                                  float factor) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) state.sum[0][half] *= sum;
+    const float factors[1][2] = {{factor, factor}};
+    tile::rescale(output, factors);
+  }
+
+  float query_[2];
+  float unit_;
+  float unit_shrink_;
+  int key_head_;
+  float factors_[2][kGroups];
+  tile::GroupWeights<kGroups> weights_;
+};
+
+}  // namespace annulus::kernels
+
+#endif  // ANNULUS_KERNELS_WGMMA_SCALES_CUH_

@@ -1,0 +1,87 @@
+#ifndef ANNULUS_KERNELS_WGMMA_SUMS_CUH_
+#define ANNULUS_KERNELS_WGMMA_SUMS_CUH_
+
+// Where a consumer puts the output of some steps by, so that the sums which tensor cores make of
+// 8-bit products stay short: they keep about 14 bits of each term, cut off, and what that loses
+// grows with the number of terms. Every kPromoteSteps steps the output is added in fp32 to what
+// lies in shared memory, each thread's own part of it in places of its own, and starts from 0
+// again.
+
+#include "kernels/wgmma/work.cuh"
+#include "ptx/memory.cuh"
+
+namespace annulus::kernels {
+
+template <typename Shape, bool kPromotes = (Shape::kPromoteSteps > 0)>
+class Sums {
+ public:
+  __device__ __forceinline__ Sums(unsigned, unsigned) {}
+  __device__ __forceinline__ void begin() {}
+  __device__ __forceinline__ void rescale(const float (&)[1][2]) {}
+  template <int kPieces>
+  __device__ __forceinline__ void step(int, float (&)[1][kPieces][4]) {}
+  template <int kPieces>
+  __device__ __forceinline__ void end(float (&)[1][kPieces][4]) {}
+};
+
+template <typename Shape>
+class Sums<Shape, true> {
+  using Layout = WgmmaLayout<Shape>;
+
+ public:
+  __device__ __forceinline__ Sums(unsigned shared, unsigned consumer)
+      : place_(shared + Layout::kSums + consumer * Layout::kSumsBytes + threadIdx.x % 128 * 16) {}
+
+  // Of a work: nothing is put by.
+  __device__ __forceinline__ void begin() {
+    any_ = 0;
+    factor_[0] = factor_[1] = 1.0f;
+  }
+  // The output is brought to another peak or unit, and what is put by has to follow.
+  __device__ __forceinline__ void rescale(const float (&shrink)[1][2]) {
+    factor_[0] *= shrink[0][0];
+    factor_[1] *= shrink[0][1];
+  }
+  // Behind step `step`, with its products complete.
+  template <int kPieces>
+  __device__ __forceinline__ void step(int step, float (&output)[1][kPieces][4]) {
+    if (step % Shape::kPromoteSteps != 0) return;
+#pragma unroll
+    for (int d = 0; d < kPieces; ++d) {
+      if (any_) add(output[0][d], d);
+      ptx::store_shared_16(place_ + d * kPitch,
+                           {__float_as_uint(output[0][d][0]), __float_as_uint(output[0][d][1]),
+                            __float_as_uint(output[0][d][2]), __float_as_uint(output[0][d][3])});
+#pragma unroll
+      for (int i = 0; i < 4; ++i) output[0][d][i] = 0.0f;
+    }
+    any_ = 1;
+    factor_[0] = factor_[1] = 1.0f;
+  }
+  // Takes back what is put by.
+  template <int kPieces>
+  __device__ __forceinline__ void end(float (&output)[1][kPieces][4]) {
+    if (!any_) return;
+#pragma unroll
+    for (int d = 0; d < kPieces; ++d) add(output[0][d], d);
+  }
+
+ private:
+  enum : int { kPitch = 128 * 16 };
+
+  __device__ __forceinline__ void add(float (&piece)[4], int d) const {
+    const ptx::Words4 sum = ptx::load_shared_16(place_ + d * kPitch);
+    piece[0] += __uint_as_float(sum.x) * factor_[0];
+    piece[1] += __uint_as_float(sum.y) * factor_[0];
+    piece[2] += __uint_as_float(sum.z) * factor_[1];
+    piece[3] += __uint_as_float(sum.w) * factor_[1];
+  }
+
+  const unsigned place_;
+  int any_ = 0;
+  float factor_[2];
+};
+
+}  // namespace annulus::kernels
+
+#endif  // ANNULUS_KERNELS_WGMMA_SUMS_CUH_
