@@ -1,6 +1,8 @@
 #include "program/host_tensor.h"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -89,6 +91,41 @@ HostTensor make_tensor(std::int64_t batch, std::int64_t rows, std::int64_t heads
 void fill_normal(HostTensor& tensor, Dtype dtype, std::uint64_t seed) {
   base::Random random(seed);
   for (std::uint16_t& bits : tensor.bits) bits = base::from_float(dtype, random.normal());
+}
+
+HostTensor quantise(const HostTensor& tensor, Dtype dtype, std::int64_t rows) {
+  constexpr float kLargest = 448;
+  HostTensor to = tensor;
+  to.bits.clear();
+  to.float8.resize(tensor.bits.size());
+  const Strides strides = tensor.strides();
+  const std::int64_t block = rows == 0 ? std::max<std::int64_t>(tensor.rows, 1) : rows;
+  for (std::int64_t b = 0; b < tensor.batch; ++b) {
+    for (std::int64_t head = 0; head < tensor.heads; ++head) {
+      // One scale of a head even where it has no rows.
+      for (std::int64_t first = 0; first < tensor.rows || (rows == 0 && first == 0);
+           first += block) {
+        const auto each = [&](auto&& visit) {
+          for (std::int64_t row = first; row < std::min(first + block, tensor.rows); ++row) {
+            const std::int64_t at = b * strides.batch + head * strides.head + row * strides.row;
+            for (std::int64_t d = 0; d < tensor.dim; ++d) visit(static_cast<std::size_t>(at + d));
+          }
+        };
+        float most = 0;
+        each([&](std::size_t at) {
+          const float value = std::abs(base::to_float(dtype, tensor.bits[at]));
+          if (std::isfinite(value)) most = std::max(most, value);
+        });
+        const float scale = most / kLargest;
+        to.scales.push_back(scale);
+        each([&](std::size_t at) {
+          const float value = base::to_float(dtype, tensor.bits[at]);
+          to.float8[at] = base::float_to_e4m3(scale > 0 ? value / scale : value);
+        });
+      }
+    }
+  }
+  return to;
 }
 
 LoadedTensors load_tensors(const std::string& path, Order order, Dtype convert_to, bool force) {

@@ -14,16 +14,21 @@ namespace annulus::program {
 // The memory order of a four-dimensional tensor.
 enum class Order { kBshd, kBhsd };
 
-// [B, S, H, D] in either order, without gaps; bits of a 16-bit dtype.
+// [B, S, H, D] in either order, without gaps; bits of a 16-bit dtype, or e4m3 with scales.
 struct HostTensor {
   std::vector<std::uint16_t> bits;
+  std::vector<std::uint8_t> float8;  // instead of bits
+  std::vector<float> scales;         // [B, H, blocks of rows], with float8
   std::int64_t batch = 0;
   std::int64_t rows = 0;
   std::int64_t heads = 0;
   std::int64_t dim = 0;
   Order order = Order::kBshd;
 
-  std::size_t bytes() const { return bits.size() * sizeof(bits[0]); }
+  const void* data() const {
+    return bits.empty() ? static_cast<const void*>(float8.data()) : bits.data();
+  }
+  std::size_t bytes() const { return bits.size() * sizeof(bits[0]) + float8.size(); }
   Strides strides() const {
     return order == Order::kBshd ? Strides::bshd(rows, heads, dim)
                                  : Strides::bhsd(rows, heads, dim);
@@ -35,6 +40,10 @@ HostTensor make_tensor(std::int64_t batch, std::int64_t rows, std::int64_t heads
 
 // Standard normal numbers, the same for a seed on every machine.
 void fill_normal(HostTensor& tensor, Dtype dtype, std::uint64_t seed);
+
+// The same numbers as e4m3, each block of `rows` rows of a head (0: all of them) with the scale
+// that makes its largest element 448; the scale of a block of zeros is 0.
+HostTensor quantise(const HostTensor& tensor, Dtype dtype, std::int64_t rows);
 
 // q, k and v of a file; how their values were stored there.
 struct LoadedTensors {

@@ -37,8 +37,12 @@ void add_shape(CLI::App& app, ProblemArguments* to) {
   add_number(app, "--seq,-S", &to->seq, "queries; and keys, unless --seq-k is given");
   app.add_option("--seq-k", to->seq_k, "keys")->check(number_of_type<std::int64_t>());
   app.add_option("--dim,-D", to->dim, "head dim, or QK/V as in 192/128");
-  app.add_option("--dtype", to->dtype, "bf16 or fp16; default: the file's, else bf16")
-      ->check(CLI::IsMember({"bf16", "fp16"}));
+  app.add_option("--dtype", to->dtype,
+                 "bf16, fp16 or e4m3 (sm_90a; O is bf16); default: the file's, else bf16")
+      ->check(CLI::IsMember({"bf16", "fp16", "e4m3"}));
+  add_number(app, "--scale-block", &to->scale_block,
+             "e4m3: rows of Q, of K and of V that share a scale, a power of two from 32; 0: all of "
+             "a head");
   app.add_option("--pattern,-p", to->pattern,
                  "which keys a query sees, as in \"causal & (window(511,0) | global(16))\"");
   app.add_option("--scale", to->scale, "of the scores; default: 1 / sqrt(head dim)");
@@ -123,6 +127,14 @@ void take_rules(const ProblemArguments& arguments, Problem* problem) {
     once("--softcap", problem->score.softcap != 0);
     problem->score.softcap = arguments.softcap;
   }
+}
+
+void take_dtype(const ProblemArguments& arguments, Problem* problem) {
+  problem->dtype = arguments.dtype == "fp16"   ? Dtype::kFloat16
+                   : arguments.dtype == "e4m3" ? Dtype::kFloat8E4M3
+                                               : Dtype::kBfloat16;
+  if (problem->dtype != Dtype::kFloat8E4M3) return;
+  problem->scale_blocks = {arguments.scale_block, arguments.scale_block, arguments.scale_block};
 }
 
 }  // namespace
@@ -266,10 +278,13 @@ ProblemInput make_input(const ProblemArguments& arguments, bool with_operands) {
   ProblemInput input;
   Problem& problem = input.problem;
   input.order = arguments.layout == "bshd" ? Order::kBshd : Order::kBhsd;
-  problem.dtype = arguments.dtype == "fp16" ? Dtype::kFloat16 : Dtype::kBfloat16;
+  take_dtype(arguments, &problem);
+  const bool float8 = problem.dtype == Dtype::kFloat8E4M3;
+  // What e4m3 is made from.
+  Dtype made_as = float8 ? Dtype::kBfloat16 : problem.dtype;
   if (!arguments.input.empty()) {
     LoadedTensors loaded =
-        load_tensors(arguments.input, input.order, problem.dtype, !arguments.dtype.empty());
+        load_tensors(arguments.input, input.order, made_as, !arguments.dtype.empty() && !float8);
     problem.batch = loaded.q.batch;
     problem.heads = loaded.q.heads;
     problem.kv_heads = loaded.k.heads;
@@ -277,7 +292,8 @@ ProblemInput make_input(const ProblemArguments& arguments, bool with_operands) {
     problem.seq_k = loaded.k.rows;
     problem.dim_qk = loaded.q.dim;
     problem.dim_v = loaded.v.dim;
-    problem.dtype = loaded.dtype;
+    made_as = loaded.dtype;
+    if (!float8) problem.dtype = loaded.dtype;
     input.q = std::move(loaded.q);
     input.k = std::move(loaded.k);
     input.v = std::move(loaded.v);
@@ -298,16 +314,21 @@ ProblemInput make_input(const ProblemArguments& arguments, bool with_operands) {
         make_tensor(problem.batch, problem.seq_k, problem.kv_heads, problem.dim_qk, input.order);
     input.v =
         make_tensor(problem.batch, problem.seq_k, problem.kv_heads, problem.dim_v, input.order);
-    fill_normal(input.q, problem.dtype, 3 * arguments.seed);
-    fill_normal(input.k, problem.dtype, 3 * arguments.seed + 1);
-    fill_normal(input.v, problem.dtype, 3 * arguments.seed + 2);
+    fill_normal(input.q, made_as, 3 * arguments.seed);
+    fill_normal(input.k, made_as, 3 * arguments.seed + 1);
+    fill_normal(input.v, made_as, 3 * arguments.seed + 2);
+  }
+  if (float8) {
+    input.q = quantise(input.q, made_as, problem.scale_blocks.q);
+    input.k = quantise(input.k, made_as, problem.scale_blocks.k);
+    input.v = quantise(input.v, made_as, problem.scale_blocks.v);
   }
   return input;
 }
 
 Problem make_shape(const ProblemArguments& arguments, const std::string& carry) {
   Problem problem;
-  problem.dtype = arguments.dtype == "fp16" ? Dtype::kFloat16 : Dtype::kBfloat16;
+  take_dtype(arguments, &problem);
   take_shape(arguments, &problem);
   take_rules(arguments, &problem);
   problem.carry_in = carry == "in" || carry == "both";

@@ -47,8 +47,9 @@ struct ProblemArguments {
   std::int64_t kv_heads = 0;  // 0: as many as heads
   std::int64_t seq = 1024;    // of queries, and of keys unless seq_k is given
   std::optional<std::int64_t> seq_k;
-  std::string dim = "128";  // "128", or "192/128"
-  std::string dtype;        // empty: bf16, or what the file holds
+  std::string dim = "128";        // "128", or "192/128"
+  std::string dtype;              // empty: bf16, or what the file holds
+  std::int64_t scale_block = 64;  // rows of a scale, with e4m3
   std::string pattern = "dense";
   std::string block;  // "128x128": where block density is counted
   std::string scale;  // empty: 1 / sqrt(Dqk)

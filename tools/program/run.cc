@@ -21,7 +21,7 @@ namespace {
 
 // The operands on the device and the call that uses them.
 struct DeviceOperands {
-  DeviceMemory q, k, v, o, lse;
+  DeviceMemory q, k, v, o, lse, scale_q, scale_k, scale_v;
   Operands operands;
 };
 
@@ -29,8 +29,15 @@ DeviceOperands upload(const Device& device, const ProblemInput& input, const Hos
   DeviceOperands memory;
   const auto copy = [&](const HostTensor& tensor) {
     DeviceMemory to = device.allocate(tensor.bytes());
-    device.copy_to_device(to.data(), tensor.bits.data(), tensor.bytes());
+    device.copy_to_device(to.data(), tensor.data(), tensor.bytes());
     return to;
+  };
+  const auto copy_scales = [&](const HostTensor& tensor, DeviceMemory& to) {
+    if (tensor.scales.empty()) return static_cast<const float*>(nullptr);
+    const std::size_t bytes = tensor.scales.size() * sizeof(float);
+    to = device.allocate(bytes);
+    device.copy_to_device(to.data(), tensor.scales.data(), bytes);
+    return static_cast<const float*>(to.data());
   };
   memory.q = copy(input.q);
   memory.k = copy(input.k);
@@ -49,6 +56,9 @@ DeviceOperands upload(const Device& device, const ProblemInput& input, const Hos
   operands.k_strides = input.k.strides();
   operands.v_strides = input.v.strides();
   operands.o_strides = o.strides();
+  operands.scale_q = copy_scales(input.q, memory.scale_q);
+  operands.scale_k = copy_scales(input.k, memory.scale_k);
+  operands.scale_v = copy_scales(input.v, memory.scale_v);
   return memory;
 }
 
@@ -83,13 +93,12 @@ attention::Comparison check(const ProblemInput& input, const PlanInfo& plan, dou
                             const Answer& answer, bool ring, bool* sampled) {
   const Problem& problem = input.problem;
   base::ThreadPool pool;
-  attention::HostInputs inputs{input.q.bits.data(),
-                               input.k.bits.data(),
-                               input.v.bits.data(),
-                               input.q.strides(),
-                               input.k.strides(),
-                               input.v.strides(),
-                               nullptr};
+  const auto scales = [](const HostTensor& tensor) {
+    return tensor.scales.empty() ? nullptr : tensor.scales.data();
+  };
+  attention::HostInputs inputs{
+      input.q.data(),    input.k.data(), input.v.data(),  input.q.strides(), input.k.strides(),
+      input.v.strides(), nullptr,        scales(input.q), scales(input.k),   scales(input.v)};
   attention::ReferenceOptions options;
   options.tile_rows = plan.tile_rows;
   options.visible_pairs = density * static_cast<double>(problem.batch * problem.heads) *
@@ -188,7 +197,7 @@ Exit run(const RunArguments& arguments) {
     devices = ring_devices(device, arguments.device, arguments.ranks);
     ring = compute_ring(devices, arguments, input);
     if (!arguments.no_check) {
-      difference = largest_difference(answer.o, ring->answer.o, problem.dtype);
+      difference = largest_difference(answer.o, ring->answer.o, problem.output_dtype());
     }
     answer = std::move(ring->answer);
     if (!arguments.picture.empty()) {
@@ -205,7 +214,7 @@ Exit run(const RunArguments& arguments) {
     comparison = check(input, info, density, answer, around, &sampled);
   }
   if (!arguments.output.empty()) {
-    save_output(arguments.output, answer.o, problem.dtype, answer.lse);
+    save_output(arguments.output, answer.o, problem.output_dtype(), answer.lse);
   }
   const bool wrong = !arguments.no_check && !comparison.within_law;
   const bool simulated = device.info().simulated;
