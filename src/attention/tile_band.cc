@@ -221,7 +221,7 @@ class BandAdder {
   void add_progression(std::int64_t first, std::int64_t period, std::int64_t n) {
     const RowRun from = at(first);
     const RowRun to = at(first + (n - 1) * period);
-    sums_.tiles += n * (from.count + to.count) / 2;
+    sums_.tiles += n * (std::int64_t{from.count} + to.count) / 2;
     sums_.longest_row = std::max<std::int64_t>({sums_.longest_row, from.count, to.count});
     sums_.empty_rows += from.count == 0 ? n : 0;
     // Full tiles are the positive part of a linear function: of its terms that are positive, the

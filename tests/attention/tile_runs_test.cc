@@ -163,6 +163,7 @@ TEST_CASE("a band costs the same whatever the lengths, and its sums are exact") 
   TileList list = make_tile_list(problem, 128, 64, nullptr);
   CHECK(list.full_tiles == rows * columns);
   CHECK(list.device_bytes() == 0);
+  CHECK(block_density(problem, 1, 1).value == 1);  // rows as long as can be
   problem.pattern = causal();
   list = make_tile_list(problem, 128, 64, nullptr);
   CHECK(list.partial_tiles == 2 * rows);
