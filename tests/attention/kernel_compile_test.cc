@@ -84,8 +84,10 @@ std::vector<Case> every_case() {
                             : shipped.reach == Reach::kEvery ? jit::Arch{89, '\0'}
                                                              : jit::Arch{90, '\0'};
     // The bare kernel takes the fewest registers; that of Hopper is scheduled by ptxas in its own
-    // way.
-    if (hopper) cases.push_back({shipped, plain(shipped.dims, Dtype::kBfloat16), large, ""});
+    // way. Those of 16 bits are held to a table by static_proof.
+    if (shipped.config.family == Family::kWgmma8) {
+      cases.push_back({shipped, plain(shipped.dims, Dtype::kBfloat16), large, ""});
+    }
     const KernelFeatures masked = all(shipped.dims, Dtype::kFloat16, placed);
     const KernelFeatures searched = leaves(shipped.dims, Dtype::kBfloat16, !placed);
     // Of the 8-bit kernels, which take as many registers as these, one of the two in turns.
