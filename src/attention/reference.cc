@@ -15,8 +15,9 @@
 #include "base/random.h"
 #include "base/thread_pool.h"
 
-#if defined(__x86_64__) && defined(__GNUC__)
-// The loops below are most of the time; the loader picks the widest version the processor has.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_THREAD__)
+// The loops below are most of the time; the loader picks the widest version the processor has. It
+// does so before the thread sanitizer is awake.
 #define ANNULUS_WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define ANNULUS_WIDE
