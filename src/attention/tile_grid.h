@@ -21,8 +21,6 @@ struct TileGrid {
   // Rows that stand for one tile row of the list: M, or for queries fewer than a tile, which need
   // not begin at a multiple of M, as many as hold them.
   std::int64_t rows_together = 0;
-
-  friend bool operator==(const TileGrid&, const TileGrid&) = default;
 };
 
 // Requires: as make_tile_list.
