@@ -8,7 +8,8 @@
 // ldmatrix.trans and stmatrix move pairs of bytes. Of a 16 x 16 square, keys down, the first leaves
 // lane 4 g + t with two words
 //
-//   a = (2t, 2g) (2t, 2g + 1) (2t + 1, 2g) (2t + 1, 2g + 1)      b = the same of keys 2t + 8, 2t + 9
+//   a = (2t, 2g) (2t, 2g + 1) (2t + 1, 2g) (2t + 1, 2g + 1)      b = the same of keys 2t + 8, 2t +
+//   9
 //
 // whose even bytes are keys 2t, 2t + 1, 2t + 8, 2t + 9 of column 2g and whose odd ones are those of
 // column 2g + 1: 4 of the 16 bytes of a row of the result, at 4t, as stmatrix wants them. Of the
