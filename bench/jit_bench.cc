@@ -22,7 +22,6 @@ using namespace annulus;
 jit::KernelSpec causal(const attention::ShippedConfig& shipped) {
   attention::KernelFeatures features = {
       .dims = shipped.dims, .walk = kernels::Walk::kBand, .mask = "m.causal(q, k)"};
-  if (shipped.config.family == attention::Family::kWgmma8) features.dtype = Dtype::kFloat8E4M3;
   const bool hopper = shipped.reach == attention::Reach::kHopper;
   return attention::kernel_spec(shipped.config, features,
                                 hopper ? jit::Arch{90, 'a'} : jit::Arch{80, '\0'});
@@ -57,7 +56,7 @@ int main(int argc, char** argv) {
   for (const auto& [dim, bar] : kBars) {
     for (const attention::ShippedConfig& shipped : attention::shipped_configs()) {
       if (shipped.dims.qk != dim || shipped.dims.v != dim) continue;
-      if (shipped.config.family == attention::Family::kWgmma) continue;
+      if (shipped.config.family != attention::Family::kMma) continue;
       bench.add({fmt::format("to cubin, D{} {}", dim, to_string(shipped.config)), "ms", bar, true},
                 compile(cubin, causal(shipped)));
       if (dim == 128 && !d128) d128 = causal(shipped);
