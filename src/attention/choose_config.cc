@@ -43,8 +43,13 @@ Blocks finest_blocks(const pattern::Node& node) {
 // computes those that are not kept, and one that is smaller reads K and V more often than it must.
 // Only the wgmma family has tiles of both kinds for every head dim.
 std::optional<std::string> why_unsuited(const KernelConfig& config, const Problem& problem,
-                                        const Blocks& blocks) {
+                                        const Blocks& blocks, bool placed) {
   if (!is_wgmma(config.family)) return std::nullopt;
+  // ptxas spills a few bytes where they evaluate everything else as well.
+  if (config.warps == 12 && (placed || problem.score.score_mod)) {
+    return "three warpgroups leave no registers for positions that are read row by row, nor for a "
+           "score expression";
+  }
   constexpr std::int64_t kCoarse = 128;  // from here on the largest tile is as good
   if (config.heads > 1) {
     if (problem.heads / problem.kv_heads % config.heads != 0) {
@@ -60,6 +65,11 @@ std::optional<std::string> why_unsuited(const KernelConfig& config, const Proble
   }
   if (config.blocks > 1 && blocks.columns >= kCoarse) {
     return "the pattern has no blocks below 128 columns, for which two tiles would make a step";
+  }
+  // Its tiles are of sizes that blocks do not have.
+  if (config.warps == 12 && blocks.rows != std::numeric_limits<std::int64_t>::max()) {
+    return fmt::format("tiles of {} x {} cut the pattern's blocks", config.tile_rows,
+                       config.tile_columns);
   }
   const std::int64_t columns = config.tile_columns;
   if (blocks.columns < kCoarse && columns % blocks.columns != 0 && blocks.columns % columns != 0) {
@@ -96,7 +106,7 @@ std::optional<std::string> why_not(const KernelConfig& config, const Problem& pr
 }
 
 Choice choose_config(const Problem& problem, const DeviceLimits& limits,
-                     const std::optional<OperandStrides>& strides) {
+                     const std::optional<OperandStrides>& strides, bool placed) {
   const Dims dims = {problem.dim_qk, problem.dim_v};
   const Blocks blocks = finest_blocks(problem.pattern.node());
   std::vector<KernelConfig> candidates;
@@ -113,7 +123,7 @@ Choice choose_config(const Problem& problem, const DeviceLimits& limits,
     }
     if (reason) {
       choice.rejected.push_back({shipped.config, std::move(*reason)});
-    } else if ((reason = why_unsuited(shipped.config, problem, blocks))) {
+    } else if ((reason = why_unsuited(shipped.config, problem, blocks, placed))) {
       unsuited.push_back({shipped.config, std::move(*reason)});
     } else {
       candidates.push_back(shipped.config);

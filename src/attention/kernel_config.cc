@@ -36,6 +36,7 @@ constexpr KernelConfig wgmma8(int rows, int columns, int warps, int stages, int 
 constexpr ShippedConfig kShipped[] = {
     {{64, 64}, wgmma(64, 64, 8, 2, 2, 2), Reach::kHopper},
     {{64, 64}, wgmma(128, 64, 8, 2, 2), Reach::kHopper},
+    {{64, 64}, wgmma(192, 80, 12, 2), Reach::kHopper},
     {{64, 64}, wgmma(128, 128, 8, 2), Reach::kHopper},
     {{96, 96}, wgmma(64, 64, 8, 2, 2, 2), Reach::kHopper},
     {{96, 96}, wgmma(128, 64, 8, 2, 2), Reach::kHopper},

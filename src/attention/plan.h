@@ -53,9 +53,11 @@ std::optional<std::string> why_not(const KernelConfig& config, const Problem& pr
 // The same of the dtype of Q, K and V.
 std::optional<std::string> why_not(const KernelConfig& config, Dtype dtype);
 
-// The heuristic. Throws Error{kUnsupported} where nothing in the table fits the device.
+// The heuristic. placed: positions will be read row by row, as where tensors are shards of several
+// segments. Throws Error{kUnsupported} where nothing in the table fits the device.
 Choice choose_config(const Problem& problem, const DeviceLimits& limits,
-                     const std::optional<OperandStrides>& strides = std::nullopt);
+                     const std::optional<OperandStrides>& strides = std::nullopt,
+                     bool placed = false);
 
 // A configuration that the caller asked for by its text. Throws Error{kInvalidArgument} where the
 // text is none, Error{kUnsupported} where the device, the head dims or the strides do not allow it.

@@ -37,8 +37,11 @@ attention::Choice choose(const Problem& problem, const ShardMap& shards,
                          std::span<const attention::DeviceLimits> limits,
                          const std::string& config) {
   const Problem largest = largest_hop(problem, shards);
-  attention::Choice choice = config.empty() ? attention::choose_config(largest, limits[0])
-                                            : attention::forced_config(largest, limits[0], config);
+  const auto apart = [](const std::vector<Segment>& shard) { return shard.size() > 1; };
+  const bool placed = std::ranges::any_of(shards.q, apart) || std::ranges::any_of(shards.k, apart);
+  attention::Choice choice = config.empty()
+                                 ? attention::choose_config(largest, limits[0], {}, placed)
+                                 : attention::forced_config(largest, limits[0], config);
   // One configuration for all: the order of the sums, and so the bits, come from it.
   for (std::size_t rank = 1; rank < limits.size(); ++rank) {
     try {

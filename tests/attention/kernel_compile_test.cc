@@ -83,20 +83,23 @@ std::vector<Case> every_case() {
     const jit::Arch small = hopper                           ? large
                             : shipped.reach == Reach::kEvery ? jit::Arch{89, '\0'}
                                                              : jit::Arch{90, '\0'};
+    // The planner takes no kernel of three warpgroups where positions are read row by row, nor for
+    // a score expression.
+    const bool roomy = shipped.config.warps < 12;
     // The bare kernel takes the fewest registers; that of Hopper is scheduled by ptxas in its own
     // way. Those of 16 bits are held to a table by static_proof.
     if (shipped.config.family == Family::kWgmma8) {
       cases.push_back({shipped, plain(shipped.dims, Dtype::kBfloat16), large, ""});
     }
-    const KernelFeatures masked = all(shipped.dims, Dtype::kFloat16, placed);
-    const KernelFeatures searched = leaves(shipped.dims, Dtype::kBfloat16, !placed);
+    const KernelFeatures masked = all(shipped.dims, Dtype::kFloat16, placed && roomy);
+    const KernelFeatures searched = leaves(shipped.dims, Dtype::kBfloat16, !placed && roomy);
     // Of the 8-bit kernels, which take as many registers as these, one of the two in turns.
     const bool float8 = shipped.config.family == Family::kWgmma8;
     if (!float8 || !placed) {
-      cases.push_back({shipped, placed ? modified(masked, false) : masked, small, ""});
+      cases.push_back({shipped, placed && roomy ? modified(masked, false) : masked, small, ""});
     }
     if (!float8 || placed) {
-      cases.push_back({shipped, placed ? searched : modified(searched, true), large, ""});
+      cases.push_back({shipped, placed || !roomy ? searched : modified(searched, true), large, ""});
     }
     placed = !placed;
   }

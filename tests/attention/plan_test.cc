@@ -98,6 +98,14 @@ TEST_CASE("Hopper takes the wgmma family, and the tile that fits the pattern's b
   problem.pattern = strided(8, 2, 64);
   CHECK(config_of(problem) == "wgmma m128 n64 w8 s2");
   CHECK(config_of(problem_of(32, 32, 4096)).starts_with("mma "));
+  problem = problem_of(64, 64, 4096);
+  CHECK(config_of(problem) == "wgmma m192 n80 w12 s2");
+  CHECK(attention::to_string(attention::choose_config(problem, kH100, {}, true).config) ==
+        "wgmma m128 n128 w8 s2");
+  problem.pattern = causal() & strided(8, 2, 128);
+  CHECK(config_of(problem) == "wgmma m128 n128 w8 s2");
+  problem.pattern = causal() & strided(8, 2, 64);
+  CHECK(config_of(problem) == "wgmma m64 n64 w8 s2 b2 h2");
   // The same limits without the architecture's own features.
   const DeviceLimits plain = {{90, '\0'}, 132, 227 * 1024};
   CHECK(attention::choose_config(problem, plain).config.family == attention::Family::kMma);
