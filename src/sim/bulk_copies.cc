@@ -17,12 +17,21 @@ void blame(Cluster& cluster, const BulkCopy& copy) {
   copy.issuer->pc = copy.pc;
 }
 
+// Elements outside the tensor: zeros, or NaNs whose payload the ISA does not tell, here all ones.
+void fill_outside(const TensorMap& map, std::byte* row, std::uint32_t bytes) {
+  std::memset(row, map.fill_nan != 0 ? 0xff : 0, bytes);
+  const std::uint32_t element = map.element_bytes();
+  for (std::uint32_t at = element; map.fill_nan != 0 && at <= bytes; at += element) {
+    row[at - 1] = std::byte{0x7f};
+  }
+}
+
 // The box from global memory, as it will lie in shared memory before swizzling.
 void read_box(const BulkCopy& copy, std::byte* data) {
   const std::uint32_t row_bytes = copy.map.row_bytes();
   for_rows(copy.map, copy.start, [&](const BoxRow& row) {
     std::byte* to = data + row.offset;
-    if (row.bytes != row_bytes) std::memset(to, 0, row_bytes);
+    if (row.bytes != row_bytes) fill_outside(copy.map, to, row_bytes);
     if (row.bytes == 0) return;
     std::memcpy(to + row.skip, reinterpret_cast<const void*>(row.address), row.bytes);
   });

@@ -14,6 +14,7 @@ constexpr std::uint32_t kMaxElementStride = 8;
 
 // CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill
 constexpr int kInterleave32 = 2;
+constexpr int kSwizzle32 = 1;
 constexpr int kSwizzle128 = 3;
 constexpr int kPromotion256 = 3;
 constexpr int kFillNan = 1;
@@ -21,6 +22,8 @@ constexpr int kFillNan = 1;
 bool is_float(TensorType type) { return type >= TensorType::kF16; }
 
 bool dimensions_fit(const TensorMapRequest& request) {
+  const std::uint64_t alignment = request.interleave == kInterleave32 ? 2 * kAlignment : kAlignment;
+  if (request.address == 0 || request.address % alignment != 0) return false;
   for (std::uint32_t d = 0; d < request.rank; ++d) {
     if (request.dims[d] == 0 || request.dims[d] > kMaxDim) return false;
     if (request.box[d] == 0 || request.box[d] > kMaxBox) return false;
@@ -29,7 +32,7 @@ bool dimensions_fit(const TensorMapRequest& request) {
     }
     if (d == 0) continue;
     const std::uint64_t stride = request.strides[d - 1];
-    if (stride % kAlignment != 0 || stride >= kMaxStride) return false;
+    if (stride % alignment != 0 || stride >= kMaxStride) return false;
   }
   return true;
 }
@@ -69,7 +72,7 @@ bool encode(const TensorMapRequest& request, TensorMap* map, bool* supported) {
   if (request.promotion < 0 || request.promotion > kPromotion256) return false;
   if (request.fill < 0 || request.fill > kFillNan) return false;
   if (request.fill == kFillNan && !is_float(type)) return false;
-  if (request.address == 0 || request.address % kAlignment != 0) return false;
+  if (request.interleave == kInterleave32 && request.swizzle != kSwizzle32) return false;
   if (!dimensions_fit(request)) return false;
   if (request.interleave != 0 || type >= TensorType::kF32Flush) {
     *supported = false;

@@ -80,7 +80,7 @@ static_assert(sizeof(TensorMap) == 128);
 using Coordinates = std::array<std::int32_t, kMaxTensorRank>;
 
 // One row of a box: `bytes` of it, `skip` bytes from its start, are elements of the tensor, the
-// rest lies outside and reads as zero.
+// rest lies outside and reads as zero, or as NaN.
 struct BoxRow {
   std::uint32_t offset = 0;  // in the box, before swizzling
   std::uint64_t address = 0;

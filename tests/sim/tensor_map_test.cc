@@ -95,6 +95,15 @@ TEST_CASE("tensor maps: what is bad is refused") {
   CHECK(refused([](Arguments& a) { a.fill = 1, a.type = kU8, a.box[0] = 128; }));
   CHECK(refused([](Arguments& a) { a.interleave = 3; }));
   CHECK(refused([](Arguments& a) { a.interleave = 1, a.rank = 2; }));
+  // Slices of 32 bytes are swizzled by 32, and all is aligned to them.
+  const auto sliced = [](Arguments& a) { a.interleave = 2, a.swizzle = kSwizzle32; };
+  CHECK(changed(sliced) == kCudaNotSupported);
+  CHECK(refused([&](Arguments& a) { sliced(a), a.swizzle = kSwizzle64; }));
+  CHECK(refused([&](Arguments& a) { sliced(a), a.address = 4096 + 16; }));
+  CHECK(refused([&](Arguments& a) { sliced(a), a.strides[0] = 272; }));
+  // Types and patterns of later devices.
+  CHECK(refused([](Arguments& a) { a.type = 13; }));
+  CHECK(refused([](Arguments& a) { a.swizzle = 4; }));
 }
 
 TEST_CASE("tensor maps: what a driver takes and the simulator does not model has its own code") {

@@ -153,9 +153,6 @@ void take_box(Context& context, const Inst& inst, const std::uint32_t* slots, Bu
              "a box whose rows have {} bytes under a swizzle of {} is not modelled",
              copy.map.row_bytes(), swizzle_span(copy.map.swizzle));
   }
-  if (copy.map.fill_nan != 0) {
-    raise_at(FaultKind::kUnsupported, copy.lane, "filling with NaN is not modelled");
-  }
   copy.bytes = copy.map.box_bytes();
 }
 

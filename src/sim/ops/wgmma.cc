@@ -20,6 +20,9 @@ struct Descriptor {
   std::uint32_t leading;
   std::uint32_t stride;
   Swizzle swizzle;
+  std::uint32_t base;  // of the pattern, in bytes from a multiple of its size
+
+  std::uint32_t place(std::uint32_t of) const { return base + swizzled(swizzle, of - base); }
 };
 
 constexpr std::uint64_t kReserved = 0x3ff1'c000'c000'c000;
@@ -29,24 +32,26 @@ Descriptor take_apart(std::uint64_t bits, const char* which) {
   const auto field = [bits](int shift) {
     return static_cast<std::uint32_t>((bits >> shift) & 0x3fff) << 4;
   };
-  const Descriptor result{field(0), field(16), field(32), kSwizzles[bits >> 62]};
+  const Swizzle swizzle = kSwizzles[bits >> 62];
+  const auto base = static_cast<std::uint32_t>(bits >> 49 & 7) * 128;
+  const Descriptor result{field(0), field(16), field(32), swizzle, base};
   if ((bits & kReserved) != 0) {
     raise(FaultKind::kInvalidOperand,
           fmt::format("descriptor {:#x} of {}: its reserved bits are not zero", bits, which));
   }
-  if (((bits >> 49) & 7) != 0) {
-    raise(FaultKind::kUnsupported,
-          fmt::format("descriptor {:#x} of {}: a base offset is not modelled", bits, which));
-  }
-  // A swizzle's pattern repeats every 8 rows of its span; a base offset of 0 says that it starts
-  // at a multiple of that, and the matrix in its first row.
-  const std::uint32_t pattern = 8 * swizzle_span(result.swizzle);
-  const std::uint32_t row = result.address % pattern / 128;
-  if (result.swizzle != Swizzle::kNone && row != 0) {
+  if (swizzle == Swizzle::kNone) {
+    if (base == 0) return result;
     raise(FaultKind::kInvalidOperand,
-          fmt::format("descriptor {:#x} of {}: with base offset 0 the matrix has to start in the "
+          fmt::format("descriptor {:#x} of {}: a base offset without a swizzle", bits, which));
+  }
+  // A pattern of 8 rows starts at `base` from a multiple of its size, and the matrix in its first
+  // row: base offset = pattern start >> 7 & 7.
+  const std::uint32_t pattern = 8 * swizzle_span(swizzle);
+  if ((result.address - base) % pattern >= 128) {
+    raise(FaultKind::kInvalidOperand,
+          fmt::format("descriptor {:#x} of {}: with base offset {} the matrix has to start in the "
                       "first 128 bytes of a swizzle pattern of {}, and starts at {}",
-                      bits, which, pattern, result.address));
+                      bits, which, base / 128, pattern, result.address));
   }
   return result;
 }
@@ -56,7 +61,7 @@ void append_chunks(const Context& context, std::uint64_t bits, std::uint32_t row
   const Descriptor d = take_apart(bits, which);
   const std::uint32_t span = swizzle_span(d.swizzle);
   const auto add = [&](std::uint32_t address) {
-    const std::uint32_t at = swizzled(d.swizzle, address);
+    const std::uint32_t at = d.place(address);
     const std::uint32_t offset = at - kSharedBase;
     if (at < kSharedBase || offset + 16 > context.shared.size()) {
       raise(FaultKind::kOutOfBounds,

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/random.h"
+#include "sim/golden/reductions.h"
 
 namespace annulus::golden {
 
@@ -76,16 +77,6 @@ Golden& add_copy(Set& set, const std::string& name, const std::string& body,
   return golden;
 }
 
-template <typename T>
-T add(T a, T b) {
-  return static_cast<T>(a + b);
-}
-template <typename T>
-T larger(T a, T b) {
-  return a > b ? a : b;
-}
-u16 add_f16(u16 a, u16 b) { return to_f16(F16{a}.value() + F16{b}.value()).bits; }
-
 // Words 4 to 67 of out take up words 0 to 63 of in.
 template <typename T, T (*kCombine)(T, T)>
 void reduce_words(const Golden&, Words in, Expected expected) {
@@ -116,6 +107,35 @@ Golden& add_reduction(Set& set, const char* operation,
   golden.in = random_bulk_words(64, 9);
   golden.hopper = true;
   return golden;
+}
+
+void add_reductions(Set& set) {
+  add_reduction(set, "add.u32", reduce_words<u32, add<u32>>);
+  add_reduction(set, "add.s32", reduce_words<i32, add<i32>>);
+  add_reduction(set, "add.u64", reduce_words<u64, add<u64>>);
+  add_reduction(set, "min.u32", reduce_words<u32, smaller<u32>>);
+  add_reduction(set, "min.s64", reduce_words<i64, smaller<i64>>);
+  add_reduction(set, "max.s32", reduce_words<i32, larger<i32>>);
+  add_reduction(set, "max.s64", reduce_words<i64, larger<i64>>);
+  add_reduction(set, "max.u64", reduce_words<u64, larger<u64>>);
+  add_reduction(set, "inc.u32", reduce_words<u32, increment<u32>>);
+  add_reduction(set, "dec.u32", reduce_words<u32, decrement<u32>>);
+  add_reduction(set, "and.b32", reduce_words<u32, both<u32>>);
+  add_reduction(set, "or.b64", reduce_words<u64, either<u64>>);
+  add_reduction(set, "xor.b64", reduce_words<u64, exactly_one<u64>>);
+  constexpr u64 kHalves = 0x83ff83ff83ff83ff;
+  tame(add_reduction(set, "add.noftz.f16", reduce_words<u16, add_halves<F16>>), 0x4200420042004200,
+       kHalves);
+  tame(add_reduction(set, "add.noftz.bf16", reduce_words<u16, add_halves<Bf16>>),
+       0x4040404040404040, kHalves);
+  tame(add_reduction(set, "min.bf16", reduce_words<u16, smaller_half<Bf16>>), 0x4040404040404040,
+       kHalves);
+  tame(add_reduction(set, "max.f16", reduce_words<u16, larger_half<F16>>), 0x4200420042004200,
+       kHalves);
+  tame(add_reduction(set, "add.f32", reduce_words<float, add<float>>), 0x4040000040400000,
+       0x83ffffff83ffffff);
+  tame(add_reduction(set, "add.f64", reduce_words<double, add<double>>), 0x4008000000000000,
+       0x83ffffffffffffff);
 }
 
 // CTA 0 of two has the box for both, CTA 1 adds what it alone copies behind it.
@@ -217,15 +237,7 @@ void add_bulk(Set& set) {
           "  mov.b64 x, 0;\n  @first st.shared.b64 [room], x;\n"
           "  @first cp.async.bulk.wait_group 0;\n  ret;\n}\n",
       {0, 0, 256});
-  add_reduction(set, "add.u32", reduce_words<u32, add<u32>>);
-  add_reduction(set, "add.u64", reduce_words<u64, add<u64>>);
-  add_reduction(set, "max.s64", reduce_words<i64, larger<i64>>);
-  Golden& floats = add_reduction(set, "add.f32", reduce_words<float, add<float>>);
-  Golden& halves = add_reduction(set, "add.noftz.f16", reduce_words<u16, add_f16>);
-  for (Golden* golden : {&floats, &halves}) {
-    golden->filler = golden == &floats ? 0x4040000040400000ull : 0x3d003d003d003d00ull;
-    for (u64& word : golden->in) word = (word & 0x83ff83ff83ff83ffull) | 0x3c003c003c003c00ull;
-  }
+  add_reductions(set);
   add_clusters(set);
   add_tensor(set);
 }

@@ -4,7 +4,7 @@ add_library(annulus_golden STATIC
   sim/golden/cluster.cc sim/golden/compare.cc sim/golden/control.cc sim/golden/convert.cc
   sim/golden/float32.cc sim/golden/float64.cc sim/golden/golden.cc sim/golden/half.cc
   sim/golden/integer.cc sim/golden/matrix.cc sim/golden/mbarrier.cc sim/golden/memory.cc
-  sim/golden/move.cc sim/golden/open.cc sim/golden/runner.cc sim/golden/tensor.cc
+  sim/golden/move.cc sim/golden/open.cc sim/golden/runner.cc sim/golden/tensor.cc sim/golden/tensor_store.cc
   sim/golden/warp.cc sim/golden/wgmma.cc)
 target_include_directories(annulus_golden PUBLIC ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(annulus_golden PUBLIC annulus_device annulus_sim)

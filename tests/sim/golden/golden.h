@@ -212,6 +212,7 @@ struct Tensor {
   std::vector<std::uint32_t> box;
   std::vector<std::uint32_t> element_strides;  // empty: ones
   int swizzle = 0;                             // CUtensorMapSwizzle
+  int fill = 0;                                // CUtensorMapFloatOOBfill
 };
 
 struct Golden {

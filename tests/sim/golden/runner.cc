@@ -120,7 +120,7 @@ void encode(const device::Context& context, const Tensor& tensor, abi::CUdevicep
   const abi::CUresult code =
       encode_tiled(&map, tensor.type, static_cast<std::uint32_t>(tensor.dims.size()),
                    reinterpret_cast<void*>(address), tensor.dims.data(), tensor.strides.data(),
-                   tensor.box.data(), element_strides.data(), 0, tensor.swizzle, 0, 0);
+                   tensor.box.data(), element_strides.data(), 0, tensor.swizzle, 0, tensor.fill);
   if (code != abi::kCudaSuccess) {
     base::fail(ErrorCode::kDevice, "cuTensorMapEncodeTiled returns {}", code);
   }

@@ -8,7 +8,9 @@
 //   K-major, swizzled      ((8, r), 2) : ((W, stride), 1)
 //   MN-major, no swizzle   ((1, r), (8, 2)) : ((-, stride), (1, leading))
 //   MN-major, swizzled     ((W, r), (8, 2)) : ((1, leading), (W, stride))
-// and then the chunks of a swizzle's lines are exchanged as by a bulk tensor copy.
+// and then the chunks of a swizzle's lines are exchanged as by a bulk tensor copy. Where that
+// pattern does not start at a multiple of its size, the descriptor has a base offset, start / 128
+// % 8 (section 9.7.15.5.1.2).
 //
 // D: thread 32 w + 4 g + t has in register i row 16 w + g + 8 (i / 2 % 2), column 8 (i / 4) + 2 t +
 // i % 2; 16-bit accumulators are packed two columns to a register.
@@ -36,6 +38,7 @@ struct Layout {
   int step = 0;     // of K within a row of the swizzle, in chunks of 32 bytes
   int leading = 0;  // in chunks
   int stride = 0;
+  int base = 0;  // rows of 128 bytes before the pattern, of which its start is no multiple
 };
 
 struct Form {
@@ -120,7 +123,7 @@ std::size_t place(const Layout& layout, int element_bytes, int row, int k) {
     inside = row % per_chunk * element_bytes;
   }
   const int line = chunk / 8;  // of 128 bytes
-  return static_cast<std::size_t>((chunk ^ (line & (width - 1))) * 16 + inside);
+  return static_cast<std::size_t>(layout.base * 128 + (chunk ^ (line & (width - 1))) * 16 + inside);
 }
 
 std::size_t image_bytes(const Layout& layout, int element_bytes, int rows, int k_count) {
@@ -135,16 +138,16 @@ std::size_t image_bytes(const Layout& layout, int element_bytes, int rows, int k
 
 u64 descriptor(const Layout& layout, std::size_t start) {
   constexpr u64 kSwizzles[] = {0, 3, 2, 1};
-  return (start + static_cast<std::size_t>(32 * layout.step)) >> 4 |
+  return (start + static_cast<std::size_t>(128 * layout.base + 32 * layout.step)) >> 4 |
          static_cast<u64>(layout.leading) << 16 | static_cast<u64>(layout.stride) << 32 |
-         kSwizzles[layout.swizzle] << 62;
+         static_cast<u64>(layout.base) << 49 | kSwizzles[layout.swizzle] << 62;
 }
 
 struct Case {
   Form form;
   std::size_t a_bytes = 0;  // of the image
   std::size_t b_bytes = 0;
-  std::size_t image() const { return a_bytes + b_bytes; }
+  std::size_t image() const { return (a_bytes + b_bytes + 2047) / 2048 * 2048; }  // 16 a thread
   std::size_t fragments() const { return image(); }
   std::size_t accumulators() const { return fragments() + (form.fragments ? 128 * 16 : 0); }
   std::size_t bytes() const {
@@ -276,6 +279,7 @@ Form form_of(const Golden& self) {
     layout->step = next();
     layout->leading = next();
     layout->stride = next();
+    layout->base = next();
   }
   form.accumulate = next() != 0;
   form.a_sign = next();
@@ -287,8 +291,8 @@ Form form_of(const Golden& self) {
 std::vector<int> facts_of(const Form& form) {
   std::vector<int> facts = {form.n, form.a_type, form.b_type, form.half, form.fragments};
   for (const Layout& layout : {form.a, form.b}) {
-    facts.insert(facts.end(),
-                 {layout.mn_major, layout.swizzle, layout.step, layout.leading, layout.stride});
+    facts.insert(facts.end(), {layout.mn_major, layout.swizzle, layout.step, layout.leading,
+                               layout.stride, layout.base});
   }
   facts.insert(facts.end(), {form.accumulate, form.a_sign, form.b_sign, form.exact});
   return facts;
@@ -314,6 +318,12 @@ void define(const Golden& self, Words in, Expected expected) {
   const auto b = [&](int column, int k) {
     return get(made.a_bytes + place(form.b, form.element_bytes(), column, k), form.b_type);
   };
+  std::vector<double> rows;
+  std::vector<double> columns;
+  for (int k = 0; k < form.k(); ++k) {
+    for (int row = 0; row < 64; ++row) rows.push_back(a(row, k) * form.a_sign * form.b_sign);
+    for (int column = 0; column < form.n; ++column) columns.push_back(b(column, k));
+  }
   const auto value = [&](int thread, int i) -> Near<float> {
     const int row = thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8;
     const int column = i / 4 * 8 + thread % 4 * 2 + i % 2;
@@ -334,7 +344,8 @@ void define(const Golden& self, Words in, Expected expected) {
     }
     double size = std::fabs(sum);
     for (int k = 0; k < form.k(); ++k) {
-      const double product = a(row, k) * b(column, k) * form.a_sign * form.b_sign;
+      const double product = rows[static_cast<std::size_t>(k * 64 + row)] *
+                             columns[static_cast<std::size_t>(k * form.n + column)];
       sum += product;
       size += std::fabs(product);
     }
@@ -387,16 +398,39 @@ std::string type_name(const Form& form) {
                      kNames[form.a_type], kNames[form.b_type], form.fragments ? ".rs" : ".ss");
 }
 
-// Every N, with the layouts in turn.
+// Every N of every type, with the layouts in turn; 8-bit types meet each other in turn too.
 void add_sizes(Set& set) {
-  for (int n = 8; n <= 256; n += 8) {
-    for (const bool fragments : {false, true}) {
-      const int turn = n / 8 + (fragments ? 1 : 0);
-      Form form{.n = n, .fragments = fragments};
-      form.a = layout(3, false, 64, turn % 4);
-      form.b = layout(3, turn % 2 == 0, n, turn % 2 == 0 ? 0 : turn / 2 % 4);
-      form.accumulate = turn % 3 != 0;
-      add(set, "wgmma " + type_name(form), form);
+  for (const Input type : {kBf16, kF16, kTf32, kE4m3, kE5m2}) {
+    for (int n = 8; n <= 256; n += 8) {
+      for (const bool fragments : {false, true}) {
+        const int turn = n / 8 + (fragments ? 1 : 0);
+        Form form{.n = n, .a_type = type, .b_type = type, .fragments = fragments};
+        if (type >= kE4m3 && turn % 4 >= 2) form.b_type = type == kE4m3 ? kE5m2 : kE4m3;
+        const bool n_major = turn % 2 == 0 && type <= kBf16;
+        form.a = layout(3, false, 64, turn % 4);
+        form.b = layout(3, n_major, n, n_major ? 0 : turn / 2 % 4);
+        form.accumulate = turn % 3 != 0;
+        add(set, "wgmma " + type_name(form), form);
+      }
+    }
+  }
+}
+
+// Patterns that start anywhere.
+void add_base_offsets(Set& set) {
+  for (int swizzle = 1; swizzle <= 3; ++swizzle) {
+    for (const bool mn_major : {false, true}) {
+      for (const int base : {1, 2, 5, 7}) {
+        Form form{.n = 40};
+        form.a = layout(swizzle, mn_major, 64, swizzle == 3 && !mn_major ? base % 4 : 0);
+        form.b = layout(swizzle, mn_major, form.n);
+        form.a.base = base;
+        form.b.base = (base * 3 + 1) % 8;
+        add(set,
+            fmt::format("wgmma {}-major swizzle {}, base offset {}", mn_major ? "MN" : "K", swizzle,
+                        base),
+            form);
+      }
     }
   }
 }
@@ -446,6 +480,7 @@ void add_types(Set& set) {
 
 void add_wgmma(Set& set) {
   add_sizes(set);
+  add_base_offsets(set);
   add_layouts(set);
   add_types(set);
 }
