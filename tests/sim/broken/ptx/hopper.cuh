@@ -23,6 +23,17 @@ DEVICE void arrive(u64& bar, u32 count = 1) {
                "r"(count)
                : "memory");
 }
+DEVICE void arrive_without_completing(u64& bar) {
+  asm volatile("{\n.reg .b64 s;\nmbarrier.arrive.noComplete.shared::cta.b64 s, [%0], 1;\n}" ::"r"(
+                   shared_address(&bar))
+               : "memory");
+}
+DEVICE void complete(u64& bar, u32 bytes) {
+  asm volatile("mbarrier.complete_tx.relaxed.cluster.shared::cta.b64 [%0], %1;" ::"r"(
+                   shared_address(&bar)),
+               "r"(bytes)
+               : "memory");
+}
 DEVICE u64 arrive_for_state(u64& bar) {
   u64 state;
   asm volatile("mbarrier.arrive.shared::cta.b64 %0, [%1];"
@@ -71,6 +82,13 @@ DEVICE void load(void* to, const void* from, u32 bytes, u64& bar) {
       "l"(from), "r"(bytes), "r"(shared_address(&bar))
       : "memory");
 }
+DEVICE void load_for(void* to, const void* from, u32 bytes, u64& bar, u32 ctas) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
+      "[%1], %2, [%3], %4;" ::"r"(shared_address(to)),
+      "l"(from), "r"(bytes), "r"(shared_address(&bar)), "h"(static_cast<unsigned short>(ctas))
+      : "memory");
+}
 DEVICE void store(void* to, const void* from, u32 bytes) {
   asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
                "r"(shared_address(from)), "r"(bytes)
@@ -91,6 +109,13 @@ DEVICE void load_box(void* to, const TensorMap& map, int x, int y, u64& bar) {
       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], "
       "[%1, {%2, %3}], [%4];" ::"r"(shared_address(to)),
       "l"(&map), "r"(x), "r"(y), "r"(shared_address(&bar))
+      : "memory");
+}
+DEVICE void load_line(void* to, const TensorMap& map, int x, u64& bar) {
+  asm volatile(
+      "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], "
+      "[%1, {%2}], [%3];" ::"r"(shared_address(to)),
+      "l"(&map), "r"(x), "r"(shared_address(&bar))
       : "memory");
 }
 
@@ -179,4 +204,10 @@ DEVICE u32 load_remote(u32 address) {
   u32 value;
   asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
   return value;
+}
+DEVICE void store_remote(u32 address, u32 value) {
+  asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
+}
+DEVICE void arrive_remote(u32 bar) {
+  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory");
 }

@@ -1,0 +1,15 @@
+// The last arrival says that it does not complete the phase, and does.
+// EXPECT barrier misuse
+// ARCH sm_90a
+#include "broken/ptx/hopper.cuh"
+
+extern "C" __global__ void broken(const u32* in, u32* out) {
+  __shared__ u64 bar;
+  if (threadIdx.x == 0) {
+    init(bar, 2);
+    arrive(bar);
+    arrive_without_completing(bar);  // FAULT
+  }
+  __syncthreads();
+  out[threadIdx.x] = in[threadIdx.x];
+}
