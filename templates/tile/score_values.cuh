@@ -97,8 +97,8 @@ ANNULUS_COMPARISON(==)
 ANNULUS_COMPARISON(!=)
 #undef ANNULUS_COMPARISON
 
-__device__ __forceinline__ Truth operator&(Truth a, Truth b) { return {a.value & b.value}; }
-__device__ __forceinline__ Truth operator|(Truth a, Truth b) { return {a.value | b.value}; }
+__device__ __forceinline__ Truth operator&(Truth a, Truth b) { return {a.value && b.value}; }
+__device__ __forceinline__ Truth operator|(Truth a, Truth b) { return {a.value || b.value}; }
 __device__ __forceinline__ Truth operator~(Truth a) { return {!a.value}; }
 
 __device__ __forceinline__ Integer where(Truth c, Integer a, Integer b) {
