@@ -29,7 +29,8 @@ Json config_json(const attention::KernelConfig& config) {
           {"query_in_registers", config.query_in_registers},
           {"resident", config.resident},
           {"blocks", config.blocks},
-          {"heads", config.heads}};
+          {"heads", config.heads},
+          {"cluster", config.cluster}};
 }
 
 // Reads members of objects; what is not there, of another type or outside its range fails with the
@@ -103,7 +104,8 @@ attention::KernelConfig read_config(const Reader& from) {
           .resident = from.integer("resident", 1, 32),
           .family = from.choice<Family>("family", kFamilies, attention::to_string),
           .blocks = from.integer("blocks", 1, 16),
-          .heads = from.integer("heads", 1, 16)};
+          .heads = from.integer("heads", 1, 16),
+          .cluster = from.integer("cluster", 1, 16)};
 }
 
 ShapeKey read_shape(const Reader& from) {
@@ -234,7 +236,7 @@ bool better(const Entry& a, const Entry& b) {
     return std::tuple(!entry.complete, entry.ratio_high_ppm, -entry.rounds, -entry.origin.when,
                       config.tile_rows, config.tile_columns, config.warps, config.stages,
                       config.query_in_registers, config.resident, config.family, config.blocks,
-                      config.heads);
+                      config.heads, config.cluster);
   };
   return rank(a) < rank(b);
 }

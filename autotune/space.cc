@@ -11,7 +11,8 @@ using attention::KernelConfig;
 
 constexpr int kMostResident = 8;
 
-// Whether heads may share a CTA depends on the problem; where they may not, planning says so.
+// Whether heads may share a CTA or a cluster depends on the problem; where they may not, planning
+// says so.
 void add_wgmma(const attention::Dims& dims, Dtype dtype, const attention::DeviceLimits& limits,
                Space* space) {
   const attention::Family family =
@@ -21,9 +22,19 @@ void add_wgmma(const attention::Dims& dims, Dtype dtype, const attention::Device
       for (const int blocks : {1, 2}) {
         for (int columns = 16; columns <= 128; columns += 16) {
           for (int stages = 1; stages <= 4; ++stages) {
-            const KernelConfig config = {
-                warps * 16 / heads, columns, warps, stages, false, 1, family, blocks, heads};
-            if (!why_outside(config, dims, dtype, limits)) space->candidates.push_back(config);
+            for (const int cluster : {1, 2}) {
+              const KernelConfig config = {warps * 16 / heads,
+                                           columns,
+                                           warps,
+                                           stages,
+                                           false,
+                                           1,
+                                           family,
+                                           blocks,
+                                           heads,
+                                           cluster};
+              if (!why_outside(config, dims, dtype, limits)) space->candidates.push_back(config);
+            }
           }
         }
       }

@@ -87,6 +87,7 @@ struct PlanOptions {
   // How many multiprocessors the plan's kernels may occupy; 0: all. What is left runs the caller's
   // own kernels beside them, those of a collective for one. Only kernels of the wgmma family, whose
   // CTAs stay until all work is done, can leave any; others are planned as if there were so many.
+  // Of a configuration of clusters, asked for by name, at least one cluster runs.
   int most_multiprocessors = 0;
   // The strides that the operands of runs will have, where they are known by now. A kernel that
   // cannot take them is passed over, and PlanInfo::decisions says so: tensor maps, which the wgmma

@@ -14,6 +14,9 @@
 namespace annulus::attention {
 namespace {
 
+// Tile rows of each multiprocessor from which on clusters are taken.
+constexpr std::int64_t kWorksOfCluster = 4;
+
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // The smallest blocks that a pattern speaks of.
@@ -39,6 +42,27 @@ Blocks finest_blocks(const pattern::Node& node) {
   return blocks;
 }
 
+// Why so many heads do not share K and V and what they see of them.
+std::optional<std::string> why_not_together(const Problem& problem, int heads) {
+  if (heads == 1) return std::nullopt;
+  if (problem.heads / problem.kv_heads % heads != 0) {
+    return fmt::format("{} query heads for {} of K and V: {} together would not share one",
+                       problem.heads, problem.kv_heads, heads);
+  }
+  if (problem.pattern.heads() != 1 || problem.pattern.node().period != 1) {
+    return "heads differ in what they see, and those that work together may not";
+  }
+  return std::nullopt;
+}
+
+// Every query sees every key, so that neighbouring tile rows make the same steps; and no position
+// is read for a row behind the last.
+bool rows_are_alike(const Problem& problem, bool placed) {
+  const Score& score = problem.score;
+  return problem.pattern.node().kind == pattern::Kind::kDense &&
+         !(placed && (!score.alibi.empty() || !score.bias.empty() || score.score_mod));
+}
+
 // Why a configuration that would work is not the one for such blocks: a tile that covers several
 // computes those that are not kept, and one that is smaller reads K and V more often than it must.
 // Only the wgmma family has tiles of both kinds for every head dim.
@@ -51,17 +75,12 @@ std::optional<std::string> why_unsuited(const KernelConfig& config, const Proble
            "score expression";
   }
   constexpr std::int64_t kCoarse = 128;  // from here on the largest tile is as good
-  if (config.heads > 1) {
-    if (problem.heads / problem.kv_heads % config.heads != 0) {
-      return fmt::format("{} query heads for {} of K and V: {} of one CTA would not share one",
-                         problem.heads, problem.kv_heads, config.heads);
-    }
-    if (problem.pattern.heads() != 1 || problem.pattern.node().period != 1) {
-      return "heads differ in what they see, and those of one CTA may not";
-    }
-    if (blocks.rows >= kCoarse) {
-      return "the pattern has no blocks below 128 rows, so that one head fills a tile";
-    }
+  if (auto reason = why_not_together(problem, config.heads)) return reason;
+  if (config.heads > 1 && blocks.rows >= kCoarse) {
+    return "the pattern has no blocks below 128 rows, so that one head fills a tile";
+  }
+  if (config.cluster > 1 && !rows_are_alike(problem, placed)) {
+    if (auto reason = why_not_together(problem, config.heads * config.cluster)) return reason;
   }
   if (config.blocks > 1 && blocks.columns >= kCoarse) {
     return "the pattern has no blocks below 128 columns, for which two tiles would make a step";
@@ -113,6 +132,9 @@ Choice choose_config(const Problem& problem, const DeviceLimits& limits,
   std::vector<Rejected> unsuited;
   Choice choice;
   std::string strided;  // why a family was passed over
+  const auto ctas = [&](const KernelConfig& config) {
+    return ceil_div(problem.seq_q, config.tile_rows) * problem.heads / config.heads * problem.batch;
+  };
   for (const ShippedConfig& shipped : shipped_configs()) {
     if (shipped.dims.qk != dims.qk || shipped.dims.v != dims.v) continue;
     if (why_not(shipped.config, problem.dtype)) continue;  // of other problems
@@ -123,6 +145,12 @@ Choice choose_config(const Problem& problem, const DeviceLimits& limits,
     }
     if (reason) {
       choice.rejected.push_back({shipped.config, std::move(*reason)});
+    } else if (shipped.config.cluster > 1 &&
+               ctas(shipped.config) < kWorksOfCluster * limits.multiprocessors) {
+      unsuited.push_back(
+          {shipped.config, fmt::format("{} tile rows for {} multiprocessors: taken in twos, they "
+                                       "would divide badly",
+                                       ctas(shipped.config), limits.multiprocessors)});
     } else if ((reason = why_unsuited(shipped.config, problem, blocks, placed))) {
       unsuited.push_back({shipped.config, std::move(*reason)});
     } else {
@@ -132,7 +160,7 @@ Choice choose_config(const Problem& problem, const DeviceLimits& limits,
   // Where nothing suits, as with e4m3 and blocks of an odd size, a tile of one head still is right.
   const bool none = candidates.empty();
   for (Rejected& other : unsuited) {
-    if (none && other.config.heads == 1) {
+    if (none && other.config.heads == 1 && other.config.cluster == 1) {
       candidates.push_back(other.config);
     } else {
       choice.rejected.push_back(std::move(other));
@@ -154,9 +182,6 @@ Choice choose_config(const Problem& problem, const DeviceLimits& limits,
   // The table's order is that of preference for long sequences. A lower tile wins where the query
   // rows would leave most of a higher one empty, or where whole tiles are too few to occupy the
   // multiprocessors.
-  const auto ctas = [&](const KernelConfig& config) {
-    return ceil_div(problem.seq_q, config.tile_rows) * problem.heads * problem.batch;
-  };
   const auto lowest = std::min_element(
       candidates.begin(), candidates.end(),
       [](const KernelConfig& a, const KernelConfig& b) { return a.tile_rows < b.tile_rows; });

@@ -95,7 +95,7 @@ void Forward::launch(abi::CUstream stream, const Operands& operands, const Batch
     return;
   }
   kernels::TensorMaps maps = tensor_maps(*context_, plan_.config, plan_.problem, operands, range);
-  kernels::WorkParams work = work_params(plan_.config, plan_.problem, range.batches);
+  kernels::WorkParams work = work_params(plan_.config, plan_.problem, plan_.group, range.batches);
   device::launch(lookup_.kernel->function, {shape.grid_x}, {shape.threads}, shared_bytes, stream,
                  {&parameters, &maps, &work});
 }

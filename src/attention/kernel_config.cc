@@ -20,7 +20,8 @@ constexpr std::int64_t kElementBytes = 2;
 // wgmma: a product of a warpgroup has 64 rows, and two warpgroups hold the registers that one CTA
 // has; a third fits head dim 64 alone. They come first: where the architecture has them, the mma
 // family is half as fast. Two heads to a CTA, and two tiles to a step, are for patterns of blocks
-// smaller than the tile that keeps the tensor cores busy.
+// smaller than the tile that keeps the tensor cores busy. Clusters are for what would wait for L2:
+// 128 rows to a copy of K and V ask for more than it gives, where the tensor cores are kept busy.
 //
 // wgmma8: the same tiles in half the bytes. What that leaves of shared memory holds V turned round.
 constexpr KernelConfig wgmma(int rows, int columns, int warps, int stages, int blocks = 1,
@@ -33,6 +34,12 @@ constexpr KernelConfig wgmma8(int rows, int columns, int warps, int stages, int 
   return {rows, columns, warps, stages, false, 1, Family::kWgmma8, blocks, heads};
 }
 
+// Two CTAs that copy K and V once for both.
+constexpr KernelConfig in_twos(KernelConfig config) {
+  config.cluster = 2;
+  return config;
+}
+
 constexpr ShippedConfig kShipped[] = {
     {{64, 64}, wgmma(64, 64, 8, 2, 2, 2), Reach::kHopper},
     {{64, 64}, wgmma(128, 64, 8, 2, 2), Reach::kHopper},
@@ -41,12 +48,17 @@ constexpr ShippedConfig kShipped[] = {
     {{96, 96}, wgmma(64, 64, 8, 2, 2, 2), Reach::kHopper},
     {{96, 96}, wgmma(128, 64, 8, 2, 2), Reach::kHopper},
     {{96, 96}, wgmma(128, 128, 8, 2), Reach::kHopper},
+    {{128, 128}, in_twos(wgmma(64, 64, 8, 2, 2, 2)), Reach::kHopper},
     {{128, 128}, wgmma(64, 64, 8, 2, 2, 2), Reach::kHopper},
+    {{128, 128}, in_twos(wgmma(128, 64, 8, 2, 2)), Reach::kHopper},
     {{128, 128}, wgmma(128, 64, 8, 2, 2), Reach::kHopper},
+    {{128, 128}, in_twos(wgmma(128, 128, 8, 2)), Reach::kHopper},
     {{128, 128}, wgmma(128, 128, 8, 2), Reach::kHopper},
+    {{192, 128}, in_twos(wgmma(128, 128, 8, 2)), Reach::kHopper},
     {{192, 128}, wgmma(128, 128, 8, 2), Reach::kHopper},
     {{192, 192}, wgmma(128, 96, 8, 2), Reach::kHopper},
     {{192, 192}, wgmma(128, 64, 8, 2), Reach::kHopper},
+    {{256, 256}, in_twos(wgmma(128, 64, 8, 2)), Reach::kHopper},
     {{256, 256}, wgmma(128, 64, 8, 2), Reach::kHopper},
     {{64, 64}, wgmma8(64, 64, 8, 2, 2, 2), Reach::kHopper},
     {{64, 64}, wgmma8(128, 64, 8, 2, 2), Reach::kHopper},
@@ -121,6 +133,13 @@ bool take(std::string_view* text, std::string_view word) {
   return true;
 }
 
+// Takes " <letter><number>" off the front, if the letter is there.
+bool take_option(std::string_view* text, char letter, int* value) {
+  if (text->size() < 2 || (*text)[0] != ' ' || (*text)[1] != letter) return true;
+  text->remove_prefix(1);
+  return take(text, letter, value);
+}
+
 }  // namespace
 
 const char* to_string(Family family) {
@@ -134,6 +153,7 @@ std::string to_string(const KernelConfig& config) {
   if (config.resident != 1) text += fmt::format(" x{}", config.resident);
   if (config.blocks != 1) text += fmt::format(" b{}", config.blocks);
   if (config.heads != 1) text += fmt::format(" h{}", config.heads);
+  if (config.cluster != 1) text += fmt::format(" c{}", config.cluster);
   return text;
 }
 
@@ -153,12 +173,12 @@ std::optional<KernelConfig> parse_config(std::string_view text) {
   if (!complete) return std::nullopt;
   config.query_in_registers = take(&text, " q");
   if (config.family == Family::kMma) {
-    if (take(&text, " ") && !take(&text, 'x', &config.resident)) return std::nullopt;
+    if (!take_option(&text, 'x', &config.resident)) return std::nullopt;
   } else {
-    if (text.starts_with(" b") && take(&text, " ") && !take(&text, 'b', &config.blocks)) {
-      return std::nullopt;
-    }
-    if (take(&text, " ") && !take(&text, 'h', &config.heads)) return std::nullopt;
+    const bool legible = take_option(&text, 'b', &config.blocks) &&
+                         take_option(&text, 'h', &config.heads) &&
+                         take_option(&text, 'c', &config.cluster);
+    if (!legible) return std::nullopt;
   }
   if (!text.empty()) return std::nullopt;
   return config;
@@ -206,9 +226,11 @@ std::optional<std::string> why_illegal(const KernelConfig& config, const Dims& d
     if (!supported(dims)) return unsupported_dims(dims);
     return why_illegal_wgmma(config, dims, arch);
   }
-  if (config.blocks != 1 || config.heads != 1) {
-    return fmt::format("{} tiles to a step and {} heads to a CTA: the mma family has one of each",
-                       config.blocks, config.heads);
+  if (config.blocks != 1 || config.heads != 1 || config.cluster != 1) {
+    return fmt::format(
+        "{} tiles to a step, {} heads to a CTA and {} CTAs to a cluster: the mma family has one of "
+        "each",
+        config.blocks, config.heads, config.cluster);
   }
   if (arch.number < 80) {
     return fmt::format("{} has no cp.async and no bf16 tensor cores; the mma family needs sm_80",

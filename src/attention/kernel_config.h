@@ -35,14 +35,17 @@ struct KernelConfig {
   bool query_in_registers = false;  // else Q is read again from shared memory in every step
   int resident = 1;                 // CTAs of one multiprocessor that the registers must allow
   Family family = Family::kMma;
-  int blocks = 1;  // wgmma, wgmma8: tiles of the list that are one step, which has `blocks` N keys
-  int heads = 1;   // wgmma, wgmma8: heads of a CTA, M = 64 rows of each
+  int blocks = 1;   // wgmma, wgmma8: tiles of the list that are one step, which has `blocks` N keys
+  int heads = 1;    // wgmma, wgmma8: heads of a CTA, M = 64 rows of each
+  int cluster = 1;  // wgmma, wgmma8: CTAs that share the copies of K and V: of further heads, or
+                    // where every query sees every key, of the next tile row
 
   friend bool operator==(const KernelConfig&, const KernelConfig&) = default;
 };
 
 // "mma m128 n64 w4 s2", with " q" where Q stays in registers and " x3" for three resident CTAs;
-// "wgmma m128 n128 w8 s2", with " b2" for two tiles to a step and " h2" for two heads to a CTA.
+// "wgmma m128 n128 w8 s2", with " b2" for two tiles to a step, " h2" for two heads to a CTA and
+// " c2" for two CTAs to a cluster.
 std::string to_string(const KernelConfig& config);
 
 // The opposite; nothing where the text is no configuration (legal or not).

@@ -50,6 +50,7 @@ std::vector<Constant> wgmma_tile(const KernelConfig& config, const KernelFeature
                                 Constant::integer("kColumns", config.blocks * config.tile_columns),
                                 Constant::integer("kBlocks", config.blocks),
                                 Constant::boolean("kHeadsTogether", config.heads > 1),
+                                Constant::integer("kCluster", config.cluster),
                                 Constant::boolean("kOutputApart", output_apart(config, dims)),
                                 Constant::type("Output", element_of(features.dtype_o)),
                                 Constant::integer("kPromoteSteps", promote_steps(config, dims))};
@@ -150,7 +151,9 @@ jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& fe
   shape.constants.insert(shape.constants.end(), tile.begin(), tile.end());
   std::vector<jit::Struct> structs = {std::move(shape), mask_struct(features.mask)};
   if (features.score_mod.present()) structs.push_back(score_mod_struct(features.score_mod));
-  const char* kernel = wgmma ? "wgmma_forward" : "mma_forward";
+  const char* kernel = !wgmma               ? "mma_forward"
+                       : config.cluster > 1 ? "wgmma_cluster_forward"
+                                            : "wgmma_forward";
   return {.family = kernel,
           .arch = arch,
           .file = wgmma ? "kernels/wgmma_forward.cu" : "kernels/mma_forward.cu",
@@ -170,12 +173,29 @@ ScoreNumbers score_numbers(const Problem& problem) {
   return {static_cast<float>(scale * base), 0.0f};
 }
 
-LaunchShape launch_shape(const KernelConfig& config, const Problem& problem, int multiprocessors) {
+WorkGroup heads_together(const KernelConfig& config) {
+  return {.rows = 1, .heads = config.heads * config.cluster};
+}
+
+WorkGroup rows_together(const KernelConfig& config) {
+  return {.rows = config.cluster, .heads = config.heads};
+}
+
+std::int64_t work_count(const KernelConfig& config, const Problem& problem, const WorkGroup& group,
+                        std::int64_t batches) {
+  const std::int64_t rows = std::int64_t{config.tile_rows} * group.rows;
+  return (problem.seq_q + rows - 1) / rows * (problem.heads / group.heads) * batches;
+}
+
+LaunchShape launch_shape(const KernelConfig& config, const Problem& problem, const WorkGroup& group,
+                         int multiprocessors) {
   const std::int64_t row_tiles = (problem.seq_q + config.tile_rows - 1) / config.tile_rows;
   if (is_wgmma(config.family)) {
-    // CTAs that stay: each takes work until there is none.
-    const std::int64_t work = row_tiles * (problem.heads / config.heads) * problem.batch;
-    return {.grid_x = static_cast<unsigned>(std::min<std::int64_t>(work, multiprocessors)),
+    // Clusters that stay: each takes work until there is none.
+    const std::int64_t clusters =
+        std::min<std::int64_t>(work_count(config, problem, group, problem.batch),
+                               std::max(1, multiprocessors / config.cluster));
+    return {.grid_x = static_cast<unsigned>(clusters * config.cluster),
             .grid_y = 1,
             .grid_z = 1,
             .threads = static_cast<unsigned>(threads(config)),

@@ -66,8 +66,25 @@ ScoreNumbers score_numbers(const Problem& problem);
 // (Score::kPositiveScale) or applies it to each score (kAnyScale).
 bool is_folded(float scale);
 
+// What the CTAs of a cluster, or one without, compute of one work: each a tile row of as many heads
+// as it takes, of the same tile row or of neighbouring ones.
+struct WorkGroup {
+  int rows = 1;   // tile rows
+  int heads = 1;  // that share K and V and a list
+  friend bool operator==(const WorkGroup&, const WorkGroup&) = default;
+};
+// Without a cluster, or where heads share its copies.
+WorkGroup heads_together(const KernelConfig& config);
+// Where tile rows share them.
+WorkGroup rows_together(const KernelConfig& config);
+
+// Works of a launch of `batches`.
+std::int64_t work_count(const KernelConfig& config, const Problem& problem, const WorkGroup& group,
+                        std::int64_t batches);
+
 struct LaunchShape {
-  unsigned grid_x = 0;            // mma: tile rows; wgmma: CTAs, which stay for all work
+  unsigned grid_x = 0;            // mma: tile rows; wgmma: CTAs, which stay for all work;
+                                  // whole clusters
   unsigned grid_y = 0;            // mma: H
   unsigned grid_z = 0;            // mma: B
   unsigned threads = 0;           // per CTA
@@ -75,7 +92,8 @@ struct LaunchShape {
 };
 
 // Requires: a valid problem with B, Sq > 0.
-LaunchShape launch_shape(const KernelConfig& config, const Problem& problem, int multiprocessors);
+LaunchShape launch_shape(const KernelConfig& config, const Problem& problem, const WorkGroup& group,
+                         int multiprocessors);
 
 }  // namespace annulus::attention
 

@@ -120,6 +120,11 @@ std::vector<std::string> describe(const LaunchPlan& plan, const Choice& choice,
       tiles.column_tiles, tiles.lists, tiles.lists == 1 ? "" : "s", tiles.longest_row,
       tiles.empty_rows);
   say("tiles of a row: {}", walk_of(tiles.walk));
+  if (plan.config.cluster > 1) {
+    say("clusters of {} CTAs copy K and V once for all: {}", plan.config.cluster,
+        plan.group.rows > 1 ? "for neighbouring tile rows, which see the same"
+                            : "for heads that share them and see the same");
+  }
   if (plan.mask.uses_blocks) {
     say("block masks: one bit for {} x {} pairs, {} words", 1 << tiles.granule_row_shift,
         1 << tiles.granule_column_shift, tiles.mask_words.size());
@@ -142,27 +147,43 @@ std::vector<std::string> describe(const LaunchPlan& plan, const Choice& choice,
   return lines;
 }
 
-// Heads of one CTA read one list, and one head of K and V.
-void check_heads(const LaunchPlan& plan) {
-  const int together = plan.config.heads;
+// Why so many heads cannot be one work: they read one list, and one head of K and V.
+std::optional<std::string> why_not_together(const LaunchPlan& plan, int heads) {
   const Problem& problem = plan.problem;
-  if (problem.heads / problem.kv_heads % together != 0) {
-    base::fail(
-        ErrorCode::kUnsupported,
-        "configuration '{}' computes {} heads in one CTA, but {} query heads for {} of K and V "
-        "share one in groups of {}",
-        to_string(plan.config), together, problem.heads, problem.kv_heads,
-        problem.heads / problem.kv_heads);
+  const std::int64_t sharing = problem.heads / problem.kv_heads;
+  if (sharing % heads != 0) {
+    return fmt::format("{} query heads for {} of K and V share one in groups of {}", problem.heads,
+                       problem.kv_heads, sharing);
   }
   for (std::int64_t head = 0; head < problem.heads; ++head) {
-    const std::int64_t first = head - head % together;
+    const std::int64_t first = head - head % heads;
     if (plan.tiles->list_of(head) == plan.tiles->list_of(first)) continue;
-    base::fail(
-        ErrorCode::kUnsupported,
-        "configuration '{}' computes {} heads in one CTA, but heads {} and {} differ in what "
-        "they see",
-        to_string(plan.config), together, first, head);
+    return fmt::format("heads {} and {} differ in what they see", first, head);
   }
+  return std::nullopt;
+}
+
+// All tile rows make the same steps, row after row.
+bool rows_are_alike(const LaunchPlan& plan) {
+  return plan.mask.text == "true" && plan.tiles->walk == kernels::Walk::kBand &&
+         !plan.tiles->band.descending && plan.q_positions.empty();
+}
+
+// Throws Error{kUnsupported} where heads that the configuration wants together differ.
+WorkGroup group_of(const LaunchPlan& plan) {
+  const WorkGroup heads = heads_together(plan.config);
+  const auto why = why_not_together(plan, heads.heads);
+  if (!why) return heads;
+  if (plan.config.cluster == 1) {
+    base::fail(ErrorCode::kUnsupported, "configuration '{}' computes {} heads in one CTA, but {}",
+               to_string(plan.config), heads.heads, *why);
+  }
+  const WorkGroup rows = rows_together(plan.config);
+  if (rows_are_alike(plan) && !why_not_together(plan, rows.heads)) return rows;
+  base::fail(ErrorCode::kUnsupported,
+             "in configuration '{}' {} heads share copies of K and V, but {}; or neighbouring tile "
+             "rows do, which want a pattern that keeps every key and positions in one segment",
+             to_string(plan.config), heads.heads, *why);
 }
 
 }  // namespace
@@ -202,13 +223,13 @@ LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const
     plan.q_positions = positions_of(placement.q, plan.config.tile_rows);
     plan.k_positions = positions_of(placement.k, plan.config.tile_columns);
   }
-  check_heads(plan);
+  plan.group = group_of(plan);
   plan.score = score_numbers(problem);
   plan.score_tables = score_tables(problem.score);
   plan.lse_factor =
       problem.lse_base == LseBase::kNatural ? static_cast<float>(std::numbers::ln2) : 1.0f;
   plan.launches = split_batches(problem, plan.config);
-  plan.shape = launch_shape(plan.config, problem, limits.multiprocessors);
+  plan.shape = launch_shape(plan.config, problem, plan.group, limits.multiprocessors);
   if (plan.config.family == Family::kMma) {
     plan.shape.grid_z = static_cast<unsigned>(std::min(problem.batch, kMostGridZ));
   }

@@ -74,6 +74,7 @@ struct LaunchPlan {
   Problem problem;
   pattern::Placement placement;
   KernelConfig config;
+  WorkGroup group;
   pattern::MaskCode mask;
   jit::KernelSpec spec;
   std::shared_ptr<const TileList> tiles;  // perhaps that of other plans as well; never null

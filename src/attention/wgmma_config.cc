@@ -82,6 +82,9 @@ std::optional<std::string> why_illegal_wgmma(const KernelConfig& config, const D
   if (config.blocks != 1 && config.blocks != 2) {
     return fmt::format("{} tiles to a step: 1 or 2", config.blocks);
   }
+  if (config.cluster != 1 && config.cluster != 2) {
+    return fmt::format("{} CTAs to a cluster: 1 or 2", config.cluster);
+  }
   // A mask keeps a bit for each column of a row that a lane holds; wgmma's own bound is 256.
   if (config.tile_columns < 16 || config.tile_columns > 128 || config.tile_columns % 16 != 0 ||
       config.blocks * config.tile_columns < 64 || config.blocks * config.tile_columns > 192) {

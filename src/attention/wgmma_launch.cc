@@ -43,9 +43,8 @@ device::BoxedTensor boxed(const void* data, const Strides& strides, const BatchR
 }  // namespace
 
 kernels::WorkParams work_params(const KernelConfig& config, const Problem& problem,
-                                std::int64_t batches) {
-  const std::int64_t row_tiles = (problem.seq_q + config.tile_rows - 1) / config.tile_rows;
-  const std::int64_t head_groups = problem.heads / config.heads;
+                                const WorkGroup& group, std::int64_t batches) {
+  const std::int64_t head_groups = problem.heads / group.heads;
   const std::int64_t groups = head_groups * batches;
   const std::int64_t kv_bytes = std::max<std::int64_t>(1, problem.seq_k) *
                                 (problem.dim_qk + problem.dim_v) * element_bytes(config.family);
@@ -53,10 +52,14 @@ kernels::WorkParams work_params(const KernelConfig& config, const Problem& probl
   const std::int64_t groups_per_kv = std::max<std::int64_t>(1, head_groups / problem.kv_heads);
   const std::int64_t set =
       std::clamp<std::int64_t>(kSetBytes / kv_bytes, 1, groups) * groups_per_kv;
-  return {.count = static_cast<int>(row_tiles * groups),
+  const std::int64_t count = work_count(config, problem, group, batches);
+  return {.count = static_cast<int>(count),
           .groups = static_cast<int>(groups),
           .set = static_cast<int>(std::min(set, groups)),
-          .head_groups = static_cast<int>(head_groups)};
+          .head_groups = static_cast<int>(head_groups),
+          .group_heads = group.heads,
+          .row_groups = static_cast<int>(count / groups),
+          .group_rows = group.rows};
 }
 
 std::optional<std::string> why_no_tensor_maps(const Problem& problem,
@@ -103,16 +106,16 @@ kernels::TensorMaps tensor_maps(const device::Context& context, const KernelConf
                                 const Problem& problem, const Operands& operands,
                                 const BatchRange& range) {
   constexpr std::int64_t kQueryRows = 64;  // of a warpgroup
+  // Each CTA of a cluster copies one of a step's tiles, or a part of its only one.
+  const std::int64_t key_rows = config.tile_columns / std::max(1, config.cluster / config.blocks);
   kernels::TensorMaps maps{};
   maps.q = encode(context, boxed(operands.q, operands.q_strides, range, problem.seq_q,
                                  problem.heads, problem.dim_qk, kQueryRows, problem.dtype));
   if (problem.seq_k > 0) {  // else nothing is copied, and there may be nothing to copy from
-    maps.k = encode(context,
-                    boxed(operands.k, operands.k_strides, range, problem.seq_k, problem.kv_heads,
-                          problem.dim_qk, config.tile_columns, problem.dtype));
-    maps.v =
-        encode(context, boxed(operands.v, operands.v_strides, range, problem.seq_k,
-                              problem.kv_heads, problem.dim_v, config.tile_columns, problem.dtype));
+    maps.k = encode(context, boxed(operands.k, operands.k_strides, range, problem.seq_k,
+                                   problem.kv_heads, problem.dim_qk, key_rows, problem.dtype));
+    maps.v = encode(context, boxed(operands.v, operands.v_strides, range, problem.seq_k,
+                                   problem.kv_heads, problem.dim_v, key_rows, problem.dtype));
   }
   if (operands.o != nullptr) {
     maps.o =

@@ -33,7 +33,7 @@ KernelWork wgmma_tile_work(const KernelConfig& config, const KernelFeatures& fea
   // V is turned round: read and written once more, 512 bytes at a time by some 25 instructions.
   const double transposed = config.family == Family::kWgmma8 ? element * columns * v : 0;
   work.shared_wavefronts += 2 * transposed / kWavefrontBytes;
-  work.read_bytes = bytes;
+  work.read_bytes = bytes / config.cluster;  // one copy for all CTAs of a cluster
   work.barriers = warps * steps;
   // As the machine has them, counted in the loop of a dense kernel: an element costs its maximum,
   // its exponent's argument, its power, its sum and half a conversion; an output its shrinking; a

@@ -142,10 +142,10 @@ attention::LaunchPlan make_plan(const Problem& problem, const Selection& selecti
                                 const attention::Choice& choice,
                                 const attention::DeviceLimits& limits) {
   const attention::KernelConfig& config = choice.config;
-  if (config.heads > 1) {
+  if (const int together = config.heads * config.cluster; together > 1) {
     base::fail(ErrorCode::kUnsupported,
-               "configuration '{}' computes {} heads in one CTA, but each head chooses its blocks",
-               attention::to_string(config), config.heads);
+               "configuration '{}' computes {} heads together, but each head chooses its blocks",
+               attention::to_string(config), together);
   }
   // Its kernels read the pattern's tiles and list those that are chosen.
   attention::LaunchPlan plan =

@@ -12,6 +12,10 @@
 //   start S(j) = Q K(j)^T     start O += P(j-1) V(j-1)     wait for S(j)
 //   P(j) = powers of S(j)     wait for O                   rescale O
 //
+// CTAs of a cluster work on heads that share K and V or on rows that see the same keys. Each copies
+// a part of every step's K and V, into the shared memory of all of them, so that L2 is read once;
+// a buffer is free when the consumers of all of them have given it back.
+//
 // Elements of 8 bits have scales (kernels/wgmma/scales.cuh), and their V is turned round between
 // the copies and the products by the producer's other warps (kernels/wgmma/transposer.cuh). Where
 // there is room, their sums are put by in fp32 now and then (kernels/wgmma/sums.cuh).
@@ -30,16 +34,27 @@
 
 namespace annulus::kernels {
 
-template <typename Shape, typename Mask, typename ScoreMod = tile::NoScoreMod>
-__global__ void __launch_bounds__((Shape::kConsumers + 1) * 128, 1)
-    wgmma_forward(const __grid_constant__ AttentionParams params,
-                  const __grid_constant__ TensorMaps maps,
-                  const __grid_constant__ WorkParams work) {
+template <typename Shape>
+__device__ __forceinline__ void sync_all() {
+  if constexpr (Shape::kCluster > 1) {
+    ptx::sync_cluster();
+  } else {
+    __syncthreads();
+  }
+}
+
+// All of the kernel.
+template <typename Shape, typename Mask, typename ScoreMod>
+__device__ __forceinline__ void forward(const AttentionParams& params, const TensorMaps& maps,
+                                        const WorkParams& work) {
   using Layout = WgmmaLayout<Shape>;
   static_assert(Shape::kConsumers >= 1 && Shape::kConsumers <= 3,
                 "one to three warpgroups compute");
   static_assert(Shape::kColumns % 16 == 0 && Shape::kColumns <= 256, "keys of a step");
   static_assert(Shape::kBlocks * 8 <= Shape::kColumns, "entries of the list that make a step");
+  static_assert(Shape::kCluster == 1 || Shape::kCluster == 2, "CTAs that share K and V");
+  // Who gives a buffer back for every CTA that copies into it.
+  constexpr int kReaders = 4 * Shape::kConsumers * Shape::kCluster;
   // What the producer keeps of its registers, and what each consumer has then.
   constexpr int kProducerRegisters = Shape::kConsumers == 1 ? 56 : Shape::kConsumers == 2 ? 24 : 32;
   constexpr int kConsumerRegisters = Shape::kConsumers == 1   ? 256
@@ -55,10 +70,10 @@ __global__ void __launch_bounds__((Shape::kConsumers + 1) * 128, 1)
       const unsigned barriers =
           shared + Layout::kStageBarriers + stage * Layout::kStageBarrierBytes;
       ptx::init_barrier(barriers, 1);
-      ptx::init_barrier(barriers + ptx::kBarrierBytes, 4 * Shape::kConsumers);
+      ptx::init_barrier(barriers + ptx::kBarrierBytes, kReaders);
       ptx::init_barrier(barriers + 2 * ptx::kBarrierBytes, 1);
       ptx::init_barrier(barriers + 3 * ptx::kBarrierBytes,
-                        Layout::kTransposes ? kTransposers : 4 * Shape::kConsumers);
+                        Layout::kTransposes ? kTransposers * Shape::kCluster : kReaders);
       if constexpr (Layout::kTransposes) {
         ptx::init_barrier(barriers + Layout::kOperandFull * ptx::kBarrierBytes, kTransposers);
         ptx::init_barrier(barriers + Layout::kOperandFree * ptx::kBarrierBytes,
@@ -67,7 +82,7 @@ __global__ void __launch_bounds__((Shape::kConsumers + 1) * 128, 1)
     }
     ptx::publish_barriers();
   }
-  __syncthreads();
+  sync_all<Shape>();
   const unsigned warpgroup = ptx::uniform(threadIdx.x / 128);
   if (warpgroup == 0) {
     ptx::give_registers<kProducerRegisters>();
@@ -81,6 +96,26 @@ __global__ void __launch_bounds__((Shape::kConsumers + 1) * 128, 1)
     ptx::take_registers<kConsumerRegisters>();
     Consumer<Shape, Mask, ScoreMod>(params, maps, work, shared, warpgroup - 1).run();
   }
+  // The other CTA may still give buffers back here, or copy into them.
+  if constexpr (Shape::kCluster > 1) ptx::sync_cluster();
+}
+
+template <typename Shape, typename Mask, typename ScoreMod = tile::NoScoreMod>
+__global__ void __launch_bounds__((Shape::kConsumers + 1) * 128, 1)
+    wgmma_forward(const __grid_constant__ AttentionParams params,
+                  const __grid_constant__ TensorMaps maps,
+                  const __grid_constant__ WorkParams work) {
+  forward<Shape, Mask, ScoreMod>(params, maps, work);
+}
+
+// In clusters, whose CTAs share what is copied of K and V.
+template <typename Shape, typename Mask, typename ScoreMod = tile::NoScoreMod>
+__global__ void __cluster_dims__(Shape::kCluster)
+    __launch_bounds__((Shape::kConsumers + 1) * 128, 1)
+        wgmma_cluster_forward(const __grid_constant__ AttentionParams params,
+                              const __grid_constant__ TensorMaps maps,
+                              const __grid_constant__ WorkParams work) {
+  forward<Shape, Mask, ScoreMod>(params, maps, work);
 }
 
 }  // namespace annulus::kernels

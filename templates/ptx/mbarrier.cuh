@@ -6,6 +6,8 @@
 //
 // Phases are told apart by their parity: a fresh barrier is in phase 0, so waiting for parity 0
 // waits for the first phase to end, and waiting for parity 1 returns at once.
+//
+// A barrier may count arrivals from all CTAs of a cluster; then it is waited for with wait_cluster.
 
 namespace annulus::ptx {
 
@@ -27,6 +29,17 @@ __device__ __forceinline__ void arrive(unsigned barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
+// mapa and mbarrier.arrive: PTX 8.0, sm_90. At the barrier that lies where `barrier` does in the
+// CTA of that rank in the cluster, which may be this one.
+__device__ __forceinline__ void arrive_at(unsigned barrier, unsigned rank) {
+  asm volatile(
+      "{\n.reg .b32 place;\n"
+      "mapa.shared::cluster.u32 place, %0, %1;\n"
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [place];\n}" ::"r"(barrier),
+      "r"(rank)
+      : "memory");
+}
+
 // mbarrier.arrive.expect_tx: PTX 8.0, sm_90. Arrives, and adds `bytes` to those that the phase
 // waits for. Before the copies that bring them.
 __device__ __forceinline__ void arrive_expecting(unsigned barrier, unsigned bytes) {
@@ -41,6 +54,20 @@ __device__ __forceinline__ void wait(unsigned barrier, unsigned parity) {
     asm volatile(
         "{\n.reg .pred ended;\n"
         "mbarrier.try_wait.parity.shared::cta.b64 ended, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, ended;\n}"
+        : "=r"(ended)
+        : "r"(barrier), "r"(parity)
+        : "memory");
+  } while (ended == 0);
+}
+
+// The same, and what threads of other CTAs of the cluster did before they arrived has been done.
+__device__ __forceinline__ void wait_cluster(unsigned barrier, unsigned parity) {
+  unsigned ended;
+  do {
+    asm volatile(
+        "{\n.reg .pred ended;\n"
+        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 ended, [%1], %2;\n"
         "selp.u32 %0, 1, 0, ended;\n}"
         : "=r"(ended)
         : "r"(barrier), "r"(parity)

@@ -24,6 +24,17 @@ __device__ __forceinline__ void load_box(unsigned shared, const void* map, unsig
       : "memory");
 }
 
+// The same into the shared memory of all CTAs of a cluster whose bits are in `ranks`: to where
+// `shared` lies in each, counted down at where `barrier` lies in each.
+__device__ __forceinline__ void load_box_for(unsigned short ranks, unsigned shared, const void* map,
+                                             unsigned barrier, const Box& at) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%3, %4, %5, %6}], [%2], %7;" ::"r"(shared),
+      "l"(map), "r"(barrier), "r"(at.column), "r"(at.row), "r"(at.head), "r"(at.batch), "h"(ranks)
+      : "memory");
+}
+
 // cp.async.bulk.tensor.4d, shared to global: PTX 8.0, sm_90. Joins the thread's next group.
 __device__ __forceinline__ void store_box(const void* map, unsigned shared, const Box& at) {
   asm volatile(

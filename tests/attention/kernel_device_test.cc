@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -34,8 +35,9 @@ std::uint64_t counter(const Counters& counters, const std::string& name) {
 Problem problem_of(const attention::ShippedConfig& shipped, int kind) {
   const attention::KernelConfig& config = shipped.config;
   Problem problem;
-  problem.heads = 2;
-  problem.kv_heads = 2 / config.heads;
+  const int together = config.heads * config.cluster;
+  problem.heads = std::max(2, together);
+  problem.kv_heads = problem.heads / together;
   problem.dim_qk = shipped.dims.qk;
   problem.dim_v = shipped.dims.v;
   // More tiles than stages need to be used twice, and a tail of both lengths.

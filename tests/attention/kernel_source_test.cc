@@ -156,7 +156,7 @@ TEST_CASE("what a score gains is part of the kernel, its numbers are not") {
 }
 
 TEST_CASE("a launch has a CTA for every tile row, head and batch") {
-  const LaunchShape shape = launch_shape({.tile_rows = 64, .warps = 4}, sample(), 3);
+  const LaunchShape shape = launch_shape({.tile_rows = 64, .warps = 4}, sample(), {}, 3);
   CHECK(shape.grid_x == 2);
   CHECK(shape.grid_y == 4);
   CHECK(shape.grid_z == 2);
@@ -166,12 +166,12 @@ TEST_CASE("a launch has a CTA for every tile row, head and batch") {
 
 TEST_CASE("CTAs of the wgmma family stay: no more than multiprocessors, nor than work") {
   const KernelConfig config = {128, 128, 8, 2, false, 1, Family::kWgmma};
-  LaunchShape shape = launch_shape(config, sample(), 3);
+  LaunchShape shape = launch_shape(config, sample(), heads_together(config), 3);
   CHECK(shape.grid_x == 3);
   CHECK(shape.grid_y == 1);
   CHECK(shape.grid_z == 1);
   CHECK(shape.threads == 384);
-  shape = launch_shape(config, sample(), 1000);
+  shape = launch_shape(config, sample(), heads_together(config), 1000);
   CHECK(shape.grid_x == 8);
 }
 

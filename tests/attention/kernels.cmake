@@ -4,4 +4,4 @@ annulus_test(kernels LABEL unit LIBRARIES annulus_attention
   SOURCES attention/kernel_config_test.cc attention/kernel_source_test.cc
     attention/kernel_compile_test.cc compile_fail/illegal_shape_test.cc)
 annulus_test(kernels_device LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a
-  SOURCES attention/in_place_test.cc attention/kernel_device_test.cc)
+  SOURCES attention/cluster_test.cc attention/in_place_test.cc attention/kernel_device_test.cc)

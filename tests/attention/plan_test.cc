@@ -83,8 +83,10 @@ TEST_CASE("Hopper takes the wgmma family, and the tile that fits the pattern's b
     return attention::to_string(attention::choose_config(problem, kH100).config);
   };
   Problem problem = problem_of(128, 128, 4096);  // 16 heads, 4 of K and V
-  CHECK(config_of(problem) == "wgmma m128 n128 w8 s2");
+  CHECK(config_of(problem) == "wgmma m128 n128 w8 s2 c2");
   problem.pattern = causal() & strided(8, 2, 64);
+  CHECK(config_of(problem) == "wgmma m64 n64 w8 s2 b2 h2 c2");
+  problem.kv_heads = 8;  // a CTA has all who share K and V
   CHECK(config_of(problem) == "wgmma m64 n64 w8 s2 b2 h2");
   problem.kv_heads = 16;  // no two heads share K and V
   CHECK(config_of(problem) == "wgmma m128 n64 w8 s2 b2");
@@ -92,7 +94,7 @@ TEST_CASE("Hopper takes the wgmma family, and the tile that fits the pattern's b
   problem.pattern = causal() & random(3, 1, 64);  // every head has its own
   CHECK(config_of(problem) == "wgmma m128 n64 w8 s2 b2");
   problem.pattern = causal() & strided(8, 2, 128);
-  CHECK(config_of(problem) == "wgmma m128 n128 w8 s2");
+  CHECK(config_of(problem) == "wgmma m128 n128 w8 s2 c2");
   problem = problem_of(192, 192, 4096);
   CHECK(config_of(problem) == "wgmma m128 n96 w8 s2");
   problem.pattern = strided(8, 2, 64);
@@ -109,6 +111,44 @@ TEST_CASE("Hopper takes the wgmma family, and the tile that fits the pattern's b
   // The same limits without the architecture's own features.
   const DeviceLimits plain = {{90, '\0'}, 132, 227 * 1024};
   CHECK(attention::choose_config(problem, plain).config.family == attention::Family::kMma);
+}
+
+TEST_CASE("clusters share copies of K and V where their CTAs make the same steps") {
+  const auto config_of = [](const Problem& problem) {
+    return attention::to_string(attention::choose_config(problem, kH100).config);
+  };
+  const std::string alone = "wgmma m128 n128 w8 s2", in_twos = alone + " c2";
+  Problem problem = problem_of(128, 128, 4096);  // 16 heads, 4 of K and V
+  problem.pattern = causal();
+  CHECK(config_of(problem) == in_twos);  // heads
+  problem.kv_heads = 16;
+  CHECK(config_of(problem) == alone);
+  problem.pattern = dense();
+  CHECK(config_of(problem) == in_twos);  // tile rows
+  problem.score.alibi = std::vector<double>(16, 0.5);
+  CHECK(config_of(problem) == in_twos);
+  const Choice placed = attention::choose_config(problem, kH100, {}, true);
+  CHECK(attention::to_string(placed.config) == alone);
+  problem.score.alibi.clear();
+  problem.seq_q = 1024;  // 256 tile rows
+  CHECK(config_of(problem) == alone);
+
+  problem = problem_of(128, 128, 4096);
+  problem.pattern = dense();
+  const auto plan_of = [&](const Problem& of) {
+    return attention::make_plan(of, attention::forced_config(of, kH100, in_twos), kH100);
+  };
+  CHECK(plan_of(problem).group == attention::WorkGroup{.rows = 1, .heads = 2});
+  CHECK(plan_of(problem).shape.grid_x == 132);
+  problem.kv_heads = 16;
+  problem.seq_q = 3 * 128 - 1;
+  problem.batch = 1;
+  CHECK(plan_of(problem).group == attention::WorkGroup{.rows = 2, .heads = 1});
+  CHECK(plan_of(problem).shape.grid_x == 2 * 2 * 16);
+  CHECK(attention::work_count(plan_of(problem).config, problem, {2, 1}, 1) == 2 * 16);
+  problem.pattern = causal();
+  CHECK_THROWS_WITH_AS(plan_of(problem), doctest::Contains("16 query heads for 16 of K and V"),
+                       Error);
 }
 
 TEST_CASE("strides that no tensor map takes leave the mma family, and the reason says so") {

@@ -30,7 +30,8 @@ std::optional<Entry> read(const std::string& text, std::string* why = nullptr) {
 std::string body_of(const std::string& text) { return text.substr(text.find('\n') + 1); }
 
 // A file whose digest agrees, whatever its body is.
-std::string with_digest(const std::string& body, const std::string& schema = "1") {
+std::string with_digest(const std::string& body,
+                        const std::string& schema = std::to_string(kEntrySchema)) {
   return "annulus-tuned " + schema + " " + base::digest(body).hex() + "\n" + body;
 }
 
@@ -86,7 +87,8 @@ TEST_CASE("a file with any bit of it changed, cut anywhere or longer is none") {
 
 TEST_CASE("another schema is named as such") {
   std::string why;
-  CHECK_FALSE(read(with_digest(body_of(text_of(sample_entry(1))), "2"), &why));
+  CHECK_FALSE(
+      read(with_digest(body_of(text_of(sample_entry(1))), std::to_string(kEntrySchema + 1)), &why));
   CHECK(why.find("another schema") != std::string::npos);
   CHECK_FALSE(read(with_digest(body_of(text_of(sample_entry(1))), "0"), &why));
   CHECK(why.find("another schema") != std::string::npos);

@@ -58,7 +58,9 @@ class Consumer {
   __device__ __forceinline__ void run() {
     constexpr bool kTurns = Shape::kConsumers > 1;
     if (kTurns && consumer_ == Shape::kConsumers - 1) announce_turn(0);
-    for (int index = blockIdx.x; index < work_.count; index += gridDim.x) compute(index);
+    for (int index = first_work<Shape>(); index < work_.count; index += work_stride<Shape>()) {
+      compute(index);
+    }
     // The last turn that was handed on: nobody leaves with a barrier half full.
     if (kTurns && consumer_ == 0) ptx::sync_threads(kTurnBarrier, kTurnThreads);
     if (warp_ == 0 && ptx::elect()) ptx::wait_stores_read();
@@ -88,6 +90,17 @@ class Consumer {
   // that they are for the other three.
   __device__ __forceinline__ void release(unsigned barrier) const {
     if (lane_ == 0) ptx::arrive(barrier);
+  }
+  // The same of a buffer that copies fill for the whole cluster: to all who copy.
+  __device__ __forceinline__ void release_keys(const RingPlace<Shape::kStages>& place) const {
+    arrive_everywhere<Shape>(barrier(place, 1), lane_);
+  }
+  __device__ __forceinline__ void release_values(const RingPlace<Shape::kStages>& place) const {
+    if constexpr (Layout::kTransposes) {
+      release(barrier(place, Layout::kOperandFree));  // what was turned round is the CTA's own
+    } else {
+      arrive_everywhere<Shape>(barrier(place, Layout::kOperandFree), lane_);
+    }
   }
 
   // Starts the scores of the step at `place`, whose keys it waits for.
@@ -231,7 +244,7 @@ class Consumer {
       start_scores(scores[0], place_);
       ptx::wait_products<0>();
       ptx::hold(scores[0]);
-      release(barrier(place_, 1));
+      release_keys(place_);
       finish(scores[0], row, 0, batch, head);
       scales_.template weigh<Weighing>(params_, state, scores, shrink);
       tile::convert_powers<Element>(scores[0], powers);
@@ -255,13 +268,13 @@ class Consumer {
       hand_on_turn();
       ptx::wait_products<1>();
       ptx::hold(scores[0]);
-      release(barrier(place_, 1));
+      release_keys(place_);
       finish(scores[0], row, step, batch, head);
       scales_.template weigh<Weighing>(params_, state, scores, shrink);
       ptx::pin(state.sum[0][0] + state.sum[0][1], shared_ + Layout::kUnused);
       ptx::wait_products<0>();
       ptx::hold(output[0]);
-      release(barrier(before, Layout::kOperandFree));
+      release_values(before);
       if constexpr (!kRescaleFirst) tile::rescale(output, shrink);
       sums_.rescale(shrink);
       sums_.step(step, output);
@@ -275,7 +288,7 @@ class Consumer {
     start_values(output[0], powers, place_);
     ptx::wait_products<0>();
     ptx::hold(output[0]);
-    release(barrier(place_, Layout::kOperandFree));
+    release_values(place_);
     place_.advance();
     sums_.end(output);
   }

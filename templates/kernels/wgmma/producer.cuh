@@ -10,16 +10,41 @@
 
 namespace annulus::kernels {
 
+// A box of K or V, for all CTAs of the cluster; and until all of them have given its place back.
+template <typename Shape>
+__device__ __forceinline__ void load_shared(unsigned place, const TensorMap& map, unsigned full,
+                                            const ptx::Box& at) {
+  if constexpr (Shape::kCluster > 1) {
+    ptx::load_box_for((1 << Shape::kCluster) - 1, place, &map, full, at);
+  } else {
+    ptx::load_box(place, &map, full, at);
+  }
+}
+template <typename Shape>
+__device__ __forceinline__ void wait_free(unsigned barrier, unsigned parity) {
+  if constexpr (Shape::kCluster > 1) {
+    ptx::wait_cluster(barrier, parity);
+  } else {
+    ptx::wait(barrier, parity);
+  }
+}
+
 template <typename Shape>
 __device__ __forceinline__ void produce(const AttentionParams& params, const TensorMaps& maps,
                                         const WorkParams& work, unsigned shared) {
   using Layout = WgmmaLayout<Shape>;
   constexpr int kBlocks = Shape::kBlocks;
   constexpr int kBlockRows = Shape::kColumns / kBlocks;
+  // Each CTA of a cluster copies some of a step's boxes for all of them: box i of rank r is number
+  // i * kCluster + r of the step.
+  constexpr int kCluster = Shape::kCluster;
+  constexpr int kBoxes = kBlocks > kCluster ? kBlocks / kCluster : 1;
+  constexpr int kBoxRows = Shape::kColumns / (kBoxes * kCluster);
+  constexpr int kBoxesOfBlock = kBlockRows / kBoxRows;
   constexpr int kRows = Shape::kHeadsTogether ? 64 : 64 * Shape::kConsumers;
   RingPlace<Shape::kStages> place;
   unsigned queries_parity = 1;
-  for (int index = blockIdx.x; index < work.count; index += gridDim.x) {
+  for (int index = first_work<Shape>(); index < work.count; index += work_stride<Shape>()) {
     const auto now = find_work<Shape>(params, work, index);
     const int steps = steps_of<kBlocks>(now.row.count);
     if (Shape::kOutputApart && steps == 0) continue;
@@ -44,47 +69,48 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
 
     // Where a last step lacks tiles, its buffers take the last one again, so that they hold
     // numbers.
-    const auto first_row = [&](int index) {
-      return now.row.tile(index < now.row.count ? index : now.row.count - 1).column * kBlockRows;
+    const auto first_row = [&](int step, int box) {
+      const int number = box * kCluster + rank_in_cluster<Shape>();
+      const int index = step * kBlocks + number / kBoxesOfBlock;
+      return now.row.tile(index < now.row.count ? index : now.row.count - 1).column * kBlockRows +
+             number % kBoxesOfBlock * kBoxRows;
     };
-    int rows[kBlocks];
+    int rows[kBoxes];
 #pragma unroll
-    for (int b = 0; b < kBlocks; ++b) rows[b] = steps > 0 ? first_row(b) : 0;
+    for (int box = 0; box < kBoxes; ++box) rows[box] = steps > 0 ? first_row(0, box) : 0;
     for (int step = 0; step < steps; ++step) {
       // A step ahead: of a list, it is a load, and decides an address.
-      int next[kBlocks];
+      int next[kBoxes];
 #pragma unroll
-      for (int b = 0; b < kBlocks; ++b) next[b] = first_row((step + 1) * kBlocks + b);
+      for (int box = 0; box < kBoxes; ++box) next[box] = first_row(step + 1, box);
       const unsigned barriers =
           shared + Layout::kStageBarriers + place.stage * Layout::kStageBarrierBytes;
       const unsigned keys = shared + Layout::kKeys + place.stage * Layout::Keys::kBytes;
       const unsigned values = shared + Layout::kValues + place.stage * Layout::Values::kBytes;
-      ptx::wait(barriers + ptx::kBarrierBytes, place.parity ^ 1);
+      const auto load = [&](unsigned buffer, const TensorMap& map, unsigned full, int column) {
+#pragma unroll
+        for (int box = 0; box < kBoxes; ++box) {
+          const int number = box * kCluster + rank_in_cluster<Shape>();
+          load_shared<Shape>(buffer + number * kBoxRows * tile::kPanelPitch, map, full,
+                             {column, rows[box], kv_head, now.batch});
+        }
+      };
+      wait_free<Shape>(barriers + ptx::kBarrierBytes, place.parity ^ 1);
       ptx::arrive_expecting(barriers, Layout::Keys::kBytes);
 #pragma unroll
       for (int panel = 0; panel < Layout::Keys::kCount; ++panel) {
-#pragma unroll
-        for (int b = 0; b < kBlocks; ++b) {
-          ptx::load_box(
-              keys + panel * Layout::Keys::kPanelBytes + b * kBlockRows * tile::kPanelPitch,
-              &maps.k, barriers,
-              {panel * Layout::Keys::kPanelColumns, rows[b], kv_head, now.batch});
-        }
+        load(keys + panel * Layout::Keys::kPanelBytes, maps.k, barriers,
+             panel * Layout::Keys::kPanelColumns);
       }
-      ptx::wait(barriers + 3 * ptx::kBarrierBytes, place.parity ^ 1);
+      wait_free<Shape>(barriers + 3 * ptx::kBarrierBytes, place.parity ^ 1);
       ptx::arrive_expecting(barriers + 2 * ptx::kBarrierBytes, Layout::Values::kBytes);
 #pragma unroll
       for (int panel = 0; panel < Layout::Values::kCount; ++panel) {
-#pragma unroll
-        for (int b = 0; b < kBlocks; ++b) {
-          ptx::load_box(
-              values + panel * Layout::Values::kPanelBytes + b * kBlockRows * tile::kPanelPitch,
-              &maps.v, barriers + 2 * ptx::kBarrierBytes,
-              {panel * Layout::Values::kPanelColumns, rows[b], kv_head, now.batch});
-        }
+        load(values + panel * Layout::Values::kPanelBytes, maps.v,
+             barriers + 2 * ptx::kBarrierBytes, panel * Layout::Values::kPanelColumns);
       }
 #pragma unroll
-      for (int b = 0; b < kBlocks; ++b) rows[b] = next[b];
+      for (int box = 0; box < kBoxes; ++box) rows[box] = next[box];
       place.advance();
     }
   }

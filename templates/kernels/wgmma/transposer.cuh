@@ -20,7 +20,7 @@ __device__ __forceinline__ void transpose_values(const AttentionParams& params,
   using Layout = WgmmaLayout<Shape>;
   const unsigned lane = threadIdx.x % 32;
   RingPlace<Shape::kStages> place;
-  for (int index = blockIdx.x; index < work.count; index += gridDim.x) {
+  for (int index = first_work<Shape>(); index < work.count; index += work_stride<Shape>()) {
     const int steps = steps_of<Shape::kBlocks>(find_work<Shape>(params, work, index).row.count);
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
@@ -34,10 +34,8 @@ __device__ __forceinline__ void transpose_values(const AttentionParams& params,
       // The products read what all lanes wrote, by way of the asynchronous proxy.
       ptx::fence_shared_writes();
       __syncwarp();
-      if (lane == 0) {
-        ptx::arrive(barriers + 3 * ptx::kBarrierBytes);
-        ptx::arrive(barriers + Layout::kOperandFull * ptx::kBarrierBytes);
-      }
+      arrive_everywhere<Shape>(barriers + 3 * ptx::kBarrierBytes, lane);
+      if (lane == 0) ptx::arrive(barriers + Layout::kOperandFull * ptx::kBarrierBytes);
       place.advance();
     }
   }

@@ -6,6 +6,7 @@
 
 #include "kernels/attention_params.h"
 #include "kernels/wgmma_params.h"
+#include "ptx/cluster.cuh"
 #include "ptx/mbarrier.cuh"
 #include "tile/panel.cuh"
 #include "tile/tile_row.cuh"
@@ -69,20 +70,44 @@ struct RingPlace {
   }
 };
 
-// One work: a tile row of a group of heads.
+// One CTA's part of a work: a tile row of one head, or of kConsumers heads.
 template <Walk kWalk>
 struct Work {
   int batch;
-  int head;  // the first of the group
+  int head;  // the first
   tile::TileRow<kWalk> row;
 };
+
+// Works of a CTA: first_work, first_work + work_stride, ...
+template <typename Shape>
+__device__ __forceinline__ int first_work() {
+  return static_cast<int>(blockIdx.x) / Shape::kCluster;
+}
+template <typename Shape>
+__device__ __forceinline__ int work_stride() {
+  return static_cast<int>(gridDim.x) / Shape::kCluster;
+}
+template <typename Shape>
+__device__ __forceinline__ int rank_in_cluster() {
+  return Shape::kCluster > 1 ? static_cast<int>(ptx::cluster_rank()) : 0;
+}
+
+// One arrival of a warp at a barrier that all CTAs of the cluster arrive at, in each of them.
+template <typename Shape>
+__device__ __forceinline__ void arrive_everywhere(unsigned barrier, unsigned lane) {
+  if constexpr (Shape::kCluster > 1) {
+    if (lane < Shape::kCluster) ptx::arrive_at(barrier, lane);
+  } else {
+    if (lane == 0) ptx::arrive(barrier);
+  }
+}
 
 template <typename Shape>
 __device__ __forceinline__ Work<static_cast<Walk>(Shape::kWalk)> find_work(
     const AttentionParams& params, const WorkParams& work, int index) {
   constexpr int kHeads = Shape::kHeadsTogether ? Shape::kConsumers : 1;
   constexpr int kRows = Shape::kHeadsTogether ? 64 : 64 * Shape::kConsumers;
-  const int rows = params.tiles.row_tiles;
+  const int rows = work.row_groups;
   const int set = index / (work.set * rows);
   const int left = work.groups - set * work.set;
   const int size = left < work.set ? left : work.set;
@@ -90,11 +115,18 @@ __device__ __forceinline__ Work<static_cast<Walk>(Shape::kWalk)> find_work(
   const int order = in_set / size;
   const int group = set * work.set + in_set - order * size;
   const int batch = group / work.head_groups;
-  const int head = (group - batch * work.head_groups) * kHeads;
-  return {
-      batch, head,
+  const int rank = rank_in_cluster<Shape>();
+  const bool rows_apart = work.group_rows > 1;
+  const int head =
+      (group - batch * work.head_groups) * work.group_heads + (rows_apart ? 0 : rank * kHeads);
+  auto row =
       tile::find_tile_row<static_cast<Walk>(Shape::kWalk), kRows, Shape::kColumns / Shape::kBlocks>(
-          params, static_cast<unsigned>(order), static_cast<unsigned>(head), batch)};
+          params, static_cast<unsigned>(order * work.group_rows), static_cast<unsigned>(head),
+          batch);
+  // CTAs that share K and V make the same steps: rows that see the same, in ascending order. The
+  // last may lie behind Sq, where nothing is read or written.
+  if (rows_apart) row.row += rank;
+  return {batch, head, row};
 }
 
 // Steps of a row: kBlocks entries of its list each, the last one may lack some.

@@ -23,11 +23,13 @@ enum Kind : int {
   kWide,    // head dim 256: O leaves through Q and is rescaled first
   kBlocks,  // two tiles of the list to a step
   kBytes,   // 8-bit elements: V is turned round, and there are scales
+  kTwos,    // clusters of two CTAs, each of which copies half of K and V
 };
 
 constexpr char kKernel[] = "kernels/wgmma_forward.cu";
 constexpr char kProducer[] = "kernels/wgmma/producer.cuh";
 constexpr char kConsumer[] = "kernels/wgmma/consumer.cuh";
+constexpr char kWork[] = "kernels/wgmma/work.cuh";
 constexpr char kTransposer[] = "kernels/wgmma/transposer.cuh";
 constexpr char kTranspose[] = "tile/transpose.cuh";
 constexpr char kScales[] = "kernels/wgmma/scales.cuh";
@@ -112,26 +114,26 @@ std::vector<Mutant> mutants() {
        kDeadlock},
       // Buffers that come free.
       {"the producer does not wait for free keys",
-       {{kProducer, "      ptx::wait(barriers + ptx::kBarrierBytes, place.parity ^ 1);\n", ""}},
+       {{kProducer, "      wait_free<Shape>(barriers + ptx::kBarrierBytes, place.parity ^ 1);\n", ""}},
        {"shared memory race", "access to bytes in flight", "barrier misuse", "deadlock",
         "wrong answer"}},
       {"the producer does not wait for free values",
-       {{kProducer, "      ptx::wait(barriers + 3 * ptx::kBarrierBytes, place.parity ^ 1);\n", ""}},
+       {{kProducer, "      wait_free<Shape>(barriers + 3 * ptx::kBarrierBytes, place.parity ^ 1);\n", ""}},
        {"shared memory race", "access to bytes in flight", "barrier misuse", "deadlock",
         "wrong answer"}},
       {"values are given back before the product has read them",
-       {{kConsumer, "      hand_on_turn();\n", "      hand_on_turn();\n      release(barrier(before, "
-         "Layout::kOperandFree));\n"},
-        {kConsumer, "      release(barrier(before, Layout::kOperandFree));\n      if constexpr (!kRescaleFirst)",
+       {{kConsumer, "      hand_on_turn();\n", "      hand_on_turn();\n      release_values(before);\n"},
+        {kConsumer, "      release_values(before);\n      if constexpr (!kRescaleFirst)",
          "      if constexpr (!kRescaleFirst)"}},
        kRaces},
       {"keys are never given back",
-       {{kConsumer, "release(barrier(place_, 1));\n      finish(scores[0], row, step, batch, head);",
+       {{kConsumer, "release_keys(place_);\n      finish(scores[0], row, step, batch, head);",
          "finish(scores[0], row, step, batch, head);"}},
        kDeadlock},
       {"one warp speaks for all four",
-       {{kConsumer, "if (lane_ == 0) ptx::arrive(barrier);",
-         "if (lane_ == 0 && warp_ == 0) { for (int i = 0; i < 4; ++i) ptx::arrive(barrier); }"}},
+       {{kConsumer, "arrive_everywhere<Shape>(barrier(place, 1), lane_);",
+         "if (lane_ == 0 && warp_ == 0) { for (int i = 0; i < 4; ++i) ptx::arrive(barrier(place, "
+         "1)); }"}},
        kRaces},
       {"Q is given back before the last scores are there",
        {{kConsumer, "    if constexpr (Shape::kOutputApart) release(shared_ + Layout::kQueriesFree);\n",
@@ -246,8 +248,8 @@ std::vector<Mutant> mutants() {
        {{kTransposer, "      tile::transpose_bytes<",
          "      if (lane == 0) ptx::arrive(barriers + 3 * ptx::kBarrierBytes);\n      "
          "tile::transpose_bytes<"},
-        {kTransposer, "        ptx::arrive(barriers + 3 * ptx::kBarrierBytes);\n        ptx::arrive(",
-         "        ptx::arrive("}},
+        {kTransposer,
+         "      arrive_everywhere<Shape>(barriers + 3 * ptx::kBarrierBytes, lane);\n", ""}},
        kRaces,
        {},
        kBytes},
@@ -304,6 +306,57 @@ std::vector<Mutant> mutants() {
        kWrong,
        {},
        kBytes},
+      // Clusters.
+      {"the other CTA's barriers may not be made yet",
+       {{kKernel, "    ptx::sync_cluster();\n  } else {", "    __syncthreads();\n  } else {"}},
+       kRaces,
+       {},
+       kTwos},
+      {"a CTA leaves while the other one still gives buffers back",
+       {{kKernel, "  if constexpr (Shape::kCluster > 1) ptx::sync_cluster();\n", ""}},
+       {"shared memory race", "out of bounds", "unwaited asynchronous effect"},
+       {},
+       kTwos},
+      {"the other CTA is not asked whether its buffers are free",
+       {{kWork, "if (lane < Shape::kCluster) ptx::arrive_at(barrier, lane);",
+         "if (lane < Shape::kCluster) ptx::arrive_at(barrier, ptx::cluster_rank());"}},
+       {"shared memory race", "access to bytes in flight", "barrier misuse"},
+       {},
+       kTwos},
+      {"buffers are given back to the first CTA alone",
+       {{kWork, "if (lane < Shape::kCluster)", "if (lane < Shape::kCluster - 1)"}},
+       kDeadlock,
+       {},
+       kTwos},
+      {"what is given back is counted as without a cluster",
+       {{kKernel, "kReaders = 4 * Shape::kConsumers * Shape::kCluster;",
+         "kReaders = 4 * Shape::kConsumers;"}},
+       {"shared memory race", "access to bytes in flight", "barrier misuse"},
+       {},
+       kTwos},
+      {"each CTA expects what it copies itself",
+       {{kProducer, "ptx::arrive_expecting(barriers, Layout::Keys::kBytes);",
+         "ptx::arrive_expecting(barriers, Layout::Keys::kBytes / 2);"}},
+       {"shared memory race", "access to bytes in flight", "barrier misuse", "deadlock"},
+       {},
+       kTwos},
+      {"copies reach one CTA",
+       {{kProducer, "(1 << Shape::kCluster) - 1", "1"}},
+       {"deadlock", "barrier misuse"},
+       {},
+       kTwos},
+      {"both CTAs copy the same half",
+       {{kProducer,
+         "const int number = box * kCluster + rank_in_cluster<Shape>();\n          load_shared",
+         "const int number = box * kCluster;\n          load_shared"}},
+       {"shared memory race", "access to bytes in flight", "uninitialised read", "wrong answer"},
+       {},
+       kTwos},
+      {"both CTAs compute the same row",
+       {{kWork, "if (rows_apart) row.row += rank;", ""}},
+       {"global memory race", "unordered writes", "uninitialised read", "wrong answer"},
+       {},
+       kTwos},
       // What is redundant, and must not be called a mistake.
       {"values need no fence of their own where nothing touched the output",
        {{kConsumer, kLaterValues, "ptx::hold(output[0]); start_values(output[0], powers, before);"}},
@@ -329,6 +382,7 @@ std::vector<Mutant> mutants() {
       {"unchanged, head dim 256", {}, {"nothing"}, {}, kWide},
       {"unchanged, two tiles to a step", {}, {"nothing"}, {}, kBlocks},
       {"unchanged, 8-bit elements", {}, {"nothing"}, {}, kBytes},
+      {"unchanged, clusters", {}, {"nothing"}, {}, kTwos},
   };
 }
 
@@ -348,6 +402,10 @@ test::MutantRun run_of(const Mutant& mutant) {
       break;
     case kBlocks:
       run.options.config = "wgmma m128 n32 w8 s2 b2";
+      break;
+    case kTwos:
+      run.options.config = "wgmma m128 n64 w8 s2 c2";
+      run.problem.kv_heads = 2;  // so that tile rows are shared
       break;
     case kBytes:
       run.options.config = "wgmma8 m128 n64 w8 s2";
