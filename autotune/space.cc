@@ -17,24 +17,20 @@ void add_wgmma(const attention::Dims& dims, Dtype dtype, const attention::Device
                Space* space) {
   const attention::Family family =
       dtype == Dtype::kFloat8E4M3 ? attention::Family::kWgmma8 : attention::Family::kWgmma;
+  const auto add = [&](KernelConfig config) {
+    for (const bool query_in_registers : {false, true}) {
+      config.query_in_registers = query_in_registers;
+      for (config.cluster = 1; config.cluster <= 2; ++config.cluster) {
+        if (!why_outside(config, dims, dtype, limits)) space->candidates.push_back(config);
+      }
+    }
+  };
   for (const int warps : {4, 8, 12}) {
     for (const int heads : {1, 2, 3}) {
       for (const int blocks : {1, 2}) {
         for (int columns = 16; columns <= 128; columns += 16) {
           for (int stages = 1; stages <= 4; ++stages) {
-            for (const int cluster : {1, 2}) {
-              const KernelConfig config = {warps * 16 / heads,
-                                           columns,
-                                           warps,
-                                           stages,
-                                           false,
-                                           1,
-                                           family,
-                                           blocks,
-                                           heads,
-                                           cluster};
-              if (!why_outside(config, dims, dtype, limits)) space->candidates.push_back(config);
-            }
+            add({warps * 16 / heads, columns, warps, stages, false, 1, family, blocks, heads});
           }
         }
       }

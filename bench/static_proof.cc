@@ -69,7 +69,8 @@ double shared_bytes_per_cycle(const attention::KernelConfig& config, const atten
   const auto qk = static_cast<double>(dims.qk);
   const auto v = static_cast<double>(dims.v);
   const auto element = static_cast<double>(attention::element_bytes(config.family));
-  const double elements = warpgroups * (64 * qk + columns * qk + columns * v) + columns * (qk + v) +
+  const double query = config.query_in_registers ? 0 : 64 * qk;
+  const double elements = warpgroups * (query + columns * qk + columns * v) + columns * (qk + v) +
                           (element == 1 ? 2 * columns * v : 0);
   const double cycles = warpgroups * element / 2 * (qk / 16 * columns / 2 + columns / 16 * v / 2);
   return element * elements / cycles;

@@ -51,6 +51,7 @@ std::vector<Constant> wgmma_tile(const KernelConfig& config, const KernelFeature
                                 Constant::integer("kBlocks", config.blocks),
                                 Constant::boolean("kHeadsTogether", config.heads > 1),
                                 Constant::integer("kCluster", config.cluster),
+                                Constant::boolean("kQueryInRegisters", config.query_in_registers),
                                 Constant::boolean("kOutputApart", output_apart(config, dims)),
                                 Constant::type("Output", element_of(features.dtype_o)),
                                 Constant::integer("kPromoteSteps", promote_steps(config, dims))};

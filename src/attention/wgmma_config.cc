@@ -56,7 +56,9 @@ std::int64_t wgmma_shared_bytes(const KernelConfig& config, const Dims& dims) {
 
 std::int64_t wgmma_fragment_registers(const KernelConfig& config, const Dims& dims) {
   const std::int64_t columns = std::int64_t{config.blocks} * config.tile_columns;
-  return columns / 2 + columns * element_bytes(config.family) / 8 + dims.v / 2;
+  const std::int64_t element = element_bytes(config.family);
+  const std::int64_t query = config.query_in_registers ? dims.qk * element / 8 : 0;
+  return columns / 2 + columns * element / 8 + dims.v / 2 + query;
 }
 
 std::optional<std::string> why_illegal_wgmma(const KernelConfig& config, const Dims& dims,
@@ -98,9 +100,7 @@ std::optional<std::string> why_illegal_wgmma(const KernelConfig& config, const D
   if (config.stages < 1 || config.stages > 4) {
     return fmt::format("{} stages: the pipeline has 1 to 4", config.stages);
   }
-  if (config.query_in_registers || config.resident != 1) {
-    return "Q in registers and several resident CTAs are for the mma family";
-  }
+  if (config.resident != 1) return "several resident CTAs are for the mma family";
   const std::int64_t bytes = wgmma_shared_bytes(config, dims);
   if (bytes > shared_limit(arch)) {
     return fmt::format("{} bytes of shared memory, but {} gives a CTA at most {}", bytes,

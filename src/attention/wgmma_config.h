@@ -26,7 +26,7 @@ int promote_steps(const KernelConfig& config, const Dims& dims);
 // barriers: the layout of wgmma_forward.
 std::int64_t wgmma_shared_bytes(const KernelConfig& config, const Dims& dims);
 
-// Scores, their powers as elements, and output.
+// Scores, their powers as elements, output and, where it stays, Q.
 std::int64_t wgmma_fragment_registers(const KernelConfig& config, const Dims& dims);
 
 std::optional<std::string> why_illegal_wgmma(const KernelConfig& config, const Dims& dims,

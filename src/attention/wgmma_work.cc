@@ -27,8 +27,9 @@ KernelWork wgmma_tile_work(const KernelConfig& config, const KernelFeatures& fea
   const bool softcap = features.score == kernels::Score::kSoftcap;
   work.special_lanes =
       32 * warps * (elements * ((softcap ? 3 : 1) + features.score_mod.special) + 2 * steps);
-  // Every warpgroup reads Q once a step, K and V; the copies write K and V.
-  const double query_bytes = element * kRowsOfWarpgroup * qk * steps;
+  // Every warpgroup reads Q once a step, unless it has it, K and V; the copies write K and V.
+  const double query_bytes =
+      config.query_in_registers ? 0 : element * kRowsOfWarpgroup * qk * steps;
   work.shared_wavefronts = (warpgroups * (query_bytes + bytes) + bytes) / kWavefrontBytes;
   // V is turned round: read and written once more, 512 bytes at a time by some 25 instructions.
   const double transposed = config.family == Family::kWgmma8 ? element * columns * v : 0;
@@ -55,7 +56,7 @@ KernelWork wgmma_frame_work(const KernelConfig& config, const KernelFeatures& fe
   const double state_bytes = 4 * rows * (v + 2);
   KernelWork work;
   work.read_bytes = query_bytes;
-  work.shared_wavefronts = query_bytes / kWavefrontBytes;
+  work.shared_wavefronts = query_bytes / kWavefrontBytes * (config.query_in_registers ? 2 : 1);
   double instructions = 500 + v / 2;
   if (features.carry_in) {
     work.read_bytes += state_bytes;

@@ -124,7 +124,7 @@ __device__ __forceinline__ void hold(float (&d)[kPieces][4]) {
                  ANNULUS_LIST_##n "}, " r0 ", " r1 ", more, 1, 1, 0, 0;\n}"                      \
                  : ANNULUS_PIECES_##n : "l"(a), "l"(b), "r"(accumulate) : "memory");             \
   }                                                                                              \
-  template <int kTransposed>                                                                     \
+  template <int kTransposed = 0>                                                                 \
   static __device__ __forceinline__ void name(float (&d)[n / 8][4], const unsigned (&a)[4],      \
                                               unsigned long long b, int accumulate) {            \
     asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, " r5 ", 0;\n"                          \

@@ -4,6 +4,7 @@
 // The two products of attention by warpgroups. Both only start them: the caller fences before and
 // commits and waits behind (ptx/wgmma.cuh).
 
+#include "ptx/ldmatrix.cuh"
 #include "ptx/warpgroup.cuh"
 #include "ptx/wgmma.cuh"
 #include "tile/panel.cuh"
@@ -47,15 +48,55 @@ struct WarpgroupProduct<Float8E4M3, kColumns> {
   }
 };
 
+// 64 rows of Q as the first operand of the scores, from where they lie in shared memory.
+template <typename Element, int kDim, bool kInRegisters>
+class WarpgroupQuery {
+ public:
+  __device__ __forceinline__ void read(unsigned queries, unsigned, unsigned) { queries_ = queries; }
+  __device__ __forceinline__ unsigned first() const {
+    return ptx::uniform(ptx::descriptor_address(queries_));
+  }
+  __device__ __forceinline__ unsigned long long step(unsigned first, int step) const {
+    return Panels<64, kDim, Element::kBytes>::columns(first, step);
+  }
+
+ private:
+  unsigned queries_;
+};
+
+// In registers: products read shared memory for K alone, and the rows may be overwritten at once.
+template <typename Element, int kDim>
+class WarpgroupQuery<Element, kDim, true> {
+ public:
+  // By all lanes of warp `warp` of the warpgroup.
+  __device__ __forceinline__ void read(unsigned queries, unsigned warp, unsigned lane) {
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      // Matrices of 8 rows: the upper ones, those below, and both of the next 16 bytes.
+      ptx::load_matrices(pieces_[step], queries + Panels<64, kDim, Element::kBytes>::chunk(
+                                                      warp * 16 + lane % 16,
+                                                      static_cast<unsigned>(2 * step) + lane / 16));
+    }
+  }
+  __device__ __forceinline__ unsigned first() const { return 0; }
+  __device__ __forceinline__ const unsigned (&step(unsigned, int step) const)[4] {
+    return pieces_[step];
+  }
+
+ private:
+  enum : int { kSteps = kDim * Element::kBytes / 32 };
+  unsigned pieces_[kSteps][4];
+};
+
 // scores = Q K^T: 64 rows of Q, all rows of a tile of K.
-template <typename Element, int kDim, int kColumns>
-__device__ __forceinline__ void start_scores(float (&scores)[kColumns / 8][4], unsigned queries,
+template <typename Element, int kDim, int kColumns, typename Query>
+__device__ __forceinline__ void start_scores(float (&scores)[kColumns / 8][4], const Query& query,
                                              unsigned keys) {
-  const unsigned first_a = ptx::uniform(ptx::descriptor_address(queries));
+  const unsigned first_a = query.first();
   const unsigned first_b = ptx::uniform(ptx::descriptor_address(keys));
 #pragma unroll
   for (int step = 0; step < kDim * Element::kBytes / 32; ++step) {
-    const unsigned long long a = Panels<64, kDim, Element::kBytes>::columns(first_a, step);
+    const auto& a = query.step(first_a, step);
     const unsigned long long b = Panels<kColumns, kDim, Element::kBytes>::columns(first_b, step);
     const int accumulate = step != 0;
     WarpgroupProduct<Element, kColumns>::shared(scores, a, b, accumulate);

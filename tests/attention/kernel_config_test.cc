@@ -149,10 +149,12 @@ TEST_CASE("what the wgmma family does not take is refused with the reason") {
   CHECK(says(with([](KernelConfig& c) { c.tile_columns = 72; }), "1 x 72 columns"));
   CHECK(says(with([](KernelConfig& c) { c.stages = 0; }), "0 stages"));
   CHECK(says(with([](KernelConfig& c) { c.stages = 4; }), "bytes of shared memory"));
-  CHECK(says(with([](KernelConfig& c) { c.query_in_registers = true; }), "mma family"));
+  CHECK(says(with([](KernelConfig& c) { c.query_in_registers = true; }), "192 registers"));
+  CHECK(says(with([](KernelConfig& c) { c.cluster = 3; }), "3 CTAs to a cluster"));
   CHECK(says(with([](KernelConfig& c) { c.resident = 2; }), "mma family"));
   CHECK(says(sentence({192, 128, 12, 1, false, 1, Family::kWgmma}, d128, kSm90a), "it spills"));
   CHECK(says(sentence({.blocks = 2}, d128), "the mma family has one of each"));
+  CHECK(says(sentence({.cluster = 2}, d128), "the mma family has one of each"));
 }
 
 TEST_CASE("8-bit elements take half the room, and V a second time") {

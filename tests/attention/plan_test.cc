@@ -103,11 +103,11 @@ TEST_CASE("Hopper takes the wgmma family, and the tile that fits the pattern's b
   problem = problem_of(64, 64, 4096);
   CHECK(config_of(problem) == "wgmma m192 n80 w12 s2");
   CHECK(attention::to_string(attention::choose_config(problem, kH100, {}, true).config) ==
-        "wgmma m128 n128 w8 s2");
+        "wgmma m128 n128 w8 s2 q");
   problem.pattern = causal() & strided(8, 2, 128);
-  CHECK(config_of(problem) == "wgmma m128 n128 w8 s2");
+  CHECK(config_of(problem) == "wgmma m128 n128 w8 s2 q");
   problem.pattern = causal() & strided(8, 2, 64);
-  CHECK(config_of(problem) == "wgmma m64 n64 w8 s2 b2 h2");
+  CHECK(config_of(problem) == "wgmma m64 n64 w8 s2 q b2 h2");
   // The same limits without the architecture's own features.
   const DeviceLimits plain = {{90, '\0'}, 132, 227 * 1024};
   CHECK(attention::choose_config(problem, plain).config.family == attention::Family::kMma);

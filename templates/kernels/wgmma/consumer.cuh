@@ -34,6 +34,7 @@ class Consumer {
     kPowers = tile::Powers<Element, Shape::kColumns>::kCount,
     kDimV = Shape::kDimV,
     kRows = Shape::kHeadsTogether ? 64 : 64 * Shape::kConsumers,
+    kQueryInRegisters = Shape::kQueryInRegisters,
     kTurnThreads = 256,  // of two consumers: one that waits for its turn, one that hands it on
     kTurnBarrier = 1,    // + consumer
     kStoreBarrier = 8,   // + consumer
@@ -107,8 +108,7 @@ class Consumer {
   __device__ __forceinline__ void start_scores(float (&scores)[kPieces][4],
                                                const RingPlace<Shape::kStages>& place) const {
     tile::start_scores<Element, Shape::kDimQk, Shape::kColumns>(
-        scores, shared_ + Layout::kQueries + consumer_ * Layout::Queries::kBytes,
-        shared_ + Layout::kKeys + place.stage * Layout::Keys::kBytes);
+        scores, query_, shared_ + Layout::kKeys + place.stage * Layout::Keys::kBytes);
     ptx::commit_products();
   }
   __device__ __forceinline__ void start_values(float (&output)[kDimV / 8][4],
@@ -236,6 +236,10 @@ class Consumer {
     unsigned powers[kPowers][4];
     float shrink[1][2];
     sums_.begin();
+    query_.read(shared_ + Layout::kQueries + consumer_ * Layout::Queries::kBytes, warp_, lane_);
+    if constexpr (Shape::kOutputApart && kQueryInRegisters) {
+      release(shared_ + Layout::kQueriesFree);
+    }
     {
       float scores[1][kPieces][4];
       scales_.read(params_, row, 0);
@@ -280,7 +284,9 @@ class Consumer {
       sums_.step(step, output);
       tile::convert_powers<Element>(scores[0], powers);
     }
-    if constexpr (Shape::kOutputApart) release(shared_ + Layout::kQueriesFree);
+    if constexpr (Shape::kOutputApart && !kQueryInRegisters) {
+      release(shared_ + Layout::kQueriesFree);
+    }
     if constexpr (kRescaleFirst) tile::rescale(output, shrink);
     ptx::wait(barrier(place_, Layout::kOperandFull), place_.parity);
     ptx::hold(output[0]);
@@ -352,6 +358,7 @@ class Consumer {
   const unsigned consumer_;
   const unsigned warp_;
   const unsigned lane_;
+  tile::WarpgroupQuery<Element, Shape::kDimQk, Shape::kQueryInRegisters> query_;
   Scales<Shape> scales_;
   Sums<Shape> sums_;
   RingPlace<Shape::kStages> place_;

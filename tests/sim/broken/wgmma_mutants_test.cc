@@ -23,6 +23,7 @@ enum Kind : int {
   kWide,    // head dim 256: O leaves through Q and is rescaled first
   kBlocks,  // two tiles of the list to a step
   kBytes,   // 8-bit elements: V is turned round, and there are scales
+  kQuery,   // Q in registers
   kTwos,    // clusters of two CTAs, each of which copies half of K and V
 };
 
@@ -136,7 +137,8 @@ std::vector<Mutant> mutants() {
          "1)); }"}},
        kRaces},
       {"Q is given back before the last scores are there",
-       {{kConsumer, "    if constexpr (Shape::kOutputApart) release(shared_ + Layout::kQueriesFree);\n",
+       {{kConsumer, "    if constexpr (Shape::kOutputApart && !kQueryInRegisters) {\n      release(shared_ + "
+         "Layout::kQueriesFree);\n    }\n",
          ""},
         {kConsumer, "#pragma unroll 1\n    for (int step = 1; step < steps; ++step) {",
          "    release(shared_ + Layout::kQueriesFree);\n#pragma unroll 1\n    for (int step = 1; "
@@ -306,6 +308,21 @@ std::vector<Mutant> mutants() {
        kWrong,
        {},
        kBytes},
+      // Q in registers.
+      {"Q is given back before it is read",
+       {{kConsumer, "    query_.read(", "    release(shared_ + Layout::kQueriesFree);\n    query_.read("},
+        {kConsumer,
+         "    if constexpr (Shape::kOutputApart && kQueryInRegisters) {\n      release(shared_ + "
+         "Layout::kQueriesFree);\n    }\n",
+         ""}},
+       kRaces,
+       {},
+       kQuery},
+      {"the halves of a chunk of Q change places",
+       {{"tile/warpgroup_multiply.cuh", "2 * step) + lane / 16));", "2 * step) + (lane / 16 ^ 1)));"}},
+       kWrong,
+       {},
+       kQuery},
       // Clusters.
       {"the other CTA's barriers may not be made yet",
        {{kKernel, "    ptx::sync_cluster();\n  } else {", "    __syncthreads();\n  } else {"}},
@@ -382,6 +399,7 @@ std::vector<Mutant> mutants() {
       {"unchanged, head dim 256", {}, {"nothing"}, {}, kWide},
       {"unchanged, two tiles to a step", {}, {"nothing"}, {}, kBlocks},
       {"unchanged, 8-bit elements", {}, {"nothing"}, {}, kBytes},
+      {"unchanged, Q in registers", {}, {"nothing"}, {}, kQuery},
       {"unchanged, clusters", {}, {"nothing"}, {}, kTwos},
   };
 }
@@ -403,6 +421,9 @@ test::MutantRun run_of(const Mutant& mutant) {
     case kBlocks:
       run.options.config = "wgmma m128 n32 w8 s2 b2";
       break;
+    case kQuery:
+      run.options.config = "wgmma m128 n64 w8 s2 q";
+      break;
     case kTwos:
       run.options.config = "wgmma m128 n64 w8 s2 c2";
       run.problem.kv_heads = 2;  // so that tile rows are shared
@@ -417,6 +438,8 @@ test::MutantRun run_of(const Mutant& mutant) {
   run.problem.seq_q = 2 * 128 + 5;
   // 8-bit elements: more than what tensor cores may add up.
   run.problem.seq_k = 64 * (mutant.variant == kBytes ? 18 : 6) + 3;
+  // No more steps than stages: else keys that are given back say that Q was read.
+  if (mutant.variant == kQuery) run.problem.seq_k = 64 + 3;
   return run;
 }
 
