@@ -73,7 +73,7 @@ std::string line_of(const Files& files, const base::Json& fault) {
 
 }  // namespace
 
-void try_mutant(const Mutant& mutant, const MutantRun& run, base::ThreadPool& pool) {
+bool try_mutant(const Mutant& mutant, const MutantRun& run, base::ThreadPool& pool) {
   const Files files = mutated(mutant);
   const ScratchFolder folder;
   for (const auto& [name, text] : files) {
@@ -89,10 +89,16 @@ void try_mutant(const Mutant& mutant, const MutantRun& run, base::ThreadPool& po
   const Case c = make_case(run.problem, 99);
 
   device.counters(true);
+  const device::Context& context = *api::inside(device).context;
+  std::uint64_t faults = 0;
   for (std::uint64_t seed = 0; seed < run.seeds; ++seed) {
     SimulationOptions simulation = run.simulation;
     simulation.seed = seed;
     device.set_simulation(simulation);
+    abi::SimulatorOptions options = *device::simulator_options(context);
+    options.landing = static_cast<std::uint32_t>(seed % 3);
+    options.products = run.products;
+    device::set_simulator_options(context, options);
     std::string outcome = "nothing";
     base::Json fault;
     try {
@@ -101,11 +107,11 @@ void try_mutant(const Mutant& mutant, const MutantRun& run, base::ThreadPool& po
       if (!attention::compare(c.problem, oracle, answer.result()).within_law)
         outcome = "wrong answer";
     } catch (const Error& error) {
-      const std::string json = device::simulator_fault(*api::inside(device).context);
+      const std::string json = device::simulator_fault(context);
       REQUIRE_MESSAGE(!json.empty(), std::string(error.what()));
       fault = base::parse_json(json, "the fault");
       outcome = fault.at("kind").get<std::string>();
-      device::clear_simulator_fault(*api::inside(device).context);
+      device::clear_simulator_fault(context);
     }
     if (outcome == "nothing" && mutant.expected.contains("bank conflicts")) {
       std::uint64_t needed = 0;
@@ -116,6 +122,7 @@ void try_mutant(const Mutant& mutant, const MutantRun& run, base::ThreadPool& po
       }
       if (needed > 2 * ideal) outcome = "bank conflicts";
     }
+    faults += fault.is_null() ? 0 : 1;
     INFO(mutant.name, ", seed ", seed, ": ", fault.dump());
     CHECK_MESSAGE(mutant.expected.contains(outcome), mutant.name, " came out as: ", outcome);
     if (fault.is_null() || mutant.blamed.empty()) continue;
@@ -124,6 +131,7 @@ void try_mutant(const Mutant& mutant, const MutantRun& run, base::ThreadPool& po
     for (const std::string& piece : mutant.blamed) named |= line.find(piece) != std::string::npos;
     CHECK_MESSAGE(named, mutant.name, " blames the line: ", line);
   }
+  return faults == run.seeds;
 }
 
 }  // namespace annulus::test

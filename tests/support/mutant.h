@@ -26,7 +26,8 @@ struct MutantRun {
   PlanOptions options;
   Problem problem;
   SimulationOptions simulation = {};  // with the seeds 0, 1, ...
-  std::uint64_t seeds = 3;
+  std::uint64_t seeds = 3;     // of which effects land at drawn moments, early, late, and so on
+  std::uint32_t products = 0;  // abi::SimulatorOptions::products
 };
 
 struct Mutant {
@@ -38,8 +39,9 @@ struct Mutant {
   int variant = 0;                    // of the kernel; what it means is the test's own business
 };
 
-// Checks, by doctest, that every seed comes out as expected.
-void try_mutant(const Mutant& mutant, const MutantRun& run, base::ThreadPool& pool);
+// Checks, by doctest, that every seed comes out as expected. True where the checked twin named a
+// fault for every one of them.
+bool try_mutant(const Mutant& mutant, const MutantRun& run, base::ThreadPool& pool);
 
 }  // namespace annulus::test
 
