@@ -6,4 +6,20 @@ if(TARGET annulus_program)
     ANNULUS_PROGRAM="$<TARGET_FILE:annulus_program>"
     ANNULUS_TEMPLATES="${PROJECT_SOURCE_DIR}/templates")
   add_dependencies(test_program annulus_program)
+
+  # A kernel of each family behind the simulator's libcuda.so.1, as on a GPU: tensor maps, mbarriers,
+  # and the oracle at the end.
+  foreach(case "mma m64 n64 w4 s2|bf16" "wgmma m128 n64 w8 s2|bf16" "wgmma8 m128 n64 w8 s2|e4m3")
+    string(REPLACE "|" ";" case "${case}")
+    list(GET case 0 config)
+    list(GET case 1 dtype)
+    string(REGEX MATCH "^[a-z0-9]+" family "${config}")
+    add_test(NAME libcuda_${family} COMMAND annulus_program run --device cuda:8 --dtype ${dtype}
+      --config ${config} -H 2 -S 300 --seq-k 400 -D 64 -p causal)
+    set_tests_properties(libcuda_${family} PROPERTIES LABELS unit
+      PASS_REGULAR_EXPRESSION "configuration ${config}.*within the law"
+      ENVIRONMENT "ANNULUS_CACHE_DIR=${PROJECT_BINARY_DIR}/test_cache"
+      ENVIRONMENT_MODIFICATION
+      "ANNULUS_LIBRARY_PATH=path_list_prepend:$<TARGET_FILE_DIR:annulus_libcuda>")
+  endforeach()
 endif()

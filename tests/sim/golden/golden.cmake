@@ -38,6 +38,11 @@ if(ANNULUS_PTXAS)
   set_tests_properties(golden_assembles PROPERTIES LABELS unit)
 endif()
 
+# All of it, tensor maps and clusters too, by way of the simulator's libcuda.so.1.
+add_test(NAME libcuda_golden COMMAND golden_programs --device cuda:8)
+set_tests_properties(libcuda_golden PROPERTIES LABELS unit ENVIRONMENT_MODIFICATION
+  "ANNULUS_LIBRARY_PATH=path_list_prepend:$<TARGET_FILE_DIR:annulus_libcuda>")
+
 # Mistakes made on purpose in the templates themselves.
 annulus_test(mutants LABEL device LIBRARIES annulus_test_devices
   SOURCES sim/broken/mma_mutants_test.cc sim/broken/wgmma_mutants_test.cc support/mutant.cc)

@@ -57,7 +57,7 @@ int run_programs(const std::string& device, const std::string& json_path, const 
     entry["words"] = std::move(words);
     report["programs"].push_back(std::move(entry));
     if (outcome.good()) continue;
-    if (!golden.modelled && !outcome.error.empty() && device.starts_with("sim:")) {
+    if (!golden.modelled && !outcome.error.empty() && context->info().simulated) {
       ++unmodelled;
       continue;
     }
