@@ -13,8 +13,9 @@
 //
 // A value is an integer (b, h, q, k, whole numbers), a real number (score, 0.5) or a truth (q < k),
 // and an integer becomes a real number where one is wanted. Integers have 32 bits and wrap around.
-// Real numbers are fp32; functions of them are right to about 1e-6. A comparison of real numbers
-// that are closer than that may come out either way.
+// Real numbers are fp32; functions of them are right to about 1e-6, with numbers below 2^-126 taken
+// for 0 (docs/patterns.md). A comparison of real numbers that are closer than that may come out
+// either way.
 //
 // Everything here is a value: immutable once made, free to share between threads.
 
