@@ -1,25 +1,27 @@
 #ifndef ANNULUS_BASE_SHARED_CACHE_H_
 #define ANNULUS_BASE_SHARED_CACHE_H_
 
-// A bounded cache of immutable values that are expensive to make. Of the threads that ask for a
-// missing one, the first makes it and the others wait for it. What was used longest ago is dropped
-// when the limits are reached; readers keep what they were given. All functions may be called from
+// A cache of immutable values that are expensive to make. Of the threads that ask for a missing
+// one, the first makes it and the others wait for it. What was used longest ago is dropped when the
+// limits, if any, are reached; readers keep what they were given. All functions may be called from
 // any thread.
 
 #include <cstddef>
 #include <cstdint>
 #include <future>
+#include <limits>
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
 namespace annulus::base {
 
 struct CacheLimits {
-  std::int64_t bytes = 0;
-  std::int64_t entries = 0;
+  std::int64_t bytes = std::numeric_limits<std::int64_t>::max();
+  std::int64_t entries = std::numeric_limits<std::int64_t>::max();
 };
 
 // The fields of annulus::LayoutCacheCounters, which says what they count.
@@ -39,7 +41,7 @@ class SharedCache {
  public:
   using Pointer = std::shared_ptr<const Value>;
 
-  explicit SharedCache(const CacheLimits& limits) : limits_(limits) {}
+  explicit SharedCache(const CacheLimits& limits = {}) : limits_(limits) {}
   SharedCache(const SharedCache&) = delete;
   SharedCache& operator=(const SharedCache&) = delete;
 
@@ -48,14 +50,15 @@ class SharedCache {
   // thread that waited for it; the next call tries again.
   template <typename Make, typename BytesOf>
   Pointer get(const Key& key, const Make& make, const BytesOf& bytes_of) {
-    std::promise<Pointer> promise;
+    std::optional<std::promise<Pointer>> promise;
     std::shared_future<Pointer> others;
     {
       std::lock_guard lock(mutex_);
-      const auto [found, first] = map_.try_emplace(key);
-      if (first) {
+      if (const auto found = map_.find(key); found == map_.end()) {
         ++counters_.misses;
-        found->second.making = promise.get_future().share();
+        Entry entry;
+        entry.making = promise.emplace().get_future().share();
+        map_.emplace(key, std::move(entry));
       } else if (found->second.value) {
         ++counters_.hits;
         order_.splice(order_.begin(), order_, found->second.place);
@@ -74,7 +77,7 @@ class SharedCache {
         std::lock_guard lock(mutex_);
         keep(map_.find(key), value, bytes, &dropped);
       }
-      promise.set_value(value);
+      promise->set_value(value);
       return value;
     } catch (...) {
       {
@@ -82,7 +85,7 @@ class SharedCache {
         ++counters_.failures;
         map_.erase(key);
       }
-      promise.set_exception(std::current_exception());
+      promise->set_exception(std::current_exception());
       throw;
     }
   }

@@ -91,9 +91,9 @@ KernelCache::KernelCache(device::ContextPointer context, std::shared_ptr<const C
 
 KernelLookup KernelCache::get(const KernelRequest& request) {
   KernelLookup lookup;
-  lookup.kernel = loaded_.find(request.key);
-  if (lookup.kernel) return lookup;
-  lookup.kernel = loaded_.get(request.key, [&] { return make(request, &lookup); });
+  lookup.kernel = loaded_.get(
+      request.key, [&] { return make(request, &lookup); },
+      [](const LoadedKernel& kernel) { return static_cast<std::int64_t>(kernel.image_bytes); });
   return lookup;
 }
 

@@ -12,13 +12,14 @@
 // Compiler and a DiskCache.
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
+#include "base/shared_cache.h"
 #include "device/module.h"
 #include "jit/compiler.h"
 #include "jit/disk_cache.h"
-#include "jit/once_map.h"
 
 namespace annulus::jit {
 
@@ -68,7 +69,7 @@ class KernelCache {
 
   const Compiler& compiler() const { return *compiler_; }
   DiskCache& disk() const { return *disk_; }
-  std::size_t size() const { return loaded_.size(); }
+  std::int64_t size() const { return loaded_.counters().entries; }
 
  private:
   struct DigestHash {
@@ -80,7 +81,7 @@ class KernelCache {
   device::ContextPointer context_;
   std::shared_ptr<const Compiler> compiler_;
   std::shared_ptr<DiskCache> disk_;
-  OnceMap<KernelKey, LoadedKernel, DigestHash> loaded_;
+  base::SharedCache<KernelKey, LoadedKernel, DigestHash> loaded_;  // all of them, for good
 };
 
 }  // namespace annulus::jit
