@@ -72,6 +72,14 @@ std::optional<Band> union_of(const Band& a, const Band& b) {
   return Band{*first, *end};
 }
 
+// Of a band without a first key or without an end; any other leaves two bands.
+std::optional<Band> complement(const Band& band) {
+  const Band all;
+  if (band.first == all.first) return Band{band.end, all.end};
+  if (band.end == all.end) return Band{all.first, band.first};
+  return std::nullopt;
+}
+
 std::optional<Band> band_of(const pattern::Node& node) {
   using pattern::Kind;
   switch (node.kind) {
@@ -87,6 +95,10 @@ std::optional<Band> band_of(const pattern::Node& node) {
     }
     case Kind::kSink:
       return Band{.end = Line::constant(node.first)};
+    case Kind::kNot: {
+      const std::optional<Band> band = band_of(*node.children.front());
+      return band ? complement(*band) : std::nullopt;
+    }
     case Kind::kAnd:
     case Kind::kOr: {
       std::optional<Band> all = band_of(*node.children[0]);

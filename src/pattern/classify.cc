@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <utility>
 
 #include "base/fail.h"
 
@@ -61,13 +60,14 @@ std::vector<Classifier::Piece> Classifier::pieces_of(const std::vector<Segment>&
   return pieces;
 }
 
-Classifier::Classifier(Pattern pattern, const Placement& placement, std::int64_t block_rows,
+Classifier::Classifier(const Pattern& pattern, const Placement& placement, std::int64_t block_rows,
                        std::int64_t block_columns)
     : block_rows_(block_rows),
       block_columns_(block_columns),
       q_pieces_(pieces_of(placement.q)),
       k_pieces_(pieces_of(placement.k)),
-      evaluator_(std::move(pattern), placement.context) {
+      evaluator_(pattern, placement.context),
+      alike_(evaluator_.pattern().node()) {
   check_block("rows", block_rows);
   check_block("columns", block_columns);
   seq_q_ = total_length(placement.q);
@@ -204,7 +204,8 @@ bool Classifier::truly_mixed(const Bounds& bounds, Interval keys) {
 }
 
 // A block that the bounds leave open: first its corners, which settle nearly every block that a
-// diagonal crosses, then row by row until both a visible and an invisible pair were met.
+// diagonal crosses, then its rows until both a visible and an invisible pair were met: of rows
+// whose counts are a progression the first and the last, between which all others lie.
 void Classifier::resolve(std::int64_t head, const Bounds& bounds, std::int64_t column) {
   const Interval keys = {column * block_columns_, std::min((column + 1) * block_columns_, seq_k_)};
   cut(k_pieces_, keys, &key_pieces_);
@@ -218,14 +219,20 @@ void Classifier::resolve(std::int64_t head, const Bounds& bounds, std::int64_t c
     for (const std::int64_t k : corners_k) (evaluator_.visible(head, q, k) ? seen : unseen) = true;
   }
   if ((seen && unseen) || truly_mixed(bounds, keys)) return add({column, column + 1, true});
-  for (const Piece& rows : row_pieces_) {
-    for (std::int64_t q = rows.positions.begin; q < rows.positions.end; ++q) {
-      for (const Piece& columns : key_pieces_) {
-        const std::int64_t count = size(evaluator_.row(head, q, columns.positions));
-        seen = seen || count > 0;
-        unseen = unseen || count < columns.positions.size();
+  const auto look = [&](std::int64_t q, const Interval& positions) {
+    const std::int64_t count = size(evaluator_.row(head, q, positions));
+    seen = seen || count > 0;
+    unseen = unseen || count < positions.size();
+  };
+  for (const Piece& columns : key_pieces_) {
+    for (const Piece& rows : row_pieces_) {
+      for (std::int64_t q = rows.positions.begin; q < rows.positions.end && !(seen && unseen);) {
+        const std::int64_t next =
+            std::min(q + alike_.from(q, columns.positions), rows.positions.end);
+        look(q, columns.positions);
+        if (next - q > 1) look(next - 1, columns.positions);
+        q = next;
       }
-      if (seen && unseen) return add({column, column + 1, true});
     }
   }
   if (seen) add({column, column + 1, unseen});

@@ -5,11 +5,11 @@
 // is the intervals it has, not its blocks and not its pairs. The classes are exact.
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "annulus/pattern.h"
 #include "pattern/evaluate.h"
+#include "pattern/rows_alike.h"
 
 namespace annulus::base {
 class ThreadPool;
@@ -70,11 +70,11 @@ struct BlockRun {
 class Classifier {
  public:
   // Throws Error{kInvalidArgument} for block sizes outside [1, 2^30] and bad extents.
-  Classifier(Pattern pattern, const Placement& placement, std::int64_t block_rows,
+  Classifier(const Pattern& pattern, const Placement& placement, std::int64_t block_rows,
              std::int64_t block_columns);
-  Classifier(Pattern pattern, const Extent& extent, std::int64_t block_rows,
+  Classifier(const Pattern& pattern, const Extent& extent, std::int64_t block_rows,
              std::int64_t block_columns)
-      : Classifier(std::move(pattern), Placement::of(extent), block_rows, block_columns) {}
+      : Classifier(pattern, Placement::of(extent), block_rows, block_columns) {}
 
   std::int64_t rows() const { return rows_; }        // ceil(Sq / R)
   std::int64_t columns() const { return columns_; }  // ceil(Sk / C)
@@ -120,6 +120,7 @@ class Classifier {
   std::int64_t columns_ = 0;
   std::vector<Piece> q_pieces_, k_pieces_;
   Evaluator evaluator_;
+  RowsAlike alike_;
   std::vector<Piece> row_pieces_, key_pieces_;  // of the row and of the block at hand
   Bounds bounds_, more_bounds_;                 // in rows of K, not in positions
   IntervalSet touched_, full_, partial_, doubtful_, mixed_, scratch_;

@@ -48,6 +48,7 @@ Pattern random_band(base::Random& random, std::int64_t most, int depth) {
   };
   if (depth > 0 && random.below(2) == 0) {
     const Pattern a = random_band(random, most, depth - 1);
+    if (random.below(5) == 0) return ~a;
     const Pattern b = random_band(random, most, depth - 1);
     return random.below(3) == 0 ? a | b : a & b;
   }
@@ -135,7 +136,8 @@ TEST_CASE("structured patterns are counted through, scattered ones listed") {
     return make_tile_list(problem, 128, 64, nullptr).walk;
   };
   for (const char* text : {"dense", "causal", "window(511,0)", "window(-1,64) & causal", "sink(9)",
-                           "causal & window(1023,0)", "causal | prefix(1000)"}) {
+                           "causal & window(1023,0)", "causal | prefix(1000)", "~window(9,-1)",
+                           "causal & ~causal", "~dense"}) {
     CAPTURE(text);
     CHECK(walk_of(text) == Walk::kBand);
   }
@@ -174,6 +176,9 @@ TEST_CASE("a band costs the same whatever the lengths, and its sums are exact") 
   const TileCounts counts = count_tiles(problem, 128, 64);
   CHECK(counts.full_tiles == 32 * rows * (rows - 1));
   CHECK(counts.lengths.empty());
+  problem.pattern = causal() & ~causal();
+  CHECK(make_tile_list(problem, 128, 64, nullptr).partial_tiles == 0);
+  CHECK(block_density(problem, 128, 128).value == 0);
   // Tiles that do not divide one another.
   problem.pattern = causal() & window(9999, 0);
   list = make_tile_list(problem, 128, 96, nullptr);
