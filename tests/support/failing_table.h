@@ -9,6 +9,9 @@
 //
 // One at a time and on one thread: a table's functions have nowhere to keep an object.
 
+#include <doctest/doctest.h>
+
+#include <string>
 #include <type_traits>
 
 #include "abi/cuda_table.h"
@@ -17,12 +20,20 @@ namespace annulus::test {
 
 class FailingTable {
  public:
+  enum class Slot {
+#define REQUIRED(member, symbol, parameters) member,
+#define OPTIONAL(member, symbol, parameters) member,
+#include "abi/cuda.def"
+#undef REQUIRED
+#undef OPTIONAL
+  };
+
   // The wrapped table; optional slots that are null stay null.
   static abi::CudaTable wrap(const abi::CudaTable& table) {
     state() = {.table = table};
     abi::CudaTable wrapped = table;
 #define REQUIRED(member, symbol, parameters) \
-  wrapped.member = Call<&abi::CudaTable::member>::wrapped(table.member);
+  wrapped.member = Call<&abi::CudaTable::member, Slot::member>::wrapped(table.member);
 #define OPTIONAL(member, symbol, parameters) \
   if (table.member != nullptr) REQUIRED(member, symbol, parameters)
 #include "abi/cuda.def"
@@ -43,6 +54,50 @@ class FailingTable {
     state().failed = false;
   }
   static bool failed() { return state().failed; }  // that call was reached
+  // Its symbol.
+  static const char* failed_call() {
+    static constexpr const char* kSymbols[] = {
+#define REQUIRED(member, symbol, parameters) #symbol,
+#define OPTIONAL(member, symbol, parameters) #symbol,
+#include "abi/cuda.def"
+#undef REQUIRED
+#undef OPTIONAL
+    };
+    return kSymbols[static_cast<int>(state().slot)];
+  }
+  // Whether a caller hears that it failed.
+  enum class Heard { kAlways, kNever, kDepends };
+  static Heard heard() {
+    switch (state().slot) {
+      // These give something back in destructors, which have nobody to tell.
+      case Slot::primary_ctx_release:
+      case Slot::ctx_pop_current:
+      case Slot::mem_free:
+      case Slot::mem_free_host:
+      case Slot::stream_destroy:
+      case Slot::event_destroy:
+      case Slot::module_unload:
+        return Heard::kNever;
+      // Destructors make these too, before they give something back.
+      case Slot::ctx_get_current:
+      case Slot::ctx_push_current:
+      case Slot::ctx_synchronize:
+      // Of an attribute that a driver need not know.
+      case Slot::device_get_attribute:
+        return Heard::kDepends;
+      default:
+        return Heard::kAlways;
+    }
+  }
+  static bool failed_in_a_module() {
+    return state().slot == Slot::module_load_data || state().slot == Slot::module_get_function;
+  }
+  // What came of the call that failed is what should.
+  static void check_heard(bool thrown) {
+    CAPTURE(std::string(failed_call()));
+    if (heard() == Heard::kAlways) CHECK(thrown);
+    if (heard() == Heard::kNever) CHECK_FALSE(thrown);
+  }
   static int calls() { return state().calls; }
 
  private:
@@ -52,13 +107,14 @@ class FailingTable {
     int fail_at = -1;
     abi::CUresult code = 0;
     bool failed = false;
+    Slot slot = Slot::init;  // of the call that failed
   };
   static State& state() {
     static State only;
     return only;
   }
 
-  template <auto kMember>
+  template <auto kMember, Slot kSlot>
   struct Call {
     template <typename... Parameters>
     static std::type_identity_t<abi::CUresult (*)(Parameters...)> wrapped(
@@ -67,6 +123,7 @@ class FailingTable {
         State& now = state();
         if (now.calls++ == now.fail_at) {
           now.failed = true;
+          now.slot = kSlot;
           return now.code;
         }
         return (now.table.*kMember)(parameters...);
