@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "kernels/attention_params.h"
 #include "support/random_score.h"
+#include "support/refused_text.h"
 
 namespace annulus::attention {
 namespace {
@@ -25,17 +26,8 @@ double at(const std::string& text, const ScorePoint& point = {0.5, 1, 2, 30, 20}
 }
 
 void refused(const std::string& text, std::size_t column, const std::string& part) {
-  CAPTURE(text);
-  try {
-    ScoreExpression::parse(text);
-    FAIL("it parses");
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    CAPTURE(message);
-    CHECK(error.code() == ErrorCode::kParse);
-    CHECK(message.find("column " + std::to_string(column) + ":") == 0);
-    CHECK(message.find(part) != message.npos);
-  }
+  test::refused_text([](const std::string& from) { return ScoreExpression::parse(from); }, text,
+                     column, part);
 }
 
 TEST_CASE("an expression is what its operators say, and its text") {

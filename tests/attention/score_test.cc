@@ -6,22 +6,14 @@
 #include <limits>
 
 #include "annulus/error.h"
+#include "support/refused_text.h"
 
 namespace annulus::attention {
 namespace {
 
 void refused(const std::string& text, std::size_t column, const std::string& part) {
-  CAPTURE(text);
-  try {
-    Score::parse(text);
-    FAIL("it parses");
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    CAPTURE(message);
-    CHECK(error.code() == ErrorCode::kParse);
-    CHECK(message.find("column " + std::to_string(column) + ":") == 0);
-    CHECK(message.find(part) != message.npos);
-  }
+  test::refused_text([](const std::string& from) { return Score::parse(from); }, text, column,
+                     part);
 }
 
 TEST_CASE("scores parse, and print as text that parses to the same") {

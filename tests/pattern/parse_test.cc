@@ -7,6 +7,7 @@
 #include "pattern/node.h"
 #include "pattern/random_pattern.h"
 #include "support/faulty_files.h"
+#include "support/refused_text.h"
 
 namespace annulus::pattern {
 namespace {
@@ -15,15 +16,10 @@ using base::Random;
 using test::code_of;
 using test::random_pattern;
 
-// Error{kParse} that names the column and says something.
 void refused(const std::string& text, std::size_t column, const std::string& part,
              ErrorCode code = ErrorCode::kParse) {
-  CAPTURE(text);
-  std::string message;
-  CHECK(code_of([&] { Pattern::parse(text); }, &message) == code);
-  CHECK(message.find("column " + std::to_string(column) + ":") != std::string::npos);
-  CHECK(message.find(part) != std::string::npos);
-  CAPTURE(message);
+  test::refused_text([](const std::string& from) { return Pattern::parse(from); }, text, column,
+                     part, code);
 }
 
 TEST_CASE("leaves and operators parse to the trees that the functions make") {
