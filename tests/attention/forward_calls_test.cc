@@ -3,9 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "annulus/error.h"
-#include "api/impl.h"
 #include "attention/on_device.h"
-#include "device/stream.h"
 
 namespace {
 
@@ -33,34 +31,13 @@ TEST_CASE("no rows and no batches launch nothing") {
 }
 
 TEST_CASE("a run can be captured in a graph and replayed, on a stream of the caller") {
-  const device::ContextPointer& context = api::inside(device()).context;
-  const abi::CudaTable& table = context->table();
-  if (table.stream_begin_capture == nullptr) return;
   const Problem problem = problem_of(90, 130, 64, 64, causal());
   const Case c = test::make_case(problem, 12);
   const Plan plan = device().plan(problem);
   DeviceCase memory(device(), c);
   plan.run(nullptr, memory.operands());
   const DeviceAnswer expected = memory.answer();
-  memory.reset();
-
-  const device::Stream stream(context);
-  const device::ContextScope scope(*context);
-  abi::CUgraph graph = nullptr;
-  abi::CUgraphExec exec = nullptr;
-  REQUIRE(table.stream_begin_capture(stream.handle(), 0) == 0);
-  plan.run(stream.handle(), memory.operands());
-  REQUIRE(table.stream_end_capture(stream.handle(), &graph) == 0);
-  CHECK_FALSE(memory.answer() == expected);  // nothing ran yet
-  REQUIRE(table.graph_instantiate(&exec, graph, 0) == 0);
-  for (int replay = 0; replay < 2; ++replay) {
-    memory.reset();
-    REQUIRE(table.graph_launch(exec, stream.handle()) == 0);
-    stream.synchronize();
-    CHECK(memory.answer() == expected);
-  }
-  CHECK(table.graph_exec_destroy(exec) == 0);
-  CHECK(table.graph_destroy(graph) == 0);
+  memory.check_replay([&](void* stream) { plan.run(stream, memory.operands()); }, expected);
 }
 
 TEST_CASE("operands that break a rule are refused before anything is launched") {

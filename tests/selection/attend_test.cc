@@ -3,8 +3,6 @@
 #include <doctest/doctest.h>
 
 #include "annulus/error.h"
-#include "api/impl.h"
-#include "device/stream.h"
 #include "selection/choosing.h"
 #include "support/options.h"
 
@@ -195,26 +193,8 @@ TEST_CASE("a run that chooses can be captured in a graph, and any order gives th
   test::check_batch(c, selection, selection::reference(problem, selection, c.inputs()), expected,
                     0);
 
-  const device::ContextPointer& context = api::inside(device()).context;
-  const abi::CudaTable& table = context->table();
-  if (table.stream_begin_capture != nullptr) {
-    const device::Stream stream(context);
-    const device::ContextScope scope(*context);
-    abi::CUgraph graph = nullptr;
-    abi::CUgraphExec exec = nullptr;
-    REQUIRE(table.stream_begin_capture(stream.handle(), 0) == 0);
-    plan.run(stream.handle(), memory.operands(), workspace.data());
-    REQUIRE(table.stream_end_capture(stream.handle(), &graph) == 0);
-    REQUIRE(table.graph_instantiate(&exec, graph, 0) == 0);
-    for (int replay = 0; replay < 2; ++replay) {
-      memory.reset();
-      REQUIRE(table.graph_launch(exec, stream.handle()) == 0);
-      stream.synchronize();
-      CHECK(memory.answer() == expected);
-    }
-    CHECK(table.graph_exec_destroy(exec) == 0);
-    CHECK(table.graph_destroy(graph) == 0);
-  }
+  memory.check_replay([&](void* stream) { plan.run(stream, memory.operands(), workspace.data()); },
+                      expected);
   if (!device().info().simulated) return;
   const int orders = test::options().orders > 0 ? test::options().orders : 4;
   for (int order = 0; order <= orders; ++order) {

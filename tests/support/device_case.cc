@@ -1,6 +1,11 @@
 #include "support/device_case.h"
 
+#include <doctest/doctest.h>
+
 #include <cstring>
+
+#include "api/impl.h"
+#include "device/stream.h"
 
 namespace annulus::test {
 namespace {
@@ -117,6 +122,31 @@ DeviceAnswer DeviceCase::answer() const {
     device_.copy_to_host(answer.lse.data(), lse_.data(), lse_.bytes());
   }
   return answer;
+}
+
+void DeviceCase::check_replay(const std::function<void(void* stream)>& run,
+                              const DeviceAnswer& expected) {
+  const device::ContextPointer& context = api::inside(device_).context;
+  const abi::CudaTable& table = context->table();
+  if (table.stream_begin_capture == nullptr) return;
+  const device::Stream stream(context);
+  const device::ContextScope scope(*context);
+  abi::CUgraph graph = nullptr;
+  abi::CUgraphExec exec = nullptr;
+  reset();
+  REQUIRE(table.stream_begin_capture(stream.handle(), 0) == 0);
+  run(stream.handle());
+  REQUIRE(table.stream_end_capture(stream.handle(), &graph) == 0);
+  CHECK_FALSE(answer() == expected);
+  REQUIRE(table.graph_instantiate(&exec, graph, 0) == 0);
+  for (int replay = 0; replay < 2; ++replay) {
+    reset();
+    REQUIRE(table.graph_launch(exec, stream.handle()) == 0);
+    stream.synchronize();
+    CHECK(answer() == expected);
+  }
+  CHECK(table.graph_exec_destroy(exec) == 0);
+  CHECK(table.graph_destroy(graph) == 0);
 }
 
 DeviceAnswer run_case(const Device& device, const Case& host, const PlanOptions& options) {

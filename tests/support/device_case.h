@@ -3,6 +3,7 @@
 
 // Runs a random problem on a device and brings the answer back.
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -33,6 +34,10 @@ class DeviceCase {
   // Fills what the kernel writes with NaN again.
   void reset();
   DeviceAnswer answer() const;
+
+  // Captures what run(stream) queues in a graph and replays that twice: nothing may run before, and
+  // each replay must write `expected`. Does nothing where the driver has no graphs.
+  void check_replay(const std::function<void(void* stream)>& run, const DeviceAnswer& expected);
 
  private:
   DeviceMemory upload(const void* data, std::size_t bytes) const;
