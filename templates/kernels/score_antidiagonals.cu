@@ -12,6 +12,7 @@
 #include "ptx/convert.cuh"
 #include "tile/block_score.cuh"
 #include "tile/exact_math.cuh"
+#include "tile/score_tile.cuh"
 
 namespace annulus::kernels {
 
@@ -24,8 +25,7 @@ __device__ __forceinline__ float element_of(const unsigned short* data, bool bfl
 
 __global__ void __launch_bounds__(kScoreThreads)
     score_antidiagonals(const __grid_constant__ AntidiagonalParams params) {
-  __shared__ float queries[kScoreTile][kScoreDepth + 1];
-  __shared__ float keys[kScoreTile][kScoreDepth + 1];
+  __shared__ tile::ScoreTile::Panels panels;
   __shared__ float cells[kScoreTile][kScoreTile + 1];
   const int thread = static_cast<int>(threadIdx.x);
   const int across = (params.k.blocks + kScoreTile - 1) / kScoreTile;
@@ -44,42 +44,27 @@ __global__ void __launch_bounds__(kScoreThreads)
   const unsigned short* k = static_cast<const unsigned short*>(params.k.data) +
                             batch * params.k.batch + head / params.group * params.k.head;
   const int stride = params.q.block;
-  float sums[4][4] = {};
-  const int down = thread / 16;
-  const int right = thread % 16;
+  tile::ScoreTile products;
   for (int s = 0; s < stride; ++s) {
-    for (int first = 0; first < params.dim; first += kScoreDepth) {
-      __syncthreads();
-      for (int i = thread; i < kScoreTile * kScoreDepth; i += kScoreThreads) {
-        const int line = i / kScoreDepth;
-        const int d = first + i % kScoreDepth;
-        const int row = (first_row + line) * stride + stride - 1 - s;
-        const int column = (first_column + line) * stride + s;
-        queries[line][i % kScoreDepth] =
-            row < params.q.rows ? element_of(q + row * params.q.row + d, params.bfloat16) : 0.0f;
-        keys[line][i % kScoreDepth] =
-            column < params.k.rows ? element_of(k + column * params.k.row + d, params.bfloat16)
-                                   : 0.0f;
-      }
-      __syncthreads();
-#pragma unroll 4
-      for (int d = 0; d < kScoreDepth; ++d) {
-#pragma unroll
-        for (int a = 0; a < 4; ++a) {
-#pragma unroll
-          for (int b = 0; b < 4; ++b) {
-            sums[a][b] = __fmaf_rn(queries[down + 16 * a][d], keys[right + 16 * b][d], sums[a][b]);
-          }
-        }
-      }
-    }
+    products.add(
+        panels, params.dim,
+        [&](int line, int d) {
+          const int row = (first_row + line) * stride + stride - 1 - s;
+          return row < params.q.rows ? element_of(q + row * params.q.row + d, params.bfloat16)
+                                     : 0.0f;
+        },
+        [&](int line, int d) {
+          const int column = (first_column + line) * stride + s;
+          return column < params.k.rows ? element_of(k + column * params.k.row + d, params.bfloat16)
+                                        : 0.0f;
+        });
   }
 #pragma unroll
   for (int a = 0; a < 4; ++a) {
 #pragma unroll
     for (int b = 0; b < 4; ++b) {
-      cells[down + 16 * a][right + 16 * b] =
-          tile::finite_score(__fmul_rn(sums[a][b], params.scale));
+      cells[products.row(a)][products.column(b)] =
+          tile::finite_score(__fmul_rn(products.sum(a, b), params.scale));
     }
   }
   __syncthreads();

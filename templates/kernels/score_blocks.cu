@@ -7,14 +7,13 @@
 #include "kernels/selection/candidates.cuh"
 #include "kernels/selection_params.h"
 #include "tile/block_score.cuh"
+#include "tile/score_tile.cuh"
 
 namespace annulus::kernels {
 
 __global__ void __launch_bounds__(kScoreThreads)
     score_blocks(const __grid_constant__ BlockScoreParams params) {
-  __shared__ float queries[kScoreTile][kScoreDepth + 1];
-  __shared__ float keys[kScoreTile][kScoreDepth + 1];
-  const int thread = static_cast<int>(threadIdx.x);
+  __shared__ tile::ScoreTile::Panels panels;
   const int across = (params.columns + kScoreTile - 1) / kScoreTile;
   const int first_row = static_cast<int>(blockIdx.x) / across * kScoreTile;
   const int first_column = static_cast<int>(blockIdx.x) % across * kScoreTile;
@@ -32,43 +31,27 @@ __global__ void __launch_bounds__(kScoreThreads)
   const float* q = params.q + (batch * heads + head) * rows * params.dim;
   const float* k =
       params.k + (batch * kv_heads + head / params.group) * params.columns * params.dim;
-  float sums[4][4] = {};
-  const int down = thread / 16;
-  const int right = thread % 16;
-  for (int first = 0; first < params.dim; first += kScoreDepth) {
-    __syncthreads();
-    for (int i = thread; i < kScoreTile * kScoreDepth; i += kScoreThreads) {
-      const int line = i / kScoreDepth;
-      const int d = first + i % kScoreDepth;
-      const int row = first_row + line;
-      const int column = first_column + line;
-      queries[line][i % kScoreDepth] =
-          row < rows ? q[static_cast<long long>(row) * params.dim + d] : 0.0f;
-      keys[line][i % kScoreDepth] =
-          column < params.columns ? k[static_cast<long long>(column) * params.dim + d] : 0.0f;
-    }
-    __syncthreads();
-#pragma unroll 4
-    for (int d = 0; d < kScoreDepth; ++d) {
-#pragma unroll
-      for (int a = 0; a < 4; ++a) {
-#pragma unroll
-        for (int b = 0; b < 4; ++b) {
-          sums[a][b] = __fmaf_rn(queries[down + 16 * a][d], keys[right + 16 * b][d], sums[a][b]);
-        }
-      }
-    }
-  }
+  tile::ScoreTile products;
+  products.add(
+      panels, params.dim,
+      [&](int line, int d) {
+        const int row = first_row + line;
+        return row < rows ? q[static_cast<long long>(row) * params.dim + d] : 0.0f;
+      },
+      [&](int line, int d) {
+        const int column = first_column + line;
+        return column < params.columns ? k[static_cast<long long>(column) * params.dim + d] : 0.0f;
+      });
   float* scores = params.scores + (batch * heads + head) * rows * pitch;
 #pragma unroll
   for (int a = 0; a < 4; ++a) {
 #pragma unroll
     for (int b = 0; b < 4; ++b) {
-      const int row = first_row + down + 16 * a;
-      const int column = first_column + right + 16 * b;
+      const int row = first_row + products.row(a);
+      const int column = first_column + products.column(b);
       if (row < rows && column < params.columns) {
         scores[static_cast<long long>(row) * pitch + column] =
-            tile::finite_score(__fmul_rn(sums[a][b], params.scale));
+            tile::finite_score(__fmul_rn(products.sum(a, b), params.scale));
       }
     }
   }
