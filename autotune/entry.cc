@@ -112,6 +112,9 @@ ShapeKey read_shape(const Reader& from) {
   using kernels::Score;
   static constexpr Dtype kDtypes[] = {Dtype::kFloat16, Dtype::kBfloat16, Dtype::kFloat8E4M3};
   static constexpr Score kScores[] = {Score::kPositiveScale, Score::kAnyScale, Score::kSoftcap};
+  static constexpr ExpressionClass kExpressions[] = {
+      ExpressionClass::kNone, ExpressionClass::kShort, ExpressionClass::kLoop,
+      ExpressionClass::kLong};
   static constexpr PatternClass kPatterns[] = {PatternClass::kDense, PatternClass::kCausal,
                                                PatternClass::kPositions, PatternClass::kLists};
   ShapeKey key;
@@ -122,6 +125,7 @@ ShapeKey read_shape(const Reader& from) {
   key.carry_in = from.boolean("carry_in");
   key.carry_out = from.boolean("carry_out");
   key.score = from.choice("score", kScores, to_string);
+  key.expression = from.choice("expression", kExpressions, to_string);
   key.pattern = from.choice("pattern", kPatterns, to_string);
   key.density = from.integer("density", 0, kNoBlocks);
   key.queries = from.integer("queries", 0, 126);
@@ -143,6 +147,7 @@ std::vector<std::byte> encode_entry(const Entry& entry, const std::string& devic
                    {"carry_in", shape.carry_in},
                    {"carry_out", shape.carry_out},
                    {"score", to_string(shape.score)},
+                   {"expression", to_string(shape.expression)},
                    {"pattern", to_string(shape.pattern)},
                    {"density", shape.density},
                    {"queries", shape.queries},

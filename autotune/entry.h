@@ -4,7 +4,7 @@
 // One tuned result and the file that keeps it. An entry is numbers and enums inside declared
 // ranges; no text of it reaches a kernel, a path or a shell. The file (docs/tuning.md):
 //
-//   annulus-tuned 2 <32 hex digits: XXH3-128 of everything after this line>\n
+//   annulus-tuned 3 <32 hex digits: XXH3-128 of everything after this line>\n
 //   { JSON }\n
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace annulus::autotune {
 
-inline constexpr int kEntrySchema = 2;
+inline constexpr int kEntrySchema = 3;
 inline constexpr std::int64_t kMostEntryBytes = 64 << 10;
 
 // Times are nanoseconds where they were measured, cycles where they were predicted.

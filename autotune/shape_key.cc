@@ -27,7 +27,27 @@ PatternClass class_of(const Pattern& pattern, const std::string& mask) {
   return attention::evaluated_in_loop(mask) ? PatternClass::kLists : PatternClass::kPositions;
 }
 
+ExpressionClass class_of(const attention::ScoreStructure& structure) {
+  if (!structure.present()) return ExpressionClass::kNone;
+  if (!structure.costly) return ExpressionClass::kShort;
+  return structure.is_long ? ExpressionClass::kLong : ExpressionClass::kLoop;
+}
+
 }  // namespace
+
+const char* to_string(ExpressionClass expression) {
+  switch (expression) {
+    case ExpressionClass::kNone:
+      return "none";
+    case ExpressionClass::kShort:
+      return "short";
+    case ExpressionClass::kLoop:
+      return "loop";
+    case ExpressionClass::kLong:
+      return "long";
+  }
+  return "unknown expression";
+}
 
 const char* to_string(PatternClass pattern) {
   switch (pattern) {
@@ -66,6 +86,7 @@ ShapeKey shape_key(const Problem& problem) {
   key.carry_in = problem.carry_in;
   key.carry_out = problem.carry_out;
   key.score = features.score;
+  key.expression = class_of(features.score_mod);
   key.pattern = class_of(problem.pattern, features.mask);
   key.density =
       density > 0 ? std::min(kNoBlocks - 1, static_cast<int>(std::lround(-2 * std::log2(density))))
@@ -78,9 +99,12 @@ ShapeKey shape_key(const Problem& problem) {
 }
 
 std::string to_string(const ShapeKey& key) {
+  const std::string expression = key.expression == ExpressionClass::kNone
+                                     ? ""
+                                     : fmt::format(", {} expression", to_string(key.expression));
   return fmt::format(
-      "dims {}/{}, {}, group {}, {}{}{}, {}, density {}, queries {}, keys {}, heads {}", key.dim_qk,
-      key.dim_v, to_string(key.dtype), key.group, to_string(key.score),
+      "dims {}/{}, {}, group {}, {}{}{}{}, {}, density {}, queries {}, keys {}, heads {}",
+      key.dim_qk, key.dim_v, to_string(key.dtype), key.group, to_string(key.score), expression,
       key.carry_in ? ", carried in" : "", key.carry_out ? ", carried out" : "",
       to_string(key.pattern), key.density, key.queries, key.keys, key.heads);
 }

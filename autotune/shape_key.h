@@ -24,6 +24,15 @@ enum class PatternClass : int {
 const char* to_string(PatternClass pattern);  // "dense", "causal", "positions", "lists"
 const char* to_string(kernels::Score score);  // "positive_scale", "any_scale", "softcap"
 
+// By what a score expression costs and how it stands in the kernel.
+enum class ExpressionClass : int {
+  kNone = 0,   // the problem has none
+  kShort = 1,  // written out for every score
+  kLoop = 2,   // a few columns at a time
+  kLong = 3,   // and these a piece at a time
+};
+const char* to_string(ExpressionClass expression);  // "none", "short", "loop", "long"
+
 struct ShapeKey {
   int dim_qk = 0;
   int dim_v = 0;
@@ -32,6 +41,7 @@ struct ShapeKey {
   bool carry_in = false;
   bool carry_out = false;
   kernels::Score score = kernels::Score::kPositiveScale;
+  ExpressionClass expression = ExpressionClass::kNone;
   PatternClass pattern = PatternClass::kDense;
   int density =
       0;  // round(-2 log2 of the density of 128 x 128 blocks); kNoBlocks where none is kept
@@ -46,8 +56,8 @@ inline constexpr int kNoBlocks = 63;
 // Requires: a valid problem. Costs by its rows of 128 x 128 blocks. Throws as pattern::emit does.
 ShapeKey shape_key(const Problem& problem);
 
-// "dims 64/64, bf16, group 2, positive_scale, causal, density 2, queries 20, keys 20, heads 3":
-// equal for equal keys and for no others.
+// "dims 64/64, bf16, group 2, positive_scale, causal, density 2, queries 20, keys 20, heads 3", and
+// ", short expression" behind the score where there is one: equal for equal keys and for no others.
 std::string to_string(const ShapeKey& key);
 base::Digest digest(const ShapeKey& key);  // of that text; names the entry's file
 

@@ -62,6 +62,7 @@ TEST_CASE("an entry reads back as it was, with its device") {
         entry.shape.dtype = dtype;
         entry.shape.score = static_cast<kernels::Score>(score);
         entry.shape.pattern = static_cast<PatternClass>(pattern);
+        entry.shape.expression = static_cast<ExpressionClass>((pattern + score) % 4);
         entry.shape.carry_in = pattern % 2 == 1;
         CHECK(read(text_of(entry)) == entry);
       }
@@ -118,6 +119,7 @@ TEST_CASE("a file whose digest agrees is still held to every range and type") {
       {"\"dtype\": \"bf16\"", "\"dtype\": \"fp32\""},
       {"\"dtype\": \"bf16\"", "\"dtype\": \"bf16; trap\""},
       {"\"score\": \"positive_scale\"", "\"score\": \"\""},
+      {"\"expression\": \"none\"", "\"expression\": \"any\""},
       {"\"pattern\": \"dense\"", "\"pattern\": 0"},
       {"\"density\": 0", "\"density\": 64"},
       {"\"heads\": 0", "\"heads\": -1"},

@@ -35,7 +35,7 @@ TEST_CASE("problems that differ little share a key, others do not") {
   other.k0 = 17;
   CHECK(shape_key(other) == key);  // what is no matter of speed
 
-  std::vector<Problem> all(10, problem(4096));
+  std::vector<Problem> all(11, problem(4096));
   all[0].dim_qk = all[0].dim_v = 128;
   all[1].dtype = Dtype::kFloat16;
   all[2].kv_heads = 8;
@@ -46,6 +46,7 @@ TEST_CASE("problems that differ little share a key, others do not") {
   all[7].seq_q = 1;
   all[8].batch = 2;
   all[9].pattern = window(127, 0) & causal();
+  all[10].score = Score::parse("score_mod(score + 1)");
   std::set<ShapeKey> keys = {key};
   std::set<std::string> texts = {to_string(key)}, digests = {digest(key).hex()};
   for (const Problem& each : all) {
@@ -56,6 +57,22 @@ TEST_CASE("problems that differ little share a key, others do not") {
   CHECK(keys.size() == all.size() + 1);
   CHECK(texts.size() == keys.size());
   CHECK(digests.size() == keys.size());
+}
+
+TEST_CASE("score expressions are classed by what they cost") {
+  const auto class_of = [](const std::string& expression) {
+    Problem made = problem(512);
+    made.score = Score::parse("score_mod(" + expression + ")");
+    return shape_key(made).expression;
+  };
+  CHECK(shape_key(problem(512)).expression == ExpressionClass::kNone);
+  CHECK(class_of("score + 0.5 * (k - q)") == ExpressionClass::kShort);
+  CHECK(class_of("score + 0.25 * (k - q)") == ExpressionClass::kShort);
+  std::string some = "score", many = "score";
+  for (int i = 0; i < 4; ++i) some = "tanh(" + some + ")";
+  for (int i = 0; i < 20; ++i) many = "tanh(" + many + ")";
+  CHECK(class_of(some) == ExpressionClass::kLoop);
+  CHECK(class_of(many) == ExpressionClass::kLong);
 }
 
 TEST_CASE("patterns are classed by what a partial tile costs") {
