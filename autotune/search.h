@@ -5,8 +5,7 @@
 //
 // - The default, the heuristic's choice, is always tried, first and beside every other one.
 // - Candidates come in the order of the static prediction; what differs in one step from the best
-// so
-//   far comes before its turn. The search ends where many candidates in a row were no better.
+//   so far comes before its turn. The search ends where many candidates in a row were no better.
 // - What looks best is measured again together with the default, in fresh rounds: the luck that
 //   made it look best does not repeat. It takes the default's place only where the 95 % interval of
 //   the median of its ratios to the default, round by round, lies below 1 by more than a margin.

@@ -48,8 +48,10 @@ std::int64_t rounded(double value) {
 
 }  // namespace
 
-Candidates candidates_of(const Problem& problem, const attention::DeviceLimits& limits,
-                         const attention::PipeDevice& pipes, bool simulated) {
+std::optional<Candidates> candidates_of(const Problem& problem,
+                                        const attention::DeviceLimits& limits,
+                                        const attention::PipeDevice& pipes, bool simulated,
+                                        const std::function<bool()>& stopped) {
   const attention::Dims dims = {problem.dim_qk, problem.dim_v};
   Candidates made;
   const Space space = enumerate(dims, problem.dtype, limits, pipes, simulated);
@@ -69,7 +71,9 @@ Candidates candidates_of(const Problem& problem, const attention::DeviceLimits& 
     const std::pair tile(trial.config.tile_rows, trial.config.tile_columns);
     auto at = counts.find(tile);
     if (at == counts.end()) {
-      at = counts.emplace(tile, attention::count_tiles(problem, tile.first, tile.second)).first;
+      auto counted = attention::count_tiles(problem, tile.first, tile.second, stopped);
+      if (!counted) return std::nullopt;
+      at = counts.emplace(tile, std::move(*counted)).first;
     }
     trial.predicted =
         attention::predict(pipes, trial.config, dims, at->second,

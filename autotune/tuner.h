@@ -4,6 +4,8 @@
 // One problem from its search space to an entry for the store: enumerate, order, verify, measure.
 // Holds no store; the facade decides what is looked up and where results go.
 
+#include <functional>
+#include <optional>
 #include <string>
 
 #include "autotune/entry.h"
@@ -20,9 +22,13 @@ struct Candidates {
   int equal = 0;  // Space::equal
 };
 
-// Requires: a valid problem with B, Sq > 0. Pure. Throws as choose_config and pattern::emit do.
-Candidates candidates_of(const Problem& problem, const attention::DeviceLimits& limits,
-                         const attention::PipeDevice& pipes, bool simulated);
+// Nothing where stopped(), which is asked now and then, turned true: to count the tiles of a long
+// problem takes its time. Requires: a valid problem with B, Sq > 0. Throws as choose_config and
+// pattern::emit do.
+std::optional<Candidates> candidates_of(const Problem& problem,
+                                        const attention::DeviceLimits& limits,
+                                        const attention::PipeDevice& pipes, bool simulated,
+                                        const std::function<bool()>& stopped);
 
 struct TuneJob {
   Problem problem;

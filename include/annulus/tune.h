@@ -79,7 +79,7 @@ struct TuneResult {
   double ratio_low = 1;        // its 95 % interval
   double ratio_high = 1;
   int candidates = 0;  // of the space
-  int tried = 0;
+  int tried = 0;       // 0: it ended before the first, and there are no times
   int dropped = 0;
   double seconds = 0;                 // that the call took
   std::string path;                   // of the entry; empty where it is in memory only

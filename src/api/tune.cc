@@ -83,21 +83,16 @@ std::function<void(const autotune::SearchProgress&)> teller(const TuneOptions& o
 // The search itself, with kernels of its own: what is not chosen does not stay in memory.
 autotune::SearchResult search(const Device::Impl& device, const Problem& problem,
                               const autotune::Candidates& candidates, const TuneOptions& options,
-                              Clock::time_point start) {
+                              Clock::time_point start, const std::function<bool()>& stopped) {
   jit::KernelCache kernels(device.context, device.compiler, device.disk);
-  autotune::TuneJob job{problem,
-                        candidates,
-                        device.context,
-                        kernels,
-                        limits_of(device),
-                        {.exhaustive = options.exhaustive, .stopped = {}},
-                        options.cold_cache,
-                        options.seed};
-  job.search.stopped = [&] {
-    const bool late =
-        options.time_limit_seconds > 0 && seconds_since(start) >= options.time_limit_seconds;
-    return late || (options.cancel != nullptr && options.cancel->load());
-  };
+  const autotune::TuneJob job{problem,
+                              candidates,
+                              device.context,
+                              kernels,
+                              limits_of(device),
+                              {.exhaustive = options.exhaustive, .stopped = stopped},
+                              options.cold_cache,
+                              options.seed};
   return autotune::tune_problem(job, teller(options, start));
 }
 
@@ -135,25 +130,33 @@ TuneResult tune(const Device& device, const Problem& problem, const TuneOptions&
     result.seconds = api::seconds_since(start);
     return result;
   }
-  const autotune::Candidates candidates = autotune::candidates_of(
-      problem, limits, attention::pipe_device(impl.context->info()), impl.info.simulated);
-  result.candidates = static_cast<int>(candidates.trials.size());
-  if (options.dry_run) {
-    result.status = TuneStatus::kPlanned;
-    result.trials = api::tell(candidates.trials);
+  std::string problem_text;
+  if (!options.dry_run && !impl.tuned->options().folders.empty() &&
+      !impl.tuned->writable_folder(&problem_text)) {
+    base::fail(ErrorCode::kFile, "tuned results cannot be kept: {}", problem_text);
+  }
+  const auto stopped = [&] {
+    const bool late =
+        options.time_limit_seconds > 0 && api::seconds_since(start) >= options.time_limit_seconds;
+    return late || (options.cancel != nullptr && options.cancel->load());
+  };
+  const auto candidates = autotune::candidates_of(
+      problem, limits, attention::pipe_device(impl.context->info()), impl.info.simulated, stopped);
+  if (candidates) result.candidates = static_cast<int>(candidates->trials.size());
+  if (!candidates || (stopped() && !options.dry_run)) {
+    result.status = TuneStatus::kPartial;
     result.seconds = api::seconds_since(start);
     return result;
   }
-  std::string problem_text;
-  if (!impl.tuned->options().folders.empty() && !impl.tuned->writable_folder(&problem_text)) {
-    base::fail(ErrorCode::kFile, "tuned results cannot be kept: {}", problem_text);
-  }
-  if (options.cancel != nullptr && options.cancel->load()) {
-    result.status = TuneStatus::kPartial;
+  if (options.dry_run) {
+    result.status = TuneStatus::kPlanned;
+    result.trials = api::tell(candidates->trials);
+    result.seconds = api::seconds_since(start);
     return result;
   }
 
-  const autotune::SearchResult found = api::search(impl, problem, candidates, options, start);
+  const autotune::SearchResult found =
+      api::search(impl, problem, *candidates, options, start, stopped);
   const autotune::Entry entry =
       autotune::entry_of(problem, found, impl.info.simulated, impl.info.driver_version);
   api::tell(entry, &result);

@@ -10,6 +10,9 @@
 namespace annulus::attention {
 namespace {
 
+// Some milliseconds.
+constexpr std::int64_t kRowsBetweenStops = 1 << 14;
+
 void count_band(const kernels::RowBand& band, const Problem& problem, TileCounts* counts) {
   const BandSums sums =
       sum_band(band, problem.seq_q, problem.seq_k, counts->tile_rows, counts->tile_columns);
@@ -53,6 +56,12 @@ std::pair<std::int64_t, std::int64_t> classes_of(const TileList& list, std::int6
 }  // namespace
 
 TileCounts count_tiles(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns) {
+  return *count_tiles(problem, tile_rows, tile_columns, [] { return false; });
+}
+
+std::optional<TileCounts> count_tiles(const Problem& problem, std::int64_t tile_rows,
+                                      std::int64_t tile_columns,
+                                      const std::function<bool()>& stopped) {
   const pattern::Placement placement = placement_of(problem);
   TileCounts counts;
   counts.tile_rows = tile_rows;
@@ -71,6 +80,7 @@ TileCounts count_tiles(const Problem& problem, std::int64_t tile_rows, std::int6
   std::int64_t full = 0, partial = 0;
   for (std::int64_t head = 0; head < distinct; ++head) {
     for (std::int64_t row = 0; row < counts.row_tiles; ++row) {
+      if (row % kRowsBetweenStops == 0 && stopped()) return std::nullopt;
       std::int64_t length = 0;
       for (const pattern::BlockRun& run : classifier.row(head, row)) {
         length += run.end - run.begin;

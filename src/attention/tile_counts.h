@@ -5,6 +5,8 @@
 // of a TileList, at the cost of the intervals and not of the tiles.
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "attention/plan.h"
@@ -34,6 +36,11 @@ struct TileCounts {
 
 // Requires and throws as make_tile_list, without its limit on the number of tiles.
 TileCounts count_tiles(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns);
+
+// The same; nothing where stopped(), which is asked now and then, turned true meanwhile.
+std::optional<TileCounts> count_tiles(const Problem& problem, std::int64_t tile_rows,
+                                      std::int64_t tile_columns,
+                                      const std::function<bool()>& stopped);
 
 // The same from the list of a plan.
 TileCounts count_tiles(const LaunchPlan& plan);

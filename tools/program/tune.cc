@@ -141,6 +141,11 @@ void print(const Outcome& outcome) {
     }
     return;
   }
+  if (outcome.status == "partial" && result.tried == 0) {
+    line("partial",
+         "it ended before anything was tried; the default stays: " + result.default_config);
+    return;
+  }
   line(outcome.status.c_str(), result.config);
   const std::string unit = result.predicted ? "predicted cycles" : "us";
   if (result.config == result.default_config) {
