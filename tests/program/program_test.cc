@@ -214,6 +214,7 @@ TEST_CASE("every option that is wrong is one line and the exit code of its kind"
   refused("run --block 0x3", 2, "--block is 0x3");
   refused("run --scale nan", 2, "scale is nan");
   refused("run --scale 1e999", 2, "--scale");
+  refused("run --scale ''", 2, "'' is no number");
   refused("run --softcap -3", 2, "softcap is -3");
   refused("run --lse-base e", 2, "--lse-base");
   refused("run --repeat 0", 2, "--repeat");

@@ -45,7 +45,8 @@ void add_shape(CLI::App& app, ProblemArguments* to) {
              "a head");
   app.add_option("--pattern,-p", to->pattern,
                  "which keys a query sees, as in \"causal & (window(511,0) | global(16))\"");
-  app.add_option("--scale", to->scale, "of the scores; default: 1 / sqrt(head dim)");
+  app.add_option("--scale", to->scale, "of the scores; default: 1 / sqrt(head dim)")
+      ->check(number_of_type<double>());
   add_number(app, "--softcap", &to->softcap, "c of c tanh(score / c); 0: none");
   app.add_option("--score", to->score,
                  "scores as text, as in \"softcap(30), alibi([0.5, 0.25]), sink_logit(1)\"");
