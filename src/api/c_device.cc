@@ -26,7 +26,9 @@ AllocatorCallbacks allocator_of(const annulus_device_options& c) {
       const int code = allocate(user, bytes, alignment, &address);
       if (code != 0) {
         base::fail(ErrorCode::kOutOfMemory,
-                   "the caller's allocator refused {} bytes: it returned {}", bytes, code);
+                   "the caller's allocator refused {} bytes: it returned {}; let it hold "
+                   "more, or make the problem smaller",
+                   bytes, code);
       }
       return address;
     };

@@ -28,6 +28,8 @@ void give_back(const AllocatorCallbacks& allocator, abi::CUdeviceptr address, st
              bytes, context.info().ordinal, context.info().name, free_bytes, total_bytes);
 }
 
+constexpr char kRemedy[] = "let it hold more, or make the problem smaller";
+
 // Memory of the caller's allocator.
 abi::CUdeviceptr ask(const AllocatorCallbacks& allocator, std::size_t bytes) {
   void* memory = nullptr;
@@ -36,13 +38,15 @@ abi::CUdeviceptr ask(const AllocatorCallbacks& allocator, std::size_t bytes) {
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    base::fail(ErrorCode::kOutOfMemory, "the caller's allocator refused {} bytes: {}", bytes,
-               error.what());
+    base::fail(ErrorCode::kOutOfMemory, "the caller's allocator refused {} bytes: {}; {}", bytes,
+               error.what(), kRemedy);
   } catch (...) {
-    base::fail(ErrorCode::kOutOfMemory, "the caller's allocator refused {} bytes", bytes);
+    base::fail(ErrorCode::kOutOfMemory, "the caller's allocator refused {} bytes; {}", bytes,
+               kRemedy);
   }
   if (memory == nullptr) {
-    base::fail(ErrorCode::kOutOfMemory, "the caller's allocator has no {} bytes", bytes);
+    base::fail(ErrorCode::kOutOfMemory, "the caller's allocator has no {} bytes; {}", bytes,
+               kRemedy);
   }
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
   if (address % kBufferAlignment != 0) {
