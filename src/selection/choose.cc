@@ -10,20 +10,6 @@
 namespace annulus::selection {
 namespace {
 
-// A layout of such blocks with a list of its own for each head, so that whoever chooses a
-// configuration by the pattern sees what comes.
-Pattern stand_in(const Problem& problem, const Selection& selection) {
-  BlockLayout layout;
-  layout.block_rows = selection.block_rows;
-  layout.block_columns = selection.block_columns;
-  layout.seq_q = problem.seq_q;
-  layout.seq_k = problem.seq_k;
-  layout.heads = problem.heads;
-  layout.indptr.assign(static_cast<std::size_t>(problem.heads * selection.rows(problem.seq_q) + 1),
-                       0);
-  return blocks(std::move(layout));
-}
-
 void check_number(const char* name, std::int64_t value, std::int64_t least) {
   if (value >= least && value <= kMostPosition) return;
   base::fail(ErrorCode::kInvalidArgument,
@@ -90,6 +76,18 @@ bool has_blocks(const pattern::Node& node) {
 
 }  // namespace
 
+BlockLayout empty_layout(const Problem& problem, const Selection& selection) {
+  BlockLayout layout;
+  layout.block_rows = selection.block_rows;
+  layout.block_columns = selection.block_columns;
+  layout.seq_q = problem.seq_q;
+  layout.seq_k = problem.seq_k;
+  layout.heads = problem.heads;
+  layout.indptr.assign(static_cast<std::size_t>(problem.heads * selection.rows(problem.seq_q) + 1),
+                       0);
+  return layout;
+}
+
 void validate(const Problem& problem, const Selection& selection) {
   check_number("block_rows (R)", selection.block_rows, 1);
   check_number("block_columns (C)", selection.block_columns, 1);
@@ -134,7 +132,8 @@ attention::Choice choose_config(const Problem& problem, const Selection& selecti
                                 const attention::DeviceLimits& limits,
                                 const std::optional<OperandStrides>& strides) {
   Problem chosen = problem;
-  chosen.pattern = stand_in(problem, selection);
+  // Whoever chooses by the pattern sees what comes.
+  chosen.pattern = blocks(empty_layout(problem, selection));
   return attention::choose_config(chosen, limits, strides);
 }
 

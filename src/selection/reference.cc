@@ -2,126 +2,14 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <limits>
 #include <numeric>
 
-#include "base/half.h"
+#include "selection/reference_scores.h"
 #include "selection/selection_plan.h"
 
 namespace annulus::selection {
 namespace {
-
-constexpr float kLargest = std::numeric_limits<float>::max();
-
-// templates/tile/exact_math.cuh, operation by operation.
-float exact_exp2(float x) {
-  if (!(x >= -125.0f)) return 0.0f;
-  const float whole = std::nearbyint(x);
-  const float f = x - whole;
-  float power = 1.5403530e-4f;
-  for (const float coefficient :
-       {1.3333558e-3f, 9.6181291e-3f, 5.5504109e-2f, 2.4022651e-1f, 6.9314718e-1f, 1.0f}) {
-    power = std::fma(power, f, coefficient);
-  }
-  return std::bit_cast<float>(std::bit_cast<std::int32_t>(power) +
-                              (static_cast<std::int32_t>(whole) << 23));
-}
-
-float exact_log2(float x) {
-  const std::int32_t shifted = std::bit_cast<std::int32_t>(x) - 0x3f400000;
-  const auto m = std::bit_cast<float>((shifted & 0x7fffff) + 0x3f400000);
-  const float s = (m - 1.0f) / (m + 1.0f);
-  float sum = 0.32059890f;
-  for (const float coefficient : {0.41219858f, 0.57707802f, 0.96179669f, 2.8853900f}) {
-    sum = std::fma(sum, s * s, coefficient);
-  }
-  return std::fma(sum, s, static_cast<float>(shifted >> 23));
-}
-
-float finite(float score) {
-  if (!(score >= -kLargest)) return -kLargest;  // NaN too
-  return std::min(score, kLargest);
-}
-
-// What fmaxf is on a device: a number rather than NaN, and zeros in order.
-float larger(float a, float b) {
-  if (std::isnan(a)) return b;
-  if (std::isnan(b)) return a;
-  if (a == b) return std::signbit(a) ? b : a;
-  return a > b ? a : b;
-}
-
-struct HostRows {
-  const std::uint16_t* data;
-  const Strides& strides;
-  std::int64_t rows;
-  std::int64_t dim;
-  Dtype dtype;
-
-  float element(std::int64_t b, std::int64_t head, std::int64_t row, std::int64_t d) const {
-    return base::to_float(dtype,
-                          data[b * strides.batch + head * strides.head + row * strides.row + d]);
-  }
-  // The vector of the rows [begin, begin + block), as far as they exist.
-  std::vector<float> pooled(std::int64_t b, std::int64_t head, std::int64_t begin,
-                            std::int64_t block, Pool pool) const {
-    const std::int64_t end = std::min(begin + block, rows);
-    std::vector<float> vector(static_cast<std::size_t>(dim));
-    for (std::int64_t d = 0; d < dim; ++d) {
-      float& to = vector[static_cast<std::size_t>(d)];
-      if (pool == Pool::kMax) {
-        to = element(b, head, begin, d);
-        for (std::int64_t row = begin + 1; row < end; ++row) {
-          to = larger(to, element(b, head, row, d));
-        }
-      } else {
-        for (std::int64_t row = begin; row < end; ++row) to += element(b, head, row, d);
-        to /= static_cast<float>(end - begin);
-      }
-    }
-    return vector;
-  }
-};
-
-float dot(const std::vector<float>& a, const std::vector<float>& b) {
-  float sum = 0;
-  for (std::size_t d = 0; d < a.size(); ++d) sum = std::fma(a[d], b[d], sum);
-  return sum;
-}
-
-// Of one row of cells: the logarithm of the sum of the cells' powers, for each block of columns.
-std::vector<float> cell_logs(const Problem& problem, const Selection& selection, const HostRows& q,
-                             const HostRows& k, std::int64_t b, std::int64_t head,
-                             std::int64_t cell_row) {
-  const std::int64_t stride = selection.stride;
-  const std::int64_t kv_head = head / (problem.heads / problem.kv_heads);
-  const float scale = base_two_scale(problem) / static_cast<float>(stride);
-  std::vector<float> logs;
-  for (std::int64_t first = 0; first < problem.seq_k; first += selection.block_columns) {
-    const std::int64_t end = std::min(first + selection.block_columns, problem.seq_k);
-    std::vector<float> cells;
-    for (std::int64_t begin = first; begin < end; begin += stride) {
-      float sum = 0;
-      for (std::int64_t s = 0; s < stride; ++s) {
-        const std::int64_t i = cell_row * stride + stride - 1 - s;
-        const std::int64_t j = begin + s;
-        for (std::int64_t d = 0; d < problem.dim_qk; ++d) {
-          const float of_q = i < problem.seq_q ? q.element(b, head, i, d) : 0.0f;
-          const float of_k = j < problem.seq_k ? k.element(b, kv_head, j, d) : 0.0f;
-          sum = std::fma(of_q, of_k, sum);
-        }
-      }
-      cells.push_back(finite(sum * scale));
-    }
-    float peak = cells.front();
-    for (const float cell : cells) peak = larger(peak, cell);
-    float sum = 0;
-    for (const float cell : cells) sum += exact_exp2(cell - peak);
-    logs.push_back(finite(peak + exact_log2(sum)));
-  }
-  return logs;
-}
 
 // The order of the keys, in which -0 lies below +0.
 std::uint32_t order_of(float score) {
@@ -142,7 +30,7 @@ struct Row {
 
 void choose(const Selection& selection, const Row& row) {
   std::vector<std::int64_t> order;
-  float peak = -kLargest;
+  float peak = std::numeric_limits<float>::lowest();
   for (std::int64_t j = 0; j < row.columns; ++j) {
     if (!row.candidate[j]) continue;
     order.push_back(j);
@@ -174,39 +62,6 @@ void choose(const Selection& selection, const Row& row) {
     ++count;
     taken += mass(j);
   }
-}
-
-// The sum of a warp's lanes, lane l having the sum of the values at l, l + 32, ...
-float warp_sum(const std::vector<float>& values) {
-  float lanes[32] = {};
-  for (std::size_t i = 0; i < values.size(); ++i) lanes[i % 32] += values[i];
-  for (int width = 16; width > 0; width /= 2) {
-    for (int lane = 0; lane < width; ++lane) lanes[lane] += lanes[lane + width];
-  }
-  return lanes[0];
-}
-
-// Shares of the cells: each row of cells has a softmax over the candidates. `logs` is
-// [parts][columns].
-std::vector<float> masses_of(const std::vector<std::vector<float>>& logs,
-                             const std::uint8_t* candidate) {
-  const std::size_t columns = logs.front().size();
-  std::vector<float> masses(columns);
-  for (const std::vector<float>& part : logs) {
-    float peak = -kLargest;
-    for (std::size_t j = 0; j < columns; ++j) {
-      if (candidate[j]) peak = larger(peak, part[j]);
-    }
-    std::vector<float> powers(columns);
-    for (std::size_t j = 0; j < columns; ++j) {
-      if (candidate[j]) powers[j] = exact_exp2(part[j] - peak);
-    }
-    const float sum = warp_sum(powers);
-    for (std::size_t j = 0; j < columns; ++j) {
-      if (candidate[j]) masses[j] += powers[j] / sum;
-    }
-  }
-  return masses;
 }
 
 // A block is visible where the pattern shows one of its pairs.
@@ -244,48 +99,33 @@ bool is_forced(const Problem& problem, const Selection& selection, std::int64_t 
 void take(const Problem& problem, const Selection& selection, const attention::HostInputs& inputs,
           const std::vector<std::uint8_t>& candidate, const std::vector<std::uint8_t>& forced,
           HostBlocks* blocks) {
-  const HostRows q = {static_cast<const std::uint16_t*>(inputs.q), inputs.q_strides, problem.seq_q,
-                      problem.dim_qk, problem.dtype};
-  const HostRows k = {static_cast<const std::uint16_t*>(inputs.k), inputs.k_strides, problem.seq_k,
-                      problem.dim_qk, problem.dtype};
-  const std::int64_t parts =
-      selection.pool == Pool::kAntidiagonal ? selection.block_rows / selection.stride : 1;
+  blocks->scores.assign(blocks->chosen.size(), 0.0f);
   for (std::int64_t list = 0; list < problem.batch * problem.heads; ++list) {
     const std::int64_t b = list / problem.heads;
     const std::int64_t head = list % problem.heads;
-    const std::int64_t kv_head = head / (problem.heads / problem.kv_heads);
-    std::vector<std::vector<float>> keys;
-    for (std::int64_t column = 0; column < blocks->columns && selection.pool != Pool::kAntidiagonal;
-         ++column) {
-      keys.push_back(k.pooled(b, kv_head, column * selection.block_columns, selection.block_columns,
-                              selection.pool));
-    }
+    const ListScores of_list(problem, selection, inputs, b, head);
     for (std::int64_t row = 0; row < blocks->rows; ++row) {
       const std::size_t line = blocks->at(b, head, row, 0);
-      float* const scores = blocks->scores.data() + line;
-      std::int64_t exist = 1;
-      if (selection.pool == Pool::kAntidiagonal) {
-        const std::int64_t cells = (problem.seq_q + selection.stride - 1) / selection.stride;
-        exist = std::min(parts, cells - row * parts);
-        std::vector<std::vector<float>> logs;
-        for (std::int64_t part = 0; part < exist; ++part) {
-          logs.push_back(cell_logs(problem, selection, q, k, b, head, row * parts + part));
-        }
-        const std::vector<float> values =
-            parts == 1 ? logs.front() : masses_of(logs, candidate.data() + line);
-        std::copy(values.begin(), values.end(), scores);
-      } else {
-        const std::vector<float> query =
-            q.pooled(b, head, row * selection.block_rows, selection.block_rows, selection.pool);
-        for (std::int64_t column = 0; column < blocks->columns; ++column) {
-          scores[column] =
-              finite(dot(query, keys[static_cast<std::size_t>(column)]) * base_two_scale(problem));
-        }
-      }
-      choose(selection, {scores, candidate.data() + line, forced.data() + line,
-                         blocks->chosen.data() + line, blocks->columns, exist, parts > 1});
+      const std::vector<float> scores = of_list.row(row, candidate.data() + line);
+      std::copy(scores.begin(), scores.end(), blocks->scores.data() + line);
+      choose(selection, {scores.data(), candidate.data() + line, forced.data() + line,
+                         blocks->chosen.data() + line, blocks->columns, of_list.parts_of(row),
+                         of_list.are_masses()});
     }
   }
+}
+
+// Nothing visible, nothing chosen.
+HostBlocks no_blocks(const Problem& problem, const Selection& selection) {
+  HostBlocks blocks;
+  blocks.batch = problem.batch;
+  blocks.heads = problem.heads;
+  blocks.rows = selection.rows(problem.seq_q);
+  blocks.columns = selection.columns(problem.seq_k);
+  const std::size_t count = blocks.at(blocks.batch, 0, 0, 0);
+  blocks.visible.assign(count, 0);
+  blocks.chosen.assign(count, 0);
+  return blocks;
 }
 
 // The blocks that a coarse pass keeps; a coarse block is visible or forced where one inside is.
@@ -293,17 +133,9 @@ HostBlocks choose_coarse(const Problem& problem, const Selection& selection,
                          const attention::HostInputs& inputs, const HostBlocks& fine,
                          const std::vector<std::uint8_t>& fine_forced) {
   const std::int64_t factor = selection.coarse_factor;
-  Selection own = coarse_selection(selection);
-  HostBlocks coarse;
-  coarse.batch = fine.batch;
-  coarse.heads = fine.heads;
-  coarse.rows = own.rows(problem.seq_q);
-  coarse.columns = own.columns(problem.seq_k);
-  const std::size_t count = coarse.at(coarse.batch, 0, 0, 0);
-  coarse.visible.assign(count, 0);
-  coarse.chosen.assign(count, 0);
-  coarse.scores.assign(count, 0.0f);
-  std::vector<std::uint8_t> forced(count, 0);
+  const Selection own = coarse_selection(selection);
+  HostBlocks coarse = no_blocks(problem, own);
+  std::vector<std::uint8_t> forced(coarse.chosen.size(), 0);
   for (std::size_t i = 0; i < fine.visible.size(); ++i) {
     const auto index = static_cast<std::int64_t>(i);
     const std::size_t at =
@@ -326,14 +158,8 @@ double HostBlocks::share() const {
 
 HostBlocks reference(const Problem& problem, const Selection& selection,
                      const attention::HostInputs& inputs, const std::int32_t* given) {
-  HostBlocks blocks;
-  blocks.batch = problem.batch;
-  blocks.heads = problem.heads;
-  blocks.rows = selection.rows(problem.seq_q);
-  blocks.columns = selection.columns(problem.seq_k);
-  const std::size_t count = blocks.at(problem.batch, 0, 0, 0);
-  blocks.visible.assign(count, 0);
-  blocks.chosen.assign(count, 0);
+  HostBlocks blocks = no_blocks(problem, selection);
+  const std::size_t count = blocks.chosen.size();
   std::vector<std::uint8_t> forced(count, 0);
   const std::int64_t distinct = problem.pattern.distinct_heads(problem.heads);
   for (std::size_t at = 0; at < count; ++at) {
@@ -374,19 +200,13 @@ HostBlocks reference(const Problem& problem, const Selection& selection,
           0, list, index / blocks.columns % blocks.rows / factor, index % blocks.columns / factor)];
     }
   }
-  blocks.scores.assign(count, 0.0f);
   take(problem, selection, inputs, candidate, forced, &blocks);
   return blocks;
 }
 
 BlockLayout layout_of(const Problem& problem, const Selection& selection, const HostBlocks& blocks,
                       std::int64_t batch) {
-  BlockLayout layout;
-  layout.block_rows = selection.block_rows;
-  layout.block_columns = selection.block_columns;
-  layout.seq_q = problem.seq_q;
-  layout.seq_k = problem.seq_k;
-  layout.heads = problem.heads;
+  BlockLayout layout = empty_layout(problem, selection);
   layout.indptr = {0};
   for (std::int64_t head = 0; head < blocks.heads; ++head) {
     for (std::int64_t row = 0; row < blocks.rows; ++row) {

@@ -76,6 +76,9 @@ struct SelectionPlan {
 SelectionPlan make_selection_plan(const Problem& problem, const Selection& selection,
                                   const attention::LaunchPlan& launch);
 
+// A layout of such blocks with a list of its own for each head and nothing kept.
+BlockLayout empty_layout(const Problem& problem, const Selection& selection);
+
 // The coarse pass of a selection that has one, as a selection of its own.
 Selection coarse_selection(const Selection& selection);
 

@@ -1,0 +1,59 @@
+#ifndef ANNULUS_SELECTION_REFERENCE_SCORES_H_
+#define ANNULUS_SELECTION_REFERENCE_SCORES_H_
+
+// What the oracle chooses blocks by: pools of rows and antidiagonals of cells, in fp32, with the
+// kernels' operations in their order.
+
+#include <cstdint>
+#include <vector>
+
+#include "annulus/selection.h"
+#include "attention/reference.h"
+
+namespace annulus::selection {
+
+// templates/tile/exact_math.cuh.
+float exact_exp2(float x);
+
+// What fmaxf is on a device: a number rather than NaN, and zeros in order.
+float larger(float a, float b);
+
+// Q or K of one head.
+struct HostRows {
+  const std::uint16_t* data = nullptr;
+  std::int64_t stride = 0;  // of rows
+  std::int64_t rows = 0;
+  std::int64_t dim = 0;
+  Dtype dtype = Dtype::kBfloat16;
+
+  float element(std::int64_t row, std::int64_t d) const;  // 0 behind the last row
+  // The vector of the rows [begin, begin + block), as far as they exist.
+  std::vector<float> pooled(std::int64_t begin, std::int64_t block, Pool pool) const;
+};
+
+// The scores of one batch's head. Requires: the selection scores blocks; what it is made with
+// outlives it.
+class ListScores {
+ public:
+  ListScores(const Problem& problem, const Selection& selection,
+             const attention::HostInputs& inputs, std::int64_t b, std::int64_t head);
+
+  // Of the blocks of a row: base-2 scores, or masses among the candidates, [columns].
+  std::vector<float> row(std::int64_t row, const std::uint8_t* candidate) const;
+  // Where a row of blocks has several rows of cells, blocks are chosen by their masses.
+  bool are_masses() const { return parts_ > 1; }
+  std::int64_t parts_of(std::int64_t row) const;  // that exist
+
+ private:
+  std::vector<float> cell_logs(std::int64_t cell_row) const;
+
+  const Problem& problem_;
+  const Selection& selection_;
+  HostRows q_, k_;
+  std::int64_t parts_ = 1;
+  std::vector<std::vector<float>> keys_;  // pooled, of each block column
+};
+
+}  // namespace annulus::selection
+
+#endif  // ANNULUS_SELECTION_REFERENCE_SCORES_H_
