@@ -189,10 +189,11 @@ class Measurement {
     for (int round = -1; round < options_.rounds; ++round) {  // round -1 warms up
       if (round > 0 && bench::wall_seconds() - start > options_.seconds) break;
       for (std::size_t i = 0; i < problems_.size(); ++i) measure(i, round >= 0);
-      if (round >= 0) ++rounds_;
+      if (round < 0) continue;
+      ++rounds_;
+      write();  // what is measured stays, whatever ends the program
     }
     print();
-    write();
     return 0;
   }
 
