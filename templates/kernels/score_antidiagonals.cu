@@ -8,11 +8,11 @@
 //       AntidiagonalParams)
 
 #include "kernels/selection/candidates.cuh"
+#include "kernels/selection/score_tile.cuh"
 #include "kernels/selection_params.h"
 #include "ptx/convert.cuh"
 #include "tile/block_score.cuh"
 #include "tile/exact_math.cuh"
-#include "tile/score_tile.cuh"
 
 namespace annulus::kernels {
 
@@ -25,7 +25,7 @@ __device__ __forceinline__ float element_of(const unsigned short* data, bool bfl
 
 __global__ void __launch_bounds__(kScoreThreads)
     score_antidiagonals(const __grid_constant__ AntidiagonalParams params) {
-  __shared__ tile::ScoreTile::Panels panels;
+  __shared__ ScoreTile::Panels panels;
   __shared__ float cells[kScoreTile][kScoreTile + 1];
   const int thread = static_cast<int>(threadIdx.x);
   const int across = (params.k.blocks + kScoreTile - 1) / kScoreTile;
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kScoreThreads)
   const unsigned short* k = static_cast<const unsigned short*>(params.k.data) +
                             batch * params.k.batch + head / params.group * params.k.head;
   const int stride = params.q.block;
-  tile::ScoreTile products;
+  ScoreTile products;
   for (int s = 0; s < stride; ++s) {
     products.add(
         panels, params.dim,

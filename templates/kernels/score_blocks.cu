@@ -5,15 +5,15 @@
 //   score_blocks<<<(row tiles * column tiles, H, B), kScoreThreads>>>(BlockScoreParams)
 
 #include "kernels/selection/candidates.cuh"
+#include "kernels/selection/score_tile.cuh"
 #include "kernels/selection_params.h"
 #include "tile/block_score.cuh"
-#include "tile/score_tile.cuh"
 
 namespace annulus::kernels {
 
 __global__ void __launch_bounds__(kScoreThreads)
     score_blocks(const __grid_constant__ BlockScoreParams params) {
-  __shared__ tile::ScoreTile::Panels panels;
+  __shared__ ScoreTile::Panels panels;
   const int across = (params.columns + kScoreTile - 1) / kScoreTile;
   const int first_row = static_cast<int>(blockIdx.x) / across * kScoreTile;
   const int first_column = static_cast<int>(blockIdx.x) % across * kScoreTile;
@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kScoreThreads)
   const float* q = params.q + (batch * heads + head) * rows * params.dim;
   const float* k =
       params.k + (batch * kv_heads + head / params.group) * params.columns * params.dim;
-  tile::ScoreTile products;
+  ScoreTile products;
   products.add(
       panels, params.dim,
       [&](int line, int d) {

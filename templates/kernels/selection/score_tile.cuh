@@ -1,5 +1,5 @@
-#ifndef ANNULUS_TILE_SCORE_TILE_CUH_
-#define ANNULUS_TILE_SCORE_TILE_CUH_
+#ifndef ANNULUS_KERNELS_SELECTION_SCORE_TILE_CUH_
+#define ANNULUS_KERNELS_SELECTION_SCORE_TILE_CUH_
 
 // The products of 64 rows with 64 columns, by one CTA: each of 256 threads has 4 x 4 of them, 16
 // rows and 16 columns apart. Sums are single chains of fused multiply-adds in the order of the
@@ -7,13 +7,13 @@
 
 #include "kernels/selection_params.h"
 
-namespace annulus::tile {
+namespace annulus::kernels {
 
 class ScoreTile {
  public:
   struct Panels {  // in shared memory
-    float rows[kernels::kScoreTile][kernels::kScoreDepth + 1];
-    float columns[kernels::kScoreTile][kernels::kScoreDepth + 1];
+    float rows[kScoreTile][kScoreDepth + 1];
+    float columns[kScoreTile][kScoreDepth + 1];
   };
 
   __device__ __forceinline__ int row(int a) const { return thread_ / 16 + 16 * a; }
@@ -25,17 +25,16 @@ class ScoreTile {
   template <typename RowElement, typename ColumnElement>
   __device__ __forceinline__ void add(Panels& panels, int dim, const RowElement& row_element,
                                       const ColumnElement& column_element) {
-    constexpr int kDepth = kernels::kScoreDepth;
-    for (int first = 0; first < dim; first += kDepth) {
+    for (int first = 0; first < dim; first += kScoreDepth) {
       __syncthreads();
-      for (int i = thread_; i < kernels::kScoreTile * kDepth; i += kernels::kScoreThreads) {
-        const int line = i / kDepth;
-        panels.rows[line][i % kDepth] = row_element(line, first + i % kDepth);
-        panels.columns[line][i % kDepth] = column_element(line, first + i % kDepth);
+      for (int i = thread_; i < kScoreTile * kScoreDepth; i += kScoreThreads) {
+        const int line = i / kScoreDepth;
+        panels.rows[line][i % kScoreDepth] = row_element(line, first + i % kScoreDepth);
+        panels.columns[line][i % kScoreDepth] = column_element(line, first + i % kScoreDepth);
       }
       __syncthreads();
 #pragma unroll 4
-      for (int d = 0; d < kDepth; ++d) {
+      for (int d = 0; d < kScoreDepth; ++d) {
 #pragma unroll
         for (int a = 0; a < 4; ++a) {
 #pragma unroll
@@ -53,6 +52,6 @@ class ScoreTile {
   float sums_[4][4] = {};
 };
 
-}  // namespace annulus::tile
+}  // namespace annulus::kernels
 
-#endif  // ANNULUS_TILE_SCORE_TILE_CUH_
+#endif  // ANNULUS_KERNELS_SELECTION_SCORE_TILE_CUH_
