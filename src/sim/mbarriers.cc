@@ -68,6 +68,8 @@ void Mbarriers::init(Context& owner, std::uint32_t offset, std::uint32_t count, 
   if (!owner.checked) return;
   mbarrier.open.clear();
   mbarrier.done.clear();
+  mbarrier.far_open.clear();
+  mbarrier.far_done.clear();
   mbarrier.order = {};
   mbarrier.init_warp = owner.agent();
   mbarrier.init_clock = owner.cluster->clocks.clock(owner.agent());
@@ -156,6 +158,8 @@ void Mbarriers::end_phase_if_over(Context& owner, Mbarrier& mbarrier) {
   if (owner.checked) {
     ClusterClocks::join(mbarrier.done, mbarrier.open);
     mbarrier.open.clear();
+    ClusterClocks::join(mbarrier.far_done, mbarrier.far_open);
+    mbarrier.far_open.clear();
     if (mbarrier.done.size() <= mbarrier.agent) mbarrier.done.resize(mbarrier.agent + 1u);
     mbarrier.done[mbarrier.agent].order.join({mbarrier.clock() + 1, 0, 0});
   }

@@ -35,6 +35,9 @@ struct Mbarrier {
   std::uint32_t first_clock = 1;  // of the agent, in phase 0
   ClusterClocks::Vector open;     // what came before the arrivals of the open phase
   ClusterClocks::Vector done;     // and before those of the phases that are over
+  // The same of arrivals from other CTAs of the cluster, for waits of that scope alone.
+  ClusterClocks::Vector far_open;
+  ClusterClocks::Vector far_done;
   Knowledge order;  // the same for global memory; of the open phase too, which hides some races
   ClusterClocks::Agent init_warp = 0;  // who initialised it, and when
   std::uint32_t init_clock = 0;

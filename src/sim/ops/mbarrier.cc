@@ -26,7 +26,8 @@ enum : std::uint8_t {
   kExpect = 4,      // .expect_tx; the count is in bytes
   kRelaxed = 8,
   kParity = 16,
-  kTry = 32,  // try_wait, which may wait
+  kTry = 32,      // try_wait, which may wait
+  kCluster = 64,  // .cluster scope, not .cta
 };
 
 SharedPlace place_of(const Context& context, const Inst& inst, int lane) {
@@ -93,9 +94,12 @@ void arrive(Context& context, const Inst& inst, Mask mask) {
         inst.b == kNoSlot ? 1 : context.lanes<std::uint32_t>(inst.b)[lane];
     // Lanes that arrive together release together; what one of them alone releases is its own.
     const bool fresh = &mbarrier != released || mbarrier.phase != phase;
-    if (fresh && context.checked && (flags & kRelaxed) == 0) {
-      context.cluster->clocks.release(mbarrier.open, context.agent(), mask | ~context.warp->live,
-                                      mask == context.warp->live);
+    const bool far = &cta != &context;
+    // The scope of the CTA does not reach those who wait in another one.
+    const bool releases = (flags & kRelaxed) == 0 && (!far || (flags & kCluster) != 0);
+    if (fresh && context.checked && releases) {
+      context.cluster->clocks.release(far ? mbarrier.far_open : mbarrier.open, context.agent(),
+                                      mask | ~context.warp->live, mask == context.warp->live);
       if (context.order != nullptr) {
         context.order->arrive(context.clocks, context.warp->index, mbarrier.order);
       }
@@ -157,6 +161,9 @@ void test(Context& context, const Inst& inst, Mask mask) {
     if (!is_over(context, inst, *last, lane)) continue;
     if (context.checked && (flags & kRelaxed) == 0 && (!again || over == 0)) {
       context.cluster->clocks.acquire(last->done, context.agent());
+      if ((flags & kCluster) != 0) {
+        context.cluster->clocks.acquire(last->far_done, context.agent());
+      }
       if (context.order != nullptr) {
         context.order->leave(context.clocks, context.warp->index, last->order);
       }
@@ -193,6 +200,7 @@ void decode_arrive(Decoder& decoder) {
   if (decoder.has("noComplete")) flags |= kNoComplete;
   if (decoder.has("expect_tx")) flags |= kExpect;
   if (decoder.has("relaxed")) flags |= kRelaxed;
+  if (decoder.has("cluster")) flags |= kCluster;
   inst.small[kFlags] = flags;
   const bool counted = decoder.operands() > 2;
   if (!counted && (flags & (kNoComplete | kExpect)) != 0) decoder.malformed("a count is needed");
@@ -211,6 +219,7 @@ void decode_wait(Decoder& decoder) {
   std::uint8_t flags = decoder.has("try_wait") ? kTry : 0;
   if (decoder.has("parity")) flags |= kParity;
   if (decoder.has("relaxed")) flags |= kRelaxed;
+  if (decoder.has("cluster")) flags |= kCluster;
   inst.small[kFlags] = flags;
   inst.b = decoder.in(2, decoder.has("parity") ? kU32 : kU64);
   if (decoder.operands() > 3) {

@@ -23,7 +23,7 @@ extern "C" __global__ void __cluster_dims__(2) broken(const u32* in, u32* out) {
 #pragma unroll 1
       for (u32 tile = 0; tile < 7; ++tile) {
         const u32 stage = tile & 1;
-        wait(empty[stage], tile / 2 & 1 ^ 1);
+        wait_cluster(empty[stage], tile / 2 & 1 ^ 1);
         expect(full[stage], 256);
         load_for(&stages[stage][rank * 32], in + tile * 64 + rank * 32, 128, full[stage], 3);
       }

@@ -73,6 +73,15 @@ DEVICE void wait(u64& bar, u32 parity) {
       "r"(parity)
       : "memory");
 }
+// For what other CTAs of the cluster arrive at.
+DEVICE void wait_cluster(u64& bar, u32 parity) {
+  asm volatile(
+      "{\n.reg .pred p;\nWAIT_%=:\n"
+      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%0], %1;\n"
+      "@!p bra WAIT_%=;\n}" ::"r"(shared_address(&bar)),
+      "r"(parity)
+      : "memory");
+}
 
 // --- Bulk copies ---
 DEVICE void load(void* to, const void* from, u32 bytes, u64& bar) {
