@@ -167,10 +167,15 @@ Choice choose_config(const Problem& problem, const DeviceLimits& limits,
     }
   }
   if (candidates.empty() && problem.dtype == Dtype::kFloat8E4M3) {
+    if (!strided.empty()) {
+      base::fail(ErrorCode::kUnsupported,
+                 "e4m3 has no kernel for such strides: {}; copy the tensor, or convert to bf16",
+                 strided);
+    }
     base::fail(ErrorCode::kUnsupported,
                "e4m3 with head dims {}/{} has no kernel for {}: it needs wgmma, which only sm_90a "
-               "has, and head dims from 64 on; convert Q, K and V to bf16{}{}",
-               dims.qk, dims.v, jit::to_string(limits.arch), strided.empty() ? "" : "; ", strided);
+               "has, and head dims from 64 on; convert Q, K and V to bf16",
+               dims.qk, dims.v, jit::to_string(limits.arch));
   }
   if (candidates.empty()) {
     base::fail(ErrorCode::kUnsupported,

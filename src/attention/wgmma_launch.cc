@@ -83,7 +83,8 @@ std::optional<std::string> why_no_tensor_maps(const Problem& problem,
                               axes_of("O", strides.o, problem.seq_q, problem.heads)};
   for (const auto& axes : tensors) {
     for (const Axis& axis : axes) {
-      if (*axis.tensor == 'O' && problem.carry_out) continue;
+      const bool keys = *axis.tensor == 'K' || *axis.tensor == 'V';
+      if (keys ? problem.seq_k == 0 : *axis.tensor == 'O' && problem.carry_out) continue;
       if (axis.extent <= 1 || (axis.stride > 0 && axis.stride < kMostElements)) continue;
       return fmt::format(
           "the {} stride of {} is {} elements, and those of tensor maps lie above 0 "
@@ -98,8 +99,10 @@ void check_tensor_maps(const Problem& problem, const Operands& operands) {
   const auto why = why_no_tensor_maps(
       problem, {operands.q_strides, operands.k_strides, operands.v_strides, operands.o_strides});
   if (!why) return;
-  base::fail(ErrorCode::kUnsupported,
-             "{}; plan with PlanOptions::strides, or with a configuration of the mma family", *why);
+  base::fail(ErrorCode::kUnsupported, "{}; {}", *why,
+             problem.dtype == Dtype::kFloat8E4M3
+                 ? "e4m3 has no kernel without them: copy the tensor, or convert to bf16"
+                 : "plan with PlanOptions::strides, or with a configuration of the mma family");
 }
 
 kernels::TensorMaps tensor_maps(const device::Context& context, const KernelConfig& config,

@@ -107,6 +107,7 @@ TEST_CASE("of a sum nothing is launched before the strides of the last branch ar
 TEST_CASE("without keys nothing of K and V is looked at") {
   for (const std::int64_t dim : {64, 128}) {
     Problem problem = problem_of(130, 0, dim, dim, dense());
+    problem.batch = problem.heads = problem.kv_heads = 2;  // whose strides are 0
     const Case c = test::make_case(problem, 80);
     const Plan plan = device().plan(problem, with_tensor_maps());
     DeviceCase memory(device(), c);
@@ -116,6 +117,32 @@ TEST_CASE("without keys nothing of K and V is looked at") {
     device().synchronize();
     test::check(c, memory.answer());
   }
+}
+
+TEST_CASE("e4m3, which no other family has, is told what to do about strides") {
+  if (!has_wgmma()) return;
+  Problem problem = problem_of(150, 300, 64, 64, dense());
+  problem.dtype = Dtype::kFloat8E4M3;
+  problem.heads = problem.kv_heads = 2;
+  const Case c = test::make_case(problem, 82);
+  DeviceCase memory(device(), c);
+  Operands operands = memory.operands();
+  operands.v_strides.head = 0;
+  PlanOptions options;
+  options.strides = strides_of(operands);
+  const auto check_text = [](const auto& call) {
+    try {
+      call();
+      FAIL("was taken");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kUnsupported);
+      const std::string text = error.what();
+      CHECK_MESSAGE(text.find("the head stride of V is 0 elements") != std::string::npos, text);
+      CHECK_MESSAGE(text.find("copy the tensor, or convert to bf16") != std::string::npos, text);
+    }
+  };
+  check_text([&] { device().plan(problem, options); });
+  check_text([&] { device().plan(problem).run(nullptr, operands); });
 }
 
 TEST_CASE("heads that lie more than 2^31 elements apart") {
