@@ -19,7 +19,8 @@ namespace annulus::attention {
 bool output_apart(const KernelConfig& config, const Dims& dims);
 
 // Steps of 8-bit elements after which the output is put by in fp32, because tensor cores add their
-// products up with few bits; 0: never, where there is no room.
+// products up with few bits. 0 where there is no room: their products with V then come a few
+// columns at a time, each part added to the output in fp32 (kernels/wgmma/parts.cuh).
 int promote_steps(const KernelConfig& config, const Dims& dims);
 
 // Q, stages of K and V (of 8-bit elements V twice), O where it lies apart, what is put by,

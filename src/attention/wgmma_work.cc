@@ -1,5 +1,7 @@
 #include "attention/wgmma_work.h"
 
+#include "attention/wgmma_config.h"
+
 namespace annulus::attention {
 namespace {
 
@@ -7,6 +9,7 @@ constexpr double kRowsOfWarpgroup = 64;
 constexpr double kDepthBytes = 32;  // of one product
 constexpr double kOutputBytes = 2;  // of an element of O
 constexpr double kWavefrontBytes = 128;
+constexpr double kPartColumns = 32;  // of V, where products with it come in parts
 
 }  // namespace
 
@@ -39,7 +42,10 @@ KernelWork wgmma_tile_work(const KernelConfig& config, const KernelFeatures& fea
   // As the machine has them, counted in the loop of a dense kernel: an element costs its maximum,
   // its exponent's argument, its power, its sum and half a conversion; an output its shrinking; a
   // product itself and the addresses of its operands.
-  const double products = (qk * steps + columns) * element / kDepthBytes;
+  const bool in_parts =
+      config.family == Family::kWgmma8 && promote_steps(config, features.dims) == 0;
+  const double parts = in_parts ? v / kPartColumns : 1;
+  const double products = (qk * steps + columns * parts) * element / kDepthBytes;
   work.warp_instructions = warps * (elements * (4.5 + score_instructions + mask_instructions) +
                                     v / 2 * steps + products * 3 + 100 * steps) +
                            transposed / 512 * 25;

@@ -18,7 +18,11 @@
 //
 // Elements of 8 bits have scales (kernels/wgmma/scales.cuh), and their V is turned round between
 // the copies and the products by the producer's other warps (kernels/wgmma/transposer.cuh). Where
-// there is room, their sums are put by in fp32 now and then (kernels/wgmma/sums.cuh).
+// there is room, their sums are put by in fp32 now and then (kernels/wgmma/sums.cuh); elsewhere a
+// step is ordered otherwise, because P V comes in parts (kernels/wgmma/parts.cuh):
+//
+//   O = O rescaled + P(j-1) V(j-1), part by part     start S(j) = Q K(j)^T     wait for S(j)
+//   P(j) = powers of S(j), while the other consumer multiplies
 //
 // Shared memory (each part a multiple of 1024 bytes): Q per consumer, K and V per stage, V turned
 // round per stage where its elements have 8 bits, O per consumer unless it leaves through Q, what

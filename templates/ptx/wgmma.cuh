@@ -68,9 +68,10 @@ __device__ __forceinline__ void hold(float (&d)[kPieces][4]) {
 
 // clang-format off
 // The registers of D for N columns: their numbers and their operands.
+#define ANNULUS_LIST_32 \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
 #define ANNULUS_LIST_64 \
-  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15" \
-  ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+  ANNULUS_LIST_32 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
 #define ANNULUS_LIST_80 \
   ANNULUS_LIST_64 ", %32, %33, %34, %35, %36, %37, %38, %39"
 #define ANNULUS_LIST_96 \
@@ -91,9 +92,10 @@ __device__ __forceinline__ void hold(float (&d)[kPieces][4]) {
   ANNULUS_LIST_192 ", %96, %97, %98, %99, %100, %101, %102, %103" \
   ", %104, %105, %106, %107, %108, %109, %110, %111" \
   ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define ANNULUS_PIECES_32 \
+  ANNULUS_PIECE(0), ANNULUS_PIECE(1), ANNULUS_PIECE(2), ANNULUS_PIECE(3)
 #define ANNULUS_PIECES_64 \
-  ANNULUS_PIECE(0), ANNULUS_PIECE(1), ANNULUS_PIECE(2), ANNULUS_PIECE(3), \
-  ANNULUS_PIECE(4), ANNULUS_PIECE(5), ANNULUS_PIECE(6), ANNULUS_PIECE(7)
+  ANNULUS_PIECES_32, ANNULUS_PIECE(4), ANNULUS_PIECE(5), ANNULUS_PIECE(6), ANNULUS_PIECE(7)
 #define ANNULUS_PIECES_80 \
   ANNULUS_PIECES_64, ANNULUS_PIECE(8), ANNULUS_PIECE(9)
 #define ANNULUS_PIECES_96 \
@@ -167,6 +169,7 @@ __device__ __forceinline__ void hold(float (&d)[kPieces][4]) {
 // m64nNk32 of e4m3: the same, but B is always K-major.
 template <int kColumns>
 struct Wgmma;
+ANNULUS_WGMMA_COLUMNS(32, "%16", "%17", "%18", "%19", "%20", "%21", "%22")
 ANNULUS_WGMMA_COLUMNS(64, "%32", "%33", "%34", "%35", "%36", "%37", "%38")
 ANNULUS_WGMMA_COLUMNS(80, "%40", "%41", "%42", "%43", "%44", "%45", "%46")
 ANNULUS_WGMMA_COLUMNS(96, "%48", "%49", "%50", "%51", "%52", "%53", "%54")

@@ -129,6 +129,22 @@ __device__ __forceinline__ void start_values(
   }
 }
 
+// part = P V for as many columns of V as it holds, the `index`-th of them, for 8-bit elements.
+template <typename Element, int kDim, int kColumns, int kPieces>
+__device__ __forceinline__ void start_values_part(
+    float (&part)[kPieces][4], const unsigned (&powers)[Powers<Element, kColumns>::kCount][4],
+    unsigned values, int index) {
+  static_assert(Element::kBytes == 1 && kDim % (kPieces * 8) == 0, "whole parts of V turned round");
+  const unsigned first =
+      ptx::uniform(ptx::descriptor_address(values + index * kPieces * 8 * kPanelPitch));
+#pragma unroll
+  for (int step = 0; step < Powers<Element, kColumns>::kCount; ++step) {
+    const unsigned long long b = Panels<kDim, kColumns, 1>::columns(first, step);
+    const int accumulate = step != 0;
+    WarpgroupProduct<Element, kPieces * 8>::shared(part, powers[step], b, accumulate);
+  }
+}
+
 // Two pieces of D are, converted, one A; of 8-bit elements four. There column 16 h + 4 t + i of A
 // is the i-th of keys 16 h + 2 t, + 1, + 8 and + 9, which are those of lane t: V has its keys in
 // the same order.

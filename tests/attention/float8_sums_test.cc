@@ -73,6 +73,11 @@ TEST_CASE("sums of 512 keys that are cut off stay far within the law of e4m3") {
       CHECK(error_of_values(keys, 512, mean) < head / 3);
     }
   }
+  // Where products with V come in parts, a sum has the keys of one step.
+  for (const int step : {64, 96, 128}) {
+    CAPTURE(step);
+    CHECK(error_of_values(step * 128, step, 1.0) < head / 20);
+  }
   // Why they are put by: V with a mean, and all keys in one sum.
   CHECK(error_of_values(4096, 4096, 1.0) > head / 2);
   CHECK(error_of_values(16384, 16384, 1.0) > 2 * head);

@@ -187,6 +187,45 @@ TEST_CASE("keys of e4m3 split over launches give the answer of one launch") {
   }
 }
 
+// Matrix products of a warp in each step, of Q K^T and of P V.
+struct Products {
+  std::int64_t dim_qk, dim_v;
+  const char* config;
+  std::uint64_t scores, values;
+};
+
+TEST_CASE("where nothing is put by, products with V come 32 columns at a time") {
+  if (!has_kernels() || !device().info().simulated) return;
+  for (const Products& products : {Products{128, 128, "wgmma8 m128 n128 w8 s2", 4, 4},
+                                   Products{128, 128, "wgmma8 m128 n128 w8 s3", 4, 4 * 4},
+                                   Products{192, 128, "wgmma8 m128 n128 w8 s2", 6, 4 * 4},
+                                   Products{192, 192, "wgmma8 m128 n96 w8 s2", 6, 3 * 6},
+                                   Products{256, 256, "wgmma8 m128 n64 w8 s2", 8, 2 * 8}}) {
+    CAPTURE(products.config);
+    CAPTURE(products.dim_qk);
+    Problem problem = float8_problem(190, 500, products.dim_qk, causal());
+    problem.dim_v = products.dim_v;
+    problem.carry_in = true;
+    problem.scale_blocks = {64, 32, 64};
+    const Case c = test::make_case(problem, 10);
+    PlanOptions options;
+    options.config = products.config;
+    const auto matrix = [](const Counters& counters) {
+      for (const auto& [name, count] : counters) {
+        if (name == "matrix") return count;
+      }
+      return std::uint64_t{0};
+    };
+    device().counters(true);
+    check(c, test::run_case(device(), c, options));
+    const std::uint64_t counted = matrix(device().counters(true));
+    const PlanInfo info = device().plan(problem, options).info();
+    const auto steps = static_cast<std::uint64_t>(info.full_tiles + info.partial_tiles);
+    const auto warps = static_cast<std::uint64_t>(info.threads / 32 - 4);
+    CHECK(counted == warps * steps * (products.scores + products.values));
+  }
+}
+
 TEST_CASE("the order of warps and of copies does not change a bit of e4m3") {
   if (!has_kernels() || !device().info().simulated) return;
   Problem problem = float8_problem(150, 900, 128, causal());

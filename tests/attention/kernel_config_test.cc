@@ -166,7 +166,7 @@ TEST_CASE("8-bit elements take half the room, and V a second time") {
   // Panels of 128 columns, which head dim 64 fills by half; V turned round has 64 rows.
   CHECK(shared_bytes(good, {64, 64}) == 16384 + 2 * (2 * 16384 + 8192) + 16384 + 32768 + 8 * 15);
   CHECK(promote_steps(good, d128) == 4);
-  CHECK(promote_steps(good, {192, 128}) == 0);  // no room
+  CHECK(promote_steps(good, {192, 128}) == 0);  // no room: in parts
   CHECK(shared_bytes(good, {192, 128}) == 32768 + 2 * (32768 + 2 * 16384) + 32768 + 8 * 15);
   CHECK(says(sentence({128, 80, 8, 2, false, 1, Family::kWgmma8}, d128, kSm90a),
              "1 x 80 columns: a product of 8-bit elements has 32 keys"));

@@ -3,6 +3,7 @@
 
 // A warpgroup's part of wgmma_forward: 64 rows of every work, from the products to O.
 
+#include "kernels/wgmma/parts.cuh"
 #include "kernels/wgmma/scales.cuh"
 #include "kernels/wgmma/sums.cuh"
 #include "kernels/wgmma/work.cuh"
@@ -38,8 +39,10 @@ class Consumer {
     kTurnThreads = 256,  // of two consumers: one that waits for its turn, one that hands it on
     kTurnBarrier = 1,    // + consumer
     kStoreBarrier = 8,   // + consumer
+    // Sums of 8-bit products are kept short: in parts, where nothing is put by.
+    kInParts = Element::kBytes == 1 && Shape::kPromoteSteps == 0,
     // With a large output its registers are rescaled before the next product, not behind the last.
-    kRescaleFirst = kDimV > 128,
+    kRescaleFirst = kInParts || kDimV > 128,
   };
   static_assert(Shape::kPromoteSteps == 0 || !kRescaleFirst,
                 "what is put by has the peak of the output");
@@ -117,6 +120,20 @@ class Consumer {
     tile::start_values<Element, kDimV, Shape::kColumns>(
         output, powers, shared_ + Layout::kOperands + place.stage * Layout::kOperandBytes);
     ptx::commit_products();
+  }
+
+  // The product of start_values, rescaling included, and complete; see kernels/wgmma/parts.cuh.
+  template <int kNext, typename StartNext>
+  __device__ __forceinline__ void add_values(float (&output)[kDimV / 8][4],
+                                             const float (&shrink)[2],
+                                             const unsigned (&powers)[kPowers][4],
+                                             const RingPlace<Shape::kStages>& place,
+                                             const StartNext& start_next) const {
+    ptx::wait(barrier(place, Layout::kOperandFull), place.parity);
+    add_values_in_parts<Element, kDimV, Shape::kColumns, kNext>(
+        output, shrink, powers, shared_ + Layout::kOperands + place.stage * Layout::kOperandBytes,
+        start_next);
+    release_values(place);
   }
 
   // From products to scores that a row may sum: scaled where that comes first, and -inf where the
@@ -262,39 +279,54 @@ class Consumer {
       scales_.read(params_, row, step);
       ptx::wait(barrier(place_, 0), place_.parity);
       take_turn();
-      ptx::fence_products();
-      start_scores(scores[0], place_);
-      if constexpr (kRescaleFirst) tile::rescale(output, shrink);
-      ptx::wait(barrier(before, Layout::kOperandFull), before.parity);
-      ptx::hold(output[0]);
-      ptx::fence_products();
-      start_values(output[0], powers, before);
-      hand_on_turn();
-      ptx::wait_products<1>();
+      if constexpr (kInParts) {
+        add_values<1>(output[0], shrink[0], powers, before, [&] {
+          ptx::fence_products();
+          start_scores(scores[0], place_);
+          hand_on_turn();
+        });
+        ptx::wait_products<0>();
+      } else {
+        ptx::fence_products();
+        start_scores(scores[0], place_);
+        if constexpr (kRescaleFirst) tile::rescale(output, shrink);
+        ptx::wait(barrier(before, Layout::kOperandFull), before.parity);
+        ptx::hold(output[0]);
+        ptx::fence_products();
+        start_values(output[0], powers, before);
+        hand_on_turn();
+        ptx::wait_products<1>();
+      }
       ptx::hold(scores[0]);
       release_keys(place_);
       finish(scores[0], row, step, batch, head);
       scales_.template weigh<Weighing>(params_, state, scores, shrink);
-      ptx::pin(state.sum[0][0] + state.sum[0][1], shared_ + Layout::kUnused);
-      ptx::wait_products<0>();
-      ptx::hold(output[0]);
-      release_values(before);
-      if constexpr (!kRescaleFirst) tile::rescale(output, shrink);
-      sums_.rescale(shrink);
-      sums_.step(step, output);
+      if constexpr (!kInParts) {
+        ptx::pin(state.sum[0][0] + state.sum[0][1], shared_ + Layout::kUnused);
+        ptx::wait_products<0>();
+        ptx::hold(output[0]);
+        release_values(before);
+        if constexpr (!kRescaleFirst) tile::rescale(output, shrink);
+        sums_.rescale(shrink);
+        sums_.step(step, output);
+      }
       tile::convert_powers<Element>(scores[0], powers);
     }
     if constexpr (Shape::kOutputApart && !kQueryInRegisters) {
       release(shared_ + Layout::kQueriesFree);
     }
-    if constexpr (kRescaleFirst) tile::rescale(output, shrink);
-    ptx::wait(barrier(place_, Layout::kOperandFull), place_.parity);
-    ptx::hold(output[0]);
-    ptx::fence_products();
-    start_values(output[0], powers, place_);
-    ptx::wait_products<0>();
-    ptx::hold(output[0]);
-    release_values(place_);
+    if constexpr (kInParts) {
+      add_values<0>(output[0], shrink[0], powers, place_, [] {});
+    } else {
+      if constexpr (kRescaleFirst) tile::rescale(output, shrink);
+      ptx::wait(barrier(place_, Layout::kOperandFull), place_.parity);
+      ptx::hold(output[0]);
+      ptx::fence_products();
+      start_values(output[0], powers, place_);
+      ptx::wait_products<0>();
+      ptx::hold(output[0]);
+      release_values(place_);
+    }
     place_.advance();
     sums_.end(output);
   }

@@ -25,6 +25,7 @@ enum Kind : int {
   kBytes,   // 8-bit elements: V is turned round, and there are scales
   kQuery,   // Q in registers
   kTwos,    // clusters of two CTAs, each of which copies half of K and V
+  kInParts,  // 8-bit elements whose products with V come in parts
 };
 
 constexpr char kKernel[] = "kernels/wgmma_forward.cu";
@@ -33,11 +34,11 @@ constexpr char kConsumer[] = "kernels/wgmma/consumer.cuh";
 constexpr char kWork[] = "kernels/wgmma/work.cuh";
 constexpr char kTransposer[] = "kernels/wgmma/transposer.cuh";
 constexpr char kTranspose[] = "tile/transpose.cuh";
+constexpr char kParts[] = "kernels/wgmma/parts.cuh";
 constexpr char kScales[] = "kernels/wgmma/scales.cuh";
 constexpr char kFirstScores[] =
     "ptx::fence_products(); start_scores(scores[0], place_); ptx::wait_products<0>();";
-constexpr char kLaterScores[] =
-    "take_turn(); ptx::fence_products(); start_scores(scores[0], place_);";
+constexpr char kLaterScores[] = "else { ptx::fence_products(); start_scores(scores[0], place_);";
 constexpr char kLaterValues[] =
     "ptx::hold(output[0]); ptx::fence_products(); start_values(output[0], powers, before);";
 
@@ -59,7 +60,7 @@ std::vector<Mutant> mutants() {
        {{kConsumer, kFirstScores, "start_scores(scores[0], place_); ptx::wait_products<0>();"}},
        {"missing fence"}},
       {"no fence before later scores",
-       {{kConsumer, kLaterScores, "take_turn(); start_scores(scores[0], place_);"}},
+       {{kConsumer, kLaterScores, "else { start_scores(scores[0], place_);"}},
        {"missing fence"}},
       {"no fence before values, where the output was rescaled after that of the scores",
        {{kConsumer, kLaterValues, "ptx::hold(output[0]); start_values(output[0], powers, before);"}},
@@ -80,8 +81,8 @@ std::vector<Mutant> mutants() {
       {"powers are converted before the product that reads the old ones is over",
        {{kConsumer, "ptx::pin(state.sum[0][0] + state.sum[0][1], shared_ + Layout::kUnused);",
          "tile::convert_powers<Element>(scores[0], powers);"},
-        {kConsumer, "sums_.step(step, output);\n      tile::convert_powers<Element>(scores[0], powers);",
-         "sums_.step(step, output);"}},
+        {kConsumer, "sums_.step(step, output); } tile::convert_powers<Element>(scores[0], powers);",
+         "sums_.step(step, output); }"}},
        kRegisters},
       {"the first scores are read at once",
        {{kConsumer, kFirstScores, "ptx::fence_products(); start_scores(scores[0], place_);"}},
@@ -137,7 +138,8 @@ std::vector<Mutant> mutants() {
        {{kProducer, "      wait_free<Shape>(barriers + 3 * ptx::kBarrierBytes, place.parity ^ 1);\n", ""}},
        miscounted},
       {"values are given back before the product has read them",
-       {{kConsumer, "      hand_on_turn();\n", "      hand_on_turn();\n      release_values(before);\n"},
+       {{kConsumer, "hand_on_turn();\n        ptx::wait_products<1>();",
+         "hand_on_turn(); release_values(before); ptx::wait_products<1>();"},
         {kConsumer, "      release_values(before);\n      if constexpr (!kRescaleFirst)",
          "      if constexpr (!kRescaleFirst)"}},
        kRaces},
@@ -180,7 +182,8 @@ std::vector<Mutant> mutants() {
       {"nobody begins the turns",
        {{kConsumer, "if (kTurns && consumer_ == Shape::kConsumers - 1) announce_turn(0);", ""}},
        kDeadlock},
-      {"a turn is not handed on", {{kConsumer, "      hand_on_turn();\n", ""}}, kDeadlock},
+      {"a turn is not handed on", {{kConsumer, "hand_on_turn();\n        ptx::wait_products<1>();",
+         "ptx::wait_products<1>();"}}, kDeadlock},
       {"more registers than there are",
        {{kKernel, "Shape::kConsumers == 1 ? 256 : Shape::kConsumers == 2 ? 240 : 160;",
          "Shape::kConsumers == 1 ? 256 : Shape::kConsumers == 2 ? 248 : 160;"}},
@@ -402,14 +405,59 @@ std::vector<Mutant> mutants() {
        {"global memory race", "unordered writes", "uninitialised read", "wrong answer"},
        {},
        kTwos},
+      // Products with V in parts.
+      {"a part is added before its product is over",
+       {{kParts, "ptx::wait_products<1>();", "ptx::wait_products<2>();"}},
+       kRegisters,
+       {},
+       kInParts},
+      {"the last part is added before its product is over",
+       {{kParts, "ptx::wait_products<kNext>();", "ptx::wait_products<kNext + 1>();"}},
+       kRegisters,
+       {},
+       kInParts},
+      {"no fence before a part whose registers were read",
+       {{kParts, "    ptx::fence_products();\n", ""}},
+       {"missing fence"},
+       {},
+       kInParts},
+      {"no fence before the scores that are started behind the parts",
+       {{kConsumer, "[&] { ptx::fence_products(); start_scores(", "[&] { start_scores("}},
+       {"missing fence", "nothing"},
+       {},
+       kInParts},
+      {"nobody waits for values that come in parts",
+       {{kConsumer, "ptx::wait(barrier(place, Layout::kOperandFull), place.parity);", ""}},
+       unordered,
+       {},
+       kInParts},
+      {"values are given back before their parts were read",
+       {{kConsumer, "        start_next);\n    release_values(place);",
+         "        start_next);"},
+        {kConsumer, "    add_values_in_parts<",
+         "    release_values(place);\n    add_values_in_parts<"}},
+       {"shared memory race", "access to bytes in flight"},
+       {},
+       kInParts},
+      {"parts are added to an output of another peak",
+       {{kParts, "fmaf(piece[i], shrink[i / 2], part[c][i])", "piece[i] + part[c][i]"}},
+       kWrong,
+       {},
+       kInParts},
+      {"a part begins with the one before it",
+       {{"tile/warpgroup_multiply.cuh",
+         "Panels<kDim, kColumns, 1>::columns(first, step);\n    const int accumulate = step != 0;",
+         "Panels<kDim, kColumns, 1>::columns(first, step);\n    const int accumulate = 1;"}},
+       {"uninitialised read", "wrong answer"},
+       {},
+       kInParts},
       // What is redundant, and must not be called a mistake.
       {"values need no fence of their own where nothing touched the output",
        {{kConsumer, kLaterValues, "ptx::hold(output[0]); start_values(output[0], powers, before);"}},
        {"nothing"}},
       {"a fence and a barrier more",
        {{kConsumer, kLaterScores,
-         "take_turn(); ptx::fence_products(); ptx::fence_products(); start_scores(scores[0], "
-         "place_);"},
+         "else { ptx::fence_products(); ptx::fence_products(); start_scores(scores[0], place_);"},
         {kConsumer, "    ptx::fence_shared_writes();\n",
          "    ptx::fence_shared_writes();\n    __syncwarp();\n"}},
        {"nothing"}},
@@ -429,6 +477,7 @@ std::vector<Mutant> mutants() {
       {"unchanged, 8-bit elements", {}, {"nothing"}, {}, kBytes},
       {"unchanged, Q in registers", {}, {"nothing"}, {}, kQuery},
       {"unchanged, clusters", {}, {"nothing"}, {}, kTwos},
+      {"unchanged, in parts", {}, {"nothing"}, {}, kInParts},
   };
 }
 
@@ -437,7 +486,9 @@ test::MutantRun run_of(const Mutant& mutant) {
   Problem problem;
   problem.heads = 2;
   problem.want_lse = true;
-  problem.dim_qk = problem.dim_v = mutant.variant == kWide ? 256 : 64;
+  problem.dim_qk = problem.dim_v = mutant.variant == kWide      ? 256
+                                   : mutant.variant == kInParts ? 192
+                                                                : 64;
   test::MutantRun run{.device = "sim:sm_90a", .options = {}, .problem = problem};
   switch (mutant.variant) {
     case kPlain:
@@ -457,6 +508,7 @@ test::MutantRun run_of(const Mutant& mutant) {
       run.problem.kv_heads = 2;  // so that tile rows are shared
       break;
     case kBytes:
+    case kInParts:
       run.options.config = "wgmma8 m128 n64 w8 s2";
       run.problem.dtype = Dtype::kFloat8E4M3;
       run.problem.scale_blocks = {64, 32, 64};
