@@ -138,8 +138,7 @@ void add_planning(bench::Bench* bench, const char* name, bool cached) {
       problem.pattern = layer_pattern(i);
       problem.seq_k = 100000 + i / 32;
       const attention::Choice choice = attention::choose_config(problem, limits);
-      attention::make_plan(problem, choice, limits, attention::ListForm::kShortest,
-                           cached ? &cache : nullptr);
+      attention::make_plan(problem, choice, limits, {}, cached ? &cache : nullptr);
     }
     return (bench::thread_seconds() - start) * 1e6 / kCalls;
   });

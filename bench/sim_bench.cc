@@ -79,6 +79,7 @@ class Case {
   static annulus::PlanOptions options(const char* config) {
     annulus::PlanOptions options;
     options.config = config;
+    options.split_rows = 1;
     return options;
   }
 

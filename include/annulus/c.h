@@ -273,7 +273,10 @@ typedef struct annulus_plan_options {
   annulus_strides v_strides;
   annulus_strides o_strides;
   int32_t has_strides;
-  int32_t reserved;  // 0
+  // Into how many parts the longest tile rows are split; 0: as the pipe model predicts to be
+  // fastest, 1: never. A plan gives the same bits in every run; plans with different splits may
+  // differ in rounding.
+  int32_t split_rows;
 } annulus_plan_options;
 
 #define ANNULUS_PLAN_OPTIONS_INIT \

@@ -95,6 +95,16 @@ struct PlanOptions {
   // (CUDA driver API, cuTensorMapEncodeTiled). Not given, such strides are refused when a plan of
   // that family runs.
   std::optional<OperandStrides> strides;
+  // Into how many parts the longest tile rows are split, so that several CTAs compute them side by
+  // side (Dao et al., Flash-Decoding for long-context inference, 2023); shorter rows are split into
+  // parts as long. The parts' states go through the workspace, and a second launch, which keeps to
+  // no most_multiprocessors, joins them in the order of their keys. So the same plan gives the same
+  // bits in every run, whichever part is done first; plans with different splits add up in
+  // different orders, and their O, LSE and state may differ in rounding. 0: as the pipe model
+  // predicts to be fastest, which is mostly not at all; 1: never. PlanInfo::decisions
+  // says what was done and why. A ring and a plan with a selection split no rows:
+  // Error{kUnsupported} for more than 1.
+  int split_rows = 0;
   // Granularity at which PlanInfo::block_density is counted; 0: the compute tile's.
   std::int64_t block_rows = 0;
   std::int64_t block_columns = 0;
@@ -137,8 +147,6 @@ struct PlanInfo {
   std::int64_t device_bytes = 0;  // memory that the plan holds
 };
 
-// A problem made ready for a device. Immutable: any number of threads may run it at a time. Copies
-// share. Keeps what it needs of the device alive.
 // How long a run takes on paper, by the pipe model (docs/tuning.md): from the plan and the data
 // sheet of its device, without running it. A prediction, which no GPU has confirmed.
 struct PlanPrediction {
@@ -148,6 +156,8 @@ struct PlanPrediction {
   std::vector<std::pair<std::string, double>> predicted_busy;
 };
 
+// A problem made ready for a device. Immutable: any number of threads may run it at a time. Copies
+// share. Keeps what it needs of the device alive.
 class ANNULUS_EXPORT Plan {
  public:
   struct Impl;

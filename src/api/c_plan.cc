@@ -88,9 +88,7 @@ PlanOptions options_of(const annulus_plan_options* given) {
     options.strides = {strides_of(c.q_strides), strides_of(c.k_strides), strides_of(c.v_strides),
                        strides_of(c.o_strides)};
   }
-  if (c.reserved != 0) {
-    base::fail(ErrorCode::kUnsupported, "reserved of the options is {}; it must be 0", c.reserved);
-  }
+  options.split_rows = c.split_rows;
   return options;
 }
 

@@ -29,14 +29,15 @@ void add_branch(const attention::Forward& forward, const PlanOptions& options, P
   const attention::LaunchPlan& plan = forward.plan();
   info->decisions.insert(info->decisions.end(), plan.decisions.begin(), plan.decisions.end());
   info->specialised_source += jit::source_text(plan.spec);
-  info->launches += static_cast<int>(plan.launches.size());
+  if (!plan.split.empty()) info->specialised_source += jit::source_text(plan.merge_spec);
+  info->launches += static_cast<int>(plan.launches.size()) * (plan.split.empty() ? 1 : 2);
   info->full_tiles += plan.tiles->full_tiles;
   info->partial_tiles += plan.tiles->partial_tiles;
   info->block_density.value += block_density(plan.problem, options, *plan.tiles);
   info->device_bytes += plan.device_bytes;
   const auto& kernel = forward.lookup().kernel;
   if (kernel == nullptr) return;
-  info->ctas += plan.tiles->row_tiles * plan.problem.heads * plan.problem.batch;
+  info->ctas += attention::launched_rows(plan) * plan.problem.heads * plan.problem.batch;
   const device::FunctionAttributes attributes = kernel->function.attributes();
   const int fit = kernel->function.blocks_per_multiprocessor(
       info->threads, static_cast<std::size_t>(info->shared_bytes));
@@ -84,6 +85,13 @@ attention::DeviceLimits limits_for(const Device::Impl& device, const PlanOptions
                "most_multiprocessors is {}: it must be 0, for all, or positive",
                options.most_multiprocessors);
   }
+  if (options.split_rows < 0) {
+    base::fail(
+        ErrorCode::kInvalidArgument,
+        "split_rows is {}: it must be 0, for what the model finds, 1, for none, or the parts "
+        "of the longest row",
+        options.split_rows);
+  }
   attention::DeviceLimits limits = limits_of(device);
   if (options.most_multiprocessors > 0) {
     limits.multiprocessors = std::min(limits.multiprocessors, options.most_multiprocessors);
@@ -98,9 +106,10 @@ struct Prepared {
 };
 
 Prepared prepare(const Device::Impl& device, const Problem& problem,
-                 const attention::Choice& choice, const attention::DeviceLimits& limits) {
+                 const attention::Choice& choice, const attention::DeviceLimits& limits,
+                 const attention::PlanForm& form) {
   std::vector<attention::LaunchPlan> decided =
-      attention::make_branch_plans(problem, choice, limits, device.tiles.get());
+      attention::make_branch_plans(problem, choice, limits, form, device.tiles.get());
   const auto planned = std::chrono::steady_clock::now();
   attention::BranchedForward forward(device.context, *device.kernels, problem, std::move(decided),
                                      device.device_tiles.get());
@@ -130,13 +139,14 @@ std::optional<autotune::TunedStore::Found> find_tuned(
 std::optional<Prepared> prepare_tuned(const Device::Impl& device, const Problem& problem,
                                       const attention::Choice& heuristic,
                                       const attention::DeviceLimits& limits,
+                                      const attention::PlanForm& form,
                                       const std::optional<OperandStrides>& strides,
                                       std::string* tuned) {
   const auto found = find_tuned(device, problem, strides);
   if (!found) return std::nullopt;
   const attention::Choice choice = tuned_choice(*found, heuristic);
   try {
-    Prepared prepared = prepare(device, problem, choice, limits);
+    Prepared prepared = prepare(device, problem, choice, limits, form);
     *tuned = found->path.empty() ? "memory" : found->path;
     return prepared;
   } catch (const Error& error) {
@@ -195,12 +205,13 @@ Plan Device::plan(const Problem& problem, const PlanOptions& options) const {
   const auto start = std::chrono::steady_clock::now();
   const attention::DeviceLimits limits = api::limits_for(*impl_, options);
   const attention::Choice choice = api::choose(problem, limits, options);
+  const attention::PlanForm form = {.split_rows = options.split_rows};
   std::string tuned;
   std::optional<api::Prepared> prepared;
   if (options.config.empty()) {
-    prepared = api::prepare_tuned(*impl_, problem, choice, limits, options.strides, &tuned);
+    prepared = api::prepare_tuned(*impl_, problem, choice, limits, form, options.strides, &tuned);
   }
-  if (!prepared) prepared = api::prepare(*impl_, problem, choice, limits);
+  if (!prepared) prepared = api::prepare(*impl_, problem, choice, limits, form);
   const auto ready = std::chrono::steady_clock::now();
   PlanInfo info = api::describe(prepared->forward, options);
   info.tuned = tuned;
@@ -218,6 +229,12 @@ Plan Device::plan(const Problem& problem, const Selection& selection,
                   const PlanOptions& options) const {
   validate(problem);
   selection::validate(problem, selection);
+  if (options.split_rows > 1) {
+    base::fail(ErrorCode::kUnsupported,
+               "split_rows is {}, but rows of a selection are not split, as their tiles are listed "
+               "on the device; leave it 0",
+               options.split_rows);
+  }
   const auto start = std::chrono::steady_clock::now();
   const attention::DeviceLimits limits = api::limits_for(*impl_, options);
   const attention::Choice choice =
@@ -251,11 +268,12 @@ void Device::prefetch(const Problem& problem, const PlanOptions& options) const 
       found && options.config.empty()) {
     choice = api::tuned_choice(*found, choice);
   }
-  for (const attention::LaunchPlan& plan :
-       attention::make_branch_plans(problem, choice, limits, impl_->tiles.get())) {
+  for (const attention::LaunchPlan& plan : attention::make_branch_plans(
+           problem, choice, limits, {.split_rows = options.split_rows}, impl_->tiles.get())) {
     if (plan.launches.empty()) continue;
     impl_->device_tiles->prefetch(plan.tiles);
     impl_->kernels->get(plan.spec);
+    if (!plan.split.empty()) impl_->kernels->get(plan.merge_spec);
   }
 }
 

@@ -55,6 +55,13 @@ void check(std::span<const RingRank> ranks) {
                "a ring carries its state from step to step itself; carry_in and carry_out of its "
                "problem must be false");
   }
+  for (const RingRank& rank : ranks) {
+    if (rank.options.split_rows <= 1) continue;
+    base::fail(ErrorCode::kUnsupported,
+               "split_rows is {}, but a ring's launches are not split: they carry their state from "
+               "step to step; leave it 0",
+               rank.options.split_rows);
+  }
 }
 
 // What rank 0 has tuned for a launch of the largest shards; nothing where the caller has asked for

@@ -1,13 +1,20 @@
 #include "attention/branched_forward.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "attention/wgmma_launch.h"
 
 namespace annulus::attention {
+namespace {
+
+constexpr std::int64_t kAlignment = 256;
+
+}  // namespace
 
 std::vector<LaunchPlan> make_branch_plans(const Problem& problem, const Choice& choice,
-                                          const DeviceLimits& limits, TileCache* cache) {
+                                          const DeviceLimits& limits, const PlanForm& form,
+                                          TileCache* cache) {
   const std::vector<Pattern> branches = problem.pattern.branches();
   std::vector<LaunchPlan> plans;
   for (std::size_t i = 0; i < branches.size(); ++i) {
@@ -17,7 +24,7 @@ std::vector<LaunchPlan> make_branch_plans(const Problem& problem, const Choice& 
     branch.carry_in = problem.carry_in || i > 0;
     branch.carry_out = problem.carry_out || !last;
     branch.want_lse = problem.want_lse && last;
-    plans.push_back(make_plan(branch, choice, limits, ListForm::kShortest, cache));
+    plans.push_back(make_plan(branch, choice, limits, form, cache));
   }
   return plans;
 }
@@ -29,8 +36,14 @@ BranchedForward::BranchedForward(const device::ContextPointer& context, jit::Ker
   for (LaunchPlan& plan : plans) branches_.emplace_back(context, kernels, std::move(plan), lists);
   if (branches_.size() > 1 && !problem.carry_out) {
     const std::int64_t rows = problem.batch * problem.heads * problem.seq_q;
-    workspace_bytes_ = rows * (problem.dim_v + 2) * static_cast<std::int64_t>(sizeof(float));
+    state_bytes_ = rows * (problem.dim_v + 2) * static_cast<std::int64_t>(sizeof(float));
   }
+  std::int64_t of_branch = 0;
+  for (const Forward& branch : branches_) {
+    of_branch = std::max(of_branch, branch.plan().workspace_bytes);
+  }
+  if (of_branch > 0) state_bytes_ = (state_bytes_ + kAlignment - 1) / kAlignment * kAlignment;
+  workspace_bytes_ = state_bytes_ + of_branch;
 }
 
 // acc, whose rows are multiples of 128 bytes, then m, then l.
@@ -43,7 +56,7 @@ StatePointers BranchedForward::between(const Operands& operands, void* workspace
 }
 
 void BranchedForward::run(abi::CUstream stream, const Operands& operands, void* workspace) const {
-  if (branches_.size() == 1) return branches_.front().run(stream, operands);
+  if (branches_.size() == 1) return branches_.front().run(stream, operands, workspace);
   validate(problem_, operands);
   // Of O as well, which only the last branch writes.
   if (is_wgmma(branches_.front().plan().config.family)) {
@@ -58,7 +71,7 @@ void BranchedForward::run(abi::CUstream stream, const Operands& operands, void* 
       of_branch.lse = nullptr;
       of_branch.state_out = state;
     }
-    branches_[i].run(stream, of_branch);
+    branches_[i].run(stream, of_branch, static_cast<std::byte*>(workspace) + state_bytes_);
   }
 }
 

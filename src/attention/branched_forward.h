@@ -15,7 +15,8 @@ namespace annulus::attention {
 // One plan for each branch: the first takes the caller's state, if any, and the last writes what
 // the problem asks for. Throws as make_plan does.
 std::vector<LaunchPlan> make_branch_plans(const Problem& problem, const Choice& choice,
-                                          const DeviceLimits& limits, TileCache* cache = nullptr);
+                                          const DeviceLimits& limits, const PlanForm& form = {},
+                                          TileCache* cache = nullptr);
 
 // Immutable; any number of threads may run it at a time.
 class BranchedForward {
@@ -28,7 +29,8 @@ class BranchedForward {
   const Problem& problem() const { return problem_; }
   const std::vector<Forward>& branches() const { return branches_; }
 
-  // Of a state between branches; 0 where there is one branch or the caller's state is there for it.
+  // Of a state between branches, unless there is one branch or the caller's state is there for it,
+  // and behind it what a branch needs itself.
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
 
   // As Forward::run. The workspace is 16-byte aligned.
@@ -39,6 +41,7 @@ class BranchedForward {
 
   Problem problem_;
   std::vector<Forward> branches_;
+  std::int64_t state_bytes_ = 0;
   std::int64_t workspace_bytes_ = 0;
 };
 

@@ -39,10 +39,14 @@ Forward::Forward(const device::ContextPointer& context, jit::KernelCache& kernel
   lookup_ = kernels.get(plan_.spec);
   lookup_.kernel->function.allow_dynamic_shared(static_cast<std::size_t>(plan_.shape.shared_bytes));
 
+  if (!plan_.split.empty()) merge_ = kernels.get(plan_.merge_spec);
+
   tiles_ = lists != nullptr ? lists->get(plan_.tiles)
                             : std::make_shared<const DeviceTiles>(context, plan_.tiles);
   parameters_.tiles = tiles_->parameters();
   Packed packed;
+  const std::size_t segments = packed.add(plan_.split.segments);
+  const std::size_t merged = packed.add(plan_.split.merged);
   const std::size_t mask_lists = packed.add(plan_.mask.lists);
   const std::size_t q_positions = packed.add(plan_.q_positions);
   const std::size_t k_positions = packed.add(plan_.k_positions);
@@ -53,6 +57,12 @@ Forward::Forward(const device::ContextPointer& context, jit::KernelCache& kernel
   const std::size_t words = packed.add(plan_.score_code.words);
   lists_ = device::upload(context, std::span<const std::byte>(packed.bytes()));
 
+  kernels::SplitParams& split = parameters_.split;
+  split.segments = pointer<kernels::RowSegment>(lists_, segments);
+  split.merged = pointer<kernels::MergedRow>(lists_, merged);
+  split.segment_count = static_cast<int>(plan_.split.segment_count);
+  split.merged_count = static_cast<int>(plan_.split.merged_count);
+  split.slots = static_cast<int>(plan_.split.slots);
   parameters_.mask.lists = pointer<int>(lists_, mask_lists);
   parameters_.q_positions = pointer<int>(lists_, q_positions);
   parameters_.k_positions = pointer<int>(lists_, k_positions);
@@ -95,7 +105,8 @@ void Forward::launch(abi::CUstream stream, const Operands& operands, const Batch
     return;
   }
   kernels::TensorMaps maps = tensor_maps(*context_, plan_.config, plan_.problem, operands, range);
-  kernels::WorkParams work = work_params(plan_.config, plan_.problem, plan_.group, range.batches);
+  kernels::WorkParams work =
+      work_params(plan_.config, plan_.problem, plan_.group, launched_rows(plan_), range.batches);
   device::launch(lookup_.kernel->function, {shape.grid_x}, {shape.threads}, shared_bytes, stream,
                  {&parameters, &maps, &work});
 }
@@ -145,12 +156,33 @@ void Forward::check(const Operands& operands) const {
   if (is_wgmma(plan_.config.family)) check_tensor_maps(plan_.problem, operands);
 }
 
+// The slots of each launch in turn: launches of one stream do not overlap.
+void Forward::place_slots(void* workspace, kernels::SplitParams* split) const {
+  const std::int64_t slots =
+      plan_.launches.front().batches * plan_.problem.heads * plan_.split.slots;
+  split->acc = static_cast<float*>(workspace);
+  split->m = split->acc + slots * plan_.tiles->tile_rows * plan_.problem.dim_v;
+  split->l = split->m + slots * plan_.tiles->tile_rows;
+}
+
+void Forward::merge(abi::CUstream stream, const BatchRange& range,
+                    kernels::AttentionParams& parameters) const {
+  const std::int64_t blocks =
+      plan_.split.merged_count * (plan_.tiles->tile_rows / kernels::kMergeWarps);
+  device::launch(merge_.kernel->function,
+                 {static_cast<unsigned>(blocks), static_cast<unsigned>(plan_.problem.heads),
+                  static_cast<unsigned>(range.batches)},
+                 {32 * kernels::kMergeWarps}, 0, stream, {&parameters});
+}
+
 void Forward::run(abi::CUstream stream, const Operands& operands,
-                  const kernels::TileListParams& lists) const {
+                  const kernels::TileListParams& lists, void* workspace) const {
   check(operands);
   for (const BatchRange& range : plan_.launches) {
     kernels::AttentionParams parameters = this->parameters(operands, lists, range);
+    if (!plan_.split.empty()) place_slots(workspace, &parameters.split);
     launch(stream, operands, range, parameters);
+    if (!plan_.split.empty()) merge(stream, range, parameters);
   }
 }
 

@@ -29,11 +29,14 @@ class Forward {
 
   // Queues the launches on `stream`: no allocation, no lock, no waiting. Throws
   // Error{kInvalidArgument} as validate() does, before anything is launched, and Error{kDevice}.
-  void run(abi::CUstream stream, const Operands& operands) const { run(stream, operands, lists()); }
+  // `workspace` has plan().workspace_bytes and is 16-byte aligned.
+  void run(abi::CUstream stream, const Operands& operands, void* workspace = nullptr) const {
+    run(stream, operands, lists(), workspace);
+  }
   // The same over other lists of the same tiles, in device memory: as lists() but for what the
   // caller put in its place. Lists of a later batch lie behind those of the first.
-  void run(abi::CUstream stream, const Operands& operands,
-           const kernels::TileListParams& lists) const;
+  void run(abi::CUstream stream, const Operands& operands, const kernels::TileListParams& lists,
+           void* workspace = nullptr) const;
 
   // Throws what a run of these operands would throw before it launches.
   void check(const Operands& operands) const;
@@ -49,12 +52,17 @@ class Forward {
  private:
   void launch(abi::CUstream stream, const Operands& operands, const BatchRange& range,
               kernels::AttentionParams& parameters) const;
+  // Joins the parts of the rows of a launch, which lie in its slots of the workspace.
+  void place_slots(void* workspace, kernels::SplitParams* split) const;
+  void merge(abi::CUstream stream, const BatchRange& range,
+             kernels::AttentionParams& parameters) const;
 
   device::ContextPointer context_;
   LaunchPlan plan_;
   jit::KernelLookup lookup_;
+  jit::KernelLookup merge_;                   // where rows are split
   std::shared_ptr<const DeviceTiles> tiles_;  // null where the plan launches nothing
-  device::Buffer lists_;  // arrays of the mask and the score and positions, one after another
+  device::Buffer lists_;  // arrays of the parts, the mask, the score and positions, in turn
   kernels::AttentionParams parameters_;  // all but the operands
 };
 

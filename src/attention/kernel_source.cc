@@ -147,6 +147,7 @@ jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& fe
       Constant::boolean("kSinkLogit", features.sink_logit),
       Constant::boolean("kCarryIn", features.carry_in),
       Constant::boolean("kCarryOut", features.carry_out),
+      Constant::boolean("kSplit", features.split),
   };
   const std::vector<Constant> tile = wgmma ? wgmma_tile(config, features) : mma_tile(config);
   shape.constants.insert(shape.constants.end(), tile.begin(), tile.end());
@@ -160,6 +161,22 @@ jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& fe
           .file = wgmma ? "kernels/wgmma_forward.cu" : "kernels/mma_forward.cu",
           .entry = kernel,
           .structs = std::move(structs)};
+}
+
+jit::KernelSpec merge_spec(const KernelConfig& config, const KernelFeatures& features,
+                           jit::Arch arch) {
+  jit::Struct shape;
+  shape.name = "Shape";
+  shape.constants = {Constant::type("Output", element_of(features.dtype_o)),
+                     Constant::integer("kDimV", features.dims.v),
+                     Constant::integer("kTileRows", config.tile_rows),
+                     Constant::boolean("kSinkLogit", features.sink_logit),
+                     Constant::boolean("kCarryOut", features.carry_out)};
+  return {.family = "merge_rows",
+          .arch = arch,
+          .file = "kernels/merge_rows.cu",
+          .entry = "merge_rows",
+          .structs = {std::move(shape)}};
 }
 
 ScoreNumbers score_numbers(const Problem& problem) {
@@ -182,19 +199,17 @@ WorkGroup rows_together(const KernelConfig& config) {
   return {.rows = config.cluster, .heads = config.heads};
 }
 
-std::int64_t work_count(const KernelConfig& config, const Problem& problem, const WorkGroup& group,
+std::int64_t work_count(const Problem& problem, const WorkGroup& group, std::int64_t rows,
                         std::int64_t batches) {
-  const std::int64_t rows = std::int64_t{config.tile_rows} * group.rows;
-  return (problem.seq_q + rows - 1) / rows * (problem.heads / group.heads) * batches;
+  return (rows + group.rows - 1) / group.rows * (problem.heads / group.heads) * batches;
 }
 
 LaunchShape launch_shape(const KernelConfig& config, const Problem& problem, const WorkGroup& group,
-                         int multiprocessors) {
-  const std::int64_t row_tiles = (problem.seq_q + config.tile_rows - 1) / config.tile_rows;
+                         std::int64_t rows, int multiprocessors) {
   if (is_wgmma(config.family)) {
     // Clusters that stay: each takes work until there is none.
     const std::int64_t clusters =
-        std::min<std::int64_t>(work_count(config, problem, group, problem.batch),
+        std::min<std::int64_t>(work_count(problem, group, rows, problem.batch),
                                std::max(1, multiprocessors / config.cluster));
     return {.grid_x = static_cast<unsigned>(clusters * config.cluster),
             .grid_y = 1,
@@ -202,7 +217,7 @@ LaunchShape launch_shape(const KernelConfig& config, const Problem& problem, con
             .threads = static_cast<unsigned>(threads(config)),
             .shared_bytes = shared_bytes(config, {problem.dim_qk, problem.dim_v})};
   }
-  return {.grid_x = static_cast<unsigned>(row_tiles),
+  return {.grid_x = static_cast<unsigned>(rows),
           .grid_y = static_cast<unsigned>(problem.heads),
           .grid_z = static_cast<unsigned>(problem.batch),
           .threads = static_cast<unsigned>(threads(config)),

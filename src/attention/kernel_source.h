@@ -32,6 +32,7 @@ struct KernelFeatures {
   bool carry_out = false;
   bool placed = false;                        // positions are read row by row
   kernels::Walk walk = kernels::Walk::kList;  // TileList::walk
+  bool split = false;                         // CTAs take parts of rows (row_split.h)
   std::string mask = "true";                  // MaskCode::text
   ScoreStructure score_mod = {};              // without a text where there is no expression
 };
@@ -53,6 +54,10 @@ jit::Struct mask_struct(const std::string& mask);
 // Requires: !why_illegal(config, features.dims, arch).
 jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& features,
                             jit::Arch arch);
+
+// Of merge_rows, which joins the parts of rows that the kernel above leaves.
+jit::KernelSpec merge_spec(const KernelConfig& config, const KernelFeatures& features,
+                           jit::Arch arch);
 
 // AttentionParams::scale and softcap for a problem, with log2(e) folded in as its Score wants, and
 // without it where there is a score expression.
@@ -78,22 +83,22 @@ WorkGroup heads_together(const KernelConfig& config);
 // Where tile rows share them.
 WorkGroup rows_together(const KernelConfig& config);
 
-// Works of a launch of `batches`.
-std::int64_t work_count(const KernelConfig& config, const Problem& problem, const WorkGroup& group,
+// Works of a launch of `batches`, with `rows` tile rows, or parts of them, for each head.
+std::int64_t work_count(const Problem& problem, const WorkGroup& group, std::int64_t rows,
                         std::int64_t batches);
 
 struct LaunchShape {
-  unsigned grid_x = 0;            // mma: tile rows; wgmma: CTAs, which stay for all work;
-                                  // whole clusters
+  unsigned grid_x = 0;            // mma: tile rows or their parts; wgmma: CTAs, which stay for
+                                  // all work; whole clusters
   unsigned grid_y = 0;            // mma: H
   unsigned grid_z = 0;            // mma: B
   unsigned threads = 0;           // per CTA
   std::int64_t shared_bytes = 0;  // dynamic
 };
 
-// Requires: a valid problem with B, Sq > 0.
+// With `rows` tile rows, or parts of them, for each head. Requires: a valid problem with B, Sq > 0.
 LaunchShape launch_shape(const KernelConfig& config, const Problem& problem, const WorkGroup& group,
-                         int multiprocessors);
+                         std::int64_t rows, int multiprocessors);
 
 }  // namespace annulus::attention
 

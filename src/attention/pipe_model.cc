@@ -112,6 +112,18 @@ PipeDevice pipe_device(const device::DeviceInfo& info) {
   return device;
 }
 
+PipeDevice pipe_device(const DeviceLimits& limits) {
+  device::DeviceInfo info;
+  info.major = limits.arch.number / 10;
+  info.minor = limits.arch.number % 10;
+  info.multiprocessors = limits.multiprocessors;
+  info.max_threads_per_multiprocessor = 2048;
+  info.registers_per_multiprocessor = 65536;
+  info.shared_bytes_reserved_per_block = 1024;
+  info.shared_bytes_per_multiprocessor = static_cast<int>(limits.shared_bytes_per_block) + 1024;
+  return pipe_device(info);
+}
+
 int most_registers(const KernelConfig& config) {
   constexpr int kRegisterFile = 65536;
   return std::min(255, kRegisterFile / (threads(config) * config.resident) / 8 * 8);
@@ -237,11 +249,26 @@ Prediction predict(const PipeDevice& device, const KernelConfig& config, const D
   return made;
 }
 
+double merge_cycles(const PipeDevice& device, const RowSplit& split, const Problem& problem,
+                    std::int64_t tile_rows) {
+  // States are written and read once.
+  const auto bytes = static_cast<double>(
+      2 * split.workspace_bytes(tile_rows, problem.dim_v, problem.heads * problem.batch));
+  return kLaunchCycles + bytes / device.memory_bytes;
+}
+
 Prediction predict(const PipeDevice& device, const LaunchPlan& plan) {
-  const TileCounts tiles = count_tiles(plan);
+  const bool split = !plan.split.empty();
+  const TileCounts tiles =
+      split ? count_parts(*plan.tiles, plan.split, plan.problem) : count_tiles(plan);
   const KernelFeatures features = features_of(plan.problem, plan.placement, plan.mask);
-  return predict(device, plan.config, features.dims, tiles,
-                 estimate_work(plan.config, features, tiles), least_bytes(plan.problem));
+  Prediction made = predict(device, plan.config, features.dims, tiles,
+                            estimate_work(plan.config, features, tiles), least_bytes(plan.problem));
+  if (split) {
+    made.predicted_cycles += merge_cycles(device, plan.split, plan.problem, tiles.tile_rows);
+    made.predicted_micros = made.predicted_cycles / device.clock_hertz * 1e6;
+  }
+  return made;
 }
 
 }  // namespace annulus::attention

@@ -66,6 +66,9 @@ int predicted_registers(const KernelConfig& config, const Dims& dims);
 int resident_ctas(const PipeDevice& device, const KernelConfig& config, const Dims& dims,
                   int registers = 0);
 
+// The same from what a plan knows of its device: the rates of its architecture at a usual clock.
+PipeDevice pipe_device(const DeviceLimits& limits);
+
 enum class Limit {
   kMatrix,     // tensor cores
   kSpecial,    // exponentials
@@ -94,6 +97,10 @@ struct Prediction {
 Prediction predict(const PipeDevice& device, const KernelConfig& config, const Dims& dims,
                    const TileCounts& tiles, const KernelWork& work, double bytes,
                    int registers = 0);
+
+// What joining the parts of rows adds to them: a launch, and states that go through memory.
+double merge_cycles(const PipeDevice& device, const RowSplit& split, const Problem& problem,
+                    std::int64_t tile_rows);
 
 // A plan's, from nothing but the plan.
 Prediction predict(const PipeDevice& device, const LaunchPlan& plan);

@@ -16,13 +16,14 @@ constexpr std::int64_t kMostWorks = std::int64_t{1} << 30;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-std::vector<BatchRange> split_batches(const Problem& problem, const KernelConfig& config) {
+// With `rows` tile rows, or parts of them, for each head.
+std::vector<BatchRange> split_batches(const Problem& problem, const KernelConfig& config,
+                                      std::int64_t rows) {
   std::vector<BatchRange> launches;
   if (problem.seq_q == 0) return launches;
   std::int64_t most = kMostGridZ;
   if (is_wgmma(config.family)) {
-    const std::int64_t works = ceil_div(problem.seq_q, config.tile_rows) * problem.heads;
-    most = std::clamp<std::int64_t>(kMostWorks / works, 1, most);
+    most = std::clamp<std::int64_t>(kMostWorks / (rows * problem.heads), 1, most);
   }
   for (std::int64_t first = 0; first < problem.batch; first += most) {
     launches.push_back({first, std::min(most, problem.batch - first)});
@@ -69,7 +70,7 @@ const char* walk_of(kernels::Walk walk) {
 }
 
 std::vector<std::string> describe(const LaunchPlan& plan, const Choice& choice,
-                                  const DeviceLimits& limits) {
+                                  const DeviceLimits& limits, const std::string& split) {
   const Problem& problem = plan.problem;
   const TileList& tiles = *plan.tiles;
   std::vector<std::string> lines;
@@ -129,16 +130,26 @@ std::vector<std::string> describe(const LaunchPlan& plan, const Choice& choice,
     say("block masks: one bit for {} x {} pairs, {} words", 1 << tiles.granule_row_shift,
         1 << tiles.granule_column_shift, tiles.mask_words.size());
   }
+  if (!split.empty()) say("long tile rows: {}", split);
+  if (!plan.split.empty()) {
+    say("parts: {} and whole rows for {} tile rows of a list, {} of them split, into parts of up "
+        "to "
+        "{} tiles, whose states a second launch joins in their order",
+        plan.split.segment_count, tiles.row_tiles, plan.split.merged_count, plan.split.most_tiles);
+  }
   if (plan.launches.empty()) {
     say("nothing to launch: there are no query rows");
   } else {
-    const std::int64_t rows = tiles.row_tiles * (problem.heads / plan.config.heads) * problem.batch;
+    const std::int64_t rows =
+        launched_rows(plan) * (problem.heads / plan.config.heads) * problem.batch;
     const std::int64_t ctas = plan.config.family == Family::kMma ? rows : plan.shape.grid_x;
-    say("{} launch{} of {} CTAs x {} threads with {} bytes of shared memory, {:.1f} tile rows per "
-        "multiprocessor",
+    say("{} launch{} of {} CTAs x {} threads with {} bytes of shared memory, {:.1f} {} per "
+        "multiprocessor{}",
         plan.launches.size(), plan.launches.size() == 1 ? "" : "es", ctas, plan.shape.threads,
         plan.shape.shared_bytes,
-        static_cast<double>(rows) / static_cast<double>(std::max(1, limits.multiprocessors)));
+        static_cast<double>(rows) / static_cast<double>(std::max(1, limits.multiprocessors)),
+        plan.split.empty() ? "tile rows" : "parts and rows",
+        plan.split.empty() ? "" : ", each followed by one that joins");
   }
   say("order: tile rows with the most tiles first; columns ascending, so that the sums have one "
       "order");
@@ -188,13 +199,17 @@ WorkGroup group_of(const LaunchPlan& plan) {
 
 }  // namespace
 
+std::int64_t launched_rows(const LaunchPlan& plan) {
+  return plan.split.empty() ? plan.tiles->row_tiles : plan.split.segment_count;
+}
+
 LaunchPlan make_plan(const Problem& problem, const Choice& choice, const DeviceLimits& limits,
-                     ListForm form, TileCache* cache) {
+                     const PlanForm& form, TileCache* cache) {
   return make_plan(problem, placement_of(problem), choice, limits, form, cache);
 }
 
 LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const Choice& choice,
-                     const DeviceLimits& limits, ListForm form, TileCache* cache) {
+                     const DeviceLimits& limits, const PlanForm& form, TileCache* cache) {
   if (!placement.q.empty()) problem.q0 = placement.q.front().start;
   if (!placement.k.empty()) problem.k0 = placement.k.front().start;
   if (placement.context.seq_k >= 0) problem.total_k = placement.context.seq_k;
@@ -208,8 +223,8 @@ LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const
                             {problem.heads, hull_of(placement.q), placement.context});
   plan.score_code = score_code(problem.score.score_mod);
   const auto tile_list = [&](auto&&... arguments) {
-    if (form != ListForm::kShortest) {
-      return std::make_shared<const TileList>(make_tile_list(arguments..., form));
+    if (form.list != ListForm::kShortest) {
+      return std::make_shared<const TileList>(make_tile_list(arguments..., form.list));
     }
     if (cache != nullptr) return cache->get(arguments...);
     return std::make_shared<const TileList>(make_plan_tiles(arguments...));
@@ -218,28 +233,38 @@ LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const
                          plan.mask.layout.get());
   KernelFeatures features = features_of(problem, placement, plan.mask);
   features.walk = plan.tiles->walk;
-  plan.spec = kernel_spec(plan.config, features, limits.arch);
   if (features.placed) {
     plan.q_positions = positions_of(placement.q, plan.config.tile_rows);
     plan.k_positions = positions_of(placement.k, plan.config.tile_columns);
   }
   plan.group = group_of(plan);
+  SplitChoice split = choose_split(plan, features, limits, form.split_rows);
+  plan.split = std::move(split.split);
+  features.split = !plan.split.empty();
+  plan.launches = split_batches(problem, plan.config, launched_rows(plan));
+  plan.spec = kernel_spec(plan.config, features, limits.arch);
+  if (features.split) {
+    plan.merge_spec = merge_spec(plan.config, features, limits.arch);
+    plan.workspace_bytes = plan.split.workspace_bytes(
+        plan.tiles->tile_rows, problem.dim_v, problem.heads * plan.launches.front().batches);
+  }
   plan.score = score_numbers(problem);
   plan.score_tables = score_tables(problem.score);
   plan.lse_factor =
       problem.lse_base == LseBase::kNatural ? static_cast<float>(std::numbers::ln2) : 1.0f;
-  plan.launches = split_batches(problem, plan.config);
-  plan.shape = launch_shape(plan.config, problem, plan.group, limits.multiprocessors);
+  plan.shape =
+      launch_shape(plan.config, problem, plan.group, launched_rows(plan), limits.multiprocessors);
   if (plan.config.family == Family::kMma) {
     plan.shape.grid_z = static_cast<unsigned>(std::min(problem.batch, kMostGridZ));
   }
   const ScoreTables& tables = plan.score_tables;
-  const auto words = plan.mask.lists.size() + plan.q_positions.size() + plan.k_positions.size() +
-                     tables.slopes.size() + tables.bias.size() + tables.sinks.size() +
-                     plan.score_code.words.size();
+  const std::size_t parts = plan.split.segments.size() + plan.split.merged.size();
+  const auto words = 4 * parts + plan.mask.lists.size() + plan.q_positions.size() +
+                     plan.k_positions.size() + tables.slopes.size() + tables.bias.size() +
+                     tables.sinks.size() + plan.score_code.words.size();
   plan.device_bytes =
       plan.tiles->device_bytes() + static_cast<std::int64_t>(words * sizeof(std::int32_t));
-  plan.decisions = describe(plan, choice, limits);
+  plan.decisions = describe(plan, choice, limits, split.reason);
   return plan;
 }
 

@@ -14,6 +14,7 @@
 #include "annulus/attention.h"
 #include "attention/kernel_config.h"
 #include "attention/kernel_source.h"
+#include "attention/row_split.h"
 #include "attention/score.h"
 #include "attention/score_code.h"
 #include "attention/tile_cache.h"
@@ -78,6 +79,8 @@ struct LaunchPlan {
   pattern::MaskCode mask;
   jit::KernelSpec spec;
   std::shared_ptr<const TileList> tiles;  // perhaps that of other plans as well; never null
+  RowSplit split;                         // empty: a CTA takes whole rows
+  jit::KernelSpec merge_spec;  // where rows are split: of the launch that follows each launch
   // Where the kernel reads positions row by row: of each row, padded to whole tiles.
   std::vector<std::int32_t> q_positions;
   std::vector<std::int32_t> k_positions;
@@ -93,18 +96,29 @@ struct LaunchPlan {
   std::vector<Rejected> rejected;
 };
 
+// What whoever plans has to say about how.
+struct PlanForm {
+  ListForm list = ListForm::kShortest;
+  // Into how many parts the longest tile rows are split, and others into parts as long. 1: none; 0:
+  // as the pipe model finds. A plan with parts needs workspace.
+  int split_rows = 1;
+};
+
+// Tile rows, or parts of them, of each head.
+std::int64_t launched_rows(const LaunchPlan& plan);
+
 // Requires: validate(problem) passes; its pattern is no sum (branched_forward.h). Throws as
 // make_tile_list, pattern::emit and score_code do. The shortest list is one that all lengths of its
 // grid share (tile_grid.h); with a cache it is one that was made before, where there is such a one.
 // A list of another form is of these lengths alone.
 LaunchPlan make_plan(const Problem& problem, const Choice& choice, const DeviceLimits& limits,
-                     ListForm form = ListForm::kShortest, TileCache* cache = nullptr);
+                     const PlanForm& form = {}, TileCache* cache = nullptr);
 
 // The same for tensors that are shards: Sq and Sk are the rows of the placement, and the problem's
 // own q0 and k0 are replaced by it. Requires: the placement has as many rows, all positions within
 // kMostPosition.
 LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const Choice& choice,
-                     const DeviceLimits& limits, ListForm form = ListForm::kShortest,
+                     const DeviceLimits& limits, const PlanForm& form = {},
                      TileCache* cache = nullptr);
 
 }  // namespace annulus::attention

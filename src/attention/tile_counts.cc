@@ -95,19 +95,18 @@ std::optional<TileCounts> count_tiles(const Problem& problem, std::int64_t tile_
   return counts;
 }
 
-TileCounts count_tiles(const LaunchPlan& plan) {
-  const TileList& list = *plan.tiles;
+TileCounts count_tiles(const TileList& list, const Problem& problem) {
   TileCounts counts;
   counts.tile_rows = list.tile_rows;
   counts.tile_columns = list.tile_columns;
   counts.row_tiles = list.row_tiles;
   if (list.walk == kernels::Walk::kBand) {
-    count_band(list.band, plan.problem, &counts);
+    count_band(list.band, problem, &counts);
     return counts;
   }
-  const std::int64_t distinct = list.lists == 1 ? 1 : plan.problem.heads;
-  counts.copies = plan.problem.batch * plan.problem.heads / distinct;
-  counts.ctas = counts.row_tiles * plan.problem.heads * plan.problem.batch;
+  const std::int64_t distinct = list.lists == 1 ? 1 : problem.heads;
+  counts.copies = problem.batch * problem.heads / distinct;
+  counts.ctas = counts.row_tiles * problem.heads * problem.batch;
   counts.longest_row = list.longest_row;
   std::int64_t full = 0, partial = 0;
   for (std::int64_t head = 0; head < distinct; ++head) {

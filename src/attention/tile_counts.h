@@ -42,8 +42,11 @@ std::optional<TileCounts> count_tiles(const Problem& problem, std::int64_t tile_
                                       std::int64_t tile_columns,
                                       const std::function<bool()>& stopped);
 
-// The same from the list of a plan.
-TileCounts count_tiles(const LaunchPlan& plan);
+// The same from a list.
+TileCounts count_tiles(const TileList& list, const Problem& problem);
+inline TileCounts count_tiles(const LaunchPlan& plan) {
+  return count_tiles(*plan.tiles, plan.problem);
+}
 
 }  // namespace annulus::attention
 

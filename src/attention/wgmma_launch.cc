@@ -43,7 +43,7 @@ device::BoxedTensor boxed(const void* data, const Strides& strides, const BatchR
 }  // namespace
 
 kernels::WorkParams work_params(const KernelConfig& config, const Problem& problem,
-                                const WorkGroup& group, std::int64_t batches) {
+                                const WorkGroup& group, std::int64_t rows, std::int64_t batches) {
   const std::int64_t head_groups = problem.heads / group.heads;
   const std::int64_t groups = head_groups * batches;
   const std::int64_t kv_bytes = std::max<std::int64_t>(1, problem.seq_k) *
@@ -52,7 +52,7 @@ kernels::WorkParams work_params(const KernelConfig& config, const Problem& probl
   const std::int64_t groups_per_kv = std::max<std::int64_t>(1, head_groups / problem.kv_heads);
   const std::int64_t set =
       std::clamp<std::int64_t>(kSetBytes / kv_bytes, 1, groups) * groups_per_kv;
-  const std::int64_t count = work_count(config, problem, group, batches);
+  const std::int64_t count = work_count(problem, group, rows, batches);
   return {.count = static_cast<int>(count),
           .groups = static_cast<int>(groups),
           .set = static_cast<int>(std::min(set, groups)),

@@ -15,9 +15,9 @@
 
 namespace annulus::attention {
 
-// The order of the work of a launch of `batches`.
+// The order of the work of a launch of `batches`, with `rows` tile rows or parts for each head.
 kernels::WorkParams work_params(const KernelConfig& config, const Problem& problem,
-                                const WorkGroup& group, std::int64_t batches);
+                                const WorkGroup& group, std::int64_t rows, std::int64_t batches);
 
 // A sentence that says why a tensor with such strides has no tensor map, or nothing where all have
 // one. Pure: what the driver takes is documented.

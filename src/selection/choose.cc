@@ -148,7 +148,7 @@ attention::LaunchPlan make_plan(const Problem& problem, const Selection& selecti
   }
   // Its kernels read the pattern's tiles and list those that are chosen.
   attention::LaunchPlan plan =
-      attention::make_plan(problem, choice, limits, attention::ListForm::kListed);
+      attention::make_plan(problem, choice, limits, {.list = attention::ListForm::kListed});
   if (selection.block_rows % config.tile_rows == 0 &&
       selection.block_columns % config.tile_columns == 0) {
     return plan;  // a tile lies in one block

@@ -209,6 +209,7 @@ std::vector<std::string> describe(const SelectionPlan& plan) {
       fmt::format("lists are made on the device: at most {} blocks of a row and {} "
                   "tiles of a head; {} bytes of workspace",
                   plan.blocks.most, plan.capacity, plan.workspace_bytes));
+  lines.push_back("long tile rows: not split, as only the device knows how long they are");
   return lines;
 }
 

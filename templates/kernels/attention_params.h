@@ -58,6 +58,38 @@ struct TileListParams {
   int batch_lists;  // batch b's lists begin that many times b further on; 0: all batches share
 };
 
+enum : int { kMergeWarps = 4 };  // of a CTA of merge_rows
+
+// Some tiles of a tile row: what one CTA takes where rows are split (Shape::kSplit).
+struct alignas(16) RowSegment {
+  int row;    // -1: nothing, in lists that have fewer segments than others
+  int first;  // of the row's tiles
+  int count;
+  int slot;  // where its state goes; -1: it is the whole row
+};
+
+// A tile row whose states lie in neighbouring slots, in the order of its tiles.
+struct alignas(16) MergedRow {
+  int row;
+  int first_slot;
+  int slots;  // 0: nothing
+  int padding;
+};
+
+// Null where no row is split. A slot holds the state of M rows; the rows that it lacks at the end
+// of Sq are not used.
+struct SplitParams {
+  const RowSegment* segments;  // [lists, segment_count]: CTA x takes segment x
+  const MergedRow* merged;     // [lists, merged_count]
+  float* acc;                  // [B, H, slots, M, Dv]
+  float* m;                    // [B, H, slots, M]
+  float* l;                    // [B, H, slots, M]
+  int segment_count;
+  int merged_count;
+  int slots;
+  int padding;
+};
+
 // What a score gains besides its product, with log2(e) folded in; slopes and bias without where
 // there is a score expression. Entry h mod count is head h's.
 struct ScoreParams {
@@ -112,6 +144,7 @@ struct AttentionParams {
   const int* k_positions;  // [ceil(Sk / N) N]
 
   TileListParams tiles;
+  SplitParams split;
   MaskParams mask;
   ScoreParams score;
   ScaleParams scales;  // where Shape::Element has 8 bits

@@ -58,7 +58,9 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   const unsigned head = blockIdx.y;
   const unsigned kv_head = head / static_cast<unsigned>(params.group);
   const long long batch = blockIdx.z;
-  const auto row = tile::find_tile_row<kWalk, kRows, kColumns>(params, blockIdx.x, head, batch);
+  const auto row =
+      tile::find_tile_row<kWalk, kRows, kColumns, Shape::kSplit>(params, blockIdx.x, head, batch);
+  if (Shape::kSplit && row.row < 0) return;
   const int first_row = row.row * kRows;
   const int warp_row = first_row + static_cast<int>(warp) * (kRowTiles * 16);
 
@@ -92,7 +94,9 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   const tile::LaneRows lane_rows{(batch * params.heads + head) * params.seq_q,
                                  warp_row + static_cast<int>(lane / 4), params.seq_q, lane};
   tile::start_empty(state, output);
-  if constexpr (Shape::kCarryIn) tile::load_state(state, output, params, lane_rows);
+  if constexpr (Shape::kCarryIn) {
+    if (!Shape::kSplit || row.begins) tile::load_state(state, output, params, lane_rows);
+  }
 
   const unsigned query_rows = query_tile + warp * (kRowTiles * 16 * tile::Swizzle<kDimQk>::kPitch);
   tile::Query<kRowTiles, kDimQk, Shape::kQueryInRegisters> query(
@@ -213,12 +217,22 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
     state.sum[r][0] = tile::quad_sum(state.sum[r][0]);
     state.sum[r][1] = tile::quad_sum(state.sum[r][1]);
   }
+  if constexpr (Shape::kSplit) {
+    if (row.slot >= 0) {
+      tile::LaneRows in_slot = lane_rows;
+      const tile::StateOut to = tile::slot_of<kRows>(
+          params.split, row.slot, batch * params.heads + head, first_row, &in_slot);
+      tile::store_state(state, output, to, in_slot);
+      return;
+    }
+  }
   if constexpr (Shape::kSinkLogit && !Shape::kCarryOut) {
     tile::add_sink(state, output,
                    params.score.sinks[head % static_cast<unsigned>(params.score.sink_count)]);
   }
   if constexpr (Shape::kCarryOut) {
-    tile::store_state(state, output, params, lane_rows);
+    tile::store_state(state, output, tile::StateOut{params.acc_out, params.m_out, params.l_out},
+                      lane_rows);
   } else {
     tile::store_lse(state, params, lane_rows);
     tile::store_output<Element>(

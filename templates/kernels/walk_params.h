@@ -32,6 +32,14 @@ struct alignas(16) RowRuns {
   int full_count[2];
 
   ANNULUS_ON_BOTH int column(int i) const { return i + (i < split ? shift[0] : shift[1]); }
+  // Tiles are counted from tile n on.
+  ANNULUS_ON_BOTH void skip(int n) {
+    split -= n;
+    shift[0] += n;
+    shift[1] += n;
+    full_begin[0] -= n;
+    full_begin[1] -= n;
+  }
   ANNULUS_ON_BOTH bool partial(int i) const {
     return static_cast<unsigned>(i - full_begin[0]) >= static_cast<unsigned>(full_count[0]) &&
            static_cast<unsigned>(i - full_begin[1]) >= static_cast<unsigned>(full_count[1]);
@@ -52,6 +60,10 @@ struct RowRun {
   int full_count;
 
   ANNULUS_ON_BOTH int column(int i) const { return first + i; }
+  ANNULUS_ON_BOTH void skip(int n) {
+    first += n;
+    full_begin -= n;
+  }
   ANNULUS_ON_BOTH bool partial(int i) const {
     return static_cast<unsigned>(i - full_begin) >= static_cast<unsigned>(full_count);
   }

@@ -68,13 +68,28 @@ __device__ __forceinline__ void load_state(RowState<kRowTiles>& state,
   }
 }
 
-// Writes acc_out, m_out, l_out. A row without a visible key leaves as the empty state, whatever a
+// Where states go: row i of a state is m[i], l[i], acc[i * Dv] and what follows.
+struct StateOut {
+  float* acc;
+  float* m;
+  float* l;
+};
+
+// Where the state of a part of a tile row goes: its slot. `at` is changed to count rows from there.
+// Requires: the row is split, tiles have kRows rows.
+template <int kRows>
+__device__ __forceinline__ StateOut slot_of(const kernels::SplitParams& split, int slot,
+                                            long long head_of_all, int first_row, LaneRows* at) {
+  at->base = (head_of_all * split.slots + slot) * kRows - first_row;
+  return {split.acc, split.m, split.l};
+}
+
+// Writes a state. A row without a visible key leaves as the empty state, whatever a
 // NaN in V has made of its zeros. Requires: the sums are complete.
 template <int kRowTiles, int kPieces>
 __device__ __forceinline__ void store_state(const RowState<kRowTiles>& state,
                                             const float (&output)[kRowTiles][kPieces][4],
-                                            const kernels::AttentionParams& params,
-                                            const LaneRows& at) {
+                                            const StateOut& to, const LaneRows& at) {
 #pragma unroll
   for (int r = 0; r < kRowTiles; ++r) {
 #pragma unroll
@@ -84,10 +99,10 @@ __device__ __forceinline__ void store_state(const RowState<kRowTiles>& state,
       const long long index = at.base + row;
       const bool empty = is_empty(state, r, half);
       if (at.lane % 4 == 0) {
-        params.m_out[index] = empty ? minus_infinity() : state.peak[r][half];
-        params.l_out[index] = state.sum[r][half];
+        to.m[index] = empty ? minus_infinity() : state.peak[r][half];
+        to.l[index] = state.sum[r][half];
       }
-      float* acc = params.acc_out + index * (kPieces * 8) + at.lane % 4 * 2;
+      float* acc = to.acc + index * (kPieces * 8) + at.lane % 4 * 2;
 #pragma unroll
       for (int d = 0; d < kPieces; ++d) {
         const float low = empty ? 0.0f : output[r][d][2 * half];

@@ -1,7 +1,8 @@
 #ifndef ANNULUS_TILE_TILE_ROW_CUH_
 #define ANNULUS_TILE_TILE_ROW_CUH_
 
-// The column tiles that one CTA visits: a row of a TileList, whichever way the kernel walks it.
+// The column tiles that one CTA visits: a row of a TileList or a part of one, whichever way the
+// kernel walks it.
 
 #include "kernels/attention_params.h"
 #include "tile/mask.cuh"
@@ -23,8 +24,14 @@ struct TileRow<Walk::kList> {
   const unsigned* entries;  // column tile * 2 + partial, ascending
   const int* masks;         // index of each tile's mask words; null without block masks
   int count;
-  int row;  // the tile row: query rows from row * M on
+  int row;      // the tile row: query rows from row * M on
+  int slot;     // RowSegment::slot
+  bool begins;  // with the row's first tile
 
+  __device__ __forceinline__ void skip(int tiles) {
+    entries += tiles;
+    if (masks) masks += tiles;
+  }
   static __device__ __forceinline__ ColumnTile tile_of(unsigned entry) {
     return {static_cast<int>(entry >> 1), (entry & 1) != 0};
   }
@@ -42,7 +49,10 @@ struct CountedRow {
   Runs runs;
   int count;
   int row;
+  int slot;
+  bool begins;
 
+  __device__ __forceinline__ void skip(int tiles) { runs.skip(tiles); }
   __device__ __forceinline__ ColumnTile tile(int index) const {
     return {runs.column(index), runs.partial(index)};
   }
@@ -56,22 +66,32 @@ struct TileRow<Walk::kBand> : CountedRow<kernels::RowRun> {};
 
 // The row that CTA `order` of a head of a batch takes: the longest rows come first, so that no long
 // row is left for the end. Tiles are kRows x kColumns.
-template <Walk kWalk, int kRows, int kColumns>
+template <Walk kWalk, int kRows, int kColumns, bool kSplit = false>
 __device__ __forceinline__ TileRow<kWalk> find_tile_row(const kernels::AttentionParams& params,
                                                         unsigned order, unsigned head,
                                                         long long batch) {
   const kernels::TileListParams& tiles = params.tiles;
   TileRow<kWalk> found;
+  kernels::RowSegment segment;
+  if constexpr (kSplit) {
+    const long long list = tiles.head_list ? tiles.head_list[head] : 0;
+    segment = params.split.segments[list * params.split.segment_count + order];
+    found.row = segment.row;
+    found.count = 0;
+    if (found.row < 0) return found;
+  }
   if constexpr (kWalk == Walk::kBand) {
     const int index = static_cast<int>(order);
-    found.row = tiles.band.descending ? tiles.row_tiles - 1 - index : index;
+    if constexpr (!kSplit) {
+      found.row = tiles.band.descending ? tiles.row_tiles - 1 - index : index;
+    }
     found.runs =
         kernels::band_row(tiles.band, kRows, kColumns, params.seq_q, params.seq_k, found.row);
     found.count = found.runs.count;
   } else {
     const long long list =
         (tiles.head_list ? tiles.head_list[head] : 0) + batch * tiles.batch_lists;
-    found.row = tiles.row_order[list * tiles.row_tiles + order];
+    if constexpr (!kSplit) found.row = tiles.row_order[list * tiles.row_tiles + order];
     if constexpr (kWalk == Walk::kRuns) {
       found.runs = tiles.runs[list * tiles.row_tiles + found.row];
       found.count = found.runs.count;
@@ -82,6 +102,14 @@ __device__ __forceinline__ TileRow<kWalk> find_tile_row(const kernels::Attention
       found.masks = tiles.tile_masks ? tiles.tile_masks + first : nullptr;
       found.count = static_cast<int>(begin[1] - first);
     }
+  }
+  found.slot = -1;
+  found.begins = true;
+  if constexpr (kSplit) {
+    found.skip(segment.first);
+    found.count = segment.count;
+    found.slot = segment.slot;
+    found.begins = segment.first == 0;
   }
   return found;
 }

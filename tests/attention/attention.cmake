@@ -1,7 +1,7 @@
 annulus_test(attention LABEL unit LIBRARIES annulus_attention annulus_test_problems SOURCES attention/float8_sums_test.cc
   attention/pipe_model_test.cc attention/plan_test.cc
-  attention/problem_test.cc attention/reference_test.cc attention/score_expression_test.cc attention/score_test.cc
-  attention/state_test.cc attention/taint_test.cc
+  attention/problem_test.cc attention/reference_test.cc attention/row_split_test.cc
+  attention/score_expression_test.cc attention/score_test.cc attention/state_test.cc attention/taint_test.cc
   attention/tile_cache_test.cc attention/tile_list_test.cc attention/tile_runs_test.cc)
 annulus_test(attention_device LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
   attention/block_sizes_test.cc attention/branches_test.cc attention/edges_test.cc
@@ -14,3 +14,7 @@ annulus_test(float8_device LABEL device LIBRARIES annulus_test_devices DEVICES s
   attention/float8_test.cc)
 annulus_test(forced_config LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
   attention/forced_config_test.cc)
+annulus_test(split_device LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
+  attention/split_test.cc)
+annulus_test(split_features LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
+  attention/split_features_test.cc)

@@ -30,14 +30,23 @@ TEST_CASE("no rows and no batches launch nothing") {
   }
 }
 
-TEST_CASE("a run can be captured in a graph and replayed, on a stream of the caller") {
+void check_replay(const PlanOptions& options) {
   const Problem problem = problem_of(90, 130, 64, 64, causal());
   const Case c = test::make_case(problem, 12);
-  const Plan plan = device().plan(problem);
+  const Plan plan = device().plan(problem, options);
+  const DeviceMemory workspace = device().allocate(plan.workspace_bytes());
   DeviceCase memory(device(), c);
-  plan.run(nullptr, memory.operands());
+  plan.run(nullptr, memory.operands(), workspace.data());
   const DeviceAnswer expected = memory.answer();
-  memory.check_replay([&](void* stream) { plan.run(stream, memory.operands()); }, expected);
+  memory.check_replay([&](void* stream) { plan.run(stream, memory.operands(), workspace.data()); },
+                      expected);
+}
+
+TEST_CASE("a run can be captured in a graph and replayed, on a stream of the caller") {
+  check_replay({});
+  PlanOptions split;
+  split.split_rows = 2;
+  check_replay(split);
 }
 
 TEST_CASE("operands that break a rule are refused before anything is launched") {

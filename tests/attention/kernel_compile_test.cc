@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "attention/kernel_source.h"
+#include "attention/row_split.h"
 #include "base/thread_pool.h"
 #include "jit/compiler.h"
 #include "support/nvrtc.h"
@@ -92,7 +93,8 @@ std::vector<Case> every_case() {
       cases.push_back({shipped, plain(shipped.dims, Dtype::kBfloat16), large, ""});
     }
     const KernelFeatures masked = all(shipped.dims, Dtype::kFloat16, placed && roomy);
-    const KernelFeatures searched = leaves(shipped.dims, Dtype::kBfloat16, !placed && roomy);
+    KernelFeatures searched = leaves(shipped.dims, Dtype::kBfloat16, !placed && roomy);
+    searched.split = takes_parts(shipped.config) && !searched.placed;
     // Of the 8-bit kernels, which take as many registers as these, one of the two in turns.
     const bool float8 = shipped.config.family == Family::kWgmma8;
     if (!float8 || !placed) {
@@ -136,6 +138,23 @@ TEST_CASE("nothing that ships spills or uses local memory") {
     CAPTURE(at.features.mask);
     CAPTURE(at.features.score_mod.text);
     CHECK(at.outcome == "");
+  }
+}
+
+TEST_CASE("what joins the parts of rows compiles for every head dim, without spills") {
+  const auto library = test::nvrtc();
+  if (!library) return;
+  const jit::Compiler compiler(library, jit::TemplateSet::embedded(), jit::ImageKind::kCubin);
+  bool carry_out = false;
+  for (const Dims& dims : supported_dims()) {
+    KernelFeatures features = plain(dims, carry_out ? Dtype::kFloat16 : Dtype::kBfloat16);
+    features.sink_logit = features.carry_out = carry_out;
+    carry_out = !carry_out;
+    const jit::ResourceUsage usage =
+        compiler.compile(merge_spec({.tile_rows = 128}, features, {80, '\0'})).usage;
+    CAPTURE(dims.v);
+    CHECK(usage.known);
+    CHECK(usage.spill_store_bytes + usage.spill_load_bytes + usage.local_bytes == 0);
   }
 }
 

@@ -155,8 +155,13 @@ TEST_CASE("what a score gains is part of the kernel, its numbers are not") {
   CHECK(source_of(problem) == plain);
 }
 
+std::int64_t rows_of(std::int64_t tile_rows) {
+  return (sample().seq_q + tile_rows - 1) / tile_rows;
+}
+
 TEST_CASE("a launch has a CTA for every tile row, head and batch") {
-  const LaunchShape shape = launch_shape({.tile_rows = 64, .warps = 4}, sample(), {}, 3);
+  const LaunchShape shape =
+      launch_shape({.tile_rows = 64, .warps = 4}, sample(), {}, rows_of(64), 3);
   CHECK(shape.grid_x == 2);
   CHECK(shape.grid_y == 4);
   CHECK(shape.grid_z == 2);
@@ -166,12 +171,13 @@ TEST_CASE("a launch has a CTA for every tile row, head and batch") {
 
 TEST_CASE("CTAs of the wgmma family stay: no more than multiprocessors, nor than work") {
   const KernelConfig config = {128, 128, 8, 2, false, 1, Family::kWgmma};
-  LaunchShape shape = launch_shape(config, sample(), heads_together(config), 3);
+  LaunchShape shape =
+      launch_shape(config, sample(), heads_together(config), rows_of(config.tile_rows), 3);
   CHECK(shape.grid_x == 3);
   CHECK(shape.grid_y == 1);
   CHECK(shape.grid_z == 1);
   CHECK(shape.threads == 384);
-  shape = launch_shape(config, sample(), heads_together(config), 1000);
+  shape = launch_shape(config, sample(), heads_together(config), rows_of(config.tile_rows), 1000);
   CHECK(shape.grid_x == 8);
 }
 

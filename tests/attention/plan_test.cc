@@ -145,7 +145,7 @@ TEST_CASE("clusters share copies of K and V where their CTAs make the same steps
   problem.batch = 1;
   CHECK(plan_of(problem).group == attention::WorkGroup{.rows = 2, .heads = 1});
   CHECK(plan_of(problem).shape.grid_x == 2 * 2 * 16);
-  CHECK(attention::work_count(plan_of(problem).config, problem, {2, 1}, 1) == 2 * 16);
+  CHECK(attention::work_count(problem, {2, 1}, plan_of(problem).tiles->row_tiles, 1) == 2 * 16);
   problem.pattern = causal();
   CHECK_THROWS_WITH_AS(plan_of(problem), doctest::Contains("16 query heads for 16 of K and V"),
                        Error);

@@ -64,6 +64,9 @@ void add_problem(CLI::App& app, ProblemArguments* to) {
       ->check(CLI::IsMember({"bshd", "bhsd"}));
   add_number(app, "--seed", &to->seed, "of random operands");
   app.add_option("--config", to->config, "kernel configuration to use, by name");
+  add_number(app, "--split-rows", &to->split_rows,
+             "parts of the longest tile rows, which CTAs compute side by side; 1: none; 0: as the "
+             "model predicts to be fastest");
 }
 
 // "10m", "90s", "1.5h", "300": seconds.
@@ -263,6 +266,7 @@ DeviceOptions device_options(const DeviceArguments& arguments) {
 PlanOptions plan_options(const ProblemArguments& arguments) {
   PlanOptions options;
   options.config = arguments.config;
+  options.split_rows = arguments.split_rows;
   if (!arguments.block.empty()) {
     const auto [rows, columns] = two_numbers(arguments.block, 'x', "--block (RxC)");
     if (rows < 1 || columns < 1) {

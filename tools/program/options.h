@@ -61,6 +61,7 @@ struct ProblemArguments {
   std::string layout = "bshd";
   std::uint64_t seed = 0;
   std::string config;
+  int split_rows = 0;  // as PlanOptions
 };
 
 struct RunArguments {

@@ -211,6 +211,7 @@ class Consumer {
 
   __device__ __forceinline__ void compute(int index) {
     const auto work = find_work<Shape>(params_, work_, index);
+    if (Shape::kSplit && work.row.row < 0) return;
     const int head = work.head + (Shape::kHeadsTogether ? static_cast<int>(consumer_) : 0);
     const int steps = steps_of<kBlocks>(work.row.count);
     const tile::LaneRows lane_rows{
@@ -221,8 +222,10 @@ class Consumer {
     tile::start_empty(state, output);
     scales_.begin(params_, work.batch, head, lane_rows.first_row);
     if constexpr (Shape::kCarryIn) {
-      tile::load_state(state, output, params_, lane_rows);
-      scales_.enter(state, output);
+      if (!Shape::kSplit || work.row.begins) {
+        tile::load_state(state, output, params_, lane_rows);
+        scales_.enter(state, output);
+      }
     }
     if (steps > 0 || !Shape::kOutputApart) {
       ptx::wait(shared_ + Layout::kQueriesFull, queries_parity_);
@@ -232,19 +235,35 @@ class Consumer {
     state.sum[0][0] = tile::quad_sum(state.sum[0][0]);
     state.sum[0][1] = tile::quad_sum(state.sum[0][1]);
     scales_.leave(state, output);
+    if (Shape::kSplit && work.row.slot >= 0) {
+      tile::LaneRows in_slot = lane_rows;
+      const tile::StateOut to = tile::slot_of<kRows>(
+          params_.split, work.row.slot, static_cast<long long>(work.batch) * params_.heads + head,
+          work.row.row * kRows, &in_slot);
+      tile::store_state(state, output, to, in_slot);
+    } else {
+      finish_row(state, output, work.row, work.batch, head, lane_rows);
+    }
+    // Where O leaves through Q, Q is loaded for rows without steps too.
+    if constexpr (!Shape::kOutputApart) release(shared_ + Layout::kQueriesFree);
+  }
+
+  // What a whole row leaves.
+  __device__ __forceinline__ void finish_row(tile::RowState<1>& state,
+                                             float (&output)[1][kDimV / 8][4], const Row& row,
+                                             int batch, int head, const tile::LaneRows& lane_rows) {
     if constexpr (Shape::kSinkLogit && !Shape::kCarryOut) {
       tile::add_sink(state, output,
                      params_.score.sinks[static_cast<unsigned>(head) %
                                          static_cast<unsigned>(params_.score.sink_count)]);
     }
     if constexpr (Shape::kCarryOut) {
-      tile::store_state(state, output, params_, lane_rows);
+      tile::store_state(state, output,
+                        tile::StateOut{params_.acc_out, params_.m_out, params_.l_out}, lane_rows);
     } else {
       tile::store_lse(state, params_, lane_rows);
-      store_output(state, output, work.row, work.batch, head);
+      store_output(state, output, row, batch, head);
     }
-    // Where O leaves through Q, Q is loaded for rows without steps too.
-    if constexpr (!Shape::kOutputApart) release(shared_ + Layout::kQueriesFree);
   }
 
   // All steps of a work that has some.

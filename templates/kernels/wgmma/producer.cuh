@@ -46,6 +46,7 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
   unsigned queries_parity = 1;
   for (int index = first_work<Shape>(); index < work.count; index += work_stride<Shape>()) {
     const auto now = find_work<Shape>(params, work, index);
+    if (Shape::kSplit && now.row.row < 0) continue;
     const int steps = steps_of<kBlocks>(now.row.count);
     if (Shape::kOutputApart && steps == 0) continue;
     const int kv_head = now.head / params.group;

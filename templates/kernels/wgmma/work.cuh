@@ -70,7 +70,7 @@ struct RingPlace {
   }
 };
 
-// One CTA's part of a work: a tile row of one head, or of kConsumers heads.
+// One CTA's part of a work: a tile row, or a part of one, of one head or of kConsumers heads.
 template <Walk kWalk>
 struct Work {
   int batch;
@@ -119,10 +119,9 @@ __device__ __forceinline__ Work<static_cast<Walk>(Shape::kWalk)> find_work(
   const bool rows_apart = work.group_rows > 1;
   const int head =
       (group - batch * work.head_groups) * work.group_heads + (rows_apart ? 0 : rank * kHeads);
-  auto row =
-      tile::find_tile_row<static_cast<Walk>(Shape::kWalk), kRows, Shape::kColumns / Shape::kBlocks>(
-          params, static_cast<unsigned>(order * work.group_rows), static_cast<unsigned>(head),
-          batch);
+  auto row = tile::find_tile_row<static_cast<Walk>(Shape::kWalk), kRows,
+                                 Shape::kColumns / Shape::kBlocks, Shape::kSplit>(
+      params, static_cast<unsigned>(order * work.group_rows), static_cast<unsigned>(head), batch);
   // CTAs that share K and V make the same steps: rows that see the same, in ascending order. The
   // last may lie behind Sq, where nothing is read or written.
   if (rows_apart) row.row += rank;
