@@ -118,11 +118,13 @@ KernelWork estimate_work(const KernelConfig& config, const KernelFeatures& featu
   const KernelWork full = tile_work(config, features, false);
   const KernelWork partial = tile_work(config, features, true);
   const KernelWork frame = frame_work(config, features);
+  // Tiles are counted head by head; a CTA takes those of several at once.
+  const double share = 1.0 / config.heads;
   KernelWork work;
   for (double KernelWork::*quantity : kQuantities) {
-    work.*quantity = full.*quantity * static_cast<double>(tiles.full_tiles) +
-                     partial.*quantity * static_cast<double>(tiles.partial_tiles) +
-                     frame.*quantity * static_cast<double>(tiles.ctas);
+    work.*quantity = share * (full.*quantity * static_cast<double>(tiles.full_tiles) +
+                              partial.*quantity * static_cast<double>(tiles.partial_tiles) +
+                              frame.*quantity * static_cast<double>(tiles.ctas));
   }
   return work;
 }

@@ -85,6 +85,15 @@ double makespan(const TileCounts& tiles, std::int64_t slots, double frame, doubl
   return end;
 }
 
+// Where a CTA takes the same row of several heads, which see the same tiles.
+TileCounts taken_together(TileCounts tiles, int heads) {
+  tiles.copies /= heads;
+  tiles.ctas /= heads;
+  tiles.full_tiles /= heads;
+  tiles.partial_tiles /= heads;
+  return tiles;
+}
+
 }  // namespace
 
 PipeDevice pipe_device(const device::DeviceInfo& info) {
@@ -180,7 +189,9 @@ const char* to_string(Limit limit) {
 }
 
 Prediction predict(const PipeDevice& device, const KernelConfig& config, const Dims& dims,
-                   const TileCounts& tiles, const KernelWork& work, double bytes, int registers) {
+                   const TileCounts& of_heads, const KernelWork& work, double bytes,
+                   int registers) {
+  const TileCounts tiles = taken_together(of_heads, config.heads);
   Prediction made;
   if (tiles.ctas == 0) return made;
   made.predicted_resident = resident_ctas(device, config, dims, registers);

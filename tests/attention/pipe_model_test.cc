@@ -162,6 +162,21 @@ TEST_CASE("more of anything never takes longer, and less work never does either"
         0.3 * before);
 }
 
+TEST_CASE("heads that share a CTA are counted once") {
+  Problem of = problem(8192, 128, "dense");
+  of.kv_heads = 8;
+  const KernelConfig pair = *parse_config("wgmma m64 n64 w8 s2 b2 h2");
+  const KernelConfig single = *parse_config("wgmma m128 n64 w8 s2 b2");
+  const TileCounts tiles = count_tiles(of, 64, 64);
+  const KernelWork work = estimate_work(pair, features(of), tiles);
+  CHECK(work.matrix_flop == 4.0 * 8192 * 8192 * 128 * 16);
+  // 64 rows of two heads are as much as 128 of one.
+  const Prediction two = predicted(h200(), pair, of), one = predicted(h200(), single, of);
+  CHECK(two.predicted_waves == one.predicted_waves);
+  CHECK(two.predicted_cycles == doctest::Approx(one.predicted_cycles).epsilon(1e-9));
+  CHECK(two.predicted_limit == one.predicted_limit);
+}
+
 TEST_CASE("CTAs are resident as shared memory, registers and threads allow") {
   const PipeDevice device = pipe_device(a100());
   const Dims dims = {64, 64};
