@@ -19,7 +19,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -29,8 +28,8 @@
 #include "abi/libraries.h"
 #include "attention/kernel_source.h"
 #include "base/env.h"
-#include "base/fail.h"
 #include "base/thread_pool.h"
+#include "document.h"
 #include "jit/disk_cache.h"
 #include "jit/kernel_cache.h"
 #include "machine_code.h"
@@ -40,8 +39,7 @@ namespace {
 using namespace annulus;
 
 constexpr int kSkipped = 77;  // as ctest is told
-constexpr const char* kBegin = "<!-- made by bench/static_proof -->\n";
-constexpr const char* kEnd = "<!-- end of static_proof -->\n";
+constexpr const char* kProgram = "static_proof";
 
 struct Proof {
   attention::ShippedConfig shipped;
@@ -198,28 +196,6 @@ bool agrees(const std::string& kept, const std::string& made) {
   return !std::getline(old_rows, one);
 }
 
-std::string read(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-// A document in three parts: before the table, the table, and from its end mark on.
-struct Document {
-  std::string before, table, after;
-};
-Document part(const std::string& path) {
-  const std::string text = read(path);
-  const std::size_t begin = text.find(kBegin);
-  const std::size_t end = text.find(kEnd);
-  if (begin == std::string::npos || end == std::string::npos || end < begin) {
-    base::fail(ErrorCode::kInvalidFile, "{} has no place for the table", path);
-  }
-  const std::size_t inside = begin + std::string(kBegin).size();
-  return {text.substr(0, inside), text.substr(inside, end - inside), text.substr(end)};
-}
-
 int run(const std::string& mode, const std::string& argument) {
   const base::Environment environment = base::read_environment();
   auto nvrtc =
@@ -256,10 +232,9 @@ int run(const std::string& mode, const std::string& argument) {
   }
   const std::string made = table(proofs, version);
   if (mode == "--write") {
-    const Document document = part(argument);
-    std::ofstream(argument, std::ios::binary) << document.before << made << document.after;
+    bench::write_document(argument, bench::read_document(argument, kProgram), made);
   } else if (mode == "--check") {
-    const std::string kept = part(argument).table;
+    const std::string kept = bench::read_document(argument, kProgram).table;
     if (agrees(kept, made) || code != 0) return code;
     if (!kept.starts_with(compiler_text(version))) {
       std::printf("skipped: %s has the figures of another NVRTC than %s\n", argument.c_str(),
