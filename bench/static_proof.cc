@@ -27,6 +27,7 @@
 
 #include "abi/libraries.h"
 #include "attention/kernel_source.h"
+#include "attention/wgmma_config.h"
 #include "base/env.h"
 #include "base/thread_pool.h"
 #include "document.h"
@@ -52,10 +53,21 @@ bool is_wgmma(const attention::ShippedConfig& shipped) {
   return attention::is_wgmma(shipped.config.family);
 }
 
-// Products that the loop needs: one for each 32 bytes of the head dim, and of keys.
-int needed_products(const attention::KernelConfig& config, const attention::Dims& dims) {
+// Kernels of 8-bit elements that multiply P and V 32 columns at a time (kernels/wgmma/parts.cuh).
+bool multiplies_in_parts(const attention::ShippedConfig& shipped) {
+  return shipped.config.family == attention::Family::kWgmma8 &&
+         attention::promote_steps(shipped.config, shipped.dims) == 0;
+}
+
+// Products that the loop needs: one for each 32 bytes of the head dim, and of keys, of all columns
+// of V or of some.
+int needed_products(const attention::ShippedConfig& shipped) {
+  constexpr int kPartColumns = 32;
+  const auto& [dims, config, reach] = shipped;
   const int elements = 32 / static_cast<int>(attention::element_bytes(config.family));
-  return static_cast<int>(dims.qk) / elements + config.blocks * config.tile_columns / elements;
+  const int parts = multiplies_in_parts(shipped) ? static_cast<int>(dims.v) / kPartColumns : 1;
+  return static_cast<int>(dims.qk) / elements +
+         parts * config.blocks * config.tile_columns / elements;
 }
 
 // Bytes that the products of a step and the copies of the next move in shared memory, with V read
@@ -80,11 +92,13 @@ std::string broken_rule(const Proof& proof) {
   if (usage.local_bytes > 0) return "it uses local memory";
   if (!usage.notes.empty()) return usage.notes.front();
   if (!proof.loop) return "";
-  const int needed = needed_products(proof.shipped.config, proof.shipped.dims);
+  const int needed = needed_products(proof.shipped);
   if (proof.loop->products != needed) {
     return fmt::format("{} products in a step that needs {}", proof.loop->products, needed);
   }
-  if (proof.loop->powers_under_values != proof.loop->powers) {
+  // In parts, powers run beside the other consumer's products alone.
+  if (proof.loop->powers_under_values != proof.loop->powers &&
+      !multiplies_in_parts(proof.shipped)) {
     return fmt::format("{} of {} powers under products", proof.loop->powers_under_values,
                        proof.loop->powers);
   }
@@ -149,19 +163,19 @@ std::string row(const Proof& proof) {
   return text +
          fmt::format(
              " {} | {} / {} | {} / {} | {:.1f} % | {:.1f} |\n", loop->instructions, loop->products,
-             needed_products(shipped.config, shipped.dims), loop->powers_under_values, loop->powers,
+             needed_products(shipped), loop->powers_under_values, loop->powers,
              100.0 * (loop->instructions - loop->products - loop->powers) / loop->instructions,
              shared_bytes_per_cycle(shipped.config, shipped.dims));
 }
 
 std::string compiler_text(const std::string& version) {
-  return fmt::format("Causal bf16 kernels as NVRTC {} compiles them", version);
+  return fmt::format("Causal kernels as NVRTC {} compiles them", version);
 }
 
 std::string table(const std::vector<Proof>& proofs, const std::string& version) {
   std::string text =
       compiler_text(version) +
-      ", `mma` for sm_80 and `wgmma` for sm_90a.\n\n"
+      ": `mma` for sm_80 and `wgmma` for sm_90a of bf16, `wgmma8` for sm_90a of e4m3.\n\n"
       "| head dim | configuration | registers | spilled bytes | local bytes | notes of ptxas | "
       "instructions of a step | products / needed | powers under products / all | neither | "
       "shared bytes a cycle |\n"
@@ -211,12 +225,7 @@ int run(const std::string& mode, const std::string& argument) {
   }
   Prover prover(nvrtc, base::default_cache_dir(environment),
                 mode == "--nvdisasm" ? argument : std::string());
-  // The 8-bit kernels are not in the table; tests/attention/kernel_compile_test.cc asks ptxas of
-  // them.
-  std::vector<attention::ShippedConfig> shipped;
-  for (const attention::ShippedConfig& one : attention::shipped_configs()) {
-    if (one.config.family != attention::Family::kWgmma8) shipped.push_back(one);
-  }
+  const auto shipped = attention::shipped_configs();
   std::vector<Proof> proofs(shipped.size());
   base::ThreadPool pool;
   pool.parallel_for(static_cast<std::int64_t>(shipped.size()), [&](std::int64_t index, int) {

@@ -63,16 +63,39 @@ bool rows_are_alike(const Problem& problem, bool placed) {
          !(placed && (!score.alibi.empty() || !score.bias.empty() || score.score_mod));
 }
 
+// Scores and output take nearly all registers of a thread: ptxas spills where kernels look
+// something up besides.
+bool is_wide(const KernelConfig& config) {
+  return config.family == Family::kWgmma && (config.warps == 12 || config.tile_columns > 128);
+}
+
+bool is_band(const pattern::Node& node) {
+  using pattern::Kind;
+  return node.kind == Kind::kDense || node.kind == Kind::kCausal || node.kind == Kind::kWindow ||
+         (node.kind == Kind::kAnd &&
+          std::ranges::all_of(node.children, [](const auto& child) { return is_band(*child); }));
+}
+
+bool is_plain(const Problem& problem, bool placed) {
+  const Score& score = problem.score;
+  return is_band(problem.pattern.node()) && !placed && score.softcap == 0 && score.alibi.empty() &&
+         score.bias.empty() && !score.score_mod;
+}
+
 // Why a configuration that would work is not the one for such blocks: a tile that covers several
 // computes those that are not kept, and one that is smaller reads K and V more often than it must.
 // Only the wgmma family has tiles of both kinds for every head dim.
 std::optional<std::string> why_unsuited(const KernelConfig& config, const Problem& problem,
                                         const Blocks& blocks, bool placed) {
   if (!is_wgmma(config.family)) return std::nullopt;
-  // ptxas spills a few bytes where they evaluate everything else as well.
-  if (config.warps == 12 && (placed || problem.score.score_mod)) {
-    return "three warpgroups leave no registers for positions that are read row by row, nor for a "
-           "score expression";
+  if (is_wide(config) && !is_plain(problem, placed)) {
+    return "scores and output leave no registers for more than a band of keys and scaled scores";
+  }
+  constexpr std::int64_t kLong =
+      2048;  // queries; of fewer, 192 rows leave too much of the last tile
+  if (config.warps == 12 && problem.seq_q < kLong) {
+    return fmt::format("{} query rows are too few for tiles of {}", problem.seq_q,
+                       config.tile_rows);
   }
   constexpr std::int64_t kCoarse = 128;  // from here on the largest tile is as good
   if (auto reason = why_not_together(problem, config.heads)) return reason;
@@ -84,11 +107,6 @@ std::optional<std::string> why_unsuited(const KernelConfig& config, const Proble
   }
   if (config.blocks > 1 && blocks.columns >= kCoarse) {
     return "the pattern has no blocks below 128 columns, for which two tiles would make a step";
-  }
-  // Its tiles are of sizes that blocks do not have.
-  if (config.warps == 12 && blocks.rows != std::numeric_limits<std::int64_t>::max()) {
-    return fmt::format("tiles of {} x {} cut the pattern's blocks", config.tile_rows,
-                       config.tile_columns);
   }
   const std::int64_t columns = config.tile_columns;
   if (blocks.columns < kCoarse && columns % blocks.columns != 0 && blocks.columns % columns != 0) {

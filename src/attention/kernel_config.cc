@@ -18,7 +18,7 @@ constexpr std::int64_t kElementBytes = 2;
 // bounds these kernels; from head dim 192 on the output alone takes the registers that would need.
 //
 // wgmma: a product of a warpgroup has 64 rows, and two warpgroups hold the registers that one CTA
-// has; a third fits head dim 64 alone. They come first: where the architecture has them, the mma
+// has; a third fits up to head dim 128. They come first: where the architecture has them, the mma
 // family is half as fast. Two heads to a CTA, and two tiles to a step, are for patterns of blocks
 // smaller than the tile that keeps the tensor cores busy. Clusters are for what would wait for L2:
 // 128 rows to a copy of K and V ask for more than it gives, where the tensor cores are kept busy. Q
@@ -50,17 +50,20 @@ constexpr KernelConfig with_query(KernelConfig config) {
 constexpr ShippedConfig kShipped[] = {
     {{64, 64}, with_query(wgmma(64, 64, 8, 2, 2, 2)), Reach::kHopper},
     {{64, 64}, with_query(wgmma(128, 64, 8, 2, 2)), Reach::kHopper},
-    {{64, 64}, wgmma(192, 80, 12, 2), Reach::kHopper},
+    {{64, 64}, wgmma(192, 128, 12, 2), Reach::kHopper},
     {{64, 64}, with_query(wgmma(128, 128, 8, 2)), Reach::kHopper},
     {{96, 96}, with_query(wgmma(64, 64, 8, 2, 2, 2)), Reach::kHopper},
     {{96, 96}, with_query(wgmma(128, 64, 8, 2, 2)), Reach::kHopper},
+    {{96, 96}, wgmma(192, 96, 12, 2), Reach::kHopper},
     {{96, 96}, wgmma(128, 128, 8, 2), Reach::kHopper},
     {{128, 128}, in_twos(wgmma(64, 64, 8, 2, 2, 2)), Reach::kHopper},
     {{128, 128}, wgmma(64, 64, 8, 2, 2, 2), Reach::kHopper},
     {{128, 128}, in_twos(wgmma(128, 64, 8, 2, 2)), Reach::kHopper},
     {{128, 128}, wgmma(128, 64, 8, 2, 2), Reach::kHopper},
     {{128, 128}, in_twos(wgmma(128, 128, 8, 2)), Reach::kHopper},
+    {{128, 128}, wgmma(192, 80, 12, 2), Reach::kHopper},
     {{128, 128}, wgmma(128, 128, 8, 2), Reach::kHopper},
+    {{128, 128}, in_twos(wgmma(128, 176, 8, 2)), Reach::kHopper},
     {{192, 128}, in_twos(wgmma(128, 128, 8, 2)), Reach::kHopper},
     {{192, 128}, wgmma(128, 128, 8, 2), Reach::kHopper},
     {{192, 192}, wgmma(128, 96, 8, 2), Reach::kHopper},
@@ -76,7 +79,6 @@ constexpr ShippedConfig kShipped[] = {
     {{128, 128}, wgmma8(128, 64, 8, 2, 2), Reach::kHopper},
     {{128, 128}, wgmma8(128, 128, 8, 2), Reach::kHopper},
     {{192, 128}, wgmma8(128, 128, 8, 2), Reach::kHopper},
-    {{192, 192}, wgmma8(128, 96, 8, 2), Reach::kHopper},
     {{192, 192}, wgmma8(128, 64, 8, 2), Reach::kHopper},
     {{256, 256}, wgmma8(128, 64, 8, 2), Reach::kHopper},
     {{32, 32}, {128, 64, 4, 2, false, 2}, Reach::kEvery},

@@ -87,10 +87,10 @@ std::optional<std::string> why_illegal_wgmma(const KernelConfig& config, const D
   if (config.cluster != 1 && config.cluster != 2) {
     return fmt::format("{} CTAs to a cluster: 1 or 2", config.cluster);
   }
-  // A mask keeps a bit for each column of a row that a lane holds; wgmma's own bound is 256.
-  if (config.tile_columns < 16 || config.tile_columns > 128 || config.tile_columns % 16 != 0 ||
+  // wgmma's own bound is 256.
+  if (config.tile_columns < 16 || config.tile_columns % 16 != 0 ||
       config.blocks * config.tile_columns < 64 || config.blocks * config.tile_columns > 192) {
-    return fmt::format("{} x {} columns: a tile has a multiple of 16 up to 128, a step 64 to 192",
+    return fmt::format("{} x {} columns: a tile has a multiple of 16, a step 64 to 192",
                        config.blocks, config.tile_columns);
   }
   if (element_bytes(config.family) == 1 && config.blocks * config.tile_columns % 32 != 0) {
@@ -107,8 +107,9 @@ std::optional<std::string> why_illegal_wgmma(const KernelConfig& config, const D
                        jit::to_string(arch), shared_limit(arch));
   }
   // Of the 256, 240 and 160 that a thread has beside one, two or three warpgroups; what remains
-  // is for addresses, rows and masks, and of 8-bit elements for scales.
-  constexpr int kMost[] = {200, 180, 104};
+  // is for addresses, rows and masks, and of 8-bit elements for scales. Near the bound only masks
+  // of positions find room.
+  constexpr int kMost[] = {200, 196, 128};
   constexpr int kMostScaled[] = {188, 168, 92};
   const int most = (element_bytes(config.family) == 1 ? kMostScaled : kMost)[warpgroups - 1];
   const std::int64_t registers = wgmma_fragment_registers(config, dims);

@@ -29,46 +29,61 @@ __device__ __forceinline__ void mask_tail(float (&scores)[kRowTiles][kPieces][4]
   }
 }
 
-// The elements of one row, whose position is q, in the half of the fragment that holds it.
-template <typename Mask, typename Place, int kPieces>
-__device__ __forceinline__ void hide_row(float (&scores)[kPieces][4], int half,
-                                         MaskContext<kPieces * 8>& context, const Place& place,
-                                         int q) {
-  static_assert(kPieces <= 16, "a row's visibility must fit the 32 bits of one register: N <= 128");
-  Column column;
-  const RowMask<kPieces * 8, Place> mask(context, place, column);
-  const RowBits visible = Mask::visible(mask, q, column);
+// A row's visibility is words of at most 32 bits, for as many pieces each.
+template <int kPieces>
+struct RowWords {
+  enum : int {
+    kCount = (kPieces + 15) / 16,
+    kPiecesEach = kPieces / kCount,
+    kBits = 2 * kPiecesEach,
+    kColumns = 8 * kPiecesEach,
+  };
+  static_assert(kPieces % kCount == 0, "words of a row have the same number of pieces");
+};
+
+// The elements of a row that have no bit in its `index`-th word, in the half of the fragment that
+// holds it.
+template <int kPieces>
+__device__ __forceinline__ void hide(float (&scores)[kPieces][4], int half, int index,
+                                     RowBits visible) {
+  using Words = RowWords<kPieces>;
 #pragma unroll
-  for (int bit = 0; bit < 2 * kPieces; ++bit) {
-    if (!(visible.word >> bit & 1u)) scores[bit / 2][2 * half + bit % 2] = minus_infinity();
+  for (int bit = 0; bit < Words::kBits; ++bit) {
+    if (!(visible.word >> bit & 1u)) {
+      scores[index * Words::kPiecesEach + bit / 2][2 * half + bit % 2] = minus_infinity();
+    }
   }
 }
 
-// Mask::visible(context, q, k) decides, with the positions of this lane's first row and column.
+// Mask::visible(mask, q, k) decides, with the positions of this lane's first row and column.
 //
-// An expression of comparisons is written out for every element: most of it folds into constants.
-// One that searches lists, divides or looks bits up (Mask::kInLoop) is evaluated row by row
-// (tile/row_mask.cuh), so that the program holds it once per row and not once per element.
+// What compares positions is arithmetic on the words of a row. An expression that searches lists,
+// divides or looks bits up (Mask::kInLoop) fills them bit by bit (tile/row_mask.cuh).
 template <typename Mask, int kRowTiles, int kPieces>
 __device__ __forceinline__ void mask_partial(float (&scores)[kRowTiles][kPieces][4],
                                              MaskContext<kPieces * 8> context, int q, int k) {
+  using Words = RowWords<kPieces>;
   // Partial tiles are rare: nothing of the mask may occupy registers in the other ones.
   ptx::make_opaque(q);
   ptx::make_opaque(k);
-  const auto place = [&](int bit, MaskContext<kPieces * 8>&) { return k + bit / 2 * 8 + bit % 2; };
 #pragma unroll
   for (int r = 0; r < kRowTiles; ++r) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int row = q + 16 * r + 8 * half;
-      if constexpr (Mask::kInLoop) {
-        hide_row<Mask>(scores[r], half, context, place, row);
-      } else {
 #pragma unroll
-        for (int bit = 0; bit < 2 * kPieces; ++bit) {
-          if (!Mask::visible(context, row, place(bit, context))) {
-            scores[r][bit / 2][2 * half + bit % 2] = minus_infinity();
-          }
+      for (int word = 0; word < Words::kCount; ++word) {
+        const int row = q + 16 * r + 8 * half;
+        const int first = k + word * Words::kColumns;
+        if constexpr (Mask::kInLoop) {
+          const auto place = [&](int bit, MaskContext<kPieces * 8>&) {
+            return first + bit / 2 * 8 + bit % 2;
+          };
+          Column column;
+          const RowMask<kPieces * 8, Words::kBits, decltype(place)> mask(context, place, column);
+          hide(scores[r], half, word, Mask::visible(mask, row, column));
+        } else {
+          const ComparedRow<kPieces * 8> mask(context, first);
+          hide(scores[r], half, word, Mask::visible(mask, row, first));
         }
       }
     }
@@ -77,20 +92,15 @@ __device__ __forceinline__ void mask_partial(float (&scores)[kRowTiles][kPieces]
 
 // The same for tensors whose rows lie in several places of the sequence: `q_positions` and
 // `k_positions` are those of the tile's rows and columns, `row` and `column` this lane's first ones
-// in the tile. Always row by row: positions are loads.
+// in the tile. Always bit by bit: positions are loads.
 template <typename Mask, int kRowTiles, int kPieces>
 __device__ __forceinline__ void mask_placed(float (&scores)[kRowTiles][kPieces][4],
                                             MaskContext<kPieces * 8> context,
                                             const int* q_positions, const int* k_positions, int row,
                                             int column) {
+  using Words = RowWords<kPieces>;
   ptx::make_opaque(row);
   ptx::make_opaque(column);
-  const auto place = [&](int bit, MaskContext<kPieces * 8>& of_column) {
-    const int tile_column = column + bit / 2 * 8 + bit % 2;
-    const int k = k_positions[tile_column];
-    of_column.tile_k = k - tile_column;
-    return k;
-  };
 #pragma unroll
   for (int r = 0; r < kRowTiles; ++r) {
 #pragma unroll
@@ -98,7 +108,18 @@ __device__ __forceinline__ void mask_placed(float (&scores)[kRowTiles][kPieces][
       const int tile_row = row + 16 * r + 8 * half;
       const int q = q_positions[tile_row];
       context.tile_q = q - tile_row;
-      hide_row<Mask>(scores[r], half, context, place, q);
+#pragma unroll
+      for (int word = 0; word < Words::kCount; ++word) {
+        const auto place = [&](int bit, MaskContext<kPieces * 8>& of_column) {
+          const int tile_column = column + word * Words::kColumns + bit / 2 * 8 + bit % 2;
+          const int k = k_positions[tile_column];
+          of_column.tile_k = k - tile_column;
+          return k;
+        };
+        Column of_row;
+        const RowMask<kPieces * 8, Words::kBits, decltype(place)> mask(context, place, of_row);
+        hide(scores[r], half, word, Mask::visible(mask, q, of_row));
+      }
     }
   }
 }

@@ -27,9 +27,9 @@ struct Column {
   __device__ __forceinline__ operator int() const { return position; }
 };
 
-// `Place` says where a lane's columns are: place(bit, context) gives the position of one, and sets
-// what the context must know of it.
-template <int kTileColumns, typename Place>
+// `Place` says where a lane's columns are: place(bit, context) gives the position of one of kBits,
+// and sets what the context must know of it.
+template <int kTileColumns, int kBits, typename Place>
 class RowMask {
  public:
   __device__ __forceinline__ RowMask(MaskContext<kTileColumns>& context, const Place& place,
@@ -68,7 +68,7 @@ class RowMask {
   __device__ __forceinline__ RowBits each(const Leaf& leaf) const {
     unsigned word = 0;
 #pragma unroll 1
-    for (int bit = 0; bit < kTileColumns / 4; ++bit) {
+    for (int bit = 0; bit < kBits; ++bit) {
       column_.position = place_(bit, context_);
       word |= (leaf() ? 1u : 0u) << bit;
     }
@@ -78,6 +78,54 @@ class RowMask {
   MaskContext<kTileColumns>& context_;
   const Place& place_;
   Column& column_;
+};
+
+// The same where every leaf compares positions: columns from some position on, or up to one, are
+// bits without a loop. The lane's columns are first + 8 i and its right neighbour, for i = 0, 1,
+// ...
+template <int kTileColumns>
+class ComparedRow {
+ public:
+  __device__ __forceinline__ ComparedRow(const MaskContext<kTileColumns>& context, int first)
+      : context_(context), first_(first) {}
+
+  template <typename K>
+  __device__ __forceinline__ RowBits causal(int q, K) const {
+    return up_to(q);
+  }
+  template <typename K>
+  __device__ __forceinline__ RowBits window(int left_slot, int right_slot, int q, K) const {
+    return window_left(left_slot, q, first_) & window_right(right_slot, q, first_);
+  }
+  template <typename K>
+  __device__ __forceinline__ RowBits window_left(int slot, int q, K) const {
+    return !up_to(q - context_.number(slot) - 1);
+  }
+  template <typename K>
+  __device__ __forceinline__ RowBits window_right(int slot, int q, K) const {
+    return up_to(q + context_.number(slot));
+  }
+  template <typename K>
+  __device__ __forceinline__ RowBits sink(int slot, int, K) const {
+    return up_to(context_.number(slot) - 1);
+  }
+  template <typename K>
+  __device__ __forceinline__ RowBits global_first(int slot, int q, K) const {
+    return RowBits(q < context_.number(slot)) | up_to(context_.number(slot) - 1);
+  }
+  __device__ __forceinline__ int turn(int count) const { return context_.turn(count); }
+
+ private:
+  // Columns at positions <= last.
+  __device__ __forceinline__ RowBits up_to(int last) const {
+    const int left = last - first_;  // of the first pair, and 8 fewer of each one after it
+    const int neighbour = (left & 7) > 0;
+    const int count = (left >> 3) * 2 + 1 + neighbour;
+    return left < 0 ? 0u : count >= 32 ? 0xffffffffu : (1u << count) - 1;
+  }
+
+  const MaskContext<kTileColumns>& context_;
+  const int first_;
 };
 
 }  // namespace annulus::tile

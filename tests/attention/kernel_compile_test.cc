@@ -58,6 +58,18 @@ KernelFeatures leaves(const Dims& dims, Dtype dtype, bool placed) {
               "!m.dilated(22, q, k)"};
 }
 
+// What bands of keys can have.
+KernelFeatures band(const Dims& dims, Dtype dtype, bool carry_out) {
+  return {.dims = dims,
+          .dtype = dtype,
+          .score = kernels::Score::kAnyScale,
+          .sink_logit = !carry_out,
+          .carry_in = true,
+          .carry_out = carry_out,
+          .walk = kernels::Walk::kBand,
+          .mask = "m.causal(q, k) & m.window(0, 1, q, k)"};
+}
+
 // A score expression beside the rest: one that is written out for each element, and one with every
 // operation there is.
 KernelFeatures modified(KernelFeatures features, bool costly) {
@@ -84,24 +96,29 @@ std::vector<Case> every_case() {
     const jit::Arch small = hopper                           ? large
                             : shipped.reach == Reach::kEvery ? jit::Arch{89, '\0'}
                                                              : jit::Arch{90, '\0'};
-    // The planner takes no kernel of three warpgroups where positions are read row by row, nor for
-    // a score expression.
-    const bool roomy = shipped.config.warps < 12;
+    // The planner takes the widest tiles for bands of scaled scores alone.
+    if (hopper && (shipped.config.warps == 12 || shipped.config.tile_columns > 128)) {
+      KernelFeatures whole = band(shipped.dims, Dtype::kFloat16, false);
+      whole.split = takes_parts(shipped.config);
+      cases.push_back({shipped, whole, large, ""});
+      cases.push_back({shipped, band(shipped.dims, Dtype::kBfloat16, true), large, ""});
+      continue;
+    }
     // The bare kernel takes the fewest registers; that of Hopper is scheduled by ptxas in its own
     // way. Those of 16 bits are held to a table by static_proof.
     if (shipped.config.family == Family::kWgmma8) {
       cases.push_back({shipped, plain(shipped.dims, Dtype::kBfloat16), large, ""});
     }
-    const KernelFeatures masked = all(shipped.dims, Dtype::kFloat16, placed && roomy);
-    KernelFeatures searched = leaves(shipped.dims, Dtype::kBfloat16, !placed && roomy);
+    const KernelFeatures masked = all(shipped.dims, Dtype::kFloat16, placed);
+    KernelFeatures searched = leaves(shipped.dims, Dtype::kBfloat16, !placed);
     searched.split = takes_parts(shipped.config) && !searched.placed;
     // Of the 8-bit kernels, which take as many registers as these, one of the two in turns.
     const bool float8 = shipped.config.family == Family::kWgmma8;
     if (!float8 || !placed) {
-      cases.push_back({shipped, placed && roomy ? modified(masked, false) : masked, small, ""});
+      cases.push_back({shipped, placed ? modified(masked, false) : masked, small, ""});
     }
     if (!float8 || placed) {
-      cases.push_back({shipped, placed || !roomy ? searched : modified(searched, true), large, ""});
+      cases.push_back({shipped, placed ? searched : modified(searched, true), large, ""});
     }
     placed = !placed;
   }

@@ -43,6 +43,7 @@ class Consumer {
     kInParts = Element::kBytes == 1 && Shape::kPromoteSteps == 0,
     // With a large output its registers are rescaled before the next product, not behind the last.
     kRescaleFirst = kInParts || kDimV > 128,
+    kFewRegisters = Shape::kConsumers == 3 || Shape::kColumns > 128,
   };
   static_assert(Shape::kPromoteSteps == 0 || !kRescaleFirst,
                 "what is put by has the peak of the output");
@@ -209,21 +210,32 @@ class Consumer {
     return (Shape::kHeadsTogether ? 0 : consumer_ * 64) + warp_ * 16 + lane_ / 4;
   }
 
-  __device__ __forceinline__ void compute(int index) {
+  // A work, and what of it is this consumer's.
+  struct Part {
+    Work<static_cast<Walk>(Shape::kWalk)> work;
+    int head;
+    tile::LaneRows rows;  // of the lane
+  };
+  __device__ __forceinline__ Part find_part(int index) const {
     const auto work = find_work<Shape>(params_, work_, index);
-    if (Shape::kSplit && work.row.row < 0) return;
     const int head = work.head + (Shape::kHeadsTogether ? static_cast<int>(consumer_) : 0);
-    const int steps = steps_of<kBlocks>(work.row.count);
-    const tile::LaneRows lane_rows{
-        (static_cast<long long>(work.batch) * params_.heads + head) * params_.seq_q,
-        work.row.row * kRows + static_cast<int>(row_in_tile()), params_.seq_q, lane_};
+    return {work,
+            head,
+            {(static_cast<long long>(work.batch) * params_.heads + head) * params_.seq_q,
+             work.row.row * kRows + static_cast<int>(row_in_tile()), params_.seq_q, lane_}};
+  }
+
+  __device__ __forceinline__ void compute(int index) {
     tile::RowState<1> state;
     float output[1][kDimV / 8][4];
     tile::start_empty(state, output);
-    scales_.begin(params_, work.batch, head, lane_rows.first_row);
+    const Part part = find_part(index);
+    if (Shape::kSplit && part.work.row.row < 0) return;
+    const int steps = steps_of<kBlocks>(part.work.row.count);
+    scales_.begin(params_, part.work.batch, part.head, part.rows.first_row);
     if constexpr (Shape::kCarryIn) {
-      if (!Shape::kSplit || work.row.begins) {
-        tile::load_state(state, output, params_, lane_rows);
+      if (!Shape::kSplit || part.work.row.begins) {
+        tile::load_state(state, output, params_, part.rows);
         scales_.enter(state, output);
       }
     }
@@ -231,18 +243,32 @@ class Consumer {
       ptx::wait(shared_ + Layout::kQueriesFull, queries_parity_);
       queries_parity_ ^= 1;
     }
-    if (steps > 0) attend(state, output, work.row, steps, work.batch, head);
+    if (steps > 0) attend(state, output, part.work.row, steps, part.work.batch, part.head);
+    if constexpr (kFewRegisters) {
+      // None holds across the steps what can be found again.
+      ptx::make_opaque(index);
+      finish_work(state, output, find_part(index));
+    } else {
+      finish_work(state, output, part);
+    }
+  }
+
+  // What remains behind the last step of a work.
+  __device__ __forceinline__ void finish_work(tile::RowState<1>& state,
+                                              float (&output)[1][kDimV / 8][4], const Part& part) {
     state.sum[0][0] = tile::quad_sum(state.sum[0][0]);
     state.sum[0][1] = tile::quad_sum(state.sum[0][1]);
     scales_.leave(state, output);
-    if (Shape::kSplit && work.row.slot >= 0) {
-      tile::LaneRows in_slot = lane_rows;
+    const Row& row = part.work.row;
+    if (Shape::kSplit && row.slot >= 0) {
+      tile::LaneRows in_slot = part.rows;
       const tile::StateOut to = tile::slot_of<kRows>(
-          params_.split, work.row.slot, static_cast<long long>(work.batch) * params_.heads + head,
-          work.row.row * kRows, &in_slot);
+          params_.split, row.slot,
+          static_cast<long long>(part.work.batch) * params_.heads + part.head, row.row * kRows,
+          &in_slot);
       tile::store_state(state, output, to, in_slot);
     } else {
-      finish_row(state, output, work.row, work.batch, head, lane_rows);
+      finish_row(state, output, row, part.work.batch, part.head, part.rows);
     }
     // Where O leaves through Q, Q is loaded for rows without steps too.
     if constexpr (!Shape::kOutputApart) release(shared_ + Layout::kQueriesFree);
