@@ -23,21 +23,24 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 struct Blocks {
   std::int64_t rows = std::numeric_limits<std::int64_t>::max();
   std::int64_t columns = std::numeric_limits<std::int64_t>::max();
+  bool scattered = false;  // neighbouring rows of blocks have little in common
 };
 
 Blocks finest_blocks(const pattern::Node& node) {
   using pattern::Kind;
   Blocks blocks;
   if (node.kind == Kind::kBlocks) {
-    blocks = {node.layout->block_rows, node.layout->block_columns};
-  } else if (node.kind == Kind::kStrided || node.kind == Kind::kRandom ||
-             (node.kind == Kind::kBand && node.third > 1)) {
-    blocks = {node.third, node.third};
+    blocks = {node.layout->block_rows, node.layout->block_columns, true};
+  } else if (node.kind == Kind::kRandom) {
+    blocks = {node.third, node.third, true};
+  } else if (node.kind == Kind::kStrided || (node.kind == Kind::kBand && node.third > 1)) {
+    blocks = {node.third, node.third, false};
   }
   for (const pattern::NodePointer& child : node.children) {
     const Blocks of_child = finest_blocks(*child);
     blocks.rows = std::min(blocks.rows, of_child.rows);
     blocks.columns = std::min(blocks.columns, of_child.columns);
+    blocks.scattered |= of_child.scattered;
   }
   return blocks;
 }
@@ -174,6 +177,21 @@ Choice choose_config(const Problem& problem, const DeviceLimits& limits,
     } else {
       candidates.push_back(shipped.config);
     }
+  }
+  // A tile that covers two rows of such blocks would compute nearly twice as much.
+  const auto in_one_row = [&](const KernelConfig& config) {
+    return config.tile_rows <= blocks.rows;
+  };
+  if (blocks.scattered && std::ranges::any_of(candidates, [&](const KernelConfig& config) {
+        return is_wgmma(config.family) && in_one_row(config);
+      })) {
+    std::erase_if(candidates, [&](const KernelConfig& config) {
+      if (in_one_row(config)) return false;
+      choice.rejected.push_back(
+          {config, fmt::format("tiles of {} rows cover several rows of blocks of {}",
+                               config.tile_rows, blocks.rows)});
+      return true;
+    });
   }
   // Where nothing suits, as with e4m3 and blocks of an odd size, a tile of one head still is right.
   const bool none = candidates.empty();

@@ -50,6 +50,7 @@ constexpr KernelConfig with_query(KernelConfig config) {
 constexpr ShippedConfig kShipped[] = {
     {{64, 64}, with_query(wgmma(64, 64, 8, 2, 2, 2)), Reach::kHopper},
     {{64, 64}, with_query(wgmma(128, 64, 8, 2, 2)), Reach::kHopper},
+    {{64, 64}, with_query(wgmma(64, 64, 4, 2, 2)), Reach::kHopper},
     {{64, 64}, wgmma(192, 128, 12, 2), Reach::kHopper},
     {{64, 64}, with_query(wgmma(128, 128, 8, 2)), Reach::kHopper},
     {{96, 96}, with_query(wgmma(64, 64, 8, 2, 2, 2)), Reach::kHopper},
@@ -60,6 +61,7 @@ constexpr ShippedConfig kShipped[] = {
     {{128, 128}, wgmma(64, 64, 8, 2, 2, 2), Reach::kHopper},
     {{128, 128}, in_twos(wgmma(128, 64, 8, 2, 2)), Reach::kHopper},
     {{128, 128}, wgmma(128, 64, 8, 2, 2), Reach::kHopper},
+    {{128, 128}, wgmma(64, 64, 4, 2, 2), Reach::kHopper},
     {{128, 128}, in_twos(wgmma(128, 128, 8, 2)), Reach::kHopper},
     {{128, 128}, wgmma(192, 80, 12, 2), Reach::kHopper},
     {{128, 128}, wgmma(128, 128, 8, 2), Reach::kHopper},

@@ -108,10 +108,13 @@ std::optional<std::string> why_illegal_wgmma(const KernelConfig& config, const D
   }
   // Of the 256, 240 and 160 that a thread has beside one, two or three warpgroups; what remains
   // is for addresses, rows and masks, and of 8-bit elements for scales. Near the bound only masks
-  // of positions find room.
+  // of positions find room, and none of it may be Q.
   constexpr int kMost[] = {200, 196, 128};
+  constexpr int kMostWithQuery[] = {200, 180, 104};
   constexpr int kMostScaled[] = {188, 168, 92};
-  const int most = (element_bytes(config.family) == 1 ? kMostScaled : kMost)[warpgroups - 1];
+  const int most = (element_bytes(config.family) == 1 ? kMostScaled
+                    : config.query_in_registers       ? kMostWithQuery
+                                                      : kMost)[warpgroups - 1];
   const std::int64_t registers = wgmma_fragment_registers(config, dims);
   if (registers > most) {
     return fmt::format("scores and output take {} registers of a thread, and beyond {} it spills",

@@ -92,7 +92,7 @@ TEST_CASE("Hopper takes the wgmma family, and the tile that fits the pattern's b
   CHECK(config_of(problem) == "wgmma m128 n64 w8 s2 b2");
   problem.kv_heads = 4;
   problem.pattern = causal() & random(3, 1, 64);  // every head has its own
-  CHECK(config_of(problem) == "wgmma m128 n64 w8 s2 b2");
+  CHECK(config_of(problem) == "wgmma m64 n64 w4 s2 b2");
   problem.pattern = causal() & strided(8, 2, 128);
   CHECK(config_of(problem) == "wgmma m128 n128 w8 s2 c2");
   problem = problem_of(192, 192, 4096);
