@@ -1,6 +1,6 @@
-// What the pipe model (src/attention/pipe_model.h) predicts for the problems that gpu_bench measures
-// on an H200, beside the figures that are to be reached. Predictions, no measurements: no GPU is
-// asked and no kernel is compiled.
+// What the pipe model (src/attention/pipe_model.h) predicts for the problems that gpu_bench
+// measures on an H200, beside the figures that are to be reached. Predictions, no measurements: no
+// GPU is asked and no kernel is compiled.
 //
 //   predictions                prints the table
 //   predictions --write FILE   puts it between the marks of a document
@@ -108,8 +108,9 @@ std::string limit(const Predicted& made) {
 }
 
 std::string heads(const Problem& problem) {
-  return problem.heads == problem.kv_heads ? fmt::format("{}", problem.heads)
-                                           : fmt::format("{} / {}", problem.heads, problem.kv_heads);
+  return problem.heads == problem.kv_heads
+             ? fmt::format("{}", problem.heads)
+             : fmt::format("{} / {}", problem.heads, problem.kv_heads);
 }
 
 std::string table() {
@@ -128,11 +129,11 @@ std::string table() {
     const Predicted& made = all[one.name] = predict(one.problem);
     const std::string best = best_known(one.name);
     if (one.dense.empty() || one.bar_tflops > 0) {
-      rates += fmt::format(
-          "| {} | {} | {} | {} | {} | {} | {} | {} |\n", one.name, heads(one.problem), made.config,
-          one.bar_tflops > 0 ? fmt::format(">= {:.0f}", one.bar_tflops) : "", best,
-          rate(one.flop, made.boost, one.bar_tflops),
-          rate(one.flop, made.sustained, one.bar_tflops), limit(made));
+      rates += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |\n", one.name,
+                           heads(one.problem), made.config,
+                           one.bar_tflops > 0 ? fmt::format(">= {:.0f}", one.bar_tflops) : "", best,
+                           rate(one.flop, made.boost, one.bar_tflops),
+                           rate(one.flop, made.sustained, one.bar_tflops), limit(made));
     }
     if (one.dense.empty()) continue;
     const Predicted& dense = all.at(one.dense);

@@ -44,8 +44,8 @@ struct KernelConfig {
 };
 
 // "mma m128 n64 w4 s2", with " q" where Q stays in registers and " x3" for three resident CTAs;
-// "wgmma m128 n128 w8 s2", with " q" as well, " b2" for two tiles to a step, " h2" for two heads to a CTA and
-// " c2" for two CTAs to a cluster.
+// "wgmma m128 n128 w8 s2", with " q" as well, " b2" for two tiles to a step, " h2" for two heads to
+// a CTA and " c2" for two CTAs to a cluster.
 std::string to_string(const KernelConfig& config);
 
 // The opposite; nothing where the text is no configuration (legal or not).

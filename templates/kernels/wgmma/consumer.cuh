@@ -262,10 +262,10 @@ class Consumer {
     const Row& row = part.work.row;
     if (Shape::kSplit && row.slot >= 0) {
       tile::LaneRows in_slot = part.rows;
-      const tile::StateOut to = tile::slot_of<kRows>(
-          params_.split, row.slot,
-          static_cast<long long>(part.work.batch) * params_.heads + part.head, row.row * kRows,
-          &in_slot);
+      const tile::StateOut to =
+          tile::slot_of<kRows>(params_.split, row.slot,
+                               static_cast<long long>(part.work.batch) * params_.heads + part.head,
+                               row.row * kRows, &in_slot);
       tile::store_state(state, output, to, in_slot);
     } else {
       finish_row(state, output, row, part.work.batch, part.head, part.rows);
