@@ -175,7 +175,7 @@ struct SimulatorCounters {
   std::uint64_t global_sectors_read = 0;      // 32-byte sectors
   std::uint64_t global_sectors_written = 0;
   std::uint64_t faults = 0;
-  std::uint64_t bulk_bytes = 0;           // moved by bulk copies, in shared memory
+  std::uint64_t bulk_bytes = 0;           // moved by bulk copies, in each CTA's shared memory
   std::uint64_t matrix_shared_bytes = 0;  // read from shared memory by wgmma
 };
 

@@ -1,6 +1,7 @@
 #include "sim/bulk_copies.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "sim/cluster.h"
@@ -132,7 +133,7 @@ void BulkCopies::erase_done() {
 
 void BulkCopies::issue(Cluster& cluster, BulkCopy copy) {
   Context& context = *copy.issuer;
-  context.counts.bulk_bytes += copy.bytes;
+  context.counts.bulk_bytes += copy.bytes * std::max(1, std::popcount(copy.ctas));
   pending_.push_back(std::move(copy));
   if (context.landing == 2 || (context.landing == 0 && (context.dice.next() & 3) != 0)) return;
   BulkCopy& fresh = pending_.back();
