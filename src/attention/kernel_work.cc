@@ -39,17 +39,21 @@ double score_instructions(const KernelFeatures& features) {
 }
 
 // What evaluates the mask for one element of a lane of a partial tile: about as much for each leaf.
-double mask_instructions(const std::string& mask) {
+// Where leaves compare positions, each makes the bits of a row of the lane at once, and an element
+// costs the question for its bit.
+double mask_instructions(const std::string& mask, int tile_columns) {
   double leaves = 0;
   for (std::size_t at = 0; (at = mask.find("m.", at)) != std::string::npos; ++at) ++leaves;
-  return leaves * (evaluated_in_loop(mask) ? 30 : 3.5);
+  if (evaluated_in_loop(mask)) return leaves * 30;
+  const double bits = std::min(32, tile_columns / 4);
+  return leaves == 0 ? 0 : 2 + leaves * 10 / bits;
 }
 
 // One column tile, by all warps of a CTA.
 KernelWork tile_work(const KernelConfig& config, const KernelFeatures& features, bool partial) {
   if (is_wgmma(config.family)) {
     return wgmma_tile_work(config, features, score_instructions(features),
-                           partial ? mask_instructions(features.mask) : 0);
+                           partial ? mask_instructions(features.mask, config.tile_columns) : 0);
   }
   const auto [warps, rows, columns, qk, v] = warp_shape(config, features.dims);
   const double elements = rows * columns * 8;  // scores of a lane
@@ -73,7 +77,7 @@ KernelWork tile_work(const KernelConfig& config, const KernelFeatures& features,
   double instructions = products + 2 * fragments + 6.75 * copies + 5.5 * elements + rows * v * 8 +
                         rows * 2 * 16 + (config.stages == 1 ? 107 : 87);
   instructions += elements * score_instructions(features);
-  if (partial) instructions += elements * mask_instructions(features.mask);
+  if (partial) instructions += elements * mask_instructions(features.mask, config.tile_columns);
   work.warp_instructions = warps * instructions;
   return work;
 }

@@ -215,7 +215,9 @@ Prediction predict(const PipeDevice& device, const KernelConfig& config, const D
   const double shared = work.shared_wavefronts / steps / device.shared_wavefronts;
   const double l2 = (work.read_bytes + work.written_bytes) / steps / device.l2_bytes;
   const double memory = bytes / device.memory_bytes;
-  const double barriers = work.barriers / steps / config.warps * kBarrierCycles;
+  // Of all that counts as one in the wgmma family, a warp stands still for its turn.
+  const double barriers =
+      (wgmma ? 1.0 / config.blocks : work.barriers / steps / config.warps) * kBarrierCycles;
 
   // Warps of a scheduler, with the CTAs that there are to share among the multiprocessors.
   const double together = std::clamp(static_cast<double>(tiles.ctas) / multiprocessors, 1.0,

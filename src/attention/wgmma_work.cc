@@ -34,9 +34,22 @@ KernelWork wgmma_tile_work(const KernelConfig& config, const KernelFeatures& fea
   const double query_bytes =
       config.query_in_registers ? 0 : element * kRowsOfWarpgroup * qk * steps;
   work.shared_wavefronts = (warpgroups * (query_bytes + bytes) + bytes) / kWavefrontBytes;
-  // V is turned round: read and written once more, 512 bytes at a time by some 25 instructions.
-  const double transposed = config.family == Family::kWgmma8 ? element * columns * v : 0;
+  // 8-bit elements: V is turned round, read and written once more, 512 bytes at a time by some 70
+  // instructions; scales take three special functions a step; and the output is put by in fp32, or
+  // added to in parts of 32 columns.
+  const bool float8 = config.family == Family::kWgmma8;
+  const int promote = promote_steps(config, features.dims);
+  const double transposed = float8 ? element * columns * v : 0;
   work.shared_wavefronts += 2 * transposed / kWavefrontBytes;
+  double of_float8 = 0;
+  if (float8) work.special_lanes += 32 * warps * 3 * steps;
+  if (promote > 0) {
+    work.shared_wavefronts +=
+        2 * warpgroups * kRowsOfWarpgroup * v * 4 / kWavefrontBytes * steps / promote;
+    of_float8 = v / 2 * 3 * steps / promote;
+  } else if (float8) {
+    of_float8 = v / kPartColumns * 8 * steps;
+  }
   work.read_bytes = bytes / config.cluster;  // one copy for all CTAs of a cluster
   work.barriers = warps * steps;
   // As the machine has them, counted in the loop of a dense kernel: an element costs its maximum,
@@ -47,8 +60,8 @@ KernelWork wgmma_tile_work(const KernelConfig& config, const KernelFeatures& fea
   const double parts = in_parts ? v / kPartColumns : 1;
   const double products = (qk * steps + columns * parts) * element / kDepthBytes;
   work.warp_instructions = warps * (elements * (4.5 + score_instructions + mask_instructions) +
-                                    v / 2 * steps + products * 3 + 100 * steps) +
-                           transposed / 512 * 25;
+                                    v / 2 * steps + products * 3 + 100 * steps + of_float8) +
+                           transposed / 512 * 70;
   return work;
 }
 
