@@ -1,15 +1,17 @@
 // The largest errors of the kernels against the float64 oracle, over all head dims and features,
-// per dtype, on a simulated sm_80. Standard normal operands. The figures do not depend on the
-// machine: the same inputs give the same bits, so each is computed once and repeated in every
-// round.
+// for each dtype, on standard normal operands; and how far O is off in all, rounding of Q, K and V
+// included, where some of their elements are outliers. On simulated devices. The figures do not
+// depend on the machine: the same inputs give the same bits, so each is computed once and repeated
+// in every round.
 
 #include <annulus/device.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <stdexcept>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,12 +21,68 @@
 #include "base/random.h"
 #include "base/thread_pool.h"
 #include "harness.h"
+#include "program/operands.h"
 
 namespace {
 
 using annulus::Dtype;
 using annulus::Problem;
-using annulus::Strides;
+using annulus::program::HostTensor;
+
+constexpr std::int64_t kScaleBlock = 64;
+
+struct Tensors {
+  HostTensor q, k, v;
+};
+
+Tensors make_tensors(const Problem& problem) {
+  const auto tensor = [&](std::int64_t rows, std::int64_t heads, std::int64_t dim) {
+    return annulus::program::make_tensor(problem.batch, rows, heads, dim,
+                                         annulus::program::Order::kBshd);
+  };
+  return {tensor(problem.seq_q, problem.heads, problem.dim_qk),
+          tensor(problem.seq_k, problem.kv_heads, problem.dim_qk),
+          tensor(problem.seq_k, problem.kv_heads, problem.dim_v)};
+}
+
+Tensors quantised(const Tensors& tensors, Dtype dtype, std::int64_t block) {
+  using annulus::program::quantise;
+  return {quantise(tensors.q, dtype, block), quantise(tensors.k, dtype, block),
+          quantise(tensors.v, dtype, block)};
+}
+
+annulus::Device open(const char* name) {
+  annulus::DeviceOptions options;
+  options.name = name;
+  options.simulation.checked = false;
+  return annulus::Device::open(options);
+}
+
+struct Answer {
+  HostTensor o;
+  std::vector<float> lse;
+};
+
+Answer run(const annulus::Device& device, const Problem& problem, const Tensors& tensors) {
+  Answer answer;
+  answer.o = annulus::program::make_tensor(problem.batch, problem.seq_q, problem.heads,
+                                           problem.dim_v, annulus::program::Order::kBshd);
+  const annulus::program::DeviceOperands memory =
+      annulus::program::upload(device, tensors.q, tensors.k, tensors.v, answer.o);
+  const annulus::Plan plan = device.plan(problem);
+  const annulus::DeviceMemory workspace = device.allocate(plan.workspace_bytes());
+  plan.run(nullptr, memory.operands, workspace.data());
+  device.copy_to_host(answer.o.bits.data(), memory.o.data(), memory.o.bytes());
+  answer.lse.resize(memory.lse.bytes() / sizeof(float));
+  device.copy_to_host(answer.lse.data(), memory.lse.data(), memory.lse.bytes());
+  return answer;
+}
+
+annulus::attention::Reference oracle_of(const Problem& problem, const Tensors& tensors,
+                                        annulus::base::ThreadPool& pool) {
+  return annulus::attention::reference(
+      problem, annulus::program::host_inputs(tensors.q, tensors.k, tensors.v), pool);
+}
 
 struct Errors {
   double row = 0;
@@ -32,71 +90,15 @@ struct Errors {
   double lse = 0;
 };
 
-std::vector<std::uint16_t> normal_bits(annulus::base::Random& random, std::int64_t count,
-                                       Dtype dtype) {
-  std::vector<std::uint16_t> bits(static_cast<std::size_t>(count));
-  for (std::uint16_t& value : bits) {
-    const float number = random.normal();
-    value = dtype == Dtype::kBfloat16 ? annulus::base::float_to_bf16(number)
-                                      : annulus::base::float_to_fp16(number);
-  }
-  return bits;
-}
-
-Errors errors_of(const annulus::Device& device, const Problem& problem, std::uint64_t seed,
-                 annulus::base::ThreadPool& pool) {
-  annulus::base::Random random(seed);
-  const Strides q_strides = Strides::bshd(problem.seq_q, problem.heads, problem.dim_qk);
-  const Strides k_strides = Strides::bshd(problem.seq_k, problem.kv_heads, problem.dim_qk);
-  const Strides v_strides = Strides::bshd(problem.seq_k, problem.kv_heads, problem.dim_v);
-  const Strides o_strides = Strides::bshd(problem.seq_q, problem.heads, problem.dim_v);
-  const auto q = normal_bits(random, problem.batch * q_strides.batch, problem.dtype);
-  const auto k = normal_bits(random, problem.batch * k_strides.batch, problem.dtype);
-  const auto v = normal_bits(random, problem.batch * v_strides.batch, problem.dtype);
-  std::vector<std::uint16_t> o(static_cast<std::size_t>(problem.batch * o_strides.batch));
-  std::vector<float> lse(static_cast<std::size_t>(problem.batch * problem.heads * problem.seq_q));
-
-  const auto upload = [&](const std::vector<std::uint16_t>& from) {
-    annulus::DeviceMemory memory = device.allocate(from.size() * 2);
-    device.copy_to_device(memory.data(), from.data(), memory.bytes());
-    return memory;
-  };
-  const annulus::DeviceMemory device_q = upload(q), device_k = upload(k), device_v = upload(v);
-  const annulus::DeviceMemory device_o = device.allocate(o.size() * 2);
-  const annulus::DeviceMemory device_lse = device.allocate(lse.size() * sizeof(float));
-  const annulus::Plan plan = device.plan(problem);
-  const annulus::DeviceMemory workspace = device.allocate(plan.workspace_bytes());
-  annulus::Operands operands;
-  operands.q = device_q.data();
-  operands.k = device_k.data();
-  operands.v = device_v.data();
-  operands.o = device_o.data();
-  operands.lse = static_cast<float*>(device_lse.data());
-  operands.q_strides = q_strides;
-  operands.k_strides = k_strides;
-  operands.v_strides = v_strides;
-  operands.o_strides = o_strides;
-  plan.run(nullptr, operands, workspace.data());
-  device.copy_to_host(o.data(), device_o.data(), device_o.bytes());
-  device.copy_to_host(lse.data(), device_lse.data(), device_lse.bytes());
-
-  const auto oracle = annulus::attention::reference(
-      problem, {q.data(), k.data(), v.data(), q_strides, k_strides, v_strides, nullptr}, pool);
-  const auto comparison =
-      annulus::attention::compare(problem, oracle, {o.data(), o_strides, lse.data(), nullptr});
-  return {comparison.error_row_max, comparison.error_o, comparison.error_lse};
-}
-
 // The worst of all head dims and of these patterns, with grouped heads, odd lengths and a soft-cap.
 Errors worst_of(Dtype dtype) {
-  annulus::DeviceOptions options;
-  options.name = "sim:sm_80";
-  options.simulation.checked = false;
-  const annulus::Device device = annulus::Device::open(options);
+  const bool float8 = dtype == Dtype::kFloat8E4M3;
+  const annulus::Device device = open(float8 ? "sim:sm_90a" : "sim:sm_80");
   annulus::base::ThreadPool pool;
   Errors worst;
   std::uint64_t seed = 1;
   for (const annulus::attention::Dims dims : annulus::attention::supported_dims()) {
+    if (float8 && dims.qk < 64) continue;
     for (const char* pattern : {"dense", "causal", "causal & (window(63,0) | global(8))"}) {
       for (const double softcap : {0.0, 5.0}) {
         Problem problem;
@@ -110,14 +112,81 @@ Errors worst_of(Dtype dtype) {
         problem.pattern = annulus::Pattern::parse(pattern);
         problem.score.softcap = softcap;
         problem.want_lse = true;
-        const Errors errors = errors_of(device, problem, seed++, pool);
-        worst.row = std::max(worst.row, errors.row);
-        worst.frobenius = std::max(worst.frobenius, errors.frobenius);
-        worst.lse = std::max(worst.lse, errors.lse);
+        Tensors tensors = make_tensors(problem);
+        const Dtype made_as = float8 ? Dtype::kBfloat16 : dtype;
+        for (HostTensor* tensor : {&tensors.q, &tensors.k, &tensors.v}) {
+          annulus::program::fill_normal(*tensor, made_as, seed++);
+        }
+        if (float8) {
+          problem.scale_blocks = {kScaleBlock, kScaleBlock, kScaleBlock};
+          tensors = quantised(tensors, made_as, kScaleBlock);
+        }
+        const Answer answer = run(device, problem, tensors);
+        const auto errors = annulus::attention::compare(
+            problem, oracle_of(problem, tensors, pool),
+            {answer.o.bits.data(), answer.o.strides(), answer.lse.data(), nullptr});
+        worst.row = std::max(worst.row, errors.error_row_max);
+        worst.frobenius = std::max(worst.frobenius, errors.error_o);
+        worst.lse = std::max(worst.lse, errors.error_lse);
       }
     }
   }
   return worst;
+}
+
+// Root mean square errors of O in all, against the oracle of fp16 operands.
+struct Outliers {
+  double fp16 = 0;
+  double blocks = 0;     // e4m3 with a scale for kScaleBlock rows
+  double heads = 0;      // with one for a head
+  double kernel = 0;     // of `blocks`, against the oracle of the rounded operands
+  double of_oracle = 0;  // the root mean square of O itself
+};
+
+double rmse(const HostTensor& o, Dtype dtype, const std::vector<double>& exact) {
+  double sum = 0;
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    const double error = static_cast<double>(annulus::base::to_float(dtype, o.bits[i])) - exact[i];
+    sum += error * error;
+  }
+  return std::sqrt(sum / static_cast<double>(exact.size()));
+}
+
+// Operands as in FlashAttention-3 (arXiv 2407.08608, 4.3): standard normal, and for one element in
+// a thousand a normal number of deviation 10 more. One head, so that O is in the oracle's order.
+Outliers outliers() {
+  Problem problem;
+  problem.seq_q = problem.seq_k = 2048;
+  problem.dim_qk = problem.dim_v = 128;
+  problem.dtype = Dtype::kFloat16;
+  problem.want_lse = true;
+  Tensors tensors = make_tensors(problem);
+  annulus::base::Random random(1);
+  for (HostTensor* tensor : {&tensors.q, &tensors.k, &tensors.v}) {
+    for (std::uint16_t& bits : tensor->bits) {
+      float value = random.normal();
+      if (random.uniform() < 0.001) value += 10 * random.normal();
+      bits = annulus::base::float_to_fp16(value);
+    }
+  }
+  const annulus::Device device = open("sim:sm_90a");
+  annulus::base::ThreadPool pool;
+  const std::vector<double> exact = oracle_of(problem, tensors, pool).o;
+  Outliers errors;
+  errors.fp16 = rmse(run(device, problem, tensors).o, Dtype::kFloat16, exact);
+  problem.dtype = Dtype::kFloat8E4M3;
+  problem.dtype_o = Dtype::kFloat16;
+  for (const std::int64_t block : {std::int64_t{0}, kScaleBlock}) {
+    problem.scale_blocks = {block, block, block};
+    const Tensors rounded = quantised(tensors, Dtype::kFloat16, block);
+    const HostTensor o = run(device, problem, rounded).o;
+    (block == 0 ? errors.heads : errors.blocks) = rmse(o, Dtype::kFloat16, exact);
+    if (block == 0) continue;
+    errors.kernel = rmse(o, Dtype::kFloat16, oracle_of(problem, rounded, pool).o);
+  }
+  for (const double value : exact) errors.of_oracle += value * value;
+  errors.of_oracle = std::sqrt(errors.of_oracle / static_cast<double>(exact.size()));
+  return errors;
 }
 
 }  // namespace
@@ -125,7 +194,7 @@ Errors worst_of(Dtype dtype) {
 int main(int argc, char** argv) {
   annulus::bench::Bench bench("accuracy_bench", argc, argv);
   std::map<Dtype, Errors> known;
-  for (const Dtype dtype : {Dtype::kBfloat16, Dtype::kFloat16}) {
+  for (const Dtype dtype : {Dtype::kBfloat16, Dtype::kFloat16, Dtype::kFloat8E4M3}) {
     const auto errors = [&known, dtype]() -> const Errors& {
       const auto found = known.find(dtype);
       return found != known.end() ? found->second : known[dtype] = worst_of(dtype);
@@ -141,5 +210,19 @@ int main(int argc, char** argv) {
     add("largest Frobenius error of a (batch, head)", law.frobenius, &Errors::frobenius);
     add("largest error of an LSE", law.lse, &Errors::lse);
   }
+  std::optional<Outliers> measured;
+  const auto add = [&](const char* what, double Outliers::*member) {
+    bench.add(
+        {.name = std::string("D128 S2048, an outlier in a thousand: ") + what, .unit = "absolute"},
+        [&measured, member] {
+          if (!measured) measured = outliers();
+          return *measured.*member;
+        });
+  };
+  add("root mean square of O", &Outliers::of_oracle);
+  add("RMSE of fp16", &Outliers::fp16);
+  add("RMSE of e4m3, a scale for a head", &Outliers::heads);
+  add("RMSE of e4m3, a scale for 64 rows", &Outliers::blocks);
+  add("of that the kernel's own", &Outliers::kernel);
   return bench.run();
 }

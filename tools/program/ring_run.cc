@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "base/half.h"
 #include "device/stream.h"
+#include "program/operands.h"
 #include "program/report.h"
 
 namespace annulus::program {
@@ -52,7 +53,8 @@ HostTensor take_rows(const HostTensor& whole, const std::vector<Segment>& shard)
 
 // One rank's operands on its device.
 struct RankMemory {
-  DeviceMemory q, k, v, o, lse, workspace;
+  DeviceOperands operands;
+  DeviceMemory workspace;
   device::Stream stream;
   HostTensor host_o;
 };
@@ -61,34 +63,15 @@ RankMemory upload(const Device& device, const ProblemInput& input, const ShardMa
                   std::size_t rank, std::size_t workspace_bytes, RingCall* call) {
   const Problem& problem = input.problem;
   RankMemory memory;
-  const auto copy = [&](const HostTensor& tensor) {
-    DeviceMemory to = device.allocate(tensor.bytes());
-    device.copy_to_device(to.data(), tensor.bits.data(), tensor.bytes());
-    return to;
-  };
   const HostTensor q = take_rows(input.q, shards.q[rank]);
   const HostTensor k = take_rows(input.k, shards.k[rank]);
   const HostTensor v = take_rows(input.v, shards.k[rank]);
   memory.host_o = make_tensor(problem.batch, q.rows, problem.heads, problem.dim_v, input.order);
   std::fill(memory.host_o.bits.begin(), memory.host_o.bits.end(), std::uint16_t{0x7fff});
-  memory.q = copy(q);
-  memory.k = copy(k);
-  memory.v = copy(v);
-  memory.o = copy(memory.host_o);
-  memory.lse = device.allocate(static_cast<std::size_t>(problem.batch * problem.heads * q.rows) *
-                               sizeof(float));
+  memory.operands = upload(device, q, k, v, memory.host_o);
   memory.workspace = device.allocate(workspace_bytes);
   memory.stream = device::Stream(api::inside(device).context);
-  Operands& operands = call->operands;
-  operands.q = memory.q.data();
-  operands.k = memory.k.data();
-  operands.v = memory.v.data();
-  operands.o = memory.o.data();
-  operands.lse = static_cast<float*>(memory.lse.data());
-  operands.q_strides = q.strides();
-  operands.k_strides = k.strides();
-  operands.v_strides = v.strides();
-  operands.o_strides = memory.host_o.strides();
+  call->operands = memory.operands.operands;
   call->stream = memory.stream.handle();
   call->workspace = memory.workspace.data();
   return memory;
@@ -97,9 +80,9 @@ RankMemory upload(const Device& device, const ProblemInput& input, const ShardMa
 // Brings O and LSE of a rank to their rows of the whole.
 void download(const Device& device, const std::vector<Segment>& shard, RankMemory& memory,
               Answer* answer) {
-  device.copy_to_host(memory.host_o.bits.data(), memory.o.data(), memory.host_o.bytes());
-  std::vector<float> lse(memory.lse.bytes() / sizeof(float));
-  device.copy_to_host(lse.data(), memory.lse.data(), memory.lse.bytes());
+  device.copy_to_host(memory.host_o.bits.data(), memory.operands.o.data(), memory.host_o.bytes());
+  std::vector<float> lse(memory.operands.lse.bytes() / sizeof(float));
+  device.copy_to_host(lse.data(), memory.operands.lse.data(), memory.operands.lse.bytes());
   const std::int64_t lines = memory.host_o.batch * memory.host_o.heads;
   each_row(shard, [&](std::int64_t whole, std::int64_t part) {
     copy_row(memory.host_o, part, &answer->o, whole);

@@ -12,6 +12,7 @@
 #include "base/thread_pool.h"
 #include "kernels/attention_params.h"
 #include "pattern/classify.h"
+#include "program/operands.h"
 #include "program/options.h"
 #include "program/report.h"
 #include "program/ring_run.h"
@@ -19,55 +20,13 @@
 namespace annulus::program {
 namespace {
 
-// The operands on the device and the call that uses them.
-struct DeviceOperands {
-  DeviceMemory q, k, v, o, lse, scale_q, scale_k, scale_v;
-  Operands operands;
-};
-
-DeviceOperands upload(const Device& device, const ProblemInput& input, const HostTensor& o) {
-  DeviceOperands memory;
-  const auto copy = [&](const HostTensor& tensor) {
-    DeviceMemory to = device.allocate(tensor.bytes());
-    device.copy_to_device(to.data(), tensor.data(), tensor.bytes());
-    return to;
-  };
-  const auto copy_scales = [&](const HostTensor& tensor, DeviceMemory& to) {
-    if (tensor.scales.empty()) return static_cast<const float*>(nullptr);
-    const std::size_t bytes = tensor.scales.size() * sizeof(float);
-    to = device.allocate(bytes);
-    device.copy_to_device(to.data(), tensor.scales.data(), bytes);
-    return static_cast<const float*>(to.data());
-  };
-  memory.q = copy(input.q);
-  memory.k = copy(input.k);
-  memory.v = copy(input.v);
-  // A mark in every element: what the kernel does not write cannot pass for an answer.
-  memory.o = copy(o);
-  const std::int64_t rows = input.problem.batch * input.problem.heads * input.problem.seq_q;
-  memory.lse = device.allocate(static_cast<std::size_t>(rows) * sizeof(float));
-  Operands& operands = memory.operands;
-  operands.q = memory.q.data();
-  operands.k = memory.k.data();
-  operands.v = memory.v.data();
-  operands.o = memory.o.data();
-  operands.lse = static_cast<float*>(memory.lse.data());
-  operands.q_strides = input.q.strides();
-  operands.k_strides = input.k.strides();
-  operands.v_strides = input.v.strides();
-  operands.o_strides = o.strides();
-  operands.scale_q = copy_scales(input.q, memory.scale_q);
-  operands.scale_k = copy_scales(input.k, memory.scale_k);
-  operands.scale_v = copy_scales(input.v, memory.scale_v);
-  return memory;
-}
-
 Answer compute(const Device& device, const Plan& plan, const ProblemInput& input, int repeat) {
   const Problem& problem = input.problem;
   Answer answer;
   answer.o = make_tensor(problem.batch, problem.seq_q, problem.heads, problem.dim_v, input.order);
+  // A mark in every element: what the kernel does not write cannot pass for an answer.
   std::fill(answer.o.bits.begin(), answer.o.bits.end(), std::uint16_t{0x7fff});
-  DeviceOperands memory = upload(device, input, answer.o);
+  DeviceOperands memory = upload(device, input.q, input.k, input.v, answer.o);
   const DeviceMemory workspace = device.allocate(plan.workspace_bytes());
   {
     const Waiting waiting(fmt::format("running on {}", device.info().name));
@@ -93,12 +52,7 @@ attention::Comparison check(const ProblemInput& input, const PlanInfo& plan, dou
                             const Answer& answer, bool ring, bool* sampled) {
   const Problem& problem = input.problem;
   base::ThreadPool pool;
-  const auto scales = [](const HostTensor& tensor) {
-    return tensor.scales.empty() ? nullptr : tensor.scales.data();
-  };
-  attention::HostInputs inputs{
-      input.q.data(),    input.k.data(), input.v.data(),  input.q.strides(), input.k.strides(),
-      input.v.strides(), nullptr,        scales(input.q), scales(input.k),   scales(input.v)};
+  const attention::HostInputs inputs = host_inputs(input.q, input.k, input.v);
   attention::ReferenceOptions options;
   options.tile_rows = plan.tile_rows;
   options.visible_pairs = density * static_cast<double>(problem.batch * problem.heads) *
