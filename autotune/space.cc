@@ -10,6 +10,7 @@ namespace {
 using attention::KernelConfig;
 
 constexpr int kMostResident = 8;
+constexpr int kMostWgmmaColumns = 192;  // of a step, which attention::why_illegal holds to it
 
 // Whether heads may share a CTA or a cluster depends on the problem; where they may not, planning
 // says so.
@@ -28,7 +29,7 @@ void add_wgmma(const attention::Dims& dims, Dtype dtype, const attention::Device
   for (const int warps : {4, 8, 12}) {
     for (const int heads : {1, 2, 3}) {
       for (const int blocks : {1, 2}) {
-        for (int columns = 16; columns <= 128; columns += 16) {
+        for (int columns = 16; columns <= kMostWgmmaColumns; columns += 16) {
           for (int stages = 1; stages <= 4; ++stages) {
             add({warps * 16 / heads, columns, warps, stages, false, 1, family, blocks, heads});
           }

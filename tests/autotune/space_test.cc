@@ -56,15 +56,26 @@ TEST_CASE("candidates are legal, distinct, and the same on every call") {
 }
 
 TEST_CASE("what ships lies in the space wherever it is legal") {
+  attention::DeviceLimits hopper = limits(90);
+  hopper.arch.feature = 'a';
+  int wgmma = 0;
   for (const attention::ShippedConfig& shipped : attention::shipped_configs()) {
-    for (const int number : {80, 86, 90}) {
-      if (attention::why_not(shipped.config, shipped.dims, limits(number))) continue;
+    const Dtype dtype =
+        shipped.config.family == attention::Family::kWgmma8 ? Dtype::kFloat8E4M3 : Dtype::kBfloat16;
+    for (const attention::DeviceLimits& of : {limits(80), limits(86), limits(90), hopper}) {
+      if (attention::why_not(shipped.config, shipped.dims, of)) continue;
       const std::string name = to_string(shipped.config);
       CAPTURE(name);
-      CAPTURE(number);
-      CHECK_FALSE(why_outside(shipped.config, shipped.dims, Dtype::kBfloat16, limits(number)));
+      CAPTURE(of.arch.number);
+      CHECK_FALSE(why_outside(shipped.config, shipped.dims, dtype, of));
+      if (!attention::is_wgmma(shipped.config.family)) continue;  // others may stand for it
+      ++wgmma;
+      const Space space =
+          enumerate(shipped.dims, dtype, of, attention::pipe_device(gpu(90)), false);
+      CHECK(std::ranges::count(space.candidates, shipped.config) == 1);
     }
   }
+  CHECK(wgmma > 20);
 }
 
 TEST_CASE("the dtype of the operands decides the family") {
