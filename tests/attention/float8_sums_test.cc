@@ -64,19 +64,23 @@ double error_of_values(int keys, int together, double mean) {
   return std::sqrt(error / norm);
 }
 
+// The bounds are what comes out, a little raised; docs/kernels.md tells them.
 TEST_CASE("sums of 512 keys that are cut off stay far within the law of e4m3") {
   const double head = tolerance(Dtype::kFloat8E4M3).frobenius;
+  constexpr double kPutBy = 3.7e-3;
+  constexpr double kParts = 4e-4;
+  CHECK(kPutBy < head / 10);
   for (const double mean : {0.0, 1.0}) {
     for (const int keys : {512, 4096, 16384}) {
       CAPTURE(mean);
       CAPTURE(keys);
-      CHECK(error_of_values(keys, 512, mean) < head / 3);
+      CHECK(error_of_values(keys, 512, mean) < kPutBy);
     }
   }
   // Where products with V come in parts, a sum has the keys of one step.
   for (const int step : {64, 96, 128}) {
     CAPTURE(step);
-    CHECK(error_of_values(step * 128, step, 1.0) < head / 20);
+    CHECK(error_of_values(step * 128, step, 1.0) < kParts);
   }
   // Why they are put by: V with a mean, and all keys in one sum.
   CHECK(error_of_values(4096, 4096, 1.0) > head / 2);
