@@ -21,8 +21,8 @@ constexpr std::int64_t kMostPosition = std::int64_t{1} << 30;
 // B and H are grid dimensions.
 constexpr std::int64_t kMostHeads = 65535;
 
-// How many rows of Q, K and V share a scale: a power of two from 32 on, or 0 where all rows of a
-// head do. Where one starts depends on the rows of the tensor, not on their positions.
+// How many rows of Q, K and V share a scale: a power of two from 32 to 2^30, or 0 where all rows of
+// a head do. Row 0 of the tensor starts one, whatever its position.
 struct ScaleBlocks {
   std::int64_t q = 0;
   std::int64_t k = 0;
@@ -38,7 +38,7 @@ struct Problem {
   std::int64_t seq_k = 0;     // Sk >= 0; 0 gives empty rows
   std::int64_t dim_qk = 0;    // see supported_dims()
   std::int64_t dim_v = 0;
-  // Of Q, K and V: kFloat16, kBfloat16, or kFloat8E4M3, which needs a device of sm_90a.
+  // Of Q, K and V: kFloat16, kBfloat16, or on a device of sm_90a kFloat8E4M3 (head dims from 64).
   Dtype dtype = Dtype::kBfloat16;
 
   Pattern pattern;                 // which keys a query sees; dense unless said otherwise
@@ -78,9 +78,9 @@ struct StatePointers {
 
 // Where the tensors of one call lie in device memory. The caller owns them; they must stay until
 // the work that was put on the stream has ended. Base addresses are multiples of 16 bytes (of 4 for
-// LSE, m and l); see Strides for their rules. Memory that is written overlaps nothing else of the
-// call, with two exceptions: O may be Q (the same address and strides, no two elements of Q in one
-// place), and state_out may be state_in.
+// LSE, m, l and scales); see Strides for their rules. Memory that is written overlaps nothing else
+// of the call, with two exceptions: O may be Q (the same address, strides and dtype, no two
+// elements of Q in one place), and state_out may be state_in.
 struct Operands {
   const void* q = nullptr;  // [B, Sq, H, Dqk] in the order of q_strides
   const void* k = nullptr;  // [B, Sk, Hkv, Dqk]

@@ -174,7 +174,7 @@ ANNULUS_EXPORT annulus_status annulus_device_synchronize(annulus_device* device)
 typedef enum annulus_dtype {
   ANNULUS_FLOAT16 = 1,
   ANNULUS_BFLOAT16 = 2,
-  ANNULUS_FLOAT8_E4M3 = 4  // needs a device of sm_90a
+  ANNULUS_FLOAT8_E4M3 = 4  // needs a device of sm_90a and head dims from 64; not around a ring
 } annulus_dtype;
 
 typedef enum annulus_lse_base { ANNULUS_LSE_NATURAL = 1, ANNULUS_LSE_TWO = 2 } annulus_lse_base;
@@ -236,7 +236,8 @@ typedef struct annulus_problem {
   int32_t has_total_k;  // 0 or 1
   // annulus_dtype of O; 0: that of Q, K and V, and with e4m3 bf16. Only with e4m3 another.
   int32_t dtype_o;
-  // With e4m3: rows of Q, K and V that share a scale, a power of two from 32; 0: all of a head.
+  // With e4m3: rows of Q, K and V that share a scale, a power of two from 32 to 2^30; 0: all of a
+  // head. Row 0 of a tensor starts one, whatever its position.
   int64_t scale_block_q;
   int64_t scale_block_k;
   int64_t scale_block_v;
@@ -273,9 +274,10 @@ typedef struct annulus_plan_options {
   annulus_strides v_strides;
   annulus_strides o_strides;
   int32_t has_strides;
-  // Into how many parts the longest tile rows are split; 0: as the pipe model predicts to be
-  // fastest, 1: never. A plan gives the same bits in every run; plans with different splits may
-  // differ in rounding.
+  // Into how many parts the longest tile rows are split, whose states go through the workspace; 0:
+  // as the pipe model predicts to be fastest, 1: never. A plan gives the same bits in every run;
+  // plans with different splits may differ in rounding. Negative: ANNULUS_INVALID_ARGUMENT; over
+  // 2^24 parts in all: ANNULUS_UNSUPPORTED.
   int32_t split_rows;
 } annulus_plan_options;
 
@@ -333,7 +335,7 @@ typedef struct annulus_plan_info {
 
 ANNULUS_EXPORT annulus_status annulus_plan_get_info(annulus_plan* plan, annulus_plan_info* info);
 
-// Scratch memory that every concurrent run needs of its own. May be 0.
+// Scratch device memory that every concurrent run needs of its own, 16-byte aligned. May be 0.
 ANNULUS_EXPORT annulus_status annulus_plan_workspace_bytes(annulus_plan* plan, size_t* bytes);
 
 // fp32, contiguous: acc [B, H, Sq, Dv], m and l [B, H, Sq]; annulus/state.h.
@@ -344,8 +346,8 @@ typedef struct annulus_state {
 } annulus_state;
 
 // Device memory of one call. It must stay until the work on the stream has ended. Base addresses
-// are multiples of 16 bytes (of 4 for LSE, m and l). O may be Q, with the same strides; state_out
-// may be state_in; else nothing that is written overlaps anything.
+// are multiples of 16 bytes (of 4 for LSE, m, l and scales). O may be Q, with the same strides, but
+// not with e4m3; state_out may be state_in; else nothing that is written overlaps anything.
 typedef struct annulus_operands {
   size_t struct_size;
   const void* q;  // [B, Sq, H, Dqk] in the order of q_strides
@@ -359,7 +361,8 @@ typedef struct annulus_operands {
   annulus_strides o_strides;
   annulus_state state_in;   // with carry_in
   annulus_state state_out;  // with carry_out
-  // With e4m3: what a block of rows is multiplied with, contiguous; null: 1. Finite, not negative.
+  // With e4m3: what the elements of a block of rows are multiplied with, contiguous, finite and not
+  // negative; null: 1. Blocks are ceil(rows / scale_block_*), or one where that is 0.
   const float* scale_q;  // [B, H, blocks of Sq]
   const float* scale_k;  // [B, Hkv, blocks of Sk]
   const float* scale_v;  // [B, Hkv, blocks of Sk]

@@ -103,7 +103,7 @@ struct PlanOptions {
   // different orders, and their O, LSE and state may differ in rounding. 0: as the pipe model
   // predicts to be fastest, which is mostly not at all; 1: never. PlanInfo::decisions
   // says what was done and why. A ring and a plan with a selection split no rows:
-  // Error{kUnsupported} for more than 1.
+  // Error{kUnsupported} for more than 1 there, and elsewhere where it could make over 2^24 parts.
   int split_rows = 0;
   // Granularity at which PlanInfo::block_density is counted; 0: the compute tile's.
   std::int64_t block_rows = 0;
@@ -225,9 +225,9 @@ class ANNULUS_EXPORT Device {
   const DeviceInfo& info() const;
 
   // Chooses a kernel, compiles or finds it, and uploads what the problem needs. Throws what
-  // validate() throws, Error{kUnsupported} where no configuration fits the device,
-  // Error{kCompile}, Error{kOutOfMemory}, Error{kDevice}, Error{kLibrary} where the driver is too
-  // old for what this NVRTC makes.
+  // validate() throws, Error{kInvalidArgument} for options out of their range, Error{kUnsupported}
+  // where no configuration fits the device or the one asked for does not, Error{kCompile}, Error{
+  // kOutOfMemory}, Error{kDevice}, Error{kLibrary} where the driver is too old for this NVRTC.
   Plan plan(const Problem& problem, const PlanOptions& options = {}) const;
 
   // The same for blocks that each run chooses on the device. Tuned results are not looked at;

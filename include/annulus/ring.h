@@ -132,7 +132,7 @@ class ANNULUS_EXPORT RingPlan {
 
 // Decides, compiles and uploads for all ranks. Throws what Device::plan throws; Error{
 // kInvalidArgument} where ranks disagree, naming the rank and what it brought; Error{kUnsupported}
-// for a carried state.
+// for a carried state, for e4m3 operands (no scales are sent) and for rows to be split.
 ANNULUS_EXPORT RingPlan plan_ring(std::span<const RingRank> ranks);
 
 // The same where one caller speaks for all ranks: rank r runs on devices[r]; a device may be named

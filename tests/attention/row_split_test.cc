@@ -103,14 +103,8 @@ TEST_CASE("rows are split where multiprocessors would be idle, and the plan says
     const LaunchPlan whole = plan_of(problem_of(16, 131072, "dense"), limits, 1);
     CHECK(whole.split.empty());
     CHECK(whole.workspace_bytes == 0);
-    device::DeviceInfo info;
-    info.major = limits.arch.number / 10;
-    info.multiprocessors = limits.multiprocessors;
-    info.max_threads_per_multiprocessor = 2048;
-    info.registers_per_multiprocessor = 65536;
-    info.shared_bytes_per_multiprocessor = static_cast<int>(limits.shared_bytes_per_block) + 1024;
-    CHECK(predict(pipe_device(info), decode).predicted_cycles <
-          predict(pipe_device(info), whole).predicted_cycles / 3);
+    const PipeDevice device = pipe_device(limits);
+    CHECK(predict(device, decode).predicted_cycles < predict(device, whole).predicted_cycles / 3);
     // One row that is a hundred times as long as the others.
     CHECK_FALSE(
         plan_of(problem_of(65536, 65536, "window(255,0) | global(16)"), limits).split.empty());
