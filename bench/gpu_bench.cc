@@ -62,11 +62,19 @@ Options parse(int argc, char** argv) {
       continue;
     }
     const auto text = texts.find(name);
-    if (value == nullptr) break;
-    if (text != texts.end()) *text->second = value;
-    if (name == "--rounds") options.rounds = std::max(1, std::atoi(value));
-    if (name == "--runs") options.runs = std::max(1, std::atoi(value));
-    if (name == "--seconds") options.seconds = std::atof(value);
+    if (value == nullptr) {
+      base::fail(ErrorCode::kInvalidArgument, "'{}' is no option, or lacks its value", name);
+    } else if (text != texts.end()) {
+      *text->second = value;
+    } else if (name == "--rounds") {
+      options.rounds = std::max(1, std::atoi(value));
+    } else if (name == "--runs") {
+      options.runs = std::max(1, std::atoi(value));
+    } else if (name == "--seconds") {
+      options.seconds = std::atof(value);
+    } else {
+      base::fail(ErrorCode::kInvalidArgument, "'{}' is no option of gpu_bench", name);
+    }
     ++i;
   }
   return options;

@@ -5,10 +5,9 @@
 // asked, so that runs of all can be interleaved. One JSON object a line each way:
 //
 //   it begins  {"version": "torch 2.9", "backends": ["flash", "cudnn", "flex"]}
-//   we ask     {"backend": "flash", "name": ..., "batch": 1, "heads": 16, "kv_heads": 16, "seq":
-//   16384,
-//               "dim": 128, "causal": false, "block": 0, "layouts": 0, "kept": 0, "indices":
-//               "FILE", "cold": false, "runs": 3}
+//   we ask     {"backend": "flash", "name": ..., "batch": 1, "heads": 16, "kv_heads": 16,
+//               "seq": 16384, "dim": 128, "causal": false, "block": 0, "layouts": 0, "kept": 0,
+//               "indices": "FILE", "cold": false, "runs": 3}
 //   it says    {"ms": [1.5, 1.4, 1.4]} or {"error": "why it has no such kernel"}
 //
 // tools/gpu_peers.py is such a program, for PyTorch.
