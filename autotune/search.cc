@@ -88,8 +88,9 @@ class Search {
     double most_hope = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < result_.trials.size(); ++i) {
       const Trial& trial = result_.trials[i];
+      if (trial.outcome == Trial::Outcome::kDropped) continue;
       most_hope = std::min(most_hope, trial.predicted);
-      if (trial.outcome != Trial::Outcome::kNotTried) continue;
+      if (trial.outcome == Trial::Outcome::kTried) continue;
       const bool near = neighbours(trial.config, result_.trials[best_].config);
       const double score = trial.predicted * (near ? kNeighbourBonus : 1.0);
       if (score < least) {

@@ -12,8 +12,7 @@ using attention::KernelConfig;
 constexpr int kMostResident = 8;
 constexpr int kMostWgmmaColumns = 192;  // of a step, which attention::why_illegal holds to it
 
-// Whether heads may share a CTA or a cluster depends on the problem; where they may not, planning
-// says so.
+// Whether heads may share a CTA or a cluster depends on the problem; candidates_of (tuner.h) asks.
 void add_wgmma(const attention::Dims& dims, Dtype dtype, const attention::DeviceLimits& limits,
                Space* space) {
   const attention::Family family =

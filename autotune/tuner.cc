@@ -5,12 +5,15 @@
 #include <ctime>
 #include <map>
 
+#include "annulus/error.h"
 #include "annulus/version.h"
 #include "autotune/workbench.h"
 #include "device/simulator.h"
 
 namespace annulus::autotune {
 namespace {
+
+using attention::KernelConfig;
 
 // Tile pairs of all parts. The oracle takes some millions of pairs a second of one core; the
 // simulator one or two warp instructions for each.
@@ -42,6 +45,32 @@ class CountingTwin {
   std::optional<abi::SimulatorOptions> before_;
 };
 
+// Whether the heads or rows that a configuration puts into one CTA or cluster may be, which the
+// plan of a corner of the problem tells: what differs there differs in the whole.
+bool shares(const KernelConfig& config, const Problem& corner,
+            const attention::DeviceLimits& limits) {
+  if (config.heads * config.cluster == 1) return true;
+  try {
+    attention::make_plan(corner, attention::Choice{config, "a candidate", {}}, limits);
+    return true;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kUnsupported) return false;
+    throw;
+  }
+}
+
+Problem corner_of(const Problem& problem) {
+  constexpr std::int64_t kRows = 2048;
+  Problem corner = problem;
+  corner.batch = 1;
+  corner.q0 = problem.q_position();
+  corner.k0 = problem.k_position();
+  corner.total_k = problem.context().seq_k;
+  corner.seq_q = std::min(problem.seq_q, kRows);
+  corner.seq_k = std::min(problem.seq_k, kRows);
+  return corner;
+}
+
 std::int64_t rounded(double value) {
   return std::max<std::int64_t>(1, std::llround(std::min(value, 1e18)));
 }
@@ -56,10 +85,11 @@ std::optional<Candidates> candidates_of(const Problem& problem,
   Candidates made;
   const Space space = enumerate(dims, problem.dtype, limits, pipes, simulated);
   made.equal = space.equal;
-  for (const attention::KernelConfig& config : space.candidates) {
-    made.trials.push_back({.config = config});
+  const Problem corner = corner_of(problem);
+  for (const KernelConfig& config : space.candidates) {
+    if (shares(config, corner, limits)) made.trials.push_back({.config = config});
   }
-  const attention::KernelConfig standard = attention::choose_config(problem, limits).config;
+  const KernelConfig standard = attention::choose_config(problem, limits).config;
   const auto same = [&](const Trial& trial) { return trial.config == standard; };
   auto found = std::ranges::find_if(made.trials, same);
   if (found == made.trials.end()) found = made.trials.insert(found, {.config = standard});

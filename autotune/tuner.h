@@ -14,8 +14,8 @@
 
 namespace annulus::autotune {
 
-// The candidates of a problem in the space's order, each with the prediction of the static model,
-// and the heuristic's choice among them.
+// The candidates of a problem in the space's order, without those whose CTAs share what differs in
+// it, each with the prediction of the static model, and the heuristic's choice among them.
 struct Candidates {
   std::vector<Trial> trials;
   std::size_t default_at = 0;

@@ -195,6 +195,21 @@ TEST_CASE("what does not pass is dropped with its reason and never measured") {
   }
 }
 
+TEST_CASE("what was dropped is no measure for the hope of others") {
+  FakeBench bench(smooth);
+  std::vector<Trial> all = trials(smooth);
+  const std::size_t at = default_of(all);
+  Trial quick;
+  quick.config = {128, 128, 8, 4, true, 1};
+  quick.predicted = 1;
+  all.push_back(quick);
+  bench.dropped[to_string(quick.config)] = "spills 16 bytes";
+  const SearchResult result = search(std::move(all), at, bench, {});
+  CHECK(result.dropped == 1);
+  CHECK(result.tried > 20);
+  CHECK(true_ratio(result, smooth) < 0.9);
+}
+
 TEST_CASE("where the default itself does not pass that is said, and nothing is searched") {
   FakeBench bench(smooth);
   bench.dropped[to_string(kDefault)] = "wrong";

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "autotune/tuner.h"
+
 namespace annulus::autotune {
 namespace {
 
@@ -95,6 +97,33 @@ TEST_CASE("the dtype of the operands decides the family") {
   }
   CHECK(enumerate({128, 128}, Dtype::kFloat8E4M3, limits(80), attention::pipe_device(gpu(80)), true)
             .candidates.empty());
+}
+
+TEST_CASE("heads and rows share a CTA or a cluster only where the problem lets them") {
+  attention::DeviceLimits hopper = limits(90);
+  hopper.arch.feature = 'a';
+  const auto candidates = [&](std::int64_t kv_heads, const Pattern& pattern) {
+    Problem problem;
+    problem.heads = 8;
+    problem.kv_heads = kv_heads;
+    problem.seq_q = problem.seq_k = 4096;
+    problem.dim_qk = problem.dim_v = 64;
+    problem.pattern = pattern;
+    const auto made =
+        candidates_of(problem, hopper, attention::pipe_device(gpu(90)), true, [] { return false; });
+    std::set<std::pair<int, int>> shared;  // heads of a CTA, CTAs of a cluster
+    for (const Trial& trial : made->trials) {
+      shared.insert({trial.config.heads, trial.config.cluster});
+    }
+    CHECK(made->trials.size() > 100);
+    return shared;
+  };
+  using Shared = std::set<std::pair<int, int>>;
+  CHECK(candidates(8, causal()) == Shared{{1, 1}});
+  CHECK(candidates(8, dense()) == Shared{{1, 1}, {1, 2}});  // rows share what they see
+  CHECK(candidates(4, causal()) == Shared{{1, 1}, {1, 2}, {2, 1}});
+  CHECK(candidates(2, causal()) == Shared{{1, 1}, {1, 2}, {2, 1}, {2, 2}});
+  CHECK(candidates(4, heads({causal(), window(63, 0)})) == Shared{{1, 1}});
 }
 
 TEST_CASE("numbers of resident CTAs that change nothing are left out") {
