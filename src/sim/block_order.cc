@@ -15,6 +15,12 @@ void BlockOrder::join(Clocks& into, const Clocks& from) {
   for (std::size_t i = 0; i < from.size(); ++i) into[i] = std::max(into[i], from[i]);
 }
 
+void BlockOrder::join(Knowledge& into, const Knowledge& from) {
+  join(into.known, from.known);
+  join(into.pending, from.pending);
+  join(into.published, from.published);
+}
+
 void BlockOrder::start(BlockClocks& block, std::uint64_t index, std::uint32_t warps) const {
   block.first_warp = index << warp_bits_;
   block.warps.assign(warps, BlockClocks::Warp{});
@@ -71,10 +77,7 @@ void BlockOrder::arrive(BlockClocks& block, int warp, Knowledge& barrier) const 
 }
 
 void BlockOrder::leave(BlockClocks& block, int warp, const Knowledge& barrier) const {
-  BlockClocks::Warp& self = block.warps[static_cast<std::size_t>(warp)];
-  join(self.known, barrier.known);
-  join(self.pending, barrier.pending);
-  join(self.published, barrier.published);
+  join(block.warps[static_cast<std::size_t>(warp)], barrier);
 }
 
 void BlockOrder::shared_atomic(BlockClocks& block, int warp) const {

@@ -46,6 +46,7 @@ class BlockOrder {
   void arrive(BlockClocks& block, int warp, Knowledge& barrier) const;
   void leave(BlockClocks& block, int warp, const Knowledge& barrier) const;
   void shared_atomic(BlockClocks& block, int warp) const;
+  static void join(Knowledge& into, const Knowledge& from);
 
   // A lane accesses bytes of one allocation. Throws Fault without its place.
   void access(const BlockClocks& block, int warp, const LaunchShadow::View& view, AccessKind kind,

@@ -51,8 +51,7 @@ void complete_cluster_barrier(Cluster& cluster) {
       if ((warp.live & ~warp.cluster_arrived) != 0) return;
     }
   }
-  ClusterClocks::join(cluster.barrier.done, cluster.barrier.open);
-  cluster.barrier.open.clear();
+  cluster.barrier.end_phase();
   ++cluster.events;
   for (const auto& cta : cluster.ctas) {
     for (Warp& warp : cta->warps) warp.cluster_arrived = 0;

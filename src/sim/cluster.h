@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-#include "sim/block_clocks.h"
+#include "sim/arrivals.h"
 #include "sim/bulk_copies.h"
 #include "sim/cluster_clocks.h"
 
@@ -34,13 +34,7 @@ struct Cluster {
   std::uint64_t polls = 0;
   std::uint64_t polled_events = 0;
 
-  // barrier.cluster: who has arrived is kept by the warps.
-  struct Barrier {
-    ClusterClocks::Vector open;  // what came before the arrivals
-    ClusterClocks::Vector done;  // and before those of earlier phases
-    Knowledge order;             // the same for global memory
-  };
-  Barrier barrier;
+  Arrivals barrier;  // barrier.cluster: who has arrived is kept by the warps
 
   Cluster();
   ~Cluster();

@@ -66,11 +66,7 @@ void Mbarriers::init(Context& owner, std::uint32_t offset, std::uint32_t count, 
   mbarrier.phase = 0;
   mbarrier.observed = 0;
   if (!owner.checked) return;
-  mbarrier.open.clear();
-  mbarrier.done.clear();
-  mbarrier.far_open.clear();
-  mbarrier.far_done.clear();
-  mbarrier.order = {};
+  mbarrier.near = mbarrier.far = {};
   mbarrier.init_warp = owner.agent();
   mbarrier.init_clock = owner.cluster->clocks.clock(owner.agent());
   mbarrier.init_lane = lane;
@@ -156,12 +152,11 @@ void Mbarriers::end_phase_if_over(Context& owner, Mbarrier& mbarrier) {
   ++owner.cluster->events;
   if (mbarrier.pending != 0 || mbarrier.bytes != 0) return;
   if (owner.checked) {
-    ClusterClocks::join(mbarrier.done, mbarrier.open);
-    mbarrier.open.clear();
-    ClusterClocks::join(mbarrier.far_done, mbarrier.far_open);
-    mbarrier.far_open.clear();
-    if (mbarrier.done.size() <= mbarrier.agent) mbarrier.done.resize(mbarrier.agent + 1u);
-    mbarrier.done[mbarrier.agent].order.join({mbarrier.clock() + 1, 0, 0});
+    mbarrier.near.end_phase();
+    mbarrier.far.end_phase();
+    ClusterClocks::Vector& over = mbarrier.near.over.shared;
+    if (over.size() <= mbarrier.agent) over.resize(mbarrier.agent + 1u);
+    over[mbarrier.agent].order.join({mbarrier.clock() + 1, 0, 0});
   }
   ++mbarrier.phase;
   mbarrier.pending = mbarrier.expected;

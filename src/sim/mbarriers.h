@@ -5,15 +5,15 @@
 // and not in the eight opaque bytes, which nothing but mbarrier instructions may touch.
 //
 // A phase is over once all expected arrivals have come and no transaction bytes are open. Whoever
-// sees that comes after everything that arrived in that phase or earlier; arrivals of the open
-// phase are kept apart, nobody comes after them yet. The bulk copies that report to an mbarrier are
-// an agent of sim/cluster_clocks.h whose clock counts the phases.
+// sees that comes after everything that arrived in that phase or earlier (sim/arrivals.h). The bulk
+// copies that report to an mbarrier are an agent of sim/cluster_clocks.h whose clock counts the
+// phases.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "sim/block_clocks.h"
+#include "sim/arrivals.h"
 #include "sim/cluster_clocks.h"
 
 namespace annulus::sim {
@@ -33,12 +33,8 @@ struct Mbarrier {
   // Checked twin.
   ClusterClocks::Agent agent = 0;
   std::uint32_t first_clock = 1;  // of the agent, in phase 0
-  ClusterClocks::Vector open;     // what came before the arrivals of the open phase
-  ClusterClocks::Vector done;     // and before those of the phases that are over
-  // The same of arrivals from other CTAs of the cluster, for waits of that scope alone.
-  ClusterClocks::Vector far_open;
-  ClusterClocks::Vector far_done;
-  Knowledge order;  // the same for global memory; of the open phase too, which hides some races
+  Arrivals near;                  // of the CTA's threads, and all that bulk copies completed
+  Arrivals far;                   // of other CTAs of the cluster, for waits of that scope alone
   ClusterClocks::Agent init_warp = 0;  // who initialised it, and when
   std::uint32_t init_clock = 0;
   int init_lane = 0;

@@ -112,11 +112,7 @@ void arrive(Context& context, const Inst& inst, Mask mask) {
           lowest_lane(warp.cluster_unwaited & mask));
   }
   if (context.checked && inst.small[0] == 0) {
-    context.cluster->clocks.release(context.cluster->barrier.open, context.agent(),
-                                    mask | ~warp.live, mask == warp.live);
-    if (context.order != nullptr) {
-      context.order->arrive(context.clocks, warp.index, context.cluster->barrier.order);
-    }
+    context.cluster->barrier.release(context, mask);
   }
   warp.cluster_arrived |= mask;
   warp.cluster_unwaited |= mask;
@@ -131,12 +127,7 @@ void wait(Context& context, const Inst&, Mask mask) {
   }
   if ((warp.cluster_arrived & mask) != 0) return context.suspend({Wait::kCluster, 0});
   warp.cluster_unwaited &= ~mask;
-  if (context.checked) {
-    context.cluster->clocks.acquire(context.cluster->barrier.done, context.agent());
-    if (context.order != nullptr) {
-      context.order->leave(context.clocks, warp.index, context.cluster->barrier.order);
-    }
-  }
+  if (context.checked) context.cluster->barrier.acquire(context);
 }
 
 }  // namespace

@@ -1,5 +1,13 @@
 // Mbarriers (PTX ISA 9.0, section 9.7.13.15). See sim/mbarriers.h for what they do.
 //
+// Scopes: mbarrier.arrive (9.7.13.15.13), test_wait and try_wait (9.7.13.15.16) have .release and
+// .acquire at .cta where they say nothing, whichever CTA's shared memory the mbarrier is in. An
+// arrival and a wait synchronise where the scope of each includes the thread of the other (8.7
+// "Morally strong operations", 8.9.4 "Memory synchronization"): between CTAs that takes .cluster on
+// both sides. The complete-tx of a bulk copy has .release at .cluster by itself (9.7.9.25.4.1), and
+// waits of both scopes know what it has written, by a multicast too: no text tells whose thread the
+// complete-tx counts as.
+//
 // The opaque state that an arrival returns:
 //   | 63 : phase : 32 | 31 : arrivals missing before it : 32 |
 
@@ -95,14 +103,9 @@ void arrive(Context& context, const Inst& inst, Mask mask) {
     // Lanes that arrive together release together; what one of them alone releases is its own.
     const bool fresh = &mbarrier != released || mbarrier.phase != phase;
     const bool far = &cta != &context;
-    // The scope of the CTA does not reach those who wait in another one.
     const bool releases = (flags & kRelaxed) == 0 && (!far || (flags & kCluster) != 0);
     if (fresh && context.checked && releases) {
-      context.cluster->clocks.release(far ? mbarrier.far_open : mbarrier.open, context.agent(),
-                                      mask | ~context.warp->live, mask == context.warp->live);
-      if (context.order != nullptr) {
-        context.order->arrive(context.clocks, context.warp->index, mbarrier.order);
-      }
+      (far ? mbarrier.far : mbarrier.near).release(context, mask);
       released = &mbarrier;
       phase = mbarrier.phase;
     }
@@ -160,13 +163,8 @@ void test(Context& context, const Inst& inst, Mask mask) {
     }
     if (!is_over(context, inst, *last, lane)) continue;
     if (context.checked && (flags & kRelaxed) == 0 && (!again || over == 0)) {
-      context.cluster->clocks.acquire(last->done, context.agent());
-      if ((flags & kCluster) != 0) {
-        context.cluster->clocks.acquire(last->far_done, context.agent());
-      }
-      if (context.order != nullptr) {
-        context.order->leave(context.clocks, context.warp->index, last->order);
-      }
+      last->near.acquire(context);
+      if ((flags & kCluster) != 0) last->far.acquire(context);
     }
     over |= 1u << lane;
     last->observed = last->phase;
