@@ -45,7 +45,7 @@ Descriptor take_apart(std::uint64_t bits, const char* which) {
           fmt::format("descriptor {:#x} of {}: a base offset without a swizzle", bits, which));
   }
   // A pattern of 8 rows starts at `base` from a multiple of its size, and the matrix in its first
-  // row: base offset = pattern start >> 7 & 7.
+  // row: base offset = pattern start >> 7 & 7 (9.7.15.5.1.2.2).
   const std::uint32_t pattern = 8 * swizzle_span(swizzle);
   if ((result.address - base) % pattern >= 128) {
     raise(FaultKind::kInvalidOperand,
