@@ -9,13 +9,6 @@ extern "C" __global__ void broken(const u32* in, float* out) {
   for (u32 i = threadIdx.x; i < 128 * 32; i += 128) tile[i] = in[0];
   fence_async();
   __syncthreads();
-  float d[8] = {};
-  pin(d);
-  fence_registers();
   const u32* b = tile + 64 * 32 + threadIdx.x / 32 * 16 * 32;
-  multiply(d, describe(tile), describe(b), true);  // FAULT
-  commit_products();
-  wait_products<0>();
-  pin(d);
-  out[threadIdx.x] = sum(d);
+  out[threadIdx.x] = product(describe(tile), describe(b));  // FAULT
 }

@@ -6,10 +6,7 @@
 
 extern "C" __global__ void broken(const u32* in, float* out) {
   __shared__ alignas(1024) u32 tile[80 * 32];
-
-  fill(tile, in[0]);
-  fence_async();
-  __syncthreads();
+  prepare(tile, in[0]);
   float d[8] = {};
   pin(d);
   fence_registers();

@@ -7,18 +7,8 @@
 
 extern "C" __global__ void broken(const u32* in, float* out) {
   __shared__ alignas(1024) u32 tile[80 * 32];
-
-  fill(tile, in[0]);
-  fence_async();
-  __syncthreads();
-  float d[8] = {};
-  pin(d);
-  fence_registers();
-  multiply(d, describe(tile), describe(tile + 64 * 32), true);  // FAULT
-  commit_products();
-  wait_products<0>();
-  pin(d);
+  prepare(tile, in[0]);
+  out[threadIdx.x] = product(describe(tile), describe(tile + 64 * 32));  // FAULT
   u32* rows = tile + (threadIdx.x / 32 + 1) % 4 * 16 * 32;
   for (u32 i = threadIdx.x % 32; i < 16 * 32; i += 32) rows[i] = i;  // FAULT
-  out[threadIdx.x] = sum(d);
 }

@@ -7,15 +7,6 @@
 extern "C" __global__ void broken(const u32* in, float* out) {
   __shared__ alignas(1024) u32 room[84 * 32];
   u32* tile = room + 4 * 32;
-  fill(tile, in[0]);
-  fence_async();
-  __syncthreads();
-  float d[8] = {};
-  pin(d);
-  fence_registers();
-  multiply(d, describe(tile), describe(tile + 64 * 32), true);  // FAULT
-  commit_products();
-  wait_products<0>();
-  pin(d);
-  out[threadIdx.x] = sum(d);
+  prepare(tile, in[0]);
+  out[threadIdx.x] = product(describe(tile), describe(tile + 64 * 32));  // FAULT
 }

@@ -193,6 +193,23 @@ DEVICE float sum(const float (&d)[8]) {
 DEVICE void fill(u32* tile, u32 value) {
   for (u32 i = threadIdx.x % 128; i < 80 * 32; i += 128) tile[i] = value + i % 7;
 }
+// The same, for products of all warps to read.
+DEVICE void prepare(u32* tile, u32 value) {
+  fill(tile, value);
+  fence_async();
+  __syncthreads();
+}
+// The sum of a thread's part of one product, with all that a product needs.
+DEVICE float product(u64 a, u64 b, bool accumulate = true) {
+  float d[8] = {};
+  pin(d);
+  fence_registers();
+  multiply(d, a, b, accumulate);
+  commit_products();
+  wait_products<0>();
+  pin(d);
+  return sum(d);
+}
 
 // --- Clusters ---
 DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
@@ -219,4 +236,72 @@ DEVICE void store_remote(u32 address, u32 value) {
 }
 DEVICE void arrive_remote(u32 bar) {
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory");
+}
+
+// Both CTAs of a cluster: block=96, of which the first warp copies half of every tile for both. A
+// stage is free when the consumers of both have said so, and neither CTA leaves while the other may
+// still write. `kWait`: how the copying warp waits for free stages.
+template <void (&kWait)(u64&, u32)>
+DEVICE void copy_for_both(const u32* in, u32* out) {
+  __shared__ alignas(128) u32 stages[2][64];
+  __shared__ u64 full[2], empty[2];
+  const u32 rank = cluster_rank();
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < 2; ++i) {
+      init(full[i], 1);
+      init(empty[i], 4);  // two warps of two CTAs
+    }
+    fence_init();
+  }
+  cluster_arrive();
+  cluster_wait();
+  if (threadIdx.x < 32) {
+    if (elect()) {
+#pragma unroll 1
+      for (u32 tile = 0; tile < 7; ++tile) {
+        const u32 stage = tile & 1;
+        kWait(empty[stage], tile / 2 & 1 ^ 1);
+        expect(full[stage], 256);
+        load_for(&stages[stage][rank * 32], in + tile * 64 + rank * 32, 128, full[stage], 3);
+      }
+    }
+    __syncwarp();
+  } else {
+    u32 total = 0;
+#pragma unroll 1
+    for (u32 tile = 0; tile < 7; ++tile) {
+      const u32 stage = tile & 1;
+      wait(full[stage], tile / 2 & 1);
+      total = total * 3 + stages[stage][threadIdx.x - 32];
+      __syncwarp();
+      if (threadIdx.x % 32 < 2) arrive_remote(remote(&empty[stage], threadIdx.x % 32));
+    }
+    out[rank * 64 + threadIdx.x - 32] = total;
+  }
+  cluster_arrive();
+  cluster_wait();
+}
+
+// CTA 1 of a cluster writes `data`, block=32 words of global memory, and arrives at an mbarrier of
+// CTA 0, which waits there by `kWait` and reads them.
+template <void (&kWait)(u64&, u32)>
+DEVICE void hand_over(u32* data, u32* out) {
+  __shared__ u64 bar;
+  const u32 rank = cluster_rank();
+  if (threadIdx.x == 0) {
+    init(bar, 1);
+    fence_init();
+  }
+  cluster_arrive();
+  cluster_wait();
+  if (rank == 1) {
+    data[threadIdx.x] = 5;
+    __syncwarp();
+    if (threadIdx.x == 0) arrive_remote(remote(&bar, 0));
+  } else {
+    kWait(bar, 0);
+    out[threadIdx.x] = data[threadIdx.x];
+  }
+  cluster_arrive();
+  cluster_wait();
 }
