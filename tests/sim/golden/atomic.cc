@@ -3,10 +3,9 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <cmath>
 
-#include "sim/golden/golden.h"
+#include "sim/golden/reductions.h"
 
 namespace annulus::golden {
 namespace {
@@ -68,41 +67,15 @@ void reduction_64(Set& set, const char* operation) {
 }
 
 template <typename T>
-T plus(T a, T b) {
-  return static_cast<T>(static_cast<u64>(a) + static_cast<u64>(b));
-}
-template <typename T>
-T smaller(T a, T b) {
-  return std::min(a, b);
-}
-template <typename T>
-T larger(T a, T b) {
-  return std::max(a, b);
-}
-template <typename T>
-T bit_and(T a, T b) {
-  return a & b;
-}
-template <typename T>
-T bit_or(T a, T b) {
-  return a | b;
-}
-template <typename T>
-T bit_xor(T a, T b) {
-  return a ^ b;
-}
-template <typename T>
 T exchange(T, T b) {
   return b;
 }
-u32 increment(u32 a, u32 b) { return a >= b ? 0 : a + 1; }
-u32 decrement(u32 a, u32 b) { return a == 0 || a > b ? b : a - 1; }
 
 }  // namespace
 
 void add_atomic(Set& set) {
-  reduction_32<u32, plus<u32>>(set, "add.u32");
-  reduction_32<i32, plus<i32>>(set, "add.s32");
+  reduction_32<u32, add<u32>>(set, "add.u32");
+  reduction_32<i32, add<i32>>(set, "add.s32");
   reduction_32<u32, smaller<u32>>(set, "min.u32");
   reduction_32<i32, smaller<i32>>(set, "min.s32");
   reduction_32<u32, larger<u32>>(set, "max.u32");
@@ -110,11 +83,11 @@ void add_atomic(Set& set) {
   reduction_32<u32, bit_and<u32>>(set, "and.b32");
   reduction_32<u32, bit_or<u32>>(set, "or.b32");
   reduction_32<u32, bit_xor<u32>>(set, "xor.b32");
-  reduction_32<u32, increment>(set, "inc.u32");
-  reduction_32<u32, decrement>(set, "dec.u32");
+  reduction_32<u32, increment<u32>>(set, "inc.u32");
+  reduction_32<u32, decrement<u32>>(set, "dec.u32");
   add_32<u32>(
       set, "exch.b32", +[](u32 a, u32 b) -> u64 { return both(b, a); });
-  reduction_64<u64, plus<u64>>(set, "add.u64");
+  reduction_64<u64, add<u64>>(set, "add.u64");
   reduction_64<u64, smaller<u64>>(set, "min.u64");
   reduction_64<i64, smaller<i64>>(set, "min.s64");
   reduction_64<u64, larger<u64>>(set, "max.u64");

@@ -120,9 +120,9 @@ void add_reductions(Set& set) {
   add_reduction(set, "max.u64", reduce_words<u64, larger<u64>>);
   add_reduction(set, "inc.u32", reduce_words<u32, increment<u32>>);
   add_reduction(set, "dec.u32", reduce_words<u32, decrement<u32>>);
-  add_reduction(set, "and.b32", reduce_words<u32, both<u32>>);
-  add_reduction(set, "or.b64", reduce_words<u64, either<u64>>);
-  add_reduction(set, "xor.b64", reduce_words<u64, exactly_one<u64>>);
+  add_reduction(set, "and.b32", reduce_words<u32, bit_and<u32>>);
+  add_reduction(set, "or.b64", reduce_words<u64, bit_or<u64>>);
+  add_reduction(set, "xor.b64", reduce_words<u64, bit_xor<u64>>);
   constexpr u64 kHalves = 0x83ff83ff83ff83ff;
   tame(add_reduction(set, "add.noftz.f16", reduce_words<u16, add_halves<F16>>), 0x4200420042004200,
        kHalves);

@@ -1,8 +1,9 @@
 #ifndef ANNULUS_TESTS_SIM_GOLDEN_REDUCTIONS_H_
 #define ANNULUS_TESTS_SIM_GOLDEN_REDUCTIONS_H_
 
-// What the reductions of bulk copies make of an element in global memory and of one that comes (PTX
-// ISA 9.0, section 9.7.9.25.5.3). Halves are bits; no definition has an operand that is a NaN.
+// What atomics (PTX ISA 9.0, section 9.7.13.5) and the reductions of bulk copies (9.7.9.25.5.3)
+// make of what is in memory and of what comes. Halves are bits; no definition has an operand that
+// is a NaN.
 
 #include <type_traits>
 
@@ -28,15 +29,15 @@ T larger(T old, T value) {
   return old > value ? old : value;
 }
 template <typename T>
-T both(T old, T value) {
+T bit_and(T old, T value) {
   return old & value;
 }
 template <typename T>
-T either(T old, T value) {
+T bit_or(T old, T value) {
   return old | value;
 }
 template <typename T>
-T exactly_one(T old, T value) {
+T bit_xor(T old, T value) {
   return old ^ value;
 }
 template <typename T>

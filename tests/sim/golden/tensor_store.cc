@@ -94,9 +94,9 @@ void add_integer_reductions(Set& set, int type, const char* name) {
   add_reduction<T, add<T>>(set, "add", type, name);
   add_reduction<T, smaller<T>>(set, "min", type, name);
   add_reduction<T, larger<T>>(set, "max", type, name);
-  add_reduction<T, both<T>>(set, "and", type, name);
-  add_reduction<T, either<T>>(set, "or", type, name);
-  add_reduction<T, exactly_one<T>>(set, "xor", type, name);
+  add_reduction<T, bit_and<T>>(set, "and", type, name);
+  add_reduction<T, bit_or<T>>(set, "or", type, name);
+  add_reduction<T, bit_xor<T>>(set, "xor", type, name);
 }
 
 template <typename Wrapped>
