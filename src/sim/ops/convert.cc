@@ -242,11 +242,17 @@ struct NarrowBrain {
   Brain operator()(float a) const { return narrow<Brain>(a); }
 };
 
+// What .relu leaves: no negative number, but a NaN.
+template <bool kRelu>
+float clamped(float value) {
+  return kRelu && value <= 0 ? 0.0f : value;
+}
+
 // cvt.{rn,rz}.{f16x2,bf16x2}.f32 d, a, b: a goes to the upper half.
 template <typename T, bool kRelu, Rounding kRounding>
 void convert_pair(Context& context, const Inst& inst, Mask mask) {
   const auto part = [](float value) -> std::uint32_t {
-    if (kRelu) value = value != value ? value : (value > 0 ? value : 0.0f);
+    value = clamped<kRelu>(value);
     if constexpr (kRounding == Rounding::kNearest) return narrow<T>(value).bits;
     return to_small<T>(static_cast<double>(value), kRounding).bits;
   };
@@ -260,8 +266,7 @@ void convert_pair(Context& context, const Inst& inst, Mask mask) {
 template <bool kRelu>
 void convert_bytes(Context& context, const Inst& inst, Mask mask) {
   const auto part = [](float value) -> std::uint32_t {
-    if (kRelu) value = value != value ? value : (value > 0 ? value : 0.0f);
-    return base::float_to_e4m3(value);
+    return base::float_to_e4m3(clamped<kRelu>(value));
   };
   each_lane(
       mask, context.lanes<std::uint16_t>(inst.d),

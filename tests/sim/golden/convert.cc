@@ -224,6 +224,13 @@ void add_packed(Set& set) {  // the first source becomes the upper half
       +[](float a, float b) -> u32 {
         return to_e4m3(static_cast<double>(b)) | to_e4m3(static_cast<double>(a)) << 8;
       });
+  set.hopper_form(
+      "cvt.rn.satfinite.relu.e4m3x2.f32",
+      "{ .reg .b16 h; cvt.rn.satfinite.relu.e4m3x2.f32 h, a, b; cvt.u32.u16 d, h; }",
+      +[](float a, float b) -> u32 {
+        return to_e4m3(b <= 0 ? 0.0 : static_cast<double>(b)) |
+               to_e4m3(a <= 0 ? 0.0 : static_cast<double>(a)) << 8;
+      });
   set.form(
       "cvt.rn.f16x2.f32", "cvt.rn.f16x2.f32 d, a, b;", +[](float a, float b) {
         return F16x2{to_f16(static_cast<double>(b)), to_f16(static_cast<double>(a))};
