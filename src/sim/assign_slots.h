@@ -27,7 +27,8 @@ struct Assignment {
 
 // bits[r] is the width of register r: 1, 16, 32 or 64. Registers share a slot only with others of
 // their width, so a handler that reads and writes lane by lane may have both in one place. A
-// register lives from the first to the last instruction at which any path still needs it.
+// register lives from the first to the last instruction at which any path still needs it, and
+// past the one that writes it, whether or not anyone reads it.
 Assignment assign_slots(const std::vector<Liveness>& code, const std::vector<int>& bits);
 
 }  // namespace annulus::sim
