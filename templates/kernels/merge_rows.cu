@@ -45,10 +45,8 @@ __global__ void __launch_bounds__(32 * kMergeWarps)
   for (int slot = 0; slot < merged.slots; ++slot) {
     const long long at = first + slot * Shape::kTileRows;
     const float of_slot = split.m[at];
-    // Equal peaks weigh one, infinite ones included; a part that has seen nothing weighs nothing.
-    const float weight = of_slot == tile::minus_infinity() ? 0.0f
-                         : of_slot == peak                 ? 1.0f
-                                                           : ptx::exp2(of_slot - peak);
+    // Equal peaks weigh one, infinite ones included. A part that has seen nothing holds zeros.
+    const float weight = of_slot == peak ? 1.0f : ptx::exp2(of_slot - peak);
     sum += weight * split.l[at];
 #pragma unroll
     for (int pair = 0; pair < kPairs; ++pair) {
