@@ -113,14 +113,14 @@ bool try_mutant(const Mutant& mutant, const MutantRun& run, base::ThreadPool& po
       outcome = fault.at("kind").get<std::string>();
       device::clear_simulator_fault(context);
     }
-    if (outcome == "nothing" && mutant.expected.contains("bank conflicts")) {
+    if (outcome == "nothing") {
       std::uint64_t needed = 0;
       std::uint64_t ideal = 0;
       for (const auto& [name, value] : device.counters()) {
         if (name == "shared_wavefronts") needed = value;
         if (name == "shared_wavefronts_ideal") ideal = value;
       }
-      if (needed > 2 * ideal) outcome = "bank conflicts";
+      if (needed > ideal) outcome = "bank conflicts";  // no kernel has any
     }
     faults += fault.is_null() ? 0 : 1;
     INFO(mutant.name, ", seed ", seed, ": ", fault.dump());
