@@ -45,4 +45,5 @@ set_tests_properties(libcuda_golden PROPERTIES LABELS unit ENVIRONMENT_MODIFICAT
 
 # Mistakes made on purpose in the templates themselves.
 annulus_test(mutants LABEL device LIBRARIES annulus_test_devices
-  SOURCES sim/broken/mma_mutants_test.cc sim/broken/wgmma_mutants_test.cc support/mutant.cc)
+  SOURCES sim/broken/merge_mutants_test.cc sim/broken/mma_mutants_test.cc
+          sim/broken/wgmma_mutants_test.cc support/mutant.cc)
