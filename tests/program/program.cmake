@@ -8,15 +8,16 @@ if(TARGET annulus_program)
   add_dependencies(test_program annulus_program)
 
   # A kernel of each family behind the simulator's libcuda.so.1, as on a GPU: tensor maps, mbarriers,
-  # and the oracle at the end.
-  foreach(case "mma m64 n64 w4 s2|bf16" "wgmma m128 n64 w8 s2|bf16" "wgmma8 m128 n64 w8 s2|e4m3")
+  # clusters (two heads that share K and V), and the oracle at the end.
+  foreach(case "mma|mma m64 n64 w4 s2|bf16" "wgmma|wgmma m128 n64 w8 s2|bf16"
+          "wgmma_cluster|wgmma m128 n64 w8 s2 c2|bf16" "wgmma8|wgmma8 m128 n64 w8 s2|e4m3")
     string(REPLACE "|" ";" case "${case}")
-    list(GET case 0 config)
-    list(GET case 1 dtype)
-    string(REGEX MATCH "^[a-z0-9]+" family "${config}")
-    add_test(NAME libcuda_${family} COMMAND annulus_program run --device cuda:8 --dtype ${dtype}
-      --config ${config} -H 2 -S 300 --seq-k 400 -D 64 -p causal)
-    set_tests_properties(libcuda_${family} PROPERTIES LABELS unit
+    list(GET case 0 name)
+    list(GET case 1 config)
+    list(GET case 2 dtype)
+    add_test(NAME libcuda_${name} COMMAND annulus_program run --device cuda:8 --dtype ${dtype}
+      --config ${config} -H 2 --kv-heads 1 -S 300 --seq-k 400 -D 64 -p causal)
+    set_tests_properties(libcuda_${name} PROPERTIES LABELS unit
       PASS_REGULAR_EXPRESSION "configuration ${config}.*within the law"
       ENVIRONMENT "ANNULUS_CACHE_DIR=${PROJECT_BINARY_DIR}/test_cache"
       ENVIRONMENT_MODIFICATION
