@@ -1,11 +1,11 @@
 #ifndef ANNULUS_SIM_BULK_COPIES_H_
 #define ANNULUS_SIM_BULK_COPIES_H_
 
-// cp.async.bulk and its tensor forms (PTX ISA 9.0, section 9.7.9.25.5): copies of a cluster that
-// were issued and have not taken effect. A copy into shared memory lands at some moment and then
-// reports its bytes to an mbarrier in each CTA that it wrote to. A copy out of shared memory reads
-// its source at one moment and writes global memory at a later one; the thread that issued it waits
-// for either by bulk group.
+// cp.async.bulk and its tensor forms (PTX ISA 9.0, sections 9.7.9.25.4 and 9.7.9.25.5): copies of a
+// cluster that were issued and have not taken effect. A copy into shared memory lands at some
+// moment and then reports its bytes to an mbarrier in each CTA that it wrote to. A copy out of
+// shared memory reads its source at one moment and writes global memory at a later one; the thread
+// that issued it waits for either by bulk group.
 
 #include <cstddef>
 #include <cstdint>

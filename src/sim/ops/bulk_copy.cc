@@ -1,5 +1,5 @@
-// cp.async.bulk and cp.reduce.async.bulk (PTX ISA 9.0, section 9.7.9.25.5): the instructions. When
-// they take effect: sim/bulk_copies.h.
+// cp.async.bulk and cp.reduce.async.bulk (PTX ISA 9.0, sections 9.7.9.25.4 and 9.7.9.25.5): the
+// instructions. When they take effect: sim/bulk_copies.h.
 
 #include "sim/bulk_copies.h"
 

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_TESTS_SIM_GOLDEN_REDUCTIONS_H_
 #define ANNULUS_TESTS_SIM_GOLDEN_REDUCTIONS_H_
 
-// What atomics (PTX ISA 9.0, section 9.7.13.5) and the reductions of bulk copies (9.7.9.25.5.3)
-// make of what is in memory and of what comes. Halves are bits; no definition has an operand that
-// is a NaN.
+// What atomics (PTX ISA 9.0, section 9.7.13.5) and the reductions of bulk copies (9.7.9.25.4.2 and
+// 9.7.9.25.5.3) make of what is in memory and of what comes. Halves are bits; no definition has an
+// operand that is a NaN.
 
 #include <type_traits>
 
