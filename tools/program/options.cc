@@ -69,6 +69,13 @@ void add_problem(CLI::App& app, ProblemArguments* to) {
              "model predicts to be fastest");
 }
 
+// What describes a shape alone, without operands.
+void add_shape_options(CLI::App& app, ProblemArguments* shape, std::string* carry) {
+  add_shape(app, shape);
+  app.add_option("--carry", *carry, "the state is carried: none, in, out or both")
+      ->check(CLI::IsMember({"none", "in", "out", "both"}));
+}
+
 // "10m", "90s", "1.5h", "300": seconds.
 CLI::Validator duration() {
   CLI::Validator validator;
@@ -206,12 +213,6 @@ void add_options(CLI::App& app, DoctorArguments* arguments) {
   app.add_flag("--json", arguments->json, "print one JSON object");
 }
 
-void add_shape_options(CLI::App& app, ProblemArguments* shape, std::string* carry) {
-  add_shape(app, shape);
-  app.add_option("--carry", *carry, "the state is carried: none, in, out or both")
-      ->check(CLI::IsMember({"none", "in", "out", "both"}));
-}
-
 void add_options(CLI::App& app, TuneArguments* arguments) {
   add_device(app, &arguments->device);
   add_shape_options(app, &arguments->shape, &arguments->carry);
@@ -340,6 +341,20 @@ Problem make_shape(const ProblemArguments& arguments, const std::string& carry) 
   problem.carry_out = carry == "out" || carry == "both";
   validate(problem);
   return problem;
+}
+
+Problem parse_shape(const std::string& line) {
+  CLI::App app;
+  app.set_help_flag();
+  ProblemArguments shape;
+  std::string carry = "none";
+  add_shape_options(app, &shape, &carry);
+  try {
+    app.parse(line);
+  } catch (const CLI::ParseError& error) {
+    base::fail(ErrorCode::kInvalidFile, "{}", error.what());
+  }
+  return make_shape(shape, carry);
 }
 
 }  // namespace annulus::program

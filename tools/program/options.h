@@ -114,8 +114,9 @@ void add_options(CLI::App& app, TuneArguments* arguments);
 void add_list_options(CLI::App& app, TunedArguments* arguments);
 void add_show_options(CLI::App& app, TunedArguments* arguments);
 
-// What a line of a file of shapes may say: the options of a problem without operands, and --carry.
-void add_shape_options(CLI::App& app, ProblemArguments* shape, std::string* carry);
+// The problem that a line of a file of shapes describes by the options of a problem without
+// operands and --carry. Throws Error{kInvalidFile} for other words, else as make_shape.
+Problem parse_shape(const std::string& line);
 
 DeviceOptions device_options(const DeviceArguments& arguments);
 PlanOptions plan_options(const ProblemArguments& arguments);

@@ -1,6 +1,6 @@
 #include "program/shapes.h"
 
-#include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "base/fail.h"
 #include "base/files.h"
@@ -41,20 +41,6 @@ constexpr char kCommon[] = R"shapes(
 --batch 32 --heads 32 --kv-heads 8 --seq 1 --seq-k 4096 --dim 128 --pattern causal
 )shapes";
 
-Problem parse_line(const std::string& line) {
-  CLI::App app;
-  app.set_help_flag();
-  ProblemArguments shape;
-  std::string carry = "none";
-  add_shape_options(app, &shape, &carry);
-  try {
-    app.parse(line);
-  } catch (const CLI::ParseError& error) {
-    base::fail(ErrorCode::kInvalidFile, "{}", error.what());
-  }
-  return make_shape(shape, carry);
-}
-
 }  // namespace
 
 std::vector<Problem> read_shapes(const std::string& name) {
@@ -79,7 +65,7 @@ std::vector<Problem> read_shapes(const std::string& name) {
     if (first == std::string::npos || line[first] == '#') continue;
     if (line.back() == '\r') line.pop_back();
     try {
-      problems.push_back(parse_line(line));
+      problems.push_back(parse_shape(line));
     } catch (const Error& error) {
       base::fail(ErrorCode::kInvalidFile, "{}, line {}: {}", name, number, error.what());
     }
