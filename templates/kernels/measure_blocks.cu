@@ -105,21 +105,18 @@ __global__ void __launch_bounds__(Shape::kWarps * 32)
       modified.apply(scores, params.q_position + lane_row,
                      params.k_position + first_column + static_cast<int>(lane % 4 * 2));
     }
-    if (first_column > params.seq_k - kColumns) {
-      tile::mask_tail(scores, params.seq_k - first_column, lane);
-    }
-    if (entry.partial) {
-      const int tile_k = params.k_position + first_column;
+    const int keys_left = params.seq_k - first_column;
+    if (entry.partial || keys_left < kColumns) {
       const tile::MaskContext<kColumns> context{params.mask,
                                                 params.tiles.mask_words,
                                                 row.mask(current),
                                                 params.q_position + first_row,
-                                                tile_k,
+                                                params.k_position + first_column,
                                                 params.tiles.granule_row_shift,
                                                 params.tiles.granule_column_shift,
                                                 static_cast<int>(head)};
-      tile::mask_partial<Mask>(scores, context, params.q_position + lane_row,
-                               tile_k + static_cast<int>(lane % 4 * 2));
+      const tile::LanePlace place = {lane_row - first_row, static_cast<int>(lane % 4 * 2)};
+      tile::mask_tile<Mask>(scores, context, place, entry.partial, keys_left);
     }
 
     // Eight rows by eight columns lie in one block; neighbours in the same one are joined.

@@ -169,36 +169,25 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
                        params.k_position + first_column + static_cast<int>(lane % 4 * 2));
       }
     }
-    if (first_column > params.seq_k - kColumns) {
-      tile::mask_tail(scores, params.seq_k - first_column, lane);
-    }
-    if (now.partial) {
-      const int tile_mask = row.mask(current);
+    const int keys_left = params.seq_k - first_column;
+    if (now.partial || keys_left < kColumns) {
+      const tile::LanePlace place = {lane_rows.first_row - first_row,
+                                     static_cast<int>(lane % 4 * 2)};
+      const tile::MaskContext<kColumns> context{
+          params.mask,
+          params.tiles.mask_words,
+          row.mask(current),
+          Shape::kPlaced ? 0 : params.q_position + first_row,
+          Shape::kPlaced ? 0 : params.k_position + first_column,
+          params.tiles.granule_row_shift,
+          params.tiles.granule_column_shift,
+          static_cast<int>(head)};
       if constexpr (Shape::kPlaced) {
-        const tile::MaskContext<kColumns> context{params.mask,
-                                                  params.tiles.mask_words,
-                                                  tile_mask,
-                                                  0,
-                                                  0,
-                                                  params.tiles.granule_row_shift,
-                                                  params.tiles.granule_column_shift,
-                                                  static_cast<int>(head)};
-        tile::mask_placed<Mask>(scores, context, params.q_positions + first_row,
-                                params.k_positions + first_column, lane_rows.first_row - first_row,
-                                static_cast<int>(lane % 4 * 2));
+        tile::mask_placed_tile<Mask>(scores, context, params.q_positions + first_row,
+                                     params.k_positions + first_column, place, now.partial,
+                                     keys_left);
       } else {
-        const int tile_q = params.q_position + first_row;
-        const int tile_k = params.k_position + first_column;
-        const tile::MaskContext<kColumns> context{params.mask,
-                                                  params.tiles.mask_words,
-                                                  tile_mask,
-                                                  tile_q,
-                                                  tile_k,
-                                                  params.tiles.granule_row_shift,
-                                                  params.tiles.granule_column_shift,
-                                                  static_cast<int>(head)};
-        tile::mask_partial<Mask>(scores, context, params.q_position + lane_rows.first_row,
-                                 tile_k + static_cast<int>(lane % 4 * 2));
+        tile::mask_tile<Mask>(scores, context, place, now.partial, keys_left);
       }
     }
     float shrink[kRowTiles][2];

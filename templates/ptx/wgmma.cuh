@@ -62,7 +62,7 @@ __device__ __forceinline__ void hold(float (&d)[kPieces][4]) {
 #pragma unroll
   for (int c = 0; c < kPieces; ++c) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) asm volatile("" : "+f"(d[c][i])::"memory");
+    for (int i = 0; i < 4; ++i) asm volatile("" : "+f"(d[c][i]));
   }
 }
 

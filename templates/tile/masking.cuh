@@ -11,24 +11,6 @@
 
 namespace annulus::tile {
 
-// Keys from `keys_left` on (counted from the tile's first key) do not exist.
-template <int kRowTiles, int kPieces>
-__device__ __forceinline__ void mask_tail(float (&scores)[kRowTiles][kPieces][4], int keys_left,
-                                          unsigned lane) {
-  const int limit = keys_left - static_cast<int>(lane % 4 * 2);
-#pragma unroll
-  for (int c = 0; c < kPieces; ++c) {
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const bool exists = 8 * c + i < limit;
-#pragma unroll
-      for (int r = 0; r < kRowTiles; ++r) {
-        if (!exists) scores[r][c][i] = scores[r][c][i + 2] = minus_infinity();
-      }
-    }
-  }
-}
-
 // A row's visibility is words of at most 32 bits, for as many pieces each.
 template <int kPieces>
 struct RowWords {
@@ -55,73 +37,109 @@ __device__ __forceinline__ void hide(float (&scores)[kPieces][4], int half, int 
   }
 }
 
-// Mask::visible(mask, q, k) decides, with the positions of this lane's first row and column.
-//
-// What compares positions is arithmetic on the words of a row. An expression that searches lists,
-// divides or looks bits up (Mask::kInLoop) fills them bit by bit (tile/row_mask.cuh).
-template <typename Mask, int kRowTiles, int kPieces>
-__device__ __forceinline__ void mask_partial(float (&scores)[kRowTiles][kPieces][4],
-                                             MaskContext<kPieces * 8> context, int q, int k) {
+// Hides what each word of a lane's rows lacks: visible(row, column), both from the lane's first on.
+template <int kRowTiles, int kPieces, typename Visible>
+__device__ __forceinline__ void hide_others(float (&scores)[kRowTiles][kPieces][4],
+                                            const Visible& visible) {
   using Words = RowWords<kPieces>;
-  // Partial tiles are rare: nothing of the mask may occupy registers in the other ones.
-  ptx::make_opaque(q);
-  ptx::make_opaque(k);
 #pragma unroll
   for (int r = 0; r < kRowTiles; ++r) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
 #pragma unroll
       for (int word = 0; word < Words::kCount; ++word) {
-        const int row = q + 16 * r + 8 * half;
-        const int first = k + word * Words::kColumns;
-        if constexpr (Mask::kInLoop) {
-          const auto place = [&](int bit, MaskContext<kPieces * 8>&) {
-            return first + bit / 2 * 8 + bit % 2;
-          };
-          Column column;
-          const RowMask<kPieces * 8, Words::kBits, decltype(place)> mask(context, place, column);
-          hide(scores[r], half, word, Mask::visible(mask, row, column));
-        } else {
-          const ComparedRow<kPieces * 8> mask(context, first);
-          hide(scores[r], half, word, Mask::visible(mask, row, first));
-        }
+        hide(scores[r], half, word, visible(16 * r + 8 * half, word * Words::kColumns));
       }
     }
   }
 }
 
-// The same for tensors whose rows lie in several places of the sequence: `q_positions` and
-// `k_positions` are those of the tile's rows and columns, `row` and `column` this lane's first ones
-// in the tile. Always bit by bit: positions are loads.
-template <typename Mask, int kRowTiles, int kPieces>
-__device__ __forceinline__ void mask_placed(float (&scores)[kRowTiles][kPieces][4],
-                                            MaskContext<kPieces * 8> context,
-                                            const int* q_positions, const int* k_positions, int row,
-                                            int column) {
-  using Words = RowWords<kPieces>;
-  ptx::make_opaque(row);
-  ptx::make_opaque(column);
+// The lane's first row and column of a tile.
+struct LanePlace {
+  int row;
+  int column;
+};
+
+// Keys from `keys_left` on, counted from the tile's first, do not exist.
+template <int kRowTiles, int kPieces>
+__device__ __forceinline__ void mask_tail(float (&scores)[kRowTiles][kPieces][4], LanePlace lane,
+                                          int keys_left) {
+  const int limit = keys_left - lane.column;
 #pragma unroll
-  for (int r = 0; r < kRowTiles; ++r) {
+  for (int c = 0; c < kPieces; ++c) {
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int tile_row = row + 16 * r + 8 * half;
-      const int q = q_positions[tile_row];
-      context.tile_q = q - tile_row;
+    for (int i = 0; i < 2; ++i) {
+      const bool exists = 8 * c + i < limit;
 #pragma unroll
-      for (int word = 0; word < Words::kCount; ++word) {
-        const auto place = [&](int bit, MaskContext<kPieces * 8>& of_column) {
-          const int tile_column = column + word * Words::kColumns + bit / 2 * 8 + bit % 2;
-          const int k = k_positions[tile_column];
-          of_column.tile_k = k - tile_column;
-          return k;
-        };
-        Column of_row;
-        const RowMask<kPieces * 8, Words::kBits, decltype(place)> mask(context, place, of_row);
-        hide(scores[r], half, word, Mask::visible(mask, q, of_row));
+      for (int r = 0; r < kRowTiles; ++r) {
+        if (!exists) scores[r][c][i] = scores[r][c][i + 2] = minus_infinity();
       }
     }
   }
+}
+
+// Keys from `keys_left` on do not exist; and where the tile is partial Mask::visible(mask, q, k)
+// decides about the others, with their positions.
+//
+// What compares positions is arithmetic on the words of a row, as the end of the keys is. An
+// expression that searches lists, divides or looks bits up (Mask::kInLoop) fills them bit by bit
+// (tile/row_mask.cuh), and the end of the keys is apart because its word would spill beside that.
+template <typename Mask, int kRowTiles, int kPieces>
+__device__ __forceinline__ void mask_tile(float (&scores)[kRowTiles][kPieces][4],
+                                          MaskContext<kPieces * 8> context, LanePlace lane,
+                                          bool partial, int keys_left) {
+  int q = context.tile_q + lane.row;
+  int k = context.tile_k + lane.column;
+  // Such tiles are rare: nothing of the mask may occupy registers in the other ones.
+  ptx::make_opaque(q);
+  ptx::make_opaque(k);
+  if constexpr (!Mask::kInLoop) {
+    hide_others(scores, [&](int row, int column) {
+      const ComparedRow<kPieces * 8> mask(context, k + column);
+      return columns_up_to(keys_left - 1 - lane.column - column) &
+             (RowBits(!partial) | Mask::visible(mask, q + row, k + column));
+    });
+  } else {
+    if (keys_left < kPieces * 8) mask_tail(scores, lane, keys_left);
+    if (!partial) return;
+    hide_others(scores, [&](int row, int column) {
+      const auto place = [&](int bit, MaskContext<kPieces * 8>&) {
+        return k + column + bit / 2 * 8 + bit % 2;
+      };
+      constexpr int kBits = RowWords<kPieces>::kBits;
+      Column of_row;
+      const RowMask<kPieces * 8, kBits, decltype(place)> mask(context, place, of_row);
+      return Mask::visible(mask, q + row, of_row);
+    });
+  }
+}
+
+// The same for tensors whose rows lie in several places of the sequence: `q_positions` and
+// `k_positions` are those of the tile's rows and columns. Always bit by bit: positions are loads.
+template <typename Mask, int kRowTiles, int kPieces>
+__device__ __forceinline__ void mask_placed_tile(float (&scores)[kRowTiles][kPieces][4],
+                                                 MaskContext<kPieces * 8> context,
+                                                 const int* q_positions, const int* k_positions,
+                                                 LanePlace lane, bool partial, int keys_left) {
+  using Words = RowWords<kPieces>;
+  if (keys_left < kPieces * 8) mask_tail(scores, lane, keys_left);
+  if (!partial) return;
+  ptx::make_opaque(lane.row);
+  ptx::make_opaque(lane.column);
+  hide_others(scores, [&](int row, int column) {
+    const int tile_row = lane.row + row;
+    const int q = q_positions[tile_row];
+    context.tile_q = q - tile_row;
+    const auto place = [&](int bit, MaskContext<kPieces * 8>& of_column) {
+      const int tile_column = lane.column + column + bit / 2 * 8 + bit % 2;
+      const int k = k_positions[tile_column];
+      of_column.tile_k = k - tile_column;
+      return k;
+    };
+    Column of_row;
+    const RowMask<kPieces * 8, Words::kBits, decltype(place)> mask(context, place, of_row);
+    return Mask::visible(mask, q, of_row);
+  });
 }
 
 }  // namespace annulus::tile

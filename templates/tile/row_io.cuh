@@ -148,7 +148,7 @@ __device__ __forceinline__ void store_output(const RowState<kRowTiles>& state,
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const float sum = state.sum[r][half];
-      const float inverse = 1.0f / sum;
+      const float inverse = ptx::reciprocal(sum);
       // A row without a visible key: 0, whatever a NaN in V has made of its zeros.
       const unsigned keep = is_empty(state, r, half) ? 0u : 0xffffffffu;
 #pragma unroll

@@ -7,6 +7,7 @@
 // Each leaf has a loop of its own, so that the registers hold what one leaf needs, and not at once
 // what the whole expression divides by, searches in and starts from. That would spill.
 
+#include "ptx/opaque.cuh"
 #include "tile/mask.cuh"
 
 namespace annulus::tile {
@@ -80,6 +81,13 @@ class RowMask {
   Column& column_;
 };
 
+// Of the columns 8 i and 8 i + 1, for i = 0, 1, ..., those up to `last`; none where it is negative.
+__device__ __forceinline__ RowBits columns_up_to(int last) {
+  const int neighbour = (last & 7) > 0;
+  const int count = (last >> 3) * 2 + 1 + neighbour;
+  return last < 0 ? 0u : count >= 32 ? 0xffffffffu : (1u << count) - 1;
+}
+
 // The same where every leaf compares positions: columns from some position on, or up to one, are
 // bits without a loop. The lane's columns are first + 8 i and its right neighbour, for i = 0, 1,
 // ...
@@ -117,12 +125,7 @@ class ComparedRow {
 
  private:
   // Columns at positions <= last.
-  __device__ __forceinline__ RowBits up_to(int last) const {
-    const int left = last - first_;  // of the first pair, and 8 fewer of each one after it
-    const int neighbour = (left & 7) > 0;
-    const int count = (left >> 3) * 2 + 1 + neighbour;
-    return left < 0 ? 0u : count >= 32 ? 0xffffffffu : (1u << count) - 1;
-  }
+  __device__ __forceinline__ RowBits up_to(int last) const { return columns_up_to(last - first_); }
 
   const MaskContext<kTileColumns>& context_;
   const int first_;

@@ -16,8 +16,8 @@ namespace {
 
 struct Sample {
   Dims dims;
-  const char* config;
-  const char* pattern;
+  std::string config;
+  std::string pattern;
   double softcap = 0;
   bool carried = false;
   Dtype dtype = Dtype::kBfloat16;

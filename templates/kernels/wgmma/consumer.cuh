@@ -3,16 +3,15 @@
 
 // A warpgroup's part of wgmma_forward: 64 rows of every work, from the products to O.
 
+#include "kernels/wgmma/finish_block.cuh"
 #include "kernels/wgmma/parts.cuh"
 #include "kernels/wgmma/scales.cuh"
+#include "kernels/wgmma/store_output.cuh"
 #include "kernels/wgmma/sums.cuh"
 #include "kernels/wgmma/work.cuh"
 #include "ptx/mbarrier.cuh"
-#include "ptx/stmatrix.cuh"
 #include "ptx/tensor_copy.cuh"
 #include "ptx/warpgroup.cuh"
-#include "tile/masking.cuh"
-#include "tile/position_terms.cuh"
 #include "tile/row_io.cuh"
 #include "tile/score_mod.cuh"
 #include "tile/softmax.cuh"
@@ -34,7 +33,7 @@ class Consumer {
     kBlockPieces = kBlockColumns / 8,
     kPowers = tile::Powers<Element, Shape::kColumns>::kCount,
     kDimV = Shape::kDimV,
-    kRows = Shape::kHeadsTogether ? 64 : 64 * Shape::kConsumers,
+    kRows = rows_of_work<Shape>(),
     kQueryInRegisters = Shape::kQueryInRegisters,
     kTurnThreads = 256,  // of two consumers: one that waits for its turn, one that hands it on
     kTurnBarrier = 1,    // + consumer
@@ -43,7 +42,7 @@ class Consumer {
     kInParts = Element::kBytes == 1 && Shape::kPromoteSteps == 0,
     // With a large output its registers are rescaled before the next product, not behind the last.
     kRescaleFirst = kInParts || kDimV > 128,
-    kFewRegisters = Shape::kConsumers == 3 || Shape::kColumns > 128,
+    kFewRegisters = Shape::kConsumers == 3 || Shape::kColumns > 128 || Element::kBytes == 1,
   };
   static_assert(Shape::kPromoteSteps == 0 || !kRescaleFirst,
                 "what is put by has the peak of the output");
@@ -63,6 +62,7 @@ class Consumer {
   __device__ __forceinline__ void run() {
     constexpr bool kTurns = Shape::kConsumers > 1;
     if (kTurns && consumer_ == Shape::kConsumers - 1) announce_turn(0);
+#pragma unroll 1
     for (int index = first_work<Shape>(); index < work_.count; index += work_stride<Shape>()) {
       compute(index);
     }
@@ -141,70 +141,16 @@ class Consumer {
   // query does not see the key.
   __device__ __forceinline__ void finish(float (&scores)[kPieces][4], const Row& row, int step,
                                          int batch, int head) const {
+    const tile::LanePlace place = {static_cast<int>(row_in_tile()),
+                                   static_cast<int>(lane_ % 4 * 2)};
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b) {
       auto& of_block = reinterpret_cast<float(&)[1][kBlockPieces][4]>(scores[b * kBlockPieces]);
       scales_.finish(params_, of_block, b);
-      finish_block(of_block, row, step * kBlocks + b, batch, head);
+      finish_block<Shape, Mask, ScoreMod>(params_, of_block, row, step * kBlocks + b, batch, head,
+                                          place);
     }
   }
-  __device__ __forceinline__ void finish_block(float (&scores)[1][kBlockPieces][4], const Row& row,
-                                               int index, int batch, int head) const {
-    const bool exists = kBlocks == 1 || index < row.count;
-    const tile::ColumnTile now = row.tile(exists ? index : row.count - 1);
-    const int first_column = now.column * kBlockColumns;
-    const int tile_row = static_cast<int>(row_in_tile());
-    const int column = static_cast<int>(lane_ % 4 * 2);
-    const int first_row = row.row * kRows;
-    if constexpr (Shape::kAlibi || Shape::kBias) {
-      static_assert(static_cast<Score>(Shape::kScore) != Score::kPositiveScale,
-                    "terms are added to scores that are scaled");
-      const tile::PositionTerms<Shape::kAlibi, Shape::kBias> terms(params_.score,
-                                                                   static_cast<unsigned>(head));
-      if constexpr (Shape::kPlaced) {
-        terms.add_placed(scores, params_.q_positions + first_row,
-                         params_.k_positions + first_column, tile_row, column);
-      } else {
-        terms.add(scores, params_.k_position + first_column + column -
-                              (params_.q_position + first_row + tile_row));
-      }
-    }
-    if constexpr (ScoreMod::kPresent) {
-      static_assert(static_cast<Score>(Shape::kScore) != Score::kPositiveScale,
-                    "an expression takes scores that are scaled");
-      const tile::ModifiedScores<ScoreMod> modified(params_.score, params_.first_batch + batch,
-                                                    head);
-      if constexpr (Shape::kPlaced && ScoreMod::kPositions) {
-        modified.apply_placed(scores, params_.q_positions + first_row,
-                              params_.k_positions + first_column, tile_row, column);
-      } else {
-        modified.apply(scores, params_.q_position + first_row + tile_row,
-                       params_.k_position + first_column + column);
-      }
-    }
-    const int keys_left = exists ? params_.seq_k - first_column : 0;
-    if (keys_left < kBlockColumns) tile::mask_tail(scores, keys_left, lane_);
-    if (exists && now.partial) {  // what does not exist has no mask, and is hidden already
-      const int tile_mask = row.mask(index);
-      const int tile_q = params_.q_position + first_row;
-      const int tile_k = params_.k_position + first_column;
-      const tile::MaskContext<kBlockColumns> context{params_.mask,
-                                                     params_.tiles.mask_words,
-                                                     tile_mask,
-                                                     Shape::kPlaced ? 0 : tile_q,
-                                                     Shape::kPlaced ? 0 : tile_k,
-                                                     params_.tiles.granule_row_shift,
-                                                     params_.tiles.granule_column_shift,
-                                                     head};
-      if constexpr (Shape::kPlaced) {
-        tile::mask_placed<Mask>(scores, context, params_.q_positions + first_row,
-                                params_.k_positions + first_column, tile_row, column);
-      } else {
-        tile::mask_partial<Mask>(scores, context, tile_q + tile_row, tile_k + column);
-      }
-    }
-  }
-
   // The lane's first row among those of the CTA's tile row.
   __device__ __forceinline__ unsigned row_in_tile() const {
     return (Shape::kHeadsTogether ? 0 : consumer_ * 64) + warp_ * 16 + lane_ / 4;
@@ -288,7 +234,8 @@ class Consumer {
                         tile::StateOut{params_.acc_out, params_.m_out, params_.l_out}, lane_rows);
     } else {
       tile::store_lse(state, params_, lane_rows);
-      store_output(state, output, row, batch, head);
+      store_output<Shape>(state, output, maps_, shared_, consumer_, warp_, lane_,
+                          kStoreBarrier + static_cast<int>(consumer_), row, batch, head);
     }
   }
 
@@ -374,58 +321,6 @@ class Consumer {
     }
     place_.advance();
     sums_.end(output);
-  }
-
-  // O = acc / l as 16-bit elements, 0 for a row without a visible key, by way of the consumer's own
-  // rows of shared memory.
-  __device__ __forceinline__ void store_output(const tile::RowState<1>& state,
-                                               const float (&output)[1][kDimV / 8][4],
-                                               const Row& row, int batch, int head) {
-    using Panels = typename Layout::Output;
-    const unsigned staging = shared_ + Layout::kOutput + consumer_ * Layout::kOutputBytes;
-    float inverse[2];
-    unsigned keep[2];
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      inverse[half] = 1.0f / state.sum[0][half];
-      keep[half] = tile::is_empty(state, 0, half) ? 0u : 0xffffffffu;
-    }
-    // Before a warp writes: the previous work's output has left, which only the thread that stored
-    // it knows; or, where these are the rows of Q, the products of all four warps have read them.
-    if (Shape::kOutputApart && warp_ == 0 && ptx::elect()) ptx::wait_stores_read();
-    ptx::sync_threads(kStoreBarrier + static_cast<int>(consumer_), 128);
-#pragma unroll
-    for (int d = 0; d < kDimV / 16; ++d) {
-      unsigned words[4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const float* piece = output[0][2 * d + i / 2];
-        words[i] = Shape::Output::pack(piece[i % 2 * 2] * inverse[i % 2],
-                                       piece[i % 2 * 2 + 1] * inverse[i % 2]) &
-                   keep[i % 2];
-      }
-      ptx::store_matrices(staging + Panels::chunk(warp_ * 16 + lane_ % 16,
-                                                  static_cast<unsigned>(2 * d) + lane_ / 16),
-                          words[0], words[1], words[2], words[3]);
-    }
-    ptx::fence_shared_writes();
-    ptx::sync_threads(kStoreBarrier + static_cast<int>(consumer_), 128);
-    if (warp_ == 0 && ptx::elect()) {
-#pragma unroll
-      for (int panel = 0; panel < Panels::kCount; ++panel) {
-        ptx::store_box(
-            &maps_.o, staging + panel * Panels::kPanelBytes,
-            {panel * Panels::kPanelColumns,
-             row.row * kRows + (Shape::kHeadsTogether ? 0 : static_cast<int>(consumer_) * 64), head,
-             batch});
-      }
-      ptx::commit_stores();
-      if constexpr (!Shape::kOutputApart) ptx::wait_stores_read();
-    }
-    // Q may come again only when O has left.
-    if constexpr (!Shape::kOutputApart) {
-      ptx::sync_threads(kStoreBarrier + static_cast<int>(consumer_), 128);
-    }
   }
 
   const AttentionParams& params_;

@@ -41,9 +41,10 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
   constexpr int kBoxes = kBlocks > kCluster ? kBlocks / kCluster : 1;
   constexpr int kBoxRows = Shape::kColumns / (kBoxes * kCluster);
   constexpr int kBoxesOfBlock = kBlockRows / kBoxRows;
-  constexpr int kRows = Shape::kHeadsTogether ? 64 : 64 * Shape::kConsumers;
+  constexpr int kRows = rows_of_work<Shape>();
   RingPlace<Shape::kStages> place;
   unsigned queries_parity = 1;
+#pragma unroll 1
   for (int index = first_work<Shape>(); index < work.count; index += work_stride<Shape>()) {
     const auto now = find_work<Shape>(params, work, index);
     if (Shape::kSplit && now.row.row < 0) continue;
@@ -79,6 +80,7 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
     int rows[kBoxes];
 #pragma unroll
     for (int box = 0; box < kBoxes; ++box) rows[box] = steps > 0 ? first_row(0, box) : 0;
+#pragma unroll 1
     for (int step = 0; step < steps; ++step) {
       // A step ahead: of a list, it is a load, and decides an address.
       int next[kBoxes];

@@ -70,6 +70,12 @@ struct RingPlace {
   }
 };
 
+// Query rows of a tile row.
+template <typename Shape>
+__device__ __forceinline__ constexpr int rows_of_work() {
+  return Shape::kHeadsTogether ? 64 : 64 * Shape::kConsumers;
+}
+
 // One CTA's part of a work: a tile row, or a part of one, of one head or of kConsumers heads.
 template <Walk kWalk>
 struct Work {
@@ -106,7 +112,7 @@ template <typename Shape>
 __device__ __forceinline__ Work<static_cast<Walk>(Shape::kWalk)> find_work(
     const AttentionParams& params, const WorkParams& work, int index) {
   constexpr int kHeads = Shape::kHeadsTogether ? Shape::kConsumers : 1;
-  constexpr int kRows = Shape::kHeadsTogether ? 64 : 64 * Shape::kConsumers;
+  constexpr int kRows = rows_of_work<Shape>();
   const int rows = work.row_groups;
   const int set = index / (work.set * rows);
   const int left = work.groups - set * work.set;

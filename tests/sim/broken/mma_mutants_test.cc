@@ -120,7 +120,7 @@ std::vector<Mutant> mutants() {
        kNoKeys},
       // What only the answer shows.
       {"keys beyond the end are not masked",
-       {{kKernel, "if (first_column > params.seq_k - kColumns) {", "if (first_column < 0) {"}},
+       {{kKernel, "if (now.partial || keys_left < kColumns) {", "if (now.partial) {"}},
        {"wrong answer"}},
       {"copies are swizzled for the next row",
        {{"tile/copy.cuh", "slot_(Layout::offset(row_, thread % Layout::kPhases)) {}",

@@ -31,6 +31,8 @@ enum Kind : int {
 constexpr char kKernel[] = "kernels/wgmma_forward.cu";
 constexpr char kProducer[] = "kernels/wgmma/producer.cuh";
 constexpr char kConsumer[] = "kernels/wgmma/consumer.cuh";
+constexpr char kFinish[] = "kernels/wgmma/finish_block.cuh";
+constexpr char kStore[] = "kernels/wgmma/store_output.cuh";
 constexpr char kWork[] = "kernels/wgmma/work.cuh";
 constexpr char kTransposer[] = "kernels/wgmma/transposer.cuh";
 constexpr char kTranspose[] = "tile/transpose.cuh";
@@ -68,7 +70,7 @@ std::vector<Mutant> mutants() {
        {},
        kWide},
       {"no proxy fence before O leaves",
-       {{kConsumer, "    ptx::fence_shared_writes();\n", ""}},
+       {{kStore, "  ptx::fence_shared_writes();\n", ""}},
        {"missing fence"}},
       // Waits for products.
       {"scores are read before they are there",
@@ -161,19 +163,16 @@ std::vector<Mutant> mutants() {
          "step < steps; ++step) {"}},
        unordered},
       {"the next Q comes while O leaves through it",
-       {{kConsumer,
-         "      if constexpr (!Shape::kOutputApart) ptx::wait_stores_read();\n", ""}},
+       {{kStore, "    if constexpr (!Shape::kOutputApart) ptx::wait_stores_read();\n", ""}},
        kRaces,
        {},
        kWide},
       {"O is staged while the previous one leaves",
-       {{kConsumer, "if (Shape::kOutputApart && warp_ == 0 && ptx::elect()) ptx::wait_stores_read();",
-         ""}},
+       {{kStore, "if (Shape::kOutputApart && warp == 0 && ptx::elect()) ptx::wait_stores_read();", ""}},
        kRaces},
       {"O leaves before all warps have staged it",
-       {{kConsumer, "    ptx::fence_shared_writes();\n    ptx::sync_threads(kStoreBarrier + "
-                  "static_cast<int>(consumer_), 128);",
-         "    ptx::fence_shared_writes();\n    __syncwarp();"}},
+       {{kStore, "ptx::fence_shared_writes();\n  ptx::sync_threads(barrier, 128);",
+         "ptx::fence_shared_writes();\n  __syncwarp();"}},
        {"shared memory race", "access to bytes in flight", "uninitialised read", "missing fence"}},
       {"nobody waits for the last O",
        {{kConsumer, "    if (warp_ == 0 && ptx::elect()) ptx::wait_stores_read();\n  }", "  }"}},
@@ -223,13 +222,13 @@ std::vector<Mutant> mutants() {
        {{"tile/panel.cuh", "((chunk % 8 ^ row % 8) << 4)", "(chunk % 8 << 4)"}},
        {"wrong answer", "bank conflicts"}},
       {"the missing half of a last step is seen",
-       {{kConsumer, "const int keys_left = exists ? params_.seq_k - first_column : 0;",
-         "const int keys_left = params_.seq_k - first_column;"}},
+       {{kFinish, "const int keys_left = exists ? params.seq_k - first_column : 0;",
+         "const int keys_left = params.seq_k - first_column;"}},
        kWrong,
        {},
        kBlocks},
       {"keys beyond the end are seen",
-       {{kConsumer, "if (keys_left < kBlockColumns)", "if (keys_left < 1)"}},
+       {{kFinish, "if (partial || keys_left < kBlockColumns)", "if (partial || keys_left < 1)"}},
        kWrong},
       {"the output is not rescaled",
        {{kConsumer, "      if constexpr (!kRescaleFirst) tile::rescale(output, shrink);\n      "
@@ -458,15 +457,14 @@ std::vector<Mutant> mutants() {
       {"a fence and a barrier more",
        {{kConsumer, kLaterScores,
          "else { ptx::fence_products(); ptx::fence_products(); start_scores(scores[0], place_);"},
-        {kConsumer, "    ptx::fence_shared_writes();\n",
-         "    ptx::fence_shared_writes();\n    __syncwarp();\n"}},
+        {kStore, "  ptx::fence_shared_writes();\n",
+         "  ptx::fence_shared_writes();\n  __syncwarp();\n"}},
        {"nothing"}},
       {"nothing keeps the sums in front of the wait",
        {{kConsumer, "ptx::pin(state.sum[0][0] + state.sum[0][1], shared_ + Layout::kUnused);", ""}},
        {"nothing"}},
       {"O is staged by each warp over its own rows of Q",
-       {{kConsumer, "ptx::wait_stores_read();\n    ptx::sync_threads(kStoreBarrier + "
-                  "static_cast<int>(consumer_), 128);",
+       {{kStore, "ptx::wait_stores_read();\n  ptx::sync_threads(barrier, 128);",
          "ptx::wait_stores_read();"}},
        {"nothing"},
        {},

@@ -1,0 +1,77 @@
+#ifndef ANNULUS_KERNELS_WGMMA_FINISH_BLOCK_CUH_
+#define ANNULUS_KERNELS_WGMMA_FINISH_BLOCK_CUH_
+
+// What happens to scores between the product and softmax, beyond their scale: terms and expressions
+// are added, and what a query does not see is hidden.
+
+#include "kernels/wgmma/work.cuh"
+#include "tile/masking.cuh"
+#include "tile/position_terms.cuh"
+#include "tile/score.cuh"
+#include "tile/score_mod.cuh"
+
+namespace annulus::kernels {
+
+// Of entry `index` of the row's list, where it has so many; behind the last one nothing is seen.
+template <typename Shape, typename Mask, typename ScoreMod, int kPieces, typename Row>
+__device__ __forceinline__ void finish_block(const AttentionParams& params,
+                                             float (&scores)[1][kPieces][4], const Row& row,
+                                             int index, int batch, int head, tile::LanePlace lane) {
+  constexpr int kBlocks = Shape::kBlocks;
+  constexpr int kBlockColumns = Shape::kColumns / kBlocks;
+  constexpr int kRows = rows_of_work<Shape>();
+  const bool exists = kBlocks == 1 || index < row.count;
+  const int entry = exists ? index : row.count - 1;
+  const tile::ColumnTile now = row.tile(entry);
+  const int first_column = now.column * kBlockColumns;
+  const int first_row = row.row * kRows;
+  if constexpr (Shape::kAlibi || Shape::kBias) {
+    static_assert(static_cast<Score>(Shape::kScore) != Score::kPositiveScale,
+                  "terms are added to scores that are scaled");
+    const tile::PositionTerms<Shape::kAlibi, Shape::kBias> terms(params.score,
+                                                                 static_cast<unsigned>(head));
+    if constexpr (Shape::kPlaced) {
+      terms.add_placed(scores, params.q_positions + first_row, params.k_positions + first_column,
+                       lane.row, lane.column);
+    } else {
+      terms.add(scores, params.k_position + first_column + lane.column -
+                            (params.q_position + first_row + lane.row));
+    }
+  }
+  if constexpr (ScoreMod::kPresent) {
+    static_assert(static_cast<Score>(Shape::kScore) != Score::kPositiveScale,
+                  "an expression takes scores that are scaled");
+    const tile::ModifiedScores<ScoreMod> modified(params.score, params.first_batch + batch, head);
+    if constexpr (Shape::kPlaced && ScoreMod::kPositions) {
+      modified.apply_placed(scores, params.q_positions + first_row,
+                            params.k_positions + first_column, lane.row, lane.column);
+    } else {
+      modified.apply(scores, params.q_position + first_row + lane.row,
+                     params.k_position + first_column + lane.column);
+    }
+  }
+  // What does not exist has no mask, and is hidden because it has no keys.
+  const int keys_left = exists ? params.seq_k - first_column : 0;
+  const bool partial = exists && now.partial;
+  if (partial || keys_left < kBlockColumns) {
+    const tile::MaskContext<kBlockColumns> context{
+        params.mask,
+        params.tiles.mask_words,
+        row.mask(entry),
+        Shape::kPlaced ? 0 : params.q_position + first_row,
+        Shape::kPlaced ? 0 : params.k_position + first_column,
+        params.tiles.granule_row_shift,
+        params.tiles.granule_column_shift,
+        head};
+    if constexpr (Shape::kPlaced) {
+      tile::mask_placed_tile<Mask>(scores, context, params.q_positions + first_row,
+                                   params.k_positions + first_column, lane, partial, keys_left);
+    } else {
+      tile::mask_tile<Mask>(scores, context, lane, partial, keys_left);
+    }
+  }
+}
+
+}  // namespace annulus::kernels
+
+#endif  // ANNULUS_KERNELS_WGMMA_FINISH_BLOCK_CUH_

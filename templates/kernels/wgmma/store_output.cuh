@@ -1,0 +1,74 @@
+#ifndef ANNULUS_KERNELS_WGMMA_STORE_OUTPUT_CUH_
+#define ANNULUS_KERNELS_WGMMA_STORE_OUTPUT_CUH_
+
+// How O leaves a consumer.
+
+#include "kernels/wgmma/work.cuh"
+#include "ptx/math.cuh"
+#include "ptx/stmatrix.cuh"
+#include "ptx/tensor_copy.cuh"
+#include "ptx/warpgroup.cuh"
+#include "tile/softmax.cuh"
+
+namespace annulus::kernels {
+
+// O = acc / l as 16-bit elements, 0 for a row without a visible key, by way of the consumer's own
+// rows of shared memory. `barrier` is one that its four warps have to themselves.
+template <typename Shape, typename Row>
+__device__ __forceinline__ void store_output(const tile::RowState<1>& state,
+                                             const float (&output)[1][Shape::kDimV / 8][4],
+                                             const TensorMaps& maps, unsigned shared,
+                                             unsigned consumer, unsigned warp, unsigned lane,
+                                             int barrier, const Row& row, int batch, int head) {
+  using Layout = WgmmaLayout<Shape>;
+  constexpr int kRows = rows_of_work<Shape>();
+  using Panels = typename Layout::Output;
+  const unsigned staging = shared + Layout::kOutput + consumer * Layout::kOutputBytes;
+  float inverse[2];
+  unsigned keep[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    inverse[half] = ptx::reciprocal(state.sum[0][half]);
+    keep[half] = tile::is_empty(state, 0, half) ? 0u : 0xffffffffu;
+  }
+  // Before a warp writes: the previous work's output has left, which only the thread that stored
+  // it knows; or, where these are the rows of Q, the products of all four warps have read them.
+  if (Shape::kOutputApart && warp == 0 && ptx::elect()) ptx::wait_stores_read();
+  ptx::sync_threads(barrier, 128);
+#pragma unroll
+  for (int d = 0; d < Shape::kDimV / 16; ++d) {
+    unsigned words[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float* piece = output[0][2 * d + i / 2];
+      words[i] = Shape::Output::pack(piece[i % 2 * 2] * inverse[i % 2],
+                                     piece[i % 2 * 2 + 1] * inverse[i % 2]) &
+                 keep[i % 2];
+    }
+    ptx::store_matrices(
+        staging + Panels::chunk(warp * 16 + lane % 16, static_cast<unsigned>(2 * d) + lane / 16),
+        words[0], words[1], words[2], words[3]);
+  }
+  ptx::fence_shared_writes();
+  ptx::sync_threads(barrier, 128);
+  if (warp == 0 && ptx::elect()) {
+#pragma unroll
+    for (int panel = 0; panel < Panels::kCount; ++panel) {
+      ptx::store_box(
+          &maps.o, staging + panel * Panels::kPanelBytes,
+          {panel * Panels::kPanelColumns,
+           row.row * kRows + (Shape::kHeadsTogether ? 0 : static_cast<int>(consumer) * 64), head,
+           batch});
+    }
+    ptx::commit_stores();
+    if constexpr (!Shape::kOutputApart) ptx::wait_stores_read();
+  }
+  // Q may come again only when O has left.
+  if constexpr (!Shape::kOutputApart) {
+    ptx::sync_threads(barrier, 128);
+  }
+}
+
+}  // namespace annulus::kernels
+
+#endif  // ANNULUS_KERNELS_WGMMA_STORE_OUTPUT_CUH_
