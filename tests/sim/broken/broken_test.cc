@@ -66,20 +66,18 @@ struct Result {
 };
 
 // As broken.h says.
-abi::CUtensorMap tensor_map(const device::Context& context, abi::CUdeviceptr address,
-                            std::uint64_t words) {
+void encode_tensor_map(const device::Context& context, abi::CUdeviceptr address,
+                       std::uint64_t words, abi::CUtensorMap* map) {
   constexpr int kWords = 2;       // CU_TENSOR_MAP_DATA_TYPE_UINT32
   constexpr int kSwizzle128 = 3;  // CU_TENSOR_MAP_SWIZZLE_128B
   const std::uint64_t dims[] = {32, words / 32};
   const std::uint64_t strides[] = {128};
   const std::uint32_t box[] = {32, 8};
   const std::uint32_t ones[] = {1, 1};
-  abi::CUtensorMap map;
-  REQUIRE(context.driver().table().tensor_map_encode_tiled(&map, kWords, 2,
+  REQUIRE(context.driver().table().tensor_map_encode_tiled(map, kWords, 2,
                                                            reinterpret_cast<void*>(address), dims,
                                                            strides, box, ones, 0, kSwizzle128, 0,
                                                            0) == abi::kCudaSuccess);
-  return map;
 }
 
 Result launch(const ContextPointer& context, const BrokenKernel& kernel, const std::string& ptx,
@@ -107,7 +105,7 @@ Result launch(const ContextPointer& context, const BrokenKernel& kernel, const s
     std::vector<const void*> parameters = {&from, &to};
     abi::CUtensorMap map;
     if (kernel.launch.at("map")) {
-      map = tensor_map(*context, from, in.size());
+      encode_tensor_map(*context, from, in.size(), &map);
       parameters.push_back(&map);
     }
     device::launch(function, {kernel.launch.at("grid")}, {kernel.launch.at("block")},
