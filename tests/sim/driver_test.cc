@@ -1,12 +1,14 @@
 // The simulated driver as a program sees it: the table, devices, contexts, handles.
 
 #include <doctest/doctest.h>
+#include <sys/wait.h>
 
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "sim/on_device.h"
+#include "support/processes.h"
 
 namespace annulus::sim {
 namespace {
@@ -168,6 +170,29 @@ TEST_CASE("many threads may drive devices at the same time") {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+TEST_CASE("the child of a fork is refused, as CUDA refuses it, and waits for nobody") {
+  const OnDevice on;
+  const CUfunction scale = on.function(on.load(), "scale");
+  const CUdeviceptr pointer = on.allocate(4);
+  on.write(pointer, 1.0f);
+  REQUIRE(on.scale(scale, pointer, 2, nullptr) == kCudaSuccess);  // the pool of threads is there
+  const pid_t child = test::start([&] {
+    alarm(20);
+    int count = 0;
+    const bool refused = on.cuda.init(0) == kCudaNotInitialized &&
+                         on.cuda.device_get_count(&count) == kCudaNotInitialized &&
+                         on.scale(scale, pointer, 2, nullptr) == kCudaNotInitialized &&
+                         on.cuda.ctx_synchronize() == kCudaNotInitialized;
+    _exit(refused ? 7 : 8);
+  });
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 7);
+  CHECK(on.scale(scale, pointer, 2, nullptr) == kCudaSuccess);
+  CHECK(on.read(pointer) == 4.0f);
 }
 
 }  // namespace

@@ -88,6 +88,7 @@ CUresult init(unsigned flags) {
   const bool able = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                     __builtin_cpu_supports("bmi2");
   if (!able) return kCudaNotSupported;
+  if (state().forked) return kCudaNotInitialized;
   state().initialised = true;
   return kCudaSuccess;
 }

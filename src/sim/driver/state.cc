@@ -1,5 +1,7 @@
 #include "sim/driver/state.h"
 
+#include <pthread.h>
+
 #include <utility>
 
 #include "base/json.h"
@@ -85,6 +87,9 @@ bool Device::primary_active() const {
 }
 
 State::State() {
+  ::pthread_atfork(nullptr, nullptr, [] {
+    if (state().initialised.exchange(false)) state().forked = true;
+  });
   for (const DeviceModel& model : models()) {
     for (int i = 0; i < kDevicesPerModel; ++i) {
       devices.push_back(std::make_unique<Device>(model, static_cast<int>(devices.size())));

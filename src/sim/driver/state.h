@@ -220,6 +220,9 @@ struct State {
   State();
 
   std::atomic<bool> initialised{false};
+  // In the child of a process that had initialised the driver: a fork leaves the threads behind, so
+  // that work would wait for ever. CUDA as well refuses every call there.
+  std::atomic<bool> forked{false};
   std::vector<std::unique_ptr<Device>> devices;
   Handles<Context, abi::CUcontext> contexts;
   Handles<Stream, abi::CUstream> streams;
