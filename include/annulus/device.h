@@ -177,9 +177,10 @@ class ANNULUS_EXPORT Plan {
 
   // Puts the work on `stream` (a CUstream of the device's context; null is the default stream) and
   // returns: no allocation, no lock, no waiting. Throws Error{kInvalidArgument} for operands that
-  // validate() refuses, Error{kUnsupported} for strides that the plan's kernel cannot take (see
-  // PlanOptions::strides) and Error{kDevice} where the driver refuses the launch; nothing was
-  // launched then. What a kernel does wrong shows at the next wait.
+  // validate() refuses and for a workspace that is missing or not aligned, Error{kUnsupported} for
+  // strides that the plan's kernel cannot take (see PlanOptions::strides) and Error{kDevice} where
+  // the driver refuses the launch; nothing was launched then. What a kernel does wrong shows at the
+  // next wait.
   void run(void* stream, const Operands& operands, void* workspace = nullptr) const;
 
   // The same for a plan with a selection (annulus/selection.h) that reads or writes more than the

@@ -148,9 +148,16 @@ std::size_t Plan::workspace_bytes() const {
 }
 
 void Plan::run(void* stream, const Operands& operands, void* workspace) const {
-  if (workspace == nullptr && workspace_bytes() > 0) {
-    base::fail(ErrorCode::kInvalidArgument, "the plan needs {} bytes of workspace, none was given",
-               workspace_bytes());
+  if (const std::size_t bytes = workspace_bytes(); bytes > 0) {
+    if (workspace == nullptr) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "the plan needs {} bytes of workspace, none was given", bytes);
+    }
+    // A kernel that found out would take the context with it.
+    if (const auto address = reinterpret_cast<std::uintptr_t>(workspace); address % 16 != 0) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "the workspace at {:#x} is not a multiple of 16 bytes", address);
+    }
   }
   if (impl_->selector) return run(stream, operands, workspace, SelectionBuffers());
   impl_->forward.run(static_cast<abi::CUstream>(stream), operands, workspace);

@@ -135,6 +135,30 @@ TEST_CASE("branches of a sum share the workspace with the parts of their rows") 
   check(c, test::run_case(device(), c, options));
 }
 
+TEST_CASE("a workspace that is missing or not aligned is refused before anything is launched") {
+  const Case c = test::make_case(problem_of(200, 500, 64, 64, causal()), 83);
+  PlanOptions options;
+  options.config = configs().front();
+  options.split_rows = 3;
+  const Plan plan = device().plan(c.problem, options);
+  const DeviceMemory workspace = device().allocate(plan.workspace_bytes() + 16);
+  DeviceCase memory(device(), c);
+  auto* const begin = static_cast<std::byte*>(workspace.data());
+  const auto refused = [&](void* given, const std::string& part) {
+    try {
+      plan.run(nullptr, memory.operands(), given);
+      FAIL("ran");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kInvalidArgument);
+      CHECK_MESSAGE(std::string(error.what()).find(part) != std::string::npos, error.what());
+    }
+  };
+  refused(nullptr, "bytes of workspace, none was given");
+  for (const int off : {1, 4, 8}) refused(begin + off, "is not a multiple of 16 bytes");
+  plan.run(nullptr, memory.operands(), begin + 16);  // the device is as it was
+  check(c, memory.answer());
+}
+
 TEST_CASE("O may be Q where rows are split") {
   Problem problem = problem_of(200, 500, 64, 64, causal());
   const Case c = test::make_case(problem, 82);
