@@ -1,14 +1,18 @@
 #ifndef ANNULUS_ATTENTION_OPERANDS_H_
 #define ANNULUS_ATTENTION_OPERANDS_H_
 
-// What kernels beside the attention itself require of its operands.
+// Parts of validate().
 
 #include "annulus/attention.h"
 
 namespace annulus::attention {
 
-// The part of validate() that is about Q and K, for those who read nothing else.
+// What is about Q and K, for kernels that read nothing else.
 void check_queries_and_keys(const Problem& problem, const Operands& operands);
+
+// That nothing which is written begins where another tensor does, but for O over Q and the state
+// over itself. Requires: there are query rows.
+void check_overlaps(const Problem& problem, const Operands& operands);
 
 }  // namespace annulus::attention
 

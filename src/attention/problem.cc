@@ -355,6 +355,7 @@ void validate(const Problem& problem, const Operands& operands) {
   } else {
     check_unused("state_in.acc", operands.state_in.acc, "nothing is carried in");
   }
+  if (rows) attention::check_overlaps(problem, operands);
 }
 
 }  // namespace v0

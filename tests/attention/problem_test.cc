@@ -243,6 +243,43 @@ TEST_CASE("O may be Q with the same strides, and nothing else") {
   refused_memory([](Problem&, Operands& o) { o.o = const_cast<void*>(o.v); }, "O and V are both");
 }
 
+TEST_CASE("memory that is written begins where nothing else does") {
+  Problem problem = good();
+  problem.want_lse = problem.carry_in = true;
+  Operands operands = memory(problem);
+  alignas(16) static float state[3][16];
+  alignas(16) static float other[3][16];
+  operands.lse = other[0];
+  operands.state_in = {state[0], state[1], state[2]};
+  REQUIRE_NOTHROW(validate(problem, operands));
+  const auto wrong = [&](const std::string& part) {
+    refused([&] { validate(problem, operands); }, ErrorCode::kInvalidArgument, part);
+  };
+  for (const void* taken : {operands.q, operands.k, operands.v}) {
+    operands.lse = static_cast<float*>(const_cast<void*>(taken));
+    wrong("LSE and ");
+  }
+  operands.lse = static_cast<float*>(operands.o);
+  wrong("O and LSE are both at");
+  operands.lse = state[2];
+  wrong("LSE and state_in.l are both at");
+
+  problem.want_lse = false;
+  problem.carry_out = true;
+  operands.lse = nullptr;
+  operands.o = nullptr;
+  operands.state_out = operands.state_in;  // in place
+  CHECK_NOTHROW(validate(problem, operands));
+  operands.state_out.m = operands.state_in.l;
+  wrong("state_out.m and state_in.l are both at");
+  operands.state_out = {other[0], other[1], other[1]};
+  wrong("state_out.m and state_out.l are both at");
+  operands.state_out = {static_cast<float*>(const_cast<void*>(operands.k)), other[1], other[2]};
+  wrong("state_out.acc and K are both at");
+  problem.seq_k = 0;  // then there is no K
+  CHECK_NOTHROW(validate(problem, operands));
+}
+
 TEST_CASE("inputs may be broadcast and run backwards; strides of single steps do not matter") {
   Problem problem = good();
   Operands operands = memory(problem);
