@@ -8,7 +8,7 @@ function(c_abi_program name)
 endfunction()
 
 c_abi_program(test_c_abi c_abi/main.c c_abi/arguments.c c_abi/attention.c c_abi/callbacks.c
-  c_abi/handles.c c_abi/ring.c c_abi/sample.c c_abi/structs.c c_abi/threads.c)
+  c_abi/float8.c c_abi/handles.c c_abi/ring.c c_abi/sample.c c_abi/structs.c c_abi/threads.c)
 target_link_libraries(test_c_abi PRIVATE Threads::Threads m)
 add_test(NAME c_abi COMMAND test_c_abi)
 set_tests_properties(c_abi PROPERTIES LABELS unit TIMEOUT 900

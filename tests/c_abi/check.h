@@ -22,6 +22,7 @@ int check_failures(void);
 void test_arguments(void);
 void test_attention(void);
 void test_callbacks(void);
+void test_float8(void);
 void test_handles(void);
 void test_ring(void);
 void test_structs(void);

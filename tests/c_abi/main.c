@@ -50,6 +50,7 @@ int main(void) {
   test_handles();
   test_arguments();
   test_attention();
+  test_float8();
   test_callbacks();
   test_threads();
   test_ring();
