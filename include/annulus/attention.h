@@ -113,7 +113,7 @@ struct OperandStrides {
 // Throws Error{kInvalidArgument} or Error{kUnsupported} that names the value and what would do.
 ANNULUS_EXPORT void validate(const Problem& problem);
 // The same for the memory of a valid problem. Tensors without elements are not looked at. Of the
-// overlaps, those of tensors that begin at one address are found.
+// overlaps, those that begin at one address are found.
 ANNULUS_EXPORT void validate(const Problem& problem, const Operands& operands);
 
 }  // namespace annulus::inline v0
