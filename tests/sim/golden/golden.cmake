@@ -17,6 +17,7 @@ add_executable(golden_programs sim/golden/golden_programs.cc)
 target_link_libraries(golden_programs PRIVATE annulus_golden)
 target_link_options(golden_programs PRIVATE ${ANNULUS_PORTABLE_LINK})
 target_compile_definitions(golden_programs PRIVATE ANNULUS_GOLDEN_PTX="${ANNULUS_GOLDEN_PTX}")
+target_compile_options(golden_programs PRIVATE ${ANNULUS_TEST_OPTIONS})
 annulus_warnings(golden_programs)
 
 annulus_test(golden LABEL device LIBRARIES annulus_golden SOURCES sim/golden/golden_test.cc)
