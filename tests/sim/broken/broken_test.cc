@@ -188,7 +188,7 @@ TEST_CASE("every broken kernel is caught, at its line, in any order of warps") {
     caught += good ? 1 : 0;
   }
   MESSAGE(caught, " broken kernels were caught");
-  if (laboratory->nvrtc.report.usable()) CHECK(caught >= 139);
+  if (laboratory->nvrtc.report.usable()) CHECK(caught >= 140);
 }
 
 TEST_CASE("correct kernels are left alone and give the same bits in 200 orders") {

@@ -237,11 +237,15 @@ DEVICE void store_remote(u32 address, u32 value) {
 DEVICE void arrive_remote(u32 bar) {
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory");
 }
+// The same as it is where nothing is said of scopes: in that of the CTA that arrives.
+DEVICE void arrive_remote_of_cta(u32 bar) {
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory");
+}
 
 // Both CTAs of a cluster: block=96, of which the first warp copies half of every tile for both. A
 // stage is free when the consumers of both have said so, and neither CTA leaves while the other may
-// still write. `kWait`: how the copying warp waits for free stages.
-template <void (&kWait)(u64&, u32)>
+// still write. `kWait`: how the copying warp waits for free stages; `kArrive`: how they are freed.
+template <void (&kWait)(u64&, u32), void (&kArrive)(u32) = arrive_remote>
 DEVICE void copy_for_both(const u32* in, u32* out) {
   __shared__ alignas(128) u32 stages[2][64];
   __shared__ u64 full[2], empty[2];
@@ -274,7 +278,7 @@ DEVICE void copy_for_both(const u32* in, u32* out) {
       wait(full[stage], tile / 2 & 1);
       total = total * 3 + stages[stage][threadIdx.x - 32];
       __syncwarp();
-      if (threadIdx.x % 32 < 2) arrive_remote(remote(&empty[stage], threadIdx.x % 32));
+      if (threadIdx.x % 32 < 2) kArrive(remote(&empty[stage], threadIdx.x % 32));
     }
     out[rank * 64 + threadIdx.x - 32] = total;
   }
