@@ -1,4 +1,5 @@
-// The kernel that joins the parts of split rows, with one mistake each.
+// The kernel that joins the parts of split rows, with one mistake each; and mistakes in how the mma
+// kernel makes the parts.
 
 #include <doctest/doctest.h>
 
@@ -18,16 +19,19 @@ using test::Mutant;
 
 // What is joined.
 enum Kind : int {
-  kPlain,   // parts of three tiles, three and one
-  kSink,    // sink logits, which differ from head to head
-  kHidden,  // every third row sees nothing, the others nothing in their last part
-  kSteep,   // scores rise so fast that weights relative to another part's peak overflow
-  kState,   // to a state that is carried on
-  kLists,   // heads that have other long rows than the first one
-  kNarrow,  // head dim 96: half of the lanes have no second pair of columns
+  kPlain,    // parts of three tiles, three and one
+  kSink,     // sink logits, which differ from head to head
+  kHidden,   // every third row sees nothing, the others nothing in their last part
+  kSteep,    // scores rise so fast that weights relative to another part's peak overflow
+  kState,    // to a state that is carried on
+  kCarried,  // from a state that was carried in
+  kLists,    // heads that have other long rows than the first one
+  kNarrow,   // head dim 96: half of the lanes have no second pair of columns
 };
 
 constexpr char kMerge[] = "kernels/merge_rows.cu";
+constexpr char kForward[] = "kernels/mma_forward.cu";
+constexpr char kRow[] = "tile/tile_row.cuh";
 constexpr char kPeak[] =
     "slot < merged.slots; ++slot) { peak = fmaxf(peak, split.m[first + slot * Shape::kTileRows]);";
 constexpr char kSum[] = "slot < merged.slots; ++slot) { const long long at";
@@ -176,6 +180,37 @@ std::vector<Mutant> mutants() {
        {{kMerge, "split.acc + at * kDim + column);", "split.acc + at * kDim + column / 2);"}},
        {"misaligned address"},
        {"ptx::load_global_8"}},
+      // How parts are made.
+      {"every part begins with the row's first tile",
+       {{kRow, "found.skip(segment.first);", ""}},
+       kWrong},
+      {"a part goes on to the end of the row",
+       {{kRow, "found.count = segment.count;", "found.count -= segment.first;"}},
+       kWrong},
+      {"a part lacks its last tile",
+       {{kRow, "found.count = segment.count;", "found.count = segment.count - 1;"}},
+       kWrong},
+      {"parts share a slot",
+       {{kRow, "found.slot = segment.slot;", "found.slot = segment.slot < 0 ? -1 : 0;"}},
+       {"global memory race", "uninitialised read"}},
+      {"a part is a whole row", {{kForward, "if (row.slot >= 0) {", "if (row.slot > 0) {"}},
+       {"global memory race", "uninitialised read"}},
+      {"every part begins with the state that came in",
+       {{kForward, "if (!Shape::kSplit || row.begins)", ""}},
+       kWrong,
+       {},
+       kCarried},
+      {"the state that came in is left out",
+       {{kForward, "if (!Shape::kSplit || row.begins)", "if (!Shape::kSplit)"}},
+       kWrong,
+       {},
+       kCarried},
+      {"void segments are rows",
+       {{kForward, "if (Shape::kSplit && row.row < 0) return;", ""},
+        {kRow, "if (found.row < 0) return found;", ""}},
+       {"out of bounds", "uninitialised read", "global memory race"},
+       {},
+       kLists},
       // What is redundant, and must not be called a mistake.
       {"a barrier between the peak and the sums",
        {{kMerge, "float sum = 0.0f;", "__syncwarp(); float sum = 0.0f;"}},
@@ -185,6 +220,7 @@ std::vector<Mutant> mutants() {
       {"unchanged, hidden keys", {}, {"nothing"}, {}, kHidden},
       {"unchanged, steep", {}, {"nothing"}, {}, kSteep},
       {"unchanged, state", {}, {"nothing"}, {}, kState},
+      {"unchanged, carried in", {}, {"nothing"}, {}, kCarried},
       {"unchanged, lists", {}, {"nothing"}, {}, kLists},
       {"unchanged, head dim 96", {}, {"nothing"}, {}, kNarrow},
   };
@@ -211,6 +247,9 @@ test::MutantRun run_of(const Mutant& mutant) {
       problem.carry_out = true;
       problem.want_lse = false;
       break;
+    case kCarried:
+      problem.carry_in = true;
+      break;
     case kLists:
       // One long row in the first head, and that is the second one; two in the other.
       problem.pattern = heads({window(31, 31) | global({66}), dense()});
@@ -225,7 +264,7 @@ test::MutantRun run_of(const Mutant& mutant) {
   return run;
 }
 
-TEST_CASE("every mistake in the kernel that joins parts is noticed, and redundancy is not") {
+TEST_CASE("every mistake in making and joining parts is noticed, and redundancy is not") {
   if (!test::on_simulator()) return;
   if (test::nvrtc() == nullptr) return;
   base::ThreadPool pool;
