@@ -10,8 +10,9 @@
 //   l   = sum of 2^(t - m)             0 where no key was visible
 //   acc = sum of 2^(t - m) v  [Dv]     not normalised; 0 where no key was visible
 //
-// and O = acc / l, LSE = ln 2 (m + log2 l). On a device the three live in contiguous fp32
-// arrays acc[B, H, Sq, Dv], m[B, H, Sq], l[B, H, Sq]; here they are host memory.
+// and O = acc / l, LSE = ln 2 (m + log2 l). l alone says whether a row is empty: of a row with l =
+// 0 that comes in, m and acc may be anything. On a device the three live in contiguous fp32 arrays
+// acc[B, H, Sq, Dv], m[B, H, Sq], l[B, H, Sq]; here they are host memory.
 
 #include <cstdint>
 #include <vector>

@@ -201,11 +201,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   // still being filled by other threads.
   ptx::wait_copies<0>();
   if (row.count == 0) __syncthreads();
-#pragma unroll
-  for (int r = 0; r < kRowTiles; ++r) {
-    state.sum[r][0] = tile::quad_sum(state.sum[r][0]);
-    state.sum[r][1] = tile::quad_sum(state.sum[r][1]);
-  }
+  tile::complete_sums(state);
   if constexpr (Shape::kSplit) {
     if (row.slot >= 0) {
       tile::LaneRows in_slot = lane_rows;

@@ -43,7 +43,8 @@ __device__ __forceinline__ void start_empty(RowState<kRowTiles>& state,
   }
 }
 
-// Continues from acc_in, m_in, l_in. The sum goes to one lane of the quad.
+// Continues from acc_in, m_in, l_in. The sum goes to one lane of the quad. Where it is 0 the row is
+// empty, and the others are not looked at.
 template <int kRowTiles, int kPieces>
 __device__ __forceinline__ void load_state(RowState<kRowTiles>& state,
                                            float (&output)[kRowTiles][kPieces][4],
@@ -57,12 +58,17 @@ __device__ __forceinline__ void load_state(RowState<kRowTiles>& state,
       if (row >= at.rows) continue;
       const long long index = at.base + row;
       const float sum = params.l_in[index];
-      state.peak[r][half] = params.m_in[index];
+      const bool empty = sum == 0.0f;
+      const float peak = params.m_in[index];
+      state.peak[r][half] = empty ? minus_infinity() : peak;
       state.sum[r][half] = at.lane % 4 == 0 ? sum : 0.0f;
       const float* acc = params.acc_in + index * (kPieces * 8) + at.lane % 4 * 2;
 #pragma unroll
       for (int d = 0; d < kPieces; ++d) {
-        ptx::load_global_8(output[r][d][2 * half], output[r][d][2 * half + 1], acc + d * 8);
+        float low, high;
+        ptx::load_global_8(low, high, acc + d * 8);
+        output[r][d][2 * half] = empty ? 0.0f : low;
+        output[r][d][2 * half + 1] = empty ? 0.0f : high;
       }
     }
   }

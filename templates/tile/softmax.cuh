@@ -11,6 +11,7 @@
 namespace annulus::tile {
 
 __device__ __forceinline__ float minus_infinity() { return __int_as_float(0xff800000); }
+__device__ __forceinline__ float not_a_number() { return __int_as_float(0x7fffffff); }
 
 template <int kRowTiles>
 struct RowState {
@@ -18,11 +19,10 @@ struct RowState {
   float sum[kRowTiles][2];
 };
 
-// Whether no key was visible. The sum alone does not say so: where a finite product overflows as it
-// is scaled, the peak is +inf and every power 0, and that row has to end as NaN.
+// Whether no key was visible. Requires: the sums are complete.
 template <int kRowTiles>
 __device__ __forceinline__ bool is_empty(const RowState<kRowTiles>& state, int r, int half) {
-  return state.sum[r][half] == 0.0f && state.peak[r][half] == minus_infinity();
+  return state.sum[r][half] == 0.0f;
 }
 
 __device__ __forceinline__ float quad_max(float x) {
@@ -33,6 +33,21 @@ __device__ __forceinline__ float quad_max(float x) {
 __device__ __forceinline__ float quad_sum(float x) {
   x += __shfl_xor_sync(0xffffffffu, x, 1);
   return x + __shfl_xor_sync(0xffffffffu, x, 2);
+}
+
+// Adds up what the lanes have of the sums. Where a row saw keys and all its powers are 0, because a
+// score is beyond what fp32 holds, the sum is NaN: it must not look like that of an empty row.
+template <int kRowTiles>
+__device__ __forceinline__ void complete_sums(RowState<kRowTiles>& state) {
+#pragma unroll
+  for (int r = 0; r < kRowTiles; ++r) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float sum = quad_sum(state.sum[r][half]);
+      const bool lost = sum == 0.0f && state.peak[r][half] != minus_infinity();
+      state.sum[r][half] = lost ? not_a_number() : sum;
+    }
+  }
 }
 
 // Takes one tile of scores (masked ones are -inf) into the state and leaves their powers relative

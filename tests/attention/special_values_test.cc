@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "attention/on_device.h"
 #include "base/half.h"
@@ -86,6 +87,60 @@ TEST_CASE("scores as large as fp32 can tell apart are right, and larger ones nev
       const double error = std::abs(static_cast<double>(o) - oracle.o[row * 64]);
       CHECK_FALSE(error > 0.1);  // a NaN is not
     }
+  }
+}
+
+// A configuration of each family that the device has.
+std::vector<PlanOptions> families() {
+  std::vector<PlanOptions> all(1);
+  all[0].config = "mma m64 n64 w4 s2 x3";
+  if (device().info().architecture == "sm_90a") {
+    all.emplace_back().config = "wgmma m128 n128 w8 s2";
+  }
+  return all;
+}
+
+TEST_CASE("a row whose scores are beyond fp32 never looks empty, in its LSE or as a state") {
+  for (const PlanOptions& options : families()) {
+    CAPTURE(options.config);
+    for (const bool carried : {false, true}) {
+      Problem problem = problem_of(64, 100, 64, 64, dense());
+      problem.want_lse = !carried;
+      problem.carry_out = carried;
+      Case c = test::make_case(problem, 13);
+      for (std::uint16_t& bits : c.q.bits) {
+        bits = base::from_float(Dtype::kBfloat16,
+                                std::ldexp(base::to_float(Dtype::kBfloat16, bits), 60));
+      }
+      const DeviceAnswer answer = test::run_case(device(), c, options);
+      for (std::size_t row = 0; row < 64; ++row) {
+        if (carried) {
+          CHECK(answer.state.l[row] != 0);
+        } else {
+          CHECK(answer.lse[row] != -std::numeric_limits<float>::infinity());
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a state that comes in with l = 0 is empty, whatever m and acc hold") {
+  for (const PlanOptions& options : families()) {
+    CAPTURE(options.config);
+    Problem problem = problem_of(100, 60, 64, 64, causal());  // the first 40 rows see no key
+    problem.carry_in = true;
+    Case c = test::make_case(problem, 14);
+    for (std::size_t row = 0; row < 100; row += 3) {
+      c.state_in.l[row] = 0;
+      c.state_in.m[row] = row % 2 == 0 ? 1e6f : std::numeric_limits<float>::quiet_NaN();
+      for (std::size_t d = 0; d < 64; ++d) {
+        c.state_in.acc[row * 64 + d] = std::numeric_limits<float>::quiet_NaN();
+      }
+    }
+    const DeviceAnswer answer = test::run_case(device(), c, options);
+    const Comparison comparison = test::compare(c, answer);
+    CHECK(comparison.checked_rows == 100);
+    CHECK_MESSAGE(comparison.within_law, comparison.first_wrong);
   }
 }
 

@@ -202,8 +202,7 @@ class Consumer {
   // What remains behind the last step of a work.
   __device__ __forceinline__ void finish_work(tile::RowState<1>& state,
                                               float (&output)[1][kDimV / 8][4], const Part& part) {
-    state.sum[0][0] = tile::quad_sum(state.sum[0][0]);
-    state.sum[0][1] = tile::quad_sum(state.sum[0][1]);
+    tile::complete_sums(state);
     scales_.leave(state, output);
     const Row& row = part.work.row;
     if (Shape::kSplit && row.slot >= 0) {
