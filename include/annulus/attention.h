@@ -94,9 +94,9 @@ struct Operands {
   StatePointers state_in;   // with carry_in
   StatePointers state_out;  // with carry_out
 
-  // With e4m3: what the elements of a block of rows are multiplied with, contiguous fp32, finite
-  // and not negative; null: 1. A NaN makes NaN of the rows that read it. Blocks are
-  // ceil(rows / ScaleBlocks), or one.
+  // With e4m3: what the elements of a block of rows are multiplied with, contiguous fp32, from 0 to
+  // 2^125; null: 1. Anything else, as a negative number or a NaN, counts as NaN and makes NaN of
+  // the rows whose tiles read it. Blocks are ceil(rows / ScaleBlocks), or one.
   const float* scale_q = nullptr;  // [B, H, blocks of Sq]
   const float* scale_k = nullptr;  // [B, Hkv, blocks of Sk]
   const float* scale_v = nullptr;  // [B, Hkv, blocks of Sk]

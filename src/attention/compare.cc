@@ -14,9 +14,9 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kLn2 = 0.6931471805599453;
 
-// Scores in base 2 from which on neighbouring fp32 numbers are 256 apart: a power relative to a
-// rounded peak may then be 2^128.
-constexpr double kMostScore = 0x1p31;
+// Scores in base 2 from which on a power relative to a rounded peak may be more than can be held:
+// neighbouring fp32 numbers are 256 apart, and a power 2^128; with e4m3 2, and 2^9.
+double most_score(Dtype dtype) { return dtype == Dtype::kFloat8E4M3 ? 0x1p24 : 0x1p31; }
 
 // One row of the answer, widened.
 struct AnswerRow {
@@ -139,9 +139,11 @@ Comparison compare(const Problem& problem, const Reference& oracle, const HostRe
             row / oracle.seq_q / oracle.heads, row / oracle.seq_q % oracle.heads,
             row % oracle.seq_q, row_error, lse_error, answer.o[0], expected[0], answer.lse,
             expected_lse);
-        if (std::abs(expected_lse) >= kLn2 * kMostScore && !std::isfinite(answer.o[0])) {
-          comparison.first_wrong +=
-              "; scores beyond +-1.49e9 (2^31 in base 2) have no finite powers in fp32";
+        const double most = most_score(problem.dtype);
+        if (std::abs(expected_lse) >= kLn2 * most && !std::isfinite(answer.o[0])) {
+          comparison.first_wrong += fmt::format(
+              "; scores beyond +-{:.3g} (2^{} in base 2) have no finite powers in {}", kLn2 * most,
+              std::ilogb(most), problem.dtype == Dtype::kFloat8E4M3 ? "8 bits" : "fp32");
         }
       }
     }

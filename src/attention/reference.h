@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -42,9 +43,11 @@ struct HostRows {
   const float* scales = nullptr;  // null: 1
   std::int64_t scale_block = 0;   // rows of a scale; 0: one for all
 
+  // NaN where it is none that Operands allows.
   double scale(std::int64_t row) const {
     if (scales == nullptr) return 1;
-    return static_cast<double>(scales[scale_block == 0 ? 0 : row / scale_block]);
+    const auto scale = static_cast<double>(scales[scale_block == 0 ? 0 : row / scale_block]);
+    return scale >= 0 && scale <= 0x1p125 ? scale : std::numeric_limits<double>::quiet_NaN();
   }
   float element(std::int64_t row, std::int64_t column) const;  // without its scale
 };

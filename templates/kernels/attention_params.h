@@ -109,7 +109,7 @@ struct ScoreParams {
 };
 
 // What the elements of 8-bit operands are multiplied with. Row i of a head has the entry i >> shift
-// of those that the head has; null: 1. Finite, and not negative.
+// of those that the head has; null: 1. What is not from 0 to 2^125 counts as NaN.
 struct ScaleParams {
   const float* q;  // [B, H, q_blocks]
   const float* k;  // [B, Hkv, k_blocks]

@@ -11,7 +11,7 @@ annulus_test(attention_device LABEL device LIBRARIES annulus_test_devices DEVICE
 annulus_test(score_mod LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
   attention/score_mod_test.cc)
 annulus_test(float8_device LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
-  attention/float8_test.cc)
+  attention/float8_scales_test.cc attention/float8_test.cc)
 annulus_test(forced_config LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
   attention/forced_config_test.cc)
 annulus_test(split_device LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES

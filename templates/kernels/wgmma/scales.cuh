@@ -54,8 +54,9 @@ class Scales<Shape, true> {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = first_row + 8 * half < params.seq_q ? first_row + 8 * half : params.seq_q - 1;
-      query_[half] = params.scale *
-                     (scales.q ? scales.q[query * scales.q_blocks + (row >> scales.q_shift)] : 1);
+      query_[half] =
+          params.scale *
+          (scales.q ? checked(scales.q[query * scales.q_blocks + (row >> scales.q_shift)]) : 1);
     }
     const int kv_heads = params.heads / params.group;
     key_head_ = batch * kv_heads + head / params.group;
@@ -66,12 +67,27 @@ class Scales<Shape, true> {
   template <int kPieces>
   __device__ __forceinline__ void enter(tile::RowState<1>& state,
                                         float (&output)[1][kPieces][4]) const {
-    multiply(state, output, powers_of_one(), powers_of_one() / first_unit());
+    const float factor = powers_of_one() / first_unit();
+    const float factors[1][2] = {{factor, factor}};
+#pragma unroll
+    for (int half = 0; half < 2; ++half) state.sum[0][half] *= powers_of_one();
+    tile::rescale(output, factors);
   }
   template <int kPieces>
   __device__ __forceinline__ void leave(tile::RowState<1>& state,
                                         float (&output)[1][kPieces][4]) const {
-    multiply(state, output, 1 / powers_of_one(), unit_ * (1 / powers_of_one()));
+    // From here on peaks are 2 apart, and a power relative to a rounded one may be more than 8 bits
+    // hold: what is cut off there would be missing in the output and not in the sum.
+    constexpr float kMostScore = 16777216.0f;  // 2^24
+    float factors[1][2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      state.sum[0][half] *= 1 / powers_of_one();
+      const float peak = state.peak[0][half];
+      const bool beyond = fabsf(peak) >= kMostScore && peak != tile::minus_infinity();
+      factors[0][half] = beyond ? tile::not_a_number() : unit_ * (1 / powers_of_one());
+    }
+    tile::rescale(output, factors);
   }
 
   // The scales of a step: before its products, because they are loads.
@@ -89,13 +105,14 @@ class Scales<Shape, true> {
         const int column = first + i * Shape::kScaleColumns;
         const int last = params.seq_k - 1;
         const int key = column < last ? column : last;
-        const float of_keys = scales.k
-                                  ? scales.k[static_cast<long long>(key_head_) * scales.k_blocks +
-                                             (key >> scales.k_shift)]
-                                  : 1;
-        values[g] = scales.v ? scales.v[static_cast<long long>(key_head_) * scales.v_blocks +
-                                        (key >> scales.v_shift)]
-                             : 1;
+        const float of_keys =
+            scales.k ? checked(scales.k[static_cast<long long>(key_head_) * scales.k_blocks +
+                                        (key >> scales.k_shift)])
+                     : 1;
+        values[g] = scales.v
+                        ? checked(scales.v[static_cast<long long>(key_head_) * scales.v_blocks +
+                                           (key >> scales.v_shift)])
+                        : 1;
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           float factor = query_[half] * of_keys;
@@ -149,22 +166,17 @@ class Scales<Shape, true> {
   }
 
  private:
-  // Below all scales that matter, and not 0: what has been carried in is divided by it.
+  // A scale, if it may be one: its inverse has to be a normal number.
+  static __device__ __forceinline__ float checked(float scale) {
+    constexpr float kMost = 4.2535296e37f;  // 2^125
+    return scale >= 0.0f && scale <= kMost ? scale : tile::not_a_number();
+  }
+  // Not 0. What has been carried in is divided by it; else it is below all scales that matter.
   static __device__ __forceinline__ constexpr float first_unit() {
-    return 8.673617379884035e-19f;
-  }  // 2^-60
+    return Shape::kCarryIn ? 8.673617379884035e-19f : 1.1754944e-38f;  // 2^-60, 2^-126
+  }
   static __device__ __forceinline__ constexpr float powers_of_one() {
     return 1 << tile::kPowerBits;
-  }
-
-  template <int kPieces>
-  static __device__ __forceinline__ void multiply(tile::RowState<1>& state,
-                                                  float (&output)[1][kPieces][4], float sum,
-                                                  float factor) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) state.sum[0][half] *= sum;
-    const float factors[1][2] = {{factor, factor}};
-    tile::rescale(output, factors);
   }
 
   float query_[2];
