@@ -361,8 +361,9 @@ typedef struct annulus_operands {
   annulus_strides o_strides;
   annulus_state state_in;   // with carry_in
   annulus_state state_out;  // with carry_out
-  // With e4m3: what the elements of a block of rows are multiplied with, contiguous, finite and not
-  // negative; null: 1. Blocks are ceil(rows / scale_block_*), or one where that is 0.
+  // With e4m3: what the elements of a block of rows are multiplied with, contiguous, from 0 to
+  // 2^125; null: 1. Anything else makes NaN of the rows whose tiles read it. Blocks are
+  // ceil(rows / scale_block_*), or one where that is 0.
   const float* scale_q;  // [B, H, blocks of Sq]
   const float* scale_k;  // [B, Hkv, blocks of Sk]
   const float* scale_v;  // [B, Hkv, blocks of Sk]

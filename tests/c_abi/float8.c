@@ -1,5 +1,5 @@
-// e4m3 with scales, and split rows, on a simulated device of sm_90a: what is refused, and that the
-// rest runs.
+// e4m3 with scales, and split rows, on a simulated device of sm_90a: what is refused and what is
+// NaN.
 
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +57,7 @@ static void refused_plans(void) {
 
 static void runs(void) {
   static const float scales[4] = {1, 1, 1, 1};
+  static const float negative = -1;
   uint16_t o[kQueries * kColumns];
   size_t bytes = 0;
   annulus_plan* plan = NULL;
@@ -93,6 +94,11 @@ static void runs(void) {
   CHECK_OK(annulus_plan_run(plan, NULL, &given, workspace));
   CHECK_OK(annulus_device_copy_to_host(the_device, o, given.o, sizeof o));
   CHECK(o[0] == 0x3f80 && o[kQueries * kColumns - 1] == 0x3f80);  // an average of ones
+  // Of the second block of keys, which every query sees.
+  CHECK_OK(annulus_device_copy_to_device(the_device, scale + 1, &negative, sizeof negative));
+  CHECK_OK(annulus_plan_run(plan, NULL, &given, workspace));
+  CHECK_OK(annulus_device_copy_to_host(the_device, o, given.o, sizeof o));
+  CHECK((o[0] & 0x7fff) > 0x7f80 && (o[kQueries * kColumns - 1] & 0x7fff) > 0x7f80);
   CHECK_OK(annulus_plan_destroy(plan));
 }
 
