@@ -3,21 +3,42 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "attention/plan.h"
 #include "attention/wgmma_launch.h"
 #include "base/fail.h"
 #include "pattern/node.h"
+#include "pattern/rows_alike.h"
 
 namespace annulus::attention {
 namespace {
 
-// Tile rows of each multiprocessor from which on clusters are taken.
-constexpr std::int64_t kWorksOfCluster = 4;
-
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// Whether two rows of blocks that follow one another keep so different ones that a tile over both
+// would compute a third more than they keep together on average. Some rows, evenly over the layout.
+bool is_scattered(const BlockLayout& layout) {
+  constexpr std::int64_t kSamples = 64;
+  const std::int64_t pairs = layout.rows() / 2 * layout.heads;
+  std::int64_t either = 0;
+  std::int64_t both = 0;  // counted twice
+  for (std::int64_t i = 0; i < std::min(pairs, kSamples); ++i) {
+    const std::int64_t pair = i * pairs / std::min(pairs, kSamples);
+    const std::int64_t head = pair / (layout.rows() / 2);
+    const std::int64_t row = pair % (layout.rows() / 2) * 2;
+    const auto upper = layout.row(head, row);
+    const auto lower = layout.row(head, row + 1);
+    std::vector<std::int32_t> joined;
+    std::ranges::set_union(upper, lower, std::back_inserter(joined));
+    either += std::ssize(joined);
+    both += std::ssize(upper) + std::ssize(lower);
+  }
+  return 3 * either > 4 * both / 2;
+}
 
 // The smallest blocks that a pattern speaks of.
 struct Blocks {
@@ -30,7 +51,7 @@ Blocks finest_blocks(const pattern::Node& node) {
   using pattern::Kind;
   Blocks blocks;
   if (node.kind == Kind::kBlocks) {
-    blocks = {node.layout->block_rows, node.layout->block_columns, true};
+    blocks = {node.layout->block_rows, node.layout->block_columns, is_scattered(*node.layout)};
   } else if (node.kind == Kind::kRandom) {
     blocks = {node.third, node.third, true};
   } else if (node.kind == Kind::kStrided || (node.kind == Kind::kBand && node.third > 1)) {
@@ -58,12 +79,37 @@ std::optional<std::string> why_not_together(const Problem& problem, int heads) {
   return std::nullopt;
 }
 
-// Every query sees every key, so that neighbouring tile rows make the same steps; and no position
-// is read for a row behind the last.
-bool rows_are_alike(const Problem& problem, bool placed) {
+// Whether tile rows see the same keys in pairs, of a number of them that leaves none over unless
+// all see the same; and no block ends within a tile, whose bits would be those of one row.
+bool sees_alike(const pattern::Node& node, const Problem& problem, const KernelConfig& config) {
+  using pattern::Kind;
+  if (!node.children.empty()) {
+    return node.kind != Kind::kSum &&
+           std::ranges::all_of(node.children, [&](const pattern::NodePointer& child) {
+             return sees_alike(*child, problem, config);
+           });
+  }
+  const pattern::Extent extent = extent_of(problem);
+  const pattern::Interval queries = extent.queries();
+  if (node.kind == Kind::kBlocks && (node.layout->block_columns % config.tile_columns != 0 ||
+                                     extent.k_position % config.tile_columns != 0)) {
+    return false;
+  }
+  // All of them, or pairs.
+  return pattern::sees_alike_in_groups(node, queries, std::max<std::int64_t>(1, problem.seq_q)) ||
+         (ceil_div(problem.seq_q, config.tile_rows) % 2 == 0 &&
+          pattern::sees_alike_in_groups(node, queries, 2 * config.tile_rows));
+}
+
+// Neighbouring tile rows make the same steps; and no position is read for a row behind the last.
+bool rows_are_alike(const Problem& problem, const KernelConfig& config, bool placed) {
   const Score& score = problem.score;
-  return problem.pattern.node().kind == pattern::Kind::kDense &&
-         !(placed && (!score.alibi.empty() || !score.bias.empty() || score.score_mod));
+  const pattern::Node& node = problem.pattern.node();
+  if (placed && (node.kind != pattern::Kind::kDense || !score.alibi.empty() ||
+                 !score.bias.empty() || score.score_mod)) {
+    return false;
+  }
+  return sees_alike(node, problem, config);
 }
 
 // Scores and output take nearly all registers of a thread: ptxas spills where kernels look
@@ -94,8 +140,7 @@ std::optional<std::string> why_unsuited(const KernelConfig& config, const Proble
   if (is_wide(config) && !is_plain(problem, placed)) {
     return "scores and output leave no registers for more than a band of keys and scaled scores";
   }
-  constexpr std::int64_t kLong =
-      2048;  // queries; of fewer, 192 rows leave too much of the last tile
+  constexpr std::int64_t kLong = 2048;  // queries: the last tile of 192 leaves a tenth at most
   if (config.warps == 12 && problem.seq_q < kLong) {
     return fmt::format("{} query rows are too few for tiles of {}", problem.seq_q,
                        config.tile_rows);
@@ -105,10 +150,17 @@ std::optional<std::string> why_unsuited(const KernelConfig& config, const Proble
   if (config.heads > 1 && blocks.rows >= kCoarse) {
     return "the pattern has no blocks below 128 rows, so that one head fills a tile";
   }
-  if (config.cluster > 1 && !rows_are_alike(problem, placed)) {
-    if (auto reason = why_not_together(problem, config.heads * config.cluster)) return reason;
+  if (config.cluster > 1) {
+    const auto reason = why_not_together(problem, config.heads * config.cluster);
+    if (reason && !rows_are_alike(problem, config, placed)) return reason;
+    // Of an odd number of tile rows the last pair has one that nobody needs.
+    const std::int64_t rows = ceil_div(problem.seq_q, config.tile_rows);
+    constexpr std::int64_t kMany = 8;
+    if (reason && rows % 2 != 0 && rows < kMany) {
+      return fmt::format("{} tile rows, taken in twos, would waste one of {}", rows, rows + 1);
+    }
   }
-  if (config.blocks > 1 && blocks.columns >= kCoarse) {
+  if (config.blocks > 1 && blocks.columns >= kCoarse && config.tile_rows * config.heads > 64) {
     return "the pattern has no blocks below 128 columns, for which two tiles would make a step";
   }
   const std::int64_t columns = config.tile_columns;
@@ -166,11 +218,10 @@ Choice choose_config(const Problem& problem, const DeviceLimits& limits,
     }
     if (reason) {
       choice.rejected.push_back({shipped.config, std::move(*reason)});
-    } else if (shipped.config.cluster > 1 &&
-               ctas(shipped.config) < kWorksOfCluster * limits.multiprocessors) {
+    } else if (shipped.config.cluster > 1 && ctas(shipped.config) < limits.multiprocessors) {
       unsuited.push_back(
-          {shipped.config, fmt::format("{} tile rows for {} multiprocessors: taken in twos, they "
-                                       "would divide badly",
+          {shipped.config, fmt::format("{} CTAs, in clusters, would leave some of {} "
+                                       "multiprocessors idle",
                                        ctas(shipped.config), limits.multiprocessors)});
     } else if ((reason = why_unsuited(shipped.config, problem, blocks, placed))) {
       unsuited.push_back({shipped.config, std::move(*reason)});
@@ -221,29 +272,39 @@ Choice choose_config(const Problem& problem, const DeviceLimits& limits,
                supported_dims_text());
   }
   // The table's order is that of preference for long sequences. A lower tile wins where the query
-  // rows would leave most of a higher one empty, or where whole tiles are too few to occupy the
-  // multiprocessors.
-  const auto lowest = std::min_element(
-      candidates.begin(), candidates.end(),
-      [](const KernelConfig& a, const KernelConfig& b) { return a.tile_rows < b.tile_rows; });
+  // rows would leave most of a higher one empty, or of the same family where whole tiles leave
+  // multiprocessors idle and none computes as many rows then.
+  const auto rows_of = [](const KernelConfig& config) { return config.tile_rows * config.heads; };
+  const auto most_rows = [&](const KernelConfig& config) {
+    return ceil_div(ctas(config), limits.multiprocessors) * rows_of(config);
+  };
+  const auto lower = [&](const KernelConfig& a, const KernelConfig& b) {
+    return rows_of(a) < rows_of(b);
+  };
   const auto filled = std::find_if(
       candidates.begin(), candidates.end(),
       [&](const KernelConfig& config) { return config.tile_rows <= 2 * problem.seq_q; });
   auto taken = filled;
   if (filled == candidates.end()) {
-    taken = lowest;
+    taken = std::ranges::min_element(candidates, lower);
     choice.reason =
         fmt::format("{} query rows fill no tile of the table half; the lowest", problem.seq_q);
-  } else if (ctas(*filled) < limits.multiprocessors && lowest->tile_rows < filled->tile_rows) {
-    taken = lowest;
-    choice.reason =
-        fmt::format("{} CTAs of {} rows would leave some of {} multiprocessors idle; the lowest",
-                    ctas(*filled), filled->tile_rows, limits.multiprocessors);
   } else {
-    choice.reason = fmt::format(
-        "the first of the table for head dims {}/{} that fits and whose "
-        "rows are filled at least half",
-        dims.qk, dims.v);
+    const bool idle = ctas(*filled) < limits.multiprocessors;
+    for (auto other = candidates.begin(); idle && other != candidates.end(); ++other) {
+      const bool fewer = most_rows(*other) < most_rows(*filled) && lower(*other, *taken);
+      if (other->family == filled->family && fewer) taken = other;
+    }
+    choice.reason =
+        taken != filled
+            ? fmt::format(
+                  "{} CTAs of {} rows would leave some of {} multiprocessors idle; the "
+                  "lowest",
+                  ctas(*filled), rows_of(*filled), limits.multiprocessors)
+            : fmt::format(
+                  "the first of the table for head dims {}/{} that fits and whose rows are "
+                  "filled at least half",
+                  dims.qk, dims.v);
   }
   if (!strided.empty()) choice.reason += fmt::format("; not of the wgmma family: {}", strided);
   choice.config = *taken;

@@ -52,8 +52,8 @@ class Forward {
  private:
   void launch(abi::CUstream stream, const Operands& operands, const BatchRange& range,
               kernels::AttentionParams& parameters) const;
-  // Joins the parts of the rows of a launch, which lie in its slots of the workspace.
   void place_slots(void* workspace, kernels::SplitParams* split) const;
+  // Joins the parts of the rows of a launch, which lie in its slots of the workspace.
   void merge(abi::CUstream stream, const BatchRange& range,
              kernels::AttentionParams& parameters) const;
 

@@ -133,8 +133,7 @@ std::vector<std::string> describe(const LaunchPlan& plan, const Choice& choice,
   if (!split.empty()) say("long tile rows: {}", split);
   if (!plan.split.empty()) {
     say("parts: {} and whole rows for {} tile rows of a list, {} of them split, into parts of up "
-        "to "
-        "{} tiles, whose states a second launch joins in their order",
+        "to {} tiles, whose states a second launch joins in their order",
         plan.split.segment_count, tiles.row_tiles, plan.split.merged_count, plan.split.most_tiles);
   }
   if (plan.launches.empty()) {
@@ -174,10 +173,50 @@ std::optional<std::string> why_not_together(const LaunchPlan& plan, int heads) {
   return std::nullopt;
 }
 
-// All tile rows make the same steps, row after row.
+// Whether a pair of tile rows of a list has the same tiles and asks for no words of a block mask,
+// which are those of one row.
+bool rows_are_alike(const TileList& tiles, std::int64_t which, std::int64_t row) {
+  const std::int64_t first = which * tiles.row_tiles + row;
+  if (tiles.walk == kernels::Walk::kRuns) {
+    return tiles.runs[static_cast<std::size_t>(first)] ==
+           tiles.runs[static_cast<std::size_t>(first + 1)];
+  }
+  const std::int64_t at = which * (tiles.row_tiles + 1) + row;
+  const auto begin = [&](std::int64_t i) {
+    return tiles.row_begin[static_cast<std::size_t>(at + i)];
+  };
+  const auto all = std::span(tiles.tiles);
+  const auto of = [&](const auto& values, std::int64_t i) {
+    return std::span(values).subspan(static_cast<std::size_t>(begin(i)),
+                                     static_cast<std::size_t>(begin(i + 1) - begin(i)));
+  };
+  if (!std::ranges::equal(of(all, 0), of(all, 1))) return false;
+  if (tiles.tile_masks.empty()) return true;
+  const auto has_words = [](std::int32_t mask) { return mask >= 0; };
+  return std::ranges::none_of(of(tiles.tile_masks, 0), has_words) &&
+         std::ranges::equal(of(tiles.tile_masks, 0), of(tiles.tile_masks, 1));
+}
+
+// Whether tile rows make the same steps in pairs, in the order in which they are taken.
 bool rows_are_alike(const LaunchPlan& plan) {
-  return plan.mask.text == "true" && plan.tiles->walk == kernels::Walk::kBand &&
-         !plan.tiles->band.descending && plan.q_positions.empty();
+  const TileList& tiles = *plan.tiles;
+  if (!plan.q_positions.empty()) return false;
+  if (tiles.walk == kernels::Walk::kBand) {
+    return plan.mask.text == "true" && !tiles.band.descending;
+  }
+  for (std::int64_t which = 0; which < tiles.lists; ++which) {
+    const auto order = std::span(tiles.row_order)
+                           .subspan(static_cast<std::size_t>(which * tiles.row_tiles),
+                                    static_cast<std::size_t>(tiles.row_tiles));
+    for (std::size_t i = 0; i < order.size(); i += 2) {
+      // What comes behind the last row is behind Sq as well.
+      const std::int32_t next =
+          i + 1 < order.size() ? order[i + 1] : static_cast<std::int32_t>(order.size());
+      if (next != order[i] + 1) return false;
+      if (i + 1 < order.size() && !rows_are_alike(tiles, which, order[i])) return false;
+    }
+  }
+  return true;
 }
 
 // Throws Error{kUnsupported} where heads that the configuration wants together differ.
@@ -193,7 +232,7 @@ WorkGroup group_of(const LaunchPlan& plan) {
   if (rows_are_alike(plan) && !why_not_together(plan, rows.heads)) return rows;
   base::fail(ErrorCode::kUnsupported,
              "in configuration '{}' {} heads share copies of K and V, but {}; or neighbouring tile "
-             "rows do, which want a pattern that keeps every key and positions in one segment",
+             "rows do, in pairs that see the same keys, with positions in one segment",
              to_string(plan.config), heads.heads, *why);
 }
 

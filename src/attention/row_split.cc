@@ -126,7 +126,7 @@ TileCounts count_parts(const TileList& tiles, const RowSplit& split, const Probl
 }
 
 bool takes_parts(const KernelConfig& config) {
-  return config.family != Family::kWgmma8 || (config.blocks == 1 && config.tile_columns != 96);
+  return config.family != Family::kWgmma8 || config.blocks == 1;
 }
 
 SplitChoice choose_split(const LaunchPlan& plan, const KernelFeatures& features,

@@ -43,8 +43,8 @@ RowSplit split_rows(const TileList& tiles, std::int64_t most_tiles, std::int64_t
 // What a cost model has to know of the parts, as count_tiles has it of rows.
 TileCounts count_parts(const TileList& tiles, const RowSplit& split, const Problem& problem);
 
-// Whether kernels of a configuration take parts of rows. Those of 8-bit elements with two tiles or
-// 96 keys to a step do not: they have no register to spare.
+// Whether kernels of a configuration take parts of rows. Those of 8-bit elements with two tiles to
+// a step do not: they have no register to spare.
 bool takes_parts(const KernelConfig& config);
 
 // A plan's rows and what the model says about splitting them.

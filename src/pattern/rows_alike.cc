@@ -117,6 +117,19 @@ bool sees_alike(const Node& leaf, Interval queries) {
          (length > 1 && floor_div(queries.begin, length) == floor_div(queries.end - 1, length));
 }
 
+bool sees_alike_in_groups(const Node& leaf, Interval queries, std::int64_t rows) {
+  if (leaf.kind == Kind::kDense) return true;
+  if (leaf.kind == Kind::kBlocks) {
+    const BlockLayout& layout = *leaf.layout;
+    const std::int64_t first = queries.begin - (layout.seq_k - layout.seq_q);
+    if (first < 0 || first + queries.size() > layout.seq_q) return false;
+    return std::ssize(layout.indices) == layout.heads * layout.rows() * layout.columns() ||
+           (first % rows == 0 && layout.block_rows % rows == 0);
+  }
+  const std::int64_t length = length_alike(leaf);
+  return length > 0 && length % rows == 0 && queries.begin % rows == 0;
+}
+
 RowsAlike::RowsAlike(const Node& root) { add_leaves(root, &leaves_); }
 
 std::int64_t RowsAlike::from(std::int64_t q, Interval universe) const {

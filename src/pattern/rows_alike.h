@@ -18,6 +18,10 @@ namespace annulus::pattern {
 // is false says nothing.
 bool sees_alike(const Node& leaf, Interval queries);
 
+// True where each `rows` queries, counted from the first, see the same keys through the leaf
+// because of where they lie, or all do; what is false says nothing. Requires: rows >= 1.
+bool sees_alike_in_groups(const Node& leaf, Interval queries, std::int64_t rows);
+
 class RowsAlike {
  public:
   explicit RowsAlike(const Node& root);

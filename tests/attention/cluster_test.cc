@@ -79,6 +79,48 @@ TEST_CASE("CTAs of a cluster share what is copied of K and V") {
   }
 }
 
+// Lists whose tile rows see the same in pairs: blocks of two tile rows, every head its own, with
+// rows that see nothing and rows of different lengths; and one that keeps everything, whose last
+// pair has one row.
+TEST_CASE("tile rows of a list share copies where they see the same in pairs") {
+  const Device device = Device::open(test::device_name());
+  if (device.info().architecture != "sm_90a") return;
+  base::ThreadPool pool;
+  for (const char* config : {"wgmma m128 n128 w8 s2", "wgmma m128 n64 w8 s2 b2"}) {
+    for (const bool everything : {false, true}) {
+      CAPTURE(config);
+      CAPTURE(everything);
+      Problem problem;
+      problem.heads = problem.kv_heads = 2;
+      problem.dim_qk = problem.dim_v = 128;
+      problem.seq_k = 700;
+      problem.seq_q = everything ? 3 * 128 - 5 : 4 * 256 - 9;
+      problem.want_lse = true;
+      const std::int64_t rows = everything ? 128 : 256;
+      BlockLayout layout = {rows, 128, problem.seq_q, problem.seq_k, 2, {0}, {}, {}};
+      for (std::int64_t i = 0; i < 2 * layout.rows(); ++i) {
+        for (std::int32_t column = 0; column < 6; ++column) {
+          if (everything || (i % 4 != 1 && (column + i) % 3 < 1 + i % 2)) {
+            layout.indices.push_back(column);
+          }
+        }
+        layout.indptr.push_back(static_cast<std::int64_t>(layout.indices.size()));
+      }
+      problem.pattern = blocks(layout);
+      const test::Case c = test::make_case(problem, 5);
+      PlanOptions options;
+      options.config = std::string(config) + " c2";
+      const test::DeviceAnswer answer = test::run_case(device, c, options);
+      const attention::Comparison comparison = attention::compare(
+          c.problem, attention::reference(c.problem, c.inputs(), pool), answer.result());
+      CAPTURE(comparison.first_wrong);
+      CHECK(comparison.within_law);
+      options.config = config;
+      CHECK(test::run_case(device, c, options) == answer);
+    }
+  }
+}
+
 TEST_CASE("clusters ask for half of K and V") {
   const Device device = Device::open(test::device_name());
   if (device.info().architecture != "sm_90a" || !device.info().simulated) return;

@@ -76,6 +76,15 @@ TEST_CASE("few rows or few CTAs take a lower tile") {
   const Choice few = attention::choose_config(problem, kA100);
   CHECK(few.config.tile_rows < large.config.tile_rows);
   CHECK(few.reason.find("idle") != std::string::npos);
+
+  // On Hopper as well, among tiles of the wgmma family; but not where one multiprocessor would then
+  // compute as many rows as before.
+  const auto config_of = [](const Problem& of) {
+    return attention::to_string(attention::choose_config(of, kH100).config);
+  };
+  CHECK(config_of(problem) == "wgmma m64 n64 w4 s2 b2");
+  problem.heads = problem.kv_heads = 32;  // 128 CTAs of 128 rows for 132 multiprocessors
+  CHECK(config_of(problem) == "wgmma m128 n128 w8 s2");
 }
 
 TEST_CASE("Hopper takes the wgmma family, and the tile that fits the pattern's blocks") {
@@ -130,7 +139,38 @@ TEST_CASE("clusters share copies of K and V where their CTAs make the same steps
   const Choice placed = attention::choose_config(problem, kH100, {}, true);
   CHECK(attention::to_string(placed.config) == alone);
   problem.score.alibi.clear();
-  problem.seq_q = 1024;  // 256 tile rows
+  problem.seq_q = 512;  // 128 CTAs
+  CHECK(config_of(problem) == alone);
+  problem.batch = 16;
+  CHECK(config_of(problem) == in_twos);
+  problem.seq_q = 5 * 128;  // a sixth for nobody
+  CHECK(config_of(problem) == alone);
+
+  // Blocks of rows that hold whole pairs, for every head its own; and those that do not.
+  problem = problem_of(128, 128, 4096);
+  problem.kv_heads = 16;
+  problem.pattern = random(3, 1, 256);
+  CHECK(config_of(problem) == in_twos);
+  problem.seq_q -= 128;
+  CHECK(config_of(problem) == alone);
+  problem.seq_q += 128;
+  problem.q0 = 128;
+  CHECK(config_of(problem) == alone);
+  problem.q0 = 0;
+  problem.pattern = random(3, 1, 128);
+  CHECK(config_of(problem) == alone);
+  problem.pattern = random(3, 1, 256) & causal();
+  CHECK(config_of(problem) == alone);
+  BlockLayout everything = {128, 128, 4096, 4096, 1, {0}, {}, {}};
+  for (int row = 0; row < 32; ++row) {
+    for (int column = 0; column < 32; ++column) everything.indices.push_back(column);
+    everything.indptr.push_back(32 * (row + 1));
+  }
+  problem.pattern = blocks(everything);
+  CHECK(config_of(problem) == in_twos);
+  everything.indices.pop_back();
+  --everything.indptr.back();
+  problem.pattern = blocks(everything);
   CHECK(config_of(problem) == alone);
 
   problem = problem_of(128, 128, 4096);
@@ -149,6 +189,13 @@ TEST_CASE("clusters share copies of K and V where their CTAs make the same steps
   problem.pattern = causal();
   CHECK_THROWS_WITH_AS(plan_of(problem), doctest::Contains("16 query heads for 16 of K and V"),
                        Error);
+  // In a list: pairs alone decide, whatever the heuristic would have taken.
+  problem.pattern = random(3, 1, 256);
+  CHECK_THROWS_WITH_AS(plan_of(problem), doctest::Contains("pairs that see the same keys"), Error);
+  problem.seq_q = 4 * 128;
+  CHECK(plan_of(problem).group == attention::WorkGroup{.rows = 2, .heads = 1});
+  problem.pattern = random(3, 1, 128);
+  CHECK_THROWS_AS(plan_of(problem), Error);
 }
 
 TEST_CASE("strides that no tensor map takes leave the mma family, and the reason says so") {

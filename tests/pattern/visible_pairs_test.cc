@@ -68,6 +68,45 @@ TEST_CASE("rows that go on in the same way are an arithmetic progression") {
   CHECK(longest == 400);
 }
 
+void keep_everything(BlockLayout* layout) {
+  layout->indptr = {0};
+  layout->indices.clear();
+  layout->partial.clear();
+  for (std::int64_t row = 0; row < layout->heads * layout->rows(); ++row) {
+    for (std::int64_t i = 0; i < layout->columns(); ++i) {
+      layout->indices.push_back(static_cast<std::int32_t>(i));
+    }
+    layout->indptr.push_back(std::ssize(layout->indices));
+  }
+}
+
+TEST_CASE("groups of rows that are said to see the same keys do") {
+  Random random(28);
+  int groups_alike = 0;
+  int leaves_alike = 0;
+  for (int i = 0; i < 4000; ++i) {
+    BlockLayout made = test::random_layout(&random, 80, 100);
+    if (i % 8 == 0) keep_everything(&made);
+    const auto layout = std::make_shared<const BlockLayout>(std::move(made));
+    const Pattern leaf = i % 2 ? random_pattern(&random, 1, nullptr) : blocks(layout);
+    const std::int64_t first = between(&random, -20, 60);
+    const Interval queries = {first, first + between(&random, 1, 40)};
+    const std::int64_t rows = between(&random, 1, 12);
+    if (!sees_alike_in_groups(leaf.node(), queries, rows)) continue;
+    ++leaves_alike;
+    const std::int64_t head = random.below(7);
+    for (std::int64_t q = queries.begin; q < queries.end; ++q) {
+      const std::int64_t of_group = q - (q - queries.begin) % rows;
+      groups_alike += q != of_group;
+      for (std::int64_t k = -10; k < 110; ++k) {
+        REQUIRE(leaf.visible(head, q, k, kContext) == leaf.visible(head, of_group, k, kContext));
+      }
+    }
+  }
+  CHECK(leaves_alike > 400);
+  CHECK(groups_alike > 2000);
+}
+
 TEST_CASE("the density of many heads is the mean of theirs") {
   const Extent extent = Extent::whole(30, 50);
   const Pattern pattern = heads({segment(20, 3), random(1, 4, 10)});
