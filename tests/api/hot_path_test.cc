@@ -93,11 +93,12 @@ TEST_CASE("running a plan allocates nothing and takes no lock") {
   const Plan plan = device.plan(problem);
   const DeviceMemory memory = device.allocate(2 * 300 * 4 * 64 * 2);
   const DeviceMemory o = device.allocate(memory.bytes());
+  const DeviceMemory lse = device.allocate(2 * 300 * 4 * 4);
 
   Operands operands;
   operands.q = operands.k = operands.v = memory.data();
   operands.o = o.data();
-  operands.lse = static_cast<float*>(memory.data());
+  operands.lse = static_cast<float*>(lse.data());
   operands.q_strides = operands.o_strides = Strides::bshd(300, 4, 64);
   operands.k_strides = operands.v_strides = Strides::bhsd(300, 2, 64);
 
