@@ -279,10 +279,13 @@ typedef struct annulus_plan_options {
   // plans with different splits may differ in rounding. Negative: ANNULUS_INVALID_ARGUMENT; over
   // 2^24 parts in all: ANNULUS_UNSUPPORTED.
   int32_t split_rows;
+  // How many multiprocessors the plan's kernels may occupy; 0: all. Only those of the wgmma family
+  // can leave any to others; annulus/device.h. Negative: ANNULUS_INVALID_ARGUMENT.
+  int32_t most_multiprocessors;
 } annulus_plan_options;
 
 #define ANNULUS_PLAN_OPTIONS_INIT \
-  { sizeof(annulus_plan_options), NULL, 0, 0, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 0, 0 }
+  { sizeof(annulus_plan_options), NULL, 0, 0, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 0, 0, 0 }
 
 // Chooses a kernel, compiles or finds it, and uploads what the problem needs: up to a second. Null
 // options are the defaults. The plan is immutable and keeps what it needs of the device.

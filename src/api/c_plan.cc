@@ -89,6 +89,7 @@ PlanOptions options_of(const annulus_plan_options* given) {
                        strides_of(c.o_strides)};
   }
   options.split_rows = c.split_rows;
+  options.most_multiprocessors = c.most_multiprocessors;
   return options;
 }
 

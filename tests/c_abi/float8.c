@@ -48,6 +48,8 @@ static void refused_plans(void) {
   REFUSED(problem.dtype_o = ANNULUS_FLOAT8_E4M3, ANNULUS_UNSUPPORTED, "take bf16 or fp16");
   REFUSED(options.split_rows = INT32_MIN, ANNULUS_INVALID_ARGUMENT, "split_rows is -2147483648");
   REFUSED(options.split_rows = INT32_MAX, ANNULUS_UNSUPPORTED, "more than 2^24");
+  REFUSED(options.most_multiprocessors = -1, ANNULUS_INVALID_ARGUMENT,
+          "most_multiprocessors is -1");
   REFUSED(options.config = "wgmma m128 n128 w8 s2", ANNULUS_UNSUPPORTED, "elements of 16 bits");
   REFUSED(options.config = "wgmma8 m128 n128 w8 s2 c-2", ANNULUS_UNSUPPORTED, "1 or 2");
   REFUSED(options.has_strides = 1, ANNULUS_UNSUPPORTED, "the row stride of Q is 0 elements");
