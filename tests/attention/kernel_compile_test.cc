@@ -105,10 +105,7 @@ std::vector<Case> every_case() {
       continue;
     }
     // The bare kernel takes the fewest registers; that of Hopper is scheduled by ptxas in its own
-    // way. Those of 16 bits are held to a table by static_proof.
-    if (shipped.config.family == Family::kWgmma8) {
-      cases.push_back({shipped, plain(shipped.dims, Dtype::kBfloat16), large, ""});
-    }
+    // way, and is held to a table by static_proof.
     const KernelFeatures masked = all(shipped.dims, Dtype::kFloat16, placed);
     KernelFeatures searched = leaves(shipped.dims, Dtype::kBfloat16, !placed);
     searched.split = takes_parts(shipped.config) && !searched.placed;
