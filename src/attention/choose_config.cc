@@ -17,7 +17,12 @@
 namespace annulus::attention {
 namespace {
 
+constexpr int kWarpgroupRows = 64;
+
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// Of all heads of a CTA.
+int rows_of(const KernelConfig& config) { return config.tile_rows * config.heads; }
 
 // Whether two rows of blocks that follow one another keep so different ones that a tile over both
 // would compute a third more than they keep together on average. Some rows, evenly over the layout.
@@ -146,8 +151,9 @@ std::optional<std::string> why_unsuited(const KernelConfig& config, const Proble
                        config.tile_rows);
   }
   constexpr std::int64_t kCoarse = 128;  // from here on the largest tile is as good
+  const bool few = problem.seq_q <= kWarpgroupRows;
   if (auto reason = why_not_together(problem, config.heads)) return reason;
-  if (config.heads > 1 && blocks.rows >= kCoarse) {
+  if (config.heads > 1 && blocks.rows >= kCoarse && !few) {
     return "the pattern has no blocks below 128 rows, so that one head fills a tile";
   }
   if (config.cluster > 1) {
@@ -160,7 +166,7 @@ std::optional<std::string> why_unsuited(const KernelConfig& config, const Proble
       return fmt::format("{} tile rows, taken in twos, would waste one of {}", rows, rows + 1);
     }
   }
-  if (config.blocks > 1 && blocks.columns >= kCoarse && config.tile_rows * config.heads > 64) {
+  if (config.blocks > 1 && blocks.columns >= kCoarse && !few && rows_of(config) > kWarpgroupRows) {
     return "the pattern has no blocks below 128 columns, for which two tiles would make a step";
   }
   const std::int64_t columns = config.tile_columns;
@@ -274,7 +280,6 @@ Choice choose_config(const Problem& problem, const DeviceLimits& limits,
   // The table's order is that of preference for long sequences. A lower tile wins where the query
   // rows would leave most of a higher one empty, or of the same family where whole tiles leave
   // multiprocessors idle and none computes as many rows then.
-  const auto rows_of = [](const KernelConfig& config) { return config.tile_rows * config.heads; };
   const auto most_rows = [&](const KernelConfig& config) {
     return ceil_div(ctas(config), limits.multiprocessors) * rows_of(config);
   };
@@ -286,11 +291,12 @@ Choice choose_config(const Problem& problem, const DeviceLimits& limits,
       [&](const KernelConfig& config) { return config.tile_rows <= 2 * problem.seq_q; });
   auto taken = filled;
   if (filled == candidates.end()) {
-    taken = std::ranges::min_element(candidates, lower);
+    taken = std::ranges::min_element(candidates, {}, &KernelConfig::tile_rows);
     choice.reason =
         fmt::format("{} query rows fill no tile of the table half; the lowest", problem.seq_q);
   } else {
-    const bool idle = ctas(*filled) < limits.multiprocessors;
+    // What one warpgroup holds of every head is split by its keys instead (attention/row_split.h).
+    const bool idle = ctas(*filled) < limits.multiprocessors && problem.seq_q > kWarpgroupRows;
     for (auto other = candidates.begin(); idle && other != candidates.end(); ++other) {
       const bool fewer = most_rows(*other) < most_rows(*filled) && lower(*other, *taken);
       if (other->family == filled->family && fewer) taken = other;

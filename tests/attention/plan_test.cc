@@ -85,6 +85,13 @@ TEST_CASE("few rows or few CTAs take a lower tile") {
   CHECK(config_of(problem) == "wgmma m64 n64 w4 s2 b2");
   problem.heads = problem.kv_heads = 32;  // 128 CTAs of 128 rows for 132 multiprocessors
   CHECK(config_of(problem) == "wgmma m128 n128 w8 s2");
+
+  // One query: heads that share K and V read them once.
+  problem = problem_of(128, 128, 4096);  // 16 heads, 4 of K and V
+  problem.seq_q = 1;
+  CHECK(config_of(problem) == "wgmma m64 n64 w8 s2 b2 h2");
+  problem.kv_heads = 16;
+  CHECK(config_of(problem) == "wgmma m64 n64 w4 s2 b2");
 }
 
 TEST_CASE("Hopper takes the wgmma family, and the tile that fits the pattern's blocks") {
