@@ -96,8 +96,10 @@ bool sees_alike(const pattern::Node& node, const Problem& problem, const KernelC
   }
   const pattern::Extent extent = extent_of(problem);
   const pattern::Interval queries = extent.queries();
-  if (node.kind == Kind::kBlocks && (node.layout->block_columns % config.tile_columns != 0 ||
-                                     extent.k_position % config.tile_columns != 0)) {
+  const std::int64_t columns = config.tile_columns;
+  if (node.kind == Kind::kBlocks &&
+      (node.layout->block_columns % columns != 0 || extent.k_position % columns != 0 ||
+       extent.k_position < 0 || extent.keys().end > node.layout->seq_k)) {
     return false;
   }
   // All of them, or pairs.

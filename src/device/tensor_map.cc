@@ -52,8 +52,7 @@ abi::CUtensorMap encode_tensor_map(const Context& context, const BoxedTensor& te
         ErrorCode::kInvalidArgument,
         "no tensor map for a tensor of {} x {} x {} x {} elements at {} with strides of {}, {} "
         "and {} elements of {} bytes (batch, row, head, column): strides have to be multiples of "
-        "16 "
-        "bytes, above 0 and below 2^40, the address a multiple of 16 (driver error {})",
+        "16 bytes, above 0 and below 2^40, the address a multiple of 16 (driver error {})",
         tensor.batches, tensor.rows, tensor.heads, tensor.columns, tensor.data, tensor.batch_stride,
         tensor.row_stride, tensor.head_stride, tensor.element_bytes, static_cast<int>(result));
   }

@@ -3,9 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "annulus/error.h"
+#include "base/random.h"
 
 namespace {
 
@@ -203,6 +206,66 @@ TEST_CASE("clusters share copies of K and V where their CTAs make the same steps
   CHECK(plan_of(problem).group == attention::WorkGroup{.rows = 2, .heads = 1});
   problem.pattern = random(3, 1, 128);
   CHECK_THROWS_AS(plan_of(problem), Error);
+}
+
+// A leaf whose edges fall on tiles, or nearly.
+Pattern coarse_leaf(base::Random* random, const std::shared_ptr<const BlockLayout>& layout) {
+  const std::int64_t block = 128 << random->below(3);
+  switch (random->below(6)) {
+    case 0:
+      return dense();
+    case 1:
+      return strided(4, 1, block);
+    case 2:
+      return block_dilated(2, block);
+    case 3:
+      return random->below(4) == 0 ? causal() : annulus::random(3, 2, block);
+    default:
+      return blocks(layout);
+  }
+}
+
+TEST_CASE("what the heuristic chooses can be planned, pairs of tile rows included") {
+  base::Random random(77);
+  const DeviceLimits small = {{90, 'a'}, 2, 227 * 1024};  // clusters at once
+  int pairs = 0;
+  for (int i = 0; i < 600; ++i) {
+    Problem problem;
+    problem.heads = problem.kv_heads = 2;
+    problem.dim_qk = problem.dim_v = 128;
+    const auto length = [&] {
+      return 128 * (1 + static_cast<std::int64_t>(random.below(12))) -
+             (random.below(3) == 0 ? random.below(100) : 0);
+    };
+    problem.seq_q = length();
+    problem.seq_k = length();
+    if (random.below(2) == 0) problem.q0 = 128 * static_cast<std::int64_t>(random.below(4));
+    if (random.below(4) == 0) problem.k0 = 64 * static_cast<std::int64_t>(random.below(4));
+    BlockLayout layout;
+    layout.block_rows = 128 << random.below(3);
+    layout.block_columns = 64 << random.below(3);
+    layout.seq_q = random.below(2) == 0 ? problem.seq_q : length();
+    layout.seq_k = random.below(2) == 0 ? problem.seq_k : length();
+    layout.heads = 1 + random.below(2);
+    layout.indptr = {0};
+    const std::uint32_t kept_of_4 = 2 + random.below(3);
+    for (std::int64_t row = 0; row < layout.heads * layout.rows(); ++row) {
+      for (std::int32_t column = 0; column < layout.columns(); ++column) {
+        if (random.below(4) < kept_of_4) layout.indices.push_back(column);
+      }
+      layout.indptr.push_back(static_cast<std::int64_t>(layout.indices.size()));
+    }
+    const auto shared = std::make_shared<const BlockLayout>(std::move(layout));
+    problem.pattern = coarse_leaf(&random, shared);
+    if (random.below(2) == 0) problem.pattern = problem.pattern & coarse_leaf(&random, shared);
+    if (random.below(4) == 0) problem.pattern = problem.pattern | coarse_leaf(&random, shared);
+    CAPTURE(i);
+    CAPTURE(problem.pattern.to_string());
+    LaunchPlan plan;
+    REQUIRE_NOTHROW(plan = plan_of(problem, small));
+    pairs += plan.group.rows == 2 && plan.tiles->walk != kernels::Walk::kBand;
+  }
+  CHECK(pairs > 20);
 }
 
 TEST_CASE("strides that no tensor map takes leave the mma family, and the reason says so") {
