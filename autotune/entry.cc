@@ -4,6 +4,7 @@
 
 #include <tuple>
 
+#include "attention/kernels/family.h"
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -21,16 +22,18 @@ constexpr std::int64_t kMostTime = std::int64_t{1} << 60;
 std::string header() { return fmt::format("{}{} ", kMagic, kEntrySchema); }
 
 Json config_json(const attention::KernelConfig& config) {
-  return {{"family", attention::to_string(config.family)},
-          {"tile_rows", config.tile_rows},
-          {"tile_columns", config.tile_columns},
-          {"warps", config.warps},
-          {"stages", config.stages},
-          {"query_in_registers", config.query_in_registers},
-          {"resident", config.resident},
-          {"blocks", config.blocks},
-          {"heads", config.heads},
-          {"cluster", config.cluster}};
+  Json json = {{"family", config.family->name},
+               {"tile_rows", config.tile_rows},
+               {"tile_columns", config.tile_columns}};
+  for (std::size_t i = 0; i < config.family->fields.size(); ++i) {
+    const attention::ConfigField& field = config.family->fields[i];
+    if (field.form == attention::ConfigField::Form::kFlag) {
+      json[field.name] = config.own[i] != 0;
+    } else {
+      json[field.name] = config.own[i];
+    }
+  }
+  return json;
 }
 
 // Reads members of objects; what is not there, of another type or outside its range fails with the
@@ -92,20 +95,26 @@ class Reader {
   const Json& json_;
 };
 
+// What an entry of another build says of further fields is left alone; a family that is not there
+// is named, as the entry is right where it was made.
 attention::KernelConfig read_config(const Reader& from) {
-  using attention::Family;
-  static constexpr Family kFamilies[] = {Family::kMma, Family::kWgmma, Family::kWgmma8};
+  attention::KernelConfig config;
+  const std::string family = from.text("family");
+  config.family = attention::find_family(family);
+  if (config.family == nullptr) {
+    base::fail(ErrorCode::kInvalidFile, "its family '{:.40}' is none of this build, which has {}",
+               family, attention::family_names());
+  }
   // Wide enough for whatever a space may hold; what is legal is asked of the space itself.
-  return {.tile_rows = from.integer("tile_rows", 1, 1024),
-          .tile_columns = from.integer("tile_columns", 1, 1024),
-          .warps = from.integer("warps", 1, 32),
-          .stages = from.integer("stages", 1, 16),
-          .query_in_registers = from.boolean("query_in_registers"),
-          .resident = from.integer("resident", 1, 32),
-          .family = from.choice<Family>("family", kFamilies, attention::to_string),
-          .blocks = from.integer("blocks", 1, 16),
-          .heads = from.integer("heads", 1, 16),
-          .cluster = from.integer("cluster", 1, 16)};
+  config.tile_rows = from.integer("tile_rows", 1, 1024);
+  config.tile_columns = from.integer("tile_columns", 1, 1024);
+  for (std::size_t i = 0; i < config.family->fields.size(); ++i) {
+    const attention::ConfigField& field = config.family->fields[i];
+    config.own[i] = field.form == attention::ConfigField::Form::kFlag
+                        ? from.boolean(field.name)
+                        : from.integer(field.name, 1, field.largest);
+  }
+  return config;
 }
 
 ShapeKey read_shape(const Reader& from) {
@@ -239,9 +248,8 @@ bool better(const Entry& a, const Entry& b) {
   const auto rank = [](const Entry& entry) {
     const attention::KernelConfig& config = entry.config;
     return std::tuple(!entry.complete, entry.ratio_high_ppm, -entry.rounds, -entry.origin.when,
-                      config.tile_rows, config.tile_columns, config.warps, config.stages,
-                      config.query_in_registers, config.resident, config.family, config.blocks,
-                      config.heads, config.cluster);
+                      config.tile_rows, config.tile_columns, attention::order_of(*config.family),
+                      config.own);
   };
   return rank(a) < rank(b);
 }

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "attention/kernel_config.h"
+#include "attention/kernels/kernel_config.h"
 #include "autotune/shape_key.h"
 
 namespace annulus::autotune {

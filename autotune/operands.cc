@@ -70,7 +70,7 @@ Strides o_strides(const Problem& problem) {
   return Strides::bshd(problem.seq_q, problem.heads, problem.dim_v);
 }
 
-attention::HostInputs HostOperands::inputs(const Problem& problem) const {
+HostInputs HostOperands::inputs(const Problem& problem) const {
   return {q.data(),
           k.data(),
           v.data(),

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "attention/reference.h"
+#include "attention/oracle/reference.h"
 #include "device/buffer.h"
 
 namespace annulus::autotune {
@@ -18,7 +18,7 @@ struct HostOperands {
   HostState state_in;  // with carry_in; some rows are empty
 
   // Requires: nothing was shortened.
-  attention::HostInputs inputs(const Problem& problem) const;
+  HostInputs inputs(const Problem& problem) const;
 };
 
 // At most most_elements of each tensor; states are whole.

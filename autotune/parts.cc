@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "attention/tile_counts.h"
-#include "attention/tile_list.h"
+#include "attention/tiles/tile_counts.h"
+#include "attention/tiles/tile_list.h"
 #include "pattern/classify.h"
 
 namespace annulus::autotune {

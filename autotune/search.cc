@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "attention/kernels/family.h"
 #include "base/fail.h"
 
 namespace annulus::autotune {
@@ -23,11 +24,18 @@ constexpr double kTie = 0.005;
 // The first measurement of a finalist is within this of the best one's.
 constexpr double kFinalist = 0.03;
 
-// They differ in one property, by one step of it.
+// They differ in one property, by one step of it. Tile rows and warps go together.
 bool neighbours(const KernelConfig& a, const KernelConfig& b) {
-  const int steps = (a.warps != b.warps || a.tile_rows != b.tile_rows ? 1 : 0) +
-                    std::abs(a.tile_columns - b.tile_columns) / 16 + std::abs(a.stages - b.stages) +
-                    (a.query_in_registers != b.query_in_registers ? 1 : 0);
+  if (a.family != b.family) return false;
+  int steps = std::abs(a.tile_columns - b.tile_columns) / 16;
+  if (a.tile_rows != b.tile_rows ||
+      attention::cta_shape(a).warps != attention::cta_shape(b).warps) {
+    ++steps;
+  }
+  const auto& fields = a.family->fields;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i].step > 0) steps += std::abs(a.own[i] - b.own[i]) / fields[i].step;
+  }
   return steps <= 1;
 }
 

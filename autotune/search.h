@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "attention/kernel_config.h"
+#include "attention/kernels/kernel_config.h"
 #include "autotune/statistics.h"
 #include "autotune/workbench.h"
 

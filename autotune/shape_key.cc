@@ -6,9 +6,8 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "attention/kernel_source.h"
-#include "attention/tile_list.h"
-#include "pattern/node.h"
+#include "attention/kernels/kernel_source.h"
+#include "attention/tiles/tile_list.h"
 
 namespace annulus::autotune {
 namespace {
@@ -21,9 +20,8 @@ int half_octaves(std::int64_t length) {
 }
 
 PatternClass class_of(const Pattern& pattern, const std::string& mask) {
-  using Kind = pattern::Node::Kind;
-  if (pattern.node().kind == Kind::kDense) return PatternClass::kDense;
-  if (pattern.node().kind == Kind::kCausal) return PatternClass::kCausal;
+  if (pattern == dense()) return PatternClass::kDense;
+  if (pattern == causal()) return PatternClass::kCausal;
   return attention::evaluated_in_loop(mask) ? PatternClass::kLists : PatternClass::kPositions;
 }
 

@@ -10,7 +10,7 @@
 
 #include "annulus/attention.h"
 #include "base/hash.h"
-#include "kernels/attention_params.h"
+#include "params/attention_params.h"
 
 namespace annulus::autotune {
 

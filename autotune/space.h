@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "attention/pipe_model.h"
-#include "attention/plan.h"
+#include "attention/cost/pipe_model.h"
+#include "attention/plan/plan.h"
 
 namespace annulus::autotune {
 

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "attention/plan.h"
+#include "attention/plan/plan.h"
 #include "autotune/device_key.h"
 #include "autotune/entry.h"
 #include "base/files.h"

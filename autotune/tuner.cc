@@ -49,7 +49,7 @@ class CountingTwin {
 // plan of a corner of the problem tells: what differs there differs in the whole.
 bool shares(const KernelConfig& config, const Problem& corner,
             const attention::DeviceLimits& limits) {
-  if (config.heads * config.cluster == 1) return true;
+  if (attention::cta_shape(config).heads_together() == 1) return true;
   try {
     attention::make_plan(corner, attention::Choice{config, "a candidate", {}}, limits);
     return true;

@@ -4,7 +4,7 @@
 
 #include "annulus/error.h"
 
-#include "attention/reference.h"
+#include "attention/oracle/reference.h"
 #include "autotune/operands.h"
 #include "base/thread_pool.h"
 #include "device/simulator.h"
@@ -36,9 +36,9 @@ struct Verifier::Data {
         oracle(attention::reference(part, host.inputs(part), pool)) {}
 
   // What the device wrote, held against the oracle.
-  attention::Comparison compare() const {
+  Comparison compare() const {
     const device::Context& context = *on_device.context;
-    attention::HostResult result;
+    HostResult result;
     std::vector<std::uint16_t> o(on_device.o.bytes() / 2);
     std::vector<float> lse(on_device.lse.bytes() / sizeof(float));
     HostState state;
@@ -58,13 +58,13 @@ struct Verifier::Data {
       result.o_strides = o_strides(problem);
       result.lse = lse.empty() ? nullptr : lse.data();
     }
-    return attention::compare(problem, oracle, result);
+    return annulus::compare(problem, oracle, result);
   }
 
   Problem problem;
   HostOperands host;
   DeviceOperands on_device;
-  attention::Reference oracle;
+  Reference oracle;
 };
 
 Verifier::Verifier(device::ContextPointer context, jit::KernelCache& kernels,
@@ -104,8 +104,8 @@ Verdict Verifier::run(const attention::KernelConfig& config) const {
     part->on_device.forget_results();
     forward.run(nullptr, part->on_device.operands);
     device::synchronize(*context_, nullptr);
-    const attention::Comparison comparison = part->compare();
-    if (!comparison.within_law) {
+    const Comparison comparison = part->compare();
+    if (!comparison.within_tolerance) {
       verdict.reason =
           fmt::format("wrong: error of a row {:.2e}, of a head {:.2e}, of an LSE {:.2e}; {}",
                       comparison.error_row_max, comparison.error_o, comparison.error_lse,

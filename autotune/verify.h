@@ -9,16 +9,17 @@
 #include <string>
 #include <vector>
 
-#include "attention/forward.h"
-#include "attention/kernel_work.h"
+#include "attention/kernels/kernel_work.h"
+#include "attention/run/forward.h"
 #include "autotune/parts.h"
 
 namespace annulus::autotune {
 
 // What one candidate did on all parts.
 struct Verdict {
-  std::optional<std::string> reason;  // why it is dropped; nothing: its answers are within the law
-  attention::KernelWork counted;      // on a simulated device
+  std::optional<std::string>
+      reason;                     // why it is dropped; nothing: its answers are within tolerance
+  attention::KernelWork counted;  // on a simulated device
 };
 
 class Verifier {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "attention/pipe_model.h"
+#include "attention/cost/pipe_model.h"
 #include "autotune/operands.h"
 #include "autotune/verify.h"
 #include "device/stream.h"

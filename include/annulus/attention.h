@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "annulus/pattern.h"
 #include "annulus/score.h"
@@ -29,6 +30,15 @@ struct ScaleBlocks {
   std::int64_t v = 0;
   friend bool operator==(const ScaleBlocks&, const ScaleBlocks&) = default;
 };
+
+// The head dims of Q and K, and of V and O.
+struct HeadDims {
+  std::int64_t qk = 0;
+  std::int64_t v = 0;
+  friend bool operator==(const HeadDims&, const HeadDims&) = default;
+};
+// Those that kernels exist for, ascending. With e4m3 those from 64 on.
+ANNULUS_EXPORT std::vector<HeadDims> supported_dims();
 
 struct Problem {
   std::int64_t batch = 1;     // B >= 0; 0 launches nothing
@@ -63,10 +73,10 @@ struct Problem {
   Dtype output_dtype() const {
     return dtype_o.value_or(dtype == Dtype::kFloat8E4M3 ? Dtype::kBfloat16 : dtype);
   }
-  double effective_scale() const;
+  ANNULUS_EXPORT double effective_scale() const;  // `score.scale`, or 1 / sqrt(Dqk)
   std::int64_t q_position() const { return q0.value_or(seq_k - seq_q); }
   std::int64_t k_position() const { return k0.value_or(0); }
-  PatternContext context() const;  // of total_k and layer
+  ANNULUS_EXPORT PatternContext context() const;  // of total_k and layer
 };
 
 // Device memory of a carried state, fp32, contiguous; see annulus/state.h.

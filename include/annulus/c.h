@@ -1,8 +1,10 @@
 #ifndef ANNULUS_C_H_
 #define ANNULUS_C_H_
 
-// The C interface, for C99 and for every language that can call C: annulus/device.h function by
-// function. What a problem, a pattern or a plan means is said in the C++ headers and docs/.
+// The C interface, for C99 and for every language that can call C: devices, problems and plans, as
+// in annulus/device.h. Beside it are c_selection.h, c_ring.h, c_pattern.h, c_layout.h,
+// c_layout_formats.h, c_tune.h, c_oracle.h and c_inspect.h. What a problem, a pattern or a plan
+// means is said in the C++ headers and docs/.
 //
 //   annulus_device_options options = ANNULUS_DEVICE_OPTIONS_INIT;
 //   annulus_device* device = NULL;
@@ -13,10 +15,10 @@
 // 1. Functions return ANNULUS_OK or the code of the error, whose text is annulus_last_error().
 //    After an error nothing was made, launched or written. No C++ exception leaves, nothing is
 //    printed.
-// 2. Handles (annulus_device*, annulus_plan*) are numbers in the type of a pointer; the library
-//    looks them up before it uses them. Null, a handle of another kind and one that was given back
-//    are ANNULUS_INVALID_ARGUMENT. Each handle is given back once; while another thread is inside a
-//    call with it, what it stands for stays until that call ends.
+// 2. Handles (annulus_device*, annulus_plan*, annulus_bound*) are numbers in the type of a pointer;
+//    the library looks them up before it uses them. Null, a handle of another kind and one that was
+//    given back are ANNULUS_INVALID_ARGUMENT. Each handle is given back once; while another thread
+//    is inside a call with it, what it stands for stays until that call ends.
 // 3. Structs begin with struct_size and are made with their INIT macro, whose values are the
 //    defaults. A smaller size is a caller of an older version: what it lacks has its default. A
 //    larger size is a newer one: the part that this library does not know must be zero, else
@@ -95,6 +97,16 @@ typedef int (*annulus_allocate_callback)(void* user, size_t bytes, size_t alignm
 // Takes it back. The library has waited for the device: nothing uses the memory any more.
 typedef void (*annulus_release_callback)(void* user, void* address, size_t bytes);
 
+// How much a cache may keep.
+typedef struct annulus_cache_limits {
+  size_t struct_size;
+  int64_t bytes;
+  int64_t entries;  // 0: nothing is kept
+} annulus_cache_limits;
+
+#define ANNULUS_CACHE_LIMITS_INIT \
+  { sizeof(annulus_cache_limits), INT64_C(256) << 20, 512 }
+
 typedef struct annulus_device_options {
   size_t struct_size;
   // "cuda:N", "sim:sm_80", "sim:sm_90a", "sim:sm_90a:N". Null or empty: ANNULUS_DEVICE; where that
@@ -117,12 +129,15 @@ typedef struct annulus_device_options {
   annulus_allocate_callback allocate;
   annulus_release_callback release;
   void* allocator_user;
+  // Of the lists of tiles that plans share, on the host and on the device. Null: the defaults.
+  const annulus_cache_limits* host_lists;
+  const annulus_cache_limits* device_lists;
 } annulus_device_options;
 
 #define ANNULUS_DEVICE_OPTIONS_INIT                                                                \
   {                                                                                                \
     sizeof(annulus_device_options), NULL, NULL, NULL, NULL, NULL, NULL, ANNULUS_LOG_WARNING, 1, 0, \
-        0, NULL, NULL, NULL                                                                        \
+        0, NULL, NULL, NULL, NULL, NULL                                                            \
   }
 
 // Null options are the defaults.
@@ -147,13 +162,23 @@ typedef struct annulus_device_info {
   int64_t multiprocessors;
   int64_t shared_bytes_per_block;
   int64_t memory_bytes;
+  int64_t ordinal;  // the driver's number for the device, as cuDeviceGet takes it
 } annulus_device_info;
 
 #define ANNULUS_DEVICE_INFO_INIT \
-  { sizeof(annulus_device_info), NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0 }
+  { sizeof(annulus_device_info), NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0 }
 
 ANNULUS_EXPORT annulus_status annulus_device_get_info(annulus_device* device,
                                                       annulus_device_info* info);
+
+// The function of the driver with this name, to make streams and events for annulus_plan_run with:
+// the driver that this device uses, real or simulated, without linking or opening another. The
+// device's context is the primary one of annulus_device_info.ordinal (cuDevicePrimaryCtxRetain,
+// cuCtxSetCurrent). Names are those of the library's symbols, to which cuda.h maps its own:
+// "cuMemAlloc_v2". *entry is null where the driver has none, which is no error; it stays valid
+// until the process ends.
+ANNULUS_EXPORT annulus_status annulus_device_driver_entry(annulus_device* device, const char* name,
+                                                          void** entry);
 
 // For programs that have no allocator and no streams of their own. Copies wait until they are done
 // and are ordered after the work of the default stream; wait for other streams first. 0 bytes are
@@ -197,10 +222,14 @@ typedef struct annulus_block_layout {
   // share.
   const int32_t* head_map;
   size_t head_map_count;  // H, or 0
+  // Per kept block: 1 where not all of its pairs are visible, else 0; null: all 0. A note for
+  // statistics and other libraries: what is kept is kept whole.
+  const uint8_t* partial;
+  size_t partial_count;  // indices_count, or 0
 } annulus_block_layout;
 
 #define ANNULUS_BLOCK_LAYOUT_INIT \
-  { sizeof(annulus_block_layout), 0, 0, 0, 0, 1, NULL, 0, NULL, 0, NULL, 0 }
+  { sizeof(annulus_block_layout), 0, 0, 0, 0, 1, NULL, 0, NULL, 0, NULL, 0, NULL, 0 }
 
 // O = softmax(mask(scale Q K^T)) V; annulus::Problem of annulus/attention.h.
 typedef struct annulus_problem {
@@ -382,6 +411,27 @@ typedef struct annulus_operands {
 // graph. `workspace` may be null where annulus_plan_workspace_bytes says 0.
 ANNULUS_EXPORT annulus_status annulus_plan_run(annulus_plan* plan, void* stream,
                                                const annulus_operands* operands, void* workspace);
+
+// ---- Bound calls
+
+// A plan with its operands: checks and tensor maps are made once, when it is bound, for a model
+// that runs the same layers again and again on the same memory. annulus::BoundCall of
+// annulus/device.h.
+typedef struct annulus_bound annulus_bound;
+
+// Launches nothing. The handle keeps the plan, which may be destroyed before it; the device memory
+// of operands and workspace must stay, at the same place, until the last run has ended on its
+// stream. Errors are those of annulus_plan_run.
+ANNULUS_EXPORT annulus_status annulus_plan_bind(annulus_plan* plan,
+                                                const annulus_operands* operands, void* workspace,
+                                                annulus_bound** bound);
+
+// Puts the work on `stream` and returns: launches, and no check of operands, no allocation, no
+// lock, no waiting; may be captured in a graph. Two runs write the same memory: order them.
+ANNULUS_EXPORT annulus_status annulus_bound_run(annulus_bound* bound, void* stream);
+
+// Where it is the last to hold the plan, waits for the device as annulus_plan_destroy.
+ANNULUS_EXPORT annulus_status annulus_bound_destroy(annulus_bound* bound);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -41,10 +41,13 @@ typedef struct annulus_ring_options {
   int32_t multiple;             // of rows, at which pieces begin; 0: a power of two up to 128
   const annulus_shard* shards;  // one for each rank, together every row once; null: by sharding
   const char* config;           // a kernel configuration; null: the tuned one, else chosen
+  // Of the plans that a ring is made of; their config is null where the one above is not. No rows
+  // are split: ANNULUS_UNSUPPORTED for split_rows over 1. Null: the defaults.
+  const annulus_plan_options* plans;
 } annulus_ring_options;
 
 #define ANNULUS_RING_OPTIONS_INIT \
-  { sizeof(annulus_ring_options), ANNULUS_CONTIGUOUS, 0, NULL, NULL }
+  { sizeof(annulus_ring_options), ANNULUS_CONTIGUOUS, 0, NULL, NULL, NULL }
 
 // Decides, compiles and uploads for all ranks. `devices` has one handle for each rank; a device may
 // occur several times. Null options are the defaults. The ring keeps what it needs of the devices.
@@ -94,6 +97,10 @@ typedef struct annulus_ring_rank {
 
 ANNULUS_EXPORT annulus_status annulus_ring_get_rank(annulus_ring* ring, size_t rank,
                                                     annulus_ring_rank* info);
+
+// The schedule as an SVG document: a row for each rank, a column for each step. Drawn at the first
+// call.
+ANNULUS_EXPORT annulus_status annulus_ring_get_picture(annulus_ring* ring, const char** svg);
 
 // What one rank brings to a run.
 typedef struct annulus_ring_call {

@@ -73,6 +73,7 @@ struct DeviceInfo {
   int multiprocessors = 0;
   std::int64_t shared_bytes_per_block = 0;  // the most a kernel can have
   std::int64_t memory_bytes = 0;
+  int ordinal = 0;            // the driver's number for the device, as cuDeviceGet takes it
   int driver_version = 0;     // 13000 is 13.0
   std::string nvrtc_version;  // "13.0"
   std::string cache_dir;      // empty: nothing is kept on disk
@@ -156,6 +157,36 @@ struct PlanPrediction {
   std::vector<std::pair<std::string, double>> predicted_busy;
 };
 
+// A plan with its operands: what run() checks and prepares for each call was done once, when this
+// was made. For a model that runs the same layers again and again on the same memory, one for each
+// layer:
+//
+//   std::vector<BoundCall> layers;
+//   for (const Operands& each : operands) layers.push_back(plan.bind(each, workspace));
+//   for (const BoundCall& layer : layers) layer.run(stream);
+//
+// Immutable; copies share; keeps the plan alive. It holds addresses, not memory: what the operands,
+// the workspace and the selection's buffers point to must stay, at the same place, until the last
+// run has ended on its stream. Contents may change between runs, as streams order it.
+class ANNULUS_EXPORT BoundCall {
+ public:
+  struct Impl;
+  explicit BoundCall(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  // No move: a call that was moved from would be none. A copy is a pointer.
+  BoundCall(const BoundCall&) = default;
+  BoundCall& operator=(const BoundCall&) = default;
+
+  // Puts the work on `stream`, as Plan::run does, and returns. Launches and does nothing else: no
+  // check, no allocation, no lock, no waiting; may be captured in a graph. The answer has the bits
+  // of Plan::run. Any thread may call it at any time, on any stream of the device's context; two
+  // runs write the same O and use the same workspace, so let a stream, or an event, order them.
+  // Throws Error{kDevice} where the driver refuses a launch; launches before it are queued then.
+  void run(void* stream) const;
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
 // A problem made ready for a device. Immutable: any number of threads may run it at a time. Copies
 // share. Keeps what it needs of the device alive.
 class ANNULUS_EXPORT Plan {
@@ -187,6 +218,13 @@ class ANNULUS_EXPORT Plan {
   // operands. Throws Error{kInvalidArgument} for a plan without one.
   void run(void* stream, const Operands& operands, void* workspace,
            const SelectionBuffers& buffers) const;
+
+  // Checks operands and workspace and prepares their launches, tensor maps included, once for all
+  // runs of what is returned; launches nothing. Works for every plan: of a sum, with split rows,
+  // with a selection, whose blocks are chosen anew in each run. Throws what run() throws for them,
+  // before it launches. Takes microseconds and allocates host memory.
+  BoundCall bind(const Operands& operands, void* workspace = nullptr) const;
+  BoundCall bind(const Operands& operands, void* workspace, const SelectionBuffers& buffers) const;
 
  private:
   std::shared_ptr<const Impl> impl_;
@@ -256,7 +294,19 @@ class ANNULUS_EXPORT Device {
   void copy_to_host(void* to, const void* from, std::size_t bytes) const;
   void synchronize() const;
 
-  // Empty on a real device.
+  // The function of the driver with this name, to make streams and events for run() with: the
+  // driver that this device uses, real or simulated, without linking or opening another. The
+  // device's context is the primary one of info().ordinal, so a thread makes it current with
+  // cuDevicePrimaryCtxRetain and cuCtxSetCurrent. Names are those of the library's symbols, to
+  // which cuda.h maps its own: "cuMemAlloc_v2", for plain "cuMemAlloc" is the function of CUDA 3.1
+  // in a real driver. Of a simulated one, all that docs/simulator.md lists. Null where there is
+  // none. Stays valid until the process ends. Throws nothing.
+  //
+  //   CUresult (*create)(CUstream*, unsigned) = nullptr;
+  //   create = reinterpret_cast<decltype(create)>(device.driver_entry("cuStreamCreate"));
+  void* driver_entry(const char* name) const;
+
+  // Empty on a real device. Names and meanings are those of annulus/counters.def.
   Counters counters(bool clear = false) const;
   // Changes how a simulated device runs what is launched from now on.
   void set_simulation(const SimulationOptions& options) const;

@@ -134,7 +134,8 @@ class ANNULUS_EXPORT Pattern {
 // The leaves. Throw Error{kInvalidArgument} for numbers outside their range.
 ANNULUS_EXPORT Pattern dense();   // all
 ANNULUS_EXPORT Pattern causal();  // k <= q
-// -left <= k - q <= right; -1 is unbounded, otherwise both are >= 0.
+// -left <= k - q <= right; -1 is unbounded. A bound below -1 lies on the other side of the query,
+// as in window(-3, 10); left + right >= 0 where both are bounds.
 ANNULUS_EXPORT Pattern window(std::int64_t left, std::int64_t right);
 ANNULUS_EXPORT Pattern sink(std::int64_t n);    // k < n; n >= 0
 ANNULUS_EXPORT Pattern prefix(std::int64_t n);  // another word for sink
@@ -175,6 +176,10 @@ ANNULUS_EXPORT Pattern vertical_slash(std::span<const std::int64_t> columns,
 ANNULUS_EXPORT Pattern vertical_slash(std::initializer_list<std::int64_t> columns,
                                       std::initializer_list<std::int64_t> slashes);
 
+ANNULUS_EXPORT Pattern queries(std::int64_t a, std::int64_t b);  // a <= q < b; a <= b
+ANNULUS_EXPORT Pattern keys(std::int64_t a, std::int64_t b);     // a <= k < b; a <= b
+ANNULUS_EXPORT Pattern every(std::int64_t s, std::int64_t r);    // k mod s = r; 0 <= r < s
+
 // A level: (i - j) mod stride = 0 and |i - j| <= window, in blocks of its own.
 struct HierarchyLevel {
   std::int64_t stride = 1;  // >= 1
@@ -188,6 +193,10 @@ ANNULUS_EXPORT Pattern hierarchical(std::initializer_list<HierarchyLevel> levels
 // Head h sees what patterns[h mod their number] sees. One pattern is itself.
 ANNULUS_EXPORT Pattern heads(std::span<const Pattern> patterns);
 ANNULUS_EXPORT Pattern heads(std::initializer_list<Pattern> patterns);
+// The same for groups of n heads: head h sees what patterns[floor(h / n) mod their number] sees. n
+// >= 1.
+ANNULUS_EXPORT Pattern head_groups(std::int64_t n, std::span<const Pattern> patterns);
+ANNULUS_EXPORT Pattern head_groups(std::int64_t n, std::initializer_list<Pattern> patterns);
 // A key counts once for each branch that sees it, in the sums of softmax: branches run one after
 // another into the carried state. No part of another expression. One pattern is itself.
 ANNULUS_EXPORT Pattern sum(std::span<const Pattern> patterns);

@@ -32,7 +32,7 @@
 namespace annulus::inline v0 {
 
 namespace detail {
-struct ScoreNode;  // src/attention/score_node.h
+struct ScoreNode;  // src/attention/score/score_node.h
 struct ScoreTableData;
 
 enum class ScoreOperation {

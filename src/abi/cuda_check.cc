@@ -23,13 +23,16 @@ namespace {
 #else
 #define ANNULUS_CHECK_tensor_map_encode_tiled(symbol, parameters)
 #endif
-// The simulator's own functions are in no header of NVIDIA's.
-#define ANNULUS_CHECK_simulator_version(symbol, parameters)
-#define ANNULUS_CHECK_simulator_set_options(symbol, parameters)
-#define ANNULUS_CHECK_simulator_get_options(symbol, parameters)
-#define ANNULUS_CHECK_simulator_counters(symbol, parameters)
-#define ANNULUS_CHECK_simulator_last_fault(symbol, parameters)
-#define ANNULUS_CHECK_simulator_clear_fault(symbol, parameters)
+// The simulator's own functions are compared with annulus/simulator.h.
+#define ANNULUS_CHECK_simulator_version(symbol, parameters) REQUIRED(, symbol, parameters)
+#define ANNULUS_CHECK_simulator_entry(symbol, parameters) REQUIRED(, symbol, parameters)
+#define ANNULUS_CHECK_simulator_find_device(symbol, parameters) REQUIRED(, symbol, parameters)
+#define ANNULUS_CHECK_simulator_set_options(symbol, parameters) REQUIRED(, symbol, parameters)
+#define ANNULUS_CHECK_simulator_get_options(symbol, parameters) REQUIRED(, symbol, parameters)
+#define ANNULUS_CHECK_simulator_counters(symbol, parameters) REQUIRED(, symbol, parameters)
+#define ANNULUS_CHECK_simulator_last_fault(symbol, parameters) REQUIRED(, symbol, parameters)
+#define ANNULUS_CHECK_simulator_clear_fault(symbol, parameters) REQUIRED(, symbol, parameters)
+#define ANNULUS_CHECK_simulator_set_log(symbol, parameters) REQUIRED(, symbol, parameters)
 #include "abi/cuda.def"
 
 static_assert(sizeof(CUdeviceptr) == sizeof(::CUdeviceptr));

@@ -1,8 +1,9 @@
 #ifndef ANNULUS_ABI_CUDA_TABLE_H_
 #define ANNULUS_ABI_CUDA_TABLE_H_
 
-// The CUDA driver as a struct of function pointers. Filled from libcuda.so.1 (abi/libraries.h) or
-// by the simulator (sim/driver.h); rooms receive a table and never ask which one it is.
+// The CUDA driver as a struct of function pointers. Filled from libcuda.so.1 or from the
+// simulator's library (abi/libraries.h); rooms receive a table and never ask which one it is. What
+// only a simulator has are optional entries of the same table.
 
 #include "abi/cuda_types.h"
 

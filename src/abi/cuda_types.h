@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "annulus/simulator.h"
+
 namespace annulus::abi {
 
 using CUresult = int;
@@ -130,53 +132,13 @@ enum : unsigned {
 // CUstreamCaptureMode
 enum : int { kCaptureGlobal = 0, kCaptureThreadLocal = 1, kCaptureRelaxed = 2 };
 
-// What only a simulated driver can do. Plain C structs: they cross the boundary of libcuda.so.1.
-// `bytes` is sizeof the struct the caller was compiled with; fields beyond it are not touched.
-struct SimulatorOptions {
-  std::uint32_t bytes = sizeof(SimulatorOptions);
-  std::uint32_t checked = 1;  // 1: the checked twin, 0: the fast one
-  std::uint64_t seed = 0;     // of warp order and of when asynchronous effects land
-  std::uint32_t threads = 0;  // host threads for CTAs; 0: one per processor
-  std::uint32_t quantum = 0;  // instructions a warp runs before another may; 0: drawn
-  std::uint32_t landing = 0;  // asynchronous effects: 0 random, 1 early, 2 late
-  std::uint32_t limit = 0;    // millions of warp instructions that a CTA may run; 0: any
-  std::uint32_t streams = 0;  // 0: work runs when it is queued, 1: later, in a drawn order
-  // A wait for matrix products (wgmma) covers 1: the warpgroup, 2: the warp; 0: drawn per CTA.
-  std::uint32_t products = 0;
+// What only a simulated driver can do: the structs of annulus/simulator.h with their defaults.
+struct SimulatorOptions : annulus_simulator_options {
+  SimulatorOptions() : annulus_simulator_options ANNULUS_SIMULATOR_OPTIONS_INIT {}
 };
 
-// Totals of all launches on a device since the counters were last cleared.
-struct SimulatorCounters {
-  std::uint32_t bytes = sizeof(SimulatorCounters);
-  std::uint32_t reserved = 0;
-  std::uint64_t launches = 0;
-  std::uint64_t ctas = 0;
-  std::uint64_t warp_instructions = 0;    // instructions issued, one per warp
-  std::uint64_t thread_instructions = 0;  // the same, one per active lane
-  std::uint64_t integer = 0;              // warp instructions by class ...
-  std::uint64_t float32 = 0;
-  std::uint64_t conversion = 0;
-  std::uint64_t special = 0;  // ex2, lg2, rcp, rsqrt, sin, cos, sqrt, tanh
-  std::uint64_t control = 0;
-  std::uint64_t barrier = 0;
-  std::uint64_t shuffle = 0;
-  std::uint64_t global_load = 0;
-  std::uint64_t global_store = 0;
-  std::uint64_t shared_load = 0;   // ld.shared, ldmatrix
-  std::uint64_t shared_store = 0;  // st.shared, stmatrix
-  std::uint64_t async_copy = 0;
-  std::uint64_t atomic = 0;
-  std::uint64_t matrix = 0;  // mma.sync, wgmma
-  std::uint64_t other = 0;
-  std::uint64_t matrix_flop = 0;              // 2 M N K of each matrix instruction
-  std::uint64_t special_lanes = 0;            // special-function results, one per active lane
-  std::uint64_t shared_wavefronts = 0;        // shared-memory cycles needed, with bank conflicts
-  std::uint64_t shared_wavefronts_ideal = 0;  // the same if no two lanes collided
-  std::uint64_t global_sectors_read = 0;      // 32-byte sectors
-  std::uint64_t global_sectors_written = 0;
-  std::uint64_t faults = 0;
-  std::uint64_t bulk_bytes = 0;           // moved by bulk copies, in each CTA's shared memory
-  std::uint64_t matrix_shared_bytes = 0;  // read from shared memory by wgmma
+struct SimulatorCounters : annulus_simulator_counters {
+  SimulatorCounters() : annulus_simulator_counters{} { struct_size = sizeof(*this); }
 };
 
 }  // namespace annulus::abi

@@ -1,8 +1,11 @@
 #include "abi/libraries.h"
 
+#include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "abi/library_search.h"
+#include "annulus/version.h"
 #include "base/fail.h"
 
 namespace annulus::abi {
@@ -20,13 +23,27 @@ const LibraryNames kNcclNames = {"NCCL",
                                  {"lib64", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"},
                                  {"nvidia/nccl/lib"}};
 
+// A bare file name and never libcuda's: libraries of others look for that in the process.
+const LibraryNames kSimulatorNames = {
+    "the simulator",
+    {fmt::format("libannulus_simulator.so.{}", ANNULUS_VERSION_MAJOR)},
+    {},
+    {},
+    "it is a part of Annulus that can be left out: build it with ANNULUS_SIMULATOR=ON and install "
+    "its file beside libannulus.so",
+    true};
+
 // Fills one slot. POSIX promises that a symbol's address may be copied into a function pointer.
 template <typename Function>
-bool fill(const SharedLibrary& library, const char* symbol, Function** slot) {
-  void* address = library.symbol(symbol);
+bool put(void* address, Function** slot) {
   static_assert(sizeof(address) == sizeof(*slot));
   std::memcpy(slot, &address, sizeof(address));
   return address != nullptr;
+}
+
+template <typename Function>
+bool fill(const SharedLibrary& library, const char* symbol, Function** slot) {
+  return put(library.symbol(symbol), slot);
 }
 
 void note_missing(const char* symbol, LibraryReport* report) {
@@ -63,6 +80,37 @@ void fill_table(NcclLibrary& found) {
 }
 #undef REQUIRED
 #undef OPTIONAL
+
+// Both sides of annulus/simulator.h must mean the same by it. That a driver is none is no problem.
+void check_simulator_version(CudaLibrary& found) {
+  LibraryReport& report = found.report;
+  int version = 0;
+  if (found.table.simulator_version == nullptr) return;
+  found.table.simulator_version(&version);
+  report.simulated = true;
+  if (version == ANNULUS_SIMULATOR_VERSION) return;
+  report.problem = fmt::format(
+      "{} at {} is a simulator of version {}, and this library (Annulus {}) works with version {}; "
+      "install the simulator of Annulus {}, or remove that file",
+      report.name, report.path, version, ANNULUS_VERSION_TEXT, ANNULUS_SIMULATOR_VERSION,
+      ANNULUS_VERSION_TEXT);
+}
+
+// Only the simulator's own functions are symbols of its library; it knows the others by name.
+void fill_from_simulator(CudaLibrary& found) {
+  LibraryReport& report = found.report;
+  const auto entry = [look_up = found.table.simulator_entry](const char* name) {
+    void* address = nullptr;
+    return look_up(name, &address) == kCudaSuccess ? address : nullptr;
+  };
+#define REQUIRED(member, symbol, parameters) \
+  if (!put(entry(#symbol), &found.table.member)) note_missing(#symbol, &report);
+#define OPTIONAL(member, symbol, parameters) \
+  if (!put(entry(#symbol), &found.table.member)) report.absent.push_back(#symbol);
+#include "abi/cuda.def"
+#undef REQUIRED
+#undef OPTIONAL
+}
 
 // A library that lacks some symbol may still say how old it is: that explains the lack.
 int ask_version(const CudaTable& table) {
@@ -103,6 +151,15 @@ Library<Table> find(const LibraryNames& names, const LibrarySearch& search, int 
   return found;
 }
 
+// Without the files of major versions above the driver's: "libnvrtc.so.13" for a driver of 12.x.
+LibraryNames fitting_names(LibraryNames names, int driver) {
+  if (driver == 0) return names;
+  std::erase_if(names.files, [&](const std::string& file) {
+    return std::atoi(file.c_str() + file.find(".so.") + 4) > driver / 1000;
+  });
+  return names.files.empty() ? kNvrtcNames : names;
+}
+
 template <typename Table>
 Library<Table> or_throw(Library<Table> found) {
   if (found.report.usable()) return found;
@@ -117,12 +174,41 @@ Library<Table> or_throw(Library<Table> found) {
 
 CudaLibrary find_cuda(const LibrarySearch& search) {
   auto found = find<CudaTable>(kCudaNames, search, kMinimumCuda, cuda_version_text);
-  found.report.simulated = found.table.simulator_version != nullptr;
+  check_simulator_version(found);
+  if (!found.report.usable()) found.table = {};
   return found;
 }
 
-NvrtcLibrary find_nvrtc(const LibrarySearch& search) {
-  auto found = find<NvrtcTable>(kNvrtcNames, search, kMinimumNvrtc, cuda_version_text);
+CudaLibrary find_simulator(const LibrarySearch& search) {
+  CudaLibrary found;
+  LibraryReport& report = found.report;
+  found.library = find_library(kSimulatorNames, search, &report);
+  if (!found.library) return found;
+  report.path = found.library.path();
+  CudaTable& table = found.table;
+  if (!fill(found.library, "annulusSimulatorVersion", &table.simulator_version)) {
+    note_missing("annulusSimulatorVersion", &report);
+  }
+  check_simulator_version(found);
+  if (!fill(found.library, "annulusSimulatorEntry", &table.simulator_entry)) {
+    note_missing("annulusSimulatorEntry", &report);
+  }
+  if (report.usable()) fill_from_simulator(found);
+  if (!report.usable()) {
+    table = {};
+    return found;
+  }
+  report.version = ask_version(table);
+  report.version_text = cuda_version_text(report.version);
+  return found;
+}
+
+NvrtcLibrary find_nvrtc(const LibrarySearch& search, int driver) {
+  const LibraryNames fitting = fitting_names(kNvrtcNames, driver);
+  auto found = find<NvrtcTable>(fitting, search, kMinimumNvrtc, cuda_version_text);
+  if (!found.library && fitting.files.size() < kNvrtcNames.files.size()) {
+    found = find<NvrtcTable>(kNvrtcNames, search, kMinimumNvrtc, cuda_version_text);
+  }
   // NVRTC opens its second half by its bare name, which the loader finds beside it only where a
   // toolkit was installed system-wide. Opened here first, that name is known to the loader.
   const std::size_t slash = found.report.path.rfind('/');
@@ -141,11 +227,17 @@ NcclLibrary find_nccl(const LibrarySearch& search) {
 }
 
 CudaLibrary open_cuda(const LibrarySearch& search) { return or_throw(find_cuda(search)); }
-NvrtcLibrary open_nvrtc(const LibrarySearch& search) { return or_throw(find_nvrtc(search)); }
+CudaLibrary open_simulator(const LibrarySearch& search) { return or_throw(find_simulator(search)); }
+NvrtcLibrary open_nvrtc(const LibrarySearch& search, int driver) {
+  return or_throw(find_nvrtc(search, driver));
+}
 NcclLibrary open_nccl(const LibrarySearch& search) { return or_throw(find_nccl(search)); }
 
 LibrariesReport report_libraries(const LibrarySearch& search) {
-  return {find_cuda(search).report, find_nvrtc(search).report, find_nccl(search).report};
+  LibraryReport cuda = find_cuda(search).report;
+  const int driver = cuda.simulated ? 0 : cuda.version;
+  return {std::move(cuda), find_simulator(search).report, find_nvrtc(search, driver).report,
+          find_nccl(search).report};
 }
 
 std::string cuda_version_text(int version) {

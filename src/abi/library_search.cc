@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "abi/own_folders.h"
+
 namespace annulus::abi {
 namespace {
 
@@ -79,6 +81,7 @@ SharedLibrary try_loader(const LibraryNames& names, LibraryReport* report, std::
 
 LibrarySearch default_search(const base::Environment& environment) {
   LibrarySearch search;
+  search.beside = own_folders();
   search.first = split(environment.library_path, ':');
   search.toolkits = {"/usr/local/cuda"};
   for (std::string& folder : folders("/usr/local", "cuda-")) search.toolkits.push_back(folder);
@@ -102,6 +105,11 @@ SharedLibrary find_library(const LibraryNames& names, const LibrarySearch& searc
                            LibraryReport* report) {
   report->name = names.name;
   std::string broken;  // the first file that is there and cannot be opened: the loader's words
+  if (names.ours) {
+    for (const std::string& folder : search.beside) {
+      if (SharedLibrary library = try_folder(names, folder, report, &broken)) return library;
+    }
+  }
   for (const std::string& folder : search.first) {
     if (SharedLibrary library = try_folder(names, folder, report, &broken)) return library;
   }
@@ -133,8 +141,8 @@ SharedLibrary find_library(const LibraryNames& names, const LibrarySearch& searc
     return {};
   }
   report->problem =
-      fmt::format("{} ({}) was not found; install it, or name its folder in ANNULUS_LIBRARY_PATH",
-                  names.name, names.files.front());
+      fmt::format("{} ({}) was not found; {}, or name its folder in ANNULUS_LIBRARY_PATH",
+                  names.name, names.files.front(), names.install);
   return {};
 }
 

@@ -16,6 +16,8 @@ struct LibraryNames {
   std::vector<std::string> files;            // newest first
   std::vector<std::string> toolkit_folders;  // below the root of a toolkit
   std::vector<std::string> wheel_folders;    // below site-packages
+  std::string install = "install it";        // what to do where it is missing
+  bool ours = false;  // a part of Annulus: looked for beside it before anywhere else
 };
 
 // The first file that opens, noting every place in report->tried. An empty library and

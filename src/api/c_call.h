@@ -15,6 +15,8 @@
 #include <string>
 #include <type_traits>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "annulus/c.h"
@@ -75,6 +77,15 @@ void write_struct(const StructName& name, T* to, const T& filled) {
 // What a struct that comes in means. Throw as read_struct, validate() and Pattern::parse do.
 Problem problem_of(const annulus_problem* given);
 Operands operands_of(const annulus_operands* given);
+PlanOptions plan_options_of(const annulus_plan_options* given);  // null: the defaults
+LayoutCacheLimits limits_of(const annulus_cache_limits* given);  // likewise
+// Throws Error{kInvalidArgument} that names the option.
+SimulationOptions simulation_of(std::int32_t checked, std::uint64_t seed, std::int64_t threads);
+// Null for null.
+std::shared_ptr<const BlockLayout> layout_of(const annulus_block_layout* given);
+// A null text is dense, or blocks() where a layout is given.
+Pattern pattern_of(const char* text, const annulus_block_layout* layout);
+inline Strides strides_of(const annulus_strides& c) { return {c.batch, c.head, c.row}; }
 
 std::string lines(const std::vector<std::string>& parts);  // without an end of the last
 
@@ -90,6 +101,7 @@ struct DeviceObject {
   Device device;
   std::mutex mutex;
   std::unordered_map<void*, DeviceMemory> memory;  // of annulus_device_allocate
+  std::unordered_set<std::string> names;           // of counters that were told
 };
 
 struct PlanObject {
@@ -103,13 +115,20 @@ struct PlanObject {
 // back numbers; they are never destroyed, so that the order of exit does not matter.
 HandleTable<DeviceObject>& devices();
 HandleTable<PlanObject>& plans();
+HandleTable<BoundCall>& bound_calls();
 
 template <typename Handle>
 std::uintptr_t number(const Handle* handle) {
   return reinterpret_cast<std::uintptr_t>(handle);
 }
+// Where `create` functions leave what they made.
+template <typename Handle, typename Object>
+void give(Handle** to, HandleTable<Object>& table, std::unique_ptr<Object> object) {
+  *to = reinterpret_cast<Handle*>(table.insert(std::move(object)));
+}
 using DevicePin = HandleTable<DeviceObject>::Pin;
 using PlanPin = HandleTable<PlanObject>::Pin;
+using BoundPin = HandleTable<BoundCall>::Pin;
 
 }  // namespace annulus::api
 

@@ -15,6 +15,8 @@ static_assert(ANNULUS_LOG_DEBUG == static_cast<int>(LogLevel::kDebug));
 constexpr StructName kOptions = {"annulus_device_options", "ANNULUS_DEVICE_OPTIONS_INIT"};
 constexpr StructName kInfo = {"annulus_device_info", "ANNULUS_DEVICE_INFO_INIT"};
 
+constexpr StructName kLimits = {"annulus_cache_limits", "ANNULUS_CACHE_LIMITS_INIT"};
+
 std::string text_or_empty(const char* text) { return text == nullptr ? "" : text; }
 
 AllocatorCallbacks allocator_of(const annulus_device_options& c) {
@@ -57,18 +59,36 @@ DeviceOptions options_of(const annulus_device_options& c) {
   }
   options.log_level = static_cast<LogLevel>(c.log_level);
   options.allocator = allocator_of(c);
-  options.simulation.checked = truth("simulation_checked", c.simulation_checked);
-  options.simulation.seed = c.simulation_seed;
-  if (c.simulation_threads < 0 || c.simulation_threads > std::numeric_limits<std::int32_t>::max()) {
-    base::fail(ErrorCode::kInvalidArgument,
-               "simulation_threads is {}; give a number of threads, or 0 for one per processor",
-               c.simulation_threads);
-  }
-  options.simulation.threads = static_cast<std::uint32_t>(c.simulation_threads);
+  options.simulation = simulation_of(c.simulation_checked, c.simulation_seed, c.simulation_threads);
+  options.host_lists = limits_of(c.host_lists);
+  options.device_lists = limits_of(c.device_lists);
   return options;
 }
 
 }  // namespace
+
+SimulationOptions simulation_of(std::int32_t checked, std::uint64_t seed, std::int64_t threads) {
+  if (threads < 0 || threads > std::numeric_limits<std::int32_t>::max()) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "simulation_threads is {}; give a number of threads, or 0 for one per processor",
+               threads);
+  }
+  return {.checked = truth("simulation_checked", checked),
+          .seed = seed,
+          .threads = static_cast<std::uint32_t>(threads)};
+}
+
+LayoutCacheLimits limits_of(const annulus_cache_limits* given) {
+  if (given == nullptr) return {};
+  const annulus_cache_limits c =
+      read_struct(kLimits, given, annulus_cache_limits ANNULUS_CACHE_LIMITS_INIT);
+  if (c.bytes < 0 || c.entries < 0) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "a cache of {} bytes and {} entries; give 0, for none, or more", c.bytes, c.entries);
+  }
+  return {c.bytes, c.entries};
+}
+
 }  // namespace annulus::api
 
 using namespace annulus;  // the facade's words and, below, this room's
@@ -108,7 +128,17 @@ annulus_status annulus_device_get_info(annulus_device* device, annulus_device_in
     c.multiprocessors = info.multiprocessors;
     c.shared_bytes_per_block = info.shared_bytes_per_block;
     c.memory_bytes = info.memory_bytes;
+    c.ordinal = info.ordinal;
     write_struct(kInfo, to, c);
+  });
+}
+
+annulus_status annulus_device_driver_entry(annulus_device* device, const char* name, void** entry) {
+  return guarded([&] {
+    const DevicePin pin(devices(), number(device));
+    check_pointer("name (of a function of the driver)", name);
+    check_pointer("entry (where the function goes)", entry);
+    *entry = pin->device.driver_entry(name);
   });
 }
 

@@ -17,43 +17,6 @@ constexpr StructName kOptions = {"annulus_plan_options", "ANNULUS_PLAN_OPTIONS_I
 constexpr StructName kInfo = {"annulus_plan_info", "ANNULUS_PLAN_INFO_INIT"};
 constexpr StructName kOperands = {"annulus_operands", "ANNULUS_OPERANDS_INIT"};
 
-std::shared_ptr<const BlockLayout> layout_of(const annulus_block_layout* given) {
-  if (given == nullptr) return nullptr;
-  const annulus_block_layout c =
-      read_struct(kLayout, given, annulus_block_layout ANNULUS_BLOCK_LAYOUT_INIT);
-  if (c.indptr_count > 0) check_pointer("indptr of the layout", c.indptr);
-  if (c.indices_count > 0) check_pointer("indices of the layout", c.indices);
-  if (c.head_map_count > 0) check_pointer("head_map of the layout", c.head_map);
-  if (c.head_map_count > static_cast<std::size_t>(kMostHeads)) {
-    base::fail(ErrorCode::kInvalidArgument,
-               "head_map of the layout has {} entries; there are at most {} query heads",
-               c.head_map_count, kMostHeads);
-  }
-  // Before anything is copied: a wrong count is no length to read.
-  if (c.indptr_count == 0 ||
-      c.indptr[c.indptr_count - 1] != static_cast<std::int64_t>(c.indices_count)) {
-    base::fail(ErrorCode::kInvalidArgument,
-               "the layout has {} entries in indptr, the last of which should be indices_count, {}",
-               c.indptr_count, c.indices_count);
-  }
-  BlockLayout layout;
-  layout.block_rows = c.block_rows;
-  layout.block_columns = c.block_columns;
-  layout.seq_q = c.seq_q;
-  layout.seq_k = c.seq_k;
-  layout.heads = c.heads;
-  layout.indptr.assign(c.indptr, c.indptr + c.indptr_count);
-  layout.indices.assign(c.indices, c.indices + c.indices_count);
-  layout.head_map.assign(c.head_map, c.head_map + c.head_map_count);
-  return std::make_shared<const BlockLayout>(std::move(layout));
-}
-
-Pattern pattern_of(const annulus_problem& c) {
-  const auto layout = layout_of(c.layout);
-  if (c.pattern != nullptr) return Pattern::parse(c.pattern, layout);
-  return layout == nullptr ? Pattern() : blocks(layout);
-}
-
 Score score_of(const annulus_problem& c) {
   Score score;
   if (c.score != nullptr) score = Score::parse(c.score);
@@ -73,10 +36,55 @@ Score score_of(const annulus_problem& c) {
   return score;
 }
 
-Strides strides_of(const annulus_strides& c) { return {c.batch, c.head, c.row}; }
 StatePointers state_of(const annulus_state& c) { return {c.acc, c.m, c.l}; }
 
-PlanOptions options_of(const annulus_plan_options* given) {
+}  // namespace
+
+std::shared_ptr<const BlockLayout> layout_of(const annulus_block_layout* given) {
+  if (given == nullptr) return nullptr;
+  const annulus_block_layout c =
+      read_struct(kLayout, given, annulus_block_layout ANNULUS_BLOCK_LAYOUT_INIT);
+  if (c.indptr_count > 0) check_pointer("indptr of the layout", c.indptr);
+  if (c.indices_count > 0) check_pointer("indices of the layout", c.indices);
+  if (c.head_map_count > 0) check_pointer("head_map of the layout", c.head_map);
+  if (c.partial_count > 0) check_pointer("partial of the layout", c.partial);
+  if (c.head_map_count > static_cast<std::size_t>(kMostHeads)) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "head_map of the layout has {} entries; there are at most {} query heads",
+               c.head_map_count, kMostHeads);
+  }
+  // Before anything is copied: a wrong count is no length to read.
+  if (c.indptr_count == 0 ||
+      c.indptr[c.indptr_count - 1] != static_cast<std::int64_t>(c.indices_count)) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "the layout has {} entries in indptr, the last of which should be indices_count, {}",
+               c.indptr_count, c.indices_count);
+  }
+  if (c.partial_count != 0 && c.partial_count != c.indices_count) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "partial of the layout has {} entries; there are {} kept blocks", c.partial_count,
+               c.indices_count);
+  }
+  BlockLayout layout;
+  layout.block_rows = c.block_rows;
+  layout.block_columns = c.block_columns;
+  layout.seq_q = c.seq_q;
+  layout.seq_k = c.seq_k;
+  layout.heads = c.heads;
+  layout.indptr.assign(c.indptr, c.indptr + c.indptr_count);
+  layout.indices.assign(c.indices, c.indices + c.indices_count);
+  layout.head_map.assign(c.head_map, c.head_map + c.head_map_count);
+  layout.partial.assign(c.partial, c.partial + c.partial_count);
+  return std::make_shared<const BlockLayout>(std::move(layout));
+}
+
+Pattern pattern_of(const char* text, const annulus_block_layout* given) {
+  const auto layout = layout_of(given);
+  if (text != nullptr) return Pattern::parse(text, layout);
+  return layout == nullptr ? Pattern() : blocks(layout);
+}
+
+PlanOptions plan_options_of(const annulus_plan_options* given) {
   PlanOptions options;
   if (given == nullptr) return options;
   const annulus_plan_options c =
@@ -93,8 +101,6 @@ PlanOptions options_of(const annulus_plan_options* given) {
   return options;
 }
 
-}  // namespace
-
 Problem problem_of(const annulus_problem* given) {
   const annulus_problem c = read_struct(kProblem, given, annulus_problem ANNULUS_PROBLEM_INIT);
   Problem problem;
@@ -106,7 +112,7 @@ Problem problem_of(const annulus_problem* given) {
   problem.dim_qk = c.dim_qk;
   problem.dim_v = c.dim_v;
   problem.dtype = static_cast<Dtype>(c.dtype);
-  problem.pattern = pattern_of(c);
+  problem.pattern = pattern_of(c.pattern, c.layout);
   problem.score = score_of(c);
   if (truth("has_q0", c.has_q0)) problem.q0 = c.q0;
   if (truth("has_k0", c.has_k0)) problem.k0 = c.k0;
@@ -153,8 +159,8 @@ annulus_status annulus_plan_create(annulus_device* device, const annulus_problem
   return guarded([&] {
     const DevicePin pin(devices(), number(device));
     check_pointer("plan (where the handle goes)", plan);
-    auto object =
-        std::make_unique<PlanObject>(pin->device.plan(problem_of(problem), options_of(options)));
+    auto object = std::make_unique<PlanObject>(
+        pin->device.plan(problem_of(problem), plan_options_of(options)));
     *plan = reinterpret_cast<annulus_plan*>(plans().insert(std::move(object)));
   });
 }
@@ -163,7 +169,7 @@ annulus_status annulus_plan_prefetch(annulus_device* device, const annulus_probl
                                      const annulus_plan_options* options) {
   return guarded([&] {
     const DevicePin pin(devices(), number(device));
-    pin->device.prefetch(problem_of(problem), options_of(options));
+    pin->device.prefetch(problem_of(problem), plan_options_of(options));
   });
 }
 
@@ -216,6 +222,27 @@ annulus_status annulus_plan_run(annulus_plan* plan, void* stream, const annulus_
     const PlanPin pin(plans(), number(plan));
     pin->plan.run(stream, operands_of(operands), workspace);
   });
+}
+
+annulus_status annulus_plan_bind(annulus_plan* plan, const annulus_operands* operands,
+                                 void* workspace, annulus_bound** bound) {
+  return guarded([&] {
+    const PlanPin pin(plans(), number(plan));
+    check_pointer("bound (where the handle goes)", bound);
+    auto object = std::make_unique<BoundCall>(pin->plan.bind(operands_of(operands), workspace));
+    *bound = reinterpret_cast<annulus_bound*>(bound_calls().insert(std::move(object)));
+  });
+}
+
+annulus_status annulus_bound_run(annulus_bound* bound, void* stream) {
+  return guarded([&] {
+    const BoundPin pin(bound_calls(), number(bound));
+    pin->run(stream);
+  });
+}
+
+annulus_status annulus_bound_destroy(annulus_bound* bound) {
+  return guarded([&] { bound_calls().erase(number(bound)); });
 }
 
 }  // extern "C"

@@ -2,6 +2,7 @@
 #include "annulus/c_ring.h"
 
 #include <atomic>
+#include <mutex>
 
 #include "annulus/ring.h"
 #include "api/c_call.h"
@@ -51,6 +52,18 @@ ShardMap shards_of(const annulus_ring_options& c, int ranks, const Problem& prob
   return shards;
 }
 
+PlanOptions ring_plan_options(const annulus_ring_options& c) {
+  PlanOptions options = plan_options_of(c.plans);
+  if (c.config == nullptr) return options;
+  if (!options.config.empty()) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "the ring's options name the configuration {} and those of its plans {}; give one",
+               c.config, options.config);
+  }
+  options.config = c.config;
+  return options;
+}
+
 struct RankShard {
   std::vector<annulus_segment> q;
   std::vector<annulus_segment> k;
@@ -66,6 +79,8 @@ struct RingObject {
   RingPlan ring;
   std::string schedule;
   std::vector<RankShard> shard;
+  std::once_flag drawn;
+  std::string picture;
   // Where a run converts its arguments without allocating; taken by one run at a time.
   std::vector<RingCall> calls;
   std::atomic<bool> busy{false};
@@ -133,8 +148,7 @@ annulus_status annulus_ring_create(annulus_device* const* handles, size_t ranks,
     const Problem whole = problem_of(problem);
     validate(whole);
     const ShardMap shards = shards_of(options, static_cast<int>(ranks), whole);
-    PlanOptions plan_options;
-    if (options.config != nullptr) plan_options.config = options.config;
+    const PlanOptions plan_options = ring_plan_options(options);
     auto object = std::make_unique<RingObject>(plan_ring(all, whole, shards, plan_options), shards);
     *ring = reinterpret_cast<annulus_ring*>(rings().insert(std::move(object)));
   });
@@ -184,6 +198,15 @@ annulus_status annulus_ring_get_rank(annulus_ring* ring, size_t rank, annulus_ri
     c.workspace_bytes = info.workspace_bytes;
     c.device_bytes = info.device_bytes;
     write_struct(kRank, to, c);
+  });
+}
+
+annulus_status annulus_ring_get_picture(annulus_ring* ring, const char** svg) {
+  return guarded([&] {
+    const RingPin pin(rings(), number(ring));
+    check_pointer("svg (where the picture goes)", svg);
+    std::call_once(pin->drawn, [&] { pin->picture = pin->ring.picture_svg(); });
+    *svg = pin->picture.c_str();
   });
 }
 

@@ -1,11 +1,9 @@
 // The public handles: each function is the few lines that lead into the rooms below.
-#include <array>
 #include <chrono>
 #include <cstdint>
 
 #include "annulus/device.h"
 #include "api/impl.h"
-#include "attention/pipe_model.h"
 #include "base/fail.h"
 #include "device/simulator.h"
 #include "device/stream.h"
@@ -53,8 +51,6 @@ double run_millis(const Device& device, const Plan& plan, const Operands& operan
 
 inline namespace v0 {
 
-// ---- Device
-
 const DeviceInfo& Device::info() const { return impl_->info; }
 
 ListCounters Device::list_counters() const {
@@ -83,101 +79,18 @@ void Device::copy_to_host(void* to, const void* from, std::size_t bytes) const {
 
 void Device::synchronize() const { impl_->context->synchronize(); }
 
+void* Device::driver_entry(const char* name) const {
+  return name == nullptr ? nullptr : impl_->context->driver().entry(name);
+}
+
 Counters Device::counters(bool clear) const {
   const auto raw = device::simulator_counters(*impl_->context, clear);
   if (!raw) return {};
-  return {{"launches", raw->launches},
-          {"ctas", raw->ctas},
-          {"warp_instructions", raw->warp_instructions},
-          {"thread_instructions", raw->thread_instructions},
-          {"integer", raw->integer},
-          {"float32", raw->float32},
-          {"conversion", raw->conversion},
-          {"special", raw->special},
-          {"control", raw->control},
-          {"barrier", raw->barrier},
-          {"shuffle", raw->shuffle},
-          {"global_load", raw->global_load},
-          {"global_store", raw->global_store},
-          {"shared_load", raw->shared_load},
-          {"shared_store", raw->shared_store},
-          {"async_copy", raw->async_copy},
-          {"atomic", raw->atomic},
-          {"matrix", raw->matrix},
-          {"other", raw->other},
-          {"matrix_flop", raw->matrix_flop},
-          {"special_lanes", raw->special_lanes},
-          {"shared_wavefronts", raw->shared_wavefronts},
-          {"shared_wavefronts_ideal", raw->shared_wavefronts_ideal},
-          {"global_sectors_read", raw->global_sectors_read},
-          {"global_sectors_written", raw->global_sectors_written},
-          {"faults", raw->faults}};
+  return {
+#define COUNTER(name, meaning) {#name, raw->name},
+#include "annulus/counters.def"
+  };
 }
-
-// ---- Plan
-
-const Problem& Plan::problem() const { return impl_->forward.problem(); }
-const PlanInfo& Plan::info() const { return impl_->info; }
-
-PlanPrediction Plan::predict() const {
-  PlanPrediction whole;
-  std::array<double, 6> busy{};
-  double cycles = 0;
-  double longest = 0;
-  for (const attention::Forward& forward : impl_->forward.branches()) {
-    const attention::Prediction made =
-        attention::predict(attention::pipe_device(forward.context()->info()), forward.plan());
-    whole.predicted_micros += made.predicted_micros;
-    cycles += made.predicted_cycles;
-    for (std::size_t i = 0; i < busy.size(); ++i) busy[i] += made.predicted_busy[i];
-    if (whole.predicted_limit.empty() || made.predicted_cycles > longest) {
-      longest = made.predicted_cycles;
-      whole.predicted_limit = attention::to_string(made.predicted_limit);
-    }
-  }
-  for (std::size_t i = 0; i < busy.size(); ++i) {
-    whole.predicted_busy.emplace_back(attention::to_string(static_cast<attention::Limit>(i)),
-                                      cycles > 0 ? busy[i] / cycles : 0);
-  }
-  return whole;
-}
-
-std::size_t Plan::workspace_bytes() const {
-  return static_cast<std::size_t>(impl_->selector ? impl_->selector->plan().workspace_bytes
-                                                  : impl_->forward.workspace_bytes());
-}
-
-void Plan::run(void* stream, const Operands& operands, void* workspace) const {
-  if (const std::size_t bytes = workspace_bytes(); bytes > 0) {
-    if (workspace == nullptr) {
-      base::fail(ErrorCode::kInvalidArgument,
-                 "the plan needs {} bytes of workspace, none was given", bytes);
-    }
-    // A kernel that found out would take the context with it.
-    if (const auto address = reinterpret_cast<std::uintptr_t>(workspace); address % 16 != 0) {
-      base::fail(ErrorCode::kInvalidArgument,
-                 "the workspace at {:#x} is not a multiple of 16 bytes", address);
-    }
-  }
-  if (impl_->selector) return run(stream, operands, workspace, SelectionBuffers());
-  impl_->forward.run(static_cast<abi::CUstream>(stream), operands, workspace);
-}
-
-void Plan::run(void* stream, const Operands& operands, void* workspace,
-               const SelectionBuffers& buffers) const {
-  if (!impl_->selector) {
-    base::fail(ErrorCode::kInvalidArgument,
-               "the plan has no selection; run it without SelectionBuffers, or plan with one");
-  }
-  const auto on = static_cast<abi::CUstream>(stream);
-  const attention::Forward& forward = impl_->forward.branches().front();
-  forward.check(operands);
-  const kernels::TileListParams lists =
-      impl_->selector->run(on, operands, buffers, workspace, forward.lists());
-  forward.run(on, operands, lists);
-}
-
-// ---- DeviceMemory
 
 DeviceMemory::DeviceMemory() = default;
 DeviceMemory::DeviceMemory(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

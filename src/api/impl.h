@@ -4,21 +4,20 @@
 // What the public handles hold. Leaves of this repository may look inside; users cannot.
 
 #include <memory>
-#include <optional>
 
 #include "annulus/device.h"
 #include "annulus/error.h"
 #include "api/device_name.h"
-#include "attention/branched_forward.h"
-#include "attention/device_tiles.h"
-#include "attention/tile_cache.h"
+#include "attention/tiles/device_tiles.h"
+#include "attention/tiles/tile_cache.h"
 #include "autotune/store.h"
 #include "base/env.h"
 #include "base/log.h"
 #include "device/context.h"
+#include "device/simulator.h"
 #include "jit/arch.h"
 #include "jit/kernel_cache.h"
-#include "selection/selector.h"
+#include "planner/planner.h"
 
 namespace annulus::inline v0 {
 
@@ -33,12 +32,16 @@ struct Device::Impl {
   std::shared_ptr<attention::TileCache> tiles;
   std::shared_ptr<attention::DeviceTileCache> device_tiles;
   base::Log log;
+  std::unique_ptr<device::SimulatorLog> simulator_log;  // null without a log
 };
 
 struct Plan::Impl {
-  attention::BranchedForward forward;
-  PlanInfo info;
-  std::optional<selection::Selector> selector = std::nullopt;  // of a plan that chooses blocks
+  planner::Prepared prepared;
+};
+
+struct BoundCall::Impl {
+  std::shared_ptr<const Plan::Impl> plan;  // holds what the launches point to
+  device::LaunchList launches;
 };
 
 struct DeviceMemory::Impl {
@@ -55,14 +58,8 @@ const Device::Impl& inside(const Device& device);
 // What planning has to know of a device.
 attention::DeviceLimits limits_of(const Device::Impl& device);
 
-// A tuned result as a choice, with the reason; `heuristic` is what it takes the place of.
-attention::Choice tuned_choice(const autotune::TunedStore::Found& found,
-                               const attention::Choice& heuristic);
-
-// After a plan with a tuned result failed: a line in the log, and the result is not looked at
-// again. Throws the error where another configuration would fail with it too.
-void give_up_tuned(const Device::Impl& device, const autotune::TunedStore::Found& found,
-                   const Error& error);
+// The device's part in planning.
+planner::Planner planner_of(const Device::Impl& device);
 
 // The name that open() uses where the caller gives none, and why.
 struct DefaultDevice {
@@ -71,7 +68,7 @@ struct DefaultDevice {
 };
 DefaultDevice default_device(const base::Environment& environment);
 
-// A driver for a name: libcuda.so.1, or the built-in simulator.
+// A driver for a name: libcuda.so.1, or the simulator.
 device::DriverPointer open_driver(const DeviceName& name, const base::Environment& environment);
 
 // The driver's number for a device. Throws Error{kDevice} where there is no such device, naming

@@ -1,11 +1,12 @@
 // From a name to an opened device.
 #include <algorithm>
+#include <optional>
 
 #include "abi/libraries.h"
+#include "annulus/simulator.h"
 #include "api/impl.h"
 #include "base/fail.h"
 #include "device/simulator.h"
-#include "sim/driver.h"
 
 namespace annulus {
 namespace api {
@@ -59,7 +60,7 @@ std::string known_devices(const device::Driver& driver, bool simulated) {
   std::string text;
   for (const char* architecture : kSimulated) {
     text += fmt::format("{}sim:{}:0 to sim:{}:{}", text.empty() ? "simulated are " : " and ",
-                        architecture, architecture, sim::kDevicesPerModel - 1);
+                        architecture, architecture, ANNULUS_SIMULATOR_DEVICES - 1);
   }
   return text;
 }
@@ -88,25 +89,23 @@ DefaultDevice default_device(const base::Environment& environment) {
 }
 
 device::DriverPointer open_driver(const DeviceName& name, const base::Environment& environment) {
-  if (name.simulated) {
-    return std::make_shared<const device::Driver>(sim::make_cuda_table(), "the built-in simulator");
-  }
-  return std::make_shared<const device::Driver>(abi::open_cuda(abi::default_search(environment)));
+  const abi::LibrarySearch search = abi::default_search(environment);
+  return std::make_shared<const device::Driver>(name.simulated ? abi::open_simulator(search)
+                                                               : abi::open_cuda(search));
 }
 
 int ordinal_of(const DeviceName& name, const device::Driver& driver) {
-  int ordinal = name.index;
-  bool exists = name.index < driver.device_count();
+  std::optional<int> ordinal;
   if (name.simulated) {
-    const int first = sim::first_ordinal(name.architecture.c_str());
-    exists = first >= 0 && name.index < sim::kDevicesPerModel;
-    ordinal = first + name.index;
+    ordinal = device::simulated_ordinal(driver, name.architecture, name.index);
+  } else if (name.index < driver.device_count()) {
+    ordinal = name.index;
   }
-  if (!exists) {
+  if (!ordinal) {
     base::fail(ErrorCode::kDevice, "there is no device {}; {}", to_string(name),
                known_devices(driver, name.simulated));
   }
-  return ordinal;
+  return *ordinal;
 }
 
 Device open_on(device::DriverPointer driver, const DeviceName& name, const DeviceOptions& options,
@@ -119,11 +118,22 @@ Device open_on(device::DriverPointer driver, const DeviceName& name, const Devic
   auto impl = std::make_shared<Device::Impl>();
   impl->log = make_log(options, environment);
   impl->context = device::Context::retain(driver, ordinal_of(name, *driver), options.allocator);
+  if (options.log) {
+    impl->simulator_log = std::make_unique<device::SimulatorLog>(impl->context, impl->log);
+  }
   const device::DeviceInfo& found = impl->context->info();
   device::set_simulator_options(*impl->context, simulator_options(options.simulation));
 
-  auto nvrtc =
-      std::make_shared<const abi::NvrtcLibrary>(abi::open_nvrtc(abi::default_search(environment)));
+  auto nvrtc = std::make_shared<const abi::NvrtcLibrary>(
+      abi::open_nvrtc(abi::default_search(environment), found.simulated ? 0 : driver->version()));
+  if (!found.simulated && nvrtc->report.version / 1000 > driver->version() / 1000) {
+    impl->log.write(
+        base::LogLevel::kWarning,
+        "NVRTC {} at {} is of a later major version than the driver, which is for CUDA "
+        "{} and may refuse its kernels: install NVRTC of the driver's version, name its "
+        "folder in ANNULUS_LIBRARY_PATH, or install a newer driver",
+        nvrtc->report.version_text, nvrtc->report.path, abi::cuda_version_text(driver->version()));
+  }
   impl->arch =
       jit::arch_for_device(found.major, found.minor, found.tensor_maps, nvrtc->report.version);
   if (found.major == 9 && impl->arch.feature != 'a' && !found.simulated) {
@@ -156,6 +166,7 @@ Device open_on(device::DriverPointer driver, const DeviceName& name, const Devic
   info.multiprocessors = found.multiprocessors;
   info.shared_bytes_per_block = found.shared_bytes_per_block_optin;
   info.memory_bytes = found.memory_bytes;
+  info.ordinal = found.ordinal;
   info.driver_version = driver->version();
   info.nvrtc_version = nvrtc->report.version_text;
   info.cache_dir = impl->disk->usable() ? cache.folder : "";
@@ -177,9 +188,20 @@ inline namespace v0 {
 
 Device Device::open(const DeviceOptions& options) {
   const base::Environment environment = base::read_environment();
-  const api::DeviceName name = options.name.empty() ? api::default_device(environment).name
-                                                    : api::parse_device_name(options.name);
-  return api::open_on(api::open_driver(name, environment), name, options, environment);
+  if (!options.name.empty()) {
+    const api::DeviceName name = api::parse_device_name(options.name);
+    return api::open_on(api::open_driver(name, environment), name, options, environment);
+  }
+  const api::DefaultDevice chosen = api::default_device(environment);
+  device::DriverPointer driver;
+  try {
+    driver = api::open_driver(chosen.name, environment);
+  } catch (const Error& error) {
+    // Without a GPU and without the simulator: a device that nobody named needs its reason.
+    base::fail(error.code(), "{} was to be opened ({}): {}", api::to_string(chosen.name),
+               chosen.reason, error.what());
+  }
+  return api::open_on(std::move(driver), chosen.name, options, environment);
 }
 
 Device Device::open(std::string_view name) {

@@ -7,7 +7,7 @@
 
 #include "api/impl.h"
 #include "base/fail.h"
-#include "kernels/importance_params.h"
+#include "params/importance_params.h"
 
 namespace annulus::inline v0 {
 namespace {
@@ -50,7 +50,7 @@ RecallMeter::RecallMeter(const Device& device, const Problem& problem, const Pla
           impl.kernel = inside.kernels
                             ->get(jit::KernelSpec{.family = "recall_rows",
                                                   .arch = inside.arch,
-                                                  .file = "kernels/recall_rows.cu",
+                                                  .file = "kernels/selection/recall_rows.cu",
                                                   .entry = "recall_rows",
                                                   .structs = {}})
                             .kernel->function;

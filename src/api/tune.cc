@@ -1,10 +1,12 @@
-// The public face of the tuner: what is looked up, where results go, and how they are told.
+// The public face of the tuner: what is looked up, where results go, and how they are told. Left
+// out of a build with ANNULUS_TUNER=OFF, which has tune_left_out.cc in its place.
 #include "annulus/tune.h"
 
 #include <chrono>
 
 #include "api/impl.h"
-#include "autotune/listing.h"
+#include "api/tune_until.h"
+#include "api/tuned_text.h"
 #include "autotune/tuner.h"
 #include "base/fail.h"
 
@@ -16,15 +18,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-std::string name_of(const std::optional<attention::KernelConfig>& config) {
-  return config ? attention::to_string(*config) : std::string();
-}
-
-// Times as they are told: cycles, or microseconds that are kept as nanoseconds.
-double told(std::int64_t time, bool predicted) {
-  return static_cast<double>(time) / (predicted ? 1.0 : 1e3);
 }
 
 std::string outcome_of(const autotune::Trial& trial) {
@@ -96,14 +89,8 @@ autotune::SearchResult search(const Device::Impl& device, const Problem& problem
   return autotune::tune_problem(job, teller(options, start));
 }
 
-}  // namespace
-}  // namespace api
-
-inline namespace v0 {
-
-TuneResult tune(const Device& device, const Problem& problem, const TuneOptions& options) {
-  const api::Clock::time_point start = api::Clock::now();
-  const Device::Impl& impl = api::inside(device);
+// That there is something to tune, and somewhere to keep it.
+void check_tunable(const Problem& problem, const TuneOptions& options) {
   validate(problem);
   if (problem.batch == 0 || problem.seq_q == 0) {
     base::fail(ErrorCode::kInvalidArgument,
@@ -114,8 +101,48 @@ TuneResult tune(const Device& device, const Problem& problem, const TuneOptions&
     base::fail(ErrorCode::kInvalidArgument, "a time limit of {} seconds; give 0 for none, or more",
                options.time_limit_seconds);
   }
+}
+
+// A search takes minutes: it does not begin where its result would have nowhere to go.
+void check_folder(const Device::Impl& device) {
+  std::string problem;
+  if (!device.tuned->options().folders.empty() && !device.tuned->writable_folder(&problem)) {
+    base::fail(ErrorCode::kFile, "tuned results cannot be kept: {}", problem);
+  }
+}
+
+// Searches, keeps what was found, and tells it.
+void search_and_keep(const Device::Impl& device, const Problem& problem,
+                     const autotune::Candidates& candidates, const TuneOptions& options,
+                     Clock::time_point start, const std::function<bool()>& stopped,
+                     TuneResult* result) {
+  const autotune::SearchResult found = search(device, problem, candidates, options, start, stopped);
+  const autotune::Entry entry =
+      autotune::entry_of(problem, found, device.info.simulated, device.info.driver_version);
+  tell(entry, result);
+  result->status = found.complete ? TuneStatus::kTuned : TuneStatus::kPartial;
+  result->tried = found.tried;
+  result->dropped = found.dropped;
+  result->trials = tell(found.trials);
+  // A search that was cut short before it compared anything has nothing to keep.
+  if (found.complete || found.tried > 1) {
+    const autotune::TunedStore::Stored stored = device.tuned->store(entry, options.force);
+    result->path = stored.path;
+    if (!device.tuned->options().folders.empty()) result->problem = stored.problem;
+  }
+  // What stays may be a better result of another process.
+  if (const auto kept = device.tuned->find_exact(entry.shape)) tell(kept->entry, result);
+}
+
+}  // namespace
+
+TuneResult tune_until(const Device& device, const Problem& problem, const TuneOptions& options,
+                      const std::function<bool()>& cancelled) {
+  const Clock::time_point start = Clock::now();
+  const Device::Impl& impl = inside(device);
+  check_tunable(problem, options);
   const autotune::ShapeKey shape = autotune::shape_key(problem);
-  const attention::DeviceLimits limits = api::limits_of(impl);
+  const attention::DeviceLimits limits = limits_of(impl);
   TuneResult result;
   result.shape = autotune::to_string(shape);
   result.predicted = impl.info.simulated;
@@ -124,93 +151,45 @@ TuneResult tune(const Device& device, const Problem& problem, const TuneOptions&
 
   const auto there = impl.tuned->find_exact(shape);
   if (there && there->entry.complete && !options.force) {
-    api::tell(there->entry, &result);
+    tell(there->entry, &result);
     result.status = TuneStatus::kAlreadyThere;
     result.path = there->path;
-    result.seconds = api::seconds_since(start);
+    result.seconds = seconds_since(start);
     return result;
   }
-  std::string problem_text;
-  if (!options.dry_run && !impl.tuned->options().folders.empty() &&
-      !impl.tuned->writable_folder(&problem_text)) {
-    base::fail(ErrorCode::kFile, "tuned results cannot be kept: {}", problem_text);
-  }
+  if (!options.dry_run) check_folder(impl);
   const auto stopped = [&] {
     const bool late =
-        options.time_limit_seconds > 0 && api::seconds_since(start) >= options.time_limit_seconds;
-    return late || (options.cancel != nullptr && options.cancel->load());
+        options.time_limit_seconds > 0 && seconds_since(start) >= options.time_limit_seconds;
+    return late || cancelled();
   };
   const auto candidates = autotune::candidates_of(
       problem, limits, attention::pipe_device(impl.context->info()), impl.info.simulated, stopped);
   if (candidates) result.candidates = static_cast<int>(candidates->trials.size());
   if (!candidates || (stopped() && !options.dry_run)) {
     result.status = TuneStatus::kPartial;
-    result.seconds = api::seconds_since(start);
+    result.seconds = seconds_since(start);
     return result;
   }
   if (options.dry_run) {
     result.status = TuneStatus::kPlanned;
-    result.trials = api::tell(candidates->trials);
-    result.seconds = api::seconds_since(start);
+    result.trials = tell(candidates->trials);
+    result.seconds = seconds_since(start);
     return result;
   }
 
-  const autotune::SearchResult found =
-      api::search(impl, problem, *candidates, options, start, stopped);
-  const autotune::Entry entry =
-      autotune::entry_of(problem, found, impl.info.simulated, impl.info.driver_version);
-  api::tell(entry, &result);
-  result.status = found.complete ? TuneStatus::kTuned : TuneStatus::kPartial;
-  result.tried = found.tried;
-  result.dropped = found.dropped;
-  result.trials = api::tell(found.trials);
-  // A search that was cut short before it compared anything has nothing to keep.
-  if (found.complete || found.tried > 1) {
-    const autotune::TunedStore::Stored stored = impl.tuned->store(entry, options.force);
-    result.path = stored.path;
-    if (!impl.tuned->options().folders.empty()) result.problem = stored.problem;
-  }
-  // What stays may be a better result of another process.
-  if (const auto kept = impl.tuned->find_exact(shape)) api::tell(kept->entry, &result);
-  result.seconds = api::seconds_since(start);
+  search_and_keep(impl, problem, *candidates, options, start, stopped, &result);
+  result.seconds = seconds_since(start);
   return result;
 }
 
-TunedListing list_tuned(const std::optional<std::string>& tuned_path) {
-  TunedListing told;
-  told.folders =
-      autotune::split_path(tuned_path.value_or(base::default_tuned_path(base::read_environment())));
-  base::FileSystem files;
-  autotune::Listing listing = autotune::list_entries(files, told.folders);
-  told.ignored = std::move(listing.ignored);
-  for (autotune::ListedEntry& listed : listing.entries) {
-    const autotune::Entry& entry = listed.entry;
-    const autotune::Entry::Origin& origin = entry.origin;
-    TunedEntry each;
-    each.path = std::move(listed.path);
-    each.device = std::move(listed.device);
-    each.shape = autotune::to_string(entry.shape);
-    each.config = attention::to_string(entry.config);
-    each.runner_up = api::name_of(entry.runner_up);
-    each.predicted = entry.predicted;
-    each.complete = entry.complete;
-    each.time = api::told(entry.time, entry.predicted);
-    each.default_time = api::told(entry.default_time, entry.predicted);
-    each.ratio_low = static_cast<double>(entry.ratio_low_ppm) / 1e6;
-    each.ratio_high = static_cast<double>(entry.ratio_high_ppm) / 1e6;
-    each.rounds = entry.rounds;
-    each.candidates = entry.candidates;
-    each.library_version = origin.library_version;
-    each.driver_version = origin.driver_version;
-    each.when = origin.when;
-    each.batch = origin.batch;
-    each.heads = origin.heads;
-    each.kv_heads = origin.kv_heads;
-    each.seq_q = origin.seq_q;
-    each.seq_k = origin.seq_k;
-    told.entries.push_back(std::move(each));
-  }
-  return told;
+}  // namespace api
+
+inline namespace v0 {
+
+TuneResult tune(const Device& device, const Problem& problem, const TuneOptions& options) {
+  return api::tune_until(device, problem, options,
+                         [&] { return options.cancel != nullptr && options.cancel->load(); });
 }
 
 }  // namespace v0

@@ -4,30 +4,15 @@
 
 namespace annulus::inline v0 {
 
+// Without a default: a code that errors.def lacks is a warning here.
 const char* to_string(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kInvalidArgument:
-      return "invalid argument";
-    case ErrorCode::kUnsupported:
-      return "unsupported";
-    case ErrorCode::kParse:
-      return "parse error";
-    case ErrorCode::kInvalidFile:
-      return "invalid file";
-    case ErrorCode::kFile:
-      return "file error";
-    case ErrorCode::kLibrary:
-      return "library error";
-    case ErrorCode::kOutOfMemory:
-      return "out of memory";
-    case ErrorCode::kDevice:
-      return "device error";
-    case ErrorCode::kCompile:
-      return "compile error";
-    case ErrorCode::kFault:
-      return "kernel fault";
-    case ErrorCode::kInternal:
-      return "internal error";
+#define ANNULUS_ERROR(code, c_code, number, text)               \
+  case ErrorCode::code:                                         \
+    static_assert(static_cast<int>(ErrorCode::code) == number); \
+    return text;
+#include "base/errors.def"
+#undef ANNULUS_ERROR
   }
   return "unknown error";
 }

@@ -93,9 +93,8 @@ struct Placed {
 };
 
 // One entry of the header. Checks all that can be said of it alone.
-TensorView parse_tensor(const std::string& name, const Json& value, std::span<const std::byte> data,
-                        std::string_view what, Placed* placed) {
-  const std::string tensor = shown(name);
+// An object with the three keys that the format knows, and no others.
+void check_keys(const std::string& tensor, const Json& value, std::string_view what) {
   if (!value.is_object()) {
     fail(ErrorCode::kInvalidFile, "{}: tensor '{}' is not a JSON object", what, tensor);
   }
@@ -109,7 +108,9 @@ TensorView parse_tensor(const std::string& name, const Json& value, std::span<co
     fail(ErrorCode::kInvalidFile, "{}: tensor '{}' needs dtype, shape and data_offsets", what,
          tensor);
   }
-  const Json& dtype = value.at("dtype");
+}
+
+const TypeRow& parse_type(const std::string& tensor, const Json& dtype, std::string_view what) {
   const auto row = std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeRow& candidate) {
     return dtype.is_string() && dtype.get_ref<const std::string&>() == candidate.name;
   });
@@ -118,21 +119,35 @@ TensorView parse_tensor(const std::string& name, const Json& value, std::span<co
          "{}: tensor '{}' has dtype {}; known are F16, BF16, F32, F64, I32, I64 and U8", what,
          tensor, dtype.is_string() ? shown(dtype.get<std::string>()) : "of another JSON type");
   }
-  const Json& shape = value.at("shape");
+  return *row;
+}
+
+std::vector<std::int64_t> parse_shape(const std::string& tensor, const Json& shape,
+                                      std::string_view what) {
   if (!shape.is_array() || shape.size() > kMostDimensions) {
     fail(ErrorCode::kInvalidFile,
          "{}: the shape of tensor '{}' is not a list of at most {} numbers", what, tensor,
          kMostDimensions);
   }
-  TensorView view{.type = row->type, .shape = {}, .bytes = {}};
+  std::vector<std::int64_t> extents;
   for (const Json& extent : shape) {
     const std::optional<std::int64_t> count = count_of(extent);
     if (!count) {
       fail(ErrorCode::kInvalidFile, "{}: dimension {} of tensor '{}' is not a whole number >= 0",
-           what, view.shape.size(), tensor);
+           what, extents.size(), tensor);
     }
-    view.shape.push_back(*count);
+    extents.push_back(*count);
   }
+  return extents;
+}
+
+TensorView parse_tensor(const std::string& name, const Json& value, std::span<const std::byte> data,
+                        std::string_view what, Placed* placed) {
+  const std::string tensor = shown(name);
+  check_keys(tensor, value, what);
+  const TypeRow& row = parse_type(tensor, value.at("dtype"), what);
+  TensorView view{
+      .type = row.type, .shape = parse_shape(tensor, value.at("shape"), what), .bytes = {}};
   const std::optional<std::int64_t> bytes = bytes_of(view.type, view.shape);
   if (!bytes) {
     fail(ErrorCode::kInvalidFile, "{}: tensor '{}' has more elements than can be counted: [{}]",
@@ -154,7 +169,7 @@ TensorView parse_tensor(const std::string& name, const Json& value, std::span<co
   }
   if (*end - *begin != *bytes) {
     fail(ErrorCode::kInvalidFile, "{}: tensor '{}' holds {} bytes; {} [{}] needs {}", what, tensor,
-         *end - *begin, row->name, fmt::join(view.shape, ", "), *bytes);
+         *end - *begin, row.name, fmt::join(view.shape, ", "), *bytes);
   }
   view.bytes =
       data.subspan(static_cast<std::size_t>(*begin), static_cast<std::size_t>(*end - *begin));

@@ -23,9 +23,9 @@ void give_back(const AllocatorCallbacks& allocator, abi::CUdeviceptr address, st
   std::size_t total_bytes = 0;
   context.table().mem_get_info(&free_bytes, &total_bytes);
   base::fail(ErrorCode::kOutOfMemory,
-             "{} bytes do not fit on device {} ({}): {} of {} bytes are free; free some, or make "
+             "{} bytes do not fit on {} (CUdevice {}): {} of {} bytes are free; free some, or make "
              "the problem smaller",
-             bytes, context.info().ordinal, context.info().name, free_bytes, total_bytes);
+             bytes, context.info().name, context.info().ordinal, free_bytes, total_bytes);
 }
 
 constexpr char kRemedy[] = "let it hold more, or make the problem smaller";

@@ -15,16 +15,19 @@ class Driver {
  public:
   // A driver from libcuda.so.1. Throws Error{kDevice} when cuInit refuses (no GPU, no permission).
   explicit Driver(abi::CudaLibrary library);
-  // A table that needs no library, such as the built-in simulator's; `name` is for people.
+  // A table that needs no library, such as one that a test made; `name` is for people.
   Driver(const abi::CudaTable& table, std::string name);
 
   const abi::CudaTable& table() const { return library_.table; }
   const std::string& name() const { return name_; }  // the path of the library, or the name
   int version() const { return version_; }           // 13000 is CUDA 13.0
   int device_count() const { return device_count_; }
-  // Set when devices are simulated, whether built in or behind libcuda.so.1; else 0. For reports:
+  // Set when devices are simulated, by whichever library; else 0. For reports:
   // what a device can do is asked of its attributes.
   int simulator_version() const { return simulator_version_; }
+
+  // The function that the driver has under this name ("cuMemAlloc_v2"), or null.
+  void* entry(const char* name) const;
 
  private:
   void initialise();

@@ -92,8 +92,13 @@ int Function::blocks_per_multiprocessor(int threads, std::size_t dynamic_shared_
 
 void launch(const Function& function, Extent grid, Extent block, std::size_t dynamic_shared_bytes,
             abi::CUstream stream, void** parameters) {
+  const ContextScope scope(function.context());
+  launch_in_scope(function, grid, block, dynamic_shared_bytes, stream, parameters);
+}
+
+void launch_in_scope(const Function& function, Extent grid, Extent block,
+                     std::size_t dynamic_shared_bytes, abi::CUstream stream, void** parameters) {
   const Context& context = function.context();
-  const ContextScope scope(context);
   const abi::CUresult code = context.table().launch_kernel(
       function.handle(), grid.x, grid.y, grid.z, block.x, block.y, block.z,
       static_cast<unsigned>(dynamic_shared_bytes), stream, parameters, nullptr);

@@ -95,6 +95,10 @@ struct Extent {
 void launch(const Function& function, Extent grid, Extent block, std::size_t dynamic_shared_bytes,
             abi::CUstream stream, void** parameters);
 
+// Does the same where the function's context is current already.
+void launch_in_scope(const Function& function, Extent grid, Extent block,
+                     std::size_t dynamic_shared_bytes, abi::CUstream stream, void** parameters);
+
 inline void launch(const Function& function, Extent grid, Extent block,
                    std::size_t dynamic_shared_bytes, abi::CUstream stream,
                    std::initializer_list<const void*> parameters) {

@@ -1,6 +1,10 @@
 #include "device/simulator.h"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
+
+#include "abi/check.h"
 
 namespace annulus::device {
 
@@ -28,6 +32,39 @@ bool set_simulator_options(const Context& context, const abi::SimulatorOptions& 
   abi::check(cuda, cuda.simulator_set_options(context.device(), &options),
              "annulusSimulatorSetOptions");
   return true;
+}
+
+SimulatorLog::SimulatorLog(ContextPointer context, base::Log log)
+    : context_(std::move(context)), log_(std::move(log)) {
+  const abi::CudaTable& cuda = context_->table();
+  if (cuda.simulator_set_log == nullptr) return;
+  abi::check(cuda, cuda.simulator_set_log(context_->device(), &write, this, 1),
+             "annulusSimulatorSetLog");
+}
+
+SimulatorLog::~SimulatorLog() {
+  const abi::CudaTable& cuda = context_->table();
+  if (cuda.simulator_set_log != nullptr) {
+    cuda.simulator_set_log(context_->device(), &write, this, 0);
+  }
+}
+
+void SimulatorLog::write(void* self, int level, const char* text) {
+  // What went wrong is in the Error of the call that failed; as an error or a warning here it would
+  // be told twice.
+  const auto at = std::max(static_cast<base::LogLevel>(level), base::LogLevel::kInfo);
+  static_cast<const SimulatorLog*>(self)->log_.write(at, "{}", text);
+}
+
+std::optional<int> simulated_ordinal(const Driver& driver, const std::string& architecture,
+                                     int index) {
+  const abi::CudaTable& cuda = driver.table();
+  abi::CUdevice device = 0;
+  if (cuda.simulator_find_device == nullptr) return std::nullopt;
+  const abi::CUresult code = cuda.simulator_find_device(architecture.c_str(), index, &device);
+  if (code == abi::kCudaInvalidDevice) return std::nullopt;
+  abi::check(cuda, code, "annulusSimulatorFindDevice");
+  return device;
 }
 
 std::string simulator_fault(const Context& context) {

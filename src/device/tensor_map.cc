@@ -17,12 +17,29 @@ constexpr int kFillZero = 0;
 
 constexpr std::int64_t kBoxBytes = 128;  // of a row
 
-// A dimension of one element is never stepped along: any stride will do, and what the caller gives
-// for it need not be one that the driver takes.
-std::uint64_t stride_bytes(std::int64_t extent, std::int64_t stride, std::int64_t element) {
-  constexpr std::uint64_t kAny = 16;
-  return extent <= 1 ? kAny : static_cast<std::uint64_t>(stride * element);
-}
+// Of one dimension after the other, the innermost first.
+class StrideBytes {
+ public:
+  StrideBytes(std::int64_t columns, std::int64_t element)
+      : element_(element), nested_(rounded(columns * element)) {}
+
+  // A dimension of one element is never stepped along: any stride will do, and what the caller
+  // gives for it need not be one that the driver takes. It gets the one that it would have if it
+  // lay around those before it.
+  std::uint64_t next(std::int64_t extent, std::int64_t stride) {
+    constexpr std::int64_t kMost = (std::int64_t{1} << 40) - 16;
+    const std::int64_t bytes = extent <= 1 ? nested_ : stride * element_;
+    const std::int64_t count = std::max<std::int64_t>(1, extent);
+    nested_ = bytes > 0 && bytes <= kMost / count ? std::max(nested_, bytes * count) : kMost;
+    return static_cast<std::uint64_t>(bytes);
+  }
+
+ private:
+  static std::int64_t rounded(std::int64_t bytes) { return (bytes + 15) / 16 * 16; }
+
+  const std::int64_t element_;
+  std::int64_t nested_;  // bytes from the first element behind all dimensions so far
+};
 
 }  // namespace
 
@@ -36,10 +53,11 @@ abi::CUtensorMap encode_tensor_map(const Context& context, const BoxedTensor& te
       static_cast<std::uint64_t>(tensor.columns),
       static_cast<std::uint64_t>(std::max<std::int64_t>(1, tensor.rows)),
       static_cast<std::uint64_t>(tensor.heads), static_cast<std::uint64_t>(tensor.batches)};
-  const std::uint64_t strides[] = {
-      stride_bytes(tensor.rows, tensor.row_stride, tensor.element_bytes),
-      stride_bytes(tensor.heads, tensor.head_stride, tensor.element_bytes),
-      stride_bytes(tensor.batches, tensor.batch_stride, tensor.element_bytes)};
+  StrideBytes stride(tensor.columns, tensor.element_bytes);
+  const std::uint64_t rows = stride.next(tensor.rows, tensor.row_stride);
+  const std::uint64_t heads = stride.next(tensor.heads, tensor.head_stride);
+  const std::uint64_t batches = stride.next(tensor.batches, tensor.batch_stride);
+  const std::uint64_t strides[] = {rows, heads, batches};
   const std::uint32_t box[] = {static_cast<std::uint32_t>(kBoxBytes / tensor.element_bytes),
                                tensor.box_rows, 1, 1};
   const std::uint32_t steps[] = {1, 1, 1, 1};

@@ -118,8 +118,12 @@ std::string source_text(const KernelSpec& spec) {
   require_identifier(spec.family);
   require_identifier(spec.entry);
   require_code("not the name of a template:", spec.file);
-  std::string text =
-      fmt::format("// {} for {}\n#include \"{}\"\n", spec.family, to_string(spec.arch), spec.file);
+  std::string text = fmt::format("// {} for {}\n", spec.family, to_string(spec.arch));
+  for (const std::string& define : spec.defines) {
+    require_identifier(define);
+    text += fmt::format("#define {} 1\n", define);
+  }
+  text += fmt::format("#include \"{}\"\n", spec.file);
   if (spec.structs.empty()) return text;
   text += fmt::format("\nnamespace {} {{\n", kNamespace);
   std::string arguments;

@@ -5,7 +5,7 @@
 // so to the compiler:
 //
 //   // mma_forward for sm_80
-//   #include "kernels/mma_forward.cu"
+//   #include "kernels/mma/mma_forward.cu"
 //
 //   namespace annulus::kernels {
 //   struct Shape {
@@ -63,11 +63,14 @@ struct Struct {
 struct KernelSpec {
   std::string family;  // for people: "mma_forward"
   Arch arch;
-  std::string file;   // the template that defines the kernel: "kernels/mma_forward.cu"
+  std::string file;   // the template that defines the kernel: "kernels/mma/mma_forward.cu"
   std::string entry;  // its name in annulus::kernels: "mma_forward"
   // The kernel's template arguments in order, defined in annulus::kernels after the #include. Empty
   // where the kernel is no template.
   std::vector<Struct> structs;
+  // Names that are defined as 1 in front of the #include: variants of templates that are being
+  // measured (ptx/variants.cuh). Empty in what ships.
+  std::vector<std::string> defines = {};
 };
 
 // The specialised source: the same text for equal specs, on every machine. Throws

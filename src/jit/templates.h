@@ -20,7 +20,7 @@ struct EmbeddedFile {
   std::string_view text;
 };
 
-// Defined by a file that cmake/embed.cmake generates.
+// Defined by a file that tools/cmake/embed.cmake generates.
 std::span<const EmbeddedFile> embedded_templates();
 
 // A set of files that include one another by these names, and their digest. Immutable; shared

@@ -44,9 +44,12 @@ Grid grid_of(std::int64_t block_rows, std::int64_t block_columns,
   return grid;
 }
 
-void find_random(const pattern::Node& node, std::vector<std::int64_t>* chosen) {
-  if (node.kind == pattern::Kind::kRandom) chosen->push_back(node.third);
-  for (const auto& child : node.children) find_random(*child, chosen);
+// Block sizes of the leaves that depend on the length of the sequence.
+void find_context_blocks(const pattern::Node& node, std::vector<std::int64_t>* blocks) {
+  pattern::each_leaf(node, [&](const pattern::leaves::Leaf& leaf) {
+    const std::int64_t block = pattern::leaves::structure_of(leaf).context_block;
+    if (block > 0) blocks->push_back(block);
+  });
 }
 
 }  // namespace
@@ -73,7 +76,7 @@ LayoutQuery::LayoutQuery(const Pattern& pattern, std::int64_t block_rows,
   made->pattern = pattern;
   made->sizes = {block_rows, block_columns, 0, 0, heads};
   make_layout(pattern, made->sizes, {layer, 1});  // which checks them
-  layout::find_random(pattern.node(), &made->chosen);
+  layout::find_context_blocks(pattern.node(), &made->chosen);
   if (!made->chosen.empty()) made->layer = layer;
   std::string layouts;
   pattern::add_layout_digests(pattern.node(), &layouts);

@@ -39,17 +39,18 @@ std::int64_t width_of(const char* name, std::span<const std::int32_t> list, std:
   return width;
 }
 
-const pattern::Node& leaf_of(const Pattern& pattern, std::int64_t head) {
+const pattern::leaves::VerticalSlash& leaf_of(const Pattern& pattern, std::int64_t head) {
   const pattern::Node* node = &pattern.node();
   if (node->kind == pattern::Kind::kHeads) {
     node = node->children[pattern::child_of_head(*node, head)].get();
   }
-  if (node->kind != pattern::Kind::kVerticalSlash) {
+  const auto* leaf = std::get_if<pattern::leaves::VerticalSlash>(&node->leaf);
+  if (node->kind != pattern::Kind::kLeaf || leaf == nullptr) {
     base::fail(ErrorCode::kUnsupported,
                "'{}' is not vertical_slash() for head {}; make a layout of it instead",
                pattern.to_string().substr(0, 200), head);
   }
-  return *node;
+  return *leaf;
 }
 
 void append(const std::vector<std::int64_t>& entries, std::size_t width,
@@ -92,14 +93,14 @@ VerticalSlashArrays to_vertical_slash(const Pattern& pattern, std::int64_t heads
   }
   std::size_t columns = 0, diagonals = 0;
   for (std::int64_t head = 0; head < heads; ++head) {
-    columns = std::max(columns, layout::leaf_of(pattern, head).list.size());
+    columns = std::max(columns, layout::leaf_of(pattern, head).columns.size());
     diagonals = std::max(diagonals, layout::leaf_of(pattern, head).slashes.size());
   }
   VerticalSlashArrays arrays;
   arrays.heads = heads;
   for (std::int64_t head = 0; head < heads; ++head) {
-    const pattern::Node& leaf = layout::leaf_of(pattern, head);
-    layout::append(leaf.list, columns, &arrays.verticals);
+    const pattern::leaves::VerticalSlash& leaf = layout::leaf_of(pattern, head);
+    layout::append(leaf.columns, columns, &arrays.verticals);
     layout::append(leaf.slashes, diagonals, &arrays.slashes);
   }
   return arrays;

@@ -8,9 +8,11 @@
 #include <span>
 
 #include "base/fail.h"
-#include "pattern/node.h"
 
 namespace annulus::pattern {
+
+// Numbers and listed positions: far from where sums of three of them could overflow.
+constexpr std::int64_t kMostNumber = std::int64_t{1} << 60;
 
 // -1, where it is allowed, means unbounded.
 inline void check_number(const char* leaf, const char* name, std::int64_t value, std::int64_t least,

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "pattern/leaf_keys.h"
 #include "pattern/rows_alike.h"
 
 namespace annulus::pattern {
@@ -12,16 +11,7 @@ namespace {
 
 // One interval or two, found at once.
 bool is_short(const Node& node) {
-  switch (node.kind) {
-    case Kind::kDense:
-    case Kind::kCausal:
-    case Kind::kWindow:
-    case Kind::kSink:
-    case Kind::kDocuments:
-      return true;
-    default:
-      return false;
-  }
+  return node.kind == Kind::kLeaf && leaves::structure_of(node.leaf).is_short;
 }
 
 // From the first key to the last one.
@@ -58,8 +48,9 @@ const IntervalSet& Evaluator::row(std::int64_t head, std::int64_t q, Interval un
 void Evaluator::find_row(Step& step, const Question& question) {
   const Node& node = *step.node;
   if (step.children.empty()) {
-    return leaf_keys(node, question.head, context_, question.queries, question.universe,
-                     Wanted::kAny, &step.row);
+    return leaves::keys_of(node.leaf,
+                           {question.head, context_, question.queries, question.universe},
+                           Wanted::kAny, &step.row);
   }
   const auto child = [&](std::size_t i) -> IntervalSet& {
     Step& at = steps_[step.children[i]];
@@ -96,18 +87,19 @@ void Evaluator::find_bounds(Step& step, const Question& question) {
   const Node& node = *step.node;
   Bounds& bounds = step.bounds;
   if (step.children.empty()) {
-    if (grain > 0 && coarse_leaf_keys(node, head, queries, universe, grain, &bounds.all,
-                                      &bounds.any, &bounds.mixed)) {
+    const leaves::Question asked = {head, context_, queries, universe};
+    if (grain > 0 && leaves::coarse_keys_of(node.leaf, asked, grain,
+                                            {&bounds.all, &bounds.any, &bounds.mixed})) {
       return subtract(bounds.any, bounds.all, &bounds.doubt);
     }
     bounds.doubt.clear();
     bounds.mixed.clear();
-    leaf_keys(node, head, context_, queries, universe, Wanted::kAll, &bounds.all);
+    leaves::keys_of(node.leaf, asked, Wanted::kAll, &bounds.all);
     if (sees_alike(node, queries)) {
       bounds.any = bounds.all;
       return;
     }
-    return leaf_keys(node, head, context_, queries, universe, Wanted::kAny, &bounds.any);
+    return leaves::keys_of(node.leaf, asked, Wanted::kAny, &bounds.any);
   }
   if (node.kind == Kind::kHeads) {
     Step& chosen = steps_[step.children[child_of_head(node, head)]];

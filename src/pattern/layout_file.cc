@@ -150,8 +150,10 @@ base::Digest layout_digest(const LayoutView& layout) {
 }
 
 void add_layout_digests(const detail::PatternNode& node, std::string* text) {
-  if (node.layout) *text += (text->empty() ? "" : " ") + layout_digest(*node.layout).hex();
-  for (const auto& child : node.children) add_layout_digests(*child, text);
+  each_leaf(node, [&](const leaves::Leaf& leaf) {
+    const BlockLayout* layout = leaves::structure_of(leaf).layout;
+    if (layout != nullptr) *text += (text->empty() ? "" : " ") + layout_digest(*layout).hex();
+  });
 }
 
 std::vector<std::byte> format_layout(const LayoutView& layout) {

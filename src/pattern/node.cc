@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/fail.h"
+#include "pattern/positions.h"
 
 namespace annulus::pattern {
 namespace {
@@ -35,24 +36,30 @@ std::int64_t common_period(std::int64_t a, std::int64_t b) {
 }
 
 const char* name_of(Kind kind) {
-  switch (kind) {
-    case Kind::kAnd:
-      return "&";
-    case Kind::kOr:
-      return "|";
-    case Kind::kHeads:
-      return "heads(...)";
-    default:
-      return "another sum(...)";
-  }
+  if (kind == Kind::kAnd) return "&";
+  if (kind == Kind::kOr) return "|";
+  return kind == Kind::kHeads ? "heads(...)" : "another sum(...)";
 }
 
 }  // namespace
 
-NodePointer combine(Kind kind, const Node::Children& nodes) {
-  Node node{.kind = kind, .leaves = 0};
+Pattern make_leaf(leaves::Leaf leaf) {
+  std::visit([](auto& one) { one.check(); }, leaf);
+  const leaves::Structure structure = leaves::structure_of(leaf);
+  return Pattern(std::make_shared<const Node>(
+      Node{.kind = Kind::kLeaf,
+           .leaf = std::move(leaf),
+           .heads = structure.heads,
+           .period = structure.head_period > kMostPeriod ? 0 : structure.head_period.value}));
+}
+
+NodePointer combine(Kind kind, const Node::Children& nodes, std::int64_t group) {
+  Node node{.kind = kind, .group = group, .leaves = 0};
   const bool chain = kind == Kind::kAnd || kind == Kind::kOr;
-  if (kind == Kind::kHeads) node.period = static_cast<std::int64_t>(nodes.size());
+  if (kind == Kind::kHeads) {
+    const auto period = product(group, static_cast<std::int64_t>(nodes.size()));
+    node.period = period > kMostPeriod ? 0 : period;
+  }
   for (const NodePointer& child : nodes) {
     refuse_sum(*child, name_of(kind));
     if (chain && child->kind == kind) {
@@ -107,11 +114,10 @@ std::int64_t distinct_heads(const Node& node, std::int64_t heads) {
 
 bool equal(const Node& a, const Node& b) {
   if (&a == &b) return true;
-  if (a.kind != b.kind || a.first != b.first || a.second != b.second || a.third != b.third ||
-      a.list != b.list || a.slashes != b.slashes || a.children.size() != b.children.size()) {
+  if (a.kind != b.kind || a.group != b.group || a.children.size() != b.children.size()) {
     return false;
   }
-  if (a.layout != b.layout && !(*a.layout == *b.layout)) return false;
+  if (a.kind == Kind::kLeaf) return a.leaf == b.leaf;
   return std::equal(
       a.children.begin(), a.children.end(), b.children.begin(),
       [](const NodePointer& left, const NodePointer& right) { return equal(*left, *right); });

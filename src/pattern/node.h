@@ -10,44 +10,27 @@
 #include <vector>
 
 #include "annulus/pattern.h"
+#include "pattern/check_number.h"
+#include "pattern/leaves/leaves.h"
 
 namespace annulus::inline v0::detail {
 
 struct PatternNode {
+  // A leaf, or what joins other nodes.
   enum class Kind {
-    kDense,
-    kCausal,
-    kWindow,
-    kSink,
-    kGlobalFirst,   // global(n)
-    kGlobalListed,  // global([...])
-    kDocuments,
-    kBlocks,
-    kBand,  // dilated (b is 1), block_dilated, and a level of hierarchical
-    kStrided,
-    kRandom,
-    kSegment,
-    kAxial,
-    kNatten,
-    kVerticalSlash,
+    kLeaf,
     kNot,           // one child
     kAnd,           // two or more children, none of them kAnd
     kOr,            // two or more children, none of them kOr
-    kHierarchical,  // one or more children, all of them kBand; sees what any of them sees
-    kHeads,         // two or more children: head h sees what child h mod their number sees
-    kSum,           // two or more children; the root of its tree. Sees what any of them sees.
+    kHierarchical,  // one or more children, all of them leaves::Band; sees what any of them sees
+    kHeads,  // two or more children: `group` heads see the first, as many the next, and so on
+    kSum,    // two or more children; the root of its tree. Sees what any of them sees.
   };
   using Children = std::vector<std::shared_ptr<const PatternNode>>;
 
-  Kind kind = Kind::kDense;
-  // The numbers of a leaf in the order of the language; band: stride, window (-1: unbounded), b.
-  std::int64_t first = 0;
-  std::int64_t second = 0;
-  std::int64_t third = 0;
-  std::vector<std::int64_t> list = {};             // ascending, distinct
-  std::vector<std::int64_t> slashes = {};          // vertical_slash: q - k, likewise
-  std::shared_ptr<const BlockLayout> layout = {};  // kBlocks: valid
-  std::string name = {};                           // kBlocks: the file, or "#digest"
+  Kind kind = Kind::kLeaf;
+  pattern::leaves::Leaf leaf = {};  // of kLeaf
+  std::int64_t group = 1;           // of kHeads
   Children children = {};
   int depth = 1;            // levels of this tree
   int leaves = 1;           // leaves of this tree
@@ -65,17 +48,16 @@ using NodePointer = std::shared_ptr<const Node>;
 
 constexpr int kMostDepth = 64;
 constexpr int kMostLeaves = 1024;
-// Numbers and listed positions: far from where sums of three of them could overflow.
-constexpr std::int64_t kMostNumber = std::int64_t{1} << 60;
-// c of random(): a row of blocks chooses no more.
-constexpr std::int64_t kMostChosen = std::int64_t{1} << 16;
 // Periods of heads beyond this are not told from "every head differs": no problem has as many.
 constexpr std::int64_t kMostPeriod = std::int64_t{1} << 20;
+
+// The pattern of one leaf, which is checked.
+Pattern make_leaf(leaves::Leaf leaf);
 
 // A node of one of the kinds with children; children of kAnd in kAnd and of kOr in kOr are taken
 // apart, so that a & b & c is one node however it was bracketed. Throws Error{kInvalidArgument}
 // beyond the limits, and for a sum below another node.
-NodePointer combine(Kind kind, const Node::Children& nodes);
+NodePointer combine(Kind kind, const Node::Children& nodes, std::int64_t group = 1);
 NodePointer complement(NodePointer node);
 
 bool equal(const Node& a, const Node& b);
@@ -87,7 +69,8 @@ constexpr bool is_union(Kind kind) {
 
 // The child of a kHeads node that a head uses.
 inline std::size_t child_of_head(const Node& node, std::int64_t head) {
-  return static_cast<std::size_t>(head % static_cast<std::int64_t>(node.children.size()));
+  return static_cast<std::size_t>(head / node.group %
+                                  static_cast<std::int64_t>(node.children.size()));
 }
 
 // Throws Error{kInvalidArgument} for a negative head and where a layout of the tree has no such
@@ -104,9 +87,19 @@ std::int64_t distinct_heads(const Node& node, std::int64_t heads);
 bool visible(const Node& node, std::int64_t head, std::int64_t q, std::int64_t k,
              const PatternContext& context);
 
-// Which of a layout's distinct heads a query head uses.
-inline std::int64_t layout_head(const BlockLayout& layout, std::int64_t head) {
-  return layout.distinct_head(head);
+// Calls f(leaf) for each leaf of a tree, in its order.
+template <typename F>
+void each_leaf(const Node& node, const F& f) {
+  if (node.kind == Kind::kLeaf) return f(node.leaf);
+  for (const NodePointer& child : node.children) each_leaf(*child, f);
+}
+
+// True where f(structure) is for some leaf of a tree.
+template <typename F>
+bool any_leaf(const Node& node, const F& f) {
+  bool any = false;
+  each_leaf(node, [&](const leaves::Leaf& leaf) { any = any || f(leaves::structure_of(leaf)); });
+  return any;
 }
 
 }  // namespace annulus::pattern

@@ -3,38 +3,36 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstdint>
 #include <vector>
 
 #include "base/fail.h"
+#include "pattern/leaves/arguments.h"
 #include "pattern/node.h"
 #include "pattern/words.h"
 
 namespace annulus::pattern {
 namespace {
 
-using Numbers = std::array<std::int64_t, 3>;
-struct NumberLeaf {
-  std::string_view name;
-  int count;
-  Pattern (*make)(const Numbers&);
-};
-// The leaves whose arguments are numbers; global is here for global(n).
-constexpr NumberLeaf kNumberLeaves[] = {
-    {"window", 2, [](const Numbers& n) { return window(n[0], n[1]); }},
-    {"sink", 1, [](const Numbers& n) { return sink(n[0]); }},
-    {"prefix", 1, [](const Numbers& n) { return prefix(n[0]); }},
-    {"global", 1, [](const Numbers& n) { return global(n[0]); }},
-    {"dilated", 1, [](const Numbers& n) { return dilated(n[0]); }},
-    {"block_dilated", 2, [](const Numbers& n) { return block_dilated(n[0], n[1]); }},
-    {"strided", 3, [](const Numbers& n) { return strided(n[0], n[1], n[2]); }},
-    {"random", 3, [](const Numbers& n) { return random(n[0], n[1], n[2]); }},
-    {"segment", 2, [](const Numbers& n) { return segment(n[0], n[1]); }},
-    {"axial", 2, [](const Numbers& n) { return axial(n[0], n[1]); }},
-    {"natten", 3, [](const Numbers& n) { return natten(n[0], n[1], n[2]); }},
-};
+// Words that stand for no leaf: Parser::joined reads what is between their parentheses.
+constexpr std::string_view kJoiningWords[] = {"heads", "head_groups", "sum", "preset",
+                                              "hierarchical"};
+
+const leaves::Word* leaf_word(std::string_view name) {
+  const std::vector<leaves::Word>& words = leaves::all_words();
+  const auto found =
+      std::ranges::find_if(words, [&](const leaves::Word& word) { return word.name == name; });
+  return found == words.end() ? nullptr : &*found;
+}
+
+// All words, for advice.
+std::vector<std::string_view> known_words() {
+  std::vector<std::string_view> known;
+  for (const leaves::Word& word : leaves::all_words()) known.push_back(word.name);
+  known.insert(known.end(), std::begin(kJoiningWords), std::end(kJoiningWords));
+  return known;
+}
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -47,7 +45,7 @@ std::string shown(char c) {
 
 // Recursive descent, one function per line of the grammar. Every level of recursion passes through
 // deeper(), so hostile nesting ends in an error long before the stack does.
-class Parser {
+class Parser final : public leaves::Arguments {
  public:
   Parser(std::string_view text, const LoadBlocks& load_blocks)
       : text_(text), load_blocks_(load_blocks) {}
@@ -78,6 +76,11 @@ class Parser {
     }
   }
 
+  Pattern load_blocks(const std::string& path) override { return load_blocks_(path); }
+  Pattern built(const std::function<Pattern()>& build) override {
+    return built_at(leaf_start_, build);
+  }
+
   bool at_end() {
     while (at_ < text_.size() &&
            (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r')) {
@@ -86,7 +89,7 @@ class Parser {
     return at_ == text_.size();
   }
 
-  bool next_is(char c) { return !at_end() && text_[at_] == c; }
+  bool next_is(char c) override { return !at_end() && text_[at_] == c; }
 
   bool accept(char c) {
     if (!next_is(c)) return false;
@@ -94,7 +97,7 @@ class Parser {
     return true;
   }
 
-  void expect(char c, std::string_view where) {
+  void expect(char c, std::string_view where) override {
     if (accept(c)) return;
     if (at_end()) fail_at(at_, "expected '{}' {}, but the text ends", c, where);
     fail_at(at_, "expected '{}' {}, found {}", c, where, shown(text_[at_]));
@@ -157,30 +160,22 @@ class Parser {
       base::fail(ErrorCode::kUnsupported, "column {}: '{}' is not known in this version", start + 1,
                  name);
     }
-    if (name == "dense") return dense();
-    if (name == "causal") return causal();
-    if (!is_word(name)) {
-      fail_at(start, "unknown name '{}'; {}", name.substr(0, 64), advice(name, kWords));
+    const leaves::Word* word_of_leaf = leaf_word(name);
+    if (word_of_leaf == nullptr &&
+        std::ranges::find(kJoiningWords, name) == std::end(kJoiningWords)) {
+      fail_at(start, "unknown name '{}'; {}", name.substr(0, 64), advice(name, known_words()));
     }
+    leaf_start_ = start;
+    if (word_of_leaf != nullptr && word_of_leaf->is_bare) return word_of_leaf->parse(this);
     expect('(', fmt::format("after {}", name));
-    const Pattern result = call(name, start);
+    const Pattern result =
+        word_of_leaf != nullptr ? word_of_leaf->parse(this) : joined(name, start);
     expect(')', fmt::format("to end {}", name));
     return result;
   }
 
-  // The arguments of the leaves that have some.
-  Pattern call(std::string_view name, std::size_t start) {
-    if (name == "blocks") {
-      const std::string path = next_is(')') ? std::string() : quoted();
-      return built_at(start, [&] { return load_blocks_(path); });
-    }
-    if (name == "heads" || name == "sum") {
-      std::vector<Pattern> patterns;
-      do {
-        patterns.push_back(any_of());
-      } while (accept(','));
-      return built_at(start, [&] { return name == "sum" ? sum(patterns) : heads(patterns); });
-    }
+  // The arguments of words that stand for no leaf.
+  Pattern joined(std::string_view name, std::size_t start) {
     if (name == "preset") {
       const std::string_view which = word();
       return built_at(start, [&] { return preset(which); });
@@ -189,34 +184,22 @@ class Parser {
       const std::vector<HierarchyLevel> all = levels();
       return built_at(start, [&] { return hierarchical(all); });
     }
-    if (name == "vertical_slash") {
-      const std::vector<std::int64_t> columns = list();
-      expect(',', "between the two lists of vertical_slash");
-      const std::vector<std::int64_t> slashes = list();
-      return built_at(start, [&] { return vertical_slash(columns, slashes); });
+    std::int64_t group = 1;
+    if (name == "head_groups") {
+      group = number();
+      expect(',', "behind how many heads a group has");
     }
-    if (name == "documents" || (name == "global" && next_is('['))) {
-      const std::vector<std::int64_t> values = list();
-      const bool global_list = name == "global";
-      return built_at(start, [&] {
-        return global_list ? global(std::span(values)) : documents(std::span(values));
-      });
-    }
-    return of_numbers(name, start);
+    std::vector<Pattern> patterns;
+    do {
+      patterns.push_back(any_of());
+    } while (accept(','));
+    return built_at(start, [&] {
+      if (name == "sum") return sum(patterns);
+      return name == "heads" ? heads(patterns) : head_groups(group, patterns);
+    });
   }
 
-  Pattern of_numbers(std::string_view name, std::size_t start) {
-    const auto& leaf = *std::find_if(std::begin(kNumberLeaves), std::end(kNumberLeaves),
-                                     [&](const NumberLeaf& each) { return each.name == name; });
-    Numbers numbers{};
-    for (int i = 0; i < leaf.count; ++i) {
-      if (i > 0) expect(',', fmt::format("between the {} numbers of {}", leaf.count, name));
-      numbers[static_cast<std::size_t>(i)] = number();
-    }
-    return built_at(start, [&] { return leaf.make(numbers); });
-  }
-
-  std::int64_t number() {
+  std::int64_t number() override {
     if (at_end()) fail_at(at_, "expected a number, but the text ends");
     const std::size_t start = at_;
     if (text_[at_] == '-') ++at_;
@@ -238,7 +221,7 @@ class Parser {
   }
 
   // '[' [ number { ',' number } ] ']'
-  std::vector<std::int64_t> list() {
+  std::vector<std::int64_t> list() override {
     expect('[', "to begin a list");
     std::vector<std::int64_t> values;
     if (accept(']')) return values;
@@ -270,7 +253,7 @@ class Parser {
   }
 
   // '"' { any byte, with \" and \\ for these two } '"'
-  std::string quoted() {
+  std::string quoted() override {
     expect('"', "to begin a file name");
     const std::size_t start = at_ - 1;
     std::string result;
@@ -297,6 +280,7 @@ class Parser {
   std::string_view text_;
   const LoadBlocks& load_blocks_;
   std::size_t at_ = 0;
+  std::size_t leaf_start_ = 0;  // of the word of the leaf whose arguments are read
   int depth_ = 0;
 };
 

@@ -13,23 +13,8 @@ using pattern::Node;
 
 // How tightly a node holds together: a child that holds less than its parent needs parentheses.
 int strength(const Node& node) {
-  switch (node.kind) {
-    case Kind::kOr:
-      return 0;
-    case Kind::kAnd:
-      return 1;
-    default:
-      return 2;
-  }
-}
-
-std::string in_quotes(std::string_view name) {
-  std::string text = "\"";
-  for (const char c : name) {
-    if (c == '"' || c == '\\') text.push_back('\\');
-    text.push_back(c);
-  }
-  return text + '"';
+  if (node.kind == Kind::kOr) return 0;
+  return node.kind == Kind::kAnd ? 1 : 2;
 }
 
 void print(const Node& node, std::string* text) {
@@ -41,67 +26,25 @@ void print(const Node& node, std::string* text) {
     if (parentheses) text->push_back(')');
   };
   switch (node.kind) {
-    case Kind::kDense:
-      *text += "dense";
-      break;
-    case Kind::kCausal:
-      *text += "causal";
-      break;
-    case Kind::kWindow:
-      fmt::format_to(out, "window({}, {})", node.first, node.second);
-      break;
-    case Kind::kSink:
-      fmt::format_to(out, "sink({})", node.first);
-      break;
-    case Kind::kGlobalFirst:
-      fmt::format_to(out, "global({})", node.first);
-      break;
-    case Kind::kGlobalListed:
-      fmt::format_to(out, "global([{}])", fmt::join(node.list, ", "));
-      break;
-    case Kind::kDocuments:
-      fmt::format_to(out, "documents([{}])", fmt::join(node.list, ", "));
-      break;
-    case Kind::kBlocks:
-      fmt::format_to(out, "blocks({})", in_quotes(node.name));
-      break;
-    case Kind::kBand:
-      if (node.third == 1) {
-        fmt::format_to(out, "dilated({})", node.first);
-      } else {
-        fmt::format_to(out, "block_dilated({}, {})", node.first, node.third);
-      }
-      break;
-    case Kind::kStrided:
-      fmt::format_to(out, "strided({}, {}, {})", node.first, node.second, node.third);
-      break;
-    case Kind::kRandom:
-      fmt::format_to(out, "random({}, {}, {})", node.first, node.second, node.third);
-      break;
-    case Kind::kSegment:
-      fmt::format_to(out, "segment({}, {})", node.first, node.second);
-      break;
-    case Kind::kAxial:
-      fmt::format_to(out, "axial({}, {})", node.first, node.second);
-      break;
-    case Kind::kNatten:
-      fmt::format_to(out, "natten({}, {}, {})", node.first, node.second, node.third);
-      break;
-    case Kind::kVerticalSlash:
-      fmt::format_to(out, "vertical_slash([{}], [{}])", fmt::join(node.list, ", "),
-                     fmt::join(node.slashes, ", "));
+    case Kind::kLeaf:
+      std::visit([&](const auto& leaf) { leaf.print(text); }, node.leaf);
       break;
     case Kind::kHierarchical:
       *text += "hierarchical([";
       for (const auto& level : node.children) {
+        const auto& band = std::get<pattern::leaves::Band>(level->leaf);
         fmt::format_to(out, "{}({}, {}, {})", level == node.children.front() ? "" : ", ",
-                       level->first, level->second, level->third);
+                       band.stride, band.window, band.block);
       }
       *text += "])";
       break;
     case Kind::kHeads:
     case Kind::kSum:
-      *text += node.kind == Kind::kHeads ? "heads(" : "sum(";
+      if (node.group > 1) {
+        fmt::format_to(out, "head_groups({}, ", node.group);
+      } else {
+        *text += node.kind == Kind::kHeads ? "heads(" : "sum(";
+      }
       for (std::size_t i = 0; i < node.children.size(); ++i) {
         if (i > 0) *text += ", ";
         print(*node.children[i], text);

@@ -15,12 +15,12 @@
 namespace annulus::pattern {
 
 // True where all of the queries see the same keys through the leaf because of where they lie; what
-// is false says nothing.
-bool sees_alike(const Node& leaf, Interval queries);
+// is false, as it is for operators, says nothing.
+bool sees_alike(const Node& node, Interval queries);
 
 // True where each `rows` queries, counted from the first, see the same keys through the leaf
 // because of where they lie, or all do; what is false says nothing. Requires: rows >= 1.
-bool sees_alike_in_groups(const Node& leaf, Interval queries, std::int64_t rows);
+bool sees_alike_in_groups(const Node& node, Interval queries, std::int64_t rows);
 
 class RowsAlike {
  public:
@@ -32,6 +32,8 @@ class RowsAlike {
   std::int64_t from(std::int64_t q, Interval universe) const;
 
  private:
+  std::int64_t next_end(std::int64_t q, std::int64_t position) const;
+
   std::vector<const Node*> leaves_;
 };
 

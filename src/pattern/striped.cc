@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
-#include <tuple>
+#include <optional>
 #include <utility>
 
-#include "pattern/leaf_keys.h"
 #include "pattern/positions.h"
 
 namespace annulus::pattern {
@@ -15,15 +14,10 @@ namespace {
 constexpr std::int64_t kMostPeriodOfBits = 64;
 
 // After how many keys a leaf repeats along a row; 0: it does not, or its intervals are few.
-std::int64_t period_of(const Node& leaf) {
-  switch (leaf.kind) {
-    case Kind::kBand:
-      return leaf.first == 1 ? 0 : product(leaf.first, leaf.third);
-    case Kind::kSegment:
-      return leaf.second == 1 ? 0 : leaf.second;
-    default:
-      return 0;
-  }
+std::int64_t period_of(const Node& node) {
+  if (node.kind != Kind::kLeaf) return 0;
+  const std::optional<leaves::Stripes> stripes = leaves::stripes_of(node.leaf, 0, 0);
+  return stripes ? stripes->period : 0;
 }
 
 }  // namespace
@@ -78,18 +72,8 @@ void StripedCounter::fill(Interval keys, std::uint64_t residues, Interval univer
 void StripedCounter::find_striped(const Node& leaf, std::int64_t head, std::int64_t q,
                                   Interval universe, Pieces* out) {
   out->clear();
-  if (leaf.kind == Kind::kSegment) {
-    const auto [w, r] = std::pair(leaf.first, leaf.second);
-    const std::int64_t begin = q - floor_mod(q, w);
-    const bool taken = (q - begin) % r == head % r;
-    const Interval keys = taken ? Interval{begin, begin + w} : Interval{};
-    return fill(keys, residues_of(begin + head % r, r, 1), universe, out);
-  }
-  const auto [stride, window, b] = std::tuple(leaf.first, leaf.second, leaf.third);
-  const std::int64_t row = floor_div(q, b);
-  const Interval near =
-      window == -1 ? universe : Interval{product(row - window, b), product(row + window + 1, b)};
-  fill(near, residues_of(row * b, stride * b, b), universe, out);
+  const leaves::Stripes stripes = *leaves::stripes_of(leaf.leaf, head, q);
+  fill(stripes.keys, residues_of(stripes.begin, stripes.period, stripes.width), universe, out);
 }
 
 // Piece by piece; neighbours with the same residues become one.
@@ -114,7 +98,7 @@ void StripedCounter::find(Step& step, std::int64_t head, std::int64_t q, Interva
   if (step.children.empty()) {
     if (is_striped(node)) return find_striped(node, head, q, universe, &step.pieces);
     step.pieces.clear();
-    leaf_keys(node, head, context_, {q, q + 1}, universe, Wanted::kAny, &keys_);
+    leaves::keys_of(node.leaf, {head, context_, {q, q + 1}, universe}, Wanted::kAny, &keys_);
     std::int64_t at = universe.begin;
     for (const Interval& keys : keys_) {
       if (keys.begin > at) step.pieces.push_back({keys.begin, 0});

@@ -11,16 +11,6 @@
 
 namespace annulus::pattern {
 
-constexpr std::string_view kWords[] = {
-    "dense",   "causal",  "window", "sink",   "prefix",         "global",       "documents",
-    "dilated", "segment", "axial",  "natten", "block_dilated",  "strided",      "random",
-    "blocks",  "heads",   "sum",    "preset", "vertical_slash", "hierarchical",
-};
-
-inline bool is_word(std::string_view name) {
-  return std::find(std::begin(kWords), std::end(kWords), name) != std::end(kWords);
-}
-
 // Words of the language that this version does not evaluate: an honest refusal, not a typing error.
 constexpr std::string_view kLaterWords[] = {"topk", "scale",      "softcap",  "alibi",
                                             "bias", "sink_logit", "score_mod"};

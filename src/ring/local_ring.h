@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "attention/forward.h"
+#include "attention/run/forward.h"
 #include "device/stream.h"
 #include "ring/plan.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "kernels/pack_params.h"
+#include "params/pack_params.h"
 
 namespace annulus::ring {
 namespace {
@@ -27,7 +27,7 @@ kernels::PackTensor tensor(const void* from, const Strides& strides, std::byte* 
 jit::KernelSpec pack_spec(jit::Arch arch) {
   return {.family = "pack_rows",
           .arch = arch,
-          .file = "kernels/pack_rows.cu",
+          .file = "kernels/ring/pack_rows.cu",
           .entry = "pack_rows",
           .structs = {}};
 }

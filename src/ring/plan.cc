@@ -33,24 +33,32 @@ Problem local_problem(const Problem& whole, const ShardMap& shards, int rank, in
   return problem;
 }
 
-attention::Choice choose(const Problem& problem, const ShardMap& shards,
-                         std::span<const attention::DeviceLimits> limits,
-                         const std::string& config) {
-  const Problem largest = largest_hop(problem, shards);
-  const auto apart = [](const std::vector<Segment>& shard) { return shard.size() > 1; };
-  const bool placed = std::ranges::any_of(shards.q, apart) || std::ranges::any_of(shards.k, apart);
-  attention::Choice choice = config.empty()
-                                 ? attention::choose_config(largest, limits[0], {}, placed)
-                                 : attention::forced_config(largest, limits[0], config);
-  // One configuration for all: the order of the sums, and so the bits, come from it.
-  for (std::size_t rank = 1; rank < limits.size(); ++rank) {
-    try {
-      attention::forced_config(largest, limits[rank], attention::to_string(choice.config));
-    } catch (const Error& error) {
-      base::fail(error.code(), "rank {} cannot run what rank 0 chose: {}", rank, error.what());
+void require_possible(const attention::KernelConfig& config, const Problem& largest,
+                      std::span<const attention::DeviceLimits> limits) {
+  const attention::Dims dims = {largest.dim_qk, largest.dim_v};
+  for (std::size_t rank = 0; rank < limits.size(); ++rank) {
+    auto reason = attention::why_not(config, largest.dtype);
+    if (!reason) reason = attention::why_not(config, dims, limits[rank]);
+    if (!reason) continue;
+    const std::string text = attention::to_string(config);
+    if (rank == 0) {
+      base::fail(ErrorCode::kUnsupported, "configuration '{}' is not possible here: {}", text,
+                 *reason);
     }
+    base::fail(ErrorCode::kUnsupported,
+               "rank {} cannot run what rank 0 chose: configuration '{}' is not possible here: {}",
+               rank, text, *reason);
   }
-  return choice;
+}
+
+// What a launch of the ring runs; where nothing is launched, what one of the largest shards would.
+std::string kernel_of(const PlannedRing& ring, const Problem& largest, jit::Arch arch) {
+  for (const RankPlan& rank : ring.ranks) {
+    if (!rank.launches.empty()) return rank.launches.front().spec.family;
+  }
+  Problem branch = largest;
+  branch.pattern = largest.pattern.branches().front();
+  return attention::kernel_spec(ring.choice.config, attention::features_of(branch), arch).family;
 }
 
 Workspace lay_out(const Problem& local, const Schedule& schedule, int rank) {
@@ -82,6 +90,11 @@ Problem largest_hop(const Problem& problem, const ShardMap& shards) {
   return largest;
 }
 
+bool is_placed(const ShardMap& shards) {
+  const auto apart = [](const std::vector<Segment>& shard) { return shard.size() > 1; };
+  return std::ranges::any_of(shards.q, apart) || std::ranges::any_of(shards.k, apart);
+}
+
 PackedShard packed_shard(const Problem& problem, std::int64_t rows) {
   PackedShard packed;
   const std::int64_t lines = problem.batch * rows * problem.kv_heads;
@@ -93,12 +106,15 @@ PackedShard packed_shard(const Problem& problem, std::int64_t rows) {
 }
 
 PlannedRing plan_ring(const Problem& problem, const ShardMap& shards,
-                      std::span<const attention::DeviceLimits> limits, const std::string& config) {
+                      std::span<const attention::DeviceLimits> limits,
+                      const attention::Choice& choice) {
+  const Problem largest = largest_hop(problem, shards);
+  require_possible(choice.config, largest, limits);
   PlannedRing ring;
   ring.problem = problem;
   ring.shards = shards;
+  ring.choice = choice;
   const int ranks = shards.ranks();
-  ring.choice = choose(problem, shards, limits, config);
 
   std::vector<std::int64_t> rows_q, shard_bytes;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -126,6 +142,7 @@ PlannedRing plan_ring(const Problem& problem, const ShardMap& shards,
     plan.workspace = lay_out(plan.problem, ring.schedule, rank);
     ring.ranks.push_back(std::move(plan));
   }
+  ring.kernel = kernel_of(ring, largest, limits[0].arch);
   return ring;
 }
 

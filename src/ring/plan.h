@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "attention/plan.h"
+#include "attention/plan/plan.h"
 #include "ring/schedule.h"
 
 namespace annulus::ring {
@@ -43,6 +43,7 @@ struct PlannedRing {
   Problem problem;
   ShardMap shards;
   attention::Choice choice;
+  std::string kernel;  // that the choice's configuration runs
   Schedule schedule;
   std::vector<PackedShard> packed;  // [rank]: its own shard
   std::vector<RankPlan> ranks;
@@ -51,12 +52,16 @@ struct PlannedRing {
 // What one launch of the fullest rank looks like: the problem by which a configuration is chosen.
 Problem largest_hop(const Problem& problem, const ShardMap& shards);
 
+// Whether a rank's rows lie in several segments, so that kernels read positions row by row.
+bool is_placed(const ShardMap& shards);
+
+// With one configuration for all ranks, as the order of the sums, and so the bits, come from it.
 // Requires: validate(problem), validate(shards, problem) pass, nothing is carried; limits has one
-// entry for each rank. `config`: the text of a configuration, or empty for the heuristic's, which
-// then is that of largest_hop(). Throws Error{kUnsupported} where a rank's device cannot run
-// the configuration, naming the rank.
+// entry for each rank. Throws Error{kUnsupported} where a rank's device cannot run the
+// configuration, naming the rank.
 PlannedRing plan_ring(const Problem& problem, const ShardMap& shards,
-                      std::span<const attention::DeviceLimits> limits, const std::string& config);
+                      std::span<const attention::DeviceLimits> limits,
+                      const attention::Choice& choice);
 
 }  // namespace annulus::ring
 

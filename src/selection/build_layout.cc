@@ -5,10 +5,10 @@
 #include <numeric>
 #include <utility>
 
-#include "attention/kernel_source.h"
+#include "attention/kernels/kernel_source.h"
 #include "base/fail.h"
 #include "device/stream.h"
-#include "kernels/layout_params.h"
+#include "params/layout_params.h"
 #include "pattern/classify.h"
 #include "pattern/mask_code.h"
 
@@ -106,7 +106,7 @@ class Builder {
   device::Function kernel(const char* name) {
     return get({.family = name,
                 .arch = arch_,
-                .file = std::string("kernels/") + name + ".cu",
+                .file = std::string("kernels/layout/") + name + ".cu",
                 .entry = name,
                 .structs = {}});
   }
@@ -116,7 +116,7 @@ class Builder {
                 const device::Buffer& classes) {
     const device::Function classifier = get({.family = "classify_blocks",
                                              .arch = arch_,
-                                             .file = "kernels/classify_blocks.cu",
+                                             .file = "kernels/layout/classify_blocks.cu",
                                              .entry = "classify_blocks",
                                              .structs = {attention::mask_struct(code.text)}});
     const device::Buffer lists =

@@ -2,8 +2,9 @@
 #include <algorithm>
 #include <memory>
 
+#include "attention/kernels/family.h"
 #include "base/fail.h"
-#include "kernels/selection_params.h"
+#include "params/selection_params.h"
 #include "pattern/node.h"
 #include "selection/selection_plan.h"
 
@@ -69,9 +70,8 @@ void check_blocks(const Problem& problem, const Selection& selection) {
 }
 
 bool has_blocks(const pattern::Node& node) {
-  return node.kind == pattern::Kind::kBlocks ||
-         std::any_of(node.children.begin(), node.children.end(),
-                     [](const pattern::NodePointer& child) { return has_blocks(*child); });
+  return pattern::any_leaf(
+      node, [](const pattern::leaves::Structure& leaf) { return leaf.layout != nullptr; });
 }
 
 }  // namespace
@@ -141,10 +141,17 @@ attention::LaunchPlan make_plan(const Problem& problem, const Selection& selecti
                                 const attention::Choice& choice,
                                 const attention::DeviceLimits& limits) {
   const attention::KernelConfig& config = choice.config;
-  if (const int together = config.heads * config.cluster; together > 1) {
+  if (const int together = attention::cta_shape(config).heads_together(); together > 1) {
     base::fail(ErrorCode::kUnsupported,
                "configuration '{}' computes {} heads together, but each head chooses its blocks",
                attention::to_string(config), together);
+  }
+  if (config.family->lists == attention::ListSource::kHost) {
+    base::fail(
+        ErrorCode::kUnsupported,
+        "configuration '{}' visits tiles that the host lists, but those of chosen blocks are "
+        "listed on the device",
+        attention::to_string(config));
   }
   // Its kernels read the pattern's tiles and list those that are chosen.
   attention::LaunchPlan plan =
@@ -158,8 +165,8 @@ attention::LaunchPlan make_plan(const Problem& problem, const Selection& selecti
   plan.mask.text = base == "true" ? "m.blocks(q, k)" : "(" + base + ") & m.blocks(q, k)";
   plan.mask.uses_blocks = true;
   plan.mask.costly = true;
-  plan.spec = attention::kernel_spec(
-      config, attention::features_of(plan.problem, plan.placement, plan.mask), limits.arch);
+  plan.features.mask = plan.mask.text;
+  plan.spec = attention::kernel_spec(config, plan.features, limits.arch);
   return plan;
 }
 

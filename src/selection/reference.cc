@@ -96,7 +96,7 @@ bool is_forced(const Problem& problem, const Selection& selection, std::int64_t 
 }
 
 // Scores and takes blocks, all lists one after another.
-void take(const Problem& problem, const Selection& selection, const attention::HostInputs& inputs,
+void take(const Problem& problem, const Selection& selection, const HostInputs& inputs,
           const std::vector<std::uint8_t>& candidate, const std::vector<std::uint8_t>& forced,
           HostBlocks* blocks) {
   blocks->scores.assign(blocks->chosen.size(), 0.0f);
@@ -130,7 +130,7 @@ HostBlocks no_blocks(const Problem& problem, const Selection& selection) {
 
 // The blocks that a coarse pass keeps; a coarse block is visible or forced where one inside is.
 HostBlocks choose_coarse(const Problem& problem, const Selection& selection,
-                         const attention::HostInputs& inputs, const HostBlocks& fine,
+                         const HostInputs& inputs, const HostBlocks& fine,
                          const std::vector<std::uint8_t>& fine_forced) {
   const std::int64_t factor = selection.coarse_factor;
   const Selection own = coarse_selection(selection);
@@ -156,8 +156,8 @@ double HostBlocks::share() const {
   return all > 0 ? static_cast<double>(kept) / static_cast<double>(all) : 0.0;
 }
 
-HostBlocks reference(const Problem& problem, const Selection& selection,
-                     const attention::HostInputs& inputs, const std::int32_t* given) {
+HostBlocks reference(const Problem& problem, const Selection& selection, const HostInputs& inputs,
+                     const std::int32_t* given) {
   HostBlocks blocks = no_blocks(problem, selection);
   const std::size_t count = blocks.chosen.size();
   std::vector<std::uint8_t> forced(count, 0);

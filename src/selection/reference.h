@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "annulus/selection.h"
-#include "attention/reference.h"
+#include "attention/oracle/reference.h"
 
 namespace annulus::selection {
 
@@ -28,8 +28,8 @@ struct HostBlocks {
 
 // `given` as in SelectionBuffers, or null. Reads of `inputs` Q and K alone.
 // Requires: validate() of the problem and of the selection pass. Costs by all pairs.
-HostBlocks reference(const Problem& problem, const Selection& selection,
-                     const attention::HostInputs& inputs, const std::int32_t* given = nullptr);
+HostBlocks reference(const Problem& problem, const Selection& selection, const HostInputs& inputs,
+                     const std::int32_t* given = nullptr);
 
 // The chosen blocks of one batch as a layout, all of its blocks whole, heads one by one: where the
 // problem has the default positions, pattern & blocks(layout) is what attention sees.

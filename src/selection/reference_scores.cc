@@ -115,8 +115,8 @@ std::vector<float> HostRows::pooled(std::int64_t begin, std::int64_t block, Pool
   return vector;
 }
 
-ListScores::ListScores(const Problem& problem, const Selection& selection,
-                       const attention::HostInputs& inputs, std::int64_t b, std::int64_t head)
+ListScores::ListScores(const Problem& problem, const Selection& selection, const HostInputs& inputs,
+                       std::int64_t b, std::int64_t head)
     : problem_(problem),
       selection_(selection),
       q_(rows_of(inputs.q, inputs.q_strides, b, head, problem.seq_q, problem)),

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "annulus/selection.h"
-#include "attention/reference.h"
+#include "attention/oracle/reference.h"
 
 namespace annulus::selection {
 
@@ -35,8 +35,8 @@ struct HostRows {
 // outlives it.
 class ListScores {
  public:
-  ListScores(const Problem& problem, const Selection& selection,
-             const attention::HostInputs& inputs, std::int64_t b, std::int64_t head);
+  ListScores(const Problem& problem, const Selection& selection, const HostInputs& inputs,
+             std::int64_t b, std::int64_t head);
 
   // Of the blocks of a row: base-2 scores, or masses among the candidates, [columns].
   std::vector<float> row(std::int64_t row, const std::uint8_t* candidate) const;

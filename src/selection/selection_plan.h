@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "annulus/selection.h"
-#include "attention/plan.h"
+#include "attention/plan/plan.h"
 
 namespace annulus::selection {
 

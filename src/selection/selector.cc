@@ -40,7 +40,7 @@ kernels::SelectionTensor tensor(const void* data, const Strides& strides, std::i
 }  // namespace
 
 struct Selector::Call {
-  abi::CUstream stream;
+  device::LaunchSink& to;
   const Operands& operands;
   const SelectionBuffers& buffers;
   void* workspace;
@@ -68,7 +68,7 @@ Selector::Selector(const device::ContextPointer& context, jit::KernelCache& kern
     return kernels
         .get(jit::KernelSpec{.family = name,
                              .arch = arch,
-                             .file = std::string("kernels/") + name + ".cu",
+                             .file = std::string("kernels/selection/") + name + ".cu",
                              .entry = name,
                              .structs = {}})
         .kernel->function;
@@ -167,10 +167,10 @@ void Selector::score_pooled(const Call& call, const Pass& pass) const {
                               .bfloat16 = problem.dtype == Dtype::kBfloat16,
                               .maximum = pass.selection.pool == Pool::kMax,
                               .padding = 0};
-  device::launch(pool_,
+  call.to.launch(pool_,
                  {static_cast<unsigned>(std::max(pass.rows, pass.columns)),
                   heads + static_cast<unsigned>(problem.kv_heads), batches},
-                 {kernels::kSelectionThreads}, 0, call.stream, {&pool});
+                 {kernels::kSelectionThreads}, 0, pool);
   kernels::BlockScoreParams scores = {
       .candidates = candidates(call, pass),
       .q = q,
@@ -180,11 +180,11 @@ void Selector::score_pooled(const Call& call, const Pass& pass) const {
       .group = static_cast<int>(problem.heads / problem.kv_heads),
       .columns = static_cast<int>(pass.columns),
       .scale = base_two_scale(problem)};
-  device::launch(
+  call.to.launch(
       score_,
       {blocks_for(pass.rows, kernels::kScoreTile) * blocks_for(pass.columns, kernels::kScoreTile),
        heads, batches},
-      {kernels::kScoreThreads}, 0, call.stream, {&scores});
+      {kernels::kScoreThreads}, 0, scores);
 }
 
 void Selector::score_antidiagonals(const Call& call) const {
@@ -205,11 +205,11 @@ void Selector::score_antidiagonals(const Call& call) const {
       .cells = static_cast<int>(pass.selection.block_columns / stride),
       .scale = base_two_scale(problem) / static_cast<float>(stride),
       .padding = 0};
-  device::launch(antidiagonals_,
+  call.to.launch(antidiagonals_,
                  {blocks_for(params.q.blocks, kernels::kScoreTile) *
                       blocks_for(params.k.blocks, kernels::kScoreTile),
                   static_cast<unsigned>(problem.heads), static_cast<unsigned>(call.range.batches)},
-                 {kernels::kScoreThreads}, 0, call.stream, {&params});
+                 {kernels::kScoreThreads}, 0, params);
 }
 
 // Bits of the pass's chosen blocks, from their scores.
@@ -228,10 +228,10 @@ void Selector::choose(const Call& call, const Pass& pass) const {
       .score_rows = static_cast<int>(
           pass.parts == 1 ? pass.rows : (problem.seq_q + selection.stride - 1) / selection.stride),
       .padding = 0};
-  device::launch(select_,
+  call.to.launch(select_,
                  {blocks_for(pass.rows, kernels::kSelectionWarps),
                   static_cast<unsigned>(problem.heads), static_cast<unsigned>(call.range.batches)},
-                 {kernels::kSelectionThreads}, 0, call.stream, {&select});
+                 {kernels::kSelectionThreads}, 0, select);
 }
 
 // The same from the caller's indices.
@@ -251,10 +251,10 @@ void Selector::mark(const Call& call) const {
       .words = static_cast<int>(pass.words),
       .visible_heads = static_cast<int>(pass.visible_heads),
       .most = static_cast<int>(most)};
-  device::launch(mark_,
+  call.to.launch(mark_,
                  {blocks_for(pass.rows, kernels::kSelectionWarps),
                   static_cast<unsigned>(problem.heads), static_cast<unsigned>(call.range.batches)},
-                 {kernels::kSelectionThreads}, 0, call.stream, {&params});
+                 {kernels::kSelectionThreads}, 0, params);
 }
 
 // The lists of the batches; `tiles` lacks what differs from batch to batch.
@@ -270,7 +270,7 @@ void Selector::list(const Call& call, kernels::ListTilesParams tiles) const {
   const device::Extent grid = {blocks_for(plan_.row_tiles, kernels::kSelectionWarps), heads,
                                batches};
   tiles.row_begin = nullptr;
-  device::launch(list_tiles_, grid, {kernels::kSelectionThreads}, 0, call.stream, {&tiles});
+  call.to.launch(list_tiles_, grid, {kernels::kSelectionThreads}, 0, tiles);
   kernels::OrderRowsParams order = {
       .counts = tiles.counts,
       .row_begin = row_begin,
@@ -279,10 +279,10 @@ void Selector::list(const Call& call, kernels::ListTilesParams tiles) const {
       .first = call.range.first_batch * problem.heads * plan_.capacity,
       .heads = static_cast<int>(problem.heads),
       .row_tiles = static_cast<int>(plan_.row_tiles)};
-  device::launch(order_rows_, {blocks_for(plan_.row_tiles, kernels::kOrderThreads), heads, batches},
-                 {kernels::kOrderThreads}, 0, call.stream, {&order});
+  call.to.launch(order_rows_, {blocks_for(plan_.row_tiles, kernels::kOrderThreads), heads, batches},
+                 {kernels::kOrderThreads}, 0, order);
   tiles.row_begin = row_begin;
-  device::launch(list_tiles_, grid, {kernels::kSelectionThreads}, 0, call.stream, {&tiles});
+  call.to.launch(list_tiles_, grid, {kernels::kSelectionThreads}, 0, tiles);
 }
 
 // The chosen blocks as indices.
@@ -297,13 +297,13 @@ void Selector::write(const Call& call) const {
       .rows = static_cast<int>(plan_.blocks.rows),
       .words = static_cast<int>(plan_.blocks.words),
       .most = static_cast<int>(call.buffers.most_chosen)};
-  device::launch(export_,
+  call.to.launch(export_,
                  {blocks_for(pass.rows, kernels::kSelectionWarps),
                   static_cast<unsigned>(problem.heads), static_cast<unsigned>(call.range.batches)},
-                 {kernels::kSelectionThreads}, 0, call.stream, {&out});
+                 {kernels::kSelectionThreads}, 0, out);
 }
 
-kernels::TileListParams Selector::run(abi::CUstream stream, const Operands& operands,
+kernels::TileListParams Selector::put(device::LaunchSink& to, const Operands& operands,
                                       const SelectionBuffers& buffers, void* workspace,
                                       const kernels::TileListParams& base) const {
   const Problem& problem = plan_.problem;
@@ -342,7 +342,7 @@ kernels::TileListParams Selector::run(abi::CUstream stream, const Operands& oper
       .words_of_tile = static_cast<int>(plan_.words_of_tile)};
   for (std::int64_t first = 0; first < problem.batch; first += kMostGridZ) {
     const Call call = {
-        stream, operands, buffers, workspace, {first, std::min(kMostGridZ, problem.batch - first)}};
+        to, operands, buffers, workspace, {first, std::min(kMostGridZ, problem.batch - first)}};
     if (plan_.coarse && plan_.coarse->columns > 0) {
       score_pooled(call, *plan_.coarse);
       choose(call, *plan_.coarse);
@@ -363,7 +363,8 @@ kernels::TileListParams Selector::run(abi::CUstream stream, const Operands& oper
 
 Scored Selector::score_only(abi::CUstream stream, const Operands& operands, void* workspace) const {
   const SelectionBuffers none;
-  const Call call = {stream, operands, none, workspace, {0, plan_.problem.batch}};
+  device::StreamSink to(stream);
+  const Call call = {to, operands, none, workspace, {0, plan_.problem.batch}};
   const Pass& pass = plan_.blocks;
   score_pooled(call, pass);
   return {candidates(call, pass), at<const float>(workspace, pass.scores),
@@ -373,14 +374,16 @@ Scored Selector::score_only(abi::CUstream stream, const Operands& operands, void
 unsigned* Selector::mark_only(abi::CUstream stream, const SelectionBuffers& buffers,
                               void* workspace) const {
   const Operands none;
-  mark({stream, none, buffers, workspace, {0, plan_.problem.batch}});
+  device::StreamSink to(stream);
+  mark({to, none, buffers, workspace, {0, plan_.problem.batch}});
   return at<unsigned>(workspace, plan_.blocks.chosen);
 }
 
 void Selector::write_chosen(abi::CUstream stream, const SelectionBuffers& buffers,
                             void* workspace) const {
   const Operands none;
-  write({stream, none, buffers, workspace, {0, plan_.problem.batch}});
+  device::StreamSink to(stream);
+  write({to, none, buffers, workspace, {0, plan_.problem.batch}});
 }
 
 }  // namespace annulus::selection

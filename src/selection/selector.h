@@ -5,8 +5,9 @@
 // kernels that choose and list blocks on a stream and says where the lists will be.
 
 #include "device/buffer.h"
+#include "device/launches.h"
 #include "jit/kernel_cache.h"
-#include "kernels/selection_params.h"
+#include "params/selection_params.h"
 #include "selection/selection_plan.h"
 
 namespace annulus::selection {
@@ -30,11 +31,11 @@ class Selector {
     return static_cast<std::int64_t>(bits_.bytes() + coarse_bits_.bytes() + head_list_.bytes());
   }
 
-  // Queues the kernels on `stream`: no allocation, no lock, no waiting. `base` are the lists of the
-  // attention's own plan. The lists that are returned are there for what is queued after.
+  // Launches the kernels: no allocation of its own, no lock, no waiting. `base` are the lists of
+  // the attention's own plan. The lists that are returned are there for what is queued after.
   // Throws Error{kInvalidArgument} for buffers that the selection does not go with, before anything
   // is queued, and Error{kDevice}.
-  kernels::TileListParams run(abi::CUstream stream, const Operands& operands,
+  kernels::TileListParams put(device::LaunchSink& to, const Operands& operands,
                               const SelectionBuffers& buffers, void* workspace,
                               const kernels::TileListParams& base) const;
 

@@ -2,9 +2,10 @@
 
 #include <numbers>
 
-#include "attention/operands.h"
+#include "attention/kernels/mma/config.h"
+#include "attention/problem/operands.h"
 #include "base/fail.h"
-#include "kernels/importance_params.h"
+#include "params/importance_params.h"
 
 namespace annulus::selection {
 namespace {
@@ -63,12 +64,13 @@ void validate(const Problem& problem, const Selection& selection, const TrackerO
 
 attention::LaunchPlan make_measure_plan(const Problem& problem, const Selection& selection,
                                         const attention::DeviceLimits& limits) {
-  constexpr attention::KernelConfig kTiles = {
+  // measure_blocks.cu has the layout of mma_forward.cu and its arguments, with this one tile.
+  constexpr attention::MmaConfig kTiles = {
       .tile_rows = 64, .tile_columns = 64, .warps = 4, .stages = 1};
   attention::LaunchPlan plan =
       make_plan(measured(problem), selection, {kTiles, "blocks are measured in it", {}}, limits);
   plan.spec.family = "measure_blocks";
-  plan.spec.file = "kernels/measure_blocks.cu";
+  plan.spec.file = "kernels/selection/measure_blocks.cu";
   plan.spec.entry = "measure_blocks";
   plan.shape.shared_bytes = 2 * problem.dim_qk * (kTiles.tile_rows + kTiles.tile_columns);
   return plan;
@@ -87,7 +89,7 @@ Tracker::Tracker(const device::ContextPointer& context, jit::KernelCache& kernel
   update_ = kernels
                 .get(jit::KernelSpec{.family = "update_blocks",
                                      .arch = limits.arch,
-                                     .file = "kernels/update_blocks.cu",
+                                     .file = "kernels/selection/update_blocks.cu",
                                      .entry = "update_blocks",
                                      .structs = {}})
                 .kernel->function;
@@ -125,8 +127,9 @@ void Tracker::measure(abi::CUstream stream, const Operands& operands, const std:
   check(operands, given, state, workspace);
   SelectionBuffers buffers;
   buffers.given = given;
+  device::StreamSink to(stream);
   const kernels::TileListParams lists =
-      kept_.run(stream, operands, buffers, workspace, forward_.lists());
+      kept_.put(to, operands, buffers, workspace, forward_.lists());
   const attention::LaunchPlan& plan = forward_.plan();
   const Pass& blocks = kept_.plan().blocks;
   kernels::AttentionParams params = forward_.parameters(operands, lists, plan.launches.front());

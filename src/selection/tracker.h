@@ -6,7 +6,7 @@
 // and one that scores all of them for the update.
 
 #include "annulus/importance.h"
-#include "attention/forward.h"
+#include "attention/run/forward.h"
 #include "selection/selector.h"
 
 namespace annulus::selection {

@@ -7,7 +7,13 @@
 // Phases are told apart by their parity: a fresh barrier is in phase 0, so waiting for parity 0
 // waits for the first phase to end, and waiting for parity 1 returns at once.
 //
-// A barrier may count arrivals from all CTAs of a cluster; then it is waited for with wait_cluster.
+// A barrier may count arrivals from all CTAs of a cluster. They and the waits have the scope of one
+// CTA: they say that reads which had ended before have ended, so a copy may overwrite what was
+// read; what was written is not seen that way. That is how CUTLASS gives buffers back. In the scope
+// of the cluster each arrival would be preceded by a fence of the device (MEMBAR.ALL.GPU, by
+// ptxas 13.0) and each wait would empty the L1 cache.
+
+#include "ptx/variants.cuh"
 
 namespace annulus::ptx {
 
@@ -30,12 +36,21 @@ __device__ __forceinline__ void arrive(unsigned barrier) {
 }
 
 // mapa and mbarrier.arrive: PTX 8.0, sm_90. At the barrier that lies where `barrier` does in the
-// CTA of that rank in the cluster, which may be this one.
+// CTA of that rank in the cluster, which may be this one. For reads that are over, see above.
 __device__ __forceinline__ void arrive_at(unsigned barrier, unsigned rank) {
+  if constexpr (kReleaseToCluster) {
+    asm volatile(
+        "{\n.reg .b32 place;\n"
+        "mapa.shared::cluster.u32 place, %0, %1;\n"
+        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [place];\n}" ::"r"(barrier),
+        "r"(rank)
+        : "memory");
+    return;
+  }
   asm volatile(
       "{\n.reg .b32 place;\n"
       "mapa.shared::cluster.u32 place, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [place];\n}" ::"r"(barrier),
+      "mbarrier.arrive.shared::cluster.b64 _, [place];\n}" ::"r"(barrier),
       "r"(rank)
       : "memory");
 }
@@ -50,6 +65,7 @@ __device__ __forceinline__ void arrive_expecting(unsigned barrier, unsigned byte
 // mbarrier.try_wait.parity: PTX 7.8, sm_90. Sleeps until the phase of that parity has ended.
 __device__ __forceinline__ void wait(unsigned barrier, unsigned parity) {
   unsigned ended;
+  [[maybe_unused]] unsigned tries = 0;
   do {
     asm volatile(
         "{\n.reg .pred ended;\n"
@@ -58,20 +74,9 @@ __device__ __forceinline__ void wait(unsigned barrier, unsigned parity) {
         : "=r"(ended)
         : "r"(barrier), "r"(parity)
         : "memory");
-  } while (ended == 0);
-}
-
-// The same, and what threads of other CTAs of the cluster did before they arrived has been done.
-__device__ __forceinline__ void wait_cluster(unsigned barrier, unsigned parity) {
-  unsigned ended;
-  do {
-    asm volatile(
-        "{\n.reg .pred ended;\n"
-        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 ended, [%1], %2;\n"
-        "selp.u32 %0, 1, 0, ended;\n}"
-        : "=r"(ended)
-        : "r"(barrier), "r"(parity)
-        : "memory");
+    if constexpr (kTrapLateWaits) {
+      if (++tries == 1u << 26) asm volatile("trap;");
+    }
   } while (ended == 0);
 }
 

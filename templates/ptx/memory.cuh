@@ -20,6 +20,13 @@ __device__ __forceinline__ void store_shared(unsigned address, unsigned value) {
   asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
 }
 
+// ld.shared.b32: PTX 1.0, any architecture.
+__device__ __forceinline__ unsigned load_shared(unsigned address) {
+  unsigned value;
+  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
+  return value;
+}
+
 // ld.shared.v4.b32: PTX 1.0, any architecture.
 __device__ __forceinline__ Words4 load_shared_16(unsigned address) {
   Words4 v;

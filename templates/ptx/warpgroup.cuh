@@ -4,6 +4,8 @@
 // What the warps of a CTA that do different work need: registers of their own number, barriers of
 // some of the warps, one thread of a warp.
 
+#include "ptx/variants.cuh"
+
 namespace annulus::ptx {
 
 // setmaxnreg: PTX 8.0, sm_90a. By all warps of a warpgroup. take_registers waits until others have
@@ -48,6 +50,7 @@ __device__ __forceinline__ unsigned uniform(unsigned value) {
 // the tensor cores would then run alone. `address` is a word of shared memory that is written only
 // if a sum is negative, which sums of exponentials never are.
 __device__ __forceinline__ void pin(float sum, unsigned address) {
+  if constexpr (kNoPin) return;
   asm volatile(
       "{\n.reg .pred never;\n"
       "setp.lt.f32 never, %0, 0f00000000;\n"

@@ -9,7 +9,7 @@
 // Leaves are evaluated for each element of partial tiles: integer arithmetic, no branch that
 // differs between lanes. Positions and numbers stay within +-2^30, so no difference overflows.
 
-#include "kernels/attention_params.h"
+#include "params/attention_params.h"
 
 namespace annulus::tile {
 
@@ -178,8 +178,22 @@ struct MaskContext {
            listed(params.lists + number(slashes_slot), number(slash_count_slot), q - k);
   }
 
-  // Which of `count` patterns the head uses.
+  __device__ __forceinline__ bool queries(int begin_slot, int end_slot, int q, int) const {
+    return (q >= number(begin_slot)) & (q < number(end_slot));
+  }
+  __device__ __forceinline__ bool keys(int begin_slot, int end_slot, int, int k) const {
+    return (k >= number(begin_slot)) & (k < number(end_slot));
+  }
+  __device__ __forceinline__ bool every(int stride_slot, int remainder_slot, int, int k) const {
+    const int stride = number(stride_slot);
+    return k - floor_div(k, stride) * stride == number(remainder_slot);
+  }
+
+  // Which of `count` patterns the head uses: they take turns, head by head or in groups of heads.
   __device__ __forceinline__ int turn(int count) const { return head % count; }
+  __device__ __forceinline__ int group(int heads_slot, int count) const {
+    return head / number(heads_slot) % count;
+  }
 
   __device__ __forceinline__ bool blocks(int q, int k) const {
     if (tile_mask < 0) return tile_mask == kTileAllVisible;

@@ -4,7 +4,7 @@
 // What a score gains by the distance of its key from its query: ALiBi's slope times k - q, and an
 // entry of a table by q - k. In the base that the scores are in by then; before masking.
 
-#include "kernels/attention_params.h"
+#include "params/attention_params.h"
 #include "tile/turns.cuh"
 
 namespace annulus::tile {

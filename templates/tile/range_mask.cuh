@@ -88,6 +88,21 @@ class RangeMask {
             !(q.first == q.last && k.first == k.last && q.first == k.first)};
   }
 
+  __device__ __forceinline__ Possible queries(int begin_slot, int end_slot, int, int) const {
+    return below(q_, context_.number(end_slot)) & !below(q_, context_.number(begin_slot));
+  }
+  __device__ __forceinline__ Possible keys(int begin_slot, int end_slot, int, int) const {
+    return below(k_, context_.number(end_slot)) & !below(k_, context_.number(begin_slot));
+  }
+  // Visible is the first such key from k_.first on; one key alone is all of them.
+  __device__ __forceinline__ Possible every(int stride_slot, int remainder_slot, int, int) const {
+    const int stride = context_.number(stride_slot);
+    const int behind = k_.first - context_.number(remainder_slot);
+    const int rest = behind - context_.floor_div(behind, stride) * stride;
+    const int next = rest == 0 ? k_.first : k_.first + (stride - rest);
+    return {next <= k_.last, stride > 1 && !(rest == 0 && k_.first == k_.last)};
+  }
+
 #define ANNULUS_UNKNOWN_LEAF(leaf)                                      \
   template <typename... Arguments>                                      \
   __device__ __forceinline__ Possible leaf(const Arguments&...) const { \
@@ -102,6 +117,9 @@ class RangeMask {
 #undef ANNULUS_UNKNOWN_LEAF
 
   __device__ __forceinline__ int turn(int count) const { return context_.turn(count); }
+  __device__ __forceinline__ int group(int heads_slot, int count) const {
+    return context_.group(heads_slot, count);
+  }
 
  private:
   __device__ __forceinline__ static Possible unknown() { return {true, true}; }

@@ -2,7 +2,7 @@
 #define ANNULUS_TILE_ROW_IO_CUH_
 
 // What a warp reads before and writes after its tiles: the state carried between launches (see
-// kernels/attention_params.h), LSE and the 16-bit output. Rows beyond Sq are neither read nor
+// params/attention_params.h), LSE and the 16-bit output. Rows beyond Sq are neither read nor
 // written.
 
 #include "ptx/memory.cuh"

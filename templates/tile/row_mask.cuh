@@ -60,9 +60,15 @@ class RowMask {
   ANNULUS_ROW_LEAF(natten)
   ANNULUS_ROW_LEAF(vertical_slash)
   ANNULUS_ROW_LEAF(blocks)
+  ANNULUS_ROW_LEAF(queries)
+  ANNULUS_ROW_LEAF(keys)
+  ANNULUS_ROW_LEAF(every)
 #undef ANNULUS_ROW_LEAF
 
   __device__ __forceinline__ int turn(int count) const { return context_.turn(count); }
+  __device__ __forceinline__ int group(int heads_slot, int count) const {
+    return context_.group(heads_slot, count);
+  }
 
  private:
   template <typename Leaf>
@@ -121,7 +127,18 @@ class ComparedRow {
   __device__ __forceinline__ RowBits global_first(int slot, int q, K) const {
     return RowBits(q < context_.number(slot)) | up_to(context_.number(slot) - 1);
   }
+  template <typename K>
+  __device__ __forceinline__ RowBits queries(int begin_slot, int end_slot, int q, K) const {
+    return RowBits(q >= context_.number(begin_slot)) & RowBits(q < context_.number(end_slot));
+  }
+  template <typename K>
+  __device__ __forceinline__ RowBits keys(int begin_slot, int end_slot, int, K) const {
+    return up_to(context_.number(end_slot) - 1) & !up_to(context_.number(begin_slot) - 1);
+  }
   __device__ __forceinline__ int turn(int count) const { return context_.turn(count); }
+  __device__ __forceinline__ int group(int heads_slot, int count) const {
+    return context_.group(heads_slot, count);
+  }
 
  private:
   // Columns at positions <= last.

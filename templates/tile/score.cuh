@@ -3,7 +3,7 @@
 
 // From a product q.k to the base-2 score whose powers softmax sums; kernels::Score says how.
 
-#include "kernels/attention_params.h"
+#include "params/attention_params.h"
 #include "ptx/math.cuh"
 
 namespace annulus::tile {

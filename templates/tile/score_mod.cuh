@@ -4,10 +4,10 @@
 // A score expression of the caller's, applied to every element of every tile before masking. The
 // host writes it as text over (m, score, b, h, q, k), for example
 //   score + m.real(0) * (k - q)
-// with m a ScoreContext; src/attention/score_code.h is its other end. Scores are in base e then:
-// their log2(e) becomes part of the exponential's argument.
+// with m a ScoreContext; src/attention/score/score_code.h is its other end. Scores are in base e
+// then: their log2(e) becomes part of the exponential's argument.
 
-#include "kernels/attention_params.h"
+#include "params/attention_params.h"
 #include "ptx/opaque.cuh"
 #include "tile/score_values.cuh"
 #include "tile/turns.cuh"

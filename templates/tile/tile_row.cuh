@@ -4,7 +4,7 @@
 // The column tiles that one CTA visits: a row of a TileList or a part of one, whichever way the
 // kernel walks it.
 
-#include "kernels/attention_params.h"
+#include "params/attention_params.h"
 #include "tile/mask.cuh"
 
 namespace annulus::tile {

@@ -109,6 +109,17 @@ TEST_CASE("toolkits and wheels are searched after the named folders") {
   if (builtins) dlclose(builtins);
 }
 
+TEST_CASE("an NVRTC that is not newer than the driver comes before those that are") {
+  LibrarySearch search = only(fake("newer"));
+  search.toolkits = {fake("toolkit")};
+  CHECK(find_nvrtc(search).report.version == 13080);
+  CHECK(find_nvrtc(search, 13000).report.version == 13080);
+  CHECK(find_nvrtc(search, 12040).report.version == 12080);
+  search.toolkits.clear();  // where there is no other, the newer one is better than none
+  CHECK(find_nvrtc(search, 12040).report.version == 13080);
+  CHECK(find_nvrtc(search, 9000).report.version == 13080);
+}
+
 TEST_CASE("versions in words") {
   CHECK(cuda_version_text(12080) == "12.8");
   CHECK(cuda_version_text(13000) == "13.0");

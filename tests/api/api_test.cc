@@ -7,14 +7,27 @@
 #include "annulus/error.h"
 #include "api/device_name.h"
 #include "api/impl.h"
-#include "sim/driver.h"
 #include "support/failing_table.h"
 #include "support/faulty_files.h"
+#include "support/simulator.h"
 
 namespace {
 
 using namespace annulus;
 using test::FailingTable;
+
+TEST_CASE("every counter of a simulated device has its name in Device::counters") {
+  const Device device = Device::open("sim:sm_80:5");
+  const Counters counters = device.counters();
+  const std::vector<std::string> names = {
+#define COUNTER(name, meaning) #name,
+#include "annulus/counters.def"
+  };
+  REQUIRE(counters.size() == names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) CHECK(counters[i].first == names[i]);
+  // The struct of the driver and nothing more or less: two words before the totals.
+  CHECK(sizeof(annulus_simulator_counters) == sizeof(std::uint64_t) * (1 + names.size()));
+}
 
 TEST_CASE("device names are read and written") {
   CHECK(api::parse_device_name("cuda:3") == api::DeviceName{false, "", 3});
@@ -131,13 +144,14 @@ bool whole_flow(const abi::CudaTable& table, const std::string& cache_dir) {
 
 TEST_CASE("every driver call of a plan and its run may fail: a typed error, and nothing leaks") {
   const test::ScratchFolder cache;
-  const abi::CudaTable table = FailingTable::wrap(sim::make_cuda_table());
+  const abi::CudaTable table = FailingTable::wrap(test::simulator_table());
   FailingTable::fail_at(-1, 0);
   REQUIRE(whole_flow(table, cache.path()));
   const int calls = FailingTable::calls();
   REQUIRE(calls > 30);
   const auto free_bytes = [] {
-    const auto driver = std::make_shared<const device::Driver>(sim::make_cuda_table(), "simulator");
+    const auto driver =
+        std::make_shared<const device::Driver>(test::simulator_table(), "simulator");
     return device::Context::retain(driver, 0)->memory().free_bytes;
   };
   const std::size_t before = free_bytes();

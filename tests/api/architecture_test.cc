@@ -8,7 +8,7 @@
 #include "annulus/error.h"
 #include "api/impl.h"
 #include "jit/arch.h"
-#include "sim/driver.h"
+#include "support/simulator.h"
 
 namespace {
 
@@ -39,11 +39,11 @@ TEST_CASE("an architecture's own features are for devices and drivers with tenso
 }
 
 TEST_CASE("the simulated H200 has the wgmma family, and what is no more than sm_90 has not") {
-  const Device hopper = open_on(sim::make_cuda_table(), "sim:sm_90a");
+  const Device hopper = open_on(test::simulator_table(), "sim:sm_90a");
   CHECK(hopper.info().architecture == "sm_90a");
   CHECK(hopper.plan(hopper_problem()).info().kernel == "wgmma_cluster_forward");
 
-  const Device plain = open_on(sim::make_cuda_table(), "sim:sm_90");
+  const Device plain = open_on(test::simulator_table(), "sim:sm_90");
   CHECK(plain.info().architecture == "sm_90");
   const Plan plan = plain.plan(hopper_problem());
   CHECK(plan.info().kernel == "mma_forward");
@@ -55,7 +55,7 @@ TEST_CASE("the simulated H200 has the wgmma family, and what is no more than sm_
 }
 
 TEST_CASE("a driver that makes no tensor maps leaves the mma family") {
-  abi::CudaTable table = sim::make_cuda_table();
+  abi::CudaTable table = test::simulator_table();
   table.tensor_map_encode_tiled = nullptr;
   const Device device = open_on(table, "sim:sm_90a");
   CHECK(device.info().architecture == "sm_90");
@@ -65,7 +65,7 @@ TEST_CASE("a driver that makes no tensor maps leaves the mma family") {
 // A driver by its number under which an image does not load.
 template <int kVersion>
 Device old_driver() {
-  abi::CudaTable table = sim::make_cuda_table();
+  abi::CudaTable table = test::simulator_table();
   table.driver_get_version = [](int* version) -> abi::CUresult {
     *version = kVersion;
     return abi::kCudaSuccess;

@@ -12,7 +12,7 @@
 #include "annulus/error.h"
 #include "api/impl.h"
 #include "device/simulator.h"
-#include "sim/driver.h"
+#include "support/simulator.h"
 
 namespace {
 
@@ -24,7 +24,7 @@ struct CountedTable {
   static inline int allocations = 0;
 
   static abi::CudaTable wrap() {
-    real = sim::make_cuda_table();
+    real = test::simulator_table();
     allocations = 0;
     abi::CudaTable table = real;
     table.mem_alloc = [](abi::CUdeviceptr* pointer, std::size_t bytes) -> abi::CUresult {
@@ -39,7 +39,7 @@ struct CountedTable {
 struct Pool {
   explicit Pool(const std::string& name) {
     const api::DeviceName parsed = api::parse_device_name(name);
-    const auto driver = std::make_shared<const device::Driver>(sim::make_cuda_table(), "a pool");
+    const auto driver = std::make_shared<const device::Driver>(test::simulator_table(), "a pool");
     context = device::Context::retain(driver, api::ordinal_of(parsed, *driver));
   }
   AllocatorCallbacks callbacks() {

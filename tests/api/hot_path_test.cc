@@ -13,9 +13,9 @@
 #include "annulus/ring.h"
 #include "api/c_call.h"
 #include "api/impl.h"
-#include "sim/driver.h"
 #include "support/counted_malloc.h"
 #include "support/idle_launches.h"
+#include "support/simulator.h"
 
 namespace {
 thread_local int locks = 0;
@@ -74,10 +74,46 @@ TEST_CASE("the counters count") {
   CHECK(locked == 3);
 }
 
-Device open_idle() {
+Device open_idle(const char* name = "sim:sm_80") {
   return api::open_on(std::make_shared<const device::Driver>(
-                          IdleLaunches::wrap(sim::make_cuda_table()), "idle launches"),
-                      api::parse_device_name("sim:sm_80"), {}, base::read_environment());
+                          IdleLaunches::wrap(test::simulator_table()), "idle launches"),
+                      api::parse_device_name(name), {}, base::read_environment());
+}
+
+// With tensor maps, which a run makes and a bound call has.
+TEST_CASE("running a plan or a bound call on sm_90a allocates nothing and takes no lock") {
+  const Device device = open_idle("sim:sm_90a");
+  Problem problem;
+  problem.heads = 4;
+  problem.seq_q = problem.seq_k = 300;
+  problem.kv_heads = 2;
+  problem.dim_qk = problem.dim_v = 64;
+  problem.pattern = Pattern::parse("sum(causal, window(63,0))");
+  const Plan plan = device.plan(problem);
+  CHECK(plan.info().kernel.starts_with("wgmma"));
+  const DeviceMemory memory = device.allocate(300 * 4 * 64 * 2);
+  const DeviceMemory o = device.allocate(memory.bytes());
+  const DeviceMemory workspace = device.allocate(plan.workspace_bytes());
+  Operands operands;
+  operands.q = operands.k = operands.v = memory.data();
+  operands.o = o.data();
+  operands.q_strides = operands.o_strides = Strides::bshd(300, 4, 64);
+  operands.k_strides = operands.v_strides = Strides::bshd(300, 2, 64);
+  const BoundCall bound = plan.bind(operands, workspace.data());
+  const std::uintptr_t handle = api::bound_calls().insert(std::make_unique<BoundCall>(bound));
+  auto* const c = reinterpret_cast<annulus_bound*>(handle);
+  IdleLaunches::idle = true;
+  for (const bool current : {false, true}) {
+    CAPTURE(current);
+    IdleLaunches::current = current;
+    costs_nothing([&] { plan.run(nullptr, operands, workspace.data()); }, 2);
+    costs_nothing([&] { bound.run(nullptr); }, 2);
+    annulus_status status = ANNULUS_OK;
+    costs_nothing([&] { status = annulus_bound_run(c, nullptr); }, 2);
+    CHECK(status == ANNULUS_OK);
+  }
+  IdleLaunches::idle = false;
+  CHECK(annulus_bound_destroy(c) == ANNULUS_OK);
 }
 
 TEST_CASE("running a plan allocates nothing and takes no lock") {
@@ -120,6 +156,7 @@ TEST_CASE("running a plan allocates nothing and takes no lock") {
   SelectionBuffers buffers;
   buffers.chosen = static_cast<std::int32_t*>(o.data());
   buffers.most_chosen = 3;
+  const BoundCall bound = choosing.bind(operands, workspace.data(), buffers);
 
   IdleLaunches::idle = true;
   for (const bool current : {false, true}) {
@@ -131,6 +168,7 @@ TEST_CASE("running a plan allocates nothing and takes no lock") {
     CHECK(status == ANNULUS_OK);
     // Pool, score and choose, coarse and fine; count, order and list; write out; attend.
     costs_nothing([&] { choosing.run(nullptr, operands, workspace.data(), buffers); }, 11);
+    costs_nothing([&] { bound.run(nullptr); }, 11);
   }
   IdleLaunches::idle = false;
   CHECK(annulus_plan_destroy(handle) == ANNULUS_OK);

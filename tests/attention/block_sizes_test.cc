@@ -10,7 +10,8 @@
 #include <string>
 
 #include "annulus/error.h"
-#include "attention/kernel_config.h"
+#include "attention/kernels/family.h"
+#include "attention/kernels/kernel_config.h"
 #include "attention/on_device.h"
 #include "support/options.h"
 
@@ -73,7 +74,7 @@ bool matches(const test::Case& c, const std::string& config) {
 TEST_CASE("blocks of any size and heads that share them match the oracle on every tile") {
   base::Random random(test::options().seed * 77);
   const int count = test::options().problems > 0 ? test::options().problems : 3;
-  std::set<attention::Family> families;
+  std::set<const attention::Family*> families;
   for (const attention::ShippedConfig& shipped : attention::shipped_configs()) {
     if (shipped.dims.qk != 64 || shipped.dims.v != 64) continue;
     const std::string config = attention::to_string(shipped.config);
@@ -81,7 +82,7 @@ TEST_CASE("blocks of any size and heads that share them match the oracle on ever
     int taken = 0;
     for (int i = 0; i < count; ++i) {
       Problem problem = random_problem(random);
-      if (shipped.config.family == attention::Family::kWgmma8) {
+      if (shipped.config.family->element_bytes == 1) {
         problem.dtype = Dtype::kFloat8E4M3;
         problem.scale_blocks = {32, 64, 32};
       }
@@ -92,15 +93,15 @@ TEST_CASE("blocks of any size and heads that share them match the oracle on ever
       if (matched) families.insert(shipped.config.family);
     }
     // A tile of one head in one CTA takes them all, where the device has its instructions.
-    if (shipped.config.heads * shipped.config.cluster == 1 &&
+    if (attention::cta_shape(shipped.config).heads_together() == 1 &&
         families.count(shipped.config.family) > 0) {
       CHECK(taken == count);
     }
   }
-  CHECK(families.count(attention::Family::kMma) == 1);
+  CHECK(families.count(&attention::mma_family) == 1);
   const bool is_hopper = test::device().info().architecture == "sm_90a";
-  CHECK(families.count(attention::Family::kWgmma) == (is_hopper ? 1 : 0));
-  CHECK(families.count(attention::Family::kWgmma8) == (is_hopper ? 1 : 0));
+  CHECK(families.count(&attention::wgmma_family) == (is_hopper ? 1 : 0));
+  CHECK(families.count(&attention::wgmma8_family) == (is_hopper ? 1 : 0));
 }
 
 }  // namespace

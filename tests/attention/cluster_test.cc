@@ -66,10 +66,10 @@ TEST_CASE("CTAs of a cluster share what is copied of K and V") {
       options.config = of.config;
       options.most_multiprocessors = variant == 2 ? 2 : variant == 1 ? 7 : 0;
       const test::DeviceAnswer answer = test::run_case(device, c, options);
-      const attention::Comparison comparison = attention::compare(
+      const Comparison comparison = annulus::compare(
           c.problem, attention::reference(c.problem, c.inputs(), pool), answer.result());
       CAPTURE(comparison.first_wrong);
-      CHECK(comparison.within_law);
+      CHECK(comparison.within_tolerance);
       if (variant != 2) continue;  // the compiler's time
       // The same bits as without a cluster.
       const std::string text = of.config;
@@ -111,10 +111,10 @@ TEST_CASE("tile rows of a list share copies where they see the same in pairs") {
       PlanOptions options;
       options.config = std::string(config) + " c2";
       const test::DeviceAnswer answer = test::run_case(device, c, options);
-      const attention::Comparison comparison = attention::compare(
+      const Comparison comparison = annulus::compare(
           c.problem, attention::reference(c.problem, c.inputs(), pool), answer.result());
       CAPTURE(comparison.first_wrong);
-      CHECK(comparison.within_law);
+      CHECK(comparison.within_tolerance);
       options.config = config;
       CHECK(test::run_case(device, c, options) == answer);
     }

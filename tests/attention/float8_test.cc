@@ -10,8 +10,8 @@
 
 #include "annulus/error.h"
 #include "attention/on_device.h"
-#include "attention/taint.h"
-#include "attention/tile_list.h"
+#include "attention/oracle/taint.h"
+#include "attention/tiles/tile_list.h"
 #include "base/half.h"
 #include "support/options.h"
 
@@ -77,7 +77,7 @@ TEST_CASE("scales that are not given are 1") {
   CHECK(test::run_case(device(), c) == ones);
 }
 
-TEST_CASE("outlier channels, and blocks of very different size, stay within the law") {
+TEST_CASE("outlier channels, and blocks of very different size, stay within tolerance") {
   if (!has_kernels()) return;
   Problem problem = float8_problem(130, 400, 128, dense());
   problem.heads = 2;
@@ -134,14 +134,14 @@ TEST_CASE("a NaN, of an element or a scale, reaches the rows that read its tile 
     const Plan plan = device().plan(problem);
     const DeviceAnswer answer = test::run_case(device(), c);
     const auto reached =
-        attention::reached_rows(problem, c.inputs(),
+        attention::rows_reached(problem, c.inputs(),
                                 attention::make_tile_list(problem, plan.info().tile_rows,
                                                           plan.info().tile_columns, nullptr));
-    const auto comparison = attention::compare(
+    const auto comparison = annulus::compare(
         problem, attention::reference(problem, c.inputs(), test::pool()), answer.result(),
         [&](std::int64_t row) { return reached[static_cast<std::size_t>(row)] != 0; });
     CAPTURE(comparison.first_wrong);
-    CHECK(comparison.within_law);
+    CHECK(comparison.within_tolerance);
     CHECK(comparison.tainted_rows < 256);
     const std::int64_t reader = where == 0 ? 100 : 250;  // sees what is not a number
     CHECK(std::isnan(written(answer, reader, 9)));

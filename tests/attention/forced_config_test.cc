@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "annulus/error.h"
-#include "attention/kernel_config.h"
+#include "attention/kernels/family.h"
+#include "attention/kernels/kernel_config.h"
+#include "attention/kernels/mma/config.h"
 #include "attention/on_device.h"
 #include "autotune/space.h"
 #include "base/random.h"
@@ -27,7 +29,8 @@ std::vector<KernelConfig> wgmma_configs(const Problem& problem) {
       autotune::enumerate({problem.dim_qk, problem.dim_v}, problem.dtype, limits,
                           attention::pipe_device(limits), info.simulated)
           .candidates;
-  std::erase_if(configs, [](const KernelConfig& config) { return !is_wgmma(config.family); });
+  std::erase_if(configs,
+                [](const KernelConfig& config) { return config.family == &attention::mma_family; });
   return configs;
 }
 

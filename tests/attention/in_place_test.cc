@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "annulus/device.h"
-#include "attention/kernel_config.h"
+#include "attention/kernels/family.h"
+#include "attention/kernels/kernel_config.h"
 #include "support/device.h"
 #include "support/device_case.h"
 
@@ -22,15 +23,15 @@ TEST_CASE("O may be Q") {
   for (const attention::ShippedConfig& shipped : attention::shipped_configs()) {
     if (attention::why_illegal(shipped.config, shipped.dims, arch)) continue;
     // Where the wgmma family runs, the mma family is no other than elsewhere.
-    if (arch.feature == 'a' && shipped.config.family == attention::Family::kMma) continue;
-    if (shipped.config.family == attention::Family::kWgmma8) continue;  // O is not as wide as Q
+    if (arch.feature == 'a' && shipped.config.family == &attention::mma_family) continue;
+    if (shipped.config.family->element_bytes == 1) continue;  // O is not as wide as Q
     PlanOptions options;
     options.config = attention::to_string(shipped.config);
     CAPTURE(options.config);
     Problem problem;
     problem.batch = 2;
     problem.heads = 4;
-    problem.kv_heads = shipped.config.heads * shipped.config.cluster == 4 ? 1 : 2;
+    problem.kv_heads = attention::cta_shape(shipped.config).heads_together() == 4 ? 1 : 2;
     problem.seq_q = 2 * shipped.config.tile_rows + 5;
     problem.seq_k = 2 * shipped.config.tile_columns + 3;
     problem.q0 = -shipped.config.tile_rows;  // the first tile row sees nothing

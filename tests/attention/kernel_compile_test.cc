@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "attention/kernel_source.h"
-#include "attention/row_split.h"
+#include "attention/kernels/family.h"
+#include "attention/kernels/kernel_source.h"
+#include "attention/tiles/row_split.h"
 #include "base/thread_pool.h"
 #include "jit/compiler.h"
 #include "support/nvrtc.h"
@@ -97,7 +98,7 @@ std::vector<Case> every_case() {
                             : shipped.reach == Reach::kEvery ? jit::Arch{89, '\0'}
                                                              : jit::Arch{90, '\0'};
     // The planner takes the widest tiles for bands of scaled scores alone.
-    if (hopper && (shipped.config.warps == 12 || shipped.config.tile_columns > 128)) {
+    if (hopper && (cta_shape(shipped.config).warps == 12 || shipped.config.tile_columns > 128)) {
       KernelFeatures whole = band(shipped.dims, Dtype::kFloat16, false);
       whole.split = takes_parts(shipped.config);
       cases.push_back({shipped, whole, large, ""});
@@ -110,7 +111,7 @@ std::vector<Case> every_case() {
     KernelFeatures searched = leaves(shipped.dims, Dtype::kBfloat16, !placed);
     searched.split = takes_parts(shipped.config) && !searched.placed;
     // Of the 8-bit kernels, which take as many registers as these, one of the two in turns.
-    const bool float8 = shipped.config.family == Family::kWgmma8;
+    const bool float8 = shipped.config.family->element_bytes == 1;
     if (!float8 || !placed) {
       cases.push_back({shipped, placed ? modified(masked, false) : masked, small, ""});
     }
@@ -120,7 +121,7 @@ std::vector<Case> every_case() {
     placed = !placed;
   }
   for (Case& at : cases) {
-    if (at.shipped.config.family != Family::kWgmma8) continue;
+    if (at.shipped.config.family->element_bytes != 1) continue;
     at.features.dtype_o = at.features.dtype;
     at.features.dtype = Dtype::kFloat8E4M3;
     at.features.scale_block = 32;  // the most scales that a thread holds
@@ -138,7 +139,7 @@ TEST_CASE("nothing that ships spills or uses local memory") {
     Case& at = cases[static_cast<std::size_t>(index)];
     const jit::ResourceUsage usage =
         compiler.compile(kernel_spec(at.shipped.config, at.features, at.arch)).usage;
-    const int residents = at.shipped.config.resident * threads(at.shipped.config);
+    const int residents = cta_shape(at.shipped.config).resident * threads(at.shipped.config);
     const bool good = usage.known && usage.spill_store_bytes == 0 && usage.spill_load_bytes == 0 &&
                       usage.local_bytes == 0 && usage.notes.empty() &&
                       (usage.registers + 7) / 8 * 8 * residents <= 65536;

@@ -1,5 +1,6 @@
-#include "attention/kernel_config.h"
-#include "attention/wgmma_config.h"
+#include "attention/kernels/kernel_config.h"
+#include "attention/kernels/mma/config.h"
+#include "attention/kernels/wgmma/config.h"
 
 #include <doctest/doctest.h>
 
@@ -47,7 +48,6 @@ TEST_CASE("every shipped configuration is legal where it is marked and only ther
     CHECK(seen.insert(name + std::to_string(shipped.dims.qk) + "/" + std::to_string(shipped.dims.v))
               .second);
     const bool hopper = shipped.reach == Reach::kHopper;
-    CHECK(hopper == is_wgmma(shipped.config.family));
     CHECK(sentence(shipped.config, shipped.dims, kSm90a) == "legal");
     for (const int number : {80, 87, 90, 100}) {
       CHECK((sentence(shipped.config, shipped.dims, {number, '\0'}) == "legal") == !hopper);
@@ -63,12 +63,11 @@ TEST_CASE("every shipped configuration is legal where it is marked and only ther
 }
 
 TEST_CASE("a configuration prints itself and reads what it prints") {
-  CHECK(to_string(KernelConfig{128, 64, 4, 2, false, 1}) == "mma m128 n64 w4 s2");
-  CHECK(to_string(KernelConfig{64, 32, 4, 1, true, 3}) == "mma m64 n32 w4 s1 q x3");
-  CHECK(to_string(KernelConfig{64, 64, 8, 2, false, 1, Family::kWgmma, 2, 2}) ==
+  CHECK(to_string(MmaConfig{128, 64, 4, 2, false, 1}) == "mma m128 n64 w4 s2");
+  CHECK(to_string(MmaConfig{64, 32, 4, 1, true, 3}) == "mma m64 n32 w4 s1 q x3");
+  CHECK(to_string(WgmmaConfig{64, 64, 8, 2, false, 2, 2}.of(wgmma_family)) ==
         "wgmma m64 n64 w8 s2 b2 h2");
-  CHECK(to_string(KernelConfig{128, 128, 8, 2, false, 1, Family::kWgmma8}) ==
-        "wgmma8 m128 n128 w8 s2");
+  CHECK(to_string(WgmmaConfig{128, 128, 8, 2}.of(wgmma8_family)) == "wgmma8 m128 n128 w8 s2");
   for (const ShippedConfig& shipped : shipped_configs()) {
     const auto parsed = parse_config(to_string(shipped.config));
     REQUIRE(parsed);
@@ -100,8 +99,8 @@ TEST_CASE("a configuration prints itself and reads what it prints") {
 }
 
 TEST_CASE("shared memory is Q and the stages of K and V") {
-  CHECK(shared_bytes({64, 64, 4, 2, false, 1}, {128, 128}) == 80 * 1024);
-  CHECK(shared_bytes({128, 32, 4, 1, false, 1}, {192, 128}) == 2 * (128 * 192 + 32 * 320));
+  CHECK(shared_bytes(MmaConfig{64, 64, 4, 2, false, 1}, {128, 128}) == 80 * 1024);
+  CHECK(shared_bytes(MmaConfig{128, 32, 4, 1, false, 1}, {192, 128}) == 2 * (128 * 192 + 32 * 320));
   CHECK(shared_limit({80, '\0'}) == 166912);
   CHECK(shared_limit({86, '\0'}) == 101376);
   CHECK(shared_limit({90, 'a'}) == 232448);
@@ -109,57 +108,55 @@ TEST_CASE("shared memory is Q and the stages of K and V") {
 
 TEST_CASE("what is illegal is refused with the reason") {
   const Dims d128 = {128, 128};
-  CHECK(sentence({}, d128) == "legal");
-  CHECK(says(sentence({}, d128, {75, '\0'}), "sm_75 has no cp.async"));
-  CHECK(says(sentence({}, {80, 80}), "head dims 80/80 are none of"));
-  CHECK(says(sentence({}, {128, 192}), "head dims 128/192 are none of"));
-  CHECK(says(sentence({.warps = 3}, d128), "3 warps"));
-  CHECK(says(sentence({.tile_rows = 96}, d128), "each warp owns 16 or 32 rows"));
-  CHECK(says(sentence({.tile_rows = 0}, d128), "0 rows"));
-  CHECK(says(sentence({.tile_columns = 72}, d128), "72 columns"));
-  CHECK(says(sentence({.tile_columns = 144}, d128), "144 columns"));
-  CHECK(says(sentence({.tile_columns = 0}, d128), "0 columns"));
-  CHECK(says(sentence({.stages = 0}, d128), "0 stages"));
-  CHECK(says(sentence({.stages = 5}, d128), "5 stages"));
-  CHECK(says(sentence({.resident = 0}, d128), "0 resident"));
-  CHECK(says(sentence({.tile_rows = 128, .tile_columns = 32, .warps = 8}, {96, 96}),
+  CHECK(sentence(MmaConfig{}, d128) == "legal");
+  CHECK(says(sentence(MmaConfig{}, d128, {75, '\0'}), "sm_75 has no cp.async"));
+  CHECK(says(sentence(MmaConfig{}, {80, 80}), "head dims 80/80 are none of"));
+  CHECK(says(sentence(MmaConfig{}, {128, 192}), "head dims 128/192 are none of"));
+  CHECK(says(sentence(MmaConfig{.warps = 3}, d128), "3 warps"));
+  CHECK(says(sentence(MmaConfig{.tile_rows = 96}, d128), "each warp owns 16 or 32 rows"));
+  CHECK(says(sentence(MmaConfig{.tile_rows = 0}, d128), "0 rows"));
+  CHECK(says(sentence(MmaConfig{.tile_columns = 72}, d128), "72 columns"));
+  CHECK(says(sentence(MmaConfig{.tile_columns = 144}, d128), "144 columns"));
+  CHECK(says(sentence(MmaConfig{.tile_columns = 0}, d128), "0 columns"));
+  CHECK(says(sentence(MmaConfig{.stages = 0}, d128), "0 stages"));
+  CHECK(says(sentence(MmaConfig{.stages = 5}, d128), "5 stages"));
+  CHECK(says(sentence(MmaConfig{.resident = 0}, d128), "0 resident"));
+  CHECK(says(sentence(MmaConfig{.tile_rows = 128, .tile_columns = 32, .warps = 8}, {96, 96}),
              "256 threads copy 64 rows of head dim 96"));
-  CHECK(says(sentence({.stages = 4}, {256, 256}), "294912 bytes of shared memory, but sm_80"));
-  CHECK(says(sentence({.tile_rows = 128, .tile_columns = 64}, d128), "192 registers"));
+  CHECK(says(sentence(MmaConfig{.stages = 4}, {256, 256}),
+             "294912 bytes of shared memory, but sm_80"));
+  CHECK(says(sentence(MmaConfig{.tile_rows = 128, .tile_columns = 64}, d128), "192 registers"));
 }
 
 TEST_CASE("what the wgmma family does not take is refused with the reason") {
   const Dims d128 = {128, 128};
-  const KernelConfig good = {128, 128, 8, 2, false, 1, Family::kWgmma};
+  const KernelConfig good = WgmmaConfig{128, 128, 8, 2}.of(wgmma_family);
   const auto with = [&](auto change) {
-    KernelConfig config = good;
+    WgmmaConfig config = wgmma_config(good);
     change(config);
-    return sentence(config, d128, kSm90a);
+    return sentence(config.of(wgmma_family), d128, kSm90a);
   };
-  CHECK(with([](KernelConfig&) {}) == "legal");
+  CHECK(with([](WgmmaConfig&) {}) == "legal");
   CHECK(says(sentence(good, d128, {90, '\0'}), "sm_90 has no wgmma"));
   CHECK(says(sentence(good, d128, {100, 'a'}), "sm_100a has no wgmma"));
   CHECK(says(sentence(good, {32, 32}, kSm90a), "from 64 on"));
-  CHECK(says(with([](KernelConfig& c) { c.warps = 6; }), "6 warps"));
-  CHECK(says(with([](KernelConfig& c) { c.tile_rows = 64; }), "64 rows of 1 heads for 8 warps"));
-  CHECK(says(with([](KernelConfig& c) { c.heads = 3; }), "3 heads for 2 warpgroups"));
-  CHECK(says(with([](KernelConfig& c) { c.blocks = 3; }), "3 tiles to a step"));
-  CHECK(says(with([](KernelConfig& c) { c.blocks = 2; }), "2 x 128 columns"));
-  CHECK(says(with([](KernelConfig& c) { c.tile_columns = 32; }), "1 x 32 columns"));
-  CHECK(says(with([](KernelConfig& c) { c.tile_columns = 72; }), "1 x 72 columns"));
-  CHECK(says(with([](KernelConfig& c) { c.stages = 0; }), "0 stages"));
-  CHECK(says(with([](KernelConfig& c) { c.stages = 4; }), "bytes of shared memory"));
-  CHECK(says(with([](KernelConfig& c) { c.query_in_registers = true; }), "192 registers"));
-  CHECK(says(with([](KernelConfig& c) { c.cluster = 3; }), "3 CTAs to a cluster"));
-  CHECK(says(with([](KernelConfig& c) { c.resident = 2; }), "mma family"));
-  CHECK(says(sentence({192, 128, 12, 1, false, 1, Family::kWgmma}, d128, kSm90a), "it spills"));
-  CHECK(says(sentence({.blocks = 2}, d128), "the mma family has one of each"));
-  CHECK(says(sentence({.cluster = 2}, d128), "the mma family has one of each"));
+  CHECK(says(with([](WgmmaConfig& c) { c.warps = 6; }), "6 warps"));
+  CHECK(says(with([](WgmmaConfig& c) { c.tile_rows = 64; }), "64 rows of 1 heads for 8 warps"));
+  CHECK(says(with([](WgmmaConfig& c) { c.heads = 3; }), "3 heads for 2 warpgroups"));
+  CHECK(says(with([](WgmmaConfig& c) { c.blocks = 3; }), "3 tiles to a step"));
+  CHECK(says(with([](WgmmaConfig& c) { c.blocks = 2; }), "2 x 128 columns"));
+  CHECK(says(with([](WgmmaConfig& c) { c.tile_columns = 32; }), "1 x 32 columns"));
+  CHECK(says(with([](WgmmaConfig& c) { c.tile_columns = 72; }), "1 x 72 columns"));
+  CHECK(says(with([](WgmmaConfig& c) { c.stages = 0; }), "0 stages"));
+  CHECK(says(with([](WgmmaConfig& c) { c.stages = 4; }), "bytes of shared memory"));
+  CHECK(says(with([](WgmmaConfig& c) { c.query_in_registers = true; }), "192 registers"));
+  CHECK(says(with([](WgmmaConfig& c) { c.cluster = 3; }), "3 CTAs to a cluster"));
+  CHECK(says(sentence(WgmmaConfig{192, 128, 12, 1}.of(wgmma_family), d128, kSm90a), "it spills"));
 }
 
 TEST_CASE("8-bit elements take half the room, and V a second time") {
   const Dims d128 = {128, 128};
-  const KernelConfig good = {128, 128, 8, 2, false, 1, Family::kWgmma8};
+  const KernelConfig good = WgmmaConfig{128, 128, 8, 2}.of(wgmma8_family);
   CHECK(sentence(good, d128, kSm90a) == "legal");
   // Q, two stages of K and of V in both ways, O of 16 bits, what is put by of it in fp32, barriers.
   CHECK(shared_bytes(good, d128) == 16384 + 2 * 3 * 16384 + 32768 + 65536 + 8 * 15);
@@ -168,7 +165,7 @@ TEST_CASE("8-bit elements take half the room, and V a second time") {
   CHECK(promote_steps(good, d128) == 4);
   CHECK(promote_steps(good, {192, 128}) == 0);  // no room: in parts
   CHECK(shared_bytes(good, {192, 128}) == 32768 + 2 * (32768 + 2 * 16384) + 32768 + 8 * 15);
-  CHECK(says(sentence({128, 80, 8, 2, false, 1, Family::kWgmma8}, d128, kSm90a),
+  CHECK(says(sentence(WgmmaConfig{128, 80, 8, 2}.of(wgmma8_family), d128, kSm90a),
              "1 x 80 columns: a product of 8-bit elements has 32 keys"));
   CHECK(says(sentence(good, d128, {90, '\0'}), "sm_90 has no wgmma"));
   CHECK(says(sentence(good, {32, 32}, kSm90a), "from 64 on"));

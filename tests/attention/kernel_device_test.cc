@@ -10,7 +10,8 @@
 
 #include "annulus/device.h"
 #include "api/impl.h"
-#include "attention/kernel_config.h"
+#include "attention/kernels/family.h"
+#include "attention/kernels/kernel_config.h"
 #include "base/thread_pool.h"
 #include "device/simulator.h"
 #include "support/device.h"
@@ -38,16 +39,17 @@ std::uint64_t counter(const Counters& counters, const std::string& name) {
 Problem problem_of(const attention::ShippedConfig& shipped, int kind) {
   const attention::KernelConfig& config = shipped.config;
   Problem problem;
-  const int together = config.heads * config.cluster;
+  const attention::CtaShape cta = attention::cta_shape(config);
+  const int together = cta.heads_together();
   problem.heads = std::max(2, together);
   problem.kv_heads = problem.heads / together;
   problem.dim_qk = shipped.dims.qk;
   problem.dim_v = shipped.dims.v;
   // More tiles than stages need to be used twice, and a tail of both lengths.
   problem.seq_q = config.tile_rows + 5;
-  problem.seq_k = config.blocks * config.tile_columns * (2 * config.stages + 2) + 3;
+  problem.seq_k = cta.step_tiles * config.tile_columns * (2 * cta.stages + 2) + 3;
   problem.dtype = kind % 2 == 0 ? Dtype::kBfloat16 : Dtype::kFloat16;
-  if (config.family == attention::Family::kWgmma8) {
+  if (config.family->element_bytes == 1) {
     problem.dtype_o = problem.dtype;
     problem.dtype = Dtype::kFloat8E4M3;
     constexpr ScaleBlocks kScaleBlocks[] = {{0, 0, 0}, {64, 128, 256}, {32, 32, 64}, {128, 0, 64}};
@@ -123,7 +125,7 @@ TEST_CASE("every shipped configuration with every family of features") {
   for (const attention::ShippedConfig& shipped : attention::shipped_configs()) {
     if (attention::why_illegal(shipped.config, shipped.dims, arch)) continue;
     // Where the wgmma family runs, the mma family is no other than elsewhere.
-    if (arch.feature == 'a' && shipped.config.family == attention::Family::kMma) continue;
+    if (arch.feature == 'a' && shipped.config.family == &attention::mma_family) continue;
     PlanOptions options;
     options.config = attention::to_string(shipped.config);
     options.most_multiprocessors = 1;  // where CTAs stay, one takes all tiles
@@ -139,10 +141,10 @@ TEST_CASE("every shipped configuration with every family of features") {
       test::DeviceCase memory(device(), c);
       plan.run(nullptr, memory.operands());
       const test::DeviceAnswer answer = memory.answer();
-      const attention::Comparison comparison = attention::compare(
+      const Comparison comparison = annulus::compare(
           c.problem, attention::reference(c.problem, c.inputs(), pool), answer.result());
       CAPTURE(comparison.first_wrong);
-      CHECK(comparison.within_law);
+      CHECK(comparison.within_tolerance);
       if (!device().info().simulated) continue;
       const Counters counters = device().counters();
       CHECK(counter(counters, "shared_wavefronts") == counter(counters, "shared_wavefronts_ideal"));

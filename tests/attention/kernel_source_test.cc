@@ -1,4 +1,7 @@
-#include "attention/kernel_source.h"
+#include "attention/kernels/kernel_source.h"
+
+#include "attention/kernels/launch.h"
+#include "attention/kernels/mma/config.h"
 
 #include <doctest/doctest.h>
 
@@ -21,7 +24,7 @@ Problem sample() {
   return problem;
 }
 
-std::string source_of(const Problem& problem, const KernelConfig& config = {}) {
+std::string source_of(const Problem& problem, const KernelConfig& config = MmaConfig{}) {
   return jit::source_text(kernel_spec(
       config, features_of(problem, {}, pattern::emit(problem.pattern, kernels::kMaskNumbers)),
       kSm80));
@@ -57,12 +60,12 @@ TEST_CASE("what a kernel is made of is in its source") {
   Problem problem = sample();
   problem.dtype = Dtype::kFloat16;
   problem.carry_in = true;
-  const std::string source =
-      source_of(problem, {.tile_rows = 128, .tile_columns = 32, .stages = 3, .resident = 2});
+  const std::string source = source_of(
+      problem, MmaConfig{.tile_rows = 128, .tile_columns = 32, .stages = 3, .resident = 2});
   for (const char* part :
-       {"#include \"kernels/mma_forward.cu\"", "tile::Float16", "kDimQk = 128", "kTileRows = 128",
-        "kTileColumns = 32", "kStages = 3", "kResident = 2", "kCarryIn = true", "kCarryOut = false",
-        "kInLoop = false", "m.causal(q, k)"}) {
+       {"#include \"kernels/mma/mma_forward.cu\"", "tile::Float16", "kDimQk = 128",
+        "kTileRows = 128", "kTileColumns = 32", "kStages = 3", "kResident = 2", "kCarryIn = true",
+        "kCarryOut = false", "kInLoop = false", "m.causal(q, k)"}) {
     CAPTURE(part);
     CHECK(has(source, part));
   }
@@ -161,7 +164,7 @@ std::int64_t rows_of(std::int64_t tile_rows) {
 
 TEST_CASE("a launch has a CTA for every tile row, head and batch") {
   const LaunchShape shape =
-      launch_shape({.tile_rows = 64, .warps = 4}, sample(), {}, rows_of(64), 3);
+      launch_shape(MmaConfig{.tile_rows = 64, .warps = 4}, sample(), {}, rows_of(64), 3);
   CHECK(shape.grid_x == 2);
   CHECK(shape.grid_y == 4);
   CHECK(shape.grid_z == 2);
@@ -170,7 +173,7 @@ TEST_CASE("a launch has a CTA for every tile row, head and batch") {
 }
 
 TEST_CASE("CTAs of the wgmma family stay: no more than multiprocessors, nor than work") {
-  const KernelConfig config = {128, 128, 8, 2, false, 1, Family::kWgmma};
+  const KernelConfig config = *parse_config("wgmma m128 n128 w8 s2");
   LaunchShape shape =
       launch_shape(config, sample(), heads_together(config), rows_of(config.tile_rows), 3);
   CHECK(shape.grid_x == 3);

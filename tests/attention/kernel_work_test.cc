@@ -1,6 +1,7 @@
 // What is estimated of a kernel's work, held against what a simulated device counts.
 
-#include "attention/kernel_work.h"
+#include "attention/kernels/kernel_work.h"
+#include "attention/kernels/family.h"
 
 #include <doctest/doctest.h>
 
@@ -58,7 +59,7 @@ TEST_CASE("estimates of work agree with the counters of a simulated device") {
     CAPTURE(sample.config);
     CAPTURE(sample.pattern);
     const KernelConfig config = *parse_config(sample.config);
-    if (is_wgmma(config.family) && device.info().architecture != "sm_90a") continue;
+    if (config.family != &mma_family && device.info().architecture != "sm_90a") continue;
     Problem problem;
     problem.heads = problem.kv_heads = 2;
     problem.seq_q = problem.seq_k = 768;
@@ -82,12 +83,13 @@ TEST_CASE("estimates of work agree with the counters of a simulated device") {
     CHECK(estimated.matrix_flop == counted.matrix_flop);
     CHECK(estimated.special_lanes == doctest::Approx(counted.special_lanes).epsilon(0.02));
     // Of 8 bits: what a row puts by is a whole number of times.
-    const double fraction = config.family == Family::kWgmma8 ? 0.1 : 0.02;
+    const double fraction = config.family->element_bytes == 1 ? 0.1 : 0.02;
     CHECK(estimated.shared_wavefronts ==
           doctest::Approx(counted.shared_wavefronts).epsilon(fraction));
-    // What the estimate says of the wgmma family follows the machine code (bench/static_proof), and
-    // the device counts PTX, which spells out the operands of products.
-    const double most = is_wgmma(config.family) ? 0.2 : 0.15;
+    // What the estimate says of the wgmma family follows the machine code
+    // (tools/bench/static_proof), and the device counts PTX, which spells out the operands of
+    // products.
+    const double most = config.family != &mma_family ? 0.2 : 0.15;
     CHECK(estimated.warp_instructions == doctest::Approx(counted.warp_instructions).epsilon(most));
     CHECK(estimated.written_bytes == doctest::Approx(counted.written_bytes).epsilon(0.05));
     // What masks read of their lists is not estimated: it stays in L1.
@@ -95,7 +97,7 @@ TEST_CASE("estimates of work agree with the counters of a simulated device") {
       CHECK(estimated.read_bytes == doctest::Approx(counted.read_bytes).epsilon(0.1));
     }
     // Fences, waits and arrivals of the wgmma family count as barriers, and the model knows that.
-    if (!is_wgmma(config.family)) {
+    if (config.family == &mma_family) {
       CHECK(estimated.barriers == doctest::Approx(counted.barriers).epsilon(0.25));
     }
   }

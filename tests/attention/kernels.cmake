@@ -1,7 +1,7 @@
-# The kernel family: its table and its source, what NVRTC makes of every shipped configuration, and
+# The kernel families: their records, their configurations and their sources, what NVRTC makes of every shipped configuration, and
 # that illegal template arguments are refused with a sentence.
 annulus_test(kernels LABEL unit LIBRARIES annulus_attention
-  SOURCES attention/kernel_config_test.cc attention/kernel_source_test.cc
+  SOURCES attention/family_test.cc attention/kernel_config_test.cc attention/kernel_source_test.cc
     attention/kernel_compile_test.cc compile_fail/illegal_shape_test.cc)
 annulus_test(kernels_device LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a
   SOURCES attention/cluster_test.cc attention/in_place_test.cc attention/kernel_device_test.cc)

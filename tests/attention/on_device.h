@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "annulus/device.h"
-#include "attention/reference.h"
+#include "attention/oracle/reference.h"
 #include "base/thread_pool.h"
 #include "support/device.h"
 #include "support/device_case.h"
@@ -24,14 +24,14 @@ inline base::ThreadPool& pool() {
   return threads;
 }
 
-inline attention::Comparison compare(const Case& c, const DeviceAnswer& answer) {
-  const attention::Reference oracle = attention::reference(c.problem, c.inputs(), pool());
-  return attention::compare(c.problem, oracle, answer.result());
+inline Comparison compare(const Case& c, const DeviceAnswer& answer) {
+  const Reference oracle = attention::reference(c.problem, c.inputs(), pool());
+  return annulus::compare(c.problem, oracle, answer.result());
 }
 
 inline void check(const Case& c, const DeviceAnswer& answer) {
-  const attention::Comparison comparison = compare(c, answer);
-  if (!comparison.within_law) {
+  const Comparison comparison = compare(c, answer);
+  if (!comparison.within_tolerance) {
     FAIL_CHECK(c.text << "\n  row " << comparison.error_row_max << " head " << comparison.error_o
                       << " LSE " << comparison.error_lse << " in " << comparison.wrong_rows
                       << " rows: " << comparison.first_wrong);

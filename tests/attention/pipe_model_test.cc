@@ -1,4 +1,4 @@
-#include "attention/pipe_model.h"
+#include "attention/plan/predict_plan.h"
 
 #include <doctest/doctest.h>
 
@@ -7,6 +7,7 @@
 #include <limits>
 #include <set>
 
+#include "attention/kernels/mma/config.h"
 #include "support/random_problem.h"
 
 namespace annulus::attention {
@@ -60,7 +61,7 @@ Prediction predicted(const device::DeviceInfo& info, const KernelConfig& config,
 TEST_CASE("tiles are counted as the list has them") {
   for (std::uint64_t index = 0; index < 400; ++index) {
     Problem of = test::random_case(31, index).problem;
-    const Choice choice{{64, 32, 4, 2, false, 1}, "", {}};
+    const Choice choice{MmaConfig{64, 32, 4, 2, false, 1}, "", {}};
     const std::vector<Pattern> branches = of.pattern.branches();
     for (const Pattern& branch : branches) {
       of.pattern = branch;
@@ -80,7 +81,7 @@ TEST_CASE("tiles are counted as the list has them") {
 TEST_CASE("a dense tile takes what its pipes take") {
   // One tile of 128 x 128 with D 64 in cycles of an A100's multiprocessor: 4 M N D flop at 2048 a
   // cycle, M N exponentials and some for each row at 16.
-  const KernelConfig config = {128, 128, 8, 2, false, 1};
+  const KernelConfig config = MmaConfig{128, 128, 8, 2, false, 1};
   const Problem of = problem(128, 64, "dense", 1);
   const Prediction made = predicted(a100(), config, of);
   const double multiprocessors = 108;
@@ -95,8 +96,8 @@ TEST_CASE("a long dense problem runs at a plausible share of the peak") {
   // of it on an A100 at D 128, and the model must neither promise more than all of it nor half of
   // that.
   const Problem of = problem(16384, 128, "dense");
-  for (const KernelConfig& config :
-       {KernelConfig{128, 64, 8, 2, false, 1}, KernelConfig{128, 32, 4, 2, false, 2}}) {
+  for (const MmaConfig& config :
+       {MmaConfig{128, 64, 8, 2, false, 1}, MmaConfig{128, 32, 4, 2, false, 2}}) {
     const Prediction made = predicted(a100(), config, of);
     const double share = made.predicted_busy[0] / made.predicted_cycles;
     CHECK(share < 1);
@@ -107,12 +108,13 @@ TEST_CASE("a long dense problem runs at a plausible share of the peak") {
 }
 
 TEST_CASE("the limit is what there is too little of") {
-  const KernelConfig config = {64, 64, 4, 2, false, 3};
+  const KernelConfig config = MmaConfig{64, 64, 4, 2, false, 3};
   // One row of queries reads every key once: bytes.
   Problem decode = problem(1, 128, "dense", 64);
   decode.batch = 64;
   decode.seq_k = 32768;
-  CHECK(predicted(a100(), {64, 64, 4, 2, false, 2}, decode).predicted_limit == Limit::kMemory);
+  CHECK(predicted(a100(), MmaConfig{64, 64, 4, 2, false, 2}, decode).predicted_limit ==
+        Limit::kMemory);
   // A row that is a hundred times longer than all others.
   const Prediction uneven =
       predicted(a100(), config, problem(65536, 64, "window(63,0) | global(16)"));
@@ -120,7 +122,7 @@ TEST_CASE("the limit is what there is too little of") {
   CHECK(uneven.predicted_imbalance > 1.25);
   // One stage, little work in a step, and one CTA on each multiprocessor: copies come too late.
   const Prediction late =
-      predicted(a100(), {64, 16, 4, 1, false, 1}, problem(1024, 32, "dense", 6));
+      predicted(a100(), MmaConfig{64, 16, 4, 1, false, 1}, problem(1024, 32, "dense", 6));
   CHECK(late.predicted_limit == Limit::kLatency);
   const Prediction nothing = predicted(a100(), config, problem(0, 64, "dense"));
   CHECK(nothing.predicted_limit == Limit::kNothing);
@@ -132,7 +134,7 @@ TEST_CASE("the limit is what there is too little of") {
 }
 
 TEST_CASE("more of anything never takes longer, and less work never does either") {
-  const KernelConfig config = {128, 64, 4, 2, false, 2};
+  const KernelConfig config = MmaConfig{128, 64, 4, 2, false, 2};
   const Problem of = problem(8192, 64, "causal");
   const TileCounts tiles = count_tiles(of, 128, 64);
   const KernelWork work = estimate_work(config, features(of), tiles);
@@ -181,30 +183,30 @@ TEST_CASE("CTAs are resident as shared memory, registers and threads allow") {
   const PipeDevice device = pipe_device(a100());
   const Dims dims = {64, 64};
   // 24 KB of the 164: six; the file of registers: 65536 / (128 x 128) = 4.
-  CHECK(resident_ctas(device, {64, 32, 4, 2, false, 1}, dims, 128) == 4);
-  CHECK(resident_ctas(device, {64, 32, 4, 2, false, 1}, dims, 64) == 6);
-  CHECK(resident_ctas(device, {64, 16, 4, 1, false, 1}, dims, 24) == 12);
-  CHECK(resident_ctas(device, {256, 128, 8, 4, false, 1}, dims, 128) == 1);
+  CHECK(resident_ctas(device, MmaConfig{64, 32, 4, 2, false, 1}, dims, 128) == 4);
+  CHECK(resident_ctas(device, MmaConfig{64, 32, 4, 2, false, 1}, dims, 64) == 6);
+  CHECK(resident_ctas(device, MmaConfig{64, 16, 4, 1, false, 1}, dims, 24) == 12);
+  CHECK(resident_ctas(device, MmaConfig{256, 128, 8, 4, false, 1}, dims, 128) == 1);
   // More than there is: nothing runs, and that takes for ever.
   PipeDevice tiny = device;
   tiny.shared_bytes = 10'000;
-  CHECK(resident_ctas(tiny, {64, 32, 4, 2, false, 1}, dims) == 0);
+  CHECK(resident_ctas(tiny, MmaConfig{64, 32, 4, 2, false, 1}, dims) == 0);
   const Problem of = problem(512, 64, "dense");
   const TileCounts tiles = count_tiles(of, 64, 32);
-  const KernelConfig config = {64, 32, 4, 2, false, 1};
+  const KernelConfig config = MmaConfig{64, 32, 4, 2, false, 1};
   CHECK(std::isinf(predict(tiny, config, dims, tiles, estimate_work(config, features(of), tiles),
                            least_bytes(of))
                        .predicted_cycles));
   // What is asked to be resident bounds what ptxas may use.
-  CHECK(most_registers({64, 64, 4, 2, false, 1}) == 255);
-  CHECK(most_registers({64, 64, 4, 2, false, 3}) == 168);
-  CHECK(most_registers({128, 64, 8, 2, false, 2}) == 128);
-  CHECK(predicted_registers({64, 64, 4, 2, false, 4}, dims) <= 128);
+  CHECK(footprint(MmaConfig{64, 64, 4, 2, false, 1}, dims).max_registers == 255);
+  CHECK(footprint(MmaConfig{64, 64, 4, 2, false, 3}, dims).max_registers == 168);
+  CHECK(footprint(MmaConfig{128, 64, 8, 2, false, 2}, dims).max_registers == 128);
+  CHECK(footprint(MmaConfig{64, 64, 4, 2, false, 4}, dims).predicted_registers <= 128);
 }
 
 TEST_CASE("a plan alone is enough, and any architecture has some rates") {
   const Problem of = problem(1000, 128, "causal & window(300,0)");
-  const Choice choice{{64, 64, 4, 2, false, 2}, "", {}};
+  const Choice choice{MmaConfig{64, 64, 4, 2, false, 2}, "", {}};
   const LaunchPlan plan = make_plan(of, choice, {{80, '\0'}, 108, 166912});
   CHECK(predict(pipe_device(a100()), plan).predicted_cycles ==
         predicted(a100(), choice.config, of).predicted_cycles);
@@ -223,7 +225,7 @@ TEST_CASE("a plan alone is enough, and any architecture has some rates") {
 }
 
 TEST_CASE("very many CTAs are summed up and not dealt out one by one") {
-  const KernelConfig config = {64, 64, 4, 2, false, 3};
+  const KernelConfig config = MmaConfig{64, 64, 4, 2, false, 3};
   Problem few = problem(4096, 64, "causal", 16), many = few;
   many.batch = 512;  // half a million CTAs
   few.batch = 16;

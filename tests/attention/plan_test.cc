@@ -1,4 +1,4 @@
-#include "attention/plan.h"
+#include "attention/plan/plan.h"
 
 #include <doctest/doctest.h>
 
@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "annulus/error.h"
+#include "attention/kernels/family.h"
 #include "base/random.h"
 
 namespace {
@@ -129,7 +130,7 @@ TEST_CASE("Hopper takes the wgmma family, and the tile that fits the pattern's b
   CHECK(config_of(problem) == "wgmma m64 n64 w8 s2 q b2 h2");
   // The same limits without the architecture's own features.
   const DeviceLimits plain = {{90, '\0'}, 132, 227 * 1024};
-  CHECK(attention::choose_config(problem, plain).config.family == attention::Family::kMma);
+  CHECK(attention::choose_config(problem, plain).config.family == &attention::mma_family);
 }
 
 TEST_CASE("clusters share copies of K and V where their CTAs make the same steps") {
@@ -274,12 +275,12 @@ TEST_CASE("strides that no tensor map takes leave the mma family, and the reason
   strides.q = strides.o = Strides::bshd(4096, 16, 128);
   strides.k = strides.v = Strides::bshd(4096, 4, 128);
   const auto chosen = [&] { return attention::choose_config(problem, kH100, strides); };
-  CHECK(chosen().config.family == attention::Family::kWgmma);
+  CHECK(chosen().config.family == &attention::wgmma_family);
   const auto refused = [&](std::int64_t* stride, std::int64_t value, const std::string& says) {
     const std::int64_t before = *stride;
     *stride = value;
     const Choice choice = chosen();
-    CHECK(choice.config.family == attention::Family::kMma);
+    CHECK(choice.config.family == &attention::mma_family);
     CHECK_MESSAGE(choice.reason.find(says) != std::string::npos, choice.reason);
     CHECK_THROWS_AS(attention::forced_config(problem, kH100, "wgmma m128 n128 w8 s2", strides),
                     Error);
@@ -290,13 +291,13 @@ TEST_CASE("strides that no tensor map takes leave the mma family, and the reason
   refused(&strides.v.batch, std::int64_t{1} << 39, "the batch stride of V is 549755813888");
   refused(&strides.o.batch, 0, "the batch stride of O is 0");
   strides.v.batch = (std::int64_t{1} << 39) - 8;
-  CHECK(chosen().config.family == attention::Family::kWgmma);
+  CHECK(chosen().config.family == &attention::wgmma_family);
   Problem one = problem;
   one.batch = 1;
   one.carry_out = true;
   strides.k.batch = 0;
   strides.o = {};
-  CHECK(attention::choose_config(one, kH100, strides).config.family == attention::Family::kWgmma);
+  CHECK(attention::choose_config(one, kH100, strides).config.family == &attention::wgmma_family);
 }
 
 TEST_CASE("e4m3 takes the wgmma8 family, and nothing else does") {
@@ -350,7 +351,7 @@ TEST_CASE("a device that fits nothing is named") {
 TEST_CASE("a configuration can be forced by its text, if it is legal here") {
   const Problem problem = problem_of(256, 256, 1000);
   for (const attention::ShippedConfig& shipped : attention::shipped_configs()) {
-    if (shipped.dims.qk != 256 || shipped.config.family == attention::Family::kWgmma8) continue;
+    if (shipped.dims.qk != 256 || shipped.config.family->element_bytes == 1) continue;
     const std::string text = attention::to_string(shipped.config);
     if (shipped.reach == attention::Reach::kHopper) {
       CHECK(attention::forced_config(problem, kH100, text).config == shipped.config);
@@ -432,6 +433,61 @@ TEST_CASE("no rows launch nothing, many batches launch in parts") {
   CHECK(plan.launches[1].first_batch == 65535);
   CHECK(plan.launches[2].first_batch + plan.launches[2].batches == 150000);
   CHECK(plan.shape.grid_z == 65535);
+}
+
+TEST_CASE("where the tiles forbid a choice, a plan takes the second one and says so") {
+  Problem problem = problem_of(128, 128, 512);
+  problem.pattern = heads({causal(), dense()});  // heads 0 and 1 differ
+  const Choice together = {*attention::parse_config("wgmma m64 n64 w8 s2 b2 h2"), "a test", {}};
+  CHECK_THROWS_AS(attention::make_plan(problem, together, kH100), Error);
+
+  Choice choice = together;
+  choice.second = attention::parse_config("wgmma m128 n128 w8 s2");
+  choice.rejected = {{*choice.second, "later"}};
+  const LaunchPlan plan = attention::make_plan(problem, choice, kH100);
+  CHECK(plan.config == *choice.second);
+  CHECK(plan.tiles->tile_rows == 128);
+  CHECK(plan.group == attention::WorkGroup{1, 1});
+  CHECK(says(plan.decisions, "configuration wgmma m128 n128 w8 s2: the second choice"));
+  CHECK(says(plan.decisions, "heads 0 and 1 differ in what they see"));
+  REQUIRE(plan.rejected.size() == 1);
+  CHECK(plan.rejected[0].config == together.config);
+
+  // The first one is kept where the tiles allow it.
+  problem.pattern = causal();
+  CHECK(attention::make_plan(problem, choice, kH100).config == together.config);
+}
+
+TEST_CASE("the heuristic names a second choice wherever the first may be forbidden") {
+  int named = 0;
+  for (const std::int64_t dim : {64, 96, 128, 256}) {
+    for (const std::int64_t seq : {1, 60, 1000, 5000}) {
+      for (const Pattern& pattern : {dense(), causal(), Pattern::parse("random(2,1,32)")}) {
+        Problem problem = problem_of(dim, dim, seq);
+        problem.pattern = pattern;
+        const Choice choice = attention::choose_config(problem, kH100);
+        const bool together = attention::cta_shape(choice.config).heads_together() > 1;
+        CHECK(choice.second.has_value() == together);
+        if (!choice.second) continue;
+        ++named;
+        CHECK(attention::cta_shape(*choice.second).heads_together() == 1);
+        CHECK_FALSE(attention::why_not(*choice.second, {dim, dim}, kH100));
+      }
+    }
+  }
+  CHECK(named >= 5);
+}
+
+TEST_CASE("a text of a family that this build lacks is refused with those that it has") {
+  try {
+    attention::forced_config(problem_of(64, 64, 100), kA100, "tcgen05 m128 n128 w8 s2");
+    FAIL("accepted");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kInvalidArgument);
+    const std::string what = error.what();
+    CHECK(what.find("this build has no family 'tcgen05', but wgmma, wgmma8 and mma") !=
+          std::string::npos);
+  }
 }
 
 }  // namespace

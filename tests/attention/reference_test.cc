@@ -1,4 +1,4 @@
-#include "attention/reference.h"
+#include "attention/oracle/reference.h"
 
 #include <doctest/doctest.h>
 
@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "attention/score_code.h"
-#include "attention/taint.h"
+#include "attention/oracle/taint.h"
+#include "attention/score/score_code.h"
 #include "base/half.h"
 #include "base/thread_pool.h"
 #include "support/random_problem.h"
@@ -15,9 +15,6 @@
 namespace {
 
 using namespace annulus;
-using attention::Comparison;
-using attention::HostResult;
-using attention::Reference;
 using test::Case;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -129,9 +126,9 @@ TEST_CASE("however many heads have no row, nothing is looked at") {
   problem.dim_qk = problem.dim_v = 32;
   REQUIRE_NOTHROW(validate(problem));
   base::ThreadPool pool(1);
-  const attention::Reference oracle = attention::reference(problem, {}, pool);
+  const Reference oracle = attention::reference(problem, {}, pool);
   CHECK(oracle.rows.empty());
-  CHECK(attention::reached_rows(problem, {}, {}).empty());
+  CHECK(attention::rows_reached(problem, {}, {}).empty());
 }
 
 TEST_CASE("above the limit the oracle takes the end tiles and seeded rows of every head") {
@@ -142,8 +139,8 @@ TEST_CASE("above the limit the oracle takes the end tiles and seeded rows of eve
   problem.seq_k = 10;
   problem.dim_qk = problem.dim_v = 32;
   const Case c = test::make_case(problem, 1);
-  attention::ReferenceOptions options;
-  options.most_pairs = 10000;
+  ReferenceOptions options;
+  options.max_pairs = 10000;
   options.tile_rows = 64;
   options.sampled_rows = 20;
   const Reference oracle = attention::reference(problem, c.inputs(), pool, options);
@@ -160,7 +157,7 @@ TEST_CASE("above the limit the oracle takes the end tiles and seeded rows of eve
   CHECK(again.rows == oracle.rows);
   options.seed = 1;
   CHECK(attention::reference(problem, c.inputs(), pool, options).rows != oracle.rows);
-  options.visible_pairs = 500.0;
+  options.max_pairs = 2 * 1000 * 10;
   CHECK_FALSE(attention::reference(problem, c.inputs(), pool, options).sampled());
 }
 
@@ -205,15 +202,15 @@ Case small_case(Dtype dtype, LseBase base) {
   return test::make_case(problem, 5, test::Order::kPadded);
 }
 
-TEST_CASE("a rounded oracle is within the law, and every kind of defect is not") {
+TEST_CASE("a rounded oracle is within tolerance, and every kind of defect is not") {
   base::ThreadPool pool(1);
   for (const Dtype dtype : {Dtype::kFloat16, Dtype::kBfloat16}) {
     for (const LseBase base : {LseBase::kNatural, LseBase::kTwo}) {
       const Case c = small_case(dtype, base);
       const Reference oracle = attention::reference(c.problem, c.inputs(), pool);
       const Rounded good = rounded(c, oracle);
-      const Comparison same = attention::compare(c.problem, oracle, good.result());
-      CHECK(same.within_law);
+      const Comparison same = annulus::compare(c.problem, oracle, good.result());
+      CHECK(same.within_tolerance);
       CHECK(same.checked_rows == 80);
       CHECK(same.wrong_rows == 0);
       CHECK(same.error_row_max > 0);
@@ -224,10 +221,10 @@ TEST_CASE("a rounded oracle is within the law, and every kind of defect is not")
         Rounded bad = good;
         bad.o.bits[static_cast<std::size_t>(bad.o.offset(b, row, h) + 3)] =
             base::from_float(dtype, to);
-        return attention::compare(c.problem, oracle, bad.result());
+        return annulus::compare(c.problem, oracle, bad.result());
       };
       const Comparison wrong = broken(1, 19, 0, 3.0f);
-      CHECK_FALSE(wrong.within_law);
+      CHECK_FALSE(wrong.within_tolerance);
       CHECK(wrong.wrong_rows == 1);
       CHECK(wrong.first_wrong.find("batch 1 head 0 row 19") != std::string::npos);
       CHECK(broken(0, 15, 1, std::nanf("")).error_row_max == kInfinity);
@@ -235,13 +232,13 @@ TEST_CASE("a rounded oracle is within the law, and every kind of defect is not")
 
       Rounded bad = good;
       bad.lse[2 * 20 + 17] += 0.01f;
-      CHECK_FALSE(attention::compare(c.problem, oracle, bad.result()).within_law);
+      CHECK_FALSE(annulus::compare(c.problem, oracle, bad.result()).within_tolerance);
       bad = good;
       bad.lse[3] = -1e30f;  // an empty row must say -inf
-      CHECK(attention::compare(c.problem, oracle, bad.result()).error_lse == kInfinity);
+      CHECK(annulus::compare(c.problem, oracle, bad.result()).error_lse == kInfinity);
       bad = good;
       bad.lse[15] = std::nanf("");
-      CHECK(attention::compare(c.problem, oracle, bad.result()).error_lse == kInfinity);
+      CHECK(annulus::compare(c.problem, oracle, bad.result()).error_lse == kInfinity);
     }
   }
 }
@@ -262,16 +259,16 @@ TEST_CASE("a carried state is compared by its meaning, and m by itself") {
   }
   HostResult result;
   result.state = &state;
-  CHECK(attention::compare(c.problem, oracle, result).within_law);
+  CHECK(annulus::compare(c.problem, oracle, result).within_tolerance);
   HostState other = state;
   other.m[19] += 1;  // l and acc make up for it
   other.l[19] /= 2;
   for (std::size_t d = 0; d < 32; ++d) other.acc[19 * 32 + d] /= 2;
   result.state = &other;
-  CHECK_FALSE(attention::compare(c.problem, oracle, result).within_law);
+  CHECK_FALSE(annulus::compare(c.problem, oracle, result).within_tolerance);
   other = state;
   other.m[0] = -1e30f;  // the stand-in of an empty row must not leak
-  CHECK(attention::compare(c.problem, oracle, result).error_lse == kInfinity);
+  CHECK(annulus::compare(c.problem, oracle, result).error_lse == kInfinity);
 }
 
 TEST_CASE("NaN in an operand taints exactly the rows that read it") {
@@ -284,12 +281,12 @@ TEST_CASE("NaN in an operand taints exactly the rows that read it") {
     CHECK(oracle.tainted[row] == (row / 20 == 2 && row % 20 >= 12 ? 1 : 0));
   }
   const Rounded good = rounded(c, oracle);
-  const Comparison comparison = attention::compare(c.problem, oracle, good.result());
-  CHECK(comparison.within_law);
+  const Comparison comparison = annulus::compare(c.problem, oracle, good.result());
+  CHECK(comparison.within_tolerance);
   CHECK(comparison.tainted_rows == 8);
   CHECK(comparison.checked_rows == 72);
-  const Comparison excused = attention::compare(c.problem, oracle, good.result(),
-                                                [](std::int64_t row) { return row < 5; });
+  const Comparison excused =
+      annulus::compare(c.problem, oracle, good.result(), [](std::int64_t row) { return row < 5; });
   CHECK(excused.tainted_rows == 13);
 }
 

@@ -1,6 +1,6 @@
 // Which rows are split, and into what.
 
-#include "attention/row_split.h"
+#include "attention/tiles/row_split.h"
 
 #include <doctest/doctest.h>
 
@@ -8,9 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "attention/pipe_model.h"
-#include "attention/plan.h"
-#include "attention/tile_counts.h"
+#include "attention/plan/choose_split.h"
+#include "attention/plan/plan.h"
+#include "attention/plan/predict_plan.h"
+#include "attention/tiles/tile_counts.h"
 
 namespace annulus::attention {
 namespace {

@@ -10,9 +10,9 @@
 
 #include "annulus/attention.h"
 #include "annulus/error.h"
-#include "attention/score_code.h"
+#include "attention/score/score_code.h"
 #include "base/random.h"
-#include "kernels/attention_params.h"
+#include "params/attention_params.h"
 #include "support/random_score.h"
 #include "support/refused_text.h"
 

@@ -1,4 +1,4 @@
-#include "attention/score.h"
+#include "attention/score/score.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "attention/tile_cache.h"
+#include "attention/tiles/tile_cache.h"
 
 #include <doctest/doctest.h>
 
@@ -7,8 +7,8 @@
 #include <thread>
 #include <tuple>
 
-#include "attention/tile_grid.h"
-#include "kernels/attention_params.h"
+#include "attention/tiles/tile_grid.h"
+#include "params/attention_params.h"
 #include "pattern/mask_code.h"
 #include "support/random_problem.h"
 

@@ -1,4 +1,4 @@
-#include "attention/tile_list.h"
+#include "attention/tiles/tile_list.h"
 
 #include <doctest/doctest.h>
 
@@ -6,7 +6,7 @@
 #include <array>
 
 #include "annulus/error.h"
-#include "attention/block_mask.h"
+#include "attention/tiles/block_mask.h"
 #include "pattern/mask_code.h"
 #include "support/random_problem.h"
 

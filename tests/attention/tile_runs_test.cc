@@ -1,15 +1,15 @@
 // Rows that are counted through against rows that are listed.
 
-#include "attention/tile_runs.h"
+#include "attention/tiles/tile_runs.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <array>
 
-#include "attention/plan.h"
-#include "attention/tile_band.h"
-#include "attention/tile_counts.h"
+#include "attention/plan/plan.h"
+#include "attention/tiles/tile_band.h"
+#include "attention/tiles/tile_counts.h"
 #include "support/random_problem.h"
 
 namespace annulus::attention {

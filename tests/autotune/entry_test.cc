@@ -148,6 +148,27 @@ TEST_CASE("members that are not known are left alone") {
                                   "\"later\": [1], \"shape\": {\"new\": 2, "))) == sample_entry(1));
 }
 
+// What every configuration said before each family had fields of its own.
+TEST_CASE("entries of before stay readable") {
+  const std::string body = body_of(text_of(sample_entry(1)));
+  CHECK(read(with_digest(replaced(body, "\"family\": \"mma\"",
+                                  "\"blocks\": 1, \"heads\": 1, \"cluster\": 1, "
+                                  "\"family\": \"mma\""))) == sample_entry(1));
+  Entry clustered = sample_entry(1);
+  clustered.config = *attention::parse_config("wgmma m64 n64 w8 s2 q b2 h2 c2");
+  CHECK(read(with_digest(replaced(body_of(text_of(clustered)), "\"family\": \"wgmma\"",
+                                  "\"resident\": 1, \"family\": \"wgmma\""))) == clustered);
+}
+
+TEST_CASE("a family that this build lacks is named, with those there are") {
+  const std::string body = body_of(text_of(sample_entry(1)));
+  std::string why;
+  CHECK_FALSE(
+      read(with_digest(replaced(body, "\"family\": \"mma\"", "\"family\": \"tcgen05\"")), &why));
+  CHECK(why.find("family 'tcgen05' is none of this build, which has wgmma, wgmma8 and mma") !=
+        std::string::npos);
+}
+
 TEST_CASE("deep and large files cost nothing") {
   CHECK_FALSE(read(with_digest(std::string(1'000'000, '['))));
   CHECK_FALSE(read(with_digest("{\"a\":" + std::string(1'000'000, '{'))));
@@ -186,7 +207,9 @@ TEST_CASE("of two entries one is better, in any order and any company") {
     entry.ratio_high_ppm = 900'000 + 10'000 * random.below(4);
     entry.rounds = 7 + static_cast<int>(random.below(2));
     entry.origin.when = random.below(3);
-    entry.config.stages = 1 + static_cast<int>(random.below(3));
+    attention::MmaConfig config = attention::mma_config(entry.config);
+    config.stages = 1 + static_cast<int>(random.below(3));
+    entry.config = config;
     entries.push_back(entry);
   }
   for (const Entry& a : entries) {

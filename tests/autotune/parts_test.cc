@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "attention/tile_counts.h"
+#include "attention/tiles/tile_counts.h"
 #include "support/random_problem.h"
 
 namespace annulus::autotune {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "attention/kernels/mma/config.h"
 #include "autotune/store.h"
 
 namespace annulus::test {
@@ -29,7 +30,7 @@ inline autotune::Entry sample_entry(int number) {
   entry.shape.group = 1 + number % 4;
   entry.shape.queries = 10 + 2 * number;
   entry.shape.keys = 20;
-  entry.config = {128, 64, 4, 2, false, 2};
+  entry.config = attention::MmaConfig{128, 64, 4, 2, false, 2};
   entry.complete = true;
   entry.time = 90'000 + number;
   entry.default_time = 100'000;
@@ -37,7 +38,7 @@ inline autotune::Entry sample_entry(int number) {
   entry.ratio_high_ppm = 910'000;
   entry.rounds = 25;
   entry.candidates = 40;
-  entry.runner_up = attention::KernelConfig{64, 64, 4, 2, true, 3};
+  entry.runner_up = attention::MmaConfig{64, 64, 4, 2, true, 3};
   entry.origin = {100, 13000, 1'700'000'000, 1, 8, 8, 4096, 4096};
   return entry;
 }

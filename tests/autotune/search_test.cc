@@ -9,6 +9,7 @@
 #include <set>
 
 #include "annulus/error.h"
+#include "attention/kernels/mma/config.h"
 #include "base/random.h"
 
 namespace annulus::autotune {
@@ -65,7 +66,7 @@ std::vector<Trial> trials(const FakeBench::Truth& truth) {
     for (int columns = 16; columns <= 128; columns += 16) {
       for (int stages = 1; stages <= 4; ++stages) {
         Trial trial;
-        trial.config = {16 * warps, columns, warps, stages, false, 1};
+        trial.config = attention::MmaConfig{16 * warps, columns, warps, stages, false, 1};
         trial.predicted = truth(trial.config) * (0.8 + 0.4 * random.uniform());
         made.push_back(trial);
       }
@@ -76,13 +77,14 @@ std::vector<Trial> trials(const FakeBench::Truth& truth) {
 
 // Smooth, with one best: 8 warps, 80 columns, 3 stages.
 double smooth(const KernelConfig& config) {
-  return 100 + 0.02 * std::pow(config.tile_columns - 80, 2) + 5 * std::abs(config.stages - 3) +
-         (config.warps == 4 ? 10 : 0);
+  return 100 + 0.02 * std::pow(config.tile_columns - 80, 2) +
+         5 * std::abs(attention::cta_shape(config).stages - 3) +
+         (attention::cta_shape(config).warps == 4 ? 10 : 0);
 }
 // Everything within the noise of everything else.
 double flat(const KernelConfig& config) { return 100 + 0.001 * config.tile_columns; }
 
-const KernelConfig kDefault = {64, 64, 4, 2, false, 1};
+const KernelConfig kDefault = attention::MmaConfig{64, 64, 4, 2, false, 1};
 
 std::size_t default_of(const std::vector<Trial>& all) {
   const auto same = [](const Trial& trial) { return trial.config == kDefault; };
@@ -110,7 +112,8 @@ TEST_CASE("without noise the search finds what the whole space holds, with fewer
   CHECK(found.complete);
   CHECK(best.tried == 64);
   CHECK(found.tried < 50);
-  CHECK(best.trials[best.winner].config == KernelConfig{128, 80, 8, 3, false, 1});
+  CHECK(best.trials[best.winner].config ==
+        KernelConfig(attention::MmaConfig{128, 80, 8, 3, false, 1}));
   CHECK(true_ratio(found, smooth) <= 1.03 * true_ratio(best, smooth));
   CHECK(found.winner_time ==
         doctest::Approx(smooth(found.trials[found.winner].config)).epsilon(0.5));
@@ -164,7 +167,8 @@ TEST_CASE("a gain below the margin is not worth a change") {
 
 TEST_CASE("of equally good ones the first in the fixed order is taken") {
   const auto two = [](const KernelConfig& config) {
-    if (config.tile_columns == 96 && config.stages == 2) return 80.0 + 0.1 * config.warps;
+    if (config.tile_columns == 96 && attention::cta_shape(config).stages == 2)
+      return 80.0 + 0.1 * attention::cta_shape(config).warps;
     return 100.0;
   };
   for (const double noise : {0.0, 0.002}) {
@@ -172,26 +176,31 @@ TEST_CASE("of equally good ones the first in the fixed order is taken") {
     SearchOptions options;
     options.exhaustive = true;
     const SearchResult result = run(bench, two, options);
-    CHECK(result.trials[result.winner].config == KernelConfig{64, 96, 4, 2, false, 1});
+    CHECK(result.trials[result.winner].config ==
+          KernelConfig(attention::MmaConfig{64, 96, 4, 2, false, 1}));
     REQUIRE(result.runner_up);
-    CHECK(result.trials[*result.runner_up].config == KernelConfig{128, 96, 8, 2, false, 1});
+    CHECK(result.trials[*result.runner_up].config ==
+          KernelConfig(attention::MmaConfig{128, 96, 8, 2, false, 1}));
   }
 }
 
 TEST_CASE("what does not pass is dropped with its reason and never measured") {
   FakeBench bench(smooth);
   for (const Trial& trial : trials(smooth)) {
-    if (trial.config.stages == 3) bench.dropped[to_string(trial.config)] = "spills 16 bytes";
+    if (attention::cta_shape(trial.config).stages == 3)
+      bench.dropped[to_string(trial.config)] = "spills 16 bytes";
   }
   SearchOptions options;
   options.exhaustive = true;
   const SearchResult result = run(bench, smooth, options);
   CHECK(result.dropped == 16);
   CHECK(result.tried == 48);
-  CHECK(result.trials[result.winner].config.stages != 3);
+  CHECK(attention::cta_shape(result.trials[result.winner].config).stages != 3);
   for (const Trial& trial : result.trials) {
-    CHECK((trial.outcome == Trial::Outcome::kDropped) == (trial.config.stages == 3));
-    CHECK(trial.reason == (trial.config.stages == 3 ? "spills 16 bytes" : ""));
+    CHECK((trial.outcome == Trial::Outcome::kDropped) ==
+          (attention::cta_shape(trial.config).stages == 3));
+    CHECK(trial.reason ==
+          (attention::cta_shape(trial.config).stages == 3 ? "spills 16 bytes" : ""));
   }
 }
 
@@ -200,7 +209,7 @@ TEST_CASE("what was dropped is no measure for the hope of others") {
   std::vector<Trial> all = trials(smooth);
   const std::size_t at = default_of(all);
   Trial quick;
-  quick.config = {128, 128, 8, 4, true, 1};
+  quick.config = attention::MmaConfig{128, 128, 8, 4, true, 1};
   quick.predicted = 1;
   all.push_back(quick);
   bench.dropped[to_string(quick.config)] = "spills 16 bytes";

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "attention/kernels/family.h"
+#include "attention/kernels/mma/config.h"
 #include "autotune/tuner.h"
 
 namespace annulus::autotune {
@@ -63,14 +65,14 @@ TEST_CASE("what ships lies in the space wherever it is legal") {
   int wgmma = 0;
   for (const attention::ShippedConfig& shipped : attention::shipped_configs()) {
     const Dtype dtype =
-        shipped.config.family == attention::Family::kWgmma8 ? Dtype::kFloat8E4M3 : Dtype::kBfloat16;
+        shipped.config.family->element_bytes == 1 ? Dtype::kFloat8E4M3 : Dtype::kBfloat16;
     for (const attention::DeviceLimits& of : {limits(80), limits(86), limits(90), hopper}) {
       if (attention::why_not(shipped.config, shipped.dims, of)) continue;
       const std::string name = to_string(shipped.config);
       CAPTURE(name);
       CAPTURE(of.arch.number);
       CHECK_FALSE(why_outside(shipped.config, shipped.dims, dtype, of));
-      if (!attention::is_wgmma(shipped.config.family)) continue;  // others may stand for it
+      if (shipped.config.family == &attention::mma_family) continue;  // others may stand for it
       ++wgmma;
       const Space space =
           enumerate(shipped.dims, dtype, of, attention::pipe_device(gpu(90)), false);
@@ -89,11 +91,11 @@ TEST_CASE("the dtype of the operands decides the family") {
   const Space bytes = space_for(Dtype::kFloat8E4M3);
   CHECK(bytes.candidates.size() >= 8);
   for (const KernelConfig& config : bytes.candidates) {
-    CHECK(config.family == attention::Family::kWgmma8);
+    CHECK(config.family->element_bytes == 1);
     CHECK(why_outside(config, {128, 128}, Dtype::kBfloat16, hopper));
   }
   for (const KernelConfig& config : space_for(Dtype::kFloat16).candidates) {
-    CHECK(config.family != attention::Family::kWgmma8);
+    CHECK(config.family->element_bytes != 1);
   }
   CHECK(enumerate({128, 128}, Dtype::kFloat8E4M3, limits(80), attention::pipe_device(gpu(80)), true)
             .candidates.empty());
@@ -113,7 +115,8 @@ TEST_CASE("heads and rows share a CTA or a cluster only where the problem lets t
         candidates_of(problem, hopper, attention::pipe_device(gpu(90)), true, [] { return false; });
     std::set<std::pair<int, int>> shared;  // heads of a CTA, CTAs of a cluster
     for (const Trial& trial : made->trials) {
-      shared.insert({trial.config.heads, trial.config.cluster});
+      const attention::CtaShape cta = attention::cta_shape(trial.config);
+      shared.insert({cta.heads, cta.cluster});
     }
     CHECK(made->trials.size() > 100);
     return shared;
@@ -131,9 +134,10 @@ TEST_CASE("numbers of resident CTAs that change nothing are left out") {
     const Space space = space_of({64, 64}, 80, simulated);
     CHECK(space.equal > 0);
     std::set<std::pair<std::string, int>> seen;
-    for (KernelConfig config : space.candidates) {
-      const int registers = simulated ? 0 : attention::most_registers(config);
-      CHECK(attention::resident_ctas(attention::pipe_device(gpu(80)), config, {64, 64}) >=
+    for (const KernelConfig& candidate : space.candidates) {
+      attention::MmaConfig config = attention::mma_config(candidate);
+      const int registers = simulated ? 0 : attention::footprint(candidate, {64, 64}).max_registers;
+      CHECK(attention::resident_ctas(attention::pipe_device(gpu(80)), candidate, {64, 64}) >=
             config.resident);
       config.resident = 1;
       CHECK(seen.insert({to_string(config), registers}).second);
@@ -143,7 +147,7 @@ TEST_CASE("numbers of resident CTAs that change nothing are left out") {
 }
 
 TEST_CASE("what lies outside is refused with the reason") {
-  const auto says = [](const KernelConfig& config, const char* part) {
+  const auto says = [](const attention::MmaConfig& config, const char* part) {
     const auto reason = why_outside(config, {64, 64}, Dtype::kBfloat16, limits(80));
     return reason && reason->find(part) != std::string::npos;
   };
@@ -151,7 +155,7 @@ TEST_CASE("what lies outside is refused with the reason") {
   CHECK(says({.tile_columns = 128, .resident = 8}, "leave each thread 64 registers"));
   CHECK(says({.resident = 9}, "9 resident CTAs"));
   CHECK(says({.tile_rows = 256, .tile_columns = 128, .warps = 8, .stages = 4, .resident = 5}, ""));
-  CHECK_FALSE(why_outside({}, {64, 64}, Dtype::kBfloat16, limits(80)));
+  CHECK_FALSE(why_outside(attention::MmaConfig{}, {64, 64}, Dtype::kBfloat16, limits(80)));
 }
 
 }  // namespace

@@ -211,7 +211,7 @@ TEST_CASE("an entry that is damaged, foreign, old or outside the space is ignore
   wrong.predicted = true;
   write(path, text_of(wrong));
   ignored_once(above, 1, "a prediction, and this device is real");
-  for (const auto& [config, part] : std::vector<std::pair<attention::KernelConfig, std::string>>{
+  for (const auto& [config, part] : std::vector<std::pair<attention::MmaConfig, std::string>>{
            {{64, 64, 4, 4, false, 9}, "9 resident"},
            {{64, 128, 4, 4, false, 8}, "leave each thread"},
            {{1024, 64, 4, 2, false, 1}, "1024 rows"},

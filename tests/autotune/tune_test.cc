@@ -13,6 +13,7 @@
 #include "annulus/error.h"
 #include "annulus/ring.h"
 #include "api/impl.h"
+#include "attention/kernels/mma/config.h"
 #include "autotune/tuner.h"
 #include "base/thread_pool.h"
 #include "support/device.h"
@@ -109,9 +110,9 @@ TEST_CASE("a tuned result is found, kept, used, and not searched for again") {
   const test::Case host = test::make_case(problem(), 3);
   base::ThreadPool pool;
   const auto comparison =
-      attention::compare(problem(), attention::reference(problem(), host.inputs(), pool),
-                         test::run_case(opened.device, host).result());
-  CHECK(comparison.within_law);
+      annulus::compare(problem(), attention::reference(problem(), host.inputs(), pool),
+                       test::run_case(opened.device, host).result());
+  CHECK(comparison.within_tolerance);
   // What it is not for.
   PlanOptions forced;
   forced.config = result.default_config;
@@ -243,7 +244,7 @@ TEST_CASE("without a folder a result serves its own device and no other") {
 TEST_CASE("a tuned kernel that does not work here gives way to the heuristic, with one line") {
   const ScratchFolder scratch;
   fs::copy(ANNULUS_TEMPLATES, scratch / "t", fs::copy_options::recursive);
-  const std::string kernel = scratch / "t/kernels/mma_forward.cu";
+  const std::string kernel = scratch / "t/kernels/mma/mma_forward.cu";
   std::ostringstream text;
   text << std::ifstream(kernel).rdbuf();
   std::string source = text.str();
@@ -257,7 +258,7 @@ TEST_CASE("a tuned kernel that does not work here gives way to the heuristic, wi
   {
     Opened opened(scratch / "tuned", scratch / "t");
     entry.shape = autotune::shape_key(problem());
-    entry.config = {64, 128, 4, 2, false, 2};
+    entry.config = attention::MmaConfig{64, 128, 4, 2, false, 2};
     entry.predicted = opened.device.info().simulated;
     entry.complete = true;
     entry.time = 1;
@@ -297,7 +298,7 @@ TEST_CASE("candidates that are wrong or fault are dropped, and the others are tu
   if (!test::on_simulator()) return;
   const ScratchFolder scratch;
   fs::copy(ANNULUS_TEMPLATES, scratch / "t", fs::copy_options::recursive);
-  const std::string kernel = scratch / "t/kernels/mma_forward.cu";
+  const std::string kernel = scratch / "t/kernels/mma/mma_forward.cu";
   std::ostringstream text;
   text << std::ifstream(kernel).rdbuf();
   std::string source = text.str();
@@ -321,8 +322,8 @@ TEST_CASE("candidates that are wrong or fault are dropped, and the others are tu
   CHECK(opened.device.plan(problem()).info().tuned == result.path);
 }
 
-// The figure itself, over ten shapes, is bench/tune_bench's.
-// Of ten shapes: bench/tune_bench.
+// The figure itself, over ten shapes, is tools/bench/tune_bench's.
+// Of ten shapes: tools/bench/tune_bench.
 TEST_CASE("the search comes within 3 % of the whole space") {
   if (!test::on_simulator()) return;
   Opened opened("");

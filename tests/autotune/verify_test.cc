@@ -8,6 +8,7 @@
 
 #include "annulus/device.h"
 #include "api/impl.h"
+#include "attention/kernels/mma/config.h"
 #include "autotune/space.h"
 #include "autotune/workbench.h"
 #include "support/device.h"
@@ -34,7 +35,7 @@ Verifier verifier_for(const Device& device, const Problem& whole) {
 // The templates with one piece of text replaced by another.
 void write_templates(const std::string& folder, const std::string& from, const std::string& to) {
   std::filesystem::copy(ANNULUS_TEMPLATES, folder, std::filesystem::copy_options::recursive);
-  const std::string path = folder + "/kernels/mma_forward.cu";
+  const std::string path = folder + "/kernels/mma/mma_forward.cu";
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
   std::string source = text.str();
@@ -51,7 +52,7 @@ TEST_CASE("configurations that ship pass, with every kind of state") {
     whole.carry_in = carry % 2 == 1;
     whole.carry_out = carry >= 2;
     const Verifier verifier = verifier_for(device, whole);
-    const Verdict verdict = verifier.check({64, 64, 4, 2, false, 4});
+    const Verdict verdict = verifier.check(attention::MmaConfig{64, 64, 4, 2, false, 4});
     CHECK_MESSAGE(!verdict.reason, *verdict.reason);
     CHECK((verdict.counted.matrix_flop > 0) == device.info().simulated);
   }
@@ -66,7 +67,7 @@ TEST_CASE("what is counted of parts stands for the whole") {
   whole.seq_q = whole.seq_k = 2000;
   whole.pattern = causal();
   whole.heads = whole.kv_heads = 1;
-  const attention::KernelConfig config = {64, 64, 4, 2, false, 4};
+  const attention::KernelConfig config = attention::MmaConfig{64, 64, 4, 2, false, 4};
   const attention::KernelFeatures features = attention::features_of(whole);
   const auto work = [&](double most_pairs, bool extend) {
     const std::vector<Problem> parts = choose_parts(whole, most_pairs);
@@ -112,7 +113,8 @@ TEST_CASE("what does not compile, is wrong or does wrong is dropped, and the nex
   whole.dim_qk = whole.dim_v = 64;
   const Verifier verifier = verifier_for(device, whole);
   const auto reason = [&](int columns) {
-    return verifier.check({64, columns, 4, 2, false, 2}).reason.value_or("passes");
+    return verifier.check(attention::MmaConfig{64, columns, 4, 2, false, 2})
+        .reason.value_or("passes");
   };
   CHECK(reason(64) == "passes");
   CHECK(reason(80).find("NVRTC rejects") != std::string::npos);
@@ -151,7 +153,8 @@ TEST_CASE("times are taken of every configuration in every round") {
   MeasuredWorkbench bench(verifier, impl.context, *impl.kernels, api::limits_of(impl), problem(), 1,
                           options);
   CHECK_FALSE(bench.exact());
-  const attention::KernelConfig configs[] = {{64, 64, 4, 2, false, 4}, {64, 32, 4, 1, true, 2}};
+  const attention::KernelConfig configs[] = {attention::MmaConfig{64, 64, 4, 2, false, 4},
+                                             attention::MmaConfig{64, 32, 4, 1, true, 2}};
   for (const auto& config : configs) CHECK_FALSE(bench.prepare(config));
   const auto times = bench.measure(configs, 4);
   REQUIRE(times.size() == 2);

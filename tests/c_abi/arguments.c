@@ -23,7 +23,7 @@ static void wrong_problems(void) {
     refused(&problem, (code), (part));    \
     problem = the_sample->problem;        \
   } while (0)
-  REFUSED(dtype, 77, ANNULUS_INVALID_ARGUMENT, "dtype unknown");
+  REFUSED(dtype, 77, ANNULUS_INVALID_ARGUMENT, "dtype 77 (unknown");
   REFUSED(dtype, 0, ANNULUS_INVALID_ARGUMENT, "convert to fp16, bf16 or e4m3");
   REFUSED(dtype, INT32_MIN, ANNULUS_INVALID_ARGUMENT, "convert to fp16, bf16 or e4m3");
   REFUSED(lse_base, 0, ANNULUS_INVALID_ARGUMENT, "lse_base 0 is neither");

@@ -1,6 +1,7 @@
 // Answers: patterns as text and as arrays, LSE, a carried state, O over Q.
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "c_abi/check.h"
 #include "c_abi/sample.h"
@@ -164,6 +165,36 @@ static void nothing_to_do(const sample* made) {
   CHECK_OK(annulus_plan_destroy(plan));
 }
 
+// A bound call has the answer of a run, and stays when its plan is given back.
+static void bound(sample* made) {
+  annulus_problem problem = made->problem;
+  annulus_operands wrong = made->operands;
+  annulus_plan* plan = NULL;
+  annulus_bound* call = NULL;
+  uint16_t expected[64], got[64];
+  problem.pattern = "causal";
+  CHECK_OK(annulus_plan_create(made->device, &problem, NULL, &plan));
+  CHECK_OK(annulus_plan_run(plan, NULL, &made->operands, NULL));
+  CHECK_OK(annulus_device_copy_to_host(made->device, expected, made->operands.o, sizeof expected));
+  wrong.k = NULL;
+  CHECK_FAILS(annulus_plan_bind(plan, &wrong, NULL, &call), ANNULUS_INVALID_ARGUMENT, "K is null");
+  CHECK_FAILS(annulus_plan_bind(plan, &made->operands, NULL, NULL), ANNULUS_INVALID_ARGUMENT,
+              "bound");
+  CHECK(call == NULL);
+  CHECK_OK(annulus_plan_bind(plan, &made->operands, NULL, &call));
+  CHECK_OK(annulus_plan_destroy(plan));
+  memset(got, 0x7f, sizeof got);
+  CHECK_OK(annulus_device_copy_to_device(made->device, made->operands.o, got, sizeof got));
+  CHECK_OK(annulus_bound_run(call, NULL));
+  CHECK_OK(annulus_device_copy_to_host(made->device, got, made->operands.o, sizeof got));
+  CHECK(memcmp(got, expected, sizeof got) == 0);
+  CHECK_FAILS(annulus_bound_run((annulus_bound*)plan, NULL), ANNULUS_INVALID_ARGUMENT,
+              "no bound call");
+  CHECK_OK(annulus_bound_destroy(call));
+  CHECK_FAILS(annulus_bound_run(call, NULL), ANNULUS_INVALID_ARGUMENT, "given back");
+  CHECK_FAILS(annulus_bound_destroy(NULL), ANNULUS_INVALID_ARGUMENT, "null");
+}
+
 // A kernel that reads where nothing is: the device is lost, said by a code, and can be closed.
 static void fault(void) {
   annulus_device_options options = sample_options();
@@ -195,6 +226,7 @@ void test_attention(void) {
   carried_state(made);
   in_place(made);
   nothing_to_do(made);
+  bound(made);
   fault();
   CHECK_OK(annulus_device_close(device));
   free(made);

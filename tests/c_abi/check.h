@@ -22,10 +22,18 @@ int check_failures(void);
 void test_arguments(void);
 void test_attention(void);
 void test_callbacks(void);
+void test_driver_entry(void);
 void test_float8(void);
 void test_handles(void);
+void test_inspect(void);
+void test_layout(void);
+void test_layout_formats(void);
+void test_oracle(void);
+void test_pattern(void);
 void test_ring(void);
+void test_selection(void);
 void test_structs(void);
 void test_threads(void);
+void test_tune(void);
 
 #endif  // ANNULUS_TESTS_C_ABI_CHECK_H_

@@ -1,11 +1,23 @@
 // annulus/c.h in C++: every initialiser is one, and the C++ interface may stand beside it.
 
 #include "annulus/c.h"
+#include "annulus/c_inspect.h"
+#include "annulus/c_layout.h"
+#include "annulus/c_layout_formats.h"
+#include "annulus/c_oracle.h"
+#include "annulus/c_pattern.h"
 #include "annulus/c_ring.h"
+#include "annulus/c_selection.h"
+#include "annulus/c_tune.h"
 
 #include <doctest/doctest.h>
 
 #include "annulus/device.h"
+#include "annulus/importance.h"
+#include "annulus/layout.h"
+#include "annulus/layout_cache.h"
+#include "annulus/oracle.h"
+#include "annulus/tune.h"
 
 TEST_CASE("the defaults of C are those of C++") {
   const annulus_device_options device = ANNULUS_DEVICE_OPTIONS_INIT;
@@ -58,4 +70,70 @@ TEST_CASE("the defaults of C are those of C++") {
   CHECK(info.struct_size == sizeof(info));
   const annulus_device_info device_info = ANNULUS_DEVICE_INFO_INIT;
   CHECK(device_info.struct_size == sizeof(device_info));
+}
+
+TEST_CASE("and so are those of what chooses, tunes and checks") {
+  const annulus_selection c = ANNULUS_SELECTION_INIT;
+  const annulus::Selection selection;
+  CHECK(c.block_rows == selection.block_rows);
+  CHECK(c.block_columns == selection.block_columns);
+  CHECK(c.rule == static_cast<int>(selection.rule));
+  CHECK(c.pool == static_cast<int>(selection.pool));
+  CHECK(c.most_blocks == selection.most_blocks);
+  CHECK(c.mass == selection.mass);
+  CHECK(c.stride == selection.stride);
+  CHECK(c.coarse_factor + c.coarse_blocks == 0);
+  CHECK(c.sink_blocks == selection.sink_blocks);
+  CHECK(c.diagonal_blocks == selection.diagonal_blocks);
+  const annulus_tracker_options tracker = ANNULUS_TRACKER_OPTIONS_INIT;
+  CHECK(tracker.most_added == annulus::TrackerOptions().most_added);
+  CHECK(tracker.most_dropped == annulus::TrackerOptions().most_dropped);
+  const annulus_tune_options tune = ANNULUS_TUNE_OPTIONS_INIT;
+  CHECK(tune.time_limit_seconds == annulus::TuneOptions().time_limit_seconds);
+  CHECK(tune.exhaustive + tune.force + tune.dry_run + tune.cold_cache == 0);
+  const annulus_reference_options oracle = ANNULUS_REFERENCE_OPTIONS_INIT;
+  const annulus::ReferenceOptions reference;
+  CHECK(oracle.max_pairs == reference.max_pairs);
+  CHECK(oracle.tile_rows == reference.tile_rows);
+  CHECK(oracle.sampled_rows == reference.sampled_rows);
+  CHECK(oracle.seed == reference.seed);
+  CHECK(oracle.threads == reference.threads);
+  const annulus_layout_sizes sizes = ANNULUS_LAYOUT_SIZES_INIT;
+  CHECK(sizes.heads == annulus::LayoutSizes().heads);
+  const annulus_cache_limits limits = ANNULUS_CACHE_LIMITS_INIT;
+  CHECK(limits.bytes == annulus::LayoutCacheLimits().bytes);
+  CHECK(limits.entries == annulus::LayoutCacheLimits().entries);
+  const annulus_simulation simulation = ANNULUS_SIMULATION_INIT;
+  CHECK(simulation.checked == 1);
+  const annulus_pairs pairs = ANNULUS_PAIRS_INIT;
+  CHECK(pairs.total_k == annulus::PatternContext().seq_k);
+}
+
+TEST_CASE("every struct knows its size") {
+#define CHECK_SIZE(type, init)                   \
+  do {                                           \
+    const type made = init;                      \
+    CHECK(made.struct_size == sizeof(type));     \
+    CHECK_MESSAGE(sizeof(type) % 8 == 0, #type); \
+  } while (false)
+  CHECK_SIZE(annulus_prediction, ANNULUS_PREDICTION_INIT);
+  CHECK_SIZE(annulus_cache_counters, ANNULUS_CACHE_COUNTERS_INIT);
+  CHECK_SIZE(annulus_layout_options, ANNULUS_LAYOUT_OPTIONS_INIT);
+  CHECK_SIZE(annulus_layout_statistics, ANNULUS_LAYOUT_STATISTICS_INIT);
+  CHECK_SIZE(annulus_layout_difference, ANNULUS_LAYOUT_DIFFERENCE_INIT);
+  CHECK_SIZE(annulus_picture_options, ANNULUS_PICTURE_OPTIONS_INIT);
+  CHECK_SIZE(annulus_host_state, ANNULUS_HOST_STATE_INIT);
+  CHECK_SIZE(annulus_host_inputs, ANNULUS_HOST_INPUTS_INIT);
+  CHECK_SIZE(annulus_host_result, ANNULUS_HOST_RESULT_INIT);
+  CHECK_SIZE(annulus_reference_rows, ANNULUS_REFERENCE_ROWS_INIT);
+  CHECK_SIZE(annulus_comparison, ANNULUS_COMPARISON_INIT);
+  CHECK_SIZE(annulus_tolerance, ANNULUS_TOLERANCE_INIT);
+  CHECK_SIZE(annulus_pattern_info, ANNULUS_PATTERN_INFO_INIT);
+  CHECK_SIZE(annulus_preset, ANNULUS_PRESET_INIT);
+  CHECK_SIZE(annulus_selection_buffers, ANNULUS_SELECTION_BUFFERS_INIT);
+  CHECK_SIZE(annulus_tune_result, ANNULUS_TUNE_RESULT_INIT);
+  CHECK_SIZE(annulus_tune_trial, ANNULUS_TUNE_TRIAL_INIT);
+  CHECK_SIZE(annulus_tuned_info, ANNULUS_TUNED_INFO_INIT);
+  CHECK_SIZE(annulus_tuned_entry, ANNULUS_TUNED_ENTRY_INIT);
+#undef CHECK_SIZE
 }

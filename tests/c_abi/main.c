@@ -1,4 +1,4 @@
-// The C interface as a C99 program uses it: this program includes annulus/c.h alone and links
+// The C interface as a C99 program uses it: this program includes its headers alone and links
 // libannulus.so alone.
 
 #include <stdio.h>
@@ -52,8 +52,16 @@ int main(void) {
   test_attention();
   test_float8();
   test_callbacks();
+  test_driver_entry();
   test_threads();
   test_ring();
+  test_pattern();
+  test_layout();
+  test_layout_formats();
+  test_selection();
+  test_oracle();
+  test_inspect();
+  test_tune();
   printf("%d conditions, %d failed\n", conditions, failures);
   return failures == 0 ? 0 : 1;
 }

@@ -250,6 +250,40 @@ static void zigzag(const sample_ring* ring) {
   CHECK_OK(annulus_ring_destroy(made));
 }
 
+// Options of the plans that a ring is made of, and its picture.
+static void planned_and_drawn(const sample_ring* ring) {
+  annulus_ring_options options = ANNULUS_RING_OPTIONS_INIT;
+  annulus_plan_options plans = ANNULUS_PLAN_OPTIONS_INIT;
+  annulus_ring_info info = ANNULUS_RING_INFO_INIT;
+  annulus_ring* made = NULL;
+  const char* svg = NULL;
+  const char* again = NULL;
+  char config[128];
+  CHECK_OK(annulus_ring_get_info(ring->ring, &info));
+  CHECK(strlen(info.config) < sizeof config);
+  strcpy(config, info.config);
+  options.plans = &plans;
+  plans.config = config;
+  CHECK_OK(annulus_ring_create(ring->devices, 2, &ring->problem, &options, &made));
+  CHECK_OK(annulus_ring_get_info(made, &info));
+  CHECK(strcmp(info.config, config) == 0);
+  CHECK_OK(annulus_ring_get_picture(made, &svg));
+  CHECK(strstr(svg, "<svg") != NULL);
+  CHECK_OK(annulus_ring_get_picture(made, &again));
+  CHECK(svg == again);
+  CHECK_FAILS(annulus_ring_get_picture(made, NULL), ANNULUS_INVALID_ARGUMENT, "svg");
+  CHECK_OK(annulus_ring_destroy(made));
+  CHECK_FAILS(annulus_ring_get_picture(made, &svg), ANNULUS_INVALID_ARGUMENT, "the ring was");
+  options.config = config;
+  refused(ring, 2, &ring->problem, &options, ANNULUS_INVALID_ARGUMENT, "give one");
+  plans.config = NULL;
+  plans.split_rows = 4;
+  refused(ring, 2, &ring->problem, &options, ANNULUS_UNSUPPORTED, "split_rows");
+  plans.struct_size = 4;
+  refused(ring, 2, &ring->problem, &options, ANNULUS_INVALID_ARGUMENT,
+          "struct_size of annulus_plan_options is 4");
+}
+
 void test_ring(void) {
   annulus_device* device = sample_open();
   sample* made = malloc(sizeof *made);
@@ -263,6 +297,7 @@ void test_ring(void) {
   wrong_rings(ring);
   two_threads(ring);
   zigzag(ring);
+  planned_and_drawn(ring);
   wrong_handle(NULL, ring, "the ring is null");
   wrong_handle((annulus_ring*)device, ring, "is no ring");
   CHECK_OK(annulus_ring_destroy(ring->ring));

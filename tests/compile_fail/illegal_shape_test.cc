@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "annulus/error.h"
-#include "attention/kernel_source.h"
+#include "attention/kernels/kernel_source.h"
+#include "attention/kernels/mma/config.h"
 #include "jit/compiler.h"
 #include "support/nvrtc.h"
 
@@ -14,7 +15,7 @@ namespace annulus::attention {
 namespace {
 
 struct Illegal {
-  KernelConfig config;
+  MmaConfig config;
   Dims dims;
   const char* sentence;
 };

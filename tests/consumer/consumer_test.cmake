@@ -2,7 +2,8 @@
 # consumer project against it, by find_package and (where it is installed) by pkg-config.
 #
 #   cmake -DBUILD=build tree -DWORK=scratch folder -DCC=compiler -DCXX=compiler
-#     [-DC_FLAGS=... -DCXX_FLAGS=...] -DEXAMPLE=examples/window.c -P consumer_test.cmake
+#     [-DC_FLAGS=... -DCXX_FLAGS=...] -DEXAMPLE=docs/examples/window.c
+#     [-DSIMULATOR_EXAMPLE=docs/examples/simulator.c] -P consumer_test.cmake
 #
 # The flags are those of the build tree: a sanitizer wants to be in the program as well.
 function(run)
@@ -20,7 +21,7 @@ file(RENAME ${WORK}/installed ${WORK}/moved)
 run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/build -G Ninja
     -DCMAKE_C_COMPILER=${CC} -DCMAKE_CXX_COMPILER=${CXX} -DEXAMPLE=${EXAMPLE}
     "-DCMAKE_C_FLAGS=${C_FLAGS}" "-DCMAKE_CXX_FLAGS=${CXX_FLAGS}"
-    -DCMAKE_PREFIX_PATH=${WORK}/moved)
+    -DCMAKE_PREFIX_PATH=${WORK}/moved -DSIMULATOR_EXAMPLE=${SIMULATOR_EXAMPLE})
 file(STRINGS ${WORK}/build/CMakeCache.txt found REGEX "^annulus_DIR:PATH=${WORK}/moved/")
 if(NOT found)
   message(FATAL_ERROR "find_package(annulus) found another copy than the one just installed")
@@ -31,11 +32,45 @@ if(NOT output MATCHES "causal.*nonsense")
   message(FATAL_ERROR "the consumer printed: ${output}")
 endif()
 
-run(${CMAKE_COMMAND} -E env ANNULUS_DEVICE=sim:sm_80 ANNULUS_CACHE_DIR=${BUILD}/test_cache
-    ${WORK}/build/window)
-if(NOT output MATCHES "0x4000")
-  message(FATAL_ERROR "the example in C printed: ${output}")
+# Whether this finds a simulator: the library in the moved folder, never the one of the build tree.
+set(window ${CMAKE_COMMAND} -E env --unset=ANNULUS_LIBRARY_PATH ANNULUS_DEVICE=sim:sm_80
+  ANNULUS_CACHE_DIR=${BUILD}/test_cache ${WORK}/build/window)
+if(SIMULATOR_EXAMPLE)
+  run(${window})
+  if(NOT output MATCHES "0x4000")
+    message(FATAL_ERROR "the example in C printed: ${output}")
+  endif()
+  run(${WORK}/build/simulated)
+  if(NOT output MATCHES "thread 31 was the last")
+    message(FATAL_ERROR "the example of the simulator printed: ${output}")
+  endif()
 endif()
+
+# The installed program finds the simulator in the folder lib beside its own.
+file(GLOB program ${WORK}/moved/bin/annulus)
+if(SIMULATOR_EXAMPLE AND program)
+  run(${CMAKE_COMMAND} -E env --unset=ANNULUS_LIBRARY_PATH ${program} doctor --device sim:sm_80 --json)
+  if(NOT output MATCHES "${WORK}/moved/[^\"]*libannulus_simulator")
+    message(FATAL_ERROR "the installed program takes its simulator from elsewhere: ${output}")
+  endif()
+endif()
+
+# Without the component, everything else is whole, and asking for a simulated device says what is
+# missing and where it was looked for.
+file(GLOB_RECURSE simulators ${WORK}/moved/*annulus_simulator* ${WORK}/moved/*annulus-simulator*)
+foreach(file IN LISTS simulators)
+  file(RENAME ${file} ${file}.away)
+endforeach()
+execute_process(COMMAND ${window} RESULT_VARIABLE code OUTPUT_VARIABLE text ERROR_VARIABLE text)
+if(code EQUAL 0 OR NOT text MATCHES "ANNULUS_SIMULATOR=ON" OR NOT text MATCHES "${WORK}/moved/[^:]*: has no libannulus_simulator")
+  message(FATAL_ERROR "without the simulator the example in C printed (${code}): ${text}")
+endif()
+run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/without -G Ninja
+    -DCMAKE_C_COMPILER=${CC} -DCMAKE_CXX_COMPILER=${CXX} -DEXAMPLE=${EXAMPLE}
+    -DCMAKE_PREFIX_PATH=${WORK}/moved)
+foreach(file IN LISTS simulators)
+  file(RENAME ${file}.away ${file})
+endforeach()
 
 # A program asking for another major version must be refused.
 file(WRITE ${WORK}/wrong/CMakeLists.txt "cmake_minimum_required(VERSION 3.25)\nproject(wrong NONE)\n"
@@ -59,4 +94,10 @@ if(PKG_CONFIG)
   run(${CXX} -std=c++20 ${cxx_flags} ${CMAKE_CURRENT_LIST_DIR}/main.cc -o ${WORK}/by_pkg_config ${flags})
   run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${folder}/.. ${WORK}/by_pkg_config)
   run(${CC} -std=c99 -pedantic -Werror ${c_flags} ${EXAMPLE} -o ${WORK}/c_by_pkg_config ${flags})
+  if(SIMULATOR_EXAMPLE)
+    run(${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${folder} ${PKG_CONFIG} --cflags --libs annulus-simulator)
+    separate_arguments(flags UNIX_COMMAND "${output}")
+    run(${CC} -std=c99 -pedantic -Werror ${c_flags} ${SIMULATOR_EXAMPLE} -o ${WORK}/simulated_by_pkg_config ${flags})
+    run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${folder}/.. ${WORK}/simulated_by_pkg_config)
+  endif()
 endif()

@@ -1,6 +1,8 @@
-annulus_test(device LABEL device LIBRARIES annulus_device annulus_sim
+annulus_test(device LABEL device LIBRARIES annulus_device
   SOURCES device/device_test.cc device/peer_test.cc)
-annulus_test(device_failing LABEL unit LIBRARIES annulus_device annulus_sim
-  SOURCES device/failing_calls_test.cc)
+if(ANNULUS_SIMULATOR)
+  annulus_test(device_failing LABEL unit LIBRARIES annulus_device
+    SOURCES device/failing_calls_test.cc)
+endif()
 annulus_test(device_allocation LABEL unit LIBRARIES annulus_device
   SOURCES device/allocation_test.cc)

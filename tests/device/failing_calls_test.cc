@@ -10,9 +10,9 @@
 #include "device/buffer.h"
 #include "device/module.h"
 #include "device/stream.h"
-#include "sim/driver.h"
 #include "support/failing_table.h"
 #include "support/kernels.h"
+#include "support/simulator.h"
 
 namespace annulus::device {
 namespace {
@@ -55,12 +55,12 @@ float whole_flow(const abi::CudaTable& table) {
 }
 
 std::size_t free_bytes() {
-  const auto driver = std::make_shared<Driver>(sim::make_cuda_table(), "the simulator");
+  const auto driver = std::make_shared<Driver>(test::simulator_table(), "the simulator");
   return Context::retain(driver, 0)->memory().free_bytes;
 }
 
 TEST_CASE("the n-th call fails, for every n") {
-  const abi::CudaTable table = FailingTable::wrap(sim::make_cuda_table());
+  const abi::CudaTable table = FailingTable::wrap(test::simulator_table());
   FailingTable::fail_at(-1, 0);
   CHECK(whole_flow(table) == 15);
   const int calls = FailingTable::calls();
@@ -87,7 +87,7 @@ TEST_CASE("the n-th call fails, for every n") {
 }
 
 TEST_CASE("out of memory is that, wherever it strikes") {
-  const abi::CudaTable table = FailingTable::wrap(sim::make_cuda_table());
+  const abi::CudaTable table = FailingTable::wrap(test::simulator_table());
   FailingTable::fail_at(-1, 0);
   whole_flow(table);
   const int calls = FailingTable::calls();

@@ -25,8 +25,7 @@ std::optional<Two> open_two() {
   const ContextPointer first = test::open_context();
   if (test::on_simulator()) {
     const ContextPointer second =
-        Context::retain(std::make_shared<Driver>(sim::make_cuda_table(), "the built-in simulator"),
-                        first->info().ordinal + 1);
+        Context::retain(test::simulator_driver(), first->info().ordinal + 1);
     return Two{first, second};
   }
   if (first->driver().device_count() < 2) return std::nullopt;

@@ -3,11 +3,11 @@
 #
 #   cmake -DROOT=repository -P documents.cmake
 #
-# A document shows a file by a comment line before the code block:  <!-- file: examples/x.cc -->
+# A document shows a file by a comment line before the code block:  <!-- file: docs/examples/x.cc -->
 cmake_minimum_required(VERSION 3.25)
 set(errors "")
 file(GLOB documents ${ROOT}/*.md)
-foreach(folder docs examples bench tests templates tools src)
+foreach(folder docs tests templates tools src)
   file(GLOB_RECURSE files ${ROOT}/${folder}/*.md)
   list(APPEND documents ${files})
 endforeach()

@@ -31,25 +31,66 @@ house_test(text -DROOT=${PROJECT_SOURCE_DIR} -P ${CMAKE_CURRENT_SOURCE_DIR}/hous
 house_test(documents
   -DROOT=${PROJECT_SOURCE_DIR} -P ${CMAKE_CURRENT_SOURCE_DIR}/house/documents.cmake)
 house_test(performance
-  -DCHECK=1 -DROOT=${PROJECT_SOURCE_DIR} -P ${PROJECT_SOURCE_DIR}/bench/table.cmake)
+  -DCHECK=1 -DROOT=${PROJECT_SOURCE_DIR} -P ${PROJECT_SOURCE_DIR}/tools/bench/table.cmake)
 house_test(checks
   -DWORK=${PROJECT_BINARY_DIR}/house_checks -P ${CMAKE_CURRENT_SOURCE_DIR}/house/checks_test.cmake)
 house_test(symbols
   -DLIBRARY=$<TARGET_FILE:annulus> -DNM=${CMAKE_NM}
   -P ${CMAKE_CURRENT_SOURCE_DIR}/house/symbols.cmake)
-house_test(consumer
+set(simulator_example "")
+if(ANNULUS_SIMULATOR)
+  set(simulator_example -DSIMULATOR_EXAMPLE=${PROJECT_SOURCE_DIR}/docs/examples/simulator.c)
+endif()
+house_test(consumer ${simulator_example}
   -DBUILD=${PROJECT_BINARY_DIR} -DWORK=${PROJECT_BINARY_DIR}/consumer
   -DCC=${CMAKE_C_COMPILER} -DCXX=${CMAKE_CXX_COMPILER}
   "-DC_FLAGS=${CMAKE_C_FLAGS}" "-DCXX_FLAGS=${CMAKE_CXX_FLAGS}"
-  -DEXAMPLE=${PROJECT_SOURCE_DIR}/examples/window.c -P ${CMAKE_CURRENT_SOURCE_DIR}/consumer/consumer_test.cmake)
+  -DEXAMPLE=${PROJECT_SOURCE_DIR}/docs/examples/window.c -P ${CMAKE_CURRENT_SOURCE_DIR}/consumer/consumer_test.cmake)
+
+# The library as a part of another project. Tests that build all of it once more, there or for
+# another processor, take minutes each and are asked for with ANNULUS_SLOW_TESTS.
+set(subproject_tests subproject)
+if(ANNULUS_SLOW_TESTS)
+  list(APPEND subproject_tests subproject_build)
+endif()
+foreach(test IN LISTS subproject_tests)
+  set(make "")
+  if(test STREQUAL "subproject_build")
+    set(make -DMAKE=1)
+  endif()
+  house_test(${test}
+    -DANNULUS=${PROJECT_SOURCE_DIR} -DWORK=${PROJECT_BINARY_DIR}/${test}
+    -DCC=${CMAKE_C_COMPILER} -DCXX=${CMAKE_CXX_COMPILER} "-DLAUNCHER=${ANNULUS_CCACHE}" ${make}
+    -P ${CMAKE_CURRENT_SOURCE_DIR}/subproject/subproject_test.cmake)
+endforeach()
+if(ANNULUS_SLOW_TESTS)
+  set_tests_properties(house_subproject_build PROPERTIES LABELS slow TIMEOUT 3000)
+endif()
+
+# For another processor, where there is a compiler for it.
+find_program(ANNULUS_ARM_CC aarch64-linux-gnu-gcc)
+find_program(ANNULUS_ARM_CXX aarch64-linux-gnu-g++)
+find_path(ANNULUS_FMT_INCLUDE fmt/format.h)
+find_path(ANNULUS_JSON_INCLUDE nlohmann/json.hpp)
+if(ANNULUS_SLOW_TESTS AND ANNULUS_ARM_CC AND ANNULUS_ARM_CXX AND ANNULUS_FMT_INCLUDE AND ANNULUS_JSON_INCLUDE)
+  house_test(arm -DANNULUS=${PROJECT_SOURCE_DIR} -DWORK=${PROJECT_BINARY_DIR}/arm
+    -DCC=${ANNULUS_ARM_CC} -DCXX=${ANNULUS_ARM_CXX} "-DLAUNCHER=${ANNULUS_CCACHE}"
+    -DFMT=${ANNULUS_FMT_INCLUDE} -DJSON=${ANNULUS_JSON_INCLUDE} -DXXHASH=${ANNULUS_XXHASH_INCLUDE}
+    -P ${CMAKE_CURRENT_SOURCE_DIR}/subproject/arm_test.cmake)
+  set_tests_properties(house_arm PROPERTIES LABELS slow TIMEOUT 3000)
+endif()
 
 # Shell scripts, where there is a tool that knows them.
 find_program(SHELLCHECK shellcheck)
 if(SHELLCHECK)
   add_test(NAME house_scripts
-    COMMAND ${SHELLCHECK} -x -e SC2034,SC2065,SC2119,SC2120 tools/test tools/demo tools/format tools/get_nvrtc tools/bench tools/gpu_check tools/get_nvdisasm .ci/run
+    COMMAND ${SHELLCHECK} -x -e SC2034,SC2065,SC2119,SC2120 tools/test tools/demo tools/format tools/get_nvrtc tools/run_benches tools/gpu_check tools/get_nvdisasm .ci/run
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(house_scripts PROPERTIES LABELS house)
+endif()
+
+if(NOT ANNULUS_SIMULATOR)
+  return()
 endif()
 
 # gpu_check says nothing about silicon when the driver that it finds is the simulator's.
@@ -58,3 +99,17 @@ add_test(NAME house_gpu_check COMMAND bash -c
   ${PROJECT_SOURCE_DIR}/tools/gpu_check ${PROJECT_BINARY_DIR}/gpu_check_refused ${PROJECT_BINARY_DIR})
 set_tests_properties(house_gpu_check PROPERTIES LABELS house
   ENVIRONMENT_MODIFICATION "ANNULUS_LIBRARY_PATH=path_list_prepend:${PROJECT_BINARY_DIR}/simulator")
+
+# The steps that come first on a GPU, tried on a simulated one: every micro test and every question
+# leaves lines, and none says that something went wrong.
+if(ANNULUS_BENCH)
+  add_test(NAME gpu_check_rehearsal COMMAND bash -c
+    "rm -rf \"$1\"; \"$0\" --rehearse --first --build \"$2\" --output \"$1\" &&
+     [ $(grep -c '\"outcome\":\"pass\"' \"$1/micro.jsonl\") = $(\"$2/tests/micro_tests\" --list | wc -l) ] &&
+     for name in $(\"$2/bench/gpu_questions\" --list); do
+       grep -q \"\\\"question\\\":\\\"$name\\\"\" \"$1/questions.jsonl\" || exit 1; done &&
+     ! grep '\"error\"' \"$1/questions.jsonl\" && grep -q '\"rehearsal\": true' \"$1/gpu_check.json\""
+    ${PROJECT_SOURCE_DIR}/tools/gpu_check ${PROJECT_BINARY_DIR}/gpu_check_rehearsal
+    ${PROJECT_BINARY_DIR})
+  set_tests_properties(gpu_check_rehearsal PROPERTIES LABELS device TIMEOUT 900)
+endif()

@@ -3,11 +3,10 @@
 #   cmake -DROOT=repository -DPLAN=floors.txt -P includes.cmake
 #
 # - A room includes itself, the rooms it depends on (directly or through others), and public
-#   headers; never "../".
+#   headers; never "../". A file belongs to the deepest room whose folder holds it.
 # - include/annulus includes public headers and the standard library only.
-# - templates/: ptx <- tile <- kernels, and no standard header, for NVRTC has none. The parameters
-#   (kernels/attention_params.h) are plain data that tile/ may see.
-# - examples/ see the public headers only.
+# - templates/: params <- ptx <- tile <- kernels, and no standard header, for NVRTC has none.
+# - docs/examples/ see the public headers only.
 # - No file under include/ or src/ includes itself through others.
 cmake_minimum_required(VERSION 3.25)
 
@@ -55,8 +54,16 @@ endforeach()
 # --- Rooms.
 set(everything "")
 foreach(room IN LISTS rooms)
+  if("${folder_${room}}" STREQUAL "")
+    continue()  # a name for several rooms
+  endif()
   file(GLOB_RECURSE files ${folder_${room}}/*.h ${folder_${room}}/*.cc ${folder_${room}}/*.c
     ${folder_${room}}/*.def)
+  foreach(other IN LISTS rooms)
+    if("${folder_${other}}" MATCHES "^${folder_${room}}/")
+      list(FILTER files EXCLUDE REGEX "^${folder_${other}}/")
+    endif()
+  endforeach()
   list(APPEND everything ${files})
   foreach(file IN LISTS files)
     includes_of(${file} names)
@@ -67,14 +74,18 @@ foreach(room IN LISTS rooms)
         continue()
       elseif(name MATCHES "\\.\\./")
         report(${file} "\"${name}\": paths start at src/ or include/")
-      elseif(name MATCHES "^kernels/[a-z]+_params\\.h$")
+      elseif(name MATCHES "^params/[a-z]+_params\\.h$")
         # What the host and the kernels share.
         if(NOT "jit" IN_LIST closure_${room})
           report(${file} "\"${name}\": only rooms above jit know kernels")
         endif()
       elseif(name MATCHES "^([^/]+)/")
-        if(NOT CMAKE_MATCH_1 IN_LIST closure_${room})
-          report(${file} "\"${name}\": room ${room} does not depend on ${CMAKE_MATCH_1}")
+        set(used ${CMAKE_MATCH_1})
+        if(name MATCHES "^([^/]+/[^/]+)/" AND CMAKE_MATCH_1 IN_LIST rooms)
+          set(used ${CMAKE_MATCH_1})
+        endif()
+        if(NOT used IN_LIST closure_${room})
+          report(${file} "\"${name}\": room ${room} does not depend on ${used}")
         endif()
       else()
         report(${file} "\"${name}\": name the room")
@@ -104,16 +115,16 @@ foreach(file IN LISTS files)
 endforeach()
 
 # --- Templates.
-set(allowed_ptx "ptx")
-set(allowed_tile "ptx|tile")
-set(allowed_kernels "ptx|tile|kernels|kernels/selection|kernels/wgmma")
-foreach(folder ptx tile kernels)
+set(allowed_params "params")
+set(allowed_ptx "params|ptx")
+set(allowed_tile "params|ptx|tile")
+set(allowed_kernels "params|ptx|tile|kernels/[a-z0-9]+")
+foreach(folder params ptx tile kernels)
   file(GLOB_RECURSE files ${ROOT}/templates/${folder}/*)
   foreach(file IN LISTS files)
     includes_of(${file} names)
     foreach(name IN LISTS names)
-      if(NOT name MATCHES "^(${allowed_${folder}})/[^/]+$" AND NOT file MATCHES "\\.md$"
-         AND NOT (folder STREQUAL "tile" AND name STREQUAL "kernels/attention_params.h"))
+      if(NOT name MATCHES "^(${allowed_${folder}})/[^/]+$" AND NOT file MATCHES "\\.md$")
         report(${file} "${name}: templates/${folder} includes ${allowed_${folder}} only")
       endif()
     endforeach()
@@ -121,7 +132,7 @@ foreach(folder ptx tile kernels)
 endforeach()
 
 # --- Examples, and "../" anywhere else.
-file(GLOB_RECURSE files ${ROOT}/examples/*.cc ${ROOT}/examples/*.c)
+file(GLOB_RECURSE files ${ROOT}/docs/examples/*.cc ${ROOT}/docs/examples/*.c)
 foreach(file IN LISTS files)
   includes_of(${file} names)
   foreach(name IN LISTS names)
@@ -130,8 +141,7 @@ foreach(file IN LISTS files)
     endif()
   endforeach()
 endforeach()
-file(GLOB_RECURSE files ${ROOT}/tests/*.h ${ROOT}/tests/*.cc ${ROOT}/tests/*.c ${ROOT}/bench/*.h
-  ${ROOT}/bench/*.cc ${ROOT}/tools/*.h ${ROOT}/tools/*.cc)
+file(GLOB_RECURSE files ${ROOT}/tests/*.h ${ROOT}/tests/*.cc ${ROOT}/tests/*.c ${ROOT}/tools/*.h ${ROOT}/tools/*.cc)
 foreach(file IN LISTS files)
   includes_of(${file} names)
   foreach(name IN LISTS names)

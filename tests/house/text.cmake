@@ -24,7 +24,7 @@ endfunction()
 
 # Everything that people write, but for the data and this file.
 set(texts "")
-foreach(folder src autotune include templates tests tools bench examples docs cmake)
+foreach(folder src autotune include templates tests tools docs)
   file(GLOB_RECURSE files LIST_DIRECTORIES false ${ROOT}/${folder}/*)
   list(APPEND texts ${files})
 endforeach()

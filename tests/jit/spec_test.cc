@@ -11,7 +11,7 @@ namespace {
 KernelSpec sample() {
   return {.family = "mma_forward",
           .arch = {80, '\0'},
-          .file = "kernels/mma_forward.cu",
+          .file = "kernels/mma/mma_forward.cu",
           .entry = "mma_forward",
           .structs = {
               {.name = "Shape",
@@ -38,7 +38,7 @@ ErrorCode code_of(Action action) {
 TEST_CASE("the specialised source is this text, which is part of every cache key") {
   CHECK(source_text(sample()) ==
         R"(// mma_forward for sm_80
-#include "kernels/mma_forward.cu"
+#include "kernels/mma/mma_forward.cu"
 
 namespace annulus::kernels {
 struct Shape {

@@ -4,13 +4,29 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "pattern/classify.h"
+#include "pattern/leaves/leaves.h"
+#include "pattern/leaves/mask_writer.h"
 #include "pattern/random_pattern.h"
 
 namespace annulus::pattern {
 namespace {
+
+// A leaf that lacks a verb, or whose structure leaves out a fact that must be stated, does not
+// compile.
+struct NeverChanges : leaves::Keys {
+  std::int64_t next_form(std::int64_t) const = delete;
+};
+struct Unseen : leaves::Keys {
+  bool visible(const leaves::Pair&) const = delete;
+};
+static_assert(leaves::IsLeaf<leaves::Keys>);
+static_assert(!leaves::IsLeaf<NeverChanges>);
+static_assert(!leaves::IsLeaf<Unseen>);
+static_assert(!std::is_default_constructible_v<leaves::Structure>);
 
 const char* const kLeaves[] = {
     "dense",
@@ -21,6 +37,22 @@ const char* const kLeaves[] = {
     "window(-1, 4)",
     "window(4, -1)",
     "window(-1, -1)",
+    "window(-3, 10)",
+    "window(10, -3)",
+    "window(-2, 2)",
+    "window(-4, -1)",
+    "window(-1, -4)",
+    "window(-1000, 1000)",
+    "queries(0, 0)",
+    "queries(-4, 6)",
+    "queries(9, 1000)",
+    "keys(3, 3)",
+    "keys(-4, 6)",
+    "keys(9, 1000)",
+    "every(1, 0)",
+    "every(2, 1)",
+    "every(5, 3)",
+    "every(1000, 7)",
     "sink(0)",
     "sink(5)",
     "prefix(1000)",
@@ -60,6 +92,8 @@ const char* const kLeaves[] = {
     "hierarchical([(1, 0, 1)])",
     "hierarchical([(1, 1, 4), (3, -1, 5)])",
     "heads(causal, window(2, 2), dilated(2))",
+    "head_groups(2, causal, window(2, 2))",
+    "head_groups(1000, keys(2, 9), causal)",
     "sum(causal & segment(8, 1), causal & segment(16, 2))",
     "~dense",
 };

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cctype>
+#include <functional>
 #include <numeric>
 
 #include "pattern/node.h"
@@ -15,6 +16,7 @@
 #define __device__
 #define __forceinline__ inline
 #include "tile/mask.cuh"
+#include "tile/range_mask.cuh"
 
 namespace annulus::pattern {
 namespace {
@@ -60,7 +62,9 @@ class Reader {
     if (accept("true")) return true;
     if (accept("false")) return false;
     if (accept("(")) {
-      const bool value = text_.compare(at_, 7, "m.turn(") == 0 ? choice() : any();
+      const bool chosen =
+          text_.compare(at_, 7, "m.turn(") == 0 || text_.compare(at_, 8, "m.group(") == 0;
+      const bool value = chosen ? choice() : any();
       REQUIRE(accept(")"));
       return value;
     }
@@ -78,7 +82,10 @@ class Reader {
   }
   // m.turn(n) == i ? this : the rest
   bool choice() {
-    if (!accept("m.turn(")) return one();
+    const bool grouped = accept("m.group(");
+    if (!grouped && !accept("m.turn(")) return one();
+    const int slot = grouped ? number() : 0;
+    if (grouped) REQUIRE(accept(", "));
     const int count = number();
     REQUIRE(accept(") == "));
     const int wanted = number();
@@ -86,7 +93,7 @@ class Reader {
     const bool value = one();
     REQUIRE(accept(" : "));
     const bool rest = choice();
-    return context_.turn(count) == wanted ? value : rest;
+    return (grouped ? context_.group(slot, count) : context_.turn(count)) == wanted ? value : rest;
   }
   bool is_digit() const { return std::isdigit(static_cast<unsigned char>(text_[at_])) != 0; }
   int number() {
@@ -124,6 +131,9 @@ class Reader {
     if (name == "axial") return call(&Context::axial);
     if (name == "natten") return call(&Context::natten);
     if (name == "vertical_slash") return call(&Context::vertical_slash);
+    if (name == "queries") return call(&Context::queries);
+    if (name == "keys") return call(&Context::keys);
+    if (name == "every") return call(&Context::every);
     FAIL("unknown function " << name);
     return false;
   }
@@ -225,6 +235,13 @@ TEST_CASE("the text depends on the structure alone") {
   CHECK(text("heads(causal, ~sink(3), dense)") ==
         "(m.turn(3) == 0 ? m.causal(q, k) : m.turn(3) == 1 ? !m.sink(0, q, k) : true)");
   CHECK(text("heads(dense, dense) & causal") == "m.causal(q, k)");
+  CHECK(text("head_groups(4, causal, dense)") == "(m.group(0, 2) == 0 ? m.causal(q, k) : true)");
+  CHECK(text("head_groups(1, causal, dense)") == text("heads(causal, dense)"));
+  CHECK(text("head_groups(4, dense, dense)") == "true");
+  CHECK(text("window(-3, 10) | window(10, -3)") == "m.window(0, 1, q, k) | m.window(2, 3, q, k)");
+  CHECK(text("window(-3, -1)") == "m.window_left(0, q, k)");
+  CHECK(text("queries(0, 9) & keys(-4, 2)") == "m.queries(0, 1, q, k) & m.keys(2, 3, q, k)");
+  CHECK(text("every(4, 1)") == text("every(16, 9)"));
 }
 
 TEST_CASE("code that reads memory or is long is called costly") {
@@ -260,6 +277,54 @@ TEST_CASE("what a device cannot hold is refused") {
   };
   CHECK(emit_in({1, {0, std::int64_t{1} << 30}, {.seq_k = 1 << 30}}) == ErrorCode::kUnsupported);
   CHECK(emit_in({1, {0, 10}, {}}) == ErrorCode::kInvalidArgument);
+}
+
+// All of RangeMask's answers for a block, against each pair of it.
+void check_ranges(const Pattern& pattern,
+                  const std::function<tile::Possible(const tile::RangeMask&)>& answer) {
+  CAPTURE(pattern.to_string());
+  const MaskCode code = emit_all(pattern);
+  const kernels::MaskParams params = params_of(code);
+  const tile::MaskContext<32> context{params, nullptr, 0, 0, 0, 0, 0, 0};
+  for (int q = -6; q < 12; ++q) {
+    for (int k = -6; k < 12; ++k) {
+      for (const int size : {1, 2, 5, 9}) {
+        bool visible = false, hidden = false;
+        for (int i = q; i < q + size; ++i) {
+          for (int j = k; j < k + size; ++j) (pattern.visible(0, i, j) ? visible : hidden) = true;
+        }
+        const tile::RangeMask mask(context, {q, q + size - 1}, {k, k + size - 1});
+        const tile::Possible found = answer(mask);
+        REQUIRE(found.visible == visible);
+        REQUIRE(found.hidden == hidden);
+      }
+    }
+  }
+}
+
+TEST_CASE("blocks of pairs: queries, keys and every know theirs exactly") {
+  for (const auto& [a, b] : {std::pair{-3, 4}, std::pair{2, 3}, std::pair{-100, 100}}) {
+    check_ranges(queries(a, b), [](const auto& m) { return m.queries(0, 1, 0, 0); });
+    check_ranges(keys(a, b), [](const auto& m) { return m.keys(0, 1, 0, 0); });
+  }
+  for (const auto& [s, r] : {std::pair{1, 0}, std::pair{2, 1}, std::pair{4, 3}, std::pair{50, 2}}) {
+    check_ranges(every(s, r), [](const auto& m) { return m.every(0, 1, 0, 0); });
+  }
+}
+
+TEST_CASE("long functions of the masks are those that search or divide") {
+  for (const char* text :
+       {"global([1])", "documents([1])", "dilated(2)", "block_dilated(2, 3)",
+        "hierarchical([(1, 2, 3)])", "strided(2, 1, 4)", "segment(4, 2)", "axial(3, 3)",
+        "natten(3, 3, 3)", "vertical_slash([1], [2])", "every(2, 0)", "random(1, 2, 3)"}) {
+    CAPTURE(text);
+    CHECK(leaves::calls_long_function(emit_all(Pattern::parse(text)).text));
+  }
+  for (const char* text : {"causal", "window(1, 2)", "window(1, -1)", "sink(2)", "global(2)",
+                           "queries(1, 2)", "keys(1, 2)", "head_groups(2, causal, sink(1))"}) {
+    CAPTURE(text);
+    CHECK_FALSE(leaves::calls_long_function(emit_all(Pattern::parse(text)).text));
+  }
 }
 
 TEST_CASE("queries outside the rows of a random list see nothing") {

@@ -1,4 +1,4 @@
-#include "pattern/random_blocks.h"
+#include "pattern/leaves/random.h"
 
 #include <doctest/doctest.h>
 
@@ -11,9 +11,9 @@ namespace {
 
 std::vector<std::int64_t> choose(std::int64_t c, std::int64_t seed, std::int64_t layer,
                                  std::int64_t head, std::int64_t row, std::int64_t columns) {
-  const Pattern leaf = random(c, seed, 1);
+  const leaves::Random leaf = {.count = c, .seed = seed, .block = 1};
   std::vector<std::int64_t> chosen;
-  choose_columns(leaf.node(), head, row, columns, {.seq_k = columns, .layer = layer}, &chosen);
+  leaf.choose(head, row, columns, {.seq_k = columns, .layer = layer}, &chosen);
   return chosen;
 }
 
@@ -72,7 +72,7 @@ TEST_CASE("a pattern chooses by the whole sequence, whatever part of it is asked
   CHECK(pattern.visible(3, 40, 207, whole) == has_last);  // a block goes on behind the end
   std::string message;
   CHECK(test::code_of([&] { pattern.visible(0, 0, 0); }, &message) == ErrorCode::kInvalidArgument);
-  CHECK(message.find("seq_k") != std::string::npos);
+  CHECK(message.find("how many keys") != std::string::npos);
   CHECK(test::code_of([&] { pattern.visible(0, 0, 0, {.seq_k = 9, .layer = -1}); }) ==
         ErrorCode::kInvalidArgument);
 }

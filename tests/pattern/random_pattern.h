@@ -3,6 +3,7 @@
 
 // Random layouts and random trees over positions of about -100 to 200, for property tests.
 
+#include <algorithm>
 #include <functional>
 #include <set>
 #include <string>
@@ -53,6 +54,26 @@ inline std::vector<HierarchyLevel> random_levels(base::Random* random) {
   return levels;
 }
 
+// Leaves that came later, made of the two numbers in [-1, 40] that were drawn for a window before:
+// what a seed gives besides them is as it was.
+inline Pattern newer_leaf(std::int64_t a, std::int64_t b) {
+  const std::int64_t low = std::min(a, b), high = std::max(a, b);
+  switch ((3 * a + b + 4) % 6) {
+    case 0:
+      return queries(4 * a - 50, 4 * a - 50 + 3 * (b + 1));
+    case 1:
+      return keys(4 * a - 50, 4 * a - 50 + 3 * (b + 1));
+    case 2:
+      return every(high + 2, low + 1);
+    case 3:
+      return window(-2 - low, 2 + high);
+    case 4:
+      return window(2 + high, -2 - low);
+    default:
+      return head_groups(1 + (a + 1) % 3, {window(a, b), keys(a, a + 30), causal()});
+  }
+}
+
 // Any leaf of the language; `layout` null: no blocks().
 inline Pattern random_leaf(base::Random* random, const std::shared_ptr<const BlockLayout>& layout) {
   const auto in = [&](std::int64_t low, std::int64_t high) { return between(random, low, high); };
@@ -63,8 +84,11 @@ inline Pattern random_leaf(base::Random* random, const std::shared_ptr<const Blo
     case 2:
       return causal();
     case 3:
-    case 4:
       return window(in(-1, 40), in(-1, 40));
+    case 4: {
+      const std::int64_t a = in(-1, 40);
+      return newer_leaf(a, in(-1, 40));
+    }
     case 5:
       return sink(in(0, 40));
     case 6:

@@ -69,7 +69,7 @@ TEST_CASE("the text of run never calls a simulated time speed") {
   const Outcome outcome = annulus_with("run -S 40 -H 1 -D 32 -p causal" + on_device());
   CHECK(outcome.code == 0);
   CHECK(outcome.err.empty());
-  CHECK(outcome.out.find("within the law") != std::string::npos);
+  CHECK(outcome.out.find("within tolerance") != std::string::npos);
   if (test::on_simulator()) {
     CHECK(outcome.out.find("simulated") != std::string::npos);
     CHECK(outcome.out.find("not the speed of a GPU") != std::string::npos);
@@ -89,7 +89,7 @@ TEST_CASE("explain shows the choice, the reasons and the source") {
   CHECK(json["ctas_per_multiprocessor"] >= 1);
   const Outcome source = annulus_with("explain --source -S 1000 -D 128 -p causal" + on_device());
   CHECK(source.code == 0);
-  CHECK(source.out.find("#include \"kernels/mma_forward.cu\"") != std::string::npos);
+  CHECK(source.out.find("#include \"kernels/mma/mma_forward.cu\"") != std::string::npos);
   CHECK(source.out.find("m.causal(q, k)") != std::string::npos);
   const std::string config = json["config"].get<std::string>();
   CHECK(json_of("explain --json -S 1000 -D 128 --config '" + config + "'" +
@@ -110,23 +110,30 @@ TEST_CASE("doctor says what would be used") {
   CHECK(broken.out.find("does not open") != std::string::npos);
 }
 
-// q, k and v of `rows` rows, 2 heads of 32; BSHD.
+// q of `rows` rows in q_batch batches, k and v of `k_rows` rows in one, 2 heads of 32; BSHD.
 void write_tensors(const std::string& path, base::TensorType type, std::int64_t rows,
-                   std::int64_t k_rows, const char* q_name = "q") {
+                   std::int64_t k_rows, const char* q_name = "q", std::int64_t q_batch = 1) {
   const std::size_t size = base::size_in_bytes(type);
-  std::vector<std::byte> ones(static_cast<std::size_t>(std::max(rows, k_rows)) * 64 * size);
+  std::vector<std::byte> ones(static_cast<std::size_t>(std::max(q_batch * rows, k_rows)) * 64 *
+                              size);
   for (std::size_t i = 0; i < ones.size(); i += size) {  // 1.0 in each type
     if (type == base::TensorType::kF32) ones[i + 2] = std::byte{0x80};
     if (type == base::TensorType::kBF16) ones[i] = std::byte{0x80};
     ones[i + size - 1] = type == base::TensorType::kF16 ? std::byte{0x3c} : std::byte{0x3f};
   }
   std::vector<base::NamedTensor> tensors;
-  for (const auto& [name, count] : {std::pair{q_name, rows}, {"k", k_rows}, {"v", k_rows}}) {
+  struct Named {
+    const char* name;
+    std::int64_t batch, rows;
+  };
+  for (const auto& [name, batch, count] :
+       {Named{q_name, q_batch, rows}, Named{"k", 1, k_rows}, Named{"v", 1, k_rows}}) {
     base::NamedTensor tensor;
     tensor.name = name;
     tensor.tensor.type = type;
-    tensor.tensor.shape = {1, count, 2, 32};
-    tensor.tensor.bytes = std::span(ones).first(static_cast<std::size_t>(count) * 64 * size);
+    tensor.tensor.shape = {batch, count, 2, 32};
+    tensor.tensor.bytes =
+        std::span(ones).first(static_cast<std::size_t>(batch * count) * 64 * size);
     tensors.push_back(tensor);
   }
   base::FileSystem files;
@@ -173,6 +180,65 @@ TEST_CASE("a NaN in the input is said, and the rows it cannot reach are still ch
   CHECK(json["tainted_rows"] > 0);
   CHECK(json["checked_rows"] > 300);
   CHECK(json["within_law"] == true);
+}
+
+TEST_CASE("one batch of K and V serves every batch of Q, made up or from a file") {
+  const std::string shape = "run --json -B 3 -H 2 --kv-heads 1 -S 70 -D 32 -p causal ";
+  for (const char* rest : {"--kv-batch 1", "--kv-batch 1 --layout bhsd"}) {
+    const base::Json json = json_of(shape + rest + on_device());
+    CHECK(json["within_law"] == true);
+    CHECK(json["checked_rows"] == 3 * 2 * 70);
+    CHECK(json["input"] == "random, seed 0, one batch of K and V");
+  }
+  // The same numbers as of one batch where Q is of one, and others where K and V are of three.
+  CHECK(json_of(shape + "--kv-batch 3" + on_device())["input"] == "random, seed 0");
+  refused(shape + "--kv-batch 2" + on_device(), 2, "--kv-batch is 2, and Q has 3 batches");
+  CHECK(json_of(shape + "--kv-batch 1 --ranks 2 --device sim:sm_80")["within_law"] == true);
+  // Tensor maps have no stride of 0, and e4m3 has no kernel without them.
+  refused("run -B 2 -S 64 -D 64 --dtype e4m3 --kv-batch 1 --device sim:sm_90a", 2,
+          "the batch stride of K is 0");
+
+  const test::ScratchFolder folder;
+  const std::string input = folder / "in.safetensors";
+  write_tensors(input, base::TensorType::kF16, 20, 30, "q", 2);
+  const base::Json json = json_of("run --json -p causal -i " + input + on_device());
+  CHECK(json["problem"]["batch"] == 2);
+  CHECK(json["checked_rows"] == 2 * 2 * 20);
+  CHECK(json["within_law"] == true);
+  refused("run --kv-batch 2 -i " + input + on_device(), 2, "--kv-batch is 2");
+}
+
+TEST_CASE("positions are given by --q0 and --k0") {
+  // Queries 0 to 29 and keys 10 to 49: causal sees (29 - 10 + 1) (29 - 10 + 2) / 2 pairs.
+  const base::Json json =
+      json_of("run --json -H 1 -S 30 --seq-k 40 --q0 0 --k0 10 -D 32 -p causal" + on_device());
+  CHECK(json["density"].get<double>() == doctest::Approx(210.0 / 1200));
+  CHECK(json["within_law"] == true);
+  CHECK(json["problem"]["q0"] == 0);
+  CHECK(json["problem"]["k0"] == 10);
+  CHECK(json_of("run --json -H 1 -S 30 --seq-k 40 --q0 -30 -D 32 -p causal" +
+                on_device())["density"] == 0);
+  refused("run -S 10 --q0 2000000000" + on_device(), 2, "q0");
+  refused("run -S 10 --q0 1.5" + on_device(), 2, "--q0");
+}
+
+TEST_CASE("patterns and scores come from files") {
+  const test::ScratchFolder folder;
+  const std::string pattern = folder / "pattern";
+  const std::string score = folder / "score";
+  std::ofstream(pattern) << "causal &\n  (window(9, 0) | every(4, 1))\n";
+  std::ofstream(score) << "softcap(30),\nscore_mod(where(q - k < 5, score, score - 1.0))\n";
+  const base::Json json = json_of("run --json -H 2 -S 60 -D 32 --pattern @" + pattern +
+                                  " --score @" + score + on_device());
+  CHECK(json["problem"]["pattern"] == "causal & (window(9, 0) | every(4, 1))");
+  CHECK(json["problem"]["softcap"] == 30);
+  CHECK(json["within_law"] == true);
+  CHECK(annulus_with("pattern stats --seq 64 -p @" + pattern).code == 0);
+  refused("run -S 10 -p @" + (folder / "none"), 5, "cannot open");
+  refused("run -S 10 -p @", 5, "");
+  refused("run -S 10 --score @" + folder.path(), 5, folder.path());
+  std::ofstream(pattern) << "cuasal";
+  refused("run -S 10 -p @" + pattern, 2, "did you mean 'causal'");
 }
 
 TEST_CASE("files that are none, damaged or of other tensors") {
@@ -239,13 +305,13 @@ TEST_CASE("every option that is wrong is one line and the exit code of its kind"
 TEST_CASE("templates of the user's: what is wrong with them is named by file and line") {
   const test::ScratchFolder folder;
   std::filesystem::copy(ANNULUS_TEMPLATES, folder / "t", std::filesystem::copy_options::recursive);
-  const std::string kernel = folder / "t/kernels/mma_forward.cu";
+  const std::string kernel = folder / "t/kernels/mma/mma_forward.cu";
   const std::string command =
       "run -S 200 -H 1 -D 64 --cache-dir none --templates " + (folder / "t") + on_device();
   CHECK(annulus_with(command).code == 0);
   const std::string whole = read(kernel);
   std::ofstream(kernel) << whole << "\nnonsense\n";
-  refused(command, 1, "/annulus/kernels/mma_forward.cu(");
+  refused(command, 1, "/annulus/kernels/mma/mma_forward.cu(");
   if (!test::on_simulator()) return;
   // Without its barriers the kernel reads what other warps have not copied yet.
   std::string racy = whole;
@@ -254,7 +320,7 @@ TEST_CASE("templates of the user's: what is wrong with them is named by file and
   }
   REQUIRE(racy != whole);
   std::ofstream(kernel) << racy;
-  refused(command, 4, "/annulus/kernels/mma_forward.cu:");
+  refused(command, 4, "/annulus/kernels/mma/mma_forward.cu:");
 }
 
 TEST_CASE("help and version are no errors") {
@@ -299,6 +365,19 @@ TEST_CASE("a limit on the size of files costs the cache and nothing else") {
   const base::Json json = base::parse_json(text, "run");
   CHECK(json["within_law"] == true);
   CHECK(json["source"] == "compiled");
+}
+
+// Here one rank has enough CTAs for clusters, and a rank of two has not.
+TEST_CASE("run names the kernel of the ring beside the ring's configuration") {
+  const std::string problem =
+      " --json --device sim:sm_90a --seq 8448 --heads 2 --kv-heads 1 --dim 128 "
+      "--pattern 'window(0,0)'";
+  CHECK(json_of("explain" + problem)["kernel"] == "wgmma_cluster_forward");
+  const base::Json ring = json_of("run --no-check --ranks 2" + problem);
+  CHECK(ring["kernel"] == "wgmma_forward");
+  const auto config = ring["config"].get<std::string>();
+  CHECK(config.starts_with("wgmma "));
+  CHECK(config.find(" c2") == config.npos);
 }
 
 TEST_CASE("run goes around a ring and says what it cost") {

@@ -5,9 +5,9 @@
 
 #include "annulus/error.h"
 #include "api/impl.h"
-#include "sim/driver.h"
 #include "support/failing_table.h"
 #include "support/ring_case.h"
+#include "support/simulator.h"
 
 namespace annulus {
 namespace {
@@ -18,7 +18,7 @@ constexpr int kRanks = 3;
 
 std::vector<Device> open_ring() {
   const auto driver = std::make_shared<const device::Driver>(
-      FailingTable::wrap(sim::make_cuda_table()), "the failing simulator");
+      FailingTable::wrap(test::simulator_table()), "the failing simulator");
   std::vector<Device> devices;
   for (int rank = 0; rank < kRanks; ++rank) {
     devices.push_back(api::open_on(driver, {true, "sm_80", rank}, {}, base::read_environment()));
@@ -82,7 +82,7 @@ TEST_CASE("the n-th call of planning and running a ring fails, for every n") {
 TEST_CASE("devices of two drivers make no ring") {
   std::vector<Device> devices = open_ring();
   const auto other =
-      std::make_shared<const device::Driver>(sim::make_cuda_table(), "another driver");
+      std::make_shared<const device::Driver>(test::simulator_table(), "another driver");
   devices[1] = api::open_on(other, {true, "sm_80", 1}, {}, base::read_environment());
   Problem problem;
   problem.seq_q = problem.seq_k = 200;

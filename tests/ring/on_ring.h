@@ -33,9 +33,9 @@ inline const std::vector<Device>& devices(int ranks) {
 }
 
 inline void check(const Case& c, const DeviceAnswer& answer) {
-  const attention::Reference oracle = attention::reference(c.problem, c.inputs(), pool());
-  const attention::Comparison comparison = attention::compare(c.problem, oracle, answer.result());
-  if (!comparison.within_law) {
+  const Reference oracle = attention::reference(c.problem, c.inputs(), pool());
+  const Comparison comparison = annulus::compare(c.problem, oracle, answer.result());
+  if (!comparison.within_tolerance) {
     FAIL_CHECK(c.text << "\n  row " << comparison.error_row_max << " head " << comparison.error_o
                       << " LSE " << comparison.error_lse << ": " << comparison.first_wrong);
   }

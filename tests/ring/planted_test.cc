@@ -35,7 +35,10 @@ Planted plan_by_hand(int ranks, const Pattern& pattern, Sharding sharding = Shar
     limits.push_back(api::limits_of(inside));
     planted.devices_of.push_back({inside.context, inside.kernels.get(), inside.arch});
   }
-  planted.plan = ring::plan_ring(planted.c.problem, planted.shards, limits, "");
+  const attention::Choice choice =
+      attention::choose_config(ring::largest_hop(planted.c.problem, planted.shards), limits[0],
+                               std::nullopt, ring::is_placed(planted.shards));
+  planted.plan = ring::plan_ring(planted.c.problem, planted.shards, limits, choice);
   return planted;
 }
 
@@ -69,9 +72,8 @@ Outcome run_planted(const Planted& planted, std::uint64_t seed) {
   try {
     broken.run(memory.calls());
     const DeviceAnswer answer = memory.answer();
-    const attention::Reference oracle =
-        attention::reference(planted.c.problem, planted.c.inputs(), pool());
-    if (!attention::compare(planted.c.problem, oracle, answer.result()).within_law) {
+    const Reference oracle = attention::reference(planted.c.problem, planted.c.inputs(), pool());
+    if (!annulus::compare(planted.c.problem, oracle, answer.result()).within_tolerance) {
       outcome = Outcome::kWrong;
     }
   } catch (const Error& error) {

@@ -12,9 +12,12 @@ namespace {
 
 PlannedRing plan_of(const Problem& problem, const ShardMap& shards) {
   const attention::DeviceLimits limits = {jit::parse_arch("sm_80"), 108, 166912};
+  const attention::Choice choice = attention::choose_config(largest_hop(problem, shards), limits,
+                                                            std::nullopt, is_placed(shards));
   return plan_ring(
       problem, shards,
-      std::vector<attention::DeviceLimits>(static_cast<std::size_t>(shards.ranks()), limits), "");
+      std::vector<attention::DeviceLimits>(static_cast<std::size_t>(shards.ranks()), limits),
+      choice);
 }
 
 bool has(const std::vector<Violation>& violations, Violation::Kind kind) {

@@ -67,16 +67,16 @@ inline void check_batch(const Case& c, const Selection& selection,
   problem.batch = 1;
   problem.pattern =
       problem.pattern & annulus::blocks(selection::layout_of(problem, selection, blocks, b));
-  attention::HostInputs inputs = c.inputs();
+  HostInputs inputs = c.inputs();
   inputs.q = c.q.bits.data() + b * inputs.q_strides.batch;
   inputs.k = c.k.bits.data() + b * inputs.k_strides.batch;
   inputs.v = c.v.bits.data() + b * inputs.v_strides.batch;
-  attention::HostResult result = answer.result();
+  HostResult result = answer.result();
   result.o += b * result.o_strides.batch;
   if (result.lse != nullptr) result.lse += b * problem.heads * problem.seq_q;
-  const attention::Reference oracle = attention::reference(problem, inputs, pool());
-  const attention::Comparison comparison = attention::compare(problem, oracle, result);
-  if (!comparison.within_law) {
+  const Reference oracle = attention::reference(problem, inputs, pool());
+  const Comparison comparison = annulus::compare(problem, oracle, result);
+  if (!comparison.within_tolerance) {
     FAIL_CHECK(c.text << "\n  batch " << b << " row " << comparison.error_row_max << " head "
                       << comparison.error_o << " LSE " << comparison.error_lse << " in "
                       << comparison.wrong_rows << " rows: " << comparison.first_wrong);

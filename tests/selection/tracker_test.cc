@@ -36,13 +36,13 @@ DeviceMemory store(const std::vector<T>& values) {
   return memory;
 }
 
-double lse_of(const attention::Reference& oracle, std::size_t row) {
+double lse_of(const Reference& oracle, std::size_t row) {
   return (oracle.m[row] + std::log2(oracle.l[row])) * std::numbers::ln2;
 }
 
 // float64, over the pattern of the problem and, where given, the chosen blocks of its one batch.
-attention::Reference oracle_of(const Case& c, const Selection& selection,
-                               const selection::HostBlocks* blocks) {
+Reference oracle_of(const Case& c, const Selection& selection,
+                    const selection::HostBlocks* blocks) {
   Problem problem = c.problem;
   if (blocks != nullptr) {
     problem.pattern =
@@ -73,7 +73,7 @@ TEST_CASE("recall is the share of attention that the chosen blocks have") {
     const std::vector<float> measured = fetch<float>(recall);
     // The blocks of the oracle, without its attention: positions are not the default ones.
     const selection::HostBlocks blocks = selection::reference(problem, selection, c.inputs());
-    const attention::Reference all = oracle_of(c, selection, nullptr);
+    const Reference all = oracle_of(c, selection, nullptr);
     const double scale = problem.effective_scale();
     std::size_t partial = 0;
     for (std::size_t row = 0; row < measured.size(); ++row) {
@@ -224,7 +224,7 @@ TEST_CASE("masses are the attention of each block, and updates change few blocks
         selection::reference(problem, selection, c.inputs(), none.data());
 
     // Masses against float64: every query has 1 in all.
-    const attention::Reference oracle = oracle_of(c, selection, &kept);
+    const Reference oracle = oracle_of(c, selection, &kept);
     for (std::int64_t head = 0; head < 4; ++head) {
       for (std::int64_t row = 0; row < rows; ++row) {
         double expected = 0;

@@ -6,13 +6,12 @@
 
 #include <cstdlib>
 #include <memory>
-#include <stdexcept>
 #include <string>
 
 #include "base/env.h"
 #include "device/context.h"
-#include "sim/driver.h"
 #include "support/device.h"
+#include "support/simulator.h"
 
 namespace annulus::test {
 
@@ -25,11 +24,10 @@ inline device::ContextPointer open_context(const std::string& name = device_name
   // "sim:sm_80" or "sim:sm_80:3"
   const std::string rest = name.substr(name.find(':') + 1);
   const std::size_t colon = rest.find(':');
-  const int first = sim::first_ordinal(rest.substr(0, colon).c_str());
-  if (first < 0) throw std::runtime_error("no device " + name);
   const int index = colon == rest.npos ? 0 : std::atoi(rest.c_str() + colon + 1);
-  auto driver = std::make_shared<device::Driver>(sim::make_cuda_table(), "the built-in simulator");
-  return device::Context::retain(driver, first + index);
+  const device::DriverPointer driver = simulator_driver();
+  return device::Context::retain(driver,
+                                 number_of_simulated(*driver, rest.substr(0, colon), index));
 }
 
 }  // namespace annulus::test

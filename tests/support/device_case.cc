@@ -24,8 +24,8 @@ std::size_t rows_of(const Problem& problem) {
 
 }  // namespace
 
-attention::HostResult DeviceAnswer::result() const {
-  attention::HostResult result;
+HostResult DeviceAnswer::result() const {
+  HostResult result;
   if (carried) {
     result.state = &state;
   } else {

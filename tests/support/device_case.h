@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "annulus/device.h"
-#include "attention/reference.h"
+#include "attention/oracle/reference.h"
 #include "support/random_problem.h"
 
 namespace annulus::test {
@@ -20,7 +20,7 @@ struct DeviceAnswer {
   HostState state;
   bool carried = false;
 
-  attention::HostResult result() const;
+  HostResult result() const;
   // The same bits everywhere, NaN included.
   friend bool operator==(const DeviceAnswer& a, const DeviceAnswer& b);
 };

@@ -4,7 +4,7 @@
 // A driver table whose n-th call fails, around another table. Counts calls, so that a test can
 // walk n over every call of an operation:
 //
-//   FailingTable::wrap(sim::make_cuda_table());
+//   FailingTable::wrap(test::simulator_table());
 //   FailingTable::fail_at(3, abi::kCudaOutOfMemory);
 //
 // One at a time and on one thread: a table's functions have nowhere to keep an object.

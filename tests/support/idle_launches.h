@@ -4,7 +4,7 @@
 // A driver whose launches do nothing, around another: what is left of a run is our own. Planning
 // goes to the driver below; while `idle` is set, the calls of a run return at once.
 //
-//   const abi::CudaTable table = IdleLaunches::wrap(sim::make_cuda_table());
+//   const abi::CudaTable table = IdleLaunches::wrap(test::simulator_table());
 //   IdleLaunches::idle = true;
 //
 // One table at a time: its functions have nowhere to keep an object.
@@ -17,8 +17,8 @@ struct IdleLaunches {
   static inline abi::CudaTable below;
   static inline bool idle = false;
   static inline bool current = false;  // what the caller's thread is said to have, while idle
-  static inline long launches = 0;
-  static inline long context_calls = 0;
+  static inline thread_local long launches = 0;  // by this thread
+  static inline thread_local long context_calls = 0;
 
   static abi::CudaTable wrap(const abi::CudaTable& table) {
     below = table;

@@ -10,7 +10,7 @@
 
 #include "annulus/error.h"
 #include "api/impl.h"
-#include "attention/reference.h"
+#include "attention/oracle/reference.h"
 #include "base/json.h"
 #include "device/simulator.h"
 #include "jit/templates.h"
@@ -104,7 +104,7 @@ bool try_mutant(const Mutant& mutant, const MutantRun& run, base::ThreadPool& po
     try {
       const DeviceAnswer answer = run_case(device, c, run.options);
       const auto oracle = attention::reference(c.problem, c.inputs(), pool);
-      if (!attention::compare(c.problem, oracle, answer.result()).within_law)
+      if (!annulus::compare(c.problem, oracle, answer.result()).within_tolerance)
         outcome = "wrong answer";
     } catch (const Error& error) {
       const std::string json = device::simulator_fault(context);

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <memory>
 
-#include "attention/dims.h"
+#include "attention/problem/dims.h"
 #include "base/half.h"
 #include "support/random_score.h"
 
@@ -78,7 +78,7 @@ struct PatternMaker {
       case 2:
         return causal();
       case 3:
-        return window(pick(random, -1, most / 2), pick(random, -1, most / 2));
+        return window_or_newer(pick(random, -1, most / 2), pick(random, -1, most / 2), most);
       case 4:
         return sink(pick(random, 0, most / 3));
       case 5:
@@ -113,6 +113,27 @@ struct PatternMaker {
         if (has_blocks || seq_q == 0 || seq_k == 0) return window(most / 4, 0);
         has_blocks = true;
         return blocks(random_layout(random, seq_q, seq_k, heads));
+    }
+  }
+
+  // Leaves that came later, made of two numbers that are drawn for a window: what a seed gives
+  // besides them is as it was.
+  Pattern window_or_newer(std::int64_t a, std::int64_t b, std::int64_t most) const {
+    switch ((3 * a + b + 4) % 12) {
+      case 0:
+        return queries(2 * a, 2 * a + b + 1);
+      case 1:
+        return keys(a, most - b);
+      case 2:
+        return every(b % 9 + 2, std::max<std::int64_t>(a, 0) % (b % 9 + 2));
+      case 3:
+        return window(-2 - a, 2 + a + std::max<std::int64_t>(b, 0));
+      case 4:
+        return window(2 + a + std::max<std::int64_t>(b, 0), -2 - a);
+      case 5:
+        return ::annulus::head_groups(2, {window(a, b), causal()});
+      default:
+        return window(a, b);
     }
   }
 
@@ -218,7 +239,7 @@ Pattern random_pattern(base::Random& random, std::int64_t seq_q, std::int64_t se
   return PatternMaker{random, seq_q, seq_k, heads}.tree(depth);
 }
 
-attention::HostInputs Case::inputs() const {
+HostInputs Case::inputs() const {
   return {q.bits.data(),
           k.bits.data(),
           v.bits.data(),

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "annulus/attention.h"
-#include "attention/reference.h"
+#include "attention/oracle/reference.h"
 #include "base/random.h"
 
 namespace annulus::test {
@@ -43,7 +43,7 @@ struct Case {
   std::vector<float> scale_q, scale_k, scale_v;  // with e4m3; empty: none given
   std::string text;                              // one line that names everything
 
-  attention::HostInputs inputs() const;
+  HostInputs inputs() const;
 };
 
 enum class Order { kBshd, kBhsd, kPadded };

@@ -61,121 +61,170 @@ Gpus find_gpus(const abi::LibrarySearch& search) {
   return gpus;
 }
 
-}  // namespace
+// What the default device would be, or the one asked for, tried in earnest.
+struct Opened {
+  std::string name;
+  std::string reason = "--device says so";
+  std::string problem;  // why it does not open; empty: it does
+  std::string architecture;
+  bool simulated = false;
+  ErrorCode code = ErrorCode::kInternal;  // with a problem
+};
 
-Exit doctor(const DoctorArguments& arguments) {
+Opened try_to_open(const DeviceOptions& options, const base::Environment& environment) {
+  Opened opened;
+  try {
+    if (options.name.empty()) {
+      const api::DefaultDevice chosen = api::default_device(environment);
+      opened.name = api::to_string(chosen.name);
+      opened.reason = chosen.reason;
+    } else {
+      opened.name = api::to_string(api::parse_device_name(options.name));
+    }
+    DeviceOptions named = options;
+    named.name = opened.name;
+    const Device device = Device::open(named);
+    opened.architecture = device.info().architecture;
+    opened.simulated = device.info().simulated;
+  } catch (const Error& error) {
+    opened.problem = error.what();
+    opened.code = error.code();
+  }
+  return opened;
+}
+
+// All that was found, before any of it is printed.
+struct Findings {
+  abi::LibrariesReport libraries;
+  Gpus gpus;
+  std::string cache_folder;
+  bool cache_usable = false;
+  std::string cache_problem;
+  jit::DiskCache::Contents kernels;
+  TunedListing tuned;
+  Opened device;
+  std::vector<std::pair<std::string, std::string>> variables;  // of the environment
+};
+
+Findings examine(const DoctorArguments& arguments) {
   const base::Environment environment = base::read_environment();
   const abi::LibrarySearch search = abi::default_search(environment);
-  const abi::LibrariesReport libraries = abi::report_libraries(search);
-  const Gpus gpus = find_gpus(search);
-
   const DeviceOptions options = device_options(arguments.device);
   jit::DiskCacheOptions cache_options;
   cache_options.folder = options.cache_dir.value_or(base::default_cache_dir(environment));
   jit::DiskCache cache(cache_options);
-  const jit::DiskCache::Contents contents = cache.contents();
+  return {.libraries = abi::report_libraries(search),
+          .gpus = find_gpus(search),
+          .cache_folder = cache_options.folder,
+          .cache_usable = cache.usable(),
+          .cache_problem = cache.problem(),
+          .kernels = cache.contents(),
+          .tuned = annulus::list_tuned(options.tuned_path),
+          .device = try_to_open(options, environment),
+          .variables = {{"ANNULUS_CACHE_DIR", environment.cache_dir},
+                        {"ANNULUS_TUNED", environment.tuned},
+                        {"ANNULUS_DEVICE", environment.device},
+                        {"ANNULUS_LOG", environment.log},
+                        {"ANNULUS_LIBRARY_PATH", environment.library_path}}};
+}
 
-  const TunedListing tuned = annulus::list_tuned(options.tuned_path);
+base::Json gpu_json(const device::DeviceInfo& gpu) {
+  return {{"name", fmt::format("cuda:{}", gpu.ordinal)},
+          {"description", gpu.name},
+          {"compute_capability", gpu.compute_capability()},
+          {"multiprocessors", gpu.multiprocessors},
+          {"memory_bytes", gpu.memory_bytes},
+          {"shared_bytes_per_block", gpu.shared_bytes_per_block_optin},
+          {"simulated", gpu.simulated}};
+}
 
-  // What would be used, tried in earnest.
-  std::string name;
-  std::string reason = "--device says so";
-  std::string problem;
-  std::string architecture;
-  bool simulated = false;
-  ErrorCode code = ErrorCode::kInternal;
-  try {
-    if (options.name.empty()) {
-      const api::DefaultDevice chosen = api::default_device(environment);
-      name = api::to_string(chosen.name);
-      reason = chosen.reason;
-    } else {
-      name = api::to_string(api::parse_device_name(options.name));
-    }
-    DeviceOptions opened = options;
-    opened.name = name;
-    const Device device = Device::open(opened);
-    architecture = device.info().architecture;
-    simulated = device.info().simulated;
-  } catch (const Error& error) {
-    problem = error.what();
-    code = error.code();
+base::Json findings_json(const Findings& found) {
+  base::Json json;
+  json["libraries"] = {{"cuda", library_json(found.libraries.cuda)},
+                       {"simulator", library_json(found.libraries.simulator)},
+                       {"nvrtc", library_json(found.libraries.nvrtc)},
+                       {"nccl", library_json(found.libraries.nccl)}};
+  json["gpus"] = base::Json::array();
+  for (const device::DeviceInfo& gpu : found.gpus.devices) json["gpus"].push_back(gpu_json(gpu));
+  json["gpu_problem"] = found.gpus.problem;
+  json["cache"] = {{"folder", found.cache_folder},
+                   {"usable", found.cache_usable},
+                   {"problem", found.cache_problem},
+                   {"kernels", found.kernels.kernels},
+                   {"bytes", found.kernels.bytes}};
+  json["tuned"] = {{"folders", found.tuned.folders},
+                   {"entries", found.tuned.entries.size()},
+                   {"ignored", found.tuned.ignored}};
+  for (const auto& [variable, value] : found.variables) json["environment"][variable] = value;
+  json["device"] = {{"name", found.device.name},
+                    {"reason", found.device.reason},
+                    {"architecture", found.device.architecture},
+                    {"simulated", found.device.simulated},
+                    {"problem", found.device.problem}};
+  return json;
+}
+
+void print_gpus(const Gpus& gpus) {
+  for (const device::DeviceInfo& gpu : gpus.devices) {
+    print_line(fmt::format("cuda:{}", gpu.ordinal),
+               fmt::format("{}{}, compute capability {}.{}, {} multiprocessors, {:.1f} GB, {} "
+                           "bytes of shared memory per CTA",
+                           gpu.name, gpu.simulated ? " (simulated)" : "", gpu.major, gpu.minor,
+                           gpu.multiprocessors, static_cast<double>(gpu.memory_bytes) / 1e9,
+                           gpu.shared_bytes_per_block_optin));
   }
+  if (gpus.devices.empty()) print_line("GPUs", "none: " + gpus.problem);
+}
 
-  const std::vector<std::pair<std::string, std::string>> variables = {
-      {"ANNULUS_CACHE_DIR", environment.cache_dir},
-      {"ANNULUS_TUNED", environment.tuned},
-      {"ANNULUS_DEVICE", environment.device},
-      {"ANNULUS_LOG", environment.log},
-      {"ANNULUS_LIBRARY_PATH", environment.library_path}};
-
-  if (arguments.json) {
-    base::Json json;
-    json["libraries"] = {{"cuda", library_json(libraries.cuda)},
-                         {"nvrtc", library_json(libraries.nvrtc)},
-                         {"nccl", library_json(libraries.nccl)}};
-    json["gpus"] = base::Json::array();
-    for (const device::DeviceInfo& gpu : gpus.devices) {
-      json["gpus"].push_back({{"name", fmt::format("cuda:{}", gpu.ordinal)},
-                              {"description", gpu.name},
-                              {"compute_capability", gpu.compute_capability()},
-                              {"multiprocessors", gpu.multiprocessors},
-                              {"memory_bytes", gpu.memory_bytes},
-                              {"shared_bytes_per_block", gpu.shared_bytes_per_block_optin},
-                              {"simulated", gpu.simulated}});
-    }
-    json["gpu_problem"] = gpus.problem;
-    json["cache"] = {{"folder", cache_options.folder},
-                     {"usable", cache.usable()},
-                     {"problem", cache.problem()},
-                     {"kernels", contents.kernels},
-                     {"bytes", contents.bytes}};
-    json["tuned"] = {
-        {"folders", tuned.folders}, {"entries", tuned.entries.size()}, {"ignored", tuned.ignored}};
-    for (const auto& [variable, value] : variables) json["environment"][variable] = value;
-    json["device"] = {{"name", name},
-                      {"reason", reason},
-                      {"architecture", architecture},
-                      {"simulated", simulated},
-                      {"problem", problem}};
-    print_json(json);
-  } else {
-    print_line("driver", library_text(libraries.cuda));
-    print_line("NVRTC", library_text(libraries.nvrtc));
-    print_line("NCCL", library_text(libraries.nccl) +
-                           (libraries.nccl.usable() ? "" : " (only rings of GPUs need it)"));
-    for (const device::DeviceInfo& gpu : gpus.devices) {
-      print_line(fmt::format("cuda:{}", gpu.ordinal),
-                 fmt::format("{}{}, compute capability {}.{}, {} multiprocessors, {:.1f} GB, {} "
-                             "bytes of shared memory per CTA",
-                             gpu.name, gpu.simulated ? " (simulated)" : "", gpu.major, gpu.minor,
-                             gpu.multiprocessors, static_cast<double>(gpu.memory_bytes) / 1e9,
-                             gpu.shared_bytes_per_block_optin));
-    }
-    if (gpus.devices.empty()) print_line("GPUs", "none: " + gpus.problem);
+void print_folders(const Findings& found) {
+  if (found.cache_usable) {
     print_line("cache",
-               cache.usable()
-                   ? fmt::format("{}: {} kernels, {:.1f} MB, private", cache_options.folder,
-                                 contents.kernels, static_cast<double>(contents.bytes) / 1e6)
-                   : fmt::format("nothing is kept on disk: {}",
-                                 cache.problem().empty() ? "no folder is set" : cache.problem()));
-    print_line("tuned",
-               fmt::format("{} results for this and other devices{}{}", tuned.entries.size(),
-                           tuned.folders.empty() ? "; no folder is set" : " in ",
-                           fmt::join(tuned.folders, ", ")));
-    for (const std::string& line : tuned.ignored) print_line("ignored", line);
-    for (const auto& [variable, value] : variables) {
-      if (!value.empty()) print_line("set", fmt::format("{}={}", variable, value));
-    }
-    if (problem.empty()) {
-      print_line("device", fmt::format("{} ({}{}): {}", name, architecture,
-                                       simulated ? ", simulated" : "", reason));
-    } else {
-      print_line("device",
-                 fmt::format("{} does not open: {}", name.empty() ? options.name : name, problem));
-    }
+               fmt::format("{}: {} kernels, {:.1f} MB, private", found.cache_folder,
+                           found.kernels.kernels, static_cast<double>(found.kernels.bytes) / 1e6));
+  } else {
+    print_line("cache", "nothing is kept on disk: " + (found.cache_problem.empty()
+                                                           ? std::string("no folder is set")
+                                                           : found.cache_problem));
   }
-  return problem.empty() ? Exit::kOk : exit_code(code);
+  print_line("tuned",
+             fmt::format("{} results for this and other devices{}{}", found.tuned.entries.size(),
+                         found.tuned.folders.empty() ? "; no folder is set" : " in ",
+                         fmt::join(found.tuned.folders, ", ")));
+  for (const std::string& line : found.tuned.ignored) print_line("ignored", line);
+}
+
+void print_findings(const Findings& found, const std::string& asked_for) {
+  print_line("driver", library_text(found.libraries.cuda));
+  print_line("simulator", library_text(found.libraries.simulator));
+  print_line("NVRTC", library_text(found.libraries.nvrtc));
+  print_line("NCCL", library_text(found.libraries.nccl) +
+                         (found.libraries.nccl.usable() ? "" : " (only rings of GPUs need it)"));
+  print_gpus(found.gpus);
+  print_folders(found);
+  for (const auto& [variable, value] : found.variables) {
+    if (!value.empty()) print_line("set", fmt::format("{}={}", variable, value));
+  }
+  const Opened& device = found.device;
+  if (device.problem.empty()) {
+    print_line("device", fmt::format("{} ({}{}): {}", device.name, device.architecture,
+                                     device.simulated ? ", simulated" : "", device.reason));
+  } else {
+    print_line("device",
+               fmt::format("{} does not open: {}", device.name.empty() ? asked_for : device.name,
+                           device.problem));
+  }
+}
+
+}  // namespace
+
+Exit doctor(const DoctorArguments& arguments) {
+  const Findings found = examine(arguments);
+  if (arguments.json) {
+    print_json(findings_json(found));
+  } else {
+    print_findings(found, device_options(arguments.device).name);
+  }
+  return found.device.problem.empty() ? Exit::kOk : exit_code(found.device.code);
 }
 
 }  // namespace annulus::program

@@ -2,66 +2,64 @@
 #include <cstdio>
 
 #include "api/impl.h"
-#include "attention/tile_list.h"
+#include "attention/tiles/tile_list.h"
 #include "base/fail.h"
 #include "pattern/classify.h"
 #include "program/options.h"
 #include "program/report.h"
 
 namespace annulus::program {
+namespace {
 
-Exit explain(const ExplainArguments& arguments) {
-  const ProblemInput input = make_input(arguments.problem, false);
-  const Device device = Device::open(device_options(arguments.device));
-  const Plan plan = [&] {
-    const Waiting waiting("planning and compiling");
-    return device.plan(input.problem, plan_options(arguments.problem));
-  }();
+base::Json plan_json(const Device& device, const Plan& plan, double density) {
   const PlanInfo& info = plan.info();
-  if (arguments.source) {
-    std::fputs(info.specialised_source.c_str(), stdout);
-    return Exit::kOk;
-  }
-  const double density =
-      pattern::density(input.problem.pattern, attention::extent_of(input.problem),
-                       input.problem.heads, input.problem.context())
-          .value;
   const PlanPrediction predicted = plan.predict();
-  if (arguments.json) {
-    base::Json json;
-    json["predicted_micros"] = predicted.predicted_micros;
-    json["predicted_limit"] = predicted.predicted_limit;
-    for (const auto& [pipe, share] : predicted.predicted_busy) json["predicted_busy"][pipe] = share;
-    json["device"] = device.info().name;
-    json["architecture"] = device.info().architecture;
-    json["simulated"] = device.info().simulated;
-    json["problem"] = problem_json(input.problem);
-    json["kernel"] = info.kernel;
-    json["config"] = info.config;
-    json["tuned"] = info.tuned;
-    json["decisions"] = info.decisions;
-    json["rejected"] = info.rejected;
-    json["source"] = info.source;
-    json["plan_ms"] = info.plan_ms;
-    json["compile_ms"] = info.compile_ms;
-    json["density"] = density;
-    json["block_density"] = info.block_density.value;
-    json["full_tiles"] = info.full_tiles;
-    json["partial_tiles"] = info.partial_tiles;
-    json["launches"] = info.launches;
-    json["ctas"] = info.ctas;
-    json["threads"] = info.threads;
-    json["shared_bytes"] = info.shared_bytes;
-    json["shared_bytes_limit"] = device.info().shared_bytes_per_block;
-    json["registers"] = info.registers;
-    json["local_bytes"] = info.local_bytes;
-    json["ctas_per_multiprocessor"] = info.blocks_per_multiprocessor;
-    json["plan_bytes"] = info.device_bytes;
-    json["specialised_source"] = info.specialised_source;
-    print_json(json);
-    return Exit::kOk;
+  base::Json json;
+  json["predicted_micros"] = predicted.predicted_micros;
+  json["predicted_limit"] = predicted.predicted_limit;
+  for (const auto& [pipe, share] : predicted.predicted_busy) json["predicted_busy"][pipe] = share;
+  json["device"] = device.info().name;
+  json["architecture"] = device.info().architecture;
+  json["simulated"] = device.info().simulated;
+  json["problem"] = problem_json(plan.problem());
+  json["kernel"] = info.kernel;
+  json["config"] = info.config;
+  json["tuned"] = info.tuned;
+  json["decisions"] = info.decisions;
+  json["rejected"] = info.rejected;
+  json["source"] = info.source;
+  json["plan_ms"] = info.plan_ms;
+  json["compile_ms"] = info.compile_ms;
+  json["density"] = density;
+  json["block_density"] = info.block_density.value;
+  json["full_tiles"] = info.full_tiles;
+  json["partial_tiles"] = info.partial_tiles;
+  json["launches"] = info.launches;
+  json["ctas"] = info.ctas;
+  json["threads"] = info.threads;
+  json["shared_bytes"] = info.shared_bytes;
+  json["shared_bytes_limit"] = device.info().shared_bytes_per_block;
+  json["registers"] = info.registers;
+  json["local_bytes"] = info.local_bytes;
+  json["ctas_per_multiprocessor"] = info.blocks_per_multiprocessor;
+  json["plan_bytes"] = info.device_bytes;
+  json["specialised_source"] = info.specialised_source;
+  return json;
+}
+
+void print_prediction(const PlanPrediction& predicted) {
+  std::string pipes;
+  for (const auto& [pipe, share] : predicted.predicted_busy) {
+    pipes += fmt::format(", {} {:.0f} %", pipe, 100 * share);
   }
-  print_line("problem", problem_text(input.problem));
+  print_line("predicted",
+             fmt::format("{:.1f} us, held up by {}{} (on paper; not measured)",
+                         predicted.predicted_micros, predicted.predicted_limit, pipes));
+}
+
+void print_plan(const Device& device, const Plan& plan, double density) {
+  const PlanInfo& info = plan.info();
+  print_line("problem", problem_text(plan.problem()));
   print_line("device", fmt::format("{}, {}{}", device.info().name, device.info().architecture,
                                    device.info().simulated ? ", simulated" : ""));
   print_line("kernel", fmt::format("{}, configuration {}{}", info.kernel, info.config,
@@ -77,19 +75,37 @@ Exit explain(const ExplainArguments& arguments) {
                   info.threads, info.registers, device.info().simulated ? "(estimated) " : "",
                   info.local_bytes, info.shared_bytes, device.info().shared_bytes_per_block,
                   info.blocks_per_multiprocessor));
-  std::string pipes;
-  for (const auto& [pipe, share] : predicted.predicted_busy) {
-    pipes += fmt::format(", {} {:.0f} %", pipe, 100 * share);
-  }
-  print_line("predicted",
-             fmt::format("{:.1f} us, held up by {}{} (on paper; not measured)",
-                         predicted.predicted_micros, predicted.predicted_limit, pipes));
+  print_prediction(plan.predict());
   std::printf("\nwhy\n");
   for (const std::string& line : info.decisions) std::printf("  %s\n", line.c_str());
   std::printf("\nnot taken\n");
   for (const std::string& line : info.rejected) std::printf("  %s\n", line.c_str());
   std::printf("\nspecialised source\n");
   std::fputs(info.specialised_source.c_str(), stdout);
+}
+
+}  // namespace
+
+Exit explain(const ExplainArguments& arguments) {
+  const ProblemInput input = make_input(arguments.problem, false);
+  const Device device = Device::open(device_options(arguments.device));
+  const Plan plan = [&] {
+    const Waiting waiting("planning and compiling");
+    return device.plan(input.problem, plan_options(arguments.problem, input));
+  }();
+  if (arguments.source) {
+    std::fputs(plan.info().specialised_source.c_str(), stdout);
+    return Exit::kOk;
+  }
+  const double density =
+      pattern::density(input.problem.pattern, attention::extent_of(input.problem),
+                       input.problem.heads, input.problem.context())
+          .value;
+  if (arguments.json) {
+    print_json(plan_json(device, plan, density));
+  } else {
+    print_plan(device, plan, density);
+  }
   return Exit::kOk;
 }
 

@@ -149,8 +149,13 @@ LoadedTensors load_tensors(const std::string& path, Order order, Dtype convert_t
                "one (--layout)?",
                path, name, order_text(order), a, b, what);
   };
-  differ("batches", loaded.q.batch, "k", loaded.k.batch);
-  differ("batches", loaded.q.batch, "v", loaded.v.batch);
+  // One batch of K and V may serve all of Q.
+  const bool shared = loaded.q.batch > 1 && loaded.k.batch == 1 && loaded.v.batch == 1;
+  loaded.k.is_shared = loaded.v.is_shared = shared;
+  if (!shared) {
+    differ("batches", loaded.q.batch, "k", loaded.k.batch);
+    differ("batches", loaded.q.batch, "v", loaded.v.batch);
+  }
   differ("head dims", loaded.q.dim, "k", loaded.k.dim);
   if (loaded.k.rows != loaded.v.rows || loaded.k.heads != loaded.v.heads) {
     base::fail(ErrorCode::kInvalidFile,

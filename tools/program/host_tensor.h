@@ -24,14 +24,17 @@ struct HostTensor {
   std::int64_t heads = 0;
   std::int64_t dim = 0;
   Order order = Order::kBshd;
+  bool is_shared = false;  // of one batch, which every batch of the problem reads
 
   const void* data() const {
     return bits.empty() ? static_cast<const void*>(float8.data()) : bits.data();
   }
   std::size_t bytes() const { return bits.size() * sizeof(bits[0]) + float8.size(); }
   Strides strides() const {
-    return order == Order::kBshd ? Strides::bshd(rows, heads, dim)
-                                 : Strides::bhsd(rows, heads, dim);
+    Strides strides =
+        order == Order::kBshd ? Strides::bshd(rows, heads, dim) : Strides::bhsd(rows, heads, dim);
+    if (is_shared) strides.batch = 0;
+    return strides;
   }
 };
 
@@ -45,7 +48,8 @@ void fill_normal(HostTensor& tensor, Dtype dtype, std::uint64_t seed);
 // that makes its largest element 448; the scale of a block of zeros is 0.
 HostTensor quantise(const HostTensor& tensor, Dtype dtype, std::int64_t rows);
 
-// q, k and v of a file; how their values were stored there.
+// q, k and v of a file, where k and v may be of one batch for all of q's; how their values were
+// stored there.
 struct LoadedTensors {
   HostTensor q, k, v;
   Dtype dtype = Dtype::kBfloat16;

@@ -36,7 +36,7 @@ DeviceOperands upload(const Device& device, const HostTensor& q, const HostTenso
   return made;
 }
 
-attention::HostInputs host_inputs(const HostTensor& q, const HostTensor& k, const HostTensor& v) {
+HostInputs host_inputs(const HostTensor& q, const HostTensor& k, const HostTensor& v) {
   const auto scales = [](const HostTensor& tensor) {
     return tensor.scales.empty() ? nullptr : tensor.scales.data();
   };

@@ -4,7 +4,7 @@
 // Host tensors as the operands of a run, and as what the oracle reads.
 
 #include "annulus/device.h"
-#include "attention/reference.h"
+#include "attention/oracle/reference.h"
 #include "program/host_tensor.h"
 
 namespace annulus::program {
@@ -21,7 +21,7 @@ DeviceOperands upload(const Device& device, const HostTensor& q, const HostTenso
                       const HostTensor& v, const HostTensor& o);
 
 // Points into the tensors.
-attention::HostInputs host_inputs(const HostTensor& q, const HostTensor& k, const HostTensor& v);
+HostInputs host_inputs(const HostTensor& q, const HostTensor& k, const HostTensor& v);
 
 }  // namespace annulus::program
 

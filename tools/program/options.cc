@@ -6,6 +6,7 @@
 
 #include "annulus/ring.h"
 #include "base/fail.h"
+#include "base/files.h"
 #include "program/host_memory.h"
 #include "program/number_option.h"
 
@@ -36,6 +37,10 @@ void add_shape(CLI::App& app, ProblemArguments* to) {
   add_number(app, "--kv-heads", &to->kv_heads, "key/value heads; default: as many as --heads");
   add_number(app, "--seq,-S", &to->seq, "queries; and keys, unless --seq-k is given");
   app.add_option("--seq-k", to->seq_k, "keys")->check(number_of_type<std::int64_t>());
+  app.add_option("--q0", to->q0, "position of the first query; default: keys less queries")
+      ->check(number_of_type<std::int64_t>());
+  app.add_option("--k0", to->k0, "position of the first key; default: 0")
+      ->check(number_of_type<std::int64_t>());
   app.add_option("--dim,-D", to->dim, "head dim, or QK/V as in 192/128");
   app.add_option("--dtype", to->dtype,
                  "bf16, fp16 or e4m3 (sm_90a; O is bf16); default: the file's, else bf16")
@@ -44,12 +49,14 @@ void add_shape(CLI::App& app, ProblemArguments* to) {
              "e4m3: rows of Q, of K and of V that share a scale, a power of two from 32; 0: all of "
              "a head");
   app.add_option("--pattern,-p", to->pattern,
-                 "which keys a query sees, as in \"causal & (window(511,0) | global(16))\"");
+                 "which keys a query sees, as in \"causal & (window(511,0) | global(16))\"; @file "
+                 "reads it from a file");
   app.add_option("--scale", to->scale, "of the scores; default: 1 / sqrt(head dim)")
       ->check(number_of_type<double>());
   add_number(app, "--softcap", &to->softcap, "c of c tanh(score / c); 0: none");
   app.add_option("--score", to->score,
-                 "scores as text, as in \"softcap(30), alibi([0.5, 0.25]), sink_logit(1)\"");
+                 "scores as text, as in \"softcap(30), alibi([0.5, 0.25]), sink_logit(1)\"; @file "
+                 "reads them from a file");
   add_number(app, "--layer", &to->layer,
              "of the model: random patterns differ from layer to layer");
 }
@@ -64,6 +71,8 @@ void add_problem(CLI::App& app, ProblemArguments* to) {
       ->check(CLI::IsMember({"bshd", "bhsd"}));
   add_number(app, "--seed", &to->seed, "of random operands");
   app.add_option("--config", to->config, "kernel configuration to use, by name");
+  add_number(app, "--kv-batch", &to->kv_batch,
+             "1: K and V have one batch, which every batch of Q reads; default: as --batch");
   add_number(app, "--split-rows", &to->split_rows,
              "parts of the longest tile rows, which CTAs compute side by side; 1: none; 0: as the "
              "model predicts to be fastest");
@@ -122,9 +131,11 @@ void take_shape(const ProblemArguments& arguments, Problem* problem) {
 }
 
 void take_rules(const ProblemArguments& arguments, Problem* problem) {
-  problem->pattern = Pattern::parse(arguments.pattern);
+  problem->pattern = Pattern::parse(text_or_file(arguments.pattern));
   problem->layer = arguments.layer;
-  problem->score = Score::parse(arguments.score);
+  problem->score = Score::parse(text_or_file(arguments.score));
+  problem->q0 = arguments.q0;
+  problem->k0 = arguments.k0;
   const auto once = [](const char* option, bool in_text) {
     if (!in_text) return;
     base::fail(ErrorCode::kInvalidArgument, "{} and --score say the same; give one of them",
@@ -280,6 +291,30 @@ PlanOptions plan_options(const ProblemArguments& arguments) {
   return options;
 }
 
+PlanOptions plan_options(const ProblemArguments& arguments, const ProblemInput& input) {
+  PlanOptions options = plan_options(arguments);
+  if (!input.shares_kv) return options;
+  const Problem& problem = input.problem;
+  const auto strides = [&](std::int64_t rows, std::int64_t heads, std::int64_t dim) {
+    return input.order == Order::kBshd ? Strides::bshd(rows, heads, dim)
+                                       : Strides::bhsd(rows, heads, dim);
+  };
+  options.strides = OperandStrides{strides(problem.seq_q, problem.heads, problem.dim_qk),
+                                   strides(problem.seq_k, problem.kv_heads, problem.dim_qk),
+                                   strides(problem.seq_k, problem.kv_heads, problem.dim_v),
+                                   strides(problem.seq_q, problem.heads, problem.dim_v)};
+  options.strides->k.batch = options.strides->v.batch = 0;
+  return options;
+}
+
+std::string text_or_file(const std::string& text) {
+  if (!text.starts_with('@')) return text;
+  constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+  base::FileSystem files;
+  const std::vector<std::byte> bytes = base::read_file(files, text.substr(1), kMostBytes);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 ProblemInput make_input(const ProblemArguments& arguments, bool with_operands) {
   ProblemInput input;
   Problem& problem = input.problem;
@@ -303,12 +338,21 @@ ProblemInput make_input(const ProblemArguments& arguments, bool with_operands) {
     input.q = std::move(loaded.q);
     input.k = std::move(loaded.k);
     input.v = std::move(loaded.v);
+    input.shares_kv = input.k.is_shared;
     input.origin =
         fmt::format("{} ({} as {})", arguments.input, loaded.stored_as, to_string(problem.dtype));
   } else {
     take_shape(arguments, &problem);
     input.origin = fmt::format("random, seed {}", arguments.seed);
+    input.shares_kv = arguments.kv_batch == 1 && problem.batch > 1;
   }
+  const std::int64_t kv_batch = input.shares_kv ? 1 : problem.batch;
+  if (arguments.kv_batch != 0 && arguments.kv_batch != kv_batch) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "--kv-batch is {}, and Q has {} batches; K and V have as many, or 1 for all of them",
+               arguments.kv_batch, problem.batch);
+  }
+  if (input.shares_kv) input.origin += ", one batch of K and V";
   take_rules(arguments, &problem);
   problem.lse_base = arguments.lse_base == "two" ? LseBase::kTwo : LseBase::kNatural;
   problem.want_lse = true;
@@ -316,10 +360,9 @@ ProblemInput make_input(const ProblemArguments& arguments, bool with_operands) {
   if (arguments.input.empty() && with_operands) {
     check_host_memory(problem);
     input.q = make_tensor(problem.batch, problem.seq_q, problem.heads, problem.dim_qk, input.order);
-    input.k =
-        make_tensor(problem.batch, problem.seq_k, problem.kv_heads, problem.dim_qk, input.order);
-    input.v =
-        make_tensor(problem.batch, problem.seq_k, problem.kv_heads, problem.dim_v, input.order);
+    input.k = make_tensor(kv_batch, problem.seq_k, problem.kv_heads, problem.dim_qk, input.order);
+    input.v = make_tensor(kv_batch, problem.seq_k, problem.kv_heads, problem.dim_v, input.order);
+    input.k.is_shared = input.v.is_shared = input.shares_kv;
     fill_normal(input.q, made_as, 3 * arguments.seed);
     fill_normal(input.k, made_as, 3 * arguments.seed + 1);
     fill_normal(input.v, made_as, 3 * arguments.seed + 2);

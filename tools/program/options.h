@@ -45,16 +45,19 @@ struct ProblemArguments {
   std::int64_t batch = 1;
   std::int64_t heads = 8;
   std::int64_t kv_heads = 0;  // 0: as many as heads
+  std::int64_t kv_batch = 0;  // of K and V: 1, which every batch reads; 0: as many as batch
   std::int64_t seq = 1024;    // of queries, and of keys unless seq_k is given
   std::optional<std::int64_t> seq_k;
+  std::optional<std::int64_t> q0;  // positions of the first query and key, as Problem's
+  std::optional<std::int64_t> k0;
   std::string dim = "128";        // "128", or "192/128"
   std::string dtype;              // empty: bf16, or what the file holds
   std::int64_t scale_block = 64;  // rows of a scale, with e4m3
-  std::string pattern = "dense";
-  std::string block;  // "128x128": where block density is counted
-  std::string scale;  // empty: 1 / sqrt(Dqk)
+  std::string pattern = "dense";  // or "@file"
+  std::string block;              // "128x128": where block density is counted
+  std::string scale;              // empty: 1 / sqrt(Dqk)
   double softcap = 0;
-  std::string score;  // text of a Score
+  std::string score;  // text of a Score, or "@file"
   std::int64_t layer = 0;
   std::string lse_base = "natural";
   std::string input;  // safetensors
@@ -121,15 +124,22 @@ Problem parse_shape(const std::string& line);
 DeviceOptions device_options(const DeviceArguments& arguments);
 PlanOptions plan_options(const ProblemArguments& arguments);
 
+// The text of an option, or where it is "@file" that of the file. Throws Error{kFile,
+// kInvalidFile}.
+std::string text_or_file(const std::string& text);
+
 // The problem with its operands: from the file, or random. `with_operands` false leaves the tensors
 // empty (their shapes are set). Throws Error of the input's kind.
 struct ProblemInput {
   Problem problem;
   HostTensor q, k, v;
   Order order = Order::kBshd;
-  std::string origin;  // "random, seed 0", or the file
+  std::string origin;      // "random, seed 0", or the file
+  bool shares_kv = false;  // K and V are of one batch, which every batch of Q reads
 };
 ProblemInput make_input(const ProblemArguments& arguments, bool with_operands);
+// plan_options() with the strides of operands that are not those of whole batches.
+PlanOptions plan_options(const ProblemArguments& arguments, const ProblemInput& input);
 // The problem of a shape, whose operands nobody has. `carry`: none, in, out or both.
 Problem make_shape(const ProblemArguments& arguments, const std::string& carry);
 

@@ -41,7 +41,7 @@ BlockLayout layout_of(const PatternArguments& arguments) {
     base::fail(ErrorCode::kInvalidArgument, "give --pattern with sizes, or --input, and not both");
   }
   if (arguments.input.empty()) {
-    return make_layout(Pattern::parse(arguments.pattern), full_sizes(arguments));
+    return make_layout(Pattern::parse(text_or_file(arguments.pattern)), full_sizes(arguments));
   }
   return import_layout(arguments.input, layout_format(arguments.from), sizes_of(arguments));
 }
@@ -86,50 +86,49 @@ Exit draw(const PatternArguments& arguments) {
   return Exit::kOk;
 }
 
-Exit stats(const PatternArguments& arguments) {
-  PatternStatistics found;
-  const BlockLayout layout = layout_of(arguments);
-  const bool of_pattern = !arguments.pattern.empty();
-  if (of_pattern) {
-    found = statistics(Pattern::parse(arguments.pattern), full_sizes(arguments));
-  } else {
-    found.layout = statistics(layout);
-  }
-  std::vector<double> reach;
-  if (arguments.layers > 0) reach = reachability(layout, arguments.layers);
-  const LayoutStatistics& of = found.layout;
-  if (arguments.json) {
-    base::Json json;
-    json["layout"] = json_of(annulus::sizes_of(layout));
-    json["rows"] = of.rows;
-    json["columns"] = of.columns;
-    json["distinct_heads"] = of.distinct_heads;
-    json["kept"] = of.kept;
-    json["partial"] = of.partial;
-    json["block_density"] = of.block_density.value;
-    json["density"] = of_pattern ? base::Json(found.pairs.value) : base::Json(nullptr);
-    json["overhead"] = of_pattern ? base::Json(found.overhead) : base::Json(nullptr);
-    json["shortest_row"] = of.shortest_row;
-    json["longest_row"] = of.longest_row;
-    json["empty_rows"] = of.empty_rows;
-    json["row_imbalance"] = of.row_imbalance;
-    json["shortest_column"] = of.shortest_column;
-    json["longest_column"] = of.longest_column;
-    json["empty_columns"] = of.empty_columns;
-    json["column_imbalance"] = of.column_imbalance;
-    json["mean_distance"] = of.mean_distance;
-    json["bytes"] = of.bytes;
-    json["reachability"] = reach;
-    print_json(json);
-    return Exit::kOk;
-  }
-  print_line("layout", text_of(annulus::sizes_of(layout)));
+// What `pattern stats` found out.
+struct Stats {
+  BlockLayout layout;
+  PatternStatistics of;
+  bool of_pattern = false;    // else the layout came from a file, and nobody knows its pairs
+  std::vector<double> reach;  // after one layer, two, ...
+};
+
+base::Json stats_json(const Stats& found) {
+  const LayoutStatistics& of = found.of.layout;
+  base::Json json;
+  json["layout"] = json_of(annulus::sizes_of(found.layout));
+  json["rows"] = of.rows;
+  json["columns"] = of.columns;
+  json["distinct_heads"] = of.distinct_heads;
+  json["kept"] = of.kept;
+  json["partial"] = of.partial;
+  json["block_density"] = of.block_density.value;
+  json["density"] = found.of_pattern ? base::Json(found.of.pairs.value) : base::Json(nullptr);
+  json["overhead"] = found.of_pattern ? base::Json(found.of.overhead) : base::Json(nullptr);
+  json["shortest_row"] = of.shortest_row;
+  json["longest_row"] = of.longest_row;
+  json["empty_rows"] = of.empty_rows;
+  json["row_imbalance"] = of.row_imbalance;
+  json["shortest_column"] = of.shortest_column;
+  json["longest_column"] = of.longest_column;
+  json["empty_columns"] = of.empty_columns;
+  json["column_imbalance"] = of.column_imbalance;
+  json["mean_distance"] = of.mean_distance;
+  json["bytes"] = of.bytes;
+  json["reachability"] = found.reach;
+  return json;
+}
+
+void print_stats(const Stats& found) {
+  const LayoutStatistics& of = found.of.layout;
+  print_line("layout", text_of(annulus::sizes_of(found.layout)));
   print_line("kept", fmt::format("{} blocks, {} of them partial, of {} stored heads", of.kept,
                                  of.partial, of.distinct_heads));
   print_line("density", fmt::format("{:.4f} of all blocks", of.block_density.value));
-  if (of_pattern) {
+  if (found.of_pattern) {
     print_line("pairs", fmt::format("{:.4f} of all pairs: blocks hold {:.2f} times as many",
-                                    found.pairs.value, found.overhead));
+                                    found.of.pairs.value, found.of.overhead));
   }
   const auto load = [](std::int64_t shortest, std::int64_t longest, std::int64_t empty,
                        double imbalance) {
@@ -142,8 +141,25 @@ Exit stats(const PatternArguments& arguments) {
   print_line("distance",
              fmt::format("{:.1f} tokens from the diagonal in the mean", of.mean_distance));
   print_line("memory", fmt::format("{} bytes", of.bytes));
-  for (std::size_t n = 0; n < reach.size(); ++n) {
-    print_line(n == 0 ? "reach" : "", fmt::format("{:.4f} after {} layers", reach[n], n + 1));
+  for (std::size_t n = 0; n < found.reach.size(); ++n) {
+    print_line(n == 0 ? "reach" : "", fmt::format("{:.4f} after {} layers", found.reach[n], n + 1));
+  }
+}
+
+Exit stats(const PatternArguments& arguments) {
+  Stats found;
+  found.layout = layout_of(arguments);
+  found.of_pattern = !arguments.pattern.empty();
+  if (found.of_pattern) {
+    found.of = statistics(Pattern::parse(text_or_file(arguments.pattern)), full_sizes(arguments));
+  } else {
+    found.of.layout = statistics(found.layout);
+  }
+  if (arguments.layers > 0) found.reach = reachability(found.layout, arguments.layers);
+  if (arguments.json) {
+    print_json(stats_json(found));
+  } else {
+    print_stats(found);
   }
   return Exit::kOk;
 }
@@ -206,7 +222,7 @@ void add_from(CLI::App& app, PatternArguments* to) {
 }
 
 void add_source(CLI::App& app, PatternArguments* to) {
-  app.add_option("--pattern,-p", to->pattern, "make the layout of this pattern");
+  app.add_option("--pattern,-p", to->pattern, "make the layout of this pattern; @file reads it");
   app.add_option("--input,-i", to->input, "read the layout from this file");
   add_from(app, to);
   add_sizes(app, to);

@@ -29,6 +29,8 @@ base::Json problem_json(const Problem& problem) {
   json["kv_heads"] = problem.kv_heads;
   json["seq_q"] = problem.seq_q;
   json["seq_k"] = problem.seq_k;
+  json["q0"] = problem.q_position();
+  json["k0"] = problem.k_position();
   json["dim_qk"] = problem.dim_qk;
   json["dim_v"] = problem.dim_v;
   json["dtype"] = to_string(problem.dtype);

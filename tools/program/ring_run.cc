@@ -36,7 +36,7 @@ std::int64_t rows_of(const std::vector<Segment>& shard) {
 void copy_row(const HostTensor& from, std::int64_t from_row, HostTensor* to, std::int64_t to_row) {
   const Strides a = from.strides();
   const Strides b = to->strides();
-  for (std::int64_t batch = 0; batch < from.batch; ++batch) {
+  for (std::int64_t batch = 0; batch < to->batch; ++batch) {
     for (std::int64_t head = 0; head < from.heads; ++head) {
       std::memcpy(to->bits.data() + batch * b.batch + head * b.head + to_row * b.row,
                   from.bits.data() + batch * a.batch + head * a.head + from_row * a.row,
@@ -45,8 +45,10 @@ void copy_row(const HostTensor& from, std::int64_t from_row, HostTensor* to, std
   }
 }
 
-HostTensor take_rows(const HostTensor& whole, const std::vector<Segment>& shard) {
-  HostTensor part = make_tensor(whole.batch, rows_of(shard), whole.heads, whole.dim, whole.order);
+// For so many batches, also where all of these read one.
+HostTensor take_rows(const HostTensor& whole, const std::vector<Segment>& shard,
+                     std::int64_t batch) {
+  HostTensor part = make_tensor(batch, rows_of(shard), whole.heads, whole.dim, whole.order);
   each_row(shard, [&](std::int64_t from, std::int64_t to) { copy_row(whole, from, &part, to); });
   return part;
 }
@@ -63,9 +65,9 @@ RankMemory upload(const Device& device, const ProblemInput& input, const ShardMa
                   std::size_t rank, std::size_t workspace_bytes, RingCall* call) {
   const Problem& problem = input.problem;
   RankMemory memory;
-  const HostTensor q = take_rows(input.q, shards.q[rank]);
-  const HostTensor k = take_rows(input.k, shards.k[rank]);
-  const HostTensor v = take_rows(input.v, shards.k[rank]);
+  const HostTensor q = take_rows(input.q, shards.q[rank], problem.batch);
+  const HostTensor k = take_rows(input.k, shards.k[rank], problem.batch);
+  const HostTensor v = take_rows(input.v, shards.k[rank], problem.batch);
   memory.host_o = make_tensor(problem.batch, q.rows, problem.heads, problem.dim_v, input.order);
   std::fill(memory.host_o.bits.begin(), memory.host_o.bits.end(), std::uint16_t{0x7fff});
   memory.operands = upload(device, q, k, v, memory.host_o);

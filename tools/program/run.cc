@@ -3,14 +3,11 @@
 #include <optional>
 #include <span>
 
+#include "annulus/oracle.h"
 #include "api/impl.h"
-#include "attention/reference.h"
-#include "attention/taint.h"
-#include "attention/tile_grid.h"
+#include "attention/tiles/tile_list.h"
 #include "base/fail.h"
 #include "base/files.h"
-#include "base/thread_pool.h"
-#include "kernels/attention_params.h"
 #include "pattern/classify.h"
 #include "program/operands.h"
 #include "program/options.h"
@@ -48,32 +45,26 @@ void widen_to_heads(std::vector<std::uint8_t>* rows, std::int64_t seq_q) {
 }
 
 // `ring`: the tiles that read an operand are those of the shards, not of the plan.
-attention::Comparison check(const ProblemInput& input, const PlanInfo& plan, double density,
-                            const Answer& answer, bool ring, bool* sampled) {
+Comparison check(const ProblemInput& input, const PlanInfo& plan, const Answer& answer, bool ring,
+                 bool* sampled) {
   const Problem& problem = input.problem;
-  base::ThreadPool pool;
-  const attention::HostInputs inputs = host_inputs(input.q, input.k, input.v);
-  attention::ReferenceOptions options;
+  const HostInputs inputs = host_inputs(input.q, input.k, input.v);
+  ReferenceOptions options;
   options.tile_rows = plan.tile_rows;
-  options.visible_pairs = density * static_cast<double>(problem.batch * problem.heads) *
-                          static_cast<double>(problem.seq_q) * static_cast<double>(problem.seq_k);
   Progress progress("checking against the float64 oracle");
   options.progress = [&](double share) { progress.update(share); };
-  const attention::Reference oracle = attention::reference(problem, inputs, pool, options);
+  const Reference oracle = reference(problem, inputs, options);
   *sampled = oracle.sampled();
-  attention::HostResult result;
+  HostResult result;
   result.o = answer.o.bits.data();
   result.o_strides = answer.o.strides();
   result.lse = answer.lse.data();
-  std::vector<std::uint8_t> reached = attention::reached_rows(
-      problem, inputs,
-      attention::make_plan_tiles(problem, attention::placement_of(problem), plan.tile_rows,
-                                 plan.tile_columns, nullptr));
-  if (reached.empty()) return attention::compare(problem, oracle, result);
+  std::vector<std::uint8_t> reached =
+      reached_rows(problem, inputs, plan.tile_rows, plan.tile_columns);
+  if (reached.empty()) return compare(problem, oracle, result);
   if (ring) widen_to_heads(&reached, problem.seq_q);
-  return attention::compare(problem, oracle, result, [&](std::int64_t row) {
-    return reached[static_cast<std::size_t>(row)] != 0;
-  });
+  return compare(problem, oracle, result,
+                 [&](std::int64_t row) { return reached[static_cast<std::size_t>(row)] != 0; });
 }
 
 double median(std::vector<double> values) {
@@ -133,7 +124,7 @@ Exit run(const RunArguments& arguments) {
   const bool around = arguments.ranks > 1;
   const Plan plan = [&] {
     const Waiting waiting("planning and compiling");
-    return device.plan(problem, plan_options(arguments.problem));
+    return device.plan(problem, plan_options(arguments.problem, input));
   }();
   const PlanInfo& info = plan.info();
   const double density = pattern::density(problem.pattern, attention::extent_of(problem),
@@ -162,17 +153,18 @@ Exit run(const RunArguments& arguments) {
   const Counters counters = sum_counters(devices);
   const double millis = median(answer.millis);
 
-  attention::Comparison comparison;
+  Comparison comparison;
   bool sampled = false;
   if (!arguments.no_check) {
-    comparison = check(input, info, density, answer, around, &sampled);
+    comparison = check(input, info, answer, around, &sampled);
   }
   if (!arguments.output.empty()) {
     save_output(arguments.output, answer.o, problem.output_dtype(), answer.lse);
   }
-  const bool wrong = !arguments.no_check && !comparison.within_law;
+  const bool wrong = !arguments.no_check && !comparison.within_tolerance;
   const bool simulated = device.info().simulated;
-  // Of what was run: a ring has a configuration of its own, for launches of a shard.
+  // What was run: a ring chooses a kernel and a configuration of its own, for launches of a shard.
+  const std::string kernel = around ? ring->info.kernel : info.kernel;
   const std::string config = around ? ring->info.config : info.config;
   const std::string tuned = around ? ring->info.tuned : info.tuned;
   int launches = ring ? 0 : info.launches;
@@ -187,7 +179,7 @@ Exit run(const RunArguments& arguments) {
     json["simulated"] = simulated;
     json["problem"] = problem_json(problem);
     json["input"] = input.origin;
-    json["kernel"] = info.kernel;
+    json["kernel"] = kernel;
     json["config"] = config;
     json["tuned"] = tuned;
     json["source"] = info.source;
@@ -207,9 +199,10 @@ Exit run(const RunArguments& arguments) {
       json["error_row_max"] = number(comparison.error_row_max);
       json["error_o"] = number(comparison.error_o);
       json["error_lse"] = number(comparison.error_lse);
-      json["within_law"] = comparison.within_law;
+      json["within_tolerance"] = json["within_law"] = comparison.within_tolerance;
     } else {
-      json["error_row_max"] = json["error_o"] = json["error_lse"] = json["within_law"] = nullptr;
+      json["error_row_max"] = json["error_o"] = json["error_lse"] = nullptr;
+      json["within_tolerance"] = json["within_law"] = nullptr;
     }
     json["checked_rows"] = comparison.checked_rows;
     json["tainted_rows"] = comparison.tainted_rows;
@@ -228,7 +221,7 @@ Exit run(const RunArguments& arguments) {
     print_line("input", input.origin);
     print_line("device", fmt::format("{} ({}{})", device.info().name, device.info().description,
                                      simulated ? ", simulated" : ""));
-    print_line("kernel", fmt::format("{}, configuration {}{}", info.kernel, config,
+    print_line("kernel", fmt::format("{}, configuration {}{}", kernel, config,
                                      tuned.empty() ? "" : ", tuned: " + tuned));
     print_line("made", fmt::format("{}, {:.1f} ms", info.source, info.compile_ms));
     print_line("density", fmt::format("{:.4f} of all pairs, {:.4f} of all blocks", density,
@@ -246,7 +239,7 @@ Exit run(const RunArguments& arguments) {
                  fmt::format("row {:.2e}, head {:.2e}, LSE {:.2e} over {} {}rows: {}",
                              comparison.error_row_max, comparison.error_o, comparison.error_lse,
                              comparison.checked_rows, sampled ? "sampled " : "",
-                             wrong ? "WRONG" : "within the law") +
+                             wrong ? "WRONG" : "within tolerance") +
                      (comparison.tainted_rows == 0
                           ? ""
                           : fmt::format("; {} rows read a NaN or an infinity and are not compared",

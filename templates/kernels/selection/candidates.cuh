@@ -3,7 +3,7 @@
 
 // Which blocks a row may choose from.
 
-#include "kernels/selection_params.h"
+#include "params/selection_params.h"
 #include "tile/bits.cuh"
 
 namespace annulus::kernels {

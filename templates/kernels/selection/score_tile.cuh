@@ -5,7 +5,7 @@
 // rows and 16 columns apart. Sums are single chains of fused multiply-adds in the order of the
 // calls, so that the host gets the same bits.
 
-#include "kernels/selection_params.h"
+#include "params/selection_params.h"
 
 namespace annulus::kernels {
 

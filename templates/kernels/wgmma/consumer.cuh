@@ -8,6 +8,7 @@
 #include "kernels/wgmma/scales.cuh"
 #include "kernels/wgmma/store_output.cuh"
 #include "kernels/wgmma/sums.cuh"
+#include "kernels/wgmma/take_work.cuh"
 #include "kernels/wgmma/work.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/tensor_copy.cuh"
@@ -35,6 +36,7 @@ class Consumer {
     kDimV = Shape::kDimV,
     kRows = rows_of_work<Shape>(),
     kQueryInRegisters = Shape::kQueryInRegisters,
+    kTurns = Shape::kConsumers > 1 && !ptx::kNoTurns,
     kTurnThreads = 256,  // of two consumers: one that waits for its turn, one that hands it on
     kTurnBarrier = 1,    // + consumer
     kStoreBarrier = 8,   // + consumer
@@ -60,10 +62,10 @@ class Consumer {
         sums_(shared, consumer) {}
 
   __device__ __forceinline__ void run() {
-    constexpr bool kTurns = Shape::kConsumers > 1;
     if (kTurns && consumer_ == Shape::kConsumers - 1) announce_turn(0);
+    Taker<Shape> taker(shared_);
 #pragma unroll 1
-    for (int index = first_work<Shape>(); index < work_.count; index += work_stride<Shape>()) {
+    for (int index = taker.first(); index < work_.count; index = taker.next(index)) {
       compute(index);
     }
     // The last turn that was handed on: nobody leaves with a barrier half full.
@@ -73,7 +75,7 @@ class Consumer {
 
  private:
   __device__ __forceinline__ void take_turn() const {
-    if constexpr (Shape::kConsumers > 1) {
+    if constexpr (kTurns) {
       ptx::sync_threads(kTurnBarrier + static_cast<int>(consumer_), kTurnThreads);
     }
   }
@@ -81,7 +83,7 @@ class Consumer {
     ptx::announce_threads(kTurnBarrier + static_cast<int>(consumer), kTurnThreads);
   }
   __device__ __forceinline__ void hand_on_turn() const {
-    if constexpr (Shape::kConsumers > 1) {
+    if constexpr (kTurns) {
       announce_turn(consumer_ + 1 == Shape::kConsumers ? 0 : consumer_ + 1);
     }
   }
@@ -246,6 +248,9 @@ class Consumer {
     sums_.begin();
     query_.read(shared_ + Layout::kQueries + consumer_ * Layout::Queries::kBytes, warp_, lane_);
     if constexpr (Shape::kOutputApart && kQueryInRegisters) {
+      // All lanes have what they read before one of them lets the next copy overwrite it.
+      ptx::fence_shared_writes();
+      __syncwarp();
       release(shared_ + Layout::kQueriesFree);
     }
     {

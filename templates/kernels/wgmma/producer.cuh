@@ -4,13 +4,14 @@
 // One thread's part of wgmma_forward: it starts the copies of all work, Q once and K and V step by
 // step, as far ahead as the consumers give buffers back.
 
+#include "kernels/wgmma/take_work.cuh"
 #include "kernels/wgmma/work.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/tensor_copy.cuh"
 
 namespace annulus::kernels {
 
-// A box of K or V, for all CTAs of the cluster; and until all of them have given its place back.
+// A box of K or V, for all CTAs of the cluster.
 template <typename Shape>
 __device__ __forceinline__ void load_shared(unsigned place, const TensorMap& map, unsigned full,
                                             const ptx::Box& at) {
@@ -18,14 +19,6 @@ __device__ __forceinline__ void load_shared(unsigned place, const TensorMap& map
     ptx::load_box_for((1 << Shape::kCluster) - 1, place, &map, full, at);
   } else {
     ptx::load_box(place, &map, full, at);
-  }
-}
-template <typename Shape>
-__device__ __forceinline__ void wait_free(unsigned barrier, unsigned parity) {
-  if constexpr (Shape::kCluster > 1) {
-    ptx::wait_cluster(barrier, parity);
-  } else {
-    ptx::wait(barrier, parity);
   }
 }
 
@@ -44,8 +37,9 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
   constexpr int kRows = rows_of_work<Shape>();
   RingPlace<Shape::kStages> place;
   unsigned queries_parity = 1;
+  Drawer<Shape> drawer(shared, work.count);
 #pragma unroll 1
-  for (int index = first_work<Shape>(); index < work.count; index += work_stride<Shape>()) {
+  for (int index = drawer.first(); index < work.count; index = drawer.next(index)) {
     const auto now = find_work<Shape>(params, work, index);
     if (Shape::kSplit && now.row.row < 0) continue;
     const int steps = steps_of<kBlocks>(now.row.count);
@@ -98,14 +92,14 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
                              {column, rows[box], kv_head, now.batch});
         }
       };
-      wait_free<Shape>(barriers + ptx::kBarrierBytes, place.parity ^ 1);
+      ptx::wait(barriers + ptx::kBarrierBytes, place.parity ^ 1);
       ptx::arrive_expecting(barriers, Layout::Keys::kBytes);
 #pragma unroll
       for (int panel = 0; panel < Layout::Keys::kCount; ++panel) {
         load(keys + panel * Layout::Keys::kPanelBytes, maps.k, barriers,
              panel * Layout::Keys::kPanelColumns);
       }
-      wait_free<Shape>(barriers + 3 * ptx::kBarrierBytes, place.parity ^ 1);
+      ptx::wait(barriers + 3 * ptx::kBarrierBytes, place.parity ^ 1);
       ptx::arrive_expecting(barriers + 2 * ptx::kBarrierBytes, Layout::Values::kBytes);
 #pragma unroll
       for (int panel = 0; panel < Layout::Values::kCount; ++panel) {

@@ -4,8 +4,8 @@
 // What the producer and the consumers of wgmma_forward agree about: places in shared memory, turns
 // of the stages, and which work comes when.
 
-#include "kernels/attention_params.h"
-#include "kernels/wgmma_params.h"
+#include "params/attention_params.h"
+#include "params/wgmma_params.h"
 #include "ptx/cluster.cuh"
 #include "ptx/mbarrier.cuh"
 #include "tile/panel.cuh"
@@ -54,6 +54,10 @@ struct WgmmaLayout {
     kOperandFree = kTransposes ? 5 : 3,
     kStageBarrierBytes = (kTransposes ? 6 : 4) * ptx::kBarrierBytes,
     kUnused = kStageBarriers + Shape::kStages * kStageBarrierBytes,  // a word for ptx::pin
+    // Where works are drawn (kernels/wgmma/take_work.cuh): two barriers, and the work.
+    kWorkFull = kUnused + ptx::kBarrierBytes,
+    kWorkFree = kWorkFull + ptx::kBarrierBytes,
+    kWorkDrawn = kWorkFree + ptx::kBarrierBytes,
   };
 };
 
@@ -84,15 +88,6 @@ struct Work {
   tile::TileRow<kWalk> row;
 };
 
-// Works of a CTA: first_work, first_work + work_stride, ...
-template <typename Shape>
-__device__ __forceinline__ int first_work() {
-  return static_cast<int>(blockIdx.x) / Shape::kCluster;
-}
-template <typename Shape>
-__device__ __forceinline__ int work_stride() {
-  return static_cast<int>(gridDim.x) / Shape::kCluster;
-}
 template <typename Shape>
 __device__ __forceinline__ int rank_in_cluster() {
   return Shape::kCluster > 1 ? static_cast<int>(ptx::cluster_rank()) : 0;

@@ -1,0 +1,126 @@
+#ifndef ANNULUS_C_LAYOUT_FORMATS_H_
+#define ANNULUS_C_LAYOUT_FORMATS_H_
+
+// The C interface of layouts in files and as others write them, annulus/layout_formats.h, and of
+// the cache of layouts, annulus/layout_cache.h. The conventions are those at the top of
+// annulus/c.h.
+
+#include "annulus/c_inspect.h"  // annulus_cache_counters
+#include "annulus/c_layout.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- Arrays
+
+typedef enum annulus_layout_format {
+  ANNULUS_LAYOUT_OWN = 0,  // the library's own file
+  ANNULUS_LAYOUT_NPY = 1,  // file: a NumPy array of the mask
+  // mask, UINT8 [heads, rows, columns]: 0 not kept, 1 full, 2 partial. As a file its bytes.
+  ANNULUS_LAYOUT_MASK = 2,
+  // indptr, INT64 (INT32 is read too) [heads rows + 1]; indices, INT32 [kept]; partial, UINT8.
+  ANNULUS_LAYOUT_CSR = 3,
+  ANNULUS_LAYOUT_COO = 4,  // heads, rows, columns, INT32 [kept]; partial, UINT8
+  // kept and partial, UINT32 [heads, rows, ceil(columns / 32)], lowest bit first.
+  ANNULUS_LAYOUT_BITSET = 5,
+  ANNULUS_LAYOUT_TOPK = 6,  // indices, INT32 [heads, rows, k], -1 is none; partial, UINT8
+  // kv_num_blocks, INT32 [heads, rows]; kv_indices, INT32 [heads, rows, width]; full_kv_* likewise.
+  ANNULUS_LAYOUT_FLEX = 7,
+  // indptr, INT32 [rows + 1]; indices, INT32 [kept]; mask, UINT8 [kept, R, C], which is read, into
+  // smaller blocks that hold it exactly, and not written.
+  ANNULUS_LAYOUT_FLASHINFER = 8
+} annulus_layout_format;
+
+typedef enum annulus_array_type {
+  ANNULUS_UINT8 = 1,
+  ANNULUS_INT32 = 2,
+  ANNULUS_UINT32 = 3,
+  ANNULUS_INT64 = 4
+} annulus_array_type;
+
+// One of the arrays of a format, row-major.
+typedef struct annulus_array {
+  const char* name;  // "indptr", "indices", ...
+  const void* data;
+  size_t count;  // elements
+  int32_t type;  // annulus_array_type
+} annulus_array;
+
+typedef struct annulus_arrays annulus_arrays;
+
+// From arrays of the caller's, in any order; optional ones (partial, full_kv_*, mask) may be left
+// out, and the heads of COO where there is one. The first bad entry is named. `format` is an
+// annulus_layout_format, and those that are files alone (OWN, NPY) are ANNULUS_INVALID_ARGUMENT.
+ANNULUS_EXPORT annulus_status annulus_layout_from_arrays(int32_t format,
+                                                         const annulus_layout_sizes* sizes,
+                                                         const annulus_array* arrays, size_t count,
+                                                         annulus_layout** layout);
+// ANNULUS_UNSUPPORTED or ANNULUS_INVALID_ARGUMENT where the format cannot hold the layout.
+ANNULUS_EXPORT annulus_status annulus_layout_to_arrays(annulus_layout* layout, int32_t format,
+                                                       annulus_arrays** arrays);
+// MInference's lists of a pattern of vertical_slash(): verticals and slashes, INT32, ascending,
+// each [heads, n] and padded with -1. ANNULUS_UNSUPPORTED where it is another pattern.
+ANNULUS_EXPORT annulus_status annulus_pattern_to_vertical_slash(const char* pattern, int64_t heads,
+                                                                annulus_arrays** arrays);
+
+// Lends one of the arrays, whose data stays as long as the handle. ANNULUS_INVALID_ARGUMENT for an
+// unknown name, with those that there are.
+ANNULUS_EXPORT annulus_status annulus_arrays_get(annulus_arrays* arrays, const char* name,
+                                                 annulus_array* array);
+ANNULUS_EXPORT annulus_status annulus_arrays_destroy(annulus_arrays* arrays);
+
+// ---- Files
+
+// The library's own file, in memory of its own; or mapped, without a copy: such a file may be
+// replaced meanwhile, but not be changed or shortened in place, which would end the process.
+ANNULUS_EXPORT annulus_status annulus_layout_load(const char* path, annulus_layout** layout);
+ANNULUS_EXPORT annulus_status annulus_layout_map(const char* path, annulus_layout** layout);
+// Replaces the file whole or leaves it untouched.
+ANNULUS_EXPORT annulus_status annulus_layout_save(annulus_layout* layout, const char* path);
+
+// Any format. Sizes that are 0 are the file's, and null sizes are 0; where both say something they
+// agree.
+ANNULUS_EXPORT annulus_status annulus_layout_import(const char* path, int32_t format,
+                                                    const annulus_layout_sizes* sizes,
+                                                    annulus_layout** layout);
+ANNULUS_EXPORT annulus_status annulus_layout_export(annulus_layout* layout, const char* path,
+                                                    int32_t format);
+
+// ---- The cache: layouts of one pattern for all lengths that need the same blocks
+
+typedef struct annulus_layout_cache annulus_layout_cache;
+typedef struct annulus_layout_query annulus_layout_query;
+
+// Null limits are the defaults.
+ANNULUS_EXPORT annulus_status annulus_layout_cache_create(const annulus_cache_limits* limits,
+                                                          annulus_layout_cache** cache);
+// Layouts that it gave out stay.
+ANNULUS_EXPORT annulus_status annulus_layout_cache_destroy(annulus_layout_cache* cache);
+ANNULUS_EXPORT annulus_status annulus_layout_cache_clear(annulus_layout_cache* cache);
+ANNULUS_EXPORT annulus_status annulus_layout_cache_get_counters(annulus_layout_cache* cache,
+                                                                annulus_cache_counters* counters);
+
+// All that a layout depends on besides the lengths.
+ANNULUS_EXPORT annulus_status annulus_layout_query_create(const char* pattern,
+                                                          const annulus_block_layout* blocks,
+                                                          int64_t block_rows, int64_t block_columns,
+                                                          int64_t heads, int64_t layer,
+                                                          annulus_layout_query** query);
+ANNULUS_EXPORT annulus_status annulus_layout_query_destroy(annulus_layout_query* query);
+// Two keys are equal where the layouts are.
+ANNULUS_EXPORT annulus_status annulus_layout_query_key(annulus_layout_query* query, int64_t seq_q,
+                                                       int64_t seq_k, annulus_text** key);
+
+// Gives a layout of its own handle, whose blocks are shared with the cache. Block (i, j) of it has
+// the queries at positions *q_position + [i R, (i + 1) R) and the keys at [j C, (j + 1) C).
+ANNULUS_EXPORT annulus_status annulus_layout_cache_get(annulus_layout_cache* cache,
+                                                       annulus_layout_query* query, int64_t seq_q,
+                                                       int64_t seq_k, annulus_layout** layout,
+                                                       int64_t* q_position);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+
+#endif  // ANNULUS_C_LAYOUT_FORMATS_H_

@@ -1,0 +1,178 @@
+#ifndef ANNULUS_C_TUNE_H_
+#define ANNULUS_C_TUNE_H_
+
+// The C interface of tuning: annulus/tune.h says what a search does and where results live. The
+// conventions are those at the top of annulus/c.h.
+//
+//   annulus_tune(device, &problem, NULL, &tuning);     seconds to minutes
+//   annulus_tuning_get(tuning, &result);               annulus_plan_create uses it from now on
+
+#include "annulus/c.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// How far a call is. Texts live as long as the callback runs.
+typedef struct annulus_tune_progress {
+  size_t struct_size;
+  int64_t done;         // candidates that were tried or dropped
+  int64_t candidates;   // of the whole space; most searches end long before
+  const char* config;   // the last one
+  const char* outcome;  // of it
+  const char* best;     // so far
+  double best_ratio;    // its time over that of the heuristic's choice
+  double seconds;       // since the call
+} annulus_tune_progress;
+
+// Called on the thread that called annulus_tune.
+typedef void (*annulus_tune_callback)(void* user, const annulus_tune_progress* progress);
+
+typedef struct annulus_tune_options {
+  size_t struct_size;
+  double time_limit_seconds;  // after which the best so far is kept; 0: none
+  // Ends the search as the time limit does, soon after it is no longer 0. Another thread sets it
+  // with an atomic store; a signal handler and the callback may just assign. Null: none. Must
+  // outlive the call.
+  const volatile int32_t* cancel;
+  annulus_tune_callback progress;  // null: none
+  void* progress_user;
+  uint64_t seed;       // of the operands
+  int32_t exhaustive;  // 0 or 1: try the whole space
+  int32_t force;       // 0 or 1: search again, and take the place of what is there
+  int32_t dry_run;     // 0 or 1: say what would be tried; run nothing and write nothing
+  int32_t cold_cache;  // 0 or 1: empty L2 before each measured launch
+} annulus_tune_options;
+
+#define ANNULUS_TUNE_OPTIONS_INIT \
+  { sizeof(annulus_tune_options), 0.0, NULL, NULL, NULL, 0, 0, 0, 0, 0 }
+
+typedef struct annulus_tuning annulus_tuning;
+
+// Blocks the calling thread and uses the default stream; nothing else should run on the device
+// meanwhile, and nothing may on a simulated one. Null options are the defaults. Errors are those of
+// annulus_plan_create; ANNULUS_INVALID_ARGUMENT where there is nothing to launch; ANNULUS_FILE
+// where results are to be kept and no folder can be written to; ANNULUS_FAULT where a candidate did
+// wrong on a GPU, whose context is lost then.
+ANNULUS_EXPORT annulus_status annulus_tune(annulus_device* device, const annulus_problem* problem,
+                                           const annulus_tune_options* options,
+                                           annulus_tuning** tuning);
+ANNULUS_EXPORT annulus_status annulus_tuning_destroy(annulus_tuning* tuning);
+
+typedef enum annulus_tune_status {
+  ANNULUS_TUNED = 0,          // the search ended by itself
+  ANNULUS_TUNE_PARTIAL = 1,   // a limit or the caller ended it; a later call searches again
+  ANNULUS_TUNED_ALREADY = 2,  // nothing was run
+  ANNULUS_TUNE_PLANNED = 3    // a dry run
+} annulus_tune_status;
+
+typedef struct annulus_tune_result {
+  size_t struct_size;
+  const char* shape;           // the kind of problem that the result is kept for
+  const char* config;          // what annulus_plan_create uses from now on
+  const char* default_config;  // the heuristic's choice
+  const char* runner_up;       // empty: there is none
+  const char* path;            // of the entry; empty where it is in memory only
+  const char* problem;         // why it is in memory only, where it should not be
+  double time;                 // of config, median: cycles where predicted, else microseconds
+  double default_time;         // of default_config in the same rounds
+  double ratio;                // time over default_time
+  double ratio_low;            // its 95 % interval
+  double ratio_high;
+  double seconds;      // that the call took
+  int64_t candidates;  // of the space
+  int64_t tried;       // 0: it ended before the first, and there are no times
+  int64_t dropped;
+  size_t trials;      // for annulus_tuning_get_trial; 0 for ANNULUS_TUNED_ALREADY
+  int32_t status;     // annulus_tune_status
+  int32_t predicted;  // 0 or 1: times are predicted cycles
+} annulus_tune_result;
+
+#define ANNULUS_TUNE_RESULT_INIT                                                                   \
+  {                                                                                                \
+    sizeof(annulus_tune_result), NULL, NULL, NULL, NULL, NULL, NULL, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0, \
+        0, 0, 0, 0, 0, 0                                                                           \
+  }
+
+ANNULUS_EXPORT annulus_status annulus_tuning_get(annulus_tuning* tuning,
+                                                 annulus_tune_result* result);
+
+// One configuration of the space.
+typedef struct annulus_tune_trial {
+  size_t struct_size;
+  const char* config;
+  const char* outcome;  // "tried", "not tried", or why it was dropped
+  double model_cycles;  // predicted from the plan alone; what orders the search
+  double time;          // median where it was tried, in the result's unit
+  double ratio;         // to the heuristic's choice, round by round; its median
+} annulus_tune_trial;
+
+#define ANNULUS_TUNE_TRIAL_INIT \
+  { sizeof(annulus_tune_trial), NULL, NULL, 0.0, 0.0, 0.0 }
+
+ANNULUS_EXPORT annulus_status annulus_tuning_get_trial(annulus_tuning* tuning, size_t index,
+                                                       annulus_tune_trial* trial);
+
+// ---- What was found before
+
+typedef struct annulus_tuned_list annulus_tuned_list;
+
+// Reads the folders of a search path (':' between them); null: as annulus_device_options. Opens no
+// device; what cannot be read is in the list of what was ignored, and no error.
+ANNULUS_EXPORT annulus_status annulus_tuned_list_read(const char* tuned_path,
+                                                      annulus_tuned_list** list);
+ANNULUS_EXPORT annulus_status annulus_tuned_list_destroy(annulus_tuned_list* list);
+
+typedef struct annulus_tuned_info {
+  size_t struct_size;
+  const char* folders;  // lines: the search path
+  const char* ignored;  // lines: files and folders that are not used, each with the reason
+  size_t entries;
+} annulus_tuned_info;
+
+#define ANNULUS_TUNED_INFO_INIT \
+  { sizeof(annulus_tuned_info), NULL, NULL, 0 }
+
+ANNULUS_EXPORT annulus_status annulus_tuned_list_get(annulus_tuned_list* list,
+                                                     annulus_tuned_info* info);
+
+// One result as its file states it.
+typedef struct annulus_tuned_entry {
+  size_t struct_size;
+  const char* path;
+  const char* device;  // for which device, driver and kernels it holds
+  const char* shape;
+  const char* config;
+  const char* runner_up;
+  double time;  // cycles where predicted, else microseconds
+  double default_time;
+  double ratio_low;
+  double ratio_high;
+  int64_t rounds;
+  int64_t candidates;
+  int64_t when;   // seconds since 1970
+  int64_t batch;  // of the problem that was measured
+  int64_t heads;
+  int64_t kv_heads;
+  int64_t seq_q;
+  int64_t seq_k;
+  int32_t predicted;        // 0 or 1
+  int32_t complete;         // 0 or 1
+  int32_t library_version;  // as annulus_version()
+  int32_t driver_version;
+} annulus_tuned_entry;
+
+#define ANNULUS_TUNED_ENTRY_INIT                                                                  \
+  {                                                                                               \
+    sizeof(annulus_tuned_entry), NULL, NULL, NULL, NULL, NULL, 0.0, 0.0, 1.0, 1.0, 0, 0, 0, 0, 0, \
+        0, 0, 0, 0, 0, 0, 0                                                                       \
+  }
+
+ANNULUS_EXPORT annulus_status annulus_tuned_list_get_entry(annulus_tuned_list* list, size_t index,
+                                                           annulus_tuned_entry* entry);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+
+#endif  // ANNULUS_C_TUNE_H_

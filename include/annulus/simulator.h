@@ -1,0 +1,106 @@
+#ifndef ANNULUS_SIMULATOR_H_
+#define ANNULUS_SIMULATOR_H_
+
+// The simulated GPU for programs that use it without the rest of Annulus, in C99 and in C++. The
+// library is libannulus_simulator.so (CMake target annulus::simulator, pkg-config
+// annulus-simulator). It is a CUDA driver whose functions are looked up by their names in cuda.h:
+//
+//   CUresult (*init)(unsigned) = NULL;
+//   annulusSimulatorEntry("cuInit", (void**)&init);
+//   init(0);
+//   int device = 0;
+//   annulusSimulatorFindDevice("sm_80", 0, &device);   // a CUdevice
+//
+// It exports only what this file declares, so that linking it takes no function of a real driver
+// from a program. Programs that open or link libcuda.so.1 and cannot be changed take the
+// simulator's own libcuda.so.1, which has these functions too (docs/simulator.md).
+//
+// All functions return a CUresult: 0, or 1 (CUDA_ERROR_INVALID_VALUE) for a null pointer or an
+// option out of its range, 3 (CUDA_ERROR_NOT_INITIALIZED) before cuInit, 101
+// (CUDA_ERROR_INVALID_DEVICE), 500 (CUDA_ERROR_NOT_FOUND). Any thread may call them.
+//
+// Structs begin with struct_size, the size that the caller was compiled with. A smaller one is a
+// program older than the library: what it lacks keeps its value. A larger one is newer: what the
+// library does not know must be 0 when it is read (else 1) and becomes 0 when it is written.
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "annulus/version.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// The version of this interface. It changes when one side can no longer use the other, which a new
+// member at the end of a struct, a new counter and a new function are not.
+#define ANNULUS_SIMULATOR_VERSION 2
+// Every architecture has as many devices: "sm_80" those with the CUdevice numbers 0 to 7, "sm_90a"
+// 8 to 15, "sm_90" 16 to 23.
+#define ANNULUS_SIMULATOR_DEVICES 8
+
+// The version of the library, to compare with ANNULUS_SIMULATOR_VERSION. Needs no cuInit.
+ANNULUS_EXPORT int annulusSimulatorVersion(int* version);
+
+// The function of the driver with this name ("cuMemAlloc_v2", "annulusSimulatorVersion"): one of
+// those that docs/simulator.md lists. 500 and null for any other. Needs no cuInit.
+ANNULUS_EXPORT int annulusSimulatorEntry(const char* name, void** entry);
+
+// The CUdevice of the device that Annulus calls sim:ARCHITECTURE:INDEX.
+ANNULUS_EXPORT int annulusSimulatorFindDevice(const char* architecture, int index, int* device);
+
+// How a device runs what is launched from now on; what was queued before runs as was said before.
+typedef struct annulus_simulator_options {
+  uint32_t struct_size;
+  uint32_t checked;   // 1: look for races, uninitialised reads and lost copies; 0: trust the kernel
+  uint64_t seed;      // of the order of warps and of the moment at which asynchronous effects land
+  uint32_t threads;   // host threads for CTAs, up to 1024; 0: one for each processor
+  uint32_t quantum;   // instructions that a warp runs before another may; 0: drawn
+  uint32_t landing;   // when asynchronous effects land: 0 drawn, 1 early, 2 late
+  uint32_t limit;     // millions of warp instructions that a CTA may run; 0: any number
+  uint32_t streams;   // 0: work runs when it is queued; 1: later, in a drawn order
+  uint32_t products;  // a wait for wgmma covers the warpgroup (1) or the warp (2); 0: drawn per CTA
+} annulus_simulator_options;
+
+#define ANNULUS_SIMULATOR_OPTIONS_INIT \
+  { sizeof(annulus_simulator_options), 1, 0, 0, 0, 0, 0, 0, 0 }
+
+ANNULUS_EXPORT int annulusSimulatorSetOptions(int device, const annulus_simulator_options* options);
+ANNULUS_EXPORT int annulusSimulatorGetOptions(int device, annulus_simulator_options* options);
+
+// Totals of all launches on a device since its counters were last cleared: exact numbers, one
+// uint64_t for each line of annulus/counters.def, which says what they count.
+typedef struct annulus_simulator_counters {
+  uint32_t struct_size;
+  uint32_t reserved;
+#define COUNTER(name, meaning) uint64_t name;
+#include "annulus/counters.def"
+} annulus_simulator_counters;
+
+// Waits for nothing: synchronise first. `clear` other than 0 starts again from zero.
+ANNULUS_EXPORT int annulusSimulatorCounters(int device, annulus_simulator_counters* counters,
+                                            int clear);
+
+// What went wrong last on a device, in a kernel or in the text of a module, as JSON with at least
+// "kind" and "message". "" where nothing did. Cut where `bytes` is too small; ends in a NUL.
+ANNULUS_EXPORT int annulusSimulatorLastFault(int device, char* json, size_t bytes);
+// Forgets it, and makes contexts of the device usable again that a fault has broken.
+ANNULUS_EXPORT int annulusSimulatorClearFault(int device);
+
+// One line about a device, without a line end; `text` is gone after the return. Levels: 0 error
+// (a kernel was ended by a fault), 1 warning (a module was refused), 2 information, 3 debugging
+// (options were changed). Comes on any thread, one line of a device at a time, inside a call of the
+// driver; the callback must not call the simulator.
+typedef void (*annulus_simulator_log)(void* user, int level, const char* text);
+
+// Lines of a device go to this callback as well (on = 1), or no longer (on = 0). A callback counts
+// with its `user`, and as often as it was switched on. After it was switched off it is not called
+// again, nor still running.
+ANNULUS_EXPORT int annulusSimulatorSetLog(int device, annulus_simulator_log log, void* user,
+                                          int on);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+
+#endif  // ANNULUS_SIMULATOR_H_

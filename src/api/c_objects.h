@@ -1,0 +1,66 @@
+#ifndef ANNULUS_API_C_OBJECTS_H_
+#define ANNULUS_API_C_OBJECTS_H_
+
+// Handles of the C interface that several of its files make: texts, layouts and arrays.
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "annulus/c_layout_formats.h"
+#include "annulus/layout.h"
+#include "annulus/layout_cache.h"
+#include "api/c_call.h"
+
+namespace annulus::api {
+
+struct TextObject {
+  std::string text;
+};
+HandleTable<TextObject>& texts();
+using TextPin = HandleTable<TextObject>::Pin;
+
+// Leaves a text where a function promises one.
+inline void give_text(annulus_text** to, std::string text) {
+  give(to, texts(), std::make_unique<TextObject>(TextObject{std::move(text)}));
+}
+
+// A layout with arrays of its own, a file's pages, or one that a cache shares.
+struct LayoutObject {
+  std::variant<BlockLayout, MappedLayout, std::shared_ptr<const GridLayout>> held;
+  LayoutView view() const;
+};
+HandleTable<LayoutObject>& layouts();
+using LayoutPin = HandleTable<LayoutObject>::Pin;
+
+// Throws Error{kInvalidArgument} where there is no place for the handle.
+template <typename Layout>
+void give_layout(annulus_layout** to, Layout&& layout) {
+  check_pointer("layout (where the handle goes)", to);
+  give(to, layouts(), std::make_unique<LayoutObject>(LayoutObject{std::forward<Layout>(layout)}));
+}
+
+// Throws as write_struct.
+void write_counters(annulus_cache_counters* to, const LayoutCacheCounters& counters);
+
+LayoutSizes sizes_of(const annulus_layout_sizes* given);
+
+// Arrays that a format was written to. The names are literals.
+struct ArraysObject {
+  struct Array {
+    const char* name;
+    annulus_array_type type;
+    std::size_t count;
+    std::vector<std::byte> bytes;
+  };
+  std::vector<Array> arrays;
+};
+HandleTable<ArraysObject>& array_sets();
+using ArraysPin = HandleTable<ArraysObject>::Pin;
+
+}  // namespace annulus::api
+
+#endif  // ANNULUS_API_C_OBJECTS_H_

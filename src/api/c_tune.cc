@@ -1,0 +1,202 @@
+// The C interface of tuning: each function converts and calls annulus/tune.h.
+#include "annulus/c_tune.h"
+
+#include "annulus/tune.h"
+#include "api/c_call.h"
+#include "api/tune_until.h"
+#include "base/fail.h"
+
+namespace annulus::api {
+namespace {
+
+static_assert(ANNULUS_TUNED == static_cast<int>(TuneStatus::kTuned));
+static_assert(ANNULUS_TUNE_PARTIAL == static_cast<int>(TuneStatus::kPartial));
+static_assert(ANNULUS_TUNED_ALREADY == static_cast<int>(TuneStatus::kAlreadyThere));
+static_assert(ANNULUS_TUNE_PLANNED == static_cast<int>(TuneStatus::kPlanned));
+
+constexpr StructName kOptions = {"annulus_tune_options", "ANNULUS_TUNE_OPTIONS_INIT"};
+constexpr StructName kResult = {"annulus_tune_result", "ANNULUS_TUNE_RESULT_INIT"};
+constexpr StructName kTrial = {"annulus_tune_trial", "ANNULUS_TUNE_TRIAL_INIT"};
+constexpr StructName kInfo = {"annulus_tuned_info", "ANNULUS_TUNED_INFO_INIT"};
+constexpr StructName kEntry = {"annulus_tuned_entry", "ANNULUS_TUNED_ENTRY_INIT"};
+
+TuneOptions options_of(const annulus_tune_options& c) {
+  TuneOptions options;
+  options.time_limit_seconds = c.time_limit_seconds;
+  options.exhaustive = truth("exhaustive", c.exhaustive);
+  options.force = truth("force", c.force);
+  options.dry_run = truth("dry_run", c.dry_run);
+  options.cold_cache = truth("cold_cache", c.cold_cache);
+  options.seed = c.seed;
+  if (c.progress != nullptr) {
+    options.progress = [call = c.progress, user = c.progress_user](const TuneProgress& at) {
+      const annulus_tune_progress progress = {
+          sizeof progress,    at.done,         at.candidates, at.config.c_str(),
+          at.outcome.c_str(), at.best.c_str(), at.best_ratio, at.seconds};
+      call(user, &progress);
+    };
+  }
+  return options;
+}
+
+struct TuningObject {
+  TuneResult result;
+};
+HandleTable<TuningObject>& tunings() {
+  static auto* table = new HandleTable<TuningObject>("tuning", 0x8b);
+  return *table;
+}
+using TuningPin = HandleTable<TuningObject>::Pin;
+
+struct ListObject {
+  explicit ListObject(TunedListing read)
+      : listing(std::move(read)),
+        folders(lines(listing.folders)),
+        ignored(lines(listing.ignored)) {}
+  TunedListing listing;
+  std::string folders;  // lines
+  std::string ignored;
+};
+HandleTable<ListObject>& lists() {
+  static auto* table = new HandleTable<ListObject>("list of tuned results", 0x9d);
+  return *table;
+}
+using ListPin = HandleTable<ListObject>::Pin;
+
+annulus_tuned_entry to_c(const TunedEntry& entry) {
+  annulus_tuned_entry c = ANNULUS_TUNED_ENTRY_INIT;
+  c.path = entry.path.c_str();
+  c.device = entry.device.c_str();
+  c.shape = entry.shape.c_str();
+  c.config = entry.config.c_str();
+  c.runner_up = entry.runner_up.c_str();
+  c.time = entry.time;
+  c.default_time = entry.default_time;
+  c.ratio_low = entry.ratio_low;
+  c.ratio_high = entry.ratio_high;
+  c.rounds = entry.rounds;
+  c.candidates = entry.candidates;
+  c.when = entry.when;
+  c.batch = entry.batch;
+  c.heads = entry.heads;
+  c.kv_heads = entry.kv_heads;
+  c.seq_q = entry.seq_q;
+  c.seq_k = entry.seq_k;
+  c.predicted = entry.predicted ? 1 : 0;
+  c.complete = entry.complete ? 1 : 0;
+  c.library_version = entry.library_version;
+  c.driver_version = entry.driver_version;
+  return c;
+}
+
+}  // namespace
+}  // namespace annulus::api
+
+using namespace annulus;  // the facade's words and, below, this room's
+using namespace annulus::api;
+
+extern "C" {
+
+annulus_status annulus_tune(annulus_device* device, const annulus_problem* problem,
+                            const annulus_tune_options* given, annulus_tuning** tuning) {
+  return guarded([&] {
+    const DevicePin pin(devices(), number(device));
+    check_pointer("tuning (where the handle goes)", tuning);
+    const annulus_tune_options defaults = ANNULUS_TUNE_OPTIONS_INIT;
+    const annulus_tune_options c =
+        given == nullptr ? defaults : read_struct(kOptions, given, defaults);
+    const auto cancelled = [flag = c.cancel] {
+      return flag != nullptr && __atomic_load_n(flag, __ATOMIC_RELAXED) != 0;
+    };
+    give(tuning, tunings(),
+         std::make_unique<TuningObject>(
+             TuningObject{tune_until(pin->device, problem_of(problem), options_of(c), cancelled)}));
+  });
+}
+
+annulus_status annulus_tuning_destroy(annulus_tuning* tuning) {
+  return guarded([&] { tunings().erase(number(tuning)); });
+}
+
+annulus_status annulus_tuning_get(annulus_tuning* tuning, annulus_tune_result* to) {
+  return guarded([&] {
+    const TuningPin pin(tunings(), number(tuning));
+    const TuneResult& result = pin->result;
+    annulus_tune_result c = ANNULUS_TUNE_RESULT_INIT;
+    c.shape = result.shape.c_str();
+    c.config = result.config.c_str();
+    c.default_config = result.default_config.c_str();
+    c.runner_up = result.runner_up.c_str();
+    c.path = result.path.c_str();
+    c.problem = result.problem.c_str();
+    c.time = result.time;
+    c.default_time = result.default_time;
+    c.ratio = result.ratio;
+    c.ratio_low = result.ratio_low;
+    c.ratio_high = result.ratio_high;
+    c.seconds = result.seconds;
+    c.candidates = result.candidates;
+    c.tried = result.tried;
+    c.dropped = result.dropped;
+    c.trials = result.trials.size();
+    c.status = static_cast<std::int32_t>(result.status);
+    c.predicted = result.predicted ? 1 : 0;
+    write_struct(kResult, to, c);
+  });
+}
+
+annulus_status annulus_tuning_get_trial(annulus_tuning* tuning, size_t index,
+                                        annulus_tune_trial* to) {
+  return guarded([&] {
+    const TuningPin pin(tunings(), number(tuning));
+    const std::vector<TuneCandidate>& trials = pin->result.trials;
+    if (index >= trials.size()) {
+      base::fail(ErrorCode::kInvalidArgument, "trial {} of {}", index, trials.size());
+    }
+    annulus_tune_trial c = ANNULUS_TUNE_TRIAL_INIT;
+    c.config = trials[index].config.c_str();
+    c.outcome = trials[index].outcome.c_str();
+    c.model_cycles = trials[index].model_cycles;
+    c.time = trials[index].time;
+    c.ratio = trials[index].ratio;
+    write_struct(kTrial, to, c);
+  });
+}
+
+annulus_status annulus_tuned_list_read(const char* tuned_path, annulus_tuned_list** list) {
+  return guarded([&] {
+    check_pointer("list (where the handle goes)", list);
+    std::optional<std::string> path;
+    if (tuned_path != nullptr) path = tuned_path;
+    give(list, lists(), std::make_unique<ListObject>(list_tuned(path)));
+  });
+}
+
+annulus_status annulus_tuned_list_destroy(annulus_tuned_list* list) {
+  return guarded([&] { lists().erase(number(list)); });
+}
+
+annulus_status annulus_tuned_list_get(annulus_tuned_list* list, annulus_tuned_info* to) {
+  return guarded([&] {
+    const ListPin pin(lists(), number(list));
+    annulus_tuned_info c = ANNULUS_TUNED_INFO_INIT;
+    c.folders = pin->folders.c_str();
+    c.ignored = pin->ignored.c_str();
+    c.entries = pin->listing.entries.size();
+    write_struct(kInfo, to, c);
+  });
+}
+
+annulus_status annulus_tuned_list_get_entry(annulus_tuned_list* list, size_t index,
+                                            annulus_tuned_entry* to) {
+  return guarded([&] {
+    const ListPin pin(lists(), number(list));
+    const std::vector<TunedEntry>& entries = pin->listing.entries;
+    if (index >= entries.size()) {
+      base::fail(ErrorCode::kInvalidArgument, "entry {} of {}", index, entries.size());
+    }
+    write_struct(kEntry, to, to_c(entries[index]));
+  });
+}
+
+}  // extern "C"

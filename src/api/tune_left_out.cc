@@ -1,0 +1,25 @@
+// In the place of the tuner, in a build without it: tuned results are still looked up and listed.
+#include "annulus/tune.h"
+#include "api/tune_until.h"
+#include "base/fail.h"
+
+namespace annulus {
+namespace api {
+
+TuneResult tune_until(const Device&, const Problem&, const TuneOptions&,
+                      const std::function<bool()>&) {
+  base::fail(ErrorCode::kUnsupported,
+             "this build of Annulus has no tuner; build it with ANNULUS_TUNER=ON, or take results "
+             "that were found elsewhere (ANNULUS_TUNED)");
+}
+
+}  // namespace api
+
+inline namespace v0 {
+
+TuneResult tune(const Device& device, const Problem& problem, const TuneOptions& options) {
+  return api::tune_until(device, problem, options, {});
+}
+
+}  // namespace v0
+}  // namespace annulus

@@ -1,0 +1,25 @@
+#ifndef ANNULUS_API_TUNED_TEXT_H_
+#define ANNULUS_API_TUNED_TEXT_H_
+
+// How tuned results are told to callers.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "attention/kernels/kernel_config.h"
+
+namespace annulus::api {
+
+inline std::string name_of(const std::optional<attention::KernelConfig>& config) {
+  return config ? attention::to_string(*config) : std::string();
+}
+
+// Times as they are told: cycles, or microseconds that are kept as nanoseconds.
+inline double told(std::int64_t time, bool predicted) {
+  return static_cast<double>(time) / (predicted ? 1.0 : 1e3);
+}
+
+}  // namespace annulus::api
+
+#endif  // ANNULUS_API_TUNED_TEXT_H_

@@ -1,0 +1,162 @@
+#include "attention/kernels/kernel_source.h"
+
+#include <algorithm>
+#include <limits>
+#include <numbers>
+#include <numeric>
+#include <string_view>
+
+#include "attention/kernels/family.h"
+#include "attention/tiles/tile_list.h"
+
+namespace annulus::attention {
+namespace {
+
+using jit::Constant;
+
+// They are added to scores that are scaled already.
+bool has_position_terms(const Score& score) { return !score.alibi.empty() || !score.bias.empty(); }
+
+kernels::Score score_of(const Problem& problem) {
+  if (problem.score.softcap > 0) return kernels::Score::kSoftcap;
+  return is_folded(score_numbers(problem).scale) && !has_position_terms(problem.score) &&
+                 !problem.score.score_mod
+             ? kernels::Score::kPositiveScale
+             : kernels::Score::kAnyScale;
+}
+
+jit::Struct score_mod_struct(const ScoreStructure& structure) {
+  jit::Struct made;
+  made.name = "ScoreMod";
+  made.constants = {Constant::boolean("kPresent", true),
+                    Constant::boolean("kPositions", structure.positions),
+                    Constant::boolean("kInLoop", structure.costly),
+                    Constant::boolean("kLong", structure.is_long)};
+  made.functions = {{.declaration = "template <typename M> tile::Real modified(const M& m, "
+                                    "tile::Real score, tile::Integer b, tile::Integer h, "
+                                    "tile::Integer q, tile::Integer k)",
+                     .expression = structure.text}};
+  return made;
+}
+
+}  // namespace
+
+const char* element_of(Dtype dtype) {
+  if (dtype == Dtype::kFloat8E4M3) return "tile::Float8E4M3";
+  return dtype == Dtype::kFloat16 ? "tile::Float16" : "tile::Bfloat16";
+}
+
+bool is_folded(float scale) {
+  // A scale that is 0 as fp32 is not: with it -inf times the scale would be NaN. Nor is a huge one:
+  // the fused multiply-add subtracts a rounded peak from an exact product, and where the rounding
+  // of a score exceeds the range of exponents (scores above 2^31) every power would be 0 or
+  // infinite.
+  return scale > 0 && scale <= 4096;
+}
+
+KernelFeatures features_of(const Problem& problem, const pattern::Placement& placement,
+                           const pattern::MaskCode& mask) {
+  const ScoreStructure score_mod = score_structure(problem.score.score_mod);
+  return {
+      .dims = {problem.dim_qk, problem.dim_v},
+      .dtype = problem.dtype,
+      .dtype_o = problem.output_dtype(),
+      .scale_block = std::gcd(problem.scale_blocks.k, problem.scale_blocks.v),
+      .score = score_of(problem),
+      .alibi = !problem.score.alibi.empty(),
+      .bias = !problem.score.bias.empty(),
+      .sink_logit = !problem.score.sink_logit.empty() && !problem.carry_out,
+      .carry_in = problem.carry_in,
+      .carry_out = problem.carry_out,
+      .placed = (mask.text != "true" || has_position_terms(problem.score) || score_mod.positions) &&
+                (placement.q.size() > 1 || placement.k.size() > 1),
+      .mask = mask.text,
+      .score_mod = score_mod};
+}
+
+KernelFeatures features_of(const Problem& problem) {
+  // The text is all that matters here: without queries there are no lists for them.
+  const pattern::MaskCode mask =
+      pattern::emit(problem.pattern, kernels::kMaskNumbers, {problem.heads, {}, problem.context()});
+  return features_of(problem, placement_of(problem), mask);
+}
+
+bool evaluated_in_loop(const std::string& mask) {
+  return pattern::leaves::calls_long_function(mask);
+}
+
+jit::Struct mask_struct(const std::string& mask_text) {
+  jit::Struct mask;
+  mask.name = "Mask";
+  mask.constants = {Constant::boolean("kInLoop", evaluated_in_loop(mask_text))};
+  mask.functions = {
+      {.declaration =
+           "template <typename M, typename K> auto visible(const M& m, int q, const K& k)",
+       .expression = mask_text}};
+  return mask;
+}
+
+jit::KernelSpec forward_spec(std::string entry, const char* source, int stages,
+                             const std::vector<Constant>& tile, const KernelFeatures& features,
+                             jit::Arch arch) {
+  jit::Struct shape;
+  shape.name = "Shape";
+  shape.constants = {
+      Constant::type("Element", element_of(features.dtype)),
+      Constant::integer("kDimQk", features.dims.qk),
+      Constant::integer("kDimV", features.dims.v),
+      Constant::integer("kStages", stages),
+      Constant::integer("kScore", static_cast<int>(features.score)),
+      Constant::integer("kWalk", static_cast<int>(features.walk)),
+      Constant::boolean("kPlaced", features.placed),
+      Constant::boolean("kAlibi", features.alibi),
+      Constant::boolean("kBias", features.bias),
+      Constant::boolean("kSinkLogit", features.sink_logit),
+      Constant::boolean("kCarryIn", features.carry_in),
+      Constant::boolean("kCarryOut", features.carry_out),
+      Constant::boolean("kSplit", features.split),
+  };
+  shape.constants.insert(shape.constants.end(), tile.begin(), tile.end());
+  std::vector<jit::Struct> structs = {std::move(shape), mask_struct(features.mask)};
+  if (features.score_mod.present()) structs.push_back(score_mod_struct(features.score_mod));
+  return {.family = entry,
+          .arch = arch,
+          .file = source,
+          .entry = std::move(entry),
+          .structs = std::move(structs)};
+}
+
+jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& features,
+                            jit::Arch arch) {
+  return config.family->spec(config, features, arch);
+}
+
+jit::KernelSpec merge_spec(const KernelConfig& config, const KernelFeatures& features,
+                           jit::Arch arch) {
+  jit::Struct shape;
+  shape.name = "Shape";
+  shape.constants = {Constant::type("Output", element_of(features.dtype_o)),
+                     Constant::integer("kDimV", features.dims.v),
+                     Constant::integer("kTileRows", config.tile_rows),
+                     Constant::boolean("kSinkLogit", features.sink_logit),
+                     Constant::boolean("kCarryOut", features.carry_out)};
+  return {.family = "merge_rows",
+          .arch = arch,
+          .file = "kernels/merge/merge_rows.cu",
+          .entry = "merge_rows",
+          .structs = {std::move(shape)}};
+}
+
+ScoreNumbers score_numbers(const Problem& problem) {
+  const double scale = problem.effective_scale();
+  const double base = problem.score.score_mod ? 1.0 : std::numbers::log2e;
+  if (problem.score.softcap > 0) {
+    // Clamped: an infinite factor would make NaN of a product that is 0.
+    constexpr double kMost = std::numeric_limits<float>::max();
+    return {static_cast<float>(std::clamp(scale / problem.score.softcap, -kMost, kMost)),
+            static_cast<float>(problem.score.softcap * base)};
+  }
+  return {static_cast<float>(scale * base), 0.0f};
+}
+
+}  // namespace annulus::attention

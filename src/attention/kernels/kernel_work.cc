@@ -1,0 +1,106 @@
+#include "attention/kernels/kernel_work.h"
+
+#include "attention/kernels/family.h"
+
+namespace annulus::attention {
+namespace {
+
+constexpr double KernelWork::*kQuantities[] = {
+    &KernelWork::warp_instructions, &KernelWork::matrix_flop, &KernelWork::special_lanes,
+    &KernelWork::shared_wavefronts, &KernelWork::read_bytes,  &KernelWork::written_bytes,
+    &KernelWork::barriers};
+
+// Instructions as PTX has them, found by counting; those that ptxas folds into others count as
+// well.
+
+// What makes a score of a product, per element of a lane.
+double score_instructions(const KernelFeatures& features) {
+  const double modified = features.score_mod.instructions;
+  switch (features.score) {
+    case kernels::Score::kPositiveScale:
+      return modified;
+    case kernels::Score::kAnyScale:
+      return modified + 1;
+    case kernels::Score::kSoftcap:
+      return modified + 17;
+  }
+  return modified;
+}
+
+// What evaluates the mask for one element of a lane of a partial tile: about as much for each leaf.
+// Where leaves compare positions, each makes the bits of a row of the lane at once, and an element
+// costs the question for its bit.
+double mask_instructions(const std::string& mask, int tile_columns) {
+  double leaves = 0;
+  for (std::size_t at = 0; (at = mask.find("m.", at)) != std::string::npos; ++at) ++leaves;
+  if (evaluated_in_loop(mask)) return leaves * 30;
+  const double bits = std::min(32, tile_columns / 4);
+  return leaves == 0 ? 0 : 2 + leaves * 10 / bits;
+}
+
+}  // namespace
+
+KernelWork estimate_work(const KernelConfig& config, const KernelFeatures& features,
+                         const TileCounts& tiles) {
+  const Family& family = *config.family;
+  const double score = score_instructions(features);
+  const double mask = mask_instructions(features.mask, config.tile_columns);
+  const KernelWork full = family.tile_work(config, features, {score, 0});
+  const KernelWork partial = family.tile_work(config, features, {score, mask});
+  const KernelWork frame = family.row_work(config, features);
+  // Tiles are counted head by head; a CTA takes those of several at once.
+  const double share = 1.0 / family.cta(config).heads;
+  KernelWork work;
+  for (double KernelWork::*quantity : kQuantities) {
+    work.*quantity = share * (full.*quantity * static_cast<double>(tiles.full_tiles) +
+                              partial.*quantity * static_cast<double>(tiles.partial_tiles) +
+                              frame.*quantity * static_cast<double>(tiles.ctas));
+  }
+  return work;
+}
+
+KernelWork counted_work(const abi::SimulatorCounters& counters) {
+  constexpr double kSectorBytes = 32;
+  constexpr double kWavefrontBytes = 128;
+  KernelWork work;
+  work.warp_instructions = static_cast<double>(counters.warp_instructions);
+  work.matrix_flop = static_cast<double>(counters.matrix_flop);
+  work.special_lanes = static_cast<double>(counters.special_lanes);
+  // Products and bulk copies move 128 bytes in a cycle.
+  work.shared_wavefronts =
+      static_cast<double>(counters.shared_wavefronts) +
+      static_cast<double>(counters.matrix_shared_bytes + counters.bulk_bytes) / kWavefrontBytes;
+  work.read_bytes = kSectorBytes * static_cast<double>(counters.global_sectors_read);
+  work.written_bytes = kSectorBytes * static_cast<double>(counters.global_sectors_written);
+  work.barriers = static_cast<double>(counters.barrier);
+  return work;
+}
+
+KernelWork extend_work(const KernelWork& counted_part, const KernelWork& estimated_part,
+                       const KernelWork& estimated_whole) {
+  KernelWork work;
+  for (double KernelWork::*quantity : kQuantities) {
+    const double part = estimated_part.*quantity;
+    const double correction = part > 0 ? counted_part.*quantity / part : 1.0;
+    work.*quantity = estimated_whole.*quantity * correction;
+  }
+  return work;
+}
+
+double least_bytes(const Problem& problem) {
+  const auto product = [](std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
+    return static_cast<double>(a) * static_cast<double>(b) * static_cast<double>(c) *
+           static_cast<double>(d);
+  };
+  const double rows = product(problem.batch, problem.heads, problem.seq_q, 1);
+  const double state = rows * static_cast<double>(problem.dim_v + 2) * 4;
+  const auto element = static_cast<double>(size_in_bytes(problem.dtype));
+  double bytes = rows * static_cast<double>(problem.dim_qk) * element;
+  bytes += product(problem.batch, problem.kv_heads, problem.seq_k, problem.dim_qk + problem.dim_v) *
+           element;
+  bytes += problem.carry_in ? state : 0;
+  bytes += problem.carry_out ? state : rows * static_cast<double>(problem.dim_v) * 2;
+  return bytes;
+}
+
+}  // namespace annulus::attention

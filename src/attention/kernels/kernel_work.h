@@ -1,0 +1,49 @@
+#ifndef ANNULUS_ATTENTION_KERNELS_KERNEL_WORK_H_
+#define ANNULUS_ATTENTION_KERNELS_KERNEL_WORK_H_
+
+// How much a kernel asks of each pipe of the chip: estimated from its configuration and the tiles
+// it visits, or counted by a simulated device. Work is not time; pipe_model.h makes cycles of it.
+
+#include "abi/cuda_types.h"
+#include "attention/kernels/kernel_config.h"
+#include "attention/kernels/kernel_source.h"
+#include "attention/tiles/tile_counts.h"
+
+namespace annulus::attention {
+
+// Totals over all CTAs of a run.
+struct KernelWork {
+  double warp_instructions = 0;  // issued
+  double matrix_flop = 0;        // of the tensor cores
+  double special_lanes = 0;      // results of the special-function unit
+  double shared_wavefronts = 0;  // cycles of the shared memory of one multiprocessor
+  double read_bytes = 0;         // that multiprocessors fetch from L2
+  double written_bytes = 0;
+  double barriers = 0;  // one per warp and barrier
+};
+
+// Instructions of one element of a lane, beside those that every element takes.
+struct ElementWork {
+  double score = 0;  // that make a score of a product
+  double mask = 0;   // that evaluate the mask; 0 in a full tile
+};
+
+// The work of every tile and every CTA, summed up. Nothing runs.
+KernelWork estimate_work(const KernelConfig& config, const KernelFeatures& features,
+                         const TileCounts& tiles);
+
+// What a simulated device counted. Shared wavefronts are counted by the checked twin alone.
+KernelWork counted_work(const abi::SimulatorCounters& counters);
+
+// The work of a whole problem from that of a part of it, which was counted: each quantity is the
+// estimate for the whole, corrected by counted over estimated of the part.
+KernelWork extend_work(const KernelWork& counted_part, const KernelWork& estimated_part,
+                       const KernelWork& estimated_whole);
+
+// Bytes of Q, K, V, O and a carried state, each once: what has to pass the memory's interface
+// however well the caches do.
+double least_bytes(const Problem& problem);
+
+}  // namespace annulus::attention
+
+#endif  // ANNULUS_ATTENTION_KERNELS_KERNEL_WORK_H_

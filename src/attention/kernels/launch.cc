@@ -1,0 +1,37 @@
+#include "attention/kernels/launch.h"
+
+#include "attention/kernels/family.h"
+#include "base/fail.h"
+
+namespace annulus::attention {
+
+WorkGroup heads_together(const KernelConfig& config) {
+  return {.rows = 1, .heads = cta_shape(config).heads_together()};
+}
+
+WorkGroup rows_together(const KernelConfig& config) {
+  const CtaShape cta = cta_shape(config);
+  return {.rows = cta.cluster, .heads = cta.heads};
+}
+
+std::int64_t work_count(const Problem& problem, const WorkGroup& group, std::int64_t rows,
+                        std::int64_t batches) {
+  return (rows + group.rows - 1) / group.rows * (problem.heads / group.heads) * batches;
+}
+
+LaunchShape launch_shape(const KernelConfig& config, const Problem& problem, const WorkGroup& group,
+                         std::int64_t rows, int multiprocessors) {
+  return config.family->shape(config, problem, group, rows, multiprocessors);
+}
+
+void check_strides(const KernelConfig& config, const Problem& problem, const Operands& operands) {
+  const auto why = config.family->why_no_strides(
+      problem, {operands.q_strides, operands.k_strides, operands.v_strides, operands.o_strides});
+  if (!why) return;
+  base::fail(ErrorCode::kUnsupported, "{}; {}", *why,
+             problem.dtype == Dtype::kFloat8E4M3
+                 ? "e4m3 has no kernel without them: copy the tensor, or convert to bf16"
+                 : "say the strides when planning, or plan with a configuration of the mma family");
+}
+
+}  // namespace annulus::attention

@@ -1,0 +1,108 @@
+// The family mma: cp.async and mma.sync, sm_80 and newer.
+
+#include "attention/kernels/mma/family.h"
+
+#include <algorithm>
+
+#include "attention/kernels/mma/config.h"
+
+namespace annulus::attention {
+namespace {
+
+constexpr ConfigField kFields[] = {
+    {"warps", 'w', ConfigField::Form::kNumber, 32},
+    {"stages", 's', ConfigField::Form::kNumber, 16, 1},
+    {"query_in_registers", 'q', ConfigField::Form::kFlag, 1, 1},
+    {"resident", 'x', ConfigField::Form::kOption, 32},
+};
+
+// M, N, warps, stages, Q in registers, resident CTAs. With 32 rows to a warp every fragment of K
+// and V that leaves shared memory feeds two products instead of one, and shared memory is what
+// bounds these kernels; from head dim 192 on the output alone takes the registers that would need.
+constexpr ShippedConfig kShipped[] = {
+    {{32, 32}, MmaConfig{128, 64, 4, 2, false, 2}, Reach::kEvery},
+    {{32, 32}, MmaConfig{64, 64, 4, 2, false, 4}, Reach::kEvery},
+    {{32, 32}, MmaConfig{128, 128, 8, 2, false, 1}, Reach::kEvery},
+    {{64, 64}, MmaConfig{128, 64, 4, 2, false, 2}, Reach::kEvery},
+    {{64, 64}, MmaConfig{64, 64, 4, 2, false, 3}, Reach::kEvery},
+    {{64, 64}, MmaConfig{128, 128, 8, 2, false, 1}, Reach::kEvery},
+    {{96, 96}, MmaConfig{128, 32, 4, 2, false, 2}, Reach::kEvery},
+    {{96, 96}, MmaConfig{64, 64, 4, 2, false, 2}, Reach::kEvery},
+    {{96, 96}, MmaConfig{128, 64, 8, 2, false, 1}, Reach::kEvery},
+    {{128, 128}, MmaConfig{128, 32, 4, 2, false, 2}, Reach::kEvery},
+    {{128, 128}, MmaConfig{64, 64, 4, 2, false, 2}, Reach::kEvery},
+    {{128, 128}, MmaConfig{128, 64, 8, 2, false, 1}, Reach::kEvery},
+    {{192, 128}, MmaConfig{128, 64, 8, 2, false, 1}, Reach::kLarge},
+    {{192, 128}, MmaConfig{128, 64, 8, 1, false, 1}, Reach::kEvery},
+    {{192, 128}, MmaConfig{64, 64, 4, 1, false, 2}, Reach::kEvery},
+    {{192, 192}, MmaConfig{128, 64, 8, 2, false, 1}, Reach::kLarge},
+    {{192, 192}, MmaConfig{128, 64, 8, 1, false, 1}, Reach::kEvery},
+    {{192, 192}, MmaConfig{64, 32, 4, 2, false, 2}, Reach::kEvery},
+    {{256, 256}, MmaConfig{128, 64, 8, 1, false, 1}, Reach::kLarge},
+    {{256, 256}, MmaConfig{128, 32, 8, 1, false, 1}, Reach::kEvery},
+    {{256, 256}, MmaConfig{64, 32, 4, 2, false, 2}, Reach::kEvery},
+};
+
+bool takes_parts_of_rows(const KernelConfig&) { return true; }
+
+// Its tiles suit every problem about as well, and its copies take any strides.
+std::optional<std::string> why_never_unsuited(const KernelConfig&, const SuitQuestion&) {
+  return std::nullopt;
+}
+std::optional<std::string> why_never_strided(const Problem&, const OperandStrides&) {
+  return std::nullopt;
+}
+
+jit::KernelSpec spec(const KernelConfig& any, const KernelFeatures& features, jit::Arch arch) {
+  using jit::Constant;
+  const MmaConfig config = mma_config(any);
+  const std::vector<Constant> tile = {
+      Constant::integer("kTileRows", config.tile_rows),
+      Constant::integer("kTileColumns", config.tile_columns),
+      Constant::integer("kWarps", config.warps), Constant::integer("kResident", config.resident),
+      Constant::boolean("kQueryInRegisters", config.query_in_registers)};
+  return forward_spec("mma_forward", mma_family.source, config.stages, tile, features, arch);
+}
+
+Pace pace(const KernelConfig&) { return {}; }
+
+LaunchShape shape(const KernelConfig& config, const Problem& problem, const WorkGroup&,
+                  std::int64_t rows, int) {
+  return {.grid_x = static_cast<unsigned>(rows),
+          .grid_y = static_cast<unsigned>(problem.heads),
+          .grid_z = static_cast<unsigned>(std::min(problem.batch, kMaxGridZ)),
+          .threads = static_cast<unsigned>(threads(config)),
+          .shared_bytes = shared_bytes(config, {problem.dim_qk, problem.dim_v})};
+}
+
+void bind(const BindRequest& request, BoundLaunch* launch) {
+  launch->grid = {request.shape.grid_x, request.shape.grid_y,
+                  static_cast<unsigned>(request.range.batches)};
+  launch->arguments.add(request.parameters);
+}
+
+}  // namespace
+
+constinit const Family mma_family = {
+    .name = "mma",
+    .revision = 1,
+    .instructions = "cp.async and mma.sync run on",
+    .source = "kernels/mma/mma_forward.cu",
+    .fields = kFields,
+    .shipped = kShipped,
+    .why_illegal = mma_why_illegal,
+    .enumerate = mma_enumerate,
+    .cta = mma_cta,
+    .footprint = mma_footprint,
+    .takes_parts = takes_parts_of_rows,
+    .why_unsuited = why_never_unsuited,
+    .why_no_strides = why_never_strided,
+    .spec = spec,
+    .tile_work = mma_tile_work,
+    .row_work = mma_row_work,
+    .pace = pace,
+    .shape = shape,
+    .bind = bind,
+};
+
+}  // namespace annulus::attention

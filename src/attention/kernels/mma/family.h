@@ -1,0 +1,24 @@
+#ifndef ANNULUS_ATTENTION_KERNELS_MMA_FAMILY_H_
+#define ANNULUS_ATTENTION_KERNELS_MMA_FAMILY_H_
+
+// The functions of the record of mma (family.cc), each in the file that its subject has.
+
+#include "attention/kernels/family.h"
+
+namespace annulus::attention {
+
+// config.cc
+std::optional<std::string> mma_why_illegal(const KernelConfig& config, const Dims& dims,
+                                           jit::Arch arch);
+void mma_enumerate(const AddCandidates& add);
+CtaShape mma_cta(const KernelConfig& config);
+Footprint mma_footprint(const KernelConfig& config, const Dims& dims);
+
+// work.cc
+KernelWork mma_tile_work(const KernelConfig& config, const KernelFeatures& features,
+                         const ElementWork& element);
+KernelWork mma_row_work(const KernelConfig& config, const KernelFeatures& features);
+
+}  // namespace annulus::attention
+
+#endif  // ANNULUS_ATTENTION_KERNELS_MMA_FAMILY_H_

@@ -1,0 +1,85 @@
+// How much a kernel of mma asks of each pipe. Instructions are counted as PTX has them; those that
+// ptxas folds into others count as well.
+
+#include "attention/kernels/mma/config.h"
+#include "attention/kernels/mma/family.h"
+
+namespace annulus::attention {
+namespace {
+
+// What one warp does: `rows` pieces of 16 query rows each, the operands cut into squares of 16.
+struct WarpShape {
+  double warps, rows, columns, qk, v;  // pieces of 16, except for warps
+};
+
+WarpShape warp_shape(const MmaConfig& config, const Dims& dims) {
+  return {static_cast<double>(config.warps), config.tile_rows / (16.0 * config.warps),
+          config.tile_columns / 16.0, static_cast<double>(dims.qk) / 16.0,
+          static_cast<double>(dims.v) / 16.0};
+}
+
+}  // namespace
+
+KernelWork mma_tile_work(const KernelConfig& any, const KernelFeatures& features,
+                         const ElementWork& element) {
+  const MmaConfig config = mma_config(any);
+  const auto [warps, rows, columns, qk, v] = warp_shape(config, features.dims);
+  const double elements = rows * columns * 8;  // scores of a lane
+  const double bytes = 2.0 * 16 * columns * 16 * (qk + v);
+  const double products = 2 * rows * columns * (qk + v);  // mma.sync of a warp
+  const double fragments = columns * (qk + v) + (config.query_in_registers ? 0 : rows * qk);
+  const double copies = bytes / 16 / (32 * warps);
+  const bool softcap = features.score == kernels::Score::kSoftcap;
+
+  KernelWork work;
+  work.matrix_flop = warps * products * (2 * 16 * 8 * 16);
+  // A power for each element and one for each row's shrinking, which all four lanes compute.
+  work.special_lanes =
+      32 * warps * (elements * ((softcap ? 3 : 1) + features.score_mod.special) + 2 * rows);
+  work.shared_wavefronts = warps * 4 * fragments + bytes / 128;
+  work.read_bytes = bytes;
+  work.barriers = warps * (config.stages == 1 ? 2 : 1);
+  // An element costs its zero, its maximum, its exponent's argument, its power and its sum, and
+  // half a conversion; an output its shrinking; a row two exchanges and what belongs to them; a
+  // fragment its address, a copy its two and whether its row exists.
+  double instructions = products + 2 * fragments + 6.75 * copies + 5.5 * elements + rows * v * 8 +
+                        rows * 2 * 16 + (config.stages == 1 ? 107 : 87);
+  instructions += elements * element.score;
+  instructions += elements * element.mask;
+  work.warp_instructions = warps * instructions;
+  return work;
+}
+
+KernelWork mma_row_work(const KernelConfig& any, const KernelFeatures& features) {
+  const MmaConfig config = mma_config(any);
+  const auto [warps, rows, columns, qk, v] = warp_shape(config, features.dims);
+  const double query_bytes = 2.0 * config.tile_rows * 16 * qk;
+  const double output_elements = rows * v * 8;  // of a lane
+  KernelWork work;
+  work.read_bytes = query_bytes;
+  work.shared_wavefronts = query_bytes / 128;
+  if (config.query_in_registers) work.shared_wavefronts += warps * 4 * rows * qk;
+  const double state_bytes = 4.0 * config.tile_rows * (16 * v + 2);
+  double instructions =
+      300 + 30 * (config.stages - 1) + query_bytes / 16 / (32 * warps) * 1.5 + output_elements;
+  if (features.carry_in) {
+    work.read_bytes += state_bytes;
+    instructions += output_elements;
+  }
+  if (features.carry_out) {
+    work.written_bytes = state_bytes;
+    instructions += output_elements * 2;
+  } else {
+    // O is written to shared memory in pairs and leaves in pieces of 16 bytes.
+    const double output_bytes = 2.0 * config.tile_rows * 16 * v;
+    work.written_bytes = output_bytes;
+    work.shared_wavefronts += warps * output_elements / 2 + output_bytes / 128;
+    instructions += output_elements * 3.3 + output_bytes / 16 / (32 * warps) * 3;
+    // The inverse of each row's sum in all lanes, its logarithm in one lane of four.
+    work.special_lanes = warps * rows * 2 * (32 + 8);
+  }
+  work.warp_instructions = warps * instructions;
+  return work;
+}
+
+}  // namespace annulus::attention

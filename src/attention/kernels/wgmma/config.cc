@@ -1,0 +1,194 @@
+#include "attention/kernels/wgmma/config.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace annulus::attention {
+namespace {
+
+// What a CTA of sm_90 may have.
+constexpr std::int64_t kMostSharedBytes = 227 * 1024;
+constexpr std::int64_t kOutputBytes = 2;  // of an element of O
+constexpr std::int64_t kSumBytes = 4;     // of a promoted one
+constexpr int kMaxStepColumns = 192;
+
+// Tiles are panels of 128 bytes of columns, of which the last may be partly empty.
+std::int64_t panel_bytes(std::int64_t rows, std::int64_t columns, std::int64_t element) {
+  return rows * ((columns * element + 127) / 128) * 128;
+}
+
+// Keys whose products a consumer lets tensor cores add up.
+constexpr int kKeysTogether = 512;
+
+// Q, stages of K and V (of 8-bit elements V twice), O where it lies apart, what is promoted, and
+// barriers: the layout of wgmma_forward.
+std::int64_t bytes_with(const KernelConfig& any, const Dims& dims, bool output_apart,
+                        bool promotes) {
+  constexpr std::int64_t kBarrierBytes = 8;
+  const WgmmaConfig config = wgmma_config(any);
+  const std::int64_t rows = config.warps * 16;
+  const std::int64_t columns = config.step_columns();
+  const std::int64_t element = any.family->element_bytes;
+  const bool transposes = element == 1;
+  const std::int64_t stage = panel_bytes(columns, dims.qk, element) +
+                             panel_bytes(columns, dims.v, element) +
+                             (transposes ? panel_bytes(dims.v, columns, element) : 0);
+  const std::int64_t barriers = 2 + (transposes ? 6 : 4) * config.stages;
+  return panel_bytes(rows, dims.qk, element) + config.stages * stage +
+         (output_apart ? panel_bytes(rows, dims.v, kOutputBytes) : 0) +
+         (promotes ? rows * dims.v * kSumBytes : 0) + kBarrierBytes * (barriers + 1);
+}
+
+std::int64_t shared_bytes_of(const KernelConfig& config, const Dims& dims) {
+  return bytes_with(config, dims, output_apart(config, dims), promote_steps(config, dims) > 0);
+}
+
+// Scores, the probabilities of them as elements, the output and, where it stays, Q.
+std::int64_t fragment_registers(const KernelConfig& any, const Dims& dims) {
+  const WgmmaConfig config = wgmma_config(any);
+  const std::int64_t columns = config.step_columns();
+  const std::int64_t element = any.family->element_bytes;
+  const std::int64_t query = config.query_in_registers ? dims.qk * element / 8 : 0;
+  return columns / 2 + columns * element / 8 + dims.v / 2 + query;
+}
+
+// Of the 256, 240 and 160 that a thread has beside one, two or three warpgroups; what remains is
+// for addresses, rows and masks, and with 8-bit elements for scales. Near the bound only masks of
+// positions find room, and none of it may be Q.
+int most_fragment_registers(const KernelConfig& any) {
+  constexpr int kMost[] = {200, 196, 128};
+  constexpr int kMostWithQuery[] = {200, 180, 104};
+  constexpr int kMostScaled[] = {188, 168, 92};
+  const WgmmaConfig config = wgmma_config(any);
+  return (any.family->element_bytes == 1 ? kMostScaled
+          : config.query_in_registers    ? kMostWithQuery
+                                         : kMost)[config.warpgroups() - 1];
+}
+
+// How warps, rows and heads go together.
+std::optional<std::string> why_no_such_cta(const WgmmaConfig& config) {
+  if (config.warps != 4 && config.warps != 8 && config.warps != 12) {
+    return fmt::format("{} warps: 4, 8 or 12 compute", config.warps);
+  }
+  const int warpgroups = config.warpgroups();
+  if (config.heads != 1 && config.heads != warpgroups) {
+    return fmt::format("{} heads for {} warpgroups: one, or one for each", config.heads,
+                       warpgroups);
+  }
+  if (config.tile_rows * config.heads != warpgroups * 64) {
+    return fmt::format("{} rows of {} heads for {} warps: four warps own 64 rows", config.tile_rows,
+                       config.heads, config.warps);
+  }
+  return std::nullopt;
+}
+
+// How the keys of a step are cut and copied.
+std::optional<std::string> why_no_such_step(const WgmmaConfig& config, std::int64_t element) {
+  if (config.blocks != 1 && config.blocks != 2) {
+    return fmt::format("{} tiles to a step: 1 or 2", config.blocks);
+  }
+  if (config.cluster != 1 && config.cluster != 2) {
+    return fmt::format("{} CTAs to a cluster: 1 or 2", config.cluster);
+  }
+  // wgmma's own bound is 256.
+  const std::int64_t columns = config.step_columns();
+  if (config.tile_columns < 16 || config.tile_columns % 16 != 0 || columns < 64 ||
+      columns > kMaxStepColumns) {
+    return fmt::format("{} x {} columns: a tile has a multiple of 16, a step 64 to {}",
+                       config.blocks, config.tile_columns, kMaxStepColumns);
+  }
+  if (element == 1 && columns % 32 != 0) {
+    return fmt::format("{} x {} columns: a product of 8-bit elements has 32 keys", config.blocks,
+                       config.tile_columns);
+  }
+  if (config.stages < 1 || config.stages > 4) {
+    return fmt::format("{} stages: the pipeline has 1 to 4", config.stages);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool output_apart(const KernelConfig& config, const Dims& dims) {
+  return config.family->element_bytes < kOutputBytes ||
+         bytes_with(config, dims, true, false) <= kMostSharedBytes;
+}
+
+int promote_steps(const KernelConfig& config, const Dims& dims) {
+  constexpr std::int64_t kMostDim = 128;  // beyond, the output is rescaled at another time
+  if (config.family->element_bytes != 1 || dims.v > kMostDim) return 0;
+  if (bytes_with(config, dims, true, true) > kMostSharedBytes) return 0;
+  return std::max(1, kKeysTogether / static_cast<int>(wgmma_config(config).step_columns()));
+}
+
+std::optional<std::string> wgmma_why_illegal(const KernelConfig& any, const Dims& dims,
+                                             jit::Arch arch) {
+  if (auto reason = why_unsupported(dims)) return reason;
+  if (arch.number != 90 || arch.feature != 'a') {
+    return fmt::format("{} has no wgmma; the wgmma family needs sm_90a", jit::to_string(arch));
+  }
+  if (dims.qk < 64 || dims.v < 64) {
+    return fmt::format("head dims {}/{}: the wgmma family has those from 64 on", dims.qk, dims.v);
+  }
+  const WgmmaConfig config = wgmma_config(any);
+  if (auto reason = why_no_such_cta(config)) return reason;
+  if (auto reason = why_no_such_step(config, any.family->element_bytes)) return reason;
+  const std::int64_t bytes = shared_bytes_of(any, dims);
+  if (bytes > shared_limit(arch)) {
+    return fmt::format("{} bytes of shared memory, but {} gives a CTA at most {}", bytes,
+                       jit::to_string(arch), shared_limit(arch));
+  }
+  const std::int64_t registers = fragment_registers(any, dims);
+  if (registers > most_fragment_registers(any)) {
+    return fmt::format("scores and output take {} registers of a thread, and beyond {} it spills",
+                       registers, most_fragment_registers(any));
+  }
+  return std::nullopt;
+}
+
+// Whether heads may share a CTA or a cluster depends on the problem, which whoever searches asks.
+void wgmma_enumerate(const Family& family, const AddCandidates& add) {
+  for (const int warps : {4, 8, 12}) {
+    for (const int heads : {1, 2, 3}) {
+      for (const int blocks : {1, 2}) {
+        for (int columns = 16; columns <= kMaxStepColumns; columns += 16) {
+          for (int stages = 1; stages <= 4; ++stages) {
+            for (const bool query : {false, true}) {
+              for (const int cluster : {1, 2}) {
+                const WgmmaConfig config = {
+                    warps * 16 / heads, columns, warps, stages, query, blocks, heads, cluster};
+                add({{config.of(family)}});
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+CtaShape wgmma_cta(const KernelConfig& any) {
+  constexpr int kCopyingThreads = 128;
+  const WgmmaConfig config = wgmma_config(any);
+  return {.threads = config.warps * 32 + kCopyingThreads,
+          .warps = config.warps,
+          .stages = config.stages,
+          .step_tiles = config.blocks,
+          .heads = config.heads,
+          .cluster = config.cluster};
+}
+
+// Its warps take all registers that a multiprocessor has and deal them out among themselves, so
+// that no number is too few and one CTA is resident.
+Footprint wgmma_footprint(const KernelConfig& config, const Dims& dims) {
+  constexpr int kRegisterFile = 65536;
+  const int all = std::min(255, kRegisterFile / wgmma_cta(config).threads / 8 * 8);
+  return {.shared_bytes = shared_bytes_of(config, dims),
+          .fragment_registers = fragment_registers(config, dims),
+          .least_registers = 0,
+          .max_registers = all,
+          .predicted_registers = all};
+}
+
+}  // namespace annulus::attention

@@ -1,0 +1,92 @@
+// The family wgmma: tensor maps and warpgroup products of 16-bit elements, sm_90a alone.
+
+#include "attention/kernels/family.h"
+#include "attention/kernels/wgmma/config.h"
+#include "attention/kernels/wgmma/tensor_maps.h"
+
+namespace annulus::attention {
+namespace {
+
+constexpr KernelConfig wgmma(int rows, int columns, int warps, int stages, int blocks = 1,
+                             int heads = 1) {
+  return WgmmaConfig{rows, columns, warps, stages, false, blocks, heads}.of(wgmma_family);
+}
+
+// Two CTAs that copy K and V once for both.
+constexpr KernelConfig in_twos(KernelConfig config) {
+  WgmmaConfig own = wgmma_config(config);
+  own.cluster = 2;
+  return own.of(wgmma_family);
+}
+
+// Q in registers, which leaves shared memory to K and V.
+constexpr KernelConfig with_query(KernelConfig config) {
+  WgmmaConfig own = wgmma_config(config);
+  own.query_in_registers = true;
+  return own.of(wgmma_family);
+}
+
+// A product of a warpgroup has 64 rows, and two warpgroups hold the registers that one CTA has; a
+// third fits up to head dim 128. Two heads to a CTA, and two tiles to a step, are for patterns of
+// blocks smaller than the tile that keeps the tensor cores busy. Clusters are for what would wait
+// for L2: 128 rows to a copy of K and V ask for more than it gives, where the tensor cores are kept
+// busy. Q stays in registers where there are some left, so that products read less of shared
+// memory.
+constexpr ShippedConfig kShipped[] = {
+    {{64, 64}, with_query(wgmma(64, 64, 8, 2, 2, 2)), Reach::kHopper},
+    {{64, 64}, with_query(wgmma(128, 64, 8, 2, 2)), Reach::kHopper},
+    {{64, 64}, wgmma(192, 128, 12, 2), Reach::kHopper},
+    {{64, 64}, with_query(wgmma(128, 128, 8, 2)), Reach::kHopper},
+    {{64, 64}, with_query(wgmma(64, 64, 4, 2, 2)), Reach::kHopper},
+    {{96, 96}, with_query(wgmma(64, 64, 8, 2, 2, 2)), Reach::kHopper},
+    {{96, 96}, with_query(wgmma(128, 64, 8, 2, 2)), Reach::kHopper},
+    {{96, 96}, wgmma(192, 96, 12, 2), Reach::kHopper},
+    {{96, 96}, wgmma(128, 128, 8, 2), Reach::kHopper},
+    {{128, 128}, in_twos(wgmma(64, 64, 8, 2, 2, 2)), Reach::kHopper},
+    {{128, 128}, wgmma(64, 64, 8, 2, 2, 2), Reach::kHopper},
+    {{128, 128}, in_twos(wgmma(128, 64, 8, 2, 2)), Reach::kHopper},
+    {{128, 128}, wgmma(128, 64, 8, 2, 2), Reach::kHopper},
+    {{128, 128}, in_twos(wgmma(128, 128, 8, 2)), Reach::kHopper},
+    {{128, 128}, wgmma(192, 80, 12, 2), Reach::kHopper},
+    {{128, 128}, wgmma(128, 128, 8, 2), Reach::kHopper},
+    {{128, 128}, wgmma(64, 64, 4, 2, 2), Reach::kHopper},
+    {{128, 128}, in_twos(wgmma(128, 176, 8, 2)), Reach::kHopper},
+    {{192, 128}, in_twos(wgmma(128, 128, 8, 2)), Reach::kHopper},
+    {{192, 128}, wgmma(128, 128, 8, 2), Reach::kHopper},
+    {{192, 192}, wgmma(128, 96, 8, 2), Reach::kHopper},
+    {{192, 192}, wgmma(128, 64, 8, 2), Reach::kHopper},
+    {{256, 256}, in_twos(wgmma(128, 64, 8, 2)), Reach::kHopper},
+    {{256, 256}, wgmma(128, 64, 8, 2), Reach::kHopper},
+};
+
+bool takes_parts_of_rows(const KernelConfig&) { return true; }
+
+void enumerate(const AddCandidates& add) { wgmma_enumerate(wgmma_family, add); }
+
+}  // namespace
+
+constinit const Family wgmma_family = {
+    .name = "wgmma",
+    .revision = 1,
+    .instructions = "tensor maps and warpgroup products of",
+    .source = "kernels/wgmma/wgmma_forward.cu",
+    .persistent = true,
+    .fits_blocks = true,
+    .fields = kWgmmaFields,
+    .shipped = kShipped,
+    .why_illegal = wgmma_why_illegal,
+    .enumerate = enumerate,
+    .cta = wgmma_cta,
+    .footprint = wgmma_footprint,
+    .takes_parts = takes_parts_of_rows,
+    .why_unsuited = wgmma_why_unsuited,
+    .why_no_strides = why_no_tensor_maps,
+    .spec = wgmma_spec,
+    .tile_work = wgmma_tile_work,
+    .row_work = wgmma_row_work,
+    .pace = wgmma_pace,
+    .shape = wgmma_shape,
+    .bind = wgmma_bind,
+};
+
+}  // namespace annulus::attention

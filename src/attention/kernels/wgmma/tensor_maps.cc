@@ -1,0 +1,96 @@
+#include "attention/kernels/wgmma/tensor_maps.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <fmt/core.h>
+
+#include "device/tensor_map.h"
+
+namespace annulus::attention {
+namespace {
+
+kernels::TensorMap encode(const device::Context& context, const device::BoxedTensor& tensor) {
+  const abi::CUtensorMap map = device::encode_tensor_map(context, tensor);
+  kernels::TensorMap copy;
+  static_assert(sizeof copy == sizeof map);
+  std::memcpy(&copy, &map, sizeof map);
+  return copy;
+}
+
+device::BoxedTensor boxed(const void* data, const Strides& strides, const BatchRange& range,
+                          std::int64_t rows, std::int64_t heads, std::int64_t columns,
+                          std::int64_t box_rows, Dtype dtype) {
+  const auto bytes = static_cast<std::int64_t>(size_in_bytes(dtype));
+  return {.data = static_cast<const std::byte*>(data) + range.first_batch * strides.batch * bytes,
+          .element_bytes = bytes,
+          .columns = columns,
+          .rows = rows,
+          .heads = heads,
+          .batches = range.batches,
+          .row_stride = strides.row,
+          .head_stride = strides.head,
+          .batch_stride = strides.batch,
+          .box_rows = static_cast<std::uint32_t>(box_rows)};
+}
+
+}  // namespace
+
+std::optional<std::string> why_no_tensor_maps(const Problem& problem,
+                                              const OperandStrides& strides) {
+  if (problem.batch == 0 || problem.seq_q == 0) return std::nullopt;   // nothing is launched
+  constexpr std::int64_t kMostElements = (std::int64_t{1} << 40) / 2;  // of 16 bits, as O has
+  struct Axis {
+    const char* tensor;
+    const char* name;
+    std::int64_t extent;
+    std::int64_t stride;
+  };
+  const auto axes_of = [&](const char* tensor, const Strides& of, std::int64_t rows,
+                           std::int64_t heads) {
+    return std::array{Axis{tensor, "batch", problem.batch, of.batch},
+                      Axis{tensor, "head", heads, of.head}, Axis{tensor, "row", rows, of.row}};
+  };
+  const std::array tensors = {axes_of("Q", strides.q, problem.seq_q, problem.heads),
+                              axes_of("K", strides.k, problem.seq_k, problem.kv_heads),
+                              axes_of("V", strides.v, problem.seq_k, problem.kv_heads),
+                              axes_of("O", strides.o, problem.seq_q, problem.heads)};
+  for (const auto& axes : tensors) {
+    for (const Axis& axis : axes) {
+      const bool keys = *axis.tensor == 'K' || *axis.tensor == 'V';
+      if (keys ? problem.seq_k == 0 : *axis.tensor == 'O' && problem.carry_out) continue;
+      if (axis.extent <= 1 || (axis.stride > 0 && axis.stride < kMostElements)) continue;
+      return fmt::format(
+          "the {} stride of {} is {} elements, and those of tensor maps lie above 0 "
+          "and below 2^39",
+          axis.name, axis.tensor, axis.stride);
+    }
+  }
+  return std::nullopt;
+}
+
+kernels::TensorMaps tensor_maps(const device::Context& context, const WgmmaConfig& config,
+                                const Problem& problem, const Operands& operands,
+                                const BatchRange& range) {
+  constexpr std::int64_t kQueryRows = 64;  // of a warpgroup
+  // Each CTA of a cluster copies one of a step's tiles, or a part of its only one.
+  const std::int64_t key_rows = config.tile_columns / std::max(1, config.cluster / config.blocks);
+  kernels::TensorMaps maps{};
+  maps.q = encode(context, boxed(operands.q, operands.q_strides, range, problem.seq_q,
+                                 problem.heads, problem.dim_qk, kQueryRows, problem.dtype));
+  if (problem.seq_k > 0) {  // else nothing is copied, and there may be nothing to copy from
+    maps.k = encode(context, boxed(operands.k, operands.k_strides, range, problem.seq_k,
+                                   problem.kv_heads, problem.dim_qk, key_rows, problem.dtype));
+    maps.v = encode(context, boxed(operands.v, operands.v_strides, range, problem.seq_k,
+                                   problem.kv_heads, problem.dim_v, key_rows, problem.dtype));
+  }
+  if (operands.o != nullptr) {
+    maps.o =
+        encode(context, boxed(operands.o, operands.o_strides, range, problem.seq_q, problem.heads,
+                              problem.dim_v, kQueryRows, problem.output_dtype()));
+  }
+  return maps;
+}
+
+}  // namespace annulus::attention

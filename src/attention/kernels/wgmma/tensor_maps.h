@@ -1,0 +1,29 @@
+#ifndef ANNULUS_ATTENTION_KERNELS_WGMMA_TENSOR_MAPS_H_
+#define ANNULUS_ATTENTION_KERNELS_WGMMA_TENSOR_MAPS_H_
+
+// The tensor maps by which the wgmma kernels copy tiles (templates/params/wgmma_params.h).
+
+#include <optional>
+#include <string>
+
+#include "annulus/attention.h"
+#include "attention/kernels/launch.h"
+#include "attention/kernels/wgmma/config.h"
+#include "device/context.h"
+#include "params/wgmma_params.h"
+
+namespace annulus::attention {
+
+// A sentence that says why a tensor with such strides has no tensor map, or nothing where all have
+// one. Pure: what the driver takes is documented.
+std::optional<std::string> why_no_tensor_maps(const Problem& problem,
+                                              const OperandStrides& strides);
+
+// The maps of the batches of a launch. Throws as device::encode_tensor_map does.
+kernels::TensorMaps tensor_maps(const device::Context& context, const WgmmaConfig& config,
+                                const Problem& problem, const Operands& operands,
+                                const BatchRange& range);
+
+}  // namespace annulus::attention
+
+#endif  // ANNULUS_ATTENTION_KERNELS_WGMMA_TENSOR_MAPS_H_

@@ -1,0 +1,109 @@
+// How much a kernel of wgmma or wgmma8 asks of each pipe.
+
+#include "attention/kernels/wgmma/config.h"
+
+namespace annulus::attention {
+namespace {
+
+constexpr double kRowsOfWarpgroup = 64;
+constexpr double kDepthBytes = 32;  // of one product
+constexpr double kOutputBytes = 2;  // of an element of O
+constexpr double kWavefrontBytes = 128;
+constexpr double kPartColumns = 32;  // of V, where products with it come in parts
+
+}  // namespace
+
+KernelWork wgmma_tile_work(const KernelConfig& any, const KernelFeatures& features,
+                           const ElementWork& element_work) {
+  const WgmmaConfig config = wgmma_config(any);
+  const double warps = config.warps;
+  const double warpgroups = warps / 4;
+  const double columns = config.tile_columns;
+  const auto qk = static_cast<double>(features.dims.qk);
+  const auto v = static_cast<double>(features.dims.v);
+  const double elements = columns / 2;  // scores of a lane
+  const double steps = 1.0 / config.blocks;
+  const auto element = static_cast<double>(any.family->element_bytes);
+  const double bytes = element * columns * (qk + v);
+
+  KernelWork work;
+  work.matrix_flop = warpgroups * 2 * kRowsOfWarpgroup * columns * (qk + v);
+  const bool softcap = features.score == kernels::Score::kSoftcap;
+  work.special_lanes =
+      32 * warps * (elements * ((softcap ? 3 : 1) + features.score_mod.special) + 2 * steps);
+  // Every warpgroup reads Q once a step, unless it has it, K and V; the copies write K and V.
+  const double query_bytes =
+      config.query_in_registers ? 0 : element * kRowsOfWarpgroup * qk * steps;
+  work.shared_wavefronts = (warpgroups * (query_bytes + bytes) + bytes) / kWavefrontBytes;
+  // 8-bit elements: V is transposed, read and written once more, 512 bytes at a time by some 70
+  // instructions; scales take three special functions a step; and the output is promoted to fp32,
+  // or added to in parts of 32 columns.
+  const bool float8 = any.family->element_bytes == 1;
+  const int promote = promote_steps(any, features.dims);
+  const double transposed = float8 ? element * columns * v : 0;
+  work.shared_wavefronts += 2 * transposed / kWavefrontBytes;
+  double of_float8 = 0;
+  if (float8) work.special_lanes += 32 * warps * 3 * steps;
+  if (promote > 0) {
+    work.shared_wavefronts +=
+        2 * warpgroups * kRowsOfWarpgroup * v * 4 / kWavefrontBytes * steps / promote;
+    of_float8 = v / 2 * 3 * steps / promote;
+  } else if (float8) {
+    of_float8 = v / kPartColumns * 8 * steps;
+  }
+  work.read_bytes = bytes / config.cluster;  // one copy for all CTAs of a cluster
+  work.barriers = warps * steps;
+  // As the machine has them, counted in the loop of a dense kernel: an element costs its maximum,
+  // its exponent's argument, its power, its sum and half a conversion; an output its shrinking; a
+  // product itself and the addresses of its operands.
+  const double parts = float8 && promote == 0 ? v / kPartColumns : 1;
+  const double products = (qk * steps + columns * parts) * element / kDepthBytes;
+  work.warp_instructions = warps * (elements * (4.5 + element_work.score + element_work.mask) +
+                                    v / 2 * steps + products * 3 + 100 * steps + of_float8) +
+                           transposed / 512 * 70;
+  return work;
+}
+
+KernelWork wgmma_row_work(const KernelConfig& any, const KernelFeatures& features) {
+  const WgmmaConfig config = wgmma_config(any);
+  const double warps = config.warps;
+  const double rows = warps * 16;
+  const auto qk = static_cast<double>(features.dims.qk);
+  const auto v = static_cast<double>(features.dims.v);
+  const double query_bytes = static_cast<double>(any.family->element_bytes) * rows * qk;
+  const double output_bytes = kOutputBytes * rows * v;
+  const double state_bytes = 4 * rows * (v + 2);
+  KernelWork work;
+  work.read_bytes = query_bytes;
+  work.shared_wavefronts = query_bytes / kWavefrontBytes * (config.query_in_registers ? 2 : 1);
+  double instructions = 500 + v / 2;
+  if (features.carry_in) {
+    work.read_bytes += state_bytes;
+    instructions += v / 2;
+  }
+  if (features.carry_out) {
+    work.written_bytes = state_bytes;
+    instructions += v;
+  } else {
+    // Written to shared memory as matrices, read there by the copy.
+    work.written_bytes = output_bytes;
+    work.shared_wavefronts += 2 * output_bytes / kWavefrontBytes;
+    instructions += v / 2 * 2;
+    work.special_lanes = warps * 2 * (32 + 8);
+  }
+  work.warp_instructions = warps * instructions;
+  return work;
+}
+
+// Products of one step run beside the softmax of another within each warpgroup, so that each warp
+// counts twice, and only the ping-pong turn of a step makes a warp stand still. What a CTA does for
+// a row beside its tiles runs beside the copies of the next row, which have begun.
+Pace wgmma_pace(const KernelConfig& config) {
+  return {.products = Pace::Products::kWarpgroup,
+          .product_rate = config.family->element_bytes == 1 ? 2.0 : 1.0,
+          .barriers = 1.0 / wgmma_config(config).blocks,
+          .overlap = 2,
+          .frame_latencies = 2};
+}
+
+}  // namespace annulus::attention

@@ -1,0 +1,21 @@
+#ifndef ANNULUS_ATTENTION_ORACLE_TAINT_H_
+#define ANNULUS_ATTENTION_ORACLE_TAINT_H_
+
+// How far a NaN or an infinity in an operand may reach, for a tile list that is there already;
+// annulus/oracle.h says how far that is.
+
+#include <cstdint>
+#include <vector>
+
+#include "annulus/oracle.h"
+#include "attention/tiles/tile_list.h"
+
+namespace annulus::attention {
+
+// annulus::reached_rows() for the tiles of a list.
+std::vector<std::uint8_t> rows_reached(const Problem& problem, const HostInputs& inputs,
+                                       const TileList& tiles);
+
+}  // namespace annulus::attention
+
+#endif  // ANNULUS_ATTENTION_ORACLE_TAINT_H_

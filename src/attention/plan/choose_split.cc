@@ -1,0 +1,139 @@
+#include "attention/plan/choose_split.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "attention/cost/pipe_model.h"
+#include "attention/tiles/tile_counts.h"
+#include "base/fail.h"
+
+namespace annulus::attention {
+namespace {
+
+// A part has at least so many steps: fewer are over before its copies flow, and cost a state each.
+constexpr std::int64_t kLeastSteps = 8;
+// A model is no measurement: what it saves must be this share of the whole at least.
+constexpr double kLeastGain = 0.15;
+// With more, each candidate would take milliseconds to price.
+constexpr std::int64_t kMostCtas = std::int64_t{1} << 15;
+// Of one batch, asked for: lists of 256 MB.
+constexpr std::int64_t kMostParts = std::int64_t{1} << 24;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+std::int64_t step_of(const SplitQuestion& question) {
+  return cta_shape(question.config).step_tiles;
+}
+
+// The longest row in `count` parts of whole steps, and others in parts as long.
+RowSplit with_parts(const SplitQuestion& question, std::int64_t count) {
+  const TileList& tiles = question.tiles;
+  const std::int64_t step = step_of(question);
+  return split_rows(
+      tiles, std::max(ceil_div(ceil_div(tiles.longest_row, count), step) * step, step), step);
+}
+
+double cycles_of(const PipeDevice& device, const SplitQuestion& question,
+                 const TileCounts& counts) {
+  const auto& [problem, config, tiles, group, features, limits] = question;
+  return predict(device, config, features.dims, counts, estimate_work(config, features, counts),
+                 least_bytes(problem))
+      .predicted_cycles;
+}
+
+// Predicted cycles with these parts, what joins them included.
+double cycles_of(const PipeDevice& device, const SplitQuestion& question, const RowSplit& split) {
+  const TileCounts counts = count_parts(question.tiles, split, question.problem);
+  return cycles_of(device, question, counts) +
+         merge_cycles(device, split, question.problem, question.tiles.tile_rows);
+}
+
+// Why the kernel could not take parts at all.
+std::optional<std::string> why_no_parts(const SplitQuestion& question) {
+  if (!takes_parts(question.config)) {
+    return "not split, as this configuration leaves a kernel no registers for parts";
+  }
+  if (question.features.placed) return "not split, as positions are read row by row";
+  if (question.group.rows > 1) {
+    return "not split, as CTAs of a cluster take neighbouring ones whole";
+  }
+  return std::nullopt;
+}
+
+SplitChoice split_as_asked(const SplitQuestion& question, int parts) {
+  const TileList& tiles = question.tiles;
+  const std::int64_t heads = question.problem.heads;
+  if (tiles.row_tiles * heads > kMostParts / parts) {
+    base::fail(ErrorCode::kUnsupported,
+               "split_rows {} could make {} parts of each of {} tile rows of {} heads, more than "
+               "2^24 in all; ask for fewer, or for none with 1",
+               parts, parts, tiles.row_tiles, heads);
+  }
+  SplitChoice choice = {with_parts(question, parts), ""};
+  choice.reason = choice.split.empty()
+                      ? fmt::format("not split into {} as asked for, as none has two steps", parts)
+                      : fmt::format("split into {}, as asked for", parts);
+  return choice;
+}
+
+// Prices more and more parts, up to those that are themselves short beside the whole: a row that
+// fits into `short_row` tiles delays nobody.
+SplitChoice cheapest_split(const SplitQuestion& question, const TileCounts& whole,
+                           double short_row) {
+  const TileList& tiles = question.tiles;
+  const Problem& problem = question.problem;
+  const PipeDevice device = pipe_device(question.limits);
+  const double before = cycles_of(device, question, whole);
+  SplitChoice choice;
+  double least = before * (1 - kLeastGain);
+  std::int64_t taken = 1;
+  const double least_tiles =
+      std::max(static_cast<double>(kLeastSteps * step_of(question)), short_row);
+  for (std::int64_t count = 2; count <= question.limits.multiprocessors; count += (count + 1) / 2) {
+    if (static_cast<double>(tiles.longest_row) < static_cast<double>(count) * least_tiles) break;
+    RowSplit split = with_parts(question, count);
+    if (split.empty() || split.segment_count * problem.heads * problem.batch > 2 * kMostCtas) {
+      break;
+    }
+    const double cycles = cycles_of(device, question, split);
+    if (cycles >= least) continue;
+    least = cycles;
+    taken = count;
+    choice.split = std::move(split);
+  }
+  choice.reason =
+      taken == 1
+          ? fmt::format("not split, as the model predicts no clear gain over {:.0f} cycles", before)
+          : fmt::format(
+                "split into {}: the model predicts {:.0f} cycles instead of {:.0f}, "
+                "in which the longest would leave multiprocessors idle",
+                taken, least, before);
+  return choice;
+}
+
+}  // namespace
+
+SplitChoice choose_split(const SplitQuestion& question, int parts) {
+  const Problem& problem = question.problem;
+  const TileList& tiles = question.tiles;
+  if (parts == 1 || problem.batch == 0 || tiles.longest_row == 0) return {};
+  if (const auto reason = why_no_parts(question)) return {{}, *reason};
+  if (parts > 1) return split_as_asked(question, parts);
+  const std::int64_t ctas = tiles.row_tiles * problem.heads * problem.batch;
+  if (tiles.longest_row < 2 * kLeastSteps * step_of(question)) {
+    return {{}, fmt::format("not split, as none has {} steps", 2 * kLeastSteps)};
+  }
+  if (ctas > kMostCtas) return {{}, fmt::format("not split, as there are {} in all", ctas)};
+  const TileCounts whole = count_tiles(tiles, problem);
+  // Longest first, no order of the rows takes longer than their mean and one of them.
+  const double short_row =
+      kLeastGain * static_cast<double>(whole.tiles()) / question.limits.multiprocessors;
+  if (static_cast<double>(whole.longest_row) < short_row) {
+    return {{}, "not split, as the longest is short beside what each multiprocessor has to do"};
+  }
+  return cheapest_split(question, whole, short_row);
+}
+
+}  // namespace annulus::attention

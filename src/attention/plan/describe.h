@@ -1,0 +1,18 @@
+#ifndef ANNULUS_ATTENTION_PLAN_DESCRIBE_H_
+#define ANNULUS_ATTENTION_PLAN_DESCRIBE_H_
+
+// A plan in words.
+
+#include <string>
+#include <vector>
+
+#include "attention/plan/plan.h"
+
+namespace annulus::attention {
+
+// One line for each decision, for people.
+std::vector<std::string> describe(const LaunchPlan& plan, const DeviceLimits& limits);
+
+}  // namespace annulus::attention
+
+#endif  // ANNULUS_ATTENTION_PLAN_DESCRIBE_H_

@@ -1,0 +1,92 @@
+#include "attention/plan/group.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <span>
+
+#include "attention/tiles/pattern_facts.h"
+
+namespace annulus::attention {
+namespace {
+
+// Why so many heads cannot be one work.
+std::optional<std::string> why_heads_differ(const Problem& problem, const TileList& tiles,
+                                            int heads) {
+  if (auto reason = why_not_one_kv_head(problem, heads)) return reason;
+  for (std::int64_t head = 0; head < problem.heads; ++head) {
+    const std::int64_t first = head - head % heads;
+    if (tiles.list_of(head) == tiles.list_of(first)) continue;
+    return fmt::format("heads {} and {} differ in what they see", first, head);
+  }
+  return std::nullopt;
+}
+
+// Whether a pair of tile rows of a list has the same tiles and asks for no words of a block mask,
+// which are those of one row.
+bool pair_is_alike(const TileList& tiles, std::int64_t which, std::int64_t row) {
+  const std::int64_t first = which * tiles.row_tiles + row;
+  if (tiles.walk == kernels::Walk::kRuns) {
+    return tiles.runs[static_cast<std::size_t>(first)] ==
+           tiles.runs[static_cast<std::size_t>(first + 1)];
+  }
+  const std::int64_t at = which * (tiles.row_tiles + 1) + row;
+  const auto begin = [&](std::int64_t i) {
+    return tiles.row_begin[static_cast<std::size_t>(at + i)];
+  };
+  const auto all = std::span(tiles.tiles);
+  const auto of = [&](const auto& values, std::int64_t i) {
+    return std::span(values).subspan(static_cast<std::size_t>(begin(i)),
+                                     static_cast<std::size_t>(begin(i + 1) - begin(i)));
+  };
+  if (!std::ranges::equal(of(all, 0), of(all, 1))) return false;
+  if (tiles.tile_masks.empty()) return true;
+  const auto has_words = [](std::int32_t mask) { return mask >= 0; };
+  return std::ranges::none_of(of(tiles.tile_masks, 0), has_words) &&
+         std::ranges::equal(of(tiles.tile_masks, 0), of(tiles.tile_masks, 1));
+}
+
+// Whether tile rows make the same steps in pairs, in the order in which they are taken.
+bool rows_are_alike(const TileList& tiles, const KernelFeatures& features) {
+  if (features.placed) return false;  // a row behind the last has no position to read
+  if (tiles.walk == kernels::Walk::kBand) {
+    return features.mask == "true" && !tiles.band.descending;
+  }
+  for (std::int64_t which = 0; which < tiles.lists; ++which) {
+    const auto order = std::span(tiles.row_order)
+                           .subspan(static_cast<std::size_t>(which * tiles.row_tiles),
+                                    static_cast<std::size_t>(tiles.row_tiles));
+    for (std::size_t i = 0; i < order.size(); i += 2) {
+      // What comes behind the last row is behind Sq as well.
+      const std::int32_t next =
+          i + 1 < order.size() ? order[i + 1] : static_cast<std::int32_t>(order.size());
+      if (next != order[i] + 1) return false;
+      if (i + 1 < order.size() && !pair_is_alike(tiles, which, order[i])) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+Grouping group_of(const KernelConfig& config, const Problem& problem, const TileList& tiles,
+                  const KernelFeatures& features) {
+  const WorkGroup heads = heads_together(config);
+  const auto why = why_heads_differ(problem, tiles, heads.heads);
+  if (!why) return {heads, ""};
+  if (cta_shape(config).cluster == 1) {
+    return {std::nullopt, fmt::format("configuration '{}' computes {} heads in one CTA, but {}",
+                                      to_string(config), heads.heads, *why)};
+  }
+  const WorkGroup rows = rows_together(config);
+  if (rows_are_alike(tiles, features) && !why_heads_differ(problem, tiles, rows.heads)) {
+    return {rows, ""};
+  }
+  return {std::nullopt,
+          fmt::format("in configuration '{}' {} heads share copies of K and V, but {}; or "
+                      "neighbouring tile rows do, in pairs that see the same keys, with positions "
+                      "in one segment",
+                      to_string(config), heads.heads, *why)};
+}
+
+}  // namespace annulus::attention

@@ -1,0 +1,31 @@
+#ifndef ANNULUS_ATTENTION_PLAN_GROUP_H_
+#define ANNULUS_ATTENTION_PLAN_GROUP_H_
+
+// Which heads and tile rows a configuration computes together, decided from the tiles themselves.
+//
+// Heads of one CTA or cluster read one list and one head of K and V; tile rows of a cluster make
+// the same steps. This is the only place that decides whether they may. The heuristic has to choose
+// a configuration before there is a list, and goes by what the pattern promises (pattern_facts.h);
+// where the tiles do not keep that, a plan takes the choice's second configuration.
+
+#include <optional>
+#include <string>
+
+#include "attention/kernels/kernel_source.h"
+#include "attention/kernels/launch.h"
+#include "attention/tiles/tile_list.h"
+
+namespace annulus::attention {
+
+struct Grouping {
+  std::optional<WorkGroup> group;  // nothing where the tiles forbid what the configuration does
+  std::string why_not;             // then: a sentence that names the heads
+};
+
+// Requires: `tiles` are those of the problem for the configuration's tile.
+Grouping group_of(const KernelConfig& config, const Problem& problem, const TileList& tiles,
+                  const KernelFeatures& features);
+
+}  // namespace annulus::attention
+
+#endif  // ANNULUS_ATTENTION_PLAN_GROUP_H_

@@ -1,0 +1,195 @@
+#include "attention/plan/plan.h"
+
+#include <algorithm>
+#include <numbers>
+#include <utility>
+
+#include "attention/kernels/family.h"
+#include "attention/plan/choose_split.h"
+#include "attention/plan/describe.h"
+#include "attention/plan/group.h"
+#include "attention/tiles/tile_grid.h"
+#include "base/fail.h"
+
+namespace annulus::attention {
+namespace {
+
+// Works of one launch of CTAs that stay, which count them by an int.
+constexpr std::int64_t kMostWorks = std::int64_t{1} << 30;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// With `rows` tile rows, or parts of them, for each head.
+std::vector<BatchRange> split_batches(const Problem& problem, const KernelConfig& config,
+                                      std::int64_t rows) {
+  std::vector<BatchRange> launches;
+  if (problem.seq_q == 0) return launches;
+  std::int64_t most = kMaxGridZ;
+  if (config.family->persistent) {
+    most = std::clamp<std::int64_t>(kMostWorks / (rows * problem.heads), 1, most);
+  }
+  for (std::int64_t first = 0; first < problem.batch; first += most) {
+    launches.push_back({first, std::min(most, problem.batch - first)});
+  }
+  return launches;
+}
+
+// The position of each row, and of as many more as fill the last tile.
+std::vector<std::int32_t> positions_of(const std::vector<Segment>& segments, std::int64_t tile) {
+  std::vector<std::int32_t> positions;
+  for (const Segment& segment : segments) {
+    for (std::int64_t i = 0; i < segment.length; ++i) {
+      positions.push_back(static_cast<std::int32_t>(segment.start + i));
+    }
+  }
+  const auto rows = static_cast<std::int64_t>(positions.size());
+  positions.resize(static_cast<std::size_t>(ceil_div(rows, tile) * tile), 0);
+  return positions;
+}
+
+// From the first position to the last one.
+pattern::Interval hull_of(const std::vector<Segment>& segments) {
+  pattern::Interval hull;
+  for (const Segment& segment : segments) {
+    const pattern::Interval positions = {segment.start, segment.start + segment.length};
+    if (positions.empty()) continue;
+    hull = hull.empty() ? positions
+                        : pattern::Interval{std::min(hull.begin, positions.begin),
+                                            std::max(hull.end, positions.end)};
+  }
+  return hull;
+}
+
+// A problem for tensors that lie so: its own q0 and k0 are replaced by the placement's.
+Problem placed_problem(Problem problem, const pattern::Placement& placement) {
+  if (!placement.q.empty()) problem.q0 = placement.q.front().start;
+  if (!placement.k.empty()) problem.k0 = placement.k.front().start;
+  if (placement.context.seq_k >= 0) problem.total_k = placement.context.seq_k;
+  problem.layer = placement.context.layer;
+  return problem;
+}
+
+// What a problem is to a kernel, whatever the configuration.
+struct Asked {
+  const Problem& problem;
+  const pattern::Placement& placement;
+  const pattern::MaskCode& mask;
+};
+
+std::shared_ptr<const TileList> tiles_for(const Asked& asked, const KernelConfig& config,
+                                          ListForm form, TileCache* cache) {
+  const auto& [problem, placement, mask] = asked;
+  const std::int64_t rows = config.tile_rows;
+  const std::int64_t columns = config.tile_columns;
+  const BlockLayout* layout = mask.layout.get();
+  if (form != ListForm::kShortest) {
+    return std::make_shared<const TileList>(
+        make_tile_list(problem, placement, rows, columns, layout, form));
+  }
+  if (cache != nullptr) return cache->get(problem, placement, rows, columns, layout);
+  return std::make_shared<const TileList>(
+      make_plan_tiles(problem, placement, rows, columns, layout));
+}
+
+// A problem cut into the tiles of one configuration.
+struct Tiled {
+  KernelConfig config;
+  std::shared_ptr<const TileList> tiles;
+  KernelFeatures features;
+  Grouping grouping;
+};
+
+Tiled tile(const Asked& asked, const KernelConfig& config, ListForm form, TileCache* cache) {
+  Tiled tiled = {config,
+                 tiles_for(asked, config, form, cache),
+                 features_of(asked.problem, asked.placement, asked.mask),
+                 {}};
+  tiled.features.walk = tiled.tiles->walk;
+  tiled.grouping = group_of(config, asked.problem, *tiled.tiles, tiled.features);
+  return tiled;
+}
+
+// The configuration of the choice that the tiles allow. *choice becomes what was taken: where that
+// is the second one, the first is among the rejected.
+Tiled tile_choice(const Asked& asked, Choice* choice, ListForm form, TileCache* cache) {
+  Tiled first = tile(asked, choice->config, form, cache);
+  if (first.grouping.group) return first;
+  if (!choice->second) base::fail(ErrorCode::kUnsupported, "{}", first.grouping.why_not);
+  Tiled second = tile(asked, *choice->second, form, cache);
+  if (!second.grouping.group) base::fail(ErrorCode::kUnsupported, "{}", second.grouping.why_not);
+  std::erase_if(choice->rejected,
+                [&](const Rejected& other) { return other.config == second.config; });
+  choice->rejected.insert(choice->rejected.begin(), {first.config, first.grouping.why_not});
+  choice->reason = fmt::format("the second choice: {}", first.grouping.why_not);
+  choice->config = second.config;
+  return second;
+}
+
+// Bytes of the arrays that the plan uploads.
+std::int64_t uploaded_bytes(const LaunchPlan& plan) {
+  const ScoreTables& tables = plan.score_tables;
+  const std::size_t parts = plan.split.segments.size() + plan.split.merged.size();
+  const auto words = 4 * parts + plan.mask.lists.size() + plan.q_positions.size() +
+                     plan.k_positions.size() + tables.slopes.size() + tables.bias.size() +
+                     tables.sinks.size() + plan.score_code.words.size();
+  return plan.tiles->device_bytes() + static_cast<std::int64_t>(words * sizeof(std::int32_t));
+}
+
+}  // namespace
+
+std::int64_t launched_rows(const LaunchPlan& plan) {
+  return plan.split.empty() ? plan.tiles->row_tiles : plan.split.segment_count;
+}
+
+LaunchPlan make_plan(const Problem& problem, const Choice& choice, const DeviceLimits& limits,
+                     const PlanForm& form, TileCache* cache) {
+  return make_plan(problem, placement_of(problem), choice, limits, form, cache);
+}
+
+LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const Choice& choice,
+                     const DeviceLimits& limits, const PlanForm& form, TileCache* cache) {
+  problem = placed_problem(std::move(problem), placement);
+  LaunchPlan plan;
+  plan.mask = pattern::emit(problem.pattern, kernels::kMaskNumbers,
+                            {problem.heads, hull_of(placement.q), placement.context});
+  plan.score_code = score_code(problem.score.score_mod);
+
+  Choice taken = choice;
+  Tiled tiled = tile_choice({problem, placement, plan.mask}, &taken, form.list, cache);
+  plan.config = tiled.config;
+  plan.reason = std::move(taken.reason);
+  plan.rejected = std::move(taken.rejected);
+  plan.tiles = std::move(tiled.tiles);
+  plan.group = *tiled.grouping.group;
+  SplitChoice split = choose_split(
+      {problem, plan.config, *plan.tiles, plan.group, tiled.features, limits}, form.split_rows);
+  plan.split = std::move(split.split);
+  plan.split_reason = std::move(split.reason);
+  plan.features = std::move(tiled.features);
+  plan.features.split = !plan.split.empty();
+  if (plan.features.placed) {
+    plan.q_positions = positions_of(placement.q, plan.config.tile_rows);
+    plan.k_positions = positions_of(placement.k, plan.config.tile_columns);
+  }
+
+  const std::int64_t rows = launched_rows(plan);
+  plan.launches = split_batches(problem, plan.config, rows);
+  plan.shape = launch_shape(plan.config, problem, plan.group, rows, limits.multiprocessors);
+  plan.spec = kernel_spec(plan.config, plan.features, limits.arch);
+  if (plan.features.split) {
+    plan.merge_spec = merge_spec(plan.config, plan.features, limits.arch);
+    plan.workspace_bytes = plan.split.workspace_bytes(
+        plan.tiles->tile_rows, problem.dim_v, problem.heads * plan.launches.front().batches);
+  }
+  plan.score = score_numbers(problem);
+  plan.score_tables = score_tables(problem.score);
+  plan.lse_factor =
+      problem.lse_base == LseBase::kNatural ? static_cast<float>(std::numbers::ln2) : 1.0f;
+  plan.device_bytes = uploaded_bytes(plan);
+  plan.problem = std::move(problem);
+  plan.placement = placement;
+  plan.decisions = describe(plan, limits);
+  return plan;
+}
+
+}  // namespace annulus::attention

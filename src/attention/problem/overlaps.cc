@@ -1,0 +1,61 @@
+// Which memory of a call may be the same: what is written is nothing else of the call, but for O
+// over Q and the state over itself.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "attention/problem/operands.h"
+#include "base/fail.h"
+
+namespace annulus::attention {
+namespace {
+
+struct Place {
+  const char* name;
+  const void* data;
+  bool written;
+  int same;  // as another place with this number, if it is not 0
+};
+
+}  // namespace
+
+void check_overlaps(const Problem& problem, const Operands& operands) {
+  enum { kApart, kQuery, kAcc, kMaximum, kSum };
+  std::array<Place, 14> places;
+  std::size_t count = 0;
+  const auto add = [&](bool used, const char* name, const void* data, bool written, int same) {
+    if (used && data != nullptr) places[count++] = {name, data, written, same};
+  };
+  const bool keys = problem.seq_k > 0;
+  add(true, "Q", operands.q, false, kQuery);
+  add(keys, "K", operands.k, false, kApart);
+  add(keys, "V", operands.v, false, kApart);
+  add(true, "scale_q", operands.scale_q, false, kApart);
+  add(keys, "scale_k", operands.scale_k, false, kApart);
+  add(keys, "scale_v", operands.scale_v, false, kApart);
+  const StatePointers& in = operands.state_in;
+  add(problem.carry_in, "state_in.acc", in.acc, false, kAcc);
+  add(problem.carry_in, "state_in.m", in.m, false, kMaximum);
+  add(problem.carry_in, "state_in.l", in.l, false, kSum);
+  add(!problem.carry_out, "O", operands.o, true, kQuery);
+  add(problem.want_lse, "LSE", operands.lse, true, kApart);
+  const StatePointers& out = operands.state_out;
+  add(problem.carry_out, "state_out.acc", out.acc, true, kAcc);
+  add(problem.carry_out, "state_out.m", out.m, true, kMaximum);
+  add(problem.carry_out, "state_out.l", out.l, true, kSum);
+  const std::span<const Place> used(places.data(), count);
+  for (const Place& place : used) {
+    if (!place.written) continue;
+    for (const Place& other : used) {
+      if (&other == &place || other.data != place.data) continue;
+      if (place.same != kApart && place.same == other.same) continue;
+      base::fail(ErrorCode::kInvalidArgument,
+                 "{} and {} are both at {:#x}; what is written needs memory of its own", place.name,
+                 other.name, reinterpret_cast<std::uintptr_t>(place.data));
+    }
+  }
+}
+
+}  // namespace annulus::attention

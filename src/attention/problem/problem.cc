@@ -1,0 +1,368 @@
+// What a problem and its memory must satisfy before anything is planned or launched.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <string>
+
+#include "annulus/attention.h"
+#include "attention/problem/dims.h"
+#include "attention/problem/operands.h"
+#include "attention/score/score.h"
+#include "base/fail.h"
+
+namespace annulus {
+namespace attention {
+namespace {
+
+constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+
+// False where the product leaves int64.
+bool multiply(std::int64_t a, std::int64_t b, std::int64_t* product) {
+  return !__builtin_mul_overflow(a, b, product);
+}
+
+void check_count(const char* name, std::int64_t value, std::int64_t least, std::int64_t most) {
+  if (value < least || value > most) {
+    base::fail(ErrorCode::kInvalidArgument, "{} is {}; give a number from {} to {}", name, value,
+               least, most);
+  }
+}
+
+void check_elements(const char* name, std::array<std::int64_t, 4> extents) {
+  std::int64_t count = 8;  // bytes: sizes in fp32 and signed byte offsets must fit as well
+  for (const std::int64_t extent : extents) {
+    if (!multiply(count, std::max<std::int64_t>(extent, 1), &count)) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "{} would hold {} x {} x {} x {} elements, more than 2^60; use a smaller problem",
+                 name, extents[0], extents[1], extents[2], extents[3]);
+    }
+  }
+}
+
+struct Tensor {
+  const char* name;
+  const void* data;
+  const Strides& strides;
+  std::int64_t batch, rows, heads, dim;
+  Dtype dtype;
+};
+
+bool empty(const Tensor& tensor) {
+  return tensor.batch == 0 || tensor.rows == 0 || tensor.heads == 0;
+}
+
+void check_address(const char* name, const void* data, std::uintptr_t alignment) {
+  if (data == nullptr) {
+    base::fail(ErrorCode::kInvalidArgument, "{} is null; give the address of device memory", name);
+  }
+  const auto address = reinterpret_cast<std::uintptr_t>(data);
+  if (address % alignment != 0) {
+    base::fail(ErrorCode::kInvalidArgument, "{} at {:#x} is not a multiple of {} bytes", name,
+               address, alignment);
+  }
+}
+
+void check_unused(const char* name, const void* data, const char* why) {
+  if (data != nullptr) {
+    base::fail(ErrorCode::kInvalidArgument, "{} is given although {}; leave it null", name, why);
+  }
+}
+
+struct Axis {
+  const char* name;
+  std::int64_t extent;
+  std::int64_t stride;
+};
+
+std::array<Axis, 3> axes_of(const Tensor& tensor) {
+  return {Axis{"batch", tensor.batch, tensor.strides.batch},
+          Axis{"row", tensor.rows, tensor.strides.row},
+          Axis{"head", tensor.heads, tensor.strides.head}};
+}
+
+void check_tensor(const Tensor& tensor) {
+  if (empty(tensor)) return;
+  check_address(tensor.name, tensor.data, 16);
+  const std::array<Axis, 3> axes = axes_of(tensor);
+  std::int64_t span = tensor.dim;
+  const std::int64_t unit = 16 / static_cast<std::int64_t>(size_in_bytes(tensor.dtype));
+  for (const Axis& axis : axes) {
+    if (axis.extent <= 1) continue;
+    if (axis.stride % unit != 0) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "the {} stride of {} is {} elements; it must be a multiple of {}", axis.name,
+                 tensor.name, axis.stride, unit);
+    }
+    std::int64_t reach = 0;
+    if (axis.stride == std::numeric_limits<std::int64_t>::min() ||
+        !multiply(std::abs(axis.stride), axis.extent - 1, &reach) || reach > kMost / 8 - span) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "the {} stride of {} is {} elements over {} steps, which leaves the address space",
+                 axis.name, tensor.name, axis.stride, axis.extent);
+    }
+    span += reach;
+  }
+}
+
+// Writers of two elements to one place would race.
+void check_distinct(const Tensor& tensor) {
+  if (empty(tensor)) return;
+  std::array<Axis, 3> axes = axes_of(tensor);
+  std::sort(axes.begin(), axes.end(),
+            [](const Axis& a, const Axis& b) { return std::abs(a.stride) < std::abs(b.stride); });
+  std::int64_t inner = tensor.dim;  // elements that the axes so far span
+  for (const Axis& axis : axes) {
+    if (axis.extent <= 1) continue;
+    if (std::abs(axis.stride) < inner) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "the {} stride of {} is {} elements, less than the {} that lie inside one step; "
+                 "elements would overlap",
+                 axis.name, tensor.name, axis.stride, inner);
+    }
+    inner += std::abs(axis.stride) * (axis.extent - 1);
+  }
+}
+
+// O may be Q itself: a CTA reads its rows of Q before it writes the same rows of O, and no other
+// CTA reads them. Everything else that begins where O does is read while O is written.
+void check_in_place(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& o) {
+  if (empty(o)) return;
+  for (const Tensor* other : {&k, &v}) {
+    if (!empty(*other) && other->data == o.data) {
+      base::fail(
+          ErrorCode::kInvalidArgument,
+          "O and {} are both at {:#x}; other rows still read {} when the first rows of O are "
+          "written. Only Q may be O",
+          other->name, reinterpret_cast<std::uintptr_t>(o.data), other->name);
+    }
+  }
+  if (q.data != o.data) return;
+  if (q.dtype != o.dtype) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "O and Q are both at {:#x}, but Q is {} and O {}; rows of O would overwrite other "
+               "rows of Q",
+               reinterpret_cast<std::uintptr_t>(o.data), to_string(q.dtype), to_string(o.dtype));
+  }
+  const std::array<Axis, 3> q_axes = axes_of(q);
+  const std::array<Axis, 3> o_axes = axes_of(o);
+  for (std::size_t i = 0; i < q_axes.size(); ++i) {
+    if (o_axes[i].extent <= 1 || q_axes[i].stride == o_axes[i].stride) continue;
+    base::fail(ErrorCode::kInvalidArgument,
+               "O is Q's memory, but their {} strides are {} and {} elements; rows of O would "
+               "overwrite other rows of Q. Use the same strides, or other memory",
+               o_axes[i].name, o_axes[i].stride, q_axes[i].stride);
+  }
+  check_distinct(q);
+}
+
+// Dtypes, and what only e4m3 has.
+void check_dtypes(const Problem& problem) {
+  const bool bytes = problem.dtype == Dtype::kFloat8E4M3;
+  if (!bytes && problem.dtype != Dtype::kFloat16 && problem.dtype != Dtype::kBfloat16) {
+    base::fail(
+        problem.dtype == Dtype::kFloat32 ? ErrorCode::kUnsupported : ErrorCode::kInvalidArgument,
+        "dtype {} ({}) of Q, K and V has no kernel; convert to fp16, bf16 or e4m3",
+        static_cast<int>(problem.dtype), to_string(problem.dtype));
+  }
+  if (bytes && (problem.dim_qk < 64 || problem.dim_v < 64)) {
+    base::fail(ErrorCode::kUnsupported, "e4m3 has head dims from 64 on, not {}/{}; use bf16",
+               problem.dim_qk, problem.dim_v);
+  }
+  const Dtype o = problem.output_dtype();
+  if (bytes ? o != Dtype::kBfloat16 && o != Dtype::kFloat16 : o != problem.dtype) {
+    base::fail(ErrorCode::kUnsupported, "O as {} with {} operands has no kernel; {}", to_string(o),
+               to_string(problem.dtype),
+               bytes ? "take bf16 or fp16" : "O has the dtype of Q, K and V");
+  }
+  const auto check_block = [&](const char* name, std::int64_t rows) {
+    constexpr std::int64_t kLeast = 32;
+    if (rows == 0) return;
+    if (!bytes) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "scale_blocks.{} is {}, but {} operands have no scales; leave it 0", name, rows,
+                 to_string(problem.dtype));
+    }
+    if (rows < kLeast || rows > kMostPosition ||
+        !std::has_single_bit(static_cast<std::uint64_t>(rows))) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "scale_blocks.{} is {} rows; it must be 0 (one scale for a head) or a power of "
+                 "two from {} to 2^30",
+                 name, rows, kLeast);
+    }
+  };
+  check_block("q", problem.scale_blocks.q);
+  check_block("k", problem.scale_blocks.k);
+  check_block("v", problem.scale_blocks.v);
+}
+
+void check_scale(const char* name, const void* data, Dtype dtype) {
+  if (data == nullptr) return;
+  if (dtype != Dtype::kFloat8E4M3) check_unused(name, data, "only e4m3 operands have scales");
+  check_address(name, data, 4);
+}
+
+struct StateNames {
+  const char* acc;
+  const char* m;
+  const char* l;
+};
+constexpr StateNames kStateIn = {"state_in.acc", "state_in.m", "state_in.l"};
+constexpr StateNames kStateOut = {"state_out.acc", "state_out.m", "state_out.l"};
+
+void check_state(const StateNames& names, const StatePointers& state) {
+  check_address(names.acc, state.acc, 16);
+  check_address(names.m, state.m, 4);
+  check_address(names.l, state.l, 4);
+}
+
+Tensor q_of(const Problem& problem, const Operands& operands) {
+  return {"Q",           operands.q,    operands.q_strides, problem.batch,
+          problem.seq_q, problem.heads, problem.dim_qk,     problem.dtype};
+}
+
+Tensor k_of(const Problem& problem, const Operands& operands) {
+  return {"K",           operands.k,       operands.k_strides, problem.batch,
+          problem.seq_k, problem.kv_heads, problem.dim_qk,     problem.dtype};
+}
+
+}  // namespace
+
+void check_queries_and_keys(const Problem& problem, const Operands& operands) {
+  check_tensor(q_of(problem, operands));
+  check_tensor(k_of(problem, operands));
+}
+
+std::span<const Dims> supported_dims() {
+  static constexpr Dims kDims[] = {{32, 32},   {64, 64},   {96, 96},  {128, 128},
+                                   {192, 192}, {192, 128}, {256, 256}};
+  return kDims;
+}
+
+std::string supported_dims_text() {
+  std::string text;
+  for (const Dims& dims : supported_dims()) {
+    if (!text.empty()) text += ", ";
+    text += dims.qk == dims.v ? std::to_string(dims.qk) : fmt::format("{}/{}", dims.qk, dims.v);
+  }
+  return text;
+}
+
+}  // namespace attention
+
+inline namespace v0 {
+
+using attention::check_address;
+using attention::check_count;
+using attention::check_unused;
+using attention::Tensor;
+
+std::vector<HeadDims> supported_dims() {
+  std::vector<HeadDims> all;
+  for (const attention::Dims& dims : attention::supported_dims()) all.push_back({dims.qk, dims.v});
+  return all;
+}
+
+double Problem::effective_scale() const {
+  return score.scale.value_or(1.0 /
+                              std::sqrt(static_cast<double>(std::max<std::int64_t>(dim_qk, 1))));
+}
+
+PatternContext Problem::context() const {
+  return {total_k.value_or(std::max<std::int64_t>(k_position() + seq_k, 0)), layer};
+}
+
+void validate(const Problem& problem) {
+  check_count("batch (B)", problem.batch, 0, std::numeric_limits<std::int32_t>::max());
+  check_count("heads (H)", problem.heads, 1, kMostHeads);
+  check_count("kv_heads (Hkv)", problem.kv_heads, 1, kMostHeads);
+  if (problem.heads % problem.kv_heads != 0) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "{} query heads are no multiple of {} key/value heads; every key head must serve "
+               "the same number of query heads",
+               problem.heads, problem.kv_heads);
+  }
+  check_count("seq_q (Sq)", problem.seq_q, 0, kMostPosition);
+  check_count("seq_k (Sk)", problem.seq_k, 0, kMostPosition);
+  const auto dims = attention::supported_dims();
+  if (std::none_of(dims.begin(), dims.end(), [&](const attention::Dims& d) {
+        return d.qk == problem.dim_qk && d.v == problem.dim_v;
+      })) {
+    base::fail(problem.dim_qk < 1 || problem.dim_v < 1 ? ErrorCode::kInvalidArgument
+                                                       : ErrorCode::kUnsupported,
+               "no kernel has head dims {}/{} (Q and K / V); supported are {}", problem.dim_qk,
+               problem.dim_v, attention::supported_dims_text());
+  }
+  attention::check_dtypes(problem);
+  attention::check_score(problem);
+  const auto check_positions = [](const char* name, std::int64_t first, std::int64_t count) {
+    if (first < -kMostPosition || first > kMostPosition - count) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "{} is {}, so positions run up to {} + {}; they must stay within 2^30 of 0", name,
+                 first, first, count);
+    }
+  };
+  check_positions("q0", problem.q_position(), problem.seq_q);
+  check_positions("k0", problem.k_position(), problem.seq_k);
+  if (problem.total_k) check_count("total_k", *problem.total_k, 0, kMostPosition);
+  check_count("layer", problem.layer, 0, std::numeric_limits<std::int32_t>::max());
+  problem.pattern.distinct_heads(problem.heads);  // made for that many
+  attention::check_elements("Q", {problem.batch, problem.seq_q, problem.heads, problem.dim_qk});
+  attention::check_elements("K", {problem.batch, problem.seq_k, problem.kv_heads, problem.dim_qk});
+  attention::check_elements("V", {problem.batch, problem.seq_k, problem.kv_heads, problem.dim_v});
+  attention::check_elements("O", {problem.batch, problem.seq_q, problem.heads, problem.dim_v});
+  if (problem.lse_base != LseBase::kNatural && problem.lse_base != LseBase::kTwo) {
+    base::fail(ErrorCode::kInvalidArgument, "lse_base {} is neither natural nor two",
+               static_cast<int>(problem.lse_base));
+  }
+  if (problem.want_lse && problem.carry_out) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "want_lse and carry_out exclude each other: the LSE of a carried state is "
+               "m + log2(l); ask for one of them");
+  }
+}
+
+void validate(const Problem& problem, const Operands& operands) {
+  const Tensor q = attention::q_of(problem, operands);
+  const Tensor k = attention::k_of(problem, operands);
+  const Tensor v = {"V",           operands.v,       operands.v_strides, problem.batch,
+                    problem.seq_k, problem.kv_heads, problem.dim_v,      problem.dtype};
+  const Tensor o = {"O",           operands.o,    operands.o_strides, problem.batch,
+                    problem.seq_q, problem.heads, problem.dim_v,      problem.output_dtype()};
+  const bool rows = problem.batch > 0 && problem.seq_q > 0;
+  if (rows) {
+    check_tensor(q);
+    check_tensor(k);
+    check_tensor(v);
+  }
+  if (problem.carry_out) {
+    check_unused("O", operands.o, "the state is carried out");
+    if (rows) attention::check_state(attention::kStateOut, operands.state_out);
+  } else {
+    check_unused("state_out.acc", operands.state_out.acc, "nothing is carried out");
+    if (rows) {
+      check_tensor(o);
+      check_distinct(o);
+      check_in_place(q, k, v, o);
+    }
+  }
+  if (problem.want_lse) {
+    if (rows) check_address("LSE", operands.lse, 4);
+  } else {
+    check_unused("LSE", operands.lse, "the problem does not ask for it (want_lse)");
+  }
+  attention::check_scale("scale_q", operands.scale_q, problem.dtype);
+  attention::check_scale("scale_k", operands.scale_k, problem.dtype);
+  attention::check_scale("scale_v", operands.scale_v, problem.dtype);
+  if (problem.carry_in) {
+    if (rows) attention::check_state(attention::kStateIn, operands.state_in);
+  } else {
+    check_unused("state_in.acc", operands.state_in.acc, "nothing is carried in");
+  }
+  if (rows) attention::check_overlaps(problem, operands);
+}
+
+}  // namespace v0
+}  // namespace annulus

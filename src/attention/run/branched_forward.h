@@ -1,0 +1,55 @@
+#ifndef ANNULUS_ATTENTION_RUN_BRANCHED_FORWARD_H_
+#define ANNULUS_ATTENTION_RUN_BRANCHED_FORWARD_H_
+
+// A problem made ready whose pattern may be a sum: its branches run one after another, each into
+// the state that the one before it left, so that a key counts once for each branch that sees it.
+// Any other pattern is a single branch.
+
+#include <cstdint>
+#include <vector>
+
+#include "attention/run/forward.h"
+
+namespace annulus::attention {
+
+// One plan for each branch: the first takes the caller's state, if any, and the last writes what
+// the problem asks for. Throws as make_plan does.
+std::vector<LaunchPlan> make_branch_plans(const Problem& problem, const Choice& choice,
+                                          const DeviceLimits& limits, const PlanForm& form = {},
+                                          TileCache* cache = nullptr);
+
+// Immutable; any number of threads may run it at a time.
+class BranchedForward {
+ public:
+  // Requires: plans are those of make_branch_plans for this problem.
+  BranchedForward(const device::ContextPointer& context, jit::KernelCache& kernels,
+                  const Problem& problem, std::vector<LaunchPlan> plans,
+                  DeviceTileCache* lists = nullptr);
+
+  const Problem& problem() const { return problem_; }
+  const std::vector<Forward>& branches() const { return branches_; }
+
+  // Of a state between branches, unless there is one branch or the caller's state is there for it,
+  // and behind it what a branch needs itself.
+  std::int64_t workspace_bytes() const { return workspace_bytes_; }
+
+  // As Forward::run. The workspace is 16-byte aligned.
+  void run(abi::CUstream stream, const Operands& operands, void* workspace) const {
+    device::StreamSink to(stream);
+    put(to, operands, workspace);
+  }
+  // What run() queues goes to `to` instead.
+  void put(device::LaunchSink& to, const Operands& operands, void* workspace) const;
+
+ private:
+  StatePointers between(const Operands& operands, void* workspace) const;
+
+  Problem problem_;
+  std::vector<Forward> branches_;
+  std::int64_t state_bytes_ = 0;
+  std::int64_t workspace_bytes_ = 0;
+};
+
+}  // namespace annulus::attention
+
+#endif  // ANNULUS_ATTENTION_RUN_BRANCHED_FORWARD_H_

@@ -1,0 +1,183 @@
+#include "attention/run/forward.h"
+
+#include <algorithm>
+#include <bit>
+#include <type_traits>
+
+#include "attention/kernels/family.h"
+#include "attention/tiles/packed.h"
+#include "base/fail.h"
+
+namespace annulus::attention {
+namespace {
+
+// Element `elements` of a tensor.
+template <typename T>
+T* advance(T* data, std::int64_t elements, Dtype dtype) {
+  using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
+  const auto bytes = static_cast<std::int64_t>(size_in_bytes(dtype));
+  return data == nullptr ? nullptr : reinterpret_cast<Byte*>(data) + elements * bytes;
+}
+
+template <typename T>
+T* advance_state(T* data, std::int64_t elements) {
+  return data == nullptr ? nullptr : data + elements;
+}
+
+// Row i has scale i >> shift of `blocks`.
+void set_scale_blocks(std::int64_t rows, std::int64_t block, int& shift, int& blocks) {
+  shift = block == 0 ? 31 : std::countr_zero(static_cast<std::uint64_t>(block));
+  blocks = block == 0 ? 1 : static_cast<int>((rows + block - 1) / block);
+}
+
+}  // namespace
+
+Forward::Forward(const device::ContextPointer& context, jit::KernelCache& kernels, LaunchPlan plan,
+                 DeviceTileCache* lists)
+    : context_(context), plan_(std::move(plan)), parameters_{} {
+  if (plan_.launches.empty()) return;
+  lookup_ = kernels.get(plan_.spec);
+  lookup_.kernel->function.allow_dynamic_shared(static_cast<std::size_t>(plan_.shape.shared_bytes));
+
+  if (!plan_.split.empty()) merge_ = kernels.get(plan_.merge_spec);
+
+  tiles_ = lists != nullptr ? lists->get(plan_.tiles)
+                            : std::make_shared<const DeviceTiles>(context, plan_.tiles);
+  parameters_.tiles = tiles_->parameters();
+  Packed packed;
+  const std::size_t segments = packed.add(plan_.split.segments);
+  const std::size_t merged = packed.add(plan_.split.merged);
+  const std::size_t mask_lists = packed.add(plan_.mask.lists);
+  const std::size_t q_positions = packed.add(plan_.q_positions);
+  const std::size_t k_positions = packed.add(plan_.k_positions);
+  const ScoreTables& tables = plan_.score_tables;
+  const std::size_t slopes = packed.add(tables.slopes);
+  const std::size_t bias = packed.add(tables.bias);
+  const std::size_t sinks = packed.add(tables.sinks);
+  const std::size_t words = packed.add(plan_.score_code.words);
+  lists_ = device::upload(context, std::span<const std::byte>(packed.bytes()));
+
+  kernels::SplitParams& split = parameters_.split;
+  split.segments = pointer<kernels::RowSegment>(lists_, segments);
+  split.merged = pointer<kernels::MergedRow>(lists_, merged);
+  split.segment_count = static_cast<int>(plan_.split.segment_count);
+  split.merged_count = static_cast<int>(plan_.split.merged_count);
+  split.slots = static_cast<int>(plan_.split.slots);
+  parameters_.mask.lists = pointer<int>(lists_, mask_lists);
+  parameters_.q_positions = pointer<int>(lists_, q_positions);
+  parameters_.k_positions = pointer<int>(lists_, k_positions);
+  kernels::ScoreParams& score = parameters_.score;
+  score.slopes = pointer<float>(lists_, slopes);
+  score.bias = pointer<float>(lists_, bias);
+  score.sinks = pointer<float>(lists_, sinks);
+  score.slope_count = static_cast<int>(tables.slopes.size());
+  score.bias_reach = static_cast<int>(tables.bias_reach);
+  score.bias_count = static_cast<int>(plan_.problem.score.bias.size());
+  score.sink_count = static_cast<int>(tables.sinks.size());
+  score.words = pointer<int>(lists_, words);
+  std::copy(plan_.score_code.numbers.begin(), plan_.score_code.numbers.end(), score.numbers);
+  std::copy(plan_.mask.numbers.begin(), plan_.mask.numbers.end(), parameters_.mask.numbers);
+
+  const Problem& problem = plan_.problem;
+  parameters_.heads = static_cast<int>(problem.heads);
+  parameters_.group = static_cast<int>(problem.heads / problem.kv_heads);
+  parameters_.seq_q = static_cast<int>(problem.seq_q);
+  parameters_.seq_k = static_cast<int>(problem.seq_k);
+  parameters_.q_position = static_cast<int>(problem.q_position());
+  parameters_.k_position = static_cast<int>(problem.k_position());
+  parameters_.scale = plan_.score.scale;
+  parameters_.softcap = plan_.score.softcap;
+  parameters_.lse_factor = plan_.lse_factor;
+  kernels::ScaleParams& scales = parameters_.scales;
+  set_scale_blocks(problem.seq_q, problem.scale_blocks.q, scales.q_shift, scales.q_blocks);
+  set_scale_blocks(problem.seq_k, problem.scale_blocks.k, scales.k_shift, scales.k_blocks);
+  set_scale_blocks(problem.seq_k, problem.scale_blocks.v, scales.v_shift, scales.v_blocks);
+}
+
+void Forward::launch(device::LaunchSink& to, const Operands& operands, const BatchRange& range,
+                     const kernels::AttentionParams& parameters) const {
+  const LaunchShape& shape = plan_.shape;
+  BoundLaunch bound;
+  plan_.config.family->bind({*context_, plan_.config, plan_.problem, plan_.group, shape,
+                             launched_rows(plan_), operands, range, parameters},
+                            &bound);
+  to.add(lookup_.kernel->function, bound.grid, {shape.threads},
+         static_cast<std::size_t>(shape.shared_bytes), bound.arguments.parameters());
+}
+
+kernels::AttentionParams Forward::parameters(const Operands& operands,
+                                             const kernels::TileListParams& lists,
+                                             const BatchRange& range) const {
+  const Problem& problem = plan_.problem;
+  kernels::AttentionParams parameters = parameters_;
+  const auto set = [](const Strides& strides, long long& batch, long long& head, long long& row) {
+    batch = strides.batch;
+    head = strides.head;
+    row = strides.row;
+  };
+  set(operands.q_strides, parameters.q_batch, parameters.q_head, parameters.q_row);
+  set(operands.k_strides, parameters.k_batch, parameters.k_head, parameters.k_row);
+  set(operands.v_strides, parameters.v_batch, parameters.v_head, parameters.v_row);
+  set(operands.o_strides, parameters.o_batch, parameters.o_head, parameters.o_row);
+  const std::int64_t rows = range.first_batch * problem.heads * problem.seq_q;
+  const std::int64_t skipped = range.first_batch * lists.batch_lists;
+  parameters.tiles = lists;
+  parameters.first_batch = static_cast<int>(range.first_batch);
+  parameters.tiles.row_begin += skipped * (lists.row_tiles + 1);
+  parameters.tiles.row_order += skipped * lists.row_tiles;
+  parameters.q = advance(operands.q, range.first_batch * operands.q_strides.batch, problem.dtype);
+  parameters.k = advance(operands.k, range.first_batch * operands.k_strides.batch, problem.dtype);
+  parameters.v = advance(operands.v, range.first_batch * operands.v_strides.batch, problem.dtype);
+  parameters.o =
+      advance(operands.o, range.first_batch * operands.o_strides.batch, problem.output_dtype());
+  parameters.lse = advance_state(operands.lse, rows);
+  parameters.acc_in = advance_state(operands.state_in.acc, rows * problem.dim_v);
+  parameters.m_in = advance_state(operands.state_in.m, rows);
+  parameters.l_in = advance_state(operands.state_in.l, rows);
+  parameters.acc_out = advance_state(operands.state_out.acc, rows * problem.dim_v);
+  parameters.m_out = advance_state(operands.state_out.m, rows);
+  parameters.l_out = advance_state(operands.state_out.l, rows);
+  kernels::ScaleParams& scales = parameters.scales;
+  const std::int64_t kv_heads = range.first_batch * problem.kv_heads;
+  scales.q = advance_state(operands.scale_q, range.first_batch * problem.heads * scales.q_blocks);
+  scales.k = advance_state(operands.scale_k, kv_heads * scales.k_blocks);
+  scales.v = advance_state(operands.scale_v, kv_heads * scales.v_blocks);
+  return parameters;
+}
+
+void Forward::check(const Operands& operands) const {
+  validate(plan_.problem, operands);
+  check_strides(plan_.config, plan_.problem, operands);
+}
+
+// The slots of each launch in turn: launches of one stream do not overlap.
+void Forward::place_slots(void* workspace, kernels::SplitParams* split) const {
+  const std::int64_t slots =
+      plan_.launches.front().batches * plan_.problem.heads * plan_.split.slots;
+  split->acc = static_cast<float*>(workspace);
+  split->m = split->acc + slots * plan_.tiles->tile_rows * plan_.problem.dim_v;
+  split->l = split->m + slots * plan_.tiles->tile_rows;
+}
+
+void Forward::merge(device::LaunchSink& to, const BatchRange& range,
+                    const kernels::AttentionParams& parameters) const {
+  const std::int64_t blocks =
+      plan_.split.merged_count * (plan_.tiles->tile_rows / kernels::kMergeWarps);
+  to.launch(merge_.kernel->function,
+            {static_cast<unsigned>(blocks), static_cast<unsigned>(plan_.problem.heads),
+             static_cast<unsigned>(range.batches)},
+            {32 * kernels::kMergeWarps}, 0, parameters);
+}
+
+void Forward::put(device::LaunchSink& to, const Operands& operands,
+                  const kernels::TileListParams& lists, void* workspace) const {
+  check(operands);
+  for (const BatchRange& range : plan_.launches) {
+    kernels::AttentionParams parameters = this->parameters(operands, lists, range);
+    if (!plan_.split.empty()) place_slots(workspace, &parameters.split);
+    launch(to, operands, range, parameters);
+    if (!plan_.split.empty()) merge(to, range, parameters);
+  }
+}
+
+}  // namespace annulus::attention

@@ -1,0 +1,74 @@
+#ifndef ANNULUS_ATTENTION_RUN_FORWARD_H_
+#define ANNULUS_ATTENTION_RUN_FORWARD_H_
+
+// A plan made ready on a device: its kernel is loaded, its lists are uploaded. Running it is a loop
+// over launches.
+
+#include <memory>
+
+#include "attention/plan/plan.h"
+#include "attention/tiles/device_tiles.h"
+#include "device/buffer.h"
+#include "device/launches.h"
+#include "jit/kernel_cache.h"
+
+namespace annulus::attention {
+
+// Immutable; any number of threads may run it at a time. Holds its kernel, its device memory and
+// through them the context.
+class Forward {
+ public:
+  // Gets the kernel, which may compile it, and uploads what the kernel reads; with a cache, not the
+  // tile list where it is on the device already. Waits for the copies.
+  Forward(const device::ContextPointer& context, jit::KernelCache& kernels, LaunchPlan plan,
+          DeviceTileCache* lists = nullptr);
+
+  const LaunchPlan& plan() const { return plan_; }
+  const device::ContextPointer& context() const { return context_; }
+  // How the kernel was obtained. Without a kernel where the plan launches nothing.
+  const jit::KernelLookup& lookup() const { return lookup_; }
+
+  // Queues the launches on `stream`: no allocation, no lock, no waiting. Throws
+  // Error{kInvalidArgument} as validate() does, before anything is launched, and Error{kDevice}.
+  // `workspace` has plan().workspace_bytes and is 16-byte aligned.
+  void run(abi::CUstream stream, const Operands& operands, void* workspace = nullptr) const {
+    device::StreamSink to(stream);
+    put(to, operands, lists(), workspace);
+  }
+  // What run() queues goes to `to` instead, over `lists` of the same tiles in device memory: as
+  // lists() but for what the caller put in its place. Lists of a later batch lie behind those of
+  // the first. Throws as run().
+  void put(device::LaunchSink& to, const Operands& operands, const kernels::TileListParams& lists,
+           void* workspace = nullptr) const;
+
+  // Throws what a run of these operands would throw before it launches.
+  void check(const Operands& operands) const;
+
+  // What the kernel is launched with for a range of batches.
+  kernels::AttentionParams parameters(const Operands& operands,
+                                      const kernels::TileListParams& lists,
+                                      const BatchRange& range) const;
+
+  // The plan's lists on the device; null pointers where the plan launches nothing.
+  const kernels::TileListParams& lists() const { return parameters_.tiles; }
+
+ private:
+  void launch(device::LaunchSink& to, const Operands& operands, const BatchRange& range,
+              const kernels::AttentionParams& parameters) const;
+  void place_slots(void* workspace, kernels::SplitParams* split) const;
+  // Joins the parts of the rows of a launch, which lie in its slots of the workspace.
+  void merge(device::LaunchSink& to, const BatchRange& range,
+             const kernels::AttentionParams& parameters) const;
+
+  device::ContextPointer context_;
+  LaunchPlan plan_;
+  jit::KernelLookup lookup_;
+  jit::KernelLookup merge_;                   // where rows are split
+  std::shared_ptr<const DeviceTiles> tiles_;  // null where the plan launches nothing
+  device::Buffer lists_;  // arrays of the parts, the mask, the score and positions, in turn
+  kernels::AttentionParams parameters_;  // all but the operands
+};
+
+}  // namespace annulus::attention
+
+#endif  // ANNULUS_ATTENTION_RUN_FORWARD_H_

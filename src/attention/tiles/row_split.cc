@@ -1,0 +1,101 @@
+#include "attention/tiles/row_split.h"
+
+#include <algorithm>
+
+namespace annulus::attention {
+namespace {
+
+using kernels::MergedRow;
+using kernels::RowSegment;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+std::vector<RowSegment> segments_of(const TileList& tiles, std::int64_t which,
+                                    std::int64_t most_tiles, std::int64_t step,
+                                    std::vector<MergedRow>* merged) {
+  std::vector<RowSegment> segments;
+  int slot = 0;
+  for (std::int64_t row = 0; row < tiles.row_tiles; ++row) {
+    const std::int64_t length = tiles.row_length(which, row);
+    if (length <= most_tiles) {
+      segments.push_back({static_cast<int>(row), 0, static_cast<int>(length), -1});
+      continue;
+    }
+    const std::int64_t steps = ceil_div(length, step);
+    const std::int64_t parts = ceil_div(steps, most_tiles / step);
+    merged->push_back({static_cast<int>(row), slot, static_cast<int>(parts), 0});
+    for (std::int64_t part = 0; part < parts; ++part) {
+      const std::int64_t begin = steps * part / parts * step;
+      const std::int64_t end = std::min(steps * (part + 1) / parts * step, length);
+      segments.push_back(
+          {static_cast<int>(row), static_cast<int>(begin), static_cast<int>(end - begin), slot++});
+    }
+  }
+  std::ranges::stable_sort(
+      segments, [](const RowSegment& a, const RowSegment& b) { return a.count > b.count; });
+  return segments;
+}
+
+}  // namespace
+
+std::int64_t RowSplit::workspace_bytes(std::int64_t tile_rows, std::int64_t dim_v,
+                                       std::int64_t heads) const {
+  return heads * slots * tile_rows * (dim_v + 2) * static_cast<std::int64_t>(sizeof(float));
+}
+
+RowSplit split_rows(const TileList& tiles, std::int64_t most_tiles, std::int64_t step) {
+  most_tiles = most_tiles / step * step;
+  RowSplit split;
+  split.most_tiles = most_tiles;
+  if (tiles.longest_row <= most_tiles) return split;
+  std::vector<std::vector<RowSegment>> segments;
+  std::vector<std::vector<MergedRow>> merged(static_cast<std::size_t>(tiles.lists));
+  for (std::int64_t which = 0; which < tiles.lists; ++which) {
+    auto& rows = merged[static_cast<std::size_t>(which)];
+    segments.push_back(segments_of(tiles, which, most_tiles, step, &rows));
+    const auto count = [](const auto& list) { return static_cast<std::int64_t>(list.size()); };
+    split.segment_count = std::max(split.segment_count, count(segments.back()));
+    split.merged_count = std::max(split.merged_count, count(rows));
+    if (!rows.empty()) {
+      split.slots = std::max<std::int64_t>(split.slots, rows.back().first_slot + rows.back().slots);
+    }
+  }
+  for (auto& list : segments) {
+    list.resize(static_cast<std::size_t>(split.segment_count), {-1, 0, 0, -1});
+    split.segments.insert(split.segments.end(), list.begin(), list.end());
+  }
+  for (auto& list : merged) {
+    list.resize(static_cast<std::size_t>(split.merged_count), {0, 0, 0, 0});
+    split.merged.insert(split.merged.end(), list.begin(), list.end());
+  }
+  return split;
+}
+
+TileCounts count_parts(const TileList& tiles, const RowSplit& split, const Problem& problem) {
+  TileCounts counts;
+  counts.tile_rows = tiles.tile_rows;
+  counts.tile_columns = tiles.tile_columns;
+  counts.row_tiles = split.segment_count;
+  const std::int64_t distinct = tiles.lists == 1 ? 1 : problem.heads;
+  counts.copies = problem.batch * problem.heads / distinct;
+  counts.ctas = counts.row_tiles * problem.heads * problem.batch;
+  std::int64_t all = 0;
+  for (std::int64_t head = 0; head < distinct; ++head) {
+    for (std::int64_t at = 0; at < split.segment_count; ++at) {
+      const int count =
+          split.segments[static_cast<std::size_t>(tiles.list_of(head) * split.segment_count + at)]
+              .count;
+      counts.lengths.push_back(count);
+      counts.longest_row = std::max<std::int64_t>(counts.longest_row, count);
+      all += count;
+    }
+  }
+  // Splitting changes no class: the shares are those of all lists.
+  const double full = static_cast<double>(tiles.full_tiles) /
+                      static_cast<double>(std::max<std::int64_t>(1, tiles.kept_tiles()));
+  counts.full_tiles = static_cast<std::int64_t>(full * static_cast<double>(all)) * counts.copies;
+  counts.partial_tiles = all * counts.copies - counts.full_tiles;
+  return counts;
+}
+
+}  // namespace annulus::attention

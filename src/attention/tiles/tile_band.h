@@ -1,0 +1,38 @@
+#ifndef ANNULUS_ATTENTION_TILES_TILE_BAND_H_
+#define ANNULUS_ATTENTION_TILES_TILE_BAND_H_
+
+// Patterns in which every query sees one run of keys that moves on with it: dense, causal, window,
+// sink and prefix, what & makes of them, and the unions that stay such a run (causal | prefix(n)).
+// Their tile rows follow from a few numbers, whatever the lengths: nothing is made for a row, and
+// sums over all rows take as long for a billion tokens as for a thousand.
+
+#include <cstdint>
+#include <optional>
+
+#include "annulus/pattern.h"
+#include "params/walk_params.h"
+#include "pattern/classify.h"
+
+namespace annulus::attention {
+
+// The band of a pattern; nothing where it is none, or where the tensors are more than one segment
+// of the sequence. `descending` is for tiles of M x N. Requires: lengths and positions within
+// 2^30.
+std::optional<kernels::RowBand> find_band(const Pattern& pattern,
+                                          const pattern::Placement& placement,
+                                          std::int64_t tile_rows, std::int64_t tile_columns);
+
+struct BandSums {
+  std::int64_t tiles = 0;
+  std::int64_t full_tiles = 0;
+  std::int64_t longest_row = 0;
+  std::int64_t empty_rows = 0;
+};
+
+// Of all rows of tiles of M x N, as kernels::band_row has them.
+BandSums sum_band(const kernels::RowBand& band, std::int64_t seq_q, std::int64_t seq_k,
+                  std::int64_t tile_rows, std::int64_t tile_columns);
+
+}  // namespace annulus::attention
+
+#endif  // ANNULUS_ATTENTION_TILES_TILE_BAND_H_

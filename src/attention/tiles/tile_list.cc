@@ -1,0 +1,292 @@
+#include "attention/tiles/tile_list.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "attention/tiles/block_mask.h"
+#include "attention/tiles/tile_band.h"
+#include "attention/tiles/tile_runs.h"
+#include "base/fail.h"
+#include "pattern/classify.h"
+
+namespace annulus::attention {
+namespace {
+
+// Of tiles, and of mask words: 2 GB each.
+constexpr std::int64_t kMostEntries = std::int64_t{1} << 29;
+
+// One list while it is made.
+struct HeadList {
+  std::vector<std::int64_t> row_begin = {0};
+  std::vector<std::uint32_t> tiles;
+  std::vector<std::int32_t> masks;
+  std::vector<std::uint32_t> words;
+  friend bool operator==(const HeadList&, const HeadList&) = default;
+};
+
+void append(const HeadList& head, TileList* list) {
+  const auto tile_offset = static_cast<std::int64_t>(list->tiles.size());
+  const std::size_t word_offset = list->mask_words.size();
+  for (const std::int64_t begin : head.row_begin) list->row_begin.push_back(tile_offset + begin);
+  list->tiles.insert(list->tiles.end(), head.tiles.begin(), head.tiles.end());
+  for (const std::int32_t mask : head.masks) {
+    list->tile_masks.push_back(mask < 0 ? mask : mask + static_cast<std::int32_t>(word_offset));
+  }
+  list->mask_words.insert(list->mask_words.end(), head.words.begin(), head.words.end());
+  for (const std::uint32_t tile : head.tiles) ++(tile & 1 ? list->partial_tiles : list->full_tiles);
+}
+
+// Of the list that was appended last: its rows, the longest first, and what they add to the whole.
+void append_order(std::int64_t which, TileList* list) {
+  std::vector<std::int32_t> order(static_cast<std::size_t>(list->row_tiles));
+  std::iota(order.begin(), order.end(), 0);
+  const auto length = [&](std::int32_t row) { return list->row_length(which, row); };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::int32_t a, std::int32_t b) { return length(a) > length(b); });
+  list->row_order.insert(list->row_order.end(), order.begin(), order.end());
+  for (std::int32_t row = 0; row < list->row_tiles; ++row) {
+    list->longest_row = std::max(list->longest_row, length(row));
+    list->empty_rows += length(row) == 0;
+  }
+}
+
+// Before memory runs out: a dense pattern over a billion keys names 10^14 tiles. Counted only where
+// the grid of tiles could be too large.
+void check_tiles(const TileList& list, std::int64_t heads, pattern::Classifier& classifier) {
+  const double grid = static_cast<double>(heads) * static_cast<double>(list.row_tiles) *
+                      static_cast<double>(list.column_tiles);
+  if (grid <= static_cast<double>(kMostEntries)) return;
+  std::int64_t tiles = 0;
+  for (std::int64_t head = 0; head < heads; ++head) {
+    for (std::int64_t row = 0; row < list.row_tiles; ++row) {
+      for (const pattern::BlockRun& run : classifier.row(head, row)) tiles += run.end - run.begin;
+      if (tiles <= kMostEntries) continue;
+      base::fail(ErrorCode::kUnsupported,
+                 "{} queries and {} keys need a list of more than {} tiles of {} x {}; use a "
+                 "sparser pattern, fewer per-head layouts or a shorter sequence",
+                 list.seq_q, list.seq_k, kMostEntries, list.tile_rows, list.tile_columns);
+    }
+  }
+}
+
+void check_words(const TileList& list, const HeadList& made) {
+  if (list.mask_words.size() + made.words.size() <= static_cast<std::size_t>(kMostEntries)) return;
+  base::fail(ErrorCode::kUnsupported,
+             "the masks of blocks() need more than {} words at {} x {} pairs per bit; use blocks "
+             "whose sizes and offsets are multiples of larger powers of two",
+             kMostEntries, 1 << list.granule_row_shift, 1 << list.granule_column_shift);
+}
+
+// Head h has the list that head h mod distinct.size() has.
+void name_lists(const std::vector<std::int32_t>& distinct, std::int64_t heads, TileList* list) {
+  if (list->lists == 1) return;
+  for (std::int64_t head = 0; head < heads; ++head) {
+    list->head_list.push_back(distinct[static_cast<std::size_t>(head) % distinct.size()]);
+  }
+}
+
+void make_listed(std::int64_t distinct, std::int64_t heads, const BlockLayout* layout,
+                 const BlockMask& mask, pattern::Classifier& classifier, TileList* list) {
+  check_tiles(*list, distinct, classifier);
+  std::vector<HeadList> lists;  // distinct ones; few, so that a scan finds an equal one
+  std::vector<std::int32_t> list_of;
+  for (std::int64_t head = 0; head < distinct; ++head) {
+    HeadList made;
+    for (std::int64_t row = 0; row < list->row_tiles; ++row) {
+      for (const pattern::BlockRun& run : classifier.row(head, row)) {
+        for (std::int64_t tile = run.begin; tile < run.end; ++tile) {
+          made.tiles.push_back(static_cast<std::uint32_t>(tile) * 2 + (run.partial ? 1 : 0));
+          if (layout) {
+            made.masks.push_back(run.partial ? mask.append(head, row, tile, &made.words)
+                                             : kTileAllVisible);
+          }
+        }
+      }
+      made.row_begin.push_back(static_cast<std::int64_t>(made.tiles.size()));
+      check_words(*list, made);
+    }
+    const auto equal = std::find(lists.begin(), lists.end(), made);
+    list_of.push_back(static_cast<std::int32_t>(equal - lists.begin()));
+    if (equal != lists.end()) continue;
+    append(made, list);
+    append_order(list_of.back(), list);
+    lists.push_back(std::move(made));
+  }
+  list->lists = static_cast<std::int64_t>(lists.size());
+  name_lists(list_of, heads, list);
+}
+
+// False where some row is more than two runs.
+bool make_runs(std::int64_t distinct, std::int64_t heads, pattern::Classifier& classifier,
+               TileList* list) {
+  using Runs = std::vector<kernels::RowRuns>;
+  std::vector<Runs> lists;
+  std::vector<std::int32_t> list_of;
+  for (std::int64_t head = 0; head < distinct; ++head) {
+    Runs made;
+    made.reserve(static_cast<std::size_t>(list->row_tiles));
+    for (std::int64_t row = 0; row < list->row_tiles; ++row) {
+      const std::optional<kernels::RowRuns> runs = row_of_runs(classifier.row(head, row));
+      if (!runs) return false;
+      made.push_back(*runs);
+    }
+    const auto equal = std::find(lists.begin(), lists.end(), made);
+    list_of.push_back(static_cast<std::int32_t>(equal - lists.begin()));
+    if (equal == lists.end()) lists.push_back(std::move(made));
+  }
+  list->walk = kernels::Walk::kRuns;
+  for (std::size_t which = 0; which < lists.size(); ++which) {
+    list->runs.insert(list->runs.end(), lists[which].begin(), lists[which].end());
+    append_order(static_cast<std::int64_t>(which), list);
+    for (const kernels::RowRuns& row : lists[which]) {
+      const std::int64_t full = std::int64_t{row.full_count[0]} + row.full_count[1];
+      list->full_tiles += full;
+      list->partial_tiles += row.count - full;
+    }
+  }
+  list->lists = static_cast<std::int64_t>(lists.size());
+  name_lists(list_of, heads, list);
+  return true;
+}
+
+void take_band(const kernels::RowBand& band, TileList* list) {
+  list->walk = kernels::Walk::kBand;
+  list->band = band;
+  const BandSums sums =
+      sum_band(band, list->seq_q, list->seq_k, list->tile_rows, list->tile_columns);
+  list->full_tiles = sums.full_tiles;
+  list->partial_tiles = sums.tiles - sums.full_tiles;
+  list->longest_row = sums.longest_row;
+  list->empty_rows = sums.empty_rows;
+}
+
+kernels::RowRun row_of_band(const TileList& list, std::int64_t row) {
+  return kernels::band_row(list.band, static_cast<int>(list.tile_rows),
+                           static_cast<int>(list.tile_columns), static_cast<int>(list.seq_q),
+                           static_cast<int>(list.seq_k), static_cast<int>(row));
+}
+
+}  // namespace
+
+std::int64_t TileList::row_length(std::int64_t which, std::int64_t row) const {
+  if (walk == kernels::Walk::kBand) return row_of_band(*this, row).count;
+  if (walk == kernels::Walk::kRuns) {
+    return runs[static_cast<std::size_t>(which * row_tiles + row)].count;
+  }
+  const std::int64_t* const begin = row_begin.data() + which * (row_tiles + 1) + row;
+  return begin[1] - begin[0];
+}
+
+std::vector<pattern::BlockRun> TileList::row_runs(std::int64_t which, std::int64_t row) const {
+  if (walk == kernels::Walk::kBand) return runs_of_row(row_of_band(*this, row));
+  if (walk == kernels::Walk::kRuns) {
+    return runs_of_row(runs[static_cast<std::size_t>(which * row_tiles + row)]);
+  }
+  std::vector<pattern::BlockRun> all;
+  const std::int64_t* const begin = row_begin.data() + which * (row_tiles + 1) + row;
+  for (std::int64_t at = begin[0]; at < begin[1]; ++at) {
+    const std::uint32_t tile = tiles[static_cast<std::size_t>(at)];
+    add_run({tile / 2, tile / 2 + 1, tile % 2 != 0}, &all);
+  }
+  return all;
+}
+
+std::int64_t TileList::device_bytes() const {
+  const auto bytes = [](const auto& array) {
+    return static_cast<std::int64_t>(array.size() * sizeof(array[0]));
+  };
+  return bytes(row_begin) + bytes(tiles) + bytes(runs) + bytes(row_order) + bytes(head_list) +
+         bytes(tile_masks) + bytes(mask_words);
+}
+
+pattern::Extent extent_of(const Problem& problem) {
+  return {problem.seq_q, problem.seq_k, problem.q_position(), problem.k_position()};
+}
+
+pattern::Placement placement_of(const Problem& problem) {
+  return pattern::Placement::of(extent_of(problem), problem.context());
+}
+
+TileList make_tile_list(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns,
+                        const BlockLayout* layout, ListForm form) {
+  return make_tile_list(problem, placement_of(problem), tile_rows, tile_columns, layout, form);
+}
+
+TileList make_tile_list(const Problem& problem, const pattern::Placement& placement,
+                        std::int64_t tile_rows, std::int64_t tile_columns,
+                        const BlockLayout* layout, ListForm form) {
+  TileList list;
+  list.tile_rows = tile_rows;
+  list.tile_columns = tile_columns;
+  list.seq_q = pattern::total_length(placement.q);
+  list.seq_k = pattern::total_length(placement.k);
+  const std::int64_t distinct = problem.pattern.distinct_heads(problem.heads);
+  pattern::Classifier classifier(problem.pattern, placement, tile_rows, tile_columns);
+  list.row_tiles = classifier.rows();
+  list.column_tiles = classifier.columns();
+  if (form != ListForm::kListed && layout == nullptr) {
+    const auto band = form == ListForm::kInMemory
+                          ? std::nullopt
+                          : find_band(problem.pattern, placement, tile_rows, tile_columns);
+    if (band) {
+      take_band(*band, &list);
+      return list;
+    }
+    if (has_runs(problem.pattern) && make_runs(distinct, problem.heads, classifier, &list)) {
+      return list;
+    }
+  }
+  const BlockMask mask =
+      layout ? BlockMask(*layout, placement, tile_rows, tile_columns) : BlockMask();
+  list.granule_row_shift = mask.row_shift();
+  list.granule_column_shift = mask.column_shift();
+  make_listed(distinct, problem.heads, layout, mask, classifier, &list);
+  return list;
+}
+
+Density tile_density(const Problem& problem, const TileList& tiles) {
+  std::vector<std::int64_t> kept(static_cast<std::size_t>(tiles.lists));
+  if (tiles.lists == 1) {
+    kept[0] = tiles.kept_tiles();
+  } else {
+    for (std::int64_t which = 0; which < tiles.lists; ++which) {
+      for (std::int64_t row = 0; row < tiles.row_tiles; ++row) {
+        kept[static_cast<std::size_t>(which)] += tiles.row_length(which, row);
+      }
+    }
+  }
+  double sum = 0;
+  for (std::int64_t head = 0; head < problem.heads; ++head) {
+    sum += static_cast<double>(kept[static_cast<std::size_t>(tiles.list_of(head))]);
+  }
+  const double all = static_cast<double>(problem.heads) * static_cast<double>(tiles.row_tiles) *
+                     static_cast<double>(tiles.column_tiles);
+  return {all > 0 ? sum / all : 0.0};
+}
+
+Density block_density(const Problem& problem, std::int64_t block_rows, std::int64_t block_columns) {
+  const pattern::Placement placement = placement_of(problem);
+  pattern::Classifier classifier(problem.pattern, placement, block_rows, block_columns);
+  if (const auto band = find_band(problem.pattern, placement, block_rows, block_columns)) {
+    const BandSums sums = sum_band(*band, problem.seq_q, problem.seq_k, block_rows, block_columns);
+    const double all =
+        static_cast<double>(classifier.rows()) * static_cast<double>(classifier.columns());
+    return {all > 0 ? static_cast<double>(sums.tiles) / all : 0.0};
+  }
+  const std::int64_t distinct = problem.pattern.distinct_heads(problem.heads);
+  double kept = 0;
+  for (std::int64_t head = 0; head < distinct; ++head) {
+    const auto like_it = static_cast<double>((problem.heads - head + distinct - 1) / distinct);
+    for (std::int64_t row = 0; row < classifier.rows(); ++row) {
+      for (const pattern::BlockRun& run : classifier.row(head, row)) {
+        kept += like_it * static_cast<double>(run.end - run.begin);
+      }
+    }
+  }
+  const double all = static_cast<double>(problem.heads) * static_cast<double>(classifier.rows()) *
+                     static_cast<double>(classifier.columns());
+  return {all > 0 ? kept / all : 0.0};
+}
+
+}  // namespace annulus::attention

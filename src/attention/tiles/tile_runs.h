@@ -1,0 +1,32 @@
+#ifndef ANNULUS_ATTENTION_TILES_TILE_RUNS_H_
+#define ANNULUS_ATTENTION_TILES_TILE_RUNS_H_
+
+// Tile rows that are one run of tiles or two: from the classifier's runs to a kernel's record, and
+// back.
+
+#include <optional>
+#include <vector>
+
+#include "annulus/pattern.h"
+#include "params/walk_params.h"
+#include "pattern/classify.h"
+
+namespace annulus::attention {
+
+// Whether rows of the pattern can be expected to be few runs. It depends on the structure of the
+// expression alone, so that no number of it decides about the kernel, except where rows turn out
+// to be more runs after all.
+bool has_runs(const Pattern& pattern);
+
+// The record of a row, from Classifier::row; nothing where it needs more than two runs.
+std::optional<kernels::RowRuns> row_of_runs(const std::vector<pattern::BlockRun>& runs);
+
+std::vector<pattern::BlockRun> runs_of_row(const kernels::RowRuns& row);
+std::vector<pattern::BlockRun> runs_of_row(const kernels::RowRun& row);
+
+// Adds a run behind others, to the last one where it goes on from it.
+void add_run(const pattern::BlockRun& run, std::vector<pattern::BlockRun>* runs);
+
+}  // namespace annulus::attention
+
+#endif  // ANNULUS_ATTENTION_TILES_TILE_RUNS_H_

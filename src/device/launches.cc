@@ -1,0 +1,46 @@
+#include "device/launches.h"
+
+#include <cstring>
+
+namespace annulus::device {
+
+void StreamSink::add(const Function& function, Extent grid, Extent block,
+                     std::size_t dynamic_shared_bytes,
+                     std::span<const LaunchParameter> parameters) {
+  // The driver takes void** for historical reasons and writes through none of them.
+  void* values[kMaxLaunchParameters];
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    values[i] = const_cast<void*>(parameters[i].value);
+  }
+  device::launch(function, grid, block, dynamic_shared_bytes, stream_, values);
+}
+
+void LaunchList::add(const Function& function, Extent grid, Extent block,
+                     std::size_t dynamic_shared_bytes,
+                     std::span<const LaunchParameter> parameters) {
+  const auto lines_of = [](const LaunchParameter& parameter) {
+    return (parameter.bytes + sizeof(Line) - 1) / sizeof(Line);
+  };
+  std::size_t lines = 0;
+  for (const LaunchParameter& parameter : parameters) lines += lines_of(parameter);
+  Launch kept{function, grid, block, dynamic_shared_bytes, std::make_unique<Line[]>(lines), {}};
+  Line* at = kept.values.get();
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    std::memcpy(at, parameters[i].value, parameters[i].bytes);
+    kept.parameters[i] = at;
+    at += lines_of(parameters[i]);
+  }
+  launches_.push_back(std::move(kept));
+}
+
+void LaunchList::run(abi::CUstream stream) const {
+  if (launches_.empty()) return;
+  const ContextScope scope(launches_.front().function.context());
+  for (const Launch& each : launches_) {
+    // The driver writes through none of the pointers.
+    launch_in_scope(each.function, each.grid, each.block, each.dynamic_shared_bytes, stream,
+                    const_cast<void**>(each.parameters.data()));
+  }
+}
+
+}  // namespace annulus::device

@@ -1,0 +1,47 @@
+#ifndef ANNULUS_PATTERN_LEAVES_ARGUMENTS_H_
+#define ANNULUS_PATTERN_LEAVES_ARGUMENTS_H_
+
+// What a leaf reads its numbers and lists from: the parser, between the parentheses of the leaf.
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "annulus/pattern.h"
+
+namespace annulus::pattern::leaves {
+
+// All throw Error{kParse} with the column.
+class Arguments {
+ public:
+  virtual ~Arguments() = default;
+  virtual bool next_is(char c) = 0;
+  virtual void expect(char c, std::string_view where) = 0;
+  virtual std::int64_t number() = 0;
+  virtual std::vector<std::int64_t> list() = 0;  // in brackets
+  virtual std::string quoted() = 0;              // a file name
+  // The layout of a file; an empty path: the one that was given beside the text.
+  virtual Pattern load_blocks(const std::string& path) = 0;
+  // Runs what builds the leaf, and puts the column of its word before an error.
+  virtual Pattern built(const std::function<Pattern()>& build) = 0;
+
+  // As many numbers, with commas between.
+  template <std::size_t kCount>
+  std::array<std::int64_t, kCount> numbers(std::string_view word) {
+    std::array<std::int64_t, kCount> all{};
+    for (std::size_t i = 0; i < kCount; ++i) {
+      if (i > 0) {
+        expect(',', "between the " + std::to_string(kCount) + " numbers of " + std::string(word));
+      }
+      all[i] = number();
+    }
+    return all;
+  }
+};
+
+}  // namespace annulus::pattern::leaves
+
+#endif  // ANNULUS_PATTERN_LEAVES_ARGUMENTS_H_

@@ -1,0 +1,51 @@
+#ifndef ANNULUS_PATTERN_LEAVES_GRID_H_
+#define ANNULUS_PATTERN_LEAVES_GRID_H_
+
+// Positions as the cells of a grid, row by row: what axial and natten share.
+
+#include <cstdint>
+
+#include "pattern/interval.h"
+#include "pattern/positions.h"
+
+namespace annulus::pattern::leaves {
+
+// Where a position stands in a grid whose rows are `width` long; position 0 is its first cell.
+struct Cell {
+  std::int64_t row = 0;
+  std::int64_t column = 0;
+  bool inside = false;
+};
+inline Cell cell_of(std::int64_t height, std::int64_t width, std::int64_t position) {
+  const std::int64_t row = floor_div(position, width);
+  return {row, floor_mod(position, width), row >= 0 && row < height};
+}
+
+// A grid and the part of a range of queries that lies on it.
+struct Grid {
+  std::int64_t height;
+  std::int64_t width;
+  Interval queries;     // on the grid
+  bool whole;           // all queries are
+  std::int64_t top;     // row of the first query
+  std::int64_t bottom;  // and of the last one
+
+  Grid(std::int64_t grid_height, std::int64_t grid_width, Interval all)
+      : height(grid_height),
+        width(grid_width),
+        queries(intersection(all, {0, product(height, width)})),
+        whole(queries == all),
+        top(queries.begin / width),
+        bottom((queries.end - 1) / width) {}
+
+  std::int64_t column(std::int64_t position) const { return position % width; }
+  Interval cells() const { return {0, product(height, width)}; }
+  // Positions of rows [first, last].
+  Interval rows(std::int64_t first, std::int64_t last) const {
+    return {product(first, width), product(last + 1, width)};
+  }
+};
+
+}  // namespace annulus::pattern::leaves
+
+#endif  // ANNULUS_PATTERN_LEAVES_GRID_H_

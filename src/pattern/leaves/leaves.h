@@ -1,0 +1,83 @@
+#ifndef ANNULUS_PATTERN_LEAVES_LEAVES_H_
+#define ANNULUS_PATTERN_LEAVES_LEAVES_H_
+
+// One leaf of the language, whichever, and what is asked of it: std::visit reaches the verbs of
+// pattern/leaves/leaf.h.
+
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "pattern/leaves/axial.h"
+#include "pattern/leaves/band.h"
+#include "pattern/leaves/blocks.h"
+#include "pattern/leaves/causal.h"
+#include "pattern/leaves/dense.h"
+#include "pattern/leaves/documents.h"
+#include "pattern/leaves/every.h"
+#include "pattern/leaves/global.h"
+#include "pattern/leaves/keys.h"
+#include "pattern/leaves/natten.h"
+#include "pattern/leaves/queries.h"
+#include "pattern/leaves/random.h"
+#include "pattern/leaves/segment.h"
+#include "pattern/leaves/sink.h"
+#include "pattern/leaves/strided.h"
+#include "pattern/leaves/vertical_slash.h"
+#include "pattern/leaves/window.h"
+
+namespace annulus::pattern::leaves {
+
+// std::variant of the types behind the first one, which the list puts a comma behind.
+template <typename... Leaves>
+struct AnyOf;
+template <typename First, typename... Leaves>
+struct AnyOf<First, Leaves...> {
+  using type = std::variant<Leaves...>;
+};
+
+#define ANNULUS_LEAF(Name) , Name
+using Leaf = AnyOf<void
+#include "pattern/leaves/leaves.def"
+                   >::type;
+#undef ANNULUS_LEAF
+
+// Words of all leaves, and the functions that their code calls, in the order of leaves.def.
+const std::vector<Word>& all_words();
+const std::vector<DeviceFunction>& all_functions();
+
+// True where the text of a mask calls a long function.
+bool calls_long_function(std::string_view mask);
+
+// The verbs, of any leaf.
+inline bool visible(const Leaf& leaf, const Pair& pair) {
+  return std::visit([&](const auto& one) { return one.visible(pair); }, leaf);
+}
+// Replaces *out; the universe may be empty.
+inline void keys_of(const Leaf& leaf, const Question& question, Wanted wanted, IntervalSet* out) {
+  out->clear();
+  if (question.universe.empty()) return;
+  std::visit([&](const auto& one) { one.keys(question, wanted, out); }, leaf);
+}
+// Replaces the sets.
+inline bool coarse_keys_of(const Leaf& leaf, const Question& question, std::int64_t grain,
+                           CoarseKeys out) {
+  for (IntervalSet* set : {out.all, out.any, out.mixed}) set->clear();
+  return std::visit([&](const auto& one) { return one.coarse_keys(question, grain, &out); }, leaf);
+}
+inline std::optional<Stripes> stripes_of(const Leaf& leaf, std::int64_t head, std::int64_t q) {
+  return std::visit([&](const auto& one) { return one.stripes(head, q); }, leaf);
+}
+inline std::int64_t alike_rows_of(const Leaf& leaf) {
+  return std::visit([](const auto& one) { return one.alike_rows(); }, leaf);
+}
+inline Structure structure_of(const Leaf& leaf) {
+  return std::visit([](const auto& one) { return one.structure(); }, leaf);
+}
+
+}  // namespace annulus::pattern::leaves
+
+#endif  // ANNULUS_PATTERN_LEAVES_LEAVES_H_

@@ -1,0 +1,172 @@
+#include "pattern/leaves/random.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/random.h"
+#include "pattern/check_number.h"
+#include "pattern/leaves/arguments.h"
+#include "pattern/leaves/arithmetic.h"
+#include "pattern/leaves/mask_writer.h"
+#include "pattern/node.h"
+
+namespace annulus::pattern::leaves {
+namespace {
+
+constexpr DeviceFunction kFunctions[] = {{"random", true}};
+
+constexpr Word kWords[] = {{"random", [](Arguments* read) {
+                              const auto [c, seed, b] = read->numbers<3>("random");
+                              return read->built([&] { return annulus::random(c, seed, b); });
+                            }}};
+
+// c: a row of blocks chooses no more.
+constexpr std::int64_t kMostChosen = std::int64_t{1} << 16;
+// Entries of a list on the device: 1 GB, and indices fit 32 bits.
+constexpr std::int64_t kMostEntries = std::int64_t{1} << 28;
+
+}  // namespace
+
+void Random::check() {
+  check_number("random", "c", count, 0, kMostChosen);
+  check_number("random", "seed", seed, 0);
+  check_number("random", "b", block, 1);
+}
+
+void Random::print(std::string* text) const {
+  fmt::format_to(std::back_inserter(*text), "random({}, {}, {})", count, seed, block);
+}
+
+bool Random::visible(const Pair& pair) const {
+  const std::int64_t all = columns(pair.context);
+  const std::int64_t j = floor_div(pair.k, block);
+  if (j < 0 || j >= all) return false;
+  std::vector<std::int64_t> chosen;
+  choose(pair.head, floor_div(pair.q, block), all, pair.context, &chosen);
+  return has(chosen, j);
+}
+
+void Random::keys(const Question& question, Wanted wanted, IntervalSet* out) const {
+  const std::int64_t all = columns(question.context);
+  if (count >= all) return add(out, question.universe, {0, product(all, block)});
+  std::vector<std::int64_t> chosen;
+  join_rows(
+      rows_of(question.queries, block), wanted,
+      [&](std::int64_t row, IntervalSet* keys) {
+        choose(question.head, row, all, question.context, &chosen);
+        for (const std::int64_t column : chosen) {
+          add(keys, question.universe, {product(column, block), product(column + 1, block)});
+        }
+      },
+      out);
+}
+
+bool Random::coarse_keys(const Question&, std::int64_t, CoarseKeys*) const { return false; }
+
+std::optional<Stripes> Random::stripes(std::int64_t, std::int64_t) const { return {}; }
+
+std::int64_t Random::alike_rows() const { return block; }
+
+std::int64_t Random::next_form(std::int64_t q) const { return next_multiple(q, block); }
+
+std::int64_t Random::next_end(std::int64_t, std::int64_t position) const {
+  return next_multiple(position, block);
+}
+
+MovingEnds Random::moving_ends(std::int64_t) const { return {}; }
+
+// A list of what each head chooses in each row of blocks.
+Piece Random::code(MaskWriter* write) const {
+  const MaskScope& scope = write->scope();
+  const std::int64_t all_columns = columns(scope.context);
+  const std::int64_t each = std::min(count, all_columns);
+  const std::int64_t first = floor_div(scope.queries.begin, block);
+  const std::int64_t rows =
+      scope.queries.empty() ? 0 : floor_div(scope.queries.end - 1, block) - first + 1;
+  // Each factor is below 2^31 where a device is concerned; the product of three may not be.
+  if (static_cast<double>(scope.heads) * static_cast<double>(rows) * static_cast<double>(each) >
+      static_cast<double>(kMostEntries)) {
+    base::fail(ErrorCode::kUnsupported,
+               "random({}, {}, {}) makes {} choices for each of {} heads and {} rows of blocks, "
+               "more than 2^28 in all; use larger blocks",
+               count, seed, block, each, scope.heads, rows);
+  }
+  std::vector<std::int64_t> all, chosen;
+  for (std::int64_t head = 0; head < scope.heads; ++head) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      choose(head, first + row, all_columns, scope.context, &chosen);
+      all.insert(all.end(), chosen.begin(), chosen.end());
+    }
+  }
+  const std::size_t offset = write->list_slots("a choice of random", all).first;
+  return write->call(
+      kFunctions[0],
+      {offset, write->slot("c of random", each), write->slot("b of random", block),
+       write->slot("the first row of random", first), write->slot("the rows of random", rows)});
+}
+
+Structure Random::structure() const {
+  return {.head_period = 0,
+          .context_block = block,
+          .agreeing_rows = product(block, 4),
+          .is_scattered = true,
+          .blocks = BlockSize{block, block, true}};
+}
+
+std::span<const Word> Random::words() { return kWords; }
+
+std::span<const DeviceFunction> Random::functions() { return kFunctions; }
+
+std::int64_t Random::columns(const PatternContext& context) const {
+  if (context.seq_k < 0) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "random({}, {}, {}) chooses among the blocks of the whole sequence; say how many "
+               "keys that has",
+               count, seed, block);
+  }
+  if (context.layer < 0 || context.layer >= std::int64_t{1} << 32) {
+    base::fail(ErrorCode::kInvalidArgument, "layer {}; random() knows layers from 0 to 2^32 - 1",
+               context.layer);
+  }
+  return context.seq_k / block + (context.seq_k % block != 0);
+}
+
+void Random::choose(std::int64_t head, std::int64_t block_row, std::int64_t columns,
+                    const PatternContext& context, std::vector<std::int64_t>* chosen) const {
+  chosen->clear();
+  const std::int64_t draws = std::min(count, columns);
+  if (draws == columns) {  // nothing to choose
+    for (std::int64_t column = 0; column < columns; ++column) chosen->push_back(column);
+    return;
+  }
+  const auto key = static_cast<std::uint64_t>(seed);
+  const auto low = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
+  for (std::int64_t draw = 0; draw < draws; ++draw) {
+    const std::int64_t top = columns - draws + draw;
+    const auto words = base::philox(
+        {low(static_cast<std::uint64_t>(draw)), low(static_cast<std::uint64_t>(block_row)),
+         low(static_cast<std::uint64_t>(head)), low(static_cast<std::uint64_t>(context.layer))},
+        {low(key), low(key >> 32)});
+    const std::uint64_t word = words[0] | static_cast<std::uint64_t>(words[1]) << 32;
+    __extension__ using Wide = unsigned __int128;
+    const auto t = static_cast<std::int64_t>(
+        static_cast<std::uint64_t>(Wide{word} * static_cast<std::uint64_t>(top + 1) >> 64));
+    const auto place = std::lower_bound(chosen->begin(), chosen->end(), t);
+    // All that was taken is below top.
+    if (place != chosen->end() && *place == t) {
+      chosen->push_back(top);
+    } else {
+      chosen->insert(place, t);
+    }
+  }
+}
+
+}  // namespace annulus::pattern::leaves
+
+namespace annulus::inline v0 {
+
+Pattern random(std::int64_t c, std::int64_t seed, std::int64_t b) {
+  return pattern::make_leaf(pattern::leaves::Random{.count = c, .seed = seed, .block = b});
+}
+
+}  // namespace annulus::inline v0

@@ -1,0 +1,112 @@
+#include "planner/choices.h"
+
+#include <algorithm>
+
+#include "autotune/shape_key.h"
+#include "base/fail.h"
+#include "selection/selection_plan.h"
+
+namespace annulus::planner {
+namespace {
+
+attention::Choice untuned_choice(const Subject& subject, const attention::DeviceLimits& limits,
+                                 const PlanOptions& options) {
+  // Here a configuration that the caller names is read; from here on it is a value.
+  if (!options.config.empty()) {
+    return attention::forced_config(subject.problem, limits, options.config, options.strides);
+  }
+  if (subject.selection != nullptr) {
+    return selection::choose_config(subject.problem, *subject.selection, limits, options.strides);
+  }
+  return attention::choose_config(subject.problem, limits, options.strides, subject.placed);
+}
+
+std::optional<autotune::TunedStore::Found> find_tuned(const Subject& subject,
+                                                      const PlanOptions& options,
+                                                      autotune::TunedStore& tuned) {
+  const Problem& problem = subject.problem;
+  if (!options.config.empty() || subject.selection != nullptr) return std::nullopt;
+  if (problem.batch == 0 || problem.seq_q == 0 || tuned.empty()) return std::nullopt;
+  // A result belongs to one pattern; a sum(...) has several and no key to look under.
+  if (problem.pattern.branches().size() > 1) return std::nullopt;
+  auto found = tuned.find(autotune::shape_key(problem));
+  if (found && attention::why_not(found->entry.config, problem, options.strides)) {
+    return std::nullopt;
+  }
+  return found;
+}
+
+attention::Choice tuned_choice(const autotune::TunedStore::Found& found,
+                               const attention::Choice& heuristic) {
+  const autotune::Entry& entry = found.entry;
+  attention::Choice choice;
+  choice.config = entry.config;
+  choice.reason =
+      fmt::format("tuned, {} {:.3f} of the heuristic's {} ({}); from {}",
+                  entry.predicted ? "predicted" : "took",
+                  static_cast<double>(entry.time) / static_cast<double>(entry.default_time),
+                  entry.predicted ? "cycles" : "time",
+                  found.distance == 0
+                      ? std::string("of this very kind of problem")
+                      : fmt::format("of the nearest lengths, {} half octaves away", found.distance),
+                  origin_of(found));
+  choice.rejected = heuristic.rejected;
+  if (heuristic.config != entry.config) {
+    std::erase_if(choice.rejected, [&](const attention::Rejected& rejected) {
+      return rejected.config == entry.config;
+    });
+    choice.rejected.insert(choice.rejected.begin(),
+                           {heuristic.config, "the heuristic's choice; a tuned result goes first"});
+  }
+  return choice;
+}
+
+}  // namespace
+
+attention::DeviceLimits limits_for(attention::DeviceLimits device, const PlanOptions& options) {
+  if (options.most_multiprocessors < 0) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "most_multiprocessors is {}: it must be 0, for all, or positive",
+               options.most_multiprocessors);
+  }
+  if (options.split_rows < 0) {
+    base::fail(
+        ErrorCode::kInvalidArgument,
+        "split_rows is {}: it must be 0, for what the model finds, 1, for none, or the parts "
+        "of the longest row",
+        options.split_rows);
+  }
+  if (options.most_multiprocessors > 0) {
+    device.multiprocessors = std::min(device.multiprocessors, options.most_multiprocessors);
+  }
+  return device;
+}
+
+Choices choose(const Subject& subject, const attention::DeviceLimits& limits,
+               const PlanOptions& options, autotune::TunedStore& tuned) {
+  Choices choices{untuned_choice(subject, limits, options), std::nullopt};
+  if (auto found = find_tuned(subject, options, tuned)) {
+    attention::Choice choice = tuned_choice(*found, choices.untuned);
+    choices.tuned = TunedChoice{std::move(choice), std::move(*found)};
+  }
+  return choices;
+}
+
+std::string origin_of(const autotune::TunedStore::Found& found) {
+  return found.path.empty() ? "memory" : found.path;
+}
+
+void give_up(const autotune::TunedStore::Found& found, const Error& error,
+             autotune::TunedStore& tuned, const base::Log& log) {
+  const bool another_may_do = error.code() == ErrorCode::kCompile ||
+                              error.code() == ErrorCode::kDevice ||
+                              error.code() == ErrorCode::kUnsupported;
+  if (!another_may_do) throw error;
+  const std::string why = error.what();
+  log.write(base::LogLevel::kWarning,
+            "the tuned result '{}' is not used, its kernel {} does not work here: {}", found.path,
+            attention::to_string(found.entry.config), why.substr(0, why.find('\n')));
+  tuned.forget(found.entry.shape);
+}
+
+}  // namespace annulus::planner

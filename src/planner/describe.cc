@@ -1,0 +1,155 @@
+#include "planner/describe.h"
+
+#include <algorithm>
+#include <array>
+
+#include "attention/plan/predict_plan.h"
+#include "attention/tiles/tile_counts.h"
+#include "base/fail.h"
+
+namespace annulus::planner {
+namespace {
+
+double block_density(const Problem& problem, const PlanOptions& options,
+                     const attention::TileList& tiles) {
+  if (options.block_rows < 0 || options.block_columns < 0 ||
+      (options.block_rows == 0) != (options.block_columns == 0)) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "blocks of {} x {} cannot be counted; give two positive sizes, or 0 and 0 for the "
+               "compute tile's",
+               options.block_rows, options.block_columns);
+  }
+  if (options.block_rows == 0) return attention::tile_density(problem, tiles).value;
+  return attention::block_density(problem, options.block_rows, options.block_columns).value;
+}
+
+// What the kernel of one branch is and how many of its CTAs run at a time.
+void add_kernel(const attention::Forward& forward, PlanInfo* info) {
+  const auto& kernel = forward.lookup().kernel;
+  if (kernel == nullptr) return;
+  const attention::LaunchPlan& plan = forward.plan();
+  info->ctas += attention::launched_rows(plan) * plan.problem.heads * plan.problem.batch;
+  const device::FunctionAttributes attributes = kernel->function.attributes();
+  const int fit = kernel->function.blocks_per_multiprocessor(
+      info->threads, static_cast<std::size_t>(info->shared_bytes));
+  if (info->source == "none" || fit < info->blocks_per_multiprocessor) {
+    info->blocks_per_multiprocessor = fit;
+  }
+  info->registers = std::max(info->registers, attributes.registers);
+  info->local_bytes = std::max(info->local_bytes, attributes.local_bytes);
+  // Where there are several kernels, the one that took longest to get is told.
+  const std::string source = jit::to_string(forward.lookup().origin);
+  if (info->source == "none" || info->source == "memory" || source == "compiled") {
+    info->source = source;
+  }
+}
+
+// What one branch adds to the whole.
+void add_branch(const attention::Forward& forward, const PlanOptions& options, PlanInfo* info) {
+  const attention::LaunchPlan& plan = forward.plan();
+  info->decisions.insert(info->decisions.end(), plan.decisions.begin(), plan.decisions.end());
+  info->specialised_source += jit::source_text(plan.spec);
+  if (!plan.split.empty()) info->specialised_source += jit::source_text(plan.merge_spec);
+  info->launches += static_cast<int>(plan.launches.size()) * (plan.split.empty() ? 1 : 2);
+  info->full_tiles += plan.tiles->full_tiles;
+  info->partial_tiles += plan.tiles->partial_tiles;
+  info->block_density.value += block_density(plan.problem, options, *plan.tiles);
+  info->device_bytes += plan.device_bytes;
+  add_kernel(forward, info);
+}
+
+RingRankInfo describe_rank(const ring::PlannedRing& plan, int rank, const std::string& device) {
+  const ring::RankPlan& planned = plan.ranks[static_cast<std::size_t>(rank)];
+  RingRankInfo info;
+  info.device = device;
+  info.rows_q = planned.problem.seq_q;
+  info.rows_k = planned.problem.seq_k;
+  for (const attention::LaunchPlan& launch : planned.launches) {
+    info.launches += static_cast<int>(launch.launches.size());
+    info.full_tiles += launch.tiles->full_tiles;
+    info.partial_tiles += launch.tiles->partial_tiles;
+    info.device_bytes += launch.device_bytes;
+  }
+  info.bytes_sent = plan.schedule.bytes_sent(rank);
+  info.bytes_received = plan.schedule.bytes_received(rank);
+  info.workspace_bytes = planned.workspace.bytes;
+  return info;
+}
+
+}  // namespace
+
+PlanInfo describe(const attention::BranchedForward& forward, const PlanOptions& options) {
+  const std::vector<attention::Forward>& branches = forward.branches();
+  const attention::LaunchPlan& first = branches.front().plan();
+  PlanInfo info;
+  info.kernel = first.spec.family;
+  info.config = attention::to_string(first.config);
+  info.source = "none";
+  info.tile_rows = first.config.tile_rows;
+  info.tile_columns = first.config.tile_columns;
+  info.threads = static_cast<int>(first.shape.threads);
+  info.shared_bytes = first.shape.shared_bytes;
+  for (const attention::Rejected& rejected : first.rejected) {
+    info.rejected.push_back(
+        fmt::format("{}: {}", attention::to_string(rejected.config), rejected.reason));
+  }
+  for (std::size_t i = 0; i < branches.size(); ++i) {
+    if (branches.size() > 1) {
+      info.decisions.push_back(fmt::format("branch {} of {}: {}", i + 1, branches.size(),
+                                           branches[i].plan().problem.pattern.to_string()));
+    }
+    add_branch(branches[i], options, &info);
+  }
+  return info;
+}
+
+RingInfo describe(const ring::PlannedRing& plan, std::span<const std::string> devices) {
+  RingInfo info;
+  info.kernel = plan.kernel;
+  info.config = attention::to_string(plan.choice.config);
+  info.schedule = ring::describe(plan.schedule);
+  std::int64_t shards = 0;
+  for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+    info.ranks.push_back(describe_rank(plan, static_cast<int>(rank), devices[rank]));
+    info.bytes_sent += info.ranks.back().bytes_sent;
+    shards += plan.packed[rank].bytes;
+  }
+  info.bytes_plain_ring = shards * static_cast<std::int64_t>(devices.size() - 1);
+  return info;
+}
+
+std::vector<std::vector<std::int64_t>> count_tiles(const ring::PlannedRing& plan) {
+  std::vector<std::vector<std::int64_t>> tiles;
+  for (const ring::RankPlan& rank : plan.ranks) {
+    tiles.emplace_back();
+    for (const attention::LaunchPlan& launch : rank.launches) {
+      tiles.back().push_back(launch.tiles->full_tiles + launch.tiles->partial_tiles);
+    }
+  }
+  return tiles;
+}
+
+PlanPrediction predict(const attention::BranchedForward& forward) {
+  PlanPrediction whole;
+  std::array<double, 6> busy{};
+  double cycles = 0;
+  double longest = 0;
+  for (const attention::Forward& branch : forward.branches()) {
+    const attention::Prediction made =
+        attention::predict(attention::pipe_device(branch.context()->info()), branch.plan());
+    whole.predicted_micros += made.predicted_micros;
+    cycles += made.predicted_cycles;
+    for (std::size_t i = 0; i < busy.size(); ++i) busy[i] += made.predicted_busy[i];
+    if (whole.predicted_limit.empty() || made.predicted_cycles > longest) {
+      longest = made.predicted_cycles;
+      whole.predicted_limit = attention::to_string(made.predicted_limit);
+    }
+  }
+  for (std::size_t i = 0; i < busy.size(); ++i) {
+    whole.predicted_busy.emplace_back(attention::to_string(static_cast<attention::Limit>(i)),
+                                      cycles > 0 ? busy[i] / cycles : 0);
+  }
+  return whole;
+}
+
+}  // namespace annulus::planner

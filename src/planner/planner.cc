@@ -1,0 +1,118 @@
+#include "planner/planner.h"
+
+#include <chrono>
+
+#include "base/fail.h"
+#include "planner/choices.h"
+#include "planner/describe.h"
+
+namespace annulus::planner {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double millis(Clock::duration duration) {
+  return std::chrono::duration<double, std::milli>(duration).count();
+}
+
+void check(const Request& request) {
+  validate(request.problem);
+  if (request.selection == nullptr) return;
+  selection::validate(request.problem, *request.selection);
+  if (request.options.split_rows <= 1) return;
+  base::fail(ErrorCode::kUnsupported,
+             "split_rows is {}, but rows of a selection are not split, as their tiles are listed "
+             "on the device; leave it 0",
+             request.options.split_rows);
+}
+
+// Plans that are made ready, and how long that took after they were decided.
+struct Made {
+  attention::BranchedForward forward;
+  std::optional<selection::Selector> selector;
+  std::string tuned;
+  double compile_ms = 0;
+};
+
+Made make(const Planner& planner, const Request& request, const attention::Choice& choice,
+          const attention::DeviceLimits& limits) {
+  std::vector<attention::LaunchPlan> plans =
+      attention::make_branch_plans(request.problem, choice, limits,
+                                   {.split_rows = request.options.split_rows}, planner.tiles.get());
+  const Clock::time_point planned = Clock::now();
+  Made made{attention::BranchedForward(planner.context, *planner.kernels, request.problem,
+                                       std::move(plans), planner.device_tiles.get()),
+            std::nullopt,
+            {},
+            0};
+  made.compile_ms = millis(Clock::now() - planned);
+  return made;
+}
+
+// The list of tiles from which the device takes its own is of this plan alone, so no cache has it.
+Made make_selecting(const Planner& planner, const Request& request, const attention::Choice& choice,
+                    const attention::DeviceLimits& limits) {
+  const Problem& problem = request.problem;
+  std::vector<attention::LaunchPlan> plans;
+  plans.push_back(selection::make_plan(problem, *request.selection, choice, limits));
+  selection::SelectionPlan selected =
+      selection::make_selection_plan(problem, *request.selection, plans.front());
+  const Clock::time_point planned = Clock::now();
+  Made made{
+      attention::BranchedForward(planner.context, *planner.kernels, problem, std::move(plans)),
+      std::nullopt,
+      {},
+      0};
+  made.selector.emplace(planner.context, *planner.kernels, limits.arch, std::move(selected));
+  made.compile_ms = millis(Clock::now() - planned);
+  return made;
+}
+
+}  // namespace
+
+Prepared Planner::prepare(const Request& request) const {
+  check(request);
+  const Clock::time_point start = Clock::now();
+  const attention::DeviceLimits left = limits_for(limits, request.options);
+  const Choices choices =
+      choose({request.problem, request.selection}, left, request.options, *tuned);
+  Made made = with_first_that_works(
+      choices, *tuned, log, [&](const attention::Choice& choice, const std::string& origin) {
+        Made one = request.selection == nullptr ? make(*this, request, choice, left)
+                                                : make_selecting(*this, request, choice, left);
+        one.tuned = origin;
+        return one;
+      });
+  const Clock::time_point ready = Clock::now();
+  PlanInfo info = describe(made.forward, request.options);
+  info.tuned = made.tuned;
+  info.compile_ms = made.compile_ms;
+  // Looking for a tuned result, and trying one that does not work, is part of deciding.
+  info.plan_ms = millis(ready - start) - made.compile_ms;
+  if (made.selector) {
+    info.device_bytes += made.selector->device_bytes();
+    const std::vector<std::string>& lines = made.selector->plan().decisions;
+    info.decisions.insert(info.decisions.end(), lines.begin(), lines.end());
+  }
+  log.write(base::LogLevel::kInfo, "{} for {}: {} ({}, {:.1f} ms)", info.config, device,
+            info.kernel, info.source, info.compile_ms);
+  return {std::move(made.forward), std::move(made.selector), std::move(info)};
+}
+
+void Planner::prefetch(const Problem& problem, const PlanOptions& options) const {
+  validate(problem);
+  const attention::DeviceLimits left = limits_for(limits, options);
+  const Choices choices = choose({problem}, left, options, *tuned);
+  with_first_that_works(
+      choices, *tuned, log, [&](const attention::Choice& choice, const std::string&) {
+        for (const attention::LaunchPlan& plan : attention::make_branch_plans(
+                 problem, choice, left, {.split_rows = options.split_rows}, tiles.get())) {
+          if (plan.launches.empty()) continue;
+          device_tiles->prefetch(plan.tiles);
+          kernels->get(plan.spec);
+          if (!plan.split.empty()) kernels->get(plan.merge_spec);
+        }
+      });
+}
+
+}  // namespace annulus::planner

@@ -1,0 +1,55 @@
+#ifndef ANNULUS_PLANNER_PLANNER_H_
+#define ANNULUS_PLANNER_PLANNER_H_
+
+// From a problem to something that runs. The steps stand here and nowhere else:
+//
+//   options -> limits -> choices -> plans -> kernels and lists on the device -> description
+//              (choices.h, pure)   (attention/plan, selection, ring: pure)      (describe.h)
+//
+// A plan, a plan with a selection and a ring take all of them; prefetch stops before the
+// description. Where a tuned configuration turns out not to work, the steps from the plans on are
+// taken again with the heuristic's.
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "annulus/device.h"
+#include "attention/run/branched_forward.h"
+#include "attention/tiles/device_tiles.h"
+#include "attention/tiles/tile_cache.h"
+#include "autotune/store.h"
+#include "base/log.h"
+#include "jit/kernel_cache.h"
+#include "planner/prepared.h"
+
+namespace annulus::planner {
+
+// What is planned.
+struct Request {
+  const Problem& problem;
+  const PlanOptions& options;
+  const Selection* selection = nullptr;  // null: none
+};
+
+// What planning uses of an opened device. Copies share; any thread may use one at any time.
+struct Planner {
+  std::string device;  // its name, for notes
+  attention::DeviceLimits limits;
+  device::ContextPointer context;
+  std::shared_ptr<jit::KernelCache> kernels;
+  std::shared_ptr<autotune::TunedStore> tuned;
+  std::shared_ptr<attention::TileCache> tiles;
+  std::shared_ptr<attention::DeviceTileCache> device_tiles;
+  base::Log log;
+
+  // Throws as Device::plan.
+  Prepared prepare(const Request& request) const;
+
+  // Leaves kernels and lists where prepare() finds them. Throws as Device::prefetch.
+  void prefetch(const Problem& problem, const PlanOptions& options) const;
+};
+
+}  // namespace annulus::planner
+
+#endif  // ANNULUS_PLANNER_PLANNER_H_

@@ -1,0 +1,47 @@
+#include "planner/prepared.h"
+
+#include <cstdint>
+
+#include "base/fail.h"
+
+namespace annulus::planner {
+namespace {
+
+void check_workspace(std::size_t bytes, const void* workspace) {
+  if (bytes == 0) return;
+  if (workspace == nullptr) {
+    base::fail(ErrorCode::kInvalidArgument, "the plan needs {} bytes of workspace, none was given",
+               bytes);
+  }
+  // A kernel that found out would take the context with it.
+  if (const auto address = reinterpret_cast<std::uintptr_t>(workspace); address % 16 != 0) {
+    base::fail(ErrorCode::kInvalidArgument, "the workspace at {:#x} is not a multiple of 16 bytes",
+               address);
+  }
+}
+
+}  // namespace
+
+std::size_t Prepared::workspace_bytes() const {
+  return static_cast<std::size_t>(selector ? selector->plan().workspace_bytes
+                                           : forward.workspace_bytes());
+}
+
+void Prepared::put(device::LaunchSink& to, const Operands& operands, void* workspace,
+                   const SelectionBuffers* buffers) const {
+  if (!selector && buffers != nullptr) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "the plan has no selection; run it without buffers of one, or plan with one");
+  }
+  // A selection checks the workspace itself, together with the buffers.
+  if (buffers == nullptr) check_workspace(workspace_bytes(), workspace);
+  if (!selector) return forward.put(to, operands, workspace);
+  const attention::Forward& attend = forward.branches().front();
+  attend.check(operands);
+  const SelectionBuffers none;
+  const kernels::TileListParams lists =
+      selector->put(to, operands, buffers == nullptr ? none : *buffers, workspace, attend.lists());
+  attend.put(to, operands, lists);
+}
+
+}  // namespace annulus::planner

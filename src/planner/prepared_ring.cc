@@ -1,0 +1,102 @@
+#include "planner/prepared_ring.h"
+
+#include <chrono>
+
+#include "base/fail.h"
+#include "planner/choices.h"
+#include "planner/describe.h"
+#include "ring/agreement.h"
+
+namespace annulus::planner {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double millis(Clock::duration duration) {
+  return std::chrono::duration<double, std::milli>(duration).count();
+}
+
+void require_agreement(std::span<const RankRequest> ranks) {
+  std::vector<ring::Terms> terms;
+  for (const RankRequest& rank : ranks) {
+    // Two drivers, a real one and the simulator, know nothing of each other's memory.
+    const std::string device = fmt::format("{}, {}", jit::to_string(rank.planner.limits.arch),
+                                           rank.planner.context->driver().name());
+    terms.push_back(ring::terms_of(*rank.problem, *rank.shards, device, rank.options->config));
+  }
+  ring::require_agreement(terms);
+}
+
+void check(std::span<const RankRequest> ranks) {
+  if (ranks.empty()) {
+    base::fail(ErrorCode::kInvalidArgument, "a ring of 0 ranks; give at least one");
+  }
+  require_agreement(ranks);
+  const Problem& problem = *ranks[0].problem;
+  validate(problem);
+  validate(*ranks[0].shards, problem);
+  if (static_cast<std::size_t>(ranks[0].shards->ranks()) != ranks.size()) {
+    base::fail(ErrorCode::kInvalidArgument, "{} ranks, but shards for {}", ranks.size(),
+               ranks[0].shards->ranks());
+  }
+  if (problem.dtype == Dtype::kFloat8E4M3) {
+    base::fail(ErrorCode::kUnsupported,
+               "a ring has no scales to go with e4m3 operands; give it bf16 or fp16 ones");
+  }
+  if (problem.carry_in || problem.carry_out) {
+    base::fail(ErrorCode::kUnsupported,
+               "a ring carries its state from step to step itself; carry_in and carry_out of its "
+               "problem must be false");
+  }
+  for (const RankRequest& rank : ranks) {
+    if (rank.options->split_rows <= 1) continue;
+    base::fail(ErrorCode::kUnsupported,
+               "split_rows is {}, but a ring's launches are not split: they carry their state from "
+               "step to step; leave it 0",
+               rank.options->split_rows);
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const PreparedRing> prepare_ring(std::span<const RankRequest> ranks) {
+  check(ranks);
+  const Problem& problem = *ranks[0].problem;
+  const ShardMap& shards = *ranks[0].shards;
+  const Planner& first = ranks[0].planner;
+  const PlanOptions& options = *ranks[0].options;
+  std::vector<attention::DeviceLimits> limits;
+  std::vector<ring::RankDevice> devices;
+  std::vector<std::string> names;
+  for (const RankRequest& rank : ranks) {
+    const Planner& planner = rank.planner;
+    limits.push_back(limits_for(planner.limits, *rank.options));
+    devices.push_back({planner.context, planner.kernels.get(), planner.limits.arch});
+    names.push_back(planner.device);
+  }
+  const Clock::time_point start = Clock::now();
+  const Problem largest = ring::largest_hop(problem, shards);
+  const Choices choices = choose({.problem = largest, .placed = ring::is_placed(shards)}, limits[0],
+                                 options, *first.tuned);
+  return with_first_that_works(
+      choices, *first.tuned, first.log,
+      [&](const attention::Choice& choice, const std::string& origin) {
+        ring::PlannedRing plan = ring::plan_ring(problem, shards, limits, choice);
+        RingInfo info = describe(plan, names);
+        info.tuned = origin;
+        auto tiles = count_tiles(plan);
+        const Clock::time_point planned = Clock::now();
+        const auto prepared = std::make_shared<PreparedRing>(std::move(plan), devices);
+        const Clock::time_point ready = Clock::now();
+        info.compile_ms = millis(ready - planned);
+        info.plan_ms = millis(ready - start) - info.compile_ms;
+        first.log.write(base::LogLevel::kInfo,
+                        "ring of {} ranks, {}: {} bytes sent of {} ({:.1f} ms)", ranks.size(),
+                        info.config, info.bytes_sent, info.bytes_plain_ring, info.compile_ms);
+        prepared->info = std::move(info);
+        prepared->tiles = std::move(tiles);
+        return std::shared_ptr<const PreparedRing>(prepared);
+      });
+}
+
+}  // namespace annulus::planner

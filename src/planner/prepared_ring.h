@@ -1,0 +1,40 @@
+#ifndef ANNULUS_PLANNER_PREPARED_RING_H_
+#define ANNULUS_PLANNER_PREPARED_RING_H_
+
+// Planning one problem around a ring of ranks: one choice of a configuration for all of them, since
+// the order of the sums, and with it the bits, come from it.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "planner/planner.h"
+#include "ring/local_ring.h"
+
+namespace annulus::planner {
+
+// What one rank brings; what it points to must stay until the ring is planned.
+struct RankRequest {
+  Planner planner;
+  const Problem* problem = nullptr;
+  const ShardMap* shards = nullptr;
+  const PlanOptions* options = nullptr;
+};
+
+struct PreparedRing {
+  PreparedRing(ring::PlannedRing plan, std::span<const ring::RankDevice> devices)
+      : ring(std::move(plan), devices) {}
+
+  ring::LocalRing ring;
+  RingInfo info;
+  std::vector<std::vector<std::int64_t>> tiles;  // [rank][launch]
+};
+
+// Throws as annulus::plan_ring. Tuned results are rank 0's, for a launch of the largest shards.
+std::shared_ptr<const PreparedRing> prepare_ring(std::span<const RankRequest> ranks);
+
+}  // namespace annulus::planner
+
+#endif  // ANNULUS_PLANNER_PREPARED_RING_H_

@@ -1,0 +1,142 @@
+#include "simulator/check/block_order.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "simulator/check/race.h"
+
+namespace annulus::simulator {
+
+BlockOrder::BlockOrder(OperationPointer launch)
+    : operation_(std::move(launch)), warp_bits_(operation_->warp_bits) {}
+
+void BlockOrder::join(Clocks& into, const Clocks& from) {
+  if (into.size() < from.size()) into.resize(from.size());
+  for (std::size_t i = 0; i < from.size(); ++i) into[i] = std::max(into[i], from[i]);
+}
+
+void BlockOrder::join(Knowledge& into, const Knowledge& from) {
+  join(into.known, from.known);
+  join(into.pending, from.pending);
+  join(into.published, from.published);
+}
+
+void BlockOrder::start(BlockClocks& block, std::uint64_t index, std::uint32_t warps) const {
+  block.first_warp = index << warp_bits_;
+  block.warps.assign(warps, BlockClocks::Warp{});
+  block.atomics = {};
+}
+
+Clocks BlockOrder::now(const BlockClocks& block, int warp) {
+  const BlockClocks::Warp& self = block.warps[static_cast<std::size_t>(warp)];
+  const std::size_t number = block.first_warp + static_cast<std::size_t>(warp);
+  Clocks clocks = self.known;
+  if (clocks.size() <= number) clocks.resize(number + 1);
+  clocks[number] = self.clock;
+  return clocks;
+}
+
+void BlockOrder::release(BlockClocks& block, int warp, std::uint64_t address, MemoryOrder order,
+                         bool read_too) {
+  BlockClocks::Warp& self = block.warps[static_cast<std::size_t>(warp)];
+  Clocks& place = strong_[address];
+  // An update keeps what earlier writes published (a release sequence); a store hides it.
+  if (!read_too) place.clear();
+  if (order == MemoryOrder::kRelease || order == MemoryOrder::kBoth) {
+    join(place, now(block, warp));
+    ++self.clock;
+  } else {
+    join(place, self.published);
+    const std::size_t number = block.first_warp + static_cast<std::size_t>(warp);
+    if (!self.published.empty() && place.size() <= number) place.resize(number + 1);
+  }
+}
+
+void BlockOrder::acquire(BlockClocks& block, int warp, std::uint64_t address, MemoryOrder order) {
+  const auto place = strong_.find(address);
+  if (place == strong_.end()) return;
+  BlockClocks::Warp& self = block.warps[static_cast<std::size_t>(warp)];
+  const bool at_once = order == MemoryOrder::kAcquire || order == MemoryOrder::kBoth;
+  join(at_once ? self.known : self.pending, place->second);
+}
+
+void BlockOrder::fence(BlockClocks& block, int warp) const {
+  BlockClocks::Warp& self = block.warps[static_cast<std::size_t>(warp)];
+  join(self.known, self.pending);
+  self.pending.clear();
+  self.published = now(block, warp);
+  ++self.clock;
+}
+
+void BlockOrder::arrive(BlockClocks& block, int warp, Knowledge& barrier) const {
+  BlockClocks::Warp& self = block.warps[static_cast<std::size_t>(warp)];
+  join(barrier.known, now(block, warp));
+  join(barrier.pending, self.pending);
+  join(barrier.published, self.published);
+  ++self.clock;
+}
+
+void BlockOrder::leave(BlockClocks& block, int warp, const Knowledge& barrier) const {
+  join(block.warps[static_cast<std::size_t>(warp)], barrier);
+}
+
+void BlockOrder::shared_atomic(BlockClocks& block, int warp) const {
+  arrive(block, warp, block.atomics);
+  leave(block, warp, block.atomics);
+}
+
+void BlockOrder::access(const BlockClocks& block, int warp, const LaunchShadow::View& view,
+                        AccessKind kind, int lane, std::uint64_t address, std::uint32_t bytes,
+                        Stamp mine) {
+  for (std::uint32_t done = 0; done < bytes; done += 16) {
+    access_place(block, warp, view, kind, lane, address + done, std::min(bytes, 16u), mine);
+  }
+}
+
+void BlockOrder::access_place(const BlockClocks& block, int warp, const LaunchShadow::View& view,
+                              AccessKind kind, int lane, std::uint64_t address, std::uint32_t bytes,
+                              Stamp mine) {
+  const BlockClocks::Warp& self = block.warps[static_cast<std::size_t>(warp)];
+  const auto number =
+      static_cast<std::uint32_t>(block.first_warp) + static_cast<std::uint32_t>(warp);
+  const auto mask = static_cast<std::uint16_t>(((1u << bytes) - 1) << (address & 15));
+  Part& part = parts_[(address >> 4) % kParts];
+  std::lock_guard lock(part.mutex);
+  std::vector<Entry>& entries = part.places[address >> 4];
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const Entry entry = entries[i];
+    const bool mine_too = entry.warp >> warp_bits_ == number >> warp_bits_;
+    const bool known =
+        mine_too || (entry.warp < self.known.size() && entry.clock <= self.known[entry.warp]);
+    if (!known && (entry.bytes & mask) != 0 && conflict(kind, entry.kind)) {
+      const std::uint64_t first =
+          (address & ~std::uint64_t{15}) +
+          static_cast<std::uint64_t>(std::countr_zero(static_cast<unsigned>(entry.bytes & mask)));
+      const Stamp stamp = (mine & kStampOperation) |
+                          (static_cast<Stamp>(entry.warp) << kStampWarpShift) |
+                          (static_cast<Stamp>(entry.lane) << kStampLaneShift) | entry.site;
+      Fault fault = unordered_blocks({operation_, kind, 0}, {operation_, entry.kind, stamp},
+                                     {first, bytes, view.begin, view.end});
+      fault.lane = lane;
+      throw fault;
+    }
+    // One that comes after it and conflicts with all that it conflicts with takes its place.
+    const bool covered = (entry.bytes & ~mask) == 0;
+    const bool after = mine_too ? entry.warp == number && entry.kind == kind
+                                : known && (entry.kind == kind || kind == AccessKind::kWrite);
+    const bool replaced = covered && after;
+    if (!replaced) entries[kept++] = entry;
+  }
+  entries.resize(kept);
+  // Whoever reads what a fence published has seen the strong write that published it.
+  std::uint32_t clock = self.clock;
+  if (kind == AccessKind::kStrongWrite && !self.published.empty()) {
+    clock = number < self.published.size() ? self.published[number] : 0;
+  }
+  entries.push_back({number, clock, mask, kind, static_cast<std::uint8_t>(lane),
+                     static_cast<std::uint32_t>(mine & kStampSite)});
+}
+
+}  // namespace annulus::simulator

@@ -1,0 +1,107 @@
+#include "simulator/check/cluster_clocks.h"
+
+#include <algorithm>
+
+namespace annulus::simulator {
+
+void ClusterClocks::Time::join(const Time& other) {
+  // What `all` covers anyway need not be remembered lane by lane.
+  const std::uint32_t most = std::max(all, other.all);
+  const bool mine = some >= most && lanes != 0;
+  const bool theirs = other.some >= most && other.lanes != 0;
+  lanes = (mine ? lanes : 0) | (theirs ? other.lanes : 0);
+  some = std::max(mine ? some : 0, theirs ? other.some : 0);
+  all = most;
+}
+
+void ClusterClocks::reset(std::uint32_t warps) {
+  warps_ = warps;
+  agents_ = 2 * warps;
+  std::fill_n(clock_.begin(), warps, 1u);
+  sync_.assign(warps, 1);
+  known_.resize(warps);
+  for (Vector& known : known_) known.assign(agents_, Known{});
+}
+
+ClusterClocks::Agent ClusterClocks::add() {
+  for (Vector& known : known_) known.emplace_back();
+  return agents_++;
+}
+
+void ClusterClocks::tick(Agent warp) {
+  // At the end of its range the clock stands still: later races go unseen, none is invented.
+  if (clock_[warp] + 1 < kMax) ++clock_[warp];
+}
+
+void ClusterClocks::sync(Agent warp) {
+  tick(warp);
+  sync_[warp] = clock_[warp];
+}
+
+ClusterClocks::Time ClusterClocks::own(Agent warp, Lanes lanes, bool whole) const {
+  if (whole) return {clock_[warp] + 1, 0, 0};
+  return {sync_[warp], clock_[warp], lanes};
+}
+
+void ClusterClocks::join(Vector& into, const Vector& from) {
+  if (into.size() < from.size()) into.resize(from.size());
+  for (std::size_t agent = 0; agent < from.size(); ++agent) {
+    into[agent].order.join(from[agent].order);
+    into[agent].fenced.join(from[agent].fenced);
+    into[agent].over.join(from[agent].over);
+  }
+}
+
+void ClusterClocks::release(Vector& into, Agent warp, Lanes lanes, bool whole) {
+  join(into, known_[warp]);
+  into[warp].order.join(own(warp, lanes, whole));
+  tick(warp);
+}
+
+void ClusterClocks::acquire(const Vector& from, Agent warp) {
+  Vector& known = known_[warp];
+  const std::size_t count = std::min(from.size(), known.size());
+  for (std::size_t agent = 0; agent < count; ++agent) {
+    known[agent].order.join(from[agent].order);
+    known[agent].fenced.join(from[agent].fenced);
+    known[agent].over.join(from[agent].over);
+  }
+  if (warp >= count) return;
+  // The warp's own lanes are among those that met.
+  const Time& own = from[warp].order;
+  const bool everyone = own.lanes == 0xffffffffu;
+  sync_[warp] = std::max(sync_[warp], everyone ? std::max(own.all, own.some + 1) : own.all);
+}
+
+void ClusterClocks::release_ended(Vector& into, Agent warp, Lanes lanes, bool whole) {
+  const Vector& known = known_[warp];
+  if (into.size() < known.size()) into.resize(known.size());
+  for (std::size_t agent = 0; agent < known.size(); ++agent) {
+    into[agent].over.join(known[agent].order);
+    into[agent].over.join(known[agent].over);
+  }
+  into[warp].over.join(own(warp, lanes, whole));
+  tick(warp);
+}
+
+void ClusterClocks::acquire_ended(const Vector& from, Agent warp) {
+  Vector& known = known_[warp];
+  const std::size_t count = std::min(from.size(), known.size());
+  for (std::size_t agent = 0; agent < count; ++agent) {
+    known[agent].over.join(from[agent].order);
+    known[agent].over.join(from[agent].over);
+  }
+}
+
+void ClusterClocks::fence(Agent warp, Lanes lanes, bool whole) {
+  Vector& known = known_[warp];
+  for (Known& one : known) one.fenced.join(one.order);
+  known[warp].fenced.join(own(warp, lanes, whole));
+  tick(warp);
+}
+
+void ClusterClocks::wait(Agent warp, Agent agent, std::uint32_t clock) {
+  known_[warp][agent].order.join({clock, 0, 0});
+}
+
+}  // namespace annulus::simulator

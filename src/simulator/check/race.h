@@ -1,0 +1,55 @@
+#ifndef ANNULUS_SIMULATOR_CHECK_RACE_H_
+#define ANNULUS_SIMULATOR_CHECK_RACE_H_
+
+// Names for races in global memory, and what to say about them.
+
+#include <cstdint>
+#include <optional>
+
+#include "simulator/check/access_kind.h"
+#include "simulator/check/access_plane.h"
+#include "simulator/check/operation.h"
+#include "simulator/fault/fault.h"
+
+namespace annulus::simulator {
+
+// One of the two that race.
+struct Racer {
+  OperationPointer operation;
+  AccessKind kind{};
+  Stamp stamp = 0;  // 0: a copy or fill, or the access that is happening now
+};
+
+struct RacePlace {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t allocation_begin = 0;
+  std::uint64_t allocation_end = 0;
+};
+
+// Two operations that nothing orders touch the same bytes. What it is called follows from the order
+// in which they were submitted, which is the order that their author had in mind:
+//
+//   kMissingWait      the second reads what the first writes
+//   kEarlyReuse       the second writes what the first reads
+//   kUnorderedWrites  both write
+//
+// The fault is at `before`, where that has a stamp; a fault of the access that is happening now
+// gets its place from the instruction.
+Fault unordered_operations(const Racer& now, const Racer& before, const RacePlace& place);
+
+// Two blocks of one launch.
+Fault unordered_blocks(const Racer& now, const Racer& before, const RacePlace& place);
+
+// An operation uses memory that `freer` (null: the host) has freed already, and is not ordered with
+// it.
+Fault used_after_free(const Operation* freer, const Operation& user, const char* what,
+                      std::uint64_t address);
+
+// An allocation is freed while `user` may still use it. `freer` is null for the host.
+Fault freed_in_use(const Operation* freer, const char* call, const Racer& user,
+                   const RacePlace& place);
+
+}  // namespace annulus::simulator
+
+#endif  // ANNULUS_SIMULATOR_CHECK_RACE_H_

@@ -1,0 +1,278 @@
+#ifndef ANNULUS_SIMULATOR_CHECK_SHARED_SHADOW_H_
+#define ANNULUS_SIMULATOR_CHECK_SHARED_SHADOW_H_
+
+// What checked mode knows about the shared memory of a CTA: for every word who wrote it and who
+// read it, and when (simulator/check/cluster_clocks.h).
+//
+// A stamp is what an access leaves behind in a word:
+//   | 0 | clock : 20 | warp : 5 | lane : 6 |   a warp of this CTA; all zero: nothing wrote the word
+//   | 1 | index : 31                       |   an entry of the table of asynchronous accesses
+// Lane 62 stands for all lanes together (ldmatrix), 63 for several.
+//
+// Accesses of one warp are ordered lane by lane: what one lane wrote another lane sees only after
+// bar.warp.sync or a CTA barrier, as on hardware with independent thread scheduling. Words that are
+// accessed by bytes or halves move to a table of their own with a stamp per byte, so neighbours in
+// a word never look like a race.
+//
+// Asynchronous accesses: a bulk copy writes or reads a range at some moment between its issue and
+// its completion, a matrix product (wgmma) reads its operands between its issue and the wait for
+// it. They come after what their issuer knows, writes of warps only past a proxy fence; and what
+// comes after them has to know of their completion.
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "simulator/check/cluster_clocks.h"
+
+namespace annulus::simulator {
+
+class SharedShadow {
+ public:
+  static constexpr int kCollective = ClusterClocks::kCollective;
+  static constexpr int kSeveral = ClusterClocks::kSeveral;
+  using Agent = ClusterClocks::Agent;
+
+  // Forgets everything; for a new CTA whose warps are the agents from `first` on. `by_warp`: a wait
+  // for matrix products covers those of the waiting warp alone, not those of its warpgroup.
+  void reset(std::uint32_t bytes, int warps, ClusterClocks& clocks, Agent first, bool by_warp);
+
+  // Checks and records an access of `bytes` at byte `offset` (in bounds). Throws Fault.
+  void read(int warp, int lane, std::uint32_t offset, std::uint32_t bytes) {
+    if (bytes == 16 && (offset & 15u) == 0 && read_four(warp, lane, offset / 4)) return;
+    read_slowly(warp, lane, offset, bytes);
+  }
+  // `changes` says whether the stored bytes differ from what is there: unordered writes of the
+  // same value are common and harmless.
+  void write(int warp, int lane, std::uint32_t offset, std::uint32_t bytes, bool changes);
+  // An atomic access: ordered with other atomics on the word, which also order their warps.
+  void atomic(int warp, int lane, std::uint32_t offset, std::uint32_t bytes);
+
+  // cp.async into the bytes starts / has been waited for by its warp.
+  void begin_flight(int warp, int lane, std::uint32_t offset, std::uint32_t bytes);
+  void end_flight(int warp, int lane, std::uint32_t offset, std::uint32_t bytes);
+
+  // bar.warp.sync: earlier accesses of every lane come before later ones of every other.
+  void tick(int warp) { clocks_->sync(first_ + static_cast<Agent>(warp)); }
+
+  // --- Asynchronous accesses, and those of other CTAs of the cluster ---
+
+  enum class Foreign : std::uint8_t {
+    kBulkWrite,
+    kBulkRead,
+    kRemote,   // an ordinary access by a warp of another CTA
+    kMbarrier  // not an access: the word belongs to an mbarrier
+  };
+  static constexpr std::uint32_t kPending = 0xffffffffu;
+  struct Record {
+    Foreign kind = Foreign::kBulkWrite;
+    Agent agent = 0;  // whoever knows this agent up to and with `clock` comes after the access
+    std::uint32_t clock = kPending;
+    int lane = kCollective;  // of the agent, where that is a warp
+    std::uint32_t pc = 0;    // of the instruction
+    std::string what;        // for messages: "a bulk copy for the mbarrier at 1032"
+  };
+  // Index of a new record.
+  std::uint32_t add(Record record);
+  // The access is over: it was the agent's `clock`-th.
+  void complete(std::uint32_t record, std::uint32_t clock) { records_[record].clock = clock; }
+  std::uint32_t clock_of(std::uint32_t record) const { return records_[record].clock; }
+
+  // `warp` (of any CTA of the cluster) starts an asynchronous write / read of the range.
+  void begin_write(Agent warp, int lane, std::uint32_t offset, std::uint32_t bytes,
+                   std::uint32_t record);
+  void begin_read(Agent warp, int lane, std::uint32_t offset, std::uint32_t bytes,
+                  std::uint32_t record);
+  // The warps of `warps` (bits, relative to the warpgroup's first) start a matrix product that
+  // reads 16 bytes at each of `offsets`, as part of their `group`-th group (counted from 1).
+  void matrix_read(int warpgroup, std::uint32_t warps, std::span<const std::uint32_t> offsets,
+                   std::uint32_t group);
+  // A warp of another CTA reads or writes; `record` is of kind kRemote and complete.
+  void remote_read(Agent warp, int lane, std::uint32_t offset, std::uint32_t bytes,
+                   std::uint32_t record);
+  void remote_write(Agent warp, int lane, std::uint32_t offset, std::uint32_t bytes,
+                    std::uint32_t record);
+  // The words become an mbarrier / are memory again, written by this lane.
+  void make_object(int warp, int lane, std::uint32_t offset, std::uint32_t bytes,
+                   std::uint32_t record);
+  void end_object(int warp, int lane, std::uint32_t offset, std::uint32_t bytes);
+
+ private:
+  using Stamp = std::uint32_t;
+  static constexpr std::uint32_t kForeign = 1u << 31;
+  static constexpr std::uint32_t kClockShift = 11;
+  static constexpr std::uint32_t kWarpShift = 6;
+  static constexpr std::uint32_t kBytesClock = ClusterClocks::kMax + 1;   // see bytes_
+  static constexpr std::uint32_t kFlightClock = ClusterClocks::kMax + 2;  // in flight
+  static constexpr Stamp kBytesStamp = kBytesClock << kClockShift;
+  // A block of words has a bit for everybody who ever read a word of it: 32 warps, 8 warpgroups,
+  // bulk copies and other CTAs.
+  static constexpr std::uint32_t kBlockShift = 6;
+  static constexpr int kWarpgroups = 8;
+  static constexpr int kForeignBit = 40;
+
+  // Who does what is being checked now.
+  struct Access {
+    Agent warp;
+    int lane;
+    bool async = false;   // reads or writes through the asynchronous proxy
+    bool matrix = false;  // all lanes of the warp take part
+    bool write = false;   // an asynchronous write, before which reads need only have ended
+    const char* what = "";
+  };
+  struct ByteStamps {
+    std::array<Stamp, 4> writer{};
+    std::array<std::array<std::uint32_t, 32>, 4> readers{};  // clock << 6 | lane
+  };
+
+  static __m128i load_four(const std::uint32_t* from) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  }
+  static bool all_same(__m128i four, std::uint32_t value) {
+    const __m128i same = _mm_cmpeq_epi32(four, _mm_set1_epi32(static_cast<int>(value)));
+    return _mm_movemask_epi8(same) == 0xffff;
+  }
+  static bool plain(Stamp stamp) { return (stamp >> kClockShift) < kBytesClock; }
+
+  Agent agent(int warp) const { return first_ + static_cast<Agent>(warp); }
+  Stamp stamp(int warp, int lane) const {
+    return (clocks_->clock(agent(warp)) << kClockShift) |
+           (static_cast<std::uint32_t>(warp) << kWarpShift) | static_cast<std::uint32_t>(lane);
+  }
+  // Whether the stamped write comes before what lane of warp does now.
+  bool ordered_write(Stamp writer, Agent warp, int lane) const {
+    return clocks_->before(first_ + ((writer >> kWarpShift) & 31u), writer >> kClockShift,
+                           static_cast<int>(writer & 63u), warp, lane);
+  }
+  bool ordered_read(std::uint32_t reader, int reader_warp, const Access& access) const;
+  bool ordered(const Record& record, Agent warp, int lane) const;
+  bool ended(const Record& record, const Access& access) const;
+  // The usual stamps, and in order.
+  bool plain_before(Stamp writer, Agent warp, int lane) const {
+    if ((writer & kForeign) == 0) return plain(writer) && ordered_write(writer, warp, lane);
+    const Record& record = records_[writer & ~kForeign];
+    return record.kind == Foreign::kBulkWrite && ordered(record, warp, lane);
+  }
+  // The same for stamps that `settled_` does not tell to be in order; it does the next time.
+  bool look_closer(Stamp writer, Agent warp, int lane);
+  template <bool kEnded = false>
+  std::uint32_t& settled(Agent warp, std::uint32_t other) {
+    return kEnded ? ended_[warp][other] : settled_[warp][other];
+  }
+  // Matrix products of the warpgroup up to this group come before what the warp does now.
+  template <bool kEnded = false>
+  std::uint32_t matrix_done(int warpgroup, Agent warp) const;
+
+  // The usual cases, four words at once: true when nothing was wrong and all is recorded. False
+  // decides nothing; the slow way then finds the reason or the rare case.
+  bool read_four(int warp, int lane, std::uint32_t word);
+  bool write_four(int warp, int lane, std::uint32_t word, Stamp fresh);
+  // Whether all that was ever read of four words comes before what the lane does now; false also
+  // where that takes a closer look. kEnded: whether it has ended, which is all that an asynchronous
+  // write asks for.
+  template <bool kEnded = false>
+  bool read_before(std::uint32_t word, Agent warp, int lane) {
+    const std::uint64_t touched = touched_[word >> kBlockShift];
+    const auto readers = static_cast<std::uint32_t>(touched);
+    return (warps_read_before<false, kEnded>(word, readers, warp) ||
+            warps_read_before<true, kEnded>(word, readers, warp)) &&
+           ((touched >> 32) == 0 || foreign_read_before<kEnded>(word, warp, lane));
+  }
+  template <bool kCloser, bool kEnded>
+  bool warps_read_before(std::uint32_t word, std::uint32_t readers, Agent warp);
+  template <bool kEnded>
+  bool foreign_read_before(std::uint32_t word, Agent warp, int lane) const;
+  void read_slowly(int warp, int lane, std::uint32_t offset, std::uint32_t bytes);
+
+  // Throw a Fault, or return.
+  void check_writer(Stamp writer, const Access& access, std::uint32_t offset) const;
+  void check_foreign_writer(const Record& record, const Access& access, std::uint32_t offset) const;
+  void check_proxy(Agent agent, std::uint32_t clock, int lane, const Access& access,
+                   std::uint32_t offset) const;
+  void check_reader(std::uint32_t reader, int warp, const Access& access,
+                    std::uint32_t offset) const;
+  void check_readers(std::uint32_t word, const Access& access) const;
+  void check_foreign_readers(std::uint32_t word, const Access& access) const;
+  void check_all_writers(std::uint32_t word, const Access& access);
+  void check_all(std::uint32_t word, const Access& access);
+  [[noreturn]] void uninitialized(const Access& access, std::uint32_t offset) const;
+
+  void note_read(std::uint32_t& reader, int warp, int lane) const;
+  ByteStamps& by_bytes(std::uint32_t word);
+  void read_word(int warp, int lane, std::uint32_t word, std::uint32_t byte_mask);
+  void write_word(int warp, int lane, std::uint32_t word, std::uint32_t byte_mask, bool changes,
+                  Stamp fresh);
+  std::string who(Stamp stamp, Agent asking) const;
+
+  int warps_ = 0;
+  std::uint32_t words_ = 0;
+  ClusterClocks* clocks_ = nullptr;
+  Agent first_ = 0;
+  bool by_warp_ = false;
+  // [warp of the cluster][warp of this CTA]: accesses of all lanes of the latter before this clock
+  // are known to come before what the former does now. What ClusterClocks::all_before says may be
+  // more, never less; this is near at hand.
+  std::array<std::array<std::uint32_t, 32>, ClusterClocks::kMaxWarps> settled_{};
+  // Likewise those that are known to have ended.
+  std::array<std::array<std::uint32_t, 32>, ClusterClocks::kMaxWarps> ended_{};
+  std::vector<Stamp> writer_;                       // [word]
+  std::vector<std::uint32_t> readers_;              // [warp][word], clock << 6 | lane
+  std::vector<std::uint64_t> touched_;              // [block]
+  std::vector<std::uint32_t> matrix_[kWarpgroups];  // [word], see matrix_read
+  std::vector<std::uint32_t> foreign_;  // [word], record + 1 of a read; empty until needed
+  std::vector<Record> records_;
+  std::unordered_map<std::uint32_t, ByteStamps> bytes_;
+  std::unordered_map<std::uint32_t, ClusterClocks::Vector> atomics_;
+};
+
+inline bool SharedShadow::read_four(int warp, int lane, std::uint32_t word) {
+  const __m128i writers = load_four(&writer_[word]);
+  const Stamp first = writer_[word];
+  if (!all_same(writers, first) || first == 0) return false;
+  // Stamps that are not those of a warp's write look later than any clock.
+  if ((first >> kClockShift) >= settled(agent(warp), (first >> kWarpShift) & 31u) &&
+      !look_closer(first, agent(warp), lane)) {
+    return false;
+  }
+  std::uint64_t& touched = touched_[word >> kBlockShift];
+  if (((touched >> warp) & 1) == 0) touched |= std::uint64_t{1} << warp;
+  std::uint32_t* reader = &readers_[static_cast<std::size_t>(warp) * words_ + word];
+  const std::uint32_t clock = clocks_->clock(agent(warp)) << kWarpShift;
+  const __m128i fresh = _mm_set1_epi32(static_cast<int>(clock | static_cast<std::uint32_t>(lane)));
+  const __m128i known = load_four(reader);
+  if (_mm_movemask_epi8(_mm_cmpeq_epi32(known, fresh)) == 0xffff) return true;
+  // Read at this time before, by another lane: the records have to be merged.
+  const __m128i times = _mm_and_si128(known, _mm_set1_epi32(~63));
+  if (_mm_movemask_epi8(_mm_cmpeq_epi32(times, _mm_set1_epi32(static_cast<int>(clock)))) != 0) {
+    return false;
+  }
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(reader), fresh);
+  return true;
+}
+
+// What the warps `readers` read, as far as `settled_` knows; kCloser: which is brought up to date
+// first.
+template <bool kCloser, bool kEnded>
+inline bool SharedShadow::warps_read_before(std::uint32_t word, std::uint32_t readers, Agent warp) {
+  __m128i late = _mm_setzero_si128();
+  for (; readers != 0; readers &= readers - 1) {
+    const auto other = static_cast<std::uint32_t>(__builtin_ctz(readers));
+    const __m128i times =
+        _mm_srli_epi32(load_four(&readers_[std::size_t{other} * words_ + word]), kWarpShift);
+    std::uint32_t& limit = settled<kEnded>(warp, other);
+    if (kCloser) limit = std::max(limit, clocks_->all_before<kEnded>(first_ + other, warp));
+    // ClusterClocks fit into 20 bits, so the signed comparison does; limits are at least 1.
+    late = _mm_or_si128(late, _mm_cmpgt_epi32(times, _mm_set1_epi32(static_cast<int>(limit - 1))));
+  }
+  return _mm_movemask_epi8(late) == 0;
+}
+
+}  // namespace annulus::simulator
+
+#endif  // ANNULUS_SIMULATOR_CHECK_SHARED_SHADOW_H_

@@ -1,0 +1,195 @@
+#include "simulator/decode/decoder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/fail.h"
+#include "simulator/decode/assign_slots.h"
+
+namespace annulus::simulator {
+namespace {
+
+constexpr std::uint64_t kMostAnalysisBits = std::uint64_t{1} << 31;  // 256 MB
+
+}  // namespace
+
+Decoder::Decoder(const ptx::Module& module, const ptx::Function& entry, const Placement& placement,
+                 FindOpcode find_opcode, Program& program)
+    : module_(&module),
+      entry_(&entry),
+      placement_(&placement),
+      find_opcode_(find_opcode),
+      program_(&program) {}
+
+void Decoder::unsupported(std::string_view what) const {
+  base::fail(ErrorCode::kUnsupported, "PTX line {}: '{}': {}", source_->line,
+             to_string(*function_, *source_), what);
+}
+
+void Decoder::malformed(std::string_view what) const {
+  base::fail(ErrorCode::kParse, "PTX line {}: '{}': {}", source_->line,
+             to_string(*function_, *source_), what);
+}
+
+const ptx::Operand& Decoder::operand(std::size_t index) const {
+  if (index >= source_->operands.size()) malformed("too few operands");
+  return source_->operands[index];
+}
+
+Type Decoder::type_from_end(std::size_t index) const {
+  std::size_t seen = 0;
+  for (std::size_t i = source_->modifiers.size(); i-- > 0;) {
+    const Type type = parse_type(source_->modifiers[i]);
+    if (type.bits != 0 && seen++ == index) return type;
+  }
+  malformed("no type");
+}
+
+std::uint32_t Decoder::allocate(std::uint32_t bytes, std::uint32_t alignment) {
+  std::uint32_t& end = program_->register_bytes;
+  end = (end + alignment - 1) / alignment * alignment;
+  const std::uint32_t slot = end;
+  end += bytes;
+  return slot;
+}
+
+void Decoder::decode_all() {
+  order_ = {entry_};
+  place_function(*entry_);
+  // decode_function appends the functions it meets to order_.
+  for (std::size_t i = 0; i < order_.size(); ++i) decode_function(*order_[i]);
+}
+
+void Decoder::start_again() {
+  program_->code.clear();
+  program_->slots.clear();
+  program_->constants.clear();
+  program_->specials.clear();
+  program_->functions.clear();
+  program_->instructions.clear();
+  program_->matrix_forms.clear();
+  program_->info.local_bytes = 0;
+  frames_.clear();
+  constants_.clear();
+  specials_.clear();
+  register_count_ = 0;
+  scratch_ = kNoSlot;
+  reads_.clear();
+  writes_.clear();
+  keeps_.clear();
+  matrix_registers_.clear();
+}
+
+// The analyses of registers hold a bit for each register at each instruction.
+void Decoder::refuse_huge() const {
+  const std::uint64_t bits = std::uint64_t{register_count_} * program_->code.size();
+  if (bits > kMostAnalysisBits) {
+    base::fail(ErrorCode::kUnsupported, "kernel {}: {} instructions with {} registers are too many",
+               entry_->name, program_->code.size(), register_count_);
+  }
+}
+
+// Decodes twice: once to learn which registers each instruction reads and writes, once with slots
+// that registers share. With calls every register keeps a slot of its own, since a caller's values
+// live on while the callee runs.
+void Decoder::run() {
+  decode_all();
+  refuse_recursion();
+  refuse_huge();
+  if (order_.size() == 1) {
+    std::vector<Liveness> code;
+    for (std::size_t i = 0; i < program_->code.size(); ++i) {
+      const Inst& inst = program_->code[i];
+      const bool guarded = inst.guard != kNoSlot;
+      code.push_back(
+          {.reads = std::move(reads_[i]),
+           .writes = std::move(writes_[i]),
+           .keeps = std::move(keeps_[i]),
+           .guarded = guarded,
+           .falls_through = guarded || (inst.flow != Flow::kBranch && inst.flow != Flow::kReturn &&
+                                        inst.flow != Flow::kExit),
+           .target = inst.flow == Flow::kBranch ? inst.target : kNoSlot});
+    }
+    std::vector<int> bits;
+    for (const ptx::Register& reg : entry_->registers) bits.push_back(reg.bits);
+    start_again();
+    Assignment assignment = assign_slots(code, bits);
+    assigned_ = std::move(assignment.slots);
+    program_->register_bytes = assignment.bytes;
+    decode_all();
+  }
+  for (Inst& inst : program_->code) {
+    if (inst.flow == Flow::kCall) inst.target = frames_.at(order_[inst.target]->name).start;
+  }
+  program_->info.local_bytes = (program_->info.local_bytes + 15) / 16 * 16;
+  program_->info.registers = std::min<std::uint32_t>(255, register_count_);
+  watch_registers();
+  watch_matrix_registers();
+  number_sites();
+}
+
+void Decoder::number_sites() {
+  program_->sites = {kNoSlot};
+  for (std::uint32_t pc = 0; pc < program_->code.size(); ++pc) {
+    Inst& inst = program_->code[pc];
+    const bool global = inst.kind == Class::kGlobalLoad || inst.kind == Class::kGlobalStore ||
+                        inst.kind == Class::kAsyncCopy || inst.kind == Class::kAtomic;
+    if (!global || program_->sites.size() > Program::kMaxSites) continue;
+    inst.site = static_cast<std::uint16_t>(program_->sites.size());
+    program_->sites.push_back(pc);
+  }
+}
+
+MemoryOrder Decoder::memory_order(bool atomic) {
+  // Of the block alone: for other blocks it is an access like any other.
+  if (has("cta") || has("cluster")) return MemoryOrder::kWeak;
+  const bool strong = atomic || has("relaxed") || has("volatile") || has("mmio");
+  const MemoryOrder order = has("acq_rel")   ? MemoryOrder::kBoth
+                            : has("acquire") ? MemoryOrder::kAcquire
+                            : has("release") ? MemoryOrder::kRelease
+                            : strong         ? MemoryOrder::kRelaxed
+                                             : MemoryOrder::kWeak;
+  if (order > MemoryOrder::kRelaxed) program_->orders_blocks = true;
+  return order;
+}
+
+void Decoder::decode_function(const ptx::Function& function) {
+  function_ = &function;
+  frame_ = &frames_.at(function.name);
+  frame_->start = static_cast<std::uint32_t>(program_->code.size());
+  const std::uint32_t start = frame_->start;
+  for (const ptx::Instruction& instruction : function.code) decode_one(instruction);
+  // Falling off the end is a return.
+  static const ptx::Instruction kReturn = [] {
+    ptx::Instruction instruction;
+    instruction.opcode = "ret";
+    return instruction;
+  }();
+  decode_one(kReturn);
+  for (std::uint32_t i = start; i < program_->code.size(); ++i) {
+    if (program_->code[i].flow == Flow::kBranch) program_->code[i].target += start;
+  }
+}
+
+void Decoder::decode_one(const ptx::Instruction& instruction) {
+  source_ = &instruction;
+  program_->code.emplace_back();
+  program_->functions.push_back(function_);
+  program_->instructions.push_back(&instruction);
+  reads_.emplace_back();
+  writes_.emplace_back();
+  keeps_.emplace_back();
+  inst_ = &program_->code.back();
+  const DecodeFunction decode = find_opcode_(instruction.opcode);
+  if (decode == nullptr) unsupported("this instruction is not modelled");
+  if (instruction.guard >= 0) {
+    ptx::Operand guard;
+    guard.kind = ptx::OperandKind::kRegister;
+    guard.negated = instruction.guard_negated;
+    guard.reg = instruction.guard;
+    inst_->guard = predicate_in(guard, &inst_->guard_negated);
+  }
+  decode(*this);
+}
+
+}  // namespace annulus::simulator

@@ -1,0 +1,129 @@
+// Functions and calls: where a function's registers, local variables and parameters are, and how a
+// call copies between two such frames.
+
+#include <algorithm>
+
+#include "base/fail.h"
+#include "simulator/decode/decoder.h"
+
+namespace annulus::simulator {
+namespace {
+
+constexpr std::uint32_t kMaxLocalBytes = 512 * 1024;  // of one thread (CUDA programming guide)
+
+}  // namespace
+
+// Gives a function its registers and its frame of local variables and call parameters. There is
+// one frame per function, not per call: recursion is refused.
+void Decoder::place_function(const ptx::Function& function) {
+  Frame& frame = frames_[function.name];
+  frame.first_register = register_count_;
+  register_count_ += static_cast<std::uint32_t>(function.registers.size());
+  for (const ptx::Register& reg : function.registers) {
+    const auto bytes = static_cast<std::uint32_t>(reg.bits == 1 ? 4 : reg.bits / 8 * kLanes);
+    if (reg.bits != 1 && reg.bits != 16 && reg.bits != 32 && reg.bits != 64) {
+      base::fail(ErrorCode::kUnsupported, "function {}: registers of {} bits ({})", function.name,
+                 reg.bits, reg.name);
+    }
+    frame.slots.push_back(assigned_.empty() ? allocate(bytes, reg.bits == 1 ? 4 : 64)
+                                            : assigned_[frame.slots.size()]);
+  }
+  const auto place = [&](const ptx::Variable& variable) {
+    std::uint64_t end = program_->info.local_bytes;
+    end = (end + variable.alignment - 1) / variable.alignment * variable.alignment;
+    frame.local[variable.name] = {static_cast<std::uint32_t>(end),
+                                  static_cast<std::uint32_t>(variable.bytes)};
+    end += variable.bytes;
+    if (end > kMaxLocalBytes) {
+      base::fail(ErrorCode::kUnsupported, "function {}: more than {} bytes of local memory",
+                 function.name, kMaxLocalBytes);
+    }
+    program_->info.local_bytes = static_cast<std::uint32_t>(end);
+  };
+  for (const ptx::Variable& variable : function.variables) {
+    if (variable.space == ptx::Space::kLocal || variable.space == ptx::Space::kParam) {
+      place(variable);
+    }
+  }
+  if (!function.entry) {
+    for (const ptx::Variable& variable : function.parameters) place(variable);
+    for (const ptx::Variable& variable : function.results) place(variable);
+  }
+}
+
+// call.uni (results), function, (arguments); results and arguments are .param variables, which are
+// copied between the frames of caller and callee by the handler.
+void Decoder::decode_call() {
+  std::size_t at = 0;
+  std::vector<ptx::Operand> results;
+  if (operand(at).kind == ptx::OperandKind::kList) results = operand(at++).elements;
+  const ptx::Operand& name = operand(at++);
+  if (name.kind != ptx::OperandKind::kSymbol) unsupported("indirect calls are not modelled");
+  std::vector<ptx::Operand> arguments;
+  if (at < operands()) arguments = operand(at).elements;
+  const ptx::Function* callee = nullptr;
+  for (const ptx::Function& function : module_->functions) {
+    if (function.name == name.text && !function.declaration) callee = &function;
+  }
+  if (callee == nullptr) unsupported("function '" + name.text + "' has no body here");
+  if (arguments.size() != callee->parameters.size() || results.size() != callee->results.size()) {
+    malformed("the arguments do not fit the function");
+  }
+  if (!frames_.contains(callee->name)) {
+    place_function(*callee);
+    order_.push_back(callee);
+  }
+  calls_[function_].insert(callee);
+  const Frame& frame = frames_.at(callee->name);
+  // Triples (from, to, bytes): arguments first, then results, which go the other way on return.
+  std::vector<std::uint32_t> moves;
+  const auto in_caller = [&](const ptx::Operand& actual, const ptx::Variable& formal) {
+    const auto found = frame_->local.find(actual.text);
+    if (found == frame_->local.end()) unsupported("arguments must be .param variables");
+    if (found->second.bytes != formal.bytes) malformed("an argument has another size");
+    return found->second.offset;
+  };
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const ptx::Variable& formal = callee->parameters[i];
+    const Local& to = frame.local.at(formal.name);
+    moves.insert(moves.end(), {in_caller(arguments[i], formal), to.offset, to.bytes});
+  }
+  const auto argument_words = static_cast<std::uint32_t>(moves.size());
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const ptx::Variable& formal = callee->results[i];
+    const Local& from = frame.local.at(formal.name);
+    moves.insert(moves.end(), {from.offset, in_caller(results[i], formal), from.bytes});
+  }
+  inst_->aux = list(moves);
+  inst_->imm = (std::int64_t{argument_words} << 32) | static_cast<std::int64_t>(moves.size());
+  for (std::uint32_t i = 0; i < order_.size(); ++i) {
+    if (order_[i] == callee) inst_->target = i;
+  }
+  inst_->flow = Flow::kCall;
+}
+
+// A function has one frame however often it is called, so no function may call itself, be it
+// through others.
+void Decoder::refuse_recursion() const {
+  for (const ptx::Function* function : order_) {
+    std::set<const ptx::Function*> reached;
+    std::vector<const ptx::Function*> work = {function};
+    while (!work.empty()) {
+      const ptx::Function* caller = work.back();
+      work.pop_back();
+      const auto callees = calls_.find(caller);
+      if (callees == calls_.end()) continue;
+      for (const ptx::Function* callee : callees->second) {
+        if (reached.insert(callee).second) work.push_back(callee);
+      }
+    }
+    if (reached.contains(function)) {
+      base::fail(ErrorCode::kUnsupported, "function {} calls itself: recursion is not modelled",
+                 function->name);
+    }
+  }
+}
+
+void decode_call(Decoder& decoder) { decoder.decode_call(); }
+
+}  // namespace annulus::simulator

@@ -1,0 +1,55 @@
+// What becomes of a fault: the code that later calls return, and the message.
+
+#include "simulator/driver/state.h"
+
+namespace annulus::simulator::driver {
+namespace {
+
+abi::CUresult code_of(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kOutOfBounds:
+    case FaultKind::kPeerAccess:
+      return abi::kCudaIllegalAddress;
+    case FaultKind::kMisaligned:
+      return abi::kCudaMisalignedAddress;
+    case FaultKind::kInvalidOperand:
+    case FaultKind::kUnsupported:
+      return abi::kCudaIllegalInstruction;
+    case FaultKind::kDeadlock:
+    case FaultKind::kTimeout:
+      return abi::kCudaLaunchTimeout;
+    // A GPU would go on with a wrong answer here, or hang.
+    case FaultKind::kUninitialized:
+    case FaultKind::kSharedRace:
+    case FaultKind::kGlobalRace:
+    case FaultKind::kMissingWait:
+    case FaultKind::kEarlyReuse:
+    case FaultKind::kUnorderedWrites:
+    case FaultKind::kFreedInUse:
+    case FaultKind::kInFlight:
+    case FaultKind::kRegisterInFlight:
+    case FaultKind::kMissingFence:
+    case FaultKind::kDivergentBarrier:
+    case FaultKind::kBarrierMisuse:
+    case FaultKind::kUnwaited:
+    case FaultKind::kTrap:
+      return abi::kCudaLaunchFailed;
+  }
+  return abi::kCudaLaunchFailed;
+}
+
+}  // namespace
+
+void break_context(Context& context, const Fault& fault) {
+  const auto other = fault.other == nullptr
+                         ? nullptr
+                         : std::static_pointer_cast<Context>(fault.other->context.lock());
+  // The race is the other's as much: whoever asks there hears of it in whichever order they ran.
+  for (Context* one : {&context, other.get()}) {
+    if (one == nullptr || one->lost == abi::kCudaContextDestroyed) continue;
+    one->device->report(base::LogLevel::kError, fault.message(), fault.json());
+    one->lost = code_of(fault.kind);
+  }
+}
+
+}  // namespace annulus::simulator::driver

@@ -1,0 +1,27 @@
+#ifndef ANNULUS_SIMULATOR_DRIVER_CAPTURE_H_
+#define ANNULUS_SIMULATOR_DRIVER_CAPTURE_H_
+
+// The rules of stream capture, apart from the recording itself (Stream::submit). A stream joins a
+// capture when it waits for an event recorded in one, and leaves it when the origin waits for
+// the last of its work; a capture that ends with work that was not joined is an error.
+
+#include "simulator/driver/state.h"
+
+namespace annulus::simulator::driver {
+
+// Ends with CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and spoils the capture, where `stream` is
+// under capture: the host cannot wait for work that was never queued.
+void refuse_capturing(Stream& stream);
+
+// Notes that `event` marks a point of a capture; false where the stream is not under capture.
+bool capture_record(Stream& stream, Event& event);
+
+// What a wait for `event` on `stream` means: for an ordinary event nothing is left to do.
+abi::CUresult join_capture(Stream& stream, Event& event);
+
+// A stream under capture is destroyed.
+void abandon_capture(Stream& stream);
+
+}  // namespace annulus::simulator::driver
+
+#endif  // ANNULUS_SIMULATOR_DRIVER_CAPTURE_H_

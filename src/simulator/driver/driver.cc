@@ -1,0 +1,17 @@
+#include "simulator/driver/driver.h"
+
+#include "simulator/driver/entries.h"
+
+namespace annulus::simulator {
+
+abi::CudaTable make_cuda_table() {
+  abi::CudaTable table;
+#define REQUIRED(member, symbol, parameters) table.member = &driver::entry::member;
+#define OPTIONAL(member, symbol, parameters) table.member = &driver::entry::member;
+#include "abi/cuda.def"
+#undef REQUIRED
+#undef OPTIONAL
+  return table;
+}
+
+}  // namespace annulus::simulator

@@ -1,0 +1,47 @@
+#ifndef ANNULUS_SIMULATOR_DRIVER_ENTRIES_H_
+#define ANNULUS_SIMULATOR_DRIVER_ENTRIES_H_
+
+// The functions of the simulated driver: one for each slot of the table, named by its member, and
+// those that only other programs use (more.def). CUDA's documentation of the symbol is the
+// documentation of the function; where this driver differs, docs/simulator.md says so.
+
+#include "abi/cuda_types.h"
+
+namespace annulus::simulator::driver::entry {
+
+using namespace annulus::abi;  // the declarations below are written in its words
+
+#define REQUIRED(member, symbol, parameters) CUresult member parameters;
+#define OPTIONAL(member, symbol, parameters) CUresult member parameters;
+#include "abi/cuda.def"
+#undef REQUIRED
+#undef OPTIONAL
+
+struct Uuid {
+  unsigned char bytes[16];
+};
+
+// CUlaunchAttribute and CUlaunchConfig. Attributes that only change how a GPU schedules are
+// ignored; clusters are understood, cooperative launches refused.
+struct LaunchAttribute {
+  int id;
+  char pad[4];
+  char value[64];
+};
+
+struct LaunchConfig {
+  unsigned grid[3];
+  unsigned block[3];
+  unsigned dynamic_shared_bytes;
+  CUstream stream;
+  const LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+
+#define ENTRY(name, parameters) CUresult name parameters;
+#include "simulator/driver/more.def"
+#undef ENTRY
+
+}  // namespace annulus::simulator::driver::entry
+
+#endif  // ANNULUS_SIMULATOR_DRIVER_ENTRIES_H_

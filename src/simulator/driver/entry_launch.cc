@@ -1,0 +1,179 @@
+// Kernel launches: what a driver refuses, the copy of the parameters, and what becomes of a fault.
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "simulator/driver/entries.h"
+#include "simulator/driver/state.h"
+
+namespace annulus::simulator::driver::entry {
+namespace {
+
+// The members of `extra`, as cuda.h defines them.
+void* const kEnd = nullptr;
+void* const kBufferPointer = reinterpret_cast<void*>(1);
+void* const kBufferSize = reinterpret_cast<void*>(2);
+
+// CUlaunchAttributeID
+enum : int { kLaunchCooperative = 2, kLaunchCluster = 4 };
+
+constexpr std::uint32_t kMaxPortableCluster = 8;
+
+// The parameter block from one pointer per parameter.
+std::vector<std::byte> gather(const KernelInfo& info, void** parameters) {
+  std::vector<std::byte> block(info.parameter_bytes);
+  for (std::size_t i = 0; i < info.parameter_offsets.size(); ++i) {
+    if (parameters[i] == nullptr) throw Refusal{kCudaInvalidValue};
+    std::memcpy(block.data() + info.parameter_offsets[i], parameters[i], info.parameter_sizes[i]);
+  }
+  return block;
+}
+
+// The parameter block that a program packed itself.
+std::vector<std::byte> unpack(const KernelInfo& info, void** extra) {
+  const void* buffer = nullptr;
+  std::size_t bytes = 0;
+  for (; *extra != kEnd; extra += 2) {
+    if (extra[0] == kBufferPointer) {
+      buffer = extra[1];
+    } else if (extra[0] == kBufferSize) {
+      bytes = *static_cast<const std::size_t*>(extra[1]);
+    } else {
+      throw Refusal{kCudaInvalidValue};
+    }
+  }
+  if (bytes < info.parameter_bytes || (buffer == nullptr && info.parameter_bytes != 0)) {
+    throw Refusal{kCudaInvalidValue};
+  }
+  std::vector<std::byte> block(info.parameter_bytes);
+  if (!block.empty()) std::memcpy(block.data(), buffer, block.size());
+  return block;
+}
+
+std::vector<std::byte> copy_parameters(const KernelInfo& info, void** parameters, void** extra) {
+  if (parameters != nullptr && extra != nullptr) throw Refusal{kCudaInvalidValue};
+  if (extra != nullptr) return unpack(info, extra);
+  if (parameters == nullptr && !info.parameter_offsets.empty()) throw Refusal{kCudaInvalidValue};
+  return gather(info, parameters);
+}
+
+void check_shape(const Function& function, const LaunchRequest& launch) {
+  const bool grid_fits = launch.grid[0] >= 1 && launch.grid[0] <= kMaxGridX &&
+                         launch.grid[1] >= 1 && launch.grid[1] <= kMaxGridYz &&
+                         launch.grid[2] >= 1 && launch.grid[2] <= kMaxGridYz;
+  const bool block_fits = launch.block[0] >= 1 && launch.block[0] <= kMaxThreads &&
+                          launch.block[1] >= 1 && launch.block[1] <= kMaxThreads &&
+                          launch.block[2] >= 1 && launch.block[2] <= kMaxBlockZ;
+  if (!grid_fits || !block_fits) throw Refusal{kCudaInvalidValue};
+  const std::uint64_t threads = std::uint64_t{launch.block[0]} * launch.block[1] * launch.block[2];
+  if (threads > kMaxThreads || threads > function.info->max_threads) {
+    throw Refusal{kCudaInvalidValue};
+  }
+  if (launch.dynamic_shared_bytes > function.dynamic_limit) throw Refusal{kCudaInvalidValue};
+}
+
+// Clusters: what the kernel says, or else the launch. Where both do they have to agree.
+void take_cluster(const Function& function, const LaunchConfig& config, LaunchRequest& launch) {
+  const bool required = function.info->cluster[0] != 0;
+  if (required) std::copy_n(function.info->cluster, 3, launch.cluster);
+  for (unsigned i = 0; i < config.attribute_count; ++i) {
+    const LaunchAttribute& attribute = config.attributes[i];
+    if (attribute.id == kLaunchCooperative) throw Refusal{kCudaNotSupported};
+    if (attribute.id != kLaunchCluster) continue;
+    std::uint32_t asked[3];
+    std::memcpy(asked, attribute.value, sizeof(asked));
+    if (required && !std::equal(asked, asked + 3, launch.cluster)) {
+      throw Refusal{kCudaInvalidClusterSize};
+    }
+    std::copy_n(asked, 3, launch.cluster);
+  }
+  std::uint64_t ctas = 1;
+  for (std::size_t d = 0; d < 3; ++d) {
+    if (launch.cluster[d] == 0 || launch.cluster[d] > kMaxPortableCluster ||
+        launch.grid[d] % launch.cluster[d] != 0) {
+      throw Refusal{kCudaInvalidClusterSize};
+    }
+    ctas *= launch.cluster[d];
+  }
+  if (ctas > kMaxPortableCluster) throw Refusal{kCudaInvalidClusterSize};
+  if (ctas > 1 && !function.context->device->model().accelerated) throw Refusal{kCudaNotSupported};
+}
+
+// Runs in stream order. What goes wrong breaks the context, and the next call that asks will hear.
+void run(const Function& function, LaunchRequest launch, const std::vector<std::byte>& parameters,
+         const OperationPointer& operation) {
+  Context& context = *function.context;
+  Device& device = *context.device;
+  const SimulatorOptions options = device.options();
+  SimulatorCounters counters;
+  bool broken = false;
+  launch.parameters = parameters;
+  launch.max_warp_instructions = std::uint64_t{options.limit} * 1000000;
+  const std::vector<PeerMemory> peers = peer_memories(context);
+  launch.peers = peers;
+  launch.operation = operation;
+  launch.detector = &state().detector;
+  try {
+    const auto pool = state().pool(options.threads);
+    execute(launch, device.memory(), *pool, options, &counters);
+  } catch (const Fault& caught) {
+    broken = true;
+    break_context(context, caught);
+  } catch (const std::exception& error) {
+    broken = true;
+    device.report(base::LogLevel::kError, "internal", error.what());
+    context.lost = kCudaLaunchFailed;
+  }
+  counters.launches = 1;
+  counters.faults = broken ? 1 : 0;
+  device.add(counters);
+}
+
+}  // namespace
+
+CUresult launch_kernel_ex(const LaunchConfig* config, CUfunction function, void** parameters,
+                          void** extra) {
+  return guarded([&]() -> CUresult {
+    if (config == nullptr || (config->attribute_count != 0 && config->attributes == nullptr)) {
+      return kCudaInvalidValue;
+    }
+    const auto on = find_stream(config->stream);
+    const auto kernel = find_function(function);
+    if (kernel->context != on->context()) return kCudaInvalidContext;
+    LaunchRequest launch;
+    launch.program = kernel->program;
+    std::copy_n(config->grid, 3, launch.grid);
+    std::copy_n(config->block, 3, launch.block);
+    launch.dynamic_shared_bytes = config->dynamic_shared_bytes;
+    launch.shared_limit = static_cast<std::uint32_t>(kernel->context->device->model().shared_optin);
+    check_shape(*kernel, launch);
+    take_cluster(*kernel, *config, launch);
+    Work work = make_work(
+        "kernel " + kernel->info->name,
+        [kernel, launch, block = copy_parameters(*kernel->info, parameters, extra)](
+            const OperationPointer& operation) { run(*kernel, launch, block, operation); });
+    const unsigned warps = (launch.block[0] * launch.block[1] * launch.block[2] + 31) / 32;
+    work.operation.module = kernel->image;
+    work.operation.program = kernel->program;
+    std::copy_n(launch.grid, 3, work.operation.grid);
+    work.operation.warp_bits = std::bit_width(warps - 1);
+    on->submit(std::move(work));
+    return kCudaSuccess;
+  });
+}
+
+CUresult launch_kernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                       unsigned block_x, unsigned block_y, unsigned block_z,
+                       unsigned dynamic_shared_bytes, CUstream stream, void** parameters,
+                       void** extra) {
+  const LaunchConfig config{.grid = {grid_x, grid_y, grid_z},
+                            .block = {block_x, block_y, block_z},
+                            .dynamic_shared_bytes = dynamic_shared_bytes,
+                            .stream = stream,
+                            .attributes = nullptr,
+                            .attribute_count = 0};
+  return launch_kernel_ex(&config, function, parameters, extra);
+}
+
+}  // namespace annulus::simulator::driver::entry

@@ -1,0 +1,257 @@
+// Memory: allocation, copies, fills. Bounds are checked when a copy is queued, as CUDA does. Copies
+// from and to pageable host memory have ended on return, as CUDA promises for their host side.
+
+#include <cstdlib>
+#include <limits>
+
+#include "simulator/driver/accesses.h"
+#include "simulator/driver/capture.h"
+#include "simulator/driver/entries.h"
+#include "simulator/driver/state.h"
+
+namespace annulus::simulator::driver::entry {
+namespace {
+
+constexpr std::size_t kHostAlignment = 4096;
+
+enum class Wait { kNo, kYes };
+
+CUresult to_device(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream,
+                   Wait wait) {
+  const auto on = find_stream(stream);
+  if (bytes == 0) return kCudaSuccess;
+  if (from == nullptr) return kCudaInvalidValue;
+  GlobalMemory& memory = memory_with(*on->context(), to, bytes);
+  const ItemPointer item =
+      on->submit(make_work(wait == Wait::kYes ? "cuMemcpyHtoD" : "cuMemcpyHtoDAsync",
+                           [&memory, to, from, bytes](const OperationPointer& operation) {
+                             note(operation, AccessKind::kWrite, memory, to, bytes);
+                             note_host(operation, AccessKind::kRead, from, bytes);
+                             memory.write(to, from, bytes);
+                           }));
+  if (wait == Wait::kNo && is_page_locked(from, bytes)) return kCudaSuccess;
+  state().queue.finish(item);
+  // Asynchronous from pageable memory, only the source is done with.
+  if (wait == Wait::kYes) observe(item);
+  return on->context()->lost;
+}
+
+CUresult to_host(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream, Wait wait) {
+  const auto on = find_stream(stream);
+  if (bytes == 0) return kCudaSuccess;
+  if (to == nullptr) return kCudaInvalidValue;
+  const GlobalMemory& memory = memory_with(*on->context(), from, bytes);
+  const ItemPointer item =
+      on->submit(make_work(wait == Wait::kYes ? "cuMemcpyDtoH" : "cuMemcpyDtoHAsync",
+                           [&memory, to, from, bytes](const OperationPointer& operation) {
+                             note(operation, AccessKind::kRead, memory, from, bytes);
+                             note_host(operation, AccessKind::kWrite, to, bytes);
+                             memory.read(to, from, bytes);
+                           }));
+  if (wait == Wait::kNo && is_page_locked(to, bytes)) return kCudaSuccess;
+  state().queue.finish(item);
+  observe(item);
+  return on->context()->lost;
+}
+
+bool forget_allocation(Context& context, CUdeviceptr pointer) {
+  std::lock_guard lock(context.mutex);
+  return context.allocations.erase(pointer) != 0;
+}
+
+CUresult fill(CUdeviceptr to, std::uint32_t value, int unit, std::size_t count, CUstream stream) {
+  const auto on = find_stream(stream);
+  if (count == 0) return kCudaSuccess;
+  const auto unit_bytes = static_cast<std::size_t>(unit);
+  if (to % unit_bytes != 0) return kCudaInvalidValue;
+  if (count > std::numeric_limits<std::size_t>::max() / unit_bytes) return kCudaInvalidValue;
+  GlobalMemory& memory = memory_with(*on->context(), to, count * unit_bytes);
+  const char* const call = unit == 1   ? "cuMemsetD8Async"
+                           : unit == 2 ? "cuMemsetD16Async"
+                                       : "cuMemsetD32Async";
+  on->submit(make_work(
+      call, [&memory, to, value, unit, count, unit_bytes](const OperationPointer& operation) {
+        note(operation, AccessKind::kWrite, memory, to, count * unit_bytes);
+        memory.fill(to, value, unit, count);
+      }));
+  return kCudaSuccess;
+}
+
+}  // namespace
+
+CUresult mem_get_info(std::size_t* free_bytes, std::size_t* total_bytes) {
+  return guarded([&]() -> CUresult {
+    const auto context = live_context();
+    if (free_bytes == nullptr || total_bytes == nullptr) return kCudaInvalidValue;
+    const GlobalMemory& memory = context->device->memory();
+    *total_bytes = memory.capacity();
+    *free_bytes = memory.capacity() - memory.used();
+    return kCudaSuccess;
+  });
+}
+
+CUresult mem_alloc(CUdeviceptr* pointer, std::size_t bytes) {
+  return guarded([&]() -> CUresult {
+    const auto context = live_context();
+    if (pointer == nullptr || bytes == 0) return kCudaInvalidValue;
+    refuse_under_capture();
+    const std::uint64_t address = context->device->memory().allocate(bytes);
+    if (address == 0) return kCudaOutOfMemory;
+    std::lock_guard lock(context->mutex);
+    context->allocations.emplace(address, bytes);
+    *pointer = address;
+    return kCudaSuccess;
+  });
+}
+
+// Waits for all work, as CUDA does today without promising it: the checked twin wants the program
+// to have waited itself. Null is allowed; a second free, or a pointer into the middle, is refused.
+// Memory is freed even in a context that a fault has broken, which a GPU's driver would not do
+// before the end of the process: nothing is gained by keeping it.
+CUresult mem_free(CUdeviceptr pointer) {
+  return guarded([&]() -> CUresult {
+    const auto context = current_context();
+    refuse_under_capture();
+    if (pointer == 0) return context->lost;
+    // Whoever uses it has used it then, and is found out whatever the seed.
+    state().queue.finish_linked(*context);
+    if (!forget_allocation(*context, pointer)) return kCudaInvalidValue;
+    GlobalMemory& memory = context->device->memory();
+    const auto alone = state().queue.alone();
+    const auto fault = freed_by_host(memory, pointer, "cuMemFree");
+    memory.release(pointer);
+    if (fault != nullptr && context->lost == kCudaSuccess) break_context(*context, *fault);
+    return context->lost;
+  });
+}
+
+// Usable behind this point of the stream.
+CUresult mem_alloc_async(CUdeviceptr* pointer, std::size_t bytes, CUstream stream) {
+  return guarded([&]() -> CUresult {
+    const auto on = find_stream(stream);
+    refuse_capturing(*on);
+    const CUresult code = mem_alloc(pointer, bytes);
+    if (code != kCudaSuccess) return code;
+    const GlobalMemory& memory = on->context()->device->memory();
+    on->submit(make_work("cuMemAllocAsync",
+                         [&memory, at = *pointer, bytes](const OperationPointer& operation) {
+                           note(operation, AccessKind::kWrite, memory, at, bytes);
+                         }));
+    return kCudaSuccess;
+  });
+}
+
+// Freed when the stream gets there.
+CUresult mem_free_async(CUdeviceptr pointer, CUstream stream) {
+  return guarded([&]() -> CUresult {
+    const auto on = find_stream(stream);
+    refuse_capturing(*on);
+    const auto context = on->context();
+    if (!forget_allocation(*context, pointer)) return kCudaInvalidValue;
+    on->submit(make_work("cuMemFreeAsync", [context, pointer](const OperationPointer& operation) {
+      GlobalMemory& memory = context->device->memory();
+      const auto record = memory.made_record(pointer);
+      const auto fault = record == nullptr || !operation->checked
+                             ? nullptr
+                             : record->in_use(operation.get(), nullptr);
+      memory.release(pointer, operation);
+      if (fault != nullptr) throw Fault(*fault);
+    }));
+    return kCudaSuccess;
+  });
+}
+
+CUresult mem_alloc_host(void** pointer, std::size_t bytes) {
+  return guarded([&]() -> CUresult {
+    live_context();
+    if (pointer == nullptr || bytes == 0) return kCudaInvalidValue;
+    refuse_under_capture();
+    if (bytes > std::numeric_limits<std::size_t>::max() - kHostAlignment) return kCudaOutOfMemory;
+    void* block = std::aligned_alloc(
+        kHostAlignment, (bytes + kHostAlignment - 1) / kHostAlignment * kHostAlignment);
+    if (block == nullptr) return kCudaOutOfMemory;
+    State& all = state();
+    std::lock_guard lock(all.mutex);
+    all.host_blocks.emplace(static_cast<const char*>(block), HostBlock{bytes, nullptr});
+    *pointer = block;
+    return kCudaSuccess;
+  });
+}
+
+CUresult mem_free_host(void* pointer) {
+  return guarded([&]() -> CUresult {
+    const auto context = current_context();
+    refuse_under_capture();
+    if (pointer == nullptr) return context->lost;
+    State& all = state();
+    all.queue.finish_linked(*context);  // a copy may still want it
+    HostBlock block;
+    {
+      std::lock_guard lock(all.mutex);
+      const auto found = all.host_blocks.find(static_cast<const char*>(pointer));
+      if (found == all.host_blocks.end()) return kCudaInvalidValue;
+      block = std::move(found->second);
+      all.host_blocks.erase(found);
+    }
+    const auto alone = all.queue.alone();
+    const auto fault =
+        block.record == nullptr ? nullptr : block.record->in_use(nullptr, "cuMemFreeHost");
+    std::free(pointer);
+    if (fault != nullptr && context->lost == kCudaSuccess) break_context(*context, *fault);
+    return context->lost;
+  });
+}
+
+CUresult memcpy_htod(CUdeviceptr to, const void* from, std::size_t bytes) {
+  return guarded([&] {
+    refuse_under_capture();
+    return to_device(to, from, bytes, nullptr, Wait::kYes);
+  });
+}
+
+CUresult memcpy_dtoh(void* to, CUdeviceptr from, std::size_t bytes) {
+  return guarded([&] {
+    refuse_under_capture();
+    return to_host(to, from, bytes, nullptr, Wait::kYes);
+  });
+}
+
+CUresult memcpy_htod_async(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
+  return guarded([&] { return to_device(to, from, bytes, stream, Wait::kNo); });
+}
+
+CUresult memcpy_dtoh_async(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  return guarded([&] { return to_host(to, from, bytes, stream, Wait::kNo); });
+}
+
+CUresult memcpy_dtod_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  return guarded([&]() -> CUresult {
+    const auto on = find_stream(stream);
+    if (bytes == 0) return kCudaSuccess;
+    // The two may lie on different devices: addresses are unified.
+    GlobalMemory& target = memory_with(*on->context(), to, bytes);
+    const GlobalMemory& source = memory_with(*on->context(), from, bytes);
+    on->submit(make_work("cuMemcpyDtoDAsync",
+                         [&target, &source, to, from, bytes](const OperationPointer& operation) {
+                           note(operation, AccessKind::kRead, source, from, bytes);
+                           note(operation, AccessKind::kWrite, target, to, bytes);
+                           target.copy(to, source, from, bytes);
+                         }));
+    return kCudaSuccess;
+  });
+}
+
+CUresult memset_d8_async(CUdeviceptr to, unsigned char value, std::size_t count, CUstream stream) {
+  return guarded([&] { return fill(to, value, 1, count, stream); });
+}
+
+CUresult memset_d16_async(CUdeviceptr to, unsigned short value, std::size_t count,
+                          CUstream stream) {
+  return guarded([&] { return fill(to, value, 2, count, stream); });
+}
+
+CUresult memset_d32_async(CUdeviceptr to, unsigned value, std::size_t count, CUstream stream) {
+  return guarded([&] { return fill(to, value, 4, count, stream); });
+}
+
+}  // namespace annulus::simulator::driver::entry

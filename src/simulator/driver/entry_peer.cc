@@ -1,0 +1,119 @@
+// Several devices: who may access whose memory, and copies from one context to another. Devices of
+// one model are each other's peers, as the GPUs of one machine are.
+
+#include <algorithm>
+
+#include "simulator/driver/accesses.h"
+#include "simulator/driver/entries.h"
+#include "simulator/driver/state.h"
+
+namespace annulus::simulator::driver::entry {
+namespace {
+
+bool are_peers(const Device& device, const Device& other) {
+  return &device != &other && &device.model() == &other.model();
+}
+
+std::shared_ptr<Context> find_context(CUcontext context) {
+  auto found = state().contexts.find(context);
+  if (found == nullptr) throw Refusal{kCudaInvalidContext};
+  return found;
+}
+
+// Where `peer` stands in the list; its mutex is held. Entries of contexts that are gone go.
+auto place_of(Context& context, const std::shared_ptr<Context>& peer) {
+  auto& peers = context.peers;
+  std::erase_if(peers, [](const std::weak_ptr<Context>& one) {
+    const auto other = one.lock();
+    return other == nullptr || other->lost == kCudaContextDestroyed;
+  });
+  return std::find_if(peers.begin(), peers.end(),
+                      [&](const std::weak_ptr<Context>& one) { return one.lock() == peer; });
+}
+
+// The memory of the context's device, if that holds all of the bytes.
+GlobalMemory& memory_of(const Context& context, CUdeviceptr address, std::size_t bytes) {
+  GlobalMemory& memory = context.device->memory();
+  if (memory.find(address, bytes).end == 0) throw Refusal{kCudaInvalidValue};
+  return memory;
+}
+
+}  // namespace
+
+CUresult device_can_access_peer(int* can, CUdevice device, CUdevice peer) {
+  return guarded([&]() -> CUresult {
+    const Device& from = device_at(device);
+    const Device& to = device_at(peer);
+    if (can == nullptr) return kCudaInvalidValue;
+    *can = are_peers(from, to) ? 1 : 0;
+    return kCudaSuccess;
+  });
+}
+
+// For kernels of the current context; copies need no leave.
+CUresult ctx_enable_peer_access(CUcontext peer, unsigned flags) {
+  return guarded([&]() -> CUresult {
+    const auto context = live_context();
+    const auto other = find_context(peer);
+    if (flags != 0) return kCudaInvalidValue;
+    if (other == context) return kCudaInvalidContext;
+    if (!are_peers(*context->device, *other->device)) return kCudaPeerAccessUnsupported;
+    std::lock_guard lock(context->mutex);
+    const auto place = place_of(*context, other);
+    if (place != context->peers.end()) return kCudaPeerAccessAlreadyEnabled;
+    context->peers.push_back(other);
+    state().queue.link(*context, *other);
+    return kCudaSuccess;
+  });
+}
+
+CUresult ctx_disable_peer_access(CUcontext peer) {
+  return guarded([&]() -> CUresult {
+    const auto context = live_context();
+    const auto other = find_context(peer);
+    finish(*context);  // what was launched before may still access it
+    std::lock_guard lock(context->mutex);
+    const auto place = place_of(*context, other);
+    if (place == context->peers.end()) return kCudaPeerAccessNotEnabled;
+    context->peers.erase(place);
+    return kCudaSuccess;
+  });
+}
+
+// Between two devices, or two contexts of one.
+CUresult memcpy_peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                           CUcontext from_context, std::size_t bytes, CUstream stream) {
+  return guarded([&]() -> CUresult {
+    const auto on = find_stream(stream);
+    const auto target_context = find_context(to_context);
+    const auto source_context = find_context(from_context);
+    if (bytes == 0) return kCudaSuccess;
+    GlobalMemory& target = memory_of(*target_context, to, bytes);
+    const GlobalMemory& source = memory_of(*source_context, from, bytes);
+    state().queue.link(*on->context(), *target_context);
+    state().queue.link(*on->context(), *source_context);
+    on->submit(make_work("cuMemcpyPeerAsync",
+                         [&target, &source, to, from, bytes](const OperationPointer& operation) {
+                           note(operation, AccessKind::kRead, source, from, bytes);
+                           note(operation, AccessKind::kWrite, target, to, bytes);
+                           target.copy(to, source, from, bytes);
+                         }));
+    return kCudaSuccess;
+  });
+}
+
+// Comes after all work of the three contexts and before all that follows.
+CUresult memcpy_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                     std::size_t bytes) {
+  return guarded([&]() -> CUresult {
+    refuse_under_capture();
+    const auto context = live_context();
+    synchronize(*context);
+    synchronize(*find_context(to_context));
+    synchronize(*find_context(from_context));
+    const CUresult code = memcpy_peer_async(to, to_context, from, from_context, bytes, nullptr);
+    return code != kCudaSuccess ? code : synchronize(*context);
+  });
+}
+
+}  // namespace annulus::simulator::driver::entry

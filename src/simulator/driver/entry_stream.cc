@@ -1,0 +1,175 @@
+// Streams and events.
+
+#include "simulator/driver/capture.h"
+#include "simulator/driver/entries.h"
+#include "simulator/driver/state.h"
+
+namespace annulus::simulator::driver::entry {
+namespace {
+
+std::chrono::steady_clock::time_point time_of(Event& event) {
+  std::lock_guard lock(event.mutex);
+  if ((event.flags & kEventDisableTiming) != 0 || !event.recorded) {
+    throw Refusal{kCudaInvalidHandle};
+  }
+  return event.time;
+}
+
+ItemPointer marker_of(Event& event) {
+  std::lock_guard lock(event.mutex);
+  return event.marker;
+}
+
+void refuse_captured(Event& event) {
+  std::lock_guard lock(event.mutex);
+  if (!event.capture.expired()) throw Refusal{kCudaCapturedEvent};
+}
+
+// Whether `item` has ended. Where it has not, some work runs: a program that polls gets on.
+CUresult query(const Context& context, const ItemPointer& item) {
+  if (state().queue.done(item)) {
+    observe(item);
+    return context.lost;
+  }
+  state().queue.step(context);
+  return kCudaNotReady;
+}
+
+}  // namespace
+
+CUresult stream_create(CUstream* stream, unsigned flags) {
+  return guarded([&]() -> CUresult {
+    const auto context = live_context();
+    if (stream == nullptr || (flags & ~kStreamNonBlocking) != 0) return kCudaInvalidValue;
+    const auto kind =
+        (flags & kStreamNonBlocking) != 0 ? Stream::Kind::kNonBlocking : Stream::Kind::kBlocking;
+    int number = 0;
+    {
+      std::lock_guard lock(context->mutex);
+      number = ++context->streams;
+    }
+    *stream = state().streams.add(std::make_shared<Stream>(context, kind, number));
+    return kCudaSuccess;
+  });
+}
+
+// Work that is queued still runs. The default stream is nobody's to destroy.
+CUresult stream_destroy(CUstream stream) {
+  return guarded([&]() -> CUresult {
+    const auto context = current_context();
+    const auto found = state().streams.remove(stream);
+    if (found == nullptr) return kCudaInvalidHandle;
+    abandon_capture(*found);
+    found->retire();
+    return context->lost;
+  });
+}
+
+CUresult stream_synchronize(CUstream stream) {
+  return guarded([&]() -> CUresult {
+    const auto on = find_stream(stream);
+    refuse_capturing(*on);
+    return synchronize(*on);
+  });
+}
+
+CUresult stream_query(CUstream stream) {
+  return guarded([&]() -> CUresult {
+    const auto on = find_stream(stream);
+    refuse_capturing(*on);
+    for (const ItemPointer& tail : on->tails()) {
+      if (const CUresult code = query(*on->context(), tail); code != kCudaSuccess) return code;
+    }
+    return kCudaSuccess;
+  });
+}
+
+CUresult stream_wait_event(CUstream stream, CUevent event, unsigned flags) {
+  return guarded([&]() -> CUresult {
+    const auto on = find_stream(stream);
+    const auto waited = find_event(event);
+    if (flags != 0) return kCudaInvalidValue;
+    if (const CUresult code = join_capture(*on, *waited); code != kCudaSuccess) return code;
+    state().queue.link(*on->context(), *waited->context);
+    on->wait_for(marker_of(*waited));
+    return kCudaSuccess;
+  });
+}
+
+CUresult event_create(CUevent* event, unsigned flags) {
+  return guarded([&]() -> CUresult {
+    const auto context = live_context();
+    // blocking sync, disable timing; interprocess events are not modelled
+    if (event == nullptr || (flags & ~3u) != 0) return kCudaInvalidValue;
+    auto made = std::make_shared<Event>();
+    made->context = context;
+    made->flags = flags;
+    *event = state().events.add(std::move(made));
+    return kCudaSuccess;
+  });
+}
+
+CUresult event_destroy(CUevent event) {
+  return guarded([&]() -> CUresult {
+    const auto context = current_context();
+    if (state().events.remove(event) == nullptr) return kCudaInvalidHandle;
+    return context->lost;
+  });
+}
+
+CUresult event_record(CUevent event, CUstream stream) {
+  return guarded([&]() -> CUresult {
+    const auto on = find_stream(stream);
+    const auto recorded = find_event(event);
+    if (recorded->context != on->context()) return kCudaInvalidHandle;
+    if (capture_record(*on, *recorded)) return kCudaSuccess;
+    const ItemPointer marker =
+        on->submit(make_work("cuEventRecord", [recorded](const OperationPointer&) {
+          std::lock_guard lock(recorded->mutex);
+          recorded->recorded = true;
+          recorded->time = std::chrono::steady_clock::now();
+        }));
+    std::lock_guard lock(recorded->mutex);
+    recorded->marker = marker;
+    return kCudaSuccess;
+  });
+}
+
+// An event that was never recorded counts as done.
+CUresult event_synchronize(CUevent event) {
+  return guarded([&]() -> CUresult {
+    const auto found = find_event(event);
+    refuse_captured(*found);
+    const ItemPointer marker = marker_of(*found);
+    state().queue.finish(marker);
+    observe(marker);
+    return found->context->lost;
+  });
+}
+
+CUresult event_query(CUevent event) {
+  return guarded([&]() -> CUresult {
+    const auto found = find_event(event);
+    refuse_captured(*found);
+    return query(*found->context, marker_of(*found));
+  });
+}
+
+// The time that the simulation took: it says nothing about a GPU.
+CUresult event_elapsed_time(float* millis, CUevent start, CUevent end) {
+  return guarded([&]() -> CUresult {
+    const auto from = find_event(start);
+    const auto to = find_event(end);
+    if (millis == nullptr) return kCudaInvalidValue;
+    for (Event* event : {from.get(), to.get()}) {
+      const ItemPointer marker = marker_of(*event);
+      if (!state().queue.done(marker)) return kCudaNotReady;
+      observe(marker);
+    }
+    const auto elapsed = time_of(*to) - time_of(*from);
+    *millis = std::chrono::duration<float, std::milli>(elapsed).count();
+    return kCudaSuccess;
+  });
+}
+
+}  // namespace annulus::simulator::driver::entry

@@ -1,0 +1,45 @@
+// Tensor maps: arithmetic on the host, no memory is touched.
+
+#include <span>
+
+#include "simulator/driver/entries.h"
+#include "simulator/driver/state.h"
+#include "simulator/machine/tensor_map.h"
+
+namespace annulus::simulator::driver::entry {
+
+static_assert(sizeof(TensorMap) == sizeof(CUtensorMap));
+static_assert(alignof(TensorMap) <= alignof(CUtensorMap));
+
+// What the documentation asks of `map`, though the header of CUDA 13 aligns its type to 128.
+constexpr std::uintptr_t kMapAlignment = 64;
+
+CUresult tensor_map_encode_tiled(CUtensorMap* map, int type, std::uint32_t rank, void* address,
+                                 const std::uint64_t* dims, const std::uint64_t* strides,
+                                 const std::uint32_t* box, const std::uint32_t* element_strides,
+                                 int interleave, int swizzle, int promotion, int fill) {
+  return guarded([&]() -> CUresult {
+    if (map == nullptr || dims == nullptr || box == nullptr || element_strides == nullptr ||
+        reinterpret_cast<std::uintptr_t>(map) % kMapAlignment != 0 || rank == 0 ||
+        rank > kMaxTensorRank || (strides == nullptr && rank > 1)) {
+      return kCudaInvalidValue;
+    }
+    const TensorMapRequest request{.type = type,
+                                   .rank = rank,
+                                   .address = reinterpret_cast<std::uint64_t>(address),
+                                   .dims = {dims, rank},
+                                   .strides = {strides, rank - 1},
+                                   .box = {box, rank},
+                                   .element_strides = {element_strides, rank},
+                                   .interleave = interleave,
+                                   .swizzle = swizzle,
+                                   .promotion = promotion,
+                                   .fill = fill};
+    // Only a map that is made is written.
+    bool supported = true;
+    if (!encode(request, reinterpret_cast<TensorMap*>(map), &supported)) return kCudaInvalidValue;
+    return supported ? kCudaSuccess : kCudaNotSupported;
+  });
+}
+
+}  // namespace annulus::simulator::driver::entry

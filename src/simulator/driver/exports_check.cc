@@ -1,0 +1,25 @@
+// Compiled only where cuda.h is found: what libcuda.so.1 exports against NVIDIA's declarations.
+
+#include <cuda.h>
+#include <cudaProfiler.h>
+
+#include "abi/signature.h"
+#include "annulus/simulator.h"
+#include "simulator/driver/entries.h"
+
+namespace annulus::simulator::driver {
+
+// That a function is deprecated does not keep programs from calling it.
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+#define EXPORT(count, symbol, name)                                             \
+  static_assert(abi::same_signature_v<decltype(entry::name), decltype(symbol)>, \
+                "simulator/driver/exports.def disagrees with cuda.h about " #symbol);
+#define ALIAS(count, symbol, name)
+#include "simulator/driver/exports.def"
+
+static_assert(sizeof(entry::LaunchConfig) == sizeof(CUlaunchConfig));
+static_assert(offsetof(entry::LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream));
+static_assert(offsetof(entry::LaunchConfig, attributes) == offsetof(CUlaunchConfig, attrs));
+
+}  // namespace annulus::simulator::driver

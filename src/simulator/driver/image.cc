@@ -1,0 +1,104 @@
+#include "simulator/driver/image.h"
+
+#include <fmt/core.h>
+
+#include <cctype>
+#include <cstdlib>
+#include <cstring>
+
+#include "annulus/error.h"
+
+namespace annulus::simulator::driver {
+namespace {
+
+constexpr unsigned char kElf[4] = {0x7f, 'E', 'L', 'F'};
+constexpr unsigned char kFatbin[4] = {0x50, 0xed, 0x55, 0xba};
+
+// The next word of PTX outside comments; empty at the end.
+std::string_view next_word(std::string_view text, std::size_t* at) {
+  const auto space = [&](std::size_t i) {
+    return std::isspace(static_cast<unsigned char>(text[i])) != 0;
+  };
+  while (*at < text.size()) {
+    if (space(*at)) {
+      ++*at;
+    } else if (text.compare(*at, 2, "//") == 0) {
+      *at = std::min(text.find('\n', *at), text.size());
+    } else if (text.compare(*at, 2, "/*") == 0) {
+      const std::size_t end = text.find("*/", *at + 2);
+      *at = end == text.npos ? text.size() : end + 2;
+    } else {
+      break;
+    }
+  }
+  const std::size_t begin = *at;
+  while (*at < text.size() && !space(*at)) ++*at;
+  return text.substr(begin, *at - begin);
+}
+
+LoadResult refuse(abi::CUresult code, std::string log) { return {nullptr, code, std::move(log)}; }
+
+}  // namespace
+
+PtxHeader read_header(std::string_view ptx) {
+  PtxHeader header;
+  std::size_t at = 0;
+  // Both directives stand at the top; a text without them is given up after a few words.
+  for (int words = 0; words < 8 && header.target.empty(); ++words) {
+    const std::string_view word = next_word(ptx, &at);
+    if (word == ".version") {
+      const std::string number(next_word(ptx, &at));
+      header.version = static_cast<int>(std::strtod(number.c_str(), nullptr) * 10 + 0.5);
+    } else if (word == ".target") {
+      const std::string_view target = next_word(ptx, &at);
+      header.target = target.substr(0, target.find(','));
+    }
+  }
+  return header;
+}
+
+bool fits(const DeviceModel& model, std::string_view target) {
+  if (target == model.architecture) return true;
+  if (!target.starts_with("sm_")) return false;
+  int number = 0;
+  for (const char digit : target.substr(3)) {
+    if (digit < '0' || digit > '9' || number > 1000) return false;  // another sm_90a and the like
+    number = number * 10 + (digit - '0');
+  }
+  return number > 0 && number <= 10 * model.major + model.minor;
+}
+
+LoadResult load_image(const std::shared_ptr<Context>& context, const void* image) {
+  const DeviceModel& model = context->device->model();
+  const auto* bytes = static_cast<const char*>(image);
+  // strncmp stops at the NUL of a short text, where memcmp would read on.
+  for (const unsigned char* magic : {kElf, kFatbin}) {
+    if (std::strncmp(bytes, reinterpret_cast<const char*>(magic), 4) == 0) {
+      return refuse(abi::kCudaNoBinaryForGpu,
+                    "the image is a compiled binary (cubin or fatbin); a simulated device runs PTX "
+                    "text");
+    }
+  }
+  const std::string_view ptx(bytes);
+  const PtxHeader header = read_header(ptx);
+  if (header.target.empty()) {
+    return refuse(abi::kCudaInvalidImage, "the image is no PTX: it has no .target directive");
+  }
+  if (!fits(model, header.target)) {
+    return refuse(abi::kCudaNoBinaryForGpu,
+                  fmt::format("PTX for {} does not run on {}", header.target, model.architecture));
+  }
+  try {
+    auto module = std::make_shared<Module>();
+    module->context = context;
+    module->image = LoadedModule::load(ptx, context->device->memory());
+    module->ptx_version = header.version;
+    return {std::move(module), abi::kCudaSuccess, {}};
+  } catch (const Error& error) {
+    return refuse(
+        error.code() == ErrorCode::kOutOfMemory ? abi::kCudaOutOfMemory : abi::kCudaInvalidPtx,
+        error.what());
+  }
+}
+
+}  // namespace annulus::simulator::driver

@@ -1,0 +1,48 @@
+#ifndef ANNULUS_SIMULATOR_DRIVER_MODEL_H_
+#define ANNULUS_SIMULATOR_DRIVER_MODEL_H_
+
+// What the simulated devices say of themselves. The numbers are those of the GPU that a model is
+// named after, so that plans made for the simulator are plans for that GPU.
+
+#include <cstdint>
+#include <span>
+
+namespace annulus::simulator::driver {
+
+struct DeviceModel {
+  const char* architecture;  // "sm_80"
+  int major;
+  int minor;
+  bool accelerated;  // sm_90a: takes PTX for that very architecture, and has tensor maps
+  int multiprocessors;
+  int shared_optin;   // bytes of shared memory a block may have
+  int shared_per_sm;  // bytes
+  int l2_bytes;
+  int clock_kilohertz;
+  int memory_clock_kilohertz;
+  int memory_bus_bits;
+  std::uint64_t memory_bytes;
+};
+
+std::span<const DeviceModel> models();
+
+// The memory a device of this model reports: that of the GPU, but no more than this machine has,
+// so that what does not fit is an error code and not the end of the process.
+std::uint64_t usable_memory(const DeviceModel& model);
+
+// The value of a CUdevice_attribute; false where the number is none.
+bool attribute(const DeviceModel& model, int ordinal, int which, int* value);
+
+constexpr int kSharedPerBlock = 49152;  // without opting in
+constexpr int kSharedReserved = 1024;   // taken from each block by the driver
+constexpr int kMaxThreads = 1024;
+constexpr int kMaxThreadsPerSm = 2048;
+constexpr int kMaxBlocksPerSm = 32;
+constexpr int kRegistersPerSm = 65536;
+constexpr unsigned kMaxGridX = 2147483647;
+constexpr unsigned kMaxGridYz = 65535;
+constexpr unsigned kMaxBlockZ = 64;
+
+}  // namespace annulus::simulator::driver
+
+#endif  // ANNULUS_SIMULATOR_DRIVER_MODEL_H_

@@ -1,0 +1,165 @@
+// Contexts and devices, as other programs use them (more.def).
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "simulator/driver/entries.h"
+#include "simulator/driver/state.h"
+
+namespace annulus::simulator::driver::entry {
+
+CUresult ctx_create(CUcontext* context, unsigned, CUdevice device) {
+  return guarded([&]() -> CUresult {
+    if (context == nullptr) return kCudaInvalidValue;
+    auto made = make_context(device_at(device), false);
+    *context = made->handle();
+    context_stack().push_back(std::move(made));
+    return kCudaSuccess;
+  });
+}
+
+// The parameters speak of sharing a GPU between processes, which is not modelled.
+CUresult ctx_create_with_params(CUcontext* context, void* parameters, unsigned flags,
+                                CUdevice device) {
+  if (parameters != nullptr) return kCudaNotSupported;
+  return ctx_create(context, flags, device);
+}
+
+CUresult ctx_destroy(CUcontext context) {
+  return guarded([&]() -> CUresult {
+    const auto found = state().contexts.find(context);
+    if (found == nullptr || found->primary) return kCudaInvalidContext;
+    auto& stack = context_stack();
+    if (!stack.empty() && stack.back() == found) stack.pop_back();
+    destroy_context(found);
+    return kCudaSuccess;
+  });
+}
+
+CUresult ctx_get_api_version(CUcontext, unsigned* version) {
+  if (version == nullptr) return kCudaInvalidValue;
+  *version = 3020;  // what CUDA answers since contexts were last changed
+  return kCudaSuccess;
+}
+
+CUresult ctx_get_flags(unsigned* flags) {
+  return guarded([&]() -> CUresult {
+    current_context();
+    if (flags == nullptr) return kCudaInvalidValue;
+    *flags = 0;
+    return kCudaSuccess;
+  });
+}
+
+CUresult ctx_get_limit(std::size_t* value, int limit) {
+  return guarded([&]() -> CUresult {
+    current_context();
+    if (value == nullptr || limit < 0 || limit > 6) return kCudaInvalidValue;
+    *value = 0;
+    return kCudaSuccess;
+  });
+}
+
+// Stacks and heaps have no size here that could be too small.
+CUresult ctx_set_limit(int limit, std::size_t) {
+  return guarded([&]() -> CUresult {
+    current_context();
+    return limit < 0 || limit > 6 ? kCudaInvalidValue : kCudaSuccess;
+  });
+}
+
+CUresult ctx_get_cache_config(int* config) {
+  return guarded([&]() -> CUresult {
+    current_context();
+    if (config == nullptr) return kCudaInvalidValue;
+    *config = 0;
+    return kCudaSuccess;
+  });
+}
+
+CUresult ctx_set_cache_config(int) {
+  return guarded([&]() -> CUresult {
+    current_context();
+    return kCudaSuccess;
+  });
+}
+
+CUresult ctx_get_stream_priority_range(int* least, int* greatest) {
+  return guarded([&]() -> CUresult {
+    current_context();
+    if (least != nullptr) *least = 0;
+    if (greatest != nullptr) *greatest = 0;
+    return kCudaSuccess;
+  });
+}
+
+CUresult primary_ctx_get_state(CUdevice device, unsigned* flags, int* active) {
+  return guarded([&]() -> CUresult {
+    const Device& at = device_at(device);
+    if (flags != nullptr) *flags = 0;
+    if (active != nullptr) *active = at.primary_active() ? 1 : 0;
+    return kCudaSuccess;
+  });
+}
+
+CUresult primary_ctx_set_flags(CUdevice device, unsigned) {
+  return guarded([&]() -> CUresult {
+    device_at(device);
+    return kCudaSuccess;
+  });
+}
+
+CUresult primary_ctx_reset(CUdevice device) {
+  return guarded([&]() -> CUresult {
+    device_at(device).reset_primary();
+    return kCudaSuccess;
+  });
+}
+
+CUresult device_compute_capability(int* major, int* minor, CUdevice device) {
+  return guarded([&]() -> CUresult {
+    const Device& at = device_at(device);
+    if (major == nullptr || minor == nullptr) return kCudaInvalidValue;
+    *major = at.model().major;
+    *minor = at.model().minor;
+    return kCudaSuccess;
+  });
+}
+
+// "AnnulusSimulator" with the ordinal in the last byte.
+CUresult device_get_uuid(Uuid* uuid, CUdevice device) {
+  return guarded([&]() -> CUresult {
+    const Device& at = device_at(device);
+    if (uuid == nullptr) return kCudaInvalidValue;
+    std::memcpy(uuid->bytes, "AnnulusSimulator", sizeof(uuid->bytes));
+    uuid->bytes[15] = static_cast<unsigned char>(at.ordinal());
+    return kCudaSuccess;
+  });
+}
+
+CUresult device_get_pci_bus_id(char* text, int bytes, CUdevice device) {
+  return guarded([&]() -> CUresult {
+    const Device& at = device_at(device);
+    if (text == nullptr || bytes <= 0) return kCudaInvalidValue;
+    const std::string id = fmt::format("0000:{:02x}:00.0", at.ordinal() + 1);
+    const std::size_t length = std::min(id.size(), static_cast<std::size_t>(bytes) - 1);
+    std::memcpy(text, id.data(), length);
+    text[length] = '\0';
+    return kCudaSuccess;
+  });
+}
+
+// Tables of functions that NVIDIA's libraries share and nobody else knows. NVRTC asks for one in
+// any libcuda.so.1 that is loaded, to keep its compiler's cache there; told that there is none, it
+// does without, while without this function it would follow a null pointer.
+CUresult get_export_table(const void** table, const Uuid*) {
+  if (table != nullptr) *table = nullptr;
+  return kCudaNotFound;
+}
+
+CUresult profiler_start() { return kCudaSuccess; }
+CUresult profiler_stop() { return kCudaSuccess; }
+
+}  // namespace annulus::simulator::driver::entry

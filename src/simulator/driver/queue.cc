@@ -1,0 +1,168 @@
+#include "simulator/driver/queue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "simulator/driver/state.h"
+
+namespace annulus::simulator::driver {
+namespace {
+
+bool ended(const ItemPointer& item) { return item == nullptr || item->state == Item::State::kDone; }
+
+bool may_run(const Item& item) {
+  return item.state == Item::State::kWaiting &&
+         std::all_of(item.after.begin(), item.after.end(), ended);
+}
+
+// The target and everything that must end before it.
+void add_needed(const Item& target, std::unordered_set<const Item*>* needed) {
+  std::vector<const Item*> open = {&target};
+  while (!open.empty()) {
+    const Item* item = open.back();
+    open.pop_back();
+    if (!needed->insert(item).second) continue;
+    for (const ItemPointer& before : item->after) {
+      if (!ended(before)) open.push_back(before.get());
+    }
+  }
+}
+
+}  // namespace
+
+void Queue::push(const ItemPointer& item) {
+  std::unique_lock lock(mutex_);
+  pending_.push_back(item);
+  changed_.notify_all();  // another thread may wait for what it knew only by an edge
+  while (pending_.size() > kDepth) {
+    const ItemPointer next = choose(*item->context, nullptr);
+    if (next == nullptr) break;  // other threads are at it
+    run(next, lock);
+  }
+}
+
+bool Queue::done(const ItemPointer& item) const {
+  std::lock_guard lock(mutex_);
+  return ended(item);
+}
+
+void Queue::finish(const ItemPointer& target) {
+  std::unique_lock lock(mutex_);
+  while (!ended(target)) {
+    Needed needed;
+    add_needed(*target, &needed);
+    // Every other draw is among all that may run, so that unrelated work runs early now and then.
+    const bool any = random(*target->context->device).below(2) == 0;
+    ItemPointer next = choose(*target->context, any ? nullptr : &needed);
+    if (next == nullptr) next = choose(*target->context, &needed);
+    if (next != nullptr) {
+      run(next, lock);
+    } else {
+      changed_.wait(lock);
+    }
+  }
+}
+
+template <typename Wanted>
+void Queue::finish_where(Wanted wanted) {
+  while (true) {
+    ItemPointer last;
+    {
+      std::lock_guard lock(mutex_);
+      for (const ItemPointer& item : pending_) {
+        if (wanted(*item->context)) last = item;
+      }
+    }
+    if (last == nullptr) return;
+    finish(last);
+  }
+}
+
+void Queue::finish_all(const Context& context) {
+  finish_where([&](const Context& other) { return &other == &context; });
+}
+
+void Queue::finish_linked(const Context& context) {
+  finish_where([&](const Context& other) { return near(context, other); });
+}
+
+void Queue::step(const Context& context) {
+  std::unique_lock lock(mutex_);
+  if (const ItemPointer next = choose(context, nullptr)) run(next, lock);
+}
+
+void Queue::link(const Context& context, const Context& other) {
+  std::lock_guard lock(mutex_);
+  if (near(context, other)) return;
+  const int island = ++last_island_;
+  for (const Context* one : {&context, &other}) {
+    const int before = std::exchange(islands_[one], island);
+    if (before == 0) continue;
+    for (auto& [member, number] : islands_) {
+      if (number == before) number = island;
+    }
+  }
+}
+
+void Queue::forget(const Context& context) {
+  std::lock_guard lock(mutex_);
+  islands_.erase(&context);
+}
+
+bool Queue::near(const Context& context, const Context& other) const {
+  if (&context == &other) return true;
+  const auto one = islands_.find(&context);
+  const auto two = islands_.find(&other);
+  return one != islands_.end() && two != islands_.end() && one->second == two->second;
+}
+
+void Queue::seed(const Device& device, std::uint64_t seed) {
+  std::lock_guard lock(mutex_);
+  random_.insert_or_assign(&device, base::Random(seed));
+}
+
+base::Random& Queue::random(const Device& device) {
+  return random_.try_emplace(&device, std::uint64_t{0}).first->second;
+}
+
+ItemPointer Queue::choose(const Context& context, const Needed* needed) {
+  std::vector<ItemPointer> candidates;
+  for (const ItemPointer& item : pending_) {
+    // What another device must do first counts as needed; otherwise devices that know nothing of
+    // each other stay on their own, so that each repeats itself with its seed.
+    const bool wanted =
+        needed != nullptr ? needed->count(item.get()) != 0 : near(context, *item->context);
+    if (wanted && may_run(*item)) candidates.push_back(item);
+  }
+  if (candidates.empty()) return nullptr;
+  const auto count = static_cast<std::uint32_t>(candidates.size());
+  return candidates[count == 1 ? 0 : random(*context.device).below(count)];
+}
+
+void Queue::run(const ItemPointer& item, std::unique_lock<std::mutex>& lock) {
+  item->state = Item::State::kRunning;
+  const auto work = std::move(item->run);
+  lock.unlock();
+  try {
+    std::unique_lock alone(alone_, std::defer_lock);
+    if (item->operation->checked && !item->on_host) alone.lock();
+    // After a fault nothing of the context runs any more.
+    if (item->context->lost == abi::kCudaSuccess) work(item->operation);
+  } catch (const Fault& fault) {
+    abi::SimulatorCounters counters;
+    counters.faults = 1;
+    item->context->device->add(counters);
+    break_context(*item->context, fault);
+  } catch (...) {
+    // Others wait for this item: whatever happened to it, it has ended.
+    item->context->lost = abi::kCudaUnknown;
+  }
+  state().detector.order.ended(*item->operation);
+  lock.lock();
+  item->state = Item::State::kDone;
+  item->after.clear();
+  pending_.erase(std::find(pending_.begin(), pending_.end(), item));
+  changed_.notify_all();
+}
+
+}  // namespace annulus::simulator::driver

@@ -1,0 +1,95 @@
+#ifndef ANNULUS_SIMULATOR_DRIVER_QUEUE_H_
+#define ANNULUS_SIMULATOR_DRIVER_QUEUE_H_
+
+// Work that was queued on streams and has not run yet, as a graph: each item names the items that
+// must have ended before it. Nothing runs by itself; a thread that waits for something runs items
+// in the meantime, drawing among those that may run. So every order that streams and events allow
+// can happen, one seed gives one of them, and a program that forgot a wait is found out.
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_set>
+#include <vector>
+
+#include "base/random.h"
+#include "simulator/check/operation.h"
+
+namespace annulus::simulator::driver {
+
+struct Context;
+class Device;
+
+// One piece of work of a stream, with everything it needs copied into it, so that it may run later
+// or, as part of a graph, many times. What goes wrong in it breaks the context.
+struct Work {
+  Operation operation;  // what it is; Stream::submit adds where
+  std::function<void(const OperationPointer&)> run;
+  // Runs code of the program, which may wait for other threads. In the checked twin all else runs
+  // alone, whatever the device: records of accesses, and memory itself, are nobody else's
+  // meanwhile.
+  bool on_host = false;
+};
+
+struct Item {
+  std::function<void(const OperationPointer&)> run;
+  OperationPointer operation;
+  bool on_host = false;
+  std::shared_ptr<Context> context;
+  std::vector<std::shared_ptr<Item>> after;
+  enum class State { kWaiting, kRunning, kDone } state = State::kWaiting;
+};
+using ItemPointer = std::shared_ptr<Item>;  // null stands for work that ended long ago
+
+class Queue {
+ public:
+  static constexpr std::size_t kDepth = 1024;  // more than this and push() runs some first
+
+  void push(const ItemPointer& item);
+  bool done(const ItemPointer& item) const;
+
+  // Runs items until this one has ended, and perhaps others that may run as well.
+  void finish(const ItemPointer& target);
+  // Runs all items of a context, and what they wait for.
+  void finish_all(const Context& context);
+  // The same for all contexts linked with it.
+  void finish_linked(const Context& context);
+  // Held while something touches memory or its records outside of an item.
+  std::unique_lock<std::mutex> alone() { return std::unique_lock(alone_); }
+  // Runs one item, where one may run: for programs that poll.
+  void step(const Context& context);
+
+  // The work of the two contexts depends on each other: from now on a thread that waits for one
+  // runs work of the other as well, for a poll of one to get on and for every order to happen.
+  void link(const Context& context, const Context& other);
+  void forget(const Context& context);  // it is destroyed
+
+  // Draws for this device start anew.
+  void seed(const Device& device, std::uint64_t seed);
+
+ private:
+  using Needed = std::unordered_set<const Item*>;
+
+  // An item that may run, or null. `needed` limits the choice where it is not null.
+  ItemPointer choose(const Context& context, const Needed* needed);
+  template <typename Wanted>
+  void finish_where(Wanted wanted);
+  void run(const ItemPointer& item, std::unique_lock<std::mutex>& lock);
+  base::Random& random(const Device& device);
+  bool near(const Context& context, const Context& other) const;
+
+  std::mutex alone_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<ItemPointer> pending_;  // in the order of the calls
+  std::map<const Device*, base::Random> random_;
+  std::map<const Context*, int> islands_;  // linked contexts have one number; others have none
+  int last_island_ = 0;
+};
+
+}  // namespace annulus::simulator::driver
+
+#endif  // ANNULUS_SIMULATOR_DRIVER_QUEUE_H_

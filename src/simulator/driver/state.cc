@@ -1,0 +1,287 @@
+#include "simulator/driver/state.h"
+
+#include <pthread.h>
+
+#include <utility>
+
+#include "base/json.h"
+
+namespace annulus::simulator::driver {
+
+GlobalMemory& Device::memory() {
+  std::lock_guard lock(mutex_);
+  if (memory_ == nullptr) memory_ = std::make_unique<GlobalMemory>(usable_memory(model_));
+  return *memory_;
+}
+
+GlobalMemory* Device::made_memory() const {
+  std::lock_guard lock(mutex_);
+  return memory_.get();
+}
+
+abi::SimulatorOptions Device::options() const {
+  std::lock_guard lock(mutex_);
+  return options_;
+}
+
+void Device::set_options(const abi::SimulatorOptions& options) {
+  std::lock_guard lock(mutex_);
+  options_ = options;
+}
+
+abi::SimulatorCounters Device::counters(bool clear) {
+  std::lock_guard lock(mutex_);
+  return clear ? std::exchange(counters_, {}) : counters_;
+}
+
+void Device::add(const abi::SimulatorCounters& launch) {
+  std::lock_guard lock(mutex_);
+#define COUNTER(name, meaning) counters_.name += launch.name;
+#include "annulus/counters.def"
+}
+
+std::string Device::message() const {
+  std::lock_guard lock(mutex_);
+  return message_;
+}
+
+void Device::clear_message() {
+  std::lock_guard lock(mutex_);
+  message_.clear();
+}
+
+void Device::report(base::LogLevel level, const std::string& text, std::string json) {
+  {
+    std::lock_guard lock(mutex_);
+    message_ = std::move(json);
+  }
+  log_.write(level, text);
+}
+
+void Device::report(base::LogLevel level, const char* kind, const std::string& text) {
+  // PTX from outside may hold anything: what is no UTF-8 is replaced.
+  report(level, text,
+         base::Json{{"kind", kind}, {"message", text}}.dump(-1, ' ', false,
+                                                            base::Json::error_handler_t::replace));
+}
+
+std::shared_ptr<Context> Device::retain_primary() {
+  std::lock_guard lock(mutex_);
+  if (primary_ == nullptr) primary_ = make_context(*this, true);
+  ++primary_users_;
+  return primary_;
+}
+
+bool Device::release_primary() {
+  std::shared_ptr<Context> last;
+  {
+    std::lock_guard lock(mutex_);
+    if (primary_users_ == 0) return false;
+    if (--primary_users_ == 0) last = std::exchange(primary_, nullptr);
+  }
+  if (last != nullptr) destroy_context(last);
+  return true;
+}
+
+void Device::reset_primary() {
+  std::shared_ptr<Context> old;
+  {
+    std::lock_guard lock(mutex_);
+    old = std::exchange(primary_, nullptr);  // those who retained it will still release it
+  }
+  if (old != nullptr) destroy_context(old);
+}
+
+bool Device::primary_active() const {
+  std::lock_guard lock(mutex_);
+  return primary_ != nullptr;
+}
+
+State::State() {
+  ::pthread_atfork(nullptr, nullptr, [] {
+    if (state().initialised.exchange(false)) state().forked = true;
+  });
+  for (const DeviceModel& model : models()) {
+    for (int i = 0; i < kDevicesPerModel; ++i) {
+      devices.push_back(std::make_unique<Device>(model, static_cast<int>(devices.size())));
+    }
+  }
+}
+
+std::shared_ptr<base::ThreadPool> State::pool(std::uint32_t threads) {
+  std::lock_guard lock(mutex);
+  std::shared_ptr<base::ThreadPool>& pool = pools[threads];
+  if (pool == nullptr) pool = std::make_shared<base::ThreadPool>(static_cast<int>(threads));
+  return pool;
+}
+
+State& state() {
+  static State* const only = new State;
+  return *only;
+}
+
+std::vector<std::shared_ptr<Context>>& context_stack() {
+  // Goes with its thread. The main thread's goes before objects of static duration do, and a device
+  // among those still calls the driver: it meets a new stack, reachable until the process ends.
+  using Stack = std::vector<std::shared_ptr<Context>>;
+  thread_local Stack* stack = nullptr;
+  struct Owner {
+    ~Owner() {
+      delete stack;
+      stack = nullptr;
+    }
+  };
+  thread_local Owner owner;
+  static_cast<void>(owner);
+  if (stack == nullptr) stack = new Stack;
+  return *stack;
+}
+
+Device& device_at(abi::CUdevice device) {
+  if (device < 0 || static_cast<std::size_t>(device) >= state().devices.size()) {
+    throw Refusal{abi::kCudaInvalidDevice};
+  }
+  return *state().devices[static_cast<std::size_t>(device)];
+}
+
+std::shared_ptr<Context> current_context() {
+  auto& stack = context_stack();
+  if (stack.empty() || stack.back() == nullptr) throw Refusal{abi::kCudaInvalidContext};
+  return stack.back();
+}
+
+std::shared_ptr<Context> live_context() {
+  std::shared_ptr<Context> context = current_context();
+  if (const abi::CUresult code = context->lost; code != abi::kCudaSuccess) throw Refusal{code};
+  return context;
+}
+
+std::shared_ptr<Stream> find_stream(abi::CUstream stream) {
+  std::shared_ptr<Context> context = live_context();
+  // 0, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD: one default stream serves as all three.
+  if (reinterpret_cast<std::uintptr_t>(stream) <= 2) {
+    std::lock_guard lock(context->mutex);
+    if (context->default_stream == nullptr) {
+      context->default_stream = std::make_shared<Stream>(context, Stream::Kind::kDefault, 0);
+    }
+    return context->default_stream;
+  }
+  std::shared_ptr<Stream> found = state().streams.find(stream);
+  if (found == nullptr || found->context() != context) throw Refusal{abi::kCudaInvalidHandle};
+  return found;
+}
+
+std::shared_ptr<Event> find_event(abi::CUevent event) {
+  live_context();
+  std::shared_ptr<Event> found = state().events.find(event);
+  if (found == nullptr) throw Refusal{abi::kCudaInvalidHandle};
+  return found;
+}
+
+std::shared_ptr<Function> find_function(abi::CUfunction function) {
+  std::shared_ptr<Function> found = state().functions.find(function);
+  if (found == nullptr) throw Refusal{abi::kCudaInvalidHandle};
+  return found;
+}
+
+GlobalMemory& memory_with(const Context& context, std::uint64_t address, std::size_t bytes) {
+  GlobalMemory* memory = &context.device->memory();
+  if (!memory->contains(address)) {
+    for (const auto& device : state().devices) {
+      GlobalMemory* const other = device->made_memory();
+      if (other != nullptr && other->contains(address)) memory = other;
+    }
+  }
+  if (memory->find(address, bytes).end == 0) throw Refusal{abi::kCudaInvalidValue};
+  return *memory;
+}
+
+std::vector<PeerMemory> peer_memories(Context& context) {
+  std::vector<PeerMemory> memories;
+  for (const auto& device : state().devices) {
+    const GlobalMemory* memory = device->made_memory();
+    if (memory == nullptr || device.get() == context.device) continue;
+    memories.push_back({memory, device->ordinal(), false});
+  }
+  std::lock_guard lock(context.mutex);
+  for (const std::weak_ptr<Context>& weak : context.peers) {
+    const std::shared_ptr<Context> peer = weak.lock();
+    if (peer == nullptr || peer->lost == abi::kCudaContextDestroyed) continue;
+    for (PeerMemory& memory : memories) {
+      memory.enabled |= memory.ordinal == peer->device->ordinal();
+    }
+  }
+  return memories;
+}
+
+std::shared_ptr<Context> make_context(Device& device, bool primary) {
+  auto context = std::make_shared<Context>();
+  context->device = &device;
+  context->primary = primary;
+  state().contexts.add(context);
+  return context;
+}
+
+void destroy_context(const std::shared_ptr<Context>& context) {
+  State& all = state();
+  synchronize(*context);
+  all.queue.forget(*context);
+  all.contexts.remove(context->handle());
+  context->lost = abi::kCudaContextDestroyed;
+  const auto ours = [&](const auto& object) { return object.context == context; };
+  all.functions.remove_if(ours);
+  all.modules.remove_if(ours);
+  all.events.remove_if(ours);
+  all.graph_execs.remove_if(ours);
+  all.streams.remove_if([&](const Stream& stream) { return stream.context() == context; });
+  std::map<std::uint64_t, std::uint64_t> allocations;
+  {
+    std::lock_guard lock(context->mutex);
+    context->default_stream = nullptr;
+    context->retired.clear();
+    allocations.swap(context->allocations);
+  }
+  const auto alone = all.queue.alone();
+  for (const auto& [address, bytes] : allocations) context->device->memory().release(address);
+}
+
+abi::CUresult finish(const Context& context) {
+  state().queue.finish_all(context);
+  return context.lost;
+}
+
+void observe(const ItemPointer& item) {
+  if (item != nullptr) state().detector.order.observe(*item->operation);
+}
+
+abi::CUresult synchronize(const Stream& stream) {
+  for (const ItemPointer& tail : stream.tails()) {
+    state().queue.finish(tail);
+    observe(tail);
+  }
+  return stream.context()->lost;
+}
+
+abi::CUresult synchronize(Context& context) {
+  // They stay in the list until they were observed: another thread that synchronises meanwhile must
+  // not return before it may say that it saw them.
+  std::map<Chain*, OperationPointer> latest;
+  {
+    std::lock_guard lock(context.mutex);
+    latest = context.latest;
+  }
+  state().queue.finish_all(context);
+  for (const auto& [chain, operation] : latest) state().detector.order.observe(*operation);
+  std::lock_guard lock(context.mutex);
+  for (const auto& [chain, operation] : latest) {
+    const auto found = context.latest.find(chain);
+    if (found != context.latest.end() && found->second == operation) context.latest.erase(found);
+  }
+  return context.lost;
+}
+
+void refuse_under_capture() {
+  if (state().global_captures > 0) throw Refusal{abi::kCudaCaptureUnsupported};
+}
+
+}  // namespace annulus::simulator::driver

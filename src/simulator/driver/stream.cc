@@ -1,0 +1,197 @@
+// What a stream makes of the work that is submitted to it: items with their edges, or nodes of a
+// capture.
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "simulator/driver/state.h"
+
+namespace annulus::simulator::driver {
+
+Stream::Stream(std::shared_ptr<Context> context, Kind kind, int number)
+    : context_(std::move(context)), kind_(kind), number_(number) {}
+
+std::string Stream::text() const {
+  const int device = context_->device->ordinal();
+  return number_ == 0 ? fmt::format("the default stream of device {}", device)
+                      : fmt::format("stream {} of device {}", number_, device);
+}
+
+ItemPointer Stream::make_item(Work work, std::string where, const ChainPointer& chain,
+                              std::vector<ItemPointer> after) const {
+  auto item = std::make_shared<Item>();
+  item->run = std::move(work.run);
+  item->on_host = work.on_host;
+  item->context = context_;
+  std::vector<OperationPointer> operations;
+  for (const ItemPointer& earlier : after) {
+    if (earlier != nullptr) operations.push_back(earlier->operation);
+  }
+  work.operation.where = std::move(where);
+  work.operation.checked = context_->device->options().checked != 0;
+  work.operation.context = context_;
+  item->operation = state().detector.order.submit(std::move(work.operation), chain, operations);
+  item->after = std::move(after);
+  std::lock_guard lock(context_->mutex);
+  context_->latest[chain.get()] = item->operation;
+  return item;
+}
+
+ItemPointer Stream::submit(Work work) {
+  if (const std::shared_ptr<Capture> recording = capture()) {
+    record(*recording, std::move(work));
+    return nullptr;
+  }
+  std::vector<ItemPointer> after;
+  add_implicit(&after);
+  ItemPointer item;
+  {
+    std::lock_guard lock(mutex_);
+    after.insert(after.end(), gates_.begin(), gates_.end());
+    after.push_back(last_);
+    gates_.clear();
+    item = last_ = make_item(std::move(work), text(), chain_, std::move(after));
+  }
+  Queue& queue = state().queue;
+  queue.push(item);
+  if (context_->device->options().streams == 0) queue.finish(item);
+  return item;
+}
+
+ItemPointer Stream::submit(GraphExec& graph) {
+  if (const std::shared_ptr<Capture> recording = capture()) {
+    record(*recording, graph.nodes);
+    return nullptr;
+  }
+  std::vector<ItemPointer> before;
+  add_implicit(&before);
+  std::vector<ItemPointer> items;
+  {
+    std::lock_guard graph_lock(graph.mutex);
+    std::lock_guard lock(mutex_);
+    before.insert(before.end(), gates_.begin(), gates_.end());
+    before.push_back(last_);
+    before.push_back(graph.last);
+    gates_.clear();
+    const std::string where = "a graph on " + text();
+    std::vector<ItemPointer> ends = before;
+    for (const GraphNode& node : graph.nodes) {
+      std::vector<ItemPointer> after;
+      for (const std::size_t index : node.after) after.push_back(items[index]);
+      ChainPointer& chain = graph.chains[node.branch];
+      if (chain == nullptr) chain = std::make_shared<Chain>();
+      items.push_back(make_item(node.work, where, chain, node.after.empty() ? before : after));
+      ends.push_back(items.back());
+    }
+    Work end;
+    end.operation.what = "cuGraphLaunch";
+    end.run = [](const OperationPointer&) {};
+    last_ = graph.last = make_item(std::move(end), text(), chain_, std::move(ends));
+    items.push_back(last_);
+  }
+  Queue& queue = state().queue;
+  for (const ItemPointer& item : items) queue.push(item);
+  if (context_->device->options().streams == 0) queue.finish(items.back());
+  return items.back();
+}
+
+void Stream::record(Capture& recording, Work work) {
+  std::lock_guard lock(recording.mutex);
+  GraphNode node;
+  node.work = std::move(work);
+  std::vector<std::size_t>& tails = recording.tails[handle()];
+  node.after = std::exchange(tails, {recording.nodes.size()});
+  const auto [branch, fresh] = recording.branches.try_emplace(handle(), recording.branch_count);
+  recording.branch_count += fresh ? 1 : 0;
+  node.branch = branch->second;
+  recording.nodes.push_back(std::move(node));
+  if (const auto joined = recording.joined.find(handle()); joined != recording.joined.end()) {
+    joined->second = false;
+  }
+}
+
+// A graph launched under capture becomes part of the other one, with branches of its own.
+void Stream::record(Capture& recording, const std::vector<GraphNode>& nodes) {
+  std::lock_guard lock(recording.mutex);
+  if (nodes.empty()) return;
+  std::vector<std::size_t>& tails = recording.tails[handle()];
+  const std::vector<std::size_t> before = std::exchange(tails, {});
+  const std::size_t first = recording.nodes.size();
+  std::size_t branches = 0;
+  for (const GraphNode& node : nodes) {
+    GraphNode copy = node;
+    for (std::size_t& index : copy.after) index += first;
+    if (copy.after.empty()) copy.after = before;
+    branches = std::max(branches, node.branch + 1);
+    copy.branch += recording.branch_count;
+    tails.push_back(recording.nodes.size());
+    recording.nodes.push_back(std::move(copy));
+  }
+  recording.branch_count += branches;
+  if (const auto joined = recording.joined.find(handle()); joined != recording.joined.end()) {
+    joined->second = false;
+  }
+}
+
+void Stream::wait_for(ItemPointer item) {
+  std::lock_guard lock(mutex_);
+  if (item != nullptr) gates_.push_back(std::move(item));
+}
+
+// A blocking stream has waited for the default stream when work was submitted; what the default
+// stream was given since is not its own.
+std::vector<ItemPointer> Stream::tails() const {
+  std::vector<ItemPointer> tails;
+  if (kind_ == Kind::kDefault) add_implicit(&tails);
+  std::lock_guard lock(mutex_);
+  tails.insert(tails.end(), gates_.begin(), gates_.end());
+  tails.push_back(last_);
+  return tails;
+}
+
+void Stream::add_implicit(std::vector<ItemPointer>* tails) const {
+  const auto add = [&](const Stream& other) {
+    std::lock_guard lock(other.mutex_);
+    tails->insert(tails->end(), other.gates_.begin(), other.gates_.end());
+    tails->push_back(other.last_);
+  };
+  if (kind_ == Kind::kBlocking) {
+    std::shared_ptr<Stream> default_stream;
+    {
+      std::lock_guard lock(context_->mutex);
+      default_stream = context_->default_stream;
+    }
+    if (default_stream != nullptr) add(*default_stream);
+  } else if (kind_ == Kind::kDefault) {
+    for (const std::shared_ptr<Stream>& other : state().streams.all()) {
+      if (other->kind_ == Kind::kBlocking && other->context_ == context_) add(*other);
+    }
+    std::lock_guard lock(context_->mutex);
+    tails->insert(tails->end(), context_->retired.begin(), context_->retired.end());
+  }
+}
+
+void Stream::retire() {
+  if (kind_ != Kind::kBlocking) return;
+  const std::vector<ItemPointer> ours = tails();
+  std::lock_guard lock(context_->mutex);
+  std::erase_if(context_->retired, [](const ItemPointer& item) {
+    return state().detector.order.observed(*item->operation);
+  });
+  for (const ItemPointer& item : ours) {
+    if (item != nullptr) context_->retired.push_back(item);
+  }
+}
+
+std::shared_ptr<Capture> Stream::capture() const {
+  std::lock_guard lock(mutex_);
+  return capture_;
+}
+
+void Stream::set_capture(std::shared_ptr<Capture> capture) {
+  std::lock_guard lock(mutex_);
+  capture_ = std::move(capture);
+}
+
+}  // namespace annulus::simulator::driver

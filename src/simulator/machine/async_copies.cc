@@ -1,0 +1,95 @@
+#include "simulator/machine/async_copies.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "simulator/machine/cta.h"
+
+namespace annulus::simulator {
+
+void AsyncCopies::reset() {
+  pending_.clear();
+  groups_.fill(0);
+}
+
+void AsyncCopies::land(Warp& warp, Copy& copy) {
+  for (std::uint32_t rest = copy.mask; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<std::size_t>(lowest_lane(rest));
+    std::byte* to = warp.cta->shared.data() + copy.to[lane];
+    const std::uint32_t bytes = copy.source_bytes[lane];
+    std::memcpy(to, reinterpret_cast<const void*>(copy.from[lane]), bytes);
+    std::memset(to + bytes, 0, copy.bytes - bytes);
+  }
+  copy.landed = true;
+}
+
+void AsyncCopies::issue(Warp& warp, std::uint32_t mask, const std::uint32_t* to,
+                        const std::uint64_t* from, const std::uint32_t* source_bytes,
+                        std::uint32_t copy_bytes, bool checked) {
+  Cta& cta = *warp.cta;
+  Copy& copy = pending_.emplace_back();
+  copy.mask = mask;
+  copy.bytes = copy_bytes;
+  copy.landed = false;
+  for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<std::size_t>(lowest_lane(rest));
+    copy.to[lane] = to[lane];
+    copy.from[lane] = from[lane];
+    copy.source_bytes[lane] = source_bytes[lane];
+    copy.group[lane] = groups_[lane];
+    if (checked) {
+      cta.shadow.begin_flight(warp.index, static_cast<int>(lane), to[lane], copy_bytes);
+    }
+  }
+  const bool early = cta.landing == 1 || (cta.landing == 0 && (cta.random.next() & 1));
+  if (early) land(warp, copy);
+}
+
+void AsyncCopies::commit(std::uint32_t mask) {
+  for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    ++groups_[static_cast<std::size_t>(lowest_lane(rest))];
+  }
+}
+
+void AsyncCopies::wait(Warp& warp, std::uint32_t mask, std::uint32_t pending, bool uncommitted,
+                       bool checked) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < pending_.size(); ++i) {
+    Copy& copy = pending_[i];
+    std::uint32_t done = 0;
+    for (std::uint32_t rest = copy.mask & mask; rest != 0; rest &= rest - 1) {
+      const auto lane = static_cast<std::size_t>(lowest_lane(rest));
+      // Groups 0 .. groups_[lane] - 1 are committed; the latest `pending` of them may stay.
+      if (copy.group[lane] + pending < groups_[lane] || uncommitted) done |= 1u << lane;
+    }
+    if (done != 0) {
+      if (!copy.landed) land(warp, copy);
+      if (checked) {
+        for (std::uint32_t rest = done; rest != 0; rest &= rest - 1) {
+          const int lane = lowest_lane(rest);
+          warp.cta->shadow.end_flight(warp.index, lane, copy.to[static_cast<std::size_t>(lane)],
+                                      copy.bytes);
+        }
+      }
+      copy.mask &= ~done;
+    }
+    if (copy.mask != 0) {
+      if (kept != i) pending_[kept] = copy;
+      ++kept;
+    }
+  }
+  pending_.resize(kept);
+}
+
+bool AsyncCopies::pending(std::uint32_t mask) const {
+  return std::any_of(pending_.begin(), pending_.end(),
+                     [mask](const Copy& copy) { return (copy.mask & mask) != 0; });
+}
+
+void AsyncCopies::land_some(Warp& warp) {
+  for (Copy& copy : pending_) {
+    if (!copy.landed && (warp.cta->random.next() & 1)) land(warp, copy);
+  }
+}
+
+}  // namespace annulus::simulator

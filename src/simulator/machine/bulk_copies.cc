@@ -1,0 +1,217 @@
+#include "simulator/machine/bulk_copies.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "simulator/machine/cluster.h"
+#include "simulator/machine/cta.h"
+#include "simulator/machine/reduce.h"
+
+namespace annulus::simulator {
+namespace {
+
+// What goes wrong in an effect is the fault of the instruction that started it.
+void blame(Cluster& cluster, const BulkCopy& copy) {
+  cluster.running = copy.issuer;
+  copy.issuer->pc = copy.pc;
+}
+
+// Elements outside the tensor: zeros, or NaNs whose payload the ISA does not tell, here all ones.
+void fill_outside(const TensorMap& map, std::byte* row, std::uint32_t bytes) {
+  std::memset(row, map.fill_nan != 0 ? 0xff : 0, bytes);
+  const std::uint32_t element = map.element_bytes();
+  for (std::uint32_t at = element; map.fill_nan != 0 && at <= bytes; at += element) {
+    row[at - 1] = std::byte{0x7f};
+  }
+}
+
+// The box from global memory, as it will lie in shared memory before swizzling.
+void read_box(const BulkCopy& copy, std::byte* data) {
+  const std::uint32_t row_bytes = copy.map.row_bytes();
+  for_rows(copy.map, copy.start, [&](const BoxRow& row) {
+    std::byte* to = data + row.offset;
+    if (row.bytes != row_bytes) fill_outside(copy.map, to, row_bytes);
+    if (row.bytes == 0) return;
+    std::memcpy(to + row.skip, reinterpret_cast<const void*>(row.address), row.bytes);
+  });
+}
+
+// Between data in box order and shared memory at `offset`, chunk by chunk.
+template <bool kToShared>
+void exchange(const BulkCopy& copy, std::byte* shared, std::uint32_t offset, std::byte* data) {
+  const Swizzle swizzle = copy.tensor ? copy.map.swizzle : Swizzle::kNone;
+  if (swizzle == Swizzle::kNone) {
+    return static_cast<void>(kToShared ? std::memcpy(shared + offset, data, copy.bytes)
+                                       : std::memcpy(data, shared + offset, copy.bytes));
+  }
+  for (std::uint32_t at = 0; at < copy.bytes; at += 16) {
+    // Shared addresses start at a multiple of every pattern, so offsets serve as well.
+    static_assert(kSharedBase % 1024 == 0);
+    std::byte* chunk = shared + swizzled(swizzle, offset + at);
+    std::memcpy(kToShared ? chunk : data + at, kToShared ? data + at : chunk, 16);
+  }
+}
+
+void write_global(const BulkCopy& copy, std::uint64_t address, const std::byte* data,
+                  std::uint32_t bytes) {
+  if (copy.reduction == Reduction::kNone) {
+    std::memcpy(reinterpret_cast<void*>(address), data, bytes);
+  } else {
+    reduce_global(copy.reduction, copy.type, address, data, bytes);
+  }
+}
+
+void write_box(const BulkCopy& copy) {
+  for_rows(copy.map, copy.start, [&](const BoxRow& row) {
+    if (row.bytes == 0) return;
+    write_global(copy, row.address, copy.data.data() + row.offset + row.skip, row.bytes);
+  });
+}
+
+void read_source(BulkCopy& copy) {
+  copy.data.resize(copy.bytes);
+  exchange<false>(copy, copy.issuer->cta->shared.data(), copy.source, copy.data.data());
+  copy.read = true;
+}
+
+void write_target(Cluster& cluster, BulkCopy& copy) {
+  std::size_t index = 0;
+  for (std::uint32_t rest = copy.ctas; rest != 0; rest &= rest - 1, ++index) {
+    Cta& cta = *cluster.ctas[static_cast<std::size_t>(lowest_lane(rest))];
+    exchange<true>(copy, cta.shared.data(), copy.target, copy.data.data());
+    // Asked for before the bytes are counted: that may begin the next phase.
+    Mbarrier& mbarrier = cta.mbarriers.use(cta, *copy.issuer, copy.mbarrier, copy.lane, true);
+    if (cta.checked) {
+      cta.shadow.complete(copy.records[index], mbarrier.clock());
+      if (copy.kind == BulkCopy::Kind::kShare) {
+        copy.issuer->cta->shadow.complete(copy.source_record, mbarrier.clock());
+      }
+      mbarrier.landed = {mbarrier.clock(), copy.issuer, copy.lane, copy.pc};
+    }
+    cta.mbarriers.complete(cta, mbarrier, copy.bytes, copy.lane);
+  }
+  copy.done = true;
+}
+
+}  // namespace
+
+// The next thing that happens to a copy.
+void BulkCopies::step(Cluster& cluster, BulkCopy& copy) {
+  if (copy.done) return;
+  blame(cluster, copy);
+  ++cluster.events;
+  switch (copy.kind) {
+    case BulkCopy::Kind::kLoad:
+      copy.data.resize(copy.bytes);
+      if (copy.tensor) {
+        read_box(copy, copy.data.data());
+      } else {
+        std::memcpy(copy.data.data(), reinterpret_cast<const void*>(copy.address), copy.bytes);
+      }
+      return write_target(cluster, copy);
+    case BulkCopy::Kind::kShare:
+      read_source(copy);
+      return write_target(cluster, copy);
+    case BulkCopy::Kind::kStore:
+      if (!copy.read) return read_source(copy);
+      if (copy.tensor) {
+        write_box(copy);
+      } else {
+        write_global(copy, copy.address, copy.data.data(), copy.bytes);
+      }
+      copy.done = true;
+  }
+}
+
+void BulkCopies::erase_done() {
+  std::erase_if(pending_, [](const BulkCopy& copy) {
+    return copy.done && (copy.kind != BulkCopy::Kind::kStore || copy.waited);
+  });
+}
+
+void BulkCopies::issue(Cluster& cluster, BulkCopy copy) {
+  Cta& cta = *copy.issuer->cta;
+  cta.counts.bulk_bytes += copy.bytes * std::max(1, std::popcount(copy.ctas));
+  pending_.push_back(std::move(copy));
+  if (cta.landing == 2 || (cta.landing == 0 && (cta.random.next() & 3) != 0)) return;
+  BulkCopy& fresh = pending_.back();
+  step(cluster, fresh);
+  if (cta.landing == 1) step(cluster, fresh);
+  erase_done();
+}
+
+void BulkCopies::wait(Cluster& cluster, Warp& warp, int lane, std::uint32_t left, bool read_only) {
+  Cta& cta = *warp.cta;
+  const std::uint32_t committed = warp.bulk_groups[static_cast<std::size_t>(lane)];
+  const std::uint32_t pc = warp.pc;
+  for (BulkCopy& copy : pending_) {
+    if (copy.kind != BulkCopy::Kind::kStore || copy.issuer != &warp || copy.lane != lane ||
+        copy.group + left >= committed) {
+      continue;
+    }
+    if (!copy.read) step(cluster, copy);
+    if (!read_only) step(cluster, copy);
+    if (!copy.waited && cta.checked) {
+      cta.shadow.complete(copy.source_record, cluster.clocks.clock(warp.agent));
+    }
+    copy.waited = true;
+  }
+  warp.pc = pc;
+  erase_done();
+}
+
+void BulkCopies::land_some(Cluster& cluster) {
+  if (pending_.empty()) return;
+  for (BulkCopy& copy : pending_) {
+    if ((copy.issuer->cta->random.next() & 3) == 0) step(cluster, copy);
+  }
+  erase_done();
+}
+
+bool BulkCopies::land_one(Cluster& cluster) {
+  std::vector<std::size_t> open;
+  for (std::size_t i = 0; i < pending_.size(); ++i) {
+    if (!pending_[i].done) open.push_back(i);
+  }
+  if (open.empty()) return false;
+  Xoshiro256& random = pending_[open[0]].issuer->cta->random;
+  step(cluster, pending_[open[random.below(static_cast<std::uint32_t>(open.size()))]]);
+  erase_done();
+  return true;
+}
+
+void BulkCopies::check_exit(Warp& warp, std::uint32_t lanes) {
+  for (const BulkCopy& copy : pending_) {
+    if (copy.kind != BulkCopy::Kind::kStore || copy.issuer != &warp || copy.waited ||
+        ((lanes >> copy.lane) & 1) == 0) {
+      continue;
+    }
+    raise(FaultKind::kUnwaited,
+          "a thread exits while a bulk copy that it issued may still read shared memory; "
+          "cp.async.bulk.wait_group.read has to come first",
+          copy.lane);
+  }
+}
+
+void BulkCopies::check_end(Cluster& cluster, const Cta& cta) {
+  for (BulkCopy& copy : pending_) {
+    if (copy.kind == BulkCopy::Kind::kStore) continue;
+    if (cta.checked && ((copy.ctas >> cta.rank) & 1) != 0) {
+      blame(cluster, copy);
+      raise(FaultKind::kUnwaited,
+            "a bulk copy writes to shared memory of a CTA whose threads have all exited; some "
+            "thread has to wait for its mbarrier",
+            copy.lane);
+    }
+  }
+  for (BulkCopy& copy : pending_) {
+    if (copy.issuer->cta != &cta) continue;
+    while (!copy.done) step(cluster, copy);
+    copy.waited = true;
+  }
+  erase_done();
+  if (cta.checked) cta.mbarriers.check_landings_seen(cluster);
+}
+
+}  // namespace annulus::simulator

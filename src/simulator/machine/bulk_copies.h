@@ -1,0 +1,85 @@
+#ifndef ANNULUS_SIMULATOR_MACHINE_BULK_COPIES_H_
+#define ANNULUS_SIMULATOR_MACHINE_BULK_COPIES_H_
+
+// cp.async.bulk and its tensor forms (PTX ISA 9.0, sections 9.7.9.25.4 and 9.7.9.25.5): copies of a
+// cluster that were issued and have not taken effect. A copy into shared memory lands at some
+// moment and then reports its bytes to an mbarrier in each CTA that it wrote to. A copy out of
+// shared memory reads its source at one moment and writes global memory at a later one; the thread
+// that issued it waits for either by bulk group.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "simulator/machine/tensor_map.h"
+
+namespace annulus::simulator {
+
+struct Cluster;
+struct Cta;
+struct Warp;
+
+enum class Reduction : std::uint8_t { kNone, kAdd, kMin, kMax, kInc, kDec, kAnd, kOr, kXor };
+
+struct BulkCopy {
+  enum class Kind : std::uint8_t {
+    kLoad,   // global to shared memory
+    kStore,  // shared to global memory, perhaps with a reduction
+    kShare   // shared memory to that of a CTA of the cluster
+  };
+  Kind kind = Kind::kLoad;
+  Warp* issuer = nullptr;
+  int lane = 0;
+  std::uint32_t pc = 0;
+  bool tensor = false;
+  TensorMap map;               // of a tensor copy
+  Coordinates start{};         // of its box
+  std::uint64_t address = 0;   // of any other: global memory
+  std::uint32_t bytes = 0;     // in shared memory
+  std::uint32_t source = 0;    // offset in the issuer's shared memory: kStore, kShare
+  std::uint32_t target = 0;    // offset in shared memory: kLoad, kShare
+  std::uint32_t mbarrier = 0;  // offset: kLoad, kShare
+  std::uint32_t ctas = 0;      // ranks of the CTAs written to, as bits: kLoad, kShare
+  Reduction reduction = Reduction::kNone;
+  TensorType type = TensorType::kU8;  // of a reduction
+  std::uint32_t group = 0;            // of the lane: kStore
+
+  // State.
+  std::vector<std::uint32_t> records;  // in the shadows of `ctas`, ascending
+  std::uint32_t source_record = 0;     // in the issuer's shadow: kStore, kShare
+  bool read = false;                   // the source has been read into `data`
+  bool done = false;
+  bool waited = false;  // kStore: a wait has covered the reading
+  std::vector<std::byte> data;
+};
+
+class BulkCopies {
+ public:
+  void reset() { pending_.clear(); }
+
+  // Takes the copy on; where effects land early it takes effect at once.
+  void issue(Cluster& cluster, BulkCopy copy);
+  // cp.async.bulk.commit_group is counted by the warp; this waits until at most `left` groups of
+  // the lane are under way, or only for their reading.
+  void wait(Cluster& cluster, Warp& warp, int lane, std::uint32_t left, bool read_only);
+
+  // Lets some copies take effect; called between turns when effects land at random.
+  void land_some(Cluster& cluster);
+  // Lets one copy take effect, when no warp can go on without. False: there is none.
+  bool land_one(Cluster& cluster);
+
+  // Lanes of a warp leave: their stores must have been read, and that waited for.
+  void check_exit(Warp& warp, std::uint32_t lanes);
+  // The last warp of a CTA has left: nothing may still write to it. Its stores happen now.
+  void check_end(Cluster& cluster, const Cta& cta);
+
+ private:
+  void step(Cluster& cluster, BulkCopy& copy);
+  void erase_done();
+
+  std::vector<BulkCopy> pending_;
+};
+
+}  // namespace annulus::simulator
+
+#endif  // ANNULUS_SIMULATOR_MACHINE_BULK_COPIES_H_

@@ -1,0 +1,115 @@
+#ifndef ANNULUS_SIMULATOR_MACHINE_CTA_H_
+#define ANNULUS_SIMULATOR_MACHINE_CTA_H_
+
+// A CTA: its warps, its shared memory and barriers, and what it has under way.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "simulator/check/block_order.h"
+#include "simulator/check/launch_shadow.h"
+#include "simulator/check/shared_shadow.h"
+#include "simulator/fault/fault.h"
+#include "simulator/machine/counts.h"
+#include "simulator/machine/mbarriers.h"
+#include "simulator/machine/memory.h"
+#include "simulator/machine/named_barrier.h"
+#include "simulator/machine/random.h"
+#include "simulator/machine/warp.h"
+#include "simulator/machine/warpgroup.h"
+#include "simulator/program/address_spaces.h"
+#include "simulator/program/program.h"
+
+namespace annulus::simulator {
+
+struct Cluster;
+
+// Global memory as a CTA reaches it, and in checked mode what its accesses are compared with.
+struct GlobalView {
+  GlobalMemory* memory = nullptr;
+  std::span<const PeerMemory> peers;
+  // [pc] The allocation that each instruction touched last: nearly always the right guess.
+  struct Recent : Allocation {
+    LaunchShadow::View* view = nullptr;
+  };
+  std::vector<Recent> recent;
+
+  // Races in global memory; null in fast mode, and where nobody asked.
+  LaunchShadow* races = nullptr;
+  BlockOrder* order = nullptr;  // null where blocks cannot order themselves
+  Stamp stamp = 0;              // of the CTA's first warp
+  BlockClocks clocks;
+};
+
+// One CTA. Lives as long as a host thread works on a launch, which runs one cluster at a time.
+struct Cta {
+  // Of the launch.
+  const Program* program = nullptr;
+  const std::byte* parameters = nullptr;
+  std::uint32_t grid[3] = {1, 1, 1};
+  std::uint32_t block[3] = {1, 1, 1};
+  std::uint32_t threads = 0;
+  bool checked = false;
+  bool by_warp = false;       // SimulatorOptions::products
+  std::uint32_t landing = 0;  // SimulatorOptions::landing
+  std::uint32_t elected = 0;  // draws the lanes that elect.sync elects
+
+  // Which CTA it is.
+  std::uint32_t index[3] = {0, 0, 0};  // in the grid
+  Cluster* cluster = nullptr;
+  std::uint32_t rank = 0;  // in the cluster
+
+  // What its warps share.
+  std::vector<Warp> warps;
+  std::vector<std::byte> shared;  // shared[0] is address kSharedBase
+  std::array<NamedBarrier, kNamedBarriers> barriers;
+  Mbarriers mbarriers;
+  std::vector<Warpgroup> warpgroups;
+  RegisterPool register_pool;
+  GlobalView global;
+  Xoshiro256 random{0};
+  Counts counts;
+  std::uint64_t executed = 0;  // warp instructions
+
+  SharedShadow shadow;  // checked mode
+  // Accesses of other CTAs to this one's shared memory, the last of each warp.
+  struct Remote {
+    std::uint32_t clock;
+    int lane;
+    Warp* by;
+    std::uint32_t pc;
+  };
+  std::vector<Remote> remote;
+
+  struct Free {
+    void operator()(std::byte* files) const { std::free(files); }
+  };
+  std::unique_ptr<std::byte[], Free> register_files;
+
+  std::uint32_t warp_count() const { return static_cast<std::uint32_t>(warps.size()); }
+
+  // The lanes of a warp that the CTA has threads for.
+  Mask warp_lanes(int warp) const {
+    const std::uint32_t rest = threads - static_cast<std::uint32_t>(warp) * kLanes;
+    return rest >= kLanes ? kFull : (1u << rest) - 1;
+  }
+
+  void wake(const Wait& what) {
+    for (Warp& warp : warps) {
+      for (Group& group : warp.groups) {
+        if (group.state == GroupState::kBlocked && group.wait.same(what)) {
+          group.state = GroupState::kRunning;
+        }
+      }
+    }
+  }
+};
+
+}  // namespace annulus::simulator
+
+#endif  // ANNULUS_SIMULATOR_MACHINE_CTA_H_

@@ -1,0 +1,208 @@
+#include "simulator/machine/memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "base/fail.h"
+#include "simulator/check/access_record.h"
+
+namespace annulus::simulator {
+namespace {
+
+// Between two allocations lie at least this many addresses that belong to none.
+constexpr std::uint64_t kGap = 512;
+constexpr std::uint64_t kAlignment = 256;
+constexpr std::uint64_t kPage = 4096;
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+void* reserve(std::uint64_t bytes) {
+  void* range = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (range == MAP_FAILED) {
+    base::fail(ErrorCode::kOutOfMemory,
+               "cannot reserve {} bytes of addresses for a simulated device; raise ulimit -v",
+               bytes);
+  }
+  return range;
+}
+
+// Gives the pages back; afterwards the range reads as zero.
+void discard(std::uint64_t begin, std::uint64_t end) {
+  const std::uint64_t first = round_up(begin, kPage);
+  const std::uint64_t last = end / kPage * kPage;
+  if (first >= last) {
+    std::memset(reinterpret_cast<void*>(begin), 0, end - begin);
+    return;
+  }
+  std::memset(reinterpret_cast<void*>(begin), 0, first - begin);
+  madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  std::memset(reinterpret_cast<void*>(last), 0, end - last);
+}
+
+}  // namespace
+
+GlobalMemory::GlobalMemory(std::uint64_t bytes) : capacity_(bytes) {
+  // Twice the capacity: released addresses are not handed out again at once, so that a use after
+  // free is found, and gaps take addresses too.
+  reserved_ = round_up(2 * bytes, kPage * 8);
+  base_ = reinterpret_cast<std::uint64_t>(reserve(reserved_));
+  shadow_ = static_cast<std::uint8_t*>(reserve(reserved_ / 8));
+  next_ = base_ + kPage;
+}
+
+GlobalMemory::~GlobalMemory() {
+  munmap(reinterpret_cast<void*>(base_), reserved_);
+  munmap(shadow_, reserved_ / 8);
+}
+
+std::uint64_t GlobalMemory::allocate(std::uint64_t bytes) {
+  if (bytes == 0 || bytes > capacity_) return 0;
+  const std::uint64_t span = round_up(bytes, kAlignment) + kGap;
+  std::lock_guard lock(mutex_);
+  if (bytes > capacity_ - used()) return 0;
+  std::uint64_t begin = 0;
+  if (span <= base_ + reserved_ - next_) {
+    begin = next_;
+    next_ += span;
+  } else {
+    const auto found = released_.lower_bound(span);
+    if (found == released_.end()) return 0;
+    begin = found->second;
+    if (found->first > span) released_.emplace(found->first - span, begin + span);
+    released_.erase(found);
+  }
+  live_.emplace(begin, Live{begin + bytes, nullptr});
+  used_ += bytes;
+  generation_.fetch_add(1, std::memory_order_release);
+  return begin;
+}
+
+bool GlobalMemory::release(std::uint64_t pointer, std::shared_ptr<const Operation> by) {
+  std::lock_guard lock(mutex_);
+  const auto found = live_.find(pointer);
+  if (found == live_.end()) return false;
+  const std::uint64_t end = round_up(found->second.end, kAlignment);
+  used_ -= found->second.end - pointer;
+  if (by != nullptr) freed_.push_back({pointer, found->second.end, std::move(by)});
+  if (freed_.size() > kMaxFreed) freed_.pop_front();
+  live_.erase(found);
+  discard(pointer, end);
+  discard(reinterpret_cast<std::uint64_t>(shadow(pointer)),
+          reinterpret_cast<std::uint64_t>(shadow(end)));
+  released_.emplace(end - pointer + kGap, pointer);
+  generation_.fetch_add(1, std::memory_order_release);
+  return true;
+}
+
+std::shared_ptr<const Operation> GlobalMemory::freed_by(std::uint64_t address) const {
+  std::lock_guard lock(mutex_);
+  const auto found = std::find_if(freed_.rbegin(), freed_.rend(), [&](const Freed& freed) {
+    return address >= freed.begin && address < freed.end;
+  });
+  return found == freed_.rend() ? nullptr : found->by;
+}
+
+std::shared_ptr<AccessRecord> GlobalMemory::record(std::uint64_t begin, Detector& detector) const {
+  std::lock_guard lock(mutex_);
+  const auto found = live_.find(begin);
+  if (found == live_.end()) return nullptr;
+  auto& record = found->second.record;
+  if (record == nullptr) {
+    record = std::make_shared<AccessRecord>(detector, begin, found->second.end);
+  }
+  return record;
+}
+
+std::shared_ptr<AccessRecord> GlobalMemory::made_record(std::uint64_t begin) const {
+  std::lock_guard lock(mutex_);
+  const auto found = live_.find(begin);
+  return found == live_.end() ? nullptr : found->second.record;
+}
+
+Allocation GlobalMemory::find(std::uint64_t address, std::uint64_t bytes) const {
+  std::lock_guard lock(mutex_);
+  auto above = live_.upper_bound(address);
+  if (above == live_.begin()) return {};
+  --above;
+  const std::uint64_t end = above->second.end;
+  if (address >= end || bytes > end - address) return {};
+  return {above->first, end, this};
+}
+
+namespace {
+
+void mark_written(const GlobalMemory& memory, std::uint64_t address, std::uint64_t bytes) {
+  std::uint64_t end = address + bytes;
+  for (; address < end && (address & 7) != 0; ++address) {
+    *memory.shadow(address) |= static_cast<std::uint8_t>(1u << (address & 7));
+  }
+  if (address >= end) return;
+  for (; end > address && (end & 7) != 0; --end) {
+    *memory.shadow(end - 1) |= static_cast<std::uint8_t>(1u << ((end - 1) & 7));
+  }
+  std::memset(memory.shadow(address), 0xff, (end - address) / 8);
+}
+
+}  // namespace
+
+bool GlobalMemory::write(std::uint64_t to, const void* from, std::uint64_t bytes) {
+  if (bytes == 0) return true;
+  if (find(to, bytes).end == 0) return false;
+  std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+  mark_written(*this, to, bytes);
+  return true;
+}
+
+bool GlobalMemory::read(void* to, std::uint64_t from, std::uint64_t bytes) const {
+  if (bytes == 0) return true;
+  if (find(from, bytes).end == 0) return false;
+  std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+  return true;
+}
+
+bool GlobalMemory::copy(std::uint64_t to, const GlobalMemory& source, std::uint64_t from,
+                        std::uint64_t bytes) {
+  if (bytes == 0) return true;
+  if (find(to, bytes).end == 0 || source.find(from, bytes).end == 0) return false;
+  std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  if (((to | from | bytes) & 7) == 0) {
+    std::memmove(shadow(to), source.shadow(from), bytes / 8);
+    return true;
+  }
+  std::vector<bool> written(bytes);
+  for (std::uint64_t i = 0; i < bytes; ++i) {
+    written[i] = (*source.shadow(from + i) >> ((from + i) & 7)) & 1;
+  }
+  for (std::uint64_t i = 0; i < bytes; ++i) {
+    const auto bit = static_cast<std::uint8_t>(1u << ((to + i) & 7));
+    std::uint8_t* byte = shadow(to + i);
+    *byte = static_cast<std::uint8_t>(written[i] ? *byte | bit : *byte & ~bit);
+  }
+  return true;
+}
+
+bool GlobalMemory::fill(std::uint64_t to, std::uint32_t pattern, int pattern_bytes,
+                        std::uint64_t count) {
+  const std::uint64_t bytes = count * static_cast<std::uint64_t>(pattern_bytes);
+  if (bytes == 0) return true;
+  if (find(to, bytes).end == 0) return false;
+  if (pattern_bytes == 1) {
+    std::memset(reinterpret_cast<void*>(to), static_cast<int>(pattern & 0xff), bytes);
+  } else {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      std::memcpy(reinterpret_cast<void*>(to + i * static_cast<std::uint64_t>(pattern_bytes)),
+                  &pattern, static_cast<std::size_t>(pattern_bytes));
+    }
+  }
+  mark_written(*this, to, bytes);
+  return true;
+}
+
+}  // namespace annulus::simulator

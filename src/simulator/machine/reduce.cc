@@ -1,0 +1,118 @@
+#include "simulator/machine/reduce.h"
+
+#include <atomic>
+#include <cstring>
+#include <type_traits>
+
+#include "simulator/machine/numbers.h"
+
+namespace annulus::simulator {
+namespace {
+
+template <typename T>
+T combine_integers(Reduction reduction, T old, T value) {
+  using U = std::make_unsigned_t<T>;
+  switch (reduction) {
+    case Reduction::kAdd:
+      return static_cast<T>(static_cast<U>(old) + static_cast<U>(value));
+    case Reduction::kMin:
+      return std::min(old, value);
+    case Reduction::kMax:
+      return std::max(old, value);
+    case Reduction::kInc:
+      return old >= value ? T{0} : static_cast<T>(old + 1);
+    case Reduction::kDec:
+      return old == 0 || old > value ? value : static_cast<T>(old - 1);
+    case Reduction::kAnd:
+      return old & value;
+    case Reduction::kOr:
+      return old | value;
+    case Reduction::kXor:
+      return old ^ value;
+    case Reduction::kNone:
+      break;
+  }
+  return value;
+}
+
+template <typename T>
+T combine(Reduction reduction, T old, T value) {
+  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, Brain>) {
+    const float a = widen(old);
+    const float b = widen(value);
+    if (reduction == Reduction::kMin) return narrow<T>(min_number(a, b));
+    if (reduction == Reduction::kMax) return narrow<T>(max_number(a, b));
+    return narrow<T>(a + b);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return canonical(old + value);
+  } else {
+    return combine_integers(reduction, old, value);
+  }
+}
+
+template <typename T>
+void reduce(Reduction reduction, std::uint64_t address, const std::byte* data,
+            std::uint32_t bytes) {
+  using Bits = std::conditional_t<sizeof(T) == 2, std::uint16_t,
+                                  std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
+  for (std::uint32_t at = 0; at < bytes; at += sizeof(T)) {
+    T value;
+    std::memcpy(&value, data + at, sizeof(T));
+    std::atomic_ref<Bits> place(*reinterpret_cast<Bits*>(address + at));
+    Bits old = place.load(std::memory_order_relaxed);
+    while (!place.compare_exchange_weak(
+        old, std::bit_cast<Bits>(combine(reduction, std::bit_cast<T>(old), value)))) {
+    }
+  }
+}
+
+}  // namespace
+
+bool can_reduce(Reduction reduction, TensorType type) {
+  const bool wide = type == TensorType::kU64 || type == TensorType::kS64;
+  const bool word = type == TensorType::kU32 || type == TensorType::kS32;
+  switch (reduction) {
+    case Reduction::kNone:
+      return true;
+    case Reduction::kAdd:
+      return word || wide || type == TensorType::kF16 || type == TensorType::kBf16 ||
+             type == TensorType::kF32 || type == TensorType::kF64;
+    case Reduction::kMin:
+    case Reduction::kMax:
+      return word || wide || type == TensorType::kF16 || type == TensorType::kBf16;
+    case Reduction::kInc:
+    case Reduction::kDec:
+      return type == TensorType::kU32;
+    case Reduction::kAnd:
+    case Reduction::kOr:
+    case Reduction::kXor:
+      return word || wide;
+  }
+  return false;
+}
+
+void reduce_global(Reduction reduction, TensorType type, std::uint64_t address,
+                   const std::byte* data, std::uint32_t bytes) {
+  switch (type) {
+    case TensorType::kU32:
+      return reduce<std::uint32_t>(reduction, address, data, bytes);
+    case TensorType::kS32:
+      return reduce<std::int32_t>(reduction, address, data, bytes);
+    case TensorType::kU64:
+      return reduce<std::uint64_t>(reduction, address, data, bytes);
+    case TensorType::kS64:
+      return reduce<std::int64_t>(reduction, address, data, bytes);
+    case TensorType::kF16:
+      return reduce<Half>(reduction, address, data, bytes);
+    case TensorType::kBf16:
+      return reduce<Brain>(reduction, address, data, bytes);
+    case TensorType::kF32:
+      return reduce<float>(reduction, address, data, bytes);
+    case TensorType::kF64:
+      return reduce<double>(reduction, address, data, bytes);
+    default:
+      return;
+  }
+}
+
+}  // namespace annulus::simulator

@@ -1,0 +1,101 @@
+#ifndef ANNULUS_SIMULATOR_MACHINE_WARP_H_
+#define ANNULUS_SIMULATOR_MACHINE_WARP_H_
+
+// A warp: its registers, and the groups of lanes that run together.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "simulator/check/cluster_clocks.h"
+#include "simulator/machine/async_copies.h"
+#include "simulator/machine/warpgroup.h"
+#include "simulator/program/lanes.h"
+
+namespace annulus::simulator {
+
+constexpr int kMaxCallDepth = 16;
+
+enum class GroupState : std::uint8_t {
+  kRunning,
+  kParked,   // for lanes of its warp that have to meet it
+  kWaiting,  // at a barrier, which lets it go on behind the instruction
+  kBlocked,  // until what `wait` names has happened; then it runs the instruction again
+};
+
+// What a blocked group waits for.
+struct Wait {
+  enum Kind : std::uint8_t { kNone, kMbarrier, kRegisters, kMatrix, kCluster };
+  Kind kind = kNone;
+  std::uint32_t key = 0;     // offset of the mbarrier, number of the warpgroup
+  std::uint32_t detail = 0;  // for the message: what the mbarrier's phase should be past, ...
+  bool same(const Wait& other) const { return kind == other.kind && key == other.key; }
+};
+
+// Lanes of a warp that stand at the same instruction with the same calls behind them.
+struct Group {
+  std::uint32_t pc = 0;
+  Mask mask = 0;
+  GroupState state = GroupState::kRunning;
+  std::uint8_t depth = 0;
+  Wait wait;
+  std::array<std::uint32_t, kMaxCallDepth> returns{};
+};
+
+// What an instruction of Flow::kBarrier says of the lanes that ran it.
+struct Pause {
+  bool blocked = false;  // they stop here
+  bool again = false;    // and run the instruction again when `wait` has happened
+  bool yield = false;    // the turn of the warp is over
+  Wait wait;
+};
+
+struct Cta;
+
+// What one warp runs on, and has under way. A handler gets the warp whose lanes run.
+struct Warp {
+  std::byte* registers = nullptr;  // its file, see simulator/program/program.h
+  Cta* cta = nullptr;
+  std::uint32_t pc = 0;  // of the running instruction, or of the one whose effect happens
+  int index = 0;         // in the CTA
+  ClusterClocks::Agent agent = 0;
+  Mask live = 0;   // lanes that have not exited
+  Mask carry = 0;  // the carry flag of add.cc and friends
+  Pause pause;
+  std::vector<Group> groups;
+  AsyncCopies copies;
+  MatrixWarp matrix;                            // wgmma
+  std::array<std::uint32_t, 32> bulk_groups{};  // cp.async.bulk.commit_group, per lane
+  std::uint32_t maximum_registers = 0;          // of each thread, as setmaxnreg left it
+  Mask cluster_arrived = 0;                     // at barrier.cluster, in its open phase
+  Mask cluster_unwaited = 0;                    // lanes that have yet to wait for their arrival
+  std::vector<Mask> written;                    // of watched registers (checked mode)
+  std::vector<std::byte> local;                 // [lane][local_bytes]
+  std::vector<std::uint8_t> local_written;
+
+  template <typename T>
+  T* lanes(std::uint32_t slot) const {
+    return reinterpret_cast<T*>(registers + slot);
+  }
+  // A predicate register is a mask: the lanes where it is true, or where it is false.
+  Mask predicate(std::uint32_t slot, bool negated = false) const {
+    return *reinterpret_cast<const Mask*>(registers + slot) ^ (negated ? kFull : 0);
+  }
+  // Writes the lanes of `mask`.
+  void set_predicate(std::uint32_t slot, Mask value, Mask mask) const {
+    Mask& d = *reinterpret_cast<Mask*>(registers + slot);
+    d = (d & ~mask) | (value & mask);
+  }
+
+  // The lanes stop here until Cta::wake() is called for the same thing, and then run the
+  // instruction again.
+  void suspend(Wait what) {
+    pause.blocked = pause.again = true;
+    pause.wait = what;
+  }
+};
+
+}  // namespace annulus::simulator
+
+#endif  // ANNULUS_SIMULATOR_MACHINE_WARP_H_

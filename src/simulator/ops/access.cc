@@ -1,0 +1,331 @@
+#include "simulator/ops/access.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+namespace annulus::simulator {
+namespace {
+
+[[noreturn]] void misaligned(Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
+                             const char* space) {
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    const std::uint64_t address = addresses[static_cast<std::size_t>(lane)];
+    if (address % bytes != 0) {
+      raise_at(FaultKind::kMisaligned, lane,
+               "{} address {:#x} is no multiple of the {} bytes accessed", space, address, bytes);
+    }
+  }
+  raise(FaultKind::kMisaligned, "misaligned access");
+}
+
+template <typename Address>
+void check_alignment(Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
+                     const char* space, Address cut) {
+  std::uint64_t all = 0;
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    all |= cut(addresses[static_cast<std::size_t>(lowest_lane(rest))]);
+  }
+  if ((all & (bytes - 1)) != 0) misaligned(mask, addresses, bytes, space);
+}
+
+// Whether all of [address, address + bytes) was written; bytes is a power of two up to 32 and
+// divides the address. Other CTAs may mark their bytes in the same shadow byte at the same time.
+inline bool all_written(std::uint8_t* shadow, std::uint64_t address, std::uint32_t bytes) {
+  const auto read = [](std::uint8_t* byte) {
+    return static_cast<std::uint32_t>(
+        std::atomic_ref<std::uint8_t>(*byte).load(std::memory_order_relaxed));
+  };
+  if (bytes < 8) {
+    const std::uint32_t wanted = (1u << bytes) - 1;
+    return ((read(shadow) >> (address & 7)) & wanted) == wanted;
+  }
+  if (bytes == 16) {
+    std::atomic_ref<std::uint16_t> both(*reinterpret_cast<std::uint16_t*>(shadow));
+    return both.load(std::memory_order_relaxed) == 0xffff;
+  }
+  std::uint32_t all = 0xff;
+  for (std::uint32_t i = 0; i < bytes / 8; ++i) all &= read(shadow + i);
+  return all == 0xff;
+}
+
+inline void set_shadow(std::uint8_t* shadow, std::uint64_t address, std::uint32_t bytes) {
+  const auto mark = [](std::uint8_t* byte, std::uint32_t bits) {
+    std::atomic_ref<std::uint8_t> cell(*byte);
+    if ((cell.load(std::memory_order_relaxed) & bits) != bits) {
+      cell.fetch_or(static_cast<std::uint8_t>(bits), std::memory_order_relaxed);
+    }
+  };
+  if (bytes < 8) {
+    mark(shadow, ((1u << bytes) - 1) << (address & 7));
+  } else {
+    for (std::uint32_t i = 0; i < bytes / 8; ++i) mark(shadow + i, 0xff);
+  }
+}
+
+[[noreturn]] void outside(const Cta& cta, int lane, std::uint64_t address, std::uint32_t bytes,
+                          const char* what) {
+  for (const PeerMemory& peer : cta.global.peers) {
+    if (peer.enabled || !peer.memory->contains(address)) continue;
+    raise_at(FaultKind::kPeerAccess, lane,
+             "{} of {} bytes at global address {:#x}, which is memory of device {}; call "
+             "cuCtxEnablePeerAccess in the context of the kernel first",
+             what, bytes, address, peer.ordinal);
+  }
+  if (cta.global.races != nullptr) {
+    cta.global.races->check_freed(cta.global.memory->freed_by(address), lane, address);
+  }
+  const Allocation below = cta.global.memory->find(address, 1);
+  std::string near;
+  if (below.end != 0) {
+    near = fmt::format("; the allocation there ends after {} bytes", below.end - below.begin);
+  } else {
+    for (std::uint64_t back = 1; back <= 4096 && near.empty(); back += 1) {
+      if (back > address) break;
+      const Allocation found = cta.global.memory->find(address - back, 1);
+      if (found.end != 0) {
+        near = fmt::format("; an allocation of {} bytes ends {} bytes before it",
+                           found.end - found.begin, address - found.end);
+      }
+    }
+  }
+  raise_at(FaultKind::kOutOfBounds, lane,
+           "{} of {} bytes at global address {:#x}, which no allocation holds{}", what, bytes,
+           address, near);
+}
+
+// The allocation that holds the bytes: on the device of the kernel or on a peer.
+Allocation find_allocation(const Cta& cta, int lane, std::uint64_t address, std::uint32_t bytes,
+                           const char* what) {
+  Allocation found = cta.global.memory->find(address, bytes);
+  for (const PeerMemory& peer : cta.global.peers) {
+    if (found.end != 0) break;
+    if (peer.enabled) found = peer.memory->find(address, bytes);
+  }
+  if (found.end == 0) outside(cta, lane, address, bytes, what);
+  return found;
+}
+
+GlobalView::Recent look_up(const Cta& cta, int lane, std::uint64_t address, std::uint32_t bytes,
+                           const char* what) {
+  GlobalView::Recent recent;
+  static_cast<Allocation&>(recent) = find_allocation(cta, lane, address, bytes, what);
+  if (cta.global.races != nullptr) {
+    recent.view =
+        cta.global.races->view(recent.memory->record(recent.begin, cta.global.races->detector()));
+  }
+  return recent;
+}
+
+// What the running instruction leaves behind in memory, but for the lane.
+Stamp stamp_of(const Warp& warp) {
+  const Cta& cta = *warp.cta;
+  return (cta.global.stamp + (static_cast<Stamp>(warp.index) << kStampWarpShift)) |
+         cta.program->code[warp.pc].site;
+}
+
+void search_races(Warp& warp, LaunchShadow::View& view, AccessKind kind, Mask mask,
+                  const LaneAddresses& addresses, std::uint32_t bytes, Stamp mine) {
+  Cta& cta = *warp.cta;
+  cta.global.races->access(view, kind, mask, addresses.data(), bytes, mine);
+  if (cta.global.order == nullptr) return;
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    cta.global.order->access(cta.global.clocks, warp.index, view, kind, lane,
+                             addresses[static_cast<std::size_t>(lane)], bytes, mine);
+  }
+}
+
+}  // namespace
+
+void lane_addresses(const Warp& warp, std::uint32_t base_slot, bool base_is_64, std::int64_t offset,
+                    LaneAddresses& addresses) {
+  if (base_is_64) {
+    const auto* base = warp.lanes<std::uint64_t>(base_slot);
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      addresses[lane] = base[lane] + static_cast<std::uint64_t>(offset);
+    }
+  } else {
+    const auto* base = warp.lanes<std::uint32_t>(base_slot);
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      addresses[lane] = base[lane] + static_cast<std::uint32_t>(offset);
+    }
+  }
+}
+
+void check_global_read(Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes) {
+  Cta& cta = *warp.cta;
+  if (bytes == 0) return;
+  GlobalView::Recent& recent = cta.global.recent[warp.pc];
+  if (address < recent.begin || address + bytes > recent.end) {
+    recent = look_up(cta, lane, address, bytes, "read");
+  }
+  if (cta.global.races == nullptr) return;
+  // Any number of bytes: in the largest pieces that are aligned.
+  const Stamp mine = stamp_of(warp);
+  for (std::uint32_t done = 0; done < bytes;) {
+    const std::uint64_t at = address + done;
+    const auto aligned = static_cast<std::uint32_t>(at & (~at + 1) & 31u);
+    std::uint32_t piece = aligned == 0 ? 16 : aligned;
+    while (piece > bytes - done) piece /= 2;
+    LaneAddresses addresses;
+    addresses[static_cast<std::size_t>(lane)] = at;
+    search_races(warp, *recent.view, AccessKind::kRead, 1u << lane, addresses, piece, mine);
+    done += piece;
+  }
+}
+
+template <bool kChecked>
+void reach_global(Warp& warp, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
+                  Access access, AccessKind kind, LanePointers& pointers) {
+  Cta& cta = *warp.cta;
+  check_alignment(mask, addresses, bytes, "global", [](std::uint64_t a) { return a; });
+  GlobalView::Recent recent = cta.global.recent[warp.pc];
+  const Stamp mine = kChecked && cta.global.races != nullptr ? stamp_of(warp) : 0;
+  Mask compared = mask;  // from here on lanes have not been searched for races
+  std::uint64_t last_sector = ~std::uint64_t{0};
+  std::uint64_t sectors = 0;
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    const std::uint64_t address = addresses[static_cast<std::size_t>(lane)];
+    if (address < recent.begin || address + bytes > recent.end) {
+      if (mine != 0 && compared != rest) {  // what came before lies in another allocation
+        search_races(warp, *recent.view, kind, compared & ~rest, addresses, bytes, mine);
+      }
+      compared = rest;
+      recent = look_up(cta, lane, address, bytes, access == Access::kLoad ? "read" : "write");
+      cta.global.recent[warp.pc] = recent;
+    }
+    pointers[static_cast<std::size_t>(lane)] = reinterpret_cast<std::byte*>(address);
+    if constexpr (kChecked) {
+      std::uint8_t* shadow = recent.memory->shadow(address);
+      if (access == Access::kLoad) {
+        if (!all_written(shadow, address, bytes)) {
+          raise_at(FaultKind::kUninitialized, lane,
+                   "read of {} bytes at global address {:#x} (byte {} of its allocation), which "
+                   "nothing wrote",
+                   bytes, address, address - recent.begin);
+        }
+      } else {
+        set_shadow(shadow, address, bytes);
+      }
+    } else if (access == Access::kStore) {
+      set_shadow(recent.memory->shadow(address), address, bytes);
+    }
+    // Neighbouring lanes share sectors; lanes that interleave may be counted twice.
+    const std::uint64_t sector = address >> 5;
+    sectors += sector != last_sector;
+    last_sector = sector;
+  }
+  if (mine != 0) search_races(warp, *recent.view, kind, compared, addresses, bytes, mine);
+  (access == Access::kLoad ? cta.counts.global_sectors_read : cta.counts.global_sectors_written) +=
+      sectors;
+}
+
+template void reach_global<true>(Warp&, Mask, const LaneAddresses&, std::uint32_t, Access,
+                                 AccessKind, LanePointers&);
+template void reach_global<false>(Warp&, Mask, const LaneAddresses&, std::uint32_t, Access,
+                                  AccessKind, LanePointers&);
+
+template <bool kChecked>
+void reach_shared(Warp& warp, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
+                  LanePointers& pointers) {
+  Cta& cta = *warp.cta;
+  check_alignment(mask, addresses, bytes, "shared",
+                  [](std::uint64_t a) { return a & 0xffffffffu; });
+  const std::uint64_t size = cta.shared.size();
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    const std::uint64_t offset =
+        (addresses[static_cast<std::size_t>(lane)] & 0xffffffffu) - kSharedBase;
+    if (offset + bytes > size || offset >= size) {
+      raise_at(FaultKind::kOutOfBounds, lane,
+               "{} bytes at shared address {}, but the CTA has {} bytes from {} on", bytes,
+               addresses[static_cast<std::size_t>(lane)] & 0xffffffffu, size, kSharedBase);
+    }
+    pointers[static_cast<std::size_t>(lane)] = cta.shared.data() + offset;
+  }
+  if (kChecked) count_wavefronts(cta, mask, addresses, bytes);
+}
+
+template void reach_shared<true>(Warp&, Mask, const LaneAddresses&, std::uint32_t, LanePointers&);
+template void reach_shared<false>(Warp&, Mask, const LaneAddresses&, std::uint32_t, LanePointers&);
+
+template <bool kChecked>
+void reach_local(Warp& warp, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
+                 Access access, LanePointers& pointers) {
+  check_alignment(mask, addresses, bytes, "local", [](std::uint64_t a) { return a & 0xffffffffu; });
+  const std::uint64_t size = warp.cta->program->info.local_bytes;
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    const std::uint64_t offset = addresses[static_cast<std::size_t>(lane)] & 0xffffffffu;
+    if (offset + bytes > size) {
+      raise_at(FaultKind::kOutOfBounds, lane, "{} bytes at local address {}, of {} bytes", bytes,
+               offset, size);
+    }
+    const std::size_t at = static_cast<std::size_t>(lane) * size + offset;
+    pointers[static_cast<std::size_t>(lane)] = warp.local.data() + at;
+    if (!kChecked) continue;
+    const auto written = warp.local_written.begin() + static_cast<std::ptrdiff_t>(at);
+    if (access == Access::kStore) {
+      std::fill_n(written, bytes, std::uint8_t{1});
+    } else if (std::find(written, written + bytes, 0) != written + bytes) {
+      raise_at(FaultKind::kUninitialized, lane,
+               "read of {} bytes at local address {}, which "
+               "nothing wrote",
+               bytes, offset);
+    }
+  }
+}
+
+template void reach_local<true>(Warp&, Mask, const LaneAddresses&, std::uint32_t, Access,
+                                LanePointers&);
+template void reach_local<false>(Warp&, Mask, const LaneAddresses&, std::uint32_t, Access,
+                                 LanePointers&);
+
+namespace {
+
+// One phase whose lanes may collide: the most different words that any bank has to give.
+std::uint32_t collisions(Mask mask, const LaneAddresses& addresses, std::uint32_t words) {
+  std::uint32_t count[32] = {};
+  std::uint32_t seen[32][32];
+  std::uint32_t most = 0;
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const auto start =
+        static_cast<std::uint32_t>(addresses[static_cast<std::size_t>(lowest_lane(rest))]) / 4;
+    for (std::uint32_t word = start; word < start + words; ++word) {
+      const std::uint32_t bank = word & 31u;
+      const auto end = seen[bank] + count[bank];
+      if (std::find(seen[bank], end, word) != end) continue;
+      *end = word;
+      most = std::max(most, ++count[bank]);
+    }
+  }
+  return most;
+}
+
+}  // namespace
+
+void count_wavefronts(Cta& cta, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes) {
+  const std::uint32_t words = std::max(bytes, 4u) / 4;
+  if (words > 4) return;
+  const int lanes_per_phase = kLanes / static_cast<int>(words);
+  const std::uint32_t shift = bytes <= 4 ? 2 : bytes == 8 ? 3 : 4;
+  const Mask phase = lanes_per_phase == 32 ? kFull : (1u << lanes_per_phase) - 1;
+  for (int first = 0; first < kLanes; first += lanes_per_phase) {
+    const Mask lanes = mask & (phase << first);
+    if (lanes == 0) continue;
+    ++cta.counts.shared_wavefronts_ideal;
+    // Aligned accesses collide only in all their banks or in none.
+    std::uint32_t groups = 0;
+    for (Mask rest = lanes; rest != 0; rest &= rest - 1) {
+      const std::uint64_t address = addresses[static_cast<std::size_t>(lowest_lane(rest))];
+      groups |= 1u << ((address >> shift) & static_cast<std::uint64_t>(lanes_per_phase - 1));
+    }
+    const bool apart = __builtin_popcount(groups) == __builtin_popcount(lanes);
+    cta.counts.shared_wavefronts += apart ? 1 : collisions(lanes, addresses, words);
+  }
+}
+
+}  // namespace annulus::simulator

@@ -1,0 +1,92 @@
+#ifndef ANNULUS_SIMULATOR_OPS_ACCESS_H_
+#define ANNULUS_SIMULATOR_OPS_ACCESS_H_
+
+// How instructions reach memory: addresses of 32 lanes in, host pointers out, after the checks that
+// keep the simulator itself safe (bounds, alignment: both modes) and those that find bugs (shadow
+// of global memory: checked mode). Shared memory's shadow is the caller's, who knows the values.
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+
+#include "simulator/machine/cta.h"
+
+namespace annulus::simulator {
+
+using LaneAddresses = std::array<std::uint64_t, kLanes>;
+using LanePointers = std::array<std::byte*, kLanes>;
+
+// base[lane] + offset, for a base slot of 32 or 64 bits.
+void lane_addresses(const Warp& warp, std::uint32_t base_slot, bool base_is_64, std::int64_t offset,
+                    LaneAddresses& addresses);
+
+enum class Access : std::uint8_t { kLoad, kStore };
+
+// Global memory; addresses are host addresses. What is loaded must have been written, what is
+// stored is written from now on; `kind` is for the search for races, in which an atomic loads and
+// writes.
+template <bool kChecked>
+void reach_global(Warp& warp, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
+                  Access access, AccessKind kind, LanePointers& pointers);
+
+// Held by strong accesses of global memory while value and order change together. Does nothing for
+// weak ones, in fast mode, and in kernels whose blocks cannot order themselves.
+template <bool kChecked>
+class StrongScope {
+ public:
+  StrongScope(Warp& warp, const Inst& inst)
+      : warp_(warp),
+        global_(warp.cta->global),
+        order_(inst.order),
+        on_(kChecked && global_.order != nullptr && inst.order != MemoryOrder::kWeak) {
+    if (on_) lock_ = global_.order->lock_strong();
+  }
+  // In front of a write / behind a read, at the addresses of the lanes.
+  void release(Mask mask, const LaneAddresses& addresses, bool read_too) const {
+    for (Mask rest = on_ ? mask : 0; rest != 0; rest &= rest - 1) {
+      global_.order->release(global_.clocks, warp_.index,
+                             addresses[static_cast<std::size_t>(lowest_lane(rest))], order_,
+                             read_too);
+    }
+  }
+  void acquire(Mask mask, const LaneAddresses& addresses) const {
+    for (Mask rest = on_ ? mask : 0; rest != 0; rest &= rest - 1) {
+      global_.order->acquire(global_.clocks, warp_.index,
+                             addresses[static_cast<std::size_t>(lowest_lane(rest))], order_);
+    }
+  }
+
+ private:
+  const Warp& warp_;
+  GlobalView& global_;
+  const MemoryOrder order_;
+  const bool on_;
+  std::unique_lock<std::mutex> lock_;
+};
+
+// Checks and marks for one lane; for copies of other sizes.
+void check_global_read(Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes);
+
+// Shared memory; addresses are 32-bit shared addresses (the upper half is ignored). Counts bank
+// conflicts in checked mode.
+template <bool kChecked>
+void reach_shared(Warp& warp, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
+                  LanePointers& pointers);
+
+// Local memory of each lane.
+template <bool kChecked>
+void reach_local(Warp& warp, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
+                 Access access, LanePointers& pointers);
+
+// The offset in shared memory (0 at kSharedBase) of a pointer that reach_shared gave.
+inline std::uint32_t shared_offset(const Cta& cta, const std::byte* pointer) {
+  return static_cast<std::uint32_t>(pointer - cta.shared.data());
+}
+
+// Wavefronts that the banks need for lanes of `mask`, each accessing `bytes` (4, 8 or 16; narrower
+// counts as 4), and how many would do if no two different words met in a bank.
+void count_wavefronts(Cta& cta, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes);
+
+}  // namespace annulus::simulator
+
+#endif  // ANNULUS_SIMULATOR_OPS_ACCESS_H_

@@ -1,0 +1,105 @@
+// cp.async (PTX ISA 9.0, section 9.7.9.25.3). See simulator/machine/async_copies.h for when the
+// bytes land.
+
+#include "simulator/ops/access.h"
+#include "simulator/ops/bulk_copy.h"
+#include "simulator/ops/handlers.h"
+
+namespace annulus::simulator {
+namespace {
+
+// small[0] source base has 64 bits, small[1] bytes, small[2] destination base has 64 bits;
+// a destination base, b source base, c source size or kNoSlot; imm source offset, aux destination
+// offset; small[3] an ignore-source predicate is in d, small[4] negated.
+template <bool kChecked>
+void copy(Warp& warp, const Inst& inst, Mask mask) {
+  LaneAddresses to, from;
+  lane_addresses(warp, inst.a, inst.small[2], static_cast<std::int32_t>(inst.aux), to);
+  lane_addresses(warp, inst.b, inst.small[0], inst.imm, from);
+  const std::uint32_t bytes = inst.small[1];
+  LanePointers pointers;
+  reach_shared<kChecked>(warp, mask, to, bytes, pointers);
+  std::uint32_t offsets[kLanes];
+  std::uint32_t sizes[kLanes];
+  Mask whole = 0;
+  Mask part = 0;
+  const Mask ignored = inst.small[3] ? warp.predicate(inst.d, inst.small[4]) : 0;
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    offsets[lane] = shared_offset(*warp.cta, pointers[static_cast<std::size_t>(lane)]);
+    sizes[lane] = inst.c == kNoSlot ? bytes : warp.lanes<std::uint32_t>(inst.c)[lane];
+    if (sizes[lane] > bytes) {
+      raise_at(FaultKind::kInvalidOperand, lane, "source size {} of a copy of {} bytes",
+               sizes[lane], bytes);
+    }
+    if ((ignored >> lane) & 1) sizes[lane] = 0;
+    (sizes[lane] == bytes ? whole : part) |= 1u << lane;
+  }
+  if (whole != 0) {
+    reach_global<kChecked>(warp, whole, from, bytes, Access::kLoad, AccessKind::kRead, pointers);
+  }
+  for (Mask rest = part; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    const std::uint64_t address = from[static_cast<std::size_t>(lane)];
+    if (address % bytes != 0) {
+      raise_at(FaultKind::kMisaligned, lane,
+               "global address {:#x} is no multiple of the {} bytes copied", address, bytes);
+    }
+    check_global_read(warp, lane, address, sizes[lane]);
+  }
+  warp.copies.issue(warp, mask, offsets, from.data(), sizes, bytes, kChecked);
+}
+
+void commit(Warp& warp, const Inst&, Mask mask) { warp.copies.commit(mask); }
+
+template <bool kChecked>
+void wait(Warp& warp, const Inst& inst, Mask mask) {
+  warp.copies.wait(warp, mask, static_cast<std::uint32_t>(inst.imm), inst.small[0] != 0, kChecked);
+}
+
+}  // namespace
+
+void decode_cp(Decoder& decoder) {
+  Inst& inst = decoder.inst();
+  inst.kind = Class::kAsyncCopy;
+  if (decoder.has("bulk")) return decode_bulk(decoder);
+  if (!decoder.has("async") || decoder.has("mbarrier")) decoder.unsupported();
+  if (decoder.has("commit_group")) return decoder.handler(commit);
+  if (decoder.has("wait_group")) {
+    inst.imm = decoder.immediate(0);
+    return decoder.handler(wait<false>, wait<true>);
+  }
+  if (decoder.has("wait_all")) {
+    inst.small[0] = 1;
+    return decoder.handler(wait<false>, wait<true>);
+  }
+  const Decoder::Address to = decoder.address(decoder.operand(0));
+  const Decoder::Address from = decoder.address(decoder.operand(1));
+  const std::int64_t bytes = decoder.immediate(2);
+  if (bytes != 4 && bytes != 8 && bytes != 16) decoder.malformed("4, 8 or 16 bytes are copied");
+  if (decoder.has("cg") && bytes != 16) decoder.malformed(".cg copies 16 bytes");
+  inst.a = to.base;
+  inst.aux = static_cast<std::uint32_t>(to.offset);
+  inst.small[2] = to.base_bits == 64;
+  inst.b = from.base;
+  inst.imm = from.offset;
+  inst.small[0] = from.base_bits == 64;
+  inst.small[1] = static_cast<std::uint8_t>(bytes);
+  // A cache policy may follow; it has 64 bits and changes nothing here.
+  const std::size_t last = decoder.operands() - (decoder.has("L2::cache_hint") ? 1 : 0);
+  if (last > 3) {
+    const ptx::Operand& size = decoder.operand(3);
+    const bool predicate =
+        size.kind == ptx::OperandKind::kRegister &&
+        decoder.function().registers[static_cast<std::size_t>(size.reg)].bits == 1;
+    if (predicate) {
+      inst.d = decoder.predicate_in(size, &inst.small[4]);
+      inst.small[3] = 1;
+    } else {
+      inst.c = decoder.in(3, kU32);
+    }
+  }
+  decoder.handler(copy<false>, copy<true>);
+}
+
+}  // namespace annulus::simulator

@@ -1,0 +1,177 @@
+// Clusters (PTX ISA 9.0, sections 9.7.9.22, 9.7.9.23 and 9.7.13.3): addresses in the shared memory
+// of other CTAs, loads and stores there, and the barrier of all.
+
+#include "simulator/machine/cluster.h"
+
+#include <cstring>
+
+#include "simulator/ops/cluster.h"
+#include "simulator/ops/handlers.h"
+#include "simulator/ops/shared_address.h"
+
+namespace annulus::simulator {
+namespace {
+
+constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << kRankShift) - 1;
+
+template <typename T>
+void map_address(Warp& warp, const Inst& inst, Mask mask) {
+  Cta& cta = *warp.cta;
+  const T* addresses = warp.lanes<T>(inst.a);
+  const auto* ranks = warp.lanes<std::uint32_t>(inst.b);
+  T* d = warp.lanes<T>(inst.d);
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    if (ranks[lane] >= cta.cluster->ctas.size()) {
+      raise_at(FaultKind::kInvalidOperand, lane, "CTA {} of a cluster of {}", ranks[lane],
+               cta.cluster->ctas.size());
+    }
+    const std::uint64_t rank = std::uint64_t{ranks[lane] + 1} << kRankShift;
+    d[lane] = static_cast<T>((sizeof(T) == 8 ? kSharedWindow : 0) | rank |
+                             (static_cast<std::uint64_t>(addresses[lane]) & kOffsetMask));
+  }
+}
+
+template <typename T>
+void rank_of(Warp& warp, const Inst& inst, Mask mask) {
+  const T* addresses = warp.lanes<T>(inst.a);
+  auto* d = warp.lanes<std::uint32_t>(inst.d);
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    d[lane] = cluster_place(warp, static_cast<std::uint32_t>(addresses[lane]), lane).cta->rank;
+  }
+}
+
+// Inst: a base, imm offset, aux first of small[2] value slots, small[0] base has 64 bits, small[1]
+// bytes of an element, small[3] bits of a value register, small[4] sign-extend.
+template <bool kStore>
+void access_cluster(Warp& warp, const Inst& inst, Mask mask) {
+  const std::uint32_t element = inst.small[1];
+  const std::uint32_t bytes = element * inst.small[2];
+  const std::uint32_t register_bytes = inst.small[3] / 8u;
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    const SharedPlace place =
+        shared_place(warp, inst.a, inst.small[0] != 0, inst.imm, ShareSpace::kCluster, lane);
+    Cta& cta = *place.cta;
+    if (place.offset % bytes != 0) {
+      raise_at(FaultKind::kMisaligned, lane,
+               "shared address {} is no multiple of the {} bytes "
+               "accessed",
+               place.offset + kSharedBase, bytes);
+    }
+    if (place.offset > cta.shared.size() || bytes > cta.shared.size() - place.offset) {
+      raise_at(FaultKind::kOutOfBounds, lane,
+               "{} bytes at shared address {} of CTA {}, which has {} bytes from {} on", bytes,
+               place.offset + kSharedBase, cta.rank, cta.shared.size(), kSharedBase);
+    }
+    if (warp.cta->checked && &cta == warp.cta) {
+      if (kStore) {
+        warp.cta->shadow.write(warp.index, lane, place.offset, bytes, true);
+      } else {
+        warp.cta->shadow.read(warp.index, lane, place.offset, bytes);
+      }
+    } else if (warp.cta->checked) {
+      note_remote(warp, cta, lane);
+      const std::uint32_t record =
+          cta.shadow.add({.kind = SharedShadow::Foreign::kRemote,
+                          .agent = warp.agent,
+                          .clock = warp.cta->cluster->clocks.clock(warp.agent),
+                          .lane = lane,
+                          .pc = warp.pc,
+                          .what = fmt::format("lane {} of warp {} of CTA {} of the cluster", lane,
+                                              warp.index, warp.cta->rank)});
+      if (kStore) {
+        cta.shadow.remote_write(warp.agent, lane, place.offset, bytes, record);
+      } else {
+        cta.shadow.remote_read(warp.agent, lane, place.offset, bytes, record);
+      }
+    }
+    std::byte* at = cta.shared.data() + place.offset;
+    for (std::uint32_t i = 0; i < inst.small[2]; ++i, at += element) {
+      std::byte* value = warp.registers + warp.cta->program->slots[inst.aux + i] +
+                         static_cast<std::uint32_t>(lane) * register_bytes;
+      if (kStore) {
+        std::memcpy(at, value, element);
+        continue;
+      }
+      std::memcpy(value, at, element);
+      const bool negative = inst.small[4] != 0 && (static_cast<int>(at[element - 1]) & 0x80) != 0;
+      std::memset(value + element, negative ? 0xff : 0, register_bytes - element);
+    }
+  }
+}
+
+// --- barrier.cluster ---
+// small[0]: relaxed.
+
+void arrive(Warp& warp, const Inst& inst, Mask mask) {
+  Cta& cta = *warp.cta;
+  if ((warp.cluster_unwaited & mask) != 0) {
+    raise(FaultKind::kBarrierMisuse,
+          "barrier.cluster.arrive by a thread that has not waited for its last arrival",
+          lowest_lane(warp.cluster_unwaited & mask));
+  }
+  if (cta.checked && inst.small[0] == 0) {
+    cta.cluster->barrier.release(warp, mask);
+  }
+  warp.cluster_arrived |= mask;
+  warp.cluster_unwaited |= mask;
+  complete_cluster_barrier(*cta.cluster);
+}
+
+void wait(Warp& warp, const Inst&, Mask mask) {
+  Cta& cta = *warp.cta;
+  if ((mask & ~warp.cluster_unwaited) != 0) {
+    raise(FaultKind::kBarrierMisuse, "barrier.cluster.wait by a thread that has not arrived",
+          lowest_lane(mask & ~warp.cluster_unwaited));
+  }
+  if ((warp.cluster_arrived & mask) != 0) return warp.suspend({Wait::kCluster, 0});
+  warp.cluster_unwaited &= ~mask;
+  if (cta.checked) cta.cluster->barrier.acquire(warp);
+}
+
+}  // namespace
+
+void decode_cluster_barrier(Decoder& decoder) {
+  Inst& inst = decoder.inst();
+  inst.kind = Class::kBarrier;
+  if (decoder.has("aligned")) inst.meeting = Meeting::kWarp;
+  inst.flow = Flow::kBarrier;
+  inst.small[0] = decoder.has("relaxed");
+  decoder.program().orders_blocks = true;
+  if (decoder.has("arrive")) return decoder.handler(arrive);
+  if (!decoder.has("wait")) decoder.unsupported();
+  decoder.handler(wait);
+}
+
+void decode_mapa(Decoder& decoder) {
+  Inst& inst = decoder.inst();
+  inst.kind = Class::kInteger;
+  const Type type = decoder.type();
+  inst.a = decoder.in(1, type);
+  inst.b = decoder.in(2, kU32);
+  inst.d = decoder.out(0, type);
+  decoder.handler(type.bits == 64 ? map_address<std::uint64_t> : map_address<std::uint32_t>);
+}
+
+void decode_getctarank(Decoder& decoder) {
+  Inst& inst = decoder.inst();
+  inst.kind = Class::kInteger;
+  const Type type = decoder.type();
+  inst.a = decoder.in(1, type);
+  inst.d = decoder.out(0, kU32);
+  decoder.handler(type.bits == 64 ? rank_of<std::uint64_t> : rank_of<std::uint32_t>);
+}
+
+void decode_cluster_access(Decoder& decoder, bool store) {
+  Inst& inst = decoder.inst();
+  inst.kind = store ? Class::kSharedStore : Class::kSharedLoad;
+  if (store) {
+    decoder.handler(access_cluster<true>);
+  } else {
+    decoder.handler(access_cluster<false>);
+  }
+}
+
+}  // namespace annulus::simulator

@@ -1,0 +1,16 @@
+#ifndef ANNULUS_SIMULATOR_OPS_CLUSTER_H_
+#define ANNULUS_SIMULATOR_OPS_CLUSTER_H_
+
+#include "simulator/decode/decoder.h"
+
+namespace annulus::simulator {
+
+// barrier.cluster, a form of the opcode barrier.
+void decode_cluster_barrier(Decoder& decoder);
+
+// ld.shared::cluster and st.shared::cluster, once the operands have been taken (ops/memory.cc).
+void decode_cluster_access(Decoder& decoder, bool store);
+
+}  // namespace annulus::simulator
+
+#endif  // ANNULUS_SIMULATOR_OPS_CLUSTER_H_

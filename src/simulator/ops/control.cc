@@ -1,0 +1,38 @@
+// Control flow (PTX ISA 9.0, section 9.7.12). The loop in run.cc does the work; here it is told.
+
+#include "simulator/ops/handlers.h"
+
+namespace annulus::simulator {
+namespace {
+
+void trap(Warp&, const Inst&, Mask mask) { raise(FaultKind::kTrap, "trap", lowest_lane(mask)); }
+void nothing(Warp&, const Inst&, Mask) {}
+
+}  // namespace
+
+void decode_bra(Decoder& decoder) {
+  const ptx::Operand& label = decoder.operand(0);
+  Inst& inst = decoder.inst();
+  inst.kind = Class::kControl;
+  inst.flow = Flow::kBranch;
+  inst.target = decoder.function().labels[static_cast<std::size_t>(label.label)].target;
+}
+
+void decode_ret(Decoder& decoder) {
+  decoder.inst().kind = Class::kControl;
+  decoder.inst().flow = Flow::kReturn;
+}
+
+void decode_exit(Decoder& decoder) {
+  decoder.inst().kind = Class::kControl;
+  decoder.inst().flow = Flow::kExit;
+}
+
+void decode_trap(Decoder& decoder) {
+  decoder.inst().kind = Class::kControl;
+  decoder.handler(trap);
+}
+
+void decode_nop(Decoder& decoder) { decoder.handler(nothing); }
+
+}  // namespace annulus::simulator

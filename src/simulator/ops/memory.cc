@@ -1,0 +1,361 @@
+// Loads, stores and fences (PTX ISA 9.0, sections 9.7.9.8 to 9.7.9.19 and 9.7.13.4).
+
+#include <atomic>
+#include <cstring>
+
+#include "simulator/ops/access.h"
+#include "simulator/ops/cluster.h"
+#include "simulator/ops/handlers.h"
+#include "simulator/ops/proxy_fence.h"
+
+namespace annulus::simulator {
+namespace {
+
+using ptx::Space;
+
+// Inst: a base slot, imm offset, aux first of small[2] value slots,
+//   small[0] base has 64 bits, small[1] bytes of an element, small[2] elements,
+//   small[3] bits of the value registers, small[4] sign-extend.
+
+template <typename E, typename R, int kCount>
+void scatter(const Warp& warp, const Inst& inst, Mask mask, const LanePointers& pointers) {
+  R* to[kCount];
+  for (int i = 0; i < kCount; ++i) {
+    to[i] = warp.lanes<R>(warp.cta->program->slots[inst.aux + static_cast<std::uint32_t>(i)]);
+  }
+  // All lanes are read before any register is written: the base may be a destination.
+  E values[kLanes][kCount];
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    std::memcpy(values[lane], pointers[static_cast<std::size_t>(lane)], sizeof(E) * kCount);
+  }
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    for (int i = 0; i < kCount; ++i) to[i][lane] = static_cast<R>(values[lane][i]);
+  }
+}
+
+template <typename E, typename R>
+void scatter_counted(const Warp& warp, const Inst& inst, Mask mask, const LanePointers& pointers) {
+  switch (inst.small[2]) {
+    case 1:
+      return scatter<E, R, 1>(warp, inst, mask, pointers);
+    case 2:
+      return scatter<E, R, 2>(warp, inst, mask, pointers);
+    case 4:
+      return scatter<E, R, 4>(warp, inst, mask, pointers);
+    default:
+      return scatter<E, R, 8>(warp, inst, mask, pointers);
+  }
+}
+
+template <typename R>
+void scatter_sized(const Warp& warp, const Inst& inst, Mask mask, const LanePointers& pointers) {
+  const bool sign = inst.small[4];
+  switch (inst.small[1]) {
+    case 1:
+      return sign ? scatter_counted<std::int8_t, R>(warp, inst, mask, pointers)
+                  : scatter_counted<std::uint8_t, R>(warp, inst, mask, pointers);
+    case 2:
+      return sign ? scatter_counted<std::int16_t, R>(warp, inst, mask, pointers)
+                  : scatter_counted<std::uint16_t, R>(warp, inst, mask, pointers);
+    case 4:
+      return sign ? scatter_counted<std::int32_t, R>(warp, inst, mask, pointers)
+                  : scatter_counted<std::uint32_t, R>(warp, inst, mask, pointers);
+    default:
+      return scatter_counted<std::uint64_t, R>(warp, inst, mask, pointers);
+  }
+}
+
+void load_values(const Warp& warp, const Inst& inst, Mask mask, const LanePointers& pointers) {
+  switch (inst.small[3]) {
+    case 16:
+      return scatter_sized<std::uint16_t>(warp, inst, mask, pointers);
+    case 32:
+      return scatter_sized<std::uint32_t>(warp, inst, mask, pointers);
+    default:
+      return scatter_sized<std::uint64_t>(warp, inst, mask, pointers);
+  }
+}
+
+// The bytes that one lane stores.
+std::uint32_t stored_bytes(const Warp& warp, const Inst& inst, int lane, std::byte* bytes) {
+  const std::uint32_t element = inst.small[1];
+  const std::uint32_t register_bytes = inst.small[3] / 8;
+  for (std::uint32_t i = 0; i < inst.small[2]; ++i) {
+    const std::byte* from = warp.registers + warp.cta->program->slots[inst.aux + i] +
+                            static_cast<std::uint32_t>(lane) * register_bytes;
+    std::memcpy(bytes + i * element, from, element);
+  }
+  return element * inst.small[2];
+}
+
+template <bool kChecked>
+void load_shared(Warp& warp, const Inst& inst, Mask mask, const LaneAddresses& addresses) {
+  Cta& cta = *warp.cta;
+  LanePointers pointers;
+  const std::uint32_t bytes = std::uint32_t{inst.small[1]} * inst.small[2];
+  reach_shared<kChecked>(warp, mask, addresses, bytes, pointers);
+  if (kChecked) {
+    for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+      const int lane = lowest_lane(rest);
+      cta.shadow.read(warp.index, lane,
+                      shared_offset(cta, pointers[static_cast<std::size_t>(lane)]), bytes);
+    }
+  }
+  load_values(warp, inst, mask, pointers);
+}
+
+template <bool kChecked>
+void store_shared(Warp& warp, const Inst& inst, Mask mask, const LaneAddresses& addresses) {
+  Cta& cta = *warp.cta;
+  LanePointers pointers;
+  const std::uint32_t bytes = std::uint32_t{inst.small[1]} * inst.small[2];
+  reach_shared<kChecked>(warp, mask, addresses, bytes, pointers);
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    std::byte* to = pointers[static_cast<std::size_t>(lane)];
+    std::byte value[32];
+    stored_bytes(warp, inst, lane, value);
+    if (kChecked) {
+      cta.shadow.write(warp.index, lane, shared_offset(cta, to), bytes,
+                       std::memcmp(to, value, bytes) != 0);
+    }
+    std::memcpy(to, value, bytes);
+  }
+}
+
+// Each element is written once and whole: another CTA may take it for a flag or a lock, and a
+// library's memcpy may write the same bytes twice.
+template <typename E>
+void store_elements(const Warp& warp, const Inst& inst, Mask mask, const LanePointers& pointers) {
+  const std::uint32_t register_bytes = inst.small[3] / 8;
+  for (std::uint32_t i = 0; i < inst.small[2]; ++i) {
+    const std::byte* from = warp.registers + warp.cta->program->slots[inst.aux + i];
+    for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+      const auto lane = static_cast<std::size_t>(lowest_lane(rest));
+      E value;
+      std::memcpy(&value, from + lane * register_bytes, sizeof(E));
+      E* to = reinterpret_cast<E*>(pointers[lane]) + i;
+      std::atomic_ref<E>(*to).store(value, std::memory_order_relaxed);
+    }
+  }
+}
+
+void store_values(const Warp& warp, const Inst& inst, Mask mask, const LanePointers& pointers) {
+  switch (inst.small[1]) {
+    case 1:
+      return store_elements<std::uint8_t>(warp, inst, mask, pointers);
+    case 2:
+      return store_elements<std::uint16_t>(warp, inst, mask, pointers);
+    case 4:
+      return store_elements<std::uint32_t>(warp, inst, mask, pointers);
+    default:
+      return store_elements<std::uint64_t>(warp, inst, mask, pointers);
+  }
+}
+
+void load_param(const Warp& warp, const Inst& inst, Mask mask, const LaneAddresses& addresses) {
+  const Cta& cta = *warp.cta;
+  LanePointers pointers;
+  const std::uint32_t bytes = std::uint32_t{inst.small[1]} * inst.small[2];
+  const std::uint64_t size = cta.program->info.parameter_bytes;
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<std::size_t>(lowest_lane(rest));
+    const std::uint64_t offset = addresses[lane] & 0xffffffffu;
+    if (offset + bytes > size) {
+      raise_at(FaultKind::kOutOfBounds, static_cast<int>(lane),
+               "{} bytes at offset {} of {} bytes of parameters", bytes, offset, size);
+    }
+    if (offset % bytes != 0) {
+      raise_at(FaultKind::kMisaligned, static_cast<int>(lane),
+               "parameter offset {} is no multiple of the {} bytes accessed", offset, bytes);
+    }
+    // Parameters are never written; the pointer type serves all spaces.
+    pointers[lane] = const_cast<std::byte*>(cta.parameters) + offset;
+  }
+  load_values(warp, inst, mask, pointers);
+}
+
+template <bool kChecked, bool kStore>
+void access_global(Warp& warp, const Inst& inst, Mask mask, const LaneAddresses& addresses) {
+  LanePointers pointers;
+  const std::uint32_t bytes = std::uint32_t{inst.small[1]} * inst.small[2];
+  const bool is_strong = inst.order != MemoryOrder::kWeak;
+  const AccessKind kind = kStore ? (is_strong ? AccessKind::kStrongWrite : AccessKind::kWrite)
+                                 : (is_strong ? AccessKind::kStrongRead : AccessKind::kRead);
+  reach_global<kChecked>(warp, mask, addresses, bytes, kStore ? Access::kStore : Access::kLoad,
+                         kind, pointers);
+  const StrongScope<kChecked> scope(warp, inst);
+  if (kStore) {
+    scope.release(mask, addresses, false);
+    store_values(warp, inst, mask, pointers);
+  } else {
+    load_values(warp, inst, mask, pointers);
+    scope.acquire(mask, addresses);
+  }
+}
+
+template <bool kChecked, bool kStore>
+void access_local(Warp& warp, const Inst& inst, Mask mask, const LaneAddresses& addresses) {
+  LanePointers pointers;
+  const std::uint32_t bytes = std::uint32_t{inst.small[1]} * inst.small[2];
+  reach_local<kChecked>(warp, mask, addresses, bytes, kStore ? Access::kStore : Access::kLoad,
+                        pointers);
+  if (kStore) {
+    store_values(warp, inst, mask, pointers);
+  } else {
+    load_values(warp, inst, mask, pointers);
+  }
+}
+
+template <bool kChecked, bool kStore>
+void access_generic(Warp& warp, const Inst& inst, Mask mask, const LaneAddresses& addresses) {
+  Mask in[4] = {0, 0, 0, 0};  // global, shared, local, param
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    const std::uint64_t window = addresses[static_cast<std::size_t>(lane)] / kWindowBytes;
+    in[window < 4 ? window : 0] |= 1u << lane;
+  }
+  if (in[0] != 0) access_global<kChecked, kStore>(warp, inst, in[0], addresses);
+  if (in[1] != 0) {
+    if (kStore) {
+      store_shared<kChecked>(warp, inst, in[1], addresses);
+    } else {
+      load_shared<kChecked>(warp, inst, in[1], addresses);
+    }
+  }
+  if (in[2] != 0) access_local<kChecked, kStore>(warp, inst, in[2], addresses);
+  if (in[3] != 0) {
+    if (kStore) {
+      raise(FaultKind::kOutOfBounds, "write to the parameters of a kernel", lowest_lane(in[3]));
+    }
+    load_param(warp, inst, in[3], addresses);
+  }
+}
+
+template <Space kSpace, bool kChecked, bool kStore>
+void access(Warp& warp, const Inst& inst, Mask mask) {
+  LaneAddresses addresses;
+  lane_addresses(warp, inst.a, inst.small[0], inst.imm, addresses);
+  if constexpr (kSpace == Space::kGlobal) {
+    access_global<kChecked, kStore>(warp, inst, mask, addresses);
+  } else if constexpr (kSpace == Space::kShared) {
+    if constexpr (kStore) {
+      store_shared<kChecked>(warp, inst, mask, addresses);
+    } else {
+      load_shared<kChecked>(warp, inst, mask, addresses);
+    }
+  } else if constexpr (kSpace == Space::kLocal) {
+    access_local<kChecked, kStore>(warp, inst, mask, addresses);
+  } else if constexpr (kSpace == Space::kParam) {
+    load_param(warp, inst, mask, addresses);
+  } else {
+    access_generic<kChecked, kStore>(warp, inst, mask, addresses);
+  }
+}
+
+template <Space kSpace, bool kStore>
+void set_handler(Decoder& decoder) {
+  decoder.handler(access<kSpace, false, kStore>, access<kSpace, true, kStore>);
+}
+
+template <bool kStore>
+void decode_access(Decoder& decoder) {
+  Inst& inst = decoder.inst();
+  const Type type = decoder.type();
+  if (type.bits == 0 || type.kind == Type::kPredicate) decoder.malformed("no type");
+  const ptx::Operand& memory = decoder.operand(kStore ? 0 : 1);
+  const ptx::Operand& value = decoder.operand(kStore ? 1 : 0);
+  const Decoder::Address address = decoder.address(memory);
+  inst.a = address.base;
+  inst.imm = address.offset;
+  inst.small[0] = address.base_bits == 64;
+  inst.small[1] = static_cast<std::uint8_t>(type.bytes());
+  inst.small[4] = type.kind == Type::kSigned;
+  std::vector<ptx::Operand> values = {value};
+  if (value.kind == ptx::OperandKind::kVector) values = value.elements;
+  const std::size_t wanted = decoder.has("v2")   ? 2
+                             : decoder.has("v4") ? 4
+                             : decoder.has("v8") ? 8
+                                                 : 1;
+  if (values.size() != wanted) decoder.malformed("the vector has another length");
+  if (wanted * static_cast<std::size_t>(type.bytes()) > 32) decoder.unsupported();
+  inst.small[2] = static_cast<std::uint8_t>(wanted);
+  std::vector<std::uint32_t> slots;
+  int bits = 0;
+  for (const ptx::Operand& element : values) {
+    int element_bits = 0;
+    slots.push_back(kStore ? decoder.in_wide(element, type, &element_bits)
+                           : decoder.out_wide(element, type, &element_bits));
+    if (bits != 0 && element_bits != bits && element.kind != ptx::OperandKind::kSink) {
+      decoder.unsupported("registers of different widths in one vector");
+    }
+    bits = std::max(bits, element_bits);
+  }
+  inst.small[3] = static_cast<std::uint8_t>(bits);
+  inst.aux = decoder.list(slots);
+  const bool shared = decoder.has("shared") || decoder.has("shared::cta");
+  inst.order = decoder.memory_order(false);
+  inst.kind = shared ? (kStore ? Class::kSharedStore : Class::kSharedLoad)
+                     : (kStore ? Class::kGlobalStore : Class::kGlobalLoad);
+  if (shared) return set_handler<Space::kShared, kStore>(decoder);
+  if (decoder.has("global") || decoder.has("const")) {
+    return set_handler<Space::kGlobal, kStore>(decoder);
+  }
+  if (decoder.has("local") || address.frame) {
+    inst.kind = Class::kOther;
+    return set_handler<Space::kLocal, kStore>(decoder);
+  }
+  if (decoder.has("param") || decoder.has("param::entry")) {
+    inst.kind = Class::kOther;
+    if (kStore) decoder.malformed("parameters of a kernel cannot be written");
+    return set_handler<Space::kParam, kStore>(decoder);
+  }
+  if (decoder.has("shared::cluster")) return decode_cluster_access(decoder, kStore);
+  set_handler<Space::kNone, kStore>(decoder);
+}
+
+// A prefetch must name memory that is there, and does nothing else.
+void nothing(Warp&, const Inst&, Mask) {}
+
+void order_blocks(Warp& warp, const Inst&, Mask) {
+  Cta& cta = *warp.cta;
+  if (cta.global.order != nullptr) cta.global.order->fence(cta.global.clocks, warp.index);
+}
+
+void policy(Warp& warp, const Inst& inst, Mask mask) {
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    warp.lanes<std::uint64_t>(inst.d)[lowest_lane(rest)] = 0;
+  }
+}
+
+}  // namespace
+
+void decode_ld(Decoder& decoder) { decode_access<false>(decoder); }
+void decode_st(Decoder& decoder) { decode_access<true>(decoder); }
+
+// A cache policy is a hint that nothing here looks at: any 64 bits will do.
+void decode_createpolicy(Decoder& decoder) {
+  Inst& inst = decoder.inst();
+  inst.d = decoder.out(0, Type{Type::kBits, 64});
+  decoder.handler(policy);
+}
+
+void decode_prefetch(Decoder& decoder) {
+  decoder.address(decoder.operand(0));
+  decoder.handler(nothing);
+}
+
+// CTAs run in some order and each warp's accesses in program order, so a fence has nothing to do
+// but to tell the search for races; what it orders between warps of a CTA is the business of
+// barriers and atomics here.
+void decode_fence(Decoder& decoder) {
+  if (decoder.has("proxy") || decoder.has("mbarrier_init")) return decode_proxy_fence(decoder);
+  decoder.inst().kind = Class::kBarrier;
+  if (decoder.has("cta") || decoder.has("cluster")) return decoder.handler(nothing);
+  decoder.program().orders_blocks = true;
+  decoder.handler(nothing, order_blocks);
+}
+
+}  // namespace annulus::simulator

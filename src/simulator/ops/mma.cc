@@ -1,0 +1,266 @@
+// Matrix instructions of a warp (PTX ISA 9.0, sections 9.7.14.5 and 9.7.14.6): mma.sync on 16-bit
+// floats, ldmatrix, movmatrix. Tensor cores round in ways of their own; here every product is
+// added in fp32, k ascending.
+
+#include <immintrin.h>
+
+#include <bit>
+#include <cstring>
+
+#include "simulator/ops/access.h"
+#include "simulator/ops/handlers.h"
+#include "simulator/ops/mma_product.h"
+
+namespace annulus::simulator {
+namespace {
+
+// The halves of 32 registers as fp32.
+template <typename T>
+inline void split_halves(const std::uint32_t* from, float* low, float* high) {
+  for (int i = 0; i < kLanes; i += 8) {
+    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i));
+    if constexpr (std::is_same_v<T, Brain>) {
+      _mm256_storeu_ps(low + i, _mm256_castsi256_ps(_mm256_slli_epi32(bits, 16)));
+      _mm256_storeu_ps(high + i, _mm256_castsi256_ps(_mm256_and_si256(
+                                     bits, _mm256_set1_epi32(static_cast<int>(0xffff0000u)))));
+    } else {
+      const auto narrow_low = [](__m256i words) {  // the low halves of 8 words, together
+        const __m256i packed = _mm256_packus_epi32(words, words);
+        return _mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08));
+      };
+      const __m256i low_bits = _mm256_and_si256(bits, _mm256_set1_epi32(0xffff));
+      const __m256i high_bits = _mm256_srli_epi32(bits, 16);
+      _mm256_storeu_ps(low + i, _mm256_cvtph_ps(narrow_low(low_bits)));
+      _mm256_storeu_ps(high + i, _mm256_cvtph_ps(narrow_low(high_bits)));
+    }
+  }
+}
+
+// x[4 n + t] to even[t][n / 2] (n even) and odd[t][n / 2] (n odd): transposes of 4 x 4.
+inline void transpose_quads(const float* x, float (&even)[4][4], float (&odd)[4][4]) {
+  const __m256 r0 = _mm256_loadu_ps(x);
+  const __m256 r1 = _mm256_loadu_ps(x + 8);
+  const __m256 r2 = _mm256_loadu_ps(x + 16);
+  const __m256 r3 = _mm256_loadu_ps(x + 24);
+  const __m256 t0 = _mm256_unpacklo_ps(r0, r1);
+  const __m256 t1 = _mm256_unpackhi_ps(r0, r1);
+  const __m256 t2 = _mm256_unpacklo_ps(r2, r3);
+  const __m256 t3 = _mm256_unpackhi_ps(r2, r3);
+  const __m256 columns[4] = {_mm256_shuffle_ps(t0, t2, 0x44), _mm256_shuffle_ps(t0, t2, 0xee),
+                             _mm256_shuffle_ps(t1, t3, 0x44), _mm256_shuffle_ps(t1, t3, 0xee)};
+  for (int t = 0; t < 4; ++t) {
+    _mm_store_ps(even[t], _mm256_castps256_ps128(columns[t]));
+    _mm_store_ps(odd[t], _mm256_extractf128_ps(columns[t], 1));
+  }
+}
+
+// slots: d (4 or 2), a (4 or 2), b (2 or 1), c (4 or 2).
+template <typename T, int kRegisters, bool kNarrowAccumulator>
+void mma(Warp& warp, const Inst& inst, Mask mask) {
+  Cta& cta = *warp.cta;
+  if (mask != kFull) {
+    raise_at(FaultKind::kInvalidOperand, lowest_lane(mask),
+             "mma needs all 32 lanes, the warp has {:#010x}", mask);
+  }
+  const std::uint32_t* slots = &cta.program->slots[inst.aux];
+  constexpr int kAccumulators = kNarrowAccumulator ? 2 : 4;
+  MmaOperands operands;
+  for (int i = 0; i < kRegisters; ++i) {
+    split_halves<T>(warp.lanes<std::uint32_t>(slots[kAccumulators + i]), operands.a[i][0],
+                    operands.a[i][1]);
+  }
+  for (int h = 0; h < kRegisters / 2; ++h) {
+    alignas(64) float halves[2][32];
+    split_halves<T>(warp.lanes<std::uint32_t>(slots[kAccumulators + kRegisters + h]), halves[0],
+                    halves[1]);
+    for (int p = 0; p < 2; ++p) {
+      transpose_quads(halves[p], operands.b[h][p][0], operands.b[h][p][1]);
+    }
+  }
+  const std::uint32_t* c_slots = slots + kAccumulators + kRegisters + kRegisters / 2;
+  static const MmaProduct multiply = best_mma_product();
+  cta.counts.matrix_flop += std::uint64_t{2} * 16 * 8 * 4 * kRegisters;
+  if constexpr (kNarrowAccumulator) {
+    // c0 and c1 share a register, c2 and c3 another.
+    alignas(64) float c[4][32];
+    alignas(64) float d[4][32];
+    for (int i = 0; i < 2; ++i) {
+      split_halves<Half>(warp.lanes<std::uint32_t>(c_slots[i]), c[2 * i], c[2 * i + 1]);
+    }
+    for (int i = 0; i < 4; ++i) {
+      operands.c[i] = c[i];
+      operands.d[i] = d[i];
+    }
+    multiply(operands, kRegisters == 4);
+    for (int i = 0; i < 2; ++i) {
+      auto* out = warp.lanes<std::uint32_t>(slots[i]);
+      for (int lane = 0; lane < kLanes; ++lane) {
+        out[lane] = narrow<Half>(d[2 * i][lane]).bits |
+                    (static_cast<std::uint32_t>(narrow<Half>(d[2 * i + 1][lane]).bits) << 16);
+      }
+    }
+  } else {
+    for (int i = 0; i < 4; ++i) {
+      operands.c[i] = warp.lanes<float>(c_slots[i]);
+      operands.d[i] = warp.lanes<float>(slots[i]);
+    }
+    multiply(operands, kRegisters == 4);
+  }
+}
+
+// 8 x 8 elements of 16 bits, rows of 16 bytes.
+inline void transpose_matrix(const std::byte* const (&rows)[8], std::byte* to) {
+  __m128i r[8];
+  for (int i = 0; i < 8; ++i) r[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[i]));
+  __m128i s[8];
+  for (int i = 0; i < 4; ++i) {
+    s[2 * i] = _mm_unpacklo_epi16(r[2 * i], r[2 * i + 1]);
+    s[2 * i + 1] = _mm_unpackhi_epi16(r[2 * i], r[2 * i + 1]);
+  }
+  const __m128i t0 = _mm_unpacklo_epi32(s[0], s[2]);
+  const __m128i t1 = _mm_unpackhi_epi32(s[0], s[2]);
+  const __m128i t2 = _mm_unpacklo_epi32(s[1], s[3]);
+  const __m128i t3 = _mm_unpackhi_epi32(s[1], s[3]);
+  const __m128i t4 = _mm_unpacklo_epi32(s[4], s[6]);
+  const __m128i t5 = _mm_unpackhi_epi32(s[4], s[6]);
+  const __m128i t6 = _mm_unpacklo_epi32(s[5], s[7]);
+  const __m128i t7 = _mm_unpackhi_epi32(s[5], s[7]);
+  auto* out = reinterpret_cast<__m128i*>(to);
+  _mm_storeu_si128(out + 0, _mm_unpacklo_epi64(t0, t4));
+  _mm_storeu_si128(out + 1, _mm_unpackhi_epi64(t0, t4));
+  _mm_storeu_si128(out + 2, _mm_unpacklo_epi64(t1, t5));
+  _mm_storeu_si128(out + 3, _mm_unpackhi_epi64(t1, t5));
+  _mm_storeu_si128(out + 4, _mm_unpacklo_epi64(t2, t6));
+  _mm_storeu_si128(out + 5, _mm_unpackhi_epi64(t2, t6));
+  _mm_storeu_si128(out + 6, _mm_unpacklo_epi64(t3, t7));
+  _mm_storeu_si128(out + 7, _mm_unpackhi_epi64(t3, t7));
+}
+
+// Lane 8 i + r names row r of matrix i. Register i of lane 4 r + t is word t of row r, so a
+// register of 32 lanes is the matrix itself, row after row.
+template <bool kTranspose, bool kChecked>
+void ldmatrix(Warp& warp, const Inst& inst, Mask mask) {
+  Cta& cta = *warp.cta;
+  if (mask != kFull) {
+    raise_at(FaultKind::kInvalidOperand, lowest_lane(mask),
+             "ldmatrix needs all 32 lanes, the warp has {:#010x}", mask);
+  }
+  LaneAddresses addresses;
+  lane_addresses(warp, inst.a, inst.small[0], inst.imm, addresses);
+  const int matrices = inst.small[1];
+  const Mask rows = matrices == 4 ? kFull : (1u << (8 * matrices)) - 1;
+  LanePointers pointers;
+  reach_shared<kChecked>(warp, rows, addresses, 16, pointers);
+  if (kChecked) {
+    for (int lane = 0; lane < 8 * matrices; ++lane) {
+      cta.shadow.read(warp.index, SharedShadow::kCollective,
+                      shared_offset(cta, pointers[static_cast<std::size_t>(lane)]), 16);
+    }
+  }
+  for (int i = 0; i < matrices; ++i) {
+    std::byte* to = warp.registers + cta.program->slots[inst.aux + static_cast<std::uint32_t>(i)];
+    const std::byte* row[8];
+    for (int r = 0; r < 8; ++r) row[r] = pointers[static_cast<std::size_t>(8 * i + r)];
+    if constexpr (kTranspose) {
+      transpose_matrix(row, to);
+    } else {
+      for (int r = 0; r < 8; ++r) std::memcpy(to + 16 * r, row[r], 16);
+    }
+  }
+}
+
+void movmatrix(Warp& warp, const Inst& inst, Mask mask) {
+  if (mask != kFull) raise(FaultKind::kInvalidOperand, "movmatrix needs all 32 lanes");
+  std::byte copy[128];
+  std::memcpy(copy, warp.registers + inst.a, sizeof(copy));
+  const std::byte* row[8];
+  for (int r = 0; r < 8; ++r) row[r] = copy + 16 * r;
+  transpose_matrix(row, warp.registers + inst.d);
+}
+
+}  // namespace
+
+void decode_mma(Decoder& decoder) {
+  Inst& inst = decoder.inst();
+  inst.kind = Class::kMatrix;
+  inst.meeting = Meeting::kWarp;
+  const bool k16 = decoder.has("m16n8k16");
+  if ((!k16 && !decoder.has("m16n8k8")) || !decoder.has("row") || !decoder.has("col")) {
+    decoder.unsupported("this shape is not modelled");
+  }
+  // .dtype.atype.btype.ctype
+  const Type d = decoder.type_from_end(3);
+  const Type a = decoder.type_from_end(2);
+  const Type b = decoder.type_from_end(1);
+  const Type c = decoder.type_from_end(0);
+  const Type f16{Type::kFloat, 16};
+  const Type b16{Type::kBrain, 16};
+  const Type f32{Type::kFloat, 32};
+  if (a != b || (a != f16 && a != b16) || d != c || (d != f32 && (d != f16 || a != f16))) {
+    decoder.unsupported("these types are not modelled");
+  }
+  const bool narrow = d == f16;
+  const std::size_t registers = k16 ? 4 : 2;
+  std::vector<std::uint32_t> slots;
+  const Type word{Type::kBits, 32};
+  const auto take = [&](std::size_t index, std::size_t count, bool output) {
+    const ptx::Operand& operand = decoder.operand(index);
+    std::vector<ptx::Operand> parts = {operand};
+    if (operand.kind == ptx::OperandKind::kVector) parts = operand.elements;
+    if (parts.size() != count) decoder.malformed("a fragment has another number of registers");
+    for (const ptx::Operand& part : parts) {
+      slots.push_back(output ? decoder.out(part, word) : decoder.in(part, word));
+    }
+  };
+  take(0, narrow ? 2 : 4, true);
+  take(1, registers, false);
+  take(2, registers / 2, false);
+  take(3, narrow ? 2 : 4, false);
+  inst.aux = decoder.list(slots);
+  if (narrow) {
+    decoder.handler(k16 ? mma<Half, 4, true> : mma<Half, 2, true>);
+  } else if (a == f16) {
+    decoder.handler(k16 ? mma<Half, 4, false> : mma<Half, 2, false>);
+  } else {
+    decoder.handler(k16 ? mma<Brain, 4, false> : mma<Brain, 2, false>);
+  }
+}
+
+void decode_ldmatrix(Decoder& decoder) {
+  Inst& inst = decoder.inst();
+  inst.kind = Class::kSharedLoad;
+  inst.meeting = Meeting::kWarp;
+  if (!decoder.has("m8n8") || !decoder.has("b16"))
+    decoder.unsupported("this shape is not modelled");
+  const std::size_t matrices = decoder.has("x4") ? 4 : decoder.has("x2") ? 2 : 1;
+  const Decoder::Address address = decoder.address(decoder.operand(1));
+  inst.a = address.base;
+  inst.imm = address.offset;
+  inst.small[0] = address.base_bits == 64;
+  inst.small[1] = static_cast<std::uint8_t>(matrices);
+  const ptx::Operand& destination = decoder.operand(0);
+  std::vector<ptx::Operand> parts = {destination};
+  if (destination.kind == ptx::OperandKind::kVector) parts = destination.elements;
+  if (parts.size() != matrices) decoder.malformed("the fragment has another number of registers");
+  std::vector<std::uint32_t> slots;
+  for (const ptx::Operand& part : parts) {
+    slots.push_back(decoder.out(part, Type{Type::kBits, 32}));
+  }
+  inst.aux = decoder.list(slots);
+  if (decoder.has("trans")) {
+    decoder.handler(ldmatrix<true, false>, ldmatrix<true, true>);
+  } else {
+    decoder.handler(ldmatrix<false, false>, ldmatrix<false, true>);
+  }
+}
+
+void decode_movmatrix(Decoder& decoder) {
+  Inst& inst = decoder.inst();
+  inst.kind = Class::kShuffle;
+  inst.meeting = Meeting::kWarp;
+  inst.a = decoder.in(1, Type{Type::kBits, 32});
+  inst.d = decoder.out(0, Type{Type::kBits, 32});
+  decoder.handler(movmatrix);
+}
+
+}  // namespace annulus::simulator

@@ -1,0 +1,139 @@
+// What warps and warpgroups of sm_90 do besides products: elect.sync (PTX ISA 9.0, section
+// 9.7.13.14), setmaxnreg (9.7.19.5), griddepcontrol (9.7.13.13), proxy fences (9.7.13.4).
+
+#include "simulator/machine/warpgroup.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "simulator/machine/cluster.h"
+#include "simulator/ops/handlers.h"
+#include "simulator/ops/proxy_fence.h"
+
+namespace annulus::simulator {
+namespace {
+
+// The ISA elects the same lane every time for the same mask, and does not say which.
+int elected(std::uint32_t draw, Mask members) {
+  const std::uint64_t mixed = (std::uint64_t{draw} + members) * 0x9e3779b97f4a7c15u;
+  auto skip = static_cast<std::uint32_t>((mixed >> 33) %
+                                         static_cast<std::uint64_t>(std::popcount(members)));
+  for (; skip > 0; --skip) members &= members - 1;
+  return lowest_lane(members);
+}
+
+// d the elected lane, c the predicate.
+void elect(Warp& warp, const Inst& inst, Mask mask) {
+  const auto* members = warp.lanes<std::uint32_t>(inst.members);
+  Mask leaders = 0;
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    if (members[lane] != members[lowest_lane(mask)]) {
+      raise_at(FaultKind::kInvalidOperand, lane, "lanes that elect name different members");
+    }
+    const int leader = elected(warp.cta->elected, members[lane] & warp.live);
+    warp.lanes<std::uint32_t>(inst.d)[lane] = static_cast<std::uint32_t>(leader);
+    if (leader == lane) leaders |= 1u << lane;
+  }
+  warp.set_predicate(inst.c, leaders, mask);
+}
+
+// All warps of a warpgroup execute the same sequence of setmaxnreg.
+void check_alike(Warp& warp, std::uint32_t count) {
+  RegisterPool& pool = warp.cta->register_pool;
+  const auto index = static_cast<std::size_t>(warp.index);
+  std::vector<RegisterPool::Step>& steps = pool.steps[index / 4];
+  const std::size_t at = pool.steps_done[index];
+  if (at == steps.size()) steps.push_back({warp.pc, count});
+  if (steps[at].pc == warp.pc && steps[at].count == count) return;
+  raise(FaultKind::kInvalidOperand,
+        fmt::format("the warps of a warpgroup execute different setmaxnreg: {} and {} registers",
+                    steps[at].count, count));
+}
+
+// imm registers per thread; small[0] inc, not dec.
+void set_registers(Warp& warp, const Inst& inst, Mask) {
+  Cta& cta = *warp.cta;
+  RegisterPool& pool = cta.register_pool;
+  if (!pool.active) return;  // registers at the start are not known: no effect
+  const auto count = static_cast<std::uint32_t>(inst.imm);
+  check_alike(warp, count);
+  if (inst.small[0] == 0 ? count > warp.maximum_registers : count < warp.maximum_registers) {
+    raise(FaultKind::kInvalidOperand,
+          fmt::format("setmaxnreg.{} to {} registers by a warp that has {}",
+                      inst.small[0] == 0 ? "dec" : "inc", count, warp.maximum_registers));
+  }
+  if (inst.small[0] == 0) {
+    pool.free += warp.maximum_registers - count;
+    ++cta.cluster->events;
+    cta.wake({Wait::kRegisters, 0});
+  } else {
+    if (count - warp.maximum_registers > pool.free) {
+      return warp.suspend({Wait::kRegisters, 0, count});
+    }
+    pool.free -= count - warp.maximum_registers;
+  }
+  warp.maximum_registers = count;
+  ++pool.steps_done[static_cast<std::size_t>(warp.index)];
+}
+
+void nothing(Warp&, const Inst&, Mask) {}
+
+void proxy_fence(Warp& warp, const Inst&, Mask mask) {
+  Cta& cta = *warp.cta;
+  if (!cta.checked) return;
+  cta.cluster->clocks.fence(warp.agent, mask | ~warp.live, mask == warp.live);
+}
+
+void init_fence(Warp& warp, const Inst&, Mask) {
+  Cta& cta = *warp.cta;
+  if (cta.checked) cta.mbarriers.fence_inits(warp.agent);
+}
+
+}  // namespace
+
+void decode_elect(Decoder& decoder) {
+  Inst& inst = decoder.inst();
+  inst.kind = Class::kShuffle;
+  const ptx::Operand& destination = decoder.operand(0);
+  if (!decoder.has("sync") || destination.kind != ptx::OperandKind::kPair) decoder.unsupported();
+  inst.meeting = Meeting::kMembers;
+  inst.members = decoder.in(1, kU32);
+  inst.d = decoder.out(destination.elements[0], kU32);
+  inst.c = decoder.predicate_out(destination.elements[1]);
+  decoder.handler(elect);
+}
+
+void decode_setmaxnreg(Decoder& decoder) {
+  Inst& inst = decoder.inst();
+  inst.meeting = Meeting::kWarp;
+  inst.flow = Flow::kBarrier;
+  inst.kind = Class::kOther;
+  if (!decoder.has("inc") && !decoder.has("dec")) decoder.malformed(".inc or .dec is needed");
+  inst.small[0] = decoder.has("inc");
+  inst.imm = decoder.immediate(0);
+  if (inst.imm < 24 || inst.imm > 256 || inst.imm % 8 != 0) {
+    decoder.malformed("the count is a multiple of 8 from 24 to 256");
+  }
+  std::uint32_t& largest = decoder.program().largest_setmaxnreg;
+  largest = std::max(largest, static_cast<std::uint32_t>(inst.imm));
+  decoder.handler(set_registers);
+}
+
+// Work of a stream runs after all that comes before it, so there is nothing to wait for.
+void decode_griddepcontrol(Decoder& decoder) {
+  if (!decoder.has("wait") && !decoder.has("launch_dependents")) decoder.unsupported();
+  decoder.inst().kind = Class::kBarrier;
+  decoder.handler(nothing);
+}
+
+void decode_proxy_fence(Decoder& decoder) {
+  decoder.inst().kind = Class::kBarrier;
+  if (decoder.has("mbarrier_init")) return decoder.handler(init_fence);
+  if (!decoder.has("async")) decoder.unsupported("this proxy fence is not modelled");
+  // What a kernel writes to global memory itself is not followed into the asynchronous proxy.
+  if (decoder.has("global")) return decoder.handler(nothing);
+  decoder.handler(proxy_fence);
+}
+
+}  // namespace annulus::simulator

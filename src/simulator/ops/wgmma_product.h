@@ -1,0 +1,21 @@
+#ifndef ANNULUS_SIMULATOR_OPS_WGMMA_PRODUCT_H_
+#define ANNULUS_SIMULATOR_OPS_WGMMA_PRODUCT_H_
+
+// The product behind wgmma, 16 rows of it, in the widest vectors that the processor has. Operands
+// are laid out as ops/wgmma_kernel.h says.
+
+namespace annulus::simulator {
+
+using WgmmaProduct = void (*)(const float* a, const float* b, int k_count, int column_blocks,
+                              float* const* d, bool accumulate);
+
+void wgmma_product_256(const float* a, const float* b, int k_count, int column_blocks,
+                       float* const* d, bool accumulate);  // AVX2 and FMA
+void wgmma_product_512(const float* a, const float* b, int k_count, int column_blocks,
+                       float* const* d, bool accumulate);  // AVX-512F
+
+WgmmaProduct best_wgmma_product();
+
+}  // namespace annulus::simulator
+
+#endif  // ANNULUS_SIMULATOR_OPS_WGMMA_PRODUCT_H_

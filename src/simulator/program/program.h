@@ -1,0 +1,198 @@
+#ifndef ANNULUS_SIMULATOR_PROGRAM_PROGRAM_H_
+#define ANNULUS_SIMULATOR_PROGRAM_PROGRAM_H_
+
+// A kernel decoded for the interpreter: flat code whose operands are byte offsets into a warp's
+// register file. Immediates and special registers are slots of that file too, filled before the
+// warp starts, so a handler never asks what kind of operand it has.
+//
+// Register file of one warp:
+//   | predicates, 4 B: a lane mask each | registers | constants | special registers |
+//   16-bit register: 32 x 2 B, 32-bit: 32 x 4 B, 64-bit: 32 x 8 B; lane 0 first.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "simulator/program/lanes.h"
+#include "simulator/program/matrix_form.h"
+#include "simulator/ptx/module.h"
+
+namespace annulus::simulator {
+
+// What an access to global memory orders besides itself (PTX ISA 9.0, section 8.7); strong ones are
+// all but the weak.
+enum class MemoryOrder : std::uint8_t { kWeak, kRelaxed, kAcquire, kRelease, kBoth };
+
+struct Warp;
+struct Inst;
+
+// Executes one instruction for the lanes of `mask` (never empty).
+using Handler = void (*)(Warp& warp, const Inst& inst, Mask mask);
+
+// What the loop itself must do; everything else is a handler.
+enum class Flow : std::uint8_t {
+  kPlain,
+  kBranch,  // target = inst.target
+  kCall,    // target = inst.target
+  kReturn,
+  kExit,
+  kBarrier,  // the handler says in Warp::pause whether the lanes wait
+};
+
+// Which lanes must stand at an instruction before it runs.
+enum class Meeting : std::uint8_t {
+  kNone,
+  kWarp,    // .aligned: every lane of the warp that has not exited
+  kMembers  // .sync: the lanes of the member mask operand inst.members
+};
+
+// Classes of instructions, each with a counter of its own.
+enum class Class : std::uint8_t {
+#define CLASS_COUNTER(name, class, meaning) class,
+#include "annulus/counters.def"
+  kCount
+};
+
+constexpr std::uint32_t kNoSlot = 0xffffffffu;
+
+enum Watch : std::uint8_t {
+  kWatchWritten = 1,  // a source may be read before it is written on some path
+  kWatchMatrix = 2    // it touches a register that belongs to wgmma, and is none itself
+};
+
+struct Inst {
+  Handler run[2] = {nullptr, nullptr};  // in fast mode, in checked mode
+  std::uint32_t d = kNoSlot;            // destination slot
+  std::uint32_t a = kNoSlot;            // source slots
+  std::uint32_t b = kNoSlot;
+  std::uint32_t c = kNoSlot;
+  std::int64_t imm = 0;   // an address offset, a table, whatever the handler needs
+  std::uint32_t aux = 0;  // likewise; often an index into Program::slots
+  std::uint32_t guard = kNoSlot;
+  std::uint32_t members = kNoSlot;  // slot of the member mask
+  std::uint32_t target = 0;
+  Flow flow = Flow::kPlain;
+  Meeting meeting = Meeting::kNone;
+  Class kind = Class::kOther;
+  std::uint8_t guard_negated = 0;
+  MemoryOrder order = MemoryOrder::kWeak;
+  std::uint16_t site = 0;      // see Program::sites
+  std::uint8_t watch = 0;      // what checked mode looks at before it runs, see Watch
+  std::uint8_t small[5] = {};  // modifiers, as the handler likes
+};
+
+// Where a constant or special register lives.
+struct Constant {
+  std::uint32_t slot = 0;
+  std::uint64_t bits = 0;
+  int bytes = 4;  // per lane: 2, 4 or 8
+};
+
+enum class Special : std::uint8_t {
+  kTidX,
+  kTidY,
+  kTidZ,
+  kNtidX,
+  kNtidY,
+  kNtidZ,
+  kCtaidX,
+  kCtaidY,
+  kCtaidZ,
+  kNctaidX,
+  kNctaidY,
+  kNctaidZ,
+  kLaneid,
+  kWarpid,
+  kNwarpid,
+  kSmid,
+  kNsmid,
+  kGridid,
+  kLanemaskEq,
+  kLanemaskLe,
+  kLanemaskLt,
+  kLanemaskGe,
+  kLanemaskGt,
+  kDynamicShared,
+  kTotalShared,
+  kClusteridX,
+  kClusteridY,
+  kClusteridZ,
+  kNclusteridX,
+  kNclusteridY,
+  kNclusteridZ,
+  kClusterCtaidX,
+  kClusterCtaidY,
+  kClusterCtaidZ,
+  kClusterNctaidX,
+  kClusterNctaidY,
+  kClusterNctaidZ,
+  kClusterCtarank,
+  kClusterNctarank
+};
+
+struct SpecialSlot {
+  std::uint32_t slot = 0;
+  Special special{};
+};
+
+// For checked mode: registers that may be read before they are written.
+struct RegisterUse {
+  std::uint32_t watched = 0;  // index into the warp's table of written-lane masks
+  std::uint32_t reg = 0;      // for the message
+};
+
+// What the driver face needs to know of a kernel.
+struct KernelInfo {
+  std::string name;
+  std::vector<std::uint32_t> parameter_offsets;  // in the parameter block, one per parameter
+  std::vector<std::uint32_t> parameter_sizes;    // in bytes
+  std::uint32_t parameter_bytes = 0;             // of the whole block
+  std::uint32_t static_shared_bytes = 0;
+  std::uint32_t local_bytes = 0;     // per thread
+  std::uint32_t max_threads = 1024;  // .maxntid, else 1024
+  std::uint32_t registers = 0;       // an estimate: PTX registers are virtual
+  // What setmaxnreg starts from: registers of a thread at launch, 0 where the kernel says nothing
+  // from which they follow.
+  std::uint32_t max_registers = 0;
+  std::uint32_t cluster[3] = {0, 0, 0};  // .reqnctapercluster; 0: not given
+};
+
+struct Program {
+  // Sites have to fit into a stamp (simulator/check/access_plane.h).
+  static constexpr std::uint32_t kMaxSites = (1u << 14) - 1;
+
+  KernelInfo info;
+  std::vector<Inst> code;
+  std::vector<std::uint32_t> slots;  // operand lists of instructions with many operands
+  std::vector<Constant> constants;
+  std::vector<SpecialSlot> specials;
+  std::uint32_t register_bytes = 0;         // of one warp's file
+  std::uint32_t dynamic_shared_offset = 0;  // where extern shared memory starts
+  bool uses_clock = false;
+  // Blocks can order themselves: there are fences of the device, or acquires or releases.
+  bool orders_blocks = false;
+  // Instructions that touch global memory, so that few bits name one; [0] is any other.
+  std::vector<std::uint32_t> sites;
+
+  // Per instruction: the watched registers it reads and writes.
+  std::vector<std::vector<RegisterUse>> reads;
+  std::vector<std::vector<std::uint32_t>> writes;
+  std::uint32_t watched = 0;
+
+  std::uint32_t largest_setmaxnreg = 0;  // 0: there is none
+
+  // wgmma: its forms, by Inst::aux; the registers it uses, numbered; and per instruction those that
+  // other instructions touch, times 2, plus 1 for a write.
+  std::vector<MatrixForm> matrix_forms;
+  std::uint32_t matrix_registers = 0;
+  std::vector<std::vector<std::uint32_t>> touches;
+
+  // For messages. The module outlives the program.
+  const ptx::Module* module = nullptr;
+  std::vector<const ptx::Function*> functions;        // per instruction
+  std::vector<const ptx::Instruction*> instructions;  // per instruction
+};
+
+}  // namespace annulus::simulator
+
+#endif  // ANNULUS_SIMULATOR_PROGRAM_PROGRAM_H_

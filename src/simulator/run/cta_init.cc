@@ -1,0 +1,244 @@
+#include "simulator/run/cta_init.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "simulator/machine/cta.h"
+
+namespace annulus::simulator {
+namespace {
+
+int dimension(Special special, Special first) {
+  return static_cast<int>(special) - static_cast<int>(first);
+}
+
+std::uint32_t special_value(const Cta& cta, Special special, std::uint32_t thread, int lane,
+                            const LaunchRequest& request) {
+  const std::uint32_t* block = cta.block;
+  const std::uint32_t* shape = request.cluster;
+  const auto bit = static_cast<std::uint32_t>(lane);
+  switch (special) {
+    case Special::kTidX:
+      return thread % block[0];
+    case Special::kTidY:
+      return thread / block[0] % block[1];
+    case Special::kTidZ:
+      return thread / block[0] / block[1];
+    case Special::kNtidX:
+      return block[0];
+    case Special::kNtidY:
+      return block[1];
+    case Special::kNtidZ:
+      return block[2];
+    case Special::kCtaidX:
+      return cta.index[0];
+    case Special::kCtaidY:
+      return cta.index[1];
+    case Special::kCtaidZ:
+      return cta.index[2];
+    case Special::kNctaidX:
+      return cta.grid[0];
+    case Special::kNctaidY:
+      return cta.grid[1];
+    case Special::kNctaidZ:
+      return cta.grid[2];
+    case Special::kLaneid:
+      return bit;
+    case Special::kWarpid:
+      return thread / kLanes;
+    case Special::kNwarpid:
+      return cta.warp_count();
+    case Special::kSmid:
+      return 0;
+    case Special::kNsmid:
+      return 1;
+    case Special::kGridid:
+      return 1;
+    case Special::kLanemaskEq:
+      return 1u << bit;
+    case Special::kLanemaskLe:
+      return (2u << bit) - 1;
+    case Special::kLanemaskLt:
+      return (1u << bit) - 1;
+    case Special::kLanemaskGe:
+      return ~((1u << bit) - 1);
+    case Special::kLanemaskGt:
+      return bit == 31 ? 0 : ~((2u << bit) - 1);
+    case Special::kDynamicShared:
+      return request.dynamic_shared_bytes;
+    case Special::kTotalShared:
+      return request.dynamic_shared_bytes + cta.program->info.static_shared_bytes;
+    case Special::kClusteridX:
+    case Special::kClusteridY:
+    case Special::kClusteridZ: {
+      const int d = dimension(special, Special::kClusteridX);
+      return cta.index[d] / shape[d];
+    }
+    case Special::kNclusteridX:
+    case Special::kNclusteridY:
+    case Special::kNclusteridZ: {
+      const int d = dimension(special, Special::kNclusteridX);
+      return cta.grid[d] / shape[d];
+    }
+    case Special::kClusterCtaidX:
+    case Special::kClusterCtaidY:
+    case Special::kClusterCtaidZ: {
+      const int d = dimension(special, Special::kClusterCtaidX);
+      return cta.index[d] % shape[d];
+    }
+    case Special::kClusterNctaidX:
+    case Special::kClusterNctaidY:
+    case Special::kClusterNctaidZ:
+      return shape[dimension(special, Special::kClusterNctaidX)];
+    case Special::kClusterCtarank:
+      return cta.rank;
+    case Special::kClusterNctarank:
+      return shape[0] * shape[1] * shape[2];
+  }
+  return 0;
+}
+
+void fill_specials(Cta& cta, const LaunchRequest& request) {
+  for (Warp& warp : cta.warps) {
+    for (const SpecialSlot& slot : cta.program->specials) {
+      auto* lanes = reinterpret_cast<std::uint32_t*>(warp.registers + slot.slot);
+      for (int lane = 0; lane < kLanes; ++lane) {
+        lanes[lane] =
+            special_value(cta, slot.special, static_cast<std::uint32_t>(warp.index * kLanes + lane),
+                          lane, request);
+      }
+    }
+  }
+}
+
+void fill_constants(const Cta& cta, std::byte* registers) {
+  for (const Constant& constant : cta.program->constants) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      std::memcpy(registers + constant.slot + lane * constant.bytes, &constant.bits,
+                  static_cast<std::size_t>(constant.bytes));
+    }
+  }
+}
+
+void prepare_cta(Cta& cta, const LaunchRequest& request, GlobalMemory& memory) {
+  cta.program = request.program;
+  cta.global.memory = &memory;
+  cta.global.peers = request.peers;
+  cta.parameters = request.parameters.data();
+  std::copy_n(request.grid, 3, cta.grid);
+  std::copy_n(request.block, 3, cta.block);
+  const std::uint32_t threads = request.block[0] * request.block[1] * request.block[2];
+  cta.threads = threads;
+  const std::uint32_t warps = (threads + kLanes - 1) / kLanes;
+  const Program& program = *request.program;
+  const std::size_t file = (program.register_bytes + 4095u) / 4096u * 4096u + 64;
+  cta.register_files.reset(
+      static_cast<std::byte*>(std::aligned_alloc(4096, file / 4096 * 4096 * warps + 4096 * warps)));
+  cta.warps.clear();
+  cta.warps.resize(warps);
+  for (std::uint32_t i = 0; i < warps; ++i) {
+    Warp& warp = cta.warps[i];
+    warp.cta = &cta;
+    warp.index = static_cast<int>(i);
+    // The files of different warps start at different cache sets.
+    warp.registers = cta.register_files.get() + i * (file / 4096 * 4096 + 4096);
+    fill_constants(cta, warp.registers);
+    warp.local.resize(std::size_t{program.info.local_bytes} * kLanes);
+    warp.local_written.resize(warp.local.size());
+    warp.written.resize(program.watched);
+  }
+  cta.shared.resize(program.info.static_shared_bytes + request.dynamic_shared_bytes +
+                    (program.dynamic_shared_offset - program.info.static_shared_bytes));
+  cta.global.recent.assign(program.code.size(), {});
+  cta.warpgroups.resize(program.matrix_forms.empty() ? 0 : warps / 4);
+}
+
+// All registers that the launch gives the CTA are with its warps.
+void start_registers(Cta& cta, const KernelInfo& info) {
+  RegisterPool& pool = cta.register_pool;
+  pool.active = info.max_registers != 0;
+  pool.free = 0;
+  pool.steps.assign(cta.warp_count() / 4 + 1, {});
+  pool.steps_done.assign(cta.warp_count(), 0);
+  for (Warp& warp : cta.warps) warp.maximum_registers = info.max_registers;
+}
+
+void start_cta(Cta& cta, const LaunchRequest& request, std::uint64_t cta_index,
+               const abi::SimulatorOptions& options) {
+  cta.random = Xoshiro256(options.seed * 0x9e3779b97f4a7c15u + cta_index);
+  cta.elected = static_cast<std::uint32_t>(Xoshiro256(options.seed).next());
+  cta.by_warp = options.products == 0 ? (cta.random.next() & 1) != 0 : options.products == 2;
+  cta.checked = options.checked != 0;
+  cta.landing = options.landing;
+  cta.executed = 0;
+  for (NamedBarrier& barrier : cta.barriers) {
+    if (barrier.open) barrier = NamedBarrier{};
+  }
+  cta.mbarriers.reset(static_cast<std::uint32_t>(cta.shared.size()));
+  cta.remote.clear();
+  for (Warpgroup& warpgroup : cta.warpgroups) warpgroup.reset();
+  start_registers(cta, cta.program->info);
+  // What was there before is nobody's business: NaN in every float format, and large as an index.
+  std::ranges::fill(cta.shared, std::byte{0xff});
+  if (options.checked != 0) {
+    cta.shadow.reset(static_cast<std::uint32_t>(cta.shared.size()),
+                     static_cast<int>(cta.warp_count()), cta.cluster->clocks, cta.warps[0].agent,
+                     cta.by_warp);
+  }
+  GlobalView& global = cta.global;
+  if (global.races != nullptr) global.stamp = global.races->stamp(cta_index, 0);
+  if (global.order != nullptr) global.order->start(global.clocks, cta_index, cta.warp_count());
+  fill_specials(cta, request);
+  for (Warp& warp : cta.warps) {
+    warp.pc = 0;
+    warp.live = cta.warp_lanes(warp.index);
+    warp.groups.assign(1, Group{});
+    warp.groups[0].mask = warp.live;
+    warp.copies.reset();
+    warp.matrix.reset(cta.program->matrix_registers);
+    warp.bulk_groups.fill(0);
+    warp.cluster_arrived = warp.cluster_unwaited = 0;
+    std::fill(warp.written.begin(), warp.written.end(), 0);
+    std::fill(warp.local_written.begin(), warp.local_written.end(), std::uint8_t{0});
+  }
+}
+
+}  // namespace
+
+void prepare(Cluster& cluster, const LaunchRequest& request, GlobalMemory& memory) {
+  const std::uint32_t count = request.cluster[0] * request.cluster[1] * request.cluster[2];
+  for (std::uint32_t rank = 0; rank < count; ++rank) {
+    Cta& cta = *cluster.ctas.emplace_back(std::make_unique<Cta>());
+    prepare_cta(cta, request, memory);
+    cta.cluster = &cluster;
+    cta.rank = rank;
+    for (Warp& warp : cta.warps) {
+      warp.agent = rank * cta.warp_count() + static_cast<ClusterClocks::Agent>(warp.index);
+    }
+  }
+}
+
+void start_cluster(Cluster& cluster, const LaunchRequest& request, std::uint64_t cluster_index,
+                   const abi::SimulatorOptions& options) {
+  const auto count = static_cast<std::uint32_t>(cluster.ctas.size());
+  cluster.clocks.reset(count * cluster.ctas.front()->warp_count());
+  cluster.copies.reset();
+  cluster.barrier = {};
+  cluster.events = cluster.polls = cluster.polled_events = 0;
+  const std::uint32_t* shape = request.cluster;
+  const std::uint64_t wide = request.grid[0] / shape[0];
+  const std::uint64_t high = request.grid[1] / shape[1];
+  for (const auto& cta : cluster.ctas) {
+    const std::uint32_t rank = cta->rank;
+    cta->index[0] = static_cast<std::uint32_t>(cluster_index % wide) * shape[0] + rank % shape[0];
+    cta->index[1] = static_cast<std::uint32_t>(cluster_index / wide % high) * shape[1] +
+                    rank / shape[0] % shape[1];
+    cta->index[2] = static_cast<std::uint32_t>(cluster_index / wide / high) * shape[2] +
+                    rank / shape[0] / shape[1];
+    const std::uint64_t row = cta->index[1] + std::uint64_t{request.grid[1]} * cta->index[2];
+    start_cta(*cta, request, cta->index[0] + request.grid[0] * row, options);
+  }
+  cluster.running = &cluster.ctas.front()->warps[0];
+}
+
+}  // namespace annulus::simulator

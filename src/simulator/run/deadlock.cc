@@ -1,0 +1,103 @@
+#include "simulator/run/deadlock.h"
+
+#include <string>
+
+#include "simulator/machine/cta.h"
+#include "simulator/run/run_warp.h"
+
+namespace annulus::simulator {
+namespace {
+
+void stand_at(Cluster& cluster, Warp& warp, std::uint32_t pc) {
+  cluster.running = &warp;
+  warp.pc = pc;
+}
+
+// A group that waits for lanes of its warp which will never come: not because they wait for
+// something themselves, but because they are elsewhere or gone.
+void report_parked(Cluster& cluster, Cta& cta) {
+  for (Warp& warp : cta.warps) {
+    for (const Group& group : warp.groups) {
+      if (group.state != GroupState::kParked) continue;
+      stand_at(cluster, warp, group.pc);
+      Mask missing = wanted(warp, cta.program->code[group.pc], group.mask) & ~group.mask;
+      for (const Group& other : warp.groups) {
+        if (other.state == GroupState::kBlocked || other.state == GroupState::kWaiting) {
+          missing &= ~other.mask;
+        }
+      }
+      if (missing == 0) continue;
+      raise_at(FaultKind::kDivergentBarrier, lowest_lane(group.mask),
+               "lanes {} wait here for lanes of their warp that are elsewhere or gone (live: {})",
+               lanes_text(group.mask), lanes_text(warp.live));
+    }
+  }
+}
+
+std::string awaited(const Cta& cta, const Group& group) {
+  const Wait& wait = group.wait;
+  switch (wait.kind) {
+    case Wait::kMbarrier: {
+      const Mbarrier* mbarrier = cta.mbarriers.find(wait.key);
+      return mbarrier == nullptr ? std::string("an mbarrier") : Mbarriers::describe(*mbarrier);
+    }
+    case Wait::kRegisters:
+      return fmt::format("{} registers per thread, and {} of the CTA are free", wait.detail,
+                         cta.register_pool.free);
+    case Wait::kMatrix:
+      return "products of its warpgroup that not every warp has issued";
+    case Wait::kCluster:
+      return "the barrier of the cluster";
+    case Wait::kNone:
+      break;
+  }
+  return "nothing";
+}
+
+// All that is waited for, told from the first warp that waits.
+void report_blocked(Cluster& cluster) {
+  std::string all;
+  Warp* first = nullptr;
+  const Group* first_group = nullptr;
+  for (const auto& cta : cluster.ctas) {
+    for (Warp& warp : cta->warps) {
+      for (const Group& group : warp.groups) {
+        if (group.state != GroupState::kBlocked) continue;
+        if (first == nullptr) {
+          first = &warp;
+          first_group = &group;
+        }
+        if (!all.empty()) all += "; ";
+        all += cluster.ctas.size() == 1 ? std::string() : fmt::format("CTA {} ", cta->rank);
+        all += fmt::format("warp {} for {}", warp.index, awaited(*cta, group));
+      }
+    }
+  }
+  if (first == nullptr) return;
+  stand_at(cluster, *first, first_group->pc);
+  raise_at(FaultKind::kDeadlock, lowest_lane(first_group->mask),
+           "no warp can go on; these wait: {}", all);
+}
+
+void report_barrier(Cluster& cluster, Cta& cta) {
+  for (std::size_t id = 0; id < cta.barriers.size(); ++id) {
+    const NamedBarrier& barrier = cta.barriers[id];
+    if (!barrier.open || barrier.waiters.empty()) continue;
+    const NamedBarrier::Waiter& waiter = barrier.waiters.front();
+    stand_at(cluster, cta.warps[static_cast<std::size_t>(waiter.warp)], waiter.inst);
+    raise_at(FaultKind::kDeadlock, lowest_lane(waiter.mask),
+             "barrier {} has {} of {} threads and no warp can go on", id, barrier.arrived,
+             barrier.expected != 0 ? std::to_string(barrier.expected) : std::string("all"));
+  }
+}
+
+}  // namespace
+
+void report_deadlock(Cluster& cluster) {
+  for (const auto& cta : cluster.ctas) report_parked(cluster, *cta);
+  report_blocked(cluster);
+  for (const auto& cta : cluster.ctas) report_barrier(cluster, *cta);
+  raise(FaultKind::kDeadlock, "no warp can go on");
+}
+
+}  // namespace annulus::simulator

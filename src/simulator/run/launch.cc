@@ -1,0 +1,118 @@
+#include "simulator/run/launch.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <optional>
+
+#include "base/thread_pool.h"
+#include "simulator/machine/cluster.h"
+#include "simulator/machine/cta.h"
+#include "simulator/program/fault_location.h"
+#include "simulator/run/cta_init.h"
+#include "simulator/run/run_cluster.h"
+
+namespace annulus::simulator {
+namespace {
+
+void add(const Counts& counts, abi::SimulatorCounters* totals) {
+#define CTA_COUNTER(name, meaning) totals->name += counts.name;
+#define CLASS_COUNTER(name, class, meaning) \
+  totals->name += counts.by_class[static_cast<std::size_t>(Class::class)];
+#define CLASS_SUM_COUNTER(name, meaning) \
+  for (const std::uint64_t one : counts.by_class) totals->name += one;
+#include "annulus/counters.def"
+}
+
+// One launch on several host threads.
+class Launch {
+ public:
+  Launch(const LaunchRequest& request, GlobalMemory& memory, const abi::SimulatorOptions& options)
+      : request_(request), memory_(memory), options_(options) {
+    std::uint64_t ctas = 1;
+    for (std::size_t d = 0; d < 3; ++d) {
+      ctas *= request.grid[d];
+      clusters_ *= request.grid[d] / request.cluster[d];
+    }
+    if (options.checked == 0 || request.operation == nullptr) return;
+    const bool orders_blocks = request.program->orders_blocks && ctas > 1;
+    races_.emplace(*request.detector, request.operation, orders_blocks);
+    if (orders_blocks) order_.emplace(request.operation);
+  }
+
+  std::uint64_t clusters() const { return clusters_; }
+
+  // Runs clusters until there are none left; by each host thread at once. Adds to *counters.
+  void work(abi::SimulatorCounters* counters) {
+    Cluster cluster;
+    prepare(cluster, request_, memory_);
+    for (const auto& cta : cluster.ctas) {
+      if (races_) cta->global.races = &*races_;
+      if (order_) cta->global.order = &*order_;
+    }
+    while (run_next(cluster)) {
+    }
+    std::lock_guard lock(mutex_);
+    if (counters == nullptr) return;
+    for (const auto& cta : cluster.ctas) add(cta->counts, counters);
+  }
+
+  // Of the lowest cluster that had one; to be asked for when all have ended.
+  const std::optional<Fault>& fault() const { return fault_; }
+
+ private:
+  // Clusters are handed out in ascending order, so none below a fault stays unexecuted.
+  bool run_next(Cluster& cluster) {
+    const std::uint64_t index = next_.fetch_add(1);
+    if (index >= clusters_ || index > first_fault_.load()) return false;
+    try {
+      run_cluster(cluster, request_, index, options_);
+      return true;
+    } catch (Fault& caught) {
+      const Warp& warp = *cluster.running;
+      std::copy_n(warp.cta->index, 3, caught.block);
+      caught.warp = warp.index;
+      locate(caught, *request_.program, warp.pc);
+      std::lock_guard lock(mutex_);
+      if (index < first_fault_.load()) {
+        first_fault_ = index;
+        fault_ = caught;
+      }
+      return false;
+    }
+  }
+
+  const LaunchRequest& request_;
+  GlobalMemory& memory_;
+  const abi::SimulatorOptions& options_;
+  std::uint64_t clusters_ = 1;
+  std::optional<LaunchShadow> races_;
+  std::optional<BlockOrder> order_;
+  std::atomic<std::uint64_t> next_{0};
+  std::mutex mutex_;  // guards first_fault_, fault_ and the counters
+  std::atomic<std::uint64_t> first_fault_{~std::uint64_t{0}};
+  std::optional<Fault> fault_;
+};
+
+}  // namespace
+
+void execute(const LaunchRequest& request, GlobalMemory& memory, base::ThreadPool& pool,
+             const abi::SimulatorOptions& options, abi::SimulatorCounters* counters) {
+  Launch launch(request, memory, options);
+  std::uint64_t workers =
+      std::min<std::uint64_t>(static_cast<std::uint64_t>(pool.threads()), launch.clusters());
+  if (options.threads != 0) workers = std::min<std::uint64_t>(workers, options.threads);
+  if (workers <= 1) {
+    launch.work(counters);
+  } else {
+    pool.parallel_for(static_cast<std::int64_t>(workers),
+                      [&](std::int64_t, int) { launch.work(counters); });
+  }
+  if (counters != nullptr) {
+    ++counters->launches;
+    counters->faults += launch.fault().has_value();
+  }
+  if (launch.fault()) throw Fault(*launch.fault());
+}
+
+}  // namespace annulus::simulator

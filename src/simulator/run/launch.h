@@ -1,0 +1,43 @@
+#ifndef ANNULUS_SIMULATOR_RUN_LAUNCH_H_
+#define ANNULUS_SIMULATOR_RUN_LAUNCH_H_
+
+// Runs a decoded kernel over a grid.
+
+#include <cstdint>
+#include <span>
+
+#include "abi/cuda_types.h"
+#include "simulator/check/detector.h"
+#include "simulator/check/operation.h"
+#include "simulator/fault/fault.h"
+#include "simulator/machine/memory.h"
+#include "simulator/program/program.h"
+
+namespace annulus::base {
+class ThreadPool;
+}
+
+namespace annulus::simulator {
+
+struct LaunchRequest {
+  const Program* program = nullptr;
+  std::uint32_t grid[3] = {1, 1, 1};
+  std::uint32_t block[3] = {1, 1, 1};
+  std::uint32_t cluster[3] = {1, 1, 1};  // divides the grid
+  std::uint32_t dynamic_shared_bytes = 0;
+  std::span<const std::byte> parameters;    // parameter_bytes of them
+  std::uint32_t shared_limit = 0;           // per CTA; a launch above it is refused by the caller
+  std::uint64_t max_warp_instructions = 0;  // per CTA; 0: unlimited
+  std::span<const PeerMemory> peers;        // of all other devices that have memory
+  // For checked mode to look for races in global memory; both null: it does not.
+  OperationPointer operation;
+  Detector* detector = nullptr;
+};
+
+// Runs all CTAs, adds to *counters, throws the Fault of the lowest faulting CTA index.
+void execute(const LaunchRequest& request, GlobalMemory& memory, base::ThreadPool& pool,
+             const abi::SimulatorOptions& options, abi::SimulatorCounters* counters);
+
+}  // namespace annulus::simulator
+
+#endif  // ANNULUS_SIMULATOR_RUN_LAUNCH_H_

@@ -1,0 +1,159 @@
+#include "simulator/run/load.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "base/fail.h"
+#include "simulator/decode/decoder.h"
+#include "simulator/ops/opcodes.h"
+#include "simulator/program/address_spaces.h"
+#include "simulator/ptx/parser.h"
+
+namespace annulus::simulator {
+namespace {
+
+std::uint32_t align_to(std::uint32_t value, std::uint64_t unit) {
+  const auto step = static_cast<std::uint32_t>(std::max<std::uint64_t>(unit, 1));
+  return (value + step - 1) / step * step;
+}
+
+// The registers that a thread of a kernel with setmaxnreg starts with, as ptxas 13.0 chooses them:
+// as many as fit when threads and CTAs are both bounded, but not more than any setmaxnreg asks for.
+// Without the bounds it ignores setmaxnreg (its note C7508).
+std::uint32_t launch_registers(const ptx::Function& function, std::uint32_t largest) {
+  constexpr std::uint32_t kRegisters = 65536;  // of a multiprocessor
+  if (largest == 0) return 0;
+  if (function.max_registers != 0) return (function.max_registers + 7) / 8 * 8;
+  if (function.max_threads == 0 || function.min_ctas == 0) return 0;
+  const std::uint32_t warps = (function.max_threads + 4 * kLanes - 1) / (4 * kLanes) * 4;
+  const std::uint32_t fit = kRegisters / (warps * kLanes * function.min_ctas) / 8 * 8;
+  return std::min(fit, largest);
+}
+
+class Loaded final : public LoadedModule {
+ public:
+  Loaded(std::string_view text, GlobalMemory& memory) : module_(ptx::parse(text)), memory_(memory) {
+    try {
+      place_globals();
+      for (const ptx::Function& function : module_.functions) {
+        if (function.entry && !function.declaration) decode(function);
+      }
+    } catch (...) {
+      release();
+      throw;
+    }
+  }
+  ~Loaded() override { release(); }
+
+  const KernelInfo* kernel(std::string_view name) const override {
+    const Program* found = program(name);
+    return found != nullptr ? &found->info : nullptr;
+  }
+  const Program* program(std::string_view name) const override {
+    const auto found = programs_.find(name);
+    return found != programs_.end() ? found->second.get() : nullptr;
+  }
+  std::span<const GlobalVariable> variables() const override { return variables_; }
+
+ private:
+  void release() {
+    for (const GlobalVariable& variable : variables_) memory_.release(variable.address);
+  }
+
+  // Every .global and .const variable gets memory of its own, so that a neighbour is out of bounds.
+  void place_globals() {
+    for (const ptx::Variable& variable : module_.variables) {
+      if (variable.space != ptx::Space::kGlobal && variable.space != ptx::Space::kConst) continue;
+      if (variable.external) {
+        base::fail(ErrorCode::kUnsupported, "extern variable '{}': there is no linker here",
+                   variable.name);
+      }
+      const std::uint64_t address = memory_.allocate(std::max<std::uint64_t>(variable.bytes, 1));
+      if (address == 0) {
+        base::fail(ErrorCode::kOutOfMemory, "no {} bytes for variable '{}'", variable.bytes,
+                   variable.name);
+      }
+      variables_.push_back({variable.name, address, variable.bytes});
+      // Without an initializer they are zero, as the ISA says.
+      std::vector<std::uint8_t> bytes = variable.initial;
+      bytes.resize(variable.bytes);
+      memory_.write(address, bytes.data(), bytes.size());
+      placement_.global[variable.name] = address;
+    }
+    for (const ptx::Variable& variable : module_.variables) {
+      for (const ptx::Relocation& relocation : variable.relocations) {
+        const auto target = placement_.global.find(relocation.symbol);
+        const auto holder = placement_.global.find(variable.name);
+        if (target == placement_.global.end() || holder == placement_.global.end()) {
+          base::fail(ErrorCode::kUnsupported, "the initial value of '{}' is the address of '{}'",
+                     variable.name, relocation.symbol);
+        }
+        const std::uint64_t value = target->second + relocation.addend;
+        memory_.write(holder->second + relocation.offset, &value, sizeof value);
+      }
+    }
+  }
+
+  void decode(const ptx::Function& function) {
+    auto program = std::make_unique<Program>();
+    program->module = &module_;
+    KernelInfo& info = program->info;
+    info.name = function.name;
+    info.max_threads = function.max_threads != 0 ? function.max_threads : 1024;
+    std::copy_n(function.cluster, 3, info.cluster);
+    for (const ptx::Variable& parameter : function.parameters) {
+      info.parameter_bytes = align_to(info.parameter_bytes, parameter.alignment);
+      info.parameter_offsets.push_back(info.parameter_bytes);
+      info.parameter_sizes.push_back(static_cast<std::uint32_t>(parameter.bytes));
+      info.parameter_bytes += static_cast<std::uint32_t>(parameter.bytes);
+    }
+    // Static shared variables of the module and of every function, then the extern ones, which all
+    // start at the same place.
+    Placement placement = placement_;
+    std::uint32_t end = 0;
+    std::uint64_t extern_alignment = 16;
+    const auto place = [&](const ptx::Variable& variable) {
+      if (variable.space != ptx::Space::kShared) return;
+      if (variable.external || variable.bytes == 0) {
+        extern_alignment = std::max(extern_alignment, variable.alignment);
+        return;
+      }
+      end = align_to(end, variable.alignment);
+      placement.shared[variable.name] = kSharedBase + end;
+      end += static_cast<std::uint32_t>(variable.bytes);
+    };
+    const auto for_shared = [&](const auto& visit) {
+      for (const ptx::Variable& variable : module_.variables) visit(variable);
+      for (const ptx::Function& other : module_.functions) {
+        if (&other != &function && other.entry) continue;
+        for (const ptx::Variable& variable : other.variables) visit(variable);
+      }
+    };
+    for_shared(place);
+    info.static_shared_bytes = end;
+    program->dynamic_shared_offset = align_to(end, extern_alignment);
+    for_shared([&](const ptx::Variable& variable) {
+      if (variable.space == ptx::Space::kShared && (variable.external || variable.bytes == 0)) {
+        placement.shared[variable.name] = kSharedBase + program->dynamic_shared_offset;
+      }
+    });
+    Decoder(module_, function, placement, find_opcode, *program).run();
+    info.max_registers = launch_registers(function, program->largest_setmaxnreg);
+    programs_[function.name] = std::move(program);
+  }
+
+  ptx::Module module_;
+  GlobalMemory& memory_;
+  std::vector<GlobalVariable> variables_;
+  Placement placement_;
+  std::map<std::string, std::unique_ptr<Program>, std::less<>> programs_;
+};
+
+}  // namespace
+
+std::shared_ptr<LoadedModule> LoadedModule::load(std::string_view ptx, GlobalMemory& memory) {
+  return std::make_shared<Loaded>(ptx, memory);
+}
+
+}  // namespace annulus::simulator

@@ -1,0 +1,38 @@
+#ifndef ANNULUS_SIMULATOR_RUN_LOAD_H_
+#define ANNULUS_SIMULATOR_RUN_LOAD_H_
+
+// From the text of a module to kernels that can be launched.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "simulator/machine/memory.h"
+#include "simulator/program/program.h"
+
+namespace annulus::simulator {
+
+struct GlobalVariable {
+  std::string name;
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+};
+
+// A PTX module loaded on a device: its kernels, and its .global and .const variables placed in
+// `memory` (released with the module).
+class LoadedModule {
+ public:
+  // Throws Error{kParse} (with the PTX line) or Error{kUnsupported}, naming the instruction.
+  static std::shared_ptr<LoadedModule> load(std::string_view ptx, GlobalMemory& memory);
+  virtual ~LoadedModule() = default;
+
+  virtual const KernelInfo* kernel(std::string_view name) const = 0;  // null: no such kernel
+  virtual const Program* program(std::string_view name) const = 0;
+  virtual std::span<const GlobalVariable> variables() const = 0;
+};
+
+}  // namespace annulus::simulator
+
+#endif  // ANNULUS_SIMULATOR_RUN_LOAD_H_

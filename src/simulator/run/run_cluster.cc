@@ -1,0 +1,89 @@
+#include "simulator/run/run_cluster.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "simulator/machine/cta.h"
+#include "simulator/ops/wgmma.h"
+#include "simulator/run/cta_init.h"
+#include "simulator/run/deadlock.h"
+#include "simulator/run/run_warp.h"
+
+namespace annulus::simulator {
+namespace {
+
+bool can_run(const Warp& warp) {
+  return std::any_of(warp.groups.begin(), warp.groups.end(),
+                     [](const Group& group) { return group.state == GroupState::kRunning; });
+}
+
+// Fills `ready` with the warps that can run. False: all lanes of all CTAs have exited.
+bool find_ready(const Cluster& cluster, std::vector<Warp*>& ready) {
+  ready.clear();
+  bool alive = false;
+  for (const auto& cta : cluster.ctas) {
+    for (Warp& warp : cta->warps) {
+      alive |= warp.live != 0;
+      if (can_run(warp)) ready.push_back(&warp);
+    }
+  }
+  return alive;
+}
+
+// Whether anything can still happen that nobody does: all warps wait, or test mbarriers again and
+// again to no end.
+bool idle(const Cluster& cluster, std::size_t ready) {
+  if (ready == 0) return true;
+  // Effects that land late do so when every warp has had its turn several times.
+  constexpr std::uint64_t kPatience = 8;
+  return cluster.events == cluster.polled_events && cluster.polls > kPatience * ready;
+}
+
+void check_limits(const Cluster& cluster, const Cta& cta, const LaunchRequest& request,
+                  std::size_t ready) {
+  if (request.max_warp_instructions != 0 && cta.executed > request.max_warp_instructions) {
+    raise_at(FaultKind::kTimeout, -1, "the CTA has run {} warp instructions, {} are allowed",
+             cta.executed, request.max_warp_instructions);
+  }
+  constexpr std::uint64_t kPolls = 4096;
+  if (cluster.events == cluster.polled_events && cluster.polls > kPolls * ready) {
+    raise_at(FaultKind::kDeadlock, -1,
+             "{} tests of mbarriers in a row found no phase over, and nothing else happened",
+             cluster.polls);
+  }
+}
+
+// Behind the turn of a warp, some of what is under way happens.
+void land(Cluster& cluster, Warp& warp) {
+  if (!warp.copies.empty()) warp.copies.land_some(warp);
+  cluster.copies.land_some(cluster);
+  if (!warp.cta->warpgroups.empty()) compute_some(*warp.cta);
+}
+
+}  // namespace
+
+void run_cluster(Cluster& cluster, const LaunchRequest& request, std::uint64_t cluster_index,
+                 const abi::SimulatorOptions& options) {
+  start_cluster(cluster, request, cluster_index, options);
+  Xoshiro256& random = cluster.ctas.front()->random;
+  std::vector<Warp*> ready;
+  while (find_ready(cluster, ready)) {
+    if (idle(cluster, ready.size()) && cluster.copies.land_one(cluster)) continue;
+    if (ready.empty()) report_deadlock(cluster);
+    Warp& warp = *ready[random.below(static_cast<std::uint32_t>(ready.size()))];
+    Cta& cta = *warp.cta;
+    cluster.running = &warp;
+    const std::uint32_t quantum = options.quantum != 0 ? options.quantum : 1 + random.below(1000);
+    if (cta.checked) {
+      run_warp<true>(warp, quantum);
+    } else {
+      run_warp<false>(warp, quantum);
+    }
+    if (cta.landing == 0) land(cluster, warp);
+    cluster.running = &warp;
+    check_limits(cluster, cta, request, ready.size());
+  }
+  for (const auto& cta : cluster.ctas) ++cta->counts.ctas;
+}
+
+}  // namespace annulus::simulator

@@ -1,0 +1,331 @@
+#include "simulator/run/run_warp.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "simulator/machine/cluster.h"
+#include "simulator/ops/barrier.h"
+
+namespace annulus::simulator {
+namespace {
+
+// Whether the group waits for something other than lanes of its own warp.
+bool waits(const Group& group) {
+  return group.state == GroupState::kWaiting || group.state == GroupState::kBlocked;
+}
+
+bool at_one_place(const Group& a, const Group& b) {
+  return a.pc == b.pc && a.depth == b.depth &&
+         std::equal(a.returns.begin(), a.returns.begin() + a.depth, b.returns.begin());
+}
+
+// Merges groups that stand at the same place. What was parked there runs with the others, and is
+// parked again if lanes are still missing.
+void merge_groups(Warp& warp) {
+  std::vector<Group>& groups = warp.groups;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    if (waits(groups[i])) continue;
+    for (std::size_t j = i + 1; j < groups.size();) {
+      if (waits(groups[j]) || !at_one_place(groups[i], groups[j])) {
+        ++j;
+        continue;
+      }
+      groups[i].mask |= groups[j].mask;
+      groups[i].state = GroupState::kRunning;
+      groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(j));
+    }
+  }
+}
+
+// The group that runs next: of those that can, the one that is furthest behind; or null.
+Group* select_group(Warp& warp) {
+  if (warp.groups.size() > 1) merge_groups(warp);
+  Group* best = nullptr;
+  for (Group& group : warp.groups) {
+    if (group.state == GroupState::kRunning && (best == nullptr || group.pc < best->pc)) {
+      best = &group;
+    }
+  }
+  return best;
+}
+
+// The first instruction ahead of the group where it may meet another one.
+std::uint32_t next_meeting(const Warp& warp, const Group& group) {
+  std::uint32_t next = kNoSlot;
+  for (const Group& other : warp.groups) {
+    if (&other != &group && !waits(other) && other.pc > group.pc) next = std::min(next, other.pc);
+  }
+  return next;
+}
+
+// Whether all lanes that the instruction wants stand there with those of `mask`, which are the ones
+// of the group whose predicate is true. Throws Fault where the missing ones can never come.
+bool all_here(const Warp& warp, const Group& group, const Inst& inst, Mask mask) {
+  const Mask all = wanted(warp, inst, mask);
+  if ((all & ~mask) == 0) return true;
+  if ((all & ~group.mask) == 0) {
+    raise_at(FaultKind::kDivergentBarrier, lowest_lane(mask),
+             "its predicate is false for lanes {} that have to take part", lanes_text(all & ~mask));
+  }
+  if (inst.meeting == Meeting::kWarp && (all & ~warp.live) != 0) {
+    raise_at(FaultKind::kDivergentBarrier, lowest_lane(mask),
+             "lanes {} of the warp have exited; all have to take part",
+             lanes_text(all & ~warp.live));
+  }
+  return false;
+}
+
+// Checked mode, before the instruction runs: registers that may be read before they are written,
+// and those that belong to a matrix product.
+void check_registers(Warp& warp, std::uint8_t watch, Mask mask) {
+  if ((watch & kWatchMatrix) != 0 && mask != 0) touch_matrix_registers(warp, warp.pc);
+  if ((watch & kWatchWritten) == 0) return;
+  for (const RegisterUse& use : warp.cta->program->reads[warp.pc]) {
+    const Mask missing = mask & ~warp.written[use.watched];
+    if (missing != 0) {
+      raise_at(FaultKind::kUninitialized, lowest_lane(missing),
+               "a register is read that no instruction wrote on this path");
+    }
+  }
+}
+
+void note_written(Warp& warp, Mask mask) {
+  for (std::uint32_t watched : warp.cta->program->writes[warp.pc]) warp.written[watched] |= mask;
+}
+
+// What becomes of the running group behind an instruction that is more than a handler.
+struct Step {
+  std::uint32_t pc = 0;  // where it goes on
+  bool regroup = false;  // groups have changed, or may merge: select anew
+  bool gone = false;     // where its lanes go on stands in the warp's groups already
+  bool yield = false;    // what is left of the turn is given up
+  bool again = false;    // it did not happen: it will be counted when it runs again
+};
+
+constexpr Step kGone{.regroup = true, .gone = true};
+
+// The lanes `away` of the group go on at `pc`, as a group of their own, the last of the warp; the
+// others behind the running instruction. Afterwards `group` is dangling.
+void split(Warp& warp, Group& group, Mask away, std::uint32_t pc) {
+  Group other = group;
+  other.mask = away;
+  other.pc = pc;
+  group.mask &= ~away;
+  group.pc = warp.pc + 1;
+  warp.groups.push_back(other);
+}
+
+// A branch of all lanes may lead to where another group stands.
+Step branch(Warp& warp, Group& group, const Inst& inst, Mask mask) {
+  if (mask == group.mask) return {.pc = inst.target, .regroup = warp.groups.size() > 1};
+  split(warp, group, mask, inst.target);
+  return kGone;
+}
+
+// Moves parameters between the frames of caller and callee, in the local memory of each lane.
+void copy_frames(Warp& warp, const Inst& call, std::uint32_t begin, std::uint32_t end, Mask mask) {
+  const std::uint32_t stride = warp.cta->program->info.local_bytes;
+  for (std::uint32_t i = begin; i < end; i += 3) {
+    const std::uint32_t* move = &warp.cta->program->slots[call.aux + i];  // from, to, bytes
+    for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+      const auto lane = static_cast<std::uint32_t>(lowest_lane(rest));
+      const std::size_t from = lane * stride + move[0];
+      const std::size_t to = lane * stride + move[1];
+      std::memmove(&warp.local[to], &warp.local[from], move[2]);
+      std::memmove(&warp.local_written[to], &warp.local_written[from], move[2]);
+    }
+  }
+}
+
+// The group of `mask` alone, which stands at the running instruction.
+Group& part(Warp& warp, Group& group, Mask mask) {
+  if (mask == group.mask) return group;
+  split(warp, group, mask, warp.pc);
+  return warp.groups.back();
+}
+
+Step call(Warp& warp, Group& group, const Inst& inst, Mask mask) {
+  const bool whole = mask == group.mask;
+  Group& caller = part(warp, group, mask);
+  if (caller.depth == kMaxCallDepth) {
+    raise(FaultKind::kUnsupported, "calls nest deeper than 16, or recursion");
+  }
+  copy_frames(warp, inst, 0, static_cast<std::uint32_t>(inst.imm >> 32), mask);
+  caller.returns[caller.depth++] = warp.pc;
+  caller.pc = inst.target;
+  if (!whole) return kGone;
+  return {.pc = inst.target, .regroup = warp.groups.size() > 1};
+}
+
+// The last warp of a CTA has left: nothing of it may still be under way.
+void check_end(Warp& warp) {
+  Cta& cta = *warp.cta;
+  check_products_issued(warp);
+  cta.cluster->copies.check_end(*cta.cluster, cta);
+  if (cta.checked) check_remote_seen(cta);
+}
+
+// Lanes leave: they must have waited for what they issued, and nobody waits for them any more.
+Step exit_lanes(Warp& warp, Group& group, Mask mask) {
+  Cta& cta = *warp.cta;
+  group.pc = warp.pc + 1;
+  if (warp.copies.pending(mask)) {
+    raise(FaultKind::kUnwaited,
+          "a thread exits while cp.async copies that it issued have not been waited for",
+          lowest_lane(mask));
+  }
+  cta.cluster->copies.check_exit(warp, mask);
+  check_matrix_exit(warp);
+  warp.live &= ~mask;
+  group.mask &= ~mask;
+  for (Group& other : warp.groups) {
+    if (other.state == GroupState::kParked) other.state = GroupState::kRunning;
+  }
+  std::erase_if(warp.groups, [](const Group& other) { return other.mask == 0; });
+  if (warp.live == 0) {
+    for (NamedBarrier& barrier : cta.barriers) {
+      if (barrier.open && barrier_complete(cta, barrier)) complete_barrier(cta, barrier);
+    }
+  }
+  complete_cluster_barrier(*cta.cluster);
+  const bool last = std::all_of(cta.warps.begin(), cta.warps.end(),
+                                [](const Warp& other) { return other.live == 0; });
+  if (last) check_end(warp);
+  return kGone;
+}
+
+// From a function to behind its call; from the kernel, lanes leave.
+Step return_lanes(Warp& warp, Group& group, Mask mask) {
+  if (group.depth == 0) return exit_lanes(warp, group, mask);
+  Group& returning = part(warp, group, mask);
+  const std::uint32_t call = returning.returns[--returning.depth];
+  const Inst& caller = warp.cta->program->code[call];
+  copy_frames(warp, caller, static_cast<std::uint32_t>(caller.imm >> 32),
+              static_cast<std::uint32_t>(caller.imm & 0xffffffff), mask);
+  returning.pc = call + 1;
+  return kGone;
+}
+
+// A handler that may say that its lanes wait. Lanes whose predicate is false do not wait with them.
+template <bool kChecked>
+Step wait_or_pass(Warp& warp, Group& group, const Inst& inst, Mask mask) {
+  Pause& pause = warp.pause;
+  pause.blocked = pause.again = pause.yield = false;
+  group.pc = warp.pc;
+  inst.run[kChecked](warp, inst, mask);
+  if (!pause.blocked) return {.pc = warp.pc + 1, .yield = pause.yield};
+  Group& waiting = pause.again ? part(warp, group, mask) : group;
+  waiting.state = pause.again ? GroupState::kBlocked : GroupState::kWaiting;
+  waiting.wait = pause.wait;
+  return {.regroup = true, .gone = true, .yield = pause.yield, .again = pause.again};
+}
+
+// Requires: `mask`, the lanes that execute the instruction, is not empty.
+template <bool kChecked>
+Step change_groups(Warp& warp, Group& group, const Inst& inst, Mask mask) {
+  switch (inst.flow) {
+    case Flow::kBranch:
+      return branch(warp, group, inst, mask);
+    case Flow::kCall:
+      return call(warp, group, inst, mask);
+    case Flow::kReturn:
+      return return_lanes(warp, group, mask);
+    case Flow::kExit:
+      return exit_lanes(warp, group, mask);
+    case Flow::kBarrier:
+      return wait_or_pass<kChecked>(warp, group, inst, mask);
+    case Flow::kPlain:
+      break;
+  }
+  inst.run[kChecked](warp, inst, mask);
+  return {.pc = warp.pc + 1};
+}
+
+// What is left of a turn, and what has been done in it.
+struct Turn {
+  std::uint32_t budget = 0;  // instructions
+  std::uint32_t granted = 0;
+  std::uint64_t lanes = 0;
+};
+
+// Runs the group until it has to be looked at afresh who runs.
+template <bool kChecked>
+void run_group(Warp& warp, Group& group, Turn& turn) {
+  const Inst* const code = warp.cta->program->code.data();
+  auto& by_class = warp.cta->counts.by_class;
+  const std::uint32_t limit = next_meeting(warp, group);
+  const Mask group_mask = group.mask;
+  std::uint32_t budget = turn.budget;
+  std::uint64_t lanes = 0;
+  Step step{.pc = group.pc};
+  while (!step.regroup && budget > 0) {
+    const Inst& inst = code[step.pc];
+    Mask mask = group_mask;
+    if (inst.guard != kNoSlot) mask &= warp.predicate(inst.guard, inst.guard_negated);
+    warp.pc = step.pc;
+    if (inst.meeting != Meeting::kNone && mask != 0 && !all_here(warp, group, inst, mask)) {
+      group.state = GroupState::kParked;
+      break;
+    }
+    --budget;
+    ++by_class[static_cast<std::size_t>(inst.kind)];
+    lanes += static_cast<std::uint64_t>(std::popcount(mask));
+    if (kChecked && inst.watch != 0) check_registers(warp, inst.watch, mask);
+    if (inst.flow == Flow::kPlain || mask == 0) {
+      if (mask != 0) inst.run[kChecked](warp, inst, mask);
+      ++step.pc;
+    } else {
+      step = change_groups<kChecked>(warp, group, inst, mask);
+      if (step.yield) turn.granted -= std::exchange(budget, 0);
+      if (step.again) {
+        --by_class[static_cast<std::size_t>(inst.kind)];
+        lanes -= static_cast<std::uint64_t>(std::popcount(mask));
+      }
+    }
+    if (kChecked && (inst.watch & kWatchWritten) != 0) note_written(warp, mask);
+    if (step.pc >= limit) step.regroup = true;
+  }
+  turn.budget = budget;
+  turn.lanes += lanes;
+  if (!step.gone) group.pc = step.pc;
+}
+
+}  // namespace
+
+Mask wanted(const Warp& warp, const Inst& inst, Mask mask) {
+  // A barrier does not wait for threads that have left; mma and the like need all 32.
+  if (inst.flow == Flow::kBarrier) return warp.live;
+  if (inst.meeting == Meeting::kWarp) return warp.cta->warp_lanes(warp.index);
+  const auto* members = warp.lanes<std::uint32_t>(inst.members);
+  Mask all = 0;
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    if (((members[lane] >> lane) & 1) == 0) {
+      raise_at(FaultKind::kInvalidOperand, lane, "the member mask {} does not name the lane itself",
+               lanes_text(members[lane]));
+    }
+    all |= members[lane];
+  }
+  // Those that have left, or never were, are not waited for.
+  return all & warp.live;
+}
+
+template <bool kChecked>
+void run_warp(Warp& warp, std::uint32_t budget) {
+  Turn turn{.budget = budget, .granted = budget};
+  while (turn.budget > 0) {
+    Group* const group = select_group(warp);
+    if (group == nullptr) break;
+    run_group<kChecked>(warp, *group, turn);
+  }
+  warp.cta->counts.thread_instructions += turn.lanes;
+  warp.cta->executed += turn.granted - turn.budget;
+}
+
+template void run_warp<true>(Warp& warp, std::uint32_t budget);
+template void run_warp<false>(Warp& warp, std::uint32_t budget);
+
+}  // namespace annulus::simulator

@@ -1,0 +1,105 @@
+// Joins the states of tile rows that several CTAs computed in parts (Shape::kSplit), in the order
+// of their tiles, and writes what the row would have written: O and LSE, or the state. A warp takes
+// one query row; its lanes share the head dim.
+//
+//   merge_rows<Shape><<<(merged rows x M / kMergeWarps, H, B), 32 kMergeWarps>>>(AttentionParams)
+//
+// Shape gives the constants; README.md lists what it must define.
+
+#include "params/attention_params.h"
+#include "ptx/memory.cuh"
+#include "tile/element.cuh"
+#include "tile/softmax.cuh"
+
+namespace annulus::kernels {
+
+template <typename Shape>
+__global__ void __launch_bounds__(32 * kMergeWarps)
+    merge_rows(const __grid_constant__ AttentionParams params) {
+  constexpr int kDim = Shape::kDimV;
+  constexpr int kPairs = (kDim + 63) / 64;  // of a lane; with an odd multiple of 32 half lack one
+  constexpr int kBlocks = Shape::kTileRows / kMergeWarps;
+  static_assert(kBlocks * kMergeWarps == Shape::kTileRows, "warps share a tile row evenly");
+  const SplitParams& split = params.split;
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int head = static_cast<int>(blockIdx.y);
+  const long long batch = blockIdx.z;
+  const long long list = params.tiles.head_list ? params.tiles.head_list[head] : 0;
+  const MergedRow merged =
+      split.merged[list * split.merged_count + static_cast<int>(blockIdx.x) / kBlocks];
+  const int in_tile =
+      static_cast<int>(blockIdx.x) % kBlocks * kMergeWarps + static_cast<int>(threadIdx.x / 32);
+  const int row = merged.row * Shape::kTileRows + in_tile;
+  if (merged.slots == 0 || row >= params.seq_q) return;
+  const long long row_of_all = (batch * params.heads + head) * params.seq_q + row;
+  const long long first =
+      ((batch * params.heads + head) * split.slots + merged.first_slot) * Shape::kTileRows +
+      in_tile;
+
+  float peak = tile::minus_infinity();
+  for (int slot = 0; slot < merged.slots; ++slot) {
+    peak = fmaxf(peak, split.m[first + slot * Shape::kTileRows]);
+  }
+  float sum = 0.0f;
+  float acc[kPairs][2] = {};
+  for (int slot = 0; slot < merged.slots; ++slot) {
+    const long long at = first + slot * Shape::kTileRows;
+    const float of_slot = split.m[at];
+    // Equal peaks weigh one, infinite ones included. A part that has seen nothing holds zeros.
+    const float weight = of_slot == peak ? 1.0f : ptx::exp2(of_slot - peak);
+    sum += weight * split.l[at];
+#pragma unroll
+    for (int pair = 0; pair < kPairs; ++pair) {
+      const int column = pair * 64 + lane * 2;
+      if (column >= kDim) continue;
+      float low, high;
+      ptx::load_global_8(low, high, split.acc + at * kDim + column);
+      acc[pair][0] += weight * low;
+      acc[pair][1] += weight * high;
+    }
+  }
+
+  const bool empty = sum == 0.0f && peak == tile::minus_infinity();
+  if constexpr (Shape::kCarryOut) {
+    if (lane == 0) {
+      params.m_out[row_of_all] = peak;
+      params.l_out[row_of_all] = sum;
+    }
+  } else {
+    float shrink = 1.0f;
+    if constexpr (Shape::kSinkLogit) {
+      const float sink = params.score.sinks[head % params.score.sink_count];
+      const float old = peak;
+      peak = fmaxf(peak, sink);
+      shrink = ptx::exp2(old - peak);
+      sum = sum * shrink + ptx::exp2(sink - peak);
+    }
+    if (params.lse != nullptr && lane == 0) {
+      params.lse[row_of_all] = (peak + ptx::log2(sum)) * params.lse_factor;
+    }
+    const float inverse = shrink / sum;
+#pragma unroll
+    for (int pair = 0; pair < kPairs; ++pair) {
+      acc[pair][0] *= inverse;
+      acc[pair][1] *= inverse;
+    }
+  }
+#pragma unroll
+  for (int pair = 0; pair < kPairs; ++pair) {
+    const int column = pair * 64 + lane * 2;
+    if (column >= kDim) continue;
+    const float low = empty ? 0.0f : acc[pair][0];
+    const float high = empty ? 0.0f : acc[pair][1];
+    if constexpr (Shape::kCarryOut) {
+      ptx::store_global_8(params.acc_out + row_of_all * kDim + column, low, high);
+    } else {
+      char* const to =
+          static_cast<char*>(params.o) +
+          (batch * params.o_batch + head * params.o_head + row * params.o_row + column) *
+              tile::kElementBytes;
+      *reinterpret_cast<unsigned*>(to) = Shape::Output::pack(low, high);
+    }
+  }
+}
+
+}  // namespace annulus::kernels

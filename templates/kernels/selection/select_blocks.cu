@@ -1,0 +1,184 @@
+// Which blocks of a row are kept, from their scores: those that are forced, then the best ones
+// until `most` blocks or the wanted share of the row's softmax mass is reached. Of equal scores the
+// lower column goes first. One warp takes one row.
+//
+//   select_blocks<<<(ceil(rows / kSelectionWarps), H, B), kSelectionThreads>>>(SelectParams)
+//
+// The best blocks are those whose key is above a threshold, which is found bit by bit from the
+// highest: counts and masses are integers, so they have no order. Mass is counted in 2^-24 of the
+// best block's.
+
+#include "kernels/selection/candidates.cuh"
+#include "params/selection_params.h"
+#include "tile/bits.cuh"
+#include "tile/block_score.cuh"
+#include "tile/exact_math.cuh"
+
+namespace annulus::kernels {
+
+// One row of blocks as lanes see it: lane l of word w has column 32 w + l.
+class ScoredRow {
+ public:
+  __device__ __forceinline__ ScoredRow(const SelectParams& params, int row, int lane)
+      : candidates_(params.candidates, row), words_(params.candidates.words), lane_(lane) {
+    const CandidateParams& of = params.candidates;
+    const long long head = blockIdx.y;
+    forced_ = params.forced + (head % of.visible_heads * of.rows + row) * words_;
+    const long long line = (static_cast<long long>(blockIdx.z) * of.heads + head) * of.rows + row;
+    scores_ = params.scores + line * params.parts * words_ * 32;
+    chosen_ = params.chosen + line * words_;
+    const int left = params.score_rows - row * params.parts;
+    parts_ = left < params.parts ? left : params.parts;
+  }
+
+  // Brings all parts of the row to one mass for each block; a single part stays a score.
+  __device__ __forceinline__ void prepare(bool several_parts) {
+    if (several_parts) {
+      join_parts();
+      unit_ = __fdiv_rn(16777216.0f, static_cast<float>(parts_));
+      peak_ = 0.0f;
+    } else {
+      unit_ = 16777216.0f;
+      peak_ = peak_of(0);
+    }
+    several_parts_ = several_parts;
+  }
+
+  __device__ __forceinline__ bool is_visible(int word) const {
+    return candidates_.has(word * 32 + lane_);
+  }
+  __device__ __forceinline__ bool is_forced(int word) const { return forced_[word] >> lane_ & 1u; }
+  __device__ __forceinline__ int words() const { return words_; }
+  __device__ __forceinline__ void choose(int word, unsigned bits) const {
+    if (lane_ == 0) chosen_[word] = bits;
+  }
+
+  __device__ __forceinline__ unsigned key(int word) const {
+    if (!is_visible(word)) return tile::kInvisibleKey;
+    return is_forced(word) ? tile::kForcedKey : tile::key_of(score(0, word));
+  }
+  // Requires: is_visible(word).
+  __device__ __forceinline__ unsigned mass(int word) const {
+    const float value = score(0, word);
+    const float share = several_parts_ ? value : tile::exact_exp2(__fadd_rn(value, -peak_));
+    return static_cast<unsigned>(__fmul_rn(share, unit_));
+  }
+
+ private:
+  __device__ __forceinline__ float& score(int part, int word) const {
+    return scores_[(static_cast<long long>(part) * words_ + word) * 32 + lane_];
+  }
+  __device__ __forceinline__ float peak_of(int part) const {
+    float peak = -3.402823466e+38f;
+    for (int word = 0; word < words_; ++word) {
+      if (is_visible(word)) peak = fmaxf(peak, score(part, word));
+    }
+    return tile::warp_max(peak);
+  }
+  // Each part is a row of logarithms with a softmax of its own; a block's mass is the sum of its
+  // shares in all of them. It takes the place of the first part's score.
+  __device__ __forceinline__ void join_parts() {
+    for (int part = 0; part < parts_; ++part) {
+      const float peak = peak_of(part);
+      float sum = 0.0f;
+      for (int word = 0; word < words_; ++word) {
+        if (is_visible(word)) {
+          sum = __fadd_rn(sum, tile::exact_exp2(__fadd_rn(score(part, word), -peak)));
+        }
+      }
+      sum = tile::warp_sum(sum);
+      for (int word = 0; word < words_; ++word) {
+        if (!is_visible(word)) continue;
+        const float share = __fdiv_rn(tile::exact_exp2(__fadd_rn(score(part, word), -peak)), sum);
+        score(0, word) = part == 0 ? share : __fadd_rn(score(0, word), share);
+      }
+    }
+  }
+
+  CandidateRow candidates_;
+  const unsigned* forced_;
+  float* scores_;
+  unsigned* chosen_;
+  int words_;
+  int parts_;
+  int lane_;
+  bool several_parts_ = false;
+  float peak_ = 0.0f;
+  float unit_ = 0.0f;
+};
+
+// How many blocks have keys from a threshold on, and how much mass.
+struct Amount {
+  int count;
+  unsigned long long mass;
+};
+
+__device__ __forceinline__ Amount amount_from(const ScoredRow& row, unsigned threshold,
+                                              bool with_mass) {
+  Amount amount{0, 0};
+  for (int word = 0; word < row.words(); ++word) {
+    if (row.key(word) < threshold) continue;
+    ++amount.count;
+    if (with_mass) amount.mass += row.mass(word);
+  }
+  amount.count = tile::warp_sum(amount.count);
+  if (with_mass) amount.mass = tile::warp_sum(amount.mass);
+  return amount;
+}
+
+__global__ void __launch_bounds__(kSelectionThreads)
+    select_blocks(const __grid_constant__ SelectParams params) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int index = static_cast<int>(blockIdx.x * kSelectionWarps + threadIdx.x / 32);
+  if (index >= params.candidates.rows) return;
+  ScoredRow row(params, index, lane);
+  const bool by_mass = params.mass != 0;
+  row.prepare(params.parts > 1);
+
+  const Amount all = amount_from(row, 1, by_mass);
+  const Amount forced = amount_from(row, tile::kForcedKey, by_mass);
+  const int most = params.most > forced.count ? params.most : forced.count;
+  // Mass is below 2^44, so that the product fits; rounded up. A target of all takes blocks without
+  // mass, too.
+  const bool all_mass = params.mass >= 1u << 20;
+  const unsigned long long target = (all.mass * params.mass + (1u << 20) - 1) >> 20;
+  const auto enough = [&](const Amount& amount) {
+    return amount.count >= most || (by_mass && !all_mass && amount.mass >= target);
+  };
+
+  // The highest threshold that is enough; 1 where nothing is, and then all is taken.
+  unsigned threshold = 0;
+  if (enough(all)) {
+    for (int bit = 31; bit >= 0; --bit) {
+      const unsigned higher = threshold | 1u << bit;
+      if (enough(amount_from(row, higher, by_mass))) threshold = higher;
+    }
+  }
+  if (threshold == 0) threshold = 1;
+
+  // Of the blocks at the threshold as many as are needed, from the left. Their masses are equal.
+  const Amount above =
+      threshold == tile::kForcedKey ? Amount{0, 0} : amount_from(row, threshold + 1, by_mass);
+  int wanted = threshold == tile::kForcedKey ? forced.count : most - above.count;
+  if (by_mass && !all_mass && threshold != tile::kForcedKey) {
+    unsigned mass = 0;
+    for (int word = 0; word < row.words(); ++word) {
+      if (row.key(word) == threshold) mass = row.mass(word);
+    }
+    mass = __reduce_max_sync(0xffffffffu, mass);
+    if (mass != 0 && target > above.mass) {
+      const unsigned long long needed = (target - above.mass + mass - 1) / mass;
+      if (needed < static_cast<unsigned long long>(wanted)) wanted = static_cast<int>(needed);
+    }
+  }
+  for (int word = 0; word < row.words(); ++word) {
+    const unsigned key = row.key(word);
+    const unsigned better = __ballot_sync(0xffffffffu, key > threshold);
+    const unsigned equal = __ballot_sync(0xffffffffu, key == threshold);
+    const unsigned taken = tile::lowest_bits(equal, wanted);
+    wanted -= __popc(taken);
+    row.choose(word, better | taken);
+  }
+}
+
+}  // namespace annulus::kernels

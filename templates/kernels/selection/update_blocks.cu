@@ -1,0 +1,132 @@
+// Changes which blocks of a row are kept, by at most A that come and B that go: first the best
+// scores fill what is free up to `most`; then the best score outside takes the place of the least
+// mass inside as long as its share of the row's softmax over scores is larger than that block's
+// share of the attention that was measured. Of equal scores the lower column comes, of equal masses
+// the higher one goes; forced blocks stay, and what came or went stays so. One warp takes one row,
+// whose masses begin again at 0, and which ends up without the forced blocks.
+//
+//   update_blocks<<<(ceil(rows / kSelectionWarps), H, B), kSelectionThreads>>>(UpdateParams)
+
+#include "kernels/selection/candidates.cuh"
+#include "params/importance_params.h"
+#include "tile/bits.cuh"
+#include "tile/block_score.cuh"
+#include "tile/exact_math.cuh"
+
+namespace annulus::kernels {
+
+// The largest value of the warp's lanes, and of equal ones the lowest column; -1 where no lane has
+// one.
+struct Best {
+  unsigned long long value;
+  int column;
+};
+__device__ __forceinline__ Best warp_best(Best best) {
+#pragma unroll
+  for (int distance = 16; distance > 0; distance >>= 1) {
+    const unsigned long long value = __shfl_xor_sync(0xffffffffu, best.value, distance);
+    const int column = __shfl_xor_sync(0xffffffffu, best.column, distance);
+    if (column < 0) continue;
+    if (best.column < 0 || value > best.value || (value == best.value && column < best.column)) {
+      best = {value, column};
+    }
+  }
+  return best;
+}
+
+// In place of the mass of a block that this update has changed; none is as large.
+__device__ __forceinline__ unsigned long long changed() { return ~0ull; }
+
+__global__ void __launch_bounds__(kSelectionThreads)
+    update_blocks(const __grid_constant__ UpdateParams params) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int row = static_cast<int>(blockIdx.x * kSelectionWarps + threadIdx.x / 32);
+  const CandidateParams& of = params.candidates;
+  if (row >= of.rows) return;
+  const CandidateRow candidates(of, row);
+  const long long head = blockIdx.y;
+  const long long line = (static_cast<long long>(blockIdx.z) * of.heads + head) * of.rows + row;
+  const unsigned* forced = params.forced + (head % of.visible_heads * of.rows + row) * of.words;
+  const float* scores = params.scores + line * of.words * 32;
+  unsigned* kept = params.kept + line * of.words;
+  unsigned long long* mass = params.mass + line * params.columns;
+
+  // Of the whole row: how many are kept besides forced ones, the highest score, and both totals.
+  int count = 0;
+  float peak = -3.402823466e+38f;
+  unsigned long long measured = 0;
+  for (int column = lane; column < params.columns; column += 32) {
+    if (tile::has_bit(kept, column)) {
+      count += !tile::has_bit(forced, column);
+      measured += mass[column];
+    }
+    if (candidates.has(column)) peak = fmaxf(peak, scores[column]);
+  }
+  count = tile::warp_sum(count);
+  measured = tile::warp_sum(measured);
+  peak = tile::warp_max(peak);
+  const auto power_of = [&](int column) {
+    return static_cast<unsigned>(
+        __fmul_rn(tile::exact_exp2(__fadd_rn(scores[column], -peak)), 16777216.0f));
+  };
+  unsigned long long powers = 0;
+  for (int column = lane; column < params.columns; column += 32) {
+    if (candidates.has(column)) powers += power_of(column);
+  }
+  powers = tile::warp_sum(powers);
+
+  int dropped = 0;
+  for (int added = 0; added < params.most_added; ++added) {
+    Best best{0, -1};
+    for (int column = lane; column < params.columns; column += 32) {
+      if (!candidates.has(column) || tile::has_bit(kept, column)) continue;
+      if (mass[column] == changed()) continue;
+      const unsigned key = tile::key_of(scores[column]);
+      if (best.column < 0 || key > best.value) best = {key, column};
+    }
+    best = warp_best(best);
+    if (best.column < 0) break;
+    int gone = -1;
+    if (count >= params.most) {
+      if (dropped == params.most_dropped) break;
+      // The least mass is the largest of its complements; of equal ones the highest column.
+      Best least{0, -1};
+      const int last = params.columns - 1;
+      for (int column = lane; column < params.columns; column += 32) {
+        if (!tile::has_bit(kept, column) || tile::has_bit(forced, column)) continue;
+        if (mass[column] == changed()) continue;
+        const Best here{~mass[column], last - column};
+        if (least.column < 0 || here.value > least.value ||
+            (here.value == least.value && here.column < least.column)) {
+          least = here;
+        }
+      }
+      least = warp_best(least);
+      if (least.column < 0) break;
+      gone = last - least.column;
+      // Shares as products of integers would leave 64 bits; as fp32 they have one value.
+      const float outside =
+          __fdiv_rn(static_cast<float>(power_of(best.column)), __ull2float_rn(powers));
+      const float inside =
+          measured == 0 ? 0.0f : __fdiv_rn(__ull2float_rn(mass[gone]), __ull2float_rn(measured));
+      if (!(outside > inside)) break;
+      ++dropped;
+    } else {
+      ++count;
+    }
+    __syncwarp();
+    if (lane == 0) {
+      kept[best.column >> 5] |= 1u << (best.column & 31);
+      mass[best.column] = changed();
+      if (gone >= 0) {
+        kept[gone >> 5] &= ~(1u << (gone & 31));
+        mass[gone] = changed();
+      }
+    }
+    __syncwarp();
+  }
+  for (int column = lane; column < params.columns; column += 32) mass[column] = 0;
+  for (int word = lane; word < of.words; word += 32) kept[word] &= ~forced[word];
+}
+
+}  // namespace annulus::kernels

@@ -1,0 +1,166 @@
+#ifndef ANNULUS_PARAMS_ATTENTION_PARAMS_H_
+#define ANNULUS_PARAMS_ATTENTION_PARAMS_H_
+
+// The one argument of every attention kernel: the contract between the host (src/attention) and
+// the templates. Plain C++: NVRTC and the host compiler both read it, so both see the same
+// bytes. Everything here is a run-time value; nothing here makes a new kernel.
+//
+// Letters as everywhere: B batch, H query heads, Hkv key/value heads, Sq, Sk lengths, Dqk, Dv head
+// dims; one compute tile is M rows by N columns. Strides count elements.
+
+#include "params/walk_params.h"
+
+namespace annulus::kernels {
+
+enum : int { kMaskNumbers = 32, kScoreNumbers = 24 };
+
+// How a product q.k becomes the base-2 score t = log2(e) * score, whose powers softmax sums. It is
+// a constant of the kernel; AttentionParams::scale and softcap depend on it. Where the kernel has a
+// score expression (tile/score_mod.cuh), log2(e) is in neither of them: what reaches the expression
+// is the score itself, by kAnyScale or kSoftcap.
+enum class Score : int {
+  // t = scale * q.k, scale > 0 (log2(e) folded in). The scaling becomes part of the exponential's
+  // argument, one fused multiply-add per element, and the largest product has the largest score.
+  kPositiveScale = 0,
+  // t = scale * q.k for any scale, element by element before masking: a negative scale turns the
+  // order round, with zero a masked -inf would become NaN, and with a huge one the rounding of the
+  // peak would be larger than any exponent.
+  kAnyScale = 1,
+  // t = softcap * tanh(scale * q.k), with softcap = log2(e) * c and scale divided by c.
+  kSoftcap = 2,
+};
+
+// The numbers and lists of a mask expression; what they mean is in the specialised source.
+struct MaskParams {
+  const int* lists;           // all lists of the expression, one after another
+  int numbers[kMaskNumbers];  // the expression's numbers; offsets and lengths of its lists
+};
+
+// A TileList on the device. With Walk::kList row r of list L is
+// tiles[row_begin[L * (row_tiles + 1) + r]] up to row_begin[... + r + 1], column tiles in ascending
+// order. What another walk does not read is null.
+struct TileListParams {
+  const long long* row_begin;  // [lists, row_tiles + 1], kList
+  const unsigned* tiles;       // column tile * 2 + partial, kList
+  const int* tile_masks;       // per tile, where the expression has blocks(): index of its
+                               // first word in mask_words, or -1 all visible, -2 none visible;
+                               // null where it has none
+  const unsigned* mask_words;  // M/granule_rows x N/granule_columns bits, row-major, lowest
+                               // bit first, each tile starting a new word
+  const int* row_order;        // [lists, row_tiles]: tile row that CTA x takes, longest first;
+                               // not kBand
+  const int* head_list;        // [H]: which list a query head uses; null: list 0 for all
+  const RowRuns* runs;         // [lists, row_tiles], kRuns
+  RowBand band;                // kBand
+  int row_tiles;               // ceil(Sq / M)
+  int granule_row_shift;       // log2 of the rows that share one mask bit
+  int granule_column_shift;
+  int batch_lists;  // batch b's lists begin that many times b further on; 0: all batches share
+};
+
+enum : int { kMergeWarps = 4 };  // of a CTA of merge_rows
+
+// Some tiles of a tile row: what one CTA takes where rows are split (Shape::kSplit).
+struct alignas(16) RowSegment {
+  int row;    // -1: nothing, in lists that have fewer segments than others
+  int first;  // of the row's tiles
+  int count;
+  int slot;  // where its state goes; -1: it is the whole row
+};
+
+// A tile row whose states lie in neighbouring slots, in the order of its tiles.
+struct alignas(16) MergedRow {
+  int row;
+  int first_slot;
+  int slots;  // 0: nothing
+  int padding;
+};
+
+// Null where no row is split. A slot holds the state of M rows; the rows that it lacks at the end
+// of Sq are not used.
+struct SplitParams {
+  const RowSegment* segments;  // [lists, segment_count]: CTA x takes segment x
+  const MergedRow* merged;     // [lists, merged_count]
+  float* acc;                  // [B, H, slots, M, Dv]
+  float* m;                    // [B, H, slots, M]
+  float* l;                    // [B, H, slots, M]
+  int segment_count;
+  int merged_count;
+  int slots;
+  int padding;
+};
+
+// What a score gains besides its product, with log2(e) folded in; slopes and bias without where
+// there is a score expression. Entry h mod count is head h's.
+struct ScoreParams {
+  const float* slopes;  // [slope_count]: + slope (k - q); null where the kernel has no kAlibi
+  const float* bias;    // [bias_count, 2 bias_reach + 1]: + entry q - k + bias_reach, the ends for
+                        // what lies beyond; null where it has no kBias
+  const float* sinks;   // [sink_count]: logits that join the sum of a row where O is written; null
+                        // where it has no kSinkLogit
+  int slope_count;
+  int bias_count;
+  int bias_reach;
+  int sink_count;
+
+  // The expression's numbers and tables; what they mean is in the specialised source.
+  const int* words;            // numbers that found no room, then the tables
+  int numbers[kScoreNumbers];  // integers, and the bits of fp32 numbers
+};
+
+// What the elements of 8-bit operands are multiplied with. Row i of a head has the entry i >> shift
+// of those that the head has; null: 1. What is not from 0 to 2^125 counts as NaN.
+struct ScaleParams {
+  const float* q;  // [B, H, q_blocks]
+  const float* k;  // [B, Hkv, k_blocks]
+  const float* v;  // [B, Hkv, v_blocks]
+  int q_shift, k_shift, v_shift;
+  int q_blocks, k_blocks, v_blocks;
+};
+
+struct AttentionParams {
+  const void* q;  // [B, Sq, H, Dqk] in any order of the first three, Dqk contiguous
+  const void* k;  // [B, Sk, Hkv, Dqk]
+  const void* v;  // [B, Sk, Hkv, Dv]
+  void* o;        // [B, Sq, H, Dv]; unused where the state is carried out
+  float* lse;     // [B, H, Sq] contiguous, or null
+
+  // The running state (see docs/architecture.md): contiguous fp32, acc not normalised, m in base 2.
+  const float* acc_in;  // [B, H, Sq, Dv]
+  const float* m_in;    // [B, H, Sq]
+  const float* l_in;    // [B, H, Sq]
+  float* acc_out;       // may be the same memory as acc_in
+  float* m_out;
+  float* l_out;
+
+  long long q_batch, q_head, q_row;
+  long long k_batch, k_head, k_row;
+  long long v_batch, v_head, v_row;
+  long long o_batch, o_head, o_row;
+
+  // Positions row by row, where the rows of a tensor lie in several places of the sequence
+  // (Shape::kPlaced); otherwise null. Padded to whole tiles: what the padding holds is not used.
+  const int* q_positions;  // [ceil(Sq / M) M]
+  const int* k_positions;  // [ceil(Sk / N) N]
+
+  TileListParams tiles;
+  SplitParams split;
+  MaskParams mask;
+  ScoreParams score;
+  ScaleParams scales;  // where Shape::Element has 8 bits
+
+  int heads;         // H
+  int group;         // H / Hkv
+  int seq_q;         // Sq
+  int seq_k;         // Sk
+  int q_position;    // pos_q of row 0
+  int k_position;    // pos_k of row 0
+  float scale;       // see Score
+  float softcap;     // see Score
+  float lse_factor;  // ln 2 for a natural LSE, 1 for base 2
+  int first_batch;   // of the launch in the whole problem, which a score expression sees
+};
+
+}  // namespace annulus::kernels
+
+#endif  // ANNULUS_PARAMS_ATTENTION_PARAMS_H_

@@ -1,0 +1,45 @@
+#ifndef ANNULUS_PARAMS_IMPORTANCE_PARAMS_H_
+#define ANNULUS_PARAMS_IMPORTANCE_PARAMS_H_
+
+// The arguments of the kernels that measure how much attention each block had and change which are
+// kept (src/selection/tracker.h), and how much of it a row has at all. Besides AttentionParams, as
+// selection_params.h.
+
+#include "params/selection_params.h"
+
+namespace annulus::kernels {
+
+struct MeasureParams {
+  unsigned long long* mass;  // [B, H, rows, columns]: gains 2^-32 of a query's attention each
+  int rows;                  // of blocks
+  int columns;
+  int block_rows;  // multiples of 8
+  int block_columns;
+  float lse_factor;  // from an LSE to base 2
+  int padding;
+};
+
+struct UpdateParams {
+  CandidateParams candidates;
+  const float* scores;       // [B, H, rows, words 32], of candidates
+  const unsigned* forced;    // [visible_heads, rows, words]
+  unsigned* kept;            // [B, H, rows, words]: read and written
+  unsigned long long* mass;  // [B, H, rows, columns]: read, then 0
+  int columns;
+  int most;          // blocks of a row besides forced ones
+  int most_added;    // A
+  int most_dropped;  // B
+};
+
+struct RecallParams {
+  const float* lse;  // [count]: of the pairs that were seen
+  const float* all;  // [count]: of all
+  float* recall;     // [count]
+  long long count;
+  float lse_factor;  // from an LSE to base 2
+  int padding;
+};
+
+}  // namespace annulus::kernels
+
+#endif  // ANNULUS_PARAMS_IMPORTANCE_PARAMS_H_

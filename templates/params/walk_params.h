@@ -1,0 +1,124 @@
+#ifndef ANNULUS_PARAMS_WALK_PARAMS_H_
+#define ANNULUS_PARAMS_WALK_PARAMS_H_
+
+// The column tiles of a tile row where nothing lists them: structured patterns leave a row one run
+// of neighbouring tiles or two, and a kernel counts through them. Plain C++ without includes, for
+// NVRTC and the host compiler: the planner counts what the kernel computes by the same functions.
+
+#ifdef __CUDACC_RTC__
+#define ANNULUS_ON_BOTH __device__ __forceinline__
+#else
+#define ANNULUS_ON_BOTH constexpr
+#endif
+
+namespace annulus::kernels {
+
+// How a kernel finds the column tiles of its rows; a constant of the kernel.
+enum class Walk : int {
+  kList = 0,  // entries in memory, one load for each tile
+  kRuns = 1,  // RowRuns of each row, loaded once
+  kBand = 2,  // RowBand of all rows: computed from the row's number
+};
+
+// A row of one run or two, in memory. A run is partial tiles, then full ones, then partial ones,
+// each possibly none; two runs may touch. Tile i of the row, i < count, is column
+// i + shift[i >= split], and full where full_begin[n] <= i < full_begin[n] + full_count[n] for some
+// n.
+struct alignas(16) RowRuns {
+  int count;  // tiles of the row
+  int split;  // tiles of its first run
+  int shift[2];
+  int full_begin[2];
+  int full_count[2];
+
+  ANNULUS_ON_BOTH int column(int i) const { return i + (i < split ? shift[0] : shift[1]); }
+  // Tiles are counted from tile n on.
+  ANNULUS_ON_BOTH void skip(int n) {
+    split -= n;
+    shift[0] += n;
+    shift[1] += n;
+    full_begin[0] -= n;
+    full_begin[1] -= n;
+  }
+  ANNULUS_ON_BOTH bool partial(int i) const {
+    return static_cast<unsigned>(i - full_begin[0]) >= static_cast<unsigned>(full_count[0]) &&
+           static_cast<unsigned>(i - full_begin[1]) >= static_cast<unsigned>(full_count[1]);
+  }
+  ANNULUS_ON_BOTH bool operator==(const RowRuns& other) const {
+    return count == other.count && split == other.split && shift[0] == other.shift[0] &&
+           shift[1] == other.shift[1] && full_begin[0] == other.full_begin[0] &&
+           full_begin[1] == other.full_begin[1] && full_count[0] == other.full_count[0] &&
+           full_count[1] == other.full_count[1];
+  }
+};
+
+// The same of a row of one run.
+struct RowRun {
+  int count;
+  int first;  // column of tile 0
+  int full_begin;
+  int full_count;
+
+  ANNULUS_ON_BOTH int column(int i) const { return first + i; }
+  ANNULUS_ON_BOTH void skip(int n) {
+    first += n;
+    full_begin -= n;
+  }
+  ANNULUS_ON_BOTH bool partial(int i) const {
+    return static_cast<unsigned>(i - full_begin) >= static_cast<unsigned>(full_count);
+  }
+};
+
+// A key as a function of the query that does not descend: i + offset within [least, most].
+struct Ramp {
+  int offset;
+  int least;
+  int most;
+
+  ANNULUS_ON_BOTH int at(int i) const {
+    const int key = i + offset;
+    return key < least ? least : key > most ? most : key;
+  }
+};
+
+// Where every query sees one run of keys whose ends are ramps: row i of Q sees the rows
+// [first(i), end(i)) of K, and something exactly for seen_begin <= i < seen_end.
+struct RowBand {
+  Ramp first;
+  Ramp end;
+  int seen_begin;
+  int seen_end;
+  int descending;  // the longest tile rows are the last ones
+  int padding;
+};
+
+// Tile row `row` of a band, for tiles of M x N. Requires: row < ceil(Sq / M).
+ANNULUS_ON_BOTH RowRun band_row(const RowBand& band, int tile_rows, int tile_columns, int seq_q,
+                                int seq_k, int row) {
+  const auto columns = static_cast<unsigned>(tile_columns);
+  const int begin = row * tile_rows;
+  const int last = (begin + tile_rows < seq_q ? begin + tile_rows : seq_q) - 1;
+  const int seen_begin = begin > band.seen_begin ? begin : band.seen_begin;
+  const int seen_last = last < band.seen_end - 1 ? last : band.seen_end - 1;
+  if (seen_begin > seen_last) return {0, 0, 0, 0};
+  // What any query sees.
+  const unsigned first = static_cast<unsigned>(band.first.at(seen_begin)) / columns;
+  const unsigned end = static_cast<unsigned>(band.end.at(seen_last) - 1) / columns + 1;
+  // What all of them see: a tile that the end of K cuts is full where its rest is.
+  unsigned full_begin = 0;
+  unsigned full_end = 0;
+  if (seen_begin == begin && seen_last == last) {
+    const int keys_end = band.end.at(begin);
+    full_begin = (static_cast<unsigned>(band.first.at(last)) + columns - 1) / columns;
+    full_end = (static_cast<unsigned>(keys_end) + (keys_end == seq_k ? columns - 1 : 0)) / columns;
+  }
+  return {static_cast<int>(end - first), static_cast<int>(first),
+          static_cast<int>(full_begin - first),
+          full_end > full_begin ? static_cast<int>(full_end - full_begin) : 0};
+}
+
+}  // namespace annulus::kernels
+
+#undef ANNULUS_ON_BOTH
+
+#endif  // ANNULUS_PARAMS_WALK_PARAMS_H_

@@ -1,0 +1,37 @@
+#ifndef ANNULUS_PARAMS_WGMMA_PARAMS_H_
+#define ANNULUS_PARAMS_WGMMA_PARAMS_H_
+
+// The second argument of kernels that copy by tensor maps, and how their work is ordered: shared
+// with the host, as attention_params.h is.
+
+namespace annulus::kernels {
+
+// What cuTensorMapEncodeTiled makes: opaque, 128 bytes.
+struct alignas(64) TensorMap {
+  unsigned long long opaque[16];
+};
+
+// Four dimensions each: {Dqk or Dv, rows, heads, B}, boxes of 64 columns (128 bytes, with the
+// 128-byte swizzle) by 64 rows of Q and O, and by a tile's rows of K and V, or half of them where
+// each CTA of a cluster copies half.
+struct TensorMaps {
+  TensorMap q, k, v, o;
+};
+
+// Which tile row of which heads comes when. Heads are taken in sets whose K and V fit the L2 cache
+// together; within a set the longest rows of all its heads come first. A work is that of one CTA,
+// or of all CTAs of a cluster: tile rows of a group of heads.
+struct WorkParams {
+  int count;        // row groups x head groups x B: cluster x takes work x, x + clusters, ...
+  int groups;       // head groups of all batches
+  int set;          // groups in a set
+  int head_groups;  // groups of a batch
+  int group_heads;  // heads of a group
+  int row_groups;   // of a head
+  int group_rows;   // tile rows of a work, one for each CTA; 1 where its CTAs have heads of their
+                    // own
+};
+
+}  // namespace annulus::kernels
+
+#endif  // ANNULUS_PARAMS_WGMMA_PARAMS_H_

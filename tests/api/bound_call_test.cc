@@ -1,0 +1,182 @@
+// Bound calls give the bits of Plan::run, for every kind of plan, and refuse what it refuses.
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <thread>
+
+#include "annulus/device.h"
+#include "annulus/error.h"
+#include "base/random.h"
+
+namespace annulus {
+namespace {
+
+constexpr std::int64_t kSeq = 200;
+
+Problem small_problem(const char* pattern) {
+  Problem problem;
+  problem.heads = 4;
+  problem.kv_heads = 2;
+  problem.seq_q = problem.seq_k = kSeq;
+  problem.dim_qk = problem.dim_v = 64;
+  problem.pattern = Pattern::parse(pattern);
+  problem.want_lse = true;
+  return problem;
+}
+
+// Operands of one call, filled, and what was written.
+class Memory {
+ public:
+  Memory(const Device& device, const Problem& problem, std::uint64_t seed)
+      : device_(device), bytes_(static_cast<std::size_t>(problem.seq_q * problem.heads * 64 * 2)) {
+    for (DeviceMemory* each : {&q_, &k_, &v_, &o_}) *each = device.allocate(bytes_);
+    lse_ = device.allocate(static_cast<std::size_t>(problem.seq_q * problem.heads) * 4);
+    fill(seed);
+    operands.q = q_.data();
+    operands.k = k_.data();
+    operands.v = v_.data();
+    operands.o = o_.data();
+    operands.lse = static_cast<float*>(lse_.data());
+    operands.q_strides = operands.o_strides = Strides::bshd(problem.seq_q, problem.heads, 64);
+    operands.k_strides = operands.v_strides = Strides::bshd(problem.seq_k, problem.kv_heads, 64);
+  }
+
+  void fill(std::uint64_t seed) {
+    base::Random random(seed);
+    std::vector<std::uint16_t> bits(bytes_ / 2);
+    for (const DeviceMemory* each : {&q_, &k_, &v_}) {
+      // bf16 from about -2 to 2
+      for (std::uint16_t& value : bits) {
+        value = static_cast<std::uint16_t>(0x3f00 + random.below(0x100) + 0x8000 * random.below(2));
+      }
+      device_.copy_to_device(each->data(), bits.data(), bytes_);
+    }
+  }
+
+  // O, then LSE, and other bits in their place.
+  std::vector<std::byte> take() {
+    device_.synchronize();
+    std::vector<std::byte> all(bytes_ + lse_.bytes());
+    device_.copy_to_host(all.data(), o_.data(), bytes_);
+    device_.copy_to_host(all.data() + bytes_, lse_.data(), lse_.bytes());
+    const std::vector<std::byte> mark(bytes_, std::byte{0x7f});
+    device_.copy_to_device(o_.data(), mark.data(), bytes_);
+    device_.copy_to_device(lse_.data(), mark.data(), lse_.bytes());
+    return all;
+  }
+
+  Operands operands;
+
+ private:
+  Device device_;
+  std::size_t bytes_;
+  DeviceMemory q_, k_, v_, o_, lse_;
+};
+
+// One plan, two sets of operands, each bound once and run twice with other contents between.
+void check_bound(const Device& device, const Plan& plan) {
+  Memory first(device, plan.problem(), 1);
+  Memory second(device, plan.problem(), 2);
+  const DeviceMemory workspace = device.allocate(plan.workspace_bytes());
+  const BoundCall calls[] = {plan.bind(first.operands, workspace.data()),
+                             plan.bind(second.operands, workspace.data())};
+  for (const std::uint64_t seed : {3, 4}) {
+    first.fill(seed);
+    for (int i : {0, 1}) {
+      Memory& memory = i == 0 ? first : second;
+      plan.run(nullptr, memory.operands, workspace.data());
+      const std::vector<std::byte> expected = memory.take();
+      calls[i].run(nullptr);
+      const std::vector<std::byte> bound = memory.take();
+      CHECK(bound == expected);
+      CHECK(memory.take() != expected);  // the mark is another answer
+    }
+  }
+}
+
+TEST_CASE("a bound call has the bits of a run, for every kind of plan") {
+  for (const char* name : {"sim:sm_80", "sim:sm_90a"}) {
+    CAPTURE(name);
+    const Device device = Device::open(name);
+    check_bound(device, device.plan(small_problem("causal & (window(63,0) | sink(4))")));
+    check_bound(device, device.plan(small_problem("sum(causal, window(31,0))")));
+    PlanOptions split;
+    split.split_rows = 3;
+    const Plan parts = device.plan(small_problem("causal"), split);
+    CHECK(parts.info().launches == 2);
+    check_bound(device, parts);
+    Selection selection;
+    selection.most_blocks = 2;
+    check_bound(device, device.plan(small_problem("causal"), selection));
+  }
+}
+
+TEST_CASE("a bound call outlives its plan and its device") {
+  std::optional<Device> device = Device::open("sim:sm_90a");
+  const Problem problem = small_problem("causal");
+  std::optional<Plan> plan = device->plan(problem);
+  Memory memory(*device, problem, 5);
+  const BoundCall bound = plan->bind(memory.operands);
+  const BoundCall copy = bound;
+  plan->run(nullptr, memory.operands);
+  const std::vector<std::byte> expected = memory.take();
+  plan.reset();
+  device.reset();
+  copy.run(nullptr);
+  CHECK(memory.take() == expected);
+}
+
+TEST_CASE("threads run bound calls side by side") {
+  const Device device = Device::open("sim:sm_90a");
+  const Problem problem = small_problem("causal");
+  const Plan plan = device.plan(problem);
+  std::vector<Memory> memories;
+  for (std::uint64_t i = 0; i < 3; ++i) memories.emplace_back(device, problem, i);
+  std::vector<std::vector<std::byte>> expected;
+  std::vector<BoundCall> calls;
+  for (Memory& memory : memories) {
+    plan.run(nullptr, memory.operands);
+    expected.push_back(memory.take());
+    calls.push_back(plan.bind(memory.operands));
+  }
+  std::vector<std::thread> threads;
+  for (const BoundCall& call : calls) {
+    threads.emplace_back([&call] {
+      for (int i = 0; i < 3; ++i) call.run(nullptr);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (std::size_t i = 0; i < memories.size(); ++i) CHECK(memories[i].take() == expected[i]);
+}
+
+TEST_CASE("binding refuses what a run refuses, and launches nothing") {
+  const Device device = Device::open("sim:sm_90a");
+  const Problem problem = small_problem("causal");
+  const Plan plan = device.plan(problem);
+  Memory memory(device, problem, 6);
+  const auto launches = [&] { return device.counters()[0].second; };
+  const auto before = launches();
+  Operands wrong = memory.operands;
+  wrong.o = nullptr;
+  CHECK_THROWS_WITH_AS(plan.bind(wrong), doctest::Contains("O is null"), Error);
+  wrong = memory.operands;
+  wrong.k_strides.head = 0;
+  CHECK_THROWS_WITH_AS(plan.bind(wrong), doctest::Contains("head stride of K is 0"), Error);
+  CHECK_THROWS_WITH_AS(plan.bind(memory.operands, nullptr, SelectionBuffers()),
+                       doctest::Contains("no selection"), Error);
+  const Plan sum = device.plan(small_problem("sum(causal, dense)"));
+  CHECK_THROWS_WITH_AS(sum.bind(memory.operands), doctest::Contains("bytes of workspace"), Error);
+  static_cast<void>(plan.bind(memory.operands));
+  CHECK(launches() == before);
+}
+
+TEST_CASE("a plan that launches nothing is bound to nothing") {
+  const Device device = Device::open("sim:sm_90a");
+  Problem problem = small_problem("causal");
+  problem.batch = 0;
+  device.plan(problem).bind(Operands()).run(nullptr);
+}
+
+}  // namespace
+}  // namespace annulus

@@ -1,0 +1,180 @@
+// Tuning: what would be tried, a search that is cut short, one that ends, and what is listed.
+
+#define _POSIX_C_SOURCE 200809L
+
+#include <annulus/c_tune.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "c_abi/check.h"
+#include "c_abi/sample.h"
+
+typedef struct watched {
+  int calls;
+  int64_t done;
+  int64_t candidates;
+  volatile int32_t cancel;
+} watched;
+
+static void watch(void* user, const annulus_tune_progress* progress) {
+  watched* told = user;
+  ++told->calls;
+  told->done = progress->done;
+  told->candidates = progress->candidates;
+  CHECK(progress->struct_size == sizeof *progress);
+  CHECK(strlen(progress->config) > 0 && strlen(progress->outcome) > 0);
+  CHECK(strlen(progress->best) > 0 && progress->best_ratio > 0 && progress->seconds >= 0);
+  told->cancel = 1;
+}
+
+static annulus_tune_result tune(annulus_device* device, const annulus_problem* problem,
+                                const annulus_tune_options* options, annulus_tuning** tuning) {
+  annulus_tune_result result = ANNULUS_TUNE_RESULT_INIT;
+  CHECK_OK(annulus_tune(device, problem, options, tuning));
+  CHECK_OK(annulus_tuning_get(*tuning, &result));
+  return result;
+}
+
+static void planned(annulus_device* device, const annulus_problem* problem) {
+  annulus_tune_options options = ANNULUS_TUNE_OPTIONS_INIT;
+  annulus_tune_trial trial = ANNULUS_TUNE_TRIAL_INIT;
+  annulus_tuning* tuning = NULL;
+  annulus_tune_result result;
+  options.dry_run = 1;
+  result = tune(device, problem, &options, &tuning);
+  CHECK(result.status == ANNULUS_TUNE_PLANNED && result.tried == 0);
+  CHECK((int64_t)result.trials == result.candidates && result.trials > 3);
+  CHECK(strcmp(result.config, result.default_config) == 0);
+  CHECK_OK(annulus_tuning_get_trial(tuning, result.trials - 1, &trial));
+  CHECK(strcmp(trial.outcome, "not tried") == 0 && trial.model_cycles > 0);
+  CHECK_FAILS(annulus_tuning_get_trial(tuning, result.trials, &trial), ANNULUS_INVALID_ARGUMENT,
+              "trial ");
+  CHECK_OK(annulus_tuning_destroy(tuning));
+  CHECK_FAILS(annulus_tuning_get(tuning, &result), ANNULUS_INVALID_ARGUMENT, "the tuning was");
+}
+
+// The callback sets the flag at the first candidate.
+static void cancelled(annulus_device* device, const annulus_problem* problem) {
+  annulus_tune_options options = ANNULUS_TUNE_OPTIONS_INIT;
+  annulus_tuning* tuning = NULL;
+  annulus_tune_result result;
+  watched told = {0, 0, 0, 0};
+  options.progress = watch;
+  options.progress_user = &told;
+  options.cancel = &told.cancel;
+  result = tune(device, problem, &options, &tuning);
+  CHECK(result.status == ANNULUS_TUNE_PARTIAL && told.calls > 0);
+  CHECK(told.candidates == result.candidates && told.done < result.candidates);
+  CHECK_OK(annulus_tuning_destroy(tuning));
+}
+
+static void found(annulus_device* device, const annulus_problem* problem, const char* folder) {
+  annulus_tune_options options = ANNULUS_TUNE_OPTIONS_INIT;
+  annulus_tuned_info info = ANNULUS_TUNED_INFO_INIT;
+  annulus_tuned_entry entry = ANNULUS_TUNED_ENTRY_INIT;
+  annulus_plan_info plan_info = ANNULUS_PLAN_INFO_INIT;
+  annulus_tuned_list* list = NULL;
+  annulus_tuning* tuning = NULL;
+  annulus_tuning* again = NULL;
+  annulus_plan* plan = NULL;
+  annulus_tune_result result;
+  options.force = 1;
+  result = tune(device, problem, &options, &tuning);
+  CHECK(result.status == ANNULUS_TUNED && result.tried > 1 && result.time > 0);
+  CHECK(result.ratio <= 1 && result.ratio_low <= result.ratio && strlen(result.path) > 0);
+  CHECK(tune(device, problem, NULL, &again).status == ANNULUS_TUNED_ALREADY);
+  CHECK_OK(annulus_tuning_destroy(again));
+  CHECK_OK(annulus_tuned_list_read(folder, &list));
+  CHECK_OK(annulus_tuned_list_get(list, &info));
+  CHECK(strcmp(info.folders, folder) == 0 && strcmp(info.ignored, "") == 0 && info.entries == 1);
+  CHECK_OK(annulus_tuned_list_get_entry(list, 0, &entry));
+  CHECK(strcmp(entry.config, result.config) == 0 && strcmp(entry.path, result.path) == 0);
+  CHECK(strcmp(entry.shape, result.shape) == 0 && strlen(entry.device) > 0);
+  CHECK(entry.complete == 1 && entry.predicted == result.predicted);
+  CHECK(entry.seq_q == kRows && entry.heads == kHeads && entry.kv_heads == kKvHeads);
+  CHECK(entry.library_version == annulus_version() && entry.when > 1500000000);
+  CHECK_FAILS(annulus_tuned_list_get_entry(list, 1, &entry), ANNULUS_INVALID_ARGUMENT,
+              "entry 1 of 1");
+  CHECK_OK(annulus_plan_create(device, problem, NULL, &plan));
+  CHECK_OK(annulus_plan_get_info(plan, &plan_info));
+  CHECK(strcmp(plan_info.tuned, entry.path) == 0);
+  CHECK_OK(annulus_plan_destroy(plan));
+  CHECK_OK(annulus_tuned_list_destroy(list));
+  CHECK_OK(annulus_tuning_destroy(tuning));
+}
+
+static void refused(annulus_device* device, const annulus_problem* problem) {
+  annulus_tune_options options = ANNULUS_TUNE_OPTIONS_INIT;
+  annulus_problem empty = *problem;
+  annulus_tuned_list* list = NULL;
+  annulus_tuned_info info = ANNULUS_TUNED_INFO_INIT;
+  annulus_tuning* none = NULL;
+#define REFUSED(field, value, part)                                                              \
+  do {                                                                                           \
+    const annulus_tune_options defaults = ANNULUS_TUNE_OPTIONS_INIT;                             \
+    options.field = (value);                                                                     \
+    CHECK_FAILS(annulus_tune(device, problem, &options, &none), ANNULUS_INVALID_ARGUMENT, part); \
+    options = defaults;                                                                          \
+  } while (0)
+  REFUSED(time_limit_seconds, -1.0, "a time limit of -1 seconds");
+  REFUSED(dry_run, 2, "dry_run is 2");
+  REFUSED(exhaustive, -1, "exhaustive is -1");
+  REFUSED(force, 7, "force is 7");
+  REFUSED(cold_cache, 7, "cold_cache is 7");
+  REFUSED(struct_size, 0, "struct_size of annulus_tune_options is 0");
+#undef REFUSED
+  empty.batch = 0;
+  CHECK_FAILS(annulus_tune(device, &empty, NULL, &none), ANNULUS_INVALID_ARGUMENT,
+              "nothing to tune");
+  CHECK_FAILS(annulus_tune(device, NULL, NULL, &none), ANNULUS_INVALID_ARGUMENT,
+              "annulus_problem is null");
+  CHECK_FAILS(annulus_tune(NULL, problem, NULL, &none), ANNULUS_INVALID_ARGUMENT, "device is null");
+  CHECK_FAILS(annulus_tune(device, problem, NULL, NULL), ANNULUS_INVALID_ARGUMENT, "tuning");
+  CHECK(none == NULL);
+  CHECK_OK(annulus_tuned_list_read("/no/such/folder", &list));
+  CHECK_OK(annulus_tuned_list_get(list, &info));
+  CHECK(info.entries == 0 && strcmp(info.folders, "/no/such/folder") == 0);
+  CHECK_OK(annulus_tuned_list_destroy(list));
+  CHECK_FAILS(annulus_tuned_list_get(list, &info), ANNULUS_INVALID_ARGUMENT, "given back");
+  CHECK_FAILS(annulus_tuned_list_read(NULL, NULL), ANNULUS_INVALID_ARGUMENT, "list");
+}
+
+// A folder and the folders and files in it.
+static void remove_folder(const char* path) {
+  DIR* folder = opendir(path);
+  struct dirent* each = NULL;
+  char inside[1024];
+  if (folder == NULL) return;
+  while ((each = readdir(folder)) != NULL) {
+    if (strcmp(each->d_name, ".") == 0 || strcmp(each->d_name, "..") == 0) continue;
+    snprintf(inside, sizeof inside, "%s/%s", path, each->d_name);
+    if (unlink(inside) != 0) remove_folder(inside);
+  }
+  closedir(folder);
+  rmdir(path);
+}
+
+void test_tune(void) {
+  const char* parent = getenv("TMPDIR");
+  annulus_device_options options = sample_options();
+  annulus_device* device = NULL;
+  annulus_problem problem = ANNULUS_PROBLEM_INIT;
+  char folder[512];
+  snprintf(folder, sizeof folder, "%s/annulus_c_XXXXXX", parent == NULL ? "/tmp" : parent);
+  CHECK(mkdtemp(folder) != NULL);
+  options.tuned_path = folder;
+  CHECK_OK(annulus_device_open(&options, &device));
+  problem.heads = kHeads;
+  problem.kv_heads = kKvHeads;
+  problem.seq_q = problem.seq_k = kRows;
+  problem.dim_qk = problem.dim_v = kDim;
+  planned(device, &problem);
+  refused(device, &problem);
+  cancelled(device, &problem);
+  found(device, &problem, folder);
+  CHECK_OK(annulus_device_close(device));
+  remove_folder(folder);
+}

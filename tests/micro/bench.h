@@ -1,0 +1,119 @@
+#ifndef ANNULUS_TESTS_MICRO_BENCH_H_
+#define ANNULUS_TESTS_MICRO_BENCH_H_
+
+// What a micro test works with: a device, kernels of tests/micro compiled for it, memory.
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "annulus/device.h"
+#include "device/buffer.h"
+#include "device/module.h"
+#include "device/tensor_map.h"
+#include "jit/compiler.h"
+#include "jit/spec.h"
+#include "jit/templates.h"
+
+namespace annulus::micro {
+
+using Json = nlohmann::ordered_json;
+
+// What the launch of a kernel is told besides its parameters.
+struct Launch {
+  unsigned grid = 1;
+  unsigned threads = 128;
+  std::size_t shared_bytes = 0;
+};
+
+class Bench {
+ public:
+  explicit Bench(const std::string& device_name);
+
+  const Device& device() const { return device_; }
+  const device::ContextPointer& context() const { return context_; }
+  bool simulated() const { return device_.info().simulated; }
+
+  // A kernel of tests/micro: "products.cu", "score_product", with its Shape where it has one.
+  // Waits that take too long trap.
+  device::Function kernel(const std::string& file, const std::string& entry,
+                          std::vector<jit::Constant> shape = {},
+                          std::vector<std::string> defines = {}) const;
+
+  template <typename T>
+  device::Buffer upload(const std::vector<T>& values) const {
+    return device::upload<T>(context_, values);
+  }
+  template <typename T>
+  device::Buffer zeros(std::size_t count) const {
+    return upload(std::vector<T>(count));
+  }
+  template <typename T>
+  std::vector<T> download(const device::Buffer& buffer) const {
+    std::vector<T> values(buffer.bytes() / sizeof(T));
+    device::copy_to_host(*context_, values.data(), buffer.address(), buffer.bytes());
+    return values;
+  }
+  // Of a whole matrix, next to which nothing lies.
+  abi::CUtensorMap map(const device::Buffer& buffer, std::int64_t rows, std::int64_t columns,
+                       std::uint32_t box_rows, std::int64_t element_bytes = 2) const;
+
+  // Runs the kernel and waits. Throws what the device reports.
+  void run(const device::Function& kernel, const Launch& launch,
+           std::initializer_list<const void*> parameters) const;
+
+ private:
+  Device device_;
+  device::ContextPointer context_;
+  jit::Arch arch_;
+  std::unique_ptr<jit::Compiler> compiler_;
+};
+
+// A row-major matrix of small integers from -limit to limit.
+struct Matrix {
+  int rows = 0, columns = 0;
+  std::vector<int> values;
+  int at(int row, int column) const {
+    return values[static_cast<std::size_t>(row) * static_cast<std::size_t>(columns) +
+                  static_cast<std::size_t>(column)];
+  }
+};
+Matrix random_matrix(int rows, int columns, int limit, std::uint64_t seed);
+std::vector<std::uint16_t> to_bf16(const Matrix& matrix);
+std::vector<std::uint8_t> to_e4m3(const Matrix& matrix);
+
+// What a case found.
+struct Result {
+  bool passed = true;
+  Json numbers = Json::object();
+};
+
+struct MicroCase {
+  const char* name;
+  const char* tells;  // what it means when it fails
+  Result (*run)(const Bench& bench);
+};
+
+// In the order in which a device should meet them.
+std::span<const MicroCase> all_cases();
+
+Result load_and_base(const Bench& bench);
+Result one_box(const Bench& bench);
+Result score_products(const Bench& bench);
+Result value_products(const Bench& bench);
+Result value_products_half_panel(const Bench& bench);
+Result e4m3_values(const Bench& bench);
+Result registers_and_turns(const Bench& bench);
+Result pair_of_ctas(const Bench& bench);
+Result pair_clocks(const Bench& bench);
+Result store_and_reuse(const Bench& bench);
+Result tiny_works(const Bench& bench);
+
+}  // namespace annulus::micro
+
+#endif  // ANNULUS_TESTS_MICRO_BENCH_H_

@@ -1,0 +1,89 @@
+// The first kernels that a GPU of sm_90a should run: each asks it about one thing that the kernels
+// of the wgmma family rest on, and says what follows where the answer is another one.
+//
+//   micro_tests --list
+//   micro_tests [--device cuda:0] [--case NAME]
+//
+// One line of JSON for each case. A kernel that hangs ends with the process, so that whoever runs
+// this on a GPU gives each case a process and a time limit (tools/gpu_check does). Exits 0 where
+// all passed or were skipped, 1 where one failed, 2 on wrong usage.
+
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "micro/bench.h"
+
+namespace {
+
+using namespace annulus;
+using micro::Json;
+
+bool run_case(const micro::Bench& bench, const micro::MicroCase& one) {
+  Json line = {{"case", one.name}, {"outcome", "pass"}};
+  try {
+    const micro::Result result = one.run(bench);
+    if (!result.passed) line["outcome"] = "fail";
+    line["numbers"] = result.numbers;
+  } catch (const std::exception& error) {
+    line["outcome"] = "fail";
+    line["error"] = error.what();
+  }
+  const bool passed = line["outcome"] == "pass";
+  if (!passed) line["tells"] = one.tells;
+  std::printf("%s\n", line.dump().c_str());
+  std::fflush(stdout);
+  return passed;
+}
+
+void print_all(const char* outcome, const std::string& only, const std::string& why) {
+  for (const micro::MicroCase& one : micro::all_cases()) {
+    if (!only.empty() && only != one.name) continue;
+    const Json line = {{"case", one.name}, {"outcome", outcome}, {"error", why}};
+    std::printf("%s\n", line.dump().c_str());
+  }
+}
+
+int run(const std::string& device, const std::string& only) {
+  try {
+    const micro::Bench bench(device);
+    const std::string architecture = bench.device().info().architecture;
+    if (architecture != "sm_90a") {
+      print_all("skipped", only,
+                "kernels of this kind are for sm_90a, and this is " + architecture);
+      return 0;
+    }
+    bool passed = true;
+    for (const micro::MicroCase& one : micro::all_cases()) {
+      if (only.empty() || only == one.name) passed = run_case(bench, one) && passed;
+    }
+    return passed ? 0 : 1;
+  } catch (const std::exception& error) {
+    print_all("fail", only, error.what());
+    return 1;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string device = "sim:sm_90a", only;
+  bool known = true;
+  for (int i = 1; i < argc; ++i) {
+    const std::string name = argv[i];
+    if (name == "--list") {
+      for (const micro::MicroCase& one : micro::all_cases()) std::printf("%s\n", one.name);
+      return 0;
+    }
+    known = known && (name == "--device" || name == "--case") && i + 1 < argc;
+    if (!known) break;
+    (name == "--device" ? device : only) = argv[++i];
+  }
+  bool exists = only.empty();
+  for (const micro::MicroCase& one : micro::all_cases()) exists = exists || only == one.name;
+  if (!known || !exists) {
+    std::fprintf(stderr, "usage: %s [--list] [--device NAME] [--case NAME]\n", argv[0]);
+    return 2;
+  }
+  return run(device, only);
+}

@@ -1,0 +1,9 @@
+# The library as a stranger has it: public headers and libannulus.so.
+annulus_test(outside LABEL unit LIBRARIES annulus SOURCES outside/outside.cc
+  outside/device_test.cc outside/layouts_test.cc outside/patterns_test.cc)
+
+# Every public function, of C++ and of C, is called from one of these programs or the examples.
+house_test(called
+  -DLIBRARY=$<TARGET_FILE:annulus> -DNM=${CMAKE_NM}
+  "-DPROGRAMS=$<TARGET_FILE:test_outside>|$<TARGET_FILE:test_c_abi>"
+  -P ${CMAKE_CURRENT_SOURCE_DIR}/house/called.cmake)

@@ -1,0 +1,62 @@
+#ifndef ANNULUS_TESTS_OUTSIDE_OUTSIDE_H_
+#define ANNULUS_TESTS_OUTSIDE_OUTSIDE_H_
+
+// The library as a stranger has it: these tests include public headers and link libannulus.so, and
+// nothing else of the tree. Together they call every public function, which
+// tests/house/called.cmake holds.
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "annulus/device.h"
+#include "annulus/error.h"
+
+namespace annulus::test {
+
+// A folder of the test's own, removed with it.
+class ScratchFolder {
+ public:
+  ScratchFolder();
+  ~ScratchFolder();
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+
+ private:
+  std::string folder_;
+};
+
+template <typename Call>
+void check_fails(ErrorCode code, const std::string& part, Call&& call) {
+  try {
+    call();
+    FAIL("accepted");
+  } catch (const Error& error) {
+    CHECK_MESSAGE(error.code() == code, error.what());
+    CHECK_MESSAGE(std::string(error.what()).find(part) != std::string::npos, error.what());
+  }
+}
+
+// The one simulated device of these tests.
+const Device& device();
+
+// Q, K and V of a bf16 problem, each [B, S, H, D], filled from a seed, on the host and the device,
+// and room for O and LSE.
+struct Tensors {
+  Tensors(const Device& device, const Problem& problem, std::uint32_t seed);
+
+  std::vector<std::uint16_t> q, k, v, o;
+  std::vector<float> lse;
+  DeviceMemory on_device[5];  // of q, k, v, o, lse
+  Operands operands;
+
+  void read_back(const Device& device);
+};
+
+}  // namespace annulus::test
+
+#endif  // ANNULUS_TESTS_OUTSIDE_OUTSIDE_H_

@@ -1,0 +1,142 @@
+// What planning chooses among, without a device.
+
+#include "planner/choices.h"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "annulus/selection.h"
+#include "planner/tuned_entry.h"
+
+namespace annulus::planner {
+namespace {
+
+using test::keep_tuned;
+using test::planned_problem;
+using test::tuned_store;
+
+constexpr attention::DeviceLimits kA100 = {{80, '\0'}, 108, 166912};
+constexpr attention::DeviceLimits kH100 = {{90, 'a'}, 132, 232448};
+// Legal on every device, and no heuristic's choice for planned_problem().
+constexpr const char* kTuned = "mma m64 n32 w4 s2";
+
+bool has(const std::string& text, const char* part) { return text.find(part) != text.npos; }
+
+template <typename Body>
+std::string message_of(ErrorCode code, const Body& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    CHECK(error.code() == code);
+    return error.what();
+  }
+  FAIL("nothing was thrown");
+  return {};
+}
+
+TEST_CASE("limits are the device's, less what the options leave to others") {
+  PlanOptions options;
+  CHECK(limits_for(kA100, options).multiprocessors == 108);
+  options.most_multiprocessors = 20;
+  CHECK(limits_for(kA100, options).multiprocessors == 20);
+  CHECK(limits_for(kA100, options).shared_bytes_per_block == kA100.shared_bytes_per_block);
+  options.most_multiprocessors = 1000;
+  CHECK(limits_for(kA100, options).multiprocessors == 108);
+  options.most_multiprocessors = -1;
+  CHECK(has(message_of(ErrorCode::kInvalidArgument, [&] { limits_for(kA100, options); }),
+            "most_multiprocessors is -1"));
+  options.most_multiprocessors = 0;
+  options.split_rows = -2;
+  CHECK(has(message_of(ErrorCode::kInvalidArgument, [&] { limits_for(kA100, options); }),
+            "split_rows is -2"));
+}
+
+TEST_CASE("a tuned result goes before the heuristic's choice, and says what it replaces") {
+  autotune::TunedStore store = tuned_store(kA100);
+  const Problem problem = planned_problem();
+  CHECK_FALSE(choose({problem}, kA100, {}, store).tuned);
+  keep_tuned(store, problem, kTuned);
+  const Choices choices = choose({problem}, kA100, {}, store);
+  const std::string heuristic = attention::to_string(choices.untuned.config);
+  REQUIRE(choices.tuned);
+  CHECK(heuristic != kTuned);
+  const attention::Choice& tuned = choices.tuned->choice;
+  CHECK(attention::to_string(tuned.config) == kTuned);
+  CHECK(has(tuned.reason, "tuned, predicted 0.500 of the heuristic's cycles"));
+  CHECK(has(tuned.reason, "of this very kind of problem"));
+  CHECK(has(tuned.reason, "from memory"));
+  REQUIRE_FALSE(tuned.rejected.empty());
+  CHECK(attention::to_string(tuned.rejected[0].config) == heuristic);
+  for (const attention::Rejected& rejected : tuned.rejected) {
+    CHECK(attention::to_string(rejected.config) != kTuned);
+  }
+}
+
+TEST_CASE("where no tuned result can serve, none is looked up") {
+  autotune::TunedStore store = tuned_store(kA100);
+  const Problem problem = planned_problem();
+  keep_tuned(store, problem, kTuned);
+  const auto none = [&](const Subject& subject, const PlanOptions& options) {
+    CHECK_FALSE(choose(subject, kA100, options, store).tuned);
+  };
+  PlanOptions asked;
+  asked.config = "mma m64 n64 w4 s2";
+  none({problem}, asked);
+  CHECK(choose({problem}, kA100, asked, store).untuned.reason == "asked for by the caller");
+  // A sum has several patterns, and so no key.
+  none({planned_problem("sum(causal, window(63,0))")}, {});
+  Problem nothing = problem;
+  nothing.batch = 0;
+  none({nothing}, {});
+  nothing = problem;
+  nothing.seq_q = 0;
+  none({nothing}, {});
+  Selection selection;
+  selection.most_blocks = 2;
+  none({problem, &selection}, {});
+}
+
+TEST_CASE("a tuned result that the operands' strides rule out is passed over") {
+  const Problem problem = planned_problem("causal", 1024, 128);
+  autotune::TunedStore store = tuned_store(kH100);
+  keep_tuned(store, problem, "wgmma m64 n64 w4 s2");
+  PlanOptions options;
+  CHECK(choose({problem}, kH100, options, store).tuned);
+  OperandStrides strides;
+  strides.q = strides.o = Strides::bshd(1024, 4, 128);
+  strides.k = strides.v = Strides::bshd(1024, 2, 128);
+  options.strides = strides;
+  CHECK(choose({problem}, kH100, options, store).tuned);
+  options.strides->k.head = 0;
+  CHECK_FALSE(choose({problem}, kH100, options, store).tuned);
+}
+
+TEST_CASE("a tuned configuration that does not work gives way, once, with a note") {
+  autotune::TunedStore store = tuned_store(kA100);
+  const Problem problem = planned_problem();
+  keep_tuned(store, problem, kTuned);
+  std::vector<std::string> notes;
+  const base::Log log([&](base::LogLevel, std::string_view text) { notes.emplace_back(text); });
+  const auto run = [&](ErrorCode code) {
+    return with_first_that_works(choose({problem}, kA100, {}, store), store, log,
+                                 [&](const attention::Choice& choice, const std::string& tuned) {
+                                   if (!tuned.empty()) throw Error(code, "first line\nsecond line");
+                                   return attention::to_string(choice.config);
+                                 });
+  };
+  // What any configuration would meet is no reason to try another.
+  message_of(ErrorCode::kOutOfMemory, [&] { run(ErrorCode::kOutOfMemory); });
+  CHECK(notes.empty());
+  CHECK(run(ErrorCode::kCompile) ==
+        attention::to_string(attention::choose_config(problem, kA100).config));
+  REQUIRE(notes.size() == 1);
+  CHECK(has(notes[0], kTuned));
+  CHECK(has(notes[0], "does not work here: first line"));
+  CHECK_FALSE(has(notes[0], "second"));
+  run(ErrorCode::kCompile);
+  CHECK(notes.size() == 1);
+}
+
+}  // namespace
+}  // namespace annulus::planner

@@ -1,0 +1,165 @@
+// Planning on a device, below the facade: a plan, a plan with a selection, a ring and prefetch take
+// the same steps.
+
+#include "planner/planner.h"
+
+#include <doctest/doctest.h>
+
+#include "annulus/error.h"
+#include "annulus/ring.h"
+#include "planner/prepared_ring.h"
+#include "planner/tuned_entry.h"
+#include "support/context.h"
+#include "support/nvrtc.h"
+
+namespace annulus::planner {
+namespace {
+
+using test::keep_tuned;
+using test::planned_problem;
+
+// A device as Device::open makes it, with tuned results and kernels in memory alone.
+std::optional<Planner> open(const std::string& name, const jit::Arch& arch) {
+  const auto nvrtc = test::nvrtc();
+  if (nvrtc == nullptr) return std::nullopt;
+  Planner planner;
+  planner.device = name;
+  planner.context = test::open_context(name);
+  const device::DeviceInfo& info = planner.context->info();
+  planner.limits = {arch, info.multiprocessors, info.shared_bytes_per_block_optin};
+  const auto compiler = std::make_shared<const jit::Compiler>(nvrtc, jit::TemplateSet::embedded(),
+                                                              jit::ImageKind::kPtx);
+  // The folder of the tests' own cache, so that kernels are compiled once.
+  const auto disk = std::make_shared<jit::DiskCache>(
+      jit::DiskCacheOptions{.folder = base::default_cache_dir(base::read_environment())});
+  planner.kernels = std::make_shared<jit::KernelCache>(planner.context, compiler, disk);
+  planner.tuned =
+      std::make_shared<autotune::TunedStore>(test::tuned_store(planner.limits).options());
+  planner.tiles = std::make_shared<attention::TileCache>(base::CacheLimits{1 << 20, 16});
+  planner.device_tiles =
+      std::make_shared<attention::DeviceTileCache>(planner.context, base::CacheLimits{1 << 20, 16});
+  return planner;
+}
+
+std::optional<Planner> hopper() { return open("sim:sm_90a", {90, 'a'}); }
+std::optional<Planner> ampere() { return open("sim:sm_80", {80, '\0'}); }
+
+// One planner on every rank.
+RingInfo ring_info(const Planner& planner, const Problem& problem, int ranks,
+                   const PlanOptions& options = {}) {
+  const ShardMap shards = make_shards(Sharding::kZigzag, ranks, problem.seq_q, problem.seq_k);
+  const std::vector<RankRequest> requests(static_cast<std::size_t>(ranks),
+                                          {planner, &problem, &shards, &options});
+  return prepare_ring(requests)->info;
+}
+
+TEST_CASE("a plan names one kernel and configuration, asked for, tuned or chosen") {
+  const auto planner = hopper();
+  if (!planner) return;
+  const Problem problem = planned_problem("causal", 300, 64);
+  const Prepared chosen = planner->prepare({problem, {}});
+  CHECK(chosen.info.tuned.empty());
+  CHECK(chosen.info.kernel == chosen.forward.branches().front().plan().spec.family);
+  PlanOptions options;
+  options.config = "mma m64 n64 w4 s2";
+  const Prepared asked = planner->prepare({problem, options});
+  CHECK(asked.info.config == options.config);
+  CHECK(asked.info.kernel == "mma_forward");
+  keep_tuned(*planner->tuned, problem, "mma m64 n32 w4 s2");
+  const Prepared tuned = planner->prepare({problem, {}});
+  CHECK(tuned.info.tuned == "memory");
+  CHECK(tuned.info.config == "mma m64 n32 w4 s2");
+  CHECK(tuned.info.kernel == "mma_forward");
+}
+
+TEST_CASE("what was prefetched is there when planning, tuned or not") {
+  const auto planner = ampere();
+  if (!planner) return;
+  for (const bool tuned : {false, true}) {
+    CAPTURE(tuned);
+    const Problem problem = planned_problem("causal & strided(8,2,16)", tuned ? 900 : 300);
+    if (tuned) keep_tuned(*planner->tuned, problem, "mma m64 n32 w4 s2");
+    planner->prefetch(problem, {});
+    const std::size_t kernels = planner->kernels->size();
+    const auto lists = planner->device_tiles->counters().misses;
+    const Prepared prepared = planner->prepare({problem, {}});
+    CHECK(prepared.info.tuned.empty() != tuned);
+    CHECK(prepared.info.source == "memory");
+    CHECK(planner->kernels->size() == kernels);
+    CHECK(planner->device_tiles->counters().misses == lists);
+  }
+}
+
+TEST_CASE("a plan with a selection goes through the same steps") {
+  const auto planner = ampere();
+  if (!planner) return;
+  const Problem problem = planned_problem();
+  keep_tuned(*planner->tuned, problem, "mma m64 n32 w4 s2");
+  Selection selection;
+  selection.most_blocks = 2;
+  const Prepared prepared = planner->prepare({problem, {}, &selection});
+  REQUIRE(prepared.selector);
+  CHECK(prepared.info.tuned.empty());
+  CHECK(prepared.info.kernel == "mma_forward");
+  CHECK(prepared.workspace_bytes() > 0);
+  PlanOptions options;
+  options.most_multiprocessors = -1;
+  CHECK_THROWS_WITH_AS(planner->prepare({problem, options, &selection}),
+                       doctest::Contains("most_multiprocessors is -1"), Error);
+}
+
+TEST_CASE("a ring names the kernel that its configuration runs") {
+  const auto planner = hopper();
+  if (!planner) return;
+  const Problem problem = planned_problem("causal", 512, 64);
+  const RingInfo ring = ring_info(*planner, problem, 2);
+  CHECK(ring.config.starts_with("wgmma "));
+  CHECK(ring.kernel == "wgmma_forward");
+  PlanOptions options;
+  options.config = "mma m64 n64 w4 s2";
+  const RingInfo asked = ring_info(*planner, problem, 2, options);
+  CHECK(asked.config == options.config);
+  CHECK(asked.kernel == "mma_forward");
+  // Nothing is launched: the name is that of what would be.
+  Problem nothing = problem;
+  nothing.batch = 0;
+  const RingInfo idle = ring_info(*planner, nothing, 2);
+  CHECK(idle.ranks[0].launches == 0);
+  CHECK(idle.kernel.starts_with("wgmma"));
+  CHECK(idle.config.starts_with("wgmma "));
+}
+
+TEST_CASE("tuned results of other problems leave a ring of a sum alone") {
+  const auto planner = ampere();
+  if (!planner) return;
+  const Problem sum = planned_problem("sum(causal, window(63,0))", 256);
+  const RingInfo before = ring_info(*planner, sum, 2);
+  keep_tuned(*planner->tuned, planned_problem("dense", 64, 32), "mma m64 n32 w4 s2");
+  const RingInfo after = ring_info(*planner, sum, 2);
+  CHECK(after.tuned.empty());
+  CHECK(after.config == before.config);
+  CHECK(planner->prepare({sum, {}}).info.tuned.empty());
+}
+
+TEST_CASE("a ring's launches take a tuned configuration as a plan does") {
+  const auto planner = ampere();
+  if (!planner) return;
+  const Problem whole = planned_problem("causal", 512);
+  keep_tuned(*planner->tuned, planned_problem("causal", 256), "mma m64 n32 w4 s2");
+  const RingInfo ring = ring_info(*planner, whole, 2);
+  CHECK(ring.tuned == "memory");
+  CHECK(ring.config == "mma m64 n32 w4 s2");
+  CHECK(ring.kernel == "mma_forward");
+}
+
+TEST_CASE("options out of their range are refused by rings as by plans") {
+  const auto planner = ampere();
+  if (!planner) return;
+  PlanOptions options;
+  options.most_multiprocessors = -1;
+  CHECK_THROWS_WITH_AS(ring_info(*planner, planned_problem(), 2, options),
+                       doctest::Contains("most_multiprocessors is -1"), Error);
+}
+
+}  // namespace
+}  // namespace annulus::planner

@@ -1,0 +1,52 @@
+#ifndef ANNULUS_TESTS_PLANNER_TUNED_ENTRY_H_
+#define ANNULUS_TESTS_PLANNER_TUNED_ENTRY_H_
+
+// Problems and tuned results for tests of planning: nothing was measured for them.
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "annulus/attention.h"
+#include "attention/plan/plan.h"
+#include "autotune/store.h"
+
+namespace annulus::test {
+
+inline Problem planned_problem(const char* pattern = "causal", std::int64_t seq = 300,
+                               std::int64_t dim = 64) {
+  Problem problem;
+  problem.heads = 4;
+  problem.kv_heads = 2;
+  problem.seq_q = problem.seq_k = seq;
+  problem.dim_qk = problem.dim_v = dim;
+  problem.pattern = Pattern::parse(pattern);
+  return problem;
+}
+
+// A store that lives in memory.
+inline autotune::TunedStore tuned_store(const attention::DeviceLimits& limits) {
+  autotune::StoreOptions options;
+  options.device.identity = "a device";
+  options.limits = limits;
+  return autotune::TunedStore(options);
+}
+
+// Keeps `config` as what was tuned for a problem.
+inline void keep_tuned(autotune::TunedStore& store, const Problem& problem,
+                       const std::string& config) {
+  autotune::Entry entry;
+  entry.shape = autotune::shape_key(problem);
+  entry.config = attention::parse_config(config).value();
+  entry.predicted = entry.complete = true;
+  entry.time = 1;
+  entry.default_time = 2;
+  entry.ratio_low_ppm = entry.ratio_high_ppm = 500'000;
+  entry.rounds = entry.candidates = 1;
+  store.store(entry, false);
+  REQUIRE(store.find_exact(entry.shape));
+}
+
+}  // namespace annulus::test
+
+#endif  // ANNULUS_TESTS_PLANNER_TUNED_ENTRY_H_

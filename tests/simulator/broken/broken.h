@@ -1,0 +1,45 @@
+#ifndef ANNULUS_TESTS_SIMULATOR_BROKEN_BROKEN_H_
+#define ANNULUS_TESTS_SIMULATOR_BROKEN_BROKEN_H_
+
+// Deliberately broken kernels, and correct ones that look suspicious. Each file says in its head
+// what the checked twin must report, and marks the lines that may be blamed:
+//
+//   // EXPECT shared memory race | deadlock     any of these kinds; "nothing" for a correct kernel
+//   // LAUNCH grid=2 block=128 shared=0 in=4096 out=4096 freed=0
+//   // ANYLINE                                  the place is not checked
+//   // ARCH sm_90a                              the architecture; sm_80 where nothing is said
+//   // WITH products=2                          an option of the simulator
+//   ... code ...                                // FAULT
+//
+// The kernel is `broken(const T* in, T* out)`. `in` holds 32-bit words 0, 1, 2, ...; `out` is
+// memory that nothing wrote. With map=1 there is a third parameter, a tensor map of `in`: rows of
+// 32 words, in boxes of 8 rows, swizzled by 128 bytes.
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace annulus::test {
+
+struct BrokenKernel {
+  std::string name;  // of the file
+  std::string source;
+  std::set<std::string> expected;  // names of fault kinds; empty: none may be reported
+  std::set<int> lines;
+  bool any_line = false;
+  std::string architecture = "sm_80";
+  unsigned products = 0;  // SimulatorOptions::products
+  std::map<std::string, unsigned> launch = {{"grid", 1},   {"block", 32},  {"shared", 0},
+                                            {"in", 16384}, {"out", 16384}, {"freed", 0},
+                                            {"map", 0}};
+  bool is_ptx() const { return name.ends_with(".ptx"); }
+};
+
+// All files of the folder, by name. Throws std::runtime_error for a head that says too little.
+std::vector<BrokenKernel> read_broken_kernels(const std::string& folder);
+
+}  // namespace annulus::test
+
+#endif  // ANNULUS_TESTS_SIMULATOR_BROKEN_BROKEN_H_

@@ -1,0 +1,31 @@
+# The simulated driver's face, and its libcuda.so.1.
+annulus_test(sim_driver LABEL unit LIBRARIES annulus_simulator
+  SOURCES simulator/assign_slots_test.cc simulator/capture_test.cc simulator/driver_launch_test.cc simulator/driver_memory_test.cc simulator/driver_test.cc
+          simulator/load_test.cc simulator/peer_test.cc simulator/race_order_test.cc simulator/race_test.cc
+          simulator/streams_test.cc simulator/tensor_map_test.cc)
+
+# A program that knows nothing of Annulus, on both kinds of simulated device.
+add_executable(vector_add ${CMAKE_CURRENT_LIST_DIR}/vector_add.c)
+target_compile_definitions(vector_add PRIVATE _POSIX_C_SOURCE=200809L)
+target_link_libraries(vector_add PRIVATE ${CMAKE_DL_LIBS})
+annulus_warnings(vector_add)
+if(ANNULUS_cuda_INCLUDE)
+  target_compile_definitions(vector_add PRIVATE HAVE_CUDA_H)
+  target_include_directories(vector_add SYSTEM PRIVATE ${ANNULUS_cuda_INCLUDE})
+endif()
+foreach(ordinal 0 8)
+  add_test(NAME libcuda_vector_add_${ordinal}
+    COMMAND vector_add $<TARGET_FILE_DIR:annulus_libcuda>/libcuda.so.1 ${ordinal})
+  set_tests_properties(libcuda_vector_add_${ordinal} PROPERTIES LABELS unit)
+endforeach()
+add_test(NAME libcuda_symbols COMMAND ${CMAKE_COMMAND}
+  -DLIBRARY=$<TARGET_FILE:annulus_libcuda>
+  -DSIMULATOR=$<TARGET_FILE:annulus_simulator_shared> -DNM=${CMAKE_NM} -DROOT=${PROJECT_SOURCE_DIR}
+  -P ${CMAKE_CURRENT_LIST_DIR}/symbols.cmake)
+set_tests_properties(libcuda_symbols PROPERTIES LABELS unit)
+
+# The library opened as Annulus opens a driver: found, whole and known to be simulated.
+annulus_test(libcuda LABEL unit LIBRARIES annulus_device SOURCES simulator/libcuda_test.cc)
+target_compile_definitions(test_libcuda PRIVATE
+  ANNULUS_LIBCUDA_FOLDER="$<TARGET_FILE_DIR:annulus_libcuda>")
+add_dependencies(test_libcuda annulus_libcuda)

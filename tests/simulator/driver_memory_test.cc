@@ -1,0 +1,79 @@
+// Memory, copies and events of the simulated driver.
+
+#include <doctest/doctest.h>
+
+#include "simulator/on_device.h"
+
+namespace annulus::simulator {
+namespace {
+
+TEST_CASE("memory: sizes, second frees and pointers into the middle") {
+  const OnDevice on;
+  const CudaTable& cuda = on.cuda;
+  CUdeviceptr pointer = 0;
+  CHECK(cuda.mem_alloc(&pointer, 0) == kCudaInvalidValue);
+  CHECK(cuda.mem_alloc(nullptr, 16) == kCudaInvalidValue);
+  CHECK(cuda.mem_alloc(&pointer, ~std::size_t{0}) == kCudaOutOfMemory);
+  pointer = on.allocate(1000);
+  CHECK(pointer % 256 == 0);
+  CHECK(cuda.mem_free(pointer + 16) == kCudaInvalidValue);
+  CHECK(cuda.mem_free(pointer) == kCudaSuccess);
+  CHECK(cuda.mem_free(pointer) == kCudaInvalidValue);
+  CHECK(cuda.mem_free(0) == kCudaSuccess);
+  void* host = nullptr;
+  CHECK(cuda.mem_alloc_host(&host, 100) == kCudaSuccess);
+  CHECK(cuda.mem_free_host(host) == kCudaSuccess);
+  CHECK(cuda.mem_free_host(host) == kCudaInvalidValue);
+  CHECK(cuda.mem_alloc_host(&host, 0) == kCudaInvalidValue);
+  CHECK(cuda.mem_alloc_host(&host, ~std::size_t{0}) == kCudaOutOfMemory);
+}
+
+TEST_CASE("copies and fills stay inside their allocation") {
+  const OnDevice on;
+  const CudaTable& cuda = on.cuda;
+  const CUdeviceptr pointer = on.allocate(100);
+  const CUdeviceptr other = on.allocate(100);
+  char bytes[200] = {};
+  CHECK(cuda.memcpy_htod(pointer, bytes, 100) == kCudaSuccess);
+  CHECK(cuda.memcpy_htod(pointer, bytes, 101) == kCudaInvalidValue);
+  CHECK(cuda.memcpy_htod(pointer + 100, bytes, 1) == kCudaInvalidValue);
+  CHECK(cuda.memcpy_htod(pointer - 1, bytes, 1) == kCudaInvalidValue);
+  CHECK(cuda.memcpy_htod(pointer, nullptr, 4) == kCudaInvalidValue);
+  CHECK(cuda.memcpy_htod(0, bytes, 4) == kCudaInvalidValue);
+  CHECK(cuda.memcpy_dtoh(bytes, pointer, 101) == kCudaInvalidValue);
+  CHECK(cuda.memcpy_dtoh(bytes, pointer, ~std::size_t{0}) == kCudaInvalidValue);
+  CHECK(cuda.memcpy_dtod_async(other, pointer, 100, nullptr) == kCudaSuccess);
+  CHECK(cuda.memcpy_dtod_async(other, pointer + 1, 100, nullptr) == kCudaInvalidValue);
+  CHECK(cuda.memset_d32_async(pointer, 1, 25, nullptr) == kCudaSuccess);
+  CHECK(cuda.memset_d32_async(pointer, 1, 26, nullptr) == kCudaInvalidValue);
+  CHECK(cuda.memset_d32_async(pointer + 2, 1, 1, nullptr) == kCudaInvalidValue);
+  CHECK(cuda.memset_d32_async(pointer, 1, std::size_t{1} << 62, nullptr) == kCudaInvalidValue);
+  CHECK(cuda.memset_d8_async(pointer, 1, 100, nullptr) == kCudaSuccess);
+  CHECK(cuda.memcpy_htod(pointer, bytes, 0) == kCudaSuccess);
+}
+
+TEST_CASE("events: what has no time cannot be measured") {
+  const OnDevice on;
+  const CudaTable& cuda = on.cuda;
+  CUevent timed = nullptr;
+  CUevent untimed = nullptr;
+  CUevent never = nullptr;
+  REQUIRE(cuda.event_create(&timed, kEventDefault) == kCudaSuccess);
+  REQUIRE(cuda.event_create(&untimed, kEventDisableTiming) == kCudaSuccess);
+  REQUIRE(cuda.event_create(&never, kEventDefault) == kCudaSuccess);
+  CHECK(cuda.event_record(timed, nullptr) == kCudaSuccess);
+  CHECK(cuda.event_record(untimed, nullptr) == kCudaSuccess);
+  float millis = -1;
+  CHECK(cuda.event_elapsed_time(&millis, timed, timed) == kCudaSuccess);
+  CHECK(millis == 0);
+  CHECK(cuda.event_elapsed_time(&millis, timed, untimed) == kCudaInvalidHandle);
+  CHECK(cuda.event_elapsed_time(&millis, timed, never) == kCudaInvalidHandle);
+  CHECK(cuda.event_query(never) == kCudaSuccess);
+  CHECK(cuda.stream_wait_event(nullptr, never, 0) == kCudaSuccess);
+  for (const CUevent event : {timed, untimed, never}) {
+    CHECK(cuda.event_destroy(event) == kCudaSuccess);
+  }
+}
+
+}  // namespace
+}  // namespace annulus::simulator

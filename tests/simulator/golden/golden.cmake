@@ -1,0 +1,50 @@
+# Golden PTX programs with their definitions, and broken kernels: the simulator against the manual.
+add_library(annulus_golden STATIC
+  simulator/golden/async.cc simulator/golden/atomic.cc simulator/golden/bits.cc simulator/golden/bulk.cc
+  simulator/golden/cluster.cc simulator/golden/compare.cc simulator/golden/control.cc simulator/golden/convert.cc
+  simulator/golden/float32.cc simulator/golden/float64.cc simulator/golden/golden.cc simulator/golden/half.cc
+  simulator/golden/integer.cc simulator/golden/matrix.cc simulator/golden/mbarrier.cc simulator/golden/memory.cc
+  simulator/golden/move.cc simulator/golden/open.cc simulator/golden/runner.cc simulator/golden/tensor.cc simulator/golden/tensor_store.cc
+  simulator/golden/warp.cc simulator/golden/wgmma.cc)
+target_include_directories(annulus_golden PUBLIC ${PROJECT_SOURCE_DIR}/tests)
+target_link_libraries(annulus_golden PUBLIC annulus_device annulus_simulator)
+# The definitions set rounding modes, and compute what the compiler must not contract or fold.
+target_compile_options(annulus_golden PRIVATE -O1 -ffp-contract=off -frounding-math)
+annulus_warnings(annulus_golden)
+
+set(ANNULUS_GOLDEN_PTX ${CMAKE_CURRENT_SOURCE_DIR}/simulator/ptx)
+add_executable(golden_programs simulator/golden/golden_programs.cc)
+target_link_libraries(golden_programs PRIVATE annulus_golden)
+target_link_options(golden_programs PRIVATE ${ANNULUS_PORTABLE_LINK})
+target_compile_definitions(golden_programs PRIVATE ANNULUS_GOLDEN_PTX="${ANNULUS_GOLDEN_PTX}")
+target_compile_options(golden_programs PRIVATE ${ANNULUS_TEST_OPTIONS})
+annulus_warnings(golden_programs)
+
+annulus_test(golden LABEL device LIBRARIES annulus_golden SOURCES simulator/golden/golden_test.cc)
+target_compile_definitions(test_golden PRIVATE ANNULUS_GOLDEN_PTX="${ANNULUS_GOLDEN_PTX}")
+
+annulus_test(broken LABEL device LIBRARIES annulus_golden
+  SOURCES simulator/broken/broken.cc simulator/broken/broken_test.cc)
+target_compile_definitions(test_broken PRIVATE
+  ANNULUS_BROKEN_KERNELS="${CMAKE_CURRENT_SOURCE_DIR}/simulator/broken")
+
+# The vendor's assembler must take every program: a definition of something that is no PTX would
+# define nothing.
+find_program(ANNULUS_PTXAS ptxas HINTS /usr/local/cuda/bin)
+if(ANNULUS_PTXAS)
+  add_test(NAME golden_assembles
+    COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:golden_programs> -DPTXAS=${ANNULUS_PTXAS}
+            -DFOLDER=${CMAKE_CURRENT_BINARY_DIR}/golden_ptx
+            -P ${CMAKE_CURRENT_SOURCE_DIR}/simulator/golden/assemble.cmake)
+  set_tests_properties(golden_assembles PROPERTIES LABELS unit)
+endif()
+
+# All of it, tensor maps and clusters too, by way of the simulator's libcuda.so.1.
+add_test(NAME libcuda_golden COMMAND golden_programs --device cuda:8)
+set_tests_properties(libcuda_golden PROPERTIES LABELS unit ENVIRONMENT_MODIFICATION
+  "ANNULUS_LIBRARY_PATH=path_list_prepend:$<TARGET_FILE_DIR:annulus_libcuda>")
+
+# Mistakes made on purpose in the templates themselves.
+annulus_test(mutants LABEL device LIBRARIES annulus_test_devices
+  SOURCES simulator/broken/merge_mutants_test.cc simulator/broken/mma_mutants_test.cc
+          simulator/broken/wgmma_mutants_test.cc support/mutant.cc)

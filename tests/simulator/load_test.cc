@@ -1,0 +1,115 @@
+// What a module may not hold: refused when it is loaded, with a reason, and never guessed.
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "annulus/error.h"
+#include "simulator/machine/memory.h"
+#include "simulator/run/load.h"
+
+namespace annulus::simulator {
+namespace {
+
+constexpr const char* kHead = ".version 8.0\n.target sm_80\n.address_size 64\n";
+
+Error failure(const std::string& text) {
+  GlobalMemory memory(1 << 20);
+  try {
+    LoadedModule::load(kHead + text, memory);
+  } catch (const Error& error) {
+    return error;
+  }
+  FAIL("loaded: " << text);
+  return Error(ErrorCode::kInternal, "");
+}
+
+std::string kernel(const std::string& body) { return ".visible .entry k() {\n" + body + "\n}\n"; }
+
+void check_refused(const std::string& text, ErrorCode code, const char* part) {
+  const Error error = failure(text);
+  CHECK_MESSAGE(error.code() == code, error.what());
+  CHECK_MESSAGE(std::string(error.what()).find(part) != std::string::npos, error.what());
+}
+
+TEST_CASE("functions that call themselves are refused") {
+  const std::string once = ".func f();\n.func f() { call f; ret; }\n";
+  check_refused(once + kernel("call f;"), ErrorCode::kUnsupported, "recursion");
+  const std::string round = ".func g();\n.func f() { call g; ret; }\n.func g() { call f; ret; }\n";
+  check_refused(round + kernel("call f;"), ErrorCode::kUnsupported, "recursion");
+  GlobalMemory memory(1 << 20);
+  const std::string twice =
+      ".func h() { ret; }\n.func f() { call h; ret; }\n.func g() { call f; call h; ret; }\n";
+  CHECK(LoadedModule::load(kHead + twice + kernel("call f; call g; call f;"), memory) != nullptr);
+}
+
+TEST_CASE("arguments have the size of the parameters") {
+  const std::string function = ".func f(.param .b8 p[64]) { ret; }\n";
+  check_refused(function + kernel("{ .param .b32 a; call f, (a); }"), ErrorCode::kParse, "size");
+}
+
+TEST_CASE("a guard is a predicate") {
+  check_refused(kernel(".reg .b32 %r1;\n@%r1 ret;"), ErrorCode::kParse, "%r1 has 32 bits");
+}
+
+TEST_CASE("a thread has no more local memory than on a GPU") {
+  check_refused(kernel(".local .b8 a[300000];\n.local .b8 b[300000];"), ErrorCode::kUnsupported,
+                "local memory");
+}
+
+TEST_CASE("a kernel whose analysis would fill the memory is refused") {
+  std::string text = ".reg .b32 a<99999>;\n";
+  for (int i = 0; i < 25000; ++i) text += "mov.b32 a1, 0;\n";
+  check_refused(kernel(text), ErrorCode::kUnsupported, "too many");
+}
+
+// One statement over a few registers.
+std::string statement(const std::string& text) {
+  return kernel(".reg .b64 m, da, db;\n.reg .b32 s, bar, x, d<4>;\n.reg .b16 o;\n.reg .pred p;\n" +
+                text);
+}
+
+TEST_CASE("forms of bulk copies that are not modelled are refused by name") {
+  const std::string load = "cp.async.bulk.tensor.4d.shared::cluster.global.";
+  const std::string counted = ".mbarrier::complete_tx::bytes [s], [m, {x, x, x, x}], [bar]";
+  check_refused(statement(load + "im2col" + counted + ", {o, o};"), ErrorCode::kUnsupported,
+                "im2col");
+  check_refused(statement("cp.async.bulk.prefetch.tensor.4d.L2.global.im2col [m, {x, x, x, x}], "
+                          "{o, o};"),
+                ErrorCode::kUnsupported, "im2col");
+  check_refused(statement("cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group "
+                          "[m, {x, x, x, x}], [s];"),
+                ErrorCode::kUnsupported, "im2col_no_offs");
+  check_refused(statement("cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4"
+                          ".mbarrier::complete_tx::bytes [s], [m, {x, x, x, x, x}], [bar];"),
+                ErrorCode::kUnsupported, "gather4");
+  check_refused(statement("tensormap.replace.tile.global_address.global.b1024.b64 [m], da;"),
+                ErrorCode::kUnsupported, "tensormap");
+}
+
+TEST_CASE("setmaxnreg and wgmma have few constants, and no others") {
+  for (const char* count : {"20", "36", "100", "264"}) {
+    check_refused(statement(std::string("setmaxnreg.inc.sync.aligned.u32 ") + count + ";"),
+                  ErrorCode::kParse, "multiple of 8 from 24 to 256");
+  }
+  const auto product = [](const char* shape, const char* registers, const char* rest) {
+    return statement(std::string("wgmma.mma_async.sync.aligned.") + shape + ".f32.bf16.bf16 {" +
+                     registers + "}, da, db, p, " + rest + ";");
+  };
+  const char* four = "d0, d1, d2, d3";
+  GlobalMemory memory(1 << 20);
+  CHECK(LoadedModule::load(kHead + product("m64n8k16", four, "1, -1, 0, 1"), memory) != nullptr);
+  check_refused(product("m64n12k16", four, "1, 1, 0, 0"), ErrorCode::kParse, "no such shape");
+  check_refused(product("m64n264k16", four, "1, 1, 0, 0"), ErrorCode::kParse, "no such shape");
+  check_refused(product("m64n8k8", four, "1, 1, 0, 0"), ErrorCode::kParse, "no such shape");
+  check_refused(product("m64n8k16", four, "2, 1, 0, 0"), ErrorCode::kParse, "another value");
+  check_refused(product("m64n8k16", four, "1, 1, 2, 0"), ErrorCode::kParse, "another value");
+  check_refused(product("m64n8k16", "d0, d1, d2", "1, 1, 0, 0"), ErrorCode::kParse, "4 registers");
+  check_refused(statement("wgmma.wait_group.sync.aligned 8;"), ErrorCode::kParse, "0 to 7");
+  check_refused(statement("wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.s8 {d0, d1, d2, d3}, da, "
+                          "db, p;"),
+                ErrorCode::kUnsupported, "not modelled");
+}
+
+}  // namespace
+}  // namespace annulus::simulator

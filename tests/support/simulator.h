@@ -1,0 +1,39 @@
+#ifndef ANNULUS_SUPPORT_SIMULATOR_H_
+#define ANNULUS_SUPPORT_SIMULATOR_H_
+
+// The simulator as the library opens it: the shared library of the build tree. The tests of the
+// simulator itself have it linked into them instead; a process uses one of the two.
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "abi/libraries.h"
+#include "base/env.h"
+#include "device/driver.h"
+#include "device/simulator.h"
+
+namespace annulus::test {
+
+inline abi::CudaLibrary open_simulator() {
+  return abi::open_simulator(abi::default_search(base::read_environment()));
+}
+
+// Its table, for tests that put a function of their own into one. Code that was opened stays.
+inline abi::CudaTable simulator_table() { return open_simulator().table; }
+
+inline device::DriverPointer simulator_driver() {
+  return std::make_shared<const device::Driver>(open_simulator());
+}
+
+// The number of the device "sim:ARCHITECTURE:INDEX".
+inline int number_of_simulated(const device::Driver& driver, const std::string& architecture,
+                               int index = 0) {
+  const auto found = device::simulated_ordinal(driver, architecture, index);
+  if (!found) throw std::runtime_error("no simulated device " + architecture);
+  return *found;
+}
+
+}  // namespace annulus::test
+
+#endif  // ANNULUS_SUPPORT_SIMULATOR_H_

@@ -1,0 +1,424 @@
+// Answers the questions of gpu_questions.h on a GPU: one line of JSON for each variant, with its
+// times, clocks, power, registers, and whether its output is that of the question's first variant.
+//
+//   gpu_questions --list
+//   gpu_questions --output FILE [--device cuda:0] [--question NAME] [--rounds 7] [--tiny]
+//   gpu_questions --compile    what ptxas makes of the variants; fails where one spills or is
+//                              serialised, or has other fences in its main loop than it should
+//
+// Lines are added to FILE. A variant that hangs ends with the process, so that whoever runs this
+// gives each question a process and a time limit (tools/gpu_check does). Exits 1 where a variant
+// fails or gives another output, 2 on wrong usage.
+
+#include "gpu_questions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "abi/libraries.h"
+#include "api/impl.h"
+#include "attention/kernels/family.h"
+#include "attention/run/forward.h"
+#include "base/fail.h"
+#include "base/half.h"
+#include "device/stream.h"
+#include "device/tensor_map.h"
+#include "gpu_operands.h"
+#include "gpu_state.h"
+#include "harness.h"
+#include "machine_code.h"
+
+// Made by tools/cmake/embed_files.cmake of the .cu files of questions/.
+namespace annulus::jit {
+std::span<const EmbeddedFile> embedded_questions();
+}
+
+namespace {
+
+using namespace annulus;
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string device = "cuda:0", output, question;
+  int rounds = 7;
+  bool tiny = false;
+  bool compile = false;
+};
+
+// Milliseconds of what `work` queues on the default stream; on a simulated device, of this machine.
+template <typename Work>
+double time_of(const device::ContextPointer& context, const Work& work) {
+  if (context->info().simulated) {
+    const double start = bench::wall_seconds();
+    work();
+    device::synchronize(*context, nullptr);
+    return (bench::wall_seconds() - start) * 1e3;
+  }
+  const device::Event start(context, device::Event::Timing::kOn);
+  const device::Event end(context, device::Event::Timing::kOn);
+  start.record(nullptr);
+  work();
+  end.record(nullptr);
+  device::synchronize(*context, nullptr);
+  return device::elapsed_millis(*context, start, end);
+}
+
+void note_state(const bench::GpuMonitor& monitor, Json& line) {
+  const auto state = monitor.read();
+  if (!state) return;
+  line["sm_mhz"].push_back(state->sm_megahertz);
+  line["watts"].push_back(state->milliwatts / 1000.0);
+}
+
+bool has(const std::vector<std::string>& defines, const char* name) {
+  return std::ranges::find(defines, name) != defines.end();
+}
+
+attention::LaunchPlan plan_of(attention::DeviceLimits limits, const bench::GpuQuestion& question,
+                              const bench::QuestionVariant& variant) {
+  const attention::Choice choice =
+      attention::forced_config(question.problem, limits, variant.config);
+  if (has(variant.defines, "ANNULUS_TWO_RESIDENT")) limits.multiprocessors *= 2;
+  attention::LaunchPlan plan = attention::make_plan(question.problem, choice, limits);
+  plan.spec.defines = variant.defines;
+  constexpr std::int64_t kDrawnBytes = 32;  // WgmmaLayout: two barriers and a word
+  if (has(variant.defines, "ANNULUS_DRAW_WORK")) plan.shape.shared_bytes += kDrawnBytes;
+  return plan;
+}
+
+// A variant ready to run.
+class Variant {
+ public:
+  Variant(const Device::Impl& device, const bench::GpuQuestion& question,
+          const bench::QuestionVariant& variant)
+      : context_(device.context),
+        forward_(std::make_unique<attention::Forward>(
+            device.context, *device.kernels, plan_of(api::limits_of(device), question, variant),
+            device.device_tiles.get())) {}
+
+  int keys_of_step() const {
+    const attention::KernelConfig& config = forward_->plan().config;
+    return config.tile_columns * config.family->cta(config).step_tiles;
+  }
+  const jit::ResourceUsage& usage() const { return forward_->lookup().kernel->usage; }
+  int resident() const {
+    const auto& shape = forward_->plan().shape;
+    return forward_->lookup().kernel->function.blocks_per_multiprocessor(
+        static_cast<int>(shape.threads), static_cast<std::size_t>(shape.shared_bytes));
+  }
+  double run(const Operands& operands) const {
+    return time_of(context_, [&] { forward_->run(nullptr, operands); });
+  }
+
+ private:
+  device::ContextPointer context_;
+  std::unique_ptr<attention::Forward> forward_;
+};
+
+// Root mean square of the difference over that of the first. NaN where either has one.
+double relative_difference(const std::vector<std::uint16_t>& a,
+                           const std::vector<std::uint16_t>& b) {
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const auto x = static_cast<double>(base::bf16_to_float(a[i]));
+    const auto y = static_cast<double>(base::bf16_to_float(b[i]));
+    difference += (x - y) * (x - y);
+    size += x * x;
+  }
+  return std::sqrt(difference / size);
+}
+
+class Answers {
+ public:
+  explicit Answers(Options options)
+      : options_(std::move(options)),
+        device_(Device::open(options_.device)),
+        impl_(api::inside(device_)),
+        monitor_(bench::pci_bus(device_)) {}
+
+  bool answer_all() {
+    bool good = true;
+    if (impl_.info.architecture != "sm_90a") {
+      write({{"skipped",
+              "the kernels in question are for sm_90a, and this is " + impl_.info.architecture}});
+      return true;
+    }
+    for (const bench::GpuQuestion& question : bench::gpu_questions(options_.tiny)) {
+      if (wanted(question.name)) good = answer(question) && good;
+    }
+    if (wanted(bench::kL2Question)) good = answer_l2() && good;
+    return good;
+  }
+
+ private:
+  bool wanted(const std::string& name) const {
+    return options_.question.empty() || options_.question == name;
+  }
+
+  bool answer(const bench::GpuQuestion& question) {
+    bench::GpuOperands operands(device_, question.problem);
+    std::vector<std::unique_ptr<Variant>> variants;
+    std::vector<Json> lines;
+    bool good = true;
+    for (const bench::QuestionVariant& one : question.variants) {
+      lines.push_back({{"question", question.name},
+                       {"asks", question.asks},
+                       {"problem", question.problem_text},
+                       {"config", one.config},
+                       {"defines", one.defines},
+                       {"simulated", impl_.info.simulated}});
+      variants.push_back(make(question, one, operands, lines.back()));
+      good = good && variants.back() != nullptr;
+    }
+    for (int round = 0; round < options_.rounds; ++round) {
+      for (std::size_t i = 0; i < variants.size(); ++i) {
+        if (variants[i] == nullptr) continue;
+        lines[i]["ms"].push_back(variants[i]->run(operands.get()));
+        note_state(monitor_, lines[i]);
+      }
+    }
+    for (Json& line : lines) {
+      if (line.contains("ms")) {
+        const double ms = bench::median(line["ms"].get<std::vector<double>>());
+        line["median_ms"] = ms;
+        line["tflops"] = question.flop / (ms * 1e9);
+      }
+      write(line);
+    }
+    return good;
+  }
+
+  // Compiles a variant and runs it once. Null where it fails or is not right: it is not timed.
+  std::unique_ptr<Variant> make(const bench::GpuQuestion& question,
+                                const bench::QuestionVariant& one, bench::GpuOperands& operands,
+                                Json& line) {
+    try {
+      auto variant = std::make_unique<Variant>(impl_, question, one);
+      line["registers"] = variant->usage().registers;
+      line["spilled_bytes"] =
+          variant->usage().spill_store_bytes + variant->usage().spill_load_bytes;
+      line["notes_of_ptxas"] = variant->usage().notes;
+      line["ctas_of_a_multiprocessor"] = variant->resident();
+      operands.forget_output();
+      variant->run(operands.get());
+      const std::vector<std::uint16_t> output = operands.output();
+      if (&one == &question.variants.front()) outputs_.clear();
+      const auto [same_order, fresh] = outputs_.try_emplace(variant->keys_of_step(), output);
+      if (&one == &question.variants.front()) first_ = output;
+      const bool same = same_order->second == output;
+      line["same_bits"] = fresh ? Json() : Json(same);
+      const double difference = relative_difference(first_, output);
+      line["relative_difference"] = difference;
+      // In another order sums differ by the rounding of P and of O: twice the law of bf16.
+      constexpr double kMostDifference = 1e-2;
+      const bool alike = fresh ? difference < kMostDifference : same;
+      if (alike) return variant;
+      line["error"] = "its output is not that of the variants before it";
+    } catch (const Error& error) {
+      line["error"] = error.what();
+    }
+    return nullptr;
+  }
+
+  device::Function l2_kernel() const {
+    auto files = jit::TemplateSet::embedded()->files();
+    for (const jit::EmbeddedFile& file : jit::embedded_questions()) {
+      files[std::string("questions/") + file.name] = std::string(file.text);
+    }
+    const jit::Compiler compiler(std::make_shared<const abi::NvrtcLibrary>(abi::open_nvrtc(
+                                     abi::default_search(base::read_environment()),
+                                     impl_.info.simulated ? 0 : impl_.context->driver().version())),
+                                 std::make_shared<const jit::TemplateSet>(std::move(files)),
+                                 impl_.compiler->kind());
+    const jit::CompiledKernel compiled =
+        compiler.compile(jit::KernelSpec{.family = "copy_tiles",
+                                         .arch = impl_.arch,
+                                         .file = "questions/copies.cu",
+                                         .entry = "copy_tiles",
+                                         .structs = {}});
+    return device::Module::load(
+               impl_.context,
+               {reinterpret_cast<const char*>(compiled.image.data()), compiled.image.size()})
+        ->function(compiled.symbol);
+  }
+
+  bool answer_l2() {
+    const device::Function kernel = l2_kernel();
+    constexpr std::size_t kSharedBytes = 8 * 16384 + 64;
+    kernel.allow_dynamic_shared(kSharedBytes);
+    bool good = true;
+    const int copies = options_.tiny ? 20 : 20'000;
+    for (const int megabytes : {1, 8, 16, 32}) {
+      const int tiles = megabytes * (1 << 20) / 16384;
+      good = copy_tiles(kernel, kSharedBytes, tiles, copies) && good;
+      if (options_.tiny) break;
+    }
+    return good;
+  }
+
+  bool copy_tiles(const device::Function& kernel, std::size_t shared_bytes, int tiles, int copies) {
+    const auto grid = static_cast<unsigned>(impl_.info.multiprocessors);
+    std::vector<std::uint16_t> values(static_cast<std::size_t>(tiles) * 64 * 128);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<std::uint16_t>(i / (std::size_t{64} * 128));  // the tile's number
+    }
+    const device::Buffer memory = device::upload<std::uint16_t>(impl_.context, values);
+    const device::Buffer clocks(impl_.context, grid * sizeof(long long));
+    const device::Buffer last(impl_.context, grid * sizeof(unsigned));
+    const abi::CUtensorMap map = device::encode_tensor_map(
+        *impl_.context, {.data = reinterpret_cast<const void*>(memory.address()),
+                         .columns = 128,
+                         .rows = std::int64_t{tiles} * 64,
+                         .heads = 1,
+                         .batches = 1,
+                         .row_stride = 128,
+                         .box_rows = 64});
+    const abi::CUdeviceptr to_clocks = clocks.address(), to_last = last.address();
+    Json line = {{"question", bench::kL2Question},
+                 {"asks", "bytes a second and a clock that L2 gives to tensor-map copies"},
+                 {"megabytes", tiles * 16384.0 / (1 << 20)},
+                 {"ctas", grid},
+                 {"simulated", impl_.info.simulated}};
+    for (int round = 0; round <= options_.rounds; ++round) {  // the first warms up
+      const double ms = time_of(impl_.context, [&] {
+        device::launch(kernel, {grid}, {32}, shared_bytes, nullptr,
+                       {&map, &tiles, &copies, &to_clocks, &to_last});
+      });
+      if (round == 0) continue;
+      line["ms"].push_back(ms);
+      note_state(monitor_, line);
+    }
+    std::vector<long long> spent(grid);
+    device::copy_to_host(*impl_.context, spent.data(), clocks.address(), clocks.bytes());
+    std::vector<unsigned> words(grid);
+    device::copy_to_host(*impl_.context, words.data(), last.address(), last.bytes());
+    bool good = true;
+    for (unsigned cta = 0; cta < grid; ++cta) {
+      const unsigned tile =
+          (cta * 7 + static_cast<unsigned>(copies) - 1) % static_cast<unsigned>(tiles);
+      good = good && words[cta] == (tile | tile << 16);
+    }
+    if (!good) line["error"] = "a last tile is not the one that was asked for";
+    const double bytes = 16384.0 * copies;
+    line["terabytes_a_second"] =
+        bytes * grid / (bench::median(line["ms"].get<std::vector<double>>()) * 1e9);
+    line["bytes_a_clock_of_a_multiprocessor"] =
+        bytes / static_cast<double>(*std::ranges::max_element(spent));
+    write(line);
+    return good;
+  }
+
+  void write(const Json& line) const {
+    const std::string text = line.dump();
+    std::printf("%s\n", text.c_str());
+    std::fflush(stdout);
+    if (options_.output.empty()) return;
+    std::ofstream out(options_.output, std::ios::app);
+    out << text << '\n';
+    if (!out) base::fail(ErrorCode::kFile, "{} cannot be written", options_.output);
+  }
+
+  Options options_;
+  Device device_;
+  const Device::Impl& impl_;
+  bench::GpuMonitor monitor_;
+  // Outputs of the question's first variant, and of the first with so many keys to a step.
+  std::vector<std::uint16_t> first_;
+  std::map<int, std::vector<std::uint16_t>> outputs_;
+};
+
+// What ptxas makes of every variant, for which no device is needed but a simulated one.
+bool compile_all(const Options& options) {
+  const Device device = Device::open("sim:sm_90a");
+  const jit::Compiler compiler(std::make_shared<const abi::NvrtcLibrary>(
+                                   abi::open_nvrtc(abi::default_search(base::read_environment()))),
+                               jit::TemplateSet::embedded(), jit::ImageKind::kCubin);
+  bool good = true;
+  for (const bench::GpuQuestion& question : bench::gpu_questions(options.tiny)) {
+    if (!options.question.empty() && options.question != question.name) continue;
+    for (const bench::QuestionVariant& one : question.variants) {
+      const auto plan = plan_of(api::limits_of(api::inside(device)), question, one);
+      const jit::CompiledKernel kernel = compiler.compile(plan.spec);
+      const auto loop = bench::read_main_loop(bench::decode(kernel.image, kernel.symbol));
+      const int spilled = kernel.usage.spill_store_bytes + kernel.usage.spill_load_bytes;
+      const bool fenced = has(one.defines, "ANNULUS_RELEASE_TO_CLUSTER");
+      good = good && spilled == 0 && kernel.usage.notes.empty() && (loop.fences > 0) == fenced;
+      const Json line = {{"question", question.name},
+                         {"config", one.config},
+                         {"defines", one.defines},
+                         {"registers", kernel.usage.registers},
+                         {"spilled_bytes", spilled},
+                         {"notes_of_ptxas", kernel.usage.notes},
+                         {"instructions_of_a_step", loop.instructions},
+                         {"powers_under_products", loop.powers_under_values},
+                         {"fences_of_a_step", loop.fences}};
+      std::printf("%s\n", line.dump().c_str());
+    }
+  }
+  return good;
+}
+
+void list() {
+  for (const bench::GpuQuestion& question : bench::gpu_questions(true)) {
+    std::printf("%s\n", question.name.c_str());
+  }
+  std::printf("%s\n", bench::kL2Question);
+}
+
+bool parse(int argc, char** argv, Options& options) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string name = argv[i];
+    if (name == "--tiny") {
+      options.tiny = true;
+      continue;
+    }
+    if (name == "--compile") {
+      options.compile = true;
+      continue;
+    }
+    if (++i == argc) return false;
+    if (name == "--device") {
+      options.device = argv[i];
+    } else if (name == "--output") {
+      options.output = argv[i];
+    } else if (name == "--question") {
+      options.question = argv[i];
+    } else if (name == "--rounds") {
+      options.rounds = std::max(1, std::atoi(argv[i]));
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    if (argc == 2 && std::string(argv[1]) == "--list") {
+      list();
+      return 0;
+    }
+    Options options;
+    if (!parse(argc, argv, options)) {
+      std::fprintf(
+          stderr,
+          "usage: %s --list | [--output FILE] [--device NAME] [--question NAME] [--rounds N] "
+          "[--tiny]\n",
+          argv[0]);
+      return 2;
+    }
+    if (options.compile) return compile_all(options) ? 0 : 1;
+    return Answers(options).answer_all() ? 0 : 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "gpu_questions: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,36 @@
+#ifndef ANNULUS_TOOLS_BENCH_GPU_STATE_H_
+#define ANNULUS_TOOLS_BENCH_GPU_STATE_H_
+
+// Clocks, power and temperature of a GPU while it works, from NVML (libnvidia-ml.so.1, opened at
+// run time, NVIDIA Management Library API reference).
+
+#include <optional>
+#include <string>
+
+namespace annulus::bench {
+
+struct GpuState {
+  unsigned sm_megahertz = 0;
+  unsigned memory_megahertz = 0;
+  unsigned milliwatts = 0;
+  unsigned celsius = 0;
+};
+
+class GpuMonitor {
+ public:
+  // The device by its PCI bus, "0000:1b:00.0". Without NVML nothing can be read.
+  explicit GpuMonitor(const std::string& pci_bus);
+  ~GpuMonitor();
+  GpuMonitor(const GpuMonitor&) = delete;
+  GpuMonitor& operator=(const GpuMonitor&) = delete;
+
+  std::optional<GpuState> read() const;
+
+ private:
+  void* library_ = nullptr;
+  void* device_ = nullptr;
+};
+
+}  // namespace annulus::bench
+
+#endif  // ANNULUS_TOOLS_BENCH_GPU_STATE_H_

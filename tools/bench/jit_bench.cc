@@ -1,0 +1,120 @@
+// What a kernel costs before its first launch: from the compiler, from disk, from memory.
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "attention/kernels/family.h"
+#include "attention/kernels/kernel_source.h"
+#include "base/fail.h"
+#include "harness.h"
+#include "jit/kernel_cache.h"
+#include "support/simulator.h"
+
+namespace {
+
+using namespace annulus;
+
+// Dense causal attention without carried state: overlap, partial tiles, all lengths.
+jit::KernelSpec causal(const attention::ShippedConfig& shipped) {
+  attention::KernelFeatures features = {
+      .dims = shipped.dims, .walk = kernels::Walk::kBand, .mask = "m.causal(q, k)"};
+  const bool hopper = shipped.reach == attention::Reach::kHopper;
+  return attention::kernel_spec(shipped.config, features,
+                                hopper ? jit::Arch{90, 'a'} : jit::Arch{80, '\0'});
+}
+
+// `clock` is the processor time of the process where one thread computes and nothing waits: on an
+// idle machine it is the wall time, and what other programs take does not count.
+double milliseconds(double (*clock)(), const std::function<void()>& action) {
+  const double start = clock();
+  action();
+  return (clock() - start) * 1e3;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bench::Bench bench("jit_bench", argc, argv);
+  const auto nvrtc = std::make_shared<const abi::NvrtcLibrary>(
+      abi::open_nvrtc(abi::default_search(base::read_environment())));
+  const auto templates = jit::TemplateSet::embedded();
+  const auto cubin =
+      std::make_shared<const jit::Compiler>(nvrtc, templates, jit::ImageKind::kCubin);
+  const auto ptx = std::make_shared<const jit::Compiler>(nvrtc, templates, jit::ImageKind::kPtx);
+
+  const auto compile = [](std::shared_ptr<const jit::Compiler> compiler, jit::KernelSpec spec) {
+    return [compiler, spec] {
+      return milliseconds(bench::process_seconds, [&] { compiler->compile(spec); });
+    };
+  };
+  constexpr std::pair<int, double> kBars[] = {{64, 190}, {128, 260}, {256, 430}};
+  std::optional<jit::KernelSpec> d128;
+  for (const auto& [dim, bar] : kBars) {
+    for (const attention::ShippedConfig& shipped : attention::shipped_configs()) {
+      if (shipped.dims.qk != dim || shipped.dims.v != dim) continue;
+      if (shipped.config.family != &attention::mma_family) continue;
+      bench.add({fmt::format("to cubin, D{} {}", dim, to_string(shipped.config)), "ms", bar, true},
+                compile(cubin, causal(shipped)));
+      if (dim == 128 && !d128) d128 = causal(shipped);
+    }
+  }
+  // Every compilation but the warm-up is the second of the process or a later one.
+  constexpr std::pair<const char*, double> kHopper[] = {{"wgmma m128 n128 w8 s2", 600},
+                                                        {"wgmma m128 n64 w8 s2", 380}};
+  for (const auto& [config, bar] : kHopper) {
+    const attention::ShippedConfig at = {
+        {128, 128}, *attention::parse_config(config), attention::Reach::kHopper};
+    bench.add({fmt::format("to cubin, D128 {}", config), "ms", bar, true},
+              compile(cubin, causal(at)));
+  }
+  bench.add({"to PTX with lines, the first of D128", "ms", 0, true}, compile(ptx, *d128));
+
+  std::string folder = (std::filesystem::temp_directory_path() / "annulus-bench-XXXXXX").string();
+  if (!mkdtemp(folder.data())) return 1;
+  const auto disk = std::make_shared<jit::DiskCache>(jit::DiskCacheOptions{.folder = folder});
+  const jit::KernelRequest request = cubin->prepare(*d128);
+  const jit::CompiledKernel kernel = cubin->compile(request);
+  disk->store(request.key, kernel);
+  bench.add({"cubin from disk, read and verified", "ms", 1, true}, [&] {
+    return milliseconds(bench::wall_seconds, [&] {
+      if (!disk->find(request.key)) base::fail(ErrorCode::kInternal, "the kernel is not on disk");
+    });
+  });
+  bench.add({"cubin to disk, synced", "ms", 0, true}, [&] {
+    return milliseconds(bench::wall_seconds, [&] { disk->store(request.key, kernel); });
+  });
+
+  // On the simulator, whose loader parses PTX; a real driver copies a cubin.
+  const device::DriverPointer driver = test::simulator_driver();
+  const auto context = device::Context::retain(driver, test::number_of_simulated(*driver, "sm_80"));
+  const jit::KernelRequest simulated = ptx->prepare(*d128);
+  jit::KernelCache warm(context, ptx, disk);
+  warm.get(simulated);
+  const auto fresh = [&] { return jit::KernelCache(context, ptx, disk).get(simulated); };
+  bench.add({"PTX from disk, read and verified", "ms", 1, true}, [=] { return fresh().disk_ms; });
+  bench.add({"PTX into a module of the simulator", "ms", 0, true}, [=] { return fresh().load_ms; });
+  constexpr int kHits = 100'000;
+  bench.add({"kernel in memory", "us", 1, true}, [&] {
+    const auto hits = [&] {
+      for (int i = 0; i < kHits; ++i) {
+        if (warm.get(simulated).origin != jit::Origin::kMemory) {
+          base::fail(ErrorCode::kInternal, "the kernel is not in memory");
+        }
+      }
+    };
+    return milliseconds(bench::wall_seconds, hits) * 1e3 / kHits;
+  });
+  bench.add({"spec to request", "us", 0, true}, [&] {
+    return milliseconds(bench::wall_seconds, [&] { cubin->prepare(*d128); }) * 1e3;
+  });
+
+  const int code = bench.run();
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
+  return code;
+}

@@ -1,0 +1,164 @@
+// What layouts cost, on one core. Of a million tokens: rows of 128 x 128 blocks, classified and
+// written down; patterns whose keys repeat every few tokens are those that could cost by the key.
+// Then what is read from others, and what the cache gives back.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "annulus/layout_cache.h"
+#include "annulus/layout_formats.h"
+#include "attention/plan/plan.h"
+#include "base/fail.h"
+#include "harness.h"
+#include "pattern/classify.h"
+
+namespace {
+
+using namespace annulus;
+
+constexpr std::int64_t kMillion = std::int64_t{1} << 20;
+
+struct Cost {
+  double seconds = 0;
+  double blocks = 0;
+};
+
+Cost make(const Pattern& pattern, std::int64_t block) {
+  const double start = bench::thread_seconds();
+  const BlockLayout layout =
+      pattern::make_layout(pattern, pattern::Extent::whole(kMillion, kMillion), block, block);
+  Cost cost = {bench::thread_seconds() - start, static_cast<double>(layout.indices.size())};
+  if (cost.blocks == 0) base::fail(ErrorCode::kInternal, "an empty layout was made");
+  return cost;
+}
+
+void add(bench::Bench* bench, const char* text, double bar_millis) {
+  const Pattern pattern = Pattern::parse(text);
+  bench->add({.name = std::string("layout of ") + text,
+              .unit = "ms",
+              .bar = bar_millis,
+              .lower_is_better = true},
+             [pattern] { return make(pattern, 128).seconds * 1e3; });
+  bench->add({.name = std::string("the same, a block: ") + text,
+              .unit = "ns",
+              .bar = 40,
+              .lower_is_better = true},
+             [pattern] {
+               const Cost cost = make(pattern, 128);
+               return cost.seconds * 1e9 / cost.blocks;
+             });
+}
+
+// Ten million kept blocks with all that is checked of them: 100 in each of 100,000 rows.
+void add_import(bench::Bench* bench) {
+  constexpr std::int64_t kRows = 100000, kKept = 100;
+  const LayoutSizes sizes = {64, 64, 64 * kRows, 64 * kRows};
+  auto indptr = std::make_shared<std::vector<std::int64_t>>(1, 0);
+  auto indices = std::make_shared<std::vector<std::int32_t>>();
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    for (std::int64_t i = 0; i < kKept; ++i) {
+      indices->push_back(static_cast<std::int32_t>(i * 997 + row % 997));
+    }
+    indptr->push_back(static_cast<std::int64_t>(indices->size()));
+  }
+  bench->add({.name = "import of a CSR of 10 million blocks",
+              .unit = "ms",
+              .bar = 100,
+              .lower_is_better = true},
+             [=] {
+               const double start = bench::thread_seconds();
+               const BlockLayout layout = from_csr(sizes, *indptr, *indices);
+               const double millis = (bench::thread_seconds() - start) * 1e3;
+               if (layout.indices.size() != indices->size()) {
+                 base::fail(ErrorCode::kInternal, "blocks were lost");
+               }
+               return millis;
+             });
+}
+
+// A decode that grows by a token: 32 layers with one of three patterns each.
+void add_cache(bench::Bench* bench) {
+  bench->add({.name = "cache hit", .unit = "ns", .bar = 200, .lower_is_better = true}, [] {
+    const LayoutQuery queries[] = {
+        LayoutQuery(causal() & window(4095, 0), 128, 128),
+        LayoutQuery(causal() & (window(1023, 0) | global(256)), 128, 128),
+        LayoutQuery(causal(), 128, 128)};
+    LayoutCache cache;
+    for (const LayoutQuery& query : queries) cache.get(query, 1, 40001);
+    constexpr int kCalls = 1000000;
+    const double start = bench::thread_seconds();
+    for (int i = 0; i < kCalls; ++i) cache.get(queries[i % 3], 1, 40001 + i / 32 % 64);
+    const double seconds = bench::thread_seconds() - start;
+    if (cache.counters().misses != 3) base::fail(ErrorCode::kInternal, "a layout was made again");
+    return seconds * 1e9 / kCalls;
+  });
+}
+
+// The patterns of a decode's layers, which take turns.
+const Pattern& layer_pattern(std::int64_t layer) {
+  static const Pattern patterns[] = {causal() & (window(4095, 0) | sink(4)),
+                                     causal() & (window(1023, 0) | global(256)),
+                                     causal() & (strided(16, 4, 64) | sink(64))};
+  return patterns[layer % 3];
+}
+
+// The trace: 10,000 steps that each make the sequence one token longer, 32 layers a step.
+void add_replay(bench::Bench* bench) {
+  bench->add({.name = "replay of a growing decode: hits", .unit = "%", .bar = 97}, [] {
+    constexpr std::int64_t kSteps = 10000, kLayers = 32;
+    const LayoutQuery queries[] = {LayoutQuery(layer_pattern(0), 128, 128),
+                                   LayoutQuery(layer_pattern(1), 128, 128),
+                                   LayoutQuery(layer_pattern(2), 128, 128)};
+    LayoutCache cache;
+    for (std::int64_t step = 1; step <= kSteps; ++step) {
+      for (std::int64_t layer = 0; layer < kLayers; ++layer) {
+        cache.get(queries[layer % 3], 1, 20000 + step);
+      }
+    }
+    return 100.0 * static_cast<double>(cache.counters().hits) / (kSteps * kLayers);
+  });
+}
+
+// What planning a step costs the host, its kernel being there: the list of its tiles found among
+// those of earlier steps, or made.
+void add_planning(bench::Bench* bench, const char* name, bool cached) {
+  bench->add({.name = name, .unit = "us", .bar = 0, .lower_is_better = true}, [cached] {
+    const attention::DeviceLimits limits = {jit::parse_arch("sm_80"), 108, 166912};
+    Problem problem;
+    problem.heads = 32;
+    problem.kv_heads = 8;
+    problem.seq_q = 1;
+    problem.dim_qk = problem.dim_v = 128;
+    attention::TileCache cache({std::int64_t{256} << 20, 512});
+    constexpr int kCalls = 2000;
+    const double start = bench::thread_seconds();
+    for (int i = 0; i < kCalls; ++i) {
+      problem.pattern = layer_pattern(i);
+      problem.seq_k = 100000 + i / 32;
+      const attention::Choice choice = attention::choose_config(problem, limits);
+      attention::make_plan(problem, choice, limits, {}, cached ? &cache : nullptr);
+    }
+    return (bench::thread_seconds() - start) * 1e6 / kCalls;
+  });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bench::Bench bench("layout_bench", argc, argv);
+  add(&bench, "causal & (window(4095, 0) | global(256))", 20);
+  add(&bench, "causal & window(4095, 0) & dilated(4)", 0);
+  add(&bench, "causal & window(65535, 0) & block_dilated(16, 128)", 0);
+  add(&bench, "causal & (strided(64, 8, 128) | random(3, 1, 128))", 0);
+  add(&bench, "segment(16384, 4)", 0);
+  add(&bench, "natten(1024, 1024, 13)", 0);
+  add(&bench, "preset(hierarchical_long_range)", 0);
+  add_import(&bench);
+  add_cache(&bench);
+  add_replay(&bench);
+  add_planning(&bench, "planning a decode step, its list found", true);
+  add_planning(&bench, "planning a decode step, its list made", false);
+  return bench.run();
+}

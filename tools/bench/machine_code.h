@@ -1,0 +1,63 @@
+#ifndef ANNULUS_TOOLS_BENCH_MACHINE_CODE_H_
+#define ANNULUS_TOOLS_BENCH_MACHINE_CODE_H_
+
+// The main loop of a kernel of the wgmma family, read from its machine code: by ourselves from the
+// cubin, and from what nvdisasm prints, so that the one can be held against the other.
+//
+// An instruction of sm_70 and newer has 128 bits. Of what NVIDIA publishes no encoding, this is
+// used, all of it read off listings of nvdisasm:
+//
+//   bits   0 ... 11   opcode: 0x947 BRA, 0x308 MUFU, 0x9c5 WARPGROUP; bits 0 ... 8 alone: 0x1f0
+//                     HGMMA, 0x1f3 QGMMA; fences of memory beyond the CTA: 0x992 MEMBAR,
+//                     0x9ab ERRBAR, 0x5ab CGAERRBAR, 0x98f CCTL
+//   bits  12 ... 15   predicate; 7: always
+//   BRA               bits 34 ... 81, then 16 ... 23: distance from the next instruction, in words
+//                     of four bytes, signed
+//   MUFU              bits 74 ... 77: 2 is EX2
+//   WARPGROUP         bit 47: DEPBAR, which leaves so many groups pending: bits 72 ... 74
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace annulus::bench {
+
+enum class Opcode { kOther, kProduct, kPower, kWait, kBranch, kFence };
+
+struct Instruction {
+  Opcode opcode = Opcode::kOther;
+  bool conditional = false;
+  int pending = 0;           // of kWait
+  std::int64_t target = -1;  // of kBranch: index of an instruction
+};
+
+// Instructions of the loop that holds the wait for the scores. What a forward branch inside the
+// loop can skip (masks, the end of K) is not counted: a full tile goes past it.
+struct MainLoop {
+  int instructions = 0;
+  int products = 0;             // HGMMA, of 8-bit elements QGMMA
+  int powers = 0;               // MUFU.EX2
+  int powers_under_values = 0;  // of these, between the wait for the scores and that for the output
+  int fences = 0;  // MEMBAR, ERRBAR, CCTL: each would stall softmax for hundreds of cycles
+
+  friend bool operator==(const MainLoop&, const MainLoop&) = default;
+};
+
+// The instructions of one kernel of a cubin. Throws std::runtime_error where it has no such kernel.
+std::vector<Instruction> decode(std::span<const std::byte> cubin, std::string_view symbol);
+
+// The same from the text of `nvdisasm -c` for a cubin of one kernel.
+std::vector<Instruction> decode_listing(const std::string& text);
+
+// Throws std::runtime_error where there is no such loop.
+MainLoop read_main_loop(std::span<const Instruction> code);
+
+// Runs a disassembler on a cubin. Throws std::runtime_error where it fails.
+std::string disassemble(const std::string& nvdisasm, std::span<const std::byte> cubin);
+
+}  // namespace annulus::bench
+
+#endif  // ANNULUS_TOOLS_BENCH_MACHINE_CODE_H_

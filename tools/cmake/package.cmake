@@ -1,0 +1,62 @@
+# What is installed: libannulus.so made from every room but the simulator's, which is a library
+# beside it, the public headers, and the files by which find_package(annulus) and pkg-config find
+# them. Consumers link annulus::annulus or annulus::simulator and see include/ only; no room, no
+# third-party header and no build option reaches them.
+
+get_property(rooms GLOBAL PROPERTY ANNULUS_ROOM_TARGETS)
+list(FILTER rooms EXCLUDE REGEX "^annulus_simulator")
+
+# The version script keeps weak symbols of inlined library code out of the dynamic table; within
+# annulus:: only what is marked ANNULUS_EXPORT is visible.
+set(exports ${CMAKE_CURRENT_LIST_DIR}/annulus.map)
+add_library(annulus SHARED ${CMAKE_CURRENT_LIST_DIR}/library.cc)
+add_library(annulus::annulus ALIAS annulus)
+set_target_properties(annulus PROPERTIES
+  VERSION ${PROJECT_VERSION}
+  SOVERSION ${PROJECT_VERSION_MAJOR}
+  LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
+  LINK_DEPENDS ${exports})
+target_compile_features(annulus PUBLIC cxx_std_20)
+target_include_directories(annulus PUBLIC
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+# The objects themselves: a shared library made of archives would drop what nothing refers to.
+foreach(room IN LISTS rooms)
+  target_sources(annulus PRIVATE $<TARGET_OBJECTS:${room}>)
+endforeach()
+target_link_libraries(annulus PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+# What no exported function reaches is dropped: rooms hold what only tests and the program call.
+target_link_options(annulus PRIVATE -Wl,--version-script=${exports} -Wl,--no-undefined -Wl,--gc-sections)
+
+if(NOT ANNULUS_INSTALL)
+  return()
+endif()
+include(CMakePackageConfigHelpers)
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/annulus)
+install(TARGETS annulus EXPORT annulus
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY include/annulus DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN *.h PATTERN *.def)
+install(EXPORT annulus NAMESPACE annulus:: FILE annulus-targets.cmake DESTINATION ${package_folder})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/generated/annulus-config-version.cmake
+  COMPATIBILITY SameMajorVersion)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/annulus.pc.in ${PROJECT_BINARY_DIR}/generated/annulus.pc @ONLY)
+install(FILES
+  ${CMAKE_CURRENT_LIST_DIR}/annulus-config.cmake
+  ${PROJECT_BINARY_DIR}/generated/annulus-config-version.cmake
+  DESTINATION ${package_folder})
+# A component of its own, so that an installation can do without.
+if(ANNULUS_SIMULATOR)
+  install(TARGETS annulus_simulator_shared EXPORT annulus-simulator
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT simulator)
+  install(TARGETS annulus_libcuda
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/annulus/simulator COMPONENT simulator)
+  install(EXPORT annulus-simulator NAMESPACE annulus:: FILE annulus-simulator-targets.cmake
+    DESTINATION ${package_folder} COMPONENT simulator)
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/annulus-simulator.pc.in
+    ${PROJECT_BINARY_DIR}/generated/annulus-simulator.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/generated/annulus-simulator.pc
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT simulator)
+endif()
+install(FILES ${PROJECT_BINARY_DIR}/generated/annulus.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/annulus)
