@@ -1,12 +1,13 @@
 #include "abi/library_search.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
 
 #include "abi/own_folders.h"
+#include "base/join.h"
 
 namespace annulus::abi {
 namespace {
@@ -53,7 +54,7 @@ SharedLibrary try_folder(const LibraryNames& names, const std::string& folder,
     outcome += problem;
     if (broken->empty()) *broken = problem;
   }
-  if (outcome.empty()) outcome = fmt::format("has no {}", fmt::join(names.files, ", "));
+  if (outcome.empty()) outcome = fmt::format("has no {}", base::join(names.files, ", "));
   report->tried.push_back({folder, outcome});
   return {};
 }

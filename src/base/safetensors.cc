@@ -1,6 +1,6 @@
 #include "base/safetensors.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/fail.h"
+#include "base/join.h"
 #include "base/json.h"
 
 namespace annulus::base {
@@ -151,7 +152,7 @@ TensorView parse_tensor(const std::string& name, const Json& value, std::span<co
   const std::optional<std::int64_t> bytes = bytes_of(view.type, view.shape);
   if (!bytes) {
     fail(ErrorCode::kInvalidFile, "{}: tensor '{}' has more elements than can be counted: [{}]",
-         what, tensor, fmt::join(view.shape, ", "));
+         what, tensor, base::join(view.shape, ", "));
   }
   const Json& offsets = value.at("data_offsets");
   const bool pair = offsets.is_array() && offsets.size() == 2;
@@ -169,7 +170,7 @@ TensorView parse_tensor(const std::string& name, const Json& value, std::span<co
   }
   if (*end - *begin != *bytes) {
     fail(ErrorCode::kInvalidFile, "{}: tensor '{}' holds {} bytes; {} [{}] needs {}", what, tensor,
-         *end - *begin, row.name, fmt::join(view.shape, ", "), *bytes);
+         *end - *begin, row.name, base::join(view.shape, ", "), *bytes);
   }
   view.bytes =
       data.subspan(static_cast<std::size_t>(*begin), static_cast<std::size_t>(*end - *begin));
@@ -281,7 +282,7 @@ std::vector<std::byte> format_safetensors(std::span<const NamedTensor> tensors,
     const std::optional<std::int64_t> bytes = bytes_of(view.type, view.shape);
     if (!bytes || static_cast<std::uint64_t>(*bytes) != view.bytes.size()) {
       fail(ErrorCode::kInvalidArgument, "tensor '{}' of {} [{}] has {} bytes", tensor->name,
-           to_string(view.type), fmt::join(view.shape, ", "), view.bytes.size());
+           to_string(view.type), base::join(view.shape, ", "), view.bytes.size());
     }
     header[tensor->name] = {{"dtype", to_string(view.type)},
                             {"shape", view.shape},

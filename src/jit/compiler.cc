@@ -1,11 +1,12 @@
 #include "jit/compiler.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 
 #include "abi/check.h"
 #include "base/fail.h"
+#include "base/join.h"
 #include "jit/build_id.h"
 
 namespace annulus::jit {
@@ -122,7 +123,7 @@ std::vector<std::string> Compiler::options(Arch arch, bool newer) const {
 KernelRequest Compiler::prepare(KernelSpec spec) const {
   if (!std::ranges::count(archs_, spec.arch.number)) {
     base::fail(ErrorCode::kUnsupported, "NVRTC {} cannot compile for {}; it knows sm_{}",
-               nvrtc_->report.version_text, to_string(spec.arch), fmt::join(archs_, ", sm_"));
+               nvrtc_->report.version_text, to_string(spec.arch), base::join(archs_, ", sm_"));
   }
   std::string source = source_text(spec);
   // All options are named, also where an older library ends up without some: which it is follows
@@ -131,7 +132,7 @@ KernelRequest Compiler::prepare(KernelSpec spec) const {
       fmt::format("annulus kernel\nschema {}\ntemplates {}\nnvrtc {}\nimage {}\noptions {}\nentry "
                   "{}\nsource\n{}",
                   kKernelSchema, templates_->digest().hex(), identity_, to_string(kind_),
-                  fmt::join(options(spec.arch, true), " "), qualified_entry(spec), source));
+                  base::join(options(spec.arch, true), " "), qualified_entry(spec), source));
   return {std::move(spec), std::move(source), std::move(key)};
 }
 

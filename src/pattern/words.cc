@@ -1,10 +1,11 @@
 #include "pattern/words.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 #include <numeric>
 #include <vector>
+
+#include "base/join.h"
 
 namespace annulus::pattern {
 namespace {
@@ -39,7 +40,7 @@ std::string advice(std::string_view name, std::span<const std::string_view> know
     }
   }
   if (!nearest.empty()) return fmt::format("did you mean '{}'?", nearest);
-  return fmt::format("known are {}", fmt::join(known, ", "));
+  return fmt::format("known are {}", base::join(known, ", "));
 }
 
 }  // namespace annulus::pattern

@@ -1,6 +1,6 @@
 // Score expressions from text: recursive descent, one function per line of the grammar in
 // docs/patterns.md.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>

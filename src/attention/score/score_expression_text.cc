@@ -1,5 +1,5 @@
 // Score expressions as text.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <iterator>
 

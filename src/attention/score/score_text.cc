@@ -1,7 +1,7 @@
 // Scores as text and back.
 #include "annulus/score.h"
 
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>
@@ -11,6 +11,7 @@
 
 #include "attention/score/score_node.h"
 #include "base/fail.h"
+#include "base/join.h"
 #include "pattern/words.h"
 
 namespace annulus {
@@ -114,7 +115,7 @@ class ScoreParser {
 };
 
 std::string text_of(const std::vector<double>& values) {
-  return fmt::format("[{}]", fmt::join(values, ", "));
+  return fmt::format("[{}]", base::join(values, ", "));
 }
 
 }  // namespace
@@ -138,7 +139,7 @@ std::string Score::to_string() const {
   if (!bias.empty()) {
     std::vector<std::string> tables;
     for (const std::vector<double>& table : bias) tables.push_back(attention::text_of(table));
-    terms.push_back(fmt::format("bias({})", fmt::join(tables, ", ")));
+    terms.push_back(fmt::format("bias({})", base::join(tables, ", ")));
   }
   if (sink_logit.size() == 1) {
     terms.push_back(fmt::format("sink_logit({})", sink_logit[0]));
@@ -146,7 +147,7 @@ std::string Score::to_string() const {
     terms.push_back(fmt::format("sink_logit({})", attention::text_of(sink_logit)));
   }
   if (score_mod) terms.push_back(fmt::format("score_mod({})", score_mod->to_string()));
-  return fmt::format("{}", fmt::join(terms, ", "));
+  return fmt::format("{}", base::join(terms, ", "));
 }
 
 }  // namespace v0

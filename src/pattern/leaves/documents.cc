@@ -1,10 +1,11 @@
 #include "pattern/leaves/documents.h"
 
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <iterator>
 
+#include "base/join.h"
 #include "pattern/check_number.h"
 #include "pattern/leaves/arguments.h"
 #include "pattern/leaves/arithmetic.h"
@@ -35,7 +36,7 @@ void Documents::check() {
 }
 
 void Documents::print(std::string* text) const {
-  fmt::format_to(std::back_inserter(*text), "documents([{}])", fmt::join(starts, ", "));
+  fmt::format_to(std::back_inserter(*text), "documents([{}])", base::join(starts, ", "));
 }
 
 bool Documents::visible(const Pair& pair) const {

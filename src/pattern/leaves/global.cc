@@ -1,10 +1,11 @@
 #include "pattern/leaves/global.h"
 
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <iterator>
 
+#include "base/join.h"
 #include "pattern/check_number.h"
 #include "pattern/leaves/arguments.h"
 #include "pattern/leaves/arithmetic.h"
@@ -74,7 +75,7 @@ void GlobalListed::check() {
 }
 
 void GlobalListed::print(std::string* text) const {
-  fmt::format_to(std::back_inserter(*text), "global([{}])", fmt::join(positions, ", "));
+  fmt::format_to(std::back_inserter(*text), "global([{}])", base::join(positions, ", "));
 }
 
 bool GlobalListed::visible(const Pair& pair) const {

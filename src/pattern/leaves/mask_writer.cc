@@ -1,10 +1,11 @@
 #include "pattern/leaves/mask_writer.h"
 
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 
 #include "base/fail.h"
+#include "base/join.h"
 
 namespace annulus::pattern::leaves {
 namespace {
@@ -39,7 +40,7 @@ std::pair<std::size_t, std::size_t> MaskWriter::list_slots(const char* what,
 
 Piece MaskWriter::call(const DeviceFunction& function, std::initializer_list<std::size_t> slots) {
   is_long_ = is_long_ || function.is_long;
-  return {fmt::format("m.{}({}{}q, k)", function.name, fmt::join(slots, ", "),
+  return {fmt::format("m.{}({}{}q, k)", function.name, base::join(slots, ", "),
                       slots.size() > 0 ? ", " : "")};
 }
 

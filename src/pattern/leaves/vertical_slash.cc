@@ -1,9 +1,10 @@
 #include "pattern/leaves/vertical_slash.h"
 
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 #include <iterator>
 
+#include "base/join.h"
 #include "pattern/check_number.h"
 #include "pattern/leaves/arguments.h"
 #include "pattern/leaves/arithmetic.h"
@@ -32,8 +33,8 @@ void VerticalSlash::check() {
 }
 
 void VerticalSlash::print(std::string* text) const {
-  fmt::format_to(std::back_inserter(*text), "vertical_slash([{}], [{}])", fmt::join(columns, ", "),
-                 fmt::join(slashes, ", "));
+  fmt::format_to(std::back_inserter(*text), "vertical_slash([{}], [{}])", base::join(columns, ", "),
+                 base::join(slashes, ", "));
 }
 
 bool VerticalSlash::visible(const Pair& pair) const {

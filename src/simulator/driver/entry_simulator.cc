@@ -1,6 +1,6 @@
 // What only a simulated driver has.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstring>
