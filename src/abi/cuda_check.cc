@@ -8,31 +8,17 @@
 namespace annulus::abi {
 namespace {
 
-#define REQUIRED(member, symbol, parameters)                               \
+#define SAME(symbol, parameters)                                           \
   static_assert(same_signature_v<CUresult parameters, decltype(::symbol)>, \
                 "abi/cuda.def disagrees with cuda.h about " #symbol);
-#define OPTIONAL(member, symbol, parameters) ANNULUS_CHECK_##member(symbol, parameters)
-#define ANNULUS_CHECK_stream_begin_capture(symbol, parameters) REQUIRED(, symbol, parameters)
-#define ANNULUS_CHECK_stream_end_capture(symbol, parameters) REQUIRED(, symbol, parameters)
-#define ANNULUS_CHECK_graph_instantiate(symbol, parameters) REQUIRED(, symbol, parameters)
-#define ANNULUS_CHECK_graph_launch(symbol, parameters) REQUIRED(, symbol, parameters)
-#define ANNULUS_CHECK_graph_exec_destroy(symbol, parameters) REQUIRED(, symbol, parameters)
-#define ANNULUS_CHECK_graph_destroy(symbol, parameters) REQUIRED(, symbol, parameters)
+#define REQUIRED(member, symbol, parameters) SAME(symbol, parameters)
 #if CUDA_VERSION >= 12000
-#define ANNULUS_CHECK_tensor_map_encode_tiled(symbol, parameters) REQUIRED(, symbol, parameters)
+#define OPTIONAL(member, symbol, parameters) SAME(symbol, parameters)
 #else
-#define ANNULUS_CHECK_tensor_map_encode_tiled(symbol, parameters)
+#define OPTIONAL(member, symbol, parameters)  // an older header may lack it
 #endif
 // The simulator's own functions are compared with annulus/simulator.h.
-#define ANNULUS_CHECK_simulator_version(symbol, parameters) REQUIRED(, symbol, parameters)
-#define ANNULUS_CHECK_simulator_entry(symbol, parameters) REQUIRED(, symbol, parameters)
-#define ANNULUS_CHECK_simulator_find_device(symbol, parameters) REQUIRED(, symbol, parameters)
-#define ANNULUS_CHECK_simulator_set_options(symbol, parameters) REQUIRED(, symbol, parameters)
-#define ANNULUS_CHECK_simulator_get_options(symbol, parameters) REQUIRED(, symbol, parameters)
-#define ANNULUS_CHECK_simulator_counters(symbol, parameters) REQUIRED(, symbol, parameters)
-#define ANNULUS_CHECK_simulator_last_fault(symbol, parameters) REQUIRED(, symbol, parameters)
-#define ANNULUS_CHECK_simulator_clear_fault(symbol, parameters) REQUIRED(, symbol, parameters)
-#define ANNULUS_CHECK_simulator_set_log(symbol, parameters) REQUIRED(, symbol, parameters)
+#define SIMULATOR(member, symbol, parameters) SAME(symbol, parameters)
 #include "abi/cuda.def"
 
 static_assert(sizeof(CUdeviceptr) == sizeof(::CUdeviceptr));

@@ -10,11 +10,8 @@
 namespace annulus::abi {
 
 struct CudaTable {
-#define REQUIRED(member, symbol, parameters) CUresult(*member) parameters = nullptr;
-#define OPTIONAL(member, symbol, parameters) CUresult(*member) parameters = nullptr;
+#define SLOT(member, symbol, parameters) CUresult(*member) parameters = nullptr;
 #include "abi/cuda.def"
-#undef REQUIRED
-#undef OPTIONAL
 };
 
 }  // namespace annulus::abi

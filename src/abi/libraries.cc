@@ -52,22 +52,17 @@ void note_missing(const char* symbol, LibraryReport* report) {
                                 report->name, report->path, symbol);
 }
 
-// That a real driver lacks the simulator's functions is no news.
-void note_absent(const char* symbol, LibraryReport* report) {
-  if (std::strncmp(symbol, "annulus", 7) != 0) report->absent.push_back(symbol);
-}
-
 #define REQUIRED_SLOT(member, symbol) \
   if (!fill(found.library, #symbol, &found.table.member)) note_missing(#symbol, &found.report);
 #define OPTIONAL_SLOT(member, symbol) \
-  if (!fill(found.library, #symbol, &found.table.member)) note_absent(#symbol, &found.report);
+  if (!fill(found.library, #symbol, &found.table.member)) found.report.absent.push_back(#symbol);
 
 void fill_table(CudaLibrary& found) {
 #define REQUIRED(member, symbol, parameters) REQUIRED_SLOT(member, symbol)
 #define OPTIONAL(member, symbol, parameters) OPTIONAL_SLOT(member, symbol)
+// That a real driver lacks the simulator's functions is no news.
+#define SIMULATOR(member, symbol, parameters) fill(found.library, #symbol, &found.table.member);
 #include "abi/cuda.def"
-#undef REQUIRED
-#undef OPTIONAL
 }
 
 #define REQUIRED(result, member, symbol, parameters) REQUIRED_SLOT(member, symbol)
@@ -108,8 +103,6 @@ void fill_from_simulator(CudaLibrary& found) {
 #define OPTIONAL(member, symbol, parameters) \
   if (!put(entry(#symbol), &found.table.member)) report.absent.push_back(#symbol);
 #include "abi/cuda.def"
-#undef REQUIRED
-#undef OPTIONAL
 }
 
 // A library that lacks some symbol may still say how old it is: that explains the lack.

@@ -36,8 +36,6 @@ abi::CudaTable idle_table() {
 #define REQUIRED(member, symbol, parameters) succeed(table.member);
 #define OPTIONAL(member, symbol, parameters)
 #include "abi/cuda.def"
-#undef REQUIRED
-#undef OPTIONAL
   table.device_get_count = [](int* count) -> abi::CUresult {
     *count = 1;
     return abi::kCudaSuccess;

@@ -15,11 +15,8 @@ namespace {
 
 TEST_CASE("every slot of the table is filled") {
   const CudaTable cuda = make_cuda_table();
-#define REQUIRED(member, symbol, parameters) CHECK_MESSAGE((cuda.member != nullptr), #symbol);
-#define OPTIONAL(member, symbol, parameters) CHECK_MESSAGE((cuda.member != nullptr), #symbol);
+#define SLOT(member, symbol, parameters) CHECK_MESSAGE((cuda.member != nullptr), #symbol);
 #include "abi/cuda.def"
-#undef REQUIRED
-#undef OPTIONAL
 }
 
 TEST_CASE("devices have the limits of the GPUs they stand for") {

@@ -21,11 +21,8 @@ namespace annulus::test {
 class FailingTable {
  public:
   enum class Slot {
-#define REQUIRED(member, symbol, parameters) member,
-#define OPTIONAL(member, symbol, parameters) member,
+#define SLOT(member, symbol, parameters) member,
 #include "abi/cuda.def"
-#undef REQUIRED
-#undef OPTIONAL
   };
 
   // The wrapped table; optional slots that are null stay null.
@@ -37,8 +34,6 @@ class FailingTable {
 #define OPTIONAL(member, symbol, parameters) \
   if (table.member != nullptr) REQUIRED(member, symbol, parameters)
 #include "abi/cuda.def"
-#undef REQUIRED
-#undef OPTIONAL
     // What error messages are made with works even when all else fails.
     wrapped.get_error_name = table.get_error_name;
     wrapped.get_error_string = table.get_error_string;
@@ -57,11 +52,8 @@ class FailingTable {
   // Its symbol.
   static const char* failed_call() {
     static constexpr const char* kSymbols[] = {
-#define REQUIRED(member, symbol, parameters) #symbol,
-#define OPTIONAL(member, symbol, parameters) #symbol,
+#define SLOT(member, symbol, parameters) #symbol,
 #include "abi/cuda.def"
-#undef REQUIRED
-#undef OPTIONAL
     };
     return kSymbols[static_cast<int>(state().slot)];
   }

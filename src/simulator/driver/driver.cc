@@ -6,11 +6,8 @@ namespace annulus::simulator {
 
 abi::CudaTable make_cuda_table() {
   abi::CudaTable table;
-#define REQUIRED(member, symbol, parameters) table.member = &driver::entry::member;
-#define OPTIONAL(member, symbol, parameters) table.member = &driver::entry::member;
+#define SLOT(member, symbol, parameters) table.member = &driver::entry::member;
 #include "abi/cuda.def"
-#undef REQUIRED
-#undef OPTIONAL
   return table;
 }
 

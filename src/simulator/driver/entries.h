@@ -2,7 +2,7 @@
 #define ANNULUS_SIMULATOR_DRIVER_ENTRIES_H_
 
 // The functions of the simulated driver: one for each slot of the table, named by its member, and
-// those that only other programs use (more.def). CUDA's documentation of the symbol is the
+// those that only other programs use (provided.def). CUDA's documentation of the symbol is the
 // documentation of the function; where this driver differs, docs/simulator.md says so.
 
 #include "abi/cuda_types.h"
@@ -10,12 +10,6 @@
 namespace annulus::simulator::driver::entry {
 
 using namespace annulus::abi;  // the declarations below are written in its words
-
-#define REQUIRED(member, symbol, parameters) CUresult member parameters;
-#define OPTIONAL(member, symbol, parameters) CUresult member parameters;
-#include "abi/cuda.def"
-#undef REQUIRED
-#undef OPTIONAL
 
 struct Uuid {
   unsigned char bytes[16];
@@ -38,9 +32,8 @@ struct LaunchConfig {
   unsigned attribute_count;
 };
 
-#define ENTRY(name, parameters) CUresult name parameters;
-#include "simulator/driver/more.def"
-#undef ENTRY
+#define ENTRY(name, symbol, parameters) CUresult name parameters;
+#include "simulator/driver/provided.def"
 
 }  // namespace annulus::simulator::driver::entry
 

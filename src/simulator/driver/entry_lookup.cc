@@ -22,11 +22,9 @@ void* address_of(Function* function) {
 // functions of the same name, in whose place the loader may have put a real driver's.
 void* find(std::string_view name) {
   static const Symbol symbols[] = {
-#define EXPORT(count, symbol, name) {#symbol, address_of(&name)},
-#define ALIAS(count, symbol, name) {#symbol, address_of(&name)},
-#include "simulator/driver/exports.def"
-#undef EXPORT
-#undef ALIAS
+#define ALIAS(name, symbol) {#symbol, address_of(&name)},
+#define ENTRY(name, symbol, parameters) ALIAS(name, symbol)
+#include "simulator/driver/provided.def"
   };
   for (const Symbol& symbol : symbols) {
     if (symbol.name == name) return symbol.address;
@@ -43,13 +41,13 @@ CUresult simulator_entry(const char* name, void** entry) {
 }
 
 CUresult get_proc_address(const char* symbol, void** function, int cuda_version,
-                          unsigned long long flags) {
+                          std::uint64_t flags) {
   return get_proc_address_v2(symbol, function, cuda_version, flags, nullptr);
 }
 
 // Names come without _v2 here. `status`, where it is asked for, says more: 0 found, 1 not found.
-CUresult get_proc_address_v2(const char* symbol, void** function, int cuda_version,
-                             unsigned long long, int* status) {
+CUresult get_proc_address_v2(const char* symbol, void** function, int cuda_version, std::uint64_t,
+                             int* status) {
   if (symbol == nullptr || function == nullptr) return kCudaInvalidValue;
   std::string_view name = symbol;
   // The two functions whose parameters differ between the versions that are offered.

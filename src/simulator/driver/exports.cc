@@ -1,5 +1,5 @@
 // The symbols of the simulator's shared libraries. Compiled twice: for libcuda.so.1, which exports
-// every line of exports.def, and for libannulus_simulator.so, which exports the simulator's own
+// every line of provided.def, and for libannulus_simulator.so, which exports the simulator's own
 // alone. A program that links the latter must not find itself calling a simulated driver by the
 // driver's names.
 
@@ -23,43 +23,52 @@ struct Signature<CUresult (*)(Parameters...)> {
 
 }  // namespace
 
+// How many parameters a list of them has, up to twelve.
+#define COUNT(...) COUNT_OF(__VA_ARGS__ __VA_OPT__(, ) 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define COUNT_OF(a, b, c, d, e, f, g, h, i, j, k, l, count, ...) count
+
+// One function of C for each entry, which nobody sees, and under all its symbols an alias of that.
+#define ENTRY(name, symbol, parameters) \
+  DEFINE_WITH(COUNT parameters, name)   \
+  ALIAS(name, symbol)
+#define ALIAS(name, symbol)                                       \
+  extern "C" ANNULUS_EXPORT decltype(annulus_entry_##name) symbol \
+      __attribute__((alias("annulus_entry_" #name)));
+#define DEFINE_WITH(count, name) DEFINE(count, name)
+#define DEFINE(count, name) DEFINE_##count(name)
 #define AT(name, index) Signature<decltype(&entry::name)>::At<index>
-#define HEAD(symbol) extern "C" ANNULUS_EXPORT CUresult symbol
-#define EXPORT(count, symbol, name) EXPORT_##count(symbol, name)
-#define ALIAS(count, symbol, name) EXPORT_##count(symbol, name)
-#define EXPORT_0(symbol, name) \
-  HEAD(symbol)() { return entry::name(); }
-#define EXPORT_1(symbol, name) \
-  HEAD(symbol)(AT(name, 0) a) { return entry::name(a); }
-#define EXPORT_2(symbol, name) \
-  HEAD(symbol)(AT(name, 0) a, AT(name, 1) b) { return entry::name(a, b); }
-#define EXPORT_3(symbol, name) \
-  HEAD(symbol)(AT(name, 0) a, AT(name, 1) b, AT(name, 2) c) { return entry::name(a, b, c); }
-#define EXPORT_4(symbol, name)                                               \
-  HEAD(symbol)(AT(name, 0) a, AT(name, 1) b, AT(name, 2) c, AT(name, 3) d) { \
-    return entry::name(a, b, c, d);                                          \
+#define HEAD(name) extern "C" __attribute__((visibility("hidden"))) CUresult annulus_entry_##name
+#define DEFINE_0(name) \
+  HEAD(name)() { return entry::name(); }
+#define DEFINE_1(name) \
+  HEAD(name)(AT(name, 0) a) { return entry::name(a); }
+#define DEFINE_2(name) \
+  HEAD(name)(AT(name, 0) a, AT(name, 1) b) { return entry::name(a, b); }
+#define DEFINE_3(name) \
+  HEAD(name)(AT(name, 0) a, AT(name, 1) b, AT(name, 2) c) { return entry::name(a, b, c); }
+#define DEFINE_4(name)                                                     \
+  HEAD(name)(AT(name, 0) a, AT(name, 1) b, AT(name, 2) c, AT(name, 3) d) { \
+    return entry::name(a, b, c, d);                                        \
   }
-#define EXPORT_5(symbol, name)                                                              \
-  HEAD(symbol)(AT(name, 0) a, AT(name, 1) b, AT(name, 2) c, AT(name, 3) d, AT(name, 4) e) { \
-    return entry::name(a, b, c, d, e);                                                      \
+#define DEFINE_5(name)                                                                    \
+  HEAD(name)(AT(name, 0) a, AT(name, 1) b, AT(name, 2) c, AT(name, 3) d, AT(name, 4) e) { \
+    return entry::name(a, b, c, d, e);                                                    \
   }
-#define EXPORT_6(symbol, name)                                                                 \
-  HEAD(symbol)                                                                                 \
+#define DEFINE_6(name)                                                                         \
+  HEAD(name)                                                                                   \
   (AT(name, 0) a, AT(name, 1) b, AT(name, 2) c, AT(name, 3) d, AT(name, 4) e, AT(name, 5) f) { \
     return entry::name(a, b, c, d, e, f);                                                      \
   }
-#define EXPORT_11(symbol, name)                                                              \
-  HEAD(symbol)                                                                               \
+#define DEFINE_11(name)                                                                      \
+  HEAD(name)                                                                                 \
   (AT(name, 0) a, AT(name, 1) b, AT(name, 2) c, AT(name, 3) d, AT(name, 4) e, AT(name, 5) f, \
    AT(name, 6) g, AT(name, 7) h, AT(name, 8) i, AT(name, 9) j, AT(name, 10) k) {             \
     return entry::name(a, b, c, d, e, f, g, h, i, j, k);                                     \
   }
-#define EXPORT_12(symbol, name)                                                                  \
-  HEAD(symbol)                                                                                   \
+#define DEFINE_12(name)                                                                          \
+  HEAD(name)                                                                                     \
   (AT(name, 0) a, AT(name, 1) b, AT(name, 2) c, AT(name, 3) d, AT(name, 4) e, AT(name, 5) f,     \
    AT(name, 6) g, AT(name, 7) h, AT(name, 8) i, AT(name, 9) j, AT(name, 10) k, AT(name, 11) l) { \
     return entry::name(a, b, c, d, e, f, g, h, i, j, k, l);                                      \
   }
-#include "simulator/driver/exports.def"
-#undef EXPORT
-#undef ALIAS
+#include "simulator/driver/provided.def"

@@ -12,11 +12,11 @@ namespace annulus::simulator::driver {
 // That a function is deprecated does not keep programs from calling it.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
-#define EXPORT(count, symbol, name)                                             \
+#define ENTRY(name, symbol, parameters)                                         \
   static_assert(abi::same_signature_v<decltype(entry::name), decltype(symbol)>, \
-                "simulator/driver/exports.def disagrees with cuda.h about " #symbol);
-#define ALIAS(count, symbol, name)
-#include "simulator/driver/exports.def"
+                "simulator/driver/provided.def disagrees with cuda.h about " #symbol);
+#define OLDER(name, symbol, parameters)
+#include "simulator/driver/provided.def"
 
 static_assert(sizeof(entry::LaunchConfig) == sizeof(CUlaunchConfig));
 static_assert(offsetof(entry::LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream));

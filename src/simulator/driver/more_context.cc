@@ -1,4 +1,4 @@
-// Contexts and devices, as other programs use them (more.def).
+// Contexts and devices, as other programs use them (provided.def).
 
 #include <fmt/core.h>
 

@@ -1,4 +1,4 @@
-// Modules, memory and streams, as other programs use them (more.def).
+// Modules, memory and streams, as other programs use them (provided.def).
 
 #include <algorithm>
 #include <fstream>
