@@ -16,45 +16,11 @@ int register_bits(Type type) { return std::max(16, type.bits * type.count); }
 
 std::optional<Special> find_special(std::string_view name) {
   static const std::map<std::string_view, Special> kSpecials = {
-      {"%tid.x", Special::kTidX},
-      {"%tid.y", Special::kTidY},
-      {"%tid.z", Special::kTidZ},
-      {"%ntid.x", Special::kNtidX},
-      {"%ntid.y", Special::kNtidY},
-      {"%ntid.z", Special::kNtidZ},
-      {"%ctaid.x", Special::kCtaidX},
-      {"%ctaid.y", Special::kCtaidY},
-      {"%ctaid.z", Special::kCtaidZ},
-      {"%nctaid.x", Special::kNctaidX},
-      {"%nctaid.y", Special::kNctaidY},
-      {"%nctaid.z", Special::kNctaidZ},
-      {"%laneid", Special::kLaneid},
-      {"%warpid", Special::kWarpid},
-      {"%nwarpid", Special::kNwarpid},
-      {"%smid", Special::kSmid},
-      {"%nsmid", Special::kNsmid},
-      {"%gridid", Special::kGridid},
-      {"%lanemask_eq", Special::kLanemaskEq},
-      {"%lanemask_le", Special::kLanemaskLe},
-      {"%lanemask_lt", Special::kLanemaskLt},
-      {"%lanemask_ge", Special::kLanemaskGe},
-      {"%lanemask_gt", Special::kLanemaskGt},
-      {"%dynamic_smem_size", Special::kDynamicShared},
-      {"%total_smem_size", Special::kTotalShared},
-      {"%clusterid.x", Special::kClusteridX},
-      {"%clusterid.y", Special::kClusteridY},
-      {"%clusterid.z", Special::kClusteridZ},
-      {"%nclusterid.x", Special::kNclusteridX},
-      {"%nclusterid.y", Special::kNclusteridY},
-      {"%nclusterid.z", Special::kNclusteridZ},
-      {"%cluster_ctaid.x", Special::kClusterCtaidX},
-      {"%cluster_ctaid.y", Special::kClusterCtaidY},
-      {"%cluster_ctaid.z", Special::kClusterCtaidZ},
-      {"%cluster_nctaid.x", Special::kClusterNctaidX},
-      {"%cluster_nctaid.y", Special::kClusterNctaidY},
-      {"%cluster_nctaid.z", Special::kClusterNctaidZ},
-      {"%cluster_ctarank", Special::kClusterCtarank},
-      {"%cluster_nctarank", Special::kClusterNctarank}};
+#define VECTOR(name, text) \
+  {text ".x", Special::name##X}, {text ".y", Special::name##Y}, {text ".z", Special::name##Z},
+#define SCALAR(name, text) {text, Special::name},
+#include "simulator/program/specials.def"
+  };
   const auto known = kSpecials.find(name);
   if (known == kSpecials.end()) return std::nullopt;
   return known->second;

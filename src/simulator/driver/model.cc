@@ -20,6 +20,45 @@ constexpr DeviceModel kModels[] = {
     {"sm_90", 9, 0, false, 132, 232448, 233472, 60 << 20, 1980000, 3201000, 6144, 141 * kGiB},
 };
 
+// A CUdevice_attribute: one number for all models, or a member where they differ.
+struct Attribute {
+  constexpr Attribute(int number, int fixed) : which(number), value(fixed) {}
+  constexpr Attribute(int number, int DeviceModel::*own) : which(number), member(own) {}
+  int which;
+  int value = 0;
+  int DeviceModel::*member = nullptr;
+};
+
+constexpr Attribute kAttributes[] = {
+    {abi::kAttributeMaxThreadsPerBlock, kMaxThreads},
+    {abi::kAttributeMaxBlockX, kMaxThreads},
+    {abi::kAttributeMaxBlockY, kMaxThreads},
+    {abi::kAttributeMaxBlockZ, kMaxBlockZ},
+    {abi::kAttributeMaxGridX, kMaxGridX},
+    {abi::kAttributeMaxGridY, kMaxGridYz},
+    {abi::kAttributeMaxGridZ, kMaxGridYz},
+    {abi::kAttributeMaxSharedPerBlock, kSharedPerBlock},
+    {abi::kAttributeConstantBytes, 65536},
+    {abi::kAttributeWarpSize, 32},
+    {abi::kAttributeMaxRegistersPerBlock, kRegistersPerSm},
+    {abi::kAttributeClockKilohertz, &DeviceModel::clock_kilohertz},
+    {abi::kAttributeMultiprocessors, &DeviceModel::multiprocessors},
+    {abi::kAttributeConcurrentKernels, 1},
+    {abi::kAttributeMemoryClockKilohertz, &DeviceModel::memory_clock_kilohertz},
+    {abi::kAttributeMemoryBusBits, &DeviceModel::memory_bus_bits},
+    {abi::kAttributeL2Bytes, &DeviceModel::l2_bytes},
+    {abi::kAttributeMaxThreadsPerMultiprocessor, kMaxThreadsPerSm},
+    {abi::kAttributeAsyncEngines, 3},
+    {abi::kAttributeUnifiedAddressing, 1},
+    {abi::kAttributeComputeMajor, &DeviceModel::major},
+    {abi::kAttributeComputeMinor, &DeviceModel::minor},
+    {abi::kAttributeMaxSharedPerMultiprocessor, &DeviceModel::shared_per_sm},
+    {abi::kAttributeMaxRegistersPerMultiprocessor, kRegistersPerSm},
+    {abi::kAttributeMaxSharedPerBlockOptin, &DeviceModel::shared_optin},
+    {abi::kAttributeMaxBlocksPerMultiprocessor, kMaxBlocksPerSm},
+    {abi::kAttributeReservedSharedPerBlock, kSharedReserved},
+};
+
 }  // namespace
 
 std::span<const DeviceModel> models() { return kModels; }
@@ -33,90 +72,16 @@ std::uint64_t usable_memory(const DeviceModel& model) {
 }
 
 bool attribute(const DeviceModel& model, int ordinal, int which, int* value) {
-  switch (which) {
-    case abi::kAttributeMaxThreadsPerBlock:
-    case abi::kAttributeMaxBlockX:
-    case abi::kAttributeMaxBlockY:
-      *value = kMaxThreads;
-      return true;
-    case abi::kAttributeMaxBlockZ:
-      *value = kMaxBlockZ;
-      return true;
-    case abi::kAttributeMaxGridX:
-      *value = static_cast<int>(kMaxGridX);
-      return true;
-    case abi::kAttributeMaxGridY:
-    case abi::kAttributeMaxGridZ:
-      *value = static_cast<int>(kMaxGridYz);
-      return true;
-    case abi::kAttributeMaxSharedPerBlock:
-      *value = kSharedPerBlock;
-      return true;
-    case abi::kAttributeConstantBytes:
-      *value = 65536;
-      return true;
-    case abi::kAttributeWarpSize:
-      *value = 32;
-      return true;
-    case abi::kAttributeMaxRegistersPerBlock:
-    case abi::kAttributeMaxRegistersPerMultiprocessor:
-      *value = kRegistersPerSm;
-      return true;
-    case abi::kAttributeClockKilohertz:
-      *value = model.clock_kilohertz;
-      return true;
-    case abi::kAttributeMultiprocessors:
-      *value = model.multiprocessors;
-      return true;
-    case abi::kAttributeMemoryClockKilohertz:
-      *value = model.memory_clock_kilohertz;
-      return true;
-    case abi::kAttributeMemoryBusBits:
-      *value = model.memory_bus_bits;
-      return true;
-    case abi::kAttributeL2Bytes:
-      *value = model.l2_bytes;
-      return true;
-    case abi::kAttributeMaxThreadsPerMultiprocessor:
-      *value = kMaxThreadsPerSm;
-      return true;
-    case abi::kAttributeAsyncEngines:
-      *value = 3;
-      return true;
-    case abi::kAttributeConcurrentKernels:
-    case abi::kAttributeUnifiedAddressing:
-      *value = 1;
-      return true;
-    case abi::kAttributeComputeMajor:
-      *value = model.major;
-      return true;
-    case abi::kAttributeComputeMinor:
-      *value = model.minor;
-      return true;
-    case abi::kAttributeMaxSharedPerMultiprocessor:
-      *value = model.shared_per_sm;
-      return true;
-    case abi::kAttributeMaxSharedPerBlockOptin:
-      *value = model.shared_optin;
-      return true;
-    case abi::kAttributeMaxBlocksPerMultiprocessor:
-      *value = kMaxBlocksPerSm;
-      return true;
-    case abi::kAttributeReservedSharedPerBlock:
-      *value = kSharedReserved;
-      return true;
-    case abi::kAttributePciBus:
-      *value = ordinal + 1;
-      return true;
-    case abi::kAttributeClusterLaunch:
-    case abi::kAttributeTensorMaps:
-      *value = model.accelerated ? 1 : 0;
-      return true;
-    // Everything else that is an attribute at all is a feature that this driver lacks.
-    default:
-      *value = 0;
-      return which >= 1 && which < 160;
+  // Everything else that is an attribute at all is a feature that this driver lacks.
+  *value = 0;
+  for (const Attribute& known : kAttributes) {
+    if (known.which == which) *value = known.member != nullptr ? model.*known.member : known.value;
   }
+  if (which == abi::kAttributePciBus) *value = ordinal + 1;
+  if (which == abi::kAttributeClusterLaunch || which == abi::kAttributeTensorMaps) {
+    *value = model.accelerated ? 1 : 0;
+  }
+  return which >= 1 && which < 160;
 }
 
 }  // namespace driver

@@ -88,46 +88,18 @@ struct Constant {
   int bytes = 4;  // per lane: 2, 4 or 8
 };
 
+// The special registers (specials.def): first the vectors, three registers each, so that the
+// register of a vector in a dimension is 3 * vector + dimension; then the others.
+enum class SpecialVector : std::uint8_t {
+#define VECTOR(name, text) name,
+#include "simulator/program/specials.def"
+  kCount
+};
 enum class Special : std::uint8_t {
-  kTidX,
-  kTidY,
-  kTidZ,
-  kNtidX,
-  kNtidY,
-  kNtidZ,
-  kCtaidX,
-  kCtaidY,
-  kCtaidZ,
-  kNctaidX,
-  kNctaidY,
-  kNctaidZ,
-  kLaneid,
-  kWarpid,
-  kNwarpid,
-  kSmid,
-  kNsmid,
-  kGridid,
-  kLanemaskEq,
-  kLanemaskLe,
-  kLanemaskLt,
-  kLanemaskGe,
-  kLanemaskGt,
-  kDynamicShared,
-  kTotalShared,
-  kClusteridX,
-  kClusteridY,
-  kClusteridZ,
-  kNclusteridX,
-  kNclusteridY,
-  kNclusteridZ,
-  kClusterCtaidX,
-  kClusterCtaidY,
-  kClusterCtaidZ,
-  kClusterNctaidX,
-  kClusterNctaidY,
-  kClusterNctaidZ,
-  kClusterCtarank,
-  kClusterNctarank
+#define VECTOR(name, text) name##X, name##Y, name##Z,
+#include "simulator/program/specials.def"
+#define SCALAR(name, text) name,
+#include "simulator/program/specials.def"
 };
 
 struct SpecialSlot {

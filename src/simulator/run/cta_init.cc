@@ -4,108 +4,18 @@
 #include <cstring>
 
 #include "simulator/machine/cta.h"
+#include "simulator/run/special_value.h"
 
 namespace annulus::simulator {
 namespace {
-
-int dimension(Special special, Special first) {
-  return static_cast<int>(special) - static_cast<int>(first);
-}
-
-std::uint32_t special_value(const Cta& cta, Special special, std::uint32_t thread, int lane,
-                            const LaunchRequest& request) {
-  const std::uint32_t* block = cta.block;
-  const std::uint32_t* shape = request.cluster;
-  const auto bit = static_cast<std::uint32_t>(lane);
-  switch (special) {
-    case Special::kTidX:
-      return thread % block[0];
-    case Special::kTidY:
-      return thread / block[0] % block[1];
-    case Special::kTidZ:
-      return thread / block[0] / block[1];
-    case Special::kNtidX:
-      return block[0];
-    case Special::kNtidY:
-      return block[1];
-    case Special::kNtidZ:
-      return block[2];
-    case Special::kCtaidX:
-      return cta.index[0];
-    case Special::kCtaidY:
-      return cta.index[1];
-    case Special::kCtaidZ:
-      return cta.index[2];
-    case Special::kNctaidX:
-      return cta.grid[0];
-    case Special::kNctaidY:
-      return cta.grid[1];
-    case Special::kNctaidZ:
-      return cta.grid[2];
-    case Special::kLaneid:
-      return bit;
-    case Special::kWarpid:
-      return thread / kLanes;
-    case Special::kNwarpid:
-      return cta.warp_count();
-    case Special::kSmid:
-      return 0;
-    case Special::kNsmid:
-      return 1;
-    case Special::kGridid:
-      return 1;
-    case Special::kLanemaskEq:
-      return 1u << bit;
-    case Special::kLanemaskLe:
-      return (2u << bit) - 1;
-    case Special::kLanemaskLt:
-      return (1u << bit) - 1;
-    case Special::kLanemaskGe:
-      return ~((1u << bit) - 1);
-    case Special::kLanemaskGt:
-      return bit == 31 ? 0 : ~((2u << bit) - 1);
-    case Special::kDynamicShared:
-      return request.dynamic_shared_bytes;
-    case Special::kTotalShared:
-      return request.dynamic_shared_bytes + cta.program->info.static_shared_bytes;
-    case Special::kClusteridX:
-    case Special::kClusteridY:
-    case Special::kClusteridZ: {
-      const int d = dimension(special, Special::kClusteridX);
-      return cta.index[d] / shape[d];
-    }
-    case Special::kNclusteridX:
-    case Special::kNclusteridY:
-    case Special::kNclusteridZ: {
-      const int d = dimension(special, Special::kNclusteridX);
-      return cta.grid[d] / shape[d];
-    }
-    case Special::kClusterCtaidX:
-    case Special::kClusterCtaidY:
-    case Special::kClusterCtaidZ: {
-      const int d = dimension(special, Special::kClusterCtaidX);
-      return cta.index[d] % shape[d];
-    }
-    case Special::kClusterNctaidX:
-    case Special::kClusterNctaidY:
-    case Special::kClusterNctaidZ:
-      return shape[dimension(special, Special::kClusterNctaidX)];
-    case Special::kClusterCtarank:
-      return cta.rank;
-    case Special::kClusterNctarank:
-      return shape[0] * shape[1] * shape[2];
-  }
-  return 0;
-}
 
 void fill_specials(Cta& cta, const LaunchRequest& request) {
   for (Warp& warp : cta.warps) {
     for (const SpecialSlot& slot : cta.program->specials) {
       auto* lanes = reinterpret_cast<std::uint32_t*>(warp.registers + slot.slot);
       for (int lane = 0; lane < kLanes; ++lane) {
-        lanes[lane] =
-            special_value(cta, slot.special, static_cast<std::uint32_t>(warp.index * kLanes + lane),
-                          lane, request);
+        const auto thread = static_cast<std::uint32_t>(warp.index * kLanes + lane);
+        lanes[lane] = special_value(cta, request, slot.special, thread);
       }
     }
   }

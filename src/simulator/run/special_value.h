@@ -1,0 +1,15 @@
+#ifndef ANNULUS_SIMULATOR_RUN_SPECIAL_VALUE_H_
+#define ANNULUS_SIMULATOR_RUN_SPECIAL_VALUE_H_
+
+#include "simulator/machine/cta.h"
+#include "simulator/run/launch.h"
+
+namespace annulus::simulator {
+
+// What a special register of a CTA that is placed in its grid holds for one of its threads.
+std::uint32_t special_value(const Cta& cta, const LaunchRequest& request, Special special,
+                            std::uint32_t thread);
+
+}  // namespace annulus::simulator
+
+#endif  // ANNULUS_SIMULATOR_RUN_SPECIAL_VALUE_H_
