@@ -1,48 +1,16 @@
-// cp.async.bulk and cp.reduce.async.bulk (PTX ISA 9.0, sections 9.7.9.25.4 and 9.7.9.25.5): the
-// instructions. When they take effect: simulator/machine/bulk_copies.h.
+// Bulk copies issued: source and target are taken and checked, and the copy joins those under way.
 
-#include "simulator/machine/bulk_copies.h"
-
+#include "simulator/ops/bulk_copy.h"
 #include "simulator/machine/cluster.h"
 #include "simulator/machine/reduce.h"
-#include "simulator/ops/bulk_copy.h"
 #include "simulator/ops/handlers.h"
 #include "simulator/ops/shared_address.h"
 
-namespace annulus::simulator {
+namespace annulus::simulator::bulk {
 namespace {
-
-// Program::slots from Inst::aux on; an address is a slot, 1 if that has 64 bits, and an offset.
-enum : std::uint32_t {
-  kShared = 0,    // the address in shared memory that is copied to, or from
-  kOther = 3,     // global memory, a tensor map, or shared memory that is copied from
-  kMbarrier = 6,  // where there is one
-  kSize = 9,      // slot; of all but tensor copies
-  kCtas = 10,     // slot of a multicast's mask, or kNoSlot
-  kCoordinates = 11,
-};
-
-// small[] of these instructions.
-enum : std::uint8_t {
-  kKind = 0,    // Instruction
-  kWhere = 1,   // ShareSpace of kShared
-  kRank = 2,    // of a tensor copy, else 0
-  kReduce = 3,  // Reduction
-  kType = 4,    // TensorType of a reduction that is no tensor copy
-};
-enum class Instruction : std::uint8_t { kLoad, kStore, kShare, kPrefetch };
 
 constexpr std::uint32_t kAlignment = 16;
 constexpr std::uint32_t kTensorAlignment = 128;
-constexpr std::uint32_t kMapAlignment = 64;
-
-std::uint64_t address_at(const Warp& warp, const std::uint32_t* slots, std::uint32_t which,
-                         int lane) {
-  const std::uint64_t base = slots[which + 1] != 0 ? warp.lanes<std::uint64_t>(slots[which])[lane]
-                                                   : warp.lanes<std::uint32_t>(slots[which])[lane];
-  return base + static_cast<std::uint64_t>(
-                    static_cast<std::int64_t>(static_cast<std::int32_t>(slots[which + 2])));
-}
 
 // A shared address of the CTA, or of one of the cluster.
 SharedPlace place_at(const Warp& warp, const std::uint32_t* slots, std::uint32_t which,
@@ -61,38 +29,6 @@ SharedPlace place_at(const Warp& warp, const std::uint32_t* slots, std::uint32_t
              size, kSharedBase);
   }
   return place;
-}
-
-TensorMap load_map(Warp& warp, std::uint64_t address, int lane) {
-  Cta& cta = *warp.cta;
-  TensorMap map;
-  const std::uint64_t window = address / kWindowBytes * kWindowBytes;
-  const std::uint64_t offset = address - window;
-  if (offset % kMapAlignment != 0) {
-    raise_at(FaultKind::kMisaligned, lane, "tensor map at address {:#x}, no multiple of {}",
-             address, kMapAlignment);
-  }
-  const std::byte* from = nullptr;
-  if (window == kParamWindow) {
-    if (offset + sizeof(map) > cta.program->info.parameter_bytes) {
-      raise_at(FaultKind::kOutOfBounds, lane, "a tensor map at offset {} of {} bytes of parameters",
-               offset, cta.program->info.parameter_bytes);
-    }
-    from = cta.parameters + offset;
-  } else if (window == 0) {
-    check_global_read(warp, lane, address, sizeof(map));
-    from = reinterpret_cast<const std::byte*>(address);
-  } else {
-    raise_at(FaultKind::kInvalidOperand, lane,
-             "a tensor map at address {:#x}: it has to be a parameter, or in global memory",
-             address);
-  }
-  std::copy_n(from, sizeof(map), reinterpret_cast<std::byte*>(&map));
-  if (!map.valid()) {
-    raise_at(FaultKind::kInvalidOperand, lane,
-             "at address {:#x} there is no tensor map that cuTensorMapEncodeTiled made", address);
-  }
-  return map;
 }
 
 // Checks what a copy does to global memory, and marks what it writes. The bytes themselves move
@@ -134,26 +70,6 @@ void reach_copy(Warp& warp, const BulkCopy& copy, AccessKind kind) {
   for_rows(copy.map, copy.start, [&](const BoxRow& row) {
     reach_range<kChecked>(warp, row.address, row.bytes, kind, copy.lane);
   });
-}
-
-// The geometry of a tensor copy.
-void take_box(Warp& warp, const Inst& inst, const std::uint32_t* slots, BulkCopy& copy) {
-  copy.tensor = true;
-  copy.map = load_map(warp, address_at(warp, slots, kOther, copy.lane), copy.lane);
-  if (copy.map.rank != inst.small[kRank]) {
-    raise_at(FaultKind::kInvalidOperand, copy.lane, "a tensor map of {} dimensions, a copy of {}",
-             copy.map.rank, inst.small[kRank]);
-  }
-  for (std::size_t d = 0; d < copy.map.rank; ++d) {
-    copy.start[d] = warp.lanes<std::int32_t>(slots[kCoordinates + d])[copy.lane];
-  }
-  if (copy.map.swizzle != Swizzle::kNone &&
-      copy.map.row_bytes() != swizzle_span(copy.map.swizzle)) {
-    raise_at(FaultKind::kUnsupported, copy.lane,
-             "a box whose rows have {} bytes under a swizzle of {} is not modelled",
-             copy.map.row_bytes(), swizzle_span(copy.map.swizzle));
-  }
-  copy.bytes = copy.map.box_bytes();
 }
 
 void take_size(Warp& warp, const std::uint32_t* slots, BulkCopy& copy) {
@@ -317,12 +233,25 @@ void run_lane(Warp& warp, const Inst& inst, int lane) {
   cluster.copies.issue(cluster, std::move(copy));
 }
 
+}  // namespace
+
+std::uint64_t address_at(const Warp& warp, const std::uint32_t* slots, std::uint32_t which,
+                         int lane) {
+  const std::uint64_t base = slots[which + 1] != 0 ? warp.lanes<std::uint64_t>(slots[which])[lane]
+                                                   : warp.lanes<std::uint32_t>(slots[which])[lane];
+  return base + static_cast<std::uint64_t>(
+                    static_cast<std::int64_t>(static_cast<std::int32_t>(slots[which + 2])));
+}
+
 template <bool kChecked>
 void run(Warp& warp, const Inst& inst, Mask mask) {
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     run_lane<kChecked>(warp, inst, lowest_lane(rest));
   }
 }
+
+template void run<false>(Warp&, const Inst&, Mask);
+template void run<true>(Warp&, const Inst&, Mask);
 
 void commit(Warp& warp, const Inst&, Mask mask) {
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
@@ -338,137 +267,4 @@ void wait(Warp& warp, const Inst& inst, Mask mask) {
   }
 }
 
-// Appends an address operand to `words`.
-void take_address(Decoder& decoder, const ptx::Operand& operand, std::vector<std::uint32_t>& words,
-                  std::uint32_t which) {
-  const Decoder::Address address = decoder.address(operand);
-  if (address.offset != static_cast<std::int32_t>(address.offset)) {
-    // The address of a global variable.
-    words[which] = decoder.constant(static_cast<std::uint64_t>(address.offset), 8);
-    words[which + 1] = 1;
-    words[which + 2] = 0;
-    return;
-  }
-  words[which] = address.base;
-  words[which + 1] = address.base_bits == 64;
-  words[which + 2] = static_cast<std::uint32_t>(address.offset);
-}
-
-void take_reduction(Decoder& decoder) {
-  static constexpr std::pair<const char*, Reduction> kNames[] = {
-      {"add", Reduction::kAdd}, {"min", Reduction::kMin}, {"max", Reduction::kMax},
-      {"inc", Reduction::kInc}, {"dec", Reduction::kDec}, {"and", Reduction::kAnd},
-      {"or", Reduction::kOr},   {"xor", Reduction::kXor}};
-  static constexpr std::pair<const char*, TensorType> kTypes[] = {
-      {"u32", TensorType::kU32}, {"s32", TensorType::kS32},   {"u64", TensorType::kU64},
-      {"s64", TensorType::kS64}, {"f16", TensorType::kF16},   {"f32", TensorType::kF32},
-      {"f64", TensorType::kF64}, {"bf16", TensorType::kBf16}, {"b32", TensorType::kU32},
-      {"b64", TensorType::kU64}};
-  Inst& inst = decoder.inst();
-  for (const auto& [name, reduction] : kNames) {
-    if (decoder.has(name)) inst.small[kReduce] = static_cast<std::uint8_t>(reduction);
-  }
-  if (inst.small[kReduce] == 0) decoder.unsupported("this reduction is not modelled");
-  if (inst.small[kRank] != 0) return;
-  bool typed = false;
-  for (const auto& [name, type] : kTypes) {
-    if (!decoder.has(name)) continue;
-    inst.small[kType] = static_cast<std::uint8_t>(type);
-    typed = true;
-  }
-  if (!typed || !can_reduce(static_cast<Reduction>(inst.small[kReduce]),
-                            static_cast<TensorType>(inst.small[kType]))) {
-    decoder.unsupported("this reduction is not modelled");
-  }
-}
-
-std::uint8_t tensor_rank(const Decoder& decoder) {
-  if (!decoder.has("tensor")) return 0;
-  static constexpr const char* kNames[] = {"1d", "2d", "3d", "4d", "5d"};
-  for (std::uint8_t rank = 1; rank <= 5; ++rank) {
-    if (decoder.has(kNames[rank - 1])) return rank;
-  }
-  decoder.malformed("a tensor copy has one to five dimensions");
-}
-
-void refuse_other_forms(const Decoder& decoder) {
-  for (const char* other :
-       {"im2col", "im2col::w", "im2col::w::128", "im2col_no_offs", "tile::gather4",
-        "tile::scatter4", "cp_mask", "ignore_oob", "cta_group::1", "cta_group::2"}) {
-    if (decoder.has(other)) decoder.unsupported();
-  }
-}
-
-void take_coordinates(Decoder& decoder, const ptx::Operand& map,
-                      std::vector<std::uint32_t>& words) {
-  if (map.elements.size() != 1 || map.elements[0].elements.size() != decoder.inst().small[kRank]) {
-    decoder.malformed("there is one coordinate per dimension");
-  }
-  for (const ptx::Operand& coordinate : map.elements[0].elements) {
-    words.push_back(decoder.in(coordinate, Type{Type::kSigned, 32}));
-  }
-}
-
-// Operands: [to], [from], [size], [mbarrier], [mask of CTAs], [cache policy]; of tensor copies the
-// map comes with its coordinates in place of global memory, and there is no size.
-std::vector<std::uint32_t> take_operands(Decoder& decoder, Instruction kind) {
-  Inst& inst = decoder.inst();
-  const bool tensor = inst.small[kRank] != 0;
-  const bool counted = kind == Instruction::kLoad || kind == Instruction::kShare;
-  const bool prefetch = kind == Instruction::kPrefetch;
-  const bool store = kind == Instruction::kStore;
-  std::vector<std::uint32_t> words(kCoordinates, kNoSlot);
-  const ShareSpace space = decoder.has("shared::cluster") ? ShareSpace::kCluster : ShareSpace::kCta;
-  inst.small[kWhere] = static_cast<std::uint8_t>(counted ? space : ShareSpace::kCta);
-  std::size_t next = 0;
-  const ptx::Operand& first = decoder.operand(next++);
-  const ptx::Operand& map_or_memory = prefetch || store ? first : decoder.operand(next);
-  if (!prefetch) {
-    take_address(decoder, store ? decoder.operand(next) : first, words, kShared);
-    ++next;
-  }
-  take_address(decoder, map_or_memory, words, kOther);
-  if (!tensor) words[kSize] = decoder.in(next++, kU32);
-  if (counted) take_address(decoder, decoder.operand(next++), words, kMbarrier);
-  if (decoder.has("multicast::cluster")) {
-    words[kCtas] = decoder.in(next++, Type{Type::kUnsigned, 16});
-  }
-  if (decoder.has("L2::cache_hint")) decoder.in(next++, Type{Type::kBits, 64});
-  if (next != decoder.operands()) decoder.malformed("it takes another number of operands");
-  if (tensor) take_coordinates(decoder, map_or_memory, words);
-  return words;
-}
-
-}  // namespace
-
-void decode_bulk(Decoder& decoder) {
-  Inst& inst = decoder.inst();
-  inst.kind = Class::kAsyncCopy;
-  if (decoder.has("commit_group")) return decoder.handler(commit);
-  if (decoder.has("wait_group")) {
-    inst.imm = decoder.immediate(0);
-    if (inst.imm < 0) decoder.malformed("less than no groups");
-    inst.small[0] = decoder.has("read");
-    return decoder.handler(wait);
-  }
-  refuse_other_forms(decoder);
-  inst.small[kRank] = tensor_rank(decoder);
-  const bool counted = decoder.has("mbarrier::complete_tx::bytes");
-  const bool prefetch = decoder.has("prefetch");
-  const bool store = decoder.has("bulk_group");
-  const bool from_global = decoder.has("global");
-  if (counted + prefetch + store != 1) decoder.unsupported();
-  const Instruction kind = prefetch      ? Instruction::kPrefetch
-                           : store       ? Instruction::kStore
-                           : from_global ? Instruction::kLoad
-                                         : Instruction::kShare;
-  inst.small[kKind] = static_cast<std::uint8_t>(kind);
-  if (decoder.source().modifiers[0] == "reduce") {
-    if (!store) decoder.unsupported("only reductions into global memory are modelled");
-    take_reduction(decoder);
-  }
-  inst.aux = decoder.list(take_operands(decoder, kind));
-  decoder.handler(run<false>, run<true>);
-}
-
-}  // namespace annulus::simulator
+}  // namespace annulus::simulator::bulk

@@ -1,14 +1,54 @@
 #ifndef ANNULUS_SIMULATOR_OPS_BULK_COPY_H_
 #define ANNULUS_SIMULATOR_OPS_BULK_COPY_H_
 
+// cp.async.bulk and cp.reduce.async.bulk (PTX ISA 9.0, sections 9.7.9.25.4 and 9.7.9.25.5), which
+// are forms of the opcode cp: bulk_decode.cc takes them apart, bulk_copy.cc issues them, and
+// bulk_tensor.cc finds the box of a tensor. When they take effect: simulator/machine/bulk_copies.h.
+
 #include "simulator/decode/decoder.h"
+#include "simulator/machine/bulk_copies.h"
 #include "simulator/ops/access.h"
 
 namespace annulus::simulator {
 
-// cp.async.bulk and cp.reduce.async.bulk, which are forms of the opcode cp.
 void decode_bulk(Decoder& decoder);
 
+// What the three files have in common.
+namespace bulk {
+
+// Program::slots from Inst::aux on; an address is a slot, 1 if that has 64 bits, and an offset.
+enum : std::uint32_t {
+  kShared = 0,    // the address in shared memory that is copied to, or from
+  kOther = 3,     // global memory, a tensor map, or shared memory that is copied from
+  kMbarrier = 6,  // where there is one
+  kSize = 9,      // slot; of all but tensor copies
+  kCtas = 10,     // slot of a multicast's mask, or kNoSlot
+  kCoordinates = 11,
+};
+
+// small[] of these instructions.
+enum : std::uint8_t {
+  kKind = 0,    // Instruction
+  kWhere = 1,   // ShareSpace of kShared
+  kRank = 2,    // of a tensor copy, else 0
+  kReduce = 3,  // Reduction
+  kType = 4,    // TensorType of a reduction that is no tensor copy
+};
+enum class Instruction : std::uint8_t { kLoad, kStore, kShare, kPrefetch };
+
+std::uint64_t address_at(const Warp& warp, const std::uint32_t* slots, std::uint32_t which,
+                         int lane);
+
+// The geometry of a tensor copy, which is as its map in memory and the coordinates say.
+void take_box(Warp& warp, const Inst& inst, const std::uint32_t* slots, BulkCopy& copy);
+
+// The handlers: a copy for each lane of the mask, the end of its group, and the wait for groups.
+template <bool kChecked>
+void run(Warp& warp, const Inst& inst, Mask mask);
+void commit(Warp& warp, const Inst& inst, Mask mask);
+void wait(Warp& warp, const Inst& inst, Mask mask);
+
+}  // namespace bulk
 }  // namespace annulus::simulator
 
 #endif  // ANNULUS_SIMULATOR_OPS_BULK_COPY_H_

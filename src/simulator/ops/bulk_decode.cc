@@ -1,0 +1,147 @@
+// Bulk copies taken apart: which instruction it is, and where its operands lie.
+
+#include "simulator/machine/reduce.h"
+#include "simulator/ops/bulk_copy.h"
+#include "simulator/ops/handlers.h"
+#include "simulator/ops/shared_address.h"
+
+namespace annulus::simulator {
+namespace bulk {
+namespace {
+
+// Appends an address operand to `words`.
+void take_address(Decoder& decoder, const ptx::Operand& operand, std::vector<std::uint32_t>& words,
+                  std::uint32_t which) {
+  const Decoder::Address address = decoder.address(operand);
+  if (address.offset != static_cast<std::int32_t>(address.offset)) {
+    // The address of a global variable.
+    words[which] = decoder.constant(static_cast<std::uint64_t>(address.offset), 8);
+    words[which + 1] = 1;
+    words[which + 2] = 0;
+    return;
+  }
+  words[which] = address.base;
+  words[which + 1] = address.base_bits == 64;
+  words[which + 2] = static_cast<std::uint32_t>(address.offset);
+}
+
+void take_reduction(Decoder& decoder) {
+  static constexpr std::pair<const char*, Reduction> kNames[] = {
+      {"add", Reduction::kAdd}, {"min", Reduction::kMin}, {"max", Reduction::kMax},
+      {"inc", Reduction::kInc}, {"dec", Reduction::kDec}, {"and", Reduction::kAnd},
+      {"or", Reduction::kOr},   {"xor", Reduction::kXor}};
+  static constexpr std::pair<const char*, TensorType> kTypes[] = {
+      {"u32", TensorType::kU32}, {"s32", TensorType::kS32},   {"u64", TensorType::kU64},
+      {"s64", TensorType::kS64}, {"f16", TensorType::kF16},   {"f32", TensorType::kF32},
+      {"f64", TensorType::kF64}, {"bf16", TensorType::kBf16}, {"b32", TensorType::kU32},
+      {"b64", TensorType::kU64}};
+  Inst& inst = decoder.inst();
+  for (const auto& [name, reduction] : kNames) {
+    if (decoder.has(name)) inst.small[kReduce] = static_cast<std::uint8_t>(reduction);
+  }
+  if (inst.small[kReduce] == 0) decoder.unsupported("this reduction is not modelled");
+  if (inst.small[kRank] != 0) return;
+  bool typed = false;
+  for (const auto& [name, type] : kTypes) {
+    if (!decoder.has(name)) continue;
+    inst.small[kType] = static_cast<std::uint8_t>(type);
+    typed = true;
+  }
+  if (!typed || !can_reduce(static_cast<Reduction>(inst.small[kReduce]),
+                            static_cast<TensorType>(inst.small[kType]))) {
+    decoder.unsupported("this reduction is not modelled");
+  }
+}
+
+std::uint8_t tensor_rank(const Decoder& decoder) {
+  if (!decoder.has("tensor")) return 0;
+  static constexpr const char* kNames[] = {"1d", "2d", "3d", "4d", "5d"};
+  for (std::uint8_t rank = 1; rank <= 5; ++rank) {
+    if (decoder.has(kNames[rank - 1])) return rank;
+  }
+  decoder.malformed("a tensor copy has one to five dimensions");
+}
+
+void refuse_other_forms(const Decoder& decoder) {
+  for (const char* other :
+       {"im2col", "im2col::w", "im2col::w::128", "im2col_no_offs", "tile::gather4",
+        "tile::scatter4", "cp_mask", "ignore_oob", "cta_group::1", "cta_group::2"}) {
+    if (decoder.has(other)) decoder.unsupported();
+  }
+}
+
+void take_coordinates(Decoder& decoder, const ptx::Operand& map,
+                      std::vector<std::uint32_t>& words) {
+  if (map.elements.size() != 1 || map.elements[0].elements.size() != decoder.inst().small[kRank]) {
+    decoder.malformed("there is one coordinate per dimension");
+  }
+  for (const ptx::Operand& coordinate : map.elements[0].elements) {
+    words.push_back(decoder.in(coordinate, Type{Type::kSigned, 32}));
+  }
+}
+
+// Operands: [to], [from], [size], [mbarrier], [mask of CTAs], [cache policy]; of tensor copies the
+// map comes with its coordinates in place of global memory, and there is no size.
+std::vector<std::uint32_t> take_operands(Decoder& decoder, Instruction kind) {
+  Inst& inst = decoder.inst();
+  const bool tensor = inst.small[kRank] != 0;
+  const bool counted = kind == Instruction::kLoad || kind == Instruction::kShare;
+  const bool prefetch = kind == Instruction::kPrefetch;
+  const bool store = kind == Instruction::kStore;
+  std::vector<std::uint32_t> words(kCoordinates, kNoSlot);
+  const ShareSpace space = decoder.has("shared::cluster") ? ShareSpace::kCluster : ShareSpace::kCta;
+  inst.small[kWhere] = static_cast<std::uint8_t>(counted ? space : ShareSpace::kCta);
+  std::size_t next = 0;
+  const ptx::Operand& first = decoder.operand(next++);
+  const ptx::Operand& map_or_memory = prefetch || store ? first : decoder.operand(next);
+  if (!prefetch) {
+    take_address(decoder, store ? decoder.operand(next) : first, words, kShared);
+    ++next;
+  }
+  take_address(decoder, map_or_memory, words, kOther);
+  if (!tensor) words[kSize] = decoder.in(next++, kU32);
+  if (counted) take_address(decoder, decoder.operand(next++), words, kMbarrier);
+  if (decoder.has("multicast::cluster")) {
+    words[kCtas] = decoder.in(next++, Type{Type::kUnsigned, 16});
+  }
+  if (decoder.has("L2::cache_hint")) decoder.in(next++, Type{Type::kBits, 64});
+  if (next != decoder.operands()) decoder.malformed("it takes another number of operands");
+  if (tensor) take_coordinates(decoder, map_or_memory, words);
+  return words;
+}
+
+}  // namespace
+}  // namespace bulk
+
+void decode_bulk(Decoder& decoder) {
+  using namespace bulk;
+  Inst& inst = decoder.inst();
+  inst.kind = Class::kAsyncCopy;
+  if (decoder.has("commit_group")) return decoder.handler(commit);
+  if (decoder.has("wait_group")) {
+    inst.imm = decoder.immediate(0);
+    if (inst.imm < 0) decoder.malformed("less than no groups");
+    inst.small[0] = decoder.has("read");
+    return decoder.handler(wait);
+  }
+  refuse_other_forms(decoder);
+  inst.small[kRank] = tensor_rank(decoder);
+  const bool counted = decoder.has("mbarrier::complete_tx::bytes");
+  const bool prefetch = decoder.has("prefetch");
+  const bool store = decoder.has("bulk_group");
+  const bool from_global = decoder.has("global");
+  if (counted + prefetch + store != 1) decoder.unsupported();
+  const Instruction kind = prefetch      ? Instruction::kPrefetch
+                           : store       ? Instruction::kStore
+                           : from_global ? Instruction::kLoad
+                                         : Instruction::kShare;
+  inst.small[kKind] = static_cast<std::uint8_t>(kind);
+  if (decoder.source().modifiers[0] == "reduce") {
+    if (!store) decoder.unsupported("only reductions into global memory are modelled");
+    take_reduction(decoder);
+  }
+  inst.aux = decoder.list(take_operands(decoder, kind));
+  decoder.handler(run<false>, run<true>);
+}
+
+}  // namespace annulus::simulator
