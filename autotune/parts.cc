@@ -5,6 +5,7 @@
 
 #include "attention/tiles/tile_counts.h"
 #include "attention/tiles/tile_list.h"
+#include "base/math.h"
 #include "pattern/classify.h"
 
 namespace annulus::autotune {
@@ -56,8 +57,7 @@ Problem strip(const Problem& problem, std::int64_t first, std::int64_t rows,
   pattern::Classifier classifier(part.pattern, attention::placement_of(part), rows, kKeyBlock);
   for (const pattern::BlockRun& run : classifier.row(0, 0)) end = run.end * kKeyBlock;
   end = std::clamp(end, std::min(kKeyBlock, problem.seq_k), problem.seq_k);
-  const std::int64_t begin =
-      std::max<std::int64_t>(0, (end - most_keys + kKeyBlock - 1) / kKeyBlock * kKeyBlock);
+  const std::int64_t begin = std::max<std::int64_t>(0, base::round_up(end - most_keys, kKeyBlock));
   part.k0 = problem.k_position() + begin;
   part.seq_k = end - begin;
   return part;
@@ -80,7 +80,7 @@ std::vector<Problem> choose_parts(const Problem& problem, double most_pairs) {
   Problem thin = one;
   if (problem.pattern.distinct_heads(problem.heads) == 1) keep_heads(&thin, 1);
   const std::int64_t rows = std::min(kPartRows, thin.seq_q);
-  const std::int64_t places = (thin.seq_q + kPartRows - 1) / kPartRows;
+  const std::int64_t places = base::ceil_div(thin.seq_q, kPartRows);
   std::set<std::int64_t> firsts;
   for (std::int64_t i = 0; i < kStrips; ++i) {
     firsts.insert(i * (places - 1) / (kStrips - 1) * kPartRows);

@@ -7,6 +7,7 @@
 
 #include "api/impl.h"
 #include "base/fail.h"
+#include "base/math.h"
 #include "params/importance_params.h"
 
 namespace annulus::inline v0 {
@@ -14,9 +15,7 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;
 
-std::size_t aligned(std::size_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
+std::size_t aligned(std::size_t bytes) { return base::round_up(bytes, kAlignment); }
 
 Problem checked(const Problem& problem) {
   if (!problem.want_lse) {
@@ -97,7 +96,7 @@ void RecallMeter::run(void* stream, const Operands& operands, float* recall,
                                                     : static_cast<float>(std::numbers::log2e),
                                   .padding = 0};
   constexpr std::int64_t kEach = kernels::kSelectionThreads;
-  device::launch(impl_->kernel, {static_cast<unsigned>((rows + kEach - 1) / kEach)},
+  device::launch(impl_->kernel, {static_cast<unsigned>(base::ceil_div(rows, kEach))},
                  {kernels::kSelectionThreads}, 0, static_cast<abi::CUstream>(stream), {&params});
 }
 

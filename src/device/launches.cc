@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "base/math.h"
+
 namespace annulus::device {
 
 void StreamSink::add(const Function& function, Extent grid, Extent block,
@@ -19,7 +21,7 @@ void LaunchList::add(const Function& function, Extent grid, Extent block,
                      std::size_t dynamic_shared_bytes,
                      std::span<const LaunchParameter> parameters) {
   const auto lines_of = [](const LaunchParameter& parameter) {
-    return (parameter.bytes + sizeof(Line) - 1) / sizeof(Line);
+    return base::ceil_div(parameter.bytes, sizeof(Line));
   };
   std::size_t lines = 0;
   for (const LaunchParameter& parameter : parameters) lines += lines_of(parameter);

@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "base/hash.h"
+#include "base/math.h"
 #include "base/shared_cache.h"
 #include "layout/entries.h"
 #include "pattern/classify.h"
@@ -14,8 +15,6 @@
 
 namespace annulus::layout {
 namespace {
-
-std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0); }
 
 // What lengths come to: rows and columns of blocks, counted from position 0.
 struct Grid {
@@ -33,10 +32,11 @@ Grid grid_of(std::int64_t block_rows, std::int64_t block_columns,
   const auto extent = pattern::Extent::whole(seq_q, seq_k);
   pattern::check_extent(extent);
   Grid grid;
-  grid.first_row = floor_div(extent.q_position, block_rows);
-  grid.rows =
-      seq_q == 0 ? 0 : floor_div(extent.q_position + seq_q - 1, block_rows) + 1 - grid.first_row;
-  grid.columns = floor_div(seq_k + block_columns - 1, block_columns);
+  grid.first_row = base::floor_div(extent.q_position, block_rows);
+  grid.rows = seq_q == 0
+                  ? 0
+                  : base::floor_div(extent.q_position + seq_q - 1, block_rows) + 1 - grid.first_row;
+  grid.columns = base::floor_div(seq_k + block_columns - 1, block_columns);
   for (const std::int64_t b : chosen) {
     if (seq_k == 0) break;
     grid.least_keys = std::max(grid.least_keys, (seq_k - 1) / b * b + 1);

@@ -1,6 +1,7 @@
 // Masks and bitsets: an entry, or a bit, for each block.
 
 #include "base/fail.h"
+#include "base/math.h"
 #include "layout/entries.h"
 
 namespace annulus::layout {
@@ -9,7 +10,7 @@ namespace {
 constexpr std::int64_t kWordBits = 32;
 
 std::int64_t words_of(const LayoutView& layout) {
-  return (layout.columns() + kWordBits - 1) / kWordBits;
+  return base::ceil_div(layout.columns(), kWordBits);
 }
 
 // Calls use(query head, row, line) for each row of blocks, lines counted from 0.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "base/math.h"
 #include "layout/builder.h"
 
 namespace annulus::layout {
@@ -30,9 +31,9 @@ class Grid {
     const std::int64_t head = layout.distinct_head(layout.query_heads() == 1 ? 0 : options.head);
     // Square where the grid is: one scale for both.
     scale_ = std::max<std::int64_t>(
-        {1, (layout.rows() + most - 1) / most, (layout.columns() + most - 1) / most});
-    rows_ = (layout.rows() + scale_ - 1) / scale_;
-    columns_ = (layout.columns() + scale_ - 1) / scale_;
+        {1, base::ceil_div(layout.rows(), most), base::ceil_div(layout.columns(), most)});
+    rows_ = base::ceil_div(layout.rows(), scale_);
+    columns_ = base::ceil_div(layout.columns(), scale_);
     cells_.resize(static_cast<std::size_t>(rows_ * columns_));
     for (std::int64_t row = 0; row < layout.rows(); ++row) {
       for (std::int64_t at = begin_of(layout, head, row); at < begin_of(layout, head, row + 1);

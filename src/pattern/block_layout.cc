@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/fail.h"
+#include "base/math.h"
 
 namespace annulus::inline v0 {
 namespace {
@@ -12,7 +13,7 @@ constexpr std::int64_t kMostLength = std::int64_t{1} << 48;
 constexpr std::int64_t kMostHeads = std::int64_t{1} << 20;
 
 std::int64_t blocks_of(std::int64_t length, std::int64_t block) {
-  return block > 0 ? length / block + (length % block != 0) : 0;
+  return block > 0 ? base::ceil_div(length, block) : 0;
 }
 
 void check_range(const char* name, std::int64_t value, std::int64_t least, std::int64_t most) {

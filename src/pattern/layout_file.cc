@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "base/mapped_file.h"
+#include "base/math.h"
 #include "pattern/node.h"
 
 namespace annulus::pattern {
@@ -45,9 +46,7 @@ struct Places {
   std::uint64_t lines = 0;  // entries of indptr
 };
 
-std::uint64_t aligned(std::uint64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
+std::uint64_t aligned(std::uint64_t bytes) { return base::round_up(bytes, kAlignment); }
 
 // Requires: entries that are far from 2^60.
 Places places_of(const Header& header, std::uint64_t lines) {

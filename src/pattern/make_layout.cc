@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "base/math.h"
 #include "base/thread_pool.h"
 #include "pattern/classify.h"
 
@@ -82,7 +83,7 @@ BlockLayout make_layout(const Pattern& pattern, const Extent& extent, std::int64
     layout.head_map.push_back(static_cast<std::int32_t>(head % layout.heads));
   }
   const std::int64_t lines = layout.heads * rows;
-  std::vector<Part> parts(static_cast<std::size_t>((lines + kRowsOfPart - 1) / kRowsOfPart));
+  std::vector<Part> parts(static_cast<std::size_t>(base::ceil_div(lines, kRowsOfPart)));
   std::atomic<std::int64_t> kept{0};
   for_each(pool, static_cast<std::int64_t>(parts.size()), [&](std::int64_t index, int worker) {
     auto& classifier = classifiers[static_cast<std::size_t>(worker)];

@@ -6,10 +6,13 @@
 
 #include <cstdint>
 
+#include "base/math.h"
+
 namespace annulus::pattern {
 
+using base::floor_div;
+
 // Requires: b > 0.
-inline std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0); }
 inline std::int64_t floor_mod(std::int64_t a, std::int64_t b) {
   const std::int64_t rest = a % b;
   return rest < 0 ? rest + b : rest;

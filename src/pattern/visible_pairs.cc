@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/fail.h"
+#include "base/math.h"
 #include "pattern/classify.h"
 #include "pattern/rows_alike.h"
 #include "pattern/striped.h"
@@ -93,7 +94,7 @@ Density density(const Pattern& pattern, const Extent& extent, std::int64_t heads
   const std::int64_t distinct = distinct_heads(pattern.node(), heads);
   double visible = 0;
   for (std::int64_t head = 0; head < distinct; ++head) {
-    const std::int64_t like_it = (heads - head + distinct - 1) / distinct;
+    const std::int64_t like_it = base::ceil_div(heads - head, distinct);
     visible += static_cast<double>(like_it) *
                static_cast<double>(visible_pairs(pattern, head, extent, context));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/math.h"
 #include "params/pack_params.h"
 
 namespace annulus::ring {
@@ -42,8 +43,7 @@ void pack(const device::Function& kernel, const Problem& problem, const Operands
       .rows = static_cast<int>(problem.seq_k),
       .heads = static_cast<int>(problem.kv_heads),
       .padding = 0};
-  const auto grid_x =
-      static_cast<unsigned>((problem.seq_k + kernels::kPackRows - 1) / kernels::kPackRows);
+  const auto grid_x = static_cast<unsigned>(base::ceil_div(problem.seq_k, kernels::kPackRows));
   for (std::int64_t first = 0; first < problem.batch; first += kMostGridZ) {
     const std::int64_t batches = std::min(kMostGridZ, problem.batch - first);
     device::launch(kernel, {grid_x, 2, static_cast<unsigned>(batches)}, {kernels::kPackThreads}, 0,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/math.h"
 
 namespace annulus::ring {
 namespace {
@@ -65,7 +66,7 @@ Workspace lay_out(const Problem& local, const Schedule& schedule, int rank) {
   Workspace workspace;
   const auto take = [&](std::int64_t bytes) {
     const std::int64_t at = workspace.bytes;
-    workspace.bytes += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    workspace.bytes += base::round_up(bytes, kAlignment);
     return at;
   };
   if (schedule.launches(rank) > 1) {

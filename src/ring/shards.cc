@@ -4,12 +4,10 @@
 
 #include "annulus/ring.h"
 #include "base/fail.h"
+#include "base/math.h"
 
 namespace annulus::inline v0 {
 namespace {
-
-// Of a >= 0 and b >= 1; a + b may leave 64 bits.
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0); }
 
 // The edges of `pieces` pieces of [0, length).
 class Pieces {
@@ -18,10 +16,10 @@ class Pieces {
       : length_(length), pieces_(pieces), multiple_(multiple) {
     if (multiple_ > 0) return;
     multiple_ = 128;
-    while (multiple_ > 1 && ceil_div(length_, multiple_) < pieces_) multiple_ /= 2;
+    while (multiple_ > 1 && base::ceil_div(length_, multiple_) < pieces_) multiple_ /= 2;
   }
   std::int64_t edge(std::int64_t piece) const {
-    const std::int64_t units = ceil_div(length_, multiple_);
+    const std::int64_t units = base::ceil_div(length_, multiple_);
     // units * piece may leave 64 bits; whole and rest of the quotient do not.
     const std::int64_t unit = units / pieces_ * piece + units % pieces_ * piece / pieces_;
     return unit >= units ? length_ : unit * multiple_;  // less than the length

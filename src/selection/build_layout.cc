@@ -7,6 +7,7 @@
 
 #include "attention/kernels/kernel_source.h"
 #include "base/fail.h"
+#include "base/math.h"
 #include "device/stream.h"
 #include "params/layout_params.h"
 #include "pattern/classify.h"
@@ -19,7 +20,7 @@ constexpr std::int64_t kMostGridY = 65535;
 constexpr std::int64_t kMostKept = std::int64_t{1} << 31;
 
 unsigned blocks_for(std::int64_t count, std::int64_t each) {
-  return static_cast<unsigned>((count + each - 1) / each);
+  return static_cast<unsigned>(base::ceil_div(count, each));
 }
 
 template <typename T>

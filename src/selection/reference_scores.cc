@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/half.h"
+#include "base/math.h"
 #include "selection/selection_plan.h"
 
 namespace annulus::selection {
@@ -133,7 +134,7 @@ ListScores::ListScores(const Problem& problem, const Selection& selection, const
 
 std::int64_t ListScores::parts_of(std::int64_t row) const {
   if (parts_ == 1) return 1;
-  const std::int64_t cells = (problem_.seq_q + selection_.stride - 1) / selection_.stride;
+  const std::int64_t cells = base::ceil_div(problem_.seq_q, selection_.stride);
   return std::min(parts_, cells - row * parts_);
 }
 

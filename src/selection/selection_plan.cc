@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/math.h"
 #include "pattern/classify.h"
 #include "pattern/positions.h"
 
@@ -17,8 +18,6 @@ namespace annulus::selection {
 namespace {
 
 constexpr std::int64_t kAlignment = 256;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // log2 of the largest power of two that divides both.
 int common_shift(std::int64_t a, std::int64_t b) {
@@ -29,7 +28,7 @@ int common_shift(std::int64_t a, std::int64_t b) {
 // length.
 std::int64_t touched(std::int64_t length, std::int64_t size) {
   if (length % size == 0) return length / size;
-  return size % length == 0 ? 1 : ceil_div(length, size) + 1;
+  return size % length == 0 ? 1 : base::ceil_div(length, size) + 1;
 }
 
 void set_bits(std::uint32_t* words, std::int64_t begin, std::int64_t end) {
@@ -46,8 +45,8 @@ void force(const Problem& problem, const Pass& pass, std::int64_t row, std::uint
   const std::int64_t first = row * selection.block_rows + shift;
   const std::int64_t end = std::min((row + 1) * selection.block_rows, problem.seq_q) + shift;
   const std::int64_t begin_block =
-      pattern::floor_div(first, selection.block_columns) - (selection.diagonal_blocks - 1);
-  const std::int64_t end_block = pattern::floor_div(end - 1, selection.block_columns) + 1;
+      base::floor_div(first, selection.block_columns) - (selection.diagonal_blocks - 1);
+  const std::int64_t end_block = base::floor_div(end - 1, selection.block_columns) + 1;
   set_bits(words, std::clamp<std::int64_t>(begin_block, 0, pass.columns),
            std::clamp<std::int64_t>(end_block, 0, pass.columns));
 }
@@ -70,7 +69,7 @@ Pass make_pass(const Problem& problem, const Selection& selection, const Pass* f
   pass.selection = selection;
   pass.rows = selection.rows(problem.seq_q);
   pass.columns = selection.columns(problem.seq_k);
-  pass.words = ceil_div(pass.columns, 32);
+  pass.words = base::ceil_div(pass.columns, 32);
   if (selection.pool == Pool::kAntidiagonal) pass.parts = selection.block_rows / selection.stride;
   pass.visible_heads = problem.pattern.distinct_heads(problem.heads);
   const auto count = static_cast<std::size_t>(pass.visible_heads * pass.rows * pass.words);
@@ -140,7 +139,7 @@ void place(SelectionPlan* plan) {
                  "larger blocks",
                  plan->blocks.selection.block_rows, plan->blocks.selection.block_columns);
     }
-    plan->workspace_bytes += ceil_div(count * size, kAlignment) * kAlignment;
+    plan->workspace_bytes += base::round_up(count * size, kAlignment);
     return offset;
   };
   for (Pass* pass : {plan->coarse ? &*plan->coarse : nullptr, &plan->blocks}) {
@@ -250,7 +249,7 @@ SelectionPlan make_selection_plan(const Problem& problem, const Selection& selec
                 selection.block_columns % plan.tile_columns != 0;
   plan.granule_row_shift = common_shift(plan.tile_rows, selection.block_rows);
   plan.granule_column_shift = common_shift(plan.tile_columns, selection.block_columns);
-  plan.words_of_tile = ceil_div(
+  plan.words_of_tile = base::ceil_div(
       (plan.tile_rows >> plan.granule_row_shift) * (plan.tile_columns >> plan.granule_column_shift),
       32);
   plan.capacity = bound_tiles(plan, base);

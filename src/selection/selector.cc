@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/fail.h"
+#include "base/math.h"
 
 namespace annulus::selection {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 constexpr std::int64_t kMostGridZ = 65535;
 
 unsigned blocks_for(std::int64_t count, std::int64_t each) {
-  return static_cast<unsigned>((count + each - 1) / each);
+  return static_cast<unsigned>(base::ceil_div(count, each));
 }
 
 template <typename T>
@@ -34,7 +35,7 @@ kernels::SelectionTensor tensor(const void* data, const Strides& strides, std::i
           .rows = static_cast<int>(rows),
           .heads = static_cast<int>(heads),
           .block = static_cast<int>(block),
-          .blocks = static_cast<int>((rows + block - 1) / block)};
+          .blocks = static_cast<int>(base::ceil_div(rows, block))};
 }
 
 }  // namespace
@@ -226,7 +227,7 @@ void Selector::choose(const Call& call, const Pass& pass) const {
       .most = static_cast<int>(selection.most_blocks > 0 ? selection.most_blocks : pass.columns),
       .parts = static_cast<int>(pass.parts),
       .score_rows = static_cast<int>(
-          pass.parts == 1 ? pass.rows : (problem.seq_q + selection.stride - 1) / selection.stride),
+          pass.parts == 1 ? pass.rows : base::ceil_div(problem.seq_q, selection.stride)),
       .padding = 0};
   call.to.launch(select_,
                  {blocks_for(pass.rows, kernels::kSelectionWarps),

@@ -5,6 +5,7 @@
 #include "attention/kernels/mma/config.h"
 #include "attention/problem/operands.h"
 #include "base/fail.h"
+#include "base/math.h"
 #include "params/importance_params.h"
 
 namespace annulus::selection {
@@ -168,7 +169,7 @@ void Tracker::update(abi::CUstream stream, const Operands& operands, std::int32_
                                   .most_dropped = static_cast<int>(options_.most_dropped)};
   constexpr std::int64_t kEach = kernels::kSelectionWarps;
   device::launch(update_,
-                 {static_cast<unsigned>((blocks.rows + kEach - 1) / kEach),
+                 {static_cast<unsigned>(base::ceil_div(blocks.rows, kEach)),
                   static_cast<unsigned>(problem_.heads), static_cast<unsigned>(problem_.batch)},
                  {kernels::kSelectionThreads}, 0, stream, {&params});
   buffers = {};

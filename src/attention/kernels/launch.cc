@@ -2,6 +2,7 @@
 
 #include "attention/kernels/family.h"
 #include "base/fail.h"
+#include "base/math.h"
 
 namespace annulus::attention {
 
@@ -16,7 +17,7 @@ WorkGroup rows_together(const KernelConfig& config) {
 
 std::int64_t work_count(const Problem& problem, const WorkGroup& group, std::int64_t rows,
                         std::int64_t batches) {
-  return (rows + group.rows - 1) / group.rows * (problem.heads / group.heads) * batches;
+  return base::ceil_div(rows, group.rows) * (problem.heads / group.heads) * batches;
 }
 
 LaunchShape launch_shape(const KernelConfig& config, const Problem& problem, const WorkGroup& group,

@@ -13,6 +13,7 @@
 
 #include "annulus/attention.h"
 #include "attention/kernels/kernel_config.h"
+#include "base/math.h"
 #include "device/context.h"
 #include "device/launches.h"
 #include "params/attention_params.h"
@@ -66,7 +67,7 @@ class LaunchArguments {
   void add(const T& value) {
     static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= kAlignment);
     static_assert(sizeof(T) <= kBytes / 2, "an argument of this size leaves too little room");
-    const std::size_t at = (used_ + kAlignment - 1) / kAlignment * kAlignment;
+    const std::size_t at = base::round_up(used_, kAlignment);
     used_ = at + sizeof(T);
     // The place in the object; parameters() adds where the object is then.
     places_.at(count_) = {at, sizeof(T)};

@@ -13,6 +13,7 @@
 #include "attention/score/score_code.h"
 #include "base/fail.h"
 #include "base/half.h"
+#include "base/math.h"
 #include "base/random.h"
 #include "base/thread_pool.h"
 
@@ -266,7 +267,7 @@ class RowSolver {
 HostRows rows_of(const Problem& problem, const void* data, const Strides& strides,
                  std::int64_t batch, std::int64_t head, const float* scales, std::int64_t block,
                  std::int64_t rows, std::int64_t heads) {
-  const std::int64_t blocks = block == 0 ? 1 : (rows + block - 1) / block;
+  const std::int64_t blocks = block == 0 ? 1 : base::ceil_div(rows, block);
   const std::int64_t first = batch * strides.batch + head * strides.head;
   const auto bytes = static_cast<std::int64_t>(size_in_bytes(problem.dtype));
   return {data == nullptr ? nullptr : static_cast<const std::byte*>(data) + first * bytes,
@@ -394,7 +395,7 @@ Reference reference(const Problem& problem, const HostInputs& inputs, base::Thre
     }
     const std::size_t first = first_of_head[static_cast<std::size_t>(bh)];
     const std::size_t count = first_of_head[static_cast<std::size_t>(bh) + 1] - first;
-    const std::int64_t tasks = (static_cast<std::int64_t>(count) + kRowsOfTask - 1) / kRowsOfTask;
+    const std::int64_t tasks = base::ceil_div(static_cast<std::int64_t>(count), kRowsOfTask);
     pool.parallel_for(tasks, [&](std::int64_t task, int worker) {
       const std::size_t begin = first + static_cast<std::size_t>(task * kRowsOfTask);
       const std::size_t end = std::min(begin + kRowsOfTask, first + count);

@@ -9,14 +9,13 @@
 #include "attention/kernels/family.h"
 #include "attention/tiles/pattern_facts.h"
 #include "base/fail.h"
+#include "base/math.h"
 
 namespace annulus::attention {
 namespace {
 
 // Query rows of the smallest tile of one CTA that keeps the tensor cores busy.
 constexpr int kSmallTileRows = 64;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Query rows that one CTA computes, over all its heads.
 int rows_of(const KernelConfig& config) { return config.tile_rows * cta_shape(config).heads; }
@@ -58,8 +57,8 @@ class Heuristic {
   using Candidates = std::vector<KernelConfig>;
 
   std::int64_t ctas(const KernelConfig& config) const {
-    return ceil_div(problem_.seq_q, config.tile_rows) * problem_.heads / cta_shape(config).heads *
-           problem_.batch;
+    return base::ceil_div(problem_.seq_q, config.tile_rows) * problem_.heads /
+           cta_shape(config).heads * problem_.batch;
   }
 
   void sort_table() {
@@ -173,7 +172,7 @@ class Heuristic {
   // instead (attention/tiles/row_split.h).
   Candidates::const_iterator busier(Candidates::const_iterator filled) const {
     const auto most_rows = [&](const KernelConfig& config) {
-      return ceil_div(ctas(config), limits_.multiprocessors) * rows_of(config);
+      return base::ceil_div(ctas(config), limits_.multiprocessors) * rows_of(config);
     };
     auto taken = filled;
     if (ctas(*filled) >= limits_.multiprocessors || problem_.seq_q <= kSmallTileRows) return taken;

@@ -8,6 +8,7 @@
 #include "attention/cost/pipe_model.h"
 #include "attention/tiles/tile_counts.h"
 #include "base/fail.h"
+#include "base/math.h"
 
 namespace annulus::attention {
 namespace {
@@ -21,8 +22,6 @@ constexpr std::int64_t kMostCtas = std::int64_t{1} << 15;
 // Of one batch, asked for: lists of 256 MB.
 constexpr std::int64_t kMostParts = std::int64_t{1} << 24;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 std::int64_t step_of(const SplitQuestion& question) {
   return cta_shape(question.config).step_tiles;
 }
@@ -32,7 +31,7 @@ RowSplit with_parts(const SplitQuestion& question, std::int64_t count) {
   const TileList& tiles = question.tiles;
   const std::int64_t step = step_of(question);
   return split_rows(
-      tiles, std::max(ceil_div(ceil_div(tiles.longest_row, count), step) * step, step), step);
+      tiles, std::max(base::round_up(base::ceil_div(tiles.longest_row, count), step), step), step);
 }
 
 double cycles_of(const PipeDevice& device, const SplitQuestion& question,

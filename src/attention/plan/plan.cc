@@ -10,14 +10,13 @@
 #include "attention/plan/group.h"
 #include "attention/tiles/tile_grid.h"
 #include "base/fail.h"
+#include "base/math.h"
 
 namespace annulus::attention {
 namespace {
 
 // Works of one launch of CTAs that stay, which count them by an int.
 constexpr std::int64_t kMostWorks = std::int64_t{1} << 30;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // With `rows` tile rows, or parts of them, for each head.
 std::vector<BatchRange> split_batches(const Problem& problem, const KernelConfig& config,
@@ -43,7 +42,7 @@ std::vector<std::int32_t> positions_of(const std::vector<Segment>& segments, std
     }
   }
   const auto rows = static_cast<std::int64_t>(positions.size());
-  positions.resize(static_cast<std::size_t>(ceil_div(rows, tile) * tile), 0);
+  positions.resize(static_cast<std::size_t>(base::round_up(rows, tile)), 0);
   return positions;
 }
 

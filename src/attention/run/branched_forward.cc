@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "attention/kernels/launch.h"
+#include "base/math.h"
 
 namespace annulus::attention {
 namespace {
@@ -42,7 +43,7 @@ BranchedForward::BranchedForward(const device::ContextPointer& context, jit::Ker
   for (const Forward& branch : branches_) {
     of_branch = std::max(of_branch, branch.plan().workspace_bytes);
   }
-  if (of_branch > 0) state_bytes_ = (state_bytes_ + kAlignment - 1) / kAlignment * kAlignment;
+  if (of_branch > 0) state_bytes_ = base::round_up(state_bytes_, kAlignment);
   workspace_bytes_ = state_bytes_ + of_branch;
 }
 

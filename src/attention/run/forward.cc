@@ -7,6 +7,7 @@
 #include "attention/kernels/family.h"
 #include "attention/tiles/packed.h"
 #include "base/fail.h"
+#include "base/math.h"
 
 namespace annulus::attention {
 namespace {
@@ -27,7 +28,7 @@ T* advance_state(T* data, std::int64_t elements) {
 // Row i has scale i >> shift of `blocks`.
 void set_scale_blocks(std::int64_t rows, std::int64_t block, int& shift, int& blocks) {
   shift = block == 0 ? 31 : std::countr_zero(static_cast<std::uint64_t>(block));
-  blocks = block == 0 ? 1 : static_cast<int>((rows + block - 1) / block);
+  blocks = block == 0 ? 1 : static_cast<int>(base::ceil_div(rows, block));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/math.h"
 #include "device/buffer.h"
 
 namespace annulus::attention {
@@ -21,7 +22,7 @@ class Packed {
   template <typename T>
   std::size_t add(const std::vector<T>& values) {
     if (values.empty()) return kNone;
-    const std::size_t offset = (bytes_.size() + kAlignment - 1) / kAlignment * kAlignment;
+    const std::size_t offset = base::round_up(bytes_.size(), kAlignment);
     bytes_.resize(offset + values.size() * sizeof(T));
     std::memcpy(bytes_.data() + offset, values.data(), values.size() * sizeof(T));
     return offset;

@@ -7,12 +7,11 @@
 #include <vector>
 
 #include "attention/tiles/tile_list.h"
+#include "base/math.h"
 #include "pattern/rows_alike.h"
 
 namespace annulus::attention {
 namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Whether two rows of blocks that follow one another keep so different ones that a tile over both
 // would compute a third more than they keep together on average. Some rows, evenly over the layout.
@@ -56,7 +55,7 @@ bool sees_alike(const pattern::Node& node, const Problem& problem, std::int64_t 
   }
   // All of them, or pairs.
   return pattern::sees_alike_in_groups(node, queries, std::max<std::int64_t>(1, problem.seq_q)) ||
-         (ceil_div(problem.seq_q, tile_rows) % 2 == 0 &&
+         (base::ceil_div(problem.seq_q, tile_rows) % 2 == 0 &&
           pattern::sees_alike_in_groups(node, queries, 2 * tile_rows));
 }
 

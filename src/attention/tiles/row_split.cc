@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
+#include "base/math.h"
+
 namespace annulus::attention {
 namespace {
 
 using kernels::MergedRow;
 using kernels::RowSegment;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 std::vector<RowSegment> segments_of(const TileList& tiles, std::int64_t which,
                                     std::int64_t most_tiles, std::int64_t step,
@@ -21,8 +21,8 @@ std::vector<RowSegment> segments_of(const TileList& tiles, std::int64_t which,
       segments.push_back({static_cast<int>(row), 0, static_cast<int>(length), -1});
       continue;
     }
-    const std::int64_t steps = ceil_div(length, step);
-    const std::int64_t parts = ceil_div(steps, most_tiles / step);
+    const std::int64_t steps = base::ceil_div(length, step);
+    const std::int64_t parts = base::ceil_div(steps, most_tiles / step);
     merged->push_back({static_cast<int>(row), slot, static_cast<int>(parts), 0});
     for (std::int64_t part = 0; part < parts; ++part) {
       const std::int64_t begin = steps * part / parts * step;

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/math.h"
 #include "pattern/node.h"
 
 namespace annulus::attention {
@@ -183,7 +184,7 @@ class BandAdder {
       : band_(band), seq_q_(seq_q), seq_k_(seq_k), rows_(tile_rows), columns_(tile_columns) {}
 
   BandSums run() {
-    const std::int64_t row_tiles = (seq_q_ + rows_ - 1) / rows_;
+    const std::int64_t row_tiles = base::ceil_div(seq_q_, rows_);
     // Rows near a corner of either ramp, or of the whole, one by one.
     std::vector<std::int64_t> corners = {0, seq_q_, band_.seen_begin, band_.seen_end};
     add_corners(band_.first, &corners);
@@ -250,10 +251,10 @@ class BandAdder {
     };
     if (to.full_count == 0) {
       const std::int64_t step = full(0) - full(1);
-      full_end = step > 0 ? (full(0) + step - 1) / step : n;
+      full_end = step > 0 ? base::ceil_div(full(0), step) : n;
     } else if (from.full_count == 0) {
       const std::int64_t step = full(n - 1) - full(n - 2);
-      full_begin = step > 0 ? n - (full(n - 1) + step - 1) / step : 0;
+      full_begin = step > 0 ? n - base::ceil_div(full(n - 1), step) : 0;
     }
     const std::int64_t terms = full_end - full_begin;
     sums_.full_tiles += terms * (full(full_begin) + full(full_end - 1)) / 2;

@@ -5,17 +5,12 @@
 
 #include "attention/tiles/tile_band.h"
 #include "base/fail.h"
+#include "base/math.h"
 #include "pattern/layout_file.h"
 #include "pattern/node.h"
 
 namespace annulus::attention {
 namespace {
-
-std::int64_t round_down(std::int64_t value, std::int64_t of) {
-  const std::int64_t rest = value % of;
-  return value - (rest < 0 ? rest + of : rest);
-}
-std::int64_t round_up(std::int64_t value, std::int64_t of) { return -round_down(-value, of); }
 
 bool has_blocks(const pattern::Node& node) {
   return pattern::any_leaf(
@@ -58,12 +53,12 @@ TileGrid grid_of(const Problem& problem, const pattern::Placement& placement,
   if (placement.q.size() != 1 || placement.k.size() != 1 || has_blocks(node)) return grid;
   Segment& q = grid.placement.q.front();
   Segment& k = grid.placement.k.front();
-  k.length = round_up(k.length, tile_columns);
+  k.length = base::round_up(k.length, tile_columns);
   if (q.length > tile_rows) {
-    q.length = round_up(q.length, tile_rows);
+    q.length = base::round_up(q.length, tile_rows);
   } else if (q.length > 0 && neighbours_agree(node, tile_rows)) {
-    const std::int64_t end = round_up(q.start + q.length, tile_rows);
-    q.start = round_down(q.start, tile_rows);
+    const std::int64_t end = base::round_up(q.start + q.length, tile_rows);
+    q.start = base::round_down(q.start, tile_rows);
     q.length = end - q.start;
     grid.rows_together = q.length;
   }

@@ -8,6 +8,7 @@
 #include "attention/tiles/tile_band.h"
 #include "attention/tiles/tile_runs.h"
 #include "base/fail.h"
+#include "base/math.h"
 #include "pattern/classify.h"
 
 namespace annulus::attention {
@@ -277,7 +278,7 @@ Density block_density(const Problem& problem, std::int64_t block_rows, std::int6
   const std::int64_t distinct = problem.pattern.distinct_heads(problem.heads);
   double kept = 0;
   for (std::int64_t head = 0; head < distinct; ++head) {
-    const auto like_it = static_cast<double>((problem.heads - head + distinct - 1) / distinct);
+    const auto like_it = static_cast<double>(base::ceil_div(problem.heads - head, distinct));
     for (std::int64_t row = 0; row < classifier.rows(); ++row) {
       for (const pattern::BlockRun& run : classifier.row(head, row)) {
         kept += like_it * static_cast<double>(run.end - run.begin);

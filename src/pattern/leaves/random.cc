@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/math.h"
 #include "base/random.h"
 #include "pattern/check_number.h"
 #include "pattern/leaves/arguments.h"
@@ -128,7 +129,7 @@ std::int64_t Random::columns(const PatternContext& context) const {
     base::fail(ErrorCode::kInvalidArgument, "layer {}; random() knows layers from 0 to 2^32 - 1",
                context.layer);
   }
-  return context.seq_k / block + (context.seq_k % block != 0);
+  return base::ceil_div(context.seq_k, block);
 }
 
 void Random::choose(std::int64_t head, std::int64_t block_row, std::int64_t columns,

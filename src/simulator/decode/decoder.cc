@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/math.h"
 #include "simulator/decode/assign_slots.h"
 
 namespace annulus::simulator {
@@ -47,7 +48,7 @@ Type Decoder::type_from_end(std::size_t index) const {
 
 std::uint32_t Decoder::allocate(std::uint32_t bytes, std::uint32_t alignment) {
   std::uint32_t& end = program_->register_bytes;
-  end = (end + alignment - 1) / alignment * alignment;
+  end = base::round_up(end, alignment);
   const std::uint32_t slot = end;
   end += bytes;
   return slot;

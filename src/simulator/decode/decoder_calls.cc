@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/fail.h"
+#include "base/math.h"
 #include "simulator/decode/decoder.h"
 
 namespace annulus::simulator {
@@ -30,7 +31,7 @@ void Decoder::place_function(const ptx::Function& function) {
   }
   const auto place = [&](const ptx::Variable& variable) {
     std::uint64_t end = program_->info.local_bytes;
-    end = (end + variable.alignment - 1) / variable.alignment * variable.alignment;
+    end = base::round_up(end, variable.alignment);
     frame.local[variable.name] = {static_cast<std::uint32_t>(end),
                                   static_cast<std::uint32_t>(variable.bytes)};
     end += variable.bytes;

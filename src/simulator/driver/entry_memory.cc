@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "base/math.h"
 #include "simulator/driver/accesses.h"
 #include "simulator/driver/capture.h"
 #include "simulator/driver/entries.h"
@@ -167,8 +168,7 @@ CUresult mem_alloc_host(void** pointer, std::size_t bytes) {
     if (pointer == nullptr || bytes == 0) return kCudaInvalidValue;
     refuse_under_capture();
     if (bytes > std::numeric_limits<std::size_t>::max() - kHostAlignment) return kCudaOutOfMemory;
-    void* block = std::aligned_alloc(
-        kHostAlignment, (bytes + kHostAlignment - 1) / kHostAlignment * kHostAlignment);
+    void* block = std::aligned_alloc(kHostAlignment, base::round_up(bytes, kHostAlignment));
     if (block == nullptr) return kCudaOutOfMemory;
     State& all = state();
     std::lock_guard lock(all.mutex);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "base/math.h"
 #include "simulator/check/access_record.h"
 
 namespace annulus::simulator {
@@ -17,10 +18,6 @@ namespace {
 constexpr std::uint64_t kGap = 512;
 constexpr std::uint64_t kAlignment = 256;
 constexpr std::uint64_t kPage = 4096;
-
-std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
 
 void* reserve(std::uint64_t bytes) {
   void* range = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
@@ -35,7 +32,7 @@ void* reserve(std::uint64_t bytes) {
 
 // Gives the pages back; afterwards the range reads as zero.
 void discard(std::uint64_t begin, std::uint64_t end) {
-  const std::uint64_t first = round_up(begin, kPage);
+  const std::uint64_t first = base::round_up(begin, kPage);
   const std::uint64_t last = end / kPage * kPage;
   if (first >= last) {
     std::memset(reinterpret_cast<void*>(begin), 0, end - begin);
@@ -51,7 +48,7 @@ void discard(std::uint64_t begin, std::uint64_t end) {
 GlobalMemory::GlobalMemory(std::uint64_t bytes) : capacity_(bytes) {
   // Twice the capacity: released addresses are not handed out again at once, so that a use after
   // free is found, and gaps take addresses too.
-  reserved_ = round_up(2 * bytes, kPage * 8);
+  reserved_ = base::round_up(2 * bytes, kPage * 8);
   base_ = reinterpret_cast<std::uint64_t>(reserve(reserved_));
   shadow_ = static_cast<std::uint8_t*>(reserve(reserved_ / 8));
   next_ = base_ + kPage;
@@ -64,7 +61,7 @@ GlobalMemory::~GlobalMemory() {
 
 std::uint64_t GlobalMemory::allocate(std::uint64_t bytes) {
   if (bytes == 0 || bytes > capacity_) return 0;
-  const std::uint64_t span = round_up(bytes, kAlignment) + kGap;
+  const std::uint64_t span = base::round_up(bytes, kAlignment) + kGap;
   std::lock_guard lock(mutex_);
   if (bytes > capacity_ - used()) return 0;
   std::uint64_t begin = 0;
@@ -88,7 +85,7 @@ bool GlobalMemory::release(std::uint64_t pointer, std::shared_ptr<const Operatio
   std::lock_guard lock(mutex_);
   const auto found = live_.find(pointer);
   if (found == live_.end()) return false;
-  const std::uint64_t end = round_up(found->second.end, kAlignment);
+  const std::uint64_t end = base::round_up(found->second.end, kAlignment);
   used_ -= found->second.end - pointer;
   if (by != nullptr) freed_.push_back({pointer, found->second.end, std::move(by)});
   if (freed_.size() > kMaxFreed) freed_.pop_front();

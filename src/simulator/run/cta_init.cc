@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/math.h"
 #include "simulator/machine/cta.h"
 #include "simulator/run/special_value.h"
 
@@ -39,7 +40,7 @@ void prepare_cta(Cta& cta, const LaunchRequest& request, GlobalMemory& memory) {
   std::copy_n(request.block, 3, cta.block);
   const std::uint32_t threads = request.block[0] * request.block[1] * request.block[2];
   cta.threads = threads;
-  const std::uint32_t warps = (threads + kLanes - 1) / kLanes;
+  const std::uint32_t warps = base::ceil_div(threads, kLanes);
   const Program& program = *request.program;
   const std::size_t file = (program.register_bytes + 4095u) / 4096u * 4096u + 64;
   cta.register_files.reset(

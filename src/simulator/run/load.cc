@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "base/math.h"
 #include "simulator/decode/decoder.h"
 #include "simulator/ops/opcodes.h"
 #include "simulator/program/address_spaces.h"
@@ -15,7 +16,7 @@ namespace {
 
 std::uint32_t align_to(std::uint32_t value, std::uint64_t unit) {
   const auto step = static_cast<std::uint32_t>(std::max<std::uint64_t>(unit, 1));
-  return (value + step - 1) / step * step;
+  return base::round_up(value, step);
 }
 
 // The registers that a thread of a kernel with setmaxnreg starts with, as ptxas 13.0 chooses them:

@@ -3,13 +3,12 @@
 #include <fmt/core.h>
 
 #include "attention/kernels/wgmma/config.h"
+#include "base/math.h"
 
 namespace annulus::attention {
 namespace {
 
 constexpr int kWarpgroupRows = 64;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Scores and output take nearly all registers of a thread: ptxas spills where kernels look
 // something up besides.
@@ -27,7 +26,7 @@ std::optional<std::string> why_no_cluster(const WgmmaConfig& config, const Probl
   if (!reason) return std::nullopt;
   if (!rows_are_alike(problem, config.tile_rows, config.tile_columns, placed)) return reason;
   // With an odd number of tile rows the last pair has one that nobody needs.
-  const std::int64_t rows = ceil_div(problem.seq_q, config.tile_rows);
+  const std::int64_t rows = base::ceil_div(problem.seq_q, config.tile_rows);
   constexpr std::int64_t kMany = 8;
   if (rows % 2 == 0 || rows >= kMany) return std::nullopt;
   return fmt::format("{} tile rows, taken in twos, would waste one of {}", rows, rows + 1);
