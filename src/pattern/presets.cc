@@ -9,7 +9,8 @@
 namespace annulus::inline v0 {
 namespace {
 
-// Densities are measured: tests/pattern/presets_test.cc counts the pairs.
+// The only list: the parser and the C functions read it, and tests/pattern/presets_test.cc holds the
+// table of docs/patterns.md to it. Densities are measured: the same test counts the pairs.
 constexpr PresetInfo kPresets[] = {
     {"local", "window(1023, 0)", {0.219, 0.0605, 0.0155}},
     {"streaming", "causal & (sink(64) | window(1023, 0))", {0.23, 0.0642, 0.0165}},

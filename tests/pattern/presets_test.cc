@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "pattern/classify.h"
 #include "pattern/random_pattern.h"
@@ -34,11 +37,34 @@ TEST_CASE("presets are expressions: they print, parse, and get sparser as the se
     CHECK(info.density[1] > info.density[2]);
     CHECK(info.density[2] < 0.08);
   }
-  CHECK(names.size() == 12);
-  CHECK(names.contains("longnet"));
   CHECK(sparsity(density(preset("hierarchical_ultra_sparse"), Extent::whole(65536, 65536))).value >=
         0.99);
   CHECK(test::code_of([] { preset("dense"); }) == ErrorCode::kInvalidArgument);
+}
+
+// A bar would end the cell.
+std::string in_table(std::string_view expression) {
+  std::string text;
+  for (const char c : expression) text += c == '|' ? "\\|" : std::string(1, c);
+  return text;
+}
+
+TEST_CASE("the document's table of presets is the library's") {
+  std::ifstream document(ANNULUS_PATTERNS_DOCUMENT);
+  REQUIRE(document);
+  std::vector<std::string> listed;
+  bool inside = false;
+  for (std::string line; std::getline(document, line);) {
+    if (line.starts_with("## ")) inside = line == "## Presets";
+    if (inside && line.starts_with("| `")) listed.push_back(line);
+  }
+  std::vector<std::string> rows;
+  for (const PresetInfo& info : presets()) {
+    rows.push_back(fmt::format("| `{}` | `{}` | {} | {} | {} |", info.name,
+                               in_table(info.expression), info.density[0], info.density[1],
+                               info.density[2]));
+  }
+  CHECK(fmt::format("{}", fmt::join(listed, "\n")) == fmt::format("{}", fmt::join(rows, "\n")));
 }
 
 }  // namespace
