@@ -1,8 +1,6 @@
 // The family wgmma: tensor maps and warpgroup products of 16-bit elements, sm_90a alone.
 
-#include "attention/kernels/family.h"
-#include "attention/kernels/wgmma/config.h"
-#include "attention/kernels/wgmma/tensor_maps.h"
+#include "attention/kernels/wgmma/record.h"
 
 namespace annulus::attention {
 namespace {
@@ -61,32 +59,13 @@ constexpr ShippedConfig kShipped[] = {
 
 bool takes_parts_of_rows(const KernelConfig&) { return true; }
 
-void enumerate(const AddCandidates& add) { wgmma_enumerate(wgmma_family, add); }
-
 }  // namespace
 
-constinit const Family wgmma_family = {
-    .name = "wgmma",
-    .revision = 1,
-    .instructions = "tensor maps and warpgroup products of",
-    .source = "kernels/wgmma/wgmma_forward.cu",
-    .persistent = true,
-    .fits_blocks = true,
-    .fields = kWgmmaFields,
-    .shipped = kShipped,
-    .why_illegal = wgmma_why_illegal,
-    .enumerate = enumerate,
-    .cta = wgmma_cta,
-    .footprint = wgmma_footprint,
-    .takes_parts = takes_parts_of_rows,
-    .why_unsuited = wgmma_why_unsuited,
-    .why_no_strides = why_no_tensor_maps,
-    .spec = wgmma_spec,
-    .tile_work = wgmma_tile_work,
-    .row_work = wgmma_row_work,
-    .pace = wgmma_pace,
-    .shape = wgmma_shape,
-    .bind = wgmma_bind,
-};
+constinit const Family wgmma_family =
+    wgmma_record<wgmma_family>({.name = "wgmma",
+                                .revision = 1,
+                                .element_bytes = 2,
+                                .shipped = kShipped,
+                                .takes_parts = takes_parts_of_rows});
 
 }  // namespace annulus::attention

@@ -1,8 +1,6 @@
 // The family wgmma8: the kernels of wgmma for elements of 8 bits, which no other family takes.
 
-#include "attention/kernels/family.h"
-#include "attention/kernels/wgmma/config.h"
-#include "attention/kernels/wgmma/tensor_maps.h"
+#include "attention/kernels/wgmma/record.h"
 
 namespace annulus::attention {
 namespace {
@@ -30,33 +28,13 @@ constexpr ShippedConfig kShipped[] = {
 // Kernels of two tiles to a step have no register to spare for parts of rows.
 bool takes_parts_of_rows(const KernelConfig& config) { return wgmma_config(config).blocks == 1; }
 
-void enumerate(const AddCandidates& add) { wgmma_enumerate(wgmma8_family, add); }
-
 }  // namespace
 
-constinit const Family wgmma8_family = {
-    .name = "wgmma8",
-    .revision = 1,
-    .instructions = "tensor maps and warpgroup products of",
-    .source = "kernels/wgmma/wgmma_forward.cu",
-    .element_bytes = 1,
-    .persistent = true,
-    .fits_blocks = true,
-    .fields = kWgmmaFields,
-    .shipped = kShipped,
-    .why_illegal = wgmma_why_illegal,
-    .enumerate = enumerate,
-    .cta = wgmma_cta,
-    .footprint = wgmma_footprint,
-    .takes_parts = takes_parts_of_rows,
-    .why_unsuited = wgmma_why_unsuited,
-    .why_no_strides = why_no_tensor_maps,
-    .spec = wgmma_spec,
-    .tile_work = wgmma_tile_work,
-    .row_work = wgmma_row_work,
-    .pace = wgmma_pace,
-    .shape = wgmma_shape,
-    .bind = wgmma_bind,
-};
+constinit const Family wgmma8_family =
+    wgmma_record<wgmma8_family>({.name = "wgmma8",
+                                 .revision = 1,
+                                 .element_bytes = 1,
+                                 .shipped = kShipped,
+                                 .takes_parts = takes_parts_of_rows});
 
 }  // namespace annulus::attention

@@ -1,0 +1,56 @@
+#ifndef ANNULUS_ATTENTION_KERNELS_WGMMA_RECORD_H_
+#define ANNULUS_ATTENTION_KERNELS_WGMMA_RECORD_H_
+
+// The record of a family whose kernels are those of templates/kernels/wgmma: what wgmma and wgmma8
+// have in common. What is a family's own, its folder says.
+
+#include <cstdint>
+#include <span>
+
+#include "attention/kernels/family.h"
+#include "attention/kernels/wgmma/config.h"
+#include "attention/kernels/wgmma/tensor_maps.h"
+
+namespace annulus::attention {
+
+// The members of Family that the two decide apart.
+struct WgmmaOwn {
+  const char* name;
+  int revision;
+  std::int64_t element_bytes;
+  std::span<const ShippedConfig> shipped;
+  bool (*takes_parts)(const KernelConfig& config);
+};
+
+// kFamily: the record itself, by which its configurations name it.
+template <const Family& kFamily>
+constexpr Family wgmma_record(const WgmmaOwn& own) {
+  return {
+      .name = own.name,
+      .revision = own.revision,
+      .instructions = "tensor maps and warpgroup products of",
+      .source = "kernels/wgmma/wgmma_forward.cu",
+      .element_bytes = own.element_bytes,
+      .persistent = true,
+      .fits_blocks = true,
+      .fields = kWgmmaFields,
+      .shipped = own.shipped,
+      .why_illegal = wgmma_why_illegal,
+      .enumerate = [](const AddCandidates& add) { wgmma_enumerate(kFamily, add); },
+      .cta = wgmma_cta,
+      .footprint = wgmma_footprint,
+      .takes_parts = own.takes_parts,
+      .why_unsuited = wgmma_why_unsuited,
+      .why_no_strides = why_no_tensor_maps,
+      .spec = wgmma_spec,
+      .tile_work = wgmma_tile_work,
+      .row_work = wgmma_row_work,
+      .pace = wgmma_pace,
+      .shape = wgmma_shape,
+      .bind = wgmma_bind,
+  };
+}
+
+}  // namespace annulus::attention
+
+#endif  // ANNULUS_ATTENTION_KERNELS_WGMMA_RECORD_H_
