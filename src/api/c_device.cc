@@ -1,8 +1,7 @@
 // The C interface of devices: each function converts and calls annulus/device.h.
 #include <limits>
 
-#include "api/c_call.h"
-#include "base/fail.h"
+#include "api/c_functions.h"
 
 namespace annulus::api {
 namespace {
@@ -90,9 +89,6 @@ LayoutCacheLimits limits_of(const annulus_cache_limits* given) {
 }
 
 }  // namespace annulus::api
-
-using namespace annulus;  // the facade's words and, below, this room's
-using namespace annulus::api;
 
 extern "C" {
 

@@ -1,9 +1,8 @@
 // The C interface of what can be asked: each function converts and calls annulus/device.h.
 #include "annulus/c_inspect.h"
 
-#include "api/c_objects.h"
+#include "api/c_functions.h"
 #include "attention/cost/pipe_model.h"
-#include "base/fail.h"
 
 namespace annulus::api {
 namespace {
@@ -37,9 +36,6 @@ void write_counters(annulus_cache_counters* to, const LayoutCacheCounters& count
 }
 
 }  // namespace annulus::api
-
-using namespace annulus;  // the facade's words and, below, this room's
-using namespace annulus::api;
 
 extern "C" {
 

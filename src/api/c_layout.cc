@@ -4,8 +4,7 @@
 #include <algorithm>
 
 #include "annulus/device_layout.h"
-#include "api/c_objects.h"
-#include "base/fail.h"
+#include "api/c_functions.h"
 
 namespace annulus::api {
 namespace {
@@ -100,9 +99,6 @@ LayoutSizes sizes_of(const annulus_layout_sizes* given) {
 }
 
 }  // namespace annulus::api
-
-using namespace annulus;  // the facade's words and, below, this room's
-using namespace annulus::api;
 
 extern "C" {
 

@@ -2,7 +2,7 @@
 #include "annulus/layout_cache.h"
 
 #include "annulus/c_layout_formats.h"
-#include "api/c_objects.h"
+#include "api/c_functions.h"
 
 namespace annulus::api {
 namespace {
@@ -28,9 +28,6 @@ using QueryPin = HandleTable<QueryObject>::Pin;
 
 }  // namespace
 }  // namespace annulus::api
-
-using namespace annulus;  // the facade's words and, below, this room's
-using namespace annulus::api;
 
 extern "C" {
 

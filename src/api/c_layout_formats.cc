@@ -6,8 +6,7 @@
 #include <initializer_list>
 
 #include "annulus/layout_formats.h"
-#include "api/c_objects.h"
-#include "base/fail.h"
+#include "api/c_functions.h"
 
 namespace annulus::api {
 namespace {
@@ -241,9 +240,6 @@ HandleTable<ArraysObject>& array_sets() {
 }
 
 }  // namespace annulus::api
-
-using namespace annulus;  // the facade's words and, below, this room's
-using namespace annulus::api;
 
 extern "C" {
 

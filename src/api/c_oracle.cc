@@ -6,8 +6,7 @@
 #include <optional>
 
 #include "annulus/oracle.h"
-#include "api/c_call.h"
-#include "base/fail.h"
+#include "api/c_functions.h"
 
 namespace annulus::api {
 namespace {
@@ -134,9 +133,6 @@ Comparison compared(const ReferenceObject& object, const annulus_host_result* gi
 
 }  // namespace
 }  // namespace annulus::api
-
-using namespace annulus;  // the facade's words and, below, this room's
-using namespace annulus::api;
 
 extern "C" {
 

@@ -2,8 +2,7 @@
 #include "annulus/c_pattern.h"
 
 #include "annulus/layout_formats.h"
-#include "api/c_objects.h"
-#include "base/fail.h"
+#include "api/c_functions.h"
 
 namespace annulus::api {
 namespace {
@@ -31,9 +30,6 @@ HandleTable<TextObject>& texts() {
 }
 
 }  // namespace annulus::api
-
-using namespace annulus;  // the facade's words and, below, this room's
-using namespace annulus::api;
 
 extern "C" {
 

@@ -1,6 +1,5 @@
 // The C interface of plans: each function converts and calls annulus/device.h.
-#include "api/c_call.h"
-#include "base/fail.h"
+#include "api/c_functions.h"
 
 namespace annulus::api {
 namespace {
@@ -148,9 +147,6 @@ Operands operands_of(const annulus_operands* given) {
 }
 
 }  // namespace annulus::api
-
-using namespace annulus;  // the facade's words and, below, this room's
-using namespace annulus::api;
 
 extern "C" {
 

@@ -5,8 +5,7 @@
 #include <mutex>
 
 #include "annulus/ring.h"
-#include "api/c_call.h"
-#include "base/fail.h"
+#include "api/c_functions.h"
 #include "ring/turn.h"
 
 namespace annulus::api {
@@ -122,9 +121,6 @@ void convert(const annulus_ring_call* c, std::size_t count, std::vector<RingCall
 
 }  // namespace
 }  // namespace annulus::api
-
-using namespace annulus;  // the facade's words and, below, this room's
-using namespace annulus::api;
 
 extern "C" {
 

@@ -4,8 +4,7 @@
 
 #include "annulus/importance.h"
 #include "annulus/recall.h"
-#include "api/c_call.h"
-#include "base/fail.h"
+#include "api/c_functions.h"
 
 namespace annulus::api {
 namespace {
@@ -73,9 +72,6 @@ using TrackerPin = HandleTable<TrackerObject>::Pin;
 
 }  // namespace
 }  // namespace annulus::api
-
-using namespace annulus;  // the facade's words and, below, this room's
-using namespace annulus::api;
 
 extern "C" {
 

@@ -2,9 +2,8 @@
 #include "annulus/c_tune.h"
 
 #include "annulus/tune.h"
-#include "api/c_call.h"
+#include "api/c_functions.h"
 #include "api/tune_until.h"
-#include "base/fail.h"
 
 namespace annulus::api {
 namespace {
@@ -91,9 +90,6 @@ annulus_tuned_entry to_c(const TunedEntry& entry) {
 
 }  // namespace
 }  // namespace annulus::api
-
-using namespace annulus;  // the facade's words and, below, this room's
-using namespace annulus::api;
 
 extern "C" {
 
