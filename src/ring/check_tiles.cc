@@ -51,6 +51,12 @@ void check_launches(const PlannedRing& ring, int rank, const std::vector<const O
                 launches.size(), rank, launches[at].problem.carry_in ? "takes" : "does not take",
                 launches[at].problem.carry_out ? "gives" : "does not give");
   }
+  for (std::size_t at = 0; at < launches.size(); ++at) {
+    if (launches[at].config == ring.choice.config) continue;
+    report->add(Kind::kIllFormed, "launch {} of rank {} runs '{}', but the ring '{}'", at, rank,
+                attention::to_string(launches[at].config),
+                attention::to_string(ring.choice.config));
+  }
   if (launches.size() != computes.size()) {
     report->add(Kind::kIllFormed, "rank {} has {} launches for {} steps that compute", rank,
                 launches.size(), computes.size());

@@ -12,6 +12,7 @@
 
 namespace annulus::ring {
 
+// Every launch must run the configuration of the ring, whose tiles are those spoken of here.
 // Every tile with a pair that a branch of the pattern shows must be in the list of exactly one
 // launch of that branch that has its keys, and
 // no tile may count as full that holds a pair which is not visible. The first launch of a rank must

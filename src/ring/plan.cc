@@ -82,6 +82,41 @@ Workspace lay_out(const Problem& local, const Schedule& schedule, int rank) {
   return workspace;
 }
 
+// The launches of all ranks by the ring's choice, and the memory that they need.
+std::vector<RankPlan> plan_ranks(const PlannedRing& ring,
+                                 std::span<const attention::DeviceLimits> limits) {
+  std::vector<RankPlan> plans;
+  const std::vector<Pattern> branches = ring.problem.pattern.branches();
+  for (int rank = 0; rank < ring.shards.ranks(); ++rank) {
+    RankPlan plan;
+    plan.problem = local_problem(ring.problem, ring.shards, rank, rank);
+    for (const Op& op : ring.schedule.ops[static_cast<std::size_t>(rank)]) {
+      if (op.kind != Op::Kind::kCompute) continue;
+      Problem launch = local_problem(ring.problem, ring.shards, rank, op.owner);
+      launch.pattern = branches[static_cast<std::size_t>(op.branch)];
+      launch.carry_in = !op.first;
+      launch.carry_out = !op.last;
+      launch.want_lse = ring.problem.want_lse && op.last;
+      plan.launches.push_back(
+          attention::make_plan(launch, placement_of(ring.problem, ring.shards, rank, op.owner),
+                               ring.choice, limits[static_cast<std::size_t>(rank)]));
+    }
+    plan.workspace = lay_out(plan.problem, ring.schedule, rank);
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
+// The first launch that runs another configuration than the ring's choice, or null.
+const attention::LaunchPlan* odd_launch(const PlannedRing& ring) {
+  for (const RankPlan& rank : ring.ranks) {
+    for (const attention::LaunchPlan& launch : rank.launches) {
+      if (!(launch.config == ring.choice.config)) return &launch;
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 Problem largest_hop(const Problem& problem, const ShardMap& shards) {
@@ -125,23 +160,14 @@ PlannedRing plan_ring(const Problem& problem, const ShardMap& shards,
   }
   ring.schedule = make_schedule(find_needs(problem, shards), rows_q, shard_bytes);
 
-  const std::vector<Pattern> branches = problem.pattern.branches();
-  for (int rank = 0; rank < ranks; ++rank) {
-    RankPlan plan;
-    plan.problem = local_problem(problem, shards, rank, rank);
-    for (const Op& op : ring.schedule.ops[static_cast<std::size_t>(rank)]) {
-      if (op.kind != Op::Kind::kCompute) continue;
-      Problem launch = local_problem(problem, shards, rank, op.owner);
-      launch.pattern = branches[static_cast<std::size_t>(op.branch)];
-      launch.carry_in = !op.first;
-      launch.carry_out = !op.last;
-      launch.want_lse = problem.want_lse && op.last;
-      plan.launches.push_back(
-          attention::make_plan(launch, placement_of(problem, shards, rank, op.owner), ring.choice,
-                               limits[static_cast<std::size_t>(rank)]));
-    }
-    plan.workspace = lay_out(plan.problem, ring.schedule, rank);
-    ring.ranks.push_back(std::move(plan));
+  ring.ranks = plan_ranks(ring, limits);
+  // Where the tiles of one launch forbid the first choice, no launch takes it: the largest hop, by
+  // which it was chosen, need not be the one whose positions decide. The second choice is one that
+  // no tiles forbid.
+  if (const attention::LaunchPlan* odd = odd_launch(ring)) {
+    ring.choice = {odd->config, odd->reason, odd->rejected};
+    require_possible(ring.choice.config, largest, limits);
+    ring.ranks = plan_ranks(ring, limits);
   }
   ring.kernel = kernel_of(ring, largest, limits[0].arch);
   return ring;

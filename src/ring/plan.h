@@ -42,8 +42,8 @@ struct RankPlan {
 struct PlannedRing {
   Problem problem;
   ShardMap shards;
-  attention::Choice choice;
-  std::string kernel;  // that the choice's configuration runs
+  attention::Choice choice;  // of every launch
+  std::string kernel;        // that the choice's configuration runs
   Schedule schedule;
   std::vector<PackedShard> packed;  // [rank]: its own shard
   std::vector<RankPlan> ranks;
@@ -55,7 +55,8 @@ Problem largest_hop(const Problem& problem, const ShardMap& shards);
 // Whether a rank's rows lie in several segments, so that kernels read positions row by row.
 bool is_placed(const ShardMap& shards);
 
-// With one configuration for all ranks, as the order of the sums, and so the bits, come from it.
+// With one configuration for all launches of all ranks, as the order of the sums, and so the bits,
+// come from it: the choice's second one where the tiles of some launch forbid the first.
 // Requires: validate(problem), validate(shards, problem) pass, nothing is carried; limits has one
 // entry for each rank. Throws Error{kUnsupported} where a rank's device cannot run the
 // configuration, naming the rank.

@@ -23,7 +23,7 @@ struct Violation {
     kStuck,        // ops wait for each other in a circle
     kState,        // the first or last launch is not marked, or rows are never finished
     kTooMany,      // more launches than ranks
-    kIllFormed,    // a rank, op or buffer number that does not exist
+    kIllFormed,    // a rank, op or buffer that does not exist, a launch that is not the ring's
   };
   Kind kind;
   std::string text;  // names the rank, the step and what is wrong

@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "base/random.h"
 #include "ring/check_tiles.h"
@@ -35,6 +37,62 @@ TEST_CASE("launches of random worlds compute every visible tile once") {
       FAIL_CHECK(c.text << "\n  " << to_string(violation.kind) << ": " << violation.text);
     }
   }
+}
+
+// The tile rows of a segment of 512 positions see the same keys; those of a pair from 384 on do
+// not.
+TEST_CASE("all launches of a ring run one configuration, where tiles of one forbid the first") {
+  const attention::DeviceLimits limits = {jit::parse_arch("sm_90a"), 132, 232448};
+  const std::vector<attention::DeviceLimits> both = {limits, limits};
+  Problem problem;
+  problem.seq_q = problem.seq_k = 1024;
+  problem.dim_qk = problem.dim_v = 128;
+  problem.pattern = segment(512, 1);
+  ShardMap shards = {{{{0, 512}}, {{512, 512}}}, {{{0, 512}}, {{512, 512}}}};
+  attention::Choice choice = {*attention::parse_config("wgmma m128 n128 w8 s2 c2"), "a test", {}};
+  choice.second = attention::parse_config("wgmma m64 n64 w4 s2 b2");
+  const auto configs_of = [&](const PlannedRing& ring) {
+    std::vector<std::string> configs;
+    for (const RankPlan& rank : ring.ranks) {
+      for (const attention::LaunchPlan& launch : rank.launches) {
+        configs.push_back(attention::to_string(launch.config));
+      }
+    }
+    return configs;
+  };
+  const PlannedRing aligned = plan_ring(problem, shards, both, choice);
+  CHECK(check_tiles(aligned).empty());
+  CHECK(aligned.choice.config == choice.config);
+  REQUIRE(configs_of(aligned).size() == 2);
+
+  shards = {{{{0, 384}}, {{384, 640}}}, {{{0, 512}}, {{512, 512}}}};
+  const PlannedRing ring = plan_ring(problem, shards, both, choice);
+  for (const Violation& violation : check_tiles(ring)) FAIL_CHECK(violation.text);
+  CHECK(ring.choice.config == *choice.second);
+  CHECK(ring.choice.reason.starts_with("the second choice: "));
+  REQUIRE(!ring.choice.rejected.empty());
+  CHECK(ring.choice.rejected.front().config == choice.config);
+  const std::vector<std::string> configs = configs_of(ring);
+  CHECK(configs.size() == 3);
+  CHECK(std::ranges::count(configs, attention::to_string(*choice.second)) == 3);
+
+  PlannedRing broken = ring;
+  broken.ranks[1].launches[0].config = choice.config;
+  CHECK(has(check_tiles(broken), Violation::Kind::kIllFormed));
+
+  // The heuristic gets there: it sees the rows of the largest hop, and not where others begin.
+  problem.dim_qk = 192;
+  problem.seq_q = problem.seq_k = 1152;
+  problem.heads = problem.kv_heads = 32;
+  shards = {{{{0, 128}}, {{128, 1024}}}, {{{0, 128}}, {{128, 1024}}}};
+  const attention::Choice chosen = attention::choose_config(largest_hop(problem, shards), limits,
+                                                            std::nullopt, is_placed(shards));
+  REQUIRE(chosen.second);
+  CHECK(attention::to_string(chosen.config) == "wgmma m128 n128 w8 s2 c2");
+  CHECK(plan_ring(problem, shards, both, chosen).choice.config == *chosen.second);
+
+  choice.second = std::nullopt;
+  CHECK_THROWS_AS(plan_ring(problem, shards, both, choice), Error);
 }
 
 TEST_CASE("every mistake in a tile list is found") {
