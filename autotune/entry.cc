@@ -16,7 +16,7 @@ using base::Json;
 
 constexpr std::string_view kMagic = "annulus-tuned ";
 constexpr std::size_t kDigestDigits = 32;
-constexpr std::int64_t kMostTime = std::int64_t{1} << 60;
+constexpr std::int64_t kMaxTime = std::int64_t{1} << 60;
 
 // The header of a file of this schema, up to the digest.
 std::string header() { return fmt::format("{}{} ", kMagic, kEntrySchema); }
@@ -130,7 +130,7 @@ ShapeKey read_shape(const Reader& from) {
   key.dim_qk = from.integer("dim_qk", 1, 1024);
   key.dim_v = from.integer("dim_v", 1, 1024);
   key.dtype = from.choice("dtype", kDtypes, annulus::to_string);
-  key.group = from.integer("group", 1, static_cast<int>(kMostHeads));
+  key.group = from.integer("group", 1, static_cast<int>(kMaxHeads));
   key.carry_in = from.boolean("carry_in");
   key.carry_out = from.boolean("carry_out");
   key.score = from.choice("score", kScores, to_string);
@@ -207,7 +207,7 @@ std::optional<Entry> decode_entry(std::span<const std::byte> file, std::string* 
     return std::nullopt;
   }
   try {
-    const base::JsonLimits limits{static_cast<std::size_t>(kMostEntryBytes), 4, 100};
+    const base::JsonLimits limits{static_cast<std::size_t>(kMaxEntryBytes), 4, 100};
     const Json json = base::parse_json(text.substr(body_at), "its JSON", limits);
     if (!json.is_object()) base::fail(ErrorCode::kInvalidFile, "it holds no object");
     const Reader top(json);
@@ -219,22 +219,22 @@ std::optional<Entry> decode_entry(std::span<const std::byte> file, std::string* 
     const Reader result = top.object("result");
     entry.predicted = result.boolean("predicted");
     entry.complete = result.boolean("complete");
-    entry.time = result.number(entry.predicted ? "cycles" : "nanoseconds", 1, kMostTime);
+    entry.time = result.number(entry.predicted ? "cycles" : "nanoseconds", 1, kMaxTime);
     entry.default_time =
-        result.number(entry.predicted ? "default_cycles" : "default_nanoseconds", 1, kMostTime);
-    entry.ratio_low_ppm = result.number("ratio_low_ppm", 0, kMostTime);
-    entry.ratio_high_ppm = result.number("ratio_high_ppm", entry.ratio_low_ppm, kMostTime);
+        result.number(entry.predicted ? "default_cycles" : "default_nanoseconds", 1, kMaxTime);
+    entry.ratio_low_ppm = result.number("ratio_low_ppm", 0, kMaxTime);
+    entry.ratio_high_ppm = result.number("ratio_high_ppm", entry.ratio_low_ppm, kMaxTime);
     entry.rounds = result.integer("rounds", 1, 1 << 20);
     entry.candidates = result.integer("candidates", 1, 1 << 20);
     const Reader origin = top.object("origin");
     entry.origin = {.library_version = origin.integer("library", 0, 1 << 30),
                     .driver_version = origin.integer("driver", 0, 1 << 30),
-                    .when = origin.number("when", 0, kMostTime),
-                    .batch = origin.number("batch", 0, kMostTime),
-                    .heads = origin.number("heads", 0, kMostTime),
-                    .kv_heads = origin.number("kv_heads", 0, kMostTime),
-                    .seq_q = origin.number("seq_q", 0, kMostTime),
-                    .seq_k = origin.number("seq_k", 0, kMostTime)};
+                    .when = origin.number("when", 0, kMaxTime),
+                    .batch = origin.number("batch", 0, kMaxTime),
+                    .heads = origin.number("heads", 0, kMaxTime),
+                    .kv_heads = origin.number("kv_heads", 0, kMaxTime),
+                    .seq_q = origin.number("seq_q", 0, kMaxTime),
+                    .seq_k = origin.number("seq_k", 0, kMaxTime)};
     return entry;
   } catch (const Error& error) {
     *why = error.what();

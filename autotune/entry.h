@@ -19,7 +19,7 @@
 namespace annulus::autotune {
 
 inline constexpr int kEntrySchema = 3;
-inline constexpr std::int64_t kMostEntryBytes = 64 << 10;
+inline constexpr std::int64_t kMaxEntryBytes = 64 << 10;
 
 // Times are nanoseconds where they were measured, cycles where they were predicted.
 struct Entry {

@@ -10,7 +10,7 @@
 namespace annulus::autotune {
 namespace {
 
-constexpr std::size_t kMostNames = 10'000;
+constexpr std::size_t kMaxNames = 10'000;
 
 class Lister {
  public:
@@ -30,7 +30,7 @@ class Lister {
     const int code = files_.list(opened, &names);
     std::erase_if(names, [&](const std::string& name) { return !name.ends_with(suffix); });
     std::ranges::sort(names);
-    if (code < 0 || names.size() > kMostNames) {
+    if (code < 0 || names.size() > kMaxNames) {
       listing_.ignored.push_back(fmt::format(
           "{}: {}", path, code < 0 ? base::describe_errno(code) : "too many files are in it"));
     } else {
@@ -44,8 +44,7 @@ class Lister {
     ListedEntry listed;
     listed.path = path + "/" + name;
     std::string why;
-    const base::FileResult read =
-        base::try_read_file(files_, folder, name, kMostEntryBytes, &bytes);
+    const base::FileResult read = base::try_read_file(files_, folder, name, kMaxEntryBytes, &bytes);
     std::optional<Entry> found;
     if (!read.ok()) {
       why = fmt::format("cannot {} it: {}", read.step, base::describe_errno(read.code));

@@ -80,12 +80,12 @@ HostInputs HostOperands::inputs(const Problem& problem) const {
           problem.carry_in ? &state_in : nullptr};
 }
 
-HostOperands random_operands(const Problem& problem, std::int64_t most_elements,
+HostOperands random_operands(const Problem& problem, std::int64_t max_elements,
                              std::uint64_t seed) {
   base::Random random(seed);
   HostOperands host;
   const auto bits = [&](const Strides& strides) {
-    return normal_bytes(random, std::min(problem.batch * strides.batch, most_elements),
+    return normal_bytes(random, std::min(problem.batch * strides.batch, max_elements),
                         problem.dtype);
   };
   host.q = bits(q_strides(problem));

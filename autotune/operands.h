@@ -21,9 +21,8 @@ struct HostOperands {
   HostInputs inputs(const Problem& problem) const;
 };
 
-// At most most_elements of each tensor; states are whole.
-HostOperands random_operands(const Problem& problem, std::int64_t most_elements,
-                             std::uint64_t seed);
+// At most max_elements of each tensor; states are whole.
+HostOperands random_operands(const Problem& problem, std::int64_t max_elements, std::uint64_t seed);
 
 Strides q_strides(const Problem& problem);
 Strides k_strides(const Problem& problem);

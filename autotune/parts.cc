@@ -12,7 +12,7 @@ namespace annulus::autotune {
 namespace {
 
 constexpr std::int64_t kKeyBlock = 128;
-constexpr std::int64_t kMostHeads = 8;
+constexpr std::int64_t kMaxHeads = 8;
 constexpr std::int64_t kStrips = 4;
 
 double pairs_of(const Problem& problem) {
@@ -32,23 +32,21 @@ void keep_heads(Problem* problem, std::int64_t heads) {
 }
 
 // Fewer heads and batches. Where heads see different keys all of them stay.
-Problem with_few_heads(const Problem& problem, std::int64_t most_kv_heads,
-                       std::int64_t most_batch) {
+Problem with_few_heads(const Problem& problem, std::int64_t max_kv_heads, std::int64_t max_batch) {
   Problem part = problem;
-  part.batch = std::min(problem.batch, most_batch);
+  part.batch = std::min(problem.batch, max_batch);
   if (problem.pattern.distinct_heads(problem.heads) > 1) return part;
   const std::int64_t group = problem.heads / problem.kv_heads;
-  part.kv_heads = std::min(problem.kv_heads, most_kv_heads);
-  keep_heads(&part,
-             std::min(part.kv_heads * group,
-                      std::max(kMostHeads / part.kv_heads, std::int64_t{1}) * part.kv_heads));
+  part.kv_heads = std::min(problem.kv_heads, max_kv_heads);
+  keep_heads(&part, std::min(part.kv_heads * group,
+                             std::max(kMaxHeads / part.kv_heads, std::int64_t{1}) * part.kv_heads));
   return part;
 }
 
-// Rows [first, first + rows) of the problem with at most most_keys keys: up to the last one that a
+// Rows [first, first + rows) of the problem with at most max_keys keys: up to the last one that a
 // row of head 0 sees.
 Problem strip(const Problem& problem, std::int64_t first, std::int64_t rows,
-              std::int64_t most_keys) {
+              std::int64_t max_keys) {
   Problem part = problem;
   part.seq_q = rows;
   part.q0 = problem.q_position() + first;
@@ -57,7 +55,7 @@ Problem strip(const Problem& problem, std::int64_t first, std::int64_t rows,
   pattern::Classifier classifier(part.pattern, attention::placement_of(part), rows, kKeyBlock);
   for (const pattern::BlockRun& run : classifier.row(0, 0)) end = run.end * kKeyBlock;
   end = std::clamp(end, std::min(kKeyBlock, problem.seq_k), problem.seq_k);
-  const std::int64_t begin = std::max<std::int64_t>(0, base::round_up(end - most_keys, kKeyBlock));
+  const std::int64_t begin = std::max<std::int64_t>(0, base::round_up(end - max_keys, kKeyBlock));
   part.k0 = problem.k_position() + begin;
   part.seq_k = end - begin;
   return part;
@@ -65,7 +63,7 @@ Problem strip(const Problem& problem, std::int64_t first, std::int64_t rows,
 
 }  // namespace
 
-std::vector<Problem> choose_parts(const Problem& problem, double most_pairs) {
+std::vector<Problem> choose_parts(const Problem& problem, double max_pairs) {
   Problem whole = problem;
   whole.want_lse = !problem.carry_out;
   // Positions that follow from the lengths would move with them.
@@ -74,7 +72,7 @@ std::vector<Problem> choose_parts(const Problem& problem, double most_pairs) {
   whole.total_k = problem.context().seq_k;
   for (const std::int64_t few : {2, 1}) {
     const Problem part = with_few_heads(whole, few, few);
-    if (pairs_of(part) <= most_pairs) return {part};
+    if (pairs_of(part) <= max_pairs) return {part};
   }
   const Problem one = with_few_heads(whole, 1, 1);
   Problem thin = one;
@@ -85,7 +83,7 @@ std::vector<Problem> choose_parts(const Problem& problem, double most_pairs) {
   for (std::int64_t i = 0; i < kStrips; ++i) {
     firsts.insert(i * (places - 1) / (kStrips - 1) * kPartRows);
   }
-  const double share = most_pairs / static_cast<double>(firsts.size());
+  const double share = max_pairs / static_cast<double>(firsts.size());
   const auto keys = static_cast<std::int64_t>(
       share / static_cast<double>(std::max(rows, kKeyBlock) * thin.heads));
   std::vector<Problem> parts;

@@ -14,10 +14,10 @@ namespace annulus::autotune {
 // Parts begin at multiples of this, and so on a tile of every configuration.
 inline constexpr std::int64_t kPartRows = 256;
 
-// The whole with few heads and batches where its tiles hold at most most_pairs pairs, else the
+// The whole with few heads and batches where its tiles hold at most max_pairs pairs, else the
 // first and the last rows and some in between, with as many keys up to the last one they see as
 // there is room for. LSE is wanted wherever it can be. Requires: a valid problem with B, Sq > 0.
-std::vector<Problem> choose_parts(const Problem& problem, double most_pairs);
+std::vector<Problem> choose_parts(const Problem& problem, double max_pairs);
 
 }  // namespace annulus::autotune
 

@@ -93,11 +93,11 @@ class Search {
   std::optional<std::size_t> choose() const {
     std::optional<std::size_t> next;
     double least = std::numeric_limits<double>::infinity();
-    double most_hope = std::numeric_limits<double>::infinity();
+    double max_hope = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < result_.trials.size(); ++i) {
       const Trial& trial = result_.trials[i];
       if (trial.outcome == Trial::Outcome::kDropped) continue;
-      most_hope = std::min(most_hope, trial.predicted);
+      max_hope = std::min(max_hope, trial.predicted);
       if (trial.outcome == Trial::Outcome::kTried) continue;
       const bool near = neighbours(trial.config, result_.trials[best_].config);
       const double score = trial.predicted * (near ? kNeighbourBonus : 1.0);
@@ -106,7 +106,7 @@ class Search {
         next = i;
       }
     }
-    if (!next || (!options_.exhaustive && least > kHopeless * most_hope)) return std::nullopt;
+    if (!next || (!options_.exhaustive && least > kHopeless * max_hope)) return std::nullopt;
     return next;
   }
 
@@ -162,8 +162,8 @@ class Search {
       return at(a).ratio.middle < at(b).ratio.middle;
     };
     std::ranges::stable_sort(finalists, faster);
-    if (finalists.size() > static_cast<std::size_t>(options_.most_finalists)) {
-      finalists.resize(static_cast<std::size_t>(options_.most_finalists));
+    if (finalists.size() > static_cast<std::size_t>(options_.max_finalists)) {
+      finalists.resize(static_cast<std::size_t>(options_.max_finalists));
     }
     double default_time = at(result_.default_at).time;
     if (!workbench_.exact() && !finalists.empty() && ended) {

@@ -30,7 +30,7 @@ struct SearchOptions {
   int patience = 24;        // candidates in a row that are no better, after which it ends
   int quick_rounds = 7;     // of a candidate's first measurement, each beside the default
   int final_rounds = 25;    // of the best ones' last measurement
-  int most_finalists = 4;
+  int max_finalists = 4;
   double margin = 0.01;  // that a winner must be better by, beyond the noise
   // Asked before every candidate and every measurement: true ends the search with what it has.
   std::function<bool()> stopped;

@@ -65,7 +65,7 @@ base::Digest digest(const ShapeKey& key);  // of that text; names the entry's fi
 // Nothing where anything else differs.
 std::optional<int> length_distance(const ShapeKey& a, const ShapeKey& b);
 // A result is used for lengths no further away than this: a factor of four in one of them.
-inline constexpr int kMostDistance = 4;
+inline constexpr int kMaxDistance = 4;
 
 }  // namespace annulus::autotune
 

@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kSuffix = ".tuned";
 constexpr char kLockName[] = "tuned.lock";
 // A folder with more files than this is not one of ours.
-constexpr std::size_t kMostEntries = 10'000;
+constexpr std::size_t kMaxEntries = 10'000;
 // A temporary older than this belongs to a writer that was killed.
 constexpr std::int64_t kAbandonedSeconds = 3600;
 constexpr char kRemedy[] = "set ANNULUS_TUNED to a folder of your own";
@@ -94,10 +94,10 @@ void TunedStore::load_folder(const std::string& folder) {
   if (opened.file < 0 || files_->list(opened.file, &names) < 0) return;
   std::erase_if(names, [](const std::string& name) { return !name.ends_with(kSuffix); });
   std::ranges::sort(names);
-  if (names.size() > kMostEntries) {
+  if (names.size() > kMaxEntries) {
     log_.write(base::LogLevel::kWarning,
                "tuned results are not read from there: '{}' holds {} of them, more than {}", path,
-               names.size(), kMostEntries);
+               names.size(), kMaxEntries);
     return;
   }
   for (const std::string& name : names) {
@@ -111,7 +111,7 @@ std::optional<Entry> TunedStore::read_entry(int folder, const std::string& path,
                                             const std::string& name, bool quiet) {
   std::vector<std::byte> file;
   std::string why, device;
-  const base::FileResult read = base::try_read_file(*files_, folder, name, kMostEntryBytes, &file);
+  const base::FileResult read = base::try_read_file(*files_, folder, name, kMaxEntryBytes, &file);
   std::optional<Entry> entry;
   if (read.code == -ENOENT) return std::nullopt;
   if (!read.ok()) {
@@ -155,11 +155,11 @@ std::optional<TunedStore::Found> TunedStore::find(const ShapeKey& shape) {
   const std::lock_guard guard(mutex_);
   const std::pair<const ShapeKey, Kept>* nearest = nullptr;
   const auto rank = [&](const ShapeKey& key) {
-    return std::tuple(length_distance(key, shape).value_or(kMostDistance + 1),
+    return std::tuple(length_distance(key, shape).value_or(kMaxDistance + 1),
                       std::abs(key.queries - shape.queries), -key.queries - key.keys);
   };
   for (const auto& candidate : entries_) {
-    if (std::get<0>(rank(candidate.first)) > kMostDistance) continue;
+    if (std::get<0>(rank(candidate.first)) > kMaxDistance) continue;
     if (!nearest || rank(candidate.first) < rank(nearest->first)) nearest = &candidate;
   }
   if (!nearest) return std::nullopt;

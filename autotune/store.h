@@ -44,7 +44,7 @@ class TunedStore {
     std::string path;
     int distance = 0;  // 0: of this very bucket; else that of the nearest one in length
   };
-  // The entry of the bucket, else of the nearest in length within kMostDistance: the smaller
+  // The entry of the bucket, else of the nearest in length within kMaxDistance: the smaller
   // distance, then the nearer number of queries, then the longer problem.
   std::optional<Found> find(const ShapeKey& shape);
   // The entry of the bucket alone.

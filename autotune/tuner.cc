@@ -17,28 +17,28 @@ using attention::KernelConfig;
 
 // Tile pairs of all parts. The oracle takes some millions of pairs a second of one core; the
 // simulator one or two warp instructions for each.
-constexpr double kMostPairsMeasured = 8e6;
-constexpr double kMostPairsSimulated = 1.5e6;
+constexpr double kMaxPairsMeasured = 8e6;
+constexpr double kMaxPairsSimulated = 1.5e6;
 
-// The twin that counts everything, for the length of a scope.
-class CountingTwin {
+// Checked mode, which counts everything, for the length of a scope.
+class CountingMode {
  public:
-  explicit CountingTwin(const device::Context& context)
+  explicit CountingMode(const device::Context& context)
       : context_(context), before_(device::simulator_options(context)) {
     if (!before_) return;
     abi::SimulatorOptions options = *before_;
     options.checked = 1;
     device::set_simulator_options(context_, options);
   }
-  ~CountingTwin() {
+  ~CountingMode() {
     if (!before_) return;
     try {
       device::set_simulator_options(context_, *before_);
     } catch (...) {  // the device is lost, and whoever uses it next will hear of it
     }
   }
-  CountingTwin(const CountingTwin&) = delete;
-  CountingTwin& operator=(const CountingTwin&) = delete;
+  CountingMode(const CountingMode&) = delete;
+  CountingMode& operator=(const CountingMode&) = delete;
 
  private:
   const device::Context& context_;
@@ -49,7 +49,7 @@ class CountingTwin {
 // plan of a corner of the problem tells: what differs there differs in the whole.
 bool shares(const KernelConfig& config, const Problem& corner,
             const attention::DeviceLimits& limits) {
-  if (attention::cta_shape(config).heads_together() == 1) return true;
+  if (attention::cta_shape(config).packed_heads() == 1) return true;
   try {
     attention::make_plan(corner, attention::Choice{config, "a candidate", {}}, limits);
     return true;
@@ -118,11 +118,11 @@ SearchResult tune_problem(const TuneJob& job,
                           const std::function<void(const SearchProgress&)>& progress) {
   const device::DeviceInfo& info = job.context->info();
   const attention::PipeDevice pipes = attention::pipe_device(info);
-  const CountingTwin twin(*job.context);
-  double most_pairs = info.simulated ? kMostPairsSimulated : kMostPairsMeasured;
-  if (job.most_pairs > 0) most_pairs = job.most_pairs;
+  const CountingMode mode(*job.context);
+  double max_pairs = info.simulated ? kMaxPairsSimulated : kMaxPairsMeasured;
+  if (job.max_pairs > 0) max_pairs = job.max_pairs;
   const Verifier verifier(job.context, job.kernels, job.limits,
-                          choose_parts(job.problem, most_pairs), job.seed);
+                          choose_parts(job.problem, max_pairs), job.seed);
   std::unique_ptr<Workbench> workbench;
   if (info.simulated) {
     workbench = std::make_unique<PredictedWorkbench>(verifier, pipes, job.problem);

@@ -40,11 +40,11 @@ struct TuneJob {
   bool cold_cache = false;
   std::uint64_t seed = 0;
   // Pairs that the parts may have; 0: what takes the oracle a second or so, and the simulator.
-  double most_pairs = 0;
+  double max_pairs = 0;
 };
 
 // Runs on the default stream and waits for it. On a simulated device nothing else may run on it
-// meanwhile: its counters are what is measured, and its twin is the checked one for that time.
+// meanwhile: its counters are what is measured, so it runs in checked mode for that time.
 SearchResult tune_problem(const TuneJob& job,
                           const std::function<void(const SearchProgress&)>& progress = {});
 

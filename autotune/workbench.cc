@@ -104,7 +104,7 @@ std::vector<std::vector<double>> MeasuredWorkbench::measure(
     repeats.push_back(options_.cold_cache
                           ? 1
                           : std::clamp(static_cast<int>(std::ceil(options_.least_micros / once)), 1,
-                                       options_.most_repeats));
+                                       options_.max_repeats));
   }
   std::vector<std::vector<double>> times(configs.size());
   for (int round = 0; round < rounds; ++round) {

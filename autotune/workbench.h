@@ -38,7 +38,7 @@ class Workbench {
 // Predicted cycles: what the device counted on parts of the problem, extended to the whole.
 class PredictedWorkbench : public Workbench {
  public:
-  // The verifier must stay. Requires: a simulated device whose twin counts everything.
+  // The verifier must stay. Requires: a simulated device in checked mode, which counts everything.
   PredictedWorkbench(const Verifier& verifier, const attention::PipeDevice& pipes,
                      const Problem& problem);
 
@@ -58,7 +58,7 @@ class PredictedWorkbench : public Workbench {
 struct MeasureOptions {
   bool cold_cache = false;    // empty L2 before every launch
   double least_micros = 200;  // of one measurement: short kernels are launched several times in it
-  int most_repeats = 1000;
+  int max_repeats = 1000;
 };
 
 // Time on the device, between events on the default stream. Every round starts with another

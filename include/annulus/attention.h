@@ -18,9 +18,9 @@
 namespace annulus::inline v0 {
 
 // Positions (q0 + i, k0 + j) stay within plus and minus this, so that differences fit 32 bits.
-constexpr std::int64_t kMostPosition = std::int64_t{1} << 30;
+constexpr std::int64_t kMaxPosition = std::int64_t{1} << 30;
 // B and H are grid dimensions.
-constexpr std::int64_t kMostHeads = 65535;
+constexpr std::int64_t kMaxHeads = 65535;
 
 // How many rows of Q, K and V share a scale: a power of two from 32 to 2^30, or 0 where all rows of
 // a head do. Row 0 of the tensor starts one, whatever its position.

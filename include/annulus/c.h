@@ -307,10 +307,10 @@ typedef struct annulus_plan_options {
   // as the pipe model predicts to be fastest, 1: never. A plan gives the same bits in every run;
   // plans with different splits may differ in rounding. Negative: ANNULUS_INVALID_ARGUMENT; over
   // 2^24 parts in all: ANNULUS_UNSUPPORTED.
-  int32_t split_rows;
+  int32_t kv_splits;
   // How many multiprocessors the plan's kernels may occupy; 0: all. Only those of the wgmma family
   // can leave any to others; annulus/device.h. Negative: ANNULUS_INVALID_ARGUMENT.
-  int32_t most_multiprocessors;
+  int32_t max_multiprocessors;
 } annulus_plan_options;
 
 #define ANNULUS_PLAN_OPTIONS_INIT \

@@ -98,8 +98,8 @@ typedef struct annulus_layout_statistics {
 
 ANNULUS_EXPORT annulus_status annulus_layout_get_statistics(annulus_layout* layout,
                                                             annulus_layout_statistics* statistics);
-// Counts the blocks of a pattern, and its pairs one by one. `options` as in annulus_layout_make; its
-// device is not asked.
+// Counts the blocks of a pattern, and its pairs one by one. `options` as in annulus_layout_make;
+// its device is not asked.
 ANNULUS_EXPORT annulus_status annulus_pattern_statistics(const char* pattern,
                                                          const annulus_block_layout* blocks,
                                                          const annulus_layout_sizes* sizes,
@@ -114,9 +114,9 @@ ANNULUS_EXPORT annulus_status annulus_layout_reachability(annulus_layout* layout
 
 typedef struct annulus_picture_options {
   size_t struct_size;
-  int64_t head;        // query head
-  int64_t most_cells;  // in a row and in a column; 0: 64 of a text, 256 of an SVG
-  int32_t svg;         // 0: a text with '#' full, '+' partial and '.' not kept; 1: an SVG document
+  int64_t head;       // query head
+  int64_t max_cells;  // in a row and in a column; 0: 64 of a text, 256 of an SVG
+  int32_t svg;        // 0: a text with '#' full, '+' partial and '.' not kept; 1: an SVG document
 } annulus_picture_options;
 
 #define ANNULUS_PICTURE_OPTIONS_INIT \
@@ -173,10 +173,10 @@ typedef struct annulus_layout_difference {
 #define ANNULUS_LAYOUT_DIFFERENCE_INIT \
   { sizeof(annulus_layout_difference), 0, 0, 0, 1 }
 
-// `text`, where it is not null, gets a line for each row of blocks that differs, at most most_lines
+// `text`, where it is not null, gets a line for each row of blocks that differs, at most max_lines
 // of them; empty: no difference.
 ANNULUS_EXPORT annulus_status annulus_layout_compare(annulus_layout* first, annulus_layout* second,
-                                                     int64_t most_lines,
+                                                     int64_t max_lines,
                                                      annulus_layout_difference* difference,
                                                      annulus_text** text);
 

@@ -42,7 +42,7 @@ typedef struct annulus_ring_options {
   const annulus_shard* shards;  // one for each rank, together every row once; null: by sharding
   const char* config;           // a kernel configuration; null: the tuned one, else chosen
   // Of the plans that a ring is made of; their config is null where the one above is not. No rows
-  // are split: ANNULUS_UNSUPPORTED for split_rows over 1. Null: the defaults.
+  // are split: ANNULUS_UNSUPPORTED for kv_splits over 1. Null: the defaults.
   const annulus_plan_options* plans;
 } annulus_ring_options;
 

@@ -5,7 +5,7 @@
 // annulus/recall.h and annulus/importance.h say what is chosen, measured and changed. The
 // conventions are those at the top of annulus/c.h.
 //
-//   selection.most_blocks = 32;
+//   selection.max_blocks = 32;
 //   annulus_plan_create_selected(device, &problem, &selection, NULL, &plan);
 //   annulus_plan_run(plan, stream, &operands, workspace);      chooses, lists, attends
 
@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 typedef enum annulus_selection_rule {
-  ANNULUS_TOP_K = 1,  // the best most_blocks of a row
+  ANNULUS_TOP_K = 1,  // the best max_blocks of a row
   ANNULUS_TOP_P = 2,  // the best ones, until together they have `mass` of the row's softmax
   ANNULUS_GIVEN = 3   // what the caller lists in annulus_selection_buffers
 } annulus_selection_rule;
@@ -36,7 +36,7 @@ typedef struct annulus_selection {
   int32_t pool;           // annulus_pool
   // Blocks of a row, those that are always kept among them. Top p: no more than so many; 0: no
   // bound. Given: entries of a row of `given`.
-  int64_t most_blocks;
+  int64_t max_blocks;
   double mass;     // p of top p, in (0, 1]
   int64_t stride;  // of the antidiagonals: divides R and C, C / stride a power of two up to 64
   int64_t coarse_factor;    // f from 2 on: blocks of f R x f C are scored first; 0: no such pass
@@ -60,12 +60,12 @@ ANNULUS_EXPORT annulus_status annulus_plan_create_selected(annulus_device* devic
 // stream has ended.
 typedef struct annulus_selection_buffers {
   size_t struct_size;
-  // With ANNULUS_GIVEN, else null: block columns [B, H, rows, most_blocks], in any order; -1, and
+  // With ANNULUS_GIVEN, else null: block columns [B, H, rows, max_blocks], in any order; -1, and
   // any number that is no visible block of the row, is skipped.
   const int32_t* given;
-  // Null, or where the chosen blocks go: [B, H, rows, most_chosen], ascending, then -1.
+  // Null, or where the chosen blocks go: [B, H, rows, max_chosen], ascending, then -1.
   int32_t* chosen;
-  int64_t most_chosen;  // of a row with more blocks the first ones are written
+  int64_t max_chosen;  // of a row with more blocks the first ones are written
 } annulus_selection_buffers;
 
 #define ANNULUS_SELECTION_BUFFERS_INIT \
@@ -108,8 +108,8 @@ typedef struct annulus_importance_tracker annulus_importance_tracker;
 
 typedef struct annulus_tracker_options {
   size_t struct_size;
-  int64_t most_added;    // blocks of a row that one update may bring
-  int64_t most_dropped;  // and take away
+  int64_t max_added;    // blocks of a row that one update may bring
+  int64_t max_dropped;  // and take away
 } annulus_tracker_options;
 
 #define ANNULUS_TRACKER_OPTIONS_INIT \
@@ -133,7 +133,7 @@ ANNULUS_EXPORT annulus_status annulus_importance_tracker_sizes(annulus_importanc
 ANNULUS_EXPORT annulus_status annulus_importance_tracker_measure(
     annulus_importance_tracker* tracker, void* stream, const annulus_operands* operands,
     const int32_t* given, void* state, void* workspace);
-// Changes `given`, [B, H, rows, most_blocks], and begins masses at 0 again.
+// Changes `given`, [B, H, rows, max_blocks], and begins masses at 0 again.
 ANNULUS_EXPORT annulus_status annulus_importance_tracker_update(annulus_importance_tracker* tracker,
                                                                 void* stream,
                                                                 const annulus_operands* operands,

@@ -34,7 +34,7 @@ using LogCallback = std::function<void(LogLevel, std::string_view)>;
 
 // How a simulated device runs; a real one ignores it.
 struct SimulationOptions {
-  bool checked = true;     // find races, uninitialised reads, lost copies; the fast twin does not
+  bool checked = true;     // find races, uninitialised reads, lost copies; the fast mode does not
   std::uint64_t seed = 0;  // of the order of warps and the landing of asynchronous copies
   std::uint32_t threads = 0;  // host threads, up to 1024; 0: one per processor
 };
@@ -89,7 +89,7 @@ struct PlanOptions {
   // own kernels beside them, those of a collective for one. Only kernels of the wgmma family, whose
   // CTAs stay until all work is done, can leave any; others are planned as if there were so many.
   // Of a configuration of clusters, asked for by name, at least one cluster runs.
-  int most_multiprocessors = 0;
+  int max_multiprocessors = 0;
   // The strides that the operands of runs will have, where they are known by now. A kernel that
   // cannot take them is passed over, and PlanInfo::decisions says so: tensor maps, which the wgmma
   // family copies with, have no stride of 0, as of K that is broadcast over heads, and none below
@@ -99,13 +99,13 @@ struct PlanOptions {
   // Into how many parts the longest tile rows are split, so that several CTAs compute them side by
   // side (Dao et al., Flash-Decoding for long-context inference, 2023); shorter rows are split into
   // parts as long. The parts' states go through the workspace, and a second launch, which keeps to
-  // no most_multiprocessors, joins them in the order of their keys. So the same plan gives the same
+  // no max_multiprocessors, joins them in the order of their keys. So the same plan gives the same
   // bits in every run, whichever part is done first; plans with different splits add up in
   // different orders, and their O, LSE and state may differ in rounding. 0: as the pipe model
   // predicts to be fastest, which is mostly not at all; 1: never. PlanInfo::decisions
   // says what was done and why. A ring and a plan with a selection split no rows:
   // Error{kUnsupported} for more than 1 there, and elsewhere where it could make over 2^24 parts.
-  int split_rows = 0;
+  int kv_splits = 0;
   // Granularity at which PlanInfo::block_density is counted; 0: the compute tile's.
   std::int64_t block_rows = 0;
   std::int64_t block_columns = 0;

@@ -7,7 +7,7 @@
 //
 //   Selection selection;                                  // rule kGiven
 //   Plan plan = device.plan(problem, selection);
-//   ImportanceTracker tracker(device, problem, selection, {.most_added = 2, .most_dropped = 2});
+//   ImportanceTracker tracker(device, problem, selection, {.max_added = 2, .max_dropped = 2});
 //   plan.run(stream, operands, workspace, {.given = blocks});
 //   tracker.measure(stream, operands, blocks, state, own_workspace);   // after any run
 //   tracker.update(stream, operands, blocks, state, own_workspace);    // every so many steps
@@ -15,11 +15,11 @@
 // Everything stays on the device and on the caller's stream; nothing is allocated, locked or waited
 // for, and all can be captured in a graph. The same operands and state give the same blocks.
 //
-// An update of one row of blocks: while fewer than Selection::most_blocks are kept besides sink and
+// An update of one row of blocks: while fewer than Selection::max_blocks are kept besides sink and
 // diagonal blocks, the visible block with the best score (Selection::pool) comes. Then the best one
 // outside takes the place of the one inside with the least measured mass, as long as its share of
 // the row's softmax over block scores is larger than that one's share of the mass that was
-// measured. At most `most_added` come and `most_dropped` go; of equal scores the lower column
+// measured. At most `max_added` come and `max_dropped` go; of equal scores the lower column
 // comes, of equal masses the higher one goes. Sink and diagonal blocks stay.
 
 #include <cstddef>
@@ -31,8 +31,8 @@
 namespace annulus::inline v0 {
 
 struct TrackerOptions {
-  std::int64_t most_added = 1;    // A: blocks of a row that one update may bring
-  std::int64_t most_dropped = 1;  // B: and take away
+  std::int64_t max_added = 1;    // A: blocks of a row that one update may bring
+  std::int64_t max_dropped = 1;  // B: and take away
 };
 
 // Immutable; any number of threads may use one at a time, each with a state and a workspace of its
@@ -57,7 +57,7 @@ class ANNULUS_EXPORT ImportanceTracker {
   void measure(void* stream, const Operands& operands, const std::int32_t* given, void* state,
                void* workspace) const;
 
-  // Changes `given`, [B, H, rows, most_blocks] as in SelectionBuffers, and begins masses at 0
+  // Changes `given`, [B, H, rows, max_blocks] as in SelectionBuffers, and begins masses at 0
   // again. Sink and diagonal blocks are always kept and therefore not written. Scores are of these
   // operands.
   void update(void* stream, const Operands& operands, std::int32_t* given, void* state,

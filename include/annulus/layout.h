@@ -151,9 +151,9 @@ struct LayoutDifference {
   // difference.
   std::string text;
 };
-// At most `most_lines` lines for rows; one more says how many are left out.
+// At most `max_lines` lines for rows; one more says how many are left out.
 ANNULUS_EXPORT LayoutDifference difference(const LayoutView& first, const LayoutView& second,
-                                           std::int64_t most_lines = 100);
+                                           std::int64_t max_lines = 100);
 
 struct LayoutStatistics {
   std::int64_t rows = 0;     // ceil(Sq / R)
@@ -191,8 +191,8 @@ ANNULUS_EXPORT PatternStatistics statistics(const Pattern& pattern, const Layout
 ANNULUS_EXPORT std::vector<double> reachability(const LayoutView& layout, int layers);
 
 struct PictureOptions {
-  std::int64_t head = 0;        // query head
-  std::int64_t most_cells = 0;  // in a row and in a column; 0: 64 of a text, 256 of an SVG
+  std::int64_t head = 0;       // query head
+  std::int64_t max_cells = 0;  // in a row and in a column; 0: 64 of a text, 256 of an SVG
 };
 // A line that says what it is, and a grid: '#' full, '+' partial, '.' not kept. Where there are
 // more blocks than cells, a cell stands for several: '#' all full, '+' all kept, '-' some, '.'

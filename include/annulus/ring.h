@@ -27,7 +27,7 @@
 
 namespace annulus::inline v0 {
 
-constexpr int kMostRanks = 4096;
+constexpr int kMaxRanks = 4096;
 
 enum class Sharding : int {
   kContiguous = 1,  // rank r holds the r-th of P pieces
@@ -47,11 +47,11 @@ struct ShardMap {
 
 // Pieces as even as they can be with edges at multiples of `multiple` rows; 0: the largest power of
 // two up to 128 that leaves no piece empty. Throws Error{kInvalidArgument} for ranks outside
-// [1, kMostRanks], negative lengths and multiples.
+// [1, kMaxRanks], negative lengths and multiples.
 ANNULUS_EXPORT ShardMap make_shards(Sharding sharding, int ranks, std::int64_t seq_q,
                                     std::int64_t seq_k, std::int64_t multiple = 0);
 
-// Throws Error{kInvalidArgument} where the map has no rank or more than kMostRanks, or does not
+// Throws Error{kInvalidArgument} where the map has no rank or more than kMaxRanks, or does not
 // hold every row of the problem exactly once; the message names the rank and the row.
 ANNULUS_EXPORT void validate(const ShardMap& shards, const Problem& problem);
 

@@ -4,7 +4,7 @@
 // Which blocks attention looks at, decided on the device from Q and K themselves, at each run:
 //
 //   Selection selection;
-//   selection.most_blocks = 32;                          // of each row of blocks, by pooled scores
+//   selection.max_blocks = 32;                          // of each row of blocks, by pooled scores
 //   Plan plan = device.plan(problem, selection);         // once
 //   plan.run(stream, operands, workspace);               // per step: chooses, lists, attends
 //
@@ -25,7 +25,7 @@
 namespace annulus::inline v0 {
 
 enum class SelectionRule : int {
-  kTopK = 1,   // the best `most_blocks` of a row
+  kTopK = 1,   // the best `max_blocks` of a row
   kTopP = 2,   // the best ones, until together they have `mass` of the row's softmax over blocks
   kGiven = 3,  // what the caller lists in SelectionBuffers::given
 };
@@ -50,7 +50,7 @@ struct Selection {
   // Blocks of a row, those that are always kept among them. kTopK: so many, as far as so many are
   // visible. kTopP: no more than so many; 0: no bound, and the workspace is made for all. kGiven:
   // entries of a row of `given`.
-  std::int64_t most_blocks = 0;
+  std::int64_t max_blocks = 0;
   double mass = 0.95;  // p of kTopP, in (0, 1], resolved to 2^-20; 1 takes every visible block
   Pool pool = Pool::kMean;
   // S of kAntidiagonal: divides R and C, and C / S is a power of two up to 64.
@@ -74,15 +74,15 @@ struct Selection {
 // Device memory of one run besides the operands; it must stay until the work has ended. 4-byte
 // aligned.
 struct SelectionBuffers {
-  // With kGiven, else null: [B, H, rows, most_blocks], indices of block columns in any order. What
+  // With kGiven, else null: [B, H, rows, max_blocks], indices of block columns in any order. What
   // is no block of the row (-1 as padding, any number outside) is skipped, and so is a block that
   // the pattern hides from the row; a block named twice counts once.
   const std::int32_t* given = nullptr;
-  // Null, or where the chosen blocks go: [B, H, rows, most_chosen], ascending, then -1. It can be
+  // Null, or where the chosen blocks go: [B, H, rows, max_chosen], ascending, then -1. It can be
   // the `given` of a later run.
   std::int32_t* chosen = nullptr;
   // Entries of a row of `chosen`; of a row with more blocks the first ones are written.
-  std::int64_t most_chosen = 0;
+  std::int64_t max_chosen = 0;
 };
 
 }  // namespace annulus::inline v0

@@ -29,7 +29,7 @@ constexpr bool is_listed(annulus_status status) {
 static_assert(is_listed(ANNULUS_OK));
 
 // Beyond this a struct_size is an accident, and reading that far might be one too.
-constexpr std::size_t kMostStructBytes = 4096;
+constexpr std::size_t kMaxStructBytes = 4096;
 
 // The text of the last error. Where not even that can be kept, the code has to do.
 struct LastError {
@@ -59,7 +59,7 @@ std::size_t size_of(const StructName& name, const void* given) {
   }
   std::size_t size = 0;
   std::memcpy(&size, given, sizeof(size));
-  if (size < sizeof(size) || size % 8 != 0 || size > kMostStructBytes) {
+  if (size < sizeof(size) || size % 8 != 0 || size > kMaxStructBytes) {
     base::fail(ErrorCode::kInvalidArgument,
                "struct_size of {} is {}, which no version has; begin with {}", name.name, size,
                name.init);

@@ -191,7 +191,7 @@ annulus_status annulus_layout_picture(annulus_layout* layout, const annulus_pict
     const annulus_picture_options defaults = ANNULUS_PICTURE_OPTIONS_INIT;
     const annulus_picture_options c =
         given == nullptr ? defaults : read_struct(kPicture, given, defaults);
-    const PictureOptions options = {c.head, c.most_cells};
+    const PictureOptions options = {c.head, c.max_cells};
     give_text(picture, truth("svg", c.svg) ? svg_picture(pin->view(), options)
                                            : text_picture(pin->view(), options));
   });
@@ -250,16 +250,16 @@ annulus_status annulus_layout_head(annulus_layout* layout, int64_t head, annulus
 }
 
 annulus_status annulus_layout_compare(annulus_layout* first, annulus_layout* second,
-                                      int64_t most_lines, annulus_layout_difference* to,
+                                      int64_t max_lines, annulus_layout_difference* to,
                                       annulus_text** text) {
   return guarded([&] {
     const LayoutPin a(layouts(), number(first));
     const LayoutPin b(layouts(), number(second));
     check_output(kDifference, to);
-    if (most_lines < 0) {
-      base::fail(ErrorCode::kInvalidArgument, "most_lines is {}; give 0 or more", most_lines);
+    if (max_lines < 0) {
+      base::fail(ErrorCode::kInvalidArgument, "max_lines is {}; give 0 or more", max_lines);
     }
-    LayoutDifference found = difference(a->view(), b->view(), most_lines);
+    LayoutDifference found = difference(a->view(), b->view(), max_lines);
     if (text != nullptr) give_text(text, std::move(found.text));
     annulus_layout_difference c = ANNULUS_LAYOUT_DIFFERENCE_INIT;
     c.only_first = found.only_first;

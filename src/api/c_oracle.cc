@@ -26,8 +26,8 @@ constexpr StructName kComparison = {"annulus_comparison", "ANNULUS_COMPARISON_IN
 annulus_host_state read_state(const char* name, const annulus_host_state* given) {
   const annulus_host_state c =
       read_struct(kState, given, annulus_host_state ANNULUS_HOST_STATE_INIT);
-  constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
-  if (c.rows < 0 || c.dim_v < 1 || c.rows > kMostElements / c.dim_v) {
+  constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
+  if (c.rows < 0 || c.dim_v < 1 || c.rows > kMaxElements / c.dim_v) {
     base::fail(ErrorCode::kInvalidArgument, "state {} says {} rows of {} values, which cannot be",
                name, c.rows, c.dim_v);
   }
@@ -92,10 +92,10 @@ ReferenceOptions options_of(const annulus_reference_options* given) {
   if (given == nullptr) return options;
   const annulus_reference_options c =
       read_struct(kOptions, given, annulus_reference_options ANNULUS_REFERENCE_OPTIONS_INIT);
-  constexpr std::int64_t kMostThreads = 1024;
-  if (c.threads < 0 || c.threads > kMostThreads) {
+  constexpr std::int64_t kMaxThreads = 1024;
+  if (c.threads < 0 || c.threads > kMaxThreads) {
     base::fail(ErrorCode::kInvalidArgument, "{} threads of the host; give 0 to {}", c.threads,
-               kMostThreads);
+               kMaxThreads);
   }
   options.max_pairs = c.max_pairs;
   options.tile_rows = c.tile_rows;

@@ -13,8 +13,8 @@ constexpr StructName kPreset = {"annulus_preset", "ANNULUS_PRESET_INIT"};
 
 // Throws Error{kInvalidArgument} for a rectangle that leaves the positions there are.
 void check_range(const char* name, std::int64_t start, std::int64_t count) {
-  if (count >= 0 && start >= -kMostPosition && start <= kMostPosition &&
-      count <= 2 * kMostPosition && start + count <= kMostPosition) {
+  if (count >= 0 && start >= -kMaxPosition && start <= kMaxPosition && count <= 2 * kMaxPosition &&
+      start + count <= kMaxPosition) {
     return;
   }
   base::fail(ErrorCode::kInvalidArgument,

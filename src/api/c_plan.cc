@@ -47,10 +47,10 @@ std::shared_ptr<const BlockLayout> layout_of(const annulus_block_layout* given) 
   if (c.indices_count > 0) check_pointer("indices of the layout", c.indices);
   if (c.head_map_count > 0) check_pointer("head_map of the layout", c.head_map);
   if (c.partial_count > 0) check_pointer("partial of the layout", c.partial);
-  if (c.head_map_count > static_cast<std::size_t>(kMostHeads)) {
+  if (c.head_map_count > static_cast<std::size_t>(kMaxHeads)) {
     base::fail(ErrorCode::kInvalidArgument,
                "head_map of the layout has {} entries; there are at most {} query heads",
-               c.head_map_count, kMostHeads);
+               c.head_map_count, kMaxHeads);
   }
   // Before anything is copied: a wrong count is no length to read.
   if (c.indptr_count == 0 ||
@@ -95,8 +95,8 @@ PlanOptions plan_options_of(const annulus_plan_options* given) {
     options.strides = {strides_of(c.q_strides), strides_of(c.k_strides), strides_of(c.v_strides),
                        strides_of(c.o_strides)};
   }
-  options.split_rows = c.split_rows;
-  options.most_multiprocessors = c.most_multiprocessors;
+  options.kv_splits = c.kv_splits;
+  options.max_multiprocessors = c.max_multiprocessors;
   return options;
 }
 

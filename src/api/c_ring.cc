@@ -129,9 +129,8 @@ annulus_status annulus_ring_create(annulus_device* const* handles, size_t ranks,
                                    const annulus_ring_options* given, annulus_ring** ring) {
   return guarded([&] {
     check_pointer("ring (where the handle goes)", ring);
-    if (ranks < 1 || ranks > kMostRanks) {
-      base::fail(ErrorCode::kInvalidArgument, "a ring of {} ranks; give 1 to {}", ranks,
-                 kMostRanks);
+    if (ranks < 1 || ranks > kMaxRanks) {
+      base::fail(ErrorCode::kInvalidArgument, "a ring of {} ranks; give 1 to {}", ranks, kMaxRanks);
     }
     check_pointer("devices", handles);
     const annulus_ring_options defaults = ANNULUS_RING_OPTIONS_INIT;

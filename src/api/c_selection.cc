@@ -27,7 +27,7 @@ Selection selection_of(const annulus_selection* given) {
   selection.block_rows = c.block_rows;
   selection.block_columns = c.block_columns;
   selection.rule = static_cast<SelectionRule>(c.rule);
-  selection.most_blocks = c.most_blocks;
+  selection.max_blocks = c.max_blocks;
   selection.mass = c.mass;
   selection.pool = static_cast<Pool>(c.pool);
   selection.stride = c.stride;
@@ -42,14 +42,14 @@ SelectionBuffers buffers_of(const annulus_selection_buffers* given) {
   if (given == nullptr) return {};
   const annulus_selection_buffers c =
       read_struct(kBuffers, given, annulus_selection_buffers ANNULUS_SELECTION_BUFFERS_INIT);
-  return {c.given, c.chosen, c.most_chosen};
+  return {c.given, c.chosen, c.max_chosen};
 }
 
 TrackerOptions tracker_options_of(const annulus_tracker_options* given) {
   if (given == nullptr) return {};
   const annulus_tracker_options c =
       read_struct(kOptions, given, annulus_tracker_options ANNULUS_TRACKER_OPTIONS_INIT);
-  return {c.most_added, c.most_dropped};
+  return {c.max_added, c.max_dropped};
 }
 
 struct MeterObject {

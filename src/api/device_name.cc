@@ -9,13 +9,13 @@
 namespace annulus::api {
 namespace {
 
-constexpr int kMostIndex = 1023;
+constexpr int kMaxIndex = 1023;
 
 std::optional<int> index_of(std::string_view text) {
   int index = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
   if (text.empty() || error != std::errc() || end != text.data() + text.size() || index < 0 ||
-      index > kMostIndex) {
+      index > kMaxIndex) {
     return std::nullopt;
   }
   return index;

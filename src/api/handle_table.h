@@ -83,7 +83,7 @@ class HandleTable {
   static constexpr std::uint64_t kLive = std::uint64_t{1} << 31;
   static constexpr std::uint64_t kUsers = kLive - 1;
   static constexpr int kIndexShift = 8;
-  static constexpr std::uint32_t kMostSlots = 1u << 24;
+  static constexpr std::uint32_t kMaxSlots = 1u << 24;
   static constexpr std::uint32_t kFirstChunk = 64;  // chunk c holds 64 << c slots
 
   struct Slot {
@@ -138,7 +138,7 @@ class HandleTable {
       free_.pop_back();
       return index;
     }
-    if (count_ == kMostSlots - kFirstChunk) {
+    if (count_ == kMaxSlots - kFirstChunk) {
       base::fail(ErrorCode::kOutOfMemory, "there are {} handles of a {} already; give some back",
                  count_, name_);
     }

@@ -39,12 +39,12 @@ base::Log make_log(const DeviceOptions& options, const base::Environment& enviro
 }
 
 abi::SimulatorOptions simulator_options(const SimulationOptions& options) {
-  constexpr std::uint32_t kMostThreads = 1024;
-  if (options.threads > kMostThreads) {
+  constexpr std::uint32_t kMaxThreads = 1024;
+  if (options.threads > kMaxThreads) {
     base::fail(
         ErrorCode::kInvalidArgument,
         "a simulation on {} host threads; give a number up to {}, or 0 for one per processor",
-        options.threads, kMostThreads);
+        options.threads, kMaxThreads);
   }
   abi::SimulatorOptions raw;
   raw.checked = options.checked ? 1 : 0;

@@ -23,16 +23,16 @@ namespace {
 static_assert(kHere == AT_FDCWD);
 
 // Signals interrupt; a call that is interrupted without end is treated as failed.
-constexpr int kMostInterruptions = 1000;
+constexpr int kMaxInterruptions = 1000;
 // Two temporaries of one name are a matter of 64 random bits: a few attempts are plenty.
-constexpr int kMostNames = 8;
+constexpr int kMaxNames = 8;
 
 int result(int value) { return value < 0 ? -errno : value; }
 
 template <typename Call>
 auto uninterrupted(Call call) {
   auto code = call();
-  for (int i = 0; code == -EINTR && i < kMostInterruptions; ++i) code = call();
+  for (int i = 0; code == -EINTR && i < kMaxInterruptions; ++i) code = call();
   return code;
 }
 
@@ -54,7 +54,7 @@ std::string temporary_name(const std::string& path) {
 int create_temporary(FileSystem& files, int folder, const std::string& path, unsigned mode,
                      std::string* name) {
   int file = -EEXIST;
-  for (int i = 0; file == -EEXIST && i < kMostNames; ++i) {
+  for (int i = 0; file == -EEXIST && i < kMaxNames; ++i) {
     *name = temporary_name(path);
     file = uninterrupted(
         [&] { return files.open(folder, *name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode); });
@@ -132,7 +132,7 @@ void FileSystem::unmap(const void* data, std::size_t bytes) {
 }
 
 FileResult try_read_file(FileSystem& files, int folder, const std::string& path,
-                         std::int64_t most_bytes, std::vector<std::byte>* bytes) {
+                         std::int64_t max_bytes, std::vector<std::byte>* bytes) {
   // O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
   const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | (folder == kHere ? 0 : O_NOFOLLOW);
   const int file = uninterrupted([&] { return files.open(folder, path, flags, 0); });
@@ -146,7 +146,7 @@ FileResult try_read_file(FileSystem& files, int folder, const std::string& path,
   const int examined = uninterrupted([&] { return files.status(file, &status); });
   if (examined < 0) return {examined, "examine"};
   if (!status.regular) return {-EINVAL, "read"};
-  if (status.bytes > most_bytes) return {-EFBIG, "read"};
+  if (status.bytes > max_bytes) return {-EFBIG, "read"};
   // The size a file states may be wrong or change meanwhile: one byte more is asked for, and the
   // buffer grows as long as bytes come.
   bytes->resize(static_cast<std::size_t>(std::max<std::int64_t>(status.bytes, 0)) + 1);
@@ -158,7 +158,7 @@ FileResult try_read_file(FileSystem& files, int folder, const std::string& path,
     if (count < 0) return {static_cast<int>(count), "read"};
     if (count == 0) break;
     used += static_cast<std::size_t>(count);
-    if (static_cast<std::int64_t>(used) > most_bytes) return {-EFBIG, "read"};
+    if (static_cast<std::int64_t>(used) > max_bytes) return {-EFBIG, "read"};
   }
   bytes->resize(used);
   return {};
@@ -197,12 +197,12 @@ std::string describe_errno(std::int64_t code) {
 }
 
 std::vector<std::byte> read_file(FileSystem& files, const std::string& path,
-                                 std::int64_t most_bytes) {
+                                 std::int64_t max_bytes) {
   std::vector<std::byte> bytes;
-  const FileResult outcome = try_read_file(files, kHere, path, most_bytes, &bytes);
+  const FileResult outcome = try_read_file(files, kHere, path, max_bytes, &bytes);
   if (outcome.code == -EFBIG) {
     fail(ErrorCode::kInvalidFile, "'{}' is larger than the {} bytes that are read from such a file",
-         path, most_bytes);
+         path, max_bytes);
   }
   if (outcome.code == -EINVAL) {
     fail(ErrorCode::kInvalidFile, "'{}' is not a regular file", path);

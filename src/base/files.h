@@ -53,10 +53,10 @@ struct FileResult {
   bool ok() const { return code == 0; }
 };
 
-// Reads a regular file. -EFBIG where it is larger than most_bytes and -EINVAL where it is no
+// Reads a regular file. -EFBIG where it is larger than max_bytes and -EINVAL where it is no
 // regular file; a symbolic link as the last part of the path is followed only from kHere.
 FileResult try_read_file(FileSystem& files, int folder, const std::string& path,
-                         std::int64_t most_bytes, std::vector<std::byte>* bytes);
+                         std::int64_t max_bytes, std::vector<std::byte>* bytes);
 
 // Writes through a temporary of the same folder, synced and renamed over path: a reader sees the
 // old file or the new one, whole, also after a crash of this process or of the machine. Where it
@@ -68,10 +68,10 @@ FileResult try_write_file(FileSystem& files, int folder, const std::string& path
                           std::span<const std::byte> bytes, unsigned mode);
 
 // The same for callers that cannot go on without the file. Throw Error{kFile}, or
-// Error{kInvalidFile} when the file is larger than most_bytes or no regular file: a device or a
+// Error{kInvalidFile} when the file is larger than max_bytes or no regular file: a device or a
 // pipe is never replaced. Where the path is a link, the file that it leads to is replaced.
 std::vector<std::byte> read_file(FileSystem& files, const std::string& path,
-                                 std::int64_t most_bytes);
+                                 std::int64_t max_bytes);
 void write_file_atomically(FileSystem& files, const std::string& path,
                            std::span<const std::byte> bytes, unsigned mode = 0644);
 

@@ -25,9 +25,9 @@ class Log {
  public:
   Log() = default;  // silent
   explicit Log(LogFunction function, LogLevel most = LogLevel::kWarning)
-      : function_(std::move(function)), most_(most) {}
+      : function_(std::move(function)), max_level_(most) {}
 
-  bool enabled(LogLevel level) const { return function_ && level <= most_; }
+  bool enabled(LogLevel level) const { return function_ && level <= max_level_; }
 
   template <typename... Arguments>
   void write(LogLevel level, fmt::format_string<Arguments...> format,
@@ -41,7 +41,7 @@ class Log {
 
  private:
   LogFunction function_;
-  LogLevel most_ = LogLevel::kWarning;
+  LogLevel max_level_ = LogLevel::kWarning;
 };
 
 }  // namespace annulus::base

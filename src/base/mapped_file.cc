@@ -6,7 +6,7 @@
 
 namespace annulus::base {
 
-MappedFile::MappedFile(FileSystem& files, const std::string& path, std::int64_t most_bytes)
+MappedFile::MappedFile(FileSystem& files, const std::string& path, std::int64_t max_bytes)
     : files_(files) {
   const auto check = [&](int code, const char* step) {
     if (code < 0) {
@@ -24,9 +24,9 @@ MappedFile::MappedFile(FileSystem& files, const std::string& path, std::int64_t 
   FileSystem::Status status;
   check(files.status(file, &status), "examine");
   if (!status.regular) fail(ErrorCode::kInvalidFile, "'{}' is not a regular file", path);
-  if (status.bytes > most_bytes) {
+  if (status.bytes > max_bytes) {
     fail(ErrorCode::kInvalidFile, "'{}' is larger than the {} bytes that are read from such a file",
-         path, most_bytes);
+         path, max_bytes);
   }
   if (status.bytes == 0) return;  // nothing can be mapped
   const void* data = nullptr;

@@ -16,8 +16,8 @@ namespace annulus::base {
 class MappedFile {
  public:
   // A regular file, read only. Throws Error{kFile}, and Error{kInvalidFile} where it is larger than
-  // most_bytes or no regular file. `files` must stay.
-  MappedFile(FileSystem& files, const std::string& path, std::int64_t most_bytes);
+  // max_bytes or no regular file. `files` must stay.
+  MappedFile(FileSystem& files, const std::string& path, std::int64_t max_bytes);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;

@@ -21,7 +21,7 @@ static_assert(std::endian::native == std::endian::little, "tensors are stored as
 
 constexpr std::size_t kPrefix = 8;
 constexpr JsonLimits kHeaderLimits{.bytes = std::size_t{16} << 20, .depth = 8};
-constexpr std::size_t kMostDimensions = 16;
+constexpr std::size_t kMaxDimensions = 16;
 constexpr const char* kMetadataName = "__metadata__";
 
 struct TypeRow {
@@ -125,10 +125,10 @@ const TypeRow& parse_type(const std::string& tensor, const Json& dtype, std::str
 
 std::vector<std::int64_t> parse_shape(const std::string& tensor, const Json& shape,
                                       std::string_view what) {
-  if (!shape.is_array() || shape.size() > kMostDimensions) {
+  if (!shape.is_array() || shape.size() > kMaxDimensions) {
     fail(ErrorCode::kInvalidFile,
          "{}: the shape of tensor '{}' is not a list of at most {} numbers", what, tensor,
-         kMostDimensions);
+         kMaxDimensions);
   }
   std::vector<std::int64_t> extents;
   for (const Json& extent : shape) {
@@ -243,14 +243,14 @@ Safetensors parse_safetensors(std::vector<std::byte> bytes, std::string_view wha
   return file;
 }
 
-Safetensors read_safetensors(FileSystem& files, const std::string& path, std::int64_t most_bytes) {
+Safetensors read_safetensors(FileSystem& files, const std::string& path, std::int64_t max_bytes) {
   // A file with holes states any size at no cost; what would fill half of the machine's memory is
   // refused before any of it is taken.
   const std::int64_t memory = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
-  if (memory > 0) most_bytes = std::min(most_bytes, memory / 2);
+  if (memory > 0) max_bytes = std::min(max_bytes, memory / 2);
   std::vector<std::byte> bytes;
   try {
-    bytes = read_file(files, path, most_bytes);
+    bytes = read_file(files, path, max_bytes);
   } catch (const std::bad_alloc&) {
     fail(ErrorCode::kOutOfMemory, "no memory to read '{}'", path);
   }

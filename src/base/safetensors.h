@@ -65,9 +65,9 @@ struct Safetensors {
 Safetensors parse_safetensors(std::vector<std::byte> bytes, std::string_view what);
 
 // Throws Error{kFile} where the file cannot be read, Error{kInvalidFile} where it is larger than
-// most_bytes or half of the machine's memory, and Error{kOutOfMemory}.
+// max_bytes or half of the machine's memory, and Error{kOutOfMemory}.
 Safetensors read_safetensors(FileSystem& files, const std::string& path,
-                             std::int64_t most_bytes = std::int64_t{1} << 36);
+                             std::int64_t max_bytes = std::int64_t{1} << 36);
 
 // The same bytes for the same tensors and metadata in any order: larger elements first, then by
 // name, so that each tensor is aligned to its element. Throws Error{kInvalidArgument} for a name

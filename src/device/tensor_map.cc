@@ -27,10 +27,10 @@ class StrideBytes {
   // gives for it need not be one that the driver takes. It gets the one that it would have if it
   // lay around those before it.
   std::uint64_t next(std::int64_t extent, std::int64_t stride) {
-    constexpr std::int64_t kMost = (std::int64_t{1} << 40) - 16;
+    constexpr std::int64_t kMax = (std::int64_t{1} << 40) - 16;
     const std::int64_t bytes = extent <= 1 ? nested_ : stride * element_;
     const std::int64_t count = std::max<std::int64_t>(1, extent);
-    nested_ = bytes > 0 && bytes <= kMost / count ? std::max(nested_, bytes * count) : kMost;
+    nested_ = bytes > 0 && bytes <= kMax / count ? std::max(nested_, bytes * count) : kMax;
     return static_cast<std::uint64_t>(bytes);
   }
 

@@ -13,7 +13,7 @@ namespace annulus::jit {
 namespace {
 
 constexpr std::string_view kSourceName = "/annulus/specialised.cu";
-constexpr std::size_t kMostLog = 16 << 10;
+constexpr std::size_t kMaxLog = 16 << 10;
 
 // One program, which NVRTC wants used by one thread.
 class Program {
@@ -76,7 +76,7 @@ class Program {
         "200 MB",
         request.spec.family, to_string(request.spec.arch));
   }
-  if (log.size() > kMostLog) log = log.substr(0, kMostLog) + "\n[...]";
+  if (log.size() > kMaxLog) log = log.substr(0, kMaxLog) + "\n[...]";
   base::fail(ErrorCode::kCompile, "NVRTC rejects the kernel {} for {}:\n{}\n{} is\n{}",
              request.spec.family, to_string(request.spec.arch), log, kSourceName, request.source);
 }

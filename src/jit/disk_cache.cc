@@ -16,7 +16,7 @@
 namespace annulus::jit {
 namespace {
 
-constexpr std::int64_t kMostFileBytes = 256 << 20;
+constexpr std::int64_t kMaxFileBytes = 256 << 20;
 constexpr std::string_view kSuffix = ".kernel";
 // A temporary older than this belongs to a writer that was killed.
 constexpr std::int64_t kAbandonedSeconds = 3600;
@@ -56,7 +56,7 @@ std::optional<CompiledKernel> DiskCache::find(const KernelKey& key, bool quiet) 
   if (!usable()) return std::nullopt;
   const std::string name = file_name(key);
   std::vector<std::byte> file;
-  const base::FileResult read = base::try_read_file(*files_, folder_, name, kMostFileBytes, &file);
+  const base::FileResult read = base::try_read_file(*files_, folder_, name, kMaxFileBytes, &file);
   if (read.code == -ENOENT) return std::nullopt;
   if (!read.ok()) {
     if (!quiet)
@@ -133,7 +133,7 @@ DiskCache::Contents DiskCache::contents() {
   return contents;
 }
 
-// Removes what killed writers left and, beyond most_bytes, the oldest kernels down to three
+// Removes what killed writers left and, beyond max_bytes, the oldest kernels down to three
 // quarters. Another process may do the same at the same time, and a reader may lose a file it was
 // about to open: that is a miss.
 void DiskCache::sweep() {
@@ -163,10 +163,10 @@ void DiskCache::sweep() {
       bytes += status.bytes;
     }
   }
-  if (bytes <= options_.most_bytes) return;
+  if (bytes <= options_.max_bytes) return;
   std::ranges::sort(kernels, {}, &Entry::modified);
   for (const Entry& entry : kernels) {
-    if (bytes <= options_.most_bytes / 4 * 3) break;
+    if (bytes <= options_.max_bytes / 4 * 3) break;
     if (files_->unlink(folder_, entry.name) == 0) bytes -= entry.bytes;
   }
   log_.write(base::LogLevel::kInfo, "removed the oldest compiled kernels from '{}': {} bytes left",

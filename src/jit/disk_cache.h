@@ -27,8 +27,8 @@
 namespace annulus::jit {
 
 struct DiskCacheOptions {
-  std::string folder;                   // empty: nothing is kept on disk
-  std::int64_t most_bytes = 1ll << 30;  // beyond it the oldest kernels are removed
+  std::string folder;                  // empty: nothing is kept on disk
+  std::int64_t max_bytes = 1ll << 30;  // beyond it the oldest kernels are removed
   std::chrono::milliseconds lock_wait{60'000};
 };
 

@@ -9,7 +9,7 @@ namespace annulus::jit {
 namespace {
 
 constexpr std::string_view kNamespace = "annulus::kernels";
-constexpr std::size_t kMostExpression = 1 << 16;
+constexpr std::size_t kMaxExpression = 1 << 16;
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -36,7 +36,7 @@ void require_type(std::string_view text) {
 // One line of code in which nothing can end what is around it: no directive, string, comment,
 // statement or block, and parentheses that match.
 void require_code(std::string_view what, std::string_view text) {
-  if (text.empty() || text.size() > kMostExpression) refuse(what, text.substr(0, 100));
+  if (text.empty() || text.size() > kMaxExpression) refuse(what, text.substr(0, 100));
   int depth = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];

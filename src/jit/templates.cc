@@ -10,8 +10,8 @@
 namespace annulus::jit {
 namespace {
 
-constexpr std::int64_t kMostFileBytes = 1 << 20;
-constexpr std::size_t kMostFiles = 1000;
+constexpr std::int64_t kMaxFileBytes = 1 << 20;
+constexpr std::size_t kMaxFiles = 1000;
 
 bool is_template(const std::filesystem::path& path) {
   return path.extension() == ".cuh" || path.extension() == ".cu" || path.extension() == ".h";
@@ -55,10 +55,10 @@ std::shared_ptr<const TemplateSet> TemplateSet::from_folder(const std::string& f
   for (fs::recursive_directory_iterator i(folder, error), end; !error && i != end;
        i.increment(error)) {
     if (!i->is_regular_file(error) || error || !is_template(i->path())) continue;
-    if (files.size() == kMostFiles) {
-      base::fail(ErrorCode::kInvalidFile, "'{}' holds more than {} templates", folder, kMostFiles);
+    if (files.size() == kMaxFiles) {
+      base::fail(ErrorCode::kInvalidFile, "'{}' holds more than {} templates", folder, kMaxFiles);
     }
-    const auto bytes = base::read_file(system, i->path().string(), kMostFileBytes);
+    const auto bytes = base::read_file(system, i->path().string(), kMaxFileBytes);
     files.emplace(i->path().lexically_relative(folder).generic_string(),
                   std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   }

@@ -9,7 +9,7 @@
 namespace annulus::layout {
 namespace {
 
-constexpr std::size_t kMostKept = std::size_t{1} << 31;
+constexpr std::size_t kMaxKept = std::size_t{1} << 31;
 
 }  // namespace
 
@@ -24,7 +24,7 @@ Builder::Builder(std::int64_t block_rows, std::int64_t block_columns, std::int64
 }
 
 void Builder::end_row() {
-  if (layout_.indices.size() > kMostKept) {
+  if (layout_.indices.size() > kMaxKept) {
     base::fail(ErrorCode::kOutOfMemory,
                "more than 2^31 blocks of {} x {} are kept of Sq {} x Sk {}; use larger blocks",
                layout_.block_rows, layout_.block_columns, layout_.seq_q, layout_.seq_k);

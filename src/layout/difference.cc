@@ -82,7 +82,7 @@ std::string compare_rows(const LayoutView& a, std::int64_t a_head, const LayoutV
 namespace annulus::inline v0 {
 
 LayoutDifference difference(const LayoutView& first, const LayoutView& second,
-                            std::int64_t most_lines) {
+                            std::int64_t max_lines) {
   first.validate();
   second.validate();
   LayoutDifference result;
@@ -98,12 +98,12 @@ LayoutDifference difference(const LayoutView& first, const LayoutView& second,
       const std::string line =
           layout::compare_rows(first, in_first, second, in_second, row, &result);
       if (line.empty()) continue;
-      if (++lines <= most_lines) {
+      if (++lines <= max_lines) {
         result.text += fmt::format("head {} row {}:{}\n", head, row, line);
       }
     }
   }
-  if (lines > most_lines) result.text += fmt::format("{} more rows\n", lines - most_lines);
+  if (lines > max_lines) result.text += fmt::format("{} more rows\n", lines - max_lines);
   if (lines > 0) {
     result.text += fmt::format("{} blocks gone, {} come, {} with another flag\n", result.only_first,
                                result.only_second, result.flags);

@@ -41,9 +41,9 @@ void check_count(const char* name, std::size_t given, std::initializer_list<std:
 }
 
 std::size_t array_size(const char* name, std::initializer_list<std::int64_t> product) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 32;
+  constexpr std::int64_t kMax = std::int64_t{1} << 32;
   std::int64_t count = 0;
-  if (!multiply(product, &count) || count > kMost) {
+  if (!multiply(product, &count) || count > kMax) {
     base::fail(ErrorCode::kUnsupported,
                "{} would have more than 2^32 entries; use a format whose size goes by the kept "
                "blocks, as csr",

@@ -15,7 +15,7 @@
 namespace annulus::layout {
 namespace {
 
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 36;
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 36;
 constexpr std::array<std::pair<LayoutFormat, const char*>, 9> kNames = {
     {{LayoutFormat::kLayout, "layout"},
      {LayoutFormat::kNpy, "npy"},
@@ -154,7 +154,7 @@ BlockLayout read_tensors(base::FileSystem& files, const std::string& path, Layou
 
 BlockLayout read_mask(base::FileSystem& files, const std::string& path, LayoutFormat format,
                       LayoutSizes sizes) {
-  const std::vector<std::byte> bytes = base::read_file(files, path, kMostBytes);
+  const std::vector<std::byte> bytes = base::read_file(files, path, kMaxBytes);
   if (format == LayoutFormat::kRaw) {
     if (sizes.heads == 0) sizes.heads = 1;
     return from_mask(sizes, {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});

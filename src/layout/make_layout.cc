@@ -8,7 +8,7 @@
 namespace annulus::inline v0 {
 namespace {
 
-constexpr int kMostThreads = 1024;
+constexpr int kMaxThreads = 1024;
 constexpr std::int64_t kManyRows = 4096;
 
 }  // namespace
@@ -22,9 +22,9 @@ BlockLayout make_layout(const Pattern& pattern, const LayoutSizes& sizes,
                         const LayoutOptions& options) {
   const LayoutView like = layout::checked(sizes);
   const int threads = options.threads;
-  if (threads < 0 || threads > kMostThreads) {
+  if (threads < 0 || threads > kMaxThreads) {
     base::fail(ErrorCode::kInvalidArgument, "{} threads; give 1 to {}, or 0 for all cores", threads,
-               kMostThreads);
+               kMaxThreads);
   }
   // A thread is started in the time that a few hundred rows take.
   std::unique_ptr<base::ThreadPool> pool;

@@ -11,7 +11,7 @@
 namespace annulus::layout {
 namespace {
 
-constexpr std::int64_t kMostCells = 4096;
+constexpr std::int64_t kMaxCells = 4096;
 
 // One head's blocks, counted in cells.
 class Grid {
@@ -23,11 +23,11 @@ class Grid {
       base::fail(ErrorCode::kInvalidArgument, "no head {} in a layout for {}", options.head,
                  layout.query_heads());
     }
-    if (options.most_cells < 0 || options.most_cells > kMostCells) {
+    if (options.max_cells < 0 || options.max_cells > kMaxCells) {
       base::fail(ErrorCode::kInvalidArgument, "a picture of {} cells; give 1 to {}, or 0",
-                 options.most_cells, kMostCells);
+                 options.max_cells, kMaxCells);
     }
-    const std::int64_t most = options.most_cells == 0 ? default_cells : options.most_cells;
+    const std::int64_t most = options.max_cells == 0 ? default_cells : options.max_cells;
     const std::int64_t head = layout.distinct_head(layout.query_heads() == 1 ? 0 : options.head);
     // Square where the grid is: one scale for both.
     scale_ = std::max<std::int64_t>(

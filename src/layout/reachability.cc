@@ -11,8 +11,8 @@
 namespace annulus::layout {
 namespace {
 
-constexpr double kMostPairs = 17179869184.0;  // 2^34
-constexpr int kMostLayers = 1024;
+constexpr double kMaxPairs = 17179869184.0;  // 2^34
+constexpr int kMaxLayers = 1024;
 
 // A matrix of bits: row blocks by column blocks.
 class Bits {
@@ -59,13 +59,13 @@ namespace annulus::inline v0 {
 
 std::vector<double> reachability(const LayoutView& view, int layers) {
   view.validate();
-  if (layers < 1 || layers > layout::kMostLayers) {
-    base::fail(ErrorCode::kInvalidArgument, "{} layers; give 1 to {}", layers, layout::kMostLayers);
+  if (layers < 1 || layers > layout::kMaxLayers) {
+    base::fail(ErrorCode::kInvalidArgument, "{} layers; give 1 to {}", layers, layout::kMaxLayers);
   }
   const std::int64_t rows = view.rows();
   const std::int64_t columns = view.columns();
   const double all = static_cast<double>(rows) * static_cast<double>(columns);
-  if (all > layout::kMostPairs) {
+  if (all > layout::kMaxPairs) {
     base::fail(ErrorCode::kUnsupported,
                "reachability of {} x {} blocks takes a bit for each; reblock() to larger ones",
                rows, columns);

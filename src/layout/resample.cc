@@ -180,8 +180,8 @@ BlockLayout slice(const LayoutView& from, std::span<const Segment> rows,
 
 BlockLayout reblock(const LayoutView& from, std::int64_t block_rows, std::int64_t block_columns) {
   from.validate();
-  constexpr std::int64_t kMost = std::int64_t{1} << 30;
-  if (block_rows < 1 || block_columns < 1 || block_rows > kMost || block_columns > kMost) {
+  constexpr std::int64_t kMax = std::int64_t{1} << 30;
+  if (block_rows < 1 || block_columns < 1 || block_rows > kMax || block_columns > kMax) {
     base::fail(ErrorCode::kInvalidArgument, "blocks of {} x {}; both sizes are in [1, 2^30]",
                block_rows, block_columns);
   }

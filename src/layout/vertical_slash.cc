@@ -72,9 +72,9 @@ namespace annulus::inline v0 {
 
 Pattern from_vertical_slash(std::int64_t heads, std::span<const std::int32_t> verticals,
                             std::span<const std::int32_t> slashes) {
-  if (heads < 1 || heads > pattern::kMostLeaves) {
+  if (heads < 1 || heads > pattern::kMaxLeaves) {
     base::fail(ErrorCode::kInvalidArgument, "lists of {} heads; give 1 to {}", heads,
-               pattern::kMostLeaves);
+               pattern::kMaxLeaves);
   }
   const std::int64_t columns = layout::width_of("verticals", verticals, heads);
   const std::int64_t diagonals = layout::width_of("slashes", slashes, heads);
@@ -87,9 +87,9 @@ Pattern from_vertical_slash(std::int64_t heads, std::span<const std::int32_t> ve
 }
 
 VerticalSlashArrays to_vertical_slash(const Pattern& pattern, std::int64_t heads) {
-  if (heads < 1 || heads > pattern::kMostLeaves) {
+  if (heads < 1 || heads > pattern::kMaxLeaves) {
     base::fail(ErrorCode::kInvalidArgument, "lists of {} heads; give 1 to {}", heads,
-               pattern::kMostLeaves);
+               pattern::kMaxLeaves);
   }
   std::size_t columns = 0, diagonals = 0;
   for (std::int64_t head = 0; head < heads; ++head) {

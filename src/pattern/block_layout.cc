@@ -8,9 +8,9 @@
 namespace annulus::inline v0 {
 namespace {
 
-constexpr std::int64_t kMostBlock = std::int64_t{1} << 30;
-constexpr std::int64_t kMostLength = std::int64_t{1} << 48;
-constexpr std::int64_t kMostHeads = std::int64_t{1} << 20;
+constexpr std::int64_t kMaxBlock = std::int64_t{1} << 30;
+constexpr std::int64_t kMaxLength = std::int64_t{1} << 48;
+constexpr std::int64_t kMaxHeads = std::int64_t{1} << 20;
 
 std::int64_t blocks_of(std::int64_t length, std::int64_t block) {
   return block > 0 ? base::ceil_div(length, block) : 0;
@@ -66,11 +66,11 @@ std::span<const std::uint8_t> LayoutView::partial_row(std::int64_t head, std::in
 }
 
 void LayoutView::validate_sizes() const {
-  check_range("R", block_rows, 1, kMostBlock);
-  check_range("C", block_columns, 1, kMostBlock);
-  check_range("Sq", seq_q, 0, kMostLength);
-  check_range("Sk", seq_k, 0, kMostLength);
-  check_range("heads", heads, 1, kMostHeads);
+  check_range("R", block_rows, 1, kMaxBlock);
+  check_range("C", block_columns, 1, kMaxBlock);
+  check_range("Sq", seq_q, 0, kMaxLength);
+  check_range("Sk", seq_k, 0, kMaxLength);
+  check_range("heads", heads, 1, kMaxHeads);
   check_range("the number of block columns", columns(), 0,
               std::numeric_limits<std::int32_t>::max());
 }
@@ -132,7 +132,7 @@ void LayoutView::validate() const {
     }
   }
   if (!head_map.empty()) {
-    check_range("the number of query heads", query_heads(), 1, kMostHeads);
+    check_range("the number of query heads", query_heads(), 1, kMaxHeads);
   }
   for (std::size_t i = 0; i < head_map.size(); ++i) {
     if (head_map[i] < 0 || head_map[i] >= heads) {

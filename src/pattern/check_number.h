@@ -12,20 +12,20 @@
 namespace annulus::pattern {
 
 // Numbers and listed positions: far from where sums of three of them could overflow.
-constexpr std::int64_t kMostNumber = std::int64_t{1} << 60;
+constexpr std::int64_t kMaxNumber = std::int64_t{1} << 60;
 
 // -1, where it is allowed, means unbounded.
 inline void check_number(const char* leaf, const char* name, std::int64_t value, std::int64_t least,
-                         std::int64_t most = kMostNumber) {
+                         std::int64_t most = kMaxNumber) {
   if (value >= least && value <= most) return;
   base::fail(ErrorCode::kInvalidArgument, "{}: {} is {}; it must be in [{}, {}]{}", leaf, name,
-             value, least, most == kMostNumber ? "2^60" : fmt::format("{}", most),
+             value, least, most == kMaxNumber ? "2^60" : fmt::format("{}", most),
              least == -1 ? " (-1 is unbounded)" : "");
 }
 
 inline void check_positions(const char* leaf, std::span<const std::int64_t> positions) {
   for (std::size_t i = 0; i < positions.size(); ++i) {
-    if (positions[i] >= -kMostNumber && positions[i] <= kMostNumber) continue;
+    if (positions[i] >= -kMaxNumber && positions[i] <= kMaxNumber) continue;
     base::fail(ErrorCode::kInvalidArgument, "{}: entry {} is {}; positions are within +-2^60", leaf,
                i, positions[i]);
   }

@@ -8,11 +8,11 @@
 namespace annulus::pattern {
 namespace {
 
-constexpr std::int64_t kMostLength = std::int64_t{1} << 48;
-constexpr std::int64_t kMostBlock = std::int64_t{1} << 30;
+constexpr std::int64_t kMaxLength = std::int64_t{1} << 48;
+constexpr std::int64_t kMaxBlock = std::int64_t{1} << 30;
 
 void check_block(const char* name, std::int64_t value) {
-  if (value < 1 || value > kMostBlock) {
+  if (value < 1 || value > kMaxBlock) {
     base::fail(ErrorCode::kInvalidArgument, "blocks of {} {}; it must be in [1, 2^30]", value,
                name);
   }
@@ -27,9 +27,9 @@ PatternContext Extent::context() const {
 }
 
 void check_extent(const Extent& extent) {
-  const auto length = [](std::int64_t value) { return value >= 0 && value <= kMostLength; };
+  const auto length = [](std::int64_t value) { return value >= 0 && value <= kMaxLength; };
   const auto position = [](std::int64_t value) {
-    return value >= -kMostLength && value <= kMostLength;
+    return value >= -kMaxLength && value <= kMaxLength;
   };
   if (!length(extent.seq_q) || !length(extent.seq_k) || !position(extent.q_position) ||
       !position(extent.k_position)) {
@@ -53,7 +53,7 @@ std::vector<Classifier::Piece> Classifier::pieces_of(const std::vector<Segment>&
     if (segment.length == 0) continue;
     pieces.push_back({{segment.start, segment.start + segment.length}, begin});
     begin += segment.length;
-    if (begin > kMostLength) {
+    if (begin > kMaxLength) {
       base::fail(ErrorCode::kInvalidArgument, "the segments have more than 2^48 rows together");
     }
   }

@@ -214,7 +214,7 @@ LayoutView parse_layout(std::span<const std::byte> bytes, const std::string& wha
 
 BlockLayout read_layout(base::FileSystem& files, const std::string& path) {
   // Read, not mapped: a file that is shortened meanwhile is an error here and no signal.
-  const std::vector<std::byte> bytes = base::read_file(files, path, kMostLayoutBytes);
+  const std::vector<std::byte> bytes = base::read_file(files, path, kMaxLayoutBytes);
   return copy(parse_layout(bytes, path));
 }
 
@@ -228,7 +228,7 @@ namespace annulus::inline v0 {
 
 struct MappedLayout::Impl {
   explicit Impl(const std::string& path)
-      : file(files, path, pattern::kMostLayoutBytes),
+      : file(files, path, pattern::kMaxLayoutBytes),
         view(pattern::parse_layout(file.bytes(), path)) {}
   base::FileSystem files;
   base::MappedFile file;

@@ -35,7 +35,7 @@ namespace annulus::pattern {
 
 constexpr std::uint32_t kLayoutVersion = 1;
 // What is read at most: more than any layout that fits 2^31 kept blocks.
-constexpr std::int64_t kMostLayoutBytes = std::int64_t{1} << 36;
+constexpr std::int64_t kMaxLayoutBytes = std::int64_t{1} << 36;
 
 // Of the sizes and every entry, partial flags included; the same on every machine.
 base::Digest layout_digest(const LayoutView& layout);

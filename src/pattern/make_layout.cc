@@ -13,7 +13,7 @@
 namespace annulus::pattern {
 namespace {
 
-constexpr std::int64_t kMostKept = std::int64_t{1} << 31;
+constexpr std::int64_t kMaxKept = std::int64_t{1} << 31;
 // Rows that a thread takes at a time.
 constexpr std::int64_t kRowsOfPart = 128;
 
@@ -106,7 +106,7 @@ BlockLayout make_layout(const Pattern& pattern, const Extent& extent, std::int64
       }
       part.ends.push_back(count);
     }
-    if (kept.fetch_add(count) + count > kMostKept) {
+    if (kept.fetch_add(count) + count > kMaxKept) {
       base::fail(ErrorCode::kOutOfMemory,
                  "more than 2^31 blocks of {} x {} are kept of Sq {} x Sk {}; use larger blocks",
                  block_rows, block_columns, extent.seq_q, extent.seq_k);

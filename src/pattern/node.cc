@@ -10,13 +10,13 @@ namespace annulus::pattern {
 namespace {
 
 NodePointer checked(Node node) {
-  if (node.depth > kMostDepth) {
+  if (node.depth > kMaxDepth) {
     base::fail(ErrorCode::kInvalidArgument, "the expression nests {} levels deep, at most {}",
-               node.depth, kMostDepth);
+               node.depth, kMaxDepth);
   }
-  if (node.leaves > kMostLeaves) {
+  if (node.leaves > kMaxLeaves) {
     base::fail(ErrorCode::kInvalidArgument, "the expression has {} leaves, at most {}", node.leaves,
-               kMostLeaves);
+               kMaxLeaves);
   }
   return std::make_shared<const Node>(std::move(node));
 }
@@ -31,8 +31,8 @@ void refuse_sum(const Node& child, const char* parent) {
 
 std::int64_t common_period(std::int64_t a, std::int64_t b) {
   if (a == 0 || b == 0) return 0;
-  const std::int64_t period = a / std::gcd(a, b) * b;  // both are at most kMostPeriod
-  return period > kMostPeriod ? 0 : period;
+  const std::int64_t period = a / std::gcd(a, b) * b;  // both are at most kMaxPeriod
+  return period > kMaxPeriod ? 0 : period;
 }
 
 const char* name_of(Kind kind) {
@@ -50,7 +50,7 @@ Pattern make_leaf(leaves::Leaf leaf) {
       Node{.kind = Kind::kLeaf,
            .leaf = std::move(leaf),
            .heads = structure.heads,
-           .period = structure.head_period > kMostPeriod ? 0 : structure.head_period.value}));
+           .period = structure.head_period > kMaxPeriod ? 0 : structure.head_period.value}));
 }
 
 NodePointer combine(Kind kind, const Node::Children& nodes, std::int64_t group) {
@@ -58,7 +58,7 @@ NodePointer combine(Kind kind, const Node::Children& nodes, std::int64_t group) 
   const bool chain = kind == Kind::kAnd || kind == Kind::kOr;
   if (kind == Kind::kHeads) {
     const auto period = product(group, static_cast<std::int64_t>(nodes.size()));
-    node.period = period > kMostPeriod ? 0 : period;
+    node.period = period > kMaxPeriod ? 0 : period;
   }
   for (const NodePointer& child : nodes) {
     refuse_sum(*child, name_of(kind));

@@ -46,10 +46,10 @@ using Node = detail::PatternNode;
 using Kind = Node::Kind;
 using NodePointer = std::shared_ptr<const Node>;
 
-constexpr int kMostDepth = 64;
-constexpr int kMostLeaves = 1024;
+constexpr int kMaxDepth = 64;
+constexpr int kMaxLeaves = 1024;
 // Periods of heads beyond this are not told from "every head differs": no problem has as many.
-constexpr std::int64_t kMostPeriod = std::int64_t{1} << 20;
+constexpr std::int64_t kMaxPeriod = std::int64_t{1} << 20;
 
 // The pattern of one leaf, which is checked.
 Pattern make_leaf(leaves::Leaf leaf);

@@ -128,7 +128,7 @@ class Parser final : public leaves::Arguments {
   Pattern factor() {
     at_end();
     const std::size_t start = at_;
-    if (++depth_ > kMostDepth) fail_at(start, "nests deeper than {} levels", kMostDepth);
+    if (++depth_ > kMaxDepth) fail_at(start, "nests deeper than {} levels", kMaxDepth);
     Pattern result = [&] {
       if (accept('~')) {
         const Pattern inner = factor();
@@ -287,9 +287,9 @@ class Parser final : public leaves::Arguments {
 }  // namespace
 
 Pattern parse(std::string_view text, const LoadBlocks& load_blocks) {
-  if (text.size() > kMostText) {
+  if (text.size() > kMaxText) {
     base::fail(ErrorCode::kParse, "the expression has {} bytes, at most {} are read", text.size(),
-               kMostText);
+               kMaxText);
   }
   return Parser(text, load_blocks).whole();
 }

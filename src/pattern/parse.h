@@ -16,7 +16,7 @@ namespace annulus::pattern {
 // caller has given beside the text.
 using LoadBlocks = std::function<Pattern(const std::string& path)>;
 
-constexpr std::size_t kMostText = std::size_t{16} << 20;
+constexpr std::size_t kMaxText = std::size_t{16} << 20;
 
 // Throws Error{kParse} "column N: ..." (counted in bytes from 1), Error{kUnsupported} likewise for
 // words that a later version will know, and what load_blocks throws with the column before it.

@@ -11,7 +11,7 @@
 namespace annulus::pattern {
 namespace {
 
-constexpr std::int64_t kMostPeriodOfBits = 64;
+constexpr std::int64_t kMaxPeriodOfBits = 64;
 
 // After how many keys a leaf repeats along a row; 0: it does not, or its intervals are few.
 std::int64_t period_of(const Node& node) {
@@ -33,9 +33,9 @@ std::size_t StripedCounter::add(const Node& node) {
   step.node = &node;
   for (const NodePointer& child : node.children) step.children.push_back(add(*child));
   const std::int64_t period = period_of(node);
-  if (period > 0 && period <= kMostPeriodOfBits) {
+  if (period > 0 && period <= kMaxPeriodOfBits) {
     const std::int64_t common = std::lcm(period_, period);
-    if (common <= kMostPeriodOfBits) period_ = common;  // else this leaf is taken key by key
+    if (common <= kMaxPeriodOfBits) period_ = common;  // else this leaf is taken key by key
   }
   steps_.push_back(std::move(step));
   return steps_.size() - 1;

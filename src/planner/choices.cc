@@ -64,20 +64,19 @@ attention::Choice tuned_choice(const autotune::TunedStore::Found& found,
 }  // namespace
 
 attention::DeviceLimits limits_for(attention::DeviceLimits device, const PlanOptions& options) {
-  if (options.most_multiprocessors < 0) {
+  if (options.max_multiprocessors < 0) {
     base::fail(ErrorCode::kInvalidArgument,
-               "most_multiprocessors is {}: it must be 0, for all, or positive",
-               options.most_multiprocessors);
+               "max_multiprocessors is {}: it must be 0, for all, or positive",
+               options.max_multiprocessors);
   }
-  if (options.split_rows < 0) {
-    base::fail(
-        ErrorCode::kInvalidArgument,
-        "split_rows is {}: it must be 0, for what the model finds, 1, for none, or the parts "
-        "of the longest row",
-        options.split_rows);
+  if (options.kv_splits < 0) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "kv_splits is {}: it must be 0, for what the model finds, 1, for none, or the parts "
+               "of the longest row",
+               options.kv_splits);
   }
-  if (options.most_multiprocessors > 0) {
-    device.multiprocessors = std::min(device.multiprocessors, options.most_multiprocessors);
+  if (options.max_multiprocessors > 0) {
+    device.multiprocessors = std::min(device.multiprocessors, options.max_multiprocessors);
   }
   return device;
 }

@@ -19,11 +19,11 @@ void check(const Request& request) {
   validate(request.problem);
   if (request.selection == nullptr) return;
   selection::validate(request.problem, *request.selection);
-  if (request.options.split_rows <= 1) return;
+  if (request.options.kv_splits <= 1) return;
   base::fail(ErrorCode::kUnsupported,
-             "split_rows is {}, but rows of a selection are not split, as their tiles are listed "
+             "kv_splits is {}, but rows of a selection are not split, as their tiles are listed "
              "on the device; leave it 0",
-             request.options.split_rows);
+             request.options.kv_splits);
 }
 
 // Plans that are made ready, and how long that took after they were decided.
@@ -38,7 +38,7 @@ Made make(const Planner& planner, const Request& request, const attention::Choic
           const attention::DeviceLimits& limits) {
   std::vector<attention::LaunchPlan> plans =
       attention::make_branch_plans(request.problem, choice, limits,
-                                   {.split_rows = request.options.split_rows}, planner.tiles.get());
+                                   {.kv_splits = request.options.kv_splits}, planner.tiles.get());
   const Clock::time_point planned = Clock::now();
   Made made{attention::BranchedForward(planner.context, *planner.kernels, request.problem,
                                        std::move(plans), planner.device_tiles.get()),
@@ -106,7 +106,7 @@ void Planner::prefetch(const Problem& problem, const PlanOptions& options) const
   with_first_that_works(
       choices, *tuned, log, [&](const attention::Choice& choice, const std::string&) {
         for (const attention::LaunchPlan& plan : attention::make_branch_plans(
-                 problem, choice, left, {.split_rows = options.split_rows}, tiles.get())) {
+                 problem, choice, left, {.kv_splits = options.kv_splits}, tiles.get())) {
           if (plan.launches.empty()) continue;
           device_tiles->prefetch(plan.tiles);
           kernels->get(plan.spec);

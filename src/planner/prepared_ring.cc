@@ -49,11 +49,11 @@ void check(std::span<const RankRequest> ranks) {
                "problem must be false");
   }
   for (const RankRequest& rank : ranks) {
-    if (rank.options->split_rows <= 1) continue;
+    if (rank.options->kv_splits <= 1) continue;
     base::fail(ErrorCode::kUnsupported,
-               "split_rows is {}, but a ring's launches are not split: they carry their state from "
+               "kv_splits is {}, but a ring's launches are not split: they carry their state from "
                "step to step; leave it 0",
-               rank.options->split_rows);
+               rank.options->kv_splits);
   }
 }
 

@@ -25,17 +25,17 @@ std::string text_of(const std::vector<std::vector<Segment>>& shards) {
 
 // For a message: maps of many ranks are long.
 std::string shortened(const std::string& text) {
-  constexpr std::size_t kMost = 160;
-  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
+  constexpr std::size_t kMax = 160;
+  return text.size() <= kMax ? text : text.substr(0, kMax) + "...";
 }
 
 std::string join(const std::vector<int>& ranks) {
-  constexpr std::size_t kMost = 8;
+  constexpr std::size_t kMax = 8;
   std::string text;
-  for (std::size_t i = 0; i < ranks.size() && i < kMost; ++i) {
+  for (std::size_t i = 0; i < ranks.size() && i < kMax; ++i) {
     text += fmt::format("{}{}", i == 0 ? "" : ", ", ranks[i]);
   }
-  return ranks.size() <= kMost ? text : text + ", ...";
+  return ranks.size() <= kMax ? text : text + ", ...";
 }
 
 }  // namespace

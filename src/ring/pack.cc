@@ -9,7 +9,7 @@
 namespace annulus::ring {
 namespace {
 
-constexpr std::int64_t kMostGridZ = 65535;
+constexpr std::int64_t kMaxGridZ = 65535;
 constexpr long long kElementBytes = 2;
 
 kernels::PackTensor tensor(const void* from, const Strides& strides, std::byte* to,
@@ -44,8 +44,8 @@ void pack(const device::Function& kernel, const Problem& problem, const Operands
       .heads = static_cast<int>(problem.kv_heads),
       .padding = 0};
   const auto grid_x = static_cast<unsigned>(base::ceil_div(problem.seq_k, kernels::kPackRows));
-  for (std::int64_t first = 0; first < problem.batch; first += kMostGridZ) {
-    const std::int64_t batches = std::min(kMostGridZ, problem.batch - first);
+  for (std::int64_t first = 0; first < problem.batch; first += kMaxGridZ) {
+    const std::int64_t batches = std::min(kMaxGridZ, problem.batch - first);
     device::launch(kernel, {grid_x, 2, static_cast<unsigned>(batches)}, {kernels::kPackThreads}, 0,
                    stream, {&params});
     for (kernels::PackTensor& part : params.tensors) {

@@ -15,7 +15,7 @@ std::int64_t rows_of(const std::vector<std::vector<Segment>>& shards, int rank) 
   return pattern::total_length(shards[static_cast<std::size_t>(rank)]);
 }
 
-std::int64_t most_rows(const std::vector<std::vector<Segment>>& shards) {
+std::int64_t max_rows(const std::vector<std::vector<Segment>>& shards) {
   std::int64_t most = 0;
   for (const auto& shard : shards) most = std::max(most, pattern::total_length(shard));
   return most;
@@ -121,8 +121,8 @@ const attention::LaunchPlan* odd_launch(const PlannedRing& ring) {
 
 Problem largest_hop(const Problem& problem, const ShardMap& shards) {
   Problem largest = problem;
-  largest.seq_q = most_rows(shards.q);
-  largest.seq_k = most_rows(shards.k);
+  largest.seq_q = max_rows(shards.q);
+  largest.seq_k = max_rows(shards.k);
   return largest;
 }
 

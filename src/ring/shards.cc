@@ -91,9 +91,9 @@ void check_partition(const char* name, const std::vector<std::vector<Segment>>& 
 }
 
 void check_ranks(std::int64_t ranks) {
-  if (ranks < 1 || ranks > kMostRanks) {
+  if (ranks < 1 || ranks > kMaxRanks) {
     base::fail(ErrorCode::kInvalidArgument, "a ring of {} ranks; give a number from 1 to {}", ranks,
-               kMostRanks);
+               kMaxRanks);
   }
 }
 

@@ -36,8 +36,8 @@ class ViolationReport {
   template <typename... Arguments>
   void add(Violation::Kind kind, fmt::format_string<Arguments...> format,
            Arguments&&... arguments) {
-    constexpr int kMostOfAKind = 8;
-    if (++count_[kind] > kMostOfAKind) return;
+    constexpr int kMaxOfAKind = 8;
+    if (++count_[kind] > kMaxOfAKind) return;
     violations_.push_back({kind, fmt::format(format, std::forward<Arguments>(arguments)...)});
   }
   bool has(Violation::Kind kind) const { return count_.contains(kind); }

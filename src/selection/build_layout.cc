@@ -16,8 +16,8 @@
 namespace annulus::selection {
 namespace {
 
-constexpr std::int64_t kMostGridY = 65535;
-constexpr std::int64_t kMostKept = std::int64_t{1} << 31;
+constexpr std::int64_t kMaxGridY = 65535;
+constexpr std::int64_t kMaxKept = std::int64_t{1} << 31;
 
 unsigned blocks_for(std::int64_t count, std::int64_t each) {
   return static_cast<unsigned>(base::ceil_div(count, each));
@@ -42,12 +42,12 @@ void check(const Pattern& pattern, const LayoutSizes& sizes, std::int64_t lines)
                "a sum(...) is no one mask for a kernel; make the layouts of its branches and unite "
                "them, or make the layout on the host");
   }
-  if (sizes.seq_q > kMostPosition || sizes.seq_k > kMostPosition) {
+  if (sizes.seq_q > kMaxPosition || sizes.seq_k > kMaxPosition) {
     base::fail(ErrorCode::kUnsupported, "Sq {} and Sk {}; on a device lengths are up to 2^30",
                sizes.seq_q, sizes.seq_k);
   }
-  if (sizes.heads > kMostHeads) {
-    base::fail(ErrorCode::kUnsupported, "{} heads; a device takes {}", sizes.heads, kMostHeads);
+  if (sizes.heads > kMaxHeads) {
+    base::fail(ErrorCode::kUnsupported, "{} heads; a device takes {}", sizes.heads, kMaxHeads);
   }
   if (lines >= std::numeric_limits<std::int32_t>::max()) {
     base::fail(ErrorCode::kUnsupported, "{} rows of blocks of all heads; a device takes 2^31",
@@ -86,7 +86,7 @@ class Builder {
     device::launch(kernel("scan_counts"), {1}, {kernels::kScanThreads}, 0, nullptr, {&scan});
     layout->indptr = download<std::int64_t>(*context_, indptr, lines + 1);
     const std::int64_t kept = layout->indptr.back();
-    if (kept > kMostKept) {
+    if (kept > kMaxKept) {
       base::fail(ErrorCode::kOutOfMemory,
                  "more than 2^31 blocks of {} x {} are kept of Sq {} x Sk {}; use larger blocks",
                  layout->block_rows, layout->block_columns, layout->seq_q, layout->seq_k);
@@ -136,7 +136,7 @@ class Builder {
     params.k_position = 0;
     device::launch(classifier,
                    {blocks_for(params.columns, kernels::kLayoutWarps),
-                    static_cast<unsigned>(std::min<std::int64_t>(params.rows, kMostGridY)),
+                    static_cast<unsigned>(std::min<std::int64_t>(params.rows, kMaxGridY)),
                     static_cast<unsigned>(layout.heads)},
                    {kernels::kLayoutThreads}, 0, nullptr, {&params});
     device::synchronize(*context_, nullptr);  // the lists are freed

@@ -12,19 +12,19 @@ namespace annulus::selection {
 namespace {
 
 void check_number(const char* name, std::int64_t value, std::int64_t least) {
-  if (value >= least && value <= kMostPosition) return;
+  if (value >= least && value <= kMaxPosition) return;
   base::fail(ErrorCode::kInvalidArgument,
              "{} of the selection is {}; give a number from {} to 2^30", name, value, least);
 }
 
 // Rows of a tile of cells are numbered by 32-bit integers, those beyond the sequence too.
-constexpr std::int64_t kMostStride = 65536;
+constexpr std::int64_t kMaxStride = 65536;
 
 void check_stride(const Selection& selection) {
-  if (selection.stride < 1 || selection.stride > kMostStride) {
+  if (selection.stride < 1 || selection.stride > kMaxStride) {
     base::fail(ErrorCode::kInvalidArgument,
                "stride (S) of the selection is {}; give a number from 1 to {}", selection.stride,
-               kMostStride);
+               kMaxStride);
   }
   const std::int64_t cells = selection.block_columns / selection.stride;
   if (selection.block_rows % selection.stride == 0 &&
@@ -53,15 +53,15 @@ void check_coarse(const Selection& selection) {
 
 // Rows of blocks of all heads, and words of 32 blocks of what the host keeps: rows of those heads
 // that differ in what they see.
-constexpr std::int64_t kMostRows = std::int64_t{1} << 28;
-constexpr std::int64_t kMostWords = std::int64_t{1} << 30;
+constexpr std::int64_t kMaxRows = std::int64_t{1} << 28;
+constexpr std::int64_t kMaxWords = std::int64_t{1} << 30;
 
 void check_blocks(const Problem& problem, const Selection& selection) {
   const std::int64_t rows = problem.heads * selection.rows(problem.seq_q);
   const std::int64_t words = (selection.columns(problem.seq_k) + 31) / 32;
   const std::int64_t distinct =
       problem.pattern.distinct_heads(problem.heads) * selection.rows(problem.seq_q);
-  if (rows <= kMostRows && words <= kMostWords / std::max<std::int64_t>(1, distinct)) return;
+  if (rows <= kMaxRows && words <= kMaxWords / std::max<std::int64_t>(1, distinct)) return;
   base::fail(ErrorCode::kUnsupported,
              "blocks of {} x {} are {} rows of {} blocks over all heads, {} of them different; at "
              "most 2^28 rows and 2^35 different blocks are kept: use larger blocks",
@@ -93,8 +93,7 @@ void validate(const Problem& problem, const Selection& selection) {
   check_number("block_columns (C)", selection.block_columns, 1);
   check_number("sink_blocks", selection.sink_blocks, 0);
   check_number("diagonal_blocks", selection.diagonal_blocks, 0);
-  check_number("most_blocks", selection.most_blocks,
-               selection.rule == SelectionRule::kTopP ? 0 : 1);
+  check_number("max_blocks", selection.max_blocks, selection.rule == SelectionRule::kTopP ? 0 : 1);
   const int rule = static_cast<int>(selection.rule);
   if (rule < static_cast<int>(SelectionRule::kTopK) ||
       rule > static_cast<int>(SelectionRule::kGiven)) {
@@ -141,7 +140,7 @@ attention::LaunchPlan make_plan(const Problem& problem, const Selection& selecti
                                 const attention::Choice& choice,
                                 const attention::DeviceLimits& limits) {
   const attention::KernelConfig& config = choice.config;
-  if (const int together = attention::cta_shape(config).heads_together(); together > 1) {
+  if (const int together = attention::cta_shape(config).packed_heads(); together > 1) {
     base::fail(ErrorCode::kUnsupported,
                "configuration '{}' computes {} heads together, but each head chooses its blocks",
                attention::to_string(config), together);

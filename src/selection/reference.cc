@@ -55,8 +55,8 @@ void choose(const Selection& selection, const Row& row) {
   std::int64_t count = 0;
   std::uint64_t taken = 0;
   for (const std::int64_t j : order) {
-    const bool enough = (selection.most_blocks > 0 && count >= selection.most_blocks) ||
-                        (by_mass && taken >= target);
+    const bool enough =
+        (selection.max_blocks > 0 && count >= selection.max_blocks) || (by_mass && taken >= target);
     if (enough && !row.forced[j]) break;
     row.chosen[j] = 1;
     ++count;
@@ -176,11 +176,11 @@ HostBlocks reference(const Problem& problem, const Selection& selection, const H
     blocks.chosen = forced;
     for (std::size_t i = 0;
          blocks.columns > 0 && i < count / static_cast<std::size_t>(blocks.columns) *
-                                       static_cast<std::size_t>(selection.most_blocks);
+                                       static_cast<std::size_t>(selection.max_blocks);
          ++i) {
       const std::int32_t column = given[i];
       if (column < 0 || column >= blocks.columns) continue;
-      const std::size_t line = i / static_cast<std::size_t>(selection.most_blocks);
+      const std::size_t line = i / static_cast<std::size_t>(selection.max_blocks);
       const std::size_t at =
           line * static_cast<std::size_t>(blocks.columns) + static_cast<std::size_t>(column);
       if (blocks.visible[at]) blocks.chosen[at] = 1;

@@ -77,8 +77,8 @@ Pass make_pass(const Problem& problem, const Selection& selection, const Pass* f
   pass.forced.assign(count, 0u);
   pattern::Classifier classifier(problem.pattern, attention::placement_of(problem),
                                  selection.block_rows, selection.block_columns);
-  std::int64_t most_forced = 0;
-  std::int64_t most_visible = 0;
+  std::int64_t max_forced = 0;
+  std::int64_t max_visible = 0;
   for (std::int64_t head = 0; head < pass.visible_heads; ++head) {
     for (std::int64_t row = 0; row < pass.rows; ++row) {
       const std::int64_t line = (head * pass.rows + row) * pass.words;
@@ -99,14 +99,14 @@ Pass make_pass(const Problem& problem, const Selection& selection, const Pass* f
         forced[word] &= visible[word];
         kept += std::popcount(forced[word]);
       }
-      most_forced = std::max(most_forced, kept);
-      most_visible = std::max(most_visible, seen);
+      max_forced = std::max(max_forced, kept);
+      max_visible = std::max(max_visible, seen);
     }
   }
-  const bool bounded = selection.most_blocks > 0;
-  std::int64_t most = bounded ? std::max(selection.most_blocks, most_forced) : most_visible;
-  if (selection.rule == SelectionRule::kGiven) most = selection.most_blocks + most_forced;
-  pass.most = std::min(most, most_visible);
+  const bool bounded = selection.max_blocks > 0;
+  std::int64_t most = bounded ? std::max(selection.max_blocks, max_forced) : max_visible;
+  if (selection.rule == SelectionRule::kGiven) most = selection.max_blocks + max_forced;
+  pass.most = std::min(most, max_visible);
   return pass;
 }
 
@@ -164,14 +164,14 @@ void place(SelectionPlan* plan) {
 std::string rule_text(const Selection& selection) {
   switch (selection.rule) {
     case SelectionRule::kTopK:
-      return fmt::format("the best {} of each row", selection.most_blocks);
+      return fmt::format("the best {} of each row", selection.max_blocks);
     case SelectionRule::kTopP:
-      return selection.most_blocks > 0
+      return selection.max_blocks > 0
                  ? fmt::format("the best with {} of each row's mass, at most {}", selection.mass,
-                               selection.most_blocks)
+                               selection.max_blocks)
                  : fmt::format("the best with {} of each row's mass", selection.mass);
     case SelectionRule::kGiven:
-      return fmt::format("at most {} of each row, given by the caller", selection.most_blocks);
+      return fmt::format("at most {} of each row, given by the caller", selection.max_blocks);
   }
   return "";
 }
@@ -202,7 +202,7 @@ std::vector<std::string> describe(const SelectionPlan& plan) {
   if (plan.coarse) {
     const Selection& coarse = plan.coarse->selection;
     lines.push_back(fmt::format("among those inside the best {} blocks of {} x {} of each row",
-                                coarse.most_blocks, coarse.block_rows, coarse.block_columns));
+                                coarse.max_blocks, coarse.block_rows, coarse.block_columns));
   }
   lines.push_back(
       fmt::format("lists are made on the device: at most {} blocks of a row and {} "
@@ -219,7 +219,7 @@ Selection coarse_selection(const Selection& selection) {
   coarse.block_rows *= selection.coarse_factor;
   coarse.block_columns *= selection.coarse_factor;
   coarse.rule = SelectionRule::kTopK;
-  coarse.most_blocks = selection.coarse_blocks;
+  coarse.max_blocks = selection.coarse_blocks;
   coarse.pool = Pool::kMean;
   coarse.coarse_factor = 0;
   return coarse;
@@ -234,11 +234,11 @@ SelectionPlan make_selection_plan(const Problem& problem, const Selection& selec
     plan.coarse = make_pass(problem, coarse_selection(selection), &plan.blocks);
   }
 
-  if ((plan.blocks.pooled() || plan.coarse) && problem.heads + problem.kv_heads > kMostHeads) {
+  if ((plan.blocks.pooled() || plan.coarse) && problem.heads + problem.kv_heads > kMaxHeads) {
     base::fail(ErrorCode::kUnsupported,
                "blocks are pooled by {} heads of Q and {} of K in one launch, at most {} together; "
                "use fewer heads in one call",
-               problem.heads, problem.kv_heads, kMostHeads);
+               problem.heads, problem.kv_heads, kMaxHeads);
   }
 
   const attention::TileList& base = *launch.tiles;
@@ -259,7 +259,7 @@ SelectionPlan make_selection_plan(const Problem& problem, const Selection& selec
   if (plan.capacity > std::numeric_limits<std::int32_t>::max() / lists / of_entry) {
     base::fail(ErrorCode::kUnsupported,
                "{} lists of up to {} tiles with {} words each are more than 2^31; use larger "
-               "blocks, a smaller most_blocks or fewer batches in one call",
+               "blocks, a smaller max_blocks or fewer batches in one call",
                lists, plan.capacity, of_entry);
   }
   place(&plan);

@@ -9,7 +9,7 @@
 namespace annulus::selection {
 namespace {
 
-constexpr std::int64_t kMostGridZ = 65535;
+constexpr std::int64_t kMaxGridZ = 65535;
 
 unsigned blocks_for(std::int64_t count, std::int64_t each) {
   return static_cast<unsigned>(base::ceil_div(count, each));
@@ -112,10 +112,9 @@ void Selector::check(const SelectionBuffers& buffers, const void* workspace) con
   }
   check_indices("given", buffers.given);
   check_indices("chosen", buffers.chosen);
-  if (buffers.chosen != nullptr &&
-      (buffers.most_chosen < 1 || buffers.most_chosen > kMostPosition)) {
-    base::fail(ErrorCode::kInvalidArgument, "most_chosen is {}; give a number from 1 to 2^30",
-               buffers.most_chosen);
+  if (buffers.chosen != nullptr && (buffers.max_chosen < 1 || buffers.max_chosen > kMaxPosition)) {
+    base::fail(ErrorCode::kInvalidArgument, "max_chosen is {}; give a number from 1 to 2^30",
+               buffers.max_chosen);
   }
   const auto address = reinterpret_cast<std::uintptr_t>(workspace);
   if (address == 0 || address % 16 != 0) {
@@ -224,7 +223,7 @@ void Selector::choose(const Call& call, const Pass& pass) const {
       .forced = visible(pass) + pass.visible.size(),
       .chosen = call.part<unsigned>(pass.chosen, problem.heads * pass.rows * pass.words),
       .mass = mass_target(selection),
-      .most = static_cast<int>(selection.most_blocks > 0 ? selection.most_blocks : pass.columns),
+      .most = static_cast<int>(selection.max_blocks > 0 ? selection.max_blocks : pass.columns),
       .parts = static_cast<int>(pass.parts),
       .score_rows = static_cast<int>(
           pass.parts == 1 ? pass.rows : base::ceil_div(problem.seq_q, selection.stride)),
@@ -239,7 +238,7 @@ void Selector::choose(const Call& call, const Pass& pass) const {
 void Selector::mark(const Call& call) const {
   const Problem& problem = plan_.problem;
   const Pass& pass = plan_.blocks;
-  const std::int64_t most = pass.selection.most_blocks;
+  const std::int64_t most = pass.selection.max_blocks;
   kernels::MarkParams params = {
       .given =
           of_batch(call.buffers.given, call.range.first_batch, problem.heads * pass.rows * most),
@@ -293,11 +292,11 @@ void Selector::write(const Call& call) const {
   kernels::ExportParams out = {
       .chosen = call.part<unsigned>(pass.chosen, problem.heads * pass.rows * pass.words),
       .indices = of_batch(call.buffers.chosen, call.range.first_batch,
-                          problem.heads * pass.rows * call.buffers.most_chosen),
+                          problem.heads * pass.rows * call.buffers.max_chosen),
       .heads = static_cast<int>(problem.heads),
       .rows = static_cast<int>(plan_.blocks.rows),
       .words = static_cast<int>(plan_.blocks.words),
-      .most = static_cast<int>(call.buffers.most_chosen)};
+      .most = static_cast<int>(call.buffers.max_chosen)};
   call.to.launch(export_,
                  {blocks_for(pass.rows, kernels::kSelectionWarps),
                   static_cast<unsigned>(problem.heads), static_cast<unsigned>(call.range.batches)},
@@ -341,9 +340,9 @@ kernels::TileListParams Selector::put(device::LaunchSink& to, const Operands& op
       .granule_row_shift = plan_.granule_row_shift,
       .granule_column_shift = plan_.granule_column_shift,
       .words_of_tile = static_cast<int>(plan_.words_of_tile)};
-  for (std::int64_t first = 0; first < problem.batch; first += kMostGridZ) {
+  for (std::int64_t first = 0; first < problem.batch; first += kMaxGridZ) {
     const Call call = {
-        to, operands, buffers, workspace, {first, std::min(kMostGridZ, problem.batch - first)}};
+        to, operands, buffers, workspace, {first, std::min(kMaxGridZ, problem.batch - first)}};
     if (plan_.coarse && plan_.coarse->columns > 0) {
       score_pooled(call, *plan_.coarse);
       choose(call, *plan_.coarse);

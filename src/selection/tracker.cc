@@ -11,7 +11,7 @@
 namespace annulus::selection {
 namespace {
 
-constexpr std::int64_t kMostGridZ = 65535;
+constexpr std::int64_t kMaxGridZ = 65535;
 
 // The problem as the measuring kernel sees it: O and a carried state are nothing to it.
 Problem measured(Problem problem) {
@@ -51,15 +51,15 @@ void validate(const Problem& problem, const Selection& selection, const TrackerO
                "blocks of {} x {} cannot be measured; use multiples of 8", selection.block_rows,
                selection.block_columns);
   }
-  if (problem.batch > kMostGridZ) {
+  if (problem.batch > kMaxGridZ) {
     base::fail(ErrorCode::kUnsupported, "{} batches; a tracker takes up to {}", problem.batch,
-               kMostGridZ);
+               kMaxGridZ);
   }
-  for (const std::int64_t count : {options.most_added, options.most_dropped}) {
-    if (count >= 0 && count <= kMostPosition) continue;
+  for (const std::int64_t count : {options.max_added, options.max_dropped}) {
+    if (count >= 0 && count <= kMaxPosition) continue;
     base::fail(ErrorCode::kInvalidArgument,
-               "most_added is {} and most_dropped {}; give numbers from 0 to 2^30",
-               options.most_added, options.most_dropped);
+               "max_added is {} and max_dropped {}; give numbers from 0 to 2^30", options.max_added,
+               options.max_dropped);
   }
 }
 
@@ -164,9 +164,9 @@ void Tracker::update(abi::CUstream stream, const Operands& operands, std::int32_
                                   .kept = kept,
                                   .mass = static_cast<unsigned long long*>(state),
                                   .columns = static_cast<int>(blocks.columns),
-                                  .most = static_cast<int>(blocks.selection.most_blocks),
-                                  .most_added = static_cast<int>(options_.most_added),
-                                  .most_dropped = static_cast<int>(options_.most_dropped)};
+                                  .most = static_cast<int>(blocks.selection.max_blocks),
+                                  .max_added = static_cast<int>(options_.max_added),
+                                  .max_dropped = static_cast<int>(options_.max_dropped)};
   constexpr std::int64_t kEach = kernels::kSelectionWarps;
   device::launch(update_,
                  {static_cast<unsigned>(base::ceil_div(blocks.rows, kEach)),
@@ -174,7 +174,7 @@ void Tracker::update(abi::CUstream stream, const Operands& operands, std::int32_
                  {kernels::kSelectionThreads}, 0, stream, {&params});
   buffers = {};
   buffers.chosen = given;
-  buffers.most_chosen = blocks.selection.most_blocks;
+  buffers.max_chosen = blocks.selection.max_blocks;
   kept_.write_chosen(stream, buffers, workspace);
 }
 

@@ -8,7 +8,7 @@
 // Letters as everywhere: B batch, H query heads, Hkv key/value heads, Sq, Sk lengths, Dqk, Dv head
 // dims; one compute tile is M rows by N columns. Strides count elements.
 
-#include "params/walk_params.h"
+#include "params/tile_order_params.h"
 
 namespace annulus::kernels {
 
@@ -36,7 +36,7 @@ struct MaskParams {
   int numbers[kMaskNumbers];  // the expression's numbers; offsets and lengths of its lists
 };
 
-// A TileList on the device. With Walk::kList row r of list L is
+// A TileList on the device. With TileOrder::kList row r of list L is
 // tiles[row_begin[L * (row_tiles + 1) + r]] up to row_begin[... + r + 1], column tiles in ascending
 // order. What another walk does not read is null.
 struct TileListParams {
@@ -58,7 +58,7 @@ struct TileListParams {
   int batch_lists;  // batch b's lists begin that many times b further on; 0: all batches share
 };
 
-enum : int { kMergeWarps = 4 };  // of a CTA of merge_rows
+enum : int { kMergeWarps = 4 };  // of a CTA of combine_splits
 
 // Some tiles of a tile row: what one CTA takes where rows are split (Shape::kSplit).
 struct alignas(16) RowSegment {

@@ -26,9 +26,9 @@ struct UpdateParams {
   unsigned* kept;            // [B, H, rows, words]: read and written
   unsigned long long* mass;  // [B, H, rows, columns]: read, then 0
   int columns;
-  int most;          // blocks of a row besides forced ones
-  int most_added;    // A
-  int most_dropped;  // B
+  int most;         // blocks of a row besides forced ones
+  int max_added;    // A
+  int max_dropped;  // B
 };
 
 struct RecallParams {

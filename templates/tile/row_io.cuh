@@ -32,7 +32,7 @@ __device__ __forceinline__ void start_empty(RowState<kRowTiles>& state,
   for (int r = 0; r < kRowTiles; ++r) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      state.peak[r][half] = minus_infinity();
+      state.row_max[r][half] = minus_infinity();
       state.sum[r][half] = 0.0f;
     }
 #pragma unroll
@@ -59,8 +59,8 @@ __device__ __forceinline__ void load_state(RowState<kRowTiles>& state,
       const long long index = at.base + row;
       const float sum = params.l_in[index];
       const bool empty = sum == 0.0f;
-      const float peak = params.m_in[index];
-      state.peak[r][half] = empty ? minus_infinity() : peak;
+      const float row_max = params.m_in[index];
+      state.row_max[r][half] = empty ? minus_infinity() : row_max;
       state.sum[r][half] = at.lane % 4 == 0 ? sum : 0.0f;
       const float* acc = params.acc_in + index * (kPieces * 8) + at.lane % 4 * 2;
 #pragma unroll
@@ -105,7 +105,7 @@ __device__ __forceinline__ void store_state(const RowState<kRowTiles>& state,
       const long long index = at.base + row;
       const bool empty = is_empty(state, r, half);
       if (at.lane % 4 == 0) {
-        to.m[index] = empty ? minus_infinity() : state.peak[r][half];
+        to.m[index] = empty ? minus_infinity() : state.row_max[r][half];
         to.l[index] = state.sum[r][half];
       }
       float* acc = to.acc + index * (kPieces * 8) + at.lane % 4 * 2;
@@ -132,7 +132,7 @@ __device__ __forceinline__ void store_lse(const RowState<kRowTiles>& state,
     for (int half = 0; half < 2; ++half) {
       const int row = at.row(r, half);
       if (row >= at.rows) continue;
-      const float lse = state.peak[r][half] + ptx::log2(state.sum[r][half]);
+      const float lse = state.row_max[r][half] + ptx::log2(state.sum[r][half]);
       params.lse[at.base + row] = lse * params.lse_factor;
     }
   }

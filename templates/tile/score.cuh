@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TILE_SCORE_CUH_
 #define ANNULUS_TILE_SCORE_CUH_
 
-// From a product q.k to the base-2 score whose powers softmax sums; kernels::Score says how.
+// From a product q.k to the base-2 score whose probabilities softmax sums; kernels::Score says how.
 
 #include "params/attention_params.h"
 #include "ptx/math.cuh"

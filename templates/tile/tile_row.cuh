@@ -9,18 +9,18 @@
 
 namespace annulus::tile {
 
-using kernels::Walk;
+using kernels::TileOrder;
 
 struct ColumnTile {
   int column;
   bool partial;
 };
 
-template <Walk kWalk>
+template <TileOrder kTileOrder>
 struct TileRow;
 
 template <>
-struct TileRow<Walk::kList> {
+struct TileRow<TileOrder::kList> {
   const unsigned* entries;  // column tile * 2 + partial, ascending
   const int* masks;         // index of each tile's mask words; null without block masks
   int count;
@@ -60,18 +60,18 @@ struct CountedRow {
 };
 
 template <>
-struct TileRow<Walk::kRuns> : CountedRow<kernels::RowRuns> {};
+struct TileRow<TileOrder::kRuns> : CountedRow<kernels::RowRuns> {};
 template <>
-struct TileRow<Walk::kBand> : CountedRow<kernels::RowRun> {};
+struct TileRow<TileOrder::kBand> : CountedRow<kernels::RowRun> {};
 
 // The row that CTA `order` of a head of a batch takes: the longest rows come first, so that no long
 // row is left for the end. Tiles are kRows x kColumns.
-template <Walk kWalk, int kRows, int kColumns, bool kSplit = false>
-__device__ __forceinline__ TileRow<kWalk> find_tile_row(const kernels::AttentionParams& params,
-                                                        unsigned order, unsigned head,
-                                                        long long batch) {
+template <TileOrder kTileOrder, int kRows, int kColumns, bool kSplit = false>
+__device__ __forceinline__ TileRow<kTileOrder> find_tile_row(const kernels::AttentionParams& params,
+                                                             unsigned order, unsigned head,
+                                                             long long batch) {
   const kernels::TileListParams& tiles = params.tiles;
-  TileRow<kWalk> found;
+  TileRow<kTileOrder> found;
   kernels::RowSegment segment;
   if constexpr (kSplit) {
     const long long list = tiles.head_list ? tiles.head_list[head] : 0;
@@ -80,7 +80,7 @@ __device__ __forceinline__ TileRow<kWalk> find_tile_row(const kernels::Attention
     found.count = 0;
     if (found.row < 0) return found;
   }
-  if constexpr (kWalk == Walk::kBand) {
+  if constexpr (kTileOrder == TileOrder::kBand) {
     const int index = static_cast<int>(order);
     if constexpr (!kSplit) {
       found.row = tiles.band.descending ? tiles.row_tiles - 1 - index : index;
@@ -92,7 +92,7 @@ __device__ __forceinline__ TileRow<kWalk> find_tile_row(const kernels::Attention
     const long long list =
         (tiles.head_list ? tiles.head_list[head] : 0) + batch * tiles.batch_lists;
     if constexpr (!kSplit) found.row = tiles.row_order[list * tiles.row_tiles + order];
-    if constexpr (kWalk == Walk::kRuns) {
+    if constexpr (kTileOrder == TileOrder::kRuns) {
       found.runs = tiles.runs[list * tiles.row_tiles + found.row];
       found.count = found.runs.count;
     } else {
@@ -115,11 +115,11 @@ __device__ __forceinline__ TileRow<kWalk> find_tile_row(const kernels::Attention
 }
 
 // The current tile and kAhead after it.
-template <Walk kWalk, int kAhead>
+template <TileOrder kTileOrder, int kAhead>
 class TileWindow {
  public:
   // `current` may be negative: the tile that many turns before the first.
-  __device__ __forceinline__ TileWindow(const TileRow<kWalk>& row, int current)
+  __device__ __forceinline__ TileWindow(const TileRow<kTileOrder>& row, int current)
       : row_(row), current_(current) {}
   // The one `ahead` tiles after the current one. Whatever it likes where there is none.
   __device__ __forceinline__ ColumnTile tile(int ahead) const {
@@ -129,21 +129,22 @@ class TileWindow {
   __device__ __forceinline__ void advance(int current) { current_ = current + 1; }
 
  private:
-  const TileRow<kWalk>& row_;
+  const TileRow<kTileOrder>& row_;
   int current_;
 };
 
 // Of a list, entries are read that far in advance because an entry decides an address and its own
 // load takes as long as a tile. Nothing outside the row is read.
 template <int kAhead>
-class TileWindow<Walk::kList, kAhead> {
+class TileWindow<TileOrder::kList, kAhead> {
  public:
-  __device__ __forceinline__ TileWindow(const TileRow<Walk::kList>& row, int current) : row_(row) {
+  __device__ __forceinline__ TileWindow(const TileRow<TileOrder::kList>& row, int current)
+      : row_(row) {
 #pragma unroll
     for (int i = 0; i <= kAhead; ++i) entries_[i] = current + i < 0 ? 0 : read(current + i);
   }
   __device__ __forceinline__ ColumnTile tile(int ahead) const {
-    return TileRow<Walk::kList>::tile_of(entries_[ahead]);
+    return TileRow<TileOrder::kList>::tile_of(entries_[ahead]);
   }
   __device__ __forceinline__ void advance(int current) {
 #pragma unroll
@@ -156,7 +157,7 @@ class TileWindow<Walk::kList, kAhead> {
     return index < row_.count ? row_.entries[index] : 0;
   }
 
-  const TileRow<Walk::kList>& row_;
+  const TileRow<TileOrder::kList>& row_;
   unsigned entries_[kAhead + 1];
 };
 

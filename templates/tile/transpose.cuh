@@ -3,7 +3,7 @@
 
 // The transposition of tiles of 8-bit elements, which wgmma takes K-major alone: V comes with the
 // columns of a key next to one another and leaves with the keys of a column next to one another, in
-// the order in which convert_powers has those of P.
+// the order in which convert_probabilities has those of P.
 //
 // ldmatrix.trans and stmatrix move pairs of bytes. Of a 16 x 16 square, keys down, the first leaves
 // lane 4 g + t with two words

@@ -103,28 +103,28 @@ __device__ __forceinline__ void start_scores(float (&scores)[kColumns / 8][4], c
   }
 }
 
-// Operands that the powers of kColumns keys make.
+// Operands that the probabilities of kColumns keys make.
 template <typename Element, int kColumns>
-struct Powers {
+struct Probabilities {
   enum : int { kCount = kColumns * Element::kBytes / 32 };
 };
 
-// output += P V, with P in registers as convert_powers leaves it. `values` is a tile of V or, of
-// 8-bit elements, what transpose_bytes (tile/transpose.cuh) made of it.
+// output += P V, with P in registers as convert_probabilities leaves it. `values` is a tile of V
+// or, of 8-bit elements, what transpose_bytes (tile/transpose.cuh) made of it.
 template <typename Element, int kDim, int kColumns>
 __device__ __forceinline__ void start_values(
-    float (&output)[kDim / 8][4], const unsigned (&powers)[Powers<Element, kColumns>::kCount][4],
-    unsigned values) {
+    float (&output)[kDim / 8][4],
+    const unsigned (&probabilities)[Probabilities<Element, kColumns>::kCount][4], unsigned values) {
   const unsigned first = ptx::uniform(ptx::descriptor_address(values));
 #pragma unroll
-  for (int step = 0; step < Powers<Element, kColumns>::kCount; ++step) {
+  for (int step = 0; step < Probabilities<Element, kColumns>::kCount; ++step) {
     const int accumulate = 1;
     if constexpr (Element::kBytes == 1) {
       const unsigned long long b = Panels<kDim, kColumns, 1>::columns(first, step);
-      WarpgroupProduct<Element, kDim>::shared(output, powers[step], b, accumulate);
+      WarpgroupProduct<Element, kDim>::shared(output, probabilities[step], b, accumulate);
     } else {
       const unsigned long long b = Panels<kColumns, kDim>::rows(first, step);
-      WarpgroupProduct<Element, kDim>::transposed(output, powers[step], b, accumulate);
+      WarpgroupProduct<Element, kDim>::transposed(output, probabilities[step], b, accumulate);
     }
   }
 }
@@ -132,16 +132,17 @@ __device__ __forceinline__ void start_values(
 // part = P V for as many columns of V as it holds, the `index`-th of them, for 8-bit elements.
 template <typename Element, int kDim, int kColumns, int kPieces>
 __device__ __forceinline__ void start_values_part(
-    float (&part)[kPieces][4], const unsigned (&powers)[Powers<Element, kColumns>::kCount][4],
-    unsigned values, int index) {
+    float (&part)[kPieces][4],
+    const unsigned (&probabilities)[Probabilities<Element, kColumns>::kCount][4], unsigned values,
+    int index) {
   static_assert(Element::kBytes == 1 && kDim % (kPieces * 8) == 0, "whole parts of V turned round");
   const unsigned first =
       ptx::uniform(ptx::descriptor_address(values + index * kPieces * 8 * kPanelPitch));
 #pragma unroll
-  for (int step = 0; step < Powers<Element, kColumns>::kCount; ++step) {
+  for (int step = 0; step < Probabilities<Element, kColumns>::kCount; ++step) {
     const unsigned long long b = Panels<kDim, kColumns, 1>::columns(first, step);
     const int accumulate = step != 0;
-    WarpgroupProduct<Element, kPieces * 8>::shared(part, powers[step], b, accumulate);
+    WarpgroupProduct<Element, kPieces * 8>::shared(part, probabilities[step], b, accumulate);
   }
 }
 
@@ -149,9 +150,9 @@ __device__ __forceinline__ void start_values_part(
 // is the i-th of keys 16 h + 2 t, + 1, + 8 and + 9, which are those of lane t: V has its keys in
 // the same order.
 template <typename Element, int kPieces>
-__device__ __forceinline__ void convert_powers(
+__device__ __forceinline__ void convert_probabilities(
     const float (&scores)[kPieces][4],
-    unsigned (&powers)[Powers<Element, kPieces * 8>::kCount][4]) {
+    unsigned (&probabilities)[Probabilities<Element, kPieces * 8>::kCount][4]) {
 #pragma unroll
   for (int c = 0; c < kPieces; c += Element::kBytes == 1 ? 2 : 1) {
 #pragma unroll
@@ -159,9 +160,10 @@ __device__ __forceinline__ void convert_powers(
       const float* low = scores[c] + 2 * half;
       if constexpr (Element::kBytes == 1) {
         const float* high = scores[c + 1] + 2 * half;
-        powers[c / 4][c / 2 % 2 * 2 + half] = Element::pack(low[0], low[1], high[0], high[1]);
+        probabilities[c / 4][c / 2 % 2 * 2 + half] =
+            Element::pack(low[0], low[1], high[0], high[1]);
       } else {
-        powers[c / 2][c % 2 * 2 + half] = Element::pack(low[0], low[1]);
+        probabilities[c / 2][c % 2 * 2 + half] = Element::pack(low[0], low[1]);
       }
     }
   }

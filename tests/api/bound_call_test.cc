@@ -102,12 +102,12 @@ TEST_CASE("a bound call has the bits of a run, for every kind of plan") {
     check_bound(device, device.plan(small_problem("causal & (window(63,0) | sink(4))")));
     check_bound(device, device.plan(small_problem("sum(causal, window(31,0))")));
     PlanOptions split;
-    split.split_rows = 3;
+    split.kv_splits = 3;
     const Plan parts = device.plan(small_problem("causal"), split);
     CHECK(parts.info().launches == 2);
     check_bound(device, parts);
     Selection selection;
-    selection.most_blocks = 2;
+    selection.max_blocks = 2;
     check_bound(device, device.plan(small_problem("causal"), selection));
   }
 }

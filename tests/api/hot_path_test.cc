@@ -148,14 +148,14 @@ TEST_CASE("running a plan allocates nothing and takes no lock") {
       reinterpret_cast<annulus_plan*>(api::plans().insert(std::make_unique<api::PlanObject>(plan)));
 
   Selection selection;
-  selection.most_blocks = 2;
+  selection.max_blocks = 2;
   selection.coarse_factor = 2;
   selection.coarse_blocks = 1;
   const Plan choosing = device.plan(problem, selection);
   const DeviceMemory workspace = device.allocate(choosing.workspace_bytes());
   SelectionBuffers buffers;
   buffers.chosen = static_cast<std::int32_t*>(o.data());
-  buffers.most_chosen = 3;
+  buffers.max_chosen = 3;
   const BoundCall bound = choosing.bind(operands, workspace.data(), buffers);
 
   IdleLaunches::idle = true;

@@ -93,7 +93,7 @@ TEST_CASE("blocks of any size and heads that share them match the oracle on ever
       if (matched) families.insert(shipped.config.family);
     }
     // A tile of one head in one CTA takes them all, where the device has its instructions.
-    if (attention::cta_shape(shipped.config).heads_together() == 1 &&
+    if (attention::cta_shape(shipped.config).packed_heads() == 1 &&
         families.count(shipped.config.family) > 0) {
       CHECK(taken == count);
     }

@@ -64,7 +64,7 @@ TEST_CASE("CTAs of a cluster share what is copied of K and V") {
       const test::Case c = test::make_case(problem, seed++);
       PlanOptions options;
       options.config = of.config;
-      options.most_multiprocessors = variant == 2 ? 2 : variant == 1 ? 7 : 0;
+      options.max_multiprocessors = variant == 2 ? 2 : variant == 1 ? 7 : 0;
       const test::DeviceAnswer answer = test::run_case(device, c, options);
       const Comparison comparison = annulus::compare(
           c.problem, attention::reference(c.problem, c.inputs(), pool), answer.result());

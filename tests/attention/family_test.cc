@@ -46,7 +46,7 @@ TEST_CASE("a record is complete and its template is part of the library") {
       CHECK(letters.insert(field.letter).second);
     }
     const bool complete = family->why_illegal && family->enumerate && family->cta &&
-                          family->footprint && family->takes_parts && family->why_unsuited &&
+                          family->footprint && family->supports_kv_splits && family->why_unsuited &&
                           family->why_no_strides && family->spec && family->tile_work &&
                           family->row_work && family->pace && family->shape && family->bind;
     CHECK(complete);
@@ -84,7 +84,7 @@ TEST_CASE("alternatives differ in nothing but how many CTAs are resident") {
         const CtaShape cta = cta_shape(config);
         CHECK(cta.resident == --resident);
         CHECK(cta.threads == first.threads);
-        CHECK(cta.heads_together() == first.heads_together());
+        CHECK(cta.packed_heads() == first.packed_heads());
         CHECK(config.tile_rows == alternatives.front().tile_rows);
         CHECK(config.tile_columns == alternatives.front().tile_columns);
       }

@@ -55,7 +55,7 @@ TEST_CASE("random problems of e4m3 match the oracle") {
   const int count = test::options().problems > 0 ? test::options().problems : 6;
   test::CaseLimits limits;
   limits.float8 = true;
-  if (test::options().length > 0) limits.most_length = test::options().length;
+  if (test::options().length > 0) limits.max_length = test::options().length;
   for (int index = 0; index < count; ++index) {
     const Case c =
         test::random_case(test::options().seed + 8, static_cast<std::uint64_t>(index), limits);
@@ -231,7 +231,7 @@ TEST_CASE("the order of warps and of copies does not change a bit of e4m3") {
   Problem problem = float8_problem(150, 900, 128, causal());
   const Case c = test::make_case(problem, 9);
   PlanOptions options;
-  options.most_multiprocessors = 1;
+  options.max_multiprocessors = 1;
   const DeviceAnswer first = test::run_case(device(), c, options);
   check(c, first);
   for (std::uint64_t order = 1; order <= 4; ++order) {

@@ -61,7 +61,7 @@ TEST_CASE("random problems on random configurations of the wgmma families match 
     REQUIRE(index < 10 * count);
     test::CaseLimits limits;
     limits.float8 = index % 2 == 1;
-    if (test::options().length > 0) limits.most_length = test::options().length;
+    if (test::options().length > 0) limits.max_length = test::options().length;
     const std::uint64_t seed = test::options().seed + 70;
     const test::Case c = test::random_case(seed, static_cast<std::uint64_t>(index), limits);
     if (c.problem.dim_qk < 64) continue;  // of other families
@@ -69,7 +69,7 @@ TEST_CASE("random problems on random configurations of the wgmma families match 
     const std::vector<KernelConfig> configs = wgmma_configs(c.problem);
     PlanOptions options;
     options.config = to_string(configs[random.below(static_cast<std::uint32_t>(configs.size()))]);
-    options.most_multiprocessors = static_cast<int>(random.below(4));
+    options.max_multiprocessors = static_cast<int>(random.below(4));
     CAPTURE(index);
     CAPTURE(options.config);
     CAPTURE(c.text);

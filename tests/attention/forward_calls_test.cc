@@ -45,7 +45,7 @@ void check_replay(const PlanOptions& options) {
 TEST_CASE("a run can be captured in a graph and replayed, on a stream of the caller") {
   check_replay({});
   PlanOptions split;
-  split.split_rows = 2;
+  split.kv_splits = 2;
   check_replay(split);
 }
 

@@ -23,7 +23,7 @@ using test::problem_of;
 TEST_CASE("random problems match the oracle") {
   const int count = test::options().problems > 0 ? test::options().problems : 24;
   test::CaseLimits limits;
-  if (test::options().length > 0) limits.most_length = test::options().length;
+  if (test::options().length > 0) limits.max_length = test::options().length;
   for (int index = 0; index < count; ++index) {
     const Case c =
         test::random_case(test::options().seed, static_cast<std::uint64_t>(index), limits);

@@ -31,7 +31,7 @@ TEST_CASE("O may be Q") {
     Problem problem;
     problem.batch = 2;
     problem.heads = 4;
-    problem.kv_heads = attention::cta_shape(shipped.config).heads_together() == 4 ? 1 : 2;
+    problem.kv_heads = attention::cta_shape(shipped.config).packed_heads() == 4 ? 1 : 2;
     problem.seq_q = 2 * shipped.config.tile_rows + 5;
     problem.seq_k = 2 * shipped.config.tile_columns + 3;
     problem.q0 = -shipped.config.tile_rows;  // the first tile row sees nothing

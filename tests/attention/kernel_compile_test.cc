@@ -8,7 +8,7 @@
 
 #include "attention/kernels/family.h"
 #include "attention/kernels/kernel_source.h"
-#include "attention/tiles/row_split.h"
+#include "attention/tiles/kv_split.h"
 #include "base/thread_pool.h"
 #include "jit/compiler.h"
 #include "support/nvrtc.h"
@@ -24,7 +24,10 @@ struct Case {
 };
 
 KernelFeatures plain(const Dims& dims, Dtype dtype) {
-  return {.dims = dims, .dtype = dtype, .walk = kernels::Walk::kBand, .mask = "m.causal(q, k)"};
+  return {.dims = dims,
+          .dtype = dtype,
+          .tile_order = kernels::TileOrder::kBand,
+          .mask = "m.causal(q, k)"};
 }
 
 // Everything at once: what takes the most registers. Block masks come with a list.
@@ -51,7 +54,7 @@ KernelFeatures leaves(const Dims& dims, Dtype dtype, bool placed) {
           .sink_logit = true,
           .carry_in = true,
           .placed = placed,
-          .walk = kernels::Walk::kRuns,
+          .tile_order = kernels::TileOrder::kRuns,
           .mask =
               "(m.turn(2) == 0 ? (m.natten(0, 1, 2, q, k) & m.random(3, 4, 5, 6, 7, q, k)) : "
               "(m.segment(8, 9, q, k) | m.vertical_slash(10, 11, 12, 13, q, k) | "
@@ -67,7 +70,7 @@ KernelFeatures band(const Dims& dims, Dtype dtype, bool carry_out) {
           .sink_logit = !carry_out,
           .carry_in = true,
           .carry_out = carry_out,
-          .walk = kernels::Walk::kBand,
+          .tile_order = kernels::TileOrder::kBand,
           .mask = "m.causal(q, k) & m.window(0, 1, q, k)"};
 }
 
@@ -100,7 +103,7 @@ std::vector<Case> every_case() {
     // The planner takes the widest tiles for bands of scaled scores alone.
     if (hopper && (cta_shape(shipped.config).warps == 12 || shipped.config.tile_columns > 128)) {
       KernelFeatures whole = band(shipped.dims, Dtype::kFloat16, false);
-      whole.split = takes_parts(shipped.config);
+      whole.split = supports_kv_splits(shipped.config);
       cases.push_back({shipped, whole, large, ""});
       cases.push_back({shipped, band(shipped.dims, Dtype::kBfloat16, true), large, ""});
       continue;
@@ -109,7 +112,7 @@ std::vector<Case> every_case() {
     // way, and is held to a table by static_proof.
     const KernelFeatures masked = all(shipped.dims, Dtype::kFloat16, placed);
     KernelFeatures searched = leaves(shipped.dims, Dtype::kBfloat16, !placed);
-    searched.split = takes_parts(shipped.config) && !searched.placed;
+    searched.split = supports_kv_splits(shipped.config) && !searched.placed;
     // Of the 8-bit kernels, which take as many registers as these, one of the two in turns.
     const bool float8 = shipped.config.family->element_bytes == 1;
     if (!float8 || !placed) {

@@ -40,7 +40,7 @@ Problem problem_of(const attention::ShippedConfig& shipped, int kind) {
   const attention::KernelConfig& config = shipped.config;
   Problem problem;
   const attention::CtaShape cta = attention::cta_shape(config);
-  const int together = cta.heads_together();
+  const int together = cta.packed_heads();
   problem.heads = std::max(2, together);
   problem.kv_heads = problem.heads / together;
   problem.dim_qk = shipped.dims.qk;
@@ -128,7 +128,7 @@ TEST_CASE("every shipped configuration with every family of features") {
     if (arch.feature == 'a' && shipped.config.family == &attention::mma_family) continue;
     PlanOptions options;
     options.config = attention::to_string(shipped.config);
-    options.most_multiprocessors = 1;  // where CTAs stay, one takes all tiles
+    options.max_multiprocessors = 1;  // where CTAs stay, one takes all tiles
     CAPTURE(options.config);
     CAPTURE(shipped.dims.qk);
     // Two kinds each, so that the configurations of a head dim see all four: the compiler's time.

@@ -175,12 +175,12 @@ TEST_CASE("a launch has a CTA for every tile row, head and batch") {
 TEST_CASE("CTAs of the wgmma family stay: no more than multiprocessors, nor than work") {
   const KernelConfig config = *parse_config("wgmma m128 n128 w8 s2");
   LaunchShape shape =
-      launch_shape(config, sample(), heads_together(config), rows_of(config.tile_rows), 3);
+      launch_shape(config, sample(), packed_heads(config), rows_of(config.tile_rows), 3);
   CHECK(shape.grid_x == 3);
   CHECK(shape.grid_y == 1);
   CHECK(shape.grid_z == 1);
   CHECK(shape.threads == 384);
-  shape = launch_shape(config, sample(), heads_together(config), rows_of(config.tile_rows), 1000);
+  shape = launch_shape(config, sample(), packed_heads(config), rows_of(config.tile_rows), 1000);
   CHECK(shape.grid_x == 8);
 }
 

@@ -71,7 +71,7 @@ TEST_CASE("estimates of work agree with the counters of a simulated device") {
     problem.carry_in = problem.carry_out = sample.carried;
     PlanOptions options;
     options.config = sample.config;
-    options.split_rows = 1;  // whole rows are what is estimated
+    options.kv_splits = 1;  // whole rows are what is estimated
     const test::Case host = test::make_case(problem, 1);
     device::simulator_counters(context, true);
     test::run_case(device, host, options);

@@ -264,7 +264,7 @@ TEST_CASE("what the heuristic chooses can be planned, pairs of tile rows include
     CAPTURE(problem.pattern.to_string());
     LaunchPlan plan;
     REQUIRE_NOTHROW(plan = plan_of(problem, small));
-    pairs += plan.group.rows == 2 && plan.tiles->walk != kernels::Walk::kBand;
+    pairs += plan.group.rows == 2 && plan.tiles->tile_order != kernels::TileOrder::kBand;
   }
   CHECK(pairs > 20);
 }
@@ -466,11 +466,11 @@ TEST_CASE("the heuristic names a second choice wherever the first may be forbidd
         Problem problem = problem_of(dim, dim, seq);
         problem.pattern = pattern;
         const Choice choice = attention::choose_config(problem, kH100);
-        const bool together = attention::cta_shape(choice.config).heads_together() > 1;
+        const bool together = attention::cta_shape(choice.config).packed_heads() > 1;
         CHECK(choice.second.has_value() == together);
         if (!choice.second) continue;
         ++named;
-        CHECK(attention::cta_shape(*choice.second).heads_together() == 1);
+        CHECK(attention::cta_shape(*choice.second).packed_heads() == 1);
         CHECK_FALSE(attention::why_not(*choice.second, {dim, dim}, kH100));
       }
     }

@@ -115,9 +115,9 @@ TEST_CASE("every wrong number of a problem is named") {
   refused([=](Problem& p) { p.score.softcap = nan; }, "softcap is nan");
   refused([](Problem& p) { p.score.softcap = -1; }, "softcap is -1");
   refused([=](Problem& p) { p.score.softcap = infinity; }, "softcap is inf");
-  refused([](Problem& p) { p.q0 = kMostPosition; }, "q0 is 1073741824");
+  refused([](Problem& p) { p.q0 = kMaxPosition; }, "q0 is 1073741824");
   refused([](Problem& p) { p.q0 = std::numeric_limits<std::int64_t>::min(); }, "q0 is -9223");
-  refused([](Problem& p) { p.k0 = -kMostPosition - 1; }, "k0 is -1073741825");
+  refused([](Problem& p) { p.k0 = -kMaxPosition - 1; }, "k0 is -1073741825");
   refused([](Problem& p) { p.lse_base = static_cast<LseBase>(9); }, "lse_base 9");
   refused([](Problem& p) { p.want_lse = p.carry_out = true; }, "exclude each other");
   refused(

@@ -108,7 +108,7 @@ TEST_CASE("the oracle is the definition, for every feature") {
   base::ThreadPool pool(2);
   for (std::uint64_t index = 0; index < 60; ++index) {
     test::CaseLimits limits;
-    limits.most_length = 40;
+    limits.max_length = 40;
     const Case c = test::random_case(11, index, limits);
     CAPTURE(c.text);
     const Reference oracle = attention::reference(c.problem, c.inputs(), pool);
@@ -122,7 +122,7 @@ TEST_CASE("the oracle is the definition, for every feature") {
 TEST_CASE("however many heads have no row, nothing is looked at") {
   Problem problem;
   problem.batch = INT32_MAX;
-  problem.heads = kMostHeads;
+  problem.heads = kMaxHeads;
   problem.dim_qk = problem.dim_v = 32;
   REQUIRE_NOTHROW(validate(problem));
   base::ThreadPool pool(1);

@@ -38,7 +38,7 @@ TEST_CASE("random problems match the oracle however their rows are split") {
   for (int index = 0; index < count; ++index) {
     test::CaseLimits limits;
     limits.float8 = has_wgmma() && index % 3 == 2;
-    if (test::options().length > 0) limits.most_length = test::options().length;
+    if (test::options().length > 0) limits.max_length = test::options().length;
     const auto number = static_cast<std::uint64_t>(index);
     Case c = test::random_case(test::options().seed + 90, number, limits);
     if (index % 4 == 1) {
@@ -46,7 +46,7 @@ TEST_CASE("random problems match the oracle however their rows are split") {
       c.problem.score.score_mod = test::tame_score_expression(random, 2);
     }
     PlanOptions options;
-    options.split_rows = 2 + index % 4;
+    options.kv_splits = 2 + index % 4;
     CAPTURE(index);
     CAPTURE(c.text);
     const Plan plan = device().plan(c.problem, options);
@@ -72,7 +72,7 @@ TEST_CASE("parts of e4m3 have a unit of V of their own, and the state has none")
     // From part to part very different.
     for (std::size_t i = 0; i < c.scale_v.size(); ++i) c.scale_v[i] = i % 4 < 2 ? 1e-3f : 1e3f;
     PlanOptions options;
-    options.split_rows = 4;
+    options.kv_splits = 4;
     const Plan plan = device().plan(problem, options);
     REQUIRE(says(plan, "joins in their order"));
     check(c, test::run_case(device(), c, options));
@@ -86,7 +86,7 @@ TEST_CASE("a score that hides all keys of a part leaves the others") {
       Score::parse("sink_logit(0.5), score_mod(where((k < 100) & (mod(q, 3) != 0), score, -inf))");
   const Case c = test::make_case(problem, 92);
   PlanOptions options;
-  options.split_rows = 4;
+  options.kv_splits = 4;
   REQUIRE(says(device().plan(problem, options), "joins in their order"));
   check(c, test::run_case(device(), c, options));
 }
@@ -96,7 +96,7 @@ TEST_CASE("a decode that grows keeps its list while its rows are split") {
   opened.name = test::device_name();
   const Device fresh = Device::open(opened);
   PlanOptions options;
-  options.split_rows = 3;
+  options.kv_splits = 3;
   int split = 0;
   for (std::int64_t keys = 500; keys < 580; keys += 8) {
     CAPTURE(keys);
@@ -117,7 +117,7 @@ TEST_CASE("what is fetched ahead has the kernel that joins as well") {
   opened.name = test::device_name();
   const Device fresh = Device::open(opened);
   PlanOptions options;
-  options.split_rows = 2;
+  options.kv_splits = 2;
   const Problem problem = problem_of(1, 700, 64, 64, dense());
   fresh.prefetch(problem, options);
   const std::size_t fetched = api::inside(fresh).kernels->size();
@@ -138,8 +138,8 @@ TEST_CASE("copies and products may complete early, late or between: the bits are
     problem.kv_heads = 1;
     const Case c = test::make_case(problem, 93);
     PlanOptions options;
-    options.split_rows = 3;
-    options.most_multiprocessors = 2;  // CTAs that stay go through several parts
+    options.kv_splits = 3;
+    options.max_multiprocessors = 2;  // CTAs that stay go through several parts
     const DeviceAnswer first = test::run_case(device(), c, options);
     check(c, first);
     for (const std::uint32_t landing : {0u, 1u, 2u}) {
@@ -162,12 +162,12 @@ TEST_CASE("copies and products may complete early, late or between: the bits are
 TEST_CASE("what is not split says so, or is refused") {
   Problem problem = problem_of(64, 2048, 64, 64, dense());
   PlanOptions options;
-  options.split_rows = -1;
+  options.kv_splits = -1;
   CHECK_THROWS_AS(device().plan(problem, options), Error);
-  options.split_rows = 1;
+  options.kv_splits = 1;
   CHECK_FALSE(says(device().plan(problem, options), "long tile rows"));
 
-  options.split_rows = 5;
+  options.kv_splits = 5;
   Problem one_step = problem;
   one_step.seq_k = 16;
   const Plan whole = device().plan(one_step, options);
@@ -176,13 +176,13 @@ TEST_CASE("what is not split says so, or is refused") {
 
   Selection selection;
   selection.block_rows = selection.block_columns = 64;
-  selection.most_blocks = 2;
+  selection.max_blocks = 2;
   CHECK_THROWS_WITH(device().plan(problem, selection, options),
                     doctest::Contains("rows of a selection are not split"));
-  options.split_rows = 0;
+  options.kv_splits = 0;
   CHECK(says(device().plan(problem, selection, options), "long tile rows: not split"));
 
-  options.split_rows = 1 << 20;
+  options.kv_splits = 1 << 20;
   problem.seq_q = problem.seq_k = 1 << 20;
   CHECK_THROWS_WITH(device().plan(problem, options), doctest::Contains("2^24"));
 }

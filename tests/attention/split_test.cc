@@ -74,7 +74,7 @@ TEST_CASE("rows that are split give the oracle's answer") {
       CAPTURE(problem.pattern.to_string());
       PlanOptions options;
       options.config = config;
-      options.split_rows = 2 + static_cast<int>(seed % 3) * 2;
+      options.kv_splits = 2 + static_cast<int>(seed % 3) * 2;
       problem.batch = seed % 2 == 0 ? 1 : 2;
       if (seed % 4 == 1) problem.score.sink_logit = {0.5, -1};
       if (seed % 4 == 2) problem.carry_in = true;
@@ -104,8 +104,8 @@ TEST_CASE("the parts of a row are joined in one order, whatever order they were 
   const Case c = test::make_case(problem, 80);
   PlanOptions options;
   options.config = configs().front();
-  options.split_rows = 5;
-  options.most_multiprocessors = 3;
+  options.kv_splits = 5;
+  options.max_multiprocessors = 3;
   const Plan plan = device().plan(problem, options);
   REQUIRE(plan.workspace_bytes() > 0);
   DeviceCase memory(device(), c);
@@ -131,7 +131,7 @@ TEST_CASE("branches of a sum share the workspace with the parts of their rows") 
   const Case c = test::make_case(problem, 81);
   PlanOptions options;
   options.config = configs().front();
-  options.split_rows = 3;
+  options.kv_splits = 3;
   check(c, test::run_case(device(), c, options));
 }
 
@@ -139,7 +139,7 @@ TEST_CASE("a workspace that is missing or not aligned is refused before anything
   const Case c = test::make_case(problem_of(200, 500, 64, 64, causal()), 83);
   PlanOptions options;
   options.config = configs().front();
-  options.split_rows = 3;
+  options.kv_splits = 3;
   const Plan plan = device().plan(c.problem, options);
   const DeviceMemory workspace = device().allocate(plan.workspace_bytes() + 16);
   DeviceCase memory(device(), c);
@@ -164,7 +164,7 @@ TEST_CASE("O may be Q where rows are split") {
   const Case c = test::make_case(problem, 82);
   PlanOptions options;
   options.config = configs().front();
-  options.split_rows = 3;
+  options.kv_splits = 3;
   const Plan plan = device().plan(problem, options);
   REQUIRE(plan.workspace_bytes() > 0);
   const DeviceMemory workspace = device().allocate(plan.workspace_bytes());

@@ -104,7 +104,7 @@ TEST_CASE("equal keys have equal lists") {
     const attention::TileGrid grid =
         attention::grid_of(problem, attention::placement_of(problem), rows, columns);
     const TileList list = make(problem, rows, columns);
-    if (list.walk == kernels::Walk::kBand) continue;  // has no key
+    if (list.tile_order == kernels::TileOrder::kBand) continue;  // has no key
     const auto [place, added] =
         known.try_emplace(attention::key_of(problem, grid, rows, columns), list);
     if (added) continue;
@@ -150,7 +150,7 @@ TEST_CASE(
   const auto get = [&](const Problem& problem, std::int64_t rows = 64) {
     return cache.get(problem, attention::placement_of(problem), rows, 64, nullptr);
   };
-  CHECK(get(decode(causal() & window(4095, 0), 5000))->walk == kernels::Walk::kBand);
+  CHECK(get(decode(causal() & window(4095, 0), 5000))->tile_order == kernels::TileOrder::kBand);
   CHECK(cache.counters().misses == 0);
   const Pattern pattern = causal() & (window(1023, 0) | sink(4));
   const auto first = get(decode(pattern, 5000));

@@ -15,14 +15,14 @@
 namespace annulus::attention {
 namespace {
 
-using kernels::Walk;
+using kernels::TileOrder;
 using pattern::BlockRun;
 
 constexpr std::array<std::pair<int, int>, 7> kTiles = {
     std::pair{128, 64}, {64, 64}, {64, 96}, {48, 80}, {16, 128}, {64, 112}, {1, 7}};
 
 // Every row and every sum; returns how rows are walked.
-Walk compare(const Problem& problem, std::int64_t rows, std::int64_t columns) {
+TileOrder compare(const Problem& problem, std::int64_t rows, std::int64_t columns) {
   const TileList listed = make_tile_list(problem, rows, columns, nullptr, ListForm::kListed);
   const TileList made = make_tile_list(problem, rows, columns, nullptr);
   REQUIRE(made.row_tiles == listed.row_tiles);
@@ -38,7 +38,7 @@ Walk compare(const Problem& problem, std::int64_t rows, std::int64_t columns) {
       REQUIRE(made.row_runs(made.list_of(head), row) == listed.row_runs(listed.list_of(head), row));
     }
   }
-  return made.walk;
+  return made.tile_order;
 }
 
 // What find_band may or may not take, and now and then something else.
@@ -90,8 +90,8 @@ TEST_CASE("random bands: rows that are computed are the rows that are listed") {
     CAPTURE(problem.k_position());
     ++walks[static_cast<std::size_t>(compare(problem, rows, columns))];
   }
-  CHECK(walks[static_cast<std::size_t>(Walk::kBand)] > 300);
-  CHECK(walks[static_cast<std::size_t>(Walk::kRuns)] > 50);
+  CHECK(walks[static_cast<std::size_t>(TileOrder::kBand)] > 300);
+  CHECK(walks[static_cast<std::size_t>(TileOrder::kRuns)] > 50);
 }
 
 TEST_CASE("random patterns: rows of runs are the rows that are listed") {
@@ -107,7 +107,7 @@ TEST_CASE("random patterns: rows of runs are the rows that are listed") {
       ++walks[static_cast<std::size_t>(compare(c.problem, rows, columns))];
     }
   }
-  for (const int walk : walks) CHECK(walk > 20);
+  for (const int tile_order : walks) CHECK(tile_order > 20);
 }
 
 TEST_CASE("rows of shards are runs where their segments leave few") {
@@ -119,7 +119,7 @@ TEST_CASE("rows of shards are runs where their segments leave few") {
   const pattern::Placement zigzag = {{{100, 200}, {900, 200}}, {{0, 300}, {800, 300}}, {1100, 0}};
   const TileList made = make_tile_list(problem, zigzag, 64, 64, nullptr);
   const TileList listed = make_tile_list(problem, zigzag, 64, 64, nullptr, ListForm::kListed);
-  CHECK(made.walk == Walk::kRuns);
+  CHECK(made.tile_order == TileOrder::kRuns);
   CHECK(made.row_order == listed.row_order);
   for (std::int64_t row = 0; row < made.row_tiles; ++row) {
     CHECK(made.row_runs(0, row) == listed.row_runs(0, row));
@@ -131,27 +131,27 @@ TEST_CASE("structured patterns are counted through, scattered ones listed") {
   problem.heads = 4;
   problem.seq_q = problem.seq_k = 5000;
   problem.dim_qk = problem.dim_v = 64;
-  const auto walk_of = [&](const char* text) {
+  const auto tile_order_of = [&](const char* text) {
     problem.pattern = Pattern::parse(text);
-    return make_tile_list(problem, 128, 64, nullptr).walk;
+    return make_tile_list(problem, 128, 64, nullptr).tile_order;
   };
   for (const char* text : {"dense", "causal", "window(511,0)", "window(-1,64) & causal", "sink(9)",
                            "causal & window(1023,0)", "causal | prefix(1000)", "~window(9,-1)",
                            "causal & ~causal", "~dense"}) {
     CAPTURE(text);
-    CHECK(walk_of(text) == Walk::kBand);
+    CHECK(tile_order_of(text) == TileOrder::kBand);
   }
   for (const char* text :
        {"causal & (window(511,0) | sink(4))", "window(511,511) | global(128)", "segment(1000,1)",
         "segment(700,4)", "documents([100, 700, 703, 4000])", "causal & documents([1000, 3000])",
         "heads(causal, window(100,0))", "~window(300,300)", "dilated(4) & causal"}) {
     CAPTURE(text);
-    CHECK(walk_of(text) == Walk::kRuns);
+    CHECK(tile_order_of(text) == TileOrder::kRuns);
   }
   for (const char* text : {"strided(4,1,64)", "random(3,1,64)", "global([5, 900])",
                            "natten(50,100,7)", "dilated(500)", "vertical_slash([5],[9])"}) {
     CAPTURE(text);
-    CHECK(walk_of(text) == Walk::kList);
+    CHECK(tile_order_of(text) == TileOrder::kList);
   }
 }
 
@@ -224,7 +224,7 @@ TEST_CASE("a plan says how its rows are walked, and its kernel knows") {
   problem.pattern = causal();
   const DeviceLimits limits = {{80, '\0'}, 108, 163 * 1024};
   const LaunchPlan plan = make_plan(problem, choose_config(problem, limits), limits);
-  CHECK(jit::source_text(plan.spec).find("kWalk = 2") != std::string::npos);
+  CHECK(jit::source_text(plan.spec).find("kTileOrder = 2") != std::string::npos);
   CHECK(std::ranges::any_of(plan.decisions, [](const std::string& line) {
     return line.find("computed from its number") != std::string::npos;
   }));

@@ -69,8 +69,8 @@ TEST_CASE("what is counted of parts stands for the whole") {
   whole.heads = whole.kv_heads = 1;
   const attention::KernelConfig config = attention::MmaConfig{64, 64, 4, 2, false, 4};
   const attention::KernelFeatures features = attention::features_of(whole);
-  const auto work = [&](double most_pairs, bool extend) {
-    const std::vector<Problem> parts = choose_parts(whole, most_pairs);
+  const auto work = [&](double max_pairs, bool extend) {
+    const std::vector<Problem> parts = choose_parts(whole, max_pairs);
     CHECK((parts.size() == 1) == !extend);
     const Verifier verifier(impl.context, *impl.kernels, api::limits_of(impl), parts, 1);
     const attention::KernelWork counted = verifier.check(config).counted;
@@ -149,7 +149,7 @@ TEST_CASE("times are taken of every configuration in every round") {
   const Device::Impl& impl = api::inside(device);
   const Verifier verifier = verifier_for(device, problem());
   MeasureOptions options;
-  options.most_repeats = 3;
+  options.max_repeats = 3;
   MeasuredWorkbench bench(verifier, impl.context, *impl.kernels, api::limits_of(impl), problem(), 1,
                           options);
   CHECK_FALSE(bench.exact());

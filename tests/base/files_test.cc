@@ -16,7 +16,7 @@ namespace {
 using test::FaultyFiles;
 using test::ScratchFolder;
 
-constexpr std::int64_t kMost = 1 << 20;
+constexpr std::int64_t kMax = 1 << 20;
 
 std::vector<std::byte> bytes_of(const std::string& text) {
   const auto* data = reinterpret_cast<const std::byte*>(text.data());
@@ -38,7 +38,7 @@ TEST_CASE("what is written is read, of any size and over an older file") {
   for (std::size_t size : {0u, 1u, 6u, 7u, 4096u, 70000u}) {
     const auto bytes = bytes_of(std::string(size, static_cast<char>('a' + size % 26)));
     write_file_atomically(files, folder / "file", bytes);
-    CHECK(read_file(files, folder / "file", kMost) == bytes);
+    CHECK(read_file(files, folder / "file", kMax) == bytes);
     CHECK(read_file(files, folder / "file", static_cast<std::int64_t>(size)) == bytes);
   }
   CHECK(folder.entries() == 1);
@@ -50,7 +50,7 @@ TEST_CASE("reads and writes that are cut short or interrupted give the whole fil
   FaultyFiles files;
   files.cut_short = true;
   write_file_atomically(files, folder / "file", bytes);
-  CHECK(read_file(files, folder / "file", kMost) == bytes);
+  CHECK(read_file(files, folder / "file", kMax) == bytes);
   const int calls = files.calls();
   for (int n = 0; n < calls; ++n) {
     FaultyFiles interrupted;
@@ -58,7 +58,7 @@ TEST_CASE("reads and writes that are cut short or interrupted give the whole fil
     interrupted.fail_at = n;
     interrupted.code = EINTR;
     write_file_atomically(interrupted, folder / "file", bytes);
-    CHECK(read_file(interrupted, folder / "file", kMost) == bytes);
+    CHECK(read_file(interrupted, folder / "file", kMax) == bytes);
     CHECK(interrupted.opened() == 0);
   }
 }
@@ -83,7 +83,7 @@ TEST_CASE("a fault at any call leaves the old file or the new one and nothing el
           CHECK(error.code() == ErrorCode::kFile);
           failed = true;
         }
-        CHECK(read_file(real, folder / "file", kMost) == (failed ? before : after));
+        CHECK(read_file(real, folder / "file", kMax) == (failed ? before : after));
         // A file system that refuses everything also refuses to remove the temporary.
         if (!persistent) CHECK(folder.entries() == 1);
         CHECK(files.opened() == 0);
@@ -101,16 +101,16 @@ TEST_CASE("what is no file of the allowed size is refused with its reason") {
   };
   CHECK(code_for(folder / "file", 4) == ErrorCode{0});
   CHECK(code_for(folder / "file", 3) == ErrorCode::kInvalidFile);
-  CHECK(code_for(folder / "missing", kMost) == ErrorCode::kFile);
-  CHECK(code_for(folder.path(), kMost) == ErrorCode::kInvalidFile);
-  CHECK(code_for("/dev/zero", kMost) == ErrorCode::kInvalidFile);
+  CHECK(code_for(folder / "missing", kMax) == ErrorCode::kFile);
+  CHECK(code_for(folder.path(), kMax) == ErrorCode::kInvalidFile);
+  CHECK(code_for("/dev/zero", kMax) == ErrorCode::kInvalidFile);
   REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
-  CHECK(code_for(folder / "pipe", kMost) == ErrorCode::kInvalidFile);
+  CHECK(code_for(folder / "pipe", kMax) == ErrorCode::kInvalidFile);
   // A sparse file of a terabyte is refused by its size, not read.
   const int sparse = ::open((folder / "sparse").c_str(), O_WRONLY | O_CREAT, 0600);
   REQUIRE(ftruncate(sparse, std::int64_t{1} << 40) == 0);
   ::close(sparse);
-  CHECK(code_for(folder / "sparse", kMost) == ErrorCode::kInvalidFile);
+  CHECK(code_for(folder / "sparse", kMax) == ErrorCode::kInvalidFile);
   CHECK(code_of([&] { write_file_atomically(files, folder / "no/such/file", {}); }) ==
         ErrorCode::kFile);
   CHECK(code_of([&] { write_file_atomically(files, folder.path(), {}); }) ==
@@ -123,10 +123,10 @@ TEST_CASE("writing follows a link and never puts a file in the place of a device
   write_file_atomically(files, folder / "file", bytes_of("old"));
   REQUIRE(symlink("file", (folder / "link").c_str()) == 0);
   write_file_atomically(files, folder / "link", bytes_of("new"));
-  CHECK(read_file(files, folder / "file", kMost) == bytes_of("new"));
+  CHECK(read_file(files, folder / "file", kMax) == bytes_of("new"));
   std::vector<std::byte> bytes;
   const int held = files.open(kHere, folder.path(), O_RDONLY | O_DIRECTORY, 0);
-  CHECK(try_read_file(files, held, "link", kMost, &bytes).code == -ELOOP);
+  CHECK(try_read_file(files, held, "link", kMax, &bytes).code == -ELOOP);
   files.close(held);
   REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
   REQUIRE(symlink("pipe", (folder / "to_pipe").c_str()) == 0);
@@ -134,7 +134,7 @@ TEST_CASE("writing follows a link and never puts a file in the place of a device
     CHECK(code_of([&] { write_file_atomically(files, folder / name, bytes_of("x")); }) ==
           ErrorCode::kInvalidFile);
   }
-  CHECK(code_of([&] { read_file(files, folder / "pipe", kMost); }) == ErrorCode::kInvalidFile);
+  CHECK(code_of([&] { read_file(files, folder / "pipe", kMax); }) == ErrorCode::kInvalidFile);
   CHECK(folder.entries() == 4);
 }
 
@@ -146,7 +146,7 @@ TEST_CASE("whether a file could be written is known before it is, and nothing is
   const auto bytes = bytes_of("as it was");
   write_file_atomically(files, folder / "file", bytes);
   check_can_write(files, folder / "file");
-  CHECK(read_file(files, folder / "file", kMost) == bytes);
+  CHECK(read_file(files, folder / "file", kMax) == bytes);
   CHECK(folder.entries() == 1);
   const auto code = [&](const std::string& path) {
     return code_of([&] { check_can_write(files, path); });
@@ -172,7 +172,7 @@ TEST_CASE("a file system that lies about sizes cannot make the reader go past it
       return code;
     }
   } files;
-  CHECK(code_of([&] { read_file(files, "/dev/zero", kMost); }) == ErrorCode::kInvalidFile);
+  CHECK(code_of([&] { read_file(files, "/dev/zero", kMax); }) == ErrorCode::kInvalidFile);
 }
 
 TEST_CASE("a link in a held folder is not followed, and replaced rather than written through") {
@@ -183,11 +183,11 @@ TEST_CASE("a link in a held folder is not followed, and replaced rather than wri
   const int held = files.open(kHere, folder.path(), O_RDONLY | O_DIRECTORY, 0);
   REQUIRE(held >= 0);
   std::vector<std::byte> bytes;
-  CHECK(try_read_file(files, held, "link", kMost, &bytes).code == -ELOOP);
-  CHECK(try_read_file(files, held, "target", kMost, &bytes).ok());
+  CHECK(try_read_file(files, held, "link", kMax, &bytes).code == -ELOOP);
+  CHECK(try_read_file(files, held, "target", kMax, &bytes).ok());
   CHECK(try_write_file(files, held, "link", bytes_of("new"), 0600).ok());
-  CHECK(read_file(files, folder / "target", kMost) == bytes_of("target"));
-  CHECK(read_file(files, folder / "link", kMost) == bytes_of("new"));
+  CHECK(read_file(files, folder / "target", kMax) == bytes_of("target"));
+  CHECK(read_file(files, folder / "link", kMax) == bytes_of("new"));
   std::vector<std::string> names;
   CHECK(files.list(held, &names) == 0);
   CHECK(names.size() == 2);

@@ -9,7 +9,7 @@
 
 typedef struct notes {
   int count;
-  int most_level;
+  int max_level;
   size_t bytes;
 } notes;
 
@@ -17,7 +17,7 @@ static void note(void* user, int32_t level, const char* text) {
   notes* kept = user;
   ++kept->count;
   kept->bytes += strlen(text);
-  if (level > kept->most_level) kept->most_level = level;
+  if (level > kept->max_level) kept->max_level = level;
 }
 
 static void logs(void) {
@@ -33,7 +33,7 @@ static void logs(void) {
   sample_make(made, device);
   CHECK_OK(annulus_plan_create(device, &made->problem, NULL, &plan));
   CHECK(kept.count > 0 && kept.bytes > 10);
-  CHECK(kept.most_level == ANNULUS_LOG_INFO);
+  CHECK(kept.max_level == ANNULUS_LOG_INFO);
   CHECK_OK(annulus_plan_destroy(plan));
   CHECK_OK(annulus_device_close(device));
   free(made);

@@ -46,10 +46,9 @@ static void refused_plans(void) {
   REFUSED(problem.scale_block_k = INT64_MIN, ANNULUS_INVALID_ARGUMENT, "scale_blocks.k is -9");
   REFUSED(problem.scale_block_v = 48, ANNULUS_INVALID_ARGUMENT, "scale_blocks.v is 48");
   REFUSED(problem.dtype_o = ANNULUS_FLOAT8_E4M3, ANNULUS_UNSUPPORTED, "take bf16 or fp16");
-  REFUSED(options.split_rows = INT32_MIN, ANNULUS_INVALID_ARGUMENT, "split_rows is -2147483648");
-  REFUSED(options.split_rows = INT32_MAX, ANNULUS_UNSUPPORTED, "more than 2^24");
-  REFUSED(options.most_multiprocessors = -1, ANNULUS_INVALID_ARGUMENT,
-          "most_multiprocessors is -1");
+  REFUSED(options.kv_splits = INT32_MIN, ANNULUS_INVALID_ARGUMENT, "kv_splits is -2147483648");
+  REFUSED(options.kv_splits = INT32_MAX, ANNULUS_UNSUPPORTED, "more than 2^24");
+  REFUSED(options.max_multiprocessors = -1, ANNULUS_INVALID_ARGUMENT, "max_multiprocessors is -1");
   REFUSED(options.config = "wgmma m128 n128 w8 s2", ANNULUS_UNSUPPORTED, "elements of 16 bits");
   REFUSED(options.config = "wgmma8 m128 n128 w8 s2 c-2", ANNULUS_UNSUPPORTED, "1 or 2");
   REFUSED(options.has_strides = 1, ANNULUS_UNSUPPORTED, "the row stride of Q is 0 elements");
@@ -69,7 +68,7 @@ static void runs(void) {
   annulus_operands operands = given;
   char* workspace = NULL;
   float* scale = filled(sizeof scales, 0);
-  options.split_rows = 2;
+  options.kv_splits = 2;
   CHECK_OK(annulus_plan_create(the_device, &problem, &options, &plan));
   CHECK_OK(annulus_plan_workspace_bytes(plan, &bytes));
   CHECK(bytes > 0);

@@ -79,15 +79,15 @@ TEST_CASE("and so are those of what chooses, tunes and checks") {
   CHECK(c.block_columns == selection.block_columns);
   CHECK(c.rule == static_cast<int>(selection.rule));
   CHECK(c.pool == static_cast<int>(selection.pool));
-  CHECK(c.most_blocks == selection.most_blocks);
+  CHECK(c.max_blocks == selection.max_blocks);
   CHECK(c.mass == selection.mass);
   CHECK(c.stride == selection.stride);
   CHECK(c.coarse_factor + c.coarse_blocks == 0);
   CHECK(c.sink_blocks == selection.sink_blocks);
   CHECK(c.diagonal_blocks == selection.diagonal_blocks);
   const annulus_tracker_options tracker = ANNULUS_TRACKER_OPTIONS_INIT;
-  CHECK(tracker.most_added == annulus::TrackerOptions().most_added);
-  CHECK(tracker.most_dropped == annulus::TrackerOptions().most_dropped);
+  CHECK(tracker.max_added == annulus::TrackerOptions().max_added);
+  CHECK(tracker.max_dropped == annulus::TrackerOptions().max_dropped);
   const annulus_tune_options tune = ANNULUS_TUNE_OPTIONS_INIT;
   CHECK(tune.time_limit_seconds == annulus::TuneOptions().time_limit_seconds);
   CHECK(tune.exhaustive + tune.force + tune.dry_run + tune.cold_cache == 0);

@@ -216,7 +216,7 @@ static void refused(const sample* made) {
   CHECK_FAILS(annulus_layout_with_density(layout, 1.5, NULL, &none), ANNULUS_INVALID_ARGUMENT,
               "1.5");
   CHECK_FAILS(annulus_layout_compare(layout, layout, -1, &found, NULL), ANNULUS_INVALID_ARGUMENT,
-              "most_lines is -1");
+              "max_lines is -1");
   CHECK_FAILS(annulus_layout_compare(layout, layout, 0, NULL, NULL), ANNULUS_INVALID_ARGUMENT,
               "annulus_layout_difference is null");
   CHECK_OK(annulus_layout_reblock(layout, 64, 64, &coarse));

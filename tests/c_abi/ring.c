@@ -277,8 +277,8 @@ static void planned_and_drawn(const sample_ring* ring) {
   options.config = config;
   refused(ring, 2, &ring->problem, &options, ANNULUS_INVALID_ARGUMENT, "give one");
   plans.config = NULL;
-  plans.split_rows = 4;
-  refused(ring, 2, &ring->problem, &options, ANNULUS_UNSUPPORTED, "split_rows");
+  plans.kv_splits = 4;
+  refused(ring, 2, &ring->problem, &options, ANNULUS_UNSUPPORTED, "kv_splits");
   plans.struct_size = 4;
   refused(ring, 2, &ring->problem, &options, ANNULUS_INVALID_ARGUMENT,
           "struct_size of annulus_plan_options is 4");

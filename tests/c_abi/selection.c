@@ -33,7 +33,7 @@ static void prepare(run* of, const sample* made) {
   of->problem.want_lse = 1;
   of->selection = selection;
   of->selection.block_rows = of->selection.block_columns = kBlock;
-  of->selection.most_blocks = kMax;
+  of->selection.max_blocks = kMax;
   of->operands = made->operands;
   of->operands.lse = allocate(of, kRecalls * sizeof(float));
   of->chosen = allocate(of, kHeads * kBlocks * kMax * 4);
@@ -62,7 +62,7 @@ static void chooses(run* of) {
   annulus_plan* plan = plan_of(of, &workspace);
   int row = 0;
   buffers.chosen = of->chosen;
-  buffers.most_chosen = kMax;
+  buffers.max_chosen = kMax;
   sample_clear(of->made);
   CHECK_OK(annulus_plan_run_selected(plan, NULL, &of->operands, workspace, &buffers));
   CHECK(sample_error(of->made, sink_and_diagonal, NULL) < 1e-2);
@@ -77,7 +77,7 @@ static void chooses(run* of) {
   CHECK(sample_error(of->made, sink_and_diagonal, NULL) < 1e-2);
   CHECK_FAILS(annulus_plan_run_selected(plan, NULL, &of->operands, NULL, NULL),
               ANNULUS_INVALID_ARGUMENT, "workspace");
-  buffers.most_chosen = -1;
+  buffers.max_chosen = -1;
   CHECK_FAILS(annulus_plan_run_selected(plan, NULL, &of->operands, workspace, &buffers),
               ANNULUS_INVALID_ARGUMENT, "-1");
   buffers.struct_size = 9;
@@ -165,7 +165,7 @@ static void importance(run* of) {
   CHECK_OK(annulus_importance_tracker_destroy(tracker));
   CHECK_FAILS(annulus_importance_tracker_sizes(tracker, &bytes, NULL), ANNULUS_INVALID_ARGUMENT,
               "the importance tracker was given back");
-  options.most_added = -1;
+  options.max_added = -1;
   CHECK_FAILS(annulus_importance_tracker_create(of->made->device, &of->problem, &of->selection,
                                                 &options, &tracker),
               ANNULUS_INVALID_ARGUMENT, "-1");
@@ -187,7 +187,7 @@ static void refused(const run* of) {
   } while (0)
   REFUSED(rule, 9, ANNULUS_INVALID_ARGUMENT, "9");
   REFUSED(pool, -4, ANNULUS_INVALID_ARGUMENT, "-4");
-  REFUSED(most_blocks, -3, ANNULUS_INVALID_ARGUMENT, "-3");
+  REFUSED(max_blocks, -3, ANNULUS_INVALID_ARGUMENT, "-3");
   REFUSED(block_rows, 0, ANNULUS_INVALID_ARGUMENT, "0");
   REFUSED(sink_blocks, -1, ANNULUS_INVALID_ARGUMENT, "-1");
   REFUSED(struct_size, 2, ANNULUS_INVALID_ARGUMENT, "struct_size of annulus_selection is 2");

@@ -292,7 +292,7 @@ TEST_CASE("beyond its size the oldest kernels go; what killed writers left goes 
   std::ofstream(folder + "/somebody's.txt") << "x";
   aged(".annulus-old.tmp", 4000);
   aged("somebody's.txt", 4000);
-  DiskCache small({.folder = folder, .most_bytes = 10000});
+  DiskCache small({.folder = folder, .max_bytes = 10000});
   CHECK(built(small, 100));  // the first file that is stored starts a sweep
   CHECK(small.contents().bytes <= 10000);
   CHECK(small.contents().kernels > 5);

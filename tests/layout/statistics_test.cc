@@ -94,7 +94,7 @@ TEST_CASE("information travels as far as windows add up") {
   }
 }
 
-TEST_CASE("reachability agrees with a walk over blocks") {
+TEST_CASE("reachability agrees with a tile_order over blocks") {
   Random random(32);
   for (int i = 0; i < 60; ++i) {
     const BlockLayout layout =

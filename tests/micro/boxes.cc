@@ -128,7 +128,7 @@ Result tiny_works(const Bench& bench) {
   const test::Case host = test::make_case(problem, 7);
   PlanOptions options;
   options.config = "wgmma m128 n128 w8 s2 q";
-  options.most_multiprocessors = 1;
+  options.max_multiprocessors = 1;
   const device::Buffer q = bench.upload(host.q.bits);
   const device::Buffer k = bench.upload(host.k.bits);
   const device::Buffer v = bench.upload(host.v.bits);

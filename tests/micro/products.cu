@@ -112,11 +112,11 @@ __global__ void __launch_bounds__(128, 1)
   for (int c = 0; c < kDim / 8; ++c) {
     for (int i = 0; i < 4; ++i) output[c][i] = 0;
   }
-  unsigned powers[tile::Powers<Element, kKeys>::kCount][4];
-  tile::convert_powers<Element>(weights, powers);
+  unsigned probabilities[tile::Probabilities<Element, kKeys>::kCount][4];
+  tile::convert_probabilities<Element>(weights, probabilities);
   ptx::hold(output);
   ptx::fence_products();
-  tile::start_values<Element, kDim, kKeys>(output, powers, operand);
+  tile::start_values<Element, kDim, kKeys>(output, probabilities, operand);
   ptx::commit_products();
   ptx::wait_products<0>();
   ptx::hold(output);

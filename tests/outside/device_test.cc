@@ -170,14 +170,14 @@ TEST_CASE("blocks chosen on the device, their recall and their importance") {
   problem.pattern = causal();
   Selection selection;
   selection.block_rows = selection.block_columns = 32;
-  selection.most_blocks = 3;
+  selection.max_blocks = 3;
   const Plan plan = device.plan(problem, selection);
   Tensors tensors(device, problem, 6);
   const DeviceMemory workspace = device.allocate(plan.workspace_bytes());
   const DeviceMemory chosen = device.allocate(2 * 7 * 3 * 4);
   SelectionBuffers buffers;
   buffers.chosen = static_cast<std::int32_t*>(chosen.data());
-  buffers.most_chosen = 3;
+  buffers.max_chosen = 3;
   plan.run(nullptr, tensors.operands, workspace.data(), buffers);
   plan.bind(tensors.operands, workspace.data(), buffers).run(nullptr);
   std::vector<std::int32_t> indices(2 * 7 * 3);

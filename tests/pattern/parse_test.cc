@@ -206,22 +206,22 @@ TEST_CASE("hostile nesting and lengths end in errors") {
     return std::string(static_cast<std::size_t>(levels), '(') + "causal" +
            std::string(static_cast<std::size_t>(levels), ')');
   };
-  CHECK(Pattern::parse(nested(kMostDepth - 1)) == causal());
-  refused(nested(kMostDepth), static_cast<std::size_t>(kMostDepth) + 1, "deeper than 64");
+  CHECK(Pattern::parse(nested(kMaxDepth - 1)) == causal());
+  refused(nested(kMaxDepth), static_cast<std::size_t>(kMaxDepth) + 1, "deeper than 64");
 
   std::string chain = "causal";
-  for (int i = 1; i < kMostLeaves; ++i) chain += "|causal";
-  CHECK(Pattern::parse(chain).node().leaves == kMostLeaves);
+  for (int i = 1; i < kMaxLeaves; ++i) chain += "|causal";
+  CHECK(Pattern::parse(chain).node().leaves == kMaxLeaves);
   refused(chain + "|causal", 1, "leaves");
-  CHECK(code_of([] { Pattern::parse(std::string(kMostText + 1, ' ')); }) == ErrorCode::kParse);
+  CHECK(code_of([] { Pattern::parse(std::string(kMaxText + 1, ' ')); }) == ErrorCode::kParse);
 }
 
 TEST_CASE("a tree of full depth prints to text that parses") {
   Pattern pattern = causal();
-  for (int i = 1; i < kMostDepth; ++i) {
+  for (int i = 1; i < kMaxDepth; ++i) {
     pattern = i % 3 == 0 ? ~pattern : i % 3 == 1 ? (pattern & sink(i)) : (pattern | sink(i));
   }
-  CHECK(pattern.node().depth == kMostDepth);
+  CHECK(pattern.node().depth == kMaxDepth);
   CHECK(Pattern::parse(pattern.to_string()) == pattern);
   CHECK(code_of([&] { ~pattern; }) == ErrorCode::kInvalidArgument);
 }
@@ -336,8 +336,8 @@ TEST_CASE("leaves mean what the language says, at the ends of the number range t
   CHECK(window(2, 1).visible(0, 10, 11));
   CHECK_FALSE(window(2, 1).visible(0, 10, 12));
   CHECK(window(-1, 0).visible(0, INT64_MAX, INT64_MIN));
-  CHECK_FALSE(window(kMostNumber, -1).visible(0, INT64_MAX, INT64_MIN));
-  CHECK_FALSE(window(-1, kMostNumber).visible(0, INT64_MIN, INT64_MAX));
+  CHECK_FALSE(window(kMaxNumber, -1).visible(0, INT64_MAX, INT64_MIN));
+  CHECK_FALSE(window(-1, kMaxNumber).visible(0, INT64_MIN, INT64_MAX));
   CHECK(sink(3).visible(0, 100, 2));
   CHECK(sink(0).visible(0, 100, -1));
   CHECK_FALSE(sink(3).visible(0, 100, 3));

@@ -38,18 +38,18 @@ std::string message_of(ErrorCode code, const Body& body) {
 TEST_CASE("limits are the device's, less what the options leave to others") {
   PlanOptions options;
   CHECK(limits_for(kA100, options).multiprocessors == 108);
-  options.most_multiprocessors = 20;
+  options.max_multiprocessors = 20;
   CHECK(limits_for(kA100, options).multiprocessors == 20);
   CHECK(limits_for(kA100, options).shared_bytes_per_block == kA100.shared_bytes_per_block);
-  options.most_multiprocessors = 1000;
+  options.max_multiprocessors = 1000;
   CHECK(limits_for(kA100, options).multiprocessors == 108);
-  options.most_multiprocessors = -1;
+  options.max_multiprocessors = -1;
   CHECK(has(message_of(ErrorCode::kInvalidArgument, [&] { limits_for(kA100, options); }),
-            "most_multiprocessors is -1"));
-  options.most_multiprocessors = 0;
-  options.split_rows = -2;
+            "max_multiprocessors is -1"));
+  options.max_multiprocessors = 0;
+  options.kv_splits = -2;
   CHECK(has(message_of(ErrorCode::kInvalidArgument, [&] { limits_for(kA100, options); }),
-            "split_rows is -2"));
+            "kv_splits is -2"));
 }
 
 TEST_CASE("a tuned result goes before the heuristic's choice, and says what it replaces") {
@@ -93,7 +93,7 @@ TEST_CASE("where no tuned result can serve, none is looked up") {
   nothing.seq_q = 0;
   none({nothing}, {});
   Selection selection;
-  selection.most_blocks = 2;
+  selection.max_blocks = 2;
   none({problem, &selection}, {});
 }
 

@@ -96,16 +96,16 @@ TEST_CASE("a plan with a selection goes through the same steps") {
   const Problem problem = planned_problem();
   keep_tuned(*planner->tuned, problem, "mma m64 n32 w4 s2");
   Selection selection;
-  selection.most_blocks = 2;
+  selection.max_blocks = 2;
   const Prepared prepared = planner->prepare({problem, {}, &selection});
   REQUIRE(prepared.selector);
   CHECK(prepared.info.tuned.empty());
   CHECK(prepared.info.kernel == "mma_forward");
   CHECK(prepared.workspace_bytes() > 0);
   PlanOptions options;
-  options.most_multiprocessors = -1;
+  options.max_multiprocessors = -1;
   CHECK_THROWS_WITH_AS(planner->prepare({problem, options, &selection}),
-                       doctest::Contains("most_multiprocessors is -1"), Error);
+                       doctest::Contains("max_multiprocessors is -1"), Error);
 }
 
 TEST_CASE("a ring names the kernel that its configuration runs") {
@@ -156,9 +156,9 @@ TEST_CASE("options out of their range are refused by rings as by plans") {
   const auto planner = ampere();
   if (!planner) return;
   PlanOptions options;
-  options.most_multiprocessors = -1;
+  options.max_multiprocessors = -1;
   CHECK_THROWS_WITH_AS(ring_info(*planner, planned_problem(), 2, options),
-                       doctest::Contains("most_multiprocessors is -1"), Error);
+                       doctest::Contains("max_multiprocessors is -1"), Error);
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ TEST_CASE("worlds and maps that cannot be are refused, with the rank and the row
     CHECK(text.find(part) != text.npos);
   };
   says(message([] { make_shards(Sharding::kZigzag, 0, 8, 8); }), "0 ranks");
-  says(message([] { make_shards(Sharding::kZigzag, kMostRanks + 1, 8, 8); }), "from 1 to 4096");
+  says(message([] { make_shards(Sharding::kZigzag, kMaxRanks + 1, 8, 8); }), "from 1 to 4096");
   says(message([] { make_shards(Sharding::kContiguous, 2, -1, 8); }), "-1");
   says(message([] { make_shards(static_cast<Sharding>(9), 2, 8, 8); }), "9");
   // No size leaves 64 bits on the way.

@@ -118,7 +118,7 @@ TEST_CASE("every mistake in a tile list is found") {
         return *own;
       };
       const attention::TileList& tiles = *good.ranks[rank].launches[launch].tiles;
-      REQUIRE(tiles.walk == kernels::Walk::kList);
+      REQUIRE(tiles.tile_order == kernels::TileOrder::kList);
       for (std::size_t at = 0; at < tiles.tiles.size(); ++at) {
         // A tile in the place of another one, and a tile whose hidden pairs are not masked.
         CHECK(has(plant([&](PlannedRing& ring) { tiles_of(ring).tiles[at] += 2 * 1000; }),

@@ -27,9 +27,9 @@ Selection random_selection(base::Random& random, const Problem& problem) {
   selection.block_columns = sizes[random.below(std::size(sizes))];
   const std::int64_t columns = std::max<std::int64_t>(1, selection.columns(problem.seq_k));
   selection.rule = random.below(2) == 0 ? SelectionRule::kTopK : SelectionRule::kTopP;
-  selection.most_blocks = pick(random, 1, columns + 1);
+  selection.max_blocks = pick(random, 1, columns + 1);
   if (selection.rule == SelectionRule::kTopP) {
-    if (random.below(2) == 0) selection.most_blocks = 0;
+    if (random.below(2) == 0) selection.max_blocks = 0;
     selection.mass = random.below(5) == 0 ? 1.0 : 0.05 + 0.9 * random.uniform();
   }
   selection.pool = random.below(2) == 0 ? Pool::kMean : Pool::kMax;
@@ -71,7 +71,7 @@ TEST_CASE("the device chooses the oracle's blocks, and attention is exact over t
     CAPTURE(c.text);
     CAPTURE(selection.block_rows);
     CAPTURE(selection.block_columns);
-    CAPTURE(selection.most_blocks);
+    CAPTURE(selection.max_blocks);
     CAPTURE(selection.mass);
     ChosenAnswer ran;
     REQUIRE_NOTHROW(ran = test::run_chosen(device(), c, selection));
@@ -108,7 +108,7 @@ TEST_CASE("blocks that the caller lists are attended to, whatever else the list 
   selection.block_rows = 64;
   selection.block_columns = 32;
   selection.rule = SelectionRule::kGiven;
-  selection.most_blocks = 5;
+  selection.max_blocks = 5;
   base::Random random(9);
   std::vector<std::int32_t> given;
   for (std::int64_t i = 0; i < 2 * 4 * selection.rows(200) * 5; ++i) {
@@ -124,7 +124,7 @@ TEST_CASE("blocks that the caller lists are attended to, whatever else the list 
 
   SUBCASE("what one run chose can be given to another") {
     Selection again = selection;
-    again.most_blocks = selection.columns(330);
+    again.max_blocks = selection.columns(330);
     again.sink_blocks = again.diagonal_blocks = 0;
     const ChosenAnswer repeated = test::run_chosen(device(), c, again, ran.chosen);
     CHECK(repeated.chosen == ran.chosen);
@@ -137,7 +137,7 @@ TEST_CASE("a pattern that shows nothing leaves nothing to choose") {
   const Case c = test::make_case(problem, 4);
   Selection selection;
   selection.block_rows = selection.block_columns = 16;
-  selection.most_blocks = 2;
+  selection.max_blocks = 2;
   const ChosenAnswer ran = test::run_chosen(device(), c, selection);
   CHECK(std::all_of(ran.chosen.begin(), ran.chosen.end(), [](int index) { return index == -1; }));
   CHECK(std::all_of(ran.answer.o.bits.begin(), ran.answer.o.bits.end(),
@@ -151,13 +151,13 @@ TEST_CASE("equal scores are decided by index") {
   Selection selection;
   selection.block_rows = selection.block_columns = 64;
   selection.sink_blocks = selection.diagonal_blocks = 0;
-  selection.most_blocks = 3;
+  selection.max_blocks = 3;
   ChosenAnswer ran = test::run_chosen(device(), c, selection);
   CHECK(ran.chosen == std::vector<std::int32_t>{0, 1, 2, -1, -1, -1, -1, -1, -1, -1});
   // Ten blocks have equal masses: 0.45 of them are five.
   selection.rule = SelectionRule::kTopP;
   selection.mass = 0.45;
-  selection.most_blocks = 0;
+  selection.max_blocks = 0;
   ran = test::run_chosen(device(), c, selection);
   CHECK(ran.chosen == std::vector<std::int32_t>{0, 1, 2, 3, 4, -1, -1, -1, -1, -1});
 }
@@ -169,7 +169,7 @@ TEST_CASE("scores that are no numbers come last, and only tiles that read them a
   Selection selection;
   selection.block_rows = selection.block_columns = 64;
   selection.sink_blocks = selection.diagonal_blocks = 0;
-  selection.most_blocks = 3;
+  selection.max_blocks = 3;
   const ChosenAnswer ran = test::run_chosen(device(), c, selection);
   CHECK(ran.chosen == std::vector<std::int32_t>{0, 2, 3, -1});
   test::check_batch(c, selection, selection::reference(problem, selection, c.inputs()), ran.answer,
@@ -223,15 +223,15 @@ TEST_CASE("what cannot be chosen is refused with a typed error") {
   const Problem problem = problem_of(100, 100, 64, 64, causal());
   const auto with = [](auto change) {
     Selection selection;
-    selection.most_blocks = 2;
+    selection.max_blocks = 2;
     change(selection);
     return selection;
   };
   const auto invalid = ErrorCode::kInvalidArgument;
   refused(problem, with([](Selection& s) { s.block_rows = 0; }), invalid);
   refused(problem, with([](Selection& s) { s.block_columns = -8; }), invalid);
-  refused(problem, with([](Selection& s) { s.most_blocks = 0; }), invalid);
-  refused(problem, with([](Selection& s) { s.most_blocks = INT64_MAX; }), invalid);
+  refused(problem, with([](Selection& s) { s.max_blocks = 0; }), invalid);
+  refused(problem, with([](Selection& s) { s.max_blocks = INT64_MAX; }), invalid);
   refused(problem, with([](Selection& s) { s.sink_blocks = -1; }), invalid);
   refused(problem, with([](Selection& s) { s.rule = static_cast<SelectionRule>(9); }), invalid);
   refused(problem, with([](Selection& s) { s.pool = static_cast<Pool>(0); }), invalid);
@@ -265,7 +265,7 @@ TEST_CASE("what cannot be chosen is refused with a typed error") {
   refused(summed, with([](Selection&) {}), ErrorCode::kUnsupported);
 
   // Maps of blocks that no host could keep.
-  for (const std::int64_t length : {std::int64_t{1} << 20, kMostPosition}) {
+  for (const std::int64_t length : {std::int64_t{1} << 20, kMaxPosition}) {
     refused(problem_of(length, length, 64, 64, causal()),
             with([](Selection& s) { s.block_rows = s.block_columns = 1; }),
             ErrorCode::kUnsupported);

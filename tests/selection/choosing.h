@@ -34,7 +34,7 @@ inline ChosenAnswer run_chosen(const Device& on, const Case& c, const Selection&
   if (!given.empty()) on.copy_to_device(from.data(), given.data(), from.bytes());
   SelectionBuffers buffers;
   buffers.chosen = static_cast<std::int32_t*>(chosen.data());
-  buffers.most_chosen = columns;
+  buffers.max_chosen = columns;
   buffers.given = static_cast<const std::int32_t*>(from.data());
   plan.run(nullptr, memory.operands(), workspace.data(), buffers);
   result.answer = memory.answer();

@@ -60,7 +60,7 @@ TEST_CASE("recall is the share of attention that the chosen blocks have") {
     const Case c = test::make_case(problem, 31);
     Selection selection;
     selection.block_rows = selection.block_columns = 32;
-    selection.most_blocks = 3;
+    selection.max_blocks = 3;
     selection.diagonal_blocks = 0;
     const Plan plan = device().plan(problem, selection);
     const RecallMeter meter(device(), problem);
@@ -156,12 +156,12 @@ void update(const Row& row, std::int64_t most, const TrackerOptions& options,
   });
   std::size_t dropped = 0;
   for (std::size_t added = 0; added < outside.size(); ++added) {
-    if (static_cast<std::int64_t>(added) == options.most_added) break;
+    if (static_cast<std::int64_t>(added) == options.max_added) break;
     const std::int64_t comes = outside[added];
     if (count < most) {
       ++count;
     } else {
-      if (static_cast<std::int64_t>(dropped) == options.most_dropped) break;
+      if (static_cast<std::int64_t>(dropped) == options.max_dropped) break;
       if (dropped == inside.size()) break;
       const std::int64_t goes = inside[dropped];
       const float of_new = static_cast<float>(share(comes)) / static_cast<float>(powers);
@@ -185,8 +185,8 @@ TEST_CASE("masses are the attention of each block, and updates change few blocks
   selection.block_rows = 24;
   selection.block_columns = 40;
   selection.rule = SelectionRule::kGiven;
-  selection.most_blocks = 4;
-  const TrackerOptions options = {.most_added = 2, .most_dropped = 1};
+  selection.max_blocks = 4;
+  const TrackerOptions options = {.max_added = 2, .max_dropped = 1};
   const Plan plan = device().plan(problem, selection);
   const ImportanceTracker tracker(device(), problem, selection, options);
   const std::int64_t rows = selection.rows(150), columns = selection.columns(400);
@@ -297,7 +297,7 @@ TEST_CASE("a mass is that of its own block") {
   selection.block_rows = 64;
   selection.block_columns = 32;
   selection.rule = SelectionRule::kGiven;
-  selection.most_blocks = 4;
+  selection.max_blocks = 4;
   selection.sink_blocks = selection.diagonal_blocks = 0;
   const ImportanceTracker tracker(device(), problem, selection);
   const Plan plan = device().plan(problem, selection);
@@ -324,7 +324,7 @@ TEST_CASE("what cannot be tracked or judged is refused") {
   Problem problem = problem_of(64, 64, 64, 64, dense());
   Selection selection;
   selection.rule = SelectionRule::kGiven;
-  selection.most_blocks = 2;
+  selection.max_blocks = 2;
   CHECK_NOTHROW(ImportanceTracker(device(), problem, selection));
   const auto refused = [&](auto change) {
     Problem p = problem;
@@ -337,7 +337,7 @@ TEST_CASE("what cannot be tracked or judged is refused") {
   refused([](Problem&, Selection& s, TrackerOptions&) { s.rule = SelectionRule::kTopK; });
   refused([](Problem&, Selection& s, TrackerOptions&) { s.block_rows = 20; });
   refused([](Problem&, Selection& s, TrackerOptions&) { s.pool = Pool::kAntidiagonal; });
-  refused([](Problem&, Selection&, TrackerOptions& o) { o.most_added = -1; });
+  refused([](Problem&, Selection&, TrackerOptions& o) { o.max_added = -1; });
   Problem without = problem;
   without.want_lse = false;
   CHECK_THROWS_AS(RecallMeter(device(), without), Error);
@@ -359,7 +359,7 @@ TEST_CASE("operands that cannot be measured are refused before a launch") {
   Problem problem = problem_of(64, 64, 64, 64, dense());
   Selection selection;
   selection.rule = SelectionRule::kGiven;
-  selection.most_blocks = 2;
+  selection.max_blocks = 2;
   const Case c = test::make_case(problem, 1);
   DeviceCase memory(device(), c);
   const ImportanceTracker tracker(device(), problem, selection);

@@ -250,7 +250,7 @@ TEST_CASE("work on two devices happens in every order that events allow") {
   std::set<float> without;
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     for (const bool wait : {true, false}) {
-      Pair pair(seed, wait);  // the checked twin would stop what does not wait
+      Pair pair(seed, wait);  // the checked mode would stop what does not wait
       const CudaTable& cuda = pair.cuda;
       {
         const On on(pair.first);

@@ -1,5 +1,5 @@
 // Streams as queues: every order that the edges allow happens for some seed, and no other. Programs
-// that lack an edge run on the fast twin here: the checked one stops them (race_test.cc).
+// that lack an edge run on the fast mode here: the checked one stops them (race_test.cc).
 
 #include <doctest/doctest.h>
 
@@ -29,15 +29,15 @@ struct Queued {
   CUevent event = nullptr;
   void* locked = nullptr;  // page-locked host memory
 
-  enum class Twin { kChecked, kFast };
+  enum class Mode { kChecked, kFast };
 
-  explicit Queued(std::uint64_t seed, Twin twin = Twin::kChecked,
+  explicit Queued(std::uint64_t seed, Mode mode = Mode::kChecked,
                   unsigned flags = kStreamNonBlocking) {
     REQUIRE(cuda.init(0) == kCudaSuccess);
     REQUIRE(cuda.primary_ctx_retain(&context, device) == kCudaSuccess);
     REQUIRE(cuda.ctx_push_current(context) == kCudaSuccess);
     SimulatorOptions options;
-    options.checked = twin == Twin::kChecked ? 1 : 0;
+    options.checked = mode == Mode::kChecked ? 1 : 0;
     options.streams = 1;
     options.seed = seed;
     REQUIRE(cuda.simulator_set_options(device, &options) == kCudaSuccess);
@@ -98,7 +98,7 @@ TEST_CASE("an event orders two streams; without it both orders happen") {
   std::set<float> without;
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     for (const bool wait : {true, false}) {
-      Queued on(seed, wait ? Queued::Twin::kChecked : Queued::Twin::kFast);
+      Queued on(seed, wait ? Queued::Mode::kChecked : Queued::Mode::kFast);
       on.fill(10, on.first);
       REQUIRE(on.cuda.event_record(on.event, on.first) == kCudaSuccess);
       if (wait) REQUIRE(on.cuda.stream_wait_event(on.second, on.event, 0) == kCudaSuccess);
@@ -131,7 +131,7 @@ TEST_CASE("the default stream waits for blocking streams, and not for the others
   std::set<float> others;
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     for (const unsigned flags : {0u, unsigned{kStreamNonBlocking}}) {
-      Queued on(seed, flags == 0 ? Queued::Twin::kChecked : Queued::Twin::kFast, flags);
+      Queued on(seed, flags == 0 ? Queued::Mode::kChecked : Queued::Mode::kFast, flags);
       on.fill(10, on.first);
       on.times(3, nullptr);
       on.times(2, on.second);
@@ -146,7 +146,7 @@ TEST_CASE("the default stream waits for blocking streams, and not for the others
 TEST_CASE("a copy that does not wait for its data is found out") {
   std::set<float> read;
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
-    Queued on(seed, Queued::Twin::kFast);
+    Queued on(seed, Queued::Mode::kFast);
     on.times(3, on.first);
     read.insert(on.get());  // the default stream knows nothing of on.first
   }
@@ -157,7 +157,7 @@ TEST_CASE("page-locked memory that is used too early is found out; pageable memo
   std::set<float> locked;
   std::set<float> pageable;
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
-    Queued on(seed, Queued::Twin::kFast);
+    Queued on(seed, Queued::Mode::kFast);
     float number = 5;
     std::memcpy(on.locked, &number, 4);
     REQUIRE(on.cuda.memcpy_htod_async(on.value, on.locked, 4, on.first) == kCudaSuccess);
@@ -193,7 +193,7 @@ TEST_CASE("a program that polls gets on") {
 
 TEST_CASE("memory and code are not taken away under queued work") {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
-    Queued on(seed, Queued::Twin::kFast);
+    Queued on(seed, Queued::Mode::kFast);
     on.times(2, on.first);
     CHECK(on.cuda.module_unload(on.module) == kCudaSuccess);
     CHECK(on.get() == 2);
@@ -221,7 +221,7 @@ TEST_CASE("a fault drops what was queued behind it") {
 }
 
 TEST_CASE("a queue that is too long runs some of it") {
-  Queued on(4, Queued::Twin::kFast);
+  Queued on(4, Queued::Mode::kFast);
   for (int i = 0; i < 3000; ++i) on.fill(static_cast<float>(i), i % 2 == 0 ? on.first : on.second);
   CHECK(on.cuda.ctx_synchronize() == kCudaSuccess);
   const float last = on.get();
@@ -230,7 +230,7 @@ TEST_CASE("a queue that is too long runs some of it") {
 
 TEST_CASE("the same seed gives the same order") {
   const auto order = [](std::uint64_t seed) {
-    Queued on(seed, Queued::Twin::kFast);
+    Queued on(seed, Queued::Mode::kFast);
     std::vector<float> seen;
     for (int i = 0; i < 20; ++i) {
       on.fill(1, on.first);

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TESTS_SUPPORT_MUTANT_H_
 #define ANNULUS_TESTS_SUPPORT_MUTANT_H_
 
-// Kernel templates with one mistake each, made by changing their text. The checked twin, the oracle
+// Kernel templates with one mistake each, made by changing their text. The checked mode, the oracle
 // or the bank counter must notice; mistakes that change nothing must stay without a word.
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct Mutant {
   int variant = 0;                    // of the kernel; what it means is the test's own business
 };
 
-// Checks, by doctest, that every seed comes out as expected. True where the checked twin named a
+// Checks, by doctest, that every seed comes out as expected. True where the checked mode named a
 // fault for every one of them.
 bool try_mutant(const Mutant& mutant, const MutantRun& run, base::ThreadPool& pool);
 

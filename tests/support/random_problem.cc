@@ -316,9 +316,9 @@ Case random_case(std::uint64_t seed, std::uint64_t index, const CaseLimits& limi
   problem.batch = pick(random, 1, 2);
   problem.kv_heads = pick(random, 1, 2);
   problem.heads = problem.kv_heads *
-                  pick(random, 1, std::max<std::int64_t>(1, limits.most_heads / problem.kv_heads));
-  problem.seq_q = random_length(random, limits.most_length);
-  problem.seq_k = random.below(3) == 0 ? problem.seq_q : random_length(random, limits.most_length);
+                  pick(random, 1, std::max<std::int64_t>(1, limits.max_heads / problem.kv_heads));
+  problem.seq_q = random_length(random, limits.max_length);
+  problem.seq_k = random.below(3) == 0 ? problem.seq_q : random_length(random, limits.max_length);
   const auto dims = attention::supported_dims();
   const attention::Dims dim = dims[random.below(static_cast<std::uint32_t>(dims.size()))];
   problem.dim_qk = dim.qk;

@@ -53,8 +53,8 @@ HostTensor make_tensor(std::int64_t batch, std::int64_t rows, std::int64_t heads
 void fill_normal(HostTensor& tensor, Dtype dtype, base::Random& random, float size = 1.0f);
 
 struct CaseLimits {
-  std::int64_t most_length = 260;
-  std::int64_t most_heads = 4;
+  std::int64_t max_length = 260;
+  std::int64_t max_heads = 4;
   bool float8 = false;  // e4m3 with scales, else 16-bit dtypes
 };
 Pattern random_pattern(base::Random& random, std::int64_t seq_q, std::int64_t seq_k,

@@ -216,8 +216,8 @@ class Answers {
       const double difference = relative_difference(first_, output);
       line["relative_difference"] = difference;
       // In another order sums differ by the rounding of P and of O: twice the law of bf16.
-      constexpr double kMostDifference = 1e-2;
-      const bool alike = fresh ? difference < kMostDifference : same;
+      constexpr double kMaxDifference = 1e-2;
+      const bool alike = fresh ? difference < kMaxDifference : same;
       if (alike) return variant;
       line["error"] = "its output is not that of the variants before it";
     } catch (const Error& error) {

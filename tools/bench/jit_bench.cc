@@ -22,7 +22,7 @@ using namespace annulus;
 // Dense causal attention without carried state: overlap, partial tiles, all lengths.
 jit::KernelSpec causal(const attention::ShippedConfig& shipped) {
   attention::KernelFeatures features = {
-      .dims = shipped.dims, .walk = kernels::Walk::kBand, .mask = "m.causal(q, k)"};
+      .dims = shipped.dims, .tile_order = kernels::TileOrder::kBand, .mask = "m.causal(q, k)"};
   const bool hopper = shipped.reach == attention::Reach::kHopper;
   return attention::kernel_spec(shipped.config, features,
                                 hopper ? jit::Arch{90, 'a'} : jit::Arch{80, '\0'});

@@ -78,7 +78,7 @@ struct Predicted {
 Predicted predict(const Problem& problem) {
   const attention::DeviceLimits limits = {{90, 'a'}, 132, 227 * 1024};
   const attention::LaunchPlan plan = attention::make_plan(
-      problem, attention::choose_config(problem, limits), limits, {.split_rows = 0});
+      problem, attention::choose_config(problem, limits), limits, {.kv_splits = 0});
   return {attention::to_string(plan.config),
           attention::predict(attention::pipe_device(h200(kBoostKilohertz)), plan),
           attention::predict(attention::pipe_device(h200(sustained_kilohertz())), plan)};

@@ -127,7 +127,7 @@ class Study {
     const DeviceMemory memory = device_.allocate(indices.size() * sizeof(std::int32_t));
     SelectionBuffers buffers;
     buffers.chosen = static_cast<std::int32_t*>(memory.data());
-    buffers.most_chosen = columns;
+    buffers.max_chosen = columns;
     plan.run(nullptr, data_.operands(), workspace.data(), buffers);
     device_.copy_to_host(indices.data(), memory.data(), memory.bytes());
     std::size_t kept = 0;
@@ -284,7 +284,7 @@ void measure(Study* study) {
       Selection selection;
       selection.pool = pool;
       selection.stride = 4;
-      selection.most_blocks = count;
+      selection.max_blocks = count;
       study->chosen(name, fmt::format("{} of 32", count), selection);
     }
   }

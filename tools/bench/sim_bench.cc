@@ -1,5 +1,5 @@
 // How fast the simulated GPU is: warp instructions a second of the sm_80 kernel at B 1, H 2, S
-// 1024, D 128, causal, with the checked twin and the fast one, on one core and on all; and the time
+// 1024, D 128, causal, with the checked mode and the fast one, on one core and on all; and the time
 // of such a run of the sm_90a kernel, checked for everything. These are figures of the simulator as
 // a program; they say nothing about a GPU.
 
@@ -79,7 +79,7 @@ class Case {
   static annulus::PlanOptions options(const char* config) {
     annulus::PlanOptions options;
     options.config = config;
-    options.split_rows = 1;
+    options.kv_splits = 1;
     return options;
   }
 
@@ -113,16 +113,16 @@ int main(int argc, char** argv) {
       return (*work)->run().seconds * 1e3;
     });
   };
-  add({.name = "checked twin, one core", .unit = unit, .bar = 12}, true, 1);
-  add({.name = "checked twin, all cores", .unit = unit}, true, cores);
-  add({.name = "fast twin, one core", .unit = unit, .bar = 25}, false, 1);
-  add({.name = "fast twin, all cores", .unit = unit}, false, cores);
+  add({.name = "checked mode, one core", .unit = unit, .bar = 12}, true, 1);
+  add({.name = "checked mode, all cores", .unit = unit}, true, cores);
+  add({.name = "fast mode, one core", .unit = unit, .bar = 25}, false, 1);
+  add({.name = "fast mode, all cores", .unit = unit}, false, cores);
   add_hopper("sm_90a kernel, checked, one core", 200, 1);
   add_hopper("sm_90a kernel, checked, all cores", cores == 2 ? 110 : 0, cores);
   const double bar = cores == 2 ? 1.8 : 0;
-  bench.add_ratio({.name = "checked twin, all cores over one", .unit = "x", .bar = bar},
-                  "checked twin, all cores", "checked twin, one core");
-  bench.add_ratio({.name = "fast twin, all cores over one", .unit = "x"}, "fast twin, all cores",
-                  "fast twin, one core");
+  bench.add_ratio({.name = "checked mode, all cores over one", .unit = "x", .bar = bar},
+                  "checked mode, all cores", "checked mode, one core");
+  bench.add_ratio({.name = "fast mode, all cores over one", .unit = "x"}, "fast mode, all cores",
+                  "fast mode, one core");
   return bench.run();
 }

@@ -119,17 +119,17 @@ class Prover {
 
   // Of a kernel that walks rows by arithmetic. That which reads a list has to keep the rules too.
   Proof prove(const attention::ShippedConfig& shipped) {
-    Proof proof = prove(shipped, kernels::Walk::kBand);
+    Proof proof = prove(shipped, kernels::TileOrder::kBand);
     if (!is_wgmma(shipped) || !proof.broken.empty()) return proof;
-    const std::string broken = prove(shipped, kernels::Walk::kList).broken;
+    const std::string broken = prove(shipped, kernels::TileOrder::kList).broken;
     if (!broken.empty()) proof.broken = "with a list: " + broken;
     return proof;
   }
 
  private:
-  Proof prove(const attention::ShippedConfig& shipped, kernels::Walk walk) {
+  Proof prove(const attention::ShippedConfig& shipped, kernels::TileOrder tile_order) {
     attention::KernelFeatures features = {
-        .dims = shipped.dims, .walk = walk, .mask = "m.causal(q, k)"};
+        .dims = shipped.dims, .tile_order = tile_order, .mask = "m.causal(q, k)"};
     if (shipped.config.family == &attention::wgmma8_family) features.dtype = Dtype::kFloat8E4M3;
     const jit::Arch arch = is_wgmma(shipped) ? jit::Arch{90, 'a'} : jit::Arch{80, '\0'};
     const jit::KernelRequest request =

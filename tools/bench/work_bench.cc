@@ -58,7 +58,7 @@ Pattern random_blocks(std::int64_t seq, double density) {
 double instructions(const Device& device, const Problem& problem, const std::string& config) {
   PlanOptions options;
   options.config = config;
-  options.split_rows = 1;
+  options.kv_splits = 1;
   const Plan plan = device.plan(problem, options);
   const auto elements = [](std::int64_t rows, std::int64_t heads) {
     return static_cast<std::size_t>(rows * heads * 128);

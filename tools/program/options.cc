@@ -73,7 +73,7 @@ void add_problem(CLI::App& app, ProblemArguments* to) {
   app.add_option("--config", to->config, "kernel configuration to use, by name");
   add_number(app, "--kv-batch", &to->kv_batch,
              "1: K and V have one batch, which every batch of Q reads; default: as --batch");
-  add_number(app, "--split-rows", &to->split_rows,
+  add_number(app, "--kv-splits", &to->kv_splits,
              "parts of the longest tile rows, which CTAs compute side by side; 1: none; 0: as the "
              "model predicts to be fastest");
 }
@@ -199,7 +199,7 @@ void add_options(CLI::App& app, RunArguments* arguments) {
   CLI::Option* ranks = add_number(app, "--ranks", &arguments->ranks,
                                   "run around a ring of this many ranks; simulated devices of "
                                   "one kind, or all on one GPU")
-                           ->check(CLI::Range(1, kMostRanks));
+                           ->check(CLI::Range(1, kMaxRanks));
   app.add_option("--shard", arguments->shard, "what each rank holds: contiguous or zigzag")
       ->check(CLI::IsMember({"contiguous", "zigzag"}))
       ->needs(ranks);
@@ -278,7 +278,7 @@ DeviceOptions device_options(const DeviceArguments& arguments) {
 PlanOptions plan_options(const ProblemArguments& arguments) {
   PlanOptions options;
   options.config = arguments.config;
-  options.split_rows = arguments.split_rows;
+  options.kv_splits = arguments.kv_splits;
   if (!arguments.block.empty()) {
     const auto [rows, columns] = two_numbers(arguments.block, 'x', "--block (RxC)");
     if (rows < 1 || columns < 1) {
@@ -309,9 +309,9 @@ PlanOptions plan_options(const ProblemArguments& arguments, const ProblemInput& 
 
 std::string text_or_file(const std::string& text) {
   if (!text.starts_with('@')) return text;
-  constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+  constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
   base::FileSystem files;
-  const std::vector<std::byte> bytes = base::read_file(files, text.substr(1), kMostBytes);
+  const std::vector<std::byte> bytes = base::read_file(files, text.substr(1), kMaxBytes);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 

@@ -64,7 +64,7 @@ struct ProblemArguments {
   std::string layout = "bshd";
   std::uint64_t seed = 0;
   std::string config;
-  int split_rows = 0;  // as PlanOptions
+  int kv_splits = 0;  // as PlanOptions
 };
 
 struct RunArguments {

@@ -9,8 +9,8 @@
 namespace annulus::program {
 namespace {
 
-constexpr std::int64_t kMostBytes = 1 << 20;
-constexpr std::size_t kMostShapes = 10'000;
+constexpr std::int64_t kMaxBytes = 1 << 20;
+constexpr std::size_t kMaxShapes = 10'000;
 
 // A few minutes on a simulated device.
 constexpr char kSmall[] = R"shapes(
@@ -51,7 +51,7 @@ std::vector<Problem> read_shapes(const std::string& name) {
     text = kCommon;
   } else {
     base::FileSystem files;
-    const std::vector<std::byte> bytes = base::read_file(files, name, kMostBytes);
+    const std::vector<std::byte> bytes = base::read_file(files, name, kMaxBytes);
     text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
   std::vector<Problem> problems;
@@ -69,8 +69,8 @@ std::vector<Problem> read_shapes(const std::string& name) {
     } catch (const Error& error) {
       base::fail(ErrorCode::kInvalidFile, "{}, line {}: {}", name, number, error.what());
     }
-    if (problems.size() > kMostShapes) {
-      base::fail(ErrorCode::kInvalidFile, "'{}' has more than {} shapes", name, kMostShapes);
+    if (problems.size() > kMaxShapes) {
+      base::fail(ErrorCode::kInvalidFile, "'{}' has more than {} shapes", name, kMaxShapes);
     }
   }
   if (problems.empty()) base::fail(ErrorCode::kInvalidFile, "'{}' holds no shape", name);

@@ -52,7 +52,7 @@ double makespan(const TileCounts& tiles, std::int64_t slots, double frame, doubl
   const double total =
       static_cast<double>(tiles.ctas) * frame + static_cast<double>(tiles.tiles()) * step;
   const double longest = frame + static_cast<double>(tiles.longest_row) * step;
-  if (tiles.ctas > kMostNamedRows) {  // the mean and the longest row say enough
+  if (tiles.ctas > kMaxNamedRows) {  // the mean and the longest row say enough
     const double share = 1.0 / static_cast<double>(slots);
     return std::max(longest, total * share + longest * (1.0 - share) / 2);
   }
@@ -158,8 +158,8 @@ PipeDevice pipe_device(const device::DeviceInfo& info) {
   const double memory = 2e3 * info.memory_clock_kilohertz * info.memory_bus_bits / 8 * 0.9;
   device.memory_bytes = memory > 0 ? memory / device.clock_hertz : 1000;
   device.latency_cycles = 500;
-  device.most_threads = info.max_threads_per_multiprocessor;
-  device.most_ctas =
+  device.max_threads = info.max_threads_per_multiprocessor;
+  device.max_ctas =
       info.max_blocks_per_multiprocessor > 0 ? info.max_blocks_per_multiprocessor : 16;
   device.registers = info.registers_per_multiprocessor;
   device.shared_bytes = info.shared_bytes_per_multiprocessor;
@@ -188,7 +188,7 @@ int resident_ctas(const PipeDevice& device, const KernelConfig& config, const Di
   const std::int64_t shared = taken.shared_bytes + device.shared_bytes_reserved;
   return static_cast<int>(
       std::min({device.registers / each, device.shared_bytes / shared,
-                std::int64_t{device.most_threads / cta_threads}, std::int64_t{device.most_ctas}}));
+                std::int64_t{device.max_threads / cta_threads}, std::int64_t{device.max_ctas}}));
 }
 
 const char* to_string(Limit limit) {
@@ -259,7 +259,7 @@ Prediction predict(const PipeDevice& device, const KernelConfig& config, const D
   return made;
 }
 
-double merge_cycles(const PipeDevice& device, const RowSplit& split, const Problem& problem,
+double merge_cycles(const PipeDevice& device, const KvSplit& split, const Problem& problem,
                     std::int64_t tile_rows) {
   // States are written and read once.
   const auto bytes = static_cast<double>(

@@ -24,7 +24,7 @@
 
 #include "attention/kernels/device_limits.h"
 #include "attention/kernels/kernel_work.h"
-#include "attention/tiles/row_split.h"
+#include "attention/tiles/kv_split.h"
 #include "device/device_info.h"
 
 namespace annulus::attention {
@@ -45,8 +45,8 @@ struct PipeDevice {
 
   // What limits the CTAs that one multiprocessor holds.
   int schedulers = 4;
-  int most_threads = 0;
-  int most_ctas = 0;
+  int max_threads = 0;
+  int max_ctas = 0;
   int registers = 0;
   std::int64_t shared_bytes = 0;
   std::int64_t shared_bytes_reserved = 0;  // of each CTA
@@ -93,7 +93,7 @@ Prediction predict(const PipeDevice& device, const KernelConfig& config, const D
                    int registers = 0);
 
 // What joining the parts of rows adds to them: a launch, and states that go through memory.
-double merge_cycles(const PipeDevice& device, const RowSplit& split, const Problem& problem,
+double merge_cycles(const PipeDevice& device, const KvSplit& split, const Problem& problem,
                     std::int64_t tile_rows);
 
 }  // namespace annulus::attention

@@ -90,7 +90,7 @@ struct Family {
   void (*enumerate)(const AddCandidates& add);
   CtaShape (*cta)(const KernelConfig& config);
   Footprint (*footprint)(const KernelConfig& config, const Dims& dims);
-  bool (*takes_parts)(const KernelConfig& config);
+  bool (*supports_kv_splits)(const KernelConfig& config);
 
   // --- Problems. Why a configuration that would work is not the one for a problem.
   std::optional<std::string> (*why_unsuited)(const KernelConfig& config,

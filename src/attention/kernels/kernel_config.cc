@@ -129,7 +129,9 @@ std::int64_t shared_limit(jit::Arch arch) {
   }
 }
 
-bool takes_parts(const KernelConfig& config) { return config.family->takes_parts(config); }
+bool supports_kv_splits(const KernelConfig& config) {
+  return config.family->supports_kv_splits(config);
+}
 
 std::optional<std::string> why_illegal(const KernelConfig& config, const Dims& dims,
                                        jit::Arch arch) {

@@ -83,7 +83,7 @@ struct CtaShape {
                        // query sees every key, of the next tile row
   int resident = 1;    // CTAs of one multiprocessor that the registers must allow
 
-  int heads_together() const { return heads * cluster; }
+  int packed_heads() const { return heads * cluster; }
 };
 CtaShape cta_shape(const KernelConfig& config);
 
@@ -104,8 +104,8 @@ std::int64_t shared_bytes(const KernelConfig& config, const Dims& dims);
 // The most dynamic shared memory that a CTA may have, in bytes.
 std::int64_t shared_limit(jit::Arch arch);
 
-// Whether kernels of a configuration take parts of rows (row_split.h).
-bool takes_parts(const KernelConfig& config);
+// Whether kernels of a configuration take parts of rows (kv_split.h).
+bool supports_kv_splits(const KernelConfig& config);
 
 // A sentence that says why the family has no such kernel, or nothing where it has one. A legal
 // configuration compiles without spilling; tests hold that for the shipped ones.

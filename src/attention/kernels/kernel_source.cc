@@ -107,7 +107,7 @@ jit::KernelSpec forward_spec(std::string entry, const char* source, int stages,
       Constant::integer("kDimV", features.dims.v),
       Constant::integer("kStages", stages),
       Constant::integer("kScore", static_cast<int>(features.score)),
-      Constant::integer("kWalk", static_cast<int>(features.walk)),
+      Constant::integer("kTileOrder", static_cast<int>(features.tile_order)),
       Constant::boolean("kPlaced", features.placed),
       Constant::boolean("kAlibi", features.alibi),
       Constant::boolean("kBias", features.bias),
@@ -140,10 +140,10 @@ jit::KernelSpec merge_spec(const KernelConfig& config, const KernelFeatures& fea
                      Constant::integer("kTileRows", config.tile_rows),
                      Constant::boolean("kSinkLogit", features.sink_logit),
                      Constant::boolean("kCarryOut", features.carry_out)};
-  return {.family = "merge_rows",
+  return {.family = "combine_splits",
           .arch = arch,
-          .file = "kernels/merge/merge_rows.cu",
-          .entry = "merge_rows",
+          .file = "kernels/combine/combine_splits.cu",
+          .entry = "combine_splits",
           .structs = {std::move(shape)}};
 }
 
@@ -152,8 +152,8 @@ ScoreNumbers score_numbers(const Problem& problem) {
   const double base = problem.score.score_mod ? 1.0 : std::numbers::log2e;
   if (problem.score.softcap > 0) {
     // Clamped: an infinite factor would make NaN of a product that is 0.
-    constexpr double kMost = std::numeric_limits<float>::max();
-    return {static_cast<float>(std::clamp(scale / problem.score.softcap, -kMost, kMost)),
+    constexpr double kMax = std::numeric_limits<float>::max();
+    return {static_cast<float>(std::clamp(scale / problem.score.softcap, -kMax, kMax)),
             static_cast<float>(problem.score.softcap * base)};
   }
   return {static_cast<float>(scale * base), 0.0f};

@@ -31,11 +31,11 @@ struct KernelFeatures {
   bool sink_logit = false;
   bool carry_in = false;
   bool carry_out = false;
-  bool placed = false;                        // positions are read row by row
-  kernels::Walk walk = kernels::Walk::kList;  // TileList::walk
-  bool split = false;                         // CTAs take parts of rows (row_split.h)
-  std::string mask = "true";                  // MaskCode::text
-  ScoreStructure score_mod = {};              // without a text where there is no expression
+  bool placed = false;                                        // positions are read row by row
+  kernels::TileOrder tile_order = kernels::TileOrder::kList;  // TileList::walk
+  bool split = false;             // CTAs take parts of rows (kv_split.h)
+  std::string mask = "true";      // MaskCode::text
+  ScoreStructure score_mod = {};  // without a text where there is no expression
 };
 
 // Positions are read row by row only where there are several segments and a mask or a score to need
@@ -65,7 +65,7 @@ jit::KernelSpec forward_spec(std::string entry, const char* source, int stages,
 jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& features,
                             jit::Arch arch);
 
-// Of merge_rows, which joins the parts of rows that the kernel above leaves.
+// Of combine_splits, which joins the parts of rows that the kernel above leaves.
 jit::KernelSpec merge_spec(const KernelConfig& config, const KernelFeatures& features,
                            jit::Arch arch);
 

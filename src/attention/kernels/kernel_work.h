@@ -32,7 +32,7 @@ struct ElementWork {
 KernelWork estimate_work(const KernelConfig& config, const KernelFeatures& features,
                          const TileCounts& tiles);
 
-// What a simulated device counted. Shared wavefronts are counted by the checked twin alone.
+// What a simulated device counted. Shared wavefronts are counted by the checked mode alone.
 KernelWork counted_work(const abi::SimulatorCounters& counters);
 
 // The work of a whole problem from that of a part of it, which was counted: each quantity is the

@@ -6,8 +6,8 @@
 
 namespace annulus::attention {
 
-WorkGroup heads_together(const KernelConfig& config) {
-  return {.rows = 1, .heads = cta_shape(config).heads_together()};
+WorkGroup packed_heads(const KernelConfig& config) {
+  return {.rows = 1, .heads = cta_shape(config).packed_heads()};
 }
 
 WorkGroup rows_together(const KernelConfig& config) {

@@ -28,7 +28,7 @@ struct WorkGroup {
   friend bool operator==(const WorkGroup&, const WorkGroup&) = default;
 };
 // The group of a CTA without a cluster, or of a cluster whose heads share its copies.
-WorkGroup heads_together(const KernelConfig& config);
+WorkGroup packed_heads(const KernelConfig& config);
 // The group of a cluster whose tile rows share its copies.
 WorkGroup rows_together(const KernelConfig& config);
 

@@ -103,9 +103,9 @@ class VisibleKeys {
         branch_(std::move(branch)),
         context_(problem.context()),
         words_(static_cast<std::size_t>(problem.seq_k + 63) / 64) {
-    constexpr std::size_t kMostBytes = std::size_t{1} << 28;
+    constexpr std::size_t kMaxBytes = std::size_t{1} << 28;
     const auto rows = static_cast<std::size_t>(problem.seq_q);
-    if (branch_.distinct_heads(problem.heads) == 1 && rows * words_ * 8 <= kMostBytes) {
+    if (branch_.distinct_heads(problem.heads) == 1 && rows * words_ * 8 <= kMaxBytes) {
       kept_.resize(rows * words_);
       known_.resize(rows);
     }

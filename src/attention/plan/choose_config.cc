@@ -21,7 +21,7 @@ constexpr int kSmallTileRows = 64;
 int rows_of(const KernelConfig& config) { return config.tile_rows * cta_shape(config).heads; }
 
 bool computes_one_head_and_row(const KernelConfig& config) {
-  return cta_shape(config).heads_together() == 1;
+  return cta_shape(config).packed_heads() == 1;
 }
 
 // The heuristic for one problem on one device. It walks the table of shipped configurations once,
@@ -169,15 +169,15 @@ class Heuristic {
 
   // A smaller tile of the same family wins where whole tiles leave multiprocessors idle and none
   // computes as many rows then. What one small tile holds of every head is split by its keys
-  // instead (attention/tiles/row_split.h).
+  // instead (attention/tiles/kv_split.h).
   Candidates::const_iterator busier(Candidates::const_iterator filled) const {
-    const auto most_rows = [&](const KernelConfig& config) {
+    const auto max_rows = [&](const KernelConfig& config) {
       return base::ceil_div(ctas(config), limits_.multiprocessors) * rows_of(config);
     };
     auto taken = filled;
     if (ctas(*filled) >= limits_.multiprocessors || problem_.seq_q <= kSmallTileRows) return taken;
     for (auto other = candidates_.begin(); other != candidates_.end(); ++other) {
-      if (other->family == filled->family && most_rows(*other) < most_rows(*filled) &&
+      if (other->family == filled->family && max_rows(*other) < max_rows(*filled) &&
           rows_of(*other) < rows_of(*taken)) {
         taken = other;
       }

@@ -18,19 +18,19 @@ constexpr std::int64_t kLeastSteps = 8;
 // A model is no measurement: what it saves must be this share of the whole at least.
 constexpr double kLeastGain = 0.15;
 // With more, each candidate would take milliseconds to price.
-constexpr std::int64_t kMostCtas = std::int64_t{1} << 15;
+constexpr std::int64_t kMaxCtas = std::int64_t{1} << 15;
 // Of one batch, asked for: lists of 256 MB.
-constexpr std::int64_t kMostParts = std::int64_t{1} << 24;
+constexpr std::int64_t kMaxParts = std::int64_t{1} << 24;
 
 std::int64_t step_of(const SplitQuestion& question) {
   return cta_shape(question.config).step_tiles;
 }
 
 // The longest row in `count` parts of whole steps, and others in parts as long.
-RowSplit with_parts(const SplitQuestion& question, std::int64_t count) {
+KvSplit with_parts(const SplitQuestion& question, std::int64_t count) {
   const TileList& tiles = question.tiles;
   const std::int64_t step = step_of(question);
-  return split_rows(
+  return kv_splits(
       tiles, std::max(base::round_up(base::ceil_div(tiles.longest_row, count), step), step), step);
 }
 
@@ -43,7 +43,7 @@ double cycles_of(const PipeDevice& device, const SplitQuestion& question,
 }
 
 // Predicted cycles with these parts, what joins them included.
-double cycles_of(const PipeDevice& device, const SplitQuestion& question, const RowSplit& split) {
+double cycles_of(const PipeDevice& device, const SplitQuestion& question, const KvSplit& split) {
   const TileCounts counts = count_parts(question.tiles, split, question.problem);
   return cycles_of(device, question, counts) +
          merge_cycles(device, split, question.problem, question.tiles.tile_rows);
@@ -51,7 +51,7 @@ double cycles_of(const PipeDevice& device, const SplitQuestion& question, const 
 
 // Why the kernel could not take parts at all.
 std::optional<std::string> why_no_parts(const SplitQuestion& question) {
-  if (!takes_parts(question.config)) {
+  if (!supports_kv_splits(question.config)) {
     return "not split, as this configuration leaves a kernel no registers for parts";
   }
   if (question.features.placed) return "not split, as positions are read row by row";
@@ -64,9 +64,9 @@ std::optional<std::string> why_no_parts(const SplitQuestion& question) {
 SplitChoice split_as_asked(const SplitQuestion& question, int parts) {
   const TileList& tiles = question.tiles;
   const std::int64_t heads = question.problem.heads;
-  if (tiles.row_tiles * heads > kMostParts / parts) {
+  if (tiles.row_tiles * heads > kMaxParts / parts) {
     base::fail(ErrorCode::kUnsupported,
-               "split_rows {} could make {} parts of each of {} tile rows of {} heads, more than "
+               "kv_splits {} could make {} parts of each of {} tile rows of {} heads, more than "
                "2^24 in all; ask for fewer, or for none with 1",
                parts, parts, tiles.row_tiles, heads);
   }
@@ -92,8 +92,8 @@ SplitChoice cheapest_split(const SplitQuestion& question, const TileCounts& whol
       std::max(static_cast<double>(kLeastSteps * step_of(question)), short_row);
   for (std::int64_t count = 2; count <= question.limits.multiprocessors; count += (count + 1) / 2) {
     if (static_cast<double>(tiles.longest_row) < static_cast<double>(count) * least_tiles) break;
-    RowSplit split = with_parts(question, count);
-    if (split.empty() || split.segment_count * problem.heads * problem.batch > 2 * kMostCtas) {
+    KvSplit split = with_parts(question, count);
+    if (split.empty() || split.segment_count * problem.heads * problem.batch > 2 * kMaxCtas) {
       break;
     }
     const double cycles = cycles_of(device, question, split);
@@ -124,7 +124,7 @@ SplitChoice choose_split(const SplitQuestion& question, int parts) {
   if (tiles.longest_row < 2 * kLeastSteps * step_of(question)) {
     return {{}, fmt::format("not split, as none has {} steps", 2 * kLeastSteps)};
   }
-  if (ctas > kMostCtas) return {{}, fmt::format("not split, as there are {} in all", ctas)};
+  if (ctas > kMaxCtas) return {{}, fmt::format("not split, as there are {} in all", ctas)};
   const TileCounts whole = count_tiles(tiles, problem);
   // Longest first, no order of the rows takes longer than their mean and one of them.
   const double short_row =

@@ -1,20 +1,20 @@
 #ifndef ANNULUS_ATTENTION_PLAN_CHOOSE_SPLIT_H_
 #define ANNULUS_ATTENTION_PLAN_CHOOSE_SPLIT_H_
 
-// Whether long tile rows are split over several CTAs, and how far: row_split.h says what that is.
+// Whether long tile rows are split over several CTAs, and how far: kv_split.h says what that is.
 
 #include <string>
 
 #include "attention/kernels/device_limits.h"
 #include "attention/kernels/kernel_source.h"
 #include "attention/kernels/launch.h"
-#include "attention/tiles/row_split.h"
+#include "attention/tiles/kv_split.h"
 
 namespace annulus::attention {
 
 // A plan's rows and what the model says about splitting them.
 struct SplitChoice {
-  RowSplit split;
+  KvSplit split;
   std::string reason;  // empty where nobody asked or there is no tile
 };
 

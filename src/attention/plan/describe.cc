@@ -10,13 +10,13 @@
 namespace annulus::attention {
 namespace {
 
-const char* walk_of(kernels::Walk walk) {
-  switch (walk) {
-    case kernels::Walk::kBand:
+const char* tile_order_of(kernels::TileOrder tile_order) {
+  switch (tile_order) {
+    case kernels::TileOrder::kBand:
       return "computed from its number, as every query sees one run of keys that moves on with it";
-    case kernels::Walk::kRuns:
+    case kernels::TileOrder::kRuns:
       return "one run or two, read once a row, as no row has more";
-    case kernels::Walk::kList:
+    case kernels::TileOrder::kList:
       break;
   }
   return "listed one by one";
@@ -87,7 +87,7 @@ void say_tiles(const LaunchPlan& plan, Lines* lines) {
       tiles.tile_rows, tiles.tile_columns, tiles.full_tiles, tiles.partial_tiles, tiles.row_tiles,
       tiles.column_tiles, tiles.lists, tiles.lists == 1 ? "" : "s", tiles.longest_row,
       tiles.empty_rows);
-  lines->say("tiles of a row: {}", walk_of(tiles.walk));
+  lines->say("tiles of a row: {}", tile_order_of(tiles.tile_order));
   if (const int cluster = cta_shape(plan.config).cluster; cluster > 1) {
     lines->say("clusters of {} CTAs copy K and V once for all: {}", cluster,
                plan.group.rows > 1 ? "for neighbouring tile rows, which see the same"
@@ -106,7 +106,7 @@ void say_parts(const LaunchPlan& plan, Lines* lines) {
       "parts: {} and whole rows for {} tile rows of a list, {} of them split, into parts of up "
       "to {} tiles, whose states a second launch joins in their order",
       plan.split.segment_count, plan.tiles->row_tiles, plan.split.merged_count,
-      plan.split.most_tiles);
+      plan.split.max_tiles);
 }
 
 void say_launches(const LaunchPlan& plan, const DeviceLimits& limits, Lines* lines) {

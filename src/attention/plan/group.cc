@@ -26,7 +26,7 @@ std::optional<std::string> why_heads_differ(const Problem& problem, const TileLi
 // which are those of one row.
 bool pair_is_alike(const TileList& tiles, std::int64_t which, std::int64_t row) {
   const std::int64_t first = which * tiles.row_tiles + row;
-  if (tiles.walk == kernels::Walk::kRuns) {
+  if (tiles.tile_order == kernels::TileOrder::kRuns) {
     return tiles.runs[static_cast<std::size_t>(first)] ==
            tiles.runs[static_cast<std::size_t>(first + 1)];
   }
@@ -49,7 +49,7 @@ bool pair_is_alike(const TileList& tiles, std::int64_t which, std::int64_t row) 
 // Whether tile rows make the same steps in pairs, in the order in which they are taken.
 bool rows_are_alike(const TileList& tiles, const KernelFeatures& features) {
   if (features.placed) return false;  // a row behind the last has no position to read
-  if (tiles.walk == kernels::Walk::kBand) {
+  if (tiles.tile_order == kernels::TileOrder::kBand) {
     return features.mask == "true" && !tiles.band.descending;
   }
   for (std::int64_t which = 0; which < tiles.lists; ++which) {
@@ -71,7 +71,7 @@ bool rows_are_alike(const TileList& tiles, const KernelFeatures& features) {
 
 Grouping group_of(const KernelConfig& config, const Problem& problem, const TileList& tiles,
                   const KernelFeatures& features) {
-  const WorkGroup heads = heads_together(config);
+  const WorkGroup heads = packed_heads(config);
   const auto why = why_heads_differ(problem, tiles, heads.heads);
   if (!why) return {heads, ""};
   if (cta_shape(config).cluster == 1) {

@@ -16,7 +16,7 @@ namespace annulus::attention {
 namespace {
 
 // Works of one launch of CTAs that stay, which count them by an int.
-constexpr std::int64_t kMostWorks = std::int64_t{1} << 30;
+constexpr std::int64_t kMaxWorks = std::int64_t{1} << 30;
 
 // With `rows` tile rows, or parts of them, for each head.
 std::vector<BatchRange> split_batches(const Problem& problem, const KernelConfig& config,
@@ -25,7 +25,7 @@ std::vector<BatchRange> split_batches(const Problem& problem, const KernelConfig
   if (problem.seq_q == 0) return launches;
   std::int64_t most = kMaxGridZ;
   if (config.family->persistent) {
-    most = std::clamp<std::int64_t>(kMostWorks / (rows * problem.heads), 1, most);
+    most = std::clamp<std::int64_t>(kMaxWorks / (rows * problem.heads), 1, most);
   }
   for (std::int64_t first = 0; first < problem.batch; first += most) {
     launches.push_back({first, std::min(most, problem.batch - first)});
@@ -103,7 +103,7 @@ Tiled tile(const Asked& asked, const KernelConfig& config, ListForm form, TileCa
                  tiles_for(asked, config, form, cache),
                  features_of(asked.problem, asked.placement, asked.mask),
                  {}};
-  tiled.features.walk = tiled.tiles->walk;
+  tiled.features.tile_order = tiled.tiles->tile_order;
   tiled.grouping = group_of(config, asked.problem, *tiled.tiles, tiled.features);
   return tiled;
 }
@@ -161,7 +161,7 @@ LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const
   plan.tiles = std::move(tiled.tiles);
   plan.group = *tiled.grouping.group;
   SplitChoice split = choose_split(
-      {problem, plan.config, *plan.tiles, plan.group, tiled.features, limits}, form.split_rows);
+      {problem, plan.config, *plan.tiles, plan.group, tiled.features, limits}, form.kv_splits);
   plan.split = std::move(split.split);
   plan.split_reason = std::move(split.reason);
   plan.features = std::move(tiled.features);

@@ -19,7 +19,7 @@
 #include "attention/plan/choose_config.h"
 #include "attention/score/score.h"
 #include "attention/score/score_code.h"
-#include "attention/tiles/row_split.h"
+#include "attention/tiles/kv_split.h"
 #include "attention/tiles/tile_cache.h"
 #include "attention/tiles/tile_list.h"
 #include "jit/spec.h"
@@ -40,7 +40,7 @@ struct LaunchPlan {
   KernelFeatures features;  // what the kernel was specialised by
   jit::KernelSpec spec;
   std::shared_ptr<const TileList> tiles;  // perhaps that of other plans as well; never null
-  RowSplit split;                         // empty: a CTA takes whole rows
+  KvSplit split;                          // empty: a CTA takes whole rows
   jit::KernelSpec merge_spec;        // where rows are split: of the launch that follows each launch
   LaunchShape shape;                 // grid_z is that of the largest launch
   std::vector<BatchRange> launches;  // empty where B or Sq is 0
@@ -68,7 +68,7 @@ struct PlanForm {
   ListForm list = ListForm::kShortest;
   // Into how many parts the longest tile rows are split, and others into parts as long. 1: none; 0:
   // as the pipe model finds. A plan with parts needs workspace.
-  int split_rows = 1;
+  int kv_splits = 1;
 };
 
 // Tile rows, or parts of them, of each head.
@@ -85,7 +85,7 @@ LaunchPlan make_plan(const Problem& problem, const Choice& choice, const DeviceL
 
 // The same for tensors that are shards: Sq and Sk are the rows of the placement, and the problem's
 // own q0 and k0 are replaced by it. Requires: the placement has as many rows, all positions within
-// kMostPosition.
+// kMaxPosition.
 LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const Choice& choice,
                      const DeviceLimits& limits, const PlanForm& form = {},
                      TileCache* cache = nullptr);

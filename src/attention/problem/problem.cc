@@ -17,7 +17,7 @@ namespace annulus {
 namespace attention {
 namespace {
 
-constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
 
 // False where the product leaves int64.
 bool multiply(std::int64_t a, std::int64_t b, std::int64_t* product) {
@@ -98,7 +98,7 @@ void check_tensor(const Tensor& tensor) {
     }
     std::int64_t reach = 0;
     if (axis.stride == std::numeric_limits<std::int64_t>::min() ||
-        !multiply(std::abs(axis.stride), axis.extent - 1, &reach) || reach > kMost / 8 - span) {
+        !multiply(std::abs(axis.stride), axis.extent - 1, &reach) || reach > kMax / 8 - span) {
       base::fail(ErrorCode::kInvalidArgument,
                  "the {} stride of {} is {} elements over {} steps, which leaves the address space",
                  axis.name, tensor.name, axis.stride, axis.extent);
@@ -185,7 +185,7 @@ void check_dtypes(const Problem& problem) {
                  "scale_blocks.{} is {}, but {} operands have no scales; leave it 0", name, rows,
                  to_string(problem.dtype));
     }
-    if (rows < kLeast || rows > kMostPosition ||
+    if (rows < kLeast || rows > kMaxPosition ||
         !std::has_single_bit(static_cast<std::uint64_t>(rows))) {
       base::fail(ErrorCode::kInvalidArgument,
                  "scale_blocks.{} is {} rows; it must be 0 (one scale for a head) or a power of "
@@ -276,16 +276,16 @@ PatternContext Problem::context() const {
 
 void validate(const Problem& problem) {
   check_count("batch (B)", problem.batch, 0, std::numeric_limits<std::int32_t>::max());
-  check_count("heads (H)", problem.heads, 1, kMostHeads);
-  check_count("kv_heads (Hkv)", problem.kv_heads, 1, kMostHeads);
+  check_count("heads (H)", problem.heads, 1, kMaxHeads);
+  check_count("kv_heads (Hkv)", problem.kv_heads, 1, kMaxHeads);
   if (problem.heads % problem.kv_heads != 0) {
     base::fail(ErrorCode::kInvalidArgument,
                "{} query heads are no multiple of {} key/value heads; every key head must serve "
                "the same number of query heads",
                problem.heads, problem.kv_heads);
   }
-  check_count("seq_q (Sq)", problem.seq_q, 0, kMostPosition);
-  check_count("seq_k (Sk)", problem.seq_k, 0, kMostPosition);
+  check_count("seq_q (Sq)", problem.seq_q, 0, kMaxPosition);
+  check_count("seq_k (Sk)", problem.seq_k, 0, kMaxPosition);
   const auto dims = attention::supported_dims();
   if (std::none_of(dims.begin(), dims.end(), [&](const attention::Dims& d) {
         return d.qk == problem.dim_qk && d.v == problem.dim_v;
@@ -298,7 +298,7 @@ void validate(const Problem& problem) {
   attention::check_dtypes(problem);
   attention::check_score(problem);
   const auto check_positions = [](const char* name, std::int64_t first, std::int64_t count) {
-    if (first < -kMostPosition || first > kMostPosition - count) {
+    if (first < -kMaxPosition || first > kMaxPosition - count) {
       base::fail(ErrorCode::kInvalidArgument,
                  "{} is {}, so positions run up to {} + {}; they must stay within 2^30 of 0", name,
                  first, first, count);
@@ -306,7 +306,7 @@ void validate(const Problem& problem) {
   };
   check_positions("q0", problem.q_position(), problem.seq_q);
   check_positions("k0", problem.k_position(), problem.seq_k);
-  if (problem.total_k) check_count("total_k", *problem.total_k, 0, kMostPosition);
+  if (problem.total_k) check_count("total_k", *problem.total_k, 0, kMaxPosition);
   check_count("layer", problem.layer, 0, std::numeric_limits<std::int32_t>::max());
   problem.pattern.distinct_heads(problem.heads);  // made for that many
   attention::check_elements("Q", {problem.batch, problem.seq_q, problem.heads, problem.dim_qk});

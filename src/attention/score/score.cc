@@ -10,7 +10,7 @@
 namespace annulus::attention {
 namespace {
 
-constexpr std::size_t kMostBias = std::size_t{1} << 28;  // entries of all tables: 1 GB
+constexpr std::size_t kMaxBias = std::size_t{1} << 28;  // entries of all tables: 1 GB
 
 // Times a distance of up to 2^31, and added up, these stay far inside fp32.
 void check_values(const char* name, const std::vector<double>& values) {
@@ -62,7 +62,7 @@ void check_score(const Problem& problem) {
   for (std::size_t i = 0; i < score.bias.size(); ++i) {
     const std::size_t length = score.bias[i].size();
     if (length % 2 == 0 || length != score.bias[0].size() ||
-        length > kMostBias / score.bias.size()) {
+        length > kMaxBias / score.bias.size()) {
       base::fail(ErrorCode::kInvalidArgument,
                  "bias: table {} has {} entries; tables have 2 n + 1 of them, all as many as the "
                  "first ({}), and at most 2^28 together",

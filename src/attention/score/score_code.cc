@@ -54,11 +54,11 @@ Cost cost_of(const ScoreNode& node) {
 }
 
 // What is cheaper than this is written out for each element of a tile.
-constexpr double kMostWrittenOut = 20;
+constexpr double kMaxWrittenOut = 20;
 // What is dearer than this, for one piece of a tile at a time instead of several.
-constexpr double kMostOfPieces = 60;
+constexpr double kMaxOfPieces = 60;
 // Words of all tables: 1 GB.
-constexpr std::size_t kMostWords = std::size_t{1} << 28;
+constexpr std::size_t kMaxWords = std::size_t{1} << 28;
 
 class Emitter {
  public:
@@ -69,7 +69,7 @@ class Emitter {
     constexpr std::size_t kRoom = kernels::kScoreNumbers;
     // Which slot a number has depends on the structure alone, where a table begins on the values.
     const std::size_t spilled = numbers_.size() - std::min(numbers_.size(), kRoom);
-    if (tables_.size() > kMostWords - spilled) {
+    if (tables_.size() > kMaxWords - spilled) {
       base::fail(ErrorCode::kUnsupported,
                  "the tables of the score expression have {} values, more than 2^28 in all",
                  tables_.size());
@@ -79,8 +79,8 @@ class Emitter {
     code_.numbers.assign(numbers_.begin(), room);
     code_.words.assign(room, numbers_.end());
     code_.words.insert(code_.words.end(), tables_.begin(), tables_.end());
-    code_.structure.costly = searches_ || code_.structure.instructions > kMostWrittenOut;
-    code_.structure.is_long = code_.structure.instructions > kMostOfPieces;
+    code_.structure.costly = searches_ || code_.structure.instructions > kMaxWrittenOut;
+    code_.structure.is_long = code_.structure.instructions > kMaxOfPieces;
     return std::move(code_);
   }
 
@@ -152,7 +152,7 @@ class Emitter {
     }
     const std::size_t count = table->integers.size() + table->reals.size();
     const std::size_t place = tables_.size();
-    if (place + count > kMostWords) {
+    if (place + count > kMaxWords) {
       base::fail(ErrorCode::kUnsupported,
                  "the tables of the score expression have more than 2^28 values in all");
     }

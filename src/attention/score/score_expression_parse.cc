@@ -15,7 +15,7 @@ namespace annulus {
 namespace attention {
 namespace {
 
-constexpr std::size_t kMostScoreText = std::size_t{16} << 20;
+constexpr std::size_t kMaxScoreText = std::size_t{16} << 20;
 
 class Parser {
  public:
@@ -47,8 +47,8 @@ class Parser {
   // Hostile nesting ends in an error long before the stack does.
   template <typename Part>
   ScoreNodePointer deeper(const Part& part) {
-    if (depth_ == kMostScoreDepth) {
-      fail_at(at_, fmt::format("the expression nests more than {} levels deep", kMostScoreDepth));
+    if (depth_ == kMaxScoreDepth) {
+      fail_at(at_, fmt::format("the expression nests more than {} levels deep", kMaxScoreDepth));
     }
     ++depth_;
     ScoreNodePointer node = part();
@@ -257,9 +257,9 @@ ScoreNodePointer parse_score_expression(std::string_view text, std::size_t* at) 
 inline namespace v0 {
 
 ScoreExpression ScoreExpression::parse(std::string_view text) {
-  if (text.size() > attention::kMostScoreText) {
+  if (text.size() > attention::kMaxScoreText) {
     base::fail(ErrorCode::kParse, "the expression has {} bytes, at most {} are read", text.size(),
-               attention::kMostScoreText);
+               attention::kMaxScoreText);
   }
   std::size_t at = 0;
   ScoreExpression expression(attention::parse_score_expression(text, &at));

@@ -13,7 +13,7 @@ namespace {
 using Type = ScoreNode::Type;
 using Op = ScoreOperation;
 
-constexpr std::int64_t kMostEntries = std::int64_t{1} << 28;
+constexpr std::int64_t kMaxEntries = std::int64_t{1} << 28;
 
 constexpr ScoreOperationInfo kOperations[] = {
     {Op::kScore, "score", kAtom, 0},
@@ -127,16 +127,16 @@ Type type_of(const ScoreOperationInfo& info, const std::vector<ScoreNodePointer>
 ScoreNodePointer finished(ScoreNode node) {
   for (const ScoreNodePointer& child : node.children) {
     node.depth = std::max(node.depth, child->depth + 1);
-    node.nodes += child->nodes;  // at most kMostScoreNodes each
+    node.nodes += child->nodes;  // at most kMaxScoreNodes each
   }
-  if (node.depth > kMostScoreDepth) {
+  if (node.depth > kMaxScoreDepth) {
     base::fail(ErrorCode::kInvalidArgument, "the expression nests {} levels deep, at most {}",
-               node.depth, kMostScoreDepth);
+               node.depth, kMaxScoreDepth);
   }
-  if (node.nodes > kMostScoreNodes) {
+  if (node.nodes > kMaxScoreNodes) {
     base::fail(ErrorCode::kInvalidArgument,
                "the expression has {} operations and operands, at most {}", node.nodes,
-               kMostScoreNodes);
+               kMaxScoreNodes);
   }
   return std::make_shared<const ScoreNode>(std::move(node));
 }
@@ -187,7 +187,7 @@ std::shared_ptr<const detail::ScoreTableData> make_score_table(detail::ScoreTabl
   if (count == 0) {
     base::fail(ErrorCode::kInvalidArgument, "a table without values; give at least one");
   }
-  if (count > kMostEntries) {
+  if (count > kMaxEntries) {
     base::fail(ErrorCode::kInvalidArgument, "a table of {} values; at most 2^28 are read", count);
   }
   table.two_indices = table.columns != 0;

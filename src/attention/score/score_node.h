@@ -46,8 +46,8 @@ using ScoreNode = detail::ScoreNode;
 using ScoreOperation = detail::ScoreOperation;
 using ScoreNodePointer = std::shared_ptr<const ScoreNode>;
 
-constexpr int kMostScoreDepth = 64;
-constexpr int kMostScoreNodes = 1024;
+constexpr int kMaxScoreDepth = 64;
+constexpr int kMaxScoreNodes = 1024;
 
 // How tightly a part of a text holds together; those of C++.
 enum ScoreStrength : int { kOrs, kAnds, kComparison, kSum, kProduct, kPrefix, kAtom };

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kScoreWords[] = {"scale", "softcap",    "alibi",
                                             "bias",  "sink_logit", "score_mod"};
-constexpr std::size_t kMostScoreText = std::size_t{16} << 20;
+constexpr std::size_t kMaxScoreText = std::size_t{16} << 20;
 
 class ScoreParser {
  public:
@@ -124,9 +124,9 @@ std::string text_of(const std::vector<double>& values) {
 inline namespace v0 {
 
 Score Score::parse(std::string_view text) {
-  if (text.size() > attention::kMostScoreText) {
+  if (text.size() > attention::kMaxScoreText) {
     base::fail(ErrorCode::kParse, "the score has {} bytes, at most {} are read", text.size(),
-               attention::kMostScoreText);
+               attention::kMaxScoreText);
   }
   return attention::ScoreParser(text).whole();
 }

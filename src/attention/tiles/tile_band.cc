@@ -16,7 +16,7 @@ using kernels::RowRun;
 
 // Beyond every position, and far from overflow.
 constexpr std::int64_t kFar = std::int64_t{1} << 61;
-constexpr std::int64_t kMostOffset = std::int64_t{1} << 30;
+constexpr std::int64_t kMaxOffset = std::int64_t{1} << 30;
 
 // A key position as a function of the query's: q + offset within [least, most].
 struct Line {
@@ -127,7 +127,7 @@ Ramp ramp_of(const Line& line, std::int64_t q_position, std::int64_t k_position,
     return static_cast<int>(std::clamp<std::int64_t>(key - k_position, 0, seq_k));
   };
   const std::int64_t offset = line.offset + q_position - k_position;
-  return {static_cast<int>(std::clamp(offset, -kMostOffset, kMostOffset)), row_of(line.least),
+  return {static_cast<int>(std::clamp(offset, -kMaxOffset, kMaxOffset)), row_of(line.least),
           row_of(line.most)};
 }
 

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "annulus/pattern.h"
-#include "params/walk_params.h"
+#include "params/tile_order_params.h"
 #include "pattern/classify.h"
 
 namespace annulus::attention {

@@ -21,7 +21,7 @@ void count_band(const kernels::RowBand& band, const Problem& problem, TileCounts
   counts->full_tiles = sums.full_tiles * counts->copies;
   counts->partial_tiles = (sums.tiles - sums.full_tiles) * counts->copies;
   counts->longest_row = sums.longest_row;
-  if (counts->ctas > kMostNamedRows) return;
+  if (counts->ctas > kMaxNamedRows) return;
   for (std::int64_t row = 0; row < counts->row_tiles; ++row) {
     counts->lengths.push_back(
         kernels::band_row(band, static_cast<int>(counts->tile_rows),
@@ -36,7 +36,7 @@ std::pair<std::int64_t, std::int64_t> classes_of(const TileList& list, std::int6
   if (list.lists == 1) return {list.full_tiles, list.partial_tiles};
   std::int64_t full = 0, partial = 0;
   for (std::int64_t row = 0; row < list.row_tiles; ++row) {
-    if (list.walk == kernels::Walk::kList) {
+    if (list.tile_order == kernels::TileOrder::kList) {
       const std::int64_t* const begin = list.row_begin.data() + which * (list.row_tiles + 1) + row;
       for (std::int64_t at = begin[0]; at < begin[1]; ++at) {
         const bool is_partial = (list.tiles[static_cast<std::size_t>(at)] & 1) != 0;
@@ -100,7 +100,7 @@ TileCounts count_tiles(const TileList& list, const Problem& problem) {
   counts.tile_rows = list.tile_rows;
   counts.tile_columns = list.tile_columns;
   counts.row_tiles = list.row_tiles;
-  if (list.walk == kernels::Walk::kBand) {
+  if (list.tile_order == kernels::TileOrder::kBand) {
     count_band(list.band, problem, &counts);
     return counts;
   }

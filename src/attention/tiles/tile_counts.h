@@ -14,14 +14,14 @@
 namespace annulus::attention {
 
 // Rows of a band are named for so many CTAs at most; beyond, a model looks at sums alone.
-constexpr std::int64_t kMostNamedRows = std::int64_t{1} << 18;
+constexpr std::int64_t kMaxNamedRows = std::int64_t{1} << 18;
 
 struct TileCounts {
   std::int64_t tile_rows = 0;     // M
   std::int64_t tile_columns = 0;  // N
   std::int64_t row_tiles = 0;     // ceil(Sq / M)
   // [distinct heads, row_tiles]: tiles of each row. Every distinct head is launched `copies` times.
-  // May be empty where there are more than kMostNamedRows CTAs.
+  // May be empty where there are more than kMaxNamedRows CTAs.
   std::vector<std::int32_t> lengths;
   std::int64_t copies = 0;  // B H over the distinct heads
 

@@ -15,7 +15,7 @@ namespace annulus::attention {
 namespace {
 
 // Of tiles, and of mask words: 2 GB each.
-constexpr std::int64_t kMostEntries = std::int64_t{1} << 29;
+constexpr std::int64_t kMaxEntries = std::int64_t{1} << 29;
 
 // One list while it is made.
 struct HeadList {
@@ -57,26 +57,26 @@ void append_order(std::int64_t which, TileList* list) {
 void check_tiles(const TileList& list, std::int64_t heads, pattern::Classifier& classifier) {
   const double grid = static_cast<double>(heads) * static_cast<double>(list.row_tiles) *
                       static_cast<double>(list.column_tiles);
-  if (grid <= static_cast<double>(kMostEntries)) return;
+  if (grid <= static_cast<double>(kMaxEntries)) return;
   std::int64_t tiles = 0;
   for (std::int64_t head = 0; head < heads; ++head) {
     for (std::int64_t row = 0; row < list.row_tiles; ++row) {
       for (const pattern::BlockRun& run : classifier.row(head, row)) tiles += run.end - run.begin;
-      if (tiles <= kMostEntries) continue;
+      if (tiles <= kMaxEntries) continue;
       base::fail(ErrorCode::kUnsupported,
                  "{} queries and {} keys need a list of more than {} tiles of {} x {}; use a "
                  "sparser pattern, fewer per-head layouts or a shorter sequence",
-                 list.seq_q, list.seq_k, kMostEntries, list.tile_rows, list.tile_columns);
+                 list.seq_q, list.seq_k, kMaxEntries, list.tile_rows, list.tile_columns);
     }
   }
 }
 
 void check_words(const TileList& list, const HeadList& made) {
-  if (list.mask_words.size() + made.words.size() <= static_cast<std::size_t>(kMostEntries)) return;
+  if (list.mask_words.size() + made.words.size() <= static_cast<std::size_t>(kMaxEntries)) return;
   base::fail(ErrorCode::kUnsupported,
              "the masks of blocks() need more than {} words at {} x {} pairs per bit; use blocks "
              "whose sizes and offsets are multiples of larger powers of two",
-             kMostEntries, 1 << list.granule_row_shift, 1 << list.granule_column_shift);
+             kMaxEntries, 1 << list.granule_row_shift, 1 << list.granule_column_shift);
 }
 
 // Head h has the list that head h mod distinct.size() has.
@@ -136,7 +136,7 @@ bool make_runs(std::int64_t distinct, std::int64_t heads, pattern::Classifier& c
     list_of.push_back(static_cast<std::int32_t>(equal - lists.begin()));
     if (equal == lists.end()) lists.push_back(std::move(made));
   }
-  list->walk = kernels::Walk::kRuns;
+  list->tile_order = kernels::TileOrder::kRuns;
   for (std::size_t which = 0; which < lists.size(); ++which) {
     list->runs.insert(list->runs.end(), lists[which].begin(), lists[which].end());
     append_order(static_cast<std::int64_t>(which), list);
@@ -152,7 +152,7 @@ bool make_runs(std::int64_t distinct, std::int64_t heads, pattern::Classifier& c
 }
 
 void take_band(const kernels::RowBand& band, TileList* list) {
-  list->walk = kernels::Walk::kBand;
+  list->tile_order = kernels::TileOrder::kBand;
   list->band = band;
   const BandSums sums =
       sum_band(band, list->seq_q, list->seq_k, list->tile_rows, list->tile_columns);
@@ -171,8 +171,8 @@ kernels::RowRun row_of_band(const TileList& list, std::int64_t row) {
 }  // namespace
 
 std::int64_t TileList::row_length(std::int64_t which, std::int64_t row) const {
-  if (walk == kernels::Walk::kBand) return row_of_band(*this, row).count;
-  if (walk == kernels::Walk::kRuns) {
+  if (tile_order == kernels::TileOrder::kBand) return row_of_band(*this, row).count;
+  if (tile_order == kernels::TileOrder::kRuns) {
     return runs[static_cast<std::size_t>(which * row_tiles + row)].count;
   }
   const std::int64_t* const begin = row_begin.data() + which * (row_tiles + 1) + row;
@@ -180,8 +180,8 @@ std::int64_t TileList::row_length(std::int64_t which, std::int64_t row) const {
 }
 
 std::vector<pattern::BlockRun> TileList::row_runs(std::int64_t which, std::int64_t row) const {
-  if (walk == kernels::Walk::kBand) return runs_of_row(row_of_band(*this, row));
-  if (walk == kernels::Walk::kRuns) {
+  if (tile_order == kernels::TileOrder::kBand) return runs_of_row(row_of_band(*this, row));
+  if (tile_order == kernels::TileOrder::kRuns) {
     return runs_of_row(runs[static_cast<std::size_t>(which * row_tiles + row)]);
   }
   std::vector<pattern::BlockRun> all;

@@ -6,14 +6,14 @@
 // the arrays are those of kernels::TileListParams.
 //
 // Only irregular rows are listed tile by tile. Where every row is one run of tiles or two, a record
-// of each says so (Walk::kRuns); where a row follows from its number, nothing does (Walk::kBand).
-// Everything here but the arrays means the same for all three.
+// of each says so (TileOrder::kRuns); where a row follows from its number, nothing does
+// (TileOrder::kBand). Everything here but the arrays means the same for all three.
 
 #include <cstdint>
 #include <vector>
 
 #include "annulus/attention.h"
-#include "params/walk_params.h"
+#include "params/tile_order_params.h"
 #include "pattern/classify.h"
 
 namespace annulus::attention {
@@ -27,7 +27,7 @@ struct TileList {
   std::int64_t row_tiles = 0;     // ceil(Sq / M)
   std::int64_t column_tiles = 0;  // ceil(Sk / N)
 
-  kernels::Walk walk = kernels::Walk::kList;
+  kernels::TileOrder tile_order = kernels::TileOrder::kList;
 
   // kList. List L, tile row r: tiles[row_begin[L (row_tiles + 1) + r]] up to row_begin[... + r +
   // 1].

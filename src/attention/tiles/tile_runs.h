@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "annulus/pattern.h"
-#include "params/walk_params.h"
+#include "params/tile_order_params.h"
 #include "pattern/classify.h"
 
 namespace annulus::attention {

@@ -11,12 +11,12 @@ namespace annulus::pattern::leaves {
 namespace {
 
 // Positions and numbers on the device: far enough from 2^31 that differences do not overflow.
-constexpr std::int64_t kMostDevice = std::int64_t{1} << 30;
+constexpr std::int64_t kMaxDevice = std::int64_t{1} << 30;
 // Comparisons that are worth writing out for each element of a tile.
-constexpr int kMostWrittenOut = 8;
+constexpr int kMaxWrittenOut = 8;
 
 std::int32_t narrow(const char* what, std::int64_t value) {
-  if (value < -kMostDevice || value > kMostDevice) {
+  if (value < -kMaxDevice || value > kMaxDevice) {
     base::fail(ErrorCode::kUnsupported,
                "{} is {}; on a device positions and numbers are within +-2^30", what, value);
   }
@@ -69,7 +69,7 @@ MaskCode MaskWriter::finish(std::string text) {
         .push_back(static_cast<std::int32_t>(numbers_[slot]));
   }
   code_.lists.insert(code_.lists.end(), lists_.begin(), lists_.end());
-  code_.costly = code_.uses_blocks || is_long_ || leaves_ > kMostWrittenOut;
+  code_.costly = code_.uses_blocks || is_long_ || leaves_ > kMaxWrittenOut;
   return std::move(code_);
 }
 

@@ -22,14 +22,14 @@ constexpr Word kWords[] = {{"random", [](Arguments* read) {
                             }}};
 
 // c: a row of blocks chooses no more.
-constexpr std::int64_t kMostChosen = std::int64_t{1} << 16;
+constexpr std::int64_t kMaxChosen = std::int64_t{1} << 16;
 // Entries of a list on the device: 1 GB, and indices fit 32 bits.
-constexpr std::int64_t kMostEntries = std::int64_t{1} << 28;
+constexpr std::int64_t kMaxEntries = std::int64_t{1} << 28;
 
 }  // namespace
 
 void Random::check() {
-  check_number("random", "c", count, 0, kMostChosen);
+  check_number("random", "c", count, 0, kMaxChosen);
   check_number("random", "seed", seed, 0);
   check_number("random", "b", block, 1);
 }
@@ -86,7 +86,7 @@ Piece Random::code(MaskWriter* write) const {
       scope.queries.empty() ? 0 : floor_div(scope.queries.end - 1, block) - first + 1;
   // Each factor is below 2^31 where a device is concerned; the product of three may not be.
   if (static_cast<double>(scope.heads) * static_cast<double>(rows) * static_cast<double>(each) >
-      static_cast<double>(kMostEntries)) {
+      static_cast<double>(kMaxEntries)) {
     base::fail(ErrorCode::kUnsupported,
                "random({}, {}, {}) makes {} choices for each of {} heads and {} rows of blocks, "
                "more than 2^28 in all; use larger blocks",

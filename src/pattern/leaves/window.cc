@@ -25,7 +25,7 @@ constexpr Word kWords[] = {{"window", [](Arguments* read) {
 
 void Window::check() {
   const auto check_bound = [](const char* name, std::int64_t value) {
-    if (value >= -kMostNumber && value <= kMostNumber) return;
+    if (value >= -kMaxNumber && value <= kMaxNumber) return;
     base::fail(ErrorCode::kInvalidArgument,
                "window: {} is {}; it must be in +-2^60 (-1 is unbounded)", name, value);
   };

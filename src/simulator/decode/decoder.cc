@@ -10,7 +10,7 @@
 namespace annulus::simulator {
 namespace {
 
-constexpr std::uint64_t kMostAnalysisBits = std::uint64_t{1} << 31;  // 256 MB
+constexpr std::uint64_t kMaxAnalysisBits = std::uint64_t{1} << 31;  // 256 MB
 
 }  // namespace
 
@@ -84,7 +84,7 @@ void Decoder::start_again() {
 // The analyses of registers hold a bit for each register at each instruction.
 void Decoder::refuse_huge() const {
   const std::uint64_t bits = std::uint64_t{register_count_} * program_->code.size();
-  if (bits > kMostAnalysisBits) {
+  if (bits > kMaxAnalysisBits) {
     base::fail(ErrorCode::kUnsupported, "kernel {}: {} instructions with {} registers are too many",
                entry_->name, program_->code.size(), register_count_);
   }

@@ -105,7 +105,7 @@ CUresult mem_alloc(CUdeviceptr* pointer, std::size_t bytes) {
   });
 }
 
-// Waits for all work, as CUDA does today without promising it: the checked twin wants the program
+// Waits for all work, as CUDA does today without promising it: the checked mode wants the program
 // to have waited itself. Null is allowed; a second free, or a pointer into the middle, is refused.
 // Memory is freed even in a context that a fault has broken, which a GPU's driver would not do
 // before the end of the process: nothing is gained by keeping it.

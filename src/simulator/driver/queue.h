@@ -28,7 +28,7 @@ class Device;
 struct Work {
   Operation operation;  // what it is; Stream::submit adds where
   std::function<void(const OperationPointer&)> run;
-  // Runs code of the program, which may wait for other threads. In the checked twin all else runs
+  // Runs code of the program, which may wait for other threads. In the checked mode all else runs
   // alone, whatever the device: records of accesses, and memory itself, are nobody else's
   // meanwhile.
   bool on_host = false;

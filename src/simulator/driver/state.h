@@ -221,7 +221,7 @@ struct Context {
 // Page-locked memory.
 struct HostBlock {
   std::size_t bytes = 0;
-  std::shared_ptr<AccessRecord> record;  // null before the first access of the checked twin
+  std::shared_ptr<AccessRecord> record;  // null before the first access of the checked mode
 };
 
 // All there is. Made at the first call and never destroyed: programs call their driver from exit

@@ -166,9 +166,9 @@ void barrier(Warp& warp, const Inst& inst, Mask mask) {
   complete_barrier(cta, place);
 }
 
-// bar.warp.sync: the meeting has happened; memory of the lanes is ordered now. With a part of the
-// warp, that of the other lanes counts as ordered too: a race between two halves that synchronise
-// apart may go unnoticed, but no correct exchange within a half is called one.
+// bar.warp.sync: the convergence has happened; memory of the lanes is ordered now. With a part of
+// the warp, that of the other lanes counts as ordered too: a race between two halves that
+// synchronise apart may go unnoticed, but no correct exchange within a half is called one.
 template <bool kChecked>
 void warp_sync(Warp& warp, const Inst&, Mask) {
   if (kChecked) warp.cta->shadow.tick(warp.index);
@@ -181,13 +181,14 @@ void decode_bar(Decoder& decoder) {
   inst.kind = Class::kBarrier;
   if (decoder.has("cluster")) return decode_cluster_barrier(decoder);
   if (decoder.has("warp")) {
-    inst.meeting = Meeting::kMembers;
+    inst.convergence = Convergence::kMembers;
     inst.members = decoder.in(0, kU32);
     return decoder.handler(warp_sync<false>, warp_sync<true>);
   }
   inst.flow = Flow::kBarrier;
   // bar is barrier.aligned: the whole warp takes part. barrier alone counts lanes.
-  if (decoder.source().opcode == "bar" || decoder.has("aligned")) inst.meeting = Meeting::kWarp;
+  if (decoder.source().opcode == "bar" || decoder.has("aligned"))
+    inst.convergence = Convergence::kWarp;
   Mode mode = Mode::kSync;
   if (decoder.has("arrive")) {
     mode = Mode::kArrive;

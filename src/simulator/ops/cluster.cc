@@ -136,7 +136,7 @@ void wait(Warp& warp, const Inst&, Mask mask) {
 void decode_cluster_barrier(Decoder& decoder) {
   Inst& inst = decoder.inst();
   inst.kind = Class::kBarrier;
-  if (decoder.has("aligned")) inst.meeting = Meeting::kWarp;
+  if (decoder.has("aligned")) inst.convergence = Convergence::kWarp;
   inst.flow = Flow::kBarrier;
   inst.small[0] = decoder.has("relaxed");
   decoder.program().orders_blocks = true;

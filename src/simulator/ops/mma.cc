@@ -183,7 +183,7 @@ void movmatrix(Warp& warp, const Inst& inst, Mask mask) {
 void decode_mma(Decoder& decoder) {
   Inst& inst = decoder.inst();
   inst.kind = Class::kMatrix;
-  inst.meeting = Meeting::kWarp;
+  inst.convergence = Convergence::kWarp;
   const bool k16 = decoder.has("m16n8k16");
   if ((!k16 && !decoder.has("m16n8k8")) || !decoder.has("row") || !decoder.has("col")) {
     decoder.unsupported("this shape is not modelled");
@@ -229,7 +229,7 @@ void decode_mma(Decoder& decoder) {
 void decode_ldmatrix(Decoder& decoder) {
   Inst& inst = decoder.inst();
   inst.kind = Class::kSharedLoad;
-  inst.meeting = Meeting::kWarp;
+  inst.convergence = Convergence::kWarp;
   if (!decoder.has("m8n8") || !decoder.has("b16"))
     decoder.unsupported("this shape is not modelled");
   const std::size_t matrices = decoder.has("x4") ? 4 : decoder.has("x2") ? 2 : 1;
@@ -257,7 +257,7 @@ void decode_ldmatrix(Decoder& decoder) {
 void decode_movmatrix(Decoder& decoder) {
   Inst& inst = decoder.inst();
   inst.kind = Class::kShuffle;
-  inst.meeting = Meeting::kWarp;
+  inst.convergence = Convergence::kWarp;
   inst.a = decoder.in(1, Type{Type::kBits, 32});
   inst.d = decoder.out(0, Type{Type::kBits, 32});
   decoder.handler(movmatrix);

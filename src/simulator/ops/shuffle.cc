@@ -164,7 +164,7 @@ void active_mask(Warp& warp, const Inst& inst, Mask mask) {
 
 void take_members(Decoder& decoder, std::size_t index) {
   if (!decoder.has("sync")) decoder.unsupported("only the .sync form is modelled");
-  decoder.inst().meeting = Meeting::kMembers;
+  decoder.inst().convergence = Convergence::kMembers;
   decoder.inst().members = decoder.in(index, kU32);
 }
 

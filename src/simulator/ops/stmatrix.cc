@@ -53,7 +53,7 @@ void stmatrix(Warp& warp, const Inst& inst, Mask mask) {
 void decode_stmatrix(Decoder& decoder) {
   Inst& inst = decoder.inst();
   inst.kind = Class::kSharedStore;
-  inst.meeting = Meeting::kWarp;
+  inst.convergence = Convergence::kWarp;
   if (!decoder.has("m8n8") || !decoder.has("b16")) {
     decoder.unsupported("this shape is not modelled");
   }

@@ -97,7 +97,7 @@ void decode_elect(Decoder& decoder) {
   inst.kind = Class::kShuffle;
   const ptx::Operand& destination = decoder.operand(0);
   if (!decoder.has("sync") || destination.kind != ptx::OperandKind::kPair) decoder.unsupported();
-  inst.meeting = Meeting::kMembers;
+  inst.convergence = Convergence::kMembers;
   inst.members = decoder.in(1, kU32);
   inst.d = decoder.out(destination.elements[0], kU32);
   inst.c = decoder.predicate_out(destination.elements[1]);
@@ -106,7 +106,7 @@ void decode_elect(Decoder& decoder) {
 
 void decode_setmaxnreg(Decoder& decoder) {
   Inst& inst = decoder.inst();
-  inst.meeting = Meeting::kWarp;
+  inst.convergence = Convergence::kWarp;
   inst.flow = Flow::kBarrier;
   inst.kind = Class::kOther;
   if (!decoder.has("inc") && !decoder.has("dec")) decoder.malformed(".inc or .dec is needed");

@@ -273,7 +273,7 @@ void begin_rows(Cta& cta, int warpgroup, const MatrixProduct& product, std::uint
 void decode_wgmma(Decoder& decoder) {
   Inst& inst = decoder.inst();
   inst.kind = Class::kMatrix;
-  inst.meeting = Meeting::kWarp;
+  inst.convergence = Convergence::kWarp;
   if (!decoder.has("sync") || !decoder.has("aligned")) decoder.malformed(".sync.aligned is needed");
   if (decoder.has("mma_async")) return decode_multiply(decoder);
   inst.kind = Class::kBarrier;

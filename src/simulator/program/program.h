@@ -40,7 +40,7 @@ enum class Flow : std::uint8_t {
 };
 
 // Which lanes must stand at an instruction before it runs.
-enum class Meeting : std::uint8_t {
+enum class Convergence : std::uint8_t {
   kNone,
   kWarp,    // .aligned: every lane of the warp that has not exited
   kMembers  // .sync: the lanes of the member mask operand inst.members
@@ -72,7 +72,7 @@ struct Inst {
   std::uint32_t members = kNoSlot;  // slot of the member mask
   std::uint32_t target = 0;
   Flow flow = Flow::kPlain;
-  Meeting meeting = Meeting::kNone;
+  Convergence convergence = Convergence::kNone;
   Class kind = Class::kOther;
   std::uint8_t guard_negated = 0;
   MemoryOrder order = MemoryOrder::kWeak;

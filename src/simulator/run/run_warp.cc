@@ -53,7 +53,7 @@ Group* select_group(Warp& warp) {
 }
 
 // The first instruction ahead of the group where it may meet another one.
-std::uint32_t next_meeting(const Warp& warp, const Group& group) {
+std::uint32_t next_convergence(const Warp& warp, const Group& group) {
   std::uint32_t next = kNoSlot;
   for (const Group& other : warp.groups) {
     if (&other != &group && !waits(other) && other.pc > group.pc) next = std::min(next, other.pc);
@@ -70,7 +70,7 @@ bool all_here(const Warp& warp, const Group& group, const Inst& inst, Mask mask)
     raise_at(FaultKind::kDivergentBarrier, lowest_lane(mask),
              "its predicate is false for lanes {} that have to take part", lanes_text(all & ~mask));
   }
-  if (inst.meeting == Meeting::kWarp && (all & ~warp.live) != 0) {
+  if (inst.convergence == Convergence::kWarp && (all & ~warp.live) != 0) {
     raise_at(FaultKind::kDivergentBarrier, lowest_lane(mask),
              "lanes {} of the warp have exited; all have to take part",
              lanes_text(all & ~warp.live));
@@ -256,7 +256,7 @@ template <bool kChecked>
 void run_group(Warp& warp, Group& group, Turn& turn) {
   const Inst* const code = warp.cta->program->code.data();
   auto& by_class = warp.cta->counts.by_class;
-  const std::uint32_t limit = next_meeting(warp, group);
+  const std::uint32_t limit = next_convergence(warp, group);
   const Mask group_mask = group.mask;
   std::uint32_t budget = turn.budget;
   std::uint64_t lanes = 0;
@@ -266,7 +266,7 @@ void run_group(Warp& warp, Group& group, Turn& turn) {
     Mask mask = group_mask;
     if (inst.guard != kNoSlot) mask &= warp.predicate(inst.guard, inst.guard_negated);
     warp.pc = step.pc;
-    if (inst.meeting != Meeting::kNone && mask != 0 && !all_here(warp, group, inst, mask)) {
+    if (inst.convergence != Convergence::kNone && mask != 0 && !all_here(warp, group, inst, mask)) {
       group.state = GroupState::kParked;
       break;
     }
@@ -298,7 +298,7 @@ void run_group(Warp& warp, Group& group, Turn& turn) {
 Mask wanted(const Warp& warp, const Inst& inst, Mask mask) {
   // A barrier does not wait for threads that have left; mma and the like need all 32.
   if (inst.flow == Flow::kBarrier) return warp.live;
-  if (inst.meeting == Meeting::kWarp) return warp.cta->warp_lanes(warp.index);
+  if (inst.convergence == Convergence::kWarp) return warp.cta->warp_lanes(warp.index);
   const auto* members = warp.lanes<std::uint32_t>(inst.members);
   Mask all = 0;
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {

@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   constexpr int kStages = Shape::kStages;
   constexpr int kThreads = kWarps * 32;
   constexpr auto kScore = static_cast<Score>(Shape::kScore);
-  constexpr auto kWalk = static_cast<Walk>(Shape::kWalk);
+  constexpr auto kTileOrder = static_cast<TileOrder>(Shape::kTileOrder);
   using Weighing = tile::Weighing<ScoreMod, kScore>;
   constexpr int kRowTiles = kRows / (kWarps * 16);
   static_assert(kRowTiles * kWarps * 16 == kRows && kRowTiles >= 1,
@@ -58,8 +58,8 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   const unsigned head = blockIdx.y;
   const unsigned kv_head = head / static_cast<unsigned>(params.group);
   const long long batch = blockIdx.z;
-  const auto row =
-      tile::find_tile_row<kWalk, kRows, kColumns, Shape::kSplit>(params, blockIdx.x, head, batch);
+  const auto row = tile::find_tile_row<kTileOrder, kRows, kColumns, Shape::kSplit>(
+      params, blockIdx.x, head, batch);
   if (Shape::kSplit && row.row < 0) return;
   const int first_row = row.row * kRows;
   const int warp_row = first_row + static_cast<int>(warp) * (kRowTiles * 16);
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
       params.k, batch * params.k_batch + kv_head * params.k_head, params.k_row, thread);
   const tile::TileCopier<kDimV, kThreads> values(
       params.v, batch * params.v_batch + kv_head * params.v_head, params.v_row, thread);
-  tile::TileWindow<kWalk, kStages> window(row, 1 - kStages);
+  tile::TileWindow<kTileOrder, kStages> window(row, 1 - kStages);
   const auto start_keys = [&](const tile::ColumnTile& at, int stage) {
     keys.template start<kColumns>(key_tiles + stage * kKeyBytes, at.column * kColumns,
                                   params.seq_k);
@@ -190,9 +190,10 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
         tile::mask_tile<Mask>(scores, context, place, now.partial, keys_left);
       }
     }
-    float shrink[kRowTiles][2];
-    tile::weigh<Weighing::score()>(state, scores, Weighing::factor(params.scale), shrink);
-    tile::rescale(output, shrink);
+    float correction[kRowTiles][2];
+    tile::online_softmax<Weighing::score()>(state, scores, Weighing::factor(params.scale),
+                                            correction);
+    tile::rescale(output, correction);
     tile::multiply_values<Element, kDimV, kRowTiles, kColumns>(output, scores,
                                                                value_lane + stage * kValueBytes);
   }

@@ -35,10 +35,10 @@ __global__ void __launch_bounds__(Shape::kWarps * 32)
   constexpr int kThreads = Shape::kWarps * 32;
   constexpr int kRowTiles = kRows / (Shape::kWarps * 16);
   constexpr auto kScore = static_cast<Score>(Shape::kScore);
-  constexpr auto kWalk = static_cast<Walk>(Shape::kWalk);
+  constexpr auto kTileOrder = static_cast<TileOrder>(Shape::kTileOrder);
   using Weighing = tile::Weighing<ScoreMod, kScore>;
   static_assert(!Shape::kPlaced, "blocks are those of a whole tensor");
-  static_assert(kWalk == Walk::kList, "which blocks are kept is a list");
+  static_assert(kTileOrder == TileOrder::kList, "which blocks are kept is a list");
 
   extern __shared__ __align__(128) unsigned char shared_memory[];
   const unsigned query_tile = ptx::shared_address(shared_memory);
@@ -48,7 +48,8 @@ __global__ void __launch_bounds__(Shape::kWarps * 32)
   const unsigned lane = thread % 32;
   const unsigned head = blockIdx.y;
   const long long batch = blockIdx.z;
-  const auto row = tile::find_tile_row<kWalk, kRows, kColumns>(params, blockIdx.x, head, batch);
+  const auto row =
+      tile::find_tile_row<kTileOrder, kRows, kColumns>(params, blockIdx.x, head, batch);
   const int first_row = row.row * kRows;
   const int warp_row = first_row + static_cast<int>(warp) * (kRowTiles * 16);
   const int lane_row = warp_row + static_cast<int>(lane / 4);

@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(kSelectionThreads)
   powers = tile::warp_sum(powers);
 
   int dropped = 0;
-  for (int added = 0; added < params.most_added; ++added) {
+  for (int added = 0; added < params.max_added; ++added) {
     Best best{0, -1};
     for (int column = lane; column < params.columns; column += 32) {
       if (!candidates.has(column) || tile::has_bit(kept, column)) continue;
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kSelectionThreads)
     if (best.column < 0) break;
     int gone = -1;
     if (count >= params.most) {
-      if (dropped == params.most_dropped) break;
+      if (dropped == params.max_dropped) break;
       // The least mass is the largest of its complements; of equal ones the highest column.
       Best least{0, -1};
       const int last = params.columns - 1;

@@ -5,10 +5,10 @@
 
 #include "kernels/wgmma/finish_block.cuh"
 #include "kernels/wgmma/parts.cuh"
+#include "kernels/wgmma/promoted_accumulator.cuh"
 #include "kernels/wgmma/scales.cuh"
 #include "kernels/wgmma/store_output.cuh"
-#include "kernels/wgmma/sums.cuh"
-#include "kernels/wgmma/take_work.cuh"
+#include "kernels/wgmma/tile_scheduler.cuh"
 #include "kernels/wgmma/work.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/tensor_copy.cuh"
@@ -25,14 +25,14 @@ template <typename Shape, typename Mask, typename ScoreMod>
 class Consumer {
   using Element = typename Shape::Element;
   using Layout = WgmmaLayout<Shape>;
-  using Row = tile::TileRow<static_cast<Walk>(Shape::kWalk)>;
+  using Row = tile::TileRow<static_cast<TileOrder>(Shape::kTileOrder)>;
   using Weighing = tile::Weighing<ScoreMod, static_cast<Score>(Shape::kScore)>;
   enum : int {
     kBlocks = Shape::kBlocks,
     kBlockColumns = Shape::kColumns / kBlocks,
     kPieces = Shape::kColumns / 8,
     kBlockPieces = kBlockColumns / 8,
-    kPowers = tile::Powers<Element, Shape::kColumns>::kCount,
+    kProbabilities = tile::Probabilities<Element, Shape::kColumns>::kCount,
     kDimV = Shape::kDimV,
     kRows = rows_of_work<Shape>(),
     kQueryInRegisters = Shape::kQueryInRegisters,
@@ -47,7 +47,7 @@ class Consumer {
     kFewRegisters = Shape::kConsumers == 3 || Shape::kColumns > 128 || Element::kBytes == 1,
   };
   static_assert(Shape::kPromoteSteps == 0 || !kRescaleFirst,
-                "what is put by has the peak of the output");
+                "what is put by has the row_max of the output");
 
  public:
   __device__ __forceinline__ Consumer(const AttentionParams& params, const TensorMaps& maps,
@@ -59,13 +59,13 @@ class Consumer {
         consumer_(consumer),
         warp_(threadIdx.x / 32 % 4),
         lane_(threadIdx.x % 32),
-        sums_(shared, consumer) {}
+        promoted_(shared, consumer) {}
 
   __device__ __forceinline__ void run() {
     if (kTurns && consumer_ == Shape::kConsumers - 1) announce_turn(0);
-    Taker<Shape> taker(shared_);
+    TileSchedulerConsumer<Shape> scheduler(shared_);
 #pragma unroll 1
-    for (int index = taker.first(); index < work_.count; index = taker.next(index)) {
+    for (int index = scheduler.first(); index < work_.count; index = scheduler.next(index)) {
       compute(index);
     }
     // The last turn that was handed on: nobody leaves with a barrier half full.
@@ -118,24 +118,24 @@ class Consumer {
     ptx::commit_products();
   }
   __device__ __forceinline__ void start_values(float (&output)[kDimV / 8][4],
-                                               const unsigned (&powers)[kPowers][4],
+                                               const unsigned (&probabilities)[kProbabilities][4],
                                                const RingPlace<Shape::kStages>& place) const {
     tile::start_values<Element, kDimV, Shape::kColumns>(
-        output, powers, shared_ + Layout::kOperands + place.stage * Layout::kOperandBytes);
+        output, probabilities, shared_ + Layout::kOperands + place.stage * Layout::kOperandBytes);
     ptx::commit_products();
   }
 
   // The product of start_values, rescaling included, and complete; see kernels/wgmma/parts.cuh.
   template <int kNext, typename StartNext>
   __device__ __forceinline__ void add_values(float (&output)[kDimV / 8][4],
-                                             const float (&shrink)[2],
-                                             const unsigned (&powers)[kPowers][4],
+                                             const float (&correction)[2],
+                                             const unsigned (&probabilities)[kProbabilities][4],
                                              const RingPlace<Shape::kStages>& place,
                                              const StartNext& start_next) const {
     ptx::wait(barrier(place, Layout::kOperandFull), place.parity);
     add_values_in_parts<Element, kDimV, Shape::kColumns, kNext>(
-        output, shrink, powers, shared_ + Layout::kOperands + place.stage * Layout::kOperandBytes,
-        start_next);
+        output, correction, probabilities,
+        shared_ + Layout::kOperands + place.stage * Layout::kOperandBytes, start_next);
     release_values(place);
   }
 
@@ -155,18 +155,18 @@ class Consumer {
   }
   // The lane's first row among those of the CTA's tile row.
   __device__ __forceinline__ unsigned row_in_tile() const {
-    return (Shape::kHeadsTogether ? 0 : consumer_ * 64) + warp_ * 16 + lane_ / 4;
+    return (Shape::kPackedHeads ? 0 : consumer_ * 64) + warp_ * 16 + lane_ / 4;
   }
 
   // A work, and what of it is this consumer's.
   struct Part {
-    Work<static_cast<Walk>(Shape::kWalk)> work;
+    Work<static_cast<TileOrder>(Shape::kTileOrder)> work;
     int head;
     tile::LaneRows rows;  // of the lane
   };
   __device__ __forceinline__ Part find_part(int index) const {
     const auto work = find_work<Shape>(params_, work_, index);
-    const int head = work.head + (Shape::kHeadsTogether ? static_cast<int>(consumer_) : 0);
+    const int head = work.head + (Shape::kPackedHeads ? static_cast<int>(consumer_) : 0);
     return {work,
             head,
             {(static_cast<long long>(work.batch) * params_.heads + head) * params_.seq_q,
@@ -243,9 +243,9 @@ class Consumer {
   // All steps of a work that has some.
   __device__ __forceinline__ void attend(tile::RowState<1>& state, float (&output)[1][kDimV / 8][4],
                                          const Row& row, int steps, int batch, int head) {
-    unsigned powers[kPowers][4];
-    float shrink[1][2];
-    sums_.begin();
+    unsigned probabilities[kProbabilities][4];
+    float correction[1][2];
+    promoted_.begin();
     query_.read(shared_ + Layout::kQueries + consumer_ * Layout::Queries::kBytes, warp_, lane_);
     if constexpr (Shape::kOutputApart && kQueryInRegisters) {
       // All lanes have what they read before one of them lets the next copy overwrite it.
@@ -263,10 +263,10 @@ class Consumer {
       ptx::hold(scores[0]);
       release_keys(place_);
       finish(scores[0], row, 0, batch, head);
-      scales_.template weigh<Weighing>(params_, state, scores, shrink);
-      tile::convert_powers<Element>(scores[0], powers);
+      scales_.template online_softmax<Weighing>(params_, state, scores, correction);
+      tile::convert_probabilities<Element>(scores[0], probabilities);
     }
-    if constexpr (Shape::kCarryIn && !kRescaleFirst) tile::rescale(output, shrink);
+    if constexpr (Shape::kCarryIn && !kRescaleFirst) tile::rescale(output, correction);
 #pragma unroll 1
     for (int step = 1; step < steps; ++step) {
       float scores[1][kPieces][4];
@@ -276,7 +276,7 @@ class Consumer {
       ptx::wait(barrier(place_, 0), place_.parity);
       take_turn();
       if constexpr (kInParts) {
-        add_values<1>(output[0], shrink[0], powers, before, [&] {
+        add_values<1>(output[0], correction[0], probabilities, before, [&] {
           ptx::fence_products();
           start_scores(scores[0], place_);
           hand_on_turn();
@@ -285,46 +285,46 @@ class Consumer {
       } else {
         ptx::fence_products();
         start_scores(scores[0], place_);
-        if constexpr (kRescaleFirst) tile::rescale(output, shrink);
+        if constexpr (kRescaleFirst) tile::rescale(output, correction);
         ptx::wait(barrier(before, Layout::kOperandFull), before.parity);
         ptx::hold(output[0]);
         ptx::fence_products();
-        start_values(output[0], powers, before);
+        start_values(output[0], probabilities, before);
         hand_on_turn();
         ptx::wait_products<1>();
       }
       ptx::hold(scores[0]);
       release_keys(place_);
       finish(scores[0], row, step, batch, head);
-      scales_.template weigh<Weighing>(params_, state, scores, shrink);
+      scales_.template online_softmax<Weighing>(params_, state, scores, correction);
       if constexpr (!kInParts) {
         ptx::pin(state.sum[0][0] + state.sum[0][1], shared_ + Layout::kUnused);
         ptx::wait_products<0>();
         ptx::hold(output[0]);
         release_values(before);
-        if constexpr (!kRescaleFirst) tile::rescale(output, shrink);
-        sums_.rescale(shrink);
-        sums_.step(step, output);
+        if constexpr (!kRescaleFirst) tile::rescale(output, correction);
+        promoted_.rescale(correction);
+        promoted_.step(step, output);
       }
-      tile::convert_powers<Element>(scores[0], powers);
+      tile::convert_probabilities<Element>(scores[0], probabilities);
     }
     if constexpr (Shape::kOutputApart && !kQueryInRegisters) {
       release(shared_ + Layout::kQueriesFree);
     }
     if constexpr (kInParts) {
-      add_values<0>(output[0], shrink[0], powers, place_, [] {});
+      add_values<0>(output[0], correction[0], probabilities, place_, [] {});
     } else {
-      if constexpr (kRescaleFirst) tile::rescale(output, shrink);
+      if constexpr (kRescaleFirst) tile::rescale(output, correction);
       ptx::wait(barrier(place_, Layout::kOperandFull), place_.parity);
       ptx::hold(output[0]);
       ptx::fence_products();
-      start_values(output[0], powers, place_);
+      start_values(output[0], probabilities, place_);
       ptx::wait_products<0>();
       ptx::hold(output[0]);
       release_values(place_);
     }
     place_.advance();
-    sums_.end(output);
+    promoted_.end(output);
   }
 
   const AttentionParams& params_;
@@ -336,7 +336,7 @@ class Consumer {
   const unsigned lane_;
   tile::WarpgroupQuery<Element, Shape::kDimQk, Shape::kQueryInRegisters> query_;
   Scales<Shape> scales_;
-  Sums<Shape> sums_;
+  PromotedAccumulator<Shape> promoted_;
   RingPlace<Shape::kStages> place_;
   unsigned queries_parity_ = 0;
 };

@@ -1,11 +1,11 @@
 #ifndef ANNULUS_KERNELS_WGMMA_PARTS_CUH_
 #define ANNULUS_KERNELS_WGMMA_PARTS_CUH_
 
-// The product of powers and V a few columns at a time, each part added in fp32 to the output: the
-// other way to keep short the sums that tensor cores make of 8-bit products (kernels/wgmma/sums.cuh
-// has why), where shared memory has no room to put the whole output by. Rescaling is part of the
-// addition. Two parts take turns, so that one is added while the other is multiplied; but softmax
-// has only the other consumer's products to run beside.
+// The product of probabilities and V a few columns at a time, each part added in fp32 to the
+// output: the other way to keep short the sums that tensor cores make of 8-bit products
+// (kernels/wgmma/promoted_accumulator.cuh has why), where shared memory has no room to put the
+// whole output by. Rescaling is part of the addition. Two parts take turns, so that one is added
+// while the other is multiplied; but softmax has only the other consumer's products to run beside.
 
 #include "ptx/wgmma.cuh"
 #include "tile/panel.cuh"
@@ -20,16 +20,16 @@ enum : int { kPartColumns = 32 };
 // whether it does.
 template <typename Element, int kDim, int kColumns, int kNext, typename StartNext>
 __device__ __forceinline__ void add_values_in_parts(
-    float (&output)[kDim / 8][4], const float (&shrink)[2],
-    const unsigned (&powers)[tile::Powers<Element, kColumns>::kCount][4], unsigned values,
-    const StartNext& start_next) {
+    float (&output)[kDim / 8][4], const float (&correction)[2],
+    const unsigned (&probabilities)[tile::Probabilities<Element, kColumns>::kCount][4],
+    unsigned values, const StartNext& start_next) {
   constexpr int kParts = kDim / kPartColumns;
   constexpr int kPieces = kPartColumns / 8;
   float parts[2][kPieces][4];
   const auto start = [&](float(&part)[kPieces][4], int index) {
     ptx::hold(part);
     ptx::fence_products();
-    tile::start_values_part<Element, kDim, kColumns>(part, powers, values, index);
+    tile::start_values_part<Element, kDim, kColumns>(part, probabilities, values, index);
     ptx::commit_products();
   };
   const auto add = [&](float(&part)[kPieces][4], int index) {
@@ -38,7 +38,7 @@ __device__ __forceinline__ void add_values_in_parts(
     for (int c = 0; c < kPieces; ++c) {
       float(&piece)[4] = output[index * kPieces + c];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) piece[i] = fmaf(piece[i], shrink[i / 2], part[c][i]);
+      for (int i = 0; i < 4; ++i) piece[i] = fmaf(piece[i], correction[i / 2], part[c][i]);
     }
   };
   start(parts[0], 0);

@@ -4,7 +4,7 @@
 // One thread's part of wgmma_forward: it starts the copies of all work, Q once and K and V step by
 // step, as far ahead as the consumers give buffers back.
 
-#include "kernels/wgmma/take_work.cuh"
+#include "kernels/wgmma/tile_scheduler.cuh"
 #include "kernels/wgmma/work.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/tensor_copy.cuh"
@@ -37,9 +37,9 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
   constexpr int kRows = rows_of_work<Shape>();
   RingPlace<Shape::kStages> place;
   unsigned queries_parity = 1;
-  Drawer<Shape> drawer(shared, work.count);
+  TileSchedulerProducer<Shape> scheduler(shared, work.count);
 #pragma unroll 1
-  for (int index = drawer.first(); index < work.count; index = drawer.next(index)) {
+  for (int index = scheduler.first(); index < work.count; index = scheduler.next(index)) {
     const auto now = find_work<Shape>(params, work, index);
     if (Shape::kSplit && now.row.row < 0) continue;
     const int steps = steps_of<kBlocks>(now.row.count);
@@ -58,8 +58,8 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
                           panel * Layout::Queries::kPanelBytes,
                       &maps.q, shared + Layout::kQueriesFull,
                       {panel * Layout::Queries::kPanelColumns,
-                       now.row.row * kRows + (Shape::kHeadsTogether ? 0 : consumer * 64),
-                       now.head + (Shape::kHeadsTogether ? consumer : 0), now.batch});
+                       now.row.row * kRows + (Shape::kPackedHeads ? 0 : consumer * 64),
+                       now.head + (Shape::kPackedHeads ? consumer : 0), now.batch});
       }
     }
 

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_KERNELS_WGMMA_SCALES_CUH_
 #define ANNULUS_KERNELS_WGMMA_SCALES_CUH_
 
-// How a consumer makes powers of products: without scales for 16-bit elements, with those of Q, K
-// and V (ScaleParams) for 8-bit ones. Both have the same functions.
+// How a consumer makes probabilities of products: without scales for 16-bit elements, with those of
+// Q, K and V (ScaleParams) for 8-bit ones. Both have the same functions.
 
 #include "kernels/wgmma/work.cuh"
 #include "tile/scaled_softmax.cuh"
@@ -25,10 +25,12 @@ class Scales {
     tile::finish_scores<static_cast<Score>(Shape::kScore)>(scores, params.scale, params.softcap);
   }
   template <typename Weighing, int kPieces>
-  __device__ __forceinline__ void weigh(const AttentionParams& params, tile::RowState<1>& state,
-                                        float (&scores)[1][kPieces][4],
-                                        float (&shrink)[1][2]) const {
-    tile::weigh<Weighing::score()>(state, scores, Weighing::factor(params.scale), shrink);
+  __device__ __forceinline__ void online_softmax(const AttentionParams& params,
+                                                 tile::RowState<1>& state,
+                                                 float (&scores)[1][kPieces][4],
+                                                 float (&correction)[1][2]) const {
+    tile::online_softmax<Weighing::score()>(state, scores, Weighing::factor(params.scale),
+                                            correction);
   }
   template <int kPieces>
   __device__ __forceinline__ void leave(tile::RowState<1>&, float (&)[1][kPieces][4]) const {}
@@ -76,15 +78,15 @@ class Scales<Shape, true> {
   template <int kPieces>
   __device__ __forceinline__ void leave(tile::RowState<1>& state,
                                         float (&output)[1][kPieces][4]) const {
-    // From here on peaks are 2 apart, and a power relative to a rounded one may be more than 8 bits
-    // hold: what is cut off there would be missing in the output and not in the sum.
-    constexpr float kMostScore = 16777216.0f;  // 2^24
+    // From here on row maxima are 2 apart, and a power relative to a rounded one may be more than 8
+    // bits hold: what is cut off there would be missing in the output and not in the sum.
+    constexpr float kMaxScore = 16777216.0f;  // 2^24
     float factors[1][2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       state.sum[0][half] *= 1 / powers_of_one();
-      const float peak = state.peak[0][half];
-      const bool beyond = fabsf(peak) >= kMostScore && peak != tile::minus_infinity();
+      const float row_max = state.row_max[0][half];
+      const bool beyond = fabsf(row_max) >= kMaxScore && row_max != tile::minus_infinity();
       factors[0][half] = beyond ? tile::not_a_number() : unit_ * (1 / powers_of_one());
     }
     tile::rescale(output, factors);
@@ -125,7 +127,7 @@ class Scales<Shape, true> {
         }
       }
     }
-    weights_ = tile::weigh_groups(values, unit_, unit_shrink_);
+    weights_ = tile::online_softmax_groups(values, unit_, unit_correction_);
   }
 
   // Of the tile `b` of a step.
@@ -148,9 +150,9 @@ class Scales<Shape, true> {
   }
   // An expression leaves scores that another factor turns into base-2 ones.
   template <typename Weighing, int kPieces>
-  __device__ __forceinline__ void weigh(const AttentionParams&, tile::RowState<1>& state,
-                                        float (&scores)[1][kPieces][4],
-                                        float (&shrink)[1][2]) const {
+  __device__ __forceinline__ void online_softmax(const AttentionParams&, tile::RowState<1>& state,
+                                                 float (&scores)[1][kPieces][4],
+                                                 float (&correction)[1][2]) const {
     constexpr bool kOfScale = Weighing::score() == static_cast<Score>(Shape::kScore);
     float factors[2][kGroups];
 #pragma unroll
@@ -160,28 +162,28 @@ class Scales<Shape, true> {
         factors[half][g] = kOfScale ? factors_[half][g] : Weighing::factor(0);
       }
     }
-    tile::weigh_scaled<Weighing::score()>(state, scores, factors, weights_, shrink);
-    shrink[0][0] *= unit_shrink_;
-    shrink[0][1] *= unit_shrink_;
+    tile::online_softmax_scaled<Weighing::score()>(state, scores, factors, weights_, correction);
+    correction[0][0] *= unit_correction_;
+    correction[0][1] *= unit_correction_;
   }
 
  private:
   // A scale, if it may be one: its inverse has to be a normal number.
   static __device__ __forceinline__ float checked(float scale) {
-    constexpr float kMost = 4.2535296e37f;  // 2^125
-    return scale >= 0.0f && scale <= kMost ? scale : tile::not_a_number();
+    constexpr float kMax = 4.2535296e37f;  // 2^125
+    return scale >= 0.0f && scale <= kMax ? scale : tile::not_a_number();
   }
   // Not 0. What has been carried in is divided by it; else it is below all scales that matter.
   static __device__ __forceinline__ constexpr float first_unit() {
     return Shape::kCarryIn ? 8.673617379884035e-19f : 1.1754944e-38f;  // 2^-60, 2^-126
   }
   static __device__ __forceinline__ constexpr float powers_of_one() {
-    return 1 << tile::kPowerBits;
+    return 1 << tile::kProbabilityBits;
   }
 
   float query_[2];
   float unit_;
-  float unit_shrink_;
+  float unit_correction_;
   int key_head_;
   float factors_[2][kGroups];
   tile::GroupWeights<kGroups> weights_;

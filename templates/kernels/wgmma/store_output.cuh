@@ -54,11 +54,10 @@ __device__ __forceinline__ void store_output(const tile::RowState<1>& state,
   if (warp == 0 && ptx::elect()) {
 #pragma unroll
     for (int panel = 0; panel < Panels::kCount; ++panel) {
-      ptx::store_box(
-          &maps.o, staging + panel * Panels::kPanelBytes,
-          {panel * Panels::kPanelColumns,
-           row.row * kRows + (Shape::kHeadsTogether ? 0 : static_cast<int>(consumer) * 64), head,
-           batch});
+      ptx::store_box(&maps.o, staging + panel * Panels::kPanelBytes,
+                     {panel * Panels::kPanelColumns,
+                      row.row * kRows + (Shape::kPackedHeads ? 0 : static_cast<int>(consumer) * 64),
+                      head, batch});
     }
     ptx::commit_stores();
     if constexpr (!Shape::kOutputApart) ptx::wait_stores_read();

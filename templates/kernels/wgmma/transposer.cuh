@@ -5,7 +5,7 @@
 // tile of V round (tile/transpose.cuh), from the buffer that the copies fill to the one that the
 // products read.
 
-#include "kernels/wgmma/take_work.cuh"
+#include "kernels/wgmma/tile_scheduler.cuh"
 #include "kernels/wgmma/work.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/tensor_copy.cuh"
@@ -21,8 +21,8 @@ __device__ __forceinline__ void transpose_values(const AttentionParams& params,
   using Layout = WgmmaLayout<Shape>;
   const unsigned lane = threadIdx.x % 32;
   RingPlace<Shape::kStages> place;
-  Taker<Shape> taker(shared);
-  for (int index = taker.first(); index < work.count; index = taker.next(index)) {
+  TileSchedulerConsumer<Shape> scheduler(shared);
+  for (int index = scheduler.first(); index < work.count; index = scheduler.next(index)) {
     const int steps = steps_of<Shape::kBlocks>(find_work<Shape>(params, work, index).row.count);
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {

@@ -2,15 +2,15 @@
 // CTAs. One CTA holds a producer warp and kConsumers warpgroups of 64 rows each. The producer walks
 // the column tiles of the CTA's work, kColumns keys a step, as far ahead as kStages buffers of K
 // and of V let it, and into the next work while this one's output leaves. Consumers share K and V
-// and nothing else: their 64 rows are consecutive rows of one head, or with kHeadsTogether the same
+// and nothing else: their 64 rows are consecutive rows of one head, or with kPackedHeads the same
 // rows of as many heads that share K and V.
 //
 // A step of a consumer is ordered so that the softmax of one step runs beside the products of the
-// previous one, and consumers take turns at starting products so that one computes powers while
-// another multiplies:
+// previous one, and consumers take turns at starting products so that one computes probabilities
+// while another multiplies:
 //
 //   start S(j) = Q K(j)^T     start O += P(j-1) V(j-1)     wait for S(j)
-//   P(j) = powers of S(j)     wait for O                   rescale O
+//   P(j) = probabilities of S(j)     wait for O                   rescale O
 //
 // CTAs of a cluster work on heads that share K and V or on rows that see the same keys. Each copies
 // a part of every step's K and V, into the shared memory of all of them, so that L2 is read once;
@@ -18,11 +18,12 @@
 //
 // Elements of 8 bits have scales (kernels/wgmma/scales.cuh), and their V is turned round between
 // the copies and the products by the producer's other warps (kernels/wgmma/transposer.cuh). Where
-// there is room, their sums are put by in fp32 now and then (kernels/wgmma/sums.cuh); elsewhere a
-// step is ordered otherwise, because P V comes in parts (kernels/wgmma/parts.cuh):
+// there is room, their sums are put by in fp32 now and then
+// (kernels/wgmma/promoted_accumulator.cuh); elsewhere a step is ordered otherwise, because P V
+// comes in parts (kernels/wgmma/parts.cuh):
 //
 //   O = O rescaled + P(j-1) V(j-1), part by part     start S(j) = Q K(j)^T     wait for S(j)
-//   P(j) = powers of S(j), while the other consumer multiplies
+//   P(j) = probabilities of S(j), while the other consumer multiplies
 //
 // Shared memory (each part a multiple of 1024 bytes): Q per consumer, K and V per stage, V turned
 // round per stage where its elements have 8 bits, O per consumer unless it leaves through Q, what

@@ -38,10 +38,10 @@ struct WgmmaLayout {
     kOutput = Shape::kOutputApart ? kStagesEnd : kQueries,
     // Of a consumer: what it may overwrite is its own part of Q, however little O takes of that.
     kOutputBytes = Shape::kOutputApart ? Output::kBytes : Queries::kBytes,
-    // What a consumer puts by of its output, in fp32 (kernels/wgmma/sums.cuh).
-    kSums = kStagesEnd + (Shape::kOutputApart ? Shape::kConsumers * Output::kBytes : 0),
-    kSumsBytes = Shape::kPromoteSteps > 0 ? 64 * Shape::kDimV * 4 : 0,
-    kBarriers = kSums + Shape::kConsumers * kSumsBytes,
+    // What a consumer puts by of its output, in fp32 (kernels/wgmma/promoted_accumulator.cuh).
+    kPromoted = kStagesEnd + (Shape::kOutputApart ? Shape::kConsumers * Output::kBytes : 0),
+    kPromotedBytes = Shape::kPromoteSteps > 0 ? 64 * Shape::kDimV * 4 : 0,
+    kBarriers = kPromoted + Shape::kConsumers * kPromotedBytes,
     // What the products of a step read.
     kOperands = kTransposes ? kTransposed : kValues,
     kOperandBytes = kTransposes ? Transposed::kBytes : Values::kBytes,
@@ -54,7 +54,7 @@ struct WgmmaLayout {
     kOperandFree = kTransposes ? 5 : 3,
     kStageBarrierBytes = (kTransposes ? 6 : 4) * ptx::kBarrierBytes,
     kUnused = kStageBarriers + Shape::kStages * kStageBarrierBytes,  // a word for ptx::pin
-    // Where works are drawn (kernels/wgmma/take_work.cuh): two barriers, and the work.
+    // Where works are drawn (kernels/wgmma/tile_scheduler.cuh): two barriers, and the work.
     kWorkFull = kUnused + ptx::kBarrierBytes,
     kWorkFree = kWorkFull + ptx::kBarrierBytes,
     kWorkDrawn = kWorkFree + ptx::kBarrierBytes,
@@ -77,15 +77,15 @@ struct RingPlace {
 // Query rows of a tile row.
 template <typename Shape>
 __device__ __forceinline__ constexpr int rows_of_work() {
-  return Shape::kHeadsTogether ? 64 : 64 * Shape::kConsumers;
+  return Shape::kPackedHeads ? 64 : 64 * Shape::kConsumers;
 }
 
 // One CTA's part of a work: a tile row, or a part of one, of one head or of kConsumers heads.
-template <Walk kWalk>
+template <TileOrder kTileOrder>
 struct Work {
   int batch;
   int head;  // the first
-  tile::TileRow<kWalk> row;
+  tile::TileRow<kTileOrder> row;
 };
 
 template <typename Shape>
@@ -104,9 +104,9 @@ __device__ __forceinline__ void arrive_everywhere(unsigned barrier, unsigned lan
 }
 
 template <typename Shape>
-__device__ __forceinline__ Work<static_cast<Walk>(Shape::kWalk)> find_work(
+__device__ __forceinline__ Work<static_cast<TileOrder>(Shape::kTileOrder)> find_work(
     const AttentionParams& params, const WorkParams& work, int index) {
-  constexpr int kHeads = Shape::kHeadsTogether ? Shape::kConsumers : 1;
+  constexpr int kHeads = Shape::kPackedHeads ? Shape::kConsumers : 1;
   constexpr int kRows = rows_of_work<Shape>();
   const int rows = work.row_groups;
   const int set = index / (work.set * rows);
@@ -120,7 +120,7 @@ __device__ __forceinline__ Work<static_cast<Walk>(Shape::kWalk)> find_work(
   const bool rows_apart = work.group_rows > 1;
   const int head =
       (group - batch * work.head_groups) * work.group_heads + (rows_apart ? 0 : rank * kHeads);
-  auto row = tile::find_tile_row<static_cast<Walk>(Shape::kWalk), kRows,
+  auto row = tile::find_tile_row<static_cast<TileOrder>(Shape::kTileOrder), kRows,
                                  Shape::kColumns / Shape::kBlocks, Shape::kSplit>(
       params, static_cast<unsigned>(order * work.group_rows), static_cast<unsigned>(head), batch);
   // CTAs that share K and V make the same steps: rows that see the same, in ascending order. The

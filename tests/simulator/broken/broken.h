@@ -2,7 +2,7 @@
 #define ANNULUS_TESTS_SIMULATOR_BROKEN_BROKEN_H_
 
 // Deliberately broken kernels, and correct ones that look suspicious. Each file says in its head
-// what the checked twin must report, and marks the lines that may be blamed:
+// what the checked mode must report, and marks the lines that may be blamed:
 //
 //   // EXPECT shared memory race | deadlock     any of these kinds; "nothing" for a correct kernel
 //   // LAUNCH grid=2 block=128 shared=0 in=4096 out=4096 freed=0

@@ -1,4 +1,4 @@
-// The checked twin against kernels that are wrong on purpose: the right kind of fault at the right
+// The checked mode against kernels that are wrong on purpose: the right kind of fault at the right
 // line whatever the order of warps, and no word about kernels that are correct.
 
 #include <doctest/doctest.h>

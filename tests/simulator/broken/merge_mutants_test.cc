@@ -22,18 +22,18 @@ enum Kind : int {
   kPlain,    // parts of three tiles, three and one
   kSink,     // sink logits, which differ from head to head
   kHidden,   // every third row sees nothing, the others nothing in their last part
-  kSteep,    // scores rise so fast that weights relative to another part's peak overflow
+  kSteep,    // scores rise so fast that weights relative to another part's row max overflow
   kState,    // to a state that is carried on
   kCarried,  // from a state that was carried in
   kLists,    // heads that have other long rows than the first one
   kNarrow,   // head dim 96: half of the lanes have no second pair of columns
 };
 
-constexpr char kMerge[] = "kernels/merge/merge_rows.cu";
+constexpr char kMerge[] = "kernels/combine/combine_splits.cu";
 constexpr char kForward[] = "kernels/mma/mma_forward.cu";
 constexpr char kRow[] = "tile/tile_row.cuh";
 constexpr char kPeak[] =
-    "slot < merged.slots; ++slot) { peak = fmaxf(peak, split.m[first + slot * Shape::kTileRows]);";
+    "slot < merged.slots; ++slot) { row_max = fmaxf(row_max, split.m[first + slot * Shape::kTileRows]);";
 constexpr char kSum[] = "slot < merged.slots; ++slot) { const long long at";
 constexpr char kAdd[] = "acc[pair][0] += weight * low; acc[pair][1] += weight * high;";
 
@@ -84,30 +84,30 @@ std::vector<Mutant> mutants() {
        {},
        kLists},
       // Peaks and weights.
-      {"the peak of the first part is that of the row",
-       {{kMerge, kPeak, "slot < 1; ++slot) { peak = fmaxf(peak, split.m[first + slot * "
+      {"the row_max of the first part is that of the row",
+       {{kMerge, kPeak, "slot < 1; ++slot) { row_max = fmaxf(row_max, split.m[first + slot * "
                         "Shape::kTileRows]);"}},
        kWrong,
        {},
        kSteep},
-      {"the peak is at least 0",
-       {{kMerge, "float peak = tile::minus_infinity();", "float peak = 0.0f;"}},
+      {"the row_max is at least 0",
+       {{kMerge, "float row_max = tile::minus_infinity();", "float row_max = 0.0f;"}},
        kWrong,
        {},
        kHidden},
-      {"a carried peak is at least 0",
-       {{kMerge, "float peak = tile::minus_infinity();", "float peak = 64.0f;"}},
+      {"a carried row_max is at least 0",
+       {{kMerge, "float row_max = tile::minus_infinity();", "float row_max = 64.0f;"}},
        kWrong,
        {},
        kState},
-      {"the peak is the least of the parts'",
-       {{kMerge, "peak = fmaxf(peak, split", "peak = fminf(peak, split"},
-        {kMerge, "float peak = tile::minus_infinity();", "float peak = -tile::minus_infinity();"}},
+      {"the row_max is the least of the parts'",
+       {{kMerge, "row_max = fmaxf(row_max, split", "row_max = fminf(row_max, split"},
+        {kMerge, "float row_max = tile::minus_infinity();", "float row_max = -tile::minus_infinity();"}},
        kWrong,
        {},
        kSteep},
       {"weights are of base e",
-       {{kMerge, ": ptx::exp2(of_slot - peak);", ": __expf(of_slot - peak);"}},
+       {{kMerge, ": ptx::exp2(of_slot - row_max);", ": __expf(of_slot - row_max);"}},
        kWrong},
       {"outputs are added without their weights",
        {{kMerge, kAdd, "acc[pair][0] += low; acc[pair][1] += high;"}},
@@ -119,35 +119,35 @@ std::vector<Mutant> mutants() {
        {{kMerge, "sum += weight * split.l[at];", "sum += split.l[at];"}},
        kWrong},
       {"what has seen nothing is not a number",
-       {{kMerge, "of_slot == peak ? 1.0f : ptx", "ptx"}},
+       {{kMerge, "of_slot == row_max ? 1.0f : ptx", "ptx"}},
        kWrong,
        {},
        kHidden},
       // What leaves.
-      {"the output is not divided by the sum", {{kMerge, "shrink / sum;", "shrink;"}}, kWrong},
+      {"the output is not divided by the sum", {{kMerge, "correction / sum;", "correction;"}}, kWrong},
       {"a row that has seen nothing is divided by its sum",
-       {{kMerge, "sum == 0.0f && peak == tile::minus_infinity();", "false;"}},
+       {{kMerge, "sum == 0.0f && row_max == tile::minus_infinity();", "false;"}},
        kWrong,
        {},
        kHidden},
       {"LSE of base 2", {{kMerge, " * params.lse_factor;", ";"}}, kWrong},
-      {"LSE without the peak", {{kMerge, "(peak + ptx::log2(sum))", "ptx::log2(sum)"}}, kWrong},
-      {"LSE without the sum", {{kMerge, "(peak + ptx::log2(sum))", "peak"}}, kWrong},
+      {"LSE without the row_max", {{kMerge, "(row_max + ptx::log2(sum))", "ptx::log2(sum)"}}, kWrong},
+      {"LSE without the sum", {{kMerge, "(row_max + ptx::log2(sum))", "row_max"}}, kWrong},
       {"LSE of the row above in the tile",
-       {{kMerge, "params.lse[row_of_all] = (peak", "params.lse[row_of_all / 2 * 2] = (peak"}},
+       {{kMerge, "params.lse[row_of_all] = (row_max", "params.lse[row_of_all / 2 * 2] = (row_max"}},
        {"wrong answer", "global memory race"}},
       {"the sink has no share in the sum",
-       {{kMerge, "sum = sum * shrink + ptx::exp2(sink - peak);", "sum = sum * shrink;"}},
+       {{kMerge, "sum = sum * correction + ptx::exp2(sink - row_max);", "sum = sum * correction;"}},
        kWrong,
        {},
        kSink},
-      {"the sum keeps its peak beside the sink's",
-       {{kMerge, "sum = sum * shrink +", "sum = sum +"}},
+      {"the sum keeps its row_max beside the sink's",
+       {{kMerge, "sum = sum * correction +", "sum = sum +"}},
        kWrong,
        {},
        kSink},
-      {"the output keeps its peak beside the sink's",
-       {{kMerge, "shrink / sum;", "1.0f / sum;"}},
+      {"the output keeps its row_max beside the sink's",
+       {{kMerge, "correction / sum;", "1.0f / sum;"}},
        kWrong,
        {},
        kSink},
@@ -212,7 +212,7 @@ std::vector<Mutant> mutants() {
        {},
        kLists},
       // What is redundant, and must not be called a mistake.
-      {"a barrier between the peak and the sums",
+      {"a barrier between the row_max and the sums",
        {{kMerge, "float sum = 0.0f;", "__syncwarp(); float sum = 0.0f;"}},
        {"nothing"}},
       {"unchanged", {}, {"nothing"}},
@@ -259,7 +259,7 @@ test::MutantRun run_of(const Mutant& mutant) {
   }
   test::MutantRun run{.device = test::device_name(), .options = {}, .problem = problem};
   run.options.config = "mma m64 n64 w4 s2 x3";
-  run.options.split_rows = 3;
+  run.options.kv_splits = 3;
   run.seeds = 1;  // no warp speaks to another
   return run;
 }

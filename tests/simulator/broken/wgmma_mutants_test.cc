@@ -42,7 +42,7 @@ constexpr char kFirstScores[] =
     "ptx::fence_products(); start_scores(scores[0], place_); ptx::wait_products<0>();";
 constexpr char kLaterScores[] = "else { ptx::fence_products(); start_scores(scores[0], place_);";
 constexpr char kLaterValues[] =
-    "ptx::hold(output[0]); ptx::fence_products(); start_values(output[0], powers, before);";
+    "ptx::hold(output[0]); ptx::fence_products(); start_values(output[0], probabilities, before);";
 
 constexpr char kOneSpeaks[] = "one warp speaks for all four";
 
@@ -65,7 +65,7 @@ std::vector<Mutant> mutants() {
        {{kConsumer, kLaterScores, "else { start_scores(scores[0], place_);"}},
        {"missing fence"}},
       {"no fence before values, where the output was rescaled after that of the scores",
-       {{kConsumer, kLaterValues, "ptx::hold(output[0]); start_values(output[0], powers, before);"}},
+       {{kConsumer, kLaterValues, "ptx::hold(output[0]); start_values(output[0], probabilities, before);"}},
        {"missing fence"},
        {},
        kWide},
@@ -80,11 +80,11 @@ std::vector<Mutant> mutants() {
        {{kConsumer, "shared_ + Layout::kUnused); ptx::wait_products<0>();",
          "shared_ + Layout::kUnused); ptx::wait_products<1>();"}},
        kRegisters},
-      {"powers are converted before the product that reads the old ones is over",
+      {"probabilities are converted before the product that reads the old ones is over",
        {{kConsumer, "ptx::pin(state.sum[0][0] + state.sum[0][1], shared_ + Layout::kUnused);",
-         "tile::convert_powers<Element>(scores[0], powers);"},
-        {kConsumer, "sums_.step(step, output); } tile::convert_powers<Element>(scores[0], powers);",
-         "sums_.step(step, output); }"}},
+         "tile::convert_probabilities<Element>(scores[0], probabilities);"},
+        {kConsumer, "promoted_.step(step, output); } tile::convert_probabilities<Element>(scores[0], probabilities);",
+         "promoted_.step(step, output); }"}},
        kRegisters},
       {"the first scores are read at once",
        {{kConsumer, kFirstScores, "ptx::fence_products(); start_scores(scores[0], place_);"}},
@@ -203,8 +203,8 @@ std::vector<Mutant> mutants() {
        kDeadlock},
       // Descriptors, and what only the answer shows.
       {"a tile that starts between two panels",
-       {{kConsumer, "output, powers, shared_ + Layout::kOperands + place.stage",
-         "output, powers, shared_ + Layout::kOperands + 512 + place.stage"}},
+       {{kConsumer, "output, probabilities, shared_ + Layout::kOperands + place.stage",
+         "output, probabilities, shared_ + Layout::kOperands + 512 + place.stage"}},
        {"invalid operand"}},
       {"the groups of eight rows are too far apart",
        {{"tile/panel.cuh", "4), 16, kGroupRows * kPanelPitch);",
@@ -216,7 +216,7 @@ std::vector<Mutant> mutants() {
          "ptx::Wgmma<kColumns>::template bf16<0>(arguments...);"}},
        unordered},
       {"halves of a power in the wrong order",
-       {{"tile/warpgroup_multiply.cuh", "powers[c / 2][c % 2 * 2 + half]", "powers[c / 2][half * 2 + c % 2]"}},
+       {{"tile/warpgroup_multiply.cuh", "probabilities[c / 2][c % 2 * 2 + half]", "probabilities[c / 2][half * 2 + c % 2]"}},
        kWrong},
       {"O is staged without the swizzle",
        {{"tile/panel.cuh", "((chunk % 8 ^ row % 8) << 4)", "(chunk % 8 << 4)"}},
@@ -231,9 +231,9 @@ std::vector<Mutant> mutants() {
        {{kFinish, "if (partial || keys_left < kBlockColumns)", "if (partial || keys_left < 1)"}},
        kWrong},
       {"the output is not rescaled",
-       {{kConsumer, "      if constexpr (!kRescaleFirst) tile::rescale(output, shrink);\n      "
-                  "sums_.rescale",
-         "      sums_.rescale"}},
+       {{kConsumer, "      if constexpr (!kRescaleFirst) tile::rescale(output, correction);\n      "
+                  "promoted_.rescale",
+         "      promoted_.rescale"}},
        kWrong},
       // 8-bit elements.
       {"no proxy fence between the transposed values and their product",
@@ -285,7 +285,7 @@ std::vector<Mutant> mutants() {
        kWrong,
        {},
        kBytes},
-      {"powers stay in the order of their products",
+      {"probabilities stay in the order of their products",
        {{"tile/warpgroup_multiply.cuh", "Element::pack(low[0], low[1], high[0], high[1]);",
          "Element::pack(low[0], high[0], low[1], high[1]);"}},
        kWrong,
@@ -309,26 +309,26 @@ std::vector<Mutant> mutants() {
        {},
        kBytes},
       {"the output is not brought to the unit of V",
-       {{kScales, "    shrink[0][0] *= unit_shrink_;\n", ""}},
+       {{kScales, "    correction[0][0] *= unit_correction_;\n", ""}},
        kWrong,
        {},
        kBytes},
-      {"what is put by keeps its peak",
-       {{kConsumer, "      sums_.rescale(shrink);\n", ""}},
+      {"what is put by keeps its row_max",
+       {{kConsumer, "      promoted_.rescale(correction);\n", ""}},
        kWrong,
        {},
        kBytes},
       {"what is put by is never taken back",
-       {{kConsumer, "    sums_.end(output);\n", ""}},
+       {{kConsumer, "    promoted_.end(output);\n", ""}},
        kWrong,
        {},
        kBytes},
       {"consumers put their output by in one place",
-       {{"kernels/wgmma/sums.cuh", "consumer * Layout::kSumsBytes + ", ""}},
+       {{"kernels/wgmma/promoted_accumulator.cuh", "consumer * Layout::kPromotedBytes + ", ""}},
        kRaces,
        {},
        kBytes},
-      {"the sum is that of weighted powers",
+      {"the sum is that of weighted probabilities",
        {{"tile/scaled_softmax.cuh", "sum += of_group * weights.inverse[g];", "sum += of_group;"}},
        kWrong,
        {},
@@ -434,8 +434,8 @@ std::vector<Mutant> mutants() {
        {"shared memory race", "access to bytes in flight"},
        {},
        kInParts},
-      {"parts are added to an output of another peak",
-       {{kParts, "fmaf(piece[i], shrink[i / 2], part[c][i])", "piece[i] + part[c][i]"}},
+      {"parts are added to an output of another row_max",
+       {{kParts, "fmaf(piece[i], correction[i / 2], part[c][i])", "piece[i] + part[c][i]"}},
        kWrong,
        {},
        kInParts},
@@ -448,7 +448,7 @@ std::vector<Mutant> mutants() {
        kInParts},
       // What is redundant, and must not be called a mistake.
       {"values need no fence of their own where nothing touched the output",
-       {{kConsumer, kLaterValues, "ptx::hold(output[0]); start_values(output[0], powers, before);"}},
+       {{kConsumer, kLaterValues, "ptx::hold(output[0]); start_values(output[0], probabilities, before);"}},
        {"nothing"}},
       {"scores behind the parts need no fence of their own, as the parts had theirs",
        {{kConsumer, "[&] { ptx::fence_products(); start_scores(", "[&] { start_scores("}},
@@ -515,7 +515,7 @@ test::MutantRun run_of(const Mutant& mutant) {
   }
   // Where the products of a warpgroup end together, one warp may speak for it.
   if (mutant.name == kOneSpeaks) run.products = 2;
-  run.options.most_multiprocessors = 2;
+  run.options.max_multiprocessors = 2;
   run.problem.seq_q = 2 * 128 + 5;
   // 8-bit elements: more than what tensor cores may add up.
   run.problem.seq_k = 64 * (mutant.variant == kBytes ? 18 : 6) + 3;
@@ -524,7 +524,7 @@ test::MutantRun run_of(const Mutant& mutant) {
   return run;
 }
 
-// What the checked twin named in every order it was tried in.
+// What the checked mode named in every order it was tried in.
 struct Tally {
   std::size_t tried = 0;
   int named = 0;
@@ -547,7 +547,7 @@ TEST_CASE("every mistake in the wgmma kernel is noticed, and redundancy is not")
 }
 
 // Most mistakes must not need the oracle, which no user has.
-TEST_CASE("the checked twin alone names most kinds of mistakes in the wgmma kernel") {
+TEST_CASE("the checked mode alone names most kinds of mistakes in the wgmma kernel") {
   if (tally.tried < mutants().size()) return;  // not all were asked for
   MESSAGE(tally.named, " kinds are named, ", tally.named_bytes, " of them of 8-bit elements");
   CHECK(tally.named >= 60);

@@ -59,7 +59,7 @@ TEST_CASE("every golden program gives what its definition says") {
   run_all(open_device(test::device_name()), open_hopper());
 }
 
-TEST_CASE("the fast twin gives the same") {
+TEST_CASE("the fast mode gives the same") {
   if (!test::on_simulator()) return;
   run_all_with([](abi::SimulatorOptions& options) {
     options.checked = 0;

@@ -14,7 +14,7 @@ constexpr std::int64_t kElementBytes = 2;
 constexpr int kMaxResident = 8;
 
 // Beyond this many ptxas spills in some combination of features; up to it, it never did.
-std::int64_t most_fragment_registers(jit::Arch arch) { return arch.number >= 120 ? 152 : 160; }
+std::int64_t max_fragment_registers(jit::Arch arch) { return arch.number >= 120 ? 152 : 160; }
 
 // Rows that one pass of all threads of tile::TileCopier covers.
 std::int64_t rows_per_pass(const MmaConfig& config, std::int64_t dim) {
@@ -73,9 +73,9 @@ std::optional<std::string> mma_why_illegal(const KernelConfig& any, const Dims& 
                        jit::to_string(arch), shared_limit(arch));
   }
   const std::int64_t registers = fragment_registers(config, dims);
-  if (registers > most_fragment_registers(arch)) {
+  if (registers > max_fragment_registers(arch)) {
     return fmt::format("scores and output take {} registers of a thread, and beyond {} {} spills",
-                       registers, most_fragment_registers(arch), jit::to_string(arch));
+                       registers, max_fragment_registers(arch), jit::to_string(arch));
   }
   return std::nullopt;
 }

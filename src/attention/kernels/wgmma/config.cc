@@ -8,7 +8,7 @@ namespace annulus::attention {
 namespace {
 
 // What a CTA of sm_90 may have.
-constexpr std::int64_t kMostSharedBytes = 227 * 1024;
+constexpr std::int64_t kMaxSharedBytes = 227 * 1024;
 constexpr std::int64_t kOutputBytes = 2;  // of an element of O
 constexpr std::int64_t kSumBytes = 4;     // of a promoted one
 constexpr int kMaxStepColumns = 192;
@@ -56,14 +56,14 @@ std::int64_t fragment_registers(const KernelConfig& any, const Dims& dims) {
 // Of the 256, 240 and 160 that a thread has beside one, two or three warpgroups; what remains is
 // for addresses, rows and masks, and with 8-bit elements for scales. Near the bound only masks of
 // positions find room, and none of it may be Q.
-int most_fragment_registers(const KernelConfig& any) {
-  constexpr int kMost[] = {200, 196, 128};
-  constexpr int kMostWithQuery[] = {200, 180, 104};
-  constexpr int kMostScaled[] = {188, 168, 92};
+int max_fragment_registers(const KernelConfig& any) {
+  constexpr int kMax[] = {200, 196, 128};
+  constexpr int kMaxWithQuery[] = {200, 180, 104};
+  constexpr int kMaxScaled[] = {188, 168, 92};
   const WgmmaConfig config = wgmma_config(any);
-  return (any.family->element_bytes == 1 ? kMostScaled
-          : config.query_in_registers    ? kMostWithQuery
-                                         : kMost)[config.warpgroups() - 1];
+  return (any.family->element_bytes == 1 ? kMaxScaled
+          : config.query_in_registers    ? kMaxWithQuery
+                                         : kMax)[config.warpgroups() - 1];
 }
 
 // How warps, rows and heads go together.
@@ -112,13 +112,13 @@ std::optional<std::string> why_no_such_step(const WgmmaConfig& config, std::int6
 
 bool output_apart(const KernelConfig& config, const Dims& dims) {
   return config.family->element_bytes < kOutputBytes ||
-         bytes_with(config, dims, true, false) <= kMostSharedBytes;
+         bytes_with(config, dims, true, false) <= kMaxSharedBytes;
 }
 
 int promote_steps(const KernelConfig& config, const Dims& dims) {
-  constexpr std::int64_t kMostDim = 128;  // beyond, the output is rescaled at another time
-  if (config.family->element_bytes != 1 || dims.v > kMostDim) return 0;
-  if (bytes_with(config, dims, true, true) > kMostSharedBytes) return 0;
+  constexpr std::int64_t kMaxDim = 128;  // beyond, the output is rescaled at another time
+  if (config.family->element_bytes != 1 || dims.v > kMaxDim) return 0;
+  if (bytes_with(config, dims, true, true) > kMaxSharedBytes) return 0;
   return std::max(1, kKeysTogether / static_cast<int>(wgmma_config(config).step_columns()));
 }
 
@@ -140,9 +140,9 @@ std::optional<std::string> wgmma_why_illegal(const KernelConfig& any, const Dims
                        jit::to_string(arch), shared_limit(arch));
   }
   const std::int64_t registers = fragment_registers(any, dims);
-  if (registers > most_fragment_registers(any)) {
+  if (registers > max_fragment_registers(any)) {
     return fmt::format("scores and output take {} registers of a thread, and beyond {} it spills",
-                       registers, most_fragment_registers(any));
+                       registers, max_fragment_registers(any));
   }
   return std::nullopt;
 }

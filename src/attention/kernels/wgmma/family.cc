@@ -66,6 +66,6 @@ constinit const Family wgmma_family =
                                 .revision = 1,
                                 .element_bytes = 2,
                                 .shipped = kShipped,
-                                .takes_parts = takes_parts_of_rows});
+                                .supports_kv_splits = takes_parts_of_rows});
 
 }  // namespace annulus::attention

@@ -19,7 +19,7 @@ struct WgmmaOwn {
   int revision;
   std::int64_t element_bytes;
   std::span<const ShippedConfig> shipped;
-  bool (*takes_parts)(const KernelConfig& config);
+  bool (*supports_kv_splits)(const KernelConfig& config);
 };
 
 // kFamily: the record itself, by which its configurations name it.
@@ -39,7 +39,7 @@ constexpr Family wgmma_record(const WgmmaOwn& own) {
       .enumerate = [](const AddCandidates& add) { wgmma_enumerate(kFamily, add); },
       .cta = wgmma_cta,
       .footprint = wgmma_footprint,
-      .takes_parts = own.takes_parts,
+      .supports_kv_splits = own.supports_kv_splits,
       .why_unsuited = wgmma_why_unsuited,
       .why_no_strides = why_no_tensor_maps,
       .spec = wgmma_spec,

@@ -14,7 +14,7 @@ jit::KernelSpec wgmma_spec(const KernelConfig& any, const KernelFeatures& featur
   std::vector<Constant> tile = {Constant::integer("kConsumers", config.warpgroups()),
                                 Constant::integer("kColumns", config.step_columns()),
                                 Constant::integer("kBlocks", config.blocks),
-                                Constant::boolean("kHeadsTogether", config.heads > 1),
+                                Constant::boolean("kPackedHeads", config.heads > 1),
                                 Constant::integer("kCluster", config.cluster),
                                 Constant::boolean("kQueryInRegisters", config.query_in_registers),
                                 Constant::boolean("kOutputApart", output_apart(any, dims)),

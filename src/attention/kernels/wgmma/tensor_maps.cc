@@ -39,8 +39,8 @@ device::BoxedTensor boxed(const void* data, const Strides& strides, const BatchR
 
 std::optional<std::string> why_no_tensor_maps(const Problem& problem,
                                               const OperandStrides& strides) {
-  if (problem.batch == 0 || problem.seq_q == 0) return std::nullopt;   // nothing is launched
-  constexpr std::int64_t kMostElements = (std::int64_t{1} << 40) / 2;  // of 16 bits, as O has
+  if (problem.batch == 0 || problem.seq_q == 0) return std::nullopt;  // nothing is launched
+  constexpr std::int64_t kMaxElements = (std::int64_t{1} << 40) / 2;  // of 16 bits, as O has
   struct Axis {
     const char* tensor;
     const char* name;
@@ -60,7 +60,7 @@ std::optional<std::string> why_no_tensor_maps(const Problem& problem,
     for (const Axis& axis : axes) {
       const bool keys = *axis.tensor == 'K' || *axis.tensor == 'V';
       if (keys ? problem.seq_k == 0 : *axis.tensor == 'O' && problem.carry_out) continue;
-      if (axis.extent <= 1 || (axis.stride > 0 && axis.stride < kMostElements)) continue;
+      if (axis.extent <= 1 || (axis.stride > 0 && axis.stride < kMaxElements)) continue;
       return fmt::format(
           "the {} stride of {} is {} elements, and those of tensor maps lie above 0 "
           "and below 2^39",

@@ -35,6 +35,6 @@ constinit const Family wgmma8_family =
                                  .revision = 1,
                                  .element_bytes = 1,
                                  .shipped = kShipped,
-                                 .takes_parts = takes_parts_of_rows});
+                                 .supports_kv_splits = takes_parts_of_rows});
 
 }  // namespace annulus::attention

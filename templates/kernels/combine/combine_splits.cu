@@ -2,7 +2,7 @@
 // of their tiles, and writes what the row would have written: O and LSE, or the state. A warp takes
 // one query row; its lanes share the head dim.
 //
-//   merge_rows<Shape><<<(merged rows x M / kMergeWarps, H, B), 32 kMergeWarps>>>(AttentionParams)
+//   combine_splits<Shape><<<(merged rows x M / kMergeWarps, H, B), 32 kMergeWarps>>>(AttentionParams)
 //
 // Shape gives the constants; README.md lists what it must define.
 
@@ -15,7 +15,7 @@ namespace annulus::kernels {
 
 template <typename Shape>
 __global__ void __launch_bounds__(32 * kMergeWarps)
-    merge_rows(const __grid_constant__ AttentionParams params) {
+    combine_splits(const __grid_constant__ AttentionParams params) {
   constexpr int kDim = Shape::kDimV;
   constexpr int kPairs = (kDim + 63) / 64;  // of a lane; with an odd multiple of 32 half lack one
   constexpr int kBlocks = Shape::kTileRows / kMergeWarps;
@@ -36,17 +36,17 @@ __global__ void __launch_bounds__(32 * kMergeWarps)
       ((batch * params.heads + head) * split.slots + merged.first_slot) * Shape::kTileRows +
       in_tile;
 
-  float peak = tile::minus_infinity();
+  float row_max = tile::minus_infinity();
   for (int slot = 0; slot < merged.slots; ++slot) {
-    peak = fmaxf(peak, split.m[first + slot * Shape::kTileRows]);
+    row_max = fmaxf(row_max, split.m[first + slot * Shape::kTileRows]);
   }
   float sum = 0.0f;
   float acc[kPairs][2] = {};
   for (int slot = 0; slot < merged.slots; ++slot) {
     const long long at = first + slot * Shape::kTileRows;
     const float of_slot = split.m[at];
-    // Equal peaks weigh one, infinite ones included. A part that has seen nothing holds zeros.
-    const float weight = of_slot == peak ? 1.0f : ptx::exp2(of_slot - peak);
+    // Equal row maxima weigh one, infinite ones included. A part that has seen nothing holds zeros.
+    const float weight = of_slot == row_max ? 1.0f : ptx::exp2(of_slot - row_max);
     sum += weight * split.l[at];
 #pragma unroll
     for (int pair = 0; pair < kPairs; ++pair) {
@@ -59,25 +59,25 @@ __global__ void __launch_bounds__(32 * kMergeWarps)
     }
   }
 
-  const bool empty = sum == 0.0f && peak == tile::minus_infinity();
+  const bool empty = sum == 0.0f && row_max == tile::minus_infinity();
   if constexpr (Shape::kCarryOut) {
     if (lane == 0) {
-      params.m_out[row_of_all] = peak;
+      params.m_out[row_of_all] = row_max;
       params.l_out[row_of_all] = sum;
     }
   } else {
-    float shrink = 1.0f;
+    float correction = 1.0f;
     if constexpr (Shape::kSinkLogit) {
       const float sink = params.score.sinks[head % params.score.sink_count];
-      const float old = peak;
-      peak = fmaxf(peak, sink);
-      shrink = ptx::exp2(old - peak);
-      sum = sum * shrink + ptx::exp2(sink - peak);
+      const float old = row_max;
+      row_max = fmaxf(row_max, sink);
+      correction = ptx::exp2(old - row_max);
+      sum = sum * correction + ptx::exp2(sink - row_max);
     }
     if (params.lse != nullptr && lane == 0) {
-      params.lse[row_of_all] = (peak + ptx::log2(sum)) * params.lse_factor;
+      params.lse[row_of_all] = (row_max + ptx::log2(sum)) * params.lse_factor;
     }
-    const float inverse = shrink / sum;
+    const float inverse = correction / sum;
 #pragma unroll
     for (int pair = 0; pair < kPairs; ++pair) {
       acc[pair][0] *= inverse;

@@ -1,4 +1,4 @@
-#include "attention/tiles/row_split.h"
+#include "attention/tiles/kv_split.h"
 
 #include <algorithm>
 
@@ -11,18 +11,18 @@ using kernels::MergedRow;
 using kernels::RowSegment;
 
 std::vector<RowSegment> segments_of(const TileList& tiles, std::int64_t which,
-                                    std::int64_t most_tiles, std::int64_t step,
+                                    std::int64_t max_tiles, std::int64_t step,
                                     std::vector<MergedRow>* merged) {
   std::vector<RowSegment> segments;
   int slot = 0;
   for (std::int64_t row = 0; row < tiles.row_tiles; ++row) {
     const std::int64_t length = tiles.row_length(which, row);
-    if (length <= most_tiles) {
+    if (length <= max_tiles) {
       segments.push_back({static_cast<int>(row), 0, static_cast<int>(length), -1});
       continue;
     }
     const std::int64_t steps = base::ceil_div(length, step);
-    const std::int64_t parts = base::ceil_div(steps, most_tiles / step);
+    const std::int64_t parts = base::ceil_div(steps, max_tiles / step);
     merged->push_back({static_cast<int>(row), slot, static_cast<int>(parts), 0});
     for (std::int64_t part = 0; part < parts; ++part) {
       const std::int64_t begin = steps * part / parts * step;
@@ -38,21 +38,21 @@ std::vector<RowSegment> segments_of(const TileList& tiles, std::int64_t which,
 
 }  // namespace
 
-std::int64_t RowSplit::workspace_bytes(std::int64_t tile_rows, std::int64_t dim_v,
-                                       std::int64_t heads) const {
+std::int64_t KvSplit::workspace_bytes(std::int64_t tile_rows, std::int64_t dim_v,
+                                      std::int64_t heads) const {
   return heads * slots * tile_rows * (dim_v + 2) * static_cast<std::int64_t>(sizeof(float));
 }
 
-RowSplit split_rows(const TileList& tiles, std::int64_t most_tiles, std::int64_t step) {
-  most_tiles = most_tiles / step * step;
-  RowSplit split;
-  split.most_tiles = most_tiles;
-  if (tiles.longest_row <= most_tiles) return split;
+KvSplit kv_splits(const TileList& tiles, std::int64_t max_tiles, std::int64_t step) {
+  max_tiles = max_tiles / step * step;
+  KvSplit split;
+  split.max_tiles = max_tiles;
+  if (tiles.longest_row <= max_tiles) return split;
   std::vector<std::vector<RowSegment>> segments;
   std::vector<std::vector<MergedRow>> merged(static_cast<std::size_t>(tiles.lists));
   for (std::int64_t which = 0; which < tiles.lists; ++which) {
     auto& rows = merged[static_cast<std::size_t>(which)];
-    segments.push_back(segments_of(tiles, which, most_tiles, step, &rows));
+    segments.push_back(segments_of(tiles, which, max_tiles, step, &rows));
     const auto count = [](const auto& list) { return static_cast<std::int64_t>(list.size()); };
     split.segment_count = std::max(split.segment_count, count(segments.back()));
     split.merged_count = std::max(split.merged_count, count(rows));
@@ -71,7 +71,7 @@ RowSplit split_rows(const TileList& tiles, std::int64_t most_tiles, std::int64_t
   return split;
 }
 
-TileCounts count_parts(const TileList& tiles, const RowSplit& split, const Problem& problem) {
+TileCounts count_parts(const TileList& tiles, const KvSplit& split, const Problem& problem) {
   TileCounts counts;
   counts.tile_rows = tiles.tile_rows;
   counts.tile_columns = tiles.tile_columns;

@@ -1,5 +1,5 @@
-#ifndef ANNULUS_KERNELS_WGMMA_TAKE_WORK_CUH_
-#define ANNULUS_KERNELS_WGMMA_TAKE_WORK_CUH_
+#ifndef ANNULUS_KERNELS_WGMMA_TILE_SCHEDULER_CUH_
+#define ANNULUS_KERNELS_WGMMA_TILE_SCHEDULER_CUH_
 
 // Which works a CTA computes: x, x + clusters, x + 2 clusters, ... of cluster x. With the variant
 // ptx::kDrawWork the producer draws them from a counter of the module instead, and hands each to
@@ -26,11 +26,12 @@ __device__ unsigned drawn_works;  // 0 between launches
 
 // The producer's part, by one thread.
 template <typename Shape>
-class Drawer {
+class TileSchedulerProducer {
   using Layout = WgmmaLayout<Shape>;
 
  public:
-  __device__ __forceinline__ Drawer(unsigned shared, int count) : shared_(shared), count_(count) {
+  __device__ __forceinline__ TileSchedulerProducer(unsigned shared, int count)
+      : shared_(shared), count_(count) {
     static_assert(!ptx::kDrawWork || Shape::kCluster == 1, "CTAs of a cluster share their works");
   }
   __device__ __forceinline__ int first() {
@@ -64,11 +65,11 @@ class Drawer {
 
 // The part of every other warp that works, by all its lanes.
 template <typename Shape>
-class Taker {
+class TileSchedulerConsumer {
   using Layout = WgmmaLayout<Shape>;
 
  public:
-  __device__ __forceinline__ explicit Taker(unsigned shared) : shared_(shared) {}
+  __device__ __forceinline__ explicit TileSchedulerConsumer(unsigned shared) : shared_(shared) {}
   __device__ __forceinline__ int first() {
     if constexpr (ptx::kDrawWork) return take();
     return first_work<Shape>();
@@ -94,4 +95,4 @@ class Taker {
 
 }  // namespace annulus::kernels
 
-#endif  // ANNULUS_KERNELS_WGMMA_TAKE_WORK_CUH_
+#endif  // ANNULUS_KERNELS_WGMMA_TILE_SCHEDULER_CUH_

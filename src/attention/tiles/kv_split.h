@@ -16,8 +16,8 @@
 namespace annulus::attention {
 
 // Empty where every row is one CTA's.
-struct RowSplit {
-  std::int64_t most_tiles = 0;     // of a part
+struct KvSplit {
+  std::int64_t max_tiles = 0;      // of a part
   std::int64_t segment_count = 0;  // parts and whole rows of the list that has most
   std::int64_t merged_count = 0;   // split rows of the list that has most
   std::int64_t slots = 0;          // states of a (batch, head)
@@ -31,12 +31,12 @@ struct RowSplit {
                                std::int64_t heads) const;
 };
 
-// Rows of more than most_tiles are split into as few parts of equal length as keep to it; parts are
-// multiples of `step` tiles but for the last one. Requires: most_tiles >= step >= 1.
-RowSplit split_rows(const TileList& tiles, std::int64_t most_tiles, std::int64_t step);
+// Rows of more than max_tiles are split into as few parts of equal length as keep to it; parts are
+// multiples of `step` tiles but for the last one. Requires: max_tiles >= step >= 1.
+KvSplit kv_splits(const TileList& tiles, std::int64_t max_tiles, std::int64_t step);
 
 // What a cost model has to know of the parts, as count_tiles has it of rows.
-TileCounts count_parts(const TileList& tiles, const RowSplit& split, const Problem& problem);
+TileCounts count_parts(const TileList& tiles, const KvSplit& split, const Problem& problem);
 
 }  // namespace annulus::attention
 

@@ -14,7 +14,7 @@
 namespace annulus::kernels {
 
 // How a kernel finds the column tiles of its rows; a constant of the kernel.
-enum class Walk : int {
+enum class TileOrder : int {
   kList = 0,  // entries in memory, one load for each tile
   kRuns = 1,  // RowRuns of each row, loaded once
   kBand = 2,  // RowBand of all rows: computed from the row's number

@@ -1,6 +1,6 @@
 // Which rows are split, and into what.
 
-#include "attention/tiles/row_split.h"
+#include "attention/tiles/kv_split.h"
 
 #include <doctest/doctest.h>
 
@@ -31,7 +31,7 @@ Problem problem_of(std::int64_t seq_q, std::int64_t seq_k, const char* pattern) 
 }
 
 LaunchPlan plan_of(const Problem& problem, const DeviceLimits& limits, int parts = 0) {
-  return make_plan(problem, choose_config(problem, limits), limits, {.split_rows = parts});
+  return make_plan(problem, choose_config(problem, limits), limits, {.kv_splits = parts});
 }
 
 TEST_CASE("parts are every tile of a row once, in order, and no longer than asked") {
@@ -42,7 +42,7 @@ TEST_CASE("parts are every tile of a row once, in order, and no longer than aske
       for (const std::int64_t most : {2, 5, 8, 100}) {
         CAPTURE(pattern);
         CAPTURE(most);
-        const RowSplit split = split_rows(tiles, most, step);
+        const KvSplit split = kv_splits(tiles, most, step);
         if (split.empty()) {
           CHECK(tiles.longest_row <= most / step * step);
           continue;

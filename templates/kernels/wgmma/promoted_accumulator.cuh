@@ -1,5 +1,5 @@
-#ifndef ANNULUS_KERNELS_WGMMA_SUMS_CUH_
-#define ANNULUS_KERNELS_WGMMA_SUMS_CUH_
+#ifndef ANNULUS_KERNELS_WGMMA_PROMOTED_ACCUMULATOR_CUH_
+#define ANNULUS_KERNELS_WGMMA_PROMOTED_ACCUMULATOR_CUH_
 
 // Where a consumer puts the output of some steps by, so that the sums which tensor cores make of
 // 8-bit products stay short: they keep about 14 bits of each term, cut off, and what that loses
@@ -13,9 +13,9 @@
 namespace annulus::kernels {
 
 template <typename Shape, bool kPromotes = (Shape::kPromoteSteps > 0)>
-class Sums {
+class PromotedAccumulator {
  public:
-  __device__ __forceinline__ Sums(unsigned, unsigned) {}
+  __device__ __forceinline__ PromotedAccumulator(unsigned, unsigned) {}
   __device__ __forceinline__ void begin() {}
   __device__ __forceinline__ void rescale(const float (&)[1][2]) {}
   template <int kPieces>
@@ -25,22 +25,23 @@ class Sums {
 };
 
 template <typename Shape>
-class Sums<Shape, true> {
+class PromotedAccumulator<Shape, true> {
   using Layout = WgmmaLayout<Shape>;
 
  public:
-  __device__ __forceinline__ Sums(unsigned shared, unsigned consumer)
-      : place_(shared + Layout::kSums + consumer * Layout::kSumsBytes + threadIdx.x % 128 * 16) {}
+  __device__ __forceinline__ PromotedAccumulator(unsigned shared, unsigned consumer)
+      : place_(shared + Layout::kPromoted + consumer * Layout::kPromotedBytes +
+               threadIdx.x % 128 * 16) {}
 
   // Of a work: nothing is put by.
   __device__ __forceinline__ void begin() {
     any_ = 0;
     factor_[0] = factor_[1] = 1.0f;
   }
-  // The output is brought to another peak or unit, and what is put by has to follow.
-  __device__ __forceinline__ void rescale(const float (&shrink)[1][2]) {
-    factor_[0] *= shrink[0][0];
-    factor_[1] *= shrink[0][1];
+  // The output is brought to another row max or unit, and what is put by has to follow.
+  __device__ __forceinline__ void rescale(const float (&correction)[1][2]) {
+    factor_[0] *= correction[0][0];
+    factor_[1] *= correction[0][1];
   }
   // Behind step `step`, with its products complete.
   template <int kPieces>
@@ -84,4 +85,4 @@ class Sums<Shape, true> {
 
 }  // namespace annulus::kernels
 
-#endif  // ANNULUS_KERNELS_WGMMA_SUMS_CUH_
+#endif  // ANNULUS_KERNELS_WGMMA_PROMOTED_ACCUMULATOR_CUH_
