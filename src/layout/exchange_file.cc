@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/math.h"
 #include "base/files.h"
 #include "base/safetensors.h"
 #include "layout/entries.h"
@@ -266,14 +267,19 @@ void write_tensors(base::FileSystem& files, const std::string& path, LayoutForma
       out.add("indices", length_of(arrays.indices), arrays.indices);
       return write();
     }
-    default:
+    case LayoutFormat::kBitset: {
+      const BitsetArrays arrays = to_bitset(view);
+      const std::int64_t words = base::ceil_div(view.columns(), 32);
+      out.add("kept", {sizes.heads, rows, words}, arrays.kept);
+      out.add_unless_empty("partial_bits", {sizes.heads, rows, words}, arrays.partial);
+      return write();
+    }
+    case LayoutFormat::kLayout:  // export_layout writes these itself
+    case LayoutFormat::kNpy:
+    case LayoutFormat::kRaw:
       break;
   }
-  const BitsetArrays arrays = to_bitset(view);
-  const std::int64_t words = (view.columns() + 31) / 32;
-  out.add("kept", {sizes.heads, rows, words}, arrays.kept);
-  out.add_unless_empty("partial_bits", {sizes.heads, rows, words}, arrays.partial);
-  write();
+  base::fail(ErrorCode::kInternal, "{} is not written as tensors", to_string(format));
 }
 
 void write_mask(base::FileSystem& files, const std::string& path, LayoutFormat format,

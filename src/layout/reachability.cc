@@ -86,7 +86,7 @@ std::vector<double> reachability(const LayoutView& view, int layers) {
     for (std::int64_t column = own.begin; column < own.end; ++column) once.set(row, column);
   }
   std::vector<double> shares;
-  layout::Bits reached = once;
+  layout::Bits reached = std::move(once);
   for (int layer = 1; layer <= layers; ++layer) {
     shares.push_back(all > 0 ? reached.count() / all : 0);
     if (layer == layers) break;

@@ -96,10 +96,13 @@ void Natten::keys(const Question& question, Wanted wanted, IntervalSet* out) con
       if (!common.empty()) add(out, universe, keys(common));
       continue;
     }
-    const std::int64_t inner = std::clamp(row, grid.top + 1, grid.bottom - 1);
-    if (grid.bottom - grid.top > 1 && sees(inner, row)) {
-      add(out, universe, keys(between));  // all columns
-      continue;
+    if (grid.bottom - grid.top > 1) {
+      // A neighbourhood moves with its row and never back, so that of the rows between the first
+      // and the last the nearest one sees this row if any does; and it sees all its columns.
+      if (sees(std::clamp(row, grid.top + 1, grid.bottom - 1), row)) {
+        add(out, universe, keys(between));
+        continue;
+      }
     }
     const bool by_first = sees(grid.top, row);
     const bool by_last = sees(grid.bottom, row);
