@@ -16,7 +16,7 @@ void add_device(CLI::App& app, DeviceArguments* to) {
   app.add_option("--device", to->name,
                  "cuda:N, sim:sm_80 or sim:sm_90a, with :N for one of several; default: "
                  "ANNULUS_DEVICE, else the first GPU, else a simulated one");
-  app.add_option("--twin", to->twin, "how a simulated device runs: checked or fast")
+  app.add_option("--mode,--twin", to->mode, "how a simulated device runs: checked or fast")
       ->check(CLI::IsMember({"checked", "fast"}));
   add_number(app, "--sim-seed", &to->sim_seed,
              "simulated device: seed of warp order and of when copies land");
@@ -72,7 +72,7 @@ void add_problem(CLI::App& app, ProblemArguments* to) {
   app.add_option("--config", to->config, "kernel configuration to use, by name");
   add_number(app, "--kv-batch", &to->kv_batch,
              "1: K and V have one batch, which every batch of Q reads; default: as --batch");
-  add_number(app, "--kv-splits", &to->kv_splits,
+  add_number(app, "--kv-splits,--split-rows", &to->kv_splits,
              "parts of the longest tile rows, which CTAs compute side by side; 1: none; 0: as the "
              "model predicts to be fastest");
 }
@@ -216,7 +216,7 @@ DeviceOptions device_options(const DeviceArguments& arguments) {
   } else if (!arguments.tuned.empty()) {
     options.tuned_path = arguments.tuned;
   }
-  options.simulation.checked = arguments.twin != "fast";
+  options.simulation.checked = arguments.mode != "fast";
   options.simulation.seed = arguments.sim_seed;
   options.simulation.threads = arguments.sim_threads;
   options.log = [](LogLevel, std::string_view text) {

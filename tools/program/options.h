@@ -31,7 +31,7 @@ Exit exit_code(ErrorCode code);
 
 struct DeviceArguments {
   std::string name;
-  std::string twin = "checked";
+  std::string mode = "checked";
   std::uint64_t sim_seed = 0;
   std::uint32_t sim_threads = 0;
   std::string templates;
