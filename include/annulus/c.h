@@ -3,8 +3,8 @@
 
 // The C interface, for C99 and for every language that can call C: devices, problems and plans, as
 // in annulus/device.h. Beside it are c_selection.h, c_ring.h, c_pattern.h, c_layout.h,
-// c_layout_formats.h, c_tune.h, c_oracle.h and c_inspect.h. What a problem, a pattern or a plan
-// means is said in the C++ headers and docs/.
+// c_layout_formats.h, c_tune.h, c_oracle.h, c_inspect.h and c_installation.h. What a problem, a
+// pattern or a plan means is said in the C++ headers and docs/.
 //
 //   annulus_device_options options = ANNULUS_DEVICE_OPTIONS_INIT;
 //   annulus_device* device = NULL;

@@ -24,6 +24,12 @@ ANNULUS_EXPORT annulus_status annulus_dims_get(size_t index, int64_t* dim_qk, in
 ANNULUS_EXPORT annulus_status annulus_problem_validate(const annulus_problem* problem,
                                                        const annulus_operands* operands);
 
+// Visible pairs of a query and a key over all pairs, of all heads; exact, whatever the tiles of a
+// plan; 0 where there are no pairs. What an answer needs is 2 (Dqk + Dv) floating-point operations
+// for each visible pair. Needs no device.
+ANNULUS_EXPORT annulus_status annulus_problem_density(const annulus_problem* problem,
+                                                      double* density);
+
 // ---- Plans
 
 enum { ANNULUS_MAX_PIPES = 8 };

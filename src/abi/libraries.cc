@@ -226,7 +226,7 @@ NvrtcLibrary open_nvrtc(const LibrarySearch& search, int driver) {
 }
 NcclLibrary open_nccl(const LibrarySearch& search) { return or_throw(find_nccl(search)); }
 
-LibrariesReport report_libraries(const LibrarySearch& search) {
+LibraryReports report_libraries(const LibrarySearch& search) {
   LibraryReport cuda = find_cuda(search).report;
   const int driver = cuda.simulated ? 0 : cuda.version;
   return {std::move(cuda), find_simulator(search).report, find_nvrtc(search, driver).report,

@@ -20,6 +20,7 @@
 #include "abi/nccl_table.h"
 #include "abi/nvrtc_table.h"
 #include "abi/shared_library.h"
+#include "annulus/installation.h"
 #include "base/env.h"
 
 namespace annulus::abi {
@@ -40,26 +41,6 @@ struct LibrarySearch {
 
 // Looks for toolkits and Python installations in the file system; opens nothing.
 LibrarySearch default_search(const base::Environment& environment);
-
-struct LibraryAttempt {
-  std::string where;  // a folder, or "the loader's own search"
-  std::string
-      outcome;  // "opened /usr/lib/...", "has none of libnvrtc.so.13, ...", the loader's text
-};
-
-// What was found, for people: `annulus doctor` prints it. Text and numbers only.
-struct LibraryReport {
-  std::string name;                 // "the CUDA driver", "NVRTC", "NCCL", "the simulator"
-  std::string path;                 // of the file that was opened; empty: none
-  int version = 0;                  // as the library says; 0: not asked
-  std::string version_text;         // "13.0", "2.28.9"
-  bool simulated = false;           // it has annulusSimulatorVersion
-  std::string problem;              // empty: usable. Else what is wrong and what to do about it
-  std::vector<std::string> absent;  // optional symbols that it lacks
-  std::vector<LibraryAttempt> tried;
-
-  bool usable() const { return problem.empty(); }
-};
 
 // A table and the library that its pointers lead into. The table is all null when the report says
 // that the library is not usable.
@@ -90,14 +71,8 @@ CudaLibrary open_simulator(const LibrarySearch& search);
 NvrtcLibrary open_nvrtc(const LibrarySearch& search, int driver = 0);
 NcclLibrary open_nccl(const LibrarySearch& search);
 
-// All of them, for `annulus doctor`.
-struct LibrariesReport {
-  LibraryReport cuda;
-  LibraryReport simulator;
-  LibraryReport nvrtc;
-  LibraryReport nccl;
-};
-LibrariesReport report_libraries(const LibrarySearch& search);
+// All of them: what find_libraries() tells.
+LibraryReports report_libraries(const LibrarySearch& search);
 
 // 12080 -> "12.8"; for NCCL 22809 -> "2.28.9".
 std::string cuda_version_text(int version);

@@ -69,6 +69,14 @@ annulus_status annulus_problem_validate(const annulus_problem* problem,
   });
 }
 
+annulus_status annulus_problem_density(const annulus_problem* problem, double* density) {
+  return guarded([&] {
+    const Problem made = problem_of(problem);
+    check_pointer("density (where the number goes)", density);
+    *density = pair_density(made).value;
+  });
+}
+
 annulus_status annulus_plan_predict(annulus_plan* plan, annulus_prediction* to) {
   return guarded([&] {
     const PlanPin pin(plans(), number(plan));

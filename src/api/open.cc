@@ -65,6 +65,61 @@ std::string known_devices(const device::Driver& driver, bool simulated) {
   return text;
 }
 
+// For which architecture kernels are compiled, with a note where another NVRTC would do better.
+void choose_architecture(const DeviceName& name, const LibraryReport& nvrtc, Device::Impl* impl) {
+  const device::DeviceInfo& found = impl->context->info();
+  const int driver = impl->context->driver().version();
+  if (!found.simulated && nvrtc.version / 1000 > driver / 1000) {
+    impl->log.write(
+        base::LogLevel::kWarning,
+        "NVRTC {} at {} is of a later major version than the driver, which is for CUDA "
+        "{} and may refuse its kernels: install NVRTC of the driver's version, name its "
+        "folder in ANNULUS_LIBRARY_PATH, or install a newer driver",
+        nvrtc.version_text, nvrtc.path, abi::cuda_version_text(driver));
+  }
+  impl->arch = jit::arch_for_device(found.major, found.minor, found.tensor_maps, nvrtc.version);
+  if (found.major == 9 && impl->arch.feature != 'a' && !found.simulated) {
+    impl->log.write(
+        base::LogLevel::kWarning,
+        "{} runs kernels of the mma family alone: those of the wgmma family need tensor "
+        "maps, which this driver {}, and NVRTC 12.0 or newer, which is {}",
+        to_string(name), found.tensor_maps ? "has" : "lacks", nvrtc.version_text);
+  }
+}
+
+// Of kernels and of lists of tiles. Requires: the compiler is there.
+void make_caches(const DeviceOptions& options, const base::Environment& environment,
+                 Device::Impl* impl) {
+  jit::DiskCacheOptions cache;
+  cache.folder = options.cache_dir.value_or(base::default_cache_dir(environment));
+  impl->disk = std::make_shared<jit::DiskCache>(cache, impl->log);
+  impl->info.cache_dir = impl->disk->usable() ? cache.folder : "";
+  impl->info.cache_problem = impl->disk->usable() ? "" : impl->disk->problem();
+  impl->kernels = std::make_shared<jit::KernelCache>(impl->context, impl->compiler, impl->disk);
+  impl->tiles = std::make_shared<attention::TileCache>(
+      base::CacheLimits{options.host_lists.bytes, options.host_lists.entries});
+  impl->device_tiles = std::make_shared<attention::DeviceTileCache>(
+      impl->context, base::CacheLimits{options.device_lists.bytes, options.device_lists.entries});
+}
+
+// What people are told of the device. Requires: the architecture is chosen.
+void describe(const DeviceName& name, const LibraryReport& nvrtc, const DeviceOptions& options,
+              const base::Environment& environment, Device::Impl* impl) {
+  const device::DeviceInfo& found = impl->context->info();
+  DeviceInfo& info = impl->info;
+  info.name = to_string(name);
+  info.description = found.name;
+  info.architecture = jit::to_string(impl->arch);
+  info.simulated = found.simulated;
+  info.multiprocessors = found.multiprocessors;
+  info.shared_bytes_per_block = found.shared_bytes_per_block_optin;
+  info.memory_bytes = found.memory_bytes;
+  info.ordinal = found.ordinal;
+  info.driver_version = impl->context->driver().version();
+  info.nvrtc_version = nvrtc.version_text;
+  info.tuned_path = options.tuned_path.value_or(base::default_tuned_path(environment));
+}
+
 }  // namespace
 
 DefaultDevice default_device(const base::Environment& environment) {
@@ -121,62 +176,24 @@ Device open_on(device::DriverPointer driver, const DeviceName& name, const Devic
   if (options.log) {
     impl->simulator_log = std::make_unique<device::SimulatorLog>(impl->context, impl->log);
   }
-  const device::DeviceInfo& found = impl->context->info();
+  const bool simulated = impl->context->info().simulated;
   device::set_simulator_options(*impl->context, simulator_options(options.simulation));
 
   auto nvrtc = std::make_shared<const abi::NvrtcLibrary>(
-      abi::open_nvrtc(abi::default_search(environment), found.simulated ? 0 : driver->version()));
-  if (!found.simulated && nvrtc->report.version / 1000 > driver->version() / 1000) {
-    impl->log.write(
-        base::LogLevel::kWarning,
-        "NVRTC {} at {} is of a later major version than the driver, which is for CUDA "
-        "{} and may refuse its kernels: install NVRTC of the driver's version, name its "
-        "folder in ANNULUS_LIBRARY_PATH, or install a newer driver",
-        nvrtc->report.version_text, nvrtc->report.path, abi::cuda_version_text(driver->version()));
-  }
-  impl->arch =
-      jit::arch_for_device(found.major, found.minor, found.tensor_maps, nvrtc->report.version);
-  if (found.major == 9 && impl->arch.feature != 'a' && !found.simulated) {
-    impl->log.write(
-        base::LogLevel::kWarning,
-        "{} runs kernels of the mma family alone: those of the wgmma family need tensor "
-        "maps, which this driver {}, and NVRTC 12.0 or newer, which is {}",
-        to_string(name), found.tensor_maps ? "has" : "lacks", nvrtc->report.version_text);
-  }
+      abi::open_nvrtc(abi::default_search(environment), simulated ? 0 : driver->version()));
+  choose_architecture(name, nvrtc->report, impl.get());
   const auto templates = options.template_dir.empty()
                              ? jit::TemplateSet::embedded()
                              : jit::TemplateSet::from_folder(options.template_dir);
   impl->compiler = std::make_shared<const jit::Compiler>(
-      nvrtc, templates, found.simulated ? jit::ImageKind::kPtx : jit::ImageKind::kCubin);
-  jit::DiskCacheOptions cache;
-  cache.folder = options.cache_dir.value_or(base::default_cache_dir(environment));
-  impl->disk = std::make_shared<jit::DiskCache>(cache, impl->log);
-  impl->kernels = std::make_shared<jit::KernelCache>(impl->context, impl->compiler, impl->disk);
-
-  impl->tiles = std::make_shared<attention::TileCache>(
-      base::CacheLimits{options.host_lists.bytes, options.host_lists.entries});
-  impl->device_tiles = std::make_shared<attention::DeviceTileCache>(
-      impl->context, base::CacheLimits{options.device_lists.bytes, options.device_lists.entries});
-
-  DeviceInfo& info = impl->info;
-  info.name = to_string(name);
-  info.description = found.name;
-  info.architecture = jit::to_string(impl->arch);
-  info.simulated = found.simulated;
-  info.multiprocessors = found.multiprocessors;
-  info.shared_bytes_per_block = found.shared_bytes_per_block_optin;
-  info.memory_bytes = found.memory_bytes;
-  info.ordinal = found.ordinal;
-  info.driver_version = driver->version();
-  info.nvrtc_version = nvrtc->report.version_text;
-  info.cache_dir = impl->disk->usable() ? cache.folder : "";
-  info.cache_problem = impl->disk->usable() ? "" : impl->disk->problem();
-  info.tuned_path = options.tuned_path.value_or(base::default_tuned_path(environment));
+      nvrtc, templates, simulated ? jit::ImageKind::kPtx : jit::ImageKind::kCubin);
+  make_caches(options, environment, impl.get());
+  describe(name, nvrtc->report, options, environment, impl.get());
 
   autotune::StoreOptions tuned;
-  tuned.folders = autotune::split_path(info.tuned_path);
-  tuned.device =
-      autotune::device_key(found, info.architecture, info.driver_version, templates->digest());
+  tuned.folders = autotune::split_path(impl->info.tuned_path);
+  tuned.device = autotune::device_key(impl->context->info(), impl->info.architecture,
+                                      driver->version(), templates->digest());
   tuned.limits = limits_of(*impl);
   impl->tuned = std::make_shared<autotune::TunedStore>(std::move(tuned), impl->log);
   return Device(std::move(impl));

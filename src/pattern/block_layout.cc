@@ -23,6 +23,80 @@ void check_range(const char* name, std::int64_t value, std::int64_t least, std::
   }
 }
 
+// One row after another, from the first of the indices to their last.
+void check_rows(const LayoutView& layout) {
+  const std::span<const std::int64_t> indptr = layout.indptr;
+  std::int64_t lines = 0;
+  if (__builtin_mul_overflow(layout.heads, layout.rows(), &lines) ||
+      indptr.size() != static_cast<std::uint64_t>(lines) + 1) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "block layout: indptr has {} entries; {} heads of {} block rows need one for each "
+               "row and one more",
+               indptr.size(), layout.heads, layout.rows());
+  }
+  if (indptr[0] != 0) {
+    base::fail(ErrorCode::kInvalidArgument, "block layout: indptr[0] is {}; it must be 0",
+               indptr[0]);
+  }
+  // Monotone with the right ends means that every entry lies within indices.
+  for (std::size_t i = 1; i < indptr.size(); ++i) {
+    if (indptr[i] < indptr[i - 1]) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "block layout: indptr[{}] is {}, below {} before it; it must not descend", i,
+                 indptr[i], indptr[i - 1]);
+    }
+  }
+  if (static_cast<std::uint64_t>(indptr.back()) != layout.indices.size()) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "block layout: indptr ends at {}, but there are {} indices", indptr.back(),
+               layout.indices.size());
+  }
+}
+
+// Ascending and within the layout in each row. Requires: check_rows passes.
+void check_columns(const LayoutView& layout) {
+  const std::int64_t width = layout.columns();
+  for (std::size_t line = 0; line + 1 < layout.indptr.size(); ++line) {
+    std::int64_t before = -1;
+    for (std::int64_t at = layout.indptr[line]; at < layout.indptr[line + 1]; ++at) {
+      const std::int64_t column = layout.indices[static_cast<std::size_t>(at)];
+      if (column <= before || column >= width) {
+        const char* wrong = column < 0 || column >= width ? "out of range"
+                            : column == before            ? "there twice"
+                                                          : "not in ascending order";
+        const auto number = static_cast<std::int64_t>(line);
+        base::fail(ErrorCode::kInvalidArgument,
+                   "block layout: indices[{}] = {} (head {}, block row {}, after {}) is {}; there "
+                   "are {} block columns",
+                   at, column, number / layout.rows(), number % layout.rows(), before, wrong,
+                   width);
+      }
+      before = column;
+    }
+  }
+}
+
+void check_flags(const LayoutView& layout) {
+  for (std::size_t i = 0; i < layout.partial.size(); ++i) {
+    if (layout.partial[i] > 1) {
+      base::fail(ErrorCode::kInvalidArgument, "block layout: partial[{}] is {}; it must be 0 or 1",
+                 i, layout.partial[i]);
+    }
+  }
+}
+
+void check_head_map(const LayoutView& layout) {
+  if (layout.head_map.empty()) return;
+  check_range("the number of query heads", layout.query_heads(), 1, kMaxHeads);
+  for (std::size_t i = 0; i < layout.head_map.size(); ++i) {
+    if (layout.head_map[i] < 0 || layout.head_map[i] >= layout.heads) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "block layout: head_map[{}] is {}; there are {} distinct heads", i,
+                 layout.head_map[i], layout.heads);
+    }
+  }
+}
+
 }  // namespace
 
 std::int64_t BlockLayout::rows() const { return blocks_of(seq_q, block_rows); }
@@ -77,70 +151,15 @@ void LayoutView::validate_sizes() const {
 
 void LayoutView::validate() const {
   validate_sizes();
-  std::int64_t lines = 0;
-  if (__builtin_mul_overflow(heads, rows(), &lines) ||
-      indptr.size() != static_cast<std::uint64_t>(lines) + 1) {
-    base::fail(ErrorCode::kInvalidArgument,
-               "block layout: indptr has {} entries; {} heads of {} block rows need one for each "
-               "row and one more",
-               indptr.size(), heads, rows());
-  }
-  if (indptr[0] != 0) {
-    base::fail(ErrorCode::kInvalidArgument, "block layout: indptr[0] is {}; it must be 0",
-               indptr[0]);
-  }
-  // Monotone with the right ends means that every entry lies within indices.
-  for (std::size_t i = 1; i < indptr.size(); ++i) {
-    if (indptr[i] < indptr[i - 1]) {
-      base::fail(ErrorCode::kInvalidArgument,
-                 "block layout: indptr[{}] is {}, below {} before it; it must not descend", i,
-                 indptr[i], indptr[i - 1]);
-    }
-  }
-  if (static_cast<std::uint64_t>(indptr.back()) != indices.size()) {
-    base::fail(ErrorCode::kInvalidArgument,
-               "block layout: indptr ends at {}, but there are {} indices", indptr.back(),
-               indices.size());
-  }
+  check_rows(*this);
   if (!partial.empty() && partial.size() != indices.size()) {
     base::fail(ErrorCode::kInvalidArgument,
                "block layout: partial has {} entries for {} kept blocks", partial.size(),
                indices.size());
   }
-  const std::int64_t width = columns();
-  for (std::int64_t line = 0; line < lines; ++line) {
-    std::int64_t before = -1;
-    for (std::int64_t at = indptr[static_cast<std::size_t>(line)];
-         at < indptr[static_cast<std::size_t>(line) + 1]; ++at) {
-      const std::int64_t column = indices[static_cast<std::size_t>(at)];
-      if (column <= before || column >= width) {
-        const char* wrong = column < 0 || column >= width ? "out of range"
-                            : column == before            ? "there twice"
-                                                          : "not in ascending order";
-        base::fail(ErrorCode::kInvalidArgument,
-                   "block layout: indices[{}] = {} (head {}, block row {}, after {}) is {}; there "
-                   "are {} block columns",
-                   at, column, line / rows(), line % rows(), before, wrong, width);
-      }
-      before = column;
-    }
-  }
-  for (std::size_t i = 0; i < partial.size(); ++i) {
-    if (partial[i] > 1) {
-      base::fail(ErrorCode::kInvalidArgument, "block layout: partial[{}] is {}; it must be 0 or 1",
-                 i, partial[i]);
-    }
-  }
-  if (!head_map.empty()) {
-    check_range("the number of query heads", query_heads(), 1, kMaxHeads);
-  }
-  for (std::size_t i = 0; i < head_map.size(); ++i) {
-    if (head_map[i] < 0 || head_map[i] >= heads) {
-      base::fail(ErrorCode::kInvalidArgument,
-                 "block layout: head_map[{}] is {}; there are {} distinct heads", i, head_map[i],
-                 heads);
-    }
-  }
+  check_columns(*this);
+  check_flags(*this);
+  check_head_map(*this);
 }
 
 Density block_density(const LayoutView& layout) {

@@ -57,6 +57,67 @@ void write(const Part& part, std::int64_t begin, std::int64_t first_line, BlockL
   for (const std::int64_t end : part.ends) layout->indptr[++line] = begin + end;
 }
 
+// A layout of these sizes and heads without its rows.
+BlockLayout without_rows(const Pattern& pattern, const Extent& extent, std::int64_t block_rows,
+                         std::int64_t block_columns, std::int64_t heads) {
+  BlockLayout layout{.block_rows = block_rows,
+                     .block_columns = block_columns,
+                     .seq_q = extent.seq_q,
+                     .seq_k = extent.seq_k,
+                     .heads = distinct_heads(pattern.node(), heads),
+                     .indptr = {},
+                     .indices = {},
+                     .partial = {}};
+  for (std::int64_t head = 0; layout.heads > 1 && layout.heads < heads && head < heads; ++head) {
+    layout.head_map.push_back(static_cast<std::int32_t>(head % layout.heads));
+  }
+  return layout;
+}
+
+// Lines [first, last), of which each head has `rows`, classified into a part. Returns its blocks.
+std::int64_t classify(Classifier& classifier, std::int64_t rows, std::int64_t first,
+                      std::int64_t last, Part* part) {
+  std::int64_t count = 0;
+  for (std::int64_t line = first; line < last; ++line) {
+    const std::vector<BlockRun>& runs = classifier.row(line / rows, line % rows);
+    const std::size_t before = part->runs.size();
+    part->runs.resize(before + runs.size());
+    ShortRun* out = part->runs.data() + before;
+    for (const BlockRun& run : runs) {
+      *out++ = {static_cast<std::int32_t>(run.begin),
+                static_cast<std::uint32_t>(run.end - run.begin) * 2 + run.partial};
+      count += run.end - run.begin;
+      part->any_partial = part->any_partial || run.partial;
+    }
+    part->ends.push_back(count);
+  }
+  return count;
+}
+
+// The parts one after another in the arrays of a layout of `lines` rows of blocks.
+void join(const std::vector<Part>& parts, std::int64_t lines, base::ThreadPool* pool,
+          BlockLayout* layout) {
+  std::vector<std::int64_t> begins;
+  std::int64_t sum = 0;
+  bool any_partial = false;
+  for (const Part& part : parts) {
+    begins.push_back(sum);
+    sum += part.ends.back();
+    any_partial = any_partial || part.any_partial;
+  }
+  try {
+    layout->indptr.resize(static_cast<std::size_t>(lines) + 1);
+    layout->indices.resize(static_cast<std::size_t>(sum));
+    if (any_partial) layout->partial.resize(static_cast<std::size_t>(sum));
+  } catch (const std::bad_alloc&) {
+    base::fail(ErrorCode::kOutOfMemory, "no memory for a layout of {} kept blocks", sum);
+  }
+  for_each(pool, static_cast<std::int64_t>(parts.size()), [&](std::int64_t index, int) {
+    const auto at = static_cast<std::size_t>(index);
+    write(parts[at], begins[at], index * kRowsOfPart, layout);
+  });
+}
+
 }  // namespace
 
 BlockLayout make_layout(const Pattern& pattern, const Extent& extent, std::int64_t block_rows,
@@ -71,17 +132,7 @@ BlockLayout make_layout(const Pattern& pattern, const Extent& extent, std::int64
     base::fail(ErrorCode::kInvalidArgument, "{} columns of blocks; a layout holds fewer than 2^31",
                classifiers[0]->columns());
   }
-  BlockLayout layout{.block_rows = block_rows,
-                     .block_columns = block_columns,
-                     .seq_q = extent.seq_q,
-                     .seq_k = extent.seq_k,
-                     .heads = distinct_heads(pattern.node(), heads),
-                     .indptr = {},
-                     .indices = {},
-                     .partial = {}};
-  for (std::int64_t head = 0; layout.heads > 1 && layout.heads < heads && head < heads; ++head) {
-    layout.head_map.push_back(static_cast<std::int32_t>(head % layout.heads));
-  }
+  BlockLayout layout = without_rows(pattern, extent, block_rows, block_columns, heads);
   const std::int64_t lines = layout.heads * rows;
   std::vector<Part> parts(static_cast<std::size_t>(base::ceil_div(lines, kRowsOfPart)));
   std::atomic<std::int64_t> kept{0};
@@ -90,47 +141,17 @@ BlockLayout make_layout(const Pattern& pattern, const Extent& extent, std::int64
     if (!classifier) {
       classifier = std::make_unique<Classifier>(pattern, placement, block_rows, block_columns);
     }
-    Part& part = parts[static_cast<std::size_t>(index)];
-    std::int64_t count = 0;
-    for (std::int64_t line = index * kRowsOfPart; line < std::min((index + 1) * kRowsOfPart, lines);
-         ++line) {
-      const std::vector<BlockRun>& runs = classifier->row(line / rows, line % rows);
-      const std::size_t before = part.runs.size();
-      part.runs.resize(before + runs.size());
-      ShortRun* out = part.runs.data() + before;
-      for (const BlockRun& run : runs) {
-        *out++ = {static_cast<std::int32_t>(run.begin),
-                  static_cast<std::uint32_t>(run.end - run.begin) * 2 + run.partial};
-        count += run.end - run.begin;
-        part.any_partial = part.any_partial || run.partial;
-      }
-      part.ends.push_back(count);
-    }
+    const std::int64_t first = index * kRowsOfPart;
+    const std::int64_t count =
+        classify(*classifier, rows, first, std::min(first + kRowsOfPart, lines),
+                 &parts[static_cast<std::size_t>(index)]);
     if (kept.fetch_add(count) + count > kMaxKept) {
       base::fail(ErrorCode::kOutOfMemory,
                  "more than 2^31 blocks of {} x {} are kept of Sq {} x Sk {}; use larger blocks",
                  block_rows, block_columns, extent.seq_q, extent.seq_k);
     }
   });
-  std::vector<std::int64_t> begins;
-  std::int64_t sum = 0;
-  bool any_partial = false;
-  for (const Part& part : parts) {
-    begins.push_back(sum);
-    sum += part.ends.back();
-    any_partial = any_partial || part.any_partial;
-  }
-  try {
-    layout.indptr.resize(static_cast<std::size_t>(lines) + 1);
-    layout.indices.resize(static_cast<std::size_t>(sum));
-    if (any_partial) layout.partial.resize(static_cast<std::size_t>(sum));
-  } catch (const std::bad_alloc&) {
-    base::fail(ErrorCode::kOutOfMemory, "no memory for a layout of {} kept blocks", sum);
-  }
-  for_each(pool, static_cast<std::int64_t>(parts.size()), [&](std::int64_t index, int) {
-    const auto at = static_cast<std::size_t>(index);
-    write(parts[at], begins[at], index * kRowsOfPart, &layout);
-  });
+  join(parts, lines, pool, &layout);
   return layout;
 }
 

@@ -137,7 +137,7 @@ TEST_CASE("the search path comes from the environment's value") {
 }
 
 TEST_CASE("what this machine has is reported without throwing") {
-  const LibrariesReport report = report_libraries(default_search({}));
+  const LibraryReports report = report_libraries(default_search({}));
   CHECK(report.cuda.name == "the CUDA driver");
   for (const LibraryReport* one : {&report.cuda, &report.nvrtc, &report.nccl}) {
     CHECK_FALSE(one->tried.empty());

@@ -26,6 +26,7 @@ void test_driver_entry(void);
 void test_float8(void);
 void test_handles(void);
 void test_inspect(void);
+void test_installation(void);
 void test_layout(void);
 void test_layout_formats(void);
 void test_oracle(void);

@@ -2,6 +2,7 @@
 
 #include "annulus/c.h"
 #include "annulus/c_inspect.h"
+#include "annulus/c_installation.h"
 #include "annulus/c_layout.h"
 #include "annulus/c_layout_formats.h"
 #include "annulus/c_oracle.h"

@@ -61,6 +61,7 @@ int main(void) {
   test_selection();
   test_oracle();
   test_inspect();
+  test_installation();
   test_tune();
   printf("%d conditions, %d failed\n", conditions, failures);
   return failures == 0 ? 0 : 1;

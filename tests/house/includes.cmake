@@ -7,6 +7,7 @@
 # - include/annulus includes public headers and the standard library only.
 # - templates/: params <- ptx <- tile <- kernels, and no standard header, for NVRTC has none.
 # - docs/examples/ see the public headers only.
+# - tools/program sees public headers, its own, and base/.
 # - No file under include/ or src/ includes itself through others.
 cmake_minimum_required(VERSION 3.25)
 
@@ -128,6 +129,22 @@ foreach(folder params ptx tile kernels)
         report(${file} "${name}: templates/${folder} includes ${allowed_${folder}} only")
       endif()
     endforeach()
+  endforeach()
+endforeach()
+
+# --- The program.
+file(GLOB_RECURSE files ${ROOT}/tools/program/*.h ${ROOT}/tools/program/*.cc)
+if(NOT files)
+  message(FATAL_ERROR "${ROOT}/tools/program holds no sources")
+endif()
+foreach(file IN LISTS files)
+  includes_of(${file} names)
+  foreach(name IN LISTS names)
+    if(name MATCHES "^<annulus/")
+      report(${file} "public headers are included with quotes: ${name}>")
+    elseif(NOT name MATCHES "^<" AND NOT name MATCHES "^(annulus|base|program)/[^/]+$")
+      report(${file} "\"${name}\": the program includes public headers, base/ and its own alone")
+    endif()
   endforeach()
 endforeach()
 

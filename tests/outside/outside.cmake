@@ -1,6 +1,11 @@
 # The library as a stranger has it: public headers and libannulus.so.
 annulus_test(outside LABEL unit LIBRARIES annulus SOURCES outside/outside.cc
-  outside/device_test.cc outside/layouts_test.cc outside/patterns_test.cc)
+  outside/device_test.cc outside/installation_test.cc outside/layouts_test.cc
+  outside/patterns_test.cc)
+# A CUDA driver that has devices: the simulator behind libcuda.so.1.
+target_compile_definitions(test_outside PRIVATE
+  ANNULUS_LIBCUDA_FOLDER="$<TARGET_FILE_DIR:annulus_libcuda>")
+add_dependencies(test_outside annulus_libcuda)
 
 # Every public function, of C++ and of C, is called from one of these programs or the examples.
 house_test(called

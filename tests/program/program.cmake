@@ -1,4 +1,11 @@
 if(TARGET annulus_program)
+  # Linked as a stranger links: what is not public is not there for it. tests/house/includes.cmake
+  # holds the same of what it includes.
+  get_target_property(linked annulus_program LINK_LIBRARIES)
+  list(FILTER linked INCLUDE REGEX "^annulus")
+  if(NOT linked STREQUAL "annulus::annulus;annulus_base")
+    message(FATAL_ERROR "the program links ${linked}; it may link annulus::annulus and annulus_base")
+  endif()
   annulus_test(program LABEL unit LIBRARIES annulus_base annulus_layout SOURCES program/pattern_program_test.cc
     program/program_test.cc
     program/tune_program_test.cc)

@@ -380,6 +380,18 @@ TEST_CASE("run names the kernel of the ring beside the ring's configuration") {
   CHECK(config.find(" c2") == config.npos);
 }
 
+TEST_CASE("ranks that meet on one simulated device are counted once") {
+  const std::string ring = "run --json --no-check --ranks 4 -H 2 -S 128 -D 64 --pattern causal";
+  setenv("ANNULUS_DEVICE", "sim:sm_80", 1);
+  const base::Json apart = json_of(ring);
+  // The devices are 2, 1, 2 again and 3.
+  setenv("ANNULUS_DEVICE", "sim:sm_80:2", 1);
+  const base::Json together = json_of(ring);
+  unsetenv("ANNULUS_DEVICE");
+  CHECK(apart["counters"]["launches"] > 0);
+  CHECK(together["counters"]["launches"] == apart["counters"]["launches"]);
+}
+
 TEST_CASE("run goes around a ring and says what it cost") {
   const test::ScratchFolder folder;
   const std::string common =

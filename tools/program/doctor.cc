@@ -3,19 +3,16 @@
 
 #include <cstdio>
 
-#include "abi/libraries.h"
+#include "annulus/installation.h"
 #include "annulus/tune.h"
-#include "api/impl.h"
 #include "base/env.h"
-#include "base/fail.h"
-#include "jit/disk_cache.h"
 #include "program/options.h"
 #include "program/report.h"
 
 namespace annulus::program {
 namespace {
 
-base::Json library_json(const abi::LibraryReport& report) {
+base::Json library_json(const LibraryReport& report) {
   base::Json json;
   json["name"] = report.name;
   json["usable"] = report.usable();
@@ -25,40 +22,18 @@ base::Json library_json(const abi::LibraryReport& report) {
   json["problem"] = report.problem;
   json["absent"] = report.absent;
   json["tried"] = base::Json::array();
-  for (const abi::LibraryAttempt& attempt : report.tried) {
+  for (const LibraryAttempt& attempt : report.tried) {
     json["tried"].push_back({{"where", attempt.where}, {"outcome", attempt.outcome}});
   }
   return json;
 }
 
-std::string library_text(const abi::LibraryReport& report) {
+std::string library_text(const LibraryReport& report) {
   if (!report.usable()) return report.problem;
   std::string text = fmt::format("{} at {}", report.version_text, report.path);
   if (report.simulated) text += ", simulated";
   for (const std::string& symbol : report.absent) text += fmt::format(", without {}", symbol);
   return text;
-}
-
-// The devices of the CUDA driver, or why there are none.
-struct Gpus {
-  std::vector<device::DeviceInfo> devices;
-  std::string problem;
-};
-
-Gpus find_gpus(const abi::LibrarySearch& search) {
-  Gpus gpus;
-  abi::CudaLibrary library = abi::find_cuda(search);
-  if (!library.report.usable()) {
-    gpus.problem = "no usable CUDA driver";
-    return gpus;
-  }
-  try {
-    gpus.devices = device::list_devices(device::Driver(std::move(library)));
-    if (gpus.devices.empty()) gpus.problem = "the CUDA driver has no device";
-  } catch (const Error& error) {
-    gpus.problem = error.what();
-  }
-  return gpus;
 }
 
 // What the default device would be, or the one asked for, tried in earnest.
@@ -71,16 +46,12 @@ struct Opened {
   ErrorCode code = ErrorCode::kInternal;  // with a problem
 };
 
-Opened try_to_open(const DeviceOptions& options, const base::Environment& environment) {
+Opened try_to_open(const DeviceOptions& options) {
   Opened opened;
   try {
-    if (options.name.empty()) {
-      const api::DefaultDevice chosen = api::default_device(environment);
-      opened.name = api::to_string(chosen.name);
-      opened.reason = chosen.reason;
-    } else {
-      opened.name = api::to_string(api::parse_device_name(options.name));
-    }
+    const DeviceChoice chosen = choose_device(options.name);
+    opened.name = chosen.name;
+    if (options.name.empty()) opened.reason = chosen.reason;
     DeviceOptions named = options;
     named.name = opened.name;
     const Device device = Device::open(named);
@@ -95,12 +66,9 @@ Opened try_to_open(const DeviceOptions& options, const base::Environment& enviro
 
 // All that was found, before any of it is printed.
 struct Findings {
-  abi::LibrariesReport libraries;
-  Gpus gpus;
-  std::string cache_folder;
-  bool cache_usable = false;
-  std::string cache_problem;
-  jit::DiskCache::Contents kernels;
+  LibraryReports libraries;
+  DeviceListing gpus;
+  KernelListing kernels;
   TunedListing tuned;
   Opened device;
   std::vector<std::pair<std::string, std::string>> variables;  // of the environment
@@ -108,19 +76,12 @@ struct Findings {
 
 Findings examine(const DoctorArguments& arguments) {
   const base::Environment environment = base::read_environment();
-  const abi::LibrarySearch search = abi::default_search(environment);
   const DeviceOptions options = device_options(arguments.device);
-  jit::DiskCacheOptions cache_options;
-  cache_options.folder = options.cache_dir.value_or(base::default_cache_dir(environment));
-  jit::DiskCache cache(cache_options);
-  return {.libraries = abi::report_libraries(search),
-          .gpus = find_gpus(search),
-          .cache_folder = cache_options.folder,
-          .cache_usable = cache.usable(),
-          .cache_problem = cache.problem(),
-          .kernels = cache.contents(),
+  return {.libraries = find_libraries(),
+          .gpus = list_devices(),
+          .kernels = list_kernels(options.cache_dir),
           .tuned = annulus::list_tuned(options.tuned_path),
-          .device = try_to_open(options, environment),
+          .device = try_to_open(options),
           .variables = {{"ANNULUS_CACHE_DIR", environment.cache_dir},
                         {"ANNULUS_TUNED", environment.tuned},
                         {"ANNULUS_DEVICE", environment.device},
@@ -128,13 +89,13 @@ Findings examine(const DoctorArguments& arguments) {
                         {"ANNULUS_LIBRARY_PATH", environment.library_path}}};
 }
 
-base::Json gpu_json(const device::DeviceInfo& gpu) {
-  return {{"name", fmt::format("cuda:{}", gpu.ordinal)},
-          {"description", gpu.name},
-          {"compute_capability", gpu.compute_capability()},
+base::Json gpu_json(const ListedDevice& gpu) {
+  return {{"name", gpu.name},
+          {"description", gpu.description},
+          {"compute_capability", gpu.compute_capability},
           {"multiprocessors", gpu.multiprocessors},
           {"memory_bytes", gpu.memory_bytes},
-          {"shared_bytes_per_block", gpu.shared_bytes_per_block_optin},
+          {"shared_bytes_per_block", gpu.shared_bytes_per_block},
           {"simulated", gpu.simulated}};
 }
 
@@ -145,11 +106,11 @@ base::Json findings_json(const Findings& found) {
                        {"nvrtc", library_json(found.libraries.nvrtc)},
                        {"nccl", library_json(found.libraries.nccl)}};
   json["gpus"] = base::Json::array();
-  for (const device::DeviceInfo& gpu : found.gpus.devices) json["gpus"].push_back(gpu_json(gpu));
+  for (const ListedDevice& gpu : found.gpus.devices) json["gpus"].push_back(gpu_json(gpu));
   json["gpu_problem"] = found.gpus.problem;
-  json["cache"] = {{"folder", found.cache_folder},
-                   {"usable", found.cache_usable},
-                   {"problem", found.cache_problem},
+  json["cache"] = {{"folder", found.kernels.folder},
+                   {"usable", found.kernels.usable},
+                   {"problem", found.kernels.problem},
                    {"kernels", found.kernels.kernels},
                    {"bytes", found.kernels.bytes}};
   json["tuned"] = {{"folders", found.tuned.folders},
@@ -164,27 +125,28 @@ base::Json findings_json(const Findings& found) {
   return json;
 }
 
-void print_gpus(const Gpus& gpus) {
-  for (const device::DeviceInfo& gpu : gpus.devices) {
-    print_line(fmt::format("cuda:{}", gpu.ordinal),
-               fmt::format("{}{}, compute capability {}.{}, {} multiprocessors, {:.1f} GB, {} "
-                           "bytes of shared memory per CTA",
-                           gpu.name, gpu.simulated ? " (simulated)" : "", gpu.major, gpu.minor,
-                           gpu.multiprocessors, static_cast<double>(gpu.memory_bytes) / 1e9,
-                           gpu.shared_bytes_per_block_optin));
+void print_gpus(const DeviceListing& gpus) {
+  for (const ListedDevice& gpu : gpus.devices) {
+    print_line(
+        gpu.name,
+        fmt::format("{}{}, compute capability {}.{}, {} multiprocessors, {:.1f} GB, {} "
+                    "bytes of shared memory per CTA",
+                    gpu.description, gpu.simulated ? " (simulated)" : "",
+                    gpu.compute_capability / 10, gpu.compute_capability % 10, gpu.multiprocessors,
+                    static_cast<double>(gpu.memory_bytes) / 1e9, gpu.shared_bytes_per_block));
   }
   if (gpus.devices.empty()) print_line("GPUs", "none: " + gpus.problem);
 }
 
 void print_folders(const Findings& found) {
-  if (found.cache_usable) {
-    print_line("cache",
-               fmt::format("{}: {} kernels, {:.1f} MB, private", found.cache_folder,
-                           found.kernels.kernels, static_cast<double>(found.kernels.bytes) / 1e6));
+  const KernelListing& kernels = found.kernels;
+  if (kernels.usable) {
+    print_line("cache", fmt::format("{}: {} kernels, {:.1f} MB, private", kernels.folder,
+                                    kernels.kernels, static_cast<double>(kernels.bytes) / 1e6));
   } else {
-    print_line("cache", "nothing is kept on disk: " + (found.cache_problem.empty()
-                                                           ? std::string("no folder is set")
-                                                           : found.cache_problem));
+    print_line("cache",
+               "nothing is kept on disk: " +
+                   (kernels.problem.empty() ? std::string("no folder is set") : kernels.problem));
   }
   print_line("tuned",
              fmt::format("{} results for this and other devices{}{}", found.tuned.entries.size(),

@@ -1,11 +1,10 @@
 // annulus explain: what a problem would get and why. Compiles the kernel, runs nothing.
+#include <fmt/core.h>
+
 #include <cstdio>
 
-#include "api/impl.h"
-#include "attention/tiles/tile_list.h"
-#include "base/fail.h"
-#include "pattern/classify.h"
 #include "program/options.h"
+#include "program/problem_input.h"
 #include "program/report.h"
 
 namespace annulus::program {
@@ -97,10 +96,7 @@ Exit explain(const ExplainArguments& arguments) {
     std::fputs(plan.info().specialised_source.c_str(), stdout);
     return Exit::kOk;
   }
-  const double density =
-      pattern::density(input.problem.pattern, attention::extent_of(input.problem),
-                       input.problem.heads, input.problem.context())
-          .value;
+  const double density = pair_density(input.problem).value;
   if (arguments.json) {
     print_json(plan_json(device, plan, density));
   } else {

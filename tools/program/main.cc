@@ -8,7 +8,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <new>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "annulus/version.h"
 #include "program/options.h"
@@ -64,78 +68,103 @@ int guarded(const char* name, Verb verb) {
   }
 }
 
+// All verbs, with the arguments that the parser fills in. Stays where it was made: the parser
+// points into it.
+struct CommandLine {
+  struct Verb {
+    std::string name;  // "tuned list"
+    CLI::App* app;
+    std::function<Exit()> call;
+  };
+
+  CommandLine();
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  // `call` is what the verb does where the command line names it.
+  CLI::App& add(CLI::App& parent, const char* name, const char* help, std::function<Exit()> call) {
+    CLI::App* app = parent.add_subcommand(name, help);
+    const bool top = &parent == &parser;
+    verbs.push_back({top ? name : parent.get_name() + " " + name, app, std::move(call)});
+    return *app;
+  }
+
+  CLI::App parser{"Block-sparse attention kernels, written, compiled and run at run time"};
+  std::vector<Verb> verbs;
+  program::RunArguments run;
+  program::ExplainArguments explain;
+  program::TuneArguments tune;
+  program::TunedArguments tuned;
+  program::PatternVerbs pattern;
+  program::DoctorArguments doctor;
+};
+
+CommandLine::CommandLine() {
+  parser.name("annulus");
+  parser.require_subcommand(1);
+  parser.set_version_flag("--version", std::to_string(ANNULUS_VERSION_MAJOR) + "." +
+                                           std::to_string(ANNULUS_VERSION_MINOR) + "." +
+                                           std::to_string(ANNULUS_VERSION_PATCH));
+  parser.footer(
+      "Exit codes: 0 ok, 1 internal, 2 usage, 3 partial, 4 device, 5 invalid file, 6 wrong "
+      "result.");
+
+  program::add_options(add(parser, "run", "one attention problem, checked by the oracle",
+                           [this] { return program::run(run); }),
+                       &run);
+  program::add_options(add(parser, "explain", "which kernel a problem gets, and why; runs nothing",
+                           [this] { return program::explain(explain); }),
+                       &explain);
+  program::add_options(
+      add(parser, "tune", "find the fastest configuration for problems, and keep it",
+          [this] { return program::tune(tune); }),
+      &tune);
+  CLI::App& of_tuned = *parser.add_subcommand("tuned", "what has been tuned");
+  of_tuned.require_subcommand(1);
+  program::add_list_options(add(of_tuned, "list", "one line for each entry",
+                                [this] { return program::list_tuned(tuned); }),
+                            &tuned);
+  program::add_show_options(add(of_tuned, "show", "entries with all that is known",
+                                [this] { return program::show_tuned(tuned); }),
+                            &tuned);
+  program::add_verbs(*parser.add_subcommand("pattern", "patterns and their block layouts"),
+                     &pattern);
+  for (program::PatternVerb& verb : pattern) {
+    verbs.push_back({verb.name, verb.app, [&verb] { return verb.run(verb.arguments); }});
+  }
+  program::add_options(add(parser, "doctor", "what is installed here and what would be used",
+                           [this] { return program::doctor(doctor); }),
+                       &doctor);
+}
+
+// What the parser threw: help that was asked for, or words that it does not take.
+int refuse(const CLI::App& parser, const CLI::ParseError& error, const char* first_word) {
+  if (error.get_exit_code() == 0) return delivered(parser.exit(error));  // --help, --version
+  if (parser.get_subcommands().empty()) {
+    const std::string given =
+        first_word != nullptr ? "'" + std::string(first_word) + "' is no verb" : "no verb";
+    const std::string text =
+        one_line(given) + "; use run, tune, tuned, pattern, explain or doctor, or see --help";
+    return fail("", text.c_str(), Exit::kUsage);
+  }
+  const std::string verb = parser.get_subcommands().front()->get_name();
+  const std::string text = one_line(error.what()) + "; see annulus " + verb + " --help";
+  return fail(verb.c_str(), text.c_str(), Exit::kUsage);
+}
+
 }  // namespace
 
 int main(int count, char** words) {
   keep_standard_streams();
   signal(SIGXFSZ, SIG_IGN);  // a file beyond the user's limit is a write that fails, like any other
-  CLI::App app("Block-sparse attention kernels, written, compiled and run at run time");
-  app.name("annulus");
-  app.require_subcommand(1);
-  app.set_version_flag("--version", std::to_string(ANNULUS_VERSION_MAJOR) + "." +
-                                        std::to_string(ANNULUS_VERSION_MINOR) + "." +
-                                        std::to_string(ANNULUS_VERSION_PATCH));
-  app.footer(
-      "Exit codes: 0 ok, 1 internal, 2 usage, 3 partial, 4 device, 5 invalid file, 6 wrong "
-      "result.");
-
-  program::RunArguments run;
-  CLI::App* run_verb = app.add_subcommand("run", "one attention problem, checked by the oracle");
-  program::add_options(*run_verb, &run);
-  program::ExplainArguments explain;
-  CLI::App* explain_verb =
-      app.add_subcommand("explain", "which kernel a problem gets, and why; runs nothing");
-  program::add_options(*explain_verb, &explain);
-  program::TuneArguments tune;
-  CLI::App* tune_verb =
-      app.add_subcommand("tune", "find the fastest configuration for problems, and keep it");
-  program::add_options(*tune_verb, &tune);
-  program::TunedArguments tuned;
-  CLI::App* tuned_verb = app.add_subcommand("tuned", "what has been tuned");
-  tuned_verb->require_subcommand(1);
-  CLI::App* list_verb = tuned_verb->add_subcommand("list", "one line for each entry");
-  program::add_list_options(*list_verb, &tuned);
-  CLI::App* show_verb = tuned_verb->add_subcommand("show", "entries with all that is known");
-  program::add_show_options(*show_verb, &tuned);
-  program::PatternVerbs pattern;
-  program::add_verbs(*app.add_subcommand("pattern", "patterns and their block layouts"), &pattern);
-  program::DoctorArguments doctor;
-  CLI::App* doctor_verb =
-      app.add_subcommand("doctor", "what is installed here and what would be used");
-  program::add_options(*doctor_verb, &doctor);
-
+  CommandLine line;
   try {
-    app.parse(count, words);
+    line.parser.parse(count, words);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return delivered(app.exit(error));  // --help, --version
-    if (app.get_subcommands().empty()) {
-      const std::string given =
-          count > 1 ? "'" + std::string(words[1]) + "' is no verb" : "no verb";
-      return fail(
-          "",
-          (one_line(given) + "; use run, tune, tuned, pattern, explain or doctor, or see --help")
-              .c_str(),
-          Exit::kUsage);
-    }
-    const std::string verb = app.get_subcommands().front()->get_name();
-    return fail(verb.c_str(),
-                (one_line(error.what()) + "; see annulus " + verb + " --help").c_str(),
-                Exit::kUsage);
+    return refuse(line.parser, error, count > 1 ? words[1] : nullptr);
   }
-  if (run_verb->parsed()) return guarded("run", [&] { return program::run(run); });
-  if (explain_verb->parsed()) {
-    return guarded("explain", [&] { return program::explain(explain); });
+  for (const CommandLine::Verb& verb : line.verbs) {
+    if (verb.app->parsed()) return guarded(verb.name.c_str(), verb.call);
   }
-  if (tune_verb->parsed()) return guarded("tune", [&] { return program::tune(tune); });
-  if (list_verb->parsed()) {
-    return guarded("tuned list", [&] { return program::list_tuned(tuned); });
-  }
-  if (show_verb->parsed()) {
-    return guarded("tuned show", [&] { return program::show_tuned(tuned); });
-  }
-  if (const program::PatternVerb* chosen = program::chosen_verb(pattern)) {
-    return guarded(chosen->name.c_str(), [&] { return chosen->run(chosen->arguments); });
-  }
-  if (doctor_verb->parsed()) return guarded("doctor", [&] { return program::doctor(doctor); });
   return fail("", "no verb; see annulus --help", Exit::kUsage);
 }

@@ -4,7 +4,7 @@
 // Host tensors as the operands of a run, and as what the oracle reads.
 
 #include "annulus/device.h"
-#include "attention/oracle/reference.h"
+#include "annulus/oracle.h"
 #include "program/host_tensor.h"
 
 namespace annulus::program {

@@ -2,13 +2,12 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
-#include <cmath>
 
 #include "annulus/ring.h"
 #include "base/fail.h"
 #include "base/files.h"
-#include "program/host_memory.h"
 #include "program/number_option.h"
+#include "program/problem_input.h"
 
 namespace annulus::program {
 namespace {
@@ -109,54 +108,6 @@ std::int64_t whole_number(std::string_view text, std::string_view what) {
     base::fail(ErrorCode::kInvalidArgument, "'{}' in {} is no whole number", text, what);
   }
   return value;
-}
-
-double number(const std::string& text, std::string_view what) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    base::fail(ErrorCode::kInvalidArgument, "'{}' in {} is no number", text, what);
-  }
-  return value;
-}
-
-// Sizes, where no file gives them.
-void take_shape(const ProblemArguments& arguments, Problem* problem) {
-  problem->batch = arguments.batch;
-  problem->heads = arguments.heads;
-  problem->kv_heads = arguments.kv_heads == 0 ? arguments.heads : arguments.kv_heads;
-  problem->seq_q = arguments.seq;
-  problem->seq_k = arguments.seq_k.value_or(arguments.seq);
-  std::tie(problem->dim_qk, problem->dim_v) = two_numbers(arguments.dim, '/', "--dim");
-}
-
-void take_rules(const ProblemArguments& arguments, Problem* problem) {
-  problem->pattern = Pattern::parse(text_or_file(arguments.pattern));
-  problem->layer = arguments.layer;
-  problem->score = Score::parse(text_or_file(arguments.score));
-  problem->q0 = arguments.q0;
-  problem->k0 = arguments.k0;
-  const auto once = [](const char* option, bool in_text) {
-    if (!in_text) return;
-    base::fail(ErrorCode::kInvalidArgument, "{} and --score say the same; give one of them",
-               option);
-  };
-  if (!arguments.scale.empty()) {
-    once("--scale", problem->score.scale.has_value());
-    problem->score.scale = number(arguments.scale, "--scale");
-  }
-  if (arguments.softcap != 0) {
-    once("--softcap", problem->score.softcap != 0);
-    problem->score.softcap = arguments.softcap;
-  }
-}
-
-void take_dtype(const ProblemArguments& arguments, Problem* problem) {
-  problem->dtype = arguments.dtype == "fp16"   ? Dtype::kFloat16
-                   : arguments.dtype == "e4m3" ? Dtype::kFloat8E4M3
-                                               : Dtype::kBfloat16;
-  if (problem->dtype != Dtype::kFloat8E4M3) return;
-  problem->scale_blocks = {arguments.scale_block, arguments.scale_block, arguments.scale_block};
 }
 
 }  // namespace
@@ -291,99 +242,12 @@ PlanOptions plan_options(const ProblemArguments& arguments) {
   return options;
 }
 
-PlanOptions plan_options(const ProblemArguments& arguments, const ProblemInput& input) {
-  PlanOptions options = plan_options(arguments);
-  if (!input.shares_kv) return options;
-  const Problem& problem = input.problem;
-  const auto strides = [&](std::int64_t rows, std::int64_t heads, std::int64_t dim) {
-    return input.order == Order::kBshd ? Strides::bshd(rows, heads, dim)
-                                       : Strides::bhsd(rows, heads, dim);
-  };
-  options.strides = OperandStrides{strides(problem.seq_q, problem.heads, problem.dim_qk),
-                                   strides(problem.seq_k, problem.kv_heads, problem.dim_qk),
-                                   strides(problem.seq_k, problem.kv_heads, problem.dim_v),
-                                   strides(problem.seq_q, problem.heads, problem.dim_v)};
-  options.strides->k.batch = options.strides->v.batch = 0;
-  return options;
-}
-
 std::string text_or_file(const std::string& text) {
   if (!text.starts_with('@')) return text;
   constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
   base::FileSystem files;
   const std::vector<std::byte> bytes = base::read_file(files, text.substr(1), kMaxBytes);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-ProblemInput make_input(const ProblemArguments& arguments, bool with_operands) {
-  ProblemInput input;
-  Problem& problem = input.problem;
-  input.order = arguments.layout == "bshd" ? Order::kBshd : Order::kBhsd;
-  take_dtype(arguments, &problem);
-  const bool float8 = problem.dtype == Dtype::kFloat8E4M3;
-  // What e4m3 is made from.
-  Dtype made_as = float8 ? Dtype::kBfloat16 : problem.dtype;
-  if (!arguments.input.empty()) {
-    LoadedTensors loaded =
-        load_tensors(arguments.input, input.order, made_as, !arguments.dtype.empty() && !float8);
-    problem.batch = loaded.q.batch;
-    problem.heads = loaded.q.heads;
-    problem.kv_heads = loaded.k.heads;
-    problem.seq_q = loaded.q.rows;
-    problem.seq_k = loaded.k.rows;
-    problem.dim_qk = loaded.q.dim;
-    problem.dim_v = loaded.v.dim;
-    made_as = loaded.dtype;
-    if (!float8) problem.dtype = loaded.dtype;
-    input.q = std::move(loaded.q);
-    input.k = std::move(loaded.k);
-    input.v = std::move(loaded.v);
-    input.shares_kv = input.k.is_shared;
-    input.origin =
-        fmt::format("{} ({} as {})", arguments.input, loaded.stored_as, to_string(problem.dtype));
-  } else {
-    take_shape(arguments, &problem);
-    input.origin = fmt::format("random, seed {}", arguments.seed);
-    input.shares_kv = arguments.kv_batch == 1 && problem.batch > 1;
-  }
-  const std::int64_t kv_batch = input.shares_kv ? 1 : problem.batch;
-  if (arguments.kv_batch != 0 && arguments.kv_batch != kv_batch) {
-    base::fail(ErrorCode::kInvalidArgument,
-               "--kv-batch is {}, and Q has {} batches; K and V have as many, or 1 for all of them",
-               arguments.kv_batch, problem.batch);
-  }
-  if (input.shares_kv) input.origin += ", one batch of K and V";
-  take_rules(arguments, &problem);
-  problem.lse_base = arguments.lse_base == "two" ? LseBase::kTwo : LseBase::kNatural;
-  problem.want_lse = true;
-  validate(problem);
-  if (arguments.input.empty() && with_operands) {
-    check_host_memory(problem);
-    input.q = make_tensor(problem.batch, problem.seq_q, problem.heads, problem.dim_qk, input.order);
-    input.k = make_tensor(kv_batch, problem.seq_k, problem.kv_heads, problem.dim_qk, input.order);
-    input.v = make_tensor(kv_batch, problem.seq_k, problem.kv_heads, problem.dim_v, input.order);
-    input.k.is_shared = input.v.is_shared = input.shares_kv;
-    fill_normal(input.q, made_as, 3 * arguments.seed);
-    fill_normal(input.k, made_as, 3 * arguments.seed + 1);
-    fill_normal(input.v, made_as, 3 * arguments.seed + 2);
-  }
-  if (float8) {
-    input.q = quantise(input.q, made_as, problem.scale_blocks.q);
-    input.k = quantise(input.k, made_as, problem.scale_blocks.k);
-    input.v = quantise(input.v, made_as, problem.scale_blocks.v);
-  }
-  return input;
-}
-
-Problem make_shape(const ProblemArguments& arguments, const std::string& carry) {
-  Problem problem;
-  take_dtype(arguments, &problem);
-  take_shape(arguments, &problem);
-  take_rules(arguments, &problem);
-  problem.carry_in = carry == "in" || carry == "both";
-  problem.carry_out = carry == "out" || carry == "both";
-  validate(problem);
-  return problem;
 }
 
 Problem parse_shape(const std::string& line) {

@@ -10,7 +10,6 @@
 
 #include "annulus/device.h"
 #include "annulus/error.h"
-#include "program/host_tensor.h"
 
 namespace CLI {
 class App;
@@ -127,21 +126,6 @@ PlanOptions plan_options(const ProblemArguments& arguments);
 // The text of an option, or where it is "@file" that of the file. Throws Error{kFile,
 // kInvalidFile}.
 std::string text_or_file(const std::string& text);
-
-// The problem with its operands: from the file, or random. `with_operands` false leaves the tensors
-// empty (their shapes are set). Throws Error of the input's kind.
-struct ProblemInput {
-  Problem problem;
-  HostTensor q, k, v;
-  Order order = Order::kBshd;
-  std::string origin;      // "random, seed 0", or the file
-  bool shares_kv = false;  // K and V are of one batch, which every batch of Q reads
-};
-ProblemInput make_input(const ProblemArguments& arguments, bool with_operands);
-// plan_options() with the strides of operands that are not those of whole batches.
-PlanOptions plan_options(const ProblemArguments& arguments, const ProblemInput& input);
-// The problem of a shape, whose operands nobody has. `carry`: none, in, out or both.
-Problem make_shape(const ProblemArguments& arguments, const std::string& carry);
 
 // Each verb prints its results to stdout and throws Error.
 Exit run(const RunArguments& arguments);

@@ -1,18 +1,18 @@
 #include "program/ring_run.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <string_view>
 
-#include "api/device_name.h"
-#include "api/impl.h"
-#include "base/fail.h"
 #include "base/half.h"
-#include "device/stream.h"
 #include "program/operands.h"
 #include "program/report.h"
+#include "program/stream.h"
 
 namespace annulus::program {
 namespace {
@@ -57,7 +57,7 @@ HostTensor take_rows(const HostTensor& whole, const std::vector<Segment>& shard,
 struct RankMemory {
   DeviceOperands operands;
   DeviceMemory workspace;
-  device::Stream stream;
+  Stream stream;
   HostTensor host_o;
 };
 
@@ -72,9 +72,9 @@ RankMemory upload(const Device& device, const ProblemInput& input, const ShardMa
   std::fill(memory.host_o.bits.begin(), memory.host_o.bits.end(), std::uint16_t{0x7fff});
   memory.operands = upload(device, q, k, v, memory.host_o);
   memory.workspace = device.allocate(workspace_bytes);
-  memory.stream = device::Stream(api::inside(device).context);
+  memory.stream = make_stream(device);
   call->operands = memory.operands.operands;
-  call->stream = memory.stream.handle();
+  call->stream = memory.stream.get();
   call->workspace = memory.workspace.data();
   return memory;
 }
@@ -95,20 +95,38 @@ void download(const Device& device, const std::vector<Segment>& shard, RankMemor
   });
 }
 
+// Milliseconds of each repetition, until every rank has ended.
+std::vector<double> time_runs(const std::vector<Device>& devices, const RingPlan& plan,
+                              const std::vector<RingCall>& calls, int repeat) {
+  const Waiting waiting(fmt::format("running on {} ranks", devices.size()));
+  std::vector<double> millis;
+  for (int i = 0; i < repeat; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    plan.run(calls);
+    for (const Device& device : devices) device.synchronize();
+    const auto end = std::chrono::steady_clock::now();
+    millis.push_back(std::chrono::duration<double, std::milli>(end - start).count());
+  }
+  return millis;
+}
+
 }  // namespace
 
 std::vector<Device> ring_devices(const Device& first, const DeviceArguments& arguments, int ranks) {
   std::vector<Device> devices = {first};
-  const api::DeviceName name = api::parse_device_name(first.info().name);
+  const std::string& name = first.info().name;
   const bool asked_for_one = std::count(arguments.name.begin(), arguments.name.end(), ':') > 1;
+  const std::size_t prefix = std::string_view("sim:").size();
+  // "sim:sm_80", of "sim:sm_80:3" as well.
+  const std::string kind = name.substr(0, name.find(':', prefix));
   for (int rank = 1; rank < ranks; ++rank) {
-    if (!name.simulated || asked_for_one) {
+    if (!name.starts_with("sim:") || asked_for_one) {
       devices.push_back(first);
       continue;
     }
     try {
       DeviceOptions options = device_options(arguments);
-      options.name = api::to_string({true, name.architecture, rank});
+      options.name = fmt::format("{}:{}", kind, rank);
       devices.push_back(Device::open(options));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kDevice) throw;
@@ -145,18 +163,8 @@ RingAnswer compute_ring(const std::vector<Device>& devices, const RunArguments& 
     memory.push_back(upload(devices[rank], input, shards, rank, bytes, &calls[rank]));
   }
   for (const Device& device : devices) device.counters(true);
-  {
-    const Waiting waiting(fmt::format("running on {} ranks", ranks));
-    for (int i = 0; i < arguments.repeat; ++i) {
-      const auto start = std::chrono::steady_clock::now();
-      plan.run(calls);
-      for (const RankMemory& rank : memory) rank.stream.synchronize();
-      result.answer.millis.push_back(
-          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-              .count());
-    }
-  }
   Answer& answer = result.answer;
+  answer.millis = time_runs(devices, plan, calls, arguments.repeat);
   answer.o = make_tensor(problem.batch, problem.seq_q, problem.heads, problem.dim_v, input.order);
   answer.lse.resize(static_cast<std::size_t>(problem.batch * problem.heads * problem.seq_q));
   for (std::size_t rank = 0; rank < devices.size(); ++rank) {

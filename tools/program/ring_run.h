@@ -9,6 +9,7 @@
 #include "annulus/ring.h"
 #include "program/answer.h"
 #include "program/options.h"
+#include "program/problem_input.h"
 
 namespace annulus::program {
 

@@ -1,21 +1,30 @@
 // annulus run: plans a problem, runs it, and holds the answer against the oracle.
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <optional>
+#include <set>
 #include <span>
 
 #include "annulus/oracle.h"
-#include "api/impl.h"
-#include "attention/tiles/tile_list.h"
-#include "base/fail.h"
 #include "base/files.h"
-#include "pattern/classify.h"
 #include "program/operands.h"
 #include "program/options.h"
+#include "program/problem_input.h"
 #include "program/report.h"
 #include "program/ring_run.h"
+#include "program/run_result.h"
+#include "program/stream.h"
 
 namespace annulus::program {
 namespace {
+
+// What takes minutes to compute must have somewhere to go.
+void check_can_write(const RunArguments& arguments) {
+  base::FileSystem files;
+  for (const std::string& path : {arguments.output, arguments.picture}) {
+    if (!path.empty()) base::check_can_write(files, path);
+  }
+}
 
 Answer compute(const Device& device, const Plan& plan, const ProblemInput& input, int repeat) {
   const Problem& problem = input.problem;
@@ -28,7 +37,8 @@ Answer compute(const Device& device, const Plan& plan, const ProblemInput& input
   {
     const Waiting waiting(fmt::format("running on {}", device.info().name));
     for (int i = 0; i < repeat; ++i) {
-      answer.millis.push_back(api::run_millis(device, plan, memory.operands, workspace.data()));
+      answer.millis.push_back(
+          timed_millis(device, [&] { plan.run(nullptr, memory.operands, workspace.data()); }));
     }
   }
   device.copy_to_host(answer.o.bits.data(), memory.o.data(), answer.o.bytes());
@@ -67,21 +77,13 @@ Comparison check(const ProblemInput& input, const PlanInfo& plan, const Answer& 
                  [&](std::int64_t row) { return reached[static_cast<std::size_t>(row)] != 0; });
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 // Of all distinct devices.
 Counters sum_counters(const std::vector<Device>& devices) {
   Counters sum;
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    const auto same = [&](const Device& other) { return &other.impl() == &devices[i].impl(); };
-    if (std::any_of(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(i), same)) {
-      continue;
-    }
-    const Counters counters = devices[i].counters();
+  std::set<std::string> seen;
+  for (const Device& device : devices) {
+    if (!seen.insert(device.info().name).second) continue;
+    const Counters counters = device.counters();
     if (sum.empty()) {
       sum = counters;
       continue;
@@ -91,175 +93,77 @@ Counters sum_counters(const std::vector<Device>& devices) {
   return sum;
 }
 
-std::string bytes_text(std::int64_t bytes) {
-  return bytes < 1 << 20 ? fmt::format("{} bytes", bytes)
-                         : fmt::format("{:.2f} MiB", static_cast<double>(bytes) / (1 << 20));
+// The problem planned for one device; nothing has run yet.
+RunResult prepare(const RunArguments& arguments) {
+  ProblemInput input = make_input(arguments.problem, true);
+  const Device device = Device::open(device_options(arguments.device));
+  const Plan plan = [&] {
+    const Waiting waiting("planning and compiling");
+    return device.plan(input.problem, plan_options(arguments.problem, input));
+  }();
+  const double density = pair_density(input.problem).value;
+  return {.input = std::move(input),
+          .device = device,
+          .plan = plan,
+          .density = density,
+          .around = arguments.ranks > 1};
 }
 
-void print_ring(const RingAnswer& ring, const RunArguments& arguments,
-                std::optional<double> difference) {
-  print_line("ring", fmt::format("{} ranks, {} shards, planned in {:.1f} ms",
-                                 ring.info.ranks.size(), arguments.shard, ring.info.plan_ms));
-  print_line("sent",
-             fmt::format("{}, of {} if every shard went to every rank",
-                         bytes_text(ring.info.bytes_sent), bytes_text(ring.info.bytes_plain_ring)));
-  print_line("memory", fmt::format("{} on the fullest rank, besides operands and lists",
-                                   bytes_text(ring.peak_bytes_per_rank)));
-  if (difference) {
-    print_line("one rank", fmt::format("differs by at most {:.2e} from the ring", *difference));
+// Runs on one rank, on all, or on both, and returns the answer that counts.
+Answer answer_of(const RunArguments& arguments, RunResult* result) {
+  const Device& device = result->device;
+  device.counters(true);
+  Answer answer;
+  if (!result->around || !arguments.no_check) {
+    answer = compute(device, result->plan, result->input, result->around ? 1 : arguments.repeat);
   }
+  std::vector<Device> devices = {device};
+  if (result->around || !arguments.picture.empty()) {
+    devices = ring_devices(device, arguments.device, arguments.ranks);
+    RingAnswer& ring = result->ring.emplace(compute_ring(devices, arguments, result->input));
+    if (!arguments.no_check) {
+      const Dtype dtype = result->input.problem.output_dtype();
+      result->difference = largest_difference(answer.o, ring.answer.o, dtype);
+    }
+    answer = std::move(ring.answer);
+  }
+  result->counters = sum_counters(devices);
+  result->millis = answer.millis;
+  return answer;
+}
+
+void save_picture(const RunResult& result, const std::string& path) {
+  base::FileSystem files;
+  base::write_file_atomically(files, path, std::as_bytes(std::span(result.ring->picture)));
+}
+
+Exit tell_wrong(const Comparison& comparison) {
+  std::fprintf(stderr, "annulus run: wrong result: %s\n",
+               comparison.first_wrong.empty() ? "a head is beyond the tolerance"
+                                              : comparison.first_wrong.c_str());
+  return Exit::kWrongResult;
 }
 
 }  // namespace
 
 Exit run(const RunArguments& arguments) {
-  // What takes minutes to compute must have somewhere to go.
-  base::FileSystem files;
-  for (const std::string& path : {arguments.output, arguments.picture}) {
-    if (!path.empty()) base::check_can_write(files, path);
-  }
-  const ProblemInput input = make_input(arguments.problem, true);
-  const Problem& problem = input.problem;
-  const Device device = Device::open(device_options(arguments.device));
-  const bool around = arguments.ranks > 1;
-  const Plan plan = [&] {
-    const Waiting waiting("planning and compiling");
-    return device.plan(problem, plan_options(arguments.problem, input));
-  }();
-  const PlanInfo& info = plan.info();
-  const double density = pattern::density(problem.pattern, attention::extent_of(problem),
-                                          problem.heads, problem.context())
-                             .value;
-  device.counters(true);
-  Answer answer;
-  if (!around || !arguments.no_check) {
-    answer = compute(device, plan, input, around ? 1 : arguments.repeat);
-  }
-  std::optional<RingAnswer> ring;
-  std::optional<double> difference;  // between the ring and one rank
-  std::vector<Device> devices = {device};
-  if (around || !arguments.picture.empty()) {
-    devices = ring_devices(device, arguments.device, arguments.ranks);
-    ring = compute_ring(devices, arguments, input);
-    if (!arguments.no_check) {
-      difference = largest_difference(answer.o, ring->answer.o, problem.output_dtype());
-    }
-    answer = std::move(ring->answer);
-    if (!arguments.picture.empty()) {
-      base::write_file_atomically(files, arguments.picture,
-                                  std::as_bytes(std::span(ring->picture)));
-    }
-  }
-  const Counters counters = sum_counters(devices);
-  const double millis = median(answer.millis);
-
-  Comparison comparison;
-  bool sampled = false;
+  check_can_write(arguments);
+  RunResult result = prepare(arguments);
+  const Answer answer = answer_of(arguments, &result);
+  if (!arguments.picture.empty()) save_picture(result, arguments.picture);
   if (!arguments.no_check) {
-    comparison = check(input, info, answer, around, &sampled);
+    result.comparison =
+        check(result.input, result.plan.info(), answer, result.around, &result.sampled);
   }
   if (!arguments.output.empty()) {
-    save_output(arguments.output, answer.o, problem.output_dtype(), answer.lse);
+    save_output(arguments.output, answer.o, result.input.problem.output_dtype(), answer.lse);
   }
-  const bool wrong = !arguments.no_check && !comparison.within_tolerance;
-  const bool simulated = device.info().simulated;
-  // What was run: a ring chooses a kernel and a configuration of its own, for launches of a shard.
-  const std::string kernel = around ? ring->info.kernel : info.kernel;
-  const std::string config = around ? ring->info.config : info.config;
-  const std::string tuned = around ? ring->info.tuned : info.tuned;
-  int launches = ring ? 0 : info.launches;
-  for (std::size_t rank = 0; ring && rank < ring->info.ranks.size(); ++rank) {
-    launches += ring->info.ranks[rank].launches;
-  }
-
   if (arguments.json) {
-    base::Json json;
-    json["device"] = device.info().name;
-    json["device_description"] = device.info().description;
-    json["simulated"] = simulated;
-    json["problem"] = problem_json(problem);
-    json["input"] = input.origin;
-    json["kernel"] = kernel;
-    json["config"] = config;
-    json["tuned"] = tuned;
-    json["source"] = info.source;
-    json["compile_ms"] = info.compile_ms;
-    json["density"] = density;
-    json["block_density"] = info.block_density.value;
-    json["time_ms"] = millis;
-    json["time_means"] = simulated ? "host wall time of the simulation" : "time on the device";
-    json["launches"] = launches;
-    json["ranks"] = arguments.ranks;
-    json["bytes_sent"] = ring ? ring->info.bytes_sent : 0;
-    json["bytes_plain_ring"] = ring ? ring->info.bytes_plain_ring : 0;
-    json["peak_bytes_per_rank"] =
-        ring ? ring->peak_bytes_per_rank : static_cast<std::int64_t>(plan.workspace_bytes());
-    json["max_difference_from_one_rank"] = difference ? number(*difference) : base::Json(nullptr);
-    if (!arguments.no_check) {
-      json["error_row_max"] = number(comparison.error_row_max);
-      json["error_o"] = number(comparison.error_o);
-      json["error_lse"] = number(comparison.error_lse);
-      json["within_tolerance"] = json["within_law"] = comparison.within_tolerance;
-    } else {
-      json["error_row_max"] = json["error_o"] = json["error_lse"] = nullptr;
-      json["within_tolerance"] = json["within_law"] = nullptr;
-    }
-    json["checked_rows"] = comparison.checked_rows;
-    json["tainted_rows"] = comparison.tainted_rows;
-    base::Json counted = simulated ? base::Json::object() : base::Json(nullptr);
-    std::uint64_t faults = 0;
-    for (const auto& [name, value] : counters) {
-      counted[name] = value;
-      if (name == "faults") faults = value;
-    }
-    json["counters"] = counted;
-    json["faults"] = faults;
-    if (wrong) json["first_wrong"] = comparison.first_wrong;
-    print_json(json);
+    print_json(run_json(result, arguments));
   } else {
-    print_line("problem", problem_text(problem));
-    print_line("input", input.origin);
-    print_line("device", fmt::format("{} ({}{})", device.info().name, device.info().description,
-                                     simulated ? ", simulated" : ""));
-    print_line("kernel", fmt::format("{}, configuration {}{}", kernel, config,
-                                     tuned.empty() ? "" : ", tuned: " + tuned));
-    print_line("made", fmt::format("{}, {:.1f} ms", info.source, info.compile_ms));
-    print_line("density", fmt::format("{:.4f} of all pairs, {:.4f} of all blocks", density,
-                                      info.block_density.value));
-    print_line("time", fmt::format("{:.3f} ms{}, {} launch{}", millis,
-                                   simulated ? " of this machine to simulate it (not the speed of "
-                                               "a GPU)"
-                                             : "",
-                                   launches, launches == 1 ? "" : "es"));
-    if (ring) print_ring(*ring, arguments, difference);
-    if (arguments.no_check) {
-      print_line("error", "not checked");
-    } else {
-      print_line("error",
-                 fmt::format("row {:.2e}, head {:.2e}, LSE {:.2e} over {} {}rows: {}",
-                             comparison.error_row_max, comparison.error_o, comparison.error_lse,
-                             comparison.checked_rows, sampled ? "sampled " : "",
-                             wrong ? "WRONG" : "within tolerance") +
-                     (comparison.tainted_rows == 0
-                          ? ""
-                          : fmt::format("; {} rows read a NaN or an infinity and are not compared",
-                                        comparison.tainted_rows)));
-    }
-    if (simulated) {
-      std::string text;
-      for (const auto& [name, value] : counters) {
-        if (value != 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, value);
-      }
-      print_line("counted", text);
-    }
+    print_run(result, arguments);
   }
-  if (wrong) {
-    std::fprintf(stderr, "annulus run: wrong result: %s\n",
-                 comparison.first_wrong.empty() ? "a head is beyond the tolerance"
-                                                : comparison.first_wrong.c_str());
-    return Exit::kWrongResult;
-  }
-  return Exit::kOk;
+  return result.wrong() ? tell_wrong(*result.comparison) : Exit::kOk;
 }
 
 }  // namespace annulus::program

@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "program/interruption.h"
 #include "program/options.h"
+#include "program/problem_input.h"
 #include "program/report.h"
 #include "program/shapes.h"
 
@@ -117,58 +118,73 @@ base::Json json_of(const Outcome& outcome) {
   return json;
 }
 
-void print(const Outcome& outcome) {
-  const TuneResult& result = outcome.result;
-  std::printf("%s\n", problem_text(outcome.problem).c_str());
-  const auto line = [](const char* name, const std::string& text) {
-    std::printf("  %-8s %s\n", name, text.c_str());
-  };
-  if (outcome.status == "failed" || outcome.status == "not begun") {
-    line(outcome.status.c_str(), outcome.error);
-    return;
+void print_detail(const std::string& name, const std::string& text) {
+  std::printf("  %-8s %s\n", name.c_str(), text.c_str());
+}
+
+// The first of the candidates, in the order in which they would be tried.
+void print_planned(const TuneResult& result) {
+  print_detail("planned", fmt::format("{} candidates, the default is {}", result.candidates,
+                                      result.default_config));
+  std::vector<const TuneCandidate*> order;
+  for (const TuneCandidate& trial : result.trials) order.push_back(&trial);
+  std::ranges::stable_sort(
+      order, [](const auto* a, const auto* b) { return a->model_cycles < b->model_cycles; });
+  if (order.size() > 10) order.resize(10);
+  for (const TuneCandidate* trial : order) {
+    print_detail("", fmt::format("{:<28} {:.0f} cycles by the static model (predicted)",
+                                 trial->config, trial->model_cycles));
   }
-  if (outcome.status == "planned") {
-    line("planned",
-         fmt::format("{} candidates, the default is {}", result.candidates, result.default_config));
-    std::vector<const TuneCandidate*> order;
-    for (const TuneCandidate& trial : result.trials) order.push_back(&trial);
-    std::ranges::stable_sort(
-        order, [](const auto* a, const auto* b) { return a->model_cycles < b->model_cycles; });
-    if (order.size() > 10) order.resize(10);
-    for (const TuneCandidate* trial : order) {
-      line("", fmt::format("{:<28} {:.0f} cycles by the static model (predicted)", trial->config,
-                           trial->model_cycles));
-    }
-    return;
-  }
-  if (outcome.status == "partial" && result.tried == 0) {
-    line("partial",
-         "it ended before anything was tried; the default stays: " + result.default_config);
-    return;
-  }
-  line(outcome.status.c_str(), result.config);
-  const std::string unit = result.predicted ? "predicted cycles" : "us";
+}
+
+void print_times(const TuneResult& result) {
   if (result.config == result.default_config) {
-    line("gain", "none beyond the noise: the default stays");
+    print_detail("gain", "none beyond the noise: the default stays");
   } else {
-    line("gain", fmt::format("{:.3f} of the default's {} ({:.3f} to {:.3f}); the default is {}",
+    print_detail("gain",
+                 fmt::format("{:.3f} of the default's {} ({:.3f} to {:.3f}); the default is {}",
                              result.ratio, result.predicted ? "predicted cycles" : "time",
                              result.ratio_low, result.ratio_high, result.default_config));
   }
-  line("time",
-       fmt::format("{:.1f} {}, the default's {:.1f}", result.time, unit, result.default_time));
-  if (result.candidates > 0) {
-    line("tried", fmt::format("{} of {}, {} dropped, in {:.1f} s", result.tried, result.candidates,
-                              result.dropped, result.seconds));
+  print_detail("time",
+               fmt::format("{:.1f} {}, the default's {:.1f}", result.time,
+                           result.predicted ? "predicted cycles" : "us", result.default_time));
+}
+
+void print(const Outcome& outcome) {
+  const TuneResult& result = outcome.result;
+  std::printf("%s\n", problem_text(outcome.problem).c_str());
+  if (outcome.status == "failed" || outcome.status == "not begun") {
+    return print_detail(outcome.status, outcome.error);
   }
-  std::string last_reason;
+  if (outcome.status == "planned") return print_planned(result);
+  if (outcome.status == "partial" && result.tried == 0) {
+    return print_detail("partial", "it ended before anything was tried; the default stays: " +
+                                       result.default_config);
+  }
+  print_detail(outcome.status, result.config);
+  print_times(result);
+  if (result.candidates > 0) {
+    print_detail("tried", fmt::format("{} of {}, {} dropped, in {:.1f} s", result.tried,
+                                      result.candidates, result.dropped, result.seconds));
+  }
   for (const TuneCandidate& trial : result.trials) {
     if (trial.outcome == "tried" || trial.outcome == "not tried") continue;
-    line("dropped", trial.config + ": " + trial.outcome);
+    print_detail("dropped", trial.config + ": " + trial.outcome);
   }
-  line("kept in", !result.path.empty()      ? result.path
-                  : !result.problem.empty() ? "memory only: " + result.problem
-                                            : std::string("no file"));
+  print_detail("kept in", !result.path.empty()      ? result.path
+                          : !result.problem.empty() ? "memory only: " + result.problem
+                                                    : std::string("no file"));
+}
+
+base::Json json_of(const Device& device, const std::vector<Outcome>& outcomes) {
+  base::Json json;
+  json["device"] = device.info().name;
+  json["simulated"] = device.info().simulated;
+  json["tuned_path"] = device.info().tuned_path;
+  json["results"] = base::Json::array();
+  for (const Outcome& outcome : outcomes) json["results"].push_back(json_of(outcome));
+  return json;
 }
 
 }  // namespace
@@ -210,15 +226,7 @@ Exit tune(const TuneArguments& arguments) {
       std::fflush(stdout);
     }
   }
-  if (arguments.json) {
-    base::Json json;
-    json["device"] = device.info().name;
-    json["simulated"] = device.info().simulated;
-    json["tuned_path"] = device.info().tuned_path;
-    json["results"] = base::Json::array();
-    for (const Outcome& outcome : outcomes) json["results"].push_back(json_of(outcome));
-    print_json(json);
-  }
+  if (arguments.json) print_json(json_of(device, outcomes));
   return exit;
 }
 

@@ -12,6 +12,7 @@
 #include "attention/problem/operands.h"
 #include "attention/score/score.h"
 #include "base/fail.h"
+#include "pattern/classify.h"
 
 namespace annulus {
 namespace attention {
@@ -362,6 +363,13 @@ void validate(const Problem& problem, const Operands& operands) {
     check_unused("state_in.acc", operands.state_in.acc, "nothing is carried in");
   }
   if (rows) attention::check_overlaps(problem, operands);
+}
+
+Density pair_density(const Problem& problem) {
+  validate(problem);
+  const pattern::Extent extent = {problem.seq_q, problem.seq_k, problem.q_position(),
+                                  problem.k_position()};
+  return pattern::density(problem.pattern, extent, problem.heads, problem.context());
 }
 
 }  // namespace v0

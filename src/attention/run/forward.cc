@@ -31,6 +31,40 @@ void set_scale_blocks(std::int64_t rows, std::int64_t block, int& shift, int& bl
   blocks = block == 0 ? 1 : static_cast<int>(base::ceil_div(rows, block));
 }
 
+void set_score_numbers(const LaunchPlan& plan, kernels::ScoreParams* score) {
+  const ScoreTables& tables = plan.score_tables;
+  score->slope_count = static_cast<int>(tables.slopes.size());
+  score->bias_reach = static_cast<int>(tables.bias_reach);
+  score->bias_count = static_cast<int>(plan.problem.score.bias.size());
+  score->sink_count = static_cast<int>(tables.sinks.size());
+  std::copy(plan.score_code.numbers.begin(), plan.score_code.numbers.end(), score->numbers);
+}
+
+// What a kernel is told in numbers, the same for all operands.
+void set_numbers(const LaunchPlan& plan, kernels::AttentionParams* parameters) {
+  kernels::SplitParams& split = parameters->split;
+  split.segment_count = static_cast<int>(plan.split.segment_count);
+  split.merged_count = static_cast<int>(plan.split.merged_count);
+  split.slots = static_cast<int>(plan.split.slots);
+  set_score_numbers(plan, &parameters->score);
+  std::copy(plan.mask.numbers.begin(), plan.mask.numbers.end(), parameters->mask.numbers);
+
+  const Problem& problem = plan.problem;
+  parameters->heads = static_cast<int>(problem.heads);
+  parameters->group = static_cast<int>(problem.heads / problem.kv_heads);
+  parameters->seq_q = static_cast<int>(problem.seq_q);
+  parameters->seq_k = static_cast<int>(problem.seq_k);
+  parameters->q_position = static_cast<int>(problem.q_position());
+  parameters->k_position = static_cast<int>(problem.k_position());
+  parameters->scale = plan.score.scale;
+  parameters->softcap = plan.score.softcap;
+  parameters->lse_factor = plan.lse_factor;
+  kernels::ScaleParams& scales = parameters->scales;
+  set_scale_blocks(problem.seq_q, problem.scale_blocks.q, scales.q_shift, scales.q_blocks);
+  set_scale_blocks(problem.seq_k, problem.scale_blocks.k, scales.k_shift, scales.k_blocks);
+  set_scale_blocks(problem.seq_k, problem.scale_blocks.v, scales.v_shift, scales.v_blocks);
+}
+
 }  // namespace
 
 Forward::Forward(const device::ContextPointer& context, jit::KernelCache& kernels, LaunchPlan plan,
@@ -45,6 +79,11 @@ Forward::Forward(const device::ContextPointer& context, jit::KernelCache& kernel
   tiles_ = lists != nullptr ? lists->get(plan_.tiles)
                             : std::make_shared<const DeviceTiles>(context, plan_.tiles);
   parameters_.tiles = tiles_->parameters();
+  upload_lists();
+  set_numbers(plan_, &parameters_);
+}
+
+void Forward::upload_lists() {
   Packed packed;
   const std::size_t segments = packed.add(plan_.split.segments);
   const std::size_t merged = packed.add(plan_.split.merged);
@@ -56,14 +95,10 @@ Forward::Forward(const device::ContextPointer& context, jit::KernelCache& kernel
   const std::size_t bias = packed.add(tables.bias);
   const std::size_t sinks = packed.add(tables.sinks);
   const std::size_t words = packed.add(plan_.score_code.words);
-  lists_ = device::upload(context, std::span<const std::byte>(packed.bytes()));
+  lists_ = device::upload(context_, std::span<const std::byte>(packed.bytes()));
 
-  kernels::SplitParams& split = parameters_.split;
-  split.segments = pointer<kernels::RowSegment>(lists_, segments);
-  split.merged = pointer<kernels::MergedRow>(lists_, merged);
-  split.segment_count = static_cast<int>(plan_.split.segment_count);
-  split.merged_count = static_cast<int>(plan_.split.merged_count);
-  split.slots = static_cast<int>(plan_.split.slots);
+  parameters_.split.segments = pointer<kernels::RowSegment>(lists_, segments);
+  parameters_.split.merged = pointer<kernels::MergedRow>(lists_, merged);
   parameters_.mask.lists = pointer<int>(lists_, mask_lists);
   parameters_.q_positions = pointer<int>(lists_, q_positions);
   parameters_.k_positions = pointer<int>(lists_, k_positions);
@@ -71,28 +106,7 @@ Forward::Forward(const device::ContextPointer& context, jit::KernelCache& kernel
   score.slopes = pointer<float>(lists_, slopes);
   score.bias = pointer<float>(lists_, bias);
   score.sinks = pointer<float>(lists_, sinks);
-  score.slope_count = static_cast<int>(tables.slopes.size());
-  score.bias_reach = static_cast<int>(tables.bias_reach);
-  score.bias_count = static_cast<int>(plan_.problem.score.bias.size());
-  score.sink_count = static_cast<int>(tables.sinks.size());
   score.words = pointer<int>(lists_, words);
-  std::copy(plan_.score_code.numbers.begin(), plan_.score_code.numbers.end(), score.numbers);
-  std::copy(plan_.mask.numbers.begin(), plan_.mask.numbers.end(), parameters_.mask.numbers);
-
-  const Problem& problem = plan_.problem;
-  parameters_.heads = static_cast<int>(problem.heads);
-  parameters_.group = static_cast<int>(problem.heads / problem.kv_heads);
-  parameters_.seq_q = static_cast<int>(problem.seq_q);
-  parameters_.seq_k = static_cast<int>(problem.seq_k);
-  parameters_.q_position = static_cast<int>(problem.q_position());
-  parameters_.k_position = static_cast<int>(problem.k_position());
-  parameters_.scale = plan_.score.scale;
-  parameters_.softcap = plan_.score.softcap;
-  parameters_.lse_factor = plan_.lse_factor;
-  kernels::ScaleParams& scales = parameters_.scales;
-  set_scale_blocks(problem.seq_q, problem.scale_blocks.q, scales.q_shift, scales.q_blocks);
-  set_scale_blocks(problem.seq_k, problem.scale_blocks.k, scales.k_shift, scales.k_blocks);
-  set_scale_blocks(problem.seq_k, problem.scale_blocks.v, scales.v_shift, scales.v_blocks);
 }
 
 void Forward::launch(device::LaunchSink& to, const Operands& operands, const BatchRange& range,

@@ -53,6 +53,7 @@ class Forward {
   const kernels::TileListParams& lists() const { return parameters_.tiles; }
 
  private:
+  void upload_lists();  // into lists_, with pointers to them in parameters_
   void launch(device::LaunchSink& to, const Operands& operands, const BatchRange& range,
               const kernels::AttentionParams& parameters) const;
   void place_slots(void* workspace, kernels::SplitParams* split) const;

@@ -1,0 +1,71 @@
+// What is installed, asked without opening a device.
+#include "annulus/installation.h"
+
+#include <utility>
+
+#include "abi/libraries.h"
+#include "api/device_name.h"
+#include "api/impl.h"
+#include "base/env.h"
+#include "device/device_info.h"
+#include "jit/disk_cache.h"
+
+namespace annulus::inline v0 {
+namespace {
+
+ListedDevice listed(const device::DeviceInfo& info) {
+  return {.name = api::to_string(api::DeviceName{false, "", info.ordinal}),
+          .description = info.name,
+          .compute_capability = info.compute_capability(),
+          .simulated = info.simulated,
+          .multiprocessors = info.multiprocessors,
+          .shared_bytes_per_block = info.shared_bytes_per_block_optin,
+          .memory_bytes = info.memory_bytes};
+}
+
+}  // namespace
+
+LibraryReports find_libraries() {
+  return abi::report_libraries(abi::default_search(base::read_environment()));
+}
+
+DeviceListing list_devices() {
+  DeviceListing listing;
+  abi::CudaLibrary library = abi::find_cuda(abi::default_search(base::read_environment()));
+  if (!library.report.usable()) {
+    listing.problem = "no usable CUDA driver";
+    return listing;
+  }
+  try {
+    const device::Driver driver(std::move(library));
+    for (const device::DeviceInfo& info : device::list_devices(driver)) {
+      listing.devices.push_back(listed(info));
+    }
+    if (listing.devices.empty()) listing.problem = "the CUDA driver has no device";
+  } catch (const Error& error) {
+    listing.problem = error.what();
+  }
+  return listing;
+}
+
+DeviceChoice choose_device(std::string_view name) {
+  if (!name.empty()) {
+    return {api::to_string(api::parse_device_name(name)), "the caller says so"};
+  }
+  const api::DefaultDevice chosen = api::default_device(base::read_environment());
+  return {api::to_string(chosen.name), chosen.reason};
+}
+
+KernelListing list_kernels(const std::optional<std::string>& cache_dir) {
+  jit::DiskCacheOptions options;
+  options.folder = cache_dir.value_or(base::default_cache_dir(base::read_environment()));
+  jit::DiskCache cache(options);
+  const jit::DiskCache::Contents contents = cache.contents();
+  return {.folder = options.folder,
+          .problem = cache.problem(),
+          .usable = cache.usable(),
+          .kernels = contents.kernels,
+          .bytes = contents.bytes};
+}
+
+}  // namespace annulus::inline v0

@@ -1,0 +1,34 @@
+#ifndef ANNULUS_PROGRAM_PROBLEM_INPUT_H_
+#define ANNULUS_PROGRAM_PROBLEM_INPUT_H_
+
+// From what the command line says of a problem to the problem, and to its operands.
+
+#include <string>
+
+#include "annulus/attention.h"
+#include "annulus/device.h"
+#include "program/host_tensor.h"
+#include "program/options.h"
+
+namespace annulus::program {
+
+// The problem with its operands: from the file, or random. `with_operands` false leaves the tensors
+// empty (their shapes are set). Throws Error of the input's kind.
+struct ProblemInput {
+  Problem problem;
+  HostTensor q, k, v;
+  Order order = Order::kBshd;
+  std::string origin;      // "random, seed 0", or the file
+  bool shares_kv = false;  // K and V are of one batch, which every batch of Q reads
+};
+ProblemInput make_input(const ProblemArguments& arguments, bool with_operands);
+
+// plan_options() with the strides of operands that are not those of whole batches.
+PlanOptions plan_options(const ProblemArguments& arguments, const ProblemInput& input);
+
+// The problem of a shape, whose operands nobody has. `carry`: none, in, out or both.
+Problem make_shape(const ProblemArguments& arguments, const std::string& carry);
+
+}  // namespace annulus::program
+
+#endif  // ANNULUS_PROGRAM_PROBLEM_INPUT_H_

@@ -1,0 +1,40 @@
+#ifndef ANNULUS_PROGRAM_RUN_RESULT_H_
+#define ANNULUS_PROGRAM_RUN_RESULT_H_
+
+// What annulus run found out, and how it tells it.
+
+#include <optional>
+
+#include "annulus/device.h"
+#include "annulus/oracle.h"
+#include "base/json.h"
+#include "program/options.h"
+#include "program/problem_input.h"
+#include "program/ring_run.h"
+
+namespace annulus::program {
+
+struct RunResult {
+  ProblemInput input;
+  Device device;
+  Plan plan;           // of one rank
+  double density = 0;  // of pairs
+  std::vector<double> millis = {};
+  Counters counters = {};  // of all distinct devices
+
+  std::optional<RingAnswer> ring = {};    // without its answer
+  std::optional<double> difference = {};  // between the ring and one rank
+  bool around = false;                    // the ring has several ranks, and made the answer
+
+  std::optional<Comparison> comparison = {};  // none where nothing was to be checked
+  bool sampled = false;                       // not all rows were compared
+
+  bool wrong() const { return comparison && !comparison->within_tolerance; }
+};
+
+base::Json run_json(const RunResult& result, const RunArguments& arguments);
+void print_run(const RunResult& result, const RunArguments& arguments);
+
+}  // namespace annulus::program
+
+#endif  // ANNULUS_PROGRAM_RUN_RESULT_H_
