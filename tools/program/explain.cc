@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "program/options.h"
+#include "program/problem_input.h"
 #include "program/report.h"
 
 namespace annulus::program {
