@@ -97,10 +97,7 @@ Exit explain(const ExplainArguments& arguments) {
     std::fputs(plan.info().specialised_source.c_str(), stdout);
     return Exit::kOk;
   }
-  const double density =
-      pattern::density(input.problem.pattern, attention::extent_of(input.problem),
-                       input.problem.heads, input.problem.context())
-          .value;
+  const double density = attention::pair_density(input.problem).value;
   if (arguments.json) {
     print_json(plan_json(device, plan, density));
   } else {

@@ -127,9 +127,7 @@ Exit run(const RunArguments& arguments) {
     return device.plan(problem, plan_options(arguments.problem, input));
   }();
   const PlanInfo& info = plan.info();
-  const double density = pattern::density(problem.pattern, attention::extent_of(problem),
-                                          problem.heads, problem.context())
-                             .value;
+  const double density = attention::pair_density(problem).value;
   device.counters(true);
   Answer answer;
   if (!around || !arguments.no_check) {
