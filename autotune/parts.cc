@@ -6,6 +6,7 @@
 #include "attention/tiles/tile_counts.h"
 #include "attention/tiles/tile_list.h"
 #include "base/math.h"
+#include "pattern/batches.h"
 #include "pattern/classify.h"
 
 namespace annulus::autotune {
@@ -31,10 +32,12 @@ void keep_heads(Problem* problem, std::int64_t heads) {
   cut(&problem->score.sink_logit);
 }
 
-// Fewer heads and batches. Where heads see different keys all of them stay.
+// Fewer heads and batches. Where heads see different keys all of them stay, and where batches do
+// one of each.
 Problem with_few_heads(const Problem& problem, std::int64_t max_kv_heads, std::int64_t max_batch) {
   Problem part = problem;
-  part.batch = std::min(problem.batch, max_batch);
+  part.batch =
+      std::min(problem.batch, std::max(max_batch, problem.pattern.distinct_batches(problem.batch)));
   if (problem.pattern.distinct_heads(problem.heads) > 1) return part;
   const std::int64_t group = problem.heads / problem.kv_heads;
   part.kv_heads = std::min(problem.kv_heads, max_kv_heads);
@@ -44,7 +47,7 @@ Problem with_few_heads(const Problem& problem, std::int64_t max_kv_heads, std::i
 }
 
 // Rows [first, first + rows) of the problem with at most max_keys keys: up to the last one that a
-// row of head 0 sees.
+// row of head 0 sees in any batch.
 Problem strip(const Problem& problem, std::int64_t first, std::int64_t rows,
               std::int64_t max_keys) {
   Problem part = problem;
@@ -52,8 +55,12 @@ Problem strip(const Problem& problem, std::int64_t first, std::int64_t rows,
   part.q0 = problem.q_position() + first;
   part.k0 = problem.k_position();
   std::int64_t end = 0;
-  pattern::Classifier classifier(part.pattern, attention::placement_of(part), rows, kKeyBlock);
-  for (const pattern::BlockRun& run : classifier.row(0, 0)) end = run.end * kKeyBlock;
+  for (const Pattern& seen : pattern::batch_patterns(part.pattern, part.batch).patterns) {
+    pattern::Classifier classifier(seen, attention::placement_of(part), rows, kKeyBlock);
+    for (const pattern::BlockRun& run : classifier.row(0, 0)) {
+      end = std::max(end, run.end * kKeyBlock);
+    }
+  }
   end = std::clamp(end, std::min(kKeyBlock, problem.seq_k), problem.seq_k);
   const std::int64_t begin = std::max<std::int64_t>(0, base::round_up(end - max_keys, kKeyBlock));
   part.k0 = problem.k_position() + begin;

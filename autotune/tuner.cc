@@ -62,7 +62,7 @@ bool shares(const KernelConfig& config, const Problem& corner,
 Problem corner_of(const Problem& problem) {
   constexpr std::int64_t kRows = 2048;
   Problem corner = problem;
-  corner.batch = 1;
+  corner.batch = std::min(problem.batch, problem.pattern.distinct_batches(problem.batch));
   corner.q0 = problem.q_position();
   corner.k0 = problem.k_position();
   corner.total_k = problem.context().seq_k;

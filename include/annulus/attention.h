@@ -126,11 +126,11 @@ ANNULUS_EXPORT void validate(const Problem& problem);
 // overlaps, those that begin at one address are found.
 ANNULUS_EXPORT void validate(const Problem& problem, const Operands& operands);
 
-// Visible pairs of a query and a key over all pairs, of all heads; exact, whatever the tiles of a
-// plan; 0 where there are no pairs. What an answer needs is 2 (Dqk + Dv) floating-point operations
-// for each visible pair, so B H Sq Sk times this tells what a run's time is worth. A key that
-// several branches of a sum see is one pair. Takes milliseconds for irregular patterns. Throws as
-// validate().
+// Visible pairs of a query and a key over all pairs, of all heads of all batches; exact, whatever
+// the tiles of a plan; 0 where there are no pairs. What an answer needs is 2 (Dqk + Dv)
+// floating-point operations for each visible pair, so B H Sq Sk times this tells what a run's time
+// is worth. A key that several branches of a sum see is one pair. Takes milliseconds for irregular
+// patterns. Throws as validate().
 ANNULUS_EXPORT Density pair_density(const Problem& problem);
 
 }  // namespace annulus::inline v0

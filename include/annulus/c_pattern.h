@@ -38,10 +38,11 @@ typedef struct annulus_pattern_info {
   int64_t distinct_heads;  // of the heads that were asked about: head h sees what head h mod this
                            // number sees
   int64_t branches;        // of a sum; else 1
+  int64_t batches;         // batch b sees what batch b mod this number sees; 1: all see the same
 } annulus_pattern_info;
 
 #define ANNULUS_PATTERN_INFO_INIT \
-  { sizeof(annulus_pattern_info), 0, 0, 0 }
+  { sizeof(annulus_pattern_info), 0, 0, 0, 0 }
 
 // ANNULUS_INVALID_ARGUMENT where the pattern is made for another number of heads.
 ANNULUS_EXPORT annulus_status annulus_pattern_get_info(const char* pattern,
@@ -59,16 +60,23 @@ typedef struct annulus_pairs {
   int64_t k_count;
   int64_t total_k;  // keys of the whole sequence, which random() asks; -1: not known
   int64_t layer;    // of the model
+  int64_t batch;    // which batches(...) asks; -1: not known
 } annulus_pairs;
 
 #define ANNULUS_PAIRS_INIT \
-  { sizeof(annulus_pairs), 0, 0, 0, 0, 0, -1, 0 }
+  { sizeof(annulus_pairs), 0, 0, 0, 0, 0, -1, 0, -1 }
 
 // Writes visible [q_count, k_count]: 1 where the query sees the key, for a sum where some branch
 // does. Asked pair by pair: for checking and for pictures.
 ANNULUS_EXPORT annulus_status annulus_pattern_visible(const char* pattern,
                                                       const annulus_block_layout* layout,
                                                       const annulus_pairs* pairs, uint8_t* visible);
+
+// What one batch sees, as a pattern without batches(...). A layout given beside the text is named
+// by its digest, as in annulus_pattern_normalise.
+ANNULUS_EXPORT annulus_status annulus_pattern_of_batch(const char* pattern,
+                                                       const annulus_block_layout* layout,
+                                                       int64_t batch, annulus_text** text);
 
 // MInference's lists as a pattern, and back: [heads, vertical_count / heads] columns that every
 // query sees and [heads, slash_count / heads] offsets q - k, each padded with -1.

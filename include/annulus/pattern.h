@@ -1,7 +1,8 @@
 #ifndef ANNULUS_PATTERN_H_
 #define ANNULUS_PATTERN_H_
 
-// Sparsity as an algebra: a pattern is an expression over (head, q position, k position), built
+// Sparsity as an algebra: a pattern is an expression over (head, q position, k position) and, where
+// it says batches(...), the batch, built
 // with ordinary operators or parsed from text, for example
 //   Pattern local = causal() & (window(511, 0) | global(16));
 //   Pattern same = Pattern::parse("causal & (window(511,0) | global(16))");
@@ -84,6 +85,7 @@ struct PatternNode;  // src/pattern/node.h
 struct PatternContext {
   std::int64_t seq_k = -1;  // keys of the sequence, at positions [0, seq_k); -1: not known
   std::int64_t layer = 0;   // of the model, in [0, 2^32): random() chooses anew in each
+  std::int64_t batch = -1;  // which one is asked about: batches() differs by it; -1: not known
 };
 
 class ANNULUS_EXPORT Pattern {
@@ -109,7 +111,7 @@ class ANNULUS_EXPORT Pattern {
 
   // True when query position q of `head` sees key position k; for a sum, when some branch does. Any
   // positions. Throws Error{kInvalidArgument} where a per-head layout has no such head, and where
-  // a leaf needs what the context does not know: random() needs seq_k.
+  // a leaf needs what the context does not know: random() needs seq_k, batches() the batch.
   bool visible(std::int64_t head, std::int64_t q, std::int64_t k,
                const PatternContext& context = {}) const;
 
@@ -118,6 +120,14 @@ class ANNULUS_EXPORT Pattern {
   // How many of `heads` heads can differ: head h sees what head h mod this number sees. Throws
   // Error{kInvalidArgument} where the expression is made for another number.
   std::int64_t distinct_heads(std::int64_t heads) const;
+
+  // How many batches the expression tells apart: batch b sees what batch b mod this number sees.
+  std::int64_t batches() const;
+  // The same of `batches` batches, which may be fewer.
+  std::int64_t distinct_batches(std::int64_t batches) const;
+  // What one batch sees, as an expression without batches(). Throws Error{kInvalidArgument} for a
+  // negative one where batches can differ.
+  Pattern of_batch(std::int64_t batch) const;
 
   // The branches of a sum, in their order; of any other pattern the pattern itself.
   std::vector<Pattern> branches() const;
@@ -197,6 +207,10 @@ ANNULUS_EXPORT Pattern heads(std::initializer_list<Pattern> patterns);
 // >= 1.
 ANNULUS_EXPORT Pattern head_groups(std::int64_t n, std::span<const Pattern> patterns);
 ANNULUS_EXPORT Pattern head_groups(std::int64_t n, std::initializer_list<Pattern> patterns);
+// Batch b sees what patterns[b mod their number] sees; heads(...) and batches(...) may stand in
+// each other. One pattern is itself. An expression tells at most 4096 batches apart.
+ANNULUS_EXPORT Pattern batches(std::span<const Pattern> patterns);
+ANNULUS_EXPORT Pattern batches(std::initializer_list<Pattern> patterns);
 // A key counts once for each branch that sees it, in the sums of softmax: branches run one after
 // another into the carried state. No part of another expression. One pattern is itself.
 ANNULUS_EXPORT Pattern sum(std::span<const Pattern> patterns);

@@ -70,6 +70,7 @@ annulus_status annulus_pattern_get_info(const char* pattern, const annulus_block
     c.heads = parsed.heads();
     c.distinct_heads = parsed.distinct_heads(heads);
     c.branches = static_cast<std::int64_t>(parsed.branches().size());
+    c.batches = parsed.batches();
     write_struct(kInfo, to, c);
   });
 }
@@ -83,13 +84,21 @@ annulus_status annulus_pattern_visible(const char* pattern, const annulus_block_
     if (pairs.q_count == 0 || pairs.k_count == 0) return;
     check_pointer("visible", visible);
     const Pattern parsed = pattern_of(pattern, layout);
+    const PatternContext context = {pairs.total_k, pairs.layer, pairs.batch};
     for (std::int64_t i = 0; i < pairs.q_count; ++i) {
       for (std::int64_t j = 0; j < pairs.k_count; ++j) {
         visible[i * pairs.k_count + j] =
-            parsed.visible(pairs.head, pairs.q + i, pairs.k + j, {pairs.total_k, pairs.layer}) ? 1
-                                                                                               : 0;
+            parsed.visible(pairs.head, pairs.q + i, pairs.k + j, context) ? 1 : 0;
       }
     }
+  });
+}
+
+annulus_status annulus_pattern_of_batch(const char* pattern, const annulus_block_layout* layout,
+                                        int64_t batch, annulus_text** text) {
+  return guarded([&] {
+    check_pointer("text (where the handle goes)", text);
+    give_text(text, pattern_of(pattern, layout).of_batch(batch).to_string());
   });
 }
 

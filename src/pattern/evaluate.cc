@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "pattern/batches.h"
 #include "pattern/rows_alike.h"
 
 namespace annulus::pattern {
@@ -21,8 +22,8 @@ Interval hull_of(const IntervalSet& keys) {
 
 }  // namespace
 
-Evaluator::Evaluator(Pattern pattern, const PatternContext& context)
-    : pattern_(std::move(pattern)), context_(context) {
+Evaluator::Evaluator(const Pattern& pattern, const PatternContext& context)
+    : pattern_(of_batch(pattern, context)), context_(context) {
   add(pattern_.node());
 }
 

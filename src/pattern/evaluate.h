@@ -37,7 +37,9 @@ struct Bounds {
 
 class Evaluator {
  public:
-  explicit Evaluator(Pattern pattern, const PatternContext& context = {});
+  // Of the batch that the context names, which a pattern with batches(...) needs. Throws
+  // Error{kInvalidArgument} where such a pattern meets a context without one.
+  explicit Evaluator(const Pattern& pattern, const PatternContext& context = {});
 
   // The keys of the universe that query position q of `head` sees.
   // Throws Error{kInvalidArgument} for a head that a layout does not have, and where the context
@@ -50,6 +52,7 @@ class Evaluator {
   const Bounds& range(std::int64_t head, Interval queries, Interval universe,
                       std::int64_t grain = 0);
 
+  // What that batch sees: without batches(...).
   const Pattern& pattern() const { return pattern_; }
   const PatternContext& context() const { return context_; }
   bool visible(std::int64_t head, std::int64_t q, std::int64_t k) const {

@@ -62,6 +62,14 @@ Pattern head_groups(std::int64_t n, std::initializer_list<Pattern> patterns) {
   return head_groups(n, std::span<const Pattern>(patterns.begin(), patterns.size()));
 }
 
+Pattern batches(std::span<const Pattern> patterns) {
+  return combined("batches", Kind::kBatches, patterns);
+}
+
+Pattern batches(std::initializer_list<Pattern> patterns) {
+  return batches(std::span<const Pattern>(patterns.begin(), patterns.size()));
+}
+
 Pattern sum(std::span<const Pattern> patterns) { return combined("sum", Kind::kSum, patterns); }
 
 Pattern sum(std::initializer_list<Pattern> patterns) {

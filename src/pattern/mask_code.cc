@@ -40,7 +40,8 @@ class Emitter {
       case Kind::kHierarchical:
         return chain(node);
       case Kind::kHeads:
-        return heads(node);
+      case Kind::kBatches:
+        return turns(node);
       case Kind::kSum:
         base::fail(ErrorCode::kUnsupported,
                    "sum(...) is no one mask: its branches run one after another");
@@ -48,8 +49,8 @@ class Emitter {
     base::fail(ErrorCode::kInternal, "a pattern node of kind {}", static_cast<int>(node.kind));
   }
 
-  // The head is the same for all threads of a CTA.
-  Piece heads(const Node& node) {
+  // The head and the batch are the same for all threads of a CTA.
+  Piece turns(const Node& node) {
     std::vector<Piece> pieces;
     for (const NodePointer& child : node.children) pieces.push_back(piece_of(*child));
     if (std::all_of(pieces.begin(), pieces.end(), [&](const Piece& piece) {
@@ -58,9 +59,10 @@ class Emitter {
       return pieces.front();
     }
     const std::string turn =
-        node.group == 1 ? fmt::format("m.turn({})", pieces.size())
-                        : fmt::format("m.group({}, {})",
-                                      write_.slot("n of head_groups", node.group), pieces.size());
+        node.kind == Kind::kBatches ? fmt::format("m.batch_turn({})", pieces.size())
+        : node.group == 1           ? fmt::format("m.turn({})", pieces.size())
+                                    : fmt::format("m.group({}, {})",
+                                                  write_.slot("n of head_groups", node.group), pieces.size());
     std::string text = "(";
     for (std::size_t i = 0; i + 1 < pieces.size(); ++i) {
       text += fmt::format("{} == {} ? {} : ", turn, i, held(pieces[i], leaves::kTight));

@@ -35,9 +35,21 @@ std::int64_t common_period(std::int64_t a, std::int64_t b) {
   return period > kMaxPeriod ? 0 : period;
 }
 
+// Both are at most kMaxBatches.
+std::int64_t common_batches(std::int64_t a, std::int64_t b) {
+  const std::int64_t batches = std::lcm(a, b);
+  if (batches <= kMaxBatches) return batches;
+  base::fail(ErrorCode::kInvalidArgument,
+             "the expression tells {} batches apart, at most {}: batches(...) that stand together "
+             "come back to where they began after the least common multiple of how many "
+             "expressions each has; give them numbers that divide one another",
+             batches, kMaxBatches);
+}
+
 const char* name_of(Kind kind) {
   if (kind == Kind::kAnd) return "&";
   if (kind == Kind::kOr) return "|";
+  if (kind == Kind::kBatches) return "batches(...)";
   return kind == Kind::kHeads ? "heads(...)" : "another sum(...)";
 }
 
@@ -60,6 +72,9 @@ NodePointer combine(Kind kind, const Node::Children& nodes, std::int64_t group) 
     const auto period = product(group, static_cast<std::int64_t>(nodes.size()));
     node.period = period > kMaxPeriod ? 0 : period;
   }
+  if (kind == Kind::kBatches) {
+    node.batches = common_batches(1, static_cast<std::int64_t>(nodes.size()));
+  }
   for (const NodePointer& child : nodes) {
     refuse_sum(*child, name_of(kind));
     if (chain && child->kind == kind) {
@@ -77,6 +92,7 @@ NodePointer combine(Kind kind, const Node::Children& nodes, std::int64_t group) 
     }
     node.heads = std::max(node.heads, child->heads);
     node.period = common_period(node.period, child->period);
+    node.batches = common_batches(node.batches, child->batches);
   }
   for (const NodePointer& child : node.children)
     node.depth = std::max(node.depth, child->depth + 1);
@@ -89,9 +105,18 @@ NodePointer complement(NodePointer node) {
               .depth = node->depth + 1,
               .leaves = node->leaves,
               .heads = node->heads,
-              .period = node->period};
+              .period = node->period,
+              .batches = node->batches};
   result.children.push_back(std::move(node));
   return checked(std::move(result));
+}
+
+void check_batch(const Node& node, const PatternContext& context) {
+  if (node.batches == 1 || context.batch >= 0) return;
+  base::fail(ErrorCode::kInvalidArgument,
+             "batches(...) needs to know the batch, and the context has {}; name one from 0 on "
+             "(PatternContext::batch), or take what one batch sees (Pattern::of_batch)",
+             context.batch);
 }
 
 void check_head(const Node& node, std::int64_t head) {

@@ -23,8 +23,9 @@ struct PatternNode {
     kAnd,           // two or more children, none of them kAnd
     kOr,            // two or more children, none of them kOr
     kHierarchical,  // one or more children, all of them leaves::Band; sees what any of them sees
-    kHeads,  // two or more children: `group` heads see the first, as many the next, and so on
-    kSum,    // two or more children; the root of its tree. Sees what any of them sees.
+    kHeads,    // two or more children: `group` heads see the first, as many the next, and so on
+    kBatches,  // two or more children: batch 0 sees the first, batch 1 the next, and so on
+    kSum,      // two or more children; the root of its tree. Sees what any of them sees.
   };
   using Children = std::vector<std::shared_ptr<const PatternNode>>;
 
@@ -32,10 +33,11 @@ struct PatternNode {
   pattern::leaves::Leaf leaf = {};  // of kLeaf
   std::int64_t group = 1;           // of kHeads
   Children children = {};
-  int depth = 1;            // levels of this tree
-  int leaves = 1;           // leaves of this tree
-  std::int64_t heads = 1;   // H of the per-head layouts in this tree, or 1
-  std::int64_t period = 1;  // layouts aside, head h sees what head h mod this sees; 0: none does
+  int depth = 1;             // levels of this tree
+  int leaves = 1;            // leaves of this tree
+  std::int64_t heads = 1;    // H of the per-head layouts in this tree, or 1
+  std::int64_t period = 1;   // layouts aside, head h sees what head h mod this sees; 0: none does
+  std::int64_t batches = 1;  // batch b sees what batch b mod this sees
 };
 
 }  // namespace annulus::inline v0::detail
@@ -50,6 +52,9 @@ constexpr int kMaxDepth = 64;
 constexpr int kMaxLeaves = 1024;
 // Periods of heads beyond this are not told from "every head differs": no problem has as many.
 constexpr std::int64_t kMaxPeriod = std::int64_t{1} << 20;
+// Batches that may differ. Each of them has lists of its own, and two batches(...) of one
+// expression multiply.
+constexpr std::int64_t kMaxBatches = 4096;
 
 // The pattern of one leaf, which is checked.
 Pattern make_leaf(leaves::Leaf leaf);
@@ -73,6 +78,14 @@ inline std::size_t child_of_head(const Node& node, std::int64_t head) {
                                   static_cast<std::int64_t>(node.children.size()));
 }
 
+// The child of a kBatches node that a batch uses.
+inline std::size_t child_of_batch(const Node& node, std::int64_t batch) {
+  return static_cast<std::size_t>(batch % static_cast<std::int64_t>(node.children.size()));
+}
+
+// Throws Error{kInvalidArgument} where the tree differs by batch and the context names none.
+void check_batch(const Node& node, const PatternContext& context);
+
 // Throws Error{kInvalidArgument} for a negative head and where a layout of the tree has no such
 // one.
 void check_head(const Node& node, std::int64_t head);
@@ -82,8 +95,8 @@ void check_head(const Node& node, std::int64_t head);
 std::int64_t distinct_heads(const Node& node, std::int64_t heads);
 
 // Position q of `head` sees position k; the definition every other evaluation is tested against.
-// Requires: check_head passes. Throws Error{kInvalidArgument} where the context lacks what a leaf
-// needs.
+// Requires: check_head and check_batch pass. Throws Error{kInvalidArgument} where the context lacks
+// what a leaf needs.
 bool visible(const Node& node, std::int64_t head, std::int64_t q, std::int64_t k,
              const PatternContext& context);
 

@@ -16,8 +16,8 @@ namespace annulus::pattern {
 namespace {
 
 // Words that stand for no leaf: Parser::joined reads what is between their parentheses.
-constexpr std::string_view kJoiningWords[] = {"heads", "head_groups", "sum", "preset",
-                                              "hierarchical"};
+constexpr std::string_view kJoiningWords[] = {"heads", "head_groups", "batches",
+                                              "sum",   "preset",      "hierarchical"};
 
 const leaves::Word* leaf_word(std::string_view name) {
   const std::vector<leaves::Word>& words = leaves::all_words();
@@ -195,6 +195,7 @@ class Parser final : public leaves::Arguments {
     } while (accept(','));
     return built_at(start, [&] {
       if (name == "sum") return sum(patterns);
+      if (name == "batches") return batches(patterns);
       return name == "heads" ? heads(patterns) : head_groups(group, patterns);
     });
   }

@@ -1,8 +1,10 @@
 #include "annulus/pattern.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/fail.h"
+#include "pattern/batches.h"
 #include "pattern/node.h"
 
 namespace annulus::inline v0 {
@@ -18,6 +20,7 @@ Pattern::Pattern(std::shared_ptr<const detail::PatternNode> node) : node_(std::m
 bool Pattern::visible(std::int64_t head, std::int64_t q, std::int64_t k,
                       const PatternContext& context) const {
   pattern::check_head(*node_, head);
+  pattern::check_batch(*node_, context);
   return pattern::visible(*node_, head, q, k, context);
 }
 
@@ -25,6 +28,17 @@ std::int64_t Pattern::heads() const { return node_->heads; }
 
 std::int64_t Pattern::distinct_heads(std::int64_t heads) const {
   return pattern::distinct_heads(*node_, heads);
+}
+
+std::int64_t Pattern::batches() const { return node_->batches; }
+
+std::int64_t Pattern::distinct_batches(std::int64_t batches) const {
+  return std::min(batches, node_->batches);
+}
+
+Pattern Pattern::of_batch(std::int64_t batch) const {
+  pattern::check_batch(*node_, {.batch = batch});
+  return Pattern(pattern::of_batch(node_, batch));
 }
 
 std::vector<Pattern> Pattern::branches() const {

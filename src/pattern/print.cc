@@ -39,11 +39,14 @@ void print(const Node& node, std::string* text) {
       *text += "])";
       break;
     case Kind::kHeads:
+    case Kind::kBatches:
     case Kind::kSum:
       if (node.group > 1) {
         fmt::format_to(out, "head_groups({}, ", node.group);
       } else {
-        *text += node.kind == Kind::kHeads ? "heads(" : "sum(";
+        *text += node.kind == Kind::kHeads     ? "heads("
+                 : node.kind == Kind::kBatches ? "batches("
+                                               : "sum(";
       }
       for (std::size_t i = 0; i < node.children.size(); ++i) {
         if (i > 0) *text += ", ";

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "pattern/batches.h"
 #include "pattern/positions.h"
 
 namespace annulus::pattern {
@@ -22,8 +23,8 @@ std::int64_t period_of(const Node& node) {
 
 }  // namespace
 
-StripedCounter::StripedCounter(Pattern pattern, const PatternContext& context)
-    : pattern_(std::move(pattern)), context_(context) {
+StripedCounter::StripedCounter(const Pattern& pattern, const PatternContext& context)
+    : pattern_(of_batch(pattern, context)), context_(context) {
   add(pattern_.node());
   every_ = ~std::uint64_t{0} >> (64 - period_);
 }

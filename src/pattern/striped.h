@@ -16,7 +16,8 @@ namespace annulus::pattern {
 
 class StripedCounter {
  public:
-  StripedCounter(Pattern pattern, const PatternContext& context);
+  // Of the batch that the context names, as an Evaluator is.
+  StripedCounter(const Pattern& pattern, const PatternContext& context);
 
   // How many keys of the universe query position q of `head` sees. Requires: check_head passes,
   // positions within +-2^60.

@@ -24,6 +24,8 @@ bool visible(const Node& node, std::int64_t head, std::int64_t q, std::int64_t k
       return std::any_of(node.children.begin(), node.children.end(), child_sees);
     case Kind::kHeads:
       return child_sees(node.children[child_of_head(node, head)]);
+    case Kind::kBatches:
+      return child_sees(node.children[child_of_batch(node, context.batch)]);
   }
   base::fail(ErrorCode::kInternal, "a pattern node of kind {}", static_cast<int>(node.kind));
 }

@@ -25,7 +25,7 @@ class Counter {
         head_(head),
         evaluator_(pattern, context),
         striped_(pattern, context),
-        alike_(pattern.node()) {}
+        alike_(evaluator_.pattern().node()) {}
 
   std::int64_t run() {
     const Interval all = extent_.queries();

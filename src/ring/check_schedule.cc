@@ -50,11 +50,12 @@ void check_numbers(const Schedule& schedule, ViolationReport* report) {
 // ---- Pairs
 
 // Whether any row of `rank` sees any key of `owner`.
-bool sees(const Problem& problem, const Pattern& pattern, const ShardMap& shards, int rank,
-          int owner) {
+bool sees(const Problem& problem, const Pattern& pattern, std::int64_t batch,
+          const ShardMap& shards, int rank, int owner) {
   const auto& q = shards.q[static_cast<std::size_t>(rank)];
   const auto& k = shards.k[static_cast<std::size_t>(owner)];
-  const PatternContext context = problem.context();
+  PatternContext context = problem.context();
+  context.batch = batch;
   for (std::int64_t head = 0; head < pattern.distinct_heads(problem.heads); ++head) {
     for (const Segment& rows : q) {
       for (const Segment& keys : k) {
@@ -78,6 +79,15 @@ bool sees(const Problem& problem, const Pattern& pattern, const ShardMap& shards
   return false;
 }
 
+bool any_batch_sees(const Problem& problem, const Pattern& pattern, const ShardMap& shards,
+                    int rank, int owner) {
+  const std::int64_t batches = std::max<std::int64_t>(1, pattern.distinct_batches(problem.batch));
+  for (std::int64_t batch = 0; batch < batches; ++batch) {
+    if (sees(problem, pattern, batch, shards, rank, owner)) return true;
+  }
+  return false;
+}
+
 void check_pairs(const Schedule& schedule, const Problem& problem, const ShardMap& shards,
                  ViolationReport* report) {
   const std::vector<Pattern> branches = problem.pattern.branches();
@@ -91,7 +101,8 @@ void check_pairs(const Schedule& schedule, const Problem& problem, const ShardMa
       for (int owner = 0; owner < schedule.ranks; ++owner) {
         const int times = computed[static_cast<std::size_t>(owner)];
         if (times == 1) continue;
-        if (!sees(problem, branches[static_cast<std::size_t>(branch)], shards, rank, owner)) {
+        if (!any_batch_sees(problem, branches[static_cast<std::size_t>(branch)], shards, rank,
+                            owner)) {
           continue;
         }
         report->add(

@@ -25,12 +25,13 @@ struct Listed {
 };
 
 Listed find_tile(const RankPlan& rank, const std::vector<const Op*>& computes, int owner,
-                 int branch, std::int64_t head, std::int64_t row_tile, std::int64_t column_tile) {
+                 int branch, std::int64_t batch, std::int64_t head, std::int64_t row_tile,
+                 std::int64_t column_tile) {
   Listed listed;
   for (std::size_t launch = 0; launch < computes.size(); ++launch) {
     if (computes[launch]->owner != owner || computes[launch]->branch != branch) continue;
     const attention::TileList& tiles = *rank.launches[launch].tiles;
-    for (const pattern::BlockRun& run : tiles.row_runs(tiles.list_of(head), row_tile)) {
+    for (const pattern::BlockRun& run : tiles.row_runs(tiles.list_of(head, batch), row_tile)) {
       if (column_tile < run.begin || column_tile >= run.end) continue;
       ++listed.times;
       listed.full = listed.full || !run.partial;
@@ -64,7 +65,8 @@ void check_launches(const PlannedRing& ring, int rank, const std::vector<const O
 }
 
 void check_pair_of_ranks(const PlannedRing& ring, int rank, int owner, int branch,
-                         const std::vector<const Op*>& computes, ViolationReport* report) {
+                         std::int64_t batch, const std::vector<const Op*>& computes,
+                         ViolationReport* report) {
   const auto q =
       positions_of(ring.shards.q[static_cast<std::size_t>(rank)], ring.problem.q_position());
   const auto k =
@@ -73,7 +75,8 @@ void check_pair_of_ranks(const PlannedRing& ring, int rank, int owner, int branc
   const auto columns = static_cast<std::int64_t>(k.size());
   const std::int64_t tile_rows = ring.choice.config.tile_rows;
   const std::int64_t tile_columns = ring.choice.config.tile_columns;
-  const PatternContext context = ring.problem.context();
+  PatternContext context = ring.problem.context();
+  context.batch = batch;
   const Pattern pattern = ring.problem.pattern.branches()[static_cast<std::size_t>(branch)];
   for (std::int64_t head = 0; head < ring.problem.heads; ++head) {
     for (std::int64_t row = 0; row < rows; row += tile_rows) {
@@ -88,19 +91,20 @@ void check_pair_of_ranks(const PlannedRing& ring, int rank, int owner, int branc
             all = all && visible;
           }
         }
-        const Listed listed = find_tile(ring.ranks[static_cast<std::size_t>(rank)], computes, owner,
-                                        branch, head, row / tile_rows, column / tile_columns);
+        const Listed listed =
+            find_tile(ring.ranks[static_cast<std::size_t>(rank)], computes, owner, branch, batch,
+                      head, row / tile_rows, column / tile_columns);
         if (any && listed.times != 1) {
           report->add(listed.times == 0 ? Kind::kPairMissing : Kind::kPairTwice,
-                      "head {}: rows from {} of rank {} see keys from {} of rank {}, and {} "
-                      "launches have that tile",
-                      head, row, rank, column, owner, listed.times);
+                      "batch {}, head {}: rows from {} of rank {} see keys from {} of rank {}, and "
+                      "{} launches have that tile",
+                      batch, head, row, rank, column, owner, listed.times);
         }
         if (!all && listed.full) {
           report->add(Kind::kPairHidden,
-                      "head {}: rows from {} of rank {} do not see all keys from {} of rank {}, "
-                      "but a launch takes that tile for full",
-                      head, row, rank, column, owner);
+                      "batch {}, head {}: rows from {} of rank {} do not see all keys from {} of "
+                      "rank {}, but a launch takes that tile for full",
+                      batch, head, row, rank, column, owner);
         }
       }
     }
@@ -121,7 +125,10 @@ std::vector<Violation> check_tiles(const PlannedRing& ring) {
     const auto branches = static_cast<int>(ring.problem.pattern.branches().size());
     for (int owner = 0; owner < ring.schedule.ranks; ++owner) {
       for (int branch = 0; branch < branches; ++branch) {
-        check_pair_of_ranks(ring, rank, owner, branch, computes, &report);
+        const std::int64_t batches = ring.problem.pattern.distinct_batches(ring.problem.batch);
+        for (std::int64_t batch = 0; batch < batches; ++batch) {
+          check_pair_of_ranks(ring, rank, owner, branch, batch, computes, &report);
+        }
       }
     }
   }

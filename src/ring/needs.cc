@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "pattern/batches.h"
 #include "pattern/evaluate.h"
 
 namespace annulus::ring {
@@ -105,7 +106,7 @@ class Search {
   }
 
   const Problem& problem_;
-  const Pattern& pattern_;  // that branch of the problem's
+  const Pattern& pattern_;  // what some batches see of that branch of the problem's
   const int branch_;
   std::vector<OwnedKeys> owned_;
   std::vector<int> owners_;
@@ -129,9 +130,16 @@ Needs find_needs(const Problem& problem, const ShardMap& shards) {
   const std::vector<Pattern> branches = problem.pattern.branches();
   Needs needs(shards.ranks(), static_cast<int>(branches.size()));
   for (int branch = 0; branch < needs.branches(); ++branch) {
-    Search search(problem, branches[static_cast<std::size_t>(branch)], branch, shards, &needs);
-    for (int rank = 0; rank < shards.ranks(); ++rank) {
-      for (const Segment& rows : shards.q[static_cast<std::size_t>(rank)]) search.look(rank, rows);
+    // A shard travels for all batches together: one that sees it is enough.
+    const pattern::BatchPatterns seen =
+        pattern::batch_patterns(branches[static_cast<std::size_t>(branch)], problem.batch);
+    for (const Pattern& pattern : seen.patterns) {
+      Search search(problem, pattern, branch, shards, &needs);
+      for (int rank = 0; rank < shards.ranks(); ++rank) {
+        for (const Segment& rows : shards.q[static_cast<std::size_t>(rank)]) {
+          search.look(rank, rows);
+        }
+      }
     }
   }
   return needs;

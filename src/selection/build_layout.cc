@@ -12,6 +12,7 @@
 #include "params/layout_params.h"
 #include "pattern/classify.h"
 #include "pattern/mask_code.h"
+#include "pattern/node.h"
 
 namespace annulus::selection {
 namespace {
@@ -152,6 +153,7 @@ class Builder {
 BlockLayout build_layout(const device::ContextPointer& context, jit::KernelCache& kernels,
                          jit::Arch arch, const Pattern& pattern, const LayoutSizes& sizes,
                          std::int64_t layer) {
+  pattern::check_batch(pattern.node(), {sizes.seq_k, layer});  // a layout is of one batch
   BlockLayout layout{.block_rows = sizes.block_rows,
                      .block_columns = sizes.block_columns,
                      .seq_q = sizes.seq_q,

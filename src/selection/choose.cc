@@ -5,6 +5,7 @@
 #include "attention/kernels/family.h"
 #include "base/fail.h"
 #include "params/selection_params.h"
+#include "pattern/batches.h"
 #include "pattern/node.h"
 #include "selection/selection_plan.h"
 
@@ -119,6 +120,12 @@ void validate(const Problem& problem, const Selection& selection) {
   if (problem.pattern.branches().size() > 1) {
     base::fail(ErrorCode::kUnsupported,
                "blocks of a sum(...) cannot be chosen; choose for each branch and carry the state");
+  }
+  if (pattern::for_batches(problem.pattern, problem.batch).batches() > 1) {
+    base::fail(ErrorCode::kUnsupported,
+               "the batches of this problem differ in what they see, and blocks are chosen among "
+               "what all batches see alike; make a call for each batch, with "
+               "Pattern::of_batch(b), or leave batches(...) out");
   }
   if (has_blocks(problem.pattern.node())) {
     base::fail(ErrorCode::kUnsupported,

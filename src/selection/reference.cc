@@ -67,7 +67,8 @@ void choose(const Selection& selection, const Row& row) {
 // A block is visible where the pattern shows one of its pairs.
 bool any_visible(const Problem& problem, const Selection& selection, std::int64_t head,
                  std::int64_t row, std::int64_t column) {
-  const PatternContext context = problem.context();
+  PatternContext context = problem.context();
+  context.batch = 0;  // all see what the first does (validate)
   const std::int64_t row_end = std::min((row + 1) * selection.block_rows, problem.seq_q);
   const std::int64_t column_end = std::min((column + 1) * selection.block_columns, problem.seq_k);
   for (std::int64_t i = row * selection.block_rows; i < row_end; ++i) {

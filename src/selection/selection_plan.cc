@@ -11,6 +11,7 @@
 
 #include "base/fail.h"
 #include "base/math.h"
+#include "pattern/batches.h"
 #include "pattern/classify.h"
 #include "pattern/positions.h"
 
@@ -75,8 +76,9 @@ Pass make_pass(const Problem& problem, const Selection& selection, const Pass* f
   const auto count = static_cast<std::size_t>(pass.visible_heads * pass.rows * pass.words);
   pass.visible.assign(count, 0u);
   pass.forced.assign(count, 0u);
-  pattern::Classifier classifier(problem.pattern, attention::placement_of(problem),
-                                 selection.block_rows, selection.block_columns);
+  const Pattern shared = pattern::for_batches(problem.pattern, problem.batch);
+  pattern::Classifier classifier(shared, attention::placement_of(problem), selection.block_rows,
+                                 selection.block_columns);
   std::int64_t max_forced = 0;
   std::int64_t max_visible = 0;
   for (std::int64_t head = 0; head < pass.visible_heads; ++head) {

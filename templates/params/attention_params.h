@@ -49,7 +49,8 @@ struct TileListParams {
                                // bit first, each tile starting a new word
   const int* row_order;        // [lists, row_tiles]: tile row that CTA x takes, longest first;
                                // not kBand
-  const int* head_list;        // [H]: which list a query head uses; null: list 0 for all
+  const int* head_list;        // [batches that differ, H]: which list a query head of a batch uses,
+                               // Shape::kDistinctBatches; null: list 0 for all
   const RowRuns* runs;         // [lists, row_tiles], kRuns
   RowBand band;                // kBand
   int row_tiles;               // ceil(Sq / M)
@@ -158,7 +159,7 @@ struct AttentionParams {
   float scale;       // see Score
   float softcap;     // see Score
   float lse_factor;  // ln 2 for a natural LSE, 1 for base 2
-  int first_batch;   // of the launch in the whole problem, which a score expression sees
+  int first_batch;   // of the launch in the whole problem, which expressions see
 };
 
 }  // namespace annulus::kernels

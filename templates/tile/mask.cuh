@@ -29,7 +29,8 @@ struct MaskContext {
   int tile_k;                  // position of the tile's first column
   int granule_row_shift;
   int granule_column_shift;
-  int head;  // the query head
+  int head;   // the query head
+  int batch;  // in the whole problem
 
   // Slots beyond the parameter block continue at the front of the lists. The slot is a literal, so
   // one of the two loads remains.
@@ -194,6 +195,8 @@ struct MaskContext {
   __device__ __forceinline__ int group(int heads_slot, int count) const {
     return head / number(heads_slot) % count;
   }
+  // The same of batches.
+  __device__ __forceinline__ int batch_turn(int count) const { return batch % count; }
 
   __device__ __forceinline__ bool blocks(int q, int k) const {
     if (tile_mask < 0) return tile_mask == kTileAllVisible;

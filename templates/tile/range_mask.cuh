@@ -120,6 +120,7 @@ class RangeMask {
   __device__ __forceinline__ int group(int heads_slot, int count) const {
     return context_.group(heads_slot, count);
   }
+  __device__ __forceinline__ int batch_turn(int count) const { return context_.batch_turn(count); }
 
  private:
   __device__ __forceinline__ static Possible unknown() { return {true, true}; }

@@ -69,6 +69,7 @@ class RowMask {
   __device__ __forceinline__ int group(int heads_slot, int count) const {
     return context_.group(heads_slot, count);
   }
+  __device__ __forceinline__ int batch_turn(int count) const { return context_.batch_turn(count); }
 
  private:
   template <typename Leaf>
@@ -139,6 +140,7 @@ class ComparedRow {
   __device__ __forceinline__ int group(int heads_slot, int count) const {
     return context_.group(heads_slot, count);
   }
+  __device__ __forceinline__ int batch_turn(int count) const { return context_.batch_turn(count); }
 
  private:
   // Columns at positions <= last.

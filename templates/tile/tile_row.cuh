@@ -64,9 +64,37 @@ struct TileRow<TileOrder::kRuns> : CountedRow<kernels::RowRuns> {};
 template <>
 struct TileRow<TileOrder::kBand> : CountedRow<kernels::RowRun> {};
 
+template <typename>
+using Void = void;
+
+// How many batches differ in what they see: Shape::kDistinctBatches, or 1 of a Shape without it.
+template <typename Shape, typename = void>
+struct DistinctBatches {
+  enum : int { kCount = 1 };
+};
+template <typename Shape>
+struct DistinctBatches<Shape, Void<decltype(Shape::kDistinctBatches)>> {
+  enum : int { kCount = Shape::kDistinctBatches };
+};
+
+// Which list a head of a batch of the launch has, where no selection made one for each.
+template <int kDistinctBatches>
+__device__ __forceinline__ long long list_of(const kernels::AttentionParams& params, unsigned head,
+                                             long long batch) {
+  const int* lists = params.tiles.head_list;
+  if (lists == nullptr) return 0;
+  if constexpr (kDistinctBatches > 1) {
+    const unsigned in_problem =
+        static_cast<unsigned>(params.first_batch) + static_cast<unsigned>(batch);
+    lists += static_cast<long long>(in_problem % kDistinctBatches) * params.heads;
+  }
+  return lists[head];
+}
+
 // The row that CTA `order` of a head of a batch takes: the longest rows come first, so that no long
 // row is left for the end. Tiles are kRows x kColumns.
-template <TileOrder kTileOrder, int kRows, int kColumns, bool kSplit = false>
+template <TileOrder kTileOrder, int kRows, int kColumns, bool kSplit = false,
+          int kDistinctBatches = 1>
 __device__ __forceinline__ TileRow<kTileOrder> find_tile_row(const kernels::AttentionParams& params,
                                                              unsigned order, unsigned head,
                                                              long long batch) {
@@ -74,7 +102,7 @@ __device__ __forceinline__ TileRow<kTileOrder> find_tile_row(const kernels::Atte
   TileRow<kTileOrder> found;
   kernels::RowSegment segment;
   if constexpr (kSplit) {
-    const long long list = tiles.head_list ? tiles.head_list[head] : 0;
+    const long long list = list_of<kDistinctBatches>(params, head, batch);
     segment = params.split.segments[list * params.split.segment_count + order];
     found.row = segment.row;
     found.count = 0;
@@ -90,7 +118,7 @@ __device__ __forceinline__ TileRow<kTileOrder> find_tile_row(const kernels::Atte
     found.count = found.runs.count;
   } else {
     const long long list =
-        (tiles.head_list ? tiles.head_list[head] : 0) + batch * tiles.batch_lists;
+        list_of<kDistinctBatches>(params, head, batch) + batch * tiles.batch_lists;
     if constexpr (!kSplit) found.row = tiles.row_order[list * tiles.row_tiles + order];
     if constexpr (kTileOrder == TileOrder::kRuns) {
       found.runs = tiles.runs[list * tiles.row_tiles + found.row];

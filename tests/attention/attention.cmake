@@ -1,4 +1,4 @@
-annulus_test(attention LABEL unit LIBRARIES annulus_attention annulus_test_problems SOURCES attention/float8_sums_test.cc
+annulus_test(attention LABEL unit LIBRARIES annulus_attention annulus_test_problems SOURCES attention/batches_test.cc attention/float8_sums_test.cc
   attention/pipe_model_test.cc attention/plan_test.cc
   attention/problem_test.cc attention/reference_test.cc attention/kv_split_test.cc
   attention/score_expression_test.cc attention/score_test.cc attention/state_test.cc attention/taint_test.cc
@@ -14,6 +14,8 @@ annulus_test(float8_device LABEL device LIBRARIES annulus_test_devices DEVICES s
   attention/float8_scales_test.cc attention/float8_test.cc)
 annulus_test(forced_config LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
   attention/forced_config_test.cc)
+annulus_test(batches_device LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
+  attention/batches_device_test.cc)
 annulus_test(split_device LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
   attention/split_test.cc)
 annulus_test(split_features LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES

@@ -47,6 +47,27 @@ void check_inside(const Problem& part, const Problem& whole) {
   CHECK(part.pattern == whole.pattern);
 }
 
+TEST_CASE("parts of a problem whose batches differ have one batch of each kind") {
+  const Problem whole = problem(100, 200, batches({window(3, 0), causal(), dense()}));
+  for (const double most : {8e6, 1e4}) {
+    for (const Problem& part : choose_parts(whole, most)) {
+      check_inside(part, whole);
+      CHECK(part.batch == 3);
+    }
+  }
+  Problem two = whole;
+  two.batch = 2;
+  CHECK(choose_parts(two, 8e6).front().batch == 2);
+  // Strips of long ones reach as far as the batch that sees furthest.
+  const Problem longer = problem(4096, 4096, batches({window(3, 0), window(3, 900)}));
+  for (const Problem& part : choose_parts(longer, 4e6)) {
+    check_inside(part, longer);
+    CHECK(part.batch == 2);
+    const std::int64_t end = std::min(part.q_position() + part.seq_q + 900, std::int64_t{4096});
+    CHECK(part.k_position() + part.seq_k >= end);
+  }
+}
+
 TEST_CASE("a small problem is one part with several heads and batches") {
   const Problem whole = problem(100, 200, causal());
   const std::vector<Problem> parts = choose_parts(whole, 8e6);

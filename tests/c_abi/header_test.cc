@@ -108,6 +108,7 @@ TEST_CASE("and so are those of what chooses, tunes and checks") {
   CHECK(simulation.checked == 1);
   const annulus_pairs pairs = ANNULUS_PAIRS_INIT;
   CHECK(pairs.total_k == annulus::PatternContext().seq_k);
+  CHECK(pairs.batch == annulus::PatternContext().batch);
 }
 
 TEST_CASE("every struct knows its size") {

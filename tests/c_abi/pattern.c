@@ -43,6 +43,10 @@ static void facts(void) {
   CHECK(info.heads == 1 && info.distinct_heads == 2 && info.branches == 2);
   CHECK_OK(annulus_pattern_get_info(NULL, NULL, 6, &info));
   CHECK(info.heads == 1 && info.distinct_heads == 1 && info.branches == 1);
+  CHECK(info.batches == 1);
+  CHECK_OK(
+      annulus_pattern_get_info("batches(heads(causal, dense), sink(2), dense)", NULL, 6, &info));
+  CHECK(info.batches == 3 && info.distinct_heads == 2 && info.branches == 1);
   CHECK_FAILS(annulus_pattern_get_info("causal", NULL, 6, NULL), ANNULUS_INVALID_ARGUMENT,
               "annulus_pattern_info is null");
   info.struct_size = 3;
@@ -88,10 +92,30 @@ static void pairs(void) {
   rectangle.k = 0;
   CHECK_FAILS(annulus_pattern_visible("random(1, 0, 2)", NULL, &rectangle, visible),
               ANNULUS_INVALID_ARGUMENT, "say how many keys");
+  CHECK_FAILS(annulus_pattern_visible("batches(causal, dense)", NULL, &rectangle, visible),
+              ANNULUS_INVALID_ARGUMENT, "needs to know the batch");
+  rectangle.batch = 0;
+  CHECK_OK(annulus_pattern_visible("batches(causal, dense)", NULL, &rectangle, visible));
+  for (i = 0; i < 12; ++i) CHECK(visible[i] == (i == 8));
+  rectangle.batch = 3;
+  CHECK_OK(annulus_pattern_visible("batches(causal, dense)", NULL, &rectangle, visible));
+  for (i = 0; i < 12; ++i) CHECK(visible[i] == 1);
   CHECK_FAILS(annulus_pattern_visible("causal", NULL, &rectangle, NULL), ANNULUS_INVALID_ARGUMENT,
               "visible is null");
   CHECK_FAILS(annulus_pattern_visible("causal", NULL, NULL, visible), ANNULUS_INVALID_ARGUMENT,
               "annulus_pairs is null");
+}
+
+static void of_batch(void) {
+  annulus_text* text = NULL;
+  CHECK_OK(annulus_pattern_of_batch("batches(causal,dense) & sink(2)", NULL, 4, &text));
+  CHECK(is_text(text, "causal & sink(2)"));
+  CHECK_OK(annulus_pattern_of_batch("causal", NULL, 4, &text));
+  CHECK(is_text(text, "causal"));
+  CHECK_FAILS(annulus_pattern_of_batch("batches(causal,dense)", NULL, -1, &text),
+              ANNULUS_INVALID_ARGUMENT, "the context has -1");
+  CHECK_FAILS(annulus_pattern_of_batch("batches(", NULL, 0, &text), ANNULUS_PARSE, "column 9");
+  CHECK_FAILS(annulus_pattern_of_batch("causal", NULL, 0, NULL), ANNULUS_INVALID_ARGUMENT, "text");
 }
 
 static void all_presets(void) {
@@ -145,6 +169,7 @@ void test_pattern(void) {
   spellings();
   facts();
   pairs();
+  of_batch();
   all_presets();
   vertical_slash();
 }

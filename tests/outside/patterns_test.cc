@@ -55,6 +55,8 @@ TEST_CASE("every constructor of a pattern says what its text says") {
       {hierarchical(levels), "hierarchical([(2,3,16)])"},
       {heads({dense(), causal()}), "heads(dense, causal)"},
       {heads(two), "heads(dense, causal)"},
+      {batches({dense(), causal()}), "batches(dense, causal)"},
+      {batches(two), "batches(dense, causal)"},
       {sum({dense(), causal()}), "sum(dense, causal)"},
       {sum(two), "sum(dense, causal)"},
       {causal() & (window(3, 0) | ~sink(2)), "causal & (window(3,0) | ~sink(2))"},
@@ -68,12 +70,15 @@ TEST_CASE("every constructor of a pattern says what its text says") {
     for (std::int64_t q = 0; q < 64; q += 7) {
       for (std::int64_t k = 0; k < 64; k += 5) {
         if (made.branches().size() > 1) continue;
-        CHECK(made.visible(0, q, k, {64, 0}) == parsed.visible(0, q, k, {64, 0}));
+        CHECK(made.visible(0, q, k, {64, 0, 1}) == parsed.visible(0, q, k, {64, 0, 1}));
       }
     }
   }
 
   CHECK(heads({dense(), causal()}).distinct_heads(8) == 2);
+  CHECK(batches({dense(), causal()}).batches() == 2);
+  CHECK(batches({dense(), causal()}).distinct_batches(1) == 1);
+  CHECK(batches({dense(), causal()}).of_batch(3) == causal());
   CHECK(sum({dense(), causal()}).branches().size() == 2);
   REQUIRE(!presets().empty());
   CHECK(preset(presets()[0].name) == Pattern::parse(presets()[0].expression));

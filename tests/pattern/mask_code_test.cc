@@ -62,8 +62,9 @@ class Reader {
     if (accept("true")) return true;
     if (accept("false")) return false;
     if (accept("(")) {
-      const bool chosen =
-          text_.compare(at_, 7, "m.turn(") == 0 || text_.compare(at_, 8, "m.group(") == 0;
+      const bool chosen = text_.compare(at_, 7, "m.turn(") == 0 ||
+                          text_.compare(at_, 8, "m.group(") == 0 ||
+                          text_.compare(at_, 13, "m.batch_turn(") == 0;
       const bool value = chosen ? choice() : any();
       REQUIRE(accept(")"));
       return value;
@@ -83,7 +84,8 @@ class Reader {
   // m.turn(n) == i ? this : the rest
   bool choice() {
     const bool grouped = accept("m.group(");
-    if (!grouped && !accept("m.turn(")) return one();
+    const bool of_batch = !grouped && accept("m.batch_turn(");
+    if (!grouped && !of_batch && !accept("m.turn(")) return one();
     const int slot = grouped ? number() : 0;
     if (grouped) REQUIRE(accept(", "));
     const int count = number();
@@ -93,7 +95,10 @@ class Reader {
     const bool value = one();
     REQUIRE(accept(" : "));
     const bool rest = choice();
-    return (grouped ? context_.group(slot, count) : context_.turn(count)) == wanted ? value : rest;
+    const int turn = grouped    ? context_.group(slot, count)
+                     : of_batch ? context_.batch_turn(count)
+                                : context_.turn(count);
+    return turn == wanted ? value : rest;
   }
   bool is_digit() const { return std::isdigit(static_cast<unsigned char>(text_[at_])) != 0; }
   int number() {
@@ -167,10 +172,13 @@ void check_pairs(const Pattern& pattern, const MaskCode& code, int draws, Random
     const auto head = static_cast<int>(random->below(kHeads));
     const auto q = static_cast<int>(between(random, -80, 180));
     const auto k = static_cast<int>(between(random, -80, 180));
-    const Context context{params, nullptr, 0, 0, 0, 0, 0, head};
-    if (Reader(code.text, context, q, k).whole() != pattern.visible(head, q, k, kScope.context)) {
-      FAIL(pattern.to_string() << " head " << head << " q " << q << " k " << k << ": "
-                               << code.text);
+    const int batch = draw % 7;
+    const Context context{params, nullptr, 0, 0, 0, 0, 0, head, batch};
+    PatternContext of_batch = kScope.context;
+    of_batch.batch = batch;
+    if (Reader(code.text, context, q, k).whole() != pattern.visible(head, q, k, of_batch)) {
+      FAIL(pattern.to_string() << " batch " << batch << " head " << head << " q " << q << " k " << k
+                               << ": " << code.text);
     }
   }
 }
@@ -182,6 +190,17 @@ TEST_CASE("random trees as code agree with their elements") {
     const MaskCode code = emit_all(pattern);
     CHECK_FALSE(code.uses_blocks);
     check_pairs(pattern, code, 60, &random);
+  }
+}
+
+TEST_CASE("code of batches that differ asks for the batch") {
+  Random random(33);
+  const auto inner = [&] { return random_pattern(&random, 3, nullptr); };
+  for (int i = 0; i < 300; ++i) {
+    const Pattern turns =
+        batches({heads({inner(), inner()}), inner(), batches({inner(), inner(), inner()})});
+    const Pattern pattern = i % 2 == 0 ? turns : heads({turns & inner(), ~turns, inner()});
+    check_pairs(pattern, emit_all(pattern), 60, &random);
   }
 }
 
@@ -238,6 +257,11 @@ TEST_CASE("the text depends on the structure alone") {
   CHECK(text("head_groups(4, causal, dense)") == "(m.group(0, 2) == 0 ? m.causal(q, k) : true)");
   CHECK(text("head_groups(1, causal, dense)") == text("heads(causal, dense)"));
   CHECK(text("head_groups(4, dense, dense)") == "true");
+  CHECK(text("batches(causal, sink(3), dense)") ==
+        "(m.batch_turn(3) == 0 ? m.causal(q, k) : m.batch_turn(3) == 1 ? m.sink(0, q, k) : true)");
+  CHECK(text("batches(dense, dense) & causal") == "m.causal(q, k)");
+  CHECK(text("batches(heads(causal, dense), sink(3))") ==
+        "(m.batch_turn(2) == 0 ? (m.turn(2) == 0 ? m.causal(q, k) : true) : m.sink(0, q, k))");
   CHECK(text("window(-3, 10) | window(10, -3)") == "m.window(0, 1, q, k) | m.window(2, 3, q, k)");
   CHECK(text("window(-3, -1)") == "m.window_left(0, q, k)");
   CHECK(text("queries(0, 9) & keys(-4, 2)") == "m.queries(0, 1, q, k) & m.keys(2, 3, q, k)");
@@ -285,7 +309,7 @@ void check_ranges(const Pattern& pattern,
   CAPTURE(pattern.to_string());
   const MaskCode code = emit_all(pattern);
   const kernels::MaskParams params = params_of(code);
-  const tile::MaskContext<32> context{params, nullptr, 0, 0, 0, 0, 0, 0};
+  const tile::MaskContext<32> context{params, nullptr, 0, 0, 0, 0, 0, 0, 0};
   for (int q = -6; q < 12; ++q) {
     for (int k = -6; k < 12; ++k) {
       for (const int size : {1, 2, 5, 9}) {
@@ -330,7 +354,7 @@ TEST_CASE("long functions of the masks are those that search or divide") {
 TEST_CASE("queries outside the rows of a random list see nothing") {
   const MaskCode code = emit(annulus::random(4, 1, 8), 32, {2, {16, 40}, {.seq_k = 32}});
   const kernels::MaskParams params = params_of(code);
-  const Context context{params, nullptr, 0, 0, 0, 0, 0, 1};
+  const Context context{params, nullptr, 0, 0, 0, 0, 0, 1, 0};
   for (int k = -8; k < 40; ++k) {
     CHECK_FALSE(Reader(code.text, context, 15, k).whole());
     CHECK_FALSE(Reader(code.text, context, 40, k).whole());
@@ -342,7 +366,7 @@ TEST_CASE("blocks reads the tile's state or its bits") {
   kernels::MaskParams params{};
   const unsigned words[] = {0xffffffffu, 0x0000a5c3u};
   // A tile of 8 x 32 in granules of 2 x 8: 4 x 4 bits in one word.
-  const auto context = [&](int state) { return Context{params, words, state, -6, 100, 1, 3, 0}; };
+  const auto context = [&](int state) { return Context{params, words, state, -6, 100, 1, 3, 0, 0}; };
   for (int row = 0; row < 8; ++row) {
     for (int column = 0; column < kColumns; ++column) {
       const int q = -6 + row;

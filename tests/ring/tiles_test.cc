@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "base/random.h"
+#include "ring/check_schedule.h"
 #include "ring/check_tiles.h"
+#include "ring/needs.h"
 #include "support/ring_case.h"
 
 namespace annulus::ring {
@@ -93,6 +95,38 @@ TEST_CASE("all launches of a ring run one configuration, where tiles of one forb
 
   choice.second = std::nullopt;
   CHECK_THROWS_AS(plan_ring(problem, shards, both, choice), Error);
+}
+
+TEST_CASE("shards travel where any batch needs them, and each batch has its own tiles") {
+  base::Random random(73);
+  for (int i = 0; i < 30; ++i) {
+    Problem problem = test::random_ring_case(74, static_cast<std::uint64_t>(i)).problem;
+    if (problem.pattern.branches().size() > 1) continue;
+    problem.batch = 1 + random.below(4);
+    problem.pattern =
+        batches({problem.pattern, causal() & window(random.below(90), 0), documents({50, 120})});
+    const int ranks = 1 + static_cast<int>(random.below(5));
+    const ShardMap shards = test::random_shards(random, ranks, problem.seq_q, problem.seq_k);
+    const PlannedRing ring = plan_of(problem, shards);
+    CAPTURE(problem.pattern.to_string());
+    CAPTURE(problem.batch);
+    for (const Violation& violation : check_tiles(ring)) {
+      FAIL_CHECK(to_string(violation.kind) << ": " << violation.text);
+    }
+    for (const Violation& violation : check_schedule(ring.schedule, problem, shards)) {
+      FAIL_CHECK(to_string(violation.kind) << ": " << violation.text);
+    }
+  }
+  // What the first batch does not need the second one does.
+  Problem problem;
+  problem.batch = 2;
+  problem.seq_q = problem.seq_k = 256;
+  problem.dim_qk = problem.dim_v = 64;
+  problem.pattern = batches({window(0, 0), dense()});
+  const ShardMap shards = make_shards(Sharding::kContiguous, 2, 256, 256);
+  CHECK(find_needs(problem, shards).at(0, 1));
+  problem.batch = 1;
+  CHECK_FALSE(find_needs(problem, shards).at(0, 1));
 }
 
 TEST_CASE("every mistake in a tile list is found") {

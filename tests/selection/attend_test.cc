@@ -264,6 +264,16 @@ TEST_CASE("what cannot be chosen is refused with a typed error") {
   summed.pattern = sum({causal(), sink(4)});
   refused(summed, with([](Selection&) {}), ErrorCode::kUnsupported);
 
+  Problem turning = problem;
+  turning.batch = 2;
+  turning.pattern = batches({causal(), sink(40)});
+  refused(turning, with([](Selection&) {}), ErrorCode::kUnsupported);
+  turning.pattern = batches({causal(), causal()});
+  CHECK_NOTHROW(device().plan(turning, with([](Selection&) {})));
+  turning.pattern = batches({causal(), sink(40)});
+  turning.batch = 1;
+  CHECK_NOTHROW(device().plan(turning, with([](Selection&) {})));
+
   // Maps of blocks that no host could keep.
   for (const std::int64_t length : {std::int64_t{1} << 20, kMaxPosition}) {
     refused(problem_of(length, length, 64, 64, causal()),

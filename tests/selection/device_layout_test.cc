@@ -103,6 +103,7 @@ TEST_CASE("what a device has no layout for is refused") {
     }
   };
   refused(sum({causal(), sink(4)}), sizes, ErrorCode::kUnsupported);
+  refused(batches({causal(), sink(4)}), sizes, ErrorCode::kInvalidArgument);  // which of them?
   refused(blocks(make_layout(causal(), sizes)), sizes, ErrorCode::kUnsupported);
   refused(causal(), {0, 32, 100, 100, 1}, ErrorCode::kInvalidArgument);
   refused(causal(), {32, 32, std::int64_t{1} << 31, 100, 1}, ErrorCode::kUnsupported);

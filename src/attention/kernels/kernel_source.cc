@@ -8,6 +8,7 @@
 
 #include "attention/kernels/family.h"
 #include "attention/tiles/tile_list.h"
+#include "pattern/batches.h"
 
 namespace annulus::attention {
 namespace {
@@ -23,6 +24,12 @@ kernels::Score score_of(const Problem& problem) {
                  !problem.score.score_mod
              ? kernels::Score::kPositiveScale
              : kernels::Score::kAnyScale;
+}
+
+// Where all batches see the same the text stays what it is without.
+void add_batches(const KernelFeatures& features, jit::Struct* shape) {
+  if (features.distinct_batches == 1) return;
+  shape->constants.push_back(Constant::integer("kDistinctBatches", features.distinct_batches));
 }
 
 jit::Struct score_mod_struct(const ScoreStructure& structure) {
@@ -70,11 +77,14 @@ KernelFeatures features_of(const Problem& problem, const pattern::Placement& pla
       .carry_out = problem.carry_out,
       .placed = (mask.text != "true" || has_position_terms(problem.score) || score_mod.positions) &&
                 (placement.q.size() > 1 || placement.k.size() > 1),
+      .distinct_batches = problem.pattern.batches(),
       .mask = mask.text,
       .score_mod = score_mod};
 }
 
-KernelFeatures features_of(const Problem& problem) {
+KernelFeatures features_of(const Problem& whole) {
+  Problem problem = whole;
+  problem.pattern = pattern::for_batches(whole.pattern, whole.batch);
   // The text is all that matters here: without queries there are no lists for them.
   const pattern::MaskCode mask =
       pattern::emit(problem.pattern, kernels::kMaskNumbers, {problem.heads, {}, problem.context()});
@@ -117,6 +127,7 @@ jit::KernelSpec forward_spec(std::string entry, const char* source, int stages,
       Constant::boolean("kSplit", features.split),
   };
   shape.constants.insert(shape.constants.end(), tile.begin(), tile.end());
+  add_batches(features, &shape);
   std::vector<jit::Struct> structs = {std::move(shape), mask_struct(features.mask)};
   if (features.score_mod.present()) structs.push_back(score_mod_struct(features.score_mod));
   return {.family = entry,
@@ -140,6 +151,7 @@ jit::KernelSpec merge_spec(const KernelConfig& config, const KernelFeatures& fea
                      Constant::integer("kTileRows", config.tile_rows),
                      Constant::boolean("kSinkLogit", features.sink_logit),
                      Constant::boolean("kCarryOut", features.carry_out)};
+  add_batches(features, &shape);
   return {.family = "combine_splits",
           .arch = arch,
           .file = "kernels/combine/combine_splits.cu",

@@ -33,9 +33,10 @@ struct KernelFeatures {
   bool carry_out = false;
   bool placed = false;                                        // positions are read row by row
   kernels::TileOrder tile_order = kernels::TileOrder::kList;  // TileList::walk
-  bool split = false;             // CTAs take parts of rows (kv_split.h)
-  std::string mask = "true";      // MaskCode::text
-  ScoreStructure score_mod = {};  // without a text where there is no expression
+  bool split = false;                 // CTAs take parts of rows (kv_split.h)
+  std::int64_t distinct_batches = 1;  // in what they see
+  std::string mask = "true";          // MaskCode::text
+  ScoreStructure score_mod = {};      // without a text where there is no expression
 };
 
 // Positions are read row by row only where there are several segments and a mask or a score to need

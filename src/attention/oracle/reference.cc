@@ -94,8 +94,8 @@ std::vector<std::int64_t> pick_rows(const Problem& problem, std::int64_t head_in
 }
 
 // Which keys each row sees through one branch of the pattern, one bit per pair, asked of the
-// pattern pair by pair. Where all heads see the same, the bits of a row are kept for the next
-// (batch, head).
+// pattern pair by pair. Where all heads of all batches see the same, the bits of a row are kept for
+// the next (batch, head).
 class VisibleKeys {
  public:
   VisibleKeys(const Problem& problem, Pattern branch)
@@ -105,7 +105,8 @@ class VisibleKeys {
         words_(static_cast<std::size_t>(problem.seq_k + 63) / 64) {
     constexpr std::size_t kMaxBytes = std::size_t{1} << 28;
     const auto rows = static_cast<std::size_t>(problem.seq_q);
-    if (branch_.distinct_heads(problem.heads) == 1 && rows * words_ * 8 <= kMaxBytes) {
+    if (branch_.distinct_heads(problem.heads) == 1 &&
+        branch_.distinct_batches(problem.batch) <= 1 && rows * words_ * 8 <= kMaxBytes) {
       kept_.resize(rows * words_);
       known_.resize(rows);
     }
@@ -113,7 +114,7 @@ class VisibleKeys {
 
   // Valid until the next call with the same scratch. A row may be asked for by one thread at a
   // time.
-  const std::vector<std::uint64_t>& row(std::int64_t head, std::int64_t row,
+  const std::vector<std::uint64_t>& row(std::int64_t batch, std::int64_t head, std::int64_t row,
                                         std::vector<std::uint64_t>* scratch) {
     scratch->resize(words_);
     const auto index = static_cast<std::size_t>(row);
@@ -121,13 +122,15 @@ class VisibleKeys {
       std::copy_n(kept_.data() + index * words_, words_, scratch->data());
       return *scratch;
     }
+    PatternContext context = context_;
+    context.batch = batch;
     const std::int64_t q = problem_.q_position() + row;
     for (std::size_t word = 0; word < words_; ++word) {
       const auto first = static_cast<std::int64_t>(word * 64);
       const std::int64_t count = std::min<std::int64_t>(64, problem_.seq_k - first);
       std::uint64_t bits = 0;
       for (std::int64_t i = 0; i < count; ++i) {
-        const bool visible = branch_.visible(head, q, problem_.k_position() + first + i, context_);
+        const bool visible = branch_.visible(head, q, problem_.k_position() + first + i, context);
         bits |= static_cast<std::uint64_t>(visible) << i;
       }
       (*scratch)[word] = bits;
@@ -199,7 +202,7 @@ class RowSolver {
     scores_.clear();
     // A key that several branches of a sum see counts as often.
     for (VisibleKeys& branch : branches_) {
-      const std::vector<std::uint64_t>& visible = branch.row(head, row, &bits_);
+      const std::vector<std::uint64_t>& visible = branch.row(batch, head, row, &bits_);
       for (std::size_t word = 0; word < visible.size(); ++word) {
         for (std::uint64_t bits = visible[word]; bits != 0; bits &= bits - 1) {
           const std::size_t key = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));

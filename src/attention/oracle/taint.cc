@@ -49,7 +49,7 @@ std::vector<std::uint8_t> rows_reached(const Problem& problem, const HostInputs&
     any = true;
     for (std::int64_t row_tile = 0; row_tile < tiles.row_tiles; ++row_tile) {
       const bool reads = std::ranges::any_of(
-          tiles.row_runs(tiles.list_of(head), row_tile), [&](const pattern::BlockRun& run) {
+          tiles.row_runs(tiles.list_of(head, batch), row_tile), [&](const pattern::BlockRun& run) {
             return std::any_of(columns.begin() + run.begin, columns.begin() + run.end,
                                [](std::uint8_t bad) { return bad != 0; });
           });

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "attention/kernels/family.h"
@@ -71,6 +72,22 @@ void say_score(const LaunchPlan& plan, Lines* lines) {
   }
 }
 
+// The share of its tiles that each batch computes, by whose turn it is.
+void say_batches(const Problem& problem, const TileList& tiles, Lines* lines) {
+  constexpr std::int64_t kMaxNamed = 16;
+  const std::int64_t distinct = problem.pattern.distinct_batches(problem.batch);
+  std::string shares;
+  for (std::int64_t batch = 0; batch < std::min(distinct, kMaxNamed); ++batch) {
+    fmt::format_to(std::back_inserter(shares), "{}{:.4f}", batch == 0 ? "" : ", ",
+                   tile_density(problem, tiles, batch).value);
+  }
+  lines->say(
+      "batches differ in what they see and come back to the first after {}: of the tiles of "
+      "batches 0 to {} are computed {}{}",
+      problem.pattern.batches(), std::min(distinct, kMaxNamed) - 1, shares,
+      distinct > kMaxNamed ? ", ..." : "");
+}
+
 void say_tiles(const LaunchPlan& plan, Lines* lines) {
   const Problem& problem = plan.problem;
   const TileList& tiles = *plan.tiles;
@@ -88,6 +105,7 @@ void say_tiles(const LaunchPlan& plan, Lines* lines) {
       tiles.column_tiles, tiles.lists, tiles.lists == 1 ? "" : "s", tiles.longest_row,
       tiles.empty_rows);
   lines->say("tiles of a row: {}", tile_order_of(tiles.tile_order));
+  if (plan.features.distinct_batches > 1) say_batches(problem, tiles, lines);
   if (const int cluster = cta_shape(plan.config).cluster; cluster > 1) {
     lines->say("clusters of {} CTAs copy K and V once for all: {}", cluster,
                plan.group.rows > 1 ? "for neighbouring tile rows, which see the same"

@@ -14,10 +14,12 @@ namespace {
 std::optional<std::string> why_heads_differ(const Problem& problem, const TileList& tiles,
                                             int heads) {
   if (auto reason = why_not_one_kv_head(problem, heads)) return reason;
-  for (std::int64_t head = 0; head < problem.heads; ++head) {
-    const std::int64_t first = head - head % heads;
-    if (tiles.list_of(head) == tiles.list_of(first)) continue;
-    return fmt::format("heads {} and {} differ in what they see", first, head);
+  for (std::int64_t batch = 0; batch < tiles.batches; ++batch) {
+    for (std::int64_t head = 0; head < problem.heads; ++head) {
+      const std::int64_t first = head - head % heads;
+      if (tiles.list_of(head, batch) == tiles.list_of(first, batch)) continue;
+      return fmt::format("heads {} and {} differ in what they see", first, head);
+    }
   }
   return std::nullopt;
 }

@@ -11,6 +11,7 @@
 #include "attention/tiles/tile_grid.h"
 #include "base/fail.h"
 #include "base/math.h"
+#include "pattern/batches.h"
 
 namespace annulus::attention {
 namespace {
@@ -65,6 +66,8 @@ Problem placed_problem(Problem problem, const pattern::Placement& placement) {
   if (!placement.k.empty()) problem.k0 = placement.k.front().start;
   if (placement.context.seq_k >= 0) problem.total_k = placement.context.seq_k;
   problem.layer = placement.context.layer;
+  // What a single batch sees may need neither lists nor a mask that asks for the batch.
+  problem.pattern = pattern::for_batches(problem.pattern, problem.batch);
   return problem;
 }
 

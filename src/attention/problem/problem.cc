@@ -365,12 +365,5 @@ void validate(const Problem& problem, const Operands& operands) {
   if (rows) attention::check_overlaps(problem, operands);
 }
 
-Density pair_density(const Problem& problem) {
-  validate(problem);
-  const pattern::Extent extent = {problem.seq_q, problem.seq_k, problem.q_position(),
-                                  problem.k_position()};
-  return pattern::density(problem.pattern, extent, problem.heads, problem.context());
-}
-
 }  // namespace v0
 }  // namespace annulus

@@ -76,18 +76,19 @@ TileCounts count_parts(const TileList& tiles, const KvSplit& split, const Proble
   counts.tile_rows = tiles.tile_rows;
   counts.tile_columns = tiles.tile_columns;
   counts.row_tiles = split.segment_count;
-  const std::int64_t distinct = tiles.lists == 1 ? 1 : problem.heads;
-  counts.copies = problem.batch * problem.heads / distinct;
+  const CountedHeads counted = counted_heads(problem, tiles);
+  counts.copies = counted.copies;
   counts.ctas = counts.row_tiles * problem.heads * problem.batch;
   std::int64_t all = 0;
-  for (std::int64_t head = 0; head < distinct; ++head) {
-    for (std::int64_t at = 0; at < split.segment_count; ++at) {
-      const int count =
-          split.segments[static_cast<std::size_t>(tiles.list_of(head) * split.segment_count + at)]
-              .count;
-      counts.lengths.push_back(count);
-      counts.longest_row = std::max<std::int64_t>(counts.longest_row, count);
-      all += count;
+  for (std::int64_t batch = 0; batch < counted.batches; ++batch) {
+    for (std::int64_t head = 0; head < counted.heads; ++head) {
+      const std::int64_t first = tiles.list_of(head, batch) * split.segment_count;
+      for (std::int64_t at = first; at < first + split.segment_count; ++at) {
+        const int count = split.segments[static_cast<std::size_t>(at)].count;
+        counts.lengths.push_back(count);
+        counts.longest_row = std::max<std::int64_t>(counts.longest_row, count);
+        all += count;
+      }
     }
   }
   // Splitting changes no class: the shares are those of all lists.

@@ -114,6 +114,7 @@ std::optional<Band> band_of(const pattern::Node& node) {
     }
     case Kind::kHierarchical:
     case Kind::kHeads:
+    case Kind::kBatches:
     case Kind::kSum:
       break;
   }

@@ -1,8 +1,10 @@
 #include "attention/tiles/tile_counts.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
+#include "attention/tiles/planes.h"
 #include "attention/tiles/tile_band.h"
 #include "attention/tiles/tile_grid.h"
 #include "pattern/classify.h"
@@ -53,7 +55,67 @@ std::pair<std::int64_t, std::int64_t> classes_of(const TileList& list, std::int6
   return {full, partial};
 }
 
+// The rows of one list.
+struct Rows {
+  std::vector<std::int32_t> lengths;
+  std::int64_t full = 0, partial = 0;
+};
+
+// False where stopped() turned true meanwhile.
+bool count_plane(pattern::Classifier& classifier, std::int64_t head,
+                 const std::function<bool()>& stopped, Rows* rows) {
+  for (std::int64_t row = 0; row < classifier.rows(); ++row) {
+    if (row % kRowsBetweenStops == 0 && stopped()) return false;
+    std::int64_t length = 0;
+    for (const pattern::BlockRun& run : classifier.row(head, row)) {
+      length += run.end - run.begin;
+      (run.partial ? rows->partial : rows->full) += run.end - run.begin;
+    }
+    rows->lengths.push_back(static_cast<std::int32_t>(length));
+  }
+  return true;
+}
+
+// rows_of(batch, head) are those of a head's list.
+template <typename F>
+void add_heads(const Problem& problem, const CountedHeads& counted, TileCounts* counts,
+               const F& rows_of) {
+  counts->copies = counted.copies;
+  counts->ctas = counts->row_tiles * problem.heads * problem.batch;
+  const bool named = counts->ctas <= kMaxNamedRows ||
+                     counted.batches * counted.heads <=
+                         kMaxNamedRows / std::max<std::int64_t>(1, counts->row_tiles);
+  for (std::int64_t batch = 0; batch < counted.batches; ++batch) {
+    for (std::int64_t head = 0; head < counted.heads; ++head) {
+      const Rows& rows = rows_of(batch, head);
+      if (named) {
+        counts->lengths.insert(counts->lengths.end(), rows.lengths.begin(), rows.lengths.end());
+      }
+      counts->full_tiles += rows.full * counted.copies;
+      counts->partial_tiles += rows.partial * counted.copies;
+      for (const std::int32_t length : rows.lengths) {
+        counts->longest_row = std::max<std::int64_t>(counts->longest_row, length);
+      }
+    }
+  }
+}
+
 }  // namespace
+
+CountedHeads::CountedHeads(const Problem& problem, std::int64_t distinct_batches,
+                           std::int64_t distinct_heads)
+    : batches(problem.batch % distinct_batches == 0 ? distinct_batches : problem.batch),
+      heads(problem.heads % distinct_heads == 0 ? distinct_heads : problem.heads),
+      copies(problem.batch / batches * (problem.heads / heads)) {}
+
+CountedHeads counted_heads(const Problem& problem, const TileList& list) {
+  const auto begin = list.head_list.begin();
+  bool heads_agree = true;
+  for (std::int64_t i = 0; i < std::ssize(list.head_list); ++i) {
+    heads_agree = heads_agree && begin[i] == begin[i - i % problem.heads];
+  }
+  return {problem, list.batches, heads_agree ? 1 : problem.heads};
+}
 
 TileCounts count_tiles(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns) {
   return *count_tiles(problem, tile_rows, tile_columns, [] { return false; });
@@ -67,31 +129,25 @@ std::optional<TileCounts> count_tiles(const Problem& problem, std::int64_t tile_
   counts.tile_rows = tile_rows;
   counts.tile_columns = tile_columns;
   counts.row_tiles = problem.seq_q / tile_rows + (problem.seq_q % tile_rows != 0);
-  if (const auto band = find_band(problem.pattern, placement, tile_rows, tile_columns)) {
-    count_band(*band, problem, &counts);
-    return counts;
-  }
-  const TileGrid grid = grid_of(problem, placement, tile_rows, tile_columns);
-  pattern::Classifier classifier(problem.pattern, grid.placement, grid.rows_together, tile_columns);
-  std::int64_t distinct = problem.pattern.distinct_heads(problem.heads);
-  if (problem.heads % distinct != 0) distinct = problem.heads;  // copies of all, or none
-  counts.copies = problem.batch * problem.heads / distinct;
-  counts.ctas = counts.row_tiles * problem.heads * problem.batch;
-  std::int64_t full = 0, partial = 0;
-  for (std::int64_t head = 0; head < distinct; ++head) {
-    for (std::int64_t row = 0; row < counts.row_tiles; ++row) {
-      if (row % kRowsBetweenStops == 0 && stopped()) return std::nullopt;
-      std::int64_t length = 0;
-      for (const pattern::BlockRun& run : classifier.row(head, row)) {
-        length += run.end - run.begin;
-        (run.partial ? partial : full) += run.end - run.begin;
-      }
-      counts.lengths.push_back(static_cast<std::int32_t>(length));
-      counts.longest_row = std::max(counts.longest_row, length);
+  const Planes planes(problem);
+  if (const Pattern* only = planes.only_pattern()) {
+    if (const auto band = find_band(*only, placement, tile_rows, tile_columns)) {
+      count_band(*band, problem, &counts);
+      return counts;
     }
   }
-  counts.full_tiles = full * counts.copies;
-  counts.partial_tiles = partial * counts.copies;
+  const TileGrid grid = grid_of(problem, placement, tile_rows, tile_columns);
+  std::vector<Rows> planes_rows;
+  const bool done =
+      planes.each(grid.placement, grid.rows_together, tile_columns,
+                  [&](pattern::Classifier& classifier, std::int64_t head) {
+                    return count_plane(classifier, head, stopped, &planes_rows.emplace_back());
+                  });
+  if (!done) return std::nullopt;
+  add_heads(problem, {problem, planes.batches(), planes.heads()}, &counts,
+            [&](std::int64_t batch, std::int64_t head) -> const Rows& {
+              return planes_rows[static_cast<std::size_t>(planes.plane_of(batch, head))];
+            });
   return counts;
 }
 
@@ -104,22 +160,18 @@ TileCounts count_tiles(const TileList& list, const Problem& problem) {
     count_band(list.band, problem, &counts);
     return counts;
   }
-  const std::int64_t distinct = list.lists == 1 ? 1 : problem.heads;
-  counts.copies = problem.batch * problem.heads / distinct;
-  counts.ctas = counts.row_tiles * problem.heads * problem.batch;
-  counts.longest_row = list.longest_row;
-  std::int64_t full = 0, partial = 0;
-  for (std::int64_t head = 0; head < distinct; ++head) {
-    const std::int64_t which = list.list_of(head);
+  std::vector<Rows> lists_rows;
+  for (std::int64_t which = 0; which < list.lists; ++which) {
+    Rows& rows = lists_rows.emplace_back();
     for (std::int64_t row = 0; row < list.row_tiles; ++row) {
-      counts.lengths.push_back(static_cast<std::int32_t>(list.row_length(which, row)));
+      rows.lengths.push_back(static_cast<std::int32_t>(list.row_length(which, row)));
     }
-    const auto [list_full, list_partial] = classes_of(list, which);
-    full += list_full;
-    partial += list_partial;
+    std::tie(rows.full, rows.partial) = classes_of(list, which);
   }
-  counts.full_tiles = full * counts.copies;
-  counts.partial_tiles = partial * counts.copies;
+  add_heads(problem, counted_heads(problem, list), &counts,
+            [&](std::int64_t batch, std::int64_t head) -> const Rows& {
+              return lists_rows[static_cast<std::size_t>(list.list_of(head, batch))];
+            });
   return counts;
 }
 

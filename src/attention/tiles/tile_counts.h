@@ -20,10 +20,10 @@ struct TileCounts {
   std::int64_t tile_rows = 0;     // M
   std::int64_t tile_columns = 0;  // N
   std::int64_t row_tiles = 0;     // ceil(Sq / M)
-  // [distinct heads, row_tiles]: tiles of each row. Every distinct head is launched `copies` times.
-  // May be empty where there are more than kMaxNamedRows CTAs.
+  // [distinct heads of distinct batches, row_tiles]: tiles of each row. Each of them is launched
+  // `copies` times. May be empty where there are more than kMaxNamedRows CTAs.
   std::vector<std::int32_t> lengths;
-  std::int64_t copies = 0;  // B H over the distinct heads
+  std::int64_t copies = 0;  // B H over their number
 
   // Over everything that is launched.
   std::int64_t ctas = 0;
@@ -33,6 +33,17 @@ struct TileCounts {
 
   std::int64_t tiles() const { return full_tiles + partial_tiles; }
 };
+
+// The heads of the batches that are counted, each of which stands for `copies`: those that differ
+// where as many of each are launched, else all.
+struct CountedHeads {
+  CountedHeads(const Problem& problem, std::int64_t distinct_batches, std::int64_t distinct_heads);
+
+  std::int64_t batches = 0;
+  std::int64_t heads = 0;
+  std::int64_t copies = 0;
+};
+CountedHeads counted_heads(const Problem& problem, const TileList& list);
 
 // Requires and throws as make_tile_list, without its limit on the number of tiles.
 TileCounts count_tiles(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns);

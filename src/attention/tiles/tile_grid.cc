@@ -87,6 +87,10 @@ std::string key_of(const Problem& problem, const TileGrid& grid, std::int64_t ti
   pattern::add_layout_digests(node, &text);
   fmt::format_to(std::back_inserter(text), "\n{} heads, tiles of {} x {}, {} rows together",
                  problem.heads, tile_rows, tile_columns, grid.rows_together);
+  if (node.batches > 1) {
+    fmt::format_to(std::back_inserter(text), "\n{} batches",
+                   problem.pattern.distinct_batches(problem.batch));
+  }
   add_segments("q", placement.q, &text);
   add_segments("k", placement.k, &text);
   if (const std::int64_t keys = least_keys(node, placement.context.seq_k); keys >= 0) {

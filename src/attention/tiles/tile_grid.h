@@ -34,8 +34,9 @@ TileList make_plan_tiles(const Problem& problem, const pattern::Placement& place
                          const BlockLayout* layout);
 
 // All that the list of a grid depends on, as text: the pattern with its layouts by content, the
-// heads, the tile, the grid, and where something is chosen at random the layer and how many blocks
-// there are to choose from. Equal lists may have several keys, different ones never share one.
+// heads, the tile, the grid, where batches differ how many do, and where something is chosen at
+// random the layer and how many blocks there are to choose from. Equal lists may have several keys,
+// different ones never share one.
 std::string key_of(const Problem& problem, const TileGrid& grid, std::int64_t tile_rows,
                    std::int64_t tile_columns);
 

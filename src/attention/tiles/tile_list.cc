@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "attention/tiles/block_mask.h"
+#include "attention/tiles/planes.h"
 #include "attention/tiles/tile_band.h"
 #include "attention/tiles/tile_runs.h"
 #include "base/fail.h"
@@ -52,23 +53,37 @@ void append_order(std::int64_t which, TileList* list) {
   }
 }
 
+// What lists are made of: the planes of a problem in the rows of a placement.
+struct Seen {
+  const Planes& planes;
+  const pattern::Placement& placement;
+  std::int64_t heads;  // H
+
+  template <typename F>
+  bool each(const TileList& list, const F& f) const {
+    return planes.each(placement, list.tile_rows, list.tile_columns, f);
+  }
+};
+
 // Before memory runs out: a dense pattern over a billion keys names 10^14 tiles. Counted only where
 // the grid of tiles could be too large.
-void check_tiles(const TileList& list, std::int64_t heads, pattern::Classifier& classifier) {
-  const double grid = static_cast<double>(heads) * static_cast<double>(list.row_tiles) *
-                      static_cast<double>(list.column_tiles);
+void check_tiles(const TileList& list, const Seen& seen) {
+  const double grid = static_cast<double>(seen.planes.count()) *
+                      static_cast<double>(list.row_tiles) * static_cast<double>(list.column_tiles);
   if (grid <= static_cast<double>(kMaxEntries)) return;
   std::int64_t tiles = 0;
-  for (std::int64_t head = 0; head < heads; ++head) {
+  seen.each(list, [&](pattern::Classifier& classifier, std::int64_t head) {
     for (std::int64_t row = 0; row < list.row_tiles; ++row) {
       for (const pattern::BlockRun& run : classifier.row(head, row)) tiles += run.end - run.begin;
       if (tiles <= kMaxEntries) continue;
       base::fail(ErrorCode::kUnsupported,
                  "{} queries and {} keys need a list of more than {} tiles of {} x {}; use a "
-                 "sparser pattern, fewer per-head layouts or a shorter sequence",
+                 "sparser pattern, fewer per-head layouts, fewer batches that differ or a shorter "
+                 "sequence",
                  list.seq_q, list.seq_k, kMaxEntries, list.tile_rows, list.tile_columns);
     }
-  }
+    return true;
+  });
 }
 
 void check_words(const TileList& list, const HeadList& made) {
@@ -79,20 +94,24 @@ void check_words(const TileList& list, const HeadList& made) {
              kMaxEntries, 1 << list.granule_row_shift, 1 << list.granule_column_shift);
 }
 
-// Head h has the list that head h mod distinct.size() has.
-void name_lists(const std::vector<std::int32_t>& distinct, std::int64_t heads, TileList* list) {
+// Each head of each batch has the list of its plane.
+void name_lists(const std::vector<std::int32_t>& of_plane, const Seen& seen, TileList* list) {
   if (list->lists == 1) return;
-  for (std::int64_t head = 0; head < heads; ++head) {
-    list->head_list.push_back(distinct[static_cast<std::size_t>(head) % distinct.size()]);
+  list->batches = seen.planes.batches();
+  for (std::int64_t batch = 0; batch < list->batches; ++batch) {
+    for (std::int64_t head = 0; head < seen.heads; ++head) {
+      list->head_list.push_back(
+          of_plane[static_cast<std::size_t>(seen.planes.plane_of(batch, head))]);
+    }
   }
 }
 
-void make_listed(std::int64_t distinct, std::int64_t heads, const BlockLayout* layout,
-                 const BlockMask& mask, pattern::Classifier& classifier, TileList* list) {
-  check_tiles(*list, distinct, classifier);
+void make_listed(const Seen& seen, const BlockLayout* layout, const BlockMask& mask,
+                 TileList* list) {
+  check_tiles(*list, seen);
   std::vector<HeadList> lists;  // distinct ones; few, so that a scan finds an equal one
   std::vector<std::int32_t> list_of;
-  for (std::int64_t head = 0; head < distinct; ++head) {
+  seen.each(*list, [&](pattern::Classifier& classifier, std::int64_t head) {
     HeadList made;
     for (std::int64_t row = 0; row < list->row_tiles; ++row) {
       for (const pattern::BlockRun& run : classifier.row(head, row)) {
@@ -109,22 +128,22 @@ void make_listed(std::int64_t distinct, std::int64_t heads, const BlockLayout* l
     }
     const auto equal = std::find(lists.begin(), lists.end(), made);
     list_of.push_back(static_cast<std::int32_t>(equal - lists.begin()));
-    if (equal != lists.end()) continue;
+    if (equal != lists.end()) return true;
     append(made, list);
     append_order(list_of.back(), list);
     lists.push_back(std::move(made));
-  }
+    return true;
+  });
   list->lists = static_cast<std::int64_t>(lists.size());
-  name_lists(list_of, heads, list);
+  name_lists(list_of, seen, list);
 }
 
 // False where some row is more than two runs.
-bool make_runs(std::int64_t distinct, std::int64_t heads, pattern::Classifier& classifier,
-               TileList* list) {
+bool make_runs(const Seen& seen, TileList* list) {
   using Runs = std::vector<kernels::RowRuns>;
   std::vector<Runs> lists;
   std::vector<std::int32_t> list_of;
-  for (std::int64_t head = 0; head < distinct; ++head) {
+  const bool all_runs = seen.each(*list, [&](pattern::Classifier& classifier, std::int64_t head) {
     Runs made;
     made.reserve(static_cast<std::size_t>(list->row_tiles));
     for (std::int64_t row = 0; row < list->row_tiles; ++row) {
@@ -135,7 +154,9 @@ bool make_runs(std::int64_t distinct, std::int64_t heads, pattern::Classifier& c
     const auto equal = std::find(lists.begin(), lists.end(), made);
     list_of.push_back(static_cast<std::int32_t>(equal - lists.begin()));
     if (equal == lists.end()) lists.push_back(std::move(made));
-  }
+    return true;
+  });
+  if (!all_runs) return false;
   list->tile_order = kernels::TileOrder::kRuns;
   for (std::size_t which = 0; which < lists.size(); ++which) {
     list->runs.insert(list->runs.end(), lists[which].begin(), lists[which].end());
@@ -147,7 +168,7 @@ bool make_runs(std::int64_t distinct, std::int64_t heads, pattern::Classifier& c
     }
   }
   list->lists = static_cast<std::int64_t>(lists.size());
-  name_lists(list_of, heads, list);
+  name_lists(list_of, seen, list);
   return true;
 }
 
@@ -166,6 +187,18 @@ kernels::RowRun row_of_band(const TileList& list, std::int64_t row) {
   return kernels::band_row(list.band, static_cast<int>(list.tile_rows),
                            static_cast<int>(list.tile_columns), static_cast<int>(list.seq_q),
                            static_cast<int>(list.seq_k), static_cast<int>(row));
+}
+
+// Tiles of each list.
+std::vector<std::int64_t> kept_of_lists(const TileList& tiles) {
+  if (tiles.lists == 1) return {tiles.kept_tiles()};
+  std::vector<std::int64_t> kept(static_cast<std::size_t>(tiles.lists));
+  for (std::int64_t which = 0; which < tiles.lists; ++which) {
+    for (std::int64_t row = 0; row < tiles.row_tiles; ++row) {
+      kept[static_cast<std::size_t>(which)] += tiles.row_length(which, row);
+    }
+  }
+  return kept;
 }
 
 }  // namespace
@@ -222,72 +255,103 @@ TileList make_tile_list(const Problem& problem, const pattern::Placement& placem
   list.tile_columns = tile_columns;
   list.seq_q = pattern::total_length(placement.q);
   list.seq_k = pattern::total_length(placement.k);
-  const std::int64_t distinct = problem.pattern.distinct_heads(problem.heads);
-  pattern::Classifier classifier(problem.pattern, placement, tile_rows, tile_columns);
-  list.row_tiles = classifier.rows();
-  list.column_tiles = classifier.columns();
+  const Planes planes(problem);
+  const Seen seen = {planes, placement, problem.heads};
+  // Whatever is seen, sizes that cannot be are refused here.
+  const pattern::Classifier grid(Pattern(), placement, tile_rows, tile_columns);
+  list.row_tiles = grid.rows();
+  list.column_tiles = grid.columns();
   if (form != ListForm::kListed && layout == nullptr) {
-    const auto band = form == ListForm::kInMemory
+    const Pattern* const only = planes.only_pattern();
+    const auto band = form == ListForm::kInMemory || only == nullptr
                           ? std::nullopt
-                          : find_band(problem.pattern, placement, tile_rows, tile_columns);
+                          : find_band(*only, placement, tile_rows, tile_columns);
     if (band) {
       take_band(*band, &list);
       return list;
     }
-    if (has_runs(problem.pattern) && make_runs(distinct, problem.heads, classifier, &list)) {
-      return list;
-    }
+    if (has_runs(problem.pattern) && make_runs(seen, &list)) return list;
   }
   const BlockMask mask =
       layout ? BlockMask(*layout, placement, tile_rows, tile_columns) : BlockMask();
   list.granule_row_shift = mask.row_shift();
   list.granule_column_shift = mask.column_shift();
-  make_listed(distinct, problem.heads, layout, mask, classifier, &list);
+  make_listed(seen, layout, mask, &list);
   return list;
 }
 
-Density tile_density(const Problem& problem, const TileList& tiles) {
-  std::vector<std::int64_t> kept(static_cast<std::size_t>(tiles.lists));
-  if (tiles.lists == 1) {
-    kept[0] = tiles.kept_tiles();
-  } else {
-    for (std::int64_t which = 0; which < tiles.lists; ++which) {
-      for (std::int64_t row = 0; row < tiles.row_tiles; ++row) {
-        kept[static_cast<std::size_t>(which)] += tiles.row_length(which, row);
-      }
-    }
-  }
+Density tile_density(const Problem& problem, const TileList& tiles, std::int64_t batch) {
+  const std::vector<std::int64_t> kept = kept_of_lists(tiles);
   double sum = 0;
   for (std::int64_t head = 0; head < problem.heads; ++head) {
-    sum += static_cast<double>(kept[static_cast<std::size_t>(tiles.list_of(head))]);
+    sum += static_cast<double>(kept[static_cast<std::size_t>(tiles.list_of(head, batch))]);
   }
   const double all = static_cast<double>(problem.heads) * static_cast<double>(tiles.row_tiles) *
                      static_cast<double>(tiles.column_tiles);
   return {all > 0 ? sum / all : 0.0};
 }
 
-Density block_density(const Problem& problem, std::int64_t block_rows, std::int64_t block_columns) {
-  const pattern::Placement placement = placement_of(problem);
-  pattern::Classifier classifier(problem.pattern, placement, block_rows, block_columns);
-  if (const auto band = find_band(problem.pattern, placement, block_rows, block_columns)) {
-    const BandSums sums = sum_band(*band, problem.seq_q, problem.seq_k, block_rows, block_columns);
-    const double all =
-        static_cast<double>(classifier.rows()) * static_cast<double>(classifier.columns());
-    return {all > 0 ? static_cast<double>(sums.tiles) / all : 0.0};
-  }
-  const std::int64_t distinct = problem.pattern.distinct_heads(problem.heads);
-  double kept = 0;
-  for (std::int64_t head = 0; head < distinct; ++head) {
-    const auto like_it = static_cast<double>(base::ceil_div(problem.heads - head, distinct));
-    for (std::int64_t row = 0; row < classifier.rows(); ++row) {
-      for (const pattern::BlockRun& run : classifier.row(head, row)) {
-        kept += like_it * static_cast<double>(run.end - run.begin);
-      }
+Density tile_density(const Problem& problem, const TileList& tiles) {
+  const std::vector<std::int64_t> kept = kept_of_lists(tiles);
+  const std::int64_t batch = std::max<std::int64_t>(1, problem.batch);
+  double sum = 0;
+  for (std::int64_t b = 0; b < tiles.batches; ++b) {
+    const auto like_it = static_cast<double>((batch - b + tiles.batches - 1) / tiles.batches);
+    for (std::int64_t head = 0; head < problem.heads; ++head) {
+      sum += like_it * static_cast<double>(kept[static_cast<std::size_t>(tiles.list_of(head, b))]);
     }
   }
-  const double all = static_cast<double>(problem.heads) * static_cast<double>(classifier.rows()) *
-                     static_cast<double>(classifier.columns());
-  return {all > 0 ? kept / all : 0.0};
+  const double all = static_cast<double>(batch) * static_cast<double>(problem.heads) *
+                     static_cast<double>(tiles.row_tiles) * static_cast<double>(tiles.column_tiles);
+  return {all > 0 ? sum / all : 0.0};
+}
+
+Density block_density(const Problem& problem, std::int64_t block_rows, std::int64_t block_columns) {
+  const pattern::Placement placement = placement_of(problem);
+  const Planes planes(problem);
+  const pattern::Classifier grid(Pattern(), placement, block_rows, block_columns);
+  const double all = static_cast<double>(grid.rows()) * static_cast<double>(grid.columns());
+  if (const Pattern* only = planes.only_pattern()) {
+    if (const auto band = find_band(*only, placement, block_rows, block_columns)) {
+      const BandSums sums =
+          sum_band(*band, problem.seq_q, problem.seq_k, block_rows, block_columns);
+      return {all > 0 ? static_cast<double>(sums.tiles) / all : 0.0};
+    }
+  }
+  const std::vector<double> times = planes.times();
+  std::size_t plane = 0;
+  double kept = 0;
+  planes.each(placement, block_rows, block_columns,
+              [&](pattern::Classifier& classifier, std::int64_t head) {
+                for (std::int64_t row = 0; row < classifier.rows(); ++row) {
+                  for (const pattern::BlockRun& run : classifier.row(head, row)) {
+                    kept += times[plane] * static_cast<double>(run.end - run.begin);
+                  }
+                }
+                ++plane;
+                return true;
+              });
+  const double heads = std::accumulate(times.begin(), times.end(), 0.0);
+  return {all > 0 ? kept / (heads * all) : 0.0};
 }
 
 }  // namespace annulus::attention
+
+namespace annulus::inline v0 {
+
+Density pair_density(const Problem& problem) {
+  validate(problem);
+  const attention::Planes planes(problem);
+  const std::vector<double> times = planes.times();
+  std::size_t plane = 0;
+  double visible = 0;
+  planes.each_pattern([&](const Pattern& seen, std::int64_t head) {
+    visible += times[plane++] * static_cast<double>(pattern::visible_pairs(
+                                    seen, head, attention::extent_of(problem), problem.context()));
+  });
+  const double all = static_cast<double>(problem.seq_q) * static_cast<double>(problem.seq_k) *
+                     std::accumulate(times.begin(), times.end(), 0.0);
+  return {all > 0 ? visible / all : 0.0};
+}
+
+}  // namespace annulus::inline v0

@@ -10,6 +10,7 @@
 // (TileOrder::kBand). Everything here but the arrays means the same for all three.
 
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include "annulus/attention.h"
@@ -23,7 +24,7 @@ struct TileList {
   std::int64_t tile_columns = 0;  // N
   std::int64_t seq_q = 0;
   std::int64_t seq_k = 0;
-  std::int64_t lists = 1;         // distinct lists; heads with equal ones share
+  std::int64_t lists = 1;         // distinct lists; heads and batches with equal ones share
   std::int64_t row_tiles = 0;     // ceil(Sq / M)
   std::int64_t column_tiles = 0;  // ceil(Sk / N)
 
@@ -36,7 +37,10 @@ struct TileList {
   std::vector<kernels::RowRuns> runs;   // kRuns: [lists, row_tiles]
   kernels::RowBand band = {};           // kBand; there is one list
   std::vector<std::int32_t> row_order;  // [lists, row_tiles], longest row first; not kBand
-  std::vector<std::int32_t> head_list;  // [H]; empty: list 0 for every head
+  // [batches, H]: which list each head has; empty: list 0 for every one. Batch b has the entries of
+  // batch b mod batches.
+  std::vector<std::int32_t> head_list;
+  std::int64_t batches = 1;
 
   // Where the pattern has blocks(): what that leaf alone says about each tile. A granule is the
   // largest piece of rows x columns, powers of two, that no block edge cuts in any tile.
@@ -50,8 +54,10 @@ struct TileList {
   std::int64_t longest_row = 0;  // tiles
   std::int64_t empty_rows = 0;   // tile rows without a tile
 
-  std::int64_t list_of(std::int64_t head) const {
-    return head_list.empty() ? 0 : head_list[static_cast<std::size_t>(head)];
+  std::int64_t list_of(std::int64_t head, std::int64_t batch = 0) const {
+    if (head_list.empty()) return 0;
+    const auto heads = std::ssize(head_list) / batches;
+    return head_list[static_cast<std::size_t>(batch % batches * heads + head)];
   }
   std::int64_t kept_tiles() const { return full_tiles + partial_tiles; }
   // How many tiles a row of a list has, and which: runs of tiles of one class, ascending.
@@ -87,10 +93,12 @@ TileList make_tile_list(const Problem& problem, const pattern::Placement& placem
                         std::int64_t tile_rows, std::int64_t tile_columns,
                         const BlockLayout* layout, ListForm form = ListForm::kShortest);
 
-// Tiles of the list over all tiles, of all heads.
+// Tiles of the list over all tiles, of all heads of all batches.
 Density tile_density(const Problem& problem, const TileList& tiles);
+// The same of one batch.
+Density tile_density(const Problem& problem, const TileList& tiles, std::int64_t batch);
 
-// Kept blocks of R x C over all blocks, of all heads. Materialises nothing.
+// Kept blocks of R x C over all blocks, of all heads of all batches. Materialises nothing.
 Density block_density(const Problem& problem, std::int64_t block_rows, std::int64_t block_columns);
 
 }  // namespace annulus::attention

@@ -10,6 +10,7 @@
 #include "ptx/memory.cuh"
 #include "tile/element.cuh"
 #include "tile/softmax.cuh"
+#include "tile/tile_row.cuh"
 
 namespace annulus::kernels {
 
@@ -24,7 +25,8 @@ __global__ void __launch_bounds__(32 * kMergeWarps)
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int head = static_cast<int>(blockIdx.y);
   const long long batch = blockIdx.z;
-  const long long list = params.tiles.head_list ? params.tiles.head_list[head] : 0;
+  const long long list = tile::list_of<tile::DistinctBatches<Shape>::kCount>(
+      params, static_cast<unsigned>(head), batch);
   const MergedRow merged =
       split.merged[list * split.merged_count + static_cast<int>(blockIdx.x) / kBlocks];
   const int in_tile =

@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(kLayoutThreads)
   const int column = static_cast<int>(blockIdx.x * kLayoutWarps + threadIdx.x / 32);
   if (column >= params.columns) return;
   const int head = static_cast<int>(blockIdx.z);
-  const tile::MaskContext<32> context{params.mask, nullptr, 0, 0, 0, 0, 0, head};
+  const tile::MaskContext<32> context{params.mask, nullptr, 0, 0, 0, 0, 0, head, 0};
   for (int row = static_cast<int>(blockIdx.y); row < params.rows;
        row += static_cast<int>(gridDim.y)) {
     const int first_row = row * params.block_rows;

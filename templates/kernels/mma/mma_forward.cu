@@ -35,6 +35,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   constexpr int kThreads = kWarps * 32;
   constexpr auto kScore = static_cast<Score>(Shape::kScore);
   constexpr auto kTileOrder = static_cast<TileOrder>(Shape::kTileOrder);
+  constexpr int kDistinctBatches = tile::DistinctBatches<Shape>::kCount;
   using Weighing = tile::Weighing<ScoreMod, kScore>;
   constexpr int kRowTiles = kRows / (kWarps * 16);
   static_assert(kRowTiles * kWarps * 16 == kRows && kRowTiles >= 1,
@@ -58,8 +59,9 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   const unsigned head = blockIdx.y;
   const unsigned kv_head = head / static_cast<unsigned>(params.group);
   const long long batch = blockIdx.z;
-  const auto row = tile::find_tile_row<kTileOrder, kRows, kColumns, Shape::kSplit>(
-      params, blockIdx.x, head, batch);
+  const auto row =
+      tile::find_tile_row<kTileOrder, kRows, kColumns, Shape::kSplit, kDistinctBatches>(
+          params, blockIdx.x, head, batch);
   if (Shape::kSplit && row.row < 0) return;
   const int first_row = row.row * kRows;
   const int warp_row = first_row + static_cast<int>(warp) * (kRowTiles * 16);
@@ -181,7 +183,8 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
           Shape::kPlaced ? 0 : params.k_position + first_column,
           params.tiles.granule_row_shift,
           params.tiles.granule_column_shift,
-          static_cast<int>(head)};
+          static_cast<int>(head),
+          params.first_batch + static_cast<int>(batch)};
       if constexpr (Shape::kPlaced) {
         tile::mask_placed_tile<Mask>(scores, context, params.q_positions + first_row,
                                      params.k_positions + first_column, place, now.partial,

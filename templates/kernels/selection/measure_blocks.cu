@@ -115,7 +115,8 @@ __global__ void __launch_bounds__(Shape::kWarps * 32)
                                                 params.k_position + first_column,
                                                 params.tiles.granule_row_shift,
                                                 params.tiles.granule_column_shift,
-                                                static_cast<int>(head)};
+                                                static_cast<int>(head),
+                                                params.first_batch + static_cast<int>(batch)};
       const tile::LanePlace place = {lane_row - first_row, static_cast<int>(lane % 4 * 2)};
       tile::mask_tile<Mask>(scores, context, place, entry.partial, keys_left);
     }

@@ -62,7 +62,8 @@ __device__ __forceinline__ void finish_block(const AttentionParams& params,
         Shape::kPlaced ? 0 : params.k_position + first_column,
         params.tiles.granule_row_shift,
         params.tiles.granule_column_shift,
-        head};
+        head,
+        params.first_batch + batch};
     if constexpr (Shape::kPlaced) {
       tile::mask_placed_tile<Mask>(scores, context, params.q_positions + first_row,
                                    params.k_positions + first_column, lane, partial, keys_left);

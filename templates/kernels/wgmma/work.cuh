@@ -121,7 +121,8 @@ __device__ __forceinline__ Work<static_cast<TileOrder>(Shape::kTileOrder)> find_
   const int head =
       (group - batch * work.head_groups) * work.group_heads + (rows_apart ? 0 : rank * kHeads);
   auto row = tile::find_tile_row<static_cast<TileOrder>(Shape::kTileOrder), kRows,
-                                 Shape::kColumns / Shape::kBlocks, Shape::kSplit>(
+                                 Shape::kColumns / Shape::kBlocks, Shape::kSplit,
+                                 tile::DistinctBatches<Shape>::kCount>(
       params, static_cast<unsigned>(order * work.group_rows), static_cast<unsigned>(head), batch);
   // CTAs that share K and V make the same steps: rows that see the same, in ascending order. The
   // last may lie behind Sq, where nothing is read or written.
