@@ -36,7 +36,7 @@ void extended(Warp& warp, const Inst& inst, Mask mask) {
   }
 }
 
-// mad.cc and madc: the carry of the addition alone; a product has none.
+// mad.cc and madc. The carry is that of the addition alone, as a product has none.
 template <typename T, bool kHigh>
 void extended_mad(Warp& warp, const Inst& inst, Mask mask) {
   const bool carry_in = inst.small[0];
