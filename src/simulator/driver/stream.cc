@@ -1,4 +1,4 @@
-// What a stream makes of the work that is submitted to it: items with their edges, or nodes of a
+// A stream turns the work that is submitted to it into items with their edges, or into nodes of a
 // capture.
 
 #include <fmt/core.h>
@@ -111,7 +111,8 @@ void Stream::record(Capture& recording, Work work) {
   }
 }
 
-// A graph launched under capture becomes part of the other one, with branches of its own.
+// A graph that is launched under capture becomes part of the captured one, with branches of its
+// own.
 void Stream::record(Capture& recording, const std::vector<GraphNode>& nodes) {
   std::lock_guard lock(recording.mutex);
   if (nodes.empty()) return;
@@ -139,8 +140,8 @@ void Stream::wait_for(ItemPointer item) {
   if (item != nullptr) gates_.push_back(std::move(item));
 }
 
-// A blocking stream has waited for the default stream when work was submitted; what the default
-// stream was given since is not its own.
+// The work of a blocking stream waits for the default stream when it is submitted. What the default
+// stream was given since then is no part of the blocking stream's work.
 std::vector<ItemPointer> Stream::tails() const {
   std::vector<ItemPointer> tails;
   if (kind_ == Kind::kDefault) add_implicit(&tails);
