@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TESTS_SUPPORT_OPTIONS_H_
 #define ANNULUS_TESTS_SUPPORT_OPTIONS_H_
 
-// What the command line of a test program may ask for beyond doctest's options (main.cc).
+// The options on the command line of a test program beyond those of doctest (main.cc).
 
 #include <cstdint>
 
