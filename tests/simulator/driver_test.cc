@@ -141,7 +141,7 @@ TEST_CASE("a caller with an older or newer struct reads and writes what both kno
   CHECK(now.threads == 0);
   options.struct_size = 0;
   CHECK(on.cuda.simulator_set_options(on.device, &options) == kCudaInvalidValue);
-  // A newer caller: what it says in members that this driver lacks is refused, not dropped.
+  // For a newer caller, values in members that this driver lacks are refused, not ignored.
   struct Newer : SimulatorOptions {
     std::uint32_t later = 0;
     std::uint32_t latest = 0;
