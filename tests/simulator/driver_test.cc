@@ -224,7 +224,7 @@ TEST_CASE("the child of a fork is refused, as CUDA refuses it, and waits for nob
   const CUfunction scale = on.function(on.load(), "scale");
   const CUdeviceptr pointer = on.allocate(4);
   on.write(pointer, 1.0f);
-  REQUIRE(on.scale(scale, pointer, 2, nullptr) == kCudaSuccess);  // the pool of threads is there
+  REQUIRE(on.scale(scale, pointer, 2, nullptr) == kCudaSuccess);  // makes the pool of threads
   const pid_t child = test::start([&] {
     alarm(20);
     int count = 0;

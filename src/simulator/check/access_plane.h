@@ -11,7 +11,7 @@
 //
 //   | operation : 14 | warp of the grid : 30 | lane : 5 | several : 1 | site : 14 |
 //
-//   operation   its number in Detector; 0: nobody
+//   operation   its number in Detector; 0: no access
 //   warp        block << warp_bits | warp; only the lower 30 bits
 //   several     another block of the operation accessed the cell in the same way
 //   site        the number of the instruction (Program::sites)

@@ -39,7 +39,7 @@ class Detector {
   // Forgets all operations for which `gone` holds, and takes back their numbers.
   void forget(const std::function<bool(const Operation&)>& gone);
 
-  std::vector<OperationPointer> numbered_;  // [number]; [0] is nobody
+  std::vector<OperationPointer> numbered_;  // [number]; [0] stands for no operation
   std::vector<std::uint32_t> free_;
   std::mutex mutex_;  // guards records_
   std::set<AccessRecord*> records_;

@@ -15,7 +15,8 @@ struct Life {
   std::uint32_t last = 0;
 };
 
-// Backward data flow to a fixed point; live[i] is what is needed on entry to instruction i.
+// Finds the lives by backward data flow to a fixed point. live[i] has a bit for each register whose
+// value is needed on entry to instruction i.
 std::vector<Life> find_lives(const std::vector<Liveness>& code, std::size_t registers) {
   const std::size_t words = (registers + 63) / 64;
   const std::size_t count = code.size();

@@ -59,6 +59,9 @@ abi::CUresult join_capture(Stream& stream, Event& event) {
   }
   if (capture != nullptr && capture != recorded_in) return abi::kCudaCaptureMerge;
   std::lock_guard lock(recorded_in->mutex);
+  // The stream of the event is joined until it records more work (Stream::record). The waiting
+  // stream takes part in the capture from now on, and has to be joined itself unless it is the
+  // origin.
   const auto waited_for = recorded_in->joined.find(recorded_on);
   if (waited_for != recorded_in->joined.end()) waited_for->second = true;
   std::vector<std::size_t>& tails = recorded_in->tails[stream.handle()];

@@ -158,7 +158,7 @@ CUresult launch_kernel_ex(const LaunchConfig* config, CUfunction function, void*
     work.operation.module = kernel->image;
     work.operation.program = kernel->program;
     std::copy_n(launch.grid, 3, work.operation.grid);
-    work.operation.warp_bits = std::bit_width(warps - 1);
+    work.operation.warp_bits = std::bit_width(warps - 1);  // enough for the warps of a block
     on->submit(std::move(work));
     return kCudaSuccess;
   });

@@ -64,6 +64,8 @@ void Queue::finish(const ItemPointer& target) {
   }
 }
 
+// Finishes one item after another, since items that were queued earlier may still be pending and
+// other threads may queue more meanwhile.
 template <typename Wanted>
 void Queue::finish_where(Wanted wanted) {
   while (true) {

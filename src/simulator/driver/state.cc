@@ -223,6 +223,8 @@ std::shared_ptr<Context> make_context(Device& device, bool primary) {
   return context;
 }
 
+// All work ends first, so that no item uses what is destroyed. Memory is released last, when no
+// handle leads to it any more.
 void destroy_context(const std::shared_ptr<Context>& context) {
   State& all = state();
   synchronize(*context);

@@ -38,6 +38,8 @@ ItemPointer Stream::make_item(Work work, std::string where, const ChainPointer& 
   return item;
 }
 
+// The item waits for what the rule of the default stream adds, for the items of wait_for(), and for
+// the last item of the stream. The lock is released before the queue may run the item.
 ItemPointer Stream::submit(Work work) {
   if (const std::shared_ptr<Capture> recording = capture()) {
     record(*recording, std::move(work));
@@ -59,6 +61,9 @@ ItemPointer Stream::submit(Work work) {
   return item;
 }
 
+// Each branch of the graph is a chain of its own (check/operation.h). Nodes without an earlier node
+// wait for what the graph as a whole waits for, the last launch of the same graph included. The
+// item at the end waits for all nodes.
 ItemPointer Stream::submit(GraphExec& graph) {
   if (const std::shared_ptr<Capture> recording = capture()) {
     record(*recording, graph.nodes);

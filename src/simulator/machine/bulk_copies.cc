@@ -133,6 +133,7 @@ void BulkCopies::erase_done() {
   });
 }
 
+// With drawn moments one copy in four takes its first step at once. Landing early, it takes both.
 void BulkCopies::issue(Cluster& cluster, BulkCopy copy) {
   Cta& cta = *copy.issuer->cta;
   cta.counts.bulk_bytes += copy.bytes * std::max(1, std::popcount(copy.ctas));

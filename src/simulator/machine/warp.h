@@ -61,7 +61,7 @@ struct Warp {
   int index = 0;         // in the CTA
   ClusterClocks::Agent agent = 0;
   Mask live = 0;   // lanes that have not exited
-  Mask carry = 0;  // the carry flag of add.cc and friends
+  Mask carry = 0;  // the carry flag of add.cc, addc and the like, a bit per lane
   Pause pause;
   std::vector<Group> groups;
   AsyncCopies copies;

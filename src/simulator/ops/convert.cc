@@ -86,7 +86,7 @@ F from_integer(I value, Rounding rounding) {
 struct Conversion {
   Type from, to;
   Rounding rounding = Rounding::kNearest;
-  bool to_integral = false;  // rni and friends between floats
+  bool to_integral = false;  // rni, rzi, rmi or rpi between floats
   bool flush = false;
   bool saturate = false;
   bool relu = false;

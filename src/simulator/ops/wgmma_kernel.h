@@ -66,9 +66,9 @@ inline void blocks(const float* a, const float* b, int k_count, float* const* d,
   }
 }
 
-// a[k][row / 8][lane] is the element of row g (0) or g + 8 (1) for lane 4 g + t. b[column /
-// 8][k][8] has the 8 columns in the order 0, 2, 4, 6, 1, 3, 5, 7. d has four arrays of 32 for every
-// 8 columns.
+// a[k][row / 8][lane] is the element of row g (0) or g + 8 (1) for lane 4 g + t.
+// b[column / 8][k][8] has the 8 columns in the order 0, 2, 4, 6, 1, 3, 5, 7.
+// d has four arrays of 32 for every 8 columns.
 inline void multiply_rows(const float* a, const float* b, int k_count, int column_blocks,
                           float* const* d, bool accumulate) {
   float* part[8];

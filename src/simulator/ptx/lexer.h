@@ -38,7 +38,7 @@ class Lexer {
  public:
   explicit Lexer(std::string_view text) : text_(text) {}
 
-  // The next token, which at the end is kEnd for ever. Throws Error{kParse} with the line.
+  // The next token; every call at the end gives kEnd. Throws Error{kParse} with the line.
   Token next();
 
  private:

@@ -187,6 +187,8 @@ Step exit_lanes(Warp& warp, Group& group, Mask mask) {
     if (other.state == GroupState::kParked) other.state = GroupState::kRunning;
   }
   std::erase_if(warp.groups, [](const Group& other) { return other.mask == 0; });
+  // Barriers count a warp as a whole while any of its lanes lives, so only the exit of its last
+  // lane can complete one.
   if (warp.live == 0) {
     for (NamedBarrier& barrier : cta.barriers) {
       if (barrier.open && barrier_complete(cta, barrier)) complete_barrier(cta, barrier);
@@ -270,6 +272,7 @@ void run_group(Warp& warp, Group& group, Turn& turn) {
     Mask mask = group_mask;
     if (inst.guard != kNoSlot) mask &= warp.predicate(inst.guard, inst.guard_negated);
     warp.pc = step.pc;
+    // A group that is parked has not run the instruction, so it costs nothing of the turn.
     if (inst.convergence != Convergence::kNone && mask != 0 && !all_here(warp, group, inst, mask)) {
       group.state = GroupState::kParked;
       break;
