@@ -202,7 +202,9 @@ std::uint64_t convert(const Conversion& how, std::uint64_t bits) {
   return how.from.is_integer() ? convert_integer(how, bits) : convert_float(how, bits);
 }
 
-// The general case. Conversions that are frequent in inner loops have handlers of their own below.
+// The general case, whose Inst store_conversion fills in: imm the two types, small[0] the rounding,
+// small[1] flags, small[2] and small[3] the bits of the registers. Conversions that are frequent in
+// inner loops have handlers of their own below.
 void convert_any(Warp& warp, const Inst& inst, Mask mask) {
   Conversion how;
   const std::uint64_t code = static_cast<std::uint64_t>(inst.imm);

@@ -1,4 +1,5 @@
-// Extended precision (PTX ISA 9.0, section 9.7.2): the carry flag is one bit per lane of the warp.
+// Extended precision (PTX ISA 9.0, section 9.7.2). The carry flag is one bit per lane of the warp;
+// a subtraction sets it where it borrows.
 
 #include "simulator/ops/arithmetic.h"
 #include "simulator/ops/handlers.h"

@@ -66,7 +66,9 @@ void parse_initializer(TokenStream& tokens, Variable& variable, std::size_t elem
   variable.initial.resize(variable.bytes);
 }
 
-// [.align N] .type name [ [N]... ] [= initializer]
+// Parses [.align N] .type name [ [N]... ] [= initializer]. Directives may come in any order; .ptr
+// and the space behind it only describe a pointer and change nothing. The first extent may be
+// empty: an initializer gives it, or the launch does for extern shared memory.
 Variable parse_variable(TokenStream& tokens, Space space, bool external) {
   Variable result;
   result.space = space;
