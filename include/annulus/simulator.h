@@ -19,9 +19,10 @@
 // option out of its range, 3 (CUDA_ERROR_NOT_INITIALIZED) before cuInit, 101
 // (CUDA_ERROR_INVALID_DEVICE), 500 (CUDA_ERROR_NOT_FOUND). Any thread may call them.
 //
-// Structs begin with struct_size, the size that the caller was compiled with. A smaller one is a
-// program older than the library: what it lacks keeps its value. A larger one is newer: what the
-// library does not know must be 0 when it is read (else 1) and becomes 0 when it is written.
+// Structs begin with struct_size, the size that the caller was compiled with. A smaller size is
+// that of a program older than the library; members that it lacks keep their values. A larger size
+// is that of a newer program; members that the library does not know have to be 0 in what it is
+// given (else it returns 1) and become 0 in what it fills in.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,24 +33,26 @@
 extern "C" {
 #endif
 
-// The version of this interface. It changes when one side can no longer use the other, which a new
-// member at the end of a struct, a new counter and a new function are not.
+// The version of this interface. It changes when one side can no longer use the other. A new member
+// at the end of a struct, a new counter or a new function do not change it.
 #define ANNULUS_SIMULATOR_VERSION 2
-// Every architecture has as many devices: "sm_80" those with the CUdevice numbers 0 to 7, "sm_90a"
-// 8 to 15, "sm_90" 16 to 23.
+// How many devices each architecture has. Those of "sm_80" have the CUdevice numbers 0 to 7, those
+// of "sm_90a" 8 to 15, those of "sm_90" 16 to 23.
 #define ANNULUS_SIMULATOR_DEVICES 8
 
 // The version of the library, to compare with ANNULUS_SIMULATOR_VERSION. Needs no cuInit.
 ANNULUS_EXPORT int annulusSimulatorVersion(int* version);
 
-// The function of the driver with this name ("cuMemAlloc_v2", "annulusSimulatorVersion"): one of
-// those that docs/simulator.md lists. 500 and null for any other. Needs no cuInit.
+// The function of the driver with this name ("cuMemAlloc_v2", "annulusSimulatorVersion"), which is
+// one of those that docs/simulator.md lists. For any other it returns 500, and *entry is null.
+// Needs no cuInit.
 ANNULUS_EXPORT int annulusSimulatorEntry(const char* name, void** entry);
 
 // The CUdevice of the device that Annulus calls sim:ARCHITECTURE:INDEX.
 ANNULUS_EXPORT int annulusSimulatorFindDevice(const char* architecture, int index, int* device);
 
-// How a device runs what is launched from now on; what was queued before runs as was said before.
+// How a device runs what is launched from now on. Work that was queued before keeps the options of
+// that time.
 typedef struct annulus_simulator_options {
   uint32_t struct_size;
   uint32_t checked;   // 1: look for races, uninitialised reads and lost copies; 0: trust the kernel
@@ -82,20 +85,21 @@ ANNULUS_EXPORT int annulusSimulatorCounters(int device, annulus_simulator_counte
                                             int clear);
 
 // What went wrong last on a device, in a kernel or in the text of a module, as JSON with at least
-// "kind" and "message". "" where nothing did. Cut where `bytes` is too small; ends in a NUL.
+// "kind" and "message"; "" where nothing did. The text is cut where `bytes` is too small, and
+// always ends in a NUL.
 ANNULUS_EXPORT int annulusSimulatorLastFault(int device, char* json, size_t bytes);
-// Forgets it, and makes contexts of the device usable again that a fault has broken.
+// Forgets that fault, and makes contexts of the device usable again that a fault has broken.
 ANNULUS_EXPORT int annulusSimulatorClearFault(int device);
 
 // One line about a device, without a line end; `text` is gone after the return. Levels: 0 error
 // (a kernel was ended by a fault), 1 warning (a module was refused), 2 information, 3 debugging
-// (options were changed). Comes on any thread, one line of a device at a time, inside a call of the
-// driver; the callback must not call the simulator.
+// (options were changed). The callback is called on any thread, inside a call of the driver, for
+// one line of a device at a time. It must not call the simulator.
 typedef void (*annulus_simulator_log)(void* user, int level, const char* text);
 
-// Lines of a device go to this callback as well (on = 1), or no longer (on = 0). A callback counts
-// with its `user`, and as often as it was switched on. After it was switched off it is not called
-// again, nor still running.
+// Lines of a device go to this callback as well (on = 1), or no longer (on = 0). Callbacks are told
+// apart by function and `user`, and one that was switched on twice has to be switched off twice.
+// When the call that switches it off returns, it is not running and will not be called again.
 ANNULUS_EXPORT int annulusSimulatorSetLog(int device, annulus_simulator_log log, void* user,
                                           int on);
 

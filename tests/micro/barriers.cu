@@ -1,5 +1,5 @@
-// Who waits for whom: registers that move between warpgroups, turns by named barriers, buffers that
-// two CTAs fill for each other.
+// Kernels of warps that wait for each other: registers that move between warpgroups, turns by named
+// barriers, buffers that two CTAs fill for each other.
 
 #include "params/wgmma_params.h"
 #include "ptx/cluster.cuh"
@@ -10,8 +10,8 @@
 
 namespace annulus::kernels {
 
-// kConsumers warpgroups take the registers of wgmma_forward and hand a turn round `turns` times,
-// with the producer's warps gone. out[consumer] = turns it had.
+// kConsumers warpgroups take the registers of wgmma_forward and pass a turn to each other `turns`
+// times, after the producer's warps have exited. out[consumer] = turns that it had.
 template <typename Shape>
 __global__ void __launch_bounds__((Shape::kConsumers + 1) * 128, 1)
     take_turns(int turns, unsigned* out) {
@@ -36,9 +36,10 @@ __global__ void __launch_bounds__((Shape::kConsumers + 1) * 128, 1)
   if (threadIdx.x % 128 == 0) out[consumer] = count;
 }
 
-// Two CTAs copy half of every tile for both of them, and each waits until the readers of both have
-// given the buffer back. Rank 1 lets `lag` clocks pass before it says what it expects. out[rank] =
-// words that are not those of `truth`; clocks[rank] = clocks that one warp spent on arrivals.
+// Each of two CTAs copies half of every tile for both, and waits until the readers of both have
+// freed the buffer. Rank 1 lets `lag` clocks pass before it says how many bytes it expects.
+// out[rank] = words that differ from `truth`; clocks[rank] = clocks that one warp spent on
+// arrivals.
 __global__ void __cluster_dims__(2) __launch_bounds__(128, 1)
     copy_for_pair(const __grid_constant__ TensorMap map, const unsigned* truth, int turns, int lag,
                   unsigned* out, long long* clocks) {

@@ -8,7 +8,7 @@
 #include "base/random.h"
 #include "device/stream.h"
 
-// Made by tools/cmake/embed_files.cmake of the .cu files of this folder.
+// Made by tools/cmake/embed_files.cmake from the .cu files of this folder.
 namespace annulus::jit {
 std::span<const EmbeddedFile> embedded_micro();
 }

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TESTS_MICRO_BENCH_H_
 #define ANNULUS_TESTS_MICRO_BENCH_H_
 
-// What a micro test works with: a device, kernels of tests/micro compiled for it, memory.
+// What a micro test needs: a device, kernels of tests/micro compiled for it, and memory.
 
 #include <cstdint>
 #include <initializer_list>
@@ -24,7 +24,7 @@ namespace annulus::micro {
 
 using Json = nlohmann::ordered_json;
 
-// What the launch of a kernel is told besides its parameters.
+// The arguments of a kernel launch besides the kernel's parameters.
 struct Launch {
   unsigned grid = 1;
   unsigned threads = 128;
@@ -39,8 +39,8 @@ class Bench {
   const device::ContextPointer& context() const { return context_; }
   bool simulated() const { return device_.info().simulated; }
 
-  // A kernel of tests/micro: "products.cu", "score_product", with its Shape where it has one.
-  // Waits that take too long trap.
+  // Compiles a kernel of tests/micro: "products.cu", "score_product", with its Shape where it has
+  // one. Waits of the kernel that take too long trap.
   device::Function kernel(const std::string& file, const std::string& entry,
                           std::vector<jit::Constant> shape = {},
                           std::vector<std::string> defines = {}) const;
@@ -59,11 +59,11 @@ class Bench {
     device::copy_to_host(*context_, values.data(), buffer.address(), buffer.bytes());
     return values;
   }
-  // Of a whole matrix, next to which nothing lies.
+  // The tensor map of a whole matrix that is alone in its buffer.
   abi::CUtensorMap map(const device::Buffer& buffer, std::int64_t rows, std::int64_t columns,
                        std::uint32_t box_rows, std::int64_t element_bytes = 2) const;
 
-  // Runs the kernel and waits. Throws what the device reports.
+  // Runs the kernel and waits. Throws the error that the device reports.
   void run(const device::Function& kernel, const Launch& launch,
            std::initializer_list<const void*> parameters) const;
 
@@ -87,7 +87,7 @@ Matrix random_matrix(int rows, int columns, int limit, std::uint64_t seed);
 std::vector<std::uint16_t> to_bf16(const Matrix& matrix);
 std::vector<std::uint8_t> to_e4m3(const Matrix& matrix);
 
-// What a case found.
+// The outcome of a case.
 struct Result {
   bool passed = true;
   Json numbers = Json::object();
@@ -99,7 +99,7 @@ struct MicroCase {
   Result (*run)(const Bench& bench);
 };
 
-// In the order in which a device should meet them.
+// All cases, in the order in which a device should run them.
 std::span<const MicroCase> all_cases();
 
 Result load_and_base(const Bench& bench);

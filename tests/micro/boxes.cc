@@ -16,7 +16,7 @@ int wrong_in_box(const std::vector<std::uint16_t>& box, const std::vector<std::u
   int wrong = 0;
   for (int row = 0; row < kBoxRows; ++row) {
     for (int column = 0; column < kBoxColumns; ++column) {
-      // The 128-byte swizzle: chunks of eight elements change places by row % 8.
+      // The 128-byte swizzle exchanges chunks of eight elements by row % 8.
       const int at = row * kBoxColumns + (((column / 8) ^ (row % 8)) * 8) + column % 8;
       const std::uint16_t want =
           row < rows ? tensor[static_cast<std::size_t>(first + row * row_stride + column)] : 0;
@@ -116,7 +116,8 @@ Result store_and_reuse(const Bench& bench) {
   return result;
 }
 
-// Many works of few steps on one CTA, whose Q is in registers: each gives its memory back at once.
+// Runs many works of few steps on one CTA with Q in registers. Each work frees its buffer of Q as
+// soon as it has read it.
 Result tiny_works(const Bench& bench) {
   Result result;
   Problem problem;

@@ -11,8 +11,8 @@
 
 namespace annulus::kernels {
 
-// out[CTA] = how far the dynamic shared memory lies behind a multiple of 1024; its last word is
-// written and read, so that all of it is there.
+// out[CTA] = how far the dynamic shared memory starts behind a multiple of 1024. Its last word is
+// written and read, which shows that all of it exists.
 __device__ __forceinline__ void write_base(unsigned bytes, unsigned* out) {
   extern __shared__ __align__(1024) unsigned char shared_memory[];
   const unsigned base = ptx::shared_address(shared_memory);
@@ -27,7 +27,7 @@ __global__ void __cluster_dims__(2) __launch_bounds__(32, 1)
   if (threadIdx.x == 0) write_base(bytes, out);
 }
 
-// out = the box of 64 rows at `at` as it lies in shared memory.
+// out = the box of 64 rows at (row, head, batch), in the order that it has in shared memory.
 __global__ void __launch_bounds__(128, 1) copy_box(const __grid_constant__ TensorMap map, int row,
                                                    int head, int batch, ptx::Words4* out) {
   extern __shared__ __align__(1024) unsigned char shared_memory[];
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(128, 1) copy_box(const __grid_constant__ Tenso
 }
 
 // Stores 64 x 128 elements whose bits are 128 row + column + 1 in boxes of 64 columns, waits until
-// they have been read, overwrites them and leaves.
+// they have been read, overwrites them in shared memory and exits.
 __global__ void __launch_bounds__(128, 1) store_box(const __grid_constant__ TensorMap map) {
   extern __shared__ __align__(1024) unsigned char shared_memory[];
   using Panels = tile::Panels<64, 128>;

@@ -1,12 +1,12 @@
-// The first kernels that a GPU of sm_90a should run: each asks it about one thing that the kernels
-// of the wgmma family rest on, and says what follows where the answer is another one.
+// The first kernels that a GPU of sm_90a should run. Each tests one thing that the kernels of the
+// wgmma family rely on, and says what follows if the GPU does otherwise.
 //
 //   micro_tests --list
 //   micro_tests [--device cuda:0] [--case NAME]
 //
-// One line of JSON for each case. A kernel that hangs ends with the process, so that whoever runs
-// this on a GPU gives each case a process and a time limit (tools/gpu_check does). Exits 0 where
-// all passed or were skipped, 1 where one failed, 2 on wrong usage.
+// It writes one line of JSON for each case. A kernel that hangs ends only with the process, so on a
+// GPU each case needs a process and a time limit (tools/gpu_check does that). Exits 0 where all
+// passed or were skipped, 1 where one failed, 2 on wrong usage.
 
 #include <cstdio>
 #include <exception>

@@ -1,4 +1,4 @@
-// Tests 3 to 6: products of one tile, exact.
+// Tests 3 to 6: products of one tile, which are exact.
 
 #include "micro/bench.h"
 
@@ -15,7 +15,7 @@ std::size_t panel_bytes(int rows, int columns, int element_bytes) {
          static_cast<std::size_t>((columns + of_panel - 1) / of_panel);
 }
 
-// Wrong elements of a 64 x columns answer, and how many of them lie in columns from 64 on.
+// Counts the wrong elements of a 64 x columns answer, and those of them in columns from 64 on.
 struct Wrong {
   int all = 0, from_64 = 0;
 };

@@ -1,5 +1,5 @@
-// Products of one warpgroup from one tile in shared memory, as wgmma_forward makes them: small
-// integers, so that every answer is exact.
+// Products of one warpgroup from one tile in shared memory, made as in wgmma_forward. The elements
+// are small integers, so that every answer is exact.
 
 #include "params/wgmma_params.h"
 #include "ptx/mbarrier.cuh"
@@ -10,7 +10,7 @@
 
 namespace annulus::kernels {
 
-// A tile of kRows x kColumns elements from the first corner of its tensor, by one thread.
+// One thread loads a tile of kRows x kColumns elements from the first corner of its tensor.
 template <int kRows, int kColumns, int kBytes>
 __device__ __forceinline__ void load_tile(unsigned to, const TensorMap& map, unsigned full) {
   using Panels = tile::Panels<kRows, kColumns, kBytes>;
@@ -29,7 +29,7 @@ __device__ __forceinline__ void begin_barrier(unsigned barrier, unsigned arrival
   __syncthreads();
 }
 
-// The lane's first row; the other one is 8 rows on.
+// The lane's first row. Its other row is 8 further on.
 __device__ __forceinline__ int lane_row() {
   return static_cast<int>(threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4);
 }

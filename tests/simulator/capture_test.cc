@@ -1,4 +1,4 @@
-// Stream capture: what is recorded, what is refused, and that a graph replays.
+// Tests of stream capture: what is recorded, what is refused, and that a graph replays.
 
 #include <doctest/doctest.h>
 
@@ -100,8 +100,7 @@ TEST_CASE("another stream joins by an event and must be joined again") {
   CHECK(graph == nullptr);
 }
 
-// A graph of two branches, each of which works on `left` or `right`; the fork and the join are
-// there.
+// A graph with a fork, two branches that work on `left` and on `right`, and a join.
 CUgraphExec forked(Capturing& on, CUdeviceptr left, CUdeviceptr right) {
   CUgraph graph = nullptr;
   CUgraphExec exec = nullptr;
@@ -141,7 +140,7 @@ TEST_CASE("branches of a graph run in any order, and race where they touch the s
         REQUIRE(on.cuda.memcpy_htod(right, &one, 4) == kCudaSuccess);
       }
       CUgraphExec exec = forked(on, left, right);
-      // One launch comes after the other, on whichever stream.
+      // Launches of a graph run one after another, whatever their streams.
       for (CUstream stream : {on.origin, on.other, on.origin}) {
         on.cuda.graph_launch(exec, stream);
       }

@@ -1,4 +1,5 @@
-// Modules and launches of the simulated driver: what is refused, and what a fault leaves behind.
+// Tests of modules and launches of the simulated driver: what is refused, and the state of a
+// context after a fault.
 
 #include <doctest/doctest.h>
 

@@ -141,7 +141,7 @@ TEST_CASE("a caller with an older or newer struct reads and writes what both kno
   CHECK(now.threads == 0);
   options.struct_size = 0;
   CHECK(on.cuda.simulator_set_options(on.device, &options) == kCudaInvalidValue);
-  // A newer caller: what it says in members that this driver lacks is refused, not dropped.
+  // For a newer caller, values in members that this driver lacks are refused, not ignored.
   struct Newer : SimulatorOptions {
     std::uint32_t later = 0;
     std::uint32_t latest = 0;
@@ -224,7 +224,7 @@ TEST_CASE("the child of a fork is refused, as CUDA refuses it, and waits for nob
   const CUfunction scale = on.function(on.load(), "scale");
   const CUdeviceptr pointer = on.allocate(4);
   on.write(pointer, 1.0f);
-  REQUIRE(on.scale(scale, pointer, 2, nullptr) == kCudaSuccess);  // the pool of threads is there
+  REQUIRE(on.scale(scale, pointer, 2, nullptr) == kCudaSuccess);  // makes the pool of threads
   const pid_t child = test::start([&] {
     alarm(20);
     int count = 0;

@@ -1,4 +1,4 @@
-// The simulator's libcuda.so.1, opened as any driver is.
+// The simulator's libcuda.so.1, opened like any driver.
 
 #include <doctest/doctest.h>
 
@@ -111,7 +111,7 @@ TEST_CASE("functions are found by name and version") {
   CHECK(status == 1);
   CHECK(get("cuNoSuchThing", &address, 13000, 0, nullptr) == abi::kCudaNotFound);
   CHECK(get(nullptr, &address, 13000, 0, &status) == abi::kCudaInvalidValue);
-  // Nothing of the inside leaks out.
+  // No internal symbol is exported.
   CHECK(library.symbol("_ZN7annulus9simulator15make_cuda_tableEv") == nullptr);
 }
 

@@ -1,4 +1,4 @@
-// What a module may not hold: refused when it is loaded, with a reason, and never guessed.
+// What a module may not hold is refused with a reason when it is loaded, and never guessed.
 
 #include <doctest/doctest.h>
 
@@ -63,7 +63,7 @@ TEST_CASE("a kernel whose analysis would fill the memory is refused") {
   check_refused(kernel(text), ErrorCode::kUnsupported, "too many");
 }
 
-// One statement over a few registers.
+// A kernel of one statement over a few registers.
 std::string statement(const std::string& text) {
   return kernel(".reg .b64 m, da, db;\n.reg .b32 s, bar, x, d<4>;\n.reg .b16 o;\n.reg .pred p;\n" +
                 text);

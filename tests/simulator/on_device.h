@@ -12,7 +12,7 @@ namespace annulus::simulator {
 
 using namespace annulus::abi;
 
-// A driver with the primary context of one device current.
+// A driver on whose thread the primary context of one device is current.
 struct OnDevice {
   CudaTable cuda = make_cuda_table();
   CUdevice device = 0;

@@ -90,7 +90,7 @@ TEST_CASE("numbers keep their bits") {
   CHECK(bits(1) == 5);
   CHECK(bits(2) == 15);
   CHECK(std::bit_cast<double>(bits(3)) == 1.5);
-  // A signalling fp32 NaN is still one when it is cut back to fp32.
+  // A signalling fp32 NaN stays one when it is narrowed to fp32 again.
   CHECK(((bits(4) >> 29) & 0x7fffff) == 1);
   CHECK(bits(5) == ~0ull);
 }

@@ -1,5 +1,5 @@
-// Several simulated devices in one process: memories apart, events across, copies between, and
-// kernels that may touch a peer's memory only where they were allowed to.
+// Several simulated devices in one process: separate memories, events and copies between devices,
+// and kernels that may touch a peer's memory only after it was enabled.
 
 #include <doctest/doctest.h>
 
@@ -143,7 +143,7 @@ TEST_CASE("a kernel reaches a peer's memory where it was allowed to, and faults 
   CHECK(cuda.stream_synchronize(pair.first.stream) == kCudaSuccess);
   CHECK(pair.second.get() == 2);  // unified addresses: no matter which context is current
   {
-    // One direction only.
+    // Access was enabled in one direction only.
     const On there(pair.second);
     pair.second.times(2, pair.first.value);
     CHECK(cuda.stream_synchronize(pair.second.stream) == kCudaIllegalAddress);
@@ -154,7 +154,7 @@ TEST_CASE("a kernel reaches a peer's memory where it was allowed to, and faults 
   CHECK(cuda.stream_synchronize(pair.first.stream) == kCudaIllegalAddress);
   CHECK(pair.first.fault().find("out of bounds") != std::string::npos);
   REQUIRE(cuda.simulator_clear_fault(pair.first.device) == kCudaSuccess);
-  // What was launched before the end of the leave may still use it.
+  // A kernel that was launched before access was disabled may still use it.
   pair.first.times(3, pair.second.value);
   REQUIRE(cuda.ctx_disable_peer_access(pair.second.context) == kCudaSuccess);
   CHECK(cuda.stream_synchronize(pair.first.stream) == kCudaSuccess);
@@ -263,7 +263,7 @@ TEST_CASE("work on two devices happens in every order that events allow") {
       }
       REQUIRE(cuda.memcpy_peer_async(pair.second.value, pair.second.context, pair.first.value,
                                      pair.first.context, 4, pair.second.stream) == kCudaSuccess);
-      // Waiting for one device may run work of the other that could run as well.
+      // A wait for one device may also run work of the other that could run.
       REQUIRE(cuda.stream_synchronize(pair.second.stream) == kCudaSuccess);
       (wait ? with : without).insert(pair.second.get());
     }

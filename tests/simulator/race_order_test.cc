@@ -1,5 +1,5 @@
 // What orders operations and what does not, beyond the pairs of race_test.cc: pipelines, frees on
-// streams, functions on the host, neighbours, and programs that go on for long.
+// streams, functions on the host, neighbouring bytes, and programs that run for long.
 
 #include <doctest/doctest.h>
 
@@ -28,7 +28,7 @@ std::string kind_of(const Rank& rank) {
 }
 
 // Two buffers take turns: stream 0 fills one while stream 1 works on the other. `skipped` leaves
-// the wait of one turn out: of the worker for its data, or of the copy for the worker.
+// out one wait, that of the worker for its data or that of the copy for the worker.
 enum class Skipped { kNothing, kData, kReuse };
 void ping_pong(const Rank& on, Skipped skipped) {
   for (int turn = 0; turn < 6; ++turn) {
@@ -72,7 +72,7 @@ TEST_CASE("double buffering on two streams, right and with one wait left out") {
   }
 }
 
-// Both devices send to each other and work meanwhile; `skipped` as above.
+// Both devices send to each other and work meanwhile. `skipped` has the meaning it has above.
 void exchange(const Ring& ring, Skipped skipped) {
   const std::array<const Rank*, 2> ranks = {&ring.first, &ring.second};
   for (int step = 0; step < 4; ++step) {
@@ -161,7 +161,7 @@ TEST_CASE("streams may read together, and count together") {
     for (int stream = 0; stream < 3; ++stream) on.count(on.buffers[0], stream);
     ring.finish();
     REQUIRE(kind_of(on).empty());
-    // Who overwrites has to wait for every reader.
+    // An operation that overwrites has to wait for every reader.
     for (int stream = 0; stream < 2; ++stream) {
       on.move(on.buffers[static_cast<std::size_t>(1 + stream)], on.buffers[0], stream);
       on.record(stream, stream);

@@ -1,6 +1,6 @@
-// Operations that nothing orders, each planted in a small program: found whatever the seed, with
-// work that runs at once and with work that runs later. And the same programs put right, about
-// which nothing may be said.
+// Operations that nothing orders, each planted in a small program. They are found with every seed,
+// with work that runs at once and with work that runs later. For the same programs with the missing
+// wait nothing may be reported.
 
 #include <doctest/doctest.h>
 
@@ -28,7 +28,7 @@ struct Planted {
   bool on_second = false;  // the fault may be the second device's
 };
 
-// Streams are 0 and 1 of a device, -1 its default stream; `right` adds what was forgotten.
+// Streams are 0 and 1 of a device, and -1 is its default stream. `right` adds what was forgotten.
 const std::vector<Planted>& planted() {
   static const std::vector<Planted> all = {
       {"a consumer does not wait for its producer",

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_TESTS_SIMULATOR_RACING_H_
 #define ANNULUS_TESTS_SIMULATOR_RACING_H_
 
-// A program of a few streams and buffers on one or two simulated devices, for tests of what the
-// search for races says of it. Buffers hold 64 floats of value 1.
+// A program of a few streams and buffers on one or two simulated devices, for tests of the search
+// for races. Buffers hold 64 floats of value 1.
 
 #include <doctest/doctest.h>
 
@@ -87,7 +87,7 @@ constexpr const char* kRacingKernels = R"(
 constexpr std::size_t kFloats = 64;
 constexpr std::size_t kBytes = 4 * kFloats;
 
-// A device with its streams, buffers and kernels. Its context is current where a member says so.
+// A device with its streams, buffers and kernels. Its context is current only inside its members.
 struct Rank {
   const CudaTable& cuda;
   CUdevice device;
@@ -139,8 +139,8 @@ struct Rank {
     REQUIRE(cuda.ctx_pop_current(&popped) == kCudaSuccess);
   }
 
-  // Each makes the context current while it works, and takes what the driver answers: once a fault
-  // has been found, that is its code.
+  // Each of the following makes the context current while it works, and returns the driver's code.
+  // Once a fault has been found, that is the code of the fault.
   template <typename Body>
   CUresult in(Body body) const {
     enter();
@@ -202,7 +202,7 @@ struct Rank {
     in([&] { return cuda.memcpy_dtoh(&value, from, 4); });
     return value;
   }
-  // Of the last fault; null where there was none.
+  // The JSON of the last fault; null where there was none.
   base::Json fault() const {
     std::vector<char> text(65536);
     REQUIRE(cuda.simulator_last_fault(device, text.data(), text.size()) == kCudaSuccess);
@@ -210,12 +210,12 @@ struct Rank {
   }
 };
 
-// Two devices, as seed and mode have it.
+// Two devices with the options of a seed and a mode.
 struct Ring {
   CudaTable cuda = make_cuda_table();
   Rank first;
   Rank second;
-  // `later`: work waits for somebody to wait for it, in an order drawn from the seed.
+  // With `later` work runs when something waits for it, in an order drawn from the seed.
   Ring(std::uint64_t seed, bool later)
       : first(cuda, 3, options(seed, later)), second(cuda, 5, options(seed + 77, later)) {}
 

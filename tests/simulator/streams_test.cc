@@ -1,5 +1,5 @@
 // Streams as queues: every order that the edges allow happens for some seed, and no other. Programs
-// that lack an edge run on the fast mode here: the checked one stops them (race_test.cc).
+// that lack an edge run in fast mode here, since checked mode stops them (race_test.cc).
 
 #include <doctest/doctest.h>
 
@@ -72,7 +72,7 @@ struct Queued {
     REQUIRE(cuda.launch_kernel(scale, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr) ==
             kCudaSuccess);
   }
-  // value = number, as a fill on a stream.
+  // Sets value = number by a fill on a stream.
   void fill(float number, CUstream stream) {
     std::uint32_t bits = 0;
     std::memcpy(&bits, &number, 4);

@@ -11,7 +11,7 @@
 namespace annulus::simulator {
 namespace {
 
-// CUtensorMapDataType and its like, as far as these tests go.
+// The values of CUtensorMapDataType and of other enums of CUDA that these tests need.
 enum : int { kU8 = 0, kF32 = 7, kBf16 = 9, kTf32 = 11 };
 enum : int { kSwizzleNone = 0, kSwizzle32 = 1, kSwizzle64 = 2, kSwizzle128 = 3 };
 
@@ -35,7 +35,7 @@ CUresult encode(const CudaTable& cuda, const Arguments& a, CUtensorMap* map) {
       a.box.data(), a.element_strides.data(), a.interleave, a.swizzle, a.promotion, a.fill);
 }
 
-// What becomes of good arguments after one change.
+// The code that good arguments give after one change.
 CUresult changed(const std::function<void(Arguments&)>& change) {
   const OnDevice on;
   Arguments arguments;
@@ -149,7 +149,7 @@ TEST_CASE("clusters: what the kernel and the launch say of them") {
   const OnDevice on(first_ordinal("sm_90a"));
   const CUmodule module = on.load(kClusters);
   CUdeviceptr out = on.allocate(4);
-  // One CTA writes: which, does not matter, they are all in clusters of one size.
+  // One CTA writes. It does not matter which, as all are in clusters of one size.
   const auto launch = [&](const char* name, unsigned grid, std::uint32_t cluster) {
     driver::entry::LaunchAttribute attribute{};
     attribute.id = 4;

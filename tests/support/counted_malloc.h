@@ -1,8 +1,9 @@
 #ifndef ANNULUS_SUPPORT_COUNTED_MALLOC_H_
 #define ANNULUS_SUPPORT_COUNTED_MALLOC_H_
 
-// Stands before malloc in the program that includes it, in one file: counts what each thread asks
-// for, operator new and the C library included. Not together with a sanitizer, which does the same.
+// Replaces malloc in a program that includes it in one file, and counts the allocations of each
+// thread, those by operator new and the C library included. It cannot be used together with a
+// sanitizer, which replaces malloc too.
 
 #include <cstddef>
 #include <cstdlib>

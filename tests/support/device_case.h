@@ -13,7 +13,7 @@
 
 namespace annulus::test {
 
-// What the device wrote. Elements that it did not write hold NaN.
+// The results that the device wrote. Elements that it did not write hold NaN.
 struct DeviceAnswer {
   HostTensor o;
   std::vector<float> lse;
@@ -21,7 +21,7 @@ struct DeviceAnswer {
   bool carried = false;
 
   HostResult result() const;
-  // The same bits everywhere, NaN included.
+  // True where all bits are the same, those of NaN included.
   friend bool operator==(const DeviceAnswer& a, const DeviceAnswer& b);
 };
 
@@ -31,12 +31,12 @@ class DeviceCase {
   DeviceCase(const Device& device, const Case& host);
 
   const Operands& operands() const { return operands_; }
-  // Fills what the kernel writes with NaN again.
+  // Fills the tensors that the kernel writes with NaN again.
   void reset();
   DeviceAnswer answer() const;
 
-  // Captures what run(stream) queues in a graph and replays that twice: nothing may run before, and
-  // each replay must write `expected`. Does nothing where the driver has no graphs.
+  // Captures in a graph what run(stream) queues, and replays it twice. Nothing may run before the
+  // replay, and each replay must write `expected`. Does nothing where the driver has no graphs.
   void check_replay(const std::function<void(void* stream)>& run, const DeviceAnswer& expected);
 
  private:
@@ -50,7 +50,7 @@ class DeviceCase {
   Operands operands_;
 };
 
-// Plans, runs and waits.
+// Plans and runs a case, and waits for its answer.
 DeviceAnswer run_case(const Device& device, const Case& host, const PlanOptions& options = {});
 
 }  // namespace annulus::test

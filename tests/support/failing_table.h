@@ -1,13 +1,14 @@
 #ifndef ANNULUS_SUPPORT_FAILING_TABLE_H_
 #define ANNULUS_SUPPORT_FAILING_TABLE_H_
 
-// A driver table whose n-th call fails, around another table. Counts calls, so that a test can
-// walk n over every call of an operation:
+// A driver table around another one, whose n-th call fails. It counts calls, so that a test can
+// make every call of an operation fail in turn:
 //
 //   FailingTable::wrap(test::simulator_table());
 //   FailingTable::fail_at(3, abi::kCudaOutOfMemory);
 //
-// One at a time and on one thread: a table's functions have nowhere to keep an object.
+// There is one such table at a time, on one thread, because the functions of a table have no
+// object.
 
 #include <doctest/doctest.h>
 
@@ -34,22 +35,22 @@ class FailingTable {
 #define OPTIONAL(member, symbol, parameters) \
   if (table.member != nullptr) REQUIRED(member, symbol, parameters)
 #include "abi/cuda.def"
-    // What error messages are made with works even when all else fails.
+    // These two never fail, since error messages are made with them.
     wrapped.get_error_name = table.get_error_name;
     wrapped.get_error_string = table.get_error_string;
     return wrapped;
   }
 
   // The call with this index, counted from 0 at this moment, returns `code` and does nothing else.
-  // A negative index: none does.
+  // With a negative index none does.
   static void fail_at(int index, abi::CUresult code) {
     state().calls = 0;
     state().fail_at = index;
     state().code = code;
     state().failed = false;
   }
-  static bool failed() { return state().failed; }  // that call was reached
-  // Its symbol.
+  static bool failed() { return state().failed; }  // whether that call was reached
+  // The symbol of the call that failed.
   static const char* failed_call() {
     static constexpr const char* kSymbols[] = {
 #define SLOT(member, symbol, parameters) #symbol,
@@ -57,11 +58,11 @@ class FailingTable {
     };
     return kSymbols[static_cast<int>(state().slot)];
   }
-  // Whether a caller hears that it failed.
+  // Whether the failure reaches the caller as an error.
   enum class Heard { kAlways, kNever, kDepends };
   static Heard heard() {
     switch (state().slot) {
-      // These give something back in destructors, which have nobody to tell.
+      // These free something in destructors, which cannot report an error.
       case Slot::primary_ctx_release:
       case Slot::ctx_pop_current:
       case Slot::mem_free:
@@ -70,11 +71,11 @@ class FailingTable {
       case Slot::event_destroy:
       case Slot::module_unload:
         return Heard::kNever;
-      // Destructors make these too, before they give something back.
+      // Destructors make these calls too, before they free something.
       case Slot::ctx_get_current:
       case Slot::ctx_push_current:
       case Slot::ctx_synchronize:
-      // Of an attribute that a driver need not know.
+      // An attribute may be one that a driver need not know.
       case Slot::device_get_attribute:
         return Heard::kDepends;
       default:
@@ -84,7 +85,7 @@ class FailingTable {
   static bool failed_in_a_module() {
     return state().slot == Slot::module_load_data || state().slot == Slot::module_get_function;
   }
-  // What came of the call that failed is what should.
+  // Checks that the failed call had the effect that heard() says.
   static void check_heard(bool thrown) {
     CAPTURE(std::string(failed_call()));
     if (heard() == Heard::kAlways) CHECK(thrown);

@@ -3,7 +3,7 @@
 
 // The real file system with faults: the n-th call fails with a chosen errno, once or from then on,
 // and reads and writes may be cut short. It counts calls and open descriptors, so that a test can
-// walk n over every call of an operation and see that nothing stays open.
+// make every call of an operation fail in turn and see that no descriptor stays open.
 
 #include <atomic>
 #include <cerrno>
@@ -18,7 +18,7 @@ namespace annulus::test {
 class FaultyFiles : public base::FileSystem {
  public:
   int fail_at = -1;            // index of the call to fail, counted from 0; -1: none
-  int code = EIO;              // what it fails with
+  int code = EIO;              // the errno that it fails with
   bool persistent = false;     // fail_at and every later call
   bool cut_short = false;      // reads and writes move at most 7 bytes at a time
   bool refuse_writes = false;  // every call that changes anything fails with `code`
@@ -42,10 +42,10 @@ class FaultyFiles : public base::FileSystem {
     if (fault(true)) return -code;
     return FileSystem::write(file, data, cut_short ? std::min<std::size_t>(bytes, 7) : bytes);
   }
-  // Without waiting for the disk, which no test could tell from having waited.
+  // It does not wait for the disk, which no test could notice.
   int sync(int) override { return fault(true) ? -code : 0; }
   int close(int file) override {
-    // As on Linux: the descriptor is gone even where close reports an error.
+    // As on Linux, the descriptor is closed even where close reports an error.
     const bool failed = fault(false);
     --opened_;
     const int real = FileSystem::close(file);
@@ -90,7 +90,7 @@ class FaultyFiles : public base::FileSystem {
   std::atomic<int> mapped_{0};
 };
 
-// The real file system, in which everything belongs to one user.
+// The real file system, but every file seems to belong to one other user.
 class OthersFiles : public base::FileSystem {
  public:
   explicit OthersFiles(unsigned owner) : owner_(owner) {}

@@ -1,13 +1,14 @@
 #ifndef ANNULUS_SUPPORT_IDLE_LAUNCHES_H_
 #define ANNULUS_SUPPORT_IDLE_LAUNCHES_H_
 
-// A driver whose launches do nothing, around another: what is left of a run is our own. Planning
-// goes to the driver below; while `idle` is set, the calls of a run return at once.
+// A driver table around another one, whose launches do nothing, so that a run takes only the time
+// of our own code. Planning goes to the driver below; while `idle` is set, the calls of a run
+// return at once.
 //
 //   const abi::CudaTable table = IdleLaunches::wrap(test::simulator_table());
 //   IdleLaunches::idle = true;
 //
-// One table at a time: its functions have nowhere to keep an object.
+// There is one such table at a time, because the functions of a table have no object.
 
 #include "abi/cuda_table.h"
 
@@ -16,7 +17,7 @@ namespace annulus::test {
 struct IdleLaunches {
   static inline abi::CudaTable below;
   static inline bool idle = false;
-  static inline bool current = false;  // what the caller's thread is said to have, while idle
+  static inline bool current = false;  // while idle: whether the thread seems to have a context
   static inline thread_local long launches = 0;  // by this thread
   static inline thread_local long context_calls = 0;
 

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_SUPPORT_KERNELS_H_
 #define ANNULUS_SUPPORT_KERNELS_H_
 
-// Small kernels as PTX text, for tests of what lies between a program and a device.
+// Small kernels as PTX text, for tests of the rooms between a program and a device.
 
 namespace annulus::test {
 

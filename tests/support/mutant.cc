@@ -24,8 +24,8 @@ using Files = std::map<std::string, std::string>;
 
 bool is_space(char c) { return c == ' ' || c == '\n'; }
 
-// Where `what` occurs in `text` at or after `from`, whatever the white space: {begin, end}, or
-// {npos, npos}. Layout may change without a mutant losing its place.
+// Where `what` occurs in `text` at or after `from`, apart from white space: {begin, end}, or
+// {npos, npos}. So the templates may be formatted anew without a mutant losing its place.
 std::pair<std::size_t, std::size_t> find_loosely(const std::string& text, const std::string& what,
                                                  std::size_t from) {
   for (std::size_t begin = from; begin < text.size(); ++begin) {

@@ -2,7 +2,7 @@
 #define ANNULUS_TESTS_SUPPORT_MUTANT_H_
 
 // Kernel templates with one mistake each, made by changing their text. The checked mode, the oracle
-// or the bank counter must notice; mistakes that change nothing must stay without a word.
+// or the bank counter must find it. For changes that are no mistake nothing may be reported.
 
 #include <cstdint>
 #include <set>
@@ -16,11 +16,11 @@ namespace annulus::test {
 
 struct Edit {
   std::string file;  // below templates/
-  std::string from;  // occurs there exactly once, whatever the white space
+  std::string from;  // a text that occurs there exactly once, apart from white space
   std::string to;
 };
 
-// What a mutant is run with.
+// The device, the options and the problem with which a mutant is run.
 struct MutantRun {
   std::string device;  // a simulated one
   PlanOptions options;
@@ -33,14 +33,15 @@ struct MutantRun {
 struct Mutant {
   std::string name;
   std::vector<Edit> edits;
-  // Kinds of faults, any of which may be reported; or "wrong answer", "bank conflicts", "nothing".
+  // The kinds of faults of which any may be reported, or "wrong answer", "bank conflicts",
+  // "nothing".
   std::set<std::string> expected;
   std::set<std::string> blamed = {};  // pieces of the lines that a fault may name
-  int variant = 0;                    // of the kernel; what it means is the test's own business
+  int variant = 0;                    // of the kernel; the test defines what it means
 };
 
-// Checks, by doctest, that every seed comes out as expected. True where the checked mode named a
-// fault for every one of them.
+// Checks by doctest that every seed has the expected outcome. True where the checked mode named a
+// fault for every seed.
 bool try_mutant(const Mutant& mutant, const MutantRun& run, base::ThreadPool& pool);
 
 }  // namespace annulus::test

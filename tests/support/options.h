@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TESTS_SUPPORT_OPTIONS_H_
 #define ANNULUS_TESTS_SUPPORT_OPTIONS_H_
 
-// What the command line of a test program may ask for beyond doctest's options (main.cc).
+// The options on the command line of a test program beyond those of doctest (main.cc).
 
 #include <cstdint>
 
@@ -9,9 +9,9 @@ namespace annulus::test {
 
 struct Options {
   int problems = 0;        // --problems N: random problems to try; 0: the few of the ordinary run
-  int orders = 0;          // --orders N: random orders of warps to try; likewise
+  int orders = 0;          // --orders N: random orders of warps to try; 0: a few
   int length = 0;          // --length N: longest sequence of random problems; 0: a few tiles
-  int kills = 0;           // --kills N: processes to kill while they write; likewise
+  int kills = 0;           // --kills N: processes to kill while they write; 0: a few
   std::uint64_t seed = 1;  // --seed S: of whatever is random
 };
 

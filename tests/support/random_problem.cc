@@ -33,7 +33,7 @@ std::int64_t random_length(base::Random& random, std::int64_t most) {
   }
 }
 
-// Any block sizes, any kept blocks, rows without any included.
+// A layout with any block sizes and any kept blocks. Some rows have none.
 std::shared_ptr<const BlockLayout> random_layout(base::Random& random, std::int64_t seq_q,
                                                  std::int64_t seq_k, std::int64_t heads) {
   static constexpr std::array<std::int64_t, 10> kSizes = {4, 8, 16, 24, 32, 48, 64, 96, 128, 256};
@@ -116,8 +116,8 @@ struct PatternMaker {
     }
   }
 
-  // Leaves that came later, made of two numbers that are drawn for a window: what a seed gives
-  // besides them is as it was.
+  // Leaves that were added later are made of the two numbers that are drawn for a window, so that
+  // everything else that a seed gives stays as it was.
   Pattern window_or_newer(std::int64_t a, std::int64_t b, std::int64_t most) const {
     switch ((3 * a + b + 4) % 12) {
       case 0:
@@ -172,7 +172,7 @@ void fill_state(HostState& state, base::Random& random) {
   }
 }
 
-// Powers of two and what lies between them, as quantisation leaves them.
+// Scales like those of quantisation: powers of two and numbers between them.
 std::vector<float> random_scales(base::Random& random, std::int64_t count) {
   std::vector<float> scales;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -290,7 +290,7 @@ Case make_case(const Problem& problem, std::uint64_t seed, Order order) {
     made.scale_q = scales(problem.heads, problem.seq_q, blocks.q);
     made.scale_k = scales(problem.kv_heads, problem.seq_k, blocks.k);
     made.scale_v = scales(problem.kv_heads, problem.seq_k, blocks.v);
-    // Scores about as large as without them.
+    // Smaller scales keep scores about as large as without scales.
     for (float& scale : made.scale_q) scale *= 0.1f;
     for (float& scale : made.scale_k) scale *= 0.1f;
   }

@@ -15,7 +15,7 @@
 namespace annulus::test {
 
 // A strided [B, S, H, D] tensor of 16-bit elements, or of 8-bit ones, two to each of `bits`.
-// Elements between the strides hold a NaN, so that a kernel which reads them is found out.
+// Elements between the rows hold a NaN, which shows in the answer of a kernel that reads them.
 struct HostTensor {
   std::vector<std::uint16_t> bits;
   Dtype dtype = Dtype::kBfloat16;  // matters where it is e4m3
@@ -49,7 +49,7 @@ struct Case {
 enum class Order { kBshd, kBhsd, kPadded };
 HostTensor make_tensor(std::int64_t batch, std::int64_t rows, std::int64_t heads, std::int64_t dim,
                        Order order, Dtype dtype = Dtype::kBfloat16);
-// Standard normal values times `size`, in the dtype.
+// Fills the tensor with standard normal values times `size`, in the dtype.
 void fill_normal(HostTensor& tensor, Dtype dtype, base::Random& random, float size = 1.0f);
 
 struct CaseLimits {
@@ -59,10 +59,10 @@ struct CaseLimits {
 };
 Pattern random_pattern(base::Random& random, std::int64_t seq_q, std::int64_t seq_k,
                        std::int64_t heads, int depth);
-// The same score with alibi, bias, sink_logit and an expression now and then.
+// Adds alibi, bias, sink_logit and an expression to the score, each sometimes.
 Score random_score(base::Random& random, Score score, std::int64_t heads);
 Case random_case(std::uint64_t seed, std::uint64_t index, const CaseLimits& limits = {});
-// Operands and text for a problem that is already chosen. e4m3 has scales from 2^-6 to 2^6.
+// Makes operands and text for a problem that is already chosen. e4m3 has scales from 2^-6 to 2^6.
 Case make_case(const Problem& problem, std::uint64_t seed, Order order = Order::kBshd);
 
 }  // namespace annulus::test

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TESTS_SUPPORT_REFUSED_TEXT_H_
 #define ANNULUS_TESTS_SUPPORT_REFUSED_TEXT_H_
 
-// Texts that a parser must refuse, with the place.
+// Checks of texts that a parser must refuse, and of the place that it names.
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@
 
 namespace annulus::test {
 
-// parse(text) throws an Error that begins with the column and says `part`.
+// Checks that parse(text) throws an Error that begins with the column and contains `part`.
 template <typename Parse>
 void refused_text(const Parse& parse, const std::string& text, std::size_t column,
                   const std::string& part, ErrorCode code = ErrorCode::kParse) {

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TESTS_SUPPORT_RING_CASE_H_
 #define ANNULUS_TESTS_SUPPORT_RING_CASE_H_
 
-// A problem taken apart for a ring, run there, and put together again.
+// A problem that is split for a ring and run there, and whose answers are put together again.
 
 #include <string>
 #include <vector>
@@ -13,21 +13,22 @@
 
 namespace annulus::test {
 
-// Every feature that a ring has, at sizes of a few tiles; the problem carries nothing.
+// A case of a few tiles with any of the features that a ring has, but without a carried state.
 Case random_ring_case(std::uint64_t seed, std::uint64_t index);
-// Contiguous, zigzag, or pieces of any length dealt out at random; some ranks may hold nothing.
+// Shards that are contiguous, zigzag, or pieces of any length in random order. Some ranks may hold
+// nothing.
 ShardMap random_shards(base::Random& random, int ranks, std::int64_t seq_q, std::int64_t seq_k);
 
 // The first `ranks` simulated devices of the kind that tests run on, or one real device that all
 // ranks share.
 std::vector<Device> ring_devices(int ranks);
 
-// The tensors of all ranks on their devices, each in an order of its own.
+// The tensors of all ranks on their devices. Each rank has another memory order.
 class RingMemory {
  public:
   RingMemory(const std::vector<Device>& devices, const Case& whole, const ShardMap& shards);
 
-  // Calls on streams of this object; `workspace(rank)` says how much each rank needs.
+  // Makes a workspace for each rank; `bytes(rank)` says how many bytes it needs.
   template <typename Bytes>
   void make_workspace(Bytes bytes) {
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
@@ -35,6 +36,7 @@ class RingMemory {
       calls_[rank].workspace = ranks_[rank].workspace.data();
     }
   }
+  // The calls of all ranks, on streams of this object.
   const std::vector<RingCall>& calls() const { return calls_; }
   void synchronize() const;
   // Fills O and LSE with NaN again.

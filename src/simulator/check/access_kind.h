@@ -1,9 +1,10 @@
 #ifndef ANNULUS_SIMULATOR_CHECK_ACCESS_KIND_H_
 #define ANNULUS_SIMULATOR_CHECK_ACCESS_KIND_H_
 
-// How bytes of global memory are touched, and which two ways conflict. Strong accesses are the
-// memory model's: atomics, and loads and stores that are volatile, relaxed, acquire or release,
-// of the scope of the device or more. They never conflict with each other.
+// The kinds of access to global memory, and which two of them conflict. Strong accesses are what
+// the memory model of PTX calls so: atomics, and loads and stores that are volatile, relaxed,
+// acquire or release, all of the scope of the device or a larger one. They never conflict with each
+// other.
 
 #include <cstdint>
 
@@ -20,7 +21,7 @@ constexpr bool conflict(AccessKind a, AccessKind b) {
   return (writes(a) || writes(b)) && !(strong(a) && strong(b));
 }
 
-// "reads", ... as in "block (1,0,0) reads".
+// The word for messages, as in "block (1,0,0) reads".
 constexpr const char* verb(AccessKind kind) {
   switch (kind) {
     case AccessKind::kRead:

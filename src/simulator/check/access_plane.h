@@ -1,8 +1,9 @@
 #ifndef ANNULUS_SIMULATOR_CHECK_ACCESS_PLANE_H_
 #define ANNULUS_SIMULATOR_CHECK_ACCESS_PLANE_H_
 
-// Who touched which bytes of one allocation last, in one way (wrote, read, ...): a stamp for every
-// cell. The threads that run the CTAs of a launch use a plane at once, without locks.
+// A plane says who touched which bytes of one allocation last, by one kind of access: it has a
+// stamp for every cell. The host threads that run the CTAs of a launch use a plane at the same
+// time, without locks.
 //
 // A cell is as large as the smallest access that its 4096-byte chunk has seen (16 bytes at first,
 // down to 1), so stamps are exact to the byte and cost 8 bytes for each 16 where accesses are
@@ -10,9 +11,9 @@
 //
 //   | operation : 14 | warp of the grid : 30 | lane : 5 | several : 1 | site : 14 |
 //
-//   operation   its number in Detector; 0: nobody
+//   operation   its number in Detector; 0: no access
 //   warp        block << warp_bits | warp; only the lower 30 bits
-//   several     another block of the operation did the same
+//   several     another block of the operation accessed the cell in the same way
 //   site        the number of the instruction (Program::sites)
 
 #include <atomic>
@@ -43,11 +44,11 @@ class AccessPlane {
   static constexpr int kChunkBits = 12;
   static constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << kChunkBits;
   static constexpr int kWidest = 4;           // log2 of the bytes of the largest cell
-  static constexpr Stamp kMoved = ~Stamp{0};  // of a chunk that is being split
+  static constexpr Stamp kMoved = ~Stamp{0};  // the cell's stamp is in the chunk's replacement
 
   struct Chunk {
-    int shift;  // log2 of the bytes of a cell
-    Chunk* replaced = nullptr;
+    int shift;                  // log2 of the bytes of a cell
+    Chunk* replaced = nullptr;  // the next of the list of split chunks, once this one is split
     std::atomic<Stamp>* cells() { return reinterpret_cast<std::atomic<Stamp>*>(this + 1); }
     std::size_t count() const { return kChunkBytes >> shift; }
   };
@@ -57,25 +58,29 @@ class AccessPlane {
   AccessPlane(const AccessPlane&) = delete;
   AccessPlane& operator=(const AccessPlane&) = delete;
 
-  // The chunk that holds the byte at `offset`, or null where nothing was ever stamped.
+  // The chunk that holds the byte at `offset`, or null where nothing was ever stamped. Beside the
+  // sequentially consistent stamps (LaunchShadow) acquire is enough on x86, the one processor that
+  // the simulator runs on: a stamp is a locked instruction there, which no later load passes.
   Chunk* find(std::uint64_t offset) const {
     return chunks_[offset >> kChunkBits].load(std::memory_order_acquire);
   }
-  // The same with cells of at most 1 << shift bytes; made or split where it is not there.
+  // The chunk that holds the byte at `offset`, with cells of at most 1 << shift bytes. It is made
+  // where there is none, and split where its cells are larger.
   Chunk* get(std::uint64_t offset, int shift) {
     Chunk* const chunk = find(offset);
     return chunk != nullptr && chunk->shift <= shift ? chunk : make(offset, shift);
   }
 
-  // Whoever met kMoved calls this and looks for the chunk again.
+  // Waits until no chunk is being split. A thread that met kMoved calls this and then looks for the
+  // chunk again.
   void wait() const { std::lock_guard lock(mutex_); }
 
   // Visits the stamps of [begin, end) that are not 0: visit(stamp, cell begin, cell end).
   template <typename Visit>
   void each(std::uint64_t begin, std::uint64_t end, Visit visit) const;
 
-  // Only while no launch uses the plane: forgets stamps for which keep(stamp) is false, and gives
-  // back what is empty.
+  // Forgets stamps for which keep(stamp) is false, and frees chunks that are empty then. Requires:
+  // no launch uses the plane.
   template <typename Keep>
   void sweep(Keep keep);
 
@@ -87,8 +92,8 @@ class AccessPlane {
 
   std::uint64_t count_;
   std::atomic<Chunk*>* chunks_;  // zero pages until they are used
-  mutable std::mutex mutex_;     // of making and splitting
-  Chunk* replaced_ = nullptr;    // split chunks, which others may still look at
+  mutable std::mutex mutex_;     // held while a chunk is made or split
+  Chunk* replaced_ = nullptr;    // split chunks, which other threads may still look at
 };
 
 template <typename Visit>

@@ -8,7 +8,8 @@
 namespace annulus::simulator {
 namespace {
 
-// Reads are looked for first, so that a race has one name in whichever order its parts run.
+// The order in which earlier accesses are compared. Reads come first, so that a race has the same
+// name in whichever order its two accesses run.
 constexpr AccessKind kInTurn[] = {AccessKind::kRead, AccessKind::kStrongRead, AccessKind::kWrite,
                                   AccessKind::kStrongWrite};
 
@@ -29,7 +30,7 @@ void AccessRecord::check_planes(const OperationPointer& operation, AccessKind ki
                                 AccessKind other, std::uint64_t begin, std::uint64_t end) const {
   for (const auto& plane : planes_) {
     if (plane->kind != other || all_before(*plane, *operation)) continue;
-    std::uint32_t ordered = 0;  // the last operation that was found to be before this one
+    std::uint32_t ordered = 0;  // the operation last found to come before: neighbours share one
     plane->cells.each(begin - begin_, end - begin_,
                       [&](Stamp stamp, std::uint64_t cell_begin, std::uint64_t cell_end) {
                         const std::uint32_t number = stamp_operation(stamp);
@@ -73,7 +74,8 @@ void AccessRecord::remember(const OperationPointer& operation, AccessKind kind, 
   for (AccessRange& range : ranges_) {
     if (detector_.order.settled(*range.operation)) continue;
     const bool apart = range.begin >= end || range.end <= begin;
-    // A write stands for all that came before it, a read for other reads.
+    // A write conflicts with all that an earlier access conflicts with, a read only with what an
+    // earlier read does.
     const bool replaced = (writes(kind) || !writes(range.kind)) &&
                           detector_.order.before(*range.operation, *operation);
     if (apart || !replaced) {
@@ -130,7 +132,7 @@ AccessPlane& AccessRecord::plane(AccessKind kind, const OperationPointer& kernel
   for (const auto& plane : planes_) {
     if (plane->kind != kind) continue;
     const bool after = detector_.order.before(*plane->last, *kernel);
-    // Plain writes have one plane: those that are not ordered touch other bytes or are a race.
+    // Plain writes have one plane: two that nothing orders touch different bytes or are a race.
     if (kind != AccessKind::kWrite && !after) continue;
     plane->chain = plane->chain && after;
     plane->last = kernel;

@@ -1,10 +1,10 @@
 #ifndef ANNULUS_SIMULATOR_CHECK_ACCESS_RECORD_H_
 #define ANNULUS_SIMULATOR_CHECK_ACCESS_RECORD_H_
 
-// What is known about the accesses to one allocation: by kernels cell by cell, in planes, by copies
-// and fills as ranges. An access replaces an earlier one of its kind that comes before it: whoever
-// is not ordered with the earlier one is not ordered with the later one either, or comes after both
-// (FastTrack, Flanagan and Freund, PLDI 2009). Reads that nothing orders keep a plane each.
+// What is known about the accesses to one allocation. Accesses by kernels are kept cell by cell, in
+// planes; copies and fills are kept as ranges. An access replaces an earlier one of its kind that
+// is ordered before it, because an access that races with the earlier one races with the later one
+// too (FastTrack, Flanagan and Freund, PLDI 2009). Reads that nothing orders keep a plane each.
 
 #include <cstdint>
 #include <functional>
@@ -32,7 +32,7 @@ struct AccessRange {
 
 class AccessRecord {
  public:
-  // At most so many ranges are kept of an allocation; then the oldest are forgotten.
+  // An allocation keeps at most so many ranges; when there are more, the older half is forgotten.
   static constexpr std::size_t kMaxRanges = 4096;
 
   AccessRecord(Detector& detector, std::uint64_t begin, std::uint64_t end);
@@ -43,21 +43,23 @@ class AccessRecord {
   std::uint64_t begin() const { return begin_; }
   std::uint64_t end() const { return end_; }
 
-  // `operation` copies from or to all bytes of [begin, end), kRead or kWrite. Throws Fault where
-  // that is a race.
+  // `operation` copies from all bytes of [begin, end) (kRead) or to them (kWrite). Throws Fault
+  // where that is a race.
   void access(const OperationPointer& operation, AccessKind kind, std::uint64_t begin,
               std::uint64_t end);
 
-  // The allocation is about to be freed by `operation`, or, where that is null, by the host. The
-  // Fault where somebody may still use it.
+  // The allocation is about to be freed by `operation`, or by the host where that is null. Returns
+  // the Fault where another operation may still use the memory, else null.
   std::unique_ptr<Fault> in_use(const Operation* operation, const char* call) const;
 
-  // --- For launches (LaunchShadow); one runs at a time ---
+  // --- For launches (LaunchShadow), of which one runs at a time ---
 
-  // Where `kernel` notes its accesses of a kind.
+  // The plane in which `kernel` notes its accesses of a kind. A plane is used again by a kernel
+  // that comes after the last one that used it; all plain writes share one.
   AccessPlane& plane(AccessKind kind, const OperationPointer& kernel);
-  // Those that may hold accesses in conflict with `kind`, by other kernels or by other blocks of
-  // this one, but for the one that it notes its own accesses of that kind in.
+  // The planes that may hold accesses in conflict with `kind`, by other kernels or by other blocks
+  // of this one. The plane in which the kernel notes its own accesses of that kind is left out,
+  // since stamping it returns what was there.
   struct Rival {
     AccessKind kind;
     const AccessPlane* plane;
@@ -65,14 +67,14 @@ class AccessRecord {
   std::vector<Rival> against(AccessKind kind, const Operation& kernel) const;
   // Copies and fills that conflict with `kind` and are not before `kernel`.
   std::vector<AccessRange> unordered_ranges(AccessKind kind, const Operation& kernel) const;
-  // Forgets stamps for which `keep` is false, and settled ranges.
+  // Forgets stamps for which `keep` is false, and ranges whose operation is settled.
   void sweep(const std::function<bool(Stamp)>& keep);
 
  private:
   struct Plane {
     AccessKind kind;
     OperationPointer last;  // the kernel that used it last
-    bool chain = true;      // each kernel that used it came before the next
+    bool chain = true;      // each kernel that used the plane comes before the next one
     AccessPlane cells;
     Plane(AccessKind k, OperationPointer kernel, std::uint64_t bytes)
         : kind(k), last(std::move(kernel)), cells(bytes) {}

@@ -1,21 +1,22 @@
 #ifndef ANNULUS_SIMULATOR_CHECK_BLOCK_CLOCKS_H_
 #define ANNULUS_SIMULATOR_CHECK_BLOCK_CLOCKS_H_
 
-// What the warps of a block know of the accesses of all others (simulator/check/block_order.h).
+// What the warps of a block know of the accesses of all other warps
+// (simulator/check/block_order.h).
 
 #include <cstdint>
 #include <vector>
 
 namespace annulus::simulator {
 
-// By the number of the warp in the grid.
+// A clock for each warp, by the number of the warp in the grid.
 using Clocks = std::vector<std::uint32_t>;
 
 // What a warp knows, and what it hands to others at a barrier.
 struct Knowledge {
   Clocks known;
-  Clocks pending;    // read by strong reads, until a fence makes it known
-  Clocks published;  // known at a fence: what strong writes give to others
+  Clocks pending;    // taken up by strong reads, until a fence makes it known
+  Clocks published;  // what was known at the last fence, which strong writes give to others
 };
 
 struct BlockClocks {

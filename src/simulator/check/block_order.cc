@@ -41,13 +41,17 @@ void BlockOrder::release(BlockClocks& block, int warp, std::uint64_t address, Me
                          bool read_too) {
   BlockClocks::Warp& self = block.warps[static_cast<std::size_t>(warp)];
   Clocks& place = strong_[address];
-  // An update keeps what earlier writes published (a release sequence); a store hides it.
+  // An atomic keeps what earlier writes to the address published (a release sequence); a plain
+  // store hides it.
   if (!read_too) place.clear();
   if (order == MemoryOrder::kRelease || order == MemoryOrder::kBoth) {
     join(place, now(block, warp));
     ++self.clock;
   } else {
     join(place, self.published);
+    // The write itself is recorded with the clock that this warp has published, which is 0 where
+    // only a barrier brought it something to publish (access_place). The vector has to reach to
+    // this warp, so that a reader that takes it up knows the write.
     const std::size_t number = block.first_warp + static_cast<std::size_t>(warp);
     if (!self.published.empty() && place.size() <= number) place.resize(number + 1);
   }
@@ -94,6 +98,9 @@ void BlockOrder::access(const BlockClocks& block, int warp, const LaunchShadow::
   }
 }
 
+// Compares an access within 16 bytes with the entries of these bytes, throws where another block
+// made a conflicting one that the warp does not know, and adds its own entry. Accesses of the own
+// block never conflict here (races within a block are not looked for in global memory).
 void BlockOrder::access_place(const BlockClocks& block, int warp, const LaunchShadow::View& view,
                               AccessKind kind, int lane, std::uint64_t address, std::uint32_t bytes,
                               Stamp mine) {
@@ -122,7 +129,9 @@ void BlockOrder::access_place(const BlockClocks& block, int warp, const LaunchSh
       fault.lane = lane;
       throw fault;
     }
-    // One that comes after it and conflicts with all that it conflicts with takes its place.
+    // An earlier entry is dropped if this access is ordered behind it, covers its bytes and
+    // conflicts with everything that it conflicts with. Among entries of the own block only those
+    // of this very warp and kind are dropped: for other warps `known` was set without looking.
     const bool covered = (entry.bytes & ~mask) == 0;
     const bool after = mine_too ? entry.warp == number && entry.kind == kind
                                 : known && (entry.kind == kind || kind == AccessKind::kWrite);
@@ -130,7 +139,8 @@ void BlockOrder::access_place(const BlockClocks& block, int warp, const LaunchSh
     if (!replaced) entries[kept++] = entry;
   }
   entries.resize(kept);
-  // Whoever reads what a fence published has seen the strong write that published it.
+  // A warp that knows what a fence published must also know this strong write, which published it;
+  // so the entry gets the clock of that fence and not the later one of now.
   std::uint32_t clock = self.clock;
   if (kind == AccessKind::kStrongWrite && !self.published.empty()) {
     clock = number < self.published.size() ? self.published[number] : 0;

@@ -1,23 +1,24 @@
 #ifndef ANNULUS_SIMULATOR_CHECK_BLOCK_ORDER_H_
 #define ANNULUS_SIMULATOR_CHECK_BLOCK_ORDER_H_
 
-// Races between the blocks of one launch whose kernel can order its blocks: it has fences of the
-// device, or acquires and releases. As the memory model of PTX has it (PTX ISA 9.0, chapter 8):
+// Finds races between the blocks of one launch whose kernel can order its blocks, because it has
+// fences of the device, or acquires and releases. The rules are those of the memory model of PTX
+// (PTX ISA 9.0, chapter 8):
 //
 //   a fence, or a release, publishes what the warp knows at the strong writes that follow it;
 //   a strong read takes up what the writes published whose value it reads, and the warp knows it
 //   from the next fence on, or at once if the read is an acquire;
 //   a warp knows its own accesses, and by barriers of the block those of the other warps.
 //
-// One thing is taken more lightly than the model has it, because programs rely on it and every GPU
-// does it: a barrier of the block hands on fences and strong reads too, so that it may stand
-// between the fence of each thread and the atomic of one, or between that atomic and the fences
-// behind it.
+// In one respect this is weaker than the model, because programs rely on it and every GPU does it:
+// a barrier of the block also hands on fences and strong reads. The barrier may therefore come
+// between the fences of all threads and the atomic of one of them, or between that atomic and the
+// fences behind it.
 //
 // Every warp has a clock that ticks when it publishes something, and a vector of the clocks of the
-// others that it knows (a vector clock). An access of another block is ordered where its clock is
-// known. Exact to the byte; memory is 16 bytes for each warp that touched 16 bytes, and is given
-// back at the end of the launch. Threads of a warp count as one.
+// other warps that it knows (a vector clock). An access of another block is ordered where its clock
+// is known. The search is exact to the byte. Its memory, 16 bytes for each warp and each 16 bytes
+// that the warp touched, is given back at the end of the launch. Threads of a warp count as one.
 
 #include <array>
 #include <cstdint>
@@ -37,26 +38,29 @@ class BlockOrder {
 
   void start(BlockClocks& block, std::uint64_t index, std::uint32_t warps) const;
 
-  // Held around a strong access and what follows for its address, so that value and order agree.
+  // The lock is held around a strong access together with release() or acquire() for its address,
+  // so that the order that is recorded fits the value that is read.
   std::unique_lock<std::mutex> lock_strong() { return std::unique_lock(strong_mutex_); }
+  // The warp makes a strong write; `read_too` says that it is an atomic, which also reads.
   void release(BlockClocks& block, int warp, std::uint64_t address, MemoryOrder order,
                bool read_too);
+  // The warp makes a strong read.
   void acquire(BlockClocks& block, int warp, std::uint64_t address, MemoryOrder order);
   void fence(BlockClocks& block, int warp) const;
-  // The warp arrives at a barrier / goes on from it.
+  // The warp arrives at a barrier, and goes on from it.
   void arrive(BlockClocks& block, int warp, Knowledge& barrier) const;
   void leave(BlockClocks& block, int warp, const Knowledge& barrier) const;
   void shared_atomic(BlockClocks& block, int warp) const;
   static void join(Knowledge& into, const Knowledge& from);
 
-  // A lane accesses bytes of one allocation. Throws Fault without its place.
+  // A lane accesses bytes of one allocation. Throws Fault, to which the caller adds the place.
   void access(const BlockClocks& block, int warp, const LaunchShadow::View& view, AccessKind kind,
               int lane, std::uint64_t address, std::uint32_t bytes, Stamp mine);
 
  private:
   static constexpr std::size_t kParts = 64;
 
-  // The last access of a warp to some of 16 bytes.
+  // The last access by a warp, of one kind, to some of 16 bytes.
   struct Entry {
     std::uint32_t warp;
     std::uint32_t clock;

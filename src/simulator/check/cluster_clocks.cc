@@ -5,7 +5,8 @@
 namespace annulus::simulator {
 
 void ClusterClocks::Time::join(const Time& other) {
-  // What `all` covers anyway need not be remembered lane by lane.
+  // Lanes are remembered only where they reach further than `all`. Where both times do, the lanes
+  // of both get the larger `some`, which may order too much and so hides a race but invents none.
   const std::uint32_t most = std::max(all, other.all);
   const bool mine = some >= most && lanes != 0;
   const bool theirs = other.some >= most && other.lanes != 0;
@@ -29,7 +30,7 @@ ClusterClocks::Agent ClusterClocks::add() {
 }
 
 void ClusterClocks::tick(Agent warp) {
-  // At the end of its range the clock stands still: later races go unseen, none is invented.
+  // At the end of its range the clock stops: later races go unseen, none is invented.
   if (clock_[warp] + 1 < kMax) ++clock_[warp];
 }
 
@@ -67,7 +68,8 @@ void ClusterClocks::acquire(const Vector& from, Agent warp) {
     known[agent].over.join(from[agent].over);
   }
   if (warp >= count) return;
-  // The warp's own lanes are among those that met.
+  // The warp's own entry says which of its lanes met there. Where all 32 did, they are ordered
+  // among each other up to and including the clock `some`.
   const Time& own = from[warp].order;
   const bool everyone = own.lanes == 0xffffffffu;
   sync_[warp] = std::max(sync_[warp], everyone ? std::max(own.all, own.some + 1) : own.all);

@@ -49,6 +49,8 @@ inline bool LaunchShadow::put(std::atomic<Stamp>& cell, AccessKind kind, Stamp m
     *old = stamp;
     Stamp next = mine;
     if (((stamp ^ mine) & same_block_) == 0) return true;
+    // Several blocks may read a cell, or update it by atomics, without a race; the stamp then keeps
+    // that there is more than one. Two plain writes are a race that is reported at once.
     if (kind != AccessKind::kWrite && ((stamp ^ mine) & kStampOperation) == 0) {
       if ((stamp & kStampSeveral) != 0) return true;
       next |= kStampSeveral;
@@ -66,7 +68,7 @@ std::uint32_t LaunchShadow::read(const View& view, std::uint32_t lanes,
   const Stamp several = mine | kStampSeveral;
   std::uint32_t left = 0;
   std::uint64_t index = ~std::uint64_t{0};
-  std::atomic<Stamp>* cells = nullptr;  // of the chunk; null where they are larger
+  std::atomic<Stamp>* cells = nullptr;  // null where they are larger than the access
   int cell_shift = 0;
   for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);
@@ -84,6 +86,7 @@ std::uint32_t LaunchShadow::read(const View& view, std::uint32_t lanes,
     std::atomic<Stamp>* cell = cells + ((offset & (AccessPlane::kChunkBytes - 1)) >> cell_shift);
     for (const auto* const end = cell + (std::size_t{1} << (shift - cell_shift)); cell < end;
          ++cell) {
+      // Nothing is left to stamp after an earlier read by this block, or by several blocks.
       const Stamp stamp = cell->load();
       if (((stamp ^ mine) & same_block_) == 0 ||
           ((stamp ^ several) & (kStampOperation | kStampSeveral)) == 0) {
@@ -96,7 +99,8 @@ std::uint32_t LaunchShadow::read(const View& view, std::uint32_t lanes,
       }
     }
   }
-  // Compared after they are stamped, as in access_slowly.
+  // The reads are compared after they are stamped, as in access_slowly. Strong writes conflict with
+  // plain reads too, but are rare; where there are any, all lanes go the slow way.
   if (view.own[static_cast<int>(AccessKind::kStrongWrite)].load() != nullptr) return lanes;
   const AccessPlane* const written = view.own[static_cast<int>(AccessKind::kWrite)].load();
   for (std::uint32_t rest = written == nullptr ? 0 : lanes & ~left; rest != 0; rest &= rest - 1) {
@@ -144,7 +148,7 @@ void LaunchShadow::compare(const View& view, const Access& access, Stamp stamp, 
   if ((differs & kStampOperation) == 0) {
     const bool same_block = (differs & same_block_) == 0;
     if (same_block && (stamp & kStampSeveral) == 0) return;
-    // Of several blocks only one is known by its number.
+    // Where the stamp is this block's own but several blocks made it, the others are not known.
     throw unordered_blocks({operation_, access.kind, 0},
                            {operation_, other, same_block ? 0 : stamp}, place);
   }
@@ -172,8 +176,8 @@ void LaunchShadow::compare(const View& view, const Access& access, const AccessP
   }
 }
 
-// Stamped first and compared afterwards: see the head of the header. All of it is atomic and in
-// one order for all threads, and the comparison with reads comes first (AccessRecord::access).
+// Stamps the access first and compares it afterwards, for the reason at the head of the header.
+// The kinds are compared in the same order as in AccessRecord::access, reads first.
 void LaunchShadow::access_slowly(View& view, AccessKind kind, int lane, std::uint64_t offset,
                                  std::uint32_t bytes, Stamp mine) {
   const Access access{kind, offset, bytes, mine};

@@ -7,12 +7,14 @@
 //   another operation's stamp   a race, unless that operation comes before this one
 //                               (simulator/check/operation.h)
 //   another block's stamp       a race, where blocks have no way to order themselves. Kernels with
-//                               fences of the device go to BlockOrder instead, which knows who
-//                               waited for whom.
+//                               fences of the device go to BlockOrder instead, which knows which
+//                               warp waited for which.
 //
-// Nothing depends on which of two accesses comes first or on which thread runs them: an access is
-// stamped first and compared afterwards, so of two at once at least one sees the other. It is
-// compared before it happens, so that a kernel's race never becomes one of this program.
+// The result depends neither on which of two accesses comes first nor on which threads run them: an
+// access is stamped first and compared afterwards, so of two simultaneous ones at least one sees
+// the other. All loads and exchanges of stamps, and of the pointers `own`, are therefore
+// sequentially consistent; with acquire and release both could miss the other. An access is
+// compared before it happens, so that a race of the kernel never becomes one of this program.
 
 #include <atomic>
 #include <bit>
@@ -29,7 +31,7 @@ namespace annulus::simulator {
 
 class LaunchShadow {
  public:
-  // What the launch needs of one allocation.
+  // What the launch needs to know of one allocation.
   struct View {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
@@ -41,26 +43,29 @@ class LaunchShadow {
     std::shared_ptr<AccessRecord> record;
   };
 
-  // `launch` is the kernel's operation. `blocks_ordered`: blocks have another judge.
+  // `launch` is the kernel's operation. `blocks_ordered` says that the kernel can order its blocks,
+  // so that races between them are for BlockOrder to find.
   LaunchShadow(Detector& detector, OperationPointer launch, bool blocks_ordered);
 
   Detector& detector() { return detector_; }
 
-  // The view of the allocation that `record` is of; lives as long as the launch.
+  // The view of the allocation that `record` describes. It lives as long as the launch.
   View* view(std::shared_ptr<AccessRecord> record);
 
-  // An access of memory that nothing holds, and that `freer` freed (null: nobody did). Throws the
-  // Fault where that is not before this launch; otherwise it is a matter of bounds.
+  // A lane accesses memory that no allocation holds any more, because `freer` freed it (null: none
+  // did). Throws Fault where nothing orders the free and this launch. If the free comes first, the
+  // access is out of bounds, which the caller reports.
   void check_freed(const OperationPointer& freer, int lane, std::uint64_t address) const;
 
-  // The stamps of a warp, but for lane and site.
+  // The stamp of a warp's accesses, without lane and site.
   Stamp stamp(std::uint64_t block, int warp) const {
     const std::uint64_t number = block << warp_bits_ | static_cast<std::uint64_t>(warp);
     return number_ << kStampOperationShift | ((number << kStampWarpShift) & kStampWarps);
   }
 
-  // Lanes of a warp access `bytes` each, all within the view; addresses[lane]. Requires: `bytes` is
-  // a power of two up to 32 and divides the addresses. Throws Fault without its place.
+  // Each of `lanes` accesses `bytes` at addresses[lane], all within the view. Requires: `bytes` is
+  // a power of two up to 32 and divides the addresses. Throws Fault, to which the caller adds the
+  // place.
   void access(View& view, AccessKind kind, std::uint32_t lanes, const std::uint64_t* addresses,
               std::uint32_t bytes, Stamp mine) {
     if (kind == AccessKind::kRead) lanes = read(view, lanes, addresses, bytes, mine);
@@ -72,17 +77,18 @@ class LaunchShadow {
   }
 
  private:
-  // The usual case, a read that only writes of the launch itself can conflict with. Stamps it, and
-  // returns the lanes that need another look.
+  // Handles the usual case, a read with which only writes of the launch itself can conflict. Stamps
+  // it, and returns the lanes that access_slowly has to look at.
   std::uint32_t read(const View& view, std::uint32_t lanes, const std::uint64_t* addresses,
                      std::uint32_t bytes, Stamp mine) const;
 
   void access_slowly(View& view, AccessKind kind, int lane, std::uint64_t offset,
                      std::uint32_t bytes, Stamp mine);
   AccessPlane& own_plane(View& view, AccessKind kind);
-  // Stamps the cells; what was there is left in `old`, as many as the result.
+  // Stamps the cells of an access and returns how many they are; their former stamps go to `old`.
   std::size_t put_all(AccessPlane& plane, AccessKind kind, std::uint64_t offset,
                       std::uint32_t bytes, Stamp mine, Stamp* old) const;
+  // Stamps one cell, unless it has a stamp of this block already. False: its chunk is being split.
   bool put(std::atomic<Stamp>& cell, AccessKind kind, Stamp mine, Stamp* old) const;
 
   struct Access {
@@ -97,11 +103,12 @@ class LaunchShadow {
 
   Detector& detector_;
   const OperationPointer operation_;
-  std::uint64_t number_;  // of the operation in stamps
+  std::uint64_t number_;  // the operation's number in stamps
   int warp_bits_;
-  Stamp same_block_;                               // the bits in which all stamps of a block agree
+  // The bits in which all stamps of a block agree; of all blocks, where BlockOrder compares them.
+  Stamp same_block_;
   std::vector<std::atomic<std::uint8_t>> orders_;  // [number]: 0 not known yet, 1 before, 2 not
-  std::mutex mutex_;                               // guards views_, and own planes of all views
+  std::mutex mutex_;  // guards views_, and the making of own planes of all views
   std::map<std::uint64_t, View> views_;
 };
 

@@ -48,7 +48,8 @@ void Order::ended(const Operation& operation) {
 void Order::see(Chain& chain, std::uint64_t number) {
   auto& seen = chain.seen_;
   if (!seen.empty() && seen.back().number >= number) return;
-  // What was seen before anything pending was submitted needs one entry, the last.
+  // Entries older than the oldest pending operation are joined into their last one: what they name
+  // comes before every operation that is pending or will be submitted, and no other is asked about.
   const std::uint64_t oldest = pending_.empty() ? time_ : *pending_.begin();
   std::size_t settled = 0;
   while (settled < seen.size() && seen[settled].time <= oldest) ++settled;

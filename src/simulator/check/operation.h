@@ -8,12 +8,12 @@
 //   stream (Order::submit is told which operations the new one waits for), and
 //   the host: it saw that the first had ended (Order::observe) before it submitted the second.
 //
-// In which order they really ran says nothing. The host counts as one thread: what any thread has
-// seen, all know, because how threads tell each other cannot be seen here.
+// The order in which they really ran does not matter. The host counts as one thread: what any of
+// its threads has seen, all know, because the simulator cannot see how threads tell each other.
 //
-// Operations that wait for each other anyway form a chain, and a position in each chain is all an
-// operation has to know (a vector clock). What the host has seen is left out of the vectors and
-// kept as times in the chains, so that vectors stay as short as there are busy streams.
+// Operations that wait for each other anyway form a chain, and a position in each chain is all that
+// an operation has to know (a vector clock). What the host has seen is left out of the vectors and
+// kept as times in the chains, so that a vector has one entry for each busy stream at most.
 
 #include <cstdint>
 #include <memory>
@@ -27,7 +27,7 @@ namespace annulus::simulator {
 
 struct Program;
 
-// Operations of which each comes after the one before.
+// A sequence of operations each of which comes after the one before it.
 class Chain {
  private:
   friend class Order;
@@ -41,20 +41,21 @@ class Chain {
 using ChainPointer = std::shared_ptr<Chain>;
 
 struct Operation {
-  // What it is, for people: "kernel scale", "cuMemcpyAsync"; "stream 2 of device 0".
+  // What it is and where it runs, for messages: "kernel scale" or "cuMemcpyAsync", and "stream 2 of
+  // device 0".
   std::string what;
   std::string where;
   bool checked = true;          // its accesses are recorded and compared
   std::weak_ptr<void> context;  // the driver's object
 
-  // Of a kernel: from the number of a warp to a block, from a site to a line.
-  std::weak_ptr<const void> module;  // what holds the program; gone when that is unloaded
+  // Set for kernels, and used to find the block of a warp's number and the line of a site.
+  std::weak_ptr<const void> module;  // holds the program; expired when the module is unloaded
   const Program* program = nullptr;
   std::uint32_t grid[3] = {1, 1, 1};
   int warp_bits = 0;  // warp of the grid = block << warp_bits | warp
 
   // Set by Order::submit.
-  std::uint64_t serial = 0;  // position among all, in the order of the calls
+  std::uint64_t serial = 0;  // position among all operations, in the order of the calls
 
  private:
   friend class Order;
@@ -65,26 +66,26 @@ struct Operation {
   ChainPointer chain_;
   std::uint64_t number_ = 0;     // position in the chain
   std::uint64_t submitted_ = 0;  // time
-  std::vector<Known> known_;     // of other chains: the last operation that comes before this one
+  std::vector<Known> known_;     // for other chains: their last operation that comes before this
 };
 using OperationPointer = std::shared_ptr<const Operation>;
 
 // Any thread may call.
 class Order {
  public:
-  // Makes `operation` the next of `chain`, behind all of `after` (null: ended long ago). The caller
-  // orders submissions to one chain.
+  // Makes `operation` the next of `chain`, behind all of `after` (null stands for one that ended
+  // long ago). Requires: the caller makes submissions to one chain in their order.
   OperationPointer submit(Operation operation, const ChainPointer& chain,
                           std::span<const OperationPointer> after);
-  // It has run. Every submitted operation ends once.
+  // `operation` has run. Requires: it is called once for every submitted operation.
   void ended(const Operation& operation);
-  // The host has seen that it ended.
+  // The host has seen that `operation` ended.
   void observe(const Operation& operation);
 
   bool before(const Operation& first, const Operation& second) const;
-  // True where the host has seen it end.
+  // Whether the host has seen it end.
   bool observed(const Operation& operation) const;
-  // True where it comes before everything that runs or will ever run.
+  // Whether it comes before everything that is pending or will ever be submitted.
   bool settled(const Operation& operation) const;
 
  private:
@@ -95,7 +96,7 @@ class Order {
   mutable std::mutex mutex_;  // guards all below, and the chains
   std::uint64_t time_ = 1;    // rises when the host sees something
   std::uint64_t serial_ = 0;
-  std::multiset<std::uint64_t> pending_;  // times at which those that have not ended were submitted
+  std::multiset<std::uint64_t> pending_;  // times of submission of operations that have not ended
 };
 
 }  // namespace annulus::simulator

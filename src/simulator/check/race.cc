@@ -16,7 +16,8 @@ std::string name_of(const Operation& operation) {
   return fmt::format("{} on {}", operation.what, operation.where);
 }
 
-// Fills in the place of a stamp: block, warp, lane, and the line while the module is loaded.
+// Fills in the place that a stamp names: block, warp and lane, and the line if the module is still
+// loaded.
 void place_at(Fault& fault, const Operation& kernel, Stamp stamp) {
   const std::uint64_t warp = (stamp & kStampWarps) >> kStampWarpShift;
   const std::uint64_t block = warp >> kernel.warp_bits;

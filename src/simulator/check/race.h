@@ -1,7 +1,7 @@
 #ifndef ANNULUS_SIMULATOR_CHECK_RACE_H_
 #define ANNULUS_SIMULATOR_CHECK_RACE_H_
 
-// Names for races in global memory, and what to say about them.
+// Makes the faults for races in global memory: their names and their messages.
 
 #include <cstdint>
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace annulus::simulator {
 
-// One of the two that race.
+// One of the two accesses that race.
 struct Racer {
   OperationPointer operation;
   AccessKind kind{};
@@ -27,22 +27,22 @@ struct RacePlace {
   std::uint64_t allocation_end = 0;
 };
 
-// Two operations that nothing orders touch the same bytes. What it is called follows from the order
-// in which they were submitted, which is the order that their author had in mind:
+// Two operations that nothing orders touch the same bytes. The kind of the fault follows from the
+// order in which they were submitted, which is the order that their author had in mind:
 //
 //   kMissingWait      the second reads what the first writes
 //   kEarlyReuse       the second writes what the first reads
 //   kUnorderedWrites  both write
 //
-// The fault is at `before`, where that has a stamp; a fault of the access that is happening now
-// gets its place from the instruction.
+// A copy that races with a kernel puts the fault at the stamp of `before`. An access by a kernel
+// that is happening now gets its place from its instruction.
 Fault unordered_operations(const Racer& now, const Racer& before, const RacePlace& place);
 
-// Two blocks of one launch.
+// Two blocks of one launch, which nothing orders, touch the same bytes.
 Fault unordered_blocks(const Racer& now, const Racer& before, const RacePlace& place);
 
-// An operation uses memory that `freer` (null: the host) has freed already, and is not ordered with
-// it.
+// An operation uses memory that `freer` (null: the host) has freed already, and nothing orders the
+// two.
 Fault used_after_free(const Operation* freer, const Operation& user, const char* what,
                       std::uint64_t address);
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kAllBytes = 15;
 
-// What would have ordered two accesses.
+// What would have ordered the two accesses, for messages.
 const char* missing(bool same_warp) {
   return same_warp ? "bar.warp.sync (__syncwarp) or barrier" : "barrier";
 }
@@ -77,7 +77,9 @@ void SharedShadow::check_proxy(Agent writer, std::uint32_t clock, int lane, cons
            access.what, offset + kSharedBase);
 }
 
-// Throws where the write that left the stamp does not come before the access.
+// Throws where the write that left the stamp does not come before the access. The order of the
+// tests is that of the causes: a copy in flight, a race, and only then a missing proxy fence, which
+// is asked of accesses that are otherwise in order.
 void SharedShadow::check_writer(Stamp writer, const Access& access, std::uint32_t offset) const {
   if ((writer & kForeign) != 0) {
     return check_foreign_writer(records_[writer & ~kForeign], access, offset);
@@ -90,7 +92,8 @@ void SharedShadow::check_writer(Stamp writer, const Access& access, std::uint32_
   }
   const std::uint32_t clock = writer >> kClockShift;
   const int lane = static_cast<int>(writer & 63u);
-  // What a lane fenced it did before the product in which it takes part itself.
+  // A product is executed by all lanes of its warp, so it comes after what each of them wrote; the
+  // fence of the writing lane is what remains to be checked.
   const bool own_product = access.matrix && other == access.warp;
   if (!own_product && !ordered_write(writer, access.warp, access.lane)) {
     raise_at(FaultKind::kSharedRace, lane_or_none(access.lane),
@@ -100,6 +103,9 @@ void SharedShadow::check_writer(Stamp writer, const Access& access, std::uint32_
   check_proxy(other, clock, lane, access, offset);
 }
 
+// One record for each warp and word holds the last clock at which the warp read it. Two lanes at
+// one clock become kSeveral. Where single lanes and a collective read meet at one clock, the single
+// lanes stay, as they are the ones that a warp barrier has to order.
 void SharedShadow::note_read(std::uint32_t& reader, int warp, int lane) const {
   const std::uint32_t clock = clocks_->clock(agent(warp)) << kWarpShift;
   const auto fresh = clock | static_cast<std::uint32_t>(lane);
@@ -148,7 +154,9 @@ void SharedShadow::write_word(int warp, int lane, std::uint32_t word, std::uint3
                               bool changes, Stamp fresh) {
   const Access access{.warp = agent(warp), .lane = lane, .what = "write"};
   const auto check = [&](Stamp writer, std::uint32_t offset) {
-    // The same value again is harmless, but not over a copy in flight or an mbarrier.
+    // A write that changes nothing is harmless, but not over a copy in flight or an mbarrier. It
+    // leaves its own stamp all the same: a word keeps one writer, the last, and a reader has to
+    // come after that one.
     if (writer != 0 && (changes || (writer >> kClockShift) > kBytesClock)) {
       check_writer(writer, access, offset);
     }
@@ -191,7 +199,7 @@ void SharedShadow::check_readers(std::uint32_t word, const Access& access) const
 
 namespace {
 
-// Calls visit(word, byte mask) for the words of a range.
+// Calls visit(word, byte mask) for each word of a range.
 template <typename Visit>
 inline void for_words(std::uint32_t offset, std::uint32_t bytes, Visit visit) {
   if (((offset | bytes) & 3u) == 0) {
@@ -225,7 +233,7 @@ bool SharedShadow::look_closer(Stamp writer, Agent warp, int lane) {
   return plain_before(writer, warp, lane);
 }
 
-// The part of read_before that looks at asynchronous readers and those of other CTAs.
+// The part of read_before that looks at asynchronous readers and at those of other CTAs.
 template <bool kEnded>
 bool SharedShadow::foreign_read_before(std::uint32_t word, Agent warp, int lane) const {
   const std::uint64_t touched = touched_[word >> kBlockShift];
@@ -281,7 +289,9 @@ void SharedShadow::atomic(int warp, int lane, std::uint32_t offset, std::uint32_
       raise_at(FaultKind::kUninitialized, lane, "atomic on shared byte {}, which nothing wrote",
                offset + kSharedBase);
     }
-    // Atomics of one instruction hit a word lane after lane; that order is theirs to have.
+    // The lanes of one atomic instruction update a word one after another, which is no race. So the
+    // atomic is a write by all lanes together, except for the first one on the word, which has to
+    // come after what single lanes did before.
     const int as = fresh ? lane : kCollective;
     const bool own = (writer_[word] & kForeign) == 0 &&
                      ((writer_[word] >> kWarpShift) & 31u) == static_cast<std::uint32_t>(warp);

@@ -1,10 +1,10 @@
 #ifndef ANNULUS_SIMULATOR_CHECK_SHARED_SHADOW_H_
 #define ANNULUS_SIMULATOR_CHECK_SHARED_SHADOW_H_
 
-// What checked mode knows about the shared memory of a CTA: for every word who wrote it and who
-// read it, and when (simulator/check/cluster_clocks.h).
+// What checked mode knows about the shared memory of a CTA: which warp or copy wrote each word,
+// which read it, and when (simulator/check/cluster_clocks.h).
 //
-// A stamp is what an access leaves behind in a word:
+// A stamp is what a write leaves behind in a word:
 //   | 0 | clock : 20 | warp : 5 | lane : 6 |   a warp of this CTA; all zero: nothing wrote the word
 //   | 1 | index : 31                       |   an entry of the table of asynchronous accesses
 // Lane 62 stands for all lanes together (ldmatrix), 63 for several.
@@ -14,10 +14,10 @@
 // accessed by bytes or halves move to a table of their own with a stamp per byte, so neighbours in
 // a word never look like a race.
 //
-// Asynchronous accesses: a bulk copy writes or reads a range at some moment between its issue and
-// its completion, a matrix product (wgmma) reads its operands between its issue and the wait for
-// it. They come after what their issuer knows, writes of warps only past a proxy fence; and what
-// comes after them has to know of their completion.
+// Two kinds of access are asynchronous: a bulk copy writes or reads a range at some moment between
+// its issue and its completion, and a matrix product (wgmma) reads its operands between its issue
+// and the wait for it. They come after what their issuer knows, but after writes of warps only past
+// a proxy fence. An access comes after them only if its warp knows of their completion.
 
 #include <immintrin.h>
 
@@ -39,8 +39,9 @@ class SharedShadow {
   static constexpr int kSeveral = ClusterClocks::kSeveral;
   using Agent = ClusterClocks::Agent;
 
-  // Forgets everything; for a new CTA whose warps are the agents from `first` on. `by_warp`: a wait
-  // for matrix products covers those of the waiting warp alone, not those of its warpgroup.
+  // Forgets everything, for a new CTA whose warps are the agents from `first` on. `by_warp` says
+  // that a wait for matrix products covers those of the waiting warp alone, not those of its
+  // warpgroup.
   void reset(std::uint32_t bytes, int warps, ClusterClocks& clocks, Agent first, bool by_warp);
 
   // Checks and records an access of `bytes` at byte `offset` (in bounds). Throws Fault.
@@ -51,14 +52,14 @@ class SharedShadow {
   // `changes` says whether the stored bytes differ from what is there: unordered writes of the
   // same value are common and harmless.
   void write(int warp, int lane, std::uint32_t offset, std::uint32_t bytes, bool changes);
-  // An atomic access: ordered with other atomics on the word, which also order their warps.
+  // An atomic access is ordered with other atomics on the word, and these also order their warps.
   void atomic(int warp, int lane, std::uint32_t offset, std::uint32_t bytes);
 
-  // cp.async into the bytes starts / has been waited for by its warp.
+  // A cp.async into the bytes starts, and has been waited for by its warp.
   void begin_flight(int warp, int lane, std::uint32_t offset, std::uint32_t bytes);
   void end_flight(int warp, int lane, std::uint32_t offset, std::uint32_t bytes);
 
-  // bar.warp.sync: earlier accesses of every lane come before later ones of every other.
+  // bar.warp.sync: earlier accesses of every lane come before later ones of every other lane.
   void tick(int warp) { clocks_->sync(first_ + static_cast<Agent>(warp)); }
 
   // --- Asynchronous accesses, and those of other CTAs of the cluster ---
@@ -72,19 +73,20 @@ class SharedShadow {
   static constexpr std::uint32_t kPending = 0xffffffffu;
   struct Record {
     Foreign kind = Foreign::kBulkWrite;
-    Agent agent = 0;  // whoever knows this agent up to and with `clock` comes after the access
+    // A warp that knows `agent` up to and including `clock` comes after the access.
+    Agent agent = 0;
     std::uint32_t clock = kPending;
     int lane = kCollective;  // of the agent, where that is a warp
     std::uint32_t pc = 0;    // of the instruction
     std::string what;        // for messages: "a bulk copy for the mbarrier at 1032"
   };
-  // Index of a new record.
+  // Adds a record and returns its index.
   std::uint32_t add(Record record);
-  // The access is over: it was the agent's `clock`-th.
+  // The access is over; from now on it counts as made at this clock of its agent.
   void complete(std::uint32_t record, std::uint32_t clock) { records_[record].clock = clock; }
   std::uint32_t clock_of(std::uint32_t record) const { return records_[record].clock; }
 
-  // `warp` (of any CTA of the cluster) starts an asynchronous write / read of the range.
+  // `warp` (of any CTA of the cluster) starts an asynchronous write or read of the range.
   void begin_write(Agent warp, int lane, std::uint32_t offset, std::uint32_t bytes,
                    std::uint32_t record);
   void begin_read(Agent warp, int lane, std::uint32_t offset, std::uint32_t bytes,
@@ -93,12 +95,12 @@ class SharedShadow {
   // reads 16 bytes at each of `offsets`, as part of their `group`-th group (counted from 1).
   void matrix_read(int warpgroup, std::uint32_t warps, std::span<const std::uint32_t> offsets,
                    std::uint32_t group);
-  // A warp of another CTA reads or writes; `record` is of kind kRemote and complete.
+  // A warp of another CTA reads or writes. `record` is of kind kRemote and complete.
   void remote_read(Agent warp, int lane, std::uint32_t offset, std::uint32_t bytes,
                    std::uint32_t record);
   void remote_write(Agent warp, int lane, std::uint32_t offset, std::uint32_t bytes,
                     std::uint32_t record);
-  // The words become an mbarrier / are memory again, written by this lane.
+  // The words become an mbarrier, and become memory again, which counts as written by this lane.
   void make_object(int warp, int lane, std::uint32_t offset, std::uint32_t bytes,
                    std::uint32_t record);
   void end_object(int warp, int lane, std::uint32_t offset, std::uint32_t bytes);
@@ -111,20 +113,20 @@ class SharedShadow {
   static constexpr std::uint32_t kBytesClock = ClusterClocks::kMax + 1;   // see bytes_
   static constexpr std::uint32_t kFlightClock = ClusterClocks::kMax + 2;  // in flight
   static constexpr Stamp kBytesStamp = kBytesClock << kClockShift;
-  // A block of words has a bit for everybody who ever read a word of it: 32 warps, 8 warpgroups,
-  // bulk copies and other CTAs.
+  // A block of 64 words has a bit for each reader that ever read a word of it: bits 0 to 31 for the
+  // warps, 32 to 39 for products of the warpgroups, and bit 40 for bulk copies and other CTAs.
   static constexpr std::uint32_t kBlockShift = 6;
   static constexpr int kWarpgroups = 8;
   static constexpr int kForeignBit = 40;
 
-  // Who does what is being checked now.
+  // The access that is being checked now.
   struct Access {
     Agent warp;
     int lane;
-    bool async = false;   // reads or writes through the asynchronous proxy
-    bool matrix = false;  // all lanes of the warp take part
-    bool write = false;   // an asynchronous write, before which reads need only have ended
-    const char* what = "";
+    bool async = false;     // reads or writes through the asynchronous proxy
+    bool matrix = false;    // a matrix product, in which all lanes of the warp take part
+    bool write = false;     // an asynchronous write, before which reads need only have ended
+    const char* what = "";  // for messages
   };
   struct ByteStamps {
     std::array<Stamp, 4> writer{};
@@ -145,7 +147,7 @@ class SharedShadow {
     return (clocks_->clock(agent(warp)) << kClockShift) |
            (static_cast<std::uint32_t>(warp) << kWarpShift) | static_cast<std::uint32_t>(lane);
   }
-  // Whether the stamped write comes before what lane of warp does now.
+  // Whether the stamped write comes before what `lane` of `warp` does now.
   bool ordered_write(Stamp writer, Agent warp, int lane) const {
     return clocks_->before(first_ + ((writer >> kWarpShift) & 31u), writer >> kClockShift,
                            static_cast<int>(writer & 63u), warp, lane);
@@ -153,29 +155,31 @@ class SharedShadow {
   bool ordered_read(std::uint32_t reader, int reader_warp, const Access& access) const;
   bool ordered(const Record& record, Agent warp, int lane) const;
   bool ended(const Record& record, const Access& access) const;
-  // The usual stamps, and in order.
+  // Whether the stamp is one of the usual kinds, of a warp's write or of a bulk copy, and the write
+  // comes before what `lane` of `warp` does now.
   bool plain_before(Stamp writer, Agent warp, int lane) const {
     if ((writer & kForeign) == 0) return plain(writer) && ordered_write(writer, warp, lane);
     const Record& record = records_[writer & ~kForeign];
     return record.kind == Foreign::kBulkWrite && ordered(record, warp, lane);
   }
-  // The same for stamps that `settled_` does not tell to be in order; it does the next time.
+  // plain_before() for a stamp that `settled_` does not cover. Brings `settled_` up to date, so
+  // that it covers the stamp the next time.
   bool look_closer(Stamp writer, Agent warp, int lane);
   template <bool kEnded = false>
   std::uint32_t& settled(Agent warp, std::uint32_t other) {
     return kEnded ? ended_[warp][other] : settled_[warp][other];
   }
-  // Matrix products of the warpgroup up to this group come before what the warp does now.
+  // The last group of matrix products of the warpgroup that has ended: the groups up to and
+  // including it come before what the warp does now, or with kEnded have ended.
   template <bool kEnded = false>
   std::uint32_t matrix_done(int warpgroup, Agent warp) const;
 
-  // The usual cases, four words at once: true when nothing was wrong and all is recorded. False
-  // decides nothing; the slow way then finds the reason or the rare case.
+  // The usual cases, four words at once. True: nothing was wrong and the access is recorded. False
+  // decides nothing; the slow way then finds the fault or the rare case.
   bool read_four(int warp, int lane, std::uint32_t word);
   bool write_four(int warp, int lane, std::uint32_t word, Stamp fresh);
-  // Whether all that was ever read of four words comes before what the lane does now; false also
-  // where that takes a closer look. kEnded: whether it has ended, which is all that an asynchronous
-  // write asks for.
+  // Whether all reads of four words come before what the lane does now. With kEnded, whether they
+  // have ended, which is all that an asynchronous write asks for. False decides nothing.
   template <bool kEnded = false>
   bool read_before(std::uint32_t word, Agent warp, int lane) {
     const std::uint64_t touched = touched_[word >> kBlockShift];
@@ -190,7 +194,7 @@ class SharedShadow {
   bool foreign_read_before(std::uint32_t word, Agent warp, int lane) const;
   void read_slowly(int warp, int lane, std::uint32_t offset, std::uint32_t bytes);
 
-  // Throw a Fault, or return.
+  // Each throws Fault where an earlier access does not come before this one.
   void check_writer(Stamp writer, const Access& access, std::uint32_t offset) const;
   void check_foreign_writer(const Record& record, const Access& access, std::uint32_t offset) const;
   void check_proxy(Agent agent, std::uint32_t clock, int lane, const Access& access,
@@ -216,16 +220,19 @@ class SharedShadow {
   Agent first_ = 0;
   bool by_warp_ = false;
   // [warp of the cluster][warp of this CTA]: accesses of all lanes of the latter before this clock
-  // are known to come before what the former does now. What ClusterClocks::all_before says may be
-  // more, never less; this is near at hand.
+  // are known to come before what the former does now. It is a cache of
+  // ClusterClocks::all_before, which may say more by now, but never less.
   std::array<std::array<std::uint32_t, 32>, ClusterClocks::kMaxWarps> settled_{};
-  // Likewise those that are known to have ended.
+  // A cache of all_before<true> in the same way: these accesses are known to have ended.
   std::array<std::array<std::uint32_t, 32>, ClusterClocks::kMaxWarps> ended_{};
   std::vector<Stamp> writer_;                       // [word]
   std::vector<std::uint32_t> readers_;              // [warp][word], clock << 6 | lane
   std::vector<std::uint64_t> touched_;              // [block]
   std::vector<std::uint32_t> matrix_[kWarpgroups];  // [word], see matrix_read
-  std::vector<std::uint32_t> foreign_;  // [word], record + 1 of a read; empty until needed
+  // [word]: record + 1 of the last read by a bulk copy or another CTA; empty until needed. An
+  // earlier such read that is still under way is forgotten, so that a write which waits for the
+  // last one only is not found.
+  std::vector<std::uint32_t> foreign_;
   std::vector<Record> records_;
   std::unordered_map<std::uint32_t, ByteStamps> bytes_;
   std::unordered_map<std::uint32_t, ClusterClocks::Vector> atomics_;
@@ -235,7 +242,8 @@ inline bool SharedShadow::read_four(int warp, int lane, std::uint32_t word) {
   const __m128i writers = load_four(&writer_[word]);
   const Stamp first = writer_[word];
   if (!all_same(writers, first) || first == 0) return false;
-  // Stamps that are not those of a warp's write look later than any clock.
+  // A stamp that is not one of a warp's write is larger than any clock, so it takes the closer
+  // look.
   if ((first >> kClockShift) >= settled(agent(warp), (first >> kWarpShift) & 31u) &&
       !look_closer(first, agent(warp), lane)) {
     return false;
@@ -247,7 +255,7 @@ inline bool SharedShadow::read_four(int warp, int lane, std::uint32_t word) {
   const __m128i fresh = _mm_set1_epi32(static_cast<int>(clock | static_cast<std::uint32_t>(lane)));
   const __m128i known = load_four(reader);
   if (_mm_movemask_epi8(_mm_cmpeq_epi32(known, fresh)) == 0xffff) return true;
-  // Read at this time before, by another lane: the records have to be merged.
+  // Another lane has read a word at this clock before; note_read merges the two.
   const __m128i times = _mm_and_si128(known, _mm_set1_epi32(~63));
   if (_mm_movemask_epi8(_mm_cmpeq_epi32(times, _mm_set1_epi32(static_cast<int>(clock)))) != 0) {
     return false;
@@ -256,8 +264,8 @@ inline bool SharedShadow::read_four(int warp, int lane, std::uint32_t word) {
   return true;
 }
 
-// What the warps `readers` read, as far as `settled_` knows; kCloser: which is brought up to date
-// first.
+// Whether all reads by the warps `readers` come before, as far as `settled_` (or `ended_`) knows.
+// With kCloser that cache is brought up to date first.
 template <bool kCloser, bool kEnded>
 inline bool SharedShadow::warps_read_before(std::uint32_t word, std::uint32_t readers, Agent warp) {
   __m128i late = _mm_setzero_si128();
@@ -267,7 +275,7 @@ inline bool SharedShadow::warps_read_before(std::uint32_t word, std::uint32_t re
         _mm_srli_epi32(load_four(&readers_[std::size_t{other} * words_ + word]), kWarpShift);
     std::uint32_t& limit = settled<kEnded>(warp, other);
     if (kCloser) limit = std::max(limit, clocks_->all_before<kEnded>(first_ + other, warp));
-    // ClusterClocks fit into 20 bits, so the signed comparison does; limits are at least 1.
+    // Clocks have 20 bits, so a signed comparison is right. Limits start at 1 (reset).
     late = _mm_or_si128(late, _mm_cmpgt_epi32(times, _mm_set1_epi32(static_cast<int>(limit - 1))));
   }
   return _mm_movemask_epi8(late) == 0;

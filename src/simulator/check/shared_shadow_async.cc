@@ -13,8 +13,8 @@ namespace {
 
 int lane_or_none(int lane) { return lane < kLanes ? lane : -1; }
 
-// Who read a word for a matrix product last:  | group : 29 | warp of the warpgroup : 3 |
-// Warp 4: all of them, or more than one.
+// The last matrix product that read a word:  | group : 29 | warp of the warpgroup : 3 |
+// Warp 4 stands for all warps of the warpgroup, or more than one.
 constexpr std::uint32_t kReaderBits = 3;
 constexpr std::uint32_t kAllWarps = 4;
 
@@ -30,14 +30,16 @@ bool SharedShadow::ordered(const Record& record, Agent warp, int lane) const {
   return clocks_->before(record.agent, record.clock, record.lane, warp, lane);
 }
 
-// What a record needs to be in front of the access.
+// Whether a recorded access comes before this one; before an asynchronous write it need only have
+// ended.
 bool SharedShadow::ended(const Record& record, const Access& access) const {
   if (!access.write) return ordered(record, access.warp, access.lane);
   if (record.clock == kPending) return false;
   return clocks_->ended(record.agent, record.clock, record.lane, access.warp, access.lane);
 }
 
-// The wait of one warp covers the whole warpgroup's product, or only what that warp does of it.
+// The wait of one warp covers the whole warpgroup's product, so the largest of its warps counts; or
+// only what that warp does of it (by_warp_), so all warps have to have waited.
 template <bool kEnded>
 std::uint32_t SharedShadow::matrix_done(int warpgroup, Agent warp) const {
   std::uint32_t done = by_warp_ ? ~0u : 0;
@@ -63,7 +65,7 @@ void SharedShadow::check_foreign_writer(const Record& record, const Access& acce
              "{} of shared byte {}, which belongs to {}; mbarrier.inval makes it memory again",
              access.what, offset + kSharedBase, record.what);
   }
-  // One bulk copy over another: that the first has ended is enough.
+  // For one bulk copy over another it is enough that the first has ended.
   const bool before = record.kind == Foreign::kBulkWrite
                           ? ended(record, access)
                           : ordered(record, access.warp, access.lane);
@@ -89,6 +91,7 @@ void SharedShadow::check_foreign_readers(std::uint32_t word, const Access& acces
     const std::uint32_t reader = matrix_[group][word] & ((1u << kReaderBits) - 1);
     const std::uint32_t done = access.write ? matrix_done<true>(group, access.warp)
                                             : matrix_done<false>(group, access.warp);
+    // `done` is the last group that is over; `all`, below, is the first that is not.
     if (product <= done) continue;
     if (by_warp_ && reader != kAllWarps) {
       const Agent unit = clocks_->matrix_unit(agent(4 * group + static_cast<int>(reader)));
@@ -108,7 +111,7 @@ void SharedShadow::check_foreign_readers(std::uint32_t word, const Access& acces
            access.what, address, record.what);
 }
 
-// The writers of a word, be it whole or in bytes.
+// Compares the access with the writer of a word, or with those of its bytes.
 void SharedShadow::check_all_writers(std::uint32_t word, const Access& access) {
   if (writer_[word] != kBytesStamp) {
     if (writer_[word] != 0) check_writer(writer_[word], access, word * 4);
@@ -120,7 +123,7 @@ void SharedShadow::check_all_writers(std::uint32_t word, const Access& access) {
   }
 }
 
-// Everything that was ever done to a word has to come before a write.
+// A write has to come after every earlier access to the word.
 void SharedShadow::check_all(std::uint32_t word, const Access& access) {
   check_all_writers(word, access);
   check_foreign_readers(word, access);
@@ -138,7 +141,7 @@ void SharedShadow::begin_write(Agent warp, int lane, std::uint32_t offset, std::
   const Access access{
       .warp = warp, .lane = lane, .async = true, .write = true, .what = "asynchronous write"};
   const Stamp fresh = kForeign | record;
-  Stamp good = 0;  // has been checked
+  Stamp good = 0;  // the stamp that was checked last; neighbours mostly have the same
   std::uint32_t word = offset / 4;
   const std::uint32_t end = (offset + bytes) / 4;
   for (; word + 4 <= end; word += 4) {
@@ -174,6 +177,9 @@ void SharedShadow::begin_read(Agent warp, int lane, std::uint32_t offset, std::u
   }
 }
 
+// Writers are compared for each of the warps, as each has to have made its own proxy fence. That is
+// skipped while the stamps stay those that were found good last (`good`). Readers need no
+// comparison, as two reads do not conflict.
 void SharedShadow::matrix_read(int warpgroup, std::uint32_t warps,
                                std::span<const std::uint32_t> offsets, std::uint32_t group) {
   std::vector<std::uint32_t>& readers = matrix_[warpgroup];
@@ -207,7 +213,7 @@ void SharedShadow::matrix_read(int warpgroup, std::uint32_t warps,
                  : 0;
     }
     touched_[word >> kBlockShift] |= std::uint64_t{1} << (32 + warpgroup);
-    // Where another warp read before, the word is from now on everybody's.
+    // Where another warp of the warpgroup has read the word before, it is marked as read by all.
     const __m128i before = load_four(&readers[word]);
     const __m128i alone = _mm_or_si128(_mm_cmpeq_epi32(before, _mm_setzero_si128()),
                                        _mm_cmpeq_epi32(_mm_and_si128(before, reader_mask), mine));

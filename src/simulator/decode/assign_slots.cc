@@ -15,7 +15,8 @@ struct Life {
   std::uint32_t last = 0;
 };
 
-// Backward data flow to a fixed point; live[i] is what is needed on entry to instruction i.
+// Finds the lives by backward data flow to a fixed point. live[i] has a bit for each register whose
+// value is needed on entry to instruction i.
 std::vector<Life> find_lives(const std::vector<Liveness>& code, std::size_t registers) {
   const std::size_t words = (registers + 63) / 64;
   const std::size_t count = code.size();
@@ -56,11 +57,13 @@ std::vector<Life> find_lives(const std::vector<Liveness>& code, std::size_t regi
         extend(w * 64 + static_cast<std::size_t>(std::countr_zero(rest)), i);
       }
     }
-    // A result that nobody reads is there all the same, beside the others of its instruction.
+    // A result that is never read is still written, so it must not share a slot with another result
+    // of its instruction.
     for (std::uint32_t reg : code[i].writes) {
       extend(reg, i);
       extend(reg, i + 1);
     }
+    // An asynchronous result is written at a moment that data flow does not see.
     for (std::uint32_t reg : code[i].keeps) {
       extend(reg, 0);
       extend(reg, count);
@@ -71,6 +74,8 @@ std::vector<Life> find_lives(const std::vector<Liveness>& code, std::size_t regi
 
 }  // namespace
 
+// A linear scan: registers in the order of their first instruction take the slot that was freed
+// last, or a new one.
 Assignment assign_slots(const std::vector<Liveness>& code, const std::vector<int>& bits) {
   const std::vector<Life> lives = find_lives(code, bits.size());
   std::vector<std::uint32_t> by_start(bits.size());
@@ -86,7 +91,8 @@ Assignment assign_slots(const std::vector<Liveness>& code, const std::vector<int
   };
   std::map<int, std::vector<Taken>> taken;         // by width
   std::map<int, std::vector<std::uint32_t>> free;  // by width
-  // Predicates are four bytes each; they come first so that they do not break the alignment.
+  // Predicates have four bytes each, all others a multiple of 64. Predicates come first, so that
+  // the slots of the others stay aligned to cache lines.
   for (const bool predicates : {true, false}) {
     result.bytes = (result.bytes + 63) / 64 * 64;
     for (std::uint32_t reg : by_start) {
@@ -94,7 +100,7 @@ Assignment assign_slots(const std::vector<Liveness>& code, const std::vector<int
       const Life& life = lives[reg];
       if ((width == 1) != predicates || life.first == kNever) continue;
       std::erase_if(taken[width], [&](const Taken& one) {
-        // A source that is needed for the last time leaves its slot to the result.
+        // A register that an instruction reads for the last time leaves its slot to the result.
         if (one.until > life.first) return false;
         free[width].push_back(one.slot);
         return true;

@@ -81,7 +81,7 @@ void Decoder::start_again() {
   matrix_registers_.clear();
 }
 
-// The analyses of registers hold a bit for each register at each instruction.
+// The data flow analyses hold a bit for each register at each instruction.
 void Decoder::refuse_huge() const {
   const std::uint64_t bits = std::uint64_t{register_count_} * program_->code.size();
   if (bits > kMaxAnalysisBits) {
@@ -90,9 +90,9 @@ void Decoder::refuse_huge() const {
   }
 }
 
-// Decodes twice: once to learn which registers each instruction reads and writes, once with slots
-// that registers share. With calls every register keeps a slot of its own, since a caller's values
-// live on while the callee runs.
+// Decodes twice: once to learn which registers each instruction reads and writes, and once with
+// slots that registers share. In a program with calls every register keeps a slot of its own, since
+// a caller's values live on while the callee runs.
 void Decoder::run() {
   decode_all();
   refuse_recursion();
@@ -129,6 +129,7 @@ void Decoder::run() {
   number_sites();
 }
 
+// Instructions beyond the numbers that a stamp holds keep site 0; messages cannot name their lines.
 void Decoder::number_sites() {
   program_->sites = {kNoSlot};
   for (std::uint32_t pc = 0; pc < program_->code.size(); ++pc) {
@@ -142,7 +143,7 @@ void Decoder::number_sites() {
 }
 
 MemoryOrder Decoder::memory_order(bool atomic) {
-  // Of the block alone: for other blocks it is an access like any other.
+  // With the scope of the block or the cluster it is an ordinary access to blocks outside.
   if (has("cta") || has("cluster")) return MemoryOrder::kWeak;
   const bool strong = atomic || has("relaxed") || has("volatile") || has("mmio");
   const MemoryOrder order = has("acq_rel")   ? MemoryOrder::kBoth
@@ -160,7 +161,7 @@ void Decoder::decode_function(const ptx::Function& function) {
   frame_->start = static_cast<std::uint32_t>(program_->code.size());
   const std::uint32_t start = frame_->start;
   for (const ptx::Instruction& instruction : function.code) decode_one(instruction);
-  // Falling off the end is a return.
+  // A function that ends without one returns at its end.
   static const ptx::Instruction kReturn = [] {
     ptx::Instruction instruction;
     instruction.opcode = "ret";

@@ -1,12 +1,12 @@
 #ifndef ANNULUS_SIMULATOR_DECODE_DECODER_H_
 #define ANNULUS_SIMULATOR_DECODE_DECODER_H_
 
-// From a parsed instruction to an Inst. The Decoder gives each family (src/simulator/ops/*.cc)
-// slots for operands and a place for its result; a family fills in handlers or says what it does
-// not model.
+// Turns a parsed instruction into an Inst. The Decoder gives the family of the instruction
+// (src/simulator/ops/*.cc) slots for its operands and its result. The family fills in handlers or
+// says what it does not model.
 //
-// To add an instruction: a line in ops/opcodes.def, a decode function with its handler in the
-// family's file, a golden program in tests/simulator/golden.
+// To add an instruction, write a line in ops/opcodes.def, a decode function with its handler in the
+// family's file, and a golden program in tests/simulator/golden.
 
 #include <cstdint>
 #include <map>
@@ -26,10 +26,11 @@ class Decoder;
 
 // Decodes the instructions of one opcode.
 using DecodeFunction = void (*)(Decoder&);
-// The families' function for an opcode, or null where none of them has it.
+// Finds the function of the families for an opcode, or null where there is none.
 using FindOpcode = DecodeFunction (*)(std::string_view opcode);
 
-// Where the variables of a module are: addresses of .global and .const, offsets in shared memory.
+// The addresses of the variables of a module: generic ones of .global and .const, and addresses in
+// shared memory.
 struct Placement {
   std::map<std::string, std::uint64_t, std::less<>> global;
   std::map<std::string, std::uint32_t, std::less<>> shared;  // of one kernel
@@ -54,36 +55,38 @@ class Decoder {
   Type type_from_end(std::size_t index) const;
   Type type() const { return type_from_end(0); }
 
-  // The slot of a source of `type`: a register of that width, an immediate, a special register, or
-  // the address of a symbol. Counts as a read.
+  // The slot of a source of `type`, which is a register of that width, an immediate, a special
+  // register, or the address of a symbol. Counts as a read.
   std::uint32_t in(const ptx::Operand& operand, Type type);
   std::uint32_t in(std::size_t index, Type type) { return in(operand(index), type); }
   // The slot of a destination register of that width; a scratch slot for `_`. Counts as a write.
   std::uint32_t out(const ptx::Operand& operand, Type type);
   std::uint32_t out(std::size_t index, Type type) { return out(operand(index), type); }
-  // Predicates: slot of the lane mask. A negated source is reported through *negated.
+  // The slot of a predicate's lane mask. *negated says whether a source is negated.
   std::uint32_t predicate_in(const ptx::Operand& operand, std::uint8_t* negated);
   std::uint32_t predicate_out(const ptx::Operand& operand);
-  // A register of any width, for ld, st and cvt: its slot; its width in bits is left in *bits.
+  // The slot of a register of at least the type's width, for ld, st and cvt. *bits gets its width.
   std::uint32_t in_wide(const ptx::Operand& operand, Type type, int* bits);
   std::uint32_t out_wide(const ptx::Operand& operand, Type type, int* bits);
-  // A register that wgmma owns while a product is in flight: an accumulator (counts as a write, and
-  // keeps its slot to itself) or a fragment of A. Its number goes to *number.
+  // The slot of a register that wgmma owns while a product is in flight: an accumulator, which
+  // counts as a write and shares its slot with no other register, or a fragment of A. *number gets
+  // its number among the registers of wgmma.
   std::uint32_t matrix_register(const ptx::Operand& operand, bool accumulator,
                                 std::uint32_t* number);
-  // The value of an immediate operand; refuses anything else.
+  // The value of an immediate operand; any other operand is refused.
   std::int64_t immediate(std::size_t index);
+  // A slot that holds these bits for every lane.
   std::uint32_t constant(std::uint64_t bits, int bytes);
-  // A slot of 256 bytes that no register uses.
+  // A slot of 256 bytes that no register uses, large enough for any destination.
   std::uint32_t scratch();
-  // An address operand: slot of the base (a constant 0 for none), its width in bits, and the
-  // offset, which includes a symbol's own.
+  // An address operand: the slot of the base (a constant 0 where there is none), its width in bits,
+  // and the offset, which includes the address of a symbol.
   struct Address {
     std::uint32_t base = kNoSlot;
     int base_bits = 64;
     std::int64_t offset = 0;
     ptx::Space symbol_space = ptx::Space::kNone;  // of the symbol it names, if it names one
-    bool frame = false;                           // lies in the frame of parameters of calls
+    bool frame = false;                           // in the function's frame (place_function)
   };
   Address address(const ptx::Operand& operand);
   // Appends operand slots to Program::slots and returns where they start.
@@ -91,7 +94,8 @@ class Decoder {
 
   Inst& inst() { return *inst_; }
   Program& program() { return *program_; }
-  // What a load, store or atomic orders between blocks.
+  // What a load, store or atomic orders between blocks. Notes in the program that blocks can order
+  // themselves, where it is an acquire or a release.
   MemoryOrder memory_order(bool atomic);
   void handler(Handler both) { inst_->run[0] = inst_->run[1] = both; }
   void handler(Handler fast, Handler checked) {
@@ -158,7 +162,7 @@ class Decoder {
   std::vector<std::vector<std::uint32_t>> reads_;
   std::vector<std::vector<std::uint32_t>> writes_;
   std::vector<std::vector<std::uint32_t>> keeps_;
-  std::map<std::uint32_t, std::uint32_t> matrix_registers_;  // numbers, by register
+  std::map<std::uint32_t, std::uint32_t> matrix_registers_;  // wgmma's numbers, by register
 };
 
 }  // namespace annulus::simulator

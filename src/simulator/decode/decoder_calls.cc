@@ -1,5 +1,5 @@
-// Functions and calls: where a function's registers, local variables and parameters are, and how a
-// call copies between two such frames.
+// Functions and calls: the frame of a function, which is where its registers, local variables and
+// parameters are, and how a call copies between two frames.
 
 #include <algorithm>
 
@@ -52,8 +52,10 @@ void Decoder::place_function(const ptx::Function& function) {
   }
 }
 
-// call.uni (results), function, (arguments); results and arguments are .param variables, which are
-// copied between the frames of caller and callee by the handler.
+// call.uni (results), function, (arguments). Results and arguments are .param variables, which
+// run_warp.cc copies between the frames of caller and callee. Until Decoder::run sets it at the
+// end, Inst::target is the callee's index in order_, because its first instruction is not known
+// yet.
 void Decoder::decode_call() {
   std::size_t at = 0;
   std::vector<ptx::Operand> results;
@@ -76,7 +78,8 @@ void Decoder::decode_call() {
   }
   calls_[function_].insert(callee);
   const Frame& frame = frames_.at(callee->name);
-  // Triples (from, to, bytes): arguments first, then results, which go the other way on return.
+  // Triples (from, to, bytes): the arguments first, then the results, which are copied on return in
+  // the other direction. `imm` holds where the results begin, and the length of the list.
   std::vector<std::uint32_t> moves;
   const auto in_caller = [&](const ptx::Operand& actual, const ptx::Variable& formal) {
     const auto found = frame_->local.find(actual.text);
@@ -103,7 +106,7 @@ void Decoder::decode_call() {
   inst_->flow = Flow::kCall;
 }
 
-// A function has one frame however often it is called, so no function may call itself, be it
+// A function has one frame however often it is called, so no function may call itself, directly or
 // through others.
 void Decoder::refuse_recursion() const {
   for (const ptx::Function* function : order_) {

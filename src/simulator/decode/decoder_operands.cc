@@ -1,4 +1,4 @@
-// Slots of an instruction's operands: registers, immediates, special registers, symbols.
+// Gives slots to an instruction's operands: registers, immediates, special registers, symbols.
 
 #include <fmt/core.h>
 
@@ -11,7 +11,7 @@
 namespace annulus::simulator {
 namespace {
 
-// Bytes live in 16-bit registers.
+// The width of the register that holds a value of the type. PTX keeps bytes in 16-bit registers.
 int register_bits(Type type) { return std::max(16, type.bits * type.count); }
 
 std::optional<Special> find_special(std::string_view name) {
@@ -26,11 +26,11 @@ std::optional<Special> find_special(std::string_view name) {
   return known->second;
 }
 
-// The bits of a floating-point constant as a register of 32 bits holds it.
+// The bits of a floating-point constant, which the parser keeps in fp64, in a register of 32 bits.
 std::uint32_t float_bits(std::uint64_t bits, Type type) {
   const double real = std::bit_cast<double>(bits);
   if (real != real && type == Type{Type::kFloat, 32}) {
-    // A NaN is shortened by hand so that its payload stays.
+    // A conversion would change the payload of a NaN, so its bits are taken over by hand.
     return static_cast<std::uint32_t>(((bits >> 32) & 0x80000000u) | 0x7f800000u |
                                       ((bits >> 29) & 0x7fffffu));
   }
@@ -204,7 +204,7 @@ std::uint32_t Decoder::matrix_register(const ptx::Operand& operand, bool accumul
   const auto next = static_cast<std::uint32_t>(matrix_registers_.size());
   *number = matrix_registers_.emplace(reg, next).first->second;
   if (accumulator) {
-    // Whether it is read too depends on a predicate; so that is looked at when it runs.
+    // Whether the product also reads it depends on a predicate, so the handler checks that.
     note_write(operand.reg);
     keeps_.back().push_back(reg);
   } else {

@@ -12,7 +12,7 @@ bool contains(const Set& set, std::uint32_t reg) {
   return ((set[reg / 64] >> (reg % 64)) & 1) != 0;
 }
 
-// Forward data flow over the instructions: the registers that are assigned on every path.
+// Forward data flow over the instructions: which registers are assigned on every path to each.
 class Assigned {
  public:
   Assigned(const std::vector<Inst>& code, std::size_t registers)
@@ -23,7 +23,7 @@ class Assigned {
   // Control may come here with nothing assigned.
   void enter(std::uint32_t pc) { reach(pc, nothing_); }
 
-  // To a fixed point. writes[pc]: the registers that an instruction writes.
+  // Iterates to a fixed point. writes[pc] are the registers that an instruction writes.
   void run(const std::vector<std::vector<std::uint32_t>>& writes) {
     while (!work_.empty()) {
       const std::uint32_t pc = work_.back();
@@ -41,7 +41,7 @@ class Assigned {
     }
   }
 
-  // Before the instruction; empty: it is never reached.
+  // The registers that are assigned before the instruction; empty where it is never reached.
   const Set& before(std::size_t pc) const { return before_[pc]; }
 
  private:
@@ -70,15 +70,15 @@ class Assigned {
 
 }  // namespace
 
-// Which registers can be read before they are written? Those that are not definitely assigned on
-// every path are watched at run time in checked mode, lane by lane; the rest cost nothing.
+// Finds the registers that may be read before they are written. Those that are not assigned on
+// every path are watched at run time in checked mode, lane by lane; the others cost nothing.
 void Decoder::watch_registers() {
   const std::size_t count = program_->code.size();
   program_->reads.resize(count);
   program_->writes.resize(count);
   Assigned assigned(program_->code, register_count_);
   assigned.enter(0);
-  // A function is entered with nothing assigned: its own registers are what it may read.
+  // Every function is entered with nothing assigned, as it reads and writes only its own registers.
   for (const ptx::Function* function : order_) assigned.enter(frames_.at(function->name).start);
   assigned.run(writes_);
   std::vector<std::uint32_t> watched(register_count_, kNoSlot);
@@ -103,7 +103,7 @@ void Decoder::watch_registers() {
   }
 }
 
-// The instructions other than wgmma that touch a register of wgmma.
+// Notes for every instruction but wgmma which registers of wgmma it touches.
 void Decoder::watch_matrix_registers() {
   program_->matrix_registers = static_cast<std::uint32_t>(matrix_registers_.size());
   program_->touches.resize(program_->code.size());

@@ -7,7 +7,7 @@ namespace {
 
 using Blocks = std::map<const char*, HostBlock>;
 
-// The block that holds all of the bytes; state().mutex is held.
+// The block that holds all of the bytes. Requires: state().mutex is held.
 Blocks::iterator block_with(const void* begin, std::size_t bytes) {
   const auto* address = static_cast<const char*>(begin);
   Blocks& blocks = state().host_blocks;

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_DRIVER_ACCESSES_H_
 #define ANNULUS_SIMULATOR_DRIVER_ACCESSES_H_
 
-// What copies, fills and frees tell the search for races; they call it before they touch a byte.
-// All of it throws Fault, and does nothing where the operation is not checked.
+// Copies, fills and frees call these functions before they touch a byte, so that the search for
+// races knows of them. They throw Fault, and do nothing where the operation is not checked.
 
 #include "simulator/driver/state.h"
 
@@ -12,15 +12,15 @@ namespace annulus::simulator::driver {
 void note(const OperationPointer& operation, AccessKind kind, const GlobalMemory& memory,
           std::uint64_t address, std::size_t bytes);
 
-// The same for host memory; of memory that is not page-locked nothing is known.
+// `operation` reads or writes bytes of host memory. Only page-locked memory is looked at.
 void note_host(const OperationPointer& operation, AccessKind kind, const void* begin,
                std::size_t bytes);
 
-// Whether all of it is page-locked memory from mem_alloc_host.
+// Whether all of the bytes are in one block of page-locked memory from mem_alloc_host.
 bool is_page_locked(const void* begin, std::size_t bytes);
 
-// The host frees device memory: the fault where an operation may still use it. Requires:
-// Queue::alone().
+// The host frees device memory. Returns the fault where an operation may still use it, else null.
+// Requires: Queue::alone().
 std::unique_ptr<Fault> freed_by_host(const GlobalMemory& memory, std::uint64_t pointer,
                                      const char* call);
 

@@ -1,4 +1,4 @@
-// What becomes of a fault: the code that later calls return, and the message.
+// Turns a fault into the code that later calls return, and into the message.
 
 #include "simulator/driver/state.h"
 
@@ -44,7 +44,8 @@ void break_context(Context& context, const Fault& fault) {
   const auto other = fault.other == nullptr
                          ? nullptr
                          : std::static_pointer_cast<Context>(fault.other->context.lock());
-  // The race is the other's as much: whoever asks there hears of it in whichever order they ran.
+  // A race breaks the other operation's context too, so that calls in both return it in whichever
+  // order the two ran.
   for (Context* one : {&context, other.get()}) {
     if (one == nullptr || one->lost == abi::kCudaContextDestroyed) continue;
     one->device->report(base::LogLevel::kError, fault.message(), fault.json());

@@ -16,10 +16,10 @@ void refuse_capturing(Stream& stream);
 // Notes that `event` marks a point of a capture; false where the stream is not under capture.
 bool capture_record(Stream& stream, Event& event);
 
-// What a wait for `event` on `stream` means: for an ordinary event nothing is left to do.
+// Does what a wait of `stream` for a captured `event` means. For an ordinary event it does nothing.
 abi::CUresult join_capture(Stream& stream, Event& event);
 
-// A stream under capture is destroyed.
+// A stream that is under capture is destroyed.
 void abandon_capture(Stream& stream);
 
 }  // namespace annulus::simulator::driver

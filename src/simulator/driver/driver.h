@@ -5,17 +5,17 @@
 //
 //   device::Driver driver(simulator::make_cuda_table(), "the simulator");
 //
-// This is the door for tests that have the simulator linked into them. Everybody else opens it as a
-// shared library (abi::find_simulator), and a process uses one of the two.
+// This is for tests that have the simulator linked into them. All others open it as a shared
+// library (abi::find_simulator), and a process uses one of the two.
 //
 // There are twenty-four devices, made when they are first used:
 //
 //   ordinal   0 ... 7    sim:sm_80:0  ... sim:sm_80:7     limits of an A100
 //   ordinal   8 ... 15   sim:sm_90a:0 ... sim:sm_90a:7    limits of an H200
-//   ordinal  16 ... 23   sim:sm_90:0  ... sim:sm_90:7     the same without what sm_90a adds
+//   ordinal  16 ... 23   sim:sm_90:0  ... sim:sm_90:7     an H200 without what sm_90a adds
 //
-// It behaves as a driver does: codes and no exceptions, any thread may call, handles that are no
-// longer valid are refused, and a kernel that faults breaks its context for good (until
+// It behaves like a driver. It returns codes and throws nothing, any thread may call it, handles
+// that are no longer valid are refused, and a kernel that faults breaks its context for good (until
 // annulusSimulatorClearFault). One process has one such driver, as it has one libcuda.
 //
 // Work on a stream runs at the call that queues it, or, where the options say so, later and in an
@@ -30,7 +30,7 @@ namespace annulus::simulator {
 
 constexpr int kDevicesPerModel = ANNULUS_SIMULATOR_DEVICES;
 
-// All slots are filled, the optional ones too.
+// A table whose slots are all filled, the optional ones too.
 abi::CudaTable make_cuda_table();
 
 // The first ordinal of the simulated devices of an architecture ("sm_80", "sm_90a"), or -1.

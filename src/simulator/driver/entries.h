@@ -1,15 +1,15 @@
 #ifndef ANNULUS_SIMULATOR_DRIVER_ENTRIES_H_
 #define ANNULUS_SIMULATOR_DRIVER_ENTRIES_H_
 
-// The functions of the simulated driver: one for each slot of the table, named by its member, and
-// those that only other programs use (provided.def). CUDA's documentation of the symbol is the
-// documentation of the function; where this driver differs, docs/simulator.md says so.
+// The functions of the simulated driver: one for each slot of the table, with the name of its
+// member, and those that only other programs use (provided.def). They are documented by CUDA under
+// their symbols; docs/simulator.md says where this driver differs.
 
 #include "abi/cuda_types.h"
 
 namespace annulus::simulator::driver::entry {
 
-using namespace annulus::abi;  // the declarations below are written in its words
+using namespace annulus::abi;  // the declarations below use its types
 
 struct Uuid {
   unsigned char bytes[16];

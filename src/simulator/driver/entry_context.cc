@@ -1,4 +1,4 @@
-// Contexts and what is current on a thread.
+// Contexts, and which one is current on a thread.
 
 #include "simulator/driver/entries.h"
 #include "simulator/driver/state.h"

@@ -84,7 +84,7 @@ const ErrorText* error_text(CUresult code) {
 
 CUresult init(unsigned flags) {
   if (flags != 0) return kCudaInvalidValue;
-  // The interpreter is compiled for x86-64-v3.
+  // The interpreter is compiled for x86-64-v3, and would end in an illegal instruction elsewhere.
   const bool able = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                     __builtin_cpu_supports("bmi2");
   if (!able) return kCudaNotSupported;
@@ -93,7 +93,8 @@ CUresult init(unsigned flags) {
   return kCudaSuccess;
 }
 
-// The version whose behaviour and symbols are imitated. Valid before cuInit, as CUDA's is.
+// The version of CUDA whose behaviour and symbols are imitated, 13.0. It may be called before
+// cuInit, as in CUDA.
 CUresult driver_get_version(int* version) {
   if (version == nullptr) return kCudaInvalidValue;
   *version = 13000;

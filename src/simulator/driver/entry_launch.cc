@@ -1,4 +1,4 @@
-// Kernel launches: what a driver refuses, the copy of the parameters, and what becomes of a fault.
+// Kernel launches: the checks that a driver makes, the copy of the parameters, and the run.
 
 #include <algorithm>
 #include <bit>
@@ -20,7 +20,7 @@ enum : int { kLaunchCooperative = 2, kLaunchCluster = 4 };
 
 constexpr std::uint32_t kMaxPortableCluster = 8;
 
-// The parameter block from one pointer per parameter.
+// Makes the parameter block from one pointer per parameter.
 std::vector<std::byte> gather(const KernelInfo& info, void** parameters) {
   std::vector<std::byte> block(info.parameter_bytes);
   for (std::size_t i = 0; i < info.parameter_offsets.size(); ++i) {
@@ -30,7 +30,7 @@ std::vector<std::byte> gather(const KernelInfo& info, void** parameters) {
   return block;
 }
 
-// The parameter block that a program packed itself.
+// Takes the parameter block that a program packed itself.
 std::vector<std::byte> unpack(const KernelInfo& info, void** extra) {
   const void* buffer = nullptr;
   std::size_t bytes = 0;
@@ -73,7 +73,8 @@ void check_shape(const Function& function, const LaunchRequest& launch) {
   if (launch.dynamic_shared_bytes > function.dynamic_limit) throw Refusal{kCudaInvalidValue};
 }
 
-// Clusters: what the kernel says, or else the launch. Where both do they have to agree.
+// Takes the shape of clusters from the kernel, or else from the launch. Where both give one they
+// have to agree.
 void take_cluster(const Function& function, const LaunchConfig& config, LaunchRequest& launch) {
   const bool required = function.info->cluster[0] != 0;
   if (required) std::copy_n(function.info->cluster, 3, launch.cluster);
@@ -100,7 +101,7 @@ void take_cluster(const Function& function, const LaunchConfig& config, LaunchRe
   if (ctas > 1 && !function.context->device->model().accelerated) throw Refusal{kCudaNotSupported};
 }
 
-// Runs in stream order. What goes wrong breaks the context, and the next call that asks will hear.
+// Runs when the stream comes to it. A fault breaks the context, and later calls return its code.
 void run(const Function& function, LaunchRequest launch, const std::vector<std::byte>& parameters,
          const OperationPointer& operation) {
   Context& context = *function.context;
@@ -157,7 +158,7 @@ CUresult launch_kernel_ex(const LaunchConfig* config, CUfunction function, void*
     work.operation.module = kernel->image;
     work.operation.program = kernel->program;
     std::copy_n(launch.grid, 3, work.operation.grid);
-    work.operation.warp_bits = std::bit_width(warps - 1);
+    work.operation.warp_bits = std::bit_width(warps - 1);  // enough for the warps of a block
     on->submit(std::move(work));
     return kCudaSuccess;
   });

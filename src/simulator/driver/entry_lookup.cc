@@ -1,4 +1,4 @@
-// Entries of the driver by their names.
+// Finds entries of the driver by their names.
 
 #include <string_view>
 
@@ -18,8 +18,8 @@ void* address_of(Function* function) {
   return reinterpret_cast<void*>(function);
 }
 
-// Null: there is none. The addresses are those of the entries themselves, never those of exported
-// functions of the same name, in whose place the loader may have put a real driver's.
+// The entry of this name, or null. The addresses are those of the entries themselves, never those
+// of exported functions of the same name, which the loader may have replaced by a real driver's.
 void* find(std::string_view name) {
   static const Symbol symbols[] = {
 #define ALIAS(name, symbol) {#symbol, address_of(&name)},
@@ -45,12 +45,13 @@ CUresult get_proc_address(const char* symbol, void** function, int cuda_version,
   return get_proc_address_v2(symbol, function, cuda_version, flags, nullptr);
 }
 
-// Names come without _v2 here. `status`, where it is asked for, says more: 0 found, 1 not found.
+// Programs ask for names without _v2 here. *status, if it is not null, becomes 0 (found) or 1 (not
+// found).
 CUresult get_proc_address_v2(const char* symbol, void** function, int cuda_version, std::uint64_t,
                              int* status) {
   if (symbol == nullptr || function == nullptr) return kCudaInvalidValue;
   std::string_view name = symbol;
-  // The two functions whose parameters differ between the versions that are offered.
+  // These two functions have other parameters in older versions of CUDA.
   if (name == "cuCtxCreate" && cuda_version >= 13000) name = "cuCtxCreate_v4";
   if (name == "cuGetProcAddress" && cuda_version >= 12000) name = "cuGetProcAddress_v2";
   *function = find(name);

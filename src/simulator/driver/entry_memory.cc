@@ -1,5 +1,5 @@
-// Memory: allocation, copies, fills. Bounds are checked when a copy is queued, as CUDA does. Copies
-// from and to pageable host memory have ended on return, as CUDA promises for their host side.
+// Memory: allocation, copies, fills. Bounds are checked when a copy is queued, as in CUDA. Copies
+// from and to pageable host memory have ended on return, which CUDA promises for their host side.
 
 #include <cstdlib>
 #include <limits>
@@ -32,7 +32,7 @@ CUresult to_device(CUdeviceptr to, const void* from, std::size_t bytes, CUstream
                            }));
   if (wait == Wait::kNo && is_page_locked(from, bytes)) return kCudaSuccess;
   state().queue.finish(item);
-  // Asynchronous from pageable memory, only the source is done with.
+  // After an asynchronous copy from pageable memory the host knows only that its source was read.
   if (wait == Wait::kYes) observe(item);
   return on->context()->lost;
 }
@@ -105,16 +105,17 @@ CUresult mem_alloc(CUdeviceptr* pointer, std::size_t bytes) {
   });
 }
 
-// Waits for all work, as CUDA does today without promising it: the checked mode wants the program
+// Waits for all work, as CUDA does today without promising it, so in checked mode the program has
 // to have waited itself. Null is allowed; a second free, or a pointer into the middle, is refused.
-// Memory is freed even in a context that a fault has broken, which a GPU's driver would not do
-// before the end of the process: nothing is gained by keeping it.
+// Memory is freed even in a context that a fault has broken; a GPU's driver would keep it to the
+// end of the process, which would gain nothing here.
 CUresult mem_free(CUdeviceptr pointer) {
   return guarded([&]() -> CUresult {
     const auto context = current_context();
     refuse_under_capture();
     if (pointer == 0) return context->lost;
-    // Whoever uses it has used it then, and is found out whatever the seed.
+    // Once all work has run, its accesses are recorded, so a use that nothing orders with the free
+    // is found with every seed.
     state().queue.finish_linked(*context);
     if (!forget_allocation(*context, pointer)) return kCudaInvalidValue;
     GlobalMemory& memory = context->device->memory();
@@ -126,7 +127,7 @@ CUresult mem_free(CUdeviceptr pointer) {
   });
 }
 
-// Usable behind this point of the stream.
+// The memory may be used by work that comes after this point of the stream.
 CUresult mem_alloc_async(CUdeviceptr* pointer, std::size_t bytes, CUstream stream) {
   return guarded([&]() -> CUresult {
     const auto on = find_stream(stream);
@@ -142,7 +143,7 @@ CUresult mem_alloc_async(CUdeviceptr* pointer, std::size_t bytes, CUstream strea
   });
 }
 
-// Freed when the stream gets there.
+// The memory is freed when the stream comes to this point.
 CUresult mem_free_async(CUdeviceptr pointer, CUstream stream) {
   return guarded([&]() -> CUresult {
     const auto on = find_stream(stream);
@@ -184,7 +185,7 @@ CUresult mem_free_host(void* pointer) {
     refuse_under_capture();
     if (pointer == nullptr) return context->lost;
     State& all = state();
-    all.queue.finish_linked(*context);  // a copy may still want it
+    all.queue.finish_linked(*context);  // a queued copy may still use it
     HostBlock block;
     {
       std::lock_guard lock(all.mutex);
@@ -228,7 +229,7 @@ CUresult memcpy_dtod_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, 
   return guarded([&]() -> CUresult {
     const auto on = find_stream(stream);
     if (bytes == 0) return kCudaSuccess;
-    // The two may lie on different devices: addresses are unified.
+    // The two may be on different devices, as addresses are unique among all devices.
     GlobalMemory& target = memory_with(*on->context(), to, bytes);
     const GlobalMemory& source = memory_with(*on->context(), from, bytes);
     on->submit(make_work("cuMemcpyDtoDAsync",

@@ -16,8 +16,8 @@ std::shared_ptr<Module> find_module(CUmodule module) {
   return found;
 }
 
-// Blocks of a kernel that fit on one multiprocessor. Registers take no part: those of PTX are
-// virtual, and only a compiler for the real machine knows how many remain.
+// How many blocks of a kernel fit on one multiprocessor. Registers do not limit it: those of PTX
+// are virtual, and only a compiler for the GPU knows how many there will be.
 int blocks_per_sm(const Function& function, int threads, std::size_t dynamic_bytes) {
   const DeviceModel& model = function.context->device->model();
   const int warps = (threads + 31) / 32;
@@ -63,7 +63,8 @@ CUresult module_get_function(CUfunction* function, CUmodule module, const char* 
     if (function == nullptr || name == nullptr) return kCudaInvalidValue;
     const KernelInfo* info = found->image->kernel(name);
     if (info == nullptr) return kCudaNotFound;
-    // One handle per kernel, however often it is asked for: attributes set on it stay.
+    // A kernel has one handle, however often it is asked for, so attributes that were set on it
+    // stay.
     std::lock_guard lock(found->mutex);
     auto [at, added] = found->functions.try_emplace(name, nullptr);
     if (added) {

@@ -1,5 +1,5 @@
-// Several devices: who may access whose memory, and copies from one context to another. Devices of
-// one model are each other's peers, as the GPUs of one machine are.
+// Several devices: which of them may access another's memory, and copies from one context to
+// another. Devices of one model are peers of each other, like the GPUs of one machine.
 
 #include <algorithm>
 
@@ -20,7 +20,8 @@ std::shared_ptr<Context> find_context(CUcontext context) {
   return found;
 }
 
-// Where `peer` stands in the list; its mutex is held. Entries of contexts that are gone go.
+// The entry of `peer` in the context's list. Entries of contexts that were destroyed are removed.
+// Requires: the context's mutex is held.
 auto place_of(Context& context, const std::shared_ptr<Context>& peer) {
   auto& peers = context.peers;
   std::erase_if(peers, [](const std::weak_ptr<Context>& one) {
@@ -31,7 +32,7 @@ auto place_of(Context& context, const std::shared_ptr<Context>& peer) {
                       [&](const std::weak_ptr<Context>& one) { return one.lock() == peer; });
 }
 
-// The memory of the context's device, if that holds all of the bytes.
+// The memory of the context's device. Throws Refusal where that does not hold all of the bytes.
 GlobalMemory& memory_of(const Context& context, CUdeviceptr address, std::size_t bytes) {
   GlobalMemory& memory = context.device->memory();
   if (memory.find(address, bytes).end == 0) throw Refusal{kCudaInvalidValue};
@@ -50,7 +51,7 @@ CUresult device_can_access_peer(int* can, CUdevice device, CUdevice peer) {
   });
 }
 
-// For kernels of the current context; copies need no leave.
+// Peer access is for kernels of the current context; copies need none.
 CUresult ctx_enable_peer_access(CUcontext peer, unsigned flags) {
   return guarded([&]() -> CUresult {
     const auto context = live_context();
@@ -71,7 +72,7 @@ CUresult ctx_disable_peer_access(CUcontext peer) {
   return guarded([&]() -> CUresult {
     const auto context = live_context();
     const auto other = find_context(peer);
-    finish(*context);  // what was launched before may still access it
+    finish(*context);  // kernels that were launched before may still access it
     std::lock_guard lock(context->mutex);
     const auto place = place_of(*context, other);
     if (place == context->peers.end()) return kCudaPeerAccessNotEnabled;
@@ -80,7 +81,7 @@ CUresult ctx_disable_peer_access(CUcontext peer) {
   });
 }
 
-// Between two devices, or two contexts of one.
+// Copies between two devices, or two contexts of one.
 CUresult memcpy_peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                            CUcontext from_context, std::size_t bytes, CUstream stream) {
   return guarded([&]() -> CUresult {
@@ -102,7 +103,7 @@ CUresult memcpy_peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr fro
   });
 }
 
-// Comes after all work of the three contexts and before all that follows.
+// The copy comes after all earlier work of the three contexts and before all later work.
 CUresult memcpy_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
                      std::size_t bytes) {
   return guarded([&]() -> CUresult {

@@ -1,4 +1,4 @@
-// What only a simulated driver has.
+// The functions that only a simulated driver has.
 
 #include <fmt/core.h>
 
@@ -11,8 +11,8 @@
 namespace annulus::simulator::driver::entry {
 namespace {
 
-// Reads a struct of the caller into one of ours, which holds what the caller may lack. False where
-// the caller knows members that we lack and says something in them.
+// Reads a struct of the caller over one of ours; members that the caller lacks keep their values.
+// False where the caller has members that we lack, and they are not 0.
 template <typename Struct>
 bool read_struct(const Struct* from, Struct* ours) {
   const std::size_t theirs = from->struct_size;
@@ -26,7 +26,7 @@ bool read_struct(const Struct* from, Struct* ours) {
   return true;
 }
 
-// Writes one of ours into a struct of the caller; what we lack becomes 0.
+// Writes one of ours into a struct of the caller. Members that we lack become 0.
 template <typename Struct>
 bool write_struct(const Struct& ours, Struct* to) {
   const std::uint32_t theirs = to->struct_size;
@@ -72,7 +72,7 @@ CUresult simulator_set_options(CUdevice device, const annulus_simulator_options*
         all.threads > 1024) {
       return kCudaInvalidValue;
     }
-    finish_device(at);  // what was queued before runs as was said before
+    finish_device(at);  // work that was queued before runs with the old options
     at.set_options(all);
     state().queue.seed(at, all.seed);
     at.log().write(base::LogLevel::kDebug,
@@ -95,7 +95,7 @@ CUresult simulator_counters(CUdevice device, annulus_simulator_counters* counter
   return guarded([&]() -> CUresult {
     Device& at = device_at(device);
     if (counters == nullptr || counters->struct_size < sizeof(counters->struct_size)) {
-      return kCudaInvalidValue;  // before anything is cleared
+      return kCudaInvalidValue;  // nothing has been cleared yet
     }
     const annulus_simulator_counters all = at.counters(clear != 0);
     return write_struct(all, counters) ? kCudaSuccess : kCudaInvalidValue;
@@ -120,7 +120,7 @@ CUresult simulator_clear_fault(CUdevice device) {
     Device& at = device_at(device);
     for (const auto& context : state().contexts.all()) {
       if (context->device != &at) continue;
-      synchronize(*context);  // what was queued behind the fault is dropped
+      synchronize(*context);  // drops the work that was queued behind the fault
       context->lost = kCudaSuccess;
     }
     at.clear_message();

@@ -25,7 +25,8 @@ void refuse_captured(Event& event) {
   if (!event.capture.expired()) throw Refusal{kCudaCapturedEvent};
 }
 
-// Whether `item` has ended. Where it has not, some work runs: a program that polls gets on.
+// Whether `item` has ended. Where it has not, some work is run, so that a program that polls makes
+// progress.
 CUresult query(const Context& context, const ItemPointer& item) {
   if (state().queue.done(item)) {
     observe(item);
@@ -53,7 +54,7 @@ CUresult stream_create(CUstream* stream, unsigned flags) {
   });
 }
 
-// Work that is queued still runs. The default stream is nobody's to destroy.
+// Work that is queued still runs. The default stream cannot be destroyed.
 CUresult stream_destroy(CUstream stream) {
   return guarded([&]() -> CUresult {
     const auto context = current_context();
@@ -99,7 +100,8 @@ CUresult stream_wait_event(CUstream stream, CUevent event, unsigned flags) {
 CUresult event_create(CUevent* event, unsigned flags) {
   return guarded([&]() -> CUresult {
     const auto context = live_context();
-    // blocking sync, disable timing; interprocess events are not modelled
+    // Flags 1 (blocking sync) and 2 (disable timing) change nothing; interprocess events are
+    // refused.
     if (event == nullptr || (flags & ~3u) != 0) return kCudaInvalidValue;
     auto made = std::make_shared<Event>();
     made->context = context;
@@ -155,7 +157,7 @@ CUresult event_query(CUevent event) {
   });
 }
 
-// The time that the simulation took: it says nothing about a GPU.
+// This is the time that the simulation took, which says nothing about a GPU.
 CUresult event_elapsed_time(float* millis, CUevent start, CUevent end) {
   return guarded([&]() -> CUresult {
     const auto from = find_event(start);

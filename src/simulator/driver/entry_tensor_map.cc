@@ -1,4 +1,4 @@
-// Tensor maps: arithmetic on the host, no memory is touched.
+// Tensor maps are made by arithmetic on the host. The tensor's memory is not touched.
 
 #include <span>
 
@@ -11,7 +11,8 @@ namespace annulus::simulator::driver::entry {
 static_assert(sizeof(TensorMap) == sizeof(CUtensorMap));
 static_assert(alignof(TensorMap) <= alignof(CUtensorMap));
 
-// What the documentation asks of `map`, though the header of CUDA 13 aligns its type to 128.
+// The alignment of `map` that the documentation asks for. The header of CUDA 13 aligns its type to
+// 128.
 constexpr std::uintptr_t kMapAlignment = 64;
 
 CUresult tensor_map_encode_tiled(CUtensorMap* map, int type, std::uint32_t rank, void* address,
@@ -35,7 +36,7 @@ CUresult tensor_map_encode_tiled(CUtensorMap* map, int type, std::uint32_t rank,
                                    .swizzle = swizzle,
                                    .promotion = promotion,
                                    .fill = fill};
-    // Only a map that is made is written.
+    // *map is written only where the arguments are accepted.
     bool supported = true;
     if (!encode(request, reinterpret_cast<TensorMap*>(map), &supported)) return kCudaInvalidValue;
     return supported ? kCudaSuccess : kCudaNotSupported;

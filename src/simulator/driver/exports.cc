@@ -1,7 +1,7 @@
-// The symbols of the simulator's shared libraries. Compiled twice: for libcuda.so.1, which exports
-// every line of provided.def, and for libannulus_simulator.so, which exports the simulator's own
-// alone. A program that links the latter must not find itself calling a simulated driver by the
-// driver's names.
+// The symbols of the simulator's shared libraries. The file is compiled twice: for libcuda.so.1,
+// which exports every line of provided.def, and for libannulus_simulator.so, which exports only the
+// simulator's own. A program that links the latter must not call a simulated driver by accident
+// when it calls functions by CUDA's names.
 
 #include <tuple>
 
@@ -23,11 +23,11 @@ struct Signature<CUresult (*)(Parameters...)> {
 
 }  // namespace
 
-// How many parameters a list of them has, up to twelve.
+// Counts the parameters of a list of up to twelve.
 #define COUNT(...) COUNT_OF(__VA_ARGS__ __VA_OPT__(, ) 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #define COUNT_OF(a, b, c, d, e, f, g, h, i, j, k, l, count, ...) count
 
-// One function of C for each entry, which nobody sees, and under all its symbols an alias of that.
+// Defines one hidden C function for each entry, and aliases of it under all its symbols.
 #define ENTRY(name, symbol, parameters) \
   DEFINE_WITH(COUNT parameters, name)   \
   ALIAS(name, symbol)

@@ -1,4 +1,5 @@
-// Compiled only where cuda.h is found: what libcuda.so.1 exports against NVIDIA's declarations.
+// Compares what libcuda.so.1 exports with NVIDIA's declarations. It is compiled only where cuda.h
+// is found.
 
 #include <cuda.h>
 #include <cudaProfiler.h>
@@ -9,7 +10,7 @@
 
 namespace annulus::simulator::driver {
 
-// That a function is deprecated does not keep programs from calling it.
+// Deprecated functions are compared too, since programs still call them.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 #define ENTRY(name, symbol, parameters)                                         \

@@ -2,8 +2,8 @@
 #define ANNULUS_SIMULATOR_DRIVER_HANDLES_H_
 
 // The objects that a program holds by an opaque handle. A handle is the address of its object, but
-// it is looked up and never followed, so that a stale or invented one is an error code. Whoever
-// has looked a handle up shares the object: destroying it in another thread is harmless.
+// it is looked up and never followed, so that a stale or invented one gives an error code. A lookup
+// returns a shared pointer, so destroying the object in another thread meanwhile is harmless.
 
 #include <memory>
 #include <mutex>
@@ -29,7 +29,7 @@ class Handles {
     return found == objects_.end() ? nullptr : found->second;
   }
 
-  // The object, no longer known by its handle; null: no such object.
+  // Removes the handle and returns its object; null: no such object.
   std::shared_ptr<T> remove(Handle handle) {
     std::lock_guard lock(mutex_);
     const auto found = objects_.find(handle);
@@ -46,7 +46,8 @@ class Handles {
     return objects;
   }
 
-  // Removes and returns all objects for which `wanted` holds; destroyed outside the lock.
+  // Removes and returns all objects for which `wanted` holds, so that the caller destroys them
+  // outside of the lock.
   template <typename Wanted>
   std::vector<std::shared_ptr<T>> remove_if(Wanted wanted) {
     std::vector<std::shared_ptr<T>> removed;

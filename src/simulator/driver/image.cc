@@ -43,7 +43,7 @@ LoadResult refuse(abi::CUresult code, std::string log) { return {nullptr, code, 
 PtxHeader read_header(std::string_view ptx) {
   PtxHeader header;
   std::size_t at = 0;
-  // Both directives stand at the top; a text without them is given up after a few words.
+  // Both directives are at the top, so the search ends after a few words.
   for (int words = 0; words < 8 && header.target.empty(); ++words) {
     const std::string_view word = next_word(ptx, &at);
     if (word == ".version") {
@@ -62,7 +62,7 @@ bool fits(const DeviceModel& model, std::string_view target) {
   if (!target.starts_with("sm_")) return false;
   int number = 0;
   for (const char digit : target.substr(3)) {
-    if (digit < '0' || digit > '9' || number > 1000) return false;  // another sm_90a and the like
+    if (digit < '0' || digit > '9' || number > 1000) return false;  // sm_90a of another model
     number = number * 10 + (digit - '0');
   }
   return number > 0 && number <= 10 * model.major + model.minor;
@@ -71,7 +71,7 @@ bool fits(const DeviceModel& model, std::string_view target) {
 LoadResult load_image(const std::shared_ptr<Context>& context, const void* image) {
   const DeviceModel& model = context->device->model();
   const auto* bytes = static_cast<const char*>(image);
-  // strncmp stops at the NUL of a short text, where memcmp would read on.
+  // strncmp stops at the NUL of a short text; memcmp would read past it.
   for (const unsigned char* magic : {kElf, kFatbin}) {
     if (std::strncmp(bytes, reinterpret_cast<const char*>(magic), 4) == 0) {
       return refuse(abi::kCudaNoBinaryForGpu,

@@ -18,8 +18,8 @@ struct PtxHeader {
 };
 PtxHeader read_header(std::string_view ptx);
 
-// Whether PTX for `target` may be compiled for a device of this model: as everywhere, older
-// targets may, and those that end in a letter fit that one architecture.
+// Whether PTX for `target` may be compiled for a device of this model. Targets up to its own may;
+// one that ends in a letter fits that architecture alone.
 bool fits(const DeviceModel& model, std::string_view target);
 
 // The outcome of a load: a module, or a code and what to say about it.

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_SIMULATOR_DRIVER_LOG_LISTENERS_H_
 #define ANNULUS_SIMULATOR_DRIVER_LOG_LISTENERS_H_
 
-// Who hears the lines of a device: what annulusSimulatorSetLog was told.
+// The callbacks that get the lines of a device (annulusSimulatorSetLog).
 
 #include <mutex>
 #include <string>
@@ -15,7 +15,7 @@ namespace annulus::simulator::driver {
 class LogListeners {
  public:
   void add(annulus_simulator_log log, void* user);
-  // Takes one of them away and waits for its call to end; false: there is none.
+  // Removes one such listener and waits for its call to end. False: there is none.
   bool remove(annulus_simulator_log log, void* user);
   void write(base::LogLevel level, const std::string& text) const;
 
@@ -25,7 +25,7 @@ class LogListeners {
     void* user;
     bool operator==(const Listener&) const = default;
   };
-  // Held during the calls: that is what makes remove() wait for them.
+  // Held during the calls, which makes remove() wait for them.
   mutable std::mutex mutex_;
   std::vector<Listener> listeners_;
 };

@@ -20,7 +20,7 @@ constexpr DeviceModel kModels[] = {
     {"sm_90", 9, 0, false, 132, 232448, 233472, 60 << 20, 1980000, 3201000, 6144, 141 * kGiB},
 };
 
-// A CUdevice_attribute: one number for all models, or a member where they differ.
+// The value of a CUdevice_attribute: one number for all models, or a member where they differ.
 struct Attribute {
   constexpr Attribute(int number, int fixed) : which(number), value(fixed) {}
   constexpr Attribute(int number, int DeviceModel::*own) : which(number), member(own) {}
@@ -72,7 +72,7 @@ std::uint64_t usable_memory(const DeviceModel& model) {
 }
 
 bool attribute(const DeviceModel& model, int ordinal, int which, int* value) {
-  // Everything else that is an attribute at all is a feature that this driver lacks.
+  // Every other attribute is a feature that this driver lacks.
   *value = 0;
   for (const Attribute& known : kAttributes) {
     if (known.which == which) *value = known.member != nullptr ? model.*known.member : known.value;

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_DRIVER_MODEL_H_
 #define ANNULUS_SIMULATOR_DRIVER_MODEL_H_
 
-// What the simulated devices say of themselves. The numbers are those of the GPU that a model is
-// named after, so that plans made for the simulator are plans for that GPU.
+// The properties that the simulated devices report. The numbers are those of the GPU that a model
+// stands for, so that plans made for the simulator are plans for that GPU.
 
 #include <cstdint>
 #include <span>
@@ -13,7 +13,7 @@ struct DeviceModel {
   const char* architecture;  // "sm_80"
   int major;
   int minor;
-  bool accelerated;  // sm_90a: takes PTX for that very architecture, and has tensor maps
+  bool accelerated;  // sm_90a: runs clusters and reports tensor maps
   int multiprocessors;
   int shared_optin;   // bytes of shared memory a block may have
   int shared_per_sm;  // bytes
@@ -26,11 +26,12 @@ struct DeviceModel {
 
 std::span<const DeviceModel> models();
 
-// The memory a device of this model reports: that of the GPU, but no more than this machine has,
-// so that what does not fit is an error code and not the end of the process.
+// The memory that a device of this model reports. It is that of the GPU, but no more than this
+// machine has, so that an allocation that does not fit gives an error code and does not end the
+// process.
 std::uint64_t usable_memory(const DeviceModel& model);
 
-// The value of a CUdevice_attribute; false where the number is none.
+// The value of a CUdevice_attribute; false where there is no such attribute.
 bool attribute(const DeviceModel& model, int ordinal, int which, int* value);
 
 constexpr int kSharedPerBlock = 49152;  // without opting in

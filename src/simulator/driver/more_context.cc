@@ -1,4 +1,4 @@
-// Contexts and devices, as other programs use them (provided.def).
+// Functions of contexts and devices that only other programs use (provided.def).
 
 #include <fmt/core.h>
 
@@ -20,7 +20,7 @@ CUresult ctx_create(CUcontext* context, unsigned, CUdevice device) {
   });
 }
 
-// The parameters speak of sharing a GPU between processes, which is not modelled.
+// The parameters are about sharing a GPU between processes, which is not modelled.
 CUresult ctx_create_with_params(CUcontext* context, void* parameters, unsigned flags,
                                 CUdevice device) {
   if (parameters != nullptr) return kCudaNotSupported;
@@ -40,7 +40,7 @@ CUresult ctx_destroy(CUcontext context) {
 
 CUresult ctx_get_api_version(CUcontext, unsigned* version) {
   if (version == nullptr) return kCudaInvalidValue;
-  *version = 3020;  // what CUDA answers since contexts were last changed
+  *version = 3020;  // the value that CUDA returns since contexts were last changed
   return kCudaSuccess;
 }
 
@@ -62,7 +62,7 @@ CUresult ctx_get_limit(std::size_t* value, int limit) {
   });
 }
 
-// Stacks and heaps have no size here that could be too small.
+// A limit is accepted and ignored, as stacks and heaps have no size here that could be too small.
 CUresult ctx_set_limit(int limit, std::size_t) {
   return guarded([&]() -> CUresult {
     current_context();
@@ -128,7 +128,7 @@ CUresult device_compute_capability(int* major, int* minor, CUdevice device) {
   });
 }
 
-// "AnnulusSimulator" with the ordinal in the last byte.
+// The UUID is "AnnulusSimulator" with the ordinal in the last byte.
 CUresult device_get_uuid(Uuid* uuid, CUdevice device) {
   return guarded([&]() -> CUresult {
     const Device& at = device_at(device);
@@ -151,9 +151,9 @@ CUresult device_get_pci_bus_id(char* text, int bytes, CUdevice device) {
   });
 }
 
-// Tables of functions that NVIDIA's libraries share and nobody else knows. NVRTC asks for one in
-// any libcuda.so.1 that is loaded, to keep its compiler's cache there; told that there is none, it
-// does without, while without this function it would follow a null pointer.
+// Returns tables of functions that NVIDIA's libraries share and do not document; here there are
+// none. NVRTC asks any loaded libcuda.so.1 for one, to keep its compiler's cache there. Told that
+// there is none, it does without; if this function were missing, it would follow a null pointer.
 CUresult get_export_table(const void** table, const Uuid*) {
   if (table != nullptr) *table = nullptr;
   return kCudaNotFound;

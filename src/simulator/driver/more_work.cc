@@ -1,4 +1,4 @@
-// Modules, memory and streams, as other programs use them (provided.def).
+// Functions of modules, memory and streams that only other programs use (provided.def).
 
 #include <algorithm>
 #include <fstream>
@@ -12,7 +12,7 @@
 namespace annulus::simulator::driver::entry {
 namespace {
 
-// CUjit_option; values travel as pointers.
+// CUjit_option. Their values are passed as pointers.
 enum : int {
   kJitInfoLog = 3,
   kJitInfoLogBytes = 4,
@@ -31,7 +31,7 @@ enum : int {
 };
 constexpr unsigned kMemoryDevice = 2;
 
-// The device whose memory holds the address, null: none. Addresses are unique among all devices.
+// The device whose memory holds the address, or null. Addresses are unique among all devices.
 Device* device_with(CUdeviceptr address) {
   for (const auto& device : state().devices) {
     const GlobalMemory* memory = device->made_memory();
@@ -51,7 +51,7 @@ Found find_allocation(CUdeviceptr pointer) {
   return {device->made_memory()->find(pointer, 1), device};
 }
 
-// Whose allocation it is; variables of modules belong to none here.
+// The context that an allocation belongs to. Variables of modules belong to none here.
 CUcontext owner_of(CUdeviceptr begin) {
   for (const auto& context : state().contexts.all()) {
     std::lock_guard lock(context->mutex);
@@ -147,7 +147,8 @@ CUresult func_set_cache_config(CUfunction function, int) {
 CUresult launch_host_func(CUstream stream, void (*function)(void*), void* data) {
   return guarded([&]() -> CUresult {
     if (function == nullptr) return kCudaInvalidValue;
-    // It runs behind all that was queued before, and can tell the rest of the program.
+    // The function runs behind all that was queued before and can tell the rest of the program, so
+    // the host has seen that work end.
     Work work = make_work("cuLaunchHostFunc", [function, data](const OperationPointer& operation) {
       state().detector.order.observe(*operation);
       function(data);
@@ -165,7 +166,7 @@ CUresult occupancy_max_active_blocks_with_flags(int* blocks, CUfunction function
 
 CUresult mem_host_alloc(void** pointer, std::size_t bytes, unsigned flags) {
   constexpr unsigned kDeviceMapped = 2;
-  if ((flags & kDeviceMapped) != 0) return kCudaNotSupported;  // kernels see device memory alone
+  if ((flags & kDeviceMapped) != 0) return kCudaNotSupported;  // kernels see only device memory
   return mem_alloc_host(pointer, bytes);
 }
 
@@ -220,7 +221,7 @@ CUresult memcpy_any(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   });
 }
 
-// Either side may be on the host: the addresses say which.
+// Either side may be on the host, as its address tells.
 CUresult memcpy_any_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
   return guarded([&]() -> CUresult {
     const auto on = find_stream(stream);
@@ -261,7 +262,7 @@ CUresult memset_d32(CUdeviceptr to, unsigned value, std::size_t count) {
   });
 }
 
-// There is one priority.
+// All streams have one priority.
 CUresult stream_create_with_priority(CUstream* stream, unsigned flags, int) {
   return stream_create(stream, flags);
 }

@@ -15,7 +15,7 @@ bool may_run(const Item& item) {
          std::all_of(item.after.begin(), item.after.end(), ended);
 }
 
-// The target and everything that must end before it.
+// Adds the target and everything that must end before it.
 void add_needed(const Item& target, std::unordered_set<const Item*>* needed) {
   std::vector<const Item*> open = {&target};
   while (!open.empty()) {
@@ -33,10 +33,11 @@ void add_needed(const Item& target, std::unordered_set<const Item*>* needed) {
 void Queue::push(const ItemPointer& item) {
   std::unique_lock lock(mutex_);
   pending_.push_back(item);
-  changed_.notify_all();  // another thread may wait for what it knew only by an edge
+  // Another thread may be waiting for this item, which it knew only as an edge of another one.
+  changed_.notify_all();
   while (pending_.size() > kDepth) {
     const ItemPointer next = choose(*item->context, nullptr);
-    if (next == nullptr) break;  // other threads are at it
+    if (next == nullptr) break;  // all that may run is being run by other threads
     run(next, lock);
   }
 }
@@ -51,7 +52,7 @@ void Queue::finish(const ItemPointer& target) {
   while (!ended(target)) {
     Needed needed;
     add_needed(*target, &needed);
-    // Every other draw is among all that may run, so that unrelated work runs early now and then.
+    // One draw in two is among all items that may run, so that unrelated work runs early sometimes.
     const bool any = random(*target->context->device).below(2) == 0;
     ItemPointer next = choose(*target->context, any ? nullptr : &needed);
     if (next == nullptr) next = choose(*target->context, &needed);
@@ -63,6 +64,8 @@ void Queue::finish(const ItemPointer& target) {
   }
 }
 
+// Finishes one item after another, since items that were queued earlier may still be pending and
+// other threads may queue more meanwhile.
 template <typename Wanted>
 void Queue::finish_where(Wanted wanted) {
   while (true) {
@@ -128,8 +131,8 @@ base::Random& Queue::random(const Device& device) {
 ItemPointer Queue::choose(const Context& context, const Needed* needed) {
   std::vector<ItemPointer> candidates;
   for (const ItemPointer& item : pending_) {
-    // What another device must do first counts as needed; otherwise devices that know nothing of
-    // each other stay on their own, so that each repeats itself with its seed.
+    // Needed items may be of any device. Otherwise only contexts that are linked take part, so that
+    // devices which do not depend on each other each repeat themselves with their seed.
     const bool wanted =
         needed != nullptr ? needed->count(item.get()) != 0 : near(context, *item->context);
     if (wanted && may_run(*item)) candidates.push_back(item);
@@ -146,7 +149,7 @@ void Queue::run(const ItemPointer& item, std::unique_lock<std::mutex>& lock) {
   try {
     std::unique_lock alone(alone_, std::defer_lock);
     if (item->operation->checked && !item->on_host) alone.lock();
-    // After a fault nothing of the context runs any more.
+    // After a fault no work of the context runs any more.
     if (item->context->lost == abi::kCudaSuccess) work(item->operation);
   } catch (const Fault& fault) {
     abi::SimulatorCounters counters;
@@ -154,7 +157,7 @@ void Queue::run(const ItemPointer& item, std::unique_lock<std::mutex>& lock) {
     item->context->device->add(counters);
     break_context(*item->context, fault);
   } catch (...) {
-    // Others wait for this item: whatever happened to it, it has ended.
+    // Other items wait for this one, so it counts as ended whatever happened in it.
     item->context->lost = abi::kCudaUnknown;
   }
   state().detector.order.ended(*item->operation);

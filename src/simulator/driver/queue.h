@@ -2,9 +2,10 @@
 #define ANNULUS_SIMULATOR_DRIVER_QUEUE_H_
 
 // Work that was queued on streams and has not run yet, as a graph: each item names the items that
-// must have ended before it. Nothing runs by itself; a thread that waits for something runs items
+// must have ended before it. Nothing runs by itself. A thread that waits for something runs items
 // in the meantime, drawing among those that may run. So every order that streams and events allow
-// can happen, one seed gives one of them, and a program that forgot a wait is found out.
+// can happen, and each seed gives one of them; a program that forgot a wait gives a wrong answer
+// with some.
 
 #include <condition_variable>
 #include <cstdint>
@@ -23,13 +24,13 @@ namespace annulus::simulator::driver {
 struct Context;
 class Device;
 
-// One piece of work of a stream, with everything it needs copied into it, so that it may run later
-// or, as part of a graph, many times. What goes wrong in it breaks the context.
+// One piece of work of a stream. Everything it needs is copied into it, so that it may run later
+// or, as part of a graph, many times. A Fault in it breaks the context.
 struct Work {
   Operation operation;  // what it is; Stream::submit adds where
   std::function<void(const OperationPointer&)> run;
-  // Runs code of the program, which may wait for other threads. In the checked mode all else runs
-  // alone, whatever the device: records of accesses, and memory itself, are nobody else's
+  // True for code of the program, which may wait for other threads. In the checked mode all other
+  // work runs alone in the process, so that nothing else touches memory or the records of accesses
   // meanwhile.
   bool on_host = false;
 };
@@ -46,28 +47,28 @@ using ItemPointer = std::shared_ptr<Item>;  // null stands for work that ended l
 
 class Queue {
  public:
-  static constexpr std::size_t kDepth = 1024;  // more than this and push() runs some first
+  static constexpr std::size_t kDepth = 1024;  // with more items than that, push() runs some first
 
   void push(const ItemPointer& item);
   bool done(const ItemPointer& item) const;
 
-  // Runs items until this one has ended, and perhaps others that may run as well.
+  // Runs items until this one has ended, and perhaps others that may run too.
   void finish(const ItemPointer& target);
   // Runs all items of a context, and what they wait for.
   void finish_all(const Context& context);
-  // The same for all contexts linked with it.
+  // Runs all items of the context and of those that are linked with it.
   void finish_linked(const Context& context);
-  // Held while something touches memory or its records outside of an item.
+  // The lock under which memory or its records are touched outside of an item.
   std::unique_lock<std::mutex> alone() { return std::unique_lock(alone_); }
-  // Runs one item, where one may run: for programs that poll.
+  // Runs one item, where one may run. It is for programs that poll.
   void step(const Context& context);
 
-  // The work of the two contexts depends on each other: from now on a thread that waits for one
-  // runs work of the other as well, for a poll of one to get on and for every order to happen.
+  // The work of the two contexts depends on each other. From now on a thread that waits for one
+  // also runs work of the other, so that a poll of one makes progress and every order can happen.
   void link(const Context& context, const Context& other);
-  void forget(const Context& context);  // it is destroyed
+  void forget(const Context& context);  // the context is destroyed
 
-  // Draws for this device start anew.
+  // Starts the draws for this device anew.
   void seed(const Device& device, std::uint64_t seed);
 
  private:
@@ -86,7 +87,7 @@ class Queue {
   std::condition_variable changed_;
   std::vector<ItemPointer> pending_;  // in the order of the calls
   std::map<const Device*, base::Random> random_;
-  std::map<const Context*, int> islands_;  // linked contexts have one number; others have none
+  std::map<const Context*, int> islands_;  // linked contexts share a number; others have none
   int last_island_ = 0;
 };
 

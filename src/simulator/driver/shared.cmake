@@ -1,8 +1,8 @@
 # The simulator as shared libraries, made of the same objects.
 #
-# libannulus_simulator.so lies beside libannulus.so, which opens it for devices named sim:..., and is
+# libannulus_simulator.so is beside libannulus.so, which opens it for devices named sim:..., and is
 # what other programs link (annulus::simulator). libcuda.so.1 is for programs that expect a CUDA
-# driver of that name; it lies in a folder of its own, so that only who asks for it
+# driver of that name; it is in a folder of its own, so that only a program which asks for it
 # (LD_LIBRARY_PATH, ANNULUS_LIBRARY_PATH) gets it.
 function(annulus_simulator_library target map)
   add_library(${target} SHARED ${CMAKE_CURRENT_LIST_DIR}/exports.cc)

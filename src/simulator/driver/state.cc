@@ -59,7 +59,7 @@ void Device::report(base::LogLevel level, const std::string& text, std::string j
 }
 
 void Device::report(base::LogLevel level, const char* kind, const std::string& text) {
-  // PTX from outside may hold anything: what is no UTF-8 is replaced.
+  // PTX from outside may hold any bytes; those that are no UTF-8 are replaced.
   report(level, text,
          base::Json{{"kind", kind}, {"message", text}}.dump(-1, ' ', false,
                                                             base::Json::error_handler_t::replace));
@@ -87,7 +87,7 @@ void Device::reset_primary() {
   std::shared_ptr<Context> old;
   {
     std::lock_guard lock(mutex_);
-    old = std::exchange(primary_, nullptr);  // those who retained it will still release it
+    old = std::exchange(primary_, nullptr);  // primary_users_ stays: they will still release it
   }
   if (old != nullptr) destroy_context(old);
 }
@@ -121,8 +121,9 @@ State& state() {
 }
 
 std::vector<std::shared_ptr<Context>>& context_stack() {
-  // Goes with its thread. The main thread's goes before objects of static duration do, and a device
-  // among those still calls the driver: it meets a new stack, reachable until the process ends.
+  // The stack is destroyed with its thread. That of the main thread is destroyed before objects of
+  // static duration, one of which may hold a device and still call the driver. It gets a new stack,
+  // which stays reachable until the process ends.
   using Stack = std::vector<std::shared_ptr<Context>>;
   thread_local Stack* stack = nullptr;
   struct Owner {
@@ -158,7 +159,7 @@ std::shared_ptr<Context> live_context() {
 
 std::shared_ptr<Stream> find_stream(abi::CUstream stream) {
   std::shared_ptr<Context> context = live_context();
-  // 0, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD: one default stream serves as all three.
+  // 0, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD are the same default stream here.
   if (reinterpret_cast<std::uintptr_t>(stream) <= 2) {
     std::lock_guard lock(context->mutex);
     if (context->default_stream == nullptr) {
@@ -222,6 +223,8 @@ std::shared_ptr<Context> make_context(Device& device, bool primary) {
   return context;
 }
 
+// All work ends first, so that no item uses what is destroyed. Memory is released last, when no
+// handle leads to it any more.
 void destroy_context(const std::shared_ptr<Context>& context) {
   State& all = state();
   synchronize(*context);
@@ -263,8 +266,8 @@ abi::CUresult synchronize(const Stream& stream) {
 }
 
 abi::CUresult synchronize(Context& context) {
-  // They stay in the list until they were observed: another thread that synchronises meanwhile must
-  // not return before it may say that it saw them.
+  // Operations stay in the list until they were observed. Otherwise another thread that
+  // synchronises meanwhile could return before they count as seen.
   std::map<Chain*, OperationPointer> latest;
   {
     std::lock_guard lock(context.mutex);

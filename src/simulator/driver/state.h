@@ -1,11 +1,11 @@
 #ifndef ANNULUS_SIMULATOR_DRIVER_STATE_H_
 #define ANNULUS_SIMULATOR_DRIVER_STATE_H_
 
-// The objects of the simulated driver and the one place that holds them all. Only the files of
-// this folder include it.
+// The objects of the simulated driver, and State, which holds them all. Only the files of this
+// folder include it.
 //
-// Locks: each object guards itself. The order, where two are held, is device, context, handles.
-// None is held while work runs.
+// Locks: each object guards itself. Where two locks are held, they are taken in the order device,
+// context, handles. None is held while work runs.
 
 #include <array>
 #include <atomic>
@@ -37,7 +37,7 @@ namespace annulus::simulator::driver {
 struct Context;
 struct GraphExec;
 
-// Thrown inside an entry to end it with a code; never leaves this folder.
+// Thrown inside an entry to end it with a code. It never leaves this folder.
 struct Refusal {
   abi::CUresult code;
 };
@@ -50,7 +50,7 @@ class Device {
   int ordinal() const { return ordinal_; }
 
   GlobalMemory& memory();             // made at the first call
-  GlobalMemory* made_memory() const;  // null: there was no first call
+  GlobalMemory* made_memory() const;  // null before the first call of memory()
 
   abi::SimulatorOptions options() const;
   void set_options(const abi::SimulatorOptions& options);
@@ -58,26 +58,26 @@ class Device {
   abi::SimulatorCounters counters(bool clear);
   void add(const abi::SimulatorCounters& launch);
 
-  // What annulusSimulatorLastFault tells, as JSON; empty: nothing.
+  // What annulusSimulatorLastFault returns, as JSON; empty where nothing went wrong.
   std::string message() const;
   void clear_message();
-  // A kernel was ended, or a module refused: `json` becomes the message, `text` goes to the log.
+  // A kernel was ended, or a module refused. `json` becomes the message, `text` goes to the log.
   void report(base::LogLevel level, const std::string& text, std::string json);
-  // The same where there is no more to say than a kind and a text.
+  // A report whose JSON has only a kind and a text.
   void report(base::LogLevel level, const char* kind, const std::string& text);
   LogListeners& log() { return log_; }
 
-  // The primary context: made by the first retain, destroyed by the last release.
+  // The primary context is made by the first retain and destroyed by the last release.
   std::shared_ptr<Context> retain_primary();
-  bool release_primary();  // false: nobody holds it
-  void reset_primary();    // destroyed, whoever holds it
+  bool release_primary();  // false: it is not retained
+  void reset_primary();    // destroys it, however often it is retained
   bool primary_active() const;
 
  private:
   const DeviceModel& model_;
   const int ordinal_;
   LogListeners log_;
-  mutable std::mutex mutex_;  // guards all below
+  mutable std::mutex mutex_;  // guards all members below
   std::unique_ptr<GlobalMemory> memory_;
   abi::SimulatorOptions options_;
   abi::SimulatorCounters counters_;
@@ -86,11 +86,12 @@ class Device {
   int primary_users_ = 0;
 };
 
-// What streams under capture record instead of running it: work with the work that it waits for.
+// Streams under capture do not run work but record it in nodes: the work, and the nodes that it
+// waits for.
 struct GraphNode {
   Work work;
   std::vector<std::size_t> after;  // indices of earlier nodes
-  std::size_t branch = 0;          // the stream it was recorded on; one after the other
+  std::size_t branch = 0;          // the stream of the capture; nodes of one branch are in order
 };
 
 struct Capture {
@@ -100,19 +101,19 @@ struct Capture {
       tails;  // what the next node of a stream waits for
   std::map<abi::CUstream, std::size_t> branches;
   std::size_t branch_count = 0;
-  abi::CUstream origin = nullptr;  // whose cuStreamBeginCapture it was
+  abi::CUstream origin = nullptr;  // the stream of cuStreamBeginCapture
   int mode = 0;
   bool invalid = false;
-  // The other streams that took part; true: some stream waits for the last of its work.
+  // The other streams that took part. True: another stream waits for the last of its work.
   std::map<abi::CUstream, bool> joined;
 };
 
 class Stream {
  public:
   enum class Kind {
-    kDefault,  // waits for all blocking streams of its context, and they for it
+    kDefault,  // waits for all blocking streams of its context, and they wait for it
     kBlocking,
-    kNonBlocking,  // knows nothing of the default stream
+    kNonBlocking,  // is not ordered with the default stream
   };
   Stream(std::shared_ptr<Context> context, Kind kind, int number);
 
@@ -120,17 +121,17 @@ class Stream {
   Kind kind() const { return kind_; }
   abi::CUstream handle() { return reinterpret_cast<abi::CUstream>(this); }
 
-  // Queues `work` behind everything submitted before; where the device's option says so it has
-  // ended on return. Under capture it is recorded, and the result is null.
+  // Queues `work` behind everything submitted before. With the option `streams` 0 it has ended on
+  // return. Under capture it is recorded, and the result is null.
   ItemPointer submit(Work work);
-  // The same for all nodes of a graph, and behind them nothing, which is the result.
+  // Queues all nodes of a graph, and behind them an item that does nothing, which is the result.
   ItemPointer submit(GraphExec& graph);
 
   // Work submitted from now on waits for `item`.
   void wait_for(ItemPointer item);
-  // All that has to end before the stream is empty.
+  // The items that have to end before the stream is empty.
   std::vector<ItemPointer> tails() const;
-  // Its context forgets it: blocking streams still come before the default stream.
+  // The stream is destroyed. Its last work still comes before the default stream's, if it blocks.
   void retire();
 
   std::string text() const;  // "stream 2 of device 0"
@@ -139,13 +140,13 @@ class Stream {
   void set_capture(std::shared_ptr<Capture> capture);
 
  private:
-  // What the default stream's rule adds to the tails of this stream.
+  // Adds the items that this stream waits for by the rule of the default stream.
   void add_implicit(std::vector<ItemPointer>* tails) const;
 
-  // Makes the item; its edges are the caller's.
+  // Makes the item with the edges that the caller gives.
   ItemPointer make_item(Work work, std::string where, const ChainPointer& chain,
                         std::vector<ItemPointer> after) const;
-  // Recording under capture.
+  // Record under capture.
   void record(Capture& capture, Work work);
   void record(Capture& capture, const std::vector<GraphNode>& nodes);
 
@@ -153,10 +154,10 @@ class Stream {
   const Kind kind_;
   const int number_;  // in its context, from 1; the default stream has 0
   const ChainPointer chain_ = std::make_shared<Chain>();
-  mutable std::mutex mutex_;  // guards all below
+  mutable std::mutex mutex_;  // guards all members below
   std::shared_ptr<Capture> capture_;
   ItemPointer last_;
-  std::vector<ItemPointer> gates_;  // waited for since the last submit
+  std::vector<ItemPointer> gates_;  // items that the next one has to wait for (wait_for)
 };
 
 struct Event {
@@ -196,8 +197,8 @@ struct GraphExec {
   std::shared_ptr<Context> context;
   std::vector<GraphNode> nodes;
   std::mutex mutex;                            // guards below
-  std::map<std::size_t, ChainPointer> chains;  // of the branches
-  ItemPointer last;                            // one launch of it comes after the other
+  std::map<std::size_t, ChainPointer> chains;  // by branch
+  ItemPointer last;  // that of the last launch, behind which the next runs
 };
 
 struct Context {
@@ -211,8 +212,8 @@ struct Context {
   std::map<std::uint64_t, std::uint64_t> allocations;  // address -> bytes
   std::vector<std::weak_ptr<Context>> peers;           // whose memory kernels may access
   std::vector<ItemPointer> retired;  // tails of blocking streams that were destroyed
-  int streams = 0;                   // so far
-  // Of each chain the last operation, until the host has seen it end.
+  int streams = 0;                   // how many were made so far
+  // The last operation of each chain, until the host has seen it end.
   std::map<Chain*, OperationPointer> latest;
 
   abi::CUcontext handle() { return reinterpret_cast<abi::CUcontext>(this); }
@@ -224,14 +225,14 @@ struct HostBlock {
   std::shared_ptr<AccessRecord> record;  // null before the first access of the checked mode
 };
 
-// All there is. Made at the first call and never destroyed: programs call their driver from exit
-// handlers, in any order.
+// Everything that the driver holds. It is made at the first call and never destroyed, since
+// programs call their driver from exit handlers, in any order.
 struct State {
   State();
 
   std::atomic<bool> initialised{false};
-  // In the child of a process that had initialised the driver: a fork leaves the threads behind, so
-  // that work would wait for ever. CUDA as well refuses every call there.
+  // True in the child of a process that had initialised the driver. A fork leaves the threads
+  // behind, so work would wait for ever. CUDA also refuses every call there.
   std::atomic<bool> forked{false};
   std::vector<std::unique_ptr<Device>> devices;
   Handles<Context, abi::CUcontext> contexts;
@@ -264,7 +265,7 @@ Work make_work(std::string what, Run run) {
   return work;
 }
 
-// Lookups: they throw Refusal where the thing is not there.
+// Lookups. They throw Refusal where there is no such object.
 Device& device_at(abi::CUdevice device);
 std::shared_ptr<Context> current_context();                 // lost or not
 std::shared_ptr<Context> live_context();                    // a lost one throws its code
@@ -276,23 +277,24 @@ std::shared_ptr<Function> find_function(abi::CUfunction function);
 // Addresses are unique among all devices.
 GlobalMemory& memory_with(const Context& context, std::uint64_t address, std::size_t bytes);
 
-// What kernels of `context` see of other devices.
+// The memories of other devices, as kernels of `context` see them.
 std::vector<PeerMemory> peer_memories(Context& context);
 
 std::shared_ptr<Context> make_context(Device& device, bool primary);
-// Takes away everything the context owns; handles into it are refused from now on.
+// Destroys everything that the context owns. Handles of its objects are refused from now on.
 void destroy_context(const std::shared_ptr<Context>& context);
 
-// Runs what every stream of a context still has to do; the code is what became of the context in
-// the meantime. The program's own waits are the two below: the host has seen that the work ended.
+// Runs what every stream of a context still has to do, and returns the state of the context after
+// that. The two functions below are the program's own waits, after which the host has seen that the
+// work ended.
 abi::CUresult finish(const Context& context);
 abi::CUresult synchronize(const Stream& stream);
 abi::CUresult synchronize(Context& context);
-// The host has seen that the item ended (null: nothing to see).
+// The host has seen that the item ended. Null does nothing.
 void observe(const ItemPointer& item);
 
-// The fault becomes the state and the message of the context, and of that of the operation that it
-// raced with.
+// The fault becomes the state and the message of the context. In a race it becomes those of the
+// other operation's context too.
 void break_context(Context& context, const Fault& fault);
 
 // Calls that a capture forbids (CUDA's "unsafe" ones) begin with this.

@@ -1,4 +1,4 @@
-// What a stream makes of the work that is submitted to it: items with their edges, or nodes of a
+// A stream turns the work that is submitted to it into items with their edges, or into nodes of a
 // capture.
 
 #include <fmt/core.h>
@@ -38,6 +38,8 @@ ItemPointer Stream::make_item(Work work, std::string where, const ChainPointer& 
   return item;
 }
 
+// The item waits for what the rule of the default stream adds, for the items of wait_for(), and for
+// the last item of the stream. The lock is released before the queue may run the item.
 ItemPointer Stream::submit(Work work) {
   if (const std::shared_ptr<Capture> recording = capture()) {
     record(*recording, std::move(work));
@@ -59,6 +61,9 @@ ItemPointer Stream::submit(Work work) {
   return item;
 }
 
+// Each branch of the graph is a chain of its own (check/operation.h). Nodes without an earlier node
+// wait for what the graph as a whole waits for, the last launch of the same graph included. The
+// item at the end waits for all nodes.
 ItemPointer Stream::submit(GraphExec& graph) {
   if (const std::shared_ptr<Capture> recording = capture()) {
     record(*recording, graph.nodes);
@@ -111,7 +116,8 @@ void Stream::record(Capture& recording, Work work) {
   }
 }
 
-// A graph launched under capture becomes part of the other one, with branches of its own.
+// A graph that is launched under capture becomes part of the captured one, with branches of its
+// own.
 void Stream::record(Capture& recording, const std::vector<GraphNode>& nodes) {
   std::lock_guard lock(recording.mutex);
   if (nodes.empty()) return;
@@ -139,8 +145,8 @@ void Stream::wait_for(ItemPointer item) {
   if (item != nullptr) gates_.push_back(std::move(item));
 }
 
-// A blocking stream has waited for the default stream when work was submitted; what the default
-// stream was given since is not its own.
+// The work of a blocking stream waits for the default stream when it is submitted. What the default
+// stream was given since then is no part of the blocking stream's work.
 std::vector<ItemPointer> Stream::tails() const {
   std::vector<ItemPointer> tails;
   if (kind_ == Kind::kDefault) add_implicit(&tails);

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_SIMULATOR_FAULT_FAULT_H_
 #define ANNULUS_SIMULATOR_FAULT_FAULT_H_
 
-// What a kernel, or two operations that nothing orders, did that a GPU would not define. Thrown by
-// the instruction or the copy that noticed, completed with the place on its way up, caught once
-// where work runs, where it becomes a sticky CUDA code and a message.
+// What a kernel, or two operations that nothing orders, did that a GPU would not define. A Fault is
+// thrown by the instruction or the copy that found it, gets its place on the way up, and is caught
+// once, where work runs. There it becomes a sticky CUDA code and a message.
 
 #include <fmt/core.h>
 
@@ -23,7 +23,7 @@ enum class FaultKind : int {
   kMisaligned,        // an address that is no multiple of the access size
   kUninitialized,     // a read of memory or a register that nothing wrote
   kSharedRace,        // two accesses to shared memory, one a write, that nothing orders
-  kGlobalRace,        // likewise in global memory, between two blocks of a launch
+  kGlobalRace,        // two such accesses to global memory by two blocks of a launch
   kMissingWait,       // an operation reads what an earlier one writes, and does not wait for it
   kEarlyReuse,        // an operation overwrites what an earlier one may still read
   kUnorderedWrites,   // two operations write the same bytes, and neither waits for the other
@@ -47,8 +47,8 @@ struct Fault : std::exception {
   FaultKind kind{};
   std::string detail;  // what happened, with values
   std::string kernel;
-  // The place in the template, where the PTX carries line information: the innermost line that
-  // does not lie in a folder named ptx, since a wrapper of one instruction is never at fault.
+  // The place in the source, where the PTX has line information: the innermost line that is not in
+  // a folder named ptx, since a wrapper of one instruction is never at fault.
   std::string file;
   int line = 0;       // in that file; 0: unknown
   std::string trace;  // the chain of inlined lines, innermost first, where it has more than one
@@ -57,13 +57,13 @@ struct Fault : std::exception {
   std::uint32_t block[3] = {0, 0, 0};
   int warp = -1;
   int lane = -1;  // the lowest lane concerned
-  // Of a race of two operations: the one that ran first. Its context is broken too.
+  // For a race of two operations, the one that ran first. Its context is broken too.
   std::shared_ptr<const Operation> other;
 
-  // One line: kind, detail, and where it was in a kernel: kernel, file:line, PTX line, block, warp,
-  // lane.
+  // One line with the kind and the detail, and where it was in a kernel: kernel, file:line, PTX
+  // line, block, warp, lane.
   std::string message() const;
-  // The same as one JSON object.
+  // All members and the message as one JSON object.
   std::string json() const;
   const char* what() const noexcept override { return detail.c_str(); }
 };

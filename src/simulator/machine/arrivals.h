@@ -1,9 +1,9 @@
 #ifndef ANNULUS_SIMULATOR_MACHINE_ARRIVALS_H_
 #define ANNULUS_SIMULATOR_MACHINE_ARRIVALS_H_
 
-// What comes before the arrivals at something that has phases: an mbarrier, the barrier of a
-// cluster. Those of the open phase are kept apart, because nobody comes after them yet. For
-// checked mode.
+// For checked mode: what comes before the arrivals at something that has phases, which is an
+// mbarrier or the barrier of a cluster. The arrivals of the open phase are kept apart, because
+// nothing comes after them yet.
 
 #include "simulator/check/block_clocks.h"
 #include "simulator/check/cluster_clocks.h"
@@ -20,11 +20,12 @@ struct Arrivals {
   Before open;  // the arrivals of the open phase
   Before over;  // and those of the phases that are over
 
-  // Lanes of the running warp arrive, and release what they know.
+  // Lanes of the running warp arrive and release what they know.
   void release(const Warp& warp, ClusterClocks::Lanes lanes);
   // The running warp has seen that a phase is over.
   void acquire(const Warp& warp) const;
-  // The same where the scope of one of the two leaves the other's thread out.
+  // Release and acquire where the scope of one of the two does not include the other's thread
+  // (ClusterClocks::release_ended).
   void release_ended(const Warp& warp, ClusterClocks::Lanes lanes);
   void acquire_ended(const Warp& warp) const;
   void end_phase();

@@ -59,7 +59,8 @@ void AsyncCopies::wait(Warp& warp, std::uint32_t mask, std::uint32_t pending, bo
     std::uint32_t done = 0;
     for (std::uint32_t rest = copy.mask & mask; rest != 0; rest &= rest - 1) {
       const auto lane = static_cast<std::size_t>(lowest_lane(rest));
-      // Groups 0 .. groups_[lane] - 1 are committed; the latest `pending` of them may stay.
+      // Groups 0 .. groups_[lane] - 1 are committed; the latest `pending` of them may stay in
+      // flight.
       if (copy.group[lane] + pending < groups_[lane] || uncommitted) done |= 1u << lane;
     }
     if (done != 0) {

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_SIMULATOR_MACHINE_ASYNC_COPIES_H_
 #define ANNULUS_SIMULATOR_MACHINE_ASYNC_COPIES_H_
 
-// cp.async of one warp (PTX ISA 9.0, section 9.7.9.25): copies that were issued, and when their
+// cp.async of one warp (PTX ISA 9.0, section 9.7.9.25): the copies that were issued, and when their
 // bytes land. The hardware may land a copy at any moment between its issue and the wait for its
-// group; so the simulator draws one. Groups are counted per lane, as the ISA has them.
+// group, so the simulator draws one. Groups are counted per lane, as in the ISA.
 
 #include <array>
 #include <cstdint>
@@ -17,8 +17,8 @@ class AsyncCopies {
  public:
   void reset();
 
-  // One instruction: `copy_bytes` go to shared offset to[lane], of which the first
-  // source_bytes[lane] come from global address from[lane] and the rest are zero.
+  // Issues the copies of one instruction: `copy_bytes` go to shared offset to[lane], of which the
+  // first source_bytes[lane] come from global address from[lane] and the rest are zero.
   void issue(Warp& warp, std::uint32_t mask, const std::uint32_t* to, const std::uint64_t* from,
              const std::uint32_t* source_bytes, std::uint32_t copy_bytes, bool checked);
   void commit(std::uint32_t mask);
@@ -27,10 +27,11 @@ class AsyncCopies {
   void wait(Warp& warp, std::uint32_t mask, std::uint32_t pending, bool uncommitted, bool checked);
 
   bool empty() const { return pending_.empty(); }
-  // True when a lane of mask has copies that were not waited for.
+  // Whether a lane of mask has copies that were not waited for.
   bool pending(std::uint32_t mask) const;
 
-  // Lands some of what is in flight; called between instructions when effects land at random.
+  // Lands some of what is in flight. It is called behind each turn of the warp when effects land at
+  // drawn moments.
   void land_some(Warp& warp);
 
  private:

@@ -11,13 +11,14 @@
 namespace annulus::simulator {
 namespace {
 
-// What goes wrong in an effect is the fault of the instruction that started it.
+// What goes wrong while a copy takes effect is reported at the instruction that started it.
 void blame(Cluster& cluster, const BulkCopy& copy) {
   cluster.running = copy.issuer;
   copy.issuer->pc = copy.pc;
 }
 
-// Elements outside the tensor: zeros, or NaNs whose payload the ISA does not tell, here all ones.
+// Fills elements outside the tensor with zeros, or with NaNs. The ISA does not tell their payload;
+// here it is all ones.
 void fill_outside(const TensorMap& map, std::byte* row, std::uint32_t bytes) {
   std::memset(row, map.fill_nan != 0 ? 0xff : 0, bytes);
   const std::uint32_t element = map.element_bytes();
@@ -26,7 +27,7 @@ void fill_outside(const TensorMap& map, std::byte* row, std::uint32_t bytes) {
   }
 }
 
-// The box from global memory, as it will lie in shared memory before swizzling.
+// Reads the box from global memory into the order that it has in shared memory before swizzling.
 void read_box(const BulkCopy& copy, std::byte* data) {
   const std::uint32_t row_bytes = copy.map.row_bytes();
   for_rows(copy.map, copy.start, [&](const BoxRow& row) {
@@ -37,7 +38,7 @@ void read_box(const BulkCopy& copy, std::byte* data) {
   });
 }
 
-// Between data in box order and shared memory at `offset`, chunk by chunk.
+// Moves between data in box order and shared memory at `offset`, chunk by chunk.
 template <bool kToShared>
 void exchange(const BulkCopy& copy, std::byte* shared, std::uint32_t offset, std::byte* data) {
   const Swizzle swizzle = copy.tensor ? copy.map.swizzle : Swizzle::kNone;
@@ -80,7 +81,8 @@ void write_target(Cluster& cluster, BulkCopy& copy) {
   for (std::uint32_t rest = copy.ctas; rest != 0; rest &= rest - 1, ++index) {
     Cta& cta = *cluster.ctas[static_cast<std::size_t>(lowest_lane(rest))];
     exchange<true>(copy, cta.shared.data(), copy.target, copy.data.data());
-    // Asked for before the bytes are counted: that may begin the next phase.
+    // use() and the mbarrier's clock come before the bytes are counted, as that may begin the next
+    // phase. The copy belongs to the phase that its bytes are counted in.
     Mbarrier& mbarrier = cta.mbarriers.use(cta, *copy.issuer, copy.mbarrier, copy.lane, true);
     if (cta.checked) {
       cta.shadow.complete(copy.records[index], mbarrier.clock());
@@ -96,7 +98,8 @@ void write_target(Cluster& cluster, BulkCopy& copy) {
 
 }  // namespace
 
-// The next thing that happens to a copy.
+// Does what happens to a copy next. A store needs two steps, one that reads its source and one that
+// writes global memory; the others need one.
 void BulkCopies::step(Cluster& cluster, BulkCopy& copy) {
   if (copy.done) return;
   blame(cluster, copy);
@@ -130,6 +133,7 @@ void BulkCopies::erase_done() {
   });
 }
 
+// With drawn moments one copy in four takes its first step at once. Landing early, it takes both.
 void BulkCopies::issue(Cluster& cluster, BulkCopy copy) {
   Cta& cta = *copy.issuer->cta;
   cta.counts.bulk_bytes += copy.bytes * std::max(1, std::popcount(copy.ctas));

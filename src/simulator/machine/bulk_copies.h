@@ -33,8 +33,8 @@ struct BulkCopy {
   std::uint32_t pc = 0;
   bool tensor = false;
   TensorMap map;               // of a tensor copy
-  Coordinates start{};         // of its box
-  std::uint64_t address = 0;   // of any other: global memory
+  Coordinates start{};         // of a tensor copy: its box
+  std::uint64_t address = 0;   // of any other copy: global memory
   std::uint32_t bytes = 0;     // in shared memory
   std::uint32_t source = 0;    // offset in the issuer's shared memory: kStore, kShare
   std::uint32_t target = 0;    // offset in shared memory: kLoad, kShare
@@ -42,7 +42,7 @@ struct BulkCopy {
   std::uint32_t ctas = 0;      // ranks of the CTAs written to, as bits: kLoad, kShare
   Reduction reduction = Reduction::kNone;
   TensorType type = TensorType::kU8;  // of a reduction
-  std::uint32_t group = 0;            // of the lane: kStore
+  std::uint32_t group = 0;            // the bulk group of the lane: kStore
 
   // State.
   std::vector<std::uint32_t> records;  // in the shadows of `ctas`, ascending
@@ -57,20 +57,21 @@ class BulkCopies {
  public:
   void reset() { pending_.clear(); }
 
-  // Takes the copy on; where effects land early it takes effect at once.
+  // Adds the copy to those under way. Where effects land early it takes effect at once.
   void issue(Cluster& cluster, BulkCopy copy);
-  // cp.async.bulk.commit_group is counted by the warp; this waits until at most `left` groups of
-  // the lane are under way, or only for their reading.
+  // Waits until at most `left` groups of the lane are under way, or with `read_only` until no more
+  // than these have yet to read their source. The warp counts the groups (Warp::bulk_groups).
   void wait(Cluster& cluster, Warp& warp, int lane, std::uint32_t left, bool read_only);
 
-  // Lets some copies take effect; called between turns when effects land at random.
+  // Lets some copies take effect. It is called between turns when effects land at drawn moments.
   void land_some(Cluster& cluster);
-  // Lets one copy take effect, when no warp can go on without. False: there is none.
+  // Lets one copy take effect, when no warp can go on without it. False: there is none.
   bool land_one(Cluster& cluster);
 
-  // Lanes of a warp leave: their stores must have been read, and that waited for.
+  // Lanes of a warp exit: they must have waited until the sources of their stores were read.
   void check_exit(Warp& warp, std::uint32_t lanes);
-  // The last warp of a CTA has left: nothing may still write to it. Its stores happen now.
+  // The last warp of a CTA has exited: nothing may still write to its memory. Its stores happen
+  // now.
   void check_end(Cluster& cluster, const Cta& cta);
 
  private:

@@ -1,11 +1,11 @@
 #ifndef ANNULUS_SIMULATOR_MACHINE_CLUSTER_H_
 #define ANNULUS_SIMULATOR_MACHINE_CLUSTER_H_
 
-// The CTAs of a cluster, which run side by side on one host thread, and what they share: clocks,
-// bulk copies, the cluster's barrier. A launch without clusters has clusters of one.
+// The CTAs of a cluster, which take turns on one host thread, and what they share: clocks, bulk
+// copies, the cluster's barrier. In a launch without clusters every CTA is a cluster of one.
 //
 // A shared::cluster address is
-//   | rank + 1 : 8 | shared::cta address : 24 |      rank + 1 = 0: the CTA that uses it
+//   | rank + 1 : 8 | shared::cta address : 24 |      0 in place of rank + 1: the CTA that uses it
 
 #include <array>
 #include <cstdint>
@@ -25,17 +25,18 @@ constexpr std::uint32_t kRankShift = 24;
 
 struct Cluster {
   std::vector<std::unique_ptr<Cta>> ctas;  // by rank
-  Warp* running = nullptr;                 // whose instruction, or effect, is at work
+  Warp* running = nullptr;                 // whose instruction or effect happens; faults name it
 
   ClusterClocks clocks;
   BulkCopies copies;
 
-  // Things that somebody may wait for, and tests of an mbarrier that found nothing since the last.
+  // How many things happened that a warp may wait for, how many tests of mbarriers found nothing
+  // since the last of them, and the value of `events` at the last such test.
   std::uint64_t events = 0;
   std::uint64_t polls = 0;
   std::uint64_t polled_events = 0;
 
-  Arrivals barrier;  // barrier.cluster: who has arrived is kept by the warps
+  Arrivals barrier;  // barrier.cluster; the lanes that have arrived are in Warp::cluster_arrived
 
   Cluster();
   ~Cluster();
@@ -46,16 +47,18 @@ struct SharedPlace {
   Cta* cta = nullptr;
   std::uint32_t offset = 0;
 };
-// Throws Fault where there is no such CTA; whether the offset is in bounds is not looked at.
+// Throws Fault where there is no such CTA. It does not look whether the offset is in bounds.
 SharedPlace cluster_place(const Warp& warp, std::uint32_t address, int lane);
 
-// The CTA is known to run: `by` comes after something it did. Otherwise throws Fault.
+// Throws Fault unless the CTA is known to run, which is where `by` comes after something that the
+// CTA did, and where some of its threads have not exited.
 void check_started(const Warp& by, const Cta& cta, int lane);
 
-// Lets those go on that wait for barrier.cluster, if all have arrived.
+// Ends the phase of barrier.cluster and wakes those that wait for it, if all lanes have arrived.
 void complete_cluster_barrier(Cluster& cluster);
 
-// After the last warp of the CTA has left: nobody may touch its shared memory any more.
+// Called after the last warp of the CTA has exited. Throws Fault where an access of another CTA to
+// its shared memory is not known to have come before that.
 void check_remote_seen(const Cta& cta);
 
 }  // namespace annulus::simulator

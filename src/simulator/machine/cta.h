@@ -33,22 +33,22 @@ struct Cluster;
 struct GlobalView {
   GlobalMemory* memory = nullptr;
   std::span<const PeerMemory> peers;
-  // [pc] The allocation that each instruction touched last: nearly always the right guess.
+  // [pc]: the allocation that the instruction touched last, which it nearly always touches again.
   struct Recent : Allocation {
     LaunchShadow::View* view = nullptr;
   };
   std::vector<Recent> recent;
 
-  // Races in global memory; null in fast mode, and where nobody asked.
+  // Searches for races in global memory; null in fast mode and where the launch has no operation.
   LaunchShadow* races = nullptr;
   BlockOrder* order = nullptr;  // null where blocks cannot order themselves
-  Stamp stamp = 0;              // of the CTA's first warp
+  Stamp stamp = 0;              // that of the CTA's first warp
   BlockClocks clocks;
 };
 
-// One CTA. Lives as long as a host thread works on a launch, which runs one cluster at a time.
+// One CTA. It is made once for each host thread and launch, and serves one cluster after another.
 struct Cta {
-  // Of the launch.
+  // What the launch says.
   const Program* program = nullptr;
   const std::byte* parameters = nullptr;
   std::uint32_t grid[3] = {1, 1, 1};
@@ -57,7 +57,7 @@ struct Cta {
   bool checked = false;
   bool by_warp = false;       // SimulatorOptions::products
   std::uint32_t landing = 0;  // SimulatorOptions::landing
-  std::uint32_t elected = 0;  // draws the lanes that elect.sync elects
+  std::uint32_t elected = 0;  // the drawn number from which elect.sync chooses its lane
 
   // Which CTA it is.
   std::uint32_t index[3] = {0, 0, 0};  // in the grid
@@ -77,7 +77,7 @@ struct Cta {
   std::uint64_t executed = 0;  // warp instructions
 
   SharedShadow shadow;  // checked mode
-  // Accesses of other CTAs to this one's shared memory, the last of each warp.
+  // Accesses of other CTAs to this one's shared memory: the last one of each warp.
   struct Remote {
     std::uint32_t clock;
     int lane;
@@ -99,6 +99,7 @@ struct Cta {
     return rest >= kLanes ? kFull : (1u << rest) - 1;
   }
 
+  // Lets the groups go on that wait for this.
   void wake(const Wait& what) {
     for (Warp& warp : warps) {
       for (Group& group : warp.groups) {

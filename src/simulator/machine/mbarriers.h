@@ -4,10 +4,10 @@
 // The mbarriers of a CTA (PTX ISA 9.0, section 9.7.13.15). Their state is kept beside shared memory
 // and not in the eight opaque bytes, which nothing but mbarrier instructions may touch.
 //
-// A phase is over once all expected arrivals have come and no transaction bytes are open. Whoever
-// sees that comes after everything that arrived in that phase or earlier
-// (simulator/machine/arrivals.h). The bulk copies that report to an mbarrier are an agent of
-// simulator/check/cluster_clocks.h whose clock counts the phases.
+// A phase is over once all expected arrivals have come and no transaction bytes are open. A warp
+// that sees this comes after everything that arrived in that phase or earlier
+// (simulator/machine/arrivals.h). The bulk copies that report to an mbarrier are one agent of
+// simulator/check/cluster_clocks.h, whose clock counts the phases.
 
 #include <cstdint>
 #include <string>
@@ -27,16 +27,16 @@ struct Mbarrier {
   bool valid = false;
   std::uint32_t expected = 0;  // arrivals in a phase
   std::uint32_t pending = 0;   // arrivals that have not come
-  std::int64_t bytes = 0;      // open transactions; below 0: completed before they were expected
+  std::int64_t bytes = 0;      // still expected; below 0: completed before they were expected
   std::uint32_t phase = 0;     // how many are over
   std::uint32_t observed = 0;  // how many a wait has seen to be over
 
   // Checked mode.
   ClusterClocks::Agent agent = 0;
-  std::uint32_t first_clock = 1;       // of the agent, in phase 0
-  Arrivals near;                       // of the CTA's threads, and all that bulk copies completed
-  Arrivals far;                        // of other CTAs of the cluster, as far as the scopes go
-  ClusterClocks::Agent init_warp = 0;  // who initialised it, and when
+  std::uint32_t first_clock = 1;       // the agent's clock in phase 0
+  Arrivals near;                       // those of the CTA's threads and of bulk copies
+  Arrivals far;                        // those of other CTAs of the cluster, if the scopes allow it
+  ClusterClocks::Agent init_warp = 0;  // the warp that initialised it, and when
   std::uint32_t init_clock = 0;
   int init_lane = 0;
   bool init_fenced = false;  // fence.mbarrier_init has followed
@@ -58,28 +58,30 @@ class Mbarriers {
 
   void reset(std::uint32_t shared_bytes);
 
-  // In all of these `owner` is the CTA whose shared memory holds the mbarrier, `by` the warp that
-  // runs an instruction for `lane`; they throw Fault for what the ISA leaves undefined. Only a warp
-  // of the owner makes memory an mbarrier, or memory again.
+  // In all of these `owner` is the CTA whose shared memory holds the mbarrier, and `by` the warp
+  // that runs an instruction for `lane`. They throw Fault for what the ISA leaves undefined. Only a
+  // warp of the owner can initialise or invalidate an mbarrier.
   void init(const Warp& by, std::uint32_t offset, std::uint32_t count, int lane);
   void invalidate(const Warp& by, std::uint32_t offset, int lane);
-  // The mbarrier at `offset`, for an operation by a warp: it is there, and its initialisation comes
-  // before. `async`: the operation goes through the asynchronous proxy.
+  // The mbarrier at `offset`, for an operation by a warp. Throws Fault unless there is one and its
+  // initialisation comes before. `async` says that the operation goes through the asynchronous
+  // proxy.
   Mbarrier& use(Cta& owner, const Warp& by, std::uint32_t offset, int lane, bool async);
 
   void expect(Cta& owner, Mbarrier& mbarrier, std::uint32_t bytes, int lane);
   void complete(Cta& owner, Mbarrier& mbarrier, std::uint32_t bytes, int lane);
-  // `drop`: also of all later phases. `may_complete` false: the phase must not end with this.
+  // With `drop` all later phases expect fewer arrivals too. Without `may_complete` it is a fault if
+  // the phase ends with this arrival.
   void arrive(Cta& owner, Mbarrier& mbarrier, std::uint32_t count, bool drop, bool may_complete,
               int lane);
 
-  // At the end of a CTA: a wait has seen the phase of every bulk copy.
+  // At the end of a CTA, throws Fault unless a wait has seen the phase of every bulk copy.
   void check_landings_seen(Cluster& cluster) const;
 
-  // fence.mbarrier_init by a warp.
+  // A warp executes fence.mbarrier_init.
   void fence_inits(ClusterClocks::Agent warp);
 
-  // "the mbarrier at shared address 1032 (phase 3, 1 arrival and 16384 bytes missing)"
+  // "the mbarrier at shared address 1032 (phase 3, 1 of 2 arrivals and 16384 bytes missing)"
   static std::string describe(const Mbarrier& mbarrier);
   // The mbarrier at `offset`, or null.
   const Mbarrier* find(std::uint32_t offset) const;
@@ -88,7 +90,7 @@ class Mbarriers {
   void end_phase_if_over(Cta& owner, Mbarrier& mbarrier);
 
   std::vector<Mbarrier> all_;
-  std::vector<std::uint16_t> index_;  // [offset / 8], into all_ plus 1; 0: never was one
+  std::vector<std::uint16_t> index_;  // [offset / 8]: index into all_ plus 1; 0: never was one
 };
 
 }  // namespace annulus::simulator

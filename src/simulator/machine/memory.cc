@@ -14,7 +14,8 @@
 namespace annulus::simulator {
 namespace {
 
-// Between two allocations lie at least this many addresses that belong to none.
+// There are at least this many addresses between two allocations, so that an access a little past
+// the end is found.
 constexpr std::uint64_t kGap = 512;
 constexpr std::uint64_t kAlignment = 256;
 constexpr std::uint64_t kPage = 4096;
@@ -30,7 +31,7 @@ void* reserve(std::uint64_t bytes) {
   return range;
 }
 
-// Gives the pages back; afterwards the range reads as zero.
+// Gives the range's pages back to the system. Afterwards it reads as zero.
 void discard(std::uint64_t begin, std::uint64_t end) {
   const std::uint64_t first = base::round_up(begin, kPage);
   const std::uint64_t last = end / kPage * kPage;
@@ -46,8 +47,8 @@ void discard(std::uint64_t begin, std::uint64_t end) {
 }  // namespace
 
 GlobalMemory::GlobalMemory(std::uint64_t bytes) : capacity_(bytes) {
-  // Twice the capacity: released addresses are not handed out again at once, so that a use after
-  // free is found, and gaps take addresses too.
+  // Twice the capacity is reserved: gaps take addresses too, and released addresses are handed out
+  // again only when all others are used up, so that a use after free is found.
   reserved_ = base::round_up(2 * bytes, kPage * 8);
   base_ = reinterpret_cast<std::uint64_t>(reserve(reserved_));
   shadow_ = static_cast<std::uint8_t*>(reserve(reserved_ / 8));

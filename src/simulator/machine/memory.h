@@ -1,9 +1,9 @@
 #ifndef ANNULUS_SIMULATOR_MACHINE_MEMORY_H_
 #define ANNULUS_SIMULATOR_MACHINE_MEMORY_H_
 
-// Global memory of one simulated device: one reserved range of addresses, so that a device pointer
-// is a host pointer; allocations with unmapped gaps between them; and one shadow bit per byte that
-// says whether anything wrote it.
+// Global memory of one simulated device. It is one reserved range of addresses, so that a device
+// pointer is a host pointer. Between allocations there are gaps of addresses that belong to none,
+// and one shadow bit per byte says whether anything wrote it.
 
 #include <atomic>
 #include <cstddef>
@@ -34,35 +34,39 @@ class GlobalMemory {
   GlobalMemory(const GlobalMemory&) = delete;
   GlobalMemory& operator=(const GlobalMemory&) = delete;
 
-  // 256-byte aligned; 0 where the capacity is used up. Contents are undefined and marked so.
+  // The address is a multiple of 256, or 0 where the capacity is used up. The contents are marked
+  // as not written.
   std::uint64_t allocate(std::uint64_t bytes);
-  // False when `pointer` is not the start of a live allocation. `by` is remembered for a while.
+  // False when `pointer` is not the start of a live allocation. The last kMaxFreed operations `by`
+  // which memory was freed are remembered for freed_by().
   bool release(std::uint64_t pointer, std::shared_ptr<const Operation> by = nullptr);
-  // Who freed the allocation that held the address last; null: nobody, or not an operation.
+  // The operation that freed the allocation which held the address last. Null where none did or it
+  // is forgotten.
   std::shared_ptr<const Operation> freed_by(std::uint64_t address) const;
 
   // The live allocation that holds [address, address + bytes), or one with end == 0.
   Allocation find(std::uint64_t address, std::uint64_t bytes) const;
 
-  // Who touched the live allocation that begins there; the first call makes the record.
+  // The record of accesses to the live allocation that begins there; the first call makes it.
   std::shared_ptr<AccessRecord> record(std::uint64_t begin, Detector& detector) const;
-  // The same, or null where nobody has called record().
+  // That record, or null if record() was not called before.
   std::shared_ptr<AccessRecord> made_record(std::uint64_t begin) const;
 
-  // Host access to live bytes; false (and nothing copied) when any byte is outside. Reading bytes
-  // that nothing wrote is allowed: the host may copy padding.
+  // Accesses of the host. False, and nothing is copied, when any byte is in no live allocation.
+  // Reading bytes that nothing wrote is allowed, because the host may copy padding.
   bool write(std::uint64_t to, const void* from, std::uint64_t bytes);
   bool read(void* to, std::uint64_t from, std::uint64_t bytes) const;
-  // From this memory or another device's; the shadow travels along.
+  // Copies from this memory or another device's, together with the shadow bits.
   bool copy(std::uint64_t to, const GlobalMemory& source, std::uint64_t from, std::uint64_t bytes);
   bool fill(std::uint64_t to, std::uint32_t pattern, int pattern_bytes, std::uint64_t count);
 
   std::uint64_t capacity() const { return capacity_; }
   std::uint64_t used() const { return used_.load(std::memory_order_relaxed); }
-  // Rises with every allocate and release; whoever keeps an Allocation compares it.
+  // Rises with every allocate and release. A holder of an Allocation compares it to see whether
+  // that is still right.
   std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
 
-  // The shadow bit of `address`: bit (address & 7) of shadow(address)[0]. Set bits mean written.
+  // The byte with the shadow bit of `address`, which is bit (address & 7). A set bit means written.
   std::uint8_t* shadow(std::uint64_t address) const { return shadow_ + ((address - base_) >> 3); }
   bool contains(std::uint64_t address) const { return address - base_ < reserved_; }
 
@@ -86,8 +90,8 @@ class GlobalMemory {
   };
   static constexpr std::size_t kMaxFreed = 256;
   std::map<std::uint64_t, Live> live_;                    // by begin
-  std::deque<Freed> freed_;                               // by operations, the latest last
-  std::multimap<std::uint64_t, std::uint64_t> released_;  // size -> begin
+  std::deque<Freed> freed_;                               // freed by operations, the latest last
+  std::multimap<std::uint64_t, std::uint64_t> released_;  // size with its gap -> begin
 };
 
 // The memory of another device, as a kernel sees it.

@@ -12,14 +12,15 @@ namespace annulus::simulator {
 
 constexpr int kNamedBarriers = 16;  // of a CTA
 
-// bar.sync and friends. Counts threads, in whole warps for the aligned forms.
+// The state of one barrier of bar.sync, bar.arrive and bar.red. It counts threads, in whole warps
+// for the aligned forms.
 struct NamedBarrier {
   std::uint32_t expected = 0;  // 0: every warp of the CTA that has not exited
   std::uint32_t arrived = 0;
   bool open = false;
-  std::uint32_t warps = 0;      // that arrived, waiting or not
-  ClusterClocks::Vector times;  // what came before the arrivals
-  Knowledge order;              // the same for global memory, where blocks order themselves
+  std::uint32_t warps = 0;      // warps that arrived, waiting or not
+  ClusterClocks::Vector times;  // what came before the arrivals, in shared memory
+  Knowledge order;              // what did in global memory, where blocks can order themselves
   std::uint32_t predicate_count = 0;
   bool predicate_and = true;
   bool predicate_or = false;

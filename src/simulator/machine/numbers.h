@@ -1,7 +1,7 @@
 #ifndef ANNULUS_SIMULATOR_MACHINE_NUMBERS_H_
 #define ANNULUS_SIMULATOR_MACHINE_NUMBERS_H_
 
-// Number formats as PTX has them, and arithmetic on one number.
+// The number formats of PTX, and arithmetic on one number.
 
 #include <bit>
 #include <cfenv>
@@ -13,7 +13,7 @@
 
 namespace annulus::simulator {
 
-// 16-bit floats are carried as their bits, and computed with in fp32 or fp64.
+// 16-bit floats are kept as their bits; arithmetic on them is done in fp32 or fp64.
 struct Half {
   std::uint16_t bits;
 };
@@ -58,8 +58,8 @@ inline double canonical(double value) {
   return value != value ? std::bit_cast<double>(0x7fffffffffffffffull) : value;
 }
 
-// F under one of the rounding modes of <cfenv>. The volatile copies keep the compiler, which does
-// not know of modes, from moving the arithmetic out of the region.
+// Evaluates F under one of the rounding modes of <cfenv>. The volatile copies keep the compiler,
+// which does not know of rounding modes, from moving the arithmetic out of the region.
 template <int kMode, typename F>
 struct Directed {
   template <typename T>
@@ -86,8 +86,9 @@ inline float flush(float value) {
 // .sat: clamped to [0, 1], NaN to +0.
 inline float saturate(float value) { return value > 0.0f ? (value < 1.0f ? value : 1.0f) : 0.0f; }
 
-// NaN loses against a number; +0 is larger than -0. Without branches, so that loops over lanes
-// become vector code: where a equals b, the sign bits decide by and (max) or or (min).
+// The larger or the smaller of two numbers. A number goes before NaN, and +0 is larger than -0. It
+// has no branches, so that loops over lanes become vector code: where a equals b, their bits are
+// joined by AND (max) or OR (min), which only matters for the sign of zero.
 template <bool kMax, typename T>
 inline T pick_number(T a, T b) {
   using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;

@@ -5,7 +5,8 @@
 
 namespace annulus::simulator {
 
-// xoshiro256**: fast, and seeded per CTA so that the number of host threads changes nothing.
+// The generator xoshiro256** (Blackman and Vigna). Each CTA seeds its own, so that the number of
+// host threads changes nothing.
 class Xoshiro256 {
  public:
   explicit Xoshiro256(std::uint64_t seed) {

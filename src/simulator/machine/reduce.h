@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_MACHINE_REDUCE_H_
 #define ANNULUS_SIMULATOR_MACHINE_REDUCE_H_
 
-// The reductions of cp.reduce.async.bulk (PTX ISA 9.0, sections 9.7.9.25.4.2 and 9.7.9.25.5.3):
-// element by element, each atomic, in no particular order.
+// The reductions of cp.reduce.async.bulk (PTX ISA 9.0, sections 9.7.9.25.4.2 and 9.7.9.25.5.3).
+// Each element is combined by an atomic of its own, in no particular order.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,10 +1,10 @@
 #ifndef ANNULUS_SIMULATOR_MACHINE_TENSOR_MAP_H_
 #define ANNULUS_SIMULATOR_MACHINE_TENSOR_MAP_H_
 
-// What cuTensorMapEncodeTiled leaves in its 128 opaque bytes, and which bytes a bulk tensor copy
+// What cuTensorMapEncodeTiled writes into its 128 opaque bytes, and which bytes a bulk tensor copy
 // moves between a box of the tensor and shared memory (PTX ISA 9.0, section 5.5).
 //
-// A box lies in shared memory row after row, dimension 0 contiguous, then dimension 1, and so on.
+// A box is in shared memory row after row, dimension 0 contiguous, then dimension 1, and so on.
 // A swizzle exchanges 16-byte chunks by bits of their shared address:
 //   128 B: bits 4-6 ^= bits 7-9     64 B: bits 4-5 ^= bits 7-8     32 B: bit 4 ^= bit 7
 
@@ -42,7 +42,7 @@ constexpr std::uint32_t bytes_of(TensorType type) {
 // CUtensorMapSwizzle
 enum class Swizzle : std::uint8_t { kNone, k32, k64, k128 };
 
-// Bytes after which the pattern of 16-byte chunks is another one; 16 for none.
+// The bytes of a row within which the swizzle exchanges chunks; 16 for kNone.
 constexpr std::uint32_t swizzle_span(Swizzle swizzle) {
   return 16u << static_cast<std::uint32_t>(swizzle);
 }
@@ -65,7 +65,7 @@ struct alignas(64) TensorMap {
   Swizzle swizzle = Swizzle::kNone;
   std::uint8_t fill_nan = 0;
   std::uint8_t zero = 0;
-  std::uint32_t digest = 0;  // of all before it: a map that was changed is none
+  std::uint32_t digest = 0;  // of all members before it: a map that was changed is invalid
 
   std::uint32_t element_bytes() const { return bytes_of(type); }
   // Elements of a box along a dimension.
@@ -79,8 +79,8 @@ static_assert(sizeof(TensorMap) == 128);
 
 using Coordinates = std::array<std::int32_t, kMaxTensorRank>;
 
-// One row of a box: `bytes` of it, `skip` bytes from its start, are elements of the tensor, the
-// rest lies outside and reads as zero, or as NaN.
+// One row of a box. `bytes` of it, `skip` bytes from its start, are elements of the tensor; the
+// rest is outside of the tensor and reads as zero, or as NaN.
 struct BoxRow {
   std::uint32_t offset = 0;  // in the box, before swizzling
   std::uint64_t address = 0;
@@ -110,7 +110,8 @@ void for_rows(const TensorMap& map, const Coordinates& start, Visit visit) {
       const std::int64_t coordinate =
           std::int64_t{start[at]} + std::int64_t{index[at]} * map.element_strides[at];
       if (coordinate < 0 || coordinate > std::int64_t{map.last[at]}) row.bytes = 0;
-      address += static_cast<std::uint64_t>(coordinate) * map.strides[at - 1];  // may wrap
+      // A negative coordinate wraps, and the sum wraps back.
+      address += static_cast<std::uint64_t>(coordinate) * map.strides[at - 1];
     }
     row.address = map.address + address;
     visit(row);

@@ -19,9 +19,9 @@ constexpr int kMaxCallDepth = 16;
 
 enum class GroupState : std::uint8_t {
   kRunning,
-  kParked,   // for lanes of its warp that have to meet it
-  kWaiting,  // at a barrier, which lets it go on behind the instruction
-  kBlocked,  // until what `wait` names has happened; then it runs the instruction again
+  kParked,   // waits for lanes of its warp that have to meet it
+  kWaiting,  // waits at a barrier, which lets it go on behind the instruction
+  kBlocked,  // waits for what `wait` names; then it runs the instruction again
 };
 
 // What a blocked group waits for.
@@ -33,7 +33,7 @@ struct Wait {
   bool same(const Wait& other) const { return kind == other.kind && key == other.key; }
 };
 
-// Lanes of a warp that stand at the same instruction with the same calls behind them.
+// Lanes of a warp that are at the same instruction with the same calls behind them.
 struct Group {
   std::uint32_t pc = 0;
   Mask mask = 0;
@@ -43,7 +43,7 @@ struct Group {
   std::array<std::uint32_t, kMaxCallDepth> returns{};
 };
 
-// What an instruction of Flow::kBarrier says of the lanes that ran it.
+// What the handler of an instruction of Flow::kBarrier says about the lanes that ran it.
 struct Pause {
   bool blocked = false;  // they stop here
   bool again = false;    // and run the instruction again when `wait` has happened
@@ -53,7 +53,7 @@ struct Pause {
 
 struct Cta;
 
-// What one warp runs on, and has under way. A handler gets the warp whose lanes run.
+// The state of one warp. A handler gets the warp whose lanes run.
 struct Warp {
   std::byte* registers = nullptr;  // its file, see simulator/program/program.h
   Cta* cta = nullptr;
@@ -61,24 +61,24 @@ struct Warp {
   int index = 0;         // in the CTA
   ClusterClocks::Agent agent = 0;
   Mask live = 0;   // lanes that have not exited
-  Mask carry = 0;  // the carry flag of add.cc and friends
+  Mask carry = 0;  // the carry flag of add.cc, addc and the like, a bit per lane
   Pause pause;
   std::vector<Group> groups;
   AsyncCopies copies;
   MatrixWarp matrix;                            // wgmma
   std::array<std::uint32_t, 32> bulk_groups{};  // cp.async.bulk.commit_group, per lane
   std::uint32_t maximum_registers = 0;          // of each thread, as setmaxnreg left it
-  Mask cluster_arrived = 0;                     // at barrier.cluster, in its open phase
+  Mask cluster_arrived = 0;                     // lanes at barrier.cluster, in its open phase
   Mask cluster_unwaited = 0;                    // lanes that have yet to wait for their arrival
-  std::vector<Mask> written;                    // of watched registers (checked mode)
-  std::vector<std::byte> local;                 // [lane][local_bytes]
+  std::vector<Mask> written;     // lanes in which each watched register was written (checked mode)
+  std::vector<std::byte> local;  // [lane][local_bytes]
   std::vector<std::uint8_t> local_written;
 
   template <typename T>
   T* lanes(std::uint32_t slot) const {
     return reinterpret_cast<T*>(registers + slot);
   }
-  // A predicate register is a mask: the lanes where it is true, or where it is false.
+  // A predicate register is a mask of the lanes where it is true. Returns it, or its complement.
   Mask predicate(std::uint32_t slot, bool negated = false) const {
     return *reinterpret_cast<const Mask*>(registers + slot) ^ (negated ? kFull : 0);
   }

@@ -6,11 +6,12 @@
 //
 // A product is issued by each of the four warps, computed at some moment, and over for a warp when
 // it has waited for the group that the product was committed to. From its issue to that wait its
-// accumulators belong to it and its fragments of A must not be touched; and where an ordinary
-// instruction has touched one of them before, wgmma.fence has to come in between.
+// accumulators belong to it and its fragments of A must not be touched. Where an ordinary
+// instruction has touched one of these registers before the issue, wgmma.fence has to come in
+// between.
 //
-// The ISA words waiting in two ways that differ: that the product is one operation of the whole
-// warpgroup, or four, of which a warp waits for its own. A kernel has to be right under both.
+// The ISA can be read in two ways about waiting: a product is one operation of the whole warpgroup,
+// or it is four, and each warp waits for its own. A kernel has to be right under both.
 
 #include <cstdint>
 #include <deque>
@@ -32,9 +33,9 @@ struct MatrixProduct {
   std::uint64_t a_descriptor = 0;
   std::uint64_t b_descriptor = 0;
   bool accumulate = false;
-  std::uint32_t issued = 0;            // warps, as bits
-  std::uint32_t computed = 0;          // likewise
-  std::uint32_t group[4] = {};         // of each warp
+  std::uint32_t issued = 0;            // warps that have issued it, as bits
+  std::uint32_t computed = 0;          // warps whose rows have been computed, as bits
+  std::uint32_t group[4] = {};         // its group in each warp
   std::vector<std::uint32_t> offsets;  // of the 16-byte chunks of A, if it is in memory, then of B
   alignas(64) std::uint32_t a[4][4][32];  // [warp][register][lane], if A is in registers
 };
@@ -56,7 +57,7 @@ struct MatrixWarp {
     std::uint32_t fragment = 0;  // last group that reads it as a fragment of A
     std::uint32_t touched = 0;   // number of fences at the last ordinary access
     std::uint32_t shape = 0;     // of the last product that wrote it
-    std::uint32_t shaped = 0;    // number of fences then
+    std::uint32_t shaped = 0;    // number of fences at that product
     bool written = false;
   };
   std::vector<Register> registers;
@@ -68,11 +69,12 @@ struct MatrixWarp {
   void reset(std::size_t count);
 };
 
-// setmaxnreg: the registers of the CTA that no warp holds; counted per thread and warp.
+// For setmaxnreg: the registers of the CTA that no warp holds, counted per thread and warp.
 struct RegisterPool {
   std::uint32_t free = 0;
-  bool active = false;  // the launch says how many there are
-  // What the warps of each warpgroup executed, in order: all four have to do the same.
+  bool active = false;  // the kernel says how many registers its threads start with
+  // The setmaxnreg that the warps of each warpgroup executed, in order. All four have to execute
+  // the same ones.
   struct Step {
     std::uint32_t pc = 0;
     std::uint32_t count = 0;
@@ -81,10 +83,11 @@ struct RegisterPool {
   std::vector<std::uint32_t> steps_done;  // [warp]
 };
 
-// Lanes of the running warp leave: its products must have been waited for.
+// Lanes of the running warp exit. Throws Fault unless its products have been waited for.
 void check_matrix_exit(const Warp& warp);
 
-// The CTA ends: no warp left a product out that others of its warpgroup issued.
+// The CTA ends. Throws Fault where a warp has not issued a product that others of its warpgroup
+// issued.
 void check_products_issued(Warp& warp);
 
 // An ordinary instruction touches matrix registers (checked mode). Throws Fault.

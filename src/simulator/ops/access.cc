@@ -20,6 +20,8 @@ namespace {
   raise(FaultKind::kMisaligned, "misaligned access");
 }
 
+// Throws where an address, of which `cut` takes the part that counts, is no multiple of `bytes`.
+// The usual case looks at all lanes at once by joining their addresses.
 template <typename Address>
 void check_alignment(Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
                      const char* space, Address cut) {
@@ -64,6 +66,8 @@ inline void set_shadow(std::uint8_t* shadow, std::uint64_t address, std::uint32_
   }
 }
 
+// Says why an address is outside of all allocations that the kernel may use: it is a peer's, it was
+// freed, or it is past the end of an allocation, the nearest of which is named.
 [[noreturn]] void outside(const Cta& cta, int lane, std::uint64_t address, std::uint32_t bytes,
                           const char* what) {
   for (const PeerMemory& peer : cta.global.peers) {
@@ -95,7 +99,7 @@ inline void set_shadow(std::uint8_t* shadow, std::uint64_t address, std::uint32_
            address, near);
 }
 
-// The allocation that holds the bytes: on the device of the kernel or on a peer.
+// The allocation that holds the bytes, on the device of the kernel or on a peer.
 Allocation find_allocation(const Cta& cta, int lane, std::uint64_t address, std::uint32_t bytes,
                            const char* what) {
   Allocation found = cta.global.memory->find(address, bytes);
@@ -118,13 +122,15 @@ GlobalView::Recent look_up(const Cta& cta, int lane, std::uint64_t address, std:
   return recent;
 }
 
-// What the running instruction leaves behind in memory, but for the lane.
+// The stamp of the running instruction, without the lane.
 Stamp stamp_of(const Warp& warp) {
   const Cta& cta = *warp.cta;
   return (cta.global.stamp + (static_cast<Stamp>(warp.index) << kStampWarpShift)) |
          cta.program->code[warp.pc].site;
 }
 
+// Looks for races with other operations and, where blocks cannot order themselves, with other
+// blocks; where they can, BlockOrder looks for these.
 void search_races(Warp& warp, LaunchShadow::View& view, AccessKind kind, Mask mask,
                   const LaneAddresses& addresses, std::uint32_t bytes, Stamp mine) {
   Cta& cta = *warp.cta;
@@ -162,7 +168,7 @@ void check_global_read(Warp& warp, int lane, std::uint64_t address, std::uint32_
     recent = look_up(cta, lane, address, bytes, "read");
   }
   if (cta.global.races == nullptr) return;
-  // Any number of bytes: in the largest pieces that are aligned.
+  // The search takes aligned powers of two, so the bytes are taken in the largest such pieces.
   const Stamp mine = stamp_of(warp);
   for (std::uint32_t done = 0; done < bytes;) {
     const std::uint64_t at = address + done;
@@ -176,6 +182,9 @@ void check_global_read(Warp& warp, int lane, std::uint64_t address, std::uint32_
   }
 }
 
+// Lanes mostly stay in the allocation that this instruction touched last (GlobalView::recent), so
+// the search for races takes all lanes of one allocation together. The search comes before the
+// access itself, which the caller makes.
 template <bool kChecked>
 void reach_global(Warp& warp, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
                   Access access, AccessKind kind, LanePointers& pointers) {
@@ -183,14 +192,14 @@ void reach_global(Warp& warp, Mask mask, const LaneAddresses& addresses, std::ui
   check_alignment(mask, addresses, bytes, "global", [](std::uint64_t a) { return a; });
   GlobalView::Recent recent = cta.global.recent[warp.pc];
   const Stamp mine = kChecked && cta.global.races != nullptr ? stamp_of(warp) : 0;
-  Mask compared = mask;  // from here on lanes have not been searched for races
+  Mask compared = mask;  // contains the lanes whose races have not been looked for
   std::uint64_t last_sector = ~std::uint64_t{0};
   std::uint64_t sectors = 0;
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);
     const std::uint64_t address = addresses[static_cast<std::size_t>(lane)];
     if (address < recent.begin || address + bytes > recent.end) {
-      if (mine != 0 && compared != rest) {  // what came before lies in another allocation
+      if (mine != 0 && compared != rest) {  // the lanes before are in another allocation
         search_races(warp, *recent.view, kind, compared & ~rest, addresses, bytes, mine);
       }
       compared = rest;
@@ -286,7 +295,7 @@ template void reach_local<false>(Warp&, Mask, const LaneAddresses&, std::uint32_
 
 namespace {
 
-// One phase whose lanes may collide: the most different words that any bank has to give.
+// For one phase whose lanes may collide, the largest number of different words in one bank.
 std::uint32_t collisions(Mask mask, const LaneAddresses& addresses, std::uint32_t words) {
   std::uint32_t count[32] = {};
   std::uint32_t seen[32][32];
@@ -307,6 +316,8 @@ std::uint32_t collisions(Mask mask, const LaneAddresses& addresses, std::uint32_
 
 }  // namespace
 
+// A phase moves at most 128 bytes: 32 lanes of 4 bytes, 16 of 8 or 8 of 16. Lanes of one phase need
+// as many wavefronts as the bank with the most different words.
 void count_wavefronts(Cta& cta, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes) {
   const std::uint32_t words = std::max(bytes, 4u) / 4;
   if (words > 4) return;
@@ -317,7 +328,8 @@ void count_wavefronts(Cta& cta, Mask mask, const LaneAddresses& addresses, std::
     const Mask lanes = mask & (phase << first);
     if (lanes == 0) continue;
     ++cta.counts.shared_wavefronts_ideal;
-    // Aligned accesses collide only in all their banks or in none.
+    // Aligned accesses of one size meet in all of their banks or in none, so lanes that all have
+    // banks of their own need one wavefront.
     std::uint32_t groups = 0;
     for (Mask rest = lanes; rest != 0; rest &= rest - 1) {
       const std::uint64_t address = addresses[static_cast<std::size_t>(lowest_lane(rest))];

@@ -1,9 +1,10 @@
 #ifndef ANNULUS_SIMULATOR_OPS_ACCESS_H_
 #define ANNULUS_SIMULATOR_OPS_ACCESS_H_
 
-// How instructions reach memory: addresses of 32 lanes in, host pointers out, after the checks that
-// keep the simulator itself safe (bounds, alignment: both modes) and those that find bugs (shadow
-// of global memory: checked mode). Shared memory's shadow is the caller's, who knows the values.
+// How instructions reach memory: addresses of 32 lanes become host pointers. Both modes make the
+// checks that keep the simulator itself safe (bounds, alignment); checked mode also makes those
+// that find bugs (the shadow of global memory). The shadow of shared memory is left to the caller,
+// who knows the values.
 
 #include <array>
 #include <cstdint>
@@ -16,21 +17,22 @@ namespace annulus::simulator {
 using LaneAddresses = std::array<std::uint64_t, kLanes>;
 using LanePointers = std::array<std::byte*, kLanes>;
 
-// base[lane] + offset, for a base slot of 32 or 64 bits.
+// addresses[lane] = base[lane] + offset, for a base slot of 32 or 64 bits.
 void lane_addresses(const Warp& warp, std::uint32_t base_slot, bool base_is_64, std::int64_t offset,
                     LaneAddresses& addresses);
 
 enum class Access : std::uint8_t { kLoad, kStore };
 
-// Global memory; addresses are host addresses. What is loaded must have been written, what is
-// stored is written from now on; `kind` is for the search for races, in which an atomic loads and
-// writes.
+// Reaches global memory, where addresses are host addresses. Bytes that are loaded must have been
+// written; bytes that are stored are marked as written. `kind` is for the search for races: an
+// atomic is a load that is also a write there.
 template <bool kChecked>
 void reach_global(Warp& warp, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
                   Access access, AccessKind kind, LanePointers& pointers);
 
-// Held by strong accesses of global memory while value and order change together. Does nothing for
-// weak ones, in fast mode, and in kernels whose blocks cannot order themselves.
+// Strong accesses to global memory hold a StrongScope while they change value and order together.
+// It does nothing for weak accesses, in fast mode, and in kernels whose blocks cannot order
+// themselves.
 template <bool kChecked>
 class StrongScope {
  public:
@@ -41,7 +43,7 @@ class StrongScope {
         on_(kChecked && global_.order != nullptr && inst.order != MemoryOrder::kWeak) {
     if (on_) lock_ = global_.order->lock_strong();
   }
-  // In front of a write / behind a read, at the addresses of the lanes.
+  // release() comes in front of a write, acquire() behind a read, at the addresses of the lanes.
   void release(Mask mask, const LaneAddresses& addresses, bool read_too) const {
     for (Mask rest = on_ ? mask : 0; rest != 0; rest &= rest - 1) {
       global_.order->release(global_.clocks, warp_.index,
@@ -64,16 +66,16 @@ class StrongScope {
   std::unique_lock<std::mutex> lock_;
 };
 
-// Checks and marks for one lane; for copies of other sizes.
+// Checks the read of one lane, for copies of sizes that no instruction loads.
 void check_global_read(Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes);
 
-// Shared memory; addresses are 32-bit shared addresses (the upper half is ignored). Counts bank
+// Reaches shared memory by 32-bit shared addresses (the upper half is ignored). Counts bank
 // conflicts in checked mode.
 template <bool kChecked>
 void reach_shared(Warp& warp, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
                   LanePointers& pointers);
 
-// Local memory of each lane.
+// Reaches the local memory of each lane.
 template <bool kChecked>
 void reach_local(Warp& warp, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
                  Access access, LanePointers& pointers);
@@ -83,8 +85,9 @@ inline std::uint32_t shared_offset(const Cta& cta, const std::byte* pointer) {
   return static_cast<std::uint32_t>(pointer - cta.shared.data());
 }
 
-// Wavefronts that the banks need for lanes of `mask`, each accessing `bytes` (4, 8 or 16; narrower
-// counts as 4), and how many would do if no two different words met in a bank.
+// Counts the wavefronts that the banks need for lanes of `mask`, each of which accesses `bytes` (4,
+// 8 or 16; narrower accesses count as 4), and how many would do if no two different words met in a
+// bank.
 void count_wavefronts(Cta& cta, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes);
 
 }  // namespace annulus::simulator

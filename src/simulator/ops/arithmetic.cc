@@ -1,4 +1,5 @@
-// Arithmetic on integers or floats, whichever the type says (PTX ISA 9.0, sections 9.7.1 to 9.7.4).
+// Opcodes of arithmetic that exist for integers and for floats; the type says which (PTX ISA 9.0,
+// sections 9.7.1 to 9.7.4).
 
 #include "simulator/ops/arithmetic.h"
 

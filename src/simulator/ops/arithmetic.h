@@ -1,7 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_OPS_ARITHMETIC_H_
 #define ANNULUS_SIMULATOR_OPS_ARITHMETIC_H_
 
-// Opcodes that exist for integers and for floats decode in arithmetic.cc by their type, here.
+// Opcodes that exist for integers and for floats are decoded in arithmetic.cc, which calls one of
+// these functions by their type.
 
 #include "simulator/decode/decoder.h"
 

@@ -8,9 +8,9 @@
 namespace annulus::simulator {
 namespace {
 
-// small[0] source base has 64 bits, small[1] bytes, small[2] destination base has 64 bits;
-// a destination base, b source base, c source size or kNoSlot; imm source offset, aux destination
-// offset; small[3] an ignore-source predicate is in d, small[4] negated.
+// In the Inst of a copy: small[0] source base has 64 bits, small[1] bytes, small[2] destination
+// base has 64 bits; a destination base, b source base, c source size or kNoSlot; imm source offset,
+// aux destination offset; small[3] an ignore-source predicate is in d, small[4] it is negated.
 template <bool kChecked>
 void copy(Warp& warp, const Inst& inst, Mask mask) {
   LaneAddresses to, from;
@@ -52,6 +52,8 @@ void copy(Warp& warp, const Inst& inst, Mask mask) {
 
 void commit(Warp& warp, const Inst&, Mask mask) { warp.copies.commit(mask); }
 
+// imm groups may stay in flight; small[0] is 1 for wait_all, which waits for uncommitted copies
+// too.
 template <bool kChecked>
 void wait(Warp& warp, const Inst& inst, Mask mask) {
   warp.copies.wait(warp, mask, static_cast<std::uint32_t>(inst.imm), inst.small[0] != 0, kChecked);
@@ -59,6 +61,9 @@ void wait(Warp& warp, const Inst& inst, Mask mask) {
 
 }  // namespace
 
+// Takes the opcode cp: cp.async here, with its commit_group, wait_group and wait_all, and the bulk
+// forms in bulk_decode.cc. The fourth operand of a copy is its source size or an ignore-source
+// predicate, which the type of its register tells.
 void decode_cp(Decoder& decoder) {
   Inst& inst = decoder.inst();
   inst.kind = Class::kAsyncCopy;

@@ -1,5 +1,6 @@
 // Atomics (PTX ISA 9.0, sections 9.7.13.5 and 9.7.13.6). On global memory they are atomic between
-// the host threads that run CTAs; on shared memory one host thread runs the whole CTA.
+// the host threads that run CTAs. Shared memory needs no host atomics, as one host thread runs the
+// whole CTA.
 
 #include <atomic>
 #include <cstring>
@@ -12,8 +13,9 @@ namespace {
 
 enum class Operation : std::uint8_t { kAdd, kMin, kMax, kAnd, kOr, kXor, kExch, kCas, kInc, kDec };
 
-// small[0] base has 64 bits, small[1] Operation, small[2] Type::Kind, small[3] space (0 generic,
-// 1 global, 2 shared); b the operand, c the second one of cas.
+// In the Inst of an atomic: small[0] base has 64 bits, small[1] Operation, small[2] Type::Kind,
+// small[3] space (0 generic, 1 global, 2 shared), small[4] packed pairs; b the operand, c the
+// second one of cas, d the destination or kNoSlot (red).
 template <typename T>
 T apply_integer(Operation operation, bool is_signed, T old, T b, T c) {
   using S = std::make_signed_t<T>;
@@ -44,7 +46,7 @@ T apply_integer(Operation operation, bool is_signed, T old, T b, T c) {
   return old;
 }
 
-// small[4]: f16x2 and bf16x2, each half rounded by itself.
+// The sum of f16x2 or bf16x2, of which each half is rounded by itself.
 template <typename T2>
 std::uint32_t add_pairs(std::uint32_t a, std::uint32_t b) {
   const T2 x = std::bit_cast<T2>(a);
@@ -74,6 +76,9 @@ T apply(Operation operation, Type::Kind kind, bool pairs, T old, T b, T c) {
   return apply_integer<T>(operation, kind == Type::kSigned, old, b, c);
 }
 
+// Lanes are executed one after another, in an order that the ISA leaves open. With a scope below
+// the device (kWeak) an atomic is an ordinary write to other blocks. It takes up what earlier
+// strong writes published before it publishes its own; a red returns no value and takes up nothing.
 template <typename T, bool kChecked>
 void atomic(Warp& warp, const Inst& inst, Mask mask) {
   Cta& cta = *warp.cta;
@@ -128,6 +133,8 @@ void atomic(Warp& warp, const Inst& inst, Mask mask) {
   }
 }
 
+// Modelled are types of 32 and 64 bits, packed pairs for add, and 16 bits for cas alone. `returns`
+// says that there is a destination (atom, not red).
 void decode_atomic(Decoder& decoder, bool returns) {
   Inst& inst = decoder.inst();
   if (decoder.has("shared::cluster"))

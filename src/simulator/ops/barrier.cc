@@ -13,7 +13,7 @@ namespace {
 
 enum class Mode : std::uint8_t { kSync, kArrive, kRedPopc, kRedAnd, kRedOr };
 
-// What the waiters of a reduction get.
+// Writes the result of a reduction into the destinations of its waiters.
 void give_results(Cta& cta, const NamedBarrier& barrier) {
   for (const NamedBarrier::Waiter& waiter : barrier.waiters) {
     const Inst& inst = cta.program->code[waiter.inst];
@@ -65,7 +65,7 @@ void complete_barrier(Cta& cta, NamedBarrier& barrier) {
 
 namespace {
 
-// Which barrier lanes name, and for how many threads (0: all of the CTA).
+// The barrier that lanes name, and for how many threads (0: all of the CTA).
 struct Named {
   std::uint32_t id;
   std::uint32_t count;
@@ -109,9 +109,9 @@ NamedBarrier& open_barrier(Cta& cta, Named named, int lane) {
   return place;
 }
 
-// How many threads the lanes of `mask` arrive for. A partial warp counts as a whole one; lanes of a
-// diverged warp (barrier without .aligned) count one by one, and lanes that are missing or have
-// left with the first of them.
+// How many threads the lanes of `mask` arrive for. A partial warp counts as a whole one. Lanes of a
+// diverged warp (barrier without .aligned) count one by one; lanes that have no thread or have
+// exited count with the first of them.
 std::uint32_t arriving(const Warp& warp, const NamedBarrier& place, Named named, Mask mask) {
   const auto threads = static_cast<std::uint32_t>(std::popcount(mask));
   const std::uint32_t bit = 1u << warp.index;
@@ -143,7 +143,7 @@ void arrive_at(Warp& warp, NamedBarrier& place, Named named, Mask mask) {
   }
 }
 
-// a barrier id, b thread count or kNoSlot, c predicate of a reduction.
+// In the Inst: a barrier id, b thread count or kNoSlot, c predicate of a reduction.
 template <bool kChecked>
 void barrier(Warp& warp, const Inst& inst, Mask mask) {
   Cta& cta = *warp.cta;
@@ -162,13 +162,14 @@ void barrier(Warp& warp, const Inst& inst, Mask mask) {
     warp.pause.blocked = mode != Mode::kArrive;
     return;
   }
-  // The running group is not in the waiting state: it just goes on.
+  // The running group itself has not begun to wait, so it goes on.
   complete_barrier(cta, place);
 }
 
-// bar.warp.sync: the convergence has happened; memory of the lanes is ordered now. With a part of
-// the warp, that of the other lanes counts as ordered too: a race between two halves that
-// synchronise apart may go unnoticed, but no correct exchange within a half is called one.
+// bar.warp.sync: the lanes have converged already, and their memory accesses become ordered. Where
+// a part of the warp synchronises, the accesses of the other lanes count as ordered too. So a race
+// between two halves that synchronise separately may be missed, but no correct exchange within a
+// half is reported.
 template <bool kChecked>
 void warp_sync(Warp& warp, const Inst&, Mask) {
   if (kChecked) warp.cta->shadow.tick(warp.index);
@@ -186,7 +187,8 @@ void decode_bar(Decoder& decoder) {
     return decoder.handler(warp_sync<false>, warp_sync<true>);
   }
   inst.flow = Flow::kBarrier;
-  // bar is barrier.aligned: the whole warp takes part. barrier alone counts lanes.
+  // bar is barrier.aligned, in which the whole warp takes part. barrier without .aligned counts
+  // lanes.
   if (decoder.source().opcode == "bar" || decoder.has("aligned"))
     inst.convergence = Convergence::kWarp;
   Mode mode = Mode::kSync;

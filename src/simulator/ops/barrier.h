@@ -5,7 +5,7 @@
 
 namespace annulus::simulator {
 
-// True when the barrier has all the arrivals it waits for.
+// Whether the barrier has all the arrivals that it waits for.
 bool barrier_complete(const Cta& cta, const NamedBarrier& barrier);
 
 // Lets the lanes that wait at a barrier go on, with the results of a reduction.

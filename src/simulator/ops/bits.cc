@@ -8,6 +8,10 @@
 namespace annulus::simulator {
 namespace {
 
+// bfe d, a, position, length: the bits of a from position on. For signed types the sign is the
+// field's topmost bit, or the topmost bit of a where the field reaches past it, and it fills all
+// bits that a does not give. `present` counts the bits that a has from position on, and `known` is
+// a mask of them.
 template <typename T>
 void bfe(Warp& warp, const Inst& inst, Mask mask) {
   constexpr std::uint32_t kBits = 8 * sizeof(T);
@@ -43,7 +47,7 @@ void bfe(Warp& warp, const Inst& inst, Mask mask) {
       warp.lanes<T>(inst.a), warp.lanes<std::uint32_t>(inst.b), warp.lanes<std::uint32_t>(inst.c));
 }
 
-// bfi d, a, b, position, length: a's low bits go into b.
+// bfi d, a, b, position, length: the low bits of a replace a field of b.
 template <typename T>
 void bfi(Warp& warp, const Inst& inst, Mask mask) {
   constexpr std::uint32_t kBits = 8 * sizeof(T);

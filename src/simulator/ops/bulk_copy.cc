@@ -1,4 +1,5 @@
-// Bulk copies issued: source and target are taken and checked, and the copy joins those under way.
+// The issue of bulk copies: source and target are taken and checked, and the copy joins those that
+// are under way.
 
 #include "simulator/ops/bulk_copy.h"
 #include "simulator/machine/cluster.h"
@@ -12,7 +13,7 @@ namespace {
 constexpr std::uint32_t kAlignment = 16;
 constexpr std::uint32_t kTensorAlignment = 128;
 
-// A shared address of the CTA, or of one of the cluster.
+// Takes an address in shared memory of the CTA, or of a CTA of the cluster, and checks it.
 SharedPlace place_at(const Warp& warp, const std::uint32_t* slots, std::uint32_t which,
                      ShareSpace space, std::uint32_t bytes, std::uint32_t alignment, int lane) {
   const SharedPlace place = shared_place(warp, slots[which], slots[which + 1] != 0,
@@ -31,16 +32,16 @@ SharedPlace place_at(const Warp& warp, const std::uint32_t* slots, std::uint32_t
   return place;
 }
 
-// Checks what a copy does to global memory, and marks what it writes. The bytes themselves move
-// later.
+// Checks what a copy does to global memory, and marks what it writes. The bytes themselves are
+// moved later.
 template <bool kChecked>
 void reach_range(Warp& warp, std::uint64_t address, std::uint32_t bytes, AccessKind kind,
                  int lane) {
   if (bytes == 0) return;
   if (!kChecked && !writes(kind)) return check_global_read(warp, lane, address, bytes);
-  // A reduction is atomic, element by element, and needs something to begin with.
+  // A reduction also reads, so the bytes have to be written before: it counts as a load.
   const Access access = kind == AccessKind::kWrite ? Access::kStore : Access::kLoad;
-  // As a warp would that copies it in the largest pieces that the alignment allows.
+  // The checks are those of a warp that copies in the largest pieces that the alignment allows.
   std::uint32_t piece = 16;
   while (((address | bytes) & (piece - 1)) != 0) piece /= 2;
   LaneAddresses addresses;
@@ -88,7 +89,8 @@ std::string described(const BulkCopy& copy) {
                                        copy.mbarrier + kSharedBase));
 }
 
-// Ranks of the CTAs that a load writes to; its mbarriers are there too.
+// Takes where a load writes to: the offsets of data and mbarrier, which are the same in all CTAs,
+// and the ranks of these CTAs.
 void take_targets(Warp& warp, const Inst& inst, const std::uint32_t* slots, BulkCopy& copy) {
   const auto space = static_cast<ShareSpace>(inst.small[kWhere]);
   const std::uint32_t alignment = copy.tensor ? kTensorAlignment : kAlignment;
@@ -112,6 +114,8 @@ void take_targets(Warp& warp, const Inst& inst, const std::uint32_t* slots, Bulk
   }
 }
 
+// Starts the write in the shadow of every CTA that the copy reaches, as an access of the agent that
+// stands for the copies of its mbarrier.
 void begin_in_shadows(Warp& warp, BulkCopy& copy) {
   for (std::uint32_t rest = copy.ctas; rest != 0; rest &= rest - 1) {
     Cta& cta = *warp.cta->cluster->ctas[static_cast<std::size_t>(lowest_lane(rest))];
@@ -127,7 +131,8 @@ void begin_in_shadows(Warp& warp, BulkCopy& copy) {
   }
 }
 
-// What of a box lies outside the tensor is not stored: nothing need have been written there.
+// Starts the read of the source in the issuer's shadow. The part of a box that is outside of the
+// tensor is not stored, so it need not have been written.
 void begin_read(Warp& warp, const BulkCopy& copy) {
   const auto read = [&](std::uint32_t offset, std::uint32_t bytes) {
     warp.cta->shadow.begin_read(warp.agent, copy.lane, offset, bytes, copy.source_record);
@@ -147,7 +152,7 @@ void begin_read(Warp& warp, const BulkCopy& copy) {
   });
 }
 
-// What is copied: a box of a tensor, or a number of bytes.
+// Takes what is copied, which is a box of a tensor or a number of bytes.
 void take_geometry(Warp& warp, const Inst& inst, const std::uint32_t* slots, BulkCopy& copy) {
   copy.reduction = static_cast<Reduction>(inst.small[kReduce]);
   copy.type = static_cast<TensorType>(inst.small[kType]);
@@ -166,8 +171,8 @@ void take_geometry(Warp& warp, const Inst& inst, const std::uint32_t* slots, Bul
   }
 }
 
-// A store's source is free when its issuer has waited, that of a copy between CTAs when its
-// mbarrier says that it has arrived.
+// The source of a store may be overwritten when its issuer has waited; that of a copy between CTAs,
+// when its mbarrier says that the copy has arrived.
 void begin_source(Warp& warp, BulkCopy& copy) {
   Cta& cta = *warp.cta;
   SharedShadow::Record record{.kind = SharedShadow::Foreign::kBulkRead,
@@ -184,7 +189,8 @@ void begin_source(Warp& warp, BulkCopy& copy) {
   begin_read(warp, copy);
 }
 
-// Takes source and target, and checks what the copy will do to both.
+// Takes source and target, and checks what the copy will do to both. Only a store and a copy
+// between CTAs have a source in shared memory.
 template <bool kChecked>
 void begin_copy(Warp& warp, const Inst& inst, const std::uint32_t* slots, Instruction kind,
                 BulkCopy& copy) {

@@ -2,8 +2,9 @@
 #define ANNULUS_SIMULATOR_OPS_BULK_COPY_H_
 
 // cp.async.bulk and cp.reduce.async.bulk (PTX ISA 9.0, sections 9.7.9.25.4 and 9.7.9.25.5), which
-// are forms of the opcode cp: bulk_decode.cc takes them apart, bulk_copy.cc issues them, and
-// bulk_tensor.cc finds the box of a tensor. When they take effect: simulator/machine/bulk_copies.h.
+// are forms of the opcode cp: bulk_decode.cc decodes them, bulk_copy.cc issues them, and
+// bulk_tensor.cc finds the box of a tensor. simulator/machine/bulk_copies.h says when they take
+// effect.
 
 #include "simulator/decode/decoder.h"
 #include "simulator/machine/bulk_copies.h"
@@ -13,15 +14,16 @@ namespace annulus::simulator {
 
 void decode_bulk(Decoder& decoder);
 
-// What the three files have in common.
+// What the three files share.
 namespace bulk {
 
-// Program::slots from Inst::aux on; an address is a slot, 1 if that has 64 bits, and an offset.
+// The meaning of Program::slots from Inst::aux on. An address takes three: a slot, 1 if that has 64
+// bits, and an offset.
 enum : std::uint32_t {
   kShared = 0,    // the address in shared memory that is copied to, or from
   kOther = 3,     // global memory, a tensor map, or shared memory that is copied from
-  kMbarrier = 6,  // where there is one
-  kSize = 9,      // slot; of all but tensor copies
+  kMbarrier = 6,  // the address of the mbarrier, of loads and copies between CTAs
+  kSize = 9,      // slot of the size, except in tensor copies
   kCtas = 10,     // slot of a multicast's mask, or kNoSlot
   kCoordinates = 11,
 };
@@ -39,10 +41,11 @@ enum class Instruction : std::uint8_t { kLoad, kStore, kShare, kPrefetch };
 std::uint64_t address_at(const Warp& warp, const std::uint32_t* slots, std::uint32_t which,
                          int lane);
 
-// The geometry of a tensor copy, which is as its map in memory and the coordinates say.
+// Takes the box of a tensor copy from its map in memory and from the coordinates.
 void take_box(Warp& warp, const Inst& inst, const std::uint32_t* slots, BulkCopy& copy);
 
-// The handlers: a copy for each lane of the mask, the end of its group, and the wait for groups.
+// The handlers of a copy by each lane of the mask, of the end of its group, and of the wait for
+// groups.
 template <bool kChecked>
 void run(Warp& warp, const Inst& inst, Mask mask);
 void commit(Warp& warp, const Inst& inst, Mask mask);

@@ -1,4 +1,4 @@
-// Bulk copies taken apart: which instruction it is, and where its operands lie.
+// Decodes bulk copies: which instruction it is, and where its operands are.
 
 #include "simulator/machine/reduce.h"
 #include "simulator/ops/bulk_copy.h"
@@ -9,12 +9,12 @@ namespace annulus::simulator {
 namespace bulk {
 namespace {
 
-// Appends an address operand to `words`.
+// Puts an address operand at words[which].
 void take_address(Decoder& decoder, const ptx::Operand& operand, std::vector<std::uint32_t>& words,
                   std::uint32_t which) {
   const Decoder::Address address = decoder.address(operand);
   if (address.offset != static_cast<std::int32_t>(address.offset)) {
-    // The address of a global variable.
+    // The address of a global variable does not fit into the offset, so it becomes the base.
     words[which] = decoder.constant(static_cast<std::uint64_t>(address.offset), 8);
     words[which + 1] = 1;
     words[which + 2] = 0;
@@ -80,8 +80,8 @@ void take_coordinates(Decoder& decoder, const ptx::Operand& map,
   }
 }
 
-// Operands: [to], [from], [size], [mbarrier], [mask of CTAs], [cache policy]; of tensor copies the
-// map comes with its coordinates in place of global memory, and there is no size.
+// The operands are [to], [from], [size], [mbarrier], [mask of CTAs], [cache policy]. A tensor copy
+// has a map with its coordinates in place of global memory, and no size.
 std::vector<std::uint32_t> take_operands(Decoder& decoder, Instruction kind) {
   Inst& inst = decoder.inst();
   const bool tensor = inst.small[kRank] != 0;

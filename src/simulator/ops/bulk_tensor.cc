@@ -1,4 +1,4 @@
-// The boxes of tensor copies: the map that a copy names, and what the copy says of it.
+// The boxes of tensor copies, which follow from the map that a copy names and from its coordinates.
 
 #include "simulator/ops/bulk_copy.h"
 #include "simulator/ops/handlers.h"

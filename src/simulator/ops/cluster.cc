@@ -1,5 +1,5 @@
 // Clusters (PTX ISA 9.0, sections 9.7.9.22, 9.7.9.23 and 9.7.13.3): addresses in the shared memory
-// of other CTAs, loads and stores there, and the barrier of all.
+// of other CTAs, loads and stores there, and the barrier of the cluster.
 
 #include "simulator/machine/cluster.h"
 
@@ -42,8 +42,13 @@ void rank_of(Warp& warp, const Inst& inst, Mask mask) {
   }
 }
 
-// Inst: a base, imm offset, aux first of small[2] value slots, small[0] base has 64 bits, small[1]
-// bytes of an element, small[3] bits of a value register, small[4] sign-extend.
+// ld.shared::cluster and st.shared::cluster, lane by lane. The address may be in the CTA's own
+// shared memory, where the shadow takes an ordinary access; otherwise the shadow of the other CTA
+// takes one by a foreign warp, and that CTA has to be there before and after (note_remote).
+//
+// In the Inst, as in memory.cc: a base, imm offset, aux the first of small[2] value slots, small[0]
+// base has 64 bits, small[1] bytes of an element, small[3] bits of a value register, small[4]
+// sign-extend.
 template <bool kStore>
 void access_cluster(Warp& warp, const Inst& inst, Mask mask) {
   const std::uint32_t element = inst.small[1];
@@ -103,7 +108,7 @@ void access_cluster(Warp& warp, const Inst& inst, Mask mask) {
 }
 
 // --- barrier.cluster ---
-// small[0]: relaxed.
+// In the Inst: small[0] relaxed.
 
 void arrive(Warp& warp, const Inst& inst, Mask mask) {
   Cta& cta = *warp.cta;

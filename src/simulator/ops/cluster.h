@@ -5,10 +5,10 @@
 
 namespace annulus::simulator {
 
-// barrier.cluster, a form of the opcode barrier.
+// Decodes barrier.cluster, a form of the opcode barrier.
 void decode_cluster_barrier(Decoder& decoder);
 
-// ld.shared::cluster and st.shared::cluster, once the operands have been taken (ops/memory.cc).
+// Decodes ld.shared::cluster and st.shared::cluster, whose operands memory.cc has taken already.
 void decode_cluster_access(Decoder& decoder, bool store);
 
 }  // namespace annulus::simulator

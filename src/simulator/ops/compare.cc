@@ -16,7 +16,7 @@ struct Comparison {
   bool unordered = false;  // true as soon as an operand is NaN: equ, neu, ltu, ...
 };
 
-// Called with constants it is one comparison.
+// Where `how` is a constant, this compiles to one comparison.
 template <typename T>
 inline __attribute__((always_inline)) bool compare(Comparison how, T a, T b) {
   bool nan = false;
@@ -69,7 +69,7 @@ inline Mask compare_lanes(const Warp& warp, const Inst& inst) {
   return result;
 }
 
-// How a comparison is joined with predicate c, in small[0]; small[1]: c negated.
+// How a comparison is joined with predicate c: small[0], and small[1] says that c is negated.
 enum class Join : std::uint8_t { kNone, kAnd, kOr, kXor };
 
 Mask join(const Warp& warp, const Inst& inst, Mask result) {
@@ -86,7 +86,7 @@ Mask join(const Warp& warp, const Inst& inst, Mask result) {
   return result;
 }
 
-// setp p[|q], a, b[, c]: small[2]: there is q, in aux.
+// setp p[|q], a, b[, c]. small[2] says that there is a q, which is in aux.
 template <typename S, Order kOrder, bool kUnordered, bool kFlush>
 void setp(Warp& warp, const Inst& inst, Mask mask) {
   const Mask result = compare_lanes<S, kOrder, kUnordered, kFlush>(warp, inst);
@@ -96,7 +96,7 @@ void setp(Warp& warp, const Inst& inst, Mask mask) {
   if (inst.small[2]) warp.set_predicate(inst.aux, second, mask);
 }
 
-// set d, a, b[, c]: all ones or 1.0f; small[3] says which.
+// set d, a, b[, c]. True is all ones or 1.0f, as small[3] says.
 template <typename S, Order kOrder, bool kUnordered, bool kFlush>
 void set(Warp& warp, const Inst& inst, Mask mask) {
   const Mask compared = compare_lanes<S, kOrder, kUnordered, kFlush>(warp, inst);
@@ -155,7 +155,7 @@ Handler pick_type(Type type, bool ftz, Comparison how) {
   }
 }
 
-// Packed pairs are rare: the comparison is looked up for every lane. small[4] holds it.
+// Packed pairs are rare, so the comparison, which small[4] holds, is looked up for every lane.
 constexpr int kUnorderedBit = 16;
 
 template <typename T>
@@ -165,7 +165,7 @@ bool compare_stored(const Inst& inst, T a, T b) {
   return compare(how, widen(a), widen(b));
 }
 
-// setp.f16x2 p|q: p for the lower halves, q for the upper ones; c joins both.
+// setp.f16x2 p|q: p is for the lower halves, q for the upper ones, and c joins both.
 template <typename T2>
 void setp_pair(Warp& warp, const Inst& inst, Mask mask) {
   const T2* a = warp.lanes<T2>(inst.a);
@@ -182,7 +182,7 @@ void setp_pair(Warp& warp, const Inst& inst, Mask mask) {
   warp.set_predicate(inst.aux, high, mask);
 }
 
-// set.f16x2.f16x2: 1.0 of the format in each half that compares true, else 0.
+// set.f16x2.f16x2 writes 1.0 of the format into each half that compares true, else 0.
 template <typename T2, std::uint16_t kOne>
 void set_pair(Warp& warp, const Inst& inst, Mask mask) {
   const T2* a = warp.lanes<T2>(inst.a);
@@ -196,7 +196,7 @@ void set_pair(Warp& warp, const Inst& inst, Mask mask) {
   }
 }
 
-// The comparison is the first modifier: eq, lo, ltu, num, ...
+// Takes the comparison, which is the first modifier: eq, lo, ltu, num, ...
 Comparison parse_comparison(const Decoder& decoder, Type type) {
   if (decoder.source().modifiers.empty()) decoder.malformed("no comparison");
   std::string name = decoder.source().modifiers[0];
@@ -221,7 +221,7 @@ Comparison parse_comparison(const Decoder& decoder, Type type) {
   decoder.malformed("unknown comparison");
 }
 
-// The sources of setp and set, which stand behind their destination alike.
+// Takes the sources of setp and set, which both have them behind the destination.
 Comparison take_sources(Decoder& decoder, Type type) {
   Inst& inst = decoder.inst();
   const Comparison how = parse_comparison(decoder, type);

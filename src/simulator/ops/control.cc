@@ -1,4 +1,5 @@
-// Control flow (PTX ISA 9.0, section 9.7.12). The loop in run.cc does the work; here it is told.
+// Control flow (PTX ISA 9.0, section 9.7.12). The loop in run/run_warp.cc does the work; this file
+// says in Inst::flow what it is to do.
 
 #include "simulator/ops/handlers.h"
 

@@ -24,8 +24,8 @@ F round_to_integer(F value, Rounding rounding) {
   return value;
 }
 
-// Out of range clamps. NaN gives 0, or only the top bit where either side has 64 bits (PTX ISA 9.0,
-// section 9.7.9.21).
+// Values out of range are clamped. NaN gives 0, or only the top bit where either side has 64 bits
+// (PTX ISA 9.0, section 9.7.9.21).
 template <typename I, typename F>
 I to_integer(F value, Rounding rounding, bool from_double) {
   if (value != value) {
@@ -39,7 +39,7 @@ I to_integer(F value, Rounding rounding, bool from_double) {
   return static_cast<I>(rounded);
 }
 
-// The exact value rounded to fp32 in the given direction.
+// Rounds the exact value to fp32 in the given direction.
 float to_float(double value, Rounding rounding) {
   const float nearest = static_cast<float>(value);
   if (rounding == Rounding::kNearest || value != value || static_cast<double>(nearest) == value) {
@@ -52,8 +52,8 @@ float to_float(double value, Rounding rounding) {
   return nearest;
 }
 
-// The exact value rounded to a 16-bit format in the given direction. Neighbours of one sign are
-// neighbouring integers.
+// Rounds the exact value to a 16-bit format in the given direction. The bits of neighbouring
+// numbers of one sign are neighbouring integers.
 template <typename T>
 T to_small(double value, Rounding rounding) {
   if (value != value) return T{0x7fff};
@@ -67,10 +67,11 @@ T to_small(double value, Rounding rounding) {
   return result;
 }
 
-// An integer as fp32 or fp64, rounded by the processor in the given direction.
+// Converts an integer to fp32 or fp64, rounded by the processor in the given direction.
 template <typename F, typename I>
 F from_integer(I value, Rounding rounding) {
-  // Compilers may convert by a subtraction, which rounded down gives a zero that is negative.
+  // Zero is converted without a direction: compilers may convert by a subtraction, which gives -0
+  // when it is rounded down.
   if (rounding == Rounding::kNearest || value == 0) return static_cast<F>(value);
   const int before = std::fegetround();
   std::fesetround(rounding == Rounding::kZero   ? FE_TOWARDZERO
@@ -85,7 +86,7 @@ F from_integer(I value, Rounding rounding) {
 struct Conversion {
   Type from, to;
   Rounding rounding = Rounding::kNearest;
-  bool to_integral = false;  // rni and friends between floats
+  bool to_integral = false;  // rni, rzi, rmi or rpi between floats
   bool flush = false;
   bool saturate = false;
   bool relu = false;
@@ -106,7 +107,7 @@ std::int64_t sign_extend(std::uint64_t value, int bits) {
   return static_cast<std::int64_t>(value << (64 - bits)) >> (64 - bits);
 }
 
-// An integer of 64 bits, signed or not, cut or clamped to an integer of another type.
+// Cuts or clamps an integer of 64 bits, signed or not, to an integer of another type.
 std::uint64_t integer_to_integer(const Conversion& how, std::uint64_t cut, std::int64_t as_signed) {
   const Type to = how.to;
   const bool is_signed = how.from.kind == Type::kSigned;
@@ -133,7 +134,8 @@ std::uint64_t convert_integer(const Conversion& how, std::uint64_t bits) {
                                                   : from_integer<double>(cut, r));
   }
   if (to.bits == 16) {
-    // Beyond 2^53 an integer is beyond fp16, and rounds in bf16 as its leading bits do.
+    // fp64 is exact up to 2^53. Larger integers are out of range for fp16, and in bf16 they are
+    // rounded by their leading bits.
     const double value = is_signed ? from_integer<double>(as_signed, Rounding::kZero)
                                    : from_integer<double>(cut, Rounding::kZero);
     return to.kind == Type::kBrain ? to_small<Brain>(value, r).bits : to_small<Half>(value, r).bits;
@@ -195,12 +197,14 @@ std::uint64_t convert_float(const Conversion& how, std::uint64_t bits) {
                                  : to_small<Half>(value, rounding).bits;
 }
 
-// One value, by way of int64/uint64 or double, both of which hold every narrower format exactly.
+// Converts one value by way of int64/uint64 or double, which hold every narrower format exactly.
 std::uint64_t convert(const Conversion& how, std::uint64_t bits) {
   return how.from.is_integer() ? convert_integer(how, bits) : convert_float(how, bits);
 }
 
-// The general case; conversions in inner loops have handlers of their own below.
+// The general case, whose Inst store_conversion fills in: imm the two types, small[0] the rounding,
+// small[1] flags, small[2] and small[3] the bits of the registers. Conversions that are frequent in
+// inner loops have handlers of their own below.
 void convert_any(Warp& warp, const Inst& inst, Mask mask) {
   Conversion how;
   const std::uint64_t code = static_cast<std::uint64_t>(inst.imm);
@@ -222,7 +226,7 @@ void convert_any(Warp& warp, const Inst& inst, Mask mask) {
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);
     std::uint64_t value = convert(how, load_bits(a, from_bits, lane));
-    // A result narrower than its register is extended as its type says.
+    // A result that is narrower than its register is extended as its type says.
     if (how.to.is_integer() && how.to.bits < 64) {
       value = how.to.kind == Type::kSigned
                   ? static_cast<std::uint64_t>(sign_extend(value, how.to.bits))
@@ -250,7 +254,7 @@ struct NarrowBrain {
   Brain operator()(float a) const { return narrow<Brain>(a); }
 };
 
-// What .relu leaves: no negative number, but a NaN.
+// .relu makes negative numbers 0 and leaves NaN.
 template <bool kRelu>
 float clamped(float value) {
   return kRelu && value <= 0 ? 0.0f : value;
@@ -270,7 +274,7 @@ void convert_pair(Warp& warp, const Inst& inst, Mask mask) {
       warp.lanes<float>(inst.b));
 }
 
-// cvt.rn.satfinite.e4m3x2.f32 d, a, b: 8 bits each, a goes to the upper ones.
+// cvt.rn.satfinite.e4m3x2.f32 d, a, b: each has 8 bits, and a goes to the upper ones.
 template <bool kRelu>
 void convert_bytes(Warp& warp, const Inst& inst, Mask mask) {
   const auto part = [](float value) -> std::uint32_t {
@@ -282,7 +286,7 @@ void convert_bytes(Warp& warp, const Inst& inst, Mask mask) {
       warp.lanes<float>(inst.a), warp.lanes<float>(inst.b));
 }
 
-// Ten bits of mantissa, ties away from zero.
+// Rounds to ten bits of mantissa, ties away from zero.
 struct ToTensorFloat {
   std::uint32_t operator()(std::uint32_t a) const {
     const std::uint32_t magnitude = a & 0x7fffffffu;
@@ -325,7 +329,7 @@ Handler fast_conversion(const Conversion& how) {
 
 int log2_of(int value) { return std::countr_zero(static_cast<unsigned>(value)); }
 
-// cvt.rna.tf32.f32: a format of its own, kept in 32 bits.
+// cvt.rna.tf32.f32, whose result is a format of its own that is kept in 32 bits.
 void decode_to_tensor_float(Decoder& decoder) {
   if (!decoder.has("rna") || !decoder.has("f32")) decoder.unsupported();
   Inst& inst = decoder.inst();
@@ -334,7 +338,7 @@ void decode_to_tensor_float(Decoder& decoder) {
   decoder.handler(unary<std::uint32_t, std::uint32_t, ToTensorFloat>);
 }
 
-// To a pair of 8-bit floats, 16 bits; from fp32 alone.
+// Conversions to a pair of 8-bit floats in 16 bits, which exist from fp32 alone.
 void decode_to_bytes(Decoder& decoder) {
   if (!decoder.has("rn") || !decoder.has("satfinite") || decoder.operands() != 3 ||
       decoder.type_from_end(0) != Type{Type::kFloat, 32}) {
@@ -347,7 +351,7 @@ void decode_to_bytes(Decoder& decoder) {
   decoder.handler(decoder.has("relu") ? convert_bytes<true> : convert_bytes<false>);
 }
 
-// To a pair of 16-bit floats.
+// Conversions to a pair of 16-bit floats.
 void decode_to_pair(Decoder& decoder, const Conversion& how) {
   const bool nearest = decoder.has("rn");
   if (how.from != Type{Type::kFloat, 32} || decoder.operands() != 3 ||
@@ -376,7 +380,7 @@ void take_rounding(const Decoder& decoder, Conversion& how) {
   if (decoder.has("rna")) decoder.unsupported();
 }
 
-// What convert_any reads.
+// Stores a conversion in the form that convert_any reads.
 void store_conversion(Inst& inst, const Conversion& how) {
   const auto code = [](Type type) {
     return static_cast<std::uint64_t>(type.kind) |

@@ -5,8 +5,8 @@
 
 namespace annulus::simulator {
 
-// In front of a loop over lanes: no lane depends on another, even where source and destination are
-// the same register.
+// Comes in front of a loop over lanes and tells the compiler that no lane depends on another, even
+// where source and destination are the same register.
 #if defined(__clang__)
 #define ANNULUS_LANE_LOOP _Pragma("clang loop vectorize(assume_safety)")
 #else

@@ -1,4 +1,5 @@
-// Extended precision (PTX ISA 9.0, section 9.7.2): the carry flag is one bit per lane of the warp.
+// Extended precision (PTX ISA 9.0, section 9.7.2). The carry flag is one bit per lane of the warp;
+// a subtraction sets it where it borrows.
 
 #include "simulator/ops/arithmetic.h"
 #include "simulator/ops/handlers.h"
@@ -36,7 +37,7 @@ void extended(Warp& warp, const Inst& inst, Mask mask) {
   }
 }
 
-// mad.cc and madc: the carry of the addition alone; a product has none.
+// mad.cc and madc. The carry is that of the addition alone, as a product has none.
 template <typename T, bool kHigh>
 void extended_mad(Warp& warp, const Inst& inst, Mask mask) {
   const bool carry_in = inst.small[0];

@@ -132,8 +132,8 @@ struct MaxNanDouble {
   }
 };
 
-// 16-bit floats: sums and products are exact in fp64, or so far from a tie of the short format that
-// fp64's own rounding cannot matter; what remains is one rounding to 16 bits.
+// Arithmetic on 16-bit floats in fp64. Sums and products are exact there, or so far from a tie of
+// the short format that fp64's own rounding cannot matter. What remains is one rounding to 16 bits.
 template <typename T, typename F>
 struct Narrow {
   template <typename... S>
@@ -142,7 +142,7 @@ struct Narrow {
     return result != result ? T{0x7fff} : narrow<T>(to_odd(result));
   }
 };
-// .sat clamps to [0, 1] and takes NaN to 0; .relu takes what is negative to 0.
+// .sat clamps to [0, 1] and makes NaN 0; .relu makes negative results 0.
 template <typename T, typename F>
 struct NarrowSaturated {
   template <typename... S>
@@ -244,7 +244,7 @@ void decode_float(Decoder& decoder) {
                                : float_binary<F, Double>(decoder, type));
 }
 
-// min and max; kNan: a NaN wins.
+// min and max. NanF and NanDouble serve .NaN, with which a NaN goes before a number.
 template <template <bool> typename F, template <bool> typename NanF, typename Double,
           typename NanDouble>
 void decode_extreme(Decoder& decoder) {

@@ -37,7 +37,7 @@ void ternary(Warp& warp, const Inst& inst, Mask mask) {
       warp.lanes<S>(inst.a), warp.lanes<S>(inst.b), warp.lanes<S>(inst.c));
 }
 
-// Operands of the usual form: d, a, b, c all of one type.
+// These take operands of the usual form: d, a, b, c, all of one type.
 inline void take_unary(Decoder& decoder, Type type, Class kind) {
   Inst& inst = decoder.inst();
   inst.kind = kind;
@@ -76,7 +76,7 @@ inline void take_ternary(Decoder& decoder, Type type, Class kind) {
    : (bits) == 64 ? shape<std::uint64_t, std::uint64_t, functor> \
                   : static_cast<Handler>(nullptr))
 
-// Installs what a selection gave; null: this type has no handler.
+// Installs the handler that a selection gave. Null says that this type has none.
 inline void use(Decoder& decoder, Handler handler) {
   if (handler == nullptr) decoder.unsupported("this type is not modelled");
   decoder.handler(handler);

@@ -106,7 +106,7 @@ void mad_integers(Decoder& decoder) {
 
 namespace {
 
-// Opcodes of one form: every operand of one integer type.
+// Decodes opcodes all of whose operands have one integer type.
 void decode_plain(Decoder& decoder, Handler (*pick)(Type)) {
   const Type type = decoder.type();
   take_binary(decoder, type, Class::kInteger);

@@ -11,7 +11,7 @@ namespace annulus::simulator {
 template <typename T>
 using Unsigned = std::make_unsigned_t<std::conditional_t<std::is_integral_v<T>, T, int>>;
 
-// --- Integers wrap around; C++ says so only for unsigned ones. ---
+// --- Integers of PTX wrap around. Those of C++ do so only if they are unsigned. ---
 struct AddInteger {
   template <typename T>
   T operator()(T a, T b) const {
@@ -101,8 +101,8 @@ struct Mad24Low {
     return AddInteger{}(Mul24Low{}(a, b), c);
   }
 };
-// Division by zero and INT_MIN / -1 are "unspecified, machine-dependent" in PTX; the machine gives
-// all ones and wraps.
+// Division by zero and INT_MIN / -1 are "unspecified, machine-dependent" in PTX. GPUs give all ones
+// for the first and wrap for the second.
 struct DivInteger {
   template <typename T>
   T operator()(T a, T b) const {

@@ -5,14 +5,14 @@
 // arrival and a wait synchronise where the scope of each includes the thread of the other (8.7
 // "Morally strong operations", 8.9.4 "Memory synchronization"): between CTAs that takes .cluster on
 // both sides. The complete-tx of a bulk copy has .release at .cluster by itself (9.7.9.25.4.1), and
-// waits of both scopes know what it has written, by a multicast too: no text tells whose thread the
-// complete-tx counts as.
+// here waits of both scopes know what the copy has written, also by a multicast, because the manual
+// does not say as whose thread the complete-tx counts.
 //
-// Between CTAs an arrival and a wait of .cta scope still say one thing: what had ended before the
-// arrival (reads that have returned, products and copies that were waited for) has ended, so an
-// asynchronous write that follows the wait cannot be overtaken by it. Pipelines whose buffers bulk
-// copies of several CTAs fill rest on that (CUTLASS's ClusterBarrier arrives and waits so). Nothing
-// that was written is seen that way, and no generic write may follow.
+// Between CTAs an arrival and a wait of .cta scope still order one thing. What had ended before the
+// arrival (reads that have returned, products and copies that were waited for) has ended before an
+// asynchronous write that follows the wait. Pipelines whose buffers are filled by bulk copies of
+// several CTAs rely on that (CUTLASS's ClusterBarrier arrives and waits so). Nothing that was
+// written becomes visible that way, and no generic write may follow.
 //
 // The opaque state that an arrival returns:
 //   | 63 : phase : 32 | 31 : arrivals missing before it : 32 |
@@ -32,7 +32,7 @@ constexpr Type kU64{Type::kUnsigned, 64};
 enum : std::uint8_t {
   kWide = 0,   // the address has 64 bits
   kWhere = 1,  // ShareSpace
-  kFlags = 2,  // below
+  kFlags = 2,  // a sum of the flags below
 };
 enum : std::uint8_t {
   kDrop = 1,        // arrive_drop
@@ -58,7 +58,7 @@ void each_place(Warp& warp, const Inst& inst, Mask mask, Visit visit) {
   }
 }
 
-// What makes memory an mbarrier, or memory again, is of the CTA itself.
+// Only the CTA itself may initialise, invalidate or wait for an mbarrier.
 void require_own(const Warp& warp, const Cta& cta, int lane) {
   if (&cta == warp.cta) return;
   raise_at(FaultKind::kInvalidOperand, lane, "an mbarrier of another CTA");
@@ -79,7 +79,8 @@ void invalidate(Warp& warp, const Inst& inst, Mask mask) {
   });
 }
 
-// Another CTA's mbarrier, for an operation that the CTA has to outlive.
+// The mbarrier for an operation that another CTA may make too. That mbarrier's CTA must not end
+// before the operation.
 Mbarrier& use(Warp& warp, Cta& cta, std::uint32_t offset, int lane) {
   if (&cta != warp.cta) note_remote(warp, cta, lane);
   return cta.mbarriers.use(cta, warp, offset, lane, false);
@@ -97,7 +98,8 @@ void change_bytes(Warp& warp, const Inst& inst, Mask mask) {
   });
 }
 
-// b count or bytes, or kNoSlot; d the state, or kNoSlot.
+// In the Inst: b count or bytes, or kNoSlot; d the state, or kNoSlot. The lanes arrive one after
+// another, and the arrival of one may end the phase.
 void arrive(Warp& warp, const Inst& inst, Mask mask) {
   const std::uint8_t flags = inst.small[kFlags];
   const Mbarrier* released = nullptr;
@@ -105,7 +107,7 @@ void arrive(Warp& warp, const Inst& inst, Mask mask) {
   each_place(warp, inst, mask, [&](Cta& cta, std::uint32_t offset, int lane) {
     Mbarrier& mbarrier = use(warp, cta, offset, lane);
     const std::uint32_t operand = inst.b == kNoSlot ? 1 : warp.lanes<std::uint32_t>(inst.b)[lane];
-    // Lanes that arrive together release together; what one of them alone releases is its own.
+    // Lanes that arrive at the same mbarrier in the same phase release together, once.
     const bool fresh = &mbarrier != released || mbarrier.phase != phase;
     const bool far = &cta != warp.cta;
     if (fresh && warp.cta->checked && (flags & kRelaxed) == 0) {
@@ -132,7 +134,7 @@ void pending_count(Warp& warp, const Inst& inst, Mask mask) {
       warp.lanes<std::uint64_t>(inst.a));
 }
 
-// Whether the phase that the lane asks about is over: that with a parity, or that of a state.
+// Whether the phase that the lane asks about, by its parity or by a state, is over.
 bool is_over(const Warp& warp, const Inst& inst, const Mbarrier& mbarrier, int lane) {
   if ((inst.small[kFlags] & kParity) != 0) {
     const std::uint32_t parity = warp.lanes<std::uint32_t>(inst.b)[lane];
@@ -152,13 +154,15 @@ bool is_over(const Warp& warp, const Inst& inst, const Mbarrier& mbarrier, int l
   return true;
 }
 
-// test_wait and try_wait. A wait that may suspend does so when every lane would have to, but now
-// and then it gives up, as it may at any time.
+// test_wait and try_wait. A try_wait suspends if no lane's phase is over and all lanes ask about
+// the same mbarrier, but one time in eight it gives up, as it may at any time. A test that fails
+// gives up the turn of the warp and is counted, so that a kernel which polls to no end is found
+// (run_cluster).
 void test(Warp& warp, const Inst& inst, Mask mask) {
   const std::uint8_t flags = inst.small[kFlags];
   const int highest = 31 - __builtin_clz(mask);
   Mask over = 0;
-  Mbarrier* last = nullptr;  // of the lane before
+  Mbarrier* last = nullptr;  // the mbarrier of the lane before
   bool same = true;
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);
@@ -234,7 +238,7 @@ void decode_wait(Decoder& decoder) {
   inst.b = decoder.in(2, decoder.has("parity") ? kU32 : kU64);
   if (decoder.operands() > 3) {
     if ((flags & kTry) == 0) decoder.malformed("only try_wait takes a time");
-    decoder.in(3, kU32);  // how long it may suspend: any time will do
+    decoder.in(3, kU32);  // how long it may suspend, which changes nothing here
   }
   inst.d = decoder.predicate_out(decoder.operand(0));
   inst.flow = Flow::kBarrier;

@@ -13,7 +13,7 @@ namespace {
 
 using ptx::Space;
 
-// Inst: a base slot, imm offset, aux first of small[2] value slots,
+// In the Inst of a load or store: a base slot, imm offset, aux the first of small[2] value slots,
 //   small[0] base has 64 bits, small[1] bytes of an element, small[2] elements,
 //   small[3] bits of the value registers, small[4] sign-extend.
 
@@ -78,7 +78,7 @@ void load_values(const Warp& warp, const Inst& inst, Mask mask, const LanePointe
   }
 }
 
-// The bytes that one lane stores.
+// Collects the bytes that one lane stores.
 std::uint32_t stored_bytes(const Warp& warp, const Inst& inst, int lane, std::byte* bytes) {
   const std::uint32_t element = inst.small[1];
   const std::uint32_t register_bytes = inst.small[3] / 8;
@@ -125,8 +125,8 @@ void store_shared(Warp& warp, const Inst& inst, Mask mask, const LaneAddresses& 
   }
 }
 
-// Each element is written once and whole: another CTA may take it for a flag or a lock, and a
-// library's memcpy may write the same bytes twice.
+// Writes each element once and as a whole. Another CTA may use it as a flag or a lock, and the
+// memcpy of a library may write the same bytes twice.
 template <typename E>
 void store_elements(const Warp& warp, const Inst& inst, Mask mask, const LanePointers& pointers) {
   const std::uint32_t register_bytes = inst.small[3] / 8;
@@ -214,6 +214,8 @@ void access_generic(Warp& warp, const Inst& inst, Mask mask, const LaneAddresses
   Mask in[4] = {0, 0, 0, 0};  // global, shared, local, param
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);
+    // Anything outside of the three windows (program/address_spaces.h) is global, null too, and has
+    // its bounds checked there.
     const std::uint64_t window = addresses[static_cast<std::size_t>(lane)] / kWindowBytes;
     in[window < 4 ? window : 0] |= 1u << lane;
   }
@@ -260,6 +262,8 @@ void set_handler(Decoder& decoder) {
   decoder.handler(access<kSpace, false, kStore>, access<kSpace, true, kStore>);
 }
 
+// An address that names a .param variable of a function's frame is local memory here, though the
+// instruction says .param. ld and st with no state space take generic addresses.
 template <bool kStore>
 void decode_access(Decoder& decoder) {
   Inst& inst = decoder.inst();
@@ -316,7 +320,7 @@ void decode_access(Decoder& decoder) {
   set_handler<Space::kNone, kStore>(decoder);
 }
 
-// A prefetch must name memory that is there, and does nothing else.
+// The handler of instructions that have no effect here.
 void nothing(Warp&, const Inst&, Mask) {}
 
 void order_blocks(Warp& warp, const Inst&, Mask) {
@@ -335,7 +339,7 @@ void policy(Warp& warp, const Inst& inst, Mask mask) {
 void decode_ld(Decoder& decoder) { decode_access<false>(decoder); }
 void decode_st(Decoder& decoder) { decode_access<true>(decoder); }
 
-// A cache policy is a hint that nothing here looks at: any 64 bits will do.
+// A cache policy is a hint that nothing here reads, so it is 0.
 void decode_createpolicy(Decoder& decoder) {
   Inst& inst = decoder.inst();
   inst.d = decoder.out(0, Type{Type::kBits, 64});
@@ -347,9 +351,9 @@ void decode_prefetch(Decoder& decoder) {
   decoder.handler(nothing);
 }
 
-// CTAs run in some order and each warp's accesses in program order, so a fence has nothing to do
-// but to tell the search for races; what it orders between warps of a CTA is the business of
-// barriers and atomics here.
+// Each warp's accesses happen in program order, so a fence changes no value. It only tells the
+// search for races between blocks. Between the warps of a CTA fences order nothing here; barriers
+// and atomics do.
 void decode_fence(Decoder& decoder) {
   if (decoder.has("proxy") || decoder.has("mbarrier_init")) return decode_proxy_fence(decoder);
   decoder.inst().kind = Class::kBarrier;

@@ -1,6 +1,6 @@
 // Matrix instructions of a warp (PTX ISA 9.0, sections 9.7.14.5 and 9.7.14.6): mma.sync on 16-bit
-// floats, ldmatrix, movmatrix. Tensor cores round in ways of their own; here every product is
-// added in fp32, k ascending.
+// floats, ldmatrix, movmatrix. Tensor cores round in ways that no manual describes; here every
+// product is added in fp32, k ascending.
 
 #include <immintrin.h>
 
@@ -14,7 +14,7 @@
 namespace annulus::simulator {
 namespace {
 
-// The halves of 32 registers as fp32.
+// Widens the halves of 32 registers to fp32.
 template <typename T>
 inline void split_halves(const std::uint32_t* from, float* low, float* high) {
   for (int i = 0; i < kLanes; i += 8) {
@@ -36,7 +36,7 @@ inline void split_halves(const std::uint32_t* from, float* low, float* high) {
   }
 }
 
-// x[4 n + t] to even[t][n / 2] (n even) and odd[t][n / 2] (n odd): transposes of 4 x 4.
+// Moves x[4 n + t] to even[t][n / 2] (n even) and odd[t][n / 2] (n odd), as transposes of 4 x 4.
 inline void transpose_quads(const float* x, float (&even)[4][4], float (&odd)[4][4]) {
   const __m256 r0 = _mm256_loadu_ps(x);
   const __m256 r1 = _mm256_loadu_ps(x + 8);
@@ -54,7 +54,9 @@ inline void transpose_quads(const float* x, float (&even)[4][4], float (&odd)[4]
   }
 }
 
-// slots: d (4 or 2), a (4 or 2), b (2 or 1), c (4 or 2).
+// mma.sync. `slots` holds d (4, or 2 of f16), a (4, or 2 for k8), b (2, or 1 for k8), c (as d). The
+// fragments are widened into the layout of ops/mma_kernel.h, which multiplies in vectors. Sources
+// are read before the product writes d, so they may be the same registers.
 template <typename T, int kRegisters, bool kNarrowAccumulator>
 void mma(Warp& warp, const Inst& inst, Mask mask) {
   Cta& cta = *warp.cta;
@@ -81,7 +83,7 @@ void mma(Warp& warp, const Inst& inst, Mask mask) {
   static const MmaProduct multiply = best_mma_product();
   cta.counts.matrix_flop += std::uint64_t{2} * 16 * 8 * 4 * kRegisters;
   if constexpr (kNarrowAccumulator) {
-    // c0 and c1 share a register, c2 and c3 another.
+    // With f16 accumulators c0 and c1 share a register, and c2 and c3 share another.
     alignas(64) float c[4][32];
     alignas(64) float d[4][32];
     for (int i = 0; i < 2; ++i) {
@@ -108,7 +110,7 @@ void mma(Warp& warp, const Inst& inst, Mask mask) {
   }
 }
 
-// 8 x 8 elements of 16 bits, rows of 16 bytes.
+// Transposes 8 x 8 elements of 16 bits, in rows of 16 bytes.
 inline void transpose_matrix(const std::byte* const (&rows)[8], std::byte* to) {
   __m128i r[8];
   for (int i = 0; i < 8; ++i) r[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[i]));
@@ -180,6 +182,8 @@ void movmatrix(Warp& warp, const Inst& inst, Mask mask) {
 
 }  // namespace
 
+// Modelled are m16n8k8 and m16n8k16 of f16 and bf16, A by rows and B by columns, with accumulators
+// of fp32, or of f16 for f16.
 void decode_mma(Decoder& decoder) {
   Inst& inst = decoder.inst();
   inst.kind = Class::kMatrix;

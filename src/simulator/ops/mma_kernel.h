@@ -9,7 +9,7 @@
 //   B 16x8:  b0 = (k 2t, 2t+1; column g)       b1 = (k+8; column g)
 //   C 16x8:  c0, c1 = (row g, column 2t, 2t+1) c2, c3 = (row g+8, same columns)
 //
-// For a fixed k every lane needs A[g][k], which sits in its own quad of lanes (a shuffle within 128
+// For a fixed k every lane needs A[g][k], which is in its own quad of lanes (a shuffle within 128
 // bits), and B[k][2t] or B[k][2t+1], which is the same for all quads (a broadcast of 128 bits).
 
 #include <immintrin.h>
@@ -44,7 +44,7 @@ inline Vector spread(Vector a) {
 }
 #endif
 
-// One step: k = 2 kT + p of a half of 8, for the lanes of two vectors.
+// Adds the products of one k, which is 2 kT + p of a half of 8, for the lanes of two vectors.
 template <int kT>
 inline void step(const Vector (&low)[2], const Vector (&high)[2], const float* even,
                  const float* odd, Vector (&sum)[4][2]) {

@@ -5,7 +5,7 @@
 
 namespace annulus::simulator {
 
-// Operands as ops/mma_kernel.h lays them out.
+// The operands in the layout of ops/mma_kernel.h.
 struct MmaOperands {
   alignas(64) float a[4][2][32];
   alignas(64) float b[2][2][2][4][4];

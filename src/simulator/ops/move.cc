@@ -17,7 +17,7 @@ void move_predicate(Warp& warp, const Inst& inst, Mask mask) {
   warp.set_predicate(inst.d, a, mask);
 }
 
-// mov {a, b}, d and mov d, {a, b}: parts of kPart bytes in wholes of kWhole bytes, lowest first.
+// mov {a, b}, d takes a register apart and mov d, {a, b} joins one, the lowest part first.
 template <typename Whole, typename Part>
 void unpack(Warp& warp, const Inst& inst, Mask mask) {
   const Whole* a = warp.lanes<Whole>(inst.a);
@@ -70,7 +70,8 @@ void read_counter64(Warp& warp, const Inst& inst, Mask mask) {
   }
 }
 
-// There are no cycles here: a clock that counts the CTA's instructions at least never goes back.
+// There are no cycles here. The clock counts the CTA's instructions, so at least it never goes
+// back.
 std::uint64_t clock_value(const Warp& warp) {
   const Cta& cta = *warp.cta;
   return cta.executed + cta.counts.by_class[static_cast<std::size_t>(Class::kOther)];
@@ -105,7 +106,8 @@ void is_space(Warp& warp, const Inst& inst, Mask mask) {
   warp.set_predicate(inst.d, result, mask);
 }
 
-// The window of the space among the modifiers; 0 for global and const, which are their own.
+// The window of the space among the modifiers. It is 0 for global and const, whose generic
+// addresses are the addresses themselves.
 std::uint64_t window_of(Decoder& decoder) {
   if (decoder.has("shared") || decoder.has("shared::cta") || decoder.has("shared::cluster")) {
     return kSharedWindow;
@@ -118,6 +120,9 @@ std::uint64_t window_of(Decoder& decoder) {
 
 }  // namespace
 
+// mov has four forms: of predicates, of the parts of a register, of a special register, and of
+// anything else, an address or an immediate too. Clocks change while a kernel runs and so have a
+// handler; other special registers are slots that were filled in before.
 void decode_mov(Decoder& decoder) {
   const Type type = decoder.type();
   Inst& inst = decoder.inst();

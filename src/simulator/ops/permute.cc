@@ -12,7 +12,7 @@ struct Permute {
     for (std::uint32_t i = 0; i < 4; ++i) {
       const std::uint32_t nibble = (selector >> (4 * i)) & 15u;
       std::uint32_t byte = static_cast<std::uint32_t>(both >> (8 * (nibble & 7u))) & 0xffu;
-      if (nibble & 8u) byte = byte & 0x80u ? 0xffu : 0u;  // the sign, eight times
+      if (nibble & 8u) byte = byte & 0x80u ? 0xffu : 0u;  // all bits become the sign
       result |= byte << (8 * i);
     }
     return result;

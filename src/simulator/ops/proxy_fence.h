@@ -5,7 +5,7 @@
 
 namespace annulus::simulator {
 
-// fence.proxy and fence.mbarrier_init, forms of the opcode fence.
+// Decodes fence.proxy and fence.mbarrier_init, forms of the opcode fence.
 void decode_proxy_fence(Decoder& decoder);
 
 }  // namespace annulus::simulator

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_OPS_SHARED_ADDRESS_H_
 #define ANNULUS_SIMULATOR_OPS_SHARED_ADDRESS_H_
 
-// Addresses of shared memory as instructions of a cluster name it: of the CTA, of any CTA of the
-// cluster, or generic ones that point there.
+// Addresses of shared memory in instructions that know clusters: shared::cta, shared::cluster, or
+// generic addresses that point there.
 
 #include <cstdint>
 
@@ -13,15 +13,15 @@ namespace annulus::simulator {
 
 enum class ShareSpace : std::uint8_t { kCta, kCluster, kGeneric };
 
-// By the modifiers of the instruction, or the variable that the address names.
+// The space of an address, by the modifiers of the instruction or the variable that it names.
 ShareSpace share_space(const Decoder& decoder, const Decoder::Address& address);
 
 // Where `lane`'s address points. Throws Fault for a generic address of other memory.
 SharedPlace shared_place(const Warp& warp, std::uint32_t base_slot, bool wide, std::int64_t offset,
                          ShareSpace space, int lane);
 
-// Remembers that the running warp uses shared memory of another CTA, which has to be there before
-// and after.
+// Remembers that the running warp uses shared memory of another CTA. Throws Fault unless that CTA
+// is known to have started; check_remote_seen looks later whether it has outlived the access.
 void note_remote(Warp& warp, Cta& cta, int lane);
 
 }  // namespace annulus::simulator

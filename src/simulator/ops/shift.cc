@@ -31,7 +31,8 @@ void take_shift(Decoder& decoder, Type type) {
   inst.d = decoder.out(0, type);
 }
 
-// shf: the 64-bit value {b, a} shifted; mode 0 left, 1 right; clamp or wrap of the count.
+// shf shifts the 64-bit value {b, a} left or right. A count above 32 is clamped to 32, or taken
+// modulo 32.
 template <bool kLeft, bool kClamp>
 struct Funnel {
   std::uint32_t operator()(std::uint32_t a, std::uint32_t b, std::uint32_t c) const {

@@ -7,7 +7,10 @@ namespace {
 
 enum class Shuffle : std::uint8_t { kUp, kDown, kBfly, kIdx };
 
-// d[|p] = a of another lane. b: lane or distance; c: clamp and segment mask.
+// shfl: d[|p] = a of another lane. b is the lane or the distance; c holds the clamp in its low bits
+// and the segment mask above. `highest` is the manual's maxLane: the highest lane that may be read,
+// and for .up, whose clamp is 0, the lowest. A lane that would read beyond it gets its own value
+// and a false p.
 template <Shuffle kMode>
 void shuffle(Warp& warp, const Inst& inst, Mask mask) {
   const auto* a = warp.lanes<std::uint32_t>(inst.a);
@@ -27,7 +30,7 @@ void shuffle(Warp& warp, const Inst& inst, Mask mask) {
     switch (kMode) {
       case Shuffle::kUp:
         source = self - by;
-        // The comparison is signed: lane - by may be below zero.
+        // The comparison is signed, as lane - by may be below zero.
         valid = static_cast<std::int32_t>(source) >= static_cast<std::int32_t>(highest);
         break;
       case Shuffle::kDown:
@@ -60,8 +63,8 @@ void shuffle(Warp& warp, const Inst& inst, Mask mask) {
   }
 }
 
-// Lanes of one instruction may name different member masks, each its own group: the lanes that
-// take part with `lane`. Named lanes that have left do not.
+// The lanes that take part together with `lane`: those that its member mask names and that have not
+// exited. Lanes of one instruction may name different masks, which are groups of their own.
 Mask peers(const Warp& warp, const Inst& inst, int lane) {
   return warp.lanes<std::uint32_t>(inst.members)[lane] & warp.live;
 }

@@ -1,20 +1,20 @@
 // Functions of the special-function unit (PTX ISA 9.0, section 9.7.3). Approximations are computed
-// more exactly than the manual promises; a test against silicon needs its tolerances.
+// more exactly than the manual promises, so a comparison with a GPU needs the manual's tolerances.
 
 #include "simulator/ops/handlers.h"
 
 namespace annulus::simulator {
 namespace {
 
-// 2^x, relative error below 2^-23. ex2.approx promises 2^-22.
+// 2^x with a relative error below 2^-23. The manual promises 2^-22 for ex2.approx.
 inline float exp2_lane(float x) {
-  // Beyond these the result is infinity or rounds to zero whatever the fraction says.
+  // Beyond these bounds the result is infinity or rounds to zero, whatever the fraction is.
   const float clamped = x < -152.0f ? -152.0f : (x > 129.0f ? 129.0f : x);
-  // Adding 1.5 * 2^23 rounds to an integer, which then sits in the low bits of the sum.
+  // Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits of the sum.
   const float shifted = clamped + 12582912.0f;
   const float fraction = clamped - (shifted - 12582912.0f);  // in [-0.5, 0.5]
   const std::int32_t exponent = std::bit_cast<std::int32_t>(shifted) - 0x4b400000;
-  // Minimax polynomial of 2^f on [-0.5, 0.5].
+  // The minimax polynomial of 2^f on [-0.5, 0.5].
   float p = 1.535336188319500e-4f;
   p = __builtin_fmaf(p, fraction, 1.339887440266574e-3f);
   p = __builtin_fmaf(p, fraction, 9.618437357674640e-3f);
@@ -22,7 +22,8 @@ inline float exp2_lane(float x) {
   p = __builtin_fmaf(p, fraction, 2.402264791363012e-1f);
   p = __builtin_fmaf(p, fraction, 6.931472028550421e-1f);
   p = __builtin_fmaf(p, fraction, 1.0f);
-  // Two factors, so that results down to the subnormals and up to 2^128 come out by rounding once.
+  // The exponent is applied as two factors, each a normal number, so that subnormal results and
+  // those up to 2^128 are rounded once.
   const std::int32_t half = exponent >> 1;
   const float first = std::bit_cast<float>((half + 127) << 23);
   const float second = std::bit_cast<float>((exponent - half + 127) << 23);
@@ -33,7 +34,7 @@ inline float exp2_lane(float x) {
 template <bool kFlush>
 struct Exp2 {
   float operator()(float a) const {
-    // Subnormal inputs give 1 either way.
+    // Subnormal inputs give 1 with and without .ftz.
     const float result = exp2_lane(a);
     return kFlush ? flush(result) : result;
   }
@@ -94,14 +95,14 @@ struct ReciprocalRootDouble {
   double operator()(double a) const { return canonical(1.0 / std::sqrt(a)); }
 };
 
-// Counts one result per lane: the unit works through them one after another.
+// Counts one result per lane, as the unit computes them one after another.
 template <typename F>
 void special(Warp& warp, const Inst& inst, Mask mask) {
   warp.cta->counts.special_lanes += static_cast<std::uint64_t>(std::popcount(mask));
   unary<float, float, F>(warp, inst, mask);
 }
 
-// ex2.approx.f16x2 and friends: each half through fp32.
+// The forms of 16 bits, ex2.approx.f16x2 for example, compute each half by way of fp32.
 template <typename T, typename F>
 void special_small(Warp& warp, const Inst& inst, Mask mask) {
   warp.cta->counts.special_lanes += static_cast<std::uint64_t>(std::popcount(mask));

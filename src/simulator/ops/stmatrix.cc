@@ -38,8 +38,8 @@ void stmatrix(Warp& warp, const Inst& inst, Mask mask) {
     for (int r = 0; r < 8; ++r) {
       std::byte* to = pointers[static_cast<std::size_t>(8 * i + r)];
       if (kChecked) {
-        // What the lanes do together a lane does that has a part in it: it is ordered by lane, so
-        // that another lane's fence or arrival does not stand for all.
+        // A row has words of several lanes. It is recorded as written by several lanes, not by all
+        // together, so that the fence or arrival of one lane does not count for the others.
         cta.shadow.write(warp.index, SharedShadow::kSeveral, shared_offset(cta, to), 16,
                          std::memcmp(to, rows[r], 16) != 0);
       }

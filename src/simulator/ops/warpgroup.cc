@@ -1,5 +1,5 @@
-// What warps and warpgroups of sm_90 do besides products: elect.sync (PTX ISA 9.0, section
-// 9.7.13.14), setmaxnreg (9.7.19.5), griddepcontrol (9.7.13.13), proxy fences (9.7.13.4).
+// Instructions of warps and warpgroups of sm_90 other than products: elect.sync (PTX ISA 9.0,
+// section 9.7.13.14), setmaxnreg (9.7.19.5), griddepcontrol (9.7.13.13), proxy fences (9.7.13.4).
 
 #include "simulator/machine/warpgroup.h"
 
@@ -13,7 +13,8 @@
 namespace annulus::simulator {
 namespace {
 
-// The ISA elects the same lane every time for the same mask, and does not say which.
+// The lane that elect.sync elects. The ISA says that it is the same one every time for the same
+// mask, but not which, so it follows from a number drawn from the seed and from the mask.
 int elected(std::uint32_t draw, Mask members) {
   const std::uint64_t mixed = (std::uint64_t{draw} + members) * 0x9e3779b97f4a7c15u;
   auto skip = static_cast<std::uint32_t>((mixed >> 33) %
@@ -22,7 +23,7 @@ int elected(std::uint32_t draw, Mask members) {
   return lowest_lane(members);
 }
 
-// d the elected lane, c the predicate.
+// In the Inst: d the elected lane, c the predicate.
 void elect(Warp& warp, const Inst& inst, Mask mask) {
   const auto* members = warp.lanes<std::uint32_t>(inst.members);
   Mask leaders = 0;
@@ -38,7 +39,7 @@ void elect(Warp& warp, const Inst& inst, Mask mask) {
   warp.set_predicate(inst.c, leaders, mask);
 }
 
-// All warps of a warpgroup execute the same sequence of setmaxnreg.
+// Throws unless all warps of a warpgroup execute the same sequence of setmaxnreg.
 void check_alike(Warp& warp, std::uint32_t count) {
   RegisterPool& pool = warp.cta->register_pool;
   const auto index = static_cast<std::size_t>(warp.index);
@@ -51,11 +52,12 @@ void check_alike(Warp& warp, std::uint32_t count) {
                     steps[at].count, count));
 }
 
-// imm registers per thread; small[0] inc, not dec.
+// In the Inst: imm registers per thread; small[0] inc, not dec. An inc waits until other warps have
+// given up enough registers.
 void set_registers(Warp& warp, const Inst& inst, Mask) {
   Cta& cta = *warp.cta;
   RegisterPool& pool = cta.register_pool;
-  if (!pool.active) return;  // registers at the start are not known: no effect
+  if (!pool.active) return;  // the kernel gives no number to start from: ptxas ignores setmaxnreg
   const auto count = static_cast<std::uint32_t>(inst.imm);
   check_alike(warp, count);
   if (inst.small[0] == 0 ? count > warp.maximum_registers : count < warp.maximum_registers) {
@@ -120,7 +122,7 @@ void decode_setmaxnreg(Decoder& decoder) {
   decoder.handler(set_registers);
 }
 
-// Work of a stream runs after all that comes before it, so there is nothing to wait for.
+// Work of a stream runs when all earlier work has ended, so there is nothing to wait for.
 void decode_griddepcontrol(Decoder& decoder) {
   if (!decoder.has("wait") && !decoder.has("launch_dependents")) decoder.unsupported();
   decoder.inst().kind = Class::kBarrier;
@@ -131,7 +133,7 @@ void decode_proxy_fence(Decoder& decoder) {
   decoder.inst().kind = Class::kBarrier;
   if (decoder.has("mbarrier_init")) return decoder.handler(init_fence);
   if (!decoder.has("async")) decoder.unsupported("this proxy fence is not modelled");
-  // What a kernel writes to global memory itself is not followed into the asynchronous proxy.
+  // The checks do not follow a kernel's own writes to global memory into the asynchronous proxy.
   if (decoder.has("global")) return decoder.handler(nothing);
   decoder.handler(proxy_fence);
 }

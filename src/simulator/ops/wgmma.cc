@@ -1,4 +1,5 @@
-// wgmma (PTX ISA 9.0, section 9.7.15): the instructions, and where operands lie in shared memory.
+// wgmma (PTX ISA 9.0, section 9.7.15): its instructions, and where its operands are in shared
+// memory.
 
 #include "simulator/ops/wgmma.h"
 
@@ -16,7 +17,7 @@ namespace {
 //   | 62 swizzle | 49 base offset : 3 | 32 stride : 14 | 16 leading : 14 | 0 address : 14 |
 // The last three count 16 bytes. Swizzle: 0 none, 1 128 B, 2 64 B, 3 32 B. All other bits are zero.
 struct Descriptor {
-  std::uint32_t address;  // in bytes, as the two strides
+  std::uint32_t address;  // in bytes, like the two strides
   std::uint32_t leading;
   std::uint32_t stride;
   Swizzle swizzle;
@@ -44,8 +45,8 @@ Descriptor take_apart(std::uint64_t bits, const char* which) {
     raise(FaultKind::kInvalidOperand,
           fmt::format("descriptor {:#x} of {}: a base offset without a swizzle", bits, which));
   }
-  // A pattern of 8 rows starts at `base` from a multiple of its size, and the matrix in its first
-  // row: base offset = pattern start >> 7 & 7 (9.7.15.5.1.2.2).
+  // A pattern of 8 rows starts `base` bytes behind a multiple of its size, and the matrix starts in
+  // the first row of the pattern: base offset = pattern start >> 7 & 7 (9.7.15.5.1.2.2).
   const std::uint32_t pattern = 8 * swizzle_span(swizzle);
   if ((result.address - base) % pattern >= 128) {
     raise(FaultKind::kInvalidOperand,
@@ -56,6 +57,9 @@ Descriptor take_apart(std::uint64_t bits, const char* which) {
   return result;
 }
 
+// Appends the offsets of an operand's 16-byte chunks in the order of locate_operands. The layouts
+// are those of section 9.7.15.5.1.2. K-major: 8 rows form a core matrix, and `stride` leads to the
+// next 8. MN-major: the roles of the two strides depend on whether there is a swizzle.
 void append_chunks(const Cta& cta, std::uint64_t bits, std::uint32_t rows, bool mn_major,
                    const char* which, std::vector<std::uint32_t>& offsets) {
   const Descriptor d = take_apart(bits, which);
@@ -93,7 +97,7 @@ void append_chunks(const Cta& cta, std::uint64_t bits, std::uint32_t rows, bool 
   }
 }
 
-// The operand of all lanes; they have to agree.
+// An operand that has to be the same in all lanes.
 std::uint64_t uniform(const Warp& warp, std::uint32_t slot, const char* what) {
   const auto* lanes = warp.lanes<std::uint64_t>(slot);
   for (int lane = 1; lane < kLanes; ++lane) {
@@ -126,7 +130,8 @@ void multiply(Warp& warp, const Inst& inst, Mask mask) {
   }
   product.accumulate = scale != 0;
   const auto member = static_cast<std::size_t>(warp.index % 4);
-  // Registers are virtual: those of A may hold something else before the product is computed.
+  // The fragments of A are copied, since another register may get their slot before the product is
+  // computed (decode/assign_slots.h).
   for (std::size_t i = 0; i < form.a_slots.size(); ++i) {
     std::memcpy(product.a[member][i], warp.registers + form.a_slots[i], sizeof(product.a[0][0]));
   }
@@ -166,7 +171,7 @@ MatrixInput take_input(Decoder& decoder, const std::string& name) {
   decoder.unsupported("matrices of this type are not modelled");
 }
 
-// mMnNkK, D, A, B
+// Takes the shape and the types, which are the modifiers mMnNkK, D, A, B in this order.
 void take_types(Decoder& decoder, MatrixForm& form) {
   const std::vector<std::string>& modifiers = decoder.source().modifiers;
   std::size_t at = 0;
@@ -231,7 +236,7 @@ void decode_multiply(Decoder& decoder) {
   decoder.handler(multiply);
 }
 
-// Chunks of A that the product reads from shared memory, and that stand before those of B.
+// How many chunks of A the product reads from shared memory. They come before those of B.
 std::size_t a_chunks(const MatrixForm& form) { return form.a_in_registers ? 0 : 64 * 2; }
 
 }  // namespace

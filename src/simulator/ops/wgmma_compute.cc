@@ -1,5 +1,5 @@
-// The arithmetic of wgmma: every product is exact in fp32 and added in fp32, k ascending, beginning
-// with D. Tensor cores add in an order and with roundings of their own.
+// The arithmetic of wgmma. Every product is exact in fp32 and added in fp32, k ascending, beginning
+// with D. Tensor cores add in another order and with other roundings.
 
 #include <immintrin.h>
 
@@ -17,14 +17,14 @@ namespace {
 constexpr std::size_t kMaxK = 32;
 constexpr std::size_t kMaxN = 256;
 
-// Eight 16-bit floats.
+// Widens eight 16-bit floats.
 inline __m256 widen_halves(__m128i bits, MatrixInput type) {
   if (type == MatrixInput::kF16) return _mm256_cvtph_ps(bits);
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
 }
 
-// The low eight of 16 bytes, as 8-bit floats. E5m2 is the upper half of an fp16. E4m3 has an
-// exponent bias that is smaller by 8, no infinities, and one NaN.
+// Widens the low eight of 16 bytes, which are 8-bit floats. E5m2 is the upper half of an fp16. E4m3
+// has an exponent bias that is smaller by 8, no infinities, and one NaN.
 inline __m256 widen_bytes(__m128i bytes, MatrixInput type) {
   const __m128i wide = _mm_cvtepu8_epi16(bytes);
   if (type == MatrixInput::kE5m2) return _mm256_cvtph_ps(_mm_slli_epi16(wide, 8));
@@ -36,17 +36,17 @@ inline __m256 widen_bytes(__m128i bytes, MatrixInput type) {
   return _mm256_mul_ps(_mm256_cvtph_ps(half), _mm256_set1_ps(256.0f));
 }
 
-// Tf32 has 10 bits of fraction; the others are not looked at.
+// Tf32 has 10 bits of fraction; the lower bits of the word are ignored.
 inline __m256 cut_tf32(__m256 words) {
   return _mm256_and_ps(words, _mm256_castsi256_ps(_mm256_set1_epi32(static_cast<int>(~0x1fffu))));
 }
 
-// Columns 0, 2, 4, 6, 1, 3, 5, 7 of eight.
+// Reorders eight columns to 0, 2, 4, 6, 1, 3, 5, 7.
 inline __m256 even_first(__m256 columns) {
   return _mm256_permutevar8x32_ps(columns, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
 }
 
-// to[i] = element i of each of the rows, for eight rows of eight.
+// Transposes eight rows of eight: to[8 i + j] = element i of row j.
 inline void transpose(const __m256 (&rows)[8], float* to) {
   __m256 t[8], s[8];
   for (int i = 0; i < 4; ++i) {
@@ -69,7 +69,7 @@ inline __m128i load_chunk(const Cta& cta, std::uint32_t offset) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(cta.shared.data() + offset));
 }
 
-// B as ops/wgmma_kernel.h wants it.
+// Reads B from shared memory into the layout of ops/wgmma_kernel.h.
 void gather_columns(const Cta& cta, const MatrixForm& form, const std::uint32_t* chunks,
                     float* to) {
   const std::uint32_t k_count = form.k();
@@ -109,7 +109,7 @@ void gather_columns(const Cta& cta, const MatrixForm& form, const std::uint32_t*
   }
 }
 
-// The fragments of A that a warp would have in registers, from shared memory:
+// Reads from shared memory the fragments of A that a warp would otherwise have in registers:
 //   [0] rows g, first half of K   [1] rows g + 8   [2] rows g, second half   [3] rows g + 8
 void gather_fragments(const Cta& cta, const MatrixForm& form, const std::uint32_t* chunks,
                       std::uint32_t warp, std::uint32_t (&to)[4][kLanes]) {
@@ -129,7 +129,7 @@ void gather_fragments(const Cta& cta, const MatrixForm& form, const std::uint32_
   }
 }
 
-// One element of each of 32 words, as fp32.
+// Widens one element of each of eight words to fp32.
 inline __m256 take_element(__m256i words, MatrixInput type, int element) {
   if (type == MatrixInput::kTf32) return cut_tf32(_mm256_castsi256_ps(words));
   const int bits = type <= MatrixInput::kBf16 ? 16 : 8;
@@ -146,7 +146,8 @@ inline __m256 spread_quad(__m256 values) {
   return _mm256_permute_ps(values, kLane * 0x55);
 }
 
-// A as ops/wgmma_kernel.h wants it, from the fragments of a warp.
+// Brings A from the fragments of a warp into the layout of ops/wgmma_kernel.h. Element e of lane
+// 4 g + t is A[g][per_word * t + e], and every lane of quad g gets it.
 void spread_rows(const MatrixForm& form, const std::uint32_t (&from)[4][kLanes], float* to) {
   const int per_word = static_cast<int>(4 / form.element_bytes());
   const __m256 sign = _mm256_set1_ps(form.negate ? -0.0f : 0.0f);
@@ -174,7 +175,7 @@ struct Operands {
   alignas(64) std::uint32_t fragments[4][kLanes];
 };
 
-// f16 accumulators: two columns share a register.
+// The product for f16 accumulators, of which two columns share a register.
 void multiply_into_halves(std::byte* registers, const MatrixForm& form, Operands& operands,
                           WgmmaProduct product, bool accumulate) {
   float* d[kMaxN / 2];

@@ -14,7 +14,7 @@ namespace annulus::simulator::ANNULUS_VECTOR_NAMESPACE {
 
 #if ANNULUS_VECTOR == 16
 using Vector = __m512;
-constexpr int kBlocks = 2;  // of 8 columns at a time: as many sums as there are registers for
+constexpr int kBlocks = 2;  // blocks of 8 columns at a time, for whose sums there are registers
 inline Vector load(const float* from) { return _mm512_loadu_ps(from); }
 inline void store(float* to, Vector value) { _mm512_storeu_ps(to, value); }
 inline Vector zero() { return _mm512_setzero_ps(); }
@@ -32,7 +32,7 @@ inline Vector repeat_four(const float* from) {
 inline Vector multiply_add(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
 #endif
 
-// For kCount blocks of 8 columns and the lanes of two vectors.
+// Multiplies for kCount blocks of 8 columns and the lanes of two vectors.
 template <int kCount>
 inline void blocks(const float* a, const float* b, int k_count, float* const* d, bool accumulate) {
   Vector sum[kCount][4][2];
@@ -66,8 +66,9 @@ inline void blocks(const float* a, const float* b, int k_count, float* const* d,
   }
 }
 
-// a[k][row / 8][lane]: of a lane's row g or g + 8. b[column / 8][k][8]: columns 0, 2, 4, 6, 1, 3,
-// 5, 7 of the 8. d: four arrays of 32 for every 8 columns.
+// a[k][row / 8][lane] is the element of row g (0) or g + 8 (1) for lane 4 g + t.
+// b[column / 8][k][8] has the 8 columns in the order 0, 2, 4, 6, 1, 3, 5, 7.
+// d has four arrays of 32 for every 8 columns.
 inline void multiply_rows(const float* a, const float* b, int k_count, int column_blocks,
                           float* const* d, bool accumulate) {
   float* part[8];

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_OPS_WGMMA_PRODUCT_H_
 #define ANNULUS_SIMULATOR_OPS_WGMMA_PRODUCT_H_
 
-// The product behind wgmma, 16 rows of it, in the widest vectors that the processor has. Operands
-// are laid out as ops/wgmma_kernel.h says.
+// 16 rows of the product behind wgmma, in the widest vectors that the processor has. The layout of
+// the operands is that of ops/wgmma_kernel.h.
 
 namespace annulus::simulator {
 

@@ -1,5 +1,5 @@
-// The queue of products of a warpgroup: issued by each of its warps, computed at some moment after
-// that, waited for by group.
+// The queue of products of a warpgroup. A product is issued by each of the four warps, computed at
+// some moment after that, and waited for by group.
 
 #include <algorithm>
 #include <utility>
@@ -22,7 +22,7 @@ void drop_computed(Warpgroup& warpgroup) {
   }
 }
 
-// Computes, for these warps, their products up to and with `number`, oldest first.
+// Computes for these warps their products up to and including `number`, oldest first.
 void compute_through(Cta& cta, int group, std::uint32_t warps, std::uint64_t number) {
   Warpgroup& warpgroup = cta.warpgroups[static_cast<std::size_t>(group)];
   for (std::uint64_t i = warpgroup.first; i <= number; ++i) {
@@ -35,6 +35,7 @@ void compute_through(Cta& cta, int group, std::uint32_t warps, std::uint64_t num
   drop_computed(warpgroup);
 }
 
+// `touched` is 0 at first, as is the count of fences, so the first product needs a fence too.
 void check_result_register(Warp& warp, const MatrixProduct& product, std::uint32_t number) {
   MatrixWarp& matrix = warp.matrix;
   MatrixWarp::Register& reg = matrix.registers[number];
@@ -74,6 +75,9 @@ void check_fragment_register(const Warp& warp, std::uint32_t number) {
   }
 }
 
+// From the issue on, the registers belong to the product's group until a wait covers it. All are
+// checked before any is marked, so a register that one product names twice is judged by earlier
+// products alone.
 void own_registers(Warp& warp, const MatrixProduct& product) {
   MatrixWarp& matrix = warp.matrix;
   for (const std::uint32_t number : product.form->d_registers) {
@@ -94,7 +98,7 @@ void own_registers(Warp& warp, const MatrixProduct& product) {
   }
 }
 
-// What every warp of the warpgroup has to say alike.
+// Throws where two warps of a warpgroup do not issue the same product.
 void check_alike(const MatrixProduct& first, const MatrixProduct& second) {
   if (first.pc != second.pc) {
     raise(FaultKind::kInvalidOperand,
@@ -112,6 +116,10 @@ void check_alike(const MatrixProduct& first, const MatrixProduct& second) {
 
 }  // namespace
 
+// The first warp to issue a product adds it to the queue; the others only add their fragments of A.
+// Where a product is one operation of the warpgroup, it reads and may be computed once all have
+// issued it. With `by_warp` each warp's part is read and computed by itself, except that B counts
+// as read once all have issued the product.
 void issue_product(Warp& warp, MatrixProduct fresh) {
   Cta& cta = *warp.cta;
   const int group = warp.index / 4;
@@ -135,7 +143,7 @@ void issue_product(Warp& warp, MatrixProduct fresh) {
   product.group[member] = warp.matrix.group;
   warp.matrix.last = warp.matrix.group;
   const bool all = product.issued == Warpgroup::kAll;
-  // By itself a warp may be done with its rows of A before the others have issued the product.
+  // With by_warp a warp may be done with its rows of A before the others have issued the product.
   if (cta.by_warp) begin_rows(cta, group, product, static_cast<std::uint32_t>(member));
   if (all) {
     for (std::uint32_t i = 0; i < 4 && !cta.by_warp; ++i) {
@@ -159,7 +167,7 @@ bool wait_products(Warp& warp, std::uint32_t left) {
   Warpgroup& warpgroup = cta.warpgroups[static_cast<std::size_t>(group)];
   const std::uint32_t closed = matrix.group - 1;
   const std::uint32_t over = std::max(matrix.waited, closed > left ? closed - left : 0);
-  // The last product that has to be over.
+  // One past the last product that has to be over.
   std::uint64_t end = warpgroup.first;
   for (std::uint64_t i = warpgroup.first; i < warpgroup.issued[member]; ++i) {
     const MatrixProduct& product = product_at(warpgroup, i);
@@ -189,7 +197,7 @@ void compute_some(Cta& cta) {
     if (cta.by_warp) {
       warps = static_cast<std::uint32_t>(cta.random.next() & Warpgroup::kAll);
     } else {
-      // Only what all four warps have issued may happen.
+      // Only products that all four warps have issued may be computed.
       while (end > warpgroup.first &&
              warpgroup.queue[static_cast<std::size_t>(end - warpgroup.first)].issued !=
                  Warpgroup::kAll) {

@@ -1,20 +1,21 @@
 #ifndef ANNULUS_SIMULATOR_PROGRAM_ADDRESS_SPACES_H_
 #define ANNULUS_SIMULATOR_PROGRAM_ADDRESS_SPACES_H_
 
-// Where the state spaces lie among the addresses of a kernel.
+// The addresses of the state spaces of a kernel.
 
 #include <cstdint>
 
 namespace annulus::simulator {
 
-// Generic addresses: global memory is where the host has it; the other spaces are windows at
-// addresses no host pointer has.
+// Generic addresses. A global address is the host's address of the byte. The other spaces are
+// windows at addresses that no host pointer has: x86-64 pointers of a program are below 2^47.
 constexpr std::uint64_t kSharedWindow = 0x0001'0000'0000'0000;
 constexpr std::uint64_t kLocalWindow = 0x0002'0000'0000'0000;
 constexpr std::uint64_t kParamWindow = 0x0003'0000'0000'0000;
 constexpr std::uint64_t kWindowBytes = 0x0001'0000'0000'0000;
 
-// Shared memory starts behind the kilobyte that the system reserves, so 0 is not a valid address.
+// Shared memory starts behind the kilobyte that CUDA reserves in each CTA, so 0 is not a valid
+// address.
 constexpr std::uint32_t kSharedBase = 1024;
 
 }  // namespace annulus::simulator

@@ -8,7 +8,7 @@ namespace annulus::simulator {
 
 enum class MatrixInput : std::uint8_t { kF16, kBf16, kTf32, kE4m3, kE5m2 };
 
-// What a wgmma.mma_async says of itself; 64 x n x (32 bytes of elements).
+// The operands and modifiers of one wgmma.mma_async. Its shape is 64 x n x (elements of 32 bytes).
 struct MatrixForm {
   std::uint32_t n = 0;
   MatrixInput a = MatrixInput::kBf16;
@@ -16,7 +16,7 @@ struct MatrixForm {
   bool half_accumulators = false;  // else fp32
   bool a_in_registers = false;
   bool transpose_a = false;  // the operand is M-major, not K-major
-  bool transpose_b = false;  // likewise N-major
+  bool transpose_b = false;  // the operand is N-major, not K-major
   bool negate = false;
   std::uint32_t scale = 0;  // slot of the predicate: add to D rather than replace it
   std::uint8_t scale_negated = 0;
@@ -31,7 +31,8 @@ struct MatrixForm {
     return a == MatrixInput::kTf32 ? 4 : a <= MatrixInput::kBf16 ? 2 : 1;
   }
   std::uint32_t k() const { return 32 / element_bytes(); }
-  // Accumulators of products of one shape may follow each other without a fence.
+  // A number for the shape of the accumulators. Products of the same shape may write the same
+  // accumulators one after another without a wgmma.fence.
   std::uint32_t shape() const { return n * 4 + (half_accumulators ? 2 : 0) + 1; }
 };
 

@@ -19,8 +19,8 @@
 
 namespace annulus::simulator {
 
-// What an access to global memory orders besides itself (PTX ISA 9.0, section 8.7); strong ones are
-// all but the weak.
+// What an access to global memory orders besides itself (PTX ISA 9.0, section 8.7). All but the
+// weak ones are strong.
 enum class MemoryOrder : std::uint8_t { kWeak, kRelaxed, kAcquire, kRelease, kBoth };
 
 struct Warp;
@@ -29,7 +29,7 @@ struct Inst;
 // Executes one instruction for the lanes of `mask` (never empty).
 using Handler = void (*)(Warp& warp, const Inst& inst, Mask mask);
 
-// What the loop itself must do; everything else is a handler.
+// What the loop that runs a warp has to do itself. Everything else is done by the handler.
 enum class Flow : std::uint8_t {
   kPlain,
   kBranch,  // target = inst.target
@@ -39,7 +39,7 @@ enum class Flow : std::uint8_t {
   kBarrier,  // the handler says in Warp::pause whether the lanes wait
 };
 
-// Which lanes must stand at an instruction before it runs.
+// Which lanes must have come to an instruction before it runs.
 enum class Convergence : std::uint8_t {
   kNone,
   kWarp,    // .aligned: every lane of the warp that has not exited
@@ -57,7 +57,7 @@ constexpr std::uint32_t kNoSlot = 0xffffffffu;
 
 enum Watch : std::uint8_t {
   kWatchWritten = 1,  // a source may be read before it is written on some path
-  kWatchMatrix = 2    // it touches a register that belongs to wgmma, and is none itself
+  kWatchMatrix = 2    // it is no wgmma, but touches a register that a wgmma uses
 };
 
 struct Inst {
@@ -66,8 +66,8 @@ struct Inst {
   std::uint32_t a = kNoSlot;            // source slots
   std::uint32_t b = kNoSlot;
   std::uint32_t c = kNoSlot;
-  std::int64_t imm = 0;   // an address offset, a table, whatever the handler needs
-  std::uint32_t aux = 0;  // likewise; often an index into Program::slots
+  std::int64_t imm = 0;   // an address offset, a table, or what else the handler needs
+  std::uint32_t aux = 0;  // often an index into Program::slots; the handler says
   std::uint32_t guard = kNoSlot;
   std::uint32_t members = kNoSlot;  // slot of the member mask
   std::uint32_t target = 0;
@@ -78,10 +78,10 @@ struct Inst {
   MemoryOrder order = MemoryOrder::kWeak;
   std::uint16_t site = 0;      // see Program::sites
   std::uint8_t watch = 0;      // what checked mode looks at before it runs, see Watch
-  std::uint8_t small[5] = {};  // modifiers, as the handler likes
+  std::uint8_t small[5] = {};  // modifiers; each handler says which is where
 };
 
-// Where a constant or special register lives.
+// A slot that holds the same constant for all lanes.
 struct Constant {
   std::uint32_t slot = 0;
   std::uint64_t bits = 0;
@@ -113,7 +113,7 @@ struct RegisterUse {
   std::uint32_t reg = 0;      // for the message
 };
 
-// What the driver face needs to know of a kernel.
+// What the driver needs to know about a kernel.
 struct KernelInfo {
   std::string name;
   std::vector<std::uint32_t> parameter_offsets;  // in the parameter block, one per parameter
@@ -123,8 +123,8 @@ struct KernelInfo {
   std::uint32_t local_bytes = 0;     // per thread
   std::uint32_t max_threads = 1024;  // .maxntid, else 1024
   std::uint32_t registers = 0;       // an estimate: PTX registers are virtual
-  // What setmaxnreg starts from: registers of a thread at launch, 0 where the kernel says nothing
-  // from which they follow.
+  // The registers of a thread at launch, from which setmaxnreg starts. 0 where the kernel gives
+  // nothing from which they follow (run/load.cc).
   std::uint32_t max_registers = 0;
   std::uint32_t cluster[3] = {0, 0, 0};  // .reqnctapercluster; 0: not given
 };
@@ -141,9 +141,11 @@ struct Program {
   std::uint32_t register_bytes = 0;         // of one warp's file
   std::uint32_t dynamic_shared_offset = 0;  // where extern shared memory starts
   bool uses_clock = false;
-  // Blocks can order themselves: there are fences of the device, or acquires or releases.
+  // Whether blocks can order themselves, because there are fences of the device, acquires or
+  // releases.
   bool orders_blocks = false;
-  // Instructions that touch global memory, so that few bits name one; [0] is any other.
+  // [site]: an instruction that touches global memory. The numbers have few enough bits for a
+  // stamp; 0 stands for any other instruction.
   std::vector<std::uint32_t> sites;
 
   // Per instruction: the watched registers it reads and writes.
@@ -153,8 +155,8 @@ struct Program {
 
   std::uint32_t largest_setmaxnreg = 0;  // 0: there is none
 
-  // wgmma: its forms, by Inst::aux; the registers it uses, numbered; and per instruction those that
-  // other instructions touch, times 2, plus 1 for a write.
+  // For wgmma: its forms, by Inst::aux; how many registers it uses, which are numbered; and for
+  // each other instruction those that it touches, as 2 * number, plus 1 for a write.
   std::vector<MatrixForm> matrix_forms;
   std::uint32_t matrix_registers = 0;
   std::vector<std::vector<std::uint32_t>> touches;

@@ -6,15 +6,16 @@
 namespace annulus::ptx {
 namespace {
 
-// More than any device has; larger products could wrap around.
+// More than any device has. With this bound no product of sizes wraps around.
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 40;
 constexpr std::uint64_t kMaxAlignment = 4096;
-// What a CTA or a thread has for itself is far smaller, and counted in 32 bits.
+// The memory that a CTA or a thread has for itself is far smaller, and is counted in 32 bits.
 constexpr std::uint64_t kMaxOwnBytes = std::uint64_t{1} << 24;
 // Initial values are kept in memory, zeros included.
 constexpr std::uint64_t kMaxInitialBytes = std::uint64_t{1} << 30;
 
-// name [+ N], or generic(name) [+ N]: global and constant memory lie at their generic addresses.
+// name [+ N], or generic(name) [+ N], which is the same here: the address of a variable in global
+// or constant memory is its generic address.
 Relocation parse_relocation(TokenStream& tokens, std::uint64_t offset) {
   Relocation result;
   result.offset = offset;
@@ -65,7 +66,9 @@ void parse_initializer(TokenStream& tokens, Variable& variable, std::size_t elem
   variable.initial.resize(variable.bytes);
 }
 
-// [.align N] .type name [ [N]... ] [= initializer]
+// Parses [.align N] .type name [ [N]... ] [= initializer]. Directives may come in any order; .ptr
+// and the space behind it only describe a pointer and change nothing. The first extent may be
+// empty: an initializer gives it, or the launch does for extern shared memory.
 Variable parse_variable(TokenStream& tokens, Space space, bool external) {
   Variable result;
   result.space = space;

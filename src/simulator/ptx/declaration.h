@@ -1,7 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_PTX_DECLARATION_H_
 #define ANNULUS_SIMULATOR_PTX_DECLARATION_H_
 
-// Variables: of a module, of a function, and its parameters (PTX ISA 9.0, sections 5.4 and 7.1).
+// Parses variables: those of a module and of a function, and parameters (PTX ISA 9.0, sections 5.4
+// and 7.1).
 
 #include <optional>
 #include <string_view>
@@ -12,16 +13,17 @@
 
 namespace annulus::ptx {
 
-// Bits of a fundamental type (PTX ISA 9.0, section 5.2); 0 for anything else.
+// The bits of a fundamental type (PTX ISA 9.0, section 5.2); 0 for anything else.
 int type_bits(std::string_view type);
 
-// ".global" and its like; nothing for another directive.
+// The space that a directive like ".global" names; nothing for another directive.
 std::optional<Space> space_of(std::string_view directive);
 
-// After `.global` and its like, up to and with the semicolon: one variable or several.
+// Parses what follows `.global` or the like, up to and including the semicolon: one variable or
+// several.
 std::vector<Variable> parse_variables(TokenStream& tokens, Space space, bool external);
 
-// ( .param .b32 a, ... ), or nothing at all.
+// Parses ( .param .b32 a, ... ), or nothing at all.
 std::vector<Variable> parse_parameters(TokenStream& tokens);
 
 }  // namespace annulus::ptx

@@ -30,7 +30,7 @@ class BodyParser {
   }
 
  private:
-  struct Jump {  // an instruction whose first operand is a label, and the block it stands in
+  struct Jump {  // an instruction whose first operand is a label, and the block that it is in
     std::size_t instruction;
     int block;
   };
@@ -53,7 +53,7 @@ class BodyParser {
   int location_ = -1;
   std::vector<Jump> jumps_;
   std::string last_label_;
-  std::map<std::string, std::vector<std::string>, std::less<>> tables_;  // of brx.idx, by label
+  std::map<std::string, std::vector<std::string>, std::less<>> tables_;  // for brx.idx, by label
 };
 
 void BodyParser::block() {
@@ -185,8 +185,8 @@ void BodyParser::append_jump(Instruction jump) {
   function_.code.push_back(std::move(jump));
 }
 
-// brx.idx r, TABLE becomes a comparison and a branch per target; an index beyond them, which is
-// undefined, a trap.
+// brx.idx r, TABLE becomes a comparison and a branch for each target. An index beyond the table is
+// undefined in PTX and becomes a trap.
 void BodyParser::indexed_branch(const Instruction& branch) {
   const auto table =
       branch.operands.size() == 2 ? tables_.find(branch.operands[1].text) : tables_.end();

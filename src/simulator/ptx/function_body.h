@@ -1,15 +1,15 @@
 #ifndef ANNULUS_SIMULATOR_PTX_FUNCTION_BODY_H_
 #define ANNULUS_SIMULATOR_PTX_FUNCTION_BODY_H_
 
-// What stands between the braces of a function: registers, variables, labels, instructions.
+// Parses the body of a function: registers, variables, labels, instructions.
 
 #include "simulator/ptx/module.h"
 #include "simulator/ptx/token_stream.h"
 
 namespace annulus::ptx {
 
-// From the opening brace to the closing one. Variables in global and constant memory go to the
-// module, all else to the function.
+// Parses from the opening brace to the closing one. Variables in global and constant memory go to
+// the module, everything else to the function.
 void parse_function_body(TokenStream& tokens, Module& module, Function& function);
 
 }  // namespace annulus::ptx

@@ -24,8 +24,8 @@ int digit_value(char c) {
   return 99;
 }
 
-// fp32 bits to the double of the same value; a NaN keeps its payload, which a conversion by the
-// processor might quieten.
+// Widens the bits of an fp32 to those of the double of the same value. A NaN keeps its payload,
+// which a conversion by the processor might change.
 std::uint64_t widen(std::uint32_t bits) {
   if ((bits & 0x7f800000u) == 0x7f800000u && (bits & 0x7fffffu) != 0) {
     return (std::uint64_t{bits & 0x80000000u} << 32) | 0x7ff0000000000000u |
@@ -100,6 +100,9 @@ Token Lexer::next() {
   return token;
 }
 
+// A number is one of: 0f and 8 or 0d and 16 hexadecimal digits, the bits of a float (what compilers
+// write); an integer in base 16, 2, 8 or 10, with an optional U; a decimal float (what people
+// write). Integers of PTX have 64 bits; longer ones, which no compiler writes, wrap around.
 Token Lexer::number() {
   Token token;
   token.line = line_;
@@ -139,8 +142,8 @@ Token Lexer::number() {
   }
   const bool exponent =
       (at(0) == 'e' || at(0) == 'E') && (at(1) == '-' || at(1) == '+' || digit_value(at(1)) < 10);
-  if (radix != 16 && radix != 2 && (at(0) == '.' || exponent)) {  // 1.5, 1e-3: written by hand
-    double real = 0;  // not by strtod, to which the point may be a comma
+  if (radix != 16 && radix != 2 && (at(0) == '.' || exponent)) {  // 1.5, 1e-3
+    double real = 0;  // strtod would follow the locale, in which the point may be a comma
     const auto [end, error] =
         std::from_chars(text_.data() + start, text_.data() + text_.size(), real);
     if (error != std::errc()) {

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_PTX_LEXER_H_
 #define ANNULUS_SIMULATOR_PTX_LEXER_H_
 
-// PTX text to tokens (PTX ISA 9.0, section 4). A name keeps its points, so `add.s32` is one token
-// and `.reg` another; what a token means is the parser's business.
+// Splits PTX text into tokens (PTX ISA 9.0, section 4). A name keeps its points, so `add.s32` is
+// one token and `.reg` another. The parser knows what a token means.
 
 #include <cstdint>
 #include <string_view>
@@ -38,7 +38,7 @@ class Lexer {
  public:
   explicit Lexer(std::string_view text) : text_(text) {}
 
-  // The next token; kEnd again and again at the end. Throws Error{kParse} with the line.
+  // The next token; every call at the end gives kEnd. Throws Error{kParse} with the line.
   Token next();
 
  private:

@@ -5,7 +5,7 @@
 namespace annulus::ptx {
 namespace {
 
-// FILE LINE COLUMN
+// Parses FILE LINE COLUMN.
 Location parse_place(TokenStream& tokens) {
   Location place;
   place.file = static_cast<int>(tokens.integer());
@@ -19,7 +19,8 @@ int append(Module& module, const Location& location) {
   return static_cast<int>(module.locations.size()) - 1;
 }
 
-// The outer place was itself inlined where the last directive for that very line says so.
+// The index of the outer place. Where a directive was seen for that very line, the last one is
+// taken, since it says where the outer place was inlined itself.
 int find_or_append(Module& module, const Location& outer) {
   for (std::size_t i = module.locations.size(); i-- > 0;) {
     const Location& known = module.locations[i];

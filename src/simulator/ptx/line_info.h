@@ -1,7 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_PTX_LINE_INFO_H_
 #define ANNULUS_SIMULATOR_PTX_LINE_INFO_H_
 
-// The directives .file and .loc (PTX ISA 9.0, section 11.5): which source line a PTX line is of.
+// The directives .file and .loc (PTX ISA 9.0, section 11.5), which say from which source line a PTX
+// line was made.
 
 #include "simulator/ptx/module.h"
 #include "simulator/ptx/token_stream.h"

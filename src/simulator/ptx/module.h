@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_PTX_MODULE_H_
 #define ANNULUS_SIMULATOR_PTX_MODULE_H_
 
-// A PTX module as its text says it: declarations, functions, instructions, line information. No
-// meaning is attached to opcodes here; see PTX ISA 9.0, sections 4 (syntax) and 11 (directives).
+// A parsed PTX module: declarations, functions, instructions, line information (PTX ISA 9.0,
+// sections 4, syntax, and 11, directives). Opcodes have no meaning here.
 
 #include <cstdint>
 #include <string>
@@ -34,13 +34,13 @@ struct Operand {
   std::int64_t offset = 0;  // of an address or symbol
   std::uint64_t bits = 0;   // an immediate: two's complement, or the bits of a double
   std::int32_t label = -1;  // index into Function::labels
-  std::string text;         // symbol (as its Variable is called) or special register
+  std::string text;         // symbol (by the name of its Variable) or special register
   std::vector<Operand> elements;
 };
 
 struct Instruction {
   std::string opcode;                  // "add"
-  std::vector<std::string> modifiers;  // "sat", "s32": what stands between the points
+  std::vector<std::string> modifiers;  // "sat", "s32": the words between the points
   std::vector<Operand> operands;
   std::int32_t guard = -1;  // predicate register, or -1
   bool guard_negated = false;
@@ -57,7 +57,7 @@ struct Register {
   int bits = 0;      // 1 for a predicate
 };
 
-// Eight bytes of an initial value that are the address of a variable.
+// Eight bytes of an initial value that hold the address of a variable.
 struct Relocation {
   std::uint64_t offset = 0;  // in the variable that holds it
   std::string symbol;
@@ -97,7 +97,7 @@ struct Function {
   int line = 0;
 };
 
-// One .loc: a source line, and where that line was inlined.
+// One .loc directive: a source line, and where that line was inlined.
 struct Location {
   int file = 0;  // number of the .file directive
   int line = 0;
@@ -116,7 +116,7 @@ struct Module {
   const std::string* file_name(int number) const;  // null: no such file
 };
 
-// One instruction as text; registers by name.
+// One instruction as text, with the names of its registers.
 std::string to_string(const Function& function, const Instruction& instruction);
 
 }  // namespace annulus::ptx

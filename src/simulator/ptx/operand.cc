@@ -6,7 +6,8 @@
 namespace annulus::ptx {
 namespace {
 
-// Vectors of vectors do not exist; a list of call arguments and a coordinate vector nest once.
+// The bound on nesting. Vectors of vectors do not exist; a list of call arguments and a coordinate
+// vector nest once.
 constexpr int kMaxDepth = 4;
 
 Operand parse_single(TokenStream& tokens, const Scopes& scopes, int depth);

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_SIMULATOR_PTX_OPERAND_H_
 #define ANNULUS_SIMULATOR_PTX_OPERAND_H_
 
-// One operand of an instruction (PTX ISA 9.0, section 6).
+// Parses one operand of an instruction (PTX ISA 9.0, section 6).
 
 #include "simulator/ptx/module.h"
 #include "simulator/ptx/scopes.h"

@@ -30,7 +30,8 @@ void skip_section(TokenStream& tokens) {
   tokens.expect('}');
 }
 
-// .maxntid 128, 1, 1 and its like, between the parameters of a function and its body.
+// Parses .maxntid 128, 1, 1 and the like, which are between the parameters of a function and its
+// body.
 void parse_performance_directives(TokenStream& tokens, Function& function) {
   while (tokens.is(TokenKind::kDirective)) {
     if (tokens.accept(".maxntid") || tokens.accept(".reqntid")) {

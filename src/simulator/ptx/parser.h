@@ -1,8 +1,9 @@
 #ifndef ANNULUS_SIMULATOR_PTX_PARSER_H_
 #define ANNULUS_SIMULATOR_PTX_PARSER_H_
 
-// PTX text to a Module. Accepts what NVRTC writes and what a person writes by hand for a test; an
-// instruction is taken apart but not judged: whether an opcode exists is the executor's question.
+// Parses PTX text into a Module. It accepts what NVRTC writes and what a person writes by hand for
+// a test. Instructions are split into their parts; whether an opcode exists is decided by the
+// decoder.
 
 #include <string_view>
 
@@ -10,7 +11,8 @@
 
 namespace annulus::ptx {
 
-// Throws Error{kParse} naming the line; Error{kUnsupported} for a directive it does not know.
+// Throws Error{kParse} that names the line, and Error{kUnsupported} for a directive it does not
+// know.
 Module parse(std::string_view text);
 
 }  // namespace annulus::ptx

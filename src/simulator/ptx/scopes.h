@@ -2,7 +2,7 @@
 #define ANNULUS_SIMULATOR_PTX_SCOPES_H_
 
 // What names mean inside a function. Each block in braces has registers, variables and labels of
-// its own and sees those of the blocks around it; a label may be used before it is there.
+// its own and sees those of the blocks around it. A label may be used before it is placed.
 
 #include <cstdint>
 #include <functional>
@@ -29,16 +29,18 @@ class Scopes {
   // Index of the register that the name means here, or -1.
   std::int32_t find_register(std::string_view name) const;
 
-  // Gives the variable a name that no other of the module has (compilers write `param0` before
-  // every call): its own, and after a '#', which PTX has no use for, the function's index and a
-  // number.
+  // Gives the variable a name that no other variable of the module has, since compilers write
+  // `param0` before every call. It is the variable's own name, a '#', which no PTX name has, the
+  // function's index and a number.
   void declare_variable(Variable variable, std::size_t function_index);
-  // The name that the function's variables have for it, or `name` where none is meant.
+  // The name that declare_variable gave the variable that `name` means here, or `name` itself where
+  // it means none of the function.
   std::string find_variable(const std::string& name) const;
 
-  // Places a label before the next instruction; false: this block has one of that name.
+  // Places a label before the next instruction. False: this block has a label of that name already.
   bool place_label(const std::string& name);
-  // Index of the label that the name means in `block`, or -1. Complete once the function is read.
+  // Index of the label that the name means in `block`, or -1. Requires: the function has been read
+  // to its end.
   std::int32_t find_label(std::string_view name, int block) const;
 
  private:

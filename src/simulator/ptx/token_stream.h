@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SIMULATOR_PTX_TOKEN_STREAM_H_
 #define ANNULUS_SIMULATOR_PTX_TOKEN_STREAM_H_
 
-// The tokens of a PTX text, one current and one ahead, with what every part of the grammar asks of
-// them: is it this, take it if it is, it must be this.
+// The tokens of a PTX text, one current and one ahead, with the questions that every part of the
+// grammar asks of them: is() it this, accept() it if it is this, expect() it to be this.
 
 #include <cstdint>
 #include <optional>
@@ -29,7 +29,7 @@ class TokenStream {
   void expect(char character);
   void expect(std::string_view word);
   std::string name();
-  // A number with a sign or none, in two's complement.
+  // A number with or without a sign, in two's complement.
   std::uint64_t integer();
   void skip_to_semicolon();
 

@@ -51,7 +51,8 @@ void prepare_cta(Cta& cta, const LaunchRequest& request, GlobalMemory& memory) {
     Warp& warp = cta.warps[i];
     warp.cta = &cta;
     warp.index = static_cast<int>(i);
-    // The files of different warps start at different cache sets.
+    // The extra page keeps files of a power of two of pages from starting at the same sets of the
+    // second-level cache. All start at a page, and so at the same sets of the first level.
     warp.registers = cta.register_files.get() + i * (file / 4096 * 4096 + 4096);
     fill_constants(cta, warp.registers);
     warp.local.resize(std::size_t{program.info.local_bytes} * kLanes);
@@ -64,7 +65,7 @@ void prepare_cta(Cta& cta, const LaunchRequest& request, GlobalMemory& memory) {
   cta.warpgroups.resize(program.matrix_forms.empty() ? 0 : warps / 4);
 }
 
-// All registers that the launch gives the CTA are with its warps.
+// At the start the warps hold all registers that the launch gives the CTA, and none are free.
 void start_registers(Cta& cta, const KernelInfo& info) {
   RegisterPool& pool = cta.register_pool;
   pool.active = info.max_registers != 0;
@@ -74,6 +75,8 @@ void start_registers(Cta& cta, const KernelInfo& info) {
   for (Warp& warp : cta.warps) warp.maximum_registers = info.max_registers;
 }
 
+// Everything that is drawn follows from the seed and the index of the CTA. elect.sync alone elects
+// the same lanes in all CTAs.
 void start_cta(Cta& cta, const LaunchRequest& request, std::uint64_t cta_index,
                const abi::SimulatorOptions& options) {
   cta.random = Xoshiro256(options.seed * 0x9e3779b97f4a7c15u + cta_index);
@@ -89,7 +92,8 @@ void start_cta(Cta& cta, const LaunchRequest& request, std::uint64_t cta_index,
   cta.remote.clear();
   for (Warpgroup& warpgroup : cta.warpgroups) warpgroup.reset();
   start_registers(cta, cta.program->info);
-  // What was there before is nobody's business: NaN in every float format, and large as an index.
+  // A kernel must not see what an earlier CTA left in shared memory. It starts as NaN in every
+  // float format, which is also large as an index.
   std::ranges::fill(cta.shared, std::byte{0xff});
   if (options.checked != 0) {
     cta.shadow.reset(static_cast<std::uint32_t>(cta.shared.size()),

@@ -6,10 +6,10 @@
 
 namespace annulus::simulator {
 
-// Gives `cluster` CTAs with the warps of the launch. Once per host thread and launch.
+// Gives `cluster` CTAs with the warps of the launch. It is called once per host thread and launch.
 void prepare(Cluster& cluster, const LaunchRequest& request, GlobalMemory& memory);
 
-// The state in which the CTAs of a cluster start; run_cluster does it first.
+// Puts the CTAs of a cluster into the state in which they start. run_cluster calls it first.
 void start_cluster(Cluster& cluster, const LaunchRequest& request, std::uint64_t cluster_index,
                    const abi::SimulatorOptions& options);
 

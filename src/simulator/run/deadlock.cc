@@ -8,13 +8,14 @@
 namespace annulus::simulator {
 namespace {
 
+// Makes this the place of the fault that is thrown next.
 void stand_at(Cluster& cluster, Warp& warp, std::uint32_t pc) {
   cluster.running = &warp;
   warp.pc = pc;
 }
 
-// A group that waits for lanes of its warp which will never come: not because they wait for
-// something themselves, but because they are elsewhere or gone.
+// Throws for a group that waits for lanes of its warp which will never come because they are
+// elsewhere or have exited. Lanes that wait for something themselves are no reason.
 void report_parked(Cluster& cluster, Cta& cta) {
   for (Warp& warp : cta.warps) {
     for (const Group& group : warp.groups) {
@@ -54,7 +55,8 @@ std::string awaited(const Cta& cta, const Group& group) {
   return "nothing";
 }
 
-// All that is waited for, told from the first warp that waits.
+// Throws for groups that wait for an event. The message names everything that is waited for; its
+// place is that of the first warp that waits.
 void report_blocked(Cluster& cluster) {
   std::string all;
   Warp* first = nullptr;
@@ -79,6 +81,7 @@ void report_blocked(Cluster& cluster) {
            "no warp can go on; these wait: {}", all);
 }
 
+// Throws for a barrier at which threads wait for others.
 void report_barrier(Cluster& cluster, Cta& cta) {
   for (std::size_t id = 0; id < cta.barriers.size(); ++id) {
     const NamedBarrier& barrier = cta.barriers[id];
@@ -93,6 +96,8 @@ void report_barrier(Cluster& cluster, Cta& cta) {
 
 }  // namespace
 
+// The most direct cause is reported first: lanes that part of a warp waits for in vain, then
+// events, then barriers, whose missing threads may be among those that wait for events.
 void report_deadlock(Cluster& cluster) {
   for (const auto& cta : cluster.ctas) report_parked(cluster, *cta);
   report_blocked(cluster);

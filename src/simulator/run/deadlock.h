@@ -5,7 +5,7 @@
 
 namespace annulus::simulator {
 
-// No warp of the cluster can go on: throws the Fault that says why.
+// Called where no warp of the cluster can go on. Throws the Fault that says why.
 [[noreturn]] void report_deadlock(Cluster& cluster);
 
 }  // namespace annulus::simulator

@@ -24,7 +24,7 @@ void add(const Counts& counts, abi::SimulatorCounters* totals) {
 #include "annulus/counters.def"
 }
 
-// One launch on several host threads.
+// One launch, on which several host threads work.
 class Launch {
  public:
   Launch(const LaunchRequest& request, GlobalMemory& memory, const abi::SimulatorOptions& options)
@@ -42,7 +42,7 @@ class Launch {
 
   std::uint64_t clusters() const { return clusters_; }
 
-  // Runs clusters until there are none left; by each host thread at once. Adds to *counters.
+  // Runs clusters until none are left, and adds to *counters. Each host thread calls it.
   void work(abi::SimulatorCounters* counters) {
     Cluster cluster;
     prepare(cluster, request_, memory_);
@@ -57,11 +57,13 @@ class Launch {
     for (const auto& cta : cluster.ctas) add(cta->counts, counters);
   }
 
-  // Of the lowest cluster that had one; to be asked for when all have ended.
+  // The fault of the lowest cluster that has one. Requires: all calls of work() have ended.
   const std::optional<Fault>& fault() const { return fault_; }
 
  private:
-  // Clusters are handed out in ascending order, so none below a fault stays unexecuted.
+  // Runs one more cluster; false where none is left or a fault ends the launch. Clusters are handed
+  // out in ascending order, so all below the lowest fault are run and the fault that is reported is
+  // always the same.
   bool run_next(Cluster& cluster) {
     const std::uint64_t index = next_.fetch_add(1);
     if (index >= clusters_ || index > first_fault_.load()) return false;

@@ -28,13 +28,14 @@ struct LaunchRequest {
   std::span<const std::byte> parameters;    // parameter_bytes of them
   std::uint32_t shared_limit = 0;           // per CTA; a launch above it is refused by the caller
   std::uint64_t max_warp_instructions = 0;  // per CTA; 0: unlimited
-  std::span<const PeerMemory> peers;        // of all other devices that have memory
-  // For checked mode to look for races in global memory; both null: it does not.
+  std::span<const PeerMemory> peers;        // the memories of all other devices that have one
+  // With these checked mode looks for races in global memory; where both are null it does not.
   OperationPointer operation;
   Detector* detector = nullptr;
 };
 
-// Runs all CTAs, adds to *counters, throws the Fault of the lowest faulting CTA index.
+// Runs all CTAs and adds to *counters. Throws the Fault of the lowest cluster that has one, in
+// which order ever the host threads ran them.
 void execute(const LaunchRequest& request, GlobalMemory& memory, base::ThreadPool& pool,
              const abi::SimulatorOptions& options, abi::SimulatorCounters* counters);
 

@@ -19,9 +19,11 @@ std::uint32_t align_to(std::uint32_t value, std::uint64_t unit) {
   return base::round_up(value, step);
 }
 
-// The registers that a thread of a kernel with setmaxnreg starts with, as ptxas 13.0 chooses them:
-// as many as fit when threads and CTAs are both bounded, but not more than any setmaxnreg asks for.
-// Without the bounds it ignores setmaxnreg (its note C7508).
+// The registers that a thread of a kernel with setmaxnreg starts with, as ptxas 13.0 chooses them.
+// With .maxnreg it is that number. Where threads and CTAs are both bounded, it is as many as fit
+// into a multiprocessor, but not more than the largest setmaxnreg asks for. Without either it is 0,
+// since ptxas then ignores setmaxnreg (its note C7508). Registers come in units of 8 to a thread
+// and of whole warpgroups.
 std::uint32_t launch_registers(const ptx::Function& function, std::uint32_t largest) {
   constexpr std::uint32_t kRegisters = 65536;  // of a multiprocessor
   if (largest == 0) return 0;
@@ -62,7 +64,8 @@ class Loaded final : public LoadedModule {
     for (const GlobalVariable& variable : variables_) memory_.release(variable.address);
   }
 
-  // Every .global and .const variable gets memory of its own, so that a neighbour is out of bounds.
+  // Every .global and .const variable gets an allocation of its own, so that an access past its end
+  // is out of bounds. Addresses in initial values are filled in when all variables have one.
   void place_globals() {
     for (const ptx::Variable& variable : module_.variables) {
       if (variable.space != ptx::Space::kGlobal && variable.space != ptx::Space::kConst) continue;
@@ -76,7 +79,7 @@ class Loaded final : public LoadedModule {
                    variable.name);
       }
       variables_.push_back({variable.name, address, variable.bytes});
-      // Without an initializer they are zero, as the ISA says.
+      // Bytes without an initial value are zero, as the ISA says.
       std::vector<std::uint8_t> bytes = variable.initial;
       bytes.resize(variable.bytes);
       memory_.write(address, bytes.data(), bytes.size());
@@ -96,6 +99,9 @@ class Loaded final : public LoadedModule {
     }
   }
 
+  // Lays out the parameters and the shared memory of a kernel, and decodes it. Shared memory holds
+  // the variables of the module, of the kernel, and of all functions that are no kernels, whether
+  // they are called or not, since that is known only when all is decoded.
   void decode(const ptx::Function& function) {
     auto program = std::make_unique<Program>();
     program->module = &module_;
@@ -109,8 +115,7 @@ class Loaded final : public LoadedModule {
       info.parameter_sizes.push_back(static_cast<std::uint32_t>(parameter.bytes));
       info.parameter_bytes += static_cast<std::uint32_t>(parameter.bytes);
     }
-    // Static shared variables of the module and of every function, then the extern ones, which all
-    // start at the same place.
+    // Static variables come first. The extern ones follow, which all start at the same address.
     Placement placement = placement_;
     std::uint32_t end = 0;
     std::uint64_t extern_alignment = 16;

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_SIMULATOR_RUN_LOAD_H_
 #define ANNULUS_SIMULATOR_RUN_LOAD_H_
 
-// From the text of a module to kernels that can be launched.
+// Makes kernels that can be launched from the text of a module.
 
 #include <cstdint>
 #include <memory>
@@ -20,8 +20,8 @@ struct GlobalVariable {
   std::uint64_t bytes = 0;
 };
 
-// A PTX module loaded on a device: its kernels, and its .global and .const variables placed in
-// `memory` (released with the module).
+// A PTX module loaded on a device: its kernels, and its .global and .const variables, which are
+// allocated in `memory` and released with the module.
 class LoadedModule {
  public:
   // Throws Error{kParse} (with the PTX line) or Error{kUnsupported}, naming the instruction.

@@ -17,7 +17,7 @@ bool can_run(const Warp& warp) {
                      [](const Group& group) { return group.state == GroupState::kRunning; });
 }
 
-// Fills `ready` with the warps that can run. False: all lanes of all CTAs have exited.
+// Fills `ready` with the warps that can run. Returns false where all lanes of all CTAs have exited.
 bool find_ready(const Cluster& cluster, std::vector<Warp*>& ready) {
   ready.clear();
   bool alive = false;
@@ -30,11 +30,13 @@ bool find_ready(const Cluster& cluster, std::vector<Warp*>& ready) {
   return alive;
 }
 
-// Whether anything can still happen that nobody does: all warps wait, or test mbarriers again and
-// again to no end.
+// Whether no warp makes progress: all wait, or they test mbarriers again and again. Then only a
+// copy that lands can change something.
 bool idle(const Cluster& cluster, std::size_t ready) {
   if (ready == 0) return true;
-  // Effects that land late do so when every warp has had its turn several times.
+  // A warp gives up its turn when its test fails, so this is about 8 turns of every ready warp.
+  // Copies that land late therefore stay late, which shows a missing wait; but they land long
+  // before the kPolls of check_limits, at which the kernel is reported as dead.
   constexpr std::uint64_t kPatience = 8;
   return cluster.events == cluster.polled_events && cluster.polls > kPatience * ready;
 }
@@ -53,7 +55,7 @@ void check_limits(const Cluster& cluster, const Cta& cta, const LaunchRequest& r
   }
 }
 
-// Behind the turn of a warp, some of what is under way happens.
+// After the turn of a warp, lets some of what is under way happen.
 void land(Cluster& cluster, Warp& warp) {
   if (!warp.copies.empty()) warp.copies.land_some(warp);
   cluster.copies.land_some(cluster);

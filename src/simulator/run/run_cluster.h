@@ -1,17 +1,18 @@
 #ifndef ANNULUS_SIMULATOR_RUN_RUN_CLUSTER_H_
 #define ANNULUS_SIMULATOR_RUN_RUN_CLUSTER_H_
 
-// A cluster of CTAs on one host thread. Which warp is next, for how many instructions, and when an
-// asynchronous copy lands is drawn from the seed and the index of the CTA, so the number of host
-// threads changes nothing.
+// Runs a cluster of CTAs on one host thread. Which warp is next, for how many instructions, and
+// when an asynchronous copy lands is drawn from the seed and the index of the CTA, so the number of
+// host threads changes nothing.
 
 #include "simulator/machine/cluster.h"
 #include "simulator/run/launch.h"
 
 namespace annulus::simulator {
 
-// Runs one cluster to its end; clusters are counted as CTAs are, x first. Throws Fault, complete
-// but for what `locate` adds, at the warp and instruction of Cluster::running.
+// Runs one cluster to its end. Clusters are counted as CTAs are, x first. Throws Fault without its
+// place, which is the warp in Cluster::running and that warp's `pc`; the caller adds it by locate()
+// (simulator/program/fault_location.h).
 void run_cluster(Cluster& cluster, const LaunchRequest& request, std::uint64_t cluster_index,
                  const abi::SimulatorOptions& options);
 

@@ -22,8 +22,8 @@ bool at_one_place(const Group& a, const Group& b) {
          std::equal(a.returns.begin(), a.returns.begin() + a.depth, b.returns.begin());
 }
 
-// Merges groups that stand at the same place. What was parked there runs with the others, and is
-// parked again if lanes are still missing.
+// Merges groups that are at the same instruction. A group that was parked there runs with the
+// others, and is parked again if lanes are still missing.
 void merge_groups(Warp& warp) {
   std::vector<Group>& groups = warp.groups;
   for (std::size_t i = 0; i < groups.size(); ++i) {
@@ -40,7 +40,7 @@ void merge_groups(Warp& warp) {
   }
 }
 
-// The group that runs next: of those that can, the one that is furthest behind; or null.
+// The group that runs next: the one that is furthest behind of those that can run, or null.
 Group* select_group(Warp& warp) {
   if (warp.groups.size() > 1) merge_groups(warp);
   Group* best = nullptr;
@@ -61,7 +61,7 @@ std::uint32_t next_convergence(const Warp& warp, const Group& group) {
   return next;
 }
 
-// Whether all lanes that the instruction wants stand there with those of `mask`, which are the ones
+// Whether all lanes that the instruction needs are there with those of `mask`, which are the lanes
 // of the group whose predicate is true. Throws Fault where the missing ones can never come.
 bool all_here(const Warp& warp, const Group& group, const Inst& inst, Mask mask) {
   const Mask all = wanted(warp, inst, mask);
@@ -78,8 +78,8 @@ bool all_here(const Warp& warp, const Group& group, const Inst& inst, Mask mask)
   return false;
 }
 
-// Checked mode, before the instruction runs: registers that may be read before they are written,
-// and those that belong to a matrix product.
+// In checked mode, before an instruction runs: looks at registers that may be read before they are
+// written, and at those that belong to a matrix product.
 void check_registers(Warp& warp, std::uint8_t watch, Mask mask) {
   if ((watch & kWatchMatrix) != 0 && mask != 0) touch_matrix_registers(warp, warp.pc);
   if ((watch & kWatchWritten) == 0) return;
@@ -96,19 +96,19 @@ void note_written(Warp& warp, Mask mask) {
   for (std::uint32_t watched : warp.cta->program->writes[warp.pc]) warp.written[watched] |= mask;
 }
 
-// What becomes of the running group behind an instruction that is more than a handler.
+// What becomes of the running group after an instruction that is more than a handler.
 struct Step {
   std::uint32_t pc = 0;  // where it goes on
   bool regroup = false;  // groups have changed, or may merge: select anew
-  bool gone = false;     // where its lanes go on stands in the warp's groups already
+  bool gone = false;     // the warp's groups say already where its lanes go on
   bool yield = false;    // what is left of the turn is given up
-  bool again = false;    // it did not happen: it will be counted when it runs again
+  bool again = false;    // the instruction did not happen and is counted when it runs again
 };
 
 constexpr Step kGone{.regroup = true, .gone = true};
 
-// The lanes `away` of the group go on at `pc`, as a group of their own, the last of the warp; the
-// others behind the running instruction. Afterwards `group` is dangling.
+// Makes the lanes `away` of the group a group of their own, the last of the warp, which goes on at
+// `pc`. The others go on behind the running instruction. Afterwards `group` is dangling.
 void split(Warp& warp, Group& group, Mask away, std::uint32_t pc) {
   Group other = group;
   other.mask = away;
@@ -118,7 +118,7 @@ void split(Warp& warp, Group& group, Mask away, std::uint32_t pc) {
   warp.groups.push_back(other);
 }
 
-// A branch of all lanes may lead to where another group stands.
+// A branch of all lanes may lead to where another group is, so groups are looked at again.
 Step branch(Warp& warp, Group& group, const Inst& inst, Mask mask) {
   if (mask == group.mask) return {.pc = inst.target, .regroup = warp.groups.size() > 1};
   split(warp, group, mask, inst.target);
@@ -140,7 +140,8 @@ void copy_frames(Warp& warp, const Inst& call, std::uint32_t begin, std::uint32_
   }
 }
 
-// The group of `mask` alone, which stands at the running instruction.
+// Splits the lanes of `mask` off as a group of their own at the running instruction, and returns
+// it.
 Group& part(Warp& warp, Group& group, Mask mask) {
   if (mask == group.mask) return group;
   split(warp, group, mask, warp.pc);
@@ -160,7 +161,7 @@ Step call(Warp& warp, Group& group, const Inst& inst, Mask mask) {
   return {.pc = inst.target, .regroup = warp.groups.size() > 1};
 }
 
-// The last warp of a CTA has left: nothing of it may still be under way.
+// The last warp of a CTA has exited. Throws Fault where something of the CTA is still under way.
 void check_end(Warp& warp) {
   Cta& cta = *warp.cta;
   check_products_issued(warp);
@@ -168,7 +169,8 @@ void check_end(Warp& warp) {
   if (cta.checked) check_remote_seen(cta);
 }
 
-// Lanes leave: they must have waited for what they issued, and nobody waits for them any more.
+// Lanes exit. They must have waited for what they issued, and from now on nothing waits for them:
+// parked groups try again without them, and barriers that needed only them are complete.
 Step exit_lanes(Warp& warp, Group& group, Mask mask) {
   Cta& cta = *warp.cta;
   group.pc = warp.pc + 1;
@@ -185,6 +187,8 @@ Step exit_lanes(Warp& warp, Group& group, Mask mask) {
     if (other.state == GroupState::kParked) other.state = GroupState::kRunning;
   }
   std::erase_if(warp.groups, [](const Group& other) { return other.mask == 0; });
+  // Barriers count a warp as a whole while any of its lanes lives, so only the exit of its last
+  // lane can complete one.
   if (warp.live == 0) {
     for (NamedBarrier& barrier : cta.barriers) {
       if (barrier.open && barrier_complete(cta, barrier)) complete_barrier(cta, barrier);
@@ -197,7 +201,7 @@ Step exit_lanes(Warp& warp, Group& group, Mask mask) {
   return kGone;
 }
 
-// From a function to behind its call; from the kernel, lanes leave.
+// Returns from a function to behind its call. A return from the kernel is an exit.
 Step return_lanes(Warp& warp, Group& group, Mask mask) {
   if (group.depth == 0) return exit_lanes(warp, group, mask);
   Group& returning = part(warp, group, mask);
@@ -209,7 +213,8 @@ Step return_lanes(Warp& warp, Group& group, Mask mask) {
   return kGone;
 }
 
-// A handler that may say that its lanes wait. Lanes whose predicate is false do not wait with them.
+// Runs a handler that may say in Warp::pause that its lanes wait. A group that will run the
+// instruction again is split from the lanes whose predicate is false, which go on.
 template <bool kChecked>
 Step wait_or_pass(Warp& warp, Group& group, const Inst& inst, Mask mask) {
   Pause& pause = warp.pause;
@@ -251,7 +256,8 @@ struct Turn {
   std::uint64_t lanes = 0;
 };
 
-// Runs the group until it has to be looked at afresh who runs.
+// Runs the group until the group to run has to be selected anew: where it has come as far as the
+// next group (`limit`), has changed or waits, or at the end of the turn.
 template <bool kChecked>
 void run_group(Warp& warp, Group& group, Turn& turn) {
   const Inst* const code = warp.cta->program->code.data();
@@ -266,6 +272,7 @@ void run_group(Warp& warp, Group& group, Turn& turn) {
     Mask mask = group_mask;
     if (inst.guard != kNoSlot) mask &= warp.predicate(inst.guard, inst.guard_negated);
     warp.pc = step.pc;
+    // A group that is parked has not run the instruction, so it costs nothing of the turn.
     if (inst.convergence != Convergence::kNone && mask != 0 && !all_here(warp, group, inst, mask)) {
       group.state = GroupState::kParked;
       break;
@@ -296,7 +303,7 @@ void run_group(Warp& warp, Group& group, Turn& turn) {
 }  // namespace
 
 Mask wanted(const Warp& warp, const Inst& inst, Mask mask) {
-  // A barrier does not wait for threads that have left; mma and the like need all 32.
+  // A barrier does not wait for lanes that have exited, but mma and the like need all 32.
   if (inst.flow == Flow::kBarrier) return warp.live;
   if (inst.convergence == Convergence::kWarp) return warp.cta->warp_lanes(warp.index);
   const auto* members = warp.lanes<std::uint32_t>(inst.members);
@@ -309,7 +316,7 @@ Mask wanted(const Warp& warp, const Inst& inst, Mask mask) {
     }
     all |= members[lane];
   }
-  // Those that have left, or never were, are not waited for.
+  // Lanes that have exited, or have no thread, are not waited for.
   return all & warp.live;
 }
 

@@ -1,18 +1,18 @@
 #ifndef ANNULUS_SIMULATOR_RUN_RUN_WARP_H_
 #define ANNULUS_SIMULATOR_RUN_RUN_WARP_H_
 
-// One turn of a warp: how its lanes part, meet and wait.
+// One turn of a warp: how its lanes diverge, converge and wait.
 //
-// Lanes that stand at the same instruction, with the same calls behind them, form a group. The
-// group with the lowest program counter runs, and groups that meet merge: those that are behind
-// catch up with those ahead, so lanes that parted at a branch come together where its arms do, and
-// nobody has to know where that is (no post-dominators). A group that reaches an instruction which
-// wants lanes of another group is parked there until they come. If all groups are parked or wait
-// and nothing is under way that could wake them, that is a fault of the kernel
+// Lanes that are at the same instruction, with the same calls behind them, form a group. The group
+// with the lowest program counter runs, and groups that meet merge. Groups that are behind catch up
+// with those ahead, so lanes that diverged at a branch come together where its arms do, and it need
+// not be known where that is (no post-dominators). A group that reaches an instruction which needs
+// lanes of another group is parked there until they come. If all groups are parked or wait, and
+// nothing is under way that could wake them, that is a fault of the kernel
 // (simulator/run/deadlock.h).
 //
-// Plain instructions run in a loop of a few lines; what changes groups leaves that loop, and the
-// groups are looked at afresh.
+// Plain instructions run in a loop of a few lines. An instruction that changes groups leaves that
+// loop, and the group to run is selected anew.
 
 #include "simulator/machine/cta.h"
 
@@ -25,7 +25,7 @@ void run_warp(Warp& warp, std::uint32_t budget);
 extern template void run_warp<true>(Warp& warp, std::uint32_t budget);
 extern template void run_warp<false>(Warp& warp, std::uint32_t budget);
 
-// The lanes that have to stand at `inst` together with those of `mask`.
+// The lanes that have to be at `inst` together with those of `mask`.
 Mask wanted(const Warp& warp, const Inst& inst, Mask mask);
 
 }  // namespace annulus::simulator

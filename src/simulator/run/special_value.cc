@@ -43,7 +43,7 @@ std::uint32_t special_value(const Cta& cta, const LaunchRequest& request, Specia
                         number % 3);
   }
   const std::uint32_t lane = thread % kLanes;
-  // Two shifted by 31 is 0 and less one all ones, which is right: no lane is above the last.
+  // For lane 31 the shift gives 0 and the difference all ones, as all lanes are up to the last.
   const std::uint32_t below = (1u << lane) - 1;
   const std::uint32_t up_to = (2u << lane) - 1;
   switch (special) {
@@ -53,6 +53,8 @@ std::uint32_t special_value(const Cta& cta, const LaunchRequest& request, Specia
       return thread / kLanes;
     case Special::kNwarpid:
       return cta.warp_count();
+    // As if there were one multiprocessor and one grid, so that results do not depend on which host
+    // thread runs a CTA.
     case Special::kSmid:
       return 0;
     case Special::kNsmid:
@@ -76,7 +78,8 @@ std::uint32_t special_value(const Cta& cta, const LaunchRequest& request, Specia
       return cta.rank;
     case Special::kClusterNctarank:
       return request.cluster[0] * request.cluster[1] * request.cluster[2];
-// The vectors, which were dealt with above: this way the compiler misses a scalar that is not here.
+// The vectors were dealt with above. They are named here in place of a default, so that the
+// compiler warns of a scalar that is missing.
 #define VECTOR(name, text) \
   case Special::name##X:   \
   case Special::name##Y:   \

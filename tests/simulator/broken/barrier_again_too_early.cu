@@ -1,5 +1,5 @@
-// A warp that has announced itself at a barrier comes there again before the barrier is through:
-// nobody says what happens then.
+// A warp that has arrived at a barrier arrives there again before the barrier is complete, which is
+// undefined.
 // EXPECT barrier misuse | deadlock
 // LAUNCH block=96
 // ARCH sm_90a

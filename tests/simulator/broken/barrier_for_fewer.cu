@@ -1,4 +1,4 @@
-// A barrier for 96 threads that four warps use: the fourth starts a new phase and waits for ever.
+// Four warps use a barrier for 96 threads. The fourth starts a new phase and waits for ever.
 // EXPECT deadlock | barrier misuse
 // LAUNCH block=128
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

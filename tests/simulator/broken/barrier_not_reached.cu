@@ -1,4 +1,4 @@
-// One warp waits at another barrier than the rest: nobody can go on.
+// One warp waits at another barrier than the rest, so no warp can go on.
 // EXPECT deadlock
 // LAUNCH block=128
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

@@ -1,4 +1,4 @@
-// Three warps come to a barrier for two: the third waits for another that never comes.
+// Three warps arrive at a barrier for two, and the third waits for another that never comes.
 // EXPECT barrier misuse | deadlock
 // LAUNCH block=96
 // ARCH sm_90a

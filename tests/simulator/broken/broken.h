@@ -1,13 +1,13 @@
 #ifndef ANNULUS_TESTS_SIMULATOR_BROKEN_BROKEN_H_
 #define ANNULUS_TESTS_SIMULATOR_BROKEN_BROKEN_H_
 
-// Deliberately broken kernels, and correct ones that look suspicious. Each file says in its head
-// what the checked mode must report, and marks the lines that may be blamed:
+// Deliberately broken kernels, and correct ones that look suspicious. The head of each file says
+// what the checked mode must report, and the lines at which it may do so are marked:
 //
 //   // EXPECT shared memory race | deadlock     any of these kinds; "nothing" for a correct kernel
 //   // LAUNCH grid=2 block=128 shared=0 in=4096 out=4096 freed=0
 //   // ANYLINE                                  the place is not checked
-//   // ARCH sm_90a                              the architecture; sm_80 where nothing is said
+//   // ARCH sm_90a                              the architecture; without this line sm_80
 //   // WITH products=2                          an option of the simulator
 //   ... code ...                                // FAULT
 //
@@ -37,7 +37,7 @@ struct BrokenKernel {
   bool is_ptx() const { return name.ends_with(".ptx"); }
 };
 
-// All files of the folder, by name. Throws std::runtime_error for a head that says too little.
+// All files of the folder, by name. Throws std::runtime_error for a head that lacks something.
 std::vector<BrokenKernel> read_broken_kernels(const std::string& folder);
 
 }  // namespace annulus::test

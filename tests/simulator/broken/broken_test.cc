@@ -1,5 +1,5 @@
-// The checked mode against kernels that are wrong on purpose: the right kind of fault at the right
-// line whatever the order of warps, and no word about kernels that are correct.
+// Runs kernels that are wrong on purpose in checked mode. It must report the right kind of fault at
+// the right line in every order of warps, and no fault in kernels that are correct.
 
 #include <doctest/doctest.h>
 
@@ -65,7 +65,7 @@ struct Result {
   std::vector<std::uint32_t> words;  // of out, when there was none
 };
 
-// As broken.h says.
+// Encodes the tensor map that broken.h describes.
 void encode_tensor_map(const device::Context& context, abi::CUdeviceptr address,
                        std::uint64_t words, abi::CUtensorMap* map) {
   constexpr int kWords = 2;       // CU_TENSOR_MAP_DATA_TYPE_UINT32
@@ -147,7 +147,7 @@ struct Laboratory {
   abi::NvrtcLibrary nvrtc;
   std::vector<BrokenKernel> kernels;
 
-  // Nothing where the device is real (it would be broken by these) .
+  // Nothing where the device is real, because these kernels would break it.
   static std::optional<Laboratory> open() {
     if (!on_simulator()) return std::nullopt;
     return Laboratory{golden::open_device(device_name()),
@@ -158,7 +158,7 @@ struct Laboratory {
   const ContextPointer& device(const BrokenKernel& kernel) const {
     return kernel.architecture == "sm_90a" ? hopper : context;
   }
-  // Sources in CUDA C++ need NVRTC; without it the .ptx ones still run.
+  // Sources in CUDA C++ need NVRTC. Without it only the .ptx ones run.
   std::string ptx(const BrokenKernel& kernel) const {
     if (kernel.is_ptx()) return kernel.source;
     return nvrtc.report.usable() ? compile(nvrtc.table, kernel) : std::string();
@@ -174,7 +174,7 @@ TEST_CASE("every broken kernel is caught, at its line, in any order of warps") {
     const std::string ptx = laboratory->ptx(kernel);
     if (ptx.empty()) continue;
     bool good = true;
-    // What blocks do to each other depends on which runs first, where anything does.
+    // Races between blocks get more seeds, as they might depend on which block runs first.
     const std::uint64_t seeds = kernel.expected.contains("global memory race") ? 60 : 6;
     for (std::uint64_t seed = 0; seed < seeds; ++seed) {
       const Result result = launch(laboratory->device(kernel), kernel, ptx, seed);

@@ -1,4 +1,4 @@
-// Two copies, and the bytes of one are expected.
+// There are two copies, but only the bytes of one are expected.
 // EXPECT access to bytes in flight
 // LAUNCH block=64
 // ARCH sm_90a

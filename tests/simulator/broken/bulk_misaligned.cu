@@ -1,4 +1,4 @@
-// Both ends of a copy are aligned to 16 bytes.
+// The ends of a copy are not aligned to 16 bytes.
 // EXPECT misaligned address
 // ARCH sm_90a
 #include "broken/ptx/hopper.cuh"

@@ -1,4 +1,4 @@
-// The kernel ends with a copy that nobody waited for.
+// The kernel ends with a copy that no thread waited for.
 // EXPECT unwaited asynchronous effect
 // LAUNCH block=64
 // ARCH sm_90a

@@ -1,4 +1,4 @@
-// A plain arrival in place of one that expects bytes: the phase is over at once.
+// A plain arrival is made in place of one that expects bytes, so the phase is over at once.
 // EXPECT access to bytes in flight | uninitialised read
 // LAUNCH block=64
 // ARCH sm_90a

@@ -1,4 +1,4 @@
-// Sizes are multiples of 16.
+// The size of a copy is no multiple of 16.
 // EXPECT invalid operand
 // ARCH sm_90a
 #include "broken/ptx/hopper.cuh"

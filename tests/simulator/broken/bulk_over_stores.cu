@@ -1,4 +1,4 @@
-// What ordinary stores wrote is copied over, past a barrier but no proxy fence.
+// A copy overwrites what ordinary stores wrote, past a barrier but without a proxy fence.
 // EXPECT missing fence
 // LAUNCH block=64
 // ARCH sm_90a

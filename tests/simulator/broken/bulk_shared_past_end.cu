@@ -1,4 +1,4 @@
-// It reaches beyond shared memory.
+// The copy reaches beyond shared memory.
 // EXPECT out of bounds
 // LAUNCH shared=1024
 // ARCH sm_90a

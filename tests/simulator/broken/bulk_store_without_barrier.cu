@@ -1,4 +1,4 @@
-// It is stored by a thread that does not wait for the others.
+// The staged tile is stored by a thread that does not wait for the others.
 // EXPECT shared memory race | uninitialised read
 // LAUNCH block=64
 // ARCH sm_90a

@@ -1,4 +1,4 @@
-// A second arrival with no wait between the two.
+// A thread arrives twice at the barrier of the cluster with no wait in between.
 // EXPECT barrier misuse
 // LAUNCH grid=2
 // ARCH sm_90a

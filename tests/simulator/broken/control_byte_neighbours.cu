@@ -1,4 +1,4 @@
-// Threads of different warps write neighbouring bytes of the same words, and halves: no race.
+// Threads of different warps write neighbouring bytes and halves of one word, which is no race.
 // EXPECT nothing
 // LAUNCH block=128
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

@@ -1,5 +1,5 @@
-// The tail done right: rows beyond the end are copied with no source bytes, which reads nothing,
-// and addresses of instructions that are switched off do not matter.
+// A tail that is handled right: rows beyond the end are copied with no source bytes, which reads
+// nothing, and the addresses of predicated-off instructions do not matter.
 // EXPECT nothing
 // LAUNCH block=128 in=1200
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

@@ -1,4 +1,4 @@
-// Threads that have left are not waited for.
+// A barrier does not wait for threads that have exited.
 // EXPECT nothing
 // LAUNCH block=128
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

@@ -1,4 +1,4 @@
-// Blocks count together; nobody reads before the end.
+// Blocks count together by atomics, and none reads before the end.
 // EXPECT nothing
 // LAUNCH grid=8 block=64
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

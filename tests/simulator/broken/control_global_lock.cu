@@ -1,4 +1,4 @@
-// A lock, taken and given back by atomics between fences: what it guards is ordered.
+// A lock is taken and released by atomics between fences, so what it guards is ordered.
 // EXPECT nothing
 // LAUNCH grid=5 block=64
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

@@ -1,5 +1,5 @@
-// What another CTA wrote to global memory before it arrived here, read behind a wait in the scope
-// of the cluster.
+// A CTA reads what another one wrote to global memory before it arrived here, behind a wait in the
+// scope of the cluster.
 // EXPECT nothing
 // LAUNCH grid=2 block=32
 // ARCH sm_90a

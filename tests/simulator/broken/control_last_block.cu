@@ -1,4 +1,4 @@
-// The last block adds up what the others wrote: a fence, a ticket, a fence.
+// The last block adds up what the others wrote, with a fence before the ticket and one behind it.
 // EXPECT nothing
 // LAUNCH grid=6 block=128
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

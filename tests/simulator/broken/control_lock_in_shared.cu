@@ -1,4 +1,4 @@
-// A lock in shared memory, taken and given back by atomics: what it guards is ordered.
+// A lock in shared memory is taken and released by atomics, so what it guards is ordered.
 // EXPECT nothing
 // LAUNCH block=64
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

@@ -1,5 +1,5 @@
-// The largest counts there are, bytes before they are expected, and an mbarrier made anew where one
-// was made invalid.
+// The largest counts, bytes that arrive before they are expected, and an mbarrier that is
+// initialised where another one was invalidated.
 // EXPECT nothing
 // ARCH sm_90a
 #include "broken/ptx/hopper.cuh"

@@ -1,5 +1,5 @@
-// Consumers give stages back to the producers of both CTAs in the scope of their own, and those wait
-// in theirs: that reads have ended needs no more.
+// Consumers free stages for the producers of both CTAs in the scope of their own CTA, and these
+// wait in theirs. No more is needed to know that reads have ended.
 // EXPECT nothing
 // LAUNCH grid=2 block=96
 // ARCH sm_90a

@@ -1,5 +1,5 @@
-// What consumers wrote into a stage, and fenced, comes before the copy of the other CTA where arrivals
-// and waits have the scope of the cluster.
+// What consumers wrote into a stage, and fenced, comes before the copy of the other CTA where
+// arrivals and waits have the scope of the cluster.
 // EXPECT nothing
 // LAUNCH grid=2 block=96
 // ARCH sm_90a

@@ -1,4 +1,4 @@
-// Producer and consumer warps hand a buffer to and fro with bar.arrive and bar.sync.
+// Producer and consumer warps pass a buffer to each other with bar.arrive and bar.sync.
 // EXPECT nothing
 // LAUNCH block=64
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

@@ -1,5 +1,5 @@
-// A block of 48 threads: the second warp is half full, and lanes leave early. A member mask may name
-// lanes that are not there or have left: only the others are waited for.
+// In a block of 48 threads the second warp is half full, and lanes exit early. A member mask may
+// name lanes that have no thread or have exited; only the others are waited for.
 // EXPECT nothing
 // LAUNCH block=48
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

@@ -1,4 +1,4 @@
-// Every thread uses its own place only: no barrier is needed, however often it comes back.
+// Every thread uses only its own element, so no barrier is needed, however often it comes back.
 // EXPECT nothing
 // LAUNCH block=128
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

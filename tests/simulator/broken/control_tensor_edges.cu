@@ -1,4 +1,4 @@
-// Boxes that hang over every edge of the tensor: all their bytes are counted, and zeros come.
+// Boxes reach over every edge of the tensor. All their bytes are counted, with zeros outside.
 // EXPECT nothing
 // LAUNCH block=64 map=1
 // ARCH sm_90a

@@ -1,4 +1,4 @@
-// A volatile flag between two fences.
+// A volatile flag between two fences orders two blocks.
 // EXPECT nothing
 // LAUNCH grid=2 block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

@@ -1,5 +1,5 @@
-// A warp overwrites the rows of A that it alone reads, after its own wait: right under both readings
-// of what a wait covers.
+// A warp overwrites the rows of A that it alone reads, after its own wait. That is right under both
+// readings of what a wait covers.
 // EXPECT nothing
 // LAUNCH block=128
 // WITH products=2

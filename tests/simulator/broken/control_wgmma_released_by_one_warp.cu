@@ -1,4 +1,4 @@
-// One thread of the warpgroup releases the tile: right where a wait covers the whole product.
+// One thread of the warpgroup releases the tile. That is right where a wait covers whole products.
 // EXPECT nothing
 // LAUNCH block=256
 // WITH products=1

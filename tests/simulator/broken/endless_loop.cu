@@ -1,4 +1,4 @@
-// Waits for a word that nobody changes.
+// The kernel waits for a word that no thread changes.
 // EXPECT timeout | deadlock
 // LAUNCH block=32
 // ANYLINE

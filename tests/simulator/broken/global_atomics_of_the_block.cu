@@ -1,4 +1,4 @@
-// Atomics that are atomic within their block alone.
+// Blocks share words by atomics whose scope is the block.
 // EXPECT global memory race
 // LAUNCH grid=4 block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

@@ -1,4 +1,4 @@
-// A flag, but no fence between the data and the flag.
+// There is no fence between the data and the flag.
 // EXPECT global memory race
 // LAUNCH grid=2 block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

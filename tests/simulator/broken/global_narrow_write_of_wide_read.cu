@@ -1,4 +1,4 @@
-// Two bytes of what others read in pieces of 16.
+// A block writes two bytes of what others read in pieces of 16.
 // EXPECT global memory race
 // LAUNCH grid=3 block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

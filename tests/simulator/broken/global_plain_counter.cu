@@ -1,4 +1,4 @@
-// A counter that blocks raise without an atomic.
+// Blocks raise a counter without an atomic.
 // EXPECT global memory race
 // LAUNCH grid=4 block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

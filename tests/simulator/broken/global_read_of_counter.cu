@@ -1,4 +1,4 @@
-// A plain read of what other blocks update by atomics.
+// A block reads by a plain load what other blocks update by atomics.
 // EXPECT global memory race
 // LAUNCH grid=4 block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

@@ -1,4 +1,4 @@
-// ldmatrix wants every row at a multiple of 16 bytes.
+// A row of ldmatrix does not start at a multiple of 16 bytes.
 // EXPECT misaligned address
 // LAUNCH block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

@@ -1,4 +1,4 @@
-// A computed index (0 ... 31) beyond a thread's own array.
+// A computed index (0 ... 31) is beyond a thread's own array.
 // EXPECT out of bounds
 // LAUNCH block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

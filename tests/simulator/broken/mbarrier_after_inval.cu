@@ -1,4 +1,4 @@
-// What was made invalid is no mbarrier any more.
+// An mbarrier is used after it was invalidated.
 // EXPECT barrier misuse
 // ARCH sm_90a
 #include "broken/ptx/hopper.cuh"

@@ -1,4 +1,4 @@
-// The producer arrives first and writes then.
+// The producer arrives before it writes.
 // EXPECT shared memory race | uninitialised read
 // LAUNCH block=64
 // ARCH sm_90a

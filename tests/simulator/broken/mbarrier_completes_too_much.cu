@@ -1,4 +1,4 @@
-// More bytes than the count holds arrive before anybody expects them.
+// More bytes than the count holds arrive before they are expected.
 // EXPECT barrier misuse
 // ARCH sm_90a
 #include "broken/ptx/hopper.cuh"

@@ -1,4 +1,4 @@
-// It is made for all lanes of the consumers, of which one per warp arrives.
+// The mbarrier is initialised for all lanes of the consumers, but one lane of each warp arrives.
 // EXPECT deadlock
 // LAUNCH block=96
 // ARCH sm_90a

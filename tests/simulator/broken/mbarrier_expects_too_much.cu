@@ -1,4 +1,4 @@
-// It counts to 2^20 - 1 bytes, and two arrivals expect 16 more.
+// An mbarrier counts to 2^20 - 1 bytes, and two arrivals expect 16 more.
 // EXPECT barrier misuse
 // ARCH sm_90a
 #include "broken/ptx/hopper.cuh"

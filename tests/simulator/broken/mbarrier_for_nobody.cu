@@ -1,4 +1,4 @@
-// An mbarrier that expects no arrivals.
+// An mbarrier is initialised for no arrivals.
 // EXPECT invalid operand
 // ARCH sm_90a
 #include "broken/ptx/hopper.cuh"

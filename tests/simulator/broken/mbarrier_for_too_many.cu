@@ -1,4 +1,4 @@
-// An mbarrier counts to 2^20 - 1 arrivals.
+// An mbarrier is initialised for more than 2^20 - 1 arrivals.
 // EXPECT invalid operand
 // ARCH sm_90a
 #include "broken/ptx/hopper.cuh"

@@ -1,4 +1,4 @@
-// It is initialised again while it is one.
+// An mbarrier is initialised again without having been invalidated.
 // EXPECT barrier misuse
 // ARCH sm_90a
 #include "broken/ptx/hopper.cuh"

@@ -1,4 +1,4 @@
-// Nobody makes the mbarrier one.
+// The mbarrier is never initialised.
 // EXPECT barrier misuse
 // ARCH sm_90a
 #include "broken/ptx/hopper.cuh"

@@ -1,4 +1,4 @@
-// A state of two phases ago.
+// A thread waits with a state of two phases ago.
 // EXPECT barrier misuse
 // ARCH sm_90a
 #include "broken/ptx/hopper.cuh"

@@ -1,4 +1,4 @@
-// A count of phases in the place of its parity.
+// A count of phases is given in place of its parity.
 // EXPECT invalid operand
 // ARCH sm_90a
 #include "broken/ptx/hopper.cuh"

@@ -1,4 +1,4 @@
-// The same with tests that never suspend.
+// The consumer tests for a phase that never ends, by tests that never suspend.
 // EXPECT deadlock
 // LAUNCH block=64
 // ARCH sm_90a

@@ -1,4 +1,4 @@
-// The eight bytes are not to be looked at.
+// The eight bytes of an mbarrier are read as memory.
 // EXPECT barrier misuse
 // ARCH sm_90a
 #include "broken/ptx/hopper.cuh"

@@ -1,5 +1,5 @@
-// A warp waits for phase 0 when phases 0 and 1 are over: the parity now names phase 2, which
-// nobody ends.
+// A warp waits for phase 0 when phases 0 and 1 are over. The parity then means phase 2, which never
+// ends.
 // EXPECT deadlock
 // LAUNCH block=64
 // ARCH sm_90a

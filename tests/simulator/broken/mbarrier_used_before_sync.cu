@@ -1,4 +1,4 @@
-// No barrier between the initialisation and its users.
+// There is no barrier between the initialisation of the mbarrier and its users.
 // EXPECT shared memory race | barrier misuse
 // LAUNCH block=64
 // ARCH sm_90a

@@ -1,5 +1,5 @@
-// The kernel that joins the parts of split rows, with one mistake each; and mistakes in how the mma
-// kernel makes the parts.
+// Mutants of the kernel that combines the parts of split rows, and of the mma kernel where it makes
+// the parts.
 
 #include <doctest/doctest.h>
 
@@ -17,7 +17,7 @@ using namespace annulus;
 
 using test::Mutant;
 
-// What is joined.
+// What is combined.
 enum Kind : int {
   kPlain,    // parts of three tiles, three and one
   kSink,     // sink logits, which differ from head to head
@@ -38,7 +38,7 @@ constexpr char kSum[] = "slot < merged.slots; ++slot) { const long long at";
 constexpr char kAdd[] = "acc[pair][0] += weight * low; acc[pair][1] += weight * high;";
 
 const std::set<std::string> kWrong = {"wrong answer"};
-// Slots that nobody wrote, or other rows' parts.
+// The outcomes where a slot is read that was never written, or the part of another row.
 const std::set<std::string> kElsewhere = {"wrong answer", "uninitialised read", "out of bounds"};
 
 std::vector<Mutant> mutants() {
@@ -211,7 +211,7 @@ std::vector<Mutant> mutants() {
        {"out of bounds", "uninitialised read", "global memory race"},
        {},
        kLists},
-      // What is redundant, and must not be called a mistake.
+      // Redundant changes, which must not be reported as mistakes.
       {"a barrier between the row_max and the sums",
        {{kMerge, "float sum = 0.0f;", "__syncwarp(); float sum = 0.0f;"}},
        {"nothing"}},
@@ -251,7 +251,7 @@ test::MutantRun run_of(const Mutant& mutant) {
       problem.carry_in = true;
       break;
     case kLists:
-      // One long row in the first head, and that is the second one; two in the other.
+      // The first head has one long row, which is its second; the other head has two.
       problem.pattern = heads({window(31, 31) | global({66}), dense()});
       break;
     default:
@@ -260,7 +260,7 @@ test::MutantRun run_of(const Mutant& mutant) {
   test::MutantRun run{.device = test::device_name(), .options = {}, .problem = problem};
   run.options.config = "mma m64 n64 w4 s2 x3";
   run.options.kv_splits = 3;
-  run.seeds = 1;  // no warp speaks to another
+  run.seeds = 1;  // warps do not communicate, so their order changes nothing
   return run;
 }
 

@@ -1,4 +1,4 @@
-// cp.async of 16 bytes from an address that is a multiple of 8 only.
+// cp.async copies 16 bytes from an address that is only a multiple of 8.
 // EXPECT misaligned address
 // LAUNCH block=32
 __device__ __forceinline__ void copy16(void* to, const void* from) {

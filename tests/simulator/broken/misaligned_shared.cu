@@ -1,4 +1,4 @@
-// The same in shared memory.
+// An access to shared memory is not aligned to its size.
 // EXPECT misaligned address
 // LAUNCH block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

@@ -1,4 +1,4 @@
-// A 16-byte load at an address that is a multiple of 4.
+// A 16-byte load has an address that is only a multiple of 4.
 // EXPECT misaligned address
 // LAUNCH block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

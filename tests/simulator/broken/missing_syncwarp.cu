@@ -1,5 +1,5 @@
-// Lanes of one warp exchange data through shared memory with nothing between: they run in lockstep
-// by accident only.
+// Lanes of one warp exchange data through shared memory with nothing in between. Nothing guarantees
+// that they run in lockstep.
 // EXPECT shared memory race
 // LAUNCH block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

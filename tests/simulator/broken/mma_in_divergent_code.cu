@@ -1,4 +1,4 @@
-// mma.sync is for whole warps.
+// A part of a warp executes mma.sync, which needs a whole warp.
 // EXPECT divergent barrier | deadlock
 // LAUNCH block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

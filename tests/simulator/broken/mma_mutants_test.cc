@@ -1,4 +1,4 @@
-// The mma kernel with one mistake each.
+// Mutants of the mma kernel, with one mistake each.
 
 #include <doctest/doctest.h>
 
@@ -16,7 +16,7 @@ using namespace annulus;
 
 using test::Mutant;
 
-// Which kernel a mutant is of, and with what.
+// The kernel that a mutant is made of, and its problem.
 enum Kind : int { kTwoStages, kOneStage, kNoKeys, kListed, kCausal };
 
 constexpr char kKernel[] = "kernels/mma/mma_forward.cu";
@@ -118,7 +118,7 @@ std::vector<Mutant> mutants() {
        kRaces,
        {"ptx::store_shared", "ptx::copy_async_16", "ptx::load_shared_16"},
        kNoKeys},
-      // What only the answer shows.
+      // Mistakes that only the answer shows.
       {"keys beyond the end are not masked",
        {{kKernel, "if (now.partial || keys_left < kColumns) {", "if (now.partial) {"}},
        {"wrong answer"}},
@@ -143,11 +143,11 @@ std::vector<Mutant> mutants() {
        {"wrong answer"},
        {},
        kCausal},
-      // What only the counters show.
+      // Mistakes that only the counters show.
       {"no swizzle",
        {{"tile/swizzle.cuh", "return kPhases == 8 ? row % 8 : row / 2 % 4;", "return 0;"}},
        {"bank conflicts"}},
-      // What is redundant, and must not be called a mistake.
+      // Redundant changes, which must not be reported as mistakes.
       {"a second barrier behind the first",
        {{kKernel, kBarrier, std::string(kBarrier) + "      __syncthreads();\n"}},
        {"nothing"}},
@@ -161,7 +161,7 @@ std::vector<Mutant> mutants() {
   };
 }
 
-// Tails on both sides, and more tiles than two turns of any pipeline.
+// The problem has tails on both sides, and more tiles than two turns of any pipeline.
 test::MutantRun run_of(const Mutant& mutant) {
   Problem problem;
   problem.heads = 2;

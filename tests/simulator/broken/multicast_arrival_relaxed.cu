@@ -1,5 +1,5 @@
-// Consumers give stages back by arrivals that order nothing: the other CTA's copies may overwrite what
-// they have not read yet.
+// Consumers free stages by arrivals that order nothing, so the other CTA's copies may overwrite
+// what they have not read yet.
 // EXPECT shared memory race | access to bytes in flight
 // LAUNCH grid=2 block=96
 // ARCH sm_90a

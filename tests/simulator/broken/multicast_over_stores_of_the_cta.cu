@@ -1,5 +1,5 @@
-// Consumers write into a stage before they give it back in the scope of their own CTA: the copy of the
-// other one need not come behind that.
+// Consumers write into a stage before they free it in the scope of their own CTA. That does not
+// order the copy of the other CTA behind their writes.
 // EXPECT shared memory race | missing fence
 // LAUNCH grid=2 block=96
 // ARCH sm_90a

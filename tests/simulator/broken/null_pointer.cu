@@ -1,4 +1,4 @@
-// A pointer that was never set.
+// The kernel uses a pointer that was never set.
 // EXPECT out of bounds
 // LAUNCH block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

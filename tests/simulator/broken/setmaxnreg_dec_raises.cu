@@ -1,4 +1,4 @@
-// A release of registers to more than there are.
+// setmaxnreg.dec asks for more registers than the warp has.
 // EXPECT invalid operand
 // LAUNCH block=384
 // ARCH sm_90a

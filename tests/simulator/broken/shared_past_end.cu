@@ -1,4 +1,4 @@
-// An index beyond the block's shared memory.
+// An index is beyond the block's shared memory.
 // EXPECT out of bounds
 // LAUNCH block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

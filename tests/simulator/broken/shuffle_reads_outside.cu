@@ -1,4 +1,4 @@
-// The source lane of a shuffle takes no part in it: what arrives is undefined.
+// The source lane of a shuffle takes no part in it, so the result is undefined.
 // EXPECT invalid operand
 // LAUNCH block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

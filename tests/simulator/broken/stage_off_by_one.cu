@@ -1,4 +1,4 @@
-// A double buffer whose reader takes the stage that is being filled.
+// The reader of a double buffer takes the stage that is being filled.
 // EXPECT access to bytes in flight
 // LAUNCH block=64
 __device__ __forceinline__ void copy16(void* to, const void* from) {

@@ -1,4 +1,4 @@
-// A row of a matrix starts at no multiple of 16 bytes.
+// A row of stmatrix does not start at a multiple of 16 bytes.
 // EXPECT misaligned address
 // ARCH sm_90a
 #include "broken/ptx/hopper.cuh"

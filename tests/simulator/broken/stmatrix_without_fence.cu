@@ -1,4 +1,4 @@
-// What stmatrix wrote leaves by a bulk copy, which is of another proxy.
+// A bulk copy, which is of another proxy, reads what stmatrix wrote, without a proxy fence.
 // EXPECT missing fence
 // ARCH sm_90a
 #include "broken/ptx/hopper.cuh"

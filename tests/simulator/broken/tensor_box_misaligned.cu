@@ -1,4 +1,4 @@
-// A box has to start at a multiple of 128 bytes.
+// A box does not start at a multiple of 128 bytes.
 // EXPECT misaligned address
 // LAUNCH map=1
 // ARCH sm_90a

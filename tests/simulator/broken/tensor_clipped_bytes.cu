@@ -1,4 +1,5 @@
-// At the edge of the tensor the bytes outside are left out of the count: of the box's 1024 half.
+// At the edge of the tensor the kernel does not expect the bytes outside, half of the box's 1024,
+// though they are counted.
 // EXPECT deadlock
 // LAUNCH block=64 map=1
 // ARCH sm_90a

@@ -1,4 +1,4 @@
-// What is given as a tensor map is none.
+// The bytes that are given as a tensor map are none.
 // EXPECT invalid operand
 // ARCH sm_90a
 #include "broken/ptx/hopper.cuh"

@@ -1,4 +1,4 @@
-// A map of two dimensions, an instruction of one.
+// The tensor map has two dimensions and the instruction has one.
 // EXPECT invalid operand
 // LAUNCH map=1
 // ARCH sm_90a

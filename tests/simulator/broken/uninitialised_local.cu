@@ -1,4 +1,4 @@
-// An element of a thread's own array is read that no turn of the loop wrote.
+// A thread reads an element of its own array that no turn of the loop wrote.
 // EXPECT uninitialised read
 // LAUNCH block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {

@@ -1,4 +1,4 @@
-// Every thread waits for its own copies, then reads its neighbour's: that needs a barrier too.
+// Every thread waits for its own copies, then reads its neighbour's, which needs a barrier too.
 // EXPECT shared memory race | access to bytes in flight
 // LAUNCH block=128
 __device__ __forceinline__ void copy16(void* to, const void* from) {

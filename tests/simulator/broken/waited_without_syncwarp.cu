@@ -1,4 +1,4 @@
-// Waiting covers a thread's own copies, also within a warp: another lane's need __syncwarp.
+// A wait covers a thread's own copies alone. Within a warp those of another lane need __syncwarp.
 // EXPECT shared memory race | access to bytes in flight
 // LAUNCH block=32
 __device__ __forceinline__ void copy16(void* to, const void* from) {

@@ -1,4 +1,4 @@
-// The warps exit with a product under way.
+// The warps exit while a product is under way.
 // EXPECT unwaited asynchronous effect
 // LAUNCH block=128
 // ARCH sm_90a

@@ -1,6 +1,6 @@
-// The wgmma kernel with one mistake each: on few CTAs, so that each goes through several tiles, and
-// with more steps than two turns of its stages, because what is wrong between tiles and between
-// turns shows nowhere else.
+// Mutants of the wgmma kernel, with one mistake each. They run on few CTAs, so that each takes
+// several tiles, and with more steps than two turns of the stages, because mistakes between tiles
+// and between turns show nowhere else.
 
 #include <doctest/doctest.h>
 
@@ -17,15 +17,15 @@ using namespace annulus;
 
 using test::Mutant;
 
-// Which kernel a mutant is of.
+// The kernel that a mutant is made of.
 enum Kind : int {
   kPlain,   // O apart from Q
   kWide,    // head dim 256: O leaves through Q and is rescaled first
   kBlocks,  // two tiles of the list to a step
-  kBytes,   // 8-bit elements: V is turned round, and there are scales
+  kBytes,   // 8-bit elements: V is transposed, and there are scales
   kQuery,   // Q in registers
   kTwos,    // clusters of two CTAs, each of which copies half of K and V
-  kInParts,  // 8-bit elements whose products with V come in parts
+  kInParts,  // 8-bit elements whose products with V are made in parts
 };
 
 constexpr char kKernel[] = "kernels/wgmma/wgmma_forward.cu";
@@ -446,7 +446,7 @@ std::vector<Mutant> mutants() {
        {"uninitialised read", "wrong answer"},
        {},
        kInParts},
-      // What is redundant, and must not be called a mistake.
+      // Redundant changes, which must not be reported as mistakes.
       {"values need no fence of their own where nothing touched the output",
        {{kConsumer, kLaterValues, "ptx::hold(output[0]); start_values(output[0], probabilities, before);"}},
        {"nothing"}},
@@ -513,18 +513,19 @@ test::MutantRun run_of(const Mutant& mutant) {
       run.problem.scale_blocks = {64, 32, 64};
       break;
   }
-  // Where the products of a warpgroup end together, one warp may speak for it.
+  // Where a wait covers the products of the whole warpgroup, one warp may release for all. This
+  // mutant runs with waits that cover one warp.
   if (mutant.name == kOneSpeaks) run.products = 2;
   run.options.max_multiprocessors = 2;
   run.problem.seq_q = 2 * 128 + 5;
-  // 8-bit elements: more than what tensor cores may add up.
+  // With 8-bit elements there are more keys than tensor cores may add up before a promotion.
   run.problem.seq_k = 64 * (mutant.variant == kBytes ? 18 : 6) + 3;
-  // No more steps than stages: else keys that are given back say that Q was read.
+  // There are no more steps than stages; otherwise freed keys would also order the reads of Q.
   if (mutant.variant == kQuery) run.problem.seq_k = 64 + 3;
   return run;
 }
 
-// What the checked mode named in every order it was tried in.
+// Counts the mistakes that the checked mode named in every order in which they were tried.
 struct Tally {
   std::size_t tried = 0;
   int named = 0;
@@ -546,7 +547,7 @@ TEST_CASE("every mistake in the wgmma kernel is noticed, and redundancy is not")
   }
 }
 
-// Most mistakes must not need the oracle, which no user has.
+// Most mistakes must be found without the oracle, which users do not have.
 TEST_CASE("the checked mode alone names most kinds of mistakes in the wgmma kernel") {
   if (tally.tried < mutants().size()) return;  // not all were asked for
   MESSAGE(tally.named, " kinds are named, ", tally.named_bytes, " of them of 8-bit elements");

@@ -1,4 +1,4 @@
-// A wait covers groups, and the product is in none.
+// A wait covers committed groups, and the product is in none.
 // EXPECT access to a register in flight
 // LAUNCH block=128
 // ARCH sm_90a

@@ -1,4 +1,4 @@
-// One warp adds the product, the others subtract it: that is another instruction.
+// One warp adds the product and the others subtract it, which is another instruction.
 // EXPECT invalid operand
 // LAUNCH block=128
 // ARCH sm_90a

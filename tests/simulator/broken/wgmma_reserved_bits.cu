@@ -1,4 +1,4 @@
-// A bit of the descriptor that has to be 0.
+// A reserved bit of the descriptor is set.
 // EXPECT invalid operand
 // LAUNCH block=128
 // ARCH sm_90a

@@ -1,4 +1,4 @@
-// One group may stay: it is the one whose result is read.
+// The wait lets one group stay in flight, which is the one whose result is read.
 // EXPECT access to a register in flight
 // LAUNCH block=128
 // ARCH sm_90a

@@ -1,4 +1,4 @@
-// No wgmma.fence between the accumulators' zeros and the product.
+// There is no wgmma.fence between the zeros of the accumulators and the product.
 // EXPECT missing fence
 // LAUNCH block=128
 // ARCH sm_90a

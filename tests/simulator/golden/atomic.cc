@@ -112,7 +112,7 @@ void add_atomic(Set& set) {
       " mov.b64 d, {now, old}; }",
       +[](u32 a, u32 b) -> u64 { return both(a + b, a); });
 
-  // Compare-and-swap: c goes in where the contents equal b.
+  // Compare-and-swap stores c where the contents equal b.
   set.form(
       "atom.global.cas.b32",
       "{ .reg .b32 old, now; st.global.b32 [dst], a; atom.global.cas.b32 old, [dst], b, c;"
@@ -136,8 +136,8 @@ void add_atomic(Set& set) {
       " ld.global.b16 now, [dst]; mov.b32 d, {now, old}; }",
       +[](u16 a, u16 b, u16 c) -> u32 { return (a == b ? c : a) | static_cast<u32>(a) << 16; });
 
-  // fp32 sums in global memory may flush subnormal numbers: the manual calls it an implementation's
-  // choice.
+  // fp32 sums in global memory may flush subnormal numbers, which the manual leaves to the
+  // implementation.
   set.form(
       "atom.global.add.f32",
       "{ .reg .f32 old; st.global.f32 [dst], a; atom.global.add.f32 old, [dst], b; ld.global.f32 "

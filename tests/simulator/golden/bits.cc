@@ -15,7 +15,7 @@ template <typename T>
 T shift_left(T a, u32 amount) {
   return amount >= sizeof(T) * 8 ? T{0} : static_cast<T>(static_cast<u64>(a) << amount);
 }
-// Amounts beyond the width act like the width: zeros or copies of the sign come in.
+// Amounts beyond the width act like the width: zeros or copies of the sign are shifted in.
 template <typename T>
 T shift_right(T a, u32 amount) {
   const u32 last = sizeof(T) * 8 - 1;
@@ -135,8 +135,8 @@ void add_fields(Set& set, const char* bits) {
       });
 }
 
-// The byte that nibble `selector` picks out of {b, a}; its top bit asks for eight copies of the
-// byte's sign.
+// The byte that nibble `selector` picks out of {b, a}. If its top bit is set, the result is eight
+// copies of that byte's sign.
 u32 pick(u32 a, u32 b, u32 selector) {
   const u64 both = a | static_cast<u64>(b) << 32;
   const u32 byte = static_cast<u32>(both >> 8 * (selector & 7)) & 0xff;
@@ -220,7 +220,7 @@ u32 lookup(u32 a, u32 b, u32 c, u32 table) {
   return result;
 }
 
-// b ones from bit a on.
+// A word with b ones from bit a on.
 u32 bit_mask(u32 a, u32 b, bool clamp) {
   const u32 sum = (a & 31) + (b & 31);
   const bool full = sum >= 32 || (clamp && (a >= 32 || b >= 32));

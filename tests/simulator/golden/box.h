@@ -1,10 +1,10 @@
 #ifndef ANNULUS_TESTS_SIMULATOR_GOLDEN_BOX_H_
 #define ANNULUS_TESTS_SIMULATOR_GOLDEN_BOX_H_
 
-// What bulk tensor copies move. The definitions walk over the elements of a box: where an element
-// is in the tensor, and where in shared memory, is worked out for each from its coordinates.
+// What bulk tensor copies move. The definitions visit the elements of a box; from the coordinates
+// of each follow its place in the tensor and its place in shared memory.
 //
-// In shared memory the elements of a box lie densely, dimension 0 first. A swizzle moves the
+// In shared memory the elements of a box are dense, dimension 0 first. A swizzle moves the
 // 16-byte chunks of a line within it (PTX ISA 9.0, section 5.5.6): with rows of 128, 64 or 32
 // bytes,
 //   128 B: chunk c of row r is at c ^ (r % 8)
@@ -42,7 +42,7 @@ struct Box {
   }
   u64 bytes() const { return elements() * element(); }
 
-  // Visits (byte in shared memory, byte in the tensor, or -1 where the element is outside).
+  // Calls visit(byte in shared memory, byte in the tensor, or -1 where the element is outside).
   template <typename Visit>
   void for_elements(Visit visit) const {
     for (u64 i = 0; i < elements(); ++i) {
@@ -75,7 +75,7 @@ inline Box box_of(const Golden& self) {
   return {self.tensors[0], {self.facts.begin(), self.facts.end()}};
 }
 
-// Bytes from the first element of the tensor to behind the last one.
+// The number of bytes from the first element of the tensor to the end of the last one.
 inline u64 span_of(const Tensor& tensor) {
   u64 span = tensor.dims[0] * bytes_of_type(tensor.type);
   for (std::size_t d = 1; d < tensor.dims.size(); ++d) {
@@ -98,7 +98,7 @@ inline Tensor tensor(int type, std::vector<u64> dims, std::vector<u64> strides,
 // "{1, 2}"
 std::string coordinates(const std::vector<int>& start);
 
-// The words of `expected` as bytes, and back.
+// Converts the words of `expected` to bytes, and back.
 std::vector<std::uint8_t> to_bytes(const Golden& self, Expected expected);
 void from_bytes(const Golden& self, const std::vector<std::uint8_t>& bytes, Expected expected);
 

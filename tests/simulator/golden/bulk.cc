@@ -67,7 +67,7 @@ void copy_words(const Golden& self, Words in, Expected expected) {
   }
 }
 
-// facts: first word of in, first word of out, words
+// `facts` holds the first word of in, the first word of out, and the number of words.
 Golden& add_copy(Set& set, const std::string& name, const std::string& body,
                  std::vector<int> facts) {
   Golden& golden = set.text(name, bulk_head(kBytes, "") + body, {1}, {32}, kBytes / 8, copy_words);
@@ -77,7 +77,7 @@ Golden& add_copy(Set& set, const std::string& name, const std::string& body,
   return golden;
 }
 
-// Words 4 to 67 of out take up words 0 to 63 of in.
+// Words 4 to 67 of out are combined with words 0 to 63 of in.
 template <typename T, T (*kCombine)(T, T)>
 void reduce_words(const Golden&, Words in, Expected expected) {
   for (std::size_t i = 0; i < 64; ++i) {
@@ -138,7 +138,7 @@ void add_reductions(Set& set) {
        0x83ffffffffffffff);
 }
 
-// CTA 0 of two has the box for both, CTA 1 adds what it alone copies behind it.
+// Both CTAs get words 0 to 63 of in by a multicast, and behind them 64 other words each.
 void define_multicast(const Golden&, Words in, Expected expected) {
   for (std::size_t i = 0; i < 64; ++i) {
     expected[i].bits = expected[128 + i].bits = in[i];
@@ -226,7 +226,8 @@ void add_bulk(Set& set) {
                "  @first cp.async.bulk.commit_group;\n  @first cp.async.bulk.wait_group.read 0;\n"
                "  ret;\n}\n",
            {4, 2, 200});
-  // Two groups; what the first has read is overwritten while the second may still be read.
+  // Of two groups, the source of the first is overwritten while that of the second may still be
+  // read.
   add_copy(
       set, "cp.async.bulk.wait_group.read 1",
       store_head +

@@ -11,13 +11,13 @@
 
 namespace annulus::golden {
 
-// Everything up to the first instruction that differs. `parameters` follow in and out.
+// The text of a program up to the first instruction that differs. `parameters` follow in and out.
 std::string bulk_head(u64 bytes, const std::string& parameters);
-// The mbarrier for one arrival, ready for the copies.
+// Initialises the mbarrier for one arrival and makes it known to bulk copies.
 std::string bulk_wait_head();
-// All wait for phase 0.
+// All lanes wait for phase 0.
 std::string bulk_wait();
-// The words of `in` go to `room` / those of `room` to `out`.
+// Copies the words of `in` to `room`, and those of `room` to `out`.
 std::string bulk_fill(u64 bytes);
 std::string bulk_dump(u64 bytes);
 

@@ -11,7 +11,7 @@
 namespace annulus::golden {
 namespace {
 
-// The bytes of an output word that a program wrote; the rest keep the filler.
+// An output word whose lower half a program wrote; its other bytes keep the filler.
 u64 low_half(const Golden& self, u32 low) { return (self.filler & ~0xffffffffull) | low; }
 
 std::vector<u64> random_words(std::size_t count, u64 seed) {

@@ -31,7 +31,8 @@ double number(T value) {
     return static_cast<double>(value);
 }
 
-// A type narrower than a register is held in one of 32 bits: extended by its own sign or zeros.
+// A type that is narrower than a register is held in one of 32 bits, extended by its own sign or by
+// zeros.
 template <typename T>
 using Held =
     std::conditional_t<sizeof(T) < 4, std::conditional_t<std::is_signed_v<T>, i32, u32>, T>;
@@ -69,7 +70,8 @@ void add_integer_row(Set& set) {
   add_integer_pair<To, u64>(set);
 }
 
-// Out of range clamps. NaN gives zero unless either side has 64 bits, then only the top bit set.
+// Values out of range are clamped. NaN gives zero, or only the top bit set where either side has 64
+// bits.
 template <typename To, typename From, Round kMode>
 Held<To> to_integer(From a) {
   const double value = number(a);
@@ -191,7 +193,7 @@ void add_float_to_float(Set& set) {
   set.form(
       "cvt.rn.relu.f16.f32", "cvt.rn.relu.f16.f32 d, a;",
       +[](float a) { return to_f16(a <= 0 ? 0.0 : static_cast<double>(a)); });
-  // Ties away from zero; the 13 low bits of the result are zero. NaN is a NaN.
+  // Ties are rounded away from zero, and the 13 low bits of the result are zero. NaN gives a NaN.
   set.form(
       "cvt.rna.tf32.f32", "cvt.rna.tf32.f32 d, a;", +[](float a) -> float {
         return static_cast<float>(
@@ -199,7 +201,7 @@ void add_float_to_float(Set& set) {
       });
 }
 
-// The nearest of e4m3's numbers, the even one of two; the largest, 448, for what is beyond it.
+// The nearest number of e4m3, the even one of two, or the largest, 448, for values beyond it.
 u32 to_e4m3(double value) {
   if (std::isnan(value)) return 0x7f;
   u32 nearest = 0;
@@ -257,7 +259,7 @@ void add_packed(Set& set) {  // the first source becomes the upper half
       });
 }
 
-// An integral value of the same type; zeros and results keep the sign of the operand.
+// Rounds to an integral value of the same type. Zeros and results keep the sign of the operand.
 template <typename T, Round kMode>
 T integral(T a) {
   const double value = number(a);

@@ -1,5 +1,5 @@
-// Single precision: "Floating Point Instructions". Exact forms compare bit for bit; .approx forms
-// within the error that the manual states.
+// Single precision: "Floating Point Instructions". Exact forms are compared bit for bit, .approx
+// forms within the error that the manual states.
 
 #include <fmt/core.h>
 
@@ -118,11 +118,11 @@ void add_divide(Set& set) {
       "sqrt.rn.ftz.f32", +[](float a) { return flush(root(flush(a), 0, 0)); });
 }
 
-// A result within a relative error, never asked to be closer than half the last subnormal bit.
+// A result within a relative error. The bound is never less than the smallest subnormal number.
 Near<float> relative(double value, double error) {
   return {value, std::fmax(std::fabs(value) * error, 0x1p-149)};
 }
-// The same with .ftz: a result that may be subnormal may also be the zero it is flushed to.
+// A result with .ftz: one that may be subnormal may also be the zero that it is flushed to.
 Near<float> relative_ftz(double value, double error) {
   if (std::fabs(value) < FLT_MIN)
     return {0.0, std::fabs(value) > FLT_MIN * (1 - 0x1p-20) ? FLT_MIN : 0.0};
@@ -186,7 +186,7 @@ void add_approximate(Set& set) {
         if (std::fabs(a) > kRange && std::isfinite(a)) return std::nullopt;
         return Near<float>{std::cos(static_cast<double>(a)), 0x1p-20};
       });
-  // 2 ulp while |b| is in [2^-126, 2^126]; beyond, the manual allows zero or NaN.
+  // The error is 2 ulp while |b| is in [2^-126, 2^126]; beyond that the manual allows zero or NaN.
   set.form(
       "div.approx.f32", "div.approx.f32 d, a, b;", +[](float a, float b) -> Open {
         const float size = std::fabs(b);
@@ -208,7 +208,7 @@ void add_approximate(Set& set) {
       });
 }
 
-// One NaN loses against a number; two give the canonical NaN. -0 is smaller than +0.
+// A number goes before one NaN; two give the canonical NaN. -0 is smaller than +0.
 u32 smaller(float a, float b) {
   if (std::isnan(a) && std::isnan(b)) return 0x7fffffff;
   if (std::isnan(a)) return std::bit_cast<u32>(b);

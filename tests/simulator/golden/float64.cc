@@ -1,4 +1,4 @@
-// Double precision: the same section of the manual. Every form is IEEE 754 and compares bit for
+// Double precision: "Floating Point Instructions". Every form is IEEE 754 and is compared bit for
 // bit.
 
 #include <fmt/core.h>

@@ -3,11 +3,11 @@
 
 // Golden programs: small PTX kernels, each about one instruction form, with a definition in C++
 // of what every output word must be. The definitions are written from the PTX ISA manual and share
-// no code with the simulator; on a real GPU the same programs show where either is wrong.
+// no code with the simulator; on a GPU the same programs show where either is wrong.
 //
-// Three kinds of entries, all ending up as a Golden:
+// There are three kinds of entries, each of which becomes a Golden:
 //   form      one thread per element: a statement over registers a, b, c, e that sets d
-//   warp form the same, but the definition sees all 32 lanes (shuffles, votes, ...)
+//   warp form a form whose definition sees all 32 lanes (shuffles, votes, ...)
 //   file      a program written by hand under tests/simulator/ptx/, with in and out as arrays of
 //   words
 //
@@ -31,8 +31,9 @@ namespace annulus::golden {
 
 inline constexpr std::uint64_t kFiller = 0xcdcdcdcdcdcdcdcdull;  // in every word of out at launch
 
-// What one output word may be. Floating kinds accept any NaN where a NaN is expected: the manual
-// leaves payloads open. A definition that wants the canonical NaN returns an integer type.
+// The type of an output word. Floating kinds accept any NaN where a NaN is expected, because the
+// manual leaves payloads open. A definition that requires the canonical NaN returns an integer
+// type.
 enum class Kind : std::uint8_t {
   kBits8,
   kBits16,
@@ -203,9 +204,9 @@ using Expected = std::span<Word>;
 
 using device::Extent;
 
-// A tensor map that the runner has the driver encode; the arguments of cuTensorMapEncodeTiled.
+// The arguments of cuTensorMapEncodeTiled for a tensor map that the runner lets the driver encode.
 struct Tensor {
-  bool of_out = false;       // the tensor lies in `out`, not in `in`
+  bool of_out = false;       // the tensor is in `out`, not in `in`
   std::uint64_t offset = 0;  // bytes from there
   int type = 0;              // CUtensorMapDataType
   std::vector<std::uint64_t> dims;
@@ -241,7 +242,7 @@ struct Golden {
 int bytes_of(Kind kind);
 
 // Fills in `self.in` for `elements` records of self.operands: first every combination of the
-// kinds' edge values as far as they fit, then random ones. Seeded by the name.
+// kinds' edge values as far as they fit, then random ones. The seed follows from the name.
 void generate_operands(Golden& self, std::size_t elements);
 
 // The PTX of a form: loads, `statement`, store.
@@ -260,14 +261,14 @@ class Set {
     finish(golden, Traits<Result>::kind, statement);
   }
 
-  // The same for instructions that came with compute capability 9.0.
+  // A form of an instruction that came with compute capability 9.0.
   template <typename Result, typename... Operands>
   void hopper_form(std::string name, std::string_view statement, Result (*define)(Operands...)) {
     form(std::move(name), statement, define);
     move_to_hopper(all_.back());
   }
 
-  // The same for forms that look across lanes: `define` gets the warp and the lane.
+  // A form that depends on other lanes: `define` gets the warp and the lane.
   template <typename Result>
   void warp_form(std::string name, std::vector<Kind> operands, std::string_view statement,
                  Result (*define)(const Warp&, int lane)) {
@@ -282,7 +283,7 @@ class Set {
   // caller; extra parameters too.
   Golden& file(const std::string& name, Extent grid, Extent block, std::size_t out_words,
                void (*define)(const Golden&, Words, Expected));
-  // The same with the module's text at hand.
+  // A program whose text is given instead of a file.
   Golden& text(const std::string& name, std::string ptx, Extent grid, Extent block,
                std::size_t out_words, void (*define)(const Golden&, Words, Expected));
 
@@ -317,7 +318,7 @@ class Set {
   std::vector<Golden> all_;
 };
 
-// One per family; each adds its programs.
+// Each family has one of these, which adds its programs.
 void add_integer(Set& set);
 void add_bits(Set& set);
 void add_compare(Set& set);

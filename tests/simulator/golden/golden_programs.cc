@@ -1,5 +1,5 @@
-// Runs the golden programs on one device and keeps the results, so that a machine with a GPU and
-// this one can be compared afterwards:
+// Runs the golden programs on one device and writes the results, so that those of a GPU can be
+// compared with those of the simulator afterwards:
 //
 //   golden_programs --device cuda:0 --json silicon.json
 //   golden_programs --device sim:sm_80 --json simulator.json
@@ -81,7 +81,8 @@ base::Json read_report(const std::string& path) {
   return base::parse_json(text.str(), path, {.bytes = 256u << 20});
 }
 
-// The words of `golden` on which the manual leaves room: approximations, NaN, open results.
+// The words of `golden` for which the manual allows several values: approximations, NaN, open
+// results.
 std::vector<bool> open_words(const Golden& golden) {
   const std::size_t each = 8 / static_cast<std::size_t>(golden.word_bytes);
   std::vector<Word> expected(golden.out_words * each);
@@ -142,8 +143,9 @@ int compare_reports(const std::string& left_path, const std::string& right_path)
   return differing == 0 ? 0 : 1;
 }
 
-// All forms for one architecture in one module, an entry each, and the programs written by hand in
-// files of their own: an assembler is quicker with one large file than with a thousand small ones.
+// Writes all forms for one architecture into one module, an entry each, since an assembler is
+// quicker with one large file than with a thousand small ones. Programs written by hand get files
+// of their own.
 int write_programs(const std::string& folder, const std::string& ptx) {
   std::filesystem::create_directories(folder);
   std::map<std::string, std::string> forms;  // by header

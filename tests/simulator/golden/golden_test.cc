@@ -1,4 +1,4 @@
-// Every golden program on the device under test: with checks and without, when it is simulated.
+// Runs every golden program on the device under test, with and without checks if it is simulated.
 
 #include <doctest/doctest.h>
 
@@ -14,8 +14,8 @@
 namespace annulus::golden {
 namespace {
 
-// The programs that exist for the device; on a simulated one of another architecture those for
-// Hopper run on one of that.
+// Runs the programs that exist for the device. If it is simulated and of another architecture,
+// those for Hopper run on a simulated device of Hopper.
 void run_all(const device::ContextPointer& context, const device::ContextPointer& hopper) {
   for (const Golden& golden : all_programs()) {
     const bool elsewhere = !runs_on(golden, *context);
@@ -23,7 +23,7 @@ void run_all(const device::ContextPointer& context, const device::ContextPointer
     const Outcome outcome = run(elsewhere ? hopper : context, golden, ANNULUS_GOLDEN_PTX);
     INFO(golden.name);
     if (!golden.modelled && test::on_simulator()) {
-      // A refusal names the line; silence would mean that the program is modelled now.
+      // A refusal names the line. If there is none, the program is modelled now.
       CHECK_MESSAGE(outcome.error.find("PTX line") != std::string::npos, outcome.error);
       continue;
     }
@@ -37,7 +37,7 @@ device::ContextPointer open_hopper() {
   return test::on_simulator() ? open_device("sim:sm_90a") : nullptr;
 }
 
-// Runs them with other options than usual.
+// Runs all programs with other options than usual.
 void run_all_with(void (*change)(abi::SimulatorOptions& options)) {
   const device::ContextPointer context = open_device(test::device_name());
   const device::ContextPointer hopper = open_hopper();
@@ -84,7 +84,7 @@ TEST_CASE("asynchronous effects may land early or late, and products end by warp
 bool in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '%'; }
 bool is_word(const std::string& token) { return !token.empty() && in_word(token.back()); }
 
-// Words and single marks of a program, with the blanks in front of them.
+// Splits a program into words and single marks, with the blanks in front of them.
 std::vector<std::string> tokens_of(const std::string& text) {
   std::vector<std::string> tokens;
   for (std::size_t at = 0; at < text.size();) {
@@ -100,11 +100,11 @@ std::vector<std::string> tokens_of(const std::string& text) {
   return tokens;
 }
 
-// Programs with a few tokens of other programs in the place of their own: most are refused, some
-// fault, some run; nothing may happen to the process.
+// A few tokens of each program are replaced by tokens of others. Most of the programs are refused,
+// some fault and some run, but nothing may happen to the process.
 TEST_CASE("damaged programs are refused, or fault, or run") {
   if (!test::on_simulator()) return;
-  // The device that takes all of them.
+  // This device accepts all of the programs.
   const device::ContextPointer context = open_hopper();
   const abi::SimulatorOptions before = *device::simulator_options(*context);
   abi::SimulatorOptions bounded = before;
@@ -128,7 +128,7 @@ TEST_CASE("damaged programs are refused, or fault, or run") {
       std::size_t at = 20 + below(tokens.size() - 20);
       const std::vector<std::string>& other = texts[random.below(2) ? which : below(texts.size())];
       std::string token = random.below(16) == 0 ? "" : other[20 + below(other.size() - 20)];
-      // Mostly a word for a word: marks in the wrong place do not get past the parser.
+      // Mostly a word replaces a word, since the parser refuses marks in the wrong place.
       if (random.below(8) != 0) {
         while (!is_word(token)) token = other[20 + below(other.size() - 20)];
         while (!is_word(tokens[at])) at = 20 + below(tokens.size() - 20);

@@ -1,6 +1,6 @@
 // 16-bit arithmetic: "Half Precision Floating Point Instructions" and their bf16 forms. All exact
-// results fit a double, so one rounding to the format is the definition. (For fma the double may
-// round first; the operands are so short that this cannot change the second rounding.)
+// results fit into a double, so one rounding to the format is the definition. (For fma the double
+// may be rounded first; the operands are so short that this cannot change the second rounding.)
 
 #include <fmt/core.h>
 
@@ -36,7 +36,7 @@ double larger_nan(double a, double b) {
 F16 make(double value, F16) { return to_f16(value); }
 Bf16 make(double value, Bf16) { return to_bf16(value); }
 
-// Registers `opcode`.TYPE and `opcode`.TYPEx2 from one definition on doubles.
+// Adds `opcode`.TYPE and `opcode`.TYPEx2 from one definition on doubles.
 template <typename T, double (*kOperation)(double, double)>
 void binary(Set& set, const std::string& opcode, const char* type) {
   set.form(
@@ -115,8 +115,8 @@ void add_half(Set& set) {
   binary<F16, times_sat>(set, "mul.sat", "f16");
   ternary<F16, fma_ftz>(set, "fma.rn.ftz", "f16");
   ternary<F16, fma_sat>(set, "fma.rn.sat", "f16");
-  // Relative error at most 2^-9.9 and absolute error at most 2^-10.987; in the subnormal range
-  // half a unit of 2^-24 more for the final rounding.
+  // The relative error is at most 2^-9.9 and the absolute error at most 2^-10.987. In the subnormal
+  // range half a unit of 2^-24 is added for the final rounding.
   set.form(
       "ex2.approx.f16", "ex2.approx.f16 d, a;", +[](F16 a) {
         const double value = std::exp2(a.value());

@@ -17,7 +17,7 @@ template <typename T>
 constexpr i128 wide(T value) {
   return static_cast<i128>(value);
 }
-// Reduces modulo 2^width, the value of every integer instruction without .sat.
+// Reduces modulo 2^width, which gives the value of every integer instruction without .sat.
 template <typename T>
 constexpr T wrap(i128 value) {
   return static_cast<T>(static_cast<u128>(value));
@@ -40,7 +40,7 @@ std::optional<T> remainder(T a, T b) {
   return static_cast<T>(a % b);
 }
 
-// The forms that exist alike for 16, 32 and 64 bits, signed and unsigned.
+// Adds the forms that exist for 16, 32 and 64 bits, signed and unsigned.
 template <typename T>
 void add_type(Set& set, const char* type) {
   const auto form = [&](const char* opcode, auto define) {
@@ -128,7 +128,7 @@ i64 dot4(u32 a, u32 b) {
 
 i32 saturate(i64 value) { return static_cast<i32>(std::clamp<i64>(value, INT32_MIN, INT32_MAX)); }
 
-// Two results travel as one 64-bit word: low half first.
+// Forms with two results write them as one 64-bit word, the low half first.
 
 void add_carry(Set& set) {
   set.form(

@@ -1,5 +1,5 @@
-// mma.sync and ldmatrix. The definitions rebuild whole matrices from the lanes' fragments as the
-// manual's figures lay them out, multiply them in double precision, and take the result apart.
+// mma.sync and ldmatrix. The definitions build whole matrices from the lanes' fragments by the
+// manual's figures, multiply them in double precision, and distribute the result to the lanes.
 //
 //   g = lane / 4, p = 2 (lane % 4)          rows of A and C: g and g + 8; columns p, p + 1 (, + 8)
 //   m16n8k16   a0 (g, p)  a1 (g+8, p)  a2 (g, p+8)  a3 (g+8, p+8)    b0 (p, g)  b1 (p+8, g)
@@ -101,8 +101,8 @@ Matrices gather(const Shape& shape, Words in) {
   return m;
 }
 
-// One D element and the error a tensor core may make: it adds k products and c in one go, aligned
-// to the largest and cut off a few bits below fp32's last.
+// One element of D and the error that a tensor core may make. It adds k products and c in one step,
+// aligned to the largest of them and cut off a few bits below the last one of fp32.
 Near<float> element(const Shape& shape, const Matrices& m, int row, int column) {
   double sum = m.c[row][column];
   double size = std::fabs(sum);
@@ -138,7 +138,8 @@ void define_mma(const Golden&, Words in, Expected expected) {
   }
 }
 
-// Operands whose products and sums are exact in every format (small integers), or normal ones.
+// Operands whose products and sums are exact in every format (small integers), or normally
+// distributed ones.
 std::vector<u64> operands(const Shape& shape, bool exact, bool special, u64 seed) {
   base::Random random(seed);
   std::vector<u64> in(32 * kRecord / 2, 0);

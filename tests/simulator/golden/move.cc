@@ -97,7 +97,7 @@ void add_special(Set& set) {
   set.warp_form<u32>(
       "mov WARP_SZ", {Kind::kBits32}, "mov.u32 d, WARP_SZ;",
       +[](const Warp&, int) -> u32 { return 32; });
-  // Time runs: a later reading is not before an earlier one.
+  // A later reading of the clock is not before an earlier one.
   set.warp_form<bool>(
       "mov %clock64", {Kind::kBits32},
       "{ .reg .b64 s, t; mov.u64 s, %clock64; add.s32 tid, tid, 1; mov.u64 t, %clock64;"
@@ -116,8 +116,8 @@ void add_special(Set& set) {
 }
 
 void add_addresses(Set& set) {
-  // A generic address of a global word is that word's address; of shared or local memory it is
-  // only promised to lead back.
+  // The generic address of a global word is that word's address. For shared or local memory the
+  // manual only promises that it can be converted back.
   set.form(
       "cvta.global.u64",
       "{ .reg .b64 g, s; cvta.global.u64 g, src; cvta.to.global.u64 s, g; sub.s64 g, s, src;"

@@ -1,10 +1,10 @@
 #ifndef ANNULUS_TESTS_SIMULATOR_GOLDEN_NUMBERS_H_
 #define ANNULUS_TESTS_SIMULATOR_GOLDEN_NUMBERS_H_
 
-// Integers by their width, and floating-point formats as the golden definitions see them: a value
-// is a double, a format says which doubles exist. Written from the IEEE definitions and
-// deliberately without base/half.h or anything of src/sim, so that one wrong belief cannot satisfy
-// both sides.
+// Integers by their width, and floating-point formats for the golden definitions: a value is a
+// double, and a format says which doubles exist. It is written from the IEEE definitions, and
+// deliberately without base/half.h or anything of src/simulator, so that one wrong belief cannot
+// satisfy both sides.
 
 #include <bit>
 #include <cmath>
@@ -37,7 +37,7 @@ inline constexpr Format kTf32Format{10, -126, 127};
 
 enum class Round { kNearestEven, kZero, kDown, kUp, kNearestAway };
 
-// `value` rounded to an integer in units of one.
+// Rounds `value` to an integer.
 inline double round_integer(double value, Round mode) {
   const double down = std::floor(value);
   const double fraction = value - down;
@@ -58,8 +58,8 @@ inline double round_integer(double value, Round mode) {
   return std::copysign(nearest, value);
 }
 
-// The member of `format` that stands for `value` under `mode`; beyond the largest finite number it
-// is infinity or that number, as IEEE 754 says for the mode.
+// The number of `format` to which `mode` rounds `value`. Beyond the largest finite number it is
+// infinity or that number, as IEEE 754 says for the mode.
 inline double round_to(const Format& format, double value, Round mode = Round::kNearestEven) {
   if (value == 0.0 || !std::isfinite(value)) return value;
   int exponent = std::ilogb(value);
@@ -73,7 +73,8 @@ inline double round_to(const Format& format, double value, Round mode = Round::k
   return std::copysign(to_infinity ? std::numeric_limits<double>::infinity() : largest, value);
 }
 
-// Bits of a double that is a member of a 16-bit `format`; NaN becomes 0x7fff, the canonical one.
+// The bits of a double that is a number of a 16-bit `format`. NaN becomes 0x7fff, the canonical
+// one.
 inline std::uint16_t encode16(const Format& format, double value) {
   if (std::isnan(value)) return 0x7fff;
   const int bias = format.max_exponent;
@@ -111,7 +112,7 @@ inline double decode16(const Format& format, std::uint16_t bits) {
   return (bits & 0x8000) ? -value : value;
 }
 
-// Subnormal fp32 becomes a zero of the same sign: what .ftz does to operands and results.
+// Makes a subnormal fp32 a zero of the same sign, as .ftz does with operands and results.
 inline float flush(float value) {
   return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value) : value;
 }

@@ -44,7 +44,7 @@ bool near(const Word& word, double got) {
   if (std::isnan(word.value)) return std::isnan(got);
   if (std::isnan(got)) return false;
   const double limit = largest(word.kind);
-  // What rounds to infinity may do so early or late within the tolerance.
+  // A value within the tolerance of the limit may be infinity or not.
   if (std::isinf(got))
     return std::signbit(got) == std::signbit(word.value) &&
            std::fabs(word.value) + word.tolerance >= limit;

@@ -36,7 +36,7 @@ std::string program_text(const Golden& golden, const std::string& ptx_folder);
 // Whether the program exists for the device.
 bool runs_on(const Golden& golden, const device::Context& context);
 
-// Never throws for what the program or the device does: that is in Outcome::error.
+// Runs a program. What goes wrong in it or on the device is in Outcome::error and never thrown.
 Outcome run(const device::ContextPointer& context, const Golden& golden,
             const std::string& ptx_folder);
 

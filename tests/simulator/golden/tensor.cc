@@ -1,4 +1,4 @@
-// Bulk tensor copies into shared memory (box.h says what they move).
+// Bulk tensor copies into shared memory; box.h says what they move.
 
 #include <fmt/core.h>
 
@@ -30,8 +30,8 @@ void from_bytes(const Golden& self, const std::vector<std::uint8_t>& bytes, Expe
 
 namespace {
 
-// What one byte of an element outside the tensor holds; of a NaN, whose payload the manual does not
-// tell, one of many.
+// The value of one byte of an element outside the tensor. The manual does not give the payload of a
+// NaN, so this is one of many.
 std::uint8_t outside(const Tensor& tensor, u64 byte) {
   if (tensor.fill == 0) return 0;
   return byte + 1 == bytes_of_type(tensor.type) ? 0x7f : 0xff;
@@ -59,7 +59,7 @@ void define_load(const Golden& self, Words in, Expected expected) {
   }
 }
 
-// Where a form differs in spelling but not in meaning.
+// The parts of a form that may be spelt differently with the same meaning.
 struct Spelling {
   const char* space = ".shared::cluster";
   const char* hint = "";  // ".L2::cache_hint"
@@ -108,7 +108,7 @@ void add_loads(Set& set) {
            tensor(kF32, {40, 6, 5, 4}, {160, 960, 4800}, {8, 3, 2, 2}), {12, 2, 3, 1});
   add_load(set, "cp.async.bulk.tensor.5d",
            tensor(kF64, {10, 4, 3, 4, 3}, {80, 320, 960, 3840}, {4, 2, 3, 2, 2}), {2, 1, 0, 1, 1});
-  // Rows of one token, heads beside each other: the stride of dimension 2 is the smaller one.
+  // The heads of a token are beside each other, so the stride of dimension 2 is the smaller one.
   add_load(set, "cp.async.bulk.tensor.4d with strides that do not nest",
            tensor(kBf16, {64, 20, 3, 2}, {384, 128, 7680}, {64, 16, 1, 1}, 3), {0, 4, 1, 1});
   for (const auto& [swizzle, columns] : {std::pair(1, 16u), std::pair(2, 32u), std::pair(3, 64u)}) {
@@ -137,7 +137,7 @@ void add_loads(Set& set) {
            {.prefetch = true});
 }
 
-// Every number of dimensions under every swizzle, over an edge of each dimension.
+// Adds every number of dimensions under every swizzle, with boxes over an edge of each dimension.
 void add_ranks(Set& set) {
   const std::vector<u64> dims = {100, 9, 5, 4, 3};
   const std::vector<u64> strides = {208, 208 * 9, 208 * 9 * 5, 208 * 9 * 5 * 4};
@@ -167,7 +167,7 @@ void add_fills(Set& set) {
   }
 }
 
-// Two CTAs, each with half of a box for both.
+// Each of two CTAs copies half of a box for both.
 void define_multicast(const Golden& self, Words in, Expected expected) {
   const auto* tensor = reinterpret_cast<const std::uint8_t*>(in.data());
   std::vector<std::uint8_t> shared = to_bytes(self, expected);

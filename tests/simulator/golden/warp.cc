@@ -1,4 +1,4 @@
-// Instructions that look across the lanes of a warp: shfl, vote, match, redux, activemask,
+// Instructions that exchange between the lanes of a warp: shfl, vote, match, redux, activemask,
 // bar.warp.sync. Blocks are four full warps, so member mask -1 names every lane.
 
 #include <algorithm>
@@ -16,7 +16,7 @@ struct Source {
   bool valid;
 };
 
-// The manual's pseudocode: c holds the clamp in its low five bits, a segment mask in bits 8..12.
+// The manual's pseudocode. c holds the clamp in its low five bits and a segment mask in bits 8..12.
 Source source_lane(Mode mode, int lane, u32 b, u32 c) {
   const int bval = static_cast<int>(b & 31);
   const int clamp = static_cast<int>(c & 31);
@@ -46,7 +46,7 @@ Source source_lane(Mode mode, int lane, u32 b, u32 c) {
   return {valid ? j : lane, valid};
 }
 
-// Each lane reads with its own b; c is the same in all lanes here, as every compiler makes it.
+// Each lane has its own b. c is the same in all lanes here, as in code of compilers.
 template <Mode kMode, u32 kClamp>
 u64 shuffle(const Warp& warp, int lane) {
   const Source source = source_lane(kMode, lane, warp.in<u32>(1, lane), kClamp);
@@ -118,7 +118,7 @@ u32 ballot(const Warp& warp) {
 }
 
 void add_vote(Set& set) {
-  // Predicates from a mix: words with few, many and equal values, so that all outcomes occur.
+  // Predicates come from words with few, many and equal values, so that all outcomes occur.
   const std::vector<Kind> one = {Kind::kPredicate};
   set.warp_form<u32>(
       "vote.sync.ballot.b32", one, "vote.sync.ballot.b32 d, a, 0xffffffff;",
@@ -232,7 +232,7 @@ void add_masks(Set& set) {
   set.warp_form<u32>(
       "activemask.b32 converged", {Kind::kBits32}, "activemask.b32 d;",
       +[](const Warp&, int) -> u32 { return 0xffffffffu; });
-  // Lanes that take a branch see no lane that did not.
+  // In a branch the mask has no lane that did not take it.
   set.warp_form<u32>(
       "activemask.b32 in a branch", {Kind::kPredicate},
       "mov.b32 d, 0; @!a bra SKIP; activemask.b32 d; SKIP: bar.warp.sync -1;"

@@ -1,16 +1,17 @@
-// wgmma. A program lays an image of shared memory out as the descriptors say, multiplies once, and
-// writes the accumulators; its definition knows the matrices, where their elements are in the
-// image, and which thread has which element of D.
+// wgmma. A program fills shared memory in the layout that the descriptors give, multiplies once,
+// and writes the accumulators. Its definition knows the matrices, where their elements are in
+// shared memory, and which thread has which element of D.
 //
-// An operand of R rows (of A, or columns of B) by 32 bytes of K (PTX ISA 9.0, section 9.7.15.5.1),
-// in units of 16-byte chunks of T elements; a row of the swizzle has W = 1, 2, 4, 8 chunks:
+// The layouts of an operand of R rows (of A, or columns of B) by 32 bytes of K (PTX ISA 9.0,
+// section 9.7.15.5.1), in units of 16-byte chunks of T elements. A row of the swizzle has W = 1, 2,
+// 4, 8 chunks:
 //   K-major, no swizzle    ((8, r), 2) : ((1, stride), leading)
 //   K-major, swizzled      ((8, r), 2) : ((W, stride), 1)
 //   MN-major, no swizzle   ((1, r), (8, 2)) : ((-, stride), (1, leading))
 //   MN-major, swizzled     ((W, r), (8, 2)) : ((1, leading), (W, stride))
-// and then the chunks of a swizzle's lines are exchanged as by a bulk tensor copy. Where that
-// pattern does not start at a multiple of its size, the descriptor has a base offset, start / 128
-// % 8 (section 9.7.15.5.1.2).
+// Then the chunks of the swizzle's rows are exchanged as by a bulk tensor copy. Where that pattern
+// does not start at a multiple of its size, the descriptor has a base offset, start / 128 % 8
+// (section 9.7.15.5.1.2).
 //
 // D: thread 32 w + 4 g + t has in register i row 16 w + g + 8 (i / 2 % 2), column 8 (i / 4) + 2 t +
 // i % 2; 16-bit accumulators are packed two columns to a register.
@@ -31,7 +32,7 @@ namespace {
 enum Input : int { kF16, kBf16, kTf32, kE4m3, kE5m2 };
 constexpr const char* kNames[] = {"f16", "bf16", "tf32", "e4m3", "e5m2"};
 
-// One operand: its layout, in facts of the program.
+// The layout of one operand, which is among the facts of the program.
 struct Layout {
   bool mn_major = false;
   int swizzle = 0;  // 0 none, 1, 2, 3: rows of 32, 64, 128 bytes
@@ -72,7 +73,7 @@ u32 encode(Input type, double value) {
     default:
       break;
   }
-  // Small integers: exponent and the bits behind the leading one.
+  // Small integers have an exponent and the bits behind the leading one.
   if (value == 0) return 0;
   const int fraction_bits = type == kE4m3 ? 3 : 2;
   const int exponent = std::ilogb(value);
@@ -375,12 +376,12 @@ void add(Set& set, const std::string& name, const Form& form) {
   golden.hopper = true;
 }
 
-// The layout that a tile of this many rows has when it is stored by panels, as bulk copies do it.
+// The layout of a tile of this many rows that is stored by panels, as bulk copies do it.
 Layout layout(int swizzle, bool mn_major, int rows, int step = 0) {
   const int width = 1 << swizzle;
   Layout made{.mn_major = mn_major, .swizzle = swizzle, .step = step};
   if (!mn_major) {
-    // Some room between the groups of eight rows, but whole patterns.
+    // There is some room between the groups of eight rows, but patterns are whole.
     made.stride = swizzle == 0 ? 16 : 8 * width;
     made.leading = swizzle == 0 ? 8 : 1;
   } else if (swizzle == 0) {
@@ -398,7 +399,7 @@ std::string type_name(const Form& form) {
                      kNames[form.a_type], kNames[form.b_type], form.fragments ? ".rs" : ".ss");
 }
 
-// Every N of every type, with the layouts in turn; 8-bit types meet each other in turn too.
+// Adds every N of every type, with the layouts in turn; 8-bit types are combined in turn too.
 void add_sizes(Set& set) {
   for (const Input type : {kBf16, kF16, kTf32, kE4m3, kE5m2}) {
     for (int n = 8; n <= 256; n += 8) {
@@ -416,7 +417,7 @@ void add_sizes(Set& set) {
   }
 }
 
-// Patterns that start anywhere.
+// Adds patterns that start anywhere.
 void add_base_offsets(Set& set) {
   for (int swizzle = 1; swizzle <= 3; ++swizzle) {
     for (const bool mn_major : {false, true}) {

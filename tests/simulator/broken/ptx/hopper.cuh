@@ -1,5 +1,5 @@
-// Instructions of sm_90a for the kernels beside this folder. A fault is told at the line that uses
-// one of these, since this folder is called ptx.
+// Instructions of sm_90a for the kernels in the folder above. A fault is reported at the line that
+// uses one of these, since this folder is called ptx.
 using u32 = unsigned;
 using u64 = unsigned long long;
 
@@ -73,7 +73,7 @@ DEVICE void wait(u64& bar, u32 parity) {
       "r"(parity)
       : "memory");
 }
-// For what other CTAs of the cluster arrive at.
+// Waits for an mbarrier at which other CTAs of the cluster arrive.
 DEVICE void wait_cluster(u64& bar, u32 parity) {
   asm volatile(
       "{\n.reg .pred p;\nWAIT_%=:\n"
@@ -177,7 +177,7 @@ DEVICE void multiply(float (&d)[8], u32 (&a)[4], u64 b, bool accumulate) {
         "+f"(d[7])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(accumulate)));
 }
-// Keeps the compiler from moving uses of the registers across.
+// Keeps the compiler from moving uses of the registers across this point.
 DEVICE void pin(float (&d)[8]) {
 #pragma unroll
   for (int i = 0; i < 8; ++i) asm volatile("" : "+f"(d[i])::"memory");
@@ -193,13 +193,13 @@ DEVICE float sum(const float (&d)[8]) {
 DEVICE void fill(u32* tile, u32 value) {
   for (u32 i = threadIdx.x % 128; i < 80 * 32; i += 128) tile[i] = value + i % 7;
 }
-// The same, for products of all warps to read.
+// Fills a tile that products of all warps may read.
 DEVICE void prepare(u32* tile, u32 value) {
   fill(tile, value);
   fence_async();
   __syncthreads();
 }
-// The sum of a thread's part of one product, with all that a product needs.
+// Makes one product with the fences and waits that it needs. Returns the sum of a thread's part.
 DEVICE float product(u64 a, u64 b, bool accumulate = true) {
   float d[8] = {};
   pin(d);
@@ -237,7 +237,7 @@ DEVICE void store_remote(u32 address, u32 value) {
 DEVICE void arrive_remote(u32 bar) {
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory");
 }
-// The same as it is where nothing is said of scopes: in that of the CTA that arrives.
+// An arrival at another CTA's mbarrier without a scope, which has that of the CTA that arrives.
 DEVICE void arrive_remote_of_cta(u32 bar) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory");
 }
@@ -246,10 +246,10 @@ DEVICE void arrive_remote_relaxed(u32 bar) {
                : "memory");
 }
 
-// Both CTAs of a cluster: block=96, of which the first warp copies half of every tile for both. A
-// stage is free when the consumers of both have said so, and neither CTA leaves while the other may
-// still write. `kWait`: how the copying warp waits for free stages; `kArrive`: how they are freed;
-// `kStores`: the consumers write into a stage before they free it.
+// A kernel for both CTAs of a cluster, with block=96. The first warp copies half of every tile for
+// both. A stage is free when the consumers of both CTAs have freed it, and neither CTA exits while
+// the other may still write. `kWait` is how the copying warp waits for free stages, `kArrive` how
+// they are freed; with `kStores` the consumers write into a stage before they free it.
 template <void (&kWait)(u64&, u32), void (&kArrive)(u32) = arrive_remote, bool kStores = false>
 DEVICE void copy_for_both(const u32* in, u32* out) {
   __shared__ alignas(128) u32 stages[2][64];
