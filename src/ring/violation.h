@@ -15,15 +15,16 @@ namespace annulus::ring {
 struct Violation {
   enum class Kind {
     kPairMissing,  // a visible (query, key) pair is computed by no launch
-    kPairTwice,    // ... or by two
+    kPairTwice,    // a visible pair is computed by several launches
     kPairHidden,   // a tile counts as full that holds a pair which nobody may see
     kUnmatched,    // a send without its receive, or the other way round
     kNotThere,     // an op reads a buffer that does not hold what it should by then
     kOverwritten,  // a buffer is written while an op may still read it
     kStuck,        // ops wait for each other in a circle
     kState,        // the first or last launch is not marked, or rows are never finished
-    kTooMany,      // more launches than ranks
-    kIllFormed,    // a rank, op or buffer that does not exist, a launch that is not the ring's
+    kTooMany,      // more launches than ranks times the branches of a sum
+    kIllFormed,  // a rank, op or buffer that does not exist, or a launch whose configuration is not
+                 // the ring's
   };
   Kind kind;
   std::string text;  // names the rank, the step and what is wrong
