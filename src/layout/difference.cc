@@ -49,7 +49,8 @@ bool compare_sizes(const LayoutView& a, const LayoutView& b, std::string* text) 
   return text->empty();
 }
 
-// " -4..7 +9 ~11" of one row; empty: equal. Counts what differs.
+// Text such as " -4..7 +9 ~11" for one row, empty where the rows are equal. Adds to the counts of
+// the blocks that differ.
 std::string compare_rows(const LayoutView& a, std::int64_t a_head, const LayoutView& b,
                          std::int64_t b_head, std::int64_t row, LayoutDifference* counts) {
   Ranges gone('-'), come('+'), other('~');

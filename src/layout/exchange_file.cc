@@ -1,4 +1,4 @@
-// Files of the formats in annulus/layout_formats.h.
+// Reads and writes files of the formats in annulus/layout_formats.h.
 
 #include <array>
 #include <charconv>
@@ -27,7 +27,7 @@ constexpr std::array<std::pair<LayoutFormat, const char*>, 9> kNames = {
      {LayoutFormat::kFlex, "flex"},
      {LayoutFormat::kFlashInfer, "flashinfer"}}};
 
-// The field of both: 0 says nothing.
+// Joins a size of the file with the one that was asked for. 0 means not stated.
 void agree(const char* name, std::int64_t of_file, const std::string& path, std::int64_t* size) {
   if (of_file == 0) return;
   if (*size != 0 && *size != of_file) {
@@ -46,7 +46,7 @@ class Tensors {
   void take_sizes(LayoutSizes* sizes) const {
     agree("R", number("R"), path_, &sizes->block_rows);
     agree("C", number("C"), path_, &sizes->block_columns);
-    // Sq and Sk may be 0, and then say so.
+    // Unlike the others, Sq and Sk may be 0, so a stated 0 counts.
     if (file_.metadata.contains("Sq")) agree_length("Sq", &sizes->seq_q);
     if (file_.metadata.contains("Sk")) agree_length("Sk", &sizes->seq_k);
     agree("heads", number("heads"), path_, &sizes->heads);
@@ -55,7 +55,7 @@ class Tensors {
 
   bool has(const std::string& name) const { return file_.tensors.contains(name); }
 
-  // The values of a tensor of any shape; none where it may be left out and is.
+  // The values of a tensor of any shape; empty where it may be missing and is.
   template <typename T>
   std::vector<T> values(const std::string& name, bool may_be_missing = false) const {
     const auto found = file_.tensors.find(name);
@@ -167,6 +167,8 @@ BlockLayout read_mask(base::FileSystem& files, const std::string& path, LayoutFo
                "before them",
                path, dims);
   }
+  // A file states the numbers of blocks. Lengths that were not asked for are then whole blocks;
+  // stated ones must give the same numbers.
   agree("the number of heads", dims == 3 ? array.shape[0] : 1, path, &sizes.heads);
   if (sizes.heads == 0) base::fail(ErrorCode::kInvalidFile, "{}: a mask of no head", path);
   const auto take_length = [&](const char* name, std::int64_t blocks, std::int64_t block,
@@ -189,7 +191,8 @@ BlockLayout read_mask(base::FileSystem& files, const std::string& path, LayoutFo
   return from_mask(sizes, array.values);
 }
 
-// A safetensors file while it is made; what it is given must stay.
+// Collects the tensors of a safetensors file; the arrays that it is given must stay until write().
+// A uint32 is written as I32, as base/safetensors.h has no type for it.
 class TensorWriter {
  public:
   template <typename T>
@@ -269,6 +272,7 @@ void write_tensors(base::FileSystem& files, const std::string& path, LayoutForma
     default:
       break;
   }
+  // kBitset remains: export_layout writes kLayout itself and gives kNpy and kRaw to write_mask.
   const BitsetArrays arrays = to_bitset(view);
   const std::int64_t words = (view.columns() + 31) / 32;
   out.add("kept", {sizes.heads, rows, words}, arrays.kept);

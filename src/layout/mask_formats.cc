@@ -1,4 +1,4 @@
-// Masks and bitsets: an entry, or a bit, for each block.
+// Masks and bitsets: one entry, or one bit, for each block.
 
 #include "base/fail.h"
 #include "base/math.h"
