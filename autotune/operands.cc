@@ -39,7 +39,7 @@ T* pointer(const device::Buffer& buffer) {
   return reinterpret_cast<T*>(static_cast<std::uintptr_t>(buffer.address()));
 }
 
-// So many bytes, those of `from` over and over.
+// A buffer of `bytes` bytes, filled with those of `from` over and over.
 device::Buffer repeated(const device::ContextPointer& context, std::size_t bytes,
                         const std::vector<std::uint8_t>& from) {
   device::Buffer buffer(context, bytes);

@@ -20,7 +20,7 @@ double pairs_of(const Problem& problem) {
   return static_cast<double>(tiles.tiles()) * kKeyBlock * kKeyBlock;
 }
 
-// The first heads alone, with what the score has for them.
+// Keeps only the first heads, with the score's entries for them.
 void keep_heads(Problem* problem, std::int64_t heads) {
   problem->heads = heads;
   const auto cut = [&](auto* of_heads) {
@@ -31,7 +31,7 @@ void keep_heads(Problem* problem, std::int64_t heads) {
   cut(&problem->score.sink_logit);
 }
 
-// Fewer heads and batches. Where heads see different keys all of them stay.
+// The problem with fewer heads and batches. Where heads see different keys all of them are kept.
 Problem with_few_heads(const Problem& problem, std::int64_t max_kv_heads, std::int64_t max_batch) {
   Problem part = problem;
   part.batch = std::min(problem.batch, max_batch);
@@ -43,8 +43,8 @@ Problem with_few_heads(const Problem& problem, std::int64_t max_kv_heads, std::i
   return part;
 }
 
-// Rows [first, first + rows) of the problem with at most max_keys keys: up to the last one that a
-// row of head 0 sees.
+// Rows [first, first + rows) of the problem with at most max_keys keys, the last of which is the
+// last one that a row of head 0 sees.
 Problem strip(const Problem& problem, std::int64_t first, std::int64_t rows,
               std::int64_t max_keys) {
   Problem part = problem;
@@ -66,7 +66,7 @@ Problem strip(const Problem& problem, std::int64_t first, std::int64_t rows,
 std::vector<Problem> choose_parts(const Problem& problem, double max_pairs) {
   Problem whole = problem;
   whole.want_lse = !problem.carry_out;
-  // Positions that follow from the lengths would move with them.
+  // Positions that are not set follow from the lengths, which change in a part.
   whole.q0 = problem.q_position();
   whole.k0 = problem.k_position();
   whole.total_k = problem.context().seq_k;

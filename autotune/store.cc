@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kSuffix = ".tuned";
 constexpr char kLockName[] = "tuned.lock";
-// A folder with more files than this is not one of ours.
+// A folder with more files than this is not one that a store has filled.
 constexpr std::size_t kMaxEntries = 10'000;
 // A temporary older than this belongs to a writer that was killed.
 constexpr std::int64_t kAbandonedSeconds = 3600;
@@ -35,9 +35,9 @@ struct Opened {
   }
 };
 
-// Waits for the lock of a folder of results. It spares two processes that tune one shape a lost
-// comparison and protects nothing: where locks do not work, the last writer wins. The kernel
-// releases it with the descriptor.
+// Waits for the lock of a folder of results. The lock only keeps two processes that tune one shape
+// from overwriting the better result; without it, where locks do not work, the last writer wins.
+// The kernel releases it when the descriptor is closed.
 void lock(base::FileSystem& files, int file, std::chrono::milliseconds wait) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kPoll{5};
@@ -191,7 +191,8 @@ std::optional<std::string> TunedStore::writable_folder(std::string* problem) {
     std::string why;
     const Opened opened{*files_, open_for_writing(folder, &why)};
     if (opened.file >= 0) {
-      // The lock file is wanted anyway, and only making one tells.
+      // Only creating a file tells whether the folder can be written to, and the lock file is
+      // needed anyway.
       const Opened locked{
           *files_, files_->open(opened.file, kLockName, O_RDWR | O_CREAT | O_NOFOLLOW, 0600)};
       if (locked.file >= 0) return folder + "/" + options_.device.folder;
@@ -205,6 +206,9 @@ std::optional<std::string> TunedStore::writable_folder(std::string* problem) {
   return std::nullopt;
 }
 
+// Under the folder's lock, reads the entry that is stored now and writes the new one only where
+// that is not better. If nothing can be written, the result is kept in memory, with a warning if
+// folders were given.
 TunedStore::Stored TunedStore::store(const Entry& entry, bool replace) {
   Stored stored;
   const std::optional<std::string> path = writable_folder(&stored.problem);
@@ -241,7 +245,7 @@ TunedStore::Stored TunedStore::store(const Entry& entry, bool replace) {
       stored.path.clear();
     }
   }
-  // Where no folder is set that is what was asked for.
+  // Without a folder, keeping results in memory is what the caller asked for.
   if (!options_.folders.empty()) {
     log_.write(base::LogLevel::kWarning, "a tuned result is kept in memory only: {}",
                stored.problem);
@@ -250,7 +254,7 @@ TunedStore::Stored TunedStore::store(const Entry& entry, bool replace) {
   return stored;
 }
 
-// Removes what killed writers left behind.
+// Removes temporaries that killed writers left behind.
 void TunedStore::sweep(int folder) {
   std::vector<std::string> names;
   if (files_->list(folder, &names) < 0) return;

@@ -135,7 +135,7 @@ BlockLayout from_topk(const LayoutSizes& sizes, std::int64_t k,
   if (!partial.empty()) {
     layout::check_count("partial", partial.size(), {sizes.heads, like.rows(), k});
   }
-  // With k = 0 no list has an entry, and the number of rows cannot be checked against `indices`.
+  // With k = 0 `indices` is empty for any number of rows, so array_size bounds that number.
   const std::size_t lines = layout::array_size("indptr", {sizes.heads, like.rows()});
   Builder builder(sizes.block_rows, sizes.block_columns, sizes.seq_q, sizes.seq_k, sizes.heads);
   layout::Entries entries("indices", like.columns());
