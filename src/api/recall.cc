@@ -1,4 +1,4 @@
-// Recall of a sparse run, against a run over all pairs that is made for the purpose.
+// Recall of a sparse run: its LSEs against those of a run over all pairs.
 #include "annulus/recall.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ Problem checked(const Problem& problem) {
 
 }  // namespace
 
-// The workspace holds O, then the LSEs, then what the plan needs.
+// The workspace holds the O and the LSEs of the run over all pairs, then that plan's own workspace.
 struct RecallMeter::Impl {
   Problem problem;
   Plan plan;
