@@ -59,8 +59,8 @@ class PredictedWorkbench : public Workbench {
 
 struct MeasureOptions {
   bool cold_cache = false;  // empty L2 before every launch
-  double least_micros =
-      200;  // least length of a measurement: short kernels are launched several times in it
+  // Least length of a measurement: short kernels are launched several times in it.
+  double least_micros = 200;
   int max_repeats = 1000;
 };
 

@@ -203,8 +203,8 @@ ANNULUS_EXPORT annulus_status annulus_device_synchronize(annulus_device* device)
 typedef enum annulus_dtype {
   ANNULUS_FLOAT16 = 1,
   ANNULUS_BFLOAT16 = 2,
-  ANNULUS_FLOAT8_E4M3 =
-      4  // needs a device of sm_90a and head dims of 64 and more; not around a ring
+  // Needs a device of sm_90a and head dims of 64 and more; not around a ring.
+  ANNULUS_FLOAT8_E4M3 = 4
 } annulus_dtype;
 
 typedef enum annulus_lse_base { ANNULUS_LSE_NATURAL = 1, ANNULUS_LSE_TWO = 2 } annulus_lse_base;

@@ -40,8 +40,8 @@ typedef struct annulus_pipe {
 typedef struct annulus_prediction {
   size_t struct_size;
   double micros;  // infinite where not one CTA fits
-  const char*
-      limit;  // the pipe, or what else, that the run is bound by; stays as long as the library
+  // The pipe, or what else, that the run is bound by; stays as long as the library.
+  const char* limit;
   size_t pipe_count;
   annulus_pipe pipes[ANNULUS_MAX_PIPES];
 } annulus_prediction;

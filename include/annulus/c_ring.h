@@ -39,8 +39,8 @@ typedef struct annulus_ring_options {
   size_t struct_size;
   int32_t sharding;  // annulus_sharding, where no shards are given
   int32_t multiple;  // pieces begin at multiples of this many rows; 0: a power of two up to 128
-  const annulus_shard*
-      shards;          // one for each rank, which together hold every row once; null: by sharding
+  // One for each rank, which together hold every row once; null: by sharding.
+  const annulus_shard* shards;
   const char* config;  // a kernel configuration; null: the tuned one, else chosen
   // Options of the plans that a ring is made of; config must be null here where the field above is
   // not. No rows are split: kv_splits over 1 is ANNULUS_UNSUPPORTED. Null: the defaults.

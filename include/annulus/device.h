@@ -127,9 +127,9 @@ struct PlanInfo {
   std::string config;  // as PlanOptions::config takes it
   std::string source;  // where the kernel came from: "memory", "disk", "compiled"; "none" where
                        // there is nothing to launch
-  std::string
-      tuned;  // the file of the tuned result whose configuration it is, "memory" where that is in
-              // no file; empty where the configuration is the heuristic's or the caller's
+  // The file of the tuned result whose configuration it is, "memory" where that is in no file;
+  // empty where the configuration is the heuristic's or the caller's.
+  std::string tuned;
   double plan_ms = 0;     // time to decide
   double compile_ms = 0;  // time to get the kernel, whatever its source, and upload the lists
   std::vector<std::string> decisions;  // one line each

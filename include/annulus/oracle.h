@@ -97,8 +97,8 @@ ANNULUS_EXPORT Tolerance tolerance(Dtype dtype);
 struct Comparison {
   double error_row_max = 0;
   double error_o = 0;
-  double error_lse =
-      0;  // 0 where no LSE was written; the error of m + log2(l) with a carried state
+  // 0 where no LSE was written; the error of m + log2(l) with a carried state.
+  double error_lse = 0;
   std::int64_t checked_rows = 0;
   std::int64_t tainted_rows = 0;  // not compared: an operand they read is not finite
   std::int64_t wrong_rows = 0;    // beyond the tolerance of a row or of an LSE

@@ -90,8 +90,8 @@ struct RingRankInfo {
 struct RingInfo {
   std::string kernel;
   std::string config;
-  std::string
-      tuned;  // as PlanInfo::tuned, from rank 0's results for a launch of the largest shards
+  // As PlanInfo::tuned, from rank 0's results for a launch of the largest shards.
+  std::string tuned;
   std::vector<RingRankInfo> ranks;
   std::int64_t bytes_sent = 0;        // by all ranks together, in one run
   std::int64_t bytes_plain_ring = 0;  // bytes sent if every shard went to every rank

@@ -55,8 +55,8 @@ struct HeadPairs {
     std::int64_t b = 0;
   };
   std::vector<Pair> pairs;
-  std::vector<std::int32_t>
-      map;  // as BlockLayout::head_map: empty where each query head has its own pair
+  // As BlockLayout::head_map: empty where each query head has its own pair.
+  std::vector<std::int32_t> map;
 };
 // Throws Error{kInvalidArgument} where sizes or heads do not go together.
 HeadPairs head_pairs(const LayoutView& a, const LayoutView& b);

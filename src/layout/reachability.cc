@@ -93,8 +93,8 @@ std::vector<double> reachability(const LayoutView& view, int layers) {
   for (int layer = 1; layer <= layers; ++layer) {
     shares.push_back(all > 0 ? reached.count() / all : 0);
     if (layer == layers) break;
-    if (layer > 1 &&
-        shares.back() == shares[shares.size() - 2]) {  // nothing changed, and nothing will
+    // Nothing changed, and nothing will.
+    if (layer > 1 && shares.back() == shares[shares.size() - 2]) {
       shares.resize(static_cast<std::size_t>(layers), shares.back());
       break;
     }

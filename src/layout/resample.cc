@@ -80,8 +80,8 @@ class Axis {
     std::int64_t local = 0;  // first row in the result
   };
   std::vector<Part> parts_;  // by begin
-  std::vector<std::int64_t>
-      furthest_;  // for each part, the largest end among it and those before it
+  // For each part, the largest end among it and those before it.
+  std::vector<std::int64_t> furthest_;
   std::int64_t length_ = 0;
 };
 

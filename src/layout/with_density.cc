@@ -93,8 +93,8 @@ class Pruner {
 
   const LayoutView& layout_;
   std::int64_t head_;
-  std::vector<Candidate> firm_,
-      optional_;  // of one row: blocks that are never dropped, and the others
+  // Of one row: blocks that are never dropped, and the others.
+  std::vector<Candidate> firm_, optional_;
 };
 
 class Adder {

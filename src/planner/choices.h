@@ -24,8 +24,8 @@ attention::DeviceLimits limits_for(attention::DeviceLimits device, const PlanOpt
 struct Subject {
   const Problem& problem;
   const Selection* selection = nullptr;  // null: the tiles are known when planning
-  bool placed =
-      false;  // rows or keys are several segments, whose positions kernels read row by row
+  // Rows or keys are several segments, whose positions kernels read row by row.
+  bool placed = false;
 };
 
 // A tuned result, and the choice that it makes.

@@ -143,8 +143,8 @@ class Builder {
                     static_cast<unsigned>(std::min<std::int64_t>(params.rows, kMaxGridY)),
                     static_cast<unsigned>(layout.heads)},
                    {kernels::kLayoutThreads}, 0, nullptr, {&params});
-    device::synchronize(*context_,
-                        nullptr);  // `lists` is freed at the return, and the kernel reads it
+    // `lists` is freed at the return, and the kernel reads it.
+    device::synchronize(*context_, nullptr);
   }
 
   device::ContextPointer context_;
