@@ -1,7 +1,7 @@
 #ifndef ANNULUS_BASE_SAFETENSORS_H_
 #define ANNULUS_BASE_SAFETENSORS_H_
 
-// The safetensors file format: named tensors, and words about them.
+// The safetensors file format: named tensors, and metadata about them.
 //
 //   +----------+-------------------------------+-----------------------------+
 //   | n: u64   | header: n bytes of JSON       | data, tensor after tensor   |
@@ -35,7 +35,7 @@ const char* to_string(TensorType type);  // "F16", ... as in the file
 // One tensor, row-major. Borrows its bytes, which have no alignment.
 struct TensorView {
   TensorType type = TensorType::kF32;
-  std::vector<std::int64_t> shape;  // no dimension: one element
+  std::vector<std::int64_t> shape;  // without dimensions there is one element
   std::span<const std::byte> bytes;
 
   std::int64_t elements() const;

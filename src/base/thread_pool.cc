@@ -23,7 +23,8 @@ ThreadPool::ThreadPool(int threads) {
     for (int worker = 1; worker < total; ++worker) {
       workers_.emplace_back([this, worker] { work(worker); });
     }
-  } catch (const std::exception&) {  // a limit on threads or on memory
+  } catch (const std::exception&) {
+    // A limit on threads or memory is reached: the pool works with fewer threads.
   }
 }
 
