@@ -18,7 +18,7 @@ DeviceInfo read_device_info(const Driver& driver, int ordinal) {
     abi::check(cuda, cuda.device_get_attribute(&value, which, device), "cuDeviceGetAttribute");
     return value;
   };
-  // Attributes that an older driver may not know.
+  // For attributes that an older driver may not know.
   const auto attribute_or = [&](int which, int otherwise) {
     int value = 0;
     return cuda.device_get_attribute(&value, which, device) == abi::kCudaSuccess ? value
