@@ -1,8 +1,8 @@
 #ifndef ANNULUS_JIT_TEMPLATES_H_
 #define ANNULUS_JIT_TEMPLATES_H_
 
-// The kernel templates: the files below templates/, embedded in the library. A folder may stand in
-// for them while they are being worked on.
+// The kernel templates: the files below templates/, embedded in the library. A folder may replace
+// them while they are being worked on.
 
 #include <map>
 #include <memory>
