@@ -8,6 +8,8 @@
 namespace annulus::inline v0 {
 namespace {
 
+// Blocks and lengths have the bounds of classify.cc, with which sums of positions stay within
+// +-2^60 (evaluate.h). Heads have that of kMaxPeriod in node.h.
 constexpr std::int64_t kMaxBlock = std::int64_t{1} << 30;
 constexpr std::int64_t kMaxLength = std::int64_t{1} << 48;
 constexpr std::int64_t kMaxHeads = std::int64_t{1} << 20;
@@ -75,6 +77,8 @@ void LayoutView::validate_sizes() const {
               std::numeric_limits<std::int32_t>::max());
 }
 
+// The order matters: each check relies on the ones before it, so that arrays which come from a file
+// are never read outside.
 void LayoutView::validate() const {
   validate_sizes();
   std::int64_t lines = 0;
@@ -89,7 +93,7 @@ void LayoutView::validate() const {
     base::fail(ErrorCode::kInvalidArgument, "block layout: indptr[0] is {}; it must be 0",
                indptr[0]);
   }
-  // Monotone with the right ends means that every entry lies within indices.
+  // Every entry is within `indices`, since the entries ascend from 0 to its size.
   for (std::size_t i = 1; i < indptr.size(); ++i) {
     if (indptr[i] < indptr[i - 1]) {
       base::fail(ErrorCode::kInvalidArgument,

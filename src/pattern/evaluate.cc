@@ -9,7 +9,7 @@
 namespace annulus::pattern {
 namespace {
 
-// One interval or two, found at once.
+// Whether the node's answer is one interval or two, found at once.
 bool is_short(const Node& node) {
   return node.kind == Kind::kLeaf && leaves::structure_of(node.leaf).is_short;
 }
@@ -31,7 +31,8 @@ std::size_t Evaluator::add(const Node& node) {
   step.node = &node;
   for (const NodePointer& child : node.children) step.children.push_back(add(*child));
   if (node.kind == Kind::kAnd) {
-    // Operands are asked about the keys that those before them left: the short ones go first.
+    // Each operand is asked only about the keys that the operands before it left, so short ones go
+    // first.
     std::stable_partition(step.children.begin(), step.children.end(),
                           [&](std::size_t child) { return is_short(*steps_[child].node); });
   }
@@ -119,9 +120,10 @@ void Evaluator::find_bounds(Step& step, const Question& question) {
   bounds.mixed.swap(child.mixed);
 }
 
-// & and |. A key differs in an operand that some but not all queries see it through. A key that
-// differs in one operand at most, and there without doubt, comes out exact: the other operands then
-// either decide it or leave it to that one.
+// Joins the operands of & and |. A key is said to differ in an operand through which some but not
+// all queries see it. A key that differs in at most one operand, and there without doubt, is exact
+// in the result: the other operands either decide it or leave it to that one. A key that differs in
+// two becomes doubt.
 void Evaluator::fold(Step& step) {
   const bool is_and = !is_union(step.node->kind);
   const auto join = is_and ? intersect : unite;
@@ -155,8 +157,9 @@ void Evaluator::fold(Step& step) {
   intersect(differ_, doubts_, &bounds.doubt);
 }
 
-// What is mixed in one operand stays so where the other decides nothing: sees all, in an &, or
-// none, in an |. Requires: `bounds` is not joined with the child yet.
+// Intervals that are mixed in one operand stay mixed where the other operand decides nothing: in an
+// & where all its queries see the keys, in an | where none does. Requires: `bounds` is not joined
+// with the child yet.
 void Evaluator::fold_mixed(bool is_and, const Bounds& child, Bounds* bounds) {
   const auto keep = [&](const IntervalSet& mixed, const Bounds& other, IntervalSet* out) {
     if (is_and) {
@@ -168,7 +171,7 @@ void Evaluator::fold_mixed(bool is_and, const Bounds& child, Bounds* bounds) {
   keep(bounds->mixed, child, &scratch_);
   keep(child.mixed, *bounds, &more_mixed_);
   if (!scratch_.empty() && !more_mixed_.empty()) {
-    // Neighbours of two kinds do not go on from each other: a key between keeps them apart.
+    // Mixed intervals of the two operands must not touch, so each loses its last key.
     for (IntervalSet* set : {&scratch_, &more_mixed_}) {
       for (Interval& keys : *set) --keys.end;
       std::erase_if(*set, [](const Interval& keys) { return keys.empty(); });
