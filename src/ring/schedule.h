@@ -9,7 +9,7 @@
 // shard goes no further than to the last rank that needs it; a rank computes with a shard only
 // where its rows see a key of it. A rank with rows computes at least once, because its last launch
 // writes their answer. Where the pattern is a sum, it launches once for each branch through which
-// its rows see the shard, one launch after another before the shard moves on.
+// its rows see the shard, one launch after another in the step in which it holds the shard.
 //
 // Each rank has two streams. Ops of a stream run in the order of the list; `waits` are the edges
 // between the two:
