@@ -55,7 +55,7 @@ struct Problem {
   Dtype dtype = Dtype::kBfloat16;
 
   Pattern pattern;                 // which keys a query sees; dense unless said otherwise
-  Score score;                     // scale, soft-cap and what is added
+  Score score;                     // scale, soft-cap, ALiBi, bias, sinks, score_mod
   std::optional<std::int64_t> q0;  // position of query row 0; Sk - Sq unless given
   std::optional<std::int64_t> k0;  // position of key row 0; 0 unless given
   // What leaves of the pattern may depend on; both are the same for all chunks of one sequence.

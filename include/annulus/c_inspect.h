@@ -59,8 +59,8 @@ ANNULUS_EXPORT annulus_status annulus_plan_predict(annulus_plan* plan,
 
 // ---- Devices
 
-// What a simulated device counted since it was opened or its counters were last cleared. A real
-// device has no counters.
+// A count that a simulated device has made since it was opened or its counters were last cleared. A
+// real device has no counters.
 typedef struct annulus_counter {
   const char* name;  // "launches", "warp_instructions", ...; stays as long as the device's handle
   uint64_t value;

@@ -22,7 +22,7 @@ extern "C" {
 
 typedef struct annulus_layout annulus_layout;
 
-// What a layout is for: the problem and its blocks. rows = ceil(Sq / R), columns = ceil(Sk / C).
+// The problem that a layout is for, and its blocks. rows = ceil(Sq / R), columns = ceil(Sk / C).
 typedef struct annulus_layout_sizes {
   size_t struct_size;
   int64_t block_rows;     // R
@@ -133,7 +133,7 @@ ANNULUS_EXPORT annulus_status annulus_layout_unite(annulus_layout* a, annulus_la
                                                    annulus_layout** result);
 ANNULUS_EXPORT annulus_status annulus_layout_intersect(annulus_layout* a, annulus_layout* b,
                                                        annulus_layout** result);
-// In a and not in b.
+// The blocks of a that are not in b.
 ANNULUS_EXPORT annulus_status annulus_layout_subtract(annulus_layout* a, annulus_layout* b,
                                                       annulus_layout** result);
 // Row blocks become column blocks.
@@ -145,7 +145,8 @@ ANNULUS_EXPORT annulus_status annulus_layout_slice(annulus_layout* layout,
                                                    const annulus_segment* rows, size_t row_count,
                                                    const annulus_segment* columns,
                                                    size_t column_count, annulus_layout** result);
-// The same pairs, and as few more as whole blocks of this size need.
+// A layout with blocks of this size that keeps the same pairs, and as few more as whole blocks
+// need.
 ANNULUS_EXPORT annulus_status annulus_layout_reblock(annulus_layout* layout, int64_t block_rows,
                                                      int64_t block_columns,
                                                      annulus_layout** result);

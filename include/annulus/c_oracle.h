@@ -118,7 +118,8 @@ typedef struct annulus_reference_rows {
 ANNULUS_EXPORT annulus_status annulus_reference_get(annulus_reference* reference,
                                                     annulus_reference_rows* rows);
 
-// What a kernel wrote, copied to host memory: O and perhaps LSE, or the state it carried out.
+// The results of a kernel, copied to host memory: O and perhaps LSE, or the state that it carried
+// out.
 typedef struct annulus_host_result {
   size_t struct_size;
   const uint16_t* o;  // [B, Sq, H, Dv] in the order of o_strides, bits of the output dtype

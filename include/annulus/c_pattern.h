@@ -29,7 +29,7 @@ ANNULUS_EXPORT annulus_status annulus_text_destroy(annulus_text* text);
 ANNULUS_EXPORT annulus_status annulus_pattern_normalise(const char* pattern,
                                                         const annulus_block_layout* layout,
                                                         annulus_text** text);
-// The same for a score; the text is empty where nothing is set.
+// Gives the normal spelling of a score; the text is empty where nothing is set.
 ANNULUS_EXPORT annulus_status annulus_score_normalise(const char* score, annulus_text** text);
 
 typedef struct annulus_pattern_info {

@@ -103,7 +103,7 @@ ANNULUS_EXPORT annulus_status annulus_ring_get_rank(annulus_ring* ring, size_t r
 // call.
 ANNULUS_EXPORT annulus_status annulus_ring_get_picture(annulus_ring* ring, const char** svg);
 
-// What one rank brings to a run.
+// The arguments of one rank for a run.
 typedef struct annulus_ring_call {
   size_t struct_size;                // the same in all elements of an array
   void* stream;                      // of the rank's device

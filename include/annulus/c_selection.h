@@ -93,10 +93,10 @@ ANNULUS_EXPORT annulus_status annulus_recall_meter_destroy(annulus_recall_meter*
 // Scratch memory that every concurrent run needs of its own, 16-byte aligned.
 ANNULUS_EXPORT annulus_status annulus_recall_meter_workspace_bytes(annulus_recall_meter* meter,
                                                                    size_t* bytes);
-// Writes recall, fp32 [B, H, Sq] in device memory: the share of each query's softmax mass that lies
-// in what was attended to; 1 for a query that sees no key. `operands` are those of the run, whose
-// LSEs operands->lse holds by then; Q, K and V must be as they were in the run. Asynchronous, as
-// annulus_plan_run.
+// Writes recall, fp32 [B, H, Sq] in device memory: the share of each query's softmax mass that
+// belongs to the pairs attended to; 1 for a query that sees no key. `operands` are those of the
+// run, whose LSEs operands->lse holds by then; Q, K and V must be as they were in the run.
+// Asynchronous, as annulus_plan_run.
 ANNULUS_EXPORT annulus_status annulus_recall_meter_run(annulus_recall_meter* meter, void* stream,
                                                        const annulus_operands* operands,
                                                        float* recall, void* workspace);

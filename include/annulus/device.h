@@ -63,7 +63,7 @@ struct DeviceOptions {
   SimulationOptions simulation;
 };
 
-// What a simulated device counted since the last clear, by name in a fixed order.
+// The counts that a simulated device has made since the last clear, by name in a fixed order.
 using Counters = std::vector<std::pair<std::string, std::uint64_t>>;
 
 struct DeviceInfo {
@@ -114,8 +114,8 @@ struct PlanOptions {
   std::int64_t block_columns = 0;
 };
 
-// What became of the lists of tiles that plans asked for: `host` counts lists that are made,
-// `device` lists that are uploaded. Plans whose kernels compute their tiles need no list.
+// Counts of the lists of tiles that plans asked for: `host` for lists that are made, `device` for
+// lists that are uploaded. Plans whose kernels compute their tiles need no list.
 struct ListCounters {
   LayoutCacheCounters host;
   LayoutCacheCounters device;
@@ -219,8 +219,8 @@ class ANNULUS_EXPORT Plan {
   // inside a kernel shows at the next wait.
   void run(void* stream, const Operands& operands, void* workspace = nullptr) const;
 
-  // The same for a plan with a selection (annulus/selection.h) that reads or writes more than the
-  // operands. Throws Error{kInvalidArgument} for a plan without one.
+  // Runs a plan with a selection (annulus/selection.h) that reads or writes more than the operands.
+  // Throws Error{kInvalidArgument} for a plan without one.
   void run(void* stream, const Operands& operands, void* workspace,
            const SelectionBuffers& buffers) const;
 
@@ -274,10 +274,10 @@ class ANNULUS_EXPORT Device {
   // kOutOfMemory}, Error{kDevice}, Error{kLibrary} where the driver is too old for this NVRTC.
   Plan plan(const Problem& problem, const PlanOptions& options = {}) const;
 
-  // The same for blocks that each run chooses on the device. Tuned results are not looked at;
-  // PlanInfo counts tiles and blocks of the problem's pattern, from which a run takes its own.
-  // Throws also Error{kUnsupported} where the pattern is a sum or has blocks() of its own, and
-  // where PlanOptions::config computes several heads in one CTA.
+  // Plans for blocks that each run chooses on the device. Tuned results are not looked up; PlanInfo
+  // counts tiles and blocks of the problem's pattern, from which a run takes its own. Throws also
+  // Error{kUnsupported} where the pattern is a sum or has blocks() of its own, and where
+  // PlanOptions::config computes several heads in one CTA.
   Plan plan(const Problem& problem, const Selection& selection,
             const PlanOptions& options = {}) const;
 

@@ -61,7 +61,7 @@ struct ANNULUS_EXPORT LayoutView {
   void validate_sizes() const;  // only R, C, Sq, Sk and heads
 };
 
-// What a layout is for: the problem and its blocks. rows = ceil(Sq / R), columns = ceil(Sk / C).
+// The problem that a layout is for, and its blocks. rows = ceil(Sq / R), columns = ceil(Sk / C).
 struct LayoutSizes {
   std::int64_t block_rows = 0;     // R
   std::int64_t block_columns = 0;  // C
@@ -126,7 +126,7 @@ ANNULUS_EXPORT BlockLayout transpose(const LayoutView& layout);
 ANNULUS_EXPORT BlockLayout slice(const LayoutView& layout, std::span<const Segment> rows,
                                  std::span<const Segment> columns);
 
-// The same pairs, and as few more as whole R' x C' blocks need.
+// A layout of R' x C' blocks that keeps the same pairs, and as few more as whole blocks need.
 ANNULUS_EXPORT BlockLayout reblock(const LayoutView& layout, std::int64_t block_rows,
                                    std::int64_t block_columns);
 
@@ -200,8 +200,8 @@ struct PictureOptions {
 // cells, a cell stands for several: '#' all full, '+' all kept, '-' some, '.' none.
 ANNULUS_EXPORT std::string text_picture(const LayoutView& layout,
                                         const PictureOptions& options = {});
-// The same as an SVG document; where a cell stands for several blocks, it is the darker the more of
-// them are kept.
+// A picture as an SVG document; where a cell stands for several blocks, it is the darker the more
+// of them are kept.
 ANNULUS_EXPORT std::string svg_picture(const LayoutView& layout,
                                        const PictureOptions& options = {});
 

@@ -73,7 +73,8 @@ struct Reference {
 ANNULUS_EXPORT Reference reference(const Problem& problem, const HostInputs& inputs,
                                    const ReferenceOptions& options = {});
 
-// What a kernel wrote, copied to host memory: O and perhaps LSE, or the state it carried out.
+// The results of a kernel, copied to host memory: O and perhaps LSE, or the state that it carried
+// out.
 struct HostResult {
   const std::uint16_t* o = nullptr;  // [B, Sq, H, Dv] in the order of o_strides, bits of the
   Strides o_strides;                 // problem's output dtype

@@ -197,8 +197,8 @@ ANNULUS_EXPORT Pattern hierarchical(std::initializer_list<HierarchyLevel> levels
 // Head h sees what patterns[h mod their number] sees. heads() of one pattern is that pattern.
 ANNULUS_EXPORT Pattern heads(std::span<const Pattern> patterns);
 ANNULUS_EXPORT Pattern heads(std::initializer_list<Pattern> patterns);
-// As heads(), for groups of n heads: head h sees what patterns[floor(h / n) mod their number] sees.
-// n >= 1.
+// heads() for groups of n heads: head h sees what patterns[floor(h / n) mod their number] sees. n
+// >= 1.
 ANNULUS_EXPORT Pattern head_groups(std::int64_t n, std::span<const Pattern> patterns);
 ANNULUS_EXPORT Pattern head_groups(std::int64_t n, std::initializer_list<Pattern> patterns);
 // In the sums of softmax a key counts once for each branch that sees it: branches run one after
