@@ -1,9 +1,9 @@
 #ifndef ANNULUS_RING_AGREEMENT_H_
 #define ANNULUS_RING_AGREEMENT_H_
 
-// What all ranks of a ring must bring alike, so that no rank waits for a message that another one
-// never sends. Terms are compared by their text: digests tell whether two ranks agree, terms name
-// what they disagree about.
+// The terms that all ranks of a ring must agree on, so that no rank waits for a message that
+// another one never sends. Terms are compared by their text: digests tell whether two ranks agree,
+// terms name what they disagree about.
 
 #include <span>
 #include <string>

@@ -93,6 +93,7 @@ class Order {
     }
   }
 
+  // Finds `known` of every op, in any order that the edges allow.
   void settle(ViolationReport* report) {
     const auto streams = static_cast<std::size_t>(schedule_.ranks) * 2;
     std::vector<int> peers;

@@ -2,7 +2,7 @@
 #define ANNULUS_RING_CHECK_ORDER_H_
 
 // The part of check_schedule.h that is about order: whether ops wait for each other in a circle,
-// and whether every buffer holds what is read from it when it is read.
+// and whether every buffer holds the right keys when it is read.
 
 #include "ring/schedule.h"
 #include "ring/violation.h"

@@ -16,6 +16,8 @@ abi::CUdeviceptr address(const void* data) { return reinterpret_cast<std::uintpt
 
 }  // namespace
 
+// Makes everything that a run needs, so that run() allocates nothing: kernels, lists, streams, an
+// event for each op that another op waits for, and for each step the ops of all ranks.
 LocalRing::LocalRing(PlannedRing plan, std::span<const RankDevice> devices)
     : plan_(std::move(plan)) {
   const Schedule& schedule = plan_.schedule;

@@ -17,7 +17,7 @@
 
 namespace annulus::ring {
 
-// What a rank runs on.
+// The device that a rank runs on.
 struct RankDevice {
   device::ContextPointer context;
   jit::KernelCache* kernels = nullptr;  // used by the constructor alone

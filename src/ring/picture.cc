@@ -57,8 +57,9 @@ std::string cell(const PlannedRing& ring, int rank, int step, const Op* compute,
                     11);
 }
 
-// From the cell that holds a shard to the one that holds it next: one row down and one step on, or
-// out of the picture and in again at the top.
+// An arrow from the cell that holds a shard to the one that holds it next: one row down and one
+// step on. From the last rank it is short and dashed, with the name of the rank that the shard goes
+// to.
 std::string arrow(const PlannedRing& ring, int rank, const Op& op) {
   const int x = x_of(op.step) + kCellWidth - 14;
   const int y = y_of(rank) + kCellHeight;

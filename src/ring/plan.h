@@ -49,7 +49,8 @@ struct PlannedRing {
   std::vector<RankPlan> ranks;
 };
 
-// What one launch of the fullest rank looks like: the problem by which a configuration is chosen.
+// A problem with the most rows of Q and the most rows of K that any rank has, for which the
+// configuration is chosen.
 Problem largest_hop(const Problem& problem, const ShardMap& shards);
 
 // Whether some rank's rows or keys are several segments; kernels then read positions row by row.

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_RING_SCHEDULE_H_
 #define ANNULUS_RING_SCHEDULE_H_
 
-// What every rank of a ring does, as data: it can be printed, checked (check_schedule.h), drawn
+// The work of every rank of a ring, as data that can be printed, checked (check_schedule.h), drawn
 // and compared; local_ring.h carries it out.
 //
 // In step s rank r holds the shard of rank (r - s) mod P. While it computes with that shard, it
@@ -39,7 +39,8 @@ struct Op {
   Kind kind = Kind::kCompute;
   int step = 0;
 
-  // kCompute: with the keys of `owner`, which lie in `buffer`; kPack: into `buffer`.
+  // kCompute uses the keys of `owner`, which are in `buffer`; kPack writes those of `owner` to
+  // `buffer`.
   int owner = kNone;
   int buffer = kCallersTensors;
   int branch = 0;      // kCompute: the branch of a sum

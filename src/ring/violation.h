@@ -1,7 +1,8 @@
 #ifndef ANNULUS_RING_VIOLATION_H_
 #define ANNULUS_RING_VIOLATION_H_
 
-// What a checker of rings finds (check_schedule.h, check_tiles.h), and how it collects it.
+// The violations that the checkers of rings find (check_schedule.h, check_tiles.h), and how they
+// are collected.
 
 #include <fmt/core.h>
 
@@ -16,7 +17,7 @@ struct Violation {
   enum class Kind {
     kPairMissing,  // a visible (query, key) pair is computed by no launch
     kPairTwice,    // a visible pair is computed by several launches
-    kPairHidden,   // a tile counts as full that holds a pair which nobody may see
+    kPairHidden,   // a tile is listed as full but holds a pair that is not visible
     kUnmatched,    // a send without its receive, or the other way round
     kNotThere,     // an op reads a buffer that does not hold what it should by then
     kOverwritten,  // a buffer is written while an op may still read it
@@ -31,7 +32,7 @@ struct Violation {
 };
 const char* to_string(Violation::Kind kind);
 
-// All that one check found, at most a few of each kind.
+// Collects the violations that one check finds, at most a few of each kind.
 class ViolationReport {
  public:
   template <typename... Arguments>
