@@ -252,6 +252,9 @@ SelectionPlan make_selection_plan(const Problem& problem, const Selection& selec
   plan.tile_rows = base.tile_rows;
   plan.tile_columns = base.tile_columns;
   plan.row_tiles = base.row_tiles;
+  // Where both block sizes are multiples of the tile's, a tile lies in one block, and it is listed
+  // or not as a whole. Otherwise each tile has one bit for each granule: a piece of the tile that
+  // lies in one block.
   plan.masked = selection.block_rows % plan.tile_rows != 0 ||
                 selection.block_columns % plan.tile_columns != 0;
   plan.granule_row_shift = common_shift(plan.tile_rows, selection.block_rows);
