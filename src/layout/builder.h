@@ -11,7 +11,7 @@
 
 namespace annulus::layout {
 
-// What a layout says about a block.
+// The class of a block in a layout.
 enum class Block : std::uint8_t { kNone = 0, kFull = 1, kPartial = 2 };
 
 class Builder {
@@ -42,7 +42,7 @@ inline Block block_at(const LayoutView& layout, std::int64_t at) {
              : Block::kFull;
 }
 
-// Where row `row` of a head begins in indices; with row + 1, where it ends.
+// The index in `indices` at which row `row` of a head begins; with row + 1, at which it ends.
 inline std::int64_t begin_of(const LayoutView& layout, std::int64_t head, std::int64_t row) {
   return layout.indptr[static_cast<std::size_t>(head * layout.rows() + row)];
 }

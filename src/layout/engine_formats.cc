@@ -191,6 +191,8 @@ FlashInferArrays to_flashinfer(const LayoutView& from, std::span<const std::uint
           {mask.begin(), mask.end()}};
 }
 
+// The largest r x c that divide the mask into uniform pieces are found for rows and columns
+// independently, over all blocks at once. Then each new block is as visible as its first pair.
 BlockLayout exact_layout(const LayoutView& from, std::span<const std::uint8_t> mask) {
   from.validate();
   layout::check_whole_blocks(from);
