@@ -14,7 +14,7 @@ bool is_short(const Node& node) {
   return node.kind == Kind::kLeaf && leaves::structure_of(node.leaf).is_short;
 }
 
-// From the first key to the last one.
+// The interval from the first key to the last one.
 Interval hull_of(const IntervalSet& keys) {
   return keys.empty() ? Interval{} : Interval{keys.front().begin, keys.back().end};
 }

@@ -26,7 +26,7 @@ const leaves::Word* leaf_word(std::string_view name) {
   return found == words.end() ? nullptr : &*found;
 }
 
-// All words, for advice.
+// All words of the language, for advice about unknown ones.
 std::vector<std::string_view> known_words() {
   std::vector<std::string_view> known;
   for (const leaves::Word& word : leaves::all_words()) known.push_back(word.name);

@@ -17,6 +17,8 @@ int strength(const Node& node) {
   return node.kind == Kind::kAnd ? 1 : 2;
 }
 
+// Appends the text that parses back to an equal tree, with parentheses only where precedence needs
+// them.
 void print(const Node& node, std::string* text) {
   const auto out = std::back_inserter(*text);
   const auto child = [&](const Node& inner) {
