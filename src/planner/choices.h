@@ -20,7 +20,7 @@ namespace annulus::planner {
 // Error{kInvalidArgument} where options are out of their range.
 attention::DeviceLimits limits_for(attention::DeviceLimits device, const PlanOptions& options);
 
-// What a configuration is chosen for: a problem, perhaps with a selection or in a ring.
+// The subject of a choice: a problem, perhaps with a selection or in a ring.
 struct Subject {
   const Problem& problem;
   const Selection* selection = nullptr;  // null: the tiles are known when planning

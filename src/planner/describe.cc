@@ -24,7 +24,7 @@ double block_density(const Problem& problem, const PlanOptions& options,
 }
 
 // Adds the kernel of one branch: its resources, and how many of its CTAs run at a time. With
-// several branches the largest resources and the fewest CTAs are told.
+// several branches PlanInfo has the largest resources and the fewest CTAs.
 void add_kernel(const attention::Forward& forward, PlanInfo* info) {
   const auto& kernel = forward.lookup().kernel;
   if (kernel == nullptr) return;
@@ -38,8 +38,8 @@ void add_kernel(const attention::Forward& forward, PlanInfo* info) {
   }
   info->registers = std::max(info->registers, attributes.registers);
   info->local_bytes = std::max(info->local_bytes, attributes.local_bytes);
-  // With several kernels the slowest source is told: "compiled" goes before "disk", and that before
-  // "memory".
+  // With several kernels PlanInfo has the slowest source: "compiled" goes before "disk", and that
+  // before "memory".
   const std::string source = jit::to_string(forward.lookup().origin);
   if (info->source == "none" || info->source == "memory" || source == "compiled") {
     info->source = source;

@@ -25,7 +25,7 @@
 
 namespace annulus::planner {
 
-// What is to be planned.
+// A request for a plan.
 struct Request {
   const Problem& problem;
   const PlanOptions& options;
