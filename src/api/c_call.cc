@@ -69,6 +69,8 @@ std::size_t size_of(const StructName& name, const void* given) {
 
 }  // namespace
 
+// Rethrows the exception that is being handled to find its type. An allocation that failed is
+// ANNULUS_OUT_OF_MEMORY, and an exception that is no Error is a defect of this library.
 annulus_status failed() noexcept {
   try {
     throw;

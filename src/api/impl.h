@@ -1,8 +1,8 @@
 #ifndef ANNULUS_API_IMPL_H_
 #define ANNULUS_API_IMPL_H_
 
-// What the public handles hold. The program and the tests of this repository may look inside; users
-// cannot.
+// What the public handles hold. The program, tests and benchmarks of this repository may look
+// inside; users cannot.
 
 #include <memory>
 

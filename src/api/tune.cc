@@ -1,5 +1,5 @@
-// The public functions of the tuner: the look-up, where results are stored, and how they are told.
-// A build with ANNULUS_TUNER=OFF has tune_left_out.cc in place of this file.
+// The public functions of the tuner: the look-up, where results are stored, and what callers are
+// told. A build with ANNULUS_TUNER=OFF has tune_left_out.cc in place of this file.
 #include "annulus/tune.h"
 
 #include <chrono>

@@ -15,7 +15,7 @@ inline std::string name_of(const std::optional<attention::KernelConfig>& config)
   return config ? attention::to_string(*config) : std::string();
 }
 
-// A stored time as it is told: cycles stay cycles, and measured nanoseconds become microseconds.
+// A stored time for callers: cycles stay cycles, and measured nanoseconds become microseconds.
 inline double told(std::int64_t time, bool predicted) {
   return static_cast<double>(time) / (predicted ? 1.0 : 1e3);
 }
