@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kMaxFileBytes = 256 << 20;
 constexpr std::string_view kSuffix = ".kernel";
-// A temporary older than this belongs to a writer that was killed.
+// A temporary older than this was left by a killed writer, since writing takes far less time.
 constexpr std::int64_t kAbandonedSeconds = 3600;
 // Listing a folder takes longer than storing a file, so old files are swept only after this many
 // stores.
@@ -135,8 +135,8 @@ DiskCache::Contents DiskCache::contents() {
 }
 
 // Removes temporaries that killed writers left, and above max_bytes the oldest kernels, down to
-// three quarters of it, so that not every store removes one. Another process may do the same at the
-// same time. A reader may lose a file that it was about to open, which is then a miss.
+// three quarters of it. Another process may do the same at the same time. A reader may lose a file
+// that it was about to open, which is then a miss.
 void DiskCache::sweep() {
   struct Entry {
     std::string name;

@@ -51,7 +51,8 @@ struct LoadedKernel {
 struct KernelLookup {
   std::shared_ptr<const LoadedKernel> kernel;  // never null
   Origin origin = Origin::kMemory;
-  // All zero for kMemory, and where another thread made the kernel while this one waited.
+  // The times are all zero for kMemory, and where another thread made the kernel while this one
+  // waited.
   double disk_ms = 0;
   double compile_ms = 0;
   double load_ms = 0;  // the driver's part: cuModuleLoadData and cuModuleGetFunction
