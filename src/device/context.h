@@ -9,8 +9,8 @@
 //   Buffer buffer(context, 1 << 20);
 //
 // Buffers, streams, events and modules hold their context, so the order of destruction is free.
-// After a kernel faulted the context is lost: every call throws Error{kFault}, and destructors free
-// nothing and throw nothing. Only a new process restores it; on a simulated device
+// After a kernel faulted the context is lost: every call throws Error{kFault}, and destructors give
+// up without an error. Only a new process restores it; on a simulated device
 // clear_simulator_fault() does as well.
 
 #include <cstddef>

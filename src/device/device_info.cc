@@ -5,6 +5,7 @@
 
 namespace annulus::device {
 
+// Attributes that every supported driver has must succeed; for newer ones there is a default.
 DeviceInfo read_device_info(const Driver& driver, int ordinal) {
   if (ordinal < 0 || ordinal >= driver.device_count()) {
     base::fail(ErrorCode::kInvalidArgument, "device {} does not exist: {} has {} devices", ordinal,
