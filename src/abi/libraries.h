@@ -54,7 +54,7 @@ struct LibraryReport {
   int version = 0;                  // as the library states it; 0: not asked
   std::string version_text;         // "13.0", "2.28.9"
   bool simulated = false;           // it has annulusSimulatorVersion
-  std::string problem;              // empty: usable. Else what is wrong and what to do about it
+  std::string problem;              // what is wrong and how to mend it; empty: usable
   std::vector<std::string> absent;  // optional symbols that it lacks
   std::vector<LibraryAttempt> tried;
 
