@@ -69,9 +69,10 @@ Safetensors parse_safetensors(std::vector<std::byte> bytes, std::string_view wha
 Safetensors read_safetensors(FileSystem& files, const std::string& path,
                              std::int64_t max_bytes = std::int64_t{1} << 36);
 
-// The same bytes for the same tensors and metadata in any order: larger elements first, then by
-// name, so that each tensor is aligned to its element. Throws Error{kInvalidArgument} for a name
-// that is there twice or reserved, a negative dimension, or bytes that are not the shape's.
+// The bytes of a file. They are the same for the same tensors and metadata in any order: larger
+// elements come first, then names decide, so that each tensor is aligned to its element. Throws
+// Error{kInvalidArgument} for a name that is there twice or reserved, a negative dimension, or
+// bytes that are not the shape's.
 std::vector<std::byte> format_safetensors(std::span<const NamedTensor> tensors,
                                           const Metadata& metadata);
 

@@ -37,6 +37,8 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
+// Workers wait for a new generation, take indices until none is left, and count themselves out; the
+// caller takes indices as worker 0.
 void ThreadPool::parallel_for(std::int64_t count,
                               const std::function<void(std::int64_t, int)>& body) {
   if (count <= 0) return;
