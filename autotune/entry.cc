@@ -145,6 +145,7 @@ ShapeKey read_shape(const Reader& from) {
 
 }  // namespace
 
+// The order of the members does not matter: decode_entry reads them by name.
 std::vector<std::byte> encode_entry(const Entry& entry, const std::string& device) {
   const ShapeKey& shape = entry.shape;
   Json json;

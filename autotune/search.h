@@ -61,7 +61,7 @@ struct SearchResult {
   std::vector<Trial> trials;  // in the space's order; a default that is not in the space comes last
   double winner_time = 0;     // median in the rounds in which the two were compared
   double default_time = 0;
-  int tried = 0;  // not counting what was dropped
+  int tried = 0;  // candidates tried, without those that were dropped
   int dropped = 0;
   bool complete = false;  // the search ended by itself
 };

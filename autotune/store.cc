@@ -20,7 +20,7 @@ constexpr std::string_view kSuffix = ".tuned";
 constexpr char kLockName[] = "tuned.lock";
 // A folder with more files than this is not one that a store has filled.
 constexpr std::size_t kMaxEntries = 10'000;
-// A temporary older than this belongs to a writer that was killed.
+// A temporary older than this was left by a killed writer, since writing takes far less time.
 constexpr std::int64_t kAbandonedSeconds = 3600;
 constexpr char kRemedy[] = "set ANNULUS_TUNED to a folder of your own";
 

@@ -3,7 +3,7 @@
 
 // Tuned results on disk, for one device. Each folder of a search path holds a folder named after
 // the device, with one file for each shape (docs/tuning.md). Earlier folders go before later ones:
-// the user's before the site's before what was shipped.
+// the user's before the site's, and both before results that were shipped.
 //
 // Nothing here can make an answer wrong: an entry selects among configurations that are legal
 // anyway. Nothing here can make a plan fail: a file that is damaged, foreign, old or outside the
