@@ -89,6 +89,7 @@ BlockLayout empty_layout(const Problem& problem, const Selection& selection) {
   return layout;
 }
 
+// Numbers come first, so that later checks can multiply and divide by them.
 void validate(const Problem& problem, const Selection& selection) {
   check_number("block_rows (R)", selection.block_rows, 1);
   check_number("block_columns (C)", selection.block_columns, 1);

@@ -61,6 +61,8 @@ struct Selector::Call {
   }
 };
 
+// Gets only the kernels that this selection launches, and uploads the bits of its passes and the
+// list of heads.
 Selector::Selector(const device::ContextPointer& context, jit::KernelCache& kernels, jit::Arch arch,
                    SelectionPlan plan)
     : context_(context), plan_(std::move(plan)) {
