@@ -23,6 +23,7 @@ constexpr Table kDifference = {{kNone, kNone, kNone},  //
                                {kFull, kNone, kNone},
                                {kPartial, kNone, kNone}};
 
+// Merges the rows of each pair of heads. A column that only one layout has is kNone in the other.
 BlockLayout combine(const LayoutView& a, const LayoutView& b, const Table& table) {
   a.validate();
   b.validate();

@@ -82,6 +82,8 @@ std::string compare_rows(const LayoutView& a, std::int64_t a_head, const LayoutV
 
 namespace annulus::inline v0 {
 
+// Compares query head by query head, so that layouts with other head maps can be equal. Rows beyond
+// max_lines are counted but not written.
 LayoutDifference difference(const LayoutView& first, const LayoutView& second,
                             std::int64_t max_lines) {
   first.validate();

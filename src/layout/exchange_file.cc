@@ -117,6 +117,8 @@ class Tensors {
   base::Safetensors file_;
 };
 
+// Formats without a case are bitsets; import_layout reads kLayout itself and gives kNpy and kRaw to
+// read_mask.
 BlockLayout read_tensors(base::FileSystem& files, const std::string& path, LayoutFormat format,
                          LayoutSizes sizes) {
   const Tensors in(files, path);

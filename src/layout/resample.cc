@@ -135,6 +135,9 @@ class Row {
   std::vector<std::int64_t> touched_;  // columns
 };
 
+// For each row of blocks of the result, looks at the rows of blocks that its rows come from, and
+// adds each of their blocks where the columns put it. A partial block adds no visible pairs, so the
+// result is full only where full blocks cover it.
 BlockLayout resample(const LayoutView& from, const Axis& rows, const Axis& columns,
                      std::int64_t block_rows, std::int64_t block_columns) {
   BlockLayout to;  // has only the sizes, to count blocks and check them

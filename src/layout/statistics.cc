@@ -32,6 +32,7 @@ struct Load {
 
 namespace annulus::inline v0 {
 
+// Blocks, rows and columns are counted over distinct heads; only the density is over query heads.
 LayoutStatistics statistics(const LayoutView& view) {
   view.validate();
   LayoutStatistics result;
