@@ -46,6 +46,8 @@ const IntervalSet& Evaluator::row(std::int64_t head, std::int64_t q, Interval un
   return steps_.back().row;
 }
 
+// Finds the exact keys of one query. An operand of & is asked only within the hull of what those
+// before it left, since keys outside cannot be seen.
 void Evaluator::find_row(Step& step, const Question& question) {
   const Node& node = *step.node;
   if (step.children.empty()) {
@@ -83,6 +85,9 @@ const Bounds& Evaluator::range(std::int64_t head, Interval queries, Interval uni
   return steps_.back().bounds;
 }
 
+// Finds the bounds of a range of queries. A leaf answers by itself; heads() takes its child's
+// answer; operands of & are asked only within the hull of what the one before sees; ~ swaps and
+// complements `all` and `any` and keeps `doubt` and `mixed`, which are the same for both.
 void Evaluator::find_bounds(Step& step, const Question& question) {
   const auto& [head, queries, universe, grain] = question;
   const Node& node = *step.node;

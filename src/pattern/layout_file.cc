@@ -155,6 +155,8 @@ void add_layout_digests(const detail::PatternNode& node, std::string* text) {
   });
 }
 
+// Gaps between arrays stay zero. The digest of the arrays is taken before that of the header, which
+// holds it.
 std::vector<std::byte> format_layout(const LayoutView& layout) {
   layout.validate();
   Header header = {};

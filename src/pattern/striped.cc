@@ -95,6 +95,8 @@ void StripedCounter::join(bool is_and, const Pieces& a, const Pieces& b, Pieces*
   }
 }
 
+// Finds the pieces of one query's keys. A leaf that is not striped has all residues in its
+// intervals and none between them.
 void StripedCounter::find(Step& step, std::int64_t head, std::int64_t q, Interval universe) {
   const Node& node = *step.node;
   if (step.children.empty()) {
