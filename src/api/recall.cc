@@ -61,6 +61,8 @@ std::size_t RecallMeter::workspace_bytes() const {
   return impl_->o_bytes + impl_->lse_bytes + impl_->plan.workspace_bytes();
 }
 
+// Runs attention over all pairs with O and LSE in the workspace, and compares its LSEs with those
+// of the run that is judged. The LSEs' base is the problem's, so lse_factor makes them base 2.
 void RecallMeter::run(void* stream, const Operands& operands, float* recall,
                       void* workspace) const {
   const std::int64_t rows = impl_->rows();
