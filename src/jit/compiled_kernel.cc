@@ -127,6 +127,8 @@ std::vector<std::byte> encode_kernel_file(const KernelKey& key, const CompiledKe
   return file;
 }
 
+// Sizes are checked before anything is read by them, and the digest before the key, so that a
+// damaged file is told from one of another key.
 std::optional<CompiledKernel> decode_kernel_file(std::span<const std::byte> file,
                                                  const KernelKey& key, std::string* why) {
   const auto refuse = [&](const char* reason) {
