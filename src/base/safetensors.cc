@@ -212,6 +212,8 @@ std::int64_t TensorView::elements() const {
   return count;
 }
 
+// The views point into `storage`, which is moved into the result before they are made. Entries are
+// checked one by one, and then against one another.
 Safetensors parse_safetensors(std::vector<std::byte> bytes, std::string_view what) {
   if (bytes.size() < kPrefix) {
     fail(ErrorCode::kInvalidFile, "{}: {} bytes are no safetensors file", what, bytes.size());
