@@ -95,6 +95,8 @@ HostOperands random_operands(const Problem& problem, std::int64_t max_elements,
   return host;
 }
 
+// Uploads Q, K, V and a carried state, and allocates what the problem writes: the state or O (of
+// 16-bit elements), and LSE where it is wanted. Scales stay null, which means 1.
 DeviceOperands::DeviceOperands(const device::ContextPointer& on, const Problem& problem,
                                const HostOperands& host)
     : context(on) {

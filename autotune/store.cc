@@ -76,6 +76,8 @@ void TunedStore::load() {
   for (const std::string& folder : options_.folders) load_folder(folder);
 }
 
+// Both the folder of the path and the device's folder in it must be private. Names are sorted, and
+// of two entries for one shape the first one found is kept.
 void TunedStore::load_folder(const std::string& folder) {
   const auto open = [&](const std::string& path) {
     std::string problem;
@@ -107,6 +109,9 @@ void TunedStore::load_folder(const std::string& folder) {
   }
 }
 
+// Reads and checks one file; empty where it is not used, with a line in the log unless `quiet`. The
+// digest of its name must be that of its shape, so that a copied file cannot stand for another
+// shape.
 std::optional<Entry> TunedStore::read_entry(int folder, const std::string& path,
                                             const std::string& name, bool quiet) {
   std::vector<std::byte> file;
