@@ -60,7 +60,8 @@ bool sees(const Problem& problem, const Pattern& pattern, const ShardMap& shards
       for (const Segment& keys : k) {
         const std::int64_t first_q = problem.q_position() + rows.start;
         const std::int64_t first_k = problem.k_position() + keys.start;
-        // Above 2^24 pairs, asking each would take seconds; visible_pairs() asks once for each row.
+        // Above 2^24 pairs, asking each would take seconds; visible_pairs() counts them from
+        // intervals of keys.
         if (rows.length * keys.length > (std::int64_t{1} << 24)) {
           if (pattern::visible_pairs(pattern, head, {rows.length, keys.length, first_q, first_k},
                                      context) > 0) {

@@ -13,8 +13,9 @@
 namespace annulus::ring {
 
 // All violations, at most a few of each kind; empty where the schedule is right. Where two segments
-// have up to 2^24 pairs, the pattern is asked about each of them; above that, only about each row.
-// Requires: validate(shards, problem) passes and the schedule is for as many ranks.
+// have up to 2^24 pairs, the pattern is asked about each of them; above that, the pairs are counted
+// from intervals of keys (pattern/classify.h). Requires: validate(shards, problem) passes and the
+// schedule is for as many ranks.
 std::vector<Violation> check_schedule(const Schedule& schedule, const Problem& problem,
                                       const ShardMap& shards);
 
