@@ -9,13 +9,13 @@ DeviceKey device_key(const device::DeviceInfo& device, const std::string& archit
   constexpr std::int64_t kMega = 1 << 20;
   std::string name = device.simulated ? "simulated GPU" : device.name;
   for (char& c : name) {
-    if (c < ' ' || c > '~') c = '?';  // it is written to files and printed
+    if (c < ' ' || c > '~') c = '?';  // the name is written to files and printed
   }
   DeviceKey key;
   key.simulated = device.simulated;
   std::string& text = key.identity;
   text = fmt::format("{}, {}, {} multiprocessors", name, architecture, device.multiprocessors);
-  // Drivers keep a little of the memory, and not always the same.
+  // Drivers reserve a little of the memory, and not always the same amount, so it is rounded.
   if (!device.simulated) {
     text += fmt::format(", {} GB", (device.memory_bytes + 512 * kMega) / (1024 * kMega));
   }

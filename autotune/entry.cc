@@ -18,7 +18,7 @@ constexpr std::string_view kMagic = "annulus-tuned ";
 constexpr std::size_t kDigestDigits = 32;
 constexpr std::int64_t kMaxTime = std::int64_t{1} << 60;
 
-// The header of a file of this schema, up to the digest.
+// The first line of a file of this schema, up to the digest.
 std::string header() { return fmt::format("{}{} ", kMagic, kEntrySchema); }
 
 Json config_json(const attention::KernelConfig& config) {
@@ -36,8 +36,8 @@ Json config_json(const attention::KernelConfig& config) {
   return json;
 }
 
-// Reads members of objects; what is not there, of another type or outside its range fails with the
-// member's name.
+// Reads members of objects. A member that is missing, of another type or out of range is an error
+// with the member's name.
 class Reader {
  public:
   explicit Reader(const Json& json) : json_(json) {}
@@ -56,7 +56,7 @@ class Reader {
   std::int64_t number(const char* name, std::int64_t least, std::int64_t most) const {
     const Json& found = member(name);
     if (!found.is_number_integer()) refuse(name, "is no whole number");
-    // Unsigned numbers may lie beyond the signed ones.
+    // An unsigned number may exceed the signed range, and get() would wrap it.
     if (found.is_number_unsigned() && found.get<std::uint64_t>() > INT64_MAX) {
       refuse(name, "is out of range");
     }
@@ -72,7 +72,7 @@ class Reader {
     if (!found.is_string()) refuse(name, "is no text");
     return found.get<std::string>();
   }
-  // One of the texts that `to_text` makes of `values`.
+  // The value whose text, by `to_text`, the member has.
   template <typename Enum, std::size_t kCount>
   Enum choice(const char* name, const Enum (&values)[kCount], const char* (*to_text)(Enum)) const {
     const std::string found = text(name);
@@ -95,8 +95,8 @@ class Reader {
   const Json& json_;
 };
 
-// What an entry of another build says of further fields is left alone; a family that is not there
-// is named, as the entry is right where it was made.
+// Fields that this build does not know are ignored. An unknown family is an error that names it,
+// since the entry is valid for the build that made it.
 attention::KernelConfig read_config(const Reader& from) {
   attention::KernelConfig config;
   const std::string family = from.text("family");
@@ -105,7 +105,7 @@ attention::KernelConfig read_config(const Reader& from) {
     base::fail(ErrorCode::kInvalidFile, "its family '{:.40}' is none of this build, which has {}",
                family, attention::family_names());
   }
-  // Wide enough for whatever a space may hold; what is legal is asked of the space itself.
+  // These bounds are wider than any search space; why_outside() decides what is legal.
   config.tile_rows = from.integer("tile_rows", 1, 1024);
   config.tile_columns = from.integer("tile_columns", 1, 1024);
   for (std::size_t i = 0; i < config.family->fields.size(); ++i) {
@@ -145,6 +145,7 @@ ShapeKey read_shape(const Reader& from) {
 
 }  // namespace
 
+// The order of the members does not matter: decode_entry reads them by name.
 std::vector<std::byte> encode_entry(const Entry& entry, const std::string& device) {
   const ShapeKey& shape = entry.shape;
   Json json;
@@ -188,6 +189,8 @@ std::vector<std::byte> encode_entry(const Entry& entry, const std::string& devic
   return {bytes.begin(), bytes.end()};
 }
 
+// The magic, the schema and the digest are checked before the JSON is parsed, and the JSON is
+// bounded in size and depth, because the file may come from anywhere.
 std::optional<Entry> decode_entry(std::span<const std::byte> file, std::string* device,
                                   std::string* why) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
@@ -245,6 +248,7 @@ std::optional<Entry> decode_entry(std::span<const std::byte> file, std::string* 
 }
 
 bool better(const Entry& a, const Entry& b) {
+  // The configuration comes last, to make the order total.
   const auto rank = [](const Entry& entry) {
     const attention::KernelConfig& config = entry.config;
     return std::tuple(!entry.complete, entry.ratio_high_ppm, -entry.rounds, -entry.origin.when,

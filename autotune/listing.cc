@@ -16,7 +16,7 @@ class Lister {
  public:
   explicit Lister(base::FileSystem& files) : files_(files) {}
 
-  // Calls body(descriptor, names that end in `suffix`, sorted) for a folder that is trusted.
+  // Calls body(descriptor, names that end in `suffix`, sorted) for a folder that may be trusted.
   template <typename Body>
   void folder(const std::string& path, std::string_view suffix, Body body) {
     std::string problem;

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_AUTOTUNE_LISTING_H_
 #define ANNULUS_AUTOTUNE_LISTING_H_
 
-// Everything on a search path, of all devices: for people who want to know what is there. What a
-// plan uses goes through TunedStore.
+// Lists everything on a search path, for all devices, for people. Plans look results up through
+// TunedStore.
 
 #include <string>
 #include <vector>

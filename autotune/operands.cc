@@ -39,7 +39,7 @@ T* pointer(const device::Buffer& buffer) {
   return reinterpret_cast<T*>(static_cast<std::uintptr_t>(buffer.address()));
 }
 
-// So many bytes, those of `from` over and over.
+// A buffer of `bytes` bytes, filled with those of `from` over and over.
 device::Buffer repeated(const device::ContextPointer& context, std::size_t bytes,
                         const std::vector<std::uint8_t>& from) {
   device::Buffer buffer(context, bytes);
@@ -95,6 +95,8 @@ HostOperands random_operands(const Problem& problem, std::int64_t max_elements,
   return host;
 }
 
+// Uploads Q, K, V and a carried state, and allocates what the problem writes: the state or O (of
+// 16-bit elements), and LSE where it is wanted. Scales stay null, which means 1.
 DeviceOperands::DeviceOperands(const device::ContextPointer& on, const Problem& problem,
                                const HostOperands& host)
     : context(on) {

@@ -12,16 +12,17 @@
 
 namespace annulus::autotune {
 
-// Bytes of each tensor's elements, in its order; shorter ones are repeated. Scales are 1.
+// The bytes of each tensor's elements, in its order. A tensor with fewer elements than the
+// problem's is repeated on the device. Scales are 1.
 struct HostOperands {
   std::vector<std::uint8_t> q, k, v;
   HostState state_in;  // with carry_in; some rows are empty
 
-  // Requires: nothing was shortened.
+  // Requires: all tensors have all their elements.
   HostInputs inputs(const Problem& problem) const;
 };
 
-// At most max_elements of each tensor; states are whole.
+// Draws at most max_elements of each tensor; states are complete.
 HostOperands random_operands(const Problem& problem, std::int64_t max_elements, std::uint64_t seed);
 
 Strides q_strides(const Problem& problem);
@@ -35,8 +36,8 @@ struct DeviceOperands {
   DeviceOperands(const device::ContextPointer& context, const Problem& problem,
                  const HostOperands& host);
 
-  // Fills what the kernel writes with NaN, so that what it does not write is not taken for an
-  // answer. Ordered on the default stream.
+  // Fills the kernel's outputs with NaN, so that elements which it does not write are not taken for
+  // an answer. Ordered on the default stream.
   void forget_results() const;
 
   device::ContextPointer context;

@@ -21,7 +21,7 @@ double pairs_of(const Problem& problem) {
   return static_cast<double>(tiles.tiles()) * kKeyBlock * kKeyBlock;
 }
 
-// The first heads alone, with what the score has for them.
+// Keeps only the first heads, with the score's entries for them.
 void keep_heads(Problem* problem, std::int64_t heads) {
   problem->heads = heads;
   const auto cut = [&](auto* of_heads) {
@@ -32,8 +32,8 @@ void keep_heads(Problem* problem, std::int64_t heads) {
   cut(&problem->score.sink_logit);
 }
 
-// Fewer heads and batches. Where heads see different keys all of them stay, and where batches do
-// one of each.
+// The problem with fewer heads and batches. Where heads see different keys all of them are kept,
+// and where batches do, one of each kind.
 Problem with_few_heads(const Problem& problem, std::int64_t max_kv_heads, std::int64_t max_batch) {
   Problem part = problem;
   part.batch =
@@ -46,8 +46,8 @@ Problem with_few_heads(const Problem& problem, std::int64_t max_kv_heads, std::i
   return part;
 }
 
-// Rows [first, first + rows) of the problem with at most max_keys keys: up to the last one that a
-// row of head 0 sees in any batch.
+// Rows [first, first + rows) of the problem with at most max_keys keys, the last of which is the
+// last one that a row of head 0 sees in any batch.
 Problem strip(const Problem& problem, std::int64_t first, std::int64_t rows,
               std::int64_t max_keys) {
   Problem part = problem;
@@ -73,7 +73,7 @@ Problem strip(const Problem& problem, std::int64_t first, std::int64_t rows,
 std::vector<Problem> choose_parts(const Problem& problem, double max_pairs) {
   Problem whole = problem;
   whole.want_lse = !problem.carry_out;
-  // Positions that follow from the lengths would move with them.
+  // Positions that are not set follow from the lengths, which change in a part.
   whole.q0 = problem.q_position();
   whole.k0 = problem.k_position();
   whole.total_k = problem.context().seq_k;

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_AUTOTUNE_PARTS_H_
 #define ANNULUS_AUTOTUNE_PARTS_H_
 
-// Parts of a problem that are small enough to be checked pair by pair and to be simulated. A part
-// is a problem of its own: some heads, some query rows, some keys, at the positions that they have
-// in the whole, so that its tiles are tiles of the whole.
+// Chooses parts of a problem that are small enough to be checked pair by pair and to be simulated.
+// A part is a problem of its own: some heads, query rows and keys at their positions in the whole
+// problem, so that its tiles are tiles of the whole.
 
 #include <vector>
 
@@ -11,12 +11,13 @@
 
 namespace annulus::autotune {
 
-// Parts begin at multiples of this, and so on a tile of every configuration.
+// Parts begin at multiples of this, which is a multiple of the tile rows of every configuration.
 inline constexpr std::int64_t kPartRows = 256;
 
-// The whole with few heads and batches where its tiles hold at most max_pairs pairs, else the
-// first and the last rows and some in between, with as many keys up to the last one they see as
-// there is room for. LSE is wanted wherever it can be. Requires: a valid problem with B, Sq > 0.
+// The whole problem with few heads and batches where its tiles hold at most max_pairs pairs.
+// Otherwise some strips of rows, the first and the last among them, each with as many keys up to
+// the last one that it sees as max_pairs allows. The parts ask for LSE wherever they can. Requires:
+// a valid problem with B, Sq > 0.
 std::vector<Problem> choose_parts(const Problem& problem, double max_pairs);
 
 }  // namespace annulus::autotune

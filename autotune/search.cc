@@ -15,16 +15,17 @@ using attention::KernelConfig;
 
 // A neighbour of the best is tried as if it were predicted this much faster.
 constexpr double kNeighbourBonus = 0.85;
-// What is predicted to take this many times the best prediction is not tried.
+// A candidate that is predicted to take this many times the best prediction is not tried.
 constexpr double kHopeless = 3.0;
-// Less than this is no step forward.
+// A gain below this share is no step forward.
 constexpr double kStep = 0.005;
-// Closer than this to the best, in the median, is as good as the best.
+// A median within this share of the best one counts as equal to it.
 constexpr double kTie = 0.005;
-// The first measurement of a finalist is within this of the best one's.
+// Finalists are candidates whose first measurement is within this share of the best one's.
 constexpr double kFinalist = 0.03;
 
-// They differ in one property, by one step of it. Tile rows and warps go together.
+// Whether two configurations differ in at most one property, by one step. Tile rows and warps count
+// as one property, since they change together.
 bool neighbours(const KernelConfig& a, const KernelConfig& b) {
   if (a.family != b.family) return false;
   int steps = std::abs(a.tile_columns - b.tile_columns) / 16;
@@ -89,7 +90,7 @@ class Search {
     report(result_.default_at);
   }
 
-  // The next candidate, nothing where none is left that could be worth it.
+  // The next candidate, or nothing where none is left that could be worth trying.
   std::optional<std::size_t> choose() const {
     std::optional<std::size_t> next;
     double least = std::numeric_limits<double>::infinity();
@@ -110,7 +111,7 @@ class Search {
     return next;
   }
 
-  // True where it is the new best by more than a trifle.
+  // Prepares and measures a candidate. True where it is the new best by more than kStep.
   bool attempt(std::size_t index) {
     Trial& trial = at(index);
     if (auto reason = workbench_.prepare(trial.config)) {
@@ -150,7 +151,8 @@ class Search {
     return median(times[0]);
   }
 
-  // The best ones once more, and the rule.
+  // Measures the best candidates once more together with the default, and picks the winner. Exact
+  // workbenches (predictions) need no second measurement, and a search that was stopped makes none.
   void decide(bool ended) {
     std::vector<std::size_t> finalists;
     for (std::size_t i = 0; i < result_.trials.size(); ++i) {
@@ -185,10 +187,13 @@ class Search {
     const Trial& winner = at(result_.winner);
     const bool is_default = result_.winner == result_.default_at;
     result_.winner_time = is_default ? default_time : winner.time;
-    // Of the same rounds: the default's own measurement may be from other ones.
+    // The ratio gives the default's time in the winner's own rounds; default_time may be from other
+    // rounds.
     result_.default_time = is_default ? default_time : winner.time / winner.ratio.middle;
   }
 
+  // The winner is the fastest finalist whose ratio is certain to lie below 1 - margin. Among those
+  // that tie with it, the first in the space's order wins, so that two runs agree.
   void pick(const std::vector<std::size_t>& finalists) {
     std::vector<std::size_t> sure;
     for (const std::size_t index : finalists) {

@@ -1,14 +1,14 @@
 #ifndef ANNULUS_AUTOTUNE_SEARCH_H_
 #define ANNULUS_AUTOTUNE_SEARCH_H_
 
-// Which candidates are tried, in which order, and when one takes the place of the default.
+// Decides which candidates are tried, in which order, and when one replaces the default.
 //
-// - The default, the heuristic's choice, is always tried, first and beside every other one.
-// - Candidates come in the order of the static prediction; what differs in one step from the best
-//   so far comes before its turn. The search ends where many candidates in a row were no better.
-// - What looks best is measured again together with the default, in fresh rounds: the luck that
-//   made it look best does not repeat. It takes the default's place only where the 95 % interval of
-//   the median of its ratios to the default, round by round, lies below 1 by more than a margin.
+// - The default, the heuristic's choice, is always tried, first and beside every other candidate.
+// - Candidates come in the order of the static prediction; one that is a single step away from the
+//   best so far comes earlier. The search ends where many candidates in a row were no better.
+// - The best ones are measured again together with the default, in fresh rounds, because the luck
+//   that made them look best does not repeat. One replaces the default only where the 95 % interval
+//   of the median of its ratios to the default, round by round, lies below 1 by more than a margin.
 //   Differences between good configurations are often below 2 %, and so is the noise of a shared
 //   machine; a result within it would change from run to run and could be a loss.
 // - Among those that are equally good the first in the space's fixed order is taken, so that two
@@ -26,29 +26,29 @@
 namespace annulus::autotune {
 
 struct SearchOptions {
-  bool exhaustive = false;  // try all of them
-  int patience = 24;        // candidates in a row that are no better, after which it ends
-  int quick_rounds = 7;     // of a candidate's first measurement, each beside the default
-  int final_rounds = 25;    // of the best ones' last measurement
+  bool exhaustive = false;  // try all candidates
+  int patience = 24;      // the search ends after this many candidates in a row that are no better
+  int quick_rounds = 7;   // rounds of a candidate's first measurement, each beside the default
+  int final_rounds = 25;  // rounds of the finalists' last measurement
   int max_finalists = 4;
-  double margin = 0.01;  // that a winner must be better by, beyond the noise
-  // Asked before every candidate and every measurement: true ends the search with what it has.
+  double margin = 0.01;  // a winner must be better by this share, beyond the noise
+  // Asked before every candidate and every measurement; true ends the search with the best so far.
   std::function<bool()> stopped;
 };
 
-// A candidate, what the static model says of it, and what came of it.
+// A candidate, its static prediction, and its outcome.
 struct Trial {
   attention::KernelConfig config;
   double predicted = 0;  // cycles, from the plan alone
   enum class Outcome { kNotTried, kDropped, kTried } outcome = Outcome::kNotTried;
   std::string reason = {};  // of kDropped
   double time = 0;          // median, microseconds or cycles
-  Interval ratio{1, 1, 1};  // of its times to the default's, round by round
+  Interval ratio{1, 1, 1};  // its times over the default's, round by round
   int rounds = 0;
 };
 
 struct SearchProgress {
-  int tried = 0;  // and dropped
+  int tried = 0;  // candidates tried or dropped
   int candidates = 0;
   const Trial* last = nullptr;
   const Trial* best = nullptr;
@@ -58,12 +58,12 @@ struct SearchResult {
   std::size_t winner = 0;      // index of trials
   std::size_t default_at = 0;  // likewise
   std::optional<std::size_t> runner_up;
-  std::vector<Trial> trials;  // in the space's order; the default last where it is not in it
-  double winner_time = 0;     // in the rounds in which the two were compared
+  std::vector<Trial> trials;  // in the space's order; a default that is not in the space comes last
+  double winner_time = 0;     // median in the rounds in which the two were compared
   double default_time = 0;
-  int tried = 0;  // not counting what was dropped
+  int tried = 0;  // candidates tried, without those that were dropped
   int dropped = 0;
-  bool complete = false;  // it ended by itself
+  bool complete = false;  // the search ended by itself
 };
 
 // `trials` are the candidates with their predictions, `default_at` the default among them. Throws

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_AUTOTUNE_SHAPE_KEY_H_
 #define ANNULUS_AUTOTUNE_SHAPE_KEY_H_
 
-// What of a problem decides which configuration is best, rounded so that problems which differ
-// little share a tuned result.
+// The properties of a problem that decide which configuration is best, rounded so that problems
+// which differ little share a tuned result.
 
 #include <compare>
 #include <optional>
@@ -14,22 +14,22 @@
 
 namespace annulus::autotune {
 
-// By what a partial tile costs and how even the rows are.
+// Classes of patterns by the cost of a partial tile and by how even the rows are.
 enum class PatternClass : int {
   kDense = 0,      // exactly dense
   kCausal = 1,     // exactly causal
   kPositions = 2,  // any other expression over positions
-  kLists = 3,      // one that reads memory: listed positions, documents, blocks
+  kLists = 3,      // an expression that reads memory: listed positions, documents, blocks
 };
 const char* to_string(PatternClass pattern);  // "dense", "causal", "positions", "lists"
 const char* to_string(kernels::Score score);  // "positive_scale", "any_scale", "softcap"
 
-// By what a score expression costs and how it stands in the kernel.
+// Classes of score expressions by their cost and by their form in the kernel.
 enum class ExpressionClass : int {
   kNone = 0,   // the problem has none
   kShort = 1,  // written out for every score
-  kLoop = 2,   // a few columns at a time
-  kLong = 3,   // and these a piece at a time
+  kLoop = 2,   // a loop over a few columns at a time
+  kLong = 3,   // such a loop, with the expression in pieces
 };
 const char* to_string(ExpressionClass expression);  // "none", "short", "loop", "long"
 
@@ -37,7 +37,7 @@ struct ShapeKey {
   int dim_qk = 0;
   int dim_v = 0;
   Dtype dtype = Dtype::kBfloat16;
-  int group = 1;  // query heads of a key head
+  int group = 1;  // query heads per key head
   bool carry_in = false;
   bool carry_out = false;
   kernels::Score score = kernels::Score::kPositiveScale;
@@ -57,14 +57,15 @@ inline constexpr int kNoBlocks = 63;
 ShapeKey shape_key(const Problem& problem);
 
 // "dims 64/64, bf16, group 2, positive_scale, causal, density 2, queries 20, keys 20, heads 3", and
-// ", short expression" behind the score where there is one: equal for equal keys and for no others.
+// ", short expression" behind the score where there is one: two texts are equal exactly where the
+// keys are.
 std::string to_string(const ShapeKey& key);
-base::Digest digest(const ShapeKey& key);  // of that text; names the entry's file
+base::Digest digest(const ShapeKey& key);  // digest of that text, which names the entry's file
 
-// Steps between two keys that differ in lengths alone: |queries| + |keys|, half an octave each.
-// Nothing where anything else differs.
+// The distance between two keys that differ only in lengths: the differences of `queries` and
+// `keys` added, in steps of half a power of two. Empty where anything else differs.
 std::optional<int> length_distance(const ShapeKey& a, const ShapeKey& b);
-// A result is used for lengths no further away than this: a factor of four in one of them.
+// A result is used for lengths up to this distance: a factor of four in one of them.
 inline constexpr int kMaxDistance = 4;
 
 }  // namespace annulus::autotune

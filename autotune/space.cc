@@ -26,8 +26,8 @@ std::optional<std::string> why_outside(const KernelConfig& config, const attenti
 Space enumerate(const attention::Dims& dims, Dtype dtype, const attention::DeviceLimits& limits,
                 const attention::PipeDevice& pipes, bool simulated) {
   Space space;
-  // Alternatives come from many resident CTAs to few, so that the first of each number of registers
-  // is the largest that fits.
+  // Alternatives come with falling numbers of resident CTAs, so the first one with each number of
+  // registers has the most CTAs that fit.
   const auto add = [&](std::span<const KernelConfig> alternatives) {
     int registers = 0;
     for (const KernelConfig& config : alternatives) {
@@ -44,7 +44,7 @@ Space enumerate(const attention::Dims& dims, Dtype dtype, const attention::Devic
       space.candidates.push_back(config);
     }
   };
-  // The order settles ties of a search: families that run on more devices first.
+  // The order decides ties of a search, so families that run on more devices come first.
   const auto families = attention::families();
   for (auto family = families.rbegin(); family != families.rend(); ++family) {
     (*family)->enumerate(add);

@@ -2,8 +2,8 @@
 #define ANNULUS_AUTOTUNE_SPACE_H_
 
 // The declared search space: every configuration of any family that is legal for the head dims and
-// the dtype of Q, K and V on a device, whether it ships or not. A tuned entry names a point of it
-// and nothing else.
+// the dtype of Q, K and V on a device, whether it ships or not. A tuned entry names a point of this
+// space and nothing else.
 
 #include <optional>
 #include <string>
@@ -14,23 +14,24 @@
 
 namespace annulus::autotune {
 
-// A sentence that says why a configuration is not in the space, or nothing where it is: what
-// attention::why_not says, and that the registers of the CTAs it asks for hold its scores and
-// output.
+// A sentence that says why a configuration is not in the space, empty where it is. It asks
+// attention::why_not, and whether the registers that are left to the CTAs it wants resident hold
+// its scores and output.
 std::optional<std::string> why_outside(const attention::KernelConfig& config,
                                        const attention::Dims& dims, Dtype dtype,
                                        const attention::DeviceLimits& limits);
 
 struct Space {
   std::vector<attention::KernelConfig> candidates;  // in the fixed order that settles ties
-  // Looked at and left out because a candidate stands for them: they ask for fewer resident CTAs
-  // and give ptxas no more registers.
+  // How many configurations are left out because a candidate stands for them: they ask for fewer
+  // resident CTAs, but that gives ptxas no more registers.
   int equal = 0;
 };
 
-// How many CTAs a candidate asks to be resident: on a real device each number that changes what
-// ptxas may use, the largest that shared memory has room for; on a simulated one the largest that
-// fits, because a prediction knows no reason to want fewer.
+// Enumerates the space. Candidates differ in the number of CTAs that they want resident: on a real
+// device there is one for each number of registers that ptxas may use, with the most CTAs that
+// allow it and that shared memory has room for. On a simulated device there is only the one with
+// the most CTAs, because a prediction knows no reason for fewer.
 Space enumerate(const attention::Dims& dims, Dtype dtype, const attention::DeviceLimits& limits,
                 const attention::PipeDevice& pipes, bool simulated);
 

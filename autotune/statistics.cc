@@ -21,10 +21,11 @@ Interval median_interval(std::vector<double> values) {
   interval.high = std::numeric_limits<double>::infinity();
   if (values.empty()) return interval;
   std::sort(values.begin(), values.end());
-  // The true median lies below the k-th value where fewer than k of n values lie below it: as
-  // probable as fewer than k heads of n throws.
+  // The true median is below the k-th value exactly where fewer than k of n values are below the
+  // median, which is as probable as fewer than k heads in n throws of a coin. Each side may have
+  // half of 5 %.
   const auto n = static_cast<double>(values.size());
-  double probability = std::pow(0.5, n);  // of no head
+  double probability = std::pow(0.5, n);  // probability of no head
   double tail = probability;
   std::size_t k = 0;
   while (tail <= kTail && 2 * (k + 1) <= values.size()) {

@@ -18,9 +18,9 @@ namespace {
 
 constexpr std::string_view kSuffix = ".tuned";
 constexpr char kLockName[] = "tuned.lock";
-// A folder with more files than this is not one of ours.
+// A folder with more files than this is not one that a store has filled.
 constexpr std::size_t kMaxEntries = 10'000;
-// A temporary older than this belongs to a writer that was killed.
+// A temporary older than this was left by a killed writer, since writing takes far less time.
 constexpr std::int64_t kAbandonedSeconds = 3600;
 constexpr char kRemedy[] = "set ANNULUS_TUNED to a folder of your own";
 
@@ -35,9 +35,9 @@ struct Opened {
   }
 };
 
-// Waits for the lock of a folder of results. It spares two processes that tune one shape a lost
-// comparison and protects nothing: where locks do not work, the last writer wins. The kernel
-// releases it with the descriptor.
+// Waits for the lock of a folder of results. The lock only keeps two processes that tune one shape
+// from overwriting the better result; without it, where locks do not work, the last writer wins.
+// The kernel releases it when the descriptor is closed.
 void lock(base::FileSystem& files, int file, std::chrono::milliseconds wait) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kPoll{5};
@@ -76,6 +76,8 @@ void TunedStore::load() {
   for (const std::string& folder : options_.folders) load_folder(folder);
 }
 
+// Both the folder of the path and the device's folder in it must be private. Names are sorted, and
+// of two entries for one shape the first one found is kept.
 void TunedStore::load_folder(const std::string& folder) {
   const auto open = [&](const std::string& path) {
     std::string problem;
@@ -107,6 +109,9 @@ void TunedStore::load_folder(const std::string& folder) {
   }
 }
 
+// Reads and checks one file; empty where it is not used, with a line in the log unless `quiet`. The
+// digest of its name must be that of its shape, so that a copied file cannot stand for another
+// shape.
 std::optional<Entry> TunedStore::read_entry(int folder, const std::string& path,
                                             const std::string& name, bool quiet) {
   std::vector<std::byte> file;
@@ -191,7 +196,8 @@ std::optional<std::string> TunedStore::writable_folder(std::string* problem) {
     std::string why;
     const Opened opened{*files_, open_for_writing(folder, &why)};
     if (opened.file >= 0) {
-      // The lock file is wanted anyway, and only making one tells.
+      // Only creating a file tells whether the folder can be written to, and the lock file is
+      // needed anyway.
       const Opened locked{
           *files_, files_->open(opened.file, kLockName, O_RDWR | O_CREAT | O_NOFOLLOW, 0600)};
       if (locked.file >= 0) return folder + "/" + options_.device.folder;
@@ -205,6 +211,9 @@ std::optional<std::string> TunedStore::writable_folder(std::string* problem) {
   return std::nullopt;
 }
 
+// Under the folder's lock, reads the entry that is stored now and writes the new one only where
+// that is not better. If nothing can be written, the result is kept in memory, with a warning if
+// folders were given.
 TunedStore::Stored TunedStore::store(const Entry& entry, bool replace) {
   Stored stored;
   const std::optional<std::string> path = writable_folder(&stored.problem);
@@ -241,7 +250,7 @@ TunedStore::Stored TunedStore::store(const Entry& entry, bool replace) {
       stored.path.clear();
     }
   }
-  // Where no folder is set that is what was asked for.
+  // Without a folder, keeping results in memory is what the caller asked for.
   if (!options_.folders.empty()) {
     log_.write(base::LogLevel::kWarning, "a tuned result is kept in memory only: {}",
                stored.problem);
@@ -250,7 +259,7 @@ TunedStore::Stored TunedStore::store(const Entry& entry, bool replace) {
   return stored;
 }
 
-// Removes what killed writers left behind.
+// Removes temporaries that killed writers left behind.
 void TunedStore::sweep(int folder) {
   std::vector<std::string> names;
   if (files_->list(folder, &names) < 0) return;

@@ -1,13 +1,13 @@
 #ifndef ANNULUS_AUTOTUNE_STORE_H_
 #define ANNULUS_AUTOTUNE_STORE_H_
 
-// Tuned results on disk, for one device: a search path of folders, in each a folder named after the
-// device, in that one file for each shape (docs/tuning.md). Earlier folders go before later ones:
-// the user's before the site's before what was shipped.
+// Tuned results on disk, for one device. Each folder of a search path holds a folder named after
+// the device, with one file for each shape (docs/tuning.md). Earlier folders go before later ones:
+// the user's before the site's, and both before results that were shipped.
 //
 // Nothing here can make an answer wrong: an entry selects among configurations that are legal
 // anyway. Nothing here can make a plan fail: a file that is damaged, foreign, old or outside the
-// space is left out with one line in the log. Folders are read once and then from memory; all
+// space is ignored with one line in the log. Folders are read once and then from memory; all
 // functions may be called from any thread, and any number of processes may write to one folder.
 
 #include <chrono>
@@ -29,7 +29,7 @@ namespace annulus::autotune {
 struct StoreOptions {
   std::vector<std::string> folders;  // the search path
   DeviceKey device;
-  attention::DeviceLimits limits;  // what an entry is held against
+  attention::DeviceLimits limits;  // an entry's configuration must fit these
   std::chrono::milliseconds lock_wait{10'000};
 };
 
@@ -42,33 +42,35 @@ class TunedStore {
   struct Found {
     Entry entry;
     std::string path;
-    int distance = 0;  // 0: of this very bucket; else that of the nearest one in length
+    int distance = 0;  // 0: the entry has the same key; else its length_distance()
   };
-  // The entry of the bucket, else of the nearest in length within kMaxDistance: the smaller
-  // distance, then the nearer number of queries, then the longer problem.
+  // The entry with the same key, else the nearest one in length within kMaxDistance: the smaller
+  // distance first, then the nearer number of queries, then the longer problem.
   std::optional<Found> find(const ShapeKey& shape);
-  // The entry of the bucket alone.
+  // Only the entry with the same key.
   std::optional<Found> find_exact(const ShapeKey& shape);
-  // As if the entry were not there, for as long as this store lives: its kernel does not work.
+  // Treats the entry as absent for as long as this store lives. Called where its kernel does not
+  // work.
   void forget(const ShapeKey& shape);
-  // Without entries there is no need to make a key.
+  // True without entries: the caller then need not make a key, which takes time.
   bool empty();
 
-  // Where store() would write; nothing, with *problem saying why, where no folder of the path can
-  // be written to. Makes the folder.
+  // The folder that store() would write to, which is made; empty, with *problem saying why, where
+  // no folder of the path can be written to.
   std::optional<std::string> writable_folder(std::string* problem);
 
   enum class Outcome {
     kStored,
-    kKept,    // a better entry for the shape was there
-    kFailed,  // not written; the result is known to this store all the same
+    kKept,    // a better entry for the shape existed
+    kFailed,  // not written, but kept in this store's memory
   };
   struct Stored {
     Outcome outcome = Outcome::kFailed;
-    std::string path;     // of the entry that is there now
+    std::string path;     // of the entry that is stored now
     std::string problem;  // of kFailed
   };
-  // Into the first folder that can be written to. `replace` takes the place of a better one too.
+  // Writes to the first folder that can be written to. With `replace` a better entry is replaced as
+  // well.
   Stored store(const Entry& entry, bool replace);
 
   const StoreOptions& options() const { return options_; }

@@ -15,12 +15,12 @@ namespace {
 
 using attention::KernelConfig;
 
-// Tile pairs of all parts. The oracle takes some millions of pairs a second of one core; the
-// simulator one or two warp instructions for each.
+// Pairs in the tiles of all parts. The oracle takes some millions of pairs a second on one core;
+// the simulator runs one or two warp instructions for each pair.
 constexpr double kMaxPairsMeasured = 8e6;
 constexpr double kMaxPairsSimulated = 1.5e6;
 
-// Checked mode, which counts everything, for the length of a scope.
+// Switches a simulated device to checked mode, which counts everything, for the length of a scope.
 class CountingMode {
  public:
   explicit CountingMode(const device::Context& context)
@@ -34,7 +34,7 @@ class CountingMode {
     if (!before_) return;
     try {
       device::set_simulator_options(context_, *before_);
-    } catch (...) {  // the device is lost, and whoever uses it next will hear of it
+    } catch (...) {  // the device is lost, and the next call on it reports that
     }
   }
   CountingMode(const CountingMode&) = delete;
@@ -45,8 +45,8 @@ class CountingMode {
   std::optional<abi::SimulatorOptions> before_;
 };
 
-// Whether the heads or rows that a configuration puts into one CTA or cluster may be, which the
-// plan of a corner of the problem tells: what differs there differs in the whole.
+// Whether the heads or rows that a configuration puts into one CTA or cluster may share it. The
+// plan of a corner of the problem tells: tiles that differ there differ in the whole.
 bool shares(const KernelConfig& config, const Problem& corner,
             const attention::DeviceLimits& limits) {
   if (attention::cta_shape(config).packed_heads() == 1) return true;
@@ -96,6 +96,7 @@ std::optional<Candidates> candidates_of(const Problem& problem,
   made.default_at = static_cast<std::size_t>(found - made.trials.begin());
 
   const attention::KernelFeatures features = attention::features_of(problem);
+  // Counting tiles is the slow part, and configurations with tiles of one size share the counts.
   std::map<std::pair<int, int>, attention::TileCounts> counts;
   for (Trial& trial : made.trials) {
     const std::pair tile(trial.config.tile_rows, trial.config.tile_columns);
@@ -137,7 +138,7 @@ SearchResult tune_problem(const TuneJob& job,
 
 Entry entry_of(const Problem& problem, const SearchResult& result, bool predicted,
                int driver_version) {
-  // Cycles, or microseconds kept as nanoseconds.
+  // Predicted times are cycles; measured ones are microseconds and kept as nanoseconds.
   const double unit = predicted ? 1.0 : 1e3;
   const Trial& winner = result.trials[result.winner];
   Entry entry;
@@ -147,8 +148,8 @@ Entry entry_of(const Problem& problem, const SearchResult& result, bool predicte
   entry.complete = result.complete;
   entry.time = rounded(result.winner_time * unit);
   entry.default_time = rounded(result.default_time * unit);
-  // The default is 1 by definition. A bound that is not known is not below 1 either, and a winner's
-  // is.
+  // The default's ratio to itself is 1. A winner other than the default has a known upper bound
+  // below 1.
   const bool is_default = result.winner == result.default_at;
   entry.ratio_low_ppm = is_default ? 1'000'000 : rounded(winner.ratio.low * 1e6);
   entry.ratio_high_ppm = is_default ? 1'000'000 : rounded(winner.ratio.high * 1e6);

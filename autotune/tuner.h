@@ -2,7 +2,7 @@
 #define ANNULUS_AUTOTUNE_TUNER_H_
 
 // One problem from its search space to an entry for the store: enumerate, order, verify, measure.
-// Holds no store; the facade decides what is looked up and where results go.
+// It knows no store: the facade decides what is looked up and where results go.
 
 #include <functional>
 #include <optional>
@@ -14,16 +14,17 @@
 
 namespace annulus::autotune {
 
-// The candidates of a problem in the space's order, without those whose CTAs share what differs in
-// it, each with the prediction of the static model, and the heuristic's choice among them.
+// The candidates of a problem in the space's order, each with the prediction of the static model,
+// and the heuristic's choice among them. Configurations are left out whose CTAs pack heads, or
+// whose clusters share rows, that see different keys in this problem.
 struct Candidates {
   std::vector<Trial> trials;
   std::size_t default_at = 0;
   int equal = 0;  // Space::equal
 };
 
-// Nothing where stopped(), which is asked now and then, turned true: to count the tiles of a long
-// problem takes its time. Requires: a valid problem with B, Sq > 0. Throws as choose_config and
+// Empty where stopped(), which is asked now and then, turned true, since counting the tiles of a
+// long problem takes time. Requires: a valid problem with B, Sq > 0. Throws as choose_config and
 // pattern::emit do.
 std::optional<Candidates> candidates_of(const Problem& problem,
                                         const attention::DeviceLimits& limits,
@@ -39,16 +40,17 @@ struct TuneJob {
   SearchOptions search;
   bool cold_cache = false;
   std::uint64_t seed = 0;
-  // Pairs that the parts may have; 0: what takes the oracle a second or so, and the simulator.
+  // Pairs that the parts may have; 0: as many as take the oracle, or the simulator, about a second.
   double max_pairs = 0;
 };
 
-// Runs on the default stream and waits for it. On a simulated device nothing else may run on it
-// meanwhile: its counters are what is measured, so it runs in checked mode for that time.
+// Runs on the default stream and waits for it. On a simulated device nothing else may run
+// meanwhile, because its counters are what is measured; it runs in checked mode for that time,
+// which counts everything.
 SearchResult tune_problem(const TuneJob& job,
                           const std::function<void(const SearchProgress&)>& progress = {});
 
-// The result as it is kept.
+// The entry in which a result is kept.
 Entry entry_of(const Problem& problem, const SearchResult& result, bool predicted,
                int driver_version);
 

@@ -13,20 +13,20 @@
 namespace annulus::autotune {
 namespace {
 
-// The first line, without what follows: reasons are lines of a table.
+// Only the first line, since reasons are lines of a table.
 std::string one_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 }  // namespace
 
 std::optional<std::string> why_costly(const jit::ResourceUsage& usage) {
-  if (!usage.known) return std::nullopt;  // of PTX nobody knows before it is assembled
+  if (!usage.known) return std::nullopt;  // for PTX the usage is not known before it is assembled
   const bool spills = usage.spill_store_bytes > 0 || usage.spill_load_bytes > 0;
   if (spills || usage.local_bytes > 0) return jit::to_string(usage);
   if (!usage.notes.empty()) return "ptxas: " + usage.notes.front();
   return std::nullopt;
 }
 
-// A part with everything that does not depend on the candidate.
+// A part of the problem with everything that does not depend on the candidate.
 struct Verifier::Data {
   Data(const device::ContextPointer& context, const Problem& part, base::ThreadPool& pool,
        std::uint64_t seed)
@@ -35,7 +35,7 @@ struct Verifier::Data {
         on_device(context, part, host),
         oracle(attention::reference(part, host.inputs(part), pool)) {}
 
-  // What the device wrote, held against the oracle.
+  // Compares what the device wrote with the oracle.
   Comparison compare() const {
     const device::Context& context = *on_device.context;
     HostResult result;

@@ -9,7 +9,8 @@
 namespace annulus::autotune {
 namespace {
 
-// Random numbers for one tensor; more would take longer to draw than to measure with.
+// How many random numbers are drawn for one tensor; drawing more would take longer than the
+// measurements.
 constexpr std::int64_t kRandomElements = std::int64_t{1} << 22;
 
 attention::KernelWork sum_of_estimates(const attention::KernelConfig& config,
@@ -81,8 +82,8 @@ std::optional<std::string> MeasuredWorkbench::prepare(const attention::KernelCon
 }
 
 double MeasuredWorkbench::time_micros(const attention::Forward& forward, int repeats) {
-  // The fill empties L2 of what the last configuration left, and keeps the device busy while the
-  // launches are queued: what is measured is then the device and not the host.
+  // The fill, twice as long as L2, evicts what the last configuration left. It also keeps the
+  // device busy while the launches are queued, so that the device is measured and not the host.
   device::fill_bytes_async(*context_, scratch_.address(), 0, scratch_.bytes(), nullptr);
   start_.record(nullptr);
   for (int i = 0; i < repeats; ++i) forward.run(nullptr, operands_.operands);
@@ -98,7 +99,7 @@ std::vector<std::vector<double>> MeasuredWorkbench::measure(
   for (const attention::KernelConfig& config : configs) {
     forwards.emplace_back(context_, kernels_,
                           attention::make_plan(problem_, {config, "a candidate", {}}, limits_));
-    // The first run warms up; the second says how often to run.
+    // The first run warms up; the second one's time decides how many launches one measurement has.
     time_micros(forwards.back(), 1);
     const double once = std::max(time_micros(forwards.back(), 1), 0.1);
     repeats.push_back(options_.cold_cache

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_AUTOTUNE_WORKBENCH_H_
 #define ANNULUS_AUTOTUNE_WORKBENCH_H_
 
-// Where candidates are tried: on a real device by the clock, on a simulated one by the pipe model.
-// The search (search.h) knows this interface and no device.
+// Tries candidates: a real device measures their time, a simulated one predicts it by the pipe
+// model. The search (search.h) knows only this interface and no device.
 
 #include <map>
 #include <memory>
@@ -22,23 +22,25 @@ class Workbench {
  public:
   virtual ~Workbench() = default;
 
-  // Makes a candidate ready and verifies it; the reason where it is dropped.
+  // Compiles and verifies a candidate; returns the reason where it is dropped.
   virtual std::optional<std::string> prepare(const attention::KernelConfig& config) = 0;
 
   // times[i][r]: what configuration i took in round r, in microseconds or, where predictions are
-  // exact, in cycles. In each round all of them run one after another.
-  // Requires: prepare() found no reason against any of them.
+  // exact, in cycles. In each round all configurations run one after another. Requires: prepare()
+  // found no reason against any of them.
   virtual std::vector<std::vector<double>> measure(std::span<const attention::KernelConfig> configs,
                                                    int rounds) = 0;
 
-  // The same question has the same answer, so one round says all: predictions.
+  // True for predictions: the same question has the same answer, so one round suffices.
   virtual bool exact() const = 0;
 };
 
-// Predicted cycles: what the device counted on parts of the problem, extended to the whole.
+// Predicts cycles from the work that a simulated device counts on parts of the problem, extended to
+// the whole.
 class PredictedWorkbench : public Workbench {
  public:
-  // The verifier must stay. Requires: a simulated device in checked mode, which counts everything.
+  // The verifier must outlive it. Requires: a simulated device in checked mode, which counts
+  // everything.
   PredictedWorkbench(const Verifier& verifier, const attention::PipeDevice& pipes,
                      const Problem& problem);
 
@@ -52,20 +54,21 @@ class PredictedWorkbench : public Workbench {
   attention::PipeDevice pipes_;
   Problem problem_;
   attention::KernelFeatures features_;
-  std::map<std::string, double> cycles_;  // by the configuration's name
+  std::map<std::string, double> cycles_;  // by the configuration's text
 };
 
 struct MeasureOptions {
-  bool cold_cache = false;    // empty L2 before every launch
-  double least_micros = 200;  // of one measurement: short kernels are launched several times in it
+  bool cold_cache = false;  // empty L2 before every launch
+  // Least length of a measurement: short kernels are launched several times in it.
+  double least_micros = 200;
   int max_repeats = 1000;
 };
 
-// Time on the device, between events on the default stream. Every round starts with another
-// configuration, so that a drifting clock favours none.
+// Measures the time between events on the default stream of a device. Every round starts with
+// another configuration, so that a drifting clock favours none.
 class MeasuredWorkbench : public Workbench {
  public:
-  // The verifier and `kernels` must stay. Allocates the operands of the whole problem. Throws
+  // The verifier and `kernels` must outlive it. Allocates the operands of the whole problem. Throws
   // Error{kOutOfMemory, kDevice}.
   MeasuredWorkbench(const Verifier& verifier, device::ContextPointer context,
                     jit::KernelCache& kernels, attention::DeviceLimits limits,

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_ALLOCATOR_H_
 #define ANNULUS_ALLOCATOR_H_
 
-// Device memory from the caller's own pool. Every piece of device memory that the library needs for
-// a device (the lists of a plan, what a ring keeps, DeviceMemory) comes from these two functions
-// where they are given, and from cuMemAlloc where they are not. Running a plan asks for nothing.
+// Device memory from the caller's own pool. All device memory that the library needs for a device
+// (the lists of a plan, what a ring keeps, DeviceMemory) comes from these two functions where they
+// are given, and from cuMemAlloc where they are not. Running a plan allocates nothing.
 
 #include <cstddef>
 #include <functional>
@@ -12,17 +12,18 @@
 
 namespace annulus::inline v0 {
 
-// Both or neither. Called on the thread that called the library, perhaps on several at a time, with
-// the device's context current. What they use must stay until the device, its plans and its memory
-// are gone. They must not call the library with the same device.
+// Either both functions are set or neither. They are called on the thread that called the library,
+// perhaps on several at a time, with the device's context current. What they use must stay until
+// the device, its plans and its memory are gone. They must not call the library with the same
+// device.
 struct AllocatorCallbacks {
-  // `bytes` > 0 bytes of device memory at a multiple of `alignment` (256), which every stream of
-  // the device's primary context may use at once: no work that is still pending reads or writes
-  // them. Null, and any exception but Error, become Error{kOutOfMemory} of the call that needed the
-  // memory; an Error is passed on.
+  // Returns `bytes` > 0 bytes of device memory at a multiple of `alignment` (256), which every
+  // stream of the device's primary context may use at once: no work that is still pending reads or
+  // writes them. A null result, and any exception but Error, make the call that needed the memory
+  // throw Error{kOutOfMemory}; an Error is passed on.
   std::function<void*(std::size_t bytes, std::size_t alignment)> allocate;
-  // Takes back what allocate gave, with the same size. The library has waited for the device, so
-  // nothing uses it any more. An exception is ignored: destructors call this.
+  // Takes back memory that allocate gave, with the same size. The library has waited for the
+  // device, so nothing uses it any more. An exception is ignored: destructors call this.
   std::function<void(void* address, std::size_t bytes)> release;
 };
 

@@ -17,13 +17,14 @@
 
 namespace annulus::inline v0 {
 
-// Positions (q0 + i, k0 + j) stay within plus and minus this, so that differences fit 32 bits.
+// Positions (q0 + i, k0 + j) stay within plus and minus this bound, so that their differences fit
+// 32 bits.
 constexpr std::int64_t kMaxPosition = std::int64_t{1} << 30;
-// B and H are grid dimensions.
+// The largest B and H, which are dimensions of a launch's grid.
 constexpr std::int64_t kMaxHeads = 65535;
 
 // How many rows of Q, K and V share a scale: a power of two from 32 to 2^30, or 0 where all rows of
-// a head do. Row 0 of the tensor starts one, whatever its position.
+// a head do. The first block begins at row 0 of the tensor, whatever its position.
 struct ScaleBlocks {
   std::int64_t q = 0;
   std::int64_t k = 0;
@@ -37,7 +38,8 @@ struct HeadDims {
   std::int64_t v = 0;
   friend bool operator==(const HeadDims&, const HeadDims&) = default;
 };
-// Those that kernels exist for, ascending. With e4m3 those from 64 on.
+// The head dims that kernels exist for, ascending. With e4m3 operands only those of 64 and more are
+// supported.
 ANNULUS_EXPORT std::vector<HeadDims> supported_dims();
 
 struct Problem {
@@ -48,35 +50,36 @@ struct Problem {
   std::int64_t seq_k = 0;     // Sk >= 0; 0 gives empty rows
   std::int64_t dim_qk = 0;    // see supported_dims()
   std::int64_t dim_v = 0;
-  // Of Q, K and V: kFloat16, kBfloat16, or on a device of sm_90a kFloat8E4M3 (head dims from 64).
+  // The dtype of Q, K and V: kFloat16, kBfloat16, or on a device of sm_90a kFloat8E4M3 (head dims
+  // of 64 and more).
   Dtype dtype = Dtype::kBfloat16;
 
   Pattern pattern;                 // which keys a query sees; dense unless said otherwise
-  Score score;                     // scale, soft-cap and what is added
+  Score score;                     // scale, soft-cap, ALiBi, bias, sinks, score_mod
   std::optional<std::int64_t> q0;  // position of query row 0; Sk - Sq unless given
   std::optional<std::int64_t> k0;  // position of key row 0; 0 unless given
-  // What leaves of the pattern may ask; the same for all chunks of one sequence.
+  // What leaves of the pattern may depend on; both are the same for all chunks of one sequence.
   std::optional<std::int64_t> total_k;  // keys of the whole sequence; k0 + Sk unless given
-  std::int64_t layer = 0;               // of the model; >= 0
+  std::int64_t layer = 0;               // layer of the model; >= 0
 
   bool want_lse = false;                 // write LSE; needs the state not to be carried out
-  LseBase lse_base = LseBase::kNatural;  // of the LSE that is written
+  LseBase lse_base = LseBase::kNatural;  // base of the LSE that is written
   bool carry_in = false;                 // start from a state of earlier keys
   bool carry_out = false;                // write the state instead of O and LSE
 
-  // With e4m3 alone: the dtype of O, kBfloat16 unless given or kFloat16, and which rows share the
+  // Only with e4m3: the dtype of O, kFloat16 or kBfloat16 (the default), and which rows share the
   // scales of Operands.
   std::optional<Dtype> dtype_o;
   ScaleBlocks scale_blocks;
 
-  // Of O: that of Q, K and V where those have 16 bits.
+  // The dtype of O: that of Q, K and V where those have 16 bits.
   Dtype output_dtype() const {
     return dtype_o.value_or(dtype == Dtype::kFloat8E4M3 ? Dtype::kBfloat16 : dtype);
   }
   ANNULUS_EXPORT double effective_scale() const;  // `score.scale`, or 1 / sqrt(Dqk)
   std::int64_t q_position() const { return q0.value_or(seq_k - seq_q); }
   std::int64_t k_position() const { return k0.value_or(0); }
-  ANNULUS_EXPORT PatternContext context() const;  // of total_k and layer
+  ANNULUS_EXPORT PatternContext context() const;  // holds total_k and layer
 };
 
 // Device memory of a carried state, fp32, contiguous; see annulus/state.h.
@@ -86,7 +89,7 @@ struct StatePointers {
   float* l = nullptr;    // [B, H, Sq]
 };
 
-// Where the tensors of one call lie in device memory. The caller owns them; they must stay until
+// The addresses of one call's tensors in device memory. The caller owns them; they must stay until
 // the work that was put on the stream has ended. Base addresses are multiples of 16 bytes (of 4 for
 // LSE, m, l and scales); see Strides for their rules. Memory that is written overlaps nothing else
 // of the call, with two exceptions: O may be Q (the same address, strides and dtype, no two
@@ -104,26 +107,29 @@ struct Operands {
   StatePointers state_in;   // with carry_in
   StatePointers state_out;  // with carry_out
 
-  // With e4m3: what the elements of a block of rows are multiplied with, contiguous fp32, from 0 to
-  // 2^125; null: 1. Anything else, as a negative number or a NaN, counts as NaN and makes NaN of
-  // the rows whose tiles read it. Blocks are ceil(rows / ScaleBlocks), or one.
+  // With e4m3: the factors of the elements of each block of rows, contiguous fp32, from 0 to 2^125;
+  // null means 1. Any other value, such as a negative number or a NaN, is taken as NaN and makes
+  // the rows NaN whose tiles read it. There are ceil(rows / ScaleBlocks) blocks, or one where that
+  // is 0.
   const float* scale_q = nullptr;  // [B, H, blocks of Sq]
   const float* scale_k = nullptr;  // [B, Hkv, blocks of Sk]
   const float* scale_v = nullptr;  // [B, Hkv, blocks of Sk]
 };
 
-// Operands' strides alone, for a plan that is made before the tensors are (PlanOptions::strides).
+// Only the strides of Operands, for a plan that is made before its tensors exist
+// (PlanOptions::strides).
 struct OperandStrides {
   Strides q;
   Strides k;
   Strides v;
-  Strides o;  // not looked at with carry_out
+  Strides o;  // ignored with carry_out
 };
 
-// Throws Error{kInvalidArgument} or Error{kUnsupported} that names the value and what would do.
+// Throws Error{kInvalidArgument} or Error{kUnsupported}, which names the wrong value and what would
+// be right.
 ANNULUS_EXPORT void validate(const Problem& problem);
-// The same for the memory of a valid problem. Tensors without elements are not looked at. Of the
-// overlaps, those that begin at one address are found.
+// Checks the operands of a valid problem in the same way. Tensors without elements are not looked
+// at. Only overlaps that begin at the same address are found.
 ANNULUS_EXPORT void validate(const Problem& problem, const Operands& operands);
 
 // Visible pairs of a query and a key over all pairs, of all heads of all batches; exact, whatever

@@ -3,36 +3,38 @@
 
 // The C interface, for C99 and for every language that can call C: devices, problems and plans, as
 // in annulus/device.h. Beside it are c_selection.h, c_ring.h, c_pattern.h, c_layout.h,
-// c_layout_formats.h, c_tune.h, c_oracle.h, c_inspect.h and c_installation.h. What a problem, a
-// pattern or a plan means is said in the C++ headers and docs/.
+// c_layout_formats.h, c_tune.h, c_oracle.h, c_inspect.h and c_installation.h. The C++ headers and
+// docs/ explain what a problem, a pattern or a plan means.
 //
 //   annulus_device_options options = ANNULUS_DEVICE_OPTIONS_INIT;
 //   annulus_device* device = NULL;
 //   if (annulus_device_open(&options, &device) != ANNULUS_OK) give_up(annulus_last_error());
 //
-// Conventions. They hold for every function that says nothing else.
+// Conventions. They hold for every function unless its comment says otherwise.
 //
 // 1. Functions return ANNULUS_OK or the code of the error, whose text is annulus_last_error().
-//    After an error nothing was made, launched or written. No C++ exception leaves, nothing is
-//    printed.
+//    After an error nothing has been made, launched or written. No function throws a C++ exception
+//    or prints anything.
 // 2. Handles (annulus_device*, annulus_plan*, annulus_bound*) are numbers in the type of a pointer;
 //    the library looks them up before it uses them. Null, a handle of another kind and one that was
-//    given back are ANNULUS_INVALID_ARGUMENT. Each handle is given back once; while another thread
-//    is inside a call with it, what it stands for stays until that call ends.
+//    given back are ANNULUS_INVALID_ARGUMENT. Each handle is given back once; if another thread is
+//    inside a call with it, the object behind it stays until that call ends.
 // 3. Structs begin with struct_size and are made with their INIT macro, whose values are the
-//    defaults. A smaller size is a caller of an older version: what it lacks has its default. A
-//    larger size is a newer one: the part that this library does not know must be zero, else
-//    ANNULUS_UNSUPPORTED. In a struct that the library fills, that part becomes zero.
-// 4. Text is UTF-8 and ends with a zero byte. What is passed in (text, arrays, structs) is copied
-//    before the function returns. What comes out belongs to its handle and stays as long as that.
+//    defaults. A smaller size means a caller of an older version: fields that it lacks have their
+//    defaults. A larger size means a newer one: the part that this library does not know must be
+//    zero, else the call returns ANNULUS_UNSUPPORTED. In a struct that the library fills, that part
+//    becomes zero.
+// 4. Text is UTF-8 and ends with a zero byte. Text, arrays and structs that are passed in are
+//    copied before the function returns. Those that come out belong to their handle and stay as
+//    long as the handle.
 // 5. int32_t fields hold an enum of this file or, where a comment says "0 or 1", a truth value.
 //    Sizes are in elements, or in bytes where the name says so.
 // 6. void* to device memory is an address of the device's primary context. `stream` is a CUstream
-//    of it, null the default stream.
+//    of it; null is the default stream.
 // 7. Any thread may call anything at any time, also with one handle on several threads.
-// 8. Callbacks return: they leave neither by longjmp nor by an exception. They must not call the
-//    library with the same device. What they use must stay until the device and all its plans are
-//    given back.
+// 8. Callbacks must return: they may leave neither by longjmp nor by an exception. They must not
+//    call the library with the same device. What they use must stay until the device and all its
+//    plans are given back.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -69,8 +71,8 @@ ANNULUS_EXPORT const char* annulus_version_text(void);  // "0.1.0"
 // "ok", "invalid argument", ...; "unknown error" for any other number.
 ANNULUS_EXPORT const char* annulus_status_text(int status);
 
-// What the last error on this thread was about; "" before the first. A call that succeeds leaves
-// it. Stays until the next error on this thread.
+// The text of the last error on this thread; "" before the first. It stays until the next error on
+// this thread; a call that succeeds does not change it.
 ANNULUS_EXPORT const char* annulus_last_error(void);
 
 // ---- Devices
@@ -84,17 +86,17 @@ enum {
   ANNULUS_LOG_DEBUG = 3
 };
 
-// One note, without a line end; `text` is gone after the return. Perhaps on several threads at a
-// time, some of them the library's own.
+// Takes one note, without a line end; `text` is valid only during the call. It may be called on
+// several threads at a time, some of them the library's own.
 typedef void (*annulus_log_callback)(void* user, int32_t level, const char* text);
 
 // Stores at *address `bytes` > 0 bytes of device memory, a multiple of `alignment` (256), which
-// every stream of the device's primary context may use at once, and returns 0. Any other return,
-// and null, become ANNULUS_OUT_OF_MEMORY of the call that needed the memory. Called on the calling
-// thread, with the device's context current.
+// every stream of the device's primary context may use at once, and returns 0. Any other return
+// value, and a null address, make the call that needed the memory return ANNULUS_OUT_OF_MEMORY. It
+// is called on the thread that called the library, with the device's context current.
 typedef int (*annulus_allocate_callback)(void* user, size_t bytes, size_t alignment,
                                          void** address);
-// Takes it back. The library has waited for the device: nothing uses the memory any more.
+// Takes the memory back. The library has waited for the device, so nothing uses it any more.
 typedef void (*annulus_release_callback)(void* user, void* address, size_t bytes);
 
 // How much a cache may keep.
@@ -116,20 +118,22 @@ typedef struct annulus_device_options {
   // nothing is kept on disk.
   const char* cache_dir;
   // Where tuned results are looked for, ':' between folders; the first that can be written to takes
-  // new ones. Null: ANNULUS_TUNED, else a folder of the user's cache. Empty: they live in memory.
+  // new ones. Null: ANNULUS_TUNED, else a folder of the user's cache. Empty: results are kept in
+  // memory only.
   const char* tuned_path;
   const char* template_dir;  // kernel templates to use instead of the built-in ones; null: those
   annulus_log_callback log;  // null: none
   void* log_user;
-  int32_t log_level;           // ANNULUS_LOG_*: the most that is told
+  int32_t log_level;           // ANNULUS_LOG_*: the most detailed level that is passed on
   int32_t simulation_checked;  // 0 or 1: a simulated device looks for races and the like
-  uint64_t simulation_seed;    // of its order of warps
-  int64_t simulation_threads;  // of the host, up to 1024; 0: one per processor
-  // Where all device memory comes from. Both, or null and null: cuMemAlloc.
+  uint64_t simulation_seed;    // seed of its order of warps
+  int64_t simulation_threads;  // host threads, up to 1024; 0: one per processor
+  // The functions that all device memory comes from: both, or two nulls for cuMemAlloc.
   annulus_allocate_callback allocate;
   annulus_release_callback release;
   void* allocator_user;
-  // Of the lists of tiles that plans share, on the host and on the device. Null: the defaults.
+  // Limits of the caches of tile lists that plans share, on the host and on the device. Null: the
+  // defaults.
   const annulus_cache_limits* host_lists;
   const annulus_cache_limits* device_lists;
 } annulus_device_options;
@@ -175,23 +179,23 @@ ANNULUS_EXPORT annulus_status annulus_device_get_info(annulus_device* device,
 // the driver that this device uses, real or simulated, without linking or opening another. The
 // device's context is the primary one of annulus_device_info.ordinal (cuDevicePrimaryCtxRetain,
 // cuCtxSetCurrent). Names are those of the library's symbols, to which cuda.h maps its own:
-// "cuMemAlloc_v2". *entry is null where the driver has none, which is no error; it stays valid
-// until the process ends.
+// "cuMemAlloc_v2". *entry is null where the driver has no such function, which is no error; it
+// stays valid until the process ends.
 ANNULUS_EXPORT annulus_status annulus_device_driver_entry(annulus_device* device, const char* name,
                                                           void** entry);
 
 // For programs that have no allocator and no streams of their own. Copies wait until they are done
-// and are ordered after the work of the default stream; wait for other streams first. 0 bytes are
-// null, and copying them does nothing. Releasing waits for the device.
+// and are ordered after the work of the default stream; wait for other streams first. Allocating 0
+// bytes gives null, and copying 0 bytes does nothing. Releasing waits for the device.
 ANNULUS_EXPORT annulus_status annulus_device_allocate(annulus_device* device, size_t bytes,
                                                       void** memory);
-// What annulus_device_allocate gave on this device, once. Null does nothing.
+// Releases memory that annulus_device_allocate gave on this device, once. Null does nothing.
 ANNULUS_EXPORT annulus_status annulus_device_release(annulus_device* device, void* memory);
 ANNULUS_EXPORT annulus_status annulus_device_copy_to_device(annulus_device* device, void* to,
                                                             const void* from, size_t bytes);
 ANNULUS_EXPORT annulus_status annulus_device_copy_to_host(annulus_device* device, void* to,
                                                           const void* from, size_t bytes);
-// Waits for all streams. What a kernel did wrong shows here at the latest: ANNULUS_FAULT.
+// Waits for all streams. A kernel's fault shows here at the latest, as ANNULUS_FAULT.
 ANNULUS_EXPORT annulus_status annulus_device_synchronize(annulus_device* device);
 
 // ---- Problems
@@ -199,7 +203,8 @@ ANNULUS_EXPORT annulus_status annulus_device_synchronize(annulus_device* device)
 typedef enum annulus_dtype {
   ANNULUS_FLOAT16 = 1,
   ANNULUS_BFLOAT16 = 2,
-  ANNULUS_FLOAT8_E4M3 = 4  // needs a device of sm_90a and head dims from 64; not around a ring
+  // Needs a device of sm_90a and head dims of 64 and more; not around a ring.
+  ANNULUS_FLOAT8_E4M3 = 4
 } annulus_dtype;
 
 typedef enum annulus_lse_base { ANNULUS_LSE_NATURAL = 1, ANNULUS_LSE_TWO = 2 } annulus_lse_base;
@@ -218,12 +223,12 @@ typedef struct annulus_block_layout {
   size_t indptr_count;  // heads * rows + 1
   const int32_t* indices;
   size_t indices_count;  // indptr[indptr_count - 1]
-  // Which distinct head each query head has, in [0, heads). Null: its own, or the one that all
-  // share.
+  // The distinct head of each query head, in [0, heads). Null: each has its own, or all share the
+  // only one.
   const int32_t* head_map;
   size_t head_map_count;  // H, or 0
-  // Per kept block: 1 where not all of its pairs are visible, else 0; null: all 0. A note for
-  // statistics and other libraries: what is kept is kept whole.
+  // For each kept block 1 where not all of its pairs are visible, else 0; null: all 0. The flags
+  // serve statistics and other libraries: a kept block is kept whole.
   const uint8_t* partial;
   size_t partial_count;  // indices_count, or 0
 } annulus_block_layout;
@@ -257,16 +262,16 @@ typedef struct annulus_problem {
   int32_t lse_base;                    // annulus_lse_base of the LSE that is written
   int32_t carry_in;                    // 0 or 1: start from a state of earlier keys
   int32_t carry_out;                   // 0 or 1: write the state instead of O and LSE
-  // The score as text (docs/patterns.md): "softcap(30), alibi([0.5, 0.25])". What it says must not
-  // be said by has_scale or softcap as well. Null: nothing more.
+  // The score as text (docs/patterns.md): "softcap(30), alibi([0.5, 0.25])". It must not state a
+  // scale or a soft-cap that has_scale or softcap states as well. Null: nothing more.
   const char* score;
   int64_t total_k;      // keys of the whole sequence, where has_total_k; else k0 + Sk
-  int64_t layer;        // of the model
+  int64_t layer;        // layer of the model
   int32_t has_total_k;  // 0 or 1
-  // annulus_dtype of O; 0: that of Q, K and V, and with e4m3 bf16. Only with e4m3 another.
+  // annulus_dtype of O; 0: that of Q, K and V, or bf16 with e4m3. Only with e4m3 it may be another.
   int32_t dtype_o;
   // With e4m3: rows of Q, K and V that share a scale, a power of two from 32 to 2^30; 0: all of a
-  // head. Row 0 of a tensor starts one, whatever its position.
+  // head. The first block begins at row 0 of a tensor, whatever its position.
   int64_t scale_block_q;
   int64_t scale_block_k;
   int64_t scale_block_v;
@@ -297,19 +302,20 @@ typedef struct annulus_plan_options {
   int64_t block_rows;     // granularity at which block_density is counted; 0 and 0: the compute
   int64_t block_columns;  // tile's
   // The strides that the operands of runs will have, where has_strides is 1: a kernel that cannot
-  // take them, as the wgmma family those of 0, is passed over. Without, it refuses them when run.
+  // take them (the wgmma family takes no stride of 0) is passed over. Where it is 0, such a kernel
+  // refuses them when it runs.
   annulus_strides q_strides;
   annulus_strides k_strides;
   annulus_strides v_strides;
   annulus_strides o_strides;
   int32_t has_strides;
   // Into how many parts the longest tile rows are split, whose states go through the workspace; 0:
-  // as the pipe model predicts to be fastest, 1: never. A plan gives the same bits in every run;
-  // plans with different splits may differ in rounding. Negative: ANNULUS_INVALID_ARGUMENT; over
-  // 2^24 parts in all: ANNULUS_UNSUPPORTED.
+  // the split that the pipe model predicts to be fastest, 1: no split. A plan gives the same bits
+  // in every run; plans with different splits may differ in rounding. Negative:
+  // ANNULUS_INVALID_ARGUMENT; over 2^24 parts in all: ANNULUS_UNSUPPORTED.
   int32_t kv_splits;
-  // How many multiprocessors the plan's kernels may occupy; 0: all. Only those of the wgmma family
-  // can leave any to others; annulus/device.h. Negative: ANNULUS_INVALID_ARGUMENT.
+  // How many multiprocessors the plan's kernels may occupy; 0: all. Only kernels of the wgmma
+  // family keep to it; annulus/device.h. Negative: ANNULUS_INVALID_ARGUMENT.
   int32_t max_multiprocessors;
 } annulus_plan_options;
 
@@ -324,23 +330,23 @@ ANNULUS_EXPORT annulus_status annulus_plan_create(annulus_device* device,
                                                   annulus_plan** plan);
 
 // Makes what annulus_plan_create() will need for such a problem, and uploads its list of tiles on a
-// stream of the library's own: for a thread beside the one that computes.
+// stream of the library's own. It is meant for a thread beside the one that computes.
 ANNULUS_EXPORT annulus_status annulus_plan_prefetch(annulus_device* device,
                                                     const annulus_problem* problem,
                                                     const annulus_plan_options* options);
 
-// Waits for the device. Not while a stream is being captured.
+// Waits for the device, so it must not be called while a stream is being captured.
 ANNULUS_EXPORT annulus_status annulus_plan_destroy(annulus_plan* plan);
 
 // Everything that was decided.
 typedef struct annulus_plan_info {
   size_t struct_size;
-  const char* kernel;              // the family
-  const char* config;              // as annulus_plan_options takes it
-  const char* source;              // of the kernel: "memory", "disk", "compiled", "none"
-  const char* tuned;               // the tuned result behind config; empty: none, or it was given
-  const char* decisions;           // lines
-  const char* rejected;            // lines: the other configurations, each with a reason
+  const char* kernel;     // the family
+  const char* config;     // as annulus_plan_options takes it
+  const char* source;     // where the kernel came from: "memory", "disk", "compiled", "none"
+  const char* tuned;      // the tuned result that config comes from; empty: none
+  const char* decisions;  // lines
+  const char* rejected;   // lines: the other configurations, each with a reason
   const char* specialised_source;  // what the compiler was given
   double plan_ms;                  // time to decide
   double compile_ms;               // time to get the kernel and upload the lists
@@ -379,7 +385,7 @@ typedef struct annulus_state {
 
 // Device memory of one call. It must stay until the work on the stream has ended. Base addresses
 // are multiples of 16 bytes (of 4 for LSE, m, l and scales). O may be Q, with the same strides, but
-// not with e4m3; state_out may be state_in; else nothing that is written overlaps anything.
+// not with e4m3, and state_out may be state_in; otherwise memory that is written overlaps nothing.
 typedef struct annulus_operands {
   size_t struct_size;
   const void* q;  // [B, Sq, H, Dqk] in the order of q_strides
@@ -393,9 +399,9 @@ typedef struct annulus_operands {
   annulus_strides o_strides;
   annulus_state state_in;   // with carry_in
   annulus_state state_out;  // with carry_out
-  // With e4m3: what the elements of a block of rows are multiplied with, contiguous, from 0 to
-  // 2^125; null: 1. Anything else makes NaN of the rows whose tiles read it. Blocks are
-  // ceil(rows / scale_block_*), or one where that is 0.
+  // With e4m3: the factors of the elements of each block of rows, contiguous, from 0 to 2^125; null
+  // means 1. Any other value makes the rows NaN whose tiles read it. There are ceil(rows /
+  // scale_block_*) blocks, or one where that is 0.
   const float* scale_q;  // [B, H, blocks of Sq]
   const float* scale_k;  // [B, Hkv, blocks of Sk]
   const float* scale_v;  // [B, Hkv, blocks of Sk]
@@ -407,30 +413,32 @@ typedef struct annulus_operands {
         {0, 0, 0}, {NULL, NULL, NULL}, {NULL, NULL, NULL}, NULL, NULL, NULL                  \
   }
 
-// Puts the work on `stream` and returns: no allocation, no lock, no waiting; may be captured in a
-// graph. `workspace` may be null where annulus_plan_workspace_bytes says 0.
+// Puts the work on `stream` and returns. It allocates nothing, takes no lock and does not wait, and
+// it may be captured in a graph. `workspace` may be null where annulus_plan_workspace_bytes says 0.
 ANNULUS_EXPORT annulus_status annulus_plan_run(annulus_plan* plan, void* stream,
                                                const annulus_operands* operands, void* workspace);
 
 // ---- Bound calls
 
 // A plan with its operands: checks and tensor maps are made once, when it is bound, for a model
-// that runs the same layers again and again on the same memory. annulus::BoundCall of
+// that runs the same layers again and again on the same memory. In C++ it is annulus::BoundCall of
 // annulus/device.h.
 typedef struct annulus_bound annulus_bound;
 
 // Launches nothing. The handle keeps the plan, which may be destroyed before it; the device memory
-// of operands and workspace must stay, at the same place, until the last run has ended on its
+// of operands and workspace must stay, at the same addresses, until the last run has ended on its
 // stream. Errors are those of annulus_plan_run.
 ANNULUS_EXPORT annulus_status annulus_plan_bind(annulus_plan* plan,
                                                 const annulus_operands* operands, void* workspace,
                                                 annulus_bound** bound);
 
-// Puts the work on `stream` and returns: launches, and no check of operands, no allocation, no
-// lock, no waiting; may be captured in a graph. Two runs write the same memory: order them.
+// Puts the work on `stream` and returns. It only launches: it checks no operands, allocates
+// nothing, takes no lock and does not wait, and it may be captured in a graph. Two runs write the
+// same memory, so they must be ordered.
 ANNULUS_EXPORT annulus_status annulus_bound_run(annulus_bound* bound, void* stream);
 
-// Where it is the last to hold the plan, waits for the device as annulus_plan_destroy.
+// Where the bound call is the last to hold the plan, this waits for the device as
+// annulus_plan_destroy does.
 ANNULUS_EXPORT annulus_status annulus_bound_destroy(annulus_bound* bound);
 
 #ifdef __cplusplus

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_C_INSPECT_H_
 #define ANNULUS_C_INSPECT_H_
 
-// The C interface of what can be asked: what problems there are kernels for, how long a plan will
-// take on paper, what a device counted, and how a simulated one runs. The conventions are those at
-// the top of annulus/c.h.
+// The C interface of questions: which problems have kernels, how long a plan is predicted to take,
+// what a device counted, and how a simulated one runs. The conventions are those at the top of
+// annulus/c.h.
 
 #include "annulus/c.h"
 
@@ -13,14 +13,15 @@ extern "C" {
 
 // ---- Problems
 
-// The head dims that kernels exist for, ascending; with e4m3 those from 64 on.
+// The head dims that kernels exist for, ascending; with e4m3 operands only those of 64 and more are
+// supported.
 ANNULUS_EXPORT size_t annulus_dims_count(void);
-// ANNULUS_INVALID_ARGUMENT for an index from annulus_dims_count() on.
+// An index of annulus_dims_count() or more is ANNULUS_INVALID_ARGUMENT.
 ANNULUS_EXPORT annulus_status annulus_dims_get(size_t index, int64_t* dim_qk, int64_t* dim_v);
 
 // Whether annulus_plan_create would take the problem on some device and, where `operands` is not
-// null, whether annulus_plan_run would take them; what is wrong is in annulus_last_error(). Needs
-// no device.
+// null, whether annulus_plan_run would take them; the reason is in annulus_last_error(). Needs no
+// device.
 ANNULUS_EXPORT annulus_status annulus_problem_validate(const annulus_problem* problem,
                                                        const annulus_operands* operands);
 
@@ -34,18 +35,19 @@ ANNULUS_EXPORT annulus_status annulus_problem_density(const annulus_problem* pro
 
 enum { ANNULUS_MAX_PIPES = 8 };
 
-// One pipe of a multiprocessor, or bytes that it waits for.
+// One pipe of a multiprocessor, or the transfer of bytes that it waits for.
 typedef struct annulus_pipe {
   const char* name;  // "tensor cores", ...; stays as long as the library
   double busy;       // its share of the time in which it works, on an average multiprocessor
 } annulus_pipe;
 
-// How long a run takes on paper, by the pipe model (docs/tuning.md), without running it. A
-// prediction, which no GPU has confirmed.
+// How long the pipe model (docs/tuning.md) predicts a run to take, without running it. No GPU has
+// confirmed the prediction.
 typedef struct annulus_prediction {
   size_t struct_size;
-  double micros;      // infinite where not one CTA fits
-  const char* limit;  // which pipe holds it up, or what else; stays as long as the library
+  double micros;  // infinite where not one CTA fits
+  // The pipe, or what else, that the run is bound by; stays as long as the library.
+  const char* limit;
   size_t pipe_count;
   annulus_pipe pipes[ANNULUS_MAX_PIPES];
 } annulus_prediction;
@@ -63,28 +65,28 @@ ANNULUS_EXPORT annulus_status annulus_plan_predict(annulus_plan* plan,
 
 // ---- Devices
 
-// What a simulated device counted since it was opened or its counters were last cleared. Nothing on
-// a real one.
+// A count that a simulated device has made since it was opened or its counters were last cleared. A
+// real device has no counters.
 typedef struct annulus_counter {
   const char* name;  // "launches", "warp_instructions", ...; stays as long as the device's handle
   uint64_t value;
 } annulus_counter;
 
 // Writes the first `capacity` counters, in a fixed order, and to *count how many there are. With
-// `clear` 1 all begin again at 0.
+// `clear` 1 all are set back to 0.
 ANNULUS_EXPORT annulus_status annulus_device_get_counters(annulus_device* device, int32_t clear,
                                                           annulus_counter* counters,
                                                           size_t capacity, size_t* count);
 
-// What became of the lists that were asked for of a cache.
+// What became of the requests to a cache.
 typedef struct annulus_cache_counters {
   size_t struct_size;
   int64_t hits;       // kept already
   int64_t waits;      // another thread was making it
   int64_t misses;     // made for this call
-  int64_t failures;   // of the misses: making it failed
-  int64_t evictions;  // kept before, dropped for newer ones
-  int64_t too_large;  // of the misses: larger than the limit, given out and not kept
+  int64_t failures;   // misses where making it failed
+  int64_t evictions;  // dropped for newer ones
+  int64_t too_large;  // misses larger than the limit: given out, not kept
   int64_t bytes;      // kept now
   int64_t entries;
 } annulus_cache_counters;
@@ -109,8 +111,8 @@ typedef struct annulus_simulation {
 #define ANNULUS_SIMULATION_INIT \
   { sizeof(annulus_simulation), 0, 0, 1 }
 
-// How a simulated device runs what is launched from now on; a real one ignores it. Null is the
-// defaults.
+// Sets how a simulated device runs what is launched from now on; a real one ignores it. Null stands
+// for the defaults.
 ANNULUS_EXPORT annulus_status annulus_device_set_simulation(annulus_device* device,
                                                             const annulus_simulation* simulation);
 

@@ -22,7 +22,7 @@ extern "C" {
 
 typedef struct annulus_layout annulus_layout;
 
-// What a layout is for: the problem and its blocks. rows = ceil(Sq / R), columns = ceil(Sk / C).
+// The problem that a layout is for, and its blocks. rows = ceil(Sq / R), columns = ceil(Sk / C).
 typedef struct annulus_layout_sizes {
   size_t struct_size;
   int64_t block_rows;     // R
@@ -37,8 +37,8 @@ typedef struct annulus_layout_sizes {
 
 typedef struct annulus_layout_options {
   size_t struct_size;
-  int64_t layer;           // of the model: random() chooses anew in each
-  int32_t threads;         // of the host; 0: one for each core, 1: the caller's alone
+  int64_t layer;           // layer of the model: random() chooses anew in each
+  int32_t threads;         // host threads; 0: one for each core, 1: only the caller's
   annulus_device* device;  // makes the layout with kernels, bit for bit the same; null: the host
 } annulus_layout_options;
 
@@ -54,7 +54,7 @@ ANNULUS_EXPORT annulus_status annulus_layout_make(const char* pattern,
                                                   const annulus_layout_sizes* sizes,
                                                   const annulus_layout_options* options,
                                                   annulus_layout** layout);
-// A copy of the caller's arrays, which are checked.
+// Checks the caller's arrays and copies them.
 ANNULUS_EXPORT annulus_status annulus_layout_create(const annulus_block_layout* arrays,
                                                     annulus_layout** layout);
 ANNULUS_EXPORT annulus_status annulus_layout_destroy(annulus_layout* layout);
@@ -70,7 +70,7 @@ typedef struct annulus_layout_statistics {
   int64_t heads;    // H; 1: any number
   int64_t distinct_heads;
   int64_t kept;          // blocks, over the distinct heads
-  int64_t partial;       // of them
+  int64_t partial;       // partial blocks among them
   double block_density;  // of all query heads
   // Blocks of one row or column of one distinct head. Mean and ratio over all of them, empty ones
   // too.
@@ -99,7 +99,7 @@ typedef struct annulus_layout_statistics {
 ANNULUS_EXPORT annulus_status annulus_layout_get_statistics(annulus_layout* layout,
                                                             annulus_layout_statistics* statistics);
 // Counts the blocks of a pattern, and its pairs one by one. `options` as in annulus_layout_make;
-// its device is not asked.
+// its device is not used.
 ANNULUS_EXPORT annulus_status annulus_pattern_statistics(const char* pattern,
                                                          const annulus_block_layout* blocks,
                                                          const annulus_layout_sizes* sizes,
@@ -107,8 +107,8 @@ ANNULUS_EXPORT annulus_status annulus_pattern_statistics(const char* pattern,
                                                          annulus_layout_statistics* statistics);
 
 // Writes shares [layers]: entry n - 1 is the share of (row block, column block) pairs for which n
-// layers bring what stands in the column to the row. ANNULUS_UNSUPPORTED above 2^34 pairs of
-// blocks, ANNULUS_INVALID_ARGUMENT for layers outside [1, 1024].
+// layers carry what is in the column to the row. ANNULUS_UNSUPPORTED above 2^34 pairs of blocks,
+// ANNULUS_INVALID_ARGUMENT for layers outside [1, 1024].
 ANNULUS_EXPORT annulus_status annulus_layout_reachability(annulus_layout* layout, int32_t layers,
                                                           double* shares);
 
@@ -133,7 +133,7 @@ ANNULUS_EXPORT annulus_status annulus_layout_unite(annulus_layout* a, annulus_la
                                                    annulus_layout** result);
 ANNULUS_EXPORT annulus_status annulus_layout_intersect(annulus_layout* a, annulus_layout* b,
                                                        annulus_layout** result);
-// In a and not in b.
+// The blocks of a that are not in b.
 ANNULUS_EXPORT annulus_status annulus_layout_subtract(annulus_layout* a, annulus_layout* b,
                                                       annulus_layout** result);
 // Row blocks become column blocks.
@@ -145,16 +145,18 @@ ANNULUS_EXPORT annulus_status annulus_layout_slice(annulus_layout* layout,
                                                    const annulus_segment* rows, size_t row_count,
                                                    const annulus_segment* columns,
                                                    size_t column_count, annulus_layout** result);
-// The same pairs, and as few more as whole blocks of this size need.
+// A layout with blocks of this size that keeps the same pairs, and as few more as whole blocks
+// need.
 ANNULUS_EXPORT annulus_status annulus_layout_reblock(annulus_layout* layout, int64_t block_rows,
                                                      int64_t block_columns,
                                                      annulus_layout** result);
-// Each distinct head gets round(density x rows x columns) blocks; what comes is of `within` where
-// that is not null. Which go and come: annulus/layout.h.
+// Each distinct head gets round(density x rows x columns) blocks; added blocks are blocks of
+// `within` where that is not null. annulus/layout.h says which blocks are dropped and added.
 ANNULUS_EXPORT annulus_status annulus_layout_with_density(annulus_layout* layout, double density,
                                                           annulus_layout* within,
                                                           annulus_layout** result);
-// Heads that keep the same blocks stored once; each head stored by itself; one head alone.
+// share_heads stores heads that keep the same blocks once, part_heads stores each head by itself,
+// and head gives the layout of one head.
 ANNULUS_EXPORT annulus_status annulus_layout_share_heads(annulus_layout* layout,
                                                          annulus_layout** result);
 ANNULUS_EXPORT annulus_status annulus_layout_part_heads(annulus_layout* layout,
@@ -164,7 +166,7 @@ ANNULUS_EXPORT annulus_status annulus_layout_head(annulus_layout* layout, int64_
 
 typedef struct annulus_layout_difference {
   size_t struct_size;
-  int64_t only_first;  // blocks kept by one alone, over all query heads
+  int64_t only_first;  // blocks kept by the first alone, over all query heads
   int64_t only_second;
   int64_t flags;       // blocks kept by both and partial in one
   int32_t same_sizes;  // 0: the counts are 0 and the text says which sizes differ

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_C_LAYOUT_FORMATS_H_
 #define ANNULUS_C_LAYOUT_FORMATS_H_
 
-// The C interface of layouts in files and as others write them, annulus/layout_formats.h, and of
-// the cache of layouts, annulus/layout_cache.h. The conventions are those at the top of
-// annulus/c.h.
+// The C interface of layouts in files and in the formats of other libraries,
+// annulus/layout_formats.h, and of the cache of layouts, annulus/layout_cache.h. The conventions
+// are those at the top of annulus/c.h.
 
 #include "annulus/c_inspect.h"  // annulus_cache_counters
 #include "annulus/c_layout.h"
@@ -17,7 +17,7 @@ extern "C" {
 typedef enum annulus_layout_format {
   ANNULUS_LAYOUT_OWN = 0,  // the library's own file
   ANNULUS_LAYOUT_NPY = 1,  // file: a NumPy array of the mask
-  // mask, UINT8 [heads, rows, columns]: 0 not kept, 1 full, 2 partial. As a file its bytes.
+  // mask, UINT8 [heads, rows, columns]: 0 not kept, 1 full, 2 partial. A file has only its bytes.
   ANNULUS_LAYOUT_MASK = 2,
   // indptr, INT64 (INT32 is read too) [heads rows + 1]; indices, INT32 [kept]; partial, UINT8.
   ANNULUS_LAYOUT_CSR = 3,
@@ -49,14 +49,16 @@ typedef struct annulus_array {
 
 typedef struct annulus_arrays annulus_arrays;
 
-// From arrays of the caller's, in any order; optional ones (partial, full_kv_*, mask) may be left
-// out, and the heads of COO where there is one. The first bad entry is named. `format` is an
-// annulus_layout_format, and those that are files alone (OWN, NPY) are ANNULUS_INVALID_ARGUMENT.
+// Makes a layout from the caller's arrays, in any order; optional ones (partial, full_kv_*, mask)
+// may be left out, and the heads of COO where there is one head. An error names the first bad
+// entry. `format` is an annulus_layout_format; those that exist only as files (OWN, NPY) are
+// ANNULUS_INVALID_ARGUMENT.
 ANNULUS_EXPORT annulus_status annulus_layout_from_arrays(int32_t format,
                                                          const annulus_layout_sizes* sizes,
                                                          const annulus_array* arrays, size_t count,
                                                          annulus_layout** layout);
-// ANNULUS_UNSUPPORTED or ANNULUS_INVALID_ARGUMENT where the format cannot hold the layout.
+// Writes the layout to arrays of a format; ANNULUS_UNSUPPORTED or ANNULUS_INVALID_ARGUMENT where
+// the format cannot hold it.
 ANNULUS_EXPORT annulus_status annulus_layout_to_arrays(annulus_layout* layout, int32_t format,
                                                        annulus_arrays** arrays);
 // MInference's lists of a pattern of vertical_slash(): verticals and slashes, INT32, ascending,
@@ -64,23 +66,23 @@ ANNULUS_EXPORT annulus_status annulus_layout_to_arrays(annulus_layout* layout, i
 ANNULUS_EXPORT annulus_status annulus_pattern_to_vertical_slash(const char* pattern, int64_t heads,
                                                                 annulus_arrays** arrays);
 
-// Lends one of the arrays, whose data stays as long as the handle. ANNULUS_INVALID_ARGUMENT for an
-// unknown name, with those that there are.
+// Lends one of the arrays, whose data stays as long as the handle. An unknown name is
+// ANNULUS_INVALID_ARGUMENT, with a message that lists the names.
 ANNULUS_EXPORT annulus_status annulus_arrays_get(annulus_arrays* arrays, const char* name,
                                                  annulus_array* array);
 ANNULUS_EXPORT annulus_status annulus_arrays_destroy(annulus_arrays* arrays);
 
 // ---- Files
 
-// The library's own file, in memory of its own; or mapped, without a copy: such a file may be
+// Both read the library's own file: load into memory, map without a copy. A mapped file may be
 // replaced meanwhile, but not be changed or shortened in place, which would end the process.
 ANNULUS_EXPORT annulus_status annulus_layout_load(const char* path, annulus_layout** layout);
 ANNULUS_EXPORT annulus_status annulus_layout_map(const char* path, annulus_layout** layout);
 // Replaces the file whole or leaves it untouched.
 ANNULUS_EXPORT annulus_status annulus_layout_save(annulus_layout* layout, const char* path);
 
-// Any format. Sizes that are 0 are the file's, and null sizes are 0; where both say something they
-// agree.
+// Reads a file of any format. Sizes that are 0 are taken from the file, and null sizes are all 0;
+// where both state a size, they must agree.
 ANNULUS_EXPORT annulus_status annulus_layout_import(const char* path, int32_t format,
                                                     const annulus_layout_sizes* sizes,
                                                     annulus_layout** layout);
@@ -95,25 +97,25 @@ typedef struct annulus_layout_query annulus_layout_query;
 // Null limits are the defaults.
 ANNULUS_EXPORT annulus_status annulus_layout_cache_create(const annulus_cache_limits* limits,
                                                           annulus_layout_cache** cache);
-// Layouts that it gave out stay.
+// Layouts that the cache gave out stay.
 ANNULUS_EXPORT annulus_status annulus_layout_cache_destroy(annulus_layout_cache* cache);
 ANNULUS_EXPORT annulus_status annulus_layout_cache_clear(annulus_layout_cache* cache);
 ANNULUS_EXPORT annulus_status annulus_layout_cache_get_counters(annulus_layout_cache* cache,
                                                                 annulus_cache_counters* counters);
 
-// All that a layout depends on besides the lengths.
+// Everything that a layout depends on except the lengths.
 ANNULUS_EXPORT annulus_status annulus_layout_query_create(const char* pattern,
                                                           const annulus_block_layout* blocks,
                                                           int64_t block_rows, int64_t block_columns,
                                                           int64_t heads, int64_t layer,
                                                           annulus_layout_query** query);
 ANNULUS_EXPORT annulus_status annulus_layout_query_destroy(annulus_layout_query* query);
-// Two keys are equal where the layouts are.
+// Two keys are equal exactly where the layouts are.
 ANNULUS_EXPORT annulus_status annulus_layout_query_key(annulus_layout_query* query, int64_t seq_q,
                                                        int64_t seq_k, annulus_text** key);
 
-// Gives a layout of its own handle, whose blocks are shared with the cache. Block (i, j) of it has
-// the queries at positions *q_position + [i R, (i + 1) R) and the keys at [j C, (j + 1) C).
+// Gives a layout with a handle of its own, whose blocks are shared with the cache. Its block (i, j)
+// has the queries at positions *q_position + [i R, (i + 1) R) and the keys at [j C, (j + 1) C).
 ANNULUS_EXPORT annulus_status annulus_layout_cache_get(annulus_layout_cache* cache,
                                                        annulus_layout_query* query, int64_t seq_q,
                                                        int64_t seq_k, annulus_layout** layout,

@@ -2,8 +2,9 @@
 #define ANNULUS_C_ORACLE_H_
 
 // The C interface of states in host memory, annulus/state.h, and of the oracle, annulus/oracle.h:
-// attention in float64 on the host, and how an answer is held against it. The conventions are those
-// at the top of annulus/c.h. All memory here is the caller's host memory, and no device is needed.
+// attention in float64 on the host, and the comparison of an answer with it. The conventions are
+// those at the top of annulus/c.h. All memory here is the caller's host memory, and no device is
+// needed.
 //
 //   annulus_reference_create(&problem, &inputs, NULL, &reference);
 //   annulus_reference_compare(reference, &result, &made);
@@ -17,7 +18,8 @@ extern "C" {
 
 // ---- States
 
-// The meaning of acc, m and l, which annulus/state.h states. Another version does not merge.
+// The version of the meaning of acc, m and l, which annulus/state.h explains. States of different
+// versions do not merge.
 #define ANNULUS_STATE_VERSION 1
 
 typedef struct annulus_host_state {
@@ -67,13 +69,14 @@ typedef struct annulus_host_inputs {
         NULL, NULL                                                                              \
   }
 
-// The share of the rows that is done. From one thread at a time, not always the caller's.
+// Called with the share of the rows that is done, from one thread at a time, not always the
+// caller's.
 typedef void (*annulus_oracle_callback)(void* user, double share);
 
 typedef struct annulus_reference_options {
   size_t struct_size;
-  // Above this many questions, B H Sq Sk, only some rows of every (batch, head) are computed: those
-  // of the first and the last tile of tile_rows, and sampled_rows more, drawn from the seed.
+  // Above this many questions to the pattern, B H Sq Sk, only some rows are computed: the first and
+  // the last tile_rows rows of every (batch, head), and sampled_rows more, drawn from the seed.
   int64_t max_pairs;
   int64_t tile_rows;
   int64_t sampled_rows;
@@ -115,7 +118,8 @@ typedef struct annulus_reference_rows {
 ANNULUS_EXPORT annulus_status annulus_reference_get(annulus_reference* reference,
                                                     annulus_reference_rows* rows);
 
-// What a kernel wrote, copied to host memory: O and perhaps LSE, or the state it carried out.
+// The results of a kernel, copied to host memory: O and perhaps LSE, or the state that it carried
+// out.
 typedef struct annulus_host_result {
   size_t struct_size;
   const uint16_t* o;  // [B, Sq, H, Dv] in the order of o_strides, bits of the output dtype
@@ -140,20 +144,21 @@ typedef struct annulus_tolerance {
 #define ANNULUS_TOLERANCE_INIT \
   { sizeof(annulus_tolerance), 0.0, 0.0, 0.0 }
 
-// What holds for Q, K and V of an annulus_dtype: docs/architecture.md says why.
+// The tolerance for Q, K and V of an annulus_dtype; docs/architecture.md explains it.
 ANNULUS_EXPORT annulus_status annulus_tolerance_get(int32_t dtype, annulus_tolerance* tolerance);
 
-// Relative errors; annulus/oracle.h says of what. Infinity stands for what no tolerance allows.
+// Relative errors; annulus/oracle.h says relative to what. Infinity marks an error that no
+// tolerance allows.
 typedef struct annulus_comparison {
   size_t struct_size;
   double error_row_max;
   double error_o;
-  double error_lse;  // 0 where no LSE was written; of m + log2(l) with a carried state
+  double error_lse;  // 0 where no LSE was written; the error of m + log2(l) with a carried state
   int64_t checked_rows;
   int64_t tainted_rows;      // not compared: an operand they read is not finite
   int64_t wrong_rows;        // beyond the tolerance of a row or of an LSE
-  int32_t within_tolerance;  // 0 or 1; 1 as well where no row was compared: look at checked_rows
-  char first_wrong[252];     // where the first of them is and what it holds; empty: none
+  int32_t within_tolerance;  // 0 or 1; also 1 where no row was compared: look at checked_rows
+  char first_wrong[252];     // position and values of the first wrong row; empty: none
 } annulus_comparison;
 
 #define ANNULUS_COMPARISON_INIT                                  \
@@ -161,7 +166,7 @@ typedef struct annulus_comparison {
     sizeof(annulus_comparison), 0.0, 0.0, 0.0, 0, 0, 0, 0, { 0 } \
   }
 
-// Holds an answer against the reference of its problem. Differences are no error: look at
+// Compares an answer with the reference of its problem. Differences are no error: look at
 // `comparison`.
 ANNULUS_EXPORT annulus_status annulus_reference_compare(annulus_reference* reference,
                                                         const annulus_host_result* result,

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_C_PATTERN_H_
 #define ANNULUS_C_PATTERN_H_
 
-// The C interface of patterns, beyond their use in a problem: annulus/pattern.h. In C a pattern is
+// The C interface of patterns beyond their use in a problem, annulus/pattern.h. In C a pattern is
 // its text (docs/patterns.md), with or without a layout that blocks() in it stands for; where a
 // function takes both, a null text is dense, or blocks() where a layout is given, as in
 // annulus_problem. The conventions are those at the top of annulus/c.h. Nothing here needs a
@@ -24,20 +24,20 @@ ANNULUS_EXPORT annulus_status annulus_text_destroy(annulus_text* text);
 
 // ---- Patterns and scores as texts
 
-// The one spelling of a pattern: texts of equal trees become equal. ANNULUS_PARSE, with the column,
-// for what is no pattern.
+// Gives the normal spelling of a pattern: texts of equal trees become equal. A text that is no
+// pattern is ANNULUS_PARSE, with the column.
 ANNULUS_EXPORT annulus_status annulus_pattern_normalise(const char* pattern,
                                                         const annulus_block_layout* layout,
                                                         annulus_text** text);
-// The same of a score; empty where it says nothing.
+// Gives the normal spelling of a score; the text is empty where nothing is set.
 ANNULUS_EXPORT annulus_status annulus_score_normalise(const char* score, annulus_text** text);
 
 typedef struct annulus_pattern_info {
   size_t struct_size;
-  int64_t heads;           // H of its per-head layouts; 1: any number
+  int64_t heads;           // H of its per-head layouts; 1 stands for any number
   int64_t distinct_heads;  // of the heads that were asked about: head h sees what head h mod this
                            // number sees
-  int64_t branches;        // of a sum; else 1
+  int64_t branches;        // branches of a sum; else 1
   int64_t batches;         // batch b sees what batch b mod this number sees; 1: all see the same
 } annulus_pattern_info;
 
@@ -58,16 +58,16 @@ typedef struct annulus_pairs {
   int64_t q_count;
   int64_t k;
   int64_t k_count;
-  int64_t total_k;  // keys of the whole sequence, which random() asks; -1: not known
-  int64_t layer;    // of the model
-  int64_t batch;    // which batches(...) asks; -1: not known
+  int64_t total_k;  // keys of the whole sequence, on which random() depends; -1: not known
+  int64_t layer;    // layer of the model
+  int64_t batch;    // batch on which batches(...) depends; -1: not known
 } annulus_pairs;
 
 #define ANNULUS_PAIRS_INIT \
   { sizeof(annulus_pairs), 0, 0, 0, 0, 0, -1, 0, -1 }
 
-// Writes visible [q_count, k_count]: 1 where the query sees the key, for a sum where some branch
-// does. Asked pair by pair: for checking and for pictures.
+// Writes visible [q_count, k_count]: 1 where the query sees the key (for a sum, through some
+// branch). The pattern is asked pair by pair, so this is for checks and pictures.
 ANNULUS_EXPORT annulus_status annulus_pattern_visible(const char* pattern,
                                                       const annulus_block_layout* layout,
                                                       const annulus_pairs* pairs, uint8_t* visible);
@@ -78,8 +78,8 @@ ANNULUS_EXPORT annulus_status annulus_pattern_of_batch(const char* pattern,
                                                        const annulus_block_layout* layout,
                                                        int64_t batch, annulus_text** text);
 
-// MInference's lists as a pattern, and back: [heads, vertical_count / heads] columns that every
-// query sees and [heads, slash_count / heads] offsets q - k, each padded with -1.
+// Makes a pattern from MInference's lists: [heads, vertical_count / heads] columns that every query
+// sees and [heads, slash_count / heads] offsets q - k, each padded with -1.
 ANNULUS_EXPORT annulus_status annulus_pattern_from_vertical_slash(
     int64_t heads, const int32_t* verticals, size_t vertical_count, const int32_t* slashes,
     size_t slash_count, annulus_text** pattern);
@@ -99,7 +99,7 @@ typedef struct annulus_preset {
   { sizeof(annulus_preset), NULL, NULL, 0.0, 0.0, 0.0 }
 
 ANNULUS_EXPORT size_t annulus_preset_count(void);
-// ANNULUS_INVALID_ARGUMENT for an index from annulus_preset_count() on.
+// An index of annulus_preset_count() or more is ANNULUS_INVALID_ARGUMENT.
 ANNULUS_EXPORT annulus_status annulus_preset_get(size_t index, annulus_preset* preset);
 
 #ifdef __cplusplus

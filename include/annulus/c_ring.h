@@ -2,7 +2,7 @@
 #define ANNULUS_C_RING_H_
 
 // The C interface of rings: annulus/ring.h for P ranks in one process. The conventions are those at
-// the top of annulus/c.h; what a ring does is said in annulus/ring.h and docs/ring.md.
+// the top of annulus/c.h; annulus/ring.h and docs/ring.md explain what a ring does.
 //
 //   annulus_ring_create(devices, 4, &problem, NULL, &ring);
 //   annulus_ring_get_rank(ring, r, &rank);       which rows are rank r's, how much workspace
@@ -18,7 +18,7 @@ typedef struct annulus_ring annulus_ring;
 
 typedef enum annulus_sharding {
   ANNULUS_CONTIGUOUS = 1,  // rank r holds the r-th of P pieces
-  ANNULUS_ZIGZAG = 2       // of 2 P pieces the r-th and the r-th from the end
+  ANNULUS_ZIGZAG = 2       // of 2 P pieces rank r holds the r-th and the r-th from the end
 } annulus_sharding;
 
 // Rows [start, start + length) of the whole problem.
@@ -37,12 +37,13 @@ typedef struct annulus_shard {
 
 typedef struct annulus_ring_options {
   size_t struct_size;
-  int32_t sharding;             // annulus_sharding, where no shards are given
-  int32_t multiple;             // of rows, at which pieces begin; 0: a power of two up to 128
-  const annulus_shard* shards;  // one for each rank, together every row once; null: by sharding
-  const char* config;           // a kernel configuration; null: the tuned one, else chosen
-  // Of the plans that a ring is made of; their config is null where the one above is not. No rows
-  // are split: ANNULUS_UNSUPPORTED for kv_splits over 1. Null: the defaults.
+  int32_t sharding;  // annulus_sharding, where no shards are given
+  int32_t multiple;  // pieces begin at multiples of this many rows; 0: a power of two up to 128
+  // One for each rank, which together hold every row once; null: by sharding.
+  const annulus_shard* shards;
+  const char* config;  // a kernel configuration; null: the tuned one, else chosen
+  // Options of the plans that a ring is made of; config must be null here where the field above is
+  // not. No rows are split: kv_splits over 1 is ANNULUS_UNSUPPORTED. Null: the defaults.
   const annulus_plan_options* plans;
 } annulus_ring_options;
 
@@ -56,18 +57,18 @@ ANNULUS_EXPORT annulus_status annulus_ring_create(annulus_device* const* devices
                                                   const annulus_ring_options* options,
                                                   annulus_ring** ring);
 
-// Waits for the devices. Not while a stream is being captured.
+// Waits for the devices, so it must not be called while a stream is being captured.
 ANNULUS_EXPORT annulus_status annulus_ring_destroy(annulus_ring* ring);
 
 typedef struct annulus_ring_info {
   size_t struct_size;
   const char* kernel;
   const char* config;
-  const char* tuned;     // the tuned result behind config; empty: none, or it was given
+  const char* tuned;     // the tuned result that config comes from; empty: none
   const char* schedule;  // lines, one for each rank and step
   int64_t ranks;
   int64_t bytes_sent;        // by all ranks together, in one run
-  int64_t bytes_plain_ring;  // that every shard going to every rank would take
+  int64_t bytes_plain_ring;  // bytes sent if every shard went to every rank
   double plan_ms;            // time to decide
   double compile_ms;         // time to get the kernels and upload the lists
 } annulus_ring_info;
@@ -80,7 +81,7 @@ ANNULUS_EXPORT annulus_status annulus_ring_get_info(annulus_ring* ring, annulus_
 typedef struct annulus_ring_rank {
   size_t struct_size;
   const char* device;
-  annulus_shard shard;  // arrays of the ring's
+  annulus_shard shard;  // its arrays belong to the ring
   int64_t rows_q;       // of the shard
   int64_t rows_k;
   int64_t launches;  // of attention kernels
@@ -102,7 +103,7 @@ ANNULUS_EXPORT annulus_status annulus_ring_get_rank(annulus_ring* ring, size_t r
 // call.
 ANNULUS_EXPORT annulus_status annulus_ring_get_picture(annulus_ring* ring, const char** svg);
 
-// What one rank brings to a run.
+// The arguments of one rank for a run.
 typedef struct annulus_ring_call {
   size_t struct_size;                // the same in all elements of an array
   void* stream;                      // of the rank's device
@@ -113,10 +114,10 @@ typedef struct annulus_ring_call {
 #define ANNULUS_RING_CALL_INIT \
   { sizeof(annulus_ring_call), NULL, NULL, NULL }
 
-// Puts the work of all ranks on their streams and returns: no allocation, no lock, no waiting; may
-// be captured where all streams are part of the capture. O and LSE of a rank are whole when its
-// stream has passed the run. One run is put on the streams at a time: a call that meets another one
-// in a different thread is ANNULUS_INVALID_ARGUMENT.
+// Puts the work of all ranks on their streams and returns. It allocates nothing, takes no lock and
+// does not wait, and it may be captured where all streams are part of the capture. O and LSE of a
+// rank are complete when its stream has passed the run. Only one thread at a time may put a run on
+// the streams: a call that meets another one in a different thread is ANNULUS_INVALID_ARGUMENT.
 ANNULUS_EXPORT annulus_status annulus_ring_run(annulus_ring* ring, const annulus_ring_call* calls,
                                                size_t count);
 

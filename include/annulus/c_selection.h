@@ -21,7 +21,7 @@ typedef enum annulus_selection_rule {
   ANNULUS_GIVEN = 3   // what the caller lists in annulus_selection_buffers
 } annulus_selection_rule;
 
-// What a block's score is made of.
+// How a block is scored.
 typedef enum annulus_pool {
   ANNULUS_POOL_MEAN = 1,         // mean of Q's rows . mean of K's rows
   ANNULUS_POOL_MAX = 2,          // maximum of Q's rows . maximum of K's rows
@@ -34,13 +34,13 @@ typedef struct annulus_selection {
   int64_t block_columns;  // C >= 1
   int32_t rule;           // annulus_selection_rule
   int32_t pool;           // annulus_pool
-  // Blocks of a row, those that are always kept among them. Top p: no more than so many; 0: no
-  // bound. Given: entries of a row of `given`.
+  // Blocks of a row, including those that are always kept. Top p: at most this many; 0: no bound.
+  // Given: entries of a row of `given`.
   int64_t max_blocks;
   double mass;     // p of top p, in (0, 1]
-  int64_t stride;  // of the antidiagonals: divides R and C, C / stride a power of two up to 64
-  int64_t coarse_factor;    // f from 2 on: blocks of f R x f C are scored first; 0: no such pass
-  int64_t coarse_blocks;    // of a row, which are looked into
+  int64_t stride;  // S of the antidiagonals: divides R and C, C / S is a power of two up to 64
+  int64_t coarse_factor;    // f of 2 or more: blocks of f R x f C are scored first; 0: no such pass
+  int64_t coarse_blocks;    // how many of these are kept in each row
   int64_t sink_blocks;      // the first blocks of columns, always kept where visible
   int64_t diagonal_blocks;  // at the row's own positions and before; 0: none
 } annulus_selection;
@@ -63,16 +63,17 @@ typedef struct annulus_selection_buffers {
   // With ANNULUS_GIVEN, else null: block columns [B, H, rows, max_blocks], in any order; -1, and
   // any number that is no visible block of the row, is skipped.
   const int32_t* given;
-  // Null, or where the chosen blocks go: [B, H, rows, max_chosen], ascending, then -1.
+  // Null, or memory for the chosen blocks: [B, H, rows, max_chosen], ascending, then -1.
   int32_t* chosen;
-  int64_t max_chosen;  // of a row with more blocks the first ones are written
+  int64_t max_chosen;  // entries of a row of `chosen`; a row with more blocks writes only the first
+                       // ones
 } annulus_selection_buffers;
 
 #define ANNULUS_SELECTION_BUFFERS_INIT \
   { sizeof(annulus_selection_buffers), NULL, NULL, 0 }
 
-// annulus_plan_run for a plan with a selection that reads or writes more than the operands.
-// ANNULUS_INVALID_ARGUMENT for a plan without one. Null buffers are none.
+// annulus_plan_run for a plan with a selection that reads or writes more than the operands. A plan
+// without one is ANNULUS_INVALID_ARGUMENT. Null buffers mean none.
 ANNULUS_EXPORT annulus_status annulus_plan_run_selected(annulus_plan* plan, void* stream,
                                                         const annulus_operands* operands,
                                                         void* workspace,
@@ -92,9 +93,10 @@ ANNULUS_EXPORT annulus_status annulus_recall_meter_destroy(annulus_recall_meter*
 // Scratch memory that every concurrent run needs of its own, 16-byte aligned.
 ANNULUS_EXPORT annulus_status annulus_recall_meter_workspace_bytes(annulus_recall_meter* meter,
                                                                    size_t* bytes);
-// Writes recall, fp32 [B, H, Sq] in device memory: the share of each query's softmax mass that lies
-// in what was attended to; 1 for a query that sees no key. `operands` are those of the run, whose
-// LSEs operands->lse holds by then; Q, K and V as they were. Asynchronous, as annulus_plan_run.
+// Writes recall, fp32 [B, H, Sq] in device memory: the share of each query's softmax mass that
+// belongs to the pairs attended to; 1 for a query that sees no key. `operands` are those of the
+// run, whose LSEs operands->lse holds by then; Q, K and V must be as they were in the run.
+// Asynchronous, as annulus_plan_run.
 ANNULUS_EXPORT annulus_status annulus_recall_meter_run(annulus_recall_meter* meter, void* stream,
                                                        const annulus_operands* operands,
                                                        float* recall, void* workspace);
@@ -108,8 +110,8 @@ typedef struct annulus_importance_tracker annulus_importance_tracker;
 
 typedef struct annulus_tracker_options {
   size_t struct_size;
-  int64_t max_added;    // blocks of a row that one update may bring
-  int64_t max_dropped;  // and take away
+  int64_t max_added;    // blocks of a row that one update may add
+  int64_t max_dropped;  // blocks of a row that one update may drop
 } annulus_tracker_options;
 
 #define ANNULUS_TRACKER_OPTIONS_INIT \
@@ -128,12 +130,12 @@ annulus_importance_tracker_destroy(annulus_importance_tracker* tracker);
 ANNULUS_EXPORT annulus_status annulus_importance_tracker_sizes(annulus_importance_tracker* tracker,
                                                                size_t* state_bytes,
                                                                size_t* workspace_bytes);
-// Adds what each kept block had in the run of these operands, whose LSEs operands->lse holds. All
-// pointers are device memory. Asynchronous, as annulus_plan_run.
+// Adds the mass that each kept block received in the run of these operands, whose LSEs
+// operands->lse holds. All pointers are device memory. Asynchronous, as annulus_plan_run.
 ANNULUS_EXPORT annulus_status annulus_importance_tracker_measure(
     annulus_importance_tracker* tracker, void* stream, const annulus_operands* operands,
     const int32_t* given, void* state, void* workspace);
-// Changes `given`, [B, H, rows, max_blocks], and begins masses at 0 again.
+// Changes `given`, [B, H, rows, max_blocks], and sets the masses back to 0.
 ANNULUS_EXPORT annulus_status annulus_importance_tracker_update(annulus_importance_tracker* tracker,
                                                                 void* stream,
                                                                 const annulus_operands* operands,

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_C_TUNE_H_
 #define ANNULUS_C_TUNE_H_
 
-// The C interface of tuning: annulus/tune.h says what a search does and where results live. The
-// conventions are those at the top of annulus/c.h.
+// The C interface of tuning: annulus/tune.h explains what a search does and where results are kept.
+// The conventions are those at the top of annulus/c.h.
 //
 //   annulus_tune(device, &problem, NULL, &tuning);     seconds to minutes
 //   annulus_tuning_get(tuning, &result);               annulus_plan_create uses it from now on
@@ -13,13 +13,13 @@
 extern "C" {
 #endif
 
-// How far a call is. Texts live as long as the callback runs.
+// The progress of a call. Texts live as long as the callback runs.
 typedef struct annulus_tune_progress {
   size_t struct_size;
   int64_t done;         // candidates that were tried or dropped
   int64_t candidates;   // of the whole space; most searches end long before
   const char* config;   // the last one
-  const char* outcome;  // of it
+  const char* outcome;  // what came of it
   const char* best;     // so far
   double best_ratio;    // its time over that of the heuristic's choice
   double seconds;       // since the call
@@ -30,17 +30,17 @@ typedef void (*annulus_tune_callback)(void* user, const annulus_tune_progress* p
 
 typedef struct annulus_tune_options {
   size_t struct_size;
-  double time_limit_seconds;  // after which the best so far is kept; 0: none
+  double time_limit_seconds;  // the search then ends with the best so far; 0: no limit
   // Ends the search as the time limit does, soon after it is no longer 0. Another thread sets it
   // with an atomic store; a signal handler and the callback may just assign. Null: none. Must
   // outlive the call.
   const volatile int32_t* cancel;
   annulus_tune_callback progress;  // null: none
   void* progress_user;
-  uint64_t seed;       // of the operands
+  uint64_t seed;       // seed of the operands
   int32_t exhaustive;  // 0 or 1: try the whole space
-  int32_t force;       // 0 or 1: search again, and take the place of what is there
-  int32_t dry_run;     // 0 or 1: say what would be tried; run nothing and write nothing
+  int32_t force;       // 0 or 1: search again and replace the result that is stored
+  int32_t dry_run;     // 0 or 1: only list what would be tried; run and write nothing
   int32_t cold_cache;  // 0 or 1: empty L2 before each measured launch
 } annulus_tune_options;
 
@@ -52,8 +52,8 @@ typedef struct annulus_tuning annulus_tuning;
 // Blocks the calling thread and uses the default stream; nothing else should run on the device
 // meanwhile, and nothing may on a simulated one. Null options are the defaults. Errors are those of
 // annulus_plan_create; ANNULUS_INVALID_ARGUMENT where there is nothing to launch; ANNULUS_FILE
-// where results are to be kept and no folder can be written to; ANNULUS_FAULT where a candidate did
-// wrong on a GPU, whose context is lost then.
+// where no folder of the given path can be written to; ANNULUS_FAULT where a candidate faulted on a
+// GPU, whose context is lost then.
 ANNULUS_EXPORT annulus_status annulus_tune(annulus_device* device, const annulus_problem* problem,
                                            const annulus_tune_options* options,
                                            annulus_tuning** tuning);
@@ -61,7 +61,7 @@ ANNULUS_EXPORT annulus_status annulus_tuning_destroy(annulus_tuning* tuning);
 
 typedef enum annulus_tune_status {
   ANNULUS_TUNED = 0,          // the search ended by itself
-  ANNULUS_TUNE_PARTIAL = 1,   // a limit or the caller ended it; a later call searches again
+  ANNULUS_TUNE_PARTIAL = 1,   // a limit or the caller ended the search; a later call searches again
   ANNULUS_TUNED_ALREADY = 2,  // nothing was run
   ANNULUS_TUNE_PLANNED = 3    // a dry run
 } annulus_tune_status;
@@ -69,19 +69,19 @@ typedef enum annulus_tune_status {
 typedef struct annulus_tune_result {
   size_t struct_size;
   const char* shape;           // the kind of problem that the result is kept for
-  const char* config;          // what annulus_plan_create uses from now on
+  const char* config;          // the configuration that annulus_plan_create uses from now on
   const char* default_config;  // the heuristic's choice
   const char* runner_up;       // empty: there is none
-  const char* path;            // of the entry; empty where it is in memory only
-  const char* problem;         // why it is in memory only, where it should not be
-  double time;                 // of config, median: cycles where predicted, else microseconds
-  double default_time;         // of default_config in the same rounds
-  double ratio;                // time over default_time
-  double ratio_low;            // its 95 % interval
+  const char* path;            // of the entry's file; empty where the result is in memory only
+  const char* problem;         // why the result is in memory only although a folder was given
+  double time;          // median of config's times: cycles where predicted, else microseconds
+  double default_time;  // of default_config in the same rounds
+  double ratio;         // time over default_time
+  double ratio_low;     // its 95 % interval
   double ratio_high;
   double seconds;      // that the call took
   int64_t candidates;  // of the space
-  int64_t tried;       // 0: it ended before the first, and there are no times
+  int64_t tried;       // 0: the search ended before the first candidate, and there are no times
   int64_t dropped;
   size_t trials;      // for annulus_tuning_get_trial; 0 for ANNULUS_TUNED_ALREADY
   int32_t status;     // annulus_tune_status
@@ -104,7 +104,7 @@ typedef struct annulus_tune_trial {
   const char* outcome;  // "tried", "not tried", or why it was dropped
   double model_cycles;  // predicted from the plan alone; what orders the search
   double time;          // median where it was tried, in the result's unit
-  double ratio;         // to the heuristic's choice, round by round; its median
+  double ratio;         // median of its times over the heuristic choice's, round by round
 } annulus_tune_trial;
 
 #define ANNULUS_TUNE_TRIAL_INIT \
@@ -118,7 +118,7 @@ ANNULUS_EXPORT annulus_status annulus_tuning_get_trial(annulus_tuning* tuning, s
 typedef struct annulus_tuned_list annulus_tuned_list;
 
 // Reads the folders of a search path (':' between them); null: as annulus_device_options. Opens no
-// device; what cannot be read is in the list of what was ignored, and no error.
+// device. Files that cannot be read are no error: they are listed as ignored.
 ANNULUS_EXPORT annulus_status annulus_tuned_list_read(const char* tuned_path,
                                                       annulus_tuned_list** list);
 ANNULUS_EXPORT annulus_status annulus_tuned_list_destroy(annulus_tuned_list* list);

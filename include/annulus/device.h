@@ -7,8 +7,8 @@
 //   Plan plan = device.plan(problem);               // chooses and compiles; may take a second
 //   plan.run(stream, operands, workspace);          // asynchronous, allocates nothing
 //
-// A simulated device behaves like a GPU and runs the same kernels; its memory is host memory, its
-// times mean nothing.
+// A simulated device behaves like a GPU and runs the same kernels. Its memory is host memory, and
+// its times say nothing about a GPU.
 
 #include <cstddef>
 #include <cstdint>
@@ -28,14 +28,14 @@ namespace annulus::inline v0 {
 
 enum class LogLevel : int { kError = 0, kWarning = 1, kInfo = 2, kDebug = 3 };
 // Called from any thread, perhaps from several at a time, inside a call of the library or on a
-// thread of its own. What it throws is dropped: a note never fails the call that it is about. It
-// must not call the library with the same device.
+// thread of its own. Its exceptions are dropped, because a note never makes the call fail that it
+// is about. It must not call the library with the same device.
 using LogCallback = std::function<void(LogLevel, std::string_view)>;
 
 // How a simulated device runs; a real one ignores it.
 struct SimulationOptions {
-  bool checked = true;     // find races, uninitialised reads, lost copies; the fast mode does not
-  std::uint64_t seed = 0;  // of the order of warps and the landing of asynchronous copies
+  bool checked = true;     // find races, uninitialised reads and lost copies; fast mode finds none
+  std::uint64_t seed = 0;  // decides the order of warps and when asynchronous copies land
   std::uint32_t threads = 0;  // host threads, up to 1024; 0: one per processor
 };
 
@@ -46,23 +46,24 @@ struct DeviceOptions {
   // Folder of compiled kernels. Not given: ANNULUS_CACHE_DIR, else the user's cache folder. Empty:
   // nothing is kept on disk.
   std::optional<std::string> cache_dir;
-  // Where tuned results are looked for, ':' between folders; the first that can be written to takes
-  // those that are found (annulus/tune.h). Not given: ANNULUS_TUNED, else a folder of the user's
-  // cache. Empty: they live in memory.
+  // Where tuned results are looked for, ':' between folders; new results go to the first folder
+  // that can be written to (annulus/tune.h). Not given: ANNULUS_TUNED, else a folder of the user's
+  // cache. Empty: results are kept in memory only.
   std::optional<std::string> tuned_path;
   // A folder of kernel templates to use instead of the built-in ones, for work on them.
   std::string template_dir;
   LogCallback log;
   LogLevel log_level = LogLevel::kWarning;
-  AllocatorCallbacks allocator;  // of device memory; none: the driver's
-  // Of the lists of tiles that plans share, in host memory and in the device's. What is dropped
-  // stays as long as a plan holds it. 0 entries: each plan has its own.
+  AllocatorCallbacks allocator;  // for device memory; not set: the driver's
+  // Limits of the caches of tile lists that plans share, in host memory and in device memory. A
+  // list that is dropped stays as long as a plan holds it. With 0 entries each plan has its own
+  // list.
   LayoutCacheLimits host_lists;
   LayoutCacheLimits device_lists;
   SimulationOptions simulation;
 };
 
-// What a simulated device counted since the last clear, by name in a fixed order.
+// The counts that a simulated device has made since the last clear, by name in a fixed order.
 using Counters = std::vector<std::pair<std::string, std::uint64_t>>;
 
 struct DeviceInfo {
@@ -85,34 +86,36 @@ struct PlanOptions {
   // The name of a kernel configuration, as `annulus explain` lists them. Empty: the tuned one where
   // there is a tuned result for such a problem on this device, else the heuristic's.
   std::string config;
-  // How many multiprocessors the plan's kernels may occupy; 0: all. What is left runs the caller's
-  // own kernels beside them, those of a collective for one. Only kernels of the wgmma family, whose
-  // CTAs stay until all work is done, can leave any; others are planned as if there were so many.
-  // Of a configuration of clusters, asked for by name, at least one cluster runs.
+  // How many multiprocessors the plan's kernels may occupy; 0: all. The others are left to the
+  // caller's own kernels, for example those of a collective. Only kernels of the wgmma family,
+  // which run persistent CTAs, keep to it; kernels of other families are merely planned as if the
+  // device had so many. If `config` names a configuration with clusters, at least one cluster runs
+  // even where this limit is smaller.
   int max_multiprocessors = 0;
   // The strides that the operands of runs will have, where they are known by now. A kernel that
-  // cannot take them is passed over, and PlanInfo::decisions says so: tensor maps, which the wgmma
-  // family copies with, have no stride of 0, as of K that is broadcast over heads, and none below
-  // (CUDA driver API, cuTensorMapEncodeTiled). Not given, such strides are refused when a plan of
-  // that family runs.
+  // cannot take them is passed over, and PlanInfo::decisions says so: the tensor maps by which the
+  // wgmma family copies take no stride of 0 (K that is broadcast over heads) and no negative one
+  // (CUDA driver API, cuTensorMapEncodeTiled). Where strides are not given, a plan of that family
+  // refuses such operands when it runs.
   std::optional<OperandStrides> strides;
   // Into how many parts the longest tile rows are split, so that several CTAs compute them side by
   // side (Dao et al., Flash-Decoding for long-context inference, 2023); shorter rows are split into
-  // parts as long. The parts' states go through the workspace, and a second launch, which keeps to
-  // no max_multiprocessors, joins them in the order of their keys. So the same plan gives the same
-  // bits in every run, whichever part is done first; plans with different splits add up in
-  // different orders, and their O, LSE and state may differ in rounding. 0: as the pipe model
-  // predicts to be fastest, which is mostly not at all; 1: never. PlanInfo::decisions
-  // says what was done and why. A ring and a plan with a selection split no rows:
-  // Error{kUnsupported} for more than 1 there, and elsewhere where it could make over 2^24 parts.
+  // parts of the same length. The parts' states go through the workspace, and a second launch, to
+  // which max_multiprocessors does not apply, combines them in the order of their keys. So the same
+  // plan gives the same bits in every run, whichever part is done first; plans with different
+  // splits add in different orders, and their O, LSE and state may differ in rounding. 0: the split
+  // that the pipe model predicts to be fastest, which is mostly none; 1: no split.
+  // PlanInfo::decisions says what was done and why. A ring and a plan with a selection split no
+  // rows: Error{kUnsupported} for more than 1 there, and elsewhere where it could make over 2^24
+  // parts.
   int kv_splits = 0;
   // Granularity at which PlanInfo::block_density is counted; 0: the compute tile's.
   std::int64_t block_rows = 0;
   std::int64_t block_columns = 0;
 };
 
-// What became of the lists of tiles that plans asked for: made on the host, uploaded to the device.
-// Plans whose tiles are computed from their number ask for none.
+// Counts of the lists of tiles that plans asked for: `host` for lists that are made, `device` for
+// lists that are uploaded. Plans whose kernels compute their tiles need no list.
 struct ListCounters {
   LayoutCacheCounters host;
   LayoutCacheCounters device;
@@ -120,12 +123,13 @@ struct ListCounters {
 
 // Everything that was decided, for people and for logs.
 struct PlanInfo {
-  std::string kernel;     // the family
-  std::string config;     // as PlanOptions::config takes it
-  std::string source;     // where the kernel came from: "memory", "disk", "compiled"; "none" where
-                          // there is nothing to launch
-  std::string tuned;      // the entry that the configuration comes from, "memory" where it is in no
-                          // file; empty where it is the heuristic's or the caller's
+  std::string kernel;  // the family
+  std::string config;  // as PlanOptions::config takes it
+  std::string source;  // where the kernel came from: "memory", "disk", "compiled"; "none" where
+                       // there is nothing to launch
+  // The file of the tuned result whose configuration it is, "memory" where that is in no file;
+  // empty where the configuration is the heuristic's or the caller's.
+  std::string tuned;
   double plan_ms = 0;     // time to decide
   double compile_ms = 0;  // time to get the kernel, whatever its source, and upload the lists
   std::vector<std::string> decisions;  // one line each
@@ -137,37 +141,37 @@ struct PlanInfo {
   int tile_columns = 0;               // N: keys of a step
   int threads = 0;                    // of a CTA
   std::int64_t shared_bytes = 0;      // of a CTA
-  int registers = 0;                  // of a thread; of a simulated device: an estimate
+  int registers = 0;                  // of a thread; on a simulated device an estimate
   int local_bytes = 0;                // of a thread: spills
   int blocks_per_multiprocessor = 0;  // CTAs that fit at a time
-  std::int64_t full_tiles = 0;        // of all distinct lists
+  std::int64_t full_tiles = 0;        // in all distinct lists
   std::int64_t partial_tiles = 0;
-  // Kept over all blocks of PlanOptions::block_rows x block_columns; of a sum, of all its branches
-  // together, which may be more than 1.
+  // The share of the blocks of PlanOptions::block_rows x block_columns that are kept. For a sum it
+  // is added over all branches and may be more than 1.
   Density block_density;
   std::int64_t device_bytes = 0;  // memory that the plan holds
 };
 
-// How long a run takes on paper, by the pipe model (docs/tuning.md): from the plan and the data
-// sheet of its device, without running it. A prediction, which no GPU has confirmed.
+// How long the pipe model (docs/tuning.md) predicts a run to take, from the plan and the data sheet
+// of its device, without running it. No GPU has confirmed the prediction.
 struct PlanPrediction {
   double predicted_micros = 0;  // infinite where not one CTA fits
-  std::string predicted_limit;  // what holds it up: "tensor cores", "special functions", ...
+  std::string predicted_limit;  // what it is bound by: "tensor cores", "special functions", ...
   // Each pipe's share of that time in which it works, on an average multiprocessor.
   std::vector<std::pair<std::string, double>> predicted_busy;
 };
 
-// A plan with its operands: what run() checks and prepares for each call was done once, when this
-// was made. For a model that runs the same layers again and again on the same memory, one for each
-// layer:
+// A plan with its operands: the checks and preparations of run() are done once, when it is made. A
+// model that runs the same layers again and again on the same memory makes one for each layer:
 //
 //   std::vector<BoundCall> layers;
 //   for (const Operands& each : operands) layers.push_back(plan.bind(each, workspace));
 //   for (const BoundCall& layer : layers) layer.run(stream);
 //
-// Immutable; copies share; keeps the plan alive. It holds addresses, not memory: what the operands,
-// the workspace and the selection's buffers point to must stay, at the same place, until the last
-// run has ended on its stream. Contents may change between runs, as streams order it.
+// It is immutable, copies share it, and it keeps the plan alive. It holds addresses, not memory:
+// what the operands, the workspace and the selection's buffers point to must stay, at the same
+// addresses, until the last run has ended on its stream. Contents may change between runs, as
+// streams order it.
 class ANNULUS_EXPORT BoundCall {
  public:
   struct Impl;
@@ -176,11 +180,12 @@ class ANNULUS_EXPORT BoundCall {
   BoundCall(const BoundCall&) = default;
   BoundCall& operator=(const BoundCall&) = default;
 
-  // Puts the work on `stream`, as Plan::run does, and returns. Launches and does nothing else: no
-  // check, no allocation, no lock, no waiting; may be captured in a graph. The answer has the bits
-  // of Plan::run. Any thread may call it at any time, on any stream of the device's context; two
-  // runs write the same O and use the same workspace, so let a stream, or an event, order them.
-  // Throws Error{kDevice} where the driver refuses a launch; launches before it are queued then.
+  // Puts the work on `stream`, as Plan::run does, and returns. It only launches: it checks nothing,
+  // allocates nothing, takes no lock and does not wait, and it may be captured in a graph. The
+  // answer has the bits of Plan::run. Any thread may call it at any time, on any stream of the
+  // device's context; two runs write the same O and use the same workspace, so a stream or an event
+  // must order them. Throws Error{kDevice} where the driver refuses a launch; the launches before
+  // it are queued then.
   void run(void* stream) const;
 
  private:
@@ -207,22 +212,22 @@ class ANNULUS_EXPORT Plan {
   std::size_t workspace_bytes() const;
 
   // Puts the work on `stream` (a CUstream of the device's context; null is the default stream) and
-  // returns: no allocation, no lock, no waiting. Throws Error{kInvalidArgument} for operands that
-  // validate() refuses and for a workspace that is missing or not aligned, Error{kUnsupported} for
-  // strides that the plan's kernel cannot take (see PlanOptions::strides) and Error{kDevice} where
-  // the driver refuses the launch; nothing was launched then. What a kernel does wrong shows at the
-  // next wait.
+  // returns. It allocates nothing, takes no lock and does not wait. Throws Error{kInvalidArgument}
+  // for operands that validate() refuses and for a workspace that is missing or not aligned,
+  // Error{kUnsupported} for strides that the plan's kernel cannot take (see PlanOptions::strides)
+  // and Error{kDevice} where the driver refuses the launch; nothing was launched then. An error
+  // inside a kernel shows at the next wait.
   void run(void* stream, const Operands& operands, void* workspace = nullptr) const;
 
-  // The same for a plan with a selection (annulus/selection.h) that reads or writes more than the
-  // operands. Throws Error{kInvalidArgument} for a plan without one.
+  // Runs a plan with a selection (annulus/selection.h) that reads or writes more than the operands.
+  // Throws Error{kInvalidArgument} for a plan without one.
   void run(void* stream, const Operands& operands, void* workspace,
            const SelectionBuffers& buffers) const;
 
   // Checks operands and workspace and prepares their launches, tensor maps included, once for all
-  // runs of what is returned; launches nothing. Works for every plan: of a sum, with split rows,
-  // with a selection, whose blocks are chosen anew in each run. Throws what run() throws for them,
-  // before it launches. Takes microseconds and allocates host memory.
+  // runs of what is returned; launches nothing. It works for every plan, also of a sum, with split
+  // rows, and with a selection, whose blocks are chosen anew in each run. Throws what run() throws
+  // for them, before it launches. Takes microseconds and allocates host memory.
   BoundCall bind(const Operands& operands, void* workspace = nullptr) const;
   BoundCall bind(const Operands& operands, void* workspace, const SelectionBuffers& buffers) const;
 
@@ -230,7 +235,7 @@ class ANNULUS_EXPORT Plan {
   std::shared_ptr<const Impl> impl_;
 };
 
-// Device memory with an owner. Freed with it, and that waits for the device.
+// Owns device memory. Its destructor frees the memory, which waits for the device.
 class ANNULUS_EXPORT DeviceMemory {
  public:
   struct Impl;
@@ -247,7 +252,7 @@ class ANNULUS_EXPORT DeviceMemory {
   std::unique_ptr<Impl> impl_;
 };
 
-// Safe to use from several threads. Copies share one opened device.
+// An opened device. It may be used from several threads, and copies share it.
 class ANNULUS_EXPORT Device {
  public:
   struct Impl;
@@ -269,26 +274,26 @@ class ANNULUS_EXPORT Device {
   // kOutOfMemory}, Error{kDevice}, Error{kLibrary} where the driver is too old for this NVRTC.
   Plan plan(const Problem& problem, const PlanOptions& options = {}) const;
 
-  // The same for blocks that each run chooses on the device. Tuned results are not looked at;
-  // PlanInfo counts tiles and blocks of the problem's pattern, from which a run takes its own.
-  // Throws also Error{kUnsupported} where the pattern is a sum or has blocks() of its own, and
-  // where PlanOptions::config computes several heads in one CTA.
+  // Plans for blocks that each run chooses on the device. Tuned results are not looked up; PlanInfo
+  // counts tiles and blocks of the problem's pattern, from which a run takes its own. Throws also
+  // Error{kUnsupported} where the pattern is a sum or has blocks() of its own, and where
+  // PlanOptions::config computes several heads in one CTA.
   Plan plan(const Problem& problem, const Selection& selection,
             const PlanOptions& options = {}) const;
 
   // Makes what plan() will need for such a problem and leaves it where plan() finds it: the kernel,
-  // the list of tiles, and its copy on the device, which a stream of the library's own makes. Takes
-  // as long as plan() but for that copy, so that a thread beside the one that computes may call it.
-  // All lengths that fill the same tiles have one list. Throws as plan().
+  // the list of tiles, and the list's copy on the device, which is made on a stream of the
+  // library's own. It takes as long as plan() without that copy, and is meant for a thread beside
+  // the one that computes. All lengths that fill the same tiles share one list. Throws as plan().
   void prefetch(const Problem& problem, const PlanOptions& options = {}) const;
 
-  // Since the device was opened, of all its copies. Waits for nobody's work.
+  // Counts since the device was opened, over all its copies. Does not wait.
   ListCounters list_counters() const;
 
   // For programs that have no allocator and no streams of their own. Copies wait until they are
   // done and are ordered after the work of the default stream. Throw Error{kOutOfMemory, kDevice};
-  // Error{kInvalidArgument} for a copy from or to null; Error{kFault} where an earlier kernel did
-  // wrong.
+  // Error{kInvalidArgument} for a copy from or to null; Error{kFault} where an earlier kernel
+  // faulted.
   DeviceMemory allocate(std::size_t bytes) const;
   void copy_to_device(void* to, const void* from, std::size_t bytes) const;
   void copy_to_host(void* to, const void* from, std::size_t bytes) const;
@@ -299,8 +304,8 @@ class ANNULUS_EXPORT Device {
   // device's context is the primary one of info().ordinal, so a thread makes it current with
   // cuDevicePrimaryCtxRetain and cuCtxSetCurrent. Names are those of the library's symbols, to
   // which cuda.h maps its own: "cuMemAlloc_v2", for plain "cuMemAlloc" is the function of CUDA 3.1
-  // in a real driver. Of a simulated one, all that docs/simulator.md lists. Null where there is
-  // none. Stays valid until the process ends. Throws nothing.
+  // in a real driver. A simulated driver has all those that docs/simulator.md lists. The result is
+  // null where there is no such function. Stays valid until the process ends. Throws nothing.
   //
   //   CUresult (*create)(CUstream*, unsigned) = nullptr;
   //   create = reinterpret_cast<decltype(create)>(device.driver_entry("cuStreamCreate"));

@@ -8,13 +8,13 @@
 
 namespace annulus::inline v0 {
 
-// The layout that make_layout (annulus/layout.h) makes on the host, bit for bit. A block is decided
-// by its ranges of positions where causal, windows, sinks, first globals, documents and leaves of
-// blocks allow it, and pair by pair where they do not; so this pays for patterns whose blocks are
-// mixed in other ways, and for GPUs that are idle. Compiles a kernel for each structure of an
-// expression, uses the default stream, allocates on the device and waits. Throws
-// Error{kInvalidArgument} as make_layout, Error{kUnsupported} for a sum, for blocks(), for lengths
-// above 2^30 and for more than 2^28 random choices, Error{kOutOfMemory}, Error{kCompile},
+// The layout that make_layout (annulus/layout.h) makes on the host, bit for bit. A block is
+// classified by its ranges of positions where causal, windows, sinks, first globals, documents and
+// leaves of blocks allow that, and pair by pair where they do not. So it is worth its time for
+// patterns whose blocks are mixed in other ways, and on GPUs that are idle. Compiles a kernel for
+// each structure of an expression, uses the default stream, allocates on the device and waits.
+// Throws Error{kInvalidArgument} as make_layout, Error{kUnsupported} for a sum, for blocks(), for
+// lengths above 2^30 and for more than 2^28 random choices, Error{kOutOfMemory}, Error{kCompile},
 // Error{kDevice}.
 ANNULUS_EXPORT BlockLayout make_layout(const Device& device, const Pattern& pattern,
                                        const LayoutSizes& sizes, const LayoutOptions& options = {});

@@ -1,22 +1,22 @@
 #ifndef ANNULUS_LAYOUT_H_
 #define ANNULUS_LAYOUT_H_
 
-// What can be done with block layouts: set operations, transposes and slices, another block size,
-// a wanted density, statistics and differences.
+// Operations on block layouts: set operations, transposes and slices, another block size, a wanted
+// density, statistics and differences.
 //
 //   BlockLayout both = intersect(a, b);
 //   BlockLayout rank = slice(layout, rows_of_rank, keys_of_hop);
 //   LayoutStatistics counts = statistics(rank);
 //
-// A layout is a set of whole blocks: blocks(unite(a, b)) sees what blocks(a) | blocks(b) does, and
-// so for the others. Partial flags follow on the safe side: a block of a result is full only where
-// it is known that every pair of it is visible. Operands may be for 1 head or for H; one head
-// stands for all. Results keep no `partial` where no block is.
+// A layout is a set of whole blocks: blocks(unite(a, b)) sees what blocks(a) | blocks(b) sees, and
+// likewise for the other operations. Partial flags follow on the safe side: a block of a result is
+// full only where it is known that every pair of it is visible. Operands may be for 1 head or for
+// H; a single head stands for all. The `partial` of a result is empty where no block is partial.
 //
 // All functions here are pure, may be called from any thread and read their operands only during
-// the call. They validate operands and throw Error{kInvalidArgument} that names the first bad
-// entry, or the sizes that do not fit each other; Error{kOutOfMemory} past 2^31 kept blocks. Costs
-// go by the kept blocks and the rows.
+// the call. They validate operands and throw Error{kInvalidArgument}, which names the first bad
+// entry or the sizes that do not fit each other, and Error{kOutOfMemory} past 2^31 kept blocks.
+// Their time grows with the kept blocks and the rows.
 
 #include <cstdint>
 #include <memory>
@@ -29,7 +29,7 @@
 
 namespace annulus::inline v0 {
 
-// The arrays of a BlockLayout that somebody else holds: borrowed, for as long as they stay.
+// Borrows the arrays of a layout that somebody else holds, who must keep them as long as the view.
 struct ANNULUS_EXPORT LayoutView {
   std::int64_t block_rows = 0;     // R
   std::int64_t block_columns = 0;  // C
@@ -44,7 +44,7 @@ struct ANNULUS_EXPORT LayoutView {
   LayoutView() = default;
   LayoutView(const BlockLayout& layout);  // not explicit: a layout is a view of itself
 
-  // As BlockLayout's.
+  // As in BlockLayout.
   std::int64_t query_heads() const {
     return head_map.empty() ? heads : static_cast<std::int64_t>(head_map.size());
   }
@@ -55,13 +55,13 @@ struct ANNULUS_EXPORT LayoutView {
   std::int64_t rows() const;     // ceil(Sq / R)
   std::int64_t columns() const;  // ceil(Sk / C)
   std::span<const std::int32_t> row(std::int64_t head, std::int64_t row) const;
-  // The flags of one row: empty where no block of the layout is partial.
+  // The partial flags of one row; empty where no block of the layout is partial.
   std::span<const std::uint8_t> partial_row(std::int64_t head, std::int64_t row) const;
   void validate() const;
-  void validate_sizes() const;  // R, C, Sq, Sk and heads alone
+  void validate_sizes() const;  // only R, C, Sq, Sk and heads
 };
 
-// What a layout is for: the problem and its blocks. rows = ceil(Sq / R), columns = ceil(Sk / C).
+// The problem that a layout is for, and its blocks. rows = ceil(Sq / R), columns = ceil(Sk / C).
 struct LayoutSizes {
   std::int64_t block_rows = 0;     // R
   std::int64_t block_columns = 0;  // C
@@ -72,7 +72,7 @@ struct LayoutSizes {
 ANNULUS_EXPORT LayoutSizes sizes_of(const LayoutView& layout);
 
 struct LayoutOptions {
-  std::int64_t layer = 0;  // of the model: random() chooses anew in each
+  std::int64_t layer = 0;  // layer of the model: random() chooses anew in each
   int threads = 0;         // 0: one for each core, where there is work for them; 1: the caller's
 };
 
@@ -83,11 +83,11 @@ struct LayoutOptions {
 ANNULUS_EXPORT BlockLayout make_layout(const Pattern& pattern, const LayoutSizes& sizes,
                                        const LayoutOptions& options = {});
 
-ANNULUS_EXPORT Density block_density(const LayoutView& layout);  // as of a BlockLayout
+ANNULUS_EXPORT Density block_density(const LayoutView& layout);  // as for a BlockLayout
 
-// A layout's file in memory without a copy: the file's own pages, checked once. Copies share it.
-// The file may be replaced meanwhile, as save_layout does; it must not be changed or shortened in
-// place, which would end the process where it is read.
+// Maps a layout's file into memory and checks it once: the arrays are the file's own pages, not a
+// copy. Copies share the mapping. The file may be replaced meanwhile, as save_layout does; it must
+// not be changed or shortened in place, since reading the missing part would end the process.
 class ANNULUS_EXPORT MappedLayout {
  public:
   // Throws Error{kFile, kInvalidFile}, naming the first fault.
@@ -99,16 +99,16 @@ class ANNULUS_EXPORT MappedLayout {
   struct Impl;
   std::shared_ptr<const Impl> impl_;
 };
-// As of a BlockLayout.
+// As for a BlockLayout.
 ANNULUS_EXPORT void save_layout(const LayoutView& layout, const std::string& path);
 
-// The same layout with arrays of its own.
+// Copies the arrays into a layout that owns them.
 ANNULUS_EXPORT BlockLayout copy(const LayoutView& layout);
-// The same blocks for each query head, with heads that keep the same blocks (and flags) stored
-// once; and with each query head stored by itself, without a head map.
+// Both keep the same blocks for each query head. share_heads() stores heads with the same blocks
+// and flags once; part_heads() stores each query head by itself, without a head map.
 ANNULUS_EXPORT BlockLayout share_heads(const LayoutView& layout);
 ANNULUS_EXPORT BlockLayout part_heads(const LayoutView& layout);
-// One query head alone.
+// The layout of one query head.
 ANNULUS_EXPORT BlockLayout head_of(const LayoutView& layout, std::int64_t head);
 
 // Set operations. Operands agree in R, C, Sq and Sk.
@@ -126,29 +126,30 @@ ANNULUS_EXPORT BlockLayout transpose(const LayoutView& layout);
 ANNULUS_EXPORT BlockLayout slice(const LayoutView& layout, std::span<const Segment> rows,
                                  std::span<const Segment> columns);
 
-// The same pairs, and as few more as whole R' x C' blocks need.
+// A layout of R' x C' blocks that keeps the same pairs, and as few more as whole blocks need.
 ANNULUS_EXPORT BlockLayout reblock(const LayoutView& layout, std::int64_t block_rows,
                                    std::int64_t block_columns);
 
-// Each distinct head gets round(d x rows x columns) blocks. What goes or comes is shared out among
-// the rows by the blocks they have or lack, and in a row goes from the farthest to the diagonal, or
-// comes from the nearest; of equally far ones the lower index stays or comes. Blocks on the
-// diagonal and in column 0 never go. With `within` only its blocks come. Throws
-// Error{kInvalidArgument} that says how many blocks are possible where d is not, and for d outside
-// [0, 1].
+// Each distinct head gets round(d x rows x columns) blocks. Dropped blocks are shared out among the
+// rows in proportion to the blocks that they have, added blocks in proportion to those that they
+// lack. A row drops the blocks farthest from the diagonal first and adds the nearest first; of
+// equally far blocks the one with the lower index is kept or added. Blocks on the diagonal and in
+// column 0 are never dropped. With `within` only its blocks are added. Throws
+// Error{kInvalidArgument} for d outside [0, 1], and where d is not possible, with the number of
+// blocks that is.
 ANNULUS_EXPORT BlockLayout with_density(const LayoutView& layout, Density d);
 ANNULUS_EXPORT BlockLayout with_density(const LayoutView& layout, Density d,
                                         const LayoutView& within);
 
 // How two layouts differ.
 struct LayoutDifference {
-  std::int64_t only_first = 0;  // blocks kept by one alone, over all query heads
+  std::int64_t only_first = 0;  // blocks kept by the first alone, over all query heads
   std::int64_t only_second = 0;
   std::int64_t flags = 0;  // blocks kept by both and partial in one
   bool same_sizes = true;  // false: the counts are 0 and the text says which sizes differ
-  // One line for each row of blocks that differs, as in "head 0 row 3: -4..7 +9 ~11": gone, come
-  // and other flag, from the first to the second. Then a line with the counts. Empty: no
-  // difference.
+  // One line for each row of blocks that differs, as in "head 0 row 3: -4..7 +9 ~11": blocks that
+  // only the first keeps (-), that only the second keeps (+), and whose flag differs (~). Then a
+  // line with the counts. Empty: no difference.
   std::string text;
 };
 // At most `max_lines` lines for rows; one more says how many are left out.
@@ -161,7 +162,7 @@ struct LayoutStatistics {
   std::int64_t heads = 1;    // H; 1: any number
   std::int64_t distinct_heads = 1;
   std::int64_t kept = 0;     // blocks, over the distinct heads
-  std::int64_t partial = 0;  // of them
+  std::int64_t partial = 0;  // partial blocks among them
   Density block_density;     // of all query heads
   // Blocks of one row or column of one distinct head. Mean and ratio over all of them, empty ones
   // too.
@@ -174,7 +175,7 @@ struct LayoutStatistics {
 };
 ANNULUS_EXPORT LayoutStatistics statistics(const LayoutView& layout);
 
-// What is claimed of a pattern and what is true: blocks count whole, pairs one by one.
+// A pattern's density counted in whole blocks and counted pair by pair.
 struct PatternStatistics {
   Density pairs;            // visible pairs over all pairs, exact
   LayoutStatistics layout;  // of its R x C blocks
@@ -184,23 +185,23 @@ ANNULUS_EXPORT PatternStatistics statistics(const Pattern& pattern, const Layout
                                             const LayoutOptions& options = {});
 
 // How far information travels: entry n - 1 is the share of (row block, column block) pairs for
-// which n layers bring what stands in the column to the row, when each layer sees the blocks that
-// any head keeps and passes its own rows on. Never descends. Takes rows x columns / 4 bytes and
-// time by kept blocks x columns / 64 for each layer. Throws Error{kUnsupported} above 2^34 pairs of
-// blocks, and Error{kInvalidArgument} for layers outside [1, 1024].
+// which n layers carry what is in the column to the row, where each layer sees the blocks that any
+// head keeps, and each row keeps what it has (the residual connection). The shares never descend.
+// It takes rows x columns / 4 bytes, and for each layer a time that grows with kept blocks x
+// columns / 64. Throws Error{kUnsupported} above 2^34 pairs of blocks, and Error{kInvalidArgument}
+// for layers outside [1, 1024].
 ANNULUS_EXPORT std::vector<double> reachability(const LayoutView& layout, int layers);
 
 struct PictureOptions {
   std::int64_t head = 0;       // query head
   std::int64_t max_cells = 0;  // in a row and in a column; 0: 64 of a text, 256 of an SVG
 };
-// A line that says what it is, and a grid: '#' full, '+' partial, '.' not kept. Where there are
-// more blocks than cells, a cell stands for several: '#' all full, '+' all kept, '-' some, '.'
-// none.
+// A title line and a grid: '#' full, '+' partial, '.' not kept. Where there are more blocks than
+// cells, a cell stands for several: '#' all full, '+' all kept, '-' some, '.' none.
 ANNULUS_EXPORT std::string text_picture(const LayoutView& layout,
                                         const PictureOptions& options = {});
-// The same as an SVG document; where a cell stands for several blocks, the more are kept the
-// darker.
+// A picture as an SVG document; where a cell stands for several blocks, it is the darker the more
+// of them are kept.
 ANNULUS_EXPORT std::string svg_picture(const LayoutView& layout,
                                        const PictureOptions& options = {});
 

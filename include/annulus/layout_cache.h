@@ -1,7 +1,7 @@
 #ifndef ANNULUS_LAYOUT_CACHE_H_
 #define ANNULUS_LAYOUT_CACHE_H_
 
-// Layouts that were made already. Lengths enter as sizes of the block grid: all lengths that need
+// A cache of layouts. Lengths matter only through the size of the block grid: all lengths that need
 // the same blocks share one layout, so a decode that grows by a token finds its layout again until
 // a new block begins.
 //
@@ -9,9 +9,9 @@
 //   const LayoutQuery local(causal() & window(4095, 0), 128, 128);       // once
 //   std::shared_ptr<const GridLayout> found = cache.get(local, Sq, Sk);  // at each step
 //
-// The cache is bounded in bytes and entries, and what it gives out stays as long as somebody holds
-// it, kept or not. Any thread may call anything at any time: of several that ask for a missing
-// layout one makes it and the others wait for it.
+// The cache is bounded in bytes and entries. A layout that it gave out stays as long as somebody
+// holds it, also when the cache has dropped it. Any thread may call anything at any time: of
+// several that ask for a missing layout one makes it and the others wait for it.
 
 #include <cstddef>
 #include <cstdint>
@@ -24,20 +24,20 @@
 namespace annulus::inline v0 {
 
 // The blocks of a pattern on a grid of positions: block (i, j) has the queries at positions
-// q_position + [i R, (i + 1) R) and the keys at k_position + [j C, (j + 1) C). What lies outside
-// the lengths that were asked for is for the kernel to mask; for all of them a block that holds a
-// visible pair is kept, and one that is called full has no hidden pair.
+// q_position + [i R, (i + 1) R) and the keys at k_position + [j C, (j + 1) C). The kernel masks
+// what is outside the lengths that were asked for. For all lengths that share the layout, a block
+// with a visible pair is kept, and a full block has no hidden pair.
 struct GridLayout {
   BlockLayout layout;           // its Sq and Sk are whole blocks
   std::int64_t q_position = 0;  // a multiple of R, at or before Sk - Sq
   std::int64_t k_position = 0;  // 0
-  // The first block row of the queries of a problem whose first query stands at this position.
+  // The first block row of a problem whose first query is at this position.
   std::int64_t row_of(std::int64_t position) const {
     return (position - q_position) / layout.block_rows;
   }
 };
 
-// All that a layout depends on besides the lengths. Immutable; copies share.
+// Everything that a layout depends on except the lengths. Immutable; copies share.
 class ANNULUS_EXPORT LayoutQuery {
  public:
   // Throws Error{kInvalidArgument} for sizes out of range and where the pattern has layouts for
@@ -45,10 +45,10 @@ class ANNULUS_EXPORT LayoutQuery {
   LayoutQuery(const Pattern& pattern, std::int64_t block_rows, std::int64_t block_columns,
               std::int64_t heads = 1, std::int64_t layer = 0);
 
-  // The key of the layout for these lengths: two keys are equal where the pattern (its layouts by
-  // content), the block sizes, the heads, the grid, and for patterns with random() the layer and
-  // the number of its column blocks are, and only there. Throws Error{kInvalidArgument} for lengths
-  // outside [0, 2^48].
+  // The key of the layout for these lengths. Two keys are equal exactly where the pattern (with its
+  // layouts by content), the block sizes, the heads and the grid are equal, and for patterns with
+  // random() also the layer and the number of its column blocks. Throws Error{kInvalidArgument} for
+  // lengths outside [0, 2^48].
   std::string key(std::int64_t seq_q, std::int64_t seq_k) const;
 
  private:
@@ -58,7 +58,7 @@ class ANNULUS_EXPORT LayoutQuery {
 };
 
 struct LayoutCacheLimits {
-  std::int64_t bytes = std::int64_t{256} << 20;  // of the layouts that are kept
+  std::int64_t bytes = std::int64_t{256} << 20;  // that the kept layouts may take together
   std::int64_t entries = 512;
 };
 
@@ -66,9 +66,9 @@ struct LayoutCacheCounters {
   std::int64_t hits = 0;       // kept already
   std::int64_t waits = 0;      // another thread was making it
   std::int64_t misses = 0;     // made for this call
-  std::int64_t failures = 0;   // of the misses: making it threw
-  std::int64_t evictions = 0;  // kept before, dropped for newer ones
-  std::int64_t too_large = 0;  // of the misses: larger than the limit, given out and not kept
+  std::int64_t failures = 0;   // misses where making the layout threw
+  std::int64_t evictions = 0;  // layouts dropped for newer ones
+  std::int64_t too_large = 0;  // misses whose layout is larger than the limit: given out, not kept
   std::int64_t bytes = 0;      // kept now
   std::int64_t entries = 0;
 };

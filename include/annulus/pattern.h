@@ -24,28 +24,30 @@
 namespace annulus::inline v0 {
 
 // Which R x C blocks of an Sq x Sk problem are kept: compressed sparse rows, one after another for
-// each distinct head; heads that keep the same blocks share them. Immutable once it is shared.
+// each distinct head; heads that keep the same blocks share them. It must not change once it is
+// shared.
 struct ANNULUS_EXPORT BlockLayout {
   std::int64_t block_rows = 0;     // R
   std::int64_t block_columns = 0;  // C
   std::int64_t seq_q = 0;          // Sq
   std::int64_t seq_k = 0;          // Sk
-  std::int64_t heads = 1;          // distinct heads: those of the arrays
+  std::int64_t heads = 1;          // distinct heads, which the arrays hold
   // [heads * ceil(Sq / R) + 1]: row r of head h is indices[indptr[h * rows() + r]] up to the next.
   std::vector<std::int64_t> indptr;
   std::vector<std::int32_t> indices;  // block columns, ascending and distinct in each row
-  // Per kept block: 0 every pair visible, 1 some; empty where all are 0. A note of the classifier
-  // for statistics and other libraries: the expression blocks(layout) keeps whole blocks.
+  // For each kept block 0 where every pair is visible and 1 where only some are; empty where all
+  // are 0. The flags serve statistics and other libraries: the expression blocks(layout) keeps
+  // whole blocks.
   std::vector<std::uint8_t> partial;
-  // [H]: which distinct head a query head has. Empty: its own, and where heads is 1 any number of
-  // query heads shares that one.
+  // [H]: the distinct head of each query head. Empty: each query head has its own, and where heads
+  // is 1 any number of query heads shares that one.
   std::vector<std::int32_t> head_map = {};
 
-  // H, or 1: any number.
+  // H, or 1 for any number of heads.
   std::int64_t query_heads() const {
     return head_map.empty() ? heads : static_cast<std::int64_t>(head_map.size());
   }
-  // Requires: 0 <= head, below query_heads() where that is not 1.
+  // Requires: 0 <= head, and head < query_heads() where that is not 1.
   std::int64_t distinct_head(std::int64_t head) const {
     if (head_map.size() > 1) return head_map[static_cast<std::size_t>(head)];
     return head_map.empty() && heads > 1 ? head : head_map.empty() ? 0 : head_map[0];
@@ -58,16 +60,16 @@ struct ANNULUS_EXPORT BlockLayout {
   // 0 <= head < heads, 0 <= row < rows().
   std::span<const std::int32_t> row(std::int64_t head, std::int64_t row) const;
 
-  // Throws Error{kInvalidArgument} that names the first bad entry: sizes out of range, indptr that
-  // does not start at 0, is not monotone or has the wrong length, indices out of range, unsorted
-  // or twice in a row, a head map that names no head.
+  // Throws Error{kInvalidArgument}, which names the first bad entry: sizes out of range, indptr
+  // that does not start at 0, is not monotone or has the wrong length, indices out of range,
+  // unsorted or twice in a row, a head map that names no head.
   void validate() const;
 
   friend bool operator==(const BlockLayout&, const BlockLayout&) = default;
 };
 
 // Kept blocks over all blocks of all query heads; 0 for a problem without blocks. Partial blocks
-// count whole.
+// count as whole ones.
 ANNULUS_EXPORT Density block_density(const BlockLayout& layout);
 
 // The layout's file, drawn in docs/layouts.md; annulus/layout.h maps one without copying it.
@@ -80,18 +82,19 @@ namespace detail {
 struct PatternNode;  // src/pattern/node.h
 }
 
-// What a leaf may need to know besides head and positions. Of the whole sequence, also where a
-// problem is a shard or a chunk of it: the answer does not depend on how it was cut.
+// What a leaf may depend on besides head and positions. It describes the whole sequence also where
+// a problem is a shard or a chunk of it, so that what a query sees does not depend on how the
+// sequence was cut.
 struct PatternContext {
   std::int64_t seq_k = -1;  // keys of the sequence, at positions [0, seq_k); -1: not known
-  std::int64_t layer = 0;   // of the model, in [0, 2^32): random() chooses anew in each
-  std::int64_t batch = -1;  // which one is asked about: batches() differs by it; -1: not known
+  std::int64_t layer = 0;   // layer of the model, in [0, 2^32): random() chooses anew in each
+  std::int64_t batch = -1;  // batch that is asked about, on which batches() depends; -1: not known
 };
 
 class ANNULUS_EXPORT Pattern {
  public:
   Pattern();  // dense
-  // For the functions below. Throws Error{kInvalidArgument} for null.
+  // Used by the functions below. Throws Error{kInvalidArgument} for null.
   explicit Pattern(std::shared_ptr<const detail::PatternNode> node);
   // No move: a pattern that was moved from would be none. A copy is a pointer.
   Pattern(const Pattern&) = default;
@@ -100,9 +103,8 @@ class ANNULUS_EXPORT Pattern {
   // Grammar: docs/patterns.md. Throws Error{kParse} with the column; Error{kUnsupported} for a
   // leaf that this version does not know; Error{kFile, kInvalidFile} from blocks("file").
   static Pattern parse(std::string_view text);
-  // The same with a layout that is in no file: it is the leaf blocks() of the text, which must
-  // occur. Throws Error{kInvalidArgument} where it does not, or for a layout that does not
-  // validate().
+  // Parses a text with blocks(), which stands for `layout`. Throws Error{kInvalidArgument} where
+  // the text has no blocks(), or for a layout that does not validate().
   static Pattern parse(std::string_view text, std::shared_ptr<const BlockLayout> layout);
 
   // Text that parses back to an equal tree. Only blocks() of a layout that came from no file has
@@ -123,13 +125,13 @@ class ANNULUS_EXPORT Pattern {
 
   // How many batches the expression tells apart: batch b sees what batch b mod this number sees.
   std::int64_t batches() const;
-  // The same of `batches` batches, which may be fewer.
+  // How many of `batches` batches differ, which may be fewer.
   std::int64_t distinct_batches(std::int64_t batches) const;
   // What one batch sees, as an expression without batches(). Throws Error{kInvalidArgument} for a
   // negative one where batches can differ.
   Pattern of_batch(std::int64_t batch) const;
 
-  // The branches of a sum, in their order; of any other pattern the pattern itself.
+  // The branches of a sum, in their order; for any other pattern the pattern itself.
   std::vector<Pattern> branches() const;
 
   const detail::PatternNode& node() const { return *node_; }
@@ -141,11 +143,11 @@ class ANNULUS_EXPORT Pattern {
   std::shared_ptr<const detail::PatternNode> node_;
 };
 
-// The leaves. Throw Error{kInvalidArgument} for numbers outside their range.
+// The leaves. They throw Error{kInvalidArgument} for numbers outside their range.
 ANNULUS_EXPORT Pattern dense();   // all
 ANNULUS_EXPORT Pattern causal();  // k <= q
-// -left <= k - q <= right; -1 is unbounded. A bound below -1 lies on the other side of the query,
-// as in window(-3, 10); left + right >= 0 where both are bounds.
+// -left <= k - q <= right; -1 is unbounded. A bound below -1 is on the other side of the query:
+// window(-3, 10) sees the keys q + 3 to q + 10. left + right >= 0 where neither is -1.
 ANNULUS_EXPORT Pattern window(std::int64_t left, std::int64_t right);
 ANNULUS_EXPORT Pattern sink(std::int64_t n);    // k < n; n >= 0
 ANNULUS_EXPORT Pattern prefix(std::int64_t n);  // another word for sink
@@ -157,13 +159,15 @@ ANNULUS_EXPORT Pattern global(std::initializer_list<std::int64_t> positions);
 // before the first start are one document too.
 ANNULUS_EXPORT Pattern documents(std::span<const std::int64_t> starts);
 ANNULUS_EXPORT Pattern documents(std::initializer_list<std::int64_t> starts);
-// The pairs of the kept blocks; nothing outside the Sq x Sk positions the layout was made for.
+// The pairs of the kept blocks. Outside the Sq x Sk positions that the layout was made for nothing
+// is visible.
 ANNULUS_EXPORT Pattern blocks(std::shared_ptr<const BlockLayout> layout);
 ANNULUS_EXPORT Pattern blocks(BlockLayout layout);
 ANNULUS_EXPORT Pattern blocks(const std::string& path);
 
-// Leaves that speak of blocks name their size b >= 1 in tokens; i = floor(pos_q / b) and
-// j = floor(pos_k / b). Compute tiles and sparse blocks of a problem have nothing to do with it.
+// Leaves that are defined by blocks name the block size b >= 1 in tokens; i = floor(pos_q / b) and
+// j = floor(pos_k / b). This size is independent of compute tiles and of the sparse blocks of a
+// problem.
 ANNULUS_EXPORT Pattern dilated(std::int64_t r);                        // (q - k) mod r = 0; r >= 1
 ANNULUS_EXPORT Pattern block_dilated(std::int64_t r, std::int64_t b);  // (i - j) mod r = 0; r >= 1
 // j mod s = 0 or |i - j| <= n; s >= 1, n >= 0.
@@ -175,10 +179,10 @@ ANNULUS_EXPORT Pattern random(std::int64_t c, std::int64_t seed, std::int64_t b)
 // Queries that a head does not take see nothing. w, r >= 1.
 ANNULUS_EXPORT Pattern segment(std::int64_t w, std::int64_t r);
 // Positions 0 to height x width - 1 are the cells of a grid, row by row; other positions see and
-// are seen by nothing. The same row or the same column of it,
+// are seen by nothing. axial() sees the same row and the same column of the grid.
 ANNULUS_EXPORT Pattern axial(std::int64_t height, std::int64_t width);
-// or the n x n neighbourhood, its centre moved inwards at the border. n is odd, at most either
-// side.
+// natten() sees the n x n neighbourhood, whose centre moves inwards at the border. n is odd and at
+// most either side.
 ANNULUS_EXPORT Pattern natten(std::int64_t height, std::int64_t width, std::int64_t n);
 // k is listed in `columns`, or q - k in `slashes`; in any order.
 ANNULUS_EXPORT Pattern vertical_slash(std::span<const std::int64_t> columns,
@@ -196,14 +200,14 @@ struct HierarchyLevel {
   std::int64_t window = 0;  // >= 0; -1 is unbounded
   std::int64_t block = 1;   // b
 };
-// What any of at least one level sees.
+// Sees what any of its levels sees; at least one level.
 ANNULUS_EXPORT Pattern hierarchical(std::span<const HierarchyLevel> levels);
 ANNULUS_EXPORT Pattern hierarchical(std::initializer_list<HierarchyLevel> levels);
 
-// Head h sees what patterns[h mod their number] sees. One pattern is itself.
+// Head h sees what patterns[h mod their number] sees. heads() of one pattern is that pattern.
 ANNULUS_EXPORT Pattern heads(std::span<const Pattern> patterns);
 ANNULUS_EXPORT Pattern heads(std::initializer_list<Pattern> patterns);
-// The same for groups of n heads: head h sees what patterns[floor(h / n) mod their number] sees. n
+// heads() for groups of n heads: head h sees what patterns[floor(h / n) mod their number] sees. n
 // >= 1.
 ANNULUS_EXPORT Pattern head_groups(std::int64_t n, std::span<const Pattern> patterns);
 ANNULUS_EXPORT Pattern head_groups(std::int64_t n, std::initializer_list<Pattern> patterns);
@@ -211,19 +215,20 @@ ANNULUS_EXPORT Pattern head_groups(std::int64_t n, std::initializer_list<Pattern
 // each other. One pattern is itself. An expression tells at most 4096 batches apart.
 ANNULUS_EXPORT Pattern batches(std::span<const Pattern> patterns);
 ANNULUS_EXPORT Pattern batches(std::initializer_list<Pattern> patterns);
-// A key counts once for each branch that sees it, in the sums of softmax: branches run one after
-// another into the carried state. No part of another expression. One pattern is itself.
+// In the sums of softmax a key counts once for each branch that sees it: branches run one after
+// another into the carried state. A sum cannot be part of another expression. sum() of one pattern
+// is that pattern.
 ANNULUS_EXPORT Pattern sum(std::span<const Pattern> patterns);
 ANNULUS_EXPORT Pattern sum(std::initializer_list<Pattern> patterns);
 
-// A chain a & b & c is one node with three children. Throw Error{kInvalidArgument} where the tree
-// would be deeper than 64 levels or have more than 1024 leaves.
+// A chain a & b & c is one node with three children. The operators throw Error{kInvalidArgument}
+// where the tree would be deeper than 64 levels or have more than 1024 leaves.
 ANNULUS_EXPORT Pattern operator&(const Pattern& a, const Pattern& b);
 ANNULUS_EXPORT Pattern operator|(const Pattern& a, const Pattern& b);
 ANNULUS_EXPORT Pattern operator~(const Pattern& a);
 
-// Patterns with a name, for a start: expressions like any other, which preset(name) in a text
-// stands for. Densities are those over 12 heads at Sq = Sk = kPresetLengths.
+// Presets are named expressions, for which preset(name) stands in a text. Their densities are over
+// 12 heads at Sq = Sk = kPresetLengths.
 constexpr std::int64_t kPresetLengths[3] = {4096, 16384, 65536};
 struct PresetInfo {
   std::string_view name;

@@ -1,9 +1,10 @@
 #ifndef ANNULUS_RECALL_H_
 #define ANNULUS_RECALL_H_
 
-// How much of the attention a sparse run saw: for each query the share of its softmax mass, over
-// all pairs that the problem's pattern shows, which lies in the pairs that were attended to. Exact,
-// and costs a run over all those pairs: for judging a selection, not for serving with it.
+// How much of the attention a sparse run saw: for each query, the share of its softmax mass over
+// all pairs that the problem's pattern shows which belongs to the pairs that were attended to. It
+// is exact and costs a run over all those pairs, so it is for judging a selection and not for
+// serving with it.
 //
 //   RecallMeter meter(device, problem);
 //   plan.run(stream, operands, workspace);              // of device.plan(problem, selection)
@@ -17,20 +18,21 @@
 
 namespace annulus::inline v0 {
 
-// Immutable; any number of threads may run one at a time. Copies share.
+// Immutable; copies share. Any number of threads may run one at the same time.
 class ANNULUS_EXPORT RecallMeter {
  public:
-  // `problem` is that of the runs that are judged; it asks for LSEs. Throws
-  // Error{kInvalidArgument} where it does not, and what Device::plan throws.
+  // `problem` is that of the runs that are judged and has want_lse. Throws Error{kInvalidArgument}
+  // where it does not, and what Device::plan throws.
   RecallMeter(const Device& device, const Problem& problem, const PlanOptions& options = {});
 
   // Scratch memory that every concurrent run needs of its own, 16-byte aligned.
   std::size_t workspace_bytes() const;
 
-  // Writes `recall`, fp32 [B, H, Sq]: e to (lse - LSE over all pairs), 1 for a query that sees no
-  // key, up to rounding never above 1. `operands` are those of the run, whose LSEs `operands.lse`
-  // holds by then; Q, K and V as they were (not where O was written over Q). Asynchronous, as
-  // Plan::run. With a carried state both LSEs count what came in.
+  // Writes `recall`, fp32 [B, H, Sq]: exp(lse - LSE over all pairs), and 1 for a query that sees no
+  // key. Up to rounding it is never above 1. `operands` are those of the run, whose LSEs
+  // `operands.lse` holds by then; Q, K and V must be as they were in the run, which they are not
+  // where O was written over Q. Asynchronous, as Plan::run. With a carried state both LSEs include
+  // the state that came in.
   void run(void* stream, const Operands& operands, float* recall, void* workspace) const;
 
  private:
@@ -38,7 +40,8 @@ class ANNULUS_EXPORT RecallMeter {
   std::shared_ptr<const Impl> impl_;
 };
 
-// Over all queries, in host memory; 1 of none.
+// The mean and the least recall of all queries, from host memory; both are 1 where there is no
+// query.
 struct RecallSummary {
   double mean = 1;
   double least = 1;

@@ -9,12 +9,13 @@
 //   RingPlan ring = plan_ring(devices, problem, shards);    // one device for each rank
 //   ring.run(calls);                                        // one RingCall for each rank
 //
-// Every pattern sees positions of the whole problem, so the answer is that of one device whatever
-// P and the shards are. A rank launches at most P kernels, of a sum P for each branch, and none for
-// a shard that its rows do not see; a shard goes no further than to the last rank that needs it.
-// Keys are taken in an order that the world alone decides, so the same world gives the same bits.
+// Every pattern sees positions of the whole problem, so the answer is that of one device whatever P
+// and the shards are. A rank launches at most P kernels (with a sum, P for each branch) and none
+// for a shard that its rows do not see; a shard goes no further than to the last rank that needs
+// it. The order in which keys are taken depends only on problem, shards and configuration, so the
+// same ring gives the same bits.
 //
-// Here all ranks live in one process, each on a device of its own or several on one.
+// All ranks live in one process, each on a device of its own or several on one device.
 
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +32,8 @@ constexpr int kMaxRanks = 4096;
 
 enum class Sharding : int {
   kContiguous = 1,  // rank r holds the r-th of P pieces
-  kZigzag = 2,      // of 2 P pieces the r-th and the r-th from the end: causal work in balance
+  kZigzag = 2,      // of 2 P pieces rank r holds the r-th and the r-th from the end, which balances
+                    // causal work
 };
 ANNULUS_EXPORT const char* to_string(Sharding sharding);  // "contiguous", "zigzag"
 
@@ -45,9 +47,9 @@ struct ShardMap {
   friend bool operator==(const ShardMap&, const ShardMap&) = default;
 };
 
-// Pieces as even as they can be with edges at multiples of `multiple` rows; 0: the largest power of
-// two up to 128 that leaves no piece empty. Throws Error{kInvalidArgument} for ranks outside
-// [1, kMaxRanks], negative lengths and multiples.
+// Cuts rows into pieces as even as edges at multiples of `multiple` rows allow; 0 stands for the
+// largest power of two up to 128 that leaves no piece empty. Throws Error{kInvalidArgument} for
+// ranks outside [1, kMaxRanks], negative lengths and multiples.
 ANNULUS_EXPORT ShardMap make_shards(Sharding sharding, int ranks, std::int64_t seq_q,
                                     std::int64_t seq_k, std::int64_t multiple = 0);
 
@@ -55,7 +57,7 @@ ANNULUS_EXPORT ShardMap make_shards(Sharding sharding, int ranks, std::int64_t s
 // hold every row of the problem exactly once; the message names the rank and the row.
 ANNULUS_EXPORT void validate(const ShardMap& shards, const Problem& problem);
 
-// What one rank brings. Problem, shards and options must be the same on all ranks.
+// The request of one rank. Problem, shards and options must be the same on all ranks.
 struct RingRank {
   Device device;
   Problem problem;  // the whole problem; nothing is carried in or out
@@ -63,12 +65,12 @@ struct RingRank {
   PlanOptions options;
 };
 
-// Where the tensors of one rank lie; rows are those of its shard.
+// The tensors of one rank, with the rows of its shard.
 struct RingCall {
   void* stream = nullptr;  // a CUstream of the rank's device
-  Operands operands;       // o and lse are whole when the stream has passed the run
-  // RingPlan::workspace_bytes(rank) of device memory, 256-byte aligned. Each run that is in flight
-  // at the same time needs its own, and each rank.
+  Operands operands;       // o and lse are complete when the stream has passed the run
+  // RingPlan::workspace_bytes(rank) of device memory, 256-byte aligned. Each rank needs its own,
+  // and so does each run in flight at the same time.
   void* workspace = nullptr;
 };
 
@@ -76,7 +78,7 @@ struct RingRankInfo {
   std::string device;
   std::int64_t rows_q = 0;
   std::int64_t rows_k = 0;
-  int launches = 0;  // of attention kernels; at most P, of a sum P for each branch
+  int launches = 0;  // of attention kernels; at most P, with a sum P for each branch
   std::int64_t full_tiles = 0;
   std::int64_t partial_tiles = 0;
   std::int64_t bytes_sent = 0;
@@ -88,17 +90,18 @@ struct RingRankInfo {
 struct RingInfo {
   std::string kernel;
   std::string config;
-  std::string tuned;  // as PlanInfo::tuned; of rank 0's results, for a launch of the largest shards
+  // As PlanInfo::tuned, from rank 0's results for a launch of the largest shards.
+  std::string tuned;
   std::vector<RingRankInfo> ranks;
   std::int64_t bytes_sent = 0;        // by all ranks together, in one run
-  std::int64_t bytes_plain_ring = 0;  // that every shard going to every rank would take
+  std::int64_t bytes_plain_ring = 0;  // bytes sent if every shard went to every rank
   double plan_ms = 0;                 // time to decide
   double compile_ms = 0;              // time to get the kernels and upload the lists
   std::vector<std::string> schedule;  // one line for each rank and step
 };
 
-// A problem made ready for a ring. Copies share. One run is put on the streams at a time: a call
-// that meets another one in a different thread throws Error{kInvalidArgument}.
+// A problem made ready for a ring. Copies share. Only one thread at a time may put a run on the
+// streams: a call that meets another one in a different thread throws Error{kInvalidArgument}.
 class ANNULUS_EXPORT RingPlan {
  public:
   struct Impl;
@@ -113,14 +116,14 @@ class ANNULUS_EXPORT RingPlan {
   const Problem& rank_problem(int rank) const;
 
   // Scratch memory of a rank: the state of its rows and two shards of K and V, as far as it needs
-  // them. 0 where P is 1.
+  // them; 0 where P is 1 and the pattern is no sum.
   std::size_t workspace_bytes(int rank) const;
 
-  // Puts the work of all ranks on their streams and returns: no allocation, no lock, no waiting.
-  // Copies between ranks run on streams of the plan, behind what the caller's streams hold, and
-  // the caller's streams wait for them at the end. Can be captured where all streams are part of
-  // the capture. Throws Error{kInvalidArgument} before anything is launched, naming the rank, and
-  // Error{kDevice} where a driver refuses.
+  // Puts the work of all ranks on their streams and returns. It allocates nothing, takes no lock
+  // and does not wait. Copies between ranks run on streams of the plan, which first wait for the
+  // work on the caller's streams; the caller's streams wait for them at the end. A run can be
+  // captured where all streams are part of the capture. Throws Error{kInvalidArgument} before
+  // anything is launched, naming the rank, and Error{kDevice} where a driver refuses.
   void run(std::span<const RingCall> calls) const;
 
   // The schedule as a picture: a row for each rank, a column for each step.
@@ -130,13 +133,14 @@ class ANNULUS_EXPORT RingPlan {
   std::shared_ptr<const Impl> impl_;
 };
 
-// Decides, compiles and uploads for all ranks. Throws what Device::plan throws; Error{
-// kInvalidArgument} where ranks disagree, naming the rank and what it brought; Error{kUnsupported}
-// for a carried state, for e4m3 operands (no scales are sent) and for rows to be split.
+// Decides, compiles and uploads for all ranks. Throws what Device::plan throws;
+// Error{kInvalidArgument} where ranks disagree, naming the rank and what it brought;
+// Error{kUnsupported} for a carried state, for e4m3 operands (no scales are sent) and for kv_splits
+// above 1.
 ANNULUS_EXPORT RingPlan plan_ring(std::span<const RingRank> ranks);
 
-// The same where one caller speaks for all ranks: rank r runs on devices[r]; a device may be named
-// several times.
+// Plans for one problem on all ranks: rank r runs on devices[r], and a device may occur several
+// times.
 ANNULUS_EXPORT RingPlan plan_ring(std::span<const Device> devices, const Problem& problem,
                                   const ShardMap& shards, const PlanOptions& options = {});
 

@@ -9,13 +9,12 @@
 //   ScoreExpression::parse("where(q >= k, score + 0.5 * (k - q), -1e4)");
 // b is the batch, h the query head, q and k positions as in annulus/pattern.h; what score is and
 // what becomes of the value is in annulus/score.h. A kernel is compiled for the structure of an
-// expression; its numbers and tables are run-time values, and another number compiles nothing.
+// expression. Numbers and tables are run-time values, so a change of them compiles nothing.
 //
 // A value is an integer (b, h, q, k, whole numbers), a real number (score, 0.5) or a truth (q < k),
 // and an integer becomes a real number where one is wanted. Integers have 32 bits and wrap around.
-// Real numbers are fp32; functions of them are right to about 1e-6, with numbers below 2^-126 taken
-// for 0 (docs/patterns.md). A comparison of real numbers that are closer than that may come out
-// either way.
+// Real numbers are fp32. Functions of them have errors of about 1e-6 and treat numbers below 2^-126
+// as 0 (docs/patterns.md). Real numbers that differ by less than that may compare either way.
 //
 // Everything here is a value: immutable once made, free to share between threads.
 
@@ -99,8 +98,8 @@ class ANNULUS_EXPORT ScoreExpression {
   // Text that parses back to an equal tree.
   std::string to_string() const;
 
-  // Of them all: throw Error{kInvalidArgument} for a truth where a number is wanted or the other
-  // way round, real numbers given to div and mod, trees of more than 64 levels or 1024 nodes.
+  // All of these throw Error{kInvalidArgument} for a truth where a number is wanted or the reverse,
+  // for real numbers given to div and mod, and for trees of more than 64 levels or 1024 nodes.
   using E = ScoreExpression;
   using Op = detail::ScoreOperation;
   friend E operator-(const E& a) { return make(Op::kNegate, {a}); }
@@ -109,10 +108,11 @@ class ANNULUS_EXPORT ScoreExpression {
   friend E operator*(const E& a, const E& b) { return make(Op::kMultiply, {a, b}); }
   // Always real: 1 / 2 is 0.5.
   friend E operator/(const E& a, const E& b) { return make(Op::kDivide, {a, b}); }
-  // Of integers: rounded down, and what is left, with the sign of b. 0 where b is 0.
+  // For integers: the quotient rounded down, and the remainder, which has the sign of b. Both are 0
+  // where b is 0.
   friend E div(const E& a, const E& b) { return make(Op::kFloorDivide, {a, b}); }
   friend E mod(const E& a, const E& b) { return make(Op::kModulo, {a, b}); }
-  friend E min(const E& a, const E& b) { return make(Op::kMin, {a, b}); }  // of NaN and x: x
+  friend E min(const E& a, const E& b) { return make(Op::kMin, {a, b}); }  // of NaN and x it is x
   friend E max(const E& a, const E& b) { return make(Op::kMax, {a, b}); }
   friend E abs(const E& a) { return make(Op::kAbs, {a}); }
   friend E floor(const E& a) { return make(Op::kFloor, {a}); }  // real
@@ -132,7 +132,7 @@ class ANNULUS_EXPORT ScoreExpression {
   friend E operator&(const E& a, const E& b) { return make(Op::kAnd, {a, b}); }
   friend E operator|(const E& a, const E& b) { return make(Op::kOr, {a, b}); }
   friend E operator~(const E& a) { return make(Op::kNot, {a}); }
-  // a where the truth c holds, else b, whatever the other one is.
+  // a where the truth c holds, else b; the operand that is not taken may be anything, also NaN.
   friend E where(const E& c, const E& a, const E& b) { return make(Op::kWhere, {c, a, b}); }
 
   const detail::ScoreNode& node() const { return *node_; }
@@ -154,18 +154,18 @@ struct ScoreVariables {
 };
 ANNULUS_EXPORT ScoreVariables score_variables();
 
-// Numbers of the caller's, read by one index or by two: for each head, position, distance or pair.
-// An index beyond an end reads that end.
+// A table of the caller's numbers, read by one index or by two, for example by head, position or
+// distance. An index beyond an end reads that end.
 class ANNULUS_EXPORT ScoreTable {
  public:
-  // columns: 0 for one index; else the values are rows of as many, and table(i, j) is row i, column
-  // j. Throw Error{kInvalidArgument} for no values, more than 2^28, rows that are not whole, and
-  // numbers that an expression does not take.
+  // columns: 0 for one index; otherwise the values are rows of that many columns, and table(i, j)
+  // is row i, column j. Both throw Error{kInvalidArgument} for no values, more than 2^28 values, an
+  // incomplete last row, and numbers that an expression does not take.
   static ScoreTable reals(std::vector<double> values, std::int64_t columns = 0);
   static ScoreTable integers(std::vector<std::int32_t> values, std::int64_t columns = 0);
 
-  // The indices are integers. Throw Error{kInvalidArgument} where they are not, or are not as many
-  // as the table has.
+  // The indices are integers. Both throw Error{kInvalidArgument} where they are not, or where their
+  // number is not that of the table.
   ScoreExpression operator()(const ScoreExpression& i) const;
   ScoreExpression operator()(const ScoreExpression& i, const ScoreExpression& j) const;
 

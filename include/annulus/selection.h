@@ -1,7 +1,7 @@
 #ifndef ANNULUS_SELECTION_H_
 #define ANNULUS_SELECTION_H_
 
-// Which blocks attention looks at, decided on the device from Q and K themselves, at each run:
+// Chooses at each run, on the device and from Q and K themselves, which blocks attention visits:
 //
 //   Selection selection;
 //   selection.max_blocks = 32;                          // of each row of blocks, by pooled scores
@@ -13,10 +13,10 @@
 // the problem's pattern shows some query of that row. The answer is exact attention over the
 // pattern's pairs in the chosen blocks.
 //
-// Nothing of this visits the host: a run puts a few small kernels before the attention on the same
-// stream, and like any run allocates nothing, takes no lock, never waits and can be captured in a
-// graph. What it needs is in the plan's workspace, whose size is known when the problem is planned.
-// The same operands give the same blocks on every device, and on the host (docs/selection.md).
+// The host takes no part: a run puts a few small kernels before the attention on the same stream,
+// and like any run it allocates nothing, takes no lock, never waits and can be captured in a graph.
+// Its memory is in the plan's workspace, whose size is known when the problem is planned. The same
+// operands give the same blocks on every device, and on the host (docs/selection.md).
 
 #include <cstdint>
 
@@ -30,16 +30,15 @@ enum class SelectionRule : int {
   kGiven = 3,  // what the caller lists in SelectionBuffers::given
 };
 
-// What a block's score is made of, before the problem's scale; soft-cap, ALiBi and bias are not
-// looked at.
+// How a block is scored, before the problem's scale; soft-cap, ALiBi and bias are ignored.
 enum class Pool : int {
   kMean = 1,  // mean of Q's rows . mean of K's rows: the mean of all products
   kMax = 2,   // maximum of Q's rows . maximum of K's rows, taken element by element
   // Products on antidiagonals, which every vertical line and every slash of the block crosses (Xu
   // et al., "XAttention: Block Sparse Attention with Antidiagonal Scoring", 2025): the block is cut
   // into cells of S x S, a cell's score is the mean of the products on its antidiagonal, each row
-  // of cells has a softmax over all cells of the visible blocks, and the block has what its cells
-  // have. Costs 1 / S of all products.
+  // of cells has a softmax over all cells of the visible blocks, and the block's score is the sum
+  // over its cells. It costs 1 / S of all products.
   kAntidiagonal = 3,
 };
 
@@ -47,21 +46,22 @@ struct Selection {
   std::int64_t block_rows = 128;     // R >= 1
   std::int64_t block_columns = 128;  // C >= 1
   SelectionRule rule = SelectionRule::kTopK;
-  // Blocks of a row, those that are always kept among them. kTopK: so many, as far as so many are
-  // visible. kTopP: no more than so many; 0: no bound, and the workspace is made for all. kGiven:
-  // entries of a row of `given`.
+  // Blocks of a row, including those that are always kept. kTopK: this many are taken, as far as
+  // they are visible. kTopP: at most this many; 0 means no bound, and the workspace has room for
+  // all. kGiven: the entries of a row of `given`.
   std::int64_t max_blocks = 0;
   double mass = 0.95;  // p of kTopP, in (0, 1], resolved to 2^-20; 1 takes every visible block
   Pool pool = Pool::kMean;
   // S of kAntidiagonal: divides R and C, and C / S is a power of two up to 64.
   std::int64_t stride = 16;
-  // A coarse pass that guides the fine one: blocks of f R x f C are scored by their means first, of
-  // which the best `coarse_blocks` of each row are kept, those with blocks that are always kept
-  // among them; only blocks inside are chosen from. f from 2 on; 0: no such pass.
+  // A coarse pass that narrows the fine one: blocks of f R x f C are scored by their means first,
+  // and the best `coarse_blocks` of each row are kept, including those that hold a block which is
+  // always kept. Only blocks inside them can be chosen. f is 2 or more; 0 means no coarse pass.
   std::int64_t coarse_factor = 0;
   std::int64_t coarse_blocks = 0;
-  // Always kept where they are visible: the first blocks of columns, and those that hold the
-  // positions of the row's own queries with so many less one to their left (0: none).
+  // Blocks that are always kept where they are visible: the first sink_blocks columns, and the
+  // blocks that hold the positions of the row's own queries together with diagonal_blocks - 1
+  // blocks to their left (0: none).
   std::int64_t sink_blocks = 1;
   std::int64_t diagonal_blocks = 1;
 
@@ -74,14 +74,14 @@ struct Selection {
 // Device memory of one run besides the operands; it must stay until the work has ended. 4-byte
 // aligned.
 struct SelectionBuffers {
-  // With kGiven, else null: [B, H, rows, max_blocks], indices of block columns in any order. What
-  // is no block of the row (-1 as padding, any number outside) is skipped, and so is a block that
-  // the pattern hides from the row; a block named twice counts once.
+  // With kGiven, else null: [B, H, rows, max_blocks], indices of block columns in any order. An
+  // entry that is no block column (-1 as padding, any number out of range) is skipped, and so is a
+  // block that the pattern hides from the row; a block named twice counts once.
   const std::int32_t* given = nullptr;
-  // Null, or where the chosen blocks go: [B, H, rows, max_chosen], ascending, then -1. It can be
+  // Null, or memory for the chosen blocks: [B, H, rows, max_chosen], ascending, then -1. It can be
   // the `given` of a later run.
   std::int32_t* chosen = nullptr;
-  // Entries of a row of `chosen`; of a row with more blocks the first ones are written.
+  // Entries of a row of `chosen`; a row with more blocks writes only the first ones.
   std::int64_t max_chosen = 0;
 };
 

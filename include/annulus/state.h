@@ -10,9 +10,9 @@
 //   l   = sum of 2^(t - m)             0 where no key was visible
 //   acc = sum of 2^(t - m) v  [Dv]     not normalised; 0 where no key was visible
 //
-// and O = acc / l, LSE = ln 2 (m + log2 l). l alone says whether a row is empty: of a row with l =
-// 0 that comes in, m and acc may be anything. On a device the three live in contiguous fp32 arrays
-// acc[B, H, Sq, Dv], m[B, H, Sq], l[B, H, Sq]; here they are host memory.
+// and O = acc / l, LSE = ln 2 (m + log2 l). Only l decides whether a row is empty: in a state that
+// comes in, m and acc of a row with l = 0 may be anything. On a device the three live in contiguous
+// fp32 arrays acc[B, H, Sq, Dv], m[B, H, Sq], l[B, H, Sq]; here they are host memory.
 
 #include <cstdint>
 #include <vector>
@@ -21,8 +21,8 @@
 
 namespace annulus::inline v0 {
 
-// The meaning above. A state that travels between processes carries it; another version does not
-// merge.
+// The version of the meaning above. A state carries it between processes, and states of different
+// versions do not merge.
 constexpr int kStateVersion = 1;
 
 // States of `rows` rows in host memory.
@@ -37,9 +37,10 @@ struct HostState {
   static ANNULUS_EXPORT HostState empty(std::int64_t rows, std::int64_t dim_v);
 };
 
-// The state of the union of both key sets, which must be disjoint. Merging with an empty row
-// returns the other row bit for bit; two empty rows give an empty row. NaN spreads to its own row
-// alone. Throws Error{kInvalidArgument} where rows, dim_v, array sizes or versions differ.
+// Merges two states into that of the union of their key sets, which must be disjoint. Merging with
+// an empty row returns the other row bit for bit; two empty rows give an empty row. NaN spreads
+// only to its own row. Throws Error{kInvalidArgument} where rows, dim_v, array sizes or versions
+// differ.
 ANNULUS_EXPORT HostState merge(const HostState& a, const HostState& b);
 
 // O and LSE of a state: an empty row gives 0 and -inf.

@@ -6,11 +6,11 @@
 //   TuneResult result = tune(device, problem);       // seconds to minutes
 //   Plan plan = device.plan(problem);                // uses it, in this process and in later ones
 //
-// Every candidate is held against the float64 oracle before its time counts. On a GPU times are
-// measured, each round beside the heuristic's own choice; on a simulated device they are predicted
-// by a model of the chip's pipes, say so, and are never used on a GPU. A candidate takes the place
-// of the heuristic's choice only where it is faster beyond the noise, so a tuned plan is never one
-// that was found slower. What tuning decides changes speed and the last bits of an answer, nothing
+// Every candidate is compared with the float64 oracle before its time counts. On a GPU times are
+// measured, each round beside the heuristic's own choice. On a simulated device they are predicted
+// by a model of the chip's pipes; such results are marked and never used on a GPU. A candidate
+// replaces the heuristic's choice only where it is faster beyond the noise, so a tuned plan is
+// never one that was found slower. Tuning changes the speed and the last bits of an answer, nothing
 // else.
 //
 // Results live in the first folder of DeviceOptions::tuned_path that can be written to, one file
@@ -27,7 +27,7 @@
 
 namespace annulus::inline v0 {
 
-// How far a call of tune() is. Strings live as long as the callback runs.
+// The progress of a call of tune(). Strings live as long as the callback runs.
 struct TuneProgress {
   int done = 0;        // candidates that were tried or dropped
   int candidates = 0;  // of the whole space; most searches end long before
@@ -39,16 +39,16 @@ struct TuneProgress {
 };
 
 struct TuneOptions {
-  double time_limit_seconds = 0;  // after which the best so far is kept; 0: none
+  double time_limit_seconds = 0;  // the search then ends with the best so far; 0: no limit
   // Ends the search as the time limit does, soon after it turns true. May be set by a signal
   // handler. Must outlive the call.
   const std::atomic<bool>* cancel = nullptr;
   std::function<void(const TuneProgress&)> progress;  // called on the caller's thread
   bool exhaustive = false;                            // try the whole space
-  bool force = false;       // search again, and take the place of what is there
-  bool dry_run = false;     // say what would be tried; run nothing and write nothing
+  bool force = false;       // search again and replace the result that is stored
+  bool dry_run = false;     // only list what would be tried: run and write nothing
   bool cold_cache = false;  // empty L2 before each measured launch
-  std::uint64_t seed = 0;   // of the operands
+  std::uint64_t seed = 0;   // seed of the operands
 };
 
 struct TuneCandidate {
@@ -56,12 +56,12 @@ struct TuneCandidate {
   double model_cycles = 0;  // predicted from the plan alone; what orders the search
   std::string outcome;      // "tried", "not tried", or why it was dropped
   double time = 0;          // median where it was tried, in the result's unit
-  double ratio = 0;         // to the heuristic's choice, round by round; its median
+  double ratio = 0;         // median of its times over the heuristic choice's, round by round
 };
 
 enum class TuneStatus : int {
   kTuned = 0,         // the search ended by itself
-  kPartial = 1,       // a limit or the caller ended it; a later call searches again
+  kPartial = 1,       // a limit or the caller ended the search; a later call searches again
   kAlreadyThere = 2,  // nothing was run
   kPlanned = 3,       // a dry run
 };
@@ -69,30 +69,30 @@ enum class TuneStatus : int {
 struct TuneResult {
   TuneStatus status = TuneStatus::kTuned;
   std::string shape;           // the kind of problem that the result is kept for
-  std::string config;          // what Device::plan uses from now on
+  std::string config;          // the configuration that Device::plan uses from now on
   std::string default_config;  // the heuristic's choice
   std::string runner_up;       // empty where there is none
   bool predicted = false;      // times are predicted cycles; else measured microseconds
-  double time = 0;             // of config, median
+  double time = 0;             // median of config's times
   double default_time = 0;     // of default_config in the same rounds
   double ratio = 1;            // time over default_time
   double ratio_low = 1;        // its 95 % interval
   double ratio_high = 1;
   int candidates = 0;  // of the space
-  int tried = 0;       // 0: it ended before the first, and there are no times
+  int tried = 0;       // 0: the search ended before the first candidate, and there are no times
   int dropped = 0;
-  double seconds = 0;                 // that the call took
-  std::string path;                   // of the entry; empty where it is in memory only
-  std::string problem;                // why it is in memory only, where it should not be
+  double seconds = 0;   // that the call took
+  std::string path;     // of the entry's file; empty where the result is in memory only
+  std::string problem;  // why the result is in memory only although a folder was given
   std::vector<TuneCandidate> trials;  // in the order of the space; empty for kAlreadyThere
 };
 
 // Blocks the calling thread and uses the default stream; nothing else should run on the device
-// meanwhile, and nothing may on a simulated one. Safe to call for several devices at a time.
-// Throws what Device::plan throws; Error{kInvalidArgument} where there is nothing to launch, or the
-// time limit is negative; Error{kFile} where results are to be kept and no folder can be written
-// to; Error{kFault} where a candidate did wrong on a GPU, whose context is lost then;
-// Error{kInternal} where the heuristic's own choice gives a wrong answer.
+// meanwhile, and nothing may on a simulated one. Safe to call for several devices at a time. Throws
+// what Device::plan throws; Error{kInvalidArgument} where there is nothing to launch, or the time
+// limit is negative; Error{kFile} where no folder of the given path can be written to;
+// Error{kFault} where a candidate faulted on a GPU, whose context is lost then; Error{kInternal}
+// where the heuristic's own choice gives a wrong answer.
 ANNULUS_EXPORT TuneResult tune(const Device& device, const Problem& problem,
                                const TuneOptions& options = {});
 
@@ -124,8 +124,8 @@ struct TunedListing {
   std::vector<std::string> ignored;  // files and folders that are not used, each with the reason
 };
 
-// What is in the folders of a search path (':' between them); not given: as DeviceOptions. Opens no
-// device. Throws nothing but std::bad_alloc.
+// Lists the results in the folders of a search path (':' between them), by default that of
+// DeviceOptions. Opens no device. Throws only std::bad_alloc.
 ANNULUS_EXPORT TunedListing list_tuned(const std::optional<std::string>& tuned_path = {});
 
 }  // namespace annulus::inline v0

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TYPES_H_
 #define ANNULUS_TYPES_H_
 
-// Small words that every other header uses. Shape letters: B batch, H query heads, Hkv key/value
+// Small types that every other header uses. Shape letters: B batch, H query heads, Hkv key/value
 // heads, Sq and Sk lengths, D head dim (Dqk of Q and K, Dv of V and O).
 
 #include <cstddef>

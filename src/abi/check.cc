@@ -31,7 +31,7 @@ std::string simulator_message(const CudaTable& table) {
   try {
     return base::parse_json(text.data(), "the simulator's fault").value("message", "");
   } catch (const std::exception&) {
-    return text.data();  // not the JSON expected: its text is still the best there is
+    return text.data();  // not the JSON expected: the text itself says the most
   }
 }
 

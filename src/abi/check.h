@@ -6,7 +6,7 @@
 //
 //   check(table, table.mem_alloc(&pointer, bytes), "cuMemAlloc");
 //
-// The first check on the success path is one comparison, inlined; everything else is out of line.
+// On success the check is one inlined comparison; everything else is out of line.
 
 #include <source_location>
 
@@ -19,17 +19,17 @@ namespace annulus::abi {
 // After one of these the context is lost: every later call in it returns the same code.
 bool is_sticky(CUresult code);
 
-// Error{kOutOfMemory} when memory ran out, Error{kFault} for the sticky codes (with what the
-// simulator has to say about the kernel, where it is one), else Error{kDevice}.
+// Throws Error{kOutOfMemory} when memory ran out, Error{kFault} for the sticky codes (with the
+// simulator's message about the kernel, on a simulated device), else Error{kDevice}.
 [[noreturn]] void fail(const CudaTable& table, CUresult code, const char* call,
                        const std::source_location& where);
 
-// Error{kCompile} when the source, an option or a name is at fault, Error{kOutOfMemory}, else
-// Error{kLibrary}.
+// Throws Error{kCompile} when the source, an option or a name is at fault, Error{kOutOfMemory} when
+// memory ran out, else Error{kLibrary}.
 [[noreturn]] void fail(const NvrtcTable& table, NvrtcResult code, const char* call,
                        const std::source_location& where);
 
-// Error{kDevice}, with NCCL's last message.
+// Throws Error{kDevice}, with NCCL's last message.
 [[noreturn]] void fail(const NcclTable& table, NcclResult code, const char* call,
                        const std::source_location& where);
 

@@ -2,8 +2,8 @@
 #define ANNULUS_ABI_CUDA_TABLE_H_
 
 // The CUDA driver as a struct of function pointers. Filled from libcuda.so.1 or from the
-// simulator's library (abi/libraries.h); rooms receive a table and never ask which one it is. What
-// only a simulator has are optional entries of the same table.
+// simulator's library (abi/libraries.h); rooms receive a table and never ask which one it is.
+// Functions that only a simulator has are optional entries of the same table.
 
 #include "abi/cuda_types.h"
 

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_ABI_CUDA_TYPES_H_
 #define ANNULUS_ABI_CUDA_TYPES_H_
 
-// The few types and numbers of the CUDA Driver API that the tables speak of, declared here so that
-// the library builds on a machine without the toolkit. Where cuda.h is found, cuda_check.cc
-// compares every one of them with it at compile time.
+// The few types and numbers of the CUDA Driver API that the table uses, declared here so that the
+// library builds on a machine without the toolkit. Where cuda.h is found, cuda_check.cc compares
+// every one of them with it at compile time.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +23,7 @@ using CUevent = struct CUevent_st*;
 using CUgraph = struct CUgraph_st*;
 using CUgraphExec = struct CUgraphExec_st*;
 
-// What cuTensorMapEncodeTiled fills in, for kernels to take as a parameter.
+// The tensor map that cuTensorMapEncodeTiled fills in and kernels take as a parameter.
 struct alignas(128) CUtensorMap {
   std::uint64_t opaque[16];
 };
@@ -132,7 +132,7 @@ enum : unsigned {
 // CUstreamCaptureMode
 enum : int { kCaptureGlobal = 0, kCaptureThreadLocal = 1, kCaptureRelaxed = 2 };
 
-// What only a simulated driver can do: the structs of annulus/simulator.h with their defaults.
+// The structs of annulus/simulator.h, which only a simulated driver takes, with their defaults.
 struct SimulatorOptions : annulus_simulator_options {
   SimulatorOptions() : annulus_simulator_options ANNULUS_SIMULATOR_OPTIONS_INIT {}
 };

@@ -23,7 +23,7 @@ const LibraryNames kNcclNames = {"NCCL",
                                  {"lib64", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"},
                                  {"nvidia/nccl/lib"}};
 
-// A bare file name and never libcuda's: libraries of others look for that in the process.
+// The name is never libcuda's, since other libraries look for that name in the process.
 const LibraryNames kSimulatorNames = {
     "the simulator",
     {fmt::format("libannulus_simulator.so.{}", ANNULUS_VERSION_MAJOR)},
@@ -60,7 +60,7 @@ void note_missing(const char* symbol, LibraryReport* report) {
 void fill_table(CudaLibrary& found) {
 #define REQUIRED(member, symbol, parameters) REQUIRED_SLOT(member, symbol)
 #define OPTIONAL(member, symbol, parameters) OPTIONAL_SLOT(member, symbol)
-// That a real driver lacks the simulator's functions is no news.
+// A real driver lacks the simulator's functions, which is not reported as absent.
 #define SIMULATOR(member, symbol, parameters) fill(found.library, #symbol, &found.table.member);
 #include "abi/cuda.def"
 }
@@ -76,7 +76,8 @@ void fill_table(NcclLibrary& found) {
 #undef REQUIRED
 #undef OPTIONAL
 
-// Both sides of annulus/simulator.h must mean the same by it. That a driver is none is no problem.
+// Both sides must have the same version of annulus/simulator.h. A driver that is no simulator is no
+// problem.
 void check_simulator_version(CudaLibrary& found) {
   LibraryReport& report = found.report;
   int version = 0;
@@ -91,7 +92,7 @@ void check_simulator_version(CudaLibrary& found) {
       ANNULUS_VERSION_TEXT);
 }
 
-// Only the simulator's own functions are symbols of its library; it knows the others by name.
+// The simulator's library exports only its own functions; it gives the others by name.
 void fill_from_simulator(CudaLibrary& found) {
   LibraryReport& report = found.report;
   const auto entry = [look_up = found.table.simulator_entry](const char* name) {
@@ -105,7 +106,7 @@ void fill_from_simulator(CudaLibrary& found) {
 #include "abi/cuda.def"
 }
 
-// A library that lacks some symbol may still say how old it is: that explains the lack.
+// A library that lacks a symbol may still state its version, which explains the lack.
 int ask_version(const CudaTable& table) {
   int version = 0;
   if (table.driver_get_version != nullptr) table.driver_get_version(&version);
@@ -144,7 +145,8 @@ Library<Table> find(const LibraryNames& names, const LibrarySearch& search, int 
   return found;
 }
 
-// Without the files of major versions above the driver's: "libnvrtc.so.13" for a driver of 12.x.
+// The names without those of major versions above the driver's, such as "libnvrtc.so.13" for a
+// driver of 12.x.
 LibraryNames fitting_names(LibraryNames names, int driver) {
   if (driver == 0) return names;
   std::erase_if(names.files, [&](const std::string& file) {
@@ -202,11 +204,11 @@ NvrtcLibrary find_nvrtc(const LibrarySearch& search, int driver) {
   if (!found.library && fitting.files.size() < kNvrtcNames.files.size()) {
     found = find<NvrtcTable>(kNvrtcNames, search, kMinimumNvrtc, cuda_version_text);
   }
-  // NVRTC opens its second half by its bare name, which the loader finds beside it only where a
-  // toolkit was installed system-wide. Opened here first, that name is known to the loader.
+  // NVRTC opens its second half (libnvrtc-builtins) by its bare name, which the loader finds only
+  // where a toolkit was installed system-wide. Once it is opened here, the loader knows that name.
   const std::size_t slash = found.report.path.rfind('/');
   if (slash != std::string::npos) {
-    std::string ignored;  // where it is not there, NVRTC says what it misses
+    std::string ignored;  // where it is missing, NVRTC says so itself
     const SharedLibrary builtins(
         fmt::format("{}/libnvrtc-builtins.so.{}", found.report.path.substr(0, slash),
                     found.report.version_text),
@@ -237,7 +239,7 @@ std::string cuda_version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-// Up to 2.8 the minor number had one digit: 2804 is 2.8.4.
+// Up to 2.8 NCCL's minor number had one digit: 2804 is 2.8.4.
 std::string nccl_version_text(int version) {
   if (version < 10000) {
     return fmt::format("{}.{}.{}", version / 1000, version % 1000 / 100, version % 100);

@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Folders in `parent` whose name begins with `prefix`, in descending order: "cuda-13.0" before
-// "cuda-12.8". (Compared as text, which is right while the numbers have two digits.)
+// "cuda-12.8". Names are compared as text, which is right while major numbers have two digits.
 std::vector<std::string> folders(const std::string& parent, const std::string& prefix) {
   std::vector<std::string> found;
   std::error_code error;
@@ -37,7 +37,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
-// One folder is one attempt, however many file names it is asked for.
+// Tries all file names in one folder, which is noted as one attempt.
 SharedLibrary try_folder(const LibraryNames& names, const std::string& folder,
                          LibraryReport* report, std::string* broken) {
   std::string outcome;
@@ -69,7 +69,8 @@ SharedLibrary try_loader(const LibraryNames& names, LibraryReport* report, std::
       return library;
     }
     if (first_problem.empty()) first_problem = problem;
-    // The loader names the file that it found, or the one that the library itself wants.
+    // The loader's message names the file that is missing: this one, or another that the library
+    // needs.
     const bool absent =
         problem == file + ": cannot open shared object file: No such file or directory";
     if (!absent && broken->empty()) *broken = problem;
@@ -102,10 +103,14 @@ LibrarySearch default_search(const base::Environment& environment) {
   return search;
 }
 
+// Tries the places in their order and takes the first file that opens. A file that does not open
+// does not end the search, since a later place may have a good one; it is reported where none does.
+// The loader comes before the toolkits, so that a library is taken which the process has loaded
+// already or which LD_LIBRARY_PATH names.
 SharedLibrary find_library(const LibraryNames& names, const LibrarySearch& search,
                            LibraryReport* report) {
   report->name = names.name;
-  std::string broken;  // the first file that is there and cannot be opened: the loader's words
+  std::string broken;  // the loader's message for the first file that exists but cannot be opened
   if (names.ours) {
     for (const std::string& folder : search.beside) {
       if (SharedLibrary library = try_folder(names, folder, report, &broken)) return library;

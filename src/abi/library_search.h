@@ -1,7 +1,7 @@
 #ifndef ANNULUS_ABI_LIBRARY_SEARCH_H_
 #define ANNULUS_ABI_LIBRARY_SEARCH_H_
 
-// The walk over the places a library may be in; abi/libraries.h is the door.
+// Searches the places where a library may be; other rooms use abi/libraries.h.
 
 #include <string>
 #include <vector>
@@ -10,18 +10,18 @@
 
 namespace annulus::abi {
 
-// What one library may be called and where it may lie.
+// The file names of one library and the folders that may hold it.
 struct LibraryNames {
   std::string name;                          // for people
   std::vector<std::string> files;            // newest first
   std::vector<std::string> toolkit_folders;  // below the root of a toolkit
   std::vector<std::string> wheel_folders;    // below site-packages
   std::string install = "install it";        // what to do where it is missing
-  bool ours = false;  // a part of Annulus: looked for beside it before anywhere else
+  bool ours = false;  // it is a part of Annulus, and looked for beside Annulus first
 };
 
-// The first file that opens, noting every place in report->tried. An empty library and
-// report->problem where there is none.
+// Opens the first file that can be opened, and notes every place in report->tried. Where there is
+// none, the result is empty and report->problem is set.
 SharedLibrary find_library(const LibraryNames& names, const LibrarySearch& search,
                            LibraryReport* report);
 

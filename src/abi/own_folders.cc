@@ -12,13 +12,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Empty where the loader cannot say.
+// The file that holds this code; empty where the loader does not tell.
 fs::path own_file() {
   Dl_info info{};
   link_map* map = nullptr;
   void* const here = reinterpret_cast<void*>(&own_folders);
   if (dladdr1(here, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0) return {};
-  // The loader gives the program itself no name, and dli_fname is whatever its parent called it.
+  // The loader has no name for the program itself, and dli_fname is whatever its parent called it.
   if (map == nullptr || map->l_name == nullptr || *map->l_name == '\0') {
     std::error_code error;
     return fs::read_symlink("/proc/self/exe", error);
@@ -40,7 +40,8 @@ std::vector<std::string> folders_around(const std::string& file) {
       folders.push_back(folder);
     }
   };
-  // A link to the library may lie elsewhere than the library and what was installed with it.
+  // A link to the library may be in another folder than the library and the files that were
+  // installed with it, so both are looked at.
   for (const fs::path& path : {fs::path(file), fs::weakly_canonical(file, error)}) {
     add(path.parent_path(), true);
     for (const char* below : {"../" ANNULUS_LIBDIR, "../lib", ".."}) {

@@ -1,20 +1,20 @@
 #ifndef ANNULUS_ABI_OWN_FOLDERS_H_
 #define ANNULUS_ABI_OWN_FOLDERS_H_
 
-// Where this code itself lies: libraries that belong to it are looked for there.
+// Finds the folders around this code itself, where libraries that belong to it are looked for.
 
 #include <string>
 #include <vector>
 
 namespace annulus::abi {
 
-// The folder of the file that holds this function (libannulus.so, or a program that has the rooms
-// linked into it), then the folders in which an installation or a build tree keeps libraries of
-// such a file: lib beside that folder, and the folder above. Only those that exist, each once.
+// The folder of the file that holds this function (libannulus.so, or a program that the rooms are
+// linked into), then the folders in which an installation or a build tree keeps the libraries of
+// such a file: lib beside that folder, and the folder above. Only folders that exist, each once.
 std::vector<std::string> own_folders();
 
-// The same for a file of that name. Beside its own, a folder into which everybody may write is left
-// out, such as /tmp around a folder of somebody's: what lies there may be anyone's.
+// The same for the file of that name. Except for the file's own folder, folders that everybody may
+// write to are left out, such as /tmp, since anybody may have put a library there.
 std::vector<std::string> folders_around(const std::string& file);
 
 }  // namespace annulus::abi

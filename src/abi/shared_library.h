@@ -11,7 +11,7 @@ class SharedLibrary {
  public:
   SharedLibrary() = default;  // holds nothing
   // `name` is a path, or a bare file name that the loader searches for by its own rules. Where it
-  // cannot be opened the object holds nothing and *problem says why, in the loader's words.
+  // cannot be opened the object holds nothing and *problem is the loader's message.
   SharedLibrary(const std::string& name, std::string* problem);
   ~SharedLibrary();
   SharedLibrary(SharedLibrary&& other) noexcept;
@@ -19,7 +19,7 @@ class SharedLibrary {
 
   explicit operator bool() const { return handle_ != nullptr; }
   void* symbol(const char* name) const;  // null: no such symbol
-  std::string path() const;              // of the file that the loader chose
+  std::string path() const;              // path of the file that the loader chose
 
  private:
   // Closing gives the handle back but never unmaps the code: drivers leave threads and exit

@@ -3,7 +3,7 @@
 
 // Compares our declaration of a C function with the vendor's. The two name the same things
 // differently (enums against int, one opaque struct against another), so both are first reduced to
-// what the calling convention sees. Only the *_check.cc files use this.
+// what matters to the calling convention. Only the *_check.cc files use this.
 
 #include <cstddef>
 #include <type_traits>

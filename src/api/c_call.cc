@@ -13,7 +13,7 @@ namespace {
 
 static_assert(sizeof(std::uintptr_t) == 8, "a handle is a number of 64 bits");
 
-// Without a default: an enumerator of c.h that errors.def lacks is a warning here.
+// The switch has no default, so that an enumerator of c.h which errors.def lacks is a warning here.
 constexpr bool is_listed(annulus_status status) {
   switch (status) {
     case ANNULUS_OK:
@@ -28,10 +28,10 @@ constexpr bool is_listed(annulus_status status) {
 }
 static_assert(is_listed(ANNULUS_OK));
 
-// Beyond this a struct_size is an accident, and reading that far might be one too.
+// A larger struct_size is a mistake, and reading that far could leave the caller's memory.
 constexpr std::size_t kMaxStructBytes = 4096;
 
-// The text of the last error. Where not even that can be kept, the code has to do.
+// The text of the last error. Where there is no memory for it, `shown` is a literal.
 struct LastError {
   std::string text;
   const char* shown = "";
@@ -69,6 +69,8 @@ std::size_t size_of(const StructName& name, const void* given) {
 
 }  // namespace
 
+// Rethrows the exception that is being handled to find its type. An allocation that failed is
+// ANNULUS_OUT_OF_MEMORY, and an exception that is no Error is a defect of this library.
 annulus_status failed() noexcept {
   try {
     throw;
@@ -101,7 +103,7 @@ void read_struct(const StructName& name, const void* given, void* into, std::siz
 std::size_t check_output(const StructName& name, const void* given) { return size_of(name, given); }
 
 void write_struct(void* to, std::size_t bytes, const void* filled, std::size_t known_bytes) {
-  constexpr std::size_t kSize = sizeof(std::size_t);  // struct_size itself
+  constexpr std::size_t kSize = sizeof(std::size_t);  // struct_size itself is not copied
   auto* out = static_cast<unsigned char*>(to);
   const std::size_t both = std::min(bytes, known_bytes);
   std::memcpy(out + kSize, static_cast<const unsigned char*>(filled) + kSize, both - kSize);

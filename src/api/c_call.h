@@ -1,8 +1,8 @@
 #ifndef ANNULUS_API_C_CALL_H_
 #define ANNULUS_API_C_CALL_H_
 
-// What every function of the C interface is made of: an edge that no exception crosses, structs
-// that may be of another version, and handles.
+// The parts that every function of the C interface is made of: a boundary that no exception
+// crosses, structs that may be of another version, and handles.
 //
 //   annulus_status annulus_plan_destroy(annulus_plan* plan) {
 //     return api::guarded([&] { api::plans().erase(api::number(plan)); });
@@ -25,7 +25,8 @@
 
 namespace annulus::api {
 
-// The code of the exception that is being handled; keeps its text for annulus_last_error().
+// Returns the code of the exception that is being handled, and keeps its text for
+// annulus_last_error().
 annulus_status failed() noexcept;
 
 template <typename Body>
@@ -45,7 +46,7 @@ struct StructName {
   const char* init;
 };
 
-// Copies what the caller has of a struct over `known_bytes` bytes of defaults. Throws
+// Copies the fields that the caller's version has over `known_bytes` bytes of defaults. Throws
 // Error{kInvalidArgument} for null or an impossible struct_size, Error{kUnsupported} where a newer
 // caller uses what this version does not know.
 void read_struct(const StructName& name, const void* given, void* into, std::size_t known_bytes);
@@ -53,7 +54,7 @@ void read_struct(const StructName& name, const void* given, void* into, std::siz
 // Checks a struct that is to be filled. Returns how many bytes of it the caller has.
 std::size_t check_output(const StructName& name, const void* given);
 
-// Fields are multiples of 8 bytes together, so a smaller size that is one cuts no field.
+// The size of every version is a multiple of 8 bytes, so a size that is one cuts no field.
 template <typename T>
 constexpr bool kIsCStruct = std::is_trivially_copyable_v<T> && sizeof(T) % 8 == 0;
 
@@ -65,7 +66,7 @@ T read_struct(const StructName& name, const T* given, const T& defaults) {
   return known;
 }
 
-// Fills what the caller has of `filled`; the caller's struct_size stays.
+// Copies the fields of `filled` that the caller's version has; the caller's struct_size stays.
 void write_struct(void* to, std::size_t bytes, const void* filled, std::size_t known_bytes);
 
 template <typename T>
@@ -74,20 +75,20 @@ void write_struct(const StructName& name, T* to, const T& filled) {
   write_struct(to, check_output(name, to), &filled, sizeof(T));
 }
 
-// What a struct that comes in means. Throw as read_struct, validate() and Pattern::parse do.
+// Converts structs that come in. They throw as read_struct, validate() and Pattern::parse do.
 Problem problem_of(const annulus_problem* given);
 Operands operands_of(const annulus_operands* given);
 PlanOptions plan_options_of(const annulus_plan_options* given);  // null: the defaults
 LayoutCacheLimits limits_of(const annulus_cache_limits* given);  // likewise
 // Throws Error{kInvalidArgument} that names the option.
 SimulationOptions simulation_of(std::int32_t checked, std::uint64_t seed, std::int64_t threads);
-// Null for null.
+// Gives null for null.
 std::shared_ptr<const BlockLayout> layout_of(const annulus_block_layout* given);
 // A null text is dense, or blocks() where a layout is given.
 Pattern pattern_of(const char* text, const annulus_block_layout* layout);
 inline Strides strides_of(const annulus_strides& c) { return {c.batch, c.head, c.row}; }
 
-std::string lines(const std::vector<std::string>& parts);  // without an end of the last
+std::string lines(const std::vector<std::string>& parts);  // without a line end after the last
 
 // Throws Error{kInvalidArgument} "`name` is null".
 void check_pointer(const char* name, const void* pointer);
@@ -100,8 +101,8 @@ struct DeviceObject {
   explicit DeviceObject(Device opened) : device(std::move(opened)) {}
   Device device;
   std::mutex mutex;
-  std::unordered_map<void*, DeviceMemory> memory;  // of annulus_device_allocate
-  std::unordered_set<std::string> names;           // of counters that were told
+  std::unordered_map<void*, DeviceMemory> memory;  // memory that annulus_device_allocate gave
+  std::unordered_set<std::string> names;           // names of counters, which the caller may keep
 };
 
 struct PlanObject {
@@ -111,8 +112,9 @@ struct PlanObject {
   std::string rejected;
 };
 
-// The handles of this process. They are the one thing here that is global, because C callers hand
-// back numbers; they are never destroyed, so that the order of exit does not matter.
+// The handles of this process. They are the only global objects, because C callers give back
+// numbers. They are never destroyed, so the order in which things are destroyed at exit does not
+// matter.
 HandleTable<DeviceObject>& devices();
 HandleTable<PlanObject>& plans();
 HandleTable<BoundCall>& bound_calls();
@@ -121,7 +123,7 @@ template <typename Handle>
 std::uintptr_t number(const Handle* handle) {
   return reinterpret_cast<std::uintptr_t>(handle);
 }
-// Where `create` functions leave what they made.
+// Stores an object in its table and gives the handle to the caller.
 template <typename Handle, typename Object>
 void give(Handle** to, HandleTable<Object>& table, std::unique_ptr<Object> object) {
   *to = reinterpret_cast<Handle*>(table.insert(std::move(object)));

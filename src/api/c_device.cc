@@ -156,7 +156,9 @@ annulus_status annulus_device_release(annulus_device* device, void* memory) {
   return guarded([&] {
     const DevicePin pin(devices(), number(device));
     if (memory == nullptr) return;
-    DeviceMemory released;  // freed after the lock: that waits for the device
+    DeviceMemory
+        // Freed after the lock is released, because freeing waits for the device.
+        released;
     const std::lock_guard lock(pin->mutex);
     const auto found = pin->memory.find(memory);
     if (found == pin->memory.end()) {

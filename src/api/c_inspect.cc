@@ -11,7 +11,7 @@ constexpr StructName kPrediction = {"annulus_prediction", "ANNULUS_PREDICTION_IN
 constexpr StructName kCounters = {"annulus_cache_counters", "ANNULUS_CACHE_COUNTERS_INIT"};
 constexpr StructName kSimulation = {"annulus_simulation", "ANNULUS_SIMULATION_INIT"};
 
-// The literal that spells the limit of a prediction.
+// The literal with the same text as the limit of a prediction: a C caller may keep it.
 const char* literal_of(const std::string& limit) {
   for (int i = 0; i <= static_cast<int>(attention::Limit::kNothing); ++i) {
     const char* name = attention::to_string(static_cast<attention::Limit>(i));
@@ -43,7 +43,7 @@ size_t annulus_dims_count(void) {
   try {
     return supported_dims().size();
   } catch (...) {
-    return 0;  // no memory for the list
+    return 0;  // there is no memory for the list
   }
 }
 

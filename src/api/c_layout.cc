@@ -58,7 +58,7 @@ std::vector<Segment> segments_of(const char* name, const annulus_segment* c, std
   return segments;
 }
 
-// A layout made from one other, or from two.
+// Makes a layout from one other, or from two.
 template <typename Make>
 annulus_status from_one(annulus_layout* layout, annulus_layout** result, const Make& make) {
   return guarded([&] {

@@ -63,7 +63,8 @@ const char* type_name(std::int32_t type) {
 
 class Given {
  public:
-  // Throws Error{kInvalidArgument} for arrays that the format does not have.
+  // Throws Error{kInvalidArgument} for an array whose name is not in `known`, the arrays of the
+  // format.
   Given(const annulus_array* arrays, std::size_t count, std::initializer_list<const char*> known)
       : arrays_(arrays, count) {
     for (const annulus_array& array : arrays_) {
@@ -89,7 +90,7 @@ class Given {
     return nullptr;
   }
 
-  // Empty where an optional array is left out.
+  // The array, or an empty span where the caller left it out.
   template <typename T>
   std::span<const T> optional(const char* name) const {
     const annulus_array* array = find(name);
@@ -122,6 +123,7 @@ BlockLayout from_given_csr(const LayoutSizes& sizes, const Given& given) {
   return from_csr(sizes, given.needed<std::int64_t>("indptr"), indices, partial);
 }
 
+// k follows from the number of indices; from_topk finds a remainder.
 BlockLayout from_given_topk(const LayoutSizes& sizes, const Given& given) {
   const auto indices = given.needed<std::int32_t>("indices");
   LayoutView of;
@@ -133,6 +135,8 @@ BlockLayout from_given_topk(const LayoutSizes& sizes, const Given& given) {
   return from_topk(sizes, k, indices, given.optional<std::uint8_t>("partial"));
 }
 
+// Each format names the arrays it has, so that a misspelt optional array is an error and not left
+// out.
 BlockLayout from_given(LayoutFormat format, const LayoutSizes& sizes, const annulus_array* arrays,
                        std::size_t count) {
   const auto given = [&](std::initializer_list<const char*> known) {
@@ -185,6 +189,7 @@ void add(ArraysObject* to, const char* name, const std::vector<T>& values) {
   to->arrays.push_back({name, kType<T>, values.size(), {bytes.begin(), bytes.end()}});
 }
 
+// Flags that a format may leave out are given as empty arrays, so that every name can be asked for.
 ArraysObject arrays_of(LayoutFormat format, const LayoutView& view) {
   ArraysObject made;
   switch (format) {

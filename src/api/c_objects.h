@@ -1,7 +1,7 @@
 #ifndef ANNULUS_API_C_OBJECTS_H_
 #define ANNULUS_API_C_OBJECTS_H_
 
-// Handles of the C interface that several of its files make: texts, layouts and arrays.
+// Objects behind handles that several files of the C interface make: texts, layouts and arrays.
 
 #include <cstddef>
 #include <memory>
@@ -23,7 +23,7 @@ struct TextObject {
 HandleTable<TextObject>& texts();
 using TextPin = HandleTable<TextObject>::Pin;
 
-// Leaves a text where a function promises one.
+// Makes a handle of a text that a function returns.
 inline void give_text(annulus_text** to, std::string text) {
   give(to, texts(), std::make_unique<TextObject>(TextObject{std::move(text)}));
 }
@@ -36,7 +36,7 @@ struct LayoutObject {
 HandleTable<LayoutObject>& layouts();
 using LayoutPin = HandleTable<LayoutObject>::Pin;
 
-// Throws Error{kInvalidArgument} where there is no place for the handle.
+// Throws Error{kInvalidArgument} where the pointer for the handle is null.
 template <typename Layout>
 void give_layout(annulus_layout** to, Layout&& layout) {
   check_pointer("layout (where the handle goes)", to);
@@ -48,7 +48,7 @@ void write_counters(annulus_cache_counters* to, const LayoutCacheCounters& count
 
 LayoutSizes sizes_of(const annulus_layout_sizes* given);
 
-// Arrays that a format was written to. The names are literals.
+// The arrays of a layout in some format. Their names are literals.
 struct ArraysObject {
   struct Array {
     const char* name;

@@ -63,7 +63,7 @@ void write_state(const HostState& state, const annulus_host_state& into) {
 
 // ---- The oracle
 
-// Inputs, and the state that they point to.
+// Converted inputs, and the state that they point to.
 struct Inputs {
   std::optional<HostState> state;
   HostInputs inputs;

@@ -11,7 +11,7 @@ constexpr StructName kInfo = {"annulus_pattern_info", "ANNULUS_PATTERN_INFO_INIT
 constexpr StructName kPairs = {"annulus_pairs", "ANNULUS_PAIRS_INIT"};
 constexpr StructName kPreset = {"annulus_preset", "ANNULUS_PRESET_INIT"};
 
-// Throws Error{kInvalidArgument} for a rectangle that leaves the positions there are.
+// Throws Error{kInvalidArgument} for a side of a rectangle that leaves the range of positions.
 void check_range(const char* name, std::int64_t start, std::int64_t count) {
   if (count >= 0 && start >= -kMaxPosition && start <= kMaxPosition && count <= 2 * kMaxPosition &&
       start + count <= kMaxPosition) {

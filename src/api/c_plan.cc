@@ -28,7 +28,7 @@ Score score_of(const annulus_problem& c) {
     once("scale", score.scale.has_value());
     score.scale = c.scale;
   }
-  if (c.softcap != 0) {  // NaN included
+  if (c.softcap != 0) {  // a NaN goes on as well and is refused by validate()
     once("softcap", score.softcap != 0);
     score.softcap = c.softcap;
   }
@@ -52,7 +52,7 @@ std::shared_ptr<const BlockLayout> layout_of(const annulus_block_layout* given) 
                "head_map of the layout has {} entries; there are at most {} query heads",
                c.head_map_count, kMaxHeads);
   }
-  // Before anything is copied: a wrong count is no length to read.
+  // Checked before anything is copied, because a wrong count must not be read as a length.
   if (c.indptr_count == 0 ||
       c.indptr[c.indptr_count - 1] != static_cast<std::int64_t>(c.indices_count)) {
     base::fail(ErrorCode::kInvalidArgument,

@@ -80,7 +80,7 @@ struct RingObject {
   std::vector<RankShard> shard;
   std::once_flag drawn;
   std::string picture;
-  // Where a run converts its arguments without allocating; taken by one run at a time.
+  // Memory in which a run converts its arguments without allocating; used by one run at a time.
   std::vector<RingCall> calls;
   std::atomic<bool> busy{false};
 };
@@ -99,7 +99,7 @@ RingCall call_of(const annulus_ring_call& c, std::size_t rank) {
   }
 }
 
-// Elements of an array are as far apart as the caller's version of the struct is long.
+// The distance between elements of the array is the struct_size of the caller's version.
 void convert(const annulus_ring_call* c, std::size_t count, std::vector<RingCall>& calls) {
   if (count != calls.size()) {
     base::fail(ErrorCode::kInvalidArgument, "{} calls for a ring of {} ranks; give one for each",

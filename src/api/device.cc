@@ -1,4 +1,4 @@
-// The public handles: each function is the few lines that lead into the rooms below.
+// The functions of the public handle of a device, each a few lines that call the rooms below.
 #include <chrono>
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_API_DEVICE_NAME_H_
 #define ANNULUS_API_DEVICE_NAME_H_
 
-// The text by which people name a device: "cuda:0", "sim:sm_80", "sim:sm_90a:3".
+// The text that names a device: "cuda:0", "sim:sm_80", "sim:sm_90a:3".
 
 #include <string>
 #include <string_view>
@@ -10,7 +10,7 @@ namespace annulus::api {
 
 struct DeviceName {
   bool simulated = false;
-  std::string architecture;  // "sm_80"; empty where not simulated
+  std::string architecture;  // "sm_80"; empty for a real device
   int index = 0;
 
   friend bool operator==(const DeviceName&, const DeviceName&) = default;

@@ -8,9 +8,10 @@
 //   | generation    | slot       | kind   |
 //   +---------------+------------+--------+
 //
-// `kind` is odd, so that no pointer to an object passes for a handle; a slot that is used again has
-// another generation. So whatever a caller passes is checked without following it: null, handles
-// of another kind, and handles that were given back long ago. Slots stay as long as the table.
+// `kind` is odd, so that no pointer to an object passes for a handle, and a slot that is used again
+// has another generation. So every value that a caller passes is checked without being
+// dereferenced: null, handles of another kind, and handles that were given back long ago. Slots
+// stay as long as the table.
 //
 // Using a handle takes no lock: a slot's word counts its users, and the last one after erase()
 // destroys the object. Only insert() and the end of an object lock, for the list of free slots.
@@ -41,7 +42,7 @@ class HandleTable {
   HandleTable(const HandleTable&) = delete;
   HandleTable& operator=(const HandleTable&) = delete;
 
-  // A use of a live object: it stays until the end of the Pin.
+  // Uses a live object, which stays until the end of the Pin.
   class Pin {
    public:
     Pin(HandleTable& table, std::uintptr_t handle)
@@ -70,7 +71,7 @@ class HandleTable {
     return static_cast<std::uintptr_t>(generation | index << kIndexShift | kind_);
   }
 
-  // From now on the handle is unknown; the object goes with its last user. Throws
+  // Makes the handle invalid; the object is destroyed when its last user leaves. Throws
   // Error{kInvalidArgument} as Pin does, also where another thread erased it first.
   void erase(std::uintptr_t handle) {
     const Pin pin(*this, handle);
@@ -103,6 +104,7 @@ class HandleTable {
     return slots == nullptr ? nullptr : slots + (place - (kFirstChunk << chunk));
   }
 
+  // Counts a user up, if the slot is live and of the handle's generation at that moment.
   Slot* enter(std::uintptr_t handle) const {
     if (handle == 0) {
       base::fail(ErrorCode::kInvalidArgument,
@@ -123,13 +125,15 @@ class HandleTable {
     return slot;
   }
 
+  // Counts a user down. The last user of an erased slot destroys the object and raises the
+  // generation before the slot becomes free.
   void leave(std::uint32_t index, Slot& slot) {
     const std::uint64_t before = slot.word.fetch_sub(1, std::memory_order_acq_rel);
     if ((before & kLive) != 0 || (before & kUsers) != 1) return;
     slot.object.reset();
     const std::lock_guard lock(mutex_);
     slot.word.fetch_add(std::uint64_t{1} << 32, std::memory_order_relaxed);
-    free_.push_back(index);  // reserved when the slot was made
+    free_.push_back(index);  // cannot throw: the memory was reserved when the slot was made
   }
 
   std::uint32_t free_slot() {

@@ -1,7 +1,8 @@
 #ifndef ANNULUS_API_IMPL_H_
 #define ANNULUS_API_IMPL_H_
 
-// What the public handles hold. Leaves of this repository may look inside; users cannot.
+// What the public handles hold. The program, tests and benchmarks of this repository may look
+// inside; users cannot.
 
 #include <memory>
 
@@ -32,7 +33,7 @@ struct Device::Impl {
   std::shared_ptr<attention::TileCache> tiles;
   std::shared_ptr<attention::DeviceTileCache> device_tiles;
   base::Log log;
-  std::unique_ptr<device::SimulatorLog> simulator_log;  // null without a log
+  std::unique_ptr<device::SimulatorLog> simulator_log;  // null where the caller gave no log
 };
 
 struct Plan::Impl {
@@ -40,7 +41,7 @@ struct Plan::Impl {
 };
 
 struct BoundCall::Impl {
-  std::shared_ptr<const Plan::Impl> plan;  // holds what the launches point to
+  std::shared_ptr<const Plan::Impl> plan;  // keeps alive what the launches point to
   device::LaunchList launches;
 };
 
@@ -55,13 +56,13 @@ namespace annulus::api {
 // The device behind a handle.
 const Device::Impl& inside(const Device& device);
 
-// What planning has to know of a device.
+// The limits of a device that planning depends on.
 attention::DeviceLimits limits_of(const Device::Impl& device);
 
-// The device's part in planning.
+// The parts of the device that planning uses.
 planner::Planner planner_of(const Device::Impl& device);
 
-// The name that open() uses where the caller gives none, and why.
+// The device that open() chooses where the caller names none, and the reason.
 struct DefaultDevice {
   DeviceName name;
   std::string reason;
@@ -75,13 +76,13 @@ device::DriverPointer open_driver(const DeviceName& name, const base::Environmen
 // those that there are.
 int ordinal_of(const DeviceName& name, const device::Driver& driver);
 
-// A device on a driver that is already open: what Device::open ends with. Tests come in here with
-// a driver of their own.
+// Opens a device on a driver that is already open, as the last step of Device::open. Tests call it
+// with a driver of their own.
 Device open_on(device::DriverPointer driver, const DeviceName& name, const DeviceOptions& options,
                const base::Environment& environment);
 
-// Runs the plan once on the default stream and waits. On a GPU: the time between two events; on a
-// simulated device: wall time of this machine.
+// Runs the plan once on the default stream and waits. Returns the time between two events on a GPU,
+// and this machine's wall time on a simulated device.
 double run_millis(const Device& device, const Plan& plan, const Operands& operands,
                   void* workspace);
 

@@ -9,6 +9,7 @@
 
 namespace annulus::inline v0 {
 
+// Converts what autotune/listing.h finds to the public structs.
 TunedListing list_tuned(const std::optional<std::string>& tuned_path) {
   TunedListing told;
   told.folders =

@@ -1,4 +1,4 @@
-// From a name to an opened device.
+// Opens a device by its name.
 #include <algorithm>
 #include <optional>
 
@@ -12,7 +12,7 @@ namespace annulus {
 namespace api {
 namespace {
 
-// Newest first.
+// The simulated architectures, newest first.
 constexpr const char* kSimulated[] = {"sm_90a", "sm_90", "sm_80"};
 
 base::Log make_log(const DeviceOptions& options, const base::Environment& environment) {
@@ -163,6 +163,8 @@ int ordinal_of(const DeviceName& name, const device::Driver& driver) {
   return *ordinal;
 }
 
+// The order is that of what needs what: the log, the context, NVRTC, the architecture, compiler and
+// kernel caches, tile caches, info, tuned store.
 Device open_on(device::DriverPointer driver, const DeviceName& name, const DeviceOptions& options,
                const base::Environment& environment) {
   if (!options.allocator.allocate != !options.allocator.release) {
@@ -214,7 +216,7 @@ Device Device::open(const DeviceOptions& options) {
   try {
     driver = api::open_driver(chosen.name, environment);
   } catch (const Error& error) {
-    // Without a GPU and without the simulator: a device that nobody named needs its reason.
+    // The caller named no device, so the error also says why this one was chosen.
     base::fail(error.code(), "{} was to be opened ({}): {}", api::to_string(chosen.name),
                chosen.reason, error.what());
   }

@@ -1,4 +1,4 @@
-// The public handle of a plan: the few lines that lead into src/planner.
+// The functions of the public handle of a plan, each a few lines that call src/planner.
 #include "annulus/device.h"
 #include "api/impl.h"
 #include "planner/describe.h"

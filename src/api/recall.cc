@@ -1,4 +1,4 @@
-// Recall of a sparse run, against a run over all pairs that is made for the purpose.
+// Recall of a sparse run: its LSEs against those of a run over all pairs.
 #include "annulus/recall.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ Problem checked(const Problem& problem) {
 
 }  // namespace
 
-// The workspace holds O, then the LSEs, then what the plan needs.
+// The workspace holds the O and the LSEs of the run over all pairs, then that plan's own workspace.
 struct RecallMeter::Impl {
   Problem problem;
   Plan plan;
@@ -61,6 +61,8 @@ std::size_t RecallMeter::workspace_bytes() const {
   return impl_->o_bytes + impl_->lse_bytes + impl_->plan.workspace_bytes();
 }
 
+// Runs attention over all pairs with O and LSE in the workspace, and compares its LSEs with those
+// of the run that is judged. The LSEs' base is the problem's, so lse_factor makes them base 2.
 void RecallMeter::run(void* stream, const Operands& operands, float* recall,
                       void* workspace) const {
   const std::int64_t rows = impl_->rows();

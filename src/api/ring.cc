@@ -1,4 +1,5 @@
-// The public handle of a ring: the few lines that lead into src/planner and src/ring.
+// The functions of the public handle of a ring, each a few lines that call src/planner and
+// src/ring.
 #include "annulus/ring.h"
 
 #include "api/impl.h"

@@ -1,5 +1,5 @@
-// The public face of the tuner: what is looked up, where results go, and how they are told. Left
-// out of a build with ANNULUS_TUNER=OFF, which has tune_left_out.cc in its place.
+// The public functions of the tuner: the look-up, where results are stored, and what callers are
+// told. A build with ANNULUS_TUNER=OFF has tune_left_out.cc in place of this file.
 #include "annulus/tune.h"
 
 #include <chrono>
@@ -73,7 +73,8 @@ std::function<void(const autotune::SearchProgress&)> teller(const TuneOptions& o
   };
 }
 
-// The search itself, with kernels of its own: what is not chosen does not stay in memory.
+// Runs the search with a kernel cache of its own, so that kernels of candidates do not stay in
+// memory.
 autotune::SearchResult search(const Device::Impl& device, const Problem& problem,
                               const autotune::Candidates& candidates, const TuneOptions& options,
                               Clock::time_point start, const std::function<bool()>& stopped) {
@@ -89,7 +90,7 @@ autotune::SearchResult search(const Device::Impl& device, const Problem& problem
   return autotune::tune_problem(job, teller(options, start));
 }
 
-// That there is something to tune, and somewhere to keep it.
+// Throws where there is nothing to tune or an option is out of range.
 void check_tunable(const Problem& problem, const TuneOptions& options) {
   validate(problem);
   if (problem.batch == 0 || problem.seq_q == 0) {
@@ -103,7 +104,7 @@ void check_tunable(const Problem& problem, const TuneOptions& options) {
   }
 }
 
-// A search takes minutes: it does not begin where its result would have nowhere to go.
+// Throws where the result could not be stored, because a search takes minutes.
 void check_folder(const Device::Impl& device) {
   std::string problem;
   if (!device.tuned->options().folders.empty() && !device.tuned->writable_folder(&problem)) {
@@ -111,7 +112,7 @@ void check_folder(const Device::Impl& device) {
   }
 }
 
-// Searches, keeps what was found, and tells it.
+// Searches, stores the result and fills in *result.
 void search_and_keep(const Device::Impl& device, const Problem& problem,
                      const autotune::Candidates& candidates, const TuneOptions& options,
                      Clock::time_point start, const std::function<bool()>& stopped,
@@ -130,7 +131,7 @@ void search_and_keep(const Device::Impl& device, const Problem& problem,
     result->path = stored.path;
     if (!device.tuned->options().folders.empty()) result->problem = stored.problem;
   }
-  // What stays may be a better result of another process.
+  // The store may have kept a better result of another process, which is then the one to tell.
   if (const auto kept = device.tuned->find_exact(entry.shape)) tell(kept->entry, result);
 }
 
@@ -149,6 +150,7 @@ TuneResult tune_until(const Device& device, const Problem& problem, const TuneOp
   result.default_config = attention::to_string(attention::choose_config(problem, limits).config);
   result.config = result.default_config;
 
+  // A complete result of an earlier call is the answer, unless `force` asks for a new search.
   const auto there = impl.tuned->find_exact(shape);
   if (there && there->entry.complete && !options.force) {
     tell(there->entry, &result);
@@ -166,6 +168,8 @@ TuneResult tune_until(const Device& device, const Problem& problem, const TuneOp
   const auto candidates = autotune::candidates_of(
       problem, limits, attention::pipe_device(impl.context->info()), impl.info.simulated, stopped);
   if (candidates) result.candidates = static_cast<int>(candidates->trials.size());
+  // A dry run has its answer once the candidates are known, however late that is; a real search has
+  // not begun. Without candidates, which counting was stopped for, neither has an answer.
   if (!candidates || (stopped() && !options.dry_run)) {
     result.status = TuneStatus::kPartial;
     result.seconds = seconds_since(start);

@@ -1,4 +1,5 @@
-// In the place of the tuner, in a build without it: tuned results are still looked up and listed.
+// Stands in for tune.cc in a build without the tuner, where tuned results are still looked up and
+// listed.
 #include "annulus/tune.h"
 #include "api/tune_until.h"
 #include "base/fail.h"

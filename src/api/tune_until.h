@@ -7,7 +7,7 @@
 
 namespace annulus::api {
 
-// tune() that asks `cancelled` instead of looking at TuneOptions::cancel: a C caller's flag is no
+// tune() that asks `cancelled` in place of TuneOptions::cancel, since a C caller's flag is no
 // std::atomic<bool>.
 TuneResult tune_until(const Device& device, const Problem& problem, const TuneOptions& options,
                       const std::function<bool()>& cancelled);

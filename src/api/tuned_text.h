@@ -1,7 +1,7 @@
 #ifndef ANNULUS_API_TUNED_TEXT_H_
 #define ANNULUS_API_TUNED_TEXT_H_
 
-// How tuned results are told to callers.
+// Converts tuned results to what callers are told.
 
 #include <cstdint>
 #include <optional>
@@ -15,7 +15,7 @@ inline std::string name_of(const std::optional<attention::KernelConfig>& config)
   return config ? attention::to_string(*config) : std::string();
 }
 
-// Times as they are told: cycles, or microseconds that are kept as nanoseconds.
+// A stored time for callers: cycles stay cycles, and measured nanoseconds become microseconds.
 inline double told(std::int64_t time, bool predicted) {
   return static_cast<double>(time) / (predicted ? 1.0 : 1e3);
 }

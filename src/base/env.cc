@@ -10,8 +10,8 @@ std::string read(const char* name) {
   return value ? value : "";
 }
 
-// The user's folder for what can be made again. The XDG specification says that relative paths in
-// these variables are to be ignored.
+// The user's folder for files that can be made again. The XDG specification says that relative
+// paths in these variables are to be ignored.
 std::string user_cache(const Environment& environment) {
   if (environment.xdg_cache.starts_with('/')) return environment.xdg_cache + "/annulus";
   if (environment.home.starts_with('/')) return environment.home + "/.cache/annulus";

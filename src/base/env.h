@@ -1,7 +1,7 @@
 #ifndef ANNULUS_BASE_ENV_H_
 #define ANNULUS_BASE_ENV_H_
 
-// The five environment variables of the library, read once by whoever opens it.
+// The five environment variables of the library, read once when the library or a device is opened.
 
 #include <string>
 

@@ -4,7 +4,7 @@
 
 namespace annulus::inline v0 {
 
-// Without a default: a code that errors.def lacks is a warning here.
+// The switch has no default, so that a code which errors.def lacks is a warning here.
 const char* to_string(ErrorCode code) {
   switch (code) {
 #define ANNULUS_ERROR(code, c_code, number, text)               \

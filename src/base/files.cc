@@ -22,9 +22,10 @@ namespace {
 
 static_assert(kHere == AT_FDCWD);
 
-// Signals interrupt; a call that is interrupted without end is treated as failed.
+// Signals interrupt calls, which are then repeated; after this many times the call counts as
+// failed.
 constexpr int kMaxInterruptions = 1000;
-// Two temporaries of one name are a matter of 64 random bits: a few attempts are plenty.
+// Names have 64 random bits, so a few attempts find one that is free.
 constexpr int kMaxNames = 8;
 
 int result(int value) { return value < 0 ? -errno : value; }
@@ -36,8 +37,9 @@ auto uninterrupted(Call call) {
   return code;
 }
 
-// Random and not counted: two containers that share a folder have the same process ids, and one
-// that was killed leaves a temporary behind whose name its successor would count up to again.
+// The name is random and not counted, since two containers that share a folder may have the same
+// process ids, and a killed one leaves a temporary whose name its successor would count up to
+// again.
 std::string temporary_name(const std::string& path) {
   std::uint64_t number = 0;
   if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number)) {
@@ -50,7 +52,7 @@ std::string temporary_name(const std::string& path) {
   return fmt::format("{}{}{:016x}.tmp", folder, kTemporaryPrefix, number);
 }
 
-// An empty file of a new name in the folder of `path`; -errno where there cannot be one.
+// Makes an empty file with a new name in the folder of `path`; -errno where that fails.
 int create_temporary(FileSystem& files, int folder, const std::string& path, unsigned mode,
                      std::string* name) {
   int file = -EEXIST;
@@ -98,7 +100,7 @@ int FileSystem::status(int file, Status* status) {
   return 0;
 }
 int FileSystem::list(int folder, std::vector<std::string>* names) {
-  // A second descriptor, because closedir closes the one it was given.
+  // closedir closes its descriptor, so it gets a second one.
   const int copy = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (copy < 0) return -errno;
   DIR* listing = fdopendir(copy);
@@ -110,7 +112,7 @@ int FileSystem::list(int folder, std::vector<std::string>* names) {
   names->clear();
   int code = 0;
   while (true) {
-    errno = 0;  // null means the end or an error, and only errno tells them apart
+    errno = 0;  // null means the end or an error, which only errno tells apart
     const dirent* entry = readdir(listing);
     code = -errno;
     if (!entry) break;
@@ -133,7 +135,7 @@ void FileSystem::unmap(const void* data, std::size_t bytes) {
 
 FileResult try_read_file(FileSystem& files, int folder, const std::string& path,
                          std::int64_t max_bytes, std::vector<std::byte>* bytes) {
-  // O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
+  // Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
   const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | (folder == kHere ? 0 : O_NOFOLLOW);
   const int file = uninterrupted([&] { return files.open(folder, path, flags, 0); });
   if (file < 0) return {file, "open"};
@@ -147,8 +149,8 @@ FileResult try_read_file(FileSystem& files, int folder, const std::string& path,
   if (examined < 0) return {examined, "examine"};
   if (!status.regular) return {-EINVAL, "read"};
   if (status.bytes > max_bytes) return {-EFBIG, "read"};
-  // The size a file states may be wrong or change meanwhile: one byte more is asked for, and the
-  // buffer grows as long as bytes come.
+  // The stated size may be wrong or change meanwhile, so one byte more is asked for, and the buffer
+  // grows as long as bytes come.
   bytes->resize(static_cast<std::size_t>(std::max<std::int64_t>(status.bytes, 0)) + 1);
   std::size_t used = 0;
   while (true) {
@@ -177,12 +179,12 @@ FileResult try_write_file(FileSystem& files, int folder, const std::string& path
       written += static_cast<std::size_t>(count);
     }
     const int code = uninterrupted([&] { return files.sync(file); });
-    // EINVAL: a file system without sync. Its files are as durable as they get.
+    // EINVAL means that the file system cannot sync, which is no error of this file.
     return {code == -EINVAL ? 0 : code, "sync"};
   };
   FileResult outcome = write();
-  // Closed whatever happened, and once: after EINTR Linux has let go of the descriptor. An error
-  // here is how a network file system reports a write that it had only promised.
+  // Closed once, whatever happened: after EINTR Linux has released the descriptor. A network file
+  // system may report here that an earlier write failed.
   const int closed = files.close(file);
   if (outcome.ok() && closed < 0 && closed != -EINTR) outcome = {closed, "close"};
   if (outcome.ok()) {
@@ -215,8 +217,8 @@ std::vector<std::byte> read_file(FileSystem& files, const std::string& path,
 
 namespace {
 
-// The file to be put in place: what a link leads to, for the rename would replace the link itself.
-// Nor may a device such as /dev/null be replaced.
+// The path to rename to: the target of a link, since a rename would replace the link itself. A
+// device such as /dev/null must not be replaced either.
 std::string resolve_target(FileSystem& files, const std::string& path) {
   if (path.empty() || path.back() == '/') {
     fail(ErrorCode::kInvalidFile, "'{}' names no file to write to", path);

@@ -3,7 +3,7 @@
 
 // Whole files in, whole files out. Every system call goes through a FileSystem so that a test can
 // make the n-th one fail. Paths are relative to a folder that is held open, or to the working
-// directory (kHere): who holds a folder open cannot have it swapped for another one meanwhile.
+// directory (kHere): a folder that is held open cannot be swapped for another one meanwhile.
 
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +28,7 @@ class FileSystem {
   virtual int rename(int folder, const std::string& from, const std::string& to);
   virtual int unlink(int folder, const std::string& path);
   virtual int make_folder(const std::string& path, unsigned mode);
-  // Of an open file: a path could name another file by the time it is used.
+  // The status of an open file, since a path could name another file by the time it is used.
   struct Status {
     bool folder = false;
     bool regular = false;
@@ -40,13 +40,13 @@ class FileSystem {
   virtual int status(int file, Status* status);
   // The names in a folder except "." and "..", in no order.
   virtual int list(int folder, std::vector<std::string>* names);
-  virtual int lock(int file);  // exclusive flock; -EWOULDBLOCK where another has it
+  virtual int lock(int file);  // exclusive flock; -EWOULDBLOCK where another process has it
   // The first `bytes` of a file, read only; they stay when it is closed. Requires: bytes > 0.
   virtual int map(int file, std::size_t bytes, const void** data);
   virtual void unmap(const void* data, std::size_t bytes);
 };
 
-// What a step of reading or writing came to: code 0, or -errno and the step that met it.
+// The result of reading or writing: code 0, or -errno and the step that failed.
 struct FileResult {
   int code = 0;
   const char* step = "";  // "open", "read", "create", "write", "sync", ...
@@ -59,24 +59,24 @@ FileResult try_read_file(FileSystem& files, int folder, const std::string& path,
                          std::int64_t max_bytes, std::vector<std::byte>* bytes);
 
 // Writes through a temporary of the same folder, synced and renamed over path: a reader sees the
-// old file or the new one, whole, also after a crash of this process or of the machine. Where it
-// does not end well, path is untouched and the temporary is removed. Temporaries are named
-// kTemporaryPrefix and 16 random digits: a killed writer leaves one behind, and who owns the
-// folder may sweep them by that name.
+// old file or the new one, whole, also after a crash of this process or of the machine. On an error
+// path is untouched and the temporary is removed. Temporaries are named kTemporaryPrefix and 16
+// random digits. A killed writer leaves one behind, and the owner of the folder may remove those by
+// that name.
 inline constexpr char kTemporaryPrefix[] = ".annulus-";
 FileResult try_write_file(FileSystem& files, int folder, const std::string& path,
                           std::span<const std::byte> bytes, unsigned mode);
 
-// The same for callers that cannot go on without the file. Throw Error{kFile}, or
-// Error{kInvalidFile} when the file is larger than max_bytes or no regular file: a device or a
-// pipe is never replaced. Where the path is a link, the file that it leads to is replaced.
+// Reading and writing for callers that cannot go on without the file. They throw Error{kFile}, or
+// Error{kInvalidFile} when the file is larger than max_bytes or no regular file: a device or a pipe
+// is never replaced. Where the path is a link, the file that it leads to is replaced.
 std::vector<std::byte> read_file(FileSystem& files, const std::string& path,
                                  std::int64_t max_bytes);
 void write_file_atomically(FileSystem& files, const std::string& path,
                            std::span<const std::byte> bytes, unsigned mode = 0644);
 
-// What write_file_atomically would throw now, before anything is written: for long work whose
-// result goes to a file. Leaves the file as it is. A disk may still fill up meanwhile.
+// Throws now what write_file_atomically would throw later, for long work whose result goes to a
+// file. It leaves the file as it is, and the disk may still fill up meanwhile.
 void check_can_write(FileSystem& files, const std::string& path);
 
 // "No such file or directory" for -ENOENT.

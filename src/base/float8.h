@@ -23,14 +23,15 @@ constexpr float e4m3_to_float(std::uint8_t bits) {
   return std::bit_cast<float>(sign | ((magnitude << 20) + 0x3c000000u));
 }
 
-// To nearest even; what is beyond 448 becomes 448, as cvt.rn.satfinite.e4m3x2.f32 does.
+// Rounds to nearest even; values beyond 448 become 448, as with cvt.rn.satfinite.e4m3x2.f32.
 constexpr std::uint8_t float_to_e4m3(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = (bits >> 24) & 0x80u;
   const std::uint32_t magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return 0x7f;                                      // NaN
   if (magnitude >= 0x43e00000u) return static_cast<std::uint8_t>(sign | 0x7eu);  // 448
-  if (magnitude < 0x3c800000u) {  // below 2^-6: subnormal, the adder rounds to units of 2^-9
+  // Below 2^-6: subnormal. Adding 2^14 lets the adder round to units of 2^-9.
+  if (magnitude < 0x3c800000u) {
     const float shifted = std::bit_cast<float>(magnitude) + 0x1p14f;
     return static_cast<std::uint8_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x46800000u));
   }

@@ -5,7 +5,7 @@
 FMT_BEGIN_NAMESPACE
 namespace detail {
 
-// What format.h declares to be instantiated elsewhere.
+// Templates that format.h declares as instantiated elsewhere.
 template auto thousands_sep_impl(locale_ref) -> thousands_sep_result<char>;
 template auto decimal_point_impl(locale_ref) -> char;
 

@@ -49,7 +49,7 @@ constexpr std::uint16_t float_to_fp16(float value) {
   return static_cast<std::uint16_t>(sign | ((magnitude - 0x38000000u + 0xfffu + odd) >> 13));
 }
 
-// One element, whose bits are the low ones. Requires: dtype is not kFloat32.
+// One element, in the low bits. Requires: dtype is not kFloat32.
 constexpr float to_float(Dtype dtype, std::uint16_t bits) {
   if (dtype == Dtype::kFloat8E4M3) return e4m3_to_float(static_cast<std::uint8_t>(bits));
   return dtype == Dtype::kFloat16 ? fp16_to_float(bits) : bf16_to_float(bits);

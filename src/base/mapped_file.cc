@@ -13,7 +13,7 @@ MappedFile::MappedFile(FileSystem& files, const std::string& path, std::int64_t 
       fail(ErrorCode::kFile, "cannot {} '{}': {}", step, path, describe_errno(code));
     }
   };
-  // O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
+  // Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
   const int file = files.open(kHere, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
   check(file, "open");
   struct Closer {
@@ -28,7 +28,7 @@ MappedFile::MappedFile(FileSystem& files, const std::string& path, std::int64_t 
     fail(ErrorCode::kInvalidFile, "'{}' is larger than the {} bytes that are read from such a file",
          path, max_bytes);
   }
-  if (status.bytes == 0) return;  // nothing can be mapped
+  if (status.bytes == 0) return;  // mmap refuses to map 0 bytes
   const void* data = nullptr;
   check(files.map(file, static_cast<std::size_t>(status.bytes), &data), "map");
   bytes_ = {static_cast<const std::byte*>(data), static_cast<std::size_t>(status.bytes)};

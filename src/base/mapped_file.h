@@ -1,9 +1,9 @@
 #ifndef ANNULUS_BASE_MAPPED_FILE_H_
 #define ANNULUS_BASE_MAPPED_FILE_H_
 
-// A file's bytes without a copy. They are the file's own: where another process shortens it,
-// reading what is gone ends this process, as with every mapping. Writers here never change a file
-// in place.
+// A file's bytes without a copy. If another process shortens the file, reading the missing part
+// ends this process, as with every mapping. The writers of this library never change a file in
+// place.
 
 #include <cstddef>
 #include <span>
@@ -16,7 +16,7 @@ namespace annulus::base {
 class MappedFile {
  public:
   // A regular file, read only. Throws Error{kFile}, and Error{kInvalidFile} where it is larger than
-  // max_bytes or no regular file. `files` must stay.
+  // max_bytes or no regular file. `files` must outlive it.
   MappedFile(FileSystem& files, const std::string& path, std::int64_t max_bytes);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;

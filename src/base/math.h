@@ -1,8 +1,8 @@
 #ifndef ANNULUS_BASE_MATH_H_
 #define ANNULUS_BASE_MATH_H_
 
-// Division of whole numbers with a rounding that is said, for either sign of a, in the common type
-// of both. Requires: b > 0. No sum is formed on the way, so whatever fits into that type is right.
+// Division of whole numbers with a stated rounding, for either sign of a, in the common type of
+// both. Requires: b > 0. No sum is formed on the way, so every result that fits the type is right.
 
 #include <type_traits>
 
@@ -22,7 +22,8 @@ constexpr std::common_type_t<A, B> ceil_div(A a, B b) {
   return static_cast<T>(a) / static_cast<T>(b) + (rest > 0 ? 1 : 0);
 }
 
-// The nearest multiple of b that is not above a, and that not below it.
+// round_down gives the largest multiple of b that is not above a, round_up the smallest not below
+// it.
 template <typename A, typename B>
 constexpr std::common_type_t<A, B> round_down(A a, B b) {
   return floor_div(a, b) * b;

@@ -8,7 +8,7 @@
 
 namespace annulus::base {
 
-// The folders above are the user's own affair; what must be private is the last one.
+// Only the last folder must be private, so nothing is checked about those above.
 int make_folders(FileSystem& files, const std::string& path) {
   int code = files.make_folder(path, 0700);
   if (code == -ENOENT) {
@@ -24,7 +24,7 @@ int open_private_folder(FileSystem& files, const std::string& path, FolderUse us
                         const std::string& remedy, std::string* problem) {
   problem->clear();
   if (!path.starts_with('/')) {
-    // A folder that depends on where the program was started could be anybody's.
+    // A relative path depends on where the program was started, which could be anybody's folder.
     *problem = fmt::format("'{}' is not an absolute path", path);
     return -1;
   }
@@ -46,6 +46,8 @@ int open_private_folder(FileSystem& files, const std::string& path, FolderUse us
                                : describe_errno(folder));
     return -1;
   }
+  // Owner and mode are asked of the open descriptor, because a path could name another folder by
+  // now. Bits 022 are the permissions of the group and of others to write.
   FileSystem::Status status;
   const int code = files.status(folder, &status);
   const bool owned =

@@ -29,7 +29,7 @@ std::uint32_t Random::next() {
   return words_[static_cast<std::size_t>(used_++)];
 }
 
-// Multiply-shift: the bias is below bound / 2^32, far under what any test here can see.
+// Multiply-shift. Its bias is below bound / 2^32, which no test here can see.
 std::uint32_t Random::below(std::uint32_t bound) {
   return static_cast<std::uint32_t>((std::uint64_t{next()} * bound) >> 32);
 }

@@ -42,7 +42,8 @@ const TypeRow& row_of(TensorType type) {
   fail(ErrorCode::kInternal, "tensor type {}", static_cast<int>(type));
 }
 
-// A name from a file, fit for a message: short, and with nothing that could upset a terminal.
+// A name from a file in a form that is fit for a message: short, and without bytes that could upset
+// a terminal.
 std::string shown(std::string_view name) {
   std::string text;
   for (const char c : name.substr(0, 64)) text.push_back(c >= ' ' && c <= '~' ? c : '?');
@@ -50,7 +51,7 @@ std::string shown(std::string_view name) {
   return text;
 }
 
-// Bytes of a shape; nothing where a dimension is negative or the product passes 2^63.
+// Bytes of a shape; empty where a dimension is negative or the product passes 2^63.
 std::optional<std::int64_t> bytes_of(TensorType type, std::span<const std::int64_t> shape) {
   auto bytes = static_cast<std::int64_t>(row_of(type).bytes);
   bool overflow = false;
@@ -58,14 +59,14 @@ std::optional<std::int64_t> bytes_of(TensorType type, std::span<const std::int64
   for (const std::int64_t extent : shape) {
     if (extent < 0) return std::nullopt;
     empty = empty || extent == 0;
-    // A zero elsewhere does not excuse dimensions whose product cannot be counted.
+    // Zeros are skipped, so that a zero does not hide other dimensions whose product overflows.
     if (extent > 0) overflow = __builtin_mul_overflow(bytes, extent, &bytes) || overflow;
   }
   if (overflow) return std::nullopt;
   return empty ? 0 : bytes;
 }
 
-// A whole number in [0, 2^63).
+// The value as a whole number in [0, 2^63); empty where it is none.
 std::optional<std::int64_t> count_of(const Json& value) {
   if (!value.is_number_unsigned()) return std::nullopt;
   const auto number = value.get<std::uint64_t>();
@@ -93,8 +94,8 @@ struct Placed {
   const std::string* name = nullptr;
 };
 
-// One entry of the header. Checks all that can be said of it alone.
-// An object with the three keys that the format knows, and no others.
+// Throws unless an entry of the header is an object with the three keys that the format knows, and
+// no others.
 void check_keys(const std::string& tensor, const Json& value, std::string_view what) {
   if (!value.is_object()) {
     fail(ErrorCode::kInvalidFile, "{}: tensor '{}' is not a JSON object", what, tensor);
@@ -142,6 +143,8 @@ std::vector<std::int64_t> parse_shape(const std::string& tensor, const Json& sha
   return extents;
 }
 
+// Reads one entry of the header and checks everything that can be checked without the other
+// entries.
 TensorView parse_tensor(const std::string& name, const Json& value, std::span<const std::byte> data,
                         std::string_view what, Placed* placed) {
   const std::string tensor = shown(name);
@@ -178,7 +181,7 @@ TensorView parse_tensor(const std::string& name, const Json& value, std::span<co
   return view;
 }
 
-// Every byte of the data belongs to exactly one tensor.
+// Throws unless every byte of the data belongs to exactly one tensor.
 void check_cover(std::vector<Placed>* placed, std::size_t data_bytes, std::string_view what) {
   std::sort(placed->begin(), placed->end(), [](const Placed& a, const Placed& b) {
     return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
@@ -209,6 +212,8 @@ std::int64_t TensorView::elements() const {
   return count;
 }
 
+// The views point into `storage`, which is moved into the result before they are made. Entries are
+// checked one by one, and then against one another.
 Safetensors parse_safetensors(std::vector<std::byte> bytes, std::string_view what) {
   if (bytes.size() < kPrefix) {
     fail(ErrorCode::kInvalidFile, "{}: {} bytes are no safetensors file", what, bytes.size());
@@ -244,8 +249,8 @@ Safetensors parse_safetensors(std::vector<std::byte> bytes, std::string_view wha
 }
 
 Safetensors read_safetensors(FileSystem& files, const std::string& path, std::int64_t max_bytes) {
-  // A file with holes states any size at no cost; what would fill half of the machine's memory is
-  // refused before any of it is taken.
+  // A sparse file can state any size at no cost, so a size over half of the machine's memory is
+  // refused before any memory is taken.
   const std::int64_t memory = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
   if (memory > 0) max_bytes = std::min(max_bytes, memory / 2);
   std::vector<std::byte> bytes;
@@ -261,6 +266,8 @@ std::vector<std::byte> format_safetensors(std::span<const NamedTensor> tensors,
                                           const Metadata& metadata) {
   std::vector<const NamedTensor*> order;
   for (const NamedTensor& tensor : tensors) order.push_back(&tensor);
+  // Larger elements come first, so that each tensor is aligned to its element without padding;
+  // names make the order, and with it the bytes, unique.
   std::sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
     const std::size_t size_a = size_in_bytes(a->tensor.type);
     const std::size_t size_b = size_in_bytes(b->tensor.type);

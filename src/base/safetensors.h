@@ -1,7 +1,7 @@
 #ifndef ANNULUS_BASE_SAFETENSORS_H_
 #define ANNULUS_BASE_SAFETENSORS_H_
 
-// The safetensors file format: named tensors, and words about them.
+// The safetensors file format: named tensors, and metadata about them.
 //
 //   +----------+-------------------------------+-----------------------------+
 //   | n: u64   | header: n bytes of JSON       | data, tensor after tensor   |
@@ -35,7 +35,7 @@ const char* to_string(TensorType type);  // "F16", ... as in the file
 // One tensor, row-major. Borrows its bytes, which have no alignment.
 struct TensorView {
   TensorType type = TensorType::kF32;
-  std::vector<std::int64_t> shape;  // no dimension: one element
+  std::vector<std::int64_t> shape;  // without dimensions there is one element
   std::span<const std::byte> bytes;
 
   std::int64_t elements() const;
@@ -69,9 +69,10 @@ Safetensors parse_safetensors(std::vector<std::byte> bytes, std::string_view wha
 Safetensors read_safetensors(FileSystem& files, const std::string& path,
                              std::int64_t max_bytes = std::int64_t{1} << 36);
 
-// The same bytes for the same tensors and metadata in any order: larger elements first, then by
-// name, so that each tensor is aligned to its element. Throws Error{kInvalidArgument} for a name
-// that is there twice or reserved, a negative dimension, or bytes that are not the shape's.
+// The bytes of a file. They are the same for the same tensors and metadata in any order: larger
+// elements come first, then names decide, so that each tensor is aligned to its element. Throws
+// Error{kInvalidArgument} for a name that is there twice or reserved, a negative dimension, or
+// bytes that are not the shape's.
 std::vector<std::byte> format_safetensors(std::span<const NamedTensor> tensors,
                                           const Metadata& metadata);
 

@@ -2,9 +2,9 @@
 #define ANNULUS_BASE_SHARED_CACHE_H_
 
 // A cache of immutable values that are expensive to make. Of the threads that ask for a missing
-// one, the first makes it and the others wait for it. What was used longest ago is dropped when the
-// limits, if any, are reached; readers keep what they were given. All functions may be called from
-// any thread.
+// one, the first makes it and the others wait for it. The value that was used longest ago is
+// dropped when a limit is reached; callers keep the values that they were given. All functions may
+// be called from any thread.
 
 #include <cstddef>
 #include <cstdint>
@@ -45,9 +45,10 @@ class SharedCache {
   SharedCache(const SharedCache&) = delete;
   SharedCache& operator=(const SharedCache&) = delete;
 
-  // make() returns a Pointer that is not null, bytes_of(*pointer) what it counts for. Both run
-  // outside of the lock; make() must not ask for the same key. Throws what make() throws, to every
-  // thread that waited for it; the next call tries again.
+  // make() returns a Pointer that is not null, and bytes_of(*pointer) the bytes that it counts for.
+  // Both run without the lock; make() must not ask for the same key, since it would wait for
+  // itself. Throws what make() throws, to every thread that waited for it; the next call tries
+  // again.
   template <typename Make, typename BytesOf>
   Pointer get(const Key& key, const Make& make, const BytesOf& bytes_of) {
     std::optional<std::promise<Pointer>> promise;
@@ -68,6 +69,7 @@ class SharedCache {
         others = found->second.making;
       }
     }
+    // Waits for the thread that makes the value; rethrows what its make() threw.
     if (others.valid()) return others.get();
     try {
       Pointer value = make();
@@ -77,6 +79,7 @@ class SharedCache {
         std::lock_guard lock(mutex_);
         keep(map_.find(key), value, bytes, &dropped);
       }
+      // The map has the value before the waiting threads have it, so that later calls are hits.
       promise->set_value(value);
       return value;
     } catch (...) {
@@ -95,7 +98,7 @@ class SharedCache {
     return counters_;
   }
 
-  // Forgets all that is made; counters stay.
+  // Forgets all values that are made; counters stay.
   void clear() {
     Dropped dropped;
     std::lock_guard lock(mutex_);
@@ -104,13 +107,14 @@ class SharedCache {
 
  private:
   struct Entry {
-    Pointer value;  // null while it is made
+    Pointer value;  // null while the value is made
     std::shared_future<Pointer> making;
     std::int64_t bytes = 0;
-    typename std::list<const Key*>::iterator place;  // in order_, once it is made
+    typename std::list<const Key*>::iterator place;  // in order_, once the value is made
   };
   using Map = std::unordered_map<Key, Entry, Hash>;
-  // Values on their way out: what they own is released after the lock, it may take its time.
+  // Values that are dropped. They are destroyed after the lock is released, since that may take
+  // long.
   using Dropped = std::list<Pointer>;
 
   // Requires: mutex_ is held.
@@ -146,7 +150,7 @@ class SharedCache {
   const CacheLimits limits_;
   mutable std::mutex mutex_;  // guards all below
   Map map_;
-  std::list<const Key*> order_;  // of what is made, the last used first; keys of map_
+  std::list<const Key*> order_;  // keys of the made values in map_, the last used first
   CacheCounters counters_;
 };
 

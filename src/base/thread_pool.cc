@@ -23,7 +23,8 @@ ThreadPool::ThreadPool(int threads) {
     for (int worker = 1; worker < total; ++worker) {
       workers_.emplace_back([this, worker] { work(worker); });
     }
-  } catch (const std::exception&) {  // a limit on threads or on memory
+  } catch (const std::exception&) {
+    // A limit on threads or memory is reached: the pool works with fewer threads.
   }
 }
 
@@ -36,6 +37,8 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
+// Workers wait for a new generation, take indices until none is left, and count themselves out; the
+// caller takes indices as worker 0.
 void ThreadPool::parallel_for(std::int64_t count,
                               const std::function<void(std::int64_t, int)>& body) {
   if (count <= 0) return;

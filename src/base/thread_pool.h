@@ -15,8 +15,8 @@ namespace annulus::base {
 
 class ThreadPool {
  public:
-  // threads == 0: one for each processor the process may use. The caller's thread counts as one.
-  // Where the system gives no more threads, the pool has those it got.
+  // threads == 0: one for each processor that the process may use. The caller's thread counts as
+  // one. Where the system refuses a thread, the pool has those that it got.
   explicit ThreadPool(int threads = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -25,9 +25,9 @@ class ThreadPool {
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
   // Calls body(index, worker) for every index in [0, count), worker in [0, threads()), and returns
-  // when all have ended. Indices are handed out in ascending order. The first exception stops the
-  // handing out and is thrown here. Loops started from several threads run one after another; a
-  // loop must not start another on the same pool.
+  // when all have ended. Indices are handed out in ascending order. After the first exception no
+  // further indices are handed out, and it is thrown here. Loops that are started from several
+  // threads run one after another; a loop must not start another on the same pool.
   void parallel_for(std::int64_t count,
                     const std::function<void(std::int64_t index, int worker)>& body);
 

@@ -8,9 +8,9 @@
 namespace annulus::device {
 namespace {
 
-constexpr std::size_t kBufferAlignment = 256;  // what cuMemAlloc promises
+constexpr std::size_t kBufferAlignment = 256;  // the alignment that cuMemAlloc promises
 
-// Callers are destructors.
+// Drops exceptions, because its callers are destructors.
 void give_back(const AllocatorCallbacks& allocator, abi::CUdeviceptr address, std::size_t bytes) {
   try {
     allocator.release(reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)), bytes);
@@ -30,7 +30,7 @@ void give_back(const AllocatorCallbacks& allocator, abi::CUdeviceptr address, st
 
 constexpr char kRemedy[] = "let it hold more, or make the problem smaller";
 
-// Memory of the caller's allocator.
+// Allocates from the caller's allocator.
 abi::CUdeviceptr ask(const AllocatorCallbacks& allocator, std::size_t bytes) {
   void* memory = nullptr;
   try {
@@ -77,9 +77,9 @@ Buffer::Buffer(ContextPointer context, std::size_t bytes)
 Buffer::~Buffer() {
   if (address_ == 0) return;
   const QuietScope scope(*context_);
-  // Whoever gets the memory next need not know of our work. cuMemFree waits as well, on most
-  // drivers, but promises nothing. Where the context is lost there is no work, and an allocator
-  // gets its memory back all the same.
+  // The next owner of the memory does not know of our work, so that must have ended. cuMemFree
+  // waits as well on most drivers, but does not promise it. Where the context is lost there is no
+  // work to wait for, and an allocator still gets its memory back.
   if (scope.active()) context_->table().ctx_synchronize();
   if (context_->allocator().release) {
     give_back(context_->allocator(), address_, bytes_);

@@ -2,8 +2,8 @@
 #define ANNULUS_DEVICE_BUFFER_H_
 
 // Memory: a block on the device, a page-locked block on the host, and the copies between them.
-// Everything asynchronous takes a raw stream handle, so that a caller's own stream serves as well
-// as a device::Stream; null is the default stream.
+// Asynchronous functions take a raw stream handle, so that they work on a caller's own stream and
+// on a device::Stream; null is the default stream.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,9 +14,9 @@
 namespace annulus::device {
 
 // `bytes` bytes on the device, 256-byte aligned, contents undefined, from the context's allocator
-// or else from the driver. Zero bytes take nothing and have address 0. Throws Error{kOutOfMemory}
-// with what was asked for and what is free. Freeing it waits for all work of its context; that of
-// other devices must have ended.
+// or else from the driver. A buffer of zero bytes allocates nothing and has address 0. Throws
+// Error{kOutOfMemory} with the bytes that were asked for and those that are free. Freeing waits for
+// all work of its context; work of other devices that uses the memory must have ended.
 class Buffer {
  public:
   Buffer() = default;  // holds nothing
@@ -35,7 +35,7 @@ class Buffer {
   std::size_t bytes_ = 0;
 };
 
-// Page-locked host memory: what asynchronous copies need in order to be asynchronous.
+// Page-locked host memory, without which copies to and from the host are not asynchronous.
 class HostBuffer {
  public:
   HostBuffer() = default;
@@ -53,29 +53,29 @@ class HostBuffer {
   std::size_t bytes_ = 0;
 };
 
-// Synchronous: the bytes are there on return. They do not wait for work on non-blocking streams;
-// synchronise those first. Copies and fills of zero bytes do nothing.
+// Synchronous copies: the bytes have arrived on return. They do not wait for work on non-blocking
+// streams; synchronise those first. Copies and fills of zero bytes do nothing.
 void copy_to_device(const Context& context, abi::CUdeviceptr to, const void* from,
                     std::size_t bytes);
 void copy_to_host(const Context& context, void* to, abi::CUdeviceptr from, std::size_t bytes);
 
-// Ordered on `stream`. Host memory that is not page-locked may make the call synchronous; it must
-// stay as it is until the stream has passed this point.
+// Copies that are ordered on `stream`. Host memory that is not page-locked may make the call
+// synchronous; it must not change until the stream has passed this point.
 void copy_to_device_async(const Context& context, abi::CUdeviceptr to, const void* from,
                           std::size_t bytes, abi::CUstream stream);
 void copy_to_host_async(const Context& context, void* to, abi::CUdeviceptr from, std::size_t bytes,
                         abi::CUstream stream);
 void copy_on_device_async(const Context& context, abi::CUdeviceptr to, abi::CUdeviceptr from,
                           std::size_t bytes, abi::CUstream stream);
-// From the memory of one device to that of another, or within one where the contexts are the same.
-// `stream` belongs to `to_context`: who receives queues the copy. What the sender's streams still
-// write or will reuse is ordered by events, which may be waited for across devices. Needs no peer
-// access; with it a GPU copies directly and not through the host.
+// Copies from the memory of one device to that of another, or within one where the contexts are the
+// same. `stream` belongs to `to_context`, so the receiver queues the copy. The caller orders it
+// with the sender's streams by events, which may be waited for across devices. It needs no peer
+// access, but with it a GPU copies directly and not through the host.
 void copy_peer_async(const Context& to_context, abi::CUdeviceptr to, const Context& from_context,
                      abi::CUdeviceptr from, std::size_t bytes, abi::CUstream stream);
 
-// From now on kernels of `context` may read and write memory of the device of `peer`. True where
-// they may already, or where both are one device; false where the two devices cannot.
+// From now on kernels of `context` may read and write memory of the device of `peer`. True also
+// where they already may, or where both are one device; false where the two devices cannot.
 bool enable_peer_access(const Context& context, const Context& peer);
 
 void fill_bytes_async(const Context& context, abi::CUdeviceptr to, unsigned char value,

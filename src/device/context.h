@@ -9,8 +9,9 @@
 //   Buffer buffer(context, 1 << 20);
 //
 // Buffers, streams, events and modules hold their context, so the order of destruction is free.
-// After a kernel faulted the context is lost: every call returns Error{kFault} and destructors
-// give up silently; only the end of the process, or the simulator, restores it.
+// After a kernel faulted the context is lost: every call throws Error{kFault}, and destructors give
+// up without an error. Only a new process restores it; on a simulated device
+// clear_simulator_fault() does as well.
 
 #include <cstddef>
 #include <memory>
@@ -26,8 +27,8 @@ using ContextPointer = std::shared_ptr<const Context>;
 
 class Context {
  public:
-  // Creates the primary context, or takes a share in it where somebody already did. Buffers of
-  // this share come from `allocator` where it has functions.
+  // Creates the primary context, or retains the existing one. Buffers of this context come from
+  // `allocator` where it has functions.
   static ContextPointer retain(DriverPointer driver, int ordinal,
                                AllocatorCallbacks allocator = {});
   ~Context();
@@ -60,9 +61,9 @@ class Context {
   abi::CUcontext handle_ = nullptr;
 };
 
-// Makes the context current on this thread for as long as it lives, and leaves the thread as it
-// was found. Every function of this room that talks to the driver does so inside one. Where the
-// context is current already it costs one call.
+// Makes the context current on this thread for as long as the scope lives, and then restores the
+// thread's state. Every function of this room that talks to the driver does so inside one. Where
+// the context is already current, it costs one call of the driver.
 class ContextScope {
  public:
   explicit ContextScope(const Context& context,
@@ -76,8 +77,8 @@ class ContextScope {
   bool pushed_ = false;
 };
 
-// The same for destructors: where the context cannot be made current, active() is false and
-// nothing is thrown.
+// A scope for destructors: where the context cannot be made current, active() is false and nothing
+// is thrown.
 class QuietScope {
  public:
   explicit QuietScope(const Context& context) noexcept;

@@ -5,6 +5,7 @@
 
 namespace annulus::device {
 
+// Attributes that every supported driver has must succeed; for newer ones there is a default.
 DeviceInfo read_device_info(const Driver& driver, int ordinal) {
   if (ordinal < 0 || ordinal >= driver.device_count()) {
     base::fail(ErrorCode::kInvalidArgument, "device {} does not exist: {} has {} devices", ordinal,
@@ -18,7 +19,7 @@ DeviceInfo read_device_info(const Driver& driver, int ordinal) {
     abi::check(cuda, cuda.device_get_attribute(&value, which, device), "cuDeviceGetAttribute");
     return value;
   };
-  // Attributes that an older driver may not know.
+  // For attributes that an older driver may not know.
   const auto attribute_or = [&](int which, int otherwise) {
     int value = 0;
     return cuda.device_get_attribute(&value, which, device) == abi::kCudaSuccess ? value

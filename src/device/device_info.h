@@ -1,8 +1,8 @@
 #ifndef ANNULUS_DEVICE_DEVICE_INFO_H_
 #define ANNULUS_DEVICE_DEVICE_INFO_H_
 
-// What a device is and what its limits are, read from the driver's attributes: never from a name,
-// never from a table of products.
+// The properties and limits of a device, read from the driver's attributes and never derived from a
+// name or a table of products.
 
 #include <cstdint>
 #include <string>
@@ -13,22 +13,22 @@
 namespace annulus::device {
 
 struct DeviceInfo {
-  std::string name;  // the driver's
+  std::string name;  // as the driver states it
   int ordinal = 0;
   int major = 0;  // compute capability
   int minor = 0;
   bool simulated = false;
-  bool tensor_maps = false;  // the device has them and the driver makes them
+  bool tensor_maps = false;  // the device has tensor maps and the driver can encode them
 
   int multiprocessors = 0;
   int warp_size = 0;
   int max_threads_per_block = 0;
   int max_threads_per_multiprocessor = 0;
-  int max_blocks_per_multiprocessor = 0;  // 0: the driver does not say
+  int max_blocks_per_multiprocessor = 0;  // 0: unknown to the driver
   int registers_per_multiprocessor = 0;   // 32-bit registers
   int registers_per_block = 0;
 
-  std::int64_t shared_bytes_per_block = 0;        // without asking
+  std::int64_t shared_bytes_per_block = 0;        // without cuFuncSetAttribute
   std::int64_t shared_bytes_per_block_optin = 0;  // after cuFuncSetAttribute
   std::int64_t shared_bytes_per_multiprocessor = 0;
   std::int64_t shared_bytes_reserved_per_block = 0;  // taken by the driver from each block
@@ -45,7 +45,7 @@ struct DeviceInfo {
 // Throws Error{kInvalidArgument} where the driver has no such device.
 DeviceInfo read_device_info(const Driver& driver, int ordinal);
 
-// All of them, in the driver's order.
+// All devices, in the driver's order.
 std::vector<DeviceInfo> list_devices(const Driver& driver);
 
 }  // namespace annulus::device

@@ -9,7 +9,7 @@ namespace annulus::device {
 void StreamSink::add(const Function& function, Extent grid, Extent block,
                      std::size_t dynamic_shared_bytes,
                      std::span<const LaunchParameter> parameters) {
-  // The driver takes void** for historical reasons and writes through none of them.
+  // The driver takes void** for historical reasons and does not write through the pointers.
   void* values[kMaxLaunchParameters];
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     values[i] = const_cast<void*>(parameters[i].value);
@@ -39,7 +39,7 @@ void LaunchList::run(abi::CUstream stream) const {
   if (launches_.empty()) return;
   const ContextScope scope(launches_.front().function.context());
   for (const Launch& each : launches_) {
-    // The driver writes through none of the pointers.
+    // The driver does not write through the pointers.
     launch_in_scope(each.function, each.grid, each.block, each.dynamic_shared_bytes, stream,
                     const_cast<void**>(each.parameters.data()));
   }

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_DEVICE_LAUNCHES_H_
 #define ANNULUS_DEVICE_LAUNCHES_H_
 
-// Where launches go: onto a stream at once, or into a list that is put on streams later, as often
-// as wanted. Whoever makes launches makes them for either:
+// Destinations of launches: a stream at once, or a list that is put on streams later, any number of
+// times. Code that launches serves both:
 //
 //   void attend(LaunchSink& to) { to.launch(kernel, {grid}, {128}, 98304, parameters, maps); }
 //
@@ -29,7 +29,7 @@ constexpr std::size_t kMaxLaunchParameters = 4;
 
 class LaunchSink {
  public:
-  // The parameters are those of the kernel, in their order and of their types.
+  // Requires: the kernel's parameters, in their order and of their types.
   template <typename... Parameters>
   void launch(const Function& function, Extent grid, Extent block, std::size_t dynamic_shared_bytes,
               const Parameters&... parameters) {
@@ -46,7 +46,7 @@ class LaunchSink {
   ~LaunchSink() = default;
 };
 
-// Launches at once, as device::launch.
+// Launches at once, as device::launch does.
 class StreamSink final : public LaunchSink {
  public:
   explicit StreamSink(abi::CUstream stream) : stream_(stream) {}
@@ -64,14 +64,15 @@ class LaunchList final : public LaunchSink {
   void add(const Function& function, Extent grid, Extent block, std::size_t dynamic_shared_bytes,
            std::span<const LaunchParameter> parameters) override;
 
-  // Queues all launches on `stream` in their order: no allocation, no lock of ours. Throws
-  // Error{kDevice} where the driver refuses one; those before it are queued then.
+  // Queues all launches on `stream` in their order. It allocates nothing and takes no lock of this
+  // library. Throws Error{kDevice} where the driver refuses a launch; the launches before it are
+  // queued then.
   void run(abi::CUstream stream) const;
 
   std::size_t size() const { return launches_.size(); }
 
  private:
-  // Tensor maps want 64 bytes of alignment, more than any other parameter.
+  // Tensor maps need 64 bytes of alignment, more than any other parameter.
   struct alignas(64) Line {
     std::byte bytes[64];
   };
@@ -80,7 +81,8 @@ class LaunchList final : public LaunchSink {
     Extent grid, block;
     std::size_t dynamic_shared_bytes = 0;
     std::unique_ptr<Line[]> values;
-    std::array<void*, kMaxLaunchParameters> parameters = {};  // into values
+    // The addresses of the copies in `values`.
+    std::array<void*, kMaxLaunchParameters> parameters = {};
   };
   std::vector<Launch> launches_;
 };

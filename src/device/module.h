@@ -24,8 +24,8 @@ using ModulePointer = std::shared_ptr<const Module>;
 
 class Module : public std::enable_shared_from_this<Module> {
  public:
-  // `image` is a cubin for exactly this device, or PTX text. Throws Error{kDevice} where the
-  // driver does not take it (a simulated one takes PTX alone and says why it refuses).
+  // `image` is a cubin for exactly this device, or PTX text. Throws Error{kDevice} where the driver
+  // does not take it. A simulated driver takes only PTX, and its message says why it refuses.
   static ModulePointer load(ContextPointer context, std::string_view image);
   ~Module();
   Module(const Module&) = delete;
@@ -33,7 +33,8 @@ class Module : public std::enable_shared_from_this<Module> {
 
   const ContextPointer& context() const { return context_; }
 
-  // Throws Error{kDevice}, naming what was looked for. The function keeps the module loaded.
+  // Throws Error{kDevice} with the name, where the module has no such function. The function keeps
+  // the module loaded.
   Function function(const std::string& name) const;
 
   struct Global {
@@ -49,9 +50,9 @@ class Module : public std::enable_shared_from_this<Module> {
   abi::CUmodule handle_ = nullptr;
 };
 
-// What the driver says of a kernel.
+// The attributes of a kernel, as the driver states them.
 struct FunctionAttributes {
-  int max_threads_per_block = 0;  // by its launch bounds and registers
+  int max_threads_per_block = 0;  // limited by its launch bounds and registers
   int registers = 0;              // per thread
   int shared_bytes = 0;           // static
   int local_bytes = 0;            // per thread: spills and arrays
@@ -69,7 +70,7 @@ class Function {
   const Context& context() const { return *module_->context(); }
 
   FunctionAttributes attributes() const;
-  // Lets launches ask for up to `bytes` of dynamic shared memory: needed above 48 KB.
+  // Lets launches ask for up to `bytes` of dynamic shared memory, which more than 48 KB need.
   void allow_dynamic_shared(std::size_t bytes) const;
   // Blocks that fit on one multiprocessor at a time.
   int blocks_per_multiprocessor(int threads, std::size_t dynamic_shared_bytes) const;
@@ -88,21 +89,21 @@ struct Extent {
   unsigned z = 1;
 };
 
-// Queues a launch on `stream`: asynchronous, allocates nothing, takes no lock of ours.
+// Queues a launch on `stream` and returns. It allocates nothing and takes no lock of this library.
 // `parameters` points to one pointer per kernel parameter; the values are copied before the return.
 // Errors of the kernel itself surface at a later call, at the latest when the stream is
 // synchronised.
 void launch(const Function& function, Extent grid, Extent block, std::size_t dynamic_shared_bytes,
             abi::CUstream stream, void** parameters);
 
-// Does the same where the function's context is current already.
+// As launch(). Requires: the function's context is current.
 void launch_in_scope(const Function& function, Extent grid, Extent block,
                      std::size_t dynamic_shared_bytes, abi::CUstream stream, void** parameters);
 
 inline void launch(const Function& function, Extent grid, Extent block,
                    std::size_t dynamic_shared_bytes, abi::CUstream stream,
                    std::initializer_list<const void*> parameters) {
-  // The driver takes void** for historical reasons and writes through none of them.
+  // The driver takes void** for historical reasons and does not write through the pointers.
   launch(function, grid, block, dynamic_shared_bytes, stream,
          const_cast<void**>(parameters.begin()));
 }

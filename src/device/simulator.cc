@@ -50,8 +50,8 @@ SimulatorLog::~SimulatorLog() {
 }
 
 void SimulatorLog::write(void* self, int level, const char* text) {
-  // What went wrong is in the Error of the call that failed; as an error or a warning here it would
-  // be told twice.
+  // The Error of the call that failed says what went wrong, so these lines are at most of level
+  // kInfo.
   const auto at = std::max(static_cast<base::LogLevel>(level), base::LogLevel::kInfo);
   static_cast<const SimulatorLog*>(self)->log_.write(at, "{}", text);
 }

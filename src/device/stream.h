@@ -1,8 +1,8 @@
 #ifndef ANNULUS_DEVICE_STREAM_H_
 #define ANNULUS_DEVICE_STREAM_H_
 
-// Streams and events. Everything else in the library takes a raw abi::CUstream, so a caller's own
-// stream is as good as one made here. Streams and events may be used from any thread.
+// Streams and events. Everything else in the library takes a raw abi::CUstream, so it works on a
+// caller's own stream and on one made here. Streams and events may be used from any thread.
 
 #include "device/context.h"
 
@@ -30,16 +30,16 @@ class Event {
   abi::CUevent handle_ = nullptr;
 };
 
-// Both made with Timing::kOn and passed by their streams; on a simulated device this is the time
-// the simulator took, which says nothing about a GPU.
+// Requires: both events have Timing::kOn, and their streams have passed them. On a simulated device
+// it is the time that the simulator took, which says nothing about a GPU.
 double elapsed_millis(const Context& context, const Event& start, const Event& end);
 
 // A queue of device work that does not wait for the default stream.
 class Stream {
  public:
-  Stream() = default;  // holds nothing; its handle is the default stream
+  Stream() = default;  // holds no stream; its handle is the default stream's
   explicit Stream(ContextPointer context);
-  ~Stream();  // work already queued still runs
+  ~Stream();  // work that is already queued still runs
   Stream(Stream&& other) noexcept;
   Stream& operator=(Stream&& other) noexcept;
 
@@ -53,7 +53,7 @@ class Stream {
   abi::CUstream handle_ = nullptr;
 };
 
-// Waits on the host until `stream` is empty. Faults of its kernels surface here.
+// Waits on the host until the work of `stream` has ended. Faults of its kernels show here.
 void synchronize(const Context& context, abi::CUstream stream);
 
 // Work queued on `stream` from now on starts after the last record() of `event`.

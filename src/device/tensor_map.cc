@@ -7,7 +7,7 @@
 namespace annulus::device {
 namespace {
 
-// CUtensorMapDataType and so on: the numbers of cuda.h.
+// Values of CUtensorMapDataType and the other enums of cuda.h.
 constexpr int kUint8 = 0;
 constexpr int kUint16 = 1;
 constexpr int kNoInterleave = 0;
@@ -15,17 +15,17 @@ constexpr int kSwizzle128 = 3;
 constexpr int kPromoteTo256 = 3;
 constexpr int kFillZero = 0;
 
-constexpr std::int64_t kBoxBytes = 128;  // of a row
+constexpr std::int64_t kBoxBytes = 128;  // of one row of a box
 
-// Of one dimension after the other, the innermost first.
+// Gives the stride in bytes of one dimension after the other, the innermost first.
 class StrideBytes {
  public:
   StrideBytes(std::int64_t columns, std::int64_t element)
       : element_(element), nested_(rounded(columns * element)) {}
 
-  // A dimension of one element is never stepped along: any stride will do, and what the caller
-  // gives for it need not be one that the driver takes. It gets the one that it would have if it
-  // lay around those before it.
+  // The stride of a dimension of one element is never used, so the caller may give any, also one
+  // that the driver does not take. Such a dimension gets the span of the dimensions before it as
+  // its stride.
   std::uint64_t next(std::int64_t extent, std::int64_t stride) {
     constexpr std::int64_t kMax = (std::int64_t{1} << 40) - 16;
     const std::int64_t bytes = extent <= 1 ? nested_ : stride * element_;
@@ -38,7 +38,7 @@ class StrideBytes {
   static std::int64_t rounded(std::int64_t bytes) { return (bytes + 15) / 16 * 16; }
 
   const std::int64_t element_;
-  std::int64_t nested_;  // bytes from the first element behind all dimensions so far
+  std::int64_t nested_;  // bytes that the dimensions so far span
 };
 
 }  // namespace

@@ -1,8 +1,9 @@
 #ifndef ANNULUS_DEVICE_TENSOR_MAP_H_
 #define ANNULUS_DEVICE_TENSOR_MAP_H_
 
-// Tensors as the tensor memory accelerator of sm_90 sees them: cuTensorMapEncodeTiled of the CUDA
-// driver API, for elements of 16 or 8 bits in rows of 128-byte swizzled boxes.
+// Tensor maps for the tensor memory accelerator of sm_90, made by cuTensorMapEncodeTiled of the
+// CUDA driver API, for elements of 16 or 8 bits in boxes whose rows have 128 bytes and are
+// swizzled.
 
 #include <cstdint>
 
@@ -15,7 +16,7 @@ namespace annulus::device {
 struct BoxedTensor {
   const void* data = nullptr;      // 16-byte aligned
   std::int64_t element_bytes = 2;  // or 1
-  std::int64_t columns = 0;        // next to one another
+  std::int64_t columns = 0;        // contiguous
   std::int64_t rows = 0;
   std::int64_t heads = 0;
   std::int64_t batches = 0;
@@ -25,10 +26,10 @@ struct BoxedTensor {
   std::uint32_t box_rows = 0;  // 1 to 256
 };
 
-// Dimensions {columns, rows, heads, batches}; what lies outside reads as zero. Computes on the host
-// and touches no memory of the device. Throws Error{kUnsupported} where the driver is too old, and
-// Error{kInvalidArgument} for what it does not take: strides that are 0 where they are used, no
-// multiples of 16 bytes, or 2^40 bytes and more.
+// Makes a tensor map with dimensions {columns, rows, heads, batches}; elements outside read as
+// zero. It runs on the host and touches no device memory. Throws Error{kUnsupported} where the
+// driver is too old, and Error{kInvalidArgument} for strides that the driver does not take: 0 where
+// the stride is used, no multiple of 16 bytes, or 2^40 bytes and more.
 abi::CUtensorMap encode_tensor_map(const Context& context, const BoxedTensor& tensor);
 
 }  // namespace annulus::device

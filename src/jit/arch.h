@@ -11,12 +11,12 @@ namespace annulus::jit {
 
 struct Arch {
   int number = 80;      // 10 * major + minor
-  char feature = '\0';  // 'a' this architecture alone, 'f' its family, '\0' neither
+  char feature = '\0';  // 'a': only this architecture, 'f': its family, '\0': neither
 
   friend auto operator<=>(const Arch&, const Arch&) = default;
 };
 
-// "sm_90a", and "compute_90a" as the target of PTX is called.
+// "sm_90a", and "compute_90a", the name of the target of PTX.
 std::string to_string(Arch arch);
 std::string virtual_name(Arch arch);
 
@@ -26,17 +26,19 @@ Arch parse_arch(std::string_view text);
 // The architecture of a device's compute capability, without a feature letter.
 constexpr Arch arch_of_capability(int major, int minor) { return {10 * major + minor, '\0'}; }
 
-// What kernels for a device are compiled for: sm_90a, which has wgmma, where the device and its
-// driver take tensor maps and NVRTC knows the name (from 12.0 on, numbered 1000 major + 10 minor);
-// else the architecture of the capability, whose kernels run there as well.
+// The architecture that kernels for a device are compiled for: sm_90a, which has wgmma, where the
+// device and its driver take tensor maps and NVRTC knows the name (12.0 and newer; versions are
+// 1000 major + 10 minor). Otherwise it is the architecture of the compute capability, whose kernels
+// run there as well.
 constexpr Arch arch_for_device(int major, int minor, bool tensor_maps, int nvrtc_version) {
   constexpr int kFirstNvrtc = 12000;
   const bool own = major == 9 && minor == 0 && tensor_maps && nvrtc_version >= kFirstNvrtc;
   return own ? Arch{90, 'a'} : arch_of_capability(major, minor);
 }
 
-// Whether a kernel made for `kernel` runs on a device of `device`: a cubin of the same major and no
-// higher minor number does, one of an 'a' target only on exactly its own architecture.
+// Whether a kernel compiled for `kernel` runs on a device of `device`: a cubin runs on devices of
+// the same major and the same or a higher minor number, one of an 'a' target only on its own
+// architecture.
 constexpr bool runs_on(Arch kernel, Arch device) {
   if (kernel.feature == 'a') return kernel.number == device.number;
   return kernel.number / 10 == device.number / 10 && kernel.number <= device.number;

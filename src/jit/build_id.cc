@@ -14,8 +14,8 @@ struct Search {
   std::string found;
 };
 
-// Notes lie one after another: sizes of name and description, type, name, description, the latter
-// two padded to four bytes.
+// Notes follow one another. Each has the sizes of name and description, a type, the name and the
+// description, the latter two padded to four bytes.
 std::string id_in_notes(const char* notes, std::size_t bytes) {
   while (bytes >= sizeof(ElfW(Nhdr))) {
     ElfW(Nhdr) note;

@@ -12,7 +12,7 @@ namespace {
 constexpr char kMagic[8] = {'A', 'N', 'N', 'U', 'L', 'U', 'S', 'K'};
 constexpr std::size_t kDigestAt = 40;
 
-// Byte by byte, so that a file means the same on every machine.
+// Writes byte by byte, so that a file means the same on every machine.
 void put(std::vector<std::byte>& bytes, std::unsigned_integral auto value) {
   for (std::size_t i = 0; i < sizeof(value); ++i) {
     bytes.push_back(static_cast<std::byte>(value >> (8 * i)));
@@ -26,7 +26,7 @@ void put(std::vector<std::byte>& bytes, std::string_view text) {
   put(bytes, std::as_bytes(std::span(text)));
 }
 
-// Reads from the front; once something is missing everything reads as zero or empty.
+// Reads from the front. Once the bytes are too few, everything reads as zero or empty.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : rest_(bytes) {}
@@ -95,7 +95,7 @@ bool decode_payload(std::span<const std::byte> payload, CompiledKernel* kernel) 
   const std::span<const std::byte> image = reader.data();
   kernel->image.assign(image.begin(), image.end());
   if (!reader.at_end() || kernel->symbol.empty() || kernel->image.empty()) return false;
-  // The loader of PTX reads up to the NUL.
+  // The driver reads PTX up to the NUL, so it must be there.
   return kernel->kind != ImageKind::kPtx || kernel->image.back() == std::byte{0};
 }
 
@@ -127,6 +127,8 @@ std::vector<std::byte> encode_kernel_file(const KernelKey& key, const CompiledKe
   return file;
 }
 
+// Sizes are checked before anything is read by them, and the digest before the key, so that a
+// damaged file is told from one of another key.
 std::optional<CompiledKernel> decode_kernel_file(std::span<const std::byte> file,
                                                  const KernelKey& key, std::string* why) {
   const auto refuse = [&](const char* reason) {

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_JIT_COMPILED_KERNEL_H_
 #define ANNULUS_JIT_COMPILED_KERNEL_H_
 
-// What the compiler makes and the disk keeps: one kernel's image with what is known about it, and
-// the key under which it is found again.
+// A compiled kernel: its image and what is known about it, as the compiler makes and the disk cache
+// stores it, and the key by which it is found again.
 
 #include <cstddef>
 #include <optional>
@@ -17,7 +17,7 @@
 namespace annulus::jit {
 
 enum class ImageKind : int {
-  kPtx = 0,    // text for the simulator, with line information; the image ends with a NUL
+  kPtx = 0,    // text for the simulator, with line information; it ends with a NUL
   kCubin = 1,  // machine code of one architecture
 };
 const char* to_string(ImageKind kind);  // "ptx", "cubin"
@@ -31,8 +31,8 @@ struct CompiledKernel {
   friend bool operator==(const CompiledKernel&, const CompiledKernel&) = default;
 };
 
-// Everything that decides what the compiler makes, as text, and its digest. The digest names files
-// and buckets; equality is always that of the text.
+// Everything that the compiler's result depends on, as text, and the digest of that. The digest
+// names files and hash buckets; keys are equal only where their texts are.
 struct KernelKey {
   explicit KernelKey(std::string key_text)
       : text(std::move(key_text)), digest(base::digest(text)) {}
@@ -58,7 +58,7 @@ inline constexpr std::size_t kKernelFileHeader = 64;
 inline constexpr std::uint32_t kKernelFileVersion = 1;
 std::vector<std::byte> encode_kernel_file(const KernelKey& key, const CompiledKernel& kernel);
 
-// Nothing where the bytes are damaged, of another version or of another key; *why says which.
+// Empty where the bytes are damaged, of another version or of another key; *why says which.
 std::optional<CompiledKernel> decode_kernel_file(std::span<const std::byte> file,
                                                  const KernelKey& key, std::string* why);
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kSourceName = "/annulus/specialised.cu";
 constexpr std::size_t kMaxLog = 16 << 10;
 
-// One program, which NVRTC wants used by one thread.
+// One program of NVRTC, which only one thread may use.
 class Program {
  public:
   Program(const abi::NvrtcTable& nvrtc, const char* source, const std::vector<const char*>& texts,
@@ -68,7 +68,7 @@ class Program {
 };
 
 [[noreturn]] void fail_compile(const KernelRequest& request, std::string log) {
-  // NVRTC returns the same code for this as for a source that is wrong.
+  // NVRTC returns the same code for this as for a wrong source.
   if (log.find("error: out of memory") != std::string::npos) {
     base::fail(
         ErrorCode::kOutOfMemory,
@@ -107,12 +107,13 @@ std::vector<std::string> Compiler::options(Arch arch, bool newer) const {
   std::vector<std::string> options = {
       "--gpu-architecture=" + (ptx ? virtual_name(arch) : to_string(arch)), "--std=c++17",
       "--device-as-default-execution-space"};
-  // The simulator names template lines in its faults; a cubin would only grow and take longer.
+  // The simulator's faults name lines of templates. A cubin would only grow, and compiling it take
+  // longer.
   if (ptx) options.push_back("--generate-line-info");
   if (!ptx) options.push_back("--ptxas-options=-v");
   if (newer) {
-    // Without the first, names of the compiler's making hold the process id and no two runs give
-    // the same image; without the second, an include that is missing is looked for in the working
+    // Without the first option, names that the compiler makes up contain the process id, and no two
+    // runs give the same image. Without the second, a missing include is looked for in the working
     // directory.
     options.push_back("--frandom-seed=annulus");
     options.push_back("--no-source-include");
@@ -126,8 +127,8 @@ KernelRequest Compiler::prepare(KernelSpec spec) const {
                nvrtc_->report.version_text, to_string(spec.arch), base::join(archs_, ", sm_"));
   }
   std::string source = source_text(spec);
-  // All options are named, also where an older library ends up without some: which it is follows
-  // from its version.
+  // The key names all options, also those that an older NVRTC refuses; which these are follows from
+  // its version, which is in the key as well.
   KernelKey key(
       fmt::format("annulus kernel\nschema {}\ntemplates {}\nnvrtc {}\nimage {}\noptions {}\nentry "
                   "{}\nsource\n{}",
@@ -145,7 +146,8 @@ CompiledKernel Compiler::compile(const KernelRequest& request) const {
                   "nvrtcAddNameExpression");
     const abi::NvrtcResult code = program.compile(options(request.spec.arch, newer));
     if (code == abi::kNvrtcInvalidOption && newer) continue;
-    // Not where the architecture was what it refused.
+    // The option that was refused may also be the architecture, which says nothing about the newer
+    // options.
     if (code != abi::kNvrtcInvalidOption && !newer) older_ = true;
     const std::string log = program.log();
     if (code == abi::kNvrtcCompilation || code == abi::kNvrtcInvalidOption ||

@@ -1,15 +1,14 @@
 #ifndef ANNULUS_JIT_COMPILER_H_
 #define ANNULUS_JIT_COMPILER_H_
 
-// NVRTC, from a spec to an image.
+// Compiles a spec to an image with NVRTC.
 //
 //   Compiler compiler(nvrtc, TemplateSet::embedded(), ImageKind::kCubin);
 //   const CompiledKernel kernel = compiler.compile(spec);   // 0.2 s; see KernelCache
 //   kernel.usage.registers ...
 //
 // Nothing is read from the file system: the templates are handed over in memory under names below
-// kVirtualRoot, and what the compiler makes depends neither on the working directory nor on the
-// process.
+// kVirtualRoot, and the image depends neither on the working directory nor on the process.
 
 #include <atomic>
 #include <memory>
@@ -23,10 +22,12 @@
 
 namespace annulus::jit {
 
-// Part of every key. Raise it when a change of this library alone makes old images wrong.
+// A part of every key. Raise it when a change of this library makes old images wrong although the
+// specialised source, the templates and the options are the same.
 inline constexpr int kKernelSchema = 1;
 
-// A spec with all that is derived from it once, so that looking the kernel up again costs nothing.
+// A spec with everything that is derived from it, so that looking the kernel up again derives
+// nothing.
 struct KernelRequest {
   KernelSpec spec;
   std::string source;
@@ -51,7 +52,8 @@ class Compiler {
   KernelRequest prepare(KernelSpec spec) const;
 
   // Takes 0.1 s and more. Any number of threads may compile at once. Throws Error{kCompile} with
-  // the compiler's log and the specialised source, Error{kOutOfMemory} where the host's is used up.
+  // the compiler's log and the specialised source, and Error{kOutOfMemory} where the host has no
+  // memory left.
   CompiledKernel compile(const KernelRequest& request) const;
   CompiledKernel compile(const KernelSpec& spec) const { return compile(prepare(spec)); }
 
@@ -63,10 +65,10 @@ class Compiler {
   ImageKind kind_;
   std::string identity_;
   std::vector<int> archs_;
-  // The templates as NVRTC takes them; the pointers lead into the strings.
+  // The templates as NVRTC takes them; the pointers point into the strings.
   std::vector<std::string> names_, texts_;
   std::vector<const char*> name_pointers_, text_pointers_;
-  // Set once the library has refused an option that older ones lack.
+  // Set once NVRTC has refused an option that older versions lack.
   mutable std::atomic<bool> older_{false};
 };
 

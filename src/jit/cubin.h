@@ -15,7 +15,7 @@
 
 namespace annulus::jit {
 
-// A structure at an offset of some bytes; nothing where it does not lie inside.
+// A structure at an offset of the bytes; empty where it does not fit inside.
 template <typename Structure>
 std::optional<Structure> structure_at(std::span<const std::byte> bytes, std::uint64_t offset) {
   if (offset > bytes.size() || bytes.size() - offset < sizeof(Structure)) return std::nullopt;
@@ -24,17 +24,18 @@ std::optional<Structure> structure_at(std::span<const std::byte> bytes, std::uin
   return structure;
 }
 
-// A view: the bytes must outlive it. Of bytes that are no such file, one without sections.
+// A view of a cubin's bytes, which must outlive it. Bytes that are no such file give a view without
+// sections.
 class Cubin {
  public:
   explicit Cubin(std::span<const std::byte> bytes);
 
-  // ".text.<kernel>" is a kernel's machine code, ".nv.info" what the compiler says of all. Empty
-  // where there is none.
+  // ".text.<kernel>" is a kernel's machine code, ".nv.info" has the compiler's attributes of all
+  // kernels. Empty where there is no such section.
   std::span<const std::byte> section(std::string_view name) const;
-  // The size that it states, also of one that takes no space in the file.
+  // The stated size of a section, also of one that takes no space in the file.
   std::uint64_t section_bytes(std::string_view name) const;
-  // Of the symbol table; empty where it has no such index.
+  // The name of a symbol by its index in the symbol table; empty where it has no such index.
   std::string_view symbol(std::uint32_t index) const;
 
  private:

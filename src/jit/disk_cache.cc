@@ -18,9 +18,10 @@ namespace {
 
 constexpr std::int64_t kMaxFileBytes = 256 << 20;
 constexpr std::string_view kSuffix = ".kernel";
-// A temporary older than this belongs to a writer that was killed.
+// A temporary older than this was left by a killed writer, since writing takes far less time.
 constexpr std::int64_t kAbandonedSeconds = 3600;
-// Listing a folder takes milliseconds where storing takes one: now and then is enough.
+// Listing a folder takes longer than storing a file, so old files are swept only after this many
+// stores.
 constexpr std::int64_t kStoresPerSweep = 64;
 
 std::string file_name(const KernelKey& key) { return key.digest.hex() + std::string(kSuffix); }
@@ -46,7 +47,7 @@ DiskCache::~DiskCache() {
   if (folder_ >= 0) files_->close(folder_);
 }
 
-// Once per cache: a full disk would otherwise say so at every kernel.
+// Writes a note once per cache, since a full disk would otherwise be noted at every kernel.
 void DiskCache::note_once(const std::string& text) {
   const bool first = !noted_.exchange(true);
   log_.write(first ? base::LogLevel::kWarning : base::LogLevel::kDebug, "{}", text);
@@ -133,9 +134,9 @@ DiskCache::Contents DiskCache::contents() {
   return contents;
 }
 
-// Removes what killed writers left and, beyond max_bytes, the oldest kernels down to three
-// quarters. Another process may do the same at the same time, and a reader may lose a file it was
-// about to open: that is a miss.
+// Removes temporaries that killed writers left, and above max_bytes the oldest kernels, down to
+// three quarters of it. Another process may do the same at the same time. A reader may lose a file
+// that it was about to open, which is then a miss.
 void DiskCache::sweep() {
   struct Entry {
     std::string name;

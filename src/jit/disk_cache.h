@@ -3,9 +3,9 @@
 
 // Compiled kernels in a private folder: one immutable file per kernel, <digest of its key>.kernel.
 //
-// Nothing here can make an answer wrong: a file is believed after its digest and its full key
-// agree, else it is a miss with one line in the log and is replaced. Nothing here can make a call
-// fail: a folder that cannot be read or written costs time alone. A kernel file is code, so the
+// Nothing here can make an answer wrong: a file is used only if its digest and its full key agree;
+// otherwise it is a miss, with one line in the log, and is replaced. Nothing here can make a call
+// fail: a folder that cannot be read or written only costs time. A kernel file is code, so the
 // folder must be as trusted as the program: it is used only if it is the caller's own (owner is the
 // effective user, no other may write, no symbolic link), and made with mode 0700.
 //
@@ -28,7 +28,7 @@ namespace annulus::jit {
 
 struct DiskCacheOptions {
   std::string folder;                  // empty: nothing is kept on disk
-  std::int64_t max_bytes = 1ll << 30;  // beyond it the oldest kernels are removed
+  std::int64_t max_bytes = 1ll << 30;  // above this the oldest kernels are removed
   std::chrono::milliseconds lock_wait{60'000};
 };
 
@@ -46,14 +46,14 @@ class DiskCache {
   const std::string& problem() const { return problem_; }
   const DiskCacheOptions& options() const { return options_; }
 
-  // quiet: says nothing about a file that is not used, for who has heard it already.
+  // quiet: writes no log line about a file that is not used, for a second look at the same file.
   std::optional<CompiledKernel> find(const KernelKey& key, bool quiet = false);
   void store(const KernelKey& key, const CompiledKernel& kernel);
 
-  // The right to compile a key, so that other processes need not. Advisory: it spares work and
-  // protects nothing. Waits up to lock_wait while another process holds it; where locks do not work
-  // (some network file systems) it returns at once. Released by the destructor, and by the kernel
-  // if the process dies. Lock files are few, shared by keys and never deleted.
+  // A lock that keeps other processes from compiling the same key. It only saves work and protects
+  // nothing. Taking it waits up to lock_wait while another process holds it; where locks do not
+  // work (some network file systems) it returns at once. It is released by the destructor, and by
+  // the operating system if the process dies. Lock files are few, shared by keys and never deleted.
   class Lock {
    public:
     Lock(base::FileSystem* files, int file) : files_(files), file_(file) {}
@@ -71,7 +71,7 @@ class DiskCache {
     std::int64_t kernels = 0;
     std::int64_t bytes = 0;
   };
-  // Counts what is there; for people. Zero where the folder is not usable.
+  // Counts the files of the folder; for people. Zero where the folder is not usable.
   Contents contents();
 
  private:

@@ -26,8 +26,8 @@ class Stopwatch {
   Clock::time_point last_ = Clock::now();
 };
 
-// A driver need not take cubins of a toolkit whose major version is newer than its own (CUDA
-// documentation, minor version compatibility).
+// Loads a kernel. A driver need not take cubins of a toolkit whose major version is newer than its
+// own (CUDA documentation, minor version compatibility), in which case the error says so.
 device::Function load(const device::ContextPointer& context, const CompiledKernel& kernel,
                       const Compiler& compiler) {
   const auto* image = reinterpret_cast<const char*>(kernel.image.data());
@@ -66,7 +66,8 @@ ObtainedKernel obtain_kernel(DiskCache& disk, const KernelKey& key,
   if (std::optional<CompiledKernel> found = disk.find(key)) {
     return {std::move(*found), Origin::kDisk, watch.lap(), 0};
   }
-  // Held until the kernel is stored; who waited for it looks again.
+  // The lock is held until the kernel is stored. A process that waited for it finds the kernel in
+  // the second look.
   const DiskCache::Lock lock = disk.lock(key);
   if (std::optional<CompiledKernel> found = disk.find(key, /*quiet=*/true)) {
     return {std::move(*found), Origin::kDisk, watch.lap(), 0};
@@ -106,6 +107,7 @@ std::shared_ptr<const LoadedKernel> KernelCache::make(const KernelRequest& reque
   try {
     function = load(context_, obtained.kernel, *compiler_);
   } catch (const Error& error) {
+    // A file on disk that the driver rejects is compiled anew, once.
     if (obtained.origin != Origin::kDisk || error.code() != ErrorCode::kDevice) throw;
     watch.lap();
     obtained.kernel = build();

@@ -26,16 +26,17 @@ namespace annulus::jit {
 enum class Origin { kMemory, kDisk, kCompiled };
 const char* to_string(Origin origin);  // "memory", "disk", "compiled"
 
-// A compiled kernel and where it came from.
+// A compiled kernel, and whether it came from disk or from the compiler.
 struct ObtainedKernel {
   CompiledKernel kernel;
   Origin origin = Origin::kCompiled;
-  double disk_ms = 0;     // looking on disk, with waiting for another process that compiles it
-  double compile_ms = 0;  // zero where it came from disk
+  // Time to look on disk, including the wait for another process that compiles it.
+  double disk_ms = 0;
+  double compile_ms = 0;  // zero where the kernel came from disk
 };
 
-// From disk, else by build(), which is then stored. Whatever is wrong with the disk, the result is
-// that of build(). Exceptions of build() pass through.
+// Gets a kernel from disk, or else from build(), whose result is then stored. Any trouble with the
+// disk only leads to build(). Exceptions of build() pass through.
 ObtainedKernel obtain_kernel(DiskCache& disk, const KernelKey& key,
                              const std::function<CompiledKernel()>& build);
 
@@ -50,7 +51,8 @@ struct LoadedKernel {
 struct KernelLookup {
   std::shared_ptr<const LoadedKernel> kernel;  // never null
   Origin origin = Origin::kMemory;
-  // All zero for kMemory, and where another thread made the kernel while this one waited.
+  // The times are all zero for kMemory, and where another thread made the kernel while this one
+  // waited.
   double disk_ms = 0;
   double compile_ms = 0;
   double load_ms = 0;  // the driver's part: cuModuleLoadData and cuModuleGetFunction
@@ -61,9 +63,9 @@ class KernelCache {
   KernelCache(device::ContextPointer context, std::shared_ptr<const Compiler> compiler,
               std::shared_ptr<DiskCache> disk);
 
-  // Any thread. Threads that ask for one kernel at the same time wait for the first of them.
-  // Throws Error{kCompile} where NVRTC rejects it and Error{kDevice} where the driver does; a file
-  // on disk that the driver rejects is compiled anew.
+  // May be called from any thread. Threads that ask for one kernel at the same time wait for the
+  // first of them. Throws Error{kCompile} where NVRTC rejects it and Error{kDevice} where the
+  // driver does; a file on disk that the driver rejects is compiled anew.
   KernelLookup get(const KernelRequest& request);
   KernelLookup get(const KernelSpec& spec) { return get(compiler_->prepare(spec)); }
 
@@ -81,7 +83,8 @@ class KernelCache {
   device::ContextPointer context_;
   std::shared_ptr<const Compiler> compiler_;
   std::shared_ptr<DiskCache> disk_;
-  base::SharedCache<KernelKey, LoadedKernel, DigestHash> loaded_;  // all of them, for good
+  // Without limits, so kernels stay for the life of the cache.
+  base::SharedCache<KernelKey, LoadedKernel, DigestHash> loaded_;
 };
 
 }  // namespace annulus::jit

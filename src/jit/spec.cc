@@ -24,7 +24,8 @@ void require_identifier(std::string_view text) {
   if (!valid) refuse("not an identifier:", text);
 }
 
-// A type or a kernel: names, template arguments, numbers.
+// Throws unless the text is made of names, template arguments and numbers, as a type or a kernel
+// is.
 void require_type(std::string_view text) {
   const bool valid = !text.empty() && std::ranges::all_of(text, [](char c) {
     return is_letter(c) || is_digit(c) ||
@@ -33,8 +34,8 @@ void require_type(std::string_view text) {
   if (!valid) refuse("not a type or a kernel:", text);
 }
 
-// One line of code in which nothing can end what is around it: no directive, string, comment,
-// statement or block, and parentheses that match.
+// Throws unless the text is one line of code that cannot end the construct around it: no directive,
+// string, comment, statement or block, and matching parentheses.
 void require_code(std::string_view what, std::string_view text) {
   if (text.empty() || text.size() > kMaxExpression) refuse(what, text.substr(0, 100));
   int depth = 0;

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_JIT_SPEC_H_
 #define ANNULUS_JIT_SPEC_H_
 
-// What makes one kernel different from another of its family, and the few lines of source that say
-// so to the compiler:
+// The properties that distinguish one kernel from another of its template, and the few lines of
+// source that give them to the compiler:
 //
 //   // mma_forward for sm_80
 //   #include "kernels/mma/mma_forward.cu"
@@ -22,7 +22,7 @@
 //   template __global__ decltype(mma_forward<Shape, Mask>) mma_forward<Shape, Mask>;
 //   }  // namespace annulus::kernels
 //
-// A spec never holds batch, heads, lengths, strides, offsets or a number of an expression: those
+// A spec never holds batch, heads, lengths, strides, offsets or a number of an expression. Those
 // are run-time parameters, so that one kernel serves them all.
 //
 // Constants are enumerators because NVRTC emits every other kind of constant, also an unused one,
@@ -69,7 +69,7 @@ struct KernelSpec {
   // where the kernel is no template.
   std::vector<Struct> structs;
   // Names that are defined as 1 in front of the #include: variants of templates that are being
-  // measured (ptx/variants.cuh). Empty in what ships.
+  // measured (ptx/variants.cuh). Empty in kernels that ship.
   std::vector<std::string> defines = {};
 };
 
@@ -78,8 +78,8 @@ struct KernelSpec {
 // expression (hygiene against a mistake, not a defence: an expression is device code).
 std::string source_text(const KernelSpec& spec);
 
-// "annulus::kernels::mma_forward<annulus::kernels::Shape, ...>", by which NVRTC tells the mangled
-// name.
+// "annulus::kernels::mma_forward<annulus::kernels::Shape, ...>", the expression for which NVRTC
+// gives the mangled name.
 std::string qualified_entry(const KernelSpec& spec);
 
 }  // namespace annulus::jit

@@ -35,7 +35,7 @@ TemplateSet::TemplateSet(std::map<std::string, std::string> files) : files_(std:
   std::string all;
   for (const auto& [name, text] : files_) {
     require_name(name);
-    // With their lengths, so that no text can pass for the end of one file and the next.
+    // Lengths are part of the digest, so that moving text from one file to the next changes it.
     all += fmt::format("{} {}\n{}", name, text.size(), text);
   }
   digest_ = base::digest(all);

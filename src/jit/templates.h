@@ -1,8 +1,8 @@
 #ifndef ANNULUS_JIT_TEMPLATES_H_
 #define ANNULUS_JIT_TEMPLATES_H_
 
-// The kernel templates: the files below templates/, embedded in the library. A folder may stand in
-// for them while they are being worked on.
+// The kernel templates: the files below templates/, embedded in the library. A folder may replace
+// them while they are being worked on.
 
 #include <map>
 #include <memory>
@@ -29,8 +29,8 @@ class TemplateSet {
  public:
   static std::shared_ptr<const TemplateSet> embedded();
 
-  // All .cuh, .cu and .h files below a folder, instead of the embedded ones. Throws Error{kFile}
-  // or Error{kInvalidFile}.
+  // Reads all .cuh, .cu and .h files below a folder, to be used instead of the embedded ones.
+  // Throws Error{kFile} or Error{kInvalidFile}.
   static std::shared_ptr<const TemplateSet> from_folder(const std::string& folder);
 
   // Throws Error{kInvalidArgument} where a name is not made of letters, digits and "_-./" or tries
@@ -47,8 +47,8 @@ class TemplateSet {
   base::Digest digest_;
 };
 
-// Where NVRTC sees the files: "/annulus/tile/mask.cuh". An absolute name that exists nowhere keeps
-// the working directory out of line information and error messages.
+// The folder under which NVRTC sees the files: "/annulus/tile/mask.cuh". An absolute name that
+// exists nowhere keeps the working directory out of line information and error messages.
 inline constexpr char kVirtualRoot[] = "/annulus/";
 
 // Replaces #include "name" by #include "/annulus/name" for each name of the set. Line numbers stay.

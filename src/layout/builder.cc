@@ -9,6 +9,7 @@
 namespace annulus::layout {
 namespace {
 
+// The bound of pattern/make_layout.cc, which says why.
 constexpr std::size_t kMaxKept = std::size_t{1} << 31;
 
 }  // namespace
@@ -55,6 +56,7 @@ HeadPairs head_pairs(const LayoutView& a, const LayoutView& b) {
                of_a, of_b);
   }
   HeadPairs result;
+  // Query heads with the same pair of distinct heads have the same result, which is stored once.
   std::map<std::pair<std::int64_t, std::int64_t>, std::int32_t> found;
   for (std::int64_t head = 0; head < std::max(of_a, of_b); ++head) {
     const std::int64_t in_a = a.distinct_head(of_a == 1 ? 0 : head);
@@ -71,7 +73,7 @@ HeadPairs head_pairs(const LayoutView& a, const LayoutView& b) {
 std::int64_t distance_to_diagonal(const LayoutView& layout, std::int64_t row, std::int64_t column) {
   const std::int64_t first_row = row * layout.block_rows;
   const std::int64_t last_row = std::min(first_row + layout.block_rows, layout.seq_q) - 1;
-  const std::int64_t shift = layout.seq_k - layout.seq_q;  // from a row to its position
+  const std::int64_t shift = layout.seq_k - layout.seq_q;  // added to a row it gives its position
   const std::int64_t first_key = column * layout.block_columns;
   const std::int64_t last_key = std::min(first_key + layout.block_columns, layout.seq_k) - 1;
   return std::max<std::int64_t>({0, first_key - (last_row + shift), first_row + shift - last_key});

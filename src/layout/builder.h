@@ -1,7 +1,7 @@
 #ifndef ANNULUS_LAYOUT_BUILDER_H_
 #define ANNULUS_LAYOUT_BUILDER_H_
 
-// A layout that is written block after block.
+// Writes a layout block after block.
 
 #include <cstdint>
 #include <span>
@@ -11,7 +11,7 @@
 
 namespace annulus::layout {
 
-// What a layout says about a block.
+// The class of a block in a layout.
 enum class Block : std::uint8_t { kNone = 0, kFull = 1, kPartial = 2 };
 
 class Builder {
@@ -35,27 +35,28 @@ class Builder {
   bool any_partial_ = false;
 };
 
-// The block at indices[at] of a layout.
+// The class of the block at indices[at] of a layout.
 inline Block block_at(const LayoutView& layout, std::int64_t at) {
   return !layout.partial.empty() && layout.partial[static_cast<std::size_t>(at)] != 0
              ? Block::kPartial
              : Block::kFull;
 }
 
-// Where row `row` of a head begins in indices; with row + 1, where it ends.
+// The index in `indices` at which row `row` of a head begins; with row + 1, at which it ends.
 inline std::int64_t begin_of(const LayoutView& layout, std::int64_t head, std::int64_t row) {
   return layout.indptr[static_cast<std::size_t>(head * layout.rows() + row)];
 }
 
-// The distinct heads of what two layouts give together, one of which may be for any number of
-// heads: a distinct head of each, and which of these pairs a query head has.
+// The heads of a result that is made from two layouts, one of which may be for any number of heads:
+// the pairs of distinct heads that occur, and the pair of each query head.
 struct HeadPairs {
   struct Pair {
     std::int64_t a = 0;
     std::int64_t b = 0;
   };
   std::vector<Pair> pairs;
-  std::vector<std::int32_t> map;  // as BlockLayout::head_map: empty where it says nothing
+  // As BlockLayout::head_map: empty where each query head has its own pair.
+  std::vector<std::int32_t> map;
 };
 // Throws Error{kInvalidArgument} where sizes or heads do not go together.
 HeadPairs head_pairs(const LayoutView& a, const LayoutView& b);

@@ -1,16 +1,18 @@
-// Set operations: two sorted rows are merged, and a table says what becomes of each block.
+// Set operations: two sorted rows are merged, and a table gives the class of each block of the
+// result.
 
 #include "layout/builder.h"
 
 namespace annulus::layout {
 namespace {
 
-// By what the first and what the second layout say about a block.
+// Indexed by the block's class in the first and in the second layout.
 using Table = Block[3][3];
 
 constexpr Block kNone = Block::kNone, kFull = Block::kFull, kPartial = Block::kPartial;
 
-// Two partial blocks may fill each other up, and may have no pair in common; nobody looks.
+// Two partial blocks may together be full, or may have no pair in common. A layout does not know,
+// so a union stays partial and an intersection keeps the block.
 constexpr Table kUnion = {{kNone, kFull, kPartial},  //
                           {kFull, kFull, kFull},
                           {kPartial, kFull, kPartial}};
@@ -21,6 +23,7 @@ constexpr Table kDifference = {{kNone, kNone, kNone},  //
                                {kFull, kNone, kNone},
                                {kPartial, kNone, kNone}};
 
+// Merges the rows of each pair of heads. A column that only one layout has is kNone in the other.
 BlockLayout combine(const LayoutView& a, const LayoutView& b, const Table& table) {
   a.validate();
   b.validate();

@@ -49,7 +49,8 @@ bool compare_sizes(const LayoutView& a, const LayoutView& b, std::string* text) 
   return text->empty();
 }
 
-// " -4..7 +9 ~11" of one row; empty: equal. Counts what differs.
+// Text such as " -4..7 +9 ~11" for one row, empty where the rows are equal. Adds to the counts of
+// the blocks that differ.
 std::string compare_rows(const LayoutView& a, std::int64_t a_head, const LayoutView& b,
                          std::int64_t b_head, std::int64_t row, LayoutDifference* counts) {
   Ranges gone('-'), come('+'), other('~');
@@ -81,6 +82,8 @@ std::string compare_rows(const LayoutView& a, std::int64_t a_head, const LayoutV
 
 namespace annulus::inline v0 {
 
+// Compares query head by query head, so that layouts with other head maps can be equal. Rows beyond
+// max_lines are counted but not written.
 LayoutDifference difference(const LayoutView& first, const LayoutView& second,
                             std::int64_t max_lines) {
   first.validate();

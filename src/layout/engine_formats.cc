@@ -1,4 +1,4 @@
-// The arrays that FlexAttention and FlashInfer take.
+// Converts layouts to and from the arrays of FlexAttention and FlashInfer.
 
 #include <algorithm>
 #include <limits>
@@ -9,7 +9,8 @@
 namespace annulus::layout {
 namespace {
 
-// The lists of one class of blocks, [lines] and [lines, width].
+// FlexAttention's lists of the full or of the partial blocks: counts [lines] and indices [lines,
+// width].
 struct Lists {
   const char* name;
   std::span<const std::int32_t> counts;
@@ -40,11 +41,12 @@ struct Lists {
   }
 };
 
-// The largest size / 2^n, and then 1, for which same(first, second) holds for all neighbours of a
-// group; `same` compares two rows, or two columns, of all blocks.
+// The largest part among size, size / 2, size / 4, ... and at last 1, such that neighbours within a
+// group of that many are the same. same(i - 1, i) compares two rows, or two columns, in all blocks
+// at once.
 template <typename Same>
 std::int64_t largest_uniform(std::int64_t size, const Same& same) {
-  std::vector<char> equal(static_cast<std::size_t>(size), 1);  // row i is like row i - 1
+  std::vector<char> equal(static_cast<std::size_t>(size), 1);  // whether i is like i - 1
   for (std::int64_t i = 1; i < size; ++i) equal[static_cast<std::size_t>(i)] = same(i - 1, i);
   const auto uniform = [&](std::int64_t part) {
     for (std::int64_t i = 1; i < size; ++i) {
@@ -120,7 +122,8 @@ FlexArrays to_flex(const LayoutView& from) {
   to.full_kv_indices.resize(to.kv_indices.size());
   std::vector<Block> row(static_cast<std::size_t>(columns));
   std::size_t line = 0;
-  // First the blocks of a class, then the others.
+  // Writes the columns of a class first and then all others, since FlexAttention's index lists are
+  // permutations of all columns.
   const auto write = [&](Block block, std::vector<std::int32_t>* counts,
                          std::vector<std::int32_t>* indices) {
     auto head = static_cast<std::size_t>(columns) * line;
@@ -188,6 +191,8 @@ FlashInferArrays to_flashinfer(const LayoutView& from, std::span<const std::uint
           {mask.begin(), mask.end()}};
 }
 
+// The largest r x c that divide the mask into uniform pieces are found for rows and columns
+// independently, over all blocks at once. Then each new block is as visible as its first pair.
 BlockLayout exact_layout(const LayoutView& from, std::span<const std::uint8_t> mask) {
   from.validate();
   layout::check_whole_blocks(from);
@@ -198,6 +203,7 @@ BlockLayout exact_layout(const LayoutView& from, std::span<const std::uint8_t> m
   const auto visible = [&](std::int64_t block, std::int64_t row, std::int64_t column) {
     return mask[static_cast<std::size_t>((block * rows + row) * columns + column)];
   };
+  // In blocks of r x c every block of the mask is either all visible or all hidden.
   const std::int64_t r = layout::largest_uniform(rows, [&](std::int64_t a, std::int64_t b) {
     for (std::int64_t block = 0; block < blocks; ++block) {
       const auto line = mask.subspan(static_cast<std::size_t>((block * rows + a) * columns),

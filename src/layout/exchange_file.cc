@@ -1,4 +1,4 @@
-// Files of the formats in annulus/layout_formats.h.
+// Reads and writes files of the formats in annulus/layout_formats.h.
 
 #include <array>
 #include <charconv>
@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/fail.h"
-#include "base/math.h"
 #include "base/files.h"
+#include "base/math.h"
 #include "base/safetensors.h"
 #include "layout/entries.h"
 #include "layout/npy.h"
@@ -28,7 +28,7 @@ constexpr std::array<std::pair<LayoutFormat, const char*>, 9> kNames = {
      {LayoutFormat::kFlex, "flex"},
      {LayoutFormat::kFlashInfer, "flashinfer"}}};
 
-// The field of both: 0 says nothing.
+// Joins a size of the file with the one that was asked for. 0 means not stated.
 void agree(const char* name, std::int64_t of_file, const std::string& path, std::int64_t* size) {
   if (of_file == 0) return;
   if (*size != 0 && *size != of_file) {
@@ -47,7 +47,7 @@ class Tensors {
   void take_sizes(LayoutSizes* sizes) const {
     agree("R", number("R"), path_, &sizes->block_rows);
     agree("C", number("C"), path_, &sizes->block_columns);
-    // Sq and Sk may be 0, and then say so.
+    // Unlike the others, Sq and Sk may be 0, so a stated 0 counts.
     if (file_.metadata.contains("Sq")) agree_length("Sq", &sizes->seq_q);
     if (file_.metadata.contains("Sk")) agree_length("Sk", &sizes->seq_k);
     agree("heads", number("heads"), path_, &sizes->heads);
@@ -56,7 +56,7 @@ class Tensors {
 
   bool has(const std::string& name) const { return file_.tensors.contains(name); }
 
-  // The values of a tensor of any shape; none where it may be left out and is.
+  // The values of a tensor of any shape; empty where it may be missing and is.
   template <typename T>
   std::vector<T> values(const std::string& name, bool may_be_missing = false) const {
     const auto found = file_.tensors.find(name);
@@ -118,6 +118,8 @@ class Tensors {
   base::Safetensors file_;
 };
 
+// Formats without a case are bitsets; import_layout reads kLayout itself and gives kNpy and kRaw to
+// read_mask.
 BlockLayout read_tensors(base::FileSystem& files, const std::string& path, LayoutFormat format,
                          LayoutSizes sizes) {
   const Tensors in(files, path);
@@ -168,6 +170,8 @@ BlockLayout read_mask(base::FileSystem& files, const std::string& path, LayoutFo
                "before them",
                path, dims);
   }
+  // A file states the numbers of blocks. Lengths that were not asked for are then whole blocks;
+  // stated ones must give the same numbers.
   agree("the number of heads", dims == 3 ? array.shape[0] : 1, path, &sizes.heads);
   if (sizes.heads == 0) base::fail(ErrorCode::kInvalidFile, "{}: a mask of no head", path);
   const auto take_length = [&](const char* name, std::int64_t blocks, std::int64_t block,
@@ -190,7 +194,8 @@ BlockLayout read_mask(base::FileSystem& files, const std::string& path, LayoutFo
   return from_mask(sizes, array.values);
 }
 
-// A safetensors file while it is made; what it is given must stay.
+// Collects the tensors of a safetensors file; the arrays that it is given must stay until write().
+// A uint32 is written as I32, as base/safetensors.h has no type for it.
 class TensorWriter {
  public:
   template <typename T>

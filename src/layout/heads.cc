@@ -1,4 +1,4 @@
-// Heads that keep the same blocks: stored once, or each by itself.
+// Stores heads that keep the same blocks once, or each by itself.
 
 #include <algorithm>
 #include <map>
@@ -27,7 +27,7 @@ BlockLayout with_heads(const LayoutView& from, std::span<const std::int64_t> cho
   return builder.finish(map);
 }
 
-// The part of an array that belongs to a head.
+// The part of an array that belongs to one distinct head.
 template <typename T>
 std::span<const T> part(std::span<const T> array, const LayoutView& layout, std::int64_t head) {
   const auto begin = static_cast<std::size_t>(begin_of(layout, head, 0));
@@ -60,7 +60,8 @@ BlockLayout share_heads(const LayoutView& from) {
   from.validate();
   std::vector<std::int64_t> chosen;
   std::vector<std::int32_t> map;
-  // By the digest of their columns: few comparisons however many heads there are.
+  // Heads are looked up by the digest of their columns, so there are few comparisons however many
+  // heads there are.
   std::multimap<base::Digest, std::int32_t> known;
   for (std::int64_t query = 0; query < from.query_heads(); ++query) {
     const std::int64_t head = from.distinct_head(query);

@@ -16,17 +16,18 @@
 namespace annulus::layout {
 namespace {
 
-// What lengths come to: rows and columns of blocks, counted from position 0.
+// The grid of blocks that two lengths need, counted from position 0.
 struct Grid {
   std::int64_t first_row = 0;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
-  // The least Sk for which each random() chooses from as many blocks; 0 where there is none.
+  // The least Sk for which each random() of the pattern has as many blocks to choose from; 0 where
+  // there is no random().
   std::int64_t least_keys = 0;
   friend bool operator==(const Grid&, const Grid&) = default;
 };
 
-// `chosen`: b of each random().
+// `chosen` has the block size of each random().
 Grid grid_of(std::int64_t block_rows, std::int64_t block_columns,
              std::span<const std::int64_t> chosen, std::int64_t seq_q, std::int64_t seq_k) {
   const auto extent = pattern::Extent::whole(seq_q, seq_k);
@@ -59,10 +60,10 @@ namespace annulus::inline v0 {
 
 struct LayoutQuery::Impl {
   Pattern pattern;
-  LayoutSizes sizes;                 // lengths are not looked at
-  std::vector<std::int64_t> chosen;  // b of each random()
+  LayoutSizes sizes;                 // the lengths in it are unused
+  std::vector<std::int64_t> chosen;  // block size of each random()
   std::int64_t layer = 0;            // 0 where there is no random()
-  std::string text;                  // all that the layout depends on, lengths aside
+  std::string text;                  // everything that the layout depends on, except the lengths
   std::uint64_t hash = 0;
 
   layout::Grid grid(std::int64_t seq_q, std::int64_t seq_k) const {
@@ -75,7 +76,7 @@ LayoutQuery::LayoutQuery(const Pattern& pattern, std::int64_t block_rows,
   auto made = std::make_shared<Impl>();
   made->pattern = pattern;
   made->sizes = {block_rows, block_columns, 0, 0, heads};
-  make_layout(pattern, made->sizes, {layer, 1});  // which checks them
+  make_layout(pattern, made->sizes, {layer, 1});  // only to check pattern and sizes
   layout::find_context_blocks(pattern.node(), &made->chosen);
   if (!made->chosen.empty()) made->layer = layer;
   std::string layouts;
@@ -101,7 +102,8 @@ struct LayoutCache::Impl {
   struct Key {
     Query query;
     layout::Grid grid;
-    // Whole texts are compared, after their hashes; most often it is the same query.
+    // Equal hashes do not suffice, so texts are compared as well; most often both keys come from
+    // the same query.
     friend bool operator==(const Key& a, const Key& b) {
       return a.grid == b.grid && (a.query == b.query || (a.query->hash == b.query->hash &&
                                                          a.query->text == b.query->text));

@@ -73,6 +73,8 @@ BlockLayout from_coo(const LayoutSizes& sizes, std::span<const std::int32_t> hea
   if (!heads.empty() || sizes.heads != 1) layout::check_count("heads", heads.size(), {count});
   if (!partial.empty()) layout::check_count("partial", partial.size(), {count});
   const std::size_t lines = layout::array_size("indptr", {sizes.heads, like.rows()});
+  // Counting sort by line (head and row): count the entries of each line, turn the counts into
+  // offsets, and put each entry's index in its line. Within a line, Entries sorts by column.
   std::vector<std::int64_t> begin(lines + 1, 0);
   const auto line_of = [&](std::size_t at) {
     const std::int64_t head = heads.empty() ? 0 : heads[at];
@@ -133,7 +135,7 @@ BlockLayout from_topk(const LayoutSizes& sizes, std::int64_t k,
   if (!partial.empty()) {
     layout::check_count("partial", partial.size(), {sizes.heads, like.rows(), k});
   }
-  // k is 0: no list has an entry, however many rows there are.
+  // With k = 0 `indices` is empty for any number of rows, so array_size bounds that number.
   const std::size_t lines = layout::array_size("indptr", {sizes.heads, like.rows()});
   Builder builder(sizes.block_rows, sizes.block_columns, sizes.seq_q, sizes.seq_k, sizes.heads);
   layout::Entries entries("indices", like.columns());

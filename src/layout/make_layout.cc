@@ -26,7 +26,8 @@ BlockLayout make_layout(const Pattern& pattern, const LayoutSizes& sizes,
     base::fail(ErrorCode::kInvalidArgument, "{} threads; give 1 to {}, or 0 for all cores", threads,
                kMaxThreads);
   }
-  // A thread is started in the time that a few hundred rows take.
+  // Starting a thread takes as long as a few hundred rows, so short layouts are made by the
+  // caller's thread.
   std::unique_ptr<base::ThreadPool> pool;
   if (threads > 1 || (threads == 0 && like.rows() >= kManyRows)) {
     pool = std::make_unique<base::ThreadPool>(threads);

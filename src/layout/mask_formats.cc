@@ -1,4 +1,4 @@
-// Masks and bitsets: an entry, or a bit, for each block.
+// Masks and bitsets: one entry, or one bit, for each block.
 
 #include "base/fail.h"
 #include "base/math.h"
@@ -67,6 +67,8 @@ std::vector<std::uint8_t> to_mask(const LayoutView& from) {
   return mask;
 }
 
+// Bits beyond the columns and partial bits of blocks that are not kept are errors, so that
+// to_bitset gives the same words back.
 BlockLayout from_bitset(const LayoutSizes& sizes, std::span<const std::uint32_t> kept,
                         std::span<const std::uint32_t> partial) {
   const LayoutView like = layout::checked(sizes);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 
-// The header is a Python dictionary; this reads those that NumPy writes, and no others.
+// Reads the header, a Python dictionary, in the form that NumPy writes and in no other.
 class Header {
  public:
   Header(std::string_view text, const std::string& what) : rest_(text), what_(what) {}

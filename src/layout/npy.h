@@ -21,7 +21,8 @@ struct NpyArray {
   std::span<const std::uint8_t> values;  // of the bytes that were parsed
 };
 
-// Of bool or uint8, row-major. Throws Error{kInvalidFile}; `what` names the bytes.
+// Reads an array of bool or uint8, row-major. Throws Error{kInvalidFile}; `what` names the bytes in
+// its message.
 NpyArray parse_npy(std::span<const std::byte> bytes, const std::string& what);
 
 // '|b1' where `is_bool`, else '|u1'; version 1.0, data at a multiple of 64.

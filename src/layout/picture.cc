@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kMaxCells = 4096;
 
-// One head's blocks, counted in cells.
+// Counts one head's blocks in the cells of a picture.
 class Grid {
  public:
   Grid(const LayoutView& layout, const PictureOptions& options, std::int64_t default_cells)
@@ -29,7 +29,7 @@ class Grid {
     }
     const std::int64_t most = options.max_cells == 0 ? default_cells : options.max_cells;
     const std::int64_t head = layout.distinct_head(layout.query_heads() == 1 ? 0 : options.head);
-    // Square where the grid is: one scale for both.
+    // Rows and columns have one scale, so that a square grid gives a square picture.
     scale_ = std::max<std::int64_t>(
         {1, base::ceil_div(layout.rows(), most), base::ceil_div(layout.columns(), most)});
     rows_ = base::ceil_div(layout.rows(), scale_);
@@ -61,7 +61,8 @@ class Grid {
     if (cell.kept < blocks(row, column)) return '-';
     return cell.partial > 0 ? '+' : '#';
   }
-  // In 16 steps, so that neighbours that look alike are drawn as one. A partial block weighs half.
+  // A cell's shade in 16 steps, so that neighbours with the same shade are drawn as one rectangle.
+  // A partial block weighs half.
   int shade(std::int64_t row, std::int64_t column) const {
     const Cell& cell = at(row, column);
     const double weight = static_cast<double>(2 * cell.kept - cell.partial) / 2;

@@ -1,4 +1,5 @@
-// Which blocks information reaches, as one row of bits for each row of blocks, layer by layer.
+// Finds which blocks information reaches, layer by layer, as one row of bits for each row of
+// blocks.
 
 #include <algorithm>
 #include <bit>
@@ -14,7 +15,7 @@ namespace {
 constexpr double kMaxPairs = 17179869184.0;  // 2^34
 constexpr int kMaxLayers = 1024;
 
-// A matrix of bits: row blocks by column blocks.
+// A matrix of bits: rows of blocks by columns of blocks.
 class Bits {
  public:
   Bits(std::int64_t rows, std::int64_t columns)
@@ -40,7 +41,7 @@ class Bits {
   std::vector<std::uint64_t> bits_;
 };
 
-// Blocks [begin, end) that share a position with [first, last]; empty where none does.
+// Blocks [begin, end) of an axis that share a position with [first, last]; empty where none does.
 struct Overlap {
   std::int64_t begin = 0;
   std::int64_t end = 0;
@@ -70,16 +71,18 @@ std::vector<double> reachability(const LayoutView& view, int layers) {
                "reachability of {} x {} blocks takes a bit for each; reblock() to larger ones",
                rows, columns);
   }
-  const std::int64_t shift = view.seq_k - view.seq_q;  // from a row to its position
-  std::set<std::int64_t> heads;                        // those that some query head has
+  const std::int64_t shift = view.seq_k - view.seq_q;  // added to a row it gives its position
+  std::set<std::int64_t> heads;                        // distinct heads that some query head has
   for (std::int64_t head = 0; head < view.query_heads(); ++head) {
     heads.insert(view.distinct_head(head));
   }
-  layout::Bits once(rows, columns);  // what one layer brings
+  layout::Bits once(rows, columns);  // the column blocks that one layer carries to each row
   for (std::int64_t row = 0; row < rows; ++row) {
     for (const std::int64_t head : heads) {
       for (const std::int32_t column : view.row(head, row)) once.set(row, column);
     }
+    // A row keeps what it has (the residual connection). Later layers take that over from
+    // `reached`.
     const auto own =
         layout::overlap(row * view.block_rows + shift, (row + 1) * view.block_rows - 1 + shift,
                         view.seq_k, view.block_columns);
@@ -90,7 +93,8 @@ std::vector<double> reachability(const LayoutView& view, int layers) {
   for (int layer = 1; layer <= layers; ++layer) {
     shares.push_back(all > 0 ? reached.count() / all : 0);
     if (layer == layers) break;
-    if (layer > 1 && shares.back() == shares[shares.size() - 2]) {  // nothing more to come
+    // Nothing changed, and nothing will.
+    if (layer > 1 && shares.back() == shares[shares.size() - 2]) {
       shares.resize(static_cast<std::size_t>(layers), shares.back());
       break;
     }
@@ -98,7 +102,7 @@ std::vector<double> reachability(const LayoutView& view, int layers) {
     for (std::int64_t row = 0; row < rows; ++row) {
       for (const std::int64_t head : heads) {
         for (const std::int64_t column : view.row(head, row)) {
-          // The rows that stand where the column's keys do, with what they have.
+          // The rows of blocks at the positions of these keys pass on what they have reached.
           const auto sources = layout::overlap(column * view.block_columns - shift,
                                                (column + 1) * view.block_columns - 1 - shift,
                                                view.seq_q, view.block_rows);

@@ -1,5 +1,6 @@
-// A layout seen through other blocks and through segments: slices and other block sizes are one
-// thing. Pairs of full blocks are counted per block of the result; it is full where they are all.
+// Slices and other block sizes: both look at the layout through segments and through blocks of
+// another size. For each block of the result the pairs that belong to full blocks are counted; it
+// is full where these are all its pairs.
 
 #include <algorithm>
 #include <limits>
@@ -17,7 +18,8 @@ struct Range {
   std::int64_t end = 0;
 };
 
-// The segments of one axis, and where they come to lie one after another.
+// Maps rows of one axis of the layout to rows of the result, in which the segments follow one
+// another.
 class Axis {
  public:
   Axis(const char* what, std::span<const Segment> segments, std::int64_t length) {
@@ -43,10 +45,11 @@ class Axis {
 
   std::int64_t length() const { return length_; }
 
-  // Where rows [range.begin, range.end) of the layout come to lie: calls use(Range) for each piece.
+  // Calls use(Range) for each piece of the result that rows [range.begin, range.end) of the layout
+  // become.
   template <typename Use>
   void each(Range range, const Use& use) const {
-    // No part before this one reaches into the range.
+    // furthest_ ascends, so a binary search skips the parts that all end before the range.
     auto at = static_cast<std::size_t>(
         std::upper_bound(furthest_.begin(), furthest_.end(), range.begin) - furthest_.begin());
     for (; at < parts_.size() && parts_[at].begin < range.end; ++at) {
@@ -57,7 +60,8 @@ class Axis {
     }
   }
 
-  // The inverse: what the rows [range.begin, range.end) of the result were.
+  // The inverse: calls use(Range) for each piece of the layout that rows [range.begin, range.end)
+  // of the result come from.
   template <typename Use>
   void each_source(Range range, const Use& use) const {
     for (const Part& part : parts_) {
@@ -73,14 +77,15 @@ class Axis {
   struct Part {
     std::int64_t begin = 0;  // in the layout
     std::int64_t end = 0;
-    std::int64_t local = 0;  // where it begins in the result
+    std::int64_t local = 0;  // first row in the result
   };
-  std::vector<Part> parts_;             // by begin
-  std::vector<std::int64_t> furthest_;  // the largest end up to each
+  std::vector<Part> parts_;  // by begin
+  // For each part, the largest end among it and those before it.
+  std::vector<std::int64_t> furthest_;
   std::int64_t length_ = 0;
 };
 
-// One row of blocks of the result while it is made.
+// Collects one row of blocks of the result.
 class Row {
  public:
   Row(std::int64_t columns, std::int64_t block_columns, std::int64_t seq_k)
@@ -88,7 +93,8 @@ class Row {
         seq_k_(seq_k),
         visible_(static_cast<std::size_t>(columns), kUntouched) {}
 
-  // `rows` rows see the columns [range.begin, range.end) of a block.
+  // Adds that `rows` rows see columns [range.begin, range.end), which belong to a block of this
+  // class.
   void add(std::int64_t rows, Range range, Block block) {
     for (std::int64_t column = range.begin / block_columns_; column * block_columns_ < range.end;
          ++column) {
@@ -129,9 +135,12 @@ class Row {
   std::vector<std::int64_t> touched_;  // columns
 };
 
+// For each row of blocks of the result, looks at the rows of blocks that its rows come from, and
+// adds each of their blocks where the columns put it. A partial block adds no visible pairs, so the
+// result is full only where full blocks cover it.
 BlockLayout resample(const LayoutView& from, const Axis& rows, const Axis& columns,
                      std::int64_t block_rows, std::int64_t block_columns) {
-  BlockLayout to;  // its sizes, to count and check them
+  BlockLayout to;  // has only the sizes, to count blocks and check them
   to.block_rows = block_rows;
   to.block_columns = block_columns;
   to.seq_q = rows.length();

@@ -7,7 +7,7 @@
 namespace annulus::layout {
 namespace {
 
-// Of the rows, or of the columns: how many blocks they have.
+// How many blocks the rows, or the columns, have.
 struct Load {
   std::int64_t shortest = 0;
   std::int64_t longest = 0;
@@ -32,6 +32,7 @@ struct Load {
 
 namespace annulus::inline v0 {
 
+// Blocks, rows and columns are counted over distinct heads; only the density is over query heads.
 LayoutStatistics statistics(const LayoutView& view) {
   view.validate();
   LayoutStatistics result;

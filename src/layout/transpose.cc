@@ -4,7 +4,7 @@
 
 namespace annulus::inline v0 {
 
-// Blocks are dealt out to their columns in the order of rows, so that each column ends up sorted.
+// Blocks are put into their columns in the order of rows, so each column is sorted without a sort.
 BlockLayout transpose(const LayoutView& from) {
   from.validate();
   BlockLayout to;

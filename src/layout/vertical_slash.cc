@@ -1,4 +1,4 @@
-// Lists of columns and diagonals for each head, to and from a pattern.
+// Converts lists of columns and diagonals for each head to a pattern and back.
 
 #include <algorithm>
 #include <limits>

@@ -1,5 +1,5 @@
-// A layout with a wanted number of blocks. Every decision is one of whole numbers, so the result is
-// the same on every machine.
+// A layout with a wanted number of blocks. Every decision uses whole numbers, so the result is the
+// same on every machine.
 
 #include <algorithm>
 #include <cmath>
@@ -12,8 +12,8 @@
 namespace annulus::layout {
 namespace {
 
-// Of shares in proportion to weights whose sum is `whole`: shares of all weights up to now are
-// rounded down together, so that they add up to `wanted` and none is more than its weight.
+// Divides `wanted` among weights whose sum is `whole`. The sum of the shares up to each weight is
+// rounded down, so that all shares add up to `wanted` and none exceeds its weight.
 class Shares {
  public:
   Shares(std::int64_t wanted, std::int64_t whole) : wanted_(wanted), whole_(whole) {}
@@ -70,6 +70,8 @@ class Pruner {
     for (std::int64_t row = 0; row < layout_.rows(); ++row) {
       take(row);
       const auto share = shares.next(static_cast<std::int64_t>(optional_.size()));
+      // Keeps the `share` nearest blocks; their order does not matter, since write_row() sorts by
+      // column.
       std::nth_element(optional_.begin(), optional_.begin() + share, optional_.end());
       firm_.insert(firm_.end(), optional_.begin(), optional_.begin() + share);
       write_row(&firm_, builder);
@@ -91,7 +93,8 @@ class Pruner {
 
   const LayoutView& layout_;
   std::int64_t head_;
-  std::vector<Candidate> firm_, optional_;  // of one row
+  // Of one row: blocks that are never dropped, and the others.
+  std::vector<Candidate> firm_, optional_;
 };
 
 class Adder {
@@ -153,7 +156,8 @@ class Adder {
     row_.insert(row_.end(), candidates_.begin(), candidates_.begin() + share);
   }
 
-  // Outwards from the diagonal to both sides: distances do not descend on either.
+  // Adds missing blocks outwards from the diagonal. On each side distances do not descend, so the
+  // nearer of the two next blocks is always the nearest of all.
   void add_nearest(std::int64_t row, std::int64_t share) {
     const std::int64_t position = row * layout_.block_rows + layout_.seq_k - layout_.seq_q;
     std::int64_t right =

@@ -8,6 +8,8 @@
 namespace annulus::inline v0 {
 namespace {
 
+// Blocks and lengths have the bounds of classify.cc, with which sums of positions stay within
+// +-2^60 (evaluate.h). Heads have that of kMaxPeriod in node.h.
 constexpr std::int64_t kMaxBlock = std::int64_t{1} << 30;
 constexpr std::int64_t kMaxLength = std::int64_t{1} << 48;
 constexpr std::int64_t kMaxHeads = std::int64_t{1} << 20;
@@ -149,6 +151,8 @@ void LayoutView::validate_sizes() const {
               std::numeric_limits<std::int32_t>::max());
 }
 
+// The order matters: each check relies on the ones before it, so that arrays which come from a file
+// are never read outside.
 void LayoutView::validate() const {
   validate_sizes();
   check_rows(*this);

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PATTERN_CHECK_NUMBER_H_
 #define ANNULUS_PATTERN_CHECK_NUMBER_H_
 
-// What every leaf asks of its numbers; both throw Error{kInvalidArgument} that names the first one
-// which is wrong.
+// Checks of the numbers of leaves. Both throw Error{kInvalidArgument}, which names the first wrong
+// number.
 
 #include <cstdint>
 #include <span>
@@ -11,10 +11,10 @@
 
 namespace annulus::pattern {
 
-// Numbers and listed positions: far from where sums of three of them could overflow.
+// The bound of numbers and listed positions: sums of three of them do not overflow.
 constexpr std::int64_t kMaxNumber = std::int64_t{1} << 60;
 
-// -1, where it is allowed, means unbounded.
+// `least` is -1 where -1 stands for unbounded.
 inline void check_number(const char* leaf, const char* name, std::int64_t value, std::int64_t least,
                          std::int64_t most = kMaxNumber) {
   if (value >= least && value <= most) return;

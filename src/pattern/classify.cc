@@ -89,7 +89,8 @@ void Classifier::cut(const std::vector<Piece>& pieces, Interval rows, std::vecto
   }
 }
 
-// What the row's queries see, all of them and any of them, as rows of K.
+// The keys that all of the row's queries see, that any sees, and that are in doubt, as rows of K
+// and not as positions.
 const Bounds& Classifier::bounds_of(std::int64_t head, Interval rows) {
   cut(q_pieces_, rows, &row_pieces_);
   if (k_pieces_.size() == 1 && k_pieces_[0].positions.begin == 0 && row_pieces_.size() == 1) {
@@ -112,7 +113,9 @@ const Bounds& Classifier::bounds_of(std::int64_t head, Interval rows) {
       shift(seen.any, by, &bounds->any);
       shift(seen.doubt, by, &bounds->doubt);
       for (const Interval& mixed : seen.mixed) {
-        // Positions of two pieces do not go on from each other: the last key keeps them apart.
+        // Without its last key, an interval that ends with this piece does not touch one that
+        // begins with the next, which append() would join although the keys are not neighbours.
+        // Shortening is always safe: a block that drops out is merely looked at pair by pair.
         append(&bounds->mixed, {mixed.begin + by, mixed.end + by - (k_pieces_.size() > 1)});
       }
     }
@@ -127,12 +130,12 @@ const Bounds& Classifier::bounds_of(std::int64_t head, Interval rows) {
     unite(bounds_.doubt, more_bounds_.doubt, &scratch_);
     bounds_.doubt.swap(scratch_);
   }
-  // What is mixed for some of the queries is so for all of them together: those of the first piece
-  // are as good as any.
+  // A block that is mixed for one piece of the queries is mixed for all of them, so `mixed` of the
+  // first piece stays right. The others' would only save time.
   return bounds_;
 }
 
-// The blocks that some of these keys are in.
+// The blocks that hold some of these keys.
 Interval Classifier::block_columns_of(const Interval& keys) const {
   return {block_of(keys.begin), block_of(keys.end - 1) + 1};
 }
@@ -146,8 +149,8 @@ void Classifier::full_columns(const IntervalSet& keys, IntervalSet* out) const {
   }
 }
 
-// The blocks that hold keys in doubt, less those that are surely mixed: a block is as long as the
-// grain of `mixed`.
+// Finds the blocks that hold keys in doubt, except those that are surely mixed. A block lies within
+// `mixed` only as a whole, since it is as long as the grain.
 void Classifier::find_doubtful(const Bounds& bounds) {
   doubtful_.clear();
   for (const Interval& keys : bounds.doubt) append(&doubtful_, block_columns_of(keys));
@@ -171,7 +174,8 @@ const std::vector<BlockRun>& Classifier::row(std::int64_t head, std::int64_t row
   subtract(touched_, full_, &partial_);
   find_doubtful(bounds);
 
-  // Both sets ascend and are disjoint; doubtful blocks among the partial ones are looked at alone.
+  // Full and partial blocks are disjoint ascending sets, which are merged. Doubtful blocks among
+  // the partial ones are resolved one by one.
   auto full = full_.begin();
   auto doubtful = doubtful_.begin();
   for (const Interval& partial : partial_) {
@@ -184,7 +188,7 @@ const std::vector<BlockRun>& Classifier::row(std::int64_t head, std::int64_t row
       column = std::max(column, doubtful->begin);
       const std::int64_t end = std::min(doubtful->end, partial.end);
       while (column < end) resolve(head, bounds, column++);
-      if (doubtful->end > partial.end) break;  // the next interval may go on in it
+      if (doubtful->end > partial.end) break;  // the next partial interval may hold its rest
     }
     if (column < partial.end) add({column, partial.end, true});
   }
@@ -197,15 +201,16 @@ bool Classifier::truly_mixed(const Bounds& bounds, Interval keys) {
   if (touches(bounds.all, keys) && !covers(bounds.any, keys)) return true;
   const IntervalSet block = {keys};
   IntervalSet rest;
-  subtract(block, bounds.doubt, &scratch_);  // exact keys
-  intersect(scratch_, bounds.any, &rest);    // of these, seen by some query
-  subtract(rest, bounds.all, &scratch_);     // and not by every one
+  subtract(block, bounds.doubt, &scratch_);  // keys that are not in doubt
+  intersect(scratch_, bounds.any, &rest);    // those of them that some query sees
+  subtract(rest, bounds.all, &scratch_);     // and that not every query sees
   return !scratch_.empty();
 }
 
-// A block that the bounds leave open: first its corners, which settle nearly every block that a
-// diagonal crosses, then its rows until both a visible and an invisible pair were met: of rows
-// whose counts are a progression the first and the last, between which all others lie.
+// Classifies a block that the bounds leave open. First it asks the corners, which settle nearly
+// every block that a diagonal crosses. Then it asks rows until it has met both a visible and an
+// invisible pair. Among rows whose counts are an arithmetic progression only the first and the last
+// are asked, since all others lie between them.
 void Classifier::resolve(std::int64_t head, const Bounds& bounds, std::int64_t column) {
   const Interval keys = {column * block_columns_, std::min((column + 1) * block_columns_, seq_k_)};
   cut(k_pieces_, keys, &key_pieces_);

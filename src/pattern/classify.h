@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PATTERN_CLASSIFY_H_
 #define ANNULUS_PATTERN_CLASSIFY_H_
 
-// Which blocks of a problem are empty, partial or full, from intervals: the cost of a row of blocks
-// is the intervals it has, not its blocks and not its pairs. The classes are exact.
+// Classifies the blocks of a problem as empty, partial or full, from intervals: the time for a row
+// of blocks grows with its intervals, not with its blocks or its pairs. The classes are exact.
 
 #include <cstdint>
 #include <vector>
@@ -17,7 +17,7 @@ class ThreadPool;
 
 namespace annulus::pattern {
 
-// The rectangle of positions that a problem is. Where nothing else is said its keys end the
+// The rectangle of positions that a problem covers. By default its keys are the end of the
 // sequence.
 struct Extent {
   std::int64_t seq_q = 0;       // Sq
@@ -38,8 +38,8 @@ struct Extent {
 // Throws Error{kInvalidArgument}: lengths in [0, 2^48], positions within +-2^48.
 void check_extent(const Extent& extent);
 
-// The same for tensors whose rows lie in several places of the sequence, as a shard of a ring does:
-// row i of the queries is the i-th position that the segments name, one segment after another.
+// The positions of tensors whose rows are several parts of the sequence, as in a shard of a ring:
+// row i of the queries has the i-th position that the segments name, one segment after another.
 struct Placement {
   std::vector<Segment> q;  // starts are positions
   std::vector<Segment> k;
@@ -51,7 +51,7 @@ struct Placement {
   static Placement of(const Extent& extent) { return of(extent, extent.context()); }
 };
 
-// Rows that the segments have together.
+// The number of rows of all segments.
 std::int64_t total_length(const std::vector<Segment>& segments);
 
 // Block columns [begin, end) of one row of blocks, all of one class; empty blocks have no run.
@@ -65,8 +65,8 @@ struct BlockRun {
 
 // Rows of R x C blocks over an extent or a placement. Block (i, j) has rows [i R, (i+1) R) and
 // columns [j C, (j+1) C) of the tensors, as far as they exist: a block that the end cuts off is
-// full when all of its rest is. A block may lie over the edge of two segments. Reuses its memory;
-// one per thread.
+// full where all its existing pairs are visible. A block may span several segments. A classifier
+// reuses its memory, so each thread needs its own.
 class Classifier {
  public:
   // Throws Error{kInvalidArgument} for block sizes outside [1, 2^30] and bad extents.
@@ -84,17 +84,18 @@ class Classifier {
   const std::vector<BlockRun>& row(std::int64_t head, std::int64_t row);
 
  private:
-  // Rows [begin, begin + positions.size()) of a tensor, at these positions.
+  // Rows [begin, begin + positions.size()) of a tensor, which have these positions.
   struct Piece {
     Interval positions;
     std::int64_t begin = 0;
   };
   static std::vector<Piece> pieces_of(const std::vector<Segment>& segments);
-  // The parts of the pieces that are among rows [begin, end) of the tensor.
+  // The parts of the pieces that are among `rows` of the tensor.
   static void cut(const std::vector<Piece>& pieces, Interval rows, std::vector<Piece>* out);
 
   const Bounds& bounds_of(std::int64_t head, Interval queries);
-  // The block column of a key; a division would cost more than all else that is done about it.
+  // The block column of a key. A shift where possible, since a division would take longer than all
+  // other work for the key.
   std::int64_t block_of(std::int64_t key) const {
     return block_shift_ >= 0 ? key >> block_shift_ : key / block_columns_;
   }
@@ -113,7 +114,7 @@ class Classifier {
 
   std::int64_t block_rows_;
   std::int64_t block_columns_;
-  int block_shift_ = -1;  // log2 of it, where it is a power of two
+  int block_shift_ = -1;  // log2 of block_columns_ where that is a power of two, else -1
   std::int64_t seq_q_ = 0;
   std::int64_t seq_k_ = 0;
   std::int64_t rows_ = 0;
@@ -121,14 +122,14 @@ class Classifier {
   std::vector<Piece> q_pieces_, k_pieces_;
   Evaluator evaluator_;
   RowsAlike alike_;
-  std::vector<Piece> row_pieces_, key_pieces_;  // of the row and of the block at hand
+  std::vector<Piece> row_pieces_, key_pieces_;  // of the current row and of the current block
   Bounds bounds_, more_bounds_;                 // in rows of K, not in positions
   IntervalSet touched_, full_, partial_, doubtful_, mixed_, scratch_;
   std::vector<BlockRun> runs_;
 };
 
-// The pairs of the extent that `head` sees, exactly. Costs by the places where rows begin to go on
-// in another way (rows_alike.h), not by the rows.
+// The pairs of the extent that `head` sees, exactly. The time grows with the places where rows
+// begin to go on differently (rows_alike.h), not with the rows.
 std::int64_t visible_pairs(const Pattern& pattern, std::int64_t head, const Extent& extent,
                            const PatternContext& context);
 inline std::int64_t visible_pairs(const Pattern& pattern, std::int64_t head, const Extent& extent) {
@@ -143,12 +144,12 @@ inline Density density(const Pattern& pattern, const Extent& extent, std::int64_
   return density(pattern, extent, heads, extent.context());
 }
 
-// Every row of blocks of every distinct head among `heads`, with partial flags (left empty where
-// there is none). Heads that see the same are stored once, with a head map unless all of them do.
-// It counts rows and columns from the extent's start: as an expression, blocks(layout) has the
-// default positions. With a pool rows are shared out among its threads, and the layout is the same
-// bit for bit. Throws Error{kInvalidArgument} where the sizes do not fit a BlockLayout and
-// Error{kOutOfMemory} past 2^31 kept blocks.
+// The layout of all rows of blocks of every distinct head among `heads`, with partial flags (empty
+// where no block is partial). Heads that see the same are stored once, with a head map unless all
+// heads see the same. Rows and columns count from the extent's start, while blocks(layout) as an
+// expression has the default positions. With a pool rows are shared out among its threads, and the
+// layout is the same bit for bit. Throws Error{kInvalidArgument} where the sizes do not fit a
+// BlockLayout and Error{kOutOfMemory} past 2^31 kept blocks.
 BlockLayout make_layout(const Pattern& pattern, const Extent& extent, std::int64_t block_rows,
                         std::int64_t block_columns, std::int64_t heads,
                         const PatternContext& context, base::ThreadPool* pool = nullptr);

@@ -10,12 +10,12 @@
 namespace annulus::pattern {
 namespace {
 
-// One interval or two, found at once.
+// Whether the node's answer is one interval or two, found at once.
 bool is_short(const Node& node) {
   return node.kind == Kind::kLeaf && leaves::structure_of(node.leaf).is_short;
 }
 
-// From the first key to the last one.
+// The interval from the first key to the last one.
 Interval hull_of(const IntervalSet& keys) {
   return keys.empty() ? Interval{} : Interval{keys.front().begin, keys.back().end};
 }
@@ -32,7 +32,8 @@ std::size_t Evaluator::add(const Node& node) {
   step.node = &node;
   for (const NodePointer& child : node.children) step.children.push_back(add(*child));
   if (node.kind == Kind::kAnd) {
-    // Operands are asked about the keys that those before them left: the short ones go first.
+    // Each operand is asked only about the keys that the operands before it left, so short ones go
+    // first.
     std::stable_partition(step.children.begin(), step.children.end(),
                           [&](std::size_t child) { return is_short(*steps_[child].node); });
   }
@@ -46,6 +47,8 @@ const IntervalSet& Evaluator::row(std::int64_t head, std::int64_t q, Interval un
   return steps_.back().row;
 }
 
+// Finds the exact keys of one query. An operand of & is asked only within the hull of what those
+// before it left, since keys outside cannot be seen.
 void Evaluator::find_row(Step& step, const Question& question) {
   const Node& node = *step.node;
   if (step.children.empty()) {
@@ -83,6 +86,9 @@ const Bounds& Evaluator::range(std::int64_t head, Interval queries, Interval uni
   return steps_.back().bounds;
 }
 
+// Finds the bounds of a range of queries. A leaf answers by itself; heads() takes its child's
+// answer; operands of & are asked only within the hull of what the one before sees; ~ swaps and
+// complements `all` and `any` and keeps `doubt` and `mixed`, which are the same for both.
 void Evaluator::find_bounds(Step& step, const Question& question) {
   const auto& [head, queries, universe, grain] = question;
   const Node& node = *step.node;
@@ -120,9 +126,10 @@ void Evaluator::find_bounds(Step& step, const Question& question) {
   bounds.mixed.swap(child.mixed);
 }
 
-// & and |. A key differs in an operand that some but not all queries see it through. A key that
-// differs in one operand at most, and there without doubt, comes out exact: the other operands then
-// either decide it or leave it to that one.
+// Joins the operands of & and |. A key is said to differ in an operand through which some but not
+// all queries see it. A key that differs in at most one operand, and there without doubt, is exact
+// in the result: the other operands either decide it or leave it to that one. A key that differs in
+// two becomes doubt.
 void Evaluator::fold(Step& step) {
   const bool is_and = !is_union(step.node->kind);
   const auto join = is_and ? intersect : unite;
@@ -156,8 +163,9 @@ void Evaluator::fold(Step& step) {
   intersect(differ_, doubts_, &bounds.doubt);
 }
 
-// What is mixed in one operand stays so where the other decides nothing: sees all, in an &, or
-// none, in an |. Requires: `bounds` is not joined with the child yet.
+// Intervals that are mixed in one operand stay mixed where the other operand decides nothing: in an
+// & where all its queries see the keys, in an | where none does. Requires: `bounds` is not joined
+// with the child yet.
 void Evaluator::fold_mixed(bool is_and, const Bounds& child, Bounds* bounds) {
   const auto keep = [&](const IntervalSet& mixed, const Bounds& other, IntervalSet* out) {
     if (is_and) {
@@ -169,7 +177,7 @@ void Evaluator::fold_mixed(bool is_and, const Bounds& child, Bounds* bounds) {
   keep(bounds->mixed, child, &scratch_);
   keep(child.mixed, *bounds, &more_mixed_);
   if (!scratch_.empty() && !more_mixed_.empty()) {
-    // Neighbours of two kinds do not go on from each other: a key between keeps them apart.
+    // Mixed intervals of the two operands must not touch, so each loses its last key.
     for (IntervalSet* set : {&scratch_, &more_mixed_}) {
       for (Interval& keys : *set) --keys.end;
       std::erase_if(*set, [](const Interval& keys) { return keys.empty(); });

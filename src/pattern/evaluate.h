@@ -1,14 +1,15 @@
 #ifndef ANNULUS_PATTERN_EVALUATE_H_
 #define ANNULUS_PATTERN_EVALUATE_H_
 
-// A pattern over ranges of positions, as sets of key intervals: no pair is ever looked at alone.
+// Evaluates a pattern over ranges of positions, as sets of key intervals; no pair is ever asked by
+// itself.
 //
 //   Evaluator evaluator(pattern, context);
 //   const IntervalSet& keys = evaluator.row(head, q, {0, Sk});     // what q sees, exactly
 //   const Bounds& bounds = evaluator.range(head, {qa, qb}, {0, Sk});
 //
-// An Evaluator owns the memory of its answers and reuses it: an answer lives until the next call
-// of the same function. One per thread; the pattern itself may be shared.
+// An Evaluator owns the memory of its answers and reuses it: an answer is valid until the next call
+// of the same function. Each thread needs its own; the pattern itself may be shared.
 
 #include <cstdint>
 #include <vector>
@@ -46,9 +47,9 @@ class Evaluator {
   // lacks what a leaf needs.
   const IntervalSet& row(std::int64_t head, std::int64_t q, Interval universe);
 
-  // Requires: queries is not empty. Positions and universe stay within +-2^60. With a grain, leaves
-  // whose keys repeat within as many keys answer by bounds instead of key by key, so that an answer
-  // has no more intervals than the universe has grains.
+  // Requires: queries is not empty. Positions and universe stay within +-2^60. With a grain (a
+  // number of keys), leaves whose keys repeat within that many keys answer by bounds instead of key
+  // by key, so that an answer has no more intervals than the universe has grains.
   const Bounds& range(std::int64_t head, Interval queries, Interval universe,
                       std::int64_t grain = 0);
 
@@ -68,7 +69,7 @@ class Evaluator {
     IntervalSet row;
   };
   std::size_t add(const Node& node);
-  // What is asked; the same for all nodes of the tree.
+  // The question, which is the same for all nodes of the tree.
   struct Question {
     std::int64_t head;
     Interval queries;
@@ -83,7 +84,8 @@ class Evaluator {
   Pattern pattern_;
   PatternContext context_;
   std::vector<Step> steps_;  // children before their parent, the root last
-  IntervalSet differ_, differ_once_, differ_twice_, doubts_, more_mixed_, scratch_;  // of fold
+  // Scratch memory of fold.
+  IntervalSet differ_, differ_once_, differ_twice_, doubts_, more_mixed_, scratch_;
 };
 
 // visible(head, q, k) for k in [k_begin, k_begin + count), one byte each, 0 or 1.

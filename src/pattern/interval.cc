@@ -6,20 +6,21 @@
 namespace annulus::pattern {
 namespace {
 
-// The first interval that ends behind a number.
+// The first interval that ends after a number.
 IntervalSet::const_iterator first_behind(const IntervalSet& set, std::int64_t number) {
   return std::upper_bound(
       set.begin(), set.end(), number,
       [](std::int64_t value, const Interval& interval) { return value < interval.end; });
 }
 
-// What is left of a set while it is walked. Sets are often alike, or one of them is short: runs of
-// intervals that the other set does not cut are found by ever longer steps and copied at once.
+// The rest of a set while two sets are merged. Sets are often alike, or one of them is short, so
+// runs of intervals that the other set does not cut are found by ever longer steps and copied at
+// once.
 struct Rest {
   explicit Rest(const IntervalSet& set) : at(set.data()), end(set.data() + set.size()) {}
   bool empty() const { return at == end; }
 
-  // Requires: is_before(*at). Stops at the first for which it is false.
+  // Requires: is_before(*at). Advances to the first interval for which it is false.
   template <typename IsBefore>
   void skip_while(const IsBefore& is_before) {
     std::ptrdiff_t step = 1;
@@ -44,7 +45,7 @@ void intersect(const IntervalSet& a, const IntervalSet& b, IntervalSet* out) {
   Rest x(a), y(b);
   while (!x.empty() && !y.empty()) {
     if (x.at->end > y.at->end) std::swap(x, y);
-    if (x.at->begin >= y.at->begin) {  // x lies in y, and others behind it may
+    if (x.at->begin >= y.at->begin) {  // x is inside y, and so may be the intervals after it
       x.take_while([&](const Interval& i) { return i.end <= y.at->end; }, out);
       continue;
     }
@@ -91,7 +92,8 @@ void subtract(const IntervalSet& a, const IntervalSet& b, IntervalSet* out) {
       while (!cut.empty() && cut.at->begin < x.at->end) {
         if (begin < cut.at->begin) out->push_back({begin, cut.at->begin});
         begin = cut.at->end;
-        // A cut may reach into the next interval of a, so only whole ones are passed here.
+        // A subtracted interval that reaches beyond this one may also cut the next one of a, so it
+        // is kept.
         if (begin > x.at->end) break;
         ++cut.at;
       }

@@ -1,7 +1,8 @@
 #ifndef ANNULUS_PATTERN_INTERVAL_H_
 #define ANNULUS_PATTERN_INTERVAL_H_
 
-// Sets of whole numbers as sorted lists of intervals: what a row of keys looks like to a pattern.
+// Sets of whole numbers as sorted lists of intervals, which is how the keys that a query sees are
+// held.
 
 #include <cstdint>
 #include <vector>
@@ -22,11 +23,11 @@ inline Interval intersection(const Interval& a, const Interval& b) {
   return {a.begin > b.begin ? a.begin : b.begin, a.end < b.end ? a.end : b.end};
 }
 
-// Ascending, none empty, and a gap between any two.
+// Intervals ascend, none is empty, and there is a gap between any two.
 using IntervalSet = std::vector<Interval>;
 
-// Adds an interval that begins at or after the last one's begin; empty ones are dropped and what
-// touches is joined.
+// Adds an interval that begins at or after the last one's begin. An empty one is dropped, and one
+// that touches the last is joined with it.
 inline void append(IntervalSet* set, Interval interval) {
   if (interval.empty()) return;
   if (!set->empty() && interval.begin <= set->back().end) {
@@ -43,8 +44,8 @@ void subtract(const IntervalSet& a, const IntervalSet& b, IntervalSet* out);
 void complement(const IntervalSet& a, Interval universe, IntervalSet* out);
 
 std::int64_t size(const IntervalSet& set);                // how many numbers
-bool touches(const IntervalSet& set, Interval interval);  // some number in common
-bool covers(const IntervalSet& set, Interval interval);   // all of the interval in the set
+bool touches(const IntervalSet& set, Interval interval);  // whether both have a number in common
+bool covers(const IntervalSet& set, Interval interval);   // whether the set has all of the interval
 
 }  // namespace annulus::pattern
 

@@ -1,4 +1,4 @@
-// The nodes of several patterns that have a word of their own.
+// Patterns that join others and have a word of their own: heads, head_groups, sum.
 #include "annulus/pattern.h"
 #include "base/fail.h"
 #include "pattern/check_number.h"
@@ -11,7 +11,7 @@ using pattern::check_number;
 using pattern::Kind;
 using pattern::Node;
 
-// Pattern has no default that may stand in a moved-from place: nodes are gathered instead.
+// Patterns cannot be moved from, so their nodes are collected instead.
 Pattern combined(const char* name, Kind kind, std::span<const Pattern> patterns,
                  std::int64_t group = 1) {
   if (patterns.empty()) {

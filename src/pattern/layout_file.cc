@@ -36,7 +36,7 @@ struct Header {
 static_assert(sizeof(Header) == 128);
 constexpr std::size_t kDigested = offsetof(Header, header_digest);
 
-// Where the arrays lie, from what the header says.
+// The offsets of the arrays, computed from the header.
 struct Places {
   std::uint64_t indptr = sizeof(Header);
   std::uint64_t map = 0;
@@ -48,7 +48,7 @@ struct Places {
 
 std::uint64_t aligned(std::uint64_t bytes) { return base::round_up(bytes, kAlignment); }
 
-// Requires: entries that are far from 2^60.
+// Requires: the header's counts are far below 2^60.
 Places places_of(const Header& header, std::uint64_t lines) {
   Places places;
   places.lines = lines;
@@ -95,7 +95,7 @@ Header read_header(std::span<const std::byte> bytes, const std::string& what) {
   return header;
 }
 
-// A header whose digest is right may still have been made to harm: nothing may overflow.
+// A header with the right digest may still be hostile, so nothing may overflow.
 Places check_header(const Header& header, std::span<const std::byte> bytes,
                     const std::string& what) {
   const auto refuse = [&](const char* name, auto value, auto expected) {
@@ -111,7 +111,7 @@ Places check_header(const Header& header, std::span<const std::byte> bytes,
                bytes.size(), header.file_bytes,
                bytes.size() < header.file_bytes ? "truncated" : "too long");
   }
-  // What the arrays take is less than what is there, so that sums of it do not overflow.
+  // Each count is compared with the bytes of the file first, so that sums of them cannot overflow.
   const auto most = static_cast<std::int64_t>(bytes.size());
   for (const auto& [name, count] : {std::pair{"entries of head_map", header.map},
                                     {"kept blocks", header.kept},
@@ -139,7 +139,7 @@ Places check_header(const Header& header, std::span<const std::byte> bytes,
 }  // namespace
 
 base::Digest layout_digest(const LayoutView& layout) {
-  // A digest of digests: the arrays need no second copy.
+  // A digest of digests, so that the arrays need not be copied into one.
   const auto hex = [](const auto& array) { return base::digest(std::as_bytes(array)).hex(); };
   const std::string text = fmt::format(
       "annulus block layout 1: {} {} {} {} {} {} {} {} {}", layout.block_rows, layout.block_columns,
@@ -155,6 +155,8 @@ void add_layout_digests(const detail::PatternNode& node, std::string* text) {
   });
 }
 
+// Gaps between arrays stay zero. The digest of the arrays is taken before that of the header, which
+// holds it.
 std::vector<std::byte> format_layout(const LayoutView& layout) {
   layout.validate();
   Header header = {};
@@ -213,7 +215,8 @@ LayoutView parse_layout(std::span<const std::byte> bytes, const std::string& wha
 }
 
 BlockLayout read_layout(base::FileSystem& files, const std::string& path) {
-  // Read, not mapped: a file that is shortened meanwhile is an error here and no signal.
+  // The file is read and not mapped, so that one that is shortened meanwhile is an error and no
+  // signal.
   const std::vector<std::byte> bytes = base::read_file(files, path, kMaxLayoutBytes);
   return copy(parse_layout(bytes, path));
 }

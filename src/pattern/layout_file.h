@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PATTERN_LAYOUT_FILE_H_
 #define ANNULUS_PATTERN_LAYOUT_FILE_H_
 
-// The file of a block layout: its arrays as they lie in memory, behind a header that says how long
-// they are and how they hash. Little-endian.
+// The file of a block layout: its arrays as they are in memory, behind a header with their lengths
+// and digests. Little-endian.
 //
 //      0  magic      8 bytes   "ANNULAYT"
 //      8  version    u32       1
@@ -34,27 +34,28 @@
 namespace annulus::pattern {
 
 constexpr std::uint32_t kLayoutVersion = 1;
-// What is read at most: more than any layout that fits 2^31 kept blocks.
+// The largest file that is read: larger than that of any layout with up to 2^31 kept blocks.
 constexpr std::int64_t kMaxLayoutBytes = std::int64_t{1} << 36;
 
-// Of the sizes and every entry, partial flags included; the same on every machine.
+// The digest of the sizes and all entries, partial flags included; the same on every machine.
 base::Digest layout_digest(const LayoutView& layout);
 
-// The digests of the layouts in a tree, blanks between them: a pattern's text names their files
-// alone, and files change.
+// Appends the digests of the layouts in a tree, with blanks between them. A pattern's text names
+// only their files, and files may change.
 void add_layout_digests(const detail::PatternNode& node, std::string* text);
 
 // The file's bytes.
 std::vector<std::byte> format_layout(const LayoutView& layout);
 
-// Views into `bytes`, which must stay and begin at a multiple of 8. Believes nothing: throws
-// Error{kInvalidFile} that names the first fault. `what` names the bytes in messages.
+// Gives views into `bytes`, which must outlive them and begin at a multiple of 8. It checks
+// everything and throws Error{kInvalidFile}, which names the first fault. `what` names the bytes in
+// messages.
 LayoutView parse_layout(std::span<const std::byte> bytes, const std::string& what);
 
 // Throws Error{kFile} and Error{kInvalidFile}.
 BlockLayout read_layout(base::FileSystem& files, const std::string& path);
 
-// Throws Error{kInvalidArgument} for an invalid layout and Error{kFile}; then path is untouched.
+// Throws Error{kInvalidArgument} for an invalid layout, and Error{kFile}; path is untouched then.
 void write_layout(base::FileSystem& files, const std::string& path, const LayoutView& layout);
 
 }  // namespace annulus::pattern

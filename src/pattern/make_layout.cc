@@ -13,22 +13,25 @@
 namespace annulus::pattern {
 namespace {
 
+// A bound on memory: 2^31 blocks take 10 GB with their flags. The largest layout file
+// (layout_file.h) follows from it, and layout/builder.cc and selection/build_layout.cc have the
+// same bound.
 constexpr std::int64_t kMaxKept = std::int64_t{1} << 31;
-// Rows that a thread takes at a time.
+// How many rows a thread takes at a time.
 constexpr std::int64_t kRowsOfPart = 128;
 
-// A run in 8 bytes: where rows are single blocks there are as many runs as blocks, and the memory
-// for them costs more than to find them.
+// A run in 8 bytes. Where no two kept blocks are neighbours, there are as many runs as blocks, and
+// writing longer ones would cost more time than finding them.
 struct ShortRun {
   std::int32_t begin;
-  std::uint32_t count_and_class;  // twice the count, and 1 for a partial one
+  std::uint32_t count_and_class;  // twice the count, plus 1 for a partial run
 };
 
-// Rows of blocks one after another, head after head. The runs are few, the blocks may be millions:
-// their memory is taken once, when all parts are known.
+// The runs of consecutive rows of blocks, counted through all heads. Runs are few, but blocks may
+// be millions, so memory for blocks is allocated once, when all parts are known.
 struct Part {
   std::vector<ShortRun> runs;
-  std::vector<std::int64_t> ends;  // of each row: blocks of the part up to it
+  std::vector<std::int64_t> ends;  // for each row the blocks of the part up to its end
   bool any_partial = false;
 };
 

@@ -49,7 +49,8 @@ class Emitter {
     base::fail(ErrorCode::kInternal, "a pattern node of kind {}", static_cast<int>(node.kind));
   }
 
-  // The head and the batch are the same for all threads of a CTA.
+  // The text chooses by ?: among the children. That does not diverge, since all threads of a CTA
+  // have the same head and the same batch.
   Piece turns(const Node& node) {
     std::vector<Piece> pieces;
     for (const NodePointer& child : node.children) pieces.push_back(piece_of(*child));
@@ -70,7 +71,8 @@ class Emitter {
     return {text + held(pieces.back(), leaves::kTight) + ")"};
   }
 
-  // & and | of bools without branches; operands that decide nothing are left out.
+  // & and | of bools, without branches. Operands that decide nothing (true in an &, false in an |)
+  // are left out.
   Piece chain(const Node& node) {
     const bool is_and = !is_union(node.kind);
     const Strength strength = is_and ? leaves::kWeakAnd : leaves::kWeakOr;

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_PATTERN_MASK_CODE_H_
 #define ANNULUS_PATTERN_MASK_CODE_H_
 
-// A pattern as code for partial tiles. The text says what the expression looks like, the numbers
-// and lists are run-time parameters: another window compiles nothing. Its other end is
-// templates/tile/mask.cuh, whose MaskContext has the functions that the text calls.
+// Code for partial tiles, made from a pattern. The text has the structure of the expression;
+// numbers and lists are run-time parameters, so another window compiles nothing. The functions that
+// the text calls are those of MaskContext in templates/tile/mask.cuh.
 
 #include <cstdint>
 #include <memory>
@@ -18,22 +18,23 @@ namespace annulus::pattern {
 struct MaskCode {
   // One expression of type bool over (m, q, k): m a tile::MaskContext, q and k int positions. It
   // depends on the structure alone and is the structure's key. "true" where every pair is visible,
-  // "false" where none is: then no tile is partial for the pattern's sake.
+  // "false" where none is; no tile is then partial because of the pattern.
   std::string text;
   std::vector<std::int32_t> numbers;  // for MaskParams::numbers, at most number_slots
-  // For MaskParams::lists: numbers that found no room, then the lists.
+  // For MaskParams::lists: numbers for which there was no slot, then the lists.
   std::vector<std::int32_t> lists;
   bool uses_blocks = false;                   // the text calls m.blocks()
   std::shared_ptr<const BlockLayout> layout;  // of blocks(); null without
-  // The text reads memory, divides or is long: better evaluated in a loop over a row's columns than
-  // written out for every element. A matter of structure too.
+  // The text reads memory, divides or is long, so it is better evaluated in a loop over a row's
+  // columns than written out for every element. It depends on the structure alone.
   bool costly = false;
 };
 
-// Where the code will run: what random() chooses goes into a list, for each head and row of blocks.
+// What the code will be used for. The choices of random() go into a list, for each head and row of
+// blocks.
 struct MaskScope {
   std::int64_t heads = 1;  // H
-  Interval queries;        // the positions of all query rows lie in here
+  Interval queries;        // holds the positions of all query rows
   PatternContext context;
 };
 

@@ -65,6 +65,8 @@ Pattern make_leaf(leaves::Leaf leaf) {
            .period = structure.head_period > kMaxPeriod ? 0 : structure.head_period.value}));
 }
 
+// The node's heads, period, leaves and depth follow from its children: layouts must be for one
+// number of heads, and the period is the common multiple of theirs.
 NodePointer combine(Kind kind, const Node::Children& nodes, std::int64_t group) {
   Node node{.kind = kind, .group = group, .leaves = 0};
   const bool chain = kind == Kind::kAnd || kind == Kind::kOr;

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PATTERN_NODE_H_
 #define ANNULUS_PATTERN_NODE_H_
 
-// The expression tree behind Pattern. Nodes are immutable and shared; every way to make one goes
-// through the functions of annulus/pattern.h or through combine(), which check the limits below.
+// The expression tree behind Pattern. Nodes are immutable and shared. They are made only by the
+// functions of annulus/pattern.h and by combine(), which check the limits below.
 
 #include <cstdint>
 #include <memory>
@@ -16,7 +16,7 @@
 namespace annulus::inline v0::detail {
 
 struct PatternNode {
-  // A leaf, or what joins other nodes.
+  // A leaf, or a kind that joins other nodes.
   enum class Kind {
     kLeaf,
     kNot,           // one child
@@ -33,10 +33,11 @@ struct PatternNode {
   pattern::leaves::Leaf leaf = {};  // of kLeaf
   std::int64_t group = 1;           // of kHeads
   Children children = {};
-  int depth = 1;             // levels of this tree
-  int leaves = 1;            // leaves of this tree
-  std::int64_t heads = 1;    // H of the per-head layouts in this tree, or 1
-  std::int64_t period = 1;   // layouts aside, head h sees what head h mod this sees; 0: none does
+  int depth = 1;           // levels of this tree
+  int leaves = 1;          // leaves of this tree
+  std::int64_t heads = 1;  // H of the per-head layouts in this tree, or 1
+  // Except through layouts, head h sees what head h mod this sees; 0: no such period.
+  std::int64_t period = 1;
   std::int64_t batches = 1;  // batch b sees what batch b mod this sees
 };
 
@@ -50,24 +51,24 @@ using NodePointer = std::shared_ptr<const Node>;
 
 constexpr int kMaxDepth = 64;
 constexpr int kMaxLeaves = 1024;
-// Periods of heads beyond this are not told from "every head differs": no problem has as many.
+// A longer period of heads counts as "every head differs", since no problem has as many heads.
 constexpr std::int64_t kMaxPeriod = std::int64_t{1} << 20;
 // Batches that may differ. Each of them has lists of its own, and two batches(...) of one
 // expression multiply.
 constexpr std::int64_t kMaxBatches = 4096;
 
-// The pattern of one leaf, which is checked.
+// Checks a leaf and makes the pattern of it.
 Pattern make_leaf(leaves::Leaf leaf);
 
-// A node of one of the kinds with children; children of kAnd in kAnd and of kOr in kOr are taken
-// apart, so that a & b & c is one node however it was bracketed. Throws Error{kInvalidArgument}
-// beyond the limits, and for a sum below another node.
+// Makes a node of one of the kinds with children. Children kAnd of a kAnd, and kOr of a kOr, are
+// replaced by their own children, so that a & b & c is one node however it was bracketed. Throws
+// Error{kInvalidArgument} beyond the limits, and for a sum below another node.
 NodePointer combine(Kind kind, const Node::Children& nodes, std::int64_t group = 1);
 NodePointer complement(NodePointer node);
 
 bool equal(const Node& a, const Node& b);
 
-// True for the kinds that see what any of their children sees.
+// True for the kinds that see whatever any of their children sees.
 constexpr bool is_union(Kind kind) {
   return kind == Kind::kOr || kind == Kind::kHierarchical || kind == Kind::kSum;
 }
@@ -94,9 +95,9 @@ void check_head(const Node& node, std::int64_t head);
 // Error{kInvalidArgument} where the layouts of the tree are made for another number.
 std::int64_t distinct_heads(const Node& node, std::int64_t heads);
 
-// Position q of `head` sees position k; the definition every other evaluation is tested against.
-// Requires: check_head and check_batch pass. Throws Error{kInvalidArgument} where the context lacks
-// what a leaf needs.
+// Whether position q of `head` sees position k: the definition that every other evaluation is
+// tested against. Requires: check_head and check_batch pass. Throws Error{kInvalidArgument} where
+// the context lacks what a leaf needs.
 bool visible(const Node& node, std::int64_t head, std::int64_t q, std::int64_t k,
              const PatternContext& context);
 
@@ -107,7 +108,7 @@ void each_leaf(const Node& node, const F& f) {
   for (const NodePointer& child : node.children) each_leaf(*child, f);
 }
 
-// True where f(structure) is for some leaf of a tree.
+// True where f(structure) is true for some leaf of a tree.
 template <typename F>
 bool any_leaf(const Node& node, const F& f) {
   bool any = false;

@@ -26,7 +26,7 @@ const leaves::Word* leaf_word(std::string_view name) {
   return found == words.end() ? nullptr : &*found;
 }
 
-// All words, for advice.
+// All words of the language, for advice about unknown ones.
 std::vector<std::string_view> known_words() {
   std::vector<std::string_view> known;
   for (const leaves::Word& word : leaves::all_words()) known.push_back(word.name);
@@ -37,14 +37,14 @@ std::vector<std::string_view> known_words() {
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// For messages: unprintable bytes in hexadecimal.
+// A character for messages, with unprintable bytes in hexadecimal.
 std::string shown(char c) {
   return c >= ' ' && c <= '~' ? fmt::format("'{}'", c)
                               : fmt::format("byte 0x{:02x}", static_cast<unsigned char>(c));
 }
 
-// Recursive descent, one function per line of the grammar. Every level of recursion passes through
-// deeper(), so hostile nesting ends in an error long before the stack does.
+// A recursive-descent parser with one function for each line of the grammar. Every level of
+// recursion goes through deeper(), so hostile nesting is an error long before the stack overflows.
 class Parser final : public leaves::Arguments {
  public:
   Parser(std::string_view text, const LoadBlocks& load_blocks)
@@ -64,8 +64,8 @@ class Parser final : public leaves::Arguments {
                fmt::format(format, std::forward<Arguments>(arguments)...));
   }
 
-  // Runs what builds a node and puts the column before its error; a number that a leaf refuses is
-  // an error of the text.
+  // Runs a function that builds a node and puts the column before its error, since a number that a
+  // leaf refuses is an error of the text.
   template <typename Build>
   static Pattern built_at(std::size_t at, const Build& build) {
     try {
@@ -281,7 +281,7 @@ class Parser final : public leaves::Arguments {
   std::string_view text_;
   const LoadBlocks& load_blocks_;
   std::size_t at_ = 0;
-  std::size_t leaf_start_ = 0;  // of the word of the leaf whose arguments are read
+  std::size_t leaf_start_ = 0;  // column of the word of the leaf whose arguments are read
   int depth_ = 0;
 };
 

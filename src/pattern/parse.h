@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PATTERN_PARSE_H_
 #define ANNULUS_PATTERN_PARSE_H_
 
-// Text to expression. The grammar is in docs/patterns.md; Pattern::parse is this with the real
-// file system.
+// Parses text to an expression. The grammar is in docs/patterns.md; Pattern::parse calls it with
+// the real file system.
 
 #include <functional>
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace annulus::pattern {
 
-// What blocks("file") reads a layout with. An empty path stands for blocks(), the layout that the
-// caller has given beside the text.
+// Reads the layout of blocks("file"). An empty path stands for blocks(), the layout that the caller
+// has given beside the text.
 using LoadBlocks = std::function<Pattern(const std::string& path)>;
 
 constexpr std::size_t kMaxText = std::size_t{16} << 20;

@@ -9,8 +9,9 @@
 namespace annulus::inline v0 {
 namespace {
 
-// The only list: the parser and the C functions read it, and tests/pattern/presets_test.cc holds the
-// table of docs/patterns.md to it. Densities are measured: the same test counts the pairs.
+// The only list of presets: the parser and the C functions read it, and
+// tests/pattern/presets_test.cc compares the table of docs/patterns.md with it. The same test
+// counts the pairs behind the densities.
 constexpr PresetInfo kPresets[] = {
     {"local", "window(1023, 0)", {0.219, 0.0605, 0.0155}},
     {"streaming", "causal & (sink(64) | window(1023, 0))", {0.23, 0.0642, 0.0165}},

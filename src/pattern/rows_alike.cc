@@ -43,7 +43,7 @@ std::int64_t RowsAlike::from(std::int64_t q, Interval universe) const {
     }
     const leaves::MovingEnds moving = leaf.moving_ends(q);
     for (int i = 0; i < moving.count; ++i) {
-      // Up to the row in which this end reaches one that stays.
+      // The progression lasts until this end reaches a fixed one.
       std::int64_t next = next_end(q, moving.at[i]);
       for (const std::int64_t end : {universe.begin, universe.end}) {
         if (end > moving.at[i]) next = std::min(next, end);
@@ -55,7 +55,7 @@ std::int64_t RowsAlike::from(std::int64_t q, Interval universe) const {
   return rows;
 }
 
-// The first end above a position that any leaf has in row q and that stays where it is.
+// The first fixed end above a position that any leaf has in row q.
 std::int64_t RowsAlike::next_end(std::int64_t q, std::int64_t position) const {
   std::int64_t next = kNever;
   for (const Node* node : leaves_) {

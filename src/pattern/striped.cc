@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kMaxPeriodOfBits = 64;
 
-// After how many keys a leaf repeats along a row; 0: it does not, or its intervals are few.
+// After how many keys a leaf repeats along a row; 0 where it does not repeat, or has few intervals.
 std::int64_t period_of(const Node& node) {
   if (node.kind != Kind::kLeaf) return 0;
   const std::optional<leaves::Stripes> stripes = leaves::stripes_of(node.leaf, 0, 0);
@@ -36,7 +36,7 @@ std::size_t StripedCounter::add(const Node& node) {
   const std::int64_t period = period_of(node);
   if (period > 0 && period <= kMaxPeriodOfBits) {
     const std::int64_t common = std::lcm(period_, period);
-    if (common <= kMaxPeriodOfBits) period_ = common;  // else this leaf is taken key by key
+    if (common <= kMaxPeriodOfBits) period_ = common;  // otherwise this leaf is taken key by key
   }
   steps_.push_back(std::move(step));
   return steps_.size() - 1;
@@ -47,7 +47,8 @@ bool StripedCounter::is_striped(const Node& leaf) const {
   return period > 0 && period_ % period == 0;
 }
 
-// The residues of keys begin, ..., begin + width - 1 and of those whole periods away.
+// The residues of keys begin, ..., begin + width - 1 and of keys that are whole periods away from
+// them.
 std::uint64_t StripedCounter::residues_of(std::int64_t begin, std::int64_t period,
                                           std::int64_t width) const {
   std::uint64_t residues = 0;
@@ -59,7 +60,8 @@ std::uint64_t StripedCounter::residues_of(std::int64_t begin, std::int64_t perio
   return residues;
 }
 
-// The keys of one interval with these residues; nothing else of the universe.
+// Makes the pieces of one interval's keys with these residues, and of no other keys of the
+// universe.
 void StripedCounter::fill(Interval keys, std::uint64_t residues, Interval universe,
                           Pieces* out) const {
   keys = intersection(keys, universe);
@@ -77,7 +79,7 @@ void StripedCounter::find_striped(const Node& leaf, std::int64_t head, std::int6
   fill(stripes.keys, residues_of(stripes.begin, stripes.period, stripes.width), universe, out);
 }
 
-// Piece by piece; neighbours with the same residues become one.
+// Joins two lists piece by piece; neighbours with the same residues become one piece.
 void StripedCounter::join(bool is_and, const Pieces& a, const Pieces& b, Pieces* out) const {
   out->clear();
   for (auto x = a.begin(), y = b.begin(); x != a.end() && y != b.end();) {
@@ -94,6 +96,8 @@ void StripedCounter::join(bool is_and, const Pieces& a, const Pieces& b, Pieces*
   }
 }
 
+// Finds the pieces of one query's keys. A leaf that is not striped has all residues in its
+// intervals and none between them.
 void StripedCounter::find(Step& step, std::int64_t head, std::int64_t q, Interval universe) {
   const Node& node = *step.node;
   if (step.children.empty()) {

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_PATTERN_STRIPED_H_
 #define ANNULUS_PATTERN_STRIPED_H_
 
-// Counts the keys that one query sees where leaves see every r-th key: as intervals these would be
-// as many as the keys. Here a piece of keys carries one bit for each residue of a common period, so
-// that the cost is the pieces.
+// Counts the keys that one query sees where leaves see every r-th key, which would be as many
+// intervals as keys. Instead a piece of keys carries one bit for each residue of a common period,
+// so that the time grows with the pieces.
 
 #include <cstdint>
 #include <vector>
@@ -24,7 +24,8 @@ class StripedCounter {
   std::int64_t count(std::int64_t head, std::int64_t q, Interval universe);
 
  private:
-  // Keys k < end, from the end of the piece before on, with bit k mod period of `residues` set.
+  // The keys k from the end of the previous piece up to before `end` for which bit k mod period of
+  // `residues` is set.
   struct Piece {
     std::int64_t end;
     std::uint64_t residues;

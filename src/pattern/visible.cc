@@ -1,4 +1,4 @@
-// One pair at a time: what operators do with what their operands see.
+// Asks one pair: how operators join what their operands see.
 #include <algorithm>
 
 #include "base/fail.h"

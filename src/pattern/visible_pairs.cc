@@ -1,5 +1,5 @@
-// How many pairs a pattern shows. Rows that go on in the same way are counted together, others by
-// intervals or stripes: never pair by pair.
+// Counts the pairs that a pattern shows. Rows that go on in the same way are counted together,
+// others by intervals or stripes, and never pair by pair.
 
 #include <algorithm>
 
@@ -12,9 +12,8 @@
 namespace annulus::pattern {
 namespace {
 
-// Rows that are summed together where they go on in the same way for no longer: long enough that
-// patterns whose rows agree cost next to nothing, short enough that the keys on which rows differ
-// stay few.
+// How many rows are summed together where rows do not go on in the same way for longer: enough that
+// patterns whose rows agree cost next to nothing, and few enough that the rows differ on few keys.
 constexpr std::int64_t kRowsTogether = 64;
 
 class Counter {
@@ -50,7 +49,7 @@ class Counter {
     add(rows.size() * (first + last) / 2);
   }
 
-  // Outside the keys on which they differ the rows agree; inside, each row is counted by itself.
+  // Keys on which all the rows agree are counted once for all of them, the others row by row.
   void add_few(Interval rows) {
     const Bounds& bounds = evaluator_.range(head_, rows, extent_.keys(), kRowsTogether);
     add(Wide{rows.size()} * size(bounds.all));

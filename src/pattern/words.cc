@@ -10,7 +10,7 @@
 namespace annulus::pattern {
 namespace {
 
-// Insertions, deletions and replacements that lead from a to b.
+// The least number of insertions, deletions and replacements that lead from a to b.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -30,7 +30,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string advice(std::string_view name, std::span<const std::string_view> known) {
   std::string_view nearest;
-  std::size_t least = 3;  // two letters off are a typing error, three another word
+  // A word with up to two wrong letters is a typing error, with three another word.
+  std::size_t least = 3;
   for (const std::string_view word : known) {
     if (name.size() > 32) break;
     const std::size_t distance = edit_distance(name, word);

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_PATTERN_WORDS_H_
 #define ANNULUS_PATTERN_WORDS_H_
 
-// The words of the language, and what to say of one that is none.
+// The words of the language, and advice about an unknown word.
 
 #include <algorithm>
 #include <iterator>
@@ -11,7 +11,8 @@
 
 namespace annulus::pattern {
 
-// Words of the language that this version does not evaluate: an honest refusal, not a typing error.
+// Words of the language that this version does not evaluate. They are refused as unsupported and
+// not as a typing error.
 constexpr std::string_view kLaterWords[] = {"topk", "scale",      "softcap",  "alibi",
                                             "bias", "sink_logit", "score_mod"};
 
@@ -19,7 +20,7 @@ inline bool is_later_word(std::string_view name) {
   return std::find(std::begin(kLaterWords), std::end(kLaterWords), name) != std::end(kLaterWords);
 }
 
-// "did you mean 'causal'?" where a known word is near, else the list of known words.
+// "did you mean 'causal'?" where a known word is similar, else the list of known words.
 std::string advice(std::string_view name, std::span<const std::string_view> known);
 
 }  // namespace annulus::pattern

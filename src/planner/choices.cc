@@ -11,7 +11,8 @@ namespace {
 
 attention::Choice untuned_choice(const Subject& subject, const attention::DeviceLimits& limits,
                                  const PlanOptions& options) {
-  // Here a configuration that the caller names is read; from here on it is a value.
+  // This is the only place where the text of a configuration is read; from here on it is a
+  // KernelConfig.
   if (!options.config.empty()) {
     return attention::forced_config(subject.problem, limits, options.config, options.strides);
   }
@@ -27,7 +28,7 @@ std::optional<autotune::TunedStore::Found> find_tuned(const Subject& subject,
   const Problem& problem = subject.problem;
   if (!options.config.empty() || subject.selection != nullptr) return std::nullopt;
   if (problem.batch == 0 || problem.seq_q == 0 || tuned.empty()) return std::nullopt;
-  // A result belongs to one pattern; a sum(...) has several and no key to look under.
+  // A result belongs to one pattern. A sum(...) has several, so there is no key to look it up by.
   if (problem.pattern.branches().size() > 1) return std::nullopt;
   auto found = tuned.find(autotune::shape_key(problem));
   if (found && attention::why_not(found->entry.config, problem, options.strides)) {
@@ -97,6 +98,8 @@ std::string origin_of(const autotune::TunedStore::Found& found) {
 
 void give_up(const autotune::TunedStore::Found& found, const Error& error,
              autotune::TunedStore& tuned, const base::Log& log) {
+  // Compiling, loading and suitability depend on the configuration; memory, files and arguments do
+  // not.
   const bool another_may_do = error.code() == ErrorCode::kCompile ||
                               error.code() == ErrorCode::kDevice ||
                               error.code() == ErrorCode::kUnsupported;

@@ -2,8 +2,8 @@
 #define ANNULUS_PLANNER_CHOICES_H_
 
 // Which configurations a problem is planned with, in the order in which they are tried: the tuned
-// one, where there is a tuned result for such a problem, then the heuristic's. Decided without
-// touching a device; the tuned store is memory once it was read.
+// one, where there is a tuned result for such a problem, then the heuristic's. Nothing here touches
+// a device, and the tuned store is in memory once it has been read.
 
 #include <optional>
 #include <string>
@@ -16,15 +16,16 @@
 
 namespace annulus::planner {
 
-// What is left of a device for a plan with such options. Throws Error{kInvalidArgument} where
-// options are out of their range.
+// The limits of the device that are left for a plan with these options. Throws
+// Error{kInvalidArgument} where options are out of their range.
 attention::DeviceLimits limits_for(attention::DeviceLimits device, const PlanOptions& options);
 
-// What a configuration is chosen for.
+// The subject of a choice: a problem, perhaps with a selection or in a ring.
 struct Subject {
   const Problem& problem;
   const Selection* selection = nullptr;  // null: the tiles are known when planning
-  bool placed = false;                   // tensors are shards of several segments
+  // Rows or keys are several segments, whose positions kernels read row by row.
+  bool placed = false;
 };
 
 // A tuned result, and the choice that it makes.
@@ -34,26 +35,26 @@ struct TunedChoice {
 };
 
 struct Choices {
-  attention::Choice untuned;         // what the caller asked for, else the heuristic's
+  attention::Choice untuned;  // the configuration that the caller asked for, else the heuristic's
   std::optional<TunedChoice> tuned;  // tried first; may turn out not to work
 };
 
-// Tuned results are looked at where the caller asked for no configuration, for problems of one
-// pattern that launch something and choose no blocks on the device. Throws as
+// A tuned result is looked up only where the caller asked for no configuration, and only for
+// problems that launch something, are no sum and choose no blocks on the device. Throws as
 // attention::choose_config and attention::forced_config do.
 Choices choose(const Subject& subject, const attention::DeviceLimits& limits,
                const PlanOptions& options, autotune::TunedStore& tuned);
 
-// PlanInfo::tuned of a result that is used: its file, or "memory".
+// The text for PlanInfo::tuned of a result that is used: its file, or "memory".
 std::string origin_of(const autotune::TunedStore::Found& found);
 
-// After planning with a tuned result failed: a line in the log, and the result is not looked at
-// again. Throws the error where another configuration would fail with it too.
+// Called after planning with a tuned result failed: writes a line to the log, and forgets the
+// result. Throws the error again where another configuration would fail with it too.
 void give_up(const autotune::TunedStore::Found& found, const Error& error,
              autotune::TunedStore& tuned, const base::Log& log);
 
-// make(choice, tuned) with the first choice that works; `tuned` is origin_of() of the result that
-// the choice comes from, empty where it comes from none.
+// Calls make(choice, tuned) with the tuned choice, and if that fails with the other one. `tuned` is
+// origin_of() of the result that the choice comes from, or empty.
 template <typename Make>
 auto with_first_that_works(const Choices& choices, autotune::TunedStore& tuned,
                            const base::Log& log, const Make& make) {

@@ -23,7 +23,8 @@ double block_density(const Problem& problem, const PlanOptions& options,
   return attention::block_density(problem, options.block_rows, options.block_columns).value;
 }
 
-// What the kernel of one branch is and how many of its CTAs run at a time.
+// Adds the kernel of one branch: its resources, and how many of its CTAs run at a time. With
+// several branches PlanInfo has the largest resources and the fewest CTAs.
 void add_kernel(const attention::Forward& forward, PlanInfo* info) {
   const auto& kernel = forward.lookup().kernel;
   if (kernel == nullptr) return;
@@ -37,14 +38,15 @@ void add_kernel(const attention::Forward& forward, PlanInfo* info) {
   }
   info->registers = std::max(info->registers, attributes.registers);
   info->local_bytes = std::max(info->local_bytes, attributes.local_bytes);
-  // Where there are several kernels, the one that took longest to get is told.
+  // With several kernels PlanInfo has the slowest source: "compiled" goes before "disk", and that
+  // before "memory".
   const std::string source = jit::to_string(forward.lookup().origin);
   if (info->source == "none" || info->source == "memory" || source == "compiled") {
     info->source = source;
   }
 }
 
-// What one branch adds to the whole.
+// Adds the launches, tiles and kernel of one branch.
 void add_branch(const attention::Forward& forward, const PlanOptions& options, PlanInfo* info) {
   const attention::LaunchPlan& plan = forward.plan();
   info->decisions.insert(info->decisions.end(), plan.decisions.begin(), plan.decisions.end());

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PLANNER_DESCRIBE_H_
 #define ANNULUS_PLANNER_DESCRIBE_H_
 
-// What is told of a plan or a ring, for people and for logs: the one place where PlanInfo and
-// RingInfo are made, so that the kernel that is named is the one that the configuration runs.
+// Describes plans and rings for people and for logs. PlanInfo and RingInfo are made only here, from
+// the launches themselves, so that the kernel that is named is the one that runs.
 
 #include <cstdint>
 #include <span>
@@ -15,17 +15,18 @@
 
 namespace annulus::planner {
 
-// All but tuned, plan_ms and compile_ms. Throws Error{kInvalidArgument} for blocks that
-// PlanOptions::block_rows and block_columns cannot count.
+// Fills in all fields but tuned, plan_ms and compile_ms. Throws Error{kInvalidArgument} for blocks
+// that PlanOptions::block_rows and block_columns cannot count.
 PlanInfo describe(const attention::BranchedForward& forward, const PlanOptions& options);
 
-// All but tuned, plan_ms and compile_ms. devices: the name of each rank's.
+// Fills in all fields but tuned, plan_ms and compile_ms. `devices` has the name of each rank's
+// device.
 RingInfo describe(const ring::PlannedRing& plan, std::span<const std::string> devices);
 
-// Tiles of each launch of each rank: [rank][launch].
+// The number of tiles of each launch: [rank][launch]. Count before a LocalRing takes the launches.
 std::vector<std::vector<std::int64_t>> count_tiles(const ring::PlannedRing& plan);
 
-// How long a run takes on paper: its branches one after another.
+// The predicted time of a run, whose branches run one after another.
 PlanPrediction predict(const attention::BranchedForward& forward);
 
 }  // namespace annulus::planner

@@ -26,7 +26,7 @@ void check(const Request& request) {
              request.options.kv_splits);
 }
 
-// Plans that are made ready, and how long that took after they were decided.
+// Plans with their kernels and lists, and how long it took to get these after the plans were made.
 struct Made {
   attention::BranchedForward forward;
   std::optional<selection::Selector> selector;
@@ -49,7 +49,8 @@ Made make(const Planner& planner, const Request& request, const attention::Choic
   return made;
 }
 
-// The list of tiles from which the device takes its own is of this plan alone, so no cache has it.
+// The list of tiles, from which the device takes the chosen ones, serves only this plan, so it goes
+// into no cache.
 Made make_selecting(const Planner& planner, const Request& request, const attention::Choice& choice,
                     const attention::DeviceLimits& limits) {
   const Problem& problem = request.problem;
@@ -87,7 +88,7 @@ Prepared Planner::prepare(const Request& request) const {
   PlanInfo info = describe(made.forward, request.options);
   info.tuned = made.tuned;
   info.compile_ms = made.compile_ms;
-  // Looking for a tuned result, and trying one that does not work, is part of deciding.
+  // The time to look up a tuned result, and to try one that does not work, counts as planning.
   info.plan_ms = millis(ready - start) - made.compile_ms;
   if (made.selector) {
     info.device_bytes += made.selector->device_bytes();

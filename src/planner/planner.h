@@ -1,14 +1,14 @@
 #ifndef ANNULUS_PLANNER_PLANNER_H_
 #define ANNULUS_PLANNER_PLANNER_H_
 
-// From a problem to something that runs. The steps stand here and nowhere else:
+// From a problem to something that runs. These steps are taken here and nowhere else:
 //
 //   options -> limits -> choices -> plans -> kernels and lists on the device -> description
 //              (choices.h, pure)   (attention/plan, selection, ring: pure)      (describe.h)
 //
 // A plan, a plan with a selection and a ring take all of them; prefetch stops before the
-// description. Where a tuned configuration turns out not to work, the steps from the plans on are
-// taken again with the heuristic's.
+// description. Where a tuned configuration does not work, the steps from the plans on are repeated
+// with the heuristic's.
 
 #include <memory>
 #include <optional>
@@ -25,14 +25,15 @@
 
 namespace annulus::planner {
 
-// What is planned.
+// A request for a plan.
 struct Request {
   const Problem& problem;
   const PlanOptions& options;
   const Selection* selection = nullptr;  // null: none
 };
 
-// What planning uses of an opened device. Copies share; any thread may use one at any time.
+// The parts of an opened device that planning uses. Copies share; any thread may use one at any
+// time.
 struct Planner {
   std::string device;  // its name, for notes
   attention::DeviceLimits limits;

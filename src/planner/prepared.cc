@@ -13,7 +13,7 @@ void check_workspace(std::size_t bytes, const void* workspace) {
     base::fail(ErrorCode::kInvalidArgument, "the plan needs {} bytes of workspace, none was given",
                bytes);
   }
-  // A kernel that found out would take the context with it.
+  // A kernel that used a misaligned address would fault and lose the context.
   if (const auto address = reinterpret_cast<std::uintptr_t>(workspace); address % 16 != 0) {
     base::fail(ErrorCode::kInvalidArgument, "the workspace at {:#x} is not a multiple of 16 bytes",
                address);
@@ -33,7 +33,8 @@ void Prepared::put(device::LaunchSink& to, const Operands& operands, void* works
     base::fail(ErrorCode::kInvalidArgument,
                "the plan has no selection; run it without buffers of one, or plan with one");
   }
-  // A selection checks the workspace itself, together with the buffers.
+  // Without buffers the workspace is checked here; a selection also checks it together with the
+  // buffers.
   if (buffers == nullptr) check_workspace(workspace_bytes(), workspace);
   if (!selector) return forward.put(to, operands, workspace);
   const attention::Forward& attend = forward.branches().front();

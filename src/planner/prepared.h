@@ -1,7 +1,7 @@
 #ifndef ANNULUS_PLANNER_PREPARED_H_
 #define ANNULUS_PLANNER_PREPARED_H_
 
-// What planning ends with: a problem that can be run, and what is told of it.
+// The result of planning: a problem that can be run, and its description.
 
 #include <cstddef>
 #include <optional>
@@ -21,8 +21,8 @@ struct Prepared {
 
   std::size_t workspace_bytes() const;
 
-  // The launches of a run; onto a stream they are Plan::run, into a list Plan::bind. buffers: null
-  // where the caller gave none. Throws as Plan::run, before the first launch.
+  // Puts the launches of a run into `to`: a stream for Plan::run, a list for Plan::bind. `buffers`
+  // is null where the caller gave none. Throws as Plan::run, before the first launch.
   void put(device::LaunchSink& to, const Operands& operands, void* workspace,
            const SelectionBuffers* buffers) const;
 };

@@ -19,7 +19,8 @@ double millis(Clock::duration duration) {
 void require_agreement(std::span<const RankRequest> ranks) {
   std::vector<ring::Terms> terms;
   for (const RankRequest& rank : ranks) {
-    // Two drivers, a real one and the simulator, know nothing of each other's memory.
+    // The driver's name is part of it, since a real driver and the simulator cannot copy to each
+    // other's memory.
     const std::string device = fmt::format("{}, {}", jit::to_string(rank.planner.limits.arch),
                                            rank.planner.context->driver().name());
     terms.push_back(ring::terms_of(*rank.problem, *rank.shards, device, rank.options->config));
@@ -84,6 +85,7 @@ std::shared_ptr<const PreparedRing> prepare_ring(std::span<const RankRequest> ra
         ring::PlannedRing plan = ring::plan_ring(problem, shards, limits, choice);
         RingInfo info = describe(plan, names);
         info.tuned = origin;
+        // Counted before PreparedRing moves the launches out of the plan.
         auto tiles = count_tiles(plan);
         const Clock::time_point planned = Clock::now();
         const auto prepared = std::make_shared<PreparedRing>(std::move(plan), devices);

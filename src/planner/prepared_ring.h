@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PLANNER_PREPARED_RING_H_
 #define ANNULUS_PLANNER_PREPARED_RING_H_
 
-// Planning one problem around a ring of ranks: one choice of a configuration for all of them, since
-// the order of the sums, and with it the bits, come from it.
+// Plans one problem around a ring of ranks, with one configuration for all of them, because the
+// order of the sums, and with it the bits, depends on it.
 
 #include <cstdint>
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace annulus::planner {
 
-// What one rank brings; what it points to must stay until the ring is planned.
+// The request of one rank. The values that it points to must stay until the ring is planned.
 struct RankRequest {
   Planner planner;
   const Problem* problem = nullptr;

@@ -23,7 +23,7 @@ std::string text_of(const std::vector<std::vector<Segment>>& shards) {
   return text;
 }
 
-// For a message: maps of many ranks are long.
+// Shortened for a message, since shard maps of many ranks are long.
 std::string shortened(const std::string& text) {
   constexpr std::size_t kMax = 160;
   return text.size() <= kMax ? text : text.substr(0, kMax) + "...";
@@ -95,7 +95,8 @@ void require_agreement(std::span<const Terms> ranks) {
       brought[ranks[rank][term].value].push_back(static_cast<int>(rank));
     }
     if (brought.size() == 1) continue;
-    // The most ranks are right; of two equal parties, that of the lowest rank.
+    // The value that most ranks brought is taken as right; of two equally large groups, that of the
+    // lowest rank.
     const auto most = std::max_element(brought.begin(), brought.end(), [](auto& a, auto& b) {
       return a.second.size() != b.second.size() ? a.second.size() < b.second.size()
                                                 : a.second.front() > b.second.front();

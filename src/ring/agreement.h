@@ -1,9 +1,9 @@
 #ifndef ANNULUS_RING_AGREEMENT_H_
 #define ANNULUS_RING_AGREEMENT_H_
 
-// What all ranks of a ring must bring alike, so that no rank waits for a message that another one
-// never sends. Terms are compared by their text: the digest says whether two ranks agree, the terms
-// say about what they do not.
+// The terms that all ranks of a ring must agree on, so that no rank waits for a message that
+// another one never sends. Terms are compared by their text: digests tell whether two ranks agree,
+// terms name what they disagree about.
 
 #include <span>
 #include <string>
@@ -28,8 +28,8 @@ Terms terms_of(const Problem& problem, const ShardMap& shards, const std::string
 
 base::Digest digest_of(const Terms& terms);
 
-// Throws Error{kInvalidArgument} for the first term about which ranks differ. Names the ranks that
-// are not with the majority, what they brought and what the others did.
+// Throws Error{kInvalidArgument} for the first term about which ranks differ. The message names the
+// ranks outside the majority, what they brought, and what the others brought.
 void require_agreement(std::span<const Terms> ranks);
 
 }  // namespace annulus::ring

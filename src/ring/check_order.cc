@@ -11,14 +11,15 @@ const std::vector<Op>& ops_of(const Schedule& schedule, int rank) {
   return schedule.ops[static_cast<std::size_t>(rank)];
 }
 
-// An op of a rank.
+// Names an op by its rank and its index among the rank's ops.
 struct Place {
   int rank = 0;
   int op = 0;
 };
 
-// Every op has a start and an end; vector clocks over the streams say what is known to
-// have ended when another starts. A matched exchange ends on both sides after it started on both.
+// Orders the ops of all ranks by vector clocks: `known` of an op says, for each stream, how many of
+// its ops have ended when this one starts. A matched exchange ends on both sides only after it has
+// started on both.
 
 class Order {
  public:
@@ -80,7 +81,7 @@ class Order {
     }
   }
 
-  // What an op itself waits for while it runs: the start of the other side.
+  // Finds the ops whose start an op waits for while it runs: the other sides of an exchange.
   void peers_of(const Node& at, std::vector<int>* peers) const {
     peers->clear();
     const Op& op = op_of(at);
@@ -92,11 +93,11 @@ class Order {
     }
   }
 
+  // Finds `known` of every op, in any order that the edges allow.
   void settle(ViolationReport* report) {
     const auto streams = static_cast<std::size_t>(schedule_.ranks) * 2;
     std::vector<int> peers;
-    // What is known when an op ends: what it knew at its start, what its peers knew at theirs, and
-    // itself.
+    // At its end an op knows what it knew at its start, what its peers knew at theirs, and itself.
     const auto known_at_end = [&](const Node& at) {
       std::vector<int> known = at.known;
       peers_of(at, &peers);
@@ -108,7 +109,8 @@ class Order {
       own = std::max(own, at.number);
       return known;
     };
-    // An op can start once those before it have ended, and they once their peers can start.
+    // An op can start when the ops before it have ended, and those end when their peers have
+    // started. The loop repeats until no further op can start; ops that are left wait in a circle.
     bool progress = true;
     std::size_t settled = 0;
     while (progress) {
@@ -153,6 +155,8 @@ struct Access {
   int owner = kNone;
 };
 
+// Checks that every read of a buffer finds the keys it wants, that no write can overtake a read,
+// and that all writes are ordered.
 void check_buffer(const Schedule& schedule, const Order& order, int rank, int buffer,
                   ViolationReport* report) {
   std::vector<Access> accesses;
@@ -178,7 +182,8 @@ void check_buffer(const Schedule& schedule, const Order& order, int rank, int bu
   };
   for (const Access& reader : accesses) {
     if (reader.write) continue;
-    // The writes that have ended before it starts; the one no other of them comes after counts.
+    // Of the writes that have ended before the read starts, the last one decides what the buffer
+    // holds. A write that is neither before nor behind the read may overwrite it.
     const Access* last = nullptr;
     for (const Access& writer : accesses) {
       if (!writer.write) continue;

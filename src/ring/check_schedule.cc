@@ -61,6 +61,8 @@ bool sees(const Problem& problem, const Pattern& pattern, std::int64_t batch,
       for (const Segment& keys : k) {
         const std::int64_t first_q = problem.q_position() + rows.start;
         const std::int64_t first_k = problem.k_position() + keys.start;
+        // Above 2^24 pairs, asking each would take seconds; visible_pairs() counts them from
+        // intervals of keys.
         if (rows.length * keys.length > (std::int64_t{1} << 24)) {
           if (pattern::visible_pairs(pattern, head, {rows.length, keys.length, first_q, first_k},
                                      context) > 0) {
@@ -88,6 +90,9 @@ bool any_batch_sees(const Problem& problem, const Pattern& pattern, const ShardM
   return false;
 }
 
+// Checks that every rank launches exactly once for each shard and branch in which its rows see a
+// key. A launch for a shard that is not seen is allowed: rows that see no key need one launch,
+// which writes their empty answer.
 void check_pairs(const Schedule& schedule, const Problem& problem, const ShardMap& shards,
                  ViolationReport* report) {
   const std::vector<Pattern> branches = problem.pattern.branches();
@@ -116,6 +121,8 @@ void check_pairs(const Schedule& schedule, const Problem& problem, const ShardMa
 
 // ---- Sends and receives
 
+// Checks that each send meets a receive of the same keys in the same step on the other rank, and
+// each receive such a send.
 void check_matching(const Schedule& schedule, ViolationReport* report) {
   for (int rank = 0; rank < schedule.ranks; ++rank) {
     for (const Op& op : ops_of(schedule, rank)) {
@@ -140,6 +147,8 @@ void check_matching(const Schedule& schedule, ViolationReport* report) {
 
 // ---- State
 
+// Checks a rank's launches in their order: the first one starts from nothing, the last one writes
+// O, none comes behind it, and there are at most as many as ranks times branches.
 void check_state(const Schedule& schedule, const Problem& problem, const ShardMap& shards,
                  ViolationReport* report) {
   const int most = schedule.ranks * static_cast<int>(problem.pattern.branches().size());
@@ -168,8 +177,10 @@ void check_state(const Schedule& schedule, const Problem& problem, const ShardMa
       report->add(Kind::kTooMany, "rank {} launches {} kernels in a ring of {}, at most {}", rank,
                   launches, schedule.ranks, most);
     }
-    // What the rank put on its own stream must be over when the caller's stream goes on.
+    // The caller's stream must wait for the rank's last exchange.
     const std::vector<Op>& ops = ops_of(schedule, rank);
+    // Otherwise the caller could overwrite its tensors or its workspace while the exchange stream
+    // still reads or writes them, which is why a missing join counts as kOverwritten.
     int last_exchange = kNone;
     for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
       if (ops[static_cast<std::size_t>(i)].on_exchange_stream()) last_exchange = i;

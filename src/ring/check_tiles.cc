@@ -17,8 +17,8 @@ std::vector<std::int64_t> positions_of(const std::vector<Segment>& shard, std::i
   return positions;
 }
 
-// How often the launches of a rank that have the keys of `owner` list one tile, and whether one of
-// them takes it for full.
+// How often a tile is listed by the launches of a rank that have the keys of `owner`, and whether
+// one of them lists it as full.
 struct Listed {
   int times = 0;
   bool full = false;
@@ -64,6 +64,8 @@ void check_launches(const PlannedRing& ring, int rank, const std::vector<const O
   }
 }
 
+// Asks the pattern about every pair of a row of `rank` and a key of `owner`, and compares each tile
+// with what the launches list.
 void check_pair_of_ranks(const PlannedRing& ring, int rank, int owner, int branch,
                          std::int64_t batch, const std::vector<const Op*>& computes,
                          ViolationReport* report) {
@@ -94,6 +96,8 @@ void check_pair_of_ranks(const PlannedRing& ring, int rank, int owner, int branc
         const Listed listed =
             find_tile(ring.ranks[static_cast<std::size_t>(rank)], computes, owner, branch, batch,
                       head, row / tile_rows, column / tile_columns);
+        // A tile without a visible pair may be listed any number of times: as a partial tile it
+        // adds nothing to the answer, and as a full one it is reported below.
         if (any && listed.times != 1) {
           report->add(listed.times == 0 ? Kind::kPairMissing : Kind::kPairTwice,
                       "batch {}, head {}: rows from {} of rank {} see keys from {} of rank {}, and "

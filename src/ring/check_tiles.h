@@ -2,8 +2,8 @@
 #define ANNULUS_RING_CHECK_TILES_H_
 
 // Whether the launches of a ring compute every visible pair exactly once, tile by tile. Asks the
-// pattern about each pair at its position in the whole problem, and nothing of how tile lists,
-// placements and needs are made.
+// pattern about each pair at its position in the whole problem, and shares no code with what makes
+// tile lists, placements and needs.
 
 #include <vector>
 
@@ -12,11 +12,11 @@
 
 namespace annulus::ring {
 
-// Every launch must run the configuration of the ring, whose tiles are those spoken of here.
-// Every tile with a pair that a branch of the pattern shows must be in the list of exactly one
-// launch of that branch that has its keys, and
-// no tile may count as full that holds a pair which is not visible. The first launch of a rank must
-// start from nothing and the last one write O. Empty where all is right; costs by the pairs.
+// Every launch must run the configuration of the ring, whose tiles are the ones that are checked. A
+// tile with a pair that a branch of the pattern shows must be in the list of exactly one of that
+// branch's launches that hold its keys. A tile that is listed as full must have visible pairs only.
+// The first launch of a rank must start from nothing and the last one write O. The result is empty
+// where all is right; the time grows with the number of pairs.
 std::vector<Violation> check_tiles(const PlannedRing& ring);
 
 }  // namespace annulus::ring

@@ -16,6 +16,8 @@ abi::CUdeviceptr address(const void* data) { return reinterpret_cast<std::uintpt
 
 }  // namespace
 
+// Makes everything that a run needs, so that run() allocates nothing: kernels, lists, streams, an
+// event for each op that another op waits for, and for each step the ops of all ranks.
 LocalRing::LocalRing(PlannedRing plan, std::span<const RankDevice> devices)
     : plan_(std::move(plan)) {
   const Schedule& schedule = plan_.schedule;
@@ -25,7 +27,7 @@ LocalRing::LocalRing(PlannedRing plan, std::span<const RankDevice> devices)
     const auto at = static_cast<std::size_t>(number);
     Rank rank;
     rank.context = devices[at].context;
-    // The kernel of each launch is there before any memory is taken for the next.
+    // Each Forward fetches its kernel, which can fail, before it allocates memory for its lists.
     for (attention::LaunchPlan& launch : plan_.ranks[at].launches) {
       rank.launches.emplace_back(rank.context, *devices[at].kernels, std::move(launch));
     }
@@ -37,6 +39,7 @@ LocalRing::LocalRing(PlannedRing plan, std::span<const RankDevice> devices)
     for (int index = 0; index < static_cast<int>(ops.size()); ++index) {
       const Op& op = ops[static_cast<std::size_t>(index)];
       Step& step = steps_[static_cast<std::size_t>(op.step)][at];
+      // A rank has at most one exchange in a step (schedule.h).
       if (op.kind == Op::Kind::kExchange) step.exchange = index;
       if (op.kind == Op::Kind::kCompute) {
         if (step.computes.empty()) step.launch = launches;
@@ -64,13 +67,14 @@ LocalRing::LocalRing(PlannedRing plan, std::span<const RankDevice> devices)
     for (const Op& op : schedule.ops[static_cast<std::size_t>(rank)]) {
       require_match(rank, op);
       if (op.receive_from == kNone) continue;
+      // Copies work without peer access, but then go through the host.
       const auto& from = ranks_[static_cast<std::size_t>(op.receive_from)].context;
       device::enable_peer_access(*ranks_[static_cast<std::size_t>(rank)].context, *from);
     }
   }
 }
 
-// Without its other half an exchange would have nothing to copy, or nobody to wait for.
+// An exchange without its other half would have nothing to copy or nothing to wait for.
 void LocalRing::require_match(int rank, const Op& op) const {
   const auto exchange_of = [&](int peer) -> const Op* {
     const auto& steps = steps_[static_cast<std::size_t>(op.step)];
@@ -111,7 +115,8 @@ void LocalRing::check(std::span<const RingCall> calls) const {
                  workspace, plan.workspace.bytes, kWorkspaceAlignment);
     }
   }
-  // One workspace for all would be a wrong answer without a word. Addresses of all devices differ.
+  // Ranks that shared a workspace would overwrite one another without an error. Device addresses
+  // are unique in a process, so comparing them is enough.
   const auto begin = [&](std::size_t rank) {
     return reinterpret_cast<std::uintptr_t>(calls[rank].workspace);
   };
@@ -151,7 +156,8 @@ std::byte* LocalRing::buffer(const RingCall& call, int rank, int buffer) const {
          plan_.ranks[static_cast<std::size_t>(rank)].workspace.buffer[buffer];
 }
 
-// The exchange stream starts behind what the caller's stream holds, with the rank's own keys.
+// The exchange stream waits for the work that is on the caller's stream already, and then packs the
+// rank's own keys.
 void LocalRing::begin(const RingCall& call, int rank) const {
   const Rank& at = ranks_[static_cast<std::size_t>(rank)];
   if (at.exchange.handle() == nullptr) return;
@@ -179,12 +185,13 @@ void LocalRing::exchange(std::span<const RingCall> calls, std::size_t step) cons
   const auto rank_at = [&](int rank) -> const Rank& {
     return ranks_[static_cast<std::size_t>(rank)];
   };
-  // Both sides have come to the exchange,
+  // Three passes, because a wait sees only what was recorded before it was queued: all ranks record
+  // `ready` before any waits for it, and all record `received` before any sender waits for that.
+  // For the same reason one event of each kind serves all steps.
   each([&](int rank, int, const Op& op) {
     wait_for(calls[static_cast<std::size_t>(rank)], rank, op);
     if (op.send_to != kNone) rank_at(rank).ready.record(rank_at(rank).exchange.handle());
   });
-  // the bytes go over,
   each([&](int rank, int, const Op& op) {
     if (op.receive_from == kNone) return;
     const Rank& to = rank_at(rank);
@@ -202,7 +209,6 @@ void LocalRing::exchange(std::span<const RingCall> calls, std::size_t step) cons
         to.exchange.handle());
     to.received.record(to.exchange.handle());
   });
-  // and both go on.
   each([&](int rank, int index, const Op& op) {
     if (op.send_to != kNone) {
       device::wait(*rank_at(rank).context, rank_at(rank).exchange.handle(),
@@ -233,6 +239,8 @@ void LocalRing::compute(const RingCall& call, int rank, int index, int launch) c
   }
   auto* const base = static_cast<std::byte*>(call.workspace);
   const auto part = [&](std::int64_t offset) { return reinterpret_cast<float*>(base + offset); };
+  // The first launch reads no state and the last one writes none; between them the state goes
+  // through the workspace.
   if (!op.first || !op.last) {
     const StatePointers state = {part(workspace.acc), part(workspace.m), part(workspace.l)};
     if (!op.first) operands.state_in = state;
@@ -247,13 +255,15 @@ void LocalRing::compute(const RingCall& call, int rank, int index, int launch) c
   ended(call, rank, index);
 }
 
-// The caller's stream goes on when the exchanges are over.
+// The caller's stream waits for the last exchange of the rank.
 void LocalRing::end(const RingCall& call, int rank) const {
   for (const Op& op : plan_.schedule.ops[static_cast<std::size_t>(rank)]) {
     if (op.kind == Op::Kind::kJoin) wait_for(call, rank, op);
   }
 }
 
+// Work is queued step by step for all ranks, exchanges before launches, so that the copy of step s
+// runs beside the launches of step s.
 void LocalRing::run(std::span<const RingCall> calls) const {
   check(calls);
   const Turn turn(&busy_);

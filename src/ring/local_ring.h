@@ -3,7 +3,7 @@
 
 // Carries out a planned ring whose ranks all live in this process, each on a device of its own or
 // several on one. An exchange is a copy on the receiver's stream: it starts when both sides have
-// come to it and both go on when it has ended, as a send and a receive of NCCL do.
+// reached it, and both sides wait for its end, as with a send and a receive of NCCL.
 
 #include <atomic>
 #include <memory>
@@ -17,7 +17,7 @@
 
 namespace annulus::ring {
 
-// What a rank runs on.
+// The device that a rank runs on.
 struct RankDevice {
   device::ContextPointer context;
   jit::KernelCache* kernels = nullptr;  // used by the constructor alone
@@ -30,8 +30,11 @@ class LocalRing {
   // Requires: one device for each rank.
   LocalRing(PlannedRing plan, std::span<const RankDevice> devices);
 
+  // The launches have moved into the ring, so RankPlan::launches is empty in here. Count tiles
+  // before.
   const PlannedRing& plan() const { return plan_; }
-  // How the kernels of a rank were obtained.
+  // The first launch of a rank, or null where it has none. Its lookup says where the kernel came
+  // from.
   const attention::Forward* first_launch(int rank) const;
 
   // See RingPlan::run.
@@ -42,8 +45,8 @@ class LocalRing {
     device::ContextPointer context;
     std::vector<attention::Forward> launches;       // in the order of the compute ops
     std::shared_ptr<const jit::LoadedKernel> pack;  // null where nothing is packed
-    device::Stream exchange;                        // holds nothing where there is no exchange
-    std::vector<device::Event> ended;               // [op]: holds nothing where none waits for it
+    device::Stream exchange;                        // empty where the rank exchanges nothing
+    std::vector<device::Event> ended;               // [op]: empty where no op waits for it
     device::Event start, ready, received;
   };
   // The ops of one rank in one step; kNone where there is none.

@@ -11,7 +11,7 @@ namespace {
 using pattern::Interval;
 using pattern::IntervalSet;
 
-// Queries that are asked about together.
+// How many queries are asked about at once: more save calls, fewer leave less doubt.
 constexpr std::int64_t kRowsTogether = 128;
 
 // Keys at positions [keys.begin, keys.end) belong to `owner`.
@@ -33,7 +33,7 @@ std::vector<OwnedKeys> owned_keys(const Problem& problem, const ShardMap& shards
   return all;
 }
 
-// Looks for the shards that one rank needs.
+// Marks the shards that ranks need through one branch of the pattern.
 class Search {
  public:
   Search(const Problem& problem, const Pattern& pattern, int branch, const ShardMap& shards,
@@ -61,7 +61,7 @@ class Search {
         const pattern::Bounds& bounds = evaluator_.range(head, queries, universe);
         pattern::subtract(bounds.any, bounds.doubt, &certain_);
         mark(rank, certain_);
-        // What is open is asked row by row, if it can still add anything.
+        // Keys in doubt are asked row by row, if they can still add an owner.
         doubt_ = bounds.doubt;
         if (doubt_.empty() || !adds(rank, doubt_)) continue;
         for (std::int64_t row = queries.begin; row < queries.end; ++row) {
@@ -106,7 +106,7 @@ class Search {
   }
 
   const Problem& problem_;
-  const Pattern& pattern_;  // what some batches see of that branch of the problem's
+  const Pattern& pattern_;  // what some batches see of branch `branch_` of the problem's pattern
   const int branch_;
   std::vector<OwnedKeys> owned_;
   std::vector<int> owners_;

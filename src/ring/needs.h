@@ -1,8 +1,9 @@
 #ifndef ANNULUS_RING_NEEDS_H_
 #define ANNULUS_RING_NEEDS_H_
 
-// Which rank sees a key of which shard, through which branch of a sum. Exact, from intervals: no
-// pair is looked at where a range of queries settles it.
+// Which rank sees a key of which shard, through which branch of a sum. The answer is exact and
+// comes from intervals of keys: single queries are asked only where a range of queries leaves
+// doubt.
 
 #include <cstdint>
 #include <vector>
@@ -21,15 +22,15 @@ class Needs {
                 static_cast<std::size_t>(branches)) {}
 
   int ranks() const { return ranks_; }
-  int branches() const { return branches_; }  // of the pattern; 1 where it is no sum
-  // Whether some query of `rank` sees some key of the shard of `owner`, through any branch,
+  int branches() const { return branches_; }  // of the pattern's sum; else 1
+  // Whether some query of `rank` sees some key of the shard of `owner`, through any branch.
   bool at(int rank, int owner) const {
     for (int branch = 0; branch < branches_; ++branch) {
       if (at(rank, owner, branch)) return true;
     }
     return false;
   }
-  // or through one.
+  // The same through one branch.
   bool at(int rank, int owner, int branch) const {
     return needed_[index(rank, owner, branch)] != 0;
   }

@@ -10,8 +10,8 @@ namespace annulus::ring {
 
 jit::KernelSpec pack_spec(jit::Arch arch);
 
-// Queues the copy of `operands`' K and V, whose shapes are those of `problem`, to `to`: no
-// allocation, no waiting. Requires: the shard has keys.
+// Queues the copy of K and V of `operands`, whose shapes are those of `problem`, to `to`. Allocates
+// nothing and does not wait. Requires: the shard has keys.
 void pack(const device::Function& kernel, const Problem& problem, const Operands& operands,
           const PackedShard& shard, void* to, abi::CUstream stream);
 

@@ -13,7 +13,8 @@ constexpr int kGap = 26;
 constexpr int kLeft = 150;
 constexpr int kTop = 74;
 
-// Colours of one lightness all around the wheel, so that neighbours differ and black text reads.
+// Colours of one lightness all around the wheel: neighbours differ, and black text is readable on
+// each.
 std::string colour(int owner, int ranks) {
   return fmt::format("hsl({:.0f},62%,76%)", 360.0 * owner / ranks);
 }
@@ -56,8 +57,9 @@ std::string cell(const PlannedRing& ring, int rank, int step, const Op* compute,
                     11);
 }
 
-// From the cell that holds a shard to the one that holds it next: one row down and one step on, or
-// out of the picture and in again at the top.
+// An arrow from the cell that holds a shard to the one that holds it next: one row down and one
+// step on. From the last rank it is short and dashed, with the name of the rank that the shard goes
+// to.
 std::string arrow(const PlannedRing& ring, int rank, const Op& op) {
   const int x = x_of(op.step) + kCellWidth - 14;
   const int y = y_of(rank) + kCellHeight;
@@ -104,7 +106,7 @@ std::string draw(const PlannedRing& ring, const std::vector<std::vector<std::int
     svg += text(14, y_of(rank) + 24, fmt::format("rank {}", rank), "start");
     svg += text(14, y_of(rank) + 42,
                 fmt::format("{} queries", pattern::total_length(ring.shards.q[at])), "start", 11);
-    // The last branch of a step, and the tiles of all.
+    // A cell shows the last branch's launch of its step, and the tiles of all branches together.
     std::vector<const Op*> computes(static_cast<std::size_t>(schedule.ranks), nullptr);
     std::vector<std::int64_t> of_step(static_cast<std::size_t>(schedule.ranks), 0);
     std::size_t launch = 0;

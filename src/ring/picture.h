@@ -8,8 +8,8 @@
 namespace annulus::ring {
 
 // The schedule as an SVG: a row for each rank, a column for each step. A cell has the colour of the
-// keys it computes with and says how many tiles (`tiles`: [rank][launch]); it is grey where nothing
-// is computed. An arrow to the next row is a shard that is sent on.
+// keys that it computes with and says how many tiles that takes (`tiles` is [rank][launch]); it is
+// grey where nothing is computed. An arrow to the next row shows a shard that is sent on.
 std::string draw(const PlannedRing& ring, const std::vector<std::vector<std::int64_t>>& tiles);
 
 }  // namespace annulus::ring

@@ -21,7 +21,8 @@ std::int64_t max_rows(const std::vector<std::vector<Segment>>& shards) {
   return most;
 }
 
-// The shapes that a rank computes with, where the keys are those of `owner`.
+// The problem of a launch of `rank` with the keys of `owner`. What a pattern or a score may ask of
+// the whole (total_k, the positions) is set, since defaults would follow from the shard.
 Problem local_problem(const Problem& whole, const ShardMap& shards, int rank, int owner) {
   Problem problem = whole;
   problem.seq_q = rows_of(shards.q, rank);
@@ -52,7 +53,8 @@ void require_possible(const attention::KernelConfig& config, const Problem& larg
   }
 }
 
-// What a launch of the ring runs; where nothing is launched, what one of the largest shards would.
+// The kernel that a launch of the ring runs, or that one of the largest shards would run where
+// nothing is launched.
 std::string kernel_of(const PlannedRing& ring, const Problem& largest, jit::Arch arch) {
   for (const RankPlan& rank : ring.ranks) {
     if (!rank.launches.empty()) return rank.launches.front().spec.family;
@@ -82,7 +84,7 @@ Workspace lay_out(const Problem& local, const Schedule& schedule, int rank) {
   return workspace;
 }
 
-// The launches of all ranks by the ring's choice, and the memory that they need.
+// Plans the launches of all ranks with the ring's choice, and lays out their workspaces.
 std::vector<RankPlan> plan_ranks(const PlannedRing& ring,
                                  std::span<const attention::DeviceLimits> limits) {
   std::vector<RankPlan> plans;
@@ -161,9 +163,8 @@ PlannedRing plan_ring(const Problem& problem, const ShardMap& shards,
   ring.schedule = make_schedule(find_needs(problem, shards), rows_q, shard_bytes);
 
   ring.ranks = plan_ranks(ring, limits);
-  // Where the tiles of one launch forbid the first choice, no launch takes it: the largest hop, by
-  // which it was chosen, need not be the one whose positions decide. The second choice is one that
-  // no tiles forbid.
+  // The first choice was made for the largest hop, but the tiles of another launch may forbid it.
+  // Then all launches take the second choice, which no tiles forbid.
   if (const attention::LaunchPlan* odd = odd_launch(ring)) {
     ring.choice = {odd->config, odd->reason, odd->rejected};
     require_possible(ring.choice.config, largest, limits);

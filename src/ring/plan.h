@@ -14,7 +14,7 @@
 
 namespace annulus::ring {
 
-// The scratch memory of one rank: byte offsets, kAbsent where it needs no such part.
+// The scratch memory of one rank: byte offsets, or kAbsent where it needs no such part.
 struct Workspace {
   static constexpr std::int64_t kAbsent = -1;
   std::int64_t acc = kAbsent;  // the state that is carried from launch to launch
@@ -42,24 +42,25 @@ struct RankPlan {
 struct PlannedRing {
   Problem problem;
   ShardMap shards;
-  attention::Choice choice;  // of every launch
-  std::string kernel;        // that the choice's configuration runs
+  attention::Choice choice;  // runs in every launch
+  std::string kernel;        // the name of the kernel that the choice's configuration runs
   Schedule schedule;
   std::vector<PackedShard> packed;  // [rank]: its own shard
   std::vector<RankPlan> ranks;
 };
 
-// What one launch of the fullest rank looks like: the problem by which a configuration is chosen.
+// A problem with the most rows of Q and the most rows of K that any rank has, for which the
+// configuration is chosen.
 Problem largest_hop(const Problem& problem, const ShardMap& shards);
 
-// Whether a rank's rows lie in several segments, so that kernels read positions row by row.
+// Whether some rank's rows or keys are several segments; kernels then read positions row by row.
 bool is_placed(const ShardMap& shards);
 
-// With one configuration for all launches of all ranks, as the order of the sums, and so the bits,
-// come from it: the choice's second one where the tiles of some launch forbid the first.
-// Requires: validate(problem), validate(shards, problem) pass, nothing is carried; limits has one
-// entry for each rank. Throws Error{kUnsupported} where a rank's device cannot run the
-// configuration, naming the rank.
+// All launches of all ranks run one configuration, because the order of the sums, and with it the
+// bits, depends on it. Where the tiles of some launch forbid the first choice, all launches run the
+// second one. Requires: validate(problem), validate(shards, problem) pass, nothing is carried;
+// limits has one entry for each rank. Throws Error{kUnsupported} where a rank's device cannot run
+// the configuration, naming the rank.
 PlannedRing plan_ring(const Problem& problem, const ShardMap& shards,
                       std::span<const attention::DeviceLimits> limits,
                       const attention::Choice& choice);

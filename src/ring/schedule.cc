@@ -9,7 +9,8 @@ namespace {
 
 int wrap(int rank, int ranks) { return ((rank % ranks) + ranks) % ranks; }
 
-// How far each shard goes: the shard of `owner` makes hops[owner] steps around the ring.
+// hops[owner] is how many steps the shard of `owner` goes around the ring: to the last rank that
+// needs it.
 std::vector<int> count_hops(const Needs& needs) {
   const int ranks = needs.ranks();
   std::vector<int> hops(static_cast<std::size_t>(ranks), 0);
@@ -21,7 +22,7 @@ std::vector<int> count_hops(const Needs& needs) {
   return hops;
 }
 
-// The ops of one rank.
+// Writes the ops of one rank.
 class RankWriter {
  public:
   RankWriter(const Needs& needs, const std::vector<int>& hops,
@@ -42,6 +43,7 @@ class RankWriter {
       compute(step);
     }
     int launches = 0;
+    // Which launches are the first and the last is known only when all of them are written.
     for (Op& op : ops_) {
       if (op.kind == Op::Kind::kCompute) op.first = launches++ == 0;
     }
@@ -60,8 +62,8 @@ class RankWriter {
 
  private:
   int owner_at(int step) const { return wrap(rank_ - step, ranks_); }
-  // Whether the shard that this rank holds in `step` goes on to the next one. Nothing is sent of a
-  // shard without keys.
+  // Whether the shard that this rank holds in `step` goes on to the next rank. A shard without keys
+  // is never sent.
   bool travels(int step) const {
     const auto owner = static_cast<std::size_t>(owner_at(step));
     return step < hops_[owner] && bytes_[owner] > 0;
@@ -74,13 +76,15 @@ class RankWriter {
       op.send_owner = owner_at(step);
       op.send_buffer = step % 2;
     }
-    // What arrives is what the rank before this one holds now, and this one in the next step.
+    // The shard that arrives is the one that the rank before this one holds now and this one holds
+    // in the next step.
     const auto arriving = static_cast<std::size_t>(owner_at(step + 1));
     if (step + 1 < ranks_ && step < hops_[arriving] && bytes_[arriving] > 0) {
       op.receive_from = wrap(rank_ - 1, ranks_);
       op.receive_owner = static_cast<int>(arriving);
       op.receive_buffer = (step + 1) % 2;
-      // The last launch that read the buffer; what was sent from it went before on this stream.
+      // The copy into the buffer waits for the last launch that read it. Sends from the buffer need
+      // no wait, because they came earlier on this stream.
       if (reader_[op.receive_buffer] != kNone) op.waits = {reader_[op.receive_buffer]};
       arrived_[op.receive_buffer] = static_cast<int>(ops_.size());
     }
@@ -90,7 +94,7 @@ class RankWriter {
   void compute(int step) {
     const int owner = owner_at(step);
     if (!has_rows_) return;
-    bool waited = false;  // what comes later on the stream need not
+    bool waited = false;  // later launches of the step follow the first one on the same stream
     for (int branch = 0; branch < needs_.branches(); ++branch) {
       const bool empty_answer = lonely_ && step == 0 && branch == 0;
       if (!needs_.at(rank_, owner, branch) && !empty_answer) continue;
@@ -111,9 +115,9 @@ class RankWriter {
   const int rank_;
   const int ranks_;
   const bool has_rows_;
-  bool lonely_ = true;  // rows that see nothing: one launch writes their empty answer
+  bool lonely_ = true;  // no row sees a key: one launch in step 0 writes the empty answer
   std::vector<Op> ops_;
-  // By buffer: the last launch that read it, and the exchange that filled it.
+  // For each buffer the index of the last launch that read it and of the exchange that filled it.
   int reader_[2] = {kNone, kNone};
   int arrived_[2] = {kNone, kNone};
 };

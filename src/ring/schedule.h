@@ -1,15 +1,15 @@
 #ifndef ANNULUS_RING_SCHEDULE_H_
 #define ANNULUS_RING_SCHEDULE_H_
 
-// What every rank of a ring does, as data: it can be printed, checked (check_schedule.h), drawn
+// The work of every rank of a ring, as data that can be printed, checked (check_schedule.h), drawn
 // and compared; local_ring.h carries it out.
 //
 // In step s rank r holds the shard of rank (r - s) mod P. While it computes with that shard, it
 // passes it on to rank r + 1 and receives the next one from rank r - 1 into its other buffer. A
 // shard goes no further than to the last rank that needs it; a rank computes with a shard only
-// where its rows see a key of it, and once at least if it has rows, so that they are finished. Of a
-// sum, it computes once for each branch through which they do, one after another while the shard is
-// there.
+// where its rows see a key of it. A rank with rows computes at least once, because its last launch
+// writes their answer. Where the pattern is a sum, it launches once for each branch through which
+// its rows see the shard, one launch after another in the step in which it holds the shard.
 //
 // Each rank has two streams. Ops of a stream run in the order of the list; `waits` are the edges
 // between the two:
@@ -31,19 +31,21 @@ constexpr int kCallersTensors = -1;  // in place of a buffer: the rank's own K a
 struct Op {
   enum class Kind {
     kPack,      // exchange stream: the rank's own K and V into buffer 0
-    kExchange,  // exchange stream: sends a buffer, receives into the other, or one of the two
+    kExchange,  // exchange stream: sends one buffer, or receives into the other, or both; at most
+                // one in a step
     kCompute,   // compute stream: a launch
     kJoin,      // compute stream: nothing but its waits
   };
   Kind kind = Kind::kCompute;
   int step = 0;
 
-  // kCompute: with the keys of `owner`, which lie in `buffer`; kPack: into `buffer`.
+  // kCompute uses the keys of `owner`, which are in `buffer`; kPack writes those of `owner` to
+  // `buffer`.
   int owner = kNone;
   int buffer = kCallersTensors;
-  int branch = 0;      // kCompute: of a sum
+  int branch = 0;      // kCompute: the branch of a sum
   bool first = false;  // the rank's first launch starts from nothing,
-  bool last = false;   // its last one writes O; between them the state is carried
+  bool last = false;   // and its last one writes O; between them the state is carried
 
   // kExchange
   int send_to = kNone;
@@ -53,7 +55,7 @@ struct Op {
   int receive_owner = kNone;
   int receive_buffer = 0;
 
-  // Ops of this rank on its other stream that must have ended before this one starts.
+  // Indices of this rank's ops on its other stream that must have ended before this one starts.
   std::vector<int> waits = {};
 
   bool on_exchange_stream() const { return kind == Kind::kPack || kind == Kind::kExchange; }
@@ -73,7 +75,7 @@ struct Schedule {
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-// rows_q[rank]: whether it has any query at all decides whether it launches anything.
+// rows_q[rank] is its number of queries; a rank without any launches nothing.
 Schedule make_schedule(const Needs& needs, const std::vector<std::int64_t>& rows_q,
                        const std::vector<std::int64_t>& shard_bytes);
 

@@ -9,7 +9,8 @@
 namespace annulus::inline v0 {
 namespace {
 
-// The edges of `pieces` pieces of [0, length).
+// Cuts [0, length) into pieces that are as even as their edges, multiples of `multiple`, allow.
+// With 0 it takes the largest power of two up to 128 that leaves no piece empty.
 class Pieces {
  public:
   Pieces(std::int64_t length, std::int64_t pieces, std::int64_t multiple)
@@ -20,9 +21,9 @@ class Pieces {
   }
   std::int64_t edge(std::int64_t piece) const {
     const std::int64_t units = base::ceil_div(length_, multiple_);
-    // units * piece may leave 64 bits; whole and rest of the quotient do not.
+    // This is units * piece / pieces_ without a product that could exceed 64 bits.
     const std::int64_t unit = units / pieces_ * piece + units % pieces_ * piece / pieces_;
-    return unit >= units ? length_ : unit * multiple_;  // less than the length
+    return unit >= units ? length_ : unit * multiple_;  // below the length, since unit < units
   }
   Segment piece(std::int64_t index) const { return {edge(index), edge(index + 1) - edge(index)}; }
 
@@ -54,7 +55,7 @@ std::vector<std::vector<Segment>> shard_rows(Sharding sharding, int ranks, std::
   return shards;
 }
 
-// Every row of [0, length) in exactly one segment.
+// Throws unless every row of [0, length) is in exactly one segment.
 void check_partition(const char* name, const std::vector<std::vector<Segment>>& shards,
                      std::int64_t length) {
   struct Owned {

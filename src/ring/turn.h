@@ -1,7 +1,8 @@
 #ifndef ANNULUS_RING_TURN_H_
 #define ANNULUS_RING_TURN_H_
 
-// A run of a ring takes its turn; a second one at the same time is refused, not kept waiting.
+// Lets one run of a ring at a time put work on streams; a second one at the same time is refused
+// and does not wait, since run() promises never to wait.
 
 #include <atomic>
 

@@ -1,7 +1,8 @@
 #ifndef ANNULUS_RING_VIOLATION_H_
 #define ANNULUS_RING_VIOLATION_H_
 
-// What a checker of rings finds (check_schedule.h, check_tiles.h), and how it collects it.
+// The violations that the checkers of rings find (check_schedule.h, check_tiles.h), and how they
+// are collected.
 
 #include <fmt/core.h>
 
@@ -15,22 +16,23 @@ namespace annulus::ring {
 struct Violation {
   enum class Kind {
     kPairMissing,  // a visible (query, key) pair is computed by no launch
-    kPairTwice,    // ... or by two
-    kPairHidden,   // a tile counts as full that holds a pair which nobody may see
+    kPairTwice,    // a visible pair is computed by several launches
+    kPairHidden,   // a tile is listed as full but holds a pair that is not visible
     kUnmatched,    // a send without its receive, or the other way round
     kNotThere,     // an op reads a buffer that does not hold what it should by then
     kOverwritten,  // a buffer is written while an op may still read it
     kStuck,        // ops wait for each other in a circle
     kState,        // the first or last launch is not marked, or rows are never finished
-    kTooMany,      // more launches than ranks
-    kIllFormed,    // a rank, op or buffer that does not exist, a launch that is not the ring's
+    kTooMany,      // more launches than ranks times the branches of a sum
+    kIllFormed,  // a rank, op or buffer that does not exist, or a launch whose configuration is not
+                 // the ring's
   };
   Kind kind;
   std::string text;  // names the rank, the step and what is wrong
 };
 const char* to_string(Violation::Kind kind);
 
-// All that one check found, at most a few of each kind.
+// Collects the violations that one check finds, at most a few of each kind.
 class ViolationReport {
  public:
   template <typename... Arguments>

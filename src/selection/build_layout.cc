@@ -18,6 +18,7 @@ namespace annulus::selection {
 namespace {
 
 constexpr std::int64_t kMaxGridY = 65535;
+// The bound of pattern/make_layout.cc, so that both give the same error.
 constexpr std::int64_t kMaxKept = std::int64_t{1} << 31;
 
 unsigned blocks_for(std::int64_t count, std::int64_t each) {
@@ -61,6 +62,9 @@ class Builder {
   Builder(const device::ContextPointer& context, jit::KernelCache& kernels, jit::Arch arch)
       : context_(context), kernels_(kernels), arch_(arch) {}
 
+  // Classifies every block, then collects in two passes: the first counts the kept blocks of each
+  // line, their running sum becomes indptr, and with memory for that many the second pass writes
+  // columns and flags.
   void build(const pattern::MaskCode& code, BlockLayout* layout) {
     const std::int64_t rows = layout->rows();
     const std::int64_t columns = layout->columns();
@@ -140,7 +144,8 @@ class Builder {
                     static_cast<unsigned>(std::min<std::int64_t>(params.rows, kMaxGridY)),
                     static_cast<unsigned>(layout.heads)},
                    {kernels::kLayoutThreads}, 0, nullptr, {&params});
-    device::synchronize(*context_, nullptr);  // the lists are freed
+    // `lists` is freed at the return, and the kernel reads it.
+    device::synchronize(*context_, nullptr);
   }
 
   device::ContextPointer context_;

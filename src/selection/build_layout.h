@@ -2,8 +2,9 @@
 #define ANNULUS_SELECTION_BUILD_LAYOUT_H_
 
 // A pattern's BlockLayout made by kernels: the same arrays, bit for bit, as layout::make_layout's
-// on the host. Blocks are classified by what is certain of their ranges of positions, in the
-// expression itself, and where that does not decide pair by pair; the host classifies by intervals.
+// on the host. A kernel classifies a block by what the expression says for certain about the
+// block's ranges of positions, and pair by pair where that does not decide; the host classifies by
+// intervals.
 
 #include "annulus/layout.h"
 #include "device/buffer.h"

@@ -1,4 +1,5 @@
-// What may be asked of a selection, and which kernel attends to what it chooses.
+// Checks a selection, chooses the configuration of the attention that follows it, and plans that
+// attention.
 #include <algorithm>
 #include <memory>
 
@@ -18,7 +19,7 @@ void check_number(const char* name, std::int64_t value, std::int64_t least) {
              "{} of the selection is {}; give a number from {} to 2^30", name, value, least);
 }
 
-// Rows of a tile of cells are numbered by 32-bit integers, those beyond the sequence too.
+// Kernels number the rows of a tile of cells by 32-bit integers, also the rows beyond the sequence.
 constexpr std::int64_t kMaxStride = 65536;
 
 void check_stride(const Selection& selection) {
@@ -52,8 +53,8 @@ void check_coarse(const Selection& selection) {
              factor);
 }
 
-// Rows of blocks of all heads, and words of 32 blocks of what the host keeps: rows of those heads
-// that differ in what they see.
+// Bounds on the rows of blocks of all heads, and on the words of 32 blocks that the host keeps. It
+// keeps bits only for heads that differ in what they see.
 constexpr std::int64_t kMaxRows = std::int64_t{1} << 28;
 constexpr std::int64_t kMaxWords = std::int64_t{1} << 30;
 
@@ -89,6 +90,7 @@ BlockLayout empty_layout(const Problem& problem, const Selection& selection) {
   return layout;
 }
 
+// Numbers come first, so that later checks can multiply and divide by them.
 void validate(const Problem& problem, const Selection& selection) {
   check_number("block_rows (R)", selection.block_rows, 1);
   check_number("block_columns (C)", selection.block_columns, 1);
@@ -138,7 +140,7 @@ attention::Choice choose_config(const Problem& problem, const Selection& selecti
                                 const attention::DeviceLimits& limits,
                                 const std::optional<OperandStrides>& strides) {
   Problem chosen = problem;
-  // Whoever chooses by the pattern sees what comes.
+  // The heuristic looks at the pattern's block sizes, so it is given a layout with the selection's.
   chosen.pattern = blocks(empty_layout(problem, selection));
   return attention::choose_config(chosen, limits, strides);
 }
@@ -159,15 +161,18 @@ attention::LaunchPlan make_plan(const Problem& problem, const Selection& selecti
         "listed on the device",
         attention::to_string(config));
   }
-  // Its kernels read the pattern's tiles and list those that are chosen.
+  // The kernels of the selection read the pattern's tiles and list the chosen ones among them, so
+  // the pattern's tiles must be a list.
   attention::LaunchPlan plan =
       attention::make_plan(problem, choice, limits, {.list = attention::ListForm::kListed});
   if (selection.block_rows % config.tile_rows == 0 &&
       selection.block_columns % config.tile_columns == 0) {
-    return plan;  // a tile lies in one block
+    return plan;  // each tile lies in one block, so no bits of blocks are read
   }
   const std::string& base = plan.mask.text;
-  if (base == "false") return plan;  // there are no tiles
+  // A tile may touch several blocks, of which only some are chosen: the mask also asks the bits of
+  // blocks that list_tiles writes for each tile.
+  if (base == "false") return plan;  // no pair is visible, so there are no tiles
   plan.mask.text = base == "true" ? "m.blocks(q, k)" : "(" + base + ") & m.blocks(q, k)";
   plan.mask.uses_blocks = true;
   plan.mask.costly = true;

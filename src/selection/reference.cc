@@ -11,23 +11,26 @@
 namespace annulus::selection {
 namespace {
 
-// The order of the keys, in which -0 lies below +0.
+// Maps a score to an integer with the same order, in which -0 is below +0, as select_blocks.cu
+// does.
 std::uint32_t order_of(float score) {
   const auto bits = std::bit_cast<std::uint32_t>(score);
   return bits >> 31 ? ~bits : bits | 0x80000000u;
 }
 
-// One row while blocks are taken from it.
+// One row of blocks while blocks are chosen from it.
 struct Row {
-  const float* scores;  // or masses, where the row has several parts
+  const float* scores;  // masses instead of scores where the row has several parts
   const std::uint8_t* candidate;
   const std::uint8_t* forced;
   std::uint8_t* chosen;
   std::int64_t columns;
-  std::int64_t parts;  // that exist
+  std::int64_t parts;  // rows of cells that exist
   bool masses;
 };
 
+// Takes forced blocks first and then the best ones, until the rule has enough. Masses are whole
+// numbers of 2^-24, so that their sums do not depend on an order.
 void choose(const Selection& selection, const Row& row) {
   std::vector<std::int64_t> order;
   float peak = std::numeric_limits<float>::lowest();
@@ -55,6 +58,7 @@ void choose(const Selection& selection, const Row& row) {
   std::int64_t count = 0;
   std::uint64_t taken = 0;
   for (const std::int64_t j : order) {
+    // Forced blocks come first in `order`, so the first block that is not needed ends the row.
     const bool enough =
         (selection.max_blocks > 0 && count >= selection.max_blocks) || (by_mass && taken >= target);
     if (enough && !row.forced[j]) break;
@@ -64,7 +68,7 @@ void choose(const Selection& selection, const Row& row) {
   }
 }
 
-// A block is visible where the pattern shows one of its pairs.
+// Whether the pattern shows any pair of the block, asked pair by pair.
 bool any_visible(const Problem& problem, const Selection& selection, std::int64_t head,
                  std::int64_t row, std::int64_t column) {
   PatternContext context = problem.context();
@@ -82,7 +86,8 @@ bool any_visible(const Problem& problem, const Selection& selection, std::int64_
   return false;
 }
 
-// The diagonal blocks of a row are those with a position of the row, and some to their left.
+// Whether a row always keeps a block: it is a sink block, holds a position of the row, or is one of
+// the diagonal_blocks - 1 to the left of such a block.
 bool is_forced(const Problem& problem, const Selection& selection, std::int64_t row,
                std::int64_t column) {
   if (column < selection.sink_blocks) return true;
@@ -96,7 +101,7 @@ bool is_forced(const Problem& problem, const Selection& selection, std::int64_t 
   return begin <= last && end + left > first;
 }
 
-// Scores and takes blocks, all lists one after another.
+// Scores the blocks and chooses among the candidates, for all heads of all batches.
 void take(const Problem& problem, const Selection& selection, const HostInputs& inputs,
           const std::vector<std::uint8_t>& candidate, const std::vector<std::uint8_t>& forced,
           HostBlocks* blocks) {
@@ -116,7 +121,7 @@ void take(const Problem& problem, const Selection& selection, const HostInputs& 
   }
 }
 
-// Nothing visible, nothing chosen.
+// The result's arrays, with no block visible or chosen yet.
 HostBlocks no_blocks(const Problem& problem, const Selection& selection) {
   HostBlocks blocks;
   blocks.batch = problem.batch;
@@ -129,7 +134,8 @@ HostBlocks no_blocks(const Problem& problem, const Selection& selection) {
   return blocks;
 }
 
-// The blocks that a coarse pass keeps; a coarse block is visible or forced where one inside is.
+// The blocks that a coarse pass keeps. A coarse block is visible, or forced, where one of the fine
+// blocks inside is.
 HostBlocks choose_coarse(const Problem& problem, const Selection& selection,
                          const HostInputs& inputs, const HostBlocks& fine,
                          const std::vector<std::uint8_t>& fine_forced) {
@@ -168,12 +174,15 @@ HostBlocks reference(const Problem& problem, const Selection& selection, const H
     const std::int64_t column = index % blocks.columns;
     const std::int64_t row = index / blocks.columns % blocks.rows;
     const std::int64_t head = index / blocks.columns / blocks.rows % blocks.heads;
+    // Visibility does not depend on the batch, and head h sees what head h mod `distinct` sees. So
+    // only the first heads of batch 0 ask the pattern, and all others copy from them.
     blocks.visible[at] = at >= blocks.at(0, distinct, 0, 0)
                              ? blocks.visible[blocks.at(0, head % distinct, row, column)]
                              : any_visible(problem, selection, head, row, column);
     forced[at] = blocks.visible[at] && is_forced(problem, selection, row, column);
   }
   if (selection.rule == SelectionRule::kGiven) {
+    // Entries of `given` that name no visible block of the row are skipped.
     blocks.chosen = forced;
     for (std::size_t i = 0;
          blocks.columns > 0 && i < count / static_cast<std::size_t>(blocks.columns) *
@@ -189,7 +198,8 @@ HostBlocks reference(const Problem& problem, const Selection& selection, const H
     return blocks;
   }
 
-  // What a row may choose from: with a coarse pass not all that it sees.
+  // What a row may choose from. With a coarse pass these are the visible blocks inside the coarse
+  // ones that were chosen.
   std::vector<std::uint8_t> candidate = blocks.visible;
   if (selection.coarse_factor > 0) {
     const std::int64_t factor = selection.coarse_factor;

@@ -1,9 +1,10 @@
 #ifndef ANNULUS_SELECTION_REFERENCE_H_
 #define ANNULUS_SELECTION_REFERENCE_H_
 
-// The oracle of a selection: the same blocks on the CPU, straight from the definition. It sorts
-// where the kernels search, asks the pattern about single pairs, and shares no code with them; its
-// fp32 operations are theirs in their order, so that the blocks are the same ones.
+// The oracle of a selection: the same blocks, chosen on the CPU straight from the definition. It
+// sorts where the kernels search, asks the pattern about single pairs, and shares no code with the
+// kernels. Its fp32 operations are those of the kernels in the same order, so that both choose the
+// same blocks.
 
 #include <cstdint>
 #include <vector>
@@ -17,7 +18,7 @@ struct HostBlocks {
   std::int64_t batch = 0, heads = 0, rows = 0, columns = 0;
   std::vector<std::uint8_t> visible;  // [B, H, rows, columns]: 1 where some pair is
   std::vector<std::uint8_t> chosen;   // likewise
-  std::vector<float> scores;          // likewise: what they are chosen by; empty with kGiven
+  std::vector<float> scores;  // likewise: the scores by which blocks are chosen; empty with kGiven
 
   std::size_t at(std::int64_t b, std::int64_t head, std::int64_t row, std::int64_t column) const {
     return static_cast<std::size_t>(((b * heads + head) * rows + row) * columns + column);
@@ -26,13 +27,13 @@ struct HostBlocks {
   double share() const;
 };
 
-// `given` as in SelectionBuffers, or null. Reads of `inputs` Q and K alone.
-// Requires: validate() of the problem and of the selection pass. Costs by all pairs.
+// `given` as in SelectionBuffers, or null. Reads only Q and K of `inputs`. Requires: validate() of
+// the problem and of the selection pass. The time grows with the number of all pairs.
 HostBlocks reference(const Problem& problem, const Selection& selection, const HostInputs& inputs,
                      const std::int32_t* given = nullptr);
 
 // The chosen blocks of one batch as a layout, all of its blocks whole, heads one by one: where the
-// problem has the default positions, pattern & blocks(layout) is what attention sees.
+// problem has the default positions, attention sees pattern & blocks(layout).
 BlockLayout layout_of(const Problem& problem, const Selection& selection, const HostBlocks& blocks,
                       std::int64_t batch);
 

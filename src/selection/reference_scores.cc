@@ -25,7 +25,7 @@ float exact_log2(float x) {
 
 float finite(float score) {
   constexpr float kLargest = std::numeric_limits<float>::max();
-  if (!(score >= -kLargest)) return -kLargest;  // NaN too
+  if (!(score >= -kLargest)) return -kLargest;  // NaN becomes the lowest score as well
   return std::min(score, kLargest);
 }
 
@@ -35,7 +35,7 @@ float dot(const std::vector<float>& a, const std::vector<float>& b) {
   return sum;
 }
 
-// The sum of a warp's lanes, lane l having the sum of the values at l, l + 32, ...
+// Sums as a warp does: lane l adds the values at l, l + 32, ..., and then a tree adds the lanes.
 float warp_sum(const std::vector<float>& values) {
   float lanes[32] = {};
   for (std::size_t i = 0; i < values.size(); ++i) lanes[i % 32] += values[i];
@@ -155,7 +155,7 @@ std::vector<float> ListScores::row(std::int64_t row, const std::uint8_t* candida
   return are_masses() ? masses_of(logs, candidate) : logs.front();
 }
 
-// Of one row of cells: the logarithm of the sum of the cells' powers, for each block of columns.
+// For one row of cells and each block of columns: log2 of the sum of exp2 of the cells' scores.
 std::vector<float> ListScores::cell_logs(std::int64_t cell_row) const {
   const std::int64_t stride = selection_.stride;
   const float scale = base_two_scale(problem_) / static_cast<float>(stride);

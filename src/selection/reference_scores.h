@@ -1,8 +1,8 @@
 #ifndef ANNULUS_SELECTION_REFERENCE_SCORES_H_
 #define ANNULUS_SELECTION_REFERENCE_SCORES_H_
 
-// What the oracle chooses blocks by: pools of rows and antidiagonals of cells, in fp32, with the
-// kernels' operations in their order.
+// The scores by which the oracle chooses blocks: pools of rows and antidiagonals of cells, in fp32,
+// with the kernels' operations in the kernels' order.
 
 #include <cstdint>
 #include <vector>
@@ -12,10 +12,10 @@
 
 namespace annulus::selection {
 
-// templates/tile/exact_math.cuh.
+// exp2 as templates/tile/exact_math.cuh computes it, bit for bit.
 float exact_exp2(float x);
 
-// What fmaxf is on a device: a number rather than NaN, and zeros in order.
+// fmaxf as a device computes it: a number rather than NaN, and +0 rather than -0.
 float larger(float a, float b);
 
 // Q or K of one head.
@@ -26,23 +26,23 @@ struct HostRows {
   std::int64_t dim = 0;
   Dtype dtype = Dtype::kBfloat16;
 
-  float element(std::int64_t row, std::int64_t d) const;  // 0 behind the last row
+  float element(std::int64_t row, std::int64_t d) const;  // 0 for rows past the last one
   // The vector of the rows [begin, begin + block), as far as they exist.
   std::vector<float> pooled(std::int64_t begin, std::int64_t block, Pool pool) const;
 };
 
-// The scores of one batch's head. Requires: the selection scores blocks; what it is made with
-// outlives it.
+// The scores of one batch's head. Requires: the selection scores blocks. Problem, selection and
+// inputs must outlive it.
 class ListScores {
  public:
   ListScores(const Problem& problem, const Selection& selection, const HostInputs& inputs,
              std::int64_t b, std::int64_t head);
 
-  // Of the blocks of a row: base-2 scores, or masses among the candidates, [columns].
+  // One number for each block of a row, [columns]: base-2 scores, or masses among the candidates.
   std::vector<float> row(std::int64_t row, const std::uint8_t* candidate) const;
   // Where a row of blocks has several rows of cells, blocks are chosen by their masses.
   bool are_masses() const { return parts_ > 1; }
-  std::int64_t parts_of(std::int64_t row) const;  // that exist
+  std::int64_t parts_of(std::int64_t row) const;  // rows of cells that exist
 
  private:
   std::vector<float> cell_logs(std::int64_t cell_row) const;

@@ -25,8 +25,8 @@ int common_shift(std::int64_t a, std::int64_t b) {
   return std::countr_zero(static_cast<std::uint64_t>(a | b));
 }
 
-// Pieces of `size` that an interval of `length` can touch, where it begins at a multiple of its own
-// length.
+// How many pieces of `size` an interval of `length` can touch at most, if it begins at a multiple
+// of `length`.
 std::int64_t touched(std::int64_t length, std::int64_t size) {
   if (length % size == 0) return length / size;
   return size % length == 0 ? 1 : base::ceil_div(length, size) + 1;
@@ -36,12 +36,13 @@ void set_bits(std::uint32_t* words, std::int64_t begin, std::int64_t end) {
   for (std::int64_t i = begin; i < end; ++i) words[i / 32] |= 1u << (i % 32);
 }
 
-// What a row has to keep, before it is known what it sees.
+// Sets the bits of the blocks that a row always keeps; the caller removes those that the row does
+// not see.
 void force(const Problem& problem, const Pass& pass, std::int64_t row, std::uint32_t* words) {
   const Selection& selection = pass.selection;
   set_bits(words, 0, std::min(selection.sink_blocks, pass.columns));
   if (selection.diagonal_blocks == 0) return;
-  // As rows of K: where the row's own positions lie.
+  // Adding `shift` to a row of Q gives the row of K at the same position.
   const std::int64_t shift = problem.q_position() - problem.k_position();
   const std::int64_t first = row * selection.block_rows + shift;
   const std::int64_t end = std::min((row + 1) * selection.block_rows, problem.seq_q) + shift;
@@ -52,7 +53,7 @@ void force(const Problem& problem, const Pass& pass, std::int64_t row, std::uint
            std::clamp<std::int64_t>(end_block, 0, pass.columns));
 }
 
-// What a coarse row has to keep: what holds a block that a fine row keeps.
+// A coarse row has to keep every block that holds a block which one of its fine rows always keeps.
 void force_coarse(const Pass& fine, std::int64_t head, std::int64_t row, Pass* coarse) {
   const std::int64_t factor = fine.selection.coarse_factor;
   std::uint32_t* const to = coarse->forced.data() + (head * coarse->rows + row) * coarse->words;
@@ -64,7 +65,8 @@ void force_coarse(const Pass& fine, std::int64_t head, std::int64_t row, Pass* c
   }
 }
 
-// `fine` is null for the fine pass itself.
+// Finds the blocks that each row may and must choose. `fine` is null for the fine pass itself and
+// the fine pass for the coarse one.
 Pass make_pass(const Problem& problem, const Selection& selection, const Pass* fine) {
   Pass pass;
   pass.selection = selection;
@@ -105,6 +107,8 @@ Pass make_pass(const Problem& problem, const Selection& selection, const Pass* f
       max_visible = std::max(max_visible, seen);
     }
   }
+  // A row takes max_blocks, or its forced blocks where these are more. With kGiven the forced ones
+  // come on top of those listed. No row takes more than it sees.
   const bool bounded = selection.max_blocks > 0;
   std::int64_t most = bounded ? std::max(selection.max_blocks, max_forced) : max_visible;
   if (selection.rule == SelectionRule::kGiven) most = selection.max_blocks + max_forced;
@@ -112,7 +116,9 @@ Pass make_pass(const Problem& problem, const Selection& selection, const Pass* f
   return pass;
 }
 
-// Entries that the longest list can have.
+// The largest number of entries that a list can have. A row of tiles touches some rows of blocks;
+// each of them chooses up to `most` blocks, and each block touches some tiles; but a row never has
+// more tiles than the pattern's own list has.
 std::int64_t bound_tiles(const SelectionPlan& plan, const attention::TileList& base) {
   const Selection& selection = plan.blocks.selection;
   const std::int64_t of_row = touched(plan.tile_rows, selection.block_rows) * plan.blocks.most *
@@ -129,7 +135,7 @@ std::int64_t bound_tiles(const SelectionPlan& plan, const attention::TileList& b
   return longest;
 }
 
-// Gives every part its place in the workspace.
+// Gives every part its offset in the workspace.
 void place(SelectionPlan* plan) {
   const Problem& problem = plan->problem;
   const std::int64_t lists = problem.batch * problem.heads;
@@ -243,10 +249,14 @@ SelectionPlan make_selection_plan(const Problem& problem, const Selection& selec
                problem.heads, problem.kv_heads, kMaxHeads);
   }
 
+  // The selected tiles are a subset of the plan's own list, which gives their sizes and bounds.
   const attention::TileList& base = *launch.tiles;
   plan.tile_rows = base.tile_rows;
   plan.tile_columns = base.tile_columns;
   plan.row_tiles = base.row_tiles;
+  // Where both block sizes are multiples of the tile's, a tile lies in one block, and it is listed
+  // or not as a whole. Otherwise each tile has one bit for each granule: a piece of the tile that
+  // lies in one block.
   plan.masked = selection.block_rows % plan.tile_rows != 0 ||
                 selection.block_columns % plan.tile_columns != 0;
   plan.granule_row_shift = common_shift(plan.tile_rows, selection.block_rows);
@@ -255,7 +265,7 @@ SelectionPlan make_selection_plan(const Problem& problem, const Selection& selec
       (plan.tile_rows >> plan.granule_row_shift) * (plan.tile_columns >> plan.granule_column_shift),
       32);
   plan.capacity = bound_tiles(plan, base);
-  // Masks are found by 32-bit indices.
+  // tile_masks indexes mask_words, and both are indexed by int on the device.
   const std::int64_t lists = std::max<std::int64_t>(1, problem.batch * problem.heads);
   const std::int64_t of_entry = plan.masked ? plan.words_of_tile : 1;
   if (plan.capacity > std::numeric_limits<std::int32_t>::max() / lists / of_entry) {

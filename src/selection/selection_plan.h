@@ -1,8 +1,9 @@
 #ifndef ANNULUS_SELECTION_SELECTION_PLAN_H_
 #define ANNULUS_SELECTION_SELECTION_PLAN_H_
 
-// What choosing blocks on the device needs, decided without touching one: bounds, which blocks may
-// and must be chosen, and where everything lies in a run's workspace. selector.h carries it out.
+// Everything that choosing blocks needs and that is decided without touching a device: bounds,
+// which blocks may and must be chosen, and the offsets of all parts of a run's workspace.
+// selector.h carries it out.
 
 #include <cstddef>
 #include <cstdint>
@@ -35,15 +36,16 @@ attention::LaunchPlan make_plan(const Problem& problem, const Selection& selecti
 // Offsets are bytes from the start of the workspace; every part is 256-byte aligned.
 struct Pass {
   Selection selection;
-  std::int64_t rows = 0;           // of blocks: ceil(Sq / R)
-  std::int64_t columns = 0;        // ceil(Sk / C)
-  std::int64_t words = 0;          // of 32 columns
-  std::int64_t parts = 1;          // rows of scores in a row of blocks: R / S of antidiagonals
+  std::int64_t rows = 0;     // of blocks: ceil(Sq / R)
+  std::int64_t columns = 0;  // ceil(Sk / C)
+  std::int64_t words = 0;    // of 32 columns
+  std::int64_t parts = 1;    // rows of scores in a row of blocks: R / S with antidiagonals, else 1
   std::int64_t visible_heads = 0;  // h and h + visible_heads see the same
-  // [visible_heads, rows, words]: which blocks a row may choose and which it must.
+  // [visible_heads, rows, words]: bits of the blocks that a row may choose and of those that it
+  // must.
   std::vector<std::uint32_t> visible;
   std::vector<std::uint32_t> forced;
-  std::int64_t most = 0;  // blocks of a row that a run may choose, over all rows
+  std::int64_t most = 0;  // the most blocks that a run may choose in any row
 
   std::int64_t pooled_q = 0, pooled_k = 0;  // fp32 [B, H, rows, Dqk], [B, Hkv, columns, Dqk]
   std::int64_t scores = 0;                  // fp32 [B, H, rows, parts, words 32]
@@ -58,7 +60,7 @@ struct SelectionPlan {
   Pass blocks;
   std::optional<Pass> coarse;
 
-  // Of the tiles that the attention visits.
+  // The tiles that the attention visits.
   std::int64_t tile_rows = 0, tile_columns = 0;  // M, N
   std::int64_t row_tiles = 0;
   bool masked = false;  // a tile may hold several blocks, and then has bits
@@ -76,7 +78,7 @@ struct SelectionPlan {
 SelectionPlan make_selection_plan(const Problem& problem, const Selection& selection,
                                   const attention::LaunchPlan& launch);
 
-// A layout of such blocks with a list of its own for each head and nothing kept.
+// A layout with the selection's blocks and the problem's heads that keeps nothing.
 BlockLayout empty_layout(const Problem& problem, const Selection& selection);
 
 // The coarse pass of a selection that has one, as a selection of its own.

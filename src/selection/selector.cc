@@ -20,7 +20,7 @@ T* at(void* workspace, std::int64_t offset) {
   return reinterpret_cast<T*>(static_cast<std::byte*>(workspace) + offset);
 }
 
-// Rows of one batch in an array of rows.
+// The part of an array that begins at a batch, with `each` elements to a batch.
 template <typename T>
 T* of_batch(T* data, std::int64_t batch, std::int64_t each) {
   return data == nullptr ? nullptr : data + batch * each;
@@ -61,6 +61,8 @@ struct Selector::Call {
   }
 };
 
+// Gets only the kernels that this selection launches, and uploads the bits of its passes and the
+// list of heads.
 Selector::Selector(const device::ContextPointer& context, jit::KernelCache& kernels, jit::Arch arch,
                    SelectionPlan plan)
     : context_(context), plan_(std::move(plan)) {
@@ -152,7 +154,7 @@ kernels::CandidateParams Selector::candidates(const Call& call, const Pass& pass
   return params;
 }
 
-// Scores of the pass's blocks from pooled vectors.
+// Pools the rows of Q and K of each block, and scores blocks by the products of these vectors.
 void Selector::score_pooled(const Call& call, const Pass& pass) const {
   const Problem& problem = plan_.problem;
   const auto heads = static_cast<unsigned>(problem.heads);
@@ -212,7 +214,7 @@ void Selector::score_antidiagonals(const Call& call) const {
                  {kernels::kScoreThreads}, 0, params);
 }
 
-// Bits of the pass's chosen blocks, from their scores.
+// Sets the bits of the blocks that are chosen by their scores.
 void Selector::choose(const Call& call, const Pass& pass) const {
   const Problem& problem = plan_.problem;
   const Selection& selection = pass.selection;
@@ -234,7 +236,7 @@ void Selector::choose(const Call& call, const Pass& pass) const {
                  {kernels::kSelectionThreads}, 0, select);
 }
 
-// The same from the caller's indices.
+// Sets the bits of the blocks that the caller lists.
 void Selector::mark(const Call& call) const {
   const Problem& problem = plan_.problem;
   const Pass& pass = plan_.blocks;
@@ -257,7 +259,9 @@ void Selector::mark(const Call& call) const {
                  {kernels::kSelectionThreads}, 0, params);
 }
 
-// The lists of the batches; `tiles` lacks what differs from batch to batch.
+// Makes the lists of tiles of the batches; `tiles` lacks the fields that differ from batch to
+// batch. list_tiles runs twice: without row_begin it only counts each row's tiles, order_rows turns
+// the counts into row_begin and the order of the rows, and then it writes the tiles.
 void Selector::list(const Call& call, kernels::ListTilesParams tiles) const {
   const Problem& problem = plan_.problem;
   const auto heads = static_cast<unsigned>(problem.heads);
@@ -285,7 +289,7 @@ void Selector::list(const Call& call, kernels::ListTilesParams tiles) const {
   call.to.launch(list_tiles_, grid, {kernels::kSelectionThreads}, 0, tiles);
 }
 
-// The chosen blocks as indices.
+// Writes the chosen blocks as indices.
 void Selector::write(const Call& call) const {
   const Problem& problem = plan_.problem;
   const Pass& pass = plan_.blocks;
@@ -303,6 +307,8 @@ void Selector::write(const Call& call) const {
                  {kernels::kSelectionThreads}, 0, out);
 }
 
+// Per range of batches: the coarse pass, then the fine one (or the caller's blocks), then the
+// lists. A grid has at most 65535 blocks in z, which is why batches come in ranges.
 kernels::TileListParams Selector::put(device::LaunchSink& to, const Operands& operands,
                                       const SelectionBuffers& buffers, void* workspace,
                                       const kernels::TileListParams& base) const {

@@ -2,7 +2,7 @@
 #define ANNULUS_SELECTION_SELECTOR_H_
 
 // A selection made ready on a device: its kernels are loaded, its bits are uploaded. A run puts the
-// kernels that choose and list blocks on a stream and says where the lists will be.
+// kernels that choose and list blocks on a stream and returns the addresses of the lists.
 
 #include "device/buffer.h"
 #include "device/launches.h"
@@ -12,7 +12,7 @@
 
 namespace annulus::selection {
 
-// Where the scores of a selection's blocks lie.
+// The addresses of the scores of a selection's blocks.
 struct Scored {
   kernels::CandidateParams candidates;
   const float* scores;     // [B, H, rows, words 32]
@@ -32,22 +32,22 @@ class Selector {
   }
 
   // Launches the kernels: no allocation of its own, no lock, no waiting. `base` are the lists of
-  // the attention's own plan. The lists that are returned are there for what is queued after.
-  // Throws Error{kInvalidArgument} for buffers that the selection does not go with, before anything
-  // is queued, and Error{kDevice}.
+  // the attention's own plan. Launches that are queued afterwards may read the lists that are
+  // returned. Throws Error{kInvalidArgument} for buffers that the selection does not go with,
+  // before anything is queued, and Error{kDevice}.
   kernels::TileListParams put(device::LaunchSink& to, const Operands& operands,
                               const SelectionBuffers& buffers, void* workspace,
                               const kernels::TileListParams& base) const;
 
-  // Parts of a run for who does the rest: scores of all blocks; bits of the blocks that the caller
-  // gave; and those bits as indices in buffers.chosen. Require: at most 65535 batches, no coarse
-  // pass, rules and pools that have such a part.
+  // Parts of a run for the tracker, which does the rest itself: scores of all blocks; bits of the
+  // blocks that the caller gave; and those bits as indices in buffers.chosen. Require: at most
+  // 65535 batches, no coarse pass, rules and pools that have such a part.
   Scored score_only(abi::CUstream stream, const Operands& operands, void* workspace) const;
   unsigned* mark_only(abi::CUstream stream, const SelectionBuffers& buffers, void* workspace) const;
   void write_chosen(abi::CUstream stream, const SelectionBuffers& buffers, void* workspace) const;
 
  private:
-  // Batches that one launch takes, of one run.
+  // A range of batches of one run, as many as one launch takes.
   struct Call;
 
   void check(const SelectionBuffers& buffers, const void* workspace) const;
@@ -63,7 +63,7 @@ class Selector {
   device::ContextPointer context_;
   SelectionPlan plan_;
   device::Function pool_, score_, antidiagonals_, select_, mark_, export_, list_tiles_, order_rows_;
-  device::Buffer bits_, coarse_bits_;  // of a pass: visible, then forced
+  device::Buffer bits_, coarse_bits_;  // for each pass its visible bits, then its forced bits
   device::Buffer head_list_;           // 0, 1, 2, ...: each head has its own list
 };
 

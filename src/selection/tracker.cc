@@ -13,13 +13,13 @@ namespace {
 
 constexpr std::int64_t kMaxGridZ = 65535;
 
-// The problem as the measuring kernel sees it: O and a carried state are nothing to it.
+// The problem as the measuring kernel sees it, which reads and writes no carried state.
 Problem measured(Problem problem) {
   problem.carry_in = problem.carry_out = false;
   return problem;
 }
 
-// A selection that scores the blocks of one that is given.
+// The selection with the same blocks that scores them, where the given one does not.
 Selection scored(Selection selection) {
   selection.rule = SelectionRule::kTopK;
   return selection;
@@ -65,7 +65,8 @@ void validate(const Problem& problem, const Selection& selection, const TrackerO
 
 attention::LaunchPlan make_measure_plan(const Problem& problem, const Selection& selection,
                                         const attention::DeviceLimits& limits) {
-  // measure_blocks.cu has the layout of mma_forward.cu and its arguments, with this one tile.
+  // measure_blocks.cu has the warps, the shared memory and the arguments of mma_forward.cu and is
+  // written for this one tile.
   constexpr attention::MmaConfig kTiles = {
       .tile_rows = 64, .tile_columns = 64, .warps = 4, .stages = 1};
   attention::LaunchPlan plan =
@@ -148,6 +149,8 @@ void Tracker::measure(abi::CUstream stream, const Operands& operands, const std:
                  static_cast<std::size_t>(plan.shape.shared_bytes), stream, {&params, &measure});
 }
 
+// Scores all blocks, turns `given` into bits, lets one kernel change these bits, and writes them
+// back to `given`.
 void Tracker::update(abi::CUstream stream, const Operands& operands, std::int32_t* given,
                      void* state, void* workspace) const {
   if (state_bytes() == 0) return;
@@ -167,6 +170,7 @@ void Tracker::update(abi::CUstream stream, const Operands& operands, std::int32_
                                   .most = static_cast<int>(blocks.selection.max_blocks),
                                   .max_added = static_cast<int>(options_.max_added),
                                   .max_dropped = static_cast<int>(options_.max_dropped)};
+  // One warp updates one row of blocks.
   constexpr std::int64_t kEach = kernels::kSelectionWarps;
   device::launch(update_,
                  {static_cast<unsigned>(base::ceil_div(blocks.rows, kEach)),

@@ -2,8 +2,8 @@
 #define ANNULUS_SELECTION_TRACKER_H_
 
 // Measures the attention that each kept block had and changes which are kept
-// (annulus/importance.h): two selectors, one that lists the kept blocks for the measuring kernel
-// and one that scores all of them for the update.
+// (annulus/importance.h): it uses two selectors, one that lists the kept blocks for the measuring
+// kernel and one that scores all blocks for the update.
 
 #include "annulus/importance.h"
 #include "attention/run/forward.h"
@@ -38,9 +38,9 @@ class Tracker {
 
   Problem problem_;
   TrackerOptions options_;
-  attention::Forward forward_;  // its kernel measures
+  attention::Forward forward_;  // launches the measuring kernel in place of the attention's
   Selector kept_;               // rule kGiven
-  Selector scored_;             // of the same blocks
+  Selector scored_;             // rule kTopK, with blocks of the same sizes
   device::Function update_;
 };
 

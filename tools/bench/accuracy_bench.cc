@@ -1,8 +1,8 @@
-// The largest errors of the kernels against the float64 oracle, over all head dims and features,
-// for each dtype, on standard normal operands; and how far O is off in all, rounding of Q, K and V
-// included, where some of their elements are outliers. On simulated devices. The figures do not
-// depend on the machine: the same inputs give the same bits, so each is computed once and repeated
-// in every round.
+// Prints the largest errors of the kernels against the float64 oracle, over all head dims and
+// features, for each dtype, on standard normal operands; and the whole error of O, including the
+// rounding of Q, K and V, where some of their elements are outliers. It uses simulated devices. The
+// figures do not depend on the machine, since the same inputs give the same bits, so each is
+// computed once and repeated in every round.
 
 #include <annulus/device.h>
 
@@ -90,7 +90,8 @@ struct Errors {
   double lse = 0;
 };
 
-// The worst of all head dims and of these patterns, with grouped heads, odd lengths and a soft-cap.
+// The worst errors over all head dims and some patterns, with grouped heads, odd lengths and a
+// soft-cap.
 Errors worst_of(Dtype dtype) {
   const bool float8 = dtype == Dtype::kFloat8E4M3;
   const annulus::Device device = open(float8 ? "sim:sm_90a" : "sim:sm_80");
@@ -134,12 +135,13 @@ Errors worst_of(Dtype dtype) {
   return worst;
 }
 
-// Root mean square errors of O in all, against the oracle of fp16 operands.
+// Root mean square errors of O, including the rounding of operands, against the oracle of fp16
+// operands.
 struct Outliers {
   double fp16 = 0;
   double blocks = 0;     // e4m3 with a scale for kScaleBlock rows
-  double heads = 0;      // with one for a head
-  double kernel = 0;     // of `blocks`, against the oracle of the rounded operands
+  double heads = 0;      // e4m3 with one scale for a head
+  double kernel = 0;     // error of `blocks` against the oracle of the rounded operands
   double of_oracle = 0;  // the root mean square of O itself
 };
 
@@ -153,7 +155,8 @@ double rmse(const HostTensor& o, Dtype dtype, const std::vector<double>& exact) 
 }
 
 // Operands as in FlashAttention-3 (arXiv 2407.08608, 4.3): standard normal, and for one element in
-// a thousand a normal number of deviation 10 more. One head, so that O is in the oracle's order.
+// a thousand a normal number with a standard deviation of 10 is added. One head, so that O is in
+// the oracle's order.
 Outliers outliers() {
   Problem problem;
   problem.seq_q = problem.seq_k = 2048;

@@ -1,7 +1,8 @@
 #ifndef ANNULUS_TOOLS_BENCH_DOCUMENT_H_
 #define ANNULUS_TOOLS_BENCH_DOCUMENT_H_
 
-// A table that a program makes, between two marks of a document that people write:
+// Reads and replaces a table that a program makes, between two marks of a document that people
+// write:
 //
 //   <!-- made by tools/bench/PROGRAM -->
 //   ...
@@ -11,7 +12,7 @@
 
 namespace annulus::bench {
 
-// In three parts: to the first mark, the table, and from the second mark on.
+// A document in three parts: up to the first mark, the table, and from the second mark on.
 struct Document {
   std::string before, table, after;
 };
@@ -19,7 +20,8 @@ struct Document {
 // Throws Error{kInvalidFile} where the file has no such marks or cannot be read.
 Document read_document(const std::string& path, const std::string& program);
 
-// The same with another table. Throws Error{kInvalidFile} where the file cannot be written.
+// Writes the document with another table. Throws Error{kInvalidFile} where the file cannot be
+// written.
 void write_document(const std::string& path, const Document& document, const std::string& table);
 
 }  // namespace annulus::bench

@@ -1,8 +1,8 @@
-// How fast the kernels are on a GPU, beside other programs' on the same one: every problem of
+// Measures the kernels on a GPU beside other programs' on the same one: every problem of
 // gpu_problems.h, round after round, ours and the peers' in turn, with L2 as the last run left it
-// and with L2 full of something else; random data; clocks and power of every round. Prints a table
-// and leaves one JSON file with every single value. On a simulated device the times are the
-// simulation's and are called so.
+// and with L2 full of other data. Data are random, and clocks and power of every round are noted.
+// Prints a table and writes one JSON file with every single value. On a simulated device the times
+// are those of the simulation and are marked as such.
 //
 //   gpu_bench --output FILE [--device cuda:0] [--rounds 7] [--runs 3] [--seconds N]
 //             [--peers COMMAND] [--commit TEXT] [--filter TEXT] [--tiny]
@@ -41,7 +41,7 @@ using Json = nlohmann::json;
 struct Options {
   std::string device = "cuda:0", output, peers, commit, filter;
   int rounds = 7;
-  int runs = 3;  // in one measurement, of which the median counts
+  int runs = 3;  // runs in one measurement, whose median counts
   double seconds = 1e9;
   bool tiny = false;
 };
@@ -79,7 +79,7 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
-// Our plan of a problem with operands of its own.
+// Our plan of a problem, with operands of its own.
 class Ours {
  public:
   Ours(const Device& device, const GpuProblem& problem)
@@ -98,7 +98,7 @@ class Ours {
   DeviceMemory workspace_;
 };
 
-// Fills L2, and more, with something else.
+// Fills L2, and more than that, with other data.
 class Flush {
  public:
   explicit Flush(const Device& device) : context_(api::inside(device).context) {
@@ -120,9 +120,9 @@ class Flush {
   unsigned char value_ = 0;
 };
 
-// What was measured of one problem by one program.
+// The measurements of one program for one problem.
 struct Series {
-  std::vector<double> warm_ms, cold_ms;  // one a round
+  std::vector<double> warm_ms, cold_ms;  // one value for each round
   std::string error;
 };
 
@@ -158,7 +158,7 @@ class Measurement {
       for (std::size_t i = 0; i < problems_.size(); ++i) measure(i, round >= 0);
       if (round < 0) continue;
       ++rounds_;
-      write();  // what is measured stays, whatever ends the program
+      write();  // written after each measurement, so that nothing is lost if the program ends early
     }
     print();
     return 0;
@@ -190,7 +190,7 @@ class Measurement {
   double tflops(std::size_t index, const std::vector<double>& ms) const {
     return ms.empty() ? 0 : problems_[index].flop / (bench::median(ms) * 1e9);
   }
-  // Dense time x density over the problem's own, where both were measured.
+  // Dense time x density over the problem's own time, where both were measured.
   double share(std::size_t index) const {
     for (std::size_t i = 0; i < problems_.size(); ++i) {
       if (problems_[i].name != problems_[index].dense) continue;
@@ -299,7 +299,7 @@ class Measurement {
   std::vector<GpuProblem> problems_;
   std::vector<std::unique_ptr<Ours>> ours_;
   std::vector<std::map<std::string, Series>> series_;
-  std::vector<Json> states_;  // of each problem in each round
+  std::vector<Json> states_;  // state of the device for each problem in each round
   int rounds_ = 0;
 };
 

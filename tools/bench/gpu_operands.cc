@@ -11,8 +11,8 @@
 namespace annulus::bench {
 namespace {
 
-// Standard normal numbers in bf16. A few million of them over and over: they are random to a kernel
-// that never holds as many, and quickly made.
+// Standard normal numbers in bf16. A few million of them are repeated, which is quick to make and
+// still random to a kernel that never holds as many at a time.
 std::vector<std::uint16_t> random_values(std::size_t count) {
   constexpr std::size_t kDistinct = 3'999'971;
   std::vector<std::uint16_t> values(count);

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_BENCH_GPU_OPERANDS_H_
 #define ANNULUS_BENCH_GPU_OPERANDS_H_
 
-// Operands in device memory for a problem that is measured, and where the device is.
+// Operands in device memory for a problem that is measured, and the PCI address of the device.
 
 #include <cstdint>
 #include <string>
@@ -17,7 +17,7 @@ class GpuOperands {
   GpuOperands(const Device& device, const Problem& problem);
 
   const Operands& get() const { return operands_; }
-  // Overwrites O with NaN, so that what is not written shows.
+  // Overwrites O with NaN, so that elements which a kernel does not write show.
   void forget_output();
   std::vector<std::uint16_t> output() const;
 
@@ -28,7 +28,7 @@ class GpuOperands {
   Operands operands_;
 };
 
-// "0000:1b:00.0", as NVML wants it.
+// The PCI address in NVML's form: "0000:1b:00.0".
 std::string pci_bus(const Device& device);
 
 }  // namespace annulus::bench

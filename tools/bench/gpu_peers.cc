@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The blocks of a problem as a file of int32; removed with it.
+// The blocks of a problem as a file of int32, which the destructor removes.
 class IndexFile {
  public:
   explicit IndexFile(const GpuProblem& problem) {

@@ -1,8 +1,9 @@
 #ifndef ANNULUS_TOOLS_BENCH_GPU_PEERS_H_
 #define ANNULUS_TOOLS_BENCH_GPU_PEERS_H_
 
-// Other programs' attention on the same device, in a process of its own that measures when it is
-// asked, so that runs of all can be interleaved. One JSON object a line each way:
+// The attention of other programs on the same device. They run in a process of their own that
+// measures when it is asked, so that the runs of all can be interleaved. Each line either way is
+// one JSON object:
 //
 //   it begins  {"version": "torch 2.9", "backends": ["flash", "cudnn", "flex"]}
 //   we ask     {"backend": "flash", "name": ..., "batch": 1, "heads": 16, "kv_heads": 16,
@@ -32,7 +33,8 @@ class GpuPeers {
   const std::string& version() const { return version_; }
   const std::vector<std::string>& backends() const { return backends_; }
 
-  // Milliseconds of each run; empty with *why where the backend has none or the process is gone.
+  // Milliseconds of each run; empty, with *why, where the backend has no such kernel or the process
+  // has ended.
   std::vector<double> measure(const std::string& backend, const GpuProblem& problem, bool cold,
                               int runs, std::string* why);
 

@@ -46,7 +46,7 @@ GpuProblem causal_problem(std::string name, Problem problem, double bar) {
   return made;
 }
 
-// `kept` blocks of each row, drawn without regard to anything, ascending.
+// A problem with `kept` blocks in each row, drawn at random and ascending.
 GpuProblem sparse_problem(std::string name, Problem problem, std::int64_t block,
                           std::int64_t layouts, std::int64_t kept, double bar) {
   GpuProblem made;

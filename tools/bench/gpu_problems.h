@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TOOLS_BENCH_GPU_PROBLEMS_H_
 #define ANNULUS_TOOLS_BENCH_GPU_PROBLEMS_H_
 
-// The problems by which the library is measured on a GPU, dense and sparse.
+// The problems that are measured on a GPU, dense and sparse.
 
 #include <cstdint>
 #include <string>
@@ -14,21 +14,23 @@ namespace annulus::bench {
 struct GpuProblem {
   std::string name;
   Problem problem;
-  // Of a sparse one: `kept` blocks in every row of each of `layouts` block layouts of `block` x
-  // `block`, for peers that are told the blocks. [layouts, rows, kept].
+  // For a sparse problem: `kept` blocks in every row of each of `layouts` block layouts with blocks
+  // of `block` x `block`, for peers that take lists of blocks. The indices are [layouts, rows,
+  // kept].
   std::int64_t block = 0;
   std::int64_t layouts = 0;
   std::int64_t kept = 0;
   std::vector<std::int32_t> indices;
 
-  double density = 1;     // of visible pairs
-  double flop = 0;        // useful: 4 D for each visible pair of each head
-  double bar_tflops = 0;  // to be reached on an H200; 0: none
-  std::string dense;      // name of the dense problem that its time is held against
-  double bar_share = 0;   // of dense time x density over its own time
+  double density = 1;     // share of visible pairs
+  double flop = 0;        // useful work: 4 D for each visible pair of each head
+  double bar_tflops = 0;  // the target on an H200; 0: none
+  std::string dense;      // name of the dense problem that its time is compared with
+  double bar_share = 0;   // the target for dense time x density over its own time
 };
 
-// tiny: the same kinds with a few hundred tokens, to try the program where times say nothing.
+// tiny: the same kinds of problems with a few hundred tokens, to try the program where times mean
+// nothing.
 std::vector<GpuProblem> gpu_problems(bool tiny);
 
 }  // namespace annulus::bench

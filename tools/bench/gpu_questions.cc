@@ -1,14 +1,15 @@
 // Answers the questions of gpu_questions.h on a GPU: one line of JSON for each variant, with its
-// times, clocks, power, registers, and whether its output is that of the question's first variant.
+// times, clocks, power and registers, and whether its output agrees with that of the question's
+// first variant.
 //
 //   gpu_questions --list
 //   gpu_questions --output FILE [--device cuda:0] [--question NAME] [--rounds 7] [--tiny]
 //   gpu_questions --compile    what ptxas makes of the variants; fails where one spills or is
 //                              serialised, or has other fences in its main loop than it should
 //
-// Lines are added to FILE. A variant that hangs ends with the process, so that whoever runs this
-// gives each question a process and a time limit (tools/gpu_check does). Exits 1 where a variant
-// fails or gives another output, 2 on wrong usage.
+// Lines are added to FILE. Only the end of the process ends a variant that hangs, so each question
+// should have a process and a time limit of its own (as tools/gpu_check does). Exits 1 where a
+// variant fails or gives another output, 2 on wrong usage.
 
 #include "gpu_questions.h"
 
@@ -51,7 +52,8 @@ struct Options {
   bool compile = false;
 };
 
-// Milliseconds of what `work` queues on the default stream; on a simulated device, of this machine.
+// Milliseconds of the work that `work` queues on the default stream; on a simulated device the wall
+// time of this machine.
 template <typename Work>
 double time_of(const device::ContextPointer& context, const Work& work) {
   if (context->info().simulated) {
@@ -92,7 +94,7 @@ attention::LaunchPlan plan_of(attention::DeviceLimits limits, const bench::GpuQu
   return plan;
 }
 
-// A variant ready to run.
+// A variant that is ready to run.
 class Variant {
  public:
   Variant(const Device::Impl& device, const bench::GpuQuestion& question,
@@ -121,7 +123,7 @@ class Variant {
   std::unique_ptr<attention::Forward> forward_;
 };
 
-// Root mean square of the difference over that of the first. NaN where either has one.
+// Root mean square of the difference over that of `a`; NaN where either has a NaN.
 double relative_difference(const std::vector<std::uint16_t>& a,
                            const std::vector<std::uint16_t>& b) {
   double difference = 0, size = 0;
@@ -194,7 +196,8 @@ class Answers {
     return good;
   }
 
-  // Compiles a variant and runs it once. Null where it fails or is not right: it is not timed.
+  // Compiles a variant and runs it once. Null where it fails or gives a wrong output; it is then
+  // not timed.
   std::unique_ptr<Variant> make(const bench::GpuQuestion& question,
                                 const bench::QuestionVariant& one, bench::GpuOperands& operands,
                                 Json& line) {
@@ -215,7 +218,8 @@ class Answers {
       line["same_bits"] = fresh ? Json() : Json(same);
       const double difference = relative_difference(first_, output);
       line["relative_difference"] = difference;
-      // In another order sums differ by the rounding of P and of O: twice the law of bf16.
+      // Sums in another order differ by the rounding of P and of O, in both outputs, so the bound
+      // is about twice the tolerance of bf16.
       constexpr double kMaxDifference = 1e-2;
       const bool alike = fresh ? difference < kMaxDifference : same;
       if (alike) return variant;
@@ -328,12 +332,13 @@ class Answers {
   Device device_;
   const Device::Impl& impl_;
   bench::GpuMonitor monitor_;
-  // Outputs of the question's first variant, and of the first with so many keys to a step.
+  // Outputs of the question's first variant, and of the first one with each number of keys to a
+  // step.
   std::vector<std::uint16_t> first_;
   std::map<int, std::vector<std::uint16_t>> outputs_;
 };
 
-// What ptxas makes of every variant, for which no device is needed but a simulated one.
+// Prints the resources of every variant. It needs only a simulated device.
 bool compile_all(const Options& options) {
   const Device device = Device::open("sim:sm_90a");
   const jit::Compiler compiler(std::make_shared<const abi::NvrtcLibrary>(

@@ -18,7 +18,7 @@ struct GpuState {
 
 class GpuMonitor {
  public:
-  // The device by its PCI bus, "0000:1b:00.0". Without NVML nothing can be read.
+  // Takes the device's PCI address, "0000:1b:00.0". Without NVML nothing can be read.
   explicit GpuMonitor(const std::string& pci_bus);
   ~GpuMonitor();
   GpuMonitor(const GpuMonitor&) = delete;

@@ -98,7 +98,7 @@ double calibrate() {
   std::uint64_t state = 88172645463325252u;
   const double begin = wall_seconds();
   for (int step = 0; step < kSteps; ++step) {
-    // xorshift64: each step needs the one before, so that no compiler shortens the loop.
+    // xorshift64: each step needs the one before, so no compiler can shorten the loop.
     state ^= state << 13;
     state ^= state >> 7;
     state ^= state << 17;

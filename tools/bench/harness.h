@@ -1,10 +1,10 @@
 #ifndef ANNULUS_TOOLS_BENCH_HARNESS_H_
 #define ANNULUS_TOOLS_BENCH_HARNESS_H_
 
-// Figures that can be believed on a machine that other work shares. All measurements of a program
-// run interleaved, round after round, each round beside a plain calibration loop; a figure is the
-// median over the rounds. The result is a table on stdout and, with --output, one JSON file with
-// every single value, the calibration of its round and the machine.
+// Measurements that hold on a machine which other work shares. All measurements of a program run
+// interleaved, round after round, and each round also runs a plain calibration loop; a figure is
+// the median over the rounds. The result is a table on stdout and, with --output, one JSON file
+// with every single value, the calibration of its round and the machine.
 //
 //   int main(int argc, char** argv) {
 //     annulus::bench::Bench bench("sim_bench", argc, argv);
@@ -23,13 +23,13 @@ namespace annulus::bench {
 struct Figure {
   std::string name;
   std::string unit;
-  double bar = 0;  // what is to be reached; 0: nothing
+  double bar = 0;  // the target; 0: none
   bool lower_is_better = false;
 };
 
 class Bench {
  public:
-  // Reads the options; on a wrong one prints how to use the program and exits with 2.
+  // Reads the options; a wrong one prints the usage and exits with 2.
   Bench(std::string program, int argc, char** argv);
 
   // `measure` does the work once and returns the value in the unit of the figure. It is called
@@ -39,8 +39,8 @@ class Bench {
   // A figure computed in each round from two others of that round, by name: first / second.
   void add_ratio(Figure figure, std::string first, std::string second);
 
-  // Measures, prints, writes. Returns the exit code of the program: 0 also where a bar is missed,
-  // because a loaded machine is not a defect; 1 when a measurement throws.
+  // Measures, prints, writes. Returns the exit code of the program: 0 also where a target is
+  // missed, because a loaded machine is not a defect; 1 where a measurement throws.
   int run();
 
  private:
@@ -68,12 +68,13 @@ class Bench {
 double median(std::vector<double> values);  // 0 when empty
 
 // Seconds of wall time, and of processor time of the whole process or of the calling thread. The
-// latter two do not count what other programs take.
+// latter two do not count the time that other programs take.
 double wall_seconds();
 double process_seconds();
 double thread_seconds();
 
-// Million steps a second of a fixed integer loop on one core: how fast the machine is just now.
+// Million steps a second of a fixed integer loop on one core, which tells how fast the machine is
+// at the moment.
 double calibrate();
 
 }  // namespace annulus::bench

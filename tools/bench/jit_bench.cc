@@ -1,4 +1,5 @@
-// What a kernel costs before its first launch: from the compiler, from disk, from memory.
+// Measures the time to get a kernel before its first launch: from the compiler, from disk, from
+// memory.
 
 #include <unistd.h>
 
@@ -19,7 +20,7 @@ namespace {
 
 using namespace annulus;
 
-// Dense causal attention without carried state: overlap, partial tiles, all lengths.
+// The spec of causal attention without carried state, for any lengths.
 jit::KernelSpec causal(const attention::ShippedConfig& shipped) {
   attention::KernelFeatures features = {
       .dims = shipped.dims, .tile_order = kernels::TileOrder::kBand, .mask = "m.causal(q, k)"};
@@ -28,8 +29,8 @@ jit::KernelSpec causal(const attention::ShippedConfig& shipped) {
                                 hopper ? jit::Arch{90, 'a'} : jit::Arch{80, '\0'});
 }
 
-// `clock` is the processor time of the process where one thread computes and nothing waits: on an
-// idle machine it is the wall time, and what other programs take does not count.
+// Where one thread computes and nothing waits, `clock` is the processor time of the process: it
+// equals the wall time on an idle machine and does not count other programs.
 double milliseconds(double (*clock)(), const std::function<void()>& action) {
   const double start = clock();
   action();
@@ -63,7 +64,8 @@ int main(int argc, char** argv) {
       if (dim == 128 && !d128) d128 = causal(shipped);
     }
   }
-  // Every compilation but the warm-up is the second of the process or a later one.
+  // No measured compilation is the first one of the process, because each measurement warms up
+  // once.
   constexpr std::pair<const char*, double> kHopper[] = {{"wgmma m128 n128 w8 s2", 600},
                                                         {"wgmma m128 n64 w8 s2", 380}};
   for (const auto& [config, bar] : kHopper) {
@@ -89,7 +91,7 @@ int main(int argc, char** argv) {
     return milliseconds(bench::wall_seconds, [&] { disk->store(request.key, kernel); });
   });
 
-  // On the simulator, whose loader parses PTX; a real driver copies a cubin.
+  // Measured on the simulator, whose loader parses PTX; a real driver copies a cubin.
   const device::DriverPointer driver = test::simulator_driver();
   const auto context = device::Context::retain(driver, test::number_of_simulated(*driver, "sm_80"));
   const jit::KernelRequest simulated = ptx->prepare(*d128);

@@ -1,6 +1,6 @@
-// What layouts cost, on one core. Of a million tokens: rows of 128 x 128 blocks, classified and
-// written down; patterns whose keys repeat every few tokens are those that could cost by the key.
-// Then what is read from others, and what the cache gives back.
+// Measures layouts on one core. First with a million tokens: rows of 128 x 128 blocks are
+// classified and written. Patterns whose keys repeat every few tokens are among them, since their
+// time could grow with the keys. Then imports from other formats, and look-ups in the cache.
 
 #include <cstdint>
 #include <memory>
@@ -51,7 +51,7 @@ void add(bench::Bench* bench, const char* text, double bar_millis) {
              });
 }
 
-// Ten million kept blocks with all that is checked of them: 100 in each of 100,000 rows.
+// Imports ten million kept blocks, 100 in each of 100,000 rows, with all checks.
 void add_import(bench::Bench* bench) {
   constexpr std::int64_t kRows = 100000, kKept = 100;
   const LayoutSizes sizes = {64, 64, 64 * kRows, 64 * kRows};
@@ -78,7 +78,8 @@ void add_import(bench::Bench* bench) {
              });
 }
 
-// A decode that grows by a token: 32 layers with one of three patterns each.
+// Looks up the layouts of a decode that grows by a token, for 32 layers with one of three patterns
+// each.
 void add_cache(bench::Bench* bench) {
   bench->add({.name = "cache hit", .unit = "ns", .bar = 200, .lower_is_better = true}, [] {
     const LayoutQuery queries[] = {
@@ -96,7 +97,7 @@ void add_cache(bench::Bench* bench) {
   });
 }
 
-// The patterns of a decode's layers, which take turns.
+// The pattern of a layer of the decode; layers take turns among three.
 const Pattern& layer_pattern(std::int64_t layer) {
   static const Pattern patterns[] = {causal() & (window(4095, 0) | sink(4)),
                                      causal() & (window(1023, 0) | global(256)),
@@ -104,7 +105,8 @@ const Pattern& layer_pattern(std::int64_t layer) {
   return patterns[layer % 3];
 }
 
-// The trace: 10,000 steps that each make the sequence one token longer, 32 layers a step.
+// Replays a trace of 10,000 steps with 32 layers each, where each step makes the sequence one token
+// longer.
 void add_replay(bench::Bench* bench) {
   bench->add({.name = "replay of a growing decode: hits", .unit = "%", .bar = 97}, [] {
     constexpr std::int64_t kSteps = 10000, kLayers = 32;
@@ -121,8 +123,8 @@ void add_replay(bench::Bench* bench) {
   });
 }
 
-// What planning a step costs the host, its kernel being there: the list of its tiles found among
-// those of earlier steps, or made.
+// Measures the host's time to plan a step whose kernel exists, with the list of tiles found in the
+// cache or made.
 void add_planning(bench::Bench* bench, const char* name, bool cached) {
   bench->add({.name = name, .unit = "us", .bar = 0, .lower_is_better = true}, [cached] {
     const attention::DeviceLimits limits = {jit::parse_arch("sm_80"), 108, 166912};

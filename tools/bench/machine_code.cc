@@ -51,7 +51,7 @@ Instruction decode_one(const std::array<std::uint64_t, 2>& words, std::int64_t i
 struct Line {
   std::string opcode;  // "HGMMA.64x128x16.F32.BF16"; empty for a label
   std::string text;
-  std::string label;  // of a label, and of where a branch leads
+  std::string label;  // the label that the line is, or that a branch leads to
   bool conditional = false;
 };
 
@@ -165,7 +165,7 @@ MainLoop read_main_loop(std::span<const Instruction> code) {
       ++loop.powers;
       loop.powers_under_values += under_values;
     }
-    // A branch over something in the loop: a full tile takes it.
+    // A full tile takes a forward branch inside the loop, so the code that it skips is not counted.
     if (one.opcode == Opcode::kBranch && one.conditional && one.target > i && one.target <= end) {
       i = one.target - 1;
     }

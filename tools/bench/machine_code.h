@@ -1,11 +1,11 @@
 #ifndef ANNULUS_TOOLS_BENCH_MACHINE_CODE_H_
 #define ANNULUS_TOOLS_BENCH_MACHINE_CODE_H_
 
-// The main loop of a kernel of the wgmma family, read from its machine code: by ourselves from the
-// cubin, and from what nvdisasm prints, so that the one can be held against the other.
+// Reads the main loop of a kernel of the wgmma family from its machine code: directly from the
+// cubin, and from the output of nvdisasm, so that the two can be compared.
 //
-// An instruction of sm_70 and newer has 128 bits. Of what NVIDIA publishes no encoding, this is
-// used, all of it read off listings of nvdisasm:
+// An instruction of sm_70 and newer has 128 bits. NVIDIA publishes no encoding. The following was
+// read off listings of nvdisasm:
 //
 //   bits   0 ... 11   opcode: 0x947 BRA, 0x308 MUFU, 0x9c5 WARPGROUP; bits 0 ... 8 alone: 0x1f0
 //                     HGMMA, 0x1f3 QGMMA; fences of memory beyond the CTA: 0x992 MEMBAR,
@@ -34,22 +34,23 @@ struct Instruction {
   std::int64_t target = -1;  // of kBranch: index of an instruction
 };
 
-// Instructions of the loop that holds the wait for the scores. What a forward branch inside the
-// loop can skip (masks, the end of K) is not counted: a full tile goes past it.
+// Counts of instructions in the loop that holds the wait for the scores. Code that a forward branch
+// inside the loop can skip (masks, the end of K) is not counted, because a full tile skips it.
 struct MainLoop {
   int instructions = 0;
-  int products = 0;             // HGMMA, of 8-bit elements QGMMA
+  int products = 0;             // HGMMA, or QGMMA with 8-bit elements
   int powers = 0;               // MUFU.EX2
-  int powers_under_values = 0;  // of these, between the wait for the scores and that for the output
+  int powers_under_values = 0;  // those between the wait for the scores and the wait for the output
   int fences = 0;  // MEMBAR, ERRBAR, CCTL: each would stall softmax for hundreds of cycles
 
   friend bool operator==(const MainLoop&, const MainLoop&) = default;
 };
 
-// The instructions of one kernel of a cubin. Throws std::runtime_error where it has no such kernel.
+// Decodes the instructions of one kernel of a cubin. Throws std::runtime_error where it has no such
+// kernel.
 std::vector<Instruction> decode(std::span<const std::byte> cubin, std::string_view symbol);
 
-// The same from the text of `nvdisasm -c` for a cubin of one kernel.
+// Decodes the same from the output of `nvdisasm -c` for a cubin with one kernel.
 std::vector<Instruction> decode_listing(const std::string& text);
 
 // Throws std::runtime_error where there is no such loop.

@@ -1,6 +1,6 @@
-// What the pipe model (src/attention/cost/pipe_model.h) predicts for the problems that gpu_bench
-// measures on an H200, beside the figures that are to be reached. Predictions, no measurements: no
-// GPU is asked and no kernel is compiled.
+// Prints what the pipe model (src/attention/cost/pipe_model.h) predicts for the problems that
+// gpu_bench measures on an H200, beside the targets. These are predictions and no measurements: no
+// GPU is used and no kernel is compiled.
 //
 //   predictions                prints the table
 //   predictions --write FILE   puts it between the marks of a document
@@ -26,11 +26,12 @@ using namespace annulus;
 constexpr const char* kProgram = "predictions";
 
 constexpr int kBoostKilohertz = 1980000;
-// Of bf16, a dense product under the chip's limit of 700 W: the best of an H100 is 794.5 in S.
-// Bekman, Machine Learning Engineering, "Maximum Achievable Matmul FLOPS", and "H200 is the same".
+// The sustained rate of a dense bf16 product under the chip's limit of 700 W. The best of an H100
+// is 794.5e12 in S. Bekman, Machine Learning Engineering, "Maximum Achievable Matmul FLOPS", and
+// "H200 is the same".
 constexpr double kSustainedFlop = 790e12;
 
-// As its driver describes it, but for the clock.
+// An H200 as its driver describes it, with another clock.
 device::DeviceInfo h200(int clock_kilohertz) {
   device::DeviceInfo info;
   info.major = 9;
@@ -46,13 +47,14 @@ device::DeviceInfo h200(int clock_kilohertz) {
   return info;
 }
 
-// At which the model's tensor cores do just as much as such a product.
+// The clock at which the model's tensor cores reach kSustainedFlop.
 int sustained_kilohertz() {
   const attention::PipeDevice device = attention::pipe_device(h200(kBoostKilohertz));
   return static_cast<int>(kSustainedFlop / (device.wgmma_flop * device.multiprocessors) / 1e3);
 }
 
-// Of others, published; docs/performance.md says by whom. `share`: against their own dense kernel.
+// The best published figure of other programs; docs/performance.md names the sources. `share`:
+// relative to their own dense kernel.
 const char* best_known(const std::string& name, bool share) {
   static const std::map<std::string, const char*> kRates = {
       {"D128 16k full", "648 to 701 [1]"},
@@ -91,14 +93,14 @@ std::string rate(double flop, const attention::Prediction& made, double bar) {
   return fmt::format("{:.0f}{}", tflops, missed(tflops < bar));
 }
 
-// Of dense time x density.
+// Dense time x density over the predicted time, as text.
 std::string share(double density, const attention::Prediction& dense,
                   const attention::Prediction& made, double bar) {
   const double reached = dense.predicted_micros * density / made.predicted_micros;
   return fmt::format("{:.3f}{}", reached, missed(reached < bar));
 }
 
-// Over dense time, where nothing is left out.
+// The predicted time over dense time, for problems that leave nothing out.
 std::string times(const attention::Prediction& dense, const attention::Prediction& made,
                   double bar) {
   const double over = made.predicted_micros / dense.predicted_micros;

@@ -1,4 +1,4 @@
-// What a ring costs to plan, and what it needs: times on one core, bytes and counts as they are.
+// Measures the time to plan a ring on one core, and counts the bytes and launches that it needs.
 
 #include <algorithm>
 #include <cstdint>
@@ -26,13 +26,13 @@ Problem million(const Pattern& pattern) {
   return problem;
 }
 
-// An H100's limits: planning touches no device.
+// An H100's limits; planning touches no device.
 std::vector<attention::DeviceLimits> limits(int ranks) {
   return std::vector<attention::DeviceLimits>(static_cast<std::size_t>(ranks),
                                               {{90, 'a'}, 132, 232448});
 }
 
-// With the heuristic's configuration.
+// Plans a ring with the heuristic's configuration.
 ring::PlannedRing plan(const Problem& problem, const ShardMap& shards, int ranks) {
   const std::vector<attention::DeviceLimits> all = limits(ranks);
   const attention::Choice choice = attention::choose_config(

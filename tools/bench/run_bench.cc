@@ -1,5 +1,5 @@
-// What a run costs on the host: the library's own time and allocations beside the bare launches,
-// on a driver whose calls return at once, so that nothing of it is in the figures.
+// Measures a run on the host: the library's own time and allocations beyond the bare launches, on a
+// driver whose calls return at once, so that the driver's time is not in the figures.
 
 #include <algorithm>
 #include <functional>
@@ -36,7 +36,8 @@ double median_micros(const std::function<void()>& action) {
   return bench::median(each);
 }
 
-// What `run` takes more than `bare`; batches of both in turn, so that a slower clock hits both.
+// How much longer `run` takes than `bare`. Batches of both take turns, so that a slower clock
+// affects both.
 double median_difference(const std::function<void()>& run, const std::function<void()>& bare) {
   std::vector<double> each;
   for (int i = 0; i < kBatches; ++i) {
@@ -50,7 +51,8 @@ struct Idle {
   Device device = api::open_on(std::make_shared<const device::Driver>(
                                    IdleLaunches::wrap(test::simulator_table()), "idle launches"),
                                api::parse_device_name("sim:sm_90a"), {}, base::read_environment());
-  DeviceMemory memory = device.allocate(1 << 20);  // addresses; nothing reads them
+  // Only its addresses are used; nothing reads the memory.
+  DeviceMemory memory = device.allocate(1 << 20);
 
   Operands operands(std::int64_t rows, std::int64_t heads, std::int64_t kv_heads) const {
     Operands operands;
@@ -62,8 +64,8 @@ struct Idle {
   }
 };
 
-// Microseconds of thread time that each of `threads` threads takes for a call, all at work at a
-// time: the largest of their medians.
+// Microseconds of thread time for a call while `threads` threads make calls at the same time: the
+// largest of their medians.
 double median_of_threads(int threads, const std::function<void(int)>& call) {
   std::vector<double> medians(static_cast<std::size_t>(threads));
   std::vector<std::thread> all;
@@ -136,7 +138,7 @@ int main(int argc, char** argv) {
   }
   const auto run_ring = [&] { ring.run(calls); };
 
-  // The layers of a model: operands of their own for each, taken in turn.
+  // The layers of a model, each with operands of its own, which take turns.
   constexpr int kLayers = 80;
   constexpr int kThreads = 8;
   std::vector<Operands> layers(kLayers, operands);

@@ -1,6 +1,7 @@
-// What sparse attention loses on the activations of a real transformer, against how many blocks it
-// looks at: fixed patterns beside blocks that are chosen on the device. Prints a table in Markdown
-// and draws the curves. No times: the same table on every machine, on a simulated device too.
+// Measures what sparse attention loses on the activations of a real transformer, against the share
+// of blocks that it visits: fixed patterns beside blocks that are chosen on the device. Prints a
+// table in Markdown and draws the curves. There are no times in it, so the table is the same on
+// every machine and on a simulated device.
 //
 //   selection_bench [--device NAME] [--input FILE] [--svg FILE]
 
@@ -27,7 +28,7 @@ using namespace annulus;
 
 constexpr std::int64_t kBlock = 16;
 
-// Q, K, V of the file on the device, and a place for O, LSE and recall.
+// Q, K and V of the file on the device, with memory for O, LSE and recall.
 class Activations {
  public:
   Activations(const Device& device, const std::string& path) : device_(device) {
@@ -89,8 +90,8 @@ class Activations {
 
 struct Point {
   std::string method, setting;
-  double density = 0;  // blocks looked at over all
-  double error = 0;    // of O, relative Frobenius
+  double density = 0;  // visited blocks over all blocks
+  double error = 0;    // relative Frobenius error of O
   double mean_recall = 0;
   double least_recall = 0;
 };
@@ -138,7 +139,7 @@ class Study {
   const std::vector<Point>& points() const { return points_; }
 
  private:
-  // Of the run that is on the default stream.
+  // Adds a line for the run that is on the default stream.
   void add(const char* method, const std::string& setting, double density) {
     const DeviceMemory workspace = device_.allocate(meter_.workspace_bytes());
     meter_.run(nullptr, data_.operands(), data_.recall(), workspace.data());
@@ -246,7 +247,7 @@ std::string picture(const std::vector<Point>& points) {
                kLeft);
   svg += panel(points, methods, density,
                {"mean recall of attention", &Point::mean_recall, 0, 1, false}, second);
-  for (std::size_t m = 0; m < methods.size(); ++m) {  // four to a line
+  for (std::size_t m = 0; m < methods.size(); ++m) {  // four entries to a line of the legend
     const double left = kLeft + static_cast<double>(m % 4) * (all - kLeft) / 4;
     const double top = kTop + kHeight + 48 + static_cast<double>(m / 4) * 18;
     svg += fmt::format(
@@ -262,7 +263,7 @@ void print(const std::vector<Point>& points) {
       "| blocks | setting | blocks looked at | error of O | recall, mean | recall, least |\n"
       "|---|---|---|---|---|---|\n");
   for (const Point& p : points) {
-    std::string setting;  // a bar would end the cell
+    std::string setting;  // the setting with `|` escaped, which would end the cell
     for (const char c : p.setting) setting += c == '|' ? "\\|" : std::string(1, c);
     std::printf("| %s | `%s` | %.3f | %.4f | %.4f | %.4f |\n", p.method.c_str(), setting.c_str(),
                 p.density, p.error, p.mean_recall, p.least_recall);

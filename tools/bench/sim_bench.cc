@@ -1,7 +1,7 @@
-// How fast the simulated GPU is: warp instructions a second of the sm_80 kernel at B 1, H 2, S
-// 1024, D 128, causal, with the checked mode and the fast one, on one core and on all; and the time
-// of such a run of the sm_90a kernel, checked for everything. These are figures of the simulator as
-// a program; they say nothing about a GPU.
+// Measures the simulator: warp instructions a second of the sm_80 kernel at B 1, H 2, S 1024, D
+// 128, causal, in checked mode and in fast mode, on one core and on all; and the time of such a run
+// of the sm_90a kernel in checked mode. The figures describe the simulator as a program and say
+// nothing about a GPU.
 
 #include <annulus/device.h>
 
@@ -32,7 +32,7 @@ class Case {
     std::uint32_t state = 1;
     for (std::uint16_t& value : host) {
       state = state * 1664525u + 1013904223u;
-      // bf16 of magnitude in [1/2, 1) and either sign.
+      // A bf16 number of either sign whose magnitude is in [1/2, 1).
       value = static_cast<std::uint16_t>((state >> 16 & 0x807f) | 0x3f00);
     }
     device_.copy_to_device(memory_.data(), host.data(), memory_.bytes());
@@ -51,7 +51,8 @@ class Case {
     operands.o = base + 3 * kBytes;
     operands.q_strides = operands.k_strides = operands.v_strides = operands.o_strides =
         annulus::Strides::bshd(kRows, kHeads, kDim);
-    // Options belong to the device, which all cases share: each sets its own before it runs.
+    // Options belong to the device, which all cases share, so each case sets its own before it
+    // runs.
     device_.set_simulation(simulation_);
     device_.counters(true);
     const double begin = annulus::bench::wall_seconds();

@@ -1,6 +1,6 @@
-// What every shipped configuration is on paper: registers, spills and, for the wgmma family, the
-// main loop, read from the machine code that NVRTC and ptxas make of it. Nothing is timed and no
-// GPU is asked; the figures are the same on every machine with the same compiler.
+// Prints static properties of every shipped configuration: registers, spills and, for the wgmma
+// family, the main loop, read from the machine code that NVRTC and ptxas make. Nothing is timed and
+// no GPU is used; the figures are the same on every machine with the same compiler.
 //
 //   static_proof                     prints the table
 //   static_proof --write FILE        puts it between the marks of a document
@@ -40,28 +40,29 @@ namespace {
 
 using namespace annulus;
 
-constexpr int kSkipped = 77;  // as ctest is told
+constexpr int kSkipped = 77;  // the exit code that ctest takes for skipped
 constexpr const char* kProgram = "static_proof";
 
 struct Proof {
   attention::ShippedConfig shipped;
   jit::ResourceUsage usage;
-  std::optional<bench::MainLoop> loop;  // of the wgmma family
-  std::string broken;                   // the first rule that it breaks; empty: none
+  std::optional<bench::MainLoop> loop;  // only for the wgmma family
+  std::string broken;                   // the first rule that the configuration breaks; empty: none
 };
 
 bool is_wgmma(const attention::ShippedConfig& shipped) {
   return shipped.config.family != &attention::mma_family;
 }
 
-// Kernels of 8-bit elements that multiply P and V 32 columns at a time (kernels/wgmma/parts.cuh).
+// True for kernels of 8-bit elements that multiply P and V 32 columns at a time
+// (kernels/wgmma/parts.cuh).
 bool multiplies_in_parts(const attention::ShippedConfig& shipped) {
   return shipped.config.family == &attention::wgmma8_family &&
          attention::promote_steps(shipped.config, shipped.dims) == 0;
 }
 
-// Products that the loop needs: one for each 32 bytes of the head dim, and of keys, of all columns
-// of V or of some.
+// How many products the loop needs: for Q K one for each 32 bytes of the head dim; for P V one for
+// each 32 bytes of keys, for all columns of V at once or for some at a time.
 int needed_products(const attention::ShippedConfig& shipped) {
   constexpr int kPartColumns = 32;
   const auto& [dims, config, reach] = shipped;
@@ -71,9 +72,9 @@ int needed_products(const attention::ShippedConfig& shipped) {
          parts * static_cast<int>(attention::wgmma_config(config).step_columns()) / elements;
 }
 
-// Bytes that the products of a step and the copies of the next move in shared memory, with V read
-// and written once more where it is turned round, over the cycles in which the tensor cores do the
-// products. 128 is what shared memory can.
+// Bytes that the products of a step and the copies of the next one move in shared memory, over the
+// cycles that the tensor cores take for the products. Where V is transposed, it is read and written
+// once more. Shared memory can move 128 bytes in a cycle.
 double shared_bytes_per_cycle(const attention::KernelConfig& any, const attention::Dims& dims) {
   const attention::WgmmaConfig config = attention::wgmma_config(any);
   const double warpgroups = config.warpgroups();
@@ -101,7 +102,7 @@ std::string broken_rule(const Proof& proof) {
   if (proof.loop->fences > 0) {
     return fmt::format("{} fences of memory beyond the CTA in a step", proof.loop->fences);
   }
-  // In parts, powers run beside the other consumer's products alone.
+  // Kernels that multiply in parts compute powers only under the other consumer's products.
   if (proof.loop->powers_under_values != proof.loop->powers &&
       !multiplies_in_parts(proof.shipped)) {
     return fmt::format("{} of {} powers under products", proof.loop->powers_under_values,
@@ -117,7 +118,8 @@ class Prover {
         disk_({.folder = std::move(cache)}),
         nvdisasm_(std::move(nvdisasm)) {}
 
-  // Of a kernel that walks rows by arithmetic. That which reads a list has to keep the rules too.
+  // Proves the kernel that computes its tiles by arithmetic; the one that reads a list must keep
+  // the rules as well.
   Proof prove(const attention::ShippedConfig& shipped) {
     Proof proof = prove(shipped, kernels::TileOrder::kBand);
     if (!is_wgmma(shipped) || !proof.broken.empty()) return proof;
@@ -196,7 +198,7 @@ std::vector<std::string> columns_of(const std::string& row) {
   return columns;
 }
 
-// Whether a document's table still says what one just made does.
+// Whether a document's table agrees with one that was just made.
 bool agrees(const std::string& kept, const std::string& made) {
   constexpr std::size_t kInstructions = 7, kNeither = 10;
   std::istringstream old_rows(kept), new_rows(made);

@@ -1,6 +1,7 @@
-// How near the tuner's search comes to trying the whole space, over ten shapes on simulated
-// devices. Times are the predicted cycles of the pipe model: the figures are of the search, not of
-// a GPU. They do not depend on the machine, so each is computed once and repeated in every round.
+// Measures how close the tuner's search comes to trying the whole space, over ten shapes on
+// simulated devices. Times are the predicted cycles of the pipe model, so the figures describe the
+// search and not a GPU. They do not depend on the machine, so each is computed once and repeated in
+// every round.
 
 #include <annulus/tune.h>
 
@@ -51,7 +52,7 @@ std::string name_of(const Shape& shape) {
 struct Found {
   double over_best = 0;
   double over_default = 0;
-  double share = 0;  // of the space, tried
+  double share = 0;  // share of the space that was tried
 };
 
 TuneResult tuned(const annulus::Device& device, const Problem& problem, bool exhaustive) {

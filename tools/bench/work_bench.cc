@@ -1,6 +1,6 @@
-// How many instructions kernels take for what they do, counted by the simulator: sparse ones beside
-// dense ones, and a list that leaves nothing out beside rows that are computed. Counts, not times:
-// the same on every machine. And what it costs to plan very long sequences.
+// Counts instructions of kernels on the simulator: sparse kernels beside dense ones, and a list
+// that leaves nothing out beside tiles that are computed by arithmetic. Counts are the same on
+// every machine. It also measures the time to plan very long sequences.
 
 #include <cstdint>
 #include <functional>
@@ -28,7 +28,7 @@ Problem problem_of(std::int64_t seq, std::int64_t heads, std::int64_t kv_heads) 
   return problem;
 }
 
-// Of 64 x 64 blocks: every row keeps the same share, the diagonal among them. 1: all.
+// A pattern of 64 x 64 blocks: every row keeps the same share, the diagonal included; 1 keeps all.
 Pattern random_blocks(std::int64_t seq, double density) {
   BlockLayout layout;
   layout.block_rows = layout.block_columns = 64;
@@ -103,7 +103,7 @@ int main(int argc, char** argv) {
   struct Family {
     const char* name;
     const char* device;
-    const char* config;  // of the sparse kernels and of those they are compared with
+    const char* config;  // configuration of the sparse kernels and of those they are compared with
     std::int64_t heads, kv_heads;
   };
   const Family families[] = {{"mma", "sim:sm_80", "mma m64 n64 w4 s2 x2", 1, 1},

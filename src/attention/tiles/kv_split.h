@@ -1,5 +1,5 @@
-#ifndef ANNULUS_ATTENTION_TILES_ROW_SPLIT_H_
-#define ANNULUS_ATTENTION_TILES_ROW_SPLIT_H_
+#ifndef ANNULUS_ATTENTION_TILES_KV_SPLIT_H_
+#define ANNULUS_ATTENTION_TILES_KV_SPLIT_H_
 
 // Long tile rows, split over several CTAs: each part leaves a state in the workspace, and a second
 // kernel joins the parts of a row in their order (Dao et al., Flash-Decoding for long-context
@@ -40,4 +40,4 @@ TileCounts count_parts(const TileList& tiles, const KvSplit& split, const Proble
 
 }  // namespace annulus::attention
 
-#endif  // ANNULUS_ATTENTION_TILES_ROW_SPLIT_H_
+#endif  // ANNULUS_ATTENTION_TILES_KV_SPLIT_H_

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_PATTERN_LEAVES_ARGUMENTS_H_
 #define ANNULUS_PATTERN_LEAVES_ARGUMENTS_H_
 
-// What a leaf reads its numbers and lists from: the parser, between the parentheses of the leaf.
+// The source of a leaf's numbers and lists: the parser, between the parentheses of the leaf.
 
 #include <array>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace annulus::pattern::leaves {
 
-// All throw Error{kParse} with the column.
+// All functions throw Error{kParse} with the column.
 class Arguments {
  public:
   virtual ~Arguments() = default;
@@ -23,12 +23,12 @@ class Arguments {
   virtual std::int64_t number() = 0;
   virtual std::vector<std::int64_t> list() = 0;  // in brackets
   virtual std::string quoted() = 0;              // a file name
-  // The layout of a file; an empty path: the one that was given beside the text.
+  // The layout of a file, or with an empty path the one that was given beside the text.
   virtual Pattern load_blocks(const std::string& path) = 0;
-  // Runs what builds the leaf, and puts the column of its word before an error.
+  // Runs a function that builds the leaf, and puts the column of the leaf's word before its error.
   virtual Pattern built(const std::function<Pattern()>& build) = 0;
 
-  // As many numbers, with commas between.
+  // kCount numbers, separated by commas.
   template <std::size_t kCount>
   std::array<std::int64_t, kCount> numbers(std::string_view word) {
     std::array<std::int64_t, kCount> all{};

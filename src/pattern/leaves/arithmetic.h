@@ -1,7 +1,7 @@
 #ifndef ANNULUS_PATTERN_LEAVES_ARITHMETIC_H_
 #define ANNULUS_PATTERN_LEAVES_ARITHMETIC_H_
 
-// What several leaves reckon with: lists of positions, rows of blocks, and keys of a universe.
+// Arithmetic that several leaves share: lists of positions, rows of blocks, and keys of a universe.
 
 #include <algorithm>
 #include <cstdint>
@@ -22,7 +22,7 @@ inline void add(IntervalSet* out, Interval universe, Interval keys) {
   append(out, intersection(keys, universe));
 }
 
-// Ascending and distinct.
+// Sorts a list and removes duplicates.
 inline void put_in_order(std::vector<std::int64_t>* list) {
   std::sort(list->begin(), list->end());
   list->erase(std::unique(list->begin(), list->end()), list->end());
@@ -38,7 +38,7 @@ inline std::int64_t next_listed(const std::vector<std::int64_t>& list, std::int6
   return next == list.end() ? kNever : *next;
 }
 
-// Listed positions within the universe.
+// Appends the listed positions within the universe.
 void append_listed(const std::vector<std::int64_t>& list, Interval universe, IntervalSet* out);
 
 // The next multiple of a length above a number.
@@ -46,7 +46,7 @@ inline std::int64_t next_multiple(std::int64_t number, std::int64_t of) {
   return product(floor_div(number, of) + 1, of);
 }
 
-// An end that stays, where it lies above a position.
+// A fixed end where it is above a position, else kNever.
 inline std::int64_t if_above(std::int64_t end, std::int64_t position) {
   return end > position ? end : kNever;
 }
@@ -56,7 +56,7 @@ inline std::int64_t block_distance(std::int64_t i, std::int64_t j) {
   return i < j ? difference(j, i) : difference(i, j);
 }
 
-// The rows of blocks of b that a range of positions touches, first and last.
+// The first and the last row of blocks of length b that a range of positions touches.
 struct Rows {
   std::int64_t first;
   std::int64_t last;
@@ -66,12 +66,13 @@ inline Rows rows_of(Interval queries, std::int64_t b) {
   return {floor_div(queries.begin, b), floor_div(queries.end - 1, b)};
 }
 
-// The keys of blocks [first + t stride, last + t stride] for t in [low, high], as far as they are
-// in the universe.
+// Appends the keys of blocks [first + t stride, last + t stride] for t in [low, high], as far as
+// they are in the universe.
 void append_comb(Rows blocks, std::int64_t stride, std::int64_t low, std::int64_t high,
                  std::int64_t b, Interval universe, IntervalSet* out);
 
-// Joins what each of rows [first, last] of blocks sees; append_row(row, out) gives one of them.
+// Joins the keys that each of the rows [first, last] of blocks sees; append_row(row, out) appends
+// those of one row.
 template <typename AppendRow>
 void join_rows(Rows rows, Wanted wanted, const AppendRow& append_row, IntervalSet* out) {
   append_row(rows.first, out);

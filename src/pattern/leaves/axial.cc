@@ -20,7 +20,7 @@ constexpr Word kWords[] = {{"axial", [](Arguments* read) {
                               return read->built([&] { return axial(height, width); });
                             }}};
 
-// Columns [first, last] of rows [top, bottom], as far as they are in the universe.
+// Appends columns [first, last] of rows [top, bottom], as far as they are in the universe.
 void append_columns(const Grid& grid, std::int64_t top, std::int64_t bottom, std::int64_t first,
                     std::int64_t last, Interval universe, IntervalSet* out) {
   if (universe.empty()) return;
@@ -32,7 +32,7 @@ void append_columns(const Grid& grid, std::int64_t top, std::int64_t bottom, std
   }
 }
 
-// Columns that the queries, fewer than a row has, stand in.
+// Appends the keys in the columns of the queries, which are fewer than a row has.
 void append_crossing(const Grid& grid, std::int64_t top, std::int64_t bottom, Interval universe,
                      IntervalSet* out) {
   const std::int64_t first = grid.column(grid.queries.begin);
@@ -48,8 +48,9 @@ void append_crossing(const Grid& grid, std::int64_t top, std::int64_t bottom, In
   }
 }
 
-// The keys of one row that all queries see. A query of another row sees one column of it, and two
-// that are neighbours see different ones: at most one may stand before the row and one behind it.
+// Appends the keys of one row that all queries see. A query of another row sees only one column of
+// it, and two neighbouring queries see different columns. So at most one query may precede the row
+// and one follow it.
 void append_common(const Grid& grid, std::int64_t row, Interval universe, IntervalSet* out) {
   const Interval cells = grid.rows(row, row);
   const std::int64_t before = std::max<std::int64_t>(cells.begin - grid.queries.begin, 0);
@@ -82,7 +83,7 @@ void Axial::keys(const Question& question, Wanted wanted, IntervalSet* out) cons
   if (grid.queries.empty()) return;
   if (wanted == Wanted::kAll && !grid.whole) return;
   const std::int64_t count = grid.queries.size();
-  // One column, or in any-wise a query in every column: the whole grid.
+  // With one column, or for any() with a query in every column, the whole grid is seen.
   if (grid.width == 1 || (wanted == Wanted::kAny && count >= grid.width)) {
     return add(out, universe, grid.cells());
   }
@@ -104,7 +105,7 @@ bool Axial::coarse_keys(const Question& question, std::int64_t grain, CoarseKeys
   if (width > grain || grid.queries.empty() || grid.queries.size() >= width) return false;
   keys(question, Wanted::kAll, out->all);
   add(out->any, universe, grid.cells());
-  // A row's length of neighbours above or below the queries' rows crosses every column.
+  // As many neighbouring keys as a row has, above or below the queries' rows, cross every column.
   add(out->mixed, universe, {0, grid.rows(grid.top, grid.top).begin});
   add(out->mixed, universe, {grid.rows(grid.bottom, grid.bottom).end, grid.cells().end});
   return true;

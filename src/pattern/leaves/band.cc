@@ -36,7 +36,7 @@ std::int64_t reach_of(const Band& band) {
 
 }  // namespace
 
-// A level of hierarchical names its numbers itself.
+// A level of hierarchical() reports its numbers under their own names.
 void Band::check() {
   const char* word = block == 1 ? "dilated" : "block_dilated";
   check_number(word, "r", stride, 1);
@@ -60,7 +60,8 @@ bool Band::visible(const Pair& pair) const {
   return window == kUnbounded || block_distance(i, j) <= window;
 }
 
-// Row i sees the blocks i + t stride with |t| <= reach: rows that are neighbours see neighbours.
+// Row i sees the blocks i + t stride with |t| <= reach, so neighbouring rows see neighbouring
+// blocks.
 void Band::keys(const Question& question, Wanted wanted, IntervalSet* out) const {
   const Interval& universe = question.universe;
   const Rows rows = rows_of(question.queries, block);
@@ -120,10 +121,11 @@ Piece Band::code(MaskWriter* write) const {
 }
 
 Structure Band::structure() const {
-  Structure structure = {.head_period = 1,
-                         .context_block = 0,
-                         .agreeing_rows = stride == 1 ? kNever : product(block, 4),
-                         .is_scattered = block > 1};  // of one token it is a comb finer than a tile
+  Structure structure = {
+      .head_period = 1,
+      .context_block = 0,
+      .agreeing_rows = stride == 1 ? kNever : product(block, 4),
+      .is_scattered = block > 1};  // with blocks of one token it is a comb finer than a tile
   if (block > 1) structure.blocks = {block, block, false};
   return structure;
 }

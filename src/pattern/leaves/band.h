@@ -10,7 +10,7 @@ namespace annulus::pattern::leaves {
 
 struct Band {
   std::int64_t stride = 1;
-  std::int64_t window = kUnbounded;  // of a level of hierarchical
+  std::int64_t window = kUnbounded;  // set by a level of hierarchical()
   std::int64_t block = 1;
 
   static constexpr std::int64_t kUnbounded = -1;

@@ -31,10 +31,10 @@ std::string in_quotes(std::string_view name) {
   return text + '"';
 }
 
-// Position of the layout's first row.
+// The position of the layout's first row.
 std::int64_t origin_of(const BlockLayout& layout) { return layout.seq_k - layout.seq_q; }
 
-// The keys that one row of blocks keeps.
+// Appends the keys that one row of blocks keeps.
 void append_kept(std::span<const std::int32_t> kept, const BlockLayout& layout, Interval universe,
                  IntervalSet* out) {
   const Interval inside = intersection(universe, {0, layout.seq_k});
@@ -102,7 +102,7 @@ MovingEnds Blocks::moving_ends(std::int64_t) const { return {}; }
 Piece Blocks::code(MaskWriter* write) const { return write->blocks(layout, name); }
 
 Structure Blocks::structure() const {
-  return {.head_period = 1,  // but for the heads of the layout
+  return {.head_period = 1,  // except for the heads of the layout, which `heads` states
           .context_block = 0,
           .agreeing_rows = 0,
           .is_scattered = true,

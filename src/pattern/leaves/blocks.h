@@ -29,7 +29,7 @@ struct Blocks {
   static std::span<const Word> words();
   static std::span<const DeviceFunction> functions();
 
-  // Layouts are equal by their content, whatever their names.
+  // Layouts are compared by content, not by name.
   friend bool operator==(const Blocks& a, const Blocks& b) {
     return a.layout == b.layout || *a.layout == *b.layout;
   }

@@ -27,7 +27,8 @@ struct Documents {
   static std::span<const Word> words();
   static std::span<const DeviceFunction> functions();
 
-  // From the start of q's document, or the least number, to the next one's, or the largest number.
+  // From the start of q's document (or the least number) to the start of the next one (or the
+  // largest number).
   Interval document_of(std::int64_t q) const;
 
   friend bool operator==(const Documents&, const Documents&) = default;

@@ -19,8 +19,8 @@ constexpr Word kWords[] = {{"every", [](Arguments* read) {
                               return read->built([&] { return annulus::every(s, r); });
                             }}};
 
-// From this stride on the keys of a row lie in tiles of their own; below, they are a comb finer
-// than a tile.
+// With strides from this on, the keys of a row are in tiles of their own; with smaller ones they
+// are a comb finer than a tile.
 constexpr std::int64_t kFineStride = 64;
 
 }  // namespace
@@ -36,7 +36,7 @@ void Every::print(std::string* text) const {
 
 bool Every::visible(const Pair& pair) const { return floor_mod(pair.k, stride) == remainder; }
 
-// The same for any query, and so for any and for all of them.
+// All queries see the same keys, so any() and all() are the same.
 void Every::keys(const Question& question, Wanted wanted, IntervalSet* out) const {
   static_cast<void>(wanted);
   append_comb({remainder, remainder}, stride, kLow, kHigh, 1, question.universe, out);
@@ -58,7 +58,7 @@ std::int64_t Every::alike_rows() const { return kNever; }
 
 std::int64_t Every::next_form(std::int64_t) const { return kNever; }
 
-// A visible key begins at the remainder and ends one behind it.
+// Visible keys are single, so ends are at every remainder and one after it.
 std::int64_t Every::next_end(std::int64_t, std::int64_t position) const {
   if (stride == 1) return kNever;
   const std::int64_t begin = next_multiple(position - remainder, stride) + remainder;

@@ -18,7 +18,7 @@ namespace {
 constexpr DeviceFunction kFirst[] = {{"global_first", false}};
 constexpr DeviceFunction kListed[] = {{"global_listed", true}};
 
-// One word for both: a number or a list.
+// Both leaves have one word, which takes a number or a list.
 constexpr Word kWords[] = {{"global", [](Arguments* read) {
                               if (read->next_is('[')) {
                                 const std::vector<std::int64_t> positions = read->list();
@@ -102,7 +102,7 @@ std::int64_t GlobalListed::next_form(std::int64_t q) const {
   return has(positions, q) ? q + 1 : next_listed(positions, q);
 }
 
-// Each listed key is an interval of its own.
+// Each listed key is an interval of its own, so ends may be anywhere.
 std::int64_t GlobalListed::next_end(std::int64_t, std::int64_t position) const {
   return has(positions, position) ? position + 1 : next_listed(positions, position);
 }

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_PATTERN_LEAVES_GRID_H_
 #define ANNULUS_PATTERN_LEAVES_GRID_H_
 
-// Positions as the cells of a grid, row by row: what axial and natten share.
+// Positions as the cells of a grid, row by row, for axial and natten.
 
 #include <cstdint>
 
@@ -10,7 +10,7 @@
 
 namespace annulus::pattern::leaves {
 
-// Where a position stands in a grid whose rows are `width` long; position 0 is its first cell.
+// The cell of a position in a grid whose rows are `width` long; position 0 is its first cell.
 struct Cell {
   std::int64_t row = 0;
   std::int64_t column = 0;
@@ -25,10 +25,10 @@ inline Cell cell_of(std::int64_t height, std::int64_t width, std::int64_t positi
 struct Grid {
   std::int64_t height;
   std::int64_t width;
-  Interval queries;     // on the grid
-  bool whole;           // all queries are
+  Interval queries;     // the queries that are on the grid
+  bool whole;           // whether all queries are on the grid
   std::int64_t top;     // row of the first query
-  std::int64_t bottom;  // and of the last one
+  std::int64_t bottom;  // row of the last query
 
   Grid(std::int64_t grid_height, std::int64_t grid_width, Interval all)
       : height(grid_height),
@@ -40,7 +40,7 @@ struct Grid {
 
   std::int64_t column(std::int64_t position) const { return position % width; }
   Interval cells() const { return {0, product(height, width)}; }
-  // Positions of rows [first, last].
+  // The positions of rows [first, last].
   Interval rows(std::int64_t first, std::int64_t last) const {
     return {product(first, width), product(last + 1, width)};
   }

@@ -36,7 +36,7 @@ void Keys::print(std::string* text) const {
 
 bool Keys::visible(const Pair& pair) const { return pair.k >= begin && pair.k < end; }
 
-// The same for any query, and so for any and for all of them.
+// All queries see the same keys, so any() and all() are the same.
 void Keys::keys(const Question& question, Wanted wanted, IntervalSet* out) const {
   static_cast<void>(wanted);
   add(out, question.universe, {begin, end});

@@ -1,10 +1,10 @@
 #ifndef ANNULUS_PATTERN_LEAVES_LEAF_H_
 #define ANNULUS_PATTERN_LEAVES_LEAF_H_
 
-// What every leaf of a pattern answers. A leaf is a struct of named numbers and lists with the
-// verbs of IsLeaf below, in a file of its own; leaves.def lists them, and one that lacks a verb
-// does not compile. Nobody outside this folder asks which leaf it has before it: the rest of the
-// project asks structure(), or one of the verbs.
+// The interface of a leaf of a pattern. A leaf is a struct of named numbers and lists with the
+// functions of IsLeaf below, in a file of its own. leaves.def lists all leaves, and one that lacks
+// a function does not compile. Code outside this folder never asks which leaf it has: it calls
+// structure() or one of the other functions.
 
 #include <concepts>
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace annulus::pattern {
 
-// Further than any row or position: what never changes or never ends.
+// A number beyond every row and position, for "never changes" and "never ends".
 constexpr std::int64_t kNever = std::int64_t{1} << 62;
 
 enum class Wanted { kAny, kAll };
@@ -31,7 +31,7 @@ class Arguments;   // pattern/leaves/arguments.h
 class MaskWriter;  // pattern/leaves/mask_writer.h
 struct Piece;      // likewise
 
-// One query, one key, and whose they are.
+// One query and one key, with their head and context.
 struct Pair {
   std::int64_t head;
   std::int64_t q;
@@ -39,9 +39,8 @@ struct Pair {
   const PatternContext& context;
 };
 
-// Which keys of the universe do these queries see? Neither range is empty, and positions stay
-// within
-// +-2^60.
+// Asks which keys of the universe these queries see. Neither range is empty, and positions stay
+// within +-2^60.
 struct Question {
   std::int64_t head;
   const PatternContext& context;
@@ -49,8 +48,8 @@ struct Question {
   Interval universe;
 };
 
-// An answer by bounds, for leaves that see one key in every few: exactly it would have more
-// intervals than a caller has blocks.
+// An answer by bounds, for leaves that see one key in every few. An exact answer would have more
+// intervals than the caller has blocks.
 //   all    keys that all queries see, perhaps not all of them
 //   any    the keys that some query sees, and perhaps others
 //   mixed  part of what is in any and not in all: any `grain` neighbours in one of its intervals
@@ -61,8 +60,8 @@ struct CoarseKeys {
   IntervalSet* mixed;
 };
 
-// The keys of one query where they are every few: of the interval those that lie fewer than `width`
-// behind `begin` or a whole number of periods away from there.
+// The keys of one query that sees a few keys of every period: those of the interval whose offset
+// from `begin`, modulo the period, is below `width`.
 struct Stripes {
   Interval keys;
   std::int64_t begin;
@@ -70,13 +69,13 @@ struct Stripes {
   std::int64_t width;
 };
 
-// The ends of a row's keys that move along with the row.
+// The ends of a row's keys that move along with the row, as windows do.
 struct MovingEnds {
   int count = 0;
   std::int64_t at[2] = {};
 };
 
-// A fact that every leaf must state: where it is left out, the leaf does not compile.
+// A value that every leaf must state: a leaf that leaves it out does not compile.
 template <typename T>
 struct Stated {
   T value;
@@ -84,19 +83,19 @@ struct Stated {
   constexpr operator T() const { return value; }
 };
 
-// Blocks that a leaf speaks of.
+// The blocks that a leaf is defined by.
 struct BlockSize {
   std::int64_t rows;
   std::int64_t columns;
   bool independent;  // neighbouring rows of blocks have little in common
 };
 
-// Query q sees the keys from `first` to before `end`, each an offset from q or a fixed position,
-// and absent where there is no such end.
+// Query q sees the keys from `first` to before `end`. Each is an offset from q or a fixed position,
+// and absent where the band has no such end.
 struct KeyBand {
   struct End {
     std::int64_t value;
-    bool moves;  // along with the query
+    bool moves;  // the offset moves along with the query
   };
   std::optional<End> first = {};
   std::optional<End> end = {};
@@ -104,17 +103,17 @@ struct KeyBand {
   bool is_diagonal() const { return (!first || first->moves) && (!end || end->moves); }
 };
 
-// What other rooms ask of a leaf before they choose a kernel or make a list of tiles. What need not
-// be stated is safe where it is left out.
+// Properties of a leaf that other rooms ask for before they choose a kernel or make a list of
+// tiles. The defaults of those that need not be stated are always safe.
 struct Structure {
   // Head h sees what head h mod this number sees; 0: no two heads are known to agree.
   Stated<std::int64_t> head_period;
-  // Which keys are seen depends on the layer and on how many blocks of this size the keys of the
-  // whole sequence fill; 0: on neither.
+  // The keys that are seen depend on the layer and on how many blocks of this size the keys of the
+  // whole sequence fill; 0: they depend on neither.
   Stated<std::int64_t> context_block;
-  // Tiles of up to so many neighbouring queries see little more than one of the queries does.
+  // Up to this many neighbouring queries together see little more than one of them does.
   Stated<std::int64_t> agreeing_rows;
-  // The keys of a row lie in so many places that its tiles make no few runs.
+  // The keys of a row are in so many places that its tiles do not form a few runs.
   Stated<bool> is_scattered;
   bool is_short = false;   // one interval or two, found at once
   std::int64_t heads = 1;  // H of a layout for each head, or 1
@@ -123,15 +122,16 @@ struct Structure {
   const BlockLayout* layout = nullptr;  // whose blocks it keeps
 };
 
-// A word of the language that stands for a leaf.
+// A word of the language that names a leaf.
 struct Word {
   std::string_view name;
-  Pattern (*parse)(Arguments* read);  // reads what stands between the parentheses
+  Pattern (*parse)(Arguments* read);  // reads the arguments between the parentheses
   bool is_bare = false;               // has no parentheses: `dense`
 };
 
 // A function of templates/tile/mask.cuh that the text of a mask calls. Long ones search in memory
-// or divide: better evaluated in a loop over a row's columns than written out for every element.
+// or divide, so they are better evaluated in a loop over a row's columns than written out for every
+// element.
 struct DeviceFunction {
   std::string_view name;
   bool is_long;
@@ -143,29 +143,30 @@ concept IsLeaf = std::equality_comparable<L> &&
              IntervalSet* keys, CoarseKeys* coarse, MaskWriter* write, std::int64_t number) {
   // Throws Error{kInvalidArgument} for numbers outside their range, and puts lists in order.
   leaf.check();
-  // Appends the text that parses back to it.
+  // Appends the text that parses back to an equal leaf.
   made.print(text);
-  // The definition, written as docs/patterns.md says it; everything below is tested against it.
+  // The definition, written as in docs/patterns.md; all functions below are tested against it.
   { made.visible(pair) } -> std::same_as<bool>;
-  // Appends the keys that any or all of the queries see; exact, and at the cost of the answer's
-  // intervals, never of the keys or the pairs. *keys begins empty.
+  // Appends the keys that any or all of the queries see. The answer is exact, and the time grows
+  // with its intervals, never with the keys or the pairs. *keys begins empty.
   made.keys(question, Wanted::kAny, keys);
-  // The same by bounds, where the pattern of keys repeats within a grain. False where the exact
+  // Answers by bounds, where the pattern of keys repeats within a grain. False where the exact
   // answer is as short. All sets begin empty.
   { made.coarse_keys(question, number, coarse) } -> std::same_as<bool>;
-  // What a head's query sees, where it is stripes, whose period is the same for all of them.
+  // The keys that a head's query sees as stripes, where they are that. The period is the same for
+  // all queries.
   { made.stripes(number, number) } -> std::same_as<std::optional<Stripes>>;
-  // Rows that lie in one block of this length see the same keys because of where they lie; kNever:
-  // all rows do; 0: nothing is known.
+  // Rows in one block of this length see the same keys because of their positions; kNever: all rows
+  // do; 0: nothing is known.
   { made.alike_rows() } -> std::same_as<std::int64_t>;
-  // The first row behind q in which the leaf is something else than ends that stay or move. An
-  // answer that is too large lets rows be taken for others, which is wrong; one that is too small
-  // is slow.
+  // The first row after q in which the leaf's fixed and moving ends are others than in row q. An
+  // answer that is too large gives wrong counts; one that is too small only costs time.
   { made.next_form(number) } -> std::same_as<std::int64_t>;
-  // The first end above a position that the leaf has in a row and that stays where it is. Likewise.
+  // The first fixed end above a position that the leaf has in a row. Wrong answers have the same
+  // effects.
   { made.next_end(number, number) } -> std::same_as<std::int64_t>;
   { made.moving_ends(number) } -> std::same_as<MovingEnds>;
-  // Its call of a device function, or a constant.
+  // The leaf's call of a device function, or a constant.
   { made.code(write) } -> std::same_as<Piece>;
   { made.structure() } -> std::same_as<Structure>;
   { L::words() } -> std::same_as<std::span<const Word>>;

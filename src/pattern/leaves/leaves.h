@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PATTERN_LEAVES_LEAVES_H_
 #define ANNULUS_PATTERN_LEAVES_LEAVES_H_
 
-// One leaf of the language, whichever, and what is asked of it: std::visit reaches the verbs of
-// pattern/leaves/leaf.h.
+// The variant of all leaves, and functions that call those of pattern/leaves/leaf.h through
+// std::visit.
 
 #include <string_view>
 #include <tuple>
@@ -31,7 +31,8 @@
 
 namespace annulus::pattern::leaves {
 
-// std::variant of the types behind the first one, which the list puts a comma behind.
+// std::variant of all types but the first, a placeholder that allows leaves.def to put a comma
+// before each type.
 template <typename... Leaves>
 struct AnyOf;
 template <typename First, typename... Leaves>
@@ -45,14 +46,15 @@ using Leaf = AnyOf<void
                    >::type;
 #undef ANNULUS_LEAF
 
-// Words of all leaves, and the functions that their code calls, in the order of leaves.def.
+// The words of all leaves, and the device functions that their code calls, in the order of
+// leaves.def.
 const std::vector<Word>& all_words();
 const std::vector<DeviceFunction>& all_functions();
 
 // True where the text of a mask calls a long function.
 bool calls_long_function(std::string_view mask);
 
-// The verbs, of any leaf.
+// The functions of leaf.h, for any leaf.
 inline bool visible(const Leaf& leaf, const Pair& pair) {
   return std::visit([&](const auto& one) { return one.visible(pair); }, leaf);
 }

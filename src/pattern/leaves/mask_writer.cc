@@ -10,9 +10,9 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-// Positions and numbers on the device: far enough from 2^31 that differences do not overflow.
+// The bound of positions and numbers on the device, with which differences do not overflow 32 bits.
 constexpr std::int64_t kMaxDevice = std::int64_t{1} << 30;
-// Comparisons that are worth writing out for each element of a tile.
+// Up to this many comparisons are worth writing out for each element of a tile.
 constexpr int kMaxWrittenOut = 8;
 
 std::int32_t narrow(const char* what, std::int64_t value) {
@@ -58,8 +58,10 @@ Piece MaskWriter::blocks(const std::shared_ptr<const BlockLayout>& layout, std::
 MaskCode MaskWriter::finish(std::string text) {
   code_.text = std::move(text);
   code_.uses_blocks = code_.text.find("m.blocks(") != std::string::npos;
-  if (!code_.uses_blocks) code_.layout = nullptr;  // an operand that decides nothing
-  // Which slot a number has depends on the structure alone, where a list begins on the values.
+  // A blocks() that decides nothing is left out of the text, and then no layout is needed.
+  if (!code_.uses_blocks) code_.layout = nullptr;
+  // The slot of a number depends only on the structure, so equal structures share a kernel; where a
+  // list begins depends on the values.
   const std::size_t spilled = numbers_.size() - std::min(numbers_.size(), room_);
   for (const std::size_t slot : offset_slots_) {
     numbers_[slot] = narrow("a list's offset", numbers_[slot] + static_cast<std::int64_t>(spilled));

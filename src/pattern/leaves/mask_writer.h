@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PATTERN_LEAVES_MASK_WRITER_H_
 #define ANNULUS_PATTERN_LEAVES_MASK_WRITER_H_
 
-// What a leaf writes its code with: the text names a device function and slots, the numbers and
-// lists of the slots are kept here for the launch.
+// Writes the code of leaves: the text names a device function and slots, and the writer keeps the
+// numbers and lists of the slots for the launch.
 
 #include <cstdint>
 #include <initializer_list>
@@ -18,10 +18,10 @@
 
 namespace annulus::pattern::leaves {
 
-// How tightly a piece of text holds together, loosest first.
+// The precedence of a piece of text, lowest first.
 enum Strength { kWeakOr, kWeakAnd, kTight };
 
-// Text of type bool, and its value where that is the same for all pairs.
+// Text of type bool, with its value where that is the same for all pairs.
 struct Piece {
   std::string text;
   Strength strength = kTight;
@@ -30,7 +30,7 @@ struct Piece {
 
 inline Piece constant(bool value) { return {value ? "true" : "false", kTight, value}; }
 
-// All throw Error{kUnsupported} for what a device cannot hold.
+// All functions throw Error{kUnsupported} for numbers and lists that a device cannot hold.
 class MaskWriter {
  public:
   MaskWriter(std::size_t number_slots, const MaskScope& scope)
@@ -40,16 +40,16 @@ class MaskWriter {
 
   void count_leaf() { ++leaves_; }
 
-  // A number that the text names by its slot; `what` is for messages.
+  // Stores a number, which the text names by its slot; `what` is for messages.
   std::size_t slot(const char* what, std::int64_t value);
-  // Two slots: where the list begins, and its length.
+  // Stores a list. Its two slots are where it begins and its length.
   std::pair<std::size_t, std::size_t> list_slots(const char* what,
                                                  const std::vector<std::int64_t>& list);
   Piece call(const DeviceFunction& function, std::initializer_list<std::size_t> slots);
   // m.blocks(q, k), of the one layout that an expression may have.
   Piece blocks(const std::shared_ptr<const BlockLayout>& layout, std::string_view name);
 
-  // The numbers and lists of an expression whose text is done.
+  // The code of an expression whose text is complete, with its numbers and lists.
   MaskCode finish(std::string text);
 
  private:

@@ -21,7 +21,7 @@ constexpr Word kWords[] = {{"natten", [](Arguments* read) {
                               return read->built([&] { return natten(height, width, n); });
                             }}};
 
-// The cells along one axis that a query at `at` sees.
+// The cells along one axis that a query at coordinate `at` sees.
 Interval neighbourhood(std::int64_t at, std::int64_t n, std::int64_t length) {
   const std::int64_t centre = std::clamp(at, n / 2, length - 1 - n / 2);
   return {centre - n / 2, centre + n / 2 + 1};
@@ -60,7 +60,7 @@ void Natten::keys(const Question& question, Wanted wanted, IntervalSet* out) con
   const Grid grid(height, width, question.queries);
   if (grid.queries.empty() || (wanted == Wanted::kAll && !grid.whole)) return;
   const bool any = wanted == Wanted::kAny;
-  // Rows that any or all of the queries see.
+  // The rows of keys that any, or all, of the queries see.
   const Interval of_top = neighbourhood(grid.top, n, grid.height);
   const Interval of_bottom = neighbourhood(grid.bottom, n, grid.height);
   Interval rows =
@@ -68,7 +68,7 @@ void Natten::keys(const Question& question, Wanted wanted, IntervalSet* out) con
   if (universe.empty()) return;
   rows = intersection(
       rows, {floor_div(universe.begin, grid.width), floor_div(universe.end - 1, grid.width) + 1});
-  // The queries of one of their rows see one range of columns, the same in each row of keys.
+  // The queries in one row see one range of columns, which is the same in each row of keys.
   const auto columns_of = [&](std::int64_t query_row) {
     const Interval cells = grid.rows(query_row, query_row);
     const Interval here = intersection(cells, grid.queries);
@@ -82,7 +82,7 @@ void Natten::keys(const Question& question, Wanted wanted, IntervalSet* out) con
   };
   const Interval first = columns_of(grid.top);
   const Interval last = columns_of(grid.bottom);
-  // A row between the first and the last one of the queries is whole.
+  // The rows between the first and the last one of the queries are whole, so they share a range.
   const Interval between = grid.bottom - grid.top > 1 ? columns_of(grid.top + 1) : Interval{};
   for (std::int64_t row = rows.begin; row < rows.end; ++row) {
     const std::int64_t begin = grid.rows(row, row).begin;
@@ -90,7 +90,7 @@ void Natten::keys(const Question& question, Wanted wanted, IntervalSet* out) con
       return Interval{begin + columns.begin, begin + columns.end};
     };
     if (!any) {
-      // All the queries' rows see this row.
+      // All rows of queries see this row of keys.
       Interval common = intersection(first, last);
       if (grid.bottom - grid.top > 1) common = intersection(common, between);
       if (!common.empty()) add(out, universe, keys(common));
@@ -106,7 +106,8 @@ void Natten::keys(const Question& question, Wanted wanted, IntervalSet* out) con
     }
     const bool by_first = sees(grid.top, row);
     const bool by_last = sees(grid.bottom, row);
-    // The last row's queries begin at column 0: in order of columns.
+    // The last row's queries start at column 0, so what they see begins no later than what the
+    // first row's see; add() needs that order.
     if (by_last && grid.bottom > grid.top) add(out, universe, keys(last));
     if (by_first) add(out, universe, keys(first));
   }

@@ -21,9 +21,9 @@ constexpr Word kWords[] = {{"random", [](Arguments* read) {
                               return read->built([&] { return annulus::random(c, seed, b); });
                             }}};
 
-// c: a row of blocks chooses no more.
+// The largest c: a row of blocks chooses no more blocks.
 constexpr std::int64_t kMaxChosen = std::int64_t{1} << 16;
-// Entries of a list on the device: 1 GB, and indices fit 32 bits.
+// The largest list on the device: it takes 1 GB, and its indices fit 32 bits.
 constexpr std::int64_t kMaxEntries = std::int64_t{1} << 28;
 
 }  // namespace
@@ -76,7 +76,7 @@ std::int64_t Random::next_end(std::int64_t, std::int64_t position) const {
 
 MovingEnds Random::moving_ends(std::int64_t) const { return {}; }
 
-// A list of what each head chooses in each row of blocks.
+// Stores a list of the blocks that each head chooses in each row of blocks.
 Piece Random::code(MaskWriter* write) const {
   const MaskScope& scope = write->scope();
   const std::int64_t all_columns = columns(scope.context);
@@ -84,7 +84,7 @@ Piece Random::code(MaskWriter* write) const {
   const std::int64_t first = floor_div(scope.queries.begin, block);
   const std::int64_t rows =
       scope.queries.empty() ? 0 : floor_div(scope.queries.end - 1, block) - first + 1;
-  // Each factor is below 2^31 where a device is concerned; the product of three may not be.
+  // On a device each factor is below 2^31, but the product of three may exceed 64 bits.
   if (static_cast<double>(scope.heads) * static_cast<double>(rows) * static_cast<double>(each) >
       static_cast<double>(kMaxEntries)) {
     base::fail(ErrorCode::kUnsupported,
@@ -136,7 +136,7 @@ void Random::choose(std::int64_t head, std::int64_t block_row, std::int64_t colu
                     const PatternContext& context, std::vector<std::int64_t>* chosen) const {
   chosen->clear();
   const std::int64_t draws = std::min(count, columns);
-  if (draws == columns) {  // nothing to choose
+  if (draws == columns) {  // all blocks are chosen
     for (std::int64_t column = 0; column < columns; ++column) chosen->push_back(column);
     return;
   }
@@ -153,7 +153,7 @@ void Random::choose(std::int64_t head, std::int64_t block_row, std::int64_t colu
     const auto t = static_cast<std::int64_t>(
         static_cast<std::uint64_t>(Wide{word} * static_cast<std::uint64_t>(top + 1) >> 64));
     const auto place = std::lower_bound(chosen->begin(), chosen->end(), t);
-    // All that was taken is below top.
+    // All blocks taken so far are below top, so top goes last.
     if (place != chosen->end() && *place == t) {
       chosen->push_back(top);
     } else {

@@ -19,8 +19,8 @@ constexpr Word kWords[] = {{"segment", [](Arguments* read) {
                               return read->built([&] { return segment(w, r); });
                             }}};
 
-// The offsets in a segment that a head takes are first = head % rate, first + rate, ...; position
-// `at` or the next one behind it.
+// The offsets in a segment that a head takes are first = head % rate, first + rate, ...; returns
+// `at` if it is one of them, else the next one after it.
 inline std::int64_t next_chosen(const Segment& leaf, std::int64_t first, std::int64_t at) {
   const auto [width, rate] = leaf;
   const std::int64_t offset = floor_mod(at, width);
@@ -29,15 +29,15 @@ inline std::int64_t next_chosen(const Segment& leaf, std::int64_t first, std::in
   return first < width ? at - offset + width + first : kHigh;
 }
 
-// Calls f(segment) for those of which the head takes a query. The leaf is a copy, which the
-// intervals that f writes cannot overlap: its numbers stay in registers.
+// Calls f(segment) for the segments of which the head takes a query. The leaf is passed by value,
+// so that its numbers stay in registers although f writes intervals.
 template <typename F>
 void each_segment(Segment leaf, std::int64_t head, Interval queries, const F& f) {
   const std::int64_t first = head % leaf.rate;
   for (std::int64_t q = next_chosen(leaf, first, queries.begin); q < queries.end;) {
     const std::int64_t begin = q - floor_mod(q, leaf.width);
     f(Interval{begin, begin + leaf.width});
-    // The next segment begins behind this one: its first chosen offset is known.
+    // The next segment begins after this one, so its first chosen offset is known.
     if (first >= leaf.width) return;
     q = begin + leaf.width + first;
   }
@@ -64,7 +64,7 @@ bool Segment::visible(const Pair& pair) const {
 void Segment::keys(const Question& question, Wanted wanted, IntervalSet* out) const {
   const Interval& queries = question.queries;
   if (wanted == Wanted::kAll && queries.size() > 1) {
-    // Of two neighbours in a segment the head takes one at most, unless it takes all.
+    // Of two neighbouring queries in a segment the head takes at most one, unless it takes all.
     if (rate > 1 || floor_div(queries.begin, width) != floor_div(queries.end - 1, width)) return;
   }
   const Segment leaf = *this;
@@ -81,7 +81,7 @@ bool Segment::coarse_keys(const Question& question, std::int64_t grain, CoarseKe
   each_segment(*this, question.head, question.queries, [&](const Interval& segment) {
     const Interval keys = intersection(segment, question.universe);
     append(out->any, keys);
-    // The keys of two segments do not go on from each other: the last key keeps them apart.
+    // Without their last key, mixed intervals of two segments do not touch.
     append(out->mixed, {keys.begin, std::min(keys.end, segment.end - 1)});
   });
   return true;

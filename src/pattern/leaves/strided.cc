@@ -18,7 +18,7 @@ constexpr Word kWords[] = {{"strided", [](Arguments* read) {
                               return read->built([&] { return strided(s, n, b); });
                             }}};
 
-// The blocks within n of any or of all rows.
+// The blocks within distance n of any row, or of all rows.
 Interval neighbours(const Strided& leaf, Rows rows, Wanted wanted) {
   const bool any = wanted == Wanted::kAny;
   return {product((any ? rows.first : rows.last) - leaf.near, leaf.block),
@@ -47,7 +47,7 @@ void Strided::keys(const Question& question, Wanted wanted, IntervalSet* out) co
   const Interval& universe = question.universe;
   const Rows rows = rows_of(question.queries, block);
   const Interval close = intersection(neighbours(*this, rows, wanted), universe);
-  // Within the neighbourhood the comb says nothing new.
+  // Inside the neighbourhood everything is seen, so the comb is only needed outside.
   const Interval below = {universe.begin, close.empty() ? universe.end : close.begin};
   append_comb({0, 0}, stride, kLow, kHigh, block, below, out);
   if (close.empty()) return;
@@ -57,7 +57,8 @@ void Strided::keys(const Question& question, Wanted wanted, IntervalSet* out) co
 
 bool Strided::coarse_keys(const Question& question, std::int64_t grain, CoarseKeys* out) const {
   if (stride == 1 || product(stride, block) > grain) return false;
-  // Any b s neighbours outside hold a block that only near rows see, and one that all see.
+  // Outside the blocks that all rows see by distance, any b s neighbouring keys hold a block that
+  // at most near rows see, and one that all rows see.
   const Interval close = neighbours(*this, rows_of(question.queries, block), Wanted::kAll);
   append(out->all, intersection(close, question.universe));
   append(out->any, question.universe);

@@ -45,8 +45,8 @@ void VerticalSlash::keys(const Question& question, Wanted wanted, IntervalSet* o
   const Interval& queries = question.queries;
   IntervalSet vertical, diagonal;
   append_listed(columns, question.universe, &vertical);
-  // Slashes d, d + 1, ..., e seen from queries [a, b): any sees [a - e, b - d), all sees
-  // [b - 1 - e, a - d + 1). Larger slashes are earlier keys.
+  // For slashes d, d + 1, ..., e and queries [a, b) any() is [a - e, b - d) and all() is [b - 1 -
+  // e, a - d + 1). Larger slashes are earlier keys.
   for (auto end = slashes.rbegin(); end != slashes.rend();) {
     auto last = end;
     while (std::next(last) != slashes.rend() && *std::next(last) == *last - 1) ++last;

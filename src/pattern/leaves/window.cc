@@ -48,7 +48,7 @@ bool Window::visible(const Pair& pair) const {
   return (left == kUnbounded || distance >= -left) && (right == kUnbounded || distance <= right);
 }
 
-// Windows of neighbouring queries overlap or touch, so their union has no hole.
+// Windows of neighbouring queries overlap or touch, so their union has no gap.
 void Window::keys(const Question& question, Wanted wanted, IntervalSet* out) const {
   const std::int64_t first = question.queries.begin;
   const std::int64_t last = question.queries.end - 1;
