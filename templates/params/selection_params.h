@@ -14,7 +14,7 @@
 namespace annulus::kernels {
 
 enum : int {
-  kSelectionThreads = 128,  // of a CTA of every kernel here, unless it says otherwise
+  kSelectionThreads = 128,  // threads of a CTA of every kernel here, unless it says otherwise
   kSelectionWarps = kSelectionThreads / 32,
   kScoreTile = 64,      // rows and columns of the scores that one CTA computes
   kScoreThreads = 256,  // of that CTA
@@ -93,7 +93,7 @@ struct SelectParams {
   int padding;
 };
 
-// Indices of the caller's, -1 for none: those outside the row and blocks that are not visible are
+// The caller's indices, -1 for none. Indices outside the row and blocks that are not visible are
 // left out.
 struct MarkParams {
   const int* given;         // [B, H, rows, most]

@@ -55,8 +55,9 @@ __device__ __forceinline__ void wait_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 
-// No instruction: the compiler must take the registers as written here. After a wait, so that it
-// reads no result above it; before a product, so that it writes none below.
+// No instruction: the compiler must take the registers as written here. It is used after a wait, so
+// that no result is read above the wait, and before a product, so that no operand is written below
+// the product.
 template <int kPieces>
 __device__ __forceinline__ void hold(float (&d)[kPieces][4]) {
 #pragma unroll

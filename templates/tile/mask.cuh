@@ -79,7 +79,8 @@ struct MaskContext {
     return listed(list, length, q) | listed(list, length, k);
   }
 
-  // The same document: no start lies above the smaller position and not above the larger one.
+  // Two positions are in the same document if no document starts above the smaller position and not
+  // above the larger one.
   __device__ __forceinline__ bool documents(int offset_slot, int length_slot, int q, int k) const {
     const int* starts = params.lists + number(offset_slot);
     const int length = number(length_slot);
@@ -99,7 +100,7 @@ struct MaskContext {
     return (q - k) % number(slot) == 0;
   }
 
-  // i - j of blocks of a size.
+  // The distance i - j of the blocks that hold query q and key k.
   __device__ __forceinline__ int block_distance(int block, int q, int k) const {
     return floor_div(q, block) - floor_div(k, block);
   }
@@ -122,8 +123,8 @@ struct MaskContext {
            within(block_distance(block, q, k), number(near_slot));
   }
 
-  // The list holds `count` ascending block columns for each head and row of blocks; what lies
-  // outside it is not visible.
+  // The list holds `count` ascending block columns for each head and row of blocks. Rows outside it
+  // see nothing.
   __device__ __forceinline__ bool random(int offset_slot, int count_slot, int block_slot,
                                          int first_slot, int rows_slot, int q, int k) const {
     const int block = number(block_slot);
@@ -136,7 +137,8 @@ struct MaskContext {
     return inside && listed(chosen, count, floor_div(k, block));
   }
 
-  // LongNet: both positions in one segment, at offsets that are congruent to the head.
+  // LongNet: both positions are in one segment, and their offsets in it are congruent to the head
+  // modulo the rate.
   __device__ __forceinline__ bool segment(int width_slot, int rate_slot, int q, int k) const {
     const int width = number(width_slot);
     const int rate = number(rate_slot);
@@ -146,7 +148,7 @@ struct MaskContext {
     return (i == j) & ((q - i * width) % rate == wanted) & ((k - j * width) % rate == wanted);
   }
 
-  // Positions as cells of a grid, row by row.
+  // axial and natten number the cells of a grid row by row.
   __device__ __forceinline__ bool in_grid(int position, int height, int width) const {
     return (position >= 0) & (position / width < height);
   }
@@ -156,7 +158,8 @@ struct MaskContext {
     return in_grid(q, height, width) & in_grid(k, height, width) &
            ((q / width == k / width) | (q % width == k % width));
   }
-  // Whether `other` is at most `reach` from `at`, which is moved inwards at the ends of the axis.
+  // Whether `other` is at most `reach` from `at`. Near an end of the axis the centre of the
+  // neighbourhood is moved inwards, so that it always has 2 reach + 1 cells.
   __device__ __forceinline__ bool near(int at, int other, int length, int reach) const {
     const int last = length - 1 - reach;
     const int centre = at < reach ? reach : at > last ? last : at;
@@ -195,6 +198,7 @@ struct MaskContext {
     return head / number(heads_slot) % count;
   }
 
+  // The bit of the pair's granule in the tile's mask words (TileListParams::mask_words).
   __device__ __forceinline__ bool blocks(int q, int k) const {
     if (tile_mask < 0) return tile_mask == kTileAllVisible;
     const int row = (q - tile_q) >> granule_row_shift;
