@@ -10,6 +10,8 @@ namespace {
 using kernels::MergedRow;
 using kernels::RowSegment;
 
+// The segments of one list, the longest first, and in *merged its split rows. Slots are numbered
+// from 0 in each list, because every head has slots of its own.
 std::vector<RowSegment> segments_of(const TileList& tiles, std::int64_t which,
                                     std::int64_t max_tiles, std::int64_t step,
                                     std::vector<MergedRow>* merged) {
@@ -90,7 +92,8 @@ TileCounts count_parts(const TileList& tiles, const KvSplit& split, const Proble
       all += count;
     }
   }
-  // Splitting changes no class: the shares are those of all lists.
+  // Splitting does not change which tiles are full, so that the share of full tiles is taken from
+  // all lists together.
   const double full = static_cast<double>(tiles.full_tiles) /
                       static_cast<double>(std::max<std::int64_t>(1, tiles.kept_tiles()));
   counts.full_tiles = static_cast<std::int64_t>(full * static_cast<double>(all)) * counts.copies;

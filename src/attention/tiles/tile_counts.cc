@@ -10,7 +10,7 @@
 namespace annulus::attention {
 namespace {
 
-// Some milliseconds.
+// stopped() is asked after this many rows, which take some milliseconds.
 constexpr std::int64_t kRowsBetweenStops = 1 << 14;
 
 void count_band(const kernels::RowBand& band, const Problem& problem, TileCounts* counts) {
@@ -21,6 +21,8 @@ void count_band(const kernels::RowBand& band, const Problem& problem, TileCounts
   counts->full_tiles = sums.full_tiles * counts->copies;
   counts->partial_tiles = (sums.tiles - sums.full_tiles) * counts->copies;
   counts->longest_row = sums.longest_row;
+  // The pipe model deals every CTA one by one up to this number of CTAs; with more, it estimates
+  // the makespan and reads no lengths.
   if (counts->ctas > kMaxNamedRows) return;
   for (std::int64_t row = 0; row < counts->row_tiles; ++row) {
     counts->lengths.push_back(
@@ -74,7 +76,8 @@ std::optional<TileCounts> count_tiles(const Problem& problem, std::int64_t tile_
   const TileGrid grid = grid_of(problem, placement, tile_rows, tile_columns);
   pattern::Classifier classifier(problem.pattern, grid.placement, grid.rows_together, tile_columns);
   std::int64_t distinct = problem.pattern.distinct_heads(problem.heads);
-  if (problem.heads % distinct != 0) distinct = problem.heads;  // copies of all, or none
+  // `copies` must be the same for all distinct heads; if it cannot, every head counts for itself.
+  if (problem.heads % distinct != 0) distinct = problem.heads;
   counts.copies = problem.batch * problem.heads / distinct;
   counts.ctas = counts.row_tiles * problem.heads * problem.batch;
   std::int64_t full = 0, partial = 0;

@@ -14,10 +14,10 @@
 namespace annulus::attention {
 namespace {
 
-// Of tiles, and of mask words: 2 GB each.
+// The most tiles, and the most mask words, of a list: 2 GB each.
 constexpr std::int64_t kMaxEntries = std::int64_t{1} << 29;
 
-// One list while it is made.
+// The list of one head while it is made, with indices that begin at 0.
 struct HeadList {
   std::vector<std::int64_t> row_begin = {0};
   std::vector<std::uint32_t> tiles;
@@ -26,6 +26,7 @@ struct HeadList {
   friend bool operator==(const HeadList&, const HeadList&) = default;
 };
 
+// Appends the list of a head and shifts its indices by what the list holds already.
 void append(const HeadList& head, TileList* list) {
   const auto tile_offset = static_cast<std::int64_t>(list->tiles.size());
   const std::size_t word_offset = list->mask_words.size();
@@ -38,7 +39,8 @@ void append(const HeadList& head, TileList* list) {
   for (const std::uint32_t tile : head.tiles) ++(tile & 1 ? list->partial_tiles : list->full_tiles);
 }
 
-// Of the list that was appended last: its rows, the longest first, and what they add to the whole.
+// Appends the launch order of the list that was appended last, the longest row first, and takes its
+// rows into longest_row and empty_rows.
 void append_order(std::int64_t which, TileList* list) {
   std::vector<std::int32_t> order(static_cast<std::size_t>(list->row_tiles));
   std::iota(order.begin(), order.end(), 0);
@@ -52,8 +54,8 @@ void append_order(std::int64_t which, TileList* list) {
   }
 }
 
-// Before memory runs out: a dense pattern over a billion keys names 10^14 tiles. Counted only where
-// the grid of tiles could be too large.
+// Refuses a list that is too long before it is made: a dense pattern over a billion keys has 10^14
+// tiles. Tiles are counted only if the grid has more than the limit.
 void check_tiles(const TileList& list, std::int64_t heads, pattern::Classifier& classifier) {
   const double grid = static_cast<double>(heads) * static_cast<double>(list.row_tiles) *
                       static_cast<double>(list.column_tiles);
@@ -79,7 +81,7 @@ void check_words(const TileList& list, const HeadList& made) {
              kMaxEntries, 1 << list.granule_row_shift, 1 << list.granule_column_shift);
 }
 
-// Head h has the list that head h mod distinct.size() has.
+// Sets head_list: head h has the same list as head h mod distinct.size().
 void name_lists(const std::vector<std::int32_t>& distinct, std::int64_t heads, TileList* list) {
   if (list->lists == 1) return;
   for (std::int64_t head = 0; head < heads; ++head) {
@@ -87,6 +89,8 @@ void name_lists(const std::vector<std::int32_t>& distinct, std::int64_t heads, T
   }
 }
 
+// Makes the list tile by tile. Only the first `distinct` heads can differ, and equal lists are kept
+// once.
 void make_listed(std::int64_t distinct, std::int64_t heads, const BlockLayout* layout,
                  const BlockMask& mask, pattern::Classifier& classifier, TileList* list) {
   check_tiles(*list, distinct, classifier);
@@ -118,7 +122,7 @@ void make_listed(std::int64_t distinct, std::int64_t heads, const BlockLayout* l
   name_lists(list_of, heads, list);
 }
 
-// False where some row is more than two runs.
+// Makes the list as runs; false, and the list is unchanged, if some row has more than two runs.
 bool make_runs(std::int64_t distinct, std::int64_t heads, pattern::Classifier& classifier,
                TileList* list) {
   using Runs = std::vector<kernels::RowRuns>;
