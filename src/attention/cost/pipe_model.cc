@@ -242,8 +242,7 @@ Prediction predict(const PipeDevice& device, const KernelConfig& config, const D
                                      static_cast<double>(made.predicted_resident));
 
   // A step here is one tile, or a CTA where there are fewer tiles than CTAs. `turn` is the time in
-  // which each of the `together` CTAs does one step, so that a CTA alone takes as long for a step
-  // as it does in company.
+  // which each of the `together` CTAs does one step.
   const double steps = static_cast<double>(std::max(tiles.tiles(), tiles.ctas));
   const StepCycles each = step_cycles(device, pace, work, steps);
   const double turn = together * busy_cycles(device, cta, pace, work, steps, each, together);
