@@ -1,4 +1,4 @@
-// Making the nodes of score expressions: types and limits.
+// Makes the nodes of score expressions, and checks their types and limits.
 #include "attention/score/score_node.h"
 
 #include <algorithm>
@@ -69,7 +69,9 @@ const char* name_of(Type type) {
              name_of(operand.type));
 }
 
-// What the operation gives, after a look at what it is given.
+// The type of an operation's result. Throws if an operand has a type that the operation does not
+// take. Operations of numbers give an integer if all operands are integers; the functions and the
+// division of the default case give reals, comparisons a truth.
 Type type_of(const ScoreOperationInfo& info, const std::vector<ScoreNodePointer>& children) {
   const auto all = [&](Type type) {
     return std::ranges::all_of(children, [&](const auto& child) { return child->type == type; });
