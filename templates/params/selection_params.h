@@ -84,12 +84,12 @@ struct AntidiagonalParams {
 struct SelectParams {
   CandidateParams candidates;
   float* scores;            // [B, H, rows, parts, words 32]; with parts > 1 overwritten
-  const unsigned* forced;   // as visible: blocks that are kept whatever their scores
+  const unsigned* forced;   // [visible_heads, rows, words]: blocks kept whatever their scores
   unsigned* chosen;         // [B, H, rows, words]
   unsigned long long mass;  // wanted of 2^20; 0: by count alone
   int most;                 // blocks of a row, unless more are forced
   int parts;                // rows of scores that make one row of blocks, as far as they exist
-  int score_rows;           // that exist, of all rows of blocks
+  int score_rows;           // rows of scores that exist, over all rows of blocks
   int padding;
 };
 
@@ -108,7 +108,7 @@ struct MarkParams {
   int most;
 };
 
-// Chosen blocks as ascending indices, -1 where there are no more.
+// Chosen blocks as ascending indices; unused places are -1.
 struct ExportParams {
   const unsigned* chosen;
   int* indices;  // [B, H, rows, most]

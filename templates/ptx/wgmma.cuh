@@ -118,7 +118,8 @@ __device__ __forceinline__ void hold(float (&d)[kPieces][4]) {
   ANNULUS_PIECE(28), ANNULUS_PIECE(29), ANNULUS_PIECE(30), ANNULUS_PIECE(31)
 #define ANNULUS_PIECE(c) "+f"(d[c][0]), "+f"(d[c][1]), "+f"(d[c][2]), "+f"(d[c][3])
 
-// The products with D of N columns. r0 to r6 number the operands behind D.
+// The products with D of N columns, with A in shared memory and with A in registers. r0 to r6 are
+// the numbers of the operands after those of D, which asm text needs as literals.
 #define ANNULUS_WGMMA(n, name, type, r0, r1, r2, r3, r4, r5, r6)                                 \
   static __device__ __forceinline__ void name(float (&d)[n / 8][4], unsigned long long a,        \
                                               unsigned long long b, int accumulate) {            \

@@ -147,6 +147,8 @@ TileCounts taken_together(TileCounts tiles, int heads) {
 
 }  // namespace
 
+// Values that the driver does not tell are replaced by usual ones: a clock of 1.5 GHz, 1000 bytes
+// of memory traffic in a cycle, 16 CTAs.
 PipeDevice pipe_device(const device::DeviceInfo& info) {
   PipeDevice device;
   device.arch = jit::arch_of_capability(info.major, info.minor);

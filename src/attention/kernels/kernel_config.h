@@ -77,7 +77,7 @@ std::span<const ShippedConfig> shipped_configs();
 // The shape of one CTA, whatever the head dims.
 struct CtaShape {
   int threads = 0;
-  int warps = 0;       // that compute; others may copy
+  int warps = 0;       // warps that compute; others may copy
   int stages = 0;      // buffers of K and V
   int step_tiles = 1;  // tiles of the list that are one step
   int heads = 1;       // heads that the CTA computes together, of one tile row

@@ -33,10 +33,10 @@ struct KernelFeatures {
   bool carry_in = false;
   bool carry_out = false;
   bool placed = false;                                        // positions are read row by row
-  kernels::TileOrder tile_order = kernels::TileOrder::kList;  // TileList::walk
+  kernels::TileOrder tile_order = kernels::TileOrder::kList;  // TileList::tile_order
   bool split = false;             // CTAs take parts of rows (kv_split.h)
   std::string mask = "true";      // MaskCode::text
-  ScoreStructure score_mod = {};  // without a text where there is no expression
+  ScoreStructure score_mod = {};  // its text is empty if there is no expression
 };
 
 // The features of a problem. Positions are read row by row only if there are several segments and a

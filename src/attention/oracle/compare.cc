@@ -191,6 +191,9 @@ Tolerance tolerance(Dtype dtype) {
   return {1e-2, 4e-3, 1e-4};
 }
 
+// Goes through the rows that the oracle computed. `grain` is the norm of a row whose elements are
+// all the smallest normal number: errors of rows below it are taken relative to it, because
+// elements that small are rounded coarsely. Tainted and excused rows are only counted.
 Comparison compare(const Problem& problem, const Reference& expected, const HostResult& result,
                    const std::function<bool(std::int64_t)>& excused) {
   check_comparable(problem, expected, result);

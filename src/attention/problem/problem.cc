@@ -278,6 +278,9 @@ PatternContext Problem::context() const {
   return {total_k.value_or(std::max<std::int64_t>(k_position() + seq_k, 0)), layer};
 }
 
+// Checks what can be said of a problem without its memory. Counts come first, because later checks
+// divide by them and multiply them; products of lengths are checked last, when every factor is
+// within its limit. Lengths and batches of 0 are valid.
 void validate(const Problem& problem) {
   check_count("batch (B)", problem.batch, 0, std::numeric_limits<std::int32_t>::max());
   check_count("heads (H)", problem.heads, 1, kMaxHeads);
@@ -328,6 +331,8 @@ void validate(const Problem& problem) {
   }
 }
 
+// Checks the memory of a call. Without query rows nothing is launched, and addresses are not looked
+// at; but a pointer that the problem has no use for is refused in any case, as it shows a mistake.
 void validate(const Problem& problem, const Operands& operands) {
   const Tensor q = attention::q_of(problem, operands);
   const Tensor k = attention::k_of(problem, operands);

@@ -13,6 +13,8 @@ constexpr std::int64_t kAlignment = 256;
 
 }  // namespace
 
+// Every branch but the first carries a state in, every branch but the last carries one out, and
+// only the last one writes LSE.
 std::vector<LaunchPlan> make_branch_plans(const Problem& problem, const Choice& choice,
                                           const DeviceLimits& limits, const PlanForm& form,
                                           TileCache* cache) {

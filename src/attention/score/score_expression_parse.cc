@@ -212,7 +212,8 @@ class Parser {
                               : value->real);
   }
 
-  // Whole numbers are integers; with a point or an exponent they are real.
+  // A number without a point or an exponent is an integer, any other is real; "inf" is real too. A
+  // minus sign belongs to the number.
   ScoreNodePointer number() {
     const std::size_t start = at_;
     std::size_t stop = at_ + (text_[at_] == '-');

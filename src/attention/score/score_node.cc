@@ -27,7 +27,8 @@ constexpr ScoreOperationInfo kOperations[] = {
     {Op::kDivide, "/", kProduct, 2},
     {Op::kAdd, "+", kSum, 2},
     {Op::kSubtract, "-", kSum, 2},
-    // Longer signs before those that they begin with.
+    // A sign comes after the longer signs that begin with it, because the parser takes the first
+    // that fits.
     {Op::kLessEqual, "<=", kComparison, 2},
     {Op::kLess, "<", kComparison, 2},
     {Op::kGreaterEqual, ">=", kComparison, 2},
@@ -129,7 +130,8 @@ Type type_of(const ScoreOperationInfo& info, const std::vector<ScoreNodePointer>
 ScoreNodePointer finished(ScoreNode node) {
   for (const ScoreNodePointer& child : node.children) {
     node.depth = std::max(node.depth, child->depth + 1);
-    node.nodes += child->nodes;  // at most kMaxScoreNodes each
+    // This cannot overflow: each child has at most kMaxScoreNodes nodes, and there are few.
+    node.nodes += child->nodes;
   }
   if (node.depth > kMaxScoreDepth) {
     base::fail(ErrorCode::kInvalidArgument, "the expression nests {} levels deep, at most {}",

@@ -1,4 +1,4 @@
-// Scores as text and back.
+// Parses scores from text, and writes them as text that parses to the same score.
 #include "annulus/score.h"
 
 #include <fmt/core.h>

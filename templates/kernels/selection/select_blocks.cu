@@ -167,8 +167,8 @@ __global__ void __launch_bounds__(kSelectionThreads)
   if (threshold == 0) threshold = 1;
 
   // Blocks above the threshold are all taken; of those at the threshold only as many as are still
-  // needed, from the left. Blocks with equal keys have equal masses. At kForcedKey the blocks are
-  // the forced ones, all of which are taken.
+  // needed, from the left. Blocks with equal keys have equal masses. At kForcedKey, which is the
+  // highest key, the blocks are the forced ones, all of which are taken.
   const Amount above =
       threshold == tile::kForcedKey ? Amount{0, 0} : amount_from(row, threshold + 1, by_mass);
   int wanted = threshold == tile::kForcedKey ? forced.count : most - above.count;

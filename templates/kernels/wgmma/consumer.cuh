@@ -263,8 +263,8 @@ class Consumer {
   }
 
   // All steps of a work; it has at least one. The head of wgmma_forward.cu has the order. The
-  // scores of step 0 have no product with V beside them, so they stand before the loop, and the
-  // product with V of the last step stands behind it. In the loop `before` is the stage of the
+  // scores of step 0 have no product with V beside them, so they are computed before the loop, and
+  // the product with V of the last step comes after it. In the loop `before` is the stage of the
   // previous step, whose V is still to be multiplied, and place_ that of this one.
   __device__ __forceinline__ void attend(tile::RowState<1>& state, float (&output)[1][kDimV / 8][4],
                                          const Row& row, int steps, int batch, int head) {

@@ -6,10 +6,10 @@ namespace annulus::attention {
 namespace {
 
 constexpr double kRowsOfWarpgroup = 64;
-constexpr double kDepthBytes = 32;  // of one product
+constexpr double kDepthBytes = 32;  // bytes of K's depth that one product instruction takes
 constexpr double kOutputBytes = 2;  // of an element of O
 constexpr double kWavefrontBytes = 128;
-constexpr double kPartColumns = 32;  // of V, where products with it come in parts
+constexpr double kPartColumns = 32;  // columns of V in a part (templates/kernels/wgmma/parts.cuh)
 
 }  // namespace
 
@@ -70,6 +70,9 @@ KernelWork wgmma_tile_work(const KernelConfig& any, const KernelFeatures& featur
   return work;
 }
 
+// Per row of a CTA: Q is read once, and once more from shared memory into registers if it is kept
+// there; a state is acc, m and l in fp32; O goes through shared memory. Instructions are about 500
+// for a work, and one to two for each output of a lane.
 KernelWork wgmma_row_work(const KernelConfig& any, const KernelFeatures& features) {
   const WgmmaConfig config = wgmma_config(any);
   const double warps = config.warps;
