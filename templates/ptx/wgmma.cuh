@@ -38,8 +38,8 @@ __device__ __forceinline__ unsigned descriptor_address(unsigned shared) {
   return (shared & 0x3ffff) >> 4;
 }
 
-// wgmma.fence: PTX 8.0, sm_90a. Before the first product, and before one whose registers were
-// touched by other instructions since.
+// wgmma.fence: PTX 8.0, sm_90a. It is needed before the first product, and before a product whose
+// registers other instructions have accessed since the last one.
 __device__ __forceinline__ void fence_products() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TILE_MASK_CUH_
 #define ANNULUS_TILE_MASK_CUH_
 
-// What a mask expression may call. The host writes the expression as text over (m, q, k), for
+// The functions that a mask expression may call. The host writes it as text over (m, q, k), for
 // example  m.causal(q, k) & (m.window(0, 1, q, k) | m.global_first(2, q, k)),  with m a
 // MaskContext and q, k positions; src/pattern/mask_code.h is its other end. The literals are slots
 // of numbers, so the text says only what the expression looks like and no value compiles anew.
@@ -13,7 +13,7 @@
 
 namespace annulus::tile {
 
-// A tile's state in TileListParams::tile_masks where it has no words of its own.
+// The states of tiles in TileListParams::tile_masks that have no words of their own.
 constexpr int kTileAllVisible = -1;
 constexpr int kTileNoneVisible = -2;
 
@@ -90,7 +90,7 @@ struct MaskContext {
     return next == length || starts[next] > high;
   }
 
-  // Division that rounds down: positions may be negative.
+  // Division that rounds down, because positions may be negative.
   __device__ __forceinline__ int floor_div(int x, int by) const {
     const int quotient = x / by;
     return quotient - (quotient * by > x);

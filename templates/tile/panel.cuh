@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TILE_PANEL_CUH_
 #define ANNULUS_TILE_PANEL_CUH_
 
-// Tiles as wgmma and the tensor maps want them: panels of 128 bytes of columns (64 elements of 16
+// Tiles as wgmma and tensor maps take them: panels of 128 bytes of columns (64 elements of 16
 // bits, 128 of 8), one after another, each of kRows rows whose eight 16-byte chunks are exchanged
 // by row % 8 (the 128-byte swizzle). Panels start at multiples of 1024 bytes.
 

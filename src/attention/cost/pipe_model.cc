@@ -60,7 +60,8 @@ double makespan(const TileCounts& tiles, std::int64_t slots, double frame, doubl
     const double share = 1.0 / static_cast<double>(slots);
     return std::max(longest, total * share + longest * (1.0 - share) / 2);
   }
-  // Rows are launched longest first.
+  // Each head's rows are launched longest first, one head after another. `free` has the times at
+  // which used slots become free; slots that were never used are free from the start.
   std::vector<std::vector<std::int32_t>> heads(static_cast<std::size_t>(distinct));
   for (std::int64_t head = 0; head < distinct; ++head) {
     const auto begin = tiles.lengths.begin() + head * tiles.row_tiles;

@@ -109,12 +109,12 @@ std::int64_t shared_limit(jit::Arch arch);
 // Whether kernels of a configuration take parts of rows (attention/tiles/kv_split.h).
 bool supports_kv_splits(const KernelConfig& config);
 
-// A sentence that says why the family has no such kernel, or nothing where it has one. A legal
-// configuration compiles without spilling; tests hold that for the shipped ones.
+// A sentence that says why the family has no such kernel, or nothing if it has one. A legal
+// configuration compiles without spilling; tests check that for the shipped ones.
 std::optional<std::string> why_illegal(const KernelConfig& config, const Dims& dims,
                                        jit::Arch arch);
 
-// A sentence that says why no family has kernels for such head dims, or nothing where one has.
+// A sentence that says why no family has kernels for such head dims, or nothing if one has.
 std::optional<std::string> why_unsupported(const Dims& dims);
 
 }  // namespace annulus::attention

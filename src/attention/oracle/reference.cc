@@ -182,7 +182,7 @@ class RowSolver {
       answer->l += weight;
       add_scaled(answer->o, weight * v.scales[keys_[i]], v.values.data() + keys_[i] * dim_v, dim_v);
     }
-    // A state that is carried on meets the sink logit in a later launch, once.
+    // A state that is carried out meets the sink logit in a later launch, and only once.
     if (!problem_.score.sink_logit.empty() && !problem_.carry_out) add_sink(head, answer);
     if (answer->l != 0) {
       for (std::size_t d = 0; d < dim_v; ++d) answer->o[d] /= answer->l;

@@ -235,7 +235,7 @@ class Heuristic {
   Choice choice_;
 };
 
-// "'mma m64 n64 w4 s2', ...": what ships for a problem's head dims and dtype.
+// The shipped configurations for a problem's head dims and dtype: "'mma m64 n64 w4 s2', ...".
 std::string shipped_names(const Problem& problem) {
   std::string names;
   for (const ShippedConfig& shipped : shipped_configs()) {

@@ -31,7 +31,7 @@ struct Choice {
   std::optional<KernelConfig> second = {};
 };
 
-// A sentence that says why a configuration is not possible on a device, or nothing where it is.
+// A sentence that says why a configuration is not possible on a device, or nothing if it is.
 std::optional<std::string> why_not(const KernelConfig& config, const Dims& dims,
                                    const DeviceLimits& limits);
 

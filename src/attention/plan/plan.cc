@@ -47,7 +47,7 @@ std::vector<std::int32_t> positions_of(const std::vector<Segment>& segments, std
   return positions;
 }
 
-// From the first position to the last one.
+// The smallest interval that holds all positions; empty if there are none.
 pattern::Interval hull_of(const std::vector<Segment>& segments) {
   pattern::Interval hull;
   for (const Segment& segment : segments) {

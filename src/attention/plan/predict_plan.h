@@ -8,7 +8,7 @@
 
 namespace annulus::attention {
 
-// The tiles of a plan's rows, whether they are split or not.
+// The counts of a plan's whole tile rows, even if the plan splits them.
 TileCounts count_tiles(const LaunchPlan& plan);
 
 // Predicts the time of a plan's launches from the plan alone, with those that combine the parts of

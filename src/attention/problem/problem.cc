@@ -97,6 +97,8 @@ void check_tensor(const Tensor& tensor) {
                  "the {} stride of {} is {} elements; it must be a multiple of {}", axis.name,
                  tensor.name, axis.stride, unit);
     }
+    // The span of all axes has to stay below kMax / 8 elements, so that byte offsets fit in int64
+    // even for fp32. abs() of the least int64 does not exist.
     std::int64_t reach = 0;
     if (axis.stride == std::numeric_limits<std::int64_t>::min() ||
         !multiply(std::abs(axis.stride), axis.extent - 1, &reach) || reach > kMax / 8 - span) {

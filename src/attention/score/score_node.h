@@ -58,7 +58,8 @@ struct ScoreOperationInfo {
   ScoreStrength strength;
   int operands;
 };
-// Variables, prefixes, signs between two operands, and functions (kAtom with operands).
+// All operations with a text: variables (kAtom without operands), prefixes, signs between two
+// operands, and functions (kAtom with operands).
 const ScoreOperationInfo& info_of(ScoreOperation operation);
 std::span<const ScoreOperationInfo> score_operations();
 

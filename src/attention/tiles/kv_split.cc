@@ -23,6 +23,7 @@ std::vector<RowSegment> segments_of(const TileList& tiles, std::int64_t which,
       segments.push_back({static_cast<int>(row), 0, static_cast<int>(length), -1});
       continue;
     }
+    // The row's steps are dealt to its parts so that they differ by one step at most.
     const std::int64_t steps = base::ceil_div(length, step);
     const std::int64_t parts = base::ceil_div(steps, max_tiles / step);
     merged->push_back({static_cast<int>(row), slot, static_cast<int>(parts), 0});
@@ -46,6 +47,8 @@ std::int64_t KvSplit::workspace_bytes(std::int64_t tile_rows, std::int64_t dim_v
 }
 
 KvSplit kv_splits(const TileList& tiles, std::int64_t max_tiles, std::int64_t step) {
+  // The lists of all heads get the same number of entries, so that a kernel finds list L by a
+  // product; the slots are those of the list that needs most.
   max_tiles = max_tiles / step * step;
   KvSplit split;
   split.max_tiles = max_tiles;

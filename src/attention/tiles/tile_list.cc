@@ -250,6 +250,8 @@ TileList make_tile_list(const Problem& problem, const pattern::Placement& placem
   return list;
 }
 
+// full_tiles and partial_tiles are totals of all lists; with several lists each is counted for
+// itself, because heads may use them unequally often.
 Density tile_density(const Problem& problem, const TileList& tiles) {
   std::vector<std::int64_t> kept(static_cast<std::size_t>(tiles.lists));
   if (tiles.lists == 1) {
@@ -282,6 +284,7 @@ Density block_density(const Problem& problem, std::int64_t block_rows, std::int6
   const std::int64_t distinct = problem.pattern.distinct_heads(problem.heads);
   double kept = 0;
   for (std::int64_t head = 0; head < distinct; ++head) {
+    // The heads that see the same as this one: head, head + distinct, ...
     const auto like_it = static_cast<double>(base::ceil_div(problem.heads - head, distinct));
     for (std::int64_t row = 0; row < classifier.rows(); ++row) {
       for (const pattern::BlockRun& run : classifier.row(head, row)) {

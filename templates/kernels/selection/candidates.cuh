@@ -31,7 +31,8 @@ class CandidateRow {
   int factor_;
 };
 
-// Whether a rectangle of blocks holds a candidate, asked by all threads of a CTA together.
+// Whether a rectangle of blocks holds a candidate. All threads of a CTA call it together, because
+// it has a barrier; columns beyond the last have no bits.
 __device__ __forceinline__ bool any_candidate(const CandidateParams& params, int first_row,
                                               int rows, int first_column, int columns,
                                               int threads) {

@@ -18,8 +18,8 @@
 
 namespace annulus::kernels {
 
-// The largest value of the warp's lanes, and of equal ones the lowest column; -1 where no lane has
-// one.
+// The largest value of the warp's lanes, and of equal values that of the lowest column. A column of
+// -1 means that a lane has none.
 struct Best {
   unsigned long long value;
   int column;

@@ -146,6 +146,7 @@ class Consumer {
                                              const RingPlace<Shape::kStages>& place,
                                              const StartNext& start_next) const {
     ptx::wait(barrier(place, Layout::kOperandFull), place.parity);
+    // start_next is called inside, so that the next scores start behind the last part.
     add_values_in_parts<Element, kDimV, Shape::kColumns, kNext>(
         output, correction, probabilities,
         shared_ + Layout::kOperands + place.stage * Layout::kOperandBytes, start_next);

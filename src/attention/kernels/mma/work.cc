@@ -76,7 +76,7 @@ KernelWork mma_row_work(const KernelConfig& any, const KernelFeatures& features)
     work.written_bytes = state_bytes;
     instructions += output_elements * 2;
   } else {
-    // O is written to shared memory in pairs and leaves in pieces of 16 bytes.
+    // O is written to shared memory in pairs of elements, and from there in pieces of 16 bytes.
     const double output_bytes = 2.0 * config.tile_rows * 16 * v;
     work.written_bytes = output_bytes;
     work.shared_wavefronts += warps * output_elements / 2 + output_bytes / 128;
