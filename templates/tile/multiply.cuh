@@ -115,6 +115,7 @@ template <typename Element, int kDim, int kRowTiles, int kColumns>
 __device__ __forceinline__ void multiply_values(
     float (&output)[kRowTiles][kDim / 8][4],
     const float (&probabilities)[kRowTiles][kColumns / 8][4], unsigned values) {
+  // 16 keys at a time: their probabilities become one A operand for each piece of 16 rows.
 #pragma unroll
   for (int c = 0; c < kColumns / 16; ++c) {
     unsigned a[kRowTiles][4];

@@ -313,6 +313,8 @@ HostRows v_rows(const Problem& problem, const HostInputs& inputs, std::int64_t b
                  problem.scale_blocks.v, problem.seq_k, problem.kv_heads);
 }
 
+// Only what the problem reads has to be given: without query rows nothing is, and without keys K
+// and V are not. Scales may be null and stand for 1.
 void check_inputs(const Problem& problem, const HostInputs& inputs) {
   const std::int64_t query_rows = problem.batch * problem.heads * problem.seq_q;
   const auto need = [](const char* name, const void* data, std::int64_t elements) {

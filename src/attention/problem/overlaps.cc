@@ -21,6 +21,8 @@ struct Place {
 
 }  // namespace
 
+// Collects the tensors that this problem reads or writes, and compares each that is written with
+// all others. Tensors that are only read may share memory.
 void check_overlaps(const Problem& problem, const Operands& operands) {
   enum { kApart, kQuery, kAcc, kMaximum, kSum };
   std::array<Place, 14> places;

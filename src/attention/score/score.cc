@@ -40,6 +40,8 @@ std::vector<float> times(double factor, const std::vector<double>& values) {
 
 }  // namespace
 
+// Numbers have to be finite and within bounds in which fp32 scores stay finite. For soft-cap c both
+// c and scale / c are factors in fp32, which is why it has a lower bound too.
 void check_score(const Problem& problem) {
   const Score& score = problem.score;
   const double scale = problem.effective_scale();

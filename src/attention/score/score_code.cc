@@ -97,6 +97,9 @@ class Emitter {
     return std::bit_cast<std::int32_t>(static_cast<float>(value));
   }
 
+  // The text of a node, in parentheses if it binds less tightly than `needed`. On the way it adds
+  // up the costs and notes whether positions are read. Slots are taken in the order of the text, so
+  // that expressions of the same structure have the same text.
   std::string text_of(const ScoreNode& node, int needed) {
     const Cost cost = cost_of(node);
     code_.structure.instructions += cost.instructions;

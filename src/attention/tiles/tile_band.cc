@@ -94,6 +94,8 @@ std::optional<Band> band_of(const pattern::leaves::Leaf& leaf) {
   return band;
 }
 
+// The band of an expression, from those of its parts. Expressions by head, by level or of several
+// branches have none.
 std::optional<Band> band_of(const pattern::Node& node) {
   using pattern::Kind;
   switch (node.kind) {

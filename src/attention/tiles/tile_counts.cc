@@ -73,6 +73,7 @@ std::optional<TileCounts> count_tiles(const Problem& problem, std::int64_t tile_
     count_band(*band, problem, &counts);
     return counts;
   }
+  // The same grid that make_plan_tiles uses, so that the counts are those of the plan's list.
   const TileGrid grid = grid_of(problem, placement, tile_rows, tile_columns);
   pattern::Classifier classifier(problem.pattern, grid.placement, grid.rows_together, tile_columns);
   std::int64_t distinct = problem.pattern.distinct_heads(problem.heads);
@@ -107,6 +108,7 @@ TileCounts count_tiles(const TileList& list, const Problem& problem) {
     count_band(list.band, problem, &counts);
     return counts;
   }
+  // With several lists every head counts for itself, as heads may use them unequally often.
   const std::int64_t distinct = list.lists == 1 ? 1 : problem.heads;
   counts.copies = problem.batch * problem.heads / distinct;
   counts.ctas = counts.row_tiles * problem.heads * problem.batch;

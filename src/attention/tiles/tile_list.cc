@@ -230,6 +230,8 @@ TileList make_tile_list(const Problem& problem, const pattern::Placement& placem
   pattern::Classifier classifier(problem.pattern, placement, tile_rows, tile_columns);
   list.row_tiles = classifier.rows();
   list.column_tiles = classifier.columns();
+  // The shortest form that is possible: a band, else runs, else tile by tile. Patterns with
+  // blocks() are listed, because only lists have mask words.
   if (form != ListForm::kListed && layout == nullptr) {
     const auto band = form == ListForm::kInMemory
                           ? std::nullopt

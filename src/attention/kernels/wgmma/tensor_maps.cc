@@ -37,6 +37,8 @@ device::BoxedTensor boxed(const void* data, const Strides& strides, const BatchR
 
 }  // namespace
 
+// Strides of a tensor map are positive and below 2^40 bytes; the other laws (16-byte addresses and
+// strides) are those of all operands, which validate() checks.
 std::optional<std::string> why_no_tensor_maps(const Problem& problem,
                                               const OperandStrides& strides) {
   if (problem.batch == 0 || problem.seq_q == 0) return std::nullopt;  // nothing is launched
