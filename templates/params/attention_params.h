@@ -14,23 +14,24 @@ namespace annulus::kernels {
 
 enum : int { kMaskNumbers = 32, kScoreNumbers = 24 };
 
-// How a product q.k becomes the base-2 score t = log2(e) * score, whose powers softmax sums. It is
-// a constant of the kernel; AttentionParams::scale and softcap depend on it. Where the kernel has a
-// score expression (tile/score_mod.cuh), log2(e) is in neither of them: what reaches the expression
-// is the score itself, by kAnyScale or kSoftcap.
+// How a product q.k becomes the base-2 score t = log2(e) * score, of which softmax sums exp2(t). It
+// is a constant of the kernel; AttentionParams::scale and softcap depend on it. If the kernel has a
+// score expression (tile/score_mod.cuh), neither of them contains log2(e): the expression gets the
+// score itself, and Score is kAnyScale or kSoftcap.
 enum class Score : int {
   // t = scale * q.k, scale > 0 (log2(e) folded in). The scaling becomes part of the exponential's
   // argument, one fused multiply-add per element, and the largest product has the largest score.
   kPositiveScale = 0,
-  // t = scale * q.k for any scale, element by element before masking: a negative scale turns the
-  // order round, with zero a masked -inf would become NaN, and with a huge one the rounding of the
-  // peak would be larger than any exponent.
+  // t = scale * q.k for any scale, element by element before masking. A negative scale reverses the
+  // order of scores, a scale of zero makes NaN of a masked -inf, and with a huge scale the rounding
+  // of the row max is larger than any exponent.
   kAnyScale = 1,
   // t = softcap * tanh(scale * q.k), with softcap = log2(e) * c and scale divided by c.
   kSoftcap = 2,
 };
 
-// The numbers and lists of a mask expression; what they mean is in the specialised source.
+// The numbers and lists of a mask expression. The specialised source, whose text names their slots,
+// gives them their meaning (src/pattern/mask_code.h).
 struct MaskParams {
   const int* lists;           // all lists of the expression, one after another
   int numbers[kMaskNumbers];  // the expression's numbers; offsets and lengths of its lists
@@ -38,7 +39,7 @@ struct MaskParams {
 
 // A TileList on the device. With TileOrder::kList row r of list L is
 // tiles[row_begin[L * (row_tiles + 1) + r]] up to row_begin[... + r + 1], column tiles in ascending
-// order. What another walk does not read is null.
+// order. Pointers that a tile order does not read are null.
 struct TileListParams {
   const long long* row_begin;  // [lists, row_tiles + 1], kList
   const unsigned* tiles;       // column tile * 2 + partial, kList
@@ -48,8 +49,8 @@ struct TileListParams {
   const unsigned* mask_words;  // M/granule_rows x N/granule_columns bits, row-major, lowest
                                // bit first, each tile starting a new word
   const int* row_order;        // [lists, row_tiles]: tile row that CTA x takes, longest first;
-                               // not kBand
-  const int* head_list;        // [batches that differ, H]: which list a query head of a batch uses,
+                               // null with kBand
+  const int* head_list;        // [distinct batches, H]: which list a query head of a batch uses,
                                // Shape::kDistinctBatches; null: list 0 for all
   const RowRuns* runs;         // [lists, row_tiles], kRuns
   RowBand band;                // kBand
@@ -61,15 +62,15 @@ struct TileListParams {
 
 enum : int { kMergeWarps = 4 };  // of a CTA of combine_splits
 
-// Some tiles of a tile row: what one CTA takes where rows are split (Shape::kSplit).
+// Some consecutive tiles of a tile row: the work of one CTA if rows are split (Shape::kSplit).
 struct alignas(16) RowSegment {
   int row;    // -1: nothing, in lists that have fewer segments than others
-  int first;  // of the row's tiles
+  int first;  // index of its first tile in the row
   int count;
-  int slot;  // where its state goes; -1: it is the whole row
+  int slot;  // of its state; -1: it is the whole row
 };
 
-// A tile row whose states lie in neighbouring slots, in the order of its tiles.
+// A split tile row, whose segments have neighbouring slots in the order of its tiles.
 struct alignas(16) MergedRow {
   int row;
   int first_slot;
@@ -77,8 +78,8 @@ struct alignas(16) MergedRow {
   int padding;
 };
 
-// Null where no row is split. A slot holds the state of M rows; the rows that it lacks at the end
-// of Sq are not used.
+// The split of rows; null pointers if no row is split. A slot holds the state of M rows, of which
+// those beyond Sq are not used.
 struct SplitParams {
   const RowSegment* segments;  // [lists, segment_count]: CTA x takes segment x
   const MergedRow* merged;     // [lists, merged_count]
@@ -91,26 +92,26 @@ struct SplitParams {
   int padding;
 };
 
-// What a score gains besides its product, with log2(e) folded in; slopes and bias without where
-// there is a score expression. Entry h mod count is head h's.
+// The terms of a score besides its product. log2(e) is folded in, except into slopes and bias if
+// there is a score expression. Head h has entry h mod count.
 struct ScoreParams {
   const float* slopes;  // [slope_count]: + slope (k - q); null where the kernel has no kAlibi
   const float* bias;    // [bias_count, 2 bias_reach + 1]: + entry q - k + bias_reach, the ends for
                         // what lies beyond; null where it has no kBias
-  const float* sinks;   // [sink_count]: logits that join the sum of a row where O is written; null
+  const float* sinks;   // [sink_count]: logits that join the sum of a row when O is written; null
                         // where it has no kSinkLogit
   int slope_count;
   int bias_count;
   int bias_reach;
   int sink_count;
 
-  // The expression's numbers and tables; what they mean is in the specialised source.
-  const int* words;            // numbers that found no room, then the tables
+  // The expression's numbers and tables. The specialised source gives them their meaning.
+  const int* words;            // numbers beyond kScoreNumbers, then the tables
   int numbers[kScoreNumbers];  // integers, and the bits of fp32 numbers
 };
 
-// What the elements of 8-bit operands are multiplied with. Row i of a head has the entry i >> shift
-// of those that the head has; null: 1. What is not from 0 to 2^125 counts as NaN.
+// The scales of 8-bit operands. Row i of a head has the head's entry i >> shift; a null pointer
+// stands for 1. A scale that is not from 0 to 2^125 counts as NaN.
 struct ScaleParams {
   const float* q;  // [B, H, q_blocks]
   const float* k;  // [B, Hkv, k_blocks]
@@ -139,8 +140,8 @@ struct AttentionParams {
   long long v_batch, v_head, v_row;
   long long o_batch, o_head, o_row;
 
-  // Positions row by row, where the rows of a tensor lie in several places of the sequence
-  // (Shape::kPlaced); otherwise null. Padded to whole tiles: what the padding holds is not used.
+  // The position of each row, if the rows of a tensor come from several segments of the sequence
+  // (Shape::kPlaced); otherwise null. Padded to whole tiles; the padding is not used.
   const int* q_positions;  // [ceil(Sq / M) M]
   const int* k_positions;  // [ceil(Sk / N) N]
 
@@ -148,7 +149,7 @@ struct AttentionParams {
   SplitParams split;
   MaskParams mask;
   ScoreParams score;
-  ScaleParams scales;  // where Shape::Element has 8 bits
+  ScaleParams scales;  // used if Shape::Element has 8 bits
 
   int heads;         // H
   int group;         // H / Hkv
@@ -159,7 +160,8 @@ struct AttentionParams {
   float scale;       // see Score
   float softcap;     // see Score
   float lse_factor;  // ln 2 for a natural LSE, 1 for base 2
-  int first_batch;   // of the launch in the whole problem, which expressions see
+  int first_batch;   // the launch's first batch in the whole problem, for score expressions and
+                     // masks
 };
 
 }  // namespace annulus::kernels

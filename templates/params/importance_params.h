@@ -1,16 +1,16 @@
 #ifndef ANNULUS_PARAMS_IMPORTANCE_PARAMS_H_
 #define ANNULUS_PARAMS_IMPORTANCE_PARAMS_H_
 
-// The arguments of the kernels that measure how much attention each block had and change which are
-// kept (src/selection/tracker.h), and how much of it a row has at all. Besides AttentionParams, as
-// selection_params.h.
+// The arguments of the kernels that measure how much attention each block had and change which
+// blocks are kept (src/selection/tracker.h), and of the kernel that computes the recall of rows.
+// They come in addition to AttentionParams, and are shared with the host as selection_params.h is.
 
 #include "params/selection_params.h"
 
 namespace annulus::kernels {
 
 struct MeasureParams {
-  unsigned long long* mass;  // [B, H, rows, columns]: gains 2^-32 of a query's attention each
+  unsigned long long* mass;  // [B, H, rows, columns]: sums in units of 2^-32 of a query's attention
   int rows;                  // of blocks
   int columns;
   int block_rows;  // multiples of 8

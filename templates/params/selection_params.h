@@ -14,7 +14,7 @@
 namespace annulus::kernels {
 
 enum : int {
-  kSelectionThreads = 128,  // of a CTA of every kernel here, unless it says otherwise
+  kSelectionThreads = 128,  // threads of a CTA of every kernel here, unless it says otherwise
   kSelectionWarps = kSelectionThreads / 32,
   kScoreTile = 64,      // rows and columns of the scores that one CTA computes
   kScoreThreads = 256,  // of that CTA
@@ -84,16 +84,16 @@ struct AntidiagonalParams {
 struct SelectParams {
   CandidateParams candidates;
   float* scores;            // [B, H, rows, parts, words 32]; with parts > 1 overwritten
-  const unsigned* forced;   // as visible: blocks that are kept whatever their scores
+  const unsigned* forced;   // [visible_heads, rows, words]: blocks kept whatever their scores
   unsigned* chosen;         // [B, H, rows, words]
   unsigned long long mass;  // wanted of 2^20; 0: by count alone
   int most;                 // blocks of a row, unless more are forced
   int parts;                // rows of scores that make one row of blocks, as far as they exist
-  int score_rows;           // that exist, of all rows of blocks
+  int score_rows;           // rows of scores that exist, over all rows of blocks
   int padding;
 };
 
-// Indices of the caller's, -1 for none: those outside the row and blocks that are not visible are
+// The caller's indices, -1 for none. Indices outside the row and blocks that are not visible are
 // left out.
 struct MarkParams {
   const int* given;         // [B, H, rows, most]
@@ -108,7 +108,7 @@ struct MarkParams {
   int most;
 };
 
-// Chosen blocks as ascending indices, -1 where there are no more.
+// Chosen blocks as ascending indices; unused places are -1.
 struct ExportParams {
   const unsigned* chosen;
   int* indices;  // [B, H, rows, most]

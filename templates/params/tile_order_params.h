@@ -1,9 +1,10 @@
 #ifndef ANNULUS_PARAMS_WALK_PARAMS_H_
 #define ANNULUS_PARAMS_WALK_PARAMS_H_
 
-// The column tiles of a tile row where nothing lists them: structured patterns leave a row one run
-// of neighbouring tiles or two, and a kernel counts through them. Plain C++ without includes, for
-// NVRTC and the host compiler: the planner counts what the kernel computes by the same functions.
+// The column tiles of a tile row that are not listed one by one: with structured patterns a row is
+// one or two runs of neighbouring tiles, and a kernel counts through them. Plain C++ without
+// includes, for NVRTC and the host compiler: the planner counts tiles by the functions that the
+// kernel uses.
 
 #ifdef __CUDACC_RTC__
 #define ANNULUS_ON_BOTH __device__ __forceinline__
@@ -20,8 +21,8 @@ enum class TileOrder : int {
   kBand = 2,  // RowBand of all rows: computed from the row's number
 };
 
-// A row of one run or two, in memory. A run is partial tiles, then full ones, then partial ones,
-// each possibly none; two runs may touch. Tile i of the row, i < count, is column
+// A row of one or two runs, in memory. A run is partial tiles, then full ones, then partial ones,
+// and each may be none; two runs may touch. Tile i of the row, i < count, is column
 // i + shift[i >= split], and full where full_begin[n] <= i < full_begin[n] + full_count[n] for some
 // n.
 struct alignas(16) RowRuns {
@@ -32,7 +33,7 @@ struct alignas(16) RowRuns {
   int full_count[2];
 
   ANNULUS_ON_BOTH int column(int i) const { return i + (i < split ? shift[0] : shift[1]); }
-  // Tiles are counted from tile n on.
+  // Makes tile n the first one. `count` is left to the caller.
   ANNULUS_ON_BOTH void skip(int n) {
     split -= n;
     shift[0] += n;
@@ -52,7 +53,7 @@ struct alignas(16) RowRuns {
   }
 };
 
-// The same of a row of one run.
+// A row of one run.
 struct RowRun {
   int count;
   int first;  // column of tile 0
@@ -69,7 +70,8 @@ struct RowRun {
   }
 };
 
-// A key as a function of the query that does not descend: i + offset within [least, most].
+// A row of K as a function of row i of Q, which never descends: i + offset, clamped to
+// [least, most].
 struct Ramp {
   int offset;
   int least;
@@ -81,8 +83,8 @@ struct Ramp {
   }
 };
 
-// Where every query sees one run of keys whose ends are ramps: row i of Q sees the rows
-// [first(i), end(i)) of K, and something exactly for seen_begin <= i < seen_end.
+// A pattern in which every query sees one run of keys whose ends are ramps: row i of Q sees the
+// rows [first(i), end(i)) of K. That is at least one row exactly for seen_begin <= i < seen_end.
 struct RowBand {
   Ramp first;
   Ramp end;
@@ -101,10 +103,12 @@ ANNULUS_ON_BOTH RowRun band_row(const RowBand& band, int tile_rows, int tile_col
   const int seen_begin = begin > band.seen_begin ? begin : band.seen_begin;
   const int seen_last = last < band.seen_end - 1 ? last : band.seen_end - 1;
   if (seen_begin > seen_last) return {0, 0, 0, 0};
-  // What any query sees.
+  // The tiles that some query of the row sees. Ramps never descend, so that the first query that
+  // sees something has the first key, and the last one the last key.
   const unsigned first = static_cast<unsigned>(band.first.at(seen_begin)) / columns;
   const unsigned end = static_cast<unsigned>(band.end.at(seen_last) - 1) / columns + 1;
-  // What all of them see: a tile that the end of K cuts is full where its rest is.
+  // The tiles that all queries of the row see: from the last query's first key to the first query's
+  // last key. A tile that is cut by the end of K is full if all of its keys that exist are seen.
   unsigned full_begin = 0;
   unsigned full_end = 0;
   if (seen_begin == begin && seen_last == last) {

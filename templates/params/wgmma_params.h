@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PARAMS_WGMMA_PARAMS_H_
 #define ANNULUS_PARAMS_WGMMA_PARAMS_H_
 
-// The second argument of kernels that copy by tensor maps, and how their work is ordered: shared
-// with the host, as attention_params.h is.
+// The second and third argument of kernels that copy by tensor maps: the maps, and the order of
+// their work. Shared with the host, as attention_params.h is.
 
 namespace annulus::kernels {
 
@@ -18,9 +18,9 @@ struct TensorMaps {
   TensorMap q, k, v, o;
 };
 
-// Which tile row of which heads comes when. Heads are taken in sets whose K and V fit the L2 cache
-// together; within a set the longest rows of all its heads come first. A work is that of one CTA,
-// or of all CTAs of a cluster: tile rows of a group of heads.
+// The order of works. Heads are taken in sets whose K and V fit the L2 cache together; within a set
+// the longest rows of all its heads come first (find_work in kernels/wgmma/work.cuh). A work is one
+// or more tile rows of a group of heads, computed by one CTA or by all CTAs of a cluster.
 struct WorkParams {
   int count;        // row groups x head groups x B: cluster x takes work x, x + clusters, ...
   int groups;       // head groups of all batches

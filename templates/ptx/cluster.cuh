@@ -6,16 +6,16 @@
 
 namespace annulus::ptx {
 
-// %cluster_ctarank: PTX 7.8, sm_90. Volatile, so that it is read again rather than kept: a producer
-// has few registers.
+// %cluster_ctarank: PTX 7.8, sm_90. Volatile, so that the compiler reads it again rather than keeps
+// it in a register, of which a producer has few.
 __device__ __forceinline__ unsigned cluster_rank() {
   unsigned rank;
   asm volatile("mov.u32 %0, %cluster_ctarank;" : "=r"(rank));
   return rank;
 }
 
-// barrier.cluster: PTX 7.8, sm_90. By all threads of all CTAs that have not exited; what they did
-// before it is known behind it.
+// barrier.cluster: PTX 7.8, sm_90. By all threads of all CTAs that have not exited; what they wrote
+// before it is visible after it.
 __device__ __forceinline__ void sync_cluster() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PTX_CONVERT_CUH_
 #define ANNULUS_PTX_CONVERT_CUH_
 
-// fp32 values to 16-bit or 8-bit values in one register, rounded to nearest even; `low` goes to the
-// lower half, which the instruction wants as its second source. And back from 16 bits.
+// Conversions of fp32 values to 16-bit or 8-bit values in one register, rounded to nearest even,
+// and back from 16 bits. `low` goes to the lower half, which is the instruction's second source.
 
 namespace annulus::ptx {
 
@@ -32,8 +32,8 @@ __device__ __forceinline__ void unpack_f16(float& low, float& high, unsigned pac
       : "r"(packed));
 }
 
-// cvt.rn.satfinite.e4m3x2.f32: PTX 7.8, sm_89. Four values to e4m3, `a` in the lowest byte; what is
-// beyond 448 becomes 448.
+// cvt.rn.satfinite.e4m3x2.f32: PTX 7.8, sm_89. Four values to e4m3, `a` in the lowest byte; values
+// beyond 448 become 448.
 __device__ __forceinline__ unsigned pack_e4m3(float a, float b, float c, float d) {
   unsigned packed;
   asm("{\n.reg .b16 low, high;\n"

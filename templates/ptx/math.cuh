@@ -1,7 +1,8 @@
 #ifndef ANNULUS_PTX_MATH_CUH_
 #define ANNULUS_PTX_MATH_CUH_
 
-// The special-function unit. Relative errors are about 2^-22; subnormals are flushed to zero.
+// Instructions of the special-function unit. Relative errors are about 2^-22; subnormals are
+// flushed to zero.
 
 namespace annulus::ptx {
 

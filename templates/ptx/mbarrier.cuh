@@ -1,17 +1,17 @@
 #ifndef ANNULUS_PTX_MBARRIER_CUH_
 #define ANNULUS_PTX_MBARRIER_CUH_
 
-// Barriers in shared memory that count arrivals and bytes: a phase ends when both counts are down
-// to zero, and the next begins with the counts of the start. PTX ISA 9.0, 9.7.13.15.
+// Barriers in shared memory that count arrivals and bytes. A phase ends when both counts are zero;
+// the next one begins with the initial count of arrivals. PTX ISA 9.0, 9.7.13.15.
 //
 // Phases are told apart by their parity: a fresh barrier is in phase 0, so waiting for parity 0
 // waits for the first phase to end, and waiting for parity 1 returns at once.
 //
-// A barrier may count arrivals from all CTAs of a cluster. They and the waits have the scope of one
-// CTA: they say that reads which had ended before have ended, so a copy may overwrite what was
-// read; what was written is not seen that way. That is how CUTLASS gives buffers back. In the scope
-// of the cluster each arrival would be preceded by a fence of the device (MEMBAR.ALL.GPU, by
-// ptxas 13.0) and each wait would empty the L1 cache.
+// A barrier may count arrivals from all CTAs of a cluster. Arrivals and waits have the scope of one
+// CTA: they order reads that ended before the arrival, so that a copy may overwrite what was read,
+// but they do not make writes visible to another CTA. CUTLASS releases buffers the same way. At the
+// scope of the cluster, ptxas 13.0 puts a fence of the device (MEMBAR.ALL.GPU) before each arrival,
+// and each wait would empty the L1 cache.
 
 #include "ptx/variants.cuh"
 
@@ -35,8 +35,8 @@ __device__ __forceinline__ void arrive(unsigned barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-// mapa and mbarrier.arrive: PTX 8.0, sm_90. At the barrier that lies where `barrier` does in the
-// CTA of that rank in the cluster, which may be this one. For reads that are over, see above.
+// mapa and mbarrier.arrive: PTX 8.0, sm_90. Arrives at the barrier at the offset `barrier` in the
+// CTA of rank `rank` of the cluster, which may be this CTA. It orders reads only, see above.
 __device__ __forceinline__ void arrive_at(unsigned barrier, unsigned rank) {
   if constexpr (kReleaseToCluster) {
     asm volatile(
@@ -56,7 +56,7 @@ __device__ __forceinline__ void arrive_at(unsigned barrier, unsigned rank) {
 }
 
 // mbarrier.arrive.expect_tx: PTX 8.0, sm_90. Arrives, and adds `bytes` to those that the phase
-// waits for. Before the copies that bring them.
+// expects. Called before the copies that bring them are started.
 __device__ __forceinline__ void arrive_expecting(unsigned barrier, unsigned bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_PTX_MEMORY_CUH_
 #define ANNULUS_PTX_MEMORY_CUH_
 
-// Loads and stores that name their memory space, so that no generic address is ever formed: the
-// compiler spends time on those and the hardware a lookup. Shared addresses are 32-bit offsets.
+// Loads and stores that name their memory space, so that no generic address is formed: those cost
+// the compiler time and the hardware a look-up. Shared addresses are 32-bit offsets.
 
 namespace annulus::ptx {
 

@@ -1,11 +1,11 @@
 #ifndef ANNULUS_PTX_TENSOR_COPY_CUH_
 #define ANNULUS_PTX_TENSOR_COPY_CUH_
 
-// Copies of boxes between tensors in global memory and shared memory, by one thread for all (the
-// tensor memory accelerator). A tensor map, 128 bytes that the host makes and a parameter of the
-// kernel holds, says where the tensor lies and how large a box is; coordinates count elements, the
-// innermost dimension first. What of a box lies outside the tensor is filled with zeros or not
-// stored. PTX ISA 9.0, 9.7.9.27.
+// Copies of boxes between tensors in global memory and shared memory, started by one thread (the
+// tensor memory accelerator). A tensor map, 128 bytes that the host makes and passes as a kernel
+// parameter, has the address and strides of the tensor and the size of a box. Coordinates count
+// elements, the innermost dimension first. The part of a box that is outside the tensor is filled
+// with zeros when it is loaded, and is not stored. PTX ISA 9.0, 9.7.9.27.
 
 namespace annulus::ptx {
 
@@ -13,8 +13,8 @@ struct Box {
   int column, row, head, batch;
 };
 
-// cp.async.bulk.tensor.4d, global to shared: PTX 8.0, sm_90. Counts the whole box down from the
-// bytes that `barrier` waits for.
+// cp.async.bulk.tensor.4d, global to shared: PTX 8.0, sm_90. Subtracts the bytes of the whole box,
+// including those outside the tensor, from the bytes that `barrier` expects.
 __device__ __forceinline__ void load_box(unsigned shared, const void* map, unsigned barrier,
                                          const Box& at) {
   asm volatile(
@@ -24,8 +24,8 @@ __device__ __forceinline__ void load_box(unsigned shared, const void* map, unsig
       : "memory");
 }
 
-// The same into the shared memory of all CTAs of a cluster whose bits are in `ranks`: to where
-// `shared` lies in each, counted down at where `barrier` lies in each.
+// The same into the shared memory of all CTAs of a cluster whose bits are set in `ranks`: to the
+// offset `shared` in each, counted by the barrier at the offset `barrier` in each.
 __device__ __forceinline__ void load_box_for(unsigned short ranks, unsigned shared, const void* map,
                                              unsigned barrier, const Box& at) {
   asm volatile(
@@ -35,7 +35,8 @@ __device__ __forceinline__ void load_box_for(unsigned short ranks, unsigned shar
       : "memory");
 }
 
-// cp.async.bulk.tensor.4d, shared to global: PTX 8.0, sm_90. Joins the thread's next group.
+// cp.async.bulk.tensor.4d, shared to global: PTX 8.0, sm_90. The copy joins the thread's next bulk
+// group.
 __device__ __forceinline__ void store_box(const void* map, unsigned shared, const Box& at) {
   asm volatile(
       "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::
@@ -44,8 +45,8 @@ __device__ __forceinline__ void store_box(const void* map, unsigned shared, cons
       : "memory");
 }
 
-// cp.async.bulk.commit_group and wait_group.read: PTX 8.0, sm_90. Waits until the thread's stores
-// have read shared memory.
+// cp.async.bulk.commit_group and wait_group.read: PTX 8.0, sm_90. The second waits until the stores
+// of this thread have read shared memory.
 __device__ __forceinline__ void commit_stores() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
@@ -53,8 +54,8 @@ __device__ __forceinline__ void wait_stores_read() {
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 
-// fence.proxy.async: PTX 8.0, sm_90. What this thread wrote to shared memory is seen by the copies
-// and products that come after a barrier behind it.
+// fence.proxy.async: PTX 8.0, sm_90. Bulk copies and warpgroup products that come after a barrier
+// behind this fence see what this thread wrote to shared memory.
 __device__ __forceinline__ void fence_shared_writes() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }

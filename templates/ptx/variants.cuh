@@ -1,9 +1,9 @@
 #ifndef ANNULUS_PTX_VARIANTS_CUH_
 #define ANNULUS_PTX_VARIANTS_CUH_
 
-// Experiments: what the specialised source may define as 1 in front of the kernel's #include
+// Experiments: macros that the specialised source may define as 1 in front of the kernel's #include
 // (jit::KernelSpec::defines), so that a program can measure the kernels with one thing changed.
-// None is defined in what ships.
+// Shipped kernels define none.
 
 #ifndef ANNULUS_TRAP_LATE_WAITS
 #define ANNULUS_TRAP_LATE_WAITS 0
@@ -29,13 +29,14 @@ namespace annulus::ptx {
 enum : bool {
   // A wait for an mbarrier traps after 2^26 failed tries instead of going on for ever.
   kTrapLateWaits = ANNULUS_TRAP_LATE_WAITS,
-  // Arrivals at another CTA's mbarrier release to the whole cluster, behind a fence of the device.
+  // Arrivals at another CTA's mbarrier have release semantics at cluster scope, which costs a fence
+  // of the device before each (ptx/mbarrier.cuh).
   kReleaseToCluster = ANNULUS_RELEASE_TO_CLUSTER,
   // Consumers of wgmma_forward start their products whenever they can.
   kNoTurns = ANNULUS_NO_TURNS,
-  // ptxas may move powers below the wait that follows them.
+  // ptxas may move exponentials below the wait that follows them (ptx::pin).
   kNoPin = ANNULUS_NO_PIN,
-  // CTAs of wgmma_forward, which are in no cluster, draw their next work from a counter.
+  // CTAs of wgmma_forward draw their next work from a counter; not in clusters.
   kDrawWork = ANNULUS_DRAW_WORK,
   // Two CTAs of one consumer each share a multiprocessor.
   kTwoResident = ANNULUS_TWO_RESIDENT,

@@ -38,8 +38,8 @@ __device__ __forceinline__ unsigned descriptor_address(unsigned shared) {
   return (shared & 0x3ffff) >> 4;
 }
 
-// wgmma.fence: PTX 8.0, sm_90a. Before the first product, and before one whose registers were
-// touched by other instructions since.
+// wgmma.fence: PTX 8.0, sm_90a. It is needed before the first product, and before a product whose
+// registers other instructions have accessed since the last one.
 __device__ __forceinline__ void fence_products() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
@@ -55,8 +55,9 @@ __device__ __forceinline__ void wait_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 
-// No instruction: the compiler must take the registers as written here. After a wait, so that it
-// reads no result above it; before a product, so that it writes none below.
+// No instruction: the compiler must take the registers as written here. It is used after a wait, so
+// that no result is read above the wait, and before a product, so that no operand is written below
+// the product.
 template <int kPieces>
 __device__ __forceinline__ void hold(float (&d)[kPieces][4]) {
 #pragma unroll
@@ -117,7 +118,8 @@ __device__ __forceinline__ void hold(float (&d)[kPieces][4]) {
   ANNULUS_PIECE(28), ANNULUS_PIECE(29), ANNULUS_PIECE(30), ANNULUS_PIECE(31)
 #define ANNULUS_PIECE(c) "+f"(d[c][0]), "+f"(d[c][1]), "+f"(d[c][2]), "+f"(d[c][3])
 
-// The products with D of N columns. r0 to r6 number the operands behind D.
+// The products with D of N columns, with A in shared memory and with A in registers. r0 to r6 are
+// the numbers of the operands after those of D, which asm text needs as literals.
 #define ANNULUS_WGMMA(n, name, type, r0, r1, r2, r3, r4, r5, r6)                                 \
   static __device__ __forceinline__ void name(float (&d)[n / 8][4], unsigned long long a,        \
                                               unsigned long long b, int accumulate) {            \

@@ -9,14 +9,14 @@ __device__ __forceinline__ bool has_bit(const unsigned* words, int index) {
   return (words[index >> 5] >> (index & 31)) & 1u;
 }
 
-// The lowest `count` set bits of a word; all where it has no more.
+// The lowest `count` set bits of a word, or all if it has no more.
 __device__ __forceinline__ unsigned lowest_bits(unsigned word, int count) {
   unsigned rest = word;
   for (int i = 0; i < count && rest != 0; ++i) rest &= rest - 1;
   return word & ~rest;
 }
 
-// The same in all lanes.
+// Sums and the maximum over a warp, the same in all lanes.
 __device__ __forceinline__ int warp_sum(int x) {
 #pragma unroll
   for (int distance = 16; distance > 0; distance >>= 1) {
@@ -31,7 +31,7 @@ __device__ __forceinline__ unsigned long long warp_sum(unsigned long long x) {
   }
   return x;
 }
-// In one order: halves of the warp are added, then quarters, and so on.
+// The order of the additions is fixed: halves of the warp are added, then quarters, and so on.
 __device__ __forceinline__ float warp_sum(float x) {
 #pragma unroll
   for (int distance = 16; distance > 0; distance >>= 1) {

@@ -1,11 +1,12 @@
 #ifndef ANNULUS_TILE_BLOCK_SCORE_CUH_
 #define ANNULUS_TILE_BLOCK_SCORE_CUH_
 
-// Scores of blocks as numbers that can be compared and searched.
+// Scores of blocks as finite numbers, and as unsigned keys that order as the scores do.
 
 namespace annulus::tile {
 
-// A block whose score is no number comes last of all that are visible.
+// The score clamped to finite numbers. NaN becomes the lowest score, so that such a block comes
+// last of all visible ones.
 __device__ __forceinline__ float finite_score(float score) {
   constexpr float kLargest = 3.402823466e+38f;
   if (!(score >= -kLargest)) return -kLargest;
@@ -14,7 +15,8 @@ __device__ __forceinline__ float finite_score(float score) {
 
 enum : unsigned { kInvisibleKey = 0, kForcedKey = 0xffffffffu };
 
-// In the order of the scores, between the two above.
+// The key of a finite score: between the two above, and ordered as the scores. The bits of a
+// negative float are flipped, those of a positive one get the top bit.
 __device__ __forceinline__ unsigned key_of(float score) {
   const unsigned bits = static_cast<unsigned>(__float_as_int(score));
   return bits & 0x80000000u ? ~bits : bits | 0x80000000u;

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_TILE_COPY_CUH_
 #define ANNULUS_TILE_COPY_CUH_
 
-// Brings tiles of a [rows, kColumns] matrix in global memory into swizzled shared memory. Each
-// thread owns one 16-byte column of every chunk group and a row in every pass over the tile, so all
-// its addresses are one pointer and constants:
+// Copies tiles of a [rows, kColumns] matrix in global memory into swizzled shared memory. Each
+// thread owns one 16-byte column of every chunk group and a row in every pass over the tile, so
+// that all its addresses are one pointer plus constants:
 //
 //   pass p, thread i: row i / kPhases + p * kRowsPerPass, chunks i % kPhases + g * kPhases
 
@@ -35,8 +35,9 @@ class TileCopier {
         base_(tensor_ + first * kElementBytes + row_ * row_bytes_ + thread % Layout::kPhases * 16),
         slot_(Layout::offset(row_, thread % Layout::kPhases)) {}
 
-  // Starts the copy of the kRows rows from first_row on into the tile at `shared`. Rows from
-  // `rows` on (the length of the matrix) are not read: they become zero.
+  // Starts the copy of the kRows rows from first_row on into the tile at `shared`. Rows from `rows`
+  // on (the length of the matrix) are not read; they become zero, because 0 times a NaN left in
+  // shared memory would reach the output.
   // Requires: first_row < rows.
   template <int kRows>
   __device__ __forceinline__ void start(unsigned shared, int first_row, int rows) const {

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_TILE_ELEMENT_CUH_
 #define ANNULUS_TILE_ELEMENT_CUH_
 
-// The element types as traits: how fp32 values become a register of them and which tensor-core
-// instruction multiplies them. All kernels take the 16-bit ones, which differ in nothing else;
-// e4m3 is for wgmma_forward alone.
+// The element types as traits: how fp32 values are packed into a register of them, and which
+// tensor-core instruction multiplies them. The two 16-bit types differ in nothing else, and all
+// kernels take them; only wgmma_forward takes e4m3.
 
 #include "ptx/convert.cuh"
 #include "ptx/mma.cuh"

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_TILE_EXACT_MATH_CUH_
 #define ANNULUS_TILE_EXACT_MATH_CUH_
 
-// Probabilities and logarithms from operations that IEEE 754 rounds in one way only: what is chosen
-// by them is the same on every device and on the host (src/selection/reference.cc). The
-// special-function unit is faster and no two of them agree in the last bit. Relative errors are
+// exp2 and log2 from operations that IEEE 754 rounds in one way only, so that blocks chosen by them
+// are the same on every device and on the host (src/selection/reference_scores.cc).
+// Special-function units are faster, but no two of them agree in the last bit. Relative errors are
 // below 2^-21.
 
 namespace annulus::tile {

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TILE_MASK_CUH_
 #define ANNULUS_TILE_MASK_CUH_
 
-// What a mask expression may call. The host writes the expression as text over (m, q, k), for
+// The functions that a mask expression may call. The host writes it as text over (m, q, k), for
 // example  m.causal(q, k) & (m.window(0, 1, q, k) | m.global_first(2, q, k)),  with m a
 // MaskContext and q, k positions; src/pattern/mask_code.h is its other end. The literals are slots
 // of numbers, so the text says only what the expression looks like and no value compiles anew.
@@ -13,7 +13,7 @@
 
 namespace annulus::tile {
 
-// A tile's state in TileListParams::tile_masks where it has no words of its own.
+// The states of tiles in TileListParams::tile_masks that have no words of their own.
 constexpr int kTileAllVisible = -1;
 constexpr int kTileNoneVisible = -2;
 
@@ -80,7 +80,8 @@ struct MaskContext {
     return listed(list, length, q) | listed(list, length, k);
   }
 
-  // The same document: no start lies above the smaller position and not above the larger one.
+  // Two positions are in the same document if no document starts above the smaller position and not
+  // above the larger one.
   __device__ __forceinline__ bool documents(int offset_slot, int length_slot, int q, int k) const {
     const int* starts = params.lists + number(offset_slot);
     const int length = number(length_slot);
@@ -90,7 +91,7 @@ struct MaskContext {
     return next == length || starts[next] > high;
   }
 
-  // Division that rounds down: positions may be negative.
+  // Division that rounds down, because positions may be negative.
   __device__ __forceinline__ int floor_div(int x, int by) const {
     const int quotient = x / by;
     return quotient - (quotient * by > x);
@@ -100,7 +101,7 @@ struct MaskContext {
     return (q - k) % number(slot) == 0;
   }
 
-  // i - j of blocks of a size.
+  // The distance i - j of the blocks that hold query q and key k.
   __device__ __forceinline__ int block_distance(int block, int q, int k) const {
     return floor_div(q, block) - floor_div(k, block);
   }
@@ -123,8 +124,8 @@ struct MaskContext {
            within(block_distance(block, q, k), number(near_slot));
   }
 
-  // The list holds `count` ascending block columns for each head and row of blocks; what lies
-  // outside it is not visible.
+  // The list holds `count` ascending block columns for each head and row of blocks. Rows outside it
+  // see nothing.
   __device__ __forceinline__ bool random(int offset_slot, int count_slot, int block_slot,
                                          int first_slot, int rows_slot, int q, int k) const {
     const int block = number(block_slot);
@@ -137,7 +138,8 @@ struct MaskContext {
     return inside && listed(chosen, count, floor_div(k, block));
   }
 
-  // LongNet: both positions in one segment, at offsets that are congruent to the head.
+  // LongNet: both positions are in one segment, and their offsets in it are congruent to the head
+  // modulo the rate.
   __device__ __forceinline__ bool segment(int width_slot, int rate_slot, int q, int k) const {
     const int width = number(width_slot);
     const int rate = number(rate_slot);
@@ -147,7 +149,7 @@ struct MaskContext {
     return (i == j) & ((q - i * width) % rate == wanted) & ((k - j * width) % rate == wanted);
   }
 
-  // Positions as cells of a grid, row by row.
+  // axial and natten number the cells of a grid row by row.
   __device__ __forceinline__ bool in_grid(int position, int height, int width) const {
     return (position >= 0) & (position / width < height);
   }
@@ -157,7 +159,8 @@ struct MaskContext {
     return in_grid(q, height, width) & in_grid(k, height, width) &
            ((q / width == k / width) | (q % width == k % width));
   }
-  // Whether `other` is at most `reach` from `at`, which is moved inwards at the ends of the axis.
+  // Whether `other` is at most `reach` from `at`. Near an end of the axis the centre of the
+  // neighbourhood is moved inwards, so that it always has 2 reach + 1 cells.
   __device__ __forceinline__ bool near(int at, int other, int length, int reach) const {
     const int last = length - 1 - reach;
     const int centre = at < reach ? reach : at > last ? last : at;
@@ -198,6 +201,7 @@ struct MaskContext {
   // The same of batches.
   __device__ __forceinline__ int batch_turn(int count) const { return batch % count; }
 
+  // The bit of the pair's granule in the tile's mask words (TileListParams::mask_words).
   __device__ __forceinline__ bool blocks(int q, int k) const {
     if (tile_mask < 0) return tile_mask == kTileAllVisible;
     const int row = (q - tile_q) >> granule_row_shift;

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_TILE_MASKING_CUH_
 #define ANNULUS_TILE_MASKING_CUH_
 
-// Sets the scores of keys that a query does not see to -inf. Only the tiles that need it come here:
-// the last column tile where Sk is no multiple of N, and the tiles that the list calls partial.
+// Sets the scores of keys that a query does not see to -inf. It is called for two kinds of tiles
+// only: the last column tile if Sk is no multiple of N, and the tiles that the list calls partial.
 
 #include "ptx/opaque.cuh"
 #include "tile/mask.cuh"
@@ -11,7 +11,8 @@
 
 namespace annulus::tile {
 
-// A row's visibility is words of at most 32 bits, for as many pieces each.
+// The visibility of a row is one or more words, each for at most 16 pieces of 8 columns, of which a
+// lane owns two columns each.
 template <int kPieces>
 struct RowWords {
   enum : int {
@@ -23,8 +24,8 @@ struct RowWords {
   static_assert(kPieces % kCount == 0, "words of a row have the same number of pieces");
 };
 
-// The elements of a row that have no bit in its `index`-th word, in the half of the fragment that
-// holds it.
+// Hides the elements of a row whose bit in the row's `index`-th word is 0. `half` is the half of
+// the fragment that holds the row.
 template <int kPieces>
 __device__ __forceinline__ void hide(float (&scores)[kPieces][4], int half, int index,
                                      RowBits visible) {
@@ -37,7 +38,8 @@ __device__ __forceinline__ void hide(float (&scores)[kPieces][4], int half, int 
   }
 }
 
-// Hides what each word of a lane's rows lacks: visible(row, column), both from the lane's first on.
+// Hides what the words of all of a lane's rows lack. visible(row, column) makes the word of a row
+// from a column on; both are counted from the lane's first.
 template <int kRowTiles, int kPieces, typename Visible>
 __device__ __forceinline__ void hide_others(float (&scores)[kRowTiles][kPieces][4],
                                             const Visible& visible) {
@@ -60,7 +62,7 @@ struct LanePlace {
   int column;
 };
 
-// Keys from `keys_left` on, counted from the tile's first, do not exist.
+// Hides the keys that do not exist: those from `keys_left` on, counted from the tile's first.
 template <int kRowTiles, int kPieces>
 __device__ __forceinline__ void mask_tail(float (&scores)[kRowTiles][kPieces][4], LanePlace lane,
                                           int keys_left) {
@@ -78,19 +80,21 @@ __device__ __forceinline__ void mask_tail(float (&scores)[kRowTiles][kPieces][4]
   }
 }
 
-// Keys from `keys_left` on do not exist; and where the tile is partial Mask::visible(mask, q, k)
-// decides about the others, with their positions.
+// Masks a tile. Keys from `keys_left` on do not exist; if the tile is partial,
+// Mask::visible(mask, q, k) decides about the others by their positions.
 //
-// What compares positions is arithmetic on the words of a row, as the end of the keys is. An
-// expression that searches lists, divides or looks bits up (Mask::kInLoop) fills them bit by bit
-// (tile/row_mask.cuh), and the end of the keys is apart because its word would spill beside that.
+// If the expression only compares positions, the words of a row are made by arithmetic, and the end
+// of the keys is one more comparison. An expression that searches lists, divides or looks bits up
+// (Mask::kInLoop) makes them bit by bit (tile/row_mask.cuh); there the end of the keys is masked
+// separately, because its word would spill beside that.
 template <typename Mask, int kRowTiles, int kPieces>
 __device__ __forceinline__ void mask_tile(float (&scores)[kRowTiles][kPieces][4],
                                           MaskContext<kPieces * 8> context, LanePlace lane,
                                           bool partial, int keys_left) {
   int q = context.tile_q + lane.row;
   int k = context.tile_k + lane.column;
-  // Such tiles are rare: nothing of the mask may occupy registers in the other ones.
+  // Such tiles are rare. Opaque positions keep the compiler from computing parts of the mask in
+  // front of the loop over tiles, where they would hold registers in all tiles.
   ptx::make_opaque(q);
   ptx::make_opaque(k);
   if constexpr (!Mask::kInLoop) {
@@ -114,8 +118,10 @@ __device__ __forceinline__ void mask_tile(float (&scores)[kRowTiles][kPieces][4]
   }
 }
 
-// The same for tensors whose rows lie in several places of the sequence: `q_positions` and
-// `k_positions` are those of the tile's rows and columns. Always bit by bit: positions are loads.
+// The same for tensors whose rows come from several segments of the sequence: `q_positions` and
+// `k_positions` are those of the tile's rows and columns. It always goes bit by bit, because
+// positions are loads. blocks() needs positions relative to the tile, so that the context's tile_q
+// and tile_k are set anew for each row and column: position minus place in the tile.
 template <typename Mask, int kRowTiles, int kPieces>
 __device__ __forceinline__ void mask_placed_tile(float (&scores)[kRowTiles][kPieces][4],
                                                  MaskContext<kPieces * 8> context,

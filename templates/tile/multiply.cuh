@@ -18,17 +18,20 @@ namespace annulus::tile {
 // The addresses a lane gives to ldmatrix, as offsets into a tile.
 template <int kColumns>
 struct LaneOffset {
-  // Q and V: 16 rows x 16 columns as four matrices, rows 0-7 and 8-15, then the right half.
+  // For Q and V: 16 rows x 16 columns as four matrices, rows 0-7 and 8-15 of the left half, then of
+  // the right half.
   static __device__ __forceinline__ unsigned rows_first(unsigned lane) {
     return Swizzle<kColumns>::offset(lane % 16, lane / 16);
   }
-  // K, whose rows are the columns of the product: left and right half of rows 0-7, then of 8-15.
+  // For K, whose rows are the columns of the product: left and right half of rows 0-7, then of rows
+  // 8-15.
   static __device__ __forceinline__ unsigned columns_first(unsigned lane) {
     return Swizzle<kColumns>::offset(lane % 8 + lane / 16 * 8, lane / 8 % 2);
   }
 };
 
-// The warp's query rows, either read again from shared memory in every tile or kept in registers.
+// The warp's query rows as A operands, either read again from shared memory in every step
+// (kInRegisters is false) or kept in registers from the first tile on, by keep().
 template <int kRowTiles, int kDim, bool kInRegisters>
 class Query;
 
@@ -86,8 +89,8 @@ __device__ __forceinline__ void multiply_scores(float (&scores)[kRowTiles][kColu
       for (int i = 0; i < 4; ++i) scores[r][c][i] = 0.0f;
     }
   }
-  // One period of the swizzle, so that its terms are constants. More only lengthens the program,
-  // which NVRTC's time follows.
+  // Unrolled over one period of the swizzle, which makes its terms constants. More would only
+  // lengthen the program, and NVRTC's time with it. Q in registers has to be indexed by constants.
   constexpr int kUnroll = kInRegisters ? kDim / 16 : Swizzle<kDim>::kPhases / 2;
 #pragma unroll kUnroll
   for (int step = 0; step < kDim / 16; ++step) {
@@ -112,6 +115,7 @@ template <typename Element, int kDim, int kRowTiles, int kColumns>
 __device__ __forceinline__ void multiply_values(
     float (&output)[kRowTiles][kDim / 8][4],
     const float (&probabilities)[kRowTiles][kColumns / 8][4], unsigned values) {
+  // 16 keys at a time: their probabilities become one A operand for each piece of 16 rows.
 #pragma unroll
   for (int c = 0; c < kColumns / 16; ++c) {
     unsigned a[kRowTiles][4];

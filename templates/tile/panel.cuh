@@ -1,7 +1,7 @@
 #ifndef ANNULUS_TILE_PANEL_CUH_
 #define ANNULUS_TILE_PANEL_CUH_
 
-// Tiles as wgmma and the tensor maps want them: panels of 128 bytes of columns (64 elements of 16
+// Tiles as wgmma and tensor maps take them: panels of 128 bytes of columns (64 elements of 16
 // bits, 128 of 8), one after another, each of kRows rows whose eight 16-byte chunks are exchanged
 // by row % 8 (the 128-byte swizzle). Panels start at multiples of 1024 bytes.
 
@@ -25,9 +25,11 @@ struct Panels {
     kBytes = kCount * kPanelBytes,
   };
 
-  // The tile as an operand: the 32 bytes of columns from 32 `step` on of all rows, as those of the
-  // product's K, or 16 rows of all columns. `tile` is descriptor_address() of it: what differs
-  // between steps is one addition to the lower word.
+  // Descriptors of a part of the tile as an operand of step `step` of a product. columns(): 32
+  // bytes of columns from byte 32 * step on, of all rows, where the product's K runs along the
+  // columns. rows(): 16 rows from row 16 * step on, of all columns, where K runs along the rows.
+  // `tile` is descriptor_address() of the tile, so that steps differ by one addition to the lower
+  // word.
   static __device__ __forceinline__ unsigned long long columns(unsigned tile, int step) {
     return ptx::matrix_descriptor(
         tile + (static_cast<unsigned>(step / 4 * kPanelBytes + step % 4 * 32) >> 4), 16,
@@ -37,7 +39,7 @@ struct Panels {
     return ptx::matrix_descriptor(tile + (static_cast<unsigned>(step * 16 * kPanelPitch) >> 4),
                                   kPanelBytes, kGroupRows * kPanelPitch);
   }
-  // Chunk `chunk` (16 bytes) of a row.
+  // Bytes from the start of the tile to chunk `chunk` (16 bytes) of a row.
   static __device__ __forceinline__ unsigned chunk(unsigned row, unsigned chunk) {
     return chunk / 8 * kPanelBytes + row * kPanelPitch + ((chunk % 8 ^ row % 8) << 4);
   }

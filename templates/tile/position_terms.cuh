@@ -1,8 +1,9 @@
 #ifndef ANNULUS_TILE_POSITION_TERMS_CUH_
 #define ANNULUS_TILE_POSITION_TERMS_CUH_
 
-// What a score gains by the distance of its key from its query: ALiBi's slope times k - q, and an
-// entry of a table by q - k. In the base that the scores are in by then; before masking.
+// Terms that depend on the distance of a key from its query: ALiBi's slope times k - q, and an
+// entry of a table at q - k. They are added before masking, in the base that the scores are in by
+// then: the host has folded log2(e) in, unless a score expression follows.
 
 #include "params/attention_params.h"
 #include "tile/turns.cuh"
@@ -23,7 +24,8 @@ class PositionTerms {
     }
   }
 
-  // `distance` is k - q of the lane's first element.
+  // Adds the terms to a tile. `distance` is k - q of the lane's first element. A table is a load
+  // for each element, so that it takes a few pieces at a time; slopes alone are written out.
   template <int kRowTiles, int kPieces>
   __device__ __forceinline__ void add(float (&scores)[kRowTiles][kPieces][4], int distance) const {
     if constexpr (kBias) {
@@ -38,7 +40,8 @@ class PositionTerms {
       for (int r = 0; r < kRowTiles; ++r) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          // Exact up to 2^24, and so are the sums below; further away a float's relative error.
+          // Distances up to 2^24 are exact, and so are the sums below; larger ones have the
+          // relative error of a float.
           const float of_row = static_cast<float>(distance - (16 * r + 8 * half));
 #pragma unroll
           for (int i = 0; i < 2 * kPieces; ++i) {
@@ -50,8 +53,8 @@ class PositionTerms {
     }
   }
 
-  // The same where positions are read: those of the tile's rows and columns, `row` and `column`
-  // this lane's first ones in the tile.
+  // The same for positions that are read from memory: those of the tile's rows and columns. `row`
+  // and `column` are the lane's first ones in the tile.
   template <int kRowTiles, int kPieces>
   __device__ __forceinline__ void add_placed(float (&scores)[kRowTiles][kPieces][4],
                                              const int* q_positions, const int* k_positions,
@@ -71,7 +74,7 @@ class PositionTerms {
     if constexpr (kBias) score += entry(distance);
   }
 
-  // Distances beyond the table's reach take its ends.
+  // The table's entry at q - k = -distance. Distances beyond its reach take its ends.
   __device__ __forceinline__ float entry(int distance) const {
     const int index = distance < -reach_ ? 2 * reach_ : distance > reach_ ? 0 : reach_ - distance;
     return table_[index];

@@ -1,16 +1,18 @@
 #ifndef ANNULUS_TILE_RANGE_MASK_CUH_
 #define ANNULUS_TILE_RANGE_MASK_CUH_
 
-// A mask expression over whole blocks: what is certain of all pairs of a range of queries and a
-// range of keys. The same text as for single elements (tile/mask.cuh) is evaluated with RangeMask
-// as m. A leaf that does not know says that both are possible; so may a combination of leaves that
-// are each mixed. What is not certain is asked pair by pair.
+// A mask expression over whole blocks: whether the pairs of a range of queries and a range of keys
+// can be visible, and whether they can be hidden. The text for single elements (tile/mask.cuh) is
+// evaluated with RangeMask as m. If both are possible, that is not certain: a leaf that cannot tell
+// says so, and so may a combination of leaves that are each mixed. classify_blocks then asks pair
+// by pair. If only one is possible, that is exact.
 
 #include "tile/mask.cuh"
 
 namespace annulus::tile {
 
-// What pairs of a block may be.
+// What the pairs of a block may be. & and | combine the answers of leaves as if the leaves' pairs
+// were independent, so that a result of both may be wrong and a result of one is certain.
 struct Possible {
   bool visible;
   bool hidden;
@@ -54,7 +56,8 @@ class RangeMask {
     return below(q_, context_.number(slot)) | below(k_, context_.number(slot));
   }
 
-  // Leaves that see blocks alone: exact where each range lies in one.
+  // Leaves that depend on blocks of positions alone. They are exact if each range lies in one of
+  // their blocks, and then one pair speaks for all.
   __device__ __forceinline__ Possible band(int stride_slot, int block_slot, int, int) const {
     if (!whole(context_.number(block_slot))) return unknown();
     return context_.band(stride_slot, block_slot, q_.first, k_.first);
@@ -76,7 +79,8 @@ class RangeMask {
                            k_.first);
   }
 
-  // Documents of both ends say those of all between.
+  // Document numbers ascend with positions, so that the documents of a range's ends bound those
+  // between.
   __device__ __forceinline__ Possible documents(int offset_slot, int length_slot, int, int) const {
     const int* starts = context_.params.lists + context_.number(offset_slot);
     const int length = context_.number(length_slot);
@@ -94,7 +98,8 @@ class RangeMask {
   __device__ __forceinline__ Possible keys(int begin_slot, int end_slot, int, int) const {
     return below(k_, context_.number(end_slot)) & !below(k_, context_.number(begin_slot));
   }
-  // Visible is the first such key from k_.first on; one key alone is all of them.
+  // `next` is the first key from k_.first on that the leaf shows. Some key is hidden unless every
+  // key is shown (stride 1) or the range is a single shown key.
   __device__ __forceinline__ Possible every(int stride_slot, int remainder_slot, int, int) const {
     const int stride = context_.number(stride_slot);
     const int behind = k_.first - context_.number(remainder_slot);

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_TILE_ROW_IO_CUH_
 #define ANNULUS_TILE_ROW_IO_CUH_
 
-// What a warp reads before and writes after its tiles: the state carried between launches (see
-// params/attention_params.h), LSE and the 16-bit output. Rows beyond Sq are neither read nor
+// What a warp reads before its tiles and writes after them: the state carried between launches
+// (params/attention_params.h), LSE and the 16-bit output. Rows beyond Sq are neither read nor
 // written.
 
 #include "ptx/memory.cuh"
@@ -11,8 +11,8 @@
 
 namespace annulus::tile {
 
-// Where a lane's rows lie: `first_row` is its row of the first row tile (not the half 8 below);
-// `base` is (b * H + h) * Sq.
+// The rows of a lane: `first_row` is its upper row of the first row tile, and the other one is 8
+// further on. Row i has index base + i in arrays of [B, H, Sq]; `base` is (b * H + h) * Sq.
 struct LaneRows {
   long long base;
   int first_row;
@@ -24,7 +24,7 @@ struct LaneRows {
   }
 };
 
-// Nothing seen yet.
+// Starts with the empty state.
 template <int kRowTiles, int kPieces>
 __device__ __forceinline__ void start_empty(RowState<kRowTiles>& state,
                                             float (&output)[kRowTiles][kPieces][4]) {
@@ -43,8 +43,8 @@ __device__ __forceinline__ void start_empty(RowState<kRowTiles>& state,
   }
 }
 
-// Continues from acc_in, m_in, l_in. The sum goes to one lane of the quad. Where it is 0 the row is
-// empty, and the others are not looked at.
+// Continues from acc_in, m_in, l_in. The sum goes to one lane of the quad, because complete_sums()
+// adds up all four. If it is 0 the row is empty, and m and acc are ignored.
 template <int kRowTiles, int kPieces>
 __device__ __forceinline__ void load_state(RowState<kRowTiles>& state,
                                            float (&output)[kRowTiles][kPieces][4],
@@ -74,15 +74,16 @@ __device__ __forceinline__ void load_state(RowState<kRowTiles>& state,
   }
 }
 
-// Where states go: row i of a state is m[i], l[i], acc[i * Dv] and what follows.
+// The arrays that a state is stored to: row i is m[i], l[i] and acc[i * Dv] to
+// acc[(i + 1) * Dv - 1].
 struct StateOut {
   float* acc;
   float* m;
   float* l;
 };
 
-// Where the state of a part of a tile row goes: its slot. `at` is changed to count rows from there.
-// Requires: the row is split, tiles have kRows rows.
+// The arrays for the state of a segment of a split row. Changes at->base so that the tile row's
+// first row is the slot's first row. Requires: the row is split, tiles have kRows rows.
 template <int kRows>
 __device__ __forceinline__ StateOut slot_of(const kernels::SplitParams& split, int slot,
                                             long long head_of_all, int first_row, LaneRows* at) {
@@ -90,8 +91,8 @@ __device__ __forceinline__ StateOut slot_of(const kernels::SplitParams& split, i
   return {split.acc, split.m, split.l};
 }
 
-// Writes a state. A row without a visible key leaves as the empty state, whatever a
-// NaN in V has made of its zeros. Requires: the sums are complete.
+// Writes a state. A row without a visible key is written as the empty state, whatever a NaN in V
+// has made of its zeros. Requires: the sums are complete.
 template <int kRowTiles, int kPieces>
 __device__ __forceinline__ void store_state(const RowState<kRowTiles>& state,
                                             const float (&output)[kRowTiles][kPieces][4],
@@ -155,7 +156,7 @@ __device__ __forceinline__ void store_output(const RowState<kRowTiles>& state,
     for (int half = 0; half < 2; ++half) {
       const float sum = state.sum[r][half];
       const float inverse = ptx::reciprocal(sum);
-      // A row without a visible key: 0, whatever a NaN in V has made of its zeros.
+      // A row without a visible key is 0, whatever a NaN in V has made of its zeros.
       const unsigned keep = is_empty(state, r, half) ? 0u : 0xffffffffu;
 #pragma unroll
       for (int d = 0; d < kPieces; ++d) {
@@ -169,6 +170,8 @@ __device__ __forceinline__ void store_output(const RowState<kRowTiles>& state,
   }
   __syncwarp();
 
+  // Lanes now read whole rows: kPhases lanes share a row, and a pass of the warp covers
+  // kRowsPerPass rows.
   constexpr int kRowsPerPass = 32 / Layout::kPhases;
   const unsigned lane_row = lane / Layout::kPhases;
   const unsigned chunk = lane % Layout::kPhases;
@@ -178,7 +181,8 @@ __device__ __forceinline__ void store_output(const RowState<kRowTiles>& state,
 #pragma unroll
   for (int pass = 0; pass < kRowTiles * 16 / kRowsPerPass; ++pass) {
     if (row + pass * kRowsPerPass < rows) {
-      // lane_row is below kRowsPerPass: the pass changes other bits of the row and of its phase.
+      // lane_row is below kRowsPerPass, a power of two, so that the pass changes other bits of the
+      // row than the lane does, and its phase can be added by an exclusive or.
       const unsigned from = (first ^ (Layout::phase(pass * kRowsPerPass) << 4)) +
                             pass * kRowsPerPass * Layout::kPitch;
 #pragma unroll

@@ -1,18 +1,19 @@
 #ifndef ANNULUS_TILE_ROW_MASK_CUH_
 #define ANNULUS_TILE_ROW_MASK_CUH_
 
-// A mask expression for all the columns of a row that a lane owns at once: one bit each. The text
-// is the one that single elements take (tile/mask.cuh), with RowMask as m and Column as k.
+// A mask expression for all columns of a row that a lane owns, one bit for each. The text for
+// single elements (tile/mask.cuh) is evaluated with RowMask as m and Column as k.
 //
-// Each leaf has a loop of its own, so that the registers hold what one leaf needs, and not at once
-// what the whole expression divides by, searches in and starts from. That would spill.
+// Each leaf has a loop of its own, so that registers hold the operands of one leaf at a time. One
+// loop around the whole expression would hold the divisors and lists of all leaves at once, and
+// spill.
 
 #include "ptx/opaque.cuh"
 #include "tile/mask.cuh"
 
 namespace annulus::tile {
 
-// Bit i is the i-th of the lane's columns.
+// Bit i tells whether the row's query sees the i-th of the lane's columns.
 struct RowBits {
   unsigned word;
   __device__ __forceinline__ RowBits(unsigned bits) : word(bits) {}
@@ -22,14 +23,14 @@ struct RowBits {
   __device__ __forceinline__ RowBits operator|(RowBits other) const { return word | other.word; }
 };
 
-// What leaves take as the key's position: the one of the column whose turn it is.
+// The position of the key that a leaf's loop is at. Leaves take it as an int.
 struct Column {
   int position = 0;
   __device__ __forceinline__ operator int() const { return position; }
 };
 
-// `Place` says where a lane's columns are: place(bit, context) gives the position of one of kBits,
-// and sets what the context must know of it.
+// `Place` maps bits to columns: place(bit, context) returns the position of the bit's column, and
+// sets what the context has to know of that column (tile_k, where positions are read).
 template <int kTileColumns, int kBits, typename Place>
 class RowMask {
  public:
@@ -72,6 +73,7 @@ class RowMask {
   __device__ __forceinline__ int batch_turn(int count) const { return context_.batch_turn(count); }
 
  private:
+  // The loop of one leaf. It sets column_, which is the k that the leaf was called with.
   template <typename Leaf>
   __device__ __forceinline__ RowBits each(const Leaf& leaf) const {
     unsigned word = 0;
@@ -88,16 +90,18 @@ class RowMask {
   Column& column_;
 };
 
-// Of the columns 8 i and 8 i + 1, for i = 0, 1, ..., those up to `last`; none where it is negative.
+// The lane's columns are 8 i and 8 i + 1 for i = 0, 1, ...: the bits of those up to `last`, and
+// none if it is negative. Up to `last` there are two for each whole piece of 8 columns, then one or
+// two.
 __device__ __forceinline__ RowBits columns_up_to(int last) {
   const int neighbour = (last & 7) > 0;
   const int count = (last >> 3) * 2 + 1 + neighbour;
   return last < 0 ? 0u : count >= 32 ? 0xffffffffu : (1u << count) - 1;
 }
 
-// The same where every leaf compares positions: columns from some position on, or up to one, are
-// bits without a loop. The lane's columns are first + 8 i and its right neighbour, for i = 0, 1,
-// ...
+// The same for expressions in which every leaf compares positions (Mask::kInLoop is false): the
+// columns from some position on, or up to one, are bits without a loop. The lane's columns are
+// first + 8 i and its right neighbour, for i = 0, 1, ...
 template <int kTileColumns>
 class ComparedRow {
  public:

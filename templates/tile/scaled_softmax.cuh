@@ -1,16 +1,17 @@
 #ifndef ANNULUS_TILE_SCALED_SOFTMAX_CUH_
 #define ANNULUS_TILE_SCALED_SOFTMAX_CUH_
 
-// tile/softmax.cuh for operands with scales: groups of neighbouring keys have scales of their own,
-// one of K, which multiplies their products, and one of V, which their probabilities carry to the
-// second product. Probabilities reach that as 8-bit elements of at most 448, so they are taken 2^8
-// times as large as they are, and relative to a unit of V that no group seen so far exceeds:
+// The online softmax (tile/softmax.cuh) for operands with scales. Groups of neighbouring keys have
+// scales of their own: one of K, which multiplies their products, and one of V, which their
+// probabilities carry to the second product. Probabilities enter that as e4m3 elements of at most
+// 448, so they are taken 2^8 times as large, and the scales of V relative to a unit, the largest
+// scale of V seen so far:
 //
-//   converted power = 2^(t - row max + 8) s_v / unit        sum += 2^(t - row max + 8)
-//   output = sum of converted probabilities x V                 acc = output unit / 2^8
+//   converted probability = 2^(t - row max + 8) s_v / unit     sum += 2^(t - row max + 8)
+//   output = sum of converted probabilities x V                acc = output unit / 2^8
 //
-// A power that is converted from 2^-14 times the largest on keeps all bits of the format, and is 0
-// from 2^-18 down.
+// A converted probability of at least 2^-14 of the largest is a normal e4m3 number and keeps all
+// bits of the format; one of 2^-18 or less becomes 0.
 
 #include "ptx/math.cuh"
 #include "tile/softmax.cuh"
@@ -19,16 +20,17 @@ namespace annulus::tile {
 
 enum : int { kProbabilityBits = 8 };
 
-// What all rows of a step share.
+// The weights of a step's groups of keys, the same for all rows.
 template <int kGroups>
 struct GroupWeights {
-  float log2_weight[kGroups];  // of s_v / unit, and kProbabilityBits
+  float log2_weight[kGroups];  // log2(s_v / unit) + kProbabilityBits
   float inverse[kGroups];      // unit / s_v
 };
 
-// Takes the scales of V of a step into `unit` (above 0) and returns what they make; `correction` is
-// what the output up to now has to be multiplied with. A weight below 2^-40 counts as that: its
-// probabilities become 0, and their sum is still finite. NaN stays.
+// Raises `unit` (above 0) to the largest scale of V of a step and returns the weights of its
+// groups; `correction` is the factor by which the output has to be rescaled. A weight below 2^-40
+// is raised to 2^-40: its converted probabilities are 0 all the same, and its inverse, with which
+// the sum is formed, stays finite. NaN stays.
 template <int kGroups>
 __device__ __forceinline__ GroupWeights<kGroups> online_softmax_groups(
     const float (&scales)[kGroups], float& unit, float& correction) {
@@ -49,8 +51,12 @@ __device__ __forceinline__ GroupWeights<kGroups> online_softmax_groups(
   return weights;
 }
 
-// weigh() with `factors` of a row half and group, which with kPositiveScale are still to be
-// multiplied with, and above 0. Sums are 2^kProbabilityBits times as large.
+// online_softmax() for scaled operands. `factors` has one factor for each half of the rows and each
+// group; with kPositiveScale the scores have not been multiplied with it yet, and it is above 0.
+// Otherwise it is not read. The weight of a group is added to the exponent, which costs nothing for
+// an element; the sum of a group is then divided by it (times `inverse`), so that row sums do not
+// contain scales of V. Sums are 2^kProbabilityBits times as large. Row max -inf is treated as in
+// tile/softmax.cuh.
 template <Score kScore, int kGroups, int kPieces>
 __device__ __forceinline__ void online_softmax_scaled(RowState<1>& state,
                                                       float (&scores)[1][kPieces][4],

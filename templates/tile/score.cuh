@@ -10,7 +10,8 @@ namespace annulus::tile {
 
 using kernels::Score;
 
-// tanh to a relative error of about 1e-6; tanh.approx has 5e-4, which LSE would show.
+// tanh to a relative error of about 1e-6. The instruction tanh.approx has 5e-4, which would exceed
+// the tolerance of LSE.
 __device__ __forceinline__ float tanh(float x) {
   constexpr float kTwoLog2E = 2.885390081777927f;
   // 1 - 2 / (1 + e^2x) is right at both infinities but loses digits near 0; there the series
@@ -25,7 +26,8 @@ __device__ __forceinline__ float tanh(float x) {
   return fabsf(x) < 0.3f ? small : large;
 }
 
-// Turns products into final scores where that must happen before masking.
+// Turns products into final scores if that must happen before masking. With kPositiveScale it does
+// nothing: softmax applies the scale in the exponent.
 template <Score kScore, int kRowTiles, int kPieces>
 __device__ __forceinline__ void finish_scores(float (&scores)[kRowTiles][kPieces][4], float scale,
                                               float softcap) {

@@ -1,11 +1,11 @@
 #ifndef ANNULUS_TILE_SCORE_MOD_CUH_
 #define ANNULUS_TILE_SCORE_MOD_CUH_
 
-// A score expression of the caller's, applied to every element of every tile before masking. The
-// host writes it as text over (m, score, b, h, q, k), for example
+// The caller's score expression, applied to every element of every tile before masking. The host
+// writes it as text over (m, score, b, h, q, k), for example
 //   score + m.real(0) * (k - q)
-// with m a ScoreContext; src/attention/score/score_code.h is its other end. Scores are in base e
-// then: their log2(e) becomes part of the exponential's argument.
+// with m a ScoreContext; src/attention/score/score_code.h is its other end. With an expression,
+// scores are in base e, and softmax multiplies them by log2(e) in the exponent (Weighing).
 
 #include "params/attention_params.h"
 #include "ptx/opaque.cuh"
@@ -28,7 +28,8 @@ struct ScoreContext {
     return Real(__int_as_float(number(slot)));
   }
 
-  // Of a table: where it begins, its rows where there are two indices, its columns.
+  // An entry of a table. From `slot` on the numbers say where the table begins, how many rows it
+  // has (with two indices only) and how many columns. Indices outside are clamped.
   __device__ __forceinline__ Integer integers(int slot, Integer i) const {
     return {params.words[number(slot) + clamped(i, number(slot + 1))]};
   }
@@ -48,12 +49,13 @@ struct ScoreContext {
   }
 };
 
-// The template argument of kernels whose scores are what they are.
+// The template argument of kernels without a score expression.
 struct NoScoreMod {
   enum : bool { kPresent = false, kPositions = false, kInLoop = false, kLong = false };
 };
 
-// What multiplies a score in the exponent, and how softmax takes scores then.
+// How softmax takes scores: with an expression they have the factor log2(e) in the exponent, as
+// kPositiveScale scores have their scale; otherwise it is as Shape::kScore says.
 template <typename ScoreMod, Score kScore>
 struct Weighing {
   __device__ static constexpr Score score() {
@@ -70,11 +72,12 @@ class ModifiedScores {
   __device__ __forceinline__ ModifiedScores(const kernels::ScoreParams& params, int batch, int head)
       : context_{params}, batch_(batch), head_(head) {}
 
-  // q, k: positions of the lane's first row and column.
+  // Applies the expression to a tile. q, k: positions of the lane's first row and column.
   template <int kRowTiles, int kPieces>
   __device__ __forceinline__ void apply(float (&scores)[kRowTiles][kPieces][4], int q,
                                         int k) const {
-    // Nothing of the expression may occupy registers beside the products.
+    // Opaque positions keep parts of the expression from being computed in front of the loop over
+    // tiles, where they would hold registers beside the products.
     ptx::make_opaque(q);
     ptx::make_opaque(k);
     const auto modify = [&](float(&piece)[4], int row, int column) {
@@ -94,8 +97,8 @@ class ModifiedScores {
     }
   }
 
-  // The same where positions are read: those of the tile's rows and columns, `row` and `column`
-  // this lane's first ones in the tile.
+  // The same for positions that are read from memory: those of the tile's rows and columns. `row`
+  // and `column` are the lane's first ones in the tile.
   template <int kRowTiles, int kPieces>
   __device__ __forceinline__ void apply_placed(float (&scores)[kRowTiles][kPieces][4],
                                                const int* q_positions, const int* k_positions,
@@ -112,7 +115,8 @@ class ModifiedScores {
   }
 
  private:
-  // A long expression stands in the program as seldom as can be.
+  // Pieces that one turn of the loop writes out. A long expression is written out for one piece
+  // only, which keeps the program, and NVRTC's time, short.
   template <int kPieces>
   __device__ static constexpr int few() {
     return ScoreMod::kLong ? 1 : few_of(kPieces);

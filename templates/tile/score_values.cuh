@@ -1,8 +1,9 @@
 #ifndef ANNULUS_TILE_SCORE_VALUES_CUH_
 #define ANNULUS_TILE_SCORE_VALUES_CUH_
 
-// The values of a score expression (annulus/score_expression.h): its text stands in the kernel with
-// these types in it, so that signs, names and types mean there what they mean to the caller.
+// The types of a score expression (annulus/score_expression.h). Its text is compiled with these
+// types, so that operators, names and types mean in the kernel what they mean to the caller.
+// src/attention/score/score_evaluate.cc defines the same in float64.
 
 #include "ptx/math.cuh"
 #include "tile/score.cuh"
@@ -13,7 +14,7 @@ struct Truth {
   bool value;
 };
 
-// 32 bits that wrap around.
+// An integer of 32 bits that wraps around.
 struct Integer {
   int value;
 };
@@ -45,7 +46,8 @@ __device__ __forceinline__ Integer max(Integer a, Integer b) {
 }
 __device__ __forceinline__ Integer abs(Integer a) { return a.value < 0 ? -a : a; }
 
-// Rounded down; 0 where b is 0. By magnitudes, so that the least integer over -1 wraps around.
+// The quotient rounded down; 0 if b is 0. It is computed from magnitudes, so that the least integer
+// divided by -1 wraps around instead of being undefined.
 __device__ __forceinline__ Integer div(Integer a, Integer b) {
   const unsigned size = bits(abs(b));
   const unsigned divisor = size == 0 ? 1u : size;

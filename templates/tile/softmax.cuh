@@ -2,8 +2,8 @@
 #define ANNULUS_TILE_SOFTMAX_CUH_
 
 // The online softmax of one warp's rows: the largest score so far and the sum of probabilities, in
-// base 2. A row lies in the four lanes of a quad; `row_max` is the same in all four, `sum` is each
-// lane's own part and is added up once at the end.
+// base 2. The four lanes of a quad share a row. `row_max` is the same in all four; `sum` is each
+// lane's own part, and complete_sums() adds the parts up once at the end.
 
 #include "ptx/math.cuh"
 #include "tile/score.cuh"
@@ -19,7 +19,7 @@ struct RowState {
   float sum[kRowTiles][2];
 };
 
-// Whether no key was visible. Requires: the sums are complete.
+// Whether no key was visible to the row. Requires: the sums are complete.
 template <int kRowTiles>
 __device__ __forceinline__ bool is_empty(const RowState<kRowTiles>& state, int r, int half) {
   return state.sum[r][half] == 0.0f;
@@ -35,9 +35,9 @@ __device__ __forceinline__ float quad_sum(float x) {
   return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
 
-// Adds up what the lanes have of the sums. Where a row saw keys and all its probabilities are 0,
-// because a score is beyond what fp32 holds, the sum is NaN: it must not look like that of an empty
-// row.
+// Adds up the lanes' parts of the sums. If a row saw keys and yet all its probabilities are 0,
+// because a score is beyond what fp32 holds, the sum becomes NaN: the row must not look like an
+// empty one.
 template <int kRowTiles>
 __device__ __forceinline__ void complete_sums(RowState<kRowTiles>& state) {
 #pragma unroll
@@ -51,9 +51,9 @@ __device__ __forceinline__ void complete_sums(RowState<kRowTiles>& state) {
   }
 }
 
-// Takes one tile of scores (masked ones are -inf) into the state and leaves their probabilities
-// relative to the new row max in `scores`; `correction` is what the output up to now has to be
-// multiplied with.
+// Takes one tile of scores (masked ones are -inf) into the state and replaces them by their
+// probabilities relative to the new row max. `correction` is the factor by which the caller has to
+// rescale the output so far. `scale` is read with kPositiveScale alone.
 //
 // A row that has seen no visible key has row max -inf, and -inf - -inf would be NaN: probabilities
 // are then taken relative to 0, which gives 2^-inf = 0 for its masked scores and for the old sum
@@ -96,6 +96,7 @@ __device__ __forceinline__ void online_softmax(RowState<kRowTiles>& state,
   }
 }
 
+// Multiplies each row of the output by its correction.
 template <int kRowTiles, int kOutputPieces>
 __device__ __forceinline__ void rescale(float (&output)[kRowTiles][kOutputPieces][4],
                                         const float (&correction)[kRowTiles][2]) {
@@ -109,9 +110,9 @@ __device__ __forceinline__ void rescale(float (&output)[kRowTiles][kOutputPieces
   }
 }
 
-// Takes one more score into the state, that of a key without a value: the sum of the row grows and
-// its output does not. A row that saw no key gives 0, whatever a NaN in V has made of its zeros.
-// Requires: the sums are complete.
+// Adds a sink logit to the state, as the score of a key without a value: the sum of the row grows
+// and its output does not. A row that saw no key gives 0, whatever a NaN in V has made of its
+// zeros. Requires: the sums are complete.
 template <int kRowTiles, int kOutputPieces>
 __device__ __forceinline__ void add_sink(RowState<kRowTiles>& state,
                                          float (&output)[kRowTiles][kOutputPieces][4], float sink) {

@@ -1,10 +1,10 @@
 #ifndef ANNULUS_TILE_SWIZZLE_CUH_
 #define ANNULUS_TILE_SWIZZLE_CUH_
 
-// Where element (row, column) of a tile of 16-bit elements lies in shared memory. Rows follow each
-// other without padding; inside a row the 16-byte chunks are exchanged within groups of kPhases, so
-// that the eight rows that one ldmatrix matrix reads, and the eight chunks that a quarter of a warp
-// writes, fall into different banks:
+// The address of element (row, column) of a tile of 16-bit elements in shared memory. Rows follow
+// each other without padding. Inside a row the 16-byte chunks are exchanged within groups of
+// kPhases, and then the eight rows that one ldmatrix matrix reads, and the eight chunks that a
+// quarter of a warp writes, are in different banks:
 //
 //   pitch a multiple of 128 bytes    chunk ^ (row % 8)          groups of 8 chunks
 //   pitch 64 more than a multiple    chunk ^ (row / 2 % 4)      groups of 4 chunks; odd rows start

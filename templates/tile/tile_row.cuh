@@ -1,8 +1,8 @@
 #ifndef ANNULUS_TILE_TILE_ROW_CUH_
 #define ANNULUS_TILE_TILE_ROW_CUH_
 
-// The column tiles that one CTA visits: a row of a TileList or a part of one, whichever way the
-// kernel walks it.
+// The column tiles that one CTA visits: a row of a TileList or a part of one, in each of the three
+// tile orders (params/tile_order_params.h).
 
 #include "params/attention_params.h"
 #include "tile/mask.cuh"
@@ -26,8 +26,9 @@ struct TileRow<TileOrder::kList> {
   int count;
   int row;      // the tile row: query rows from row * M on
   int slot;     // RowSegment::slot
-  bool begins;  // with the row's first tile
+  bool begins;  // whether it holds the row's first tile, which a carried state goes with
 
+  // Makes tile `tiles` the first one.
   __device__ __forceinline__ void skip(int tiles) {
     entries += tiles;
     if (masks) masks += tiles;
@@ -37,13 +38,14 @@ struct TileRow<TileOrder::kList> {
   }
   // Requires: 0 <= index < count.
   __device__ __forceinline__ ColumnTile tile(int index) const { return tile_of(entries[index]); }
-  // Of a partial tile: MaskContext's tile mask.
+  // MaskContext::tile_mask of a partial tile.
   __device__ __forceinline__ int mask(int index) const {
     return masks ? masks[index] : static_cast<int>(kTileAllVisible);
   }
 };
 
-// Arithmetic alone; patterns with block masks are lists.
+// A row whose tiles follow from counts by arithmetic, without a load for each. It has no block
+// masks: patterns with blocks() are lists.
 template <typename Runs>
 struct CountedRow {
   Runs runs;
@@ -91,8 +93,10 @@ __device__ __forceinline__ long long list_of(const kernels::AttentionParams& par
   return lists[head];
 }
 
-// The row that CTA `order` of a head of a batch takes: the longest rows come first, so that no long
-// row is left for the end. Tiles are kRows x kColumns.
+// The row, or with kSplit the segment of a row, that comes at place `order` in the launch order of
+// a head of a batch. The longest come first, so that no long row is left for the end. Tiles are
+// kRows x kColumns. With kSplit an empty segment has row -1 and count 0, and nothing else of it is
+// set.
 template <TileOrder kTileOrder, int kRows, int kColumns, bool kSplit = false,
           int kDistinctBatches = 1>
 __device__ __forceinline__ TileRow<kTileOrder> find_tile_row(const kernels::AttentionParams& params,
@@ -106,9 +110,11 @@ __device__ __forceinline__ TileRow<kTileOrder> find_tile_row(const kernels::Atte
     segment = params.split.segments[list * params.split.segment_count + order];
     found.row = segment.row;
     found.count = 0;
+    // Lists with fewer segments than others end with empty ones.
     if (found.row < 0) return found;
   }
   if constexpr (kTileOrder == TileOrder::kBand) {
+    // The rows of a band are ordered by length from one end to the other; nothing is read.
     const int index = static_cast<int>(order);
     if constexpr (!kSplit) {
       found.row = tiles.band.descending ? tiles.row_tiles - 1 - index : index;
@@ -142,14 +148,14 @@ __device__ __forceinline__ TileRow<kTileOrder> find_tile_row(const kernels::Atte
   return found;
 }
 
-// The current tile and kAhead after it.
+// The current tile of a row and the kAhead tiles after it.
 template <TileOrder kTileOrder, int kAhead>
 class TileWindow {
  public:
-  // `current` may be negative: the tile that many turns before the first.
+  // `current` may be negative, for turns before the first tile.
   __device__ __forceinline__ TileWindow(const TileRow<kTileOrder>& row, int current)
       : row_(row), current_(current) {}
-  // The one `ahead` tiles after the current one. Whatever it likes where there is none.
+  // The tile `ahead` places after the current one; without meaning if the row has none there.
   __device__ __forceinline__ ColumnTile tile(int ahead) const {
     return row_.tile(current_ + ahead);
   }
@@ -161,8 +167,9 @@ class TileWindow {
   int current_;
 };
 
-// Of a list, entries are read that far in advance because an entry decides an address and its own
-// load takes as long as a tile. Nothing outside the row is read.
+// Entries of a list are read kAhead tiles in advance, because the address of a copy depends on its
+// entry, and loading the entry takes as long as a tile. Nothing outside the row is read; entries
+// before and after it are 0.
 template <int kAhead>
 class TileWindow<TileOrder::kList, kAhead> {
  public:

@@ -1,20 +1,20 @@
 #ifndef ANNULUS_TILE_TRANSPOSE_CUH_
 #define ANNULUS_TILE_TRANSPOSE_CUH_
 
-// The transposition of tiles of 8-bit elements, which wgmma takes K-major alone: V comes with the
-// columns of a key next to one another and leaves with the keys of a column next to one another, in
-// the order in which convert_probabilities has those of P.
+// The transposition of tiles of 8-bit elements, which wgmma takes K-major only. V arrives with the
+// columns of a key next to one another. The result has the keys of a column next to one another, in
+// the order in which convert_probabilities (tile/warpgroup_multiply.cuh) has those of P.
 //
-// ldmatrix.trans and stmatrix move pairs of bytes. Of a 16 x 16 square, keys down, the first leaves
-// lane 4 g + t with two words
+// ldmatrix.trans and stmatrix move pairs of bytes. From a 16 x 16 square whose rows are keys,
+// ldmatrix.trans gives lane 4 g + t two words, whose bytes are (key, column)
 //
-//   a = (2t, 2g) (2t, 2g + 1) (2t + 1, 2g) (2t + 1, 2g + 1)      b = the same of keys 2t + 8, 2t +
-//   9
+//   a = (2t, 2g) (2t, 2g + 1) (2t + 1, 2g) (2t + 1, 2g + 1)
+//   b = the same for keys 2t + 8, 2t + 9
 //
-// whose even bytes are keys 2t, 2t + 1, 2t + 8, 2t + 9 of column 2g and whose odd ones are those of
-// column 2g + 1: 4 of the 16 bytes of a row of the result, at 4t, as stmatrix wants them. Of the
-// eight rows of one of its matrices four are even columns and four odd ones, so that they lie in
-// different banks.
+// The even bytes of both are keys 2t, 2t + 1, 2t + 8, 2t + 9 of column 2g, the odd bytes those of
+// column 2g + 1. Each four are 4 of the 16 bytes of a row of the result, at byte 4t, as stmatrix
+// takes them. Of the eight rows of one stmatrix matrix four are even columns and four are odd ones,
+// so that they are in different banks.
 
 #include "ptx/ldmatrix.cuh"
 #include "ptx/permute.cuh"
@@ -23,8 +23,8 @@
 
 namespace annulus::tile {
 
-// `from`: kKeys rows of kDim columns; `to`: kDim rows of kKeys columns. By kWarps warps, of which
-// this is number `warp`.
+// Transposes `from`, kKeys rows of kDim columns, to `to`, kDim rows of kKeys columns, in pieces of
+// 32 keys by 16 columns. kWarps warps share the pieces; this is number `warp`.
 template <int kKeys, int kDim, int kWarps>
 __device__ __forceinline__ void transpose_bytes(unsigned from, unsigned to, unsigned warp,
                                                 unsigned lane) {
@@ -33,9 +33,12 @@ __device__ __forceinline__ void transpose_bytes(unsigned from, unsigned to, unsi
   static_assert(kKeys % 32 == 0 && kDim % 16 == 0, "pieces of 32 keys by 16 columns");
   constexpr unsigned kEven = 0x6420;
   constexpr unsigned kOdd = 0x7531;
-  const unsigned first = lane < 16 ? kEven : kOdd;  // of rows g < 4, and of the others
+  // Lanes with g < 4 put even columns into the first matrix and odd ones into the second; the other
+  // lanes do the opposite.
+  const unsigned first = lane < 16 ? kEven : kOdd;
   const unsigned second = lane < 16 ? kOdd : kEven;
-  // Lane l addresses row l % 8 of matrix l / 8: keys 16 (l / 16), even and odd by turns.
+  // Lane l addresses row l % 8 of matrix l / 8. Matrices 0 and 1 hold the first 16 keys, 2 and 3
+  // the others; `column` is the row of the result that this row is.
   const unsigned column = lane % 8 * 2 + ((lane % 8 / 4) ^ (lane / 8 % 2));
 #pragma unroll 2
   for (unsigned piece = warp; piece < kKeys / 32 * (kDim / 16); piece += kWarps) {

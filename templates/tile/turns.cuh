@@ -3,12 +3,13 @@
 
 namespace annulus::tile {
 
-// A quarter of the pieces, or half of them.
+// How many pieces in_turns() works on at a time: a quarter of them if that is whole, else half.
 __device__ constexpr int few_of(int pieces) { return pieces / (pieces % 4 == 0 ? 4 : 2); }
 
-// Calls add(piece, row, column) for each piece of the scores, with its first row and column. What
-// is read for all of them at once would take more registers than there are: so only the first few
-// pieces are worked on, and then all of them move on by as many places. kFew says how many; it
+// Calls add(piece, row, column) for each piece of the scores, with its first row and column, in a
+// loop. Unrolled over all pieces, what `add` reads would take more registers than there are. A loop
+// cannot index registers by its counter, so each turn works on the first kFew pieces and then
+// rotates all pieces by kFew places; after the last turn each piece is back in its place. kFew
 // divides their number.
 template <int kFew, int kRowTiles, int kPieces, typename Add>
 __device__ __forceinline__ void in_turns(float (&scores)[kRowTiles][kPieces][4], const Add& add) {

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_TILE_WARPGROUP_MULTIPLY_CUH_
 #define ANNULUS_TILE_WARPGROUP_MULTIPLY_CUH_
 
-// The two products of attention by warpgroups. Both only start them: the caller fences before and
-// commits and waits behind (ptx/wgmma.cuh).
+// The two products of attention by warpgroups. These functions only start products: the caller
+// fences before them, and commits and waits after them (ptx/wgmma.cuh).
 
 #include "ptx/ldmatrix.cuh"
 #include "ptx/warpgroup.cuh"
@@ -11,8 +11,8 @@
 
 namespace annulus::tile {
 
-// Products chosen by Element: of two operands in shared memory, and of A in registers with V as it
-// lies in memory (16-bit types) or with its keys next to one another (8-bit types).
+// The product instructions of an Element. shared(): B is K-major in shared memory. transposed(): B
+// is V as it is in memory, with the columns of a key next to one another; 8-bit types have none.
 template <typename Element, int kColumns>
 struct WarpgroupProduct;
 
@@ -48,7 +48,7 @@ struct WarpgroupProduct<Float8E4M3, kColumns> {
   }
 };
 
-// 64 rows of Q as the first operand of the scores, from where they lie in shared memory.
+// 64 rows of Q as the first operand of the scores, read from shared memory by each product.
 template <typename Element, int kDim, bool kInRegisters>
 class WarpgroupQuery {
  public:
@@ -64,15 +64,17 @@ class WarpgroupQuery {
   unsigned queries_;
 };
 
-// In registers: products read shared memory for K alone, and the rows may be overwritten at once.
+// The same in registers: products then read shared memory for K only, and the rows of Q may be
+// overwritten as soon as read() has ended in all lanes.
 template <typename Element, int kDim>
 class WarpgroupQuery<Element, kDim, true> {
  public:
-  // By all lanes of warp `warp` of the warpgroup.
+  // Reads the rows of warp `warp` of the warpgroup, by all its lanes.
   __device__ __forceinline__ void read(unsigned queries, unsigned warp, unsigned lane) {
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
-      // Matrices of 8 rows: the upper ones, those below, and both of the next 16 bytes.
+      // Four matrices of 8 rows and 16 bytes: the upper and the lower rows, and then the same rows
+      // of the next 16 bytes.
       ptx::load_matrices(pieces_[step], queries + Panels<64, kDim, Element::kBytes>::chunk(
                                                       warp * 16 + lane % 16,
                                                       static_cast<unsigned>(2 * step) + lane / 16));
@@ -103,14 +105,14 @@ __device__ __forceinline__ void start_scores(float (&scores)[kColumns / 8][4], c
   }
 }
 
-// Operands that the probabilities of kColumns keys make.
+// The number of A operands that the probabilities of kColumns keys make.
 template <typename Element, int kColumns>
 struct Probabilities {
   enum : int { kCount = kColumns * Element::kBytes / 32 };
 };
 
-// output += P V, with P in registers as convert_probabilities leaves it. `values` is a tile of V
-// or, of 8-bit elements, what transpose_bytes (tile/transpose.cuh) made of it.
+// output += P V, with P in registers as convert_probabilities leaves it. `values` is a tile of V,
+// for 8-bit elements transposed by transpose_bytes (tile/transpose.cuh).
 template <typename Element, int kDim, int kColumns>
 __device__ __forceinline__ void start_values(
     float (&output)[kDim / 8][4],
@@ -129,7 +131,7 @@ __device__ __forceinline__ void start_values(
   }
 }
 
-// part = P V for as many columns of V as it holds, the `index`-th of them, for 8-bit elements.
+// part = P V for the `index`-th group of kPieces * 8 columns of V, for 8-bit elements.
 template <typename Element, int kDim, int kColumns, int kPieces>
 __device__ __forceinline__ void start_values_part(
     float (&part)[kPieces][4],
@@ -146,9 +148,10 @@ __device__ __forceinline__ void start_values_part(
   }
 }
 
-// Two pieces of D are, converted, one A; of 8-bit elements four. There column 16 h + 4 t + i of A
-// is the i-th of keys 16 h + 2 t, + 1, + 8 and + 9, which are those of lane t: V has its keys in
-// the same order.
+// Converts probabilities, which are in the layout of D, to A operands, without moving data between
+// lanes. Two pieces of D make one A of 16-bit elements, and four pieces one of 8-bit elements. With
+// 8 bits, column 16 h + 4 t + i of A is the i-th of keys 16 h + 2 t, + 1, + 8 and + 9, which are
+// the keys that lane t has; the transposed V has its keys in the same order.
 template <typename Element, int kPieces>
 __device__ __forceinline__ void convert_probabilities(
     const float (&scores)[kPieces][4],

@@ -42,21 +42,26 @@ const Rates& rates_of(jit::Arch arch) {
   return *found;
 }
 
-// Cycles: of a barrier that nobody is late for, and of a launch with its first and last accesses.
+// Cycles of a barrier at which no warp is late, and of a launch with its first and last accesses.
 constexpr double kBarrierCycles = 30;
 constexpr double kLaunchCycles = 3000;
-// Time until all CTAs have ended when each goes, in launch order, to the slot that is free first.
+
+// The cycles until all CTAs have ended, if each CTA goes, in launch order, to the slot that is free
+// first. A CTA takes `frame` cycles, and `step` cycles for each tile. Above kMaxNamedRows CTAs the
+// lengths of rows need not be known (tile_counts.h): the estimate is then the mean of the slots
+// plus half of the longest CTA, and at least the longest CTA.
 double makespan(const TileCounts& tiles, std::int64_t slots, double frame, double step) {
   const auto distinct =
       tiles.row_tiles > 0 ? static_cast<std::int64_t>(tiles.lengths.size()) / tiles.row_tiles : 0;
   const double total =
       static_cast<double>(tiles.ctas) * frame + static_cast<double>(tiles.tiles()) * step;
   const double longest = frame + static_cast<double>(tiles.longest_row) * step;
-  if (tiles.ctas > kMaxNamedRows) {  // the mean and the longest row say enough
+  if (tiles.ctas > kMaxNamedRows) {
     const double share = 1.0 / static_cast<double>(slots);
     return std::max(longest, total * share + longest * (1.0 - share) / 2);
   }
-  // Rows are launched longest first.
+  // Each head's rows are launched longest first, one head after another. `free` has the times at
+  // which used slots become free; slots that were never used are free from the start.
   std::vector<std::vector<std::int32_t>> heads(static_cast<std::size_t>(distinct));
   for (std::int64_t head = 0; head < distinct; ++head) {
     const auto begin = tiles.lengths.begin() + head * tiles.row_tiles;
@@ -82,7 +87,7 @@ double makespan(const TileCounts& tiles, std::int64_t slots, double frame, doubl
   return end;
 }
 
-// Cycles that each pipe of one multiprocessor works for one step of one CTA.
+// Cycles that each pipe of one multiprocessor is busy for one step of one CTA.
 struct StepCycles {
   double matrix, special, issue, shared, l2;
 
@@ -101,8 +106,8 @@ StepCycles step_cycles(const PipeDevice& device, const Pace& pace, const KernelW
           .l2 = (work.read_bytes + work.written_bytes) / steps / device.l2_bytes};
 }
 
-// Cycles until a multiprocessor has done one step of one CTA, with the warps of `together` CTAs to
-// fill one another's gaps: the bound of the closed network that pipe_model.h tells of.
+// Cycles of a multiprocessor for one step of one CTA, while the warps of `together` CTAs fill one
+// another's gaps: the inverse of the throughput bound in pipe_model.h.
 double busy_cycles(const PipeDevice& device, const CtaShape& cta, const Pace& pace,
                    const KernelWork& work, double steps, const StepCycles& each, double together) {
   const double barriers =
@@ -114,15 +119,16 @@ double busy_cycles(const PipeDevice& device, const CtaShape& cta, const Pace& pa
   return std::max(largest, (alone + (warps - 1) * largest) / warps);
 }
 
-// What a CTA waits for its copies in a step that takes `turn` cycles of work. With one stage the
-// values come beside the scores and the keys beside the rest; with more, whole tiles come beside
-// stages - 1 steps.
+// Cycles that a CTA waits for its copies in a step with `turn` cycles of work. With one stage V is
+// copied during the scores and K during the rest, each about half of the step; with more stages
+// whole tiles are copied during stages - 1 steps.
 double late_cycles(const PipeDevice& device, const CtaShape& cta, double turn) {
   return cta.stages == 1 ? 2 * std::max(0.0, device.latency_cycles - turn / 2)
                          : std::max(0.0, device.latency_cycles - (cta.stages - 1) * turn);
 }
 
-// What holds a kernel up, by what of its time is clearly not the pipes', else by the busiest pipe.
+// What a kernel is bound by: memory, imbalance or latency if one of them clearly takes time that no
+// pipe accounts for, else the busiest pipe.
 Limit limit_of(const Prediction& made, double longest, double late, double step) {
   if (made.predicted_busy.back() > longest) return Limit::kMemory;
   if (made.predicted_imbalance > 1.25) return Limit::kImbalance;
@@ -131,7 +137,7 @@ Limit limit_of(const Prediction& made, double longest, double late, double step)
   return static_cast<Limit>(most - made.predicted_busy.begin());
 }
 
-// Where a CTA takes the same row of several heads, which see the same tiles.
+// The counts if a CTA takes the same row of `heads` heads, which see the same tiles.
 TileCounts taken_together(TileCounts tiles, int heads) {
   tiles.copies /= heads;
   tiles.ctas /= heads;
@@ -142,6 +148,8 @@ TileCounts taken_together(TileCounts tiles, int heads) {
 
 }  // namespace
 
+// Values that the driver does not tell are replaced by usual ones: a clock of 1.5 GHz, 1000 bytes
+// of memory traffic in a cycle, 16 CTAs.
 PipeDevice pipe_device(const device::DeviceInfo& info) {
   PipeDevice device;
   device.arch = jit::arch_of_capability(info.major, info.minor);
@@ -154,7 +162,7 @@ PipeDevice pipe_device(const device::DeviceInfo& info) {
   device.issue_slots = 4;
   device.shared_wavefronts = 1;
   device.l2_bytes = rates.l2_bytes;
-  // Twice per clock, and nine tenths of the peak: what large copies reach.
+  // Memory transfers twice per clock, and large copies reach nine tenths of the peak.
   const double memory = 2e3 * info.memory_clock_kilohertz * info.memory_bus_bits / 8 * 0.9;
   device.memory_bytes = memory > 0 ? memory / device.clock_hertz : 1000;
   device.latency_cycles = 500;
@@ -231,11 +239,13 @@ Prediction predict(const PipeDevice& device, const KernelConfig& config, const D
   const double multiprocessors = device.multiprocessors;
   const std::int64_t slots = std::int64_t{device.multiprocessors} * made.predicted_resident;
   made.predicted_waves = static_cast<double>(tiles.ctas) / static_cast<double>(slots);
-  // CTAs of a multiprocessor, with those that there are to share among all.
+  // CTAs that share the pipes of a multiprocessor: as many as it holds, or fewer if there are not
+  // enough CTAs for all multiprocessors.
   const double together = std::clamp(static_cast<double>(tiles.ctas) / multiprocessors, 1.0,
                                      static_cast<double>(made.predicted_resident));
 
-  // Where no row has a tile, a CTA counts as a step.
+  // A step here is one tile, or a CTA where there are fewer tiles than CTAs. `turn` is the time in
+  // which each of the `together` CTAs does one step.
   const double steps = static_cast<double>(std::max(tiles.tiles(), tiles.ctas));
   const StepCycles each = step_cycles(device, pace, work, steps);
   const double turn = together * busy_cycles(device, cta, pace, work, steps, each, together);
@@ -244,6 +254,9 @@ Prediction predict(const PipeDevice& device, const KernelConfig& config, const D
 
   const double frame = pace.frame_latencies * device.latency_cycles;
   const double longest = makespan(tiles, slots, frame, step);
+  // The mean has as many CTAs at a time as share the pipes in `step`; slots only say how many may
+  // start. If slots stay empty, `together` is the CTAs of a multiprocessor, and imbalance compares
+  // the longest CTA with the mean CTA. With fewer CTAs than multiprocessors, idle ones count too.
   const double mean =
       (static_cast<double>(tiles.ctas) * frame + static_cast<double>(tiles.tiles()) * step) /
       (multiprocessors * together);
@@ -261,7 +274,7 @@ Prediction predict(const PipeDevice& device, const KernelConfig& config, const D
 
 double merge_cycles(const PipeDevice& device, const KvSplit& split, const Problem& problem,
                     std::int64_t tile_rows) {
-  // States are written and read once.
+  // The states of all slots are written once and read once.
   const auto bytes = static_cast<double>(
       2 * split.workspace_bytes(tile_rows, problem.dim_v, problem.heads * problem.batch));
   return kLaunchCycles + bytes / device.memory_bytes;

@@ -1,23 +1,23 @@
 #ifndef ANNULUS_ATTENTION_COST_PIPE_MODEL_H_
 #define ANNULUS_ATTENTION_COST_PIPE_MODEL_H_
 
-// From work to time, on paper: how many cycles a kernel would take on a device, and what would hold
-// it up. Everything it returns is a prediction and is called one; no GPU has confirmed it. It is
-// good for ordering configurations, not for figures.
+// From work to time, on paper: how many cycles a kernel would take on a device, and what it would
+// be bound by. Everything it returns is a prediction and is called so; no GPU has confirmed it. It
+// is good for ordering configurations, not for absolute times.
 //
 //   const PipeDevice device = pipe_device(info);
 //   const Prediction made = predict(device, config, dims, tiles, estimate_work(...), bytes);
 //
-// The model. Each multiprocessor has pipes that work beside one another; a tile asks each of them
-// for so many cycles. One warp alone uses them one after another: its products (matrix pipe and
-// shared memory overlap), then its softmax (special functions and issue slots overlap). w warps on
-// a scheduler fill one another's gaps: a closed queueing network, whose throughput is at least
-// w / (sum + (w - 1) largest) tiles in a cycle, and that bound is taken. A copy that does not
-// arrive in time stops its CTA. CTAs are dealt to the multiprocessors in launch order as the
-// hardware does, so the last wave and a row that is longer than the rest count as they would.
+// The model. Each multiprocessor has pipes that work in parallel, and a step of tiles takes some
+// cycles of each. One warp alone uses them one after another: its products (matrix pipe and shared
+// memory overlap), then its softmax (special functions and issue slots overlap). w warps on a
+// scheduler fill one another's gaps: a closed queueing network, whose throughput is at least
+// w / (sum + (w - 1) largest) steps in a cycle, and the model takes that bound. A copy that does
+// not arrive in time stalls its CTA. CTAs are dealt to the multiprocessors in launch order as the
+// hardware does, so that the last wave and a row that is longer than the rest are included.
 //
-// How a family's CTA spends its time beside that is its own to say (Pace in kernels/family.h):
-// which products it has, how many steps a warp has under way, and what makes it stand still.
+// A family says how its CTA uses the pipes (Pace in attention/kernels/family.h): which products it
+// has, how many steps a warp has under way, and which barriers stall it.
 
 #include <array>
 #include <cstdint>
@@ -29,7 +29,7 @@
 
 namespace annulus::attention {
 
-// What one multiprocessor does in a cycle, unless said otherwise.
+// A device as the model sees it: rates of one multiprocessor in a cycle, unless said otherwise.
 struct PipeDevice {
   jit::Arch arch;
   int multiprocessors = 1;
@@ -43,7 +43,7 @@ struct PipeDevice {
   double memory_bytes = 0;       // of the whole device
   double latency_cycles = 0;     // of a load from L2 under load
 
-  // What limits the CTAs that one multiprocessor holds.
+  // The resources that limit the CTAs of one multiprocessor.
   int schedulers = 4;
   int max_threads = 0;
   int max_ctas = 0;
@@ -52,15 +52,17 @@ struct PipeDevice {
   std::int64_t shared_bytes_reserved = 0;  // of each CTA
 };
 
-// Counts, sizes and clocks from the driver's attributes; rates per cycle by architecture, those of
-// the nearest known one below for any other.
+// Counts, sizes and clocks come from the driver's attributes; rates are those of the architecture,
+// or of the nearest known one below it.
 PipeDevice pipe_device(const device::DeviceInfo& info);
 
-// CTAs that a multiprocessor holds at a time. registers 0: as predicted. 0 where not even one fits.
+// The number of CTAs that a multiprocessor holds at a time; 0 if none fits. With registers 0 it
+// takes the predicted number of a thread's registers.
 int resident_ctas(const PipeDevice& device, const KernelConfig& config, const Dims& dims,
                   int registers = 0);
 
-// The same from what a plan knows of its device: the rates of its architecture at a usual clock.
+// The device from what a plan knows of it: the rates of its architecture, at a usual clock and with
+// usual sizes.
 PipeDevice pipe_device(const DeviceLimits& limits);
 
 enum class Limit {
@@ -87,12 +89,13 @@ struct Prediction {
   std::array<double, 6> predicted_busy{};
 };
 
-// `bytes` pass the memory's interface at least (least_bytes). Infinite cycles where no CTA fits.
+// Predicts the time of one launch. `bytes` is the traffic of device memory (least_bytes). The
+// cycles are infinite if no CTA fits, and 0 if there are none.
 Prediction predict(const PipeDevice& device, const KernelConfig& config, const Dims& dims,
                    const TileCounts& tiles, const KernelWork& work, double bytes,
                    int registers = 0);
 
-// What joining the parts of rows adds to them: a launch, and states that go through memory.
+// The cycles that joining the parts of split rows adds: a launch, and the traffic of their states.
 double merge_cycles(const PipeDevice& device, const KvSplit& split, const Problem& problem,
                     std::int64_t tile_rows);
 

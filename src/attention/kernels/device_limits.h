@@ -1,7 +1,7 @@
 #ifndef ANNULUS_ATTENTION_KERNELS_DEVICE_LIMITS_H_
 #define ANNULUS_ATTENTION_KERNELS_DEVICE_LIMITS_H_
 
-// What planning has to know of a device, so that a plan can be made without one.
+// The facts of a device that planning needs, so that a plan can be made without a device.
 
 #include <cstdint>
 
@@ -9,7 +9,7 @@
 
 namespace annulus::attention {
 
-// What a device allows; read from its attributes by whoever plans.
+// The limits of a device, which the planner reads from its attributes.
 struct DeviceLimits {
   jit::Arch arch;
   int multiprocessors = 1;

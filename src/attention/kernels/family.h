@@ -1,12 +1,12 @@
 #ifndef ANNULUS_ATTENTION_KERNELS_FAMILY_H_
 #define ANNULUS_ATTENTION_KERNELS_FAMILY_H_
 
-// What a family of kernels is, in one record. A family is a folder below this one, which fills a
-// record in, and a line in families.def; nobody else names a family or asks which one a
-// configuration has. docs/architecture.md shows how families that are yet to come fill it.
+// The record of a family of kernels. A family is a folder below this one, which fills a record in,
+// and a line in families.def; no other code names a family or asks which one a configuration has.
+// docs/architecture.md shows how families that are yet to come fill it.
 //
-// Every function gets configurations of this family alone, and, unless it says otherwise, legal
-// ones. All are pure but bind.
+// Every function gets only configurations of its own family, and, unless it says otherwise, legal
+// ones. All functions but bind are pure.
 
 #include <cstdint>
 #include <functional>
@@ -35,37 +35,39 @@ enum class ListSource {
   kKernel,        // always a kernel
 };
 
-// Where a kernel learns how many queries and keys there are.
+// How a kernel learns the numbers of queries and keys.
 enum class LengthSource {
   kHost,    // from its parameters: a plan is for its lengths
   kDevice,  // from device memory: a plan is for lengths up to its own
 };
 
-// How the pipe model sees a family's CTA spend its time.
+// How a family's CTA spends its time, for the pipe model.
 struct Pace {
   enum class Products { kWarp, kWarpgroup };  // mma.sync or wgmma
   Products products = Products::kWarp;
-  double product_rate = 1;         // products in the time of one of 16-bit elements
-  std::optional<double> barriers;  // that make a warp stand still, of each tile; nothing: all
+  double product_rate = 1;         // products in the time of one product of 16-bit elements
+  std::optional<double> barriers;  // barriers of a tile that stall a warp; nothing: all of its
+                                   // barriers
   int overlap = 1;                 // steps that a warp has under way at a time
-  double frame_latencies = 4;      // what a CTA waits for a row's list, first copies and output, in
-                                   // times of the latency of a copy
+  double frame_latencies = 4;  // how long a CTA waits for a row's list, first copies and output,
+                               // in latencies of a copy
 };
 
-// What the heuristic knows when it asks whether a configuration suits.
+// What the heuristic knows when it asks whether a configuration suits a problem.
 struct SuitQuestion {
   const Problem& problem;
   const Blocks& blocks;  // finest_blocks() of its pattern
-  bool placed = false;   // positions will be read row by row
+  bool placed = false;   // positions will be read row by row (KernelFeatures::placed)
 };
 
-// Alternatives that differ in nothing but the number of resident CTAs, from many down to one.
+// Takes configurations that differ in nothing but the number of resident CTAs, from many down to
+// one.
 using AddCandidates = std::function<void(std::span<const KernelConfig> alternatives)>;
 
 struct Family {
   const char* name;  // the first word of a configuration's text
-  // Counts the changes of how fast the family's kernels are; tuned results of another revision say
-  // little about this one.
+  // Raised with every change that makes the family's kernels faster or slower: tuned results of
+  // another revision say little about this one.
   int revision;
   const char* instructions;  // for people: "cp.async and mma.sync run on" some architecture
   const char* source;        // its template: "kernels/mma/mma_forward.cu"
@@ -74,47 +76,51 @@ struct Family {
   std::int64_t element_bytes = 2;  // of an element of Q, K and V
   ListSource lists = ListSource::kHostOrKernel;
   LengthSource lengths = LengthSource::kHost;
-  // CTAs stay and take work until there is none. Otherwise there is one for each tile row, or part
-  // of one, of each head and batch.
+  // Persistent CTAs: each takes work until none is left. Otherwise there is one CTA for each tile
+  // row, or part of one, of each head and batch.
   bool persistent = false;
-  // There is a tile for blocks of every size, so that the heuristic may insist on one that fits.
+  // The family has a tile for blocks of every size, so that the heuristic may insist on one that
+  // fits.
   bool fits_blocks = false;
 
   // --- Configurations.
   std::span<const ConfigField> fields;  // the names of KernelConfig::own
   std::span<const ShippedConfig> shipped;
-  // Asked of any numbers that a text may hold.
+  // Why a configuration is not legal, or nothing. The configuration may have any numbers that a
+  // text can hold.
   std::optional<std::string> (*why_illegal)(const KernelConfig& config, const Dims& dims,
                                             jit::Arch arch);
-  // Every configuration that a search may look at, and perhaps illegal ones.
+  // Passes every configuration that a search may look at, and perhaps illegal ones, to `add`.
   void (*enumerate)(const AddCandidates& add);
   CtaShape (*cta)(const KernelConfig& config);
   Footprint (*footprint)(const KernelConfig& config, const Dims& dims);
   bool (*supports_kv_splits)(const KernelConfig& config);
 
-  // --- Problems. Why a configuration that would work is not the one for a problem.
+  // --- Problems.
+  // Why a configuration that would work is not a good one for a problem, or nothing.
   std::optional<std::string> (*why_unsuited)(const KernelConfig& config,
                                              const SuitQuestion& question);
-  // Why its kernels do not read or write tensors that lie so.
+  // Why its kernels cannot read or write tensors with these strides, or nothing.
   std::optional<std::string> (*why_no_strides)(const Problem& problem,
                                                const OperandStrides& strides);
 
   // --- The kernel, and what it costs.
   jit::KernelSpec (*spec)(const KernelConfig& config, const KernelFeatures& features,
                           jit::Arch arch);
-  // One tile of the list, by all warps of a CTA; of a step of several tiles its share.
+  // The work of one tile of the list, by all warps of a CTA; if a step has several tiles, the
+  // tile's share of the step.
   KernelWork (*tile_work)(const KernelConfig& config, const KernelFeatures& features,
                           const ElementWork& element);
-  // What a CTA does for a tile row besides its tiles.
+  // The work of a CTA for a tile row besides its tiles.
   KernelWork (*row_work)(const KernelConfig& config, const KernelFeatures& features);
   Pace (*pace)(const KernelConfig& config);
 
   // --- Launches.
   LaunchShape (*shape)(const KernelConfig& config, const Problem& problem, const WorkGroup& group,
                        std::int64_t rows, int multiprocessors);
-  // All arguments of the launch for a range of batches, and its grid. The only function of a family
-  // that is called between a call of run() and the launch: no lock, no allocation. Throws
-  // Error{kDevice}. Requires: !why_no_strides for the operands.
+  // Fills in all arguments of the launch for a range of batches, and its grid. It is the only
+  // function of a family that is called between a call of run() and the launch, so that it neither
+  // locks nor allocates. Throws Error{kDevice}. Requires: !why_no_strides for the operands.
   void (*bind)(const BindRequest& request, BoundLaunch* launch);
 };
 
@@ -122,16 +128,16 @@ struct Family {
 #include "attention/kernels/families.def"
 #undef FAMILY
 
-// All of them, in the order of families.def.
+// All families, in the order of families.def.
 std::span<const Family* const> families();
 
-// The place of a family among them.
+// The index of a family in families().
 int order_of(const Family& family);
 
-// Null where there is none of that name.
+// The family of that name, or null.
 const Family* find_family(std::string_view name);
 
-// "wgmma, wgmma8 and mma": what there is, for errors that miss a family.
+// "wgmma, wgmma8 and mma": the names of all families, for errors that name an unknown one.
 std::string family_names();
 
 }  // namespace annulus::attention

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kKilobyte = 1024;
 
-// Takes "<letter><number>" off the front.
+// Removes "<letter><number>" from the front of a text.
 bool take(std::string_view* text, char letter, int* value) {
   if (!text->starts_with(letter)) return false;
   const char* end = text->data() + text->size();
@@ -29,7 +29,8 @@ bool take(std::string_view* text, std::string_view word) {
   return true;
 }
 
-// Takes a field off the front, or gives it the value that stands for its absence.
+// Removes a field from the front of a text, or gives it the value that stands for its absence: 1
+// for an option, 0 for a flag. A number must be there.
 bool take_field(std::string_view* text, const ConfigField& field, int* value) {
   using Form = ConfigField::Form;
   const bool there = text->size() >= 2 && (*text)[0] == ' ' && (*text)[1] == field.letter;
@@ -44,7 +45,7 @@ bool take_field(std::string_view* text, const ConfigField& field, int* value) {
   return true;
 }
 
-// The first word of a text and, behind its blank, the rest.
+// The first word of a text, and the rest after the blank.
 std::pair<std::string_view, std::string_view> cut_word(std::string_view text) {
   const std::size_t end = std::min(text.find(' '), text.size());
   return {text.substr(0, end), text.substr(std::min(end + 1, text.size()))};
@@ -124,7 +125,7 @@ std::int64_t shared_limit(jit::Arch arch) {
     case 103:
     case 110:
       return 227 * kKilobyte;
-    default:  // 86, 89, 120, 121 and what is not known yet
+    default:  // 86, 89, 120, 121, and architectures that are not known yet
       return 99 * kKilobyte;
   }
 }

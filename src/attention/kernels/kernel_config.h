@@ -1,9 +1,10 @@
 #ifndef ANNULUS_ATTENTION_KERNELS_KERNEL_CONFIG_H_
 #define ANNULUS_ATTENTION_KERNELS_KERNEL_CONFIG_H_
 
-// A configuration is a family of kernels, the size of its tiles, and numbers of the family's own.
-// Here is what all configurations have in common, and what may be asked of one without knowing its
-// family. A family's own numbers have names in its folder (mma/config.h, wgmma/config.h).
+// A configuration is a family of kernels, the size of its tiles, and the family's own numbers. This
+// file has what all configurations have in common, and the questions that may be asked without
+// knowing the family. A family's own numbers have names in its folder (mma/config.h,
+// wgmma/config.h).
 
 #include <array>
 #include <cstddef>
@@ -26,12 +27,12 @@ struct KernelConfig {
   const Family* family = nullptr;  // null where there is no configuration yet
   int tile_rows = 0;               // M: rows of the tiles of a list
   int tile_columns = 0;            // N: columns of these tiles
-  std::array<int, kMaxOwn> own{};  // in the order of Family::fields; 0 behind them
+  std::array<int, kMaxOwn> own{};  // in the order of Family::fields; 0 in unused places
 
   friend bool operator==(const KernelConfig&, const KernelConfig&) = default;
 };
 
-// One of a family's own numbers: how a text and a tuned entry name it.
+// How a text and a tuned entry name one of a family's own numbers.
 struct ConfigField {
   enum class Form {
     kNumber,  // " w4"
@@ -41,21 +42,22 @@ struct ConfigField {
   const char* name;  // "warps"
   char letter;       // 'w'
   Form form = Form::kNumber;
-  int largest = 1;  // that an entry may hold; what is legal is asked of the family
-  int step = 0;     // configurations this far apart in it are neighbours; 0: it does not count
+  int largest = 1;  // the largest value in a tuned entry; Family::why_illegal says what is legal
+  int step = 0;  // configurations whose values differ by this much are neighbours in a search; 0:
+                 // the field makes no neighbours
 };
 
 // "mma m128 n64 w4 s2 q x3": the family, the tile, then the family's own fields in their order.
 std::string to_string(const KernelConfig& config);
 
-// The opposite; nothing where the text is no configuration, legal or not, of a family there is.
+// The configuration of a text, legal or not; nothing if the text is none or its family is unknown.
 std::optional<KernelConfig> parse_config(std::string_view text);
 
-// The first word of a text of a configuration where no family has that name. A text of another
-// build may name a family that this one lacks, which deserves to be said.
+// The first word of a configuration's text if no family has that name, else nothing. The text may
+// come from another build with more families, and an error should say so.
 std::optional<std::string> unknown_family(std::string_view text);
 
-// Where a shipped configuration runs.
+// The architectures on which a shipped configuration runs.
 enum class Reach {
   kEvery,   // at most 99 KB of shared memory: every architecture from sm_80 on
   kLarge,   // architectures with 163 KB or more: sm_80, sm_87, sm_90, sm_100, not sm_86 or sm_89
@@ -68,32 +70,32 @@ struct ShippedConfig {
   Reach reach;
 };
 
-// What ships, of all families in their order: for each pair of head dims at least two tiles, those
-// for long sequences first.
+// The shipped configurations of all families, in the order of families(). Each pair of head dims
+// has at least two tiles, those for long sequences first.
 std::span<const ShippedConfig> shipped_configs();
 
-// What one CTA is and takes, whatever the head dims.
+// The shape of one CTA, whatever the head dims.
 struct CtaShape {
   int threads = 0;
-  int warps = 0;       // that compute; others may copy
+  int warps = 0;       // warps that compute; others may copy
   int stages = 0;      // buffers of K and V
   int step_tiles = 1;  // tiles of the list that are one step
   int heads = 1;       // heads that the CTA computes together, of one tile row
-  int cluster = 1;     // CTAs that share the copies of K and V: of further heads, or where every
-                       // query sees every key, of the next tile row
-  int resident = 1;    // CTAs of one multiprocessor that the registers must allow
+  int cluster = 1;     // CTAs that share the copies of K and V; they compute further heads, or the
+                       // next tile row if its queries see the same keys
+  int resident = 1;    // CTAs that one multiprocessor's registers must hold
 
   int packed_heads() const { return heads * cluster; }
 };
 CtaShape cta_shape(const KernelConfig& config);
 
-// What one CTA takes of a multiprocessor. Registers are those of one thread.
+// The resources of a multiprocessor that one CTA takes. Registers are those of one thread.
 struct Footprint {
   std::int64_t shared_bytes = 0;        // dynamic
-  std::int64_t fragment_registers = 0;  // that hold scores, output and, where it stays, Q
-  int least_registers = 0;              // about as few as it gets by with before it spills
-  int max_registers = 0;                // that ptxas may use, by the CTAs that are to be resident
-  int predicted_registers = 0;          // about as many as it takes where it may
+  std::int64_t fragment_registers = 0;  // for scores, output and, if it is kept there, Q
+  int least_registers = 0;              // with fewer, about, the kernel spills
+  int max_registers = 0;                // that ptxas may use, so that all resident CTAs fit
+  int predicted_registers = 0;          // that ptxas uses, about, up to max_registers
 };
 // Requires: a configuration that is legal for these dims.
 Footprint footprint(const KernelConfig& config, const Dims& dims);
@@ -101,18 +103,18 @@ Footprint footprint(const KernelConfig& config, const Dims& dims);
 int threads(const KernelConfig& config);
 std::int64_t shared_bytes(const KernelConfig& config, const Dims& dims);
 
-// The most dynamic shared memory that a CTA may have, in bytes.
+// The most dynamic shared memory that a CTA may have on an architecture, in bytes.
 std::int64_t shared_limit(jit::Arch arch);
 
-// Whether kernels of a configuration take parts of rows (kv_split.h).
+// Whether kernels of a configuration take parts of rows (attention/tiles/kv_split.h).
 bool supports_kv_splits(const KernelConfig& config);
 
-// A sentence that says why the family has no such kernel, or nothing where it has one. A legal
-// configuration compiles without spilling; tests hold that for the shipped ones.
+// A sentence that says why the family has no such kernel, or nothing if it has one. A legal
+// configuration compiles without spilling; tests check that for the shipped ones.
 std::optional<std::string> why_illegal(const KernelConfig& config, const Dims& dims,
                                        jit::Arch arch);
 
-// A sentence that says why no family has kernels for such head dims, or nothing where one has.
+// A sentence that says why no family has kernels for such head dims, or nothing if one has.
 std::optional<std::string> why_unsupported(const Dims& dims);
 
 }  // namespace annulus::attention

@@ -15,7 +15,8 @@ namespace {
 
 using jit::Constant;
 
-// They are added to scores that are scaled already.
+// ALiBi and bias are added to scores that are scaled already, so that the scale cannot be folded
+// into the exponent.
 bool has_position_terms(const Score& score) { return !score.alibi.empty() || !score.bias.empty(); }
 
 kernels::Score score_of(const Problem& problem) {
@@ -54,10 +55,10 @@ const char* element_of(Dtype dtype) {
 }
 
 bool is_folded(float scale) {
-  // A scale that is 0 as fp32 is not: with it -inf times the scale would be NaN. Nor is a huge one:
-  // the fused multiply-add subtracts a rounded peak from an exact product, and where the rounding
-  // of a score exceeds the range of exponents (scores above 2^31) every power would be 0 or
-  // infinite.
+  // A scale that is 0 as fp32 is not folded, because -inf times the scale would be NaN. Nor is a
+  // huge one: the fused multiply-add subtracts a rounded row max from an exact product, and if the
+  // rounding of a score exceeds the range of exponents (scores above 2^31), every probability is 0
+  // or infinite.
   return scale > 0 && scale <= 4096;
 }
 
@@ -85,7 +86,8 @@ KernelFeatures features_of(const Problem& problem, const pattern::Placement& pla
 KernelFeatures features_of(const Problem& whole) {
   Problem problem = whole;
   problem.pattern = pattern::for_batches(whole.pattern, whole.batch);
-  // The text is all that matters here: without queries there are no lists for them.
+  // Only the text of the mask is needed here, so it is emitted for no queries, which makes no
+  // lists.
   const pattern::MaskCode mask =
       pattern::emit(problem.pattern, kernels::kMaskNumbers, {problem.heads, {}, problem.context()});
   return features_of(problem, placement_of(problem), mask);
@@ -163,7 +165,7 @@ ScoreNumbers score_numbers(const Problem& problem) {
   const double scale = problem.effective_scale();
   const double base = problem.score.score_mod ? 1.0 : std::numbers::log2e;
   if (problem.score.softcap > 0) {
-    // Clamped: an infinite factor would make NaN of a product that is 0.
+    // The factor is clamped, because an infinite one would make NaN of a product that is 0.
     constexpr double kMax = std::numeric_limits<float>::max();
     return {static_cast<float>(std::clamp(scale / problem.score.softcap, -kMax, kMax)),
             static_cast<float>(problem.score.softcap * base)};

@@ -10,10 +10,11 @@ constexpr double KernelWork::*kQuantities[] = {
     &KernelWork::shared_wavefronts, &KernelWork::read_bytes,  &KernelWork::written_bytes,
     &KernelWork::barriers};
 
-// Instructions as PTX has them, found by counting; those that ptxas folds into others count as
-// well.
+// The numbers below are instructions as PTX has them, counted in compiled kernels; instructions
+// that ptxas folds into others are included.
 
-// What makes a score of a product, per element of a lane.
+// Instructions from a product to a score, for each element of a lane: one multiplication by the
+// scale, or 17 with soft-cap, most of them for its tanh.
 double score_instructions(const KernelFeatures& features) {
   const double modified = features.score_mod.instructions;
   switch (features.score) {
@@ -27,9 +28,10 @@ double score_instructions(const KernelFeatures& features) {
   return modified;
 }
 
-// What evaluates the mask for one element of a lane of a partial tile: about as much for each leaf.
-// Where leaves compare positions, each makes the bits of a row of the lane at once, and an element
-// costs the question for its bit.
+// Instructions of the mask for one element of a lane in a partial tile, about the same for each
+// leaf: 30 in a loop. If leaves only compare positions, each takes about 10 for the bits of a row
+// of the lane (columns / 4 of them, at most 32 to a word), and each element 2 for the test of its
+// bit.
 double mask_instructions(const std::string& mask, int tile_columns) {
   double leaves = 0;
   for (std::size_t at = 0; (at = mask.find("m.", at)) != std::string::npos; ++at) ++leaves;
@@ -48,7 +50,7 @@ KernelWork estimate_work(const KernelConfig& config, const KernelFeatures& featu
   const KernelWork full = family.tile_work(config, features, {score, 0});
   const KernelWork partial = family.tile_work(config, features, {score, mask});
   const KernelWork frame = family.row_work(config, features);
-  // Tiles are counted head by head; a CTA takes those of several at once.
+  // Tiles are counted for each head, but a CTA computes the tiles of several heads at once.
   const double share = 1.0 / family.cta(config).heads;
   KernelWork work;
   for (double KernelWork::*quantity : kQuantities) {

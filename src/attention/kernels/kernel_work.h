@@ -1,8 +1,9 @@
 #ifndef ANNULUS_ATTENTION_KERNELS_KERNEL_WORK_H_
 #define ANNULUS_ATTENTION_KERNELS_KERNEL_WORK_H_
 
-// How much a kernel asks of each pipe of the chip: estimated from its configuration and the tiles
-// it visits, or counted by a simulated device. Work is not time; pipe_model.h makes cycles of it.
+// The work of a kernel for each pipe of the chip: estimated from its configuration and the tiles it
+// visits, or counted by a simulated device. Work is not time; attention/cost/pipe_model.h makes
+// cycles of it.
 
 #include "abi/cuda_types.h"
 #include "attention/kernels/kernel_config.h"
@@ -22,26 +23,26 @@ struct KernelWork {
   double barriers = 0;  // one per warp and barrier
 };
 
-// Instructions of one element of a lane, beside those that every element takes.
+// Instructions for one element of a lane, in addition to those that every element takes.
 struct ElementWork {
-  double score = 0;  // that make a score of a product
-  double mask = 0;   // that evaluate the mask; 0 in a full tile
+  double score = 0;  // from the product to the score
+  double mask = 0;   // for the mask; 0 in a full tile
 };
 
-// The work of every tile and every CTA, summed up. Nothing runs.
+// The work of all tiles and all CTAs. Nothing runs.
 KernelWork estimate_work(const KernelConfig& config, const KernelFeatures& features,
                          const TileCounts& tiles);
 
-// What a simulated device counted. Shared wavefronts are counted by the checked mode alone.
+// The work that a simulated device counted. Only the checked mode counts shared wavefronts.
 KernelWork counted_work(const abi::SimulatorCounters& counters);
 
-// The work of a whole problem from that of a part of it, which was counted: each quantity is the
-// estimate for the whole, corrected by counted over estimated of the part.
+// The work of a whole problem, from the counted work of a part of it: each quantity is the estimate
+// for the whole, times the ratio of counted to estimated work of the part.
 KernelWork extend_work(const KernelWork& counted_part, const KernelWork& estimated_part,
                        const KernelWork& estimated_whole);
 
-// Bytes of Q, K, V, O and a carried state, each once: what has to pass the memory's interface
-// however well the caches do.
+// Bytes of Q, K, V, O and a carried state, each once: the traffic of device memory with perfect
+// caches.
 double least_bytes(const Problem& problem);
 
 }  // namespace annulus::attention

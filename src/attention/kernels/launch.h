@@ -1,8 +1,8 @@
 #ifndef ANNULUS_ATTENTION_KERNELS_LAUNCH_H_
 #define ANNULUS_ATTENTION_KERNELS_LAUNCH_H_
 
-// What a kernel is launched with: how many CTAs of what size, which heads and rows work together,
-// and the arguments of a launch for a range of batches.
+// What a kernel is launched with: the number and size of its CTAs, the heads and rows that are
+// computed together, and the arguments of a launch for a range of batches.
 
 #include <array>
 #include <cstddef>
@@ -20,11 +20,12 @@
 
 namespace annulus::attention {
 
-// What the CTAs of a cluster, or one without, compute of one work: each a tile row of as many heads
-// as it takes, of the same tile row or of neighbouring ones.
+// The heads and tile rows of one work, which the CTAs of a cluster, or one CTA without a cluster,
+// compute. Each CTA takes one tile row of CtaShape::heads heads; the CTAs of a cluster have the
+// same tile row, or neighbouring ones.
 struct WorkGroup {
   int rows = 1;   // tile rows
-  int heads = 1;  // that share K and V and a list
+  int heads = 1;  // heads that share K and V and a list
   friend bool operator==(const WorkGroup&, const WorkGroup&) = default;
 };
 // The group of a CTA without a cluster, or of a cluster whose heads share its copies.
@@ -32,7 +33,8 @@ WorkGroup packed_heads(const KernelConfig& config);
 // The group of a cluster whose tile rows share its copies.
 WorkGroup rows_together(const KernelConfig& config);
 
-// Works of a launch of `batches`, with `rows` tile rows, or parts of them, for each head.
+// The number of works of a launch of `batches` batches, with `rows` tile rows, or parts of them,
+// for each head.
 std::int64_t work_count(const Problem& problem, const WorkGroup& group, std::int64_t rows,
                         std::int64_t batches);
 
@@ -42,25 +44,25 @@ struct BatchRange {
   std::int64_t batches = 0;
 };
 
-// As many batches as a grid has in z.
+// The most batches of a launch: the largest grid dimension z.
 inline constexpr std::int64_t kMaxGridZ = 65535;
 
 // The largest of a plan's launches.
 struct LaunchShape {
-  unsigned grid_x = 0;            // tile rows or their parts; or CTAs that stay for all work, in
-                                  // whole clusters
+  unsigned grid_x = 0;            // tile rows or their parts; or persistent CTAs, in whole clusters
   unsigned grid_y = 0;            // H, or 1
   unsigned grid_z = 0;            // batches, or 1
   unsigned threads = 0;           // per CTA
   std::int64_t shared_bytes = 0;  // dynamic
 };
 
-// With `rows` tile rows, or parts of them, for each head. Requires: a valid problem with B, Sq > 0.
+// The shape of a plan's largest launch, with `rows` tile rows, or parts of them, for each head.
+// Requires: a valid problem. If B or Sq is 0 the grid is empty, and there is no launch to use it.
 LaunchShape launch_shape(const KernelConfig& config, const Problem& problem, const WorkGroup& group,
                          std::int64_t rows, int multiprocessors);
 
-// The values of a kernel's arguments, in its order. They lie in the object itself, so that making
-// them allocates nothing and a copy of them is as good.
+// The values of a kernel's arguments, in the kernel's order. They are stored in the object itself,
+// so that making them allocates nothing, and a copy of the object can be used in its place.
 class LaunchArguments {
  public:
   template <typename T>
@@ -69,12 +71,13 @@ class LaunchArguments {
     static_assert(sizeof(T) <= kBytes / 2, "an argument of this size leaves too little room");
     const std::size_t at = base::round_up(used_, kAlignment);
     used_ = at + sizeof(T);
-    // The place in the object; parameters() adds where the object is then.
+    // Offsets instead of pointers, because the object may be copied before parameters() is called.
     places_.at(count_) = {at, sizeof(T)};
     ++count_;
     std::memcpy(bytes_.data() + at, &value, sizeof(T));
   }
-  // The arguments as a LaunchSink takes them; they hold until the next call, while this does.
+  // The arguments as a LaunchSink takes them. The span is valid until the next call, and as long as
+  // this object.
   std::span<const device::LaunchParameter> parameters() {
     for (std::size_t i = 0; i < count_; ++i) {
       parameters_[i] = {bytes_.data() + places_[i].offset, places_[i].bytes};
@@ -84,7 +87,7 @@ class LaunchArguments {
 
  private:
   static constexpr std::size_t kAlignment = 64;
-  static constexpr std::size_t kBytes = 4096;  // that a kernel's arguments may have
+  static constexpr std::size_t kBytes = 4096;  // CUDA's limit for a kernel's arguments
   alignas(kAlignment) std::array<std::byte, kBytes> bytes_;
   struct Place {
     std::size_t offset = 0;
@@ -96,7 +99,7 @@ class LaunchArguments {
   std::size_t count_ = 0;
 };
 
-// What a family is told of a launch.
+// What a family needs to know to bind a launch.
 struct BindRequest {
   const device::Context& context;
   const KernelConfig& config;
@@ -109,13 +112,13 @@ struct BindRequest {
   const kernels::AttentionParams& parameters;  // of this range
 };
 
-// A launch that is ready but for its stream.
+// A launch that lacks only its stream.
 struct BoundLaunch {
   device::Extent grid;
   LaunchArguments arguments;
 };
 
-// Throws Error{kUnsupported} for operands that no launch of the configuration could be bound to.
+// Throws Error{kUnsupported} for operands whose strides the configuration's family does not take.
 void check_strides(const KernelConfig& config, const Problem& problem, const Operands& operands);
 
 }  // namespace annulus::attention

@@ -1,4 +1,4 @@
-// Holds a kernel's answer against the oracle's; see annulus/oracle.h.
+// Compares a kernel's answer with the oracle's; see annulus/oracle.h.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,11 +15,12 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kLn2 = 0.6931471805599453;
 
-// Scores in base 2 from which on a power relative to a rounded row max may be more than can be
-// held: neighbouring fp32 numbers are 256 apart, and a power 2^128; with e4m3 2, and 2^9.
+// The base-2 score from which on a probability relative to a rounded row max may exceed its format.
+// At 2^31 neighbouring fp32 numbers are 256 apart, so that the rounding can make 2^128, beyond
+// fp32. At 2^24 they are 2 apart, which with the factor of 2^8 can make 2^9, beyond e4m3.
 double max_score(Dtype dtype) { return dtype == Dtype::kFloat8E4M3 ? 0x1p24 : 0x1p31; }
 
-// One row of the answer, widened.
+// One row of the answer in float64.
 struct AnswerRow {
   std::vector<double> o;
   double lse = 0;  // natural
@@ -27,6 +28,7 @@ struct AnswerRow {
   double m = 0;  // with a state
 };
 
+// Reads row `row` of [B, H, Sq] from the answer's state, or from O and LSE.
 void read_row(const Problem& problem, const HostResult& result, std::int64_t row, AnswerRow* to) {
   const auto dim = static_cast<std::size_t>(problem.dim_v);
   const auto index = static_cast<std::size_t>(row);
@@ -60,7 +62,7 @@ void read_row(const Problem& problem, const HostResult& result, std::int64_t row
 
 double smallest_normal(Dtype dtype) { return dtype == Dtype::kFloat16 ? 0x1p-14 : 0x1p-126; }
 
-// What the oracle says of one row that it computed.
+// One row of the oracle's answer.
 struct ExpectedRow {
   const double* o = nullptr;
   double m = 0;
@@ -77,7 +79,7 @@ ExpectedRow expected_row(const Reference& reference, std::size_t at) {
   return row;
 }
 
-// How far a row of O lies from the oracle's, both as squares of an L2 norm.
+// The distance of a row of O from the oracle's, as squares of L2 norms.
 struct RowDistance {
   double error = 0;
   double norm = 0;  // of the oracle's row
@@ -97,7 +99,7 @@ RowDistance distance(const AnswerRow& answer, const ExpectedRow& expected) {
   return between;
 }
 
-// |difference| / max(1, |expected|) of two logarithms, of which -inf stands for an empty row.
+// |difference| / max(1, |expected|) of two logarithms. An empty row must have -inf.
 double logarithm_error(double answer, double expected, bool empty) {
   if (empty) return answer == -kInfinity ? 0 : kInfinity;
   const double error = std::abs(answer - expected) / std::max(1.0, std::abs(expected));
@@ -107,8 +109,8 @@ double logarithm_error(double answer, double expected, bool empty) {
 double lse_error(const AnswerRow& answer, const ExpectedRow& expected, bool is_state) {
   double error = 0;
   if (answer.has_lse) error = logarithm_error(answer.lse, expected.lse, expected.empty);
-  // A carried m has to be the row max itself: an l that makes up for another one would overflow in
-  // a later launch.
+  // A carried m has to be the row max itself. With another m and an l that makes up for it, LSE
+  // would be right here, but a later launch could overflow.
   if (is_state) {
     error = std::max(error, logarithm_error(answer.m, expected.m, expected.empty));
   }
@@ -120,8 +122,8 @@ class HeadError {
  public:
   void add(const RowDistance& row, double grain) {
     error_ += row.error;
-    // Every row counts with at least the norm that its own error is held against: a head of many
-    // rows below the smallest normal number has the rounding of all of them.
+    // Every row counts with at least the norm that its own error is compared with. Otherwise a head
+    // of rows below the smallest normal number would fail by rounding alone.
     norm_ += std::max(row.norm, grain * grain);
   }
   // Ends the head, and returns its error.
@@ -153,7 +155,7 @@ std::string describe_wrong(const Problem& problem, std::int64_t row, double row_
   return text;
 }
 
-// What compare() reads is there, and is of this problem.
+// Throws unless what compare() reads is given and belongs to this problem.
 void check_comparable(const Problem& problem, const Reference& reference,
                       const HostResult& result) {
   const auto rows = reference.rows.size();
@@ -189,6 +191,9 @@ Tolerance tolerance(Dtype dtype) {
   return {1e-2, 4e-3, 1e-4};
 }
 
+// Goes through the rows that the oracle computed. `grain` is the norm of a row whose elements are
+// all the smallest normal number: errors of rows below it are taken relative to it, because
+// elements that small are rounded coarsely. Tainted and excused rows are only counted.
 Comparison compare(const Problem& problem, const Reference& expected, const HostResult& result,
                    const std::function<bool(std::int64_t)>& excused) {
   check_comparable(problem, expected, result);

@@ -18,8 +18,8 @@
 #include "base/thread_pool.h"
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_THREAD__)
-// The loops below are most of the time; the loader picks the widest version the processor has. It
-// does so before the thread sanitizer is awake.
+// The loops below take most of the time, so the loader picks the widest version that the processor
+// has. Not with the thread sanitizer: the loader picks before the sanitizer is initialised.
 #define ANNULUS_WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define ANNULUS_WIDE
@@ -30,7 +30,7 @@ namespace {
 
 constexpr double kLog2E = 1.4426950408889634;
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
-constexpr std::size_t kWide = 16;  // every head dim is a multiple
+constexpr std::size_t kWide = 16;  // every head dim is a multiple of it
 constexpr std::int64_t kRowsOfTask = 8;
 
 ANNULUS_WIDE double dot(const double* a, const float* b, std::size_t count) {
@@ -47,8 +47,8 @@ ANNULUS_WIDE void add_scaled(double* sum, double weight, const float* values, st
   for (std::size_t i = 0; i < count; ++i) sum[i] += weight * static_cast<double>(values[i]);
 }
 
-// One (batch, head) of a tensor as [rows, dim] floats, and which rows hold a value that is not
-// finite.
+// One (batch, head) of a tensor as [rows, dim] floats without their scales, and which rows have a
+// value or a scale that is not finite.
 struct Matrix {
   std::vector<float> values;
   std::vector<double> scales;  // of each row
@@ -72,7 +72,8 @@ struct Matrix {
   }
 };
 
-// The rows of one (batch, head) that are computed, ascending.
+// The rows of one (batch, head) that are computed, ascending: all, or the first tile, the last tile
+// and a random sample, seeded for each head.
 std::vector<std::int64_t> pick_rows(const Problem& problem, std::int64_t head_index, bool all,
                                     const ReferenceOptions& options) {
   std::vector<std::int64_t> rows;
@@ -93,9 +94,9 @@ std::vector<std::int64_t> pick_rows(const Problem& problem, std::int64_t head_in
   return {picked.begin(), picked.end()};
 }
 
-// Which keys each row sees through one branch of the pattern, one bit per pair, asked of the
-// pattern pair by pair. Where all heads of all batches see the same, the bits of a row are kept for
-// the next (batch, head).
+// Which keys each row sees through one branch of the pattern, one bit for each pair. The pattern is
+// asked pair by pair. If all heads of all batches see the same, the bits of a row are kept
+// for the next (batch, head), unless they would take more than 256 MB.
 class VisibleKeys {
  public:
   VisibleKeys(const Problem& problem, Pattern branch)
@@ -112,8 +113,8 @@ class VisibleKeys {
     }
   }
 
-  // Valid until the next call with the same scratch. A row may be asked for by one thread at a
-  // time.
+  // The bits of a row, valid until the next call with the same scratch. Only one thread at a time
+  // may ask for a row, as it may write the bits that are kept.
   const std::vector<std::uint64_t>& row(std::int64_t batch, std::int64_t head, std::int64_t row,
                                         std::vector<std::uint64_t>* scratch) {
     scratch->resize(words_);
@@ -184,7 +185,7 @@ class RowSolver {
       answer->l += weight;
       add_scaled(answer->o, weight * v.scales[keys_[i]], v.values.data() + keys_[i] * dim_v, dim_v);
     }
-    // A state that is carried on meets the sink logit in a later launch, once.
+    // A state that is carried out meets the sink logit in a later launch, and only once.
     if (!problem_.score.sink_logit.empty() && !problem_.carry_out) add_sink(head, answer);
     if (answer->l != 0) {
       for (std::size_t d = 0; d < dim_v; ++d) answer->o[d] /= answer->l;
@@ -192,7 +193,8 @@ class RowSolver {
   }
 
  private:
-  // Fills keys_ and scores_ with what the row sees, and raises answer->m to the row max.
+  // Fills keys_ and scores_ with the keys that the row sees and their base-2 scores, and raises
+  // answer->m to the row max.
   void collect_scores(std::int64_t batch, std::int64_t head, std::int64_t row, const Matrix& q,
                       const Matrix& k, const Matrix& v, RowAnswer* answer) {
     const auto dim_qk = static_cast<std::size_t>(problem_.dim_qk);
@@ -200,7 +202,7 @@ class RowSolver {
     std::copy(query, query + dim_qk, query_.begin());
     keys_.clear();
     scores_.clear();
-    // A key that several branches of a sum see counts as often.
+    // A key counts once for each branch of a sum that sees it.
     for (VisibleKeys& branch : branches_) {
       const std::vector<std::uint64_t>& visible = branch.row(batch, head, row, &bits_);
       for (std::size_t word = 0; word < visible.size(); ++word) {
@@ -210,7 +212,8 @@ class RowSolver {
                                  dot(query_.data(), k.values.data() + key * dim_qk, dim_qk);
           const double score = final_score(batch, head, row, static_cast<std::int64_t>(key),
                                            product, &answer->tainted);
-          if (score == kMinusInfinity && problem_.score.score_mod) continue;  // it masks as well
+          // A score expression may mask a key by -inf, as if the pattern did not show it.
+          if (score == kMinusInfinity && problem_.score.score_mod) continue;
           const double t = score * kLog2E;
           keys_.push_back(key);
           scores_.push_back(t);
@@ -235,7 +238,7 @@ class RowSolver {
     return score;
   }
 
-  // What came in, shrunk to the row max that is known now.
+  // Adds the carried state, rescaled to the row max.
   void add_carried(const Carried& carried, RowAnswer* answer) const {
     const auto dim_v = static_cast<std::size_t>(problem_.dim_v);
     const double weight = std::exp2(carried.m - answer->m);
@@ -246,7 +249,7 @@ class RowSolver {
                                    [](float value) { return std::isfinite(value); });
   }
 
-  // One more score, and no value to go with it.
+  // Adds the sink logit, the score of a key without a value.
   void add_sink(std::int64_t head, RowAnswer* answer) const {
     const double sink = of_head(problem_.score.sink_logit, head) * kLog2E;
     const double row_max = std::max(answer->m, sink);
@@ -313,6 +316,8 @@ HostRows v_rows(const Problem& problem, const HostInputs& inputs, std::int64_t b
                  problem.scale_blocks.v, problem.seq_k, problem.kv_heads);
 }
 
+// Only what the problem reads has to be given: without query rows nothing is, and without keys K
+// and V are not. Scales may be null and stand for 1.
 void check_inputs(const Problem& problem, const HostInputs& inputs) {
   const std::int64_t query_rows = problem.batch * problem.heads * problem.seq_q;
   const auto need = [](const char* name, const void* data, std::int64_t elements) {
@@ -346,8 +351,8 @@ void check_inputs(const Problem& problem, const HostInputs& inputs) {
 
 namespace {
 
-// The rows that will be computed, with room for their answers; first_of_head[bh] is the first of a
-// (batch, head) in them.
+// An answer with the rows that will be computed, and room for their results; first_of_head[bh] is
+// the index of the first row of a (batch, head).
 Reference pick_all_rows(const Problem& problem, const ReferenceOptions& options,
                         std::vector<std::size_t>* first_of_head) {
   Reference expected;
@@ -388,6 +393,9 @@ Reference reference(const Problem& problem, const HostInputs& inputs, base::Thre
   Matrix q, k, v;
   std::mutex progress_mutex;
   std::atomic<std::size_t> done = 0;
+  // Heads are computed one after another, and only the rows of one head in parallel: q, k and v are
+  // shared by the threads, K and V by the heads of a group, and the kept bits of a row may be used
+  // by one thread at a time.
   for (std::int64_t bh = 0; bh < problem.batch * problem.heads; ++bh) {
     const std::int64_t batch = bh / problem.heads;
     const std::int64_t head = bh % problem.heads;

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_ATTENTION_ORACLE_REFERENCE_H_
 #define ANNULUS_ATTENTION_ORACLE_REFERENCE_H_
 
-// What annulus/oracle.h is made of: how operands in host memory are read, and the reference on
-// threads that the caller has already.
+// The parts of annulus/oracle.h: how operands in host memory are read, and the reference on a
+// thread pool of the caller's.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,7 @@ class ThreadPool;
 
 namespace annulus::attention {
 
-// One (batch, head) of an operand: its elements and scales, and what they mean.
+// One (batch, head) of an operand: its elements and scales, and how they become numbers.
 struct HostRows {
   const std::byte* data = nullptr;  // of row 0
   std::int64_t row_stride = 0;      // in elements
@@ -24,7 +24,7 @@ struct HostRows {
   const float* scales = nullptr;  // null: 1
   std::int64_t scale_block = 0;   // rows of a scale; 0: one for all
 
-  // NaN where it is none that Operands allows.
+  // The scale of a row; NaN if it is not one that Operands allows.
   double scale(std::int64_t row) const {
     if (scales == nullptr) return 1;
     const auto scale = static_cast<double>(scales[scale_block == 0 ? 0 : row / scale_block]);
@@ -39,11 +39,11 @@ HostRows k_rows(const Problem& problem, const HostInputs& inputs, std::int64_t b
 HostRows v_rows(const Problem& problem, const HostInputs& inputs, std::int64_t batch,
                 std::int64_t kv_head);
 
-// Throws Error{kInvalidArgument} where inputs lack what a problem reads. Requires:
+// Throws Error{kInvalidArgument} if inputs lack what the problem reads. Requires:
 // validate(problem) passes.
 void check_inputs(const Problem& problem, const HostInputs& inputs);
 
-// annulus::reference() on the threads of a pool; options.threads is not looked at. Requires:
+// annulus::reference() on the threads of a pool; options.threads is ignored. Requires:
 // validate(problem) and check_inputs() pass.
 Reference reference(const Problem& problem, const HostInputs& inputs, base::ThreadPool& pool,
                     const ReferenceOptions& options = {});

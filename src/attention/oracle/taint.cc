@@ -10,8 +10,8 @@
 namespace annulus::attention {
 namespace {
 
-// Marks the rows of one (batch, head) that hold something not finite, or whose scale is not; row i
-// of them in group i / rows_together. Returns whether there is any.
+// Marks the groups of rows of one (batch, head) that hold a value or a scale that is not finite;
+// row i is in group i / rows_together. Returns whether there is any.
 bool mark(const HostRows& from, std::int64_t rows, std::int64_t dim, std::int64_t rows_together,
           std::uint8_t* groups) {
   bool any = false;
@@ -32,6 +32,8 @@ std::vector<std::uint8_t> rows_reached(const Problem& problem, const HostInputs&
   if (problem.seq_q == 0) return {};  // however many heads have no row
   std::vector<std::uint8_t> reached(
       static_cast<std::size_t>(problem.batch * problem.heads * problem.seq_q));
+  // A row is reached by its own query, and every row of a tile row by the keys and values of all
+  // tiles that the tile row reads, whether the row sees them or not.
   bool any = false;
   std::vector<std::uint8_t> columns;
   for (std::int64_t bh = 0; bh < problem.batch * problem.heads; ++bh) {

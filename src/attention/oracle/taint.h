@@ -1,8 +1,8 @@
 #ifndef ANNULUS_ATTENTION_ORACLE_TAINT_H_
 #define ANNULUS_ATTENTION_ORACLE_TAINT_H_
 
-// How far a NaN or an infinity in an operand may reach, for a tile list that is there already;
-// annulus/oracle.h says how far that is.
+// The rows that a NaN or an infinity in an operand may reach, for a tile list that exists already;
+// annulus/oracle.h defines them.
 
 #include <cstdint>
 #include <vector>

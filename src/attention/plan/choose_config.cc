@@ -24,9 +24,11 @@ bool computes_one_head_and_row(const KernelConfig& config) {
   return cta_shape(config).packed_heads() == 1;
 }
 
-// The heuristic for one problem on one device. It walks the table of shipped configurations once,
-// whose order is that of preference for long sequences, and sorts them into those that are
-// impossible, those that would work but do not suit, and candidates.
+// The heuristic for one problem on one device. The table of shipped configurations is in the order
+// of preference for long sequences. sort_table() goes through it once and sorts configurations into
+// impossible ones, those that would work but do not suit the problem, and candidates, in that
+// order. The first candidate whose rows are filled at least half is taken, or a smaller tile if it
+// would leave multiprocessors idle (take()).
 class Heuristic {
  public:
   Heuristic(const Problem& problem, const DeviceLimits& limits,
@@ -93,8 +95,9 @@ class Heuristic {
     return config.family->why_unsuited(config, {problem_, blocks_, placed_});
   }
 
-  // A tile that covers two rows of scattered blocks would compute nearly twice as much. Where some
-  // family has a tile for every size of blocks, the tiles that do not fit are left out.
+  // A tile that covers two rows of scattered blocks would compute nearly twice as much. If a family
+  // with tiles for every size of blocks has a candidate that covers one row, candidates of all
+  // families that cover more rows are rejected.
   void leave_out_tall_tiles() {
     const auto in_one_row = [&](const KernelConfig& config) {
       return config.tile_rows <= blocks_.rows;
@@ -112,7 +115,8 @@ class Heuristic {
     });
   }
 
-  // Where nothing suits, as with e4m3 and blocks of an odd size, a tile of one head still is right.
+  // If nothing suits, as with e4m3 and blocks of an odd size, configurations of one head and row
+  // become candidates, because they give right results for every problem.
   void admit_unsuited() {
     const bool none = candidates_.empty();
     for (Rejected& other : unsuited_) {
@@ -143,7 +147,8 @@ class Heuristic {
                dims_.qk, dims_.v, jit::to_string(limits_.arch));
   }
 
-  // The place of the candidate that is taken; says why.
+  // The index of the candidate that is taken; sets the reason. A tile is filled at least half if it
+  // has at most twice as many rows as there are queries.
   std::size_t take() {
     const auto filled = std::ranges::find_if(candidates_, [&](const KernelConfig& config) {
       return config.tile_rows <= 2 * problem_.seq_q;
@@ -167,9 +172,10 @@ class Heuristic {
     return index_of(taken);
   }
 
-  // A smaller tile of the same family wins where whole tiles leave multiprocessors idle and none
-  // computes as many rows then. What one small tile holds of every head is split by its keys
-  // instead (attention/tiles/kv_split.h).
+  // A smaller tile of the same family is taken if `filled` leaves multiprocessors idle and the
+  // smaller tile gives the busiest multiprocessor fewer rows (max_rows); of several the smallest.
+  // With at most kSmallTileRows queries every head is one small tile anyway; rows are then split by
+  // their keys instead (attention/tiles/kv_split.h).
   Candidates::const_iterator busier(Candidates::const_iterator filled) const {
     const auto max_rows = [&](const KernelConfig& config) {
       return base::ceil_div(ctas(config), limits_.multiprocessors) * rows_of(config);
@@ -189,8 +195,8 @@ class Heuristic {
     return static_cast<std::size_t>(at - candidates_.begin());
   }
 
-  // The first of the table that every problem allows, for the case that the tiles forbid the one
-  // taken. What suits is preferred to what only works.
+  // Sets the second choice: the first configuration of one head and row, for the case that the
+  // tiles forbid the one taken. Candidates go before configurations that do not suit.
   void name_second() {
     if (computes_one_head_and_row(choice_.config)) return;
     const auto simple = std::ranges::find_if(candidates_, computes_one_head_and_row);
@@ -229,7 +235,7 @@ class Heuristic {
   Choice choice_;
 };
 
-// "'mma m64 n64 w4 s2', ...": what ships for a problem's head dims and dtype.
+// The shipped configurations for a problem's head dims and dtype: "'mma m64 n64 w4 s2', ...".
 std::string shipped_names(const Problem& problem) {
   std::string names;
   for (const ShippedConfig& shipped : shipped_configs()) {

@@ -1,7 +1,8 @@
 #ifndef ANNULUS_ATTENTION_PLAN_CHOOSE_CONFIG_H_
 #define ANNULUS_ATTENTION_PLAN_CHOOSE_CONFIG_H_
 
-// Which configuration a problem gets where nothing was tuned, and which ones it may get at all.
+// The choice of a configuration for a problem without a tuned result, and which configurations a
+// problem may have at all.
 
 #include <optional>
 #include <string>
@@ -19,36 +20,38 @@ struct Rejected {
   std::string reason;
 };
 
-// A configuration for the problem, why it was taken, and why each other one of the table was not.
+// A configuration for the problem, why it was taken, and why each other shipped one was not.
 struct Choice {
   KernelConfig config;
   std::string reason;
   std::vector<Rejected> rejected;
-  // Taken instead where the tiles of the problem forbid what `config` does together (group.h). One
-  // that computes a head and a tile row at a time, which every problem allows. Nothing where
-  // `config` is such a one, and where somebody asked for `config` and no other.
+  // The second choice, taken if the problem's tiles forbid the heads or tile rows that `config`
+  // computes together (group.h). It computes one head and one tile row at a time, which every
+  // problem allows. Nothing if `config` does so itself, or if the caller asked for `config`.
   std::optional<KernelConfig> second = {};
 };
 
-// A sentence that says why a configuration is not possible on a device, or nothing where it is.
+// A sentence that says why a configuration is not possible on a device, or nothing if it is.
 std::optional<std::string> why_not(const KernelConfig& config, const Dims& dims,
                                    const DeviceLimits& limits);
 
-// The same for operands that lie so; nothing where it is not known how they will.
+// Why a configuration does not take operands with these strides, or nothing. Unknown strides are
+// accepted.
 std::optional<std::string> why_not(const KernelConfig& config, const Problem& problem,
                                    const std::optional<OperandStrides>& strides);
-// The same for attention forward with Q, K and V of a dtype, whatever the problem and the device.
+// Why a configuration does not compute attention forward with Q, K and V of a dtype, or nothing,
+// whatever the problem and the device.
 std::optional<std::string> why_not(const KernelConfig& config, Dtype dtype);
 
-// The heuristic. placed: positions will be read row by row, as where tensors are shards of several
-// segments. Throws Error{kUnsupported} where nothing in the table fits the device.
+// The heuristic. placed: positions will be read row by row, because the tensors are shards of
+// several segments. Throws Error{kUnsupported} if no shipped configuration fits the device.
 Choice choose_config(const Problem& problem, const DeviceLimits& limits,
                      const std::optional<OperandStrides>& strides = std::nullopt,
                      bool placed = false);
 
-// A configuration that the caller asked for by its text. Throws Error{kInvalidArgument} where the
-// text is none or names a family that this build lacks, Error{kUnsupported} where the device, the
-// head dims or the strides do not allow it.
+// A configuration that the caller asked for by its text. Throws Error{kInvalidArgument} if the text
+// is no configuration or names a family that this build lacks, Error{kUnsupported} if the device,
+// the head dims or the strides do not allow it.
 Choice forced_config(const Problem& problem, const DeviceLimits& limits, const std::string& text,
                      const std::optional<OperandStrides>& strides = std::nullopt);
 

@@ -13,20 +13,23 @@
 namespace annulus::attention {
 namespace {
 
-// A part has at least so many steps: fewer are over before its copies flow, and cost a state each.
+// The model considers parts of at least so many steps: shorter ones end before their copies are in
+// full flow, and the state of each part is written and read again.
 constexpr std::int64_t kLeastSteps = 8;
-// A model is no measurement: what it saves must be this share of the whole at least.
+// The least share of the time that a split must save by the model's prediction. It is not a
+// measurement, so a smaller gain is not trusted.
 constexpr double kLeastGain = 0.15;
-// With more, each candidate would take milliseconds to price.
+// With more CTAs, the prediction of each candidate would take milliseconds.
 constexpr std::int64_t kMaxCtas = std::int64_t{1} << 15;
-// Of one batch, asked for: lists of 256 MB.
+// The most parts of one batch that a caller may ask for; their lists have 256 MB.
 constexpr std::int64_t kMaxParts = std::int64_t{1} << 24;
 
 std::int64_t step_of(const SplitQuestion& question) {
   return cta_shape(question.config).step_tiles;
 }
 
-// The longest row in `count` parts of whole steps, and others in parts as long.
+// The split with the longest row in `count` parts of whole steps, and other rows in parts of the
+// same length.
 KvSplit with_parts(const SplitQuestion& question, std::int64_t count) {
   const TileList& tiles = question.tiles;
   const std::int64_t step = step_of(question);
@@ -42,14 +45,14 @@ double cycles_of(const PipeDevice& device, const SplitQuestion& question,
       .predicted_cycles;
 }
 
-// Predicted cycles with these parts, what joins them included.
+// Predicted cycles of a split, with the launch that joins the parts.
 double cycles_of(const PipeDevice& device, const SplitQuestion& question, const KvSplit& split) {
   const TileCounts counts = count_parts(question.tiles, split, question.problem);
   return cycles_of(device, question, counts) +
          merge_cycles(device, split, question.problem, question.tiles.tile_rows);
 }
 
-// Why the kernel could not take parts at all.
+// Why the kernel cannot take parts at all, or nothing.
 std::optional<std::string> why_no_parts(const SplitQuestion& question) {
   if (!supports_kv_splits(question.config)) {
     return "not split, as this configuration leaves a kernel no registers for parts";
@@ -77,8 +80,9 @@ SplitChoice split_as_asked(const SplitQuestion& question, int parts) {
   return choice;
 }
 
-// Prices more and more parts, up to those that are themselves short beside the whole: a row that
-// fits into `short_row` tiles delays nobody.
+// Predicts the time of splits into more and more parts (2, 3, 5, 8, ...) and takes the fastest. It
+// stops when parts become shorter than kLeastSteps steps or than `short_row` tiles, a length that
+// delays nobody, or when their number makes the prediction slow.
 SplitChoice cheapest_split(const SplitQuestion& question, const TileCounts& whole,
                            double short_row) {
   const TileList& tiles = question.tiles;
@@ -126,7 +130,8 @@ SplitChoice choose_split(const SplitQuestion& question, int parts) {
   }
   if (ctas > kMaxCtas) return {{}, fmt::format("not split, as there are {} in all", ctas)};
   const TileCounts whole = count_tiles(tiles, problem);
-  // Longest first, no order of the rows takes longer than their mean and one of them.
+  // Dealt in launch order, CTAs never take longer than their mean per multiprocessor plus the
+  // longest row. If the longest row is below kLeastGain of that mean, no split can gain enough.
   const double short_row =
       kLeastGain * static_cast<double>(whole.tiles()) / question.limits.multiprocessors;
   if (static_cast<double>(whole.longest_row) < short_row) {

@@ -1,7 +1,8 @@
 #ifndef ANNULUS_ATTENTION_PLAN_CHOOSE_SPLIT_H_
 #define ANNULUS_ATTENTION_PLAN_CHOOSE_SPLIT_H_
 
-// Whether long tile rows are split over several CTAs, and how far: kv_split.h says what that is.
+// Whether long tile rows are split over several CTAs, and into how many parts
+// (attention/tiles/kv_split.h).
 
 #include <string>
 
@@ -12,13 +13,13 @@
 
 namespace annulus::attention {
 
-// A plan's rows and what the model says about splitting them.
+// The split of a plan's rows, and why.
 struct SplitChoice {
   KvSplit split;
-  std::string reason;  // empty where nobody asked or there is no tile
+  std::string reason;  // empty if nobody asked or there is no tile
 };
 
-// What the answer depends on.
+// Everything that the choice depends on.
 struct SplitQuestion {
   const Problem& problem;
   const KernelConfig& config;
@@ -28,9 +29,9 @@ struct SplitQuestion {
   const DeviceLimits& limits;
 };
 
-// The split by which the pipe model predicts the least time, if that is clearly less than without.
-// `parts`: 0 to ask the model, 1 for none, otherwise the parts of the longest row. Throws
-// Error{kUnsupported} where the parts would be more than lists hold.
+// Chooses a split. `parts`: 0 takes the split for which the pipe model predicts the least time, if
+// that is clearly less than without a split; 1 splits nothing; any other number is that of the
+// longest row's parts. Throws Error{kUnsupported} for more parts than lists hold.
 SplitChoice choose_split(const SplitQuestion& question, int parts);
 
 }  // namespace annulus::attention

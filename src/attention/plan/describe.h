@@ -1,7 +1,7 @@
 #ifndef ANNULUS_ATTENTION_PLAN_DESCRIBE_H_
 #define ANNULUS_ATTENTION_PLAN_DESCRIBE_H_
 
-// A plan in words.
+// The decisions of a plan in words.
 
 #include <string>
 #include <vector>

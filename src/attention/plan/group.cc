@@ -10,7 +10,7 @@
 namespace annulus::attention {
 namespace {
 
-// Why so many heads cannot be one work.
+// Why groups of `heads` neighbouring heads cannot be one work, or nothing.
 std::optional<std::string> why_heads_differ(const Problem& problem, const TileList& tiles,
                                             int heads) {
   if (auto reason = why_not_one_kv_head(problem, heads)) return reason;
@@ -24,8 +24,8 @@ std::optional<std::string> why_heads_differ(const Problem& problem, const TileLi
   return std::nullopt;
 }
 
-// Whether a pair of tile rows of a list has the same tiles and asks for no words of a block mask,
-// which are those of one row.
+// Whether tile rows `row` and row + 1 of a list have the same tiles and no words of a block mask.
+// Words belong to one row, and the CTAs of a cluster read the entries of the first row only.
 bool pair_is_alike(const TileList& tiles, std::int64_t which, std::int64_t row) {
   const std::int64_t first = which * tiles.row_tiles + row;
   if (tiles.tile_order == kernels::TileOrder::kRuns) {
@@ -48,9 +48,11 @@ bool pair_is_alike(const TileList& tiles, std::int64_t which, std::int64_t row) 
          std::ranges::equal(of(tiles.tile_masks, 0), of(tiles.tile_masks, 1));
 }
 
-// Whether tile rows make the same steps in pairs, in the order in which they are taken.
+// Whether tile rows make the same steps in pairs, in launch order: rows 2 i and 2 i + 1 of that
+// order have to be neighbours, because a cluster takes a row and the next ones.
 bool rows_are_alike(const TileList& tiles, const KernelFeatures& features) {
-  if (features.placed) return false;  // a row behind the last has no position to read
+  // A row behind the last one would read positions that do not exist.
+  if (features.placed) return false;
   if (tiles.tile_order == kernels::TileOrder::kBand) {
     return features.mask == "true" && !tiles.band.descending;
   }
@@ -59,7 +61,8 @@ bool rows_are_alike(const TileList& tiles, const KernelFeatures& features) {
                            .subspan(static_cast<std::size_t>(which * tiles.row_tiles),
                                     static_cast<std::size_t>(tiles.row_tiles));
     for (std::size_t i = 0; i < order.size(); i += 2) {
-      // What comes behind the last row is behind Sq as well.
+      // With an odd number of rows the last pair has a row behind Sq, which must follow the last
+      // row.
       const std::int32_t next =
           i + 1 < order.size() ? order[i + 1] : static_cast<std::int32_t>(order.size());
       if (next != order[i] + 1) return false;
@@ -71,6 +74,7 @@ bool rows_are_alike(const TileList& tiles, const KernelFeatures& features) {
 
 }  // namespace
 
+// Heads are tried first; a cluster may share its copies among tile rows instead.
 Grouping group_of(const KernelConfig& config, const Problem& problem, const TileList& tiles,
                   const KernelFeatures& features) {
   const WorkGroup heads = packed_heads(config);

@@ -3,10 +3,11 @@
 
 // Which heads and tile rows a configuration computes together, decided from the tiles themselves.
 //
-// Heads of one CTA or cluster read one list and one head of K and V; tile rows of a cluster make
-// the same steps. This is the only place that decides whether they may. The heuristic has to choose
-// a configuration before there is a list, and goes by what the pattern promises (pattern_facts.h);
-// where the tiles do not keep that, a plan takes the choice's second configuration.
+// Heads of one CTA or cluster have to share a list and a head of K and V; tile rows of a cluster
+// have to make the same steps. Only this file decides whether they do. The heuristic has to choose
+// a configuration before there is a list, and relies on what the pattern promises
+// (attention/tiles/pattern_facts.h); if the tiles turn out otherwise, the plan takes its second
+// choice.
 
 #include <optional>
 #include <string>
@@ -18,7 +19,7 @@
 namespace annulus::attention {
 
 struct Grouping {
-  std::optional<WorkGroup> group;  // nothing where the tiles forbid what the configuration does
+  std::optional<WorkGroup> group;  // nothing if the tiles forbid what the configuration does
   std::string why_not;             // then: a sentence that names the heads
 };
 

@@ -16,10 +16,11 @@
 namespace annulus::attention {
 namespace {
 
-// Works of one launch of CTAs that stay, which count them by an int.
+// Persistent CTAs count the works of a launch in an int.
 constexpr std::int64_t kMaxWorks = std::int64_t{1} << 30;
 
-// With `rows` tile rows, or parts of them, for each head.
+// The launches of a plan with `rows` tile rows, or parts of them, for each head: as few as the
+// limits of a grid, or of kMaxWorks, allow. Only the last one may have fewer batches.
 std::vector<BatchRange> split_batches(const Problem& problem, const KernelConfig& config,
                                       std::int64_t rows) {
   std::vector<BatchRange> launches;
@@ -34,7 +35,7 @@ std::vector<BatchRange> split_batches(const Problem& problem, const KernelConfig
   return launches;
 }
 
-// The position of each row, and of as many more as fill the last tile.
+// The position of each row, padded with zeros to whole tiles.
 std::vector<std::int32_t> positions_of(const std::vector<Segment>& segments, std::int64_t tile) {
   std::vector<std::int32_t> positions;
   for (const Segment& segment : segments) {
@@ -47,7 +48,7 @@ std::vector<std::int32_t> positions_of(const std::vector<Segment>& segments, std
   return positions;
 }
 
-// From the first position to the last one.
+// The smallest interval that holds all positions; empty if there are none.
 pattern::Interval hull_of(const std::vector<Segment>& segments) {
   pattern::Interval hull;
   for (const Segment& segment : segments) {
@@ -60,7 +61,7 @@ pattern::Interval hull_of(const std::vector<Segment>& segments) {
   return hull;
 }
 
-// A problem for tensors that lie so: its own q0 and k0 are replaced by the placement's.
+// The problem with the placement's positions, keys of the sequence and layer in place of its own.
 Problem placed_problem(Problem problem, const pattern::Placement& placement) {
   if (!placement.q.empty()) problem.q0 = placement.q.front().start;
   if (!placement.k.empty()) problem.k0 = placement.k.front().start;
@@ -71,7 +72,7 @@ Problem placed_problem(Problem problem, const pattern::Placement& placement) {
   return problem;
 }
 
-// What a problem is to a kernel, whatever the configuration.
+// What is asked of every configuration alike: the problem, its placement, and its mask.
 struct Asked {
   const Problem& problem;
   const pattern::Placement& placement;
@@ -93,7 +94,7 @@ std::shared_ptr<const TileList> tiles_for(const Asked& asked, const KernelConfig
       make_plan_tiles(problem, placement, rows, columns, layout));
 }
 
-// A problem cut into the tiles of one configuration.
+// The problem cut into the tiles of one configuration, and whether the tiles allow it.
 struct Tiled {
   KernelConfig config;
   std::shared_ptr<const TileList> tiles;
@@ -111,8 +112,8 @@ Tiled tile(const Asked& asked, const KernelConfig& config, ListForm form, TileCa
   return tiled;
 }
 
-// The configuration of the choice that the tiles allow. *choice becomes what was taken: where that
-// is the second one, the first is among the rejected.
+// The first configuration of the choice that the tiles allow. If that is the second one, *choice
+// gets it as its configuration, and the first one becomes the first of the rejected.
 Tiled tile_choice(const Asked& asked, Choice* choice, ListForm form, TileCache* cache) {
   Tiled first = tile(asked, choice->config, form, cache);
   if (first.grouping.group) return first;
@@ -127,7 +128,7 @@ Tiled tile_choice(const Asked& asked, Choice* choice, ListForm form, TileCache* 
   return second;
 }
 
-// Bytes of the arrays that the plan uploads.
+// Bytes of the arrays that Forward uploads. Segments and merged rows have four words each.
 std::int64_t uploaded_bytes(const LaunchPlan& plan) {
   const ScoreTables& tables = plan.score_tables;
   const std::size_t parts = plan.split.segments.size() + plan.split.merged.size();
@@ -150,6 +151,8 @@ LaunchPlan make_plan(const Problem& problem, const Choice& choice, const DeviceL
 
 LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const Choice& choice,
                      const DeviceLimits& limits, const PlanForm& form, TileCache* cache) {
+  // The mask and the score come first, because features, and so the tiles' grouping, depend on
+  // them; then the configuration and its tiles, which decide how rows are split; then the kernel.
   problem = placed_problem(std::move(problem), placement);
   LaunchPlan plan;
   plan.mask = pattern::emit(problem.pattern, kernels::kMaskNumbers,
@@ -174,12 +177,15 @@ LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const
     plan.k_positions = positions_of(placement.k, plan.config.tile_columns);
   }
 
+  // If B or Sq is 0 there are no launches, and the shape has no CTAs and is not used.
   const std::int64_t rows = launched_rows(plan);
   plan.launches = split_batches(problem, plan.config, rows);
   plan.shape = launch_shape(plan.config, problem, plan.group, rows, limits.multiprocessors);
   plan.spec = kernel_spec(plan.config, plan.features, limits.arch);
   if (plan.features.split) {
     plan.merge_spec = merge_spec(plan.config, plan.features, limits.arch);
+    // Launches follow one another on the stream and share the slots, so that the workspace is for
+    // the first launch, which has the most batches. There is one: an empty problem is never split.
     plan.workspace_bytes = plan.split.workspace_bytes(
         plan.tiles->tile_rows, problem.dim_v, problem.heads * plan.launches.front().batches);
   }

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_ATTENTION_PLAN_PLAN_H_
 #define ANNULUS_ATTENTION_PLAN_PLAN_H_
 
-// What will be done about a problem, decided without touching a device: which kernel, which tiles,
-// which launches. A LaunchPlan is data that can be printed, tested and compared; forward.h carries
-// it out. The same arguments give the same plan on every machine.
+// The plan of a problem, decided without touching a device: which kernel, which tiles, which
+// launches. A LaunchPlan is data that can be printed, tested and compared; attention/run/forward.h
+// carries it out. The same arguments give the same plan on every machine.
 
 #include <cstdint>
 #include <memory>
@@ -27,7 +27,7 @@
 
 namespace annulus::attention {
 
-// Everything is decided by make_plan, which hands it out whole.
+// All decisions about a problem. make_plan makes them all; nothing changes afterwards.
 struct LaunchPlan {
   // What was asked.
   Problem problem;
@@ -37,55 +37,57 @@ struct LaunchPlan {
   KernelConfig config;
   WorkGroup group;
   pattern::MaskCode mask;
-  KernelFeatures features;  // what the kernel was specialised by
+  KernelFeatures features;  // what the kernel is specialised by
   jit::KernelSpec spec;
-  std::shared_ptr<const TileList> tiles;  // perhaps that of other plans as well; never null
+  std::shared_ptr<const TileList> tiles;  // other plans may share it; never null
   KvSplit split;                          // empty: a CTA takes whole rows
-  jit::KernelSpec merge_spec;        // where rows are split: of the launch that follows each launch
-  LaunchShape shape;                 // grid_z is that of the largest launch
-  std::vector<BatchRange> launches;  // empty where B or Sq is 0
+  jit::KernelSpec merge_spec;             // if rows are split: the combine that follows each launch
+  LaunchShape shape;                      // grid_z is that of the largest launch
+  std::vector<BatchRange> launches;       // empty where B or Sq is 0
 
-  // What the kernel reads besides the tiles.
-  // Where it reads positions row by row: of each row, padded to whole tiles.
+  // What the kernel reads besides the tiles. The positions are those of each row, padded to whole
+  // tiles; empty unless features.placed.
   std::vector<std::int32_t> q_positions;
   std::vector<std::int32_t> k_positions;
   ScoreNumbers score;
   ScoreTables score_tables;
   ScoreCode score_code;
   float lse_factor = 1;
-  std::int64_t workspace_bytes = 0;  // that each concurrent run needs of its own
-  std::int64_t device_bytes = 0;     // that the plan holds
+  std::int64_t workspace_bytes = 0;  // for each concurrent run
+  std::int64_t device_bytes = 0;     // of the arrays that the plan keeps on the device
 
-  // What people are told.
+  // Explanations for people.
   std::string reason;                  // why this configuration
-  std::string split_reason;            // why rows are split or not; empty where nobody asked
+  std::string split_reason;            // why rows are split or not; empty if nobody asked
   std::vector<std::string> decisions;  // one line each
   std::vector<Rejected> rejected;
 };
 
-// What whoever plans has to say about how.
+// How a caller wants a problem to be planned.
 struct PlanForm {
   ListForm list = ListForm::kShortest;
-  // Into how many parts the longest tile rows are split, and others into parts as long. 1: none; 0:
-  // as the pipe model finds. A plan with parts needs workspace.
+  // The number of parts that the longest tile row is split into; shorter rows are split into parts
+  // of the same length. 1 splits nothing, 0 lets the pipe model decide. A plan with parts needs
+  // workspace.
   int kv_splits = 1;
 };
 
-// Tile rows, or parts of them, of each head.
+// The number of tile rows, or of parts of them, of each head.
 std::int64_t launched_rows(const LaunchPlan& plan);
 
-// Takes the choice's second configuration where the tiles forbid what the first one does together.
-// Requires: validate(problem) passes; its pattern is no sum (branched_forward.h). Throws as
-// make_tile_list, pattern::emit and score_code do, and Error{kUnsupported} where the tiles forbid
-// the only configuration of the choice. The shortest list is one that all lengths of its
-// grid share (tile_grid.h); with a cache it is one that was made before, where there is such a one.
-// A list of another form is of these lengths alone.
+// Plans a problem. It takes the choice's second configuration if the tiles forbid what the first
+// one computes together (group.h). Requires: validate(problem) passes; its pattern is no sum
+// (attention/run/branched_forward.h makes a plan for each branch). Throws as make_tile_list,
+// pattern::emit and score_code do, and Error{kUnsupported} if the tiles forbid the only
+// configuration of the choice. With ListForm::kShortest the list is shared by all lengths of its
+// grid (attention/tiles/tile_grid.h) and found in the cache if it was made before; a list of
+// another form is made for these lengths only.
 LaunchPlan make_plan(const Problem& problem, const Choice& choice, const DeviceLimits& limits,
                      const PlanForm& form = {}, TileCache* cache = nullptr);
 
-// The same for tensors that are shards: Sq and Sk are the rows of the placement, and the problem's
-// own q0 and k0 are replaced by it. Requires: the placement has as many rows, all positions within
-// kMaxPosition.
+// The same for tensors that are shards: the placement has the positions of all rows and replaces
+// the problem's own q0 and k0. Requires: the placement has Sq and Sk rows, with all positions
+// within kMaxPosition.
 LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const Choice& choice,
                      const DeviceLimits& limits, const PlanForm& form = {},
                      TileCache* cache = nullptr);

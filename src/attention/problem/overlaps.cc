@@ -1,5 +1,5 @@
-// Which memory of a call may be the same: what is written is nothing else of the call, but for O
-// over Q and the state over itself.
+// Which tensors of a call may share memory: what is written must not begin where another tensor of
+// the call does, except O over Q and the state over itself. Only the first addresses are compared.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -16,11 +16,13 @@ struct Place {
   const char* name;
   const void* data;
   bool written;
-  int same;  // as another place with this number, if it is not 0
+  int same;  // places with the same number other than 0 may share memory
 };
 
 }  // namespace
 
+// Collects the tensors that this problem reads or writes, and compares each that is written with
+// all others. Tensors that are only read may share memory.
 void check_overlaps(const Problem& problem, const Operands& operands) {
   enum { kApart, kQuery, kAcc, kMaximum, kSum };
   std::array<Place, 14> places;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
 
-// False where the product leaves int64.
+// Returns false if the product exceeds int64.
 bool multiply(std::int64_t a, std::int64_t b, std::int64_t* product) {
   return !__builtin_mul_overflow(a, b, product);
 }
@@ -33,7 +33,8 @@ void check_count(const char* name, std::int64_t value, std::int64_t least, std::
 }
 
 void check_elements(const char* name, std::array<std::int64_t, 4> extents) {
-  std::int64_t count = 8;  // bytes: sizes in fp32 and signed byte offsets must fit as well
+  // It starts at 8, so that sizes in bytes, in fp32 as well, and signed byte offsets fit too.
+  std::int64_t count = 8;
   for (const std::int64_t extent : extents) {
     if (!multiply(count, std::max<std::int64_t>(extent, 1), &count)) {
       base::fail(ErrorCode::kInvalidArgument,
@@ -97,6 +98,8 @@ void check_tensor(const Tensor& tensor) {
                  "the {} stride of {} is {} elements; it must be a multiple of {}", axis.name,
                  tensor.name, axis.stride, unit);
     }
+    // The span of all axes has to stay below kMax / 8 elements, so that byte offsets fit in int64
+    // even for fp32. abs() of the least int64 does not exist.
     std::int64_t reach = 0;
     if (axis.stride == std::numeric_limits<std::int64_t>::min() ||
         !multiply(std::abs(axis.stride), axis.extent - 1, &reach) || reach > kMax / 8 - span) {
@@ -108,13 +111,15 @@ void check_tensor(const Tensor& tensor) {
   }
 }
 
-// Writers of two elements to one place would race.
+// Checks that no two elements of a tensor that is written have the same address, or writers of both
+// would race.
 void check_distinct(const Tensor& tensor) {
   if (empty(tensor)) return;
   std::array<Axis, 3> axes = axes_of(tensor);
   std::sort(axes.begin(), axes.end(),
             [](const Axis& a, const Axis& b) { return std::abs(a.stride) < std::abs(b.stride); });
-  std::int64_t inner = tensor.dim;  // elements that the axes so far span
+  // Axes in ascending order of stride: each stride has to be at least what the inner axes span.
+  std::int64_t inner = tensor.dim;
   for (const Axis& axis : axes) {
     if (axis.extent <= 1) continue;
     if (std::abs(axis.stride) < inner) {
@@ -127,8 +132,9 @@ void check_distinct(const Tensor& tensor) {
   }
 }
 
-// O may be Q itself: a CTA reads its rows of Q before it writes the same rows of O, and no other
-// CTA reads them. Everything else that begins where O does is read while O is written.
+// O may be Q itself if the two have the same strides: a CTA reads its rows of Q before it writes
+// the same rows of O, and no other CTA reads them. Any other tensor at O's address would be read
+// while O is written.
 void check_in_place(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& o) {
   if (empty(o)) return;
   for (const Tensor* other : {&k, &v}) {
@@ -159,7 +165,7 @@ void check_in_place(const Tensor& q, const Tensor& k, const Tensor& v, const Ten
   check_distinct(q);
 }
 
-// Dtypes, and what only e4m3 has.
+// Checks the dtypes and what only e4m3 has: its head dims, the dtype of O, and blocks of scales.
 void check_dtypes(const Problem& problem) {
   const bool bytes = problem.dtype == Dtype::kFloat8E4M3;
   if (!bytes && problem.dtype != Dtype::kFloat16 && problem.dtype != Dtype::kBfloat16) {
@@ -275,6 +281,9 @@ PatternContext Problem::context() const {
   return {total_k.value_or(std::max<std::int64_t>(k_position() + seq_k, 0)), layer};
 }
 
+// Checks what can be said of a problem without its memory. Counts come first, because later checks
+// divide by them and multiply them; products of lengths are checked last, when every factor is
+// within its limit. Lengths and batches of 0 are valid.
 void validate(const Problem& problem) {
   check_count("batch (B)", problem.batch, 0, std::numeric_limits<std::int32_t>::max());
   check_count("heads (H)", problem.heads, 1, kMaxHeads);
@@ -309,7 +318,7 @@ void validate(const Problem& problem) {
   check_positions("k0", problem.k_position(), problem.seq_k);
   if (problem.total_k) check_count("total_k", *problem.total_k, 0, kMaxPosition);
   check_count("layer", problem.layer, 0, std::numeric_limits<std::int32_t>::max());
-  problem.pattern.distinct_heads(problem.heads);  // made for that many
+  problem.pattern.distinct_heads(problem.heads);  // throws if the pattern has other heads
   attention::check_elements("Q", {problem.batch, problem.seq_q, problem.heads, problem.dim_qk});
   attention::check_elements("K", {problem.batch, problem.seq_k, problem.kv_heads, problem.dim_qk});
   attention::check_elements("V", {problem.batch, problem.seq_k, problem.kv_heads, problem.dim_v});
@@ -325,6 +334,8 @@ void validate(const Problem& problem) {
   }
 }
 
+// Checks the memory of a call. Without query rows nothing is launched, and addresses are not looked
+// at; but a pointer that the problem has no use for is refused in any case, as it shows a mistake.
 void validate(const Problem& problem, const Operands& operands) {
   const Tensor q = attention::q_of(problem, operands);
   const Tensor k = attention::k_of(problem, operands);

@@ -65,7 +65,8 @@ HostState merge(const HostState& a, const HostState& b) {
       continue;
     }
     const float m = std::isnan(a.m[row]) ? a.m[row] : std::max(b.m[row], a.m[row]);
-    // Equal maxima have weight one, infinite ones included.
+    // NaN in either m reaches the result. Equal maxima have weight one, also infinite ones, whose
+    // difference would be NaN.
     const float weight_a = a.m[row] == m ? 1.0f : std::exp2(a.m[row] - m);
     const float weight_b = b.m[row] == m ? 1.0f : std::exp2(b.m[row] - m);
     merged.m[row] = m;

@@ -13,6 +13,8 @@ constexpr std::int64_t kAlignment = 256;
 
 }  // namespace
 
+// Every branch but the first carries a state in, every branch but the last carries one out, and
+// only the last one writes LSE.
 std::vector<LaunchPlan> make_branch_plans(const Problem& problem, const Choice& choice,
                                           const DeviceLimits& limits, const PlanForm& form,
                                           TileCache* cache) {
@@ -47,7 +49,8 @@ BranchedForward::BranchedForward(const device::ContextPointer& context, jit::Ker
   workspace_bytes_ = state_bytes_ + of_branch;
 }
 
-// acc, whose rows are multiples of 128 bytes, then m, then l.
+// The state between branches: the caller's state_out, or memory of the workspace. There acc comes
+// first, whose rows are multiples of 128 bytes, so that m and l behind it are aligned.
 StatePointers BranchedForward::between(const Operands& operands, void* workspace) const {
   if (problem_.carry_out) return operands.state_out;
   const std::int64_t rows = problem_.batch * problem_.heads * problem_.seq_q;
@@ -60,7 +63,7 @@ void BranchedForward::put(device::LaunchSink& to, const Operands& operands, void
   const Forward& first = branches_.front();
   if (branches_.size() == 1) return first.put(to, operands, first.lists(), workspace);
   validate(problem_, operands);
-  // O is written by the last branch alone; if it lies wrong, none may run.
+  // Only the last branch writes O, but if O's strides are wrong, no branch may run.
   for (const Forward& branch : branches_) {
     check_strides(branch.plan().config, problem_, operands);
   }

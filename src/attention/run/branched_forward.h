@@ -1,9 +1,9 @@
 #ifndef ANNULUS_ATTENTION_RUN_BRANCHED_FORWARD_H_
 #define ANNULUS_ATTENTION_RUN_BRANCHED_FORWARD_H_
 
-// A problem made ready whose pattern may be a sum: its branches run one after another, each into
-// the state that the one before it left, so that a key counts once for each branch that sees it.
-// Any other pattern is a single branch.
+// A problem that is ready to run and whose pattern may be a sum. The branches of a sum run one
+// after another, each going on from the state that the one before left, so that a key counts once
+// for each branch that sees it. Any other pattern is a single branch.
 
 #include <cstdint>
 #include <vector>
@@ -29,8 +29,9 @@ class BranchedForward {
   const Problem& problem() const { return problem_; }
   const std::vector<Forward>& branches() const { return branches_; }
 
-  // Of a state between branches, unless there is one branch or the caller's state is there for it,
-  // and behind it what a branch needs itself.
+  // The workspace holds the state between branches, unless there is one branch or the caller's
+  // state_out can be used for it; after that comes the workspace of a branch, which all branches
+  // share.
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
 
   // As Forward::run. The workspace is 16-byte aligned.
@@ -38,7 +39,7 @@ class BranchedForward {
     device::StreamSink to(stream);
     put(to, operands, workspace);
   }
-  // What run() queues goes to `to` instead.
+  // Sends what run() would queue to `to` instead.
   void put(device::LaunchSink& to, const Operands& operands, void* workspace) const;
 
  private:

@@ -12,7 +12,7 @@
 namespace annulus::attention {
 namespace {
 
-// Element `elements` of a tensor.
+// The address of element `elements` of a tensor; null stays null.
 template <typename T>
 T* advance(T* data, std::int64_t elements, Dtype dtype) {
   using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
@@ -25,7 +25,8 @@ T* advance_state(T* data, std::int64_t elements) {
   return data == nullptr ? nullptr : data + elements;
 }
 
-// Row i has scale i >> shift of `blocks`.
+// Sets ScaleParams' shift and number of blocks of one operand: row i has scale i >> shift. With
+// block 0 the whole head has one scale, and a shift of 31 makes 0 of every row.
 void set_scale_blocks(std::int64_t rows, std::int64_t block, int& shift, int& blocks) {
   shift = block == 0 ? 31 : std::countr_zero(static_cast<std::uint64_t>(block));
   blocks = block == 0 ? 1 : static_cast<int>(base::ceil_div(rows, block));
@@ -72,6 +73,8 @@ Forward::Forward(const device::ContextPointer& context, jit::KernelCache& kernel
     : context_(context), plan_(std::move(plan)), parameters_{} {
   if (plan_.launches.empty()) return;
   lookup_ = kernels.get(plan_.spec);
+  // The kernel is shared with other plans of the same spec. They set the same number, because the
+  // bytes follow from the configuration and the head dims, which the spec holds.
   lookup_.kernel->function.allow_dynamic_shared(static_cast<std::size_t>(plan_.shape.shared_bytes));
 
   if (!plan_.split.empty()) merge_ = kernels.get(plan_.merge_spec);
@@ -134,6 +137,9 @@ kernels::AttentionParams Forward::parameters(const Operands& operands,
   set(operands.k_strides, parameters.k_batch, parameters.k_head, parameters.k_row);
   set(operands.v_strides, parameters.v_batch, parameters.v_head, parameters.v_row);
   set(operands.o_strides, parameters.o_batch, parameters.o_head, parameters.o_row);
+  // Every pointer is moved on to the launch's first batch, because the kernel counts batches from
+  // 0. Lists are moved only if each batch has its own (batch_lists); then they are listed tiles,
+  // and the row order and the row begins are all that has to move.
   const std::int64_t rows = range.first_batch * problem.heads * problem.seq_q;
   const std::int64_t skipped = range.first_batch * lists.batch_lists;
   parameters.tiles = lists;
@@ -165,7 +171,8 @@ void Forward::check(const Operands& operands) const {
   check_strides(plan_.config, plan_.problem, operands);
 }
 
-// The slots of each launch in turn: launches of one stream do not overlap.
+// Sets the pointers to the slots in the workspace. All launches use the same slots, one after
+// another, because launches on one stream do not overlap.
 void Forward::place_slots(void* workspace, kernels::SplitParams* split) const {
   const std::int64_t slots =
       plan_.launches.front().batches * plan_.problem.heads * plan_.split.slots;

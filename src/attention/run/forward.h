@@ -1,8 +1,8 @@
 #ifndef ANNULUS_ATTENTION_RUN_FORWARD_H_
 #define ANNULUS_ATTENTION_RUN_FORWARD_H_
 
-// A plan made ready on a device: its kernel is loaded, its lists are uploaded. Running it is a loop
-// over launches.
+// A plan that is ready on a device: its kernel is loaded and its lists are uploaded. Running it is
+// a loop over its launches.
 
 #include <memory>
 
@@ -18,14 +18,14 @@ namespace annulus::attention {
 // through them the context.
 class Forward {
  public:
-  // Gets the kernel, which may compile it, and uploads what the kernel reads; with a cache, not the
-  // tile list where it is on the device already. Waits for the copies.
+  // Gets the kernel, which may compile it, and uploads what the kernel reads. With a cache, a tile
+  // list that is on the device already is not uploaded again. Waits for the copies.
   Forward(const device::ContextPointer& context, jit::KernelCache& kernels, LaunchPlan plan,
           DeviceTileCache* lists = nullptr);
 
   const LaunchPlan& plan() const { return plan_; }
   const device::ContextPointer& context() const { return context_; }
-  // How the kernel was obtained. Without a kernel where the plan launches nothing.
+  // How the kernel was obtained. It has no kernel if the plan launches nothing.
   const jit::KernelLookup& lookup() const { return lookup_; }
 
   // Queues the launches on `stream`: no allocation, no lock, no waiting. Throws
@@ -35,21 +35,20 @@ class Forward {
     device::StreamSink to(stream);
     put(to, operands, lists(), workspace);
   }
-  // What run() queues goes to `to` instead, over `lists` of the same tiles in device memory: as
-  // lists() but for what the caller put in its place. Lists of a later batch lie behind those of
-  // the first. Throws as run().
+  // Sends what run() would queue to `to` instead. `lists` is lists() with some pointers replaced by
+  // the caller; the lists of batch b follow those of batch b - 1. Throws as run().
   void put(device::LaunchSink& to, const Operands& operands, const kernels::TileListParams& lists,
            void* workspace = nullptr) const;
 
-  // Throws what a run of these operands would throw before it launches.
+  // Throws what run() would throw for these operands before it launches anything.
   void check(const Operands& operands) const;
 
-  // What the kernel is launched with for a range of batches.
+  // The kernel's parameters for a range of batches.
   kernels::AttentionParams parameters(const Operands& operands,
                                       const kernels::TileListParams& lists,
                                       const BatchRange& range) const;
 
-  // The plan's lists on the device; null pointers where the plan launches nothing.
+  // The plan's lists on the device; null pointers if the plan launches nothing.
   const kernels::TileListParams& lists() const { return parameters_.tiles; }
 
  private:
@@ -57,16 +56,16 @@ class Forward {
   void launch(device::LaunchSink& to, const Operands& operands, const BatchRange& range,
               const kernels::AttentionParams& parameters) const;
   void place_slots(void* workspace, kernels::SplitParams* split) const;
-  // Joins the parts of the rows of a launch, which lie in its slots of the workspace.
+  // Queues the launch that joins the parts of split rows, which are in the slots of the workspace.
   void merge(device::LaunchSink& to, const BatchRange& range,
              const kernels::AttentionParams& parameters) const;
 
   device::ContextPointer context_;
   LaunchPlan plan_;
   jit::KernelLookup lookup_;
-  jit::KernelLookup merge_;                   // where rows are split
-  std::shared_ptr<const DeviceTiles> tiles_;  // null where the plan launches nothing
-  device::Buffer lists_;  // arrays of the parts, the mask, the score and positions, in turn
+  jit::KernelLookup merge_;                   // combine_splits, if rows are split
+  std::shared_ptr<const DeviceTiles> tiles_;  // null if the plan launches nothing
+  device::Buffer lists_;  // arrays of the parts, the mask, positions and the score, in this order
   kernels::AttentionParams parameters_;  // all but the operands
 };
 

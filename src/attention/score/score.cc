@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::size_t kMaxBias = std::size_t{1} << 28;  // entries of all tables: 1 GB
 
-// Times a distance of up to 2^31, and added up, these stay far inside fp32.
+// The bound is 1e20: times a distance of up to 2^31, and summed, such values stay far inside the
+// range of fp32.
 void check_values(const char* name, const std::vector<double>& values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (std::abs(values[i]) <= 1e20) continue;  // NaN is not
@@ -39,6 +40,8 @@ std::vector<float> times(double factor, const std::vector<double>& values) {
 
 }  // namespace
 
+// Numbers have to be finite and within bounds in which fp32 scores stay finite. For soft-cap c both
+// c and scale / c are factors in fp32, which is why it has a lower bound too.
 void check_score(const Problem& problem) {
   const Score& score = problem.score;
   const double scale = problem.effective_scale();

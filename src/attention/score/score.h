@@ -1,7 +1,7 @@
 #ifndef ANNULUS_ATTENTION_SCORE_SCORE_H_
 #define ANNULUS_ATTENTION_SCORE_SCORE_H_
 
-// What annulus/score.h means for one problem.
+// The checks of a problem's score (annulus/score.h), and its tables as kernels read them.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,11 +21,11 @@ const T& of_head(const std::vector<T>& list, std::int64_t head) {
   return list[static_cast<std::size_t>(head) % list.size()];
 }
 
-// What the score of a key at distance k - q gains: alibi and bias.
+// The terms that depend on the distance k - q: ALiBi and bias, in base e.
 double position_terms(const Score& score, std::int64_t head, std::int64_t distance);
 
-// The lists as a kernel reads them, log2(e) folded in; slopes and bias without where there is a
-// score expression.
+// The lists as a kernel reads them. log2(e) is folded in, except into slopes and bias if there is a
+// score expression, which takes scores in base e.
 struct ScoreTables {
   std::vector<float> slopes;
   std::vector<float> bias;  // table by table

@@ -15,7 +15,7 @@ namespace {
 using Op = ScoreOperation;
 using Type = ScoreNode::Type;
 
-// Instructions of an operation, and special functions among them, as NVRTC makes them.
+// The instructions of an operation, and the special functions among them, as NVRTC compiles it.
 struct Cost {
   double instructions;
   double special;
@@ -47,19 +47,21 @@ Cost cost_of(const ScoreNode& node) {
       return {16, 2};
     case Op::kFloorDivide:
     case Op::kModulo:
-      return {40, 2};  // of integers, one of which is not known
+      return {40, 2};  // a division of integers whose divisor is no constant
     default:
       return {1, 0};
   }
 }
 
-// What is cheaper than this is written out for each element of a tile.
+// Expressions of at most this many instructions are written out for each element of a tile.
 constexpr double kMaxWrittenOut = 20;
-// What is dearer than this, for one piece of a tile at a time instead of several.
+// Expressions of more than this many are evaluated for one piece of a tile at a time.
 constexpr double kMaxOfPieces = 60;
-// Words of all tables: 1 GB.
+// The most words of all tables: 1 GB.
 constexpr std::size_t kMaxWords = std::size_t{1} << 28;
 
+// Writes the text of an expression, and gives every number and table a slot in the order in which
+// they occur.
 class Emitter {
  public:
   explicit Emitter(bool with_tables) : with_tables_(with_tables) {}
@@ -67,7 +69,8 @@ class Emitter {
   ScoreCode run(const ScoreNode& node) {
     code_.structure.text = text_of(node, kOrs);
     constexpr std::size_t kRoom = kernels::kScoreNumbers;
-    // Which slot a number has depends on the structure alone, where a table begins on the values.
+    // Numbers beyond kRoom spill to the front of the words, so that tables begin after them. The
+    // slots depend on the structure alone; where a table begins is a value, like any other number.
     const std::size_t spilled = numbers_.size() - std::min(numbers_.size(), kRoom);
     if (tables_.size() > kMaxWords - spilled) {
       base::fail(ErrorCode::kUnsupported,
@@ -94,6 +97,9 @@ class Emitter {
     return std::bit_cast<std::int32_t>(static_cast<float>(value));
   }
 
+  // The text of a node, in parentheses if it binds less tightly than `needed`. On the way it adds
+  // up the costs and notes whether positions are read. Slots are taken in the order of the text, so
+  // that expressions of the same structure have the same text.
   std::string text_of(const ScoreNode& node, int needed) {
     const Cost cost = cost_of(node);
     code_.structure.instructions += cost.instructions;
@@ -132,7 +138,8 @@ class Emitter {
     return info.strength < needed ? "(" + text + ")" : text;
   }
 
-  // Slots: where the table begins, its rows where there are two indices, its columns.
+  // A look-up has two or three slots: where the table begins, its rows if there are two indices,
+  // and its columns.
   std::string lookup(const ScoreNode& node) {
     searches_ = true;
     const detail::ScoreTableData& table = *node.table;
@@ -145,7 +152,7 @@ class Emitter {
     return text + ")";
   }
 
-  // A table that several look-ups share is there once.
+  // Where a table begins among the tables. One that several look-ups share is stored once.
   std::int32_t place_of(const std::shared_ptr<const detail::ScoreTableData>& table) {
     for (const auto& [known, place] : places_) {
       if (known == table) return place;

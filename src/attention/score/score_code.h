@@ -1,8 +1,8 @@
 #ifndef ANNULUS_ATTENTION_SCORE_SCORE_CODE_H_
 #define ANNULUS_ATTENTION_SCORE_SCORE_CODE_H_
 
-// A score expression on the device and on the CPU. The text for the kernel says what the expression
-// looks like, its numbers and tables are run-time parameters; the other end is
+// A score expression on the device and on the CPU. The text for the kernel has the structure of the
+// expression; its numbers and tables are run-time parameters. The other end is
 // templates/tile/score_mod.cuh, whose ScoreContext has the functions that the text calls.
 
 #include <cstdint>
@@ -14,13 +14,13 @@
 
 namespace annulus::attention {
 
-// What makes another kernel: the text, over (m, score, b, h, q, k) with m a tile::ScoreContext, and
-// what follows from it.
+// The part of an expression that is compiled into a kernel: the text, over (m, score, b, h, q, k)
+// with m a tile::ScoreContext, and what follows from it.
 struct ScoreStructure {
   std::string text;
   bool positions = false;   // it reads q or k
-  bool costly = false;      // better evaluated in a loop than written out for every element
-  bool is_long = false;     // and there a piece at a time
+  bool costly = false;      // evaluated in a loop (ScoreMod::kInLoop)
+  bool is_long = false;     // evaluated one piece at a time in that loop (ScoreMod::kLong)
   double instructions = 0;  // about, for one element
   double special = 0;       // of them results of special functions
 
@@ -30,15 +30,16 @@ struct ScoreStructure {
 struct ScoreCode {
   ScoreStructure structure;
   std::vector<std::int32_t> numbers;  // for ScoreParams::numbers, at most kernels::kScoreNumbers
-  // For ScoreParams::words: numbers that found no room, then the tables. Reals as their bits.
+  // For ScoreParams::words: the numbers beyond kScoreNumbers, then the tables. Reals are stored as
+  // their bits.
   std::vector<std::int32_t> words;
 };
 
-// Nothing where there is no expression. Throws Error{kUnsupported} where the tables together are
-// too large for a device.
+// The code of an expression, empty if there is none. Throws Error{kUnsupported} if the tables
+// together are too large for a device.
 ScoreCode score_code(const std::optional<ScoreExpression>& expression);
 
-// Its structure alone: no table is copied.
+// The structure alone; no table is copied.
 ScoreStructure score_structure(const std::optional<ScoreExpression>& expression);
 
 struct ScorePoint {
@@ -49,8 +50,8 @@ struct ScorePoint {
   std::int64_t k = 0;
 };
 
-// The value in float64; integers as on the device, numbers and tables rounded to fp32 as there. The
-// definition that the kernels are tested against.
+// The value of an expression in float64, with integers that wrap as on the device, and numbers and
+// tables rounded to fp32 as the kernel holds them. Kernels are tested against this definition.
 double evaluate(const ScoreExpression& expression, const ScorePoint& point);
 
 }  // namespace annulus::attention

@@ -1,4 +1,4 @@
-// A score expression in float64, straight from the tree.
+// Evaluates a score expression in float64, from its tree.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace {
 using Op = ScoreOperation;
 using Type = ScoreNode::Type;
 
-// Of the node's type: a truth is 0 or 1 in `integer`.
+// A value of the node's type; a truth is 0 or 1 in `integer`.
 struct Value {
   std::int32_t integer = 0;
   double real = 0;
@@ -111,6 +111,9 @@ Value of_reals(Op operation, double a, double b) {
   }
 }
 
+// The value of a node. Constants and entries of tables go through float, because the kernel holds
+// them in fp32: the oracle is exact for the numbers that the kernel is given, not for those that
+// were written. Indices of tables are clamped, and where() evaluates only the operand it takes.
 Value value_of(const ScoreNode& node, const ScorePoint& point) {
   const auto child = [&](std::size_t i) { return value_of(*node.children[i], point); };
   const auto is_integer = [&](std::size_t i) { return node.children[i]->type == Type::kInteger; };
@@ -157,6 +160,8 @@ Value value_of(const ScoreNode& node, const ScorePoint& point) {
     default:
       break;
   }
+  // All other operations take one or two numbers. They are computed in integers if all operands are
+  // integers and the result is not real; a comparison of integers is such a case.
   const bool two = node.children.size() == 2;
   const bool integers = is_integer(0) && (!two || is_integer(1)) && node.type != Type::kReal;
   if (integers) return of_integers(node.operation, child(0).integer, two ? child(1).integer : 0);

@@ -1,4 +1,4 @@
-// The public face of score expressions.
+// The public interface of score expressions (annulus/score_expression.h).
 #include "annulus/score_expression.h"
 
 #include "attention/score/score_node.h"

@@ -34,7 +34,7 @@ class Parser {
     base::fail(ErrorCode::kParse, "column {}: {}", at + 1, what);
   }
 
-  // Runs what makes a node and puts the column before its error.
+  // Calls a function that makes a node, and adds the column to its error.
   template <typename Make>
   static auto made_at(std::size_t at, const Make& make) {
     try {
@@ -69,7 +69,7 @@ class Parser {
     if (!accept(sign)) fail_at(at_, fmt::format("expected '{}'", sign));
   }
 
-  // part { sign part } with the signs of one strength.
+  // part { sign part }, where all signs bind equally tightly.
   template <typename Part>
   ScoreNodePointer chain(ScoreStrength strength, const Part& part) {
     ScoreNodePointer left = part();
@@ -212,7 +212,8 @@ class Parser {
                               : value->real);
   }
 
-  // Whole numbers are integers; with a point or an exponent they are real.
+  // A number without a point or an exponent is an integer, any other is real; "inf" is real too. A
+  // minus sign belongs to the number.
   ScoreNodePointer number() {
     const std::size_t start = at_;
     std::size_t stop = at_ + (text_[at_] == '-');

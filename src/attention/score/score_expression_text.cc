@@ -1,4 +1,4 @@
-// Score expressions as text.
+// Score expressions as text that parses to the same tree.
 #include <fmt/core.h>
 
 #include <iterator>
@@ -9,7 +9,7 @@ namespace annulus {
 namespace attention {
 namespace {
 
-// So that it reads as a real number again.
+// The text of a real number, which is read as a real again: with a point, an exponent or a name.
 std::string real_text(double value) {
   std::string text = fmt::format("{}", value);
   if (text.find_first_of(".en") == text.npos) text += ".0";  // "1e+30", "inf"
@@ -45,6 +45,7 @@ ScoreStrength strength(const ScoreNode& node) {
   return info_of(node.operation).strength;
 }
 
+// Appends the text of a node. An operand gets parentheses if it binds less tightly than `needed`.
 void print(const ScoreNode& node, std::string* text) {
   const auto operand = [&](const ScoreNode& child, int needed) {
     const bool parentheses = strength(child) < needed;
@@ -80,7 +81,7 @@ void print(const ScoreNode& node, std::string* text) {
     if (!node.children.empty()) *text += ')';
   } else if (info.strength == kPrefix) {
     *text += info.sign;
-    // -2 is a number, -(2) the negative of one.
+    // "-2" is a number, and "-(2)" is the negation of a number, so that a number gets parentheses.
     operand(*node.children[0], is_number(*node.children[0]) ? kAtom + 1 : kAtom);
   } else {
     // Signs group from the left; comparisons do not chain.

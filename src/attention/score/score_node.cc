@@ -1,4 +1,4 @@
-// Making the nodes of score expressions: types and limits.
+// Makes the nodes of score expressions, and checks their types and limits.
 #include "attention/score/score_node.h"
 
 #include <algorithm>
@@ -27,7 +27,8 @@ constexpr ScoreOperationInfo kOperations[] = {
     {Op::kDivide, "/", kProduct, 2},
     {Op::kAdd, "+", kSum, 2},
     {Op::kSubtract, "-", kSum, 2},
-    // Longer signs before those that they begin with.
+    // A sign comes after the longer signs that begin with it, because the parser takes the first
+    // that fits.
     {Op::kLessEqual, "<=", kComparison, 2},
     {Op::kLess, "<", kComparison, 2},
     {Op::kGreaterEqual, ">=", kComparison, 2},
@@ -69,7 +70,9 @@ const char* name_of(Type type) {
              name_of(operand.type));
 }
 
-// What the operation gives, after a look at what it is given.
+// The type of an operation's result. Throws if an operand has a type that the operation does not
+// take. Operations of numbers give an integer if all operands are integers; the functions and the
+// division of the default case give reals, comparisons a truth.
 Type type_of(const ScoreOperationInfo& info, const std::vector<ScoreNodePointer>& children) {
   const auto all = [&](Type type) {
     return std::ranges::all_of(children, [&](const auto& child) { return child->type == type; });
@@ -127,7 +130,8 @@ Type type_of(const ScoreOperationInfo& info, const std::vector<ScoreNodePointer>
 ScoreNodePointer finished(ScoreNode node) {
   for (const ScoreNodePointer& child : node.children) {
     node.depth = std::max(node.depth, child->depth + 1);
-    node.nodes += child->nodes;  // at most kMaxScoreNodes each
+    // This cannot overflow: each child has at most kMaxScoreNodes nodes, and there are few.
+    node.nodes += child->nodes;
   }
   if (node.depth > kMaxScoreDepth) {
     base::fail(ErrorCode::kInvalidArgument, "the expression nests {} levels deep, at most {}",

@@ -49,16 +49,17 @@ using ScoreNodePointer = std::shared_ptr<const ScoreNode>;
 constexpr int kMaxScoreDepth = 64;
 constexpr int kMaxScoreNodes = 1024;
 
-// How tightly a part of a text holds together; those of C++.
+// How tightly the operation of a text binds, as in C++; the loosest first.
 enum ScoreStrength : int { kOrs, kAnds, kComparison, kSum, kProduct, kPrefix, kAtom };
 
 struct ScoreOperationInfo {
   ScoreOperation operation;
-  std::string_view sign;  // of a variable or a function its name
+  std::string_view sign;  // the operator, or the name of a variable or function
   ScoreStrength strength;
   int operands;
 };
-// Variables, prefixes, signs between two operands, and functions (kAtom with operands).
+// All operations with a text: variables (kAtom without operands), prefixes, signs between two
+// operands, and functions (kAtom with operands).
 const ScoreOperationInfo& info_of(ScoreOperation operation);
 std::span<const ScoreOperationInfo> score_operations();
 
@@ -74,7 +75,7 @@ ScoreNodePointer make_score_lookup(std::shared_ptr<const detail::ScoreTableData>
 
 bool equal(const ScoreNode& a, const ScoreNode& b);
 
-// Reads one expression from text[*at] on and leaves *at behind it. Throws Error{kParse} with the
+// Parses one expression from text[*at] on and moves *at behind it. Throws Error{kParse} with the
 // column.
 ScoreNodePointer parse_score_expression(std::string_view text, std::size_t* at);
 

@@ -1,4 +1,4 @@
-// Scores as text and back.
+// Parses scores from text, and writes them as text that parses to the same score.
 #include "annulus/score.h"
 
 #include <fmt/core.h>
@@ -55,6 +55,8 @@ class ScoreParser {
     if (!accept(c)) fail(fmt::format("expected '{}'", c));
   }
 
+  // name "(" value ")", where each name may occur once. A score expression is parsed in place, so
+  // that its commas and parentheses are its own.
   void term() {
     at_end();
     const std::size_t start = at_;

@@ -8,7 +8,7 @@
 namespace annulus::attention {
 namespace {
 
-// The largest power of two that divides all of them; zeros divide by anything.
+// log2 of the largest power of two that divides all values; 0 is divisible by anything.
 int common_shift(std::initializer_list<std::int64_t> values) {
   std::uint64_t bits = 0;
   for (const std::int64_t value : values) bits |= static_cast<std::uint64_t>(value);
@@ -17,8 +17,8 @@ int common_shift(std::initializer_list<std::int64_t> values) {
 
 }  // namespace
 
-// A granule lies at a multiple of its size from the tensor's row 0 and must not be cut: by the edge
-// of a tile, of a segment, of a block, or by the layout's end, beyond which nothing is visible.
+// Granules are at multiples of their size from the tensor's row 0. They must not be cut by the edge
+// of a tile, of a segment or of a block, or by the layout's end, beyond which nothing is visible.
 BlockMask::Axis::Axis(const std::vector<Segment>& segments, std::int64_t position_of_layout,
                       std::int64_t length, std::int64_t block_size, std::int64_t tile_size)
     : layout_length(length), block(block_size), tile(tile_size) {

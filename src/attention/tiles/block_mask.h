@@ -1,9 +1,9 @@
 #ifndef ANNULUS_ATTENTION_TILES_BLOCK_MASK_H_
 #define ANNULUS_ATTENTION_TILES_BLOCK_MASK_H_
 
-// What a blocks() leaf says about a tile, as the bits a kernel reads (templates/tile/mask.cuh).
-// Block edges need not fall on tile edges: a bit stands for a granule, a piece of rows x columns
-// that no block edge cuts.
+// The visibility of a tile by a blocks() leaf, as the bits that a kernel reads
+// (templates/tile/mask.cuh). Block edges need not coincide with tile edges: a bit stands for a
+// granule, a piece of rows x columns that no block edge cuts.
 
 #include <cstdint>
 #include <vector>
@@ -19,8 +19,9 @@ constexpr std::int32_t kTileNoneVisible = -2;
 
 class BlockMask {
  public:
-  BlockMask() = default;  // of no layout
-  // The layout must stay. Requires: both sizes of a tile are multiples of 16 or powers of two.
+  BlockMask() = default;  // a mask without a layout, which must not be appended
+  // The layout must outlive the mask. Requires: both sizes of a tile are multiples of 16 or powers
+  // of two.
   BlockMask(const BlockLayout& layout, const pattern::Placement& placement, std::int64_t tile_rows,
             std::int64_t tile_columns);
 
@@ -28,13 +29,13 @@ class BlockMask {
   int row_shift() const { return rows_.shift; }
   int column_shift() const { return columns_.shift; }
 
-  // Appends the tile's words and returns the index of the first one, or one of the states above;
-  // then nothing is appended.
+  // Appends the tile's words and returns the index of the first one. If all granules are visible,
+  // or none, it appends nothing and returns the state.
   std::int32_t append(std::int64_t head, std::int64_t row_tile, std::int64_t column_tile,
                       std::vector<std::uint32_t>* words) const;
 
  private:
-  // One axis of the tensors beside that of the layout.
+  // An axis of the tensors, and how it maps to the layout's axis.
   struct Axis {
     // Rows [begin, end) of the tensor are rows from `layout` on of the layout.
     struct Part {
@@ -51,7 +52,7 @@ class BlockMask {
     Axis() = default;
     Axis(const std::vector<Segment>& segments, std::int64_t position_of_layout,
          std::int64_t layout_length, std::int64_t block, std::int64_t tile);
-    // The layout's block that row `index` of the tensor lies in; -1: none.
+    // The layout's block that holds row `index` of the tensor, or -1.
     std::int64_t block_of(std::int64_t index) const;
   };
   bool kept(std::int64_t head, std::int64_t block_row, std::int64_t block_column) const;

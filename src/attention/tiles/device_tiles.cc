@@ -8,7 +8,7 @@
 namespace annulus::attention {
 namespace {
 
-// The list's arrays as one block, and how to make pointers into it once it has an address.
+// A list's arrays packed into one block, and the parameters once the block has an address.
 struct PackedTiles {
   explicit PackedTiles(const TileList& tiles)
       : row_begin(packed.add(tiles.row_begin)),
@@ -66,7 +66,7 @@ DeviceTiles::DeviceTiles(const device::ContextPointer& context,
   try {
     there_.record(stream.handle());
   } catch (...) {
-    stream.synchronize();  // the copy reads what goes with this object
+    stream.synchronize();  // the copy reads staged_, which is destroyed with this object
     throw;
   }
 }
@@ -74,7 +74,7 @@ DeviceTiles::DeviceTiles(const device::ContextPointer& context,
 DeviceTiles::~DeviceTiles() {
   try {
     wait();
-  } catch (...) {  // the context is lost, and with it the copy
+  } catch (...) {  // the context is lost, and the copy with it
   }
 }
 

@@ -1,7 +1,8 @@
 #ifndef ANNULUS_ATTENTION_TILES_DEVICE_TILES_H_
 #define ANNULUS_ATTENTION_TILES_DEVICE_TILES_H_
 
-// A tile list on the device, and a cache of such: plans that share a list share its memory there.
+// A tile list on the device, and a cache of such lists: plans that share a list share its memory on
+// the device.
 
 #include <memory>
 #include <mutex>
@@ -14,7 +15,7 @@
 
 namespace annulus::attention {
 
-// Immutable once it is there; holds the list that it is of.
+// Immutable once it is uploaded; keeps its list alive.
 class DeviceTiles {
  public:
   // Uploads the arrays and waits.
@@ -26,7 +27,7 @@ class DeviceTiles {
   DeviceTiles(const DeviceTiles&) = delete;
   DeviceTiles& operator=(const DeviceTiles&) = delete;
 
-  // Until the arrays are on the device. Throws Error{kDevice, kFault}.
+  // Waits until the arrays are on the device. Throws Error{kDevice, kFault}.
   void wait() const;
 
   const kernels::TileListParams& parameters() const { return parameters_; }
@@ -36,24 +37,24 @@ class DeviceTiles {
   std::shared_ptr<const TileList> tiles_;
   device::Buffer buffer_;
   kernels::TileListParams parameters_ = {};
-  // Of an upload that may be under way.
+  // The state of an upload that may be under way.
   mutable std::mutex mutex_;
   mutable device::HostBuffer staged_;  // what the copy reads
   mutable device::Event there_;
   mutable bool under_way_ = false;
 };
 
-// Keyed by the list itself: it never changes, so the same object is the same list. Bounded by bytes
-// on the device; memory of what is dropped is given back when no plan holds it any more. All
-// functions may be called from any thread.
+// A cache whose key is the list object itself: a list never changes, so the same object is the same
+// list. It is bounded by bytes on the device; the memory of a dropped list is freed when no plan
+// holds it any more. All functions may be called from any thread.
 class DeviceTileCache {
  public:
   DeviceTileCache(device::ContextPointer context, const base::CacheLimits& limits)
       : context_(std::move(context)), cache_(limits) {}
 
-  // On the device already, or uploaded; waits for it.
+  // The list on the device, uploaded if it is not there yet; waits for the upload.
   std::shared_ptr<const DeviceTiles> get(const std::shared_ptr<const TileList>& tiles);
-  // Sees to it that the list is on its way, on a stream of the cache's own.
+  // Starts the upload if the list is not on the device, on a stream of the cache's own.
   void prefetch(const std::shared_ptr<const TileList>& tiles);
 
   base::CacheCounters counters() const { return cache_.counters(); }

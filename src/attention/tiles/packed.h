@@ -1,7 +1,7 @@
 #ifndef ANNULUS_ATTENTION_TILES_PACKED_H_
 #define ANNULUS_ATTENTION_TILES_PACKED_H_
 
-// Arrays packed for one upload, and where they then are.
+// Several arrays packed for one upload, and pointers to them on the device.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace annulus::attention {
 
 class Packed {
  public:
-  // Of an empty array, which becomes a null pointer.
+  // The offset of an empty array, which becomes a null pointer.
   static constexpr std::size_t kNone = ~std::size_t{0};
 
   // Returns the array's offset.

@@ -13,8 +13,9 @@
 namespace annulus::attention {
 namespace {
 
-// Whether two rows of blocks that follow one another keep so different ones that a tile over both
-// would compute a third more than they keep together on average. Some rows, evenly over the layout.
+// Whether neighbouring rows of blocks keep such different blocks that a tile over two rows would
+// compute more than a third more than a row keeps on average. Samples pairs of rows, evenly spread
+// over the layout.
 bool is_scattered(const BlockLayout& layout) {
   constexpr std::int64_t kSamples = 64;
   const std::int64_t pairs = layout.rows() / 2 * layout.heads;
@@ -34,8 +35,9 @@ bool is_scattered(const BlockLayout& layout) {
   return 3 * either > 4 * both / 2;
 }
 
-// Whether tile rows see the same keys in pairs, of a number of them that leaves none over unless
-// all see the same; and no block ends within a tile, whose bits would be those of one row.
+// Whether pairs of tile rows see the same keys. The number of tile rows must be even, unless all
+// rows see the same. No block of a layout may end within a tile, because the tile would have mask
+// words, which belong to one row.
 bool sees_alike(const pattern::Node& node, const Problem& problem, std::int64_t tile_rows,
                 std::int64_t tile_columns) {
   using pattern::Kind;
@@ -53,7 +55,7 @@ bool sees_alike(const pattern::Node& node, const Problem& problem, std::int64_t 
        extent.k_position < 0 || extent.keys().end > layout->seq_k)) {
     return false;
   }
-  // All of them, or pairs.
+  // All queries see the same, or those of each pair of tile rows.
   return pattern::sees_alike_in_groups(node, queries, std::max<std::int64_t>(1, problem.seq_q)) ||
          (base::ceil_div(problem.seq_q, tile_rows) % 2 == 0 &&
           pattern::sees_alike_in_groups(node, queries, 2 * tile_rows));

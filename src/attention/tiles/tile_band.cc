@@ -14,11 +14,12 @@ using kernels::Ramp;
 using kernels::RowBand;
 using kernels::RowRun;
 
-// Beyond every position, and far from overflow.
+// kFar is beyond every position and far from overflow. Offsets between rows are cut to kMaxOffset,
+// which is beyond every row.
 constexpr std::int64_t kFar = std::int64_t{1} << 61;
 constexpr std::int64_t kMaxOffset = std::int64_t{1} << 30;
 
-// A key position as a function of the query's: q + offset within [least, most].
+// A key position as a function of the query's: q + offset, clamped to [least, most].
 struct Line {
   std::int64_t offset = 0;
   std::int64_t least = -kFar;
@@ -35,7 +36,7 @@ struct Band {
   Line end = Line::constant(kFar);     // the first one behind them that is not
 };
 
-// The pointwise maximum, where that is such a line again.
+// The pointwise maximum and minimum of two lines, if that is such a line again.
 std::optional<Line> larger(const Line& a, const Line& b) {
   if (a == b) return a;
   if (b.is_constant()) return Line{a.offset, std::max(a.least, b.least), std::max(a.most, b.most)};
@@ -59,7 +60,7 @@ std::optional<Band> intersection(const Band& a, const Band& b) {
   return Band{*first, *end};
 }
 
-// Bands that share one end.
+// The union of two bands, which is a band if they share one end.
 std::optional<Band> union_of(const Band& a, const Band& b) {
   std::optional<Line> first = a.first, end = a.end;
   if (a.first == b.first) {
@@ -73,7 +74,7 @@ std::optional<Band> union_of(const Band& a, const Band& b) {
   return Band{*first, *end};
 }
 
-// Of a band without a first key or without an end; any other leaves two bands.
+// The complement of a band that is open on one side. Any other complement would be two bands.
 std::optional<Band> complement(const Band& band) {
   const Band all;
   if (band.first == all.first) return Band{band.end, all.end};
@@ -93,6 +94,8 @@ std::optional<Band> band_of(const pattern::leaves::Leaf& leaf) {
   return band;
 }
 
+// The band of an expression, from those of its parts. Expressions by head, by level or of several
+// branches have none.
 std::optional<Band> band_of(const pattern::Node& node) {
   using pattern::Kind;
   switch (node.kind) {
@@ -121,7 +124,7 @@ std::optional<Band> band_of(const pattern::Node& node) {
   return std::nullopt;
 }
 
-// Rows of Q and K instead of positions.
+// A line in rows of Q and K instead of positions.
 Ramp ramp_of(const Line& line, std::int64_t q_position, std::int64_t k_position,
              std::int64_t seq_k) {
   const auto row_of = [&](std::int64_t key) {
@@ -132,13 +135,13 @@ Ramp ramp_of(const Line& line, std::int64_t q_position, std::int64_t k_position,
           row_of(line.most)};
 }
 
-// Queries at which a ramp begins to rise and at which it has risen.
+// Adds the queries at which a ramp begins and ends to rise.
 void add_corners(const Ramp& ramp, std::vector<std::int64_t>* corners) {
   for (const std::int64_t key : {ramp.least, ramp.most}) corners->push_back(key - ramp.offset);
 }
 
-// Sets seen_begin and seen_end; false where the queries that see something are no one run. Between
-// corners the number of keys that a query sees is linear.
+// Sets seen_begin and seen_end; false if the queries that see something are not one run. Between
+// corners the number of keys that a query sees is linear, so that only corners are looked at.
 bool find_seen(std::int64_t seq_q, RowBand* band) {
   std::vector<std::int64_t> corners = {0, seq_q - 1};
   add_corners(band->first, &corners);
@@ -162,7 +165,8 @@ bool find_seen(std::int64_t seq_q, RowBand* band) {
     const std::int64_t from = corners[i], to = corners[i + 1];
     const std::int64_t at_from = keys(from), at_to = keys(to);
     if (at_from <= 0 && at_to <= 0) continue;
-    // The slope is 1 where it has to rise to be seen, and -1 where it falls.
+    // A number of keys that becomes positive between two corners has slope 1, and one that ceases
+    // to be positive has slope -1, because a ramp has slope 0 or 1.
     const std::int64_t first = at_from > 0 ? from : to - at_to + 1;
     const std::int64_t last = at_to > 0 ? to : from + at_from - 1;
     if (!add(first, last)) return false;
@@ -172,12 +176,13 @@ bool find_seen(std::int64_t seq_q, RowBand* band) {
   return true;
 }
 
-// Tiles of a row, and how many more full ones than none: what is linear in the row between corners.
 struct RowTiles {
   std::int64_t count = 0;
   std::int64_t full = 0;
 };
 
+// Sums over the rows of a band. Rows near a corner are looked at one by one; between corners counts
+// are linear functions of the row, so that the first and last rows give the sum.
 class BandAdder {
  public:
   BandAdder(const RowBand& band, std::int64_t seq_q, std::int64_t seq_k, std::int64_t tile_rows,
@@ -186,7 +191,7 @@ class BandAdder {
 
   BandSums run() {
     const std::int64_t row_tiles = base::ceil_div(seq_q_, rows_);
-    // Rows near a corner of either ramp, or of the whole, one by one.
+    // The rows that are looked at one by one: two on each side of the row of a corner.
     std::vector<std::int64_t> corners = {0, seq_q_, band_.seen_begin, band_.seen_end};
     add_corners(band_.first, &corners);
     add_corners(band_.end, &corners);
@@ -223,8 +228,8 @@ class BandAdder {
     sums_.empty_rows += run.count == 0;
   }
 
-  // Rows [begin, end) without a corner in or beside them. Every period-th of them goes on by whole
-  // tiles, so that its counts are a linear function.
+  // Adds rows [begin, end), which have no corner in or beside them. From one row to the period-th
+  // next the band moves by whole tiles, so that the counts of such rows are a linear function.
   void add_smooth(std::int64_t begin, std::int64_t end) {
     const std::int64_t period = columns_ / std::gcd(rows_, columns_);
     if (end - begin <= 4 * period) {
@@ -236,15 +241,15 @@ class BandAdder {
     }
   }
 
-  // Rows first, first + period, ...: n >= 4 of them.
+  // Adds the n >= 4 rows first, first + period, ...
   void add_progression(std::int64_t first, std::int64_t period, std::int64_t n) {
     const RowRun from = at(first);
     const RowRun to = at(first + (n - 1) * period);
     sums_.tiles += n * (std::int64_t{from.count} + to.count) / 2;
     sums_.longest_row = std::max<std::int64_t>({sums_.longest_row, from.count, to.count});
     sums_.empty_rows += from.count == 0 ? n : 0;
-    // Full tiles are the positive part of a linear function: of its terms that are positive, the
-    // last two say how far it goes on.
+    // The number of full tiles is the positive part of a linear function. If it is positive at one
+    // end only, the two terms at that end give its slope, and so where it reaches 0.
     std::int64_t full_begin = 0, full_end = n;  // terms that may be positive
     if (from.full_count == 0 && to.full_count == 0) return;
     const auto full = [&](std::int64_t term) {

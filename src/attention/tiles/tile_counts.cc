@@ -12,7 +12,7 @@
 namespace annulus::attention {
 namespace {
 
-// Some milliseconds.
+// stopped() is asked after this many rows, which take some milliseconds.
 constexpr std::int64_t kRowsBetweenStops = 1 << 14;
 
 void count_band(const kernels::RowBand& band, const Problem& problem, TileCounts* counts) {
@@ -23,6 +23,8 @@ void count_band(const kernels::RowBand& band, const Problem& problem, TileCounts
   counts->full_tiles = sums.full_tiles * counts->copies;
   counts->partial_tiles = (sums.tiles - sums.full_tiles) * counts->copies;
   counts->longest_row = sums.longest_row;
+  // The pipe model deals every CTA one by one up to this number of CTAs; with more, it estimates
+  // the makespan and reads no lengths.
   if (counts->ctas > kMaxNamedRows) return;
   for (std::int64_t row = 0; row < counts->row_tiles; ++row) {
     counts->lengths.push_back(

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_ATTENTION_TILES_TILE_COUNTS_H_
 #define ANNULUS_ATTENTION_TILES_TILE_COUNTS_H_
 
-// How many tiles a problem has for M x N, row by row, without naming them: what a cost model needs
-// of a TileList, at the cost of the intervals and not of the tiles.
+// The number of tiles of each row of a problem for M x N, without the tiles themselves: what a cost
+// model needs of a TileList. The time grows with the intervals of visible keys, not with the tiles.
 
 #include <cstdint>
 #include <functional>
@@ -13,7 +13,8 @@
 
 namespace annulus::attention {
 
-// Rows of a band are named for so many CTAs at most; beyond, a model looks at sums alone.
+// The lengths of a band's rows are listed for at most this many CTAs. With more, the pipe model
+// uses sums only (makespan in attention/cost/pipe_model.cc).
 constexpr std::int64_t kMaxNamedRows = std::int64_t{1} << 18;
 
 struct TileCounts {
@@ -21,11 +22,12 @@ struct TileCounts {
   std::int64_t tile_columns = 0;  // N
   std::int64_t row_tiles = 0;     // ceil(Sq / M)
   // [distinct heads of distinct batches, row_tiles]: tiles of each row. Each of them is launched
-  // `copies` times. May be empty where there are more than kMaxNamedRows CTAs.
+  // `copies` times. May be empty if there are more than kMaxNamedRows CTAs; readers must not need
+  // it then.
   std::vector<std::int32_t> lengths;
   std::int64_t copies = 0;  // B H over their number
 
-  // Over everything that is launched.
+  // Totals of everything that is launched.
   std::int64_t ctas = 0;
   std::int64_t full_tiles = 0;
   std::int64_t partial_tiles = 0;
@@ -48,7 +50,7 @@ CountedHeads counted_heads(const Problem& problem, const TileList& list);
 // Requires and throws as make_tile_list, without its limit on the number of tiles.
 TileCounts count_tiles(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns);
 
-// The same; nothing where stopped(), which is asked now and then, turned true meanwhile.
+// The same; nothing if stopped(), which is asked now and then, returns true before the end.
 std::optional<TileCounts> count_tiles(const Problem& problem, std::int64_t tile_rows,
                                       std::int64_t tile_columns,
                                       const std::function<bool()>& stopped);

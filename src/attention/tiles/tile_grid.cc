@@ -17,15 +17,15 @@ bool has_blocks(const pattern::Node& node) {
       node, [](const pattern::leaves::Structure& leaf) { return leaf.layout != nullptr; });
 }
 
-// True where M neighbouring queries see little more than one of them does. Where they do not, a
-// single query keeps its own list.
+// Whether M neighbouring queries together see little more than one of them does. Otherwise a decode
+// of a few queries keeps its own list, since that of a whole tile would hold many more tiles.
 bool neighbours_agree(const pattern::Node& node, std::int64_t tile_rows) {
   return !pattern::any_leaf(
       node, [&](const pattern::leaves::Structure& leaf) { return leaf.agreeing_rows < tile_rows; });
 }
 
-// The least keys of the sequence with which each leaf that reads their number sees the same; -1
-// where none does.
+// The least number of keys of the sequence with which each leaf that depends on this number sees
+// the same; -1 if no leaf depends on it.
 std::int64_t least_keys(const pattern::Node& node, std::int64_t keys) {
   std::int64_t least = -1;
   pattern::each_leaf(node, [&](const pattern::leaves::Leaf& leaf) {
@@ -51,6 +51,9 @@ TileGrid grid_of(const Problem& problem, const pattern::Placement& placement,
   TileGrid grid = {placement, tile_rows};
   const pattern::Node& node = problem.pattern.node();
   if (placement.q.size() != 1 || placement.k.size() != 1 || has_blocks(node)) return grid;
+  // Keys are filled up to whole tiles. Queries of more than a tile are too; fewer are extended on
+  // both sides to multiples of M, so that the list stays the same while a decode moves through
+  // them.
   Segment& q = grid.placement.q.front();
   Segment& k = grid.placement.k.front();
   k.length = base::round_up(k.length, tile_columns);

@@ -15,10 +15,10 @@
 namespace annulus::attention {
 namespace {
 
-// Of tiles, and of mask words: 2 GB each.
+// The most tiles, and the most mask words, of a list: 2 GB each.
 constexpr std::int64_t kMaxEntries = std::int64_t{1} << 29;
 
-// One list while it is made.
+// The list of one head while it is made, with indices that begin at 0.
 struct HeadList {
   std::vector<std::int64_t> row_begin = {0};
   std::vector<std::uint32_t> tiles;
@@ -27,6 +27,7 @@ struct HeadList {
   friend bool operator==(const HeadList&, const HeadList&) = default;
 };
 
+// Appends the list of a head and shifts its indices by what the list holds already.
 void append(const HeadList& head, TileList* list) {
   const auto tile_offset = static_cast<std::int64_t>(list->tiles.size());
   const std::size_t word_offset = list->mask_words.size();
@@ -39,7 +40,8 @@ void append(const HeadList& head, TileList* list) {
   for (const std::uint32_t tile : head.tiles) ++(tile & 1 ? list->partial_tiles : list->full_tiles);
 }
 
-// Of the list that was appended last: its rows, the longest first, and what they add to the whole.
+// Appends the launch order of the list that was appended last, the longest row first, and takes its
+// rows into longest_row and empty_rows.
 void append_order(std::int64_t which, TileList* list) {
   std::vector<std::int32_t> order(static_cast<std::size_t>(list->row_tiles));
   std::iota(order.begin(), order.end(), 0);
@@ -65,8 +67,8 @@ struct Seen {
   }
 };
 
-// Before memory runs out: a dense pattern over a billion keys names 10^14 tiles. Counted only where
-// the grid of tiles could be too large.
+// Refuses a list that is too long before it is made: a dense pattern over a billion keys has 10^14
+// tiles. Tiles are counted only if the grid has more than the limit.
 void check_tiles(const TileList& list, const Seen& seen) {
   const double grid = static_cast<double>(seen.planes.count()) *
                       static_cast<double>(list.row_tiles) * static_cast<double>(list.column_tiles);
@@ -94,7 +96,7 @@ void check_words(const TileList& list, const HeadList& made) {
              kMaxEntries, 1 << list.granule_row_shift, 1 << list.granule_column_shift);
 }
 
-// Each head of each batch has the list of its plane.
+// Sets head_list: each head of each batch has the list of its plane.
 void name_lists(const std::vector<std::int32_t>& of_plane, const Seen& seen, TileList* list) {
   if (list->lists == 1) return;
   list->batches = seen.planes.batches();
@@ -106,6 +108,7 @@ void name_lists(const std::vector<std::int32_t>& of_plane, const Seen& seen, Til
   }
 }
 
+// Makes the list tile by tile. Equal lists of different planes are kept once.
 void make_listed(const Seen& seen, const BlockLayout* layout, const BlockMask& mask,
                  TileList* list) {
   check_tiles(*list, seen);
@@ -138,7 +141,7 @@ void make_listed(const Seen& seen, const BlockLayout* layout, const BlockMask& m
   name_lists(list_of, seen, list);
 }
 
-// False where some row is more than two runs.
+// Makes the list as runs; false, and the list is unchanged, if some row has more than two runs.
 bool make_runs(const Seen& seen, TileList* list) {
   using Runs = std::vector<kernels::RowRuns>;
   std::vector<Runs> lists;
@@ -257,10 +260,12 @@ TileList make_tile_list(const Problem& problem, const pattern::Placement& placem
   list.seq_k = pattern::total_length(placement.k);
   const Planes planes(problem);
   const Seen seen = {planes, placement, problem.heads};
-  // Whatever is seen, sizes that cannot be are refused here.
+  // Impossible sizes are refused here, whatever the pattern shows.
   const pattern::Classifier grid(Pattern(), placement, tile_rows, tile_columns);
   list.row_tiles = grid.rows();
   list.column_tiles = grid.columns();
+  // The shortest form that is possible: a band, else runs, else tile by tile. Patterns with
+  // blocks() are listed, because only lists have mask words.
   if (form != ListForm::kListed && layout == nullptr) {
     const Pattern* const only = planes.only_pattern();
     const auto band = form == ListForm::kInMemory || only == nullptr

@@ -1,8 +1,7 @@
 #ifndef ANNULUS_ATTENTION_TILES_TILE_RUNS_H_
 #define ANNULUS_ATTENTION_TILES_TILE_RUNS_H_
 
-// Tile rows that are one run of tiles or two: from the classifier's runs to a kernel's record, and
-// back.
+// Tile rows of one or two runs of tiles: from the classifier's runs to a kernel's record, and back.
 
 #include <optional>
 #include <vector>
@@ -14,17 +13,17 @@
 namespace annulus::attention {
 
 // Whether rows of the pattern can be expected to be few runs. It depends on the structure of the
-// expression alone, so that no number of it decides about the kernel, except where rows turn out
-// to be more runs after all.
+// expression alone, so that its numbers do not decide which kernel is compiled, unless rows turn
+// out to be more runs after all.
 bool has_runs(const Pattern& pattern);
 
-// The record of a row, from Classifier::row; nothing where it needs more than two runs.
+// The record of a row, from Classifier::row; nothing if it needs more than two runs.
 std::optional<kernels::RowRuns> row_of_runs(const std::vector<pattern::BlockRun>& runs);
 
 std::vector<pattern::BlockRun> runs_of_row(const kernels::RowRuns& row);
 std::vector<pattern::BlockRun> runs_of_row(const kernels::RowRun& row);
 
-// Adds a run behind others, to the last one where it goes on from it.
+// Appends a run, or extends the last one if the new run continues it with the same class.
 void add_run(const pattern::BlockRun& run, std::vector<pattern::BlockRun>* runs);
 
 }  // namespace annulus::attention

@@ -1,8 +1,10 @@
-// Joins the states of tile rows that several CTAs computed in parts (Shape::kSplit), in the order
-// of their tiles, and writes what the row would have written: O and LSE, or the state. A warp takes
-// one query row; its lanes share the head dim.
+// Joins the states of tile rows that several CTAs computed in parts (split-KV, Shape::kSplit), in
+// the order of their tiles, and writes what a whole row writes: O and LSE, or the state. A warp
+// takes one query row; its lanes share the head dim. Launched after the attention kernel, on the
+// same stream.
 //
-//   combine_splits<Shape><<<(merged rows x M / kMergeWarps, H, B), 32 kMergeWarps>>>(AttentionParams)
+//   combine_splits<Shape><<<(merged rows x M / kMergeWarps, H, B), 32 kMergeWarps>>>(
+//       AttentionParams)
 //
 // Shape gives the constants; README.md lists what it must define.
 
@@ -18,7 +20,9 @@ template <typename Shape>
 __global__ void __launch_bounds__(32 * kMergeWarps)
     combine_splits(const __grid_constant__ AttentionParams params) {
   constexpr int kDim = Shape::kDimV;
-  constexpr int kPairs = (kDim + 63) / 64;  // of a lane; with an odd multiple of 32 half lack one
+  // Pairs of columns of a lane: 32 lanes take 64 columns at a time. If the head dim is an odd
+  // multiple of 32, the upper half of the lanes has one pair less.
+  constexpr int kPairs = (kDim + 63) / 64;
   constexpr int kBlocks = Shape::kTileRows / kMergeWarps;
   static_assert(kBlocks * kMergeWarps == Shape::kTileRows, "warps share a tile row evenly");
   const SplitParams& split = params.split;
@@ -32,12 +36,15 @@ __global__ void __launch_bounds__(32 * kMergeWarps)
   const int in_tile =
       static_cast<int>(blockIdx.x) % kBlocks * kMergeWarps + static_cast<int>(threadIdx.x / 32);
   const int row = merged.row * Shape::kTileRows + in_tile;
+  // A list with fewer split rows than others ends with entries of no slots.
   if (merged.slots == 0 || row >= params.seq_q) return;
   const long long row_of_all = (batch * params.heads + head) * params.seq_q + row;
   const long long first =
       ((batch * params.heads + head) * split.slots + merged.first_slot) * Shape::kTileRows +
       in_tile;
 
+  // Two passes over the slots: the row max of all parts, then the sums relative to it. The order of
+  // the slots is fixed, so that the same call gives the same bits.
   float row_max = tile::minus_infinity();
   for (int slot = 0; slot < merged.slots; ++slot) {
     row_max = fmaxf(row_max, split.m[first + slot * Shape::kTileRows]);
@@ -47,7 +54,8 @@ __global__ void __launch_bounds__(32 * kMergeWarps)
   for (int slot = 0; slot < merged.slots; ++slot) {
     const long long at = first + slot * Shape::kTileRows;
     const float of_slot = split.m[at];
-    // Equal row maxima weigh one, infinite ones included. A part that has seen nothing holds zeros.
+    // A part with the largest row max has weight 1. The comparison also covers infinite maxima,
+    // where the difference would be NaN: if all parts are empty, each has -inf and zeros.
     const float weight = of_slot == row_max ? 1.0f : ptx::exp2(of_slot - row_max);
     sum += weight * split.l[at];
 #pragma unroll
@@ -61,6 +69,7 @@ __global__ void __launch_bounds__(32 * kMergeWarps)
     }
   }
 
+  // A row without a visible key leaves as zeros, whatever a NaN in V made of its parts.
   const bool empty = sum == 0.0f && row_max == tile::minus_infinity();
   if constexpr (Shape::kCarryOut) {
     if (lane == 0) {
@@ -69,6 +78,8 @@ __global__ void __launch_bounds__(32 * kMergeWarps)
     }
   } else {
     float correction = 1.0f;
+    // The sink logit joins the sum as a key without a value; LSE includes it, `correction` rescales
+    // the output to the new row max.
     if constexpr (Shape::kSinkLogit) {
       const float sink = params.score.sinks[head % params.score.sink_count];
       const float old = row_max;

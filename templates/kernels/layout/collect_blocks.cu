@@ -1,6 +1,6 @@
-// From classes of blocks to the CSR arrays of a BlockLayout. Launched twice: to count the blocks of
-// each line, and, when scan_counts has said where lines begin, to write them. One warp takes one
-// line.
+// From classes of blocks to the CSR arrays of a BlockLayout. Launched twice: first it counts the
+// blocks of each line, and after scan_counts has made of that where lines begin, it writes them.
+// One warp takes one line, which is a row of blocks of one head.
 //
 //   collect_blocks<<<ceil(lines / kLayoutWarps), kLayoutThreads>>>(CollectParams)
 

@@ -1,4 +1,6 @@
-// Sums of all values up to each one. One CTA takes a thousand at a time.
+// Replaces each value by the sum of all values up to and including it. One CTA takes kScanThreads
+// values at a time: each warp scans 32, one warp scans the sums of the warps, and `before` carries
+// the sum of all earlier values.
 //
 //   scan_counts<<<1, kScanThreads>>>(ScanParams)
 

@@ -1,10 +1,15 @@
 // Block-sparse attention forward for sm_80 and newer: cp.async, ldmatrix, mma.sync m16n8k16, online
-// softmax in base 2 with fp32 state. One CTA computes M query rows of one head: it walks the column
-// tiles of its row of the TileList, N keys at a time. Each warp owns M / warps rows and never
-// speaks to another, so barriers only guard shared memory.
+// softmax in base 2 with fp32 state. One CTA computes M query rows of one head, or with kSplit some
+// tiles of them: it goes through the column tiles of its tile row, N keys at a time. Each warp owns
+// M / warps rows and exchanges nothing with the others, so barriers only guard shared memory.
 //
 // Shared memory: Q [M][Dqk], then kStages times K [N][Dqk], then kStages times V [N][Dv], each
-// swizzled (tile/swizzle.cuh). O leaves through the warp's own rows of Q.
+// swizzled (tile/swizzle.cuh). O is staged in the warp's own rows of Q.
+//
+// The pipeline. With one stage, V of a tile is copied while its scores are computed, and K of the
+// next tile during its softmax and the product with V: two barriers in each step. With more stages,
+// whole tiles are copied kStages - 1 steps ahead, with one barrier in each step. Every turn of the
+// loop commits exactly one group of copies, empty or not, because waiting counts groups.
 //
 // Shape gives the constants, Mask the visibility, ScoreMod a score expression; README.md lists what
 // they must define.
@@ -48,7 +53,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   constexpr unsigned kKeyBytes = kColumns * tile::Swizzle<kDimQk>::kPitch;
   constexpr unsigned kValueBytes = kColumns * tile::Swizzle<kDimV>::kPitch;
 
-  // Who computes what.
+  // The CTA's head, batch and tile row, and the warp's rows.
   extern __shared__ __align__(128) unsigned char shared_memory[];
   const unsigned query_tile = ptx::shared_address(shared_memory);
   const unsigned key_tiles = query_tile + kQueryBytes;
@@ -62,7 +67,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   const auto row =
       tile::find_tile_row<kTileOrder, kRows, kColumns, Shape::kSplit, kDistinctBatches>(
           params, blockIdx.x, head, batch);
-  if (Shape::kSplit && row.row < 0) return;
+  if (Shape::kSplit && row.row < 0) return;  // an empty segment at the end of a list
   const int first_row = row.row * kRows;
   const int warp_row = first_row + static_cast<int>(warp) * (kRowTiles * 16);
 
@@ -80,8 +85,9 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
                                     params.seq_k);
   };
 
-  // Start the first copies: Q, without asking whether there is a tile, because the answer comes
-  // from memory later than Q's address does; and with one stage the keys of the first tile.
+  // Start the first copies: Q, even if the row has no tile, because that is known only after a load
+  // and Q's address earlier; and with one stage the keys of the first tile. With several stages
+  // these copies of Q join the group that the first turn of the loop commits.
   const tile::TileCopier<kDimQk, kThreads> queries(
       params.q, batch * params.q_batch + head * params.q_head, params.q_row, thread);
   queries.template start<kRows>(query_tile, first_row, params.seq_q);
@@ -90,7 +96,8 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
     ptx::commit_copies();
   }
 
-  // The running state of this warp's rows.
+  // The running state of this warp's rows. A carried state counts once: it joins the first segment
+  // of a split row.
   tile::RowState<kRowTiles> state;
   float output[kRowTiles][kDimV / 8][4];
   const tile::LaneRows lane_rows{(batch * params.heads + head) * params.seq_q,
@@ -106,15 +113,18 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   const unsigned key_lane = key_tiles + tile::LaneOffset<kDimQk>::columns_first(lane);
   const unsigned value_lane = value_tiles + tile::LaneOffset<kDimV>::rows_first(lane);
 
-  // With several stages the first kStages - 1 turns only start copies.
+  // With several stages the first kStages - 1 turns, which have current < 0, only start copies.
+  // `stage` is current mod kStages, so that tile 0 is in stage 0.
   int stage = kStages == 1 ? 0 : 1;
 #pragma unroll 1
   for (int current = 1 - kStages; current < row.count;
        ++current, stage = stage == kStages - 1 ? 0 : stage + 1) {
     const tile::ColumnTile now = window.tile(0);
 
-    // Wait for the tile (one stage: its keys). Behind the barrier the buffers that the previous
-    // turn read are free: start a later tile (one stage: this tile's values) into them.
+    // Wait for the tile (one stage: its keys). The kStages - 2 youngest groups, those of the tiles
+    // after it, may still be under way. After the barrier all warps have finished the previous
+    // turn, and the buffers that it read are free: start a later tile (one stage: this tile's
+    // values).
     if (kStages == 1 || current >= 0) {
       ptx::wait_copies<kStages == 1 ? 0 : kStages - 2>();
       __syncthreads();
@@ -136,7 +146,8 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
     tile::multiply_scores<Element, kDimQk, kRowTiles, kColumns>(scores, query,
                                                                 key_lane + stage * kKeyBytes);
 
-    // One stage: the values have come while the scores were made; the keys' buffer is free.
+    // One stage: the values arrived while the scores were computed, and all warps have read the
+    // keys, so that those of the next tile can be copied.
     if constexpr (kStages == 1) {
       ptx::wait_copies<0>();
       __syncthreads();
@@ -144,6 +155,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
       ptx::commit_copies();
     }
 
+    // From products to scores: scale, terms of position, score expression, mask.
     tile::finish_scores<kScore>(scores, params.scale, params.softcap);
     const int first_column = now.column * kColumns;
     if constexpr (Shape::kAlibi || Shape::kBias) {
@@ -171,6 +183,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
                        params.k_position + first_column + static_cast<int>(lane % 4 * 2));
       }
     }
+    // Only partial tiles and the last tile of a ragged Sk are masked.
     const int keys_left = params.seq_k - first_column;
     if (now.partial || keys_left < kColumns) {
       const tile::LanePlace place = {lane_rows.first_row - first_row,
@@ -201,8 +214,8 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
                                                                value_lane + stage * kValueBytes);
   }
 
-  // Results. The warp's rows of Q become its own room for O; where there was no tile, they are
-  // still being filled by other threads.
+  // Results. O is staged in the warp's own rows of Q. Other threads copied them; if there was a
+  // tile, a barrier of the loop came after that, else it is needed here.
   ptx::wait_copies<0>();
   if (row.count == 0) __syncthreads();
   tile::complete_sums(state);

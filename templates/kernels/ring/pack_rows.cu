@@ -1,5 +1,6 @@
-// Copies the K and V of a shard, whatever their strides, into one contiguous buffer: what a ring
-// sends. A CTA takes kPackRows rows of one tensor and one batch; its threads take 16-byte pieces.
+// Copies the K and V of a shard, whatever their strides, into one contiguous buffer, which a ring
+// sends. A CTA takes kPackRows rows of one tensor and one batch; its threads take pieces of 16
+// bytes.
 //
 //   pack_rows<<<(ceil(S / kPackRows), 2, B), kPackThreads>>>(PackParams)
 

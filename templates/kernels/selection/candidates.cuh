@@ -1,14 +1,15 @@
 #ifndef ANNULUS_KERNELS_SELECTION_CANDIDATES_CUH_
 #define ANNULUS_KERNELS_SELECTION_CANDIDATES_CUH_
 
-// Which blocks a row may choose from.
+// Candidates: the blocks that a row may choose from.
 
 #include "params/selection_params.h"
 #include "tile/bits.cuh"
 
 namespace annulus::kernels {
 
-// The candidates of one row of blocks, of the head and batch of this CTA.
+// The candidates of one row of blocks, for the head and batch of this CTA (blockIdx.y and z):
+// blocks that the pattern shows, and after a coarse pass those inside its chosen blocks.
 class CandidateRow {
  public:
   __device__ __forceinline__ CandidateRow(const CandidateParams& params, int row)
@@ -30,7 +31,8 @@ class CandidateRow {
   int factor_;
 };
 
-// Whether a rectangle of blocks holds a candidate, asked by all threads of a CTA together.
+// Whether a rectangle of blocks holds a candidate. All threads of a CTA call it together, because
+// it has a barrier; columns beyond the last have no bits.
 __device__ __forceinline__ bool any_candidate(const CandidateParams& params, int first_row,
                                               int rows, int first_column, int columns,
                                               int threads) {

@@ -1,5 +1,5 @@
-// The chosen blocks as the caller reads them: ascending indices of each row, then -1. One warp
-// takes one row.
+// The chosen blocks as the caller reads them: ascending indices of each row, at most `most`, then
+// -1. One warp takes one row.
 //
 //   export_blocks<<<(ceil(rows / kSelectionWarps), H, B), kSelectionThreads>>>(ExportParams)
 

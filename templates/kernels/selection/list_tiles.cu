@@ -1,6 +1,8 @@
 // The tiles that an attention kernel visits for the chosen blocks: those of the base pattern's list
-// that hold one. Launched twice: to count the tiles of each row, and, when order_rows has given
-// each row its place, to write them. One warp takes one row of tiles.
+// that hold a chosen block. Launched twice: first it counts the tiles of each row, and after
+// order_rows has given each row its place, it writes them. One warp takes one tile row, and each
+// lane one of 32 entries at a time. A granule is the piece of a tile that one mask bit stands for
+// (docs/attention.md).
 //
 //   list_tiles<<<(ceil(row tiles / kSelectionWarps), H, B), kSelectionThreads>>>(ListTilesParams)
 
@@ -25,7 +27,8 @@ __device__ __forceinline__ TouchedBlocks touched_by(const ListTilesParams& param
           (column_end - 1) / params.block_columns};
 }
 
-// Bits of the granules of one tile; those beyond the last row or column are as the last one's.
+// Writes one bit for each granule of the tile. Granules beyond the last block row or column get the
+// bit of the last one; they are rows and keys that do not exist.
 __device__ __forceinline__ void write_mask(const ListTilesParams& params, const unsigned* chosen,
                                            const TouchedBlocks& blocks, int row_tile,
                                            int column_tile, unsigned* words) {
@@ -65,7 +68,7 @@ __global__ void __launch_bounds__(kSelectionThreads)
   const long long* begin = base.row_begin + base_list * (base.row_tiles + 1) + row_tile;
   const unsigned* entries = base.tiles + begin[0];
   const int length = static_cast<int>(begin[1] - begin[0]);
-  const bool fill = params.row_begin != nullptr;
+  const bool fill = params.row_begin != nullptr;  // the second launch
   long long place = fill ? params.row_begin[list * (base.row_tiles + 1) + row_tile] : 0;
   int count = 0;
   for (int first = 0; first < length; first += 32) {
@@ -85,11 +88,16 @@ __global__ void __launch_bounds__(kSelectionThreads)
         }
       }
     }
+    // Lanes that keep their entry write it behind those of the lower lanes, so that columns stay
+    // ascending. A tile that the base list calls partial stays partial; a full one becomes partial
+    // if not all of its blocks were chosen.
     const unsigned kept = __ballot_sync(0xffffffffu, any);
     if (fill && any) {
       const long long at = place + __popc(kept & ((1u << lane) - 1));
       params.tiles[at] = entry | (all ? 0u : 1u);
       if (params.tile_masks != nullptr) {
+        // Every entry has words of its own. Their index fits 32 bits, because make_selection_plan
+        // (src/selection/selection_plan.cc) refuses lists with more than 2^31 words.
         const long long words = at * params.words_of_tile;
         params.tile_masks[at] = all ? -1 : static_cast<int>(words);
         if (!all) {

@@ -1,13 +1,14 @@
-// How much attention each listed block had: for every query, powers of its scores relative to its
-// LSE, added up block by block. The same walk as mma_forward, without values; one CTA takes M rows
-// of one head. Sums leave as integers in 2^-32 of a query's attention, which have no order, so that
-// CTAs that share a block add up to the same bits.
+// How much attention each listed block had: for every query, the probabilities of its scores
+// relative to its LSE, summed block by block. It goes through the tiles as mma_forward does,
+// without values; one CTA takes M rows of one head. Sums are integers in units of 2^-32 of a
+// query's attention. Integer addition has no order, so that CTAs which share a block give the same
+// bits.
 //
 //   measure_blocks<Shape, Mask, ScoreMod><<<(row tiles, H, B), 32 * kWarps, shared bytes>>>(
 //       AttentionParams, MeasureParams)
 //
 // Shared memory: Q [M][Dqk], then K [N][Dqk]. Shape, Mask and ScoreMod are those of mma_forward, of
-// which kStages, kDimV, kCarryIn and kCarryOut play no part; AttentionParams::lse is read.
+// which kStages, kDimV, kCarryIn and kCarryOut are not used; AttentionParams::lse is read.
 
 #include "params/importance_params.h"
 #include "ptx/async_copy.cuh"
@@ -64,8 +65,8 @@ __global__ void __launch_bounds__(Shape::kWarps * 32)
   queries.template start<kRows>(query_tile, first_row, params.seq_q);
   ptx::commit_copies();
 
-  // Relative to an LSE of +inf every power is 0: rows that do not exist, and those that saw
-  // nothing.
+  // The base-2 LSE of the lane's rows. Rows that do not exist and rows that saw nothing get +inf,
+  // relative to which every probability is 0.
   float base[kRowTiles][2];
 #pragma unroll
   for (int r = 0; r < kRowTiles; ++r) {
@@ -86,6 +87,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32)
   for (int current = 0; current < row.count; ++current) {
     const tile::ColumnTile entry = row.tile(current);
     const int first_column = entry.column * kColumns;
+    // There is one buffer: all warps must have read the last tile before the next is copied.
     __syncthreads();
     keys.template start<kColumns>(key_tile, first_column, params.seq_k);
     ptx::commit_copies();
@@ -121,7 +123,8 @@ __global__ void __launch_bounds__(Shape::kWarps * 32)
       tile::mask_tile<Mask>(scores, context, place, entry.partial, keys_left);
     }
 
-    // Eight rows by eight columns lie in one block; neighbours in the same one are joined.
+    // Blocks have multiples of 8 rows and columns, so each 8 x 8 piece of scores lies in one block.
+    // Neighbouring pieces of a block are summed before the atomic addition.
 #pragma unroll
     for (int r = 0; r < kRowTiles; ++r) {
 #pragma unroll
@@ -144,7 +147,11 @@ __global__ void __launch_bounds__(Shape::kWarps * 32)
           if (!ends) continue;
           const float total = tile::warp_sum(sum);
           sum = 0.0f;
-          // NaN is no mass; an LSE of another run could make more than there is.
+          // The comparison drops NaN, which counts as no attention. A right share is at most 8, one
+          // for each of the piece's rows. The bound is for an LSE that belongs to another run and
+          // is too small: with 2^16 at most, a block's 64-bit sum does not wrap before 2^16
+          // additions. Pieces beyond the last block row or column are rows or keys that do not
+          // exist.
           if (lane == 0 && total > 0.0f && block_row < measure.rows &&
               block_column < measure.columns) {
             const float share = total < 65536.0f ? total : 65536.0f;

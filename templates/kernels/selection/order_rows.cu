@@ -1,6 +1,6 @@
-// From the number of tiles of each row to where the row begins and when its turn comes: longest
-// rows first, of equal ones the lower. A thread takes one row and looks at all of its list, which
-// for a thousand rows is less work than sorting them.
+// From the number of tiles of each row to where the row begins in the list and when it is launched:
+// longest rows first, of equal ones the lower. A thread takes one row and compares it with all rows
+// of its list, which for a thousand rows is less work than sorting them.
 //
 //   order_rows<<<(ceil(row tiles / kOrderThreads), H, B), kOrderThreads>>>(OrderRowsParams)
 

@@ -10,6 +10,8 @@ namespace annulus::kernels {
 
 __global__ void __launch_bounds__(kSelectionThreads)
     pool_blocks(const __grid_constant__ PoolParams params) {
+  // The grid's second dimension is the heads of Q and then those of K. A thread takes two columns,
+  // so that 128 threads cover the largest head dim, 256.
   const int which = static_cast<int>(blockIdx.y) < params.tensors[0].heads ? 0 : 1;
   const SelectionTensor& tensor = params.tensors[which];
   const int head = static_cast<int>(blockIdx.y) - (which ? params.tensors[0].heads : 0);
@@ -22,6 +24,8 @@ __global__ void __launch_bounds__(kSelectionThreads)
   const unsigned short* from = static_cast<const unsigned short*>(tensor.data) +
                                blockIdx.z * tensor.batch + head * tensor.head + first * tensor.row +
                                2 * pair;
+  // Strides are multiples of 8 elements and bases of 16 bytes (validate() checks it), so that a
+  // pair of columns is one aligned load.
   float low = 0.0f, high = 0.0f;
 #pragma unroll 4
   for (int row = 0; row < rows; ++row) {

@@ -1,5 +1,6 @@
-// The share of each row's attention mass that lies in the pairs which were seen: e to the
-// difference of two LSEs. A row that sees nothing lacks nothing.
+// Recall: the share of each row's attention mass that is in the pairs which were computed. It is e
+// to the difference of two LSEs, that of the computed pairs and that of all. A row that sees
+// nothing has recall 1.
 //
 //   recall_rows<<<ceil(count / kSelectionThreads), kSelectionThreads>>>(RecallParams)
 

@@ -1,8 +1,9 @@
 // Scores of blocks from the products on the antidiagonals of their cells of S x S: cell (a, b) has
 // the sum over s of q[a S + S - 1 - s] . k[b S + s], as one chain of fused multiply-adds over
-// ascending s and elements. What is written for a row of cells and a block is the base-2 logarithm
-// of the sum of its cells' powers; select_blocks makes a softmax of each row. Rows that do not
-// exist count as zeros, cells that do not exist not at all.
+// ascending s and elements. For each row of cells and each block it writes the base-2 logarithm of
+// the sum of exp2 of the block's cells; select_blocks makes a softmax of each row. Rows that do not
+// exist count as zeros, cells that do not exist not at all. Tiles without a candidate are left as
+// they are; nobody reads their scores.
 //
 //   score_antidiagonals<<<(cell row tiles * cell column tiles, H, B), kScoreThreads>>>(
 //       AntidiagonalParams)
@@ -31,7 +32,8 @@ __global__ void __launch_bounds__(kScoreThreads)
   const int across = (params.k.blocks + kScoreTile - 1) / kScoreTile;
   const int first_row = static_cast<int>(blockIdx.x) / across * kScoreTile;  // of cells
   const int first_column = static_cast<int>(blockIdx.x) % across * kScoreTile;
-  const int of_tile = kScoreTile / params.cells;  // columns of blocks
+  const int of_tile = kScoreTile / params.cells;  // blocks in a row of the tile
+  // The tile's 64 rows of cells touch at most (64 - 1) / parts + 2 rows of blocks.
   if (!any_candidate(params.candidates, first_row / params.parts,
                      (kScoreTile - 1) / params.parts + 2, first_column / params.cells, of_tile,
                      kScoreThreads)) {
@@ -43,7 +45,8 @@ __global__ void __launch_bounds__(kScoreThreads)
                             batch * params.q.batch + head * params.q.head;
   const unsigned short* k = static_cast<const unsigned short*>(params.k.data) +
                             batch * params.k.batch + head / params.group * params.k.head;
-  const int stride = params.q.block;
+  const int stride = params.q.block;  // S
+  // One pass for each s: row a of the tile reads Q's row S - 1 - s of its cell, column b K's row s.
   ScoreTile products;
   for (int s = 0; s < stride; ++s) {
     products.add(
@@ -68,6 +71,7 @@ __global__ void __launch_bounds__(kScoreThreads)
     }
   }
   __syncthreads();
+  // A thread joins the cells of one row and one block: their largest, then the sum relative to it.
   const int pitch = params.candidates.words * 32;
   const long long list = batch * params.candidates.heads + head;
   float* scores = params.scores + list * params.candidates.rows * params.parts * pitch;

@@ -1,6 +1,7 @@
 // The base-2 score of every block from the vectors of pool_blocks: their dot product times the
 // scale. Each is one chain of fused multiply-adds over ascending elements, so that the host gets
-// the same bits. Tiles without a candidate are left as they are.
+// the same bits. A CTA computes 64 x 64 scores. Where none of them is a candidate's, it leaves them
+// as they are; nobody reads them.
 //
 //   score_blocks<<<(row tiles * column tiles, H, B), kScoreThreads>>>(BlockScoreParams)
 
@@ -23,6 +24,7 @@ __global__ void __launch_bounds__(kScoreThreads)
                      kScoreThreads)) {
     return;
   }
+  // Rows and columns that do not exist count as zeros and are not written.
   const int heads = params.candidates.heads;
   const int rows = params.candidates.rows;
   const int pitch = params.candidates.words * 32;

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_KERNELS_SELECTION_SCORE_TILE_CUH_
 #define ANNULUS_KERNELS_SELECTION_SCORE_TILE_CUH_
 
-// The products of 64 rows with 64 columns, by one CTA: each of 256 threads has 4 x 4 of them, 16
-// rows and 16 columns apart. Sums are single chains of fused multiply-adds in the order of the
-// calls, so that the host gets the same bits.
+// The products of 64 rows with 64 columns, by one CTA: each of 256 threads computes 4 x 4 of them,
+// 16 rows and 16 columns apart. Each sum is a single chain of fused multiply-adds in the order of
+// the calls, so that the host gets the same bits.
 
 #include "params/selection_params.h"
 
@@ -21,7 +21,8 @@ class ScoreTile {
   __device__ __forceinline__ float sum(int a, int b) const { return promoted_[a][b]; }
 
   // Adds the products of elements [0, dim): row_element(line, d) and column_element(line, d) are
-  // those of vectors 0 to 63. All threads of the CTA call it together.
+  // those of vectors 0 to 63. All threads of the CTA call it together. Requires: dim is a multiple
+  // of kScoreDepth, as all head dims are.
   template <typename RowElement, typename ColumnElement>
   __device__ __forceinline__ void add(Panels& panels, int dim, const RowElement& row_element,
                                       const ColumnElement& column_element) {

@@ -1,12 +1,13 @@
-// Which blocks of a row are kept, from their scores: those that are forced, then the best ones
-// until `most` blocks or the wanted share of the row's softmax mass is reached. Of equal scores the
-// lower column goes first. One warp takes one row.
+// Which blocks of a row are kept, from their scores: the forced ones, then the best ones until
+// `most` blocks or the wanted share of the row's softmax mass is reached. Of equal scores the lower
+// column goes first. One warp takes one row.
 //
 //   select_blocks<<<(ceil(rows / kSelectionWarps), H, B), kSelectionThreads>>>(SelectParams)
 //
 // The best blocks are those whose key is above a threshold, which is found bit by bit from the
-// highest: counts and masses are integers, so they have no order. Mass is counted in 2^-24 of the
-// best block's.
+// highest bit down, with one pass over the row for each bit. Counts and masses are integers, so
+// that sums do not depend on their order. Mass is counted in units of 2^-24 of the best block's;
+// with several parts it is a block's mean share of the parts in units of 2^-24.
 
 #include "kernels/selection/candidates.cuh"
 #include "params/selection_params.h"
@@ -16,7 +17,7 @@
 
 namespace annulus::kernels {
 
-// One row of blocks as lanes see it: lane l of word w has column 32 w + l.
+// One row of blocks, spread over the lanes of a warp: lane l has column 32 w + l of word w.
 class ScoredRow {
  public:
   __device__ __forceinline__ ScoredRow(const SelectParams& params, int row, int lane)
@@ -31,7 +32,9 @@ class ScoredRow {
     parts_ = left < params.parts ? left : params.parts;
   }
 
-  // Brings all parts of the row to one mass for each block; a single part stays a score.
+  // Makes mass() usable. Several parts (rows of cells) are joined into one mass for each block, in
+  // place of the first part's scores; a single part keeps its scores, and mass() takes their
+  // softmax relative to the peak. Either way mass() is at most 2^24.
   __device__ __forceinline__ void prepare(bool several_parts) {
     if (several_parts) {
       join_parts();
@@ -44,15 +47,19 @@ class ScoredRow {
     several_parts_ = several_parts;
   }
 
+  // Whether the lane's block of a word is a candidate, and whether it is forced.
   __device__ __forceinline__ bool is_visible(int word) const {
     return candidates_.has(word * 32 + lane_);
   }
   __device__ __forceinline__ bool is_forced(int word) const { return forced_[word] >> lane_ & 1u; }
   __device__ __forceinline__ int words() const { return words_; }
+  // Writes the chosen blocks of a word, the same `bits` in all lanes.
   __device__ __forceinline__ void choose(int word, unsigned bits) const {
     if (lane_ == 0) chosen_[word] = bits;
   }
 
+  // Keys order as scores do; blocks that are not candidates have the lowest key, forced ones the
+  // highest (tile/block_score.cuh).
   __device__ __forceinline__ unsigned key(int word) const {
     if (!is_visible(word)) return tile::kInvisibleKey;
     return is_forced(word) ? tile::kForcedKey : tile::key_of(score(0, word));
@@ -76,7 +83,7 @@ class ScoredRow {
     return tile::warp_max(peak);
   }
   // Each part is a row of logarithms with a softmax of its own; a block's mass is the sum of its
-  // shares in all of them. It takes the place of the first part's score.
+  // shares in all parts. It replaces the first part's score, which is read before it is written.
   __device__ __forceinline__ void join_parts() {
     for (int part = 0; part < parts_; ++part) {
       const float peak = peak_of(part);
@@ -107,7 +114,7 @@ class ScoredRow {
   float unit_ = 0.0f;
 };
 
-// How many blocks have keys from a threshold on, and how much mass.
+// The number of blocks whose keys are at least a threshold, and their mass.
 struct Amount {
   int count;
   unsigned long long mass;
@@ -135,18 +142,21 @@ __global__ void __launch_bounds__(kSelectionThreads)
   const bool by_mass = params.mass != 0;
   row.prepare(params.parts > 1);
 
+  // All candidates, and the forced ones, of which none is left out: more of them raise `most`.
   const Amount all = amount_from(row, 1, by_mass);
   const Amount forced = amount_from(row, tile::kForcedKey, by_mass);
   const int most = params.most > forced.count ? params.most : forced.count;
-  // Mass is below 2^44, so that the product fits; rounded up. A target of all takes blocks without
-  // mass, too.
+  // The wanted mass, rounded up. The row's mass is below 2^44 and params.mass at most 2^20, so that
+  // the product fits 64 bits. If all mass is wanted, blocks without mass are taken as well, and
+  // only `most` limits their number.
   const bool all_mass = params.mass >= 1u << 20;
   const unsigned long long target = (all.mass * params.mass + (1u << 20) - 1) >> 20;
   const auto enough = [&](const Amount& amount) {
     return amount.count >= most || (by_mass && !all_mass && amount.mass >= target);
   };
 
-  // The highest threshold that is enough; 1 where nothing is, and then all is taken.
+  // The highest threshold from which on the blocks are enough. If not even all candidates are, it
+  // is 1, and every candidate is taken.
   unsigned threshold = 0;
   if (enough(all)) {
     for (int bit = 31; bit >= 0; --bit) {
@@ -156,7 +166,9 @@ __global__ void __launch_bounds__(kSelectionThreads)
   }
   if (threshold == 0) threshold = 1;
 
-  // Of the blocks at the threshold as many as are needed, from the left. Their masses are equal.
+  // Blocks above the threshold are all taken; of those at the threshold only as many as are still
+  // needed, from the left. Blocks with equal keys have equal masses. At kForcedKey, which is the
+  // highest key, the blocks are the forced ones, all of which are taken.
   const Amount above =
       threshold == tile::kForcedKey ? Amount{0, 0} : amount_from(row, threshold + 1, by_mass);
   int wanted = threshold == tile::kForcedKey ? forced.count : most - above.count;

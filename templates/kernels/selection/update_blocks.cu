@@ -1,9 +1,12 @@
-// Changes which blocks of a row are kept, by at most A that come and B that go: first the best
-// scores fill what is free up to `most`; then the best score outside takes the place of the least
-// mass inside as long as its share of the row's softmax over scores is larger than that block's
-// share of the attention that was measured. Of equal scores the lower column comes, of equal masses
-// the higher one goes; forced blocks stay, and what came or went stays so. One warp takes one row,
-// whose masses begin again at 0, and which ends up without the forced blocks.
+// Changes which blocks of a row are kept: adds at most A blocks (max_added) and drops at most B
+// (max_dropped). While fewer than `most` are kept, the candidate with the best score is added. Then
+// the best candidate outside replaces the kept block with the least measured mass, as long as the
+// candidate's share of the row's softmax over block scores is larger than that block's share of the
+// measured attention. Of equal scores the lower column is added, of equal masses the higher column
+// is dropped. Forced blocks are never dropped, and a block that this update changed is not changed
+// again. One warp takes one row. At the end the row's masses are 0, for the next measurements, and
+// its bits of forced blocks are cleared: the indices that are exported from the row have none, and
+// mark_blocks adds them again.
 //
 //   update_blocks<<<(ceil(rows / kSelectionWarps), H, B), kSelectionThreads>>>(UpdateParams)
 
@@ -15,8 +18,8 @@
 
 namespace annulus::kernels {
 
-// The largest value of the warp's lanes, and of equal ones the lowest column; -1 where no lane has
-// one.
+// The largest value of the warp's lanes, and of equal values that of the lowest column. A column of
+// -1 means that a lane has none.
 struct Best {
   unsigned long long value;
   int column;
@@ -34,7 +37,7 @@ __device__ __forceinline__ Best warp_best(Best best) {
   return best;
 }
 
-// In place of the mass of a block that this update has changed; none is as large.
+// Stands for the mass of a block that this update has changed; no real mass is as large.
 __device__ __forceinline__ unsigned long long changed() { return ~0ull; }
 
 __global__ void __launch_bounds__(kSelectionThreads)
@@ -51,7 +54,8 @@ __global__ void __launch_bounds__(kSelectionThreads)
   unsigned* kept = params.kept + line * of.words;
   unsigned long long* mass = params.mass + line * params.columns;
 
-  // Of the whole row: how many are kept besides forced ones, the highest score, and both totals.
+  // Facts of the whole row: how many blocks are kept besides forced ones, the highest candidate
+  // score, the total measured mass, and the total of the candidates' softmax.
   int count = 0;
   float peak = -3.402823466e+38f;
   unsigned long long measured = 0;
@@ -65,6 +69,8 @@ __global__ void __launch_bounds__(kSelectionThreads)
   count = tile::warp_sum(count);
   measured = tile::warp_sum(measured);
   peak = tile::warp_max(peak);
+  // A candidate's softmax weight relative to the best score, in units of 2^-24. Integers and
+  // correctly rounded operations give the same result on every device.
   const auto power_of = [&](int column) {
     return static_cast<unsigned>(
         __fmul_rn(tile::exact_exp2(__fadd_rn(scores[column], -peak)), 16777216.0f));
@@ -75,6 +81,8 @@ __global__ void __launch_bounds__(kSelectionThreads)
   }
   powers = tile::warp_sum(powers);
 
+  // Each turn adds one block. It ends early when no candidate is left, nothing may be dropped any
+  // more, or the best exchange would not gain.
   int dropped = 0;
   for (int added = 0; added < params.max_added; ++added) {
     Best best{0, -1};
@@ -89,7 +97,8 @@ __global__ void __launch_bounds__(kSelectionThreads)
     int gone = -1;
     if (count >= params.most) {
       if (dropped == params.max_dropped) break;
-      // The least mass is the largest of its complements; of equal ones the highest column.
+      // Finds the least mass by warp_best, which finds the largest value and the lowest column: of
+      // complements of masses and of columns counted from the end.
       Best least{0, -1};
       const int last = params.columns - 1;
       for (int column = lane; column < params.columns; column += 32) {
@@ -104,7 +113,8 @@ __global__ void __launch_bounds__(kSelectionThreads)
       least = warp_best(least);
       if (least.column < 0) break;
       gone = last - least.column;
-      // Shares as products of integers would leave 64 bits; as fp32 they have one value.
+      // Comparing the shares by cross products of integers would exceed 64 bits. These divisions
+      // are correctly rounded, so that the host gets the same result.
       const float outside =
           __fdiv_rn(static_cast<float>(power_of(best.column)), __ull2float_rn(powers));
       const float inside =
@@ -114,6 +124,7 @@ __global__ void __launch_bounds__(kSelectionThreads)
     } else {
       ++count;
     }
+    // All lanes have read before lane 0 writes, and read again only after.
     __syncwarp();
     if (lane == 0) {
       kept[best.column >> 5] |= 1u << (best.column & 31);

@@ -1,7 +1,13 @@
 #ifndef ANNULUS_KERNELS_WGMMA_CONSUMER_CUH_
 #define ANNULUS_KERNELS_WGMMA_CONSUMER_CUH_
 
-// A warpgroup's part of wgmma_forward: 64 rows of every work, from the products to O.
+// A consumer of wgmma_forward: one warpgroup computes 64 rows of every work, from the products to
+// O.
+//
+// Buffers follow one protocol. The consumer waits for a buffer's "full" barrier before products
+// read it, and each of its warps arrives once at the "free" barrier after the products that read it
+// are complete. The number and order of waits and releases have to be the producer's
+// (kernels/wgmma/producer.cuh), or one of the two waits for ever.
 
 #include "kernels/wgmma/finish_block.cuh"
 #include "kernels/wgmma/parts.cuh"
@@ -20,7 +26,6 @@
 
 namespace annulus::kernels {
 
-// One warpgroup's part of every work.
 template <typename Shape, typename Mask, typename ScoreMod>
 class Consumer {
   using Element = typename Shape::Element;
@@ -37,13 +42,15 @@ class Consumer {
     kRows = rows_of_work<Shape>(),
     kQueryInRegisters = Shape::kQueryInRegisters,
     kTurns = Shape::kConsumers > 1 && !ptx::kNoTurns,
-    kTurnThreads = 256,  // of two consumers: one that waits for its turn, one that hands it on
+    kTurnThreads = 256,  // two warpgroups: one waits for its turn, the other hands it on
     kTurnBarrier = 1,    // + consumer
     kStoreBarrier = 8,   // + consumer
-    // Sums of 8-bit products are kept short: in parts, where nothing is put by.
+    // Sums of 8-bit products are kept short. Where the output is not promoted, P V comes in parts.
     kInParts = Element::kBytes == 1 && Shape::kPromoteSteps == 0,
-    // With a large output its registers are rescaled before the next product, not behind the last.
+    // A large output is rescaled before the next product with V is started, not after the last one
+    // has ended: the correction of step j is then applied in step j + 1.
     kRescaleFirst = kInParts || kDimV > 128,
+    // Shapes that leave no registers to keep the work's rows through its steps.
     kFewRegisters = Shape::kConsumers == 3 || Shape::kColumns > 128 || Element::kBytes == 1,
   };
   static_assert(Shape::kPromoteSteps == 0 || !kRescaleFirst,
@@ -68,12 +75,16 @@ class Consumer {
     for (int index = scheduler.first(); index < work_.count; index = scheduler.next(index)) {
       compute(index);
     }
-    // The last turn that was handed on: nobody leaves with a barrier half full.
+    // Consumes the turn that the last consumer handed on at the end, so that no named barrier is
+    // left half full at exit.
     if (kTurns && consumer_ == 0) ptx::sync_threads(kTurnBarrier, kTurnThreads);
     if (warp_ == 0 && ptx::elect()) ptx::wait_stores_read();
   }
 
  private:
+  // Ping-pong. A consumer takes its turn before it starts the products of a step, except the first
+  // step, and hands it to the next consumer when they are started; run() gives consumer 0 the first
+  // turn. All consumers have the same number of steps, because they share K and V.
   __device__ __forceinline__ void take_turn() const {
     if constexpr (kTurns) {
       ptx::sync_threads(kTurnBarrier + static_cast<int>(consumer_), kTurnThreads);
@@ -88,29 +99,31 @@ class Consumer {
     }
   }
 
+  // Barrier number `which` of a stage; WgmmaLayout in kernels/wgmma/work.cuh numbers them.
   __device__ __forceinline__ unsigned barrier(const RingPlace<Shape::kStages>& place,
                                               int which) const {
     return shared_ + Layout::kStageBarriers + place.stage * Layout::kStageBarrierBytes +
            static_cast<unsigned>(which) * ptx::kBarrierBytes;
   }
-  // One arrival for each warp: the products of its warpgroup are complete for it, and no text says
-  // that they are for the other three.
+  // One arrival for each warp. A warp that has waited knows its own products to be complete; the
+  // PTX ISA does not say that those of the warpgroup's other three warps are.
   __device__ __forceinline__ void release(unsigned barrier) const {
     if (lane_ == 0) ptx::arrive(barrier);
   }
-  // The same of a buffer that copies fill for the whole cluster: to all who copy.
+  // Copies of every CTA of the cluster fill K's buffers and V's, so that all of them are told. The
+  // transposed V is the CTA's own.
   __device__ __forceinline__ void release_keys(const RingPlace<Shape::kStages>& place) const {
     arrive_everywhere<Shape>(barrier(place, 1), lane_);
   }
   __device__ __forceinline__ void release_values(const RingPlace<Shape::kStages>& place) const {
     if constexpr (Layout::kTransposes) {
-      release(barrier(place, Layout::kOperandFree));  // what was turned round is the CTA's own
+      release(barrier(place, Layout::kOperandFree));
     } else {
       arrive_everywhere<Shape>(barrier(place, Layout::kOperandFree), lane_);
     }
   }
 
-  // Starts the scores of the step at `place`, whose keys it waits for.
+  // Starts the scores of the step at `place`. Requires: its keys have arrived.
   __device__ __forceinline__ void start_scores(float (&scores)[kPieces][4],
                                                const RingPlace<Shape::kStages>& place) const {
     tile::start_scores<Element, Shape::kDimQk, Shape::kColumns>(
@@ -125,7 +138,7 @@ class Consumer {
     ptx::commit_products();
   }
 
-  // The product of start_values, rescaling included, and complete; see kernels/wgmma/parts.cuh.
+  // Rescales the output and adds P V in parts, complete on return (kernels/wgmma/parts.cuh).
   template <int kNext, typename StartNext>
   __device__ __forceinline__ void add_values(float (&output)[kDimV / 8][4],
                                              const float (&correction)[2],
@@ -133,14 +146,16 @@ class Consumer {
                                              const RingPlace<Shape::kStages>& place,
                                              const StartNext& start_next) const {
     ptx::wait(barrier(place, Layout::kOperandFull), place.parity);
+    // start_next is called inside, so that the next scores start behind the last part.
     add_values_in_parts<Element, kDimV, Shape::kColumns, kNext>(
         output, correction, probabilities,
         shared_ + Layout::kOperands + place.stage * Layout::kOperandBytes, start_next);
     release_values(place);
   }
 
-  // From products to scores that a row may sum: scaled where that comes first, and -inf where the
-  // query does not see the key.
+  // Turns the products of a step into the scores that softmax takes: scaled, if that must happen
+  // before masking, and -inf where the query does not see the key. The tiles of a step are finished
+  // one by one, because each has its own mask.
   __device__ __forceinline__ void finish(float (&scores)[kPieces][4], const Row& row, int step,
                                          int batch, int head) const {
     const tile::LanePlace place = {static_cast<int>(row_in_tile()),
@@ -158,7 +173,7 @@ class Consumer {
     return (Shape::kPackedHeads ? 0 : consumer_ * 64) + warp_ * 16 + lane_ / 4;
   }
 
-  // A work, and what of it is this consumer's.
+  // A work, and the head and rows of it that are this consumer's.
   struct Part {
     Work<static_cast<TileOrder>(Shape::kTileOrder)> work;
     int head;
@@ -173,6 +188,8 @@ class Consumer {
              work.row.row * kRows + static_cast<int>(row_in_tile()), params_.seq_q, lane_}};
   }
 
+  // One work: the state starts empty or from what was carried in, goes through all steps, and is
+  // stored.
   __device__ __forceinline__ void compute(int index) {
     tile::RowState<1> state;
     float output[1][kDimV / 8][4];
@@ -182,18 +199,21 @@ class Consumer {
     const int steps = steps_of<kBlocks>(part.work.row.count);
     scales_.begin(params_, part.work.batch, part.head, part.rows.first_row);
     if constexpr (Shape::kCarryIn) {
+      // The carried state counts once: it joins the first segment of a split row.
       if (!Shape::kSplit || part.work.row.begins) {
         tile::load_state(state, output, params_, part.rows);
         scales_.enter(state, output);
       }
     }
+    // The producer loads Q under the same condition.
     if (steps > 0 || !Shape::kOutputApart) {
       ptx::wait(shared_ + Layout::kQueriesFull, queries_parity_);
       queries_parity_ ^= 1;
     }
     if (steps > 0) attend(state, output, part.work.row, steps, part.work.batch, part.head);
     if constexpr (kFewRegisters) {
-      // None holds across the steps what can be found again.
+      // Finds the part again instead of keeping it in registers through the steps. `index` is made
+      // opaque, or the compiler would keep what it computed before.
       ptx::make_opaque(index);
       finish_work(state, output, find_part(index));
     } else {
@@ -201,7 +221,8 @@ class Consumer {
     }
   }
 
-  // What remains behind the last step of a work.
+  // Stores the result of a work: the state of a segment goes to its slot for combine_splits, a
+  // whole row to finish_row.
   __device__ __forceinline__ void finish_work(tile::RowState<1>& state,
                                               float (&output)[1][kDimV / 8][4], const Part& part) {
     tile::complete_sums(state);
@@ -217,11 +238,13 @@ class Consumer {
     } else {
       finish_row(state, output, row, part.work.batch, part.head, part.rows);
     }
-    // Where O leaves through Q, Q is loaded for rows without steps too.
+    // With an output apart attend() has released Q already, as soon as the products were done with
+    // it. Otherwise O was staged in its rows until now, even for a row without steps.
     if constexpr (!Shape::kOutputApart) release(shared_ + Layout::kQueriesFree);
   }
 
-  // What a whole row leaves.
+  // Stores a whole row: its state, or LSE and O. A sink logit joins where O is written; a carried
+  // state meets it in a later launch.
   __device__ __forceinline__ void finish_row(tile::RowState<1>& state,
                                              float (&output)[1][kDimV / 8][4], const Row& row,
                                              int batch, int head, const tile::LaneRows& lane_rows) {
@@ -240,7 +263,10 @@ class Consumer {
     }
   }
 
-  // All steps of a work that has some.
+  // All steps of a work; it has at least one. The head of wgmma_forward.cu has the order. The
+  // scores of step 0 have no product with V beside them, so they are computed before the loop, and
+  // the product with V of the last step comes after it. In the loop `before` is the stage of the
+  // previous step, whose V is still to be multiplied, and place_ that of this one.
   __device__ __forceinline__ void attend(tile::RowState<1>& state, float (&output)[1][kDimV / 8][4],
                                          const Row& row, int steps, int batch, int head) {
     unsigned probabilities[kProbabilities][4];
@@ -248,7 +274,8 @@ class Consumer {
     promoted_.begin();
     query_.read(shared_ + Layout::kQueries + consumer_ * Layout::Queries::kBytes, warp_, lane_);
     if constexpr (Shape::kOutputApart && kQueryInRegisters) {
-      // All lanes have what they read before one of them lets the next copy overwrite it.
+      // Q is in registers now. All lanes must have read their part before one of them lets the next
+      // copy overwrite it; the fence orders their reads before the asynchronous copy's writes.
       ptx::fence_shared_writes();
       __syncwarp();
       release(shared_ + Layout::kQueriesFree);
@@ -266,6 +293,7 @@ class Consumer {
       scales_.template online_softmax<Weighing>(params_, state, scores, correction);
       tile::convert_probabilities<Element>(scores[0], probabilities);
     }
+    // Without a carried state the output is still zero here and needs no rescaling.
     if constexpr (Shape::kCarryIn && !kRescaleFirst) tile::rescale(output, correction);
 #pragma unroll 1
     for (int step = 1; step < steps; ++step) {
@@ -298,6 +326,7 @@ class Consumer {
       finish(scores[0], row, step, batch, head);
       scales_.template online_softmax<Weighing>(params_, state, scores, correction);
       if constexpr (!kInParts) {
+        // Keeps the exponentials above the wait, so that they run beside the product with V.
         ptx::pin(state.sum[0][0] + state.sum[0][1], shared_ + Layout::kUnused);
         ptx::wait_products<0>();
         ptx::hold(output[0]);
@@ -308,6 +337,7 @@ class Consumer {
       }
       tile::convert_probabilities<Element>(scores[0], probabilities);
     }
+    // The last scores are complete: no product reads Q any more.
     if constexpr (Shape::kOutputApart && !kQueryInRegisters) {
       release(shared_ + Layout::kQueriesFree);
     }

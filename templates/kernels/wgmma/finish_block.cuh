@@ -1,8 +1,8 @@
 #ifndef ANNULUS_KERNELS_WGMMA_FINISH_BLOCK_CUH_
 #define ANNULUS_KERNELS_WGMMA_FINISH_BLOCK_CUH_
 
-// What happens to scores between the product and softmax, beyond their scale: terms and expressions
-// are added, and what a query does not see is hidden.
+// The steps between the scaling of scores and softmax: the terms of position and the score
+// expression are applied, then the scores of keys that the query does not see become -inf.
 
 #include "kernels/wgmma/work.cuh"
 #include "tile/masking.cuh"
@@ -12,7 +12,8 @@
 
 namespace annulus::kernels {
 
-// Of entry `index` of the row's list, where it has so many; behind the last one nothing is seen.
+// Finishes the scores of tile `index` of the row. A last step may lack a tile (index == row.count);
+// it holds a copy of the row's last tile, and none of its keys is seen.
 template <typename Shape, typename Mask, typename ScoreMod, int kPieces, typename Row>
 __device__ __forceinline__ void finish_block(const AttentionParams& params,
                                              float (&scores)[1][kPieces][4], const Row& row,
@@ -50,7 +51,8 @@ __device__ __forceinline__ void finish_block(const AttentionParams& params,
                      params.k_position + first_column + lane.column);
     }
   }
-  // What does not exist has no mask, and is hidden because it has no keys.
+  // A tile that does not exist is hidden as one without keys, and its mask is not evaluated. A full
+  // tile within Sk needs nothing.
   const int keys_left = exists ? params.seq_k - first_column : 0;
   const bool partial = exists && now.partial;
   if (partial || keys_left < kBlockColumns) {

@@ -1,11 +1,12 @@
 #ifndef ANNULUS_KERNELS_WGMMA_PARTS_CUH_
 #define ANNULUS_KERNELS_WGMMA_PARTS_CUH_
 
-// The product of probabilities and V a few columns at a time, each part added in fp32 to the
-// output: the other way to keep short the sums that tensor cores make of 8-bit products
-// (kernels/wgmma/promoted_accumulator.cuh has why), where shared memory has no room to put the
-// whole output by. Rescaling is part of the addition. Two parts take turns, so that one is added
-// while the other is multiplied; but softmax has only the other consumer's products to run beside.
+// The product of probabilities and V, kPartColumns columns at a time, each part added to the output
+// in fp32. It is the other way to keep short the sums that tensor cores make of 8-bit products
+// (kernels/wgmma/promoted_accumulator.cuh says why), for shapes whose promoted output does not fit
+// shared memory. Rescaling is part of the addition. Two parts alternate: one is added while the
+// other is multiplied. The price is that a consumer's softmax no longer runs beside its own
+// product, only beside the other consumer's.
 
 #include "ptx/wgmma.cuh"
 #include "tile/panel.cuh"
@@ -15,9 +16,10 @@ namespace annulus::kernels {
 
 enum : int { kPartColumns = 32 };
 
-// output = output * shrink + P V, complete on return, with P and V as in tile::start_values.
-// `start_next` may start products, as one group, which are then under way on return: kNext is
-// whether it does.
+// output = output * correction + P V, complete on return, with P and V as in tile::start_values.
+// `start_next` is called once the last part has been started. It may start products of its own and
+// commit them as one group, which is then still under way on return; kNext is 1 if it does, else 0,
+// and is the number of groups that the last wait leaves pending.
 template <typename Element, int kDim, int kColumns, int kNext, typename StartNext>
 __device__ __forceinline__ void add_values_in_parts(
     float (&output)[kDim / 8][4], const float (&correction)[2],

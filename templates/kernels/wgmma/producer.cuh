@@ -1,8 +1,8 @@
 #ifndef ANNULUS_KERNELS_WGMMA_PRODUCER_CUH_
 #define ANNULUS_KERNELS_WGMMA_PRODUCER_CUH_
 
-// One thread's part of wgmma_forward: it starts the copies of all work, Q once and K and V step by
-// step, as far ahead as the consumers give buffers back.
+// The producer of wgmma_forward: one thread starts the copies of every work, Q once and K and V
+// step by step. It runs ahead as far as the consumers release buffers.
 
 #include "kernels/wgmma/tile_scheduler.cuh"
 #include "kernels/wgmma/work.cuh"
@@ -11,7 +11,7 @@
 
 namespace annulus::kernels {
 
-// A box of K or V, for all CTAs of the cluster.
+// Copies a box of K or V into the shared memory of every CTA of the cluster.
 template <typename Shape>
 __device__ __forceinline__ void load_shared(unsigned place, const TensorMap& map, unsigned full,
                                             const ptx::Box& at) {
@@ -22,14 +22,21 @@ __device__ __forceinline__ void load_shared(unsigned place, const TensorMap& map
   }
 }
 
+// All copies of the CTA, by one thread. Each work takes Q's buffer, then for each step K's and V's
+// of the next stage: wait until it is free, say how many bytes to expect, start the copies.
+// The consumers take the same works and the same steps by the same functions, so that no message
+// beside the barriers is needed.
 template <typename Shape>
 __device__ __forceinline__ void produce(const AttentionParams& params, const TensorMaps& maps,
                                         const WorkParams& work, unsigned shared) {
   using Layout = WgmmaLayout<Shape>;
   constexpr int kBlocks = Shape::kBlocks;
   constexpr int kBlockRows = Shape::kColumns / kBlocks;
-  // Each CTA of a cluster copies some of a step's boxes for all of them: box i of rank r is number
-  // i * kCluster + r of the step.
+  // Each CTA of a cluster copies some of a step's boxes into the shared memory of all: box i of
+  // rank r is number i * kCluster + r of the step. The boxes have the size that the host's tensor
+  // maps give them (key_rows in attention/kernels/wgmma/tensor_maps.cc). A step has a multiple of
+  // 16 keys, and a cluster at most two CTAs, so that a box begins at a multiple of the 8 rows after
+  // which the swizzle repeats.
   constexpr int kCluster = Shape::kCluster;
   constexpr int kBoxes = kBlocks > kCluster ? kBlocks / kCluster : 1;
   constexpr int kBoxRows = Shape::kColumns / (kBoxes * kCluster);
@@ -42,8 +49,12 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
 #pragma unroll 1
   for (int index = scheduler.first(); index < work.count; index = scheduler.next(index)) {
     const auto now = find_work<Shape>(params, work, index);
+    // A list with fewer segments than others ends with empty ones, whose row is -1.
     if (Shape::kSplit && now.row.row < 0) continue;
     const int steps = steps_of<kBlocks>(now.row.count);
+    // Where O is staged in the rows of Q, the consumers use Q's buffer even without steps: they
+    // wait for Q and release it. Only with an output apart do both sides skip such work
+    // (Consumer::compute has the same condition).
     if (Shape::kOutputApart && steps == 0) continue;
     const int kv_head = now.head / params.group;
 
@@ -64,8 +75,9 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
       }
     }
 
-    // Where a last step lacks tiles, its buffers take the last one again, so that they hold
-    // numbers.
+    // The first row of K and V of a box. A last step that lacks tiles takes the row's last tile
+    // again, so that its buffers hold numbers: the scores of that copy are masked (finish_block),
+    // but 0 times a NaN that was left in V's buffer would reach the output.
     const auto first_row = [&](int step, int box) {
       const int number = box * kCluster + rank_in_cluster<Shape>();
       const int index = step * kBlocks + number / kBoxesOfBlock;
@@ -77,7 +89,8 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
     for (int box = 0; box < kBoxes; ++box) rows[box] = steps > 0 ? first_row(0, box) : 0;
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
-      // A step ahead: of a list, it is a load, and decides an address.
+      // Rows are found one step ahead: with TileOrder::kList that is a load, which the address of
+      // the copy depends on.
       int next[kBoxes];
 #pragma unroll
       for (int box = 0; box < kBoxes; ++box) next[box] = first_row(step + 1, box);
@@ -94,6 +107,7 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
         }
       };
       ptx::wait(barriers + ptx::kBarrierBytes, place.parity ^ 1);
+      // The bytes of the whole step: those of the other CTA's copies arrive at this barrier too.
       ptx::arrive_expecting(barriers, Layout::Keys::kBytes);
 #pragma unroll
       for (int panel = 0; panel < Layout::Keys::kCount; ++panel) {

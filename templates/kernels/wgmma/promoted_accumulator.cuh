@@ -1,11 +1,10 @@
 #ifndef ANNULUS_KERNELS_WGMMA_PROMOTED_ACCUMULATOR_CUH_
 #define ANNULUS_KERNELS_WGMMA_PROMOTED_ACCUMULATOR_CUH_
 
-// Where a consumer puts the output of some steps by, so that the sums which tensor cores make of
-// 8-bit products stay short: they keep about 14 bits of each term, cut off, and what that loses
-// grows with the number of terms. Every kPromoteSteps steps the output is added in fp32 to what
-// lies in shared memory, each thread's own part of it in places of its own, and starts from 0
-// again.
+// Promoted accumulation (DeepGEMM): keeps short the sums that tensor cores make of 8-bit products.
+// Tensor cores truncate each term to about 14 bits, and what that loses grows with the number of
+// terms. Every kPromoteSteps steps a consumer adds its output in fp32 to a sum in shared memory and
+// starts from 0 again. Each thread has addresses of its own, so that no barrier is needed.
 
 #include "kernels/wgmma/work.cuh"
 #include "ptx/memory.cuh"
@@ -33,17 +32,18 @@ class PromotedAccumulator<Shape, true> {
       : place_(shared + Layout::kPromoted + consumer * Layout::kPromotedBytes +
                threadIdx.x % 128 * 16) {}
 
-  // Of a work: nothing is put by.
+  // Begins a work, with nothing promoted yet.
   __device__ __forceinline__ void begin() {
     any_ = 0;
     factor_[0] = factor_[1] = 1.0f;
   }
-  // The output is brought to another row max or unit, and what is put by has to follow.
+  // The output has been rescaled by `correction`. The sum in shared memory is rescaled when it is
+  // read next, by the product of all corrections since it was written.
   __device__ __forceinline__ void rescale(const float (&correction)[1][2]) {
     factor_[0] *= correction[0][0];
     factor_[1] *= correction[0][1];
   }
-  // Behind step `step`, with its products complete.
+  // Promotes the output if it is time. Called after step `step`, with its products complete.
   template <int kPieces>
   __device__ __forceinline__ void step(int step, float (&output)[1][kPieces][4]) {
     if (step % Shape::kPromoteSteps != 0) return;
@@ -59,7 +59,7 @@ class PromotedAccumulator<Shape, true> {
     any_ = 1;
     factor_[0] = factor_[1] = 1.0f;
   }
-  // Takes back what is put by.
+  // Adds the promoted sum to the output, at the end of a work.
   template <int kPieces>
   __device__ __forceinline__ void end(float (&output)[1][kPieces][4]) {
     if (!any_) return;

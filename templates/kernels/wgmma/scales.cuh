@@ -1,8 +1,16 @@
 #ifndef ANNULUS_KERNELS_WGMMA_SCALES_CUH_
 #define ANNULUS_KERNELS_WGMMA_SCALES_CUH_
 
-// How a consumer makes probabilities of products: without scales for 16-bit elements, with those of
-// Q, K and V (ScaleParams) for 8-bit ones. Both have the same functions.
+// How a consumer makes probabilities of products: the first class for 16-bit elements, which have
+// no scales, the second for 8-bit elements with the scales of Q, K and V (ScaleParams). Both have
+// the same functions, so that the consumer asks no question:
+//
+//   begin, enter              at the start of a work, and for a state that is carried in
+//   read                      before the products of a step: loads its scales
+//   finish, online_softmax    after the products of a step
+//   leave                     after the last step
+//
+// tile/scaled_softmax.cuh says what the unit is and why probabilities are 2^8 times as large.
 
 #include "kernels/wgmma/work.cuh"
 #include "tile/scaled_softmax.cuh"
@@ -48,7 +56,8 @@ class Scales<Shape, true> {
                 "a group of keys has one scale");
 
  public:
-  // Of the lane's rows `first_row` and 8 further on.
+  // Reads the scales of Q for the lane's rows `first_row` and first_row + 8. Rows behind Sq read
+  // the last row's scale; they are never stored.
   __device__ __forceinline__ void begin(const AttentionParams& params, int batch, int head,
                                         int first_row) {
     const ScaleParams& scales = params.scales;
@@ -65,7 +74,8 @@ class Scales<Shape, true> {
     unit_ = first_unit();
   }
 
-  // To and from the state that is carried, which knows of no unit.
+  // Brings a carried state, which has no unit, to this work's unit and factor of 2^8; leave() does
+  // the opposite.
   template <int kPieces>
   __device__ __forceinline__ void enter(tile::RowState<1>& state,
                                         float (&output)[1][kPieces][4]) const {
@@ -78,8 +88,9 @@ class Scales<Shape, true> {
   template <int kPieces>
   __device__ __forceinline__ void leave(tile::RowState<1>& state,
                                         float (&output)[1][kPieces][4]) const {
-    // From here on row maxima are 2 apart, and a power relative to a rounded one may be more than 8
-    // bits hold: what is cut off there would be missing in the output and not in the sum.
+    // From 2^24 on, neighbouring fp32 numbers are 2 apart. A probability relative to a rounded row
+    // max may then be larger than 448, the largest e4m3 number, and what saturation cuts off would
+    // be missing in the output but not in the sum. Such a row becomes NaN instead of wrong.
     constexpr float kMaxScore = 16777216.0f;  // 2^24
     float factors[1][2];
 #pragma unroll
@@ -92,7 +103,9 @@ class Scales<Shape, true> {
     tile::rescale(output, factors);
   }
 
-  // The scales of a step: before its products, because they are loads.
+  // Loads the scales of a step, and updates the unit and its correction. Called before the
+  // products, so that the loads run beside them. A last step that lacks a tile reads the scales of
+  // the row's last tile, and keys behind Sk that of the last key.
   template <typename Row>
   __device__ __forceinline__ void read(const AttentionParams& params, const Row& row, int step) {
     const ScaleParams& scales = params.scales;
@@ -118,7 +131,8 @@ class Scales<Shape, true> {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           float factor = query_[half] * of_keys;
-          // Where it is 0 a masked score has to stay -inf; NaN stays as well.
+          // A factor of 0 would make NaN of a masked score, 0 x -inf, so it is raised to the
+          // smallest normal number. The comparison leaves NaN as it is.
           if constexpr (static_cast<Score>(Shape::kScore) == Score::kPositiveScale) {
             constexpr float kLeast = 1.1754944e-38f;  // the smallest normal number
             factor = factor <= kLeast ? kLeast : factor;
@@ -130,7 +144,8 @@ class Scales<Shape, true> {
     weights_ = tile::online_softmax_groups(values, unit_, unit_correction_);
   }
 
-  // Of the tile `b` of a step.
+  // Scales the products of tile `b` of a step, unless softmax does it in the exponent
+  // (kPositiveScale).
   template <int kPieces>
   __device__ __forceinline__ void finish(const AttentionParams& params,
                                          float (&scores)[1][kPieces][4], int b) const {
@@ -148,7 +163,8 @@ class Scales<Shape, true> {
       }
     }
   }
-  // An expression leaves scores that another factor turns into base-2 ones.
+  // Where there is a score expression, `Weighing` says by which factor its results become base-2
+  // scores; the scales of Q and K have been applied before it, by finish().
   template <typename Weighing, int kPieces>
   __device__ __forceinline__ void online_softmax(const AttentionParams&, tile::RowState<1>& state,
                                                  float (&scores)[1][kPieces][4],
@@ -168,12 +184,14 @@ class Scales<Shape, true> {
   }
 
  private:
-  // A scale, if it may be one: its inverse has to be a normal number.
+  // The scale, or NaN if it is not from 0 to 2^125, the largest whose inverse is a normal number.
   static __device__ __forceinline__ float checked(float scale) {
     constexpr float kMax = 4.2535296e37f;  // 2^125
     return scale >= 0.0f && scale <= kMax ? scale : tile::not_a_number();
   }
-  // Not 0. What has been carried in is divided by it; else it is below all scales that matter.
+  // The unit before any scale of V is seen. It must not be 0, because its inverse is taken. With a
+  // carried state it is 2^-60: the state is divided by it, so that values up to 2^59 stay finite.
+  // Otherwise it is the smallest normal number, below all scales that matter.
   static __device__ __forceinline__ constexpr float first_unit() {
     return Shape::kCarryIn ? 8.673617379884035e-19f : 1.1754944e-38f;  // 2^-60, 2^-126
   }

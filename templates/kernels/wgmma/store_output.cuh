@@ -1,7 +1,7 @@
 #ifndef ANNULUS_KERNELS_WGMMA_STORE_OUTPUT_CUH_
 #define ANNULUS_KERNELS_WGMMA_STORE_OUTPUT_CUH_
 
-// How O leaves a consumer.
+// Stores a consumer's rows of O.
 
 #include "kernels/wgmma/work.cuh"
 #include "ptx/math.cuh"
@@ -12,8 +12,11 @@
 
 namespace annulus::kernels {
 
-// O = acc / l as 16-bit elements, 0 for a row without a visible key, by way of the consumer's own
-// rows of shared memory. `barrier` is one that its four warps have to themselves.
+// Stores O = acc / l as 16-bit elements, 0 for a row without a visible key. The fragments go
+// through the consumer's own rows of shared memory, from where one thread copies them as boxes.
+// `barrier` is a named barrier of the consumer's four warps alone. Bulk copies belong to the thread
+// that started them: elect() picks the same thread each time (ptx/warpgroup.cuh), and the waits
+// below rely on that.
 template <typename Shape, typename Row>
 __device__ __forceinline__ void store_output(const tile::RowState<1>& state,
                                              const float (&output)[1][Shape::kDimV / 8][4],
@@ -31,8 +34,9 @@ __device__ __forceinline__ void store_output(const tile::RowState<1>& state,
     inverse[half] = ptx::reciprocal(state.sum[0][half]);
     keep[half] = tile::is_empty(state, 0, half) ? 0u : 0xffffffffu;
   }
-  // Before a warp writes: the previous work's output has left, which only the thread that stored
-  // it knows; or, where these are the rows of Q, the products of all four warps have read them.
+  // Before any warp writes to the staging rows, their last content must have been read. With an
+  // output apart that is the previous work's output, for which only the thread that stored it can
+  // wait. Otherwise it is Q, which the products of all four warps have read at the barrier.
   if (Shape::kOutputApart && warp == 0 && ptx::elect()) ptx::wait_stores_read();
   ptx::sync_threads(barrier, 128);
 #pragma unroll
@@ -62,7 +66,8 @@ __device__ __forceinline__ void store_output(const tile::RowState<1>& state,
     ptx::commit_stores();
     if constexpr (!Shape::kOutputApart) ptx::wait_stores_read();
   }
-  // Q may come again only when O has left.
+  // Q may be loaded again only when O has been read from its rows. With an output apart nobody
+  // waits here: the next call waits above, and Consumer::run() after the last work.
   if constexpr (!Shape::kOutputApart) {
     ptx::sync_threads(barrier, 128);
   }

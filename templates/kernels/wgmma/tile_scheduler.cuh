@@ -1,9 +1,10 @@
 #ifndef ANNULUS_KERNELS_WGMMA_TILE_SCHEDULER_CUH_
 #define ANNULUS_KERNELS_WGMMA_TILE_SCHEDULER_CUH_
 
-// Which works a CTA computes: x, x + clusters, x + 2 clusters, ... of cluster x. With the variant
-// ptx::kDrawWork the producer draws them from a counter of the module instead, and hands each to
-// the other warps by way of shared memory: a word, and two barriers that say whether it is there.
+// The tile scheduler: cluster x computes works x, x + clusters, x + 2 clusters, ... (static). With
+// the variant ptx::kDrawWork the producer draws works from a counter of the module instead and
+// hands each index to the other warps through a word of shared memory with a full and a free
+// barrier. All roles of a CTA have to take the same works in the same order.
 
 #include "kernels/wgmma/work.cuh"
 #include "ptx/mbarrier.cuh"
@@ -24,7 +25,7 @@ __device__ __forceinline__ int work_stride() {
 __device__ unsigned drawn_works;  // 0 between launches
 #endif
 
-// The producer's part, by one thread.
+// The producer's side, by one thread.
 template <typename Shape>
 class TileSchedulerProducer {
   using Layout = WgmmaLayout<Shape>;
@@ -50,7 +51,8 @@ class TileSchedulerProducer {
     unsigned index = 0;
 #if ANNULUS_DRAW_WORK
     index = atomicAdd(&drawn_works, 1u);
-    // Every CTA draws once in vain. The last one leaves the counter as the next launch wants it.
+    // Every CTA draws once more than it gets work, count + CTAs draws in all. The last draw resets
+    // the counter for the next launch.
     if (index == static_cast<unsigned>(count_) + gridDim.x - 1) atomicExch(&drawn_works, 0u);
 #endif
     ptx::store_shared(shared_ + Layout::kWorkDrawn, index);
@@ -63,7 +65,7 @@ class TileSchedulerProducer {
   unsigned parity_ = 0;
 };
 
-// The part of every other warp that works, by all its lanes.
+// The side of the other warps (consumers and transposers), by all lanes of a warp.
 template <typename Shape>
 class TileSchedulerConsumer {
   using Layout = WgmmaLayout<Shape>;

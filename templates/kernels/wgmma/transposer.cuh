@@ -1,9 +1,9 @@
 #ifndef ANNULUS_KERNELS_WGMMA_TRANSPOSER_CUH_
 #define ANNULUS_KERNELS_WGMMA_TRANSPOSER_CUH_
 
-// The part of wgmma_forward of the producer's other three warps, for 8-bit elements: they turn each
-// tile of V round (tile/transpose.cuh), from the buffer that the copies fill to the one that the
-// products read.
+// The transposers of wgmma_forward, for 8-bit elements: the other three warps of the producer's
+// warpgroup transpose each tile of V (tile/transpose.cuh) from the buffer that the copies fill to
+// the buffer that the products read.
 
 #include "kernels/wgmma/tile_scheduler.cuh"
 #include "kernels/wgmma/work.cuh"
@@ -13,7 +13,9 @@
 
 namespace annulus::kernels {
 
-// By all lanes of warp `warp` of kTransposers.
+// All work of warp `warp` of kTransposers, by all its lanes. It takes the same works and steps as
+// the producer. A segment without a row has no tiles (find_tile_row sets count to 0), and work
+// without steps none either, so that neither needs a condition.
 template <typename Shape>
 __device__ __forceinline__ void transpose_values(const AttentionParams& params,
                                                  const WorkParams& work, unsigned shared,
@@ -33,7 +35,9 @@ __device__ __forceinline__ void transpose_values(const AttentionParams& params,
       tile::transpose_bytes<Shape::kColumns, Shape::kDimV, kTransposers>(
           shared + Layout::kValues + place.stage * Layout::Values::kBytes,
           shared + Layout::kOperands + place.stage * Layout::kOperandBytes, warp, lane);
-      // The products read what all lanes wrote, by way of the asynchronous proxy.
+      // The products read through the asynchronous proxy, so each lane fences what it wrote before
+      // the warp arrives. The copies' buffer is released to all CTAs of the cluster, which copy
+      // into it; the result is the CTA's own.
       ptx::fence_shared_writes();
       __syncwarp();
       arrive_everywhere<Shape>(barriers + 3 * ptx::kBarrierBytes, lane);

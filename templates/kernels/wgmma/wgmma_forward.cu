@@ -1,33 +1,34 @@
 // Block-sparse attention forward for sm_90a: tensor-map copies, warpgroup products, persistent
-// CTAs. One CTA holds a producer warp and kConsumers warpgroups of 64 rows each. The producer walks
-// the column tiles of the CTA's work, kColumns keys a step, as far ahead as kStages buffers of K
-// and of V let it, and into the next work while this one's output leaves. Consumers share K and V
-// and nothing else: their 64 rows are consecutive rows of one head, or with kPackedHeads the same
-// rows of as many heads that share K and V.
+// CTAs. One CTA has a producer warp and kConsumers warpgroups of 64 rows each. The producer loads
+// the column tiles of the CTA's work, kColumns keys in each step. It runs ahead as far as kStages
+// buffers of K and of V allow, and begins the next work while this one's output is stored.
+// Consumers share K and V and nothing else. Their 64 rows are consecutive rows of one head; with
+// kPackedHeads they are the same rows of kConsumers heads that share K and V.
 //
-// A step of a consumer is ordered so that the softmax of one step runs beside the products of the
-// previous one, and consumers take turns at starting products so that one computes probabilities
-// while another multiplies:
+// In a consumer, the softmax of one step runs beside the product with V of the previous step.
+// Consumers take turns at starting products (ping-pong), and one computes probabilities while
+// another multiplies:
 //
 //   start S(j) = Q K(j)^T     start O += P(j-1) V(j-1)     wait for S(j)
 //   P(j) = probabilities of S(j)     wait for O                   rescale O
 //
-// CTAs of a cluster work on heads that share K and V or on rows that see the same keys. Each copies
-// a part of every step's K and V, into the shared memory of all of them, so that L2 is read once;
-// a buffer is free when the consumers of all of them have given it back.
+// CTAs of a cluster work on heads that share K and V or on rows that see the same keys. Each CTA
+// copies a part of every step's K and V into the shared memory of all of them (multicast), and L2
+// is read once. A buffer is free when the consumers of all CTAs have released it.
 //
-// Elements of 8 bits have scales (kernels/wgmma/scales.cuh), and their V is turned round between
-// the copies and the products by the producer's other warps (kernels/wgmma/transposer.cuh). Where
-// there is room, their sums are put by in fp32 now and then
-// (kernels/wgmma/promoted_accumulator.cuh); elsewhere a step is ordered otherwise, because P V
-// comes in parts (kernels/wgmma/parts.cuh):
+// Elements of 8 bits have scales (kernels/wgmma/scales.cuh), and the producer's other three warps
+// transpose their V between the copies and the products (kernels/wgmma/transposer.cuh). Where
+// shared memory has room, their output is promoted to fp32 every few steps
+// (kernels/wgmma/promoted_accumulator.cuh). Elsewhere P V is computed in parts
+// (kernels/wgmma/parts.cuh), and the order of a step is another one:
 //
 //   O = O rescaled + P(j-1) V(j-1), part by part     start S(j) = Q K(j)^T     wait for S(j)
 //   P(j) = probabilities of S(j), while the other consumer multiplies
 //
-// Shared memory (each part a multiple of 1024 bytes): Q per consumer, K and V per stage, V turned
-// round per stage where its elements have 8 bits, O per consumer unless it leaves through Q, what
-// consumers put by, barriers.
+// Shared memory has these parts in this order, all but the last multiples of 1024 bytes: Q of each
+// consumer; K of each stage; V of each stage; transposed V of each stage, for 8-bit elements; O of
+// each consumer, unless it is staged in the rows of Q; the promoted output of each consumer;
+// barriers. WgmmaLayout (kernels/wgmma/work.cuh) has their addresses.
 //
 // Shape gives the constants, Mask the visibility, ScoreMod a score expression; README.md lists what
 // they must define.
@@ -48,8 +49,8 @@ __device__ __forceinline__ void sync_all() {
   }
 }
 
-// The first copies find the maps in the cache of their descriptors. A map that the host has not
-// made, because nothing will be copied by it, is all zero and left alone.
+// Prefetches the tensor maps into the descriptor cache, where the first copies find them. The host
+// leaves a map zero if nothing is copied by it (no keys, or no O); those must not be prefetched.
 template <typename Shape>
 __device__ __forceinline__ void prefetch_maps(const AttentionParams& params,
                                               const TensorMaps& maps) {
@@ -61,7 +62,9 @@ __device__ __forceinline__ void prefetch_maps(const AttentionParams& params,
   if constexpr (!Shape::kCarryOut) ptx::prefetch_map(&maps.o);
 }
 
-// All of the kernel.
+// The whole kernel, for both entries below. Thread 0 initialises the barriers; then each warp goes
+// to its role: warp 0 of the first warpgroup produces, its warps 1 to 3 transpose V of 8-bit
+// elements or end, and the other warpgroups are consumers.
 template <typename Shape, typename Mask, typename ScoreMod>
 __device__ __forceinline__ void forward(const AttentionParams& params, const TensorMaps& maps,
                                         const WorkParams& work) {
@@ -71,10 +74,15 @@ __device__ __forceinline__ void forward(const AttentionParams& params, const Ten
   static_assert(Shape::kColumns % 16 == 0 && Shape::kColumns <= 256, "keys of a step");
   static_assert(Shape::kBlocks * 8 <= Shape::kColumns, "entries of the list that make a step");
   static_assert(Shape::kCluster == 1 || Shape::kCluster == 2, "CTAs that share K and V");
-  // Who gives a buffer back for every CTA that copies into it.
+  // A buffer is released by each of the four warps of every consumer in the cluster, because all
+  // CTAs of the cluster copy into it.
   constexpr int kReaders = 4 * Shape::kConsumers * Shape::kCluster;
   static_assert(!ptx::kTwoResident || Shape::kConsumers == 1, "two resident CTAs");
-  // What the producer keeps of its registers, and what each consumer has then.
+  // Registers of a thread. A CTA starts with the same number in all warps: the multiple of 8 that
+  // fits 65536 for (kConsumers + 1) * 128 threads (32768 with two resident CTAs). The producer's
+  // warpgroup gives up all but kProducerRegisters, and consumers take kConsumerRegisters. The sum
+  // over the warpgroups stays within the file; 56 + 256, 24 + 2 * 240 and 32 + 3 * 160 registers
+  // for each of 128 threads are at most 512.
   constexpr int kProducerRegisters = ptx::kTwoResident        ? 24
                                      : Shape::kConsumers == 1 ? 56
                                      : Shape::kConsumers == 2 ? 24
@@ -88,6 +96,9 @@ __device__ __forceinline__ void forward(const AttentionParams& params, const Ten
   const unsigned shared = ptx::shared_address(shared_memory);
   if (threadIdx.x == 0) {
     prefetch_maps<Shape>(params, maps);
+    // A "full" barrier counts one arrival, the producer's, and the bytes of its copies. A "free"
+    // barrier counts one arrival for each warp that reads the buffer. With 8-bit elements the
+    // transposers read V as it was copied, and the consumers read what the transposers write.
     ptx::init_barrier(shared + Layout::kQueriesFull, 1);
     ptx::init_barrier(shared + Layout::kQueriesFree, 4 * Shape::kConsumers);
     for (int stage = 0; stage < Shape::kStages; ++stage) {
@@ -125,7 +136,8 @@ __device__ __forceinline__ void forward(const AttentionParams& params, const Ten
     ptx::take_registers<kConsumerRegisters>();
     Consumer<Shape, Mask, ScoreMod>(params, maps, work, shared, warpgroup - 1).run();
   }
-  // The other CTA may still give buffers back here, or copy into them.
+  // The other CTA may still arrive at this CTA's barriers or copy into its buffers, so that no CTA
+  // of a cluster may end before the others have finished.
   if constexpr (Shape::kCluster > 1) ptx::sync_cluster();
 }
 
@@ -137,7 +149,8 @@ __global__ void __launch_bounds__((Shape::kConsumers + 1) * 128, ptx::kTwoReside
   forward<Shape, Mask, ScoreMod>(params, maps, work);
 }
 
-// In clusters, whose CTAs share what is copied of K and V.
+// The same kernel in clusters, whose CTAs share the copies of K and V. The size of a cluster is an
+// attribute of the entry, which is why it is one of its own.
 template <typename Shape, typename Mask, typename ScoreMod = tile::NoScoreMod>
 __global__ void __cluster_dims__(Shape::kCluster)
     __launch_bounds__((Shape::kConsumers + 1) * 128, 1)

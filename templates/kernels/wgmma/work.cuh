@@ -1,8 +1,8 @@
 #ifndef ANNULUS_KERNELS_WGMMA_WORK_CUH_
 #define ANNULUS_KERNELS_WGMMA_WORK_CUH_
 
-// What the producer and the consumers of wgmma_forward agree about: places in shared memory, turns
-// of the stages, and which work comes when.
+// What the producer, the transposers and the consumers of wgmma_forward share: the layout of shared
+// memory, the ring of stages, and which work an index means.
 
 #include "params/attention_params.h"
 #include "params/wgmma_params.h"
@@ -13,15 +13,15 @@
 
 namespace annulus::kernels {
 
-// Warps that turn V round where its elements have 8 bits.
+// Warps that transpose V of 8-bit elements.
 enum : int { kTransposers = 3 };
 
-// What follows from Shape: bytes and places in shared memory.
+// The layout of shared memory that follows from Shape: offsets and sizes in bytes.
 template <typename Shape>
 struct WgmmaLayout {
   enum : int {
     kBytes = Shape::Element::kBytes,
-    kTransposes = kBytes == 1,  // V has a buffer as it comes and one as products take it
+    kTransposes = kBytes == 1,  // V has a buffer for the copies and one for the transposed tile
   };
   using Queries = tile::Panels<64, Shape::kDimQk, kBytes>;
   using Keys = tile::Panels<Shape::kColumns, Shape::kDimQk, kBytes>;
@@ -36,17 +36,19 @@ struct WgmmaLayout {
     kTransposed = kValues + Shape::kStages * Values::kBytes,
     kStagesEnd = kTransposed + (kTransposes ? Shape::kStages * Transposed::kBytes : 0),
     kOutput = Shape::kOutputApart ? kStagesEnd : kQueries,
-    // Of a consumer: what it may overwrite is its own part of Q, however little O takes of that.
+    // The distance between the outputs of two consumers. Without an output apart each consumer
+    // stages O in its own part of Q, even where O is smaller than that.
     kOutputBytes = Shape::kOutputApart ? Output::kBytes : Queries::kBytes,
-    // What a consumer puts by of its output, in fp32 (kernels/wgmma/promoted_accumulator.cuh).
+    // The promoted output of a consumer, in fp32 (kernels/wgmma/promoted_accumulator.cuh).
     kPromoted = kStagesEnd + (Shape::kOutputApart ? Shape::kConsumers * Output::kBytes : 0),
     kPromotedBytes = Shape::kPromoteSteps > 0 ? 64 * Shape::kDimV * 4 : 0,
     kBarriers = kPromoted + Shape::kConsumers * kPromotedBytes,
-    // What the products of a step read.
+    // The V that the products of a step read.
     kOperands = kTransposes ? kTransposed : kValues,
     kOperandBytes = kTransposes ? Transposed::kBytes : Values::kBytes,
-    // Barriers: queries full, queries free, then for each stage K full, K free, V full, V free, and
-    // where V is turned round the same two of the result.
+    // Barriers: queries full, queries free, then for each stage K full (0), K free (1), V full (2),
+    // V free (3), and where V is transposed also result full (4) and result free (5). Without a
+    // transposition the operand of the products is V itself, with its barriers 2 and 3.
     kQueriesFull = kBarriers,
     kQueriesFree = kBarriers + ptx::kBarrierBytes,
     kStageBarriers = kBarriers + 2 * ptx::kBarrierBytes,
@@ -54,14 +56,17 @@ struct WgmmaLayout {
     kOperandFree = kTransposes ? 5 : 3,
     kStageBarrierBytes = (kTransposes ? 6 : 4) * ptx::kBarrierBytes,
     kUnused = kStageBarriers + Shape::kStages * kStageBarrierBytes,  // a word for ptx::pin
-    // Where works are drawn (kernels/wgmma/tile_scheduler.cuh): two barriers, and the work.
+    // For the variant kDrawWork (kernels/wgmma/tile_scheduler.cuh): two barriers and the index.
     kWorkFull = kUnused + ptx::kBarrierBytes,
     kWorkFree = kWorkFull + ptx::kBarrierBytes,
     kWorkDrawn = kWorkFree + ptx::kBarrierBytes,
   };
 };
 
-// A place in the ring of stages: which buffer, and the parity of its turn.
+// A place in the ring of stages: which buffer, and the parity of the phase in which its barriers
+// are. All warps start at stage 0 and advance once for each step, so that they agree without
+// talking to each other. A reader waits for `parity`; a writer waits for `parity ^ 1`, which a
+// fresh barrier passes at once (ptx/mbarrier.cuh).
 template <int kStages>
 struct RingPlace {
   unsigned stage = 0;
@@ -74,7 +79,7 @@ struct RingPlace {
   }
 };
 
-// Query rows of a tile row.
+// Query rows of one tile row (M): packed heads share 64 rows, one head spreads over all consumers.
 template <typename Shape>
 __device__ __forceinline__ constexpr int rows_of_work() {
   return Shape::kPackedHeads ? 64 : 64 * Shape::kConsumers;
@@ -93,7 +98,8 @@ __device__ __forceinline__ int rank_in_cluster() {
   return Shape::kCluster > 1 ? static_cast<int>(ptx::cluster_rank()) : 0;
 }
 
-// One arrival of a warp at a barrier that all CTAs of the cluster arrive at, in each of them.
+// Lets the calling warp arrive once at `barrier` in every CTA of the cluster: lane r arrives in the
+// CTA of rank r. By all lanes of the warp.
 template <typename Shape>
 __device__ __forceinline__ void arrive_everywhere(unsigned barrier, unsigned lane) {
   if constexpr (Shape::kCluster > 1) {
@@ -103,6 +109,11 @@ __device__ __forceinline__ void arrive_everywhere(unsigned barrier, unsigned lan
   }
 }
 
+// This CTA's part of work `index`. Works are numbered set by set, where a set is `work.set` groups
+// of heads whose K and V fit into L2 together. Within a set the tile rows come in launch order
+// (longest first), and all groups of the set come before the next row. So index = start of the set
+// + order * groups of the set + group in the set; only the last set may be smaller. The ranks of a
+// cluster divide a work by tile rows (group_rows > 1) or by heads.
 template <typename Shape>
 __device__ __forceinline__ Work<static_cast<TileOrder>(Shape::kTileOrder)> find_work(
     const AttentionParams& params, const WorkParams& work, int index) {
@@ -124,13 +135,14 @@ __device__ __forceinline__ Work<static_cast<TileOrder>(Shape::kTileOrder)> find_
                                  Shape::kColumns / Shape::kBlocks, Shape::kSplit,
                                  tile::DistinctBatches<Shape>::kCount>(
       params, static_cast<unsigned>(order * work.group_rows), static_cast<unsigned>(head), batch);
-  // CTAs that share K and V make the same steps: rows that see the same, in ascending order. The
-  // last may lie behind Sq, where nothing is read or written.
+  // The rows of a cluster are neighbours with the same tiles (attention/plan/group.h checks it), so
+  // every CTA uses the tiles of the first row. The last row may lie behind Sq; nothing of it is
+  // read or written.
   if (rows_apart) row.row += rank;
   return {batch, head, row};
 }
 
-// Steps of a row: kBlocks entries of its list each, the last one may lack some.
+// Steps of a row of `tiles` tiles. A step takes kBlocks tiles; the last one may have fewer.
 template <int kBlocks>
 __device__ __forceinline__ int steps_of(int tiles) {
   return (tiles + kBlocks - 1) / kBlocks;

@@ -13,20 +13,23 @@ namespace {
 constexpr std::int64_t kElementBytes = 2;
 constexpr int kMaxResident = 8;
 
-// Beyond this many ptxas spills in some combination of features; up to it, it never did.
+// With more fragment registers than this ptxas spills in some combination of features; with as many
+// it does not (tests/attention/kernel_compile_test.cc compiles all shipped configurations).
 std::int64_t max_fragment_registers(jit::Arch arch) { return arch.number >= 120 ? 152 : 160; }
 
-// Rows that one pass of all threads of tile::TileCopier covers.
+// Rows that all threads of tile::TileCopier copy in one pass: 8 or 4 threads share a row, as its
+// swizzle has groups of 8 or 4 chunks (templates/tile/swizzle.cuh).
 std::int64_t rows_per_pass(const MmaConfig& config, std::int64_t dim) {
   return 32 * config.warps / (dim % 64 == 0 ? 8 : 4);
 }
 
-// Q, then stages x (K and V).
+// Q, then K and V of all stages: the layout of mma_forward.
 std::int64_t shared_bytes_of(const MmaConfig& config, const Dims& dims) {
   return config.tile_rows * dims.qk * kElementBytes +
          config.stages * config.tile_columns * (dims.qk + dims.v) * kElementBytes;
 }
 
+// Registers of a thread for the fragments of scores, output and, if it is kept, Q.
 std::int64_t fragment_registers(const MmaConfig& config, const Dims& dims) {
   const std::int64_t row_tiles = config.tile_rows / (config.warps * 16);
   const std::int64_t query = config.query_in_registers ? dims.qk / 4 : 0;
@@ -35,6 +38,9 @@ std::int64_t fragment_registers(const MmaConfig& config, const Dims& dims) {
 
 }  // namespace
 
+// Most of these laws are static_asserts of the template (templates/README.md lists them); here they
+// become sentences before anything is compiled. The last two bounds are those of
+// the hardware: shared memory, and registers before ptxas spills.
 std::optional<std::string> mma_why_illegal(const KernelConfig& any, const Dims& dims,
                                            jit::Arch arch) {
   const MmaConfig config = mma_config(any);
@@ -114,7 +120,8 @@ Footprint mma_footprint(const KernelConfig& any, const Dims& dims) {
   const MmaConfig config = mma_config(any);
   const std::int64_t fragments = fragment_registers(config, dims);
   const int most = std::min(255, kRegisterFile / (32 * config.warps * config.resident) / 8 * 8);
-  // Fitted to what ptxas took for the whole search space at head dims 64 and 128.
+  // The constants are fitted to the registers that ptxas used for the whole search space at head
+  // dims 64 and 128.
   const int scores = config.tile_rows / (config.warps * 16) * config.tile_columns;
   const int wanted =
       static_cast<int>(fragments) + 45 + scores * 2 / 5 - (config.query_in_registers ? 10 : 0);

@@ -15,7 +15,7 @@ struct MmaConfig {
   int warps = 4;                    // each owns M / warps rows, 16 or 32
   int stages = 2;                   // 1: V arrives while the scores are computed
   bool query_in_registers = false;  // else Q is read again from shared memory in every step
-  int resident = 1;                 // CTAs of one multiprocessor that the registers must allow
+  int resident = 1;                 // CTAs that one multiprocessor's registers must hold
 
   constexpr operator KernelConfig() const {
     return {&mma_family, tile_rows, tile_columns, {warps, stages, query_in_registers, resident}};

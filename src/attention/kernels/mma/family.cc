@@ -17,8 +17,9 @@ constexpr ConfigField kFields[] = {
 };
 
 // M, N, warps, stages, Q in registers, resident CTAs. With 32 rows to a warp every fragment of K
-// and V that leaves shared memory feeds two products instead of one, and shared memory is what
-// bounds these kernels; from head dim 192 on the output alone takes the registers that would need.
+// and V that is read from shared memory feeds two products instead of one, and these kernels are
+// bound by shared memory. From head dim 192 on the output alone takes the registers that this would
+// need.
 constexpr ShippedConfig kShipped[] = {
     {{32, 32}, MmaConfig{128, 64, 4, 2, false, 2}, Reach::kEvery},
     {{32, 32}, MmaConfig{64, 64, 4, 2, false, 4}, Reach::kEvery},
@@ -45,7 +46,7 @@ constexpr ShippedConfig kShipped[] = {
 
 bool takes_parts_of_rows(const KernelConfig&) { return true; }
 
-// Its tiles suit every problem about as well, and its copies take any strides.
+// The family's tiles suit every problem about equally well, and its copies take any strides.
 std::optional<std::string> why_never_unsuited(const KernelConfig&, const SuitQuestion&) {
   return std::nullopt;
 }

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_ATTENTION_KERNELS_MMA_FAMILY_H_
 #define ANNULUS_ATTENTION_KERNELS_MMA_FAMILY_H_
 
-// The functions of the record of mma (family.cc), each in the file that its subject has.
+// The functions of mma's record (family.cc), listed by the file that defines them.
 
 #include "attention/kernels/family.h"
 

@@ -1,5 +1,6 @@
-// How much a kernel of mma asks of each pipe. Instructions are counted as PTX has them; those that
-// ptxas folds into others count as well.
+// The work of a kernel of the mma family for each pipe. The numbers of instructions were counted in
+// the kernels' PTX; instructions that ptxas folds into others are included.
+// tests/attention/kernel_work_test.cc compares them with counts of the simulator.
 
 #include "attention/kernels/mma/config.h"
 #include "attention/kernels/mma/family.h"
@@ -7,7 +8,8 @@
 namespace annulus::attention {
 namespace {
 
-// What one warp does: `rows` pieces of 16 query rows each, the operands cut into squares of 16.
+// The tile of one warp in pieces of 16 rows or columns: `rows` pieces of query rows, `columns` of
+// keys, `qk` and `v` of the head dims.
 struct WarpShape {
   double warps, rows, columns, qk, v;  // pieces of 16, except for warps
 };
@@ -33,15 +35,19 @@ KernelWork mma_tile_work(const KernelConfig& any, const KernelFeatures& features
 
   KernelWork work;
   work.matrix_flop = warps * products * (2 * 16 * 8 * 16);
-  // A power for each element and one for each row's shrinking, which all four lanes compute.
+  // One exponential for each element, with soft-cap two more for its tanh (an exponential and a
+  // reciprocal), and one for the correction of each of a lane's two rows of a piece, which all four
+  // lanes of a quad compute.
   work.special_lanes =
       32 * warps * (elements * ((softcap ? 3 : 1) + features.score_mod.special) + 2 * rows);
   work.shared_wavefronts = warps * 4 * fragments + bytes / 128;
   work.read_bytes = bytes;
   work.barriers = warps * (config.stages == 1 ? 2 : 1);
-  // An element costs its zero, its maximum, its exponent's argument, its power and its sum, and
-  // half a conversion; an output its shrinking; a row two exchanges and what belongs to them; a
-  // fragment its address, a copy its two and whether its row exists.
+  // Each element takes a zero, a maximum, the argument of its exponential, the exponential, an
+  // addition and half a conversion: 5.5. Each output takes its rescaling. Each of a lane's rows
+  // takes 16: two exchanges between lanes for the maximum, the correction and the row sum. Each
+  // product takes itself, each fragment an address and a load, each copy 6.75: itself, its two
+  // addresses and the test whether its row exists. The last number is for the loop.
   double instructions = products + 2 * fragments + 6.75 * copies + 5.5 * elements + rows * v * 8 +
                         rows * 2 * 16 + (config.stages == 1 ? 107 : 87);
   instructions += elements * element.score;
@@ -50,6 +56,10 @@ KernelWork mma_tile_work(const KernelConfig& any, const KernelFeatures& features
   return work;
 }
 
+// Per tile row of a CTA: Q is read through shared memory, and once more into registers if it is
+// kept there; a carried state is read or written in fp32; O goes through shared memory. The numbers
+// of instructions are about 300 for the row, 30 for each stage more than one that the pipeline
+// fills, and one to three for each output of a lane.
 KernelWork mma_row_work(const KernelConfig& any, const KernelFeatures& features) {
   const MmaConfig config = mma_config(any);
   const auto [warps, rows, columns, qk, v] = warp_shape(config, features.dims);
@@ -59,7 +69,7 @@ KernelWork mma_row_work(const KernelConfig& any, const KernelFeatures& features)
   work.read_bytes = query_bytes;
   work.shared_wavefronts = query_bytes / 128;
   if (config.query_in_registers) work.shared_wavefronts += warps * 4 * rows * qk;
-  const double state_bytes = 4.0 * config.tile_rows * (16 * v + 2);
+  const double state_bytes = 4.0 * config.tile_rows * (16 * v + 2);  // acc, m and l of each row
   double instructions =
       300 + 30 * (config.stages - 1) + query_bytes / 16 / (32 * warps) * 1.5 + output_elements;
   if (features.carry_in) {
@@ -70,7 +80,7 @@ KernelWork mma_row_work(const KernelConfig& any, const KernelFeatures& features)
     work.written_bytes = state_bytes;
     instructions += output_elements * 2;
   } else {
-    // O is written to shared memory in pairs and leaves in pieces of 16 bytes.
+    // O is written to shared memory in pairs of elements, and from there in pieces of 16 bytes.
     const double output_bytes = 2.0 * config.tile_rows * 16 * v;
     work.written_bytes = output_bytes;
     work.shared_wavefronts += warps * output_elements / 2 + output_bytes / 128;

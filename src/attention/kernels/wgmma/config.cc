@@ -7,22 +7,25 @@
 namespace annulus::attention {
 namespace {
 
-// What a CTA of sm_90 may have.
+// The most shared memory of a CTA of sm_90, the only architecture of these families.
 constexpr std::int64_t kMaxSharedBytes = 227 * 1024;
 constexpr std::int64_t kOutputBytes = 2;  // of an element of O
-constexpr std::int64_t kSumBytes = 4;     // of a promoted one
+constexpr std::int64_t kSumBytes = 4;     // of an element of the promoted output
 constexpr int kMaxStepColumns = 192;
 
-// Tiles are panels of 128 bytes of columns, of which the last may be partly empty.
+// Bytes of a tile: panels of 128 bytes of columns (templates/tile/panel.cuh), of which the last may
+// be partly empty.
 std::int64_t panel_bytes(std::int64_t rows, std::int64_t columns, std::int64_t element) {
   return rows * ((columns * element + 127) / 128) * 128;
 }
 
-// Keys whose products a consumer lets tensor cores add up.
+// Keys whose 8-bit products tensor cores may add up before the output is promoted. docs/kernels.md
+// has the errors of a model of tensor cores for this number.
 constexpr int kKeysTogether = 512;
 
-// Q, stages of K and V (of 8-bit elements V twice), O where it lies apart, what is promoted, and
-// barriers: the layout of wgmma_forward.
+// Bytes of shared memory: Q, stages of K and V (V twice for 8-bit elements), O if it has memory of
+// its own, the promoted output, and barriers. WgmmaLayout in templates/kernels/wgmma/work.cuh is
+// the same on the device.
 std::int64_t bytes_with(const KernelConfig& any, const Dims& dims, bool output_apart,
                         bool promotes) {
   constexpr std::int64_t kBarrierBytes = 8;
@@ -44,7 +47,8 @@ std::int64_t shared_bytes_of(const KernelConfig& config, const Dims& dims) {
   return bytes_with(config, dims, output_apart(config, dims), promote_steps(config, dims) > 0);
 }
 
-// Scores, the probabilities of them as elements, the output and, where it stays, Q.
+// Registers of a thread for the fragments of scores, of probabilities as elements, of the output
+// and, if it is kept, of Q.
 std::int64_t fragment_registers(const KernelConfig& any, const Dims& dims) {
   const WgmmaConfig config = wgmma_config(any);
   const std::int64_t columns = config.step_columns();
@@ -53,9 +57,10 @@ std::int64_t fragment_registers(const KernelConfig& any, const Dims& dims) {
   return columns / 2 + columns * element / 8 + dims.v / 2 + query;
 }
 
-// Of the 256, 240 and 160 that a thread has beside one, two or three warpgroups; what remains is
-// for addresses, rows and masks, and with 8-bit elements for scales. Near the bound only masks of
-// positions find room, and none of it may be Q.
+// A thread has 256, 240 or 160 registers if one, two or three warpgroups compute. The numbers here
+// are how many of them may hold fragments; the rest is for addresses, rows and masks, and with
+// 8-bit elements for scales. Near the bound only masks that compare positions fit, which is why
+// configurations with Q in registers have a lower one.
 int max_fragment_registers(const KernelConfig& any) {
   constexpr int kMax[] = {200, 196, 128};
   constexpr int kMaxWithQuery[] = {200, 180, 104};
@@ -66,7 +71,7 @@ int max_fragment_registers(const KernelConfig& any) {
                                          : kMax)[config.warpgroups() - 1];
 }
 
-// How warps, rows and heads go together.
+// Why there is no CTA with such numbers of warps, rows and heads, or nothing.
 std::optional<std::string> why_no_such_cta(const WgmmaConfig& config) {
   if (config.warps != 4 && config.warps != 8 && config.warps != 12) {
     return fmt::format("{} warps: 4, 8 or 12 compute", config.warps);
@@ -83,7 +88,7 @@ std::optional<std::string> why_no_such_cta(const WgmmaConfig& config) {
   return std::nullopt;
 }
 
-// How the keys of a step are cut and copied.
+// Why there is no such step of tiles, stages and clusters, or nothing.
 std::optional<std::string> why_no_such_step(const WgmmaConfig& config, std::int64_t element) {
   if (config.blocks != 1 && config.blocks != 2) {
     return fmt::format("{} tiles to a step: 1 or 2", config.blocks);
@@ -91,7 +96,7 @@ std::optional<std::string> why_no_such_step(const WgmmaConfig& config, std::int6
   if (config.cluster != 1 && config.cluster != 2) {
     return fmt::format("{} CTAs to a cluster: 1 or 2", config.cluster);
   }
-  // wgmma's own bound is 256.
+  // The instruction's own bound is 256 columns; kMaxStepColumns is what registers leave.
   const std::int64_t columns = config.step_columns();
   if (config.tile_columns < 16 || config.tile_columns % 16 != 0 || columns < 64 ||
       columns > kMaxStepColumns) {
@@ -116,7 +121,7 @@ bool output_apart(const KernelConfig& config, const Dims& dims) {
 }
 
 int promote_steps(const KernelConfig& config, const Dims& dims) {
-  constexpr std::int64_t kMaxDim = 128;  // beyond, the output is rescaled at another time
+  constexpr std::int64_t kMaxDim = 128;  // larger outputs are rescaled first (kRescaleFirst)
   if (config.family->element_bytes != 1 || dims.v > kMaxDim) return 0;
   if (bytes_with(config, dims, true, true) > kMaxSharedBytes) return 0;
   return std::max(1, kKeysTogether / static_cast<int>(wgmma_config(config).step_columns()));
@@ -147,7 +152,7 @@ std::optional<std::string> wgmma_why_illegal(const KernelConfig& any, const Dims
   return std::nullopt;
 }
 
-// Whether heads may share a CTA or a cluster depends on the problem, which whoever searches asks.
+// Whether heads may share a CTA or a cluster depends on the problem; the search checks that.
 void wgmma_enumerate(const Family& family, const AddCandidates& add) {
   for (const int warps : {4, 8, 12}) {
     for (const int heads : {1, 2, 3}) {
@@ -179,8 +184,8 @@ CtaShape wgmma_cta(const KernelConfig& any) {
           .cluster = config.cluster};
 }
 
-// Its warps take all registers that a multiprocessor has and deal them out among themselves, so
-// that no number is too few and one CTA is resident.
+// One CTA is resident. Its warps take all registers of the multiprocessor and move them between
+// warpgroups, so that least_registers is 0.
 Footprint wgmma_footprint(const KernelConfig& config, const Dims& dims) {
   constexpr int kRegisterFile = 65536;
   const int all = std::min(255, kRegisterFile / wgmma_cta(config).threads / 8 * 8);

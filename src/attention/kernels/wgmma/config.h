@@ -2,8 +2,8 @@
 #define ANNULUS_ATTENTION_KERNELS_WGMMA_CONFIG_H_
 
 // The configurations of the families wgmma and wgmma8: templates/kernels/wgmma/wgmma_forward.cu for
-// elements of 16 and of 8 bits, sm_90a alone. Where the two differ, they do by the size of an
-// element, which the record of the family tells.
+// elements of 16 and of 8 bits, on sm_90a only. The two families differ by the size of an element,
+// which is in the family's record.
 
 #include <cstdint>
 #include <optional>
@@ -16,13 +16,13 @@ namespace annulus::attention {
 struct WgmmaConfig {
   int tile_rows = 128;  // M = 64 rows of each warpgroup, over the heads of a CTA
   int tile_columns = 128;
-  int warps = 8;                    // four of them own 64 rows, and four more copy
+  int warps = 8;                    // warps that compute, four for 64 rows; four more copy
   int stages = 2;                   // buffers of K and V
   bool query_in_registers = false;  // else Q is read again from shared memory in every step
-  int blocks = 1;                   // tiles of the list that are one step of `blocks` N keys
+  int blocks = 1;                   // tiles of the list in one step, which has blocks x N keys
   int heads = 1;                    // heads of a CTA
-  int cluster = 1;  // CTAs that share the copies of K and V: of further heads, or where every
-                    // query sees every key, of the next tile row
+  int cluster = 1;  // CTAs that share the copies of K and V; they compute further heads, or the
+                    // next tile row if its queries see the same keys
 
   constexpr KernelConfig of(const Family& family) const {
     return {&family,
@@ -49,13 +49,14 @@ inline constexpr ConfigField kWgmmaFields[] = {
     {"cluster", 'c', ConfigField::Form::kOption, 16},
 };
 
-// Whether O has shared memory of its own. Else it leaves through that of Q, and the next Q waits
-// for it.
+// Whether O has shared memory of its own. Otherwise it is staged in that of Q, and the copy of the
+// next Q waits for it.
 bool output_apart(const KernelConfig& config, const Dims& dims);
 
-// Steps of 8-bit elements after which the output is promoted to a sum in fp32, because tensor cores
-// add their products up with few bits. 0 where there is no room: their products with V then come a
-// few columns at a time, each part added to the output in fp32 (kernels/wgmma/parts.cuh).
+// For 8-bit elements, the number of steps after which the output is promoted to a sum in fp32,
+// because tensor cores sum 8-bit products with few bits. 0 if shared memory has no room for the
+// sum; products with V then come a few columns at a time, each part added to the output in fp32
+// (templates/kernels/wgmma/parts.cuh). 0 for 16-bit elements.
 int promote_steps(const KernelConfig& config, const Dims& dims);
 
 // The functions of the record that both families share.

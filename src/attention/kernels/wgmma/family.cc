@@ -1,4 +1,4 @@
-// The family wgmma: tensor maps and warpgroup products of 16-bit elements, sm_90a alone.
+// The family wgmma: tensor maps and warpgroup products of 16-bit elements, on sm_90a only.
 
 #include "attention/kernels/wgmma/record.h"
 
@@ -10,25 +10,25 @@ constexpr KernelConfig wgmma(int rows, int columns, int warps, int stages, int b
   return WgmmaConfig{rows, columns, warps, stages, false, blocks, heads}.of(wgmma_family);
 }
 
-// Two CTAs that copy K and V once for both.
+// The configuration in clusters of two CTAs, which copy K and V once for both.
 constexpr KernelConfig in_twos(KernelConfig config) {
   WgmmaConfig own = wgmma_config(config);
   own.cluster = 2;
   return own.of(wgmma_family);
 }
 
-// Q in registers, which leaves shared memory to K and V.
+// The configuration with Q in registers, so that products read shared memory for K and V only.
 constexpr KernelConfig with_query(KernelConfig config) {
   WgmmaConfig own = wgmma_config(config);
   own.query_in_registers = true;
   return own.of(wgmma_family);
 }
 
-// A product of a warpgroup has 64 rows, and two warpgroups hold the registers that one CTA has; a
-// third fits up to head dim 128. Two heads to a CTA, and two tiles to a step, are for patterns of
-// blocks smaller than the tile that keeps the tensor cores busy. Clusters are for what would wait
-// for L2: 128 rows to a copy of K and V ask for more than it gives, where the tensor cores are kept
-// busy. Q stays in registers where there are some left, so that products read less of shared
+// A product of a warpgroup has 64 rows, and two warpgroups take the registers of one CTA; a third
+// fits up to head dim 128. Two heads to a CTA, and two tiles to a step, are for patterns whose
+// blocks are smaller than the tile that keeps the tensor cores busy. Clusters are for kernels that
+// would be bound by L2: with 128 rows to a copy of K and V, busy tensor cores ask for more bytes
+// than L2 delivers. Q is kept in registers if some are left, so that products read less of shared
 // memory.
 constexpr ShippedConfig kShipped[] = {
     {{64, 64}, with_query(wgmma(64, 64, 8, 2, 2, 2)), Reach::kHopper},

@@ -9,11 +9,13 @@
 namespace annulus::attention {
 namespace {
 
-// What K and V of the heads that are worked on together may take of L2: 32 MB, of the 50 MB of an
-// H100 and leaving room for Q and O.
+// Bytes of L2 for K and V of the heads that are computed together: 32 MB of the 50 MB of an H100,
+// which leaves room for Q and O.
 constexpr std::int64_t kSetBytes = std::int64_t{32} << 20;
 
-// The order in which CTAs take the work of a launch.
+// The order in which CTAs take the works of a launch; find_work in templates/kernels/wgmma/work.cuh
+// reads it. A set has as many groups of heads as have their K and V in kSetBytes together, at least
+// one.
 kernels::WorkParams work_params(const BindRequest& request) {
   const Problem& problem = request.problem;
   const WorkGroup& group = request.group;
@@ -23,7 +25,7 @@ kernels::WorkParams work_params(const BindRequest& request) {
   const std::int64_t kv_bytes = std::max<std::int64_t>(1, problem.seq_k) *
                                 (problem.dim_qk + problem.dim_v) *
                                 request.config.family->element_bytes;
-  // Groups of heads that share one head of K and V count it once.
+  // Groups that share one head of K and V take its bytes once.
   const std::int64_t groups_per_kv = std::max<std::int64_t>(1, head_groups / problem.kv_heads);
   const std::int64_t set =
       std::clamp<std::int64_t>(kSetBytes / kv_bytes, 1, groups) * groups_per_kv;
@@ -42,7 +44,8 @@ kernels::WorkParams work_params(const BindRequest& request) {
 LaunchShape wgmma_shape(const KernelConfig& any, const Problem& problem, const WorkGroup& group,
                         std::int64_t rows, int multiprocessors) {
   const int cluster = wgmma_config(any).cluster;
-  // Clusters that stay: each takes work until there is none.
+  // Persistent clusters: as many as the multiprocessors hold, or as there are works if those are
+  // fewer. At least one, even if a limit allows fewer CTAs than a cluster has.
   const std::int64_t clusters = std::min<std::int64_t>(
       work_count(problem, group, rows, problem.batch), std::max(1, multiprocessors / cluster));
   return {.grid_x = static_cast<unsigned>(clusters * cluster),

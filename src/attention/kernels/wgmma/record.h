@@ -1,8 +1,8 @@
 #ifndef ANNULUS_ATTENTION_KERNELS_WGMMA_RECORD_H_
 #define ANNULUS_ATTENTION_KERNELS_WGMMA_RECORD_H_
 
-// The record of a family whose kernels are those of templates/kernels/wgmma: what wgmma and wgmma8
-// have in common. What is a family's own, its folder says.
+// The record of a family whose kernels are those of templates/kernels/wgmma, with everything that
+// wgmma and wgmma8 have in common. Each family's own members are in its folder.
 
 #include <cstdint>
 #include <span>
@@ -13,7 +13,7 @@
 
 namespace annulus::attention {
 
-// The members of Family that the two decide apart.
+// The members of Family in which the two families differ.
 struct WgmmaOwn {
   const char* name;
   int revision;
@@ -22,7 +22,7 @@ struct WgmmaOwn {
   bool (*supports_kv_splits)(const KernelConfig& config);
 };
 
-// kFamily: the record itself, by which its configurations name it.
+// kFamily is the record that is being made; its configurations point to it.
 template <const Family& kFamily>
 constexpr Family wgmma_record(const WgmmaOwn& own) {
   return {

@@ -1,4 +1,4 @@
-// What is compiled into the kernels of wgmma and wgmma8.
+// The specification of the kernels of wgmma and wgmma8: Shape's constants in templates/README.md.
 
 #include <numeric>
 

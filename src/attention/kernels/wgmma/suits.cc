@@ -10,22 +10,24 @@ namespace {
 
 constexpr int kWarpgroupRows = 64;
 
-// Scores and output take nearly all registers of a thread: ptxas spills where kernels look
-// something up besides.
+// Whether scores and output take nearly all registers of a thread. ptxas then spills registers in
+// kernels that also read tile lists, masks or tables, which is why kernel_compile_test.cc compiles
+// these configurations for bands of scaled scores only.
 bool is_wide(const KernelConfig& any) {
   const WgmmaConfig config = wgmma_config(any);
   return any.family->element_bytes == 2 && (config.warps == 12 || config.tile_columns > 128);
 }
 
-// A cluster's CTAs share the copies of K and V: those of heads that see the same, else those of
-// neighbouring tile rows that do.
+// Why the CTAs of a cluster cannot, or should not, share copies of K and V, or nothing. They can if
+// neighbouring heads see the same keys, else if neighbouring tile rows do.
 std::optional<std::string> why_no_cluster(const WgmmaConfig& config, const Problem& problem,
                                           bool placed) {
   if (config.cluster == 1) return std::nullopt;
   auto reason = why_not_together(problem, config.heads * config.cluster);
   if (!reason) return std::nullopt;
   if (!rows_are_alike(problem, config.tile_rows, config.tile_columns, placed)) return reason;
-  // With an odd number of tile rows the last pair has one that nobody needs.
+  // A cluster takes two tile rows; if their number is odd, one CTA of the last cluster computes
+  // nothing. From kMany rows on, that is at most a tenth of the CTAs.
   const std::int64_t rows = base::ceil_div(problem.seq_q, config.tile_rows);
   constexpr std::int64_t kMany = 8;
   if (rows % 2 == 0 || rows >= kMany) return std::nullopt;
@@ -34,8 +36,10 @@ std::optional<std::string> why_no_cluster(const WgmmaConfig& config, const Probl
 
 }  // namespace
 
-// Why a configuration that would work is not the one for such blocks: a tile that covers several
-// computes those that are not kept, and one that is smaller reads K and V more often than it must.
+// Why a configuration that would work is not a good one for the pattern's blocks: a tile that
+// covers several blocks also computes those that are not kept, and a tile that is smaller than a
+// block reads K and V more often than necessary. `few` is for at most 64 query rows, which one
+// warpgroup holds: then packed heads and two tiles to a step are good with blocks of any size.
 std::optional<std::string> wgmma_why_unsuited(const KernelConfig& any,
                                               const SuitQuestion& question) {
   const WgmmaConfig config = wgmma_config(any);
@@ -48,7 +52,8 @@ std::optional<std::string> wgmma_why_unsuited(const KernelConfig& any,
     return fmt::format("{} query rows are too few for tiles of {}", problem.seq_q,
                        config.tile_rows);
   }
-  constexpr std::int64_t kCoarse = 128;  // from here on the largest tile is as good
+  // From blocks of this size on, the largest tile wastes no more than a small one.
+  constexpr std::int64_t kCoarse = 128;
   const bool few = problem.seq_q <= kWarpgroupRows;
   if (auto reason = why_not_together(problem, config.heads)) return reason;
   if (config.heads > 1 && blocks.rows >= kCoarse && !few) {

@@ -37,10 +37,14 @@ device::BoxedTensor boxed(const void* data, const Strides& strides, const BatchR
 
 }  // namespace
 
+// Strides of a tensor map are positive and below 2^40 bytes; the other laws (16-byte addresses and
+// strides) are those of all operands, which validate() checks.
 std::optional<std::string> why_no_tensor_maps(const Problem& problem,
                                               const OperandStrides& strides) {
   if (problem.batch == 0 || problem.seq_q == 0) return std::nullopt;  // nothing is launched
-  constexpr std::int64_t kMaxElements = (std::int64_t{1} << 40) / 2;  // of 16 bits, as O has
+  // Strides of tensor maps are below 2^40 bytes. In elements of 16 bits, which O has, that is 2^39;
+  // 8-bit operands keep to the same bound.
+  constexpr std::int64_t kMaxElements = (std::int64_t{1} << 40) / 2;
   struct Axis {
     const char* tensor;
     const char* name;
@@ -58,6 +62,7 @@ std::optional<std::string> why_no_tensor_maps(const Problem& problem,
                               axes_of("O", strides.o, problem.seq_q, problem.heads)};
   for (const auto& axes : tensors) {
     for (const Axis& axis : axes) {
+      // A tensor that is not read or written, and an axis of one entry, may have any stride.
       const bool keys = *axis.tensor == 'K' || *axis.tensor == 'V';
       if (keys ? problem.seq_k == 0 : *axis.tensor == 'O' && problem.carry_out) continue;
       if (axis.extent <= 1 || (axis.stride > 0 && axis.stride < kMaxElements)) continue;
@@ -74,7 +79,8 @@ kernels::TensorMaps tensor_maps(const device::Context& context, const WgmmaConfi
                                 const Problem& problem, const Operands& operands,
                                 const BatchRange& range) {
   constexpr std::int64_t kQueryRows = 64;  // of a warpgroup
-  // Each CTA of a cluster copies one of a step's tiles, or a part of its only one.
+  // Each CTA of a cluster copies one of a step's tiles, or half of the only one. produce() in
+  // templates/kernels/wgmma/producer.cuh has the same sizes (kBoxRows).
   const std::int64_t key_rows = config.tile_columns / std::max(1, config.cluster / config.blocks);
   kernels::TensorMaps maps{};
   maps.q = encode(context, boxed(operands.q, operands.q_strides, range, problem.seq_q,

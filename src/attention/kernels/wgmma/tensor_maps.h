@@ -14,8 +14,8 @@
 
 namespace annulus::attention {
 
-// A sentence that says why a tensor with such strides has no tensor map, or nothing where all have
-// one. Pure: what the driver takes is documented.
+// A sentence that says why a tensor with such strides has no tensor map, or nothing if all tensors
+// have one. It asks no driver: the documentation of cuTensorMapEncodeTiled says what it takes.
 std::optional<std::string> why_no_tensor_maps(const Problem& problem,
                                               const OperandStrides& strides);
 

@@ -1,4 +1,4 @@
-// How much a kernel of wgmma or wgmma8 asks of each pipe.
+// The work of a kernel of wgmma or wgmma8 for each pipe.
 
 #include "attention/kernels/wgmma/config.h"
 
@@ -6,10 +6,10 @@ namespace annulus::attention {
 namespace {
 
 constexpr double kRowsOfWarpgroup = 64;
-constexpr double kDepthBytes = 32;  // of one product
+constexpr double kDepthBytes = 32;  // bytes of K's depth that one product instruction takes
 constexpr double kOutputBytes = 2;  // of an element of O
 constexpr double kWavefrontBytes = 128;
-constexpr double kPartColumns = 32;  // of V, where products with it come in parts
+constexpr double kPartColumns = 32;  // columns of V in a part (templates/kernels/wgmma/parts.cuh)
 
 }  // namespace
 
@@ -26,18 +26,23 @@ KernelWork wgmma_tile_work(const KernelConfig& any, const KernelFeatures& featur
   const auto element = static_cast<double>(any.family->element_bytes);
   const double bytes = element * columns * (qk + v);
 
+  // A soft-cap takes a tanh (an exponential and a reciprocal) beside the exponential of softmax. A
+  // step takes one exponential for the correction of each of a lane's two rows.
   KernelWork work;
   work.matrix_flop = warpgroups * 2 * kRowsOfWarpgroup * columns * (qk + v);
   const bool softcap = features.score == kernels::Score::kSoftcap;
   work.special_lanes =
       32 * warps * (elements * ((softcap ? 3 : 1) + features.score_mod.special) + 2 * steps);
-  // Every warpgroup reads Q once a step, unless it has it, K and V; the copies write K and V.
+  // In each step every warpgroup reads K and V, and Q unless it has Q in registers; the copies
+  // write K and V once.
   const double query_bytes =
       config.query_in_registers ? 0 : element * kRowsOfWarpgroup * qk * steps;
   work.shared_wavefronts = (warpgroups * (query_bytes + bytes) + bytes) / kWavefrontBytes;
-  // 8-bit elements: V is transposed, read and written once more, 512 bytes at a time by some 70
-  // instructions; scales take three special functions a step; and the output is promoted to fp32,
-  // or added to in parts of 32 columns.
+  // 8-bit elements: V is transposed, which reads and writes it once more, 512 bytes at a time by
+  // about 70 instructions. Scales take three special functions in each step. Promotion reads and
+  // writes the fp32 sum every `promote` steps, with about 3 instructions for each of a lane's v / 2
+  // outputs. Without it, each part of 32 columns takes about 8 instructions of its own; its
+  // additions are the rescaling that is counted below.
   const bool float8 = any.family->element_bytes == 1;
   const int promote = promote_steps(any, features.dims);
   const double transposed = float8 ? element * columns * v : 0;
@@ -53,9 +58,10 @@ KernelWork wgmma_tile_work(const KernelConfig& any, const KernelFeatures& featur
   }
   work.read_bytes = bytes / config.cluster;  // one copy for all CTAs of a cluster
   work.barriers = warps * steps;
-  // As the machine has them, counted in the loop of a dense kernel: an element costs its maximum,
-  // its exponent's argument, its power, its sum and half a conversion; an output its shrinking; a
-  // product itself and the addresses of its operands.
+  // Machine instructions, counted in the main loop of a dense kernel (tools/bench/static_proof
+  // lists the instructions of a step). An element takes a maximum, the argument of its exponential,
+  // the exponential, an addition and half a conversion: 4.5. An output takes its rescaling, a
+  // product itself and the addresses of its operands, and a step 100 for barriers, turns and rows.
   const double parts = float8 && promote == 0 ? v / kPartColumns : 1;
   const double products = (qk * steps + columns * parts) * element / kDepthBytes;
   work.warp_instructions = warps * (elements * (4.5 + element_work.score + element_work.mask) +
@@ -64,6 +70,9 @@ KernelWork wgmma_tile_work(const KernelConfig& any, const KernelFeatures& featur
   return work;
 }
 
+// Per row of a CTA: Q is read once, and once more from shared memory into registers if it is kept
+// there; a state is acc, m and l in fp32; O goes through shared memory. Instructions are about 500
+// for a work, and one to two for each output of a lane.
 KernelWork wgmma_row_work(const KernelConfig& any, const KernelFeatures& features) {
   const WgmmaConfig config = wgmma_config(any);
   const double warps = config.warps;
@@ -85,7 +94,7 @@ KernelWork wgmma_row_work(const KernelConfig& any, const KernelFeatures& feature
     work.written_bytes = state_bytes;
     instructions += v;
   } else {
-    // Written to shared memory as matrices, read there by the copy.
+    // O is written to shared memory as matrices and read there by the bulk copy.
     work.written_bytes = output_bytes;
     work.shared_wavefronts += 2 * output_bytes / kWavefrontBytes;
     instructions += v / 2 * 2;
@@ -95,9 +104,10 @@ KernelWork wgmma_row_work(const KernelConfig& any, const KernelFeatures& feature
   return work;
 }
 
-// Products of one step run beside the softmax of another within each warpgroup, so that each warp
-// counts twice, and only the ping-pong turn of a step makes a warp stand still. What a CTA does for
-// a row beside its tiles runs beside the copies of the next row, which have begun.
+// In each warpgroup the products of one step run beside the softmax of another, so that each warp
+// counts twice (overlap). The ping-pong turn of a step is the only barrier that stalls a warp. The
+// work of a CTA for a row besides its tiles runs beside the copies of the next row, which have
+// begun, so that it waits for fewer latencies.
 Pace wgmma_pace(const KernelConfig& config) {
   return {.products = Pace::Products::kWarpgroup,
           .product_rate = config.family->element_bytes == 1 ? 2.0 : 1.0,

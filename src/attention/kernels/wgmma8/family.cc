@@ -1,4 +1,4 @@
-// The family wgmma8: the kernels of wgmma for elements of 8 bits, which no other family takes.
+// The family wgmma8: the kernels of wgmma for elements of 8 bits. It is the only family for them.
 
 #include "attention/kernels/wgmma/record.h"
 
@@ -10,7 +10,7 @@ constexpr KernelConfig wgmma8(int rows, int columns, int warps, int stages, int 
   return WgmmaConfig{rows, columns, warps, stages, false, blocks, heads}.of(wgmma8_family);
 }
 
-// The tiles of wgmma in half the bytes. What that leaves of shared memory holds V transposed.
+// The tiles of wgmma in half the bytes. The shared memory that this saves holds the transposed V.
 constexpr ShippedConfig kShipped[] = {
     {{64, 64}, wgmma8(64, 64, 8, 2, 2, 2), Reach::kHopper},
     {{64, 64}, wgmma8(128, 64, 8, 2, 2), Reach::kHopper},
@@ -25,7 +25,7 @@ constexpr ShippedConfig kShipped[] = {
     {{256, 256}, wgmma8(128, 64, 8, 2), Reach::kHopper},
 };
 
-// Kernels of two tiles to a step have no register to spare for parts of rows.
+// Kernels with two tiles to a step have no registers left for parts of rows.
 bool takes_parts_of_rows(const KernelConfig& config) { return wgmma_config(config).blocks == 1; }
 
 }  // namespace
