@@ -42,15 +42,15 @@ attention::Choice tuned_choice(const autotune::TunedStore::Found& found,
   const autotune::Entry& entry = found.entry;
   attention::Choice choice;
   choice.config = entry.config;
-  choice.reason =
-      fmt::format("tuned, {} {:.3f} of the heuristic's {} ({}); from {}",
-                  entry.predicted ? "predicted" : "took",
-                  static_cast<double>(entry.time) / static_cast<double>(entry.default_time),
-                  entry.predicted ? "cycles" : "time",
-                  found.distance == 0
-                      ? std::string("of this very kind of problem")
-                      : fmt::format("of the nearest lengths, {} half octaves away", found.distance),
-                  origin_of(found));
+  choice.reason = fmt::format(
+      "tuned, {} {:.3f} of the heuristic's {} ({}); from {}",
+      entry.predicted ? "predicted" : "took",
+      static_cast<double>(entry.time) / static_cast<double>(entry.default_time),
+      entry.predicted ? "cycles" : "time",
+      found.distance == 0
+          ? std::string("of this very kind of problem")
+          : fmt::format("of the nearest lengths, {} half powers of two away", found.distance),
+      origin_of(found));
   choice.rejected = heuristic.rejected;
   if (heuristic.config != entry.config) {
     std::erase_if(choice.rejected, [&](const attention::Rejected& rejected) {

@@ -51,7 +51,7 @@ void add_branch(const attention::Forward& forward, const PlanOptions& options, P
   const attention::LaunchPlan& plan = forward.plan();
   info->decisions.insert(info->decisions.end(), plan.decisions.begin(), plan.decisions.end());
   info->specialised_source += jit::source_text(plan.spec);
-  if (!plan.split.empty()) info->specialised_source += jit::source_text(plan.merge_spec);
+  if (!plan.split.empty()) info->specialised_source += jit::source_text(plan.combine_spec);
   info->launches += static_cast<int>(plan.launches.size()) * (plan.split.empty() ? 1 : 2);
   info->full_tiles += plan.tiles->full_tiles;
   info->partial_tiles += plan.tiles->partial_tiles;

@@ -111,7 +111,7 @@ void Planner::prefetch(const Problem& problem, const PlanOptions& options) const
           if (plan.launches.empty()) continue;
           device_tiles->prefetch(plan.tiles);
           kernels->get(plan.spec);
-          if (!plan.split.empty()) kernels->get(plan.merge_spec);
+          if (!plan.split.empty()) kernels->get(plan.combine_spec);
         }
       });
 }

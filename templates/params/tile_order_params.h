@@ -1,5 +1,5 @@
-#ifndef ANNULUS_PARAMS_WALK_PARAMS_H_
-#define ANNULUS_PARAMS_WALK_PARAMS_H_
+#ifndef ANNULUS_PARAMS_TILE_ORDER_PARAMS_H_
+#define ANNULUS_PARAMS_TILE_ORDER_PARAMS_H_
 
 // The column tiles of a tile row that are not listed one by one: with structured patterns a row is
 // one or two runs of neighbouring tiles, and a kernel counts through them. Plain C++ without
@@ -125,4 +125,4 @@ ANNULUS_ON_BOTH RowRun band_row(const RowBand& band, int tile_rows, int tile_col
 
 #undef ANNULUS_ON_BOTH
 
-#endif  // ANNULUS_PARAMS_WALK_PARAMS_H_
+#endif  // ANNULUS_PARAMS_TILE_ORDER_PARAMS_H_

@@ -137,7 +137,7 @@ __device__ __forceinline__ void start_values_part(
     float (&part)[kPieces][4],
     const unsigned (&probabilities)[Probabilities<Element, kColumns>::kCount][4], unsigned values,
     int index) {
-  static_assert(Element::kBytes == 1 && kDim % (kPieces * 8) == 0, "whole parts of V turned round");
+  static_assert(Element::kBytes == 1 && kDim % (kPieces * 8) == 0, "whole parts of transposed V");
   const unsigned first =
       ptx::uniform(ptx::descriptor_address(values + index * kPieces * 8 * kPanelPitch));
 #pragma unroll

@@ -194,10 +194,10 @@ TEST_CASE("what joins the parts of rows finds the list of the batch as well") {
   problem.seq_q = 64;
   const LaunchPlan plan = plan_of(problem, "sm_80", {.kv_splits = 3});
   REQUIRE_FALSE(plan.split.empty());
-  CHECK(jit::source_text(plan.merge_spec).find("kDistinctBatches = 2") != std::string::npos);
+  CHECK(jit::source_text(plan.combine_spec).find("kDistinctBatches = 2") != std::string::npos);
   problem.pattern = dense();
   const LaunchPlan same = plan_of(problem, "sm_80", {.kv_splits = 3});
-  CHECK(jit::source_text(same.merge_spec).find("kDistinctBatches") == std::string::npos);
+  CHECK(jit::source_text(same.combine_spec).find("kDistinctBatches") == std::string::npos);
 }
 
 TEST_CASE("heads work together in all batches or in none") {

@@ -34,7 +34,7 @@ double rounded(double value) {
 }
 
 // Relative error of sums of `keys` powers times elements of V with mean `mean` and deviation 1, if
-// every `together` keys the sum is put by in fp32. Powers are those of normal scores.
+// every `together` keys the sum is promoted to fp32. Probabilities are those of normal scores.
 double error_of_values(int keys, int together, double mean) {
   base::Random random(5);
   double error = 0;
@@ -82,7 +82,7 @@ TEST_CASE("sums of 512 keys that are cut off stay far within tolerance of e4m3")
     CAPTURE(step);
     CHECK(error_of_values(step * 128, step, 1.0) < kParts);
   }
-  // Why they are put by: V with a mean, and all keys in one sum.
+  // Why they are promoted: V with a mean, and all keys in one sum.
   CHECK(error_of_values(4096, 4096, 1.0) > head / 2);
   CHECK(error_of_values(16384, 16384, 1.0) > 2 * head);
 }

@@ -194,7 +194,7 @@ struct Products {
   std::uint64_t scores, values;
 };
 
-TEST_CASE("where nothing is put by, products with V come 32 columns at a time") {
+TEST_CASE("where nothing is promoted, products with V come 32 columns at a time") {
   if (!has_kernels() || !device().info().simulated) return;
   for (const Products& products : {Products{128, 128, "wgmma8 m128 n128 w8 s2", 4, 4},
                                    Products{128, 128, "wgmma8 m128 n128 w8 s3", 4, 4 * 4},

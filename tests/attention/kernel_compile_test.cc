@@ -169,7 +169,7 @@ TEST_CASE("what joins the parts of rows compiles for every head dim, without spi
     features.sink_logit = features.carry_out = carry_out;
     carry_out = !carry_out;
     const jit::ResourceUsage usage =
-        compiler.compile(merge_spec({.tile_rows = 128}, features, {80, '\0'})).usage;
+        compiler.compile(combine_spec({.tile_rows = 128}, features, {80, '\0'})).usage;
     CAPTURE(dims.v);
     CHECK(usage.known);
     CHECK(usage.spill_store_bytes + usage.spill_load_bytes + usage.local_bytes == 0);

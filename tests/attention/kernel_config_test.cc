@@ -158,9 +158,9 @@ TEST_CASE("8-bit elements take half the room, and V a second time") {
   const Dims d128 = {128, 128};
   const KernelConfig good = WgmmaConfig{128, 128, 8, 2}.of(wgmma8_family);
   CHECK(sentence(good, d128, kSm90a) == "legal");
-  // Q, two stages of K and of V in both ways, O of 16 bits, what is put by of it in fp32, barriers.
+  // Q, two stages of K and of V in both ways, O of 16 bits, the promoted sums in fp32, barriers.
   CHECK(shared_bytes(good, d128) == 16384 + 2 * 3 * 16384 + 32768 + 65536 + 8 * 15);
-  // Panels of 128 columns, which head dim 64 fills by half; V turned round has 64 rows.
+  // Panels of 128 columns, which head dim 64 fills by half; transposed V has 64 rows.
   CHECK(shared_bytes(good, {64, 64}) == 16384 + 2 * (2 * 16384 + 8192) + 16384 + 32768 + 8 * 15);
   CHECK(promote_steps(good, d128) == 4);
   CHECK(promote_steps(good, {192, 128}) == 0);  // no room: in parts

@@ -103,7 +103,7 @@ TEST_CASE("any problem has a key, and equal keys have equal texts") {
   }
 }
 
-TEST_CASE("only lengths may differ, and they are counted in half octaves") {
+TEST_CASE("only lengths may differ, and they are counted in half powers of two") {
   const ShapeKey key = shape_key(problem(4096));
   ShapeKey other = key;
   CHECK(length_distance(key, other) == 0);

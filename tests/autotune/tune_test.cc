@@ -121,7 +121,7 @@ TEST_CASE("a tuned result is found, kept, used, and not searched for again") {
   CHECK(opened.device.plan(problem(3000)).info().tuned.empty());
   const Plan near = opened.device.plan(problem(450));
   CHECK(near.info().tuned == result.path);
-  CHECK(says(near.info().decisions, "half octaves away"));
+  CHECK(says(near.info().decisions, "half powers of two away"));
   Problem nothing = problem();
   nothing.seq_q = 0;
   CHECK(opened.device.plan(nothing).info().tuned.empty());

@@ -98,11 +98,12 @@ TEST_CASE("what does not compile, is wrong or does wrong is dropped, and the nex
   const test::ScratchFolder folder;
   write_templates(
       folder / "t",
-      "tile::weigh<Weighing::score()>(state, scores, Weighing::factor(params.scale), shrink);",
+      "tile::online_softmax<Weighing::score()>(state, scores, Weighing::factor(params.scale),\n"
+      "                                            correction);",
       "static_assert(kColumns != 80, \"no eighty\");\n"
-      "    tile::weigh<Weighing::score()>(\n"
+      "    tile::online_softmax<Weighing::score()>(\n"
       "        state, scores, Weighing::factor(params.scale) * (kColumns == 96 ? 1.05f : 1.0f),\n"
-      "        shrink);\n"
+      "        correction);\n"
       "    if (kColumns == 112) *static_cast<int*>(nullptr) = 1;");
   DeviceOptions options;
   options.name = test::device_name();

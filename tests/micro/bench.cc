@@ -110,7 +110,7 @@ std::span<const MicroCase> all_cases() {
        "head dims that fill half of the last panel: columns from 64 on alone "
        "wrong: the half panel; all wrong: the distance between panels",
        value_products_half_panel},
-      {"e4m3", "the byte order of V turned round, or that of P", e4m3_values},
+      {"e4m3", "the byte order of transposed V, or that of P", e4m3_values},
       {"registers_and_turns", "setmaxnreg or named barriers hang or miscount", registers_and_turns},
       {"pair", "copies for both CTAs: peers, bytes counted before they are expected, the exit",
        pair_of_ctas},

@@ -144,8 +144,8 @@ jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& fe
   return config.family->spec(config, features, arch);
 }
 
-jit::KernelSpec merge_spec(const KernelConfig& config, const KernelFeatures& features,
-                           jit::Arch arch) {
+jit::KernelSpec combine_spec(const KernelConfig& config, const KernelFeatures& features,
+                             jit::Arch arch) {
   jit::Struct shape;
   shape.name = "Shape";
   shape.constants = {Constant::type("Output", element_of(features.dtype_o)),

@@ -69,8 +69,8 @@ jit::KernelSpec kernel_spec(const KernelConfig& config, const KernelFeatures& fe
                             jit::Arch arch);
 
 // The specification of combine_splits, which joins the parts of rows that the kernel above leaves.
-jit::KernelSpec merge_spec(const KernelConfig& config, const KernelFeatures& features,
-                           jit::Arch arch);
+jit::KernelSpec combine_spec(const KernelConfig& config, const KernelFeatures& features,
+                             jit::Arch arch);
 
 // AttentionParams::scale and softcap for a problem, as kernels::Score has them: with log2(e) folded
 // in, unless there is a score expression.

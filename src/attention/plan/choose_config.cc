@@ -154,8 +154,8 @@ class Heuristic {
       return config.tile_rows <= 2 * problem_.seq_q;
     });
     if (filled == candidates_.end()) {
-      choice_.reason =
-          fmt::format("{} query rows fill no tile of the table half; the lowest", problem_.seq_q);
+      choice_.reason = fmt::format(
+          "{} query rows fill no tile of the table half; the smallest tile", problem_.seq_q);
       return index_of(std::ranges::min_element(candidates_, {}, &KernelConfig::tile_rows));
     }
     const auto taken = busier(filled);

@@ -183,7 +183,7 @@ LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const
   plan.shape = launch_shape(plan.config, problem, plan.group, rows, limits.multiprocessors);
   plan.spec = kernel_spec(plan.config, plan.features, limits.arch);
   if (plan.features.split) {
-    plan.merge_spec = merge_spec(plan.config, plan.features, limits.arch);
+    plan.combine_spec = combine_spec(plan.config, plan.features, limits.arch);
     // Launches follow one another on the stream and share the slots, so that the workspace is for
     // the first launch, which has the most batches. There is one: an empty problem is never split.
     plan.workspace_bytes = plan.split.workspace_bytes(

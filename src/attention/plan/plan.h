@@ -41,7 +41,7 @@ struct LaunchPlan {
   jit::KernelSpec spec;
   std::shared_ptr<const TileList> tiles;  // other plans may share it; never null
   KvSplit split;                          // empty: a CTA takes whole rows
-  jit::KernelSpec merge_spec;             // if rows are split: the combine that follows each launch
+  jit::KernelSpec combine_spec;           // if rows are split: the combine that follows each launch
   LaunchShape shape;                      // grid_z is that of the largest launch
   std::vector<BatchRange> launches;       // empty where B or Sq is 0
 

@@ -77,7 +77,7 @@ Forward::Forward(const device::ContextPointer& context, jit::KernelCache& kernel
   // bytes follow from the configuration and the head dims, which the spec holds.
   lookup_.kernel->function.allow_dynamic_shared(static_cast<std::size_t>(plan_.shape.shared_bytes));
 
-  if (!plan_.split.empty()) merge_ = kernels.get(plan_.merge_spec);
+  if (!plan_.split.empty()) combine_ = kernels.get(plan_.combine_spec);
 
   tiles_ = lists != nullptr ? lists->get(plan_.tiles)
                             : std::make_shared<const DeviceTiles>(context, plan_.tiles);
@@ -181,11 +181,11 @@ void Forward::place_slots(void* workspace, kernels::SplitParams* split) const {
   split->l = split->m + slots * plan_.tiles->tile_rows;
 }
 
-void Forward::merge(device::LaunchSink& to, const BatchRange& range,
-                    const kernels::AttentionParams& parameters) const {
+void Forward::combine(device::LaunchSink& to, const BatchRange& range,
+                      const kernels::AttentionParams& parameters) const {
   const std::int64_t blocks =
       plan_.split.merged_count * (plan_.tiles->tile_rows / kernels::kMergeWarps);
-  to.launch(merge_.kernel->function,
+  to.launch(combine_.kernel->function,
             {static_cast<unsigned>(blocks), static_cast<unsigned>(plan_.problem.heads),
              static_cast<unsigned>(range.batches)},
             {32 * kernels::kMergeWarps}, 0, parameters);
@@ -198,7 +198,7 @@ void Forward::put(device::LaunchSink& to, const Operands& operands,
     kernels::AttentionParams parameters = this->parameters(operands, lists, range);
     if (!plan_.split.empty()) place_slots(workspace, &parameters.split);
     launch(to, operands, range, parameters);
-    if (!plan_.split.empty()) merge(to, range, parameters);
+    if (!plan_.split.empty()) combine(to, range, parameters);
   }
 }
 

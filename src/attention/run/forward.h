@@ -57,13 +57,13 @@ class Forward {
               const kernels::AttentionParams& parameters) const;
   void place_slots(void* workspace, kernels::SplitParams* split) const;
   // Queues the launch that joins the parts of split rows, which are in the slots of the workspace.
-  void merge(device::LaunchSink& to, const BatchRange& range,
-             const kernels::AttentionParams& parameters) const;
+  void combine(device::LaunchSink& to, const BatchRange& range,
+               const kernels::AttentionParams& parameters) const;
 
   device::ContextPointer context_;
   LaunchPlan plan_;
   jit::KernelLookup lookup_;
-  jit::KernelLookup merge_;                   // combine_splits, if rows are split
+  jit::KernelLookup combine_;                 // combine_splits, if rows are split
   std::shared_ptr<const DeviceTiles> tiles_;  // null if the plan launches nothing
   device::Buffer lists_;  // arrays of the parts, the mask, positions and the score, in this order
   kernels::AttentionParams parameters_;  // all but the operands

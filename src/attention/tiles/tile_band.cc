@@ -176,11 +176,6 @@ bool find_seen(std::int64_t seq_q, RowBand* band) {
   return true;
 }
 
-struct RowTiles {
-  std::int64_t count = 0;
-  std::int64_t full = 0;
-};
-
 // Sums over the rows of a band. Rows near a corner are looked at one by one; between corners counts
 // are linear functions of the row, so that the first and last rows give the sum.
 class BandAdder {

@@ -140,7 +140,6 @@ struct Program {
   std::vector<SpecialSlot> specials;
   std::uint32_t register_bytes = 0;         // of one warp's file
   std::uint32_t dynamic_shared_offset = 0;  // where extern shared memory starts
-  bool uses_clock = false;
   // Whether blocks can order themselves, because there are fences of the device, acquires or
   // releases.
   bool orders_blocks = false;

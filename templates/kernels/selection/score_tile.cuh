@@ -18,7 +18,7 @@ class ScoreTile {
 
   __device__ __forceinline__ int row(int a) const { return thread_ / 16 + 16 * a; }
   __device__ __forceinline__ int column(int b) const { return thread_ % 16 + 16 * b; }
-  __device__ __forceinline__ float sum(int a, int b) const { return promoted_[a][b]; }
+  __device__ __forceinline__ float sum(int a, int b) const { return sums_[a][b]; }
 
   // Adds the products of elements [0, dim): row_element(line, d) and column_element(line, d) are
   // those of vectors 0 to 63. All threads of the CTA call it together. Requires: dim is a multiple
@@ -40,8 +40,8 @@ class ScoreTile {
         for (int a = 0; a < 4; ++a) {
 #pragma unroll
           for (int b = 0; b < 4; ++b) {
-            promoted_[a][b] =
-                __fmaf_rn(panels.rows[row(a)][d], panels.columns[column(b)][d], promoted_[a][b]);
+            sums_[a][b] =
+                __fmaf_rn(panels.rows[row(a)][d], panels.columns[column(b)][d], sums_[a][b]);
           }
         }
       }
@@ -50,7 +50,7 @@ class ScoreTile {
 
  private:
   const int thread_ = static_cast<int>(threadIdx.x);
-  float promoted_[4][4] = {};
+  float sums_[4][4] = {};
 };
 
 }  // namespace annulus::kernels

@@ -54,7 +54,7 @@ class Consumer {
     kFewRegisters = Shape::kConsumers == 3 || Shape::kColumns > 128 || Element::kBytes == 1,
   };
   static_assert(Shape::kPromoteSteps == 0 || !kRescaleFirst,
-                "what is put by has the row_max of the output");
+                "the promoted sums have the row max of the output");
 
  public:
   __device__ __forceinline__ Consumer(const AttentionParams& params, const TensorMaps& maps,

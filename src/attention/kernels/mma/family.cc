@@ -44,7 +44,7 @@ constexpr ShippedConfig kShipped[] = {
     {{256, 256}, MmaConfig{64, 32, 4, 2, false, 2}, Reach::kEvery},
 };
 
-bool takes_parts_of_rows(const KernelConfig&) { return true; }
+bool can_split_rows(const KernelConfig&) { return true; }
 
 // The family's tiles suit every problem about equally well, and its copies take any strides.
 std::optional<std::string> why_never_unsuited(const KernelConfig&, const SuitQuestion&) {
@@ -95,7 +95,7 @@ constinit const Family mma_family = {
     .enumerate = mma_enumerate,
     .cta = mma_cta,
     .footprint = mma_footprint,
-    .supports_kv_splits = takes_parts_of_rows,
+    .supports_kv_splits = can_split_rows,
     .why_unsuited = why_never_unsuited,
     .why_no_strides = why_never_strided,
     .spec = spec,

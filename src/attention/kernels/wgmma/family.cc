@@ -57,7 +57,7 @@ constexpr ShippedConfig kShipped[] = {
     {{256, 256}, wgmma(128, 64, 8, 2), Reach::kHopper},
 };
 
-bool takes_parts_of_rows(const KernelConfig&) { return true; }
+bool can_split_rows(const KernelConfig&) { return true; }
 
 }  // namespace
 
@@ -66,6 +66,6 @@ constinit const Family wgmma_family =
                                 .revision = 1,
                                 .element_bytes = 2,
                                 .shipped = kShipped,
-                                .supports_kv_splits = takes_parts_of_rows});
+                                .supports_kv_splits = can_split_rows});
 
 }  // namespace annulus::attention

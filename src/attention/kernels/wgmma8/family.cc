@@ -26,7 +26,7 @@ constexpr ShippedConfig kShipped[] = {
 };
 
 // Kernels with two tiles to a step have no registers left for parts of rows.
-bool takes_parts_of_rows(const KernelConfig& config) { return wgmma_config(config).blocks == 1; }
+bool can_split_rows(const KernelConfig& config) { return wgmma_config(config).blocks == 1; }
 
 }  // namespace
 
@@ -35,6 +35,6 @@ constinit const Family wgmma8_family =
                                  .revision = 1,
                                  .element_bytes = 1,
                                  .shipped = kShipped,
-                                 .supports_kv_splits = takes_parts_of_rows});
+                                 .supports_kv_splits = can_split_rows});
 
 }  // namespace annulus::attention
