@@ -64,7 +64,9 @@ struct Op {
 
 struct Schedule {
   int ranks = 0;
-  std::vector<std::vector<Op>> ops;       // [rank], in the order of the calls
+  // [rank], in the order of the calls: packs, then step by step the exchange before the computes,
+  // because LocalRing::run queues them so, and a wait sees only what was queued before it.
+  std::vector<std::vector<Op>> ops;
   std::vector<std::int64_t> shard_bytes;  // [rank]: packed K and V of its shard
 
   std::int64_t bytes_sent(int rank) const;

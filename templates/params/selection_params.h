@@ -76,7 +76,9 @@ struct AntidiagonalParams {
   int group;
   int parts;    // R / S
   int columns;  // of blocks
-  int cells;    // C / S, of a block in one row of cells
+  // C / S: cells of a block in one row of cells. It divides kScoreTile (check_stride() of
+  // src/selection/choose.cc), so that no block lies across two tiles.
+  int cells;
   float scale;  // of a cell: log2(e) times the problem's, over S
   int padding;
 };

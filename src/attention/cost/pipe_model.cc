@@ -43,6 +43,8 @@ const Rates& rates_of(jit::Arch arch) {
 }
 
 // Cycles of a barrier at which no warp is late, and of a launch with its first and last accesses.
+// Like the 500 cycles of latency_cycles, these are estimates of the usual size; no measurement of
+// ours stands behind them yet (docs/gpu-backlog.md).
 constexpr double kBarrierCycles = 30;
 constexpr double kLaunchCycles = 3000;
 

@@ -64,6 +64,8 @@ __global__ void __launch_bounds__(kSelectionThreads)
   const int head = static_cast<int>(blockIdx.y);
   const long long list = static_cast<long long>(blockIdx.z) * params.heads + head;
   const unsigned* chosen = params.chosen + list * params.rows * params.words;
+  // One row of head_list serves all batches, and base has no tile masks: validate() of
+  // src/selection/choose.cc refuses patterns whose batches differ or that have blocks().
   const long long base_list = base.head_list ? base.head_list[head] : 0;
   const long long* begin = base.row_begin + base_list * (base.row_tiles + 1) + row_tile;
   const unsigned* entries = base.tiles + begin[0];

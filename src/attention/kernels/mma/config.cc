@@ -39,8 +39,9 @@ std::int64_t fragment_registers(const MmaConfig& config, const Dims& dims) {
 }  // namespace
 
 // Most of these laws are static_asserts of the template (templates/README.md lists them); here they
-// become sentences before anything is compiled. The last two bounds are those of
-// the hardware: shared memory, and registers before ptxas spills.
+// become sentences before anything is compiled. The bounds of columns, stages and resident CTAs end
+// the search space, which templates/README.md states as well. The last two bounds are those of the
+// hardware: shared memory, and registers before ptxas spills.
 std::optional<std::string> mma_why_illegal(const KernelConfig& any, const Dims& dims,
                                            jit::Arch arch) {
   const MmaConfig config = mma_config(any);

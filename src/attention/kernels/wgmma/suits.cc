@@ -12,7 +12,8 @@ constexpr int kWarpgroupRows = 64;
 
 // Whether scores and output take nearly all registers of a thread. ptxas then spills registers in
 // kernels that also read tile lists, masks or tables, which is why kernel_compile_test.cc compiles
-// these configurations for bands of scaled scores only.
+// these configurations for bands of scaled scores only. Two tiles to a step count as one here,
+// because shipped configurations with two have 64 columns each.
 bool is_wide(const KernelConfig& any) {
   const WgmmaConfig config = wgmma_config(any);
   return any.family->element_bytes == 2 && (config.warps == 12 || config.tile_columns > 128);
