@@ -67,7 +67,7 @@ std::vector<Mutant> mutants() {
          "const long long at = first + slot;"}},
        kElsewhere},
       {"the row below",
-       {{kMerge, "Shape::kTileRows + in_tile;", "Shape::kTileRows + in_tile + 1;"}},
+       {{kMerge, "int row = merged.row * Shape::kTileRows + in_tile;", "int row = merged.row * Shape::kTileRows + in_tile + 1;"}},
        {"wrong answer", "global memory race"}},
       {"heads with a list of their own join the first one's rows",
        {{kMerge, "split.merged[list * split.merged_count + ", "split.merged["}},
