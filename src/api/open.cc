@@ -87,7 +87,7 @@ void choose_architecture(const DeviceName& name, const LibraryReport& nvrtc, Dev
   }
 }
 
-// Of kernels and of lists of tiles. Requires: the compiler is there.
+// Makes the caches of kernels and of lists of tiles. Requires: the compiler is there.
 void make_caches(const DeviceOptions& options, const base::Environment& environment,
                  Device::Impl* impl) {
   jit::DiskCacheOptions cache;

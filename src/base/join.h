@@ -10,8 +10,8 @@
 namespace annulus::base {
 
 // The elements of a range as "{}" formats them, with `between` between any two of them. fmt::join
-// would do the same, but needs <fmt/format.h>, and with it each file that joins gets its own copy of
-// the code that formats floating-point numbers, 50 KB of it.
+// would do the same, but needs <fmt/format.h>, and with it each file that joins gets its own copy
+// of the code that formats floating-point numbers, 50 KB of it.
 template <typename Range>
 std::string join(const Range& range, std::string_view between) {
   std::string text;

@@ -93,7 +93,7 @@ class Pruner {
 
   const LayoutView& layout_;
   std::int64_t head_;
-  // Of one row: blocks that are never dropped, and the others.
+  // The blocks of one row that are never dropped, and its other blocks.
   std::vector<Candidate> firm_, optional_;
 };
 

@@ -16,7 +16,7 @@ namespace annulus::pattern {
 // The tree of one batch; the same object where batches do not differ. Requires: batch >= 0 where
 // they do.
 NodePointer of_batch(const NodePointer& node, std::int64_t batch);
-// Of the batch that a context names. Throws as check_batch does.
+// The tree of the batch that a context names. Throws as check_batch does.
 Pattern of_batch(const Pattern& pattern, const PatternContext& context);
 
 // The different trees among those of `batches` batches, each once, in the order in which batches

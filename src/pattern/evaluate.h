@@ -38,7 +38,7 @@ struct Bounds {
 
 class Evaluator {
  public:
-  // Of the batch that the context names, which a pattern with batches(...) needs. Throws
+  // Evaluates the batch that the context names, which a pattern with batches(...) needs. Throws
   // Error{kInvalidArgument} where such a pattern meets a context without one.
   explicit Evaluator(const Pattern& pattern, const PatternContext& context = {});
 

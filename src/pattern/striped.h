@@ -16,7 +16,7 @@ namespace annulus::pattern {
 
 class StripedCounter {
  public:
-  // Of the batch that the context names, as an Evaluator is.
+  // Looks at the batch that the context names, as an Evaluator does.
   StripedCounter(const Pattern& pattern, const PatternContext& context);
 
   // How many keys of the universe query position q of `head` sees. Requires: check_head passes,

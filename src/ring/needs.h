@@ -30,7 +30,7 @@ class Needs {
     }
     return false;
   }
-  // The same through one branch.
+  // Whether some query of `rank` sees some key of that shard through this branch alone.
   bool at(int rank, int owner, int branch) const {
     return needed_[index(rank, owner, branch)] != 0;
   }

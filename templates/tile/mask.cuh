@@ -198,7 +198,7 @@ struct MaskContext {
   __device__ __forceinline__ int group(int heads_slot, int count) const {
     return head / number(heads_slot) % count;
   }
-  // The same of batches.
+  // Which of `count` patterns the batch uses; `batch` counts in the whole problem.
   __device__ __forceinline__ int batch_turn(int count) const { return batch % count; }
 
   // The bit of the pair's granule in the tile's mask words (TileListParams::mask_words).

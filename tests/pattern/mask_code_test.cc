@@ -366,7 +366,9 @@ TEST_CASE("blocks reads the tile's state or its bits") {
   kernels::MaskParams params{};
   const unsigned words[] = {0xffffffffu, 0x0000a5c3u};
   // A tile of 8 x 32 in granules of 2 x 8: 4 x 4 bits in one word.
-  const auto context = [&](int state) { return Context{params, words, state, -6, 100, 1, 3, 0, 0}; };
+  const auto context = [&](int state) {
+    return Context{params, words, state, -6, 100, 1, 3, 0, 0};
+  };
   for (int row = 0; row < 8; ++row) {
     for (int column = 0; column < kColumns; ++column) {
       const int q = -6 + row;

@@ -77,7 +77,7 @@ Comparison check(const ProblemInput& input, const PlanInfo& plan, const Answer& 
                  [&](std::int64_t row) { return reached[static_cast<std::size_t>(row)] != 0; });
 }
 
-// Of all distinct devices.
+// The sum of the counters of all distinct devices.
 Counters sum_counters(const std::vector<Device>& devices) {
   Counters sum;
   std::set<std::string> seen;

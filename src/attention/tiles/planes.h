@@ -28,7 +28,7 @@ class Planes {
   std::int64_t count() const { return count_; }
   // Batches that differ: batch b has the planes of batch b mod this.
   std::int64_t batches() const { return std::ssize(seen_.of_batch); }
-  // The same of heads, in every batch.
+  // Heads that differ in any batch: head h of a batch sees what head h mod this sees.
   std::int64_t heads() const { return heads_; }
 
   std::int64_t plane_of(std::int64_t batch, std::int64_t head) const {
@@ -56,7 +56,7 @@ class Planes {
     }
     return true;
   }
-  // The same without a classifier: f(pattern, head).
+  // Calls f(pattern, head) for each plane, without a classifier.
   template <typename F>
   void each_pattern(const F& f) const {
     for (std::size_t which = 0; which < seen_.patterns.size(); ++which) {

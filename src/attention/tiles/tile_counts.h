@@ -55,7 +55,7 @@ std::optional<TileCounts> count_tiles(const Problem& problem, std::int64_t tile_
                                       std::int64_t tile_columns,
                                       const std::function<bool()>& stopped);
 
-// The same from a list.
+// Counts the tiles of a list.
 TileCounts count_tiles(const TileList& list, const Problem& problem);
 
 }  // namespace annulus::attention

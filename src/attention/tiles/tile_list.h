@@ -96,7 +96,7 @@ TileList make_tile_list(const Problem& problem, const pattern::Placement& placem
 
 // The tiles of the list over all tiles, for all heads of all batches.
 Density tile_density(const Problem& problem, const TileList& tiles);
-// The same of one batch.
+// The tiles of one batch over all tiles of one batch, for all heads.
 Density tile_density(const Problem& problem, const TileList& tiles, std::int64_t batch);
 
 // The kept blocks of R x C over all blocks, for all heads of all batches. No list is made.

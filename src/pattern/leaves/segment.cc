@@ -64,7 +64,7 @@ bool Segment::visible(const Pair& pair) const {
 void Segment::keys(const Question& question, Wanted wanted, IntervalSet* out) const {
   const Interval& queries = question.queries;
   if (wanted == Wanted::kAll && queries.size() > 1) {
-    // Of two neighbouring queries in a segment the head takes at most one, unless it takes all.
+    // The head takes at most one of two neighbouring queries in a segment, unless it takes all.
     if (rate > 1 || floor_div(queries.begin, width) != floor_div(queries.end - 1, width)) return;
   }
   const Segment leaf = *this;

@@ -41,7 +41,8 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
   constexpr int kBoxes = kBlocks > kCluster ? kBlocks / kCluster : 1;
   constexpr int kBoxRows = Shape::kColumns / (kBoxes * kCluster);
   constexpr int kBoxesOfBlock = kBlockRows / kBoxRows;
-  static_assert(kBoxRows % 8 == 0, "a box begins where the swizzle does, which repeats after 8 rows");
+  static_assert(kBoxRows % 8 == 0,
+                "a box begins where the swizzle does, which repeats after 8 rows");
   constexpr int kRows = rows_of_work<Shape>();
   RingPlace<Shape::kStages> place;
   unsigned queries_parity = 1;
