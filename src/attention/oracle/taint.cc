@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "attention/oracle/reference.h"
+#include "attention/oracle/host_rows.h"
 #include "attention/tiles/tile_grid.h"
 #include "base/fail.h"
 

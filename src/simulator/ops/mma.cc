@@ -1,6 +1,5 @@
-// Matrix instructions of a warp (PTX ISA 9.0, sections 9.7.14.5 and 9.7.14.6): mma.sync on 16-bit
-// floats, ldmatrix, movmatrix. Tensor cores round in ways that no manual describes; here every
-// product is added in fp32, k ascending.
+// mma.sync on 16-bit floats (PTX ISA 9.0, section 9.7.14.5). Tensor cores round in ways that no
+// manual describes; here every product is added in fp32, k ascending.
 
 #include <immintrin.h>
 
@@ -60,6 +59,7 @@ inline void transpose_quads(const float* x, float (&even)[4][4], float (&odd)[4]
 template <typename T, int kRegisters, bool kNarrowAccumulator>
 void mma(Warp& warp, const Inst& inst, Mask mask) {
   Cta& cta = *warp.cta;
+  // All lanes that have a thread are here, which in the last warp of a CTA may be fewer than 32.
   if (mask != kFull) {
     raise_at(FaultKind::kInvalidOperand, lowest_lane(mask),
              "mma needs all 32 lanes, the warp has {:#010x}", mask);
@@ -110,76 +110,6 @@ void mma(Warp& warp, const Inst& inst, Mask mask) {
   }
 }
 
-// Transposes 8 x 8 elements of 16 bits, in rows of 16 bytes.
-inline void transpose_matrix(const std::byte* const (&rows)[8], std::byte* to) {
-  __m128i r[8];
-  for (int i = 0; i < 8; ++i) r[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[i]));
-  __m128i s[8];
-  for (int i = 0; i < 4; ++i) {
-    s[2 * i] = _mm_unpacklo_epi16(r[2 * i], r[2 * i + 1]);
-    s[2 * i + 1] = _mm_unpackhi_epi16(r[2 * i], r[2 * i + 1]);
-  }
-  const __m128i t0 = _mm_unpacklo_epi32(s[0], s[2]);
-  const __m128i t1 = _mm_unpackhi_epi32(s[0], s[2]);
-  const __m128i t2 = _mm_unpacklo_epi32(s[1], s[3]);
-  const __m128i t3 = _mm_unpackhi_epi32(s[1], s[3]);
-  const __m128i t4 = _mm_unpacklo_epi32(s[4], s[6]);
-  const __m128i t5 = _mm_unpackhi_epi32(s[4], s[6]);
-  const __m128i t6 = _mm_unpacklo_epi32(s[5], s[7]);
-  const __m128i t7 = _mm_unpackhi_epi32(s[5], s[7]);
-  auto* out = reinterpret_cast<__m128i*>(to);
-  _mm_storeu_si128(out + 0, _mm_unpacklo_epi64(t0, t4));
-  _mm_storeu_si128(out + 1, _mm_unpackhi_epi64(t0, t4));
-  _mm_storeu_si128(out + 2, _mm_unpacklo_epi64(t1, t5));
-  _mm_storeu_si128(out + 3, _mm_unpackhi_epi64(t1, t5));
-  _mm_storeu_si128(out + 4, _mm_unpacklo_epi64(t2, t6));
-  _mm_storeu_si128(out + 5, _mm_unpackhi_epi64(t2, t6));
-  _mm_storeu_si128(out + 6, _mm_unpacklo_epi64(t3, t7));
-  _mm_storeu_si128(out + 7, _mm_unpackhi_epi64(t3, t7));
-}
-
-// Lane 8 i + r names row r of matrix i. Register i of lane 4 r + t is word t of row r, so a
-// register of 32 lanes is the matrix itself, row after row.
-template <bool kTranspose, bool kChecked>
-void ldmatrix(Warp& warp, const Inst& inst, Mask mask) {
-  Cta& cta = *warp.cta;
-  if (mask != kFull) {
-    raise_at(FaultKind::kInvalidOperand, lowest_lane(mask),
-             "ldmatrix needs all 32 lanes, the warp has {:#010x}", mask);
-  }
-  LaneAddresses addresses;
-  lane_addresses(warp, inst.a, inst.small[0], inst.imm, addresses);
-  const int matrices = inst.small[1];
-  const Mask rows = matrices == 4 ? kFull : (1u << (8 * matrices)) - 1;
-  LanePointers pointers;
-  reach_shared<kChecked>(warp, rows, addresses, 16, pointers);
-  if (kChecked) {
-    for (int lane = 0; lane < 8 * matrices; ++lane) {
-      cta.shadow.read(warp.index, SharedShadow::kCollective,
-                      shared_offset(cta, pointers[static_cast<std::size_t>(lane)]), 16);
-    }
-  }
-  for (int i = 0; i < matrices; ++i) {
-    std::byte* to = warp.registers + cta.program->slots[inst.aux + static_cast<std::uint32_t>(i)];
-    const std::byte* row[8];
-    for (int r = 0; r < 8; ++r) row[r] = pointers[static_cast<std::size_t>(8 * i + r)];
-    if constexpr (kTranspose) {
-      transpose_matrix(row, to);
-    } else {
-      for (int r = 0; r < 8; ++r) std::memcpy(to + 16 * r, row[r], 16);
-    }
-  }
-}
-
-void movmatrix(Warp& warp, const Inst& inst, Mask mask) {
-  if (mask != kFull) raise(FaultKind::kInvalidOperand, "movmatrix needs all 32 lanes");
-  std::byte copy[128];
-  std::memcpy(copy, warp.registers + inst.a, sizeof(copy));
-  const std::byte* row[8];
-  for (int r = 0; r < 8; ++r) row[r] = copy + 16 * r;
-  transpose_matrix(row, warp.registers + inst.d);
-}
-
 }  // namespace
 
 // Modelled are m16n8k8 and m16n8k16 of f16 and bf16, A by rows and B by columns, with accumulators
@@ -228,43 +158,6 @@ void decode_mma(Decoder& decoder) {
   } else {
     decoder.handler(k16 ? mma<Brain, 4, false> : mma<Brain, 2, false>);
   }
-}
-
-void decode_ldmatrix(Decoder& decoder) {
-  Inst& inst = decoder.inst();
-  inst.kind = Class::kSharedLoad;
-  inst.convergence = Convergence::kWarp;
-  if (!decoder.has("m8n8") || !decoder.has("b16"))
-    decoder.unsupported("this shape is not modelled");
-  const std::size_t matrices = decoder.has("x4") ? 4 : decoder.has("x2") ? 2 : 1;
-  const Decoder::Address address = decoder.address(decoder.operand(1));
-  inst.a = address.base;
-  inst.imm = address.offset;
-  inst.small[0] = address.base_bits == 64;
-  inst.small[1] = static_cast<std::uint8_t>(matrices);
-  const ptx::Operand& destination = decoder.operand(0);
-  std::vector<ptx::Operand> parts = {destination};
-  if (destination.kind == ptx::OperandKind::kVector) parts = destination.elements;
-  if (parts.size() != matrices) decoder.malformed("the fragment has another number of registers");
-  std::vector<std::uint32_t> slots;
-  for (const ptx::Operand& part : parts) {
-    slots.push_back(decoder.out(part, Type{Type::kBits, 32}));
-  }
-  inst.aux = decoder.list(slots);
-  if (decoder.has("trans")) {
-    decoder.handler(ldmatrix<true, false>, ldmatrix<true, true>);
-  } else {
-    decoder.handler(ldmatrix<false, false>, ldmatrix<false, true>);
-  }
-}
-
-void decode_movmatrix(Decoder& decoder) {
-  Inst& inst = decoder.inst();
-  inst.kind = Class::kShuffle;
-  inst.convergence = Convergence::kWarp;
-  inst.a = decoder.in(1, Type{Type::kBits, 32});
-  inst.d = decoder.out(0, Type{Type::kBits, 32});
-  decoder.handler(movmatrix);
 }
 
 }  // namespace annulus::simulator
