@@ -83,6 +83,17 @@ F from_integer(I value, Rounding rounding) {
   return result;
 }
 
+// An integer as fp64 for a second rounding to 16 bits. fp64 is exact up to 2^53; beyond, the lowest
+// bit of the significand is set where digits were cut, so that the second rounding sees neither a
+// tie nor an exact value where there is none.
+template <typename I>
+double to_odd(I value) {
+  const auto result = from_integer<double>(value, Rounding::kZero);
+  // Cut towards zero, the result is within the range of I again.
+  if (static_cast<I>(result) == value) return result;
+  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(result) | 1);
+}
+
 struct Conversion {
   Type from, to;
   Rounding rounding = Rounding::kNearest;
@@ -134,10 +145,7 @@ std::uint64_t convert_integer(const Conversion& how, std::uint64_t bits) {
                                                   : from_integer<double>(cut, r));
   }
   if (to.bits == 16) {
-    // fp64 is exact up to 2^53. Larger integers are out of range for fp16, and in bf16 they are
-    // rounded by their leading bits.
-    const double value = is_signed ? from_integer<double>(as_signed, Rounding::kZero)
-                                   : from_integer<double>(cut, Rounding::kZero);
+    const double value = is_signed ? to_odd(as_signed) : to_odd(cut);
     return to.kind == Type::kBrain ? to_small<Brain>(value, r).bits : to_small<Half>(value, r).bits;
   }
   float value = is_signed ? from_integer<float>(as_signed, r) : from_integer<float>(cut, r);
@@ -369,14 +377,15 @@ void decode_to_pair(Decoder& decoder, const Conversion& how) {
 
 void take_rounding(const Decoder& decoder, Conversion& how) {
   static constexpr std::pair<const char*, Rounding> kModes[] = {
-      {"rn", Rounding::kNearest}, {"rni", Rounding::kNearest}, {"rna", Rounding::kNearest},
-      {"rz", Rounding::kZero},    {"rzi", Rounding::kZero},    {"rm", Rounding::kDown},
-      {"rmi", Rounding::kDown},   {"rp", Rounding::kUp},       {"rpi", Rounding::kUp}};
+      {"rn", Rounding::kNearest}, {"rni", Rounding::kNearest}, {"rz", Rounding::kZero},
+      {"rzi", Rounding::kZero},   {"rm", Rounding::kDown},     {"rmi", Rounding::kDown},
+      {"rp", Rounding::kUp},      {"rpi", Rounding::kUp}};
   for (const auto& [name, rounding] : kModes) {
     if (!decoder.has(name)) continue;
     how.rounding = rounding;
     how.to_integral = name[2] == 'i';
   }
+  // Ties away from zero exist for tf32 alone, which decode_to_tensor_float takes.
   if (decoder.has("rna")) decoder.unsupported();
 }
 

@@ -301,6 +301,9 @@ void decode_access(Decoder& decoder) {
   inst.aux = decoder.list(slots);
   const bool shared = decoder.has("shared") || decoder.has("shared::cta");
   inst.order = decoder.memory_order(false);
+  // The class is fixed here, and where a generic address leads is known only when the instruction
+  // runs, so a generic access counts as one of global memory. So does one of .const, whose
+  // variables lie there.
   inst.kind = shared ? (kStore ? Class::kSharedStore : Class::kSharedLoad)
                      : (kStore ? Class::kGlobalStore : Class::kGlobalLoad);
   if (shared) return set_handler<Space::kShared, kStore>(decoder);
@@ -323,7 +326,12 @@ void decode_access(Decoder& decoder) {
 // The handler of instructions that have no effect here.
 void nothing(Warp&, const Inst&, Mask) {}
 
-void order_blocks(Warp& warp, const Inst&, Mask) {
+// Blocks run on several threads of the host, whose processor may let a load pass an earlier store
+// to another address, which fence.sc forbids. All accesses of a warp are made by one thread.
+template <bool kChecked>
+void fence_blocks(Warp& warp, const Inst&, Mask) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!kChecked) return;
   Cta& cta = *warp.cta;
   if (cta.global.order != nullptr) cta.global.order->fence(cta.global.clocks, warp.index);
 }
@@ -351,15 +359,15 @@ void decode_prefetch(Decoder& decoder) {
   decoder.handler(nothing);
 }
 
-// Each warp's accesses happen in program order, so a fence changes no value. It only tells the
-// search for races between blocks. Between the warps of a CTA fences order nothing here; barriers
-// and atomics do.
+// The warps of a CTA take turns on one thread, so that a fence between them changes no value. A
+// fence between blocks is one of the host's memory too, and tells the search for races between
+// blocks. Between the warps of a CTA fences order nothing for that search; barriers and atomics do.
 void decode_fence(Decoder& decoder) {
   if (decoder.has("proxy") || decoder.has("mbarrier_init")) return decode_proxy_fence(decoder);
   decoder.inst().kind = Class::kBarrier;
   if (decoder.has("cta") || decoder.has("cluster")) return decoder.handler(nothing);
   decoder.program().orders_blocks = true;
-  decoder.handler(nothing, order_blocks);
+  decoder.handler(fence_blocks<false>, fence_blocks<true>);
 }
 
 }  // namespace annulus::simulator

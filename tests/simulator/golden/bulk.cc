@@ -226,8 +226,8 @@ void add_bulk(Set& set) {
                "  @first cp.async.bulk.commit_group;\n  @first cp.async.bulk.wait_group.read 0;\n"
                "  ret;\n}\n",
            {4, 2, 200});
-  // Of two groups, the source of the first is overwritten while that of the second may still be
-  // read.
+  // Two groups, and .read 1 waits for the first alone: its source is overwritten while that of the
+  // second may still be read.
   add_copy(
       set, "cp.async.bulk.wait_group.read 1",
       store_head +

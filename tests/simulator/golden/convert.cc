@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <bit>
 #include <cfenv>
 #include <cmath>
 #include <limits>
@@ -146,6 +148,39 @@ void add_to_half(Set& set) {  // 32 bits and fewer: the double in between is exa
       "cvt.rz." + name, "cvt.rz." + name + " d, a;", +[](Held<From> a) {
         return to_f16(static_cast<double>(static_cast<From>(a)), Round::kZero);
       });
+}
+
+// 64 bits do not fit into a double, so an integer is rounded to 8 significant bits here.
+template <typename From>
+Bf16 to_bf16_exactly(From from, Round mode) {
+  const bool negative = from < 0;
+  const u64 value = negative ? 0 - static_cast<u64>(from) : static_cast<u64>(from);
+  const int cut = std::max(0, static_cast<int>(std::bit_width(value)) - 8);
+  u64 kept = value >> cut;
+  const u64 rest = value - (kept << cut);
+  const u64 half = cut == 0 ? 0 : u64{1} << (cut - 1);
+  const bool away = mode == Round::kNearestEven
+                        ? rest > half || (rest == half && rest != 0 && kept % 2 == 1)
+                        : rest != 0 && mode == (negative ? Round::kDown : Round::kUp);
+  if (away) ++kept;
+  const double magnitude = std::ldexp(static_cast<double>(kept), cut);
+  return to_bf16(negative ? -magnitude : magnitude);
+}
+template <typename From>
+void add_to_bf16(Set& set) {
+  const std::string name = "bf16." + type_name<From>();
+  const auto form = [&](const char* mode, Bf16 (*define)(From)) {
+    set.hopper_form(fmt::format("cvt.{}.{}", mode, name),
+                    fmt::format("cvt.{}.{} d, a;", mode, name), define);
+  };
+  form(
+      "rn", +[](From a) { return to_bf16_exactly(a, Round::kNearestEven); });
+  form(
+      "rz", +[](From a) { return to_bf16_exactly(a, Round::kZero); });
+  form(
+      "rm", +[](From a) { return to_bf16_exactly(a, Round::kDown); });
+  form(
+      "rp", +[](From a) { return to_bf16_exactly(a, Round::kUp); });
 }
 
 void add_float_to_float(Set& set) {
@@ -311,6 +346,8 @@ void add_convert(Set& set) {
   add_to_half<u32>(set);
   add_to_half<i16>(set);
   add_to_half<u16>(set);
+  add_to_bf16<i64>(set);
+  add_to_bf16<u64>(set);
   add_float_to_float(set);
   add_packed(set);
   add_integral<float>(set);

@@ -42,6 +42,7 @@ std::vector<std::uint64_t> edges(Kind kind) {
               0x7fffffffffffffff,
               0x8000000000000000,
               0x8000000000000001,
+              0x8080000000000001,  // just above a tie in bf16
               0xffffffffffffffff,
               0xfffffffffffffffe,
               0xffffffff80000000,
