@@ -44,7 +44,7 @@ struct ANNULUS_EXPORT LayoutView {
   LayoutView() = default;
   LayoutView(const BlockLayout& layout);  // not explicit: a layout is a view of itself
 
-  // As in BlockLayout.
+  // What the functions of these names of BlockLayout return for the layout that is viewed.
   std::int64_t query_heads() const {
     return head_map.empty() ? heads : static_cast<std::int64_t>(head_map.size());
   }
@@ -99,7 +99,7 @@ class ANNULUS_EXPORT MappedLayout {
   struct Impl;
   std::shared_ptr<const Impl> impl_;
 };
-// As for a BlockLayout.
+// Writes the file that save_layout(BlockLayout, path) would write, with the same errors.
 ANNULUS_EXPORT void save_layout(const LayoutView& layout, const std::string& path);
 
 // Copies the arrays into a layout that owns them.
@@ -152,7 +152,8 @@ struct LayoutDifference {
   // line with the counts. Empty: no difference.
   std::string text;
 };
-// At most `max_lines` lines for rows; one more says how many are left out.
+// At most `max_lines` lines for rows; one more says how many are left out. Throws
+// Error{kInvalidArgument} if `max_lines` is negative, and as LayoutView::validate() does.
 ANNULUS_EXPORT LayoutDifference difference(const LayoutView& first, const LayoutView& second,
                                            std::int64_t max_lines = 100);
 

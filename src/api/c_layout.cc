@@ -256,9 +256,6 @@ annulus_status annulus_layout_compare(annulus_layout* first, annulus_layout* sec
     const LayoutPin a(layouts(), number(first));
     const LayoutPin b(layouts(), number(second));
     check_output(kDifference, to);
-    if (max_lines < 0) {
-      base::fail(ErrorCode::kInvalidArgument, "max_lines is {}; give 0 or more", max_lines);
-    }
     LayoutDifference found = difference(a->view(), b->view(), max_lines);
     if (text != nullptr) give_text(text, std::move(found.text));
     annulus_layout_difference c = ANNULUS_LAYOUT_DIFFERENCE_INIT;

@@ -152,13 +152,18 @@ TuneResult tune_until(const Device& device, const Problem& problem, const TuneOp
 
   // A complete result of an earlier call is the answer, unless `force` asks for a new search.
   const auto there = impl.tuned->find_exact(shape);
-  if (there && there->entry.complete && !options.force) {
-    tell(there->entry, &result);
-    result.status = TuneStatus::kAlreadyThere;
-    result.path = there->path;
+  // What a call that does not search ends with: plans go on using what is stored, if it is partial
+  // too.
+  const auto end = [&](TuneStatus status) {
+    if (there) {
+      tell(there->entry, &result);
+      result.path = there->path;
+    }
+    result.status = status;
     result.seconds = seconds_since(start);
     return result;
-  }
+  };
+  if (there && there->entry.complete && !options.force) return end(TuneStatus::kAlreadyThere);
   if (!options.dry_run) check_folder(impl);
   const auto stopped = [&] {
     const bool late =
@@ -170,16 +175,10 @@ TuneResult tune_until(const Device& device, const Problem& problem, const TuneOp
   if (candidates) result.candidates = static_cast<int>(candidates->trials.size());
   // A dry run has its answer once the candidates are known, however late that is; a real search has
   // not begun. Without candidates, which counting was stopped for, neither has an answer.
-  if (!candidates || (stopped() && !options.dry_run)) {
-    result.status = TuneStatus::kPartial;
-    result.seconds = seconds_since(start);
-    return result;
-  }
+  if (!candidates || (stopped() && !options.dry_run)) return end(TuneStatus::kPartial);
   if (options.dry_run) {
-    result.status = TuneStatus::kPlanned;
     result.trials = tell(candidates->trials);
-    result.seconds = seconds_since(start);
-    return result;
+    return end(TuneStatus::kPlanned);
   }
 
   search_and_keep(impl, problem, *candidates, options, start, stopped, &result);

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "base/fail.h"
 #include "layout/builder.h"
 
 namespace annulus::layout {
@@ -88,6 +89,9 @@ LayoutDifference difference(const LayoutView& first, const LayoutView& second,
                             std::int64_t max_lines) {
   first.validate();
   second.validate();
+  if (max_lines < 0) {
+    base::fail(ErrorCode::kInvalidArgument, "max_lines is {}; give 0 or more", max_lines);
+  }
   LayoutDifference result;
   result.same_sizes = layout::compare_sizes(first, second, &result.text);
   if (!result.same_sizes) return result;

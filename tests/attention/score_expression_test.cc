@@ -51,6 +51,15 @@ TEST_CASE("an expression is what its operators say, and its text") {
         "score + table([[1.0, 2.5], [-inf, 1e+30]], h, table([3, -4], q - k))");
 }
 
+TEST_CASE("a tree of the greatest depth prints as text that parses to the same") {
+  ScoreExpression made;  // score, of depth 1
+  for (int depth = 2; depth <= 64; ++depth) {
+    made = -made;
+    CHECK(ScoreExpression::parse(made.to_string()) == made);
+  }
+  CHECK_THROWS_WITH_AS(-made, "the expression nests 65 levels deep, at most 64", Error);
+}
+
 TEST_CASE("random expressions print as text that parses to the same") {
   base::Random random(3);
   for (int i = 0; i < 500; ++i) {
@@ -110,8 +119,8 @@ TEST_CASE("what is no expression is refused with its column") {
   refused("score * 1e39", 9, "fp32");
   refused("score * 1e999", 9, "double");
   refused("\xff", 1, "expected a number");
-  refused(std::string(10000, '(') + "q", 66, "levels deep");
-  refused(std::string(10000, '-') + "q", 66, "levels deep");
+  refused(std::string(10000, '(') + "q", 130, "levels deep");
+  refused(std::string(10000, '-') + "q", 130, "levels deep");
   std::string chain = "q";
   for (int i = 0; i < 100; ++i) chain += " + 1";
   refused(chain, 255, "levels deep");

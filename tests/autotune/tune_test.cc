@@ -94,7 +94,7 @@ TEST_CASE("a tuned result is found, kept, used, and not searched for again") {
     CHECK(static_cast<int>(result.trials.size()) == result.candidates);
     CHECK(fs::exists(result.path));
     CHECK(result.problem.empty());
-    // The same device uses it at once.
+    // The device that tuned uses the result at once.
     CHECK(opened.device.plan(problem()).info().tuned == result.path);
     CHECK(opened.notes.empty());
   }
@@ -180,6 +180,16 @@ TEST_CASE("a limit or the caller ends a search; the best so far stays and a late
   CHECK(partial.ratio_high <= 1);
   CHECK(fs::exists(partial.path));
   CHECK(opened.device.plan(problem()).info().tuned == partial.path);
+
+  // A call that tries nothing names what is stored, which plans use.
+  for (const bool dry_run : {false, true}) {
+    options.dry_run = dry_run;
+    const TuneResult kept = tune(opened.device, problem(), options);
+    CHECK(kept.tried == 0);
+    CHECK(kept.config == partial.config);
+    CHECK(kept.path == partial.path);
+    CHECK(kept.ratio == partial.ratio);
+  }
 
   const TuneResult whole = tune(opened.device, problem());
   CHECK(whole.status == TuneStatus::kTuned);
@@ -322,8 +332,7 @@ TEST_CASE("candidates that are wrong or fault are dropped, and the others are tu
   CHECK(opened.device.plan(problem()).info().tuned == result.path);
 }
 
-// The figure itself, over ten shapes, is tools/bench/tune_bench's.
-// Of ten shapes: tools/bench/tune_bench.
+// tools/bench/tune_bench measures the figure over ten shapes.
 TEST_CASE("the search comes within 3 % of the whole space") {
   if (!test::on_simulator()) return;
   Opened opened("");

@@ -266,6 +266,8 @@ TEST_CASE("a difference names rows, ranges and counts") {
                 .partial = {}};
   BlockLayout b = a;
   CHECK(difference(a, b).text.empty());
+  CHECK(difference(a, b, 0).text.empty());
+  CHECK_THROWS_WITH_AS(difference(a, b, -1), "max_lines is -1; give 0 or more", Error);
   b.indptr = {0, 2, 4};
   b.indices = {5, 6, 3, 7};
   b.partial = {0, 0, 1, 0};

@@ -159,8 +159,10 @@ void print(const Outcome& outcome) {
   }
   if (outcome.status == "planned") return print_planned(result);
   if (outcome.status == "partial" && result.tried == 0) {
-    return print_detail("partial", "it ended before anything was tried; the default stays: " +
-                                       result.default_config);
+    return print_detail(
+        "partial",
+        fmt::format("it ended before anything was tried; {} stays: {}",
+                    result.path.empty() ? "the default" : "the last result", result.config));
   }
   print_detail(outcome.status, result.config);
   print_times(result);

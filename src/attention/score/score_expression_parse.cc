@@ -44,11 +44,13 @@ class Parser {
     }
   }
 
-  // Hostile nesting ends in an error long before the stack does.
+  // Hostile nesting ends in an error long before the stack does. A level of a tree may be printed as
+  // two levels of text, a prefix and a parenthesis.
+  static constexpr int kMaxTextDepth = 2 * kMaxScoreDepth;
   template <typename Part>
   ScoreNodePointer deeper(const Part& part) {
-    if (depth_ == kMaxScoreDepth) {
-      fail_at(at_, fmt::format("the expression nests more than {} levels deep", kMaxScoreDepth));
+    if (depth_ == kMaxTextDepth) {
+      fail_at(at_, fmt::format("the expression nests more than {} levels deep", kMaxTextDepth));
     }
     ++depth_;
     ScoreNodePointer node = part();

@@ -82,6 +82,7 @@ void print(const ScoreNode& node, std::string* text) {
   } else if (info.strength == kPrefix) {
     *text += info.sign;
     // "-2" is a number, and "-(2)" is the negation of a number, so that a number gets parentheses.
+    // A prefix behind a prefix gets them as well, because "--x" reads like a decrement.
     operand(*node.children[0], is_number(*node.children[0]) ? kAtom + 1 : kAtom);
   } else {
     // Signs group from the left; comparisons do not chain.
