@@ -16,6 +16,8 @@ using base::Json;
 
 constexpr std::string_view kMagic = "annulus-tuned ";
 constexpr std::size_t kDigestDigits = 32;
+// The bound of times, sizes and dates: wide, but so small that no sum or difference of two of them
+// leaves 64 bits.
 constexpr std::int64_t kMaxTime = std::int64_t{1} << 60;
 
 // The first line of a file of this schema, up to the digest.
@@ -210,6 +212,8 @@ std::optional<Entry> decode_entry(std::span<const std::byte> file, std::string* 
     return std::nullopt;
   }
   try {
+    // An entry is one object of objects with at most 13 members each. There is room for more,
+    // because a later build may add fields, which this one ignores.
     const base::JsonLimits limits{static_cast<std::size_t>(kMaxEntryBytes), 4, 100};
     const Json json = base::parse_json(text.substr(body_at), "its JSON", limits);
     if (!json.is_object()) base::fail(ErrorCode::kInvalidFile, "it holds no object");

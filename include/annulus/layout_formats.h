@@ -131,8 +131,8 @@ ANNULUS_EXPORT VerticalSlashArrays to_vertical_slash(const Pattern& pattern, std
 
 // Files. kLayout is the library's own (save_layout). kNpy is a NumPy array of bool or uint8, as
 // from_mask takes it, with 2 or 3 dimensions; kRaw has its bytes without the header. The others are
-// safetensors whose tensors have the names above (I32, I64, U8; the words of a bitset are I32),
-// with metadata R, C, Sq, Sk and heads in decimal.
+// safetensors whose tensors have the names above (I32, I64, U8; the words of a bitset are I32, and
+// its partial words are called partial_bits), with metadata R, C, Sq, Sk and heads in decimal.
 enum class LayoutFormat : int {
   kLayout,
   kNpy,

@@ -122,6 +122,8 @@ SharedLibrary find_library(const LibraryNames& names, const LibrarySearch& searc
   if (search.loader) {
     if (SharedLibrary library = try_loader(names, report, &broken)) return library;
   }
+  // Folders below toolkits and wheels are guesses, of which most do not exist. Only those that do
+  // are noted, so that the report stays readable; a folder that the caller named is noted always.
   for (const std::string& root : search.toolkits) {
     for (const std::string& below : names.toolkit_folders) {
       const std::string folder = root + "/" + below;

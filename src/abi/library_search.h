@@ -20,8 +20,9 @@ struct LibraryNames {
   bool ours = false;  // it is a part of Annulus, and looked for beside Annulus first
 };
 
-// Opens the first file that can be opened, and notes every place in report->tried. Where there is
-// none, the result is empty and report->problem is set.
+// Opens the first file that can be opened, and notes every place in report->tried, folders of
+// toolkits and wheels only if they exist. Where there is no such file, the result is empty and
+// report->problem is set.
 SharedLibrary find_library(const LibraryNames& names, const LibrarySearch& search,
                            LibraryReport* report);
 

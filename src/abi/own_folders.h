@@ -13,8 +13,9 @@ namespace annulus::abi {
 // such a file: lib beside that folder, and the folder above. Only folders that exist, each once.
 std::vector<std::string> own_folders();
 
-// The same for the file of that name. Except for the file's own folder, folders that everybody may
-// write to are left out, such as /tmp, since anybody may have put a library there.
+// The folders that own_folders() would give if `file` were the library. Except for the file's own
+// folder, folders that everybody may write to are left out, such as /tmp, since anybody may have
+// put a library there.
 std::vector<std::string> folders_around(const std::string& file);
 
 }  // namespace annulus::abi

@@ -260,6 +260,7 @@ void write_tensors(base::FileSystem& files, const std::string& path, LayoutForma
     }
     case LayoutFormat::kFlex: {
       const FlexArrays arrays = to_flex(view);
+      // A BlockMask has the batches first; the file holds the mask of one.
       out.add("kv_num_blocks", {1, sizes.heads, rows}, arrays.kv_num_blocks);
       out.add("kv_indices", {1, sizes.heads, rows, view.columns()}, arrays.kv_indices);
       out.add("full_kv_num_blocks", {1, sizes.heads, rows}, arrays.full_kv_num_blocks);
@@ -276,6 +277,7 @@ void write_tensors(base::FileSystem& files, const std::string& path, LayoutForma
       const BitsetArrays arrays = to_bitset(view);
       const std::int64_t words = base::ceil_div(view.columns(), 32);
       out.add("kept", {sizes.heads, rows, words}, arrays.kept);
+      // It is not called "partial", because read_tensors() takes a tensor of that name for bytes.
       out.add_unless_empty("partial_bits", {sizes.heads, rows, words}, arrays.partial);
       return write();
     }

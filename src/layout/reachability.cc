@@ -12,7 +12,9 @@
 namespace annulus::layout {
 namespace {
 
+// Two matrices of bits are kept at a time, which are 4 GiB for so many pairs.
 constexpr double kMaxPairs = 17179869184.0;  // 2^34
+// More layers than any model has. Each takes an entry of the result, even after nothing changes.
 constexpr int kMaxLayers = 1024;
 
 // A matrix of bits: rows of blocks by columns of blocks.

@@ -108,6 +108,7 @@ void Planner::prefetch(const Problem& problem, const PlanOptions& options) const
       choices, *tuned, log, [&](const attention::Choice& choice, const std::string&) {
         for (const attention::LaunchPlan& plan : attention::make_branch_plans(
                  problem, choice, left, {.kv_splits = options.kv_splits}, tiles.get())) {
+          // With B or Sq of 0 nothing is launched, and prepare() fetches nothing either.
           if (plan.launches.empty()) continue;
           device_tiles->prefetch(plan.tiles);
           kernels->get(plan.spec);

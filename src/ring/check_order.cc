@@ -20,7 +20,6 @@ struct Place {
 // Orders the ops of all ranks by vector clocks: `known` of an op says, for each stream, how many of
 // its ops have ended when this one starts. A matched exchange ends on both sides only after it has
 // started on both.
-
 class Order {
  public:
   Order(const Schedule& schedule, ViolationReport* report) : schedule_(schedule) {

@@ -177,10 +177,10 @@ void check_state(const Schedule& schedule, const Problem& problem, const ShardMa
       report->add(Kind::kTooMany, "rank {} launches {} kernels in a ring of {}, at most {}", rank,
                   launches, schedule.ranks, most);
     }
-    // The caller's stream must wait for the rank's last exchange.
+    // The caller's stream must wait for the rank's last exchange. Otherwise the caller could
+    // overwrite its tensors or its workspace while the exchange stream still reads or writes them,
+    // which is why a missing join counts as kOverwritten.
     const std::vector<Op>& ops = ops_of(schedule, rank);
-    // Otherwise the caller could overwrite its tensors or its workspace while the exchange stream
-    // still reads or writes them, which is why a missing join counts as kOverwritten.
     int last_exchange = kNone;
     for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
       if (ops[static_cast<std::size_t>(i)].on_exchange_stream()) last_exchange = i;

@@ -115,6 +115,8 @@ class Search {
   IntervalSet certain_, doubt_, seen_;
 };
 
+// Segments at their positions. Empty ones are dropped, since a second segment makes kernels read
+// positions row by row; one stays, since its start becomes q0 or k0 of the launch.
 std::vector<Segment> at_positions(const std::vector<Segment>& segments, std::int64_t first) {
   std::vector<Segment> placed;
   for (const Segment& segment : segments) {

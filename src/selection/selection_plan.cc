@@ -78,6 +78,8 @@ Pass make_pass(const Problem& problem, const Selection& selection, const Pass* f
   const auto count = static_cast<std::size_t>(pass.visible_heads * pass.rows * pass.words);
   pass.visible.assign(count, 0u);
   pass.forced.assign(count, 0u);
+  // All batches see the same (validate() in choose.cc refuses others), so this tree has no
+  // batches(...), and one set of bits serves all.
   const Pattern shared = pattern::for_batches(problem.pattern, problem.batch);
   pattern::Classifier classifier(shared, attention::placement_of(problem), selection.block_rows,
                                  selection.block_columns);

@@ -17,7 +17,8 @@
 namespace annulus::selection {
 
 // Throws Error{kInvalidArgument} that names the value and what would do, Error{kUnsupported} for a
-// problem whose pattern is a sum or has blocks() of its own.
+// problem whose pattern is a sum, has blocks() of its own or shows batches different pairs, and for
+// too many blocks.
 void validate(const Problem& problem, const Selection& selection);
 
 // The configuration for a problem whose tiles are chosen block by block. Throws as

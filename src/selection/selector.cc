@@ -349,6 +349,8 @@ kernels::TileListParams Selector::put(device::LaunchSink& to, const Operands& op
   for (std::int64_t first = 0; first < problem.batch; first += kMaxGridZ) {
     const Call call = {
         to, operands, buffers, workspace, {first, std::min(kMaxGridZ, problem.batch - first)}};
+    // Without keys there is nothing to score, and a grid without CTAs cannot be launched. The fine
+    // choice has CTAs for the rows all the same, which then write nothing.
     if (plan_.coarse && plan_.coarse->columns > 0) {
       score_pooled(call, *plan_.coarse);
       choose(call, *plan_.coarse);

@@ -56,7 +56,8 @@ __device__ __forceinline__ void arrive_at(unsigned barrier, unsigned rank) {
 }
 
 // mbarrier.arrive.expect_tx: PTX 8.0, sm_90. Arrives, and adds `bytes` to those that the phase
-// expects. Called before the copies that bring them are started.
+// expects. Called before this CTA starts the copies that bring them; those of another CTA may come
+// earlier, since the phase cannot end without this arrival.
 __device__ __forceinline__ void arrive_expecting(unsigned barrier, unsigned bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");

@@ -24,8 +24,9 @@ __device__ __forceinline__ void load_box(unsigned shared, const void* map, unsig
       : "memory");
 }
 
-// The same into the shared memory of all CTAs of a cluster whose bits are set in `ranks`: to the
-// offset `shared` in each, counted by the barrier at the offset `barrier` in each.
+// Multicast: copies the box once into the shared memory of every CTA of a cluster whose bit is set
+// in `ranks`, to the offset `shared` in each, counted by the barrier at the offset `barrier` in
+// each.
 __device__ __forceinline__ void load_box_for(unsigned short ranks, unsigned shared, const void* map,
                                              unsigned barrier, const Box& at) {
   asm volatile(

@@ -118,7 +118,7 @@ __device__ __forceinline__ void mask_tile(float (&scores)[kRowTiles][kPieces][4]
   }
 }
 
-// The same for tensors whose rows come from several segments of the sequence: `q_positions` and
+// mask_tile for tensors whose rows come from several segments of the sequence: `q_positions` and
 // `k_positions` are those of the tile's rows and columns. It always goes bit by bit, because
 // positions are loads. blocks() needs positions relative to the tile, so that the context's tile_q
 // and tile_k are set anew for each row and column: position minus place in the tile.

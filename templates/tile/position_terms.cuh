@@ -53,7 +53,7 @@ class PositionTerms {
     }
   }
 
-  // The same for positions that are read from memory: those of the tile's rows and columns. `row`
+  // add() for positions that are read from memory: those of the tile's rows and columns. `row`
   // and `column` are the lane's first ones in the tile.
   template <int kRowTiles, int kPieces>
   __device__ __forceinline__ void add_placed(float (&scores)[kRowTiles][kPieces][4],

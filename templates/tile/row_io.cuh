@@ -142,7 +142,8 @@ __device__ __forceinline__ void store_lse(const RowState<kRowTiles>& state,
 // Writes O = acc / l as 16-bit elements, 0 for a row without a visible key. The fragments go
 // through `staging`, the warp's own part of shared memory (kRowTiles * 16 rows of kPieces * 8
 // elements, swizzled), so that global memory sees whole rows in 16-byte stores.
-// Requires: the sums are complete; no other warp uses `staging`.
+// Requires: the sums are complete; no other warp uses `staging`; `matrix` and `row_bytes` are
+// multiples of 16, which is checked for the operands of every run.
 template <typename Element, int kRowTiles, int kPieces>
 __device__ __forceinline__ void store_output(const RowState<kRowTiles>& state,
                                              const float (&output)[kRowTiles][kPieces][4],

@@ -99,7 +99,7 @@ __device__ __forceinline__ RowBits columns_up_to(int last) {
   return last < 0 ? 0u : count >= 32 ? 0xffffffffu : (1u << count) - 1;
 }
 
-// The same for expressions in which every leaf compares positions (Mask::kInLoop is false): the
+// RowMask for expressions in which every leaf compares positions (Mask::kInLoop is false): the
 // columns from some position on, or up to one, are bits without a loop. The lane's columns are
 // first + 8 i and its right neighbour, for i = 0, 1, ...
 template <int kTileColumns>

@@ -97,7 +97,7 @@ class ModifiedScores {
     }
   }
 
-  // The same for positions that are read from memory: those of the tile's rows and columns. `row`
+  // apply() for positions that are read from memory: those of the tile's rows and columns. `row`
   // and `column` are the lane's first ones in the tile.
   template <int kRowTiles, int kPieces>
   __device__ __forceinline__ void apply_placed(float (&scores)[kRowTiles][kPieces][4],

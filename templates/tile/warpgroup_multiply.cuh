@@ -64,7 +64,7 @@ class WarpgroupQuery {
   unsigned queries_;
 };
 
-// The same in registers: products then read shared memory for K only, and the rows of Q may be
+// Q in registers: products then read shared memory for K only, and the rows of Q may be
 // overwritten as soon as read() has ended in all lanes.
 template <typename Element, int kDim>
 class WarpgroupQuery<Element, kDim, true> {

@@ -40,7 +40,7 @@ TEST_CASE("windows, documents and lengths change a thousand times and compile no
   CHECK(compiled(device, 1, changed) == 1);
   CHECK(compiled(device, 1000, changed) == 0);
 
-  // The same of a decode, with a window beside keys that all see.
+  // Decoding does not compile again either, here with a window beside keys that all queries see.
   const auto decoded = [&](int i) {
     problem.pattern = causal() & (window(1 + i % 389, 0) | global(1 + i % 41));
     problem.seq_q = 1;

@@ -20,7 +20,8 @@ using test::problem_of;
 
 bool is_hopper() { return device().info().architecture == "sm_90a"; }
 
-// Of the families that the device is for: one head or two to a CTA, clusters, one and more stages.
+// Configurations of the families that the device is for: one head or two to a CTA, clusters, one
+// and more stages.
 std::vector<std::string> configs() {
   if (is_hopper()) {
     return {"", "wgmma m128 n64 w8 s2 b2", "wgmma m64 n64 w8 s2 b2 h2", "mma m64 n64 w4 s2 x3"};
@@ -69,7 +70,8 @@ TEST_CASE("batches that differ are what they are alone, bit for bit, in every co
     const DeviceAnswer together = test::run_case(device(), c, options);
     check(c, together);
     if (config.empty()) continue;  // other configurations may be chosen for one batch
-    // The same operands under one expression: the batches whose turn that is agree.
+    // The same operands with one of the expressions for all batches: the batches whose turn that
+    // expression is have the same answer as before.
     for (std::int64_t turn = 0; turn < 3; ++turn) {
       Case one = c;
       one.problem.pattern = problem.pattern.of_batch(turn);

@@ -94,8 +94,8 @@ TEST_CASE("counts and densities are the sums of what each batch has alone") {
     const Problem problem = problem_of(1 + random.below(7), random_turns(random, tokens), tokens);
     CAPTURE(problem.pattern.to_string());
     CAPTURE(problem.batch);
-    // Of a batch alone that is a band, tiles at the ends of the tensors may be full: only the sums
-    // of both classes are the same.
+    // Where a batch alone is a band, tiles at the ends of the tensors may count as full, and as
+    // partial among batches that are not: only the sums of both classes are the same.
     std::int64_t tiles_of_all = 0, longest = 0;
     double tiles = 0, blocks = 0, pairs = 0;
     for (std::int64_t batch = 0; batch < problem.batch; ++batch) {

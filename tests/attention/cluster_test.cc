@@ -71,7 +71,8 @@ TEST_CASE("CTAs of a cluster share what is copied of K and V") {
       CAPTURE(comparison.first_wrong);
       CHECK(comparison.within_tolerance);
       if (variant != 2) continue;  // the compiler's time
-      // The same bits as without a cluster.
+      // Sharing copies does not change a bit of the answer: the configuration without its last
+      // field, the cluster, gives the same.
       const std::string text = of.config;
       options.config = text.substr(0, text.size() - 3);
       CHECK(test::run_case(device, c, options) == answer);

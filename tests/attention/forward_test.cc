@@ -122,7 +122,7 @@ TEST_CASE("keys split over launches by a carried state give the answer of one la
     const DeviceAnswer answer = test::run_case(device(), second);
     check(whole, answer);  // the oracle of all keys at once
 
-    // The same through merge() on the host.
+    // Both halves computed apart and merged on the host give the same answer.
     Case other = keys_of(whole, cut, 300);
     other.problem.want_lse = false;
     other.problem.carry_out = true;

@@ -113,7 +113,8 @@ std::vector<Case> every_case() {
     const KernelFeatures masked = all(shipped.dims, Dtype::kFloat16, placed);
     KernelFeatures searched = leaves(shipped.dims, Dtype::kBfloat16, !placed);
     searched.split = supports_kv_splits(shipped.config) && !searched.placed;
-    // Of the 8-bit kernels, which take as many registers as these, one of the two in turns.
+    // 8-bit kernels take as many registers as these, so that one kernel of the two is enough: with
+    // placed rows in one case, without them in the next.
     const bool float8 = shipped.config.family->element_bytes == 1;
     if (!float8 || !placed) {
       cases.push_back({shipped, placed ? modified(masked, false) : masked, small, ""});

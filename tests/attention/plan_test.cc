@@ -128,7 +128,7 @@ TEST_CASE("Hopper takes the wgmma family, and the tile that fits the pattern's b
   CHECK(config_of(problem) == "wgmma m128 n128 w8 s2 q");
   problem.pattern = causal() & strided(8, 2, 64);
   CHECK(config_of(problem) == "wgmma m64 n64 w8 s2 q b2 h2");
-  // The same limits without the architecture's own features.
+  // sm_90 without the features of sm_90a has the same limits, but no wgmma.
   const DeviceLimits plain = {{90, '\0'}, 132, 227 * 1024};
   CHECK(attention::choose_config(problem, plain).config.family == &attention::mma_family);
 }

@@ -19,8 +19,8 @@ using test::DeviceAnswer;
 using test::DeviceCase;
 using test::problem_of;
 
-// Of the family that the device is for; the last one has two tiles to a step and two heads to a
-// CTA.
+// Configurations of the family that the device is for; the last wgmma one has two tiles to a step
+// and two heads to a CTA.
 std::vector<std::string> configs() {
   if (device().info().architecture == "sm_90a") {
     return {"wgmma m128 n64 w8 s2 b2", "wgmma m128 n128 w8 s2", "wgmma m64 n64 w8 s2 b2 h2"};

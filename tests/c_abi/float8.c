@@ -95,7 +95,8 @@ static void runs(void) {
   CHECK_OK(annulus_plan_run(plan, NULL, &given, workspace));
   CHECK_OK(annulus_device_copy_to_host(the_device, o, given.o, sizeof o));
   CHECK(o[0] == 0x3f80 && o[kQueries * kColumns - 1] == 0x3f80);  // an average of ones
-  // Of the second block of keys, which every query sees.
+  // A scale that is not allowed makes NaN of what reads it: here the scale of the second block of
+  // keys, which every query sees.
   CHECK_OK(annulus_device_copy_to_device(the_device, scale + 1, &negative, sizeof negative));
   CHECK_OK(annulus_plan_run(plan, NULL, &given, workspace));
   CHECK_OK(annulus_device_copy_to_host(the_device, o, given.o, sizeof o));

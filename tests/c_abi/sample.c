@@ -113,7 +113,7 @@ static double row_error(const sample* made, sample_visible visible, int head, in
   return error;
 }
 
-// Of heads [first, last).
+// The largest difference over heads [first, last).
 static double heads_error(const sample* made, int first, int last, sample_visible visible,
                           const float* lse) {
   uint16_t* o = malloc(kRows * kHeads * kDim * 2);

@@ -31,7 +31,7 @@ int sample_all(int q, int k);
 // given, of the natural LSE as well. Waits for the device.
 double sample_error(const sample* made, sample_visible visible, const float* lse);
 
-// The same of one head and O alone.
+// sample_error of one head, and of O alone.
 double sample_head_error(const sample* made, int head, sample_visible visible);
 
 // Forgets the answer.

@@ -87,7 +87,8 @@ static void chooses(run* of) {
   CHECK_OK(annulus_device_release(of->made->device, workspace));
 }
 
-// Of the sparse run, whose answer the LSEs still hold: some rows saw all, none saw nothing.
+// Measures the recall of the sparse run, whose LSEs still stand in memory: some rows saw all, none
+// saw nothing.
 static void recall(run* of) {
   float recalls[kRecalls];
   float* memory = allocate(of, sizeof recalls);

@@ -198,7 +198,7 @@ TEST_CASE("batches that see the same are found") {
   CHECK(seen.patterns == std::vector<Pattern>{causal(), sink(3)});
   CHECK(seen.of_batch == std::vector<std::int32_t>{0, 1, 0, 0});
   CHECK(batch_patterns(turns, 2).of_batch == std::vector<std::int32_t>{0, 1});
-  // Of no batch there still is one to make lists for.
+  // A problem without batches still has one pattern to make lists for.
   CHECK(batch_patterns(turns, 0).patterns == std::vector<Pattern>{causal()});
   CHECK(batch_patterns(causal(), 5).of_batch == std::vector<std::int32_t>{0});
   CHECK(for_batches(turns, 1) == causal());

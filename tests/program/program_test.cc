@@ -190,7 +190,7 @@ TEST_CASE("one batch of K and V serves every batch of Q, made up or from a file"
     CHECK(json["checked_rows"] == 3 * 2 * 70);
     CHECK(json["input"] == "random, seed 0, one batch of K and V");
   }
-  // The same numbers as of one batch where Q is of one, and others where K and V are of three.
+  // With as many batches of K and V as of Q the input is the usual one.
   CHECK(json_of(shape + "--kv-batch 3" + on_device())["input"] == "random, seed 0");
   refused(shape + "--kv-batch 2" + on_device(), 2, "--kv-batch is 2, and Q has 3 batches");
   CHECK(json_of(shape + "--kv-batch 1 --ranks 2 --device sim:sm_80")["within_law"] == true);

@@ -47,7 +47,8 @@ class Progress {
   bool any_ = false;
 };
 
-// The same from a thread of its own, for a call that does not report how far it is.
+// A line on the terminal that a thread of its own keeps up to date, for a call that does not report
+// how far it is.
 class Waiting {
  public:
   explicit Waiting(std::string what);

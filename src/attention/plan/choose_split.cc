@@ -94,6 +94,8 @@ SplitChoice cheapest_split(const SplitQuestion& question, const TileCounts& whol
   std::int64_t taken = 1;
   const double least_tiles =
       std::max(static_cast<double>(kLeastSteps * step_of(question)), short_row);
+  // A row in more parts than there are multiprocessors gains nothing. The bound on CTAs is twice
+  // that of choose_split(), so that a split into two is always looked at.
   for (std::int64_t count = 2; count <= question.limits.multiprocessors; count += (count + 1) / 2) {
     if (static_cast<double>(tiles.longest_row) < static_cast<double>(count) * least_tiles) break;
     KvSplit split = with_parts(question, count);

@@ -85,9 +85,9 @@ std::int64_t launched_rows(const LaunchPlan& plan);
 LaunchPlan make_plan(const Problem& problem, const Choice& choice, const DeviceLimits& limits,
                      const PlanForm& form = {}, TileCache* cache = nullptr);
 
-// The same for tensors that are shards: the placement has the positions of all rows and replaces
-// the problem's own q0 and k0. Requires: the placement has Sq and Sk rows, with all positions
-// within kMaxPosition.
+// As make_plan above, for tensors that are shards: the placement has the positions of all rows and
+// replaces the problem's own q0 and k0. Requires: the placement has Sq and Sk rows, with all
+// positions within kMaxPosition.
 LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const Choice& choice,
                      const DeviceLimits& limits, const PlanForm& form = {},
                      TileCache* cache = nullptr);

@@ -88,8 +88,8 @@ pattern::Placement placement_of(const Problem& problem);
 TileList make_tile_list(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns,
                         const BlockLayout* layout, ListForm form = ListForm::kShortest);
 
-// The same for tensors that are shards: the placement has the problem's rows and replaces its
-// positions. A tile may hold rows of two segments.
+// As make_tile_list above, for tensors that are shards: the placement has the problem's rows and
+// replaces its positions. A tile may hold rows of two segments.
 TileList make_tile_list(const Problem& problem, const pattern::Placement& placement,
                         std::int64_t tile_rows, std::int64_t tile_columns,
                         const BlockLayout* layout, ListForm form = ListForm::kShortest);

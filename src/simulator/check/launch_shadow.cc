@@ -86,7 +86,9 @@ std::uint32_t LaunchShadow::read(const View& view, std::uint32_t lanes,
     std::atomic<Stamp>* cell = cells + ((offset & (AccessPlane::kChunkBytes - 1)) >> cell_shift);
     for (const auto* const end = cell + (std::size_t{1} << (shift - cell_shift)); cell < end;
          ++cell) {
-      // Nothing is left to stamp after an earlier read by this block, or by several blocks.
+      // Nothing is left to stamp after an earlier read by this block, or by several blocks. A stamp
+      // that has moved (kMoved) is of no operation, so it is skipped neither here nor below: its
+      // lane is left for the slow way, which waits for the split and may stamp cells again.
       const Stamp stamp = cell->load();
       if (((stamp ^ mine) & same_block_) == 0 ||
           ((stamp ^ several) & (kStampOperation | kStampSeveral)) == 0) {

@@ -214,6 +214,8 @@ void SharedShadow::matrix_read(int warpgroup, std::uint32_t warps,
     }
     touched_[word >> kBlockShift] |= std::uint64_t{1} << (32 + warpgroup);
     // Where another warp of the warpgroup has read the word before, it is marked as read by all.
+    // Groups have the same numbers in all warps and ascend, so a wait of all for this one covers
+    // the earlier read as well.
     const __m128i before = load_four(&readers[word]);
     const __m128i alone = _mm_or_si128(_mm_cmpeq_epi32(before, _mm_setzero_si128()),
                                        _mm_cmpeq_epi32(_mm_and_si128(before, reader_mask), mine));

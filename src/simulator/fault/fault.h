@@ -63,7 +63,7 @@ struct Fault : std::exception {
   // One line with the kind and the detail, and where it was in a kernel: kernel, file:line, PTX
   // line, block, warp, lane.
   std::string message() const;
-  // All members and the message as one JSON object.
+  // All members but `other`, and the message, as one JSON object.
   std::string json() const;
   const char* what() const noexcept override { return detail.c_str(); }
 };

@@ -42,7 +42,7 @@ enum class Flow : std::uint8_t {
 // Which lanes must have come to an instruction before it runs.
 enum class Convergence : std::uint8_t {
   kNone,
-  kWarp,    // .aligned: every lane of the warp that has not exited
+  kWarp,    // .aligned: every lane; a barrier does without those that have exited
   kMembers  // .sync: the lanes of the member mask operand inst.members
 };
 

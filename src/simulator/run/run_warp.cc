@@ -102,7 +102,7 @@ struct Step {
   bool regroup = false;  // groups have changed, or may merge: select anew
   bool gone = false;     // the warp's groups say already where its lanes go on
   bool yield = false;    // what is left of the turn is given up
-  bool again = false;    // the instruction did not happen and is counted when it runs again
+  bool again = false;    // the instruction did not happen; counters count it when it runs again
 };
 
 constexpr Step kGone{.regroup = true, .gone = true};
@@ -288,6 +288,10 @@ void run_group(Warp& warp, Group& group, Turn& turn) {
       step = change_groups<kChecked>(warp, group, inst, mask);
       if (step.yield) turn.granted -= std::exchange(budget, 0);
       if (step.again) {
+        // The counters are exact. The turn pays for the attempt all the same, so that the number of
+        // executed instructions, which only the clock and the limit of a launch read, has one for
+        // each attempt. note_written() below does no harm: the lanes do nothing else before they
+        // run the instruction again.
         --by_class[static_cast<std::size_t>(inst.kind)];
         lanes -= static_cast<std::uint64_t>(std::popcount(mask));
       }

@@ -24,6 +24,8 @@ __device__ __forceinline__ void finish_block(const AttentionParams& params,
   const bool exists = kBlocks == 1 || index < row.count;
   const int entry = exists ? index : row.count - 1;
   const tile::ColumnTile now = row.tile(entry);
+  // Positions, which are read with kPlaced, are padded to whole tiles, and a placed kernel has no
+  // cluster of tile rows (attention/plan/group.cc), whose last row may lie behind the padding.
   const int first_column = now.column * kBlockColumns;
   const int first_row = row.row * kRows;
   if constexpr (Shape::kAlibi || Shape::kBias) {

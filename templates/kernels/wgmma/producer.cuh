@@ -109,6 +109,8 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
       };
       ptx::wait(barriers + ptx::kBarrierBytes, place.parity ^ 1);
       // The bytes of the whole step: those of the other CTA's copies arrive at this barrier too.
+      // They may come first, because that CTA has seen the consumers of both release the buffer;
+      // the phase still waits for the one arrival that the barrier was made for, which is this one.
       ptx::arrive_expecting(barriers, Layout::Keys::kBytes);
 #pragma unroll
       for (int panel = 0; panel < Layout::Keys::kCount; ++panel) {

@@ -149,8 +149,8 @@ __global__ void __launch_bounds__((Shape::kConsumers + 1) * 128, ptx::kTwoReside
   forward<Shape, Mask, ScoreMod>(params, maps, work);
 }
 
-// The same kernel in clusters, whose CTAs share the copies of K and V. The size of a cluster is an
-// attribute of the entry, which is why it is one of its own.
+// The kernel above for clusters, whose CTAs share the copies of K and V. The size of a cluster is
+// an attribute of the entry, which is why clusters have an entry of their own.
 template <typename Shape, typename Mask, typename ScoreMod = tile::NoScoreMod>
 __global__ void __cluster_dims__(Shape::kCluster)
     __launch_bounds__((Shape::kConsumers + 1) * 128, 1)
