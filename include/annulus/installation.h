@@ -12,6 +12,8 @@
 // missing or unfit is an answer, not an error. All functions may be called from any thread; each
 // looks anew at the environment, the file system and the driver.
 
+#include "annulus/language.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
