@@ -317,10 +317,14 @@ typedef struct annulus_plan_options {
   // How many multiprocessors the plan's kernels may occupy; 0: all. Only kernels of the wgmma
   // family keep to it; annulus/device.h. Negative: ANNULUS_INVALID_ARGUMENT.
   int32_t max_multiprocessors;
+  int64_t broadcast_rows;  // 0 or 1, with has_strides: as annulus_operands.broadcast_rows
 } annulus_plan_options;
 
-#define ANNULUS_PLAN_OPTIONS_INIT \
-  { sizeof(annulus_plan_options), NULL, 0, 0, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 0, 0, 0 }
+#define ANNULUS_PLAN_OPTIONS_INIT                                                                  \
+  {                                                                                                \
+    sizeof(annulus_plan_options), NULL, 0, 0, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 0, 0, 0, \
+        0                                                                                          \
+  }
 
 // Chooses a kernel, compiles or finds it, and uploads what the problem needs: up to a second. Null
 // options are the defaults. The plan is immutable and keeps what it needs of the device.
@@ -405,12 +409,16 @@ typedef struct annulus_operands {
   const float* scale_q;  // [B, H, blocks of Sq]
   const float* scale_k;  // [B, Hkv, blocks of Sk]
   const float* scale_v;  // [B, Hkv, blocks of Sk]
+  // 0 or 1: a row stride of 0 where there are several rows, and strides that are all 0, are meant;
+  // every row of that tensor is the same memory. With 0 they are taken for strides that were
+  // forgotten, and refused. Strides of 0 of heads or batches alone need no word.
+  int64_t broadcast_rows;
 } annulus_operands;
 
 #define ANNULUS_OPERANDS_INIT                                                                \
   {                                                                                          \
     sizeof(annulus_operands), NULL, NULL, NULL, NULL, NULL, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, \
-        {0, 0, 0}, {NULL, NULL, NULL}, {NULL, NULL, NULL}, NULL, NULL, NULL                  \
+        {0, 0, 0}, {NULL, NULL, NULL}, {NULL, NULL, NULL}, NULL, NULL, NULL, 0               \
   }
 
 // Puts the work on `stream` and returns. It allocates nothing, takes no lock and does not wait, and

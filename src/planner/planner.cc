@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "attention/problem/operands.h"
 #include "base/fail.h"
 #include "planner/choices.h"
 #include "planner/describe.h"
@@ -17,6 +18,9 @@ double millis(Clock::duration duration) {
 
 void check(const Request& request) {
   validate(request.problem);
+  if (request.options.strides) {
+    attention::check_rows_given(request.problem, *request.options.strides);
+  }
   if (request.selection == nullptr) return;
   selection::validate(request.problem, *request.selection);
   if (request.options.kv_splits <= 1) return;
