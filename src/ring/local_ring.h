@@ -56,6 +56,7 @@ class LocalRing {
     int launch = kNone;              // index into Rank::launches of the first of them
   };
 
+  Rank make_rank(int number, const RankDevice& own);
   void require_match(int rank, const Op& op) const;
   void check(std::span<const RingCall> calls) const;
   void begin(const RingCall& call, int rank) const;
