@@ -136,12 +136,16 @@ typedef struct annulus_device_options {
   // defaults.
   const annulus_cache_limits* host_lists;
   const annulus_cache_limits* device_lists;
+  // 0 or 1, for debugging: each run asks the driver whether operands and workspace are memory that
+  // the device can read, and returns ANNULUS_INVALID_ARGUMENT where one is not. Without it, a
+  // pointer to the host's memory is a fault of the kernel, which loses the context.
+  int64_t check_operands;
 } annulus_device_options;
 
 #define ANNULUS_DEVICE_OPTIONS_INIT                                                                \
   {                                                                                                \
     sizeof(annulus_device_options), NULL, NULL, NULL, NULL, NULL, NULL, ANNULUS_LOG_WARNING, 1, 0, \
-        0, NULL, NULL, NULL, NULL, NULL                                                            \
+        0, NULL, NULL, NULL, NULL, NULL, 0                                                         \
   }
 
 // Null options are the defaults.

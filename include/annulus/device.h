@@ -61,6 +61,11 @@ struct DeviceOptions {
   LayoutCacheLimits host_lists;
   LayoutCacheLimits device_lists;
   SimulationOptions simulation;
+  // For debugging: each run asks the driver of every operand and of the workspace whether it is
+  // memory that the device can read (cuPointerGetAttribute), and throws Error{kInvalidArgument}
+  // where it is not. Without it, a pointer to the host's stack or heap is a fault of the kernel,
+  // which loses the context. Costs some microseconds for each run.
+  bool check_operands = false;
 };
 
 // The counts that a simulated device has made since the last clear, by name in a fixed order.

@@ -61,6 +61,7 @@ DeviceOptions options_of(const annulus_device_options& c) {
   options.simulation = simulation_of(c.simulation_checked, c.simulation_seed, c.simulation_threads);
   options.host_lists = limits_of(c.host_lists);
   options.device_lists = limits_of(c.device_lists);
+  options.check_operands = truth("check_operands", c.check_operands);
   return options;
 }
 

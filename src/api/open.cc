@@ -179,6 +179,8 @@ Device open_on(device::DriverPointer driver, const DeviceName& name, const Devic
     impl->simulator_log = std::make_unique<device::SimulatorLog>(impl->context, impl->log);
   }
   const bool simulated = impl->context->info().simulated;
+  check_gpu(environment, simulated, to_string(name), "its driver is the simulator");
+  impl->check_operands = options.check_operands;
   device::set_simulator_options(*impl->context, simulator_options(options.simulation));
 
   auto nvrtc = std::make_shared<const abi::NvrtcLibrary>(

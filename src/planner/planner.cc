@@ -101,7 +101,8 @@ Prepared Planner::prepare(const Request& request) const {
   }
   log.write(base::LogLevel::kInfo, "{} for {}: {} ({}, {:.1f} ms)", info.config, device,
             info.kernel, info.source, info.compile_ms);
-  return {std::move(made.forward), std::move(made.selector), std::move(info)};
+  return {std::move(made.forward), std::move(made.selector), std::move(info),
+          check_operands ? context : nullptr};
 }
 
 void Planner::prefetch(const Problem& problem, const PlanOptions& options) const {

@@ -106,7 +106,8 @@ std::shared_ptr<const PreparedRing> prepare_ring(std::span<const RankRequest> ra
       check(rank, number);
       return limits_for(planner.limits, *rank.options);
     }));
-    devices.push_back({planner.context, planner.kernels.get(), planner.limits.arch});
+    devices.push_back(
+        {planner.context, planner.kernels.get(), planner.limits.arch, planner.check_operands});
     names.push_back(planner.device);
   }
   const Clock::time_point start = Clock::now();

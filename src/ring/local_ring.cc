@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "attention/kernels/launch.h"
+#include "attention/run/check_memory.h"
 #include "base/fail.h"
 #include "device/buffer.h"
 #include "ring/pack.h"
@@ -48,6 +49,7 @@ LocalRing::Rank LocalRing::make_rank(int number, const RankDevice& own) {
   const Schedule& schedule = plan_.schedule;
   Rank rank;
   rank.context = own.context;
+  rank.check_operands = own.check_operands;
   // Each Forward fetches its kernel, which can fail, before it allocates memory for its lists.
   for (attention::LaunchPlan& launch : plan_.ranks[at].launches) {
     rank.launches.emplace_back(rank.context, *own.kernels, std::move(launch));
@@ -120,6 +122,9 @@ void LocalRing::check(std::span<const RingCall> calls) const {
       const auto& launches = ranks_[rank].launches;
       if (!launches.empty()) {
         check_strides(launches.front().plan().config, plan.problem, call.operands);
+      }
+      if (ranks_[rank].check_operands) {
+        attention::check_memory(*ranks_[rank].context, call.operands, call.workspace);
       }
     });
     const auto workspace = reinterpret_cast<std::uintptr_t>(call.workspace);
