@@ -111,8 +111,11 @@ typedef struct annulus_cache_limits {
 
 typedef struct annulus_device_options {
   size_t struct_size;
-  // "cuda:N", "sim:sm_80", "sim:sm_90a", "sim:sm_90a:N". Null or empty: ANNULUS_DEVICE; where that
-  // is not set either, the first GPU, else the newest simulated architecture.
+  // "cuda:N", "sim:sm_80", "sim:sm_90a", "sim:sm_90a:N", or "cuda": the first GPU, and an error
+  // where there is none. Null or empty: ANNULUS_DEVICE; where that is not set either, the first
+  // GPU, else the newest simulated architecture, with a warning in the log. With
+  // ANNULUS_REQUIRE_GPU=1 in the environment that is an error instead, as is a simulated device by
+  // name.
   const char* name;
   // Folder of compiled kernels. Null: ANNULUS_CACHE_DIR, else the user's cache folder. Empty:
   // nothing is kept on disk.

@@ -40,8 +40,11 @@ struct SimulationOptions {
 };
 
 struct DeviceOptions {
-  // "cuda:N", "sim:sm_80", "sim:sm_90a", "sim:sm_90a:N". Empty: ANNULUS_DEVICE; where that is not
-  // set either, the first GPU, else the newest simulated architecture.
+  // "cuda:N", "sim:sm_80", "sim:sm_90a", "sim:sm_90a:N", or "cuda": the first GPU, and an error
+  // where there is none. Empty: ANNULUS_DEVICE; where that is not set either, the first GPU, else
+  // the newest simulated architecture, with a warning in the log, because it is slower by orders of
+  // magnitude. With ANNULUS_REQUIRE_GPU=1 in the environment that is an error instead, as is a
+  // simulated device by name.
   std::string name;
   // Folder of compiled kernels. Not given: ANNULUS_CACHE_DIR, else the user's cache folder. Empty:
   // nothing is kept on disk.

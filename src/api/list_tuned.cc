@@ -13,7 +13,8 @@ namespace annulus::inline v0 {
 TunedListing list_tuned(const std::optional<std::string>& tuned_path) {
   TunedListing told;
   told.folders =
-      autotune::split_path(tuned_path.value_or(base::default_tuned_path(base::read_environment())));
+      autotune::split_path(tuned_path ? base::tuned_path_of(*tuned_path)
+                                      : base::default_tuned_path(base::read_environment()));
   base::FileSystem files;
   autotune::Listing listing = autotune::list_entries(files, told.folders);
   told.ignored = std::move(listing.ignored);
