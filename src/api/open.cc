@@ -205,6 +205,8 @@ Device open_on(device::DriverPointer driver, const DeviceName& name, const Devic
   make_caches(options, environment, impl.get());
   describe(name, nvrtc->report, options, environment, impl.get());
 
+  impl->lacks_tuned_folder =
+      !options.tuned_path && environment.tuned.empty() && impl->info.tuned_path.empty();
   autotune::StoreOptions tuned;
   tuned.folders = autotune::split_path(impl->info.tuned_path);
   tuned.device = autotune::device_key(impl->context->info(), impl->info.architecture,
