@@ -174,10 +174,18 @@ typedef struct annulus_device_info {
   int64_t shared_bytes_per_block;
   int64_t memory_bytes;
   int64_t ordinal;  // the driver's number for the device, as cuDeviceGet takes it
+  // What annulus_tuned_entry.device says of a tuned result that plans on this device use.
+  const char* tuned_key;
+  // What compiled kernels on disk are of that serve this device; as lines of
+  // annulus_installation_info.cached_origins say it.
+  const char* kernel_origin;
 } annulus_device_info;
 
-#define ANNULUS_DEVICE_INFO_INIT \
-  { sizeof(annulus_device_info), NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0 }
+#define ANNULUS_DEVICE_INFO_INIT                                                                   \
+  {                                                                                                \
+    sizeof(annulus_device_info), NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, NULL, \
+        NULL                                                                                       \
+  }
 
 ANNULUS_EXPORT annulus_status annulus_device_get_info(annulus_device* device,
                                                       annulus_device_info* info);

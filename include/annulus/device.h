@@ -88,6 +88,12 @@ struct DeviceInfo {
   std::string cache_dir;      // empty: nothing is kept on disk
   std::string cache_problem;  // why not, where it was asked for
   std::string tuned_path;     // where tuned results are looked for
+  // What a tuned result says of its device (TunedEntry::device) where plans on this one use it:
+  // model, clocks, driver, the digest of the kernels' sources, and whether it was measured.
+  std::string tuned_key;
+  // What compiled kernels on disk are of that serve this device (KernelSet::origin): architecture,
+  // NVRTC and the digest of the sources.
+  std::string kernel_origin;
 };
 
 struct PlanOptions {

@@ -126,6 +126,8 @@ annulus_status annulus_device_get_info(annulus_device* device, annulus_device_in
     c.shared_bytes_per_block = info.shared_bytes_per_block;
     c.memory_bytes = info.memory_bytes;
     c.ordinal = info.ordinal;
+    c.tuned_key = info.tuned_key.c_str();
+    c.kernel_origin = info.kernel_origin.c_str();
     write_struct(kInfo, to, c);
   });
 }

@@ -211,6 +211,8 @@ Device open_on(device::DriverPointer driver, const DeviceName& name, const Devic
   tuned.folders = autotune::split_path(impl->info.tuned_path);
   tuned.device = autotune::device_key(impl->context->info(), impl->info.architecture,
                                       driver->version(), templates->digest());
+  impl->info.kernel_origin = impl->compiler->origin(impl->arch);
+  impl->info.tuned_key = tuned.device.identity;
   tuned.limits = limits_of(*impl);
   impl->tuned = std::make_shared<autotune::TunedStore>(std::move(tuned), impl->log);
   return Device(std::move(impl));
