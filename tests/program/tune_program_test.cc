@@ -79,6 +79,76 @@ TEST_CASE("tune finds, keeps and tells; run, explain, list, show and doctor know
   }
 }
 
+TEST_CASE("doctor, list and show say which results serve this device, and why others do not") {
+  if (!test::on_simulator()) return;
+  const test::ScratchFolder folder;
+  const std::string shape = " -H 1 -S 64 -D 32";
+  const std::string tuned = " --tuned " + (folder / "tuned");
+  const Outcome none = annulus_with("tuned show" + tuned);
+  CHECK(none.code == 0);
+  CHECK(none.out.find("nothing is tuned in " + (folder / "tuned")) != std::string::npos);
+  json_of("tune --json --device sim:sm_80" + shape + tuned);
+  const base::Json here = json_of("doctor --json --device sim:sm_80" + tuned);
+  CHECK(here["tuned"]["of_device"]["here"] == 1);
+  CHECK(here["tuned"]["of_device"]["others"].empty());
+  CHECK(here["cache"]["of_device"]["here"] > 0);
+  const base::Json other = json_of("doctor --json --device sim:sm_90a" + tuned);
+  CHECK(other["tuned"]["of_device"]["here"] == 0);
+  REQUIRE(other["tuned"]["of_device"]["others"].size() == 1);
+  CHECK(other["tuned"]["of_device"]["others"][0]["why"].get<std::string>().find(
+            "sm_80, not sm_90a") != std::string::npos);
+  const Outcome told = annulus_with("doctor --device sim:sm_90a" + tuned);
+  CHECK(told.out.find("1 results, 0 for this device") != std::string::npos);
+  CHECK(told.out.find("1 not used here: it is of ") != std::string::npos);
+  CHECK(told.out.find("not used here: made for compute_80") != std::string::npos);
+
+  // As the problem was, not in steps of logarithms.
+  const Outcome list = annulus_with("tuned list" + tuned);
+  CHECK(list.out.find("B1 H1 Hkv1 Sq64 Sk64, D32 bf16, dense") != std::string::npos);
+  CHECK(list.out.find("queries ") == std::string::npos);
+  CHECK(annulus_with("tuned show" + tuned).out.find("B1 H1 Hkv1 Sq64 Sk64") != std::string::npos);
+
+  // A folder that others may write to is not read, and doctor says so.
+  std::filesystem::permissions(folder / "tuned", std::filesystem::perms::group_write,
+                               std::filesystem::perm_options::add);
+  const Outcome open = annulus_with("doctor --device sim:sm_80" + tuned);
+  CHECK(open.out.find("ignored") != std::string::npos);
+  CHECK(open.out.find(folder / "tuned") != std::string::npos);
+  CHECK(open.out.find("write") != std::string::npos);
+}
+
+TEST_CASE("a search that is cut short keeps the complete result that was there") {
+  const test::ScratchFolder folder;
+  const std::string shape = " -H 1 -S 100 -D 32";
+  const base::Json whole = json_of("tune --json" + shape + with(folder));
+  REQUIRE(whole["results"][0]["status"] == "tuned");
+  const base::Json before = json_of("tuned list --json --tuned " + (folder / "tuned"));
+  // Long enough for several candidates, whose kernels are compiled anew.
+  const Outcome cut = annulus_with(
+      "tune --json --force --exhaustive --cache-dir none "
+      "--time-limit 2s" +
+      shape + with(folder));
+  CHECK(cut.code == 3);
+  const base::Json result = base::parse_json(cut.out, "tune")["results"][0];
+  CHECK(result["status"] == "partial");
+  CHECK(result["tried"] > 1);
+  const base::Json after = json_of("tuned list --json --tuned " + (folder / "tuned"));
+  REQUIRE(after["entries"].size() == 1);
+  CHECK(after["entries"][0]["complete"] == true);
+  CHECK(after["entries"][0] == before["entries"][0]);
+}
+
+TEST_CASE("sums are not tuned, and rings of them run where anything is tuned") {
+  const test::ScratchFolder folder;
+  const std::string sum = " --pattern 'sum(causal, window(63, 0))' -H 1 -S 128 -D 32";
+  const Outcome outcome = annulus_with("tune" + sum + with(folder));
+  CHECK(outcome.code == 2);
+  CHECK(outcome.out.find("sum(...) cannot be tuned") != std::string::npos);
+  json_of("tune --json -H 1 -S 64 -D 32" + with(folder));
+  CHECK(json_of("run --json --ranks 2" + sum + with(folder))["within_tolerance"] == true);
+  CHECK(json_of("run --json" + sum + with(folder))["within_tolerance"] == true);
+}
+
 TEST_CASE("damaged entries are named once and cost nothing else") {
   const test::ScratchFolder folder;
   const base::Json json =
@@ -205,14 +275,18 @@ TEST_CASE("options that are wrong are one line and the exit code of their kind")
   refused("tuned show nothing-like-it --tuned " + (folder / "x"), 2, "nothing-like-it");
   std::ofstream(folder / "file") << "x";
   // Said when the folder is to be read, and when it turns out that nothing could be kept.
-  for (const std::string& tuned : {folder / "file", std::string("relative/path")}) {
-    const Outcome outcome =
-        annulus_with("tune" + std::string(kShape) + " --tuned " + tuned + on_device());
-    CHECK(outcome.code == 5);
-    CHECK(outcome.out.empty());
-    CHECK(outcome.err.find("annulus tune: tuned results cannot be kept: ") != std::string::npos);
-    CHECK(outcome.err.find(tuned) != std::string::npos);
-  }
+  const Outcome outcome =
+      annulus_with("tune" + std::string(kShape) + " --tuned " + (folder / "file") + on_device());
+  CHECK(outcome.code == 5);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err.find("annulus tune: tuned results cannot be kept: ") != std::string::npos);
+  CHECK(outcome.err.find(folder / "file") != std::string::npos);
+  // Before anything is searched: in a container without a home nothing could be kept.
+  const Outcome homeless =
+      test::run_command(std::string("env -u HOME -u XDG_CACHE_HOME -u ANNULUS_TUNED ") +
+                        ANNULUS_PROGRAM + " tune --exhaustive" + kShape + on_device());
+  CHECK(homeless.code == 5);
+  CHECK(homeless.err.find("neither HOME nor XDG_CACHE_HOME is set") != std::string::npos);
   CHECK(annulus_with("tune --help").out.find("--time-limit") != std::string::npos);
   CHECK(annulus_with("tuned --help").out.find("list") != std::string::npos);
 }
