@@ -263,6 +263,11 @@ TEST_CASE("a problem is tuned, the result is listed, and the plan uses it") {
   REQUIRE(listing.entries.size() == 1);
   CHECK(listing.entries[0].config == tuned.config);
   CHECK(device.plan(problem).info().tuned == listing.entries[0].path);
+  CHECK(why_unused(listing.entries[0], device.info()).empty());
+  CHECK(listing.entries[0].device == device.info().tuned_key);
+  CHECK(
+      why_unused(listing.entries[0], Device::open("sim:sm_90a").info()).find("sm_80, not sm_90a") !=
+      std::string::npos);
 }
 
 TEST_CASE("devices say what they are and what they counted") {
