@@ -107,6 +107,8 @@ TEST_CASE("a file that is read is not written over, by whatever name") {
     refused("pattern export -i " + file + " --to npy " + output, 2, "would be lost");
     refused("pattern import " + file + " --from layout " + output, 2, "would be lost");
     refused("pattern draw -i " + file + " --svg " + output, 2, "would be lost");
+    refused("pattern export -S 80 --block 16x16 -p 'causal & blocks(\"" + file + "\")' " + output,
+            2, "would be lost");
   }
   CHECK(read(file) == whole);
 }

@@ -563,6 +563,7 @@ TEST_CASE("run goes around a ring and says what it cost") {
   const base::Json more = json_of(common + " --ranks 7 --no-check");
   CHECK(more["within_law"].is_null());
   CHECK(more["max_difference_from_one_rank"].is_null());
+  CHECK(json_of(common + " --ranks 2 --block 32x32")["within_tolerance"] == true);
   refused(common + " --ranks 0", 2, "--ranks");
   refused(common + " --ranks 4097", 2, "--ranks");
   refused(common + " --shard zigzag", 2, "--ranks");

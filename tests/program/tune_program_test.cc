@@ -1,10 +1,14 @@
 // annulus tune and annulus tuned as a user meets them.
 
 #include <doctest/doctest.h>
+#include <pty.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "base/random.h"
 #include "program/run_program.h"
@@ -147,6 +151,51 @@ TEST_CASE("sums are not tuned, and rings of them run where anything is tuned") {
   json_of("tune --json -H 1 -S 64 -D 32" + with(folder));
   CHECK(json_of("run --json --ranks 2" + sum + with(folder))["within_tolerance"] == true);
   CHECK(json_of("run --json" + sum + with(folder))["within_tolerance"] == true);
+}
+
+// What a program writes to a terminal that is so many columns wide, as its standard error.
+std::string on_terminal(unsigned short columns, const std::string& words) {
+  const struct winsize size = {24, columns, 0, 0};
+  int master = -1, slave = -1;
+  char name[64] = {};
+  REQUIRE(openpty(&master, &slave, name, nullptr, &size) == 0);
+  std::string text;
+  std::thread reader([&] {
+    char bytes[4096];
+    for (ssize_t count; (count = ::read(master, bytes, sizeof(bytes))) > 0;) {
+      text.append(bytes, static_cast<std::size_t>(count));
+    }
+  });
+  const int status = std::system((words + " >/dev/null 2>" + name + " </dev/null").c_str());
+  close(slave);  // the last one, which ends the reader
+  reader.join();
+  close(master);
+  CHECK(WIFEXITED(status));
+  return text;
+}
+
+TEST_CASE("the line of progress is renewed in place, however narrow the terminal is") {
+  if (!test::on_simulator()) return;
+  const test::ScratchFolder folder;
+  const std::string tune =
+      std::string(ANNULUS_PROGRAM) +
+      " tune --force --exhaustive --cache-dir none --time-limit 3s -H 2 -S 300 "
+      "-D 32" +
+      with(folder);
+  for (const unsigned short columns : {80, 40}) {
+    const std::string text = on_terminal(columns, tune);
+    CAPTURE(text);
+    std::size_t lines = 0;
+    for (std::size_t begin = text.find('\r'); begin != text.npos; ++lines) {
+      const std::size_t end = std::min(text.find('\r', begin + 1), text.size());
+      std::string line = text.substr(begin + 1, end - begin - 1);
+      if (line.starts_with("\x1b[K")) line.erase(0, 3);
+      CHECK(line.size() < columns);
+      begin = text.find('\r', begin + 1);
+    }
+    CHECK(lines > 2);
+    CHECK(text.find("tried") != text.npos);
+  }
 }
 
 TEST_CASE("damaged entries are named once and cost nothing else") {

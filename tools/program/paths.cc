@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/fail.h"
+#include "program/options.h"
 
 namespace annulus::program {
 
@@ -19,6 +20,19 @@ void check_is_new(std::string_view option, const std::string& output,
                "{} is '{}', which is read as '{}' and would be lost; name another file", option,
                output, file);
   }
+}
+
+std::vector<std::string> files_named_in(const std::string& text) {
+  std::vector<std::string> files;
+  if (text.starts_with('@')) files.push_back(text);
+  const std::string whole = text_or_file(text);
+  for (std::size_t begin = whole.find('"'); begin != whole.npos;) {
+    const std::size_t end = whole.find('"', begin + 1);
+    if (end == whole.npos) break;
+    files.push_back(whole.substr(begin + 1, end - begin - 1));
+    begin = whole.find('"', end + 1);
+  }
+  return files;
 }
 
 void check_is_svg(std::string_view option, const std::string& path) {

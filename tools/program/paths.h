@@ -14,6 +14,10 @@ namespace annulus::program {
 void check_is_new(std::string_view option, const std::string& output,
                   const std::vector<std::string>& read);
 
+// The files that the text of a pattern or a score names: "@file" itself, and those in quotes, as in
+// blocks("x.layout"), of the text or of that file.
+std::vector<std::string> files_named_in(const std::string& text);
+
 // Throws Error{kInvalidArgument} where a path for an SVG ends as another format of pictures does.
 void check_is_svg(std::string_view option, const std::string& path);
 

@@ -98,8 +98,8 @@ std::string text_of(const LayoutSizes& sizes) {
 
 // The files that a verb reads, of which none may be written.
 std::vector<std::string> files_read(const PatternArguments& arguments) {
-  std::vector<std::string> files = {arguments.input};
-  if (arguments.pattern.starts_with('@')) files.push_back(arguments.pattern);
+  std::vector<std::string> files = files_named_in(arguments.pattern);
+  files.push_back(arguments.input);
   return files;
 }
 

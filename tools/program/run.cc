@@ -24,8 +24,10 @@ namespace {
 void check_can_write(const RunArguments& arguments) {
   const ProblemArguments& problem = arguments.problem;
   std::vector<std::string> read = {problem.input};
-  for (const std::string& text : {problem.pattern, problem.score}) {
-    if (text.starts_with('@')) read.push_back(text);
+  if (!arguments.output.empty() || !arguments.picture.empty()) {
+    for (const std::string& text : {problem.pattern, problem.score}) {
+      for (std::string& file : files_named_in(text)) read.push_back(std::move(file));
+    }
   }
   check_is_new("--output", arguments.output, read);
   check_is_svg("--picture", arguments.picture);
