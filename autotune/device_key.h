@@ -25,6 +25,10 @@ struct DeviceKey {
 DeviceKey device_key(const device::DeviceInfo& device, const std::string& architecture,
                      int driver_version, const base::Digest& kernels);
 
+// Why a result whose file states the identity `stated` is not for a device, with what differs: "it
+// is of another device: driver 12, not driver 13". Empty where it is for that device.
+std::string why_other(const std::string& stated, const std::string& identity);
+
 }  // namespace annulus::autotune
 
 #endif  // ANNULUS_AUTOTUNE_DEVICE_KEY_H_

@@ -107,6 +107,25 @@ std::string to_string(const ShapeKey& key) {
       to_string(key.pattern), key.density, key.queries, key.keys, key.heads);
 }
 
+std::string kind_text(const ShapeKey& key) {
+  std::string text = key.dim_qk == key.dim_v ? fmt::format("D{}", key.dim_qk)
+                                             : fmt::format("D{}/{}", key.dim_qk, key.dim_v);
+  text += fmt::format(" {}, {}", to_string(key.dtype), to_string(key.pattern));
+  if (key.density == kNoBlocks) {
+    text += ", no block";
+  } else if (key.density > 0) {
+    text += fmt::format(", about {:.2g} of the blocks", std::exp2(-0.5 * key.density));
+  }
+  if (key.score == kernels::Score::kAnyScale) text += ", any scale";
+  if (key.score == kernels::Score::kSoftcap) text += ", softcap";
+  if (key.expression != ExpressionClass::kNone) {
+    text += fmt::format(", {} expression", to_string(key.expression));
+  }
+  if (key.carry_in) text += ", carried in";
+  if (key.carry_out) text += ", carried out";
+  return text;
+}
+
 base::Digest digest(const ShapeKey& key) { return base::digest(to_string(key)); }
 
 std::optional<int> length_distance(const ShapeKey& a, const ShapeKey& b) {

@@ -60,6 +60,9 @@ ShapeKey shape_key(const Problem& problem);
 // ", short expression" behind the score where there is one: two texts are equal exactly where the
 // keys are.
 std::string to_string(const ShapeKey& key);
+// What the key says besides lengths and heads, for people: "D64 bf16, causal, about 0.5 of the
+// blocks". Different keys may give one text.
+std::string kind_text(const ShapeKey& key);
 base::Digest digest(const ShapeKey& key);  // digest of that text, which names the entry's file
 
 // The distance between two keys that differ only in lengths: the differences of `queries` and

@@ -127,7 +127,7 @@ std::optional<Entry> TunedStore::read_entry(int folder, const std::string& path,
   if (entry) {
     const attention::Dims dims = {entry->shape.dim_qk, entry->shape.dim_v};
     if (device != options_.device.identity) {
-      why = "it is of another device, driver or set of kernels";
+      why = why_other(device, options_.device.identity);
     } else if (entry->predicted != options_.device.simulated) {
       why = entry->predicted ? "it is a prediction, and this device is real"
                              : "it is a measurement, and this device is simulated";

@@ -5,6 +5,8 @@
 // (the lists of a plan, what a ring keeps, DeviceMemory) comes from these two functions where they
 // are given, and from cuMemAlloc where they are not. Running a plan allocates nothing.
 
+#include "annulus/language.h"
+
 #include <cstddef>
 #include <functional>
 

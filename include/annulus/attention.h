@@ -104,6 +104,10 @@ struct Operands {
   Strides k_strides;
   Strides v_strides;
   Strides o_strides;
+  // A row stride of 0 where there are several rows, and strides that are all 0, are meant: every
+  // row of that tensor is the same memory. Without this word they are taken for strides that were
+  // forgotten, and refused. Strides of 0 of heads or batches alone need no word.
+  bool broadcast_rows = false;
   StatePointers state_in;   // with carry_in
   StatePointers state_out;  // with carry_out
 
@@ -122,7 +126,8 @@ struct OperandStrides {
   Strides q;
   Strides k;
   Strides v;
-  Strides o;  // ignored with carry_out
+  Strides o;                    // ignored with carry_out
+  bool broadcast_rows = false;  // as Operands::broadcast_rows
 };
 
 // Throws Error{kInvalidArgument} or Error{kUnsupported}, which names the wrong value and what would

@@ -111,8 +111,11 @@ typedef struct annulus_cache_limits {
 
 typedef struct annulus_device_options {
   size_t struct_size;
-  // "cuda:N", "sim:sm_80", "sim:sm_90a", "sim:sm_90a:N". Null or empty: ANNULUS_DEVICE; where that
-  // is not set either, the first GPU, else the newest simulated architecture.
+  // "cuda:N", "sim:sm_80", "sim:sm_90a", "sim:sm_90a:N", or "cuda": the first GPU, and an error
+  // where there is none. Null or empty: ANNULUS_DEVICE; where that is not set either, the first
+  // GPU, else the newest simulated architecture, with a warning in the log. With
+  // ANNULUS_REQUIRE_GPU=1 in the environment that is an error instead, as is a simulated device by
+  // name.
   const char* name;
   // Folder of compiled kernels. Null: ANNULUS_CACHE_DIR, else the user's cache folder. Empty:
   // nothing is kept on disk.
@@ -136,12 +139,16 @@ typedef struct annulus_device_options {
   // defaults.
   const annulus_cache_limits* host_lists;
   const annulus_cache_limits* device_lists;
+  // 0 or 1, for debugging: each run asks the driver whether operands and workspace are memory that
+  // the device can read, and returns ANNULUS_INVALID_ARGUMENT where one is not. Without it, a
+  // pointer to the host's memory is a fault of the kernel, which loses the context.
+  int64_t check_operands;
 } annulus_device_options;
 
 #define ANNULUS_DEVICE_OPTIONS_INIT                                                                \
   {                                                                                                \
     sizeof(annulus_device_options), NULL, NULL, NULL, NULL, NULL, NULL, ANNULUS_LOG_WARNING, 1, 0, \
-        0, NULL, NULL, NULL, NULL, NULL                                                            \
+        0, NULL, NULL, NULL, NULL, NULL, 0                                                         \
   }
 
 // Null options are the defaults.
@@ -167,10 +174,18 @@ typedef struct annulus_device_info {
   int64_t shared_bytes_per_block;
   int64_t memory_bytes;
   int64_t ordinal;  // the driver's number for the device, as cuDeviceGet takes it
+  // What annulus_tuned_entry.device says of a tuned result that plans on this device use.
+  const char* tuned_key;
+  // What compiled kernels on disk are of that serve this device; as lines of
+  // annulus_installation_info.cached_origins say it.
+  const char* kernel_origin;
 } annulus_device_info;
 
-#define ANNULUS_DEVICE_INFO_INIT \
-  { sizeof(annulus_device_info), NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0 }
+#define ANNULUS_DEVICE_INFO_INIT                                                                   \
+  {                                                                                                \
+    sizeof(annulus_device_info), NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, NULL, \
+        NULL                                                                                       \
+  }
 
 ANNULUS_EXPORT annulus_status annulus_device_get_info(annulus_device* device,
                                                       annulus_device_info* info);
@@ -317,10 +332,14 @@ typedef struct annulus_plan_options {
   // How many multiprocessors the plan's kernels may occupy; 0: all. Only kernels of the wgmma
   // family keep to it; annulus/device.h. Negative: ANNULUS_INVALID_ARGUMENT.
   int32_t max_multiprocessors;
+  int64_t broadcast_rows;  // 0 or 1, with has_strides: as annulus_operands.broadcast_rows
 } annulus_plan_options;
 
-#define ANNULUS_PLAN_OPTIONS_INIT \
-  { sizeof(annulus_plan_options), NULL, 0, 0, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 0, 0, 0 }
+#define ANNULUS_PLAN_OPTIONS_INIT                                                                  \
+  {                                                                                                \
+    sizeof(annulus_plan_options), NULL, 0, 0, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 0, 0, 0, \
+        0                                                                                          \
+  }
 
 // Chooses a kernel, compiles or finds it, and uploads what the problem needs: up to a second. Null
 // options are the defaults. The plan is immutable and keeps what it needs of the device.
@@ -405,12 +424,16 @@ typedef struct annulus_operands {
   const float* scale_q;  // [B, H, blocks of Sq]
   const float* scale_k;  // [B, Hkv, blocks of Sk]
   const float* scale_v;  // [B, Hkv, blocks of Sk]
+  // 0 or 1: a row stride of 0 where there are several rows, and strides that are all 0, are meant;
+  // every row of that tensor is the same memory. With 0 they are taken for strides that were
+  // forgotten, and refused. Strides of 0 of heads or batches alone need no word.
+  int64_t broadcast_rows;
 } annulus_operands;
 
 #define ANNULUS_OPERANDS_INIT                                                                \
   {                                                                                          \
     sizeof(annulus_operands), NULL, NULL, NULL, NULL, NULL, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, \
-        {0, 0, 0}, {NULL, NULL, NULL}, {NULL, NULL, NULL}, NULL, NULL, NULL                  \
+        {0, 0, 0}, {NULL, NULL, NULL}, {NULL, NULL, NULL}, NULL, NULL, NULL, 0               \
   }
 
 // Puts the work on `stream` and returns. It allocates nothing, takes no lock and does not wait, and

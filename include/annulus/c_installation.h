@@ -38,10 +38,12 @@ typedef struct annulus_installation_info {
   int64_t cached_kernels;
   int64_t cached_bytes;
   int64_t cache_usable;  // 0 or 1
+  // Lines: how many kernels, ": ", and of which origin (annulus_device_info.kernel_origin).
+  const char* cached_origins;
 } annulus_installation_info;
 
 #define ANNULUS_INSTALLATION_INFO_INIT \
-  { sizeof(annulus_installation_info), NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0 }
+  { sizeof(annulus_installation_info), NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL }
 
 ANNULUS_EXPORT annulus_status annulus_installation_get(annulus_installation* installation,
                                                        annulus_installation_info* info);

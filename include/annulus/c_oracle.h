@@ -61,12 +61,13 @@ typedef struct annulus_host_inputs {
   const float* scale_q;                // with e4m3, as in annulus_operands
   const float* scale_k;
   const float* scale_v;
+  int64_t broadcast_rows;  // 0 or 1: as in annulus_operands
 } annulus_host_inputs;
 
 #define ANNULUS_HOST_INPUTS_INIT                                                                \
   {                                                                                             \
     sizeof(annulus_host_inputs), NULL, NULL, NULL, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, NULL, NULL, \
-        NULL, NULL                                                                              \
+        NULL, NULL, 0                                                                           \
   }
 
 // Called with the share of the rows that is done, from one thread at a time, not always the

@@ -160,12 +160,13 @@ typedef struct annulus_tuned_entry {
   int32_t complete;         // 0 or 1
   int32_t library_version;  // as annulus_version()
   int32_t driver_version;
+  const char* kind;  // besides lengths and heads: "D64 bf16, causal, about 0.5 of the blocks"
 } annulus_tuned_entry;
 
 #define ANNULUS_TUNED_ENTRY_INIT                                                                  \
   {                                                                                               \
     sizeof(annulus_tuned_entry), NULL, NULL, NULL, NULL, NULL, 0.0, 0.0, 1.0, 1.0, 0, 0, 0, 0, 0, \
-        0, 0, 0, 0, 0, 0, 0                                                                       \
+        0, 0, 0, 0, 0, 0, 0, NULL                                                                 \
   }
 
 ANNULUS_EXPORT annulus_status annulus_tuned_list_get_entry(annulus_tuned_list* list, size_t index,

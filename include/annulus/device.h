@@ -40,8 +40,11 @@ struct SimulationOptions {
 };
 
 struct DeviceOptions {
-  // "cuda:N", "sim:sm_80", "sim:sm_90a", "sim:sm_90a:N". Empty: ANNULUS_DEVICE; where that is not
-  // set either, the first GPU, else the newest simulated architecture.
+  // "cuda:N", "sim:sm_80", "sim:sm_90a", "sim:sm_90a:N", or "cuda": the first GPU, and an error
+  // where there is none. Empty: ANNULUS_DEVICE; where that is not set either, the first GPU, else
+  // the newest simulated architecture, with a warning in the log, because it is slower by orders of
+  // magnitude. With ANNULUS_REQUIRE_GPU=1 in the environment that is an error instead, as is a
+  // simulated device by name.
   std::string name;
   // Folder of compiled kernels. Not given: ANNULUS_CACHE_DIR, else the user's cache folder. Empty:
   // nothing is kept on disk.
@@ -61,6 +64,11 @@ struct DeviceOptions {
   LayoutCacheLimits host_lists;
   LayoutCacheLimits device_lists;
   SimulationOptions simulation;
+  // For debugging: each run asks the driver of every operand and of the workspace whether it is
+  // memory that the device can read (cuPointerGetAttribute), and throws Error{kInvalidArgument}
+  // where it is not. Without it, a pointer to the host's stack or heap is a fault of the kernel,
+  // which loses the context. Costs some microseconds for each run.
+  bool check_operands = false;
 };
 
 // The counts that a simulated device has made since the last clear, by name in a fixed order.
@@ -80,6 +88,12 @@ struct DeviceInfo {
   std::string cache_dir;      // empty: nothing is kept on disk
   std::string cache_problem;  // why not, where it was asked for
   std::string tuned_path;     // where tuned results are looked for
+  // What a tuned result says of its device (TunedEntry::device) where plans on this one use it:
+  // model, clocks, driver, the digest of the kernels' sources, and whether it was measured.
+  std::string tuned_key;
+  // What compiled kernels on disk are of that serve this device (KernelSet::origin): architecture,
+  // NVRTC and the digest of the sources.
+  std::string kernel_origin;
 };
 
 struct PlanOptions {

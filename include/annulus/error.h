@@ -4,6 +4,8 @@
 // The one exception type of the library. A message says what failed, with which values, and what
 // to do about it. Expected outcomes (a cache miss, no configuration) are values, never errors.
 
+#include "annulus/language.h"
+
 #include <stdexcept>
 #include <string>
 

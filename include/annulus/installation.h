@@ -12,6 +12,8 @@
 // missing or unfit is an answer, not an error. All functions may be called from any thread; each
 // looks anew at the environment, the file system and the driver.
 
+#include "annulus/language.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -82,6 +84,12 @@ struct DeviceChoice {
 // Throws Error{kInvalidArgument} where the name, or with an empty one ANNULUS_DEVICE, is none.
 ANNULUS_EXPORT DeviceChoice choose_device(std::string_view name = {});
 
+// Kernels on disk with one origin: architecture, image, NVRTC and sources.
+struct KernelSet {
+  std::string origin;  // as DeviceInfo::kernel_origin of the devices that they serve
+  std::int64_t kernels = 0;
+};
+
 // Compiled kernels that are kept on disk.
 struct KernelListing {
   std::string folder;   // empty: nothing is kept
@@ -89,6 +97,7 @@ struct KernelListing {
   bool usable = false;
   std::int64_t kernels = 0;
   std::int64_t bytes = 0;
+  std::vector<KernelSet> sets;  // by origin
 };
 
 // What is in a folder of compiled kernels; not given: as DeviceOptions::cache_dir. Makes the folder

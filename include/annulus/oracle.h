@@ -35,6 +35,7 @@ struct HostInputs {
   const float* scale_q = nullptr;       // scales of blocks of rows with e4m3, as in Operands
   const float* scale_k = nullptr;
   const float* scale_v = nullptr;
+  bool broadcast_rows = false;  // as in Operands
 };
 
 struct ReferenceOptions {

@@ -18,6 +18,8 @@
 //
 // Everything here is a value: immutable once made, free to share between threads.
 
+#include "annulus/language.h"
+
 #include <concepts>
 #include <cstdint>
 #include <memory>

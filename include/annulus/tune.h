@@ -101,6 +101,7 @@ struct TunedEntry {
   std::string path;
   std::string device;  // for which device, driver and kernels it holds
   std::string shape;
+  std::string kind;  // besides lengths and heads: "D64 bf16, causal, about 0.5 of the blocks"
   std::string config;
   std::string runner_up;
   bool predicted = false;
@@ -127,6 +128,10 @@ struct TunedListing {
 // Lists the results in the folders of a search path (':' between them), by default that of
 // DeviceOptions. Opens no device. Throws only std::bad_alloc.
 ANNULUS_EXPORT TunedListing list_tuned(const std::optional<std::string>& tuned_path = {});
+
+// Why plans on a device do not use a result, with what differs: another model, clock, driver or set
+// of kernels. Empty where they use it for such problems.
+ANNULUS_EXPORT std::string why_unused(const TunedEntry& entry, const DeviceInfo& device);
 
 }  // namespace annulus::inline v0
 

@@ -4,6 +4,8 @@
 // Small types that every other header uses. Shape letters: B batch, H query heads, Hkv key/value
 // heads, Sq and Sk lengths, D head dim (Dqk of Q and K, Dv of V and O).
 
+#include "annulus/language.h"
+
 #include <cstddef>
 #include <cstdint>
 

@@ -62,6 +62,13 @@ void fail(const CudaTable& table, CUresult code, const char* call,
   table.get_error_string(code, &text);
   std::string message = fmt::format("{} returned {} ({}): {}; at {}", call, or_unknown(name), code,
                                     or_unknown(text), place(where));
+  if (code == kCudaNotInitialized || code == kCudaDeinitialized) {
+    message +=
+        code == kCudaNotInitialized
+            ? "; if the process was forked after the driver was opened, the child can use no "
+              "device: open devices after fork(), or exec"
+            : "; the driver is being unloaded: give back devices before the process ends";
+  }
   const bool sticky = is_sticky(code);
   if (sticky || code == kCudaInvalidPtx || code == kCudaNoBinaryForGpu) {
     if (const std::string detail = simulator_message(table); !detail.empty()) {

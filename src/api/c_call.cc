@@ -120,7 +120,7 @@ void check_pointer(const char* name, const void* pointer) {
   if (pointer == nullptr) base::fail(ErrorCode::kInvalidArgument, "{} is null", name);
 }
 
-bool truth(const char* name, std::int32_t value) {
+bool truth(const char* name, std::int64_t value) {
   if (value != 0 && value != 1) {
     base::fail(ErrorCode::kInvalidArgument, "{} is {}; give 0 or 1", name, value);
   }

@@ -93,7 +93,7 @@ std::string lines(const std::vector<std::string>& parts);  // without a line end
 // Throws Error{kInvalidArgument} "`name` is null".
 void check_pointer(const char* name, const void* pointer);
 // 0 or 1. Throws Error{kInvalidArgument} for another number.
-bool truth(const char* name, std::int32_t value);
+bool truth(const char* name, std::int64_t value);
 
 // ---- Handles
 

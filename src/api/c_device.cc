@@ -61,6 +61,7 @@ DeviceOptions options_of(const annulus_device_options& c) {
   options.simulation = simulation_of(c.simulation_checked, c.simulation_seed, c.simulation_threads);
   options.host_lists = limits_of(c.host_lists);
   options.device_lists = limits_of(c.device_lists);
+  options.check_operands = truth("check_operands", c.check_operands);
   return options;
 }
 
@@ -125,6 +126,8 @@ annulus_status annulus_device_get_info(annulus_device* device, annulus_device_in
     c.shared_bytes_per_block = info.shared_bytes_per_block;
     c.memory_bytes = info.memory_bytes;
     c.ordinal = info.ordinal;
+    c.tuned_key = info.tuned_key.c_str();
+    c.kernel_origin = info.kernel_origin.c_str();
     write_struct(kInfo, to, c);
   });
 }

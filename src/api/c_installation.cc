@@ -30,6 +30,7 @@ struct InstallationObject {
   DeviceListing listing;
   DeviceChoice chosen;
   KernelListing kernels;
+  std::string origins;  // lines
 };
 HandleTable<InstallationObject>& installations() {
   static auto* table = new HandleTable<InstallationObject>("installation", 0x3b);
@@ -51,6 +52,11 @@ InstallationObject examine(const std::optional<std::string>& cache_dir) {
     found.chosen.reason = error.what();
   }
   found.kernels = list_kernels(cache_dir);
+  std::vector<std::string> origins;
+  for (const KernelSet& set : found.kernels.sets) {
+    origins.push_back(fmt::format("{}: {}", set.kernels, set.origin));
+  }
+  found.origins = lines(origins);
   return found;
 }
 
@@ -113,6 +119,7 @@ annulus_status annulus_installation_get(annulus_installation* installation,
     c.cached_kernels = pin->kernels.kernels;
     c.cached_bytes = pin->kernels.bytes;
     c.cache_usable = pin->kernels.usable ? 1 : 0;
+    c.cached_origins = pin->origins.c_str();
     write_struct(kInfo, to, c);
   });
 }

@@ -83,7 +83,8 @@ Inputs inputs_of(const annulus_host_inputs* given) {
                  nullptr,
                  c.scale_q,
                  c.scale_k,
-                 c.scale_v};
+                 c.scale_v,
+                 truth("broadcast_rows", c.broadcast_rows)};
   return made;
 }
 

@@ -93,7 +93,7 @@ PlanOptions plan_options_of(const annulus_plan_options* given) {
   options.block_columns = c.block_columns;
   if (truth("has_strides", c.has_strides)) {
     options.strides = {strides_of(c.q_strides), strides_of(c.k_strides), strides_of(c.v_strides),
-                       strides_of(c.o_strides)};
+                       strides_of(c.o_strides), truth("broadcast_rows", c.broadcast_rows)};
   }
   options.kv_splits = c.kv_splits;
   options.max_multiprocessors = c.max_multiprocessors;
@@ -143,6 +143,7 @@ Operands operands_of(const annulus_operands* given) {
   operands.scale_q = c.scale_q;
   operands.scale_k = c.scale_k;
   operands.scale_v = c.scale_v;
+  operands.broadcast_rows = truth("broadcast_rows", c.broadcast_rows);
   return operands;
 }
 

@@ -67,6 +67,7 @@ annulus_tuned_entry to_c(const TunedEntry& entry) {
   c.path = entry.path.c_str();
   c.device = entry.device.c_str();
   c.shape = entry.shape.c_str();
+  c.kind = entry.kind.c_str();
   c.config = entry.config.c_str();
   c.runner_up = entry.runner_up.c_str();
   c.time = entry.time;

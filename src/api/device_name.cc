@@ -23,13 +23,14 @@ std::optional<int> index_of(std::string_view text) {
 
 [[noreturn]] void refuse(std::string_view text, std::string_view why) {
   base::fail(ErrorCode::kInvalidArgument,
-             "'{}' names no device: {}; write cuda:0, sim:sm_80 or sim:sm_90a:1", text, why);
+             "'{}' names no device: {}; write cuda, cuda:0, sim:sm_80 or sim:sm_90a:1", text, why);
 }
 
 }  // namespace
 
 DeviceName parse_device_name(std::string_view text) {
   DeviceName name;
+  if (text == "cuda") return name;  // the first GPU
   if (text.starts_with("cuda:")) {
     const auto index = index_of(text.substr(5));
     if (!index) refuse(text, "after cuda: comes a number from 0 to 1023");

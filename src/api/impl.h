@@ -33,6 +33,9 @@ struct Device::Impl {
   std::shared_ptr<attention::TileCache> tiles;
   std::shared_ptr<attention::DeviceTileCache> device_tiles;
   base::Log log;
+  // The caller named no folder of tuned results, and the environment names none either.
+  bool lacks_tuned_folder = false;
+  bool check_operands = false;                          // DeviceOptions::check_operands
   std::unique_ptr<device::SimulatorLog> simulator_log;  // null where the caller gave no log
 };
 

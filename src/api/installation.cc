@@ -61,11 +61,14 @@ KernelListing list_kernels(const std::optional<std::string>& cache_dir) {
   options.folder = cache_dir.value_or(base::default_cache_dir(base::read_environment()));
   jit::DiskCache cache(options);
   const jit::DiskCache::Contents contents = cache.contents();
+  std::vector<KernelSet> sets;
+  for (const auto& [origin, kernels] : contents.origins) sets.push_back({origin, kernels});
   return {.folder = options.folder,
           .problem = cache.problem(),
           .usable = cache.usable(),
           .kernels = contents.kernels,
-          .bytes = contents.bytes};
+          .bytes = contents.bytes,
+          .sets = std::move(sets)};
 }
 
 }  // namespace annulus::inline v0

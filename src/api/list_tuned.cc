@@ -3,6 +3,7 @@
 
 #include "annulus/tune.h"
 #include "api/tuned_text.h"
+#include "autotune/device_key.h"
 #include "autotune/listing.h"
 #include "autotune/store.h"
 #include "base/env.h"
@@ -13,7 +14,8 @@ namespace annulus::inline v0 {
 TunedListing list_tuned(const std::optional<std::string>& tuned_path) {
   TunedListing told;
   told.folders =
-      autotune::split_path(tuned_path.value_or(base::default_tuned_path(base::read_environment())));
+      autotune::split_path(tuned_path ? base::tuned_path_of(*tuned_path)
+                                      : base::default_tuned_path(base::read_environment()));
   base::FileSystem files;
   autotune::Listing listing = autotune::list_entries(files, told.folders);
   told.ignored = std::move(listing.ignored);
@@ -24,6 +26,7 @@ TunedListing list_tuned(const std::optional<std::string>& tuned_path) {
     each.path = std::move(listed.path);
     each.device = std::move(listed.device);
     each.shape = autotune::to_string(entry.shape);
+    each.kind = autotune::kind_text(entry.shape);
     each.config = attention::to_string(entry.config);
     each.runner_up = api::name_of(entry.runner_up);
     each.predicted = entry.predicted;
@@ -45,6 +48,10 @@ TunedListing list_tuned(const std::optional<std::string>& tuned_path) {
     told.entries.push_back(std::move(each));
   }
   return told;
+}
+
+std::string why_unused(const TunedEntry& entry, const DeviceInfo& device) {
+  return autotune::why_other(entry.device, device.tuned_key);
 }
 
 }  // namespace annulus::inline v0

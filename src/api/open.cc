@@ -65,6 +65,16 @@ std::string known_devices(const device::Driver& driver, bool simulated) {
   return text;
 }
 
+// A simulated device where ANNULUS_REQUIRE_GPU asks for a GPU is an error, whoever named it.
+void check_gpu(const base::Environment& environment, bool simulated, const std::string& name,
+               const std::string& why) {
+  if (!simulated || environment.require_gpu.empty() || environment.require_gpu == "0") return;
+  base::fail(ErrorCode::kDevice,
+             "ANNULUS_REQUIRE_GPU is '{}', and {} is simulated ({}); `annulus doctor` says what is "
+             "wrong with the driver. Unset it to let the simulator serve",
+             environment.require_gpu, name, why);
+}
+
 // For which architecture kernels are compiled, with a note where another NVRTC would do better.
 void choose_architecture(const DeviceName& name, const LibraryReport& nvrtc, Device::Impl* impl) {
   const device::DeviceInfo& found = impl->context->info();
@@ -117,7 +127,8 @@ void describe(const DeviceName& name, const LibraryReport& nvrtc, const DeviceOp
   info.ordinal = found.ordinal;
   info.driver_version = impl->context->driver().version();
   info.nvrtc_version = nvrtc.version_text;
-  info.tuned_path = options.tuned_path.value_or(base::default_tuned_path(environment));
+  info.tuned_path = options.tuned_path ? base::tuned_path_of(*options.tuned_path)
+                                       : base::default_tuned_path(environment);
 }
 
 }  // namespace
@@ -179,6 +190,8 @@ Device open_on(device::DriverPointer driver, const DeviceName& name, const Devic
     impl->simulator_log = std::make_unique<device::SimulatorLog>(impl->context, impl->log);
   }
   const bool simulated = impl->context->info().simulated;
+  check_gpu(environment, simulated, to_string(name), "its driver is the simulator");
+  impl->check_operands = options.check_operands;
   device::set_simulator_options(*impl->context, simulator_options(options.simulation));
 
   auto nvrtc = std::make_shared<const abi::NvrtcLibrary>(
@@ -192,10 +205,14 @@ Device open_on(device::DriverPointer driver, const DeviceName& name, const Devic
   make_caches(options, environment, impl.get());
   describe(name, nvrtc->report, options, environment, impl.get());
 
+  impl->lacks_tuned_folder =
+      !options.tuned_path && environment.tuned.empty() && impl->info.tuned_path.empty();
   autotune::StoreOptions tuned;
   tuned.folders = autotune::split_path(impl->info.tuned_path);
   tuned.device = autotune::device_key(impl->context->info(), impl->info.architecture,
                                       driver->version(), templates->digest());
+  impl->info.kernel_origin = impl->compiler->origin(impl->arch);
+  impl->info.tuned_key = tuned.device.identity;
   tuned.limits = limits_of(*impl);
   impl->tuned = std::make_shared<autotune::TunedStore>(std::move(tuned), impl->log);
   return Device(std::move(impl));
@@ -209,9 +226,13 @@ Device Device::open(const DeviceOptions& options) {
   const base::Environment environment = base::read_environment();
   if (!options.name.empty()) {
     const api::DeviceName name = api::parse_device_name(options.name);
+    api::check_gpu(environment, name.simulated, options.name, "by its name");
     return api::open_on(api::open_driver(name, environment), name, options, environment);
   }
   const api::DefaultDevice chosen = api::default_device(environment);
+  if (chosen.name.simulated) {
+    api::check_gpu(environment, true, api::to_string(chosen.name), chosen.reason);
+  }
   device::DriverPointer driver;
   try {
     driver = api::open_driver(chosen.name, environment);
@@ -220,7 +241,15 @@ Device Device::open(const DeviceOptions& options) {
     base::fail(error.code(), "{} was to be opened ({}): {}", api::to_string(chosen.name),
                chosen.reason, error.what());
   }
-  return api::open_on(std::move(driver), chosen.name, options, environment);
+  Device device = api::open_on(std::move(driver), chosen.name, options, environment);
+  if (chosen.name.simulated && environment.device.empty()) {
+    api::inside(device).log.write(
+        base::LogLevel::kWarning,
+        "{} was opened, a simulated device, far slower than a GPU: {}. Name a "
+        "device, or set ANNULUS_REQUIRE_GPU=1 to make this an error",
+        device.info().name, chosen.reason);
+  }
+  return device;
 }
 
 Device Device::open(std::string_view name) {

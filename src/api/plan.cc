@@ -14,7 +14,8 @@ planner::Planner planner_of(const Device::Impl& device) {
           .tuned = device.tuned,
           .tiles = device.tiles,
           .device_tiles = device.device_tiles,
-          .log = device.log};
+          .log = device.log,
+          .check_operands = device.check_operands};
 }
 
 namespace {

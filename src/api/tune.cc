@@ -98,6 +98,13 @@ void check_tunable(const Problem& problem, const TuneOptions& options) {
                "a problem with B {} and Sq {} launches nothing, so there is nothing to tune",
                problem.batch, problem.seq_q);
   }
+  if (const std::size_t branches = problem.pattern.branches().size(); branches > 1) {
+    base::fail(
+        ErrorCode::kUnsupported,
+        "sum(...) cannot be tuned: a tuned result belongs to one pattern, and this sum has "
+        "{} branches. Plans of sums take the heuristic's choice, or the config that is asked for",
+        branches);
+  }
   if (!(options.time_limit_seconds >= 0)) {
     base::fail(ErrorCode::kInvalidArgument, "a time limit of {} seconds; give 0 for none, or more",
                options.time_limit_seconds);
@@ -107,6 +114,11 @@ void check_tunable(const Problem& problem, const TuneOptions& options) {
 // Throws where the result could not be stored, because a search takes minutes.
 void check_folder(const Device::Impl& device) {
   std::string problem;
+  if (device.lacks_tuned_folder) {
+    base::fail(ErrorCode::kFile,
+               "tuned results cannot be kept: neither HOME nor XDG_CACHE_HOME is set; set one of "
+               "them or ANNULUS_TUNED, or ask for results in memory alone by 'none'");
+  }
   if (!device.tuned->options().folders.empty() && !device.tuned->writable_folder(&problem)) {
     base::fail(ErrorCode::kFile, "tuned results cannot be kept: {}", problem);
   }
@@ -127,7 +139,10 @@ void search_and_keep(const Device::Impl& device, const Problem& problem,
   result->trials = tell(found.trials);
   // A search that was cut short before it compared anything has nothing to keep.
   if (found.complete || found.tried > 1) {
-    const autotune::TunedStore::Stored stored = device.tuned->store(entry, options.force);
+    // `force` replaces a better result by a complete one alone: what a search found that was cut
+    // short looked at fewer configurations.
+    const autotune::TunedStore::Stored stored =
+        device.tuned->store(entry, options.force && found.complete);
     result->path = stored.path;
     if (!device.tuned->options().folders.empty()) result->problem = stored.problem;
   }

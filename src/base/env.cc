@@ -26,16 +26,20 @@ Environment read_environment() {
           .device = read("ANNULUS_DEVICE"),
           .log = read("ANNULUS_LOG"),
           .library_path = read("ANNULUS_LIBRARY_PATH"),
+          .require_gpu = read("ANNULUS_REQUIRE_GPU"),
           .home = read("HOME"),
           .xdg_cache = read("XDG_CACHE_HOME")};
 }
 
 std::string default_cache_dir(const Environment& environment) {
+  if (environment.cache_dir == "none") return "";
   return environment.cache_dir.empty() ? user_cache(environment) : environment.cache_dir;
 }
 
+std::string tuned_path_of(const std::string& text) { return text == "none" ? "" : text; }
+
 std::string default_tuned_path(const Environment& environment) {
-  if (!environment.tuned.empty()) return environment.tuned;
+  if (!environment.tuned.empty()) return tuned_path_of(environment.tuned);
   const std::string folder = user_cache(environment);
   return folder.empty() ? "" : folder + "/tuned";
 }

@@ -1,7 +1,7 @@
 #ifndef ANNULUS_BASE_ENV_H_
 #define ANNULUS_BASE_ENV_H_
 
-// The five environment variables of the library, read once when the library or a device is opened.
+// The six environment variables of the library, read once when the library or a device is opened.
 
 #include <string>
 
@@ -15,6 +15,7 @@ struct Environment {
   std::string log{};           // ANNULUS_LOG: "error", "warning", "info" or "debug"
   std::string library_path{};  // ANNULUS_LIBRARY_PATH: where to look first for libcuda, libnvrtc,
                                // libnccl, ':' between folders
+  std::string require_gpu{};   // ANNULUS_REQUIRE_GPU: "1" or "0"; a simulated device is refused
   std::string home{};          // HOME, for the defaults below
   std::string xdg_cache{};     // XDG_CACHE_HOME, likewise
 };
@@ -24,6 +25,9 @@ Environment read_environment();
 // ANNULUS_CACHE_DIR, else $XDG_CACHE_HOME/annulus, else $HOME/.cache/annulus, else empty: then
 // nothing is kept on disk.
 std::string default_cache_dir(const Environment& environment);
+
+// The path that a text of a search path means: "none" is no folder, like an empty text.
+std::string tuned_path_of(const std::string& text);
 
 // ANNULUS_TUNED, else $XDG_CACHE_HOME/annulus/tuned, else $HOME/.cache/annulus/tuned, else empty:
 // then tuned results live in memory.

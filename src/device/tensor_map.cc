@@ -65,6 +65,10 @@ abi::CUtensorMap encode_tensor_map(const Context& context, const BoxedTensor& te
   const abi::CUresult result =
       encode(&map, tensor.element_bytes == 1 ? kUint8 : kUint16, 4, const_cast<void*>(tensor.data),
              extents, strides, box, steps, kNoInterleave, kSwizzle128, kPromoteTo256, kFillZero);
+  // Anything else, as in the child of a fork, is not about the tensor.
+  if (result != abi::kCudaInvalidValue && result != abi::kCudaNotSupported) {
+    abi::check(context.table(), result, "cuTensorMapEncodeTiled");
+  }
   if (result != abi::kCudaSuccess) {
     base::fail(
         ErrorCode::kInvalidArgument,

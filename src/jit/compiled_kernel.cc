@@ -127,6 +127,35 @@ std::vector<std::byte> encode_kernel_file(const KernelKey& key, const CompiledKe
   return file;
 }
 
+std::string kernel_origin(std::string_view key_text) {
+  constexpr std::string_view kLines[] = {"annulus kernel\n", "schema ",
+                                         "templates ",       "nvrtc ",
+                                         "image ",           "options --gpu-architecture="};
+  std::vector<std::string_view> values;
+  for (const std::string_view line : kLines) {
+    if (!key_text.starts_with(line)) return {};
+    key_text.remove_prefix(line.size());
+    if (line.ends_with('\n')) continue;
+    const std::size_t end = key_text.find('\n');
+    if (end == key_text.npos) return {};
+    values.push_back(key_text.substr(0, end));
+    key_text.remove_prefix(end + 1);
+  }
+  std::string_view architecture = values[4];
+  architecture = architecture.substr(0, architecture.find(' '));
+  return fmt::format("{}, image {}, nvrtc {}, templates {}, schema {}", architecture, values[3],
+                     values[2], values[1], values[0]);
+}
+
+std::string origin_of_file(std::span<const std::byte> beginning) {
+  if (beginning.size() < kKernelFileHeader ||
+      std::memcmp(beginning.data(), kMagic, sizeof(kMagic)) != 0) {
+    return {};
+  }
+  const auto text = beginning.subspan(kKernelFileHeader);
+  return kernel_origin({reinterpret_cast<const char*>(text.data()), text.size()});
+}
+
 // Sizes are checked before anything is read by them, and the digest before the key, so that a
 // damaged file is told from one of another key.
 std::optional<CompiledKernel> decode_kernel_file(std::span<const std::byte> file,

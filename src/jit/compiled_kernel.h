@@ -43,6 +43,11 @@ struct KernelKey {
   friend bool operator==(const KernelKey& a, const KernelKey& b) { return a.text == b.text; }
 };
 
+// The part of a key's text that is the same for all kernels of a device: "sm_90a, image cubin,
+// nvrtc 13.0 (...), templates 0123..., schema 1". Kernels of another origin never serve it. Empty
+// where the text is no key.
+std::string kernel_origin(std::string_view key_text);
+
 // The bytes of a cache file:
 //
 //    0   8  magic "ANNULUSK"
@@ -57,6 +62,11 @@ struct KernelKey {
 inline constexpr std::size_t kKernelFileHeader = 64;
 inline constexpr std::uint32_t kKernelFileVersion = 1;
 std::vector<std::byte> encode_kernel_file(const KernelKey& key, const CompiledKernel& kernel);
+
+// The origin of the kernel whose file begins with these bytes, kOriginBytes of them or all that
+// there are; empty where they are no kernel file.
+inline constexpr std::size_t kOriginBytes = 4096;
+std::string origin_of_file(std::span<const std::byte> beginning);
 
 // Empty where the bytes are damaged, of another version or of another key; *why says which.
 std::optional<CompiledKernel> decode_kernel_file(std::span<const std::byte> file,

@@ -121,19 +121,24 @@ std::vector<std::string> Compiler::options(Arch arch, bool newer) const {
   return options;
 }
 
+// The beginning of a key's text. It names all options, also those that an older NVRTC refuses;
+// which these are follows from its version, which is in the key as well.
+std::string Compiler::key_head(Arch arch) const {
+  return fmt::format("annulus kernel\nschema {}\ntemplates {}\nnvrtc {}\nimage {}\noptions {}\n",
+                     kKernelSchema, templates_->digest().hex(), identity_, to_string(kind_),
+                     base::join(options(arch, true), " "));
+}
+
+std::string Compiler::origin(Arch arch) const { return kernel_origin(key_head(arch)); }
+
 KernelRequest Compiler::prepare(KernelSpec spec) const {
   if (!std::ranges::count(archs_, spec.arch.number)) {
     base::fail(ErrorCode::kUnsupported, "NVRTC {} cannot compile for {}; it knows sm_{}",
                nvrtc_->report.version_text, to_string(spec.arch), base::join(archs_, ", sm_"));
   }
   std::string source = source_text(spec);
-  // The key names all options, also those that an older NVRTC refuses; which these are follows from
-  // its version, which is in the key as well.
   KernelKey key(
-      fmt::format("annulus kernel\nschema {}\ntemplates {}\nnvrtc {}\nimage {}\noptions {}\nentry "
-                  "{}\nsource\n{}",
-                  kKernelSchema, templates_->digest().hex(), identity_, to_string(kind_),
-                  base::join(options(spec.arch, true), " "), qualified_entry(spec), source));
+      fmt::format("{}entry {}\nsource\n{}", key_head(spec.arch), qualified_entry(spec), source));
   return {std::move(spec), std::move(source), std::move(key)};
 }
 

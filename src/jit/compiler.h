@@ -45,6 +45,9 @@ class Compiler {
   // "13.0 (65be0db342ad51a06876e71e210bccc5aa8322cf)": version and build of the library.
   const std::string& identity() const { return identity_; }
 
+  // kernel_origin() of the kernels that it compiles for an architecture.
+  std::string origin(Arch arch) const;
+
   int version() const { return nvrtc_->report.version; }  // 13000 is 13.0
 
   // Throws Error{kInvalidArgument} for a spec that is not well formed, Error{kUnsupported} for an
@@ -59,6 +62,7 @@ class Compiler {
 
  private:
   std::vector<std::string> options(Arch arch, bool newer) const;
+  std::string key_head(Arch arch) const;
 
   std::shared_ptr<const abi::NvrtcLibrary> nvrtc_;
   std::shared_ptr<const TemplateSet> templates_;

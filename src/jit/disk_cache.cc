@@ -116,6 +116,19 @@ DiskCache::Lock DiskCache::lock(const KernelKey& key) {
   return {nullptr, -1};
 }
 
+std::string DiskCache::origin_of(int file) {
+  std::vector<std::byte> beginning(kOriginBytes);
+  std::size_t count = 0;
+  while (count < beginning.size()) {
+    const std::int64_t read =
+        files_->read(file, beginning.data() + count, beginning.size() - count);
+    if (read <= 0) break;
+    count += static_cast<std::size_t>(read);
+  }
+  const std::string origin = origin_of_file(std::span(beginning).first(count));
+  return origin.empty() ? "no kernel of this library" : origin;
+}
+
 DiskCache::Contents DiskCache::contents() {
   Contents contents;
   std::vector<std::string> names;
@@ -128,6 +141,7 @@ DiskCache::Contents DiskCache::contents() {
     if (files_->status(file, &status) == 0) {
       ++contents.kernels;
       contents.bytes += status.bytes;
+      ++contents.origins[origin_of(file)];
     }
     files_->close(file);
   }

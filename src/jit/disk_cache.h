@@ -15,6 +15,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -70,11 +71,14 @@ class DiskCache {
   struct Contents {
     std::int64_t kernels = 0;
     std::int64_t bytes = 0;
+    std::map<std::string, std::int64_t> origins;  // how many are of each kernel_origin()
   };
-  // Counts the files of the folder; for people. Zero where the folder is not usable.
+  // Counts the files of the folder, and reads how each begins; for people. Zero where the folder is
+  // not usable.
   Contents contents();
 
  private:
+  std::string origin_of(int file);
   void note_once(const std::string& text);
   void sweep();
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/colour.h"
 #include "base/fail.h"
 #include "base/math.h"
 #include "layout/builder.h"
@@ -91,6 +92,26 @@ class Grid {
   std::string caption_;
 };
 
+// Of a shade from 0, for nothing kept, to 16, for blocks that are all kept and full.
+std::string colour(int shade) {
+  return shade == 0 ? "#f4f4f4" : base::hsl_colour(212, 0.6, (88 - shade * 3.5) / 100);
+}
+
+std::string legend(std::int64_t x, std::int64_t y) {
+  std::string svg;
+  const auto add = [&](int shade, const char* words) {
+    svg += fmt::format(
+        "<rect x=\"{}\" y=\"{}\" width=\"12\" height=\"12\" fill=\"{}\"/>\n"
+        "<text x=\"{}\" y=\"{}\" font-size=\"11\">{}</text>\n",
+        x, y, colour(shade), x + 18, y + 10, words);
+    x += 110;
+  };
+  add(16, "full blocks");
+  add(8, "partial, or half");
+  add(0, "no block");
+  return svg;
+}
+
 }  // namespace
 }  // namespace annulus::layout
 
@@ -110,32 +131,37 @@ std::string text_picture(const LayoutView& view, const PictureOptions& options) 
 
 std::string svg_picture(const LayoutView& view, const PictureOptions& options) {
   const layout::Grid grid(view, options, 256);
-  constexpr std::int64_t kMargin = 12, kTop = 36;
+  // Room on the left and above for the names of the axes, and below for the legend.
+  constexpr std::int64_t kLeft = 30, kRight = 12, kTop = 54, kLegend = 34;
   const std::int64_t cell =
       std::max<std::int64_t>(2, 768 / std::max<std::int64_t>({1, grid.rows(), grid.columns()}));
   const std::int64_t width = grid.columns() * cell;
   const std::int64_t height = grid.rows() * cell;
-  const std::int64_t page = std::max<std::int64_t>(width, 420) + 2 * kMargin;
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
       "viewBox=\"0 0 {0} {1}\" font-family=\"sans-serif\">\n"
-      "<rect width=\"{0}\" height=\"{1}\" fill=\"#fff\"/>\n"
+      "<rect width=\"{0}\" height=\"{1}\" fill=\"#ffffff\"/>\n"
       "<text x=\"{2}\" y=\"24\" font-size=\"13\">{3}</text>\n"
-      "<rect x=\"{2}\" y=\"{4}\" width=\"{5}\" height=\"{6}\" fill=\"#f4f4f4\"/>\n",
-      page, height + kTop + kMargin, kMargin, grid.caption(), kTop, width, height);
+      "<rect x=\"{2}\" y=\"{4}\" width=\"{5}\" height=\"{6}\" fill=\"{7}\"/>\n",
+      std::max<std::int64_t>(width, 420) + kLeft + kRight, height + kTop + kLegend, kLeft,
+      grid.caption(), kTop, width, height, layout::colour(0));
+  svg += fmt::format("<text x=\"{}\" y=\"{}\" font-size=\"11\">keys, from the first on</text>\n",
+                     kLeft, kTop - 8);
+  svg += fmt::format(
+      "<text x=\"20\" y=\"{0}\" font-size=\"11\" transform=\"rotate(90 20 {0})\">queries</text>\n",
+      kTop);
   for (std::int64_t row = 0; row < grid.rows(); ++row) {
     for (std::int64_t column = 0; column < grid.columns();) {
       const int shade = grid.shade(row, column);
       const std::int64_t begin = column;
       while (column < grid.columns() && grid.shade(row, column) == shade) ++column;
       if (shade == 0) continue;
-      svg += fmt::format(
-          "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"hsl(212,60%,{}%)\"/>\n",
-          kMargin + begin * cell, kTop + row * cell, (column - begin) * cell, cell,
-          88 - shade * 7 / 2);
+      svg += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\"/>\n",
+                         kLeft + begin * cell, kTop + row * cell, (column - begin) * cell, cell,
+                         layout::colour(shade));
     }
   }
-  return svg + "</svg>\n";
+  return svg + layout::legend(kLeft, kTop + height + 12) + "</svg>\n";
 }
 
 }  // namespace annulus::inline v0

@@ -116,8 +116,8 @@ NodePointer complement(NodePointer node) {
 void check_batch(const Node& node, const PatternContext& context) {
   if (node.batches == 1 || context.batch >= 0) return;
   base::fail(ErrorCode::kInvalidArgument,
-             "batches(...) needs to know the batch, and the context has {}; name one from 0 on "
-             "(PatternContext::batch), or take what one batch sees (Pattern::of_batch)",
+             "batches(...) needs to know the batch, and the context has {}; name one from 0 on, or "
+             "take the pattern of one batch (of_batch)",
              context.batch);
 }
 

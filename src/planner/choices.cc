@@ -9,19 +9,6 @@
 namespace annulus::planner {
 namespace {
 
-attention::Choice untuned_choice(const Subject& subject, const attention::DeviceLimits& limits,
-                                 const PlanOptions& options) {
-  // This is the only place where the text of a configuration is read; from here on it is a
-  // KernelConfig.
-  if (!options.config.empty()) {
-    return attention::forced_config(subject.problem, limits, options.config, options.strides);
-  }
-  if (subject.selection != nullptr) {
-    return selection::choose_config(subject.problem, *subject.selection, limits, options.strides);
-  }
-  return attention::choose_config(subject.problem, limits, options.strides, subject.placed);
-}
-
 std::optional<autotune::TunedStore::Found> find_tuned(const Subject& subject,
                                                       const PlanOptions& options,
                                                       autotune::TunedStore& tuned) {
@@ -82,9 +69,22 @@ attention::DeviceLimits limits_for(attention::DeviceLimits device, const PlanOpt
   return device;
 }
 
+attention::Choice untuned(const Subject& subject, const attention::DeviceLimits& limits,
+                          const PlanOptions& options) {
+  // This is the only place where the text of a configuration is read; from here on it is a
+  // KernelConfig.
+  if (!options.config.empty()) {
+    return attention::forced_config(subject.problem, limits, options.config, options.strides);
+  }
+  if (subject.selection != nullptr) {
+    return selection::choose_config(subject.problem, *subject.selection, limits, options.strides);
+  }
+  return attention::choose_config(subject.problem, limits, options.strides, subject.placed);
+}
+
 Choices choose(const Subject& subject, const attention::DeviceLimits& limits,
                const PlanOptions& options, autotune::TunedStore& tuned) {
-  Choices choices{untuned_choice(subject, limits, options), std::nullopt};
+  Choices choices{untuned(subject, limits, options), std::nullopt};
   if (auto found = find_tuned(subject, options, tuned)) {
     attention::Choice choice = tuned_choice(*found, choices.untuned);
     choices.tuned = TunedChoice{std::move(choice), std::move(*found)};

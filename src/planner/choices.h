@@ -39,6 +39,11 @@ struct Choices {
   std::optional<TunedChoice> tuned;  // tried first; may turn out not to work
 };
 
+// The configuration that the caller asked for, else the heuristic's. Throws as
+// attention::choose_config and attention::forced_config do.
+attention::Choice untuned(const Subject& subject, const attention::DeviceLimits& limits,
+                          const PlanOptions& options);
+
 // A tuned result is looked up only where the caller asked for no configuration, and only for
 // problems that launch something, are no sum and choose no blocks on the device. Throws as
 // attention::choose_config and attention::forced_config do.

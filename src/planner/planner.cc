@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "attention/problem/operands.h"
 #include "base/fail.h"
 #include "planner/choices.h"
 #include "planner/describe.h"
@@ -17,6 +18,9 @@ double millis(Clock::duration duration) {
 
 void check(const Request& request) {
   validate(request.problem);
+  if (request.options.strides) {
+    attention::check_rows_given(request.problem, *request.options.strides);
+  }
   if (request.selection == nullptr) return;
   selection::validate(request.problem, *request.selection);
   if (request.options.kv_splits <= 1) return;
@@ -97,7 +101,8 @@ Prepared Planner::prepare(const Request& request) const {
   }
   log.write(base::LogLevel::kInfo, "{} for {}: {} ({}, {:.1f} ms)", info.config, device,
             info.kernel, info.source, info.compile_ms);
-  return {std::move(made.forward), std::move(made.selector), std::move(info)};
+  return {std::move(made.forward), std::move(made.selector), std::move(info),
+          check_operands ? context : nullptr};
 }
 
 void Planner::prefetch(const Problem& problem, const PlanOptions& options) const {

@@ -43,6 +43,7 @@ struct Planner {
   std::shared_ptr<attention::TileCache> tiles;
   std::shared_ptr<attention::DeviceTileCache> device_tiles;
   base::Log log;
+  bool check_operands = false;  // runs ask the driver about their memory
 
   // Throws as Device::plan.
   Prepared prepare(const Request& request) const;

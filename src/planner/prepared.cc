@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "attention/run/check_memory.h"
 #include "base/fail.h"
 
 namespace annulus::planner {
@@ -33,6 +34,7 @@ void Prepared::put(device::LaunchSink& to, const Operands& operands, void* works
     base::fail(ErrorCode::kInvalidArgument,
                "the plan has no selection; run it without buffers of one, or plan with one");
   }
+  if (checked_on) attention::check_memory(*checked_on, operands, workspace);
   // Without buffers the workspace is checked here; a selection also checks it together with the
   // buffers.
   if (buffers == nullptr) check_workspace(workspace_bytes(), workspace);

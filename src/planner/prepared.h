@@ -18,6 +18,7 @@ struct Prepared {
   attention::BranchedForward forward;
   std::optional<selection::Selector> selector;  // of a plan that chooses blocks
   PlanInfo info;
+  device::ContextPointer checked_on;  // asked about the memory of each run; null: not asked
 
   std::size_t workspace_bytes() const;
 

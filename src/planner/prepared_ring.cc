@@ -2,10 +2,12 @@
 
 #include <chrono>
 
+#include "attention/problem/operands.h"
 #include "base/fail.h"
 #include "planner/choices.h"
 #include "planner/describe.h"
 #include "ring/agreement.h"
+#include "ring/rank_error.h"
 
 namespace annulus::planner {
 namespace {
@@ -49,13 +51,42 @@ void check(std::span<const RankRequest> ranks) {
                "a ring carries its state from step to step itself; carry_in and carry_out of its "
                "problem must be false");
   }
-  for (const RankRequest& rank : ranks) {
-    if (rank.options->kv_splits <= 1) continue;
+}
+
+// The options of one rank. Throws for what a ring cannot follow.
+void check(const RankRequest& rank, int number) {
+  const PlanOptions& options = *rank.options;
+  if (options.kv_splits > 1) {
     base::fail(ErrorCode::kUnsupported,
                "kv_splits is {}, but a ring's launches are not split: they carry their state from "
                "step to step; leave it 0",
-               rank.options->kv_splits);
+               options.kv_splits);
   }
+  if (options.block_rows != 0 || options.block_columns != 0) {
+    base::fail(ErrorCode::kUnsupported,
+               "block_rows and block_columns are {} and {}, but a ring counts no block density; "
+               "leave them 0, or ask a plan of the whole problem",
+               options.block_rows, options.block_columns);
+  }
+  if (!options.strides) return;
+  Problem local = *rank.problem;
+  local.seq_q = ring::rows_of_rank(rank.shards->q, number);
+  local.seq_k = ring::rows_of_rank(rank.shards->k, number);
+  attention::check_rows_given(local, *options.strides);
+}
+
+// The options that the ring is planned with: rank 0's, unless its choice is a configuration that
+// does not take another rank's strides. That rank's then rule, since all launches run one
+// configuration.
+const PlanOptions& ruling_options(std::span<const RankRequest> ranks, const Problem& largest,
+                                  const attention::DeviceLimits& limits, bool placed) {
+  const PlanOptions* ruling = ranks[0].options;
+  const Subject subject{.problem = largest, .placed = placed};
+  const attention::KernelConfig first = untuned(subject, limits, *ruling).config;
+  for (const RankRequest& rank : ranks) {
+    if (attention::why_not(first, largest, rank.options->strides)) ruling = rank.options;
+  }
+  return *ruling;
 }
 
 }  // namespace
@@ -65,20 +96,26 @@ std::shared_ptr<const PreparedRing> prepare_ring(std::span<const RankRequest> ra
   const Problem& problem = *ranks[0].problem;
   const ShardMap& shards = *ranks[0].shards;
   const Planner& first = ranks[0].planner;
-  const PlanOptions& options = *ranks[0].options;
   std::vector<attention::DeviceLimits> limits;
   std::vector<ring::RankDevice> devices;
   std::vector<std::string> names;
   for (const RankRequest& rank : ranks) {
     const Planner& planner = rank.planner;
-    limits.push_back(limits_for(planner.limits, *rank.options));
-    devices.push_back({planner.context, planner.kernels.get(), planner.limits.arch});
+    const int number = static_cast<int>(limits.size());
+    limits.push_back(ring::of_rank(number, [&] {
+      check(rank, number);
+      return limits_for(planner.limits, *rank.options);
+    }));
+    devices.push_back(
+        {planner.context, planner.kernels.get(), planner.limits.arch, planner.check_operands});
     names.push_back(planner.device);
   }
   const Clock::time_point start = Clock::now();
   const Problem largest = ring::largest_hop(problem, shards);
-  const Choices choices = choose({.problem = largest, .placed = ring::is_placed(shards)}, limits[0],
-                                 options, *first.tuned);
+  const bool placed = ring::is_placed(shards);
+  const PlanOptions& options = ruling_options(ranks, largest, limits[0], placed);
+  const Choices choices =
+      choose({.problem = largest, .placed = placed}, limits[0], options, *first.tuned);
   return with_first_that_works(
       choices, *first.tuned, first.log,
       [&](const attention::Choice& choice, const std::string& origin) {

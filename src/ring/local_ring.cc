@@ -2,9 +2,12 @@
 
 #include <cstdint>
 
+#include "attention/kernels/launch.h"
+#include "attention/run/check_memory.h"
 #include "base/fail.h"
 #include "device/buffer.h"
 #include "ring/pack.h"
+#include "ring/rank_error.h"
 #include "ring/turn.h"
 
 namespace annulus::ring {
@@ -24,44 +27,8 @@ LocalRing::LocalRing(PlannedRing plan, std::span<const RankDevice> devices)
   steps_.assign(static_cast<std::size_t>(schedule.ranks),
                 std::vector<Step>(static_cast<std::size_t>(schedule.ranks)));
   for (int number = 0; number < schedule.ranks; ++number) {
-    const auto at = static_cast<std::size_t>(number);
-    Rank rank;
-    rank.context = devices[at].context;
-    // Each Forward fetches its kernel, which can fail, before it allocates memory for its lists.
-    for (attention::LaunchPlan& launch : plan_.ranks[at].launches) {
-      rank.launches.emplace_back(rank.context, *devices[at].kernels, std::move(launch));
-    }
-    plan_.ranks[at].launches.clear();
-    const std::vector<Op>& ops = schedule.ops[at];
-    rank.ended.resize(ops.size());
-    int launches = 0;
-    bool exchanges = false;
-    for (int index = 0; index < static_cast<int>(ops.size()); ++index) {
-      const Op& op = ops[static_cast<std::size_t>(index)];
-      Step& step = steps_[static_cast<std::size_t>(op.step)][at];
-      // A rank has at most one exchange in a step (schedule.h).
-      if (op.kind == Op::Kind::kExchange) step.exchange = index;
-      if (op.kind == Op::Kind::kCompute) {
-        if (step.computes.empty()) step.launch = launches;
-        step.computes.push_back(index);
-        ++launches;
-      }
-      if (op.kind == Op::Kind::kPack) {
-        rank.pack = devices[at].kernels->get(pack_spec(devices[at].arch)).kernel;
-      }
-      exchanges = exchanges || op.on_exchange_stream();
-      for (const int wait : op.waits) {
-        device::Event& event = rank.ended[static_cast<std::size_t>(wait)];
-        if (event.handle() == nullptr) event = device::Event(rank.context);
-      }
-    }
-    if (exchanges) {
-      rank.exchange = device::Stream(rank.context);
-      rank.start = device::Event(rank.context);
-      rank.ready = device::Event(rank.context);
-      rank.received = device::Event(rank.context);
-    }
-    ranks_.push_back(std::move(rank));
+    const RankDevice& own = devices[static_cast<std::size_t>(number)];
+    ranks_.push_back(of_rank(number, [&] { return make_rank(number, own); }));
   }
   for (int rank = 0; rank < schedule.ranks; ++rank) {
     for (const Op& op : schedule.ops[static_cast<std::size_t>(rank)]) {
@@ -69,9 +36,55 @@ LocalRing::LocalRing(PlannedRing plan, std::span<const RankDevice> devices)
       if (op.receive_from == kNone) continue;
       // Copies work without peer access, but then go through the host.
       const auto& from = ranks_[static_cast<std::size_t>(op.receive_from)].context;
-      device::enable_peer_access(*ranks_[static_cast<std::size_t>(rank)].context, *from);
+      of_rank(rank, [&] {
+        device::enable_peer_access(*ranks_[static_cast<std::size_t>(rank)].context, *from);
+      });
     }
   }
+}
+
+// Takes the launches of a rank out of the plan, and enters its ops into the steps.
+LocalRing::Rank LocalRing::make_rank(int number, const RankDevice& own) {
+  const auto at = static_cast<std::size_t>(number);
+  const Schedule& schedule = plan_.schedule;
+  Rank rank;
+  rank.context = own.context;
+  rank.check_operands = own.check_operands;
+  // Each Forward fetches its kernel, which can fail, before it allocates memory for its lists.
+  for (attention::LaunchPlan& launch : plan_.ranks[at].launches) {
+    rank.launches.emplace_back(rank.context, *own.kernels, std::move(launch));
+  }
+  plan_.ranks[at].launches.clear();
+  const std::vector<Op>& ops = schedule.ops[at];
+  rank.ended.resize(ops.size());
+  int launches = 0;
+  bool exchanges = false;
+  for (int index = 0; index < static_cast<int>(ops.size()); ++index) {
+    const Op& op = ops[static_cast<std::size_t>(index)];
+    Step& step = steps_[static_cast<std::size_t>(op.step)][at];
+    // A rank has at most one exchange in a step (schedule.h).
+    if (op.kind == Op::Kind::kExchange) step.exchange = index;
+    if (op.kind == Op::Kind::kCompute) {
+      if (step.computes.empty()) step.launch = launches;
+      step.computes.push_back(index);
+      ++launches;
+    }
+    if (op.kind == Op::Kind::kPack) {
+      rank.pack = own.kernels->get(pack_spec(own.arch)).kernel;
+    }
+    exchanges = exchanges || op.on_exchange_stream();
+    for (const int wait : op.waits) {
+      device::Event& event = rank.ended[static_cast<std::size_t>(wait)];
+      if (event.handle() == nullptr) event = device::Event(rank.context);
+    }
+  }
+  if (exchanges) {
+    rank.exchange = device::Stream(rank.context);
+    rank.start = device::Event(rank.context);
+    rank.ready = device::Event(rank.context);
+    rank.received = device::Event(rank.context);
+  }
+  return rank;
 }
 
 // An exchange without its other half would have nothing to copy or nothing to wait for.
@@ -103,11 +116,17 @@ void LocalRing::check(std::span<const RingCall> calls) const {
   for (std::size_t rank = 0; rank < calls.size(); ++rank) {
     const RingCall& call = calls[rank];
     const RankPlan& plan = plan_.ranks[rank];
-    try {
+    of_rank(static_cast<int>(rank), [&] {
       validate(plan.problem, call.operands);
-    } catch (const Error& error) {
-      base::fail(error.code(), "rank {}: {}", rank, error.what());
-    }
+      // Here, before any rank has begun, although a launch checks them again.
+      const auto& launches = ranks_[rank].launches;
+      if (!launches.empty()) {
+        check_strides(launches.front().plan().config, plan.problem, call.operands);
+      }
+      if (ranks_[rank].check_operands) {
+        attention::check_memory(*ranks_[rank].context, call.operands, call.workspace);
+      }
+    });
     const auto workspace = reinterpret_cast<std::uintptr_t>(call.workspace);
     if (plan.workspace.bytes > 0 && (workspace == 0 || workspace % kWorkspaceAlignment != 0)) {
       base::fail(ErrorCode::kInvalidArgument,
@@ -179,7 +198,7 @@ void LocalRing::exchange(std::span<const RingCall> calls, std::size_t step) cons
   const auto each = [&](auto f) {
     for (int rank = 0; rank < static_cast<int>(steps.size()); ++rank) {
       const int index = steps[static_cast<std::size_t>(rank)].exchange;
-      if (index != kNone) f(rank, index, op(rank, index));
+      if (index != kNone) of_rank(rank, [&] { f(rank, index, op(rank, index)); });
     }
   };
   const auto rank_at = [&](int rank) -> const Rank& {
@@ -271,14 +290,15 @@ void LocalRing::run(std::span<const RingCall> calls) const {
   const auto call = [&](int rank) -> const RingCall& {
     return calls[static_cast<std::size_t>(rank)];
   };
-  for (int rank = 0; rank < ranks; ++rank) begin(call(rank), rank);
+  for (int rank = 0; rank < ranks; ++rank) of_rank(rank, [&] { begin(call(rank), rank); });
   for (std::size_t step = 0; step < steps_.size(); ++step) {
     exchange(calls, step);
     for (int rank = 0; rank < ranks; ++rank) {
-      compute(call(rank), rank, steps_[step][static_cast<std::size_t>(rank)]);
+      of_rank(rank,
+              [&] { compute(call(rank), rank, steps_[step][static_cast<std::size_t>(rank)]); });
     }
   }
-  for (int rank = 0; rank < ranks; ++rank) end(call(rank), rank);
+  for (int rank = 0; rank < ranks; ++rank) of_rank(rank, [&] { end(call(rank), rank); });
 }
 
 }  // namespace annulus::ring

@@ -22,6 +22,7 @@ struct RankDevice {
   device::ContextPointer context;
   jit::KernelCache* kernels = nullptr;  // used by the constructor alone
   jit::Arch arch;
+  bool check_operands = false;  // runs ask the driver about their memory
 };
 
 class LocalRing {
@@ -48,6 +49,7 @@ class LocalRing {
     device::Stream exchange;                        // empty where the rank exchanges nothing
     std::vector<device::Event> ended;               // [op]: empty where no op waits for it
     device::Event start, ready, received;
+    bool check_operands = false;
   };
   // The ops of one rank in one step; kNone where there is none.
   struct Step {
@@ -56,6 +58,7 @@ class LocalRing {
     int launch = kNone;              // index into Rank::launches of the first of them
   };
 
+  Rank make_rank(int number, const RankDevice& own);
   void require_match(int rank, const Op& op) const;
   void check(std::span<const RingCall> calls) const;
   void begin(const RingCall& call, int rank) const;

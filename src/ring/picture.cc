@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "base/colour.h"
+
 namespace annulus::ring {
 namespace {
 
@@ -16,7 +18,7 @@ constexpr int kTop = 74;
 // Colours of one lightness all around the wheel: neighbours differ, and black text is readable on
 // each.
 std::string colour(int owner, int ranks) {
-  return fmt::format("hsl({:.0f},62%,76%)", 360.0 * owner / ranks);
+  return base::hsl_colour(360.0 * owner / ranks, 0.62, 0.76);
 }
 
 int x_of(int step) { return kLeft + step * (kCellWidth + kGap); }
@@ -98,6 +100,10 @@ std::string draw(const PlannedRing& ring, const std::vector<std::vector<std::int
            fmt::format("A ring of {} ranks: {} sent, where every shard to every rank would be {}",
                        schedule.ranks, bytes_text(sent), bytes_text(all * (schedule.ranks - 1))),
            "start", 16);
+  svg += text(14, 46,
+              "Rows are ranks with their queries, columns are steps in time. Colour: whose keys; "
+              "arrow: keys sent on; dashed: around to the first ranks",
+              "start", 11);
   for (int step = 0; step < schedule.ranks; ++step) {
     svg += text(x_of(step) + kCellWidth / 2, kTop - 14, fmt::format("step {}", step));
   }

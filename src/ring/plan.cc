@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "base/math.h"
+#include "ring/rank_error.h"
 
 namespace annulus::ring {
 namespace {
@@ -84,27 +85,32 @@ Workspace lay_out(const Problem& local, const Schedule& schedule, int rank) {
   return workspace;
 }
 
+RankPlan plan_rank(const PlannedRing& ring, std::span<const attention::DeviceLimits> limits,
+                   int rank) {
+  const std::vector<Pattern> branches = ring.problem.pattern.branches();
+  RankPlan plan;
+  plan.problem = local_problem(ring.problem, ring.shards, rank, rank);
+  for (const Op& op : ring.schedule.ops[static_cast<std::size_t>(rank)]) {
+    if (op.kind != Op::Kind::kCompute) continue;
+    Problem launch = local_problem(ring.problem, ring.shards, rank, op.owner);
+    launch.pattern = branches[static_cast<std::size_t>(op.branch)];
+    launch.carry_in = !op.first;
+    launch.carry_out = !op.last;
+    launch.want_lse = ring.problem.want_lse && op.last;
+    plan.launches.push_back(
+        attention::make_plan(launch, placement_of(ring.problem, ring.shards, rank, op.owner),
+                             ring.choice, limits[static_cast<std::size_t>(rank)]));
+  }
+  plan.workspace = lay_out(plan.problem, ring.schedule, rank);
+  return plan;
+}
+
 // Plans the launches of all ranks with the ring's choice, and lays out their workspaces.
 std::vector<RankPlan> plan_ranks(const PlannedRing& ring,
                                  std::span<const attention::DeviceLimits> limits) {
   std::vector<RankPlan> plans;
-  const std::vector<Pattern> branches = ring.problem.pattern.branches();
   for (int rank = 0; rank < ring.shards.ranks(); ++rank) {
-    RankPlan plan;
-    plan.problem = local_problem(ring.problem, ring.shards, rank, rank);
-    for (const Op& op : ring.schedule.ops[static_cast<std::size_t>(rank)]) {
-      if (op.kind != Op::Kind::kCompute) continue;
-      Problem launch = local_problem(ring.problem, ring.shards, rank, op.owner);
-      launch.pattern = branches[static_cast<std::size_t>(op.branch)];
-      launch.carry_in = !op.first;
-      launch.carry_out = !op.last;
-      launch.want_lse = ring.problem.want_lse && op.last;
-      plan.launches.push_back(
-          attention::make_plan(launch, placement_of(ring.problem, ring.shards, rank, op.owner),
-                               ring.choice, limits[static_cast<std::size_t>(rank)]));
-    }
-    plan.workspace = lay_out(plan.problem, ring.schedule, rank);
-    plans.push_back(std::move(plan));
+    plans.push_back(of_rank(rank, [&] { return plan_rank(ring, limits, rank); }));
   }
   return plans;
 }
@@ -126,6 +132,10 @@ Problem largest_hop(const Problem& problem, const ShardMap& shards) {
   largest.seq_q = max_rows(shards.q);
   largest.seq_k = max_rows(shards.k);
   return largest;
+}
+
+std::int64_t rows_of_rank(const std::vector<std::vector<Segment>>& shards, int rank) {
+  return rows_of(shards, rank);
 }
 
 bool is_placed(const ShardMap& shards) {

@@ -53,6 +53,9 @@ struct PlannedRing {
 // configuration is chosen.
 Problem largest_hop(const Problem& problem, const ShardMap& shards);
 
+// How many rows of queries or of keys a rank has: `shards` are those of the one or the other.
+std::int64_t rows_of_rank(const std::vector<std::vector<Segment>>& shards, int rank);
+
 // Whether some rank's rows or keys are several segments; kernels then read positions row by row.
 bool is_placed(const ShardMap& shards);
 

@@ -116,7 +116,7 @@ void validate(const Problem& problem, const Selection& selection) {
   if (problem.dtype == Dtype::kFloat8E4M3 && selection.rule != SelectionRule::kGiven) {
     base::fail(ErrorCode::kUnsupported,
                "blocks are scored from fp16 or bf16 operands, not from e4m3; choose them before Q "
-               "and K are quantised and give them as indices (SelectionRule::kGiven)");
+               "and K are quantised and give them as indices (the rule of given blocks)");
   }
   check_blocks(problem, selection);
   if (problem.pattern.branches().size() > 1) {
@@ -127,12 +127,12 @@ void validate(const Problem& problem, const Selection& selection) {
     base::fail(ErrorCode::kUnsupported,
                "the batches of this problem differ in what they see, and blocks are chosen among "
                "what all batches see alike; make a call for each batch, with "
-               "Pattern::of_batch(b), or leave batches(...) out");
+               "its own pattern (of_batch), or leave batches(...) out");
   }
   if (has_blocks(problem.pattern.node())) {
     base::fail(ErrorCode::kUnsupported,
                "the pattern has blocks() of its own, and a kernel reads one layout; give its "
-               "blocks as indices with SelectionRule::kGiven");
+               "blocks as indices (the rule of given blocks)");
   }
 }
 

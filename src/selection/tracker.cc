@@ -40,11 +40,11 @@ void validate(const Problem& problem, const Selection& selection, const TrackerO
   }
   if (selection.rule != SelectionRule::kGiven) {
     base::fail(ErrorCode::kInvalidArgument,
-               "a tracker keeps blocks in a list; use a selection with SelectionRule::kGiven");
+               "a tracker keeps blocks in a list; use a selection whose blocks are given");
   }
   if (selection.pool == Pool::kAntidiagonal) {
     base::fail(ErrorCode::kUnsupported,
-               "a tracker scores by Pool::kMean or kMax, not by antidiagonals");
+               "a tracker pools by the mean or the maximum, not by antidiagonals");
   }
   if (selection.block_rows % 8 != 0 || selection.block_columns % 8 != 0) {
     base::fail(ErrorCode::kInvalidArgument,

@@ -1,7 +1,13 @@
 #include <doctest/doctest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
 #include <functional>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "annulus/device.h"
 #include "annulus/error.h"
@@ -37,16 +43,17 @@ TEST_CASE("device names are read and written") {
     CHECK(api::to_string(api::parse_device_name(text)) == text);
   }
   CHECK(api::to_string(api::parse_device_name("sim:sm_80:0")) == "sim:sm_80");
-  for (const char* text : {"", "cuda", "cuda:", "cuda:-1", "cuda:x", "cuda:0x", "cuda:99999",
-                           "gpu:0", "sim:", "sim:80", "sim:sm_", "sim:sm_80:", "sim:sm_80:-2",
-                           "sim:sm_80:1:1", "SIM:sm_80", " cuda:0"}) {
+  CHECK(api::to_string(api::parse_device_name("cuda")) == "cuda:0");
+  for (const char* text :
+       {"", "cud", "cuda:", "cuda:-1", "cuda:x", "cuda:0x", "cuda:99999", "gpu:0", "sim:", "sim:80",
+        "sim:sm_", "sim:sm_80:", "sim:sm_80:-2", "sim:sm_80:1:1", "SIM:sm_80", " cuda:0"}) {
     CAPTURE(text);
     try {
       api::parse_device_name(text);
       FAIL("accepted");
     } catch (const Error& error) {
       CHECK(error.code() == ErrorCode::kInvalidArgument);
-      CHECK(std::string(error.what()).find("write cuda:0") != std::string::npos);
+      CHECK(std::string(error.what()).find("write cuda, cuda:0") != std::string::npos);
     }
   }
 }
@@ -100,6 +107,148 @@ TEST_CASE("a device says what it is, and notes reach the caller") {
   CHECK(notes.find("mma_forward") != std::string::npos);
   CHECK(device.plan(problem).info().source == "memory");
   CHECK(plan.problem().dim_v == 64);
+}
+
+// A problem with operands of zeros on a device.
+struct Zeros {
+  explicit Zeros(const std::string& name, Dtype dtype = Dtype::kBfloat16, bool check = false)
+      : device([&] {
+          DeviceOptions options;
+          options.name = name;
+          options.check_operands = check;
+          return Device::open(options);
+        }()) {
+    problem.seq_q = problem.seq_k = kRows;
+    problem.dim_qk = problem.dim_v = 64;
+    problem.heads = problem.kv_heads = 2;
+    problem.dtype = dtype;
+    const std::vector<std::uint16_t> zeros(kRows * 2 * 64);
+    device.copy_to_device(memory.data(), zeros.data(), memory.bytes());
+    operands.q = operands.k = operands.v = memory.data();
+    operands.o = o.data();
+    operands.q_strides = operands.k_strides = operands.v_strides = operands.o_strides =
+        Strides::bshd(kRows, 2, 64);
+  }
+
+  static constexpr std::int64_t kRows = 300;
+  Device device;
+  DeviceMemory memory = device.allocate(kRows * 2 * 64 * 2);
+  DeviceMemory o = device.allocate(kRows * 2 * 64 * 2);
+  Problem problem;
+  Operands operands;
+};
+
+std::string refusal(ErrorCode code, const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    CHECK_MESSAGE(error.code() == code, error.what());
+    return error.what();
+  }
+  FAIL("accepted");
+  return {};
+}
+
+TEST_CASE("forgotten strides are one error on every family") {
+  std::vector<std::string> texts;
+  for (const auto& [name, dtype, config] :
+       {std::tuple{"sim:sm_80", Dtype::kBfloat16, ""},
+        std::tuple{"sim:sm_90a", Dtype::kBfloat16, "mma m64 n64 w4 s2"},
+        std::tuple{"sim:sm_90a", Dtype::kBfloat16, "wgmma m128 n64 w8 s2"},
+        std::tuple{"sim:sm_90a", Dtype::kFloat8E4M3, "wgmma8 m128 n64 w8 s2"}}) {
+    CAPTURE(config);
+    Zeros zeros(name, dtype);
+    PlanOptions options;
+    options.config = config;
+    const Plan plan = zeros.device.plan(zeros.problem, options);
+    const DeviceMemory workspace = zeros.device.allocate(plan.workspace_bytes());
+    const Operands good = zeros.operands;
+    zeros.operands.k_strides = {};
+    texts.push_back(refusal(ErrorCode::kInvalidArgument,
+                            [&] { plan.run(nullptr, zeros.operands, workspace.data()); }));
+    CHECK(texts.back() == texts.front());
+    // Told when planning, it is the same error.
+    options.strides = OperandStrides{good.q_strides, {}, good.v_strides, good.o_strides};
+    CHECK(refusal(ErrorCode::kInvalidArgument,
+                  [&] { zeros.device.plan(zeros.problem, options); }) == texts.front());
+  }
+  CHECK(texts.front().find("the strides of K are 0, 0 and 0") != std::string::npos);
+  CHECK(texts.front().find("broadcast_rows") != std::string::npos);
+  // With the word it runs, where the family's copies can.
+  Zeros zeros("sim:sm_80");
+  zeros.operands.k_strides = zeros.operands.v_strides = {};
+  zeros.operands.broadcast_rows = true;
+  const Plan plan = zeros.device.plan(zeros.problem);
+  const DeviceMemory workspace = zeros.device.allocate(plan.workspace_bytes());
+  plan.run(nullptr, zeros.operands, workspace.data());
+  zeros.device.synchronize();
+}
+
+TEST_CASE("memory of the host is found before a kernel faults on it, where that is asked for") {
+  Zeros zeros("sim:sm_80", Dtype::kBfloat16, true);
+  const Plan plan = zeros.device.plan(zeros.problem);
+  const DeviceMemory workspace = zeros.device.allocate(plan.workspace_bytes());
+  plan.run(nullptr, zeros.operands, workspace.data());
+  alignas(16) static std::uint16_t host[Zeros::kRows * 2 * 64];
+  zeros.operands.v = host;
+  const std::string text = refusal(ErrorCode::kInvalidArgument,
+                                   [&] { plan.run(nullptr, zeros.operands, workspace.data()); });
+  CHECK(text.starts_with("V at 0x"));
+  CHECK(text.find("no memory of the device") != std::string::npos);
+  CHECK_THROWS_AS(plan.bind(zeros.operands, workspace.data()), Error);
+  zeros.device.synchronize();  // nothing faulted
+}
+
+TEST_CASE("the child of a fork is told that it was forked, not that its tensors are wrong") {
+  Zeros zeros("sim:sm_90a");
+  PlanOptions options;
+  options.config = "wgmma m128 n64 w8 s2";
+  const Plan plan = zeros.device.plan(zeros.problem, options);
+  const DeviceMemory workspace = zeros.device.allocate(plan.workspace_bytes());
+  const pid_t child = fork();
+  if (child == 0) {
+    int code = 1;
+    try {
+      plan.run(nullptr, zeros.operands, workspace.data());
+    } catch (const Error& error) {
+      const bool told = std::string(error.what()).find("forked") != std::string::npos;
+      code = told && error.code() == ErrorCode::kDevice ? 0 : 2;
+    }
+    _exit(code);
+  }
+  REQUIRE(child > 0);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+  plan.run(nullptr, zeros.operands, workspace.data());
+  zeros.device.synchronize();
+}
+
+TEST_CASE("a GPU that is required is not replaced by the simulator, and else that is said") {
+  unsetenv("ANNULUS_DEVICE");
+  std::string notes;
+  DeviceOptions options;
+  options.log = [&](LogLevel level, std::string_view text) {
+    if (level == LogLevel::kWarning) notes += text;
+  };
+  const Device device = Device::open(options);
+  if (device.info().simulated) {
+    CHECK(notes.find("a simulated device") != std::string::npos);
+    setenv("ANNULUS_REQUIRE_GPU", "1", 1);
+    CHECK(refusal(ErrorCode::kDevice, [] { Device::open(); }).find("ANNULUS_REQUIRE_GPU is '1'") !=
+          std::string::npos);
+    CHECK(refusal(ErrorCode::kDevice, [] {
+            Device::open("sim:sm_80");
+          }).find("ANNULUS_REQUIRE_GPU is '1'") != std::string::npos);
+    setenv("ANNULUS_REQUIRE_GPU", "0", 1);
+    Device::open();
+    unsetenv("ANNULUS_REQUIRE_GPU");
+  }
+  notes.clear();
+  options.name = "sim:sm_80";
+  Device::open(options);
+  CHECK(notes.empty());
 }
 
 TEST_CASE("memory of no bytes has no address") {

@@ -166,6 +166,35 @@ TEST_CASE("every wrong address or stride is named") {
                  "state_in.acc is given although");
 }
 
+TEST_CASE("strides that were forgotten are refused, unless one row is meant") {
+  refused_memory(
+      [](Problem&, Operands& o) { o.q_strides = {}; },
+      "the strides of Q are 0, 0 and 0 elements for batch, head and row, so its 800 rows "
+      "would be one row; give its strides, which are 25600, 64 and 256 where");
+  refused_memory([](Problem&, Operands& o) { o.k_strides = {}; },
+                 "the strides of K are 0, 0 and 0");
+  refused_memory([](Problem&, Operands& o) { o.v_strides.row = 0; }, "the strides of V are");
+  // A step of decoding has one row, and still several heads.
+  refused_memory(
+      [](Problem& p, Operands& o) {
+        p.seq_q = 1;
+        o.q_strides = {};
+      },
+      "the strides of Q are 0, 0 and 0");
+  Problem problem = good();
+  Operands operands = memory(problem);
+  operands.k_strides = operands.v_strides = {};
+  operands.broadcast_rows = true;
+  validate(problem, operands);
+  // Strides of 0 elsewhere need no word: one batch, or one head, for all.
+  operands = memory(problem);
+  operands.k_strides.batch = operands.v_strides.head = 0;
+  validate(problem, operands);
+  problem.batch = problem.heads = problem.kv_heads = problem.seq_q = problem.seq_k = 1;
+  operands.q_strides = operands.k_strides = operands.v_strides = operands.o_strides = {};
+  validate(problem, operands);
+}
+
 TEST_CASE("what only e4m3 has") {
   const auto float8 = [](auto&& change) {
     return [change](Problem& p) {

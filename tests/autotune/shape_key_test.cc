@@ -26,6 +26,8 @@ TEST_CASE("problems that differ little share a key, others do not") {
   CHECK(to_string(key) ==
         "dims 64/64, bf16, group 4, positive_scale, causal, density 2, queries 24, keys 24, heads "
         "3");
+  CHECK(kind_text(key) == "D64 bf16, causal, about 0.5 of the blocks");
+  CHECK(kind_text(shape_key(problem(4096, "dense"))) == "D64 bf16, dense");
   CHECK(shape_key(problem(4000)) == key);
   CHECK(shape_key(problem(4700)) == key);
   CHECK(shape_key(problem(5000)) != key);

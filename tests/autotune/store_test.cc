@@ -54,6 +54,24 @@ TEST_CASE("the device is in the folder's name, and other devices have other name
   CHECK(folder(13000, "a") != folder(13000, "b"));
 }
 
+TEST_CASE("why a result is of another device names what differs") {
+  const std::string here = sample_device().identity;
+  CHECK(why_other(here, here).empty());
+  device::DeviceInfo info;
+  info.name = "a GPU";
+  const auto identity = [&](int driver, const char* kernels) {
+    return device_key(info, "sm_80", driver, base::digest(kernels)).identity;
+  };
+  CHECK(why_other(identity(12080, "a"), identity(13000, "a")) ==
+        "it is of another device: driver 12, not driver 13");
+  const std::string two = why_other(identity(12080, "b"), identity(13000, "a"));
+  CHECK(two.find("driver 12, not driver 13; kernels " + base::digest("b").hex() +
+                 ", not kernels ") != std::string::npos);
+  // One of them states no memory.
+  CHECK(why_other(sample_device("a GPU", true).identity, here)
+            .starts_with("it is of another device"));
+}
+
 TEST_CASE("what is stored is found, also by another store, and others are not") {
   ScratchFolder scratch;
   const std::string above = scratch / "deep/er/tuned";

@@ -22,6 +22,9 @@ TEST_CASE("tuned results lie where the variable says, else beside the cache") {
   CHECK(default_tuned_path({.cache_dir = "/c", .xdg_cache = "/x"}) == "/x/annulus/tuned");
   CHECK(default_tuned_path({.home = "/h", .xdg_cache = "x"}) == "/h/.cache/annulus/tuned");
   CHECK(default_tuned_path({.home = "h"}).empty());
+  // The program's word for no folder.
+  CHECK(default_tuned_path({.tuned = "none", .home = "/h"}).empty());
+  CHECK(default_cache_dir({.cache_dir = "none", .home = "/h"}).empty());
 }
 
 TEST_CASE("the environment is read by name") {

@@ -2,7 +2,9 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "annulus/c_pattern.h"
 #include "c_abi/check.h"
 #include "c_abi/sample.h"
 
@@ -123,12 +125,58 @@ static void wrong_operands(void) {
   REFUSED(o, NULL, "O is null");
   REFUSED(lse, (float*)operands.o, "LSE is given although");
   REFUSED(q_strides.row, 12, "the row stride of Q is 12 elements");
+  REFUSED(q_strides.row, 0, "give its strides");
+  REFUSED(broadcast_rows, 2, "broadcast_rows is 2; give 0 or 1");
   REFUSED(k_strides.head, 36, "the head stride of K is 36");
   REFUSED(o_strides.row, 0, "would overlap");
   REFUSED(v_strides.row, INT64_MIN, "leaves the address space");
   REFUSED(state_in.acc, (float*)operands.o, "nothing is carried in");
 #undef REFUSED
+  {  // strides that were never set
+    const annulus_strides none = {0, 0, 0};
+    operands.k_strides = operands.v_strides = none;
+    CHECK_FAILS(annulus_plan_run(plan, NULL, &operands, NULL), ANNULUS_INVALID_ARGUMENT,
+                "the strides of K are 0, 0 and 0");
+    CHECK(strstr(annulus_last_error(), "broadcast_rows") != NULL);
+    operands.broadcast_rows = 1;
+    CHECK_OK(annulus_plan_run(plan, NULL, &operands, NULL));
+    CHECK_OK(annulus_device_synchronize(the_sample->device));
+  }
   CHECK_OK(annulus_plan_destroy(plan));
+}
+
+// Errors name what C has.
+static void words_of_c(void) {
+  annulus_problem problem = the_sample->problem;
+  uint8_t seen = 0;
+  annulus_pairs pairs = ANNULUS_PAIRS_INIT;
+  pairs.q_count = pairs.k_count = 1;
+  CHECK_FAILS(annulus_pattern_visible("batches(causal, dense)", NULL, &pairs, &seen),
+              ANNULUS_INVALID_ARGUMENT, "needs to know the batch");
+  CHECK(strstr(annulus_last_error(), "::") == NULL);
+  problem.dtype = 99;
+  refused(&problem, ANNULUS_INVALID_ARGUMENT, "dtype 99");
+  CHECK(strstr(annulus_last_error(), "dtype unknown") == NULL);
+}
+
+static void checked_operands(void) {
+  annulus_device_options options = sample_options();
+  annulus_device* device = NULL;
+  annulus_plan* plan = NULL;
+  annulus_operands operands = the_sample->operands;
+  options.check_operands = 2;
+  CHECK_FAILS(annulus_device_open(&options, &device), ANNULUS_INVALID_ARGUMENT,
+              "check_operands is 2");
+  options.check_operands = 1;
+  CHECK_OK(annulus_device_open(&options, &device));
+  CHECK_OK(annulus_plan_create(device, &the_sample->problem, NULL, &plan));
+  CHECK_OK(annulus_plan_run(plan, NULL, &operands, NULL));
+  operands.q = (const void*)(((uintptr_t)the_sample + 15) & ~(uintptr_t)15);
+  CHECK_FAILS(annulus_plan_run(plan, NULL, &operands, NULL), ANNULUS_INVALID_ARGUMENT,
+              "is no memory of the device");
+  CHECK_OK(annulus_device_synchronize(device));
+  CHECK_OK(annulus_plan_destroy(plan));
+  CHECK_OK(annulus_device_close(device));
 }
 
 static void wrong_options(void) {
@@ -137,7 +185,7 @@ static void wrong_options(void) {
   annulus_device* device = NULL;
   annulus_plan* plan = NULL;
   options.name = "gpu:0";
-  CHECK_FAILS(annulus_device_open(&options, &device), ANNULUS_INVALID_ARGUMENT, "write cuda:0");
+  CHECK_FAILS(annulus_device_open(&options, &device), ANNULUS_INVALID_ARGUMENT, "write cuda, cuda:0");
   options.name = "sim:sm_80:99";
   CHECK_FAILS(annulus_device_open(&options, &device), ANNULUS_DEVICE, "there is no device");
   options = sample_options();
@@ -177,6 +225,8 @@ void test_arguments(void) {
   wrong_layouts();
   wrong_operands();
   wrong_options();
+  words_of_c();
+  checked_operands();
   CHECK_OK(annulus_device_close(device));
   free(made);
 }

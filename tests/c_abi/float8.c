@@ -51,7 +51,9 @@ static void refused_plans(void) {
   REFUSED(options.max_multiprocessors = -1, ANNULUS_INVALID_ARGUMENT, "max_multiprocessors is -1");
   REFUSED(options.config = "wgmma m128 n128 w8 s2", ANNULUS_UNSUPPORTED, "elements of 16 bits");
   REFUSED(options.config = "wgmma8 m128 n128 w8 s2 c-2", ANNULUS_UNSUPPORTED, "1 or 2");
-  REFUSED(options.has_strides = 1, ANNULUS_UNSUPPORTED, "the row stride of Q is 0 elements");
+  REFUSED(options.has_strides = 1, ANNULUS_INVALID_ARGUMENT, "the strides of Q are 0, 0 and 0");
+  REFUSED(options.has_strides = 1;
+          options.broadcast_rows = 1, ANNULUS_UNSUPPORTED, "the row stride of Q is 0 elements");
 #undef REFUSED
   CHECK(plan == NULL);
 }

@@ -72,15 +72,44 @@ foreach(file IN LISTS simulators)
   file(RENAME ${file}.away ${file})
 endforeach()
 
-# A program asking for another major version must be refused.
-file(WRITE ${WORK}/wrong/CMakeLists.txt "cmake_minimum_required(VERSION 3.25)\nproject(wrong NONE)\n"
-  "find_package(annulus 99 CONFIG REQUIRED)\n")
-execute_process(
-  COMMAND ${CMAKE_COMMAND} -S ${WORK}/wrong -B ${WORK}/wrong/build -G Ninja
-          -DCMAKE_PREFIX_PATH=${WORK}/moved
-  RESULT_VARIABLE code OUTPUT_QUIET ERROR_QUIET)
-if(code EQUAL 0)
-  message(FATAL_ERROR "version 99 was accepted")
+# A program asking for another version must be refused; before 1.0 each minor one is another.
+foreach(version 99 0.2 0.9 0.0)
+  file(REMOVE_RECURSE ${WORK}/wrong)
+  file(WRITE ${WORK}/wrong/CMakeLists.txt "cmake_minimum_required(VERSION 3.25)\nproject(wrong NONE)\n"
+    "find_package(annulus ${version} CONFIG REQUIRED)\n")
+  execute_process(
+    COMMAND ${CMAKE_COMMAND} -S ${WORK}/wrong -B ${WORK}/wrong/build -G Ninja
+            -DCMAKE_PREFIX_PATH=${WORK}/moved
+    RESULT_VARIABLE code OUTPUT_QUIET ERROR_QUIET)
+  if(code EQUAL 0)
+    message(FATAL_ERROR "version ${version} was accepted")
+  endif()
+endforeach()
+
+# What the headers point to lies where they say, below the folder of documents.
+foreach(file docs/patterns.md docs/embedding.md docs/examples/attention.cc README.md LICENSE)
+  file(GLOB_RECURSE there ${WORK}/moved/share/doc/annulus/${file})
+  if(NOT there)
+    message(FATAL_ERROR "${file} is not installed")
+  endif()
+endforeach()
+
+# The completion offers verbs, verbs of verbs, and options.
+find_program(BASH bash)
+if(BASH AND program)
+  function(completes line expected)
+    execute_process(
+      COMMAND ${BASH} -c "source '${WORK}/moved/share/bash-completion/completions/annulus'
+        PATH='${WORK}/moved/bin':$PATH; COMP_WORDS=(${line}); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1))
+        _annulus; echo \" \${COMPREPLY[*]} \""
+      OUTPUT_VARIABLE text ERROR_VARIABLE text)
+    if(NOT text MATCHES " ${expected} ")
+      message(FATAL_ERROR "'${line}' is completed by: ${text}")
+    endif()
+  endfunction()
+  completes("annulus tu" tune)
+  completes("annulus pattern ex" export)
+  completes("annulus run --kv-h" --kv-heads)
 endif()
 
 find_program(PKG_CONFIG pkg-config)

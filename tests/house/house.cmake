@@ -37,6 +37,8 @@ house_test(checks
 house_test(symbols
   -DLIBRARY=$<TARGET_FILE:annulus> -DNM=${CMAKE_NM}
   -P ${CMAKE_CURRENT_SOURCE_DIR}/house/symbols.cmake)
+house_test(standard -DROOT=${PROJECT_SOURCE_DIR} -DCXX=${CMAKE_CXX_COMPILER}
+  -P ${CMAKE_CURRENT_SOURCE_DIR}/house/standard.cmake)
 set(simulator_example "")
 if(ANNULUS_SIMULATOR)
   set(simulator_example -DSIMULATOR_EXAMPLE=${PROJECT_SOURCE_DIR}/docs/examples/simulator.c)

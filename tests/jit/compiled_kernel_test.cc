@@ -27,6 +27,21 @@ void sign(std::vector<std::byte>& file) {
   std::memcpy(file.data() + 40, digest.bytes.data(), digest.bytes.size());
 }
 
+TEST_CASE("the origin of a kernel is the part of its key that devices share") {
+  const std::string head =
+      "annulus kernel\nschema 1\ntemplates 0a\nnvrtc 13.0 (b)\nimage cubin\n"
+      "options --gpu-architecture=sm_90a --std=c++17\n";
+  const std::string origin = "sm_90a, image cubin, nvrtc 13.0 (b), templates 0a, schema 1";
+  CHECK(kernel_origin(head) == origin);
+  CHECK(kernel_origin(head + "entry x\nsource\ny") == origin);
+  const auto file = encode_kernel_file(KernelKey(head + "entry x\n"), sample_kernel(1));
+  CHECK(origin_of_file(std::span(file).first(300)) == origin);
+  for (std::size_t bytes = 0; bytes < 64 + head.size(); ++bytes) {
+    CHECK(origin_of_file(std::span(file).first(bytes)).empty());
+  }
+  CHECK(kernel_origin("something else").empty());
+}
+
 TEST_CASE("a kernel file gives back what was put in") {
   for (int number : {1, 2}) {
     const CompiledKernel kernel = sample_kernel(number);

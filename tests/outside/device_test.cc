@@ -102,6 +102,11 @@ TEST_CASE("what the oracle cannot read is refused") {
   inputs.k = nullptr;
   refused("K of the oracle is null", [&] { reference(problem, inputs); });
   inputs = inputs_of(tensors);
+  inputs.v_strides = {};
+  refused("the strides of V are 0, 0 and 0", [&] { reference(problem, inputs); });
+  inputs.broadcast_rows = true;
+  CHECK_FALSE(reference(problem, inputs).rows.empty());
+  inputs = inputs_of(tensors);
   Problem carried = problem;
   carried.carry_in = true;
   refused("was given none", [&] { reference(carried, inputs); });
@@ -117,6 +122,9 @@ TEST_CASE("what the oracle cannot read is refused") {
   other.heads = other.kv_heads = 1;
   refused("H 2", [&] { compare(other, expected, result_of(tensors)); });
   refused("neither O nor a state", [&] { compare(problem, expected, {}); });
+  HostResult forgotten = result_of(tensors);
+  forgotten.o_strides = {};
+  refused("o_strides are all 0", [&] { compare(problem, expected, forgotten); });
 }
 
 TEST_CASE("a NaN in a key excuses the rows that read its tile") {
@@ -263,6 +271,11 @@ TEST_CASE("a problem is tuned, the result is listed, and the plan uses it") {
   REQUIRE(listing.entries.size() == 1);
   CHECK(listing.entries[0].config == tuned.config);
   CHECK(device.plan(problem).info().tuned == listing.entries[0].path);
+  CHECK(why_unused(listing.entries[0], device.info()).empty());
+  CHECK(listing.entries[0].device == device.info().tuned_key);
+  CHECK(
+      why_unused(listing.entries[0], Device::open("sim:sm_90a").info()).find("sm_80, not sm_90a") !=
+      std::string::npos);
 }
 
 TEST_CASE("devices say what they are and what they counted") {

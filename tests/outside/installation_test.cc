@@ -121,9 +121,14 @@ TEST_CASE("compiled kernels are counted in the folder that a device keeps them i
   Problem problem;
   problem.seq_q = problem.seq_k = 64;
   problem.dim_qk = problem.dim_v = 32;
-  Device::open(options).plan(problem);
+  const Device device = Device::open(options);
+  device.plan(problem);
   const KernelListing after = list_kernels(folder);
   CHECK(after.kernels == 1);
+  REQUIRE(after.sets.size() == 1);
+  CHECK(after.sets[0].kernels == 1);
+  CHECK(after.sets[0].origin == device.info().kernel_origin);
+  CHECK(after.sets[0].origin != Device::open("sim:sm_90a").info().kernel_origin);
   CHECK(after.bytes > 1000);
   {
     const Variable named("ANNULUS_CACHE_DIR", folder);

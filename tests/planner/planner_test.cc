@@ -161,5 +161,71 @@ TEST_CASE("options out of their range are refused by rings as by plans") {
                        doctest::Contains("max_multiprocessors is -1"), Error);
 }
 
+// Contiguous, but K and V are broadcast over heads, which no tensor map takes.
+OperandStrides broadcast_strides(std::int64_t rows) {
+  OperandStrides strides = {Strides::bshd(rows, 2, 64), Strides::bshd(rows, 2, 64),
+                            Strides::bshd(rows, 2, 64), Strides::bshd(rows, 2, 64)};
+  strides.k.head = strides.v.head = 0;
+  return strides;
+}
+
+TEST_CASE("a ring follows the strides and the multiprocessors of its options, of every rank") {
+  const auto planner = hopper();
+  if (!planner) return;
+  Problem problem = planned_problem("causal", 512, 64);
+  problem.heads = problem.kv_heads = 2;
+  CHECK(ring_info(*planner, problem, 2).kernel == "wgmma_forward");
+  PlanOptions options;
+  options.strides = broadcast_strides(256);
+  CHECK(ring_info(*planner, problem, 2, options).kernel == "mma_forward");
+  // One rank's strides decide for all.
+  const ShardMap shards = make_shards(Sharding::kZigzag, 2, 512, 512);
+  const PlanOptions plain;
+  const RankRequest requests[] = {{*planner, &problem, &shards, &plain},
+                                  {*planner, &problem, &shards, &options}};
+  CHECK(prepare_ring(requests)->info.kernel == "mma_forward");
+
+  const auto ctas = [&](int multiprocessors) {
+    PlanOptions few;
+    few.max_multiprocessors = multiprocessors;
+    std::int64_t all = 0;
+    const auto ring = [&] {
+      const std::vector<RankRequest> both(2, {*planner, &problem, &shards, &few});
+      return prepare_ring(both);
+    }();
+    for (int rank = 0; rank < 2; ++rank) {
+      const attention::Forward* launch = ring->ring.first_launch(rank);
+      REQUIRE(launch != nullptr);
+      all += launch->plan().shape.grid_x;
+    }
+    return all;
+  };
+  CHECK(ctas(2) < ctas(0));
+}
+
+TEST_CASE("what a ring cannot follow is refused, with the rank") {
+  const auto planner = ampere();
+  if (!planner) return;
+  const Problem problem = planned_problem("causal", 256);
+  const ShardMap shards = make_shards(Sharding::kZigzag, 2, 256, 256);
+  const auto refused = [&](const PlanOptions& second, const char* part) {
+    const PlanOptions first;
+    const RankRequest requests[] = {{*planner, &problem, &shards, &first},
+                                    {*planner, &problem, &shards, &second}};
+    CHECK_THROWS_WITH_AS(prepare_ring(requests), doctest::Contains(part), Error);
+  };
+  PlanOptions options;
+  options.max_multiprocessors = -5;
+  refused(options, "rank 1: max_multiprocessors is -5");
+  options = {};
+  options.block_rows = options.block_columns = 64;
+  refused(options, "rank 1: block_rows and block_columns are 64 and 64");
+  options = {};
+  options.strides = OperandStrides{};
+  refused(options, "rank 1: the strides of Q are 0, 0 and 0");
+  CHECK_THROWS_WITH_AS(planner->prepare({problem, options}),
+                       doctest::Contains("the strides of Q are 0, 0 and 0"), Error);
+}
+
 }  // namespace
 }  // namespace annulus::planner

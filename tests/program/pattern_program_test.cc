@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <string>
 
 #include "annulus/layout.h"
@@ -71,6 +72,47 @@ TEST_CASE("layouts go out in every format and come back") {
   CHECK(again["kept"] == 12);
 }
 
+TEST_CASE("heads that differ are drawn, counted and written, each under its own number") {
+  const test::ScratchFolder folder;
+  const std::string two = " -p 'heads(dense, causal)' -S 256 --block 64x64";
+  CHECK(annulus_with("pattern draw --head 1" + two).out.starts_with("head 1: 10 of 4 x 4"));
+  CHECK(annulus_with("pattern draw --head 0" + two).out.starts_with("head 0: 16 of 4 x 4"));
+  refused("pattern draw --head 2" + two, 2, "--head is 2");
+  refused("pattern draw --head 5 -p causal", 2, "--head is 5");
+  CHECK(annulus_with("pattern draw --head 5 -H 8 -p causal -S 256 --block 64x64").code == 0);
+  const std::string file = folder / "two.layout";
+  CHECK(json_of("pattern export --json " + file + two)["layout"]["heads"] == 2);
+  CHECK(load_layout(file) ==
+        make_layout(Pattern::parse("heads(dense, causal)"), {64, 64, 256, 256, 2}));
+  // As documented of this preset, whose heads see other residues.
+  const base::Json dilated = json_of("pattern stats --json -p 'preset(dilated)' -S 4096");
+  const base::Json twelve = json_of("pattern stats --json -H 12 -p 'preset(dilated)' -S 4096");
+  CHECK(dilated["density"] == twelve["density"]);
+  CHECK(dilated["kept"] == twelve["kept"]);
+  CHECK(dilated["density"] == doctest::Approx(0.1485).epsilon(1e-3));
+  // As many rows as were asked for, none as well.
+  CHECK(json_of("pattern stats --json -p causal -S 0")["layout"]["seq_q"] == 0);
+}
+
+TEST_CASE("a file that is read is not written over, by whatever name") {
+  const test::ScratchFolder folder;
+  const std::string file = folder / "a.layout";
+  CHECK(annulus_with("pattern export " + file + kBand).code == 0);
+  const std::string whole = read(file);
+  const std::string link = folder / "link";
+  std::filesystem::create_symlink(file, link);
+  const std::string hard = folder / "hard";
+  std::filesystem::create_hard_link(file, hard);
+  for (const std::string& output : {file, link, hard, folder.path() + "/./a.layout"}) {
+    refused("pattern export -i " + file + " --to npy " + output, 2, "would be lost");
+    refused("pattern import " + file + " --from layout " + output, 2, "would be lost");
+    refused("pattern draw -i " + file + " --svg " + output, 2, "would be lost");
+    refused("pattern export -S 80 --block 16x16 -p 'causal & blocks(\"" + file + "\")' " + output,
+            2, "would be lost");
+  }
+  CHECK(read(file) == whole);
+}
+
 TEST_CASE("pattern refuses in one line what it cannot do") {
   const test::ScratchFolder folder;
   const std::string file = folder / "x";
@@ -83,11 +125,18 @@ TEST_CASE("pattern refuses in one line what it cannot do") {
   refused("pattern draw -p causal --block 8xx", 2, "whole number");
   refused("pattern draw -p causal -S -5", 2, "Sq is -5");
   refused("pattern draw -p causal -S 9e9", 2, "no whole number");
-  refused("pattern draw -p causal --head 3 --cells 9999", 2, "9999 cells");
+  refused("pattern draw -p causal --cells 9999", 2, "9999 cells");
   refused("pattern stats -p causal --layers 5000", 2, "5000 layers");
+  for (const char* layers : {"-3", "0"}) {
+    refused("pattern stats -p causal --layers " + std::string(layers), 2, "--layers");
+  }
+  refused("pattern draw -p causal --from csr", 2, "excludes --");
+  refused("pattern draw -i " + file + " -S 0", 2, "--seq is 0");
+  refused("pattern stats -p causal -S 1048576 --block 16x16", 2, "blocks");
+  refused("pattern draw -p causal --svg " + file + ".png", 2, "name it .svg");
   refused("pattern draw -i " + file, 5, "cannot open");
   refused("pattern draw -p causal --svg " + file + "/no/such", 5, "");
-  refused("pattern import " + file + " " + file + " --from bsr", 2, "no format of layouts");
+  refused("pattern import " + file + " " + file + "2 --from bsr", 2, "no format of layouts");
   { std::ofstream(file) << "no layout at all, and far too short"; }
   refused("pattern draw -i " + file, 5, "the header of a block layout has 128");
   refused("pattern import " + file + " " + file + "2 --from csr", 5, "");

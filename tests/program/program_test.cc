@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -103,7 +105,7 @@ TEST_CASE("doctor says what would be used") {
   CHECK(json["device"]["problem"] == "");
   CHECK(json["libraries"]["nvrtc"]["usable"] == true);
   CHECK(json["cache"]["usable"] == true);
-  CHECK(json["environment"].size() == 5);
+  CHECK(json["environment"].size() == 6);
   CHECK(annulus_with("doctor" + on_device()).code == 0);
   const Outcome broken = annulus_with("doctor --device sim:sm_80:77");
   CHECK(broken.code == 4);
@@ -180,6 +182,145 @@ TEST_CASE("a NaN in the input is said, and the rows it cannot reach are still ch
   CHECK(json["tainted_rows"] > 0);
   CHECK(json["checked_rows"] > 300);
   CHECK(json["within_law"] == true);
+}
+
+TEST_CASE("where nothing could be compared, that is said, and is no success") {
+  const test::ScratchFolder folder;
+  const std::string command = "run -S 64 -H 1 -D 32 --score 'score_mod(score / 0)'" + on_device();
+  const Outcome text = annulus_with(command);
+  CHECK(text.code == 3);
+  CHECK(text.out.find("nothing was compared: all 64 rows") != std::string::npos);
+  CHECK(text.out.find("within tolerance") == std::string::npos);
+  const Outcome outcome = annulus_with(command + " --json");
+  CHECK(outcome.code == 3);
+  const base::Json json = base::parse_json(outcome.out, "run");
+  CHECK(json["compared_nothing"] == true);
+  CHECK(json["within_tolerance"].is_null());
+  CHECK(json["checked_rows"] == 0);
+  // Without rows there is nothing to compare, and nothing is wrong.
+  CHECK(json_of("run --json -S 0 -H 1 -D 32" + on_device())["compared_nothing"] == false);
+
+  // 100000 is finite in F32 and in BF16, and not in fp16.
+  const std::string input = folder / "in.safetensors";
+  write_tensors(input, base::TensorType::kF32, 20, 30);
+  std::string bytes = read(input);
+  const std::size_t data = bytes.size() - (20 + 30 + 30) * 64 * 4;
+  const float large = 100000;
+  std::memcpy(bytes.data() + data, &large, 4);
+  std::ofstream(input, std::ios::binary) << bytes;
+  const base::Json overflowed = base::parse_json(
+      annulus_with("run --json --dtype fp16 -i " + input + on_device()).out, "run");
+  CHECK(overflowed["overflowed_values"] == 1);
+  CHECK(overflowed["input"].get<std::string>().find("1 finite values became infinite in fp16") !=
+        std::string::npos);
+  CHECK(json_of("run --json -i " + input + on_device())["overflowed_values"] == 0);
+}
+
+TEST_CASE("what the options say is followed or refused, never passed over") {
+  const test::ScratchFolder folder;
+  const std::string input = folder / "in.safetensors";
+  write_tensors(input, base::TensorType::kF16, 20, 30);
+  for (const char* option : {"--seq 64", "--heads 9", "--dim 96", "--batch 7", "--kv-heads 1",
+                             "--seq-k 9", "--seed 3"}) {
+    const std::string name = std::string(option).substr(0, std::string(option).find(' '));
+    refused("run -i " + input + " " + option, 2, name + " excludes --input");
+    refused("explain -i " + input + " " + option, 2, name + " excludes --input");
+  }
+  refused("run -S 64 -H 1 -D 64 --scale-block 64" + on_device(), 2, "--scale-block is 64");
+  refused("explain -S 64 --source --json", 2, "excludes");
+  for (const char* option : {"--heads 3", "--pattern causal", "--carry in", "--scale-block 32"}) {
+    refused("tune --dry-run --shapes small " + std::string(option) + on_device(), 2,
+            "excludes --shapes");
+  }
+}
+
+TEST_CASE("an input is never written over, and pictures are called what they are") {
+  const test::ScratchFolder folder;
+  const std::string input = folder / "in.safetensors";
+  write_tensors(input, base::TensorType::kF16, 20, 30);
+  const std::string whole = read(input);
+  const std::string other = folder / "other";
+  std::filesystem::create_hard_link(input, other);
+  for (const std::string& output : {input, other}) {
+    refused("run -i " + input + " -o " + output + on_device(), 2, "would be lost");
+    refused("run --ranks 2 -i " + input + " --picture " + output + on_device(), 2, "would be lost");
+  }
+  refused("run --ranks 2 -S 64 --picture x.png" + on_device(), 2, "name it .svg");
+  CHECK(read(input) == whole);
+}
+
+TEST_CASE("folders named from where one stands are those folders") {
+  const test::ScratchFolder folder;
+  const std::string there = "env -C " + folder.path() + " ";
+  const Outcome outcome =
+      test::run_command(there + ANNULUS_PROGRAM +
+                        " run --json -S 40 -H 1 -D 32 --cache-dir kernels --tuned t" + on_device());
+  CHECK(outcome.code == 0);
+  CHECK(outcome.err.empty());
+  CHECK(std::filesystem::is_directory(folder / "kernels"));
+  // The option's own word, from the environment.
+  const Outcome none = test::run_command(std::string("env ANNULUS_TUNED=none ") + ANNULUS_PROGRAM +
+                                         " run -S 40 -H 1 -D 32" + on_device());
+  CHECK(none.code == 0);
+  CHECK(none.err.empty());
+}
+
+TEST_CASE("a simulated device that nobody asked for is said, and refused where a GPU is required") {
+  if (!test::on_simulator()) return;
+  const std::string run = std::string(ANNULUS_PROGRAM) + " run -S 40 -H 1 -D 32 --no-check";
+  const std::string unset = "env -u ANNULUS_DEVICE -u ANNULUS_REQUIRE_GPU ";
+  const Outcome fallen = test::run_command(unset + run);
+  CHECK(fallen.code == 0);
+  CHECK(fallen.err.find("a simulated device") != std::string::npos);
+  const std::string require = "env -u ANNULUS_DEVICE ANNULUS_REQUIRE_GPU=1 ";
+  for (const std::string& command : {run, run + " --device sim:sm_80", run + " --device cuda"}) {
+    CAPTURE(command);
+    const Outcome outcome = test::run_command(require + command);
+    CHECK((outcome.code == 4));
+    CHECK(outcome.out.empty());
+  }
+  CHECK(test::run_command(require + run).err.find("ANNULUS_REQUIRE_GPU is '1'") !=
+        std::string::npos);
+}
+
+TEST_CASE("arrays of NumPy are called so, and orders and dtypes that are odd are told") {
+  const test::ScratchFolder folder;
+  const std::string npy = folder / "x.npy";
+  std::ofstream(npy, std::ios::binary) << "\x93NUMPY\x01 and more of it than eight bytes";
+  refused("run -i " + npy, 5, "a NumPy array (.npy)");
+  std::ofstream(npy, std::ios::binary) << "PK\x03\x04 and more of it than eight bytes";
+  refused("run -i " + npy, 5, "NumPy's .npz");
+  const std::string input = folder / "in.safetensors";
+  // Two heads of one key are more likely two keys of one head.
+  write_tensors(input, base::TensorType::kF16, 4, 1);
+  const auto told = [&](const std::string& more) {
+    return json_of("run --json -i " + input + more + on_device())["input"].get<std::string>();
+  };
+  CHECK(told("").find("K has 2 heads of 1 rows") != std::string::npos);
+  CHECK(told(" --layout bshd").find("--layout") == std::string::npos);
+}
+
+TEST_CASE("Ctrl-C ends a run by that signal, also while NVRTC compiles") {
+  const test::ScratchFolder folder;
+  for (const char* when : {"0.3", "0.8"}) {
+    const std::string command = std::string("timeout --preserve-status -s INT ") + when + " " +
+                                ANNULUS_PROGRAM +
+                                " run --cache-dir none -H 8 -S 4096 -D 128 -p 'causal & "
+                                "window(700, 0)'" +
+                                on_device() + " >/dev/null 2>" + (folder / "err");
+    const int status = std::system(command.c_str());
+    CAPTURE(when);
+    CAPTURE(status);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 128 + SIGINT);
+  }
+}
+
+TEST_CASE("the counters of a run are told to those who ask") {
+  if (!test::on_simulator()) return;
+  const std::string command = "run --no-check -S 40 -H 1 -D 32" + on_device();
+  CHECK(annulus_with(command).out.find("counted") == std::string::npos);
+  CHECK(annulus_with(command + " -v").out.find("counted") != std::string::npos);
 }
 
 TEST_CASE("one batch of K and V serves every batch of Q, made up or from a file") {
@@ -287,7 +428,7 @@ TEST_CASE("every option that is wrong is one line and the exit code of its kind"
   refused("run --config zzz -S 10" + on_device(), 2, "'zzz' is no kernel configuration");
   refused("run --device gpu", 2, "'gpu' names no device");
   refused("run --device sim:sm_80:99 -S 10", 4, "there is no device");
-  refused("run --seq 1000000000 --heads 64", 4, "GB of host memory");
+  refused("run --seq 1000000000 --heads 64", 2, "GB of host memory");
   refused("run --batch 99999999999999999999", 2, "batch");
   for (const char* option : {"--batch", "--heads", "--kv-heads", "--seq", "--seq-k", "--softcap",
                              "--seed", "--sim-seed", "--sim-threads", "--repeat"}) {
@@ -422,6 +563,7 @@ TEST_CASE("run goes around a ring and says what it cost") {
   const base::Json more = json_of(common + " --ranks 7 --no-check");
   CHECK(more["within_law"].is_null());
   CHECK(more["max_difference_from_one_rank"].is_null());
+  CHECK(json_of(common + " --ranks 2 --block 32x32")["within_tolerance"] == true);
   refused(common + " --ranks 0", 2, "--ranks");
   refused(common + " --ranks 4097", 2, "--ranks");
   refused(common + " --shard zigzag", 2, "--ranks");

@@ -30,17 +30,22 @@ inline std::string read(const std::string& path) {
   return text.str();
 }
 
-// Arguments are written as in a shell.
-inline Outcome annulus_with(const std::string& arguments) {
+// What a shell runs.
+inline Outcome run_command(const std::string& words) {
   const ScratchFolder folder;
-  const std::string command = std::string(ANNULUS_PROGRAM) + " " + arguments + " >" +
-                              (folder / "out") + " 2>" + (folder / "err") + " </dev/null";
+  const std::string command =
+      words + " >" + (folder / "out") + " 2>" + (folder / "err") + " </dev/null";
   const int status = std::system(command.c_str());
   Outcome outcome;
   outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + status;
   outcome.out = read(folder / "out");
   outcome.err = read(folder / "err");
   return outcome;
+}
+
+// Arguments are written as in a shell.
+inline Outcome annulus_with(const std::string& arguments) {
+  return run_command(std::string(ANNULUS_PROGRAM) + " " + arguments);
 }
 
 inline base::Json json_of(const std::string& arguments) {

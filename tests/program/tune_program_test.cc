@@ -1,10 +1,14 @@
 // annulus tune and annulus tuned as a user meets them.
 
 #include <doctest/doctest.h>
+#include <pty.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "base/random.h"
 #include "program/run_program.h"
@@ -76,6 +80,121 @@ TEST_CASE("tune finds, keeps and tells; run, explain, list, show and doctor know
   if (test::on_simulator()) {
     CHECK(told.out.find("times are predicted and serve simulated devices alone") !=
           std::string::npos);
+  }
+}
+
+TEST_CASE("doctor, list and show say which results serve this device, and why others do not") {
+  if (!test::on_simulator()) return;
+  const test::ScratchFolder folder;
+  const std::string shape = " -H 1 -S 64 -D 32";
+  const std::string tuned = " --tuned " + (folder / "tuned");
+  const Outcome none = annulus_with("tuned show" + tuned);
+  CHECK(none.code == 0);
+  CHECK(none.out.find("nothing is tuned in " + (folder / "tuned")) != std::string::npos);
+  json_of("tune --json --device sim:sm_80" + shape + tuned);
+  const base::Json here = json_of("doctor --json --device sim:sm_80" + tuned);
+  CHECK(here["tuned"]["of_device"]["here"] == 1);
+  CHECK(here["tuned"]["of_device"]["others"].empty());
+  CHECK(here["cache"]["of_device"]["here"] > 0);
+  const base::Json other = json_of("doctor --json --device sim:sm_90a" + tuned);
+  CHECK(other["tuned"]["of_device"]["here"] == 0);
+  REQUIRE(other["tuned"]["of_device"]["others"].size() == 1);
+  CHECK(other["tuned"]["of_device"]["others"][0]["why"].get<std::string>().find(
+            "sm_80, not sm_90a") != std::string::npos);
+  const Outcome told = annulus_with("doctor --device sim:sm_90a" + tuned);
+  CHECK(told.out.find("1 results, 0 for this device") != std::string::npos);
+  CHECK(told.out.find("1 not used here: it is of ") != std::string::npos);
+  CHECK(told.out.find("not used here: made for compute_80") != std::string::npos);
+
+  // As the problem was, not in steps of logarithms.
+  const Outcome list = annulus_with("tuned list" + tuned);
+  CHECK(list.out.find("B1 H1 Hkv1 Sq64 Sk64, D32 bf16, dense") != std::string::npos);
+  CHECK(list.out.find("queries ") == std::string::npos);
+  CHECK(annulus_with("tuned show" + tuned).out.find("B1 H1 Hkv1 Sq64 Sk64") != std::string::npos);
+
+  // A folder that others may write to is not read, and doctor says so.
+  std::filesystem::permissions(folder / "tuned", std::filesystem::perms::group_write,
+                               std::filesystem::perm_options::add);
+  const Outcome open = annulus_with("doctor --device sim:sm_80" + tuned);
+  CHECK(open.out.find("ignored") != std::string::npos);
+  CHECK(open.out.find(folder / "tuned") != std::string::npos);
+  CHECK(open.out.find("write") != std::string::npos);
+}
+
+TEST_CASE("a search that is cut short keeps the complete result that was there") {
+  const test::ScratchFolder folder;
+  const std::string shape = " -H 1 -S 100 -D 32";
+  const base::Json whole = json_of("tune --json" + shape + with(folder));
+  REQUIRE(whole["results"][0]["status"] == "tuned");
+  const base::Json before = json_of("tuned list --json --tuned " + (folder / "tuned"));
+  // Long enough for several candidates, whose kernels are compiled anew.
+  const Outcome cut = annulus_with(
+      "tune --json --force --exhaustive --cache-dir none "
+      "--time-limit 2s" +
+      shape + with(folder));
+  CHECK(cut.code == 3);
+  const base::Json result = base::parse_json(cut.out, "tune")["results"][0];
+  CHECK(result["status"] == "partial");
+  CHECK(result["tried"] > 1);
+  const base::Json after = json_of("tuned list --json --tuned " + (folder / "tuned"));
+  REQUIRE(after["entries"].size() == 1);
+  CHECK(after["entries"][0]["complete"] == true);
+  CHECK(after["entries"][0] == before["entries"][0]);
+}
+
+TEST_CASE("sums are not tuned, and rings of them run where anything is tuned") {
+  const test::ScratchFolder folder;
+  const std::string sum = " --pattern 'sum(causal, window(63, 0))' -H 1 -S 128 -D 32";
+  const Outcome outcome = annulus_with("tune" + sum + with(folder));
+  CHECK(outcome.code == 2);
+  CHECK(outcome.out.find("sum(...) cannot be tuned") != std::string::npos);
+  json_of("tune --json -H 1 -S 64 -D 32" + with(folder));
+  CHECK(json_of("run --json --ranks 2" + sum + with(folder))["within_tolerance"] == true);
+  CHECK(json_of("run --json" + sum + with(folder))["within_tolerance"] == true);
+}
+
+// What a program writes to a terminal that is so many columns wide, as its standard error.
+std::string on_terminal(unsigned short columns, const std::string& words) {
+  const struct winsize size = {24, columns, 0, 0};
+  int master = -1, slave = -1;
+  char name[64] = {};
+  REQUIRE(openpty(&master, &slave, name, nullptr, &size) == 0);
+  std::string text;
+  std::thread reader([&] {
+    char bytes[4096];
+    for (ssize_t count; (count = ::read(master, bytes, sizeof(bytes))) > 0;) {
+      text.append(bytes, static_cast<std::size_t>(count));
+    }
+  });
+  const int status = std::system((words + " >/dev/null 2>" + name + " </dev/null").c_str());
+  close(slave);  // the last one, which ends the reader
+  reader.join();
+  close(master);
+  CHECK(WIFEXITED(status));
+  return text;
+}
+
+TEST_CASE("the line of progress is renewed in place, however narrow the terminal is") {
+  if (!test::on_simulator()) return;
+  const test::ScratchFolder folder;
+  const std::string tune =
+      std::string(ANNULUS_PROGRAM) +
+      " tune --force --exhaustive --cache-dir none --time-limit 3s -H 2 -S 300 "
+      "-D 32" +
+      with(folder);
+  for (const unsigned short columns : {80, 40}) {
+    const std::string text = on_terminal(columns, tune);
+    CAPTURE(text);
+    std::size_t lines = 0;
+    for (std::size_t begin = text.find('\r'); begin != text.npos; ++lines) {
+      const std::size_t end = std::min(text.find('\r', begin + 1), text.size());
+      std::string line = text.substr(begin + 1, end - begin - 1);
+      if (line.starts_with("\x1b[K")) line.erase(0, 3);
+      CHECK(line.size() < columns);
+      begin = text.find('\r', begin + 1);
+    }
+    CHECK(lines > 2);
+    CHECK(text.find("tried") != text.npos);
   }
 }
 
@@ -205,14 +324,18 @@ TEST_CASE("options that are wrong are one line and the exit code of their kind")
   refused("tuned show nothing-like-it --tuned " + (folder / "x"), 2, "nothing-like-it");
   std::ofstream(folder / "file") << "x";
   // Said when the folder is to be read, and when it turns out that nothing could be kept.
-  for (const std::string& tuned : {folder / "file", std::string("relative/path")}) {
-    const Outcome outcome =
-        annulus_with("tune" + std::string(kShape) + " --tuned " + tuned + on_device());
-    CHECK(outcome.code == 5);
-    CHECK(outcome.out.empty());
-    CHECK(outcome.err.find("annulus tune: tuned results cannot be kept: ") != std::string::npos);
-    CHECK(outcome.err.find(tuned) != std::string::npos);
-  }
+  const Outcome outcome =
+      annulus_with("tune" + std::string(kShape) + " --tuned " + (folder / "file") + on_device());
+  CHECK(outcome.code == 5);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err.find("annulus tune: tuned results cannot be kept: ") != std::string::npos);
+  CHECK(outcome.err.find(folder / "file") != std::string::npos);
+  // Before anything is searched: in a container without a home nothing could be kept.
+  const Outcome homeless =
+      test::run_command(std::string("env -u HOME -u XDG_CACHE_HOME -u ANNULUS_TUNED ") +
+                        ANNULUS_PROGRAM + " tune --exhaustive" + kShape + on_device());
+  CHECK(homeless.code == 5);
+  CHECK(homeless.err.find("neither HOME nor XDG_CACHE_HOME is set") != std::string::npos);
   CHECK(annulus_with("tune --help").out.find("--time-limit") != std::string::npos);
   CHECK(annulus_with("tuned --help").out.find("list") != std::string::npos);
 }

@@ -45,9 +45,12 @@ TEST_CASE("the n-th call of planning and running a ring fails, for every n") {
   test::RingMemory memory(devices, c, shards);
   const auto ranks = test::ring_ranks(devices, problem, shards);
   memory.make_workspace([](int) { return std::size_t{1} << 20; });
+  bool in_ring = false;  // not in what this test does itself
   const auto flow = [&] {
+    in_ring = true;
     const RingPlan plan = plan_ring(ranks);
     plan.run(memory.calls());
+    in_ring = false;
     memory.synchronize();
   };
   flow();  // compiles what it needs
@@ -64,6 +67,9 @@ TEST_CASE("the n-th call of planning and running a ring fails, for every n") {
     } catch (const Error& error) {
       failed = true;
       CHECK(error.code() == (memory_error ? ErrorCode::kOutOfMemory : ErrorCode::kDevice));
+      // Of several devices, which one it was.
+      const std::string text = error.what();
+      if (in_ring) CHECK_MESSAGE(text.starts_with("rank "), text);
     }
     reached = FailingTable::failed();
     if (reached) FailingTable::check_heard(failed);

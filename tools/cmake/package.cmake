@@ -39,7 +39,7 @@ install(DIRECTORY include/annulus DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN *.h PATTERN *.def)
 install(EXPORT annulus NAMESPACE annulus:: FILE annulus-targets.cmake DESTINATION ${package_folder})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/generated/annulus-config-version.cmake
-  COMPATIBILITY SameMajorVersion)
+  COMPATIBILITY SameMinorVersion)  # before 1.0 a minor version may change the interface
 configure_file(${CMAKE_CURRENT_LIST_DIR}/annulus.pc.in ${PROJECT_BINARY_DIR}/generated/annulus.pc @ONLY)
 install(FILES
   ${CMAKE_CURRENT_LIST_DIR}/annulus-config.cmake
@@ -59,4 +59,10 @@ if(ANNULUS_SIMULATOR)
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT simulator)
 endif()
 install(FILES ${PROJECT_BINARY_DIR}/generated/annulus.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/annulus)
+# What headers and messages point to: the documents and the examples.
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/annulus)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/annulus PATTERN data EXCLUDE)
+if(ANNULUS_PROGRAM)
+  install(FILES tools/program/completion.bash DESTINATION
+    ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME annulus)
+endif()

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <map>
 
 #include "annulus/installation.h"
 #include "annulus/tune.h"
@@ -43,6 +44,7 @@ struct Opened {
   std::string problem;  // why it does not open; empty: it does
   std::string architecture;
   bool simulated = false;
+  DeviceInfo info;                        // of a device that opens
   ErrorCode code = ErrorCode::kInternal;  // with a problem
 };
 
@@ -57,6 +59,7 @@ Opened try_to_open(const DeviceOptions& options) {
     const Device device = Device::open(named);
     opened.architecture = device.info().architecture;
     opened.simulated = device.info().simulated;
+    opened.info = device.info();
   } catch (const Error& error) {
     opened.problem = error.what();
     opened.code = error.code();
@@ -86,7 +89,53 @@ Findings examine(const DoctorArguments& arguments) {
                         {"ANNULUS_TUNED", environment.tuned},
                         {"ANNULUS_DEVICE", environment.device},
                         {"ANNULUS_LOG", environment.log},
-                        {"ANNULUS_LIBRARY_PATH", environment.library_path}}};
+                        {"ANNULUS_LIBRARY_PATH", environment.library_path},
+                        {"ANNULUS_REQUIRE_GPU", environment.require_gpu}}};
+}
+
+// How many serve the device, and of the others how many for each reason.
+struct Served {
+  std::int64_t here = 0;
+  std::map<std::string, std::int64_t> others;
+};
+
+Served tuned_here(const Findings& found) {
+  Served served;
+  for (const TunedEntry& entry : found.tuned.entries) {
+    const std::string why = why_unused(entry, found.device.info);
+    if (why.empty()) {
+      ++served.here;
+    } else {
+      ++served.others[why];
+    }
+  }
+  return served;
+}
+
+Served kernels_here(const Findings& found) {
+  Served served;
+  for (const KernelSet& set : found.kernels.sets) {
+    if (set.origin == found.device.info.kernel_origin) {
+      served.here += set.kernels;
+    } else {
+      served.others["made for " + set.origin] += set.kernels;
+    }
+  }
+  return served;
+}
+
+base::Json served_json(const Served& served) {
+  base::Json others = base::Json::array();
+  for (const auto& [why, count] : served.others) {
+    others.push_back({{"count", count}, {"why", why}});
+  }
+  return {{"here", served.here}, {"others", others}};
+}
+
+void print_served(const char* name, const Served& served) {
+  for (const auto& [why, count] : served.others) {
+    print_line(name, fmt::format("{} not used here: {}", count, why));
+  }
 }
 
 base::Json gpu_json(const ListedDevice& gpu) {
@@ -122,6 +171,12 @@ base::Json findings_json(const Findings& found) {
                     {"architecture", found.device.architecture},
                     {"simulated", found.device.simulated},
                     {"problem", found.device.problem}};
+  if (found.device.problem.empty()) {
+    json["cache"]["of_device"] = served_json(kernels_here(found));
+    json["tuned"]["of_device"] = served_json(tuned_here(found));
+    json["device"]["tuned_key"] = found.device.info.tuned_key;
+    json["device"]["kernel_origin"] = found.device.info.kernel_origin;
+  }
   return json;
 }
 
@@ -140,18 +195,25 @@ void print_gpus(const DeviceListing& gpus) {
 
 void print_folders(const Findings& found) {
   const KernelListing& kernels = found.kernels;
+  const bool opens = found.device.problem.empty();
   if (kernels.usable) {
-    print_line("cache", fmt::format("{}: {} kernels, {:.1f} MB, private", kernels.folder,
-                                    kernels.kernels, static_cast<double>(kernels.bytes) / 1e6));
+    const Served served = opens ? kernels_here(found) : Served{};
+    print_line("cache",
+               fmt::format("{}: {} kernels{}, {:.1f} MB, private", kernels.folder, kernels.kernels,
+                           opens ? fmt::format(", {} for this device", served.here) : "",
+                           static_cast<double>(kernels.bytes) / 1e6));
+    print_served("", served);
   } else {
     print_line("cache",
                "nothing is kept on disk: " +
                    (kernels.problem.empty() ? std::string("no folder is set") : kernels.problem));
   }
-  print_line("tuned",
-             fmt::format("{} results for this and other devices{}{}", found.tuned.entries.size(),
-                         found.tuned.folders.empty() ? "; no folder is set" : " in ",
-                         fmt::join(found.tuned.folders, ", ")));
+  const Served served = opens ? tuned_here(found) : Served{};
+  print_line("tuned", fmt::format("{} results{}{}{}", found.tuned.entries.size(),
+                                  opens ? fmt::format(", {} for this device", served.here) : "",
+                                  found.tuned.folders.empty() ? "; no folder is set" : " in ",
+                                  fmt::join(found.tuned.folders, ", ")));
+  print_served("", served);
   for (const std::string& line : found.tuned.ignored) print_line("ignored", line);
 }
 
@@ -159,8 +221,7 @@ void print_findings(const Findings& found, const std::string& asked_for) {
   print_line("driver", library_text(found.libraries.cuda));
   print_line("simulator", library_text(found.libraries.simulator));
   print_line("NVRTC", library_text(found.libraries.nvrtc));
-  print_line("NCCL", library_text(found.libraries.nccl) +
-                         (found.libraries.nccl.usable() ? "" : " (only rings of GPUs need it)"));
+  print_line("NCCL", library_text(found.libraries.nccl) + " (nothing uses it yet)");
   print_gpus(found.gpus);
   print_folders(found);
   for (const auto& [variable, value] : found.variables) {

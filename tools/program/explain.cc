@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "program/interruption.h"
 #include "program/options.h"
 #include "program/problem_input.h"
 #include "program/report.h"
@@ -86,11 +87,13 @@ void print_plan(const Device& device, const Plan& plan, double density) {
 }  // namespace
 
 Exit explain(const ExplainArguments& arguments) {
+  const Interruption interruption(Interruption::Kind::kEnds);
   const ProblemInput input = make_input(arguments.problem, false);
+  const PlanOptions options = plan_options(arguments.problem, input);
   const Device device = Device::open(device_options(arguments.device));
   const Plan plan = [&] {
     const Waiting waiting("planning and compiling");
-    return device.plan(input.problem, plan_options(arguments.problem, input));
+    return device.plan(input.problem, options);
   }();
   if (arguments.source) {
     std::fputs(plan.info().specialised_source.c_str(), stdout);

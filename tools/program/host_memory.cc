@@ -20,7 +20,7 @@ void check_host_memory(const Problem& problem) {
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   if (needed > 0.8 * there) {
     base::fail(
-        ErrorCode::kOutOfMemory,
+        ErrorCode::kUnsupported,
         "the operands need about {:.1f} GB of host memory, this machine has {:.1f} GB; use a "
         "smaller batch, fewer heads or a shorter sequence",
         needed / 1e9, there / 1e9);

@@ -5,7 +5,7 @@
 
 namespace annulus::program {
 
-// Throws Error{kOutOfMemory} where the operands, their copy on a simulated device and the oracle's
+// Throws Error{kUnsupported} where the operands, their copy on a simulated device and the oracle's
 // working memory are more than this machine has: asking for it would end the process instead.
 void check_host_memory(const Problem& problem);
 

@@ -1,5 +1,7 @@
 #include "program/host_tensor.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -56,7 +58,8 @@ const TensorView& find(const base::Safetensors& file, const std::string& path, c
   return view;
 }
 
-HostTensor convert(const TensorView& view, Order order, Dtype dtype) {
+// Counts in *overflowed the finite values that `dtype` has no number for.
+HostTensor convert(const TensorView& view, Order order, Dtype dtype, std::int64_t* overflowed) {
   const bool bshd = order == Order::kBshd;
   HostTensor tensor = make_tensor(view.shape[0], view.shape[bshd ? 1 : 2], view.shape[bshd ? 2 : 1],
                                   view.shape[3], order);
@@ -69,9 +72,34 @@ HostTensor convert(const TensorView& view, Order order, Dtype dtype) {
     return tensor;
   }
   for (std::size_t i = 0; i < tensor.bits.size(); ++i) {
-    tensor.bits[i] = base::from_float(dtype, element(view, i));
+    const float value = element(view, i);
+    tensor.bits[i] = base::from_float(dtype, value);
+    *overflowed += std::isfinite(value) && !std::isfinite(base::to_float(dtype, tensor.bits[i]));
   }
   return tensor;
+}
+
+// "F16", or "F16, BF16 and F32" where q, k and v differ.
+std::string stored_text(const TensorView& q, const TensorView& k, const TensorView& v) {
+  if (q.type == k.type && q.type == v.type) return base::to_string(q.type);
+  return fmt::format("{}, {} and {}", base::to_string(q.type), base::to_string(k.type),
+                     base::to_string(v.type));
+}
+
+// NumPy's own files would only be called damaged.
+void check_is_not_numpy(base::FileSystem& files, const std::string& path) {
+  const int file = files.open(base::kHere, path, O_RDONLY | O_NONBLOCK, 0);
+  if (file < 0) return;  // reading says what is wrong
+  char begin[6] = {};
+  const std::int64_t count = files.read(file, begin, sizeof(begin));
+  files.close(file);
+  const std::string_view text(begin, count < 0 ? 0 : static_cast<std::size_t>(count));
+  const bool npy = text.starts_with("\x93NUMPY");
+  if (!npy && !text.starts_with("PK\x03\x04")) return;
+  base::fail(ErrorCode::kInvalidFile,
+             "{} is {}; store q, k and v with safetensors.numpy.save_file({{'q': q, 'k': k, 'v': "
+             "v}}, 'x.safetensors')",
+             path, npy ? "a NumPy array (.npy)" : "an archive, such as NumPy's .npz");
 }
 
 }  // namespace
@@ -130,18 +158,19 @@ HostTensor quantise(const HostTensor& tensor, Dtype dtype, std::int64_t rows) {
 
 LoadedTensors load_tensors(const std::string& path, Order order, Dtype convert_to, bool force) {
   base::FileSystem files;
+  check_is_not_numpy(files, path);
   const base::Safetensors file = base::read_safetensors(files, path);
   const TensorView& q = find(file, path, "q");
   const TensorView& k = find(file, path, "k");
   const TensorView& v = find(file, path, "v");
   LoadedTensors loaded;
-  loaded.stored_as = base::to_string(q.type);
+  loaded.stored_as = stored_text(q, k, v);
   loaded.dtype = convert_to;
   if (!force && q.type == TensorType::kF16) loaded.dtype = Dtype::kFloat16;
   if (!force && q.type == TensorType::kBF16) loaded.dtype = Dtype::kBfloat16;
-  loaded.q = convert(q, order, loaded.dtype);
-  loaded.k = convert(k, order, loaded.dtype);
-  loaded.v = convert(v, order, loaded.dtype);
+  loaded.q = convert(q, order, loaded.dtype, &loaded.overflowed);
+  loaded.k = convert(k, order, loaded.dtype, &loaded.overflowed);
+  loaded.v = convert(v, order, loaded.dtype, &loaded.overflowed);
   const auto differ = [&](const char* what, std::int64_t a, const char* name, std::int64_t b) {
     if (a == b) return;
     base::fail(ErrorCode::kInvalidFile,

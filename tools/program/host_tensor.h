@@ -53,7 +53,8 @@ HostTensor quantise(const HostTensor& tensor, Dtype dtype, std::int64_t rows);
 struct LoadedTensors {
   HostTensor q, k, v;
   Dtype dtype = Dtype::kBfloat16;
-  std::string stored_as;  // "F32"
+  std::string stored_as;        // "F32", or "F16, BF16 and F32" of q, k and v
+  std::int64_t overflowed = 0;  // finite values that became infinite
 };
 
 // Reads the tensors `q`, `k` and `v` (F16, BF16 or F32) of a safetensors file. F32 becomes

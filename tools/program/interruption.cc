@@ -6,7 +6,7 @@
 
 namespace annulus::program {
 
-Interruption::Interruption() {
+Interruption::Interruption(Kind kind) : kind_(kind) {
   sigemptyset(&signals_);
   sigaddset(&signals_, SIGINT);
   sigaddset(&signals_, SIGTERM);
@@ -29,11 +29,11 @@ void Interruption::wait() {
   while (true) {
     if (sigwait(&signals_, &signal) != 0) continue;
     if (over_) return;
-    if (!arrived_.exchange(true)) {
+    if (kind_ == Kind::kAsks && !arrived_.exchange(true)) {
       first = Clock::now();
       continue;
     }
-    if (Clock::now() - first < kTogether) continue;
+    if (kind_ == Kind::kAsks && Clock::now() - first < kTogether) continue;
     struct sigaction action = {};
     action.sa_handler = SIG_DFL;
     sigaction(signal, &action, nullptr);

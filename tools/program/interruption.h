@@ -3,6 +3,7 @@
 
 // While it lives, the first Ctrl-C or kill sets a flag, and a later one ends the program. What
 // comes within a second is still the first: timeout(1) tells the program, and then its whole group.
+// Of kind kEnds the first one ends the program, by that signal, as where nobody handles it.
 //
 // A thread waits for the signals, and all others have them blocked. A handler would not do: while
 // NVRTC compiles, which is most of a search, it puts its own in place, and that ends the process.
@@ -17,7 +18,8 @@ namespace annulus::program {
 // Make it before any other thread: threads keep the signals blocked that were so when they began.
 class Interruption {
  public:
-  Interruption();
+  enum class Kind { kAsks, kEnds };
+  explicit Interruption(Kind kind = Kind::kAsks);
   ~Interruption();
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
@@ -27,6 +29,7 @@ class Interruption {
  private:
   void wait();
 
+  const Kind kind_;
   sigset_t signals_;
   sigset_t before_;
   std::atomic<bool> arrived_{false};

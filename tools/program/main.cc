@@ -11,6 +11,7 @@
 #include <functional>
 #include <new>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -60,9 +61,13 @@ int guarded(const char* name, Verb verb) {
   try {
     return delivered(static_cast<int>(verb()));
   } catch (const Error& error) {
-    return fail(name, one_line(error.what()).c_str(), program::exit_code(error.code()));
+    // Where no device is open, it is the host that has too little memory for what was asked.
+    const bool too_large =
+        error.code() == ErrorCode::kOutOfMemory && std::string_view(name).starts_with("pattern");
+    return fail(name, one_line(error.what()).c_str(),
+                too_large ? Exit::kUsage : program::exit_code(error.code()));
   } catch (const std::bad_alloc&) {
-    return fail(name, "out of host memory; use a smaller problem", Exit::kDevice);
+    return fail(name, "out of host memory; use a smaller problem", Exit::kUsage);
   } catch (const std::exception& error) {
     return fail(name, one_line(error.what()).c_str(), Exit::kInternal);
   }
@@ -106,8 +111,8 @@ CommandLine::CommandLine() {
                                            std::to_string(ANNULUS_VERSION_MINOR) + "." +
                                            std::to_string(ANNULUS_VERSION_PATCH));
   parser.footer(
-      "Exit codes: 0 ok, 1 internal, 2 usage, 3 partial, 4 device, 5 invalid file, 6 wrong "
-      "result.");
+      "Exit codes: 0 ok, 1 internal, 2 usage, or larger than this machine's memory, 3 partial, or "
+      "nothing was compared, 4 device, 5 invalid file, 6 wrong result.");
 
   program::add_options(add(parser, "run", "one attention problem, checked by the oracle",
                            [this] { return program::run(run); }),

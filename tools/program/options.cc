@@ -2,11 +2,13 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <set>
 
 #include "annulus/ring.h"
 #include "base/fail.h"
 #include "base/files.h"
 #include "program/number_option.h"
+#include "program/paths.h"
 #include "program/problem_input.h"
 
 namespace annulus::program {
@@ -44,9 +46,10 @@ void add_shape(CLI::App& app, ProblemArguments* to) {
   app.add_option("--dtype", to->dtype,
                  "bf16, fp16 or e4m3 (sm_90a; O is bf16); default: the file's, else bf16")
       ->check(CLI::IsMember({"bf16", "fp16", "e4m3"}));
-  add_number(app, "--scale-block", &to->scale_block,
-             "e4m3: rows of Q, of K and of V that share a scale, a power of two from 32; 0: all of "
-             "a head");
+  app.add_option("--scale-block", to->scale_block,
+                 "e4m3: rows of Q, of K and of V that share a scale, a power of two from 32; 0: "
+                 "all of a head; default: 64")
+      ->check(number_of_type<std::int64_t>());
   app.add_option("--pattern,-p", to->pattern,
                  "which keys a query sees, as in \"causal & (window(511,0) | global(16))\"; @file "
                  "reads it from a file");
@@ -65,10 +68,15 @@ void add_problem(CLI::App& app, ProblemArguments* to) {
   app.add_option("--block", to->block, "RxC: size of the blocks that block density counts");
   app.add_option("--lse-base", to->lse_base, "base of the log-sum-exp: natural or two")
       ->check(CLI::IsMember({"natural", "two"}));
-  app.add_option("--input,-i", to->input, "safetensors file with q, k and v");
-  app.add_option("--layout", to->layout, "order of the tensors: bshd or bhsd")
+  app.add_option("--layout", to->layout, "order of the tensors: bshd or bhsd; default: bshd")
       ->check(CLI::IsMember({"bshd", "bhsd"}));
   add_number(app, "--seed", &to->seed, "of random operands");
+  // Sizes are the file's, and an option that says others must not be passed over in silence.
+  CLI::Option* input = app.add_option("--input,-i", to->input, "safetensors file with q, k and v");
+  for (const char* name :
+       {"--batch", "--heads", "--kv-heads", "--seq", "--seq-k", "--dim", "--seed"}) {
+    input->excludes(app.get_option(name));
+  }
   app.add_option("--config", to->config, "kernel configuration to use, by name");
   add_number(app, "--kv-batch", &to->kv_batch,
              "1: K and V have one batch, which every batch of Q reads; default: as --batch");
@@ -166,8 +174,9 @@ void add_options(CLI::App& app, RunArguments* arguments) {
 void add_options(CLI::App& app, ExplainArguments* arguments) {
   add_device(app, &arguments->device);
   add_problem(app, &arguments->problem);
-  app.add_flag("--source", arguments->source, "print the specialised source alone");
-  app.add_flag("--json", arguments->json, "print one JSON object");
+  CLI::Option* source =
+      app.add_flag("--source", arguments->source, "print the specialised source alone");
+  app.add_flag("--json", arguments->json, "print one JSON object")->excludes(source);
 }
 
 void add_options(CLI::App& app, DoctorArguments* arguments) {
@@ -177,9 +186,17 @@ void add_options(CLI::App& app, DoctorArguments* arguments) {
 
 void add_options(CLI::App& app, TuneArguments* arguments) {
   add_device(app, &arguments->device);
+  std::set<std::string> of_device;
+  for (const CLI::Option* option : app.get_options()) of_device.insert(option->get_name());
   add_shape_options(app, &arguments->shape, &arguments->carry);
-  app.add_option("--shapes", arguments->shapes,
-                 "a file with one shape on each line, as options; or a preset: small, common");
+  const std::vector<CLI::Option*> of_shape = app.get_options();
+  CLI::Option* shapes =
+      app.add_option("--shapes", arguments->shapes,
+                     "a file with one shape on each line, as options; or a preset: small, common");
+  // Each line says all of its shape.
+  for (CLI::Option* option : of_shape) {
+    if (!of_device.contains(option->get_name())) shapes->excludes(option);
+  }
   app.add_option("--time-limit", arguments->time_limit_seconds,
                  "of all shapes together, as 90s, 10m or 1.5h; the best so far is kept")
       ->transform(duration());
@@ -209,12 +226,12 @@ DeviceOptions device_options(const DeviceArguments& arguments) {
   if (arguments.cache_dir == "none") {
     options.cache_dir = "";
   } else if (!arguments.cache_dir.empty()) {
-    options.cache_dir = arguments.cache_dir;
+    options.cache_dir = absolute_paths(arguments.cache_dir);
   }
   if (arguments.tuned == "none") {
     options.tuned_path = "";
   } else if (!arguments.tuned.empty()) {
-    options.tuned_path = arguments.tuned;
+    options.tuned_path = absolute_paths(arguments.tuned);
   }
   options.simulation.checked = arguments.mode != "fast";
   options.simulation.seed = arguments.sim_seed;

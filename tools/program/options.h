@@ -22,7 +22,7 @@ enum class Exit : int {
   kOk = 0,
   kInternal = 1,
   kUsage = 2,
-  kPartial = 3,
+  kPartial = 3,  // or nothing was compared
   kDevice = 4,
   kInvalidFile = 5,
   kWrongResult = 6,
@@ -49,18 +49,18 @@ struct ProblemArguments {
   std::optional<std::int64_t> seq_k;
   std::optional<std::int64_t> q0;  // positions of the first query and key, as Problem's
   std::optional<std::int64_t> k0;
-  std::string dim = "128";        // "128", or "192/128"
-  std::string dtype;              // empty: bf16, or what the file holds
-  std::int64_t scale_block = 64;  // rows of a scale, with e4m3
-  std::string pattern = "dense";  // or "@file"
-  std::string block;              // "128x128": where block density is counted
-  std::string scale;              // empty: 1 / sqrt(Dqk)
+  std::string dim = "128";                  // "128", or "192/128"
+  std::string dtype;                        // empty: bf16, or what the file holds
+  std::optional<std::int64_t> scale_block;  // rows of a scale, with e4m3 alone; not given: 64
+  std::string pattern = "dense";            // or "@file"
+  std::string block;                        // "128x128": where block density is counted
+  std::string scale;                        // empty: 1 / sqrt(Dqk)
   double softcap = 0;
   std::string score;  // text of a Score, or "@file"
   std::int64_t layer = 0;
   std::string lse_base = "natural";
-  std::string input;  // safetensors
-  std::string layout = "bshd";
+  std::string input;   // safetensors
+  std::string layout;  // empty: bshd
   std::uint64_t seed = 0;
   std::string config;
   int kv_splits = 0;  // as PlanOptions

@@ -7,15 +7,17 @@
 #include "base/fail.h"
 #include "base/files.h"
 #include "program/number_option.h"
+#include "program/paths.h"
 #include "program/report.h"
 
 namespace annulus::program {
 namespace {
 
-// Sizes of 0 were not given.
+// The sizes that were given; others are 0.
 LayoutSizes sizes_of(const PatternArguments& arguments) {
-  LayoutSizes sizes = {0, 0, arguments.seq, arguments.seq_k, arguments.heads};
-  if (arguments.seq_k == 0) sizes.seq_k = arguments.seq;
+  LayoutSizes sizes = {0, 0, arguments.seq.value_or(0), arguments.seq_k.value_or(0),
+                       arguments.heads.value_or(0)};
+  if (!arguments.seq_k) sizes.seq_k = sizes.seq_q;
   if (!arguments.block.empty()) {
     std::tie(sizes.block_rows, sizes.block_columns) =
         two_numbers(arguments.block, 'x', "--block (RxC)");
@@ -27,13 +29,39 @@ LayoutSizes sizes_of(const PatternArguments& arguments) {
   return sizes;
 }
 
-// The sizes of a layout that is made, not read.
-LayoutSizes full_sizes(const PatternArguments& arguments) {
+// How many heads of a pattern differ, so that none of them is passed over in silence.
+std::int64_t distinct_heads(const Pattern& pattern) {
+  if (pattern.heads() > 1) return pattern.heads();
+  // More are drawn at random for each head, and would be made for heads that nobody has.
+  constexpr std::int64_t kMost = 1024;
+  const std::int64_t heads = pattern.distinct_heads(kMost + 1);
+  if (heads > kMost) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "every head of this pattern sees other keys; say how many there are with --heads");
+  }
+  return heads;
+}
+
+// The sizes of a layout that is made of a pattern.
+LayoutSizes full_sizes(const PatternArguments& arguments, const Pattern& pattern) {
   LayoutSizes sizes = sizes_of(arguments);
-  if (sizes.seq_q == 0) sizes.seq_q = sizes.seq_k = 1024;
+  if (!arguments.seq) sizes.seq_q = 1024;
+  if (!arguments.seq_k) sizes.seq_k = sizes.seq_q;
   if (sizes.block_rows == 0) sizes.block_rows = sizes.block_columns = 128;
-  if (sizes.heads == 0) sizes.heads = 1;
+  if (!arguments.heads) sizes.heads = distinct_heads(pattern);
   return sizes;
+}
+
+// What a file does not say. A size of 0 would be taken for one that was not given.
+LayoutSizes sizes_beside_file(const PatternArguments& arguments) {
+  for (const auto& [option, value] : {std::pair("--seq", arguments.seq),
+                                      {"--seq-k", arguments.seq_k},
+                                      {"--heads", arguments.heads}}) {
+    if (value.value_or(1) > 0) continue;
+    base::fail(ErrorCode::kInvalidArgument, "{} is {}; give a positive number, or leave it out",
+               option, *value);
+  }
+  return sizes_of(arguments);
 }
 
 BlockLayout layout_of(const PatternArguments& arguments) {
@@ -41,9 +69,11 @@ BlockLayout layout_of(const PatternArguments& arguments) {
     base::fail(ErrorCode::kInvalidArgument, "give --pattern with sizes, or --input, and not both");
   }
   if (arguments.input.empty()) {
-    return make_layout(Pattern::parse(text_or_file(arguments.pattern)), full_sizes(arguments));
+    const Pattern pattern = Pattern::parse(text_or_file(arguments.pattern));
+    return make_layout(pattern, full_sizes(arguments, pattern));
   }
-  return import_layout(arguments.input, layout_format(arguments.from), sizes_of(arguments));
+  return import_layout(arguments.input, layout_format(arguments.from),
+                       sizes_beside_file(arguments));
 }
 
 void write_text(const std::string& path, const std::string& text) {
@@ -66,8 +96,23 @@ std::string text_of(const LayoutSizes& sizes) {
       sizes.heads == 1 ? "one layout for all heads" : fmt::format("{} heads", sizes.heads));
 }
 
+// The files that a verb reads, of which none may be written.
+std::vector<std::string> files_read(const PatternArguments& arguments) {
+  std::vector<std::string> files = files_named_in(arguments.pattern);
+  files.push_back(arguments.input);
+  return files;
+}
+
 Exit draw(const PatternArguments& arguments) {
+  check_is_new("--svg", arguments.svg, files_read(arguments));
+  check_is_svg("--svg", arguments.svg);
   const BlockLayout layout = layout_of(arguments);
+  const std::int64_t heads = arguments.heads.value_or(annulus::sizes_of(layout).heads);
+  if (arguments.head >= heads) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "--head is {}, but {} differ, from 0 on; give one of them, or --heads for more",
+               arguments.head, heads);
+  }
   const PictureOptions options = {arguments.head, arguments.cells};
   if (!arguments.svg.empty()) write_text(arguments.svg, svg_picture(layout, options));
   const std::string text = text_picture(layout, options);
@@ -151,7 +196,8 @@ Exit stats(const PatternArguments& arguments) {
   found.layout = layout_of(arguments);
   found.of_pattern = !arguments.pattern.empty();
   if (found.of_pattern) {
-    found.of = statistics(Pattern::parse(text_or_file(arguments.pattern)), full_sizes(arguments));
+    const Pattern pattern = Pattern::parse(text_or_file(arguments.pattern));
+    found.of = statistics(pattern, full_sizes(arguments, pattern));
   } else {
     found.of.layout = statistics(found.layout);
   }
@@ -166,8 +212,9 @@ Exit stats(const PatternArguments& arguments) {
 
 Exit diff(const PatternArguments& arguments) {
   const LayoutFormat format = layout_format(arguments.from);
-  const BlockLayout first = import_layout(arguments.input, format, sizes_of(arguments));
-  const BlockLayout second = import_layout(arguments.other, format, sizes_of(arguments));
+  const LayoutSizes sizes = sizes_beside_file(arguments);
+  const BlockLayout first = import_layout(arguments.input, format, sizes);
+  const BlockLayout second = import_layout(arguments.other, format, sizes);
   const LayoutDifference found = difference(first, second, arguments.lines);
   if (arguments.json) {
     base::Json json;
@@ -187,6 +234,7 @@ Exit diff(const PatternArguments& arguments) {
 }
 
 Exit convert(const PatternArguments& arguments) {
+  check_is_new("the output", arguments.output, files_read(arguments));
   const LayoutFormat format = layout_format(arguments.to);
   BlockLayout layout = layout_of(arguments);
   // The formats of others store each head; equal ones are found again.
@@ -210,21 +258,25 @@ Exit convert(const PatternArguments& arguments) {
 }
 
 void add_sizes(CLI::App& app, PatternArguments* to) {
-  add_number(app, "--seq,-S", &to->seq, "queries; and keys, unless --seq-k is given");
-  add_number(app, "--seq-k", &to->seq_k, "keys");
-  add_number(app, "--heads,-H", &to->heads, "query heads");
+  const auto add = [&](const char* names, std::optional<std::int64_t>* number, const char* help) {
+    app.add_option(names, *number, help)->check(number_of_type<std::int64_t>());
+  };
+  add("--seq,-S", &to->seq, "queries; and keys, unless --seq-k is given; of a pattern 1024");
+  add("--seq-k", &to->seq_k, "keys");
+  add("--heads,-H", &to->heads, "query heads; of a pattern as many as differ unless given");
   app.add_option("--block", to->block, "RxC: size of a block; of a pattern 128x128 unless given");
 }
 
-void add_from(CLI::App& app, PatternArguments* to) {
-  app.add_option("--from", to->from,
-                 "the input's format: layout, npy, raw, csr, coo, bitset, topk, flex, flashinfer");
+CLI::Option* add_from(CLI::App& app, PatternArguments* to) {
+  return app.add_option(
+      "--from", to->from,
+      "the input's format: layout, npy, raw, csr, coo, bitset, topk, flex, flashinfer");
 }
 
 void add_source(CLI::App& app, PatternArguments* to) {
   app.add_option("--pattern,-p", to->pattern, "make the layout of this pattern; @file reads it");
   app.add_option("--input,-i", to->input, "read the layout from this file");
-  add_from(app, to);
+  add_from(app, to)->excludes(app.get_option("--pattern"));
   add_sizes(app, to);
 }
 
@@ -251,14 +303,16 @@ void add_verbs(CLI::App& app, PatternVerbs* verbs) {
   PatternVerb& counting = add("stats", "density, balance and reach", stats);
   add_source(*counting.app, &counting.arguments);
   add_number(*counting.app, "--layers", &counting.arguments.layers,
-             "how far information travels in 1 to this many layers");
+             "how far information travels in 1 to this many layers")
+      ->check(CLI::PositiveNumber);
 
   PatternVerb& comparing = add("diff", "which blocks of two files differ", diff);
   comparing.app->add_option("first", comparing.arguments.input, "a file")->required();
   comparing.app->add_option("second", comparing.arguments.other, "another")->required();
   add_from(*comparing.app, &comparing.arguments);
   add_sizes(*comparing.app, &comparing.arguments);
-  add_number(*comparing.app, "--lines", &comparing.arguments.lines, "rows to show at most");
+  add_number(*comparing.app, "--lines", &comparing.arguments.lines, "rows to show at most")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
 
   PatternVerb& exporting =
       add("export", "write a pattern's layout, or a file's, to a file", convert);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <list>
+#include <optional>
 #include <string>
 
 #include "program/options.h"
@@ -17,9 +18,9 @@ struct PatternArguments {
   std::string pattern;
   std::string input;
   std::string from = "layout";  // the input's format
-  std::int64_t seq = 0;
-  std::int64_t seq_k = 0;  // 0: as seq
-  std::int64_t heads = 0;
+  std::optional<std::int64_t> seq;    // not given: what a file says, or 1024
+  std::optional<std::int64_t> seq_k;  // not given: as seq
+  std::optional<std::int64_t> heads;  // not given: what a file says, or as many as differ
   std::string block;  // "128x128"
 
   std::int64_t head = 0;   // draw

@@ -58,8 +58,15 @@ void take_dtype(const ProblemArguments& arguments, Problem* problem) {
   problem->dtype = arguments.dtype == "fp16"   ? Dtype::kFloat16
                    : arguments.dtype == "e4m3" ? Dtype::kFloat8E4M3
                                                : Dtype::kBfloat16;
-  if (problem->dtype != Dtype::kFloat8E4M3) return;
-  problem->scale_blocks = {arguments.scale_block, arguments.scale_block, arguments.scale_block};
+  if (problem->dtype != Dtype::kFloat8E4M3) {
+    if (!arguments.scale_block) return;
+    base::fail(ErrorCode::kInvalidArgument,
+               "--scale-block is {}, but {} operands have no scales; leave it out, or give --dtype "
+               "e4m3",
+               *arguments.scale_block, to_string(problem->dtype));
+  }
+  const std::int64_t rows = arguments.scale_block.value_or(64);
+  problem->scale_blocks = {rows, rows, rows};
 }
 
 // Operands and their sizes from the input file; e4m3 is made of `made_as` later. Returns the dtype
@@ -81,8 +88,20 @@ Dtype take_file(const ProblemArguments& arguments, Dtype made_as, ProblemInput* 
   input->k = std::move(loaded.k);
   input->v = std::move(loaded.v);
   input->shares_kv = input->k.is_shared;
+  input->overflowed = loaded.overflowed;
   input->origin =
       fmt::format("{} ({} as {})", arguments.input, loaded.stored_as, to_string(problem.dtype));
+  if (loaded.overflowed > 0) {
+    input->origin += fmt::format(", {} finite values became infinite in {}", loaded.overflowed,
+                                 to_string(loaded.dtype));
+  }
+  // More heads than keys: the other order, most likely.
+  if (arguments.layout.empty() && input->k.heads > input->k.rows && input->k.rows > 0) {
+    input->origin += fmt::format(
+        "; K has {} heads of {} rows: if the file is [B, H, S, D], give --layout bhsd, else "
+        "--layout bshd",
+        input->k.heads, input->k.rows);
+  }
   return loaded.dtype;
 }
 
@@ -105,7 +124,7 @@ void make_operands(std::int64_t kv_batch, std::uint64_t seed, Dtype dtype, Probl
 ProblemInput make_input(const ProblemArguments& arguments, bool with_operands) {
   ProblemInput input;
   Problem& problem = input.problem;
-  input.order = arguments.layout == "bshd" ? Order::kBshd : Order::kBhsd;
+  input.order = arguments.layout == "bhsd" ? Order::kBhsd : Order::kBshd;
   take_dtype(arguments, &problem);
   const bool float8 = problem.dtype == Dtype::kFloat8E4M3;
   // What e4m3 is made from.

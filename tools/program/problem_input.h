@@ -18,8 +18,9 @@ struct ProblemInput {
   Problem problem;
   HostTensor q, k, v;
   Order order = Order::kBshd;
-  std::string origin;      // "random, seed 0", or the file
-  bool shares_kv = false;  // K and V are of one batch, which every batch of Q reads
+  std::string origin;           // "random, seed 0", or the file
+  std::int64_t overflowed = 0;  // finite values of the file that its dtype here has no number for
+  bool shares_kv = false;       // K and V are of one batch, which every batch of Q reads
 };
 ProblemInput make_input(const ProblemArguments& arguments, bool with_operands);
 

@@ -1,6 +1,7 @@
 #include "program/report.h"
 
 #include <fmt/core.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -67,21 +68,26 @@ bool Progress::due() {
   return true;
 }
 
-void Progress::update(double share) {
-  if (!due()) return;
-  const double seconds = std::chrono::duration<double>(shown_ - start_).count();
-  const std::string text = share < 0
-                               ? fmt::format("{}: {:.0f} s", what_, seconds)
-                               : fmt::format("{}: {:.0f} %, {:.0f} s", what_, 100 * share, seconds);
+// A line that is longer than the terminal is wide would wrap, and each renewal leave one behind.
+void Progress::show(std::string text) {
+  struct winsize size = {};
+  if (terminal_ && ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 &&
+      text.size() >= size.ws_col) {
+    text.resize(size.ws_col - 1u);
+  }
   std::fprintf(stderr, "%s%s%s", terminal_ ? "\r\033[K" : "", text.c_str(), terminal_ ? "" : "\n");
   std::fflush(stderr);
 }
 
-void Progress::say(const std::string& text) {
+void Progress::update(double share) {
   if (!due()) return;
-  std::fprintf(stderr, "%s%s: %s%s", terminal_ ? "\r\033[K" : "", what_.c_str(), text.c_str(),
-               terminal_ ? "" : "\n");
-  std::fflush(stderr);
+  const double seconds = std::chrono::duration<double>(shown_ - start_).count();
+  show(share < 0 ? fmt::format("{}: {:.0f} s", what_, seconds)
+                 : fmt::format("{}: {:.0f} %, {:.0f} s", what_, 100 * share, seconds));
+}
+
+void Progress::say(const std::string& text) {
+  if (due()) show(what_ + ": " + text);
 }
 
 Waiting::Waiting(std::string what) : progress_(std::move(what)), thread_([this] { work(); }) {}

@@ -40,6 +40,7 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
   bool due();
+  void show(std::string text);
   std::string what_;
   Clock::time_point start_;
   Clock::time_point shown_;

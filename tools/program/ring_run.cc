@@ -148,7 +148,9 @@ RingAnswer compute_ring(const std::vector<Device>& devices, const RunArguments& 
                   ranks, problem.seq_q, problem.seq_k);
   const RingPlan plan = [&] {
     const Waiting waiting("planning and compiling");
-    return plan_ring(devices, problem, shards, plan_options(arguments.problem));
+    PlanOptions options = plan_options(arguments.problem);
+    options.block_rows = options.block_columns = 0;  // the plan of one rank counts blocks
+    return plan_ring(devices, problem, shards, options);
   }();
   RingAnswer result;
   result.info = plan.info();

@@ -7,8 +7,10 @@
 
 #include "annulus/oracle.h"
 #include "base/files.h"
+#include "program/interruption.h"
 #include "program/operands.h"
 #include "program/options.h"
+#include "program/paths.h"
 #include "program/problem_input.h"
 #include "program/report.h"
 #include "program/ring_run.h"
@@ -20,10 +22,21 @@ namespace {
 
 // What takes minutes to compute must have somewhere to go.
 void check_can_write(const RunArguments& arguments) {
+  const ProblemArguments& problem = arguments.problem;
+  std::vector<std::string> read = {problem.input};
+  if (!arguments.output.empty() || !arguments.picture.empty()) {
+    for (const std::string& text : {problem.pattern, problem.score}) {
+      for (std::string& file : files_named_in(text)) read.push_back(std::move(file));
+    }
+  }
+  check_is_new("--output", arguments.output, read);
+  check_is_svg("--picture", arguments.picture);
   base::FileSystem files;
   for (const std::string& path : {arguments.output, arguments.picture}) {
     if (!path.empty()) base::check_can_write(files, path);
   }
+  read.push_back(arguments.output);
+  check_is_new("--picture", arguments.picture, read);
 }
 
 Answer compute(const Device& device, const Plan& plan, const ProblemInput& input, int repeat) {
@@ -96,10 +109,11 @@ Counters sum_counters(const std::vector<Device>& devices) {
 // The problem planned for one device; nothing has run yet.
 RunResult prepare(const RunArguments& arguments) {
   ProblemInput input = make_input(arguments.problem, true);
+  const PlanOptions options = plan_options(arguments.problem, input);
   const Device device = Device::open(device_options(arguments.device));
   const Plan plan = [&] {
     const Waiting waiting("planning and compiling");
-    return device.plan(input.problem, plan_options(arguments.problem, input));
+    return device.plan(input.problem, options);
   }();
   const double density = pair_density(input.problem).value;
   return {.input = std::move(input),
@@ -147,6 +161,7 @@ Exit tell_wrong(const Comparison& comparison) {
 }  // namespace
 
 Exit run(const RunArguments& arguments) {
+  const Interruption interruption(Interruption::Kind::kEnds);
   check_can_write(arguments);
   RunResult result = prepare(arguments);
   const Answer answer = answer_of(arguments, &result);
@@ -163,7 +178,8 @@ Exit run(const RunArguments& arguments) {
   } else {
     print_run(result, arguments);
   }
-  return result.wrong() ? tell_wrong(*result.comparison) : Exit::kOk;
+  if (result.wrong()) return tell_wrong(*result.comparison);
+  return result.compared_nothing() ? Exit::kPartial : Exit::kOk;
 }
 
 }  // namespace annulus::program

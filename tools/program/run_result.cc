@@ -59,8 +59,12 @@ void add_check(const RunResult& result, base::Json* json) {
     (*json)["error_row_max"] = number(made.error_row_max);
     (*json)["error_o"] = number(made.error_o);
     (*json)["error_lse"] = number(made.error_lse);
-    (*json)["within_law"] = (*json)["within_tolerance"] = made.within_tolerance;
+    if (!result.compared_nothing()) {
+      (*json)["within_law"] = (*json)["within_tolerance"] = made.within_tolerance;
+    }
   }
+  (*json)["compared_nothing"] = result.compared_nothing();
+  (*json)["overflowed_values"] = result.input.overflowed;
   (*json)["checked_rows"] = made.checked_rows;
   (*json)["tainted_rows"] = made.tainted_rows;
 }
@@ -98,6 +102,10 @@ void print_ring(const RingAnswer& ring, const RunArguments& arguments,
 std::string check_text(const RunResult& result) {
   if (!result.comparison) return "not checked";
   const Comparison& made = *result.comparison;
+  if (result.compared_nothing()) {
+    return fmt::format("nothing was compared: all {} rows read a NaN or an infinity",
+                       made.tainted_rows);
+  }
   const std::string text =
       fmt::format("row {:.2e}, head {:.2e}, LSE {:.2e} over {} {}rows: {}", made.error_row_max,
                   made.error_o, made.error_lse, made.checked_rows, result.sampled ? "sampled " : "",
@@ -166,7 +174,8 @@ void print_run(const RunResult& result, const RunArguments& arguments) {
                                  launches, launches == 1 ? "" : "es"));
   if (result.ring) print_ring(*result.ring, arguments, result.difference);
   print_line("error", check_text(result));
-  if (device.simulated) print_line("counted", counters_text(result.counters));
+  if (device.simulated && arguments.device.verbose)
+    print_line("counted", counters_text(result.counters));
 }
 
 }  // namespace annulus::program

@@ -58,8 +58,9 @@ Outcome tune_one(const Device& device, const Problem& problem, const TuneArgumen
   options.cold_cache = arguments.cold_cache;
   options.seed = arguments.shape.seed;
   options.progress = [&](const TuneProgress& at) {
-    progress.say(fmt::format("{} of at most {} tried, best {} at {:.3f} of the default, {:.0f} s",
-                             at.done, at.candidates, at.best, at.best_ratio, at.seconds));
+    // What matters most comes first, as a narrow terminal cuts the end.
+    progress.say(fmt::format("{}/{} tried, {:.0f} s, best {:.3f}: {}", at.done, at.candidates,
+                             at.seconds, at.best_ratio, at.best));
   };
   try {
     outcome.result = annulus::tune(device, problem, options);

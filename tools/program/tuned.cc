@@ -5,6 +5,7 @@
 #include "annulus/tune.h"
 #include "base/fail.h"
 #include "program/options.h"
+#include "program/paths.h"
 #include "program/report.h"
 
 namespace annulus::program {
@@ -12,7 +13,9 @@ namespace {
 
 TunedListing listing_of(const TunedArguments& arguments) {
   std::optional<std::string> path;
-  if (!arguments.path.empty()) path = arguments.path;
+  if (!arguments.path.empty()) {
+    path = arguments.path == "none" ? arguments.path : absolute_paths(arguments.path);
+  }
   return annulus::list_tuned(path);
 }
 
@@ -20,6 +23,13 @@ TunedListing listing_of(const TunedArguments& arguments) {
 std::string short_name(const TunedEntry& entry) {
   const std::size_t slash = entry.path.rfind('/');
   return entry.path.substr(slash + 1, 12);
+}
+
+// What was measured, and what kind of problem it stands for. The shape itself counts lengths and
+// densities in steps of logarithms, and nobody should have to read those as numbers.
+std::string problem_of(const TunedEntry& entry) {
+  return fmt::format("B{} H{} Hkv{} Sq{} Sk{}, {}", entry.batch, entry.heads, entry.kv_heads,
+                     entry.seq_q, entry.seq_k, entry.kind);
 }
 
 std::string date(std::int64_t when) {
@@ -46,6 +56,7 @@ base::Json json_of(const TunedEntry& entry) {
   return {{"path", entry.path},
           {"device", entry.device},
           {"shape", entry.shape},
+          {"kind", entry.kind},
           {"config", entry.config},
           {"runner_up", entry.runner_up},
           {"predicted", entry.predicted},
@@ -78,6 +89,13 @@ Exit print_all(const TunedListing& listing, const std::vector<const TunedEntry*>
   return Exit::kOk;
 }
 
+void print_none(const TunedListing& listing) {
+  std::string folders;
+  for (const std::string& folder : listing.folders) folders += " " + folder;
+  std::printf("nothing is tuned%s\n",
+              folders.empty() ? "; no folder is set" : (" in" + folders).c_str());
+}
+
 }  // namespace
 
 Exit list_tuned(const TunedArguments& arguments) {
@@ -90,17 +108,13 @@ Exit list_tuned(const TunedArguments& arguments) {
     if (entry->device != device) std::printf("%s\n", printable(entry->device).c_str());
     device = entry->device;
     std::printf("  %s  %-28s %.3f  %s%s\n", short_name(*entry).c_str(), entry->config.c_str(),
-                ratio(*entry), entry->shape.c_str(), entry->complete ? "" : " (not finished)");
+                ratio(*entry), problem_of(*entry).c_str(),
+                entry->complete ? "" : " (not finished)");
   }
   for (const std::string& line : listing.ignored) {
     std::printf("ignored    %s\n", printable(line).c_str());
   }
-  if (entries.empty()) {
-    std::string folders;
-    for (const std::string& folder : listing.folders) folders += " " + folder;
-    std::printf("nothing is tuned%s\n",
-                folders.empty() ? "; no folder is set" : (" in" + folders).c_str());
-  }
+  if (entries.empty()) print_none(listing);
   return Exit::kOk;
 }
 
@@ -119,9 +133,8 @@ Exit show_tuned(const TunedArguments& arguments) {
   for (const TunedEntry* entry : entries) {
     print_line("entry", entry->path);
     print_line("device", printable(entry->device));
-    print_line("shape", entry->shape);
-    print_line("of", fmt::format("B{} H{} Hkv{} Sq{} Sk{}", entry->batch, entry->heads,
-                                 entry->kv_heads, entry->seq_q, entry->seq_k));
+    print_line("of", problem_of(*entry));
+    print_line("shape", entry->shape + " (lengths, heads and density in steps of logarithms)");
     print_line("config", entry->config);
     print_line("time", fmt::format("{:.1f} {}, the default's {:.1f}: {:.3f} of it ({:.3f} to "
                                    "{:.3f})",
@@ -139,6 +152,7 @@ Exit show_tuned(const TunedArguments& arguments) {
     std::printf("\n");
   }
   for (const std::string& line : listing.ignored) print_line("ignored", printable(line));
+  if (entries.empty()) print_none(listing);
   return Exit::kOk;
 }
 

@@ -175,6 +175,14 @@ void check_comparable(const Problem& problem, const Reference& reference,
     base::fail(ErrorCode::kInvalidArgument, "the result has neither O nor a state to compare");
   }
   const std::int64_t all = problem.batch * problem.heads * problem.seq_q;
+  if (result.state == nullptr && result.o_strides == Strides{} && all > 1) {
+    const Strides contiguous = Strides::bshd(problem.seq_q, problem.heads, problem.dim_v);
+    base::fail(
+        ErrorCode::kInvalidArgument,
+        "the result's o_strides are all 0, so its {} rows would be one row; set them, to {}, "
+        "{} and {} for batch, head and row where O is contiguous in the order B, S, H, D",
+        all, contiguous.batch, contiguous.head, contiguous.row);
+  }
   if (result.state != nullptr &&
       (result.state->rows != all || result.state->dim_v != problem.dim_v)) {
     base::fail(ErrorCode::kInvalidArgument,

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "attention/problem/operands.h"
 #include "base/fail.h"
 #include "base/half.h"
 #include "base/math.h"
@@ -61,6 +62,13 @@ void check_inputs(const Problem& problem, const HostInputs& inputs) {
   need("Q", inputs.q, query_rows);
   need("K", inputs.k, key_rows);
   need("V", inputs.v, key_rows);
+  if (query_rows > 0) {
+    check_rows_given(problem, {.q = inputs.q_strides,
+                               .k = inputs.k_strides,
+                               .v = inputs.v_strides,
+                               .o = {},
+                               .broadcast_rows = inputs.broadcast_rows});
+  }
   if (!problem.carry_in || query_rows == 0) return;
   const HostState* state = inputs.state_in;
   if (state == nullptr) {

@@ -7,6 +7,17 @@
 
 namespace annulus::attention {
 
+struct RowExtents {
+  std::int64_t batch, rows, heads;
+};
+
+// Throws Error{kInvalidArgument} where the rows of a tensor that is read would all be one, which is
+// what strides look like that somebody forgot, unless `broadcast_rows` says that it is meant.
+void check_rows_given(const char* name, const Strides& strides, const RowExtents& extents,
+                      std::int64_t dim, bool broadcast_rows);
+// The same for strides that are told before there are operands.
+void check_rows_given(const Problem& problem, const OperandStrides& strides);
+
 // The checks of Q and K, for kernels that read nothing else.
 void check_queries_and_keys(const Problem& problem, const Operands& operands);
 

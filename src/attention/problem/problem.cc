@@ -111,6 +111,12 @@ void check_tensor(const Tensor& tensor) {
   }
 }
 
+void check_rows(const Tensor& tensor, bool broadcast_rows) {
+  attention::check_rows_given(tensor.name, tensor.strides,
+                              {tensor.batch, tensor.rows, tensor.heads}, tensor.dim,
+                              broadcast_rows);
+}
+
 // Checks that no two elements of a tensor that is written have the same address, or writers of both
 // would race.
 void check_distinct(const Tensor& tensor) {
@@ -237,9 +243,36 @@ Tensor k_of(const Problem& problem, const Operands& operands) {
 
 }  // namespace
 
+void check_rows_given(const char* name, const Strides& strides, const RowExtents& extents,
+                      std::int64_t dim, bool broadcast_rows) {
+  const auto [batch, rows, heads] = extents;
+  if (broadcast_rows || batch == 0 || rows == 0 || heads == 0) return;
+  const bool none_given = strides == Strides{} && (batch > 1 || rows > 1 || heads > 1);
+  if (!none_given && (strides.row != 0 || rows == 1)) return;
+  const Strides contiguous = Strides::bshd(rows, heads, dim);
+  base::fail(ErrorCode::kInvalidArgument,
+             "the strides of {} are {}, {} and {} elements for batch, head and row, so its {} rows "
+             "would be one row; give its strides, which are {}, {} and {} where it is contiguous "
+             "in the order B, S, H, D, or set broadcast_rows where one row is meant",
+             name, strides.batch, strides.head, strides.row, batch * rows * heads, contiguous.batch,
+             contiguous.head, contiguous.row);
+}
+
+void check_rows_given(const Problem& problem, const OperandStrides& strides) {
+  const auto check = [&](const char* name, const Strides& of, std::int64_t rows, std::int64_t heads,
+                         std::int64_t dim) {
+    check_rows_given(name, of, {problem.batch, rows, heads}, dim, strides.broadcast_rows);
+  };
+  check("Q", strides.q, problem.seq_q, problem.heads, problem.dim_qk);
+  check("K", strides.k, problem.seq_k, problem.kv_heads, problem.dim_qk);
+  check("V", strides.v, problem.seq_k, problem.kv_heads, problem.dim_v);
+}
+
 void check_queries_and_keys(const Problem& problem, const Operands& operands) {
-  check_tensor(q_of(problem, operands));
-  check_tensor(k_of(problem, operands));
+  for (const Tensor& tensor : {q_of(problem, operands), k_of(problem, operands)}) {
+    check_tensor(tensor);
+    check_rows(tensor, operands.broadcast_rows);
+  }
 }
 
 std::span<const Dims> supported_dims() {
@@ -345,9 +378,10 @@ void validate(const Problem& problem, const Operands& operands) {
                     problem.seq_q, problem.heads, problem.dim_v,      problem.output_dtype()};
   const bool rows = problem.batch > 0 && problem.seq_q > 0;
   if (rows) {
-    check_tensor(q);
-    check_tensor(k);
-    check_tensor(v);
+    for (const Tensor* tensor : {&q, &k, &v}) {
+      check_tensor(*tensor);
+      check_rows(*tensor, operands.broadcast_rows);
+    }
   }
   if (problem.carry_out) {
     check_unused("O", operands.o, "the state is carried out");

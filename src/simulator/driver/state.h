@@ -134,7 +134,7 @@ class Stream {
   // The stream is destroyed. Its last work still comes before the default stream's, if it blocks.
   void retire();
 
-  std::string text() const;  // "stream 2 of device 0"
+  std::string text() const;  // "stream 2 of device 0 (sim:sm_80:0)"
 
   std::shared_ptr<Capture> capture() const;
   void set_capture(std::shared_ptr<Capture> capture);

@@ -1,0 +1,17 @@
+#ifndef ANNULUS_ATTENTION_RUN_CHECK_MEMORY_H_
+#define ANNULUS_ATTENTION_RUN_CHECK_MEMORY_H_
+
+// Asks the driver about the memory of a call (DeviceOptions::check_operands).
+
+#include "annulus/attention.h"
+#include "device/context.h"
+
+namespace annulus::attention {
+
+// Throws Error{kInvalidArgument} for the first tensor, or the workspace, that the device cannot
+// read. Null addresses are not looked at: which may be null is validate()'s to say.
+void check_memory(const device::Context& context, const Operands& operands, const void* workspace);
+
+}  // namespace annulus::attention
+
+#endif  // ANNULUS_ATTENTION_RUN_CHECK_MEMORY_H_
