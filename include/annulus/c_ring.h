@@ -91,10 +91,13 @@ typedef struct annulus_ring_rank {
   int64_t bytes_received;
   int64_t workspace_bytes;  // scratch memory that every run in flight needs of its own; may be 0
   int64_t device_bytes;     // memory that the ring holds for it
+  // The predicted time of its attention kernels, one after another (annulus_plan_predict). Copies
+  // between ranks are not counted.
+  double predicted_micros;
 } annulus_ring_rank;
 
 #define ANNULUS_RING_RANK_INIT \
-  { sizeof(annulus_ring_rank), NULL, {NULL, 0, NULL, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(annulus_ring_rank), NULL, {NULL, 0, NULL, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0 }
 
 ANNULUS_EXPORT annulus_status annulus_ring_get_rank(annulus_ring* ring, size_t rank,
                                                     annulus_ring_rank* info);

@@ -85,6 +85,9 @@ struct RingRankInfo {
   std::int64_t bytes_received = 0;
   std::int64_t workspace_bytes = 0;
   std::int64_t device_bytes = 0;  // memory that the plan holds: tile lists
+  // The predicted time of its attention kernels, one after another, as PlanPrediction has it for a
+  // plan of one device. Copies between ranks are not counted.
+  double predicted_micros = 0;
 };
 
 struct RingInfo {

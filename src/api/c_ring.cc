@@ -192,6 +192,7 @@ annulus_status annulus_ring_get_rank(annulus_ring* ring, size_t rank, annulus_ri
     c.bytes_received = info.bytes_received;
     c.workspace_bytes = info.workspace_bytes;
     c.device_bytes = info.device_bytes;
+    c.predicted_micros = info.predicted_micros;
     write_struct(kRank, to, c);
   });
 }

@@ -60,10 +60,10 @@ void add_branch(const attention::Forward& forward, const PlanOptions& options, P
   add_kernel(forward, info);
 }
 
-RingRankInfo describe_rank(const ring::PlannedRing& plan, int rank, const std::string& device) {
+RingRankInfo describe_rank(const ring::PlannedRing& plan, int rank, const RankOfRing& on) {
   const ring::RankPlan& planned = plan.ranks[static_cast<std::size_t>(rank)];
   RingRankInfo info;
-  info.device = device;
+  info.device = on.device;
   info.rows_q = planned.problem.seq_q;
   info.rows_k = planned.problem.seq_k;
   for (const attention::LaunchPlan& launch : planned.launches) {
@@ -71,6 +71,7 @@ RingRankInfo describe_rank(const ring::PlannedRing& plan, int rank, const std::s
     info.full_tiles += launch.tiles->full_tiles;
     info.partial_tiles += launch.tiles->partial_tiles;
     info.device_bytes += launch.device_bytes;
+    info.predicted_micros += attention::predict(on.pipes, launch).predicted_micros;
   }
   info.bytes_sent = plan.schedule.bytes_sent(rank);
   info.bytes_received = plan.schedule.bytes_received(rank);
@@ -105,18 +106,18 @@ PlanInfo describe(const attention::BranchedForward& forward, const PlanOptions& 
   return info;
 }
 
-RingInfo describe(const ring::PlannedRing& plan, std::span<const std::string> devices) {
+RingInfo describe(const ring::PlannedRing& plan, std::span<const RankOfRing> ranks) {
   RingInfo info;
   info.kernel = plan.kernel;
   info.config = attention::to_string(plan.choice.config);
   info.schedule = ring::describe(plan.schedule);
   std::int64_t shards = 0;
-  for (std::size_t rank = 0; rank < devices.size(); ++rank) {
-    info.ranks.push_back(describe_rank(plan, static_cast<int>(rank), devices[rank]));
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    info.ranks.push_back(describe_rank(plan, static_cast<int>(rank), ranks[rank]));
     info.bytes_sent += info.ranks.back().bytes_sent;
     shards += plan.packed[rank].bytes;
   }
-  info.bytes_plain_ring = shards * static_cast<std::int64_t>(devices.size() - 1);
+  info.bytes_plain_ring = shards * static_cast<std::int64_t>(ranks.size() - 1);
   return info;
 }
 

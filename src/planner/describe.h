@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "annulus/ring.h"
+#include "attention/cost/pipe_model.h"
 #include "attention/run/branched_forward.h"
 #include "ring/plan.h"
 
@@ -19,9 +20,14 @@ namespace annulus::planner {
 // that PlanOptions::block_rows and block_columns cannot count.
 PlanInfo describe(const attention::BranchedForward& forward, const PlanOptions& options);
 
-// Fills in all fields but tuned, plan_ms and compile_ms. `devices` has the name of each rank's
-// device.
-RingInfo describe(const ring::PlannedRing& plan, std::span<const std::string> devices);
+// The device of a rank: what it is called, and what the pipe model takes it for.
+struct RankOfRing {
+  std::string device;
+  attention::PipeDevice pipes;
+};
+
+// Fills in all fields but tuned, plan_ms and compile_ms.
+RingInfo describe(const ring::PlannedRing& plan, std::span<const RankOfRing> ranks);
 
 // The number of tiles of each launch: [rank][launch]. Count before a LocalRing takes the launches.
 std::vector<std::vector<std::int64_t>> count_tiles(const ring::PlannedRing& plan);

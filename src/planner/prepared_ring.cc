@@ -98,7 +98,7 @@ std::shared_ptr<const PreparedRing> prepare_ring(std::span<const RankRequest> ra
   const Planner& first = ranks[0].planner;
   std::vector<attention::DeviceLimits> limits;
   std::vector<ring::RankDevice> devices;
-  std::vector<std::string> names;
+  std::vector<RankOfRing> described;
   for (const RankRequest& rank : ranks) {
     const Planner& planner = rank.planner;
     const int number = static_cast<int>(limits.size());
@@ -108,7 +108,7 @@ std::shared_ptr<const PreparedRing> prepare_ring(std::span<const RankRequest> ra
     }));
     devices.push_back(
         {planner.context, planner.kernels.get(), planner.limits.arch, planner.check_operands});
-    names.push_back(planner.device);
+    described.push_back({planner.device, attention::pipe_device(planner.context->info())});
   }
   const Clock::time_point start = Clock::now();
   const Problem largest = ring::largest_hop(problem, shards);
@@ -120,7 +120,7 @@ std::shared_ptr<const PreparedRing> prepare_ring(std::span<const RankRequest> ra
       choices, *first.tuned, first.log,
       [&](const attention::Choice& choice, const std::string& origin) {
         ring::PlannedRing plan = ring::plan_ring(problem, shards, limits, choice);
-        RingInfo info = describe(plan, names);
+        RingInfo info = describe(plan, described);
         info.tuned = origin;
         // Counted before PreparedRing moves the launches out of the plan.
         auto tiles = count_tiles(plan);

@@ -53,6 +53,7 @@ static void make(sample_ring* ring, const sample* made) {
     CHECK(info.shard.k_count == 1 && info.shard.k[0].length == kPieces[rank].length);
     CHECK(info.launches == rank + 1);  // causal: its own keys and those before
     CHECK(strlen(info.device) > 4);
+    CHECK(info.predicted_micros > 0);
     CHECK(info.device_bytes == 0);  // which tiles a row has follows from its number
     *operands = made->operands;
     operands->q = (const char*)operands->q + q_offset;

@@ -540,6 +540,7 @@ TEST_CASE("run goes around a ring and says what it cost") {
       test::device_name();
   const base::Json one = json_of(common);
   CHECK(one["ranks"] == 1);
+  CHECK(one["predicted_micros"].get<double>() > 0);
   CHECK(one["bytes_sent"] == 0);
   CHECK(one["max_difference_from_one_rank"].is_null());
   for (const char* shard : {"contiguous", "zigzag"}) {
@@ -547,6 +548,7 @@ TEST_CASE("run goes around a ring and says what it cost") {
     const base::Json ring =
         json_of(common + " --ranks 4 --shard " + shard + " --picture " + (folder / "ring.svg"));
     CHECK(ring["ranks"] == 4);
+    CHECK(ring["predicted_micros"].get<double>() > 0);
     CHECK(ring["within_law"] == true);
     CHECK(ring["faults"] == 0);
     CHECK(ring["bytes_sent"] > 0);

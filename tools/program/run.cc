@@ -2,8 +2,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 #include <span>
+#include <utility>
 
 #include "annulus/oracle.h"
 #include "base/files.h"
@@ -19,6 +21,8 @@
 
 namespace annulus::program {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 // What takes minutes to compute must have somewhere to go.
 void check_can_write(const RunArguments& arguments) {
@@ -151,6 +155,12 @@ void save_picture(const RunResult& result, const std::string& path) {
   base::write_file_atomically(files, path, std::as_bytes(std::span(result.ring->picture)));
 }
 
+// The seconds since `start`, which is set to now.
+double seconds_since(Clock::time_point* start) {
+  const Clock::time_point before = std::exchange(*start, Clock::now());
+  return std::chrono::duration<double>(*start - before).count();
+}
+
 Exit tell_wrong(const Comparison& comparison) {
   std::fprintf(stderr, "annulus run: wrong result: %s\n",
                comparison.first_wrong.empty() ? "a head is beyond the tolerance"
@@ -163,12 +173,16 @@ Exit tell_wrong(const Comparison& comparison) {
 Exit run(const RunArguments& arguments) {
   const Interruption interruption(Interruption::Kind::kEnds);
   check_can_write(arguments);
+  Clock::time_point start = Clock::now();
   RunResult result = prepare(arguments);
+  result.plan_seconds = seconds_since(&start);
   const Answer answer = answer_of(arguments, &result);
+  result.run_seconds = seconds_since(&start);
   if (!arguments.picture.empty()) save_picture(result, arguments.picture);
   if (!arguments.no_check) {
     result.comparison =
         check(result.input, result.plan.info(), answer, result.around, &result.sampled);
+    result.check_seconds = seconds_since(&start);
   }
   if (!arguments.output.empty()) {
     save_output(arguments.output, answer.o, result.input.problem.output_dtype(), answer.lse);

@@ -85,6 +85,22 @@ std::string bytes_text(std::int64_t bytes) {
                          : fmt::format("{:.2f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
+// Of a ring the time of the rank that computes longest.
+double predicted_micros(const RunResult& result) {
+  if (!result.around) return result.plan.predict().predicted_micros;
+  double longest = 0;
+  for (const RingRankInfo& rank : result.ring->info.ranks) {
+    longest = std::max(longest, rank.predicted_micros);
+  }
+  return longest;
+}
+
+std::string predicted_text(const RunResult& result) {
+  return fmt::format("{:.1f} us on paper, {}; not measured", predicted_micros(result),
+                     result.around ? "for the rank that computes longest, copies not counted"
+                                   : "held up by " + result.plan.predict().predicted_limit);
+}
+
 void print_ring(const RingAnswer& ring, const RunArguments& arguments,
                 std::optional<double> difference) {
   print_line("ring", fmt::format("{} ranks, {} shards, planned in {:.1f} ms",
@@ -144,6 +160,10 @@ base::Json run_json(const RunResult& result, const RunArguments& arguments) {
   json["density"] = result.density;
   json["block_density"] = plan.block_density.value;
   json["time_ms"] = median(result.millis);
+  json["predicted_micros"] = number(predicted_micros(result));
+  json["plan_seconds"] = result.plan_seconds;
+  json["run_seconds"] = result.run_seconds;
+  json["check_seconds"] = result.check_seconds;
   json["time_means"] = device.simulated ? "host wall time of the simulation" : "time on the device";
   json["launches"] = launches_of(result);
   add_ring(result, arguments, &json);
@@ -172,8 +192,13 @@ void print_run(const RunResult& result, const RunArguments& arguments) {
                                                     "speed of a GPU)"
                                                   : "",
                                  launches, launches == 1 ? "" : "es"));
+  if (device.simulated) print_line("predicted", predicted_text(result));
   if (result.ring) print_ring(*result.ring, arguments, result.difference);
   print_line("error", check_text(result));
+  std::string took = fmt::format("{:.1f} s to plan and compile, {:.1f} s to run",
+                                 result.plan_seconds, result.run_seconds);
+  if (result.comparison) took += fmt::format(", {:.1f} s to check", result.check_seconds);
+  print_line("took", took);
   if (device.simulated && arguments.device.verbose)
     print_line("counted", counters_text(result.counters));
 }

@@ -20,6 +20,8 @@ struct RunResult {
   Plan plan;           // of one rank
   double density = 0;  // of pairs
   std::vector<double> millis = {};
+  // Seconds of this machine: to plan and compile, to run, to compare with the oracle.
+  double plan_seconds = 0, run_seconds = 0, check_seconds = 0;
   Counters counters = {};  // of all distinct devices
 
   std::optional<RingAnswer> ring = {};    // without its answer
