@@ -1,5 +1,7 @@
 // Values that no C type refuses: garbage enums, numbers that are none, strides, texts, arrays.
 
+#define _POSIX_C_SOURCE 200112L  // for setenv
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,9 +187,14 @@ static void wrong_options(void) {
   annulus_device* device = NULL;
   annulus_plan* plan = NULL;
   options.name = "gpu:0";
-  CHECK_FAILS(annulus_device_open(&options, &device), ANNULUS_INVALID_ARGUMENT, "write cuda, cuda:0");
+  CHECK_FAILS(annulus_device_open(&options, &device), ANNULUS_INVALID_ARGUMENT,
+              "write cuda, cuda:0");
   options.name = "sim:sm_80:99";
   CHECK_FAILS(annulus_device_open(&options, &device), ANNULUS_DEVICE, "there is no device");
+  setenv("ANNULUS_REQUIRE_GPU", "1", 1);
+  options.name = "sim:sm_80";
+  CHECK_FAILS(annulus_device_open(&options, &device), ANNULUS_DEVICE, "ANNULUS_REQUIRE_GPU is '1'");
+  unsetenv("ANNULUS_REQUIRE_GPU");
   options = sample_options();
   options.log_level = 4;
   CHECK_FAILS(annulus_device_open(&options, &device), ANNULUS_INVALID_ARGUMENT, "log_level is 4");

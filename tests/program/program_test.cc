@@ -256,13 +256,14 @@ TEST_CASE("folders named from where one stands are those folders") {
       test::run_command(there + ANNULUS_PROGRAM +
                         " run --json -S 40 -H 1 -D 32 --cache-dir kernels --tuned t" + on_device());
   CHECK(outcome.code == 0);
-  CHECK(outcome.err.empty());
+  // No note of the library; where kernels take seconds, there are lines of progress.
+  CHECK(outcome.err.find("annulus:") == std::string::npos);
   CHECK(std::filesystem::is_directory(folder / "kernels"));
   // The option's own word, from the environment.
   const Outcome none = test::run_command(std::string("env ANNULUS_TUNED=none ") + ANNULUS_PROGRAM +
                                          " run -S 40 -H 1 -D 32" + on_device());
   CHECK(none.code == 0);
-  CHECK(none.err.empty());
+  CHECK(none.err.find("annulus:") == std::string::npos);
 }
 
 TEST_CASE("a simulated device that nobody asked for is said, and refused where a GPU is required") {
