@@ -27,5 +27,6 @@ set_tests_properties(libcuda_symbols PROPERTIES LABELS unit)
 # The library opened as Annulus opens a driver: found, whole and known to be simulated.
 annulus_test(libcuda LABEL unit LIBRARIES annulus_device SOURCES simulator/libcuda_test.cc)
 target_compile_definitions(test_libcuda PRIVATE
-  ANNULUS_LIBCUDA_FOLDER="$<TARGET_FILE_DIR:annulus_libcuda>")
-add_dependencies(test_libcuda annulus_libcuda)
+  ANNULUS_LIBCUDA_FOLDER="$<TARGET_FILE_DIR:annulus_libcuda>"
+  ANNULUS_LIBRARY="$<TARGET_FILE:annulus>")
+add_dependencies(test_libcuda annulus_libcuda annulus)
