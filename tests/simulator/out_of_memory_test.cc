@@ -92,7 +92,12 @@ TEST_CASE("what waits for refused work is refused too, on every stream that it w
     if (one == kCudaSuccess && two == kCudaSuccess) CHECK(on.read(pointer) == 30);
     // Either stream was told, and none is wrong without a word.
     if (one == kCudaOutOfMemory) refused = true;
+    // What a wait for the whole context has returned is no matter of later work either.
     CHECK(on.cuda.ctx_synchronize() == kCudaSuccess);
+    REQUIRE(on.scale(scale, pointer, 2, nullptr) == kCudaSuccess);
+    test::with_failing_new(n, [&] { one = on.cuda.ctx_synchronize(); });
+    on.write(pointer, 7);
+    CHECK(on.read(pointer) == 7);
     if (!failed) break;
   }
   CHECK(refused);

@@ -34,15 +34,15 @@ void Queue::shorten(const Context& context) {
   }
 }
 
-bool Queue::take_refusal(std::span<const ItemPointer> items, std::atomic<bool>* stream_refused) {
+bool Queue::take_refusal(std::span<const ItemPointer> items,
+                         std::atomic<std::uint64_t>* stream_refusal) {
   const std::lock_guard lock(mutex_);
-  bool refused = stream_refused != nullptr && stream_refused->exchange(false);
+  std::uint64_t met = stream_refusal == nullptr ? 0 : stream_refusal->exchange(0);
   for (const ItemPointer& item : items) {
-    if (item == nullptr || item->refusal <= heard_refusal_) continue;
-    heard_refusal_ = item->refusal;
-    refused = true;
+    if (item != nullptr && item->refusal > heard_refusal_) met = std::max(met, item->refusal);
   }
-  return refused;
+  heard_refusal_ = std::max(heard_refusal_, met);
+  return met != 0;
 }
 
 // Edges lead to items that were queued earlier, so one pass from the end meets all of them.
@@ -192,7 +192,7 @@ void Queue::run(const ItemPointer& item, std::unique_lock<std::mutex>& lock) {
   state().detector.order.ended(*item->operation);
   lock.lock();
   item->refusal = refusal;
-  if (refusal != 0) *item->stream_refused = true;
+  if (refusal != 0) *item->stream_refusal = refusal;
   item->state = Item::State::kDone;
   item->after.clear();
   pending_.erase(std::find(pending_.begin(), pending_.end(), item));

@@ -48,7 +48,7 @@ struct Item {
   bool on_host = false;
   bool always = false;
   std::shared_ptr<Context> context;
-  std::shared_ptr<std::atomic<bool>> stream_refused;  // the flag of its stream
+  std::shared_ptr<std::atomic<std::uint64_t>> stream_refusal;  // that of its stream
   std::vector<std::shared_ptr<Item>> after;
   enum class State { kWaiting, kRunning, kDone } state = State::kWaiting;
   // Kept by the queue.
@@ -68,7 +68,7 @@ class Queue {
   bool done(const ItemPointer& item) const;
   // Whether these items, which have ended, or their stream met a refusal that no wait has returned
   // yet. It counts as returned from now on.
-  bool take_refusal(std::span<const ItemPointer> items, std::atomic<bool>* stream_refused);
+  bool take_refusal(std::span<const ItemPointer> items, std::atomic<std::uint64_t>* stream_refusal);
 
   // Runs items until this one has ended, and perhaps others that may run too.
   void finish(const ItemPointer& target);

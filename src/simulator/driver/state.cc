@@ -280,7 +280,9 @@ abi::CUresult synchronize(Context& context) {
     if (context.default_stream != nullptr) streams.push_back(context.default_stream);
   }
   state().queue.finish_all(context);
-  for (const auto& [chain, operation] : latest) state().detector.order.observe(*operation);
+  for (const auto& [chain, operation] : latest) {
+    if (operation != nullptr) state().detector.order.observe(*operation);  // null: never queued
+  }
   bool refused = false;
   for (const std::shared_ptr<Stream>& stream : streams) refused |= stream->take_refusal({});
   std::lock_guard lock(context.mutex);

@@ -160,8 +160,9 @@ class Stream {
   const Kind kind_;
   const int number_;  // in its context, from 1; the default stream has 0
   const ChainPointer chain_ = std::make_shared<Chain>();
-  const std::shared_ptr<std::atomic<bool>> refused_ = std::make_shared<std::atomic<bool>>(false);
-  mutable std::mutex mutex_;  // guards all members below
+  const std::shared_ptr<std::atomic<std::uint64_t>> refusal_ =
+      std::make_shared<std::atomic<std::uint64_t>>(0);  // the last that no wait has returned
+  mutable std::mutex mutex_;                            // guards all members below
   std::shared_ptr<Capture> capture_;
   ItemPointer last_;
   std::vector<ItemPointer> gates_;  // items that the next one has to wait for (wait_for)

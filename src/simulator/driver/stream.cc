@@ -48,7 +48,7 @@ ItemPointer Stream::make_item(Work work, std::string where, const ChainPointer& 
   item->on_host = work.on_host;
   item->always = work.always;
   item->context = context_;
-  item->stream_refused = refused_;
+  item->stream_refusal = refusal_;
   std::vector<OperationPointer> operations;
   for (const ItemPointer& earlier : after) {
     if (earlier != nullptr) operations.push_back(earlier->operation);
@@ -244,7 +244,7 @@ void Stream::retire() {
 }
 
 bool Stream::take_refusal(std::span<const ItemPointer> tails) const {
-  return state().queue.take_refusal(tails, refused_.get());
+  return state().queue.take_refusal(tails, refusal_.get());
 }
 
 std::shared_ptr<Capture> Stream::capture() const {
