@@ -44,10 +44,11 @@ class Lister {
     ListedEntry listed;
     listed.path = path + "/" + name;
     std::string why;
-    const base::FileResult read = base::try_read_file(files_, folder, name, kMaxEntryBytes, &bytes);
+    const base::FileResult read = base::try_read_private_file(
+        files_, folder, base::FolderUse::kOwnOrRoots, name, kMaxEntryBytes, &bytes);
     std::optional<Entry> found;
     if (!read.ok()) {
-      why = fmt::format("cannot {} it: {}", read.step, base::describe_errno(read.code));
+      why = fmt::format("cannot {} it: {}", read.step, base::describe_private(read));
     } else {
       found = decode_entry(bytes, &listed.device, &why);
     }

@@ -77,9 +77,9 @@ class Search {
   void try_default() {
     Trial& trial = at(result_.default_at);
     if (auto reason = workbench_.prepare(trial.config)) {
-      base::fail(ErrorCode::kInternal,
+      base::fail(reason->code,
                  "the default configuration {} does not pass the check against the oracle: {}",
-                 to_string(trial.config), *reason);
+                 to_string(trial.config), reason->reason);
     }
     const int rounds = workbench_.exact() ? 1 : options_.quick_rounds;
     const KernelConfig only[] = {trial.config};
@@ -116,7 +116,7 @@ class Search {
     Trial& trial = at(index);
     if (auto reason = workbench_.prepare(trial.config)) {
       trial.outcome = Trial::Outcome::kDropped;
-      trial.reason = std::move(*reason);
+      trial.reason = std::move(reason->reason);
       ++result_.dropped;
       report(index);
       return false;

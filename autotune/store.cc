@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <ctime>
 #include <thread>
 #include <tuple>
 
@@ -22,6 +21,7 @@ constexpr char kLockName[] = "tuned.lock";
 constexpr std::size_t kMaxEntries = 10'000;
 // A temporary older than this was left by a killed writer, since writing takes far less time.
 constexpr std::int64_t kAbandonedSeconds = 3600;
+constexpr char kNoFolder[] = "no folder is set (ANNULUS_TUNED, XDG_CACHE_HOME or HOME)";
 constexpr char kRemedy[] = "set ANNULUS_TUNED to a folder of your own";
 
 std::string file_name(const ShapeKey& shape) { return digest(shape).hex() + std::string(kSuffix); }
@@ -116,11 +116,12 @@ std::optional<Entry> TunedStore::read_entry(int folder, const std::string& path,
                                             const std::string& name, bool quiet) {
   std::vector<std::byte> file;
   std::string why, device;
-  const base::FileResult read = base::try_read_file(*files_, folder, name, kMaxEntryBytes, &file);
+  const base::FileResult read = base::try_read_private_file(
+      *files_, folder, base::FolderUse::kOwnOrRoots, name, kMaxEntryBytes, &file);
   std::optional<Entry> entry;
   if (read.code == -ENOENT) return std::nullopt;
   if (!read.ok()) {
-    why = fmt::format("cannot {} it: {}", read.step, base::describe_errno(read.code));
+    why = fmt::format("cannot {} it: {}", read.step, base::describe_private(read));
   } else {
     entry = decode_entry(file, &device, &why);
   }
@@ -206,70 +207,96 @@ std::optional<std::string> TunedStore::writable_folder(std::string* problem) {
     *problem += (problem->empty() ? "" : "; ") + why;
   }
   if (options_.folders.empty()) {
-    *problem = "no folder is set (ANNULUS_TUNED, XDG_CACHE_HOME or HOME)";
+    *problem = kNoFolder;
   }
   return std::nullopt;
 }
 
 // Under the folder's lock, reads the entry that is stored now and writes the new one only where
-// that is not better. If nothing can be written, the result is kept in memory, with a warning if
-// folders were given.
-TunedStore::Stored TunedStore::store(const Entry& entry, bool replace) {
+// that is not better. Empty, with *problem saying why, where nothing could be written.
+std::optional<TunedStore::Stored> TunedStore::store_in(const std::string& folder,
+                                                       const Entry& entry, bool replace,
+                                                       Entry* stored_entry, std::string* problem) {
+  const Opened opened{*files_, open_for_writing(folder, problem)};
+  if (opened.file < 0) return std::nullopt;
+  const std::string path = folder + "/" + options_.device.folder;
+  const std::string name = file_name(entry.shape);
+  const Opened locked{*files_,
+                      files_->open(opened.file, kLockName, O_RDWR | O_CREAT | O_NOFOLLOW, 0600)};
+  if (locked.file >= 0) lock(*files_, locked.file, options_.lock_wait);
   Stored stored;
-  const std::optional<std::string> path = writable_folder(&stored.problem);
-  const std::lock_guard guard(mutex_);
-  load();
-  const auto keep = [&](const Entry& kept) {
-    entries_.insert_or_assign(kept.shape, Kept{kept, stored.path});
-  };
-  if (path) {
-    const std::string name = file_name(entry.shape);
-    const Opened opened{*files_, base::open_private_folder(*files_, *path, base::FolderUse::kOwn,
-                                                           kRemedy, &stored.problem)};
-    if (opened.file >= 0) {
-      const Opened locked{
-          *files_, files_->open(opened.file, kLockName, O_RDWR | O_CREAT | O_NOFOLLOW, 0600)};
-      if (locked.file >= 0) lock(*files_, locked.file, options_.lock_wait);
-      stored.path = *path + "/" + name;
-      const auto there = read_entry(opened.file, *path, name, true);
-      if (there && !replace && better(*there, entry)) {
-        stored.outcome = Outcome::kKept;
-        keep(*there);
-        return stored;
-      }
-      const base::FileResult written = base::try_write_file(
-          *files_, opened.file, name, encode_entry(entry, options_.device.identity), 0600);
-      if (written.ok()) {
-        stored.outcome = Outcome::kStored;
-        keep(entry);
-        sweep(opened.file);
-        return stored;
-      }
-      stored.problem = fmt::format("cannot {} '{}': {}", written.step, stored.path,
-                                   base::describe_errno(written.code));
-      stored.path.clear();
+  stored.path = path + "/" + name;
+  if (!replace) {
+    const auto there = read_entry(opened.file, path, name, true);
+    if (there && better(*there, entry)) {
+      stored.outcome = Outcome::kKept;
+      *stored_entry = *there;
+      return stored;
     }
   }
-  // Without a folder, keeping results in memory is what the caller asked for.
-  if (!options_.folders.empty()) {
-    log_.write(base::LogLevel::kWarning, "a tuned result is kept in memory only: {}",
-               stored.problem);
+  const base::FileResult written = base::try_write_file(
+      *files_, opened.file, name, encode_entry(entry, options_.device.identity), 0600);
+  if (!written.ok()) {
+    *problem = fmt::format("cannot {} '{}': {}", written.step, stored.path,
+                           base::describe_errno(written.code));
+    return std::nullopt;
   }
-  keep(entry);
+  stored.outcome = Outcome::kStored;
+  *stored_entry = entry;
+  sweep(opened.file, name);
   return stored;
 }
 
-// Removes temporaries that killed writers left behind.
-void TunedStore::sweep(int folder) {
+// A search took minutes, so its result does not go with the first call that fails: each folder of
+// the path is tried, and all of them once more. mutex_ is not held meanwhile, as another process
+// may hold the lock of a folder for long, and plans that look results up would wait for it as well.
+// If nothing can be written, the result is kept in memory, with a warning if folders were given.
+TunedStore::Stored TunedStore::store(const Entry& entry, bool replace) {
+  constexpr int kAttempts = 2;
+  const std::lock_guard one_writer(writing_);
+  std::optional<Stored> stored;
+  Entry kept = entry;
+  std::string problems;
+  for (int attempt = 0; attempt < kAttempts && !stored; ++attempt) {
+    problems.clear();
+    for (const std::string& folder : options_.folders) {
+      std::string problem;
+      stored = store_in(folder, entry, replace, &kept, &problem);
+      if (stored) break;
+      problems += (problems.empty() ? "" : "; ") + problem;
+    }
+  }
+  if (!stored) {
+    stored.emplace();
+    // Without a folder, keeping results in memory is what the caller asked for.
+    stored->problem = options_.folders.empty() ? kNoFolder : problems;
+    const std::vector<std::byte> file = encode_entry(entry, options_.device.identity);
+    stored->file_name = options_.device.folder + "/" + file_name(entry.shape);
+    stored->file.assign(reinterpret_cast<const char*>(file.data()), file.size());
+    if (!options_.folders.empty()) {
+      log_.write(base::LogLevel::kWarning, "a tuned result is kept in memory only: {}",
+                 stored->problem);
+    }
+  }
+  const std::lock_guard guard(mutex_);
+  load();
+  entries_.insert_or_assign(kept.shape, Kept{kept, stored->path});
+  return *stored;
+}
+
+// Removes temporaries that killed writers left behind. The time is that of `newest`, a file written
+// just now: a clock of this machine may be hours from that of the machine which keeps the files.
+void TunedStore::sweep(int folder, const std::string& newest) {
   std::vector<std::string> names;
   if (files_->list(folder, &names) < 0) return;
-  const std::int64_t now = std::time(nullptr);
+  const std::optional<std::int64_t> now = base::modified_time(*files_, folder, newest);
+  if (!now) return;
   for (const std::string& name : names) {
     if (!name.starts_with(base::kTemporaryPrefix)) continue;
     const Opened file{*files_, files_->open(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0)};
     base::FileSystem::Status status;
     if (file.file < 0 || files_->status(file.file, &status) < 0) continue;
-    if (now - status.modified > kAbandonedSeconds) files_->unlink(folder, name);
+    if (*now - status.modified > kAbandonedSeconds) files_->unlink(folder, name);
   }
 }
 

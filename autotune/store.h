@@ -67,10 +67,14 @@ class TunedStore {
   struct Stored {
     Outcome outcome = Outcome::kFailed;
     std::string path;     // of the entry that is stored now
-    std::string problem;  // of kFailed
+    std::string problem;  // of kFailed, as are the next two
+    // The file that was not written, for somebody else to put below a folder of the path: its name
+    // there, and its text.
+    std::string file_name;
+    std::string file;
   };
-  // Writes to the first folder that can be written to. With `replace` a better entry is replaced as
-  // well.
+  // Writes to the first folder of the path that takes it. With `replace` a better entry is replaced
+  // as well.
   Stored store(const Entry& entry, bool replace);
 
   const StoreOptions& options() const { return options_; }
@@ -85,12 +89,15 @@ class TunedStore {
   std::optional<Entry> read_entry(int folder, const std::string& path, const std::string& name,
                                   bool quiet);
   int open_for_writing(const std::string& folder, std::string* problem);
-  void sweep(int folder);
+  std::optional<Stored> store_in(const std::string& folder, const Entry& entry, bool replace,
+                                 Entry* stored_entry, std::string* problem);
+  void sweep(int folder, const std::string& newest);
 
   StoreOptions options_;
   base::Log log_;
   std::shared_ptr<base::FileSystem> files_;
-  std::mutex mutex_;  // guards all below
+  std::mutex writing_;  // held by the one thread that stores; taken before mutex_
+  std::mutex mutex_;    // guards all below
   bool loaded_ = false;
   std::map<ShapeKey, Kept> entries_;
 };

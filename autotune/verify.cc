@@ -88,7 +88,7 @@ Verdict Verifier::check(const attention::KernelConfig& config) const {
     if (lost || error.code() == ErrorCode::kOutOfMemory || error.code() == ErrorCode::kInternal) {
       throw;
     }
-    return {.reason = one_line(error.what()), .counted = {}};
+    return {.reason = one_line(error.what()), .counted = {}, .code = error.code()};
   }
 }
 

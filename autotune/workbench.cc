@@ -36,11 +36,11 @@ PredictedWorkbench::PredictedWorkbench(const Verifier& verifier, const attention
       problem_(problem),
       features_(attention::features_of(problem)) {}
 
-std::optional<std::string> PredictedWorkbench::prepare(const attention::KernelConfig& config) {
+std::optional<Dropped> PredictedWorkbench::prepare(const attention::KernelConfig& config) {
   const std::string name = to_string(config);
   if (cycles_.contains(name)) return std::nullopt;
   const Verdict verdict = verifier_.check(config);
-  if (verdict.reason) return verdict.reason;
+  if (verdict.reason) return Dropped{*verdict.reason, verdict.code};
   const attention::TileCounts tiles =
       attention::count_tiles(problem_, config.tile_rows, config.tile_columns);
   const attention::KernelWork whole = attention::extend_work(
@@ -48,7 +48,7 @@ std::optional<std::string> PredictedWorkbench::prepare(const attention::KernelCo
       attention::estimate_work(config, features_, tiles));
   const attention::Prediction made = attention::predict(pipes_, config, features_.dims, tiles,
                                                         whole, attention::least_bytes(problem_));
-  if (!std::isfinite(made.predicted_cycles)) return "no CTA is predicted to fit";
+  if (!std::isfinite(made.predicted_cycles)) return Dropped{"no CTA is predicted to fit"};
   cycles_[name] = made.predicted_cycles;
   return std::nullopt;
 }
@@ -77,8 +77,9 @@ MeasuredWorkbench::MeasuredWorkbench(const Verifier& verifier, device::ContextPo
       start_(context_, device::Event::Timing::kOn),
       end_(context_, device::Event::Timing::kOn) {}
 
-std::optional<std::string> MeasuredWorkbench::prepare(const attention::KernelConfig& config) {
-  return verifier_.check(config).reason;
+std::optional<Dropped> MeasuredWorkbench::prepare(const attention::KernelConfig& config) {
+  const Verdict verdict = verifier_.check(config);
+  return verdict.reason ? std::optional(Dropped{*verdict.reason, verdict.code}) : std::nullopt;
 }
 
 double MeasuredWorkbench::time_micros(const attention::Forward& forward, int repeats) {

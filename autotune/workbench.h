@@ -18,12 +18,18 @@
 
 namespace annulus::autotune {
 
+// A candidate that is dropped.
+struct Dropped {
+  std::string reason;
+  ErrorCode code = ErrorCode::kInternal;  // as in Verdict
+};
+
 class Workbench {
  public:
   virtual ~Workbench() = default;
 
   // Compiles and verifies a candidate; returns the reason where it is dropped.
-  virtual std::optional<std::string> prepare(const attention::KernelConfig& config) = 0;
+  virtual std::optional<Dropped> prepare(const attention::KernelConfig& config) = 0;
 
   // times[i][r]: what configuration i took in round r, in microseconds or, where predictions are
   // exact, in cycles. In each round all configurations run one after another. Requires: prepare()
@@ -44,7 +50,7 @@ class PredictedWorkbench : public Workbench {
   PredictedWorkbench(const Verifier& verifier, const attention::PipeDevice& pipes,
                      const Problem& problem);
 
-  std::optional<std::string> prepare(const attention::KernelConfig& config) override;
+  std::optional<Dropped> prepare(const attention::KernelConfig& config) override;
   std::vector<std::vector<double>> measure(std::span<const attention::KernelConfig> configs,
                                            int rounds) override;
   bool exact() const override { return true; }
@@ -74,7 +80,7 @@ class MeasuredWorkbench : public Workbench {
                     jit::KernelCache& kernels, attention::DeviceLimits limits,
                     const Problem& problem, std::uint64_t seed, const MeasureOptions& options = {});
 
-  std::optional<std::string> prepare(const attention::KernelConfig& config) override;
+  std::optional<Dropped> prepare(const attention::KernelConfig& config) override;
   std::vector<std::vector<double>> measure(std::span<const attention::KernelConfig> configs,
                                            int rounds) override;
   bool exact() const override { return false; }

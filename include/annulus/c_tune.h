@@ -86,12 +86,16 @@ typedef struct annulus_tune_result {
   size_t trials;      // for annulus_tuning_get_trial; 0 for ANNULUS_TUNED_ALREADY
   int32_t status;     // annulus_tune_status
   int32_t predicted;  // 0 or 1: times are predicted cycles
+  // Where `problem` is not empty, the file that could not be written: its name below a folder of
+  // tuned results, and its text.
+  const char* file_name;
+  const char* file;
 } annulus_tune_result;
 
 #define ANNULUS_TUNE_RESULT_INIT                                                                   \
   {                                                                                                \
     sizeof(annulus_tune_result), NULL, NULL, NULL, NULL, NULL, NULL, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0, \
-        0, 0, 0, 0, 0, 0                                                                           \
+        0, 0, 0, 0, 0, 0, NULL, NULL                                                               \
   }
 
 ANNULUS_EXPORT annulus_status annulus_tuning_get(annulus_tuning* tuning,

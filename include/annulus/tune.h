@@ -13,7 +13,7 @@
 // never one that was found slower. Tuning changes the speed and the last bits of an answer, nothing
 // else.
 //
-// Results live in the first folder of DeviceOptions::tuned_path that can be written to, one file
+// Results live in the first folder of DeviceOptions::tuned_path that takes them, one file
 // for each kind of problem (docs/tuning.md).
 
 #include <atomic>
@@ -84,6 +84,11 @@ struct TuneResult {
   double seconds = 0;   // that the call took
   std::string path;     // of the entry's file; empty where the result is in memory only
   std::string problem;  // why the result is in memory only although a folder was given
+  // Where `problem` is not empty, the file that could not be written: its name below a folder of
+  // tuned results, and its text, a line of ASCII and a line of JSON. Written there by hand, or by
+  // another program, the result is kept.
+  std::string file_name;
+  std::string file;
   std::vector<TuneCandidate> trials;  // in the order of the space; empty for kAlreadyThere
 };
 

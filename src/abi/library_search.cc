@@ -1,12 +1,15 @@
 #include "abi/library_search.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <string.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
 
 #include "abi/own_folders.h"
+#include "base/files.h"
 #include "base/join.h"
 
 namespace annulus::abi {
@@ -14,16 +17,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Folders in `parent` whose name begins with `prefix`, in descending order: "cuda-13.0" before
-// "cuda-12.8". Names are compared as text, which is right while major numbers have two digits.
+// Folders in `parent` whose name begins with `prefix`, the newest version first: "cuda-13.0" before
+// "cuda-12.8", and "python3.11" before "python3.9". std::filesystem::directory_iterator would end
+// the process where its memory is refused, as it allocates in functions that may not throw.
 std::vector<std::string> folders(const std::string& parent, const std::string& prefix) {
-  std::vector<std::string> found;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(parent, error)) {
-    if (entry.path().filename().string().starts_with(prefix)) found.push_back(entry.path());
-  }
-  std::sort(found.rbegin(), found.rend());
-  return found;
+  base::FileSystem files;
+  std::vector<std::string> names;
+  const int folder = files.open(base::kHere, parent, O_RDONLY | O_DIRECTORY, 0);
+  if (folder < 0) return {};
+  struct Closer {
+    base::FileSystem& files;
+    int folder;
+    ~Closer() { files.close(folder); }
+  } closer{files, folder};
+  files.list(folder, &names);  // what was listed before an error is there
+  std::erase_if(names, [&](const std::string& name) { return !name.starts_with(prefix); });
+  std::ranges::sort(names, [](const std::string& a, const std::string& b) {
+    return strverscmp(a.c_str(), b.c_str()) > 0;
+  });
+  for (std::string& name : names) name = parent + "/" + name;
+  return names;
 }
 
 std::vector<std::string> split(const std::string& text, char separator) {

@@ -133,17 +133,20 @@ PlanObject::PlanObject(Plan made)
       rejected(lines(plan.info().rejected)) {}
 
 HandleTable<DeviceObject>& devices() {
-  static auto* table = new HandleTable<DeviceObject>("device", 0xd1);
+  static auto* table =
+      new HandleTable<DeviceObject>("device", 0xd1, HandleTable<DeviceObject>::Use::kInItsProcess);
   return *table;
 }
 
 HandleTable<PlanObject>& plans() {
-  static auto* table = new HandleTable<PlanObject>("plan", 0xe3);
+  static auto* table =
+      new HandleTable<PlanObject>("plan", 0xe3, HandleTable<PlanObject>::Use::kInItsProcess);
   return *table;
 }
 
 HandleTable<BoundCall>& bound_calls() {
-  static auto* table = new HandleTable<BoundCall>("bound call", 0xc7);
+  static auto* table =
+      new HandleTable<BoundCall>("bound call", 0x2d, HandleTable<BoundCall>::Use::kInItsProcess);
   return *table;
 }
 

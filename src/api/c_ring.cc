@@ -86,7 +86,8 @@ struct RingObject {
 };
 
 HandleTable<RingObject>& rings() {
-  static auto* table = new HandleTable<RingObject>("ring", 0xb5);
+  static auto* table =
+      new HandleTable<RingObject>("ring", 0xb5, HandleTable<RingObject>::Use::kInItsProcess);
   return *table;
 }
 using RingPin = HandleTable<RingObject>::Pin;

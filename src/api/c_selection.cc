@@ -56,7 +56,8 @@ struct MeterObject {
   RecallMeter meter;
 };
 HandleTable<MeterObject>& meters() {
-  static auto* table = new HandleTable<MeterObject>("recall meter", 0x97);
+  static auto* table = new HandleTable<MeterObject>("recall meter", 0x97,
+                                                    HandleTable<MeterObject>::Use::kInItsProcess);
   return *table;
 }
 using MeterPin = HandleTable<MeterObject>::Pin;
@@ -65,7 +66,8 @@ struct TrackerObject {
   ImportanceTracker tracker;
 };
 HandleTable<TrackerObject>& trackers() {
-  static auto* table = new HandleTable<TrackerObject>("importance tracker", 0xa9);
+  static auto* table = new HandleTable<TrackerObject>(
+      "importance tracker", 0xa9, HandleTable<TrackerObject>::Use::kInItsProcess);
   return *table;
 }
 using TrackerPin = HandleTable<TrackerObject>::Pin;

@@ -126,6 +126,8 @@ annulus_status annulus_tuning_get(annulus_tuning* tuning, annulus_tune_result* t
     c.runner_up = result.runner_up.c_str();
     c.path = result.path.c_str();
     c.problem = result.problem.c_str();
+    c.file_name = result.file_name.c_str();
+    c.file = result.file.c_str();
     c.time = result.time;
     c.default_time = result.default_time;
     c.ratio = result.ratio;

@@ -22,7 +22,10 @@ void check_copy(const void* to, const void* from, std::size_t bytes) {
 
 }  // namespace
 
-const Device::Impl& inside(const Device& device) { return device.impl(); }
+const Device::Impl& inside(const Device& device) {
+  device.impl().process.check("device");
+  return device.impl();
+}
 
 attention::DeviceLimits limits_of(const Device::Impl& device) {
   return {device.arch, device.info.multiprocessors, device.info.shared_bytes_per_block};
@@ -58,33 +61,34 @@ ListCounters Device::list_counters() const {
     return {of.hits,      of.waits,     of.misses, of.failures,
             of.evictions, of.too_large, of.bytes,  of.entries};
   };
-  return {counters(impl_->tiles->counters()), counters(impl_->device_tiles->counters())};
+  const Impl& device = api::inside(*this);
+  return {counters(device.tiles->counters()), counters(device.device_tiles->counters())};
 }
 
 DeviceMemory Device::allocate(std::size_t bytes) const {
   if (bytes == 0) return {};
-  return DeviceMemory(
-      std::make_unique<DeviceMemory::Impl>(DeviceMemory::Impl{{impl_->context, bytes}}));
+  return DeviceMemory(std::make_unique<DeviceMemory::Impl>(
+      DeviceMemory::Impl{{api::inside(*this).context, bytes}}));
 }
 
 void Device::copy_to_device(void* to, const void* from, std::size_t bytes) const {
   api::check_copy(to, from, bytes);
-  device::copy_to_device(*impl_->context, api::address(to), from, bytes);
+  device::copy_to_device(*api::inside(*this).context, api::address(to), from, bytes);
 }
 
 void Device::copy_to_host(void* to, const void* from, std::size_t bytes) const {
   api::check_copy(to, from, bytes);
-  device::copy_to_host(*impl_->context, to, api::address(from), bytes);
+  device::copy_to_host(*api::inside(*this).context, to, api::address(from), bytes);
 }
 
-void Device::synchronize() const { impl_->context->synchronize(); }
+void Device::synchronize() const { api::inside(*this).context->synchronize(); }
 
 void* Device::driver_entry(const char* name) const {
-  return name == nullptr ? nullptr : impl_->context->driver().entry(name);
+  return name == nullptr ? nullptr : api::inside(*this).context->driver().entry(name);
 }
 
 Counters Device::counters(bool clear) const {
-  const auto raw = device::simulator_counters(*impl_->context, clear);
+  const auto raw = device::simulator_counters(*api::inside(*this).context, clear);
   if (!raw) return {};
   return {
 #define COUNTER(name, meaning) {#name, raw->name},

@@ -13,6 +13,8 @@
 // dereferenced: null, handles of another kind, and handles that were given back long ago. Slots
 // stay as long as the table.
 //
+// A handle of what belongs to a device is refused in a child of the process that made it.
+//
 // Using a handle takes no lock: a slot's word counts its users, and the last one after erase()
 // destroys the object. Only insert() and the end of an object lock, for the list of free slots.
 
@@ -25,6 +27,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "base/process.h"
 
 namespace annulus::api {
 
@@ -33,8 +36,11 @@ class HandleTable {
   struct Slot;
 
  public:
+  enum class Use { kAnywhere, kInItsProcess };
+
   // `name` is for messages: "plan".
-  HandleTable(const char* name, std::uint8_t kind) : name_(name), kind_(kind) {}
+  HandleTable(const char* name, std::uint8_t kind, Use use = Use::kAnywhere)
+      : name_(name), kind_(kind), use_(use) {}
   // Requires: no handle is in use.
   ~HandleTable() {
     for (const std::atomic<Slot*>& slots : chunks_) delete[] slots.load();
@@ -66,6 +72,7 @@ class HandleTable {
     const std::uint32_t index = free_slot();
     Slot& slot = *find(index);
     slot.object = std::move(object);
+    slot.process = {};
     const std::uint64_t generation = slot.word.load(std::memory_order_relaxed) & kGeneration;
     slot.word.store(generation | kLive, std::memory_order_release);
     return static_cast<std::uintptr_t>(generation | index << kIndexShift | kind_);
@@ -90,6 +97,7 @@ class HandleTable {
   struct Slot {
     std::atomic<std::uint64_t> word{std::uint64_t{1} << 32};  // generation | live | users
     std::unique_ptr<Object> object;
+    base::ProcessMark process;  // that made the object
   };
 
   static std::uint32_t index_of(std::uintptr_t handle) {
@@ -122,6 +130,10 @@ class HandleTable {
       if ((word & kLive) == 0 || (word & kGeneration) != (handle & kGeneration)) fail_gone();
     } while (!slot->word.compare_exchange_weak(word, word + 1, std::memory_order_acquire,
                                                std::memory_order_relaxed));
+    if (use_ == Use::kInItsProcess && !slot->process.is_here()) {
+      slot->word.fetch_sub(1, std::memory_order_relaxed);
+      slot->process.check(name_);
+    }
     return slot;
   }
 
@@ -162,6 +174,7 @@ class HandleTable {
 
   const char* name_;
   std::uint8_t kind_;
+  Use use_;
   std::mutex mutex_;
   std::uint32_t count_ = 0;
   std::vector<std::uint32_t> free_;

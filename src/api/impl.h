@@ -14,6 +14,7 @@
 #include "autotune/store.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "device/context.h"
 #include "device/simulator.h"
 #include "jit/arch.h"
@@ -23,6 +24,7 @@
 namespace annulus::inline v0 {
 
 struct Device::Impl {
+  base::ProcessMark process;
   DeviceInfo info;
   jit::Arch arch;
   device::ContextPointer context;
@@ -41,11 +43,13 @@ struct Device::Impl {
 
 struct Plan::Impl {
   planner::Prepared prepared;
+  base::ProcessMark process{};
 };
 
 struct BoundCall::Impl {
   std::shared_ptr<const Plan::Impl> plan;  // keeps alive what the launches point to
   device::LaunchList launches;
+  base::ProcessMark process{};
 };
 
 struct DeviceMemory::Impl {
@@ -56,7 +60,8 @@ struct DeviceMemory::Impl {
 
 namespace annulus::api {
 
-// The device behind a handle.
+// The device behind a handle. Throws Error{kDevice} in a child of the process that opened it; every
+// public function asks before it takes a lock, which another thread of the parent may have held.
 const Device::Impl& inside(const Device& device);
 
 // The limits of a device that planning depends on.

@@ -10,6 +10,7 @@ namespace annulus::inline v0 {
 
 struct ImportanceTracker::Impl {
   selection::Tracker tracker;
+  base::ProcessMark process{};
 };
 
 ImportanceTracker::ImportanceTracker(const Device& device, const Problem& problem,
@@ -31,11 +32,13 @@ std::size_t ImportanceTracker::workspace_bytes() const {
 
 void ImportanceTracker::measure(void* stream, const Operands& operands, const std::int32_t* given,
                                 void* state, void* workspace) const {
+  impl_->process.check("importance tracker");
   impl_->tracker.measure(static_cast<abi::CUstream>(stream), operands, given, state, workspace);
 }
 
 void ImportanceTracker::update(void* stream, const Operands& operands, std::int32_t* given,
                                void* state, void* workspace) const {
+  impl_->process.check("importance tracker");
   impl_->tracker.update(static_cast<abi::CUstream>(stream), operands, given, state, workspace);
 }
 

@@ -259,7 +259,7 @@ Device Device::open(std::string_view name) {
 }
 
 void Device::set_simulation(const SimulationOptions& options) const {
-  device::set_simulator_options(*impl_->context, api::simulator_options(options));
+  device::set_simulator_options(*api::inside(*this).context, api::simulator_options(options));
 }
 
 }  // namespace v0

@@ -26,6 +26,7 @@ Plan made(planner::Prepared prepared) {
 
 BoundCall bound(const std::shared_ptr<const Plan::Impl>& plan, const Operands& operands,
                 void* workspace, const SelectionBuffers* buffers) {
+  plan->process.check("plan");
   auto call = std::make_shared<BoundCall::Impl>();
   call->plan = plan;
   plan->prepared.put(call->launches, operands, workspace, buffers);
@@ -38,16 +39,16 @@ BoundCall bound(const std::shared_ptr<const Plan::Impl>& plan, const Operands& o
 inline namespace v0 {
 
 Plan Device::plan(const Problem& problem, const PlanOptions& options) const {
-  return api::made(api::planner_of(*impl_).prepare({problem, options}));
+  return api::made(api::planner_of(api::inside(*this)).prepare({problem, options}));
 }
 
 Plan Device::plan(const Problem& problem, const Selection& selection,
                   const PlanOptions& options) const {
-  return api::made(api::planner_of(*impl_).prepare({problem, options, &selection}));
+  return api::made(api::planner_of(api::inside(*this)).prepare({problem, options, &selection}));
 }
 
 void Device::prefetch(const Problem& problem, const PlanOptions& options) const {
-  api::planner_of(*impl_).prefetch(problem, options);
+  api::planner_of(api::inside(*this)).prefetch(problem, options);
 }
 
 const Problem& Plan::problem() const { return impl_->prepared.forward.problem(); }
@@ -56,12 +57,14 @@ PlanPrediction Plan::predict() const { return planner::predict(impl_->prepared.f
 std::size_t Plan::workspace_bytes() const { return impl_->prepared.workspace_bytes(); }
 
 void Plan::run(void* stream, const Operands& operands, void* workspace) const {
+  impl_->process.check("plan");
   device::StreamSink to(static_cast<abi::CUstream>(stream));
   impl_->prepared.put(to, operands, workspace, nullptr);
 }
 
 void Plan::run(void* stream, const Operands& operands, void* workspace,
                const SelectionBuffers& buffers) const {
+  impl_->process.check("plan");
   device::StreamSink to(static_cast<abi::CUstream>(stream));
   impl_->prepared.put(to, operands, workspace, &buffers);
 }
@@ -75,7 +78,10 @@ BoundCall Plan::bind(const Operands& operands, void* workspace,
   return api::bound(impl_, operands, workspace, &buffers);
 }
 
-void BoundCall::run(void* stream) const { impl_->launches.run(static_cast<abi::CUstream>(stream)); }
+void BoundCall::run(void* stream) const {
+  impl_->process.check("bound call");
+  impl_->launches.run(static_cast<abi::CUstream>(stream));
+}
 
 }  // namespace v0
 }  // namespace annulus

@@ -44,7 +44,7 @@ RecallMeter::RecallMeter(const Device& device, const Problem& problem, const Pla
         const auto rows = static_cast<std::size_t>(impl.rows());
         impl.o_bytes = aligned(rows * static_cast<std::size_t>(problem.dim_v) * 2);
         impl.lse_bytes = aligned(rows * sizeof(float));
-        const Device::Impl& inside = device.impl();
+        const Device::Impl& inside = api::inside(device);
         if (rows > 0) {
           impl.kernel = inside.kernels
                             ->get(jit::KernelSpec{.family = "recall_rows",

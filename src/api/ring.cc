@@ -11,6 +11,7 @@ namespace annulus::inline v0 {
 
 struct RingPlan::Impl {
   std::shared_ptr<const planner::PreparedRing> prepared;
+  base::ProcessMark process{};
 };
 
 RingPlan plan_ring(std::span<const RingRank> ranks) {
@@ -54,7 +55,10 @@ std::size_t RingPlan::workspace_bytes(int rank) const {
   return static_cast<std::size_t>(rank_at(*impl_->prepared, rank).workspace.bytes);
 }
 
-void RingPlan::run(std::span<const RingCall> calls) const { impl_->prepared->ring.run(calls); }
+void RingPlan::run(std::span<const RingCall> calls) const {
+  impl_->process.check("ring");
+  impl_->prepared->ring.run(calls);
+}
 
 std::string RingPlan::picture_svg() const {
   return ring::draw(impl_->prepared->ring.plan(), impl_->prepared->tiles);

@@ -144,7 +144,11 @@ void search_and_keep(const Device::Impl& device, const Problem& problem,
     const autotune::TunedStore::Stored stored =
         device.tuned->store(entry, options.force && found.complete);
     result->path = stored.path;
-    if (!device.tuned->options().folders.empty()) result->problem = stored.problem;
+    if (!device.tuned->options().folders.empty()) {
+      result->problem = stored.problem;
+      result->file_name = stored.file_name;
+      result->file = stored.file;
+    }
   }
   // The store may have kept a better result of another process, which is then the one to tell.
   if (const auto kept = device.tuned->find_exact(entry.shape)) tell(kept->entry, result);

@@ -1,12 +1,14 @@
 #include "base/env.h"
 
-#include <cstdlib>
+#include <stdlib.h>
 
 namespace annulus::base {
 namespace {
 
+// In a program that runs with rights its caller lacks (setuid, setgid, file capabilities) nothing
+// is read: these variables name folders of code that would be loaded, and HOME is one of them.
 std::string read(const char* name) {
-  const char* value = std::getenv(name);
+  const char* value = ::secure_getenv(name);
   return value ? value : "";
 }
 

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <system_error>
 
 #include "base/fail.h"
@@ -103,24 +104,20 @@ int FileSystem::list(int folder, std::vector<std::string>* names) {
   // closedir closes its descriptor, so it gets a second one.
   const int copy = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (copy < 0) return -errno;
-  DIR* listing = fdopendir(copy);
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(fdopendir(copy), closedir);
   if (!listing) {
     const int code = -errno;
     ::close(copy);
     return code;
   }
   names->clear();
-  int code = 0;
   while (true) {
     errno = 0;  // null means the end or an error, which only errno tells apart
-    const dirent* entry = readdir(listing);
-    code = -errno;
-    if (!entry) break;
+    const dirent* entry = readdir(listing.get());
+    if (!entry) return -errno;
     const std::string name = entry->d_name;
     if (name != "." && name != "..") names->push_back(name);
   }
-  closedir(listing);
-  return code;
 }
 int FileSystem::lock(int file) { return result(::flock(file, LOCK_EX | LOCK_NB)); }
 int FileSystem::map(int file, std::size_t bytes, const void** data) {
@@ -134,7 +131,8 @@ void FileSystem::unmap(const void* data, std::size_t bytes) {
 }
 
 FileResult try_read_file(FileSystem& files, int folder, const std::string& path,
-                         std::int64_t max_bytes, std::vector<std::byte>* bytes) {
+                         std::int64_t max_bytes, std::vector<std::byte>* bytes,
+                         AcceptStatus accept) {
   // Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
   const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | (folder == kHere ? 0 : O_NOFOLLOW);
   const int file = uninterrupted([&] { return files.open(folder, path, flags, 0); });
@@ -148,6 +146,7 @@ FileResult try_read_file(FileSystem& files, int folder, const std::string& path,
   const int examined = uninterrupted([&] { return files.status(file, &status); });
   if (examined < 0) return {examined, "examine"};
   if (!status.regular) return {-EINVAL, "read"};
+  if (accept != nullptr && !accept(status)) return {-EPERM, "trust"};
   if (status.bytes > max_bytes) return {-EFBIG, "read"};
   // The stated size may be wrong or change meanwhile, so one byte more is asked for, and the buffer
   // grows as long as bytes come.
@@ -192,6 +191,15 @@ FileResult try_write_file(FileSystem& files, int folder, const std::string& path
   }
   if (!outcome.ok()) uninterrupted([&] { return files.unlink(folder, temporary); });
   return outcome;
+}
+
+std::optional<std::int64_t> modified_time(FileSystem& files, int folder, const std::string& path) {
+  const int file = files.open(folder, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+  if (file < 0) return std::nullopt;
+  FileSystem::Status status;
+  const int code = files.status(file, &status);
+  files.close(file);
+  return code < 0 ? std::nullopt : std::optional(status.modified);
 }
 
 std::string describe_errno(std::int64_t code) {

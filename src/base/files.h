@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -53,10 +54,13 @@ struct FileResult {
   bool ok() const { return code == 0; }
 };
 
-// Reads a regular file. -EFBIG where it is larger than max_bytes and -EINVAL where it is no
-// regular file; a symbolic link as the last part of the path is followed only from kHere.
+// Reads a regular file. -EFBIG where it is larger than max_bytes, -EINVAL where it is no regular
+// file and -EPERM where `accept` is given and says no to its status; a symbolic link as the last
+// part of the path is followed only from kHere.
+using AcceptStatus = bool (*)(const FileSystem::Status&);
 FileResult try_read_file(FileSystem& files, int folder, const std::string& path,
-                         std::int64_t max_bytes, std::vector<std::byte>* bytes);
+                         std::int64_t max_bytes, std::vector<std::byte>* bytes,
+                         AcceptStatus accept = nullptr);
 
 // Writes through a temporary of the same folder, synced and renamed over path: a reader sees the
 // old file or the new one, whole, also after a crash of this process or of the machine. On an error
@@ -66,6 +70,10 @@ FileResult try_read_file(FileSystem& files, int folder, const std::string& path,
 inline constexpr char kTemporaryPrefix[] = ".annulus-";
 FileResult try_write_file(FileSystem& files, int folder, const std::string& path,
                           std::span<const std::byte> bytes, unsigned mode);
+
+// When the file was modified last, in seconds since 1970, by the clock of who keeps the files;
+// empty where that cannot be found out.
+std::optional<std::int64_t> modified_time(FileSystem& files, int folder, const std::string& path);
 
 // Reading and writing for callers that cannot go on without the file. They throw Error{kFile}, or
 // Error{kInvalidFile} when the file is larger than max_bytes or no regular file: a device or a pipe

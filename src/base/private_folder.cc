@@ -7,6 +7,36 @@
 #include <cerrno>
 
 namespace annulus::base {
+namespace {
+
+// The permissions of the group and of others to write.
+constexpr unsigned kOthersWrite = 022;
+
+bool is_owners(const FileSystem::Status& status) { return status.owner == geteuid(); }
+bool is_owners_or_roots(const FileSystem::Status& status) {
+  return is_owners(status) || status.owner == 0;
+}
+
+}  // namespace
+
+FileResult try_read_private_file(FileSystem& files, int folder, FolderUse use,
+                                 const std::string& name, std::int64_t max_bytes,
+                                 std::vector<std::byte>* bytes) {
+  using Status = FileSystem::Status;
+  const AcceptStatus own = [](const Status& status) {
+    return is_owners(status) && (status.mode & kOthersWrite) == 0;
+  };
+  const AcceptStatus own_or_roots = [](const Status& status) {
+    return is_owners_or_roots(status) && (status.mode & kOthersWrite) == 0;
+  };
+  return try_read_file(files, folder, name, max_bytes, bytes,
+                       use == FolderUse::kOwn ? own : own_or_roots);
+}
+
+std::string describe_private(const FileResult& result) {
+  if (result.code == -EPERM) return "it belongs to another user, or others may write to it";
+  return describe_errno(result.code);
+}
 
 // Only the last folder must be private, so nothing is checked about those above.
 int make_folders(FileSystem& files, const std::string& path) {
@@ -47,11 +77,10 @@ int open_private_folder(FileSystem& files, const std::string& path, FolderUse us
     return -1;
   }
   // Owner and mode are asked of the open descriptor, because a path could name another folder by
-  // now. Bits 022 are the permissions of the group and of others to write.
+  // now.
   FileSystem::Status status;
   const int code = files.status(folder, &status);
-  const bool owned =
-      status.owner == geteuid() || (use == FolderUse::kOwnOrRoots && status.owner == 0);
+  const bool owned = use == FolderUse::kOwn ? is_owners(status) : is_owners_or_roots(status);
   if (code < 0) {
     *problem = fmt::format("cannot examine '{}': {}", path, describe_errno(code));
   } else if (!status.folder) {
@@ -59,7 +88,7 @@ int open_private_folder(FileSystem& files, const std::string& path, FolderUse us
   } else if (!owned) {
     *problem = fmt::format("'{}' belongs to user {}, not to user {}; {}", path, status.owner,
                            geteuid(), remedy);
-  } else if ((status.mode & 022u) != 0) {
+  } else if ((status.mode & kOthersWrite) != 0) {
     *problem = fmt::format("others may write to '{}' (mode {:04o}); run chmod 700 on it", path,
                            status.mode);
   } else {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <future>
+#include <iterator>
 #include <limits>
 #include <list>
 #include <memory>
@@ -56,14 +57,14 @@ class SharedCache {
     {
       std::lock_guard lock(mutex_);
       if (const auto found = map_.find(key); found == map_.end()) {
-        ++counters_.misses;
         Entry entry;
         entry.making = promise.emplace().get_future().share();
         map_.emplace(key, std::move(entry));
-      } else if (found->second.value) {
+        ++counters_.misses;
+      } else if (found->second.made) {
         ++counters_.hits;
         order_.splice(order_.begin(), order_, found->second.place);
-        return found->second.value;
+        return found->second.place->value;
       } else {
         ++counters_.waits;
         others = found->second.making;
@@ -73,11 +74,13 @@ class SharedCache {
     if (others.valid()) return others.get();
     try {
       Pointer value = make();
-      const std::int64_t bytes = bytes_of(*value);
-      Dropped dropped;
+      // All that keeping needs is allocated here: once the lock is held nothing can fail, so map_
+      // and order_ always name the same entries.
+      MadeList made{{nullptr, value, bytes_of(*value)}};
+      MadeList dropped;
       {
         std::lock_guard lock(mutex_);
-        keep(map_.find(key), value, bytes, &dropped);
+        keep(map_.find(key), &made, &dropped);
       }
       // The map has the value before the waiting threads have it, so that later calls are hits.
       promise->set_value(value);
@@ -100,57 +103,62 @@ class SharedCache {
 
   // Forgets all values that are made; counters stay.
   void clear() {
-    Dropped dropped;
+    MadeList dropped;
     std::lock_guard lock(mutex_);
-    while (!order_.empty()) drop(map_.find(*order_.back()), &dropped);
+    while (!order_.empty()) drop_last(&dropped);
   }
 
  private:
-  struct Entry {
-    Pointer value;  // null while the value is made
-    std::shared_future<Pointer> making;
+  struct Made {
+    const Key* key = nullptr;  // of the entry in map_
+    Pointer value;
     std::int64_t bytes = 0;
-    typename std::list<const Key*>::iterator place;  // in order_, once the value is made
+  };
+  // A node moves between lists without an allocation. Values that are dropped go to a list of the
+  // caller's, to be destroyed after the lock is released, since that may take long.
+  using MadeList = std::list<Made>;
+  struct Entry {
+    bool made = false;
+    std::shared_future<Pointer> making;  // until then
+    typename MadeList::iterator place;   // in order_, from then on
   };
   using Map = std::unordered_map<Key, Entry, Hash>;
-  // Values that are dropped. They are destroyed after the lock is released, since that may take
-  // long.
-  using Dropped = std::list<Pointer>;
 
-  // Requires: mutex_ is held.
-  void keep(typename Map::iterator found, const Pointer& value, std::int64_t bytes,
-            Dropped* dropped) {
+  // Takes the only node of `made`. Requires: mutex_ is held.
+  void keep(typename Map::iterator found, MadeList* made, MadeList* dropped) noexcept {
+    const std::int64_t bytes = made->front().bytes;
     if (bytes > limits_.bytes || limits_.entries < 1) {
       ++counters_.too_large;
       map_.erase(found);
       return;
     }
-    found->second.value = value;
+    made->front().key = &found->first;
+    order_.splice(order_.begin(), *made);
+    found->second.made = true;
     found->second.making = {};
-    found->second.bytes = bytes;
-    order_.push_front(&found->first);
     found->second.place = order_.begin();
     counters_.bytes += bytes;
     ++counters_.entries;
     while (counters_.bytes > limits_.bytes || counters_.entries > limits_.entries) {
-      drop(map_.find(*order_.back()), dropped);
+      drop_last(dropped);
       ++counters_.evictions;
     }
   }
 
-  // Requires: mutex_ is held; the entry is made.
-  void drop(typename Map::iterator found, Dropped* dropped) {
-    dropped->push_back(std::move(found->second.value));
-    counters_.bytes -= found->second.bytes;
+  // Requires: mutex_ is held; order_ is not empty.
+  void drop_last(MadeList* dropped) noexcept {
+    const typename MadeList::iterator last = std::prev(order_.end());
+    counters_.bytes -= last->bytes;
     --counters_.entries;
-    order_.erase(found->second.place);
-    map_.erase(found);
+    map_.erase(map_.find(*last->key));
+    last->key = nullptr;
+    dropped->splice(dropped->begin(), order_, last);
   }
 
   const CacheLimits limits_;
   mutable std::mutex mutex_;  // guards all below
   Map map_;
-  std::list<const Key*> order_;  // keys of the made values in map_, the last used first
+  MadeList order_;  // the made values, the last used first
   CacheCounters counters_;
 };
 

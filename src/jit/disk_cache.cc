@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -57,12 +56,13 @@ std::optional<CompiledKernel> DiskCache::find(const KernelKey& key, bool quiet) 
   if (!usable()) return std::nullopt;
   const std::string name = file_name(key);
   std::vector<std::byte> file;
-  const base::FileResult read = base::try_read_file(*files_, folder_, name, kMaxFileBytes, &file);
+  const base::FileResult read = base::try_read_private_file(*files_, folder_, base::FolderUse::kOwn,
+                                                            name, kMaxFileBytes, &file);
   if (read.code == -ENOENT) return std::nullopt;
   if (!read.ok()) {
     if (!quiet)
       note_once(fmt::format("cannot {} the compiled kernel '{}/{}': {}; compiling anew", read.step,
-                            options_.folder, name, base::describe_errno(read.code)));
+                            options_.folder, name, base::describe_private(read)));
     return std::nullopt;
   }
   std::string why;
@@ -86,7 +86,7 @@ void DiskCache::store(const KernelKey& key, const CompiledKernel& kernel) {
                           written.step, options_.folder, name, base::describe_errno(written.code)));
     return;
   }
-  if (stored_.fetch_add(1) % kStoresPerSweep == 0) sweep();
+  if (stored_.fetch_add(1) % kStoresPerSweep == 0) sweep(name);
 }
 
 DiskCache::Lock::~Lock() {
@@ -150,8 +150,9 @@ DiskCache::Contents DiskCache::contents() {
 
 // Removes temporaries that killed writers left, and above max_bytes the oldest kernels, down to
 // three quarters of it. Another process may do the same at the same time. A reader may lose a file
-// that it was about to open, which is then a miss.
-void DiskCache::sweep() {
+// that it was about to open, which is then a miss. The time is that of `newest`, a file written
+// just now: a clock of this machine may be hours from that of the machine which keeps the files.
+void DiskCache::sweep(const std::string& newest) {
   struct Entry {
     std::string name;
     std::int64_t bytes;
@@ -161,7 +162,7 @@ void DiskCache::sweep() {
   if (files_->list(folder_, &names) < 0) return;
   std::vector<Entry> kernels;
   std::int64_t bytes = 0;
-  const std::int64_t now = std::time(nullptr);
+  const std::optional<std::int64_t> now = base::modified_time(*files_, folder_, newest);
   for (const std::string& name : names) {
     const bool temporary = name.starts_with(base::kTemporaryPrefix);
     if (!temporary && !name.ends_with(kSuffix)) continue;
@@ -172,7 +173,7 @@ void DiskCache::sweep() {
     files_->close(file);
     if (code < 0) continue;
     if (temporary) {
-      if (now - status.modified > kAbandonedSeconds) files_->unlink(folder_, name);
+      if (now && *now - status.modified > kAbandonedSeconds) files_->unlink(folder_, name);
     } else {
       kernels.push_back({name, status.bytes, status.modified});
       bytes += status.bytes;

@@ -80,7 +80,7 @@ class DiskCache {
  private:
   std::string origin_of(int file);
   void note_once(const std::string& text);
-  void sweep();
+  void sweep(const std::string& newest);
 
   DiskCacheOptions options_;
   base::Log log_;

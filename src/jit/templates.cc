@@ -1,7 +1,9 @@
 #include "jit/templates.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
-#include <filesystem>
+#include <cerrno>
 #include <vector>
 
 #include "base/fail.h"
@@ -13,8 +15,40 @@ namespace {
 constexpr std::int64_t kMaxFileBytes = 1 << 20;
 constexpr std::size_t kMaxFiles = 1000;
 
-bool is_template(const std::filesystem::path& path) {
-  return path.extension() == ".cuh" || path.extension() == ".cu" || path.extension() == ".h";
+bool is_template(const std::string& name) {
+  return name.ends_with(".cuh") || name.ends_with(".cu") || name.ends_with(".h");
+}
+
+// Adds the templates of a folder and of those in it, under names that begin with `prefix`. Links to
+// folders are not followed. Returns 0 or -errno. std::filesystem::recursive_directory_iterator
+// would end the process where its memory is refused, as it allocates in functions that may not
+// throw.
+int collect(base::FileSystem& files, const std::string& path, const std::string& prefix,
+            std::map<std::string, std::string>* templates) {
+  const int flags = O_RDONLY | O_DIRECTORY | (prefix.empty() ? 0 : O_NOFOLLOW);
+  const int folder = files.open(base::kHere, path, flags, 0);
+  if (folder < 0) return folder;
+  struct Closer {
+    base::FileSystem& files;
+    int folder;
+    ~Closer() { files.close(folder); }
+  } closer{files, folder};
+  std::vector<std::string> names;
+  if (const int code = files.list(folder, &names); code < 0) return code;
+  for (const std::string& name : names) {
+    const std::string inside = path + "/" + name;
+    const int code = collect(files, inside, prefix + name + "/", templates);
+    if (code == 0) continue;
+    if (code != -ENOTDIR && code != -ELOOP) return code;
+    if (!is_template(name)) continue;
+    if (templates->size() == kMaxFiles) {
+      base::fail(ErrorCode::kInvalidFile, "'{}' holds more than {} templates", path, kMaxFiles);
+    }
+    const auto bytes = base::read_file(files, inside, kMaxFileBytes);
+    templates->emplace(prefix + name,
+                       std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  }
+  return 0;
 }
 
 void require_name(const std::string& name) {
@@ -48,22 +82,11 @@ std::shared_ptr<const TemplateSet> TemplateSet::embedded() {
 }
 
 std::shared_ptr<const TemplateSet> TemplateSet::from_folder(const std::string& folder) {
-  namespace fs = std::filesystem;
   std::map<std::string, std::string> files;
   base::FileSystem system;
-  std::error_code error;
-  for (fs::recursive_directory_iterator i(folder, error), end; !error && i != end;
-       i.increment(error)) {
-    if (!i->is_regular_file(error) || error || !is_template(i->path())) continue;
-    if (files.size() == kMaxFiles) {
-      base::fail(ErrorCode::kInvalidFile, "'{}' holds more than {} templates", folder, kMaxFiles);
-    }
-    const auto bytes = base::read_file(system, i->path().string(), kMaxFileBytes);
-    files.emplace(i->path().lexically_relative(folder).generic_string(),
-                  std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-  }
-  if (error) {
-    base::fail(ErrorCode::kFile, "cannot read templates from '{}': {}", folder, error.message());
+  if (const int code = collect(system, folder, "", &files); code < 0) {
+    base::fail(ErrorCode::kFile, "cannot read templates from '{}': {}", folder,
+               base::describe_errno(code));
   }
   if (files.empty()) {
     base::fail(ErrorCode::kInvalidFile, "'{}' holds no templates (.cuh, .cu or .h files)", folder);

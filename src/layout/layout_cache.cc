@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/math.h"
+#include "base/process.h"
 #include "base/shared_cache.h"
 #include "layout/entries.h"
 #include "pattern/classify.h"
@@ -143,7 +144,15 @@ struct LayoutCache::Impl {
   }
 
   explicit Impl(const LayoutCacheLimits& limits) : cache({limits.bytes, limits.entries}) {}
+  // A lock of the cache stays held in a child of fork where another thread held it.
+  Cache& here() {
+    process.check("layout cache");
+    return cache;
+  }
+
+ private:
   Cache cache;
+  base::ProcessMark process;
 };
 
 LayoutCache::LayoutCache(const LayoutCacheLimits& limits) : impl_(std::make_unique<Impl>(limits)) {}
@@ -152,17 +161,17 @@ LayoutCache::~LayoutCache() = default;
 std::shared_ptr<const GridLayout> LayoutCache::get(const LayoutQuery& query, std::int64_t seq_q,
                                                    std::int64_t seq_k) {
   const Impl::Key key = {query.impl_, query.impl_->grid(seq_q, seq_k)};
-  return impl_->cache.get(
+  return impl_->here().get(
       key, [&] { return Impl::make(key); },
       [&](const GridLayout& made) { return Impl::bytes_of(key, made); });
 }
 
 LayoutCacheCounters LayoutCache::counters() const {
-  const base::CacheCounters of = impl_->cache.counters();
+  const base::CacheCounters of = impl_->here().counters();
   return {of.hits,      of.waits,     of.misses, of.failures,
           of.evictions, of.too_large, of.bytes,  of.entries};
 }
 
-void LayoutCache::clear() { impl_->cache.clear(); }
+void LayoutCache::clear() { impl_->here().clear(); }
 
 }  // namespace annulus::inline v0

@@ -168,7 +168,7 @@ TopKArrays to_topk(const LayoutView& from) {
       const auto columns = from.row(from.distinct_head(query), row);
       const auto flags = from.partial_row(from.distinct_head(query), row);
       std::copy(columns.begin(), columns.end(), to.indices.begin() + at);
-      std::copy(flags.begin(), flags.end(), to.partial.begin() + at);
+      if (!flags.empty()) std::copy(flags.begin(), flags.end(), to.partial.begin() + at);
     }
   }
   return to;

@@ -8,6 +8,8 @@
 
 #include "abi/check.h"
 #include "annulus/error.h"
+#include "support/failing_new.h"
+#include "support/faulty_files.h"
 
 namespace annulus::abi {
 namespace {
@@ -143,6 +145,38 @@ TEST_CASE("what this machine has is reported without throwing") {
     CHECK_FALSE(one->tried.empty());
     CHECK(one->usable() == (one->version > 0));
   }
+}
+
+TEST_CASE("of the wheels of several Pythons those of the newest come first") {
+  const test::ScratchFolder home;
+  for (const char* version : {"python3.9", "python3.11", "python3.10"}) {
+    fs::create_directories(home / (std::string(".local/lib/") + version + "/site-packages/nvidia"));
+  }
+  const LibrarySearch search = default_search({.home = home.path()});
+  REQUIRE(search.site_packages.size() >= 3);
+  CHECK(search.site_packages[0] == home / ".local/lib/python3.11/site-packages");
+  CHECK(search.site_packages[1] == home / ".local/lib/python3.10/site-packages");
+  CHECK(search.site_packages[2] == home / ".local/lib/python3.9/site-packages");
+}
+
+// The search runs while a device is opened, where an allocation that fails must be an error.
+TEST_CASE("an allocation that fails while folders are listed is bad_alloc") {
+  int failures = 0;
+  for (int n = 0;; ++n) {
+    REQUIRE(n < 10'000);
+    bool thrown = false;
+    const bool failed = test::with_failing_new(n, [&] {
+      try {
+        default_search({.home = "/root"});
+      } catch (const std::bad_alloc&) {
+        thrown = true;
+      }
+    });
+    CHECK(thrown == failed);
+    if (!failed) break;
+    ++failures;
+  }
+  CHECK(failures > 20);
 }
 
 }  // namespace

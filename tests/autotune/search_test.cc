@@ -24,11 +24,11 @@ class FakeBench : public Workbench {
   explicit FakeBench(Truth truth, double noise = 0, std::uint64_t seed = 1)
       : truth_(std::move(truth)), noise_(noise), random_(seed) {}
 
-  std::optional<std::string> prepare(const KernelConfig& config) override {
+  std::optional<Dropped> prepare(const KernelConfig& config) override {
     prepared.push_back(to_string(config));
     const auto found = dropped.find(to_string(config));
     if (found == dropped.end()) return std::nullopt;
-    return found->second;
+    return Dropped{found->second, code};
   }
   std::vector<std::vector<double>> measure(std::span<const KernelConfig> configs,
                                            int rounds) override {
@@ -48,6 +48,7 @@ class FakeBench : public Workbench {
   bool exact() const override { return noise_ == 0; }
 
   std::map<std::string, std::string> dropped;
+  ErrorCode code = ErrorCode::kInternal;  // of those
   std::vector<std::string> prepared;
   int measured = 0;
 
@@ -230,6 +231,18 @@ TEST_CASE("where the default itself does not pass that is said, and nothing is s
     CHECK(std::string(error.what()).find(to_string(kDefault)) != std::string::npos);
   }
   CHECK(bench.prepared.size() == 1);
+}
+
+TEST_CASE("where the driver refuses the default the error is the driver's") {
+  FakeBench bench(smooth);
+  bench.dropped[to_string(kDefault)] = "cuEventRecord failed";
+  bench.code = ErrorCode::kDevice;
+  try {
+    run(bench, smooth);
+    FAIL("searched");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kDevice);
+  }
 }
 
 TEST_CASE("stopped anywhere, the best so far stays and is never worse than the default") {

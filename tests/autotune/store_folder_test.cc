@@ -5,10 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
+#include "autotune/listing.h"
 #include "autotune/sample_entry.h"
 #include "autotune/store.h"
 #include "support/faulty_files.h"
@@ -21,9 +24,11 @@ using test::FaultyFiles;
 using test::folder_of;
 using test::has;
 using test::Notes;
+using test::path_of;
 using test::sample_entry;
 using test::ScratchFolder;
 using test::store_options;
+using test::text_of;
 using test::write;
 
 TEST_CASE("a folder that others could fill is not read and not written, with one warning") {
@@ -151,6 +156,134 @@ TEST_CASE("a folder with more files than any tuner makes is not read") {
   TunedStore store(store_options({scratch / "t"}), notes.log());
   CHECK(store.empty());
   CHECK(notes.lines.size() == 1);
+}
+
+TEST_CASE("an entry that somebody else put into the folder is not believed") {
+  ScratchFolder scratch;
+  TunedStore(store_options({scratch / "t"})).store(sample_entry(1), false);
+  const unsigned me = geteuid();
+  const auto believed = [&](unsigned owner, unsigned mode) {
+    const auto files = std::make_shared<test::OthersRegularFiles>(owner, mode);
+    const bool listed = !list_entries(*files, {scratch / "t"}).entries.empty();
+    const bool found = TunedStore(store_options({scratch / "t"}), {}, files)
+                           .find_exact(sample_entry(1).shape)
+                           .has_value();
+    CHECK(listed == found);
+    return found;
+  };
+  CHECK(believed(me, 0600));
+  CHECK(believed(0, 0644));  // an administrator's
+  CHECK_FALSE(believed(me + 1, 0600));
+  CHECK_FALSE(believed(me, 0620));
+  CHECK_FALSE(believed(me, 0666));
+}
+
+TEST_CASE("one failing call loses no result, as what failed is tried again") {
+  for (const int code : {EIO, ENOSPC, ESTALE}) {
+    for (int n = 0;; ++n) {
+      CAPTURE(code);
+      CAPTURE(n);
+      ScratchFolder scratch;
+      const auto files = std::make_shared<FaultyFiles>();
+      files->fail_at = n;
+      files->code = code;
+      TunedStore store(store_options({scratch / "t"}), {}, files);
+      CHECK(store.store(sample_entry(1), false).outcome == TunedStore::Outcome::kStored);
+      CHECK(has(scratch / "t", 1));
+      if (files->calls() <= n) break;
+    }
+  }
+}
+
+TEST_CASE("a folder that takes nothing leaves the result to the next one of the path") {
+  ScratchFolder scratch;
+  for (const char* name : {"a", "b"}) {
+    TunedStore(store_options({scratch / name})).store(sample_entry(1), false);
+  }
+  // Writing fails below the first folder alone, which could be opened and locked.
+  class FullFolder : public base::FileSystem {
+   public:
+    explicit FullFolder(std::string path) : path_(std::move(path)) {}
+    int open(int folder, const std::string& path, int flags, unsigned mode) override {
+      const int file = FileSystem::open(folder, path, flags, mode);
+      std::error_code ignored;
+      const auto where = fs::read_symlink("/proc/self/fd/" + std::to_string(file), ignored);
+      if (file >= 0 && where.string().starts_with(path_))
+        full_ = file;
+      else if (full_ == file)
+        full_ = -1;
+      return file;
+    }
+    std::int64_t write(int file, const void* data, std::size_t bytes) override {
+      return file == full_ ? -ENOSPC : FileSystem::write(file, data, bytes);
+    }
+
+   private:
+    std::string path_;
+    int full_ = -1;
+  };
+  Notes notes;
+  TunedStore store(store_options({scratch / "a", scratch / "b"}), notes.log(),
+                   std::make_shared<FullFolder>(scratch / "a"));
+  const auto stored = store.store(sample_entry(2), false);
+  CHECK(stored.outcome == TunedStore::Outcome::kStored);
+  CHECK(stored.path == path_of(scratch / "b", 2));
+  CHECK_FALSE(has(scratch / "a", 2));
+  CHECK(has(scratch / "b", 2));
+  CHECK(notes.lines.empty());
+}
+
+TEST_CASE("where no folder takes a result, its file is handed out and can be put there by hand") {
+  ScratchFolder scratch;
+  TunedStore(store_options({scratch / "t"})).store(sample_entry(1), false);
+  const auto files = std::make_shared<FaultyFiles>();
+  files->refuse_writes = true;
+  TunedStore store(store_options({scratch / "t"}), {}, files);
+  const auto stored = store.store(sample_entry(2), false);
+  CHECK(stored.outcome == TunedStore::Outcome::kFailed);
+  CHECK(stored.file == text_of(sample_entry(2)));
+  write(scratch / ("t/" + stored.file_name), stored.file);
+  REQUIRE(chmod((scratch / ("t/" + stored.file_name)).c_str(), 0600) == 0);
+  CHECK(has(scratch / "t", 2));
+}
+
+TEST_CASE("a lock that another process holds keeps nobody from looking results up") {
+  ScratchFolder scratch;
+  TunedStore(store_options({scratch / "t"})).store(sample_entry(1), false);
+  base::FileSystem files;
+  const int held = files.open(base::kHere, folder_of(scratch / "t") + "/tuned.lock", O_RDWR, 0);
+  REQUIRE(held >= 0);
+  REQUIRE(files.lock(held) == 0);
+  StoreOptions options = store_options({scratch / "t"});
+  options.lock_wait = std::chrono::milliseconds(2000);
+  TunedStore store(options);
+  std::atomic<bool> stored{false};
+  std::thread writer([&] {
+    store.store(sample_entry(2), false);
+    stored = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  CHECK(store.find(sample_entry(1).shape));
+  CHECK_FALSE(stored);
+  writer.join();
+  files.close(held);
+  CHECK(has(scratch / "t", 2));
+}
+
+TEST_CASE("a clock that is ahead removes no temporary that another process writes") {
+  class EarlierFiles : public base::FileSystem {
+    int status(int file, Status* status) override {
+      const int code = FileSystem::status(file, status);
+      status->modified -= 7200;
+      return code;
+    }
+  };
+  ScratchFolder scratch;
+  TunedStore(store_options({scratch / "t"})).store(sample_entry(1), false);
+  write(folder_of(scratch / "t") + "/.annulus-live.tmp", "x");
+  TunedStore(store_options({scratch / "t"}), {}, std::make_shared<EarlierFiles>())
+      .store(sample_entry(2), false);
+  CHECK(fs::exists(folder_of(scratch / "t") + "/.annulus-live.tmp"));
 }
 
 }  // namespace

@@ -1,8 +1,13 @@
 #include "base/env.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
+
+#include "support/faulty_files.h"
 
 namespace annulus::base {
 namespace {
@@ -37,6 +42,34 @@ TEST_CASE("the environment is read by name") {
   CHECK(environment.log.empty());
   unsetenv("ANNULUS_CACHE_DIR");
   unsetenv("ANNULUS_DEVICE");
+}
+
+// Run by the next test alone, in a program of another user's rights.
+TEST_CASE("the environment is empty" * doctest::skip()) {
+  const Environment read = read_environment();
+  CHECK(read.library_path.empty());
+  CHECK(read.cache_dir.empty());
+  CHECK(read.home.empty());
+}
+
+TEST_CASE("a program with rights that its caller lacks reads nothing of the environment") {
+  constexpr uid_t kNobody = 65534;
+  const test::ScratchFolder scratch;
+  const std::string program = scratch / "program";
+  std::filesystem::copy_file("/proc/self/exe", program);
+  if (chown(program.c_str(), kNobody, kNobody) != 0) {
+    MESSAGE("only root can make a file of another user");
+    return;
+  }
+  REQUIRE(chmod(scratch.path().c_str(), 0755) == 0);
+  const auto passes = [&](mode_t mode) {
+    REQUIRE(chmod(program.c_str(), mode) == 0);
+    const std::string command = "HOME=/h ANNULUS_LIBRARY_PATH=/l ANNULUS_CACHE_DIR=/c " + program +
+                                " --no-skip --test-case='the environment is empty' > /dev/null";
+    return std::system(command.c_str()) == 0;
+  };
+  CHECK_FALSE(passes(0755));
+  CHECK(passes(04755));
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "support/failing_new.h"
+
 namespace annulus::base {
 namespace {
 
@@ -109,6 +111,44 @@ TEST_CASE("what was used longest ago goes first, and what is too large is not ke
   CHECK(of(11) == 11);
   CHECK(cache.counters().too_large == 1);
   CHECK(cache.counters().bytes == 9);
+  cache.clear();
+  CHECK(cache.counters().entries == 0);
+  CHECK(cache.counters().bytes == 0);
+}
+
+// A cache of one entry drops the old value whenever it keeps a new one.
+TEST_CASE("an allocation that fails leaves a cache whole, wherever it fails") {
+  Cache cache({.entries = 1});
+  const auto get = [&](const std::string& key, int value) {
+    return *cache.get(
+        key, [&] { return std::make_shared<const int>(value); }, kBytes);
+  };
+  const std::string names[] = {"a key that is longer than any string holds in itself",
+                               "another key that is longer than any string holds in itself"};
+  get(names[0], 1);
+  int failures = 0;
+  int next = 1;  // the name that is not in the cache
+  for (int n = 0;; ++n) {
+    REQUIRE(n < 100);
+    bool thrown = false;
+    const bool failed = test::with_failing_new(n, [&] {
+      try {
+        get(names[next], next + 1);
+      } catch (const std::bad_alloc&) {
+        thrown = true;
+      }
+    });
+    CHECK(thrown == failed);
+    // Both keys again: one is a hit or a miss, and each drops the other one.
+    CHECK(get(names[1 - next], 2 - next) == 2 - next);
+    CHECK(get(names[next], next + 1) == next + 1);
+    next = 1 - next;
+    CHECK(cache.counters().entries == 1);
+    CHECK(cache.counters().bytes == 2 - next);
+    if (!failed) break;
+    ++failures;
+  }
+  CHECK(failures >= 5);
   cache.clear();
   CHECK(cache.counters().entries == 0);
   CHECK(cache.counters().bytes == 0);

@@ -314,5 +314,54 @@ TEST_CASE("what build throws passes through, and nothing is stored") {
   CHECK(built(disk, 1));
 }
 
+// The folder is private now, but was not always.
+TEST_CASE("a kernel file that somebody else put into the folder is not believed, but replaced") {
+  struct Case {
+    unsigned owner;
+    unsigned mode;
+    bool believed;
+  };
+  const unsigned me = geteuid();
+  for (const auto& [owner, mode, believed] :
+       {Case{me, 0600, true}, Case{me, 0644, true}, Case{me + 1, 0600, false},
+        Case{me, 0660, false}, Case{me, 0602, false}}) {
+    CAPTURE(owner);
+    CAPTURE(mode);
+    ScratchFolder scratch;
+    {
+      DiskCache disk({.folder = scratch / "cache"});
+      CHECK(built(disk, 1));
+    }
+    Notes notes;
+    DiskCache disk({.folder = scratch / "cache"}, notes.log(),
+                   std::make_shared<test::OthersRegularFiles>(owner, mode));
+    CHECK(built(disk, 1) == !believed);
+    CHECK(notes.lines.size() == (believed ? 0 : 1));
+  }
+  ScratchFolder scratch;
+  DiskCache disk({.folder = scratch / "cache"});
+  CHECK(built(disk, 1));
+  const std::string path = scratch / ("cache/" + sample_key(1).digest.hex() + ".kernel");
+  REQUIRE(chmod(path.c_str(), 0666) == 0);
+  CHECK(built(disk, 1));
+  CHECK_FALSE(built(disk, 1));  // the file that was written over it is the caller's own
+}
+
+// The server of the folder keeps the time of its files, and this machine's clock is hours ahead.
+TEST_CASE("a clock that is ahead removes no temporary that another process writes") {
+  class EarlierFiles : public base::FileSystem {
+    int status(int file, Status* status) override {
+      const int code = FileSystem::status(file, status);
+      status->modified -= 7200;
+      return code;
+    }
+  };
+  ScratchFolder scratch;
+  DiskCache disk({.folder = scratch / "cache"}, {}, std::make_shared<EarlierFiles>());
+  std::ofstream(scratch / "cache/.annulus-live.tmp") << "x";
+  CHECK(built(disk, 1));
+  CHECK(fs::exists(scratch / "cache/.annulus-live.tmp"));
+}
+
 }  // namespace
 }  // namespace annulus::jit

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "annulus/error.h"
+#include "support/failing_new.h"
 #include "support/faulty_files.h"
 
 namespace annulus::jit {
@@ -75,6 +76,30 @@ TEST_CASE("a folder that is none, or holds no templates, is refused") {
   CHECK_THROWS_AS(TemplateSet::from_folder(folder / "missing"), Error);
   write(folder / "big.cuh", std::string((1 << 20) + 1, ' '));
   CHECK_THROWS_AS(TemplateSet::from_folder(folder.path()), Error);
+}
+
+TEST_CASE("an allocation that fails while templates are read from a folder is bad_alloc") {
+  const test::ScratchFolder folder;
+  std::filesystem::create_directories(folder / "a/b");
+  for (const char* name : {"one.cuh", "a/two.cu", "a/b/three.h"}) {
+    std::ofstream(folder / name) << "// a template";
+  }
+  int failures = 0;
+  for (int n = 0;; ++n) {
+    REQUIRE(n < 10'000);
+    bool thrown = false;
+    const bool failed = test::with_failing_new(n, [&] {
+      try {
+        TemplateSet::from_folder(folder.path());
+      } catch (const std::bad_alloc&) {
+        thrown = true;
+      }
+    });
+    CHECK(thrown == failed);
+    if (!failed) break;
+    ++failures;
+  }
+  CHECK(failures > 20);
 }
 
 }  // namespace

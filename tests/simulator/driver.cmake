@@ -1,7 +1,7 @@
 # The simulated driver's face, and its libcuda.so.1.
 annulus_test(sim_driver LABEL unit LIBRARIES annulus_simulator
   SOURCES simulator/assign_slots_test.cc simulator/capture_test.cc simulator/driver_launch_test.cc simulator/driver_memory_test.cc simulator/driver_test.cc
-          simulator/load_test.cc simulator/peer_test.cc simulator/race_order_test.cc simulator/race_test.cc
+          simulator/load_test.cc simulator/out_of_memory_test.cc simulator/peer_test.cc simulator/race_order_test.cc simulator/race_test.cc
           simulator/streams_test.cc simulator/tensor_map_test.cc)
 
 # A program that knows nothing of Annulus, on both kinds of simulated device.
@@ -27,5 +27,6 @@ set_tests_properties(libcuda_symbols PROPERTIES LABELS unit)
 # The library opened as Annulus opens a driver: found, whole and known to be simulated.
 annulus_test(libcuda LABEL unit LIBRARIES annulus_device SOURCES simulator/libcuda_test.cc)
 target_compile_definitions(test_libcuda PRIVATE
-  ANNULUS_LIBCUDA_FOLDER="$<TARGET_FILE_DIR:annulus_libcuda>")
-add_dependencies(test_libcuda annulus_libcuda)
+  ANNULUS_LIBCUDA_FOLDER="$<TARGET_FILE_DIR:annulus_libcuda>"
+  ANNULUS_LIBRARY="$<TARGET_FILE:annulus>")
+add_dependencies(test_libcuda annulus_libcuda annulus)

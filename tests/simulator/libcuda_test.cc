@@ -1,5 +1,6 @@
 // The simulator's libcuda.so.1, opened like any driver.
 
+#include <dlfcn.h>
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -113,6 +114,17 @@ TEST_CASE("functions are found by name and version") {
   CHECK(get(nullptr, &address, 13000, 0, &status) == abi::kCudaInvalidValue);
   // No internal symbol is exported.
   CHECK(library.symbol("_ZN7annulus9simulator15make_cuda_tableEv") == nullptr);
+}
+
+// Threads of their pools run code of theirs until the process ends.
+TEST_CASE("dlclose leaves the libraries mapped") {
+  for (const char* path : {ANNULUS_LIBCUDA_FOLDER "/libcuda.so.1", ANNULUS_LIBRARY}) {
+    CAPTURE(path);
+    void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    REQUIRE_MESSAGE(library != nullptr, dlerror());
+    CHECK(dlclose(library) == 0);
+    CHECK(dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD) != nullptr);
+  }
 }
 
 }  // namespace

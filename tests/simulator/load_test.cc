@@ -63,6 +63,19 @@ TEST_CASE("a kernel whose analysis would fill the memory is refused") {
   check_refused(kernel(text), ErrorCode::kUnsupported, "too many");
 }
 
+// Offsets of registers have 32 bits, and these take 4.6 GB for a warp.
+TEST_CASE("registers that no file of a warp can hold are refused") {
+  std::string functions, calls;
+  for (int f = 0; f < 20; ++f) {
+    const std::string name = "f" + std::to_string(f);
+    functions += ".func " + name + "() {\n";
+    for (int i = 0; i < 9; ++i) functions += ".reg .b64 r" + std::to_string(i) + "_<100000>;\n";
+    functions += "ret;\n}\n";
+    calls += "call " + name + ";\n";
+  }
+  check_refused(functions + kernel(calls), ErrorCode::kUnsupported, "registers of more than");
+}
+
 // A kernel of one statement over a few registers.
 std::string statement(const std::string& text) {
   return kernel(".reg .b64 m, da, db;\n.reg .b32 s, bar, x, d<4>;\n.reg .b16 o;\n.reg .pred p;\n" +
@@ -109,6 +122,11 @@ TEST_CASE("setmaxnreg and wgmma have few constants, and no others") {
   check_refused(statement("wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.s8 {d0, d1, d2, d3}, da, "
                           "db, p;"),
                 ErrorCode::kUnsupported, "not modelled");
+}
+
+TEST_CASE("a register of 16 bits has no parts that are modelled") {
+  check_refused(statement("mov.b16 o, {o, o};"), ErrorCode::kUnsupported, "8 bits");
+  check_refused(statement("mov.b16 {o, o}, o;"), ErrorCode::kUnsupported, "8 bits");
 }
 
 }  // namespace

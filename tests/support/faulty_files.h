@@ -104,6 +104,25 @@ class OthersFiles : public base::FileSystem {
   unsigned owner_;
 };
 
+// The real file system, but every file that is no folder seems to belong to one other user, or to
+// have another mode.
+class OthersRegularFiles : public base::FileSystem {
+ public:
+  OthersRegularFiles(unsigned owner, unsigned mode) : owner_(owner), mode_(mode) {}
+  int status(int file, Status* status) override {
+    const int code = FileSystem::status(file, status);
+    if (!status->folder) {
+      status->owner = owner_;
+      status->mode = mode_;
+    }
+    return code;
+  }
+
+ private:
+  unsigned owner_;
+  unsigned mode_;
+};
+
 // A folder of its own that is removed at the end.
 class ScratchFolder {
  public:

@@ -105,6 +105,10 @@ base::Json json_of(const Outcome& outcome) {
   json["seconds"] = result.seconds;
   json["path"] = result.path;
   json["problem_of_path"] = result.problem;
+  if (!result.problem.empty()) {
+    json["file_name"] = result.file_name;
+    json["file"] = result.file;
+  }
   json["trials"] = base::Json::array();
   for (const TuneCandidate& trial : result.trials) {
     base::Json each = {{"config", trial.config},
@@ -178,6 +182,12 @@ void print(const Outcome& outcome) {
   print_detail("kept in", !result.path.empty()      ? result.path
                           : !result.problem.empty() ? "memory only: " + result.problem
                                                     : std::string("no file"));
+  if (!result.problem.empty()) {
+    print_detail("to keep", fmt::format("write the next two lines to FOLDER/{}, where FOLDER is "
+                                        "one of tuned results",
+                                        result.file_name));
+    std::printf("%s", result.file.c_str());
+  }
 }
 
 base::Json json_of(const Device& device, const std::vector<Outcome>& outcomes) {

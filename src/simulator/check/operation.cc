@@ -36,8 +36,9 @@ OperationPointer Order::submit(Operation operation, const ChainPointer& chain,
   operation.number_ = ++chain->last_;
   operation.submitted_ = time_;
   operation.serial = ++serial_;
-  pending_.insert(time_);
-  return std::make_shared<const Operation>(std::move(operation));
+  auto submitted = std::make_shared<const Operation>(std::move(operation));
+  pending_.insert(submitted->submitted_);  // the last that can fail, so that it is always removed
+  return submitted;
 }
 
 void Order::ended(const Operation& operation) {

@@ -47,11 +47,18 @@ Type Decoder::type_from_end(std::size_t index) const {
 }
 
 std::uint32_t Decoder::allocate(std::uint32_t bytes, std::uint32_t alignment) {
-  std::uint32_t& end = program_->register_bytes;
-  end = base::round_up(end, alignment);
-  const std::uint32_t slot = end;
-  end += bytes;
-  return slot;
+  constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30;  // offsets have 32 bits
+  const std::uint64_t slot =
+      base::round_up(std::uint64_t{program_->register_bytes}, std::uint64_t{alignment});
+  if (slot + bytes > kMaxBytes) {
+    base::fail(
+        ErrorCode::kUnsupported,
+        "the functions of this kernel declare registers of more than {} bytes for a warp, too "
+        "many to simulate",
+        kMaxBytes);
+  }
+  program_->register_bytes = static_cast<std::uint32_t>(slot + bytes);
+  return static_cast<std::uint32_t>(slot);
 }
 
 void Decoder::decode_all() {

@@ -1,5 +1,7 @@
 // Turns a fault into the code that later calls return, and into the message.
 
+#include <new>
+
 #include "simulator/driver/state.h"
 
 namespace annulus::simulator::driver {
@@ -48,8 +50,12 @@ void break_context(Context& context, const Fault& fault) {
   // order the two ran.
   for (Context* one : {&context, other.get()}) {
     if (one == nullptr || one->lost == abi::kCudaContextDestroyed) continue;
-    one->device->report(base::LogLevel::kError, fault.message(), fault.json());
     one->lost = code_of(fault.kind);
+    try {
+      one->device->report(base::LogLevel::kError, fault.message(), fault.json());
+    } catch (const std::bad_alloc&) {
+      // The code says what happened, though not where: there is no memory for that.
+    }
   }
 }
 

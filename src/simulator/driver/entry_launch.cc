@@ -121,6 +121,8 @@ void run(const Function& function, LaunchRequest launch, const std::vector<std::
   } catch (const Fault& caught) {
     broken = true;
     break_context(context, caught);
+  } catch (const std::bad_alloc&) {
+    throw;  // no fault of the kernel: the queue makes it an answer of the next wait
   } catch (const std::exception& error) {
     broken = true;
     device.report(base::LogLevel::kError, "internal", error.what());

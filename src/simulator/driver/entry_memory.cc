@@ -3,6 +3,8 @@
 
 #include <cstdlib>
 #include <limits>
+#include <memory>
+#include <new>
 
 #include "base/math.h"
 #include "simulator/driver/accesses.h"
@@ -16,6 +18,12 @@ namespace {
 constexpr std::size_t kHostAlignment = 4096;
 
 enum class Wait { kNo, kYes };
+
+// What a call returns that waited for the last item of a stream.
+CUresult outcome(const Stream& on, const ItemPointer& item) {
+  if (on.context()->lost != kCudaSuccess) return on.context()->lost;
+  return on.take_refusal({&item, 1}) ? kCudaOutOfMemory : kCudaSuccess;
+}
 
 CUresult to_device(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream,
                    Wait wait) {
@@ -34,7 +42,7 @@ CUresult to_device(CUdeviceptr to, const void* from, std::size_t bytes, CUstream
   state().queue.finish(item);
   // After an asynchronous copy from pageable memory the host knows only that its source was read.
   if (wait == Wait::kYes) observe(item);
-  return on->context()->lost;
+  return outcome(*on, item);
 }
 
 CUresult to_host(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream, Wait wait) {
@@ -52,7 +60,17 @@ CUresult to_host(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream,
   if (wait == Wait::kNo && is_page_locked(to, bytes)) return kCudaSuccess;
   state().queue.finish(item);
   observe(item);
-  return on->context()->lost;
+  return outcome(*on, item);
+}
+
+// A call that frees goes on where there is no memory to find, or to tell, a fault of the program.
+template <typename Find>
+std::unique_ptr<Fault> unless_out_of_memory(const Find& find) {
+  try {
+    return find();
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
 }
 
 bool forget_allocation(Context& context, CUdeviceptr pointer) {
@@ -96,10 +114,16 @@ CUresult mem_alloc(CUdeviceptr* pointer, std::size_t bytes) {
     const auto context = live_context();
     if (pointer == nullptr || bytes == 0) return kCudaInvalidValue;
     refuse_under_capture();
-    const std::uint64_t address = context->device->memory().allocate(bytes);
+    GlobalMemory& memory = context->device->memory();
+    const std::uint64_t address = memory.allocate(bytes);
     if (address == 0) return kCudaOutOfMemory;
-    std::lock_guard lock(context->mutex);
-    context->allocations.emplace(address, bytes);
+    try {
+      std::lock_guard lock(context->mutex);
+      context->allocations.emplace(address, bytes);
+    } catch (...) {
+      memory.release(address);
+      throw;
+    }
     *pointer = address;
     return kCudaSuccess;
   });
@@ -120,7 +144,8 @@ CUresult mem_free(CUdeviceptr pointer) {
     if (!forget_allocation(*context, pointer)) return kCudaInvalidValue;
     GlobalMemory& memory = context->device->memory();
     const auto alone = state().queue.alone();
-    const auto fault = freed_by_host(memory, pointer, "cuMemFree");
+    const auto fault =
+        unless_out_of_memory([&] { return freed_by_host(memory, pointer, "cuMemFree"); });
     memory.release(pointer);
     if (fault != nullptr && context->lost == kCudaSuccess) break_context(*context, *fault);
     return context->lost;
@@ -135,10 +160,15 @@ CUresult mem_alloc_async(CUdeviceptr* pointer, std::size_t bytes, CUstream strea
     const CUresult code = mem_alloc(pointer, bytes);
     if (code != kCudaSuccess) return code;
     const GlobalMemory& memory = on->context()->device->memory();
-    on->submit(make_work("cuMemAllocAsync",
-                         [&memory, at = *pointer, bytes](const OperationPointer& operation) {
-                           note(operation, AccessKind::kWrite, memory, at, bytes);
-                         }));
+    try {
+      on->submit(make_work("cuMemAllocAsync",
+                           [&memory, at = *pointer, bytes](const OperationPointer& operation) {
+                             note(operation, AccessKind::kWrite, memory, at, bytes);
+                           }));
+    } catch (...) {
+      mem_free(*pointer);
+      throw;
+    }
     return kCudaSuccess;
   });
 }
@@ -149,16 +179,23 @@ CUresult mem_free_async(CUdeviceptr pointer, CUstream stream) {
     const auto on = find_stream(stream);
     refuse_capturing(*on);
     const auto context = on->context();
-    if (!forget_allocation(*context, pointer)) return kCudaInvalidValue;
-    on->submit(make_work("cuMemFreeAsync", [context, pointer](const OperationPointer& operation) {
+    Work work = make_work("cuMemFreeAsync", [context, pointer](const OperationPointer& operation) {
       GlobalMemory& memory = context->device->memory();
       const auto record = memory.made_record(pointer);
-      const auto fault = record == nullptr || !operation->checked
-                             ? nullptr
-                             : record->in_use(operation.get(), nullptr);
+      const auto fault = unless_out_of_memory([&] {
+        return record == nullptr || !operation->checked ? nullptr
+                                                        : record->in_use(operation.get(), nullptr);
+      });
       memory.release(pointer, operation);
       if (fault != nullptr) throw Fault(*fault);
-    }));
+    });
+    work.always = true;
+    {
+      std::lock_guard lock(context->mutex);
+      if (!context->allocations.contains(pointer)) return kCudaInvalidValue;
+    }
+    on->submit(std::move(work));
+    forget_allocation(*context, pointer);
     return kCudaSuccess;
   });
 }
@@ -172,8 +209,13 @@ CUresult mem_alloc_host(void** pointer, std::size_t bytes) {
     void* block = std::aligned_alloc(kHostAlignment, base::round_up(bytes, kHostAlignment));
     if (block == nullptr) return kCudaOutOfMemory;
     State& all = state();
-    std::lock_guard lock(all.mutex);
-    all.host_blocks.emplace(static_cast<const char*>(block), HostBlock{bytes, nullptr});
+    try {
+      std::lock_guard lock(all.mutex);
+      all.host_blocks.emplace(static_cast<const char*>(block), HostBlock{bytes, nullptr});
+    } catch (...) {
+      std::free(block);
+      throw;
+    }
     *pointer = block;
     return kCudaSuccess;
   });
@@ -195,8 +237,9 @@ CUresult mem_free_host(void* pointer) {
       all.host_blocks.erase(found);
     }
     const auto alone = all.queue.alone();
-    const auto fault =
-        block.record == nullptr ? nullptr : block.record->in_use(nullptr, "cuMemFreeHost");
+    const auto fault = unless_out_of_memory([&] {
+      return block.record == nullptr ? nullptr : block.record->in_use(nullptr, "cuMemFreeHost");
+    });
     std::free(pointer);
     if (fault != nullptr && context->lost == kCudaSuccess) break_context(*context, *fault);
     return context->lost;

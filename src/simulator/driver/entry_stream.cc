@@ -30,7 +30,8 @@ void refuse_captured(Event& event) {
 CUresult query(const Context& context, const ItemPointer& item) {
   if (state().queue.done(item)) {
     observe(item);
-    return context.lost;
+    if (context.lost != kCudaSuccess) return context.lost;
+    return state().queue.take_refusal({&item, 1}, nullptr) ? kCudaOutOfMemory : kCudaSuccess;
   }
   state().queue.step(context);
   return kCudaNotReady;
@@ -81,7 +82,7 @@ CUresult stream_query(CUstream stream) {
     for (const ItemPointer& tail : on->tails()) {
       if (const CUresult code = query(*on->context(), tail); code != kCudaSuccess) return code;
     }
-    return kCudaSuccess;
+    return on->take_refusal({}) ? kCudaOutOfMemory : kCudaSuccess;
   });
 }
 
@@ -145,7 +146,8 @@ CUresult event_synchronize(CUevent event) {
     const ItemPointer marker = marker_of(*found);
     state().queue.finish(marker);
     observe(marker);
-    return found->context->lost;
+    if (found->context->lost != kCudaSuccess) return found->context->lost;
+    return state().queue.take_refusal({&marker, 1}, nullptr) ? kCudaOutOfMemory : kCudaSuccess;
   });
 }
 

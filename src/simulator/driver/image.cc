@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 
 #include <cctype>
-#include <cstdlib>
+#include <charconv>
 #include <cstring>
 
 #include "annulus/error.h"
@@ -36,6 +36,20 @@ std::string_view next_word(std::string_view text, std::size_t* at) {
   return text.substr(begin, *at - begin);
 }
 
+// 83 for "8.3"; 0 for what is no version. It is read digit by digit, as strtod follows the locale
+// of the program, in which 8.3 may end at the point.
+int version_of(std::string_view text) {
+  const auto number = [&](std::string_view digits) {
+    int value = -1;
+    const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return code == std::errc() && end == digits.data() + digits.size() && value < 100 ? value : -1;
+  };
+  const std::size_t point = text.find('.');
+  const int major = number(text.substr(0, point));
+  const int minor = point == text.npos ? 0 : number(text.substr(point + 1));
+  return major < 0 || minor < 0 || minor > 9 ? 0 : 10 * major + minor;
+}
+
 LoadResult refuse(abi::CUresult code, std::string log) { return {nullptr, code, std::move(log)}; }
 
 }  // namespace
@@ -47,8 +61,7 @@ PtxHeader read_header(std::string_view ptx) {
   for (int words = 0; words < 8 && header.target.empty(); ++words) {
     const std::string_view word = next_word(ptx, &at);
     if (word == ".version") {
-      const std::string number(next_word(ptx, &at));
-      header.version = static_cast<int>(std::strtod(number.c_str(), nullptr) * 10 + 0.5);
+      header.version = version_of(next_word(ptx, &at));
     } else if (word == ".target") {
       const std::string_view target = next_word(ptx, &at);
       header.target = target.substr(0, target.find(','));

@@ -1,6 +1,7 @@
 #include "simulator/driver/queue.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "simulator/driver/state.h"
@@ -15,31 +16,46 @@ bool may_run(const Item& item) {
          std::all_of(item.after.begin(), item.after.end(), ended);
 }
 
-// Adds the target and everything that must end before it.
-void add_needed(const Item& target, std::unordered_set<const Item*>* needed) {
-  std::vector<const Item*> open = {&target};
-  while (!open.empty()) {
-    const Item* item = open.back();
-    open.pop_back();
-    if (!needed->insert(item).second) continue;
-    for (const ItemPointer& before : item->after) {
-      if (!ended(before)) open.push_back(before.get());
-    }
-  }
-}
-
 }  // namespace
 
-void Queue::push(const ItemPointer& item) {
-  std::unique_lock lock(mutex_);
-  pending_.push_back(item);
-  // Another thread may be waiting for this item, which it knew only as an edge of another one.
+void Queue::add(std::span<const ItemPointer> items) {
+  const std::lock_guard lock(mutex_);
+  pending_.insert(pending_.end(), items.begin(), items.end());
+  // Another thread may be waiting for one of these, which it knew only as an edge of another one.
   changed_.notify_all();
+}
+
+void Queue::shorten(const Context& context) {
+  std::unique_lock lock(mutex_);
   while (pending_.size() > kDepth) {
-    const ItemPointer next = choose(*item->context, nullptr);
+    const ItemPointer next = choose(context, 0);
     if (next == nullptr) break;  // all that may run is being run by other threads
     run(next, lock);
   }
+}
+
+bool Queue::take_refusal(std::span<const ItemPointer> items,
+                         std::atomic<std::uint64_t>* stream_refusal) {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t met = stream_refusal == nullptr ? 0 : stream_refusal->exchange(0);
+  for (const ItemPointer& item : items) {
+    if (item != nullptr && item->refusal > heard_refusal_) met = std::max(met, item->refusal);
+  }
+  heard_refusal_ = std::max(heard_refusal_, met);
+  return met != 0;
+}
+
+// Edges lead to items that were queued earlier, so one pass from the end meets all of them.
+std::uint64_t Queue::mark_needed(Item& target) {
+  const std::uint64_t mark = ++last_mark_;
+  target.needed = mark;
+  for (std::size_t i = pending_.size(); i-- > 0;) {
+    if (pending_[i]->needed != mark) continue;
+    for (const ItemPointer& before : pending_[i]->after) {
+      if (!ended(before)) before->needed = mark;
+    }
+  }
+  return mark;
 }
 
 bool Queue::done(const ItemPointer& item) const {
@@ -50,12 +66,11 @@ bool Queue::done(const ItemPointer& item) const {
 void Queue::finish(const ItemPointer& target) {
   std::unique_lock lock(mutex_);
   while (!ended(target)) {
-    Needed needed;
-    add_needed(*target, &needed);
+    const std::uint64_t needed = mark_needed(*target);
     // One draw in two is among all items that may run, so that unrelated work runs early sometimes.
     const bool any = random(*target->context->device).below(2) == 0;
-    ItemPointer next = choose(*target->context, any ? nullptr : &needed);
-    if (next == nullptr) next = choose(*target->context, &needed);
+    ItemPointer next = choose(*target->context, any ? 0 : needed);
+    if (next == nullptr) next = choose(*target->context, needed);
     if (next != nullptr) {
       run(next, lock);
     } else {
@@ -91,7 +106,7 @@ void Queue::finish_linked(const Context& context) {
 
 void Queue::step(const Context& context) {
   std::unique_lock lock(mutex_);
-  if (const ItemPointer next = choose(context, nullptr)) run(next, lock);
+  if (const ItemPointer next = choose(context, 0)) run(next, lock);
 }
 
 void Queue::link(const Context& context, const Context& other) {
@@ -128,40 +143,56 @@ base::Random& Queue::random(const Device& device) {
   return random_.try_emplace(&device, std::uint64_t{0}).first->second;
 }
 
-ItemPointer Queue::choose(const Context& context, const Needed* needed) {
-  std::vector<ItemPointer> candidates;
+ItemPointer Queue::choose(const Context& context, std::uint64_t mark) {
+  // Needed items may be of any device. Otherwise only contexts that are linked take part, so that
+  // devices which do not depend on each other each repeat themselves with their seed.
+  const auto candidate = [&](const Item& item) {
+    return (mark != 0 ? item.needed == mark : near(context, *item.context)) && may_run(item);
+  };
+  std::uint32_t count = 0;
+  for (const ItemPointer& item : pending_) count += candidate(*item) ? 1 : 0;
+  if (count == 0) return nullptr;
+  std::uint32_t index = count == 1 ? 0 : random(*context.device).below(count);
   for (const ItemPointer& item : pending_) {
-    // Needed items may be of any device. Otherwise only contexts that are linked take part, so that
-    // devices which do not depend on each other each repeat themselves with their seed.
-    const bool wanted =
-        needed != nullptr ? needed->count(item.get()) != 0 : near(context, *item->context);
-    if (wanted && may_run(*item)) candidates.push_back(item);
+    if (candidate(*item) && index-- == 0) return item;
   }
-  if (candidates.empty()) return nullptr;
-  const auto count = static_cast<std::uint32_t>(candidates.size());
-  return candidates[count == 1 ? 0 : random(*context.device).below(count)];
+  return nullptr;
+}
+
+// Never throws, as other items wait for this one. After a fault no work of the context runs any
+// more.
+void Queue::run_work(Item& item, std::uint64_t* refusal) {
+  const auto work = std::move(item.run);
+  if (*refusal != 0 && !item.always) return;
+  try {
+    std::unique_lock alone(alone_, std::defer_lock);
+    if (item.operation->checked && !item.on_host) alone.lock();
+    if (item.context->lost == abi::kCudaSuccess) work(item.operation);
+  } catch (const Fault& fault) {
+    abi::SimulatorCounters counters;
+    counters.faults = 1;
+    item.context->device->add(counters);
+    break_context(*item.context, fault);
+  } catch (const std::bad_alloc&) {
+    const std::lock_guard lock(mutex_);
+    *refusal = ++last_refusal_;
+  } catch (...) {
+    item.context->lost = abi::kCudaUnknown;
+  }
 }
 
 void Queue::run(const ItemPointer& item, std::unique_lock<std::mutex>& lock) {
   item->state = Item::State::kRunning;
-  const auto work = std::move(item->run);
-  lock.unlock();
-  try {
-    std::unique_lock alone(alone_, std::defer_lock);
-    if (item->operation->checked && !item->on_host) alone.lock();
-    // After a fault no work of the context runs any more.
-    if (item->context->lost == abi::kCudaSuccess) work(item->operation);
-  } catch (const Fault& fault) {
-    abi::SimulatorCounters counters;
-    counters.faults = 1;
-    item->context->device->add(counters);
-    break_context(*item->context, fault);
-  } catch (...) {
-    // Other items wait for this one, so it counts as ended whatever happened in it.
-    item->context->lost = abi::kCudaUnknown;
+  std::uint64_t refusal = 0;
+  for (const ItemPointer& before : item->after) {
+    if (before != nullptr && before->refusal > heard_refusal_) refusal = before->refusal;
   }
+  lock.unlock();
+  run_work(*item, &refusal);
   state().detector.order.ended(*item->operation);
   lock.lock();
+  item->refusal = refusal;
+  if (refusal != 0) *item->stream_refusal = refusal;
   item->state = Item::State::kDone;
   item->after.clear();
   pending_.erase(std::find(pending_.begin(), pending_.end(), item));

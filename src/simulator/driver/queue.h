@@ -6,14 +6,19 @@
 // in the meantime, drawing among those that may run. So every order that streams and events allow
 // can happen, and each seed gives one of them; a program that forgot a wait gives a wrong answer
 // with some.
+//
+// Where the host has no memory for a piece of work, that work and all that waits for it are
+// refused: the next wait for one of their streams returns kCudaOutOfMemory, once, and the device is
+// as usable as before. What they would have written is undefined then.
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <unordered_set>
+#include <span>
 #include <vector>
 
 #include "base/random.h"
@@ -33,24 +38,37 @@ struct Work {
   // work runs alone in the process, so that nothing else touches memory or the records of accesses
   // meanwhile.
   bool on_host = false;
+  // True for what gives something back, and so runs also behind work that was refused.
+  bool always = false;
 };
 
 struct Item {
   std::function<void(const OperationPointer&)> run;
   OperationPointer operation;
   bool on_host = false;
+  bool always = false;
   std::shared_ptr<Context> context;
+  std::shared_ptr<std::atomic<std::uint64_t>> stream_refusal;  // that of its stream
   std::vector<std::shared_ptr<Item>> after;
   enum class State { kWaiting, kRunning, kDone } state = State::kWaiting;
+  // Kept by the queue.
+  std::uint64_t refusal = 0;  // the number of the refusal that it met; 0: none
+  std::uint64_t needed = 0;   // the last mark that it got (Queue::mark_needed)
 };
 using ItemPointer = std::shared_ptr<Item>;  // null stands for work that ended long ago
 
 class Queue {
  public:
-  static constexpr std::size_t kDepth = 1024;  // with more items than that, push() runs some first
+  static constexpr std::size_t kDepth = 1024;  // with more items than that, shorten() runs some
 
-  void push(const ItemPointer& item);
+  // Queues items, in the order of their edges, all of them or none. Throws only bad_alloc.
+  void add(std::span<const ItemPointer> items);
+  // Runs some items of a context that has very many.
+  void shorten(const Context& context);
   bool done(const ItemPointer& item) const;
+  // Whether these items, which have ended, or their stream met a refusal that no wait has returned
+  // yet. It counts as returned from now on.
+  bool take_refusal(std::span<const ItemPointer> items, std::atomic<std::uint64_t>* stream_refusal);
 
   // Runs items until this one has ended, and perhaps others that may run too.
   void finish(const ItemPointer& target);
@@ -72,10 +90,13 @@ class Queue {
   void seed(const Device& device, std::uint64_t seed);
 
  private:
-  using Needed = std::unordered_set<const Item*>;
-
-  // An item that may run, or null. `needed` limits the choice where it is not null.
-  ItemPointer choose(const Context& context, const Needed* needed);
+  // Marks the target and everything that must end before it. Nothing is allocated by this and by
+  // choose(): a wait must not fail for memory, as objects are destroyed behind it.
+  std::uint64_t mark_needed(Item& target);
+  // An item that may run, or null. A mark that is not 0 limits the choice to the items that have
+  // it.
+  ItemPointer choose(const Context& context, std::uint64_t mark);
+  void run_work(Item& item, std::uint64_t* refusal);
   template <typename Wanted>
   void finish_where(Wanted wanted);
   void run(const ItemPointer& item, std::unique_lock<std::mutex>& lock);
@@ -89,6 +110,9 @@ class Queue {
   std::map<const Device*, base::Random> random_;
   std::map<const Context*, int> islands_;  // linked contexts share a number; others have none
   int last_island_ = 0;
+  std::uint64_t last_mark_ = 0;
+  std::uint64_t last_refusal_ = 0;
+  std::uint64_t heard_refusal_ = 0;  // those up to this number were returned by a wait
 };
 
 }  // namespace annulus::simulator::driver

@@ -6,10 +6,12 @@
 # (LD_LIBRARY_PATH, ANNULUS_LIBRARY_PATH) gets it.
 function(annulus_simulator_library target map)
   add_library(${target} SHARED ${CMAKE_CURRENT_LIST_DIR}/exports.cc)
+  # Threads of its pools would outlive an unmapping, so dlclose leaves it there.
   set_target_properties(${target} PROPERTIES LINK_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/${map})
   target_link_libraries(${target} PRIVATE annulus_simulator)
   target_link_options(${target} PRIVATE
     LINKER:--version-script=${CMAKE_CURRENT_LIST_DIR}/${map} LINKER:--no-undefined
+    LINKER:-z,nodelete
     ${ANNULUS_PORTABLE_LINK})
   annulus_warnings(${target})
 endfunction()

@@ -258,29 +258,40 @@ void observe(const ItemPointer& item) {
 }
 
 abi::CUresult synchronize(const Stream& stream) {
-  for (const ItemPointer& tail : stream.tails()) {
+  const std::vector<ItemPointer> tails = stream.tails();
+  for (const ItemPointer& tail : tails) {
     state().queue.finish(tail);
     observe(tail);
   }
-  return stream.context()->lost;
+  const abi::CUresult lost = stream.context()->lost;
+  if (lost != abi::kCudaSuccess) return lost;
+  return stream.take_refusal(tails) ? abi::kCudaOutOfMemory : lost;
 }
 
 abi::CUresult synchronize(Context& context) {
   // Operations stay in the list until they were observed. Otherwise another thread that
   // synchronises meanwhile could return before they count as seen.
   std::map<Chain*, OperationPointer> latest;
+  std::vector<std::shared_ptr<Stream>> streams = state().streams.all();
+  std::erase_if(streams, [&](const auto& stream) { return stream->context().get() != &context; });
   {
     std::lock_guard lock(context.mutex);
     latest = context.latest;
+    if (context.default_stream != nullptr) streams.push_back(context.default_stream);
   }
   state().queue.finish_all(context);
-  for (const auto& [chain, operation] : latest) state().detector.order.observe(*operation);
+  for (const auto& [chain, operation] : latest) {
+    if (operation != nullptr) state().detector.order.observe(*operation);  // null: never queued
+  }
+  bool refused = false;
+  for (const std::shared_ptr<Stream>& stream : streams) refused |= stream->take_refusal({});
   std::lock_guard lock(context.mutex);
   for (const auto& [chain, operation] : latest) {
     const auto found = context.latest.find(chain);
     if (found != context.latest.end() && found->second == operation) context.latest.erase(found);
   }
-  return context.lost;
+  if (context.lost != abi::kCudaSuccess) return context.lost;
+  return refused ? abi::kCudaOutOfMemory : abi::kCudaSuccess;
 }
 
 void refuse_under_capture() {

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -133,6 +134,8 @@ class Stream {
   std::vector<ItemPointer> tails() const;
   // The stream is destroyed. Its last work still comes before the default stream's, if it blocks.
   void retire();
+  // Whether work of the stream was refused for want of memory since the last call.
+  bool take_refusal(std::span<const ItemPointer> tails) const;
 
   std::string text() const;  // "stream 2 of device 0 (sim:sm_80:0)"
 
@@ -146,6 +149,9 @@ class Stream {
   // Makes the item with the edges that the caller gives.
   ItemPointer make_item(Work work, std::string where, const ChainPointer& chain,
                         std::vector<ItemPointer> after) const;
+  // Requires: mutex_ is held.
+  void queue_items(std::span<const ItemPointer> items);
+  static void end(std::span<const ItemPointer> items);
   // Record under capture.
   void record(Capture& capture, Work work);
   void record(Capture& capture, const std::vector<GraphNode>& nodes);
@@ -154,7 +160,9 @@ class Stream {
   const Kind kind_;
   const int number_;  // in its context, from 1; the default stream has 0
   const ChainPointer chain_ = std::make_shared<Chain>();
-  mutable std::mutex mutex_;  // guards all members below
+  const std::shared_ptr<std::atomic<std::uint64_t>> refusal_ =
+      std::make_shared<std::atomic<std::uint64_t>>(0);  // the last that no wait has returned
+  mutable std::mutex mutex_;                            // guards all members below
   std::shared_ptr<Capture> capture_;
   ItemPointer last_;
   std::vector<ItemPointer> gates_;  // items that the next one has to wait for (wait_for)

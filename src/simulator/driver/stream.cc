@@ -3,11 +3,31 @@
 
 #include <fmt/core.h>
 
+#include <exception>
 #include <utility>
 
 #include "simulator/driver/state.h"
 
 namespace annulus::simulator::driver {
+namespace {
+
+// Makes a capture invalid where an exception leaves the scope.
+class InvalidUnlessDone {
+ public:
+  explicit InvalidUnlessDone(Capture& capture)
+      : capture_(capture), exceptions_(std::uncaught_exceptions()) {}
+  ~InvalidUnlessDone() {
+    if (std::uncaught_exceptions() > exceptions_) capture_.invalid = true;
+  }
+  InvalidUnlessDone(const InvalidUnlessDone&) = delete;
+  InvalidUnlessDone& operator=(const InvalidUnlessDone&) = delete;
+
+ private:
+  Capture& capture_;
+  const int exceptions_;
+};
+
+}  // namespace
 
 Stream::Stream(std::shared_ptr<Context> context, Kind kind, int number)
     : context_(std::move(context)), kind_(kind), number_(number) {}
@@ -26,7 +46,9 @@ ItemPointer Stream::make_item(Work work, std::string where, const ChainPointer& 
   auto item = std::make_shared<Item>();
   item->run = std::move(work.run);
   item->on_host = work.on_host;
+  item->always = work.always;
   item->context = context_;
+  item->stream_refusal = refusal_;
   std::vector<OperationPointer> operations;
   for (const ItemPointer& earlier : after) {
     if (earlier != nullptr) operations.push_back(earlier->operation);
@@ -34,11 +56,29 @@ ItemPointer Stream::make_item(Work work, std::string where, const ChainPointer& 
   work.operation.where = std::move(where);
   work.operation.checked = context_->device->options().checked != 0;
   work.operation.context = context_;
+  std::lock_guard lock(context_->mutex);
+  OperationPointer& latest = context_->latest[chain.get()];
   item->operation = state().detector.order.submit(std::move(work.operation), chain, operations);
   item->after = std::move(after);
-  std::lock_guard lock(context_->mutex);
-  context_->latest[chain.get()] = item->operation;
+  latest = item->operation;
   return item;
+}
+
+// Queues items that were made, the last of which becomes the stream's. Those that cannot be queued
+// have ended: nothing waits for them yet.
+void Stream::queue_items(std::span<const ItemPointer> items) {
+  try {
+    state().queue.add(items);
+  } catch (...) {
+    end(items);
+    throw;
+  }
+  gates_.clear();
+  last_ = items.back();
+}
+
+void Stream::end(std::span<const ItemPointer> items) {
+  for (const ItemPointer& item : items) state().detector.order.ended(*item->operation);
 }
 
 // The item waits for what the rule of the default stream adds, for the items of wait_for(), and for
@@ -55,11 +95,11 @@ ItemPointer Stream::submit(Work work) {
     std::lock_guard lock(mutex_);
     after.insert(after.end(), gates_.begin(), gates_.end());
     after.push_back(last_);
-    gates_.clear();
-    item = last_ = make_item(std::move(work), text(), chain_, std::move(after));
+    item = make_item(std::move(work), text(), chain_, std::move(after));
+    queue_items({&item, 1});
   }
   Queue& queue = state().queue;
-  queue.push(item);
+  queue.shorten(*context_);
   if (context_->device->options().streams == 0) queue.finish(item);
   return item;
 }
@@ -81,31 +121,40 @@ ItemPointer Stream::submit(GraphExec& graph) {
     before.insert(before.end(), gates_.begin(), gates_.end());
     before.push_back(last_);
     before.push_back(graph.last);
-    gates_.clear();
     const std::string where = "a graph on " + text();
     std::vector<ItemPointer> ends = before;
-    for (const GraphNode& node : graph.nodes) {
-      std::vector<ItemPointer> after;
-      for (const std::size_t index : node.after) after.push_back(items[index]);
-      ChainPointer& chain = graph.chains[node.branch];
-      if (chain == nullptr) chain = std::make_shared<Chain>();
-      items.push_back(make_item(node.work, where, chain, node.after.empty() ? before : after));
-      ends.push_back(items.back());
+    ends.reserve(before.size() + graph.nodes.size());
+    items.reserve(graph.nodes.size() + 1);
+    try {
+      for (const GraphNode& node : graph.nodes) {
+        std::vector<ItemPointer> after;
+        for (const std::size_t index : node.after) after.push_back(items[index]);
+        ChainPointer& chain = graph.chains[node.branch];
+        if (chain == nullptr) chain = std::make_shared<Chain>();
+        items.push_back(make_item(node.work, where, chain, node.after.empty() ? before : after));
+        ends.push_back(items.back());
+      }
+      Work end_of_graph;
+      end_of_graph.operation.what = "cuGraphLaunch";
+      end_of_graph.run = [](const OperationPointer&) {};
+      items.push_back(make_item(std::move(end_of_graph), text(), chain_, std::move(ends)));
+    } catch (...) {
+      end(items);
+      throw;
     }
-    Work end;
-    end.operation.what = "cuGraphLaunch";
-    end.run = [](const OperationPointer&) {};
-    last_ = graph.last = make_item(std::move(end), text(), chain_, std::move(ends));
-    items.push_back(last_);
+    queue_items(items);
+    graph.last = items.back();
   }
   Queue& queue = state().queue;
-  for (const ItemPointer& item : items) queue.push(item);
+  queue.shorten(*context_);
   if (context_->device->options().streams == 0) queue.finish(items.back());
   return items.back();
 }
 
+// A capture that lost a node for want of memory is no longer what the program meant.
 void Stream::record(Capture& recording, Work work) {
   std::lock_guard lock(recording.mutex);
+  const InvalidUnlessDone guard(recording);
   GraphNode node;
   node.work = std::move(work);
   std::vector<std::size_t>& tails = recording.tails[handle()];
@@ -123,6 +172,7 @@ void Stream::record(Capture& recording, Work work) {
 // own.
 void Stream::record(Capture& recording, const std::vector<GraphNode>& nodes) {
   std::lock_guard lock(recording.mutex);
+  const InvalidUnlessDone guard(recording);
   if (nodes.empty()) return;
   std::vector<std::size_t>& tails = recording.tails[handle()];
   const std::vector<std::size_t> before = std::exchange(tails, {});
@@ -191,6 +241,10 @@ void Stream::retire() {
   for (const ItemPointer& item : ours) {
     if (item != nullptr) context_->retired.push_back(item);
   }
+}
+
+bool Stream::take_refusal(std::span<const ItemPointer> tails) const {
+  return state().queue.take_refusal(tails, refusal_.get());
 }
 
 std::shared_ptr<Capture> Stream::capture() const {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -76,7 +77,12 @@ std::uint64_t GlobalMemory::allocate(std::uint64_t bytes) {
     if (found->first > span) released_.emplace(found->first - span, begin + span);
     released_.erase(found);
   }
-  live_.emplace(begin, Live{begin + bytes, nullptr});
+  try {
+    live_.emplace(begin, Live{begin + bytes, nullptr});
+  } catch (...) {
+    if (begin + span == next_) next_ = begin;  // else these addresses are not used again
+    throw;
+  }
   used_ += bytes;
   generation_.fetch_add(1, std::memory_order_release);
   return begin;
@@ -88,13 +94,21 @@ bool GlobalMemory::release(std::uint64_t pointer, std::shared_ptr<const Operatio
   if (found == live_.end()) return false;
   const std::uint64_t end = base::round_up(found->second.end, kAlignment);
   used_ -= found->second.end - pointer;
-  if (by != nullptr) freed_.push_back({pointer, found->second.end, std::move(by)});
-  if (freed_.size() > kMaxFreed) freed_.pop_front();
+  try {
+    if (by != nullptr) freed_.push_back({pointer, found->second.end, std::move(by)});
+    if (freed_.size() > kMaxFreed) freed_.pop_front();
+  } catch (const std::bad_alloc&) {
+    // A use after this free is still found, but not told who freed.
+  }
   live_.erase(found);
   discard(pointer, end);
   discard(reinterpret_cast<std::uint64_t>(shadow(pointer)),
           reinterpret_cast<std::uint64_t>(shadow(end)));
-  released_.emplace(end - pointer + kGap, pointer);
+  try {
+    released_.emplace(end - pointer + kGap, pointer);
+  } catch (const std::bad_alloc&) {
+    // The addresses are not used again; there are many more.
+  }
   generation_.fetch_add(1, std::memory_order_release);
   return true;
 }

@@ -203,13 +203,13 @@ void reach_global(Warp& warp, Mask mask, const LaneAddresses& addresses, std::ui
         search_races(warp, *recent.view, kind, compared & ~rest, addresses, bytes, mine);
       }
       compared = rest;
-      recent = look_up(cta, lane, address, bytes, access == Access::kLoad ? "read" : "write");
+      recent = look_up(cta, lane, address, bytes, access == Access::kStore ? "write" : "read");
       cta.global.recent[warp.pc] = recent;
     }
     pointers[static_cast<std::size_t>(lane)] = reinterpret_cast<std::byte*>(address);
     if constexpr (kChecked) {
       std::uint8_t* shadow = recent.memory->shadow(address);
-      if (access == Access::kLoad) {
+      if (access != Access::kStore) {
         if (!all_written(shadow, address, bytes)) {
           raise_at(FaultKind::kUninitialized, lane,
                    "read of {} bytes at global address {:#x} (byte {} of its allocation), which "
@@ -219,7 +219,7 @@ void reach_global(Warp& warp, Mask mask, const LaneAddresses& addresses, std::ui
       } else {
         set_shadow(shadow, address, bytes);
       }
-    } else if (access == Access::kStore) {
+    } else if (access != Access::kLoad) {
       set_shadow(recent.memory->shadow(address), address, bytes);
     }
     // Neighbouring lanes share sectors; lanes that interleave may be counted twice.
@@ -228,7 +228,7 @@ void reach_global(Warp& warp, Mask mask, const LaneAddresses& addresses, std::ui
     last_sector = sector;
   }
   if (mine != 0) search_races(warp, *recent.view, kind, compared, addresses, bytes, mine);
-  (access == Access::kLoad ? cta.counts.global_sectors_read : cta.counts.global_sectors_written) +=
+  (access == Access::kStore ? cta.counts.global_sectors_written : cta.counts.global_sectors_read) +=
       sectors;
 }
 

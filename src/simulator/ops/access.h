@@ -21,7 +21,7 @@ using LanePointers = std::array<std::byte*, kLanes>;
 void lane_addresses(const Warp& warp, std::uint32_t base_slot, bool base_is_64, std::int64_t offset,
                     LaneAddresses& addresses);
 
-enum class Access : std::uint8_t { kLoad, kStore };
+enum class Access : std::uint8_t { kLoad, kStore, kUpdate };  // an update reads, then writes
 
 // Reaches global memory, where addresses are host addresses. Bytes that are loaded must have been
 // written; bytes that are stored are marked as written. `kind` is for the search for races: an

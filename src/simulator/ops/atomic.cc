@@ -113,7 +113,7 @@ void atomic(Warp& warp, const Inst& inst, Mask mask) {
       std::memcpy(place, &fresh, sizeof(T));
       results[lane] = old;
     } else {
-      reach_global<kChecked>(warp, 1u << lane, addresses, sizeof(T), Access::kLoad, access,
+      reach_global<kChecked>(warp, 1u << lane, addresses, sizeof(T), Access::kUpdate, access,
                              pointers);
       std::atomic_ref<T> place(*reinterpret_cast<T*>(pointers[static_cast<std::size_t>(lane)]));
       T old = place.load(std::memory_order_relaxed);

@@ -292,11 +292,14 @@ void decode_access(Decoder& decoder) {
     int element_bits = 0;
     slots.push_back(kStore ? decoder.in_wide(element, type, &element_bits)
                            : decoder.out_wide(element, type, &element_bits));
-    if (bits != 0 && element_bits != bits && element.kind != ptx::OperandKind::kSink) {
+    // A sink is as wide as the registers beside it.
+    if (element.kind == ptx::OperandKind::kSink) continue;
+    if (bits != 0 && element_bits != bits) {
       decoder.unsupported("registers of different widths in one vector");
     }
-    bits = std::max(bits, element_bits);
+    bits = element_bits;
   }
+  if (bits == 0) bits = std::max(16, type.bits * type.count);
   inst.small[3] = static_cast<std::uint8_t>(bits);
   inst.aux = decoder.list(slots);
   const bool shared = decoder.has("shared") || decoder.has("shared::cta");

@@ -149,6 +149,7 @@ void decode_mov(Decoder& decoder) {
     }
     inst.aux = decoder.list(slots);
     if (packing) inst.d = decoder.out(to, type);
+    if (type.bits == 16) decoder.unsupported("registers of 8 bits are not modelled");
     return use(decoder, type.bits == 64 ? pick_parts<std::uint64_t>(packing, parts.size())
                                         : pick_parts<std::uint32_t>(packing, parts.size()));
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "base/math.h"
 #include "simulator/machine/cta.h"
@@ -45,6 +46,7 @@ void prepare_cta(Cta& cta, const LaunchRequest& request, GlobalMemory& memory) {
   const std::size_t file = (program.register_bytes + 4095u) / 4096u * 4096u + 64;
   cta.register_files.reset(
       static_cast<std::byte*>(std::aligned_alloc(4096, file / 4096 * 4096 * warps + 4096 * warps)));
+  if (cta.register_files == nullptr) throw std::bad_alloc();
   cta.warps.clear();
   cta.warps.resize(warps);
   for (std::uint32_t i = 0; i < warps; ++i) {

@@ -94,6 +94,9 @@ void add_loads(Set& set) {
                static_cast<i8>(a >> 24);
       });
   set.form(
+      "ld.global.v2.u8 of a sink and a wide register", "ld.global.v2.u8 {_, d}, [src];",
+      +[](u64 a) -> u32 { return static_cast<u32>((a >> 8) & 0xff); });
+  set.form(
       "ld.global.v2.u8", "{ .reg .b16 x, y; ld.global.v2.u8 {x, y}, [src]; mov.b32 d, {y, x}; }",
       +[](u64 a) -> u32 { return static_cast<u32>((a >> 8 & 0xff) | (a & 0xff) << 16); });
 }

@@ -1,0 +1,431 @@
+// Makes allocations of the library fail, one in each pass, in whole public flows:
+//
+//   fault_allocations --for 3600 [--flow NAME]... [--seed N] [--cache FOLDER]
+//   fault_allocations --flow plan_disk --stack 0123456789abcdef --visit 2     one pass again
+//
+// Each distinct call stack of ours fails at its first, a middle and its last visit. A pass is right
+// where the failure is an answer (out of memory) or costs nothing, and the same flow, run again on
+// the same device, then gives the same bits and leaves as much device memory free as before. The
+// passes run in a child, so that the end of a process is one more outcome. Exit code 1: something
+// was wrong, and each such pass is printed with the arguments that repeat it.
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <new>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "annulus/device.h"
+#include "annulus/error.h"
+#include "annulus/layout_formats.h"
+#include "annulus/ring.h"
+#include "annulus/tune.h"
+#include "faults/failing_malloc.h"
+
+namespace {
+
+using namespace annulus;
+using Clock = std::chrono::steady_clock;
+
+struct Arguments {
+  std::vector<std::string> flows;
+  double seconds = 10;
+  std::uint64_t seed = 0;
+  std::size_t points = ~std::size_t{0};  // of each flow
+  std::string cache;
+  std::uint64_t stack = 0;
+  std::uint32_t visit = 1;
+};
+
+// What a pass gave, compared as a whole.
+using Answer = std::vector<std::uint16_t>;
+
+DeviceOptions options_of(const std::string& cache) {
+  DeviceOptions options;
+  options.name = "sim:sm_80";
+  options.cache_dir = cache;
+  options.tuned_path = "";
+  options.simulation.threads = 1;  // so that stacks are visited in the same order in each pass
+  return options;
+}
+
+Problem small_problem() {
+  Problem problem;
+  problem.heads = problem.kv_heads = 1;
+  problem.seq_q = problem.seq_k = 96;
+  problem.dim_qk = problem.dim_v = 64;
+  problem.pattern = Pattern::parse("causal & (window(31,0) | strided(4,16,16))");
+  return problem;
+}
+
+struct Tensors {
+  Tensors(const Device& device, const Problem& problem)
+      : q(device.allocate(bytes(problem))), o(device.allocate(bytes(problem))) {
+    std::vector<std::uint16_t> values(bytes(problem) / 2);
+    std::mt19937 random(1);
+    for (std::uint16_t& value : values) {
+      value = static_cast<std::uint16_t>(0x3f00 + random() % 0x100);
+    }
+    device.copy_to_device(q.data(), values.data(), q.bytes());
+    operands.q = operands.k = operands.v = q.data();
+    operands.o = o.data();
+    operands.q_strides = operands.k_strides = operands.v_strides = operands.o_strides =
+        Strides::bshd(problem.seq_q, problem.heads, problem.dim_qk);
+  }
+  static std::size_t bytes(const Problem& p) {
+    return static_cast<std::size_t>(p.batch * p.heads * p.seq_q * p.dim_qk) * 2;
+  }
+  Answer read(const Device& device) const {
+    Answer answer(o.bytes() / 2);
+    device.copy_to_host(answer.data(), o.data(), o.bytes());
+    return answer;
+  }
+  DeviceMemory q, o;
+  Operands operands;
+};
+
+Answer run_plan(const Device& device, const Plan& plan) {
+  const Tensors tensors(device, plan.problem());
+  const DeviceMemory workspace = device.allocate(plan.workspace_bytes());
+  plan.run(nullptr, tensors.operands, workspace.data());
+  device.synchronize();
+  return tensors.read(device);
+}
+
+// A flow makes what it works on, outside of the part whose allocations fail.
+struct Flow {
+  const char* name;
+  std::function<std::function<Answer()>(const std::string& cache)> make;
+};
+
+std::vector<Flow> flows() {
+  const auto open = [](const std::string& cache) { return Device::open(options_of(cache)); };
+  return {
+      {"open",
+       [](const std::string& cache) {
+         return [cache] {
+           const Device device = Device::open(options_of(cache));
+           return Answer(device.info().name.begin(), device.info().name.end());
+         };
+       }},
+      {"plan_memory",
+       [=](const std::string& cache) {
+         const Device device = open(cache);
+         device.plan(small_problem());
+         return [=] { return run_plan(device, device.plan(small_problem())); };
+       }},
+      {"plan_disk",
+       [=](const std::string& cache) {
+         open(cache).plan(small_problem());
+         return [=] {
+           const Device device = open(cache);
+           return run_plan(device, device.plan(small_problem()));
+         };
+       }},
+      {"plan_compile",
+       [=](const std::string&) {
+         return [=] {
+           const Device device = open("");
+           return run_plan(device, device.plan(small_problem()));
+         };
+       }},
+      {"run",
+       [=](const std::string& cache) {
+         const Device device = open(cache);
+         const Plan plan = device.plan(small_problem());
+         return [=] { return run_plan(device, plan); };
+       }},
+      {"prefetch",
+       [=](const std::string& cache) {
+         const Device device = open(cache);
+         return [=] {
+           device.prefetch(small_problem());
+           return run_plan(device, device.plan(small_problem()));
+         };
+       }},
+      {"ring",
+       [=](const std::string& cache) {
+         const std::vector<Device> devices(2, open(cache));
+         return [=] {
+           Problem problem = small_problem();
+           problem.seq_q = problem.seq_k = 128;
+           const RingPlan plan =
+               plan_ring(devices, problem, make_shards(Sharding::kZigzag, 2, 128, 128));
+           std::vector<Tensors> tensors;
+           std::vector<DeviceMemory> workspaces;
+           std::vector<RingCall> calls(2);
+           for (int rank = 0; rank < 2; ++rank) {
+             tensors.emplace_back(devices[0], plan.rank_problem(rank));
+             workspaces.push_back(devices[0].allocate(plan.workspace_bytes(rank)));
+           }
+           for (std::size_t rank = 0; rank < 2; ++rank) {
+             calls[rank].operands = tensors[rank].operands;
+             calls[rank].workspace = workspaces[rank].data();
+           }
+           plan.run(calls);
+           devices[0].synchronize();
+           Answer answer;
+           for (const Tensors& each : tensors) {
+             const Answer part = each.read(devices[0]);
+             answer.insert(answer.end(), part.begin(), part.end());
+           }
+           return answer;
+         };
+       }},
+      {"tune",
+       [=](const std::string& cache) {
+         const Device device = open(cache);
+         return [=] {
+           TuneOptions options;
+           options.force = true;
+           const TuneResult result = tune(device, small_problem(), options);
+           return Answer(result.config.begin(), result.config.end());
+         };
+       }},
+      {"import",
+       [](const std::string& cache) {
+         std::filesystem::create_directories(cache);
+         const std::string path = cache + "/faults.npy";
+         const BlockLayout layout =
+             make_layout(Pattern::parse("causal | global(16)"), {16, 16, 256, 256, 1});
+         export_layout(layout, path, LayoutFormat::kNpy);
+         return [path] {
+           const BlockLayout read = import_layout(path, LayoutFormat::kNpy, {16, 16, 256, 256, 1});
+           return Answer(read.indices.begin(), read.indices.end());
+         };
+       }},
+  };
+}
+
+// Free device memory, by functions of the driver that the device uses.
+class FreeMemory {
+ public:
+  explicit FreeMemory(const Device& device) {
+    const auto entry = [&](auto& function, const char* name) {
+      function = reinterpret_cast<std::decay_t<decltype(function)>>(device.driver_entry(name));
+    };
+    int (*retain)(void**, int) = nullptr;
+    int (*push)(void*) = nullptr;
+    entry(retain, "cuDevicePrimaryCtxRetain");
+    entry(push, "cuCtxPushCurrent_v2");
+    entry(get_info_, "cuMemGetInfo_v2");
+    void* context = nullptr;
+    if (retain(&context, device.info().ordinal) != 0 || push(context) != 0) std::abort();
+  }
+  std::size_t bytes() const {
+    std::size_t free_bytes = 0, total = 0;
+    return get_info_(&free_bytes, &total) == 0 ? free_bytes : 0;
+  }
+
+ private:
+  int (*get_info_)(std::size_t*, std::size_t*) = nullptr;
+};
+
+// What the child tells its parent, which outlives it.
+struct Shared {
+  std::size_t next = 0;  // the point to try
+  std::size_t tried = 0;
+  std::size_t refused = 0;   // an error was the answer
+  std::size_t absorbed = 0;  // the answer was right all the same
+  std::size_t wrong = 0;
+  std::size_t unreached = 0;
+  bool done = false;
+  test::AllocationPoint at;
+};
+
+class Passes {
+ public:
+  Passes(const Flow& flow, const Arguments& arguments, Clock::time_point end, Shared* shared)
+      : flow_(flow), arguments_(arguments), end_(end), shared_(*shared) {}
+
+  // Runs in the child.
+  void run() {
+    const Device keeper = Device::open(options_of(arguments_.cache));
+    const FreeMemory free_memory(keeper);
+    const std::function<Answer()> body = flow_.make(arguments_.cache);
+    const Answer expected = body();
+    body();
+    const std::size_t free_before = free_memory.bytes();
+    test::begin_counting();
+    body();
+    std::vector<test::AllocationPoint> points = points_of(test::end_counting());
+    for (; shared_.next < points.size() && Clock::now() < end_; ++shared_.next) {
+      shared_.at = points[shared_.next];
+      pass(body, expected, free_memory, free_before);
+    }
+    shared_.done = true;
+  }
+
+ private:
+  std::vector<test::AllocationPoint> points_of(const std::vector<test::CountedStack>& stacks) {
+    if (arguments_.stack != 0) return {{arguments_.stack, arguments_.visit}};
+    std::vector<test::AllocationPoint> points;
+    for (const test::CountedStack& each : stacks) {
+      std::uint32_t last = 0;
+      for (const std::uint32_t visit : {1u, (each.visits + 1) / 2, each.visits}) {
+        if (visit > last) points.push_back({each.stack, visit});
+        last = std::max(last, visit);
+      }
+    }
+    std::ranges::sort(points, {}, [](const auto& p) { return std::pair(p.stack, p.visit); });
+    std::mt19937_64 random(arguments_.seed);
+    std::ranges::shuffle(points, random);
+    if (points.size() > arguments_.points) points.resize(arguments_.points);
+    return points;
+  }
+
+  void pass(const std::function<Answer()>& body, const Answer& expected,
+            const FreeMemory& free_memory, std::size_t free_before) {
+    std::string wrong;
+    bool refused = false;
+    test::begin_failing(shared_.at);
+    try {
+      const Answer answer = body();
+      if (answer != expected) wrong = "another answer";
+    } catch (const Error& error) {
+      refused = true;
+      test::end_failing();
+      if (error.code() != ErrorCode::kOutOfMemory) wrong = error.what();
+    } catch (const std::bad_alloc&) {
+      refused = true;
+    } catch (const std::exception& error) {
+      test::end_failing();
+      wrong = error.what();
+    }
+    const bool reached = test::end_failing();
+    try {
+      if (wrong.empty() && body() != expected) wrong = "another answer afterwards";
+    } catch (const std::exception& error) {
+      wrong = std::string("the device is not usable afterwards: ") + error.what();
+    }
+    if (wrong.empty() && free_memory.bytes() != free_before) {
+      wrong = "device memory: " + std::to_string(free_before) + " bytes free before, " +
+              std::to_string(free_memory.bytes()) + " afterwards";
+    }
+    ++shared_.tried;
+    shared_.unreached += !reached;
+    (refused ? shared_.refused : shared_.absorbed) += 1;
+    if (!wrong.empty()) {
+      ++shared_.wrong;
+      tell(wrong, test::last_failed_stack());
+    }
+  }
+
+ public:
+  void tell(const std::string& what, const std::string& stack) const {
+    std::printf("WRONG --flow %s --stack %016llx --visit %u: %s\n     %s\n", flow_.name,
+                static_cast<unsigned long long>(shared_.at.stack), shared_.at.visit, what.c_str(),
+                stack.c_str());
+    std::fflush(stdout);
+  }
+
+ private:
+  const Flow& flow_;
+  const Arguments& arguments_;
+  const Clock::time_point end_;
+  Shared& shared_;
+};
+
+// Returns how many passes were wrong.
+std::size_t run_flow(const Flow& flow, const Arguments& arguments, Clock::time_point end) {
+  void* memory =
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) std::abort();
+  auto* const shared = new (memory) Shared;
+  Passes passes(flow, arguments, end, shared);
+  std::size_t ends = 0;
+  while (!shared->done && ends < 1000) {
+    const std::size_t before = shared->next;
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(600);
+      passes.run();
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (shared->done) break;
+    ++ends;
+    ++shared->tried;
+    passes.tell(WIFSIGNALED(status)
+                    ? "the process was ended by signal " + std::to_string(WTERMSIG(status))
+                    : "the process ended",
+                "");
+    if (shared->next == before && shared->at.stack == 0) break;  // not even the first pass
+    ++shared->next;
+  }
+  std::printf(
+      "%-12s %5zu allocations failed: %zu errors, %zu without effect, %zu not reached, "
+      "%zu wrong, %zu ends of the process\n",
+      flow.name, shared->tried, shared->refused, shared->absorbed, shared->unreached, shared->wrong,
+      ends);
+  std::fflush(stdout);
+  const std::size_t wrong = shared->wrong + ends;
+  munmap(memory, sizeof(Shared));
+  return wrong;
+}
+
+Arguments parse(int argc, char** argv) {
+  Arguments arguments;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string name = argv[i];
+    const char* value = argv[i + 1];
+    if (name == "--flow")
+      arguments.flows.push_back(value);
+    else if (name == "--for")
+      arguments.seconds = std::atof(value);
+    else if (name == "--seed")
+      arguments.seed = std::strtoull(value, nullptr, 10);
+    else if (name == "--points")
+      arguments.points = std::strtoull(value, nullptr, 10);
+    else if (name == "--cache")
+      arguments.cache = value;
+    else if (name == "--stack")
+      arguments.stack = std::strtoull(value, nullptr, 16);
+    else if (name == "--visit")
+      arguments.visit = static_cast<std::uint32_t>(std::atoi(value));
+    else
+      std::fprintf(stderr, "unknown option %s\n", name.c_str()), std::exit(2);
+  }
+  return arguments;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments = parse(argc, argv);
+  std::string scratch;
+  if (arguments.cache.empty()) {
+    scratch = (std::filesystem::temp_directory_path() / "annulus-faults-XXXXXX").string();
+    if (mkdtemp(scratch.data()) == nullptr) return 2;
+    arguments.cache = scratch;
+  }
+  std::vector<Flow> chosen = flows();
+  if (!arguments.flows.empty()) {
+    std::erase_if(chosen, [&](const Flow& flow) {
+      return std::ranges::find(arguments.flows, flow.name) == arguments.flows.end();
+    });
+  }
+  if (chosen.empty()) return 2;
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    // The time is shared evenly among the flows.
+    const auto share =
+        std::chrono::duration<double>(arguments.seconds / static_cast<double>(chosen.size()));
+    wrong += run_flow(chosen[i], arguments,
+                      Clock::now() + std::chrono::duration_cast<Clock::duration>(share));
+  }
+  if (!scratch.empty()) std::filesystem::remove_all(scratch);
+  return wrong == 0 ? 0 : 1;
+}
