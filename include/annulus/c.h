@@ -60,7 +60,9 @@ typedef enum annulus_status {
   ANNULUS_DEVICE = 8,            // the CUDA driver refused a call
   ANNULUS_COMPILE = 9,           // NVRTC refused a kernel
   ANNULUS_FAULT = 10,            // a kernel did something undefined; the context is lost
-  ANNULUS_INTERNAL = 11          // a defect of this library
+  ANNULUS_INTERNAL = 11,         // a defect of this library
+  ANNULUS_LIMIT = 12,            // the call needs more work than max_work of its options allows
+  ANNULUS_CANCELLED = 13         // the caller ended the call early
 } annulus_status;
 
 // The version of the library that is loaded, as ANNULUS_VERSION is that of this header: 100 is

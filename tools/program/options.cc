@@ -136,7 +136,10 @@ Exit exit_code(ErrorCode code) {
     case ErrorCode::kInvalidArgument:
     case ErrorCode::kUnsupported:
     case ErrorCode::kParse:
+    case ErrorCode::kLimit:
       return Exit::kUsage;
+    case ErrorCode::kCancelled:
+      return Exit::kPartial;
     case ErrorCode::kInvalidFile:
     case ErrorCode::kFile:
       return Exit::kInvalidFile;
