@@ -2,7 +2,8 @@
 #define ANNULUS_WORK_LIMIT_H_
 
 // A bound on what one call does on the host, and the way to end it early. Calls whose time depends
-// on a pattern take one: parsing, layouts, statistics, planning, rings, tuning.
+// on a pattern take one: parsing, layouts, statistics, planning, rings. Tuning has a time limit and
+// a flag of its own.
 //
 //   PlanOptions options;
 //   options.work.steps = 20'000'000;                           // a tenth of the default

@@ -17,8 +17,8 @@ namespace annulus::program {
 struct RunResult {
   ProblemInput input;
   Device device;
-  Plan plan;           // of one rank
-  double density = 0;  // of pairs
+  Plan plan;                      // of one rank
+  std::optional<double> density;  // of pairs; nothing where that is too much to count
   std::vector<double> millis = {};
   Counters counters = {};  // of all distinct devices
 
