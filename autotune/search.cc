@@ -7,6 +7,7 @@
 
 #include "attention/kernels/family.h"
 #include "base/fail.h"
+#include "base/work.h"
 
 namespace annulus::autotune {
 namespace {
@@ -58,7 +59,7 @@ class Search {
         ended = true;
         break;
       }
-      fruitless = attempt(*next) ? 0 : fruitless + 1;
+      fruitless = attempt_until_stopped(*next) ? 0 : fruitless + 1;
     }
     decide(ended);
     return std::move(result_);
@@ -109,6 +110,17 @@ class Search {
     }
     if (!next || (!options_.exhaustive && least > kHopeless * max_hope)) return std::nullopt;
     return next;
+  }
+
+  // attempt(), which a stop ends while it plans; the candidate is then one that was not tried.
+  bool attempt_until_stopped(std::size_t index) {
+    try {
+      const base::Work work({.steps = 0, .cancelled = options_.stopped}, "tuning");
+      return attempt(index);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kCancelled) throw;
+      return false;
+    }
   }
 
   // Prepares and measures a candidate. True where it is the new best by more than kStep.

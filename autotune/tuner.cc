@@ -8,6 +8,7 @@
 #include "annulus/error.h"
 #include "annulus/version.h"
 #include "autotune/workbench.h"
+#include "base/work.h"
 #include "device/simulator.h"
 
 namespace annulus::autotune {
@@ -77,10 +78,12 @@ std::int64_t rounded(double value) {
 
 }  // namespace
 
-std::optional<Candidates> candidates_of(const Problem& problem,
-                                        const attention::DeviceLimits& limits,
-                                        const attention::PipeDevice& pipes, bool simulated,
-                                        const std::function<bool()>& stopped) {
+namespace {
+
+std::optional<Candidates> find_candidates(const Problem& problem,
+                                          const attention::DeviceLimits& limits,
+                                          const attention::PipeDevice& pipes, bool simulated,
+                                          const std::function<bool()>& stopped) {
   const attention::Dims dims = {problem.dim_qk, problem.dim_v};
   Candidates made;
   const Space space = enumerate(dims, problem.dtype, limits, pipes, simulated);
@@ -113,6 +116,21 @@ std::optional<Candidates> candidates_of(const Problem& problem,
             .predicted_cycles;
   }
   return made;
+}
+
+}  // namespace
+
+std::optional<Candidates> candidates_of(const Problem& problem,
+                                        const attention::DeviceLimits& limits,
+                                        const attention::PipeDevice& pipes, bool simulated,
+                                        const std::function<bool()>& stopped) {
+  try {
+    const base::Work work({.steps = 0, .cancelled = stopped}, "tuning");
+    return find_candidates(problem, limits, pipes, simulated, stopped);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kCancelled) throw;
+    return std::nullopt;
+  }
 }
 
 SearchResult tune_problem(const TuneJob& job,

@@ -85,7 +85,9 @@ Verdict Verifier::check(const attention::KernelConfig& config) const {
   } catch (const Error& error) {
     const bool lost =
         error.code() == ErrorCode::kFault && !device::clear_simulator_fault(*context_);
-    if (lost || error.code() == ErrorCode::kOutOfMemory || error.code() == ErrorCode::kInternal) {
+    const bool ended = error.code() == ErrorCode::kLimit || error.code() == ErrorCode::kCancelled;
+    if (lost || ended || error.code() == ErrorCode::kOutOfMemory ||
+        error.code() == ErrorCode::kInternal) {
       throw;
     }
     return {.reason = one_line(error.what()), .counted = {}, .code = error.code()};

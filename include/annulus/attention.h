@@ -14,6 +14,7 @@
 #include "annulus/score.h"
 #include "annulus/state.h"
 #include "annulus/types.h"
+#include "annulus/work_limit.h"
 
 namespace annulus::inline v0 {
 
@@ -141,8 +142,8 @@ ANNULUS_EXPORT void validate(const Problem& problem, const Operands& operands);
 // the tiles of a plan; 0 where there are no pairs. What an answer needs is 2 (Dqk + Dv)
 // floating-point operations for each visible pair, so B H Sq Sk times this tells what a run's time
 // is worth. A key that several branches of a sum see is one pair. Takes milliseconds for irregular
-// patterns. Throws as validate().
-ANNULUS_EXPORT Density pair_density(const Problem& problem);
+// patterns. Throws as validate(), and Error{kLimit, kCancelled}.
+ANNULUS_EXPORT Density pair_density(const Problem& problem, const WorkLimit& limit = {});
 
 }  // namespace annulus::inline v0
 

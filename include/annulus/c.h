@@ -60,7 +60,9 @@ typedef enum annulus_status {
   ANNULUS_DEVICE = 8,            // the CUDA driver refused a call
   ANNULUS_COMPILE = 9,           // NVRTC refused a kernel
   ANNULUS_FAULT = 10,            // a kernel did something undefined; the context is lost
-  ANNULUS_INTERNAL = 11          // a defect of this library
+  ANNULUS_INTERNAL = 11,         // a defect of this library
+  ANNULUS_LIMIT = 12,            // the call needs more work than max_work of its options allows
+  ANNULUS_CANCELLED = 13         // the caller ended the call early
 } annulus_status;
 
 // The version of the library that is loaded, as ANNULUS_VERSION is that of this header: 100 is
@@ -298,6 +300,26 @@ typedef struct annulus_problem {
         ANNULUS_BFLOAT16, 0, ANNULUS_LSE_NATURAL, 0, 0, NULL, 0, 0, 0, 0, 0, 0, 0      \
   }
 
+// ---- Limits of work
+
+// About a second of work on one core; annulus/work_limit.h.
+#define ANNULUS_DEFAULT_WORK INT64_C(200000000)
+
+// What a call may do on the host, for functions without options of their own.
+typedef struct annulus_work_limit {
+  size_t struct_size;
+  // Steps of about five nanoseconds of one core, which are counted alike on every machine; 0: the
+  // default, ANNULUS_DEFAULT_WORK; -1: no limit. A call that needs more is ANNULUS_LIMIT.
+  int64_t max_work;
+  // Ends the call with ANNULUS_CANCELLED soon after it is no longer 0; what runs inside NVRTC is
+  // not interrupted. Another thread sets it with an atomic store; a signal handler may just assign.
+  // Null: none. Must outlive the call.
+  const volatile int32_t* cancel;
+} annulus_work_limit;
+
+#define ANNULUS_WORK_LIMIT_INIT \
+  { sizeof(annulus_work_limit), 0, NULL }
+
 // ---- Plans
 
 typedef struct annulus_plan annulus_plan;
@@ -333,12 +355,15 @@ typedef struct annulus_plan_options {
   // family keep to it; annulus/device.h. Negative: ANNULUS_INVALID_ARGUMENT.
   int32_t max_multiprocessors;
   int64_t broadcast_rows;  // 0 or 1, with has_strides: as annulus_operands.broadcast_rows
+  // As in annulus_work_limit.
+  int64_t max_work;
+  const volatile int32_t* cancel;
 } annulus_plan_options;
 
 #define ANNULUS_PLAN_OPTIONS_INIT                                                                  \
   {                                                                                                \
     sizeof(annulus_plan_options), NULL, 0, 0, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 0, 0, 0, \
-        0                                                                                          \
+        0, 0, NULL                                                                                 \
   }
 
 // Chooses a kernel, compiles or finds it, and uploads what the problem needs: up to a second. Null
@@ -382,12 +407,13 @@ typedef struct annulus_plan_info {
   int64_t partial_tiles;
   double block_density;  // kept blocks over all
   int64_t device_bytes;  // memory that the plan holds
+  int64_t work_steps;    // what planning took, as max_work of its options counts it
 } annulus_plan_info;
 
 #define ANNULUS_PLAN_INFO_INIT                                                                    \
   {                                                                                               \
     sizeof(annulus_plan_info), NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0.0, 0.0, 0, 0, 0, 0, 0, \
-        0, 0, 0, 0, 0, 0, 0.0, 0                                                                  \
+        0, 0, 0, 0, 0, 0, 0.0, 0, 0                                                               \
   }
 
 ANNULUS_EXPORT annulus_status annulus_plan_get_info(annulus_plan* plan, annulus_plan_info* info);

@@ -27,8 +27,9 @@ ANNULUS_EXPORT annulus_status annulus_problem_validate(const annulus_problem* pr
 
 // Visible pairs of a query and a key over all pairs, of all heads; exact, whatever the tiles of a
 // plan; 0 where there are no pairs. What an answer needs is 2 (Dqk + Dv) floating-point operations
-// for each visible pair. Needs no device.
+// for each visible pair. Needs no device. A null limit is the default one.
 ANNULUS_EXPORT annulus_status annulus_problem_density(const annulus_problem* problem,
+                                                      const annulus_work_limit* limit,
                                                       double* density);
 
 // ---- Plans

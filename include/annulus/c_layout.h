@@ -40,10 +40,12 @@ typedef struct annulus_layout_options {
   int64_t layer;           // layer of the model: random() chooses anew in each
   int32_t threads;         // host threads; 0: one for each core, 1: only the caller's
   annulus_device* device;  // makes the layout with kernels, bit for bit the same; null: the host
+  int64_t max_work;        // of all threads together; this and cancel as in annulus_work_limit
+  const volatile int32_t* cancel;
 } annulus_layout_options;
 
 #define ANNULUS_LAYOUT_OPTIONS_INIT \
-  { sizeof(annulus_layout_options), 0, 0, NULL }
+  { sizeof(annulus_layout_options), 0, 0, NULL, 0, NULL }
 
 // ---- Making, reading, destroying
 

@@ -29,6 +29,13 @@ ANNULUS_EXPORT annulus_status annulus_text_destroy(annulus_text* text);
 ANNULUS_EXPORT annulus_status annulus_pattern_normalise(const char* pattern,
                                                         const annulus_block_layout* layout,
                                                         annulus_text** text);
+// Checks a text that somebody else wrote: ANNULUS_PARSE also where it names a file, as in
+// blocks("file"), unless `allow_files` is 1. The other functions read files that a text names, with
+// the rights of this process. A null limit is the default one.
+ANNULUS_EXPORT annulus_status annulus_pattern_check(const char* pattern,
+                                                    const annulus_block_layout* layout,
+                                                    int32_t allow_files,
+                                                    const annulus_work_limit* limit);
 // Gives the normal spelling of a score; the text is empty where nothing is set.
 ANNULUS_EXPORT annulus_status annulus_score_normalise(const char* score, annulus_text** text);
 

@@ -126,6 +126,9 @@ struct PlanOptions {
   // Granularity at which PlanInfo::block_density is counted; 0: the compute tile's.
   std::int64_t block_rows = 0;
   std::int64_t block_columns = 0;
+  // What planning may do on the host. The text of a mask or a score counts for what NVRTC takes to
+  // compile it, also where its kernel is in a cache. PlanInfo::work_steps tells what a plan took.
+  WorkLimit work = {};
 };
 
 // Counts of the lists of tiles that plans asked for: `host` for lists that are made, `device` for
@@ -164,6 +167,7 @@ struct PlanInfo {
   // is added over all branches and may be more than 1.
   Density block_density;
   std::int64_t device_bytes = 0;  // memory that the plan holds
+  std::int64_t work_steps = 0;    // what planning took, as PlanOptions::work counts it
 };
 
 // How long the pipe model (docs/tuning.md) predicts a run to take, from the plan and the data sheet
@@ -285,7 +289,8 @@ class ANNULUS_EXPORT Device {
   // Chooses a kernel, compiles or finds it, and uploads what the problem needs. Throws what
   // validate() throws, Error{kInvalidArgument} for options out of their range, Error{kUnsupported}
   // where no configuration fits the device or the one asked for does not, Error{kCompile}, Error{
-  // kOutOfMemory}, Error{kDevice}, Error{kLibrary} where the driver is too old for this NVRTC.
+  // kOutOfMemory}, Error{kDevice}, Error{kLibrary} where the driver is too old for this NVRTC, and
+  // Error{kLimit, kCancelled}, after which a later call begins anew.
   Plan plan(const Problem& problem, const PlanOptions& options = {}) const;
 
   // Plans for blocks that each run chooses on the device. Tuned results are not looked up; PlanInfo

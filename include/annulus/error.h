@@ -26,6 +26,8 @@ enum class ErrorCode : int {
   kCompile = 9,          // NVRTC rejected a kernel, or a kernel broke a rule (spills, C75xx notes)
   kFault = 10,           // a kernel did something undefined; the context is lost
   kInternal = 11,        // a defect of this library
+  kLimit = 12,           // a call that needs more work than its WorkLimit allows
+  kCancelled = 13,       // a call that its caller ended early
 };
 
 // "invalid argument", "unsupported", ...

@@ -33,6 +33,7 @@ namespace annulus::inline v0 {
 struct TrackerOptions {
   std::int64_t max_added = 1;    // A: blocks of a row that one update may add
   std::int64_t max_dropped = 1;  // B: blocks of a row that one update may drop
+  WorkLimit work = {};           // of planning
 };
 
 // Immutable; copies share. Any number of threads may use one at a time, each with a state and a

@@ -26,6 +26,7 @@
 
 #include "annulus/pattern.h"
 #include "annulus/types.h"
+#include "annulus/work_limit.h"
 
 namespace annulus::inline v0 {
 
@@ -74,12 +75,13 @@ ANNULUS_EXPORT LayoutSizes sizes_of(const LayoutView& layout);
 struct LayoutOptions {
   std::int64_t layer = 0;  // layer of the model: random() chooses anew in each
   int threads = 0;         // 0: one for each core, where there is work for them; 1: the caller's
+  WorkLimit work = {};     // of all threads together
 };
 
 // The blocks of a pattern: those that hold a visible pair, partial where not all pairs are visible.
 // Heads that the pattern cannot tell apart are stored once. Throws Error{kInvalidArgument} for
 // sizes out of range and where the pattern has layouts for another number of heads. Rows are shared
-// out among threads; the result is the same bit for bit.
+// out among threads; the result is the same bit for bit. Throws Error{kLimit, kCancelled}.
 ANNULUS_EXPORT BlockLayout make_layout(const Pattern& pattern, const LayoutSizes& sizes,
                                        const LayoutOptions& options = {});
 

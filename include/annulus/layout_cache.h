@@ -81,9 +81,10 @@ class ANNULUS_EXPORT LayoutCache {
   LayoutCache& operator=(const LayoutCache&) = delete;
 
   // Never null. Throws what making the layout throws, to every thread that waited for it; the next
-  // call tries again.
+  // call tries again. A thread that waited for one whose limit or flag ended it makes the layout
+  // itself, within its own limit.
   std::shared_ptr<const GridLayout> get(const LayoutQuery& query, std::int64_t seq_q,
-                                        std::int64_t seq_k);
+                                        std::int64_t seq_k, const WorkLimit& limit = {});
 
   LayoutCacheCounters counters() const;
   void clear();  // forgets all entries; counters stay

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "annulus/types.h"
+#include "annulus/work_limit.h"
 
 namespace annulus::inline v0 {
 
@@ -91,6 +92,13 @@ struct PatternContext {
   std::int64_t batch = -1;  // batch that is asked about, on which batches() depends; -1: not known
 };
 
+// How a text is parsed, for texts that the program's own author did not write.
+struct ParseOptions {
+  // Whether blocks("file") may name files, which are read with the rights of this process.
+  bool allow_files = true;
+  WorkLimit work = {};  // a step for each byte, and for the entries of files
+};
+
 class ANNULUS_EXPORT Pattern {
  public:
   Pattern();  // dense
@@ -101,11 +109,13 @@ class ANNULUS_EXPORT Pattern {
   Pattern& operator=(const Pattern&) = default;
 
   // Grammar: docs/patterns.md. Throws Error{kParse} with the column; Error{kUnsupported} for a
-  // leaf that this version does not know; Error{kFile, kInvalidFile} from blocks("file").
-  static Pattern parse(std::string_view text);
+  // leaf that this version does not know; Error{kFile, kInvalidFile} from blocks("file");
+  // Error{kLimit, kCancelled}.
+  static Pattern parse(std::string_view text, const ParseOptions& options = {});
   // Parses a text with blocks(), which stands for `layout`. Throws Error{kInvalidArgument} where
   // the text has no blocks(), or for a layout that does not validate().
-  static Pattern parse(std::string_view text, std::shared_ptr<const BlockLayout> layout);
+  static Pattern parse(std::string_view text, std::shared_ptr<const BlockLayout> layout,
+                       const ParseOptions& options = {});
 
   // Text that parses back to an equal tree. Only blocks() of a layout that came from no file has
   // no such text: it prints as blocks("#digest"), which parse refuses.

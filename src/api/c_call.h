@@ -85,7 +85,10 @@ SimulationOptions simulation_of(std::int32_t checked, std::uint64_t seed, std::i
 // Gives null for null.
 std::shared_ptr<const BlockLayout> layout_of(const annulus_block_layout* given);
 // A null text is dense, or blocks() where a layout is given.
-Pattern pattern_of(const char* text, const annulus_block_layout* layout);
+Pattern pattern_of(const char* text, const annulus_block_layout* layout,
+                   const ParseOptions& options = {});
+WorkLimit work_limit_of(std::int64_t max_work, const volatile std::int32_t* cancel);
+WorkLimit work_limit_of(const annulus_work_limit* given);  // null: the defaults
 inline Strides strides_of(const annulus_strides& c) { return {c.batch, c.head, c.row}; }
 
 std::string lines(const std::vector<std::string>& parts);  // without a line end after the last

@@ -69,11 +69,12 @@ annulus_status annulus_problem_validate(const annulus_problem* problem,
   });
 }
 
-annulus_status annulus_problem_density(const annulus_problem* problem, double* density) {
+annulus_status annulus_problem_density(const annulus_problem* problem,
+                                       const annulus_work_limit* limit, double* density) {
   return guarded([&] {
     const Problem made = problem_of(problem);
     check_pointer("density (where the number goes)", density);
-    *density = pair_density(made).value;
+    *density = pair_density(made, work_limit_of(limit)).value;
   });
 }
 

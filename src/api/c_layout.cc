@@ -26,7 +26,7 @@ LayoutOptions options_of(const annulus_layout_options& c) {
     base::fail(ErrorCode::kInvalidArgument,
                "{} threads of the host; give a number, or 0 for one for each core", c.threads);
   }
-  return {.layer = c.layer, .threads = c.threads};
+  return {.layer = c.layer, .threads = c.threads, .work = work_limit_of(c.max_work, c.cancel)};
 }
 
 annulus_layout_statistics to_c(const LayoutStatistics& counts) {

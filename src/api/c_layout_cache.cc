@@ -87,7 +87,8 @@ annulus_status annulus_layout_cache_get(annulus_layout_cache* cache, annulus_lay
     const QueryPin asked(queries(), number(query));
     check_pointer("layout (where the handle goes)", layout);
     check_pointer("q_position (where the number goes)", q_position);
-    std::shared_ptr<const GridLayout> found = from->cache.get(asked->query, seq_q, seq_k);
+    std::shared_ptr<const GridLayout> found =
+        from->cache.get(asked->query, seq_q, seq_k, {.steps = 0});
     *q_position = found->q_position;
     give_layout(layout, std::move(found));
   });

@@ -54,6 +54,14 @@ annulus_status annulus_pattern_normalise(const char* pattern, const annulus_bloc
   });
 }
 
+annulus_status annulus_pattern_check(const char* pattern, const annulus_block_layout* layout,
+                                     int32_t allow_files, const annulus_work_limit* limit) {
+  return guarded([&] {
+    check_pointer("pattern", pattern);
+    pattern_of(pattern, layout, {truth("allow_files", allow_files), work_limit_of(limit)});
+  });
+}
+
 annulus_status annulus_score_normalise(const char* score, annulus_text** text) {
   return guarded([&] {
     check_pointer("score", score);

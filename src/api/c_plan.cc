@@ -8,9 +8,11 @@ static_assert(ANNULUS_FLOAT16 == static_cast<int>(Dtype::kFloat16));
 static_assert(ANNULUS_BFLOAT16 == static_cast<int>(Dtype::kBfloat16));
 static_assert(ANNULUS_FLOAT8_E4M3 == static_cast<int>(Dtype::kFloat8E4M3));
 static_assert(ANNULUS_LSE_NATURAL == static_cast<int>(LseBase::kNatural));
+static_assert(ANNULUS_DEFAULT_WORK == kDefaultWorkSteps);
 static_assert(ANNULUS_LSE_TWO == static_cast<int>(LseBase::kTwo));
 
 constexpr StructName kLayout = {"annulus_block_layout", "ANNULUS_BLOCK_LAYOUT_INIT"};
+constexpr StructName kLimit = {"annulus_work_limit", "ANNULUS_WORK_LIMIT_INIT"};
 constexpr StructName kProblem = {"annulus_problem", "ANNULUS_PROBLEM_INIT"};
 constexpr StructName kOptions = {"annulus_plan_options", "ANNULUS_PLAN_OPTIONS_INIT"};
 constexpr StructName kInfo = {"annulus_plan_info", "ANNULUS_PLAN_INFO_INIT"};
@@ -77,9 +79,27 @@ std::shared_ptr<const BlockLayout> layout_of(const annulus_block_layout* given) 
   return std::make_shared<const BlockLayout>(std::move(layout));
 }
 
-Pattern pattern_of(const char* text, const annulus_block_layout* given) {
+WorkLimit work_limit_of(std::int64_t max_work, const volatile std::int32_t* cancel) {
+  // 0 is the default of every field, so that no limit is another number.
+  WorkLimit limit;
+  if (max_work != 0) limit.steps = max_work == -1 ? 0 : max_work;
+  if (cancel != nullptr) {
+    limit.cancelled = [cancel] { return __atomic_load_n(cancel, __ATOMIC_RELAXED) != 0; };
+  }
+  return limit;
+}
+
+WorkLimit work_limit_of(const annulus_work_limit* given) {
+  if (given == nullptr) return {};
+  const annulus_work_limit c =
+      read_struct(kLimit, given, annulus_work_limit ANNULUS_WORK_LIMIT_INIT);
+  return work_limit_of(c.max_work, c.cancel);
+}
+
+Pattern pattern_of(const char* text, const annulus_block_layout* given,
+                   const ParseOptions& options) {
   const auto layout = layout_of(given);
-  if (text != nullptr) return Pattern::parse(text, layout);
+  if (text != nullptr) return Pattern::parse(text, layout, options);
   return layout == nullptr ? Pattern() : blocks(layout);
 }
 
@@ -97,6 +117,7 @@ PlanOptions plan_options_of(const annulus_plan_options* given) {
   }
   options.kv_splits = c.kv_splits;
   options.max_multiprocessors = c.max_multiprocessors;
+  options.work = work_limit_of(c.max_work, c.cancel);
   return options;
 }
 
@@ -201,6 +222,7 @@ annulus_status annulus_plan_get_info(annulus_plan* plan, annulus_plan_info* to) 
     c.partial_tiles = info.partial_tiles;
     c.block_density = info.block_density.value;
     c.device_bytes = info.device_bytes;
+    c.work_steps = info.work_steps;
     write_struct(kInfo, to, c);
   });
 }

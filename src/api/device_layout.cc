@@ -2,6 +2,7 @@
 #include "annulus/device_layout.h"
 
 #include "api/impl.h"
+#include "base/work.h"
 #include "layout/entries.h"
 #include "selection/build_layout.h"
 
@@ -9,6 +10,7 @@ namespace annulus::inline v0 {
 
 BlockLayout make_layout(const Device& device, const Pattern& pattern, const LayoutSizes& sizes,
                         const LayoutOptions& options) {
+  const base::Work work(options.work, "making a layout");
   layout::checked(sizes);
   const Device::Impl& inside = api::inside(device);
   return selection::build_layout(inside.context, *inside.kernels, inside.arch, pattern, sizes,

@@ -3,6 +3,7 @@
 
 #include "api/impl.h"
 #include "base/fail.h"
+#include "base/work.h"
 #include "device/buffer.h"
 #include "selection/tracker.h"
 
@@ -17,6 +18,7 @@ ImportanceTracker::ImportanceTracker(const Device& device, const Problem& proble
                                      const Selection& selection, const TrackerOptions& options)
     : impl_([&] {
         validate(problem);
+        const base::Work work(options.work, "planning");
         selection::validate(problem, selection, options);
         const Device::Impl& inside = api::inside(device);
         return std::make_shared<const Impl>(Impl{selection::Tracker(

@@ -18,6 +18,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "annulus/error.h"
+
 namespace annulus::base {
 
 struct CacheLimits {
@@ -49,7 +51,8 @@ class SharedCache {
   // make() returns a Pointer that is not null, and bytes_of(*pointer) the bytes that it counts for.
   // Both run without the lock; make() must not ask for the same key, since it would wait for
   // itself. Throws what make() throws, to every thread that waited for it; the next call tries
-  // again.
+  // again. Only where make() was ended by its own caller's limit of work or flag, a thread that
+  // waited makes the value itself.
   template <typename Make, typename BytesOf>
   Pointer get(const Key& key, const Make& make, const BytesOf& bytes_of) {
     std::optional<std::promise<Pointer>> promise;
@@ -71,7 +74,14 @@ class SharedCache {
       }
     }
     // Waits for the thread that makes the value; rethrows what its make() threw.
-    if (others.valid()) return others.get();
+    if (others.valid()) {
+      try {
+        return others.get();
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::kLimit && error.code() != ErrorCode::kCancelled) throw;
+      }
+      return get(key, make, bytes_of);
+    }
     try {
       Pointer value = make();
       // All that keeping needs is allocated here: once the lock is held nothing can fail, so map_

@@ -48,6 +48,7 @@ void ThreadPool::parallel_for(std::int64_t count,
     body_ = &body;
     next_ = 0;
     count_ = count;
+    work_ = current_work();
     busy_ = static_cast<int>(workers_.size());
     error_ = nullptr;
     ++generation_;
@@ -63,33 +64,39 @@ void ThreadPool::parallel_for(std::int64_t count,
 void ThreadPool::work(int worker) {
   std::uint64_t seen = 0;
   while (true) {
+    Work* work = nullptr;
     {
       std::unique_lock lock(mutex_);
       started_.wait(lock, [&] { return stopping_ || generation_ != seen; });
       if (stopping_) return;
       seen = generation_;
+      work = work_;
     }
-    drain(worker);
+    {
+      const Work::Helper helper(work);
+      drain(worker);
+    }
     std::lock_guard lock(mutex_);
     if (--busy_ == 0) ended_.notify_one();
   }
 }
 
 void ThreadPool::drain(int worker) {
-  while (true) {
-    std::int64_t index;
-    {
-      std::lock_guard lock(mutex_);
-      if (next_ >= count_) return;
-      index = next_++;
-    }
-    try {
+  try {
+    while (true) {
+      std::int64_t index;
+      {
+        std::lock_guard lock(mutex_);
+        if (next_ >= count_) break;
+        index = next_++;
+      }
       (*body_)(index, worker);
-    } catch (...) {
-      std::lock_guard lock(mutex_);
-      if (!error_) error_ = std::current_exception();
-      next_ = count_;
     }
+    settle();  // so that a loop takes the same steps however its indices are shared out
+  } catch (...) {
+    std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::current_exception();
+    next_ = count_;
   }
 }
 

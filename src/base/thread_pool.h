@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/work.h"
+
 namespace annulus::base {
 
 class ThreadPool {
@@ -27,7 +29,8 @@ class ThreadPool {
   // Calls body(index, worker) for every index in [0, count), worker in [0, threads()), and returns
   // when all have ended. Indices are handed out in ascending order. After the first exception no
   // further indices are handed out, and it is thrown here. Loops that are started from several
-  // threads run one after another; a loop must not start another on the same pool.
+  // threads run one after another; a loop must not start another on the same pool. The caller's
+  // limit of work (base/work.h) holds for all threads together.
   void parallel_for(std::int64_t count,
                     const std::function<void(std::int64_t index, int worker)>& body);
 
@@ -46,6 +49,7 @@ class ThreadPool {
   std::uint64_t generation_ = 0;
   int busy_ = 0;
   bool stopping_ = false;
+  Work* work_ = nullptr;  // the caller's
   std::exception_ptr error_;
 };
 

@@ -54,6 +54,19 @@ void require_code(std::string_view what, std::string_view text) {
   if (depth != 0 || text.find("asm") != std::string_view::npos) refuse(what, text);
 }
 
+// The text with "[&](const auto& m) { return E; }", the one form of a statement that expressions
+// may have, as "(E)": what is left is one line of code, or is refused.
+std::string lambdas_as_parentheses(std::string text) {
+  constexpr std::string_view kBegin = "[&](const auto& m) { return ", kEnd = "; }";
+  for (auto at = text.find(kBegin); at != text.npos; at = text.find(kBegin, at)) {
+    text.replace(at, kBegin.size(), "(");
+  }
+  for (auto at = text.find(kEnd); at != text.npos; at = text.find(kEnd, at)) {
+    text.replace(at, kEnd.size(), ")");
+  }
+  return text;
+}
+
 const char* opening(Constant::Kind kind) {
   return kind == Constant::Kind::kInteger ? "enum : int { " : "enum : bool { ";
 }
@@ -81,7 +94,7 @@ std::string constants_text(const std::vector<Constant>& constants) {
 // "template <typename M> bool f(...)" -> the head stays in front of the qualifiers.
 std::string function_text(const Function& function) {
   require_code("not the declaration of a function:", function.declaration);
-  require_code("not an expression:", function.expression);
+  require_code("not an expression:", lambdas_as_parentheses(function.expression));
   std::string_view declaration = function.declaration;
   std::string head;
   if (declaration.starts_with("template <")) {

@@ -51,7 +51,9 @@ struct Constant {
 struct Function {
   std::string declaration;  // "template <typename M> bool visible(const M& m, int q, int k)":
                             // return type and parameters, with a template head or without
-  std::string expression;   // "m.causal(q, k) & m.window(0, 1, q, k)"
+  // "m.causal(q, k) & m.window(0, 1, q, k)"; the one statement that it may hold is the return of a
+  // lambda "[&](const auto& m) { return E; }"
+  std::string expression;
 };
 
 struct Struct {

@@ -9,6 +9,7 @@
 #include "base/math.h"
 #include "base/process.h"
 #include "base/shared_cache.h"
+#include "base/work.h"
 #include "layout/entries.h"
 #include "pattern/classify.h"
 #include "pattern/layout_file.h"
@@ -159,7 +160,8 @@ LayoutCache::LayoutCache(const LayoutCacheLimits& limits) : impl_(std::make_uniq
 LayoutCache::~LayoutCache() = default;
 
 std::shared_ptr<const GridLayout> LayoutCache::get(const LayoutQuery& query, std::int64_t seq_q,
-                                                   std::int64_t seq_k) {
+                                                   std::int64_t seq_k, const WorkLimit& limit) {
+  const base::Work work(limit, "making a layout");
   const Impl::Key key = {query.impl_, query.impl_->grid(seq_q, seq_k)};
   return impl_->here().get(
       key, [&] { return Impl::make(key); },

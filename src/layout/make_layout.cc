@@ -2,6 +2,7 @@
 
 #include "base/fail.h"
 #include "base/thread_pool.h"
+#include "base/work.h"
 #include "layout/entries.h"
 #include "pattern/classify.h"
 
@@ -20,6 +21,7 @@ LayoutSizes sizes_of(const LayoutView& layout) {
 
 BlockLayout make_layout(const Pattern& pattern, const LayoutSizes& sizes,
                         const LayoutOptions& options) {
+  const base::Work work(options.work, "making a layout");
   const LayoutView like = layout::checked(sizes);
   const int threads = options.threads;
   if (threads < 0 || threads > kMaxThreads) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/work.h"
 #include "layout/builder.h"
 #include "pattern/classify.h"
 
@@ -74,6 +75,7 @@ LayoutStatistics statistics(const LayoutView& view) {
 
 PatternStatistics statistics(const Pattern& pattern, const LayoutSizes& sizes,
                              const LayoutOptions& options) {
+  const base::Work work(options.work, "counting blocks and pairs");
   PatternStatistics result;
   result.layout = statistics(make_layout(pattern, sizes, options));
   result.pairs = pattern::density(pattern, pattern::Extent::whole(sizes.seq_q, sizes.seq_k),

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/fail.h"
+#include "base/work.h"
 
 namespace annulus::pattern {
 namespace {
@@ -220,6 +221,7 @@ void Classifier::resolve(std::int64_t head, const Bounds& bounds, std::int64_t c
                                     key_pieces_.back().positions.end - 1};
   bool seen = false;
   bool unseen = false;
+  base::charge(4 * evaluator_.pattern().node().leaves);
   for (const std::int64_t q : corners_q) {
     for (const std::int64_t k : corners_k) (evaluator_.visible(head, q, k) ? seen : unseen) = true;
   }

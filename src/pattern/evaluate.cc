@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
+#include "base/work.h"
 #include "pattern/batches.h"
 #include "pattern/rows_alike.h"
 
@@ -13,6 +15,14 @@ namespace {
 // Whether the node's answer is one interval or two, found at once.
 bool is_short(const Node& node) {
   return node.kind == Kind::kLeaf && leaves::structure_of(node.leaf).is_short;
+}
+
+// Steps of work (base/work.h) of a leaf's answer, besides one for each of its intervals.
+constexpr std::int64_t kStepsOfLeaf = 4;
+
+std::int64_t intervals_of(const Bounds& bounds) {
+  return std::ssize(bounds.all) + std::ssize(bounds.any) + std::ssize(bounds.doubt) +
+         std::ssize(bounds.mixed);
 }
 
 // The interval from the first key to the last one.
@@ -43,7 +53,9 @@ std::size_t Evaluator::add(const Node& node) {
 
 const IntervalSet& Evaluator::row(std::int64_t head, std::int64_t q, Interval universe) {
   check_head(pattern_.node(), head);
+  work_ = 0;
   find_row(steps_.back(), {head, {q, q + 1}, universe, 0});
+  base::charge(work_);
   return steps_.back().row;
 }
 
@@ -52,9 +64,10 @@ const IntervalSet& Evaluator::row(std::int64_t head, std::int64_t q, Interval un
 void Evaluator::find_row(Step& step, const Question& question) {
   const Node& node = *step.node;
   if (step.children.empty()) {
-    return leaves::keys_of(node.leaf,
-                           {question.head, context_, question.queries, question.universe},
-                           Wanted::kAny, &step.row);
+    leaves::keys_of(node.leaf, {question.head, context_, question.queries, question.universe},
+                    Wanted::kAny, &step.row);
+    work_ += kStepsOfLeaf + std::ssize(step.row);
+    return;
   }
   const auto child = [&](std::size_t i) -> IntervalSet& {
     Step& at = steps_[step.children[i]];
@@ -68,6 +81,7 @@ void Evaluator::find_row(Step& step, const Question& question) {
     for (std::size_t i = 1; i < step.children.size(); ++i) {
       unite(step.row, child(i), &scratch_);
       step.row.swap(scratch_);
+      work_ += 1 + std::ssize(step.row);
     }
     return;
   }
@@ -76,13 +90,16 @@ void Evaluator::find_row(Step& step, const Question& question) {
     find_row(next, {question.head, question.queries, hull_of(step.row), question.grain});
     intersect(step.row, next.row, &scratch_);
     step.row.swap(scratch_);
+    work_ += 1 + std::ssize(step.row);
   }
 }
 
 const Bounds& Evaluator::range(std::int64_t head, Interval queries, Interval universe,
                                std::int64_t grain) {
   check_head(pattern_.node(), head);
+  work_ = 0;
   find_bounds(steps_.back(), {head, queries, universe, grain});
+  base::charge(work_);
   return steps_.back().bounds;
 }
 
@@ -95,18 +112,23 @@ void Evaluator::find_bounds(Step& step, const Question& question) {
   Bounds& bounds = step.bounds;
   if (step.children.empty()) {
     const leaves::Question asked = {head, context_, queries, universe};
+    work_ += kStepsOfLeaf;
     if (grain > 0 && leaves::coarse_keys_of(node.leaf, asked, grain,
                                             {&bounds.all, &bounds.any, &bounds.mixed})) {
+      work_ += std::ssize(bounds.all) + std::ssize(bounds.any) + std::ssize(bounds.mixed);
       return subtract(bounds.any, bounds.all, &bounds.doubt);
     }
     bounds.doubt.clear();
     bounds.mixed.clear();
     leaves::keys_of(node.leaf, asked, Wanted::kAll, &bounds.all);
+    work_ += std::ssize(bounds.all);
     if (sees_alike(node, queries)) {
       bounds.any = bounds.all;
       return;
     }
-    return leaves::keys_of(node.leaf, asked, Wanted::kAny, &bounds.any);
+    leaves::keys_of(node.leaf, asked, Wanted::kAny, &bounds.any);
+    work_ += std::ssize(bounds.any);
+    return;
   }
   if (node.kind == Kind::kHeads) {
     Step& chosen = steps_[step.children[child_of_head(node, head)]];
@@ -139,6 +161,8 @@ void Evaluator::fold(Step& step) {
   subtract(bounds.any, bounds.all, &differ_once_);
   for (std::size_t i = 1; i < step.children.size(); ++i) {
     const Bounds& child = steps_[step.children[i]].bounds;
+    work_ += 2 + intervals_of(bounds) + intervals_of(child) + std::ssize(doubts_) +
+             std::ssize(differ_once_);
     if (!bounds.mixed.empty() || !child.mixed.empty()) fold_mixed(is_and, child, &bounds);
     join(bounds.all, child.all, &scratch_);
     bounds.all.swap(scratch_);

@@ -84,6 +84,7 @@ class Evaluator {
   Pattern pattern_;
   PatternContext context_;
   std::vector<Step> steps_;  // children before their parent, the root last
+  std::int64_t work_ = 0;    // steps of base/work.h that the current answer has taken
   // Scratch memory of fold.
   IntervalSet differ_, differ_once_, differ_twice_, doubts_, more_mixed_, scratch_;
 };

@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "base/math.h"
 #include "base/thread_pool.h"
+#include "base/work.h"
 #include "pattern/classify.h"
 
 namespace annulus::pattern {
@@ -94,6 +95,7 @@ std::int64_t classify(Classifier& classifier, std::int64_t rows, std::int64_t fi
     }
     part->ends.push_back(count);
   }
+  base::charge(count / 4);  // the blocks that join() will write
   return count;
 }
 

@@ -1,6 +1,9 @@
 #include "pattern/mask_code.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
+#include <numeric>
 #include <utility>
 
 #include "base/fail.h"
@@ -11,8 +14,15 @@ namespace annulus::pattern {
 namespace {
 
 using leaves::constant;
+using leaves::MaskPart;
 using leaves::Piece;
 using leaves::Strength;
+
+// Up to so many children of heads() and batches(), and so many operands of a chain, each have a
+// text of their own where all are alike but for their numbers. More of them share one, since NVRTC
+// takes longer for each text, and a kernel little longer for a number from a list.
+constexpr std::size_t kFewTurns = 8;
+constexpr std::size_t kFewAlike = 8;
 
 std::string held(const Piece& piece, Strength needed) {
   return piece.strength < needed ? "(" + piece.text + ")" : piece.text;
@@ -49,44 +59,92 @@ class Emitter {
     base::fail(ErrorCode::kInternal, "a pattern node of kind {}", static_cast<int>(node.kind));
   }
 
-  // The text chooses by ?: among the children. That does not diverge, since all threads of a CTA
-  // have the same head and the same batch.
-  Piece turns(const Node& node) {
-    std::vector<Piece> pieces;
-    for (const NodePointer& child : node.children) pieces.push_back(piece_of(*child));
-    if (std::all_of(pieces.begin(), pieces.end(), [&](const Piece& piece) {
-          return piece.constant && piece.constant == pieces.front().constant;
-        })) {
-      return pieces.front();
+  // The children as parts by themselves.
+  std::vector<MaskPart> parts_of(const Node& node) {
+    std::vector<MaskPart> parts;
+    for (const NodePointer& child : node.children) {
+      parts.push_back(write_.part([&] { return piece_of(*child); }));
     }
-    const std::string turn =
-        node.kind == Kind::kBatches ? fmt::format("m.batch_turn({})", pieces.size())
-        : node.group == 1           ? fmt::format("m.turn({})", pieces.size())
-                                    : fmt::format("m.group({}, {})",
-                                                  write_.slot("n of head_groups", node.group), pieces.size());
+    return parts;
+  }
+
+  // "m.FUNCTION(#table, width, ROW, [&](const auto& m) { return TEXT; })": the text of parts that
+  // are alike but for their numbers, once for all, with the numbers in the rows of a table.
+  Piece shared(const char* function, const std::vector<MaskPart>& parts,
+               const std::vector<std::size_t>& which, const std::string& row) {
+    const MaskPart& one = parts[which.front()];
+    std::string text = one.piece.text;
+    std::erase(text, '#');
+    const std::size_t table = write_.table(parts, which);
+    return {fmt::format("m.{}(#{}, {}, {}, [&](const auto& m) {{ return {}; }})", function, table,
+                        one.numbers.size(), row, text)};
+  }
+
+  // The text chooses by ?: among the children, or where all of them are alike but for their numbers
+  // by a row of these. That does not diverge, since all threads of a CTA have the same head and the
+  // same batch.
+  Piece turns(const Node& node) {
+    std::vector<MaskPart> parts = parts_of(node);
+    const MaskPart& front = parts.front();
+    const auto all = [&](const auto& holds) { return std::ranges::all_of(parts, holds); };
+    if (all([&](const MaskPart& part) {
+          return part.piece.constant && part.piece.constant == front.piece.constant;
+        })) {
+      return front.piece;
+    }
+    const auto turn = [&] {
+      const std::size_t count = node.children.size();
+      if (node.kind == Kind::kBatches) return fmt::format("m.batch_turn({})", count);
+      if (node.group == 1) return fmt::format("m.turn({})", count);
+      return fmt::format("m.group(#{}, {})", write_.slot("n of head_groups", node.group), count);
+    };
+    if (parts.size() > kFewTurns &&
+        all([&](const MaskPart& part) { return part.piece.text == front.piece.text; })) {
+      if (front.numbers.empty()) return front.piece;
+      std::vector<std::size_t> which(parts.size());
+      std::iota(which.begin(), which.end(), std::size_t{0});
+      return shared("one_of", parts, which, turn());
+    }
+    std::vector<Piece> pieces;
+    for (MaskPart& part : parts) pieces.push_back(write_.place(std::move(part)));
+    const std::string chosen = turn();
     std::string text = "(";
     for (std::size_t i = 0; i + 1 < pieces.size(); ++i) {
-      text += fmt::format("{} == {} ? {} : ", turn, i, held(pieces[i], leaves::kTight));
+      text += fmt::format("{} == {} ? {} : ", chosen, i, held(pieces[i], leaves::kTight));
     }
     return {text + held(pieces.back(), leaves::kTight) + ")"};
   }
 
   // & and | of bools, without branches. Operands that decide nothing (true in an &, false in an |)
-  // are left out.
+  // are left out. Of many operands that are alike but for their numbers the text has one, in a loop
+  // over their numbers.
   Piece chain(const Node& node) {
     const bool is_and = !is_union(node.kind);
     const Strength strength = is_and ? leaves::kWeakAnd : leaves::kWeakOr;
-    std::vector<Piece> pieces;
+    std::vector<MaskPart> parts = parts_of(node);
     bool decided = false;
-    for (const NodePointer& child : node.children) {
-      Piece piece = piece_of(*child);
-      if (!piece.constant) {
-        pieces.push_back(std::move(piece));
-      } else if (*piece.constant != is_and) {
+    std::map<std::string, std::vector<std::size_t>> alike;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const std::optional<bool> constant = parts[i].piece.constant;
+      if (!constant) {
+        alike[parts[i].piece.text].push_back(i);
+      } else if (*constant != is_and) {
         decided = true;  // false & x, true | x
       }
     }
-    if (decided || pieces.empty()) return constant(decided ? !is_and : is_and);
+    if (decided || alike.empty()) return constant(decided ? !is_and : is_and);
+    std::vector<Piece> pieces;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (parts[i].piece.constant) continue;
+      const std::vector<std::size_t>& others = alike[parts[i].piece.text];
+      if (others.size() <= kFewAlike || (parts[i].numbers.empty() && others.front() == i)) {
+        pieces.push_back(write_.place(parts[i]));
+      } else if (others.front() == i && !parts[i].numbers.empty()) {
+        const std::size_t count = write_.slot("how many are alike", std::ssize(others));
+        pieces.push_back(
+            shared(is_and ? "all_of" : "any_of", parts, others, fmt::format("#{}", count)));
+      }
+    }
     if (pieces.size() == 1) return std::move(pieces.front());
     Piece result{held(pieces.front(), strength), strength, {}};
     for (std::size_t i = 1; i < pieces.size(); ++i) {

@@ -28,6 +28,7 @@ struct MaskCode {
   // The text reads memory, divides or is long, so it is better evaluated in a loop over a row's
   // columns than written out for every element. It depends on the structure alone.
   bool costly = false;
+  std::int64_t calls = 0;  // of functions of leaves in the text, which is what compiling it takes
 };
 
 // What the code will be used for. The choices of random() go into a list, for each head and row of

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include "base/fail.h"
+#include "base/work.h"
 #include "pattern/leaves/arguments.h"
 #include "pattern/node.h"
 #include "pattern/words.h"
@@ -292,6 +294,9 @@ Pattern parse(std::string_view text, const LoadBlocks& load_blocks) {
     base::fail(ErrorCode::kParse, "the expression has {} bytes, at most {} are read", text.size(),
                kMaxText);
   }
+  const auto bytes = static_cast<std::int64_t>(text.size());
+  base::expect(bytes, "the text of a pattern");
+  base::charge(bytes);
   return Parser(text, load_blocks).whole();
 }
 
@@ -299,13 +304,35 @@ Pattern parse(std::string_view text, const LoadBlocks& load_blocks) {
 
 namespace annulus::inline v0 {
 
-Pattern Pattern::parse(std::string_view text) { return parse(text, nullptr); }
+namespace {
 
-Pattern Pattern::parse(std::string_view text, std::shared_ptr<const BlockLayout> layout) {
+// The layout of a file that a text names.
+Pattern named_blocks(const std::string& path, const ParseOptions& options) {
+  if (!options.allow_files) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "blocks(\"{}\") names a file, which the caller does not allow for this text "
+               "(ParseOptions::allow_files); give the layout itself, for blocks()",
+               path.substr(0, 64));
+  }
+  Pattern named = blocks(path);
+  const BlockLayout& layout = *pattern::leaves::structure_of(named.node().leaf).layout;
+  base::charge(std::ssize(layout.indices) + std::ssize(layout.indptr));
+  return named;
+}
+
+}  // namespace
+
+Pattern Pattern::parse(std::string_view text, const ParseOptions& options) {
+  return parse(text, nullptr, options);
+}
+
+Pattern Pattern::parse(std::string_view text, std::shared_ptr<const BlockLayout> layout,
+                       const ParseOptions& options) {
+  const base::Work work(options.work, "parsing a pattern");
   const Pattern given = layout == nullptr ? Pattern() : blocks(layout);
   bool used = false;
   Pattern whole = pattern::parse(text, [&](const std::string& path) {
-    if (!path.empty()) return blocks(path);
+    if (!path.empty()) return named_blocks(path, options);
     if (layout == nullptr) {
       base::fail(ErrorCode::kInvalidArgument,
                  "blocks() is the layout given beside the text, but there is none; give one, or "

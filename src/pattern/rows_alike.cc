@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/work.h"
 #include "pattern/positions.h"
 
 namespace annulus::pattern {
@@ -37,11 +38,13 @@ RowsAlike::RowsAlike(const Node& root) { add_leaves(root, &leaves_); }
 
 std::int64_t RowsAlike::from(std::int64_t q, Interval universe) const {
   std::int64_t rows = kNever;
+  std::int64_t passes = 1;  // over the leaves
   const auto look_at = [&](const auto& leaf) {
     if (const std::int64_t form = leaf.next_form(q); form != kNever) {
       rows = std::min(rows, form - q);
     }
     const leaves::MovingEnds moving = leaf.moving_ends(q);
+    passes += moving.count;
     for (int i = 0; i < moving.count; ++i) {
       // The progression lasts until this end reaches a fixed one.
       std::int64_t next = next_end(q, moving.at[i]);
@@ -52,6 +55,7 @@ std::int64_t RowsAlike::from(std::int64_t q, Interval universe) const {
     }
   };
   for (const Node* node : leaves_) std::visit(look_at, node->leaf);
+  base::charge(1 + passes * std::ssize(leaves_) / 2);
   return rows;
 }
 

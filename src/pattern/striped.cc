@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/work.h"
 #include "pattern/batches.h"
 #include "pattern/positions.h"
 
@@ -100,10 +101,12 @@ void StripedCounter::join(bool is_and, const Pieces& a, const Pieces& b, Pieces*
 // intervals and none between them.
 void StripedCounter::find(Step& step, std::int64_t head, std::int64_t q, Interval universe) {
   const Node& node = *step.node;
+  work_ += 4;
   if (step.children.empty()) {
     if (is_striped(node)) return find_striped(node, head, q, universe, &step.pieces);
     step.pieces.clear();
     leaves::keys_of(node.leaf, {head, context_, {q, q + 1}, universe}, Wanted::kAny, &keys_);
+    work_ += std::ssize(keys_);
     std::int64_t at = universe.begin;
     for (const Interval& keys : keys_) {
       if (keys.begin > at) step.pieces.push_back({keys.begin, 0});
@@ -126,12 +129,15 @@ void StripedCounter::find(Step& step, std::int64_t head, std::int64_t q, Interva
   for (std::size_t i = 1; i < step.children.size(); ++i) {
     join(!is_union(node.kind), step.pieces, child(i), &scratch_);
     step.pieces.swap(scratch_);
+    work_ += std::ssize(step.pieces);
   }
 }
 
 std::int64_t StripedCounter::count(std::int64_t head, std::int64_t q, Interval universe) {
   if (universe.empty()) return 0;
+  work_ = 0;
   find(steps_.back(), head, q, universe);
+  base::charge(work_ + std::ssize(steps_.back().pieces));
   std::int64_t total = 0;
   std::int64_t begin = universe.begin;
   for (const Piece& piece : steps_.back().pieces) {

@@ -52,6 +52,7 @@ class StripedCounter {
   std::int64_t period_ = 1;  // at most 64
   std::uint64_t every_ = 1;  // all residues
   std::vector<Step> steps_;  // children before their parent, the root last
+  std::int64_t work_ = 0;    // steps of base/work.h that the current answer has taken
   Pieces scratch_;
   IntervalSet keys_;
 };

@@ -4,6 +4,7 @@
 
 #include "attention/problem/operands.h"
 #include "base/fail.h"
+#include "base/work.h"
 #include "planner/choices.h"
 #include "planner/describe.h"
 
@@ -77,6 +78,7 @@ Made make_selecting(const Planner& planner, const Request& request, const attent
 
 Prepared Planner::prepare(const Request& request) const {
   check(request);
+  const base::Work work(request.options.work, "planning");
   const Clock::time_point start = Clock::now();
   const attention::DeviceLimits left = limits_for(limits, request.options);
   const Choices choices =
@@ -91,6 +93,7 @@ Prepared Planner::prepare(const Request& request) const {
   const Clock::time_point ready = Clock::now();
   PlanInfo info = describe(made.forward, request.options);
   info.tuned = made.tuned;
+  info.work_steps = work.steps();
   info.compile_ms = made.compile_ms;
   // The time to look up a tuned result, and to try one that does not work, counts as planning.
   info.plan_ms = millis(ready - start) - made.compile_ms;
@@ -107,6 +110,7 @@ Prepared Planner::prepare(const Request& request) const {
 
 void Planner::prefetch(const Problem& problem, const PlanOptions& options) const {
   validate(problem);
+  const base::Work work(options.work, "planning");
   const attention::DeviceLimits left = limits_for(limits, options);
   const Choices choices = choose({problem}, left, options, *tuned);
   with_first_that_works(

@@ -4,6 +4,7 @@
 
 #include "attention/problem/operands.h"
 #include "base/fail.h"
+#include "base/work.h"
 #include "planner/choices.h"
 #include "planner/describe.h"
 #include "ring/agreement.h"
@@ -96,6 +97,7 @@ std::shared_ptr<const PreparedRing> prepare_ring(std::span<const RankRequest> ra
   const Problem& problem = *ranks[0].problem;
   const ShardMap& shards = *ranks[0].shards;
   const Planner& first = ranks[0].planner;
+  const base::Work work(ranks[0].options->work, "planning a ring");
   std::vector<attention::DeviceLimits> limits;
   std::vector<ring::RankDevice> devices;
   std::vector<RankOfRing> described;

@@ -17,6 +17,23 @@ namespace annulus::tile {
 constexpr int kTileAllVisible = -1;
 constexpr int kTileNoneVisible = -2;
 
+// What all rows, or any row, of a table say, joined by & or |. The number of rows is no literal, so
+// the loop is not unrolled however many there are.
+template <typename Answer, typename Mask, typename Text>
+__device__ __forceinline__ Answer all_rows(const Mask& mask, int table_slot, int width, int count,
+                                           const Text& text) {
+  Answer all(true);
+  for (int row = 0; row < count; ++row) all = all & mask.one_of(table_slot, width, row, text);
+  return all;
+}
+template <typename Answer, typename Mask, typename Text>
+__device__ __forceinline__ Answer any_row(const Mask& mask, int table_slot, int width, int count,
+                                          const Text& text) {
+  Answer any(false);
+  for (int row = 0; row < count; ++row) any = any | mask.one_of(table_slot, width, row, text);
+  return any;
+}
+
 // The numbers and lists of the expression, and what blocks() says about the tile at hand.
 // kTileColumns is N. From mask_words to granule_column_shift the members are read by blocks()
 // alone; without it they may be zero.
@@ -31,12 +48,39 @@ struct MaskContext {
   int granule_column_shift;
   int head;   // the query head
   int batch;  // in the whole problem
+  // The row of a table that the slots of a shared text stand for (at_row); null: the numbers of the
+  // whole expression.
+  const int* row_numbers = nullptr;
 
   // Slots beyond the parameter block continue at the front of the lists. The slot is a literal, so
   // one of the two loads remains.
   __device__ __forceinline__ int number(int slot) const {
+    if (row_numbers != nullptr) return row_numbers[slot];
     return slot < kernels::kMaskNumbers ? params.numbers[slot]
                                         : params.lists[slot - kernels::kMaskNumbers];
+  }
+
+  // Parts of an expression that are alike but for their numbers share one text, which is a function
+  // of the context. Its numbers are the rows of a table in the lists.
+  __device__ __forceinline__ MaskContext at_row(int table_slot, int width, int row) const {
+    MaskContext there = *this;
+    there.row_numbers = params.lists + number(table_slot) + width * row;
+    return there;
+  }
+  template <typename Text>
+  __device__ __forceinline__ bool one_of(int table_slot, int width, int row,
+                                         const Text& text) const {
+    return text(at_row(table_slot, width, row));
+  }
+  template <typename Text>
+  __device__ __forceinline__ bool all_of(int table_slot, int width, int count_slot,
+                                         const Text& text) const {
+    return all_rows<bool>(*this, table_slot, width, number(count_slot), text);
+  }
+  template <typename Text>
+  __device__ __forceinline__ bool any_of(int table_slot, int width, int count_slot,
+                                         const Text& text) const {
+    return any_row<bool>(*this, table_slot, width, number(count_slot), text);
   }
 
   __device__ __forceinline__ bool causal(int q, int k) const { return k <= q; }

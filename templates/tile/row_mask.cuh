@@ -72,6 +72,23 @@ class RowMask {
   }
   __device__ __forceinline__ int batch_turn(int count) const { return context_.batch_turn(count); }
 
+  template <typename Text>
+  __device__ __forceinline__ RowBits one_of(int table_slot, int width, int row,
+                                            const Text& text) const {
+    MaskContext<kTileColumns> there = context_.at_row(table_slot, width, row);
+    return text(RowMask(there, place_, column_));
+  }
+  template <typename Text>
+  __device__ __forceinline__ RowBits all_of(int table_slot, int width, int count_slot,
+                                            const Text& text) const {
+    return all_rows<RowBits>(*this, table_slot, width, context_.number(count_slot), text);
+  }
+  template <typename Text>
+  __device__ __forceinline__ RowBits any_of(int table_slot, int width, int count_slot,
+                                            const Text& text) const {
+    return any_row<RowBits>(*this, table_slot, width, context_.number(count_slot), text);
+  }
+
  private:
   // The loop of one leaf. It sets column_, which is the k that the leaf was called with.
   template <typename Leaf>
@@ -145,6 +162,23 @@ class ComparedRow {
     return context_.group(heads_slot, count);
   }
   __device__ __forceinline__ int batch_turn(int count) const { return context_.batch_turn(count); }
+
+  template <typename Text>
+  __device__ __forceinline__ RowBits one_of(int table_slot, int width, int row,
+                                            const Text& text) const {
+    const MaskContext<kTileColumns> there = context_.at_row(table_slot, width, row);
+    return text(ComparedRow(there, first_));
+  }
+  template <typename Text>
+  __device__ __forceinline__ RowBits all_of(int table_slot, int width, int count_slot,
+                                            const Text& text) const {
+    return all_rows<RowBits>(*this, table_slot, width, context_.number(count_slot), text);
+  }
+  template <typename Text>
+  __device__ __forceinline__ RowBits any_of(int table_slot, int width, int count_slot,
+                                            const Text& text) const {
+    return any_row<RowBits>(*this, table_slot, width, context_.number(count_slot), text);
+  }
 
  private:
   // Columns at positions <= last.

@@ -56,6 +56,38 @@ TEST_CASE("each batch sees its own expression") {
   }
 }
 
+// `text` with every % replaced by i, joined for i in [first, last).
+std::string chain(const std::string& text, const std::string& join, int first, int last) {
+  std::string all;
+  for (int i = first; i < last; ++i) {
+    if (i > first) all += join;
+    for (const char c : text) all += c == '%' ? std::to_string(i) : std::string(1, c);
+  }
+  return all;
+}
+
+TEST_CASE("many parts that are alike but for their numbers share one text") {
+  const std::string texts[] = {
+      "batches(" + chain("window(%, 3)", ", ", 1, 13) + ")",  // compares positions alone
+      "heads(" + chain("causal & documents([%, 10%])", ", ", 10, 20) + ")",
+      "head_groups(2, " + chain("global([%, 1%])", ", ", 10, 20) + ")",
+      "causal & " + chain("~dilated(%)", " & ", 2, 40),
+      chain("keys(%, 1%)", " | ", 10, 30) + " | window(4, 0)",
+      "batches(" +
+          chain("heads(" + chain("sink(1%) | segment(20, 2)", ", ", 2, 12) + ")", ", ", 0, 9) + ")",
+  };
+  std::uint64_t seed = 550;
+  for (const std::string& text : texts) {
+    CAPTURE(text);
+    Problem problem = problem_of(130, 190, 64, 64, Pattern::parse(text));
+    problem.batch = 2;
+    problem.heads = problem.kv_heads = 11;
+    CHECK(pattern::emit(problem.pattern, 32, {11, {0, 130}, problem.context()}).calls <= 3);
+    const Case c = test::make_case(problem, seed++);
+    check(c, test::run_case(device(), c));
+  }
+}
+
 TEST_CASE("batches that differ are what they are alone, bit for bit, in every configuration") {
   for (const std::string& config : configs()) {
     CAPTURE(config);

@@ -52,11 +52,11 @@ static void density(void) {
   problem.seq_q = problem.seq_k = 4;
   problem.dim_qk = problem.dim_v = 32;
   problem.pattern = "causal";
-  CHECK_OK(annulus_problem_density(&problem, &value));
+  CHECK_OK(annulus_problem_density(&problem, NULL, &value));
   CHECK(value == 10.0 / 16);
-  CHECK_FAILS(annulus_problem_density(&problem, NULL), ANNULUS_INVALID_ARGUMENT, "density");
+  CHECK_FAILS(annulus_problem_density(&problem, NULL, NULL), ANNULUS_INVALID_ARGUMENT, "density");
   problem.dim_qk = 33;
-  CHECK_FAILS(annulus_problem_density(&problem, &value), ANNULUS_UNSUPPORTED, "33");
+  CHECK_FAILS(annulus_problem_density(&problem, NULL, &value), ANNULUS_UNSUPPORTED, "33");
 }
 
 void test_installation(void) {

@@ -1,5 +1,6 @@
 // Layouts: made on the host and on a device, lent to a problem, and made from each other.
 
+#include <annulus/c_inspect.h>
 #include <annulus/c_layout.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,45 @@ static int64_t differing(annulus_layout* layout, annulus_layout* other) {
   CHECK(found.same_sizes == 1);
   CHECK_OK(annulus_layout_destroy(other));
   return found.only_first + found.only_second;
+}
+
+// max_work and cancel of the options, in all calls that have them.
+static void limited(const sample* made) {
+  const annulus_layout_sizes sizes = sizes_of(16, 1048576, 1);
+  const char* const pattern = "causal & strided(8, 4, 64)";
+  const volatile int32_t set = 1;
+  annulus_layout_options options = ANNULUS_LAYOUT_OPTIONS_INIT;
+  annulus_plan_options plan_options = ANNULUS_PLAN_OPTIONS_INIT;
+  annulus_work_limit limit = ANNULUS_WORK_LIMIT_INIT;
+  annulus_layout_statistics counts = ANNULUS_LAYOUT_STATISTICS_INIT;
+  annulus_problem problem = made->problem;
+  annulus_layout* layout = NULL;
+  annulus_plan* plan = NULL;
+  double density = 0;
+  CHECK(options.max_work == 0 && plan_options.max_work == 0 && limit.max_work == 0);
+  options.max_work = plan_options.max_work = limit.max_work = 100000;
+  problem.seq_q = problem.seq_k = 4194304;
+  problem.pattern = pattern;
+  CHECK_FAILS(annulus_layout_make(pattern, NULL, &sizes, &options, &layout), ANNULUS_LIMIT,
+              "100000");
+  CHECK_FAILS(annulus_pattern_statistics(pattern, NULL, &sizes, &options, &counts), ANNULUS_LIMIT,
+              "100000");
+  CHECK_FAILS(annulus_plan_create(made->device, &problem, &plan_options, &plan), ANNULUS_LIMIT,
+              "100000");
+  CHECK_FAILS(annulus_plan_prefetch(made->device, &problem, &plan_options), ANNULUS_LIMIT,
+              "100000");
+  CHECK_FAILS(annulus_problem_density(&problem, &limit, &density), ANNULUS_LIMIT, "100000");
+  options.max_work = plan_options.max_work = limit.max_work = -1;
+  options.cancel = plan_options.cancel = limit.cancel = &set;
+  CHECK_FAILS(annulus_layout_make(pattern, NULL, &sizes, &options, &layout), ANNULUS_CANCELLED,
+              "cancelled");
+  CHECK_FAILS(annulus_plan_create(made->device, &problem, &plan_options, &plan), ANNULUS_CANCELLED,
+              "cancelled");
+  CHECK_FAILS(annulus_problem_density(&problem, &limit, &density), ANNULUS_CANCELLED, "cancelled");
+  plan_options.max_work = -2;
+  CHECK_FAILS(annulus_plan_create(made->device, &problem, &plan_options, &plan),
+              ANNULUS_INVALID_ARGUMENT, "a limit of -2 steps");
+  CHECK(layout == NULL && plan == NULL);
 }
 
 static void made_and_lent(const sample* made) {
@@ -235,6 +275,7 @@ void test_layout(void) {
   annulus_device* device = sample_open();
   sample* made = malloc(sizeof *made);
   sample_make(made, device);
+  limited(made);
   made_and_lent(made);
   algebra();
   heads();

@@ -165,7 +165,29 @@ static void vertical_slash(void) {
               "is not vertical_slash()");
 }
 
+// Texts of somebody else: no files, no more than a limit, and a flag.
+static void texts_of_others(void) {
+  annulus_work_limit limit = ANNULUS_WORK_LIMIT_INIT;
+  const volatile int32_t set = 1, not_set = 0;
+  CHECK_OK(annulus_pattern_check("causal & window(3,0)", NULL, 0, NULL));
+  CHECK_FAILS(annulus_pattern_check("blocks(\"/no/such\")", NULL, 0, NULL), ANNULUS_PARSE,
+              "names a file");
+  CHECK_FAILS(annulus_pattern_check("blocks(\"/no/such\")", NULL, 1, NULL), ANNULUS_FILE,
+              "/no/such");
+  CHECK_FAILS(annulus_pattern_check("causal", NULL, 2, NULL), ANNULUS_INVALID_ARGUMENT,
+              "allow_files is 2");
+  CHECK_FAILS(annulus_pattern_check(NULL, NULL, 0, NULL), ANNULUS_INVALID_ARGUMENT, "pattern is");
+  limit.max_work = 3;
+  CHECK_FAILS(annulus_pattern_check("causal", NULL, 0, &limit), ANNULUS_LIMIT, "the call's 3");
+  limit.max_work = -1;
+  limit.cancel = &not_set;
+  CHECK_OK(annulus_pattern_check("causal", NULL, 0, &limit));
+  limit.cancel = &set;
+  CHECK_FAILS(annulus_pattern_check("causal", NULL, 0, &limit), ANNULUS_CANCELLED, "cancelled");
+}
+
 void test_pattern(void) {
+  texts_of_others();
   spellings();
   facts();
   pairs();

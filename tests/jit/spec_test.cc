@@ -70,6 +70,14 @@ TEST_CASE("a kernel that is no template is only included") {
   CHECK(qualified_entry(spec) == "annulus::kernels::probe");
 }
 
+TEST_CASE("a lambda of one expression is part of an expression") {
+  KernelSpec spec = sample();
+  const std::string text =
+      "m.all_of(1, 2, 0, [&](const auto& m) { return !m.window(0, 1, q, k); })";
+  spec.structs[1].functions[0].expression = text;
+  CHECK(source_text(spec).find("return " + text + ";") != std::string::npos);
+}
+
 TEST_CASE("text that could be more than what it stands for is refused") {
   const auto refused = [](auto change) {
     KernelSpec spec = sample();
@@ -79,7 +87,9 @@ TEST_CASE("text that could be more than what it stands for is refused") {
   CHECK_FALSE(refused([](KernelSpec&) {}));
   for (const char* bad :
        {"", "1", "true; }", "m.causal(q, k", "m.causal(q, k))", ")(", "x\n#include", "x // y",
-        "x /* y", "asm(x)", "\"x\"", "x\\", "{ x }", "#x", "x`", "\xc3\xa4"}) {
+        "x /* y", "asm(x)", "\"x\"", "x\\", "{ x }", "#x", "x`", "\xc3\xa4",
+        "f([&](const auto& m) { return x; }", "f([&](const auto& m) { return x; y; })",
+        "f([&](const auto& m) { return x; }})"}) {
     CAPTURE(bad);
     const bool fine = std::string(bad) == "1";
     CHECK(refused([&](KernelSpec& s) { s.structs[1].functions[0].expression = bad; }) == !fine);

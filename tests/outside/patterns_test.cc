@@ -143,10 +143,25 @@ TEST_CASE("problems are checked, and say what follows from them") {
   test::check_fails(ErrorCode::kUnsupported, "7", [&] { validate(problem); });
 }
 
+TEST_CASE("a pattern of somebody else has a limit and names no file") {
+  const ParseOptions options = {.allow_files = false, .work = {.steps = 1'000'000}};
+  Problem problem;
+  problem.pattern = Pattern::parse("causal & strided(8, 4, 64)", options);
+  test::check_fails(ErrorCode::kParse, "names a file",
+                    [&] { Pattern::parse("blocks(\"/etc/passwd\")", options); });
+  problem.seq_q = problem.seq_k = kMaxPosition;
+  problem.dim_qk = problem.dim_v = 64;
+  test::check_fails(ErrorCode::kLimit, "1000000 steps",
+                    [&] { pair_density(problem, {.steps = 1'000'000}); });
+  const WorkLimit ended = {.steps = 0, .cancelled = [] { return true; }};
+  test::check_fails(ErrorCode::kCancelled, "cancelled", [&] { pair_density(problem, ended); });
+}
+
 TEST_CASE("enumerators have names") {
   CHECK(std::string(to_string(Dtype::kFloat8E4M3)) == "e4m3");
   CHECK(std::string(to_string(LseBase::kTwo)) == "two");
   CHECK(std::string(to_string(ErrorCode::kParse)) == "parse error");
+  CHECK(std::string(to_string(ErrorCode::kCancelled)) == "cancelled");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "pattern/mask_code.h"
 
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 
 #include <cctype>
 #include <functional>
@@ -62,12 +63,12 @@ class Reader {
     if (accept("true")) return true;
     if (accept("false")) return false;
     if (accept("(")) {
-      const bool chosen = text_.compare(at_, 7, "m.turn(") == 0 ||
-                          text_.compare(at_, 8, "m.group(") == 0 ||
-                          text_.compare(at_, 13, "m.batch_turn(") == 0;
-      const bool value = chosen ? choice() : any();
+      const bool value = is_turn() ? choice() : any();
       REQUIRE(accept(")"));
       return value;
+    }
+    for (const char* word : {"one_of", "all_of", "any_of"}) {
+      if (accept(std::string("m.") + word + "(")) return shared(word);
     }
     REQUIRE(accept("m."));
     const std::size_t open = text_.find('(', at_);
@@ -81,24 +82,57 @@ class Reader {
     REQUIRE(accept("q, k)"));
     return leaf(name);
   }
-  // m.turn(n) == i ? this : the rest
-  bool choice() {
+  // The rest of m.all_of(table, width, count, [&](const auto& m) { return text; }), and of the
+  // others
+  bool shared(const std::string& word) {
+    const int table = number();
+    REQUIRE(accept(", "));
+    const int width = number();
+    REQUIRE(accept(", "));
+    const int row = word == "one_of" ? turn() : number();
+    REQUIRE(accept(", [&](const auto& m) { return "));
+    const std::size_t begin = at_;
+    for (int open = 1; open > 0; ++at_) {
+      REQUIRE(at_ < text_.size());
+      open += (text_[at_] == '{') - (text_[at_] == '}');
+    }
+    const std::string text = text_.substr(begin, at_ - begin - std::string("; }").size());
+    REQUIRE(accept(")"));
+    const auto of_row = [&](const Context& context) {
+      return Reader(text, context, q_, k_).whole();
+    };
+    if (word == "one_of") return context_.one_of(table, width, row, of_row);
+    return word == "all_of" ? context_.all_of(table, width, row, of_row)
+                            : context_.any_of(table, width, row, of_row);
+  }
+  // m.turn(n), m.group(slot, n) or m.batch_turn(n)
+  int turn() {
     const bool grouped = accept("m.group(");
     const bool of_batch = !grouped && accept("m.batch_turn(");
-    if (!grouped && !of_batch && !accept("m.turn(")) return one();
+    if (!grouped && !of_batch) REQUIRE(accept("m.turn("));
     const int slot = grouped ? number() : 0;
     if (grouped) REQUIRE(accept(", "));
     const int count = number();
-    REQUIRE(accept(") == "));
+    REQUIRE(accept(")"));
+    return grouped    ? context_.group(slot, count)
+           : of_batch ? context_.batch_turn(count)
+                      : context_.turn(count);
+  }
+  bool is_turn() const {
+    return text_.compare(at_, 7, "m.turn(") == 0 || text_.compare(at_, 8, "m.group(") == 0 ||
+           text_.compare(at_, 13, "m.batch_turn(") == 0;
+  }
+  // m.turn(n) == i ? this : the rest
+  bool choice() {
+    if (!is_turn()) return one();
+    const int turn_of = turn();
+    REQUIRE(accept(" == "));
     const int wanted = number();
     REQUIRE(accept(" ? "));
     const bool value = one();
     REQUIRE(accept(" : "));
     const bool rest = choice();
-    const int turn = grouped    ? context_.group(slot, count)
-                     : of_batch ? context_.batch_turn(count)
-                                : context_.turn(count);
-    return turn == wanted ? value : rest;
+    return turn_of == wanted ? value : rest;
   }
   bool is_digit() const { return std::isdigit(static_cast<unsigned char>(text_[at_])) != 0; }
   int number() {
@@ -219,12 +253,81 @@ TEST_CASE("numbers beyond the parameter block continue in the lists") {
     }
     check_pairs(pattern, emit_all(pattern), 400, &random);
   }
-  // A hundred windows need two hundred numbers, and the text has no other.
-  Pattern many = window(1, 1);
-  for (int i = 2; i <= 100; ++i) many = many | window(i, i);
+  // Six times eight windows need 96 numbers, and the text has no other.
+  Pattern many;
+  for (int i = 1; i <= 6; ++i) {
+    Pattern some = window(i, i);
+    for (int j = 1; j < 8; ++j) some = some | window(i, i + j);
+    many = many & some;
+  }
   CHECK(emit_all(many).numbers.size() == 32);
-  CHECK(emit_all(many).lists.size() == 168);
+  CHECK(emit_all(many).lists.size() == 64);
   CHECK(emit_all(many).costly);
+}
+
+TEST_CASE("many parts that are alike but for their numbers share one text") {
+  Random random(34);
+  const auto shares = [&](const Pattern& pattern, std::int64_t calls) {
+    const MaskCode code = emit_all(pattern);
+    CAPTURE(code.text);
+    CHECK(code.calls == calls);
+    check_pairs(pattern, code, 400, &random);
+  };
+  const auto joined = [](const char* word, int count, const auto& one) {
+    std::string text = word;
+    for (int i = 0; i < count; ++i) text += (i > 0 ? ", " : "(") + one(i);
+    return Pattern::parse(text + ")");
+  };
+  const auto chained = [](const char* sign, int count, const auto& one) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += (i > 0 ? sign : "") + one(i);
+    return Pattern::parse(text);
+  };
+  const auto window_of = [](int i) { return fmt::format("window({}, {})", i % 50, i % 7); };
+  const auto documents_of = [](int i) {
+    return fmt::format("documents([{}, {}])", -40 + i, i + 3);
+  };
+  const auto not_dilated = [](int i) { return fmt::format("~dilated({})", i + 2); };
+  const auto nested = [&](int i) {
+    std::string text = fmt::format("(sink({}) & global([{}, 20]) | ", i, i + 4);
+    for (int j = 0; j < 12; ++j)
+      text += fmt::format("{}keys({}, {})", j ? " | " : "", i + j, i + 2 * j);
+    return text + ")";
+  };
+  CHECK(emit_all(chained(" & ", 998, not_dilated)).text ==
+        "m.all_of(1, 1, 0, [&](const auto& m) { return !m.dilated(0, q, k); })");
+  CHECK(emit_all(joined("batches", 500, window_of)).text ==
+        "m.one_of(0, 2, m.batch_turn(500), [&](const auto& m) { return m.window(0, 1, q, k); })");
+  shares(chained(" & ", 998, not_dilated), 1);
+  shares(chained(" | ", 300, window_of), 1);
+  shares(joined("batches", 7, window_of), 7);
+  shares(joined("batches", 9, window_of), 1);
+  shares(joined("heads", 40, documents_of), 1);
+  shares(joined("heads", 11, nested), 3);
+  shares(chained(" | ", 60, nested), 3);
+  std::vector<Pattern> groups;
+  for (int i = 0; i < 12; ++i) groups.push_back(Pattern::parse(window_of(i)));
+  shares(head_groups(2, groups), 1);
+  // In between others, in any order, and with numbers beyond the parameter block before and behind.
+  std::string mixed;
+  for (int i = 0; i < 40; ++i) {
+    mixed += (i > 0 ? " | " : "") + window_of(i) + " & " + not_dilated(i);
+    mixed += fmt::format(" | queries({}, {})", i, i + 1);
+    if (i % 6 == 0) mixed += " | causal & " + documents_of(i);
+  }
+  shares(Pattern::parse(mixed), 2 + 1 + 7 * 2);
+  // Nothing to choose from where the parts have no numbers.
+  CHECK(emit_all(joined("heads", 20, [](int) { return std::string("causal"); })).text ==
+        "m.causal(q, k)");
+  // Random trees, each of them many times with other numbers.
+  for (int i = 0; i < 200; ++i) {
+    std::vector<Pattern> parts;
+    for (int j = 0; j < 12; ++j) parts.push_back(random_pattern(&random, 2, nullptr));
+    const Pattern inner = i % 3 == 0 ? heads(parts) : i % 3 == 1 ? batches(parts) : parts[0];
+    Pattern all = inner;
+    for (const Pattern& part : parts) all = i % 2 == 0 ? (all & ~part) : (all | part);
+    check_pairs(all, emit_all(all), 40, &random);
+  }
 }
 
 TEST_CASE("the text depends on the structure alone") {

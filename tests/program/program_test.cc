@@ -80,6 +80,25 @@ TEST_CASE("the text of run never calls a simulated time speed") {
   CHECK(unchecked.out.find("not checked") != std::string::npos);
 }
 
+TEST_CASE("--max-work bounds what a pattern may take") {
+  const std::string strided = " -S 4194304 -H 4 -D 64 -p 'causal & strided(512, 4, 64)'";
+  const Outcome refused = annulus_with("explain" + strided + " --max-work 1000000" + on_device());
+  CHECK(refused.code == 2);
+  CHECK(refused.err.find("the limit of the call") + refused.err.find("of the call's") !=
+        2 * std::string::npos);
+  CHECK(refused.err.find("--max-work") != std::string::npos);
+  // A plan that is cheap although counting its pairs is not tells everything else.
+  const base::Json told = json_of(
+      "explain --json -S 65536 -H 1 -D 64 -p 'strided(7, 2, 1)' --max-work 3000000" + on_device());
+  CHECK(told["density"].is_null());
+  CHECK(told["work_steps"] > 0);
+  const Outcome layout = annulus_with(
+      "pattern stats -S 1048576 --block 1x1 -p 'random(65536, 1, 1)' --max-work 1000000");
+  CHECK(layout.code == 2);
+  CHECK(layout.err.find("not done after 1000000 steps") != std::string::npos);
+  CHECK(annulus_with("pattern stats -S 4096 -p causal --max-work 0").code == 0);
+}
+
 TEST_CASE("explain shows the choice, the reasons and the source") {
   const base::Json json =
       json_of("explain --json -S 1000 -D 128 -p 'causal | global([3, 700])'" + on_device());

@@ -63,29 +63,19 @@ TEST_CASE("random expressions have the host's layout, bit for bit") {
 
 TEST_CASE("leaves that ranges decide, and those that pairs decide") {
   const LayoutSizes sizes = {32, 48, 500, 700, 3};
-  for (const char* text : {"dense",
-                           "~dense",
-                           "causal",
-                           "window(40, 3)",
-                           "window(-1, 5)",
-                           "window(5, -1)",
-                           "sink(50)",
-                           "global(33)",
-                           "global([3, 90, 91])",
-                           "dilated(7)",
-                           "block_dilated(3, 48)",
-                           "block_dilated(3, 20)",
-                           "strided(3, 1, 96)",
-                           "random(3, 5, 96)",
-                           "random(3, 5, 40)",
-                           "documents([0, 40, 100, 333])",
-                           "segment(64, 2)",
-                           "axial(20, 30)",
-                           "natten(20, 30, 5)",
-                           "vertical_slash([3, 90], [0, 17, 200])",
-                           "hierarchical([(1, 2, 16), (4, -1, 32)])",
-                           "heads(causal, dense, window(3, 3))",
-                           "causal & (window(100, 0) | global(16)) & ~sink(3)"}) {
+  for (const char* text :
+       {"dense", "~dense", "causal", "window(40, 3)", "window(-1, 5)", "window(5, -1)", "sink(50)",
+        "global(33)", "global([3, 90, 91])", "dilated(7)", "block_dilated(3, 48)",
+        "block_dilated(3, 20)", "strided(3, 1, 96)", "random(3, 5, 96)", "random(3, 5, 40)",
+        "documents([0, 40, 100, 333])", "segment(64, 2)", "axial(20, 30)", "natten(20, 30, 5)",
+        "vertical_slash([3, 90], [0, 17, 200])", "hierarchical([(1, 2, 16), (4, -1, 32)])",
+        "heads(causal, dense, window(3, 3))",
+        // Parts that are alike but for their numbers.
+        "heads(window(1, 1), window(2, 9), window(3, 0), window(4, 0), "
+        "window(5, 1), window(60, 0), window(7, 0), window(8, 0), window(9, 2))",
+        "keys(0, 9) | keys(9, 40) | keys(50, 60) | keys(61, 62) | keys(70, 300) "
+        "| keys(301, 302) | keys(310, 311) | keys(320, 400) | keys(500, 501)",
+        "causal & (window(100, 0) | global(16)) & ~sink(3)"}) {
     check_same(Pattern::parse(text), sizes);
   }
   check_same(causal(), {16, 16, 0, 100, 2});

@@ -11,7 +11,7 @@
 namespace annulus::program {
 namespace {
 
-base::Json plan_json(const Device& device, const Plan& plan, double density) {
+base::Json plan_json(const Device& device, const Plan& plan, const std::optional<double>& density) {
   const PlanInfo& info = plan.info();
   const PlanPrediction predicted = plan.predict();
   base::Json json;
@@ -30,7 +30,7 @@ base::Json plan_json(const Device& device, const Plan& plan, double density) {
   json["source"] = info.source;
   json["plan_ms"] = info.plan_ms;
   json["compile_ms"] = info.compile_ms;
-  json["density"] = density;
+  json["density"] = density ? base::Json(*density) : base::Json(nullptr);
   json["block_density"] = info.block_density.value;
   json["full_tiles"] = info.full_tiles;
   json["partial_tiles"] = info.partial_tiles;
@@ -42,6 +42,7 @@ base::Json plan_json(const Device& device, const Plan& plan, double density) {
   json["registers"] = info.registers;
   json["local_bytes"] = info.local_bytes;
   json["ctas_per_multiprocessor"] = info.blocks_per_multiprocessor;
+  json["work_steps"] = info.work_steps;
   json["plan_bytes"] = info.device_bytes;
   json["specialised_source"] = info.specialised_source;
   return json;
@@ -57,17 +58,16 @@ void print_prediction(const PlanPrediction& predicted) {
                          predicted.predicted_micros, predicted.predicted_limit, pipes));
 }
 
-void print_plan(const Device& device, const Plan& plan, double density) {
+void print_plan(const Device& device, const Plan& plan, const std::optional<double>& density) {
   const PlanInfo& info = plan.info();
   print_line("problem", problem_text(plan.problem()));
   print_line("device", fmt::format("{}, {}{}", device.info().name, device.info().architecture,
                                    device.info().simulated ? ", simulated" : ""));
   print_line("kernel", fmt::format("{}, configuration {}{}", info.kernel, info.config,
                                    info.tuned.empty() ? "" : ", tuned"));
-  print_line("made", fmt::format("{}, {:.1f} ms; the plan itself {:.2f} ms", info.source,
-                                 info.compile_ms, info.plan_ms));
-  print_line("density", fmt::format("{:.4f} of all pairs, {:.4f} of all blocks", density,
-                                    info.block_density.value));
+  print_line("made", fmt::format("{}, {:.1f} ms; the plan itself {:.2f} ms, {} steps of work",
+                                 info.source, info.compile_ms, info.plan_ms, info.work_steps));
+  print_line("density", density_text(density, info.block_density.value));
   print_line(
       "resources",
       fmt::format("{} threads, {} {}registers, {} bytes of local memory, {} of {} bytes of "
@@ -99,7 +99,7 @@ Exit explain(const ExplainArguments& arguments) {
     std::fputs(plan.info().specialised_source.c_str(), stdout);
     return Exit::kOk;
   }
-  const double density = pair_density(input.problem).value;
+  const std::optional<double> density = density_of(input.problem, arguments.problem);
   if (arguments.json) {
     print_json(plan_json(device, plan, density));
   } else {

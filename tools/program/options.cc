@@ -83,6 +83,7 @@ void add_problem(CLI::App& app, ProblemArguments* to) {
   add_number(app, "--kv-splits,--split-rows", &to->kv_splits,
              "parts of the longest tile rows, which CTAs compute side by side; 1: none; 0: as the "
              "model predicts to be fastest");
+  add_max_work(app, &to->max_work);
 }
 
 // What describes a shape alone, without operands.
@@ -131,12 +132,20 @@ std::pair<std::int64_t, std::int64_t> two_numbers(const std::string& text, char 
           whole_number(std::string_view(text).substr(at + 1), what)};
 }
 
+void add_max_work(CLI::App& app, std::int64_t* to) {
+  add_number(app, "--max-work", to,
+             "steps that a pattern may take on the host, 200 million to a second; 0: no limit");
+}
+
 Exit exit_code(ErrorCode code) {
   switch (code) {
     case ErrorCode::kInvalidArgument:
     case ErrorCode::kUnsupported:
     case ErrorCode::kParse:
+    case ErrorCode::kLimit:
       return Exit::kUsage;
+    case ErrorCode::kCancelled:
+      return Exit::kPartial;
     case ErrorCode::kInvalidFile:
     case ErrorCode::kFile:
       return Exit::kInvalidFile;
@@ -247,6 +256,7 @@ PlanOptions plan_options(const ProblemArguments& arguments) {
   PlanOptions options;
   options.config = arguments.config;
   options.kv_splits = arguments.kv_splits;
+  options.work.steps = arguments.max_work;
   if (!arguments.block.empty()) {
     const auto [rows, columns] = two_numbers(arguments.block, 'x', "--block (RxC)");
     if (rows < 1 || columns < 1) {

@@ -63,7 +63,8 @@ struct ProblemArguments {
   std::string layout;  // empty: bshd
   std::uint64_t seed = 0;
   std::string config;
-  int kv_splits = 0;  // as PlanOptions
+  int kv_splits = 0;                          // as PlanOptions
+  std::int64_t max_work = kDefaultWorkSteps;  // as WorkLimit::steps
 };
 
 struct RunArguments {
@@ -122,6 +123,8 @@ Problem parse_shape(const std::string& line);
 
 DeviceOptions device_options(const DeviceArguments& arguments);
 PlanOptions plan_options(const ProblemArguments& arguments);
+
+void add_max_work(CLI::App& app, std::int64_t* to);
 
 // The text of an option, or where it is "@file" that of the file. Throws Error{kFile,
 // kInvalidFile}.

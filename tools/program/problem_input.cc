@@ -185,4 +185,18 @@ PlanOptions plan_options(const ProblemArguments& arguments, const ProblemInput& 
   return options;
 }
 
+std::optional<double> density_of(const Problem& problem, const ProblemArguments& arguments) {
+  try {
+    return pair_density(problem, {.steps = arguments.max_work}).value;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kLimit) throw;
+    return std::nullopt;
+  }
+}
+
+std::string density_text(const std::optional<double>& pairs, double blocks) {
+  return fmt::format("{} of all pairs, {:.4f} of all blocks",
+                     pairs ? fmt::format("{:.4f}", *pairs) : "not counted (--max-work)", blocks);
+}
+
 }  // namespace annulus::program

@@ -3,6 +3,7 @@
 
 // From what the command line says of a problem to the problem, and to its operands.
 
+#include <optional>
 #include <string>
 
 #include "annulus/attention.h"
@@ -29,6 +30,11 @@ PlanOptions plan_options(const ProblemArguments& arguments, const ProblemInput& 
 
 // The problem of a shape, whose operands nobody has. `carry`: none, in, out or both.
 Problem make_shape(const ProblemArguments& arguments, const std::string& carry);
+
+// The share of visible pairs; nothing where counting them would take more than --max-work.
+std::optional<double> density_of(const Problem& problem, const ProblemArguments& arguments);
+// That in words, beside the density of blocks.
+std::string density_text(const std::optional<double>& pairs, double blocks);
 
 }  // namespace annulus::program
 

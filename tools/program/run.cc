@@ -119,7 +119,7 @@ RunResult prepare(const RunArguments& arguments) {
     const Waiting waiting("planning and compiling");
     return device.plan(input.problem, options);
   }();
-  const double density = pair_density(input.problem).value;
+  const std::optional<double> density = density_of(input.problem, arguments.problem);
   return {.input = std::move(input),
           .device = device,
           .plan = plan,

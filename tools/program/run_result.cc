@@ -157,7 +157,7 @@ base::Json run_json(const RunResult& result, const RunArguments& arguments) {
   json["tuned"] = choice.tuned;
   json["source"] = plan.source;
   json["compile_ms"] = plan.compile_ms;
-  json["density"] = result.density;
+  json["density"] = result.density ? base::Json(*result.density) : base::Json(nullptr);
   json["block_density"] = plan.block_density.value;
   json["time_ms"] = median(result.millis);
   json["predicted_micros"] = number(predicted_micros(result));
@@ -184,8 +184,7 @@ void print_run(const RunResult& result, const RunArguments& arguments) {
   print_line("kernel", fmt::format("{}, configuration {}{}", choice.kernel, choice.config,
                                    choice.tuned.empty() ? "" : ", tuned: " + choice.tuned));
   print_line("made", fmt::format("{}, {:.1f} ms", plan.source, plan.compile_ms));
-  print_line("density", fmt::format("{:.4f} of all pairs, {:.4f} of all blocks", result.density,
-                                    plan.block_density.value));
+  print_line("density", density_text(result.density, plan.block_density.value));
   const int launches = launches_of(result);
   print_line("time", fmt::format("{:.3f} ms{}, {} launch{}", median(result.millis),
                                  device.simulated ? " of this machine to simulate it (not the "

@@ -17,8 +17,8 @@ namespace annulus::program {
 struct RunResult {
   ProblemInput input;
   Device device;
-  Plan plan;           // of one rank
-  double density = 0;  // of pairs
+  Plan plan;                      // of one rank
+  std::optional<double> density;  // of pairs; nothing where that is too much to count
   std::vector<double> millis = {};
   // Seconds of this machine: to plan and compile, to run, to compare with the oracle.
   double plan_seconds = 0, run_seconds = 0, check_seconds = 0;

@@ -11,6 +11,7 @@
 #include "attention/tiles/tile_grid.h"
 #include "base/fail.h"
 #include "base/math.h"
+#include "base/work.h"
 #include "pattern/batches.h"
 
 namespace annulus::attention {
@@ -59,6 +60,24 @@ pattern::Interval hull_of(const std::vector<Segment>& segments) {
                                             std::max(hull.end, positions.end)};
   }
   return hull;
+}
+
+// Charges what NVRTC will take for the texts of a mask and a score, before anything is planned with
+// them. NVRTC cannot be interrupted, and takes longer for each part of a text the more there are.
+// It counts whether or not the kernel is in a cache, so that a plan takes the same number of steps
+// wherever it is made.
+void charge_texts(const pattern::MaskCode& mask, const ScoreStructure& score) {
+  // The steps of a part, and of a pair of parts: 0.5 s for a mask of 50 calls in the mma family and
+  // 2.8 s in the wgmma family, 4.3 s and 14 s for 200; 1.1 s and 5.7 s for a score of 625
+  // operations.
+  constexpr std::int64_t kStepsOfCall = 2'000'000, kStepsOfCalls = 16'000;
+  constexpr std::int64_t kStepsOfOperation = 300'000, kStepsOfOperations = 300;
+  const std::int64_t steps =
+      mask.calls * (kStepsOfCall + mask.calls * kStepsOfCalls) +
+      score.operations * (kStepsOfOperation + score.operations * kStepsOfOperations);
+  base::expect(steps, fmt::format("compiling a mask of {} calls and a score of {} operations",
+                                  mask.calls, score.operations));
+  base::charge(steps);
 }
 
 // The problem with the placement's positions, keys of the sequence and layer in place of its own.
@@ -158,6 +177,7 @@ LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const
   plan.mask = pattern::emit(problem.pattern, kernels::kMaskNumbers,
                             {problem.heads, hull_of(placement.q), placement.context});
   plan.score_code = score_code(problem.score.score_mod);
+  charge_texts(plan.mask, plan.score_code.structure);
 
   Choice taken = choice;
   Tiled tiled = tile_choice({problem, placement, plan.mask}, &taken, form.list, cache);

@@ -104,6 +104,7 @@ class Emitter {
     const Cost cost = cost_of(node);
     code_.structure.instructions += cost.instructions;
     code_.structure.special += cost.special;
+    ++code_.structure.operations;
     switch (node.operation) {
       case Op::kInteger:
         return fmt::format("m.integer({})", slot(node.integer));

@@ -18,11 +18,12 @@ namespace annulus::attention {
 // with m a tile::ScoreContext, and what follows from it.
 struct ScoreStructure {
   std::string text;
-  bool positions = false;   // it reads q or k
-  bool costly = false;      // evaluated in a loop (ScoreMod::kInLoop)
-  bool is_long = false;     // evaluated one piece at a time in that loop (ScoreMod::kLong)
-  double instructions = 0;  // about, for one element
-  double special = 0;       // of them results of special functions
+  bool positions = false;       // it reads q or k
+  bool costly = false;          // evaluated in a loop (ScoreMod::kInLoop)
+  bool is_long = false;         // evaluated one piece at a time in that loop (ScoreMod::kLong)
+  double instructions = 0;      // about, for one element
+  double special = 0;           // of them results of special functions
+  std::int64_t operations = 0;  // numbers and functions of the text
 
   bool present() const { return !text.empty(); }
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/work.h"
 #include "pattern/node.h"
 
 namespace annulus::attention {
@@ -62,6 +63,7 @@ std::int32_t BlockMask::append(std::int64_t head, std::int64_t row_tile, std::in
   const std::size_t first_word = words->size();
   const std::int64_t rows = rows_.tile >> rows_.shift;
   const std::int64_t columns = columns_.tile >> columns_.shift;
+  base::charge(1 + rows * columns);
   words->resize(first_word + static_cast<std::size_t>((rows * columns + 31) / 32), 0u);
   bool any = false;
   bool all = true;

@@ -7,6 +7,7 @@
 #include "attention/tiles/planes.h"
 #include "attention/tiles/tile_band.h"
 #include "attention/tiles/tile_grid.h"
+#include "base/work.h"
 #include "pattern/classify.h"
 
 namespace annulus::attention {
@@ -90,6 +91,7 @@ void add_heads(const Problem& problem, const CountedHeads& counted, TileCounts* 
   for (std::int64_t batch = 0; batch < counted.batches; ++batch) {
     for (std::int64_t head = 0; head < counted.heads; ++head) {
       const Rows& rows = rows_of(batch, head);
+      base::charge(1 + std::ssize(rows.lengths) / 8);
       if (named) {
         counts->lengths.insert(counts->lengths.end(), rows.lengths.begin(), rows.lengths.end());
       }

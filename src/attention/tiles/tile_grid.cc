@@ -6,6 +6,7 @@
 #include "attention/tiles/tile_band.h"
 #include "base/fail.h"
 #include "base/math.h"
+#include "base/work.h"
 #include "pattern/layout_file.h"
 #include "pattern/node.h"
 
@@ -86,6 +87,7 @@ std::string key_of(const Problem& problem, const TileGrid& grid, std::int64_t ti
   const pattern::Node& node = problem.pattern.node();
   const pattern::Placement& placement = grid.placement;
   std::string text = problem.pattern.to_string();
+  base::charge(std::ssize(text));
   text += '\n';
   pattern::add_layout_digests(node, &text);
   fmt::format_to(std::back_inserter(text), "\n{} heads, tiles of {} x {}, {} rows together",

@@ -1,6 +1,7 @@
 #include "attention/tiles/tile_list.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <utility>
 
@@ -10,6 +11,8 @@
 #include "attention/tiles/tile_runs.h"
 #include "base/fail.h"
 #include "base/math.h"
+#include "base/random.h"
+#include "base/work.h"
 #include "pattern/classify.h"
 
 namespace annulus::attention {
@@ -43,6 +46,7 @@ void append(const HeadList& head, TileList* list) {
 // Appends the launch order of the list that was appended last, the longest row first, and takes its
 // rows into longest_row and empty_rows.
 void append_order(std::int64_t which, TileList* list) {
+  base::charge(list->row_tiles * std::bit_width(static_cast<std::uint64_t>(list->row_tiles)));
   std::vector<std::int32_t> order(static_cast<std::size_t>(list->row_tiles));
   std::iota(order.begin(), order.end(), 0);
   const auto length = [&](std::int32_t row) { return list->row_length(which, row); };
@@ -67,22 +71,63 @@ struct Seen {
   }
 };
 
-// Refuses a list that is too long before it is made: a dense pattern over a billion keys has 10^14
-// tiles. Tiles are counted only if the grid has more than the limit.
+[[noreturn]] void refuse_tiles(const TileList& list) {
+  base::fail(ErrorCode::kUnsupported,
+             "{} queries and {} keys need a list of more than {} tiles of {} x {}; use a "
+             "sparser pattern, fewer per-head layouts, fewer batches that differ or a shorter "
+             "sequence",
+             list.seq_q, list.seq_k, kMaxEntries, list.tile_rows, list.tile_columns);
+}
+
+// Refuses the list of one head where a sample of its rows shows that it would be much too long, or
+// would take much more work than is left. The rows are drawn, since rows at equal distances may all
+// be alike. Of those the longest quarter counts as nothing, so that a few long rows among many do
+// not make the list seem too long, and few rows have to show it the more clearly.
+void check_sample(const TileList& list, pattern::Classifier& classifier, std::int64_t head) {
+  constexpr std::size_t kMaxRows = 64, kMinRows = 4;
+  constexpr double kSurely = 4;  // how many times too long a list has to seem by all rows
+  std::vector<std::int64_t> tiles, steps;
+  const auto of_all_rows = [&](std::vector<std::int64_t>& each) {
+    std::ranges::sort(each);
+    const auto sum =
+        std::accumulate(each.begin(), each.end() - std::ssize(each) / 4, std::int64_t{0});
+    return static_cast<double>(sum) / static_cast<double>(each.size()) *
+           static_cast<double>(list.row_tiles);
+  };
+  base::Random random(1);
+  for (std::size_t rows = 1; rows <= kMaxRows; ++rows) {
+    const std::int64_t before = base::steps_done();
+    const auto row =
+        static_cast<std::int64_t>(random.uniform() * static_cast<double>(list.row_tiles - 1));
+    tiles.push_back(0);
+    for (const pattern::BlockRun& run : classifier.row(head, row)) {
+      tiles.back() += run.end - run.begin;
+    }
+    steps.push_back(base::steps_done() - before);
+    if (rows < kMinRows || !std::has_single_bit(rows)) continue;
+    const double surely = kSurely * kMaxRows / static_cast<double>(rows);
+    const double all_tiles = of_all_rows(tiles) / surely;
+    if (all_tiles > static_cast<double>(kMaxEntries)) refuse_tiles(list);
+    base::expect(static_cast<std::int64_t>(std::min(of_all_rows(steps) / surely + all_tiles, 1e18)),
+                 "the list of tiles");
+  }
+}
+
+// Refuses a list that is too long, or that takes too much work, before it is made: a dense pattern
+// over a billion keys has 10^14 tiles. Small grids are not looked at. In large ones a sample of
+// rows tells at once where the list would be much too long; where it does not tell, tiles are
+// counted.
 void check_tiles(const TileList& list, const Seen& seen) {
   const double grid = static_cast<double>(seen.planes.count()) *
                       static_cast<double>(list.row_tiles) * static_cast<double>(list.column_tiles);
   if (grid <= static_cast<double>(kMaxEntries)) return;
   std::int64_t tiles = 0;
+  bool first = true;
   seen.each(list, [&](pattern::Classifier& classifier, std::int64_t head) {
+    if (std::exchange(first, false)) check_sample(list, classifier, head);
     for (std::int64_t row = 0; row < list.row_tiles; ++row) {
       for (const pattern::BlockRun& run : classifier.row(head, row)) tiles += run.end - run.begin;
-      if (tiles <= kMaxEntries) continue;
-      base::fail(ErrorCode::kUnsupported,
-                 "{} queries and {} keys need a list of more than {} tiles of {} x {}; use a "
-                 "sparser pattern, fewer per-head layouts, fewer batches that differ or a shorter "
-                 "sequence",
-                 list.seq_q, list.seq_k, kMaxEntries, list.tile_rows, list.tile_columns);
+      if (tiles > kMaxEntries) refuse_tiles(list);
     }
     return true;
   });
@@ -126,9 +171,11 @@ void make_listed(const Seen& seen, const BlockLayout* layout, const BlockMask& m
           }
         }
       }
+      base::charge((std::ssize(made.tiles) - made.row_begin.back()) / 2);
       made.row_begin.push_back(static_cast<std::int64_t>(made.tiles.size()));
       check_words(*list, made);
     }
+    base::charge(std::ssize(lists) * (1 + std::ssize(made.tiles) / 64));
     const auto equal = std::find(lists.begin(), lists.end(), made);
     list_of.push_back(static_cast<std::int32_t>(equal - lists.begin()));
     if (equal != lists.end()) return true;
@@ -154,6 +201,7 @@ bool make_runs(const Seen& seen, TileList* list) {
       if (!runs) return false;
       made.push_back(*runs);
     }
+    base::charge(std::ssize(lists) * (1 + std::ssize(made) / 16));
     const auto equal = std::find(lists.begin(), lists.end(), made);
     list_of.push_back(static_cast<std::int32_t>(equal - lists.begin()));
     if (equal == lists.end()) lists.push_back(std::move(made));
@@ -344,8 +392,9 @@ Density block_density(const Problem& problem, std::int64_t block_rows, std::int6
 
 namespace annulus::inline v0 {
 
-Density pair_density(const Problem& problem) {
+Density pair_density(const Problem& problem, const WorkLimit& limit) {
   validate(problem);
+  const base::Work work(limit, "counting pairs");
   const attention::Planes planes(problem);
   const std::vector<double> times = planes.times();
   std::size_t plane = 0;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/work.h"
 #include "pattern/interval.h"
 #include "pattern/leaves/leaf.h"
 #include "pattern/positions.h"
@@ -80,6 +81,7 @@ void join_rows(Rows rows, Wanted wanted, const AppendRow& append_row, IntervalSe
   for (std::int64_t row = rows.first + 1; row <= rows.last; ++row) {
     next.clear();
     append_row(row, &next);
+    base::charge(2 + std::ssize(next) + std::ssize(*out));
     (wanted == Wanted::kAny ? unite : intersect)(*out, next, &joined);
     std::swap(*out, joined);
   }

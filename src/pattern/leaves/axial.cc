@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/work.h"
 #include "pattern/check_number.h"
 #include "pattern/leaves/arguments.h"
 #include "pattern/leaves/arithmetic.h"
@@ -26,6 +27,7 @@ void append_columns(const Grid& grid, std::int64_t top, std::int64_t bottom, std
   if (universe.empty()) return;
   top = std::max(top, floor_div(universe.begin, grid.width));
   bottom = std::min(bottom, floor_div(universe.end - 1, grid.width));
+  base::charge(std::max<std::int64_t>(0, bottom - top) / 2);
   for (std::int64_t row = top; row <= bottom; ++row) {
     const std::int64_t begin = grid.rows(row, row).begin;
     add(out, universe, {begin + first, begin + last + 1});
@@ -41,6 +43,7 @@ void append_crossing(const Grid& grid, std::int64_t top, std::int64_t bottom, In
   if (universe.empty()) return;
   top = std::max(top, floor_div(universe.begin, grid.width));
   bottom = std::min(bottom, floor_div(universe.end - 1, grid.width));
+  base::charge(std::max<std::int64_t>(0, bottom - top));
   for (std::int64_t row = top; row <= bottom; ++row) {
     const Interval cells = grid.rows(row, row);
     add(out, universe, {cells.begin, cells.begin + last + 1});

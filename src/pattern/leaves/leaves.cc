@@ -34,17 +34,35 @@ const std::vector<DeviceFunction>& all_functions() {
   return functions;
 }
 
-bool calls_long_function(std::string_view mask) {
+namespace {
+
+// Calls f(function) for each function of a leaf that the text calls, until one returns true;
+// whether one did.
+template <typename F>
+bool any_call(std::string_view mask, const F& f) {
   constexpr std::string_view kCall = "m.";
   for (std::size_t at = mask.find(kCall); at != mask.npos; at = mask.find(kCall, at + 1)) {
     const std::string_view call = mask.substr(at + kCall.size());
     const std::string_view name = call.substr(0, call.find('('));
-    const bool is_long = std::ranges::any_of(all_functions(), [&](const DeviceFunction& function) {
-      return function.is_long && function.name == name;
-    });
-    if (is_long) return true;
+    const auto found = std::ranges::find(all_functions(), name, &DeviceFunction::name);
+    if (found != all_functions().end() && f(*found)) return true;
   }
   return false;
+}
+
+}  // namespace
+
+bool calls_long_function(std::string_view mask) {
+  return any_call(mask, [](const DeviceFunction& function) { return function.is_long; });
+}
+
+std::int64_t leaf_calls(std::string_view mask) {
+  std::int64_t calls = 0;
+  any_call(mask, [&](const DeviceFunction&) {
+    ++calls;
+    return false;
+  });
+  return calls;
 }
 
 }  // namespace annulus::pattern::leaves

@@ -53,6 +53,8 @@ const std::vector<DeviceFunction>& all_functions();
 
 // True where the text of a mask calls a long function.
 bool calls_long_function(std::string_view mask);
+// How many functions of leaves the text of a mask calls, each as often as it stands there.
+std::int64_t leaf_calls(std::string_view mask);
 
 // The functions of leaf.h, for any leaf.
 inline bool visible(const Leaf& leaf, const Pair& pair) {

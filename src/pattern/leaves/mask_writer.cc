@@ -3,9 +3,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
+#include <string>
 
 #include "base/fail.h"
-#include "base/join.h"
+#include "base/work.h"
+#include "pattern/leaves/leaves.h"
 
 namespace annulus::pattern::leaves {
 namespace {
@@ -26,22 +29,57 @@ std::int32_t narrow(const char* what, std::int64_t value) {
 }  // namespace
 
 std::size_t MaskWriter::slot(const char* what, std::int64_t value) {
-  numbers_.push_back(narrow(what, value));
+  numbers_.push_back({narrow(what, value), false});
   return numbers_.size() - 1;
 }
 
 std::pair<std::size_t, std::size_t> MaskWriter::list_slots(const char* what,
                                                            const std::vector<std::int64_t>& list) {
-  const std::size_t offset = slot("a list's offset", static_cast<std::int64_t>(lists_.size()));
-  offset_slots_.push_back(offset);
+  const std::size_t offset = slot("a list's offset", std::ssize(lists_));
+  numbers_[offset].is_offset = true;
+  base::charge(std::ssize(list) / 2);
   for (const std::int64_t value : list) lists_.push_back(narrow(what, value));
-  return {offset, slot("a list's length", static_cast<std::int64_t>(list.size()))};
+  return {offset, slot("a list's length", std::ssize(list))};
 }
 
 Piece MaskWriter::call(const DeviceFunction& function, std::initializer_list<std::size_t> slots) {
   is_long_ = is_long_ || function.is_long;
-  return {fmt::format("m.{}({}{}q, k)", function.name, base::join(slots, ", "),
-                      slots.size() > 0 ? ", " : "")};
+  std::string text = fmt::format("m.{}(", function.name);
+  for (const std::size_t slot : slots) text += fmt::format("#{}, ", slot);
+  return {text + "q, k)"};
+}
+
+// The text with `by` added to each slot that is marked.
+std::string MaskWriter::moved(const std::string& text, std::int64_t by) {
+  std::string result;
+  for (std::size_t at = 0; at < text.size();) {
+    result += text[at++];
+    if (result.back() != '#') continue;
+    std::int64_t slot = 0;
+    while (at < text.size() && text[at] >= '0' && text[at] <= '9')
+      slot = slot * 10 + (text[at++] - '0');
+    result += std::to_string(slot + by);
+  }
+  return result;
+}
+
+Piece MaskWriter::place(MaskPart part) {
+  part.piece.text = moved(part.piece.text, std::ssize(numbers_));
+  numbers_.insert(numbers_.end(), part.numbers.begin(), part.numbers.end());
+  return std::move(part.piece);
+}
+
+std::size_t MaskWriter::table(const std::vector<MaskPart>& parts,
+                              const std::vector<std::size_t>& which) {
+  const std::size_t offset = slot("a list's offset", std::ssize(lists_));
+  numbers_[offset].is_offset = true;
+  for (const std::size_t i : which) {
+    for (const MaskNumber& number : parts[i].numbers) {
+      if (number.is_offset) offsets_.push_back(lists_.size());
+      lists_.push_back(number.value);
+    }
+  }
+  return offset;
 }
 
 Piece MaskWriter::blocks(const std::shared_ptr<const BlockLayout>& layout, std::string_view name) {
@@ -56,21 +94,27 @@ Piece MaskWriter::blocks(const std::shared_ptr<const BlockLayout>& layout, std::
 }
 
 MaskCode MaskWriter::finish(std::string text) {
+  std::erase(text, '#');
   code_.text = std::move(text);
   code_.uses_blocks = code_.text.find("m.blocks(") != std::string::npos;
   // A blocks() that decides nothing is left out of the text, and then no layout is needed.
   if (!code_.uses_blocks) code_.layout = nullptr;
   // The slot of a number depends only on the structure, so equal structures share a kernel; where a
   // list begins depends on the values.
-  const std::size_t spilled = numbers_.size() - std::min(numbers_.size(), room_);
-  for (const std::size_t slot : offset_slots_) {
-    numbers_[slot] = narrow("a list's offset", numbers_[slot] + static_cast<std::int64_t>(spilled));
+  const auto spilled =
+      static_cast<std::int64_t>(numbers_.size() - std::min(numbers_.size(), room_));
+  const auto move = [&](std::int32_t& offset) {
+    offset = narrow("a list's offset", offset + spilled);
+  };
+  for (MaskNumber& number : numbers_) {
+    if (number.is_offset) move(number.value);
   }
+  for (const std::size_t at : offsets_) move(lists_[at]);
   for (std::size_t slot = 0; slot < numbers_.size(); ++slot) {
-    (slot < room_ ? code_.numbers : code_.lists)
-        .push_back(static_cast<std::int32_t>(numbers_[slot]));
+    (slot < room_ ? code_.numbers : code_.lists).push_back(numbers_[slot].value);
   }
   code_.lists.insert(code_.lists.end(), lists_.begin(), lists_.end());
+  code_.calls = leaf_calls(code_.text);
   code_.costly = code_.uses_blocks || is_long_ || leaves_ > kMaxWrittenOut;
   return std::move(code_);
 }

@@ -2,7 +2,8 @@
 #define ANNULUS_PATTERN_LEAVES_MASK_WRITER_H_
 
 // Writes the code of leaves: the text names a device function and slots, and the writer keeps the
-// numbers and lists of the slots for the launch.
+// numbers and lists of the slots for the launch. Until the text is finished a slot is marked by
+// '#', since parts that are alike but for their numbers share one text (mask_code.cc).
 
 #include <cstdint>
 #include <initializer_list>
@@ -30,6 +31,18 @@ struct Piece {
 
 inline Piece constant(bool value) { return {value ? "true" : "false", kTight, value}; }
 
+// A number of a slot.
+struct MaskNumber {
+  std::int32_t value = 0;
+  bool is_offset = false;  // where a list begins, which moves when the lists are put together
+};
+
+// The text of a part with slots from 0 on, and their numbers.
+struct MaskPart {
+  Piece piece;
+  std::vector<MaskNumber> numbers;
+};
+
 // All functions throw Error{kUnsupported} for numbers and lists that a device cannot hold.
 class MaskWriter {
  public:
@@ -49,18 +62,37 @@ class MaskWriter {
   // m.blocks(q, k), of the one layout that an expression may have.
   Piece blocks(const std::shared_ptr<const BlockLayout>& layout, std::string_view name);
 
+  // Makes a part by itself: write() adds its slots, which are then taken back.
+  template <typename Write>
+  MaskPart part(const Write& write) {
+    const std::size_t first = numbers_.size();
+    MaskPart made;
+    made.piece = write();
+    made.piece.text = moved(made.piece.text, -static_cast<std::int64_t>(first));
+    made.numbers.assign(numbers_.begin() + static_cast<std::ptrdiff_t>(first), numbers_.end());
+    numbers_.resize(first);
+    return made;
+  }
+  // Adds the slots of a part to those there are.
+  Piece place(MaskPart part);
+  // Stores the numbers of parts of one text in a list, one row after another, and adds the slot of
+  // where it begins.
+  std::size_t table(const std::vector<MaskPart>& parts, const std::vector<std::size_t>& which);
+
   // The code of an expression whose text is complete, with its numbers and lists.
   MaskCode finish(std::string text);
 
  private:
+  static std::string moved(const std::string& text, std::int64_t by);
+
   std::size_t room_;
   const MaskScope& scope_;
   MaskCode code_;
   int leaves_ = 0;
   bool is_long_ = false;
-  std::vector<std::int64_t> numbers_;
+  std::vector<MaskNumber> numbers_;
   std::vector<std::int32_t> lists_;
-  std::vector<std::size_t> offset_slots_;
+  std::vector<std::size_t> offsets_;  // entries of lists_ that are offsets
 };
 
 }  // namespace annulus::pattern::leaves

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <iterator>
+#include <unordered_set>
 
 #include "base/math.h"
 #include "base/random.h"
+#include "base/work.h"
 #include "pattern/check_number.h"
 #include "pattern/leaves/arguments.h"
 #include "pattern/leaves/arithmetic.h"
@@ -25,6 +27,12 @@ constexpr Word kWords[] = {{"random", [](Arguments* read) {
 constexpr std::int64_t kMaxChosen = std::int64_t{1} << 16;
 // The largest list on the device: it takes 1 GB, and its indices fit 32 bits.
 constexpr std::int64_t kMaxEntries = std::int64_t{1} << 28;
+
+// With more blocks than this a sorted list takes longer to insert into than a set.
+constexpr std::int64_t kFewChosen = 1024;
+// Steps of work (base/work.h) of a draw: with a list, and with a set that is sorted at the end.
+constexpr std::int64_t kStepsOfDraw = 8;
+constexpr std::int64_t kStepsOfDrawInSet = 24;
 
 }  // namespace
 
@@ -92,6 +100,7 @@ Piece Random::code(MaskWriter* write) const {
                "more than 2^28 in all; use larger blocks",
                count, seed, block, each, scope.heads, rows);
   }
+  base::expect(scope.heads * rows * each * kStepsOfDraw, "the list of the choices of random()");
   std::vector<std::int64_t> all, chosen;
   for (std::int64_t head = 0; head < scope.heads; ++head) {
     for (std::int64_t row = 0; row < rows; ++row) {
@@ -136,12 +145,15 @@ void Random::choose(std::int64_t head, std::int64_t block_row, std::int64_t colu
                     const PatternContext& context, std::vector<std::int64_t>* chosen) const {
   chosen->clear();
   const std::int64_t draws = std::min(count, columns);
+  const bool few = draws <= kFewChosen;
+  base::charge(1 + draws * (draws == columns ? 1 : few ? kStepsOfDraw : kStepsOfDrawInSet));
   if (draws == columns) {  // all blocks are chosen
     for (std::int64_t column = 0; column < columns; ++column) chosen->push_back(column);
     return;
   }
   const auto key = static_cast<std::uint64_t>(seed);
   const auto low = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
+  std::unordered_set<std::int64_t> taken(few ? 0 : static_cast<std::size_t>(draws));
   for (std::int64_t draw = 0; draw < draws; ++draw) {
     const std::int64_t top = columns - draws + draw;
     const auto words = base::philox(
@@ -152,6 +164,11 @@ void Random::choose(std::int64_t head, std::int64_t block_row, std::int64_t colu
     __extension__ using Wide = unsigned __int128;
     const auto t = static_cast<std::int64_t>(
         static_cast<std::uint64_t>(Wide{word} * static_cast<std::uint64_t>(top + 1) >> 64));
+    if (!few) {
+      chosen->push_back(taken.insert(t).second ? t : top);
+      if (chosen->back() == top) taken.insert(top);
+      continue;
+    }
     const auto place = std::lower_bound(chosen->begin(), chosen->end(), t);
     // All blocks taken so far are below top, so top goes last.
     if (place != chosen->end() && *place == t) {
@@ -160,6 +177,7 @@ void Random::choose(std::int64_t head, std::int64_t block_row, std::int64_t colu
       chosen->insert(place, t);
     }
   }
+  if (!few) std::ranges::sort(*chosen);
 }
 
 }  // namespace annulus::pattern::leaves

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/work.h"
 #include "pattern/check_number.h"
 #include "pattern/leaves/arguments.h"
 #include "pattern/leaves/arithmetic.h"
@@ -67,6 +68,9 @@ void Segment::keys(const Question& question, Wanted wanted, IntervalSet* out) co
     // The head takes at most one of two neighbouring queries in a segment, unless it takes all.
     if (rate > 1 || floor_div(queries.begin, width) != floor_div(queries.end - 1, width)) return;
   }
+  // Long answers are charged before they are written.
+  const std::int64_t most = std::min(width, question.universe.size()) / rate;
+  if (rate > 1 && most > 4096) base::charge(most / 2);
   const Segment leaf = *this;
   each_segment(leaf, question.head, queries, [&](const Interval& segment) {
     const Interval keys = intersection(segment, question.universe);

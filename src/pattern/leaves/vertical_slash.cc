@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "base/join.h"
+#include "base/work.h"
 #include "pattern/check_number.h"
 #include "pattern/leaves/arguments.h"
 #include "pattern/leaves/arithmetic.h"
@@ -44,6 +45,7 @@ bool VerticalSlash::visible(const Pair& pair) const {
 void VerticalSlash::keys(const Question& question, Wanted wanted, IntervalSet* out) const {
   const Interval& queries = question.queries;
   IntervalSet vertical, diagonal;
+  base::charge(std::ssize(slashes) / 4);
   append_listed(columns, question.universe, &vertical);
   // For slashes d, d + 1, ..., e and queries [a, b) any() is [a - e, b - d) and all() is [b - 1 -
   // e, a - d + 1). Larger slashes are earlier keys.
