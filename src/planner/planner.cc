@@ -115,7 +115,7 @@ void Planner::prefetch(const Problem& problem, const PlanOptions& options) const
                  problem, choice, left, {.kv_splits = options.kv_splits}, tiles.get())) {
           // With B or Sq of 0 nothing is launched, and prepare() fetches nothing either.
           if (plan.launches.empty()) continue;
-          device_tiles->prefetch(plan.tiles);
+          device_tiles->get(plan.tiles);
           kernels->get(plan.spec);
           if (!plan.split.empty()) kernels->get(plan.combine_spec);
         }
