@@ -1,5 +1,7 @@
 #include "jit/compiled_kernel.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <concepts>
