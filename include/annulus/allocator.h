@@ -3,7 +3,9 @@
 
 // Device memory from the caller's own pool. All device memory that the library needs for a device
 // (the lists of a plan, what a ring keeps, DeviceMemory) comes from these two functions where they
-// are given, and from cuMemAlloc where they are not. Running a plan allocates nothing.
+// are given, and from cuMemAlloc where they are not. The library asks for slabs of 2 MiB and more,
+// cuts them itself (Device::memory_statistics) and keeps them; where a slab is refused it asks for
+// no more than it needs. Running a plan allocates nothing.
 
 #include "annulus/language.h"
 
@@ -24,8 +26,10 @@ struct AllocatorCallbacks {
   // writes them. A null result, and any exception but Error, make the call that needed the memory
   // throw Error{kOutOfMemory}; an Error is passed on.
   std::function<void*(std::size_t bytes, std::size_t alignment)> allocate;
-  // Takes back memory that allocate gave, with the same size. The library has waited for the
-  // device, so nothing uses it any more. An exception is ignored: destructors call this.
+  // Takes back memory that allocate gave, with the same size. All work that used it has ended, so
+  // the pool may hand it out at once. Called when the device and its plans are gone, by
+  // Device::trim, when memory runs out, and where over 64 MiB are empty. An exception is ignored:
+  // destructors call this.
   std::function<void(void* address, std::size_t bytes)> release;
 };
 

@@ -145,12 +145,15 @@ typedef struct annulus_device_options {
   // the device can read, and returns ANNULUS_INVALID_ARGUMENT where one is not. Without it, a
   // pointer to the host's memory is a fault of the kernel, which loses the context.
   int64_t check_operands;
+  // The most device memory that the library may hold at a time, annulus_device_allocate included;
+  // 0: no limit.
+  int64_t max_device_bytes;
 } annulus_device_options;
 
 #define ANNULUS_DEVICE_OPTIONS_INIT                                                                \
   {                                                                                                \
     sizeof(annulus_device_options), NULL, NULL, NULL, NULL, NULL, NULL, ANNULUS_LOG_WARNING, 1, 0, \
-        0, NULL, NULL, NULL, NULL, NULL, 0                                                         \
+        0, NULL, NULL, NULL, NULL, NULL, 0, 0                                                      \
   }
 
 // Null options are the defaults.
@@ -158,7 +161,8 @@ ANNULUS_EXPORT annulus_status annulus_device_open(const annulus_device_options* 
                                                   annulus_device** device);
 
 // Plans of the device stay usable. Memory of annulus_device_allocate that was not released is
-// released now, after waiting for the device.
+// released now. The last of the device and its plans gives all memory back to the allocator, after
+// waiting for the device.
 ANNULUS_EXPORT annulus_status annulus_device_close(annulus_device* device);
 
 typedef struct annulus_device_info {
@@ -203,7 +207,8 @@ ANNULUS_EXPORT annulus_status annulus_device_driver_entry(annulus_device* device
 
 // For programs that have no allocator and no streams of their own. Copies wait until they are done
 // and are ordered after the work of the default stream; wait for other streams first. Allocating 0
-// bytes gives null, and copying 0 bytes does nothing. Releasing waits for the device.
+// bytes gives null, and copying 0 bytes does nothing. Releasing does not wait: work of this device
+// that was queued before may still use the memory.
 ANNULUS_EXPORT annulus_status annulus_device_allocate(annulus_device* device, size_t bytes,
                                                       void** memory);
 // Releases memory that annulus_device_allocate gave on this device, once. Null does nothing.
@@ -214,6 +219,42 @@ ANNULUS_EXPORT annulus_status annulus_device_copy_to_host(annulus_device* device
                                                           const void* from, size_t bytes);
 // Waits for all streams. A kernel's fault shows here at the latest, as ANNULUS_FAULT.
 ANNULUS_EXPORT annulus_status annulus_device_synchronize(annulus_device* device);
+
+// ---- Memory
+
+// The device memory that the library holds; annulus::MemoryStatistics of annulus/device.h.
+typedef struct annulus_memory_statistics {
+  size_t struct_size;
+  int64_t held_bytes;     // all slabs that the allocator gave
+  int64_t used_bytes;     // blocks in use
+  int64_t waiting_bytes;  // blocks that were given back and wait for work that may use them
+  int64_t peak_held_bytes;
+  int64_t peak_used_bytes;
+  int64_t largest_free_bytes;  // the largest free block
+  int64_t slabs;
+  int64_t blocks;            // in use
+  int64_t slabs_taken;       // since the device was opened
+  int64_t slabs_given_back;  // likewise
+  // What the blocks in use are for; together used_bytes.
+  int64_t lists_bytes;      // lists of tiles, in plans and in the cache
+  int64_t tables_bytes;     // what else plans read
+  int64_t selection_bytes;  // bits of selections
+  int64_t caller_bytes;     // annulus_device_allocate
+  int64_t scratch_bytes;    // of calls that run now
+} annulus_memory_statistics;
+
+#define ANNULUS_MEMORY_STATISTICS_INIT \
+  { sizeof(annulus_memory_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+// Does not wait.
+ANNULUS_EXPORT annulus_status annulus_device_memory_statistics(annulus_device* device,
+                                                               annulus_memory_statistics* to);
+
+// Drops lists that no plan holds, waits for blocks that were given back, and gives memory back to
+// the allocator until at most `bytes` are held or the rest is in use. *given_back (may be null) is
+// what was given back. Not while a stream is being captured.
+ANNULUS_EXPORT annulus_status annulus_device_trim(annulus_device* device, size_t bytes,
+                                                  size_t* given_back);
 
 // ---- Problems
 
@@ -358,12 +399,16 @@ typedef struct annulus_plan_options {
   // As in annulus_work_limit.
   int64_t max_work;
   const volatile int32_t* cancel;
+  // The most workspace that a run may need; 0: no limit. A plan that needs more splits fewer rows,
+  // then runs batches in parts, and says so in its decisions; annulus/device.h. Where that is not
+  // enough: ANNULUS_OUT_OF_MEMORY.
+  int64_t max_workspace_bytes;
 } annulus_plan_options;
 
 #define ANNULUS_PLAN_OPTIONS_INIT                                                                  \
   {                                                                                                \
     sizeof(annulus_plan_options), NULL, 0, 0, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 0, 0, 0, \
-        0, 0, NULL                                                                                 \
+        0, 0, NULL, 0                                                                              \
   }
 
 // Chooses a kernel, compiles or finds it, and uploads what the problem needs: up to a second. Null
@@ -379,7 +424,23 @@ ANNULUS_EXPORT annulus_status annulus_plan_prefetch(annulus_device* device,
                                                     const annulus_problem* problem,
                                                     const annulus_plan_options* options);
 
-// Waits for the device, so it must not be called while a stream is being captured.
+// The memory that annulus_plan_create() would need now, without compiling.
+typedef struct annulus_memory_needed {
+  size_t struct_size;
+  int64_t device_bytes;  // that the plan would hold; annulus_plan_info.device_bytes
+  int64_t shared_bytes;  // of these, lists that are on the device by now
+  int64_t workspace_bytes;
+} annulus_memory_needed;
+
+#define ANNULUS_MEMORY_NEEDED_INIT \
+  { sizeof(annulus_memory_needed), 0, 0, 0 }
+
+ANNULUS_EXPORT annulus_status annulus_plan_memory_needed(annulus_device* device,
+                                                         const annulus_problem* problem,
+                                                         const annulus_plan_options* options,
+                                                         annulus_memory_needed* to);
+
+// Does not wait and calls no driver: runs that were queued before may still be under way.
 ANNULUS_EXPORT annulus_status annulus_plan_destroy(annulus_plan* plan);
 
 // Everything that was decided.
@@ -486,8 +547,7 @@ ANNULUS_EXPORT annulus_status annulus_plan_bind(annulus_plan* plan,
 // same memory, so they must be ordered.
 ANNULUS_EXPORT annulus_status annulus_bound_run(annulus_bound* bound, void* stream);
 
-// Where the bound call is the last to hold the plan, this waits for the device as
-// annulus_plan_destroy does.
+// Where the bound call is the last to hold the plan, the plan is destroyed with it.
 ANNULUS_EXPORT annulus_status annulus_bound_destroy(annulus_bound* bound);
 
 #ifdef __cplusplus

@@ -58,6 +58,9 @@ struct DeviceOptions {
   LogCallback log;
   LogLevel log_level = LogLevel::kWarning;
   AllocatorCallbacks allocator;  // for device memory; not set: the driver's
+  // The most device memory that the library may hold at a time, Device::allocate included; 0: no
+  // limit. What needs more throws Error{kOutOfMemory}, after all that nobody uses was given back.
+  std::int64_t max_device_bytes = 0;
   // Limits of the caches of tile lists that plans share, in host memory and in device memory. A
   // list that is dropped stays as long as a plan holds it. With 0 entries each plan has its own
   // list.
@@ -123,6 +126,14 @@ struct PlanOptions {
   // rows: Error{kUnsupported} for more than 1 there, and elsewhere where it could make over 2^24
   // parts.
   int kv_splits = 0;
+  // The most workspace that a run may need; 0: no limit. A plan that needs more takes these steps,
+  // one after another, until it fits, and PlanInfo::decisions names each: the split that the model
+  // chose becomes coarser, to the point of no split, while one that was asked for stays; then
+  // batches run in parts, one launch after another, which share the states of split rows and the
+  // state between the branches of a sum. A coarser split may change rounding, batches in parts
+  // change no bit. Where one batch does not fit either: Error{kOutOfMemory}, which names the bytes.
+  // A plan with a selection and a ring have no such steps, only the error.
+  std::int64_t max_workspace_bytes = 0;
   // Granularity at which PlanInfo::block_density is counted; 0: the compute tile's.
   std::int64_t block_rows = 0;
   std::int64_t block_columns = 0;
@@ -136,6 +147,35 @@ struct PlanOptions {
 struct ListCounters {
   LayoutCacheCounters host;
   LayoutCacheCounters device;
+};
+
+// The device memory that the library holds. It takes slabs from the allocator and cuts them into
+// blocks; a block that was given back waits until no work can use it any more.
+struct MemoryStatistics {
+  std::int64_t held_bytes = 0;     // all slabs
+  std::int64_t used_bytes = 0;     // blocks in use
+  std::int64_t waiting_bytes = 0;  // blocks that were given back and wait
+  std::int64_t peak_held_bytes = 0;
+  std::int64_t peak_used_bytes = 0;
+  std::int64_t largest_free_bytes = 0;  // the largest free block
+  std::int64_t slabs = 0;
+  std::int64_t blocks = 0;  // in use
+  // Calls of the allocator since the device was opened.
+  std::int64_t slabs_taken = 0;
+  std::int64_t slabs_given_back = 0;
+  // What the blocks in use are for; together used_bytes.
+  std::int64_t lists_bytes = 0;      // lists of tiles, in plans and in the cache
+  std::int64_t tables_bytes = 0;     // what else plans read
+  std::int64_t selection_bytes = 0;  // bits of selections
+  std::int64_t caller_bytes = 0;     // Device::allocate
+  std::int64_t scratch_bytes = 0;    // of calls that run now, such as tune()
+};
+
+// The memory that a plan would need.
+struct MemoryNeeded {
+  std::int64_t device_bytes = 0;  // that the plan would hold; PlanInfo::device_bytes
+  std::int64_t shared_bytes = 0;  // of these, lists that are on the device by now
+  std::int64_t workspace_bytes = 0;
 };
 
 // Everything that was decided, for people and for logs.
@@ -253,7 +293,9 @@ class ANNULUS_EXPORT Plan {
   std::shared_ptr<const Impl> impl_;
 };
 
-// Owns device memory. Its destructor frees the memory, which waits for the device.
+// Owns device memory. Its destructor gives the memory back to the device it came from and does not
+// wait. Work of that device which was queued before may still use it; the library hands it out
+// again, or gives it back to the allocator, when that has ended.
 class ANNULUS_EXPORT DeviceMemory {
  public:
   struct Impl;
@@ -305,6 +347,18 @@ class ANNULUS_EXPORT Device {
   // library's own. It takes as long as plan() without that copy, and is meant for a thread beside
   // the one that computes. All lengths that fill the same tiles share one list. Throws as plan().
   void prefetch(const Problem& problem, const PlanOptions& options = {}) const;
+
+  // The memory that plan() would need now, without compiling and without touching the device.
+  // Throws as plan(), but for kCompile and kDevice.
+  MemoryNeeded memory_needed(const Problem& problem, const PlanOptions& options = {}) const;
+
+  // Does not wait.
+  MemoryStatistics memory_statistics() const;
+  // Drops lists that no plan holds, waits for blocks that were given back, and gives memory back to
+  // the allocator until at most `bytes` are held or the rest is in use. Returns the bytes that were
+  // given back. A call that runs out of memory does the same by itself before it throws. It must
+  // not be called while a stream is being captured.
+  std::size_t trim(std::size_t bytes = 0) const;
 
   // Counts since the device was opened, over all its copies. Does not wait.
   ListCounters list_counters() const;

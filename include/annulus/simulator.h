@@ -91,6 +91,20 @@ ANNULUS_EXPORT int annulusSimulatorLastFault(int device, char* json, size_t byte
 // Forgets that fault, and makes contexts of the device usable again that a fault has broken.
 ANNULUS_EXPORT int annulusSimulatorClearFault(int device);
 
+// For allocators that hand out parts of what cuMemAlloc gave them, as the library's own does. While
+// an allocation is a pool, only its blocks may be used, each as if it were an allocation: accesses
+// beyond a block, reads of what nobody wrote since it was added, and work that still uses a block
+// when it is removed are found as they are without a pool. `pointer` and `bytes` are those of the
+// whole allocation, else CUDA_ERROR_INVALID_VALUE. With on = 0 it is an allocation again; its
+// blocks must have been removed.
+ANNULUS_EXPORT int annulusSimulatorSetPool(unsigned long long pointer, size_t bytes, int on);
+// A block of a pool, which overlaps no other one. Its contents are undefined. A free block should
+// stay between two blocks, so that accesses a little past the end are found.
+ANNULUS_EXPORT int annulusSimulatorAddBlock(unsigned long long pointer, size_t bytes);
+// Checked mode: CUDA_SUCCESS also where work may still use the block, which is a fault of the
+// context, as with cuMemFree.
+ANNULUS_EXPORT int annulusSimulatorRemoveBlock(unsigned long long pointer);
+
 // One line about a device, without a line end; `text` is gone after the return. Levels: 0 error
 // (a kernel was ended by a fault), 1 warning (a module was refused), 2 information, 3 debugging
 // (options were changed). The callback is called on any thread, inside a call of the driver, for

@@ -12,7 +12,7 @@ namespace {
   static_assert(same_signature_v<CUresult parameters, decltype(::symbol)>, \
                 "abi/cuda.def disagrees with cuda.h about " #symbol);
 #define REQUIRED(member, symbol, parameters) SAME(symbol, parameters)
-#if CUDA_VERSION >= 12000
+#if CUDA_VERSION >= 12050
 #define OPTIONAL(member, symbol, parameters) SAME(symbol, parameters)
 #else
 #define OPTIONAL(member, symbol, parameters)  // an older header may lack it

@@ -14,6 +14,7 @@ static_assert(ANNULUS_LOG_DEBUG == static_cast<int>(LogLevel::kDebug));
 constexpr StructName kOptions = {"annulus_device_options", "ANNULUS_DEVICE_OPTIONS_INIT"};
 constexpr StructName kInfo = {"annulus_device_info", "ANNULUS_DEVICE_INFO_INIT"};
 
+constexpr StructName kStatistics = {"annulus_memory_statistics", "ANNULUS_MEMORY_STATISTICS_INIT"};
 constexpr StructName kLimits = {"annulus_cache_limits", "ANNULUS_CACHE_LIMITS_INIT"};
 
 std::string text_or_empty(const char* text) { return text == nullptr ? "" : text; }
@@ -62,6 +63,7 @@ DeviceOptions options_of(const annulus_device_options& c) {
   options.host_lists = limits_of(c.host_lists);
   options.device_lists = limits_of(c.device_lists);
   options.check_operands = truth("check_operands", c.check_operands);
+  options.max_device_bytes = c.max_device_bytes;
   return options;
 }
 
@@ -159,16 +161,12 @@ annulus_status annulus_device_release(annulus_device* device, void* memory) {
   return guarded([&] {
     const DevicePin pin(devices(), number(device));
     if (memory == nullptr) return;
-    DeviceMemory
-        // Freed after the lock is released, because freeing waits for the device.
-        released;
     const std::lock_guard lock(pin->mutex);
     const auto found = pin->memory.find(memory);
     if (found == pin->memory.end()) {
       base::fail(ErrorCode::kInvalidArgument,
                  "{} is no memory of this device; was it released already?", memory);
     }
-    released = std::move(found->second);
     pin->memory.erase(found);
   });
 }
@@ -186,6 +184,37 @@ annulus_status annulus_device_copy_to_host(annulus_device* device, void* to, con
   return guarded([&] {
     const DevicePin pin(devices(), number(device));
     pin->device.copy_to_host(to, from, bytes);
+  });
+}
+
+annulus_status annulus_device_memory_statistics(annulus_device* device,
+                                                annulus_memory_statistics* to) {
+  return guarded([&] {
+    const MemoryStatistics now = DevicePin(devices(), number(device))->device.memory_statistics();
+    annulus_memory_statistics c = ANNULUS_MEMORY_STATISTICS_INIT;
+    c.held_bytes = now.held_bytes;
+    c.used_bytes = now.used_bytes;
+    c.waiting_bytes = now.waiting_bytes;
+    c.peak_held_bytes = now.peak_held_bytes;
+    c.peak_used_bytes = now.peak_used_bytes;
+    c.largest_free_bytes = now.largest_free_bytes;
+    c.slabs = now.slabs;
+    c.blocks = now.blocks;
+    c.slabs_taken = now.slabs_taken;
+    c.slabs_given_back = now.slabs_given_back;
+    c.lists_bytes = now.lists_bytes;
+    c.tables_bytes = now.tables_bytes;
+    c.selection_bytes = now.selection_bytes;
+    c.caller_bytes = now.caller_bytes;
+    c.scratch_bytes = now.scratch_bytes;
+    write_struct(kStatistics, to, c);
+  });
+}
+
+annulus_status annulus_device_trim(annulus_device* device, size_t bytes, size_t* given_back) {
+  return guarded([&] {
+    const std::size_t given = DevicePin(devices(), number(device))->device.trim(bytes);
+    if (given_back != nullptr) *given_back = given;
   });
 }
 

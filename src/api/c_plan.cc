@@ -17,6 +17,7 @@ constexpr StructName kProblem = {"annulus_problem", "ANNULUS_PROBLEM_INIT"};
 constexpr StructName kOptions = {"annulus_plan_options", "ANNULUS_PLAN_OPTIONS_INIT"};
 constexpr StructName kInfo = {"annulus_plan_info", "ANNULUS_PLAN_INFO_INIT"};
 constexpr StructName kOperands = {"annulus_operands", "ANNULUS_OPERANDS_INIT"};
+constexpr StructName kNeeded = {"annulus_memory_needed", "ANNULUS_MEMORY_NEEDED_INIT"};
 
 Score score_of(const annulus_problem& c) {
   Score score;
@@ -118,6 +119,7 @@ PlanOptions plan_options_of(const annulus_plan_options* given) {
   options.kv_splits = c.kv_splits;
   options.max_multiprocessors = c.max_multiprocessors;
   options.work = work_limit_of(c.max_work, c.cancel);
+  options.max_workspace_bytes = c.max_workspace_bytes;
   return options;
 }
 
@@ -188,6 +190,21 @@ annulus_status annulus_plan_prefetch(annulus_device* device, const annulus_probl
   return guarded([&] {
     const DevicePin pin(devices(), number(device));
     pin->device.prefetch(problem_of(problem), plan_options_of(options));
+  });
+}
+
+annulus_status annulus_plan_memory_needed(annulus_device* device, const annulus_problem* problem,
+                                          const annulus_plan_options* options,
+                                          annulus_memory_needed* to) {
+  return guarded([&] {
+    const DevicePin pin(devices(), number(device));
+    const MemoryNeeded needed =
+        pin->device.memory_needed(problem_of(problem), plan_options_of(options));
+    annulus_memory_needed c = ANNULUS_MEMORY_NEEDED_INIT;
+    c.device_bytes = needed.device_bytes;
+    c.shared_bytes = needed.shared_bytes;
+    c.workspace_bytes = needed.workspace_bytes;
+    write_struct(kNeeded, to, c);
   });
 }
 

@@ -65,10 +65,38 @@ ListCounters Device::list_counters() const {
   return {counters(device.tiles->counters()), counters(device.device_tiles->counters())};
 }
 
+MemoryStatistics Device::memory_statistics() const {
+  const device::ArenaStatistics now = api::inside(*this).context->arena().statistics();
+  const auto used = [&](device::MemoryUse use) {
+    return static_cast<std::int64_t>(now.used_by[static_cast<std::size_t>(use)]);
+  };
+  return {.held_bytes = static_cast<std::int64_t>(now.held_bytes),
+          .used_bytes = static_cast<std::int64_t>(now.used_bytes),
+          .waiting_bytes = static_cast<std::int64_t>(now.waiting_bytes),
+          .peak_held_bytes = static_cast<std::int64_t>(now.peak_held_bytes),
+          .peak_used_bytes = static_cast<std::int64_t>(now.peak_used_bytes),
+          .largest_free_bytes = static_cast<std::int64_t>(now.largest_free_bytes),
+          .slabs = now.slabs,
+          .blocks = now.blocks,
+          .slabs_taken = now.slabs_taken,
+          .slabs_given_back = now.slabs_given_back,
+          .lists_bytes = used(device::MemoryUse::kLists),
+          .tables_bytes = used(device::MemoryUse::kTables),
+          .selection_bytes = used(device::MemoryUse::kSelection),
+          .caller_bytes = used(device::MemoryUse::kCaller),
+          .scratch_bytes = used(device::MemoryUse::kScratch)};
+}
+
+std::size_t Device::trim(std::size_t bytes) const {
+  const Impl& device = api::inside(*this);
+  const device::ContextScope scope(*device.context);
+  return device.context->arena().trim(bytes);
+}
+
 DeviceMemory Device::allocate(std::size_t bytes) const {
   if (bytes == 0) return {};
   return DeviceMemory(std::make_unique<DeviceMemory::Impl>(
-      DeviceMemory::Impl{{api::inside(*this).context, bytes}}));
+      DeviceMemory::Impl{{api::inside(*this).context, bytes, device::MemoryUse::kCaller}}));
 }
 
 void Device::copy_to_device(void* to, const void* from, std::size_t bytes) const {

@@ -185,7 +185,14 @@ Device open_on(device::DriverPointer driver, const DeviceName& name, const Devic
   }
   auto impl = std::make_shared<Device::Impl>();
   impl->log = make_log(options, environment);
-  impl->context = device::Context::retain(driver, ordinal_of(name, *driver), options.allocator);
+  if (options.max_device_bytes < 0) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "max_device_bytes is {}; give 0, for no limit, or a number of bytes",
+               options.max_device_bytes);
+  }
+  impl->context =
+      device::Context::retain(driver, ordinal_of(name, *driver), options.allocator,
+                              {.max_bytes = static_cast<std::size_t>(options.max_device_bytes)});
   if (options.log) {
     impl->simulator_log = std::make_unique<device::SimulatorLog>(impl->context, impl->log);
   }

@@ -51,6 +51,10 @@ void Device::prefetch(const Problem& problem, const PlanOptions& options) const 
   api::planner_of(api::inside(*this)).prefetch(problem, options);
 }
 
+MemoryNeeded Device::memory_needed(const Problem& problem, const PlanOptions& options) const {
+  return api::planner_of(*impl_).memory_needed(problem, options);
+}
+
 const Problem& Plan::problem() const { return impl_->prepared.forward.problem(); }
 const PlanInfo& Plan::info() const { return impl_->prepared.info; }
 PlanPrediction Plan::predict() const { return planner::predict(impl_->prepared.forward); }

@@ -106,9 +106,29 @@ class SharedCache {
     }
   }
 
+  bool has(const Key& key) const {
+    std::lock_guard lock(mutex_);
+    const auto found = map_.find(key);
+    return found != map_.end() && found->second.value != nullptr;
+  }
+
   CacheCounters counters() const {
     std::lock_guard lock(mutex_);
     return counters_;
+  }
+
+  // Forgets the values that nobody holds but the cache.
+  void drop_unused() {
+    Dropped dropped;
+    std::lock_guard lock(mutex_);
+    // A value with a single owner gets no other one meanwhile, as only get() gives it out.
+    for (auto at = order_.begin(); at != order_.end();) {
+      const auto entry = map_.find(**at);
+      ++at;
+      if (entry->second.value.use_count() > 1) continue;
+      drop(entry, &dropped);
+      ++counters_.evictions;
+    }
   }
 
   // Forgets all values that are made; counters stay.

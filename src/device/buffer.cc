@@ -1,91 +1,18 @@
 #include "device/buffer.h"
 
-#include <exception>
 #include <utility>
 
-#include "base/fail.h"
-
 namespace annulus::device {
-namespace {
 
-constexpr std::size_t kBufferAlignment = 256;  // the alignment that cuMemAlloc promises
-
-// Drops exceptions, because its callers are destructors.
-void give_back(const AllocatorCallbacks& allocator, abi::CUdeviceptr address, std::size_t bytes) {
-  try {
-    allocator.release(reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)), bytes);
-  } catch (...) {
-  }
-}
-
-[[noreturn]] void fail_out_of_memory(const Context& context, std::size_t bytes) {
-  std::size_t free_bytes = 0;
-  std::size_t total_bytes = 0;
-  context.table().mem_get_info(&free_bytes, &total_bytes);
-  base::fail(ErrorCode::kOutOfMemory,
-             "{} bytes do not fit on {} (CUdevice {}): {} of {} bytes are free; free some, or make "
-             "the problem smaller",
-             bytes, context.info().name, context.info().ordinal, free_bytes, total_bytes);
-}
-
-constexpr char kRemedy[] = "let it hold more, or make the problem smaller";
-
-// Allocates from the caller's allocator.
-abi::CUdeviceptr ask(const AllocatorCallbacks& allocator, std::size_t bytes) {
-  void* memory = nullptr;
-  try {
-    memory = allocator.allocate(bytes, kBufferAlignment);
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    base::fail(ErrorCode::kOutOfMemory, "the caller's allocator refused {} bytes: {}; {}", bytes,
-               error.what(), kRemedy);
-  } catch (...) {
-    base::fail(ErrorCode::kOutOfMemory, "the caller's allocator refused {} bytes; {}", bytes,
-               kRemedy);
-  }
-  if (memory == nullptr) {
-    base::fail(ErrorCode::kOutOfMemory, "the caller's allocator has no {} bytes; {}", bytes,
-               kRemedy);
-  }
-  const auto address = reinterpret_cast<std::uintptr_t>(memory);
-  if (address % kBufferAlignment != 0) {
-    give_back(allocator, address, bytes);
-    base::fail(ErrorCode::kInvalidArgument,
-               "the caller's allocator gave {:#x} for {} bytes, which is not a multiple of the {} "
-               "it was asked for",
-               address, bytes, kBufferAlignment);
-  }
-  return address;
-}
-
-}  // namespace
-
-Buffer::Buffer(ContextPointer context, std::size_t bytes)
+Buffer::Buffer(ContextPointer context, std::size_t bytes, MemoryUse use)
     : context_(std::move(context)), bytes_(bytes) {
   if (bytes == 0) return;
   const ContextScope scope(*context_);
-  if (context_->allocator().allocate) {
-    address_ = ask(context_->allocator(), bytes);
-    return;
-  }
-  const abi::CUresult code = context_->table().mem_alloc(&address_, bytes);
-  if (code == abi::kCudaOutOfMemory) fail_out_of_memory(*context_, bytes);
-  abi::check(context_->table(), code, "cuMemAlloc");
+  address_ = context_->arena().allocate(bytes, use);
 }
 
 Buffer::~Buffer() {
-  if (address_ == 0) return;
-  const QuietScope scope(*context_);
-  // The next owner of the memory does not know of our work, so that must have ended. cuMemFree
-  // waits as well on most drivers, but does not promise it. Where the context is lost there is no
-  // work to wait for, and an allocator still gets its memory back.
-  if (scope.active()) context_->table().ctx_synchronize();
-  if (context_->allocator().release) {
-    give_back(context_->allocator(), address_, bytes_);
-  } else if (scope.active()) {
-    context_->table().mem_free(address_);
-  }
+  if (address_ != 0) context_->arena().retire(address_);
 }
 
 Buffer::Buffer(Buffer&& other) noexcept
@@ -125,6 +52,13 @@ HostBuffer& HostBuffer::operator=(HostBuffer&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
   return *this;
+}
+
+Buffer upload(const ContextPointer& context, std::span<const std::byte> bytes, MemoryUse use) {
+  Buffer buffer(context, bytes.size(), use);
+  const ContextScope scope(*context);
+  context->uploads().copy(buffer.address(), bytes.data(), bytes.size());
+  return buffer;
 }
 
 void copy_to_device(const Context& context, abi::CUdeviceptr to, const void* from,

@@ -13,14 +13,14 @@
 
 namespace annulus::device {
 
-// `bytes` bytes on the device, 256-byte aligned, contents undefined, from the context's allocator
-// or else from the driver. A buffer of zero bytes allocates nothing and has address 0. Throws
-// Error{kOutOfMemory} with the bytes that were asked for and those that are free. Freeing waits for
-// all work of its context; work of other devices that uses the memory must have ended.
+// `bytes` bytes on the device, 256-byte aligned, contents undefined, from the context's arena. A
+// buffer of zero bytes allocates nothing and has address 0. Throws as Arena::allocate. Its
+// destructor waits for nothing: the arena hands the memory out again once the work of its context
+// is done that may use it. Work of other devices that uses the memory must have ended.
 class Buffer {
  public:
   Buffer() = default;  // holds nothing
-  Buffer(ContextPointer context, std::size_t bytes);
+  Buffer(ContextPointer context, std::size_t bytes, MemoryUse use = MemoryUse::kScratch);
   ~Buffer();
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
@@ -83,12 +83,14 @@ void fill_bytes_async(const Context& context, abi::CUdeviceptr to, unsigned char
 void fill_words_async(const Context& context, abi::CUdeviceptr to, std::uint32_t value,
                       std::size_t words, abi::CUstream stream);
 
-// A buffer that holds a copy of `values`.
+// A buffer that holds a copy of `bytes`, for work of every stream. Waits for the copy alone.
+Buffer upload(const ContextPointer& context, std::span<const std::byte> bytes,
+              MemoryUse use = MemoryUse::kScratch);
+
 template <typename T>
-Buffer upload(const ContextPointer& context, std::span<const T> values) {
-  Buffer buffer(context, values.size_bytes());
-  copy_to_device(*context, buffer.address(), values.data(), values.size_bytes());
-  return buffer;
+Buffer upload(const ContextPointer& context, std::span<const T> values,
+              MemoryUse use = MemoryUse::kScratch) {
+  return upload(context, std::as_bytes(values), use);
 }
 
 }  // namespace annulus::device

@@ -22,23 +22,29 @@ void leave(const Context& context, bool pushed) {
 
 }  // namespace
 
-ContextPointer Context::retain(DriverPointer driver, int ordinal, AllocatorCallbacks allocator) {
-  return ContextPointer(new Context(std::move(driver), ordinal, std::move(allocator)));
+ContextPointer Context::retain(DriverPointer driver, int ordinal, AllocatorCallbacks allocator,
+                               ArenaLimits limits) {
+  const std::shared_ptr<Context> context(new Context(std::move(driver), ordinal));
+  context->arena_ = std::make_unique<Arena>(*context, std::move(allocator), limits);
+  context->uploads_ = std::make_unique<Uploads>(*context);
+  return context;
 }
 
-Context::Context(DriverPointer driver, int ordinal, AllocatorCallbacks allocator)
-    : driver_(std::move(driver)),
-      info_(read_device_info(*driver_, ordinal)),
-      allocator_(std::move(allocator)) {
+Context::Context(DriverPointer driver, int ordinal)
+    : driver_(std::move(driver)), info_(read_device_info(*driver_, ordinal)) {
   abi::check(table(), table().device_get(&device_, ordinal), "cuDeviceGet");
   abi::check(table(), table().primary_ctx_retain(&handle_, device_), "cuDevicePrimaryCtxRetain");
 }
 
-Context::~Context() { table().primary_ctx_release(device_); }
+Context::~Context() {
+  uploads_.reset();
+  arena_.reset();
+  table().primary_ctx_release(device_);
+}
 
 void Context::synchronize() const {
   const ContextScope scope(*this);
-  abi::check(table(), table().ctx_synchronize(), "cuCtxSynchronize");
+  arena_->wait_for_all([&] { abi::check(table(), table().ctx_synchronize(), "cuCtxSynchronize"); });
 }
 
 Context::Memory Context::memory() const {

@@ -18,7 +18,9 @@
 
 #include "abi/check.h"
 #include "annulus/allocator.h"
+#include "device/arena.h"
 #include "device/device_info.h"
+#include "device/uploads.h"
 
 namespace annulus::device {
 
@@ -27,10 +29,10 @@ using ContextPointer = std::shared_ptr<const Context>;
 
 class Context {
  public:
-  // Creates the primary context, or retains the existing one. Buffers of this context come from
-  // `allocator` where it has functions.
-  static ContextPointer retain(DriverPointer driver, int ordinal,
-                               AllocatorCallbacks allocator = {});
+  // Creates the primary context, or retains the existing one. The arena of this context takes its
+  // memory from `allocator` where it has functions.
+  static ContextPointer retain(DriverPointer driver, int ordinal, AllocatorCallbacks allocator = {},
+                               ArenaLimits limits = {});
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -40,9 +42,10 @@ class Context {
   const DeviceInfo& info() const { return info_; }
   abi::CUdevice device() const { return device_; }
   abi::CUcontext handle() const { return handle_; }
-  const AllocatorCallbacks& allocator() const { return allocator_; }
+  Arena& arena() const { return *arena_; }
+  Uploads& uploads() const { return *uploads_; }
 
-  // Waits for all streams of the context.
+  // Waits for all streams of the context, after which retired blocks of the arena are free.
   void synchronize() const;
 
   struct Memory {
@@ -52,13 +55,14 @@ class Context {
   Memory memory() const;
 
  private:
-  Context(DriverPointer driver, int ordinal, AllocatorCallbacks allocator);
+  Context(DriverPointer driver, int ordinal);
 
   DriverPointer driver_;
   DeviceInfo info_;
-  AllocatorCallbacks allocator_;
   abi::CUdevice device_ = 0;
   abi::CUcontext handle_ = nullptr;
+  std::unique_ptr<Arena> arena_;
+  std::unique_ptr<Uploads> uploads_;
 };
 
 // Makes the context current on this thread for as long as the scope lives, and then restores the

@@ -63,6 +63,11 @@ attention::DeviceLimits limits_for(attention::DeviceLimits device, const PlanOpt
                "of the longest row",
                options.kv_splits);
   }
+  if (options.max_workspace_bytes < 0) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "max_workspace_bytes is {}: it must be 0, for no limit, or positive",
+               options.max_workspace_bytes);
+  }
   if (options.max_multiprocessors > 0) {
     device.multiprocessors = std::min(device.multiprocessors, options.max_multiprocessors);
   }

@@ -7,6 +7,7 @@
 #include "base/work.h"
 #include "planner/choices.h"
 #include "planner/describe.h"
+#include "planner/fit.h"
 
 namespace annulus::planner {
 namespace {
@@ -37,21 +38,46 @@ struct Made {
   std::optional<selection::Selector> selector;
   std::string tuned;
   double compile_ms = 0;
+  std::vector<std::string> steps;  // to need less memory
 };
 
+FittedPlans plans_for(const Planner& planner, const Problem& problem, const PlanOptions& options,
+                      const attention::Choice& choice, const attention::DeviceLimits& limits,
+                      int max_kv_splits = 0) {
+  return make_fitting_plans(problem, choice, limits,
+                            {.kv_splits = options.kv_splits, .max_kv_splits = max_kv_splits},
+                            options.max_workspace_bytes, planner.tiles.get());
+}
+
+// The arrays of parts are larger where rows are split more often. So a plan that the device has no
+// memory for is made once more without the split that the model chose.
 Made make(const Planner& planner, const Request& request, const attention::Choice& choice,
           const attention::DeviceLimits& limits) {
-  std::vector<attention::LaunchPlan> plans =
-      attention::make_branch_plans(request.problem, choice, limits,
-                                   {.kv_splits = request.options.kv_splits}, planner.tiles.get());
+  const Problem& problem = request.problem;
+  FittedPlans fitted = plans_for(planner, problem, request.options, choice, limits);
+  const bool may_split_less = request.options.kv_splits == 0 && parts_of(fitted.plans) > 1;
   const Clock::time_point planned = Clock::now();
-  Made made{attention::BranchedForward(planner.context, *planner.kernels, request.problem,
-                                       std::move(plans), planner.device_tiles.get()),
-            std::nullopt,
-            {},
-            0};
-  made.compile_ms = millis(Clock::now() - planned);
-  return made;
+  const auto place = [&](FittedPlans plans) {
+    Made made{attention::BranchedForward(planner.context, *planner.kernels, problem,
+                                         std::move(plans.plans), planner.device_tiles.get()),
+              std::nullopt,
+              {},
+              0,
+              std::move(plans.steps)};
+    made.compile_ms = millis(Clock::now() - planned);
+    return made;
+  };
+  try {
+    return place(std::move(fitted));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kOutOfMemory || !may_split_less) throw;
+    FittedPlans whole = plans_for(planner, problem, request.options, choice, limits, 1);
+    whole.steps.push_back(
+        fmt::format("device memory: tile rows are not split, because with their parts the plan "
+                    "did not fit: {}",
+                    error.what()));
+    return place(std::move(whole));
+  }
 }
 
 // The list of tiles, from which the device takes the chosen ones, serves only this plan, so it goes
@@ -63,12 +89,14 @@ Made make_selecting(const Planner& planner, const Request& request, const attent
   plans.push_back(selection::make_plan(problem, *request.selection, choice, limits));
   selection::SelectionPlan selected =
       selection::make_selection_plan(problem, *request.selection, plans.front());
+  require_workspace(selected.workspace_bytes, request.options);
   const Clock::time_point planned = Clock::now();
   Made made{
       attention::BranchedForward(planner.context, *planner.kernels, problem, std::move(plans)),
       std::nullopt,
       {},
-      0};
+      0,
+      {}};
   made.selector.emplace(planner.context, *planner.kernels, limits.arch, std::move(selected));
   made.compile_ms = millis(Clock::now() - planned);
   return made;
@@ -97,6 +125,7 @@ Prepared Planner::prepare(const Request& request) const {
   info.compile_ms = made.compile_ms;
   // The time to look up a tuned result, and to try one that does not work, counts as planning.
   info.plan_ms = millis(ready - start) - made.compile_ms;
+  info.decisions.insert(info.decisions.end(), made.steps.begin(), made.steps.end());
   if (made.selector) {
     info.device_bytes += made.selector->device_bytes();
     const std::vector<std::string>& lines = made.selector->plan().decisions;
@@ -108,6 +137,24 @@ Prepared Planner::prepare(const Request& request) const {
           check_operands ? context : nullptr};
 }
 
+MemoryNeeded Planner::memory_needed(const Problem& problem, const PlanOptions& options) const {
+  validate(problem);
+  const attention::DeviceLimits left = limits_for(limits, options);
+  const Choices choices = choose({problem}, left, options, *tuned);
+  return with_first_that_works(
+      choices, *tuned, log, [&](const attention::Choice& choice, const std::string&) {
+        const FittedPlans fitted = plans_for(*this, problem, options, choice, left);
+        MemoryNeeded needed;
+        for (const attention::LaunchPlan& plan : fitted.plans) {
+          if (plan.launches.empty()) continue;
+          needed.device_bytes += plan.device_bytes;
+          if (device_tiles->has(plan.tiles)) needed.shared_bytes += plan.tiles->device_bytes();
+        }
+        needed.workspace_bytes = attention::workspace_of(problem, fitted.plans).bytes;
+        return needed;
+      });
+}
+
 void Planner::prefetch(const Problem& problem, const PlanOptions& options) const {
   validate(problem);
   const base::Work work(options.work, "planning");
@@ -115,11 +162,11 @@ void Planner::prefetch(const Problem& problem, const PlanOptions& options) const
   const Choices choices = choose({problem}, left, options, *tuned);
   with_first_that_works(
       choices, *tuned, log, [&](const attention::Choice& choice, const std::string&) {
-        for (const attention::LaunchPlan& plan : attention::make_branch_plans(
-                 problem, choice, left, {.kv_splits = options.kv_splits}, tiles.get())) {
+        const FittedPlans fitted = plans_for(*this, problem, options, choice, left);
+        for (const attention::LaunchPlan& plan : fitted.plans) {
           // With B or Sq of 0 nothing is launched, and prepare() fetches nothing either.
           if (plan.launches.empty()) continue;
-          device_tiles->prefetch(plan.tiles);
+          device_tiles->get(plan.tiles);
           kernels->get(plan.spec);
           if (!plan.split.empty()) kernels->get(plan.combine_spec);
         }

@@ -48,6 +48,9 @@ struct Planner {
   // Throws as Device::plan.
   Prepared prepare(const Request& request) const;
 
+  // Throws as Device::memory_needed.
+  MemoryNeeded memory_needed(const Problem& problem, const PlanOptions& options) const;
+
   // Leaves kernels and lists where prepare() finds them. Throws as Device::prefetch.
   void prefetch(const Problem& problem, const PlanOptions& options) const;
 };

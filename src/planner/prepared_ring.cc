@@ -7,6 +7,7 @@
 #include "base/work.h"
 #include "planner/choices.h"
 #include "planner/describe.h"
+#include "planner/fit.h"
 #include "ring/agreement.h"
 #include "ring/rank_error.h"
 
@@ -122,6 +123,9 @@ std::shared_ptr<const PreparedRing> prepare_ring(std::span<const RankRequest> ra
       choices, *first.tuned, first.log,
       [&](const attention::Choice& choice, const std::string& origin) {
         ring::PlannedRing plan = ring::plan_ring(problem, shards, limits, choice);
+        for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+          require_workspace(plan.ranks[rank].workspace.bytes, *ranks[rank].options);
+        }
         RingInfo info = describe(plan, described);
         info.tuned = origin;
         // Counted before PreparedRing moves the launches out of the plan.

@@ -90,13 +90,15 @@ Selector::Selector(const device::ContextPointer& context, jit::KernelCache& kern
   const auto upload = [&](const Pass& pass) {
     std::vector<std::uint32_t> bits = pass.visible;
     bits.insert(bits.end(), pass.forced.begin(), pass.forced.end());
-    return device::upload(context, std::span<const std::uint32_t>(bits));
+    return device::upload(context, std::span<const std::uint32_t>(bits),
+                          device::MemoryUse::kSelection);
   };
   bits_ = upload(blocks);
   if (plan_.coarse) coarse_bits_ = upload(*plan_.coarse);
   std::vector<std::int32_t> heads(static_cast<std::size_t>(plan_.problem.heads));
   std::iota(heads.begin(), heads.end(), 0);
-  head_list_ = device::upload(context, std::span<const std::int32_t>(heads));
+  head_list_ =
+      device::upload(context, std::span<const std::int32_t>(heads), device::MemoryUse::kSelection);
 }
 
 void Selector::check(const SelectionBuffers& buffers, const void* workspace) const {

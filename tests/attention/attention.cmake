@@ -18,6 +18,6 @@ annulus_test(forced_config LABEL device LIBRARIES annulus_test_devices DEVICES s
 annulus_test(batches_device LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
   attention/batches_device_test.cc)
 annulus_test(split_device LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
-  attention/split_test.cc)
+  attention/split_test.cc attention/workspace_test.cc)
 annulus_test(split_features LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
   attention/split_features_test.cc)

@@ -154,5 +154,32 @@ TEST_CASE("an allocation that fails leaves a cache whole, wherever it fails") {
   CHECK(cache.counters().bytes == 0);
 }
 
+TEST_CASE("what nobody holds can be dropped, and nothing else is") {
+  Cache cache;
+  const auto of = [&](int value) {
+    return cache.get(
+        std::to_string(value), [&] { return std::make_shared<const int>(value); }, kBytes);
+  };
+  const Cache::Pointer held = of(2);
+  for (const int value : {1, 3, 4}) of(value);
+  CHECK(cache.has("3"));
+  // A value that is being made stays as well.
+  cache.get(
+      "5",
+      [&] {
+        CHECK_FALSE(cache.has("5"));
+        cache.drop_unused();
+        return std::make_shared<const int>(5);
+      },
+      kBytes);
+  CHECK_FALSE(cache.has("3"));
+  CHECK(cache.has("2"));
+  CHECK(cache.has("5"));
+  CHECK(cache.counters().evictions == 3);
+  CHECK(cache.counters().entries == 2);
+  CHECK(cache.counters().bytes == 7);
+  CHECK(of(2) == held);
+}
+
 }  // namespace
 }  // namespace annulus::base

@@ -45,17 +45,17 @@ typedef struct pool {
   int asked;
   int live;
   size_t live_bytes;
-  int refuse;   // the request with this number, from 0
-  int nothing;  // ... is answered with success and null
-  int crooked;  // ... with an address that is not aligned
+  int refuse;   // requests from this number on, counted from 0
+  int nothing;  // ... are answered with success and null
+  int crooked;  // the request with this number is answered with an address that is not aligned
 } pool;
 
 static int pool_allocate(void* user, size_t bytes, size_t alignment, void** address) {
   pool* from = user;
   const int number = from->asked++;
   CHECK(bytes > 0 && alignment == 256);
-  if (number == from->refuse) return 42;
-  if (number == from->nothing) {
+  if (from->refuse >= 0 && number >= from->refuse) return 42;
+  if (from->nothing >= 0 && number >= from->nothing) {
     *address = NULL;
     return 0;
   }
@@ -177,6 +177,6 @@ static void allocators(annulus_status (*flow)(pool*), int least_requests) {
 
 void test_callbacks(void) {
   logs();
-  allocators(flow, 3);       // two tensors and the lists of the plan
-  allocators(ring_flow, 9);  // the lists of three launches on each rank
+  allocators(flow, 1);       // one slab for two tensors and the lists of the plan
+  allocators(ring_flow, 1);  // the lists of all launches
 }

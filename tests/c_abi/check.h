@@ -29,6 +29,7 @@ void test_inspect(void);
 void test_installation(void);
 void test_layout(void);
 void test_layout_formats(void);
+void test_memory(void);
 void test_oracle(void);
 void test_pattern(void);
 void test_ring(void);

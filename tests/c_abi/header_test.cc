@@ -28,6 +28,7 @@ TEST_CASE("the defaults of C are those of C++") {
   CHECK(device.simulation_checked == (options.simulation.checked ? 1 : 0));
   CHECK(device.simulation_seed == options.simulation.seed);
   CHECK(device.simulation_threads == options.simulation.threads);
+  CHECK(device.max_device_bytes == options.max_device_bytes);
   CHECK((device.log == nullptr && device.allocate == nullptr && device.release == nullptr));
 
   const annulus_problem c = ANNULUS_PROBLEM_INIT;
@@ -55,6 +56,7 @@ TEST_CASE("the defaults of C are those of C++") {
   const annulus_plan_options plan = ANNULUS_PLAN_OPTIONS_INIT;
   CHECK(plan.struct_size == sizeof(plan));
   CHECK(plan.block_rows == annulus::PlanOptions().block_rows);
+  CHECK(plan.max_workspace_bytes == annulus::PlanOptions().max_workspace_bytes);
   const annulus_operands operands = ANNULUS_OPERANDS_INIT;
   CHECK(operands.struct_size == sizeof(operands));
   CHECK(operands.state_out.l == nullptr);

@@ -59,6 +59,7 @@ int main(void) {
   test_layout();
   test_layout_formats();
   test_selection();
+  test_memory();
   test_oracle();
   test_inspect();
   test_installation();

@@ -77,6 +77,9 @@ TEST_CASE("memory that is released is free again, and moving does not release tw
     CHECK(third.address() % 256 == 0);
     if (test::on_simulator()) CHECK(context->memory().free_bytes < before);
   }
+  const ContextScope scope(*context);
+  context->arena().trim(0);
+  CHECK(context->arena().statistics().held_bytes == 0);
   if (test::on_simulator()) CHECK(context->memory().free_bytes == before);
 }
 

@@ -287,6 +287,9 @@ TEST_CASE("devices say what they are and what they counted") {
   const Problem problem = small_problem();
   device.prefetch(problem);
   CHECK(device.list_counters().host.entries >= 0);
+  CHECK(device.memory_needed(problem).device_bytes == device.plan(problem).info().device_bytes);
+  CHECK(device.memory_statistics().used_bytes <= device.memory_statistics().held_bytes);
+  device.trim();
   const auto version = reinterpret_cast<int (*)(int*)>(device.driver_entry("cuDriverGetVersion"));
   REQUIRE((version != nullptr));
   int number = 0;

@@ -75,5 +75,54 @@ TEST_CASE("events: what has no time cannot be measured") {
   }
 }
 
+// A pool is what an allocator that cuts an allocation itself tells the checks.
+TEST_CASE("pools: only their blocks may be used, each as if it were an allocation") {
+  const OnDevice on;
+  const CudaTable& cuda = on.cuda;
+  const CUdeviceptr slab = on.allocate(8192);
+  CHECK(cuda.simulator_set_pool(slab, 4096, 1) == kCudaInvalidValue);
+  CHECK(cuda.simulator_set_pool(slab + 256, 8192 - 256, 1) == kCudaInvalidValue);
+  CHECK(cuda.simulator_add_block(slab, 256) == kCudaInvalidValue);
+  CHECK(cuda.simulator_set_pool(slab, 8192, 1) == kCudaSuccess);
+  CHECK(cuda.simulator_set_pool(slab, 8192, 1) == kCudaInvalidValue);
+  float value = 1;
+  CHECK(cuda.memcpy_htod(slab, &value, 4) == kCudaInvalidValue);
+  CHECK(cuda.simulator_add_block(slab + 256, 1000) == kCudaSuccess);
+  CHECK(cuda.simulator_add_block(slab + 1024, 100) == kCudaInvalidValue);  // the first has these
+  CHECK(cuda.simulator_add_block(slab + 8, 8) == kCudaInvalidValue);       // not aligned
+  CHECK(cuda.simulator_add_block(slab + 8192, 8) == kCudaInvalidValue);
+  CHECK(cuda.simulator_add_block(slab + 7936, 300) == kCudaInvalidValue);
+  CHECK(cuda.simulator_add_block(slab + 4096, 0) == kCudaInvalidValue);
+  CHECK(cuda.simulator_add_block(slab + 2048, 100) == kCudaSuccess);
+  CHECK(cuda.memcpy_htod(slab + 256 + 996, &value, 4) == kCudaSuccess);
+  CHECK(cuda.memcpy_htod(slab + 256 + 998, &value, 4) == kCudaInvalidValue);
+  CHECK(cuda.simulator_remove_block(slab + 512) == kCudaInvalidValue);
+  CHECK(cuda.simulator_remove_block(slab + 256) == kCudaSuccess);
+  CHECK(cuda.simulator_remove_block(slab + 256) == kCudaInvalidValue);
+  CHECK(cuda.memcpy_htod(slab + 256, &value, 4) == kCudaInvalidValue);
+  CHECK(cuda.simulator_set_pool(slab, 8192, 0) == kCudaInvalidValue);  // a block is there
+  // A block may be a pool in its turn, also one that begins where its pool begins.
+  CHECK(cuda.simulator_add_block(slab, 1024) == kCudaSuccess);
+  CHECK(cuda.simulator_set_pool(slab, 1024, 1) == kCudaSuccess);
+  CHECK(cuda.simulator_add_block(slab, 16) == kCudaSuccess);
+  CHECK(cuda.memcpy_htod(slab + 16, &value, 4) == kCudaInvalidValue);
+  CHECK(cuda.simulator_remove_block(slab) == kCudaSuccess);
+  CHECK(cuda.simulator_set_pool(slab, 1024, 0) == kCudaSuccess);
+  CHECK(cuda.simulator_remove_block(slab) == kCudaSuccess);
+  CHECK(cuda.simulator_remove_block(slab + 2048) == kCudaSuccess);
+  CHECK(cuda.simulator_set_pool(slab, 8192, 0) == kCudaSuccess);
+  CHECK(cuda.memcpy_htod(slab + 8188, &value, 4) == kCudaSuccess);
+  CHECK(cuda.simulator_remove_block(slab) == kCudaInvalidValue);
+  // Freed as a whole, blocks and all.
+  CHECK(cuda.simulator_set_pool(slab, 8192, 1) == kCudaSuccess);
+  CHECK(cuda.simulator_add_block(slab, 16) == kCudaSuccess);
+  std::size_t before = 0, after = 0, total = 0;
+  CHECK(cuda.mem_get_info(&before, &total) == kCudaSuccess);
+  CHECK(cuda.mem_free(slab) == kCudaSuccess);
+  CHECK(cuda.mem_get_info(&after, &total) == kCudaSuccess);
+  CHECK(after == before + 8192);
+  CHECK(cuda.memcpy_htod(slab, &value, 4) == kCudaInvalidValue);
+}
+
 }  // namespace
 }  // namespace annulus::simulator

@@ -261,5 +261,49 @@ TEST_CASE("threads wait for each other's work") {
   CHECK(on.get() == 1048576);
 }
 
+TEST_CASE("an event of the context comes after the work of every stream, and of graphs") {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    Queued on(seed);
+    const CudaTable& cuda = on.cuda;
+    CUdeviceptr other = 0;
+    REQUIRE(cuda.mem_alloc(&other, 4) == kCudaSuccess);
+    float factor = 3;
+    void* parameters[] = {&on.value, &factor};
+    void* other_parameters[] = {&other, &factor};
+    const auto launch = [&](CUstream stream, void** of) {
+      REQUIRE(cuda.launch_kernel(on.scale, 1, 1, 1, 1, 1, 1, 0, stream, of, nullptr) ==
+              kCudaSuccess);
+    };
+    CHECK(cuda.memset_d32_async(other, 0, 1, on.second) == kCudaSuccess);
+    launch(on.first, parameters);
+    launch(on.second, other_parameters);
+    CHECK(cuda.ctx_record_event(on.context, on.event) == kCudaSuccess);
+    // What is queued later is no part of it.
+    launch(on.first, parameters);
+    if (seed % 2 == 0) {
+      while (cuda.event_query(on.event) == kCudaNotReady) {
+      }
+    } else {
+      CHECK(cuda.event_synchronize(on.event) == kCudaSuccess);
+    }
+    // In checked mode a free that nothing orders with the work would break the context.
+    CHECK(cuda.mem_free(other) == kCudaSuccess);
+    CHECK(cuda.ctx_synchronize() == kCudaSuccess);
+    CHECK(cuda.ctx_record_event(nullptr, on.event) == kCudaInvalidHandle);
+    CHECK(cuda.ctx_record_event(on.context, nullptr) == kCudaInvalidHandle);
+  }
+}
+
+TEST_CASE("an event of the context spoils a capture") {
+  Queued on(1);
+  const CudaTable& cuda = on.cuda;
+  REQUIRE(cuda.stream_begin_capture(on.first, kCaptureRelaxed) == kCudaSuccess);
+  CHECK(cuda.ctx_record_event(on.context, on.event) == kCudaCaptureUnsupported);
+  CUgraph graph = nullptr;
+  CHECK(cuda.stream_end_capture(on.first, &graph) == kCudaCaptureInvalidated);
+  CHECK(cuda.ctx_record_event(on.context, on.event) == kCudaSuccess);
+}
+
 }  // namespace
 }  // namespace annulus::simulator

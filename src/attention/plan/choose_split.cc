@@ -83,8 +83,8 @@ SplitChoice split_as_asked(const SplitQuestion& question, int parts) {
 // Predicts the time of splits into more and more parts (2, 3, 5, 8, ...) and takes the fastest. It
 // stops when parts become shorter than kLeastSteps steps or than `short_row` tiles, a length that
 // delays nobody, or when their number makes the prediction slow.
-SplitChoice cheapest_split(const SplitQuestion& question, const TileCounts& whole,
-                           double short_row) {
+SplitChoice cheapest_split(const SplitQuestion& question, const TileCounts& whole, double short_row,
+                           int max_parts) {
   const TileList& tiles = question.tiles;
   const Problem& problem = question.problem;
   const PipeDevice device = pipe_device(question.limits);
@@ -96,7 +96,9 @@ SplitChoice cheapest_split(const SplitQuestion& question, const TileCounts& whol
       std::max(static_cast<double>(kLeastSteps * step_of(question)), short_row);
   // A row in more parts than there are multiprocessors gains nothing. The bound on CTAs is twice
   // that of choose_split(), so that a split into two is always looked at.
-  for (std::int64_t count = 2; count <= question.limits.multiprocessors; count += (count + 1) / 2) {
+  const int most = max_parts > 0 ? std::min(max_parts, question.limits.multiprocessors)
+                                 : question.limits.multiprocessors;
+  for (std::int64_t count = 2; count <= most; count += (count + 1) / 2) {
     if (static_cast<double>(tiles.longest_row) < static_cast<double>(count) * least_tiles) break;
     KvSplit split = with_parts(question, count);
     if (split.empty() || split.segment_count * problem.heads * problem.batch > 2 * kMaxCtas) {
@@ -120,7 +122,7 @@ SplitChoice cheapest_split(const SplitQuestion& question, const TileCounts& whol
 
 }  // namespace
 
-SplitChoice choose_split(const SplitQuestion& question, int parts) {
+SplitChoice choose_split(const SplitQuestion& question, int parts, int max_parts) {
   const Problem& problem = question.problem;
   const TileList& tiles = question.tiles;
   if (parts == 1 || problem.batch == 0 || tiles.longest_row == 0) return {};
@@ -139,7 +141,7 @@ SplitChoice choose_split(const SplitQuestion& question, int parts) {
   if (static_cast<double>(whole.longest_row) < short_row) {
     return {{}, "not split, as the longest is short beside what each multiprocessor has to do"};
   }
-  return cheapest_split(question, whole, short_row);
+  return cheapest_split(question, whole, short_row, max_parts);
 }
 
 }  // namespace annulus::attention

@@ -30,9 +30,10 @@ struct SplitQuestion {
 };
 
 // Chooses a split. `parts`: 0 takes the split for which the pipe model predicts the least time, if
-// that is clearly less than without a split; 1 splits nothing; any other number is that of the
-// longest row's parts. Throws Error{kUnsupported} for more parts than lists hold.
-SplitChoice choose_split(const SplitQuestion& question, int parts);
+// that is clearly less than without a split, among those of up to `max_parts` parts (0: any); 1
+// splits nothing; any other number is that of the longest row's parts. Throws Error{kUnsupported}
+// for more parts than lists hold.
+SplitChoice choose_split(const SplitQuestion& question, int parts, int max_parts = 0);
 
 }  // namespace annulus::attention
 

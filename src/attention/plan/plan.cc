@@ -21,15 +21,16 @@ namespace {
 constexpr std::int64_t kMaxWorks = std::int64_t{1} << 30;
 
 // The launches of a plan with `rows` tile rows, or parts of them, for each head: as few as the
-// limits of a grid, or of kMaxWorks, allow. Only the last one may have fewer batches.
+// limits of a grid, of kMaxWorks, or of the form allow. Only the last one may have fewer batches.
 std::vector<BatchRange> split_batches(const Problem& problem, const KernelConfig& config,
-                                      std::int64_t rows) {
+                                      std::int64_t rows, std::int64_t max_batches) {
   std::vector<BatchRange> launches;
   if (problem.seq_q == 0) return launches;
   std::int64_t most = kMaxGridZ;
   if (config.family->persistent) {
     most = std::clamp<std::int64_t>(kMaxWorks / (rows * problem.heads), 1, most);
   }
+  if (max_batches > 0) most = std::min(most, max_batches);
   for (std::int64_t first = 0; first < problem.batch; first += most) {
     launches.push_back({first, std::min(most, problem.batch - first)});
   }
@@ -186,8 +187,9 @@ LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const
   plan.rejected = std::move(taken.rejected);
   plan.tiles = std::move(tiled.tiles);
   plan.group = *tiled.grouping.group;
-  SplitChoice split = choose_split(
-      {problem, plan.config, *plan.tiles, plan.group, tiled.features, limits}, form.kv_splits);
+  SplitChoice split =
+      choose_split({problem, plan.config, *plan.tiles, plan.group, tiled.features, limits},
+                   form.kv_splits, form.max_kv_splits);
   plan.split = std::move(split.split);
   plan.split_reason = std::move(split.reason);
   plan.features = std::move(tiled.features);
@@ -199,7 +201,7 @@ LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const
 
   // If B or Sq is 0 there are no launches, and the shape has no CTAs and is not used.
   const std::int64_t rows = launched_rows(plan);
-  plan.launches = split_batches(problem, plan.config, rows);
+  plan.launches = split_batches(problem, plan.config, rows, form.max_batches);
   plan.shape = launch_shape(plan.config, problem, plan.group, rows, limits.multiprocessors);
   plan.spec = kernel_spec(plan.config, plan.features, limits.arch);
   if (plan.features.split) {

@@ -70,6 +70,11 @@ struct PlanForm {
   // of the same length. 1 splits nothing, 0 lets the pipe model decide. A plan with parts needs
   // workspace.
   int kv_splits = 1;
+  // The most parts of the longest row that the model may choose; 0: as many as it likes.
+  int max_kv_splits = 0;
+  // The most batches of a launch; 0: as many as a grid takes. Launches follow one another, so that
+  // their states share workspace.
+  std::int64_t max_batches = 0;
 };
 
 // The number of tile rows, or of parts of them, of each head.

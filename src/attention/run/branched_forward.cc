@@ -1,6 +1,7 @@
 #include "attention/run/branched_forward.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "attention/kernels/launch.h"
@@ -32,31 +33,57 @@ std::vector<LaunchPlan> make_branch_plans(const Problem& problem, const Choice& 
   return plans;
 }
 
+// Branches whose launches differ, because a grid holds fewer batches of one, have the state of all
+// batches between them.
+BranchWorkspace workspace_of(const Problem& problem, std::span<const LaunchPlan> plans) {
+  BranchWorkspace workspace;
+  const auto same = [&](const LaunchPlan& plan) {
+    return std::ranges::equal(plan.launches, plans.front().launches,
+                              [](const BatchRange& a, const BatchRange& b) {
+                                return a.first_batch == b.first_batch && a.batches == b.batches;
+                              });
+  };
+  if (plans.size() > 1 && !problem.carry_out) {
+    const std::vector<BatchRange>& launches = plans.front().launches;
+    workspace.state_batches = !launches.empty() && std::ranges::all_of(plans, same)
+                                  ? launches.front().batches
+                                  : problem.batch;
+    workspace.state_bytes = workspace.state_batches * problem.heads * problem.seq_q *
+                            (problem.dim_v + 2) * static_cast<std::int64_t>(sizeof(float));
+  }
+  std::int64_t of_branch = 0;
+  for (const LaunchPlan& plan : plans) of_branch = std::max(of_branch, plan.workspace_bytes);
+  if (of_branch > 0) workspace.state_bytes = base::round_up(workspace.state_bytes, kAlignment);
+  workspace.bytes = workspace.state_bytes + of_branch;
+  return workspace;
+}
+
 BranchedForward::BranchedForward(const device::ContextPointer& context, jit::KernelCache& kernels,
                                  const Problem& problem, std::vector<LaunchPlan> plans,
                                  DeviceTileCache* lists)
-    : problem_(problem) {
+    : problem_(problem), workspace_(workspace_of(problem, plans)) {
   for (LaunchPlan& plan : plans) branches_.emplace_back(context, kernels, std::move(plan), lists);
-  if (branches_.size() > 1 && !problem.carry_out) {
-    const std::int64_t rows = problem.batch * problem.heads * problem.seq_q;
-    state_bytes_ = rows * (problem.dim_v + 2) * static_cast<std::int64_t>(sizeof(float));
-  }
-  std::int64_t of_branch = 0;
-  for (const Forward& branch : branches_) {
-    of_branch = std::max(of_branch, branch.plan().workspace_bytes);
-  }
-  if (of_branch > 0) state_bytes_ = base::round_up(state_bytes_, kAlignment);
-  workspace_bytes_ = state_bytes_ + of_branch;
 }
 
 // The state between branches: the caller's state_out, or memory of the workspace. There acc comes
-// first, whose rows are multiples of 128 bytes, so that m and l behind it are aligned.
-StatePointers BranchedForward::between(const Operands& operands, void* workspace) const {
+// first, whose rows are multiples of 128 bytes, so that m and l behind it are aligned. Launches
+// count rows from the first batch of all, so that the state of a part of the batches is given by
+// addresses that lie so many rows before it. They are made of integers, as they may be outside of
+// any memory.
+StatePointers BranchedForward::between(const Operands& operands, void* workspace,
+                                       const BatchRange& range) const {
   if (problem_.carry_out) return operands.state_out;
-  const std::int64_t rows = problem_.batch * problem_.heads * problem_.seq_q;
-  auto* const acc = static_cast<float*>(workspace);
-  float* const m = acc + rows * problem_.dim_v;
-  return {acc, m, m + rows};
+  const std::int64_t rows_of_batch = problem_.heads * problem_.seq_q;
+  const std::int64_t rows = workspace_.state_batches * rows_of_batch;
+  const std::int64_t before =
+      workspace_.state_batches < problem_.batch ? range.first_batch * rows_of_batch : 0;
+  const auto part = [&](std::int64_t begin, std::int64_t skipped) {
+    constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
+    const auto base = reinterpret_cast<std::uintptr_t>(workspace);
+    return reinterpret_cast<float*>(base + static_cast<std::uintptr_t>((begin - skipped) * kFloat));
+  };
+  return {part(0, before * problem_.dim_v), part(rows * problem_.dim_v, before),
+          part(rows * (problem_.dim_v + 1), before)};
 }
 
 void BranchedForward::put(device::LaunchSink& to, const Operands& operands, void* workspace) const {
@@ -67,7 +94,17 @@ void BranchedForward::put(device::LaunchSink& to, const Operands& operands, void
   for (const Forward& branch : branches_) {
     check_strides(branch.plan().config, problem_, operands);
   }
-  const StatePointers state = between(operands, workspace);
+  if (workspace_.state_batches == 0 || workspace_.state_batches == problem_.batch) {
+    return put(to, operands, workspace, {0, problem_.batch});
+  }
+  for (const BatchRange& range : first.plan().launches) put(to, operands, workspace, range);
+}
+
+// All branches of one part of the batches, or of all batches.
+void BranchedForward::put(device::LaunchSink& to, const Operands& operands, void* workspace,
+                          const BatchRange& range) const {
+  const StatePointers state = between(operands, workspace, range);
+  void* const behind = static_cast<std::byte*>(workspace) + workspace_.state_bytes;
   for (std::size_t i = 0; i < branches_.size(); ++i) {
     Operands of_branch = operands;
     if (i > 0) of_branch.state_in = state;
@@ -76,8 +113,14 @@ void BranchedForward::put(device::LaunchSink& to, const Operands& operands, void
       of_branch.lse = nullptr;
       of_branch.state_out = state;
     }
-    branches_[i].put(to, of_branch, branches_[i].lists(),
-                     static_cast<std::byte*>(workspace) + state_bytes_);
+    const Forward& branch = branches_[i];
+    for (const BatchRange& each : branch.plan().launches) {
+      if (each.first_batch < range.first_batch ||
+          each.first_batch >= range.first_batch + range.batches) {
+        continue;
+      }
+      branch.put_range(to, of_branch, branch.lists(), each, behind);
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 // for each branch that sees it. Any other pattern is a single branch.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "attention/run/forward.h"
@@ -18,6 +19,17 @@ std::vector<LaunchPlan> make_branch_plans(const Problem& problem, const Choice& 
                                           const DeviceLimits& limits, const PlanForm& form = {},
                                           TileCache* cache = nullptr);
 
+// What runs of these plans need: the state between branches, unless there is one branch or the
+// caller's state_out can be used for it, and after that the workspace of a branch, which all
+// branches share. Where the branches launch the same parts of the batches, the state is that of a
+// part: all branches of a part run before the next part.
+struct BranchWorkspace {
+  std::int64_t state_batches = 0;  // of the state between branches; 0: there is none
+  std::int64_t state_bytes = 0;
+  std::int64_t bytes = 0;
+};
+BranchWorkspace workspace_of(const Problem& problem, std::span<const LaunchPlan> plans);
+
 // Immutable; any number of threads may run it at a time.
 class BranchedForward {
  public:
@@ -29,10 +41,7 @@ class BranchedForward {
   const Problem& problem() const { return problem_; }
   const std::vector<Forward>& branches() const { return branches_; }
 
-  // The workspace holds the state between branches, unless there is one branch or the caller's
-  // state_out can be used for it; after that comes the workspace of a branch, which all branches
-  // share.
-  std::int64_t workspace_bytes() const { return workspace_bytes_; }
+  std::int64_t workspace_bytes() const { return workspace_.bytes; }
 
   // As Forward::run. The workspace is 16-byte aligned.
   void run(abi::CUstream stream, const Operands& operands, void* workspace) const {
@@ -43,12 +52,13 @@ class BranchedForward {
   void put(device::LaunchSink& to, const Operands& operands, void* workspace) const;
 
  private:
-  StatePointers between(const Operands& operands, void* workspace) const;
+  StatePointers between(const Operands& operands, void* workspace, const BatchRange& range) const;
+  void put(device::LaunchSink& to, const Operands& operands, void* workspace,
+           const BatchRange& range) const;
 
   Problem problem_;
+  BranchWorkspace workspace_;
   std::vector<Forward> branches_;
-  std::int64_t state_bytes_ = 0;
-  std::int64_t workspace_bytes_ = 0;
 };
 
 }  // namespace annulus::attention

@@ -82,11 +82,11 @@ Forward::Forward(const device::ContextPointer& context, jit::KernelCache& kernel
   tiles_ = lists != nullptr ? lists->get(plan_.tiles)
                             : std::make_shared<const DeviceTiles>(context, plan_.tiles);
   parameters_.tiles = tiles_->parameters();
-  upload_lists();
+  upload_tables(lists);
   set_numbers(plan_, &parameters_);
 }
 
-void Forward::upload_lists() {
+void Forward::upload_tables(DeviceTileCache* cache) {
   Packed packed;
   const std::size_t segments = packed.add(plan_.split.segments);
   const std::size_t merged = packed.add(plan_.split.merged);
@@ -98,18 +98,21 @@ void Forward::upload_lists() {
   const std::size_t bias = packed.add(tables.bias);
   const std::size_t sinks = packed.add(tables.sinks);
   const std::size_t words = packed.add(plan_.score_code.words);
-  lists_ = device::upload(context_, std::span<const std::byte>(packed.bytes()));
+  const std::span<const std::byte> bytes(packed.bytes());
+  tables_ = cache != nullptr ? cache->get(bytes)
+                             : std::make_shared<const device::Buffer>(
+                                   device::upload(context_, bytes, device::MemoryUse::kTables));
 
-  parameters_.split.segments = pointer<kernels::RowSegment>(lists_, segments);
-  parameters_.split.merged = pointer<kernels::MergedRow>(lists_, merged);
-  parameters_.mask.lists = pointer<int>(lists_, mask_lists);
-  parameters_.q_positions = pointer<int>(lists_, q_positions);
-  parameters_.k_positions = pointer<int>(lists_, k_positions);
+  parameters_.split.segments = pointer<kernels::RowSegment>(*tables_, segments);
+  parameters_.split.merged = pointer<kernels::MergedRow>(*tables_, merged);
+  parameters_.mask.lists = pointer<int>(*tables_, mask_lists);
+  parameters_.q_positions = pointer<int>(*tables_, q_positions);
+  parameters_.k_positions = pointer<int>(*tables_, k_positions);
   kernels::ScoreParams& score = parameters_.score;
-  score.slopes = pointer<float>(lists_, slopes);
-  score.bias = pointer<float>(lists_, bias);
-  score.sinks = pointer<float>(lists_, sinks);
-  score.words = pointer<int>(lists_, words);
+  score.slopes = pointer<float>(*tables_, slopes);
+  score.bias = pointer<float>(*tables_, bias);
+  score.sinks = pointer<float>(*tables_, sinks);
+  score.words = pointer<int>(*tables_, words);
 }
 
 void Forward::launch(device::LaunchSink& to, const Operands& operands, const BatchRange& range,
@@ -194,12 +197,16 @@ void Forward::combine(device::LaunchSink& to, const BatchRange& range,
 void Forward::put(device::LaunchSink& to, const Operands& operands,
                   const kernels::TileListParams& lists, void* workspace) const {
   check(operands);
-  for (const BatchRange& range : plan_.launches) {
-    kernels::AttentionParams parameters = this->parameters(operands, lists, range);
-    if (!plan_.split.empty()) place_slots(workspace, &parameters.split);
-    launch(to, operands, range, parameters);
-    if (!plan_.split.empty()) combine(to, range, parameters);
-  }
+  for (const BatchRange& range : plan_.launches) put_range(to, operands, lists, range, workspace);
+}
+
+void Forward::put_range(device::LaunchSink& to, const Operands& operands,
+                        const kernels::TileListParams& lists, const BatchRange& range,
+                        void* workspace) const {
+  kernels::AttentionParams parameters = this->parameters(operands, lists, range);
+  if (!plan_.split.empty()) place_slots(workspace, &parameters.split);
+  launch(to, operands, range, parameters);
+  if (!plan_.split.empty()) combine(to, range, parameters);
 }
 
 }  // namespace annulus::attention

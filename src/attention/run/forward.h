@@ -18,8 +18,9 @@ namespace annulus::attention {
 // through them the context.
 class Forward {
  public:
-  // Gets the kernel, which may compile it, and uploads what the kernel reads. With a cache, a tile
-  // list that is on the device already is not uploaded again. Waits for the copies.
+  // Gets the kernel, which may compile it, and uploads what the kernel reads. With a cache, what is
+  // on the device already is not uploaded again. Waits for the copies. A plan that reads no lists
+  // takes no memory.
   Forward(const device::ContextPointer& context, jit::KernelCache& kernels, LaunchPlan plan,
           DeviceTileCache* lists = nullptr);
 
@@ -40,6 +41,11 @@ class Forward {
   void put(device::LaunchSink& to, const Operands& operands, const kernels::TileListParams& lists,
            void* workspace = nullptr) const;
 
+  // Sends the launches of one of plan().launches, without a look at the operands.
+  void put_range(device::LaunchSink& to, const Operands& operands,
+                 const kernels::TileListParams& lists, const BatchRange& range,
+                 void* workspace) const;
+
   // Throws what run() would throw for these operands before it launches anything.
   void check(const Operands& operands) const;
 
@@ -52,7 +58,8 @@ class Forward {
   const kernels::TileListParams& lists() const { return parameters_.tiles; }
 
  private:
-  void upload_lists();  // into lists_, with pointers to them in parameters_
+  // Uploads tables_, with pointers to them in parameters_.
+  void upload_tables(DeviceTileCache* cache);
   void launch(device::LaunchSink& to, const Operands& operands, const BatchRange& range,
               const kernels::AttentionParams& parameters) const;
   void place_slots(void* workspace, kernels::SplitParams* split) const;
@@ -65,7 +72,8 @@ class Forward {
   jit::KernelLookup lookup_;
   jit::KernelLookup combine_;                 // combine_splits, if rows are split
   std::shared_ptr<const DeviceTiles> tiles_;  // null if the plan launches nothing
-  device::Buffer lists_;  // arrays of the parts, the mask, positions and the score, in this order
+  // Arrays of the parts, the mask, positions and the score, in this order.
+  std::shared_ptr<const device::Buffer> tables_;
   kernels::AttentionParams parameters_;  // all but the operands
 };
 

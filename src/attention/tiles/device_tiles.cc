@@ -1,6 +1,5 @@
 #include "attention/tiles/device_tiles.h"
 
-#include <cstring>
 #include <utility>
 
 #include "attention/tiles/packed.h"
@@ -45,66 +44,38 @@ DeviceTiles::DeviceTiles(const device::ContextPointer& context,
                          std::shared_ptr<const TileList> tiles)
     : tiles_(std::move(tiles)) {
   const PackedTiles made(*tiles_);
-  buffer_ = device::upload(context, std::span<const std::byte>(made.packed.bytes()));
+  buffer_ = device::upload(context, std::span<const std::byte>(made.packed.bytes()),
+                           device::MemoryUse::kLists);
   parameters_ = made.at(buffer_, *tiles_);
 }
 
-DeviceTiles::DeviceTiles(const device::ContextPointer& context,
-                         std::shared_ptr<const TileList> tiles, const device::Stream& stream)
-    : tiles_(std::move(tiles)) {
-  const PackedTiles made(*tiles_);
-  const std::vector<std::byte>& bytes = made.packed.bytes();
-  buffer_ = device::Buffer(context, bytes.size());
-  parameters_ = made.at(buffer_, *tiles_);
-  if (bytes.empty()) return;
-  staged_ = device::HostBuffer(context, bytes.size());
-  std::memcpy(staged_.data(), bytes.data(), bytes.size());
-  there_ = device::Event(context);
-  device::copy_to_device_async(*context, buffer_.address(), staged_.data(), bytes.size(),
-                               stream.handle());
-  under_way_ = true;
-  try {
-    there_.record(stream.handle());
-  } catch (...) {
-    stream.synchronize();  // the copy reads staged_, which is destroyed with this object
-    throw;
-  }
-}
+DeviceTileCache::DeviceTileCache(device::ContextPointer context, const base::CacheLimits& limits)
+    : context_(std::move(context)),
+      cache_(limits),
+      tables_(limits),
+      trimmer_(context_->arena().add_trimmer([this] {
+        cache_.drop_unused();
+        tables_.drop_unused();
+      })) {}
 
-DeviceTiles::~DeviceTiles() {
-  try {
-    wait();
-  } catch (...) {  // the context is lost, and the copy with it
-  }
-}
-
-void DeviceTiles::wait() const {
-  std::lock_guard lock(mutex_);
-  if (!under_way_) return;
-  there_.synchronize();
-  under_way_ = false;
-  staged_ = {};
-  there_ = {};
-}
-
-const device::Stream& DeviceTileCache::side_stream() {
-  std::call_once(once_, [&] { stream_ = device::Stream(context_); });
-  return stream_;
-}
+DeviceTileCache::~DeviceTileCache() { context_->arena().remove_trimmer(trimmer_); }
 
 std::shared_ptr<const DeviceTiles> DeviceTileCache::get(const List& tiles) {
   const auto make = [&] { return std::make_shared<const DeviceTiles>(context_, tiles); };
   if (tiles->device_bytes() == 0) return make();  // nothing to share
-  auto found = cache_.get(tiles, make, [](const DeviceTiles& made) { return made.bytes(); });
-  found->wait();
-  return found;
+  return cache_.get(tiles, make, [](const DeviceTiles& made) { return made.bytes(); });
 }
 
-void DeviceTileCache::prefetch(const List& tiles) {
-  if (tiles->device_bytes() == 0) return;
-  cache_.get(
-      tiles, [&] { return std::make_shared<const DeviceTiles>(context_, tiles, side_stream()); },
-      [](const DeviceTiles& made) { return made.bytes(); });
+std::shared_ptr<const device::Buffer> DeviceTileCache::get(std::span<const std::byte> bytes) {
+  const auto make = [&] {
+    return std::make_shared<const device::Buffer>(
+        device::upload(context_, bytes, device::MemoryUse::kTables));
+  };
+  if (bytes.empty()) return make();
+  const std::string key(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return tables_.get(key, make, [](const device::Buffer& made) {
+    return static_cast<std::int64_t>(made.bytes());
+  });
 }
 
 }  // namespace annulus::attention

@@ -1,34 +1,25 @@
 #ifndef ANNULUS_ATTENTION_TILES_DEVICE_TILES_H_
 #define ANNULUS_ATTENTION_TILES_DEVICE_TILES_H_
 
-// A tile list on the device, and a cache of such lists: plans that share a list share its memory on
-// the device.
+// A tile list on the device, and a cache of such lists and of the other arrays that plans read:
+// plans that read the same share its memory on the device.
 
+#include <cstddef>
 #include <memory>
-#include <mutex>
+#include <string>
 
 #include "attention/tiles/tile_list.h"
 #include "base/shared_cache.h"
 #include "device/buffer.h"
-#include "device/stream.h"
 #include "params/attention_params.h"
 
 namespace annulus::attention {
 
-// Immutable once it is uploaded; keeps its list alive.
+// Immutable; keeps its list alive.
 class DeviceTiles {
  public:
-  // Uploads the arrays and waits.
+  // Uploads the arrays and waits for the copy. A list without arrays takes no memory.
   DeviceTiles(const device::ContextPointer& context, std::shared_ptr<const TileList> tiles);
-  // Queues the upload on a stream and returns; wait() before anything reads it.
-  DeviceTiles(const device::ContextPointer& context, std::shared_ptr<const TileList> tiles,
-              const device::Stream& stream);
-  ~DeviceTiles();
-  DeviceTiles(const DeviceTiles&) = delete;
-  DeviceTiles& operator=(const DeviceTiles&) = delete;
-
-  // Waits until the arrays are on the device. Throws Error{kDevice, kFault}.
-  void wait() const;
 
   const kernels::TileListParams& parameters() const { return parameters_; }
   std::int64_t bytes() const { return static_cast<std::int64_t>(buffer_.bytes()); }
@@ -37,36 +28,36 @@ class DeviceTiles {
   std::shared_ptr<const TileList> tiles_;
   device::Buffer buffer_;
   kernels::TileListParams parameters_ = {};
-  // The state of an upload that may be under way.
-  mutable std::mutex mutex_;
-  mutable device::HostBuffer staged_;  // what the copy reads
-  mutable device::Event there_;
-  mutable bool under_way_ = false;
 };
 
-// A cache whose key is the list object itself: a list never changes, so the same object is the same
-// list. It is bounded by bytes on the device; the memory of a dropped list is freed when no plan
-// holds it any more. All functions may be called from any thread.
+// The keys are exact. That of a list is the object itself: a list never changes, so the same object
+// is the same list. That of other arrays is their bytes. The cache is bounded by bytes on the
+// device; what is dropped goes back to the arena when no plan holds it any more. Before the arena
+// runs out of memory, the cache drops what no plan holds. All functions may be called from any
+// thread.
 class DeviceTileCache {
  public:
-  DeviceTileCache(device::ContextPointer context, const base::CacheLimits& limits)
-      : context_(std::move(context)), cache_(limits) {}
+  DeviceTileCache(device::ContextPointer context, const base::CacheLimits& limits);
+  ~DeviceTileCache();
+  DeviceTileCache(const DeviceTileCache&) = delete;
+  DeviceTileCache& operator=(const DeviceTileCache&) = delete;
 
-  // The list on the device, uploaded if it is not there yet; waits for the upload.
+  // The list on the device, uploaded if it is not there yet.
   std::shared_ptr<const DeviceTiles> get(const std::shared_ptr<const TileList>& tiles);
-  // Starts the upload if the list is not on the device, on a stream of the cache's own.
-  void prefetch(const std::shared_ptr<const TileList>& tiles);
+  // A copy of the bytes on the device.
+  std::shared_ptr<const device::Buffer> get(std::span<const std::byte> bytes);
 
+  // Counts lists alone.
   base::CacheCounters counters() const { return cache_.counters(); }
+  bool has(const std::shared_ptr<const TileList>& tiles) const { return cache_.has(tiles); }
 
  private:
   using List = std::shared_ptr<const TileList>;
-  const device::Stream& side_stream();
 
   device::ContextPointer context_;
-  std::once_flag once_;
-  device::Stream stream_;  // of prefetch()
   base::SharedCache<List, DeviceTiles, std::hash<List>> cache_;
+  base::SharedCache<std::string, device::Buffer, std::hash<std::string>> tables_;
+  device::Arena::Trimmers::iterator trimmer_;
 };
 
 }  // namespace annulus::attention

@@ -152,6 +152,37 @@ CUresult mem_free(CUdeviceptr pointer) {
   });
 }
 
+// Pools (annulus/simulator.h). A block is removed as memory is freed, but without the wait: what
+// the host has not seen end when it removes a block is the fault that is looked for.
+CUresult simulator_set_pool(CUdeviceptr pointer, std::size_t bytes, int on) {
+  return guarded([&]() -> CUresult {
+    GlobalMemory& memory = current_context()->device->memory();
+    const auto alone = state().queue.alone();
+    return memory.set_pool(pointer, bytes, on != 0) ? kCudaSuccess : kCudaInvalidValue;
+  });
+}
+
+CUresult simulator_add_block(CUdeviceptr pointer, std::size_t bytes) {
+  return guarded([&]() -> CUresult {
+    GlobalMemory& memory = current_context()->device->memory();
+    const auto alone = state().queue.alone();
+    return memory.add_block(pointer, bytes) ? kCudaSuccess : kCudaInvalidValue;
+  });
+}
+
+CUresult simulator_remove_block(CUdeviceptr pointer) {
+  return guarded([&]() -> CUresult {
+    const auto context = current_context();
+    // Work that has not run yet finds the block gone when it does, which is a fault as well.
+    GlobalMemory& memory = context->device->memory();
+    const auto alone = state().queue.alone();
+    const auto fault = freed_by_host(memory, pointer, "annulusSimulatorRemoveBlock");
+    if (!memory.remove_block(pointer)) return kCudaInvalidValue;
+    if (fault != nullptr && context->lost == kCudaSuccess) break_context(*context, *fault);
+    return kCudaSuccess;
+  });
+}
+
 // The memory may be used by work that comes after this point of the stream.
 CUresult mem_alloc_async(CUdeviceptr* pointer, std::size_t bytes, CUstream stream) {
   return guarded([&]() -> CUresult {

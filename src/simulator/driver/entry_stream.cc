@@ -1,5 +1,7 @@
 // Streams and events.
 
+#include <string>
+
 #include "simulator/driver/capture.h"
 #include "simulator/driver/entries.h"
 #include "simulator/driver/state.h"
@@ -134,6 +136,51 @@ CUresult event_record(CUevent event, CUstream stream) {
         }));
     std::lock_guard lock(recorded->mutex);
     recorded->marker = marker;
+    return kCudaSuccess;
+  });
+}
+
+// The event comes after all work that the context has been given, on whatever stream. Captures are
+// spoiled, because their work is none yet.
+CUresult ctx_record_event(CUcontext handle, CUevent event) {
+  return guarded([&]() -> CUresult {
+    const auto recorded = find_event(event);
+    const auto context = state().contexts.find(handle);
+    if (context == nullptr || recorded->context != context) return kCudaInvalidHandle;
+    bool captured = false;
+    for (const auto& stream : state().streams.all()) {
+      const auto capture = stream->context() == context ? stream->capture() : nullptr;
+      if (capture == nullptr) continue;
+      std::lock_guard lock(capture->mutex);
+      capture->invalid = captured = true;
+    }
+    if (captured) return kCudaCaptureUnsupported;
+    auto marker = std::make_shared<Item>();
+    marker->context = context;
+    marker->run = [recorded](const OperationPointer&) {
+      std::lock_guard lock(recorded->mutex);
+      recorded->recorded = true;
+      recorded->time = std::chrono::steady_clock::now();
+    };
+    Work work;
+    work.operation.what = "cuCtxRecordEvent";
+    work.operation.where = "device " + std::to_string(context->device->ordinal());
+    work.operation.checked = context->device->options().checked != 0;
+    work.operation.context = context;
+    {
+      std::lock_guard lock(context->mutex);
+      std::vector<OperationPointer> before;
+      for (const auto& [chain, operation] : context->latest) before.push_back(operation);
+      marker->operation =
+          state().detector.order.submit(std::move(work.operation), context->all_work, before);
+      context->latest[context->all_work.get()] = marker->operation;
+    }
+    marker->after = state().queue.pending(*context);
+    state().queue.push(marker);
+    if (context->device->options().streams == 0) state().queue.finish(marker);
+    std::lock_guard lock(recorded->mutex);
+    recorded->marker = marker;
+    recorded->capture.reset();
     return kCudaSuccess;
   });
 }

@@ -109,6 +109,15 @@ void Queue::step(const Context& context) {
   if (const ItemPointer next = choose(context, 0)) run(next, lock);
 }
 
+std::vector<ItemPointer> Queue::pending(const Context& context) const {
+  std::lock_guard lock(mutex_);
+  std::vector<ItemPointer> items;
+  for (const ItemPointer& item : pending_) {
+    if (item->context.get() == &context) items.push_back(item);
+  }
+  return items;
+}
+
 void Queue::link(const Context& context, const Context& other) {
   std::lock_guard lock(mutex_);
   if (near(context, other)) return;

@@ -81,6 +81,9 @@ class Queue {
   // Runs one item, where one may run. It is for programs that poll.
   void step(const Context& context);
 
+  // The items of a context that have not ended.
+  std::vector<ItemPointer> pending(const Context& context) const;
+
   // The work of the two contexts depends on each other. From now on a thread that waits for one
   // also runs work of the other, so that a poll of one makes progress and every order can happen.
   void link(const Context& context, const Context& other);

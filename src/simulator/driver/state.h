@@ -219,6 +219,8 @@ struct Context {
   std::shared_ptr<Stream> default_stream;
   std::map<std::uint64_t, std::uint64_t> allocations;  // address -> bytes
   std::vector<std::weak_ptr<Context>> peers;           // whose memory kernels may access
+  // Events behind all work of the context (cuCtxRecordEvent) are a chain of their own.
+  const ChainPointer all_work = std::make_shared<Chain>();
   std::vector<ItemPointer> retired;  // tails of blocking streams that were destroyed
   int streams = 0;                   // how many were made so far
   // The last operation of each chain, until the host has seen it end.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <new>
 #include <utility>
 #include <vector>
@@ -90,6 +91,13 @@ std::uint64_t GlobalMemory::allocate(std::uint64_t bytes) {
 
 bool GlobalMemory::release(std::uint64_t pointer, std::shared_ptr<const Operation> by) {
   std::lock_guard lock(mutex_);
+  // A pool that is freed as a whole takes its blocks with it.
+  if (const auto pool = pools_.find(pointer); pool != pools_.end()) {
+    const std::uint64_t pool_end = pool->second;
+    live_.erase(live_.lower_bound(pointer), live_.lower_bound(pool_end));
+    pools_.erase(pools_.lower_bound(pointer), pools_.lower_bound(pool_end));
+    live_.emplace(pointer, Live{pool_end, nullptr});
+  }
   const auto found = live_.find(pointer);
   if (found == live_.end()) return false;
   const std::uint64_t end = base::round_up(found->second.end, kAlignment);
@@ -101,14 +109,69 @@ bool GlobalMemory::release(std::uint64_t pointer, std::shared_ptr<const Operatio
     // A use after this free is still found, but not told who freed.
   }
   live_.erase(found);
-  discard(pointer, end);
-  discard(reinterpret_cast<std::uint64_t>(shadow(pointer)),
-          reinterpret_cast<std::uint64_t>(shadow(end)));
+  forget(pointer, end);
   try {
     released_.emplace(end - pointer + kGap, pointer);
   } catch (const std::bad_alloc&) {
     // The addresses are not used again; there are many more.
   }
+  generation_.fetch_add(1, std::memory_order_release);
+  return true;
+}
+
+void GlobalMemory::forget(std::uint64_t begin, std::uint64_t end) {
+  discard(begin, end);
+  discard(reinterpret_cast<std::uint64_t>(shadow(begin)),
+          reinterpret_cast<std::uint64_t>(shadow(end)));
+}
+
+bool GlobalMemory::none_in(std::uint64_t begin, std::uint64_t end) const {
+  const auto after = live_.lower_bound(end);
+  return after == live_.begin() || std::prev(after)->second.end <= begin;
+}
+
+bool GlobalMemory::set_pool(std::uint64_t pointer, std::uint64_t bytes, bool on) {
+  std::lock_guard lock(mutex_);
+  const std::uint64_t end = pointer + bytes;
+  if (on) {
+    const auto found = live_.find(pointer);
+    if (found == live_.end() || found->second.end != end) return false;
+    pools_.emplace(pointer, end);
+    live_.erase(found);
+  } else {
+    // Of two pools that begin there, the inner one is the last.
+    auto found = pools_.upper_bound(pointer);
+    if (found == pools_.begin() || (--found)->first != pointer || found->second != end) {
+      return false;
+    }
+    if (!none_in(pointer, end)) return false;
+    live_.emplace(pointer, Live{end, nullptr});
+    pools_.erase(found);
+  }
+  generation_.fetch_add(1, std::memory_order_release);
+  return true;
+}
+
+bool GlobalMemory::add_block(std::uint64_t pointer, std::uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  const std::uint64_t end = pointer + bytes;
+  const auto after = pools_.upper_bound(pointer);
+  const bool inside = after != pools_.begin() && end <= std::prev(after)->second;
+  if (bytes == 0 || pointer % kAlignment != 0 || !inside || !none_in(pointer, end)) return false;
+  live_.emplace(pointer, Live{end, nullptr});
+  generation_.fetch_add(1, std::memory_order_release);
+  return true;
+}
+
+bool GlobalMemory::remove_block(std::uint64_t pointer) {
+  std::lock_guard lock(mutex_);
+  const auto found = live_.find(pointer);
+  const auto after = pools_.upper_bound(pointer);
+  const bool inside = after != pools_.begin() && pointer < std::prev(after)->second;
+  if (found == live_.end() || !inside) return false;
+  const std::uint64_t end = base::round_up(found->second.end, kAlignment);
+  live_.erase(found);
+  forget(pointer, end);
   generation_.fetch_add(1, std::memory_order_release);
   return true;
 }

@@ -40,6 +40,15 @@ class GlobalMemory {
   // False when `pointer` is not the start of a live allocation. The last kMaxFreed operations `by`
   // which memory was freed are remembered for freed_by().
   bool release(std::uint64_t pointer, std::shared_ptr<const Operation> by = nullptr);
+
+  // A pool is an allocation of which only blocks may be used; annulus/simulator.h. set_pool() is
+  // false where no live allocation begins there with these bytes, or no pool whose blocks are all
+  // removed; add_block() where no pool holds all bytes or another block has some of them;
+  // remove_block() where `pointer` is not the start of a block.
+  bool set_pool(std::uint64_t pointer, std::uint64_t bytes, bool on);
+  bool add_block(std::uint64_t pointer, std::uint64_t bytes);
+  bool remove_block(std::uint64_t pointer);
+
   // The operation that freed the allocation which held the address last. Null where none did or it
   // is forgotten.
   std::shared_ptr<const Operation> freed_by(std::uint64_t address) const;
@@ -89,7 +98,14 @@ class GlobalMemory {
     std::shared_ptr<const Operation> by;
   };
   static constexpr std::size_t kMaxFreed = 256;
-  std::map<std::uint64_t, Live> live_;                    // by begin
+
+  bool none_in(std::uint64_t begin, std::uint64_t end) const;  // no live allocation and no block
+  void forget(std::uint64_t begin, std::uint64_t end);         // drops contents and shadow
+
+  std::map<std::uint64_t, Live> live_;  // by begin; blocks of pools as well
+  // Pools by begin, with their end. Where a block is a pool in its turn both may begin there; the
+  // inner one, whose end comes no later, was made later.
+  std::multimap<std::uint64_t, std::uint64_t> pools_;
   std::deque<Freed> freed_;                               // freed by operations, the latest last
   std::multimap<std::uint64_t, std::uint64_t> released_;  // size with its gap -> begin
 };

@@ -101,7 +101,10 @@ Result launch(const ContextPointer& context, const BrokenKernel& kernel, const s
     const device::Buffer out(context, kernel.launch.at("out"));
     const abi::CUdeviceptr from = source.address();
     const abi::CUdeviceptr to = out.address();
-    if (kernel.launch.at("freed")) source = device::Buffer();
+    if (kernel.launch.at("freed")) {
+      source = device::Buffer();
+      context->synchronize();  // the arena has its memory back after that
+    }
     std::vector<const void*> parameters = {&from, &to};
     abi::CUtensorMap map;
     if (kernel.launch.at("map")) {

@@ -1,0 +1,378 @@
+#include "device/arena.h"
+
+#include <algorithm>
+#include <exception>
+#include <iterator>
+#include <vector>
+
+#include "base/fail.h"
+#include "base/math.h"
+#include "device/context.h"
+
+namespace annulus::device {
+namespace {
+
+constexpr std::size_t kAlignment = 256;  // the alignment that cuMemAlloc promises
+// Blocks of up to kSmallBytes share slabs of kSmallSlab, larger ones slabs of kLargeSlab, and those
+// of half of that and more have slabs of their own. cuMemAlloc takes 2 MiB for anything less.
+constexpr std::size_t kSmallBytes = std::size_t{1} << 20;
+constexpr std::size_t kSmallSlab = std::size_t{2} << 20;
+constexpr std::size_t kLargeSlab = std::size_t{16} << 20;
+// As many bytes may wait without an event behind them, and without a wait for the device where the
+// driver has no such event.
+constexpr std::size_t kMaxUnmarked = std::size_t{1} << 20;
+constexpr std::size_t kMaxWaiting = std::size_t{32} << 20;
+// Empty slabs of so many bytes are kept. Giving them back may make the driver wait.
+constexpr std::size_t kKeptEmpty = std::size_t{64} << 20;
+// Between the blocks of a simulated device, so that accesses a little past the end are found.
+constexpr std::size_t kGuard = 512;
+
+std::size_t slab_bytes_for(std::size_t bytes) {
+  if (bytes <= kSmallBytes) return kSmallSlab;
+  if (bytes < kLargeSlab / 2) return kLargeSlab;
+  return base::round_up(bytes, kSmallSlab);
+}
+
+}  // namespace
+
+const char* to_string(MemoryUse use) {
+  constexpr const char* kNames[kMemoryUses] = {"lists", "tables", "selection", "caller", "scratch"};
+  return kNames[static_cast<int>(use)];
+}
+
+Arena::Arena(const Context& context, AllocatorCallbacks allocator, ArenaLimits limits)
+    : context_(context),
+      source_(context, std::move(allocator)),
+      limits_(limits),
+      guard_(context.table().simulator_add_block != nullptr ? kGuard : 0) {}
+
+Arena::~Arena() {
+  const QuietScope scope(context_);
+  // Free blocks are known to be used by no work. Where the context is lost there is no work to wait
+  // for, and an allocator still gets its memory back.
+  if (scope.active() && counted_.waiting_bytes > 0) context_.table().ctx_synchronize();
+  if (scope.active() && marker_ != nullptr) context_.table().event_destroy(marker_);
+  free_all(State::kRetired);
+  free_all(State::kMarked);
+  for (const auto& [address, slab] : slabs_) {
+    if (slab.pooled) context_.table().simulator_set_pool(address, slab.bytes, 0);
+    source_.give_back(address, slab.bytes, scope.active());
+  }
+}
+
+abi::CUdeviceptr Arena::allocate(std::size_t bytes, MemoryUse use) {
+  Lock lock(mutex_);
+  if (const auto block = take(bytes, use)) return *block;
+  poll(lock);
+  if (const auto block = take(bytes, use)) return *block;
+  const std::size_t whole = base::round_up(bytes, kAlignment);
+  const std::size_t slab = std::max(slab_bytes_for(bytes), whole);
+  if (const auto block = take_new(lock, slab, bytes, use)) return *block;
+  // A pool of the caller's may be too small for a slab and have room for the block.
+  if (slab > whole) {
+    if (const auto block = take_new(lock, whole, bytes, use)) return *block;
+  }
+  lock.unlock();
+  run_trimmers();
+  lock.lock();
+  wait_for_waiting(lock);
+  if (const auto block = take(bytes, use)) return *block;
+  give_back(lock, 0);
+  if (const auto block = take_new(lock, whole, bytes, use)) return *block;
+  base::fail(ErrorCode::kOutOfMemory, "{}; {}", why_not_, holdings());
+}
+
+std::optional<abi::CUdeviceptr> Arena::take(std::size_t bytes, MemoryUse use) {
+  const std::size_t whole = base::round_up(bytes, kAlignment);
+  Free& free = free_[bytes <= kSmallBytes ? 0 : 1];
+  const auto found = free.lower_bound({whole, 0});
+  if (found == free.end()) return std::nullopt;
+  const auto at = blocks_.find(found->second);
+  Block& block = at->second;
+  Slab& slab = block.slab->second;
+  if (slab.pooled) {
+    abi::check(context_.table(), context_.table().simulator_add_block(at->first, bytes),
+               "annulusSimulatorAddBlock");
+  }
+  free.erase(found);
+  const std::size_t span = std::min(block.span, whole + guard_);
+  if (block.span > span) {
+    Block rest;
+    rest.span = block.span - span;
+    rest.slab = block.slab;
+    free.emplace(rest.span, at->first + span);
+    blocks_.emplace(at->first + span, rest);
+  }
+  block.span = span;
+  block.bytes = bytes;
+  block.use = use;
+  block.state = State::kUsed;
+  ++slab.blocks;
+  ++counted_.blocks;
+  counted_.used_by[static_cast<std::size_t>(use)] += bytes;
+  counted_.used_bytes += bytes;
+  counted_.peak_used_bytes = std::max(counted_.peak_used_bytes, counted_.used_bytes);
+  return at->first;
+}
+
+std::optional<abi::CUdeviceptr> Arena::take_new(Lock& lock, std::size_t slab_bytes,
+                                                std::size_t bytes, MemoryUse use) {
+  // Other threads may take what is free while the lock is released, but not between the slab's
+  // arrival and take().
+  if (!grow(lock, slab_bytes, bytes <= kSmallBytes)) return std::nullopt;
+  return take(bytes, use);
+}
+
+bool Arena::grow(Lock& lock, std::size_t bytes, bool small) {
+  if (limits_.max_bytes > 0 &&
+      bytes > limits_.max_bytes - std::min(limits_.max_bytes, counted_.held_bytes)) {
+    why_not_ = fmt::format(
+        "{} more bytes of device memory are over the limit of DeviceOptions::max_device_bytes, {}; "
+        "let it hold more, or make the problem smaller",
+        bytes, limits_.max_bytes);
+    return false;
+  }
+  counted_.held_bytes += bytes;  // by now, so that two threads cannot exceed the limit
+  lock.unlock();
+  abi::CUdeviceptr address = 0;
+  std::string refused;
+  bool pooled = false;
+  std::exception_ptr error;
+  try {
+    address = source_.take(bytes);
+    pooled = guard_ > 0 && context_.table().simulator_set_pool(address, bytes, 1) == 0;
+  } catch (const Error& caught) {
+    refused = caught.what();
+    if (caught.code() != ErrorCode::kOutOfMemory) error = std::current_exception();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  lock.lock();
+  if (address == 0) {
+    counted_.held_bytes -= bytes;
+    why_not_ = std::move(refused);
+    if (error) std::rethrow_exception(error);
+    return false;
+  }
+  counted_.peak_held_bytes = std::max(counted_.peak_held_bytes, counted_.held_bytes);
+  ++counted_.slabs;
+  ++counted_.slabs_taken;
+  Block block;
+  block.span = bytes;
+  block.slab = slabs_.emplace(address, Slab{bytes, small, pooled, 0}).first;
+  blocks_.emplace(address, block);
+  free_of(block.slab->second).emplace(bytes, address);
+  return true;
+}
+
+void Arena::retire(abi::CUdeviceptr address) noexcept {
+  const Lock lock(mutex_);
+  Block& block = blocks_.find(address)->second;
+  block.state = State::kRetired;
+  --counted_.blocks;
+  counted_.used_bytes -= block.bytes;
+  counted_.used_by[static_cast<std::size_t>(block.use)] -= block.bytes;
+  counted_.waiting_bytes += block.bytes;
+  retired_bytes_ += block.bytes;
+}
+
+void Arena::free_all(State state) {
+  for (auto block = blocks_.begin(); block != blocks_.end(); ++block) {
+    if (block->second.state == state) block = free(block);
+  }
+}
+
+void Arena::change_all(State from, State to) {
+  for (auto& [address, block] : blocks_) {
+    if (block.state == from) block.state = to;
+  }
+}
+
+Arena::Blocks::iterator Arena::free(Blocks::iterator block) {
+  Slab& slab = block->second.slab->second;
+  // A simulated driver names the work that still uses the block, if there is any.
+  if (slab.pooled) context_.table().simulator_remove_block(block->first);
+  counted_.waiting_bytes -= block->second.bytes;
+  if (block->second.state == State::kRetired) retired_bytes_ -= block->second.bytes;
+  if (block->second.state == State::kMarked) marked_bytes_ -= block->second.bytes;
+  --slab.blocks;
+  Free& free = free_of(slab);
+  const auto is_free_beside = [&](Blocks::iterator other) {
+    return other->second.slab == block->second.slab && other->second.state == State::kFree;
+  };
+  if (const auto next = std::next(block); next != blocks_.end() && is_free_beside(next)) {
+    free.erase({next->second.span, next->first});
+    block->second.span += next->second.span;
+    blocks_.erase(next);
+  }
+  if (block != blocks_.begin()) {
+    if (const auto before = std::prev(block); is_free_beside(before)) {
+      free.erase({before->second.span, before->first});
+      before->second.span += block->second.span;
+      blocks_.erase(block);
+      block = before;
+    }
+  }
+  block->second.state = State::kFree;
+  free.emplace(block->second.span, block->first);
+  return block;
+}
+
+void Arena::poll(Lock& lock) {
+  if (busy_) return;
+  if (marked_bytes_ > 0) {
+    busy_ = true;
+    lock.unlock();
+    const abi::CUresult code = context_.table().event_query(marker_);
+    lock.lock();
+    busy_ = false;
+    not_busy_.notify_all();
+    // A context that is lost gives its memory back when it is closed.
+    if (code == abi::kCudaSuccess) free_all(State::kMarked);
+  }
+  if (context_.table().ctx_record_event != nullptr) {
+    if (marked_bytes_ == 0 && retired_bytes_ >= kMaxUnmarked) mark(lock);
+  } else if (retired_bytes_ >= kMaxWaiting) {
+    wait_for_waiting(lock);
+  }
+  give_back(lock, counted_.held_bytes);
+}
+
+void Arena::mark(Lock& lock) {
+  change_all(State::kRetired, State::kMarked);
+  marked_bytes_ = std::exchange(retired_bytes_, 0);
+  busy_ = true;
+  lock.unlock();
+  const abi::CudaTable& cuda = context_.table();
+  abi::CUresult code = abi::kCudaSuccess;
+  if (marker_ == nullptr) code = cuda.event_create(&marker_, abi::kEventDisableTiming);
+  if (code == abi::kCudaSuccess) code = cuda.ctx_record_event(context_.handle(), marker_);
+  lock.lock();
+  busy_ = false;
+  not_busy_.notify_all();
+  if (code == abi::kCudaSuccess) return;
+  change_all(State::kMarked, State::kRetired);
+  retired_bytes_ += std::exchange(marked_bytes_, 0);
+}
+
+void Arena::wait_for_waiting(Lock& lock) {
+  if (counted_.waiting_bytes == 0) return;
+  lock.unlock();
+  try {
+    wait_for_all([&] {
+      abi::check(context_.table(), context_.table().ctx_synchronize(), "cuCtxSynchronize");
+    });
+  } catch (const Error&) {  // the blocks go on waiting
+  }
+  lock.lock();
+}
+
+// Only the blocks of this call may be freed after its wait, since another thread's may have been
+// retired after this one began to wait.
+void Arena::wait_for_all(const std::function<void()>& wait) {
+  Lock lock(mutex_);
+  not_busy_.wait(lock, [&] { return !busy_; });
+  std::vector<Blocks::iterator> awaited;
+  for (auto block = blocks_.begin(); block != blocks_.end(); ++block) {
+    State& state = block->second.state;
+    if (state == State::kRetired || state == State::kMarked) awaited.push_back(block);
+  }
+  for (const auto block : awaited) block->second.state = State::kAwaited;
+  retired_bytes_ = marked_bytes_ = 0;
+  lock.unlock();
+  std::exception_ptr error;
+  try {
+    wait();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  lock.lock();
+  for (const auto block : awaited) {
+    if (!error) {
+      free(block);
+      continue;
+    }
+    block->second.state = State::kRetired;
+    retired_bytes_ += block->second.bytes;
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+std::size_t Arena::trim(std::size_t bytes) {
+  run_trimmers();
+  Lock lock(mutex_);
+  wait_for_waiting(lock);
+  return give_back(lock, bytes);
+}
+
+// Gives empty slabs back until `keep_bytes` are held, and always those beyond kKeptEmpty.
+std::size_t Arena::give_back(Lock& lock, std::size_t keep_bytes) {
+  std::vector<std::pair<abi::CUdeviceptr, Slab>> given;
+  std::size_t bytes = 0;
+  std::size_t empty = 0;
+  for (auto slab = slabs_.begin(); slab != slabs_.end();) {
+    const auto next = std::next(slab);
+    if (slab->second.blocks == 0) {
+      empty += slab->second.bytes;
+      if (counted_.held_bytes > keep_bytes || empty > kKeptEmpty) {
+        empty -= slab->second.bytes;
+        bytes += slab->second.bytes;
+        counted_.held_bytes -= slab->second.bytes;
+        --counted_.slabs;
+        ++counted_.slabs_given_back;
+        free_of(slab->second).erase({slab->second.bytes, slab->first});
+        blocks_.erase(slab->first);
+        given.emplace_back(*slab);
+        slabs_.erase(slab);
+      }
+    }
+    slab = next;
+  }
+  if (given.empty()) return 0;
+  lock.unlock();
+  for (const auto& [address, slab] : given) {
+    if (slab.pooled) context_.table().simulator_set_pool(address, slab.bytes, 0);
+    source_.give_back(address, slab.bytes, true);
+  }
+  lock.lock();
+  return bytes;
+}
+
+ArenaStatistics Arena::statistics() const {
+  const Lock lock(mutex_);
+  ArenaStatistics now = counted_;
+  for (const Free& free : free_) {
+    if (!free.empty())
+      now.largest_free_bytes = std::max(now.largest_free_bytes, free.rbegin()->first);
+  }
+  return now;
+}
+
+std::string Arena::holdings() const {
+  std::string by;
+  for (int use = 0; use < kMemoryUses; ++use) {
+    const std::size_t bytes = counted_.used_by[static_cast<std::size_t>(use)];
+    if (bytes == 0) continue;
+    by += fmt::format("{}{} {}", by.empty() ? ": " : ", ", to_string(static_cast<MemoryUse>(use)),
+                      bytes);
+  }
+  return fmt::format("the library holds {} bytes on the device, {} of them in use{}",
+                     counted_.held_bytes, counted_.used_bytes, by);
+}
+
+Arena::Trimmers::iterator Arena::add_trimmer(std::function<void()> trim) {
+  const std::lock_guard lock(trimmers_mutex_);
+  return trimmers_.insert(trimmers_.end(), std::move(trim));
+}
+
+void Arena::remove_trimmer(Trimmers::iterator trimmer) {
+  const std::lock_guard lock(trimmers_mutex_);
+  trimmers_.erase(trimmer);
+}
+
+void Arena::run_trimmers() {
+  const std::lock_guard lock(trimmers_mutex_);
+  for (const auto& trim : trimmers_) trim();
+}
+
+}  // namespace annulus::device

@@ -1,0 +1,36 @@
+#ifndef ANNULUS_DEVICE_SLAB_SOURCE_H_
+#define ANNULUS_DEVICE_SLAB_SOURCE_H_
+
+// The slabs of an arena: from the caller's allocator, or from the driver where there is none.
+
+#include <cstddef>
+#include <utility>
+
+#include "abi/cuda_types.h"
+#include "annulus/allocator.h"
+
+namespace annulus::device {
+
+class Context;
+
+class SlabSource {
+ public:
+  SlabSource(const Context& context, AllocatorCallbacks allocator)
+      : context_(context), allocator_(std::move(allocator)) {}
+
+  // A slab at a multiple of 256. Requires: the context is current. Throws Error{kOutOfMemory} with
+  // the bytes that were asked for and, of the driver's, those that are free;
+  // Error{kInvalidArgument} for an address that is not aligned; and the caller's own Error.
+  abi::CUdeviceptr take(std::size_t bytes) const;
+  // Drops exceptions, because destructors call it. `current`: whether the context is; else only an
+  // allocator gets its memory back.
+  void give_back(abi::CUdeviceptr address, std::size_t bytes, bool current) const;
+
+ private:
+  const Context& context_;
+  const AllocatorCallbacks allocator_;
+};
+
+}  // namespace annulus::device
+
+#endif  // ANNULUS_DEVICE_SLAB_SOURCE_H_
