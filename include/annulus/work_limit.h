@@ -13,6 +13,8 @@
 // mask. So the same call is refused on every machine or on none, however busy it is. A step is
 // about five nanoseconds of one core. What is in a cache already costs nothing.
 
+#include "annulus/language.h"
+
 #include <cstdint>
 #include <functional>
 

@@ -109,7 +109,7 @@ class SharedCache {
   bool has(const Key& key) const {
     std::lock_guard lock(mutex_);
     const auto found = map_.find(key);
-    return found != map_.end() && found->second.value != nullptr;
+    return found != map_.end() && found->second.made;
   }
 
   CacheCounters counters() const {
@@ -119,14 +119,13 @@ class SharedCache {
 
   // Forgets the values that nobody holds but the cache.
   void drop_unused() {
-    Dropped dropped;
+    MadeList dropped;
     std::lock_guard lock(mutex_);
     // A value with a single owner gets no other one meanwhile, as only get() gives it out.
     for (auto at = order_.begin(); at != order_.end();) {
-      const auto entry = map_.find(**at);
-      ++at;
-      if (entry->second.value.use_count() > 1) continue;
-      drop(entry, &dropped);
+      const auto made = at++;
+      if (made->value.use_count() > 1) continue;
+      drop(made, &dropped);
       ++counters_.evictions;
     }
   }
@@ -135,7 +134,7 @@ class SharedCache {
   void clear() {
     MadeList dropped;
     std::lock_guard lock(mutex_);
-    while (!order_.empty()) drop_last(&dropped);
+    while (!order_.empty()) drop(std::prev(order_.end()), &dropped);
   }
 
  private:
@@ -170,19 +169,18 @@ class SharedCache {
     counters_.bytes += bytes;
     ++counters_.entries;
     while (counters_.bytes > limits_.bytes || counters_.entries > limits_.entries) {
-      drop_last(dropped);
+      drop(std::prev(order_.end()), dropped);
       ++counters_.evictions;
     }
   }
 
-  // Requires: mutex_ is held; order_ is not empty.
-  void drop_last(MadeList* dropped) noexcept {
-    const typename MadeList::iterator last = std::prev(order_.end());
-    counters_.bytes -= last->bytes;
+  // Requires: mutex_ is held; `made` is in order_.
+  void drop(typename MadeList::iterator made, MadeList* dropped) noexcept {
+    counters_.bytes -= made->bytes;
     --counters_.entries;
-    map_.erase(map_.find(*last->key));
-    last->key = nullptr;
-    dropped->splice(dropped->begin(), order_, last);
+    map_.erase(map_.find(*made->key));
+    made->key = nullptr;
+    dropped->splice(dropped->begin(), order_, made);
   }
 
   const CacheLimits limits_;

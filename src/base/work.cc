@@ -104,4 +104,19 @@ void expect(std::int64_t steps, std::string_view what) {
        work->doing_, what, steps, done, work->limit_.steps, kAdvice);
 }
 
+void charge_once(std::string_view key, std::int64_t steps, std::string_view what) {
+  Work* const work = share().work;
+  if (work == nullptr) return;
+  {
+    const std::lock_guard lock(work->mutex_);
+    if (work->once_.contains(key)) return;
+  }
+  expect(steps, what);
+  {
+    const std::lock_guard lock(work->mutex_);
+    if (!work->once_.emplace(key).second) return;
+  }
+  charge(steps);
+}
+
 }  // namespace annulus::base

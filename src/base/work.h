@@ -14,6 +14,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -48,12 +51,15 @@ class Work {
   friend void charge(std::int64_t steps);
   friend void settle();
   friend void expect(std::int64_t steps, std::string_view what);
+  friend void charge_once(std::string_view key, std::int64_t steps, std::string_view what);
 
   void settle(std::int64_t steps);
 
   const WorkLimit limit_;
   const std::string doing_;
   std::atomic<std::int64_t> steps_{0};
+  std::mutex mutex_;
+  std::set<std::string, std::less<>> once_;  // keys of charge_once(); guarded by mutex_
   bool is_inner_ = false;
 };
 
@@ -73,6 +79,10 @@ void settle();
 // Throws Error{kLimit} where so many steps are more than what is left; counts nothing. `what` says
 // what is estimated, as in "the list of tiles".
 void expect(std::int64_t steps, std::string_view what);
+
+// expect() and charge() for what a call does once for each key, such as compiling a text, however
+// often the call asks for it.
+void charge_once(std::string_view key, std::int64_t steps, std::string_view what);
 
 }  // namespace annulus::base
 

@@ -33,6 +33,18 @@ std::size_t slab_bytes_for(std::size_t bytes) {
   return base::round_up(bytes, kSmallSlab);
 }
 
+// A block that is in no map yet, with its node for the set of free ones.
+template <typename Blocks, typename Block>
+typename Blocks::node_type make_block(abi::CUdeviceptr address, std::size_t span) {
+  Block block;
+  block.span = span;
+  std::set<std::pair<std::size_t, abi::CUdeviceptr>> node = {{span, address}};
+  block.node = node.extract(node.begin());
+  Blocks one;
+  one.emplace(address, std::move(block));
+  return one.extract(one.begin());
+}
+
 }  // namespace
 
 const char* to_string(MemoryUse use) {
@@ -90,18 +102,18 @@ std::optional<abi::CUdeviceptr> Arena::take(std::size_t bytes, MemoryUse use) {
   const auto at = blocks_.find(found->second);
   Block& block = at->second;
   Slab& slab = block.slab->second;
+  // All allocations come first: behind them nothing can fail.
+  const std::size_t span = std::min(block.span, whole + guard_);
+  Blocks::node_type rest;
+  if (block.span > span) rest = make_block<Blocks, Block>(at->first + span, block.span - span);
   if (slab.pooled) {
     abi::check(context_.table(), context_.table().simulator_add_block(at->first, bytes),
                "annulusSimulatorAddBlock");
   }
-  free.erase(found);
-  const std::size_t span = std::min(block.span, whole + guard_);
-  if (block.span > span) {
-    Block rest;
-    rest.span = block.span - span;
-    rest.slab = block.slab;
-    free.emplace(rest.span, at->first + span);
-    blocks_.emplace(at->first + span, rest);
+  block.node = free.extract(found);
+  if (rest) {
+    rest.mapped().slab = block.slab;
+    insert_free(blocks_.insert(std::move(rest)).position);
   }
   block.span = span;
   block.bytes = bytes;
@@ -132,36 +144,40 @@ bool Arena::grow(Lock& lock, std::size_t bytes, bool small) {
         bytes, limits_.max_bytes);
     return false;
   }
+  // Before the slab is there, since nothing may fail once it is.
+  Slabs slab;
+  slab.emplace(0, Slab{bytes, small, false, 0});
+  Blocks::node_type block = make_block<Blocks, Block>(0, bytes);
   counted_.held_bytes += bytes;  // by now, so that two threads cannot exceed the limit
   lock.unlock();
   abi::CUdeviceptr address = 0;
-  std::string refused;
   bool pooled = false;
   std::exception_ptr error;
   try {
     address = source_.take(bytes);
     pooled = guard_ > 0 && context_.table().simulator_set_pool(address, bytes, 1) == 0;
-  } catch (const Error& caught) {
-    refused = caught.what();
-    if (caught.code() != ErrorCode::kOutOfMemory) error = std::current_exception();
   } catch (...) {
     error = std::current_exception();
   }
   lock.lock();
-  if (address == 0) {
+  if (error) {
     counted_.held_bytes -= bytes;
-    why_not_ = std::move(refused);
-    if (error) std::rethrow_exception(error);
+    try {
+      std::rethrow_exception(error);
+    } catch (const Error& refused) {
+      if (refused.code() != ErrorCode::kOutOfMemory) throw;
+      why_not_ = refused.what();
+    }
     return false;
   }
   counted_.peak_held_bytes = std::max(counted_.peak_held_bytes, counted_.held_bytes);
   ++counted_.slabs;
   ++counted_.slabs_taken;
-  Block block;
-  block.span = bytes;
-  block.slab = slabs_.emplace(address, Slab{bytes, small, pooled, 0}).first;
-  blocks_.emplace(address, block);
-  free_of(block.slab->second).emplace(bytes, address);
+  Slabs::node_type node = slab.extract(slab.begin());
+  node.key() = block.key() = address;
+  node.mapped().pooled = pooled;
+  block.mapped().slab = slabs_.insert(std::move(node)).position;
+  insert_free(blocks_.insert(std::move(block)).position);
   return true;
 }
 
@@ -176,7 +192,13 @@ void Arena::retire(abi::CUdeviceptr address) noexcept {
   retired_bytes_ += block.bytes;
 }
 
-void Arena::free_all(State state) {
+void Arena::insert_free(Blocks::iterator block) noexcept {
+  Free::node_type node = std::move(block->second.node);
+  node.value() = {block->second.span, block->first};
+  free_of(block->second.slab->second).insert(std::move(node));
+}
+
+void Arena::free_all(State state) noexcept {
   for (auto block = blocks_.begin(); block != blocks_.end(); ++block) {
     if (block->second.state == state) block = free(block);
   }
@@ -188,7 +210,7 @@ void Arena::change_all(State from, State to) {
   }
 }
 
-Arena::Blocks::iterator Arena::free(Blocks::iterator block) {
+Arena::Blocks::iterator Arena::free(Blocks::iterator block) noexcept {
   Slab& slab = block->second.slab->second;
   // A simulated driver names the work that still uses the block, if there is any.
   if (slab.pooled) context_.table().simulator_remove_block(block->first);
@@ -207,14 +229,14 @@ Arena::Blocks::iterator Arena::free(Blocks::iterator block) {
   }
   if (block != blocks_.begin()) {
     if (const auto before = std::prev(block); is_free_beside(before)) {
-      free.erase({before->second.span, before->first});
+      before->second.node = free.extract({before->second.span, before->first});
       before->second.span += block->second.span;
       blocks_.erase(block);
       block = before;
     }
   }
   block->second.state = State::kFree;
-  free.emplace(block->second.span, block->first);
+  insert_free(block);
   return block;
 }
 
@@ -307,7 +329,7 @@ std::size_t Arena::trim(std::size_t bytes) {
 
 // Gives empty slabs back until `keep_bytes` are held, and always those beyond kKeptEmpty.
 std::size_t Arena::give_back(Lock& lock, std::size_t keep_bytes) {
-  std::vector<std::pair<abi::CUdeviceptr, Slab>> given;
+  Slabs given;
   std::size_t bytes = 0;
   std::size_t empty = 0;
   for (auto slab = slabs_.begin(); slab != slabs_.end();) {
@@ -322,8 +344,7 @@ std::size_t Arena::give_back(Lock& lock, std::size_t keep_bytes) {
         ++counted_.slabs_given_back;
         free_of(slab->second).erase({slab->second.bytes, slab->first});
         blocks_.erase(slab->first);
-        given.emplace_back(*slab);
-        slabs_.erase(slab);
+        given.insert(slabs_.extract(slab));
       }
     }
     slab = next;

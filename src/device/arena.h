@@ -107,16 +107,19 @@ class Arena {
   // A block that is retired waits for an event that is still to be recorded, a marked one for the
   // event, an awaited one for the call of the thread that counts on it.
   enum class State { kFree, kUsed, kRetired, kMarked, kAwaited };
+  // Free blocks, of small slabs and of others, by span.
+  using Free = std::set<std::pair<std::size_t, abi::CUdeviceptr>>;
   struct Block {
     std::size_t span = 0;   // bytes up to the next block
     std::size_t bytes = 0;  // that the owner asked for
     State state = State::kFree;
     MemoryUse use = MemoryUse::kScratch;
     Slabs::iterator slab;
+    // Its node of free_, unless it is there, so that a block becomes free without an allocation,
+    // which could fail.
+    Free::node_type node;
   };
   using Blocks = std::map<abi::CUdeviceptr, Block>;
-  // Free blocks, of small slabs and of others, by span.
-  using Free = std::set<std::pair<std::size_t, abi::CUdeviceptr>>;
 
   // The functions below require that mutex_ is held. Those that take the lock release it while they
   // call the driver or the caller's functions, which may wait for other threads.
@@ -124,8 +127,10 @@ class Arena {
   std::optional<abi::CUdeviceptr> take_new(Lock& lock, std::size_t slab_bytes, std::size_t bytes,
                                            MemoryUse use);
   bool grow(Lock& lock, std::size_t bytes, bool small);
-  Blocks::iterator free(Blocks::iterator block);  // returns the free block that it is part of
-  void free_all(State state);
+  // Returns the free block that it is part of.
+  Blocks::iterator free(Blocks::iterator block) noexcept;
+  void insert_free(Blocks::iterator block) noexcept;
+  void free_all(State state) noexcept;
   void change_all(State from, State to);
   Free& free_of(const Slab& slab) { return free_[slab.small ? 0 : 1]; }
   // Frees the blocks whose event has passed, and starts to wait for the others where they are many.

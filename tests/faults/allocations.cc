@@ -262,7 +262,7 @@ class Passes {
     std::vector<test::AllocationPoint> points = points_of(test::end_counting());
     for (; shared_.next < points.size() && Clock::now() < end_; ++shared_.next) {
       shared_.at = points[shared_.next];
-      pass(body, expected, free_memory, free_before);
+      pass(body, expected, keeper, free_memory, free_before);
     }
     shared_.done = true;
   }
@@ -285,7 +285,7 @@ class Passes {
     return points;
   }
 
-  void pass(const std::function<Answer()>& body, const Answer& expected,
+  void pass(const std::function<Answer()>& body, const Answer& expected, const Device& keeper,
             const FreeMemory& free_memory, std::size_t free_before) {
     std::string wrong;
     bool refused = false;
@@ -304,6 +304,13 @@ class Passes {
       wrong = error.what();
     }
     const bool reached = test::end_failing();
+    // Work that was queued before the failure may have been refused with it: the next wait says so,
+    // once.
+    try {
+      if (refused) keeper.synchronize();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kOutOfMemory) wrong = error.what();
+    }
     try {
       if (wrong.empty() && body() != expected) wrong = "another answer afterwards";
     } catch (const std::exception& error) {

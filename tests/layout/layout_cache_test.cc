@@ -210,8 +210,8 @@ TEST_CASE("what cannot be made is an error for each call, and nothing stays") {
   LayoutCache cache;
   const LayoutQuery query(dense(), 1, 1);
   const std::int64_t many = std::int64_t{1} << 20;
-  CHECK(code_of([&] { cache.get(query, many, many); }) == ErrorCode::kOutOfMemory);
-  CHECK(code_of([&] { cache.get(query, many, many); }) == ErrorCode::kOutOfMemory);
+  CHECK(code_of([&] { cache.get(query, many, many); }) == ErrorCode::kLimit);
+  CHECK(code_of([&] { cache.get(query, many, many, {.steps = 0}); }) == ErrorCode::kOutOfMemory);
   CHECK(cache.counters().failures == 2);
   CHECK(cache.counters().entries == 0);
   CHECK(cache.get(query, 4, 4)->layout.indices.size() == 16);

@@ -68,6 +68,9 @@ TEST_CASE("a layout that cannot be made is an error from every number of threads
   for (const int threads : {1, 3}) {
     CHECK(code_of([&] {
             make_layout(dense(), {1, 1, many, many}, {0, threads});
+          }) == ErrorCode::kLimit);
+    CHECK(code_of([&] {
+            make_layout(dense(), {1, 1, many, many}, {0, threads, {.steps = 0}});
           }) == ErrorCode::kOutOfMemory);
     CHECK(code_of([&] {
             make_layout(causal(), {1, 1, 8, many << 20}, {0, threads});

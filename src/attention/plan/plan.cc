@@ -76,9 +76,10 @@ void charge_texts(const pattern::MaskCode& mask, const ScoreStructure& score) {
   const std::int64_t steps =
       mask.calls * (kStepsOfCall + mask.calls * kStepsOfCalls) +
       score.operations * (kStepsOfOperation + score.operations * kStepsOfOperations);
-  base::expect(steps, fmt::format("compiling a mask of {} calls and a score of {} operations",
-                                  mask.calls, score.operations));
-  base::charge(steps);
+  // The launches of a ring and the branches of a sum that have the same texts share a kernel.
+  base::charge_once(mask.text + "\n" + score.text, steps,
+                    fmt::format("compiling a mask of {} calls and a score of {} operations",
+                                mask.calls, score.operations));
 }
 
 // The problem with the placement's positions, keys of the sequence and layer in place of its own.

@@ -176,7 +176,7 @@ CUresult ctx_record_event(CUcontext handle, CUevent event) {
       context->latest[context->all_work.get()] = marker->operation;
     }
     marker->after = state().queue.pending(*context);
-    state().queue.push(marker);
+    state().queue.add({&marker, 1});
     if (context->device->options().streams == 0) state().queue.finish(marker);
     std::lock_guard lock(recorded->mutex);
     recorded->marker = marker;

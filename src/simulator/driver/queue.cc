@@ -192,8 +192,12 @@ void Queue::run_work(Item& item, std::uint64_t* refusal) {
 
 void Queue::run(const ItemPointer& item, std::unique_lock<std::mutex>& lock) {
   item->state = Item::State::kRunning;
+  // An item of no stream, the mark of cuCtxRecordEvent, comes after work of all streams and hears
+  // of none of their refusals: those are for who waits for a stream.
+  const bool of_stream = item->stream_refusal != nullptr;
   std::uint64_t refusal = 0;
   for (const ItemPointer& before : item->after) {
+    if (!of_stream) break;
     if (before != nullptr && before->refusal > heard_refusal_) refusal = before->refusal;
   }
   lock.unlock();
@@ -201,7 +205,7 @@ void Queue::run(const ItemPointer& item, std::unique_lock<std::mutex>& lock) {
   state().detector.order.ended(*item->operation);
   lock.lock();
   item->refusal = refusal;
-  if (refusal != 0) *item->stream_refusal = refusal;
+  if (refusal != 0 && of_stream) *item->stream_refusal = refusal;
   item->state = Item::State::kDone;
   item->after.clear();
   pending_.erase(std::find(pending_.begin(), pending_.end(), item));

@@ -48,7 +48,7 @@ struct Item {
   bool on_host = false;
   bool always = false;
   std::shared_ptr<Context> context;
-  std::shared_ptr<std::atomic<std::uint64_t>> stream_refusal;  // that of its stream
+  std::shared_ptr<std::atomic<std::uint64_t>> stream_refusal;  // of its stream, if any
   std::vector<std::shared_ptr<Item>> after;
   enum class State { kWaiting, kRunning, kDone } state = State::kWaiting;
   // Kept by the queue.
