@@ -124,6 +124,9 @@ SharedLibrary find_library(const LibraryNames& names, const LibrarySearch& searc
                            LibraryReport* report) {
   report->name = names.name;
   std::string broken;  // the loader's message for the first file that exists but cannot be opened
+  // What is a part of Annulus is looked for beside it first, even before the folders that the user
+  // named: the file there is of the same version, and one of another version that was opened first
+  // would be an error and not passed over (abi/libraries.h).
   if (names.ours) {
     for (const std::string& folder : search.beside) {
       if (SharedLibrary library = try_folder(names, folder, report, &broken)) return library;

@@ -78,6 +78,9 @@ int open_private_folder(FileSystem& files, const std::string& path, FolderUse us
   }
   // Owner and mode are asked of the open descriptor, because a path could name another folder by
   // now.
+  // The folders above are not asked: who can write to them can only put another folder in this
+  // one's place, which would have to pass the same checks. Files are then opened relative to the
+  // descriptor.
   FileSystem::Status status;
   const int code = files.status(folder, &status);
   const bool owned = use == FolderUse::kOwn ? is_owners(status) : is_owners_or_roots(status);

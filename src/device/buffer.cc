@@ -37,6 +37,8 @@ HostBuffer::HostBuffer(ContextPointer context, std::size_t bytes)
 HostBuffer::~HostBuffer() {
   if (data_ == nullptr) return;
   const QuietScope scope(*context_);
+  // Where the context cannot be made current, the driver frees nothing either: the memory goes with
+  // the context, or with the process.
   if (!scope.active()) return;
   context_->table().ctx_synchronize();
   context_->table().mem_free_host(data_);

@@ -44,6 +44,8 @@ bool compare_sizes(const LayoutView& a, const LayoutView& b, std::string* text) 
   compare("C", a.block_columns, b.block_columns);
   compare("Sq", a.seq_q, b.seq_q);
   compare("Sk", a.seq_k, b.seq_k);
+  // A layout of one query head is for any number of heads, so it is compared with each head of the
+  // other one.
   if (a.query_heads() != 1 && b.query_heads() != 1) {
     compare("heads", a.query_heads(), b.query_heads());
   }

@@ -9,6 +9,9 @@
 namespace annulus::pattern {
 namespace {
 
+// With these bounds the ends of rows, blocks and segments stay below 2^50. So sums of positions
+// need no check of overflow, and leaves are asked about positions within the +-2^60 that they are
+// promised (Question in leaves/leaf.h).
 constexpr std::int64_t kMaxLength = std::int64_t{1} << 48;
 constexpr std::int64_t kMaxBlock = std::int64_t{1} << 30;
 

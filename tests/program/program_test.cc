@@ -93,7 +93,7 @@ TEST_CASE("--max-work bounds what a pattern may take") {
   CHECK(told["density"].is_null());
   CHECK(told["work_steps"] > 0);
   const Outcome layout = annulus_with(
-      "pattern stats -S 1048576 --block 1x1 -p 'random(65536, 1, 1)' --max-work 1000000");
+      "pattern stats -S 1048576 --block 1x1 -H 1 -p 'random(65536, 1, 1)' --max-work 1000000");
   CHECK(layout.code == 2);
   CHECK(layout.err.find("not done after 1000000 steps") != std::string::npos);
   CHECK(annulus_with("pattern stats -S 4096 -p causal --max-work 0").code == 0);
@@ -112,6 +112,10 @@ TEST_CASE("explain shows the choice, the reasons and the source") {
   CHECK(source.code == 0);
   CHECK(source.out.find("#include \"kernels/mma/mma_forward.cu\"") != std::string::npos);
   CHECK(source.out.find("m.causal(q, k)") != std::string::npos);
+  const Outcome brief = annulus_with("explain --brief -S 1000 -D 128 -p causal" + on_device());
+  CHECK(brief.out.find("predicted") != std::string::npos);
+  CHECK(brief.out.find("not taken") == std::string::npos);
+  refused("explain --brief --json -S 1000 -D 128" + on_device(), 2, "--brief");
   const std::string config = json["config"].get<std::string>();
   CHECK(json_of("explain --json -S 1000 -D 128 --config '" + config + "'" +
                 on_device())["config"] == config);

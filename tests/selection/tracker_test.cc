@@ -320,6 +320,35 @@ TEST_CASE("a mass is that of its own block") {
   }
 }
 
+TEST_CASE("rows that see no key have no mass") {
+  // The first 64 queries come before all keys, and are a tile row without tiles.
+  Problem problem = problem_of(192, 256, 64, 64, causal());
+  problem.q0 = -64;
+  const Case c = test::make_case(problem, 34);
+  Selection selection;
+  selection.block_rows = selection.block_columns = 64;
+  selection.rule = SelectionRule::kGiven;
+  selection.max_blocks = 4;
+  const ImportanceTracker tracker(device(), problem, selection);
+  const Plan plan = device().plan(problem, selection);
+  DeviceCase memory(device(), c);
+  const DeviceMemory workspace =
+      device().allocate(std::max(plan.workspace_bytes(), tracker.workspace_bytes()));
+  const DeviceMemory list = store(std::vector<std::int32_t>(12, -1));
+  const DeviceMemory state = store(std::vector<std::byte>(tracker.state_bytes()));
+  SelectionBuffers buffers;
+  buffers.given = static_cast<const std::int32_t*>(list.data());
+  plan.run(nullptr, memory.operands(), workspace.data(), buffers);
+  tracker.measure(nullptr, memory.operands(), buffers.given, state.data(), workspace.data());
+  device().synchronize();
+  const std::vector<std::uint64_t> mass = fetch<std::uint64_t>(state);
+  for (std::size_t row = 0; row < 3; ++row) {
+    double sum = 0;
+    for (std::size_t j = 0; j < 4; ++j) sum += static_cast<double>(mass[4 * row + j]);
+    CHECK(sum / 4294967296.0 == doctest::Approx(row == 0 ? 0.0 : 64.0).epsilon(2e-4));
+  }
+}
+
 TEST_CASE("what cannot be tracked or judged is refused") {
   Problem problem = problem_of(64, 64, 64, 64, dense());
   Selection selection;

@@ -124,6 +124,10 @@ TEST_CASE("setmaxnreg and wgmma have few constants, and no others") {
                 ErrorCode::kUnsupported, "not modelled");
 }
 
+TEST_CASE("comparisons of 16-bit floats that flush subnormals are refused") {
+  check_refused(statement("setp.lt.ftz.f16 p, o, o;"), ErrorCode::kUnsupported, "ftz");
+}
+
 TEST_CASE("a register of 16 bits has no parts that are modelled") {
   check_refused(statement("mov.b16 o, {o, o};"), ErrorCode::kUnsupported, "8 bits");
   check_refused(statement("mov.b16 {o, o}, o;"), ErrorCode::kUnsupported, "8 bits");

@@ -58,7 +58,8 @@ void print_prediction(const PlanPrediction& predicted) {
                          predicted.predicted_micros, predicted.predicted_limit, pipes));
 }
 
-void print_plan(const Device& device, const Plan& plan, const std::optional<double>& density) {
+void print_plan(const Device& device, const Plan& plan, const std::optional<double>& density,
+                bool brief) {
   const PlanInfo& info = plan.info();
   print_line("problem", problem_text(plan.problem()));
   print_line("device", fmt::format("{}, {}{}", device.info().name, device.info().architecture,
@@ -76,6 +77,7 @@ void print_plan(const Device& device, const Plan& plan, const std::optional<doub
                   info.local_bytes, info.shared_bytes, device.info().shared_bytes_per_block,
                   info.blocks_per_multiprocessor));
   print_prediction(plan.predict());
+  if (brief) return;
   std::printf("\nwhy\n");
   for (const std::string& line : info.decisions) std::printf("  %s\n", line.c_str());
   std::printf("\nnot taken\n");
@@ -103,7 +105,7 @@ Exit explain(const ExplainArguments& arguments) {
   if (arguments.json) {
     print_json(plan_json(device, plan, density));
   } else {
-    print_plan(device, plan, density);
+    print_plan(device, plan, density, arguments.brief);
   }
   return Exit::kOk;
 }

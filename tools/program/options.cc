@@ -185,7 +185,10 @@ void add_options(CLI::App& app, ExplainArguments* arguments) {
   add_problem(app, &arguments->problem);
   CLI::Option* source =
       app.add_flag("--source", arguments->source, "print the specialised source alone");
-  app.add_flag("--json", arguments->json, "print one JSON object")->excludes(source);
+  CLI::Option* brief =
+      app.add_flag("--brief", arguments->brief, "print the choice and the prediction, no reasons")
+          ->excludes(source);
+  app.add_flag("--json", arguments->json, "print one JSON object")->excludes(source, brief);
 }
 
 void add_options(CLI::App& app, DoctorArguments* arguments) {

@@ -83,6 +83,7 @@ struct ExplainArguments {
   DeviceArguments device;
   ProblemArguments problem;
   bool source = false;
+  bool brief = false;
   bool json = false;
 };
 

@@ -220,6 +220,8 @@ void reach_global(Warp& warp, Mask mask, const LaneAddresses& addresses, std::ui
         set_shadow(shadow, address, bytes);
       }
     } else if (access != Access::kLoad) {
+      // Fast mode never looks at these bits, but the next launch may be a checked one (the options
+      // of a device can change), which would report the bytes as never written.
       set_shadow(recent.memory->shadow(address), address, bytes);
     }
     // Neighbouring lanes share sectors; lanes that interleave may be counted twice.

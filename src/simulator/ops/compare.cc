@@ -237,8 +237,9 @@ Comparison take_sources(Decoder& decoder, Type type) {
     inst.small[0] = static_cast<std::uint8_t>(join);
     inst.c = decoder.predicate_in(decoder.operand(3), &inst.small[1]);
   }
+  // .ftz exists for f16 too, whose subnormals are not flushed here.
+  if (decoder.has("ftz") && type != kF32) decoder.unsupported();
   if (type.count == 2) {
-    if (decoder.has("ftz")) decoder.unsupported();
     inst.small[4] = static_cast<std::uint8_t>(static_cast<int>(how.order) |
                                               (how.unordered ? kUnorderedBit : 0));
   }

@@ -162,6 +162,9 @@ __global__ void __launch_bounds__(Shape::kWarps * 32)
       }
     }
   }
+  // A row without tiles comes here with its copies of Q under way, and a thread must not end before
+  // its copies have.
+  ptx::wait_copies<0>();
 }
 
 }  // namespace annulus::kernels

@@ -79,10 +79,13 @@ __device__ __forceinline__ void forward(const AttentionParams& params, const Ten
   constexpr int kReaders = 4 * Shape::kConsumers * Shape::kCluster;
   static_assert(!ptx::kTwoResident || Shape::kConsumers == 1, "two resident CTAs");
   // Registers of a thread. A CTA starts with the same number in all warps: the multiple of 8 that
-  // fits 65536 for (kConsumers + 1) * 128 threads (32768 with two resident CTAs). The producer's
-  // warpgroup gives up all but kProducerRegisters, and consumers take kConsumerRegisters. The sum
-  // over the warpgroups stays within the file; 56 + 256, 24 + 2 * 240 and 32 + 3 * 160 registers
-  // for each of 128 threads are at most 512.
+  // fits 65536 for (kConsumers + 1) * 128 threads (32768 with two resident CTAs), which is 256, 168
+  // or 128. The producer's warpgroup gives up all but kProducerRegisters, and consumers take
+  // kConsumerRegisters. They can take only what the CTA started with and somebody gave up: with two
+  // consumers 3 * 168 = 504 = 24 + 2 * 240, so a producer that kept 32 would let one of them wait
+  // for ever; with three 4 * 128 = 512 = 32 + 3 * 160; with two resident CTAs 2 * 128 = 24 + 232.
+  // So consumers have the most that is possible. One consumer has 256, which is the most, from the
+  // start; what its producer gives up nobody takes. FlashAttention-3 has the same numbers.
   constexpr int kProducerRegisters = ptx::kTwoResident        ? 24
                                      : Shape::kConsumers == 1 ? 56
                                      : Shape::kConsumers == 2 ? 24
