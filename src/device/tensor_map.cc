@@ -30,7 +30,10 @@ class StrideBytes {
     constexpr std::int64_t kMax = (std::int64_t{1} << 40) - 16;
     const std::int64_t bytes = extent <= 1 ? nested_ : stride * element_;
     const std::int64_t count = std::max<std::int64_t>(1, extent);
-    nested_ = bytes > 0 && bytes <= kMax / count ? std::max(nested_, bytes * count) : kMax;
+    // Not by a division, of which a run would make twelve.
+    std::int64_t span = 0;
+    const bool over = __builtin_mul_overflow(bytes, count, &span);
+    nested_ = bytes > 0 && !over && span <= kMax ? std::max(nested_, span) : kMax;
     return static_cast<std::uint64_t>(bytes);
   }
 
