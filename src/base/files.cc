@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <new>
 #include <system_error>
 
 #include "base/fail.h"
@@ -130,9 +131,37 @@ void FileSystem::unmap(const void* data, std::size_t bytes) {
   ::munmap(const_cast<void*>(data), bytes);
 }
 
-FileResult try_read_file(FileSystem& files, int folder, const std::string& path,
-                         std::int64_t max_bytes, std::vector<std::byte>* bytes,
-                         AcceptStatus accept) {
+namespace {
+
+// Reads on behind the first *used bytes until the buffer is full or the file ends; -errno where
+// that fails.
+int fill(FileSystem& files, int file, std::vector<std::byte>* bytes, std::size_t* used) {
+  while (*used < bytes->size()) {
+    const std::int64_t count = uninterrupted(
+        [&] { return files.read(file, bytes->data() + *used, bytes->size() - *used); });
+    if (count < 0) return static_cast<int>(count);
+    if (count == 0) break;
+    *used += static_cast<std::size_t>(count);
+  }
+  return 0;
+}
+
+// Shows `check` as many first bytes as it must see; -errno where they cannot be read.
+int read_head(FileSystem& files, int file, std::int64_t file_bytes, const CheckHead& check,
+              std::vector<std::byte>* bytes, std::size_t* used) {
+  while (true) {
+    const std::size_t wanted = check(std::span(*bytes).first(*used), file_bytes);
+    if (wanted <= *used) return 0;
+    bytes->resize(std::min(wanted, static_cast<std::size_t>(file_bytes)));
+    const int code = fill(files, file, bytes, used);
+    // It is shorter than it was, which the caller sees when all of it is read.
+    if (code < 0 || *used < wanted) return code;
+  }
+}
+
+FileResult read_whole(FileSystem& files, int folder, const std::string& path,
+                      std::int64_t max_bytes, AcceptStatus accept, const CheckHead& check,
+                      std::vector<std::byte>* bytes) {
   // Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
   const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | (folder == kHere ? 0 : O_NOFOLLOW);
   const int file = uninterrupted([&] { return files.open(folder, path, flags, 0); });
@@ -147,22 +176,34 @@ FileResult try_read_file(FileSystem& files, int folder, const std::string& path,
   if (examined < 0) return {examined, "examine"};
   if (!status.regular) return {-EINVAL, "read"};
   if (accept != nullptr && !accept(status)) return {-EPERM, "trust"};
+  std::size_t used = 0;
+  bytes->clear();
+  if (check) {
+    const int code = read_head(files, file, status.bytes, check, bytes, &used);
+    if (code < 0) return {code, "read"};
+    max_bytes = std::min(max_bytes, status.bytes);
+  }
   if (status.bytes > max_bytes) return {-EFBIG, "read"};
   // The stated size may be wrong or change meanwhile, so one byte more is asked for, and the buffer
   // grows as long as bytes come.
   bytes->resize(static_cast<std::size_t>(std::max<std::int64_t>(status.bytes, 0)) + 1);
-  std::size_t used = 0;
   while (true) {
-    if (used == bytes->size()) bytes->resize(used * 2);
-    const std::int64_t count =
-        uninterrupted([&] { return files.read(file, bytes->data() + used, bytes->size() - used); });
-    if (count < 0) return {static_cast<int>(count), "read"};
-    if (count == 0) break;
-    used += static_cast<std::size_t>(count);
+    const int code = fill(files, file, bytes, &used);
+    if (code < 0) return {code, "read"};
     if (static_cast<std::int64_t>(used) > max_bytes) return {-EFBIG, "read"};
+    if (used < bytes->size()) break;
+    bytes->resize(used * 2);
   }
   bytes->resize(used);
   return {};
+}
+
+}  // namespace
+
+FileResult try_read_file(FileSystem& files, int folder, const std::string& path,
+                         std::int64_t max_bytes, std::vector<std::byte>* bytes,
+                         AcceptStatus accept) {
+  return read_whole(files, folder, path, max_bytes, accept, {}, bytes);
 }
 
 FileResult try_write_file(FileSystem& files, int folder, const std::string& path,
@@ -206,10 +247,9 @@ std::string describe_errno(std::int64_t code) {
   return std::generic_category().message(static_cast<int>(code < 0 ? -code : code));
 }
 
-std::vector<std::byte> read_file(FileSystem& files, const std::string& path,
-                                 std::int64_t max_bytes) {
-  std::vector<std::byte> bytes;
-  const FileResult outcome = try_read_file(files, kHere, path, max_bytes, &bytes);
+namespace {
+
+void throw_unless_read(const FileResult& outcome, const std::string& path, std::int64_t max_bytes) {
   if (outcome.code == -EFBIG) {
     fail(ErrorCode::kInvalidFile, "'{}' is larger than the {} bytes that are read from such a file",
          path, max_bytes);
@@ -219,6 +259,30 @@ std::vector<std::byte> read_file(FileSystem& files, const std::string& path,
   }
   if (!outcome.ok()) {
     fail(ErrorCode::kFile, "cannot {} '{}': {}", outcome.step, path, describe_errno(outcome.code));
+  }
+}
+
+}  // namespace
+
+std::vector<std::byte> read_file(FileSystem& files, const std::string& path,
+                                 std::int64_t max_bytes) {
+  std::vector<std::byte> bytes;
+  throw_unless_read(try_read_file(files, kHere, path, max_bytes, &bytes), path, max_bytes);
+  return bytes;
+}
+
+std::vector<std::byte> read_checked_file(FileSystem& files, const std::string& path,
+                                         std::int64_t max_bytes, const CheckHead& check) {
+  // A sparse file can be of any size at no cost, so a size over half of the machine's memory is
+  // refused before memory is taken for it.
+  const std::int64_t memory = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  if (memory > 0) max_bytes = std::min(max_bytes, memory / 2);
+  std::vector<std::byte> bytes;
+  try {
+    throw_unless_read(read_whole(files, kHere, path, max_bytes, nullptr, check, &bytes), path,
+                      max_bytes);
+  } catch (const std::bad_alloc&) {
+    fail(ErrorCode::kOutOfMemory, "no memory to read '{}'", path);
   }
   return bytes;
 }

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -62,6 +63,13 @@ FileResult try_read_file(FileSystem& files, int folder, const std::string& path,
                          std::int64_t max_bytes, std::vector<std::byte>* bytes,
                          AcceptStatus accept = nullptr);
 
+// Looks at a file's size and first bytes before the others are read, since a sparse file has any
+// size at no cost. It is called without bytes first and returns how many first bytes it must see;
+// it is called again with those until it must see no more. It throws where the size is not what
+// the first bytes or the caller's wishes need.
+using CheckHead =
+    std::function<std::size_t(std::span<const std::byte> head, std::int64_t file_bytes)>;
+
 // Writes through a temporary of the same folder, synced and renamed over path: a reader sees the
 // old file or the new one, whole, also after a crash of this process or of the machine. On an error
 // path is untouched and the temporary is removed. Temporaries are named kTemporaryPrefix and 16
@@ -80,6 +88,10 @@ std::optional<std::int64_t> modified_time(FileSystem& files, int folder, const s
 // is never replaced. Where the path is a link, the file that it leads to is replaced.
 std::vector<std::byte> read_file(FileSystem& files, const std::string& path,
                                  std::int64_t max_bytes);
+// With a check of the head, which comes before that of max_bytes. A file larger than half of the
+// machine's memory is refused as one larger than max_bytes is. Throws Error{kOutOfMemory} too.
+std::vector<std::byte> read_checked_file(FileSystem& files, const std::string& path,
+                                         std::int64_t max_bytes, const CheckHead& check);
 void write_file_atomically(FileSystem& files, const std::string& path,
                            std::span<const std::byte> bytes, unsigned mode = 0644);
 

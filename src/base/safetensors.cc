@@ -1,13 +1,11 @@
 #include "base/safetensors.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
-#include <new>
 #include <optional>
 
 #include "base/fail.h"
@@ -88,10 +86,19 @@ Metadata parse_metadata(const Json& value, std::string_view what) {
   return metadata;
 }
 
+// Where a tensor lies in the data.
 struct Placed {
   std::int64_t begin = 0;
   std::int64_t end = 0;
-  const std::string* name = nullptr;
+  std::string name;
+};
+
+// A file's header, with tensors whose bytes are not there yet.
+struct Header {
+  Safetensors file;
+  std::vector<Placed> placed;
+  std::size_t data_at = 0;     // where the data begins
+  std::size_t file_bytes = 0;  // 0: not read yet
 };
 
 // Throws unless an entry of the header is an object with the three keys that the format knows, and
@@ -145,7 +152,7 @@ std::vector<std::int64_t> parse_shape(const std::string& tensor, const Json& sha
 
 // Reads one entry of the header and checks everything that can be checked without the other
 // entries.
-TensorView parse_tensor(const std::string& name, const Json& value, std::span<const std::byte> data,
+TensorView parse_tensor(const std::string& name, const Json& value, std::size_t data_bytes,
                         std::string_view what, Placed* placed) {
   const std::string tensor = shown(name);
   check_keys(tensor, value, what);
@@ -165,19 +172,17 @@ TensorView parse_tensor(const std::string& name, const Json& value, std::span<co
     fail(ErrorCode::kInvalidFile,
          "{}: data_offsets of tensor '{}' are not [begin, end], 0 <= begin <= end", what, tensor);
   }
-  if (*end > static_cast<std::int64_t>(data.size())) {
+  if (*end > static_cast<std::int64_t>(data_bytes)) {
     fail(
         ErrorCode::kInvalidFile,
         "{}: tensor '{}' ends at byte {} of the data, but only {} are there; the file is cut short",
-        what, tensor, *end, data.size());
+        what, tensor, *end, data_bytes);
   }
   if (*end - *begin != *bytes) {
     fail(ErrorCode::kInvalidFile, "{}: tensor '{}' holds {} bytes; {} [{}] needs {}", what, tensor,
          *end - *begin, row.name, base::join(view.shape, ", "), *bytes);
   }
-  view.bytes =
-      data.subspan(static_cast<std::size_t>(*begin), static_cast<std::size_t>(*end - *begin));
-  *placed = {.begin = *begin, .end = *end, .name = &name};
+  *placed = {.begin = *begin, .end = *end, .name = name};
   return view;
 }
 
@@ -190,7 +195,7 @@ void check_cover(std::vector<Placed>* placed, std::size_t data_bytes, std::strin
   for (const Placed& tensor : *placed) {
     if (tensor.begin != covered) {
       fail(ErrorCode::kInvalidFile, "{}: tensor '{}' begins at byte {}, {} {} of the data", what,
-           shown(*tensor.name), tensor.begin,
+           shown(tensor.name), tensor.begin,
            tensor.begin < covered ? "over another that ends at" : "leaving a hole from", covered);
     }
     covered = tensor.end;
@@ -198,6 +203,72 @@ void check_cover(std::vector<Placed>* placed, std::size_t data_bytes, std::strin
   if (static_cast<std::uint64_t>(covered) != data_bytes) {
     fail(ErrorCode::kInvalidFile, "{}: {} bytes of data after the last tensor belong to none", what,
          data_bytes - static_cast<std::size_t>(covered));
+  }
+}
+
+// The header's end, by the first bytes of a file of this size.
+std::size_t header_end(std::span<const std::byte> head, std::size_t file_bytes,
+                       std::string_view what) {
+  std::uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, head.data(), kPrefix);
+  if (header_bytes > file_bytes - kPrefix) {
+    fail(ErrorCode::kInvalidFile,
+         "{}: the header claims {} bytes, but only {} follow; not a safetensors file, or cut short",
+         what, header_bytes, file_bytes - kPrefix);
+  }
+  if (header_bytes > kHeaderLimits.bytes) {
+    fail(ErrorCode::kInvalidFile, "{}: the header claims {} bytes; {} are read at most", what,
+         header_bytes, kHeaderLimits.bytes);
+  }
+  return kPrefix + static_cast<std::size_t>(header_bytes);
+}
+
+// Reads a header whose bytes are all there. Entries are checked one by one, and then against one
+// another and the size of the file.
+Header parse_header(std::span<const std::byte> head, std::size_t file_bytes,
+                    std::string_view what) {
+  Header header;
+  header.data_at = head.size();
+  header.file_bytes = file_bytes;
+  const std::size_t data_bytes = file_bytes - header.data_at;
+  const char* text = reinterpret_cast<const char*>(head.data()) + kPrefix;
+  const Json json = parse_json({text, head.size() - kPrefix}, what, kHeaderLimits);
+  if (!json.is_object()) {
+    fail(ErrorCode::kInvalidFile, "{}: the header is not a JSON object", what);
+  }
+  for (auto entry = json.begin(); entry != json.end(); ++entry) {
+    if (entry.key() == kMetadataName) {
+      header.file.metadata = parse_metadata(entry.value(), what);
+    } else {
+      header.file.tensors.emplace(entry.key(), parse_tensor(entry.key(), entry.value(), data_bytes,
+                                                            what, &header.placed.emplace_back()));
+    }
+  }
+  check_cover(&header.placed, data_bytes, what);
+  return header;
+}
+
+// Gives the tensors of a header their bytes. The views point into `storage`, which is moved into
+// the result before they are made.
+Safetensors with_bytes(Header header, std::vector<std::byte> bytes, std::string_view what) {
+  if (header.file_bytes == 0 || bytes.size() != header.file_bytes) {
+    fail(ErrorCode::kInvalidFile, "{}: changed while it was read: {} bytes, not {}", what,
+         bytes.size(), header.file_bytes);
+  }
+  Safetensors file = std::move(header.file);
+  file.storage = std::move(bytes);
+  const auto data = std::span<const std::byte>(file.storage).subspan(header.data_at);
+  for (const Placed& placed : header.placed) {
+    file.tensors.at(placed.name).bytes =
+        data.subspan(static_cast<std::size_t>(placed.begin),
+                     static_cast<std::size_t>(placed.end - placed.begin));
+  }
+  return file;
+}
+
+void check_prefix(std::size_t file_bytes, std::string_view what) {
+  if (file_bytes < kPrefix) {
+    fail(ErrorCode::kInvalidFile, "{}: {} bytes are no safetensors file", what, file_bytes);
   }
 }
 
@@ -212,54 +283,29 @@ std::int64_t TensorView::elements() const {
   return count;
 }
 
-// The views point into `storage`, which is moved into the result before they are made. Entries are
-// checked one by one, and then against one another.
 Safetensors parse_safetensors(std::vector<std::byte> bytes, std::string_view what) {
-  if (bytes.size() < kPrefix) {
-    fail(ErrorCode::kInvalidFile, "{}: {} bytes are no safetensors file", what, bytes.size());
-  }
-  std::uint64_t header_bytes = 0;
-  std::memcpy(&header_bytes, bytes.data(), kPrefix);
-  if (header_bytes > bytes.size() - kPrefix) {
-    fail(ErrorCode::kInvalidFile,
-         "{}: the header claims {} bytes, but only {} follow; not a safetensors file, or cut short",
-         what, header_bytes, bytes.size() - kPrefix);
-  }
-  const char* text = reinterpret_cast<const char*>(bytes.data()) + kPrefix;
-  const Json header =
-      parse_json({text, static_cast<std::size_t>(header_bytes)}, what, kHeaderLimits);
-  if (!header.is_object()) {
-    fail(ErrorCode::kInvalidFile, "{}: the header is not a JSON object", what);
-  }
-  Safetensors file;
-  file.storage = std::move(bytes);
-  const auto data = std::span<const std::byte>(file.storage)
-                        .subspan(kPrefix + static_cast<std::size_t>(header_bytes));
-  std::vector<Placed> placed;
-  for (auto entry = header.begin(); entry != header.end(); ++entry) {
-    if (entry.key() == kMetadataName) {
-      file.metadata = parse_metadata(entry.value(), what);
-    } else {
-      file.tensors.emplace(entry.key(), parse_tensor(entry.key(), entry.value(), data, what,
-                                                     &placed.emplace_back()));
-    }
-  }
-  check_cover(&placed, data.size(), what);
-  return file;
+  check_prefix(bytes.size(), what);
+  const std::size_t end = header_end(bytes, bytes.size(), what);
+  Header header = parse_header(std::span<const std::byte>(bytes).first(end), bytes.size(), what);
+  return with_bytes(std::move(header), std::move(bytes), what);
 }
 
-Safetensors read_safetensors(FileSystem& files, const std::string& path, std::int64_t max_bytes) {
-  // A sparse file can state any size at no cost, so a size over half of the machine's memory is
-  // refused before any memory is taken.
-  const std::int64_t memory = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
-  if (memory > 0) max_bytes = std::min(max_bytes, memory / 2);
-  std::vector<std::byte> bytes;
-  try {
-    bytes = read_file(files, path, max_bytes);
-  } catch (const std::bad_alloc&) {
-    fail(ErrorCode::kOutOfMemory, "no memory to read '{}'", path);
-  }
-  return parse_safetensors(std::move(bytes), path);
+Safetensors read_safetensors(FileSystem& files, const std::string& path, std::int64_t max_bytes,
+                             const CheckTensors& check) {
+  Header header;
+  const auto check_head = [&](std::span<const std::byte> head, std::int64_t stated) {
+    const auto file_bytes = static_cast<std::size_t>(stated);
+    check_prefix(file_bytes, path);
+    if (head.empty()) return kPrefix;
+    const std::size_t end = header_end(head, file_bytes, path);
+    if (head.size() == end) {
+      header = parse_header(head, file_bytes, path);
+      if (check) check(header.file);
+    }
+    return end;
+  };
+  std::vector<std::byte> bytes = read_checked_file(files, path, max_bytes, check_head);
+  return with_bytes(std::move(header), std::move(bytes), path);
 }
 
 std::vector<std::byte> format_safetensors(std::span<const NamedTensor> tensors,

@@ -17,6 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -65,9 +66,13 @@ struct Safetensors {
 Safetensors parse_safetensors(std::vector<std::byte> bytes, std::string_view what);
 
 // Throws Error{kFile} where the file cannot be read, Error{kInvalidFile} where it is larger than
-// max_bytes or half of the machine's memory, and Error{kOutOfMemory}.
+// max_bytes or half of the machine's memory, and Error{kOutOfMemory}. The header is read and
+// compared with the size of the file before the data is read; then `check`, where it is given, sees
+// the metadata and the tensors without their bytes, and may throw.
+using CheckTensors = std::function<void(const Safetensors& without_bytes)>;
 Safetensors read_safetensors(FileSystem& files, const std::string& path,
-                             std::int64_t max_bytes = std::int64_t{1} << 36);
+                             std::int64_t max_bytes = std::int64_t{1} << 36,
+                             const CheckTensors& check = {});
 
 // The bytes of a file. They are the same for the same tensors and metadata in any order: larger
 // elements come first, then names decide, so that each tensor is aligned to its element. Throws

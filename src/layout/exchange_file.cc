@@ -1,4 +1,4 @@
-// Reads and writes files of the formats in annulus/layout_formats.h.
+#include "layout/exchange_file.h"
 
 #include <array>
 #include <charconv>
@@ -10,13 +10,13 @@
 #include "base/math.h"
 #include "base/safetensors.h"
 #include "layout/entries.h"
+#include "layout/mask_file.h"
 #include "layout/npy.h"
 #include "pattern/layout_file.h"
 
 namespace annulus::layout {
 namespace {
 
-constexpr std::int64_t kMaxBytes = std::int64_t{1} << 36;
 constexpr std::array<std::pair<LayoutFormat, const char*>, 9> kNames = {
     {{LayoutFormat::kLayout, "layout"},
      {LayoutFormat::kNpy, "npy"},
@@ -28,30 +28,43 @@ constexpr std::array<std::pair<LayoutFormat, const char*>, 9> kNames = {
      {LayoutFormat::kFlex, "flex"},
      {LayoutFormat::kFlashInfer, "flashinfer"}}};
 
-// Joins a size of the file with the one that was asked for. 0 means not stated.
-void agree(const char* name, std::int64_t of_file, const std::string& path, std::int64_t* size) {
-  if (of_file == 0) return;
-  if (*size != 0 && *size != of_file) {
-    base::fail(ErrorCode::kInvalidFile, "{}: {} is {}, not {} as was asked for", path, name,
-               of_file, *size);
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 36;
+
+// Throws where a tensor has more elements than a layout of these sizes can need. The lists of topk
+// and flex may be wider than a row of blocks, so only their lines are counted.
+void check_elements(const base::Safetensors& file, const std::string& path, LayoutFormat format,
+                    const LayoutSizes& sizes) {
+  const LayoutView like = checked(sizes);
+  if (format == LayoutFormat::kTopK || format == LayoutFormat::kFlex) return;
+  for (const auto& [name, tensor] : file.tensors) {
+    const bool pairs = format == LayoutFormat::kFlashInfer && name == "mask";
+    std::int64_t lines = 0;
+    std::int64_t most = 0;
+    bool any = __builtin_mul_overflow(like.heads, like.rows(), &lines) ||
+               __builtin_mul_overflow(lines, like.columns(), &most);
+    if (pairs) {
+      any = any || __builtin_mul_overflow(most, like.block_rows, &most) ||
+            __builtin_mul_overflow(most, like.block_columns, &most);
+    }
+    any = any || __builtin_add_overflow(most, lines + 1, &most);
+    if (any || tensor.elements() <= most) continue;
+    base::fail(ErrorCode::kInvalidFile,
+               "{}: tensor '{}' has {} elements; a layout of {} x {} x {} blocks needs at most {}",
+               path, name, tensor.elements(), like.heads, like.rows(), like.columns(), most);
   }
-  *size = of_file;
 }
 
 // A safetensors file while its tensors are read.
 class Tensors {
  public:
-  Tensors(base::FileSystem& files, const std::string& path)
-      : path_(path), file_(base::read_safetensors(files, path)) {}
-
-  void take_sizes(LayoutSizes* sizes) const {
-    agree("R", number("R"), path_, &sizes->block_rows);
-    agree("C", number("C"), path_, &sizes->block_columns);
-    // Unlike the others, Sq and Sk may be 0, so a stated 0 counts.
-    if (file_.metadata.contains("Sq")) agree_length("Sq", &sizes->seq_q);
-    if (file_.metadata.contains("Sk")) agree_length("Sk", &sizes->seq_k);
-    agree("heads", number("heads"), path_, &sizes->heads);
-    if (sizes->heads == 0) sizes->heads = 1;
+  // The sizes are those that were asked for, and become those of the file. They are compared before
+  // the tensors are read.
+  Tensors(base::FileSystem& files, const std::string& path, LayoutFormat format, LayoutSizes* sizes)
+      : path_(path) {
+    file_ = base::read_safetensors(files, path, kMaxBytes, [&](const base::Safetensors& head) {
+      take_sizes(head.metadata, sizes);
+      check_elements(head, path, format, *sizes);
+    });
   }
 
   bool has(const std::string& name) const { return file_.tensors.contains(name); }
@@ -94,16 +107,26 @@ class Tensors {
   }
 
  private:
-  void agree_length(const char* name, std::int64_t* size) const {
-    agree(name, number(name), path_, size);
-    if (number(name) == 0 && *size != 0) {
+  void take_sizes(const base::Metadata& metadata, LayoutSizes* sizes) const {
+    const auto number = [&](const char* key) { return number_of(metadata, key); };
+    agree("R", number("R"), path_, &sizes->block_rows);
+    agree("C", number("C"), path_, &sizes->block_columns);
+    // Unlike the others, Sq and Sk may be 0, so a stated 0 counts.
+    if (metadata.contains("Sq")) agree_length("Sq", number("Sq"), &sizes->seq_q);
+    if (metadata.contains("Sk")) agree_length("Sk", number("Sk"), &sizes->seq_k);
+    agree("heads", number("heads"), path_, &sizes->heads);
+    if (sizes->heads == 0) sizes->heads = 1;
+  }
+  void agree_length(const char* name, std::int64_t of_file, std::int64_t* size) const {
+    agree(name, of_file, path_, size);
+    if (of_file == 0 && *size != 0) {
       base::fail(ErrorCode::kInvalidFile, "{}: {} is 0, not {} as was asked for", path_, name,
                  *size);
     }
   }
-  std::int64_t number(const std::string& key) const {
-    const auto found = file_.metadata.find(key);
-    if (found == file_.metadata.end()) return 0;
+  std::int64_t number_of(const base::Metadata& metadata, const std::string& key) const {
+    const auto found = metadata.find(key);
+    if (found == metadata.end()) return 0;
     const std::string& text = found->second;
     std::int64_t value = 0;
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -118,12 +141,11 @@ class Tensors {
   base::Safetensors file_;
 };
 
-// Formats without a case are bitsets; import_layout reads kLayout itself and gives kNpy and kRaw to
-// read_mask.
+// Formats without a case are bitsets; read_exchange_file reads kLayout itself and gives kNpy and
+// kRaw to read_mask.
 BlockLayout read_tensors(base::FileSystem& files, const std::string& path, LayoutFormat format,
                          LayoutSizes sizes) {
-  const Tensors in(files, path);
-  in.take_sizes(&sizes);
+  const Tensors in(files, path, format, &sizes);
   const auto flags = in.values<std::uint8_t>("partial", true);
   switch (format) {
     case LayoutFormat::kCsr:
@@ -153,45 +175,6 @@ BlockLayout read_tensors(base::FileSystem& files, const std::string& path, Layou
   };
   return from_bitset(sizes, words(in.values<std::int32_t>("kept")),
                      words(in.values<std::int32_t>("partial_bits", true)));
-}
-
-BlockLayout read_mask(base::FileSystem& files, const std::string& path, LayoutFormat format,
-                      LayoutSizes sizes) {
-  const std::vector<std::byte> bytes = base::read_file(files, path, kMaxBytes);
-  if (format == LayoutFormat::kRaw) {
-    if (sizes.heads == 0) sizes.heads = 1;
-    return from_mask(sizes, {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
-  }
-  const NpyArray array = parse_npy(bytes, path);
-  const std::size_t dims = array.shape.size();
-  if (dims != 2 && dims != 3) {
-    base::fail(ErrorCode::kInvalidFile,
-               "{}: {} dimensions; a mask has rows and columns, and heads "
-               "before them",
-               path, dims);
-  }
-  // A file states the numbers of blocks. Lengths that were not asked for are then whole blocks;
-  // stated ones must give the same numbers.
-  agree("the number of heads", dims == 3 ? array.shape[0] : 1, path, &sizes.heads);
-  if (sizes.heads == 0) base::fail(ErrorCode::kInvalidFile, "{}: a mask of no head", path);
-  const auto take_length = [&](const char* name, std::int64_t blocks, std::int64_t block,
-                               std::int64_t* length) {
-    if (*length != 0) return;
-    if (__builtin_mul_overflow(blocks, block, length)) {
-      base::fail(ErrorCode::kInvalidFile, "{}: {} blocks are too many for {}", path, blocks, name);
-    }
-  };
-  take_length("Sq", array.shape[dims - 2], sizes.block_rows, &sizes.seq_q);
-  take_length("Sk", array.shape[dims - 1], sizes.block_columns, &sizes.seq_k);
-  const LayoutView like = checked(sizes);
-  if (like.rows() != array.shape[dims - 2] || like.columns() != array.shape[dims - 1]) {
-    base::fail(ErrorCode::kInvalidFile,
-               "{}: a mask of {} x {} blocks; Sq {} x Sk {} in {} x {} needs "
-               "{} x {}",
-               path, array.shape[dims - 2], array.shape[dims - 1], sizes.seq_q, sizes.seq_k,
-               sizes.block_rows, sizes.block_columns, like.rows(), like.columns());
-  }
-  return from_mask(sizes, array.values);
 }
 
 // Collects the tensors of a safetensors file; the arrays that it is given must stay until write().
@@ -300,6 +283,37 @@ void write_mask(base::FileSystem& files, const std::string& path, LayoutFormat f
 }
 
 }  // namespace
+
+void agree(const char* name, std::int64_t of_file, const std::string& path, std::int64_t* size) {
+  if (of_file == 0) return;
+  if (*size != 0 && *size != of_file) {
+    base::fail(ErrorCode::kInvalidFile, "{}: {} is {}, not {} as was asked for", path, name,
+               of_file, *size);
+  }
+  *size = of_file;
+}
+
+BlockLayout read_exchange_file(base::FileSystem& files, const std::string& path,
+                               LayoutFormat format, LayoutSizes sizes) {
+  if (format == LayoutFormat::kLayout) {
+    return pattern::read_layout(files, path, [&](const LayoutSizes& of_file) {
+      agree("R", of_file.block_rows, path, &sizes.block_rows);
+      agree("C", of_file.block_columns, path, &sizes.block_columns);
+      agree("Sq", of_file.seq_q, path, &sizes.seq_q);
+      agree("Sk", of_file.seq_k, path, &sizes.seq_k);
+      agree("heads", of_file.heads, path, &sizes.heads);
+    });
+  }
+  const bool is_mask = format == LayoutFormat::kNpy || format == LayoutFormat::kRaw;
+  try {
+    return is_mask ? read_mask(files, path, format, sizes)
+                   : read_tensors(files, path, format, sizes);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInvalidArgument) throw;
+    base::fail(ErrorCode::kInvalidFile, "{}: {}", path, error.what());
+  }
+}
+
 }  // namespace annulus::layout
 
 namespace annulus::inline v0 {
@@ -323,24 +337,7 @@ LayoutFormat layout_format(std::string_view name) {
 
 BlockLayout import_layout(const std::string& path, LayoutFormat format, const LayoutSizes& sizes) {
   base::FileSystem files;
-  const bool is_mask = format == LayoutFormat::kNpy || format == LayoutFormat::kRaw;
-  try {
-    if (format != LayoutFormat::kLayout) {
-      return is_mask ? layout::read_mask(files, path, format, sizes)
-                     : layout::read_tensors(files, path, format, sizes);
-    }
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kInvalidArgument) throw;
-    base::fail(ErrorCode::kInvalidFile, "{}: {}", path, error.what());
-  }
-  BlockLayout result = load_layout(path);
-  LayoutSizes asked = sizes;
-  layout::agree("R", result.block_rows, path, &asked.block_rows);
-  layout::agree("C", result.block_columns, path, &asked.block_columns);
-  layout::agree("Sq", result.seq_q, path, &asked.seq_q);
-  layout::agree("Sk", result.seq_k, path, &asked.seq_k);
-  layout::agree("heads", result.query_heads(), path, &asked.heads);
-  return result;
+  return layout::read_exchange_file(files, path, format, sizes);
 }
 
 void export_layout(const LayoutView& view, const std::string& path, LayoutFormat format) {

@@ -1,16 +1,26 @@
 #include "layout/npy.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <optional>
 #include <string_view>
 
 #include "base/fail.h"
+#include "base/join.h"
 
 namespace annulus::layout {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::size_t kPrefix = 12;  // with the header's length, of any version
+// The most that version 1 can say; the header of a mask has about a hundred.
+constexpr std::size_t kMaxHeader = 65535;
+
+// Requires: kPrefix bytes. Only versions after the first have a length of 4 bytes.
+std::size_t header_begin(std::span<const std::byte> head) {
+  return head[6] == std::byte{1} ? 10 : 12;
+}
 
 // Reads the header, a Python dictionary, in the form that NumPy writes and in no other.
 class Header {
@@ -97,24 +107,41 @@ class Header {
 
 }  // namespace
 
-NpyArray parse_npy(std::span<const std::byte> bytes, const std::string& what) {
+std::size_t npy_head_bytes(std::span<const std::byte> head, std::uint64_t file_bytes,
+                           const std::string& what) {
   const auto refuse = [&](const char* reason) {
     base::fail(ErrorCode::kInvalidFile, "{}: {}", what, reason);
   };
-  if (bytes.size() < 12 || std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
+  if (file_bytes < kPrefix) refuse("does not begin as an npy file does");
+  if (head.size() < kPrefix) return kPrefix;
+  if (std::memcmp(head.data(), kMagic.data(), kMagic.size()) != 0) {
     refuse("does not begin as an npy file does");
   }
-  const auto byte = [&](std::size_t at) { return std::to_integer<std::uint32_t>(bytes[at]); };
+  const auto byte = [&](std::size_t at) { return std::to_integer<std::uint32_t>(head[at]); };
   const std::uint32_t version = byte(6);
   if (version < 1 || version > 3 || byte(7) != 0) refuse("an npy file of an unknown version");
   std::size_t length = byte(8) | byte(9) << 8;
-  std::size_t begin = 10;
-  if (version > 1) {
-    length |= std::size_t{byte(10) | byte(11) << 8} << 16;
-    begin = 12;
+  if (version > 1) length |= std::size_t{byte(10) | byte(11) << 8} << 16;
+  const std::size_t begin = header_begin(head);
+  if (length > file_bytes - begin) {
+    base::fail(
+        ErrorCode::kInvalidFile,
+        "{}: the header of the npy file is truncated: it claims {} bytes, but only {} follow", what,
+        length, file_bytes - begin);
   }
-  if (length > bytes.size() - begin) refuse("the header of the npy file is truncated");
-  Header header(std::string_view(reinterpret_cast<const char*>(bytes.data()) + begin, length),
+  if (length > kMaxHeader) {
+    base::fail(ErrorCode::kInvalidFile,
+               "{}: the header of the npy file claims {} bytes; {} are read at most", what, length,
+               kMaxHeader);
+  }
+  return std::max(kPrefix, begin + length);
+}
+
+NpyHead parse_npy_head(std::span<const std::byte> head, std::uint64_t file_bytes,
+                       const std::string& what) {
+  const std::size_t end = npy_head_bytes(head, file_bytes, what);
+  const std::size_t begin = header_begin(head);
+  Header header(std::string_view(reinterpret_cast<const char*>(head.data()) + begin, end - begin),
                 what);
   header.read();
   if (header.descr != "|b1" && header.descr != "|u1") {
@@ -122,19 +149,27 @@ NpyArray parse_npy(std::span<const std::byte> bytes, const std::string& what) {
                "{}: an array of '{}'; it must be bool ('|b1') or uint8 ('|u1')", what,
                header.descr.substr(0, 16));
   }
-  if (header.fortran) refuse("the array is column-major; write it in C order");
-  const std::span<const std::byte> data = bytes.subspan(begin + length);
+  if (header.fortran) {
+    base::fail(ErrorCode::kInvalidFile, "{}: the array is column-major; write it in C order", what);
+  }
+  const std::uint64_t data_bytes = file_bytes - end;
   std::int64_t count = 1;
   bool fits = true;
   for (const std::int64_t size : header.shape) {
     fits = fits && !__builtin_mul_overflow(count, size, &count);
   }
-  if (!fits || static_cast<std::uint64_t>(count) != data.size()) {
-    base::fail(ErrorCode::kInvalidFile, "{}: {} bytes of data are not what the shape needs", what,
-               data.size());
+  if (!fits || static_cast<std::uint64_t>(count) != data_bytes) {
+    base::fail(ErrorCode::kInvalidFile, "{}: {} bytes of data; the shape ({}) needs {}", what,
+               data_bytes, base::join(header.shape, ", "),
+               fits ? std::to_string(count) : "more than 2^63");
   }
-  return {std::move(header.shape),
-          {reinterpret_cast<const std::uint8_t*>(data.data()), data.size()}};
+  return {std::move(header.shape), end};
+}
+
+NpyArray parse_npy(std::span<const std::byte> bytes, const std::string& what) {
+  NpyHead head = parse_npy_head(bytes, bytes.size(), what);
+  const std::span<const std::byte> data = bytes.subspan(head.data_at);
+  return {std::move(head.shape), {reinterpret_cast<const std::uint8_t*>(data.data()), data.size()}};
 }
 
 std::vector<std::byte> format_npy(std::span<const std::int64_t> shape,

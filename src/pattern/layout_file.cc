@@ -72,12 +72,15 @@ std::span<const T> array_at(std::span<const std::byte> bytes, std::uint64_t plac
   return {reinterpret_cast<const T*>(bytes.data() + place), static_cast<std::size_t>(count)};
 }
 
+void check_header_fits(std::uint64_t file_bytes, const std::string& what) {
+  if (file_bytes >= sizeof(Header)) return;
+  base::fail(ErrorCode::kInvalidFile, "{}: {} bytes; the header of a block layout has {}", what,
+             file_bytes, sizeof(Header));
+}
+
 Header read_header(std::span<const std::byte> bytes, const std::string& what) {
+  check_header_fits(bytes.size(), what);
   Header header;
-  if (bytes.size() < sizeof(header)) {
-    base::fail(ErrorCode::kInvalidFile, "{}: {} bytes; the header of a block layout has {}", what,
-               bytes.size(), sizeof(header));
-  }
   std::memcpy(&header, bytes.data(), sizeof(header));
   if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0) {
     base::fail(ErrorCode::kInvalidFile,
@@ -96,8 +99,7 @@ Header read_header(std::span<const std::byte> bytes, const std::string& what) {
 }
 
 // A header with the right digest may still be hostile, so nothing may overflow.
-Places check_header(const Header& header, std::span<const std::byte> bytes,
-                    const std::string& what) {
+Places check_header(const Header& header, std::uint64_t file_bytes, const std::string& what) {
   const auto refuse = [&](const char* name, auto value, auto expected) {
     base::fail(ErrorCode::kInvalidFile, "{}: the header says {} of {}; it must be {}", what, value,
                name, expected);
@@ -106,13 +108,13 @@ Places check_header(const Header& header, std::span<const std::byte> bytes,
     refuse("bytes of header", header.header_bytes, sizeof(Header));
   }
   if (header.zero != 0) refuse("reserved bytes", header.zero, 0);
-  if (header.file_bytes != bytes.size()) {
+  if (header.file_bytes != file_bytes) {
     base::fail(ErrorCode::kInvalidFile, "{}: {} bytes, but the header says {}; it is {}", what,
-               bytes.size(), header.file_bytes,
-               bytes.size() < header.file_bytes ? "truncated" : "too long");
+               file_bytes, header.file_bytes,
+               file_bytes < header.file_bytes ? "truncated" : "too long");
   }
   // Each count is compared with the bytes of the file first, so that sums of them cannot overflow.
-  const auto most = static_cast<std::int64_t>(bytes.size());
+  const auto most = static_cast<std::int64_t>(file_bytes);
   for (const auto& [name, count] : {std::pair{"entries of head_map", header.map},
                                     {"kept blocks", header.kept},
                                     {"flags", header.flags}}) {
@@ -132,7 +134,7 @@ Places check_header(const Header& header, std::span<const std::byte> bytes,
   }
   if (header.flags != 0 && header.flags != header.kept) refuse("flags", header.flags, header.kept);
   const Places places = places_of(header, static_cast<std::uint64_t>(lines) + 1);
-  if (places.end != bytes.size()) refuse("bytes of arrays and header", bytes.size(), places.end);
+  if (places.end != file_bytes) refuse("bytes of arrays and header", file_bytes, places.end);
   return places;
 }
 
@@ -190,7 +192,7 @@ std::vector<std::byte> format_layout(const LayoutView& layout) {
 
 LayoutView parse_layout(std::span<const std::byte> bytes, const std::string& what) {
   const Header header = read_header(bytes, what);
-  const Places places = check_header(header, bytes, what);
+  const Places places = check_header(header, bytes.size(), what);
   if (base::digest(bytes.subspan(sizeof(Header))).bytes != header.arrays_digest) {
     base::fail(ErrorCode::kInvalidFile, "{}: the arrays are damaged: their digest differs", what);
   }
@@ -214,10 +216,23 @@ LayoutView parse_layout(std::span<const std::byte> bytes, const std::string& wha
   return view;
 }
 
-BlockLayout read_layout(base::FileSystem& files, const std::string& path) {
+BlockLayout read_layout(base::FileSystem& files, const std::string& path, const CheckSizes& check) {
+  const auto check_head = [&](std::span<const std::byte> head, std::int64_t file_bytes) {
+    const auto stated = static_cast<std::uint64_t>(file_bytes);
+    check_header_fits(stated, path);
+    if (head.empty()) return sizeof(Header);
+    const Header header = read_header(head, path);
+    check_header(header, stated, path);
+    if (check) {
+      check({header.block_rows, header.block_columns, header.seq_q, header.seq_k,
+             header.map != 0 ? header.map : header.heads});
+    }
+    return sizeof(Header);
+  };
   // The file is read and not mapped, so that one that is shortened meanwhile is an error and no
   // signal.
-  const std::vector<std::byte> bytes = base::read_file(files, path, kMaxLayoutBytes);
+  const std::vector<std::byte> bytes =
+      base::read_checked_file(files, path, kMaxLayoutBytes, check_head);
   return copy(parse_layout(bytes, path));
 }
 

@@ -24,6 +24,7 @@
 // Each array begins at a multiple of 64, with zeros before it, and the file ends at one.
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -52,8 +53,12 @@ std::vector<std::byte> format_layout(const LayoutView& layout);
 // messages.
 LayoutView parse_layout(std::span<const std::byte> bytes, const std::string& what);
 
-// Throws Error{kFile} and Error{kInvalidFile}.
-BlockLayout read_layout(base::FileSystem& files, const std::string& path);
+// Throws Error{kFile}, Error{kInvalidFile} and Error{kOutOfMemory}. The header is read and compared
+// with the size of the file before the arrays are read; then `check`, where it is given, sees the
+// sizes, and may throw.
+using CheckSizes = std::function<void(const LayoutSizes& sizes)>;
+BlockLayout read_layout(base::FileSystem& files, const std::string& path,
+                        const CheckSizes& check = {});
 
 // Throws Error{kInvalidArgument} for an invalid layout, and Error{kFile}; path is untouched then.
 void write_layout(base::FileSystem& files, const std::string& path, const LayoutView& layout);

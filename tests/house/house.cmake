@@ -27,6 +27,8 @@ endfunction()
 house_test(includes
   -DROOT=${PROJECT_SOURCE_DIR} -DPLAN=${PROJECT_BINARY_DIR}/generated/floors.txt
   -P ${CMAKE_CURRENT_SOURCE_DIR}/house/includes.cmake)
+house_test(compilers -DROOT=${PROJECT_SOURCE_DIR}
+  -P ${CMAKE_CURRENT_SOURCE_DIR}/house/compilers.cmake)
 house_test(text -DROOT=${PROJECT_SOURCE_DIR} -P ${CMAKE_CURRENT_SOURCE_DIR}/house/text.cmake)
 house_test(documents
   -DROOT=${PROJECT_SOURCE_DIR} -P ${CMAKE_CURRENT_SOURCE_DIR}/house/documents.cmake)

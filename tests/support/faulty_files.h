@@ -26,6 +26,7 @@ class FaultyFiles : public base::FileSystem {
   int calls() const { return calls_; }
   int opened() const { return opened_; }
   int mapped() const { return mapped_; }
+  std::int64_t bytes_read() const { return bytes_read_; }
 
   int open(int folder, const std::string& path, int flags, unsigned mode) override {
     const bool changes = (flags & 0100) != 0;  // O_CREAT
@@ -36,7 +37,10 @@ class FaultyFiles : public base::FileSystem {
   }
   std::int64_t read(int file, void* data, std::size_t bytes) override {
     if (fault(false)) return -code;
-    return FileSystem::read(file, data, cut_short ? std::min<std::size_t>(bytes, 7) : bytes);
+    const std::int64_t count =
+        FileSystem::read(file, data, cut_short ? std::min<std::size_t>(bytes, 7) : bytes);
+    bytes_read_ += std::max<std::int64_t>(count, 0);
+    return count;
   }
   std::int64_t write(int file, const void* data, std::size_t bytes) override {
     if (fault(true)) return -code;
@@ -88,6 +92,7 @@ class FaultyFiles : public base::FileSystem {
   std::atomic<int> calls_{0};
   std::atomic<int> opened_{0};
   std::atomic<int> mapped_{0};
+  std::atomic<std::int64_t> bytes_read_{0};
 };
 
 // The real file system, but every file seems to belong to one other user.
