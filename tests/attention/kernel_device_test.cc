@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "annulus/device.h"
 #include "api/impl.h"
 #include "attention/kernels/family.h"
 #include "attention/kernels/kernel_config.h"
+#include "base/random.h"
 #include "base/thread_pool.h"
 #include "device/simulator.h"
 #include "support/device.h"
@@ -117,15 +119,30 @@ int run_in_orders(const Plan& plan, test::DeviceCase& memory, const test::Device
   return orders;
 }
 
-TEST_CASE("every shipped configuration with every family of features") {
-  base::ThreadPool pool;
-  int runs = 0;
+// The configurations of this device's architecture: all, or with --problems N that many, drawn by
+// --seed.
+std::vector<attention::ShippedConfig> configs_to_try() {
   const jit::Arch arch = jit::parse_arch(device().info().architecture);
-  std::uint64_t seed = 20;
+  std::vector<attention::ShippedConfig> configs;
   for (const attention::ShippedConfig& shipped : attention::shipped_configs()) {
     if (attention::why_illegal(shipped.config, shipped.dims, arch)) continue;
     // Where the wgmma family runs, the mma family is no other than elsewhere.
     if (arch.feature == 'a' && shipped.config.family == &attention::mma_family) continue;
+    configs.push_back(shipped);
+  }
+  if (test::options().problems <= 0) return configs;
+  base::Random random(test::options().seed);
+  while (configs.size() > static_cast<std::size_t>(test::options().problems)) {
+    configs.erase(configs.begin() + random.below(static_cast<std::uint32_t>(configs.size())));
+  }
+  return configs;
+}
+
+TEST_CASE("every shipped configuration with every family of features") {
+  base::ThreadPool pool;
+  int runs = 0;
+  std::uint64_t seed = test::seed_of(20);
+  for (const attention::ShippedConfig& shipped : configs_to_try()) {
     PlanOptions options;
     options.config = attention::to_string(shipped.config);
     options.max_multiprocessors = 1;  // where CTAs stay, one takes all tiles

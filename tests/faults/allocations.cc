@@ -1,6 +1,7 @@
 // Makes allocations of the library fail, one in each pass, in whole public flows:
 //
 //   fault_allocations --for 3600 [--flow NAME]... [--seed N] [--cache FOLDER]
+//   fault_allocations --list                                                  names of the flows
 //   fault_allocations --flow plan_disk --stack 0123456789abcdef --visit 2     one pass again
 //
 // Each distinct call stack of ours fails at its first, a middle and its last visit. A pass is right
@@ -411,6 +412,10 @@ Arguments parse(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "--list") {
+    for (const Flow& flow : flows()) std::printf("%s\n", flow.name);
+    return 0;
+  }
   Arguments arguments = parse(argc, argv);
   std::string scratch;
   if (arguments.cache.empty()) {

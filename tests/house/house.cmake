@@ -88,10 +88,20 @@ endif()
 find_program(SHELLCHECK shellcheck)
 if(SHELLCHECK)
   add_test(NAME house_scripts
-    COMMAND ${SHELLCHECK} -x -e SC2034,SC2065,SC2119,SC2120 tools/test tools/demo tools/format tools/get_nvrtc tools/run_benches tools/gpu_check tools/get_nvdisasm .ci/run
+    COMMAND ${SHELLCHECK} -x -e SC2034,SC2065,SC2119,SC2120 tools/test tools/demo tools/format tools/get_nvrtc tools/run_benches tools/gpu_check tools/get_nvdisasm
+      tools/campaign tests/program/kill_processes .ci/run
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(house_scripts PROPERTIES LABELS house)
 endif()
+
+# A campaign goes on behind a failure, ends with the time, and leaves the command line that repeats it.
+add_test(NAME house_campaign COMMAND bash -c
+  "rm -rf \"$1\"; text=$(\"$0\" --for 20s --rounds 3 --seed 7 --output \"$1\" -- bash -c '[ {seed} != 8 ]');
+   [ $? = 1 ] && grep -q 'command: 3 rounds, 0 cases, 1 failures' <<<\"$text\" &&
+   [ -f \"$1/command-8.txt\" ] && [ ! -e \"$1/command-7.sh\" ] && ! \"$1/command-8.sh\" &&
+   \"$0\" --for 20s --rounds 1 --output \"$1\" -- true && ! \"$0\" nonsense --for 1s 2>/dev/null"
+  ${PROJECT_SOURCE_DIR}/tools/campaign ${PROJECT_BINARY_DIR}/campaign_check)
+set_tests_properties(house_campaign PROPERTIES LABELS house)
 
 if(NOT ANNULUS_SIMULATOR)
   return()

@@ -6,6 +6,7 @@
 #include "pattern/layout_file.h"
 #include "pattern/random_pattern.h"
 #include "support/faulty_files.h"
+#include "support/options.h"
 
 namespace annulus::pattern {
 namespace {
@@ -139,7 +140,7 @@ TEST_CASE("the first bad entry is named") {
 
 TEST_CASE("layouts survive their file") {
   test::ScratchFolder folder;
-  Random random(41);
+  Random random(test::seed_of(41));
   const std::string path = folder / "x.layout";
   for (int i = 0; i < 50; ++i) {
     BlockLayout layout =
@@ -214,7 +215,7 @@ TEST_CASE("a file that was made to harm is refused, and the first fault is named
 }
 
 TEST_CASE("every altered byte and every shorter file is refused") {
-  Random random(42);
+  Random random(test::seed_of(42));
   for (const bool flags : {false, true}) {
     BlockLayout layout = test::random_layout(&random, 100, 100, 2);
     if (flags) layout.partial.assign(layout.indices.size(), 1);

@@ -11,6 +11,7 @@
 #include "pattern/leaves/leaves.h"
 #include "pattern/leaves/mask_writer.h"
 #include "pattern/random_pattern.h"
+#include "support/options.h"
 
 namespace annulus::pattern {
 namespace {
@@ -167,7 +168,7 @@ TEST_CASE("every leaf, at every length from none on, with offsets and blocks tha
 }
 
 TEST_CASE("operands of an & give the same in any order") {
-  base::Random random(41);
+  base::Random random(test::seed_of(41));
   for (int i = 0; i < 300; ++i) {
     const auto layout = std::make_shared<const BlockLayout>(test::random_layout(&random, 60, 80));
     const Pattern a = test::random_pattern(&random, 3, layout);

@@ -16,6 +16,7 @@
 #endif
 #define __device__
 #define __forceinline__ inline
+#include "support/options.h"
 #include "tile/mask.cuh"
 #include "tile/range_mask.cuh"
 
@@ -218,7 +219,7 @@ void check_pairs(const Pattern& pattern, const MaskCode& code, int draws, Random
 }
 
 TEST_CASE("random trees as code agree with their elements") {
-  Random random(31);
+  Random random(test::seed_of(31));
   for (int i = 0; i < 1500; ++i) {
     const Pattern pattern = random_pattern(&random, 1 + static_cast<int>(random.below(6)), nullptr);
     const MaskCode code = emit_all(pattern);
@@ -228,7 +229,7 @@ TEST_CASE("random trees as code agree with their elements") {
 }
 
 TEST_CASE("code of batches that differ asks for the batch") {
-  Random random(33);
+  Random random(test::seed_of(33));
   const auto inner = [&] { return random_pattern(&random, 3, nullptr); };
   for (int i = 0; i < 300; ++i) {
     const Pattern turns =
@@ -239,7 +240,7 @@ TEST_CASE("code of batches that differ asks for the batch") {
 }
 
 TEST_CASE("numbers beyond the parameter block continue in the lists") {
-  Random random(32);
+  Random random(test::seed_of(32));
   for (const int leaves : {16, 17, 40, 200}) {
     Pattern pattern = window(3, 5);
     for (int i = 1; i < leaves; ++i) {
@@ -266,7 +267,7 @@ TEST_CASE("numbers beyond the parameter block continue in the lists") {
 }
 
 TEST_CASE("many parts that are alike but for their numbers share one text") {
-  Random random(34);
+  Random random(test::seed_of(34));
   const auto shares = [&](const Pattern& pattern, std::int64_t calls) {
     const MaskCode code = emit_all(pattern);
     CAPTURE(code.text);
@@ -388,7 +389,7 @@ TEST_CASE("what a device cannot hold is refused") {
   CHECK(code(window((std::int64_t{1} << 30) + 1, 0)) == ErrorCode::kUnsupported);
   CHECK(code(documents({0, std::int64_t{1} << 31})) == ErrorCode::kUnsupported);
   CHECK(code(global({-(std::int64_t{1} << 40)})) == ErrorCode::kUnsupported);
-  Random random(33);
+  Random random(test::seed_of(33));
   const Pattern a = blocks(test::random_layout(&random, 50, 50));
   const Pattern b = blocks(test::random_layout(&random, 50, 51));
   CHECK(code(a & ~a) == ErrorCode{0});

@@ -7,6 +7,7 @@
 #include "pattern/node.h"
 #include "pattern/random_pattern.h"
 #include "support/faulty_files.h"
+#include "support/options.h"
 #include "support/refused_text.h"
 
 namespace annulus::pattern {
@@ -105,7 +106,7 @@ TEST_CASE("printing uses no parentheses that are not needed") {
 }
 
 TEST_CASE("random trees print and parse back to equal trees") {
-  Random random(11);
+  Random random(test::seed_of(11));
   for (int i = 0; i < 2000; ++i) {
     const Pattern pattern = random_pattern(&random, 1 + static_cast<int>(random.below(7)), nullptr);
     const Pattern again = Pattern::parse(pattern.to_string());
@@ -235,7 +236,7 @@ TEST_CASE("mutated expressions never do more than throw an error") {
       "heads(segment(64, 2), random(3,1,8) | natten(9,9,3)) & preset(longformer)",
       "sum(hierarchical([(1,2,3),(4,-1,6)]), vertical_slash([1,2],[0]), strided(8,1,64))"};
   const std::string alphabet = "()[]&|~,-\" \\0123456789acdegilnoruwx.\n\xff";
-  Random random(5);
+  Random random(test::seed_of(5));
   int parsed = 0;
   for (int i = 0; i < 20000; ++i) {
     std::string text = seeds[random.below(static_cast<std::uint32_t>(seeds.size()))];
@@ -271,7 +272,7 @@ TEST_CASE("mutated expressions never do more than throw an error") {
 
 TEST_CASE("blocks reads a file, keeps its name, and passes on what is wrong with it") {
   test::ScratchFolder folder;
-  Random random(3);
+  Random random(test::seed_of(3));
   const std::string path = folder / "a \"quoted\\name\".safetensors";
   const BlockLayout layout = test::random_layout(&random, 90, 120);
   save_layout(layout, path);
@@ -297,7 +298,7 @@ TEST_CASE("functions refuse what the grammar refuses") {
         ErrorCode::kInvalidArgument);
   CHECK(code_of([] { blocks(BlockLayout{}); }) == ErrorCode::kInvalidArgument);
   CHECK(code_of([] { Pattern(std::shared_ptr<const Node>()); }) == ErrorCode::kInvalidArgument);
-  Random random(1);
+  Random random(test::seed_of(1));
   const Pattern two = blocks(test::random_layout(&random, 20, 20, 2));
   const Pattern three = blocks(test::random_layout(&random, 20, 20, 3));
   CHECK(two.heads() == 2);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "pattern/random_pattern.h"
+#include "support/options.h"
 
 namespace annulus::pattern {
 namespace {
@@ -85,7 +86,7 @@ TEST_CASE("heads that differ are counted") {
   CHECK((segment(64, 4) & heads({causal(), dense(), sink(1)})).distinct_heads(32) == 12);
   CHECK(sum({segment(64, 4), segment(64, 6)}).distinct_heads(100) == 12);
   CHECK((segment(1 << 30, 1 << 30) | causal()).distinct_heads(5) == 5);
-  base::Random random(1);
+  base::Random random(test::seed_of(1));
   const Pattern three = blocks(test::random_layout(&random, 20, 20, 3));
   CHECK((three & segment(4, 2)).distinct_heads(3) == 3);
   CHECK(test::code_of([&] { three.distinct_heads(6); }) == ErrorCode::kInvalidArgument);

@@ -5,6 +5,7 @@
 #include "pattern/classify.h"
 #include "pattern/random_pattern.h"
 #include "pattern/rows_alike.h"
+#include "support/options.h"
 
 namespace annulus::pattern {
 namespace {
@@ -27,7 +28,7 @@ std::int64_t count_row(const Pattern& pattern, std::int64_t head, std::int64_t q
 }
 
 TEST_CASE("visible pairs are counted exactly") {
-  Random random(25);
+  Random random(test::seed_of(25));
   for (int i = 0; i < 400; ++i) {
     const auto layout = std::make_shared<const BlockLayout>(test::random_layout(&random, 80, 100));
     const Pattern pattern =
@@ -44,7 +45,7 @@ TEST_CASE("visible pairs are counted exactly") {
 }
 
 TEST_CASE("rows that go on in the same way are an arithmetic progression") {
-  Random random(26);
+  Random random(test::seed_of(26));
   std::int64_t longest = 0;
   for (int i = 0; i < 1500; ++i) {
     const auto layout = std::make_shared<const BlockLayout>(test::random_layout(&random, 80, 100));
@@ -81,7 +82,7 @@ void keep_everything(BlockLayout* layout) {
 }
 
 TEST_CASE("groups of rows that are said to see the same keys do") {
-  Random random(28);
+  Random random(test::seed_of(28));
   int groups_alike = 0;
   int leaves_alike = 0;
   for (int i = 0; i < 4000; ++i) {

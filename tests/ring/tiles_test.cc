@@ -9,6 +9,7 @@
 #include "ring/check_schedule.h"
 #include "ring/check_tiles.h"
 #include "ring/needs.h"
+#include "support/options.h"
 #include "support/ring_case.h"
 
 namespace annulus::ring {
@@ -30,7 +31,7 @@ bool has(const std::vector<Violation>& violations, Violation::Kind kind) {
 }
 
 TEST_CASE("launches of random worlds compute every visible tile once") {
-  base::Random random(71);
+  base::Random random(test::seed_of(71));
   for (int i = 0; i < 60; ++i) {
     const test::Case c = test::random_ring_case(72, static_cast<std::uint64_t>(i));
     const int ranks = 1 + static_cast<int>(random.below(7));
@@ -98,7 +99,7 @@ TEST_CASE("all launches of a ring run one configuration, where tiles of one forb
 }
 
 TEST_CASE("shards travel where any batch needs them, and each batch has its own tiles") {
-  base::Random random(73);
+  base::Random random(test::seed_of(73));
   for (int i = 0; i < 30; ++i) {
     Problem problem = test::random_ring_case(74, static_cast<std::uint64_t>(i)).problem;
     if (problem.pattern.branches().size() > 1) continue;

@@ -12,10 +12,12 @@
 #include "api/impl.h"
 #include "attention/oracle/reference.h"
 #include "base/json.h"
+#include "base/random.h"
 #include "device/simulator.h"
 #include "jit/templates.h"
 #include "support/device_case.h"
 #include "support/faulty_files.h"
+#include "support/options.h"
 
 namespace annulus::test {
 namespace {
@@ -73,6 +75,15 @@ std::string line_of(const Files& files, const base::Json& fault) {
 
 }  // namespace
 
+std::vector<Mutant> to_try(std::vector<Mutant> all) {
+  if (options().problems <= 0) return all;
+  base::Random random(options().seed);
+  while (all.size() > static_cast<std::size_t>(options().problems)) {
+    all.erase(all.begin() + random.below(static_cast<std::uint32_t>(all.size())));
+  }
+  return all;
+}
+
 bool try_mutant(const Mutant& mutant, const MutantRun& run, base::ThreadPool& pool) {
   const Files files = mutated(mutant);
   const ScratchFolder folder;
@@ -93,7 +104,7 @@ bool try_mutant(const Mutant& mutant, const MutantRun& run, base::ThreadPool& po
   std::uint64_t faults = 0;
   for (std::uint64_t seed = 0; seed < run.seeds; ++seed) {
     SimulationOptions simulation = run.simulation;
-    simulation.seed = seed;
+    simulation.seed = seed_of(seed);
     device.set_simulation(simulation);
     abi::SimulatorOptions options = *device::simulator_options(context);
     options.landing = static_cast<std::uint32_t>(seed % 3);

@@ -25,7 +25,7 @@ struct MutantRun {
   std::string device;  // a simulated one
   PlanOptions options;
   Problem problem;
-  SimulationOptions simulation = {};  // with the seeds 0, 1, ...
+  SimulationOptions simulation = {};  // with the seeds 0, 1, ..., or others by --seed
   std::uint64_t seeds = 3;     // of which effects land at drawn moments, early, late, and so on
   std::uint32_t products = 0;  // abi::SimulatorOptions::products
 };
@@ -39,6 +39,9 @@ struct Mutant {
   std::set<std::string> blamed = {};  // pieces of the lines that a fault may name
   int variant = 0;                    // of the kernel; the test defines what it means
 };
+
+// The mutants to try: all, or with --problems N that many, drawn by --seed.
+std::vector<Mutant> to_try(std::vector<Mutant> all);
 
 // Checks by doctest that every seed has the expected outcome. True where the checked mode named a
 // fault for every seed.

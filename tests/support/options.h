@@ -17,6 +17,12 @@ struct Options {
 
 const Options& options();
 
+// The seed of a test whose random numbers begin at `number` in the ordinary run: another one for
+// every --seed, and `number` itself without the option.
+inline std::uint64_t seed_of(std::uint64_t number) {
+  return number + 1000003 * (options().seed - 1);
+}
+
 }  // namespace annulus::test
 
 #endif  // ANNULUS_TESTS_SUPPORT_OPTIONS_H_
