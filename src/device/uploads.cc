@@ -43,13 +43,23 @@ void Uploads::copy(abi::CUdeviceptr to, const void* from, std::size_t bytes) {
   for (std::size_t done = 0; done < bytes; done += kStagedBytes) {
     const std::size_t part = std::min(kStagedBytes, bytes - done);
     std::memcpy(staged_, source + done, part);
-    abi::check(cuda, cuda.memcpy_htod_async(to + done, staged_, part, stream_),
-               "cuMemcpyHtoDAsync");
-    const abi::CUresult code = cuda.event_record(copied_, stream_);
     // The next copy, of whatever thread, overwrites what this one reads.
-    if (code != abi::kCudaSuccess) cuda.stream_synchronize(stream_);
-    abi::check(cuda, code, "cuEventRecord");
-    abi::check(cuda, cuda.event_synchronize(copied_), "cuEventSynchronize");
+    const char* call = "cuMemcpyHtoDAsync";
+    abi::CUresult code = cuda.memcpy_htod_async(to + done, staged_, part, stream_);
+    if (code == abi::kCudaSuccess) {
+      call = "cuEventRecord";
+      code = cuda.event_record(copied_, stream_);
+    }
+    if (code == abi::kCudaSuccess) {
+      call = "cuEventSynchronize";
+      code = cuda.event_synchronize(copied_);
+    }
+    // Where it is not known whether the copy has ended, its source is not used again and not given
+    // back: it goes with the context.
+    if (code != abi::kCudaSuccess && cuda.stream_synchronize(stream_) != abi::kCudaSuccess) {
+      staged_ = nullptr;
+    }
+    abi::check(cuda, code, call);
   }
 }
 

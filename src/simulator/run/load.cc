@@ -61,7 +61,9 @@ class Loaded final : public LoadedModule {
 
  private:
   void release() {
-    for (const GlobalVariable& variable : variables_) memory_.release(variable.address);
+    for (const GlobalVariable& variable : variables_) {
+      if (variable.address != 0) memory_.release(variable.address);
+    }
   }
 
   // Every .global and .const variable gets an allocation of its own, so that an access past its end
@@ -73,12 +75,14 @@ class Loaded final : public LoadedModule {
         base::fail(ErrorCode::kUnsupported, "extern variable '{}': there is no linker here",
                    variable.name);
       }
+      // The record comes first, so that release() knows of all that was allocated.
+      variables_.push_back({variable.name, 0, variable.bytes});
       const std::uint64_t address = memory_.allocate(std::max<std::uint64_t>(variable.bytes, 1));
       if (address == 0) {
         base::fail(ErrorCode::kOutOfMemory, "no {} bytes for variable '{}'", variable.bytes,
                    variable.name);
       }
-      variables_.push_back({variable.name, address, variable.bytes});
+      variables_.back().address = address;
       // Bytes without an initial value are zero, as the ISA says.
       std::vector<std::uint8_t> bytes = variable.initial;
       bytes.resize(variable.bytes);
