@@ -129,18 +129,18 @@ class RangeMask {
 
   template <typename Text>
   __device__ __forceinline__ Possible one_of(int table_slot, int width, int row,
-                                            const Text& text) const {
+                                             const Text& text) const {
     const MaskContext<32> there = context_.at_row(table_slot, width, row);
     return text(RangeMask(there, q_, k_));
   }
   template <typename Text>
   __device__ __forceinline__ Possible all_of(int table_slot, int width, int count_slot,
-                                            const Text& text) const {
+                                             const Text& text) const {
     return all_rows<Possible>(*this, table_slot, width, context_.number(count_slot), text);
   }
   template <typename Text>
   __device__ __forceinline__ Possible any_of(int table_slot, int width, int count_slot,
-                                            const Text& text) const {
+                                             const Text& text) const {
     return any_row<Possible>(*this, table_slot, width, context_.number(count_slot), text);
   }
 

@@ -44,8 +44,8 @@ HostTensor make_tensor(std::int64_t batch, std::int64_t rows, std::int64_t heads
 // Standard normal numbers, the same for a seed on every machine.
 void fill_normal(HostTensor& tensor, Dtype dtype, std::uint64_t seed);
 
-// The numbers of `tensor` as e4m3, each block of `rows` rows of a head (0: all of them) with the scale
-// that makes its largest element 448; the scale of a block of zeros is 0.
+// The numbers of `tensor` as e4m3, each block of `rows` rows of a head (0: all of them) with the
+// scale that makes its largest element 448; the scale of a block of zeros is 0.
 HostTensor quantise(const HostTensor& tensor, Dtype dtype, std::int64_t rows);
 
 // q, k and v of a file, where k and v may be of one batch for all of q's; how their values were

@@ -17,11 +17,11 @@ namespace annulus::program {
 struct PatternArguments {
   std::string pattern;
   std::string input;
-  std::string from = "layout";  // the input's format
+  std::string from = "layout";        // the input's format
   std::optional<std::int64_t> seq;    // not given: what a file says, or 1024
   std::optional<std::int64_t> seq_k;  // not given: as seq
   std::optional<std::int64_t> heads;  // not given: what a file says, or as many as differ
-  std::string block;  // "128x128"
+  std::string block;                  // "128x128"
 
   std::int64_t head = 0;   // draw
   std::int64_t cells = 0;  // draw

@@ -44,8 +44,8 @@ class Parser {
     }
   }
 
-  // Hostile nesting ends in an error long before the stack does. A level of a tree may be printed as
-  // two levels of text, a prefix and a parenthesis.
+  // Hostile nesting ends in an error long before the stack does. A level of a tree may be printed
+  // as two levels of text, a prefix and a parenthesis.
   static constexpr int kMaxTextDepth = 2 * kMaxScoreDepth;
   template <typename Part>
   ScoreNodePointer deeper(const Part& part) {

@@ -95,7 +95,8 @@ bool encode(const TensorMapRequest& request, TensorMap* map, bool* supported) {
   if (row % kAlignment != 0) return false;
   if (swizzle != Swizzle::kNone && row > swizzle_span(swizzle)) return false;
 
-  // A copy of a constant takes a few vector moves, where construction in place is a slow `rep stos`.
+  // A copy of a constant takes a few vector moves, where construction in place is a slow `rep
+  // stos`.
   static const TensorMap kEmpty;
   *map = kEmpty;
   map->address = request.address;
