@@ -146,6 +146,18 @@ TEST_CASE("bounds of random trees hold, and keys without doubt are exact") {
   }
 }
 
+TEST_CASE("keys that all queries of axial() see are not mixed") {
+  const Pattern pattern = axial(9, 4);
+  Evaluator evaluator(pattern, {.seq_k = 36});
+  const Bounds& bounds = evaluator.range(0, {23, 24}, {0, 36}, 6);
+  CHECK(touches(bounds.all, {3, 4}));
+  for (const Interval& keys : bounds.mixed) {
+    for (std::int64_t k = keys.begin; k < keys.end; ++k) {
+      CHECK(touches(bounds.doubt, {k, k + 1}));
+    }
+  }
+}
+
 TEST_CASE("leaves have no doubt, and one query has none whatever the tree") {
   Random random(test::seed_of(28));
   for (int i = 0; i < 2000; ++i) {

@@ -106,6 +106,8 @@ bool Axial::coarse_keys(const Question& question, std::int64_t grain, CoarseKeys
   const Interval& universe = question.universe;
   const Grid grid(height, width, question.queries);
   if (width > grain || grid.queries.empty() || grid.queries.size() >= width) return false;
+  // The keys of one query are known exactly, also those that cross its column in other rows.
+  if (question.queries.size() == 1) return false;
   keys(question, Wanted::kAll, out->all);
   add(out->any, universe, grid.cells());
   // As many neighbouring keys as a row has, above or below the queries' rows, cross every column.
