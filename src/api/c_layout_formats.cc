@@ -225,6 +225,8 @@ ArraysObject arrays_of(LayoutFormat format, const LayoutView& view) {
       add(&made, "full_kv_indices", flex.full_kv_indices);
       return made;
     }
+    // No mask goes out: one that came in has become smaller blocks, all of them full (from_given),
+    // and to_flashinfer refuses a layout with partial blocks and no mask.
     case LayoutFormat::kFlashInfer: {
       const FlashInferArrays pages = to_flashinfer(view);
       add(&made, "indptr", pages.indptr), add(&made, "indices", pages.indices);

@@ -49,11 +49,11 @@ void choose(const Selection& selection, const Row& row) {
     if (row.forced[a] != row.forced[b]) return row.forced[a] > row.forced[b];
     return order_of(row.scores[a]) > order_of(row.scores[b]);
   });
-  const bool by_mass = selection.rule == SelectionRule::kTopP && selection.mass < 1;
+  const bool by_mass = selection.rule == SelectionRule::kTopP && mass_target(selection) < kMassUnit;
   std::uint64_t target = 0;
   if (by_mass) {
     for (const std::int64_t j : order) target += mass(j);
-    target = (target * mass_target(selection) + (1u << 20) - 1) >> 20;
+    target = wanted_mass(target, mass_target(selection));
   }
   std::int64_t count = 0;
   std::uint64_t taken = 0;

@@ -287,8 +287,13 @@ float base_two_scale(const Problem& problem) {
 
 std::uint64_t mass_target(const Selection& selection) {
   if (selection.rule != SelectionRule::kTopP) return 0;
-  constexpr double kUnits = 1 << 20;
+  constexpr auto kUnits = static_cast<double>(kMassUnit);
   return static_cast<std::uint64_t>(std::max(1.0, std::ceil(selection.mass * kUnits)));
+}
+
+// In two parts, since a row may have 2^30 blocks of a mass of 2^24, and the product would not fit.
+std::uint64_t wanted_mass(std::uint64_t mass, std::uint64_t target) {
+  return (mass >> 20) * target + (((mass & 0xfffff) * target + 0xfffff) >> 20);
 }
 
 }  // namespace annulus::selection

@@ -89,6 +89,11 @@ Selection coarse_selection(const Selection& selection);
 // kernels read.
 float base_two_scale(const Problem& problem);
 std::uint64_t mass_target(const Selection& selection);
+constexpr std::uint64_t kMassUnit = 1u << 20;
+
+// The share `target` / 2^20 of a row's mass, rounded up, for every mass of 64 bits and target of at
+// most 2^20.
+std::uint64_t wanted_mass(std::uint64_t mass, std::uint64_t target);
 
 }  // namespace annulus::selection
 

@@ -4,6 +4,7 @@
 
 #include "annulus/error.h"
 #include "selection/choosing.h"
+#include "selection/selection_plan.h"
 #include "support/options.h"
 
 namespace {
@@ -58,6 +59,17 @@ Case choosable_case(std::uint64_t index) {
   for (std::uint64_t turn = 0;; ++turn) {
     const Case c = test::random_case(test::options().seed + 77, index * 100 + turn);
     if (c.problem.pattern.branches().size() == 1 && !has_blocks(c.problem.pattern)) return c;
+  }
+}
+
+TEST_CASE("the share of a row's mass is exact for rows of any length") {
+  base::Random random(35);
+  for (int i = 0; i < 2000; ++i) {
+    const std::uint64_t mass = random.next() >> random.below(64);
+    const std::uint64_t target = random.below((1u << 20) + 1);
+    __extension__ using Wide = unsigned __int128;
+    const Wide exact = (static_cast<Wide>(mass) * target + (1u << 20) - 1) >> 20;
+    CHECK(selection::wanted_mass(mass, target) == static_cast<std::uint64_t>(exact));
   }
 }
 

@@ -246,8 +246,9 @@ Prediction predict(const PipeDevice& device, const KernelConfig& config, const D
   const double together = std::clamp(static_cast<double>(tiles.ctas) / multiprocessors, 1.0,
                                      static_cast<double>(made.predicted_resident));
 
-  // A step here is one tile, or a CTA where there are fewer tiles than CTAs. `turn` is the time in
-  // which each of the `together` CTAs does one step.
+  // A step here is one tile, or a CTA where there are fewer tiles than CTAs: `work` includes what
+  // each CTA does once, which must not be divided among a few tiles, nor by 0 where there is none.
+  // `turn` is the time in which each of the `together` CTAs does one step.
   const double steps = static_cast<double>(std::max(tiles.tiles(), tiles.ctas));
   const StepCycles each = step_cycles(device, pace, work, steps);
   const double turn = together * busy_cycles(device, cta, pace, work, steps, each, together);

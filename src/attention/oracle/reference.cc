@@ -1,7 +1,6 @@
 #include "attention/oracle/reference.h"
 
 #include <algorithm>
-#include <atomic>
 #include <limits>
 #include <mutex>
 #include <set>
@@ -87,7 +86,7 @@ Reference reference(const Problem& problem, const HostInputs& inputs, base::Thre
   const std::int64_t group = problem.heads / problem.kv_heads;
   Matrix q, k, v;
   std::mutex progress_mutex;
-  std::atomic<std::size_t> done = 0;
+  std::size_t done = 0;
   // Heads are computed one after another, and only the rows of one head in parallel: q, k and v are
   // shared by the threads, K and V by the heads of a group, and the kept bits of a row may be used
   // by one thread at a time.
@@ -115,11 +114,11 @@ Reference reference(const Problem& problem, const HostInputs& inputs, base::Thre
         expected.l[at] = answer.l;
         expected.tainted[at] = answer.tainted;
       }
-      const std::size_t now = done += end - begin;
-      if (options.progress) {
-        const std::lock_guard lock(progress_mutex);
-        options.progress(static_cast<double>(now) / static_cast<double>(expected.rows.size()));
-      }
+      if (!options.progress) return;
+      // Counted under the lock, so that the share never goes back.
+      const std::lock_guard lock(progress_mutex);
+      done += end - begin;
+      options.progress(static_cast<double>(done) / static_cast<double>(expected.rows.size()));
     });
   }
   return expected;

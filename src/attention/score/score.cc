@@ -40,8 +40,9 @@ std::vector<float> times(double factor, const std::vector<double>& values) {
 
 }  // namespace
 
-// Numbers have to be finite and within bounds in which fp32 scores stay finite. For soft-cap c both
-// c and scale / c are factors in fp32, which is why it has a lower bound too.
+// Numbers have to be finite and within bounds in which fp32 scores stay finite. A soft-cap c is a
+// factor in fp32 and has a lower bound too, so that it stays above the smallest normal number. The
+// other factor, scale / c, is clamped where it is made (score_numbers in kernel_source.cc).
 void check_score(const Problem& problem) {
   const Score& score = problem.score;
   const double scale = problem.effective_scale();

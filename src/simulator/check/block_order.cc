@@ -90,6 +90,9 @@ void BlockOrder::shared_atomic(BlockClocks& block, int warp) const {
   leave(block, warp, block.atomics);
 }
 
+// An access has a power of two of bytes, at most 32, and its address is a multiple of them: callers
+// have refused or cut any other (simulator/ops/access.cc). So it lies within 16 bytes or is twice
+// 16, and access_place() has no piece that its mask would cut off.
 void BlockOrder::access(const BlockClocks& block, int warp, const LaunchShadow::View& view,
                         AccessKind kind, int lane, std::uint64_t address, std::uint32_t bytes,
                         Stamp mine) {

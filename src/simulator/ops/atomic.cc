@@ -99,6 +99,8 @@ void atomic(Warp& warp, const Inst& inst, Mask mask) {
         inst.small[3] == 2 || (inst.small[3] == 0 && address - kSharedWindow < kWindowBytes);
     LanePointers pointers;
     if (shared) {
+      // Unchecked, which leaves out the count of wavefronts alone: lanes come here one by one, and
+      // each would count as an access of the whole warp. The shadow looks for races below.
       reach_shared<false>(warp, 1u << lane, addresses, sizeof(T), pointers);
       std::byte* place = pointers[static_cast<std::size_t>(lane)];
       if (kChecked) {

@@ -123,8 +123,9 @@ __global__ void __launch_bounds__(Shape::kWarps * 32)
       tile::mask_tile<Mask>(scores, context, place, entry.partial, keys_left);
     }
 
-    // Blocks have multiples of 8 rows and columns, so each 8 x 8 piece of scores lies in one block.
-    // Neighbouring pieces of a block are summed before the atomic addition.
+    // Blocks have multiples of 8 rows and columns, as a tracker refuses others
+    // (src/selection/tracker.cc), so each 8 x 8 piece of scores lies in one block. Neighbouring
+    // pieces of a block are summed before the atomic addition.
 #pragma unroll
     for (int r = 0; r < kRowTiles; ++r) {
 #pragma unroll

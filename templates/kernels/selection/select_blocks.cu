@@ -146,11 +146,12 @@ __global__ void __launch_bounds__(kSelectionThreads)
   const Amount all = amount_from(row, 1, by_mass);
   const Amount forced = amount_from(row, tile::kForcedKey, by_mass);
   const int most = params.most > forced.count ? params.most : forced.count;
-  // The wanted mass, rounded up. The row's mass is below 2^44 and params.mass at most 2^20, so that
-  // the product fits 64 bits. If all mass is wanted, blocks without mass are taken as well, and
+  // The wanted mass, rounded up (wanted_mass in src/selection/selection_plan.h). It is multiplied in
+  // two parts, since a row may have 2^30 blocks of a mass of 2^24. If all mass is wanted, blocks without mass are taken as well, and
   // only `most` limits their number.
   const bool all_mass = params.mass >= 1u << 20;
-  const unsigned long long target = (all.mass * params.mass + (1u << 20) - 1) >> 20;
+  const unsigned long long target =
+      (all.mass >> 20) * params.mass + (((all.mass & 0xfffff) * params.mass + 0xfffff) >> 20);
   const auto enough = [&](const Amount& amount) {
     return amount.count >= most || (by_mass && !all_mass && amount.mass >= target);
   };
