@@ -396,7 +396,8 @@ typedef struct annulus_plan_options {
   // family keep to it; annulus/device.h. Negative: ANNULUS_INVALID_ARGUMENT.
   int32_t max_multiprocessors;
   int64_t broadcast_rows;  // 0 or 1, with has_strides: as annulus_operands.broadcast_rows
-  // As in annulus_work_limit.
+  // The bound on the work of planning and the flag that ends it; annulus_work_limit says what the
+  // values mean.
   int64_t max_work;
   const volatile int32_t* cancel;
   // The most workspace that a run may need; 0: no limit. A plan that needs more splits fewer rows,

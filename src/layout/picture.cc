@@ -92,7 +92,7 @@ class Grid {
   std::string caption_;
 };
 
-// Of a shade from 0, for nothing kept, to 16, for blocks that are all kept and full.
+// The colour of a shade: 0 is for nothing kept, 16 for blocks that are all kept and full.
 std::string colour(int shade) {
   return shade == 0 ? "#f4f4f4" : base::hsl_colour(212, 0.6, (88 - shade * 3.5) / 100);
 }

@@ -67,7 +67,7 @@ TEST_CASE("the n-th call of planning and running a ring fails, for every n") {
     } catch (const Error& error) {
       failed = true;
       CHECK(error.code() == (memory_error ? ErrorCode::kOutOfMemory : ErrorCode::kDevice));
-      // Of several devices, which one it was.
+      // The error of a ring names the rank whose call failed.
       const std::string text = error.what();
       if (in_ring) CHECK_MESSAGE(text.starts_with("rank "), text);
     }

@@ -3,7 +3,7 @@
 
 // While it lives, the first Ctrl-C or kill sets a flag, and a later one ends the program. What
 // comes within a second is still the first: timeout(1) tells the program, and then its whole group.
-// Of kind kEnds the first one ends the program, by that signal, as where nobody handles it.
+// With kind kEnds the first one already ends the program, by that signal, as if nobody handled it.
 //
 // A thread waits for the signals, and all others have them blocked. A handler would not do: while
 // NVRTC compiles, which is most of a search, it puts its own in place, and that ends the process.

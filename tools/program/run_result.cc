@@ -85,7 +85,7 @@ std::string bytes_text(std::int64_t bytes) {
                          : fmt::format("{:.2f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-// Of a ring the time of the rank that computes longest.
+// The predicted time of a run; in a ring that of the rank that computes longest.
 double predicted_micros(const RunResult& result) {
   if (!result.around) return result.plan.predict().predicted_micros;
   double longest = 0;

@@ -31,7 +31,7 @@ struct RunResult {
   std::optional<Comparison> comparison = {};  // none where nothing was to be checked
   bool sampled = false;                       // not all rows were compared
 
-  // Of all the rows that were to be compared, none could be: each read a NaN or an infinity.
+  // There were rows to compare, but none could be: each read a NaN or an infinity.
   bool compared_nothing() const {
     return comparison && comparison->checked_rows == 0 && comparison->tainted_rows > 0;
   }

@@ -139,7 +139,7 @@ bool GlobalMemory::set_pool(std::uint64_t pointer, std::uint64_t bytes, bool on)
     pools_.emplace(pointer, end);
     live_.erase(found);
   } else {
-    // Of two pools that begin there, the inner one is the last.
+    // Where two pools begin at one address, the inner one was added last and comes last.
     auto found = pools_.upper_bound(pointer);
     if (found == pools_.begin() || (--found)->first != pointer || found->second != end) {
       return false;

@@ -146,9 +146,9 @@ __global__ void __launch_bounds__(kSelectionThreads)
   const Amount all = amount_from(row, 1, by_mass);
   const Amount forced = amount_from(row, tile::kForcedKey, by_mass);
   const int most = params.most > forced.count ? params.most : forced.count;
-  // The wanted mass, rounded up (wanted_mass in src/selection/selection_plan.h). It is multiplied in
-  // two parts, since a row may have 2^30 blocks of a mass of 2^24. If all mass is wanted, blocks without mass are taken as well, and
-  // only `most` limits their number.
+  // The wanted mass, rounded up (wanted_mass in src/selection/selection_plan.h). It is multiplied
+  // in two parts, since a row may have 2^30 blocks of a mass of 2^24. If all mass is wanted, blocks
+  // without mass are taken as well, and only `most` limits their number.
   const bool all_mass = params.mass >= 1u << 20;
   const unsigned long long target =
       (all.mass >> 20) * params.mass + (((all.mass & 0xfffff) * params.mass + 0xfffff) >> 20);
