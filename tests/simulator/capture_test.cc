@@ -185,6 +185,29 @@ TEST_CASE("what a graph writes is waited for like all else") {
   CHECK(on.cuda.simulator_clear_fault(0) == kCudaSuccess);
 }
 
+TEST_CASE("a thread in the relaxed mode may ask and allocate while another one captures") {
+  Capturing on;
+  CUgraph graph = nullptr;
+  CUdeviceptr pointer = 0;
+  REQUIRE(on.cuda.event_record(on.event, on.other) == kCudaSuccess);
+  REQUIRE(on.cuda.stream_begin_capture(on.origin, kCaptureGlobal) == kCudaSuccess);
+  CHECK(on.cuda.event_query(on.event) == kCudaCaptureUnsupported);
+  int mode = kCaptureRelaxed;
+  REQUIRE(on.cuda.thread_exchange_capture_mode(&mode) == kCudaSuccess);
+  CHECK(mode == kCaptureGlobal);  // the one that was there
+  CHECK(on.cuda.event_query(on.event) == kCudaSuccess);
+  CHECK(on.cuda.mem_alloc(&pointer, 4) == kCudaSuccess);
+  REQUIRE(on.cuda.thread_exchange_capture_mode(&mode) == kCudaSuccess);
+  CHECK(mode == kCaptureRelaxed);
+  CHECK(on.cuda.mem_alloc(&pointer, 4) == kCudaCaptureUnsupported);
+  for (int wrong : {-1, 3}) {
+    CHECK(on.cuda.thread_exchange_capture_mode(&wrong) == kCudaInvalidValue);
+  }
+  CHECK(on.cuda.thread_exchange_capture_mode(nullptr) == kCudaInvalidValue);
+  REQUIRE(on.cuda.stream_end_capture(on.origin, &graph) == kCudaSuccess);
+  CHECK(on.cuda.graph_destroy(graph) == kCudaSuccess);
+}
+
 TEST_CASE("calls that wait or allocate are refused during a capture") {
   Capturing on;
   CUgraph graph = nullptr;

@@ -121,6 +121,16 @@ CUresult stream_end_capture(CUstream stream, CUgraph* graph) {
   });
 }
 
+CUresult thread_exchange_capture_mode(int* mode) {
+  return guarded([&]() -> CUresult {
+    if (mode == nullptr || *mode < kCaptureGlobal || *mode > kCaptureRelaxed) {
+      return kCudaInvalidValue;
+    }
+    std::swap(*mode, capture_mode());
+    return kCudaSuccess;
+  });
+}
+
 CUresult graph_instantiate(CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
   return guarded([&]() -> CUresult {
     const auto context = live_context();

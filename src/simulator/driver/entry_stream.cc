@@ -202,6 +202,7 @@ CUresult event_query(CUevent event) {
   return guarded([&]() -> CUresult {
     const auto found = find_event(event);
     refuse_captured(*found);
+    refuse_under_capture();
     return query(*found->context, marker_of(*found));
   });
 }

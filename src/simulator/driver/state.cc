@@ -294,8 +294,14 @@ abi::CUresult synchronize(Context& context) {
   return refused ? abi::kCudaOutOfMemory : abi::kCudaSuccess;
 }
 
+int& capture_mode() {
+  thread_local int mode = abi::kCaptureGlobal;
+  return mode;
+}
+
 void refuse_under_capture() {
-  if (state().global_captures > 0) throw Refusal{abi::kCudaCaptureUnsupported};
+  if (state().global_captures > 0 && capture_mode() == abi::kCaptureGlobal)
+    throw Refusal{abi::kCudaCaptureUnsupported};
 }
 
 }  // namespace annulus::simulator::driver

@@ -307,8 +307,12 @@ void observe(const ItemPointer& item);
 // other operation's context too.
 void break_context(Context& context, const Fault& fault);
 
-// Calls that a capture forbids (CUDA's "unsafe" ones) begin with this.
+// Calls that a capture in the global mode forbids to every thread (CUDA's "unsafe" ones) begin with
+// this. A thread in another mode may call them; whether it captures something itself, which the
+// thread-local mode would look at, is not known here.
 void refuse_under_capture();
+// Of this thread, as cuThreadExchangeStreamCaptureMode has it.
+int& capture_mode();
 
 // The body of an entry: nothing is thrown across the boundary of a C interface.
 template <typename Body>
