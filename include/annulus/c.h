@@ -3,8 +3,8 @@
 
 // The C interface, for C99 and for every language that can call C: devices, problems and plans, as
 // in annulus/device.h. Beside it are c_selection.h, c_ring.h, c_pattern.h, c_layout.h,
-// c_layout_formats.h, c_tune.h, c_oracle.h, c_inspect.h and c_installation.h. The C++ headers and
-// docs/ explain what a problem, a pattern or a plan means.
+// c_layout_formats.h, c_tune.h, c_oracle.h, c_inspect.h, c_metrics.h and c_installation.h. The C++
+// headers and docs/ explain what a problem, a pattern or a plan means.
 //
 //   annulus_device_options options = ANNULUS_DEVICE_OPTIONS_INIT;
 //   annulus_device* device = NULL;
@@ -148,12 +148,14 @@ typedef struct annulus_device_options {
   // The most device memory that the library may hold at a time, annulus_device_allocate included;
   // 0: no limit.
   int64_t max_device_bytes;
+  // Each n-th run of a plan is timed on the device; 0: none (annulus/c_metrics.h).
+  int64_t time_every_nth_run;
 } annulus_device_options;
 
 #define ANNULUS_DEVICE_OPTIONS_INIT                                                                \
   {                                                                                                \
     sizeof(annulus_device_options), NULL, NULL, NULL, NULL, NULL, NULL, ANNULUS_LOG_WARNING, 1, 0, \
-        0, NULL, NULL, NULL, NULL, NULL, 0, 0                                                      \
+        0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0                                                   \
   }
 
 // Null options are the defaults.

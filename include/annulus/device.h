@@ -22,6 +22,7 @@
 #include "annulus/allocator.h"
 #include "annulus/attention.h"
 #include "annulus/layout_cache.h"
+#include "annulus/metrics.h"
 #include "annulus/selection.h"
 
 namespace annulus::inline v0 {
@@ -72,6 +73,11 @@ struct DeviceOptions {
   // where it is not. Without it, a pointer to the host's stack or heap is a fault of the kernel,
   // which loses the context. Costs some microseconds for each run.
   bool check_operands = false;
+  // Each n-th run of a plan or a bound call is timed on the device, by an event before it and one
+  // behind it; 0: none. A timed run takes a lock for a moment and some microseconds. Runs of a ring
+  // are not timed. Nor are runs under capture, and runs while 64 wait for the device already;
+  // Metrics::untimed_runs counts these.
+  std::int64_t time_every_nth_run = 0;
 };
 
 // The counts that a simulated device has made since the last clear, by name in a fixed order.
@@ -266,6 +272,9 @@ class ANNULUS_EXPORT Plan {
   // Computed anew in each call; takes milliseconds where there are many tile rows.
   PlanPrediction predict() const;
 
+  // How long its timed runs took, as far as they have ended (DeviceOptions::time_every_nth_run).
+  RunTimes times() const;
+
   // Scratch memory that every concurrent run needs of its own, 16-byte aligned. May be 0.
   std::size_t workspace_bytes() const;
 
@@ -359,6 +368,9 @@ class ANNULUS_EXPORT Device {
   // given back. A call that runs out of memory does the same by itself before it throws. It must
   // not be called while a stream is being captured.
   std::size_t trim(std::size_t bytes = 0) const;
+
+  // All that was counted since the device was opened, over all its copies. Does not wait.
+  Metrics metrics() const;
 
   // Counts since the device was opened, over all its copies. Does not wait.
   ListCounters list_counters() const;

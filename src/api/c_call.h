@@ -115,9 +115,9 @@ struct PlanObject {
   std::string rejected;
 };
 
-// The handles of this process. They are the only global objects, because C callers give back
-// numbers. They are never destroyed, so the order in which things are destroyed at exit does not
-// matter.
+// The handles of this process. With the recorder of spans (base/span.h) they are the only global
+// objects, because C callers give back numbers. They are never destroyed, so the order in which
+// things are destroyed at exit does not matter.
 HandleTable<DeviceObject>& devices();
 HandleTable<PlanObject>& plans();
 HandleTable<BoundCall>& bound_calls();

@@ -64,6 +64,7 @@ DeviceOptions options_of(const annulus_device_options& c) {
   options.device_lists = limits_of(c.device_lists);
   options.check_operands = truth("check_operands", c.check_operands);
   options.max_device_bytes = c.max_device_bytes;
+  options.time_every_nth_run = c.time_every_nth_run;
   return options;
 }
 

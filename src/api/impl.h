@@ -15,7 +15,9 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "base/span.h"
 #include "device/context.h"
+#include "device/run_timer.h"
 #include "device/simulator.h"
 #include "jit/arch.h"
 #include "jit/kernel_cache.h"
@@ -38,12 +40,31 @@ struct Device::Impl {
   // The caller named no folder of tuned results, and the environment names none either.
   bool lacks_tuned_folder = false;
   bool check_operands = false;                          // DeviceOptions::check_operands
+  std::shared_ptr<device::RunTimer> timer;              // null: no run is timed
   std::unique_ptr<device::SimulatorLog> simulator_log;  // null where the caller gave no log
 };
 
 struct Plan::Impl {
   planner::Prepared prepared;
+  device::ContextPointer context;
+  std::shared_ptr<device::RunTimer> timer{};  // null: no run is timed
+  device::RunTimer::SubjectPointer timed{};   // of this plan, where there is a timer
   base::ProcessMark process{};
+
+  // Carries out a run: queue() puts its launches on the stream.
+  template <typename Queue>
+  void run(abi::CUstream stream, const Queue& queue) const {
+    const base::Span span("run", prepared.info.config);
+    device::RunTimer::Scope time(timer.get(), stream, timed);
+    try {
+      queue();
+    } catch (...) {
+      context->tally().add(base::Count::runs_failed);
+      throw;
+    }
+    time.end();
+    context->tally().add(base::Count::runs);
+  }
 };
 
 struct BoundCall::Impl {

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "abi/libraries.h"
+#include "abi/nvtx.h"
 #include "annulus/simulator.h"
 #include "api/impl.h"
 #include "base/fail.h"
@@ -199,6 +200,15 @@ Device open_on(device::DriverPointer driver, const DeviceName& name, const Devic
   const bool simulated = impl->context->info().simulated;
   check_gpu(environment, simulated, to_string(name), "its driver is the simulator");
   impl->check_operands = options.check_operands;
+  if (options.time_every_nth_run < 0) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "time_every_nth_run is {}; give 0, for no run, 1, for every run, or more",
+               options.time_every_nth_run);
+  }
+  if (options.time_every_nth_run > 0) {
+    impl->timer = std::make_shared<device::RunTimer>(impl->context, options.time_every_nth_run,
+                                                     to_string(name));
+  }
   device::set_simulator_options(*impl->context, simulator_options(options.simulation));
 
   auto nvrtc = std::make_shared<const abi::NvrtcLibrary>(
@@ -231,10 +241,18 @@ inline namespace v0 {
 
 Device Device::open(const DeviceOptions& options) {
   const base::Environment environment = base::read_environment();
+  const std::string no_ranges = abi::open_nvtx(environment.nvtx);
+  const base::Span span("open", options.name);
+  const auto opened = [&](Device device) {
+    if (!no_ranges.empty()) {
+      api::inside(device).log.write(base::LogLevel::kWarning, "{}", no_ranges);
+    }
+    return device;
+  };
   if (!options.name.empty()) {
     const api::DeviceName name = api::parse_device_name(options.name);
     api::check_gpu(environment, name.simulated, options.name, "by its name");
-    return api::open_on(api::open_driver(name, environment), name, options, environment);
+    return opened(api::open_on(api::open_driver(name, environment), name, options, environment));
   }
   const api::DefaultDevice chosen = api::default_device(environment);
   if (chosen.name.simulated) {
@@ -256,7 +274,7 @@ Device Device::open(const DeviceOptions& options) {
         "device, or set ANNULUS_REQUIRE_GPU=1 to make this an error",
         device.info().name, chosen.reason);
   }
-  return device;
+  return opened(std::move(device));
 }
 
 Device Device::open(std::string_view name) {

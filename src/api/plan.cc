@@ -1,4 +1,6 @@
 // The functions of the public handle of a plan, each a few lines that call src/planner.
+#include <cmath>
+
 #include "annulus/device.h"
 #include "api/impl.h"
 #include "planner/describe.h"
@@ -20,16 +22,42 @@ planner::Planner planner_of(const Device::Impl& device) {
 
 namespace {
 
-Plan made(planner::Prepared prepared) {
-  return Plan(std::make_shared<const Plan::Impl>(Plan::Impl{std::move(prepared)}));
+// Calls prepare() for a plan of this device, or for what a plan needs.
+template <typename Prepare>
+auto counted(const Device::Impl& device, const char* name, const Prepare& prepare) {
+  const base::Span span(name, device.info.name);
+  try {
+    return prepare(planner_of(device));
+  } catch (...) {
+    device.context->tally().add(base::Count::plans_failed);
+    throw;
+  }
+}
+
+Plan plan_on(const Device::Impl& device, const planner::Request& request) {
+  planner::Prepared prepared =
+      counted(device, "plan", [&](const planner::Planner& by) { return by.prepare(request); });
+  base::Tally& tally = device.context->tally();
+  tally.add(base::Count::plans);
+  tally.add(base::Count::plan_micros, std::llround(prepared.info.plan_ms * 1e3));
+  if (!prepared.info.tuned.empty()) tally.add(base::Count::plans_tuned);
+  auto plan = std::make_shared<Plan::Impl>(Plan::Impl{std::move(prepared), device.context});
+  if (device.timer) {
+    plan->timer = device.timer;
+    plan->timed = std::make_shared<device::RunTimer::Subject>();
+    plan->timed->name = plan->prepared.info.config;
+  }
+  return Plan(std::move(plan));
 }
 
 BoundCall bound(const std::shared_ptr<const Plan::Impl>& plan, const Operands& operands,
                 void* workspace, const SelectionBuffers* buffers) {
   plan->process.check("plan");
+  const base::Span span("bind", plan->prepared.info.config);
   auto call = std::make_shared<BoundCall::Impl>();
   call->plan = plan;
   plan->prepared.put(call->launches, operands, workspace, buffers);
+  plan->context->tally().add(base::Count::binds);
   return BoundCall(std::move(call));
 }
 
@@ -39,16 +67,19 @@ BoundCall bound(const std::shared_ptr<const Plan::Impl>& plan, const Operands& o
 inline namespace v0 {
 
 Plan Device::plan(const Problem& problem, const PlanOptions& options) const {
-  return api::made(api::planner_of(api::inside(*this)).prepare({problem, options}));
+  return api::plan_on(api::inside(*this), {problem, options});
 }
 
 Plan Device::plan(const Problem& problem, const Selection& selection,
                   const PlanOptions& options) const {
-  return api::made(api::planner_of(api::inside(*this)).prepare({problem, options, &selection}));
+  return api::plan_on(api::inside(*this), {problem, options, &selection});
 }
 
 void Device::prefetch(const Problem& problem, const PlanOptions& options) const {
-  api::planner_of(api::inside(*this)).prefetch(problem, options);
+  const Impl& device = api::inside(*this);
+  api::counted(device, "prefetch",
+               [&](const planner::Planner& by) { by.prefetch(problem, options); });
+  device.context->tally().add(base::Count::prefetches);
 }
 
 MemoryNeeded Device::memory_needed(const Problem& problem, const PlanOptions& options) const {
@@ -63,14 +94,16 @@ std::size_t Plan::workspace_bytes() const { return impl_->prepared.workspace_byt
 void Plan::run(void* stream, const Operands& operands, void* workspace) const {
   impl_->process.check("plan");
   device::StreamSink to(static_cast<abi::CUstream>(stream));
-  impl_->prepared.put(to, operands, workspace, nullptr);
+  impl_->run(static_cast<abi::CUstream>(stream),
+             [&] { impl_->prepared.put(to, operands, workspace, nullptr); });
 }
 
 void Plan::run(void* stream, const Operands& operands, void* workspace,
                const SelectionBuffers& buffers) const {
   impl_->process.check("plan");
   device::StreamSink to(static_cast<abi::CUstream>(stream));
-  impl_->prepared.put(to, operands, workspace, &buffers);
+  impl_->run(static_cast<abi::CUstream>(stream),
+             [&] { impl_->prepared.put(to, operands, workspace, &buffers); });
 }
 
 BoundCall Plan::bind(const Operands& operands, void* workspace) const {
@@ -84,7 +117,8 @@ BoundCall Plan::bind(const Operands& operands, void* workspace,
 
 void BoundCall::run(void* stream) const {
   impl_->process.check("bound call");
-  impl_->launches.run(static_cast<abi::CUstream>(stream));
+  const auto on = static_cast<abi::CUstream>(stream);
+  impl_->plan->run(on, [&] { impl_->launches.run(on); });
 }
 
 }  // namespace v0

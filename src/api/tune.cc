@@ -3,6 +3,7 @@
 #include "annulus/tune.h"
 
 #include <chrono>
+#include <cmath>
 
 #include "api/impl.h"
 #include "api/tune_until.h"
@@ -200,8 +201,11 @@ TuneResult tune_until(const Device& device, const Problem& problem, const TuneOp
     return end(TuneStatus::kPlanned);
   }
 
+  const base::Span span("tune", impl.info.name);
   search_and_keep(impl, problem, *candidates, options, start, stopped, &result);
   result.seconds = seconds_since(start);
+  impl.context->tally().add(base::Count::tunes);
+  impl.context->tally().add(base::Count::tune_micros, std::llround(result.seconds * 1e6));
   return result;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "base/math.h"
+#include "device/capture_mode.h"
 #include "device/context.h"
 
 namespace annulus::device {
@@ -88,9 +89,15 @@ abi::CUdeviceptr Arena::allocate(std::size_t bytes, MemoryUse use) {
   run_trimmers();
   lock.lock();
   wait_for_waiting(lock);
-  if (const auto block = take(bytes, use)) return *block;
-  give_back(lock, 0);
-  if (const auto block = take_new(lock, whole, bytes, use)) return *block;
+  std::optional<abi::CUdeviceptr> block = take(bytes, use);
+  if (!block) {
+    give_back(lock, 0);
+    block = take_new(lock, whole, bytes, use);
+  }
+  if (block) {
+    context_.tally().add(base::Count::recovered_memory);
+    return *block;
+  }
   base::fail(ErrorCode::kOutOfMemory, "{}; {}", why_not_, holdings());
 }
 
@@ -240,12 +247,17 @@ Arena::Blocks::iterator Arena::free(Blocks::iterator block) noexcept {
   return block;
 }
 
+abi::CUresult Arena::query_marker() const {
+  const RelaxedCapture relaxed(context_.table());
+  return context_.table().event_query(marker_);
+}
+
 void Arena::poll(Lock& lock) {
   if (busy_) return;
   if (marked_bytes_ > 0) {
     busy_ = true;
     lock.unlock();
-    const abi::CUresult code = context_.table().event_query(marker_);
+    const abi::CUresult code = query_marker();
     lock.lock();
     busy_ = false;
     not_busy_.notify_all();

@@ -135,6 +135,7 @@ class Arena {
   Free& free_of(const Slab& slab) { return free_[slab.small ? 0 : 1]; }
   // Frees the blocks whose event has passed, and starts to wait for the others where they are many.
   void poll(Lock& lock);
+  abi::CUresult query_marker() const;
   void mark(Lock& lock);
   void wait_for_waiting(Lock& lock);
   std::size_t give_back(Lock& lock, std::size_t keep_bytes);

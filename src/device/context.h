@@ -18,6 +18,7 @@
 
 #include "abi/check.h"
 #include "annulus/allocator.h"
+#include "base/tally.h"
 #include "device/arena.h"
 #include "device/device_info.h"
 #include "device/uploads.h"
@@ -44,6 +45,8 @@ class Context {
   abi::CUcontext handle() const { return handle_; }
   Arena& arena() const { return *arena_; }
   Uploads& uploads() const { return *uploads_; }
+  // What happens on this device is counted here.
+  base::Tally& tally() const { return tally_; }
 
   // Waits for all streams of the context, after which retired blocks of the arena are free.
   void synchronize() const;
@@ -61,6 +64,7 @@ class Context {
   DeviceInfo info_;
   abi::CUdevice device_ = 0;
   abi::CUcontext handle_ = nullptr;
+  mutable base::Tally tally_;
   std::unique_ptr<Arena> arena_;
   std::unique_ptr<Uploads> uploads_;
 };

@@ -1,12 +1,14 @@
 #include "jit/kernel_cache.h"
 
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
 #include "abi/libraries.h"
 #include "annulus/error.h"
 #include "base/fail.h"
+#include "base/span.h"
 
 namespace annulus::jit {
 namespace {
@@ -30,6 +32,7 @@ class Stopwatch {
 // own (CUDA documentation, minor version compatibility), in which case the error says so.
 device::Function load(const device::ContextPointer& context, const CompiledKernel& kernel,
                       const Compiler& compiler) {
+  const base::Span span("load", kernel.symbol);
   const auto* image = reinterpret_cast<const char*>(kernel.image.data());
   try {
     return device::Module::load(context, {image, kernel.image.size()})->function(kernel.symbol);
@@ -92,15 +95,40 @@ KernelCache::KernelCache(device::ContextPointer context, std::shared_ptr<const C
 
 KernelLookup KernelCache::get(const KernelRequest& request) {
   KernelLookup lookup;
-  lookup.kernel = loaded_.get(
-      request.key, [&] { return make(request, &lookup); },
-      [](const LoadedKernel& kernel) { return static_cast<std::int64_t>(kernel.image_bytes); });
+  const auto make_and_count = [&] {
+    try {
+      std::shared_ptr<const LoadedKernel> made = make(request, &lookup);
+      count(lookup);
+      return made;
+    } catch (...) {
+      context_->tally().add(base::Count::kernels_failed);
+      throw;
+    }
+  };
+  lookup.kernel = loaded_.get(request.key, make_and_count, [](const LoadedKernel& kernel) {
+    return static_cast<std::int64_t>(kernel.image_bytes);
+  });
   return lookup;
+}
+
+void KernelCache::count(const KernelLookup& lookup) const {
+  const auto micros = [](double millis) { return std::llround(millis * 1e3); };
+  base::Tally& tally = context_->tally();
+  tally.add(lookup.origin == Origin::kCompiled ? base::Count::compiles
+                                               : base::Count::kernels_from_disk);
+  tally.add(base::Count::compile_micros, micros(lookup.compile_ms));
+  tally.raise(base::Count::longest_compile_micros, micros(lookup.compile_ms));
+  tally.add(base::Count::disk_micros, micros(lookup.disk_ms));
+  tally.add(base::Count::load_micros, micros(lookup.load_ms));
 }
 
 std::shared_ptr<const LoadedKernel> KernelCache::make(const KernelRequest& request,
                                                       KernelLookup* lookup) {
-  const auto build = [&] { return compiler_->compile(request); };
+  const base::Span span("kernel", request.spec.family);
+  const auto build = [&] {
+    const base::Span compiling("compile", request.spec.family);
+    return compiler_->compile(request);
+  };
   ObtainedKernel obtained = obtain_kernel(*disk_, request.key, build);
   Stopwatch watch;
   device::Function function;
@@ -109,6 +137,7 @@ std::shared_ptr<const LoadedKernel> KernelCache::make(const KernelRequest& reque
   } catch (const Error& error) {
     // A file on disk that the driver rejects is compiled anew, once.
     if (obtained.origin != Origin::kDisk || error.code() != ErrorCode::kDevice) throw;
+    context_->tally().add(base::Count::recovered_kernels);
     watch.lap();
     obtained.kernel = build();
     obtained.origin = Origin::kCompiled;

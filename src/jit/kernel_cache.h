@@ -71,7 +71,8 @@ class KernelCache {
 
   const Compiler& compiler() const { return *compiler_; }
   DiskCache& disk() const { return *disk_; }
-  std::int64_t size() const { return loaded_.counters().entries; }
+  base::CacheCounters counters() const { return loaded_.counters(); }
+  std::int64_t size() const { return counters().entries; }
 
  private:
   struct DigestHash {
@@ -79,6 +80,8 @@ class KernelCache {
   };
 
   std::shared_ptr<const LoadedKernel> make(const KernelRequest& request, KernelLookup* lookup);
+  // Adds what a request took to the counts of the device.
+  void count(const KernelLookup& lookup) const;
 
   device::ContextPointer context_;
   std::shared_ptr<const Compiler> compiler_;

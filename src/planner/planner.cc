@@ -121,6 +121,8 @@ Prepared Planner::prepare(const Request& request) const {
   const Clock::time_point ready = Clock::now();
   PlanInfo info = describe(made.forward, request.options);
   info.tuned = made.tuned;
+  if (choices.tuned && made.tuned.empty()) context->tally().add(base::Count::recovered_tuned);
+  if (!made.steps.empty()) context->tally().add(base::Count::fitted_plans);
   info.work_steps = work.steps();
   info.compile_ms = made.compile_ms;
   // The time to look up a tuned result, and to try one that does not work, counts as planning.

@@ -4,6 +4,7 @@
 
 #include "attention/problem/operands.h"
 #include "base/fail.h"
+#include "base/span.h"
 #include "base/work.h"
 #include "planner/choices.h"
 #include "planner/describe.h"
@@ -99,6 +100,7 @@ std::shared_ptr<const PreparedRing> prepare_ring(std::span<const RankRequest> ra
   const ShardMap& shards = *ranks[0].shards;
   const Planner& first = ranks[0].planner;
   const base::Work work(ranks[0].options->work, "planning a ring");
+  const base::Span span("plan a ring", first.device);
   std::vector<attention::DeviceLimits> limits;
   std::vector<ring::RankDevice> devices;
   std::vector<RankOfRing> described;
@@ -138,6 +140,9 @@ std::shared_ptr<const PreparedRing> prepare_ring(std::span<const RankRequest> ra
         first.log.write(base::LogLevel::kInfo,
                         "ring of {} ranks, {}: {} bytes sent of {} ({:.1f} ms)", ranks.size(),
                         info.config, info.bytes_sent, info.bytes_plain_ring, info.compile_ms);
+        for (const RankRequest& rank : ranks) {
+          rank.planner.context->tally().add(base::Count::ring_plans);
+        }
         prepared->info = std::move(info);
         prepared->tiles = std::move(tiles);
         return std::shared_ptr<const PreparedRing>(prepared);

@@ -5,6 +5,7 @@
 #include "attention/kernels/launch.h"
 #include "attention/run/check_memory.h"
 #include "base/fail.h"
+#include "base/span.h"
 #include "device/buffer.h"
 #include "ring/pack.h"
 #include "ring/rank_error.h"
@@ -50,6 +51,7 @@ LocalRing::Rank LocalRing::make_rank(int number, const RankDevice& own) {
   Rank rank;
   rank.context = own.context;
   rank.check_operands = own.check_operands;
+  rank.sent_bytes = schedule.bytes_sent(number);
   // Each Forward fetches its kernel, which can fail, before it allocates memory for its lists.
   for (attention::LaunchPlan& launch : plan_.ranks[at].launches) {
     rank.launches.emplace_back(rank.context, *own.kernels, std::move(launch));
@@ -284,6 +286,20 @@ void LocalRing::end(const RingCall& call, int rank) const {
 // Work is queued step by step for all ranks, exchanges before launches, so that the copy of step s
 // runs beside the launches of step s.
 void LocalRing::run(std::span<const RingCall> calls) const {
+  const base::Span span("ring run");
+  try {
+    queue(calls);
+  } catch (...) {
+    for (const Rank& rank : ranks_) rank.context->tally().add(base::Count::ring_runs_failed);
+    throw;
+  }
+  for (const Rank& rank : ranks_) {
+    rank.context->tally().add(base::Count::ring_runs);
+    rank.context->tally().add(base::Count::ring_sent_bytes, rank.sent_bytes);
+  }
+}
+
+void LocalRing::queue(std::span<const RingCall> calls) const {
   check(calls);
   const Turn turn(&busy_);
   const int ranks = plan_.schedule.ranks;

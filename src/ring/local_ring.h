@@ -6,6 +6,7 @@
 // reached it, and both sides wait for its end, as with a send and a receive of NCCL.
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -50,6 +51,7 @@ class LocalRing {
     std::vector<device::Event> ended;               // [op]: empty where no op waits for it
     device::Event start, ready, received;
     bool check_operands = false;
+    std::int64_t sent_bytes = 0;  // in a run
   };
   // The ops of one rank in one step; kNone where there is none.
   struct Step {
@@ -60,6 +62,7 @@ class LocalRing {
 
   Rank make_rank(int number, const RankDevice& own);
   void require_match(int rank, const Op& op) const;
+  void queue(std::span<const RingCall> calls) const;
   void check(std::span<const RingCall> calls) const;
   void begin(const RingCall& call, int rank) const;
   void exchange(std::span<const RingCall> calls, std::size_t step) const;

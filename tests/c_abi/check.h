@@ -30,6 +30,7 @@ void test_installation(void);
 void test_layout(void);
 void test_layout_formats(void);
 void test_memory(void);
+void test_metrics(void);
 void test_oracle(void);
 void test_pattern(void);
 void test_ring(void);

@@ -5,6 +5,7 @@
 #include "annulus/c_installation.h"
 #include "annulus/c_layout.h"
 #include "annulus/c_layout_formats.h"
+#include "annulus/c_metrics.h"
 #include "annulus/c_oracle.h"
 #include "annulus/c_pattern.h"
 #include "annulus/c_ring.h"

@@ -60,6 +60,7 @@ int main(void) {
   test_layout_formats();
   test_selection();
   test_memory();
+  test_metrics();
   test_oracle();
   test_inspect();
   test_installation();

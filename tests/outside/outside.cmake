@@ -1,7 +1,14 @@
 # The library as a stranger has it: public headers and libannulus.so.
 annulus_test(outside LABEL unit LIBRARIES annulus SOURCES outside/outside.cc
   outside/device_test.cc outside/installation_test.cc outside/layouts_test.cc
-  outside/patterns_test.cc)
+  outside/metrics_test.cc outside/patterns_test.cc)
+target_link_libraries(test_outside PRIVATE nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
+# All of them run under a profiler that takes ranges.
+add_library(annulus_test_profiler MODULE outside/nvtx_profiler.c)
+annulus_warnings(annulus_test_profiler)
+add_dependencies(test_outside annulus_test_profiler)
+set_property(TEST outside APPEND PROPERTY ENVIRONMENT
+  NVTX_INJECTION64_PATH=$<TARGET_FILE:annulus_test_profiler>)
 # A CUDA driver that has devices: the simulator behind libcuda.so.1.
 target_compile_definitions(test_outside PRIVATE
   ANNULUS_LIBCUDA_FOLDER="$<TARGET_FILE_DIR:annulus_libcuda>")

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 
 #include "base/json.h"
@@ -595,6 +596,43 @@ TEST_CASE("run goes around a ring and says what it cost") {
   refused(common + " --shard zigzag", 2, "--ranks");
   refused(common + " --ranks 2 --shard striped", 2, "striped");
   refused(common + " --ranks 2 --picture /no/such/folder/x.svg", 5, "/no/such/folder");
+}
+
+// The names of the spans in a trace, behind "host" or "device".
+std::set<std::string> spans_in(const std::string& file) {
+  std::set<std::string> names;
+  const base::Json trace = base::parse_json(read(file), "a trace");
+  for (const base::Json& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    names.insert(event["cat"].get<std::string>() + " " + event["name"].get<std::string>());
+  }
+  return names;
+}
+
+TEST_CASE("--trace writes what was done, also where the verb fails") {
+  const test::ScratchFolder folder;
+  const std::string file = folder / "trace.json";
+  const std::string small = "run -H 2 -S 200 -D 64 -p causal" + on_device() + " --trace ";
+  CHECK(annulus_with(small + file + " --ranks 2").code == 0);
+  const std::set<std::string> all = spans_in(file);
+  for (const char* name :
+       {"host open", "host plan", "host run", "device run", "host plan a ring", "host ring run"}) {
+    CHECK_MESSAGE(all.contains(name), name);
+  }
+  CHECK(annulus_with(small + file + " --config none").code == 2);
+  CHECK(spans_in(file) == std::set<std::string>{"host open", "host plan"});
+  refused(small + (folder / "trace.safetensors"), 2, "name it .json");
+  refused(small + (folder / "none/trace.json"), 5, "No such file");
+}
+
+TEST_CASE("a profiler whose library cannot be used costs a warning") {
+  const Outcome outcome =
+      test::run_command("NVTX_INJECTION64_PATH=/no/such/profiler.so " +
+                        std::string(ANNULUS_PROGRAM) + " explain -S 64 -D 64" + on_device());
+  CHECK(outcome.code == 0);
+  CHECK_MESSAGE(
+      outcome.err.find("ranges are not passed on: /no/such/profiler.so") != std::string::npos,
+      outcome.err);
 }
 
 }  // namespace

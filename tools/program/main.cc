@@ -18,11 +18,13 @@
 #include "annulus/version.h"
 #include "program/options.h"
 #include "program/pattern.h"
+#include "program/traced.h"
 
 namespace {
 
 using namespace annulus;
 using program::Exit;
+using program::traced;
 
 int fail(const char* verb, const char* text, Exit exit) {
   std::fflush(stdout);
@@ -114,15 +116,17 @@ CommandLine::CommandLine() {
       "Exit codes: 0 ok, 1 internal, 2 usage, or larger than this machine's memory, 3 partial, or "
       "nothing was compared, 4 device, 5 invalid file, 6 wrong result.");
 
-  program::add_options(add(parser, "run", "one attention problem, checked by the oracle",
-                           [this] { return program::run(run); }),
-                       &run);
-  program::add_options(add(parser, "explain", "which kernel a problem gets, and why; runs nothing",
-                           [this] { return program::explain(explain); }),
-                       &explain);
+  program::add_options(
+      add(parser, "run", "one attention problem, checked by the oracle",
+          [this] { return traced(run.device, [&] { return program::run(run); }); }),
+      &run);
+  program::add_options(
+      add(parser, "explain", "which kernel a problem gets, and why; runs nothing",
+          [this] { return traced(explain.device, [&] { return program::explain(explain); }); }),
+      &explain);
   program::add_options(
       add(parser, "tune", "find the fastest configuration for problems, and keep it",
-          [this] { return program::tune(tune); }),
+          [this] { return traced(tune.device, [&] { return program::tune(tune); }); }),
       &tune);
   CLI::App& of_tuned = *parser.add_subcommand("tuned", "what has been tuned");
   of_tuned.require_subcommand(1);
@@ -137,9 +141,10 @@ CommandLine::CommandLine() {
   for (program::PatternVerb& verb : pattern) {
     verbs.push_back({verb.name, verb.app, [&verb] { return verb.run(verb.arguments); }});
   }
-  program::add_options(add(parser, "doctor", "what is installed here and what would be used",
-                           [this] { return program::doctor(doctor); }),
-                       &doctor);
+  program::add_options(
+      add(parser, "doctor", "what is installed here and what would be used",
+          [this] { return traced(doctor.device, [&] { return program::doctor(doctor); }); }),
+      &doctor);
 }
 
 // What the parser threw: help that was asked for, or words that it does not take.

@@ -30,6 +30,8 @@ void add_device(CLI::App& app, DeviceArguments* to) {
   app.add_option("--tuned", to->tuned,
                  "folders of tuned results, ':' between them; 'none' looks nowhere");
   app.add_flag("--verbose,-v", to->verbose, "notes of the library on stderr");
+  app.add_option("--trace", to->trace,
+                 "write what was done and when to this .json file, for ui.perfetto.dev");
 }
 
 void add_shape(CLI::App& app, ProblemArguments* to) {
@@ -252,6 +254,7 @@ DeviceOptions device_options(const DeviceArguments& arguments) {
     std::fprintf(stderr, "annulus: %.*s\n", static_cast<int>(text.size()), text.data());
   };
   if (arguments.verbose) options.log_level = LogLevel::kDebug;
+  if (!arguments.trace.empty()) options.time_every_nth_run = 1;
   return options;
 }
 

@@ -38,6 +38,7 @@ struct DeviceArguments {
   std::string cache_dir;  // as ANNULUS_CACHE_DIR; "none" keeps nothing on disk
   std::string tuned;      // as ANNULUS_TUNED; "none" looks nowhere
   bool verbose = false;
+  std::string trace;  // file for what the process did; empty: none
 };
 
 struct ProblemArguments {

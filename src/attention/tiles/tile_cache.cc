@@ -2,6 +2,7 @@
 
 #include "attention/tiles/tile_band.h"
 #include "attention/tiles/tile_grid.h"
+#include "base/span.h"
 
 namespace annulus::attention {
 
@@ -10,6 +11,7 @@ std::shared_ptr<const TileList> TileCache::get(const Problem& problem,
                                                std::int64_t tile_rows, std::int64_t tile_columns,
                                                const BlockLayout* layout) {
   const auto make = [&] {
+    const base::Span span("list tiles");
     return std::make_shared<const TileList>(
         make_plan_tiles(problem, placement, tile_rows, tile_columns, layout));
   };

@@ -1,0 +1,54 @@
+#ifndef ANNULUS_TRACE_H_
+#define ANNULUS_TRACE_H_
+
+// Records what the library does in this process, on all threads and for all devices: plans, their
+// steps, compilations, uploads, runs, rings, searches. Runs that are timed on the device
+// (DeviceOptions::time_every_nth_run) are recorded as well, on a track of their device.
+//
+//   start_trace();
+//   ...
+//   write_trace("trace.json");    // open it in ui.perfetto.dev or chrome://tracing
+//
+// While it records, each span takes a lock for a moment, runs included; otherwise it costs nothing.
+// Where a profiler sets NVTX_INJECTION64_PATH (Nsight Systems, Nsight Compute with --nvtx), the same
+// spans go to it as ranges of the NVTX domain "annulus", from the first Device::open on, whether
+// they are recorded here or not. Any thread may call these functions. In a child of fork they throw
+// Error{kDevice}.
+
+#include <cstdint>
+#include <string>
+
+#include "annulus/language.h"
+#include "annulus/version.h"
+
+namespace annulus::inline v0 {
+
+struct TraceOptions {
+  // How many spans are kept: the newest. Each takes about 150 bytes, at once. From 1 to 2^24.
+  std::int64_t max_spans = 65'536;
+};
+
+// Begins anew: what was recorded before is dropped. Throws Error{kInvalidArgument}.
+ANNULUS_EXPORT void start_trace(const TraceOptions& options = {});
+// What was recorded stays until the next start_trace().
+ANNULUS_EXPORT void stop_trace();
+
+struct TraceState {
+  bool recording = false;
+  std::int64_t spans = 0;  // that are kept
+  std::int64_t lost = 0;   // that were recorded and made room for newer ones
+};
+ANNULUS_EXPORT TraceState trace_state();
+
+// What was recorded, in the Trace Event Format (Google, "Trace Event Format"): complete events in
+// microseconds of std::chrono::steady_clock, so that other traces of the process fit beside them. A
+// device has a clock of its own; its track is shifted by as little as lets no run begin before the
+// host queued it. Device::metrics(), Plan::times() and the end of the device with its plans
+// collect the last timed runs.
+ANNULUS_EXPORT std::string trace_json();
+// Writes trace_json() to a file, which appears whole or not at all. Throws Error{kFile}.
+ANNULUS_EXPORT void write_trace(const std::string& path);
+
+}  // namespace annulus::inline v0
+
+#endif  // ANNULUS_TRACE_H_
