@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/work.h"
+#include "pattern/node.h"
 
 namespace annulus::pattern {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "annulus/pattern.h"
-#include "pattern/node.h"
+#include "pattern/node_pointer.h"
 
 namespace annulus::pattern {
 

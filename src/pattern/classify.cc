@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "base/work.h"
+#include "pattern/node.h"
 
 namespace annulus::pattern {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "base/work.h"
 #include "pattern/batches.h"
+#include "pattern/node.h"
 #include "pattern/rows_alike.h"
 
 namespace annulus::pattern {
@@ -49,6 +50,10 @@ std::size_t Evaluator::add(const Node& node) {
   }
   steps_.push_back(std::move(step));
   return steps_.size() - 1;
+}
+
+bool Evaluator::visible(std::int64_t head, std::int64_t q, std::int64_t k) const {
+  return pattern::visible(pattern_.node(), head, q, k, context_);
 }
 
 const IntervalSet& Evaluator::row(std::int64_t head, std::int64_t q, Interval universe) {

@@ -16,7 +16,7 @@
 
 #include "annulus/pattern.h"
 #include "pattern/interval.h"
-#include "pattern/node.h"
+#include "pattern/node_pointer.h"
 
 namespace annulus::pattern {
 
@@ -56,9 +56,7 @@ class Evaluator {
   // What that batch sees: without batches(...).
   const Pattern& pattern() const { return pattern_; }
   const PatternContext& context() const { return context_; }
-  bool visible(std::int64_t head, std::int64_t q, std::int64_t k) const {
-    return pattern::visible(pattern_.node(), head, q, k, context_);
-  }
+  bool visible(std::int64_t head, std::int64_t q, std::int64_t k) const;
 
  private:
   // A node with the memory of its answers.

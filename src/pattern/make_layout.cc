@@ -10,6 +10,7 @@
 #include "base/thread_pool.h"
 #include "base/work.h"
 #include "pattern/classify.h"
+#include "pattern/node.h"
 
 namespace annulus::pattern {
 namespace {

@@ -12,6 +12,7 @@
 #include "annulus/pattern.h"
 #include "pattern/check_number.h"
 #include "pattern/leaves/leaves.h"
+#include "pattern/node_pointer.h"
 
 namespace annulus::inline v0::detail {
 
@@ -45,9 +46,7 @@ struct PatternNode {
 
 namespace annulus::pattern {
 
-using Node = detail::PatternNode;
 using Kind = Node::Kind;
-using NodePointer = std::shared_ptr<const Node>;
 
 constexpr int kMaxDepth = 64;
 constexpr int kMaxLeaves = 1024;

@@ -8,6 +8,7 @@
 
 #include "base/work.h"
 #include "pattern/batches.h"
+#include "pattern/node.h"
 #include "pattern/positions.h"
 
 namespace annulus::pattern {

@@ -10,7 +10,7 @@
 
 #include "annulus/pattern.h"
 #include "pattern/interval.h"
-#include "pattern/node.h"
+#include "pattern/node_pointer.h"
 
 namespace annulus::pattern {
 

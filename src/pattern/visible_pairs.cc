@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/math.h"
 #include "pattern/classify.h"
+#include "pattern/node.h"
 #include "pattern/rows_alike.h"
 #include "pattern/striped.h"
 

@@ -9,6 +9,7 @@
 #include "attention/kernels/family.h"
 #include "attention/tiles/tile_list.h"
 #include "pattern/batches.h"
+#include "pattern/node.h"
 
 namespace annulus::attention {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "attention/tiles/tile_list.h"
 #include "base/math.h"
+#include "pattern/node.h"
 #include "pattern/rows_alike.h"
 
 namespace annulus::attention {

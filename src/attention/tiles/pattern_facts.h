@@ -11,7 +11,7 @@
 #include <string>
 
 #include "annulus/attention.h"
-#include "pattern/node.h"
+#include "pattern/node_pointer.h"
 
 namespace annulus::attention {
 

@@ -65,4 +65,35 @@ std::int64_t leaf_calls(std::string_view mask) {
   return calls;
 }
 
+// Here and not in the header, because each file would take a quarter of a second to compile the
+// tables of std::visit.
+
+bool visible(const Leaf& leaf, const Pair& pair) {
+  return std::visit([&](const auto& one) { return one.visible(pair); }, leaf);
+}
+
+void keys_of(const Leaf& leaf, const Question& question, Wanted wanted, IntervalSet* out) {
+  out->clear();
+  if (question.universe.empty()) return;
+  std::visit([&](const auto& one) { one.keys(question, wanted, out); }, leaf);
+}
+
+bool coarse_keys_of(const Leaf& leaf, const Question& question, std::int64_t grain,
+                    CoarseKeys out) {
+  for (IntervalSet* set : {out.all, out.any, out.mixed}) set->clear();
+  return std::visit([&](const auto& one) { return one.coarse_keys(question, grain, &out); }, leaf);
+}
+
+std::optional<Stripes> stripes_of(const Leaf& leaf, std::int64_t head, std::int64_t q) {
+  return std::visit([&](const auto& one) { return one.stripes(head, q); }, leaf);
+}
+
+std::int64_t alike_rows_of(const Leaf& leaf) {
+  return std::visit([](const auto& one) { return one.alike_rows(); }, leaf);
+}
+
+Structure structure_of(const Leaf& leaf) {
+  return std::visit([](const auto& one) { return one.structure(); }, leaf);
+}
+
 }  // namespace annulus::pattern::leaves

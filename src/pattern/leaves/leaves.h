@@ -1,8 +1,7 @@
 #ifndef ANNULUS_PATTERN_LEAVES_LEAVES_H_
 #define ANNULUS_PATTERN_LEAVES_LEAVES_H_
 
-// The variant of all leaves, and functions that call those of pattern/leaves/leaf.h through
-// std::visit.
+// The variant of all leaves, and functions that call those of pattern/leaves/leaf.h.
 
 #include <string_view>
 #include <tuple>
@@ -57,30 +56,14 @@ bool calls_long_function(std::string_view mask);
 std::int64_t leaf_calls(std::string_view mask);
 
 // The functions of leaf.h, for any leaf.
-inline bool visible(const Leaf& leaf, const Pair& pair) {
-  return std::visit([&](const auto& one) { return one.visible(pair); }, leaf);
-}
+bool visible(const Leaf& leaf, const Pair& pair);
 // Replaces *out; the universe may be empty.
-inline void keys_of(const Leaf& leaf, const Question& question, Wanted wanted, IntervalSet* out) {
-  out->clear();
-  if (question.universe.empty()) return;
-  std::visit([&](const auto& one) { one.keys(question, wanted, out); }, leaf);
-}
+void keys_of(const Leaf& leaf, const Question& question, Wanted wanted, IntervalSet* out);
 // Replaces the sets.
-inline bool coarse_keys_of(const Leaf& leaf, const Question& question, std::int64_t grain,
-                           CoarseKeys out) {
-  for (IntervalSet* set : {out.all, out.any, out.mixed}) set->clear();
-  return std::visit([&](const auto& one) { return one.coarse_keys(question, grain, &out); }, leaf);
-}
-inline std::optional<Stripes> stripes_of(const Leaf& leaf, std::int64_t head, std::int64_t q) {
-  return std::visit([&](const auto& one) { return one.stripes(head, q); }, leaf);
-}
-inline std::int64_t alike_rows_of(const Leaf& leaf) {
-  return std::visit([](const auto& one) { return one.alike_rows(); }, leaf);
-}
-inline Structure structure_of(const Leaf& leaf) {
-  return std::visit([](const auto& one) { return one.structure(); }, leaf);
-}
+bool coarse_keys_of(const Leaf& leaf, const Question& question, std::int64_t grain, CoarseKeys out);
+std::optional<Stripes> stripes_of(const Leaf& leaf, std::int64_t head, std::int64_t q);
+std::int64_t alike_rows_of(const Leaf& leaf);
+Structure structure_of(const Leaf& leaf);
 
 }  // namespace annulus::pattern::leaves
 
