@@ -46,7 +46,8 @@ ANNULUS_EXPORT std::string metrics_text(const Metrics& metrics, std::string_view
 
 // How long the timed runs of a plan took on the device, in microseconds, from an event before their
 // first launch to one behind their last (DeviceOptions::time_every_nth_run). On a simulated device
-// it is the time that the simulator took, which says nothing about a GPU. All zero before the first.
+// it is the time that the simulator took, which says nothing about a GPU. All zero before the
+// first.
 struct RunTimes {
   std::int64_t runs = 0;
   double total_micros = 0;

@@ -10,10 +10,10 @@
 //   write_trace("trace.json");    // open it in ui.perfetto.dev or chrome://tracing
 //
 // While it records, each span takes a lock for a moment, runs included; otherwise it costs nothing.
-// Where a profiler sets NVTX_INJECTION64_PATH (Nsight Systems, Nsight Compute with --nvtx), the same
-// spans go to it as ranges of the NVTX domain "annulus", from the first Device::open on, whether
-// they are recorded here or not. Any thread may call these functions. In a child of fork they throw
-// Error{kDevice}.
+// Where a profiler sets NVTX_INJECTION64_PATH (Nsight Systems, Nsight Compute with --nvtx), the
+// same spans go to it as ranges of the NVTX domain "annulus", from the first Device::open on,
+// whether they are recorded here or not. Any thread may call these functions. In a child of fork
+// they throw Error{kDevice}.
 
 #include <cstdint>
 #include <string>

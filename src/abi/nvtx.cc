@@ -68,8 +68,7 @@ int module_functions(unsigned module, Function*** table, unsigned* functions) {
 
 const void* export_table(std::uint32_t table) {
   static const CallbackTable callbacks = {sizeof(CallbackTable), module_functions};
-  static const VersionTable version = {sizeof(VersionTable), kNvtxVersion, 0,
-                                       [](std::uint32_t) {}};
+  static const VersionTable version = {sizeof(VersionTable), kNvtxVersion, 0, [](std::uint32_t) {}};
   switch (table) {
     case 1:  // NVTX_ETID_CALLBACKS
       return &callbacks;

@@ -11,11 +11,12 @@ static_assert(ANNULUS_LOG_WARNING == static_cast<int>(LogLevel::kWarning));
 static_assert(ANNULUS_LOG_INFO == static_cast<int>(LogLevel::kInfo));
 static_assert(ANNULUS_LOG_DEBUG == static_cast<int>(LogLevel::kDebug));
 
-constexpr StructName kOptions = {"annulus_device_options", "ANNULUS_DEVICE_OPTIONS_INIT"};
-constexpr StructName kInfo = {"annulus_device_info", "ANNULUS_DEVICE_INFO_INIT"};
+constexpr StructName kDeviceOptions = {"annulus_device_options", "ANNULUS_DEVICE_OPTIONS_INIT"};
+constexpr StructName kDeviceInfo = {"annulus_device_info", "ANNULUS_DEVICE_INFO_INIT"};
 
-constexpr StructName kStatistics = {"annulus_memory_statistics", "ANNULUS_MEMORY_STATISTICS_INIT"};
-constexpr StructName kLimits = {"annulus_cache_limits", "ANNULUS_CACHE_LIMITS_INIT"};
+constexpr StructName kMemoryStatistics = {"annulus_memory_statistics",
+                                          "ANNULUS_MEMORY_STATISTICS_INIT"};
+constexpr StructName kCacheLimits = {"annulus_cache_limits", "ANNULUS_CACHE_LIMITS_INIT"};
 
 std::string text_or_empty(const char* text) { return text == nullptr ? "" : text; }
 
@@ -84,7 +85,7 @@ SimulationOptions simulation_of(std::int32_t checked, std::uint64_t seed, std::i
 LayoutCacheLimits limits_of(const annulus_cache_limits* given) {
   if (given == nullptr) return {};
   const annulus_cache_limits c =
-      read_struct(kLimits, given, annulus_cache_limits ANNULUS_CACHE_LIMITS_INIT);
+      read_struct(kCacheLimits, given, annulus_cache_limits ANNULUS_CACHE_LIMITS_INIT);
   if (c.bytes < 0 || c.entries < 0) {
     base::fail(ErrorCode::kInvalidArgument,
                "a cache of {} bytes and {} entries; give 0, for none, or more", c.bytes, c.entries);
@@ -101,7 +102,7 @@ annulus_status annulus_device_open(const annulus_device_options* given, annulus_
     check_pointer("device (where the handle goes)", device);
     const annulus_device_options defaults = ANNULUS_DEVICE_OPTIONS_INIT;
     const annulus_device_options options =
-        given == nullptr ? defaults : read_struct(kOptions, given, defaults);
+        given == nullptr ? defaults : read_struct(kDeviceOptions, given, defaults);
     auto object = std::make_unique<DeviceObject>(Device::open(options_of(options)));
     *device = reinterpret_cast<annulus_device*>(devices().insert(std::move(object)));
   });
@@ -131,7 +132,7 @@ annulus_status annulus_device_get_info(annulus_device* device, annulus_device_in
     c.ordinal = info.ordinal;
     c.tuned_key = info.tuned_key.c_str();
     c.kernel_origin = info.kernel_origin.c_str();
-    write_struct(kInfo, to, c);
+    write_struct(kDeviceInfo, to, c);
   });
 }
 
@@ -208,7 +209,7 @@ annulus_status annulus_device_memory_statistics(annulus_device* device,
     c.selection_bytes = now.selection_bytes;
     c.caller_bytes = now.caller_bytes;
     c.scratch_bytes = now.scratch_bytes;
-    write_struct(kStatistics, to, c);
+    write_struct(kMemoryStatistics, to, c);
   });
 }
 

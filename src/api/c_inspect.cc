@@ -8,7 +8,7 @@ namespace annulus::api {
 namespace {
 
 constexpr StructName kPrediction = {"annulus_prediction", "ANNULUS_PREDICTION_INIT"};
-constexpr StructName kCounters = {"annulus_cache_counters", "ANNULUS_CACHE_COUNTERS_INIT"};
+constexpr StructName kCacheCounters = {"annulus_cache_counters", "ANNULUS_CACHE_COUNTERS_INIT"};
 constexpr StructName kSimulation = {"annulus_simulation", "ANNULUS_SIMULATION_INIT"};
 
 // The literal with the same text as the limit of a prediction: a C caller may keep it.
@@ -32,7 +32,7 @@ void write_counters(annulus_cache_counters* to, const LayoutCacheCounters& count
   c.too_large = counters.too_large;
   c.bytes = counters.bytes;
   c.entries = counters.entries;
-  write_struct(kCounters, to, c);
+  write_struct(kCacheCounters, to, c);
 }
 
 }  // namespace annulus::api
@@ -115,7 +115,7 @@ annulus_status annulus_device_get_list_counters(annulus_device* device,
   return guarded([&] {
     const DevicePin pin(devices(), number(device));
     const ListCounters counters = pin->device.list_counters();
-    if (on_host != nullptr) check_output(kCounters, on_host);
+    if (on_host != nullptr) check_output(kCacheCounters, on_host);
     if (on_device != nullptr) write_counters(on_device, counters.device);
     if (on_host != nullptr) write_counters(on_host, counters.host);
   });

@@ -7,9 +7,10 @@
 namespace annulus::api {
 namespace {
 
-constexpr StructName kInfo = {"annulus_installation_info", "ANNULUS_INSTALLATION_INFO_INIT"};
-constexpr StructName kLibrary = {"annulus_library_report", "ANNULUS_LIBRARY_REPORT_INIT"};
-constexpr StructName kDevice = {"annulus_listed_device", "ANNULUS_LISTED_DEVICE_INIT"};
+constexpr StructName kInstallationInfo = {"annulus_installation_info",
+                                          "ANNULUS_INSTALLATION_INFO_INIT"};
+constexpr StructName kLibraryReport = {"annulus_library_report", "ANNULUS_LIBRARY_REPORT_INIT"};
+constexpr StructName kListedDevice = {"annulus_listed_device", "ANNULUS_LISTED_DEVICE_INIT"};
 
 // A library with its lists as lines.
 struct ToldLibrary {
@@ -120,7 +121,7 @@ annulus_status annulus_installation_get(annulus_installation* installation,
     c.cached_bytes = pin->kernels.bytes;
     c.cache_usable = pin->kernels.usable ? 1 : 0;
     c.cached_origins = pin->origins.c_str();
-    write_struct(kInfo, to, c);
+    write_struct(kInstallationInfo, to, c);
   });
 }
 
@@ -132,7 +133,7 @@ annulus_status annulus_installation_get_library(annulus_installation* installati
       base::fail(ErrorCode::kInvalidArgument, "library {} of {}; give an annulus_library", library,
                  pin->libraries.size());
     }
-    write_struct(kLibrary, to, to_c(pin->libraries[static_cast<std::size_t>(library)]));
+    write_struct(kLibraryReport, to, to_c(pin->libraries[static_cast<std::size_t>(library)]));
   });
 }
 
@@ -144,7 +145,7 @@ annulus_status annulus_installation_get_device(annulus_installation* installatio
     if (index >= devices.size()) {
       base::fail(ErrorCode::kInvalidArgument, "device {} of {}", index, devices.size());
     }
-    write_struct(kDevice, to, to_c(devices[index]));
+    write_struct(kListedDevice, to, to_c(devices[index]));
   });
 }
 

@@ -9,16 +9,18 @@
 namespace annulus::api {
 namespace {
 
-constexpr StructName kArrays = {"annulus_block_layout", "ANNULUS_BLOCK_LAYOUT_INIT"};
-constexpr StructName kSizes = {"annulus_layout_sizes", "ANNULUS_LAYOUT_SIZES_INIT"};
-constexpr StructName kOptions = {"annulus_layout_options", "ANNULUS_LAYOUT_OPTIONS_INIT"};
-constexpr StructName kStatistics = {"annulus_layout_statistics", "ANNULUS_LAYOUT_STATISTICS_INIT"};
-constexpr StructName kPicture = {"annulus_picture_options", "ANNULUS_PICTURE_OPTIONS_INIT"};
-constexpr StructName kDifference = {"annulus_layout_difference", "ANNULUS_LAYOUT_DIFFERENCE_INIT"};
+constexpr StructName kBlockLayout = {"annulus_block_layout", "ANNULUS_BLOCK_LAYOUT_INIT"};
+constexpr StructName kLayoutSizes = {"annulus_layout_sizes", "ANNULUS_LAYOUT_SIZES_INIT"};
+constexpr StructName kLayoutOptions = {"annulus_layout_options", "ANNULUS_LAYOUT_OPTIONS_INIT"};
+constexpr StructName kLayoutStatistics = {"annulus_layout_statistics",
+                                          "ANNULUS_LAYOUT_STATISTICS_INIT"};
+constexpr StructName kPictureOptions = {"annulus_picture_options", "ANNULUS_PICTURE_OPTIONS_INIT"};
+constexpr StructName kLayoutDifference = {"annulus_layout_difference",
+                                          "ANNULUS_LAYOUT_DIFFERENCE_INIT"};
 
 annulus_layout_options read_options(const annulus_layout_options* given) {
   const annulus_layout_options defaults = ANNULUS_LAYOUT_OPTIONS_INIT;
-  return given == nullptr ? defaults : read_struct(kOptions, given, defaults);
+  return given == nullptr ? defaults : read_struct(kLayoutOptions, given, defaults);
 }
 
 LayoutOptions options_of(const annulus_layout_options& c) {
@@ -94,7 +96,7 @@ LayoutView LayoutObject::view() const {
 
 LayoutSizes sizes_of(const annulus_layout_sizes* given) {
   const annulus_layout_sizes c =
-      read_struct(kSizes, given, annulus_layout_sizes ANNULUS_LAYOUT_SIZES_INIT);
+      read_struct(kLayoutSizes, given, annulus_layout_sizes ANNULUS_LAYOUT_SIZES_INIT);
   return {c.block_rows, c.block_columns, c.seq_q, c.seq_k, c.heads};
 }
 
@@ -148,7 +150,7 @@ annulus_status annulus_layout_get(annulus_layout* layout, annulus_block_layout* 
     c.head_map_count = view.head_map.size();
     if (!view.partial.empty()) c.partial = view.partial.data();
     c.partial_count = view.partial.size();
-    write_struct(kArrays, to, c);
+    write_struct(kBlockLayout, to, c);
   });
 }
 
@@ -156,7 +158,7 @@ annulus_status annulus_layout_get_statistics(annulus_layout* layout,
                                              annulus_layout_statistics* to) {
   return guarded([&] {
     const LayoutPin pin(layouts(), number(layout));
-    write_struct(kStatistics, to, to_c(statistics(pin->view())));
+    write_struct(kLayoutStatistics, to, to_c(statistics(pin->view())));
   });
 }
 
@@ -170,7 +172,7 @@ annulus_status annulus_pattern_statistics(const char* pattern, const annulus_blo
     annulus_layout_statistics c = to_c(counts.layout);
     c.pair_density = counts.pairs.value;
     c.overhead = counts.overhead;
-    write_struct(kStatistics, to, c);
+    write_struct(kLayoutStatistics, to, c);
   });
 }
 
@@ -190,7 +192,7 @@ annulus_status annulus_layout_picture(annulus_layout* layout, const annulus_pict
     check_pointer("picture (where the handle goes)", picture);
     const annulus_picture_options defaults = ANNULUS_PICTURE_OPTIONS_INIT;
     const annulus_picture_options c =
-        given == nullptr ? defaults : read_struct(kPicture, given, defaults);
+        given == nullptr ? defaults : read_struct(kPictureOptions, given, defaults);
     const PictureOptions options = {c.head, c.max_cells};
     give_text(picture, truth("svg", c.svg) ? svg_picture(pin->view(), options)
                                            : text_picture(pin->view(), options));
@@ -255,7 +257,7 @@ annulus_status annulus_layout_compare(annulus_layout* first, annulus_layout* sec
   return guarded([&] {
     const LayoutPin a(layouts(), number(first));
     const LayoutPin b(layouts(), number(second));
-    check_output(kDifference, to);
+    check_output(kLayoutDifference, to);
     LayoutDifference found = difference(a->view(), b->view(), max_lines);
     if (text != nullptr) give_text(text, std::move(found.text));
     annulus_layout_difference c = ANNULUS_LAYOUT_DIFFERENCE_INIT;
@@ -263,7 +265,7 @@ annulus_status annulus_layout_compare(annulus_layout* first, annulus_layout* sec
     c.only_second = found.only_second;
     c.flags = found.flags;
     c.same_sizes = found.same_sizes ? 1 : 0;
-    write_struct(kDifference, to, c);
+    write_struct(kLayoutDifference, to, c);
   });
 }
 

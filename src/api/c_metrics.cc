@@ -11,8 +11,8 @@ namespace annulus::api {
 namespace {
 
 constexpr StructName kMetrics = {"annulus_metrics", "ANNULUS_METRICS_INIT"};
-constexpr StructName kTimes = {"annulus_run_times", "ANNULUS_RUN_TIMES_INIT"};
-constexpr StructName kState = {"annulus_trace_state", "ANNULUS_TRACE_STATE_INIT"};
+constexpr StructName kRunTimes = {"annulus_run_times", "ANNULUS_RUN_TIMES_INIT"};
+constexpr StructName kTraceState = {"annulus_trace_state", "ANNULUS_TRACE_STATE_INIT"};
 
 }  // namespace
 }  // namespace annulus::api
@@ -34,8 +34,7 @@ annulus_status annulus_metrics_text(const annulus_metrics* metrics, const char* 
   return guarded([&] {
     check_pointer("metrics", metrics);
     check_pointer("text (where the handle goes)", text);
-    const annulus_metrics c =
-        read_struct(kMetrics, metrics, annulus_metrics(ANNULUS_METRICS_INIT));
+    const annulus_metrics c = read_struct(kMetrics, metrics, annulus_metrics(ANNULUS_METRICS_INIT));
     Metrics given;
 #define METRIC(name, kind, meaning) given.name = c.name;
 #include "annulus/metrics.def"
@@ -52,7 +51,7 @@ annulus_status annulus_plan_times(annulus_plan* plan, annulus_run_times* to) {
     c.least_micros = times.least_micros;
     c.most_micros = times.most_micros;
     c.last_micros = times.last_micros;
-    write_struct(kTimes, to, c);
+    write_struct(kRunTimes, to, c);
   });
 }
 
@@ -71,7 +70,7 @@ annulus_status annulus_trace_read_state(annulus_trace_state* to) {
     c.recording = now.recording ? 1 : 0;
     c.spans = now.spans;
     c.lost = now.lost;
-    write_struct(kState, to, c);
+    write_struct(kTraceState, to, c);
   });
 }
 

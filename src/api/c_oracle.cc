@@ -13,11 +13,12 @@ namespace {
 
 static_assert(ANNULUS_STATE_VERSION == kStateVersion);
 
-constexpr StructName kState = {"annulus_host_state", "ANNULUS_HOST_STATE_INIT"};
-constexpr StructName kInputs = {"annulus_host_inputs", "ANNULUS_HOST_INPUTS_INIT"};
-constexpr StructName kOptions = {"annulus_reference_options", "ANNULUS_REFERENCE_OPTIONS_INIT"};
-constexpr StructName kRows = {"annulus_reference_rows", "ANNULUS_REFERENCE_ROWS_INIT"};
-constexpr StructName kResult = {"annulus_host_result", "ANNULUS_HOST_RESULT_INIT"};
+constexpr StructName kHostState = {"annulus_host_state", "ANNULUS_HOST_STATE_INIT"};
+constexpr StructName kHostInputs = {"annulus_host_inputs", "ANNULUS_HOST_INPUTS_INIT"};
+constexpr StructName kReferenceOptions = {"annulus_reference_options",
+                                          "ANNULUS_REFERENCE_OPTIONS_INIT"};
+constexpr StructName kReferenceRows = {"annulus_reference_rows", "ANNULUS_REFERENCE_ROWS_INIT"};
+constexpr StructName kHostResult = {"annulus_host_result", "ANNULUS_HOST_RESULT_INIT"};
 constexpr StructName kTolerance = {"annulus_tolerance", "ANNULUS_TOLERANCE_INIT"};
 constexpr StructName kComparison = {"annulus_comparison", "ANNULUS_COMPARISON_INIT"};
 
@@ -25,7 +26,7 @@ constexpr StructName kComparison = {"annulus_comparison", "ANNULUS_COMPARISON_IN
 
 annulus_host_state read_state(const char* name, const annulus_host_state* given) {
   const annulus_host_state c =
-      read_struct(kState, given, annulus_host_state ANNULUS_HOST_STATE_INIT);
+      read_struct(kHostState, given, annulus_host_state ANNULUS_HOST_STATE_INIT);
   constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
   if (c.rows < 0 || c.dim_v < 1 || c.rows > kMaxElements / c.dim_v) {
     base::fail(ErrorCode::kInvalidArgument, "state {} says {} rows of {} values, which cannot be",
@@ -71,7 +72,7 @@ struct Inputs {
 
 Inputs inputs_of(const annulus_host_inputs* given) {
   const annulus_host_inputs c =
-      read_struct(kInputs, given, annulus_host_inputs ANNULUS_HOST_INPUTS_INIT);
+      read_struct(kHostInputs, given, annulus_host_inputs ANNULUS_HOST_INPUTS_INIT);
   Inputs made;
   if (c.state_in != nullptr) made.state = state_of("state_in", c.state_in);
   made.inputs = {c.q,
@@ -91,8 +92,8 @@ Inputs inputs_of(const annulus_host_inputs* given) {
 ReferenceOptions options_of(const annulus_reference_options* given) {
   ReferenceOptions options;
   if (given == nullptr) return options;
-  const annulus_reference_options c =
-      read_struct(kOptions, given, annulus_reference_options ANNULUS_REFERENCE_OPTIONS_INIT);
+  const annulus_reference_options c = read_struct(
+      kReferenceOptions, given, annulus_reference_options ANNULUS_REFERENCE_OPTIONS_INIT);
   constexpr std::int64_t kMaxThreads = 1024;
   if (c.threads < 0 || c.threads > kMaxThreads) {
     base::fail(ErrorCode::kInvalidArgument, "{} threads of the host; give 0 to {}", c.threads,
@@ -123,7 +124,7 @@ using ReferencePin = HandleTable<ReferenceObject>::Pin;
 
 Comparison compared(const ReferenceObject& object, const annulus_host_result* given) {
   const annulus_host_result c =
-      read_struct(kResult, given, annulus_host_result ANNULUS_HOST_RESULT_INIT);
+      read_struct(kHostResult, given, annulus_host_result ANNULUS_HOST_RESULT_INIT);
   std::optional<HostState> state;
   if (c.state != nullptr) state = state_of("of the result", c.state);
   const HostResult result = {c.o, strides_of(c.o_strides), c.lse, state ? &*state : nullptr};
@@ -207,7 +208,7 @@ annulus_status annulus_reference_get(annulus_reference* handle, annulus_referenc
     c.l = found.l.data();
     c.tainted = found.tainted.data();
     c.sampled = found.sampled() ? 1 : 0;
-    write_struct(kRows, to, c);
+    write_struct(kReferenceRows, to, c);
   });
 }
 

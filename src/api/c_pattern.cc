@@ -7,7 +7,7 @@
 namespace annulus::api {
 namespace {
 
-constexpr StructName kInfo = {"annulus_pattern_info", "ANNULUS_PATTERN_INFO_INIT"};
+constexpr StructName kPatternInfo = {"annulus_pattern_info", "ANNULUS_PATTERN_INFO_INIT"};
 constexpr StructName kPairs = {"annulus_pairs", "ANNULUS_PAIRS_INIT"};
 constexpr StructName kPreset = {"annulus_preset", "ANNULUS_PRESET_INIT"};
 
@@ -79,7 +79,7 @@ annulus_status annulus_pattern_get_info(const char* pattern, const annulus_block
     c.distinct_heads = parsed.distinct_heads(heads);
     c.branches = static_cast<std::int64_t>(parsed.branches().size());
     c.batches = parsed.batches();
-    write_struct(kInfo, to, c);
+    write_struct(kPatternInfo, to, c);
   });
 }
 

@@ -11,13 +11,13 @@ static_assert(ANNULUS_LSE_NATURAL == static_cast<int>(LseBase::kNatural));
 static_assert(ANNULUS_DEFAULT_WORK == kDefaultWorkSteps);
 static_assert(ANNULUS_LSE_TWO == static_cast<int>(LseBase::kTwo));
 
-constexpr StructName kLayout = {"annulus_block_layout", "ANNULUS_BLOCK_LAYOUT_INIT"};
-constexpr StructName kLimit = {"annulus_work_limit", "ANNULUS_WORK_LIMIT_INIT"};
+constexpr StructName kBlockLayout = {"annulus_block_layout", "ANNULUS_BLOCK_LAYOUT_INIT"};
+constexpr StructName kWorkLimit = {"annulus_work_limit", "ANNULUS_WORK_LIMIT_INIT"};
 constexpr StructName kProblem = {"annulus_problem", "ANNULUS_PROBLEM_INIT"};
-constexpr StructName kOptions = {"annulus_plan_options", "ANNULUS_PLAN_OPTIONS_INIT"};
-constexpr StructName kInfo = {"annulus_plan_info", "ANNULUS_PLAN_INFO_INIT"};
+constexpr StructName kPlanOptions = {"annulus_plan_options", "ANNULUS_PLAN_OPTIONS_INIT"};
+constexpr StructName kPlanInfo = {"annulus_plan_info", "ANNULUS_PLAN_INFO_INIT"};
 constexpr StructName kOperands = {"annulus_operands", "ANNULUS_OPERANDS_INIT"};
-constexpr StructName kNeeded = {"annulus_memory_needed", "ANNULUS_MEMORY_NEEDED_INIT"};
+constexpr StructName kMemoryNeeded = {"annulus_memory_needed", "ANNULUS_MEMORY_NEEDED_INIT"};
 
 Score score_of(const annulus_problem& c) {
   Score score;
@@ -45,7 +45,7 @@ StatePointers state_of(const annulus_state& c) { return {c.acc, c.m, c.l}; }
 std::shared_ptr<const BlockLayout> layout_of(const annulus_block_layout* given) {
   if (given == nullptr) return nullptr;
   const annulus_block_layout c =
-      read_struct(kLayout, given, annulus_block_layout ANNULUS_BLOCK_LAYOUT_INIT);
+      read_struct(kBlockLayout, given, annulus_block_layout ANNULUS_BLOCK_LAYOUT_INIT);
   if (c.indptr_count > 0) check_pointer("indptr of the layout", c.indptr);
   if (c.indices_count > 0) check_pointer("indices of the layout", c.indices);
   if (c.head_map_count > 0) check_pointer("head_map of the layout", c.head_map);
@@ -93,7 +93,7 @@ WorkLimit work_limit_of(std::int64_t max_work, const volatile std::int32_t* canc
 WorkLimit work_limit_of(const annulus_work_limit* given) {
   if (given == nullptr) return {};
   const annulus_work_limit c =
-      read_struct(kLimit, given, annulus_work_limit ANNULUS_WORK_LIMIT_INIT);
+      read_struct(kWorkLimit, given, annulus_work_limit ANNULUS_WORK_LIMIT_INIT);
   return work_limit_of(c.max_work, c.cancel);
 }
 
@@ -108,7 +108,7 @@ PlanOptions plan_options_of(const annulus_plan_options* given) {
   PlanOptions options;
   if (given == nullptr) return options;
   const annulus_plan_options c =
-      read_struct(kOptions, given, annulus_plan_options ANNULUS_PLAN_OPTIONS_INIT);
+      read_struct(kPlanOptions, given, annulus_plan_options ANNULUS_PLAN_OPTIONS_INIT);
   if (c.config != nullptr) options.config = c.config;
   options.block_rows = c.block_rows;
   options.block_columns = c.block_columns;
@@ -204,7 +204,7 @@ annulus_status annulus_plan_memory_needed(annulus_device* device, const annulus_
     c.device_bytes = needed.device_bytes;
     c.shared_bytes = needed.shared_bytes;
     c.workspace_bytes = needed.workspace_bytes;
-    write_struct(kNeeded, to, c);
+    write_struct(kMemoryNeeded, to, c);
   });
 }
 
@@ -240,7 +240,7 @@ annulus_status annulus_plan_get_info(annulus_plan* plan, annulus_plan_info* to) 
     c.block_density = info.block_density.value;
     c.device_bytes = info.device_bytes;
     c.work_steps = info.work_steps;
-    write_struct(kInfo, to, c);
+    write_struct(kPlanInfo, to, c);
   });
 }
 

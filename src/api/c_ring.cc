@@ -15,10 +15,10 @@ static_assert(ANNULUS_CONTIGUOUS == static_cast<int>(Sharding::kContiguous));
 static_assert(ANNULUS_ZIGZAG == static_cast<int>(Sharding::kZigzag));
 static_assert(sizeof(annulus_segment) == sizeof(Segment));
 
-constexpr StructName kOptions = {"annulus_ring_options", "ANNULUS_RING_OPTIONS_INIT"};
-constexpr StructName kInfo = {"annulus_ring_info", "ANNULUS_RING_INFO_INIT"};
-constexpr StructName kRank = {"annulus_ring_rank", "ANNULUS_RING_RANK_INIT"};
-constexpr StructName kCall = {"annulus_ring_call", "ANNULUS_RING_CALL_INIT"};
+constexpr StructName kRingOptions = {"annulus_ring_options", "ANNULUS_RING_OPTIONS_INIT"};
+constexpr StructName kRingInfo = {"annulus_ring_info", "ANNULUS_RING_INFO_INIT"};
+constexpr StructName kRingRank = {"annulus_ring_rank", "ANNULUS_RING_RANK_INIT"};
+constexpr StructName kRingCall = {"annulus_ring_call", "ANNULUS_RING_CALL_INIT"};
 
 std::vector<annulus_segment> to_c(const std::vector<Segment>& segments) {
   std::vector<annulus_segment> c;
@@ -106,17 +106,17 @@ void convert(const annulus_ring_call* c, std::size_t count, std::vector<RingCall
     base::fail(ErrorCode::kInvalidArgument, "{} calls for a ring of {} ranks; give one for each",
                count, calls.size());
   }
-  const std::size_t size = check_output(kCall, c);
+  const std::size_t size = check_output(kRingCall, c);
   for (std::size_t rank = 0; rank < count; ++rank) {
     const auto* element = reinterpret_cast<const annulus_ring_call*>(
         reinterpret_cast<const std::byte*>(c) + rank * size);
     if (element->struct_size != size) {
       base::fail(ErrorCode::kInvalidArgument,
                  "struct_size of call {} is {}, but that of call 0 is {}; begin each with {}", rank,
-                 element->struct_size, size, kCall.init);
+                 element->struct_size, size, kRingCall.init);
     }
     calls[rank] =
-        call_of(read_struct(kCall, element, annulus_ring_call ANNULUS_RING_CALL_INIT), rank);
+        call_of(read_struct(kRingCall, element, annulus_ring_call ANNULUS_RING_CALL_INIT), rank);
   }
 }
 
@@ -136,7 +136,7 @@ annulus_status annulus_ring_create(annulus_device* const* handles, size_t ranks,
     check_pointer("devices", handles);
     const annulus_ring_options defaults = ANNULUS_RING_OPTIONS_INIT;
     const annulus_ring_options options =
-        given == nullptr ? defaults : read_struct(kOptions, given, defaults);
+        given == nullptr ? defaults : read_struct(kRingOptions, given, defaults);
     std::vector<Device> all;
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       all.push_back(DevicePin(devices(), number(handles[rank]))->device);
@@ -168,7 +168,7 @@ annulus_status annulus_ring_get_info(annulus_ring* ring, annulus_ring_info* to) 
     c.bytes_plain_ring = info.bytes_plain_ring;
     c.plan_ms = info.plan_ms;
     c.compile_ms = info.compile_ms;
-    write_struct(kInfo, to, c);
+    write_struct(kRingInfo, to, c);
   });
 }
 
@@ -194,7 +194,7 @@ annulus_status annulus_ring_get_rank(annulus_ring* ring, size_t rank, annulus_ri
     c.workspace_bytes = info.workspace_bytes;
     c.device_bytes = info.device_bytes;
     c.predicted_micros = info.predicted_micros;
-    write_struct(kRank, to, c);
+    write_struct(kRingRank, to, c);
   });
 }
 

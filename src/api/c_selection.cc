@@ -17,8 +17,9 @@ static_assert(ANNULUS_POOL_MAX == static_cast<int>(Pool::kMax));
 static_assert(ANNULUS_POOL_ANTIDIAGONAL == static_cast<int>(Pool::kAntidiagonal));
 
 constexpr StructName kSelection = {"annulus_selection", "ANNULUS_SELECTION_INIT"};
-constexpr StructName kBuffers = {"annulus_selection_buffers", "ANNULUS_SELECTION_BUFFERS_INIT"};
-constexpr StructName kOptions = {"annulus_tracker_options", "ANNULUS_TRACKER_OPTIONS_INIT"};
+constexpr StructName kSelectionBuffers = {"annulus_selection_buffers",
+                                          "ANNULUS_SELECTION_BUFFERS_INIT"};
+constexpr StructName kTrackerOptions = {"annulus_tracker_options", "ANNULUS_TRACKER_OPTIONS_INIT"};
 
 Selection selection_of(const annulus_selection* given) {
   const annulus_selection c =
@@ -40,15 +41,15 @@ Selection selection_of(const annulus_selection* given) {
 
 SelectionBuffers buffers_of(const annulus_selection_buffers* given) {
   if (given == nullptr) return {};
-  const annulus_selection_buffers c =
-      read_struct(kBuffers, given, annulus_selection_buffers ANNULUS_SELECTION_BUFFERS_INIT);
+  const annulus_selection_buffers c = read_struct(
+      kSelectionBuffers, given, annulus_selection_buffers ANNULUS_SELECTION_BUFFERS_INIT);
   return {c.given, c.chosen, c.max_chosen};
 }
 
 TrackerOptions tracker_options_of(const annulus_tracker_options* given) {
   if (given == nullptr) return {};
   const annulus_tracker_options c =
-      read_struct(kOptions, given, annulus_tracker_options ANNULUS_TRACKER_OPTIONS_INIT);
+      read_struct(kTrackerOptions, given, annulus_tracker_options ANNULUS_TRACKER_OPTIONS_INIT);
   return {c.max_added, c.max_dropped};
 }
 

@@ -13,11 +13,11 @@ static_assert(ANNULUS_TUNE_PARTIAL == static_cast<int>(TuneStatus::kPartial));
 static_assert(ANNULUS_TUNED_ALREADY == static_cast<int>(TuneStatus::kAlreadyThere));
 static_assert(ANNULUS_TUNE_PLANNED == static_cast<int>(TuneStatus::kPlanned));
 
-constexpr StructName kOptions = {"annulus_tune_options", "ANNULUS_TUNE_OPTIONS_INIT"};
-constexpr StructName kResult = {"annulus_tune_result", "ANNULUS_TUNE_RESULT_INIT"};
-constexpr StructName kTrial = {"annulus_tune_trial", "ANNULUS_TUNE_TRIAL_INIT"};
-constexpr StructName kInfo = {"annulus_tuned_info", "ANNULUS_TUNED_INFO_INIT"};
-constexpr StructName kEntry = {"annulus_tuned_entry", "ANNULUS_TUNED_ENTRY_INIT"};
+constexpr StructName kTuneOptions = {"annulus_tune_options", "ANNULUS_TUNE_OPTIONS_INIT"};
+constexpr StructName kTuneResult = {"annulus_tune_result", "ANNULUS_TUNE_RESULT_INIT"};
+constexpr StructName kTuneTrial = {"annulus_tune_trial", "ANNULUS_TUNE_TRIAL_INIT"};
+constexpr StructName kTunedInfo = {"annulus_tuned_info", "ANNULUS_TUNED_INFO_INIT"};
+constexpr StructName kTunedEntry = {"annulus_tuned_entry", "ANNULUS_TUNED_ENTRY_INIT"};
 
 TuneOptions options_of(const annulus_tune_options& c) {
   TuneOptions options;
@@ -101,7 +101,7 @@ annulus_status annulus_tune(annulus_device* device, const annulus_problem* probl
     check_pointer("tuning (where the handle goes)", tuning);
     const annulus_tune_options defaults = ANNULUS_TUNE_OPTIONS_INIT;
     const annulus_tune_options c =
-        given == nullptr ? defaults : read_struct(kOptions, given, defaults);
+        given == nullptr ? defaults : read_struct(kTuneOptions, given, defaults);
     const auto cancelled = [flag = c.cancel] {
       return flag != nullptr && __atomic_load_n(flag, __ATOMIC_RELAXED) != 0;
     };
@@ -140,7 +140,7 @@ annulus_status annulus_tuning_get(annulus_tuning* tuning, annulus_tune_result* t
     c.trials = result.trials.size();
     c.status = static_cast<std::int32_t>(result.status);
     c.predicted = result.predicted ? 1 : 0;
-    write_struct(kResult, to, c);
+    write_struct(kTuneResult, to, c);
   });
 }
 
@@ -158,7 +158,7 @@ annulus_status annulus_tuning_get_trial(annulus_tuning* tuning, size_t index,
     c.model_cycles = trials[index].model_cycles;
     c.time = trials[index].time;
     c.ratio = trials[index].ratio;
-    write_struct(kTrial, to, c);
+    write_struct(kTuneTrial, to, c);
   });
 }
 
@@ -182,7 +182,7 @@ annulus_status annulus_tuned_list_get(annulus_tuned_list* list, annulus_tuned_in
     c.folders = pin->folders.c_str();
     c.ignored = pin->ignored.c_str();
     c.entries = pin->listing.entries.size();
-    write_struct(kInfo, to, c);
+    write_struct(kTunedInfo, to, c);
   });
 }
 
@@ -194,7 +194,7 @@ annulus_status annulus_tuned_list_get_entry(annulus_tuned_list* list, size_t ind
     if (index >= entries.size()) {
       base::fail(ErrorCode::kInvalidArgument, "entry {} of {}", index, entries.size());
     }
-    write_struct(kEntry, to, to_c(entries[index]));
+    write_struct(kTunedEntry, to, to_c(entries[index]));
   });
 }
 

@@ -215,7 +215,8 @@ std::string trace_json() {
       recorded().lost, process);
   for (const auto& [name, track] : tracks) {
     text += fmt::format(
-        ",\n{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":{}}}}}",
+        ",\n{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":{}}}}"
+        "}",
         process, track.number, quoted(name.c_str()));
   }
   for (const Event& event : events) {
@@ -224,9 +225,8 @@ std::string trace_json() {
     text += fmt::format(
         ",\n{{\"ph\":\"X\",\"cat\":\"{}\",\"name\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{:.3f},"
         "\"dur\":{:.3f},\"args\":{}}}",
-        on_device ? "device" : "host", event.name, process,
-        on_device ? track.number : event.thread, micros(event.start + track.offset),
-        micros(event.length), detail_of(event));
+        on_device ? "device" : "host", event.name, process, on_device ? track.number : event.thread,
+        micros(event.start + track.offset), micros(event.length), detail_of(event));
   }
   text += "\n]}\n";
   return text;

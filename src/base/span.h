@@ -27,9 +27,7 @@ constexpr unsigned kRanges = 2;
 extern std::atomic<unsigned> wanted;
 }  // namespace span
 
-inline bool spans_wanted() noexcept {
-  return span::wanted.load(std::memory_order_relaxed) != 0;
-}
+inline bool spans_wanted() noexcept { return span::wanted.load(std::memory_order_relaxed) != 0; }
 
 class Span {
  public:

@@ -93,7 +93,7 @@ class RunTimer {
   const std::int64_t every_;
   const std::string track_;
   std::atomic<std::int64_t> runs_{0};
-  std::mutex mutex_;             // guards all below, and the subjects
+  std::mutex mutex_;               // guards all below, and the subjects
   std::unique_ptr<Slot[]> slots_;  // a ring of kSlots
   std::size_t oldest_ = 0;
   std::size_t pending_ = 0;

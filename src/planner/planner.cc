@@ -1,22 +1,15 @@
 #include "planner/planner.h"
 
-#include <chrono>
-
 #include "attention/problem/operands.h"
 #include "base/fail.h"
 #include "base/work.h"
 #include "planner/choices.h"
 #include "planner/describe.h"
 #include "planner/fit.h"
+#include "planner/millis.h"
 
 namespace annulus::planner {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double millis(Clock::duration duration) {
-  return std::chrono::duration<double, std::milli>(duration).count();
-}
 
 void check(const Request& request) {
   validate(request.problem);

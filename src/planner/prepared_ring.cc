@@ -1,7 +1,5 @@
 #include "planner/prepared_ring.h"
 
-#include <chrono>
-
 #include "attention/problem/operands.h"
 #include "base/fail.h"
 #include "base/span.h"
@@ -9,17 +7,12 @@
 #include "planner/choices.h"
 #include "planner/describe.h"
 #include "planner/fit.h"
+#include "planner/millis.h"
 #include "ring/agreement.h"
 #include "ring/rank_error.h"
 
 namespace annulus::planner {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double millis(Clock::duration duration) {
-  return std::chrono::duration<double, std::milli>(duration).count();
-}
 
 void require_agreement(std::span<const RankRequest> ranks) {
   std::vector<ring::Terms> terms;

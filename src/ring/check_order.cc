@@ -7,10 +7,6 @@ namespace {
 
 using Kind = Violation::Kind;
 
-const std::vector<Op>& ops_of(const Schedule& schedule, int rank) {
-  return schedule.ops[static_cast<std::size_t>(rank)];
-}
-
 // Names an op by its rank and its index among the rank's ops.
 struct Place {
   int rank = 0;
@@ -25,7 +21,7 @@ class Order {
   Order(const Schedule& schedule, ViolationReport* report) : schedule_(schedule) {
     for (int rank = 0; rank < schedule.ranks; ++rank) {
       begin_.push_back(static_cast<int>(nodes_.size()));
-      for (int op = 0; op < static_cast<int>(ops_of(schedule, rank).size()); ++op) {
+      for (int op = 0; op < static_cast<int>(schedule.of_rank(rank).size()); ++op) {
         nodes_.push_back({{rank, op}, {}, {}, 0, false});
       }
     }
@@ -56,7 +52,7 @@ class Order {
     return nodes_[static_cast<std::size_t>(index(place))];
   }
   const Op& op_of(const Node& at) const {
-    return ops_of(schedule_, at.place.rank)[static_cast<std::size_t>(at.place.op)];
+    return schedule_.of_rank(at.place.rank)[static_cast<std::size_t>(at.place.op)];
   }
   int stream_of(const Place& place) const {
     return place.rank * 2 + op_of(node(place)).on_exchange_stream();
@@ -66,7 +62,7 @@ class Order {
     for (int rank = 0; rank < schedule_.ranks; ++rank) {
       int last[2] = {kNone, kNone};
       int number[2] = {0, 0};
-      const std::vector<Op>& ops = ops_of(schedule_, rank);
+      const std::vector<Op>& ops = schedule_.of_rank(rank);
       for (int op = 0; op < static_cast<int>(ops.size()); ++op) {
         Node& at = nodes_[static_cast<std::size_t>(index({rank, op}))];
         const bool stream = ops[static_cast<std::size_t>(op)].on_exchange_stream();
@@ -159,7 +155,7 @@ struct Access {
 void check_buffer(const Schedule& schedule, const Order& order, int rank, int buffer,
                   ViolationReport* report) {
   std::vector<Access> accesses;
-  const std::vector<Op>& ops = ops_of(schedule, rank);
+  const std::vector<Op>& ops = schedule.of_rank(rank);
   for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
     const Op& op = ops[static_cast<std::size_t>(i)];
     const Place place = {rank, i};
@@ -219,7 +215,7 @@ void check_buffer(const Schedule& schedule, const Order& order, int rank, int bu
 }  // namespace
 
 const Op* exchange_of(const Schedule& schedule, int rank, int step, int* index) {
-  const std::vector<Op>& ops = ops_of(schedule, rank);
+  const std::vector<Op>& ops = schedule.of_rank(rank);
   for (std::size_t i = 0; i < ops.size(); ++i) {
     if (ops[i].kind != Op::Kind::kExchange || ops[i].step != step) continue;
     *index = static_cast<int>(i);

@@ -10,10 +10,6 @@ namespace {
 
 using Kind = Violation::Kind;
 
-const std::vector<Op>& ops_of(const Schedule& schedule, int rank) {
-  return schedule.ops[static_cast<std::size_t>(rank)];
-}
-
 // ---- Numbers
 
 void check_numbers(const Schedule& schedule, ViolationReport* report) {
@@ -26,7 +22,7 @@ void check_numbers(const Schedule& schedule, ViolationReport* report) {
     return;
   }
   for (int rank = 0; rank < ranks; ++rank) {
-    const std::vector<Op>& ops = ops_of(schedule, rank);
+    const std::vector<Op>& ops = schedule.of_rank(rank);
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const Op& op = ops[i];
       bool good = op.step >= 0 && op.step < ranks && rank_or_none(op.owner) &&
@@ -99,7 +95,7 @@ void check_pairs(const Schedule& schedule, const Problem& problem, const ShardMa
   for (int rank = 0; rank < schedule.ranks; ++rank) {
     for (int branch = 0; branch < static_cast<int>(branches.size()); ++branch) {
       std::vector<int> computed(static_cast<std::size_t>(schedule.ranks), 0);
-      for (const Op& op : ops_of(schedule, rank)) {
+      for (const Op& op : schedule.of_rank(rank)) {
         if (op.kind != Op::Kind::kCompute || op.branch != branch) continue;
         ++computed[static_cast<std::size_t>(op.owner)];
       }
@@ -125,7 +121,7 @@ void check_pairs(const Schedule& schedule, const Problem& problem, const ShardMa
 // each receive such a send.
 void check_matching(const Schedule& schedule, ViolationReport* report) {
   for (int rank = 0; rank < schedule.ranks; ++rank) {
-    for (const Op& op : ops_of(schedule, rank)) {
+    for (const Op& op : schedule.of_rank(rank)) {
       for (const bool sends : {true, false}) {
         const int peer = sends ? op.send_to : op.receive_from;
         const int owner = sends ? op.send_owner : op.receive_owner;
@@ -155,7 +151,7 @@ void check_state(const Schedule& schedule, const Problem& problem, const ShardMa
   for (int rank = 0; rank < schedule.ranks; ++rank) {
     int launches = 0;
     bool ended = false;
-    for (const Op& op : ops_of(schedule, rank)) {
+    for (const Op& op : schedule.of_rank(rank)) {
       if (op.kind != Op::Kind::kCompute) continue;
       if (op.first != (launches == 0) || ended) {
         report->add(Kind::kState, "rank {} step {}: launch {} {}", rank, op.step, launches,
@@ -180,7 +176,7 @@ void check_state(const Schedule& schedule, const Problem& problem, const ShardMa
     // The caller's stream must wait for the rank's last exchange. Otherwise the caller could
     // overwrite its tensors or its workspace while the exchange stream still reads or writes them,
     // which is why a missing join counts as kOverwritten.
-    const std::vector<Op>& ops = ops_of(schedule, rank);
+    const std::vector<Op>& ops = schedule.of_rank(rank);
     int last_exchange = kNone;
     for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
       if (ops[static_cast<std::size_t>(i)].on_exchange_stream()) last_exchange = i;

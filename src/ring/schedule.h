@@ -69,6 +69,7 @@ struct Schedule {
   std::vector<std::vector<Op>> ops;
   std::vector<std::int64_t> shard_bytes;  // [rank]: packed K and V of its shard
 
+  const std::vector<Op>& of_rank(int rank) const { return ops[static_cast<std::size_t>(rank)]; }
   std::int64_t bytes_sent(int rank) const;
   std::int64_t bytes_received(int rank) const;
   int launches(int rank) const;

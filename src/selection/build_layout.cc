@@ -13,17 +13,13 @@
 #include "pattern/classify.h"
 #include "pattern/mask_code.h"
 #include "pattern/node.h"
+#include "selection/grid.h"
 
 namespace annulus::selection {
 namespace {
 
-constexpr std::int64_t kMaxGridY = 65535;
 // The bound of pattern/make_layout.cc, so that both give the same error.
 constexpr std::int64_t kMaxKept = std::int64_t{1} << 31;
-
-unsigned blocks_for(std::int64_t count, std::int64_t each) {
-  return static_cast<unsigned>(base::ceil_div(count, each));
-}
 
 template <typename T>
 T* address(const device::Buffer& buffer) {

@@ -5,15 +5,10 @@
 
 #include "base/fail.h"
 #include "base/math.h"
+#include "selection/grid.h"
 
 namespace annulus::selection {
 namespace {
-
-constexpr std::int64_t kMaxGridZ = 65535;
-
-unsigned blocks_for(std::int64_t count, std::int64_t each) {
-  return static_cast<unsigned>(base::ceil_div(count, each));
-}
 
 template <typename T>
 T* at(void* workspace, std::int64_t offset) {

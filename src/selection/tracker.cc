@@ -7,11 +7,10 @@
 #include "base/fail.h"
 #include "base/math.h"
 #include "params/importance_params.h"
+#include "selection/grid.h"
 
 namespace annulus::selection {
 namespace {
-
-constexpr std::int64_t kMaxGridZ = 65535;
 
 // The problem as the measuring kernel sees it, which reads and writes no carried state.
 Problem measured(Problem problem) {

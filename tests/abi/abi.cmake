@@ -26,7 +26,8 @@ annulus_fake(fake_nvrtc_wheel fake_nvrtc.c site-packages/nvidia/cuda_nvrtc/lib l
 annulus_fake(fake_nvrtc_builtins fake_nvrtc.c site-packages/nvidia/cuda_nvrtc/lib
   libnvrtc-builtins.so.12.8)
 target_link_options(fake_nvrtc_builtins PRIVATE LINKER:-soname,libnvrtc-builtins.so.12.8)
-annulus_test(abi LABEL unit LIBRARIES annulus_abi SOURCES abi/check_test.cc abi/libraries_test.cc abi/simulator_library_test.cc)
+annulus_test(abi LABEL unit LIBRARIES annulus_abi SOURCES abi/check_test.cc abi/libraries_test.cc abi/simulator_library_test.cc
+  ALONE abi/simulator_library_test.cc)
 target_link_libraries(test_abi PRIVATE ${CMAKE_DL_LIBS})
 target_compile_definitions(test_abi PRIVATE ANNULUS_FAKE_DRIVERS="${ANNULUS_FAKES}")
 add_dependencies(test_abi fake_simulator_newer fake_simulator_empty fake_simulator_none

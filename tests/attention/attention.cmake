@@ -8,11 +8,12 @@ annulus_test(attention_device LABEL device LIBRARIES annulus_test_devices DEVICE
   attention/block_sizes_test.cc attention/branches_test.cc attention/edges_test.cc
   attention/examples_test.cc attention/forward_calls_test.cc attention/forward_test.cc
   attention/kernel_work_test.cc attention/shared_lists_test.cc attention/special_values_test.cc
-  attention/tensor_maps_test.cc)
+  attention/tensor_maps_test.cc
+  ALONE attention/examples_test.cc attention/forward_calls_test.cc attention/forward_test.cc)
 annulus_test(score_mod LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
   attention/score_mod_test.cc)
 annulus_test(float8_device LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
-  attention/float8_scales_test.cc attention/float8_test.cc)
+  attention/float8_scales_test.cc attention/float8_test.cc ALONE attention/float8_test.cc)
 annulus_test(forced_config LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
   attention/forced_config_test.cc)
 annulus_test(batches_device LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES

@@ -143,8 +143,7 @@ TEST_CASE("the ranks of a ring are counted on their devices, with what they sent
   problem.seq_q = problem.seq_k = 512;
   problem.pattern = causal();
   const std::vector<Device> devices = {one, other, one};
-  const RingPlan ring =
-      plan_ring(devices, problem, make_shards(Sharding::kZigzag, 3, 512, 512));
+  const RingPlan ring = plan_ring(devices, problem, make_shards(Sharding::kZigzag, 3, 512, 512));
   std::vector<DeviceMemory> workspaces;
   std::vector<Tensors> tensors;
   std::vector<RingCall> calls;
@@ -189,7 +188,8 @@ TEST_CASE("the text is what monitoring systems read: names, types, units, meanin
   metrics.memory_held_bytes = 4096;
   const std::string text = metrics_text(metrics, "device=\"sim:sm_80\",host=\"a\"");
   for (const char* lines :
-       {"# TYPE annulus_plans counter\n# HELP annulus_plans plans that were made; rings are counted "
+       {"# TYPE annulus_plans counter\n# HELP annulus_plans plans that were made; rings are "
+        "counted "
         "apart\nannulus_plans_total{device=\"sim:sm_80\",host=\"a\"} 3\n",
         "# TYPE annulus_plan_seconds counter\n# UNIT annulus_plan_seconds seconds\n",
         "\nannulus_plan_seconds_total{device=\"sim:sm_80\",host=\"a\"} 1.500007\n",

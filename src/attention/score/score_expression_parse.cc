@@ -15,8 +15,6 @@ namespace annulus {
 namespace attention {
 namespace {
 
-constexpr std::size_t kMaxScoreText = std::size_t{16} << 20;
-
 class Parser {
  public:
   Parser(std::string_view text, std::size_t* at) : text_(text), at_(*at), end_(at) {}

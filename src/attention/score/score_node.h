@@ -42,6 +42,9 @@ struct ScoreNode {
 
 namespace annulus::attention {
 
+// Bytes of the longest text of a score, or of an expression in it, that is read.
+constexpr std::size_t kMaxScoreText = std::size_t{16} << 20;
+
 using ScoreNode = detail::ScoreNode;
 using ScoreOperation = detail::ScoreOperation;
 using ScoreNodePointer = std::shared_ptr<const ScoreNode>;

@@ -20,7 +20,6 @@ namespace {
 
 constexpr std::string_view kScoreWords[] = {"scale", "softcap",    "alibi",
                                             "bias",  "sink_logit", "score_mod"};
-constexpr std::size_t kMaxScoreText = std::size_t{16} << 20;
 
 class ScoreParser {
  public:

@@ -14,12 +14,12 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kFunctions[] = {{"axial", true}};
+constexpr DeviceFunction kAxialFunctions[] = {{"axial", true}};
 
-constexpr Word kWords[] = {{"axial", [](Arguments* read) {
-                              const auto [height, width] = read->numbers<2>("axial");
-                              return read->built([&] { return axial(height, width); });
-                            }}};
+constexpr Word kAxialWords[] = {{"axial", [](Arguments* read) {
+                                   const auto [height, width] = read->numbers<2>("axial");
+                                   return read->built([&] { return axial(height, width); });
+                                 }}};
 
 // Appends columns [first, last] of rows [top, bottom], as far as they are in the universe.
 void append_columns(const Grid& grid, std::int64_t top, std::int64_t bottom, std::int64_t first,
@@ -127,17 +127,17 @@ std::int64_t Axial::next_end(std::int64_t, std::int64_t position) const { return
 MovingEnds Axial::moving_ends(std::int64_t) const { return {}; }
 
 Piece Axial::code(MaskWriter* write) const {
-  return write->call(kFunctions[0], {write->slot("height of axial", height),
-                                     write->slot("width of axial", width)});
+  return write->call(kAxialFunctions[0], {write->slot("height of axial", height),
+                                          write->slot("width of axial", width)});
 }
 
 Structure Axial::structure() const {
   return {.head_period = 1, .context_block = 0, .agreeing_rows = 0, .is_scattered = true};
 }
 
-std::span<const Word> Axial::words() { return kWords; }
+std::span<const Word> Axial::words() { return kAxialWords; }
 
-std::span<const DeviceFunction> Axial::functions() { return kFunctions; }
+std::span<const DeviceFunction> Axial::functions() { return kAxialFunctions; }
 
 }  // namespace annulus::pattern::leaves
 

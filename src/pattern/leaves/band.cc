@@ -14,9 +14,9 @@ namespace {
 constexpr DeviceFunction kDilated = {"dilated", true};
 constexpr DeviceFunction kBand = {"band", true};
 constexpr DeviceFunction kLevel = {"level", true};
-constexpr DeviceFunction kFunctions[] = {kDilated, kBand, kLevel};
+constexpr DeviceFunction kBandFunctions[] = {kDilated, kBand, kLevel};
 
-constexpr Word kWords[] = {
+constexpr Word kBandWords[] = {
     {"dilated",
      [](Arguments* read) {
        const std::int64_t r = read->number();
@@ -130,9 +130,9 @@ Structure Band::structure() const {
   return structure;
 }
 
-std::span<const Word> Band::words() { return kWords; }
+std::span<const Word> Band::words() { return kBandWords; }
 
-std::span<const DeviceFunction> Band::functions() { return kFunctions; }
+std::span<const DeviceFunction> Band::functions() { return kBandFunctions; }
 
 }  // namespace annulus::pattern::leaves
 

@@ -14,13 +14,13 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kFunctions[] = {{"blocks", true}};
+constexpr DeviceFunction kBlocksFunctions[] = {{"blocks", true}};
 
-constexpr Word kWords[] = {{"blocks", [](Arguments* read) {
-                              const std::string path =
-                                  read->next_is(')') ? std::string() : read->quoted();
-                              return read->built([&] { return read->load_blocks(path); });
-                            }}};
+constexpr Word kBlocksWords[] = {{"blocks", [](Arguments* read) {
+                                    const std::string path =
+                                        read->next_is(')') ? std::string() : read->quoted();
+                                    return read->built([&] { return read->load_blocks(path); });
+                                  }}};
 
 std::string in_quotes(std::string_view name) {
   std::string text = "\"";
@@ -111,9 +111,9 @@ Structure Blocks::structure() const {
           .layout = layout.get()};
 }
 
-std::span<const Word> Blocks::words() { return kWords; }
+std::span<const Word> Blocks::words() { return kBlocksWords; }
 
-std::span<const DeviceFunction> Blocks::functions() { return kFunctions; }
+std::span<const DeviceFunction> Blocks::functions() { return kBlocksFunctions; }
 
 }  // namespace annulus::pattern::leaves
 

@@ -9,8 +9,8 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr Word kWords[] = {{"causal", [](Arguments*) { return causal(); }, true}};
-constexpr DeviceFunction kFunctions[] = {{"causal", false}};
+constexpr Word kCausalWords[] = {{"causal", [](Arguments*) { return causal(); }, true}};
+constexpr DeviceFunction kCausalFunctions[] = {{"causal", false}};
 
 }  // namespace
 
@@ -37,7 +37,7 @@ std::int64_t Causal::next_end(std::int64_t, std::int64_t) const { return kNever;
 
 MovingEnds Causal::moving_ends(std::int64_t q) const { return {1, {q + 1}}; }
 
-Piece Causal::code(MaskWriter* write) const { return write->call(kFunctions[0], {}); }
+Piece Causal::code(MaskWriter* write) const { return write->call(kCausalFunctions[0], {}); }
 
 Structure Causal::structure() const {
   return {.head_period = 1,
@@ -48,9 +48,9 @@ Structure Causal::structure() const {
           .band = KeyBand{.end = {{1, true}}}};
 }
 
-std::span<const Word> Causal::words() { return kWords; }
+std::span<const Word> Causal::words() { return kCausalWords; }
 
-std::span<const DeviceFunction> Causal::functions() { return kFunctions; }
+std::span<const DeviceFunction> Causal::functions() { return kCausalFunctions; }
 
 }  // namespace annulus::pattern::leaves
 

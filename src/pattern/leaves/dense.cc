@@ -9,7 +9,7 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr Word kWords[] = {{"dense", [](Arguments*) { return dense(); }, true}};
+constexpr Word kDenseWords[] = {{"dense", [](Arguments*) { return dense(); }, true}};
 
 }  // namespace
 
@@ -46,7 +46,7 @@ Structure Dense::structure() const {
           .band = KeyBand{}};
 }
 
-std::span<const Word> Dense::words() { return kWords; }
+std::span<const Word> Dense::words() { return kDenseWords; }
 
 std::span<const DeviceFunction> Dense::functions() { return {}; }
 

@@ -15,12 +15,13 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kFunctions[] = {{"documents", true}};
+constexpr DeviceFunction kDocumentsFunctions[] = {{"documents", true}};
 
-constexpr Word kWords[] = {{"documents", [](Arguments* read) {
-                              const std::vector<std::int64_t> starts = read->list();
-                              return read->built([&] { return documents(std::span(starts)); });
-                            }}};
+constexpr Word kDocumentsWords[] = {{"documents", [](Arguments* read) {
+                                       const std::vector<std::int64_t> starts = read->list();
+                                       return read->built(
+                                           [&] { return documents(std::span(starts)); });
+                                     }}};
 
 }  // namespace
 
@@ -69,7 +70,7 @@ MovingEnds Documents::moving_ends(std::int64_t) const { return {}; }
 
 Piece Documents::code(MaskWriter* write) const {
   const auto [offset, length] = write->list_slots("a start of documents", starts);
-  return write->call(kFunctions[0], {offset, length});
+  return write->call(kDocumentsFunctions[0], {offset, length});
 }
 
 Structure Documents::structure() const {
@@ -80,9 +81,9 @@ Structure Documents::structure() const {
           .is_short = true};
 }
 
-std::span<const Word> Documents::words() { return kWords; }
+std::span<const Word> Documents::words() { return kDocumentsWords; }
 
-std::span<const DeviceFunction> Documents::functions() { return kFunctions; }
+std::span<const DeviceFunction> Documents::functions() { return kDocumentsFunctions; }
 
 Interval Documents::document_of(std::int64_t q) const {
   const auto next = std::upper_bound(starts.begin(), starts.end(), q);

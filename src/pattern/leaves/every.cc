@@ -12,12 +12,12 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kFunctions[] = {{"every", true}};
+constexpr DeviceFunction kEveryFunctions[] = {{"every", true}};
 
-constexpr Word kWords[] = {{"every", [](Arguments* read) {
-                              const auto [s, r] = read->numbers<2>("every");
-                              return read->built([&] { return annulus::every(s, r); });
-                            }}};
+constexpr Word kEveryWords[] = {{"every", [](Arguments* read) {
+                                   const auto [s, r] = read->numbers<2>("every");
+                                   return read->built([&] { return annulus::every(s, r); });
+                                 }}};
 
 // With strides from this on, the keys of a row are in tiles of their own; with smaller ones they
 // are a comb finer than a tile.
@@ -69,7 +69,7 @@ std::int64_t Every::next_end(std::int64_t, std::int64_t position) const {
 MovingEnds Every::moving_ends(std::int64_t) const { return {}; }
 
 Piece Every::code(MaskWriter* write) const {
-  return write->call(kFunctions[0],
+  return write->call(kEveryFunctions[0],
                      {write->slot("s of every", stride), write->slot("r of every", remainder)});
 }
 
@@ -80,9 +80,9 @@ Structure Every::structure() const {
           .is_scattered = stride > kFineStride};
 }
 
-std::span<const Word> Every::words() { return kWords; }
+std::span<const Word> Every::words() { return kEveryWords; }
 
-std::span<const DeviceFunction> Every::functions() { return kFunctions; }
+std::span<const DeviceFunction> Every::functions() { return kEveryFunctions; }
 
 }  // namespace annulus::pattern::leaves
 

@@ -19,14 +19,15 @@ constexpr DeviceFunction kFirst[] = {{"global_first", false}};
 constexpr DeviceFunction kListed[] = {{"global_listed", true}};
 
 // Both leaves have one word, which takes a number or a list.
-constexpr Word kWords[] = {{"global", [](Arguments* read) {
-                              if (read->next_is('[')) {
-                                const std::vector<std::int64_t> positions = read->list();
-                                return read->built([&] { return global(std::span(positions)); });
-                              }
-                              const std::int64_t n = read->number();
-                              return read->built([&] { return global(n); });
-                            }}};
+constexpr Word kGlobalWords[] = {{"global", [](Arguments* read) {
+                                    if (read->next_is('[')) {
+                                      const std::vector<std::int64_t> positions = read->list();
+                                      return read->built(
+                                          [&] { return global(std::span(positions)); });
+                                    }
+                                    const std::int64_t n = read->number();
+                                    return read->built([&] { return global(n); });
+                                  }}};
 
 }  // namespace
 
@@ -65,7 +66,7 @@ Structure GlobalFirst::structure() const {
   return {.head_period = 1, .context_block = 0, .agreeing_rows = kNever, .is_scattered = false};
 }
 
-std::span<const Word> GlobalFirst::words() { return kWords; }
+std::span<const Word> GlobalFirst::words() { return kGlobalWords; }
 
 std::span<const DeviceFunction> GlobalFirst::functions() { return kFirst; }
 

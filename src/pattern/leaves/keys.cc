@@ -12,12 +12,12 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kFunctions[] = {{"keys", false}};
+constexpr DeviceFunction kKeysFunctions[] = {{"keys", false}};
 
-constexpr Word kWords[] = {{"keys", [](Arguments* read) {
-                              const auto [a, b] = read->numbers<2>("keys");
-                              return read->built([&] { return annulus::keys(a, b); });
-                            }}};
+constexpr Word kKeysWords[] = {{"keys", [](Arguments* read) {
+                                  const auto [a, b] = read->numbers<2>("keys");
+                                  return read->built([&] { return annulus::keys(a, b); });
+                                }}};
 
 }  // namespace
 
@@ -57,7 +57,7 @@ std::int64_t Keys::next_end(std::int64_t, std::int64_t position) const {
 MovingEnds Keys::moving_ends(std::int64_t) const { return {}; }
 
 Piece Keys::code(MaskWriter* write) const {
-  return write->call(kFunctions[0],
+  return write->call(kKeysFunctions[0],
                      {write->slot("a of keys", begin), write->slot("b of keys", end)});
 }
 
@@ -70,9 +70,9 @@ Structure Keys::structure() const {
           .band = KeyBand{.first = {{begin, false}}, .end = {{end, false}}}};
 }
 
-std::span<const Word> Keys::words() { return kWords; }
+std::span<const Word> Keys::words() { return kKeysWords; }
 
-std::span<const DeviceFunction> Keys::functions() { return kFunctions; }
+std::span<const DeviceFunction> Keys::functions() { return kKeysFunctions; }
 
 }  // namespace annulus::pattern::leaves
 

@@ -14,12 +14,12 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kFunctions[] = {{"natten", true}};
+constexpr DeviceFunction kNattenFunctions[] = {{"natten", true}};
 
-constexpr Word kWords[] = {{"natten", [](Arguments* read) {
-                              const auto [height, width, n] = read->numbers<3>("natten");
-                              return read->built([&] { return natten(height, width, n); });
-                            }}};
+constexpr Word kNattenWords[] = {{"natten", [](Arguments* read) {
+                                    const auto [height, width, n] = read->numbers<3>("natten");
+                                    return read->built([&] { return natten(height, width, n); });
+                                  }}};
 
 // The cells along one axis that a query at coordinate `at` sees.
 Interval neighbourhood(std::int64_t at, std::int64_t n, std::int64_t length) {
@@ -126,7 +126,7 @@ std::int64_t Natten::next_end(std::int64_t, std::int64_t position) const { retur
 MovingEnds Natten::moving_ends(std::int64_t) const { return {}; }
 
 Piece Natten::code(MaskWriter* write) const {
-  return write->call(kFunctions[0],
+  return write->call(kNattenFunctions[0],
                      {write->slot("height of natten", height),
                       write->slot("width of natten", width), write->slot("n of natten", n / 2)});
 }
@@ -135,9 +135,9 @@ Structure Natten::structure() const {
   return {.head_period = 1, .context_block = 0, .agreeing_rows = 0, .is_scattered = true};
 }
 
-std::span<const Word> Natten::words() { return kWords; }
+std::span<const Word> Natten::words() { return kNattenWords; }
 
-std::span<const DeviceFunction> Natten::functions() { return kFunctions; }
+std::span<const DeviceFunction> Natten::functions() { return kNattenFunctions; }
 
 }  // namespace annulus::pattern::leaves
 

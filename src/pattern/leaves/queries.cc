@@ -12,12 +12,12 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kFunctions[] = {{"queries", false}};
+constexpr DeviceFunction kQueriesFunctions[] = {{"queries", false}};
 
-constexpr Word kWords[] = {{"queries", [](Arguments* read) {
-                              const auto [a, b] = read->numbers<2>("queries");
-                              return read->built([&] { return annulus::queries(a, b); });
-                            }}};
+constexpr Word kQueriesWords[] = {{"queries", [](Arguments* read) {
+                                     const auto [a, b] = read->numbers<2>("queries");
+                                     return read->built([&] { return annulus::queries(a, b); });
+                                   }}};
 
 }  // namespace
 
@@ -58,7 +58,7 @@ std::int64_t Queries::next_end(std::int64_t, std::int64_t) const { return kNever
 MovingEnds Queries::moving_ends(std::int64_t) const { return {}; }
 
 Piece Queries::code(MaskWriter* write) const {
-  return write->call(kFunctions[0],
+  return write->call(kQueriesFunctions[0],
                      {write->slot("a of queries", begin), write->slot("b of queries", end)});
 }
 
@@ -70,9 +70,9 @@ Structure Queries::structure() const {
           .is_short = true};
 }
 
-std::span<const Word> Queries::words() { return kWords; }
+std::span<const Word> Queries::words() { return kQueriesWords; }
 
-std::span<const DeviceFunction> Queries::functions() { return kFunctions; }
+std::span<const DeviceFunction> Queries::functions() { return kQueriesFunctions; }
 
 }  // namespace annulus::pattern::leaves
 

@@ -16,12 +16,12 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kFunctions[] = {{"random", true}};
+constexpr DeviceFunction kRandomFunctions[] = {{"random", true}};
 
-constexpr Word kWords[] = {{"random", [](Arguments* read) {
-                              const auto [c, seed, b] = read->numbers<3>("random");
-                              return read->built([&] { return annulus::random(c, seed, b); });
-                            }}};
+constexpr Word kRandomWords[] = {{"random", [](Arguments* read) {
+                                    const auto [c, seed, b] = read->numbers<3>("random");
+                                    return read->built([&] { return annulus::random(c, seed, b); });
+                                  }}};
 
 // The largest c: a row of blocks chooses no more blocks.
 constexpr std::int64_t kMaxChosen = std::int64_t{1} << 16;
@@ -110,7 +110,7 @@ Piece Random::code(MaskWriter* write) const {
   }
   const std::size_t offset = write->list_slots("a choice of random", all).first;
   return write->call(
-      kFunctions[0],
+      kRandomFunctions[0],
       {offset, write->slot("c of random", each), write->slot("b of random", block),
        write->slot("the first row of random", first), write->slot("the rows of random", rows)});
 }
@@ -123,9 +123,9 @@ Structure Random::structure() const {
           .blocks = BlockSize{block, block, true}};
 }
 
-std::span<const Word> Random::words() { return kWords; }
+std::span<const Word> Random::words() { return kRandomWords; }
 
-std::span<const DeviceFunction> Random::functions() { return kFunctions; }
+std::span<const DeviceFunction> Random::functions() { return kRandomFunctions; }
 
 std::int64_t Random::columns(const PatternContext& context) const {
   if (context.seq_k < 0) {

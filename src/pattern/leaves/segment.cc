@@ -13,12 +13,12 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kFunctions[] = {{"segment", true}};
+constexpr DeviceFunction kSegmentFunctions[] = {{"segment", true}};
 
-constexpr Word kWords[] = {{"segment", [](Arguments* read) {
-                              const auto [w, r] = read->numbers<2>("segment");
-                              return read->built([&] { return segment(w, r); });
-                            }}};
+constexpr Word kSegmentWords[] = {{"segment", [](Arguments* read) {
+                                     const auto [w, r] = read->numbers<2>("segment");
+                                     return read->built([&] { return segment(w, r); });
+                                   }}};
 
 // The offsets in a segment that a head takes are first = head % rate, first + rate, ...; returns
 // `at` if it is one of them, else the next one after it.
@@ -109,7 +109,7 @@ std::int64_t Segment::next_end(std::int64_t, std::int64_t position) const {
 MovingEnds Segment::moving_ends(std::int64_t) const { return {}; }
 
 Piece Segment::code(MaskWriter* write) const {
-  return write->call(kFunctions[0],
+  return write->call(kSegmentFunctions[0],
                      {write->slot("w of segment", width), write->slot("r of segment", rate)});
 }
 
@@ -120,9 +120,9 @@ Structure Segment::structure() const {
           .is_scattered = false};
 }
 
-std::span<const Word> Segment::words() { return kWords; }
+std::span<const Word> Segment::words() { return kSegmentWords; }
 
-std::span<const DeviceFunction> Segment::functions() { return kFunctions; }
+std::span<const DeviceFunction> Segment::functions() { return kSegmentFunctions; }
 
 }  // namespace annulus::pattern::leaves
 

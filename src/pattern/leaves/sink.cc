@@ -11,14 +11,14 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kFunctions[] = {{"sink", false}};
+constexpr DeviceFunction kSinkFunctions[] = {{"sink", false}};
 
 template <Pattern (*kMake)(std::int64_t)>
 Pattern parse(Arguments* read) {
   const std::int64_t n = read->number();
   return read->built([&] { return kMake(n); });
 }
-constexpr Word kWords[] = {{"sink", parse<sink>}, {"prefix", parse<prefix>}};
+constexpr Word kSinkWords[] = {{"sink", parse<sink>}, {"prefix", parse<prefix>}};
 
 }  // namespace
 
@@ -49,7 +49,7 @@ std::int64_t Sink::next_end(std::int64_t, std::int64_t position) const {
 MovingEnds Sink::moving_ends(std::int64_t) const { return {}; }
 
 Piece Sink::code(MaskWriter* write) const {
-  return write->call(kFunctions[0], {write->slot("n of sink", n)});
+  return write->call(kSinkFunctions[0], {write->slot("n of sink", n)});
 }
 
 Structure Sink::structure() const {
@@ -61,9 +61,9 @@ Structure Sink::structure() const {
           .band = KeyBand{.end = {{n, false}}}};
 }
 
-std::span<const Word> Sink::words() { return kWords; }
+std::span<const Word> Sink::words() { return kSinkWords; }
 
-std::span<const DeviceFunction> Sink::functions() { return kFunctions; }
+std::span<const DeviceFunction> Sink::functions() { return kSinkFunctions; }
 
 }  // namespace annulus::pattern::leaves
 

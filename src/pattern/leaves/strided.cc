@@ -11,12 +11,12 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kFunctions[] = {{"strided", true}};
+constexpr DeviceFunction kStridedFunctions[] = {{"strided", true}};
 
-constexpr Word kWords[] = {{"strided", [](Arguments* read) {
-                              const auto [s, n, b] = read->numbers<3>("strided");
-                              return read->built([&] { return strided(s, n, b); });
-                            }}};
+constexpr Word kStridedWords[] = {{"strided", [](Arguments* read) {
+                                     const auto [s, n, b] = read->numbers<3>("strided");
+                                     return read->built([&] { return strided(s, n, b); });
+                                   }}};
 
 // The blocks within distance n of any row, or of all rows.
 Interval neighbours(const Strided& leaf, Rows rows, Wanted wanted) {
@@ -79,7 +79,7 @@ std::int64_t Strided::next_end(std::int64_t, std::int64_t position) const {
 MovingEnds Strided::moving_ends(std::int64_t) const { return {}; }
 
 Piece Strided::code(MaskWriter* write) const {
-  return write->call(kFunctions[0],
+  return write->call(kStridedFunctions[0],
                      {write->slot("s of strided", stride), write->slot("n of strided", near),
                       write->slot("b of strided", block)});
 }
@@ -92,9 +92,9 @@ Structure Strided::structure() const {
           .blocks = BlockSize{block, block, false}};
 }
 
-std::span<const Word> Strided::words() { return kWords; }
+std::span<const Word> Strided::words() { return kStridedWords; }
 
-std::span<const DeviceFunction> Strided::functions() { return kFunctions; }
+std::span<const DeviceFunction> Strided::functions() { return kStridedFunctions; }
 
 }  // namespace annulus::pattern::leaves
 

@@ -15,14 +15,15 @@
 namespace annulus::pattern::leaves {
 namespace {
 
-constexpr DeviceFunction kFunctions[] = {{"vertical_slash", true}};
+constexpr DeviceFunction kVerticalSlashFunctions[] = {{"vertical_slash", true}};
 
-constexpr Word kWords[] = {{"vertical_slash", [](Arguments* read) {
-                              const std::vector<std::int64_t> columns = read->list();
-                              read->expect(',', "between the two lists of vertical_slash");
-                              const std::vector<std::int64_t> slashes = read->list();
-                              return read->built([&] { return vertical_slash(columns, slashes); });
-                            }}};
+constexpr Word kVerticalSlashWords[] = {
+    {"vertical_slash", [](Arguments* read) {
+       const std::vector<std::int64_t> columns = read->list();
+       read->expect(',', "between the two lists of vertical_slash");
+       const std::vector<std::int64_t> slashes = read->list();
+       return read->built([&] { return vertical_slash(columns, slashes); });
+     }}};
 
 }  // namespace
 
@@ -78,16 +79,17 @@ MovingEnds VerticalSlash::moving_ends(std::int64_t) const { return {}; }
 Piece VerticalSlash::code(MaskWriter* write) const {
   const auto [column_list, column_count] = write->list_slots("a column of vertical_slash", columns);
   const auto [slash_list, slash_count] = write->list_slots("a slash of vertical_slash", slashes);
-  return write->call(kFunctions[0], {column_list, column_count, slash_list, slash_count});
+  return write->call(kVerticalSlashFunctions[0],
+                     {column_list, column_count, slash_list, slash_count});
 }
 
 Structure VerticalSlash::structure() const {
   return {.head_period = 1, .context_block = 0, .agreeing_rows = 0, .is_scattered = true};
 }
 
-std::span<const Word> VerticalSlash::words() { return kWords; }
+std::span<const Word> VerticalSlash::words() { return kVerticalSlashWords; }
 
-std::span<const DeviceFunction> VerticalSlash::functions() { return kFunctions; }
+std::span<const DeviceFunction> VerticalSlash::functions() { return kVerticalSlashFunctions; }
 
 }  // namespace annulus::pattern::leaves
 

@@ -14,12 +14,12 @@ namespace {
 constexpr DeviceFunction kBoth = {"window", false};
 constexpr DeviceFunction kLeft = {"window_left", false};    // unbounded to the right
 constexpr DeviceFunction kRight = {"window_right", false};  // unbounded to the left
-constexpr DeviceFunction kFunctions[] = {kBoth, kLeft, kRight};
+constexpr DeviceFunction kWindowFunctions[] = {kBoth, kLeft, kRight};
 
-constexpr Word kWords[] = {{"window", [](Arguments* read) {
-                              const auto [left, right] = read->numbers<2>("window");
-                              return read->built([&] { return window(left, right); });
-                            }}};
+constexpr Word kWindowWords[] = {{"window", [](Arguments* read) {
+                                    const auto [left, right] = read->numbers<2>("window");
+                                    return read->built([&] { return window(left, right); });
+                                  }}};
 
 }  // namespace
 
@@ -95,9 +95,9 @@ Structure Window::structure() const {
           .band = band};
 }
 
-std::span<const Word> Window::words() { return kWords; }
+std::span<const Word> Window::words() { return kWindowWords; }
 
-std::span<const DeviceFunction> Window::functions() { return kFunctions; }
+std::span<const DeviceFunction> Window::functions() { return kWindowFunctions; }
 
 }  // namespace annulus::pattern::leaves
 

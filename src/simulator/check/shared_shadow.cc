@@ -16,8 +16,6 @@ const char* missing(bool same_warp) {
   return same_warp ? "bar.warp.sync (__syncwarp) or barrier" : "barrier";
 }
 
-int lane_or_none(int lane) { return lane < kLanes ? lane : -1; }
-
 }  // namespace
 
 std::string SharedShadow::who(Stamp stamp, Agent asking) const {

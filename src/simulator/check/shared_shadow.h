@@ -30,8 +30,12 @@
 #include <vector>
 
 #include "simulator/check/cluster_clocks.h"
+#include "simulator/program/lanes.h"
 
 namespace annulus::simulator {
+
+// The lane of an access, as messages name it; -1 for those that belong to no lane.
+inline int lane_or_none(int lane) { return lane < kLanes ? lane : -1; }
 
 class SharedShadow {
  public:

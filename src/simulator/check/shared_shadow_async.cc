@@ -11,8 +11,6 @@
 namespace annulus::simulator {
 namespace {
 
-int lane_or_none(int lane) { return lane < kLanes ? lane : -1; }
-
 // The last matrix product that read a word:  | group : 29 | warp of the warpgroup : 3 |
 // Warp 4 stands for all warps of the warpgroup, or more than one.
 constexpr std::uint32_t kReaderBits = 3;

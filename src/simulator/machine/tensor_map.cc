@@ -9,7 +9,7 @@ namespace {
 // Limits of CUDA's documentation of cuTensorMapEncodeTiled.
 constexpr std::uint64_t kMaxDim = std::uint64_t{1} << 32;
 constexpr std::uint64_t kMaxStride = std::uint64_t{1} << 40;
-constexpr std::uint64_t kAlignment = 16;  // of addresses, strides and rows of a box, in bytes
+constexpr std::uint64_t kTensorAlignment = 16;  // of addresses, strides and rows of a box, in bytes
 constexpr std::uint32_t kMaxBox = 256;
 constexpr std::uint32_t kMaxElementStride = 8;
 
@@ -23,7 +23,8 @@ constexpr int kFillNan = 1;
 bool is_float(TensorType type) { return type >= TensorType::kF16; }
 
 bool dimensions_fit(const TensorMapRequest& request) {
-  const std::uint64_t alignment = request.interleave == kInterleave32 ? 2 * kAlignment : kAlignment;
+  const std::uint64_t alignment =
+      request.interleave == kInterleave32 ? 2 * kTensorAlignment : kTensorAlignment;
   if (request.address == 0 || request.address % alignment != 0) return false;
   for (std::uint32_t d = 0; d < request.rank; ++d) {
     if (request.dims[d] == 0 || request.dims[d] > kMaxDim) return false;
@@ -92,7 +93,7 @@ bool encode(const TensorMapRequest& request, TensorMap* map, bool* supported) {
   }
   const std::uint64_t row = std::uint64_t{request.box[0]} * bytes_of(type);
   const auto swizzle = static_cast<Swizzle>(request.swizzle);
-  if (row % kAlignment != 0) return false;
+  if (row % kTensorAlignment != 0) return false;
   if (swizzle != Swizzle::kNone && row > swizzle_span(swizzle)) return false;
 
   // A copy of a constant takes a few vector moves, where construction in place is a slow `rep

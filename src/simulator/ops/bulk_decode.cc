@@ -117,12 +117,12 @@ void decode_bulk(Decoder& decoder) {
   using namespace bulk;
   Inst& inst = decoder.inst();
   inst.kind = Class::kAsyncCopy;
-  if (decoder.has("commit_group")) return decoder.handler(commit);
+  if (decoder.has("commit_group")) return decoder.handler(bulk::commit);
   if (decoder.has("wait_group")) {
     inst.imm = decoder.immediate(0);
     if (inst.imm < 0) decoder.malformed("less than no groups");
     inst.small[0] = decoder.has("read");
-    return decoder.handler(wait);
+    return decoder.handler(bulk::wait);
   }
   refuse_other_forms(decoder);
   inst.small[kRank] = tensor_rank(decoder);

@@ -47,4 +47,4 @@ set_tests_properties(libcuda_golden PROPERTIES LABELS unit ENVIRONMENT_MODIFICAT
 # Mistakes made on purpose in the templates themselves.
 annulus_test(mutants LABEL device LIBRARIES annulus_test_devices
   SOURCES simulator/broken/merge_mutants_test.cc simulator/broken/mma_mutants_test.cc
-          simulator/broken/wgmma_mutants_test.cc support/mutant.cc)
+          simulator/broken/wgmma_mutants_test.cc support/mutant.cc SEPARATE)
