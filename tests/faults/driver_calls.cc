@@ -63,7 +63,8 @@ constexpr Unheard kUnheard[] = {
     {"nvrtcDestroyProgram", "a destructor gives back", true},
     {"annulusSimulatorSetLog", "off, in a destructor"},
     {"cuCtxGetCurrent", "destructors enter the context too, before they give something back", true},
-    {"cuCtxPushCurrent_v2", "destructors enter the context too, before they give something back", true},
+    {"cuCtxPushCurrent_v2", "destructors enter the context too, before they give something back",
+     true},
     {"cuCtxSynchronize", "the arena's destructor waits; elsewhere its blocks go on waiting"},
     {"cuCtxRecordEvent", "the arena's blocks go on waiting"},
     {"cuEventQuery", "the arena's blocks go on waiting"},
@@ -83,7 +84,8 @@ constexpr Unheard kUnheard[] = {
 };
 
 const Unheard* may_be_unheard(std::string_view symbol) {
-  const auto found = std::ranges::find_if(kUnheard, [&](const Unheard& u) { return symbol == u.symbol; });
+  const auto found =
+      std::ranges::find_if(kUnheard, [&](const Unheard& u) { return symbol == u.symbol; });
   return found == std::end(kUnheard) ? nullptr : found;
 }
 
@@ -123,8 +125,8 @@ class Passes {
     const Device keeper = Device::open(test::options_of(folders));
     driver_ = static_cast<FailingCalls*>(keeper.driver_entry(test::kFailingDriver));
     void* const nvrtc = dlopen(ANNULUS_FAILING_FOLDER "/libnvrtc.so.13", RTLD_NOW | RTLD_NOLOAD);
-    nvrtc_ = nvrtc == nullptr ? nullptr
-                              : static_cast<FailingCalls*>(dlsym(nvrtc, test::kFailingNvrtc));
+    nvrtc_ =
+        nvrtc == nullptr ? nullptr : static_cast<FailingCalls*>(dlsym(nvrtc, test::kFailingNvrtc));
     if (driver_ == nullptr || nvrtc_ == nullptr) {
       std::printf("WRONG: the failing %s is not the one that was opened\n",
                   driver_ == nullptr ? "driver" : "NVRTC");
@@ -237,7 +239,8 @@ class Passes {
       if (!told && !may_be_unheard(symbol)) {
         wrong = std::string("nobody hears that ") + symbol + " failed";
       }
-      if (!told && !(answer == expected)) wrong = std::string("another answer, as ") + symbol + " failed";
+      if (!told && !(answer == expected))
+        wrong = std::string("another answer, as ") + symbol + " failed";
       ++(told ? shared_.errors : shared_.unheard);
     }
     try {
@@ -257,7 +260,8 @@ class Passes {
       // Something may have been made now and kept for later. What is left behind each time is lost.
       if (!wrong.empty()) wrong = left_behind_again(library, at);
       if (!wrong.empty()) {
-        wrong = std::string("as ") + (symbol ? symbol : "no call") + " failed, left behind:" + wrong;
+        wrong =
+            std::string("as ") + (symbol ? symbol : "no call") + " failed, left behind:" + wrong;
       }
     }
     if (!wrong.empty()) {
@@ -388,8 +392,8 @@ int main(int argc, char** argv) {
     // The time is shared evenly among the flows.
     const auto share =
         std::chrono::duration<double>(arguments.seconds / static_cast<double>(chosen.size()));
-    wrong +=
-        run_flow(flow, arguments, Clock::now() + std::chrono::duration_cast<Clock::duration>(share));
+    wrong += run_flow(flow, arguments,
+                      Clock::now() + std::chrono::duration_cast<Clock::duration>(share));
   }
   if (!scratch.empty()) std::filesystem::remove_all(scratch);
   return wrong == 0 ? 0 : 1;

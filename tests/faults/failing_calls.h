@@ -15,9 +15,8 @@ namespace annulus::test {
 enum class Held { kContexts, kStreams, kEvents, kModules, kAllocations, kHostBlocks, kPrograms };
 inline constexpr std::size_t kHeldKinds = 7;
 using HeldCounts = std::array<long, kHeldKinds>;
-inline constexpr const char* kHeldNames[kHeldKinds] = {"contexts",    "streams",     "events",
-                                                       "modules",     "allocations", "host blocks",
-                                                       "programs"};
+inline constexpr const char* kHeldNames[kHeldKinds] = {
+    "contexts", "streams", "events", "modules", "allocations", "host blocks", "programs"};
 
 inline constexpr char kFailingDriver[] = "annulusFailingDriver";
 inline constexpr char kFailingNvrtc[] = "annulusFailingNvrtc";

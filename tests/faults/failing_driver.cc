@@ -110,11 +110,11 @@ extern "C" __attribute__((visibility("default"))) int annulusSimulatorEntry(cons
     std::memcpy(entry, &self, sizeof(self));
     return abi::kCudaSuccess;
   }
-#define SLOT(member, symbol, parameters)                                                 \
-  if (wanted == #symbol) {                                                               \
-    const auto call = Call<&CudaTable::member, Slot::member>::wrapped(real().member);    \
-    std::memcpy(entry, &call, sizeof(call));                                             \
-    return abi::kCudaSuccess;                                                            \
+#define SLOT(member, symbol, parameters)                                              \
+  if (wanted == #symbol) {                                                            \
+    const auto call = Call<&CudaTable::member, Slot::member>::wrapped(real().member); \
+    std::memcpy(entry, &call, sizeof(call));                                          \
+    return abi::kCudaSuccess;                                                         \
   }
 #include "abi/cuda.def"
   return real().simulator_entry(name, entry);

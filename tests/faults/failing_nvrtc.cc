@@ -81,11 +81,11 @@ struct Call<Result (*)(Parameters...), kSlot> {
 // the function that a name stands for.
 #undef REQUIRED
 #undef OPTIONAL
-#define REQUIRED(result, member, symbol, parameters)                                            \
-  extern "C" {                                                                                  \
-  static auto* find_##symbol() { return &Call<result(*) parameters, Slot::member>::run; }       \
-  __attribute__((visibility("default"))) result symbol parameters                               \
-      __attribute__((ifunc("find_" #symbol)));                                                  \
+#define REQUIRED(result, member, symbol, parameters)                                      \
+  extern "C" {                                                                            \
+  static auto* find_##symbol() { return &Call<result(*) parameters, Slot::member>::run; } \
+  __attribute__((visibility("default"))) result symbol parameters                         \
+      __attribute__((ifunc("find_" #symbol)));                                            \
   }
 #define OPTIONAL(result, member, symbol, parameters) REQUIRED(result, member, symbol, parameters)
 #include "abi/nvrtc.def"

@@ -58,3 +58,8 @@ foreach(link "$<TARGET_SONAME_FILE:annulus>|$<TARGET_SONAME_FILE_NAME:annulus>"
 endforeach()
 fault_test(fault_driver_calls --points 12 --seed 1 --cache ${PROJECT_BINARY_DIR}/test_cache
   --flow open --flow plan_memory --flow plan_disk --flow run --flow prefetch --flow ring)
+
+# Calls of files, which a program's own functions stand before.
+fault_program(fault_file_calls file_calls.cc failing_files.cc flows.cc)
+fault_test(fault_file_calls --points 12 --seed 1 --cache ${PROJECT_BINARY_DIR}/test_cache
+  --flow run --flow tuned --flow import --flow export)

@@ -178,9 +178,8 @@ std::vector<Flow> flows() {
 std::vector<Flow> flows_of(const std::vector<std::string>& names) {
   std::vector<Flow> chosen = flows();
   if (names.empty()) return chosen;
-  std::erase_if(chosen, [&](const Flow& flow) {
-    return std::ranges::find(names, flow.name) == names.end();
-  });
+  std::erase_if(
+      chosen, [&](const Flow& flow) { return std::ranges::find(names, flow.name) == names.end(); });
   return chosen;
 }
 
