@@ -11,6 +11,8 @@
 
 #include <dlfcn.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -210,6 +212,7 @@ class Passes {
   }
 
   void pass(const Answer& expected, const Device& keeper, const Point& at) {
+    alarm(600);  // each pass has as long
     FailingCalls& library = at.nvrtc ? *nvrtc_ : *driver_;
     const test::HeldCounts driver_held = driver_->held(), nvrtc_held = nvrtc_->held();
     std::string wrong, error_text;

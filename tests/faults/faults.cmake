@@ -63,3 +63,9 @@ fault_test(fault_driver_calls --points 12 --seed 1 --cache ${PROJECT_BINARY_DIR}
 fault_program(fault_file_calls file_calls.cc failing_files.cc flows.cc)
 fault_test(fault_file_calls --points 12 --seed 1 --cache ${PROJECT_BINARY_DIR}/test_cache
   --flow run --flow tuned --flow import --flow export)
+
+# Forks, and dlopen.
+fault_program(fault_forks forks.cc flows.cc)
+fault_test(fault_forks --children 40 --cache ${PROJECT_BINARY_DIR}/test_cache)
+fault_program(fault_reload reload.cc)
+fault_test(fault_reload $<TARGET_FILE:annulus> --rounds 20 --cache ${PROJECT_BINARY_DIR}/test_cache)

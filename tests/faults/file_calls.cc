@@ -10,6 +10,8 @@
 // be damaged, and no descriptor stay open. FOLDER holds compiled kernels and is only read. Exit
 // code 1: something was wrong, and each such pass is printed.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -225,6 +227,7 @@ class Passes {
   }
 
   void pass(const FileFault& at) {
+    alarm(600);  // each pass has as long
     const std::size_t before = open_descriptors();
     std::string wrong;
     std::optional<test::Answer> answer;
