@@ -8,8 +8,8 @@
 namespace annulus::test {
 
 struct FileFault {
-  int call = -1;         // counted from 0 at the call of begin_file_fault; -1: none, only count
-  int code = 0;          // errno; 0: a read or a write moves 7 bytes at most
+  int call = -1;          // counted from 0 at the call of begin_file_fault; -1: none, only count
+  int code = 0;           // errno; 0: a read or a write moves 7 bytes at most
   bool for_good = false;  // this call and all later ones
 };
 

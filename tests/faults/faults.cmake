@@ -69,3 +69,10 @@ fault_program(fault_forks forks.cc flows.cc)
 fault_test(fault_forks --children 40 --cache ${PROJECT_BINARY_DIR}/test_cache)
 fault_program(fault_reload reload.cc)
 fault_test(fault_reload $<TARGET_FILE:annulus> --rounds 20 --cache ${PROJECT_BINARY_DIR}/test_cache)
+
+# Folders that are not as they should be.
+fault_program(fault_folders folders.cc flows.cc)
+fault_test(fault_folders --entries 300 --cache ${PROJECT_BINARY_DIR}/test_cache
+  --only "results: a pipe" --only "results: pipes for entries" --only "results: a link to itself"
+  --only "results: links to /dev/zero for entries" --only "results: many entries"
+  --only "results: sparse entries of 2^40 bytes" --only "results: names with line ends")

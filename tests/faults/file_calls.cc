@@ -146,8 +146,8 @@ std::vector<Flow> all_flows() {
              const auto found = read_layout(folder).values;
              const auto is = [&](const char* pattern) {
                const BlockLayout layout = layout_of(pattern);
-               return found == std::vector<std::uint16_t>(layout.indices.begin(),
-                                                          layout.indices.end());
+               return found ==
+                      std::vector<std::uint16_t>(layout.indices.begin(), layout.indices.end());
              };
              if (is("window(31,0)")) return std::string();
              return answer == nullptr && is("causal") ? "" : std::string("the file is damaged");
@@ -349,7 +349,8 @@ int main(int argc, char** argv) {
     // The time is shared evenly among the flows.
     const auto share =
         std::chrono::duration<double>(arguments.seconds / static_cast<double>(chosen.size()));
-    wrong += run_flow(flow, with, Clock::now() + std::chrono::duration_cast<Clock::duration>(share));
+    wrong +=
+        run_flow(flow, with, Clock::now() + std::chrono::duration_cast<Clock::duration>(share));
   }
   return wrong == 0 ? 0 : 1;
 }

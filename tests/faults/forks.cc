@@ -122,7 +122,8 @@ int main(int argc, char** argv) {
     return all;
   };
   const auto run_here = [&] {
-    return sum_of(test::run_problem(Device::open(test::options_of(folders)), test::small_problem()));
+    return sum_of(
+        test::run_problem(Device::open(test::options_of(folders)), test::small_problem()));
   };
   if (!test::run_in_child(600, [&] { *sum = run_here(); }).empty()) return 2;
 
@@ -131,8 +132,9 @@ int main(int argc, char** argv) {
   {
     LayoutCache layouts;
     const Busy busy([&](int n) {
-      layouts.get(LayoutQuery(Pattern::parse("causal & keys(0, " + std::to_string(n + 1) + ")"), 16, 16),
-                  256, 256);
+      layouts.get(
+          LayoutQuery(Pattern::parse("causal & keys(0, " + std::to_string(n + 1) + ")"), 16, 16),
+          256, 256);
     });
     wrong += fork_children(fresh, seed, "a parent without a device",
                            [&](int) { return run_here() == *sum; });

@@ -109,9 +109,10 @@ int main(int argc, char** argv) {
     }
     if (!problem.empty() || now.threads > first.threads || now.files > first.files ||
         now.mappings > first.mappings) {
-      std::printf("WRONG: round %d: %s; %ld threads, %ld mappings, %ld files; at first %ld, %ld, %ld\n",
-                  i, problem.c_str(), now.threads, now.mappings, now.files, first.threads,
-                  first.mappings, first.files);
+      std::printf(
+          "WRONG: round %d: %s; %ld threads, %ld mappings, %ld files; at first %ld, %ld, %ld\n", i,
+          problem.c_str(), now.threads, now.mappings, now.files, first.threads, first.mappings,
+          first.files);
       return 1;
     }
   }
