@@ -76,3 +76,7 @@ fault_test(fault_folders --entries 300 --cache ${PROJECT_BINARY_DIR}/test_cache
   --only "results: a pipe" --only "results: pipes for entries" --only "results: a link to itself"
   --only "results: links to /dev/zero for entries" --only "results: many entries"
   --only "results: sparse entries of 2^40 bytes" --only "results: names with line ends")
+
+# Sizes at the edges of the integers.
+fault_program(fault_sizes sizes.cc flows.cc)
+fault_test(fault_sizes --for 2 --seed 1 --cache ${PROJECT_BINARY_DIR}/test_cache)

@@ -5,7 +5,8 @@
 // A folder that is a file, a link to itself, a pipe, full of strange entries, open to all, removed
 // while it is used ... A device opens, plans and runs with the right answer all the same; tuning
 // says why it cannot keep a result before it searches, or keeps it; the listing of results and of
-// kernels ends. A child that has not ended after five minutes hangs. Exit code 1: something was wrong.
+// kernels ends. A child that has not ended after five minutes hangs. Exit code 1: something was
+// wrong.
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -72,10 +73,8 @@ std::vector<Hostile> hostile_folders(long count) {
       {"a link to nothing",
        [](const std::string& path, const Names&) { fs::create_symlink(path + "/none", path); }},
       {"a pipe", [](const std::string& path, const Names&) { mkfifo(path.c_str(), 0600); }},
-      {"below a file",
-       [](const std::string& path, const Names&) {
-         write_text(fs::path(path).parent_path(), "no folder");
-       }},
+      {"below a file", [](const std::string& path,
+                          const Names&) { write_text(fs::path(path).parent_path(), "no folder"); }},
       {"open to all",
        [](const std::string& path, const Names&) {
          fs::create_directory(path);
@@ -86,9 +85,8 @@ std::vector<Hostile> hostile_folders(long count) {
          fs::create_directory(path);
          fs::permissions(path, fs::perms::none);
        }},
-      {"a device", [](const std::string& path, const Names&) {
-         fs::create_symlink("/dev/full", path);
-       }},
+      {"a device",
+       [](const std::string& path, const Names&) { fs::create_symlink("/dev/full", path); }},
       {"read-only by its file system",
        [](const std::string& path, const Names&) { fs::create_directory_symlink("/proc", path); }},
       {"pipes for entries", each([](const std::string& name) { mkfifo(name.c_str(), 0600); })},
@@ -100,8 +98,7 @@ std::vector<Hostile> hostile_folders(long count) {
       {"empty entries", each([](const std::string& name) { write_text(name, ""); })},
       {"junk for entries",
        each([](const std::string& name) { write_text(name, std::string(5000, '\xff')); })},
-      {"sparse entries of 2^40 bytes",
-       each([](const std::string& name) {
+      {"sparse entries of 2^40 bytes", each([](const std::string& name) {
          write_text(name, "annulus");
          if (truncate(name.c_str(), std::int64_t{1} << 40) != 0) unlink(name.c_str());
        })},
