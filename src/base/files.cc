@@ -68,8 +68,10 @@ int create_temporary(FileSystem& files, int folder, const std::string& path, uns
 
 }  // namespace
 
+// Waits for a network's file system, so a signal may interrupt it there.
 int FileSystem::open(int folder, const std::string& path, int flags, unsigned mode) {
-  return result(::openat(folder, path.c_str(), flags | O_CLOEXEC, mode));
+  return uninterrupted(
+      [&] { return result(::openat(folder, path.c_str(), flags | O_CLOEXEC, mode)); });
 }
 std::int64_t FileSystem::read(int file, void* data, std::size_t bytes) {
   const ssize_t count = ::read(file, data, bytes);
@@ -88,11 +90,12 @@ int FileSystem::unlink(int folder, const std::string& path) {
   return result(::unlinkat(folder, path.c_str(), 0));
 }
 int FileSystem::make_folder(const std::string& path, unsigned mode) {
-  return result(::mkdir(path.c_str(), mode));
+  return uninterrupted([&] { return result(::mkdir(path.c_str(), mode)); });
 }
 int FileSystem::status(int file, Status* status) {
   struct stat found;
-  if (fstat(file, &found) != 0) return -errno;
+  const int code = uninterrupted([&] { return result(::fstat(file, &found)); });
+  if (code < 0) return code;
   *status = {.folder = S_ISDIR(found.st_mode),
              .regular = S_ISREG(found.st_mode),
              .owner = found.st_uid,
@@ -103,8 +106,8 @@ int FileSystem::status(int file, Status* status) {
 }
 int FileSystem::list(int folder, std::vector<std::string>* names) {
   // closedir closes its descriptor, so it gets a second one.
-  const int copy = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (copy < 0) return -errno;
+  const int copy = FileSystem::open(folder, ".", O_RDONLY | O_DIRECTORY, 0);
+  if (copy < 0) return copy;
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(fdopendir(copy), closedir);
   if (!listing) {
     const int code = -errno;
@@ -120,7 +123,9 @@ int FileSystem::list(int folder, std::vector<std::string>* names) {
     if (name != "." && name != "..") names->push_back(name);
   }
 }
-int FileSystem::lock(int file) { return result(::flock(file, LOCK_EX | LOCK_NB)); }
+int FileSystem::lock(int file) {
+  return uninterrupted([&] { return result(::flock(file, LOCK_EX | LOCK_NB)); });
+}
 int FileSystem::map(int file, std::size_t bytes, const void** data) {
   void* mapped = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0);
   if (mapped == MAP_FAILED) return -errno;

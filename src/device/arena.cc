@@ -219,11 +219,16 @@ void Arena::change_all(State from, State to) {
 
 Arena::Blocks::iterator Arena::free(Blocks::iterator block) noexcept {
   Slab& slab = block->second.slab->second;
-  // A simulated driver names the work that still uses the block, if there is any.
-  if (slab.pooled) context_.table().simulator_remove_block(block->first);
-  counted_.waiting_bytes -= block->second.bytes;
   if (block->second.state == State::kRetired) retired_bytes_ -= block->second.bytes;
   if (block->second.state == State::kMarked) marked_bytes_ -= block->second.bytes;
+  // A simulated driver names the work that still uses the block, if there is any. One that could
+  // not forget the block would refuse a new one at its address, so this one goes on waiting.
+  if (slab.pooled && context_.table().simulator_remove_block(block->first) != abi::kCudaSuccess) {
+    block->second.state = State::kRetired;
+    retired_bytes_ += block->second.bytes;
+    return block;
+  }
+  counted_.waiting_bytes -= block->second.bytes;
   --slab.blocks;
   Free& free = free_of(slab);
   const auto is_free_beside = [&](Blocks::iterator other) {

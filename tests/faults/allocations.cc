@@ -29,14 +29,14 @@
 
 #include "annulus/device.h"
 #include "annulus/error.h"
-#include "annulus/layout_formats.h"
-#include "annulus/ring.h"
-#include "annulus/tune.h"
 #include "faults/failing_malloc.h"
+#include "faults/flows.h"
 
 namespace {
 
 using namespace annulus;
+using test::Answer;
+using test::Flow;
 using Clock = std::chrono::steady_clock;
 
 struct Arguments {
@@ -48,166 +48,6 @@ struct Arguments {
   std::uint64_t stack = 0;
   std::uint32_t visit = 1;
 };
-
-// What a pass gave, compared as a whole.
-using Answer = std::vector<std::uint16_t>;
-
-DeviceOptions options_of(const std::string& cache) {
-  DeviceOptions options;
-  options.name = "sim:sm_80";
-  options.cache_dir = cache;
-  options.tuned_path = "";
-  options.simulation.threads = 1;  // so that stacks are visited in the same order in each pass
-  return options;
-}
-
-Problem small_problem() {
-  Problem problem;
-  problem.heads = problem.kv_heads = 1;
-  problem.seq_q = problem.seq_k = 96;
-  problem.dim_qk = problem.dim_v = 64;
-  problem.pattern = Pattern::parse("causal & (window(31,0) | strided(4,16,16))");
-  return problem;
-}
-
-struct Tensors {
-  Tensors(const Device& device, const Problem& problem)
-      : q(device.allocate(bytes(problem))), o(device.allocate(bytes(problem))) {
-    std::vector<std::uint16_t> values(bytes(problem) / 2);
-    std::mt19937 random(1);
-    for (std::uint16_t& value : values) {
-      value = static_cast<std::uint16_t>(0x3f00 + random() % 0x100);
-    }
-    device.copy_to_device(q.data(), values.data(), q.bytes());
-    operands.q = operands.k = operands.v = q.data();
-    operands.o = o.data();
-    operands.q_strides = operands.k_strides = operands.v_strides = operands.o_strides =
-        Strides::bshd(problem.seq_q, problem.heads, problem.dim_qk);
-  }
-  static std::size_t bytes(const Problem& p) {
-    return static_cast<std::size_t>(p.batch * p.heads * p.seq_q * p.dim_qk) * 2;
-  }
-  Answer read(const Device& device) const {
-    Answer answer(o.bytes() / 2);
-    device.copy_to_host(answer.data(), o.data(), o.bytes());
-    return answer;
-  }
-  DeviceMemory q, o;
-  Operands operands;
-};
-
-Answer run_plan(const Device& device, const Plan& plan) {
-  const Tensors tensors(device, plan.problem());
-  const DeviceMemory workspace = device.allocate(plan.workspace_bytes());
-  plan.run(nullptr, tensors.operands, workspace.data());
-  device.synchronize();
-  return tensors.read(device);
-}
-
-// A flow makes what it works on, outside of the part whose allocations fail.
-struct Flow {
-  const char* name;
-  std::function<std::function<Answer()>(const std::string& cache)> make;
-};
-
-std::vector<Flow> flows() {
-  const auto open = [](const std::string& cache) { return Device::open(options_of(cache)); };
-  return {
-      {"open",
-       [](const std::string& cache) {
-         return [cache] {
-           const Device device = Device::open(options_of(cache));
-           return Answer(device.info().name.begin(), device.info().name.end());
-         };
-       }},
-      {"plan_memory",
-       [=](const std::string& cache) {
-         const Device device = open(cache);
-         device.plan(small_problem());
-         return [=] { return run_plan(device, device.plan(small_problem())); };
-       }},
-      {"plan_disk",
-       [=](const std::string& cache) {
-         open(cache).plan(small_problem());
-         return [=] {
-           const Device device = open(cache);
-           return run_plan(device, device.plan(small_problem()));
-         };
-       }},
-      {"plan_compile",
-       [=](const std::string&) {
-         return [=] {
-           const Device device = open("");
-           return run_plan(device, device.plan(small_problem()));
-         };
-       }},
-      {"run",
-       [=](const std::string& cache) {
-         const Device device = open(cache);
-         const Plan plan = device.plan(small_problem());
-         return [=] { return run_plan(device, plan); };
-       }},
-      {"prefetch",
-       [=](const std::string& cache) {
-         const Device device = open(cache);
-         return [=] {
-           device.prefetch(small_problem());
-           return run_plan(device, device.plan(small_problem()));
-         };
-       }},
-      {"ring",
-       [=](const std::string& cache) {
-         const std::vector<Device> devices(2, open(cache));
-         return [=] {
-           Problem problem = small_problem();
-           problem.seq_q = problem.seq_k = 128;
-           const RingPlan plan =
-               plan_ring(devices, problem, make_shards(Sharding::kZigzag, 2, 128, 128));
-           std::vector<Tensors> tensors;
-           std::vector<DeviceMemory> workspaces;
-           std::vector<RingCall> calls(2);
-           for (int rank = 0; rank < 2; ++rank) {
-             tensors.emplace_back(devices[0], plan.rank_problem(rank));
-             workspaces.push_back(devices[0].allocate(plan.workspace_bytes(rank)));
-           }
-           for (std::size_t rank = 0; rank < 2; ++rank) {
-             calls[rank].operands = tensors[rank].operands;
-             calls[rank].workspace = workspaces[rank].data();
-           }
-           plan.run(calls);
-           devices[0].synchronize();
-           Answer answer;
-           for (const Tensors& each : tensors) {
-             const Answer part = each.read(devices[0]);
-             answer.insert(answer.end(), part.begin(), part.end());
-           }
-           return answer;
-         };
-       }},
-      {"tune",
-       [=](const std::string& cache) {
-         const Device device = open(cache);
-         return [=] {
-           TuneOptions options;
-           options.force = true;
-           const TuneResult result = tune(device, small_problem(), options);
-           return Answer(result.config.begin(), result.config.end());
-         };
-       }},
-      {"import",
-       [](const std::string& cache) {
-         std::filesystem::create_directories(cache);
-         const std::string path = cache + "/faults.npy";
-         const BlockLayout layout =
-             make_layout(Pattern::parse("causal | global(16)"), {16, 16, 256, 256, 1});
-         export_layout(layout, path, LayoutFormat::kNpy);
-         return [path] {
-           const BlockLayout read = import_layout(path, LayoutFormat::kNpy, {16, 16, 256, 256, 1});
-           return Answer(read.indices.begin(), read.indices.end());
-         };
-       }},
-  };
-}
 
 // Free device memory, by functions of the driver that the device uses.
 class FreeMemory {
@@ -252,9 +92,9 @@ class Passes {
 
   // Runs in the child.
   void run() {
-    const Device keeper = Device::open(options_of(arguments_.cache));
+    const Device keeper = Device::open(test::options_of({arguments_.cache, ""}));
     const FreeMemory free_memory(keeper);
-    const std::function<Answer()> body = flow_.make(arguments_.cache);
+    const std::function<Answer()> body = flow_.make({arguments_.cache, ""});
     const Answer expected = body();
     body();
     const std::size_t free_before = free_memory.bytes();
@@ -413,7 +253,7 @@ Arguments parse(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   if (argc == 2 && std::string_view(argv[1]) == "--list") {
-    for (const Flow& flow : flows()) std::printf("%s\n", flow.name);
+    for (const Flow& flow : test::flows()) std::printf("%s\n", flow.name);
     return 0;
   }
   Arguments arguments = parse(argc, argv);
@@ -423,12 +263,7 @@ int main(int argc, char** argv) {
     if (mkdtemp(scratch.data()) == nullptr) return 2;
     arguments.cache = scratch;
   }
-  std::vector<Flow> chosen = flows();
-  if (!arguments.flows.empty()) {
-    std::erase_if(chosen, [&](const Flow& flow) {
-      return std::ranges::find(arguments.flows, flow.name) == arguments.flows.end();
-    });
-  }
+  const std::vector<Flow> chosen = test::flows_of(arguments.flows);
   if (chosen.empty()) return 2;
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < chosen.size(); ++i) {

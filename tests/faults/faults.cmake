@@ -1,15 +1,82 @@
-# One allocation of the library fails in each pass of a public flow. A few passes of each flow run
-# here; `fault_allocations --for 3600` tries all of them. It stands before malloc, as the sanitizers
-# do.
+# Something fails in each pass of a public flow. A few passes of each flow run here; tools/campaign
+# tries all of them.
+set(faults ${CMAKE_CURRENT_LIST_DIR})
+
+# fault_program(NAME SOURCE...): a program that uses the public library.
+function(fault_program name)
+  list(TRANSFORM ARGN PREPEND ${faults}/)
+  add_executable(${name} ${ARGN})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE annulus ${CMAKE_DL_LIBS})
+  annulus_warnings(${name})
+  annulus_opens_simulator(${name})
+endfunction()
+
+# fault_test(NAME ARGUMENT...): a few passes of that program.
+function(fault_test name)
+  add_test(NAME ${name} COMMAND ${name} ${ARGN})
+  set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 300)
+endfunction()
+
+# Allocations. It stands before malloc, as the sanitizers do.
 if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
-  add_executable(fault_allocations ${CMAKE_CURRENT_LIST_DIR}/allocations.cc
-    ${CMAKE_CURRENT_LIST_DIR}/failing_malloc.cc)
-  target_include_directories(fault_allocations PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(fault_allocations PRIVATE annulus ${CMAKE_DL_LIBS})
-  annulus_warnings(fault_allocations)
-  annulus_opens_simulator(fault_allocations)
-  add_test(NAME fault_allocations COMMAND fault_allocations --for 40 --points 25 --seed 1
+  fault_program(fault_allocations allocations.cc failing_malloc.cc flows.cc)
+  fault_test(fault_allocations --for 40 --points 25 --seed 1
     --cache ${PROJECT_BINARY_DIR}/test_cache --flow open --flow plan_memory --flow plan_disk
     --flow run --flow prefetch --flow ring --flow import)
-  set_tests_properties(fault_allocations PROPERTIES LABELS unit TIMEOUT 300)
 endif()
+
+# Calls of the driver and of NVRTC. Libraries that make them fail stand before the real ones: the
+# program uses libannulus.so by a link in a folder of theirs, where the simulator is looked for
+# first.
+set(failing_folder ${PROJECT_BINARY_DIR}/tests/failing)
+file(MAKE_DIRECTORY ${failing_folder})
+foreach(library driver nvrtc)
+  add_library(failing_${library} MODULE ${faults}/failing_${library}.cc)
+  target_include_directories(failing_${library} PRIVATE ${PROJECT_SOURCE_DIR}/tests
+    ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/generated)
+  target_compile_features(failing_${library} PRIVATE cxx_std_20)
+  target_link_libraries(failing_${library} PRIVATE ${CMAKE_DL_LIBS})
+  annulus_warnings(failing_${library})
+  set_target_properties(failing_${library} PROPERTIES PREFIX "" NO_SONAME ON
+    CXX_VISIBILITY_PRESET hidden LIBRARY_OUTPUT_DIRECTORY ${failing_folder})
+endforeach()
+target_compile_definitions(failing_driver PRIVATE
+  ANNULUS_SIMULATOR_FILE="$<TARGET_FILE:annulus_simulator_shared>")
+fault_program(fault_driver_calls driver_calls.cc flows.cc)
+target_compile_definitions(fault_driver_calls PRIVATE ANNULUS_FAILING_FOLDER="${failing_folder}")
+add_dependencies(fault_driver_calls failing_driver failing_nvrtc)
+set_target_properties(fault_driver_calls PROPERTIES BUILD_RPATH ${failing_folder})
+foreach(link "$<TARGET_SONAME_FILE:annulus>|$<TARGET_SONAME_FILE_NAME:annulus>"
+    "failing_driver.so|$<TARGET_SONAME_FILE_NAME:annulus_simulator_shared>"
+    "failing_nvrtc.so|libnvrtc.so.13")
+  string(REPLACE "|" ";" link "${link}")
+  list(GET link 0 file)
+  list(GET link 1 name)
+  add_custom_command(TARGET fault_driver_calls POST_BUILD
+    COMMAND ${CMAKE_COMMAND} -E create_symlink ${file} ${failing_folder}/${name})
+endforeach()
+fault_test(fault_driver_calls --points 12 --seed 1 --cache ${PROJECT_BINARY_DIR}/test_cache
+  --flow open --flow plan_memory --flow plan_disk --flow run --flow prefetch --flow ring)
+
+# Calls of files, which a program's own functions stand before.
+fault_program(fault_file_calls file_calls.cc failing_files.cc flows.cc)
+fault_test(fault_file_calls --points 12 --seed 1 --cache ${PROJECT_BINARY_DIR}/test_cache
+  --flow run --flow tuned --flow import --flow export)
+
+# Forks, and dlopen.
+fault_program(fault_forks forks.cc flows.cc)
+fault_test(fault_forks --children 40 --cache ${PROJECT_BINARY_DIR}/test_cache)
+fault_program(fault_reload reload.cc)
+fault_test(fault_reload $<TARGET_FILE:annulus> --rounds 20 --cache ${PROJECT_BINARY_DIR}/test_cache)
+
+# Folders that are not as they should be.
+fault_program(fault_folders folders.cc flows.cc)
+fault_test(fault_folders --entries 300 --cache ${PROJECT_BINARY_DIR}/test_cache
+  --only "results: a pipe" --only "results: pipes for entries" --only "results: a link to itself"
+  --only "results: links to /dev/zero for entries" --only "results: many entries"
+  --only "results: sparse entries of 2^40 bytes" --only "results: names with line ends")
+
+# Sizes at the edges of the integers.
+fault_program(fault_sizes sizes.cc flows.cc)
+fault_test(fault_sizes --for 2 --seed 1 --cache ${PROJECT_BINARY_DIR}/test_cache)
