@@ -1,0 +1,306 @@
+// Patterns. An input is text up to the first zero byte, which is parsed as it is, or, where its
+// first byte is above 127, bytes that a grammar turns into text, so that most of such inputs are
+// patterns. The bytes behind the text are lengths, positions and block sizes.
+//
+// A pattern that parses must print as text that parses to the same pattern, and its rows, its
+// blocks and its pairs must be those of the definition, Pattern::visible.
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "annulus/layout.h"
+#include "annulus/pattern.h"
+#include "base/work.h"
+#include "fuzz/fuzz.h"
+#include "pattern/classify.h"
+#include "pattern/node.h"
+
+namespace annulus::fuzz {
+namespace {
+
+using pattern::BlockRun;
+using pattern::Bounds;
+using pattern::Classifier;
+using pattern::Extent;
+using pattern::Interval;
+
+// The grammar of docs/patterns.md, with a choice for each byte.
+class Grammar {
+ public:
+  explicit Grammar(Bytes* bytes) : bytes_(*bytes) {}
+
+  std::string pattern() {
+    if (bytes_.below(16) == 0) return "sum(" + several(3) + ")";
+    return set(4);
+  }
+
+ private:
+  std::string set(int depth) {
+    const std::int64_t kind = bytes_.below(16);
+    if (depth == 0 || kind < 7) return leaf();
+    switch (kind) {
+      case 7:
+        return "~" + factor(depth);
+      case 8:
+        return "heads(" + several(depth) + ")";
+      case 9:
+        return "head_groups(" + number(1, 4) + ", " + several(depth) + ")";
+      case 10:
+        return "batches(" + several(depth) + ")";
+      case 11:
+      case 12:
+        return factor(depth) + " | " + factor(depth);
+      default:
+        return factor(depth) + " & " + factor(depth);
+    }
+  }
+  std::string factor(int depth) {
+    return bytes_.below(2) == 0 ? leaf() : "(" + set(depth - 1) + ")";
+  }
+  std::string several(int depth) {
+    std::string text = set(depth - 1);
+    for (std::int64_t i = bytes_.below(4); i > 0; --i) text += ", " + set(depth - 1);
+    return text;
+  }
+  // Usually in [low, high], else any.
+  std::string number(std::int64_t low, std::int64_t high) {
+    if (bytes_.below(16) == 0) return std::to_string(bytes_.number());
+    return std::to_string(bytes_.between(low, high));
+  }
+  std::string list(bool ascends) {
+    std::string text = "[";
+    std::int64_t last = bytes_.between(-20, 20);
+    for (std::int64_t i = bytes_.below(5); i > 0; --i) {
+      text += (text.size() > 1 ? ", " : "") + std::to_string(last);
+      last = ascends ? last + bytes_.between(1, 30) : bytes_.number();
+    }
+    return text + "]";
+  }
+  std::string call(const char* name, std::int64_t low, std::int64_t high, int arguments) {
+    std::string text = std::string(name) + "(";
+    for (int i = 0; i < arguments; ++i) text += (i ? ", " : "") + number(low, high);
+    return text + ")";
+  }
+  std::string leaf() {
+    switch (bytes_.below(24)) {
+      case 0:
+        return "dense";
+      case 1:
+      case 2:
+        return "causal";
+      case 3:
+        return call("sink", 0, 20, 1);
+      case 4:
+        return call("dilated", 1, 9, 1);
+      case 5:
+      case 6:
+        return call("window", -1, 40, 2);
+      case 7:
+        return "window(" + number(-40, 20) + ", " + number(-20, 40) + ")";
+      case 8:
+        return call("block_dilated", 1, 9, 2);
+      case 9:
+        return call("segment", 1, 20, 2);
+      case 10:
+        return call("axial", 1, 9, 2);
+      case 11:
+      case 12: {
+        const std::int64_t a = bytes_.between(-40, 40);
+        const std::int64_t b = a + bytes_.between(0, 40);
+        const char* name = bytes_.below(2) == 0 ? "queries(" : "keys(";
+        return name + std::to_string(a) + ", " + std::to_string(b) + ")";
+      }
+      case 13: {
+        const std::int64_t s = bytes_.between(1, 12);
+        return "every(" + std::to_string(s) + ", " + std::to_string(bytes_.below(s)) + ")";
+      }
+      case 14:
+        return call("strided", 1, 6, 3);
+      case 15:
+        return "random(" + call("", 0, 6, 1).substr(1, 1) + ", " + number(0, 9) + ", " +
+               number(1, 9) + ")";
+      case 16:
+        return "natten(" + number(1, 9) + ", " + number(1, 9) + ", " +
+               std::to_string(2 * bytes_.below(4) + 1) + ")";
+      case 17:
+        return "global(" + (bytes_.below(2) == 0 ? number(0, 20) : list(false)) + ")";
+      case 18:
+        return "documents(" + list(bytes_.below(8) != 0) + ")";
+      case 19:
+        return "vertical_slash(" + list(false) + ", " + list(false) + ")";
+      case 20: {
+        std::string text = "hierarchical([";
+        for (std::int64_t i = bytes_.below(3); i >= 0; --i) {
+          text += call("", -1, 6, 3) + (i > 0 ? ", " : "");
+        }
+        return text + "])";
+      }
+      case 21:
+        return "preset(" +
+               std::string(presets()[static_cast<std::size_t>(
+                                         bytes_.below(static_cast<std::int64_t>(presets().size())))]
+                               .name) +
+               ")";
+      default:
+        return call("window", 0, 12, 2);
+    }
+  }
+
+  Bytes& bytes_;
+};
+
+// The problem that a pattern is asked about.
+struct Question {
+  Extent extent;
+  PatternContext context;
+  std::int64_t head = 0;
+  std::int64_t block_rows = 1, block_columns = 1;
+  std::int64_t grain = 0;
+};
+
+// Lengths are so small that every pair can be asked, positions as far out as they may be.
+Question question_of(Bytes& bytes) {
+  Question question;
+  const std::int64_t seq_q = bytes.between(0, 24);
+  const std::int64_t seq_k = bytes.between(0, 32);
+  question.extent = Extent::whole(seq_q, seq_k);
+  question.context.batch = bytes.below(5);
+  question.head = bytes.below(9);
+  question.block_rows = bytes.between(1, 12);
+  question.block_columns = bytes.between(1, 12);
+  question.grain = bytes.below(20);
+  question.context.seq_k = seq_k + bytes.below(16);
+  if (bytes.below(3) == 0) {
+    question.extent.q_position = bytes.number();
+    question.extent.k_position = bytes.below(4) == 0 ? bytes.number() : bytes.between(-40, 40);
+    question.context.layer = bytes.number();
+  }
+  return question;
+}
+
+bool has(const pattern::IntervalSet& set, std::int64_t key) {
+  return std::any_of(set.begin(), set.end(), [&](const Interval& interval) {
+    return interval.begin <= key && key < interval.end;
+  });
+}
+
+// All pairs of an extent by the definition, row by row.
+class Pairs {
+ public:
+  Pairs(const Pattern& pattern, const Question& question)
+      : columns_(question.extent.seq_k),
+        seen_(static_cast<std::size_t>(question.extent.seq_q * question.extent.seq_k)) {
+    const Extent& extent = question.extent;
+    for (std::int64_t i = 0; i < extent.seq_q; ++i) {
+      for (std::int64_t j = 0; j < extent.seq_k; ++j) {
+        seen_[static_cast<std::size_t>(i * columns_ + j)] = pattern.visible(
+            question.head, extent.q_position + i, extent.k_position + j, question.context);
+      }
+    }
+  }
+  bool seen(std::int64_t i, std::int64_t j) const {
+    return seen_[static_cast<std::size_t>(i * columns_ + j)] != 0;
+  }
+  std::int64_t count() const { return std::count(seen_.begin(), seen_.end(), 1); }
+  // 0 none, 1 some, 2 all of rows [top, bottom) and columns [left, right).
+  int class_of(std::int64_t top, std::int64_t bottom, std::int64_t left, std::int64_t right) const {
+    bool any = false, all = true;
+    for (std::int64_t i = top; i < bottom; ++i) {
+      for (std::int64_t j = left; j < right; ++j) (seen(i, j) ? any : all) = seen(i, j);
+    }
+    return any ? (all ? 2 : 1) : 0;
+  }
+
+ private:
+  std::int64_t columns_;
+  std::vector<std::uint8_t> seen_;
+};
+
+void check_rows(const Pattern& pattern, const Question& question, const Pairs& pairs) {
+  const Extent& extent = question.extent;
+  pattern::Evaluator evaluator(pattern, question.context);
+  for (std::int64_t i = 0; i < extent.seq_q; ++i) {
+    const auto& keys = evaluator.row(question.head, extent.q_position + i, extent.keys());
+    for (std::int64_t j = 0; j < extent.seq_k; ++j) {
+      if (has(keys, extent.k_position + j) == pairs.seen(i, j)) continue;
+      wrong("row: {} head {} q {} k {}", pattern.to_string(), question.head, extent.q_position + i,
+            extent.k_position + j);
+    }
+  }
+  if (extent.seq_q == 0) return;
+  const Bounds& bounds =
+      evaluator.range(question.head, extent.queries(), extent.keys(), question.grain);
+  for (std::int64_t j = 0; j < extent.seq_k; ++j) {
+    const std::int64_t k = extent.k_position + j;
+    const int exact = pairs.class_of(0, extent.seq_q, j, j + 1);
+    const bool all = has(bounds.all, k), any = has(bounds.any, k), doubt = has(bounds.doubt, k);
+    const bool right = doubt ? any && !all : exact == (all ? 2 : any ? 1 : 0);
+    if (!right) wrong("range: {} head {} k {}", pattern.to_string(), question.head, k);
+  }
+}
+
+void check_blocks(const Pattern& pattern, const Question& question, const Pairs& pairs) {
+  const Extent& extent = question.extent;
+  const std::int64_t high = question.block_rows, wide = question.block_columns;
+  Classifier classifier(pattern, pattern::Placement::of(extent, question.context), high, wide);
+  for (std::int64_t row = 0; row < classifier.rows(); ++row) {
+    std::vector<int> found(static_cast<std::size_t>(classifier.columns()), 0);
+    for (const BlockRun& run : classifier.row(question.head, row)) {
+      for (std::int64_t column = run.begin; column < run.end; ++column) {
+        found[static_cast<std::size_t>(column)] = run.partial ? 1 : 2;
+      }
+    }
+    for (std::int64_t column = 0; column < classifier.columns(); ++column) {
+      const int exact = pairs.class_of(row * high, std::min(row * high + high, extent.seq_q),
+                                       column * wide, std::min(column * wide + wide, extent.seq_k));
+      if (found[static_cast<std::size_t>(column)] == exact) continue;
+      wrong("block: {} head {} row {} column {}: {}, not {}", pattern.to_string(), question.head,
+            row, column, found[static_cast<std::size_t>(column)], exact);
+    }
+  }
+  const std::int64_t counted =
+      pattern::visible_pairs(pattern, question.head, extent, question.context);
+  if (counted != pairs.count()) {
+    wrong("pairs: {} head {}: {}, not {}", pattern.to_string(), question.head, counted,
+          pairs.count());
+  }
+}
+
+void check(std::string_view text, Bytes& bytes) {
+  const base::Work work(WorkLimit{}, "fuzzing");
+  const Pattern pattern = Pattern::parse(text, {.allow_files = false});
+  const std::string printed = pattern.to_string();
+  if (!(Pattern::parse(printed, {.allow_files = false}) == pattern)) {
+    wrong("text: {} prints as {}", text, printed);
+  }
+  Question question = question_of(bytes);
+  // A tree of many leaves takes its time for each pair.
+  if (pattern.node().leaves > 64) {
+    question.extent = Extent::whole(question.extent.seq_q % 7, question.extent.seq_k % 9);
+  }
+  pattern::check_extent(question.extent);
+  const Pairs pairs(pattern, question);
+  check_rows(pattern, question, pairs);
+  check_blocks(pattern, question, pairs);
+}
+
+}  // namespace
+}  // namespace annulus::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace annulus::fuzz;
+  Bytes bytes(data, size);
+  annulus::fuzz::refusal_of([&] {
+    if (size > 0 && data[0] > 127) {
+      bytes.byte();
+      const std::string text = Grammar(&bytes).pattern();
+      return check(text, bytes);
+    }
+    const std::string_view all = bytes.rest();
+    const std::string_view text = all.substr(0, all.find('\0'));
+    Bytes behind(all.substr(std::min(all.size(), text.size() + 1)));
+    check(text, behind);
+  });
+  return 0;
+}
