@@ -152,7 +152,9 @@ class Program {
     if (status == ANNULUS_OK && !good_) wrong("{} took a handle that is none", function);
     return status == ANNULUS_OK;
   }
-  void made(annulus_status status, void* handle, Kind kind, const char* function) {
+  // The handle is what the call that gave the status has stored, and so is read after it.
+  template <typename T>
+  void made(annulus_status status, T* const& handle, Kind kind, const char* function) {
     if (!returned(status, function)) {
       if (handle != nullptr) wrong("{} failed and made a handle", function);
       return;
@@ -437,7 +439,9 @@ class Program {
       case 12: {
         const double density = static_cast<double>(bytes_.below(12)) / 10;
         annulus_layout* from = one();
-        annulus_layout* within = bytes_.below(2) == 0 ? nullptr : one();
+        const bool good = good_;
+        annulus_layout* within = one();
+        if (within == nullptr) good_ = good;  // no bound
         return keep(annulus_layout_with_density(from, density, within, &layout),
                     "annulus_layout_with_density");
       }
