@@ -117,3 +117,45 @@ build_tree() {
   }
   cmake --build --preset release -j "$(cores)" ${1:+--target "$@"} || fail "the build failed"
 }
+
+# Whether this clang++ compiles the tree and has libFuzzer and the sanitizers.
+has_fuzzer() {
+  local major
+  major=$("$1" -dumpversion 2>/dev/null) && [ "${major%%.*}" -ge 16 ] &&
+    echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }' |
+    "$1" -fsanitize=fuzzer,address,undefined -x c++ - -o /dev/null 2>/dev/null
+}
+
+# Sets clang and clangxx to such a compiler, or offers Debian's.
+ensure_clang() {
+  local attempt suffix
+  mkdir -p "$root/.cache"
+  for attempt in found installed; do
+    for suffix in '' -22 -21 -20 -19 -18 -17 -16; do
+      has_fuzzer "clang++$suffix" || continue
+      clang=clang$suffix clangxx=clang++$suffix
+      return 0
+    done
+    [ $attempt = installed ] || install_packages clang-16 libclang-rt-16-dev
+  done
+  fail "no clang++ of version 16 or later links with -fsanitize=fuzzer,address,undefined"
+}
+
+# build_preset PRESET [TARGET...]: configures a preset into its folder, by clang for the fuzz targets, and builds.
+build_preset() {
+  local preset=$1 compilers=()
+  shift
+  cd "$root" || exit 1
+  if [ ! -f "build/$preset/build.ninja" ]; then
+    say "configuring $preset (its first build takes a few minutes)"
+    if [ "$preset" = fuzz ]; then
+      ensure_clang
+      compilers=(-DCMAKE_C_COMPILER="$clang" -DCMAKE_CXX_COMPILER="$clangxx")
+    fi
+  fi
+  cmake --preset "$preset" -DANNULUS_BENCH=OFF "${compilers[@]}" >".cache/configure-$preset.log" 2>&1 || {
+    cat ".cache/configure-$preset.log" >&2
+    fail "configuring $preset failed"
+  }
+  [ $# = 0 ] || cmake --build "build/$preset" -j "$(cores)" --target "$@" || fail "the build of $preset failed"
+}

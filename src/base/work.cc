@@ -57,11 +57,14 @@ Work::~Work() {
 std::int64_t Work::steps() const {
   const Share& mine = share();
   const Work& outer = is_inner_ ? *mine.work : *this;
-  return outer.steps_.load(std::memory_order_relaxed) + mine.steps;
+  return sum(outer.steps_.load(std::memory_order_relaxed), mine.steps);
 }
 
 void Work::settle(std::int64_t steps) {
-  const std::int64_t done = steps_.fetch_add(steps, std::memory_order_relaxed) + steps;
+  std::int64_t before = steps_.load(std::memory_order_relaxed);
+  while (!steps_.compare_exchange_weak(before, sum(before, steps), std::memory_order_relaxed)) {
+  }
+  const std::int64_t done = sum(before, steps);
   if (limit_.cancelled && limit_.cancelled()) {
     fail(ErrorCode::kCancelled, "{}: cancelled by the caller after {} steps of work", doing_, done);
   }

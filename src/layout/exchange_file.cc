@@ -314,6 +314,14 @@ BlockLayout read_exchange_file(base::FileSystem& files, const std::string& path,
   }
 }
 
+void write_exchange_file(base::FileSystem& files, const LayoutView& view, const std::string& path,
+                         LayoutFormat format) {
+  if (format == LayoutFormat::kLayout) return pattern::write_layout(files, path, view);
+  view.validate();
+  const bool is_mask = format == LayoutFormat::kNpy || format == LayoutFormat::kRaw;
+  is_mask ? write_mask(files, path, format, view) : write_tensors(files, path, format, view);
+}
+
 }  // namespace annulus::layout
 
 namespace annulus::inline v0 {
@@ -342,11 +350,7 @@ BlockLayout import_layout(const std::string& path, LayoutFormat format, const La
 
 void export_layout(const LayoutView& view, const std::string& path, LayoutFormat format) {
   base::FileSystem files;
-  if (format == LayoutFormat::kLayout) return save_layout(view, path);
-  view.validate();
-  const bool is_mask = format == LayoutFormat::kNpy || format == LayoutFormat::kRaw;
-  is_mask ? layout::write_mask(files, path, format, view)
-          : layout::write_tensors(files, path, format, view);
+  layout::write_exchange_file(files, view, path, format);
 }
 
 }  // namespace annulus::inline v0

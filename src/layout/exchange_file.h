@@ -17,6 +17,10 @@ namespace annulus::layout {
 BlockLayout read_exchange_file(base::FileSystem& files, const std::string& path,
                                LayoutFormat format, LayoutSizes sizes);
 
+// export_layout() through any file system.
+void write_exchange_file(base::FileSystem& files, const LayoutView& view, const std::string& path,
+                         LayoutFormat format);
+
 // Joins a size of the file with the one that was asked for. 0 means not stated. Throws
 // Error{kInvalidFile} where both are stated and differ.
 void agree(const char* name, std::int64_t of_file, const std::string& path, std::int64_t* size);

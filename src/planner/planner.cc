@@ -134,6 +134,7 @@ Prepared Planner::prepare(const Request& request) const {
 
 MemoryNeeded Planner::memory_needed(const Problem& problem, const PlanOptions& options) const {
   validate(problem);
+  const base::Work work(options.work, "planning");
   const attention::DeviceLimits left = limits_for(limits, options);
   const Choices choices = choose({problem}, left, options, *tuned);
   return with_first_that_works(

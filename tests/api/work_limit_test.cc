@@ -83,6 +83,8 @@ std::vector<Call> long_calls(const Device& device) {
          selection.max_blocks = 8;
          device.plan(selecting, selection, options_of(work));
        }},
+      {"memory_needed",
+       [=](const WorkLimit& work) { device.memory_needed(problem, options_of(work)); }},
       {"prefetch", [=](const WorkLimit& work) { device.prefetch(problem, options_of(work)); }},
       {"plan_ring",
        [=](const WorkLimit& work) {

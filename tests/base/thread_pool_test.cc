@@ -9,6 +9,8 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "support/sanitized.h"
+
 namespace annulus::base {
 namespace {
 
@@ -72,7 +74,7 @@ TEST_CASE("loops of several threads run one after another") {
   CHECK_FALSE(overlapped);
 }
 
-TEST_CASE("a pool makes do with the threads it gets") {
+TEST_CASE("a pool makes do with the threads it gets" * doctest::skip(test::kSanitized)) {
   // In a process of its own: address space that was given up may not come back.
   const pid_t child = fork();
   REQUIRE(child >= 0);

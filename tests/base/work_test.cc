@@ -48,6 +48,7 @@ TEST_CASE("a call that needs more steps than its limit is refused, and one that 
   CHECK(current_work() == nullptr);
   const Work work({.steps = 0}, "planning");
   charge_often(3, std::int64_t{1} << 62);  // no limit, and no overflow that would be one
+  CHECK(steps_done() == INT64_MAX);
 }
 
 TEST_CASE("what an estimate shows is refused before it is begun") {

@@ -37,6 +37,18 @@ TEST_CASE("images: binaries, other architectures and broken text, each with a re
   CHECK(cuda.module_load_data(&module, ".version 8.0\n.target sm_100\n") == kCudaNoBinaryForGpu);
 }
 
+// File systems take names of any bytes, while JSON is UTF-8.
+TEST_CASE("a fault in a file whose name is no UTF-8 is reported like any other") {
+  const OnDevice on;
+  const CUmodule module = on.load(
+      ".version 7.0\n.target sm_80\n.address_size 64\n.file 1 \"/h\xe9las.cu\"\n"
+      ".visible .entry k() {\n.loc 1 7 0\ntrap;\n}\n");
+  CHECK(on.cuda.launch_kernel(on.function(module, "k"), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr,
+                              nullptr) == kCudaSuccess);
+  CHECK(on.cuda.ctx_synchronize() == kCudaLaunchFailed);
+  CHECK(on.message().find("las.cu\",\"line\":7") != std::string::npos);
+}
+
 TEST_CASE("launches are checked before they are queued") {
   const OnDevice on;
   const CudaTable& cuda = on.cuda;

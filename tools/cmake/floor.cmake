@@ -29,6 +29,10 @@ set_property(GLOBAL PROPERTY ANNULUS_FLOORS "")
 if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   set(ANNULUS_PORTABLE_LINK -static-libstdc++ -static-libgcc)
 endif()
+# A shared library names all that it needs. What clang's sanitizers call is in the program alone.
+if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize" OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  set(ANNULUS_WHOLE_LINK LINKER:--no-undefined)
+endif()
 
 function(annulus_warnings target)
   target_compile_options(${target} PRIVATE

@@ -27,7 +27,7 @@ endforeach()
 target_link_libraries(annulus PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
 # What no exported function reaches is dropped: rooms hold what only tests and the program call.
 # Threads of its pools and handlers of fork would outlive an unmapping, so dlclose leaves it there.
-target_link_options(annulus PRIVATE -Wl,-z,nodelete -Wl,--version-script=${exports} -Wl,--no-undefined -Wl,--gc-sections)
+target_link_options(annulus PRIVATE -Wl,-z,nodelete -Wl,--version-script=${exports} ${ANNULUS_WHOLE_LINK} -Wl,--gc-sections)
 
 if(NOT ANNULUS_INSTALL)
   return()

@@ -10,7 +10,7 @@ function(annulus_simulator_library target map)
   set_target_properties(${target} PROPERTIES LINK_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/${map})
   target_link_libraries(${target} PRIVATE annulus_simulator)
   target_link_options(${target} PRIVATE
-    LINKER:--version-script=${CMAKE_CURRENT_LIST_DIR}/${map} LINKER:--no-undefined
+    LINKER:--version-script=${CMAKE_CURRENT_LIST_DIR}/${map} ${ANNULUS_WHOLE_LINK}
     LINKER:-z,nodelete
     ${ANNULUS_PORTABLE_LINK})
   annulus_warnings(${target})

@@ -81,7 +81,8 @@ std::string Fault::json() const {
                                          {"warp", warp},
                                          {"lane", lane},
                                          {"message", message()}};
-  return object.dump();
+  // A file of the PTX may have a name that is no UTF-8.
+  return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 void raise(FaultKind kind, std::string detail, int lane) {

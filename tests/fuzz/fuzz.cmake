@@ -1,0 +1,56 @@
+# Fuzz targets. Each is linked with libFuzzer as fuzz_NAME (-DANNULUS_FUZZ=ON, clang), which makes
+# inputs without an end, or with replay.cc as replay_NAME, which runs the inputs of corpus/NAME: the
+# regression of what campaigns have found.
+#
+#   annulus_fuzz(NAME LIBRARIES target...)     the target is NAME.cc; NAME_mutator.cc, where it is
+#                                              there, changes inputs for libFuzzer
+if(ANNULUS_FUZZ AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  message(FATAL_ERROR "annulus: ANNULUS_FUZZ needs libFuzzer, which is clang's: configure an empty build folder with "
+    "CXX=clang++-16 CC=clang-16 cmake --preset fuzz")
+endif()
+
+if(NOT ANNULUS_FUZZ)
+  add_library(annulus_fuzz_replay OBJECT fuzz/replay.cc)
+  target_include_directories(annulus_fuzz_replay PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(annulus_fuzz_replay PUBLIC annulus_base)
+  target_compile_options(annulus_fuzz_replay PRIVATE ${ANNULUS_TEST_OPTIONS})
+  annulus_warnings(annulus_fuzz_replay)
+endif()
+
+function(annulus_fuzz name)
+  cmake_parse_arguments(FUZZ "OPENS_SIMULATOR" "" "LIBRARIES" ${ARGN})
+  if(ANNULUS_FUZZ)
+    set(program fuzz_${name})
+  else()
+    set(program replay_${name})
+  endif()
+  add_executable(${program} fuzz/${name}.cc)
+  target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${program} PRIVATE ${FUZZ_LIBRARIES})
+  annulus_warnings(${program})
+  if(FUZZ_OPENS_SIMULATOR)
+    annulus_opens_simulator(${program})
+  endif()
+  if(ANNULUS_FUZZ)
+    target_link_options(${program} PRIVATE -fsanitize=fuzzer)
+    if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/${name}_mutator.cc)
+      target_sources(${program} PRIVATE fuzz/${name}_mutator.cc)
+    endif()
+    return()
+  endif()
+  target_link_libraries(${program} PRIVATE annulus_fuzz_replay)
+  target_link_options(${program} PRIVATE ${ANNULUS_PORTABLE_LINK})
+  target_compile_options(${program} PRIVATE ${ANNULUS_TEST_OPTIONS})
+  add_test(NAME fuzz_${name} COMMAND ${program} ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/corpus/${name})
+  set_tests_properties(fuzz_${name} PROPERTIES LABELS unit TIMEOUT 300
+    ENVIRONMENT "ANNULUS_CACHE_DIR=${PROJECT_BINARY_DIR}/test_cache;ANNULUS_TUNED=${PROJECT_BINARY_DIR}/test_tuned")
+endfunction()
+
+annulus_fuzz(pattern LIBRARIES annulus_pattern)
+annulus_fuzz(files LIBRARIES annulus_autotune annulus_layout)
+annulus_fuzz(score LIBRARIES annulus_attention_problem)
+if(ANNULUS_SIMULATOR)
+  annulus_fuzz(ptx LIBRARIES annulus_simulator)
+  annulus_fuzz(shapes OPENS_SIMULATOR LIBRARIES annulus_test_problems annulus_api)
+  annulus_fuzz(c_calls OPENS_SIMULATOR LIBRARIES annulus_api)
+endif()
