@@ -87,7 +87,7 @@ F from_integer(I value, Rounding rounding) {
 // bit of the significand is set where digits were cut, so that the second rounding sees neither a
 // tie nor an exact value where there is none.
 template <typename I>
-double to_odd(I value) {
+double integer_to_odd(I value) {
   const auto result = from_integer<double>(value, Rounding::kZero);
   // Cut towards zero, the result is within the range of I again.
   if (static_cast<I>(result) == value) return result;
@@ -145,7 +145,7 @@ std::uint64_t convert_integer(const Conversion& how, std::uint64_t bits) {
                                                   : from_integer<double>(cut, r));
   }
   if (to.bits == 16) {
-    const double value = is_signed ? to_odd(as_signed) : to_odd(cut);
+    const double value = is_signed ? integer_to_odd(as_signed) : integer_to_odd(cut);
     return to.kind == Type::kBrain ? to_small<Brain>(value, r).bits : to_small<Half>(value, r).bits;
   }
   float value = is_signed ? from_integer<float>(as_signed, r) : from_integer<float>(cut, r);
