@@ -66,8 +66,8 @@ struct Shared {
 };
 
 void plan_drawn(const Device& device, Draw& draw) {
-  constexpr const char* kPatterns[] = {"dense", "causal", "window(31,0)", "causal & strided(4,16,16)",
-                                       "global(16) | window(8,8)"};
+  constexpr const char* kPatterns[] = {"dense", "causal", "window(31,0)",
+                                       "causal & strided(4,16,16)", "global(16) | window(8,8)"};
   Problem problem;
   problem.batch = draw.size("B", 1);
   problem.heads = draw.size("H", 2);
@@ -137,7 +137,8 @@ void run(Shared& shared, const test::Folders& folders, Clock::time_point end) {
     } catch (const std::exception& error) {
       ++shared.wrong;
       std::printf("WRONG --seed %llu:%s: no typed error: %s\n",
-                  static_cast<unsigned long long>(shared.seed - 1), draw.text.c_str(), error.what());
+                  static_cast<unsigned long long>(shared.seed - 1), draw.text.c_str(),
+                  error.what());
     }
     std::fflush(stdout);
   }
@@ -155,9 +156,8 @@ int main(int argc, char** argv) {
     if (name == "--seed") shared->seed = std::strtoull(argv[i + 1], nullptr, 10);
     if (name == "--cache") cache = argv[i + 1];
   }
-  const Clock::time_point end =
-      Clock::now() +
-      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                                   std::chrono::duration<double>(seconds));
   std::size_t ends = 0;
   while (Clock::now() < end && ends < 20) {
     const std::string ended = test::run_in_child(3600, [&] { run(*shared, {cache, ""}, end); });
