@@ -1,6 +1,6 @@
 // Plans problems whose sizes are at every edge of the integers:
 //
-//   fault_sizes --for 600 [--seed N] [--cache FOLDER]
+//   fault_sizes --for 600 [--passes N] [--seed N] [--cache FOLDER]
 //
 // Sizes, strides, block sizes of layouts, lengths and counts of shards are drawn from 0, 1, -1, the
 // edges of 31, 32, 53 and 63 bits and small numbers. A call gives an answer or a typed error that
@@ -63,6 +63,9 @@ class Draw {
 struct Shared {
   std::size_t tried = 0, errors = 0, wrong = 0;
   std::uint64_t seed = 0;
+  std::size_t passes = ~std::size_t{0};
+  double slowest = 0;  // seconds of one pass
+  char slowest_text[400] = "";
 };
 
 void plan_drawn(const Device& device, Draw& draw) {
@@ -115,10 +118,22 @@ void run(Shared& shared, const test::Folders& folders, Clock::time_point end) {
   // A call that takes memory without a look at its sizes ends here, as std::bad_alloc.
   const rlimit cap{rlim_t{64} << 30, rlim_t{64} << 30};
   setrlimit(RLIMIT_DATA, &cap);
-  while (Clock::now() < end) {
+  while (Clock::now() < end && shared.tried < shared.passes) {
     Draw draw(++shared.seed);
     ++shared.tried;
     alarm(120);
+    const Clock::time_point begin = Clock::now();
+    struct Timed {
+      ~Timed() {
+        const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+        if (seconds <= shared.slowest) return;
+        shared.slowest = seconds;
+        std::snprintf(shared.slowest_text, sizeof(shared.slowest_text), "%s", draw.text.c_str());
+      }
+      Shared& shared;
+      const Draw& draw;
+      Clock::time_point begin;
+    } timed{shared, draw, begin};
     try {
       const std::uint64_t kind = draw.below(8);
       if (kind < 6) {
@@ -153,6 +168,7 @@ int main(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string name = argv[i];
     if (name == "--for") seconds = std::atof(argv[i + 1]);
+    if (name == "--passes") shared->passes = std::strtoull(argv[i + 1], nullptr, 10);
     if (name == "--seed") shared->seed = std::strtoull(argv[i + 1], nullptr, 10);
     if (name == "--cache") cache = argv[i + 1];
   }
@@ -166,7 +182,9 @@ int main(int argc, char** argv) {
     std::printf("WRONG --seed %llu: %s\n", static_cast<unsigned long long>(shared->seed - 1),
                 ended.c_str());
   }
-  std::printf("%zu cases: sizes at edges, %zu errors, %zu wrong, %zu ends of the process\n",
-              shared->tried, shared->errors, shared->wrong, ends);
+  std::printf(
+      "%zu cases: sizes at edges, %zu errors, %zu wrong, %zu ends of the process; the "
+      "slowest took %.1f s:%s\n",
+      shared->tried, shared->errors, shared->wrong, ends, shared->slowest, shared->slowest_text);
   return shared->wrong + ends == 0 ? 0 : 1;
 }
