@@ -79,4 +79,4 @@ fault_test(fault_folders --entries 300 --cache ${PROJECT_BINARY_DIR}/test_cache
 
 # Sizes at the edges of the integers.
 fault_program(fault_sizes sizes.cc flows.cc)
-fault_test(fault_sizes --for 20 --passes 60 --seed 1 --cache ${PROJECT_BINARY_DIR}/test_cache)
+fault_test(fault_sizes --for 20 --passes 300 --seed 1 --cache ${PROJECT_BINARY_DIR}/test_cache)
