@@ -56,13 +56,13 @@ foreach(link "$<TARGET_SONAME_FILE:annulus>|$<TARGET_SONAME_FILE_NAME:annulus>"
   add_custom_command(TARGET fault_driver_calls POST_BUILD
     COMMAND ${CMAKE_COMMAND} -E create_symlink ${file} ${failing_folder}/${name})
 endforeach()
-fault_test(fault_driver_calls --points 12 --seed 1 --cache ${PROJECT_BINARY_DIR}/test_cache
-  --flow open --flow plan_memory --flow plan_disk --flow run --flow prefetch --flow ring)
+fault_test(fault_driver_calls --seed 1 --cache ${PROJECT_BINARY_DIR}/test_cache
+  --flow open --flow plan_memory --flow run --flow prefetch)
 
 # Calls of files, which a program's own functions stand before.
 fault_program(fault_file_calls file_calls.cc failing_files.cc flows.cc)
-fault_test(fault_file_calls --points 12 --seed 1 --cache ${PROJECT_BINARY_DIR}/test_cache
-  --flow run --flow tuned --flow import --flow export)
+fault_test(fault_file_calls --only-code 4 --cache ${PROJECT_BINARY_DIR}/test_cache
+  --flow run --flow import --flow export)
 
 # Forks, and dlopen.
 fault_program(fault_forks forks.cc flows.cc)
@@ -79,4 +79,4 @@ fault_test(fault_folders --entries 300 --cache ${PROJECT_BINARY_DIR}/test_cache
 
 # Sizes at the edges of the integers.
 fault_program(fault_sizes sizes.cc flows.cc)
-fault_test(fault_sizes --for 2 --seed 1 --cache ${PROJECT_BINARY_DIR}/test_cache)
+fault_test(fault_sizes --for 20 --passes 300 --seed 1 --cache ${PROJECT_BINARY_DIR}/test_cache)

@@ -1,6 +1,6 @@
 // Makes calls of files fail, one in each pass or all from one on, in what a user does with files:
 //
-//   fault_file_calls --for 3600 [--flow NAME]... [--points N] [--seed N] --cache FOLDER
+//   fault_file_calls --for 3600 [--flow NAME]... [--points N] [--seed N] [--only-code ERRNO] --cache FOLDER
 //   fault_file_calls --flow tune --call 17 --code 28 --for-good 1 --cache FOLDER   one pass again
 //
 // The n-th call of libannulus.so fails with EIO, ENOSPC or EINTR, or moves few bytes, for every n.
@@ -46,6 +46,7 @@ struct Arguments {
   std::uint64_t seed = 0;
   std::size_t points = ~std::size_t{0};  // of each flow
   std::string cache;
+  int only_code = -1;  // of all passes
   FileFault one;
 };
 
@@ -218,6 +219,9 @@ class Passes {
       points.push_back({i, 0, false});
     }
     points.push_back({0, 0, true});
+    std::erase_if(points, [&](const FileFault& each) {
+      return arguments_.only_code >= 0 && each.code != arguments_.only_code;
+    });
     std::mt19937_64 random(arguments_.seed);
     if (points.size() > arguments_.points) {
       std::ranges::shuffle(points, random);
@@ -311,6 +315,8 @@ Arguments parse(int argc, char** argv) {
       arguments.cache = value;
     else if (name == "--call")
       arguments.one.call = std::atoi(value);
+    else if (name == "--only-code")
+      arguments.only_code = std::atoi(value);
     else if (name == "--code")
       arguments.one.code = std::atoi(value);
     else if (name == "--for-good")

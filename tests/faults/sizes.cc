@@ -1,6 +1,6 @@
 // Plans problems whose sizes are at every edge of the integers:
 //
-//   fault_sizes --for 600 [--seed N] [--cache FOLDER]
+//   fault_sizes --for 600 [--passes N] [--seed N] [--cache FOLDER]
 //
 // Sizes, strides, block sizes of layouts, lengths and counts of shards are drawn from 0, 1, -1, the
 // edges of 31, 32, 53 and 63 bits and small numbers. A call gives an answer or a typed error that
@@ -63,11 +63,14 @@ class Draw {
 struct Shared {
   std::size_t tried = 0, errors = 0, wrong = 0;
   std::uint64_t seed = 0;
+  std::size_t passes = ~std::size_t{0};
+  double slowest = 0;  // seconds of one pass
+  char slowest_text[400] = "";
 };
 
 void plan_drawn(const Device& device, Draw& draw) {
-  constexpr const char* kPatterns[] = {"dense", "causal", "window(31,0)", "causal & strided(4,16,16)",
-                                       "global(16) | window(8,8)"};
+  constexpr const char* kPatterns[] = {"dense", "causal", "window(31,0)",
+                                       "causal & strided(4,16,16)", "global(16) | window(8,8)"};
   Problem problem;
   problem.batch = draw.size("B", 1);
   problem.heads = draw.size("H", 2);
@@ -115,10 +118,22 @@ void run(Shared& shared, const test::Folders& folders, Clock::time_point end) {
   // A call that takes memory without a look at its sizes ends here, as std::bad_alloc.
   const rlimit cap{rlim_t{64} << 30, rlim_t{64} << 30};
   setrlimit(RLIMIT_DATA, &cap);
-  while (Clock::now() < end) {
+  while (Clock::now() < end && shared.tried < shared.passes) {
     Draw draw(++shared.seed);
     ++shared.tried;
     alarm(120);
+    const Clock::time_point begin = Clock::now();
+    struct Timed {
+      ~Timed() {
+        const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+        if (seconds <= shared.slowest) return;
+        shared.slowest = seconds;
+        std::snprintf(shared.slowest_text, sizeof(shared.slowest_text), "%s", draw.text.c_str());
+      }
+      Shared& shared;
+      const Draw& draw;
+      Clock::time_point begin;
+    } timed{shared, draw, begin};
     try {
       const std::uint64_t kind = draw.below(8);
       if (kind < 6) {
@@ -137,7 +152,8 @@ void run(Shared& shared, const test::Folders& folders, Clock::time_point end) {
     } catch (const std::exception& error) {
       ++shared.wrong;
       std::printf("WRONG --seed %llu:%s: no typed error: %s\n",
-                  static_cast<unsigned long long>(shared.seed - 1), draw.text.c_str(), error.what());
+                  static_cast<unsigned long long>(shared.seed - 1), draw.text.c_str(),
+                  error.what());
     }
     std::fflush(stdout);
   }
@@ -152,12 +168,12 @@ int main(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string name = argv[i];
     if (name == "--for") seconds = std::atof(argv[i + 1]);
+    if (name == "--passes") shared->passes = std::strtoull(argv[i + 1], nullptr, 10);
     if (name == "--seed") shared->seed = std::strtoull(argv[i + 1], nullptr, 10);
     if (name == "--cache") cache = argv[i + 1];
   }
-  const Clock::time_point end =
-      Clock::now() +
-      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                                   std::chrono::duration<double>(seconds));
   std::size_t ends = 0;
   while (Clock::now() < end && ends < 20) {
     const std::string ended = test::run_in_child(3600, [&] { run(*shared, {cache, ""}, end); });
@@ -166,7 +182,9 @@ int main(int argc, char** argv) {
     std::printf("WRONG --seed %llu: %s\n", static_cast<unsigned long long>(shared->seed - 1),
                 ended.c_str());
   }
-  std::printf("%zu cases: sizes at edges, %zu errors, %zu wrong, %zu ends of the process\n",
-              shared->tried, shared->errors, shared->wrong, ends);
+  std::printf(
+      "%zu cases: sizes at edges, %zu errors, %zu wrong, %zu ends of the process; the "
+      "slowest took %.1f s:%s\n",
+      shared->tried, shared->errors, shared->wrong, ends, shared->slowest, shared->slowest_text);
   return shared->wrong + ends == 0 ? 0 : 1;
 }
