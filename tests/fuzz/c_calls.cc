@@ -492,7 +492,7 @@ class Program {
       }
       case 3: {
         Sized<annulus_cache_limits> limits(ANNULUS_CACHE_LIMITS_INIT, bytes_);
-        limits->bytes = small(100) * 1000;
+        limits->bytes = bytes_.below(8) == 0 ? bytes_.number() : bytes_.byte() * 1000;
         limits->entries = small(4);
         annulus_layout_cache* cache = nullptr;
         return made(annulus_layout_cache_create(limits.get(), &cache), cache, Kind::kCache,
