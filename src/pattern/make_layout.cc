@@ -22,6 +22,9 @@ constexpr std::int64_t kMaxKept = std::int64_t{1} << 31;
 // How many rows a thread takes at a time.
 constexpr std::int64_t kRowsOfPart = 128;
 
+// Steps of work that a row of blocks takes, also where it has no block.
+constexpr std::int64_t kStepsOfRow = 6;
+
 // A run in 8 bytes. Where no two kept blocks are neighbours, there are as many runs as blocks, and
 // writing longer ones would cost more time than finding them.
 struct ShortRun {
@@ -96,7 +99,8 @@ std::int64_t classify(Classifier& classifier, std::int64_t rows, std::int64_t fi
     }
     part->ends.push_back(count);
   }
-  base::charge(count / 4);  // the blocks that join() will write
+  // The rows, and the blocks that join() will write.
+  base::charge((last - first) * kStepsOfRow + count / 4);
   return count;
 }
 
@@ -140,6 +144,7 @@ BlockLayout make_layout(const Pattern& pattern, const Extent& extent, std::int64
   }
   BlockLayout layout = without_rows(pattern, extent, block_rows, block_columns, heads);
   const std::int64_t lines = layout.heads * rows;
+  base::expect(lines * kStepsOfRow, "the rows of the layout");
   std::vector<Part> parts(static_cast<std::size_t>(base::ceil_div(lines, kRowsOfPart)));
   std::atomic<std::int64_t> kept{0};
   for_each(pool, static_cast<std::int64_t>(parts.size()), [&](std::int64_t index, int worker) {

@@ -37,6 +37,16 @@ std::string chain(const std::string& text, const std::string& join, int first, i
   return all;
 }
 
+TEST_CASE("rows of blocks count, also where there is no key") {
+  const base::Work work({.steps = 3'000'000}, "making a layout");
+  const Pattern pattern = Pattern::parse("causal");
+  CHECK(code_of([&] { make_layout(pattern, Extent::whole(std::int64_t{1} << 32, 0), 16, 16); }) ==
+        ErrorCode::kLimit);
+  CHECK(work.steps() < 100);  // it is known before the first row
+  CHECK(code_of([&] { make_layout(pattern, Extent::whole(4096, 0), 16, 16); }) == ErrorCode{0});
+  CHECK(work.steps() >= 4096 / 16);
+}
+
 TEST_CASE("the layout of a hostile pattern ends within the limit") {
   constexpr std::int64_t kSeq = std::int64_t{1} << 20;
   const std::string hostile[] = {
