@@ -323,7 +323,8 @@ class Program {
         pairs->q = bytes_.number(), pairs->k = bytes_.number();
         pairs->q_count = bytes_.between(0, 8), pairs->k_count = bytes_.between(0, 8);
         pairs->total_k = small(40);
-        pairs->batch = small(3) - 1;
+        pairs->batch = small(3);
+        if (pairs->batch > 0) --pairs->batch;  // 0 is what most patterns take
         std::vector<std::uint8_t> visible(64);
         returned(annulus_pattern_visible(pattern(), nullptr, pairs.get(), visible.data()),
                  "annulus_pattern_visible");
