@@ -2,13 +2,21 @@
 # tries all of them.
 set(faults ${CMAKE_CURRENT_LIST_DIR})
 
+# The flows, compiled once.
+add_library(fault_flows STATIC ${faults}/flows.cc)
+target_include_directories(fault_flows PUBLIC ${PROJECT_SOURCE_DIR}/tests)
+target_link_libraries(fault_flows PUBLIC annulus)
+annulus_warnings(fault_flows)
+annulus_precompile(fault_flows FROM annulus_base)
+
 # fault_program(NAME SOURCE...): a program that uses the public library.
 function(fault_program name)
   list(TRANSFORM ARGN PREPEND ${faults}/)
   add_executable(${name} ${ARGN})
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(${name} PRIVATE annulus ${CMAKE_DL_LIBS})
+  target_link_libraries(${name} PRIVATE fault_flows ${CMAKE_DL_LIBS})
   annulus_warnings(${name})
+  annulus_unity(${name})
+  annulus_precompile(${name} FROM annulus_program)
   annulus_opens_simulator(${name})
 endfunction()
 
@@ -20,7 +28,7 @@ endfunction()
 
 # Allocations. It stands before malloc, as the sanitizers do.
 if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
-  fault_program(fault_allocations allocations.cc failing_malloc.cc flows.cc)
+  fault_program(fault_allocations allocations.cc failing_malloc.cc)
   fault_test(fault_allocations --for 40 --points 25 --seed 1
     --cache ${PROJECT_BINARY_DIR}/test_cache --flow open --flow plan_memory --flow plan_disk
     --flow run --flow prefetch --flow ring --flow import)
@@ -43,7 +51,7 @@ foreach(library driver nvrtc)
 endforeach()
 target_compile_definitions(failing_driver PRIVATE
   ANNULUS_SIMULATOR_FILE="$<TARGET_FILE:annulus_simulator_shared>")
-fault_program(fault_driver_calls driver_calls.cc flows.cc)
+fault_program(fault_driver_calls driver_calls.cc)
 target_compile_definitions(fault_driver_calls PRIVATE ANNULUS_FAILING_FOLDER="${failing_folder}")
 add_dependencies(fault_driver_calls failing_driver failing_nvrtc)
 set_target_properties(fault_driver_calls PROPERTIES BUILD_RPATH ${failing_folder})
@@ -60,23 +68,23 @@ fault_test(fault_driver_calls --seed 1 --cache ${PROJECT_BINARY_DIR}/test_cache
   --flow open --flow plan_memory --flow run --flow prefetch)
 
 # Calls of files, which a program's own functions stand before.
-fault_program(fault_file_calls file_calls.cc failing_files.cc flows.cc)
+fault_program(fault_file_calls file_calls.cc failing_files.cc)
 fault_test(fault_file_calls --only-code 4 --cache ${PROJECT_BINARY_DIR}/test_cache
   --flow run --flow import --flow export)
 
 # Forks, and dlopen.
-fault_program(fault_forks forks.cc flows.cc)
+fault_program(fault_forks forks.cc)
 fault_test(fault_forks --children 40 --cache ${PROJECT_BINARY_DIR}/test_cache)
 fault_program(fault_reload reload.cc)
 fault_test(fault_reload $<TARGET_FILE:annulus> --rounds 20 --cache ${PROJECT_BINARY_DIR}/test_cache)
 
 # Folders that are not as they should be.
-fault_program(fault_folders folders.cc flows.cc)
+fault_program(fault_folders folders.cc)
 fault_test(fault_folders --entries 300 --cache ${PROJECT_BINARY_DIR}/test_cache
   --only "results: a pipe" --only "results: pipes for entries" --only "results: a link to itself"
   --only "results: links to /dev/zero for entries" --only "results: many entries"
   --only "results: sparse entries of 2^40 bytes" --only "results: names with line ends")
 
 # Sizes at the edges of the integers.
-fault_program(fault_sizes sizes.cc flows.cc)
+fault_program(fault_sizes sizes.cc)
 fault_test(fault_sizes --for 20 --passes 300 --seed 1 --cache ${PROJECT_BINARY_DIR}/test_cache)

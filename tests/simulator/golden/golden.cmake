@@ -11,6 +11,7 @@ target_link_libraries(annulus_golden PUBLIC annulus_device annulus_simulator)
 # The definitions set rounding modes, and compute what the compiler must not contract or fold.
 target_compile_options(annulus_golden PRIVATE -O1 -ffp-contract=off -frounding-math)
 annulus_warnings(annulus_golden)
+annulus_precompile(annulus_golden HEADERS ${ANNULUS_COMMON_HEADERS})
 
 set(ANNULUS_GOLDEN_PTX ${CMAKE_CURRENT_SOURCE_DIR}/simulator/ptx)
 add_executable(golden_programs simulator/golden/golden_programs.cc)
