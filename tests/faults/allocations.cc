@@ -31,6 +31,7 @@
 #include "annulus/error.h"
 #include "faults/failing_malloc.h"
 #include "faults/flows.h"
+#include "faults/options.h"
 
 namespace {
 
@@ -225,27 +226,13 @@ std::size_t run_flow(const Flow& flow, const Arguments& arguments, Clock::time_p
 }
 
 Arguments parse(int argc, char** argv) {
+  using test::option;
   Arguments arguments;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string name = argv[i];
-    const char* value = argv[i + 1];
-    if (name == "--flow")
-      arguments.flows.push_back(value);
-    else if (name == "--for")
-      arguments.seconds = std::atof(value);
-    else if (name == "--seed")
-      arguments.seed = std::strtoull(value, nullptr, 10);
-    else if (name == "--points")
-      arguments.points = std::strtoull(value, nullptr, 10);
-    else if (name == "--cache")
-      arguments.cache = value;
-    else if (name == "--stack")
-      arguments.stack = std::strtoull(value, nullptr, 16);
-    else if (name == "--visit")
-      arguments.visit = static_cast<std::uint32_t>(std::atoi(value));
-    else
-      std::fprintf(stderr, "unknown option %s\n", name.c_str()), std::exit(2);
-  }
+  test::read_options(argc, argv,
+                     {option("--flow", &arguments.flows), option("--for", &arguments.seconds),
+                      option("--seed", &arguments.seed), option("--points", &arguments.points),
+                      option("--cache", &arguments.cache), option("--stack", &arguments.stack, 16),
+                      option("--visit", &arguments.visit)});
   return arguments;
 }
 

@@ -32,6 +32,7 @@
 #include "faults/failing_files.h"
 #include "faults/flows.h"
 #include "faults/in_children.h"
+#include "faults/options.h"
 
 namespace {
 
@@ -299,31 +300,16 @@ std::size_t run_flow(const Flow& flow, const Arguments& arguments, Clock::time_p
 }
 
 Arguments parse(int argc, char** argv) {
+  using test::option;
   Arguments arguments;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string name = argv[i];
-    const char* value = argv[i + 1];
-    if (name == "--flow")
-      arguments.flows.push_back(value);
-    else if (name == "--for")
-      arguments.seconds = std::atof(value);
-    else if (name == "--seed")
-      arguments.seed = std::strtoull(value, nullptr, 10);
-    else if (name == "--points")
-      arguments.points = std::strtoull(value, nullptr, 10);
-    else if (name == "--cache")
-      arguments.cache = value;
-    else if (name == "--call")
-      arguments.one.call = std::atoi(value);
-    else if (name == "--only-code")
-      arguments.only_code = std::atoi(value);
-    else if (name == "--code")
-      arguments.one.code = std::atoi(value);
-    else if (name == "--for-good")
-      arguments.one.for_good = std::atoi(value) != 0;
-    else
-      std::fprintf(stderr, "unknown option %s\n", name.c_str()), std::exit(2);
-  }
+  int for_good = 0;
+  test::read_options(argc, argv,
+                     {option("--flow", &arguments.flows), option("--for", &arguments.seconds),
+                      option("--seed", &arguments.seed), option("--points", &arguments.points),
+                      option("--cache", &arguments.cache), option("--call", &arguments.one.call),
+                      option("--only-code", &arguments.only_code),
+                      option("--code", &arguments.one.code), option("--for-good", &for_good)});
+  arguments.one.for_good = for_good != 0;
   return arguments;
 }
 

@@ -27,6 +27,7 @@
 #include "annulus/tune.h"
 #include "faults/flows.h"
 #include "faults/in_children.h"
+#include "faults/options.h"
 
 namespace {
 
@@ -171,12 +172,9 @@ int main(int argc, char** argv) {
   long count = 100000;
   std::string cache;
   std::vector<std::string> chosen;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string name = argv[i];
-    if (name == "--entries") count = std::atol(argv[i + 1]);
-    if (name == "--cache") cache = argv[i + 1];
-    if (name == "--only") chosen.push_back(argv[i + 1]);
-  }
+  test::read_options(argc, argv,
+                     {test::option("--entries", &count), test::option("--cache", &cache),
+                      test::option("--only", &chosen)});
   std::string scratch = (fs::temp_directory_path() / "annulus-folders-XXXXXX").string();
   if (mkdtemp(scratch.data()) == nullptr || cache.empty()) return 2;
   const test::SharedWithChildren<std::array<std::uint16_t, 8192>> values;

@@ -27,6 +27,7 @@
 #include "annulus/layout_cache.h"
 #include "faults/flows.h"
 #include "faults/in_children.h"
+#include "faults/options.h"
 
 namespace {
 
@@ -106,12 +107,9 @@ int main(int argc, char** argv) {
   int children = 100;
   std::uint64_t seed = 1;
   std::string cache;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string name = argv[i];
-    if (name == "--children") children = std::atoi(argv[i + 1]);
-    if (name == "--seed") seed = std::strtoull(argv[i + 1], nullptr, 10);
-    if (name == "--cache") cache = argv[i + 1];
-  }
+  test::read_options(argc, argv,
+                     {test::option("--children", &children), test::option("--seed", &seed),
+                      test::option("--cache", &cache)});
   int wrong = 0;
   // The kernels and the answer that children have to get.
   const test::Folders folders{cache, ""};

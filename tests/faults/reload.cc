@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "faults/options.h"
+
 #include "annulus/c.h"
 
 namespace {
@@ -94,11 +96,9 @@ int main(int argc, char** argv) {
   int rounds = 20;
   std::string cache;
   if (argc < 2) return 2;
-  for (int i = 2; i + 1 < argc; i += 2) {
-    const std::string name = argv[i];
-    if (name == "--rounds") rounds = std::atoi(argv[i + 1]);
-    if (name == "--cache") cache = argv[i + 1];
-  }
+  annulus::test::read_options(
+      argc, argv,
+      {annulus::test::option("--rounds", &rounds), annulus::test::option("--cache", &cache)}, 2);
   Counts first;
   for (int i = 0; i < rounds; ++i) {
     const std::string problem = round(argv[1], cache.c_str());

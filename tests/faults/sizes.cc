@@ -25,6 +25,7 @@
 #include "annulus/ring.h"
 #include "faults/flows.h"
 #include "faults/in_children.h"
+#include "faults/options.h"
 
 namespace {
 
@@ -165,13 +166,9 @@ int main(int argc, char** argv) {
   double seconds = 10;
   std::string cache;
   const test::SharedWithChildren<Shared> shared;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string name = argv[i];
-    if (name == "--for") seconds = std::atof(argv[i + 1]);
-    if (name == "--passes") shared->passes = std::strtoull(argv[i + 1], nullptr, 10);
-    if (name == "--seed") shared->seed = std::strtoull(argv[i + 1], nullptr, 10);
-    if (name == "--cache") cache = argv[i + 1];
-  }
+  test::read_options(argc, argv,
+                     {test::option("--for", &seconds), test::option("--passes", &shared->passes),
+                      test::option("--seed", &shared->seed), test::option("--cache", &cache)});
   const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                                    std::chrono::duration<double>(seconds));
   std::size_t ends = 0;
