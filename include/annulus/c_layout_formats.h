@@ -115,11 +115,11 @@ ANNULUS_EXPORT annulus_status annulus_layout_query_key(annulus_layout_query* que
                                                        int64_t seq_k, annulus_text** key);
 
 // Gives a layout with a handle of its own, whose blocks are shared with the cache. Its block (i, j)
-// has the queries at positions *q_position + [i R, (i + 1) R) and the keys at [j C, (j + 1) C).
-ANNULUS_EXPORT annulus_status annulus_layout_cache_get(annulus_layout_cache* cache,
-                                                       annulus_layout_query* query, int64_t seq_q,
-                                                       int64_t seq_k, annulus_layout** layout,
-                                                       int64_t* q_position);
+// has the queries at positions *q_position + [i R, (i + 1) R) and the keys at [j C, (j + 1) C). The
+// limit is of the work of making a layout that is not kept; a null one is the default.
+ANNULUS_EXPORT annulus_status annulus_layout_cache_get(
+    annulus_layout_cache* cache, annulus_layout_query* query, int64_t seq_q, int64_t seq_k,
+    const annulus_work_limit* limit, annulus_layout** layout, int64_t* q_position);
 
 #ifdef __cplusplus
 }  // extern "C"

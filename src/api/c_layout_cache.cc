@@ -80,7 +80,8 @@ annulus_status annulus_layout_query_key(annulus_layout_query* query, int64_t seq
 }
 
 annulus_status annulus_layout_cache_get(annulus_layout_cache* cache, annulus_layout_query* query,
-                                        int64_t seq_q, int64_t seq_k, annulus_layout** layout,
+                                        int64_t seq_q, int64_t seq_k,
+                                        const annulus_work_limit* limit, annulus_layout** layout,
                                         int64_t* q_position) {
   return guarded([&] {
     const CachePin from(caches(), number(cache));
@@ -88,7 +89,7 @@ annulus_status annulus_layout_cache_get(annulus_layout_cache* cache, annulus_lay
     check_pointer("layout (where the handle goes)", layout);
     check_pointer("q_position (where the number goes)", q_position);
     std::shared_ptr<const GridLayout> found =
-        from->cache.get(asked->query, seq_q, seq_k, {.steps = 0});
+        from->cache.get(asked->query, seq_q, seq_k, work_limit_of(limit));
     *q_position = found->q_position;
     give_layout(layout, std::move(found));
   });

@@ -178,6 +178,7 @@ static void cache(void) {
   annulus_layout* second = NULL;
   annulus_block_layout a = ANNULUS_BLOCK_LAYOUT_INIT;
   annulus_block_layout b = ANNULUS_BLOCK_LAYOUT_INIT;
+  annulus_work_limit few = ANNULUS_WORK_LIMIT_INIT;
   annulus_text* key = NULL;
   const char* characters = NULL;
   int64_t position = -1;
@@ -188,9 +189,9 @@ static void cache(void) {
   CHECK_OK(annulus_text_get(key, &characters, NULL));
   CHECK(strlen(characters) > 0);
   CHECK_OK(annulus_text_destroy(key));
-  CHECK_OK(annulus_layout_cache_get(kept, query, 1, 250, &first, &position));
+  CHECK_OK(annulus_layout_cache_get(kept, query, 1, 250, NULL, &first, &position));
   CHECK(position == 224);
-  CHECK_OK(annulus_layout_cache_get(kept, query, 1, 251, &second, &position));
+  CHECK_OK(annulus_layout_cache_get(kept, query, 1, 251, NULL, &second, &position));
   CHECK_OK(annulus_layout_get(first, &a));
   CHECK_OK(annulus_layout_get(second, &b));
   CHECK(a.indices == b.indices);  // shared
@@ -199,15 +200,18 @@ static void cache(void) {
   CHECK_OK(annulus_layout_cache_clear(kept));
   CHECK_OK(annulus_layout_cache_get_counters(kept, &counters));
   CHECK(counters.entries == 0 && counters.bytes == 0);
-  CHECK_FAILS(annulus_layout_cache_get(kept, query, -1, 250, &first, &position),
+  CHECK_FAILS(annulus_layout_cache_get(kept, query, -1, 250, NULL, &first, &position),
               ANNULUS_INVALID_ARGUMENT, "-1");
-  CHECK_FAILS(annulus_layout_cache_get(kept, query, 1, 250, &first, NULL), ANNULUS_INVALID_ARGUMENT,
-              "q_position");
+  CHECK_FAILS(annulus_layout_cache_get(kept, query, 1, 250, NULL, &first, NULL),
+              ANNULUS_INVALID_ARGUMENT, "q_position");
+  few.max_work = 3;
+  CHECK_FAILS(annulus_layout_cache_get(kept, query, 200000, 200000, &few, &first, &position),
+              ANNULUS_LIMIT, "the call's 3");
   CHECK_OK(annulus_layout_cache_destroy(kept));
   CHECK(a.indices[0] >= 0);  // stays without the cache
   CHECK_OK(annulus_layout_destroy(first));
   CHECK_OK(annulus_layout_destroy(second));
-  CHECK_FAILS(annulus_layout_cache_get(kept, query, 1, 250, &first, &position),
+  CHECK_FAILS(annulus_layout_cache_get(kept, query, 1, 250, NULL, &first, &position),
               ANNULUS_INVALID_ARGUMENT, "the layout cache was given back");
   CHECK_OK(annulus_layout_query_destroy(query));
   CHECK_FAILS(annulus_layout_query_destroy(query), ANNULUS_INVALID_ARGUMENT, "layout query was");

@@ -30,8 +30,8 @@ inline ProgramOption option(const char* name, std::vector<std::string>* texts) {
   return {name, [=](std::string_view value) { return texts->emplace_back(value), true; }};
 }
 template <typename T>
-  requires std::integral<T> || std::floating_point<T>
-ProgramOption option(const char* name, T* number, int base = 10) {
+requires std::integral<T> || std::floating_point<T> ProgramOption option(const char* name,
+                                                                         T* number, int base = 10) {
   return {name, [=](std::string_view value) {
             const char* const end = value.data() + value.size();
             std::from_chars_result read{};
@@ -48,7 +48,8 @@ ProgramOption option(const char* name, T* number, int base = 10) {
 inline void read_options(int argc, char** argv, const std::vector<ProgramOption>& options,
                          int first = 1) {
   const auto refuse = [&](const char* argument, const char* why) {
-    std::fprintf(stderr, "%s: '%s' %s; the options, each with a value, are", argv[0], argument, why);
+    std::fprintf(stderr, "%s: '%s' %s; the options, each with a value, are", argv[0], argument,
+                 why);
     for (const ProgramOption& each : options) std::fprintf(stderr, " %s", each.name);
     std::fprintf(stderr, "\n");
     std::exit(2);

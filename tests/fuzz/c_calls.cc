@@ -517,9 +517,11 @@ class Program {
         std::int64_t position = 0;
         annulus_layout_cache* cache = pick<annulus_layout_cache>(Kind::kCache);
         annulus_layout_query* query = pick<annulus_layout_query>(Kind::kQuery);
-        return made(
-            annulus_layout_cache_get(cache, query, small(90), small(90), &layout, &position),
-            layout, Kind::kLayout, "annulus_layout_cache_get");
+        Sized<annulus_work_limit> limit(ANNULUS_WORK_LIMIT_INIT, bytes_);
+        limit->max_work = small(100);
+        return made(annulus_layout_cache_get(cache, query, small(90), small(90), limit.get(),
+                                             &layout, &position),
+                    layout, Kind::kLayout, "annulus_layout_cache_get");
       }
     }
   }
