@@ -130,7 +130,9 @@ TEST_CASE("doctor says what would be used") {
   CHECK(json["libraries"]["nvrtc"]["usable"] == true);
   CHECK(json["cache"]["usable"] == true);
   CHECK(json["environment"].size() == 6);
-  CHECK(annulus_with("doctor" + on_device()).code == 0);
+  const Outcome words = annulus_with("doctor" + on_device());
+  CHECK(words.code == 0);
+  CHECK(words.out.find("(nothing uses it yet)") != std::string::npos);  // NCCL
   const Outcome broken = annulus_with("doctor --device sim:sm_80:77");
   CHECK(broken.code == 4);
   CHECK(broken.out.find("does not open") != std::string::npos);
@@ -323,6 +325,20 @@ TEST_CASE("arrays of NumPy are called so, and orders and dtypes that are odd are
   };
   CHECK(told("").find("K has 2 heads of 1 rows") != std::string::npos);
   CHECK(told(" --layout bshd").find("--layout") == std::string::npos);
+  // Each of a type of its own.
+  const std::vector<std::byte> zeros(4 * 64 * 4);
+  std::vector<base::NamedTensor> mixed(3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    using enum base::TensorType;
+    mixed[i].name = std::string(1, "qkv"[i]);
+    mixed[i].tensor.type = std::array{kF16, kBF16, kF32}[i];
+    mixed[i].tensor.shape = {1, 4, 2, 32};
+    mixed[i].tensor.bytes =
+        std::span(zeros).first(4 * 64 * base::size_in_bytes(mixed[i].tensor.type));
+  }
+  base::FileSystem files;
+  base::write_safetensors(files, input, mixed, {});
+  CHECK(told("").find("(F16, BF16 and F32 as fp16)") != std::string::npos);
 }
 
 TEST_CASE("Ctrl-C ends a run by that signal, also while NVRTC compiles") {
