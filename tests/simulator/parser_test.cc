@@ -179,6 +179,10 @@ TEST_CASE("what does not parse is named with its line") {
       {".version 1e300", "version"},
       {".version 9.0 .target sm_80 .address_size 32", "64-bit"},
       {"hello", "line 1"},
+      {std::string(kHead) + ".entry k() .maxntid 0, 1 { ret; }", ".maxntid of 0"},
+      {std::string(kHead) + ".entry k() .minnctapersm 0 { ret; }", ".minnctapersm of 0"},
+      {std::string(kHead) + ".entry k() .maxnreg 4294967296 { ret; }", ".maxnreg of 4294967296"},
+      {std::string(kHead) + ".entry k() .reqntid 1, -1 { ret; }", "from 1 to 2147483647"},
       {kernel(std::string(100, '{')), "deep"},
   };
   for (const auto& [text, part] : cases) {

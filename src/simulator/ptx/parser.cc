@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <iterator>
+#include <limits>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,18 +33,32 @@ void skip_section(TokenStream& tokens) {
   tokens.expect('}');
 }
 
+// A number of threads, registers or CTAs, of which there is at least one; ptxas refuses zero too.
+std::uint32_t parse_count(TokenStream& tokens, std::string_view directive) {
+  constexpr std::uint64_t kMax = std::numeric_limits<std::int32_t>::max();
+  const std::uint64_t count = tokens.integer();
+  if (count == 0 || count > kMax) {
+    tokens.fail(fmt::format("{} of {}; it is a number from 1 to {}", directive, count, kMax));
+  }
+  return static_cast<std::uint32_t>(count);
+}
+
 // Parses .maxntid 128, 1, 1 and the like, which are between the parameters of a function and its
-// body.
+// body. More threads than any block can have are kept as the largest number.
 void parse_performance_directives(TokenStream& tokens, Function& function) {
   while (tokens.is(TokenKind::kDirective)) {
+    const std::string_view directive = tokens.current().text;
     if (tokens.accept(".maxntid") || tokens.accept(".reqntid")) {
-      std::uint64_t product = tokens.integer();
-      while (tokens.accept(',')) product *= tokens.integer();
+      std::uint64_t product = 1;
+      do {
+        product = std::min<std::uint64_t>(product * parse_count(tokens, directive),
+                                          std::numeric_limits<std::int32_t>::max());
+      } while (tokens.accept(','));
       function.max_threads = static_cast<std::uint32_t>(product);
     } else if (tokens.accept(".maxnreg")) {
-      function.max_registers = static_cast<std::uint32_t>(tokens.integer());
+      function.max_registers = parse_count(tokens, directive);
     } else if (tokens.accept(".minnctapersm")) {
-      function.min_ctas = static_cast<std::uint32_t>(tokens.integer());
+      function.min_ctas = parse_count(tokens, directive);
     } else if (tokens.accept(".maxclusterrank")) {
       tokens.integer();
     } else if (tokens.accept(".noreturn") || tokens.accept(".explicitcluster")) {

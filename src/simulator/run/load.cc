@@ -27,11 +27,11 @@ std::uint32_t align_to(std::uint32_t value, std::uint64_t unit) {
 std::uint32_t launch_registers(const ptx::Function& function, std::uint32_t largest) {
   constexpr std::uint32_t kRegisters = 65536;  // of a multiprocessor
   if (largest == 0) return 0;
-  if (function.max_registers != 0) return (function.max_registers + 7) / 8 * 8;
+  if (function.max_registers != 0) return base::round_up(function.max_registers, 8u);
   if (function.max_threads == 0 || function.min_ctas == 0) return 0;
-  const std::uint32_t warps = (function.max_threads + 4 * kLanes - 1) / (4 * kLanes) * 4;
-  const std::uint32_t fit = kRegisters / (warps * kLanes * function.min_ctas) / 8 * 8;
-  return std::min(fit, largest);
+  const std::uint64_t threads = base::round_up(std::uint64_t{function.max_threads}, 4 * kLanes);
+  const std::uint64_t fit = kRegisters / (threads * function.min_ctas) / 8 * 8;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(fit, largest));
 }
 
 class Loaded final : public LoadedModule {
