@@ -22,6 +22,7 @@ RunTimer::RunTimer(ContextPointer context, std::int64_t every, std::string track
     : context_(std::move(context)),
       every_(every),
       track_(std::move(track)),
+      clock_(base::new_device_clock()),
       slots_(std::make_unique<Slot[]>(kSlots)),
       previous_(context_, Event::Timing::kOn) {
   for (std::size_t i = 0; i < kSlots; ++i) {
@@ -114,9 +115,9 @@ void RunTimer::collect_in_scope() noexcept {
   }
 }
 
-// Events have times relative to one another only, as floats of milliseconds: each start is placed
-// behind the one that was read before it, because the distance to a single event long ago would be
-// known to milliseconds.
+// Events have times relative to one another only, as
+// floats of milliseconds: each start is placed behind the one that was read before it, because the
+// distance to a single event long ago would be known to milliseconds.
 void RunTimer::keep(Slot* slot) noexcept {
   const abi::CudaTable& table = context_->table();
   float run = 0, since = 0;
@@ -144,6 +145,7 @@ void RunTimer::keep(Slot* slot) noexcept {
   base::record({.name = "run",
                 .detail = slot->subject->name,
                 .track = track_,
+                .clock = clock_,
                 .queued_nanos = slot->queued_nanos,
                 .device_nanos = previous_nanos_,
                 .length_nanos = std::llround(micros * 1e3)});

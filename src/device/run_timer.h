@@ -92,6 +92,7 @@ class RunTimer {
   const ContextPointer context_;
   const std::int64_t every_;
   const std::string track_;
+  const int clock_;  // base::new_device_clock()
   std::atomic<std::int64_t> runs_{0};
   std::mutex mutex_;               // guards all below, and the subjects
   std::unique_ptr<Slot[]> slots_;  // a ring of kSlots
