@@ -87,7 +87,7 @@ class RunTimer {
   void drop(Slot* slot) noexcept;
   bool can_time(abi::CUstream stream) const noexcept;
   void collect_in_scope() noexcept;
-  void keep(Slot* slot) noexcept;
+  bool keep(Slot* slot) noexcept;
 
   const ContextPointer context_;
   const std::int64_t every_;
