@@ -12,8 +12,8 @@
 // While it records, each span takes a lock for a moment, runs included; otherwise it costs nothing.
 // Where a profiler sets NVTX_INJECTION64_PATH (Nsight Systems, Nsight Compute with --nvtx), the
 // same spans go to it as ranges of the NVTX domain "annulus", from the first Device::open on,
-// whether they are recorded here or not. Any thread may call these functions. In a child of fork
-// they throw Error{kDevice}.
+// whether they are recorded here or not. Any thread may call these functions. A child of fork
+// records nothing, and start_trace(), trace_json() and write_trace() throw Error{kDevice} there.
 
 #include <cstdint>
 #include <string>
@@ -41,10 +41,11 @@ struct TraceState {
 ANNULUS_EXPORT TraceState trace_state();
 
 // What was recorded, in the Trace Event Format (Google, "Trace Event Format"): complete events in
-// microseconds of std::chrono::steady_clock, so that other traces of the process fit beside them. A
-// device has a clock of its own; its track is shifted by as little as lets no run begin before the
-// host queued it. Device::metrics(), Plan::times() and the end of the device with its plans
-// collect the last timed runs.
+// microseconds of std::chrono::steady_clock, so that other traces of the process fit beside them,
+// in the order in which they begin. A Device has a clock of its own; its runs are shifted by as
+// little as lets none begin before the host queued it. Runs that overlap, on two streams, are on
+// tracks of their own: "cuda:0", "cuda:0 (2)". Device::metrics(), Plan::times() and the end of the
+// device with its plans collect the last timed runs.
 ANNULUS_EXPORT std::string trace_json();
 // Writes trace_json() to a file, which appears whole or not at all. Throws Error{kFile}.
 ANNULUS_EXPORT void write_trace(const std::string& path);

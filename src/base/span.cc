@@ -6,11 +6,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -39,15 +42,23 @@ struct Event {
   std::int64_t start = 0;                    // of the host's clock, or the device's
   std::int64_t length = 0;
   std::int64_t queued = 0;  // of a device's span
+  std::int32_t clock = 0;   // of a device's span
   std::int32_t thread = 0;  // of a host's span
 };
 
+// It records while the bit span::kRecorded is set, which changes under the lock alone.
 struct Recorder {
   std::mutex mutex;
   std::vector<Event> events;  // a ring
   std::int64_t total = 0;     // since recording started
-  bool on = false;
   ProcessMark process;
+
+  bool is_on() const noexcept {
+    return (span::wanted.load(std::memory_order_relaxed) & span::kRecorded) != 0;
+  }
+  std::int64_t kept() const noexcept {
+    return std::min(total, static_cast<std::int64_t>(events.size()));
+  }
 };
 
 // Never destroyed, since threads may still work when the process ends.
@@ -67,7 +78,7 @@ void add(const Event& event) noexcept {
   Recorder& to = recorder();
   if (!to.process.is_here()) return;
   const std::lock_guard lock(to.mutex);
-  if (!to.on || to.events.empty()) return;
+  if (!to.is_on()) return;
   to.events[static_cast<std::size_t>(to.total++) % to.events.size()] = event;
 }
 
@@ -77,17 +88,16 @@ std::atomic<void (*)()> pop_range{nullptr};
 // Microseconds, as the format has them.
 double micros(std::int64_t nanos) { return static_cast<double>(nanos) / 1e3; }
 
-// The oldest first.
-std::vector<Event> events_kept(Recorder& from) {
+// The newest spans, in no order, and how many made room for them.
+struct Kept {
+  std::vector<Event> events;
+  std::int64_t lost = 0;
+};
+
+Kept events_kept(Recorder& from) {
   const std::lock_guard lock(from.mutex);
-  std::vector<Event> all;
-  const auto room = static_cast<std::int64_t>(from.events.size());
-  const std::int64_t kept = std::min(from.total, room);
-  all.reserve(static_cast<std::size_t>(kept));
-  for (std::int64_t i = from.total - kept; i < from.total; ++i) {
-    all.push_back(from.events[static_cast<std::size_t>(i % room)]);
-  }
-  return all;
+  const auto end = from.events.begin() + static_cast<std::ptrdiff_t>(from.kept());
+  return {{from.events.begin(), end}, from.total - from.kept()};
 }
 
 // A string of JSON. Bytes that are no UTF-8 are replaced.
@@ -100,27 +110,63 @@ std::string detail_of(const Event& event) {
   return fmt::format("{{\"detail\":{}}}", quoted(event.detail.data()));
 }
 
-// Tracks are shown like threads; their numbers are none that a thread has.
-constexpr int kFirstTrack = 1'000'000'000;
+bool on_device(const Event& event) { return event.track[0] != '\0'; }
 
-// A device's track, and where its clock stands on the host's.
-struct Track {
-  int number = 0;
-  std::int64_t offset = 0;
+// Moves the spans of devices to the host's clock. No work starts before it is queued, and work for
+// an idle device starts within microseconds of that. So the smallest shift of a clock that lets
+// none of its spans begin too early is nearly the true one.
+void place_on_host_clock(std::vector<Event>* events) {
+  std::map<std::int32_t, std::int64_t> shifts;
+  for (const Event& event : *events) {
+    if (!on_device(event)) continue;
+    const std::int64_t shift = event.queued - event.start;
+    const auto [at, is_new] = shifts.try_emplace(event.clock, shift);
+    at->second = std::max(at->second, shift);
+  }
+  for (Event& event : *events) {
+    if (on_device(event)) event.start += shifts.at(event.clock);
+  }
+}
+
+// Tracks are shown like threads; their numbers are none that a thread has.
+constexpr std::int32_t kFirstTrack = 1'000'000'000;
+
+// Times of a device come in steps of half a microsecond (CUDA driver API, cuEventElapsedTime), so a
+// span may seem to begin before the one in front of it ends.
+constexpr std::int64_t kDeviceStep = 1000;
+
+// A row on which spans of a device are shown.
+struct Lane {
+  std::int32_t number = 0;
+  Event* last = nullptr;
+
+  std::int64_t end() const { return last->start + last->length; }
 };
 
-// No work starts before it is queued, and work for an idle device starts within microseconds of
-// that. So the smallest shift that lets no span begin too early is nearly the true one.
-std::map<std::string, Track> tracks_of(const std::vector<Event>& events) {
-  std::map<std::string, Track> tracks;
-  for (const Event& event : events) {
-    if (event.track[0] == '\0') continue;
-    const std::int64_t shift = event.queued - event.start;
-    const auto [at, is_new] = tracks.try_emplace(event.track.data());
-    if (is_new) at->second = {kFirstTrack + static_cast<int>(tracks.size()), shift};
-    at->second.offset = std::max(at->second.offset, shift);
+// Gives the spans of devices the numbers of their tracks, and returns the names of these. Of spans
+// that overlap, each has a lane of its own: viewers drop a span that begins in another of its track
+// and ends behind it. Requires: the spans are in the order in which they begin.
+std::map<std::int32_t, std::string> place_on_tracks(std::vector<Event>* events) {
+  std::map<std::string, std::vector<Lane>> tracks;
+  std::map<std::int32_t, std::string> names;
+  for (Event& event : *events) {
+    if (!on_device(event)) continue;
+    std::vector<Lane>& lanes = tracks[event.track.data()];
+    auto lane = std::find_if(lanes.begin(), lanes.end(), [&](const Lane& each) {
+      return each.end() <= event.start + kDeviceStep;
+    });
+    if (lane == lanes.end()) {
+      const auto number = kFirstTrack + static_cast<std::int32_t>(names.size());
+      lane = lanes.insert(lane, Lane{number, nullptr});
+      names[number] = lanes.size() == 1 ? std::string(event.track.data())
+                                        : fmt::format("{} ({})", event.track.data(), lanes.size());
+    } else {
+      lane->last->length = std::min(lane->last->length, event.start - lane->last->start);
+    }
+    lane->last = &event;
+    event.thread = lane->number;
   }
-  return tracks;
+  return names;
 }
 
 }  // namespace
@@ -161,6 +207,11 @@ void Span::end() noexcept {
   if ((wanted_ & span::kRanges) != 0) pop_range.load(std::memory_order_relaxed)();
 }
 
+int new_device_clock() noexcept {
+  static std::atomic<int> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
 void record(const DeviceSpan& span) noexcept {
   if ((span::wanted.load(std::memory_order_relaxed) & span::kRecorded) == 0) return;
   Event event;
@@ -170,6 +221,7 @@ void record(const DeviceSpan& span) noexcept {
   event.start = span.device_nanos;
   event.length = span.length_nanos;
   event.queued = span.queued_nanos;
+  event.clock = span.clock;
   add(event);
 }
 
@@ -177,56 +229,56 @@ void start_recording(std::size_t spans) {
   std::vector<Event> room(spans);
   Recorder& to = recorder();
   to.process.check("trace");
-  {
-    const std::lock_guard lock(to.mutex);
-    to.events = std::move(room);
-    to.total = 0;
-    to.on = true;
-  }
+  // The former spans are freed behind the lock, which runs wait for.
+  const std::lock_guard lock(to.mutex);
+  to.events.swap(room);
+  to.total = 0;
   span::wanted.fetch_or(span::kRecorded, std::memory_order_release);
 }
 
 void stop_recording() noexcept {
-  span::wanted.fetch_and(~span::kRecorded, std::memory_order_release);
   Recorder& to = recorder();
-  if (!to.process.is_here()) return;
-  const std::lock_guard lock(to.mutex);
-  to.on = false;
+  // In a child of fork the lock may be held by nobody that is there.
+  std::unique_lock lock(to.mutex, std::defer_lock);
+  if (to.process.is_here()) lock.lock();
+  span::wanted.fetch_and(~span::kRecorded, std::memory_order_release);
 }
 
 Recorded recorded() noexcept {
   Recorder& from = recorder();
   if (!from.process.is_here()) return {};
   const std::lock_guard lock(from.mutex);
-  const std::int64_t kept = std::min(from.total, static_cast<std::int64_t>(from.events.size()));
-  return {from.on, kept, from.total - kept};
+  return {from.is_on(), from.kept(), from.total - from.kept()};
 }
 
 std::string trace_json() {
   Recorder& from = recorder();
   from.process.check("trace");
-  const std::vector<Event> events = events_kept(from);
+  Kept kept = events_kept(from);
   const auto process = static_cast<int>(::getpid());
-  const std::map<std::string, Track> tracks = tracks_of(events);
+  place_on_host_clock(&kept.events);
+  // Where two begin at the same time the longer is first, as it is around the other.
+  std::sort(kept.events.begin(), kept.events.end(), [](const Event& a, const Event& b) {
+    return std::tuple(a.start, b.length) < std::tuple(b.start, a.length);
+  });
+  const std::map<std::int32_t, std::string> tracks = place_on_tracks(&kept.events);
   std::string text = fmt::format(
       "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"clock\":\"CLOCK_MONOTONIC\",\"lost\":{}}},\n"
       "\"traceEvents\":[\n"
       "{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{},\"args\":{{\"name\":\"annulus\"}}}}",
-      recorded().lost, process);
-  for (const auto& [name, track] : tracks) {
+      kept.lost, process);
+  for (const auto& [number, name] : tracks) {
     text += fmt::format(
         ",\n{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":{}}}}"
         "}",
-        process, track.number, quoted(name.c_str()));
+        process, number, quoted(name.c_str()));
   }
-  for (const Event& event : events) {
-    const bool on_device = event.track[0] != '\0';
-    const Track track = on_device ? tracks.at(event.track.data()) : Track{};
+  for (const Event& event : kept.events) {
     text += fmt::format(
         ",\n{{\"ph\":\"X\",\"cat\":\"{}\",\"name\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{:.3f},"
         "\"dur\":{:.3f},\"args\":{}}}",
-        on_device ? "device" : "host", event.name, process, on_device ? track.number : event.thread,
-        micros(event.start + track.offset), micros(event.length), detail_of(event));
+        on_device(event) ? "device" : "host", event.name, process, event.thread,
+        micros(event.start), micros(event.length), detail_of(event));
   }
   text += "\n]}\n";
   return text;

@@ -53,13 +53,17 @@ class Span {
 
 // ---- The recorder of the process
 
+// A number that no other clock of a device has in this process.
+int new_device_clock() noexcept;
+
 // A span of a device's time. The device's clock is not the host's: `device_nanos` counts from any
-// fixed moment of that device, and `queued_nanos` is when the host queued the work, which is never
+// fixed moment of `clock`, and `queued_nanos` is when the host queued the work, which is never
 // later than its start.
 struct DeviceSpan {
   const char* name = "";        // a literal
   std::string_view detail;      // copied
   std::string_view track = {};  // which device, copied
+  int clock = 0;                // of new_device_clock(); one track may have spans of several
   std::int64_t queued_nanos = 0;
   std::int64_t device_nanos = 0;
   std::int64_t length_nanos = 0;
@@ -80,7 +84,9 @@ struct Recorded {
 };
 Recorded recorded() noexcept;
 
-// The spans in the Trace Event Format, one complete event ("ph": "X") each.
+// The spans in the Trace Event Format, one complete event ("ph": "X") each, in the order in which
+// they begin. Spans of a track that run at the same time, on two streams, are shown on tracks of
+// their own, since the format knows spans of one track only side by side or one in another.
 std::string trace_json();
 
 // ---- Ranges of a profiler

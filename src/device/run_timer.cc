@@ -22,6 +22,7 @@ RunTimer::RunTimer(ContextPointer context, std::int64_t every, std::string track
     : context_(std::move(context)),
       every_(every),
       track_(std::move(track)),
+      clock_(base::new_device_clock()),
       slots_(std::make_unique<Slot[]>(kSlots)),
       previous_(context_, Event::Timing::kOn) {
   for (std::size_t i = 0; i < kSlots; ++i) {
@@ -107,22 +108,25 @@ void RunTimer::collect_in_scope() noexcept {
     if (slot.state == Slot::State::kQueued) {
       const abi::CUresult code = table.event_query(slot.end.handle());
       if (code == abi::kCudaNotReady) return;
-      if (code == abi::kCudaSuccess) keep(&slot);
+      // A kernel that faulted takes the times of all runs before it along.
+      if (code != abi::kCudaSuccess || !keep(&slot)) {
+        context_->tally().add(base::Count::untimed_runs);
+      }
     }
     slot.subject.reset();
     slot.state = Slot::State::kDropped;
   }
 }
 
-// Events have times relative to one another only, as floats of milliseconds: each start is placed
-// behind the one that was read before it, because the distance to a single event long ago would be
-// known to milliseconds.
-void RunTimer::keep(Slot* slot) noexcept {
+// False where the driver does not tell the time. Events have times relative to one another only, as
+// floats of milliseconds: each start is placed behind the one that was read before it, because the
+// distance to a single event long ago would be known to milliseconds.
+bool RunTimer::keep(Slot* slot) noexcept {
   const abi::CudaTable& table = context_->table();
   float run = 0, since = 0;
   if (table.event_elapsed_time(&run, slot->start.handle(), slot->end.handle()) !=
       abi::kCudaSuccess) {
-    return;
+    return false;
   }
   // Fails for the first run, which nothing was read before.
   if (table.event_elapsed_time(&since, previous_.handle(), slot->start.handle()) ==
@@ -144,9 +148,11 @@ void RunTimer::keep(Slot* slot) noexcept {
   base::record({.name = "run",
                 .detail = slot->subject->name,
                 .track = track_,
+                .clock = clock_,
                 .queued_nanos = slot->queued_nanos,
                 .device_nanos = previous_nanos_,
                 .length_nanos = std::llround(micros * 1e3)});
+  return true;
 }
 
 }  // namespace annulus::device

@@ -87,11 +87,12 @@ class RunTimer {
   void drop(Slot* slot) noexcept;
   bool can_time(abi::CUstream stream) const noexcept;
   void collect_in_scope() noexcept;
-  void keep(Slot* slot) noexcept;
+  bool keep(Slot* slot) noexcept;
 
   const ContextPointer context_;
   const std::int64_t every_;
   const std::string track_;
+  const int clock_;  // base::new_device_clock()
   std::atomic<std::int64_t> runs_{0};
   std::mutex mutex_;               // guards all below, and the subjects
   std::unique_ptr<Slot[]> slots_;  // a ring of kSlots

@@ -4,6 +4,8 @@ if(ANNULUS_SIMULATOR)
   annulus_test(device_failing LABEL unit LIBRARIES annulus_device
     SOURCES device/failing_calls_test.cc)
   annulus_test(device_arena LABEL unit LIBRARIES annulus_device SOURCES device/arena_test.cc)
+  annulus_test(device_run_timer LABEL unit LIBRARIES annulus_device
+    SOURCES device/run_timer_test.cc)
 endif()
 annulus_test(device_allocation LABEL unit LIBRARIES annulus_device
   SOURCES device/allocation_test.cc)

@@ -637,6 +637,12 @@ TEST_CASE("--trace writes what was done, also where the verb fails") {
   }
   CHECK(annulus_with(small + file + " --config none").code == 2);
   CHECK(spans_in(file) == std::set<std::string>{"host open", "host plan"});
+  // Where both fail, the verb's error is told. With a limit of 0 a file can be made, but not
+  // written.
+  const Outcome both =
+      test::run_command("{ (trap '' XFSZ; ulimit -f 0; " + std::string(ANNULUS_PROGRAM) + " " +
+                        small + file + " --config none) 2>&1 | cat; }");
+  CHECK_MESSAGE(both.out.find("'none' is no kernel configuration") != std::string::npos, both.out);
   refused(small + (folder / "trace.safetensors"), 2, "name it .json");
   refused(small + (folder / "none/trace.json"), 5, "No such file");
 }

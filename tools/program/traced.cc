@@ -1,5 +1,7 @@
 #include "program/traced.h"
 
+#include <exception>
+
 #include "annulus/trace.h"
 #include "base/fail.h"
 #include "base/files.h"
@@ -20,7 +22,11 @@ Exit traced(const DeviceArguments& arguments, const std::function<Exit()>& verb)
   try {
     exit = verb();
   } catch (...) {
-    write_trace(arguments.trace);
+    try {
+      write_trace(arguments.trace);
+    } catch (const std::exception&) {
+      // Why the verb failed matters more than that nothing can be written now.
+    }
     throw;
   }
   write_trace(arguments.trace);
