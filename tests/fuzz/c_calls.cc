@@ -93,7 +93,8 @@ struct Setting {
     options.release = Allocator::give;
     options.allocator_user = &allocator;
     options.log = [](void*, std::int32_t level, const char* text) {
-      if (level < ANNULUS_LOG_ERROR || level > ANNULUS_LOG_DEBUG) wrong("a note of level {}", level);
+      if (level < ANNULUS_LOG_ERROR || level > ANNULUS_LOG_DEBUG)
+        wrong("a note of level {}", level);
       if (text == nullptr || text[0] == '\0') wrong("a note without a text");
     };
     options.log_level = ANNULUS_LOG_DEBUG;
@@ -205,7 +206,7 @@ class Program {
       for (const Held& held : held_) {
         if (held.live && held.kind == kind) fit.push_back(held.handle);
       }
-      if (!fit.empty()) handle = fit[choice % fit.size()];
+      handle = fit.empty() ? provide(kind) : fit[choice % fit.size()];
     } else if (choice < 240) {
       handle = held_[choice % held_.size()].handle;
     } else if (choice < 248) {
@@ -218,6 +219,134 @@ class Program {
     return std::any_of(held_.begin(), held_.end(), [&](const Held& held) {
       return held.live && held.kind == kind && held.handle == handle;
     });
+  }
+
+  // A new handle of a kind of which there is none, so that calls find more than null; null where
+  // the second device is out of memory, and for kinds that inputs have to make themselves.
+  void* provide(Kind kind) {
+    const Setting& with = setting();
+    annulus_problem problem = ANNULUS_PROBLEM_INIT;
+    problem.seq_q = problem.seq_k = problem.dim_qk = problem.dim_v = kSide;
+    problem.pattern = "causal";
+    problem.want_lse = kind == Kind::kMeter || kind == Kind::kTracker;
+    annulus_plan_options options = ANNULUS_PLAN_OPTIONS_INIT;
+    options.config = kConfig;
+    options.kv_splits = 1;
+    annulus_selection selection = ANNULUS_SELECTION_INIT;
+    selection.block_rows = selection.block_columns = 16;
+    selection.max_blocks = 2;
+    annulus_device* const device = bytes_.below(4) == 0 ? with.limited : with.device;
+    void* handle = nullptr;
+    const bool planned = kind == Kind::kPlan || kind == Kind::kBound || kind == Kind::kRing ||
+                         kind == Kind::kMeter || kind == Kind::kTracker || kind == Kind::kTuning;
+    if (planned && planned_++ >= 2) return nullptr;
+    switch (kind) {
+      case Kind::kPlan: {
+        annulus_plan* plan = nullptr;
+        const std::int64_t chosen = bytes_.below(3);
+        if (chosen == 0) {
+          annulus_plan_create(device, &problem, &options, &plan);
+        } else {
+          selection.rule = chosen == 1 ? ANNULUS_TOP_K : ANNULUS_GIVEN;
+          annulus_plan_create_selected(device, &problem, &selection, &options, &plan);
+        }
+        handle = plan;
+        break;
+      }
+      case Kind::kBound: {
+        auto* const plan = static_cast<annulus_plan*>(provide(Kind::kPlan));
+        annulus_operands given = whole_operands();
+        annulus_bound* bound = nullptr;
+        annulus_plan_bind(plan, &given, with.memory[9], &bound);
+        handle = bound;
+        break;
+      }
+      case Kind::kRing: {
+        annulus_device* const devices[] = {device, with.device};
+        annulus_ring_options sharded = ANNULUS_RING_OPTIONS_INIT;
+        sharded.config = kConfig;
+        sharded.sharding = bytes_.below(2) == 0 ? ANNULUS_CONTIGUOUS : ANNULUS_ZIGZAG;
+        annulus_ring* ring = nullptr;
+        annulus_ring_create(devices, 2, &problem, &sharded, &ring);
+        handle = ring;
+        break;
+      }
+      case Kind::kMeter: {
+        annulus_recall_meter* meter = nullptr;
+        annulus_recall_meter_create(device, &problem, &options, &meter);
+        handle = meter;
+        break;
+      }
+      case Kind::kTracker: {
+        selection.rule = ANNULUS_GIVEN;
+        annulus_importance_tracker* tracker = nullptr;
+        annulus_importance_tracker_create(device, &problem, &selection, nullptr, &tracker);
+        handle = tracker;
+        break;
+      }
+      case Kind::kLayout: {
+        annulus_layout_sizes sizes = ANNULUS_LAYOUT_SIZES_INIT;
+        sizes.block_rows = sizes.block_columns = 8;
+        sizes.seq_q = sizes.seq_k = kSide;
+        sizes.heads = 2;
+        annulus_layout* layout = nullptr;
+        annulus_layout_make(bytes_.below(2) == 0 ? "causal" : "heads(dense, window(3, 3))", nullptr,
+                            &sizes, nullptr, &layout);
+        handle = layout;
+        break;
+      }
+      case Kind::kArrays: {
+        auto* const layout = static_cast<annulus_layout*>(provide(Kind::kLayout));
+        annulus_arrays* arrays = nullptr;
+        annulus_layout_to_arrays(layout, static_cast<std::int32_t>(bytes_.between(2, 7)), &arrays);
+        handle = arrays;
+        break;
+      }
+      case Kind::kCache: {
+        annulus_layout_cache* cache = nullptr;
+        annulus_layout_cache_create(nullptr, &cache);
+        handle = cache;
+        break;
+      }
+      case Kind::kQuery: {
+        annulus_layout_query* query = nullptr;
+        annulus_layout_query_create("window(9, 0)", nullptr, 8, 8, 1, 0, &query);
+        handle = query;
+        break;
+      }
+      case Kind::kTuning: {
+        annulus_tune_options dry = ANNULUS_TUNE_OPTIONS_INIT;
+        dry.dry_run = 1;
+        annulus_tuning* tuning = nullptr;
+        annulus_tune(device, &problem, &dry, &tuning);
+        handle = tuning;
+        break;
+      }
+      case Kind::kTuned: {
+        annulus_tuned_list* list = nullptr;
+        annulus_tuned_list_read(with.folder.c_str(), &list);
+        handle = list;
+        break;
+      }
+      case Kind::kInstallation: {
+        annulus_installation* installation = nullptr;
+        if (!examined_) annulus_installation_examine("", &installation);
+        examined_ = true;
+        handle = installation;
+        break;
+      }
+      default:  // texts, references and devices
+        break;
+    }
+    if (handle != nullptr) held_.push_back({handle, kind, true});
+    return handle;
+  }
+  static annulus_operands whole_operands() {
+    annulus_operands made = ANNULUS_OPERANDS_INIT;
+    void* const* memory = setting().memory;
+    made.q = memory[0], made.k = memory[1], made.v = memory[2], made.o = memory[3];
+    made.q_strides = made.k_strides = made.v_strides = made.o_strides = {64 * 64, 64 * 64, 64};
+    return made;
   }
 
   // Looks at what a call returned. True where it succeeded.
@@ -318,7 +447,7 @@ class Program {
     return made;
   }
   // Launches are by far the slowest part of an input. True where one more is in the budget.
-  bool may_launch() { return launches_++ < 4; }
+  bool may_launch() { return launches_++ < 1; }
   Sized<annulus_problem> problem(bool planned) {
     Sized<annulus_problem> made(ANNULUS_PROBLEM_INIT, bytes_);
     made->seq_q = bytes_.between(0, kSide);
@@ -327,6 +456,11 @@ class Program {
     made->pattern = "causal";
     if (planned) return made;
     made->batch = small(2);
+    if (bytes_.below(2) == 0) {
+      made->heads = 2;
+      made->pattern = pattern();
+      return made;
+    }
     made->heads = small(4);
     made->kv_heads = small(2);
     made->dim_v = small(64);
@@ -344,18 +478,21 @@ class Program {
     made->config = kConfig;
     made->kv_splits = 1;
     made->cancel = flag();
-    made->max_work = 1'000'000;
+    made->max_work =
+        3'000'000;  // the mask of causal takes two million, and nothing else is planned
     made->block_rows = small(128);
     made->block_columns = small(128);
     return made;
   }
-  Sized<annulus_operands> operands() {
+  // With `host_too`, Q, K, V and O may also be host memory, which runs of plans find out and
+  // refuse.
+  Sized<annulus_operands> operands(bool host_too = true) {
     Sized<annulus_operands> made(ANNULUS_OPERANDS_INIT, bytes_);
     void* const* memory = setting().memory;
     static char host[64];
     const auto place = [&](int i) -> void* {
       const std::int64_t choice = bytes_.below(32);
-      return choice == 0 ? nullptr : choice == 1 ? host : memory[choice == 2 ? 0 : i];
+      return choice == 0 ? nullptr : choice == 1 && host_too ? host : memory[choice == 2 ? 0 : i];
     };
     made->q = place(0), made->k = place(1), made->v = place(2), made->o = place(3);
     for (annulus_strides* strides :
@@ -849,8 +986,8 @@ class Program {
     auto* const bytes = static_cast<std::byte*>(setting().memory[index]);
     return reinterpret_cast<T*>(choice == 0 ? nullptr : choice == 1 ? bytes + 2 : bytes);
   }
-  Sized<annulus_operands> operands_with_lse() {
-    Sized<annulus_operands> made = operands();
+  Sized<annulus_operands> operands_with_lse(bool host_too) {
+    Sized<annulus_operands> made = operands(host_too);
     made->lse = place<float>(4);
     return made;
   }
@@ -873,20 +1010,20 @@ class Program {
     Sized<annulus_ring_options> options(ANNULUS_RING_OPTIONS_INIT, bytes_);
     options->sharding = tiny(2);
     options->multiple = tiny(16);
-    options->config = kConfig;
-    switch (bytes_.below(6)) {
+    options->plans = plans.get();
+    switch (bytes_.below(8)) {
       case 0:
         options->config = "mma m64";
         break;
-      case 1:
-        options->config = nullptr;
-        options->plans = plans.get();
+      case 1:  // both have a configuration
+        options->config = kConfig;
         break;
-      case 2:  // both have a configuration
-        options->plans = plans.get();
+      case 2:
         break;
       default:
-        break;
+        options->config = kConfig;
+        plans->config = nullptr;
+        plans->block_rows = plans->block_columns = 0;
     }
     const std::int64_t cut = bytes_.between(0, kSide);
     const annulus_segment pieces[] = {
@@ -918,9 +1055,8 @@ class Program {
     for (std::size_t rank = 0; rank < kMost; ++rank) {
       Sized<annulus_operands> one(ANNULUS_OPERANDS_INIT, bytes_);
       const auto at = [&](int i) {
-        return bytes_.below(48) == 0
-                   ? nullptr
-                   : static_cast<std::byte*>(setting().memory[i]) + rank * kEach;
+        return bytes_.below(48) == 0 ? nullptr
+                                     : static_cast<std::byte*>(setting().memory[i]) + rank * kEach;
       };
       one->q = at(0), one->k = at(1), one->v = at(2), one->o = at(3);
       one->q_strides = one->k_strides = one->v_strides = one->o_strides = {64 * 64, 64 * 64, 64};
@@ -943,9 +1079,8 @@ class Program {
       }
     }
     if (!may_launch()) return;
-    returned(
-        annulus_ring_run(ring, reinterpret_cast<const annulus_ring_call*>(calls), ranks),
-        "annulus_ring_run");
+    returned(annulus_ring_run(ring, reinterpret_cast<const annulus_ring_call*>(calls), ranks),
+             "annulus_ring_run");
   }
 
   void call_ring() {
@@ -1059,8 +1194,8 @@ class Program {
       }
       case 1: {
         std::size_t size = 0;
-        if (returned(annulus_recall_meter_workspace_bytes(
-                         pick<annulus_recall_meter>(Kind::kMeter), &size),
+        if (returned(annulus_recall_meter_workspace_bytes(pick<annulus_recall_meter>(Kind::kMeter),
+                                                          &size),
                      "annulus_recall_meter_workspace_bytes") &&
             size > Setting::kBytes) {
           wrong("a meter needs {} bytes of workspace", size);
@@ -1069,7 +1204,7 @@ class Program {
       }
       default: {
         meter = pick<annulus_recall_meter>(Kind::kMeter);
-        auto given = operands_with_lse();
+        auto given = operands_with_lse(true);
         float* const recall = place<float>(8);
         void* const workspace = scratch();
         if (!may_launch()) return;
@@ -1088,19 +1223,18 @@ class Program {
         auto chosen = selection(ANNULUS_GIVEN);
         Sized<annulus_tracker_options> options(ANNULUS_TRACKER_OPTIONS_INIT, bytes_);
         options->max_added = small(3), options->max_dropped = small(3);
-        return made(
-            annulus_importance_tracker_create(device, described.get(), chosen.get(),
-                                              bytes_.below(4) == 0 ? nullptr : options.get(),
-                                              &tracker),
-            tracker, Kind::kTracker, "annulus_importance_tracker_create");
+        return made(annulus_importance_tracker_create(
+                        device, described.get(), chosen.get(),
+                        bytes_.below(4) == 0 ? nullptr : options.get(), &tracker),
+                    tracker, Kind::kTracker, "annulus_importance_tracker_create");
       }
       case 1: {
         std::size_t state = 0, workspace = 0;
-        if (returned(annulus_importance_tracker_sizes(
-                         pick<annulus_importance_tracker>(Kind::kTracker),
-                         bytes_.below(8) == 0 ? nullptr : &state,
-                         bytes_.below(8) == 0 ? nullptr : &workspace),
-                     "annulus_importance_tracker_sizes") &&
+        if (returned(
+                annulus_importance_tracker_sizes(pick<annulus_importance_tracker>(Kind::kTracker),
+                                                 bytes_.below(8) == 0 ? nullptr : &state,
+                                                 bytes_.below(8) == 0 ? nullptr : &workspace),
+                "annulus_importance_tracker_sizes") &&
             std::max(state, workspace) > Setting::kBytes) {
           wrong("a tracker needs {} and {} bytes", state, workspace);
         }
@@ -1109,16 +1243,16 @@ class Program {
       default: {
         tracker = pick<annulus_importance_tracker>(Kind::kTracker);
         const bool updates = bytes_.below(2) == 0;
-        auto given = operands_with_lse();
+        auto given = operands_with_lse(false);
         const std::int32_t* const kept = listed();
         auto* const state = place<void>(7);
         void* const workspace = scratch();
         if (!may_launch()) return;
         if (updates) {
-          returned(annulus_importance_tracker_update(tracker, nullptr, given.get(),
-                                                     const_cast<std::int32_t*>(kept), state,
-                                                     workspace),
-                   "annulus_importance_tracker_update");
+          returned(
+              annulus_importance_tracker_update(tracker, nullptr, given.get(),
+                                                const_cast<std::int32_t*>(kept), state, workspace),
+              "annulus_importance_tracker_update");
         } else {
           returned(annulus_importance_tracker_measure(tracker, nullptr, given.get(), kept, state,
                                                       workspace),
@@ -1144,11 +1278,13 @@ class Program {
         options.time_limit_seconds = static_cast<double>(bytes_.between(-1, 8));
         options.seed = bytes_.byte();
         options.force = tiny(1), options.exhaustive = tiny(1), options.cold_cache = tiny(1);
-        options.progress = [](void*, const annulus_tune_progress*) { wrong("a candidate was run"); };
+        options.progress = [](void*, const annulus_tune_progress*) {
+          wrong("a candidate was run");
+        };
         if (!may_launch()) return;
         annulus_tuning* tuning = nullptr;
-        return made(annulus_tune(device, described.get(), &options, &tuning), tuning,
-                    Kind::kTuning, "annulus_tune");
+        return made(annulus_tune(device, described.get(), &options, &tuning), tuning, Kind::kTuning,
+                    "annulus_tune");
       }
       case 2: {
         Sized<annulus_tune_result> result(ANNULUS_TUNE_RESULT_INIT, bytes_);
@@ -1159,9 +1295,8 @@ class Program {
       case 3: {
         Sized<annulus_tune_trial> trial(ANNULUS_TUNE_TRIAL_INIT, bytes_);
         annulus_tuning* tuning = pick<annulus_tuning>(Kind::kTuning);
-        returned(
-            annulus_tuning_get_trial(tuning, static_cast<std::size_t>(small(80)), trial.get()),
-            "annulus_tuning_get_trial");
+        returned(annulus_tuning_get_trial(tuning, static_cast<std::size_t>(small(80)), trial.get()),
+                 "annulus_tuning_get_trial");
         return;
       }
       case 4: {
@@ -1352,7 +1487,8 @@ class Program {
         inputs->q = inputs->k = operand;
         inputs->v = bytes_.below(8) == 0 ? nullptr : operand;
         inputs->q_strides = inputs->k_strides = inputs->v_strides = {64 * 64, 64 * 64, 64};
-        const std::int64_t rows = small(64), columns = small(64);
+        const bool whole = bytes_.below(2) == 0;  // a tile that kernels have
+        const std::int64_t rows = whole ? 64 : small(64), columns = whole ? 64 : small(64);
         returned(annulus_reached_rows(described.get(), inputs.get(), rows, columns, reached),
                  "annulus_reached_rows");
       }
@@ -1415,9 +1551,9 @@ class Program {
       }
       case 1: {
         Sized<annulus_installation_info> info(ANNULUS_INSTALLATION_INFO_INIT, bytes_);
-        returned(annulus_installation_get(pick<annulus_installation>(Kind::kInstallation),
-                                          info.get()),
-                 "annulus_installation_get");
+        returned(
+            annulus_installation_get(pick<annulus_installation>(Kind::kInstallation), info.get()),
+            "annulus_installation_get");
         return;
       }
       case 2: {
@@ -1464,10 +1600,10 @@ class Program {
         annulus_device* device = pick<annulus_device>(Kind::kDevice);
         Sized<annulus_cache_counters> host(ANNULUS_CACHE_COUNTERS_INIT, bytes_);
         Sized<annulus_cache_counters> there(ANNULUS_CACHE_COUNTERS_INIT, bytes_);
-        returned(annulus_device_get_list_counters(device,
-                                                  bytes_.below(4) == 0 ? nullptr : host.get(),
-                                                  bytes_.below(4) == 0 ? nullptr : there.get()),
-                 "annulus_device_get_list_counters");
+        returned(
+            annulus_device_get_list_counters(device, bytes_.below(4) == 0 ? nullptr : host.get(),
+                                             bytes_.below(4) == 0 ? nullptr : there.get()),
+            "annulus_device_get_list_counters");
         return;
       }
       case 8: {
@@ -1489,9 +1625,9 @@ class Program {
         options->cancel = flag();
         Sized<annulus_layout_statistics> statistics(ANNULUS_LAYOUT_STATISTICS_INIT, bytes_);
         const char* const text = pattern();
-        returned(annulus_pattern_statistics(text, nullptr, sized.get(), options.get(),
-                                            statistics.get()),
-                 "annulus_pattern_statistics");
+        returned(
+            annulus_pattern_statistics(text, nullptr, sized.get(), options.get(), statistics.get()),
+            "annulus_pattern_statistics");
         return;
       }
       case 10: {
@@ -1512,9 +1648,10 @@ class Program {
   Bytes& bytes_;
   std::vector<Held> held_;
   int launches_ = 0;
+  int planned_ = 0;  // handles that were provided and took a plan
   bool traced_ = false;
   bool examined_ = false;  // looking at an installation takes milliseconds
-  bool good_ = true;  // all handles of the current call are what they should be
+  bool good_ = true;       // all handles of the current call are what they should be
 };
 
 }  // namespace
@@ -1554,6 +1691,13 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
       check(annulus_ring_create(devices, 2, &problem, &sharded, &ring));
       annulus_ring_destroy(ring);
     }
+    const annulus_segment pieces[] = {{0, 20}, {20, 44}};  // uneven, not at multiples of tiles
+    const annulus_shard shards[] = {{&pieces[0], 1, &pieces[0], 1}, {&pieces[1], 1, &pieces[1], 1}};
+    sharded.shards = shards;
+    annulus_ring* uneven = nullptr;
+    check(annulus_ring_create(devices, 2, &problem, &sharded, &uneven));
+    annulus_ring_destroy(uneven);
+    sharded.shards = nullptr;
     problem.want_lse = 1;
     annulus_recall_meter* meter = nullptr;
     check(annulus_recall_meter_create(device, &problem, &options, &meter));
