@@ -8,7 +8,6 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -31,7 +30,7 @@ void keep(std::array<char, bytes>* to, std::string_view text) noexcept {
   std::size_t length = std::min(text.size(), bytes - 1);
   // No UTF-8 character is cut: bytes 10xxxxxx continue one.
   while (length < text.size() && length > 0 && (text[length] & 0xC0) == 0x80) --length;
-  std::memcpy(to->data(), text.data(), length);
+  std::copy_n(text.data(), length, to->data());  // memcpy takes no null, which an empty text has
   (*to)[length] = '\0';
 }
 

@@ -1,17 +1,28 @@
-// Sequences of calls of the C interface. Each byte of an input chooses a function, its handles
-// (live ones, ones that were given back, ones of another kind, null, any number), sizes of structs
-// and small numbers. Whatever the order, each call returns a code that the header knows, with a
-// text where it failed; a handle that is none is refused, and one that is given back is gone.
+// Sequences of calls of the C interface, of which every function occurs. Each byte of an input
+// chooses a function, its handles (live ones, ones that were given back, ones of another kind,
+// null, any number), sizes of structs, small numbers, flags that cancel, and when the caller's
+// allocator begins to refuse. Whatever the order, each call returns a code that the header knows,
+// with a text where it failed; a handle that is none is refused, and one that is given back is
+// gone.
+
+#include <unistd.h>
 
 #include <algorithm>
+#include <climits>
+#include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "annulus/c.h"
 #include "annulus/c_inspect.h"
+#include "annulus/c_installation.h"
 #include "annulus/c_layout.h"
 #include "annulus/c_layout_formats.h"
+#include "annulus/c_metrics.h"
 #include "annulus/c_oracle.h"
 #include "annulus/c_pattern.h"
 #include "annulus/c_ring.h"
@@ -22,10 +33,46 @@
 namespace annulus::fuzz {
 namespace {
 
-// What a program holds for as long as it runs: a device, and memory on it for operands.
+constexpr const char* kConfig = "mma m64 n64 w4 s2";
+// Lengths and head dim of what is planned are at most this, so 16 KiB hold any operand.
+constexpr std::int64_t kSide = 64;
+
+// What flags of cancellation point to.
+const volatile std::int32_t kGoOn = 0;
+const volatile std::int32_t kCancel = 1;
+
+// The caller's device memory, which can be made to run out.
+struct Allocator {
+  int (*allocate)(unsigned long long* address, std::size_t bytes) = nullptr;  // cuMemAlloc_v2
+  int (*release)(unsigned long long address) = nullptr;                       // cuMemFree_v2
+  std::int64_t left = INT64_MAX;  // allocations until it refuses
+  bool by_null = false;           // refuses by a null address, else by what it returns
+
+  static int take(void* user, std::size_t bytes, std::size_t, void** address) {
+    auto* const self = static_cast<Allocator*>(user);
+    if (self->left <= 0) {
+      *address = nullptr;
+      return self->by_null ? 0 : 7;
+    }
+    --self->left;
+    unsigned long long made = 0;
+    const int code = self->allocate(&made, bytes);
+    *address = reinterpret_cast<void*>(made);
+    return code;
+  }
+  static void give(void* user, void* address, std::size_t) {
+    static_cast<Allocator*>(user)->release(reinterpret_cast<unsigned long long>(address));
+  }
+};
+
+// What a program holds for as long as it runs: two devices, of which the second has the caller's
+// allocator and log, memory for operands, and a folder.
 struct Setting {
   annulus_device* device = nullptr;
-  void* memory[4] = {};  // zeros
+  annulus_device* limited = nullptr;
+  Allocator allocator;
+  void* memory[10] = {};  // zeros
+  std::string folder;
   static constexpr std::size_t kBytes = std::size_t{1} << 18;
 
   Setting() {
@@ -37,11 +84,37 @@ struct Setting {
     if (annulus_device_open(&options, &device) != ANNULUS_OK) {
       wrong("no simulated device: {}", annulus_last_error());
     }
+    void* entries[2] = {};
+    annulus_device_driver_entry(device, "cuMemAlloc_v2", &entries[0]);
+    annulus_device_driver_entry(device, "cuMemFree_v2", &entries[1]);
+    std::memcpy(&allocator.allocate, &entries[0], sizeof entries[0]);
+    std::memcpy(&allocator.release, &entries[1], sizeof entries[1]);
+    options.allocate = Allocator::take;
+    options.release = Allocator::give;
+    options.allocator_user = &allocator;
+    options.log = [](void*, std::int32_t level, const char* text) {
+      if (level < ANNULUS_LOG_ERROR || level > ANNULUS_LOG_DEBUG)
+        wrong("a note of level {}", level);
+      if (text == nullptr || text[0] == '\0') wrong("a note without a text");
+    };
+    options.log_level = ANNULUS_LOG_DEBUG;
+    options.time_every_nth_run = 1;
+    if (annulus_device_open(&options, &limited) != ANNULUS_OK) {
+      wrong("no second device: {}", annulus_last_error());
+    }
     const std::vector<std::byte> zeros(kBytes);
     for (void*& place : memory) {
       annulus_device_allocate(device, kBytes, &place);
       annulus_device_copy_to_device(device, place, zeros.data(), kBytes);
     }
+    std::string made = (std::filesystem::temp_directory_path() / "annulus_c_calls_XXXXXX").string();
+    if (mkdtemp(made.data()) == nullptr) wrong("no folder {}", made);
+    folder = made;
+    std::ofstream(folder + "/damaged.tuned") << "annulus-tuned 3 0\n{}";
+  }
+  ~Setting() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
   }
 };
 
@@ -61,7 +134,11 @@ enum class Kind {
   kQuery,
   kReference,
   kTuning,
-  kTuned
+  kTuned,
+  kRing,
+  kMeter,
+  kTracker,
+  kInstallation
 };
 
 // A struct of the interface with room behind it, for callers that are newer than the library.
@@ -102,10 +179,13 @@ class Program {
     for (const Held& held : held_) {
       if (held.live && held.kind != Kind::kDevice) destroy(held.kind, held.handle);
     }
+    setting().allocator.left = INT64_MAX;
+    if (traced_) annulus_trace_stop();
   }
 
   void run() {
     held_.push_back({setting().device, Kind::kDevice, true});
+    held_.push_back({setting().limited, Kind::kDevice, true});
     for (int calls = 0; calls < 24 && !bytes_.empty(); ++calls) call();
   }
 
@@ -126,7 +206,7 @@ class Program {
       for (const Held& held : held_) {
         if (held.live && held.kind == kind) fit.push_back(held.handle);
       }
-      if (!fit.empty()) handle = fit[choice % fit.size()];
+      handle = fit.empty() ? provide(kind) : fit[choice % fit.size()];
     } else if (choice < 240) {
       handle = held_[choice % held_.size()].handle;
     } else if (choice < 248) {
@@ -139,6 +219,134 @@ class Program {
     return std::any_of(held_.begin(), held_.end(), [&](const Held& held) {
       return held.live && held.kind == kind && held.handle == handle;
     });
+  }
+
+  // A new handle of a kind of which there is none, so that calls find more than null; null where
+  // the second device is out of memory, and for kinds that inputs have to make themselves.
+  void* provide(Kind kind) {
+    const Setting& with = setting();
+    annulus_problem problem = ANNULUS_PROBLEM_INIT;
+    problem.seq_q = problem.seq_k = problem.dim_qk = problem.dim_v = kSide;
+    problem.pattern = "causal";
+    problem.want_lse = kind == Kind::kMeter || kind == Kind::kTracker;
+    annulus_plan_options options = ANNULUS_PLAN_OPTIONS_INIT;
+    options.config = kConfig;
+    options.kv_splits = 1;
+    annulus_selection selection = ANNULUS_SELECTION_INIT;
+    selection.block_rows = selection.block_columns = 16;
+    selection.max_blocks = 2;
+    annulus_device* const device = bytes_.below(4) == 0 ? with.limited : with.device;
+    void* handle = nullptr;
+    const bool planned = kind == Kind::kPlan || kind == Kind::kBound || kind == Kind::kRing ||
+                         kind == Kind::kMeter || kind == Kind::kTracker || kind == Kind::kTuning;
+    if (planned && planned_++ >= 2) return nullptr;
+    switch (kind) {
+      case Kind::kPlan: {
+        annulus_plan* plan = nullptr;
+        const std::int64_t chosen = bytes_.below(3);
+        if (chosen == 0) {
+          annulus_plan_create(device, &problem, &options, &plan);
+        } else {
+          selection.rule = chosen == 1 ? ANNULUS_TOP_K : ANNULUS_GIVEN;
+          annulus_plan_create_selected(device, &problem, &selection, &options, &plan);
+        }
+        handle = plan;
+        break;
+      }
+      case Kind::kBound: {
+        auto* const plan = static_cast<annulus_plan*>(provide(Kind::kPlan));
+        annulus_operands given = whole_operands();
+        annulus_bound* bound = nullptr;
+        annulus_plan_bind(plan, &given, with.memory[9], &bound);
+        handle = bound;
+        break;
+      }
+      case Kind::kRing: {
+        annulus_device* const devices[] = {device, with.device};
+        annulus_ring_options sharded = ANNULUS_RING_OPTIONS_INIT;
+        sharded.config = kConfig;
+        sharded.sharding = bytes_.below(2) == 0 ? ANNULUS_CONTIGUOUS : ANNULUS_ZIGZAG;
+        annulus_ring* ring = nullptr;
+        annulus_ring_create(devices, 2, &problem, &sharded, &ring);
+        handle = ring;
+        break;
+      }
+      case Kind::kMeter: {
+        annulus_recall_meter* meter = nullptr;
+        annulus_recall_meter_create(device, &problem, &options, &meter);
+        handle = meter;
+        break;
+      }
+      case Kind::kTracker: {
+        selection.rule = ANNULUS_GIVEN;
+        annulus_importance_tracker* tracker = nullptr;
+        annulus_importance_tracker_create(device, &problem, &selection, nullptr, &tracker);
+        handle = tracker;
+        break;
+      }
+      case Kind::kLayout: {
+        annulus_layout_sizes sizes = ANNULUS_LAYOUT_SIZES_INIT;
+        sizes.block_rows = sizes.block_columns = 8;
+        sizes.seq_q = sizes.seq_k = kSide;
+        sizes.heads = 2;
+        annulus_layout* layout = nullptr;
+        annulus_layout_make(bytes_.below(2) == 0 ? "causal" : "heads(dense, window(3, 3))", nullptr,
+                            &sizes, nullptr, &layout);
+        handle = layout;
+        break;
+      }
+      case Kind::kArrays: {
+        auto* const layout = static_cast<annulus_layout*>(provide(Kind::kLayout));
+        annulus_arrays* arrays = nullptr;
+        annulus_layout_to_arrays(layout, static_cast<std::int32_t>(bytes_.between(2, 7)), &arrays);
+        handle = arrays;
+        break;
+      }
+      case Kind::kCache: {
+        annulus_layout_cache* cache = nullptr;
+        annulus_layout_cache_create(nullptr, &cache);
+        handle = cache;
+        break;
+      }
+      case Kind::kQuery: {
+        annulus_layout_query* query = nullptr;
+        annulus_layout_query_create("window(9, 0)", nullptr, 8, 8, 1, 0, &query);
+        handle = query;
+        break;
+      }
+      case Kind::kTuning: {
+        annulus_tune_options dry = ANNULUS_TUNE_OPTIONS_INIT;
+        dry.dry_run = 1;
+        annulus_tuning* tuning = nullptr;
+        annulus_tune(device, &problem, &dry, &tuning);
+        handle = tuning;
+        break;
+      }
+      case Kind::kTuned: {
+        annulus_tuned_list* list = nullptr;
+        annulus_tuned_list_read(with.folder.c_str(), &list);
+        handle = list;
+        break;
+      }
+      case Kind::kInstallation: {
+        annulus_installation* installation = nullptr;
+        if (!examined_) annulus_installation_examine("", &installation);
+        examined_ = true;
+        handle = installation;
+        break;
+      }
+      default:  // texts, references and devices
+        break;
+    }
+    if (handle != nullptr) held_.push_back({handle, kind, true});
+    return handle;
+  }
+  static annulus_operands whole_operands() {
+    annulus_operands made = ANNULUS_OPERANDS_INIT;
+    void* const* memory = setting().memory;
+    made.q = memory[0], made.k = memory[1], made.v = memory[2], made.o = memory[3];
+    made.q_strides = made.k_strides = made.v_strides = made.o_strides = {64 * 64, 64 * 64, 64};
+    return made;
   }
 
   // Looks at what a call returned. True where it succeeded.
@@ -186,11 +394,19 @@ class Program {
         return annulus_tuning_destroy(static_cast<annulus_tuning*>(handle));
       case Kind::kTuned:
         return annulus_tuned_list_destroy(static_cast<annulus_tuned_list*>(handle));
+      case Kind::kRing:
+        return annulus_ring_destroy(static_cast<annulus_ring*>(handle));
+      case Kind::kMeter:
+        return annulus_recall_meter_destroy(static_cast<annulus_recall_meter*>(handle));
+      case Kind::kTracker:
+        return annulus_importance_tracker_destroy(static_cast<annulus_importance_tracker*>(handle));
+      case Kind::kInstallation:
+        return annulus_installation_destroy(static_cast<annulus_installation*>(handle));
     }
     return ANNULUS_OK;
   }
   void give_back() {
-    const Kind kind = static_cast<Kind>(bytes_.between(1, 10));
+    const Kind kind = static_cast<Kind>(bytes_.between(1, 14));
     void* handle = pick<void>(kind);
     if (!returned(destroy(kind, handle), "destroy")) return;
     for (Held& held : held_) {
@@ -218,14 +434,33 @@ class Program {
   std::int64_t small(std::int64_t most) {
     return bytes_.below(24) == 0 ? bytes_.number() : bytes_.between(0, most);
   }
+  int tiny(std::int64_t most) { return static_cast<int>(small(most)); }
+  std::size_t count(std::int64_t below) { return static_cast<std::size_t>(bytes_.below(below)); }
+  const volatile std::int32_t* flag() {
+    const std::int64_t choice = bytes_.below(16);
+    return choice == 0 ? &kCancel : choice == 1 ? &kGoOn : nullptr;
+  }
+  Sized<annulus_work_limit> limit(std::int64_t most) {
+    Sized<annulus_work_limit> made(ANNULUS_WORK_LIMIT_INIT, bytes_);
+    made->max_work = bytes_.between(0, most);
+    made->cancel = flag();
+    return made;
+  }
+  // Launches are by far the slowest part of an input. True where one more is in the budget.
+  bool may_launch() { return launches_++ < 1; }
   Sized<annulus_problem> problem(bool planned) {
     Sized<annulus_problem> made(ANNULUS_PROBLEM_INIT, bytes_);
-    made->seq_q = bytes_.between(0, 64);
-    made->seq_k = bytes_.between(0, 64);
-    made->dim_qk = made->dim_v = 64;
+    made->seq_q = bytes_.between(0, kSide);
+    made->seq_k = bytes_.between(0, kSide);
+    made->dim_qk = made->dim_v = kSide;
     made->pattern = "causal";
     if (planned) return made;
     made->batch = small(2);
+    if (bytes_.below(2) == 0) {
+      made->heads = 2;
+      made->pattern = pattern();
+      return made;
+    }
     made->heads = small(4);
     made->kv_heads = small(2);
     made->dim_v = small(64);
@@ -240,20 +475,24 @@ class Program {
   }
   Sized<annulus_plan_options> plan_options() {
     Sized<annulus_plan_options> made(ANNULUS_PLAN_OPTIONS_INIT, bytes_);
-    made->config = "mma m64 n64 w4 s2";
+    made->config = kConfig;
     made->kv_splits = 1;
-    made->max_work = 1'000'000;
+    made->cancel = flag();
+    made->max_work =
+        3'000'000;  // the mask of causal takes two million, and nothing else is planned
     made->block_rows = small(128);
     made->block_columns = small(128);
     return made;
   }
-  Sized<annulus_operands> operands() {
+  // With `host_too`, Q, K, V and O may also be host memory, which runs of plans find out and
+  // refuse.
+  Sized<annulus_operands> operands(bool host_too = true) {
     Sized<annulus_operands> made(ANNULUS_OPERANDS_INIT, bytes_);
     void* const* memory = setting().memory;
     static char host[64];
     const auto place = [&](int i) -> void* {
       const std::int64_t choice = bytes_.below(32);
-      return choice == 0 ? nullptr : choice == 1 ? host : memory[choice == 2 ? 0 : i];
+      return choice == 0 ? nullptr : choice == 1 && host_too ? host : memory[choice == 2 ? 0 : i];
     };
     made->q = place(0), made->k = place(1), made->v = place(2), made->o = place(3);
     for (annulus_strides* strides :
@@ -275,7 +514,9 @@ class Program {
 
   void call() {
     good_ = true;
-    switch (bytes_.below(10)) {
+    const std::uint8_t choice = bytes_.byte();
+    if (choice >= 140) return call_more(choice);
+    switch (choice % 10) {
       case 0:
         return give_back();
       case 1:
@@ -640,17 +881,20 @@ class Program {
       case 7: {
         plan = pick<annulus_plan>(Kind::kPlan);
         auto given = operands();
-        returned(annulus_plan_run(plan, nullptr, given.get(), nullptr), "annulus_plan_run");
+        if (may_launch()) {
+          returned(annulus_plan_run(plan, nullptr, given.get(), scratch()), "annulus_plan_run");
+        }
         return;
       }
       case 8: {
         annulus_bound* bound = nullptr;
         plan = pick<annulus_plan>(Kind::kPlan);
         auto given = operands();
-        return made(annulus_plan_bind(plan, given.get(), nullptr, &bound), bound, Kind::kBound,
+        return made(annulus_plan_bind(plan, given.get(), scratch(), &bound), bound, Kind::kBound,
                     "annulus_plan_bind");
       }
       case 9:
+        if (!may_launch()) return;
         returned(annulus_bound_run(pick<annulus_bound>(Kind::kBound), nullptr),
                  "annulus_bound_run");
         return;
@@ -677,18 +921,8 @@ class Program {
             "annulus_problem_validate");
         return;
       }
-      case 13: {  // refused: a ring takes a second to compile
-        annulus_device* devices[2] = {pick<annulus_device>(Kind::kDevice),
-                                      pick<annulus_device>(Kind::kDevice)};
-        Sized<annulus_ring_options> options(ANNULUS_RING_OPTIONS_INIT, bytes_);
-        options->sharding = 7;
-        auto described = problem(true);
-        annulus_ring* ring = nullptr;
-        if (annulus_ring_create(devices, static_cast<std::size_t>(bytes_.below(3)), described.get(),
-                                options.get(), &ring) == ANNULUS_OK)
-          wrong("a ring without a sharding");
-        return;
-      }
+      case 13:
+        return create_ring();
       case 14: {
         alignas(16) static std::uint16_t zeros[64 * 64 * 2] = {};
         auto described = problem(true);
@@ -712,28 +946,766 @@ class Program {
     }
   }
 
+  // ---- Functions beside patterns, layouts, devices and plans
+
+  void call_more(std::uint8_t choice) {
+    switch (choice % 10) {
+      case 0:
+        return give_back();
+      case 1:
+        return call_ring();
+      case 2:
+        return call_selected();
+      case 3:
+        return call_meter();
+      case 4:
+        return call_tracker();
+      case 5:
+        return call_tuning();
+      case 6:
+        return call_files();
+      case 7:
+        return call_states();
+      case 8:
+        return call_metrics();
+      default:
+        return call_rest();
+    }
+  }
+
+  // Memory for a workspace: mostly large enough for every plan here.
+  void* scratch() {
+    const std::int64_t choice = bytes_.below(16);
+    if (choice == 0) return nullptr;
+    auto* const bytes = static_cast<std::byte*>(setting().memory[9]);
+    return choice == 1 ? bytes + 1 : bytes;
+  }
+  template <typename T>
+  T* place(int index) {
+    const std::int64_t choice = bytes_.below(24);
+    auto* const bytes = static_cast<std::byte*>(setting().memory[index]);
+    return reinterpret_cast<T*>(choice == 0 ? nullptr : choice == 1 ? bytes + 2 : bytes);
+  }
+  Sized<annulus_operands> operands_with_lse(bool host_too) {
+    Sized<annulus_operands> made = operands(host_too);
+    made->lse = place<float>(4);
+    return made;
+  }
+  Sized<annulus_problem> problem_with_lse() {
+    Sized<annulus_problem> made = problem(true);
+    made->want_lse = bytes_.below(12) != 0;
+    return made;
+  }
+
+  void create_ring() {
+    annulus_device* devices[3] = {};
+    for (annulus_device*& device : devices) device = setting().device;
+    const std::size_t ranks = bytes_.below(8) == 0 ? count(4) : 2;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      devices[rank] = pick<annulus_device>(Kind::kDevice);
+    }
+    auto described = problem(true);
+    if (bytes_.below(2) == 0) described->seq_k = described->seq_q;
+    auto plans = plan_options();
+    Sized<annulus_ring_options> options(ANNULUS_RING_OPTIONS_INIT, bytes_);
+    options->sharding = tiny(2);
+    options->multiple = tiny(16);
+    options->plans = plans.get();
+    switch (bytes_.below(8)) {
+      case 0:
+        options->config = "mma m64";
+        break;
+      case 1:  // both have a configuration
+        options->config = kConfig;
+        break;
+      case 2:
+        break;
+      default:
+        options->config = kConfig;
+        plans->config = nullptr;
+        plans->block_rows = plans->block_columns = 0;
+    }
+    const std::int64_t cut = bytes_.between(0, kSide);
+    const annulus_segment pieces[] = {
+        {0, cut}, {cut, described->seq_q - cut}, {cut, described->seq_k - cut}, {small(64), 3}};
+    annulus_shard shards[3] = {
+        {&pieces[0], 1, &pieces[0], 1}, {&pieces[1], 1, &pieces[2], 1}, {pieces, 0, nullptr, 0}};
+    if (bytes_.below(2) == 0) options->shards = shards;
+    if (bytes_.below(8) == 0) shards[bytes_.below(3)].q = &pieces[3];
+    if (bytes_.below(8) == 0) shards[bytes_.below(3)].k_count = count(3);
+    for (annulus_shard& shard : shards) {
+      // A count beyond its array would break the contract.
+      if (shard.k_count == 2 && shard.k != &pieces[0]) shard.k = &pieces[0];
+      if (shard.k == nullptr && shard.k_count > 0 && bytes_.below(2) == 0) shard.k_count = 0;
+    }
+    annulus_ring* ring = nullptr;
+    made(annulus_ring_create(devices, ranks, described.get(), options.get(), &ring), ring,
+         Kind::kRing, "annulus_ring_create");
+  }
+
+  void run_ring() {
+    annulus_ring* ring = pick<annulus_ring>(Kind::kRing);
+    constexpr std::size_t kMost = 4;
+    constexpr std::size_t kEach = Setting::kBytes / kMost;
+    // Elements lie at the distance of their struct_size.
+    std::size_t size = sizeof(annulus_ring_call);
+    if (bytes_.below(8) == 0) size = count(9) * 8;
+    alignas(16) std::byte calls[kMost * 64 + 64] = {};
+    std::vector<Sized<annulus_operands>> given;
+    for (std::size_t rank = 0; rank < kMost; ++rank) {
+      Sized<annulus_operands> one(ANNULUS_OPERANDS_INIT, bytes_);
+      const auto at = [&](int i) {
+        return bytes_.below(48) == 0 ? nullptr
+                                     : static_cast<std::byte*>(setting().memory[i]) + rank * kEach;
+      };
+      one->q = at(0), one->k = at(1), one->v = at(2), one->o = at(3);
+      one->q_strides = one->k_strides = one->v_strides = one->o_strides = {64 * 64, 64 * 64, 64};
+      given.push_back(one);
+    }
+    for (std::size_t rank = 0; rank < kMost; ++rank) {
+      annulus_ring_call call = ANNULUS_RING_CALL_INIT;
+      call.struct_size = rank > 0 && bytes_.below(32) == 0 ? count(80) : size;
+      call.operands = bytes_.below(32) == 0 ? nullptr : given[rank].get();
+      call.workspace = static_cast<std::byte*>(setting().memory[9]) + rank * kEach;
+      if (bytes_.below(32) == 0) call.workspace = nullptr;
+      std::memcpy(calls + rank * size, &call, std::min(size, sizeof call));
+    }
+    const std::size_t ranks = bytes_.below(8) == 0 ? count(kMost + 1) : 2;
+    for (std::size_t rank = 0; rank < 4; ++rank) {
+      annulus_ring_rank info = ANNULUS_RING_RANK_INIT;
+      if (annulus_ring_get_rank(ring, rank, &info) == ANNULUS_OK &&
+          info.workspace_bytes > static_cast<std::int64_t>(kEach)) {
+        wrong("a rank needs {} bytes of workspace", info.workspace_bytes);
+      }
+    }
+    if (!may_launch()) return;
+    returned(annulus_ring_run(ring, reinterpret_cast<const annulus_ring_call*>(calls), ranks),
+             "annulus_ring_run");
+  }
+
+  void call_ring() {
+    switch (bytes_.below(7)) {
+      case 0:
+      case 1:
+        return create_ring();
+      case 2: {
+        Sized<annulus_ring_info> info(ANNULUS_RING_INFO_INIT, bytes_);
+        returned(annulus_ring_get_info(pick<annulus_ring>(Kind::kRing), info.get()),
+                 "annulus_ring_get_info");
+        return;
+      }
+      case 3: {
+        Sized<annulus_ring_rank> info(ANNULUS_RING_RANK_INIT, bytes_);
+        annulus_ring* ring = pick<annulus_ring>(Kind::kRing);
+        const auto rank = static_cast<std::size_t>(small(3));
+        returned(annulus_ring_get_rank(ring, rank, info.get()), "annulus_ring_get_rank");
+        return;
+      }
+      case 4: {
+        const char* picture = nullptr;
+        if (returned(annulus_ring_get_picture(pick<annulus_ring>(Kind::kRing), &picture),
+                     "annulus_ring_get_picture") &&
+            std::strstr(picture, "</svg>") == nullptr) {
+          wrong("a picture that is no SVG");
+        }
+        return;
+      }
+      default:
+        return run_ring();
+    }
+  }
+
+  // Sizes of blocks are part of the kernels, so that others than 16 are here only where they are
+  // refused.
+  Sized<annulus_selection> selection(std::int32_t rule) {
+    static constexpr std::int64_t kSizes[] = {0, -1, INT64_MIN, INT64_MAX};
+    Sized<annulus_selection> made(ANNULUS_SELECTION_INIT, bytes_);
+    made->block_rows = made->block_columns = 16;
+    if (bytes_.below(24) == 0) made->block_rows = kSizes[bytes_.below(4)];
+    if (bytes_.below(24) == 0) made->block_columns = kSizes[bytes_.below(3)];
+    made->rule = bytes_.below(24) == 0 ? tiny(4) : rule;
+    made->max_blocks = small(5);
+    made->sink_blocks = small(2);
+    made->diagonal_blocks = small(2);
+    if (made->rule == ANNULUS_TOP_P) made->mass = static_cast<double>(bytes_.between(-1, 11)) / 10;
+    return made;
+  }
+  // Lists of block columns, as somebody else may have written them.
+  const std::int32_t* listed() {
+    std::int32_t numbers[16] = {};
+    for (std::int32_t& number : numbers) number = static_cast<std::int32_t>(bytes_.number());
+    void* const memory = setting().memory[6];
+    annulus_device_copy_to_device(setting().device, memory, numbers, sizeof numbers);
+    return place<const std::int32_t>(6);
+  }
+
+  void call_selected() {
+    annulus_plan* plan = nullptr;
+    switch (bytes_.below(5)) {
+      case 0:
+      case 1: {
+        annulus_device* device = pick<annulus_device>(Kind::kDevice);
+        auto described = problem(true);
+        if (bytes_.below(16) == 0) described->pattern = "sum(causal, dense)";
+        auto chosen = selection(bytes_.below(3) == 0 ? ANNULUS_GIVEN : ANNULUS_TOP_K);
+        auto options = plan_options();
+        return made(annulus_plan_create_selected(device, described.get(), chosen.get(),
+                                                 options.get(), &plan),
+                    plan, Kind::kPlan, "annulus_plan_create_selected");
+      }
+      case 2: {
+        float shares[8] = {0.5f, 1.0f, std::numeric_limits<float>::quiet_NaN()};
+        const std::size_t shown = count(9);
+        double mean = 0, least = 0;
+        if (returned(annulus_recall_summarise(bytes_.below(8) == 0 ? nullptr : shares, shown, &mean,
+                                              bytes_.below(16) == 0 ? nullptr : &least),
+                     "annulus_recall_summarise") &&
+            shown == 0 && mean != 1) {
+          wrong("the recall of nothing is {}", mean);
+        }
+        return;
+      }
+      default: {
+        plan = pick<annulus_plan>(Kind::kPlan);
+        auto given = operands();
+        Sized<annulus_selection_buffers> buffers(ANNULUS_SELECTION_BUFFERS_INIT, bytes_);
+        if (bytes_.below(2) == 0) buffers->given = listed();
+        if (bytes_.below(2) == 0) buffers->chosen = place<std::int32_t>(7);
+        // At most 4 rows of blocks, whose entries fit into the memory.
+        buffers->max_chosen = bytes_.between(-1, 20);
+        void* const workspace = scratch();
+        if (!may_launch()) return;
+        returned(annulus_plan_run_selected(plan, nullptr, given.get(), workspace,
+                                           bytes_.below(8) == 0 ? nullptr : buffers.get()),
+                 "annulus_plan_run_selected");
+      }
+    }
+  }
+
+  void call_meter() {
+    annulus_recall_meter* meter = nullptr;
+    switch (bytes_.below(4)) {
+      case 0: {
+        annulus_device* device = pick<annulus_device>(Kind::kDevice);
+        auto described = problem_with_lse();
+        auto options = plan_options();
+        return made(annulus_recall_meter_create(device, described.get(), options.get(), &meter),
+                    meter, Kind::kMeter, "annulus_recall_meter_create");
+      }
+      case 1: {
+        std::size_t size = 0;
+        if (returned(annulus_recall_meter_workspace_bytes(pick<annulus_recall_meter>(Kind::kMeter),
+                                                          &size),
+                     "annulus_recall_meter_workspace_bytes") &&
+            size > Setting::kBytes) {
+          wrong("a meter needs {} bytes of workspace", size);
+        }
+        return;
+      }
+      default: {
+        meter = pick<annulus_recall_meter>(Kind::kMeter);
+        auto given = operands_with_lse(true);
+        float* const recall = place<float>(8);
+        void* const workspace = scratch();
+        if (!may_launch()) return;
+        returned(annulus_recall_meter_run(meter, nullptr, given.get(), recall, workspace),
+                 "annulus_recall_meter_run");
+      }
+    }
+  }
+
+  void call_tracker() {
+    annulus_importance_tracker* tracker = nullptr;
+    switch (bytes_.below(5)) {
+      case 0: {
+        annulus_device* device = pick<annulus_device>(Kind::kDevice);
+        auto described = problem_with_lse();
+        auto chosen = selection(ANNULUS_GIVEN);
+        Sized<annulus_tracker_options> options(ANNULUS_TRACKER_OPTIONS_INIT, bytes_);
+        options->max_added = small(3), options->max_dropped = small(3);
+        return made(annulus_importance_tracker_create(
+                        device, described.get(), chosen.get(),
+                        bytes_.below(4) == 0 ? nullptr : options.get(), &tracker),
+                    tracker, Kind::kTracker, "annulus_importance_tracker_create");
+      }
+      case 1: {
+        std::size_t state = 0, workspace = 0;
+        if (returned(
+                annulus_importance_tracker_sizes(pick<annulus_importance_tracker>(Kind::kTracker),
+                                                 bytes_.below(8) == 0 ? nullptr : &state,
+                                                 bytes_.below(8) == 0 ? nullptr : &workspace),
+                "annulus_importance_tracker_sizes") &&
+            std::max(state, workspace) > Setting::kBytes) {
+          wrong("a tracker needs {} and {} bytes", state, workspace);
+        }
+        return;
+      }
+      default: {
+        tracker = pick<annulus_importance_tracker>(Kind::kTracker);
+        const bool updates = bytes_.below(2) == 0;
+        auto given = operands_with_lse(false);
+        const std::int32_t* const kept = listed();
+        auto* const state = place<void>(7);
+        void* const workspace = scratch();
+        if (!may_launch()) return;
+        if (updates) {
+          returned(
+              annulus_importance_tracker_update(tracker, nullptr, given.get(),
+                                                const_cast<std::int32_t*>(kept), state, workspace),
+              "annulus_importance_tracker_update");
+        } else {
+          returned(annulus_importance_tracker_measure(tracker, nullptr, given.get(), kept, state,
+                                                      workspace),
+                   "annulus_importance_tracker_measure");
+        }
+      }
+    }
+  }
+
+  void call_tuning() {
+    switch (bytes_.below(7)) {
+      case 0:
+      case 1: {  // nothing that runs a candidate, which takes seconds
+        annulus_device* device = pick<annulus_device>(Kind::kDevice);
+        auto described = problem(true);
+        if (bytes_.below(4) == 0) described->pattern = pattern();
+        annulus_tune_options options = ANNULUS_TUNE_OPTIONS_INIT;
+        if (bytes_.below(2) == 0) {
+          options.dry_run = 1;
+        } else {
+          options.cancel = &kCancel;
+        }
+        options.time_limit_seconds = static_cast<double>(bytes_.between(-1, 8));
+        options.seed = bytes_.byte();
+        options.force = tiny(1), options.exhaustive = tiny(1), options.cold_cache = tiny(1);
+        options.progress = [](void*, const annulus_tune_progress*) {
+          wrong("a candidate was run");
+        };
+        if (!may_launch()) return;
+        annulus_tuning* tuning = nullptr;
+        return made(annulus_tune(device, described.get(), &options, &tuning), tuning, Kind::kTuning,
+                    "annulus_tune");
+      }
+      case 2: {
+        Sized<annulus_tune_result> result(ANNULUS_TUNE_RESULT_INIT, bytes_);
+        returned(annulus_tuning_get(pick<annulus_tuning>(Kind::kTuning), result.get()),
+                 "annulus_tuning_get");
+        return;
+      }
+      case 3: {
+        Sized<annulus_tune_trial> trial(ANNULUS_TUNE_TRIAL_INIT, bytes_);
+        annulus_tuning* tuning = pick<annulus_tuning>(Kind::kTuning);
+        returned(annulus_tuning_get_trial(tuning, static_cast<std::size_t>(small(80)), trial.get()),
+                 "annulus_tuning_get_trial");
+        return;
+      }
+      case 4: {
+        const std::string paths[] = {"", setting().folder, "/nowhere:" + setting().folder, ":",
+                                     setting().folder + "/damaged.tuned"};
+        annulus_tuned_list* list = nullptr;
+        return made(annulus_tuned_list_read(paths[bytes_.below(5)].c_str(), &list), list,
+                    Kind::kTuned, "annulus_tuned_list_read");
+      }
+      case 5: {
+        Sized<annulus_tuned_info> info(ANNULUS_TUNED_INFO_INIT, bytes_);
+        returned(annulus_tuned_list_get(pick<annulus_tuned_list>(Kind::kTuned), info.get()),
+                 "annulus_tuned_list_get");
+        return;
+      }
+      default: {
+        Sized<annulus_tuned_entry> entry(ANNULUS_TUNED_ENTRY_INIT, bytes_);
+        annulus_tuned_list* list = pick<annulus_tuned_list>(Kind::kTuned);
+        returned(
+            annulus_tuned_list_get_entry(list, static_cast<std::size_t>(small(2)), entry.get()),
+            "annulus_tuned_list_get_entry");
+      }
+    }
+  }
+
+  // A path, or null. Two of them can be written to.
+  const char* path() {
+    static const std::string kPaths[] = {setting().folder + "/a", setting().folder + "/b",
+                                         setting().folder, setting().folder + "/none/c", ""};
+    const std::int64_t choice = bytes_.below(24);
+    if (choice >= 6) return kPaths[choice % 2].c_str();
+    return choice == 5 ? nullptr : kPaths[choice].c_str();
+  }
+
+  void call_files() {
+    annulus_layout* layout = nullptr;
+    switch (bytes_.below(6)) {
+      case 0: {
+        layout = pick<annulus_layout>(Kind::kLayout);
+        const char* const to = path();
+        if (!returned(annulus_layout_save(layout, to), "annulus_layout_save")) return;
+        annulus_layout* again = nullptr;
+        annulus_layout_difference difference = ANNULUS_LAYOUT_DIFFERENCE_INIT;
+        if (annulus_layout_load(to, &again) != ANNULUS_OK ||
+            annulus_layout_compare(layout, again, 0, &difference, nullptr) != ANNULUS_OK) {
+          wrong("a layout that was saved: {}", annulus_last_error());
+        }
+        if (difference.only_first + difference.only_second + difference.flags != 0 ||
+            difference.same_sizes != 1) {
+          wrong("another layout came back from its file");
+        }
+        annulus_layout_destroy(again);
+        return;
+      }
+      case 1:
+        return made(annulus_layout_load(path(), &layout), layout, Kind::kLayout,
+                    "annulus_layout_load");
+      case 2:
+        return made(annulus_layout_map(path(), &layout), layout, Kind::kLayout,
+                    "annulus_layout_map");
+      case 3: {
+        layout = pick<annulus_layout>(Kind::kLayout);
+        const char* const to = path();
+        returned(annulus_layout_export(layout, to, tiny(8)), "annulus_layout_export");
+        return;
+      }
+      case 4: {
+        auto sized = sizes();
+        const char* const from = path();
+        const std::int32_t format = tiny(8);
+        return made(annulus_layout_import(from, format,
+                                          bytes_.below(2) == 0 ? nullptr : sized.get(), &layout),
+                    layout, Kind::kLayout, "annulus_layout_import");
+      }
+      default: {
+        annulus_arrays* arrays = nullptr;
+        const char* const text = pattern();
+        return made(annulus_pattern_to_vertical_slash(text, small(3), &arrays), arrays,
+                    Kind::kArrays, "annulus_pattern_to_vertical_slash");
+      }
+    }
+  }
+
+  // A state in host memory with a few small numbers, which add up exactly.
+  struct HostState {
+    static constexpr int kRows = 4, kDim = 3;
+    float acc[kRows * kDim] = {}, m[kRows] = {}, l[kRows] = {};
+    Sized<annulus_host_state> state;
+
+    explicit HostState(Bytes& bytes) : state(ANNULUS_HOST_STATE_INIT, bytes) {
+      for (int row = 0; row < kRows; ++row) {
+        l[row] = static_cast<float>(bytes.below(4));
+        m[row] = l[row] == 0 ? -std::numeric_limits<float>::infinity()
+                             : static_cast<float>(bytes.between(-3, 3));
+        for (int i = 0; i < kDim; ++i) acc[row * kDim + i] = l[row] * static_cast<float>(i);
+      }
+      state->rows = bytes.below(16) == 0 ? bytes.between(-1, kRows - 1) : kRows;
+      state->dim_v = bytes.below(16) == 0 ? bytes.between(-1, kDim - 1) : kDim;
+      if (bytes.below(24) == 0) state->version = bytes.number();
+    }
+    // After the object has its place.
+    annulus_host_state* get(Bytes& bytes) {
+      state->acc = bytes.below(24) == 0 ? nullptr : acc;
+      state->m = bytes.below(24) == 0 ? nullptr : m;
+      state->l = bytes.below(24) == 0 ? nullptr : l;
+      return state.get();
+    }
+  };
+
+  void call_states() {
+    constexpr int kRows = HostState::kRows, kDim = HostState::kDim;
+    switch (bytes_.below(6)) {
+      case 0: {
+        HostState state(bytes_);
+        annulus_host_state* const given = state.get(bytes_);
+        if (!returned(annulus_state_clear(given), "annulus_state_clear")) return;
+        for (std::int64_t row = 0; row < given->rows; ++row) {
+          if (state.l[row] != 0 || !std::isinf(state.m[row])) wrong("row {} is not clear", row);
+        }
+        return;
+      }
+      case 1: {
+        HostState a(bytes_), none(bytes_), into(bytes_);
+        annulus_host_state* const first = a.get(bytes_);
+        annulus_host_state* const second = none.get(bytes_);
+        annulus_host_state* const to = bytes_.below(3) == 0 ? first : into.get(bytes_);
+        const bool clear = bytes_.below(2) == 0;
+        if (clear && annulus_state_clear(second) != ANNULUS_OK) return;
+        const HostState before = a;
+        if (!returned(annulus_state_merge(first, second, to), "annulus_state_merge") || !clear)
+          return;
+        for (std::int64_t row = 0; row < to->rows; ++row) {
+          if (to->l[row] != before.l[row] || to->m[row] != before.m[row]) {
+            wrong("merging nothing changed row {}", row);
+          }
+          for (std::int64_t i = 0; i < to->dim_v; ++i) {
+            const std::int64_t at = row * to->dim_v + i;
+            if (before.l[row] > 0 && to->acc[at] != before.acc[at])
+              wrong("merging nothing changed acc of row {}", row);
+          }
+        }
+        return;
+      }
+      case 2: {
+        HostState state(bytes_);
+        float o[kRows * kDim], lse[kRows];
+        annulus_host_state* const given = state.get(bytes_);
+        const std::int32_t base = tiny(3);
+        if (!returned(annulus_state_finish(given, base, bytes_.below(24) == 0 ? nullptr : o,
+                                           bytes_.below(24) == 0 ? nullptr : lse),
+                      "annulus_state_finish")) {
+          return;
+        }
+        for (std::int64_t row = 0; row < given->rows; ++row) {
+          if ((state.l[row] == 0) != std::isinf(lse[row])) wrong("the LSE of row {}", row);
+        }
+        return;
+      }
+      case 3: {
+        Sized<annulus_tolerance> tolerance(ANNULUS_TOLERANCE_INIT, bytes_);
+        returned(annulus_tolerance_get(tiny(5), tolerance.get()), "annulus_tolerance_get");
+        return;
+      }
+      case 4: {  // what is compared has the sizes of the problem of the reference
+        static const std::uint16_t zeros[kSide * kSide] = {};
+        static const std::uint8_t excused[kSide] = {0, 1};
+        static const float lse[kSide] = {};
+        annulus_reference* reference = pick<annulus_reference>(Kind::kReference);
+        HostState carried(bytes_);
+        Sized<annulus_host_result> result(ANNULUS_HOST_RESULT_INIT, bytes_);
+        result->o = bytes_.below(16) == 0 ? nullptr : zeros;
+        result->o_strides = {64 * 64, 64 * 64, bytes_.below(16) == 0 ? bytes_.below(65) : 64};
+        result->lse = bytes_.below(4) == 0 ? lse : nullptr;
+        result->state = bytes_.below(8) == 0 ? carried.get(bytes_) : nullptr;
+        result->excused = bytes_.below(2) == 0 ? nullptr : excused;
+        Sized<annulus_comparison> comparison(ANNULUS_COMPARISON_INIT, bytes_);
+        returned(annulus_reference_compare(reference, result.get(), comparison.get()),
+                 "annulus_reference_compare");
+        return;
+      }
+      default: {
+        alignas(16) static std::uint16_t operand[kSide * kSide] = {};
+        std::uint8_t reached[kSide];
+        operand[5] = bytes_.below(2) == 0 ? 0x7f80 : 0;  // an infinity in bf16
+        auto described = problem(true);
+        if (bytes_.below(4) == 0) described->pattern = pattern();
+        Sized<annulus_host_inputs> inputs(ANNULUS_HOST_INPUTS_INIT, bytes_);
+        inputs->q = inputs->k = operand;
+        inputs->v = bytes_.below(8) == 0 ? nullptr : operand;
+        inputs->q_strides = inputs->k_strides = inputs->v_strides = {64 * 64, 64 * 64, 64};
+        const bool whole = bytes_.below(2) == 0;  // a tile that kernels have
+        const std::int64_t rows = whole ? 64 : small(64), columns = whole ? 64 : small(64);
+        returned(annulus_reached_rows(described.get(), inputs.get(), rows, columns, reached),
+                 "annulus_reached_rows");
+      }
+    }
+  }
+
+  void call_metrics() {
+    annulus_text* text = nullptr;
+    switch (bytes_.below(8)) {
+      case 0: {
+        Sized<annulus_metrics> metrics(ANNULUS_METRICS_INIT, bytes_);
+        returned(annulus_device_metrics(pick<annulus_device>(Kind::kDevice), metrics.get()),
+                 "annulus_device_metrics");
+        return;
+      }
+      case 1: {
+        Sized<annulus_metrics> metrics(ANNULUS_METRICS_INIT, bytes_);
+        metrics->plans = bytes_.number();
+        static constexpr const char* kLabels[] = {nullptr, "", "device=\"0\"", "\n"};
+        return made(annulus_metrics_text(metrics.get(), kLabels[bytes_.below(4)], &text), text,
+                    Kind::kText, "annulus_metrics_text");
+      }
+      case 2: {
+        Sized<annulus_run_times> times(ANNULUS_RUN_TIMES_INIT, bytes_);
+        returned(annulus_plan_times(pick<annulus_plan>(Kind::kPlan), times.get()),
+                 "annulus_plan_times");
+        return;
+      }
+      case 3: {
+        std::int64_t spans = bytes_.below(4) == 0 ? bytes_.number() : bytes_.byte();
+        if (spans > 256 && spans <= 1 << 24) spans = 256;  // takes memory for as many
+        if (spans == 0) spans = 1;
+        traced_ = returned(annulus_trace_start(spans), "annulus_trace_start") || traced_;
+        return;
+      }
+      case 4:
+        returned(annulus_trace_stop(), "annulus_trace_stop");
+        return;
+      case 5: {
+        Sized<annulus_trace_state> state(ANNULUS_TRACE_STATE_INIT, bytes_);
+        returned(annulus_trace_read_state(state.get()), "annulus_trace_read_state");
+        return;
+      }
+      case 6:
+        return made(annulus_trace_json(&text), text, Kind::kText, "annulus_trace_json");
+      default:
+        returned(annulus_trace_write(path()), "annulus_trace_write");
+    }
+  }
+
+  void call_rest() {
+    switch (bytes_.below(12)) {
+      case 0: {
+        annulus_installation* made_now = nullptr;
+        if (examined_) return;
+        examined_ = true;
+        const std::string folders[] = {"", setting().folder + "/kernels", "/nowhere/kernels"};
+        return made(annulus_installation_examine(folders[bytes_.below(3)].c_str(), &made_now),
+                    made_now, Kind::kInstallation, "annulus_installation_examine");
+      }
+      case 1: {
+        Sized<annulus_installation_info> info(ANNULUS_INSTALLATION_INFO_INIT, bytes_);
+        returned(
+            annulus_installation_get(pick<annulus_installation>(Kind::kInstallation), info.get()),
+            "annulus_installation_get");
+        return;
+      }
+      case 2: {
+        Sized<annulus_library_report> report(ANNULUS_LIBRARY_REPORT_INIT, bytes_);
+        auto* const of = pick<annulus_installation>(Kind::kInstallation);
+        returned(annulus_installation_get_library(of, tiny(4), report.get()),
+                 "annulus_installation_get_library");
+        return;
+      }
+      case 3: {
+        Sized<annulus_listed_device> listed(ANNULUS_LISTED_DEVICE_INIT, bytes_);
+        auto* const of = pick<annulus_installation>(Kind::kInstallation);
+        returned(annulus_installation_get_device(of, count(3), listed.get()),
+                 "annulus_installation_get_device");
+        return;
+      }
+      case 4: {
+        const int status = tiny(14);
+        if (annulus_status_text(status)[0] == '\0') wrong("status {} has no text", status);
+        if (annulus_version() != ANNULUS_VERSION || annulus_version_text()[0] == '\0')
+          wrong("version {}", annulus_version());
+        return;
+      }
+      case 5: {
+        const auto index = static_cast<std::size_t>(small(12));
+        std::int64_t dim_qk = 0, dim_v = 0;
+        if (returned(annulus_dims_get(index, &dim_qk, bytes_.below(16) == 0 ? nullptr : &dim_v),
+                     "annulus_dims_get") != (index < annulus_dims_count()) &&
+            index >= annulus_dims_count()) {
+          wrong("head dims {} of {}", index, annulus_dims_count());
+        }
+        return;
+      }
+      case 6: {
+        Sized<annulus_preset> preset(ANNULUS_PRESET_INIT, bytes_);
+        const auto index = static_cast<std::size_t>(small(20));
+        if (returned(annulus_preset_get(index, preset.get()), "annulus_preset_get") &&
+            index >= annulus_preset_count()) {
+          wrong("preset {} of {}", index, annulus_preset_count());
+        }
+        return;
+      }
+      case 7: {
+        annulus_device* device = pick<annulus_device>(Kind::kDevice);
+        Sized<annulus_cache_counters> host(ANNULUS_CACHE_COUNTERS_INIT, bytes_);
+        Sized<annulus_cache_counters> there(ANNULUS_CACHE_COUNTERS_INIT, bytes_);
+        returned(
+            annulus_device_get_list_counters(device, bytes_.below(4) == 0 ? nullptr : host.get(),
+                                             bytes_.below(4) == 0 ? nullptr : there.get()),
+            "annulus_device_get_list_counters");
+        return;
+      }
+      case 8: {
+        annulus_layout_cache* cache = pick<annulus_layout_cache>(Kind::kCache);
+        if (bytes_.below(2) == 0) {
+          returned(annulus_layout_cache_clear(cache), "annulus_layout_cache_clear");
+          return;
+        }
+        Sized<annulus_cache_counters> counters(ANNULUS_CACHE_COUNTERS_INIT, bytes_);
+        returned(annulus_layout_cache_get_counters(cache, counters.get()),
+                 "annulus_layout_cache_get_counters");
+        return;
+      }
+      case 9: {
+        auto sized = sizes();
+        Sized<annulus_layout_options> options(ANNULUS_LAYOUT_OPTIONS_INIT, bytes_);
+        options->threads = 1;
+        options->max_work = 1'000'000;
+        options->cancel = flag();
+        Sized<annulus_layout_statistics> statistics(ANNULUS_LAYOUT_STATISTICS_INIT, bytes_);
+        const char* const text = pattern();
+        returned(
+            annulus_pattern_statistics(text, nullptr, sized.get(), options.get(), statistics.get()),
+            "annulus_pattern_statistics");
+        return;
+      }
+      case 10: {
+        annulus_device* device = pick<annulus_device>(Kind::kDevice);
+        auto described = problem(true);
+        auto options = plan_options();
+        returned(annulus_plan_prefetch(device, described.get(), options.get()),
+                 "annulus_plan_prefetch");
+        return;
+      }
+      default:  // the allocator of the second device runs out
+        setting().allocator.left = bytes_.below(4);
+        setting().allocator.by_null = bytes_.below(2) == 0;
+        if (bytes_.below(2) == 0) annulus_device_trim(setting().limited, 0, nullptr);
+    }
+  }
+
   Bytes& bytes_;
   std::vector<Held> held_;
-  bool good_ = true;  // all handles of the current call are what they should be
+  int launches_ = 0;
+  int planned_ = 0;  // handles that were provided and took a plan
+  bool traced_ = false;
+  bool examined_ = false;  // looking at an installation takes milliseconds
+  bool good_ = true;       // all handles of the current call are what they should be
 };
 
 }  // namespace
 }  // namespace annulus::fuzz
 
-// Compiles the kernel that the plans need.
+// Compiles the kernels that the plans, the rings and the selections of inputs need.
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
+  const auto check = [](annulus_status status) {
+    if (status != ANNULUS_OK) annulus::fuzz::wrong("{}", annulus_last_error());
+  };
   annulus_problem problem = ANNULUS_PROBLEM_INIT;
-  problem.seq_q = problem.seq_k = problem.dim_qk = problem.dim_v = 64;
+  problem.seq_q = problem.seq_k = problem.dim_qk = problem.dim_v = annulus::fuzz::kSide;
   problem.pattern = "causal";
   annulus_plan_options options = ANNULUS_PLAN_OPTIONS_INIT;
-  options.config = "mma m64 n64 w4 s2";
+  options.config = annulus::fuzz::kConfig;
   options.kv_splits = 1;
-  annulus_plan* plan = nullptr;
-  if (annulus_plan_create(annulus::fuzz::setting().device, &problem, &options, &plan) !=
-      ANNULUS_OK) {
-    annulus::fuzz::wrong("{}", annulus_last_error());
+  annulus_selection selection = ANNULUS_SELECTION_INIT;
+  selection.block_rows = selection.block_columns = 16;
+  annulus_ring_options sharded = ANNULUS_RING_OPTIONS_INIT;
+  sharded.config = annulus::fuzz::kConfig;
+  for (annulus_device* device :
+       {annulus::fuzz::setting().device, annulus::fuzz::setting().limited}) {
+    annulus_plan* plan = nullptr;
+    problem.want_lse = 0;
+    check(annulus_plan_create(device, &problem, &options, &plan));
+    annulus_plan_destroy(plan);
+    for (const std::int32_t rule : {ANNULUS_TOP_K, ANNULUS_TOP_P, ANNULUS_GIVEN}) {
+      selection.rule = rule;
+      selection.max_blocks = 2;
+      check(annulus_plan_create_selected(device, &problem, &selection, &options, &plan));
+      annulus_plan_destroy(plan);
+    }
+    annulus_device* const devices[] = {device, device};
+    for (const std::int32_t sharding : {ANNULUS_CONTIGUOUS, ANNULUS_ZIGZAG}) {
+      sharded.sharding = sharding;
+      annulus_ring* ring = nullptr;
+      check(annulus_ring_create(devices, 2, &problem, &sharded, &ring));
+      annulus_ring_destroy(ring);
+    }
+    const annulus_segment pieces[] = {{0, 20}, {20, 44}};  // uneven, not at multiples of tiles
+    const annulus_shard shards[] = {{&pieces[0], 1, &pieces[0], 1}, {&pieces[1], 1, &pieces[1], 1}};
+    sharded.shards = shards;
+    annulus_ring* uneven = nullptr;
+    check(annulus_ring_create(devices, 2, &problem, &sharded, &uneven));
+    annulus_ring_destroy(uneven);
+    sharded.shards = nullptr;
+    problem.want_lse = 1;
+    annulus_recall_meter* meter = nullptr;
+    check(annulus_recall_meter_create(device, &problem, &options, &meter));
+    annulus_recall_meter_destroy(meter);
+    annulus_importance_tracker* tracker = nullptr;
+    check(annulus_importance_tracker_create(device, &problem, &selection, nullptr, &tracker));
+    annulus_importance_tracker_destroy(tracker);
   }
-  annulus_plan_destroy(plan);
   return 0;
 }
 
