@@ -92,6 +92,7 @@ TEST_CASE("pools: only their blocks may be used, each as if it were an allocatio
   CHECK(cuda.simulator_add_block(slab + 8, 8) == kCudaInvalidValue);       // not aligned
   CHECK(cuda.simulator_add_block(slab + 8192, 8) == kCudaInvalidValue);
   CHECK(cuda.simulator_add_block(slab + 7936, 300) == kCudaInvalidValue);
+  CHECK(cuda.simulator_add_block(slab + 4096, ~std::uint64_t{0} - 255) == kCudaInvalidValue);
   CHECK(cuda.simulator_add_block(slab + 4096, 0) == kCudaInvalidValue);
   CHECK(cuda.simulator_add_block(slab + 2048, 100) == kCudaSuccess);
   CHECK(cuda.memcpy_htod(slab + 256 + 996, &value, 4) == kCudaSuccess);

@@ -156,7 +156,8 @@ bool GlobalMemory::add_block(std::uint64_t pointer, std::uint64_t bytes) {
   std::lock_guard lock(mutex_);
   const std::uint64_t end = pointer + bytes;
   const auto after = pools_.upper_bound(pointer);
-  const bool inside = after != pools_.begin() && end <= std::prev(after)->second;
+  const bool inside = after != pools_.begin() && pointer < std::prev(after)->second &&
+                      bytes <= std::prev(after)->second - pointer;
   if (bytes == 0 || pointer % kAlignment != 0 || !inside || !none_in(pointer, end)) return false;
   live_.emplace(pointer, Live{end, nullptr});
   generation_.fetch_add(1, std::memory_order_release);
@@ -206,9 +207,8 @@ Allocation GlobalMemory::find(std::uint64_t address, std::uint64_t bytes) const 
   auto above = live_.upper_bound(address);
   if (above == live_.begin()) return {};
   --above;
-  const std::uint64_t end = above->second.end;
-  if (address >= end || bytes > end - address) return {};
-  return {above->first, end, this};
+  const Allocation found = {above->first, above->second.end, this};
+  return found.holds(address, bytes) ? found : Allocation{};
 }
 
 namespace {

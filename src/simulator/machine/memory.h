@@ -24,6 +24,11 @@ struct Allocation {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;  // one past the last byte
   const GlobalMemory* memory = nullptr;
+
+  // Whether [address, address + bytes) is inside, also where address + bytes is 2^64 or more.
+  bool holds(std::uint64_t address, std::uint64_t bytes) const {
+    return address >= begin && address < end && bytes <= end - address;
+  }
 };
 
 class GlobalMemory {

@@ -164,7 +164,7 @@ void check_global_read(Warp& warp, int lane, std::uint64_t address, std::uint32_
   Cta& cta = *warp.cta;
   if (bytes == 0) return;
   GlobalView::Recent& recent = cta.global.recent[warp.pc];
-  if (address < recent.begin || address + bytes > recent.end) {
+  if (!recent.holds(address, bytes)) {
     recent = look_up(cta, lane, address, bytes, "read");
   }
   if (cta.global.races == nullptr) return;
@@ -198,7 +198,7 @@ void reach_global(Warp& warp, Mask mask, const LaneAddresses& addresses, std::ui
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);
     const std::uint64_t address = addresses[static_cast<std::size_t>(lane)];
-    if (address < recent.begin || address + bytes > recent.end) {
+    if (!recent.holds(address, bytes)) {
       if (mine != 0 && compared != rest) {  // the lanes before are in another allocation
         search_races(warp, *recent.view, kind, compared & ~rest, addresses, bytes, mine);
       }
