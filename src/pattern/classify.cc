@@ -44,6 +44,13 @@ void check_extent(const Extent& extent) {
   }
 }
 
+Extent Extent::whole(std::int64_t seq_q, std::int64_t seq_k) {
+  Extent extent = {seq_q, seq_k, 0, 0};
+  check_extent(extent);  // before the difference of two lengths, which may be too large
+  extent.q_position = seq_k - seq_q;
+  return extent;
+}
+
 std::int64_t total_length(const std::vector<Segment>& segments) {
   std::int64_t total = 0;
   for (const Segment& segment : segments) total += segment.length;

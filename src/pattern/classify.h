@@ -25,10 +25,8 @@ struct Extent {
   std::int64_t q_position = 0;  // position of row 0
   std::int64_t k_position = 0;  // position of column 0
 
-  // The default of the position law: q0 = Sk - Sq, k0 = 0.
-  static constexpr Extent whole(std::int64_t seq_q, std::int64_t seq_k) {
-    return {seq_q, seq_k, seq_k - seq_q, 0};
-  }
+  // The default of the position law: q0 = Sk - Sq, k0 = 0. Throws as check_extent() does.
+  static Extent whole(std::int64_t seq_q, std::int64_t seq_k);
   Interval queries() const { return {q_position, q_position + seq_q}; }
   Interval keys() const { return {k_position, k_position + seq_k}; }
   PatternContext context() const;

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <limits>
 #include <map>
 #include <thread>
 
@@ -216,6 +217,9 @@ TEST_CASE("what cannot be made is an error for each call, and nothing stays") {
   CHECK(cache.counters().entries == 0);
   CHECK(cache.get(query, 4, 4)->layout.indices.size() == 16);
   CHECK(code_of([&] { cache.get(query, -1, 4); }) == ErrorCode::kInvalidArgument);
+  constexpr auto kLeast = std::numeric_limits<std::int64_t>::min();
+  CHECK(code_of([&] { query.key(27, kLeast); }) == ErrorCode::kInvalidArgument);
+  CHECK(code_of([&] { query.key(kLeast, 27); }) == ErrorCode::kInvalidArgument);
   CHECK(code_of([] { LayoutQuery(causal(), 0, 8); }) == ErrorCode::kInvalidArgument);
   CHECK(code_of([] { LayoutQuery(causal(), 8, 8, 0); }) == ErrorCode::kInvalidArgument);
 }
