@@ -53,9 +53,10 @@ FittedPlans make_fitting_plans(const Problem& problem, const attention::Choice& 
   }
   if (too_large() && problem.batch > 1) {
     const std::int64_t before = bytes;
+    const std::int64_t least = base::ceil_div(problem.batch, attention::kMaxLaunches);
     form.max_batches = problem.batch;
-    while (too_large() && form.max_batches > 1) {
-      form.max_batches = base::ceil_div(form.max_batches, 2);
+    while (too_large() && form.max_batches > least) {
+      form.max_batches = std::max(least, base::ceil_div(form.max_batches, 2));
       make();
     }
     fitted.steps.push_back(fmt::format(

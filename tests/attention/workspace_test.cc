@@ -103,6 +103,22 @@ TEST_CASE("the state between branches is that of a part of the batches") {
   }
 }
 
+TEST_CASE("batches in parts are at most 65,536 launches, however little workspace there is") {
+  Problem problem = problem_of(1, 600, 64, 64, dense());
+  problem.batch = std::int64_t{1} << 24;
+  problem.heads = problem.kv_heads = 1;
+  PlanOptions options;
+  options.kv_splits = 2;
+  options.max_workspace_bytes = 1;
+  CHECK_THROWS_WITH_AS(device().memory_needed(problem, options),
+                       doctest::Contains("after all steps that need less"), Error);
+  // 256 batches at a time.
+  options.max_workspace_bytes = std::int64_t{1} << 20;
+  const MemoryNeeded needed = device().memory_needed(problem, options);
+  CHECK(needed.workspace_bytes <= options.max_workspace_bytes);
+  CHECK(needed.workspace_bytes > 0);
+}
+
 TEST_CASE("a limit on workspace that is no number of bytes is refused") {
   PlanOptions options;
   options.max_workspace_bytes = -1;

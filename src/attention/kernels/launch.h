@@ -47,6 +47,31 @@ struct BatchRange {
 // The most batches of a launch: the largest grid dimension z.
 inline constexpr std::int64_t kMaxGridZ = 65535;
 
+// The most launches of a plan. All batches that a problem may have fit in half of them, as far as
+// grids go; and a bound run holds the parameters of each.
+inline constexpr std::int64_t kMaxLaunches = 65536;
+
+// The launches of a plan, one after another: each has `most` batches, and the last one the rest.
+class Launches {
+ public:
+  Launches() = default;  // none
+  Launches(std::int64_t batches, std::int64_t most) : batches_(batches), most_(most) {}
+
+  std::int64_t size() const { return base::ceil_div(batches_, most_); }
+  bool empty() const { return batches_ == 0; }
+  BatchRange operator[](std::int64_t i) const {
+    return {i * most_, std::min(most_, batches_ - i * most_)};
+  }
+  BatchRange front() const { return (*this)[0]; }
+  // The first launch that begins with this batch or a later one.
+  std::int64_t from(std::int64_t batch) const { return base::ceil_div(batch, most_); }
+  friend bool operator==(const Launches&, const Launches&) = default;
+
+ private:
+  std::int64_t batches_ = 0;
+  std::int64_t most_ = 1;
+};
+
 // The largest of a plan's launches.
 struct LaunchShape {
   unsigned grid_x = 0;            // tile rows or their parts; or persistent CTAs, in whole clusters

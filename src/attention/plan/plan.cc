@@ -22,17 +22,20 @@ constexpr std::int64_t kMaxWorks = std::int64_t{1} << 30;
 
 // The launches of a plan with `rows` tile rows, or parts of them, for each head: as few as the
 // limits of a grid, of kMaxWorks, or of the form allow. Only the last one may have fewer batches.
-std::vector<BatchRange> split_batches(const Problem& problem, const KernelConfig& config,
-                                      std::int64_t rows, std::int64_t max_batches) {
-  std::vector<BatchRange> launches;
-  if (problem.seq_q == 0) return launches;
+Launches split_batches(const Problem& problem, const KernelConfig& config, std::int64_t rows,
+                       std::int64_t max_batches) {
+  if (problem.seq_q == 0 || problem.batch == 0) return {};
   std::int64_t most = kMaxGridZ;
   if (config.family->persistent) {
     most = std::clamp<std::int64_t>(kMaxWorks / (rows * problem.heads), 1, most);
   }
   if (max_batches > 0) most = std::min(most, max_batches);
-  for (std::int64_t first = 0; first < problem.batch; first += most) {
-    launches.push_back({first, std::min(most, problem.batch - first)});
+  const Launches launches(problem.batch, most);
+  if (launches.size() > kMaxLaunches) {
+    base::fail(ErrorCode::kUnsupported,
+               "{} batches at most {} in a launch are {} launches, and a plan has at most {}; ask "
+               "for fewer batches at a time",
+               problem.batch, most, launches.size(), kMaxLaunches);
   }
   return launches;
 }

@@ -43,7 +43,7 @@ struct LaunchPlan {
   KvSplit split;                          // empty: a CTA takes whole rows
   jit::KernelSpec combine_spec;           // if rows are split: the combine that follows each launch
   LaunchShape shape;                      // grid_z is that of the largest launch
-  std::vector<BatchRange> launches;       // empty where B or Sq is 0
+  Launches launches;                      // empty where B or Sq is 0
 
   // What the kernel reads besides the tiles. The positions are those of each row, padded to whole
   // tiles; empty unless features.placed.

@@ -37,14 +37,9 @@ std::vector<LaunchPlan> make_branch_plans(const Problem& problem, const Choice& 
 // batches between them.
 BranchWorkspace workspace_of(const Problem& problem, std::span<const LaunchPlan> plans) {
   BranchWorkspace workspace;
-  const auto same = [&](const LaunchPlan& plan) {
-    return std::ranges::equal(plan.launches, plans.front().launches,
-                              [](const BatchRange& a, const BatchRange& b) {
-                                return a.first_batch == b.first_batch && a.batches == b.batches;
-                              });
-  };
   if (plans.size() > 1 && !problem.carry_out) {
-    const std::vector<BatchRange>& launches = plans.front().launches;
+    const Launches& launches = plans.front().launches;
+    const auto same = [&](const LaunchPlan& plan) { return plan.launches == launches; };
     workspace.state_batches = !launches.empty() && std::ranges::all_of(plans, same)
                                   ? launches.front().batches
                                   : problem.batch;
@@ -97,7 +92,8 @@ void BranchedForward::put(device::LaunchSink& to, const Operands& operands, void
   if (workspace_.state_batches == 0 || workspace_.state_batches == problem_.batch) {
     return put(to, operands, workspace, {0, problem_.batch});
   }
-  for (const BatchRange& range : first.plan().launches) put(to, operands, workspace, range);
+  const Launches& launches = first.plan().launches;
+  for (std::int64_t i = 0; i < launches.size(); ++i) put(to, operands, workspace, launches[i]);
 }
 
 // All branches of one part of the batches, or of all batches.
@@ -114,12 +110,10 @@ void BranchedForward::put(device::LaunchSink& to, const Operands& operands, void
       of_branch.state_out = state;
     }
     const Forward& branch = branches_[i];
-    for (const BatchRange& each : branch.plan().launches) {
-      if (each.first_batch < range.first_batch ||
-          each.first_batch >= range.first_batch + range.batches) {
-        continue;
-      }
-      branch.put_range(to, of_branch, branch.lists(), each, behind);
+    const Launches& launches = branch.plan().launches;
+    const std::int64_t end = launches.from(range.first_batch + range.batches);
+    for (std::int64_t at = launches.from(range.first_batch); at < end; ++at) {
+      branch.put_range(to, of_branch, branch.lists(), launches[at], behind);
     }
   }
 }

@@ -197,7 +197,9 @@ void Forward::combine(device::LaunchSink& to, const BatchRange& range,
 void Forward::put(device::LaunchSink& to, const Operands& operands,
                   const kernels::TileListParams& lists, void* workspace) const {
   check(operands);
-  for (const BatchRange& range : plan_.launches) put_range(to, operands, lists, range, workspace);
+  for (std::int64_t i = 0; i < plan_.launches.size(); ++i) {
+    put_range(to, operands, lists, plan_.launches[i], workspace);
+  }
 }
 
 void Forward::put_range(device::LaunchSink& to, const Operands& operands,
