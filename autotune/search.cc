@@ -51,6 +51,8 @@ class Search {
   }
 
   SearchResult run() {
+    // A stop also ends the planning of what is measured, which takes long for large problems.
+    const base::Work work({.steps = 0, .cancelled = options_.stopped}, "tuning");
     try_default();
     bool ended = false;
     for (int fruitless = 0; !stopped();) {
@@ -59,7 +61,9 @@ class Search {
         ended = true;
         break;
       }
-      fruitless = attempt_until_stopped(*next) ? 0 : fruitless + 1;
+      bool step = false;
+      if (!until_stopped([&] { step = attempt(*next); })) break;
+      fruitless = step ? 0 : fruitless + 1;
     }
     decide(ended);
     return std::move(result_);
@@ -112,11 +116,13 @@ class Search {
     return next;
   }
 
-  // attempt(), which a stop ends while it plans; the candidate is then one that was not tried.
-  bool attempt_until_stopped(std::size_t index) {
+  // False where a stop ended the call while it planned. A candidate that it was about is
+  // then one that was not tried.
+  template <typename Call>
+  static bool until_stopped(const Call& call) {
     try {
-      const base::Work work({.steps = 0, .cancelled = options_.stopped}, "tuning");
-      return attempt(index);
+      call();
+      return true;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kCancelled) throw;
       return false;
@@ -181,9 +187,7 @@ class Search {
     }
     double default_time = at(result_.default_at).time;
     if (!workbench_.exact() && !finalists.empty() && ended) {
-      if (stopped()) {
-        ended = false;
-      } else {
+      ended = !stopped() && until_stopped([&] {
         std::vector<KernelConfig> configs = {at(result_.default_at).config};
         std::vector<Trial*> trials;
         for (const std::size_t index : finalists) {
@@ -192,7 +196,7 @@ class Search {
         }
         default_time = compare(configs, options_.final_rounds, trials);
         std::ranges::stable_sort(finalists, faster);
-      }
+      });
     }
     result_.complete = ended;
     pick(finalists);

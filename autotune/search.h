@@ -32,7 +32,8 @@ struct SearchOptions {
   int final_rounds = 25;  // rounds of the finalists' last measurement
   int max_finalists = 4;
   double margin = 0.01;  // a winner must be better by this share, beyond the noise
-  // Asked before every candidate and every measurement; true ends the search with the best so far.
+  // Asked before every candidate and every measurement, and while they are planned; true ends the
+  // search with the best so far.
   std::function<bool()> stopped;
 };
 
@@ -67,7 +68,8 @@ struct SearchResult {
 };
 
 // `trials` are the candidates with their predictions, `default_at` the default among them. Throws
-// Error{kInternal} where the default itself is dropped, and what the workbench throws.
+// Error{kCancelled} where a stop came while the default was planned, so that there is no best so far,
+// the workbench's code where the default itself is dropped, and what the workbench throws.
 SearchResult search(std::vector<Trial> trials, std::size_t default_at, Workbench& workbench,
                     const SearchOptions& options,
                     const std::function<void(const SearchProgress&)>& progress = {});

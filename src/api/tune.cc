@@ -202,7 +202,12 @@ TuneResult tune_until(const Device& device, const Problem& problem, const TuneOp
   }
 
   const base::Span span("tune", impl.info.name);
-  search_and_keep(impl, problem, *candidates, options, start, stopped, &result);
+  try {
+    search_and_keep(impl, problem, *candidates, options, start, stopped, &result);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kCancelled) throw;
+    return end(TuneStatus::kPartial);  // before the default was measured
+  }
   result.seconds = seconds_since(start);
   impl.context->tally().add(base::Count::tunes);
   impl.context->tally().add(base::Count::tune_micros, std::llround(result.seconds * 1e6));

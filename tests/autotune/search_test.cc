@@ -11,6 +11,7 @@
 #include "annulus/error.h"
 #include "attention/kernels/mma/config.h"
 #include "base/random.h"
+#include "base/work.h"
 
 namespace annulus::autotune {
 namespace {
@@ -32,6 +33,7 @@ class FakeBench : public Workbench {
   }
   std::vector<std::vector<double>> measure(std::span<const KernelConfig> configs,
                                            int rounds) override {
+    if (planning) planning();
     std::vector<std::vector<double>> times(configs.size());
     for (int round = 0; round < rounds; ++round) {
       // What all of a round have in common, such as a clock that drifts, is not noise.
@@ -51,6 +53,7 @@ class FakeBench : public Workbench {
   ErrorCode code = ErrorCode::kInternal;  // of those
   std::vector<std::string> prepared;
   int measured = 0;
+  std::function<void()> planning;  // called before each measurement
 
  private:
   Truth truth_;
@@ -247,7 +250,7 @@ TEST_CASE("where the driver refuses the default the error is the driver's") {
 
 TEST_CASE("stopped anywhere, the best so far stays and is never worse than the default") {
   for (const double noise : {0.0, 0.02}) {
-    for (int limit = 0; limit < 40; limit += 3) {
+    for (int limit = 1; limit < 40; limit += 3) {
       FakeBench bench(smooth, noise);
       SearchOptions options;
       int asked = 0;
@@ -255,10 +258,35 @@ TEST_CASE("stopped anywhere, the best so far stays and is never worse than the d
       const SearchResult result = run(bench, smooth, options);
       CAPTURE(limit);
       CHECK(true_ratio(result, smooth) <= 1.0);
-      CHECK(result.tried + result.dropped <= limit + 1);
-      if (result.tried + result.dropped == limit + 1) CHECK_FALSE(result.complete);
+      CHECK(result.tried + result.dropped <= limit);
+      if (result.tried + result.dropped == limit) CHECK_FALSE(result.complete);
     }
   }
+}
+
+TEST_CASE("a stop while something is planned ends the search with the best so far") {
+  int stop_at = 1;
+  for (bool all = false; !all; ++stop_at) {
+    CAPTURE(stop_at);
+    FakeBench bench(smooth, 0.02);
+    int measurements = 0;
+    SearchOptions options;
+    options.stopped = [&] { return measurements == stop_at; };
+    bench.planning = [&] {
+      ++measurements;
+      base::settle();
+    };
+    if (stop_at == 1) {
+      CHECK_THROWS_AS(run(bench, smooth, options), Error);  // nothing is known of the default
+      continue;
+    }
+    const SearchResult result = run(bench, smooth, options);
+    all = measurements < stop_at;
+    CHECK(result.complete == all);
+    CHECK(result.tried == (all ? measurements - 1 : std::min(stop_at - 1, result.tried)));
+    CHECK(true_ratio(result, smooth) <= 1.0);
+  }
+  CHECK(stop_at > 20);
 }
 
 TEST_CASE("progress names every candidate once, in the order in which they are tried") {
