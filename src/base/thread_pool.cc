@@ -38,11 +38,16 @@ ThreadPool::~ThreadPool() {
 }
 
 // Workers wait for a new generation, take indices until none is left, and count themselves out; the
-// caller takes indices as worker 0.
+// caller takes indices as worker 0. A single index is the caller's, and wakes nobody.
 void ThreadPool::parallel_for(std::int64_t count,
                               const std::function<void(std::int64_t, int)>& body) {
   if (count <= 0) return;
   std::lock_guard loop(loop_mutex_);
+  if (count == 1) {
+    body(0, 0);
+    settle();  // as drain() does
+    return;
+  }
   {
     std::lock_guard lock(mutex_);
     body_ = &body;

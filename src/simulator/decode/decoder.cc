@@ -47,7 +47,9 @@ Type Decoder::type_from_end(std::size_t index) const {
 }
 
 std::uint32_t Decoder::allocate(std::uint32_t bytes, std::uint32_t alignment) {
-  constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30;  // offsets have 32 bits
+  // A million registers of 64 bits. ptxas gives a thread at most 255 of 32 bits, and a block may
+  // have 32 warps, all of which the host holds at once.
+  constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 28;
   const std::uint64_t slot =
       base::round_up(std::uint64_t{program_->register_bytes}, std::uint64_t{alignment});
   if (slot + bytes > kMaxBytes) {
