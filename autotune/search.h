@@ -68,8 +68,8 @@ struct SearchResult {
 };
 
 // `trials` are the candidates with their predictions, `default_at` the default among them. Throws
-// Error{kCancelled} where a stop came while the default was planned, so that there is no best so far,
-// the workbench's code where the default itself is dropped, and what the workbench throws.
+// Error{kCancelled} where a stop came while the default was planned, so that there is no best so
+// far, the workbench's code where the default itself is dropped, and what the workbench throws.
 SearchResult search(std::vector<Trial> trials, std::size_t default_at, Workbench& workbench,
                     const SearchOptions& options,
                     const std::function<void(const SearchProgress&)>& progress = {});

@@ -50,7 +50,8 @@ struct ReferenceOptions {
   // How many threads share the rows; 0: one for each processor of this process. They end before the
   // call returns. The answer does not depend on their number.
   int threads = 0;
-  // Called now and then, from one thread at a time, with the share of the rows that is done.
+  // Called now and then, from one thread at a time, with the share of the rows that is done. A
+  // WorkScope (annulus/work_limit.h) bounds and cancels the call, which has no limit of its own.
   std::function<void(double)> progress;
 };
 

@@ -9,6 +9,11 @@
 //   options.work.steps = 20'000'000;                           // a tenth of the default
 //   options.work.cancelled = [&flag] { return flag.load(); }; // set by another thread
 //
+// Calls that work on a layout, and the oracle, take none; a WorkScope bounds them:
+//
+//   const WorkScope scope({.steps = 0, .cancelled = [&flag] { return flag.load(); }});
+//   const Reference expected = reference(problem, inputs);
+//
 // Work is counted in steps, not in time: keys of a leaf, tiles of a list, calls in the text of a
 // mask. So the same call is refused on every machine or on none, however busy it is. A step is
 // about five nanoseconds of one core. What is in a cache already costs nothing.
@@ -17,6 +22,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "annulus/version.h"
 
@@ -33,6 +39,27 @@ struct WorkLimit {
   // true the call throws Error{kCancelled}. What runs inside NVRTC or the driver is not
   // interrupted. It must neither throw nor call the library.
   std::function<bool()> cancelled = {};
+};
+
+// Bounds all calls that its thread makes while it lives, as one: their steps count together, and
+// the limits that they have by themselves do not count. Without a scope, what makes, converts or
+// counts a layout has the default limit, and the oracle (annulus/oracle.h) has none. A scope inside
+// of another does nothing.
+class ANNULUS_EXPORT WorkScope {
+ public:
+  // Throws Error{kInvalidArgument} for a negative number of steps, and Error{kCancelled} where the
+  // calls are cancelled already.
+  explicit WorkScope(const WorkLimit& limit);
+  ~WorkScope();  // on the thread that made it, and before an older one
+  WorkScope(const WorkScope&) = delete;
+  WorkScope& operator=(const WorkScope&) = delete;
+
+  // Steps so far, those of an outer scope included.
+  std::int64_t steps() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace annulus::inline v0

@@ -117,8 +117,8 @@ std::vector<std::string> Compiler::options(Arch arch, bool newer) const {
     // directory.
     options.push_back("--frandom-seed=annulus");
     options.push_back("--no-source-include");
-    // Leaves out textures, surfaces and the runtime's own types, which the templates do not use: the
-    // same image, about 8 ms sooner.
+    // Leaves out textures, surfaces and the runtime's own types, which the templates do not use:
+    // the same image, about 8 ms sooner.
     constexpr int kFirstMinimal = 12040;
     if (version() >= kFirstMinimal) options.push_back("--minimal");
   }

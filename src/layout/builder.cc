@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/work.h"
 
 namespace annulus::layout {
 namespace {
@@ -30,7 +31,9 @@ void Builder::end_row() {
                "more than 2^31 blocks of {} x {} are kept of Sq {} x Sk {}; use larger blocks",
                layout_.block_rows, layout_.block_columns, layout_.seq_q, layout_.seq_k);
   }
-  layout_.indptr.push_back(static_cast<std::int64_t>(layout_.indices.size()));
+  const auto end = static_cast<std::int64_t>(layout_.indices.size());
+  base::charge(1 + end - layout_.indptr.back());
+  layout_.indptr.push_back(end);
 }
 
 BlockLayout Builder::finish(std::span<const std::int32_t> head_map) {

@@ -24,7 +24,8 @@ class Builder {
     layout_.partial.push_back(block == Block::kPartial ? 1 : 0);
     any_partial_ = any_partial_ || block == Block::kPartial;
   }
-  // Throws Error{kOutOfMemory} where too many blocks are kept.
+  // Charges the row. Throws Error{kOutOfMemory} where too many blocks are kept, and as
+  // base::charge() does.
   void end_row();
 
   // Requires: every row of every head has ended.

@@ -1,6 +1,7 @@
 // Set operations: two sorted rows are merged, and a table gives the class of each block of the
 // result.
 
+#include "base/work.h"
 #include "layout/builder.h"
 
 namespace annulus::layout {
@@ -25,6 +26,7 @@ constexpr Table kDifference = {{kNone, kNone, kNone},  //
 
 // Merges the rows of each pair of heads. A column that only one layout has is kNone in the other.
 BlockLayout combine(const LayoutView& a, const LayoutView& b, const Table& table) {
+  const base::Work work({}, "combining layouts");
   a.validate();
   b.validate();
   const HeadPairs heads = head_pairs(a, b);
@@ -40,6 +42,7 @@ BlockLayout combine(const LayoutView& a, const LayoutView& b, const Table& table
       std::int64_t j = begin_of(b, head.b, row);
       const std::int64_t a_end = begin_of(a, head.a, row + 1);
       const std::int64_t b_end = begin_of(b, head.b, row + 1);
+      base::charge(a_end - i + b_end - j);
       const auto a_column = [&] { return a.indices[static_cast<std::size_t>(i)]; };
       const auto b_column = [&] { return b.indices[static_cast<std::size_t>(j)]; };
       while (i < a_end && j < b_end) {

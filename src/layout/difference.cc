@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "base/work.h"
 #include "layout/builder.h"
 
 namespace annulus::layout {
@@ -61,6 +62,7 @@ std::string compare_rows(const LayoutView& a, std::int64_t a_head, const LayoutV
   std::int64_t j = begin_of(b, b_head, row);
   const std::int64_t a_end = begin_of(a, a_head, row + 1);
   const std::int64_t b_end = begin_of(b, b_head, row + 1);
+  base::charge(1 + a_end - i + b_end - j);
   while (i < a_end || j < b_end) {
     const std::int64_t in_a = i < a_end ? a.indices[static_cast<std::size_t>(i)] : INT64_MAX;
     const std::int64_t in_b = j < b_end ? b.indices[static_cast<std::size_t>(j)] : INT64_MAX;
@@ -89,6 +91,7 @@ namespace annulus::inline v0 {
 // max_lines are counted but not written.
 LayoutDifference difference(const LayoutView& first, const LayoutView& second,
                             std::int64_t max_lines) {
+  const base::Work work({}, "comparing layouts");
   first.validate();
   second.validate();
   if (max_lines < 0) {

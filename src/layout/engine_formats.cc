@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/fail.h"
+#include "base/work.h"
 #include "layout/entries.h"
 
 namespace annulus::layout {
@@ -46,6 +47,8 @@ struct Lists {
 // at once.
 template <typename Same>
 std::int64_t largest_uniform(std::int64_t size, const Same& same) {
+  base::expect(2 * size, "the rows and columns of a block");
+  base::charge(2 * size);
   std::vector<char> equal(static_cast<std::size_t>(size), 1);  // whether i is like i - 1
   for (std::int64_t i = 1; i < size; ++i) equal[static_cast<std::size_t>(i)] = same(i - 1, i);
   const auto uniform = [&](std::int64_t part) {
@@ -94,6 +97,7 @@ BlockLayout from_flex(const LayoutSizes& sizes, std::span<const std::int32_t> kv
                       std::span<const std::int32_t> kv_indices,
                       std::span<const std::int32_t> full_kv_num_blocks,
                       std::span<const std::int32_t> full_kv_indices) {
+  const base::Work work({}, "reading a BlockMask");
   const LayoutView like = layout::checked(sizes);
   const layout::Lists some = {"kv_indices", kv_num_blocks, kv_indices, Block::kPartial};
   const layout::Lists full = {"full_kv_indices", full_kv_num_blocks, full_kv_indices, Block::kFull};
@@ -111,6 +115,7 @@ BlockLayout from_flex(const LayoutSizes& sizes, std::span<const std::int32_t> kv
 }
 
 FlexArrays to_flex(const LayoutView& from) {
+  const base::Work work({}, "writing a BlockMask");
   from.validate();
   const std::int64_t columns = from.columns();
   FlexArrays to;
@@ -137,6 +142,7 @@ FlexArrays to_flex(const LayoutView& from) {
   for (std::int64_t query = 0; query < from.query_heads(); ++query) {
     const std::int64_t head = from.distinct_head(query);
     for (std::int64_t i = 0; i < from.rows(); ++i, ++line) {
+      base::charge(3 * columns);
       std::fill(row.begin(), row.end(), Block::kNone);
       for (std::int64_t at = layout::begin_of(from, head, i);
            at < layout::begin_of(from, head, i + 1); ++at) {
@@ -194,6 +200,7 @@ FlashInferArrays to_flashinfer(const LayoutView& from, std::span<const std::uint
 // The largest r x c that divide the mask into uniform pieces are found for rows and columns
 // independently, over all blocks at once. Then each new block is as visible as its first pair.
 BlockLayout exact_layout(const LayoutView& from, std::span<const std::uint8_t> mask) {
+  const base::Work work({}, "finding the blocks of a mask");
   from.validate();
   layout::check_whole_blocks(from);
   layout::check_mask(from, mask);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/fail.h"
+#include "base/work.h"
 
 namespace annulus::layout {
 namespace {
@@ -49,6 +50,8 @@ std::size_t array_size(const char* name, std::initializer_list<std::int64_t> pro
                "blocks, as csr",
                name);
   }
+  base::expect(count, name);
+  base::charge(count);
   return static_cast<std::size_t>(count);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "base/hash.h"
+#include "base/work.h"
 #include "layout/builder.h"
 
 namespace annulus::layout {
@@ -14,6 +15,7 @@ namespace {
 // A layout with one distinct head for each of `chosen`.
 BlockLayout with_heads(const LayoutView& from, std::span<const std::int64_t> chosen,
                        std::span<const std::int32_t> map) {
+  const base::Work work({}, "storing the heads of a layout");
   Builder builder(from.block_rows, from.block_columns, from.seq_q, from.seq_k,
                   static_cast<std::int64_t>(chosen.size()));
   for (const std::int64_t head : chosen) {
@@ -57,6 +59,7 @@ bool heads_equal(const LayoutView& layout, std::int64_t a, std::int64_t b) {
 namespace annulus::inline v0 {
 
 BlockLayout share_heads(const LayoutView& from) {
+  const base::Work work({}, "sharing the heads of a layout");
   from.validate();
   std::vector<std::int64_t> chosen;
   std::vector<std::int32_t> map;
@@ -65,7 +68,9 @@ BlockLayout share_heads(const LayoutView& from) {
   std::multimap<base::Digest, std::int32_t> known;
   for (std::int64_t query = 0; query < from.query_heads(); ++query) {
     const std::int64_t head = from.distinct_head(query);
-    const base::Digest digest = base::digest(std::as_bytes(layout::part(from.indices, from, head)));
+    const auto columns = layout::part(from.indices, from, head);
+    base::charge(1 + from.rows() + static_cast<std::int64_t>(columns.size()));
+    const base::Digest digest = base::digest(std::as_bytes(columns));
     auto [at, end] = known.equal_range(digest);
     while (at != end &&
            !layout::heads_equal(from, head, chosen[static_cast<std::size_t>(at->second)])) {

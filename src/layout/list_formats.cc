@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/fail.h"
+#include "base/work.h"
 #include "layout/entries.h"
 
 namespace annulus::layout {
@@ -67,6 +68,7 @@ CsrArrays to_csr(const LayoutView& from) {
 BlockLayout from_coo(const LayoutSizes& sizes, std::span<const std::int32_t> heads,
                      std::span<const std::int32_t> rows, std::span<const std::int32_t> columns,
                      std::span<const std::uint8_t> partial) {
+  const base::Work work({}, "reading coordinates");
   const LayoutView like = layout::checked(sizes);
   const auto count = static_cast<std::int64_t>(rows.size());
   layout::check_count("columns", columns.size(), {count});
@@ -111,6 +113,7 @@ BlockLayout from_coo(const LayoutSizes& sizes, std::span<const std::int32_t> hea
 }
 
 CooArrays to_coo(const LayoutView& from) {
+  const base::Work work({}, "writing coordinates");
   from.validate();
   CooArrays to;
   for (std::int64_t query = 0; query < from.query_heads(); ++query) {
@@ -118,6 +121,7 @@ CooArrays to_coo(const LayoutView& from) {
     for (std::int64_t row = 0; row < from.rows(); ++row) {
       const auto columns = from.row(head, row);
       const auto flags = from.partial_row(head, row);
+      base::charge(1 + static_cast<std::int64_t>(columns.size()));
       to.heads.insert(to.heads.end(), columns.size(), static_cast<std::int32_t>(query));
       to.rows.insert(to.rows.end(), columns.size(), static_cast<std::int32_t>(row));
       to.columns.insert(to.columns.end(), columns.begin(), columns.end());
@@ -130,6 +134,7 @@ CooArrays to_coo(const LayoutView& from) {
 BlockLayout from_topk(const LayoutSizes& sizes, std::int64_t k,
                       std::span<const std::int32_t> indices,
                       std::span<const std::uint8_t> partial) {
+  const base::Work work({}, "reading lists of blocks");
   const LayoutView like = layout::checked(sizes);
   layout::check_count("indices", indices.size(), {sizes.heads, like.rows(), k});
   if (!partial.empty()) {
@@ -152,9 +157,11 @@ BlockLayout from_topk(const LayoutSizes& sizes, std::int64_t k,
 }
 
 TopKArrays to_topk(const LayoutView& from) {
+  const base::Work work({}, "writing lists of blocks");
   from.validate();
   TopKArrays to;
   for (std::int64_t query = 0; query < from.query_heads(); ++query) {
+    base::charge(from.rows());
     for (std::int64_t row = 0; row < from.rows(); ++row) {
       to.k = std::max(to.k,
                       static_cast<std::int64_t>(from.row(from.distinct_head(query), row).size()));
@@ -164,6 +171,7 @@ TopKArrays to_topk(const LayoutView& from) {
   if (!from.partial.empty()) to.partial.assign(to.indices.size(), 0);
   std::ptrdiff_t at = 0;
   for (std::int64_t query = 0; query < from.query_heads(); ++query) {
+    base::charge(from.rows());  // the blocks are charged with the array
     for (std::int64_t row = 0; row < from.rows(); ++row, at += to.k) {
       const auto columns = from.row(from.distinct_head(query), row);
       const auto flags = from.partial_row(from.distinct_head(query), row);

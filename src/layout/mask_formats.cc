@@ -2,6 +2,7 @@
 
 #include "base/fail.h"
 #include "base/math.h"
+#include "base/work.h"
 #include "layout/entries.h"
 
 namespace annulus::layout {
@@ -18,7 +19,10 @@ template <typename Use>
 void each_line(const LayoutView& layout, const Use& use) {
   std::int64_t line = 0;
   for (std::int64_t head = 0; head < layout.query_heads(); ++head) {
-    for (std::int64_t row = 0; row < layout.rows(); ++row) use(head, row, line++);
+    for (std::int64_t row = 0; row < layout.rows(); ++row) {
+      base::charge(1);
+      use(head, row, line++);
+    }
   }
 }
 
@@ -31,9 +35,11 @@ using layout::Block;
 using layout::Builder;
 
 BlockLayout from_mask(const LayoutSizes& sizes, std::span<const std::uint8_t> mask) {
+  const base::Work work({}, "reading a mask");
   const LayoutView like = layout::checked(sizes);
   const std::int64_t columns = like.columns();
   layout::check_count("the mask", mask.size(), {sizes.heads, like.rows(), columns});
+  base::charge(static_cast<std::int64_t>(mask.size() / 4));
   Builder builder(sizes.block_rows, sizes.block_columns, sizes.seq_q, sizes.seq_k, sizes.heads);
   layout::each_line(like, [&](std::int64_t, std::int64_t, std::int64_t line) {
     for (std::int64_t column = 0; column < columns; ++column) {
@@ -52,6 +58,7 @@ BlockLayout from_mask(const LayoutSizes& sizes, std::span<const std::uint8_t> ma
 }
 
 std::vector<std::uint8_t> to_mask(const LayoutView& from) {
+  const base::Work work({}, "writing a mask");
   from.validate();
   const std::int64_t columns = from.columns();
   std::vector<std::uint8_t> mask(
@@ -71,6 +78,7 @@ std::vector<std::uint8_t> to_mask(const LayoutView& from) {
 // to_bitset gives the same words back.
 BlockLayout from_bitset(const LayoutSizes& sizes, std::span<const std::uint32_t> kept,
                         std::span<const std::uint32_t> partial) {
+  const base::Work work({}, "reading a bitset");
   const LayoutView like = layout::checked(sizes);
   const std::int64_t words = layout::words_of(like);
   layout::check_count("the bitset", kept.size(), {sizes.heads, like.rows(), words});
@@ -104,6 +112,7 @@ BlockLayout from_bitset(const LayoutSizes& sizes, std::span<const std::uint32_t>
 }
 
 BitsetArrays to_bitset(const LayoutView& from) {
+  const base::Work work({}, "writing a bitset");
   from.validate();
   const std::int64_t words = layout::words_of(from);
   BitsetArrays to;

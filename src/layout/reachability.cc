@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "base/work.h"
 #include "layout/builder.h"
 
 namespace annulus::layout {
@@ -26,6 +27,7 @@ class Bits {
     line(row)[column / 64] |= std::uint64_t{1} << (column % 64);
   }
   void unite(std::int64_t row, const Bits& other, std::int64_t other_row) {
+    base::charge(1 + words_ / 4);  // four words take a step
     std::uint64_t* to = line(row);
     const std::uint64_t* from = other.line(other_row);
     for (std::int64_t word = 0; word < words_; ++word) to[word] |= from[word];
@@ -61,6 +63,7 @@ Overlap overlap(std::int64_t first, std::int64_t last, std::int64_t length, std:
 namespace annulus::inline v0 {
 
 std::vector<double> reachability(const LayoutView& view, int layers) {
+  const base::Work work({}, "finding what layers reach");
   view.validate();
   if (layers < 1 || layers > layout::kMaxLayers) {
     base::fail(ErrorCode::kInvalidArgument, "{} layers; give 1 to {}", layers, layout::kMaxLayers);
@@ -78,9 +81,12 @@ std::vector<double> reachability(const LayoutView& view, int layers) {
   for (std::int64_t head = 0; head < view.query_heads(); ++head) {
     heads.insert(view.distinct_head(head));
   }
+  base::expect(static_cast<std::int64_t>(all / 256), "a bit for each pair of blocks");
   layout::Bits once(rows, columns);  // the column blocks that one layer carries to each row
   for (std::int64_t row = 0; row < rows; ++row) {
+    base::charge(1 + columns / 256);
     for (const std::int64_t head : heads) {
+      base::charge(static_cast<std::int64_t>(view.row(head, row).size()));
       for (const std::int32_t column : view.row(head, row)) once.set(row, column);
     }
     // A row keeps what it has (the residual connection). Later layers take that over from
@@ -93,6 +99,7 @@ std::vector<double> reachability(const LayoutView& view, int layers) {
   std::vector<double> shares;
   layout::Bits reached = std::move(once);
   for (int layer = 1; layer <= layers; ++layer) {
+    base::charge(static_cast<std::int64_t>(all / 64));
     shares.push_back(all > 0 ? reached.count() / all : 0);
     if (layer == layers) break;
     // Nothing changed, and nothing will.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "base/work.h"
 #include "layout/builder.h"
 
 namespace annulus::layout {
@@ -53,6 +54,7 @@ class Axis {
     auto at = static_cast<std::size_t>(
         std::upper_bound(furthest_.begin(), furthest_.end(), range.begin) - furthest_.begin());
     for (; at < parts_.size() && parts_[at].begin < range.end; ++at) {
+      base::charge(1);
       const Part& part = parts_[at];
       const std::int64_t begin = std::max(range.begin, part.begin);
       const std::int64_t end = std::min(range.end, part.end);
@@ -64,6 +66,7 @@ class Axis {
   // of the result come from.
   template <typename Use>
   void each_source(Range range, const Use& use) const {
+    base::charge(static_cast<std::int64_t>(parts_.size()));
     for (const Part& part : parts_) {
       const std::int64_t begin = std::max(range.begin, part.local);
       const std::int64_t end = std::min(range.end, part.local + part.end - part.begin);
@@ -98,6 +101,7 @@ class Row {
   void add(std::int64_t rows, Range range, Block block) {
     for (std::int64_t column = range.begin / block_columns_; column * block_columns_ < range.end;
          ++column) {
+      base::charge(1);
       std::int64_t& visible = visible_[static_cast<std::size_t>(column)];
       if (visible == kUntouched) {
         visible = 0;
@@ -140,6 +144,7 @@ class Row {
 // result is full only where full blocks cover it.
 BlockLayout resample(const LayoutView& from, const Axis& rows, const Axis& columns,
                      std::int64_t block_rows, std::int64_t block_columns) {
+  const base::Work work({}, "taking a layout apart");
   BlockLayout to;  // has only the sizes, to count blocks and check them
   to.block_rows = block_rows;
   to.block_columns = block_columns;
@@ -150,11 +155,14 @@ BlockLayout resample(const LayoutView& from, const Axis& rows, const Axis& colum
                to.columns());
   }
   Builder builder(block_rows, block_columns, to.seq_q, to.seq_k, from.heads);
+  base::expect(to.columns(), "a row of blocks");
+  base::charge(to.columns());
   Row result(to.columns(), block_columns, to.seq_k);
   for (std::int64_t head = 0; head < from.heads; ++head) {
     for (std::int64_t row = 0; row < to.rows(); ++row) {
       const Range here = {row * block_rows, std::min((row + 1) * block_rows, to.seq_q)};
       rows.each_source(here, [&](Range source) {
+        base::charge(1);
         for (std::int64_t old = source.begin / from.block_rows; old * from.block_rows < source.end;
              ++old) {
           const std::int64_t shared = std::min(source.end, (old + 1) * from.block_rows) -
@@ -166,6 +174,7 @@ BlockLayout resample(const LayoutView& from, const Axis& rows, const Axis& colum
             columns.each({key, std::min(key + from.block_columns, from.seq_k)},
                          [&](Range range) { result.add(shared, range, block_at(from, at)); });
           }
+          base::charge(1 + begin_of(from, head, old + 1) - begin_of(from, head, old));
         }
       });
       result.finish(here.end - here.begin, &builder);

@@ -35,6 +35,7 @@ namespace annulus::inline v0 {
 
 // Blocks, rows and columns are counted over distinct heads; only the density is over query heads.
 LayoutStatistics statistics(const LayoutView& view) {
+  const base::Work work({}, "counting the blocks of a layout");
   view.validate();
   LayoutStatistics result;
   result.rows = view.rows();
@@ -50,9 +51,12 @@ LayoutStatistics statistics(const LayoutView& view) {
   double distance = 0;
   std::vector<std::int64_t> column_blocks;
   for (std::int64_t head = 0; head < view.heads; ++head) {
+    base::expect(2 * result.columns, "the columns of a head");
+    base::charge(2 * result.columns);
     column_blocks.assign(static_cast<std::size_t>(result.columns), 0);
     for (std::int64_t row = 0; row < result.rows; ++row) {
       const auto kept = view.row(head, row);
+      base::charge(1 + static_cast<std::int64_t>(kept.size()));
       rows.add(static_cast<std::int64_t>(kept.size()));
       for (const std::int32_t column : kept) {
         ++column_blocks[static_cast<std::size_t>(column)];

@@ -1,11 +1,14 @@
+#include <algorithm>
 #include <vector>
 
+#include "base/work.h"
 #include "layout/builder.h"
 
 namespace annulus::inline v0 {
 
 // Blocks are put into their columns in the order of rows, so each column is sorted without a sort.
 BlockLayout transpose(const LayoutView& from) {
+  const base::Work work({}, "transposing a layout");
   from.validate();
   BlockLayout to;
   to.block_rows = from.block_columns;
@@ -16,6 +19,11 @@ BlockLayout transpose(const LayoutView& from) {
   to.head_map.assign(from.head_map.begin(), from.head_map.end());
   const std::int64_t rows = from.rows();
   const std::int64_t columns = from.columns();
+  // A small layout may have many columns.
+  const double lines = static_cast<double>(from.heads) * static_cast<double>(columns);
+  base::expect(static_cast<std::int64_t>(std::min(3 * lines, 9e18)), "the offsets of the columns");
+  constexpr std::int64_t kColumnsOfCharge = 4096;
+  base::charge(static_cast<std::int64_t>(from.indices.size()));
   to.indptr.assign(static_cast<std::size_t>(from.heads * columns) + 1, 0);
   to.indices.resize(from.indices.size());
   to.partial.resize(from.partial.size());
@@ -28,6 +36,9 @@ BlockLayout transpose(const LayoutView& from) {
     std::vector<std::int64_t> next(static_cast<std::size_t>(columns));
     std::int64_t sum = begin;
     for (std::int64_t column = 0; column < columns; ++column) {
+      if (column % kColumnsOfCharge == 0) {
+        base::charge(3 * std::min(kColumnsOfCharge, columns - column));
+      }
       next[static_cast<std::size_t>(column)] = sum;
       sum += counts[column];
       counts[column] = sum;

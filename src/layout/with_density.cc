@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/fail.h"
+#include "base/work.h"
 #include "layout/builder.h"
 
 namespace annulus::layout {
@@ -82,6 +83,7 @@ class Pruner {
   void take(std::int64_t row) {
     firm_.clear();
     optional_.clear();
+    base::charge(1 + begin_of(layout_, head_, row + 1) - begin_of(layout_, head_, row));
     for (std::int64_t at = begin_of(layout_, head_, row); at < begin_of(layout_, head_, row + 1);
          ++at) {
       const std::int32_t column = layout_.indices[static_cast<std::size_t>(at)];
@@ -106,6 +108,7 @@ class Adder {
 
   void run(std::int64_t wanted, std::int64_t kept, Builder* builder) {
     std::int64_t room = 0;
+    base::charge(layout_.rows());
     for (std::int64_t row = 0; row < layout_.rows(); ++row) room += room_of(row);
     if (wanted - kept > room) {
       base::fail(ErrorCode::kInvalidArgument,
@@ -141,6 +144,8 @@ class Adder {
 
   void take_within(std::int64_t row) {
     candidates_.clear();
+    base::charge(1 + begin_of(*within_, within_head_, row + 1) -
+                 begin_of(*within_, within_head_, row));
     for (std::int64_t at = begin_of(*within_, within_head_, row);
          at < begin_of(*within_, within_head_, row + 1); ++at) {
       const std::int32_t column = within_->indices[static_cast<std::size_t>(at)];
@@ -164,6 +169,7 @@ class Adder {
         std::clamp<std::int64_t>(position / layout_.block_columns, 0, layout_.columns() - 1);
     std::int64_t left = right - 1;
     while (share > 0) {
+      base::charge(1);
       const bool go_left = left >= 0 && (right >= layout_.columns() ||
                                          distance_to_diagonal(layout_, row, left) <=
                                              distance_to_diagonal(layout_, row, right));
@@ -182,6 +188,7 @@ class Adder {
 };
 
 BlockLayout with_density(const LayoutView& layout, Density d, const LayoutView* within) {
+  const base::Work work({}, "giving a layout a density");
   layout.validate();
   if (within != nullptr) within->validate();
   const HeadPairs heads = head_pairs(layout, within == nullptr ? layout : *within);
@@ -194,6 +201,7 @@ BlockLayout with_density(const LayoutView& layout, Density d, const LayoutView* 
                layout.rows(), layout.columns());
   }
   const auto wanted = static_cast<std::int64_t>(std::llround(d.value * all));
+  base::expect(wanted, "the blocks of a head");
   Builder builder(layout.block_rows, layout.block_columns, layout.seq_q, layout.seq_k,
                   static_cast<std::int64_t>(heads.pairs.size()));
   for (const auto& [own, other] : heads.pairs) {

@@ -2,10 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <limits>
 
+#include "annulus/work_limit.h"
 #include "attention/oracle/taint.h"
 #include "attention/score/score_code.h"
 #include "base/half.h"
@@ -129,6 +131,29 @@ TEST_CASE("however many heads have no row, nothing is looked at") {
   const Reference oracle = attention::reference(problem, {}, pool);
   CHECK(oracle.rows.empty());
   CHECK(attention::rows_reached(problem, {}, {}).empty());
+}
+
+TEST_CASE("the oracle has no limit of its own, and keeps to that of a scope") {
+  Problem problem;
+  problem.seq_q = problem.seq_k = 4000;
+  problem.dim_qk = problem.dim_v = 32;
+  problem.pattern = window(9, 0);
+  const Case c = test::make_case(problem, 1);
+  ReferenceOptions options;
+  options.threads = 2;
+  const auto run = [&] { reference(problem, c.inputs(), options); };
+  REQUIRE_NOTHROW(run());  // 16 million questions, more than the default limit has steps for
+  {
+    const WorkScope scope({.steps = 1'000'000});
+    CHECK_THROWS_WITH_AS(run(), doctest::Contains("1000000 steps"), Error);
+    CHECK(scope.steps() < 1'200'000);
+  }
+  {
+    std::atomic<int> asked = 0;
+    const WorkScope scope({.steps = 0, .cancelled = [&] { return ++asked > 9; }});
+    CHECK_THROWS_WITH_AS(run(), doctest::Contains("cancelled"), Error);
+    CHECK(scope.steps() < 10'000'000);
+  }
 }
 
 TEST_CASE("above the limit the oracle takes the end tiles and seeded rows of every head") {

@@ -38,6 +38,33 @@ static int64_t differing(annulus_layout* layout, annulus_layout* other) {
   return found.only_first + found.only_second;
 }
 
+// A scope of work: its calls count together, the oracle's among them, and it is the thread's own.
+static void in_a_scope(void) {
+  annulus_work_limit limit = ANNULUS_WORK_LIMIT_INIT;
+  const annulus_layout_sizes sizes = sizes_of(64, 4096, 1);
+  annulus_layout *layout = NULL, *fine = NULL;
+  int64_t steps = 0;
+  CHECK_OK(annulus_layout_make("causal", NULL, &sizes, NULL, &layout));
+  CHECK_FAILS(annulus_work_scope_end(&steps), ANNULUS_INVALID_ARGUMENT, "in no scope");
+  limit.max_work = 1000000;
+  CHECK_OK(annulus_work_scope_begin(&limit));
+  CHECK_FAILS(annulus_work_scope_begin(&limit), ANNULUS_INVALID_ARGUMENT, "already");
+  CHECK_FAILS(annulus_layout_reblock(layout, 1, 1, &fine), ANNULUS_LIMIT, "1000000");
+  CHECK_OK(annulus_work_scope_end(&steps));
+  CHECK(steps > 1000000);
+  const volatile int32_t set = 1;
+  limit.cancel = &set;
+  CHECK_FAILS(annulus_work_scope_begin(&limit), ANNULUS_CANCELLED, "cancelled");
+  limit.cancel = NULL;
+  limit.max_work = -2;
+  CHECK_FAILS(annulus_work_scope_begin(&limit), ANNULUS_INVALID_ARGUMENT, "-2");
+  CHECK_OK(annulus_work_scope_begin(NULL));
+  CHECK_OK(annulus_layout_reblock(layout, 32, 32, &fine));
+  CHECK_OK(annulus_work_scope_end(NULL));
+  CHECK_OK(annulus_layout_destroy(fine));
+  CHECK_OK(annulus_layout_destroy(layout));
+}
+
 // max_work and cancel of the options, in all calls that have them.
 static void limited(const sample* made) {
   const annulus_layout_sizes sizes = sizes_of(16, 1048576, 1);
@@ -275,6 +302,7 @@ void test_layout(void) {
   annulus_device* device = sample_open();
   sample* made = malloc(sizeof *made);
   sample_make(made, device);
+  in_a_scope();
   limited(made);
   made_and_lent(made);
   algebra();

@@ -171,6 +171,22 @@ struct Sized {
   T* get() { return &value; }
 };
 
+// A scope of work around calls that take no limit: a hundredth of a second.
+struct Bounded {
+  Bounded() {
+    annulus_work_limit limit = ANNULUS_WORK_LIMIT_INIT;
+    limit.max_work = 2'000'000;
+    if (annulus_work_scope_begin(&limit) != ANNULUS_OK) wrong("a scope does not begin");
+  }
+  ~Bounded() {
+    std::int64_t steps = -1;
+    if (annulus_work_scope_end(&steps) != ANNULUS_OK) wrong("a scope does not end");
+    if (steps < 0) wrong("a scope has no steps");
+  }
+  Bounded(const Bounded&) = delete;
+  Bounded& operator=(const Bounded&) = delete;
+};
+
 class Program {
  public:
   explicit Program(Bytes* bytes) : bytes_(*bytes) {}
@@ -600,6 +616,7 @@ class Program {
   }
 
   void call_layout() {
+    const Bounded bounded;
     annulus_layout* layout = nullptr;
     const auto one = [&] { return pick<annulus_layout>(Kind::kLayout); };
     const auto keep = [&](annulus_status status, const char* function) {
@@ -707,6 +724,7 @@ class Program {
   }
 
   void call_formats() {
+    const Bounded bounded;
     switch (bytes_.below(7)) {
       case 0: {
         annulus_arrays* arrays = nullptr;

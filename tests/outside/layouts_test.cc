@@ -3,6 +3,7 @@
 #include "annulus/layout.h"
 #include "annulus/layout_cache.h"
 #include "annulus/layout_formats.h"
+#include "annulus/work_limit.h"
 #include "outside/outside.h"
 
 namespace {
@@ -42,6 +43,21 @@ TEST_CASE("layouts of a pattern: on the host, on the device, from the cache, in 
   CHECK(cache.counters().entries == 0);
   CHECK(text_picture(view).find('\n') != std::string::npos);
   CHECK(svg_picture(view).find("<svg") != std::string::npos);
+}
+
+TEST_CASE("a scope bounds calls that take no limit") {
+  // One row of 2^24 columns, of which none is kept: its transpose has 2^24 rows.
+  const BlockLayout wide = {.block_rows = 16,
+                            .block_columns = 16,
+                            .seq_q = 16,
+                            .seq_k = std::int64_t{1} << 28,
+                            .heads = 1,
+                            .indptr = {0, 0},
+                            .indices = {},
+                            .partial = {}};
+  const WorkScope scope({.steps = 1'000'000});
+  CHECK_THROWS_WITH_AS(transpose(wide), doctest::Contains("WorkScope"), Error);
+  CHECK(scope.steps() < 1'000'000);
 }
 
 TEST_CASE("layouts have an algebra") {

@@ -139,7 +139,10 @@ CommandLine::CommandLine() {
   program::add_verbs(*parser.add_subcommand("pattern", "patterns and their block layouts"),
                      &pattern);
   for (program::PatternVerb& verb : pattern) {
-    verbs.push_back({verb.name, verb.app, [&verb] { return verb.run(verb.arguments); }});
+    verbs.push_back({verb.name, verb.app, [&verb] {
+                       const WorkScope scope({.steps = verb.arguments.max_work});
+                       return verb.run(verb.arguments);
+                     }});
   }
   program::add_options(
       add(parser, "doctor", "what is installed here and what would be used",

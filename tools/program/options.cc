@@ -136,7 +136,7 @@ std::pair<std::int64_t, std::int64_t> two_numbers(const std::string& text, char 
 
 void add_max_work(CLI::App& app, std::int64_t* to) {
   add_number(app, "--max-work", to,
-             "steps that a pattern may take on the host, 200 million to a second; 0: no limit");
+             "steps that the work on the host may take, 200 million to a second; 0: no limit");
 }
 
 Exit exit_code(ErrorCode code) {

@@ -64,17 +64,13 @@ LayoutSizes sizes_beside_file(const PatternArguments& arguments) {
   return sizes_of(arguments);
 }
 
-LayoutOptions options_of(const PatternArguments& arguments) {
-  return {.work = {.steps = arguments.max_work}};
-}
-
 BlockLayout layout_of(const PatternArguments& arguments) {
   if (arguments.input.empty() == arguments.pattern.empty()) {
     base::fail(ErrorCode::kInvalidArgument, "give --pattern with sizes, or --input, and not both");
   }
   if (arguments.input.empty()) {
     const Pattern pattern = Pattern::parse(text_or_file(arguments.pattern));
-    return make_layout(pattern, full_sizes(arguments, pattern), options_of(arguments));
+    return make_layout(pattern, full_sizes(arguments, pattern));
   }
   return import_layout(arguments.input, layout_format(arguments.from),
                        sizes_beside_file(arguments));
@@ -201,7 +197,7 @@ Exit stats(const PatternArguments& arguments) {
   found.of_pattern = !arguments.pattern.empty();
   if (found.of_pattern) {
     const Pattern pattern = Pattern::parse(text_or_file(arguments.pattern));
-    found.of = statistics(pattern, full_sizes(arguments, pattern), options_of(arguments));
+    found.of = statistics(pattern, full_sizes(arguments, pattern));
   } else {
     found.of.layout = statistics(found.layout);
   }
@@ -282,7 +278,6 @@ void add_source(CLI::App& app, PatternArguments* to) {
   app.add_option("--input,-i", to->input, "read the layout from this file");
   add_from(app, to)->excludes(app.get_option("--pattern"));
   add_sizes(app, to);
-  add_max_work(app, &to->max_work);
 }
 
 }  // namespace
@@ -296,6 +291,7 @@ void add_verbs(CLI::App& app, PatternVerbs* verbs) {
     verb.run = run;
     verb.app = app.add_subcommand(name, help);
     verb.app->add_flag("--json", verb.arguments.json, "print one JSON object");
+    add_max_work(*verb.app, &verb.arguments.max_work);
     return verb;
   };
   PatternVerb& drawing = add("draw", "a picture of the blocks of one head", draw);

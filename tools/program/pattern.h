@@ -31,7 +31,7 @@ struct PatternArguments {
   std::int64_t lines = 100;
   std::string output;  // export, import
   std::string to = "layout";
-  std::int64_t max_work = kDefaultWorkSteps;  // of a pattern's layout, as WorkLimit::steps
+  std::int64_t max_work = kDefaultWorkSteps;  // of the whole verb, as WorkLimit::steps
   bool json = false;
 };
 

@@ -10,6 +10,7 @@
 #include "base/math.h"
 #include "base/random.h"
 #include "base/thread_pool.h"
+#include "base/work.h"
 
 namespace annulus::attention {
 namespace {
@@ -60,7 +61,9 @@ Reference pick_all_rows(const Problem& problem, const ReferenceOptions& options,
   const bool all = pairs <= static_cast<double>(options.max_pairs);
   first_of_head->push_back(0);
   for (std::int64_t bh = 0; bh < problem.batch * problem.heads; ++bh) {
-    for (const std::int64_t row : pick_rows(problem, bh, all, options)) {
+    const std::vector<std::int64_t> picked = pick_rows(problem, bh, all, options);
+    base::charge(static_cast<std::int64_t>(picked.size()));
+    for (const std::int64_t row : picked) {
       expected.rows.push_back(bh * problem.seq_q + row);
     }
     first_of_head->push_back(expected.rows.size());

@@ -6,6 +6,7 @@
 
 #include "attention/score/score.h"
 #include "attention/score/score_code.h"
+#include "base/work.h"
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_THREAD__)
 // The loops below take most of the time, so the loader picks the widest version that the processor
@@ -20,6 +21,8 @@ namespace {
 
 constexpr double kLog2E = 1.4426950408889634;
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
+// About 100 ns, as annulus/oracle.h says.
+constexpr std::int64_t kStepsOfQuestion = 20;
 constexpr std::size_t kWide = 16;  // every head dim is a multiple of it
 
 ANNULUS_WIDE double dot(const double* a, const float* b, std::size_t count) {
@@ -84,6 +87,7 @@ const std::vector<std::uint64_t>& VisibleKeys::row(std::int64_t batch, std::int6
   for (std::size_t word = 0; word < words_; ++word) {
     const auto first = static_cast<std::int64_t>(word * 64);
     const std::int64_t count = std::min<std::int64_t>(64, problem_.seq_k - first);
+    base::charge(kStepsOfQuestion * count);
     std::uint64_t bits = 0;
     for (std::int64_t i = 0; i < count; ++i) {
       const bool visible = branch_.visible(head, q, problem_.k_position() + first + i, context);
@@ -102,6 +106,7 @@ RowSolver::RowSolver(const Problem& problem, std::vector<VisibleKeys>& branches)
     : problem_(problem),
       branches_(branches),
       scale_(problem.effective_scale()),
+      steps_of_pair_(1 + (problem.dim_qk + problem.dim_v) / 8),
       query_(static_cast<std::size_t>(problem.dim_qk)) {}
 
 void RowSolver::solve(std::int64_t batch, std::int64_t head, std::int64_t row, const Matrix& q,
@@ -134,6 +139,7 @@ void RowSolver::collect_scores(std::int64_t batch, std::int64_t head, std::int64
   for (VisibleKeys& branch : branches_) {
     const std::vector<std::uint64_t>& visible = branch.row(batch, head, row, &bits_);
     for (std::size_t word = 0; word < visible.size(); ++word) {
+      base::charge(1 + std::popcount(visible[word]) * steps_of_pair_);
       for (std::uint64_t bits = visible[word]; bits != 0; bits &= bits - 1) {
         const std::size_t key = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
         const double product = scale_ * q.scales[static_cast<std::size_t>(row)] * k.scales[key] *

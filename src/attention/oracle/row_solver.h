@@ -87,6 +87,7 @@ class RowSolver {
   const Problem& problem_;
   std::vector<VisibleKeys>& branches_;
   double scale_;
+  std::int64_t steps_of_pair_;
   std::vector<double> query_;
   std::vector<std::uint64_t> bits_;
   std::vector<std::size_t> keys_;

@@ -6,6 +6,7 @@
 #include "attention/oracle/host_rows.h"
 #include "attention/tiles/tile_grid.h"
 #include "base/fail.h"
+#include "base/work.h"
 
 namespace annulus::attention {
 namespace {
@@ -71,6 +72,7 @@ namespace annulus::inline v0 {
 
 std::vector<std::uint8_t> reached_rows(const Problem& problem, const HostInputs& inputs,
                                        std::int64_t tile_rows, std::int64_t tile_columns) {
+  const base::Work work({}, "finding the rows that a NaN reaches");
   validate(problem);
   attention::check_inputs(problem, inputs);
   const auto is_tile = [](std::int64_t size) { return size > 0 && size % 16 == 0 && size <= 1024; };

@@ -1,0 +1,47 @@
+// The C interface of scopes of work: the scope of a thread is kept here.
+
+#include <optional>
+
+#include "annulus/work_limit.h"
+#include "api/c_functions.h"
+
+namespace annulus::api {
+namespace {
+
+std::optional<WorkScope>& scope_of_thread() {
+  thread_local std::optional<WorkScope> scope;
+  return scope;
+}
+
+}  // namespace
+}  // namespace annulus::api
+
+extern "C" {
+
+annulus_status annulus_work_scope_begin(const annulus_work_limit* limit) {
+  return guarded([&] {
+    std::optional<WorkScope>& scope = scope_of_thread();
+    if (scope) {
+      base::fail(ErrorCode::kInvalidArgument,
+                          "this thread is in a scope of work already, of {} steps so far; end it "
+                          "with annulus_work_scope_end first",
+                          scope->steps());
+    }
+    scope.emplace(work_limit_of(limit));
+  });
+}
+
+annulus_status annulus_work_scope_end(int64_t* steps) {
+  return guarded([&] {
+    std::optional<WorkScope>& scope = scope_of_thread();
+    if (!scope) {
+      base::fail(ErrorCode::kInvalidArgument,
+                          "this thread is in no scope of work; begin one with "
+                          "annulus_work_scope_begin");
+    }
+    if (steps != nullptr) *steps = scope->steps();
+    scope.reset();
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,18 @@
+// The public scope of work. It is not a part of base, which programs link beside the library: the
+// Work of a thread would then be another one than that of the library's calls.
+
+#include "annulus/work_limit.h"
+#include "base/work.h"
+
+namespace annulus::inline v0 {
+
+struct WorkScope::Impl {
+  base::Work work;
+};
+
+WorkScope::WorkScope(const WorkLimit& limit)
+    : impl_(new Impl{base::Work(limit, "the calls of a scope")}) {}
+WorkScope::~WorkScope() = default;
+std::int64_t WorkScope::steps() const { return impl_->work.steps(); }
+
+}  // namespace annulus::inline v0
