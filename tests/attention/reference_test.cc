@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "annulus/error.h"
 #include "annulus/work_limit.h"
 #include "attention/oracle/taint.h"
 #include "attention/score/score_code.h"

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "pattern/node.h"
 #include "pattern/random_pattern.h"
 #include "support/options.h"
 
