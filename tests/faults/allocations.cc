@@ -104,6 +104,7 @@ class Passes {
     std::vector<test::AllocationPoint> points = points_of(test::end_counting());
     for (; shared_.next < points.size() && Clock::now() < end_; ++shared_.next) {
       shared_.at = points[shared_.next];
+      alarm(600);  // each pass has as long
       pass(body, expected, keeper, free_memory, free_before);
     }
     shared_.done = true;
