@@ -100,6 +100,7 @@ Made make_selecting(const Planner& planner, const Request& request, const attent
 Prepared Planner::prepare(const Request& request) const {
   check(request);
   const base::Work work(request.options.work, "planning");
+  const std::int64_t before = work.steps();  // of a scope's earlier calls
   const Clock::time_point start = Clock::now();
   const attention::DeviceLimits left = limits_for(limits, request.options);
   const Choices choices =
@@ -116,7 +117,7 @@ Prepared Planner::prepare(const Request& request) const {
   info.tuned = made.tuned;
   if (choices.tuned && made.tuned.empty()) context->tally().add(base::Count::recovered_tuned);
   if (!made.steps.empty()) context->tally().add(base::Count::fitted_plans);
-  info.work_steps = work.steps();
+  info.work_steps = work.steps() - before;
   info.compile_ms = made.compile_ms;
   // The time to look up a tuned result, and to try one that does not work, counts as planning.
   info.plan_ms = millis(ready - start) - made.compile_ms;

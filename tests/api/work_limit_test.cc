@@ -154,6 +154,11 @@ TEST_CASE("a plan says what it took, and the same the next time") {
   // holds.
   options.work.steps = steps;
   CHECK(device_of("sim:sm_80:1").plan(short_problem(), options).info().work_steps == steps);
+  // Steps of earlier calls in a scope are not the plan's.
+  const WorkScope scope({.steps = 0});
+  make_layout(causal(), {16, 16, 1 << 14, 1 << 14, 1});
+  CHECK(scope.steps() > 0);
+  CHECK(device_of("sim:sm_80:2").plan(short_problem(), options).info().work_steps == steps);
 }
 
 TEST_CASE("a thread that waits for a list outlives the cancelling of the one that makes it") {
