@@ -44,7 +44,7 @@ BlockLayout mapped(std::int64_t distinct, std::int64_t query_heads, std::int64_t
                      .heads = distinct,
                      .indptr = {0},
                      .indices = {},
-          .partial = {}};
+                     .partial = {}};
   for (std::int64_t line = 0; line < distinct * kRows; ++line) {
     const std::int64_t blocks = line % kRows == 0 ? first : 1;
     for (std::int64_t column = 0; column < blocks; ++column) {
@@ -67,7 +67,7 @@ BlockLayout chain(std::int64_t rows) {
                      .heads = 1,
                      .indptr = {0},
                      .indices = {},
-          .partial = {}};
+                     .partial = {}};
   for (std::int64_t row = 0; row < rows; ++row) {
     if (row > 0) layout.indices.push_back(static_cast<std::int32_t>(row - 1));
     layout.indices.push_back(static_cast<std::int32_t>(row));
@@ -110,7 +110,10 @@ std::vector<Call> calls() {
       {"with_density", [] { with_density(wide(kMany), Density{1.0}); }},
       {"reblock", [] { reblock(whole(1 << 14), 1, 1); }},
       {"reblock to many columns", [] { reblock(wide(kMany / 4), 16, 1); }, false},
-      {"slice", [=] { slice(shared, again, {again.data(), 1}); }},
+      {"slice",
+       [=] {
+         slice(shared, again, {again.data(), 1});
+       }},
       {"unite", [=] { unite(by_group, by_turn); }},
       {"intersect", [=] { intersect(by_group, by_turn); }},
       {"subtract", [=] { subtract(by_group, by_turn); }},
