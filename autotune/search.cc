@@ -116,8 +116,8 @@ class Search {
     return next;
   }
 
-  // False where a stop ended the call while it planned. A candidate that it was about is
-  // then one that was not tried.
+  // False where a stop ended the call while it planned. A candidate that it was about is then one
+  // that was not tried.
   template <typename Call>
   static bool until_stopped(const Call& call) {
     try {

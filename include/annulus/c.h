@@ -364,9 +364,10 @@ typedef struct annulus_work_limit {
   { sizeof(annulus_work_limit), 0, NULL }
 
 // Bounds all calls that this thread makes until the end of the scope, as one: their steps count
-// together, and the limits that they have by themselves do not count. Without a scope, what makes,
-// converts or counts a layout has the default limit, and annulus_reference_create has none. A null
-// limit is the default one. ANNULUS_INVALID_ARGUMENT where the thread is in a scope already.
+// together, and the max_work of their options, and the cancel beside it, are not asked. Without a
+// scope, what makes, converts or counts a layout has the default limit, and
+// annulus_reference_create has none. A null limit is the default one. ANNULUS_INVALID_ARGUMENT
+// where the thread is in a scope already.
 ANNULUS_EXPORT annulus_status annulus_work_scope_begin(const annulus_work_limit* limit);
 // Ends the scope of this thread, and writes the steps of its calls where `steps` is not null.
 // ANNULUS_INVALID_ARGUMENT where there is none. A thread that ends leaves its scope.

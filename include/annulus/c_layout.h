@@ -10,7 +10,8 @@
 //   annulus_layout_slice(layout, rows, 1, columns, 1, &shard);
 //
 // A layout is a handle and immutable; every function that changes one makes another. Its arrays
-// belong to the handle: they stay until it is destroyed.
+// belong to the handle: they stay until it is destroyed. Functions that make, compare, convert or
+// count a layout have the default limit of work, or that of annulus_work_scope_begin.
 
 #include "annulus/c.h"
 #include "annulus/c_pattern.h"

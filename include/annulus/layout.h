@@ -16,7 +16,10 @@
 // All functions here are pure, may be called from any thread and read their operands only during
 // the call. They validate operands and throw Error{kInvalidArgument}, which names the first bad
 // entry or the sizes that do not fit each other, and Error{kOutOfMemory} past 2^31 kept blocks.
-// Their time grows with the kept blocks and the rows.
+// Their time and memory grow with the kept blocks, the rows and the columns of operands and result,
+// and a result may be much larger than its operands: those that make, compare or count a layout
+// have the default WorkLimit, or that of a WorkScope (annulus/work_limit.h), and throw
+// Error{kLimit, kCancelled}.
 
 #include <cstdint>
 #include <memory>

@@ -10,7 +10,9 @@
 //
 // `from` functions validate everything and throw Error{kInvalidArgument} that names the first bad
 // entry; `to` functions validate the layout, and throw Error{kUnsupported} where a format cannot
-// hold it. All are pure and may be called from any thread.
+// hold it. All are pure and may be called from any thread. An array may be much larger than the
+// layout: they have the default WorkLimit, or that of a WorkScope (annulus/work_limit.h), and throw
+// Error{kLimit, kCancelled}.
 
 #include <cstdint>
 #include <span>

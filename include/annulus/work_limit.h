@@ -42,9 +42,9 @@ struct WorkLimit {
 };
 
 // Bounds all calls that its thread makes while it lives, as one: their steps count together, and
-// the limits that they have by themselves do not count. Without a scope, what makes, converts or
-// counts a layout has the default limit, and the oracle (annulus/oracle.h) has none. A scope inside
-// of another does nothing.
+// no WorkLimit that they are given is asked. Without a scope, what makes, converts or counts a
+// layout has the default limit, and the oracle (annulus/oracle.h) has none. A scope inside of
+// another does nothing.
 class ANNULUS_EXPORT WorkScope {
  public:
   // Throws Error{kInvalidArgument} for a negative number of steps, and Error{kCancelled} where the
