@@ -29,6 +29,7 @@ Environment read_environment() {
           .log = read("ANNULUS_LOG"),
           .library_path = read("ANNULUS_LIBRARY_PATH"),
           .require_gpu = read("ANNULUS_REQUIRE_GPU"),
+          .simulator_options = read("ANNULUS_SIMULATOR_OPTIONS"),
           .nvtx = read("NVTX_INJECTION64_PATH"),
           .home = read("HOME"),
           .xdg_cache = read("XDG_CACHE_HOME")};

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_BASE_ENV_H_
 #define ANNULUS_BASE_ENV_H_
 
-// The environment variables that the library looks at, six of which are its own, read once when the
-// library or a device is opened.
+// The environment variables that the library looks at, seven of which are its own, read once when
+// the library or a device is opened.
 
 #include <string>
 
@@ -17,9 +17,10 @@ struct Environment {
   std::string library_path{};  // ANNULUS_LIBRARY_PATH: where to look first for libcuda, libnvrtc,
                                // libnccl, ':' between folders
   std::string require_gpu{};   // ANNULUS_REQUIRE_GPU: "1" or "0"; a simulated device is refused
-  std::string nvtx{};          // NVTX_INJECTION64_PATH: library of a profiler that takes ranges
-  std::string home{};          // HOME, for the defaults below
-  std::string xdg_cache{};     // XDG_CACHE_HOME, likewise
+  std::string simulator_options{};  // ANNULUS_SIMULATOR_OPTIONS: options of simulated devices
+  std::string nvtx{};       // NVTX_INJECTION64_PATH: library of a profiler that takes ranges
+  std::string home{};       // HOME, for the defaults below
+  std::string xdg_cache{};  // XDG_CACHE_HOME, likewise
 };
 
 Environment read_environment();

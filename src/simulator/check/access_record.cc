@@ -31,21 +31,21 @@ void AccessRecord::check_planes(const OperationPointer& operation, AccessKind ki
   for (const auto& plane : planes_) {
     if (plane->kind != other || all_before(*plane, *operation)) continue;
     std::uint32_t ordered = 0;  // the operation last found to come before: neighbours share one
-    plane->cells.each(begin - begin_, end - begin_,
-                      [&](Stamp stamp, std::uint64_t cell_begin, std::uint64_t cell_end) {
-                        const std::uint32_t number = stamp_operation(stamp);
-                        if (number == ordered) return;
-                        OperationPointer earlier = detector_.at(number);
-                        if (detector_.order.before(*earlier, *operation)) {
-                          ordered = number;
-                          return;
-                        }
-                        const std::uint64_t first = std::max(begin, begin_ + cell_begin);
-                        const std::uint64_t last = std::min(end, begin_ + cell_end);
-                        throw unordered_operations({operation, kind, 0},
-                                                   {std::move(earlier), other, stamp},
-                                                   {first, last - first, begin_, end_});
-                      });
+    plane->cells.each(
+        begin - begin_, end - begin_,
+        [&](Stamp stamp, std::uint64_t cell_begin, std::uint64_t cell_end) {
+          const std::uint32_t number = stamp_operation(stamp);
+          if (number == ordered) return;
+          OperationPointer earlier = detector_.at(number);
+          if (detector_.order.before(*earlier, *operation)) {
+            ordered = number;
+            return;
+          }
+          const std::uint64_t first = std::max(begin, begin_ + cell_begin);
+          const std::uint64_t last = std::min(end, begin_ + cell_end);
+          report(unordered_operations({operation, kind, 0}, {std::move(earlier), other, stamp},
+                                      {first, last - first, begin_, end_}));
+        });
   }
 }
 
@@ -60,8 +60,8 @@ void AccessRecord::access(const OperationPointer& operation, AccessKind kind, st
       if (detector_.order.before(*range.operation, *operation)) continue;
       const std::uint64_t first = std::max(begin, range.begin);
       const std::uint64_t last = std::min(end, range.end);
-      throw unordered_operations({operation, kind, 0}, {range.operation, other, 0},
-                                 {first, last - first, begin_, end_});
+      report(unordered_operations({operation, kind, 0}, {range.operation, other, 0},
+                                  {first, last - first, begin_, end_}));
     }
   }
   remember(operation, kind, begin, end);

@@ -130,7 +130,7 @@ void BlockOrder::access_place(const BlockClocks& block, int warp, const LaunchSh
       Fault fault = unordered_blocks({operation_, kind, 0}, {operation_, entry.kind, stamp},
                                      {first, bytes, view.begin, view.end});
       fault.lane = lane;
-      throw fault;
+      report(fault);
     }
     // An earlier entry is dropped if this access is ordered behind it, covers its bytes and
     // conflicts with everything that it conflicts with. Among entries of the own block only those

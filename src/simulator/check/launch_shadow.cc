@@ -38,7 +38,7 @@ void LaunchShadow::check_freed(const OperationPointer& freer, int lane,
   if (freer == nullptr || detector_.order.before(*freer, *operation_)) return;
   Fault fault = used_after_free(freer.get(), *operation_, "uses", address);
   fault.lane = lane;
-  throw fault;
+  report(fault);
 }
 
 inline bool LaunchShadow::put(std::atomic<Stamp>& cell, AccessKind kind, Stamp mine,
@@ -151,13 +151,14 @@ void LaunchShadow::compare(const View& view, const Access& access, Stamp stamp, 
     const bool same_block = (differs & same_block_) == 0;
     if (same_block && (stamp & kStampSeveral) == 0) return;
     // Where the stamp is this block's own but several blocks made it, the others are not known.
-    throw unordered_blocks({operation_, access.kind, 0},
-                           {operation_, other, same_block ? 0 : stamp}, place);
+    report(unordered_blocks({operation_, access.kind, 0},
+                            {operation_, other, same_block ? 0 : stamp}, place));
+    return;
   }
   const std::uint32_t number = stamp_operation(stamp);
   if (ordered(number)) return;
-  throw unordered_operations({operation_, access.kind, 0}, {detector_.at(number), other, stamp},
-                             place);
+  report(unordered_operations({operation_, access.kind, 0}, {detector_.at(number), other, stamp},
+                              place));
 }
 
 void LaunchShadow::compare(const View& view, const Access& access, const AccessPlane& plane,
@@ -202,7 +203,7 @@ void LaunchShadow::access_slowly(View& view, AccessKind kind, int lane, std::uin
     const RacePlace place{view.begin + offset, bytes, view.begin, view.end};
     for (const AccessRange& range : view.ranges[static_cast<int>(kind)]) {
       if (range.begin >= place.address + bytes || range.end <= place.address) continue;
-      throw unordered_operations({operation_, kind, 0}, {range.operation, range.kind, 0}, place);
+      report(unordered_operations({operation_, kind, 0}, {range.operation, range.kind, 0}, place));
     }
   } catch (Fault& fault) {
     fault.lane = lane;

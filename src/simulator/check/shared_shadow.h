@@ -45,8 +45,11 @@ class SharedShadow {
 
   // Forgets everything, for a new CTA whose warps are the agents from `first` on. `by_warp` says
   // that a wait for matrix products covers those of the waiting warp alone, not those of its
-  // warpgroup.
-  void reset(std::uint32_t bytes, int warps, ClusterClocks& clocks, Agent first, bool by_warp);
+  // warpgroup. Where `strict` is false, a product of a warpgroup begins when its last warp issues
+  // it, after all that the four warps have written and fenced; and matrices may be loaded or
+  // multiplied that nothing wrote.
+  void reset(std::uint32_t bytes, int warps, ClusterClocks& clocks, Agent first, bool by_warp,
+             bool strict);
 
   // Checks and records an access of `bytes` at byte `offset` (in bounds). Throws Fault.
   void read(int warp, int lane, std::uint32_t offset, std::uint32_t bytes) {
@@ -198,6 +201,8 @@ class SharedShadow {
   bool foreign_read_before(std::uint32_t word, Agent warp, int lane) const;
   void read_slowly(int warp, int lane, std::uint32_t offset, std::uint32_t bytes);
 
+  Agent issuer_for(int warpgroup, std::uint32_t word, Agent warp) const;
+
   // Each throws Fault where an earlier access does not come before this one.
   void check_writer(Stamp writer, const Access& access, std::uint32_t offset) const;
   void check_foreign_writer(const Record& record, const Access& access, std::uint32_t offset) const;
@@ -209,7 +214,7 @@ class SharedShadow {
   void check_foreign_readers(std::uint32_t word, const Access& access) const;
   void check_all_writers(std::uint32_t word, const Access& access);
   void check_all(std::uint32_t word, const Access& access);
-  [[noreturn]] void uninitialized(const Access& access, std::uint32_t offset) const;
+  void uninitialized(const Access& access, std::uint32_t offset) const;
 
   void note_read(std::uint32_t& reader, int warp, int lane) const;
   ByteStamps& by_bytes(std::uint32_t word);
@@ -223,6 +228,7 @@ class SharedShadow {
   ClusterClocks* clocks_ = nullptr;
   Agent first_ = 0;
   bool by_warp_ = false;
+  bool strict_ = true;
   // [warp of the cluster][warp of this CTA]: accesses of all lanes of the latter before this clock
   // are known to come before what the former does now. It is a cache of
   // ClusterClocks::all_before, which may say more by now, but never less.

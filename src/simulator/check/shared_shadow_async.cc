@@ -97,16 +97,16 @@ void SharedShadow::check_foreign_readers(std::uint32_t word, const Access& acces
                                              : clocks_->all_before<false>(unit, access.warp);
       if (product < all) continue;
     }
-    raise_at(FaultKind::kSharedRace, lane,
-             "{} of shared byte {}, which a matrix product of warps {} to {} may still read; "
-             "{} wgmma.wait_group has to come first",
-             access.what, address, 4 * group, 4 * group + 3, by_warp_ ? "each warp's" : "their");
+    report_at(FaultKind::kSharedRace, lane,
+              "{} of shared byte {}, which a matrix product of warps {} to {} may still read; "
+              "{} wgmma.wait_group has to come first",
+              access.what, address, 4 * group, 4 * group + 3, by_warp_ ? "each warp's" : "their");
   }
   if ((touched >> (kForeignBit - 32)) == 0 || foreign_[word] == 0) return;
   const Record& record = records_[foreign_[word] - 1];
   if (ended(record, access)) return;
-  raise_at(FaultKind::kSharedRace, lane, "{} of shared byte {}, which {} may still read",
-           access.what, address, record.what);
+  report_at(FaultKind::kSharedRace, lane, "{} of shared byte {}, which {} may still read",
+            access.what, address, record.what);
 }
 
 // Compares the access with the writer of a word, or with those of its bytes.
@@ -175,6 +175,15 @@ void SharedShadow::begin_read(Agent warp, int lane, std::uint32_t offset, std::u
   }
 }
 
+// The warp whose fence and issue of a product come between what wrote the word and the product:
+// `warp`, or where a product begins for its four warps together, the one of them that wrote it.
+ClusterClocks::Agent SharedShadow::issuer_for(int warpgroup, std::uint32_t word, Agent warp) const {
+  const Stamp writer = writer_[word];
+  const bool plain = writer != 0 && writer != kBytesStamp && (writer & kForeign) == 0;
+  const auto of_cta = static_cast<int>((writer >> kWarpShift) & 31u);
+  return !strict_ && !by_warp_ && plain && of_cta / 4 == warpgroup ? agent(of_cta) : warp;
+}
+
 // Writers are compared for each of the warps, as each has to have made its own proxy fence. That is
 // skipped while the stamps stay those that were found good last (`good`). Readers need no
 // comparison, as two reads do not conflict.
@@ -196,12 +205,13 @@ void SharedShadow::matrix_read(int warpgroup, std::uint32_t warps,
     const std::uint32_t word = offset / 4;
     if (good == 0 || !all_same(load_four(&writer_[word]), good)) {
       for (std::uint32_t rest = warps; rest != 0; rest &= rest - 1) {
-        const Access access{.warp = agent(4 * warpgroup + lowest_lane(rest)),
-                            .lane = kCollective,
-                            .async = true,
-                            .matrix = true,
-                            .what = "read by a matrix product"};
+        const Agent warp = agent(4 * warpgroup + lowest_lane(rest));
         for (std::uint32_t i = 0; i < 4; ++i) {
+          const Access access{.warp = issuer_for(warpgroup, word + i, warp),
+                              .lane = kCollective,
+                              .async = true,
+                              .matrix = true,
+                              .what = "read by a matrix product"};
           if (writer_[word + i] == 0) uninitialized(access, (word + i) * 4);
           check_all_writers(word + i, access);
         }

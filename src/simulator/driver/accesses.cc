@@ -26,7 +26,7 @@ void note(const OperationPointer& operation, AccessKind kind, const GlobalMemory
   if (!operation->checked) return;
   const Allocation found = memory.find(address, bytes);
   if (found.end == 0) {
-    throw used_after_free(memory.freed_by(address).get(), *operation, verb(kind), address);
+    return report(used_after_free(memory.freed_by(address).get(), *operation, verb(kind), address));
   }
   memory.record(found.begin, state().detector)->access(operation, kind, address, address + bytes);
 }

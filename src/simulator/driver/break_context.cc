@@ -43,6 +43,7 @@ abi::CUresult code_of(FaultKind kind) {
 }  // namespace
 
 void break_context(Context& context, const Fault& fault) {
+  if ((context.device->options().ignored & bit(fault.kind)) != 0) return;  // found by the host
   const auto other = fault.other == nullptr
                          ? nullptr
                          : std::static_pointer_cast<Context>(fault.other->context.lock());

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "simulator/driver/entries.h"
+#include "simulator/driver/start_options.h"
 #include "simulator/driver/state.h"
 
 namespace annulus::simulator::driver::entry {
@@ -82,6 +83,18 @@ const ErrorText* error_text(CUresult code) {
 
 }  // namespace
 
+namespace {
+
+// Gives all devices the options of the environment.
+bool start_devices() {
+  const std::optional<SimulatorOptions> options = read_start_options();
+  if (!options) return false;
+  for (const auto& device : state().devices) device->set_options(*options);
+  return true;
+}
+
+}  // namespace
+
 CUresult init(unsigned flags) {
   if (flags != 0) return kCudaInvalidValue;
   // The interpreter is compiled for x86-64-v3, and would end in an illegal instruction elsewhere.
@@ -89,6 +102,8 @@ CUresult init(unsigned flags) {
                     __builtin_cpu_supports("bmi2");
   if (!able) return kCudaNotSupported;
   if (state().forked) return kCudaNotInitialized;
+  static const bool started = start_devices();
+  if (!started) return kCudaInvalidValue;
   state().initialised = true;
   return kCudaSuccess;
 }

@@ -129,10 +129,10 @@ CUresult mem_alloc(CUdeviceptr* pointer, std::size_t bytes) {
   });
 }
 
-// Waits for all work, as CUDA does today without promising it, so in checked mode the program has
-// to have waited itself. Null is allowed; a second free, or a pointer into the middle, is refused.
-// Memory is freed even in a context that a fault has broken; a GPU's driver would keep it to the
-// end of the process, which would gain nothing here.
+// Waits for all work, as CUDA does today without promising it, so in the strict reading the program
+// has to have waited itself. Null is allowed; a second free, or a pointer into the middle, is
+// refused. Memory is freed even in a context that a fault has broken; a GPU's driver would keep it
+// to the end of the process, which would gain nothing here.
 CUresult mem_free(CUdeviceptr pointer) {
   return guarded([&]() -> CUresult {
     const auto context = current_context();
@@ -144,8 +144,9 @@ CUresult mem_free(CUdeviceptr pointer) {
     if (!forget_allocation(*context, pointer)) return kCudaInvalidValue;
     GlobalMemory& memory = context->device->memory();
     const auto alone = state().queue.alone();
-    const auto fault =
-        unless_out_of_memory([&] { return freed_by_host(memory, pointer, "cuMemFree"); });
+    const bool strict = context->device->options().reading == 0;
+    const auto fault = unless_out_of_memory(
+        [&] { return strict ? freed_by_host(memory, pointer, "cuMemFree") : nullptr; });
     memory.release(pointer);
     if (fault != nullptr && context->lost == kCudaSuccess) break_context(*context, *fault);
     return context->lost;
@@ -218,7 +219,7 @@ CUresult mem_free_async(CUdeviceptr pointer, CUstream stream) {
                                                         : record->in_use(operation.get(), nullptr);
       });
       memory.release(pointer, operation);
-      if (fault != nullptr) throw Fault(*fault);
+      if (fault != nullptr) report(*fault);
     });
     work.always = true;
     {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "simulator/driver/entries.h"
+#include "simulator/driver/start_options.h"
 #include "simulator/driver/state.h"
 
 namespace annulus::simulator::driver::entry {
@@ -68,16 +69,15 @@ CUresult simulator_set_options(CUdevice device, const annulus_simulator_options*
     if (options == nullptr) return kCudaInvalidValue;
     SimulatorOptions all = at.options();
     if (!read_struct<annulus_simulator_options>(options, &all)) return kCudaInvalidValue;
-    if (all.checked > 1 || all.landing > 2 || all.streams > 1 || all.products > 2 ||
-        all.threads > 1024) {
-      return kCudaInvalidValue;
-    }
+    if (!valid(all)) return kCudaInvalidValue;
     finish_device(at);  // work that was queued before runs with the old options
     at.set_options(all);
     state().queue.seed(at, all.seed);
-    at.log().write(base::LogLevel::kDebug,
-                   fmt::format("the simulated device {} runs {} with seed {} from now on",
-                               at.ordinal(), all.checked != 0 ? "checked" : "unchecked", all.seed));
+    at.log().write(
+        base::LogLevel::kDebug,
+        fmt::format("the simulated device {} runs {}, reading {}, with seed {} from now on",
+                    at.ordinal(), all.checked != 0 ? "checked" : "unchecked",
+                    all.reading != 0 ? "proven" : "strict", all.seed));
     return kCudaSuccess;
   });
 }

@@ -176,6 +176,7 @@ void Queue::run_work(Item& item, std::uint64_t* refusal) {
   try {
     std::unique_lock alone(alone_, std::defer_lock);
     if (item.operation->checked && !item.on_host) alone.lock();
+    const IgnoredFaults ignored(item.context->device->options().ignored);
     if (item.context->lost == abi::kCudaSuccess) work(item.operation);
   } catch (const Fault& fault) {
     abi::SimulatorCounters counters;

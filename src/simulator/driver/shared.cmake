@@ -27,6 +27,7 @@ target_include_directories(annulus_simulator_shared INTERFACE
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 
 annulus_simulator_library(annulus_libcuda libcuda.map)
+target_sources(annulus_libcuda PRIVATE ${CMAKE_CURRENT_LIST_DIR}/foreign.cc)
 set_target_properties(annulus_libcuda PROPERTIES
   OUTPUT_NAME cuda VERSION 1 SOVERSION 1
   LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/simulator)

@@ -6,52 +6,61 @@
 
 namespace annulus::simulator {
 
+namespace {
+
+struct Name {
+  FaultKind kind;
+  const char* text;
+};
+constexpr Name kNames[] = {
+    {FaultKind::kOutOfBounds, "out of bounds"},
+    {FaultKind::kPeerAccess, "peer access not enabled"},
+    {FaultKind::kMisaligned, "misaligned address"},
+    {FaultKind::kUninitialized, "uninitialised read"},
+    {FaultKind::kSharedRace, "shared memory race"},
+    {FaultKind::kGlobalRace, "global memory race"},
+    {FaultKind::kMissingWait, "missing wait"},
+    {FaultKind::kEarlyReuse, "early reuse"},
+    {FaultKind::kUnorderedWrites, "unordered writes"},
+    {FaultKind::kFreedInUse, "freed in use"},
+    {FaultKind::kInFlight, "access to bytes in flight"},
+    {FaultKind::kRegisterInFlight, "access to a register in flight"},
+    {FaultKind::kMissingFence, "missing fence"},
+    {FaultKind::kDivergentBarrier, "divergent barrier"},
+    {FaultKind::kDeadlock, "deadlock"},
+    {FaultKind::kBarrierMisuse, "barrier misuse"},
+    {FaultKind::kUnwaited, "unwaited asynchronous effect"},
+    {FaultKind::kInvalidOperand, "invalid operand"},
+    {FaultKind::kTrap, "trap"},
+    {FaultKind::kTimeout, "timeout"},
+    {FaultKind::kUnsupported, "unsupported"},
+};
+
+thread_local FaultKinds ignored = 0;
+
+}  // namespace
+
 const char* to_string(FaultKind kind) {
-  switch (kind) {
-    case FaultKind::kOutOfBounds:
-      return "out of bounds";
-    case FaultKind::kPeerAccess:
-      return "peer access not enabled";
-    case FaultKind::kMisaligned:
-      return "misaligned address";
-    case FaultKind::kUninitialized:
-      return "uninitialised read";
-    case FaultKind::kSharedRace:
-      return "shared memory race";
-    case FaultKind::kGlobalRace:
-      return "global memory race";
-    case FaultKind::kMissingWait:
-      return "missing wait";
-    case FaultKind::kEarlyReuse:
-      return "early reuse";
-    case FaultKind::kUnorderedWrites:
-      return "unordered writes";
-    case FaultKind::kFreedInUse:
-      return "freed in use";
-    case FaultKind::kInFlight:
-      return "access to bytes in flight";
-    case FaultKind::kRegisterInFlight:
-      return "access to a register in flight";
-    case FaultKind::kMissingFence:
-      return "missing fence";
-    case FaultKind::kDivergentBarrier:
-      return "divergent barrier";
-    case FaultKind::kDeadlock:
-      return "deadlock";
-    case FaultKind::kBarrierMisuse:
-      return "barrier misuse";
-    case FaultKind::kUnwaited:
-      return "unwaited asynchronous effect";
-    case FaultKind::kInvalidOperand:
-      return "invalid operand";
-    case FaultKind::kTrap:
-      return "trap";
-    case FaultKind::kTimeout:
-      return "timeout";
-    case FaultKind::kUnsupported:
-      return "unsupported";
+  for (const Name& name : kNames) {
+    if (name.kind == kind) return name.text;
   }
   return "unknown fault";
+}
+
+std::optional<FaultKind> fault_kind(std::string_view text) {
+  for (const Name& name : kNames) {
+    if (name.text == text) return name.kind;
+  }
+  return std::nullopt;
+}
+
+IgnoredFaults::IgnoredFaults(FaultKinds kinds) : before_(std::exchange(ignored, kinds)) {}
+IgnoredFaults::~IgnoredFaults() { ignored = before_; }
+
+bool is_ignored(FaultKind kind) { return (ignored & bit(kind)) != 0; }
+
+void report(const Fault& fault) {
+  if (!is_ignored(fault.kind)) throw Fault(fault);
 }
 
 std::string Fault::message() const {

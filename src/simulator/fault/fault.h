@@ -10,8 +10,12 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+
+#include "annulus/simulator.h"
 
 namespace annulus::simulator {
 
@@ -42,6 +46,45 @@ enum class FaultKind : int {
 };
 
 const char* to_string(FaultKind kind);  // "out of bounds", ...
+// The kind of this name; empty where there is none.
+std::optional<FaultKind> fault_kind(std::string_view name);
+
+// Kinds as a set of bits (SimulatorOptions::ignored).
+using FaultKinds = std::uint64_t;
+constexpr FaultKinds bit(FaultKind kind) { return FaultKinds{1} << static_cast<int>(kind); }
+// The kinds that a run can go on behind: a GPU goes on behind them too, with an answer that may be
+// wrong. Behind the others a GPU stops, or nothing says what it would do.
+constexpr FaultKinds kCanBeIgnored =
+    bit(FaultKind::kUninitialized) | bit(FaultKind::kSharedRace) | bit(FaultKind::kGlobalRace) |
+    bit(FaultKind::kMissingWait) | bit(FaultKind::kEarlyReuse) | bit(FaultKind::kUnorderedWrites) |
+    bit(FaultKind::kFreedInUse) | bit(FaultKind::kInFlight) | bit(FaultKind::kRegisterInFlight) |
+    bit(FaultKind::kMissingFence) | bit(FaultKind::kUnwaited);
+// The numbers are those of annulus/simulator.h.
+static_assert(bit(FaultKind::kUninitialized) == ANNULUS_SIMULATOR_IGNORE_UNINITIALISED_READ);
+static_assert(bit(FaultKind::kSharedRace) == ANNULUS_SIMULATOR_IGNORE_SHARED_MEMORY_RACE);
+static_assert(bit(FaultKind::kGlobalRace) == ANNULUS_SIMULATOR_IGNORE_GLOBAL_MEMORY_RACE);
+static_assert(bit(FaultKind::kMissingWait) == ANNULUS_SIMULATOR_IGNORE_MISSING_WAIT);
+static_assert(bit(FaultKind::kEarlyReuse) == ANNULUS_SIMULATOR_IGNORE_EARLY_REUSE);
+static_assert(bit(FaultKind::kUnorderedWrites) == ANNULUS_SIMULATOR_IGNORE_UNORDERED_WRITES);
+static_assert(bit(FaultKind::kFreedInUse) == ANNULUS_SIMULATOR_IGNORE_FREED_IN_USE);
+static_assert(bit(FaultKind::kInFlight) == ANNULUS_SIMULATOR_IGNORE_BYTES_IN_FLIGHT);
+static_assert(bit(FaultKind::kRegisterInFlight) == ANNULUS_SIMULATOR_IGNORE_REGISTER_IN_FLIGHT);
+static_assert(bit(FaultKind::kMissingFence) == ANNULUS_SIMULATOR_IGNORE_MISSING_FENCE);
+static_assert(bit(FaultKind::kUnwaited) == ANNULUS_SIMULATOR_IGNORE_UNWAITED);
+
+// While one lives, faults of these kinds that its thread finds are passed over. A thread has one at
+// a time.
+class IgnoredFaults {
+ public:
+  explicit IgnoredFaults(FaultKinds kinds);
+  ~IgnoredFaults();
+  IgnoredFaults(const IgnoredFaults&) = delete;
+  IgnoredFaults& operator=(const IgnoredFaults&) = delete;
+
+ private:
+  const FaultKinds before_;
+};
+bool is_ignored(FaultKind kind);  // on the calling thread
 
 struct Fault : std::exception {
   FaultKind kind{};
@@ -69,10 +112,20 @@ struct Fault : std::exception {
 };
 
 [[noreturn]] void raise(FaultKind kind, std::string detail, int lane = -1);
+// Throws the fault, unless its kind is ignored. For faults that the caller can go on behind.
+void report(const Fault& fault);
 
 template <typename... Arguments>
 [[noreturn]] void raise_at(FaultKind kind, int lane, fmt::format_string<Arguments...> format,
                            Arguments&&... arguments) {
+  raise(kind, fmt::format(format, std::forward<Arguments>(arguments)...), lane);
+}
+
+// raise_at for faults that the caller can go on behind: it returns where the kind is ignored.
+template <typename... Arguments>
+void report_at(FaultKind kind, int lane, fmt::format_string<Arguments...> format,
+               Arguments&&... arguments) {
+  if (is_ignored(kind)) return;
   raise(kind, fmt::format(format, std::forward<Arguments>(arguments)...), lane);
 }
 

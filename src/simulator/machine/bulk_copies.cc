@@ -186,15 +186,15 @@ bool BulkCopies::land_one(Cluster& cluster) {
 }
 
 void BulkCopies::check_exit(Warp& warp, std::uint32_t lanes) {
+  if (!warp.cta->strict) return;
   for (const BulkCopy& copy : pending_) {
     if (copy.kind != BulkCopy::Kind::kStore || copy.issuer != &warp || copy.waited ||
         ((lanes >> copy.lane) & 1) == 0) {
       continue;
     }
-    raise(FaultKind::kUnwaited,
-          "a thread exits while a bulk copy that it issued may still read shared memory; "
-          "cp.async.bulk.wait_group.read has to come first",
-          copy.lane);
+    report_at(FaultKind::kUnwaited, copy.lane,
+              "a thread exits while a bulk copy that it issued may still read shared memory; "
+              "cp.async.bulk.wait_group.read has to come first");
   }
 }
 
@@ -203,10 +203,9 @@ void BulkCopies::check_end(Cluster& cluster, const Cta& cta) {
     if (copy.kind == BulkCopy::Kind::kStore) continue;
     if (cta.checked && ((copy.ctas >> cta.rank) & 1) != 0) {
       blame(cluster, copy);
-      raise(FaultKind::kUnwaited,
-            "a bulk copy writes to shared memory of a CTA whose threads have all exited; some "
-            "thread has to wait for its mbarrier",
-            copy.lane);
+      report_at(FaultKind::kUnwaited, copy.lane,
+                "a bulk copy writes to shared memory of a CTA whose threads have all exited; some "
+                "thread has to wait for its mbarrier");
     }
   }
   for (BulkCopy& copy : pending_) {

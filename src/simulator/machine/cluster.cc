@@ -27,14 +27,17 @@ void check_started(const Warp& by, const Cta& cta, int lane) {
   bool known = false;
   for (const Warp& warp : cta.warps) {
     live |= warp.live != 0;
-    const ClusterClocks::Time& time = clocks.known(by.agent)[warp.agent].order;
-    known |= time.all > 0 || time.lanes != 0;
+    const ClusterClocks::Known& of_warp = clocks.known(by.agent)[warp.agent];
+    for (const ClusterClocks::Time& time : {of_warp.order, of_warp.over}) {
+      known |= time.all > 0 || time.lanes != 0;
+    }
   }
   if (!known) {
-    raise_at(FaultKind::kSharedRace, lane,
-             "shared memory of CTA {} of the cluster is used before anything says that the CTA has "
-             "started; barrier.cluster has to come first",
-             cta.rank);
+    report_at(
+        FaultKind::kSharedRace, lane,
+        "shared memory of CTA {} of the cluster is used before anything says that the CTA has "
+        "started; barrier.cluster has to come first",
+        cta.rank);
   }
   if (!live) {
     raise_at(FaultKind::kOutOfBounds, lane,
@@ -67,10 +70,11 @@ void check_remote_seen(const Cta& cta) {
     if (seen) continue;
     cluster.running = remote.by;
     remote.by->pc = remote.pc;
-    raise_at(FaultKind::kUnwaited, remote.lane,
-             "CTA {} of the cluster may have exited when its shared memory is used here; it has to "
-             "wait for this, with barrier.cluster say",
-             cta.rank);
+    report_at(
+        FaultKind::kUnwaited, remote.lane,
+        "CTA {} of the cluster may have exited when its shared memory is used here; it has to "
+        "wait for this, with barrier.cluster say",
+        cta.rank);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -55,9 +56,11 @@ struct Cta {
   std::uint32_t block[3] = {1, 1, 1};
   std::uint32_t threads = 0;
   bool checked = false;
+  bool strict = false;        // checked, and SimulatorOptions::reading is strict
   bool by_warp = false;       // SimulatorOptions::products
   std::uint32_t landing = 0;  // SimulatorOptions::landing
-  std::uint32_t elected = 0;  // the drawn number from which elect.sync chooses its lane
+  // The drawn number from which elect.sync chooses its lane; empty: it is the lowest.
+  std::optional<std::uint32_t> elected;
 
   // Which CTA it is.
   std::uint32_t index[3] = {0, 0, 0};  // in the grid

@@ -55,11 +55,13 @@ void Mbarriers::init(const Warp& by, std::uint32_t offset, std::uint32_t count, 
     if (owner.checked) made.agent = owner.cluster->clocks.add();
   }
   Mbarrier& mbarrier = all_[index - 1u];
-  if (mbarrier.valid) {
+  if (mbarrier.valid && owner.strict) {
     raise_at(FaultKind::kBarrierMisuse, lane,
              "mbarrier.init of {}, which is one already; mbarrier.inval has to come first",
              describe(mbarrier));
   }
+  // ThunderKittens initialises again without it: the bytes are then memory in between.
+  if (mbarrier.valid && owner.checked) owner.shadow.end_object(by.index, lane, offset, kBytes);
   mbarrier.valid = true;
   mbarrier.expected = mbarrier.pending = count;
   mbarrier.bytes = 0;
@@ -71,7 +73,7 @@ void Mbarriers::init(const Warp& by, std::uint32_t offset, std::uint32_t count, 
   mbarrier.init_warp = by.agent;
   mbarrier.init_clock = owner.cluster->clocks.clock(by.agent);
   mbarrier.init_lane = lane;
-  mbarrier.init_fenced = false;
+  mbarrier.fence_clock = 0;
   const std::uint32_t record = owner.shadow.add(
       {.kind = SharedShadow::Foreign::kMbarrier,
        .pc = by.pc,
@@ -97,16 +99,22 @@ Mbarrier& Mbarriers::use(Cta& owner, const Warp& by, std::uint32_t offset, int l
   Mbarrier& mbarrier = all_[index - 1u];
   if (!owner.checked) return mbarrier;
   const ClusterClocks& clocks = owner.cluster->clocks;
+  // fence.mbarrier_init makes the mbarrier known to all for whom the fence has ended, as behind a
+  // relaxed barrier of the cluster.
+  const bool fenced =
+      mbarrier.fence_clock != 0 &&
+      clocks.ended(mbarrier.init_warp, mbarrier.fence_clock, mbarrier.init_lane, by.agent, lane);
+  if (fenced) return mbarrier;
   if (!clocks.before(mbarrier.init_warp, mbarrier.init_clock, mbarrier.init_lane, by.agent, lane)) {
-    raise_at(FaultKind::kSharedRace, lane,
-             "{} is used with no barrier between its mbarrier.init and this", describe(mbarrier));
+    report_at(FaultKind::kSharedRace, lane,
+              "{} is used with no barrier between its mbarrier.init and this", describe(mbarrier));
   }
-  if (async && !mbarrier.init_fenced &&
+  if (async && owner.strict && mbarrier.fence_clock == 0 &&
       !clocks.before_async(mbarrier.init_warp, mbarrier.init_clock, mbarrier.init_lane, by.agent)) {
-    raise_at(FaultKind::kMissingFence, lane,
-             "{} is used by the asynchronous proxy with neither fence.mbarrier_init nor "
-             "fence.proxy.async after its mbarrier.init",
-             describe(mbarrier));
+    report_at(FaultKind::kMissingFence, lane,
+              "{} is used by the asynchronous proxy with neither fence.mbarrier_init nor "
+              "fence.proxy.async after its mbarrier.init",
+              describe(mbarrier));
   }
   return mbarrier;
 }
@@ -170,15 +178,15 @@ void Mbarriers::check_landings_seen(Cluster& cluster) const {
     }
     cluster.running = landed.issuer;
     landed.issuer->pc = landed.pc;
-    raise_at(FaultKind::kUnwaited, landed.lane,
-             "the CTA ends, and no thread waited for this bulk copy into its shared memory at {}",
-             describe(mbarrier));
+    report_at(FaultKind::kUnwaited, landed.lane,
+              "the CTA ends, and no thread waited for this bulk copy into its shared memory at {}",
+              describe(mbarrier));
   }
 }
 
-void Mbarriers::fence_inits(ClusterClocks::Agent warp) {
+void Mbarriers::fence_inits(ClusterClocks::Agent warp, std::uint32_t clock) {
   for (Mbarrier& mbarrier : all_) {
-    if (mbarrier.init_warp == warp) mbarrier.init_fenced = true;
+    if (mbarrier.init_warp == warp && mbarrier.fence_clock == 0) mbarrier.fence_clock = clock;
   }
 }
 

@@ -39,7 +39,7 @@ struct Mbarrier {
   ClusterClocks::Agent init_warp = 0;  // the warp that initialised it, and when
   std::uint32_t init_clock = 0;
   int init_lane = 0;
-  bool init_fenced = false;  // fence.mbarrier_init has followed
+  std::uint32_t fence_clock = 0;  // when fence.mbarrier_init has followed; 0: it has not
 
   struct Landing {  // the last bulk copy that reported here, and in which phase
     std::uint32_t clock = 0;
@@ -78,8 +78,8 @@ class Mbarriers {
   // At the end of a CTA, throws Fault unless a wait has seen the phase of every bulk copy.
   void check_landings_seen(Cluster& cluster) const;
 
-  // A warp executes fence.mbarrier_init.
-  void fence_inits(ClusterClocks::Agent warp);
+  // A warp executes fence.mbarrier_init, at its clock.
+  void fence_inits(ClusterClocks::Agent warp, std::uint32_t clock);
 
   // "the mbarrier at shared address 1032 (phase 3, 1 of 2 arrivals and 16384 bytes missing)"
   static std::string describe(const Mbarrier& mbarrier);

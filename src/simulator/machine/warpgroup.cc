@@ -22,8 +22,8 @@ void MatrixWarp::reset(std::size_t count) {
 void check_matrix_exit(const Warp& warp) {
   const MatrixWarp& matrix = warp.matrix;
   if (matrix.last <= matrix.waited) return;
-  raise(FaultKind::kUnwaited,
-        "a warp exits while matrix products that it issued have not been waited for");
+  report_at(FaultKind::kUnwaited, -1,
+            "a warp exits while matrix products that it issued have not been waited for");
 }
 
 void check_products_issued(Warp& warp) {
@@ -44,14 +44,14 @@ void touch_matrix_registers(Warp& warp, std::uint32_t pc) {
     MatrixWarp::Register& reg = matrix.registers[touch / 2];
     const bool write = (touch & 1) != 0;
     if (reg.result > matrix.waited) {
-      raise_at(FaultKind::kRegisterInFlight, -1,
-               "{} of an accumulator of a product that has not been waited for",
-               write ? "write" : "read");
+      report_at(FaultKind::kRegisterInFlight, -1,
+                "{} of an accumulator of a product that has not been waited for",
+                write ? "write" : "read");
     }
     if (reg.fragment > matrix.waited) {
-      raise_at(FaultKind::kRegisterInFlight, -1,
-               "{} of a fragment of A of a product that has not been waited for",
-               write ? "write" : "read");
+      report_at(FaultKind::kRegisterInFlight, -1,
+                "{} of a fragment of A of a product that has not been waited for",
+                write ? "write" : "read");
     }
     reg.touched = matrix.fences;
     reg.written |= write;

@@ -211,10 +211,10 @@ void reach_global(Warp& warp, Mask mask, const LaneAddresses& addresses, std::ui
       std::uint8_t* shadow = recent.memory->shadow(address);
       if (access != Access::kStore) {
         if (!all_written(shadow, address, bytes)) {
-          raise_at(FaultKind::kUninitialized, lane,
-                   "read of {} bytes at global address {:#x} (byte {} of its allocation), which "
-                   "nothing wrote",
-                   bytes, address, address - recent.begin);
+          report_at(FaultKind::kUninitialized, lane,
+                    "read of {} bytes at global address {:#x} (byte {} of its allocation), which "
+                    "nothing wrote",
+                    bytes, address, address - recent.begin);
         }
       } else {
         set_shadow(shadow, address, bytes);
@@ -282,10 +282,10 @@ void reach_local(Warp& warp, Mask mask, const LaneAddresses& addresses, std::uin
     if (access == Access::kStore) {
       std::fill_n(written, bytes, std::uint8_t{1});
     } else if (std::find(written, written + bytes, 0) != written + bytes) {
-      raise_at(FaultKind::kUninitialized, lane,
-               "read of {} bytes at local address {}, which "
-               "nothing wrote",
-               bytes, offset);
+      report_at(FaultKind::kUninitialized, lane,
+                "read of {} bytes at local address {}, which "
+                "nothing wrote",
+                bytes, offset);
     }
   }
 }

@@ -118,11 +118,13 @@ std::uint32_t arriving(const Warp& warp, const NamedBarrier& place, Named named,
   if ((place.warps & bit) == 0) {
     return threads + kLanes - static_cast<std::uint32_t>(std::popcount(warp.live));
   }
-  if (mask == warp.live) {
+  if (mask != warp.live) return threads;
+  // FlashAttention-3 arrives and then waits at one barrier with the same warps: arrivals count.
+  if (warp.cta->strict) {
     raise_at(FaultKind::kBarrierMisuse, lowest_lane(mask),
              "the warp arrives at barrier {} again before it has completed", named.id);
   }
-  return threads;
+  return kLanes;
 }
 
 template <bool kChecked>

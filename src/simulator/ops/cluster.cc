@@ -117,8 +117,10 @@ void arrive(Warp& warp, const Inst& inst, Mask mask) {
           "barrier.cluster.arrive by a thread that has not waited for its last arrival",
           lowest_lane(warp.cluster_unwaited & mask));
   }
-  if (cta.checked && inst.small[0] == 0) {
-    cta.cluster->barrier.release(warp, mask);
+  // A relaxed arrival says what has ended, though nothing that was written is seen because of it.
+  if (cta.checked) {
+    Arrivals& barrier = cta.cluster->barrier;
+    inst.small[0] == 0 ? barrier.release(warp, mask) : barrier.release_ended(warp, mask);
   }
   warp.cluster_arrived |= mask;
   warp.cluster_unwaited |= mask;

@@ -111,7 +111,7 @@ void arrive(Warp& warp, const Inst& inst, Mask mask) {
     const bool fresh = &mbarrier != released || mbarrier.phase != phase;
     const bool far = &cta != warp.cta;
     if (fresh && warp.cta->checked && (flags & kRelaxed) == 0) {
-      if (far && (flags & kCluster) == 0) {
+      if (far && warp.cta->strict && (flags & kCluster) == 0) {
         mbarrier.far.release_ended(warp, mask);
       } else {
         (far ? mbarrier.far : mbarrier.near).release(warp, mask);
@@ -176,7 +176,7 @@ void test(Warp& warp, const Inst& inst, Mask mask) {
     if (!is_over(warp, inst, *last, lane)) continue;
     if (warp.cta->checked && (flags & kRelaxed) == 0 && (!again || over == 0)) {
       last->near.acquire(warp);
-      if ((flags & kCluster) != 0) {
+      if (!warp.cta->strict || (flags & kCluster) != 0) {
         last->far.acquire(warp);
       } else {
         last->far.acquire_ended(warp);

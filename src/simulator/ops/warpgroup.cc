@@ -4,7 +4,9 @@
 #include "simulator/machine/warpgroup.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <optional>
 
 #include "simulator/machine/cluster.h"
 #include "simulator/ops/handlers.h"
@@ -14,25 +16,31 @@ namespace annulus::simulator {
 namespace {
 
 // The lane that elect.sync elects. The ISA says that it is the same one every time for the same
-// mask, but not which, so it follows from a number drawn from the seed and from the mask.
-int elected(std::uint32_t draw, Mask members) {
-  const std::uint64_t mixed = (std::uint64_t{draw} + members) * 0x9e3779b97f4a7c15u;
+// mask, but not which. In the strict reading it follows from a number drawn from the seed and from
+// the mask; kernels in production rely on the lowest (CUTLASS lets thread 0 of a warpgroup expect
+// the bytes of copies that the elected thread issues).
+int elected(const std::optional<std::uint32_t>& draw, Mask members) {
+  if (!draw) return lowest_lane(members);
+  const std::uint64_t mixed = (std::uint64_t{*draw} + members) * 0x9e3779b97f4a7c15u;
   auto skip = static_cast<std::uint32_t>((mixed >> 33) %
                                          static_cast<std::uint64_t>(std::popcount(members)));
   for (; skip > 0; --skip) members &= members - 1;
   return lowest_lane(members);
 }
 
-// In the Inst: d the elected lane, c the predicate.
+// In the Inst: d the elected lane, c the predicate. The masks are copied, as the destination may
+// have the slot of a mask that is not used again.
 void elect(Warp& warp, const Inst& inst, Mask mask) {
-  const auto* members = warp.lanes<std::uint32_t>(inst.members);
+  std::array<std::uint32_t, kLanes> members;
+  std::copy_n(warp.lanes<std::uint32_t>(inst.members), kLanes, members.begin());
   Mask leaders = 0;
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);
-    if (members[lane] != members[lowest_lane(mask)]) {
+    const Mask named = members[static_cast<std::size_t>(lane)];
+    if (named != members[static_cast<std::size_t>(lowest_lane(mask))]) {
       raise_at(FaultKind::kInvalidOperand, lane, "lanes that elect name different members");
     }
-    const int leader = elected(warp.cta->elected, members[lane] & warp.live);
+    const int leader = elected(warp.cta->elected, named & warp.live);
     warp.lanes<std::uint32_t>(inst.d)[lane] = static_cast<std::uint32_t>(leader);
     if (leader == lane) leaders |= 1u << lane;
   }
@@ -89,7 +97,7 @@ void proxy_fence(Warp& warp, const Inst&, Mask mask) {
 
 void init_fence(Warp& warp, const Inst&, Mask) {
   Cta& cta = *warp.cta;
-  if (cta.checked) cta.mbarriers.fence_inits(warp.agent);
+  if (cta.checked) cta.mbarriers.fence_inits(warp.agent, cta.cluster->clocks.clock(warp.agent));
 }
 
 }  // namespace

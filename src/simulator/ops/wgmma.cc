@@ -29,7 +29,7 @@ struct Descriptor {
 constexpr std::uint64_t kReserved = 0x3ff1'c000'c000'c000;
 constexpr Swizzle kSwizzles[] = {Swizzle::kNone, Swizzle::k128, Swizzle::k64, Swizzle::k32};
 
-Descriptor take_apart(std::uint64_t bits, const char* which) {
+Descriptor take_apart(std::uint64_t bits, const char* which, bool checked) {
   const auto field = [bits](int shift) {
     return static_cast<std::uint32_t>((bits >> shift) & 0x3fff) << 4;
   };
@@ -45,10 +45,13 @@ Descriptor take_apart(std::uint64_t bits, const char* which) {
     raise(FaultKind::kInvalidOperand,
           fmt::format("descriptor {:#x} of {}: a base offset without a swizzle", bits, which));
   }
-  // A pattern of 8 rows starts `base` bytes behind a multiple of its size, and the matrix starts in
-  // the first row of the pattern: base offset = pattern start >> 7 & 7 (9.7.15.5.1.2.2).
+  // Without a base offset the address itself says where in the pattern a chunk is, as for tensor
+  // copies: CUTLASS aligns operands to 128 bytes and leaves the base offset 0. With one, a pattern
+  // of 8 rows starts `base` bytes behind a multiple of its size, and the matrix starts in the first
+  // row of the pattern: base offset = pattern start >> 7 & 7 (9.7.15.5.1.2.2). No kernel by others
+  // is known that has one.
   const std::uint32_t pattern = 8 * swizzle_span(swizzle);
-  if ((result.address - base) % pattern >= 128) {
+  if (checked && base != 0 && (result.address - base) % pattern >= 128) {
     raise(FaultKind::kInvalidOperand,
           fmt::format("descriptor {:#x} of {}: with base offset {} the matrix has to start in the "
                       "first 128 bytes of a swizzle pattern of {}, and starts at {}",
@@ -62,7 +65,7 @@ Descriptor take_apart(std::uint64_t bits, const char* which) {
 // next 8. MN-major: the roles of the two strides depend on whether there is a swizzle.
 void append_chunks(const Cta& cta, std::uint64_t bits, std::uint32_t rows, bool mn_major,
                    const char* which, std::vector<std::uint32_t>& offsets) {
-  const Descriptor d = take_apart(bits, which);
+  const Descriptor d = take_apart(bits, which, cta.checked);
   const std::uint32_t span = swizzle_span(d.swizzle);
   const auto add = [&](std::uint32_t address) {
     const std::uint32_t at = d.place(address);

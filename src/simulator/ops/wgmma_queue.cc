@@ -41,24 +41,24 @@ void check_result_register(Warp& warp, const MatrixProduct& product, std::uint32
   MatrixWarp::Register& reg = matrix.registers[number];
   const std::uint32_t shape = product.form->shape();
   if (reg.fragment > matrix.waited) {
-    raise(FaultKind::kRegisterInFlight,
-          "an accumulator is a fragment of A of a product that has not been waited for");
+    report_at(FaultKind::kRegisterInFlight, -1,
+              "an accumulator is a fragment of A of a product that has not been waited for");
   }
   if (reg.result > matrix.waited && reg.shape != shape) {
-    raise(FaultKind::kRegisterInFlight,
-          "an accumulator belongs to a product of another shape that has not been waited for");
+    report_at(FaultKind::kRegisterInFlight, -1,
+              "an accumulator belongs to a product of another shape that has not been waited for");
   }
   if (reg.touched == matrix.fences) {
-    raise(FaultKind::kMissingFence, reg.written
-                                        ? "an accumulator was touched since the last wgmma.fence"
-                                        : "no wgmma.fence since the kernel started");
+    report_at(FaultKind::kMissingFence, -1, "{}",
+              reg.written ? "an accumulator was touched since the last wgmma.fence"
+                          : "no wgmma.fence since the kernel started");
   }
   if (reg.shaped == matrix.fences && reg.shape != shape && reg.shape != 0) {
-    raise(FaultKind::kMissingFence,
-          "an accumulator was used with another shape since the last wgmma.fence");
+    report_at(FaultKind::kMissingFence, -1,
+              "an accumulator was used with another shape since the last wgmma.fence");
   }
   if (product.accumulate && !reg.written) {
-    raise(FaultKind::kUninitialized, "an accumulator is added to that nothing wrote");
+    report_at(FaultKind::kUninitialized, -1, "an accumulator is added to that nothing wrote");
   }
 }
 
@@ -66,12 +66,12 @@ void check_fragment_register(const Warp& warp, std::uint32_t number) {
   const MatrixWarp& matrix = warp.matrix;
   const MatrixWarp::Register& reg = matrix.registers[number];
   if (reg.result > matrix.waited) {
-    raise(FaultKind::kRegisterInFlight,
-          "a fragment of A is an accumulator of a product that has not been waited for");
+    report_at(FaultKind::kRegisterInFlight, -1,
+              "a fragment of A is an accumulator of a product that has not been waited for");
   }
   if (reg.touched == matrix.fences) {
-    raise(FaultKind::kMissingFence,
-          "a register with a fragment of A was touched since the last wgmma.fence");
+    report_at(FaultKind::kMissingFence, -1,
+              "a register with a fragment of A was touched since the last wgmma.fence");
   }
 }
 

@@ -77,14 +77,24 @@ void start_registers(Cta& cta, const KernelInfo& info) {
   for (Warp& warp : cta.warps) warp.maximum_registers = info.max_registers;
 }
 
+// Whether a wait for matrix products covers those of the waiting warp alone.
+bool waits_by_warp(const abi::SimulatorOptions& options, Xoshiro256& random) {
+  if (options.products != 0) return options.products == 2;
+  return options.reading == 0 && (random.next() & 1) != 0;
+}
+
 // Everything that is drawn follows from the seed and the index of the CTA. elect.sync alone elects
 // the same lanes in all CTAs.
 void start_cta(Cta& cta, const LaunchRequest& request, std::uint64_t cta_index,
                const abi::SimulatorOptions& options) {
   cta.random = Xoshiro256(options.seed * 0x9e3779b97f4a7c15u + cta_index);
-  cta.elected = static_cast<std::uint32_t>(Xoshiro256(options.seed).next());
-  cta.by_warp = options.products == 0 ? (cta.random.next() & 1) != 0 : options.products == 2;
+  cta.elected.reset();
+  if (options.reading == 0) {
+    cta.elected = static_cast<std::uint32_t>(Xoshiro256(options.seed).next());
+  }
+  cta.by_warp = waits_by_warp(options, cta.random);
   cta.checked = options.checked != 0;
+  cta.strict = cta.checked && options.reading == 0;
   cta.landing = options.landing;
   cta.executed = 0;
   for (NamedBarrier& barrier : cta.barriers) {
@@ -100,7 +110,7 @@ void start_cta(Cta& cta, const LaunchRequest& request, std::uint64_t cta_index,
   if (options.checked != 0) {
     cta.shadow.reset(static_cast<std::uint32_t>(cta.shared.size()),
                      static_cast<int>(cta.warp_count()), cta.cluster->clocks, cta.warps[0].agent,
-                     cta.by_warp);
+                     cta.by_warp, cta.strict);
   }
   GlobalView& global = cta.global;
   if (global.races != nullptr) global.stamp = global.races->stamp(cta_index, 0);

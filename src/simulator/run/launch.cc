@@ -46,6 +46,7 @@ class Launch {
   void work(abi::SimulatorCounters* counters) {
     Cluster cluster;
     prepare(cluster, request_, memory_);
+    const IgnoredFaults ignored(options_.ignored);
     for (const auto& cta : cluster.ctas) {
       if (races_) cta->global.races = &*races_;
       if (order_) cta->global.order = &*order_;

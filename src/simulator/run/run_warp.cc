@@ -86,8 +86,8 @@ void check_registers(Warp& warp, std::uint8_t watch, Mask mask) {
   for (const RegisterUse& use : warp.cta->program->reads[warp.pc]) {
     const Mask missing = mask & ~warp.written[use.watched];
     if (missing != 0) {
-      raise_at(FaultKind::kUninitialized, lowest_lane(missing),
-               "a register is read that no instruction wrote on this path");
+      report_at(FaultKind::kUninitialized, lowest_lane(missing),
+                "a register is read that no instruction wrote on this path");
     }
   }
 }
@@ -175,9 +175,9 @@ Step exit_lanes(Warp& warp, Group& group, Mask mask) {
   Cta& cta = *warp.cta;
   group.pc = warp.pc + 1;
   if (warp.copies.pending(mask)) {
-    raise(FaultKind::kUnwaited,
-          "a thread exits while cp.async copies that it issued have not been waited for",
-          lowest_lane(mask));
+    report_at(FaultKind::kUnwaited, lowest_lane(mask),
+              "a thread exits while cp.async copies that it issued have not been waited for");
+    warp.copies.wait(warp, mask, 0, true, cta.checked);
   }
   cta.cluster->copies.check_exit(warp, mask);
   check_matrix_exit(warp);

@@ -1,6 +1,7 @@
 // A warp that has arrived at a barrier arrives there again before the barrier is complete, which is
 // undefined.
 // EXPECT barrier misuse | deadlock
+// PROVEN deadlock
 // LAUNCH block=96
 // ARCH sm_90a
 #include "broken/ptx/hopper.cuh"

@@ -27,6 +27,15 @@ void read_launch(const std::string& words, BrokenKernel& kernel) {
   }
 }
 
+std::set<std::string> read_kinds(const std::string& text) {
+  std::set<std::string> kinds;
+  std::istringstream stream(text);
+  for (std::string kind; std::getline(stream, kind, '|');) {
+    if (trimmed(kind) != "nothing") kinds.insert(trimmed(kind));
+  }
+  return kinds;
+}
+
 BrokenKernel read_kernel(const std::filesystem::path& path) {
   BrokenKernel kernel;
   kernel.name = path.filename().string();
@@ -38,10 +47,9 @@ BrokenKernel read_kernel(const std::filesystem::path& path) {
     kernel.source += line + "\n";
     if (line.starts_with("// EXPECT ")) {
       says_what = true;
-      std::istringstream kinds(line.substr(10));
-      for (std::string kind; std::getline(kinds, kind, '|');) {
-        if (trimmed(kind) != "nothing") kernel.expected.insert(trimmed(kind));
-      }
+      kernel.expected = kernel.proven = read_kinds(line.substr(10));
+    } else if (line.starts_with("// PROVEN ")) {
+      kernel.proven = read_kinds(line.substr(10));
     } else if (line.starts_with("// LAUNCH ")) {
       read_launch(line.substr(10), kernel);
     } else if (line.starts_with("// ARCH ")) {

@@ -5,6 +5,7 @@
 // what the checked mode must report, and the lines at which it may do so are marked:
 //
 //   // EXPECT shared memory race | deadlock     any of these kinds; "nothing" for a correct kernel
+//   // PROVEN nothing                            in the reading `proven`; without this line as EXPECT
 //   // LAUNCH grid=2 block=128 shared=0 in=4096 out=4096 freed=0
 //   // ANYLINE                                  the place is not checked
 //   // ARCH sm_90a                              the architecture; without this line sm_80
@@ -27,6 +28,7 @@ struct BrokenKernel {
   std::string name;  // of the file
   std::string source;
   std::set<std::string> expected;  // names of fault kinds; empty: none may be reported
+  std::set<std::string> proven;    // the same in the reading `proven`
   std::set<int> lines;
   bool any_line = false;
   std::string architecture = "sm_80";

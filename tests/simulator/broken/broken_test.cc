@@ -18,6 +18,7 @@
 #include "device/simulator.h"
 #include "device/stream.h"
 #include "simulator/broken/broken.h"
+#include "simulator/fault/fault.h"
 #include "simulator/golden/runner.h"
 #include "support/device.h"
 
@@ -80,10 +81,15 @@ void encode_tensor_map(const device::Context& context, abi::CUdeviceptr address,
                                                            0) == abi::kCudaSuccess);
 }
 
+enum Reading : std::uint32_t { kStrict, kProven };
+
 Result launch(const ContextPointer& context, const BrokenKernel& kernel, const std::string& ptx,
-              std::uint64_t seed) {
+              std::uint64_t seed, Reading reading = kStrict, bool checked = true,
+              std::uint64_t ignored = 0) {
   abi::SimulatorOptions options = *device::simulator_options(*context);
-  options.checked = 1;
+  options.ignored = ignored;
+  options.checked = checked ? 1 : 0;
+  options.reading = reading;
   options.seed = seed;
   options.threads =
       static_cast<std::uint32_t>(seed % 3);  // all, 1, 2: what is found must not depend on it
@@ -191,7 +197,79 @@ TEST_CASE("every broken kernel is caught, at its line, in any order of warps") {
     caught += good ? 1 : 0;
   }
   MESSAGE(caught, " broken kernels were caught");
-  if (laboratory->nvrtc.report.usable()) CHECK(caught >= 140);
+  if (laboratory->nvrtc.report.usable()) CHECK(caught >= 145);
+}
+
+TEST_CASE("the reading `proven` allows what kernels in production rely on, and nothing else") {
+  const auto laboratory = Laboratory::open();
+  if (!laboratory) return;
+  int allowed = 0;
+  for (const BrokenKernel& kernel : laboratory->kernels) {
+    const std::string ptx = laboratory->ptx(kernel);
+    if (ptx.empty()) continue;
+    for (std::uint64_t seed = 0; seed < (kernel.proven.empty() ? 20 : 4); ++seed) {
+      const Result result = launch(laboratory->device(kernel), kernel, ptx, seed, kProven);
+      INFO(kernel.name, ", seed ", seed, ": ", result.fault.dump());
+      CHECK(result.fault.is_null() == kernel.proven.empty());
+      if (result.fault.is_null() || kernel.proven.empty()) continue;
+      CHECK(kernel.proven.contains(result.fault.at("kind").get<std::string>()));
+      CHECK(at_marked_line(kernel, result.fault));
+    }
+    allowed += kernel.proven.empty() && !kernel.expected.empty() ? 1 : 0;
+  }
+  MESSAGE(allowed, " kernels are refused in the strict reading alone");
+  if (laboratory->nvrtc.report.usable()) CHECK(allowed >= 7);
+}
+
+TEST_CASE("the fast mode runs what the reading `proven` allows, in both readings") {
+  const auto laboratory = Laboratory::open();
+  if (!laboratory) return;
+  for (const BrokenKernel& kernel : laboratory->kernels) {
+    if (!kernel.proven.empty()) continue;
+    const std::string ptx = laboratory->ptx(kernel);
+    if (ptx.empty()) continue;
+    for (std::uint64_t seed = 0; seed < 6; ++seed) {
+      for (const Reading reading : {kStrict, kProven}) {
+        const Result result = launch(laboratory->device(kernel), kernel, ptx, seed, reading, false);
+        INFO(kernel.name, ", seed ", seed, ", reading ", reading, ": ", result.fault.dump());
+        CHECK(result.fault.is_null());
+      }
+    }
+  }
+}
+
+TEST_CASE("a kernel goes on behind every kind of fault that is ignored") {
+  const auto laboratory = Laboratory::open();
+  if (!laboratory) return;
+  std::set<std::string> kinds;
+  for (const BrokenKernel& kernel : laboratory->kernels) {
+    if (kernel.expected.empty()) continue;
+    const std::string ptx = laboratory->ptx(kernel);
+    if (ptx.empty()) continue;
+    std::uint64_t ignored = 0;
+    for (const std::string& kind : kernel.expected) {
+      ignored |= simulator::bit(*simulator::fault_kind(kind)) & simulator::kCanBeIgnored;
+    }
+    if (ignored == 0) continue;
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+      const Result result =
+          launch(laboratory->device(kernel), kernel, ptx, seed, kStrict, true, ignored);
+      INFO(kernel.name, ", seed ", seed, ": ", result.fault.dump());
+      if (result.fault.is_null()) {
+        kinds.insert(kernel.expected.begin(), kernel.expected.end());
+        continue;
+      }
+      const auto kind = simulator::fault_kind(result.fault.at("kind").get<std::string>());
+      REQUIRE(kind.has_value());
+      CHECK((simulator::bit(*kind) & ignored) == 0);
+    }
+  }
+  if (!laboratory->nvrtc.report.usable()) return;
+  for (const char* kind : {"uninitialised read", "shared memory race", "global memory race",
+                           "access to bytes in flight", "access to a register in flight",
+                           "missing fence", "unwaited asynchronous effect"}) {
+    CHECK_MESSAGE(kinds.contains(kind), kind);
+  }
 }
 
 TEST_CASE("correct kernels are left alone and give the same bits in 200 orders") {

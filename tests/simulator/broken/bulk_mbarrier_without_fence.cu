@@ -1,5 +1,6 @@
 // Neither fence makes the new mbarrier known to the asynchronous proxy.
 // EXPECT missing fence
+// PROVEN nothing
 // LAUNCH block=64
 // ARCH sm_90a
 #include "broken/ptx/hopper.cuh"

@@ -1,5 +1,6 @@
 // The thread exits while its store may still read.
 // EXPECT unwaited asynchronous effect
+// PROVEN nothing
 // LAUNCH block=64
 // ARCH sm_90a
 #include "broken/ptx/hopper.cuh"

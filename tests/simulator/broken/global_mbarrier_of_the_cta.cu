@@ -1,6 +1,7 @@
 // What a CTA wrote to global memory before it arrived at another one's mbarrier is read behind a
 // wait in the scope of the CTA alone.
 // EXPECT global memory race
+// PROVEN nothing
 // LAUNCH grid=2 block=32
 // ARCH sm_90a
 #include "broken/ptx/hopper.cuh"

@@ -1,5 +1,6 @@
 // An mbarrier is initialised again without having been invalidated.
 // EXPECT barrier misuse
+// PROVEN nothing
 // ARCH sm_90a
 #include "broken/ptx/hopper.cuh"
 

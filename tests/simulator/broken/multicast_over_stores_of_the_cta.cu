@@ -1,6 +1,7 @@
 // Consumers write into a stage before they free it in the scope of their own CTA. That does not
 // order the copy of the other CTA behind their writes.
 // EXPECT shared memory race | missing fence
+// PROVEN nothing
 // LAUNCH grid=2 block=96
 // ARCH sm_90a
 #include "broken/ptx/hopper.cuh"

@@ -1,5 +1,6 @@
 // The operands are written by all four warps, and no barrier follows.
 // EXPECT shared memory race | uninitialised read
+// PROVEN nothing
 // LAUNCH block=128
 // ARCH sm_90a
 #include "broken/ptx/hopper.cuh"

@@ -1,0 +1,12 @@
+#include "simulator/driver/console.h"
+
+#include <cstdio>
+
+namespace annulus::simulator::driver {
+
+void write_stderr(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+}  // namespace annulus::simulator::driver
