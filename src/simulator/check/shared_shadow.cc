@@ -319,8 +319,7 @@ void SharedShadow::begin_flight(int warp, int lane, std::uint32_t offset, std::u
   });
 }
 
-void SharedShadow::end_flight(int warp, int lane, std::uint32_t offset, std::uint32_t bytes) {
-  const Stamp fresh = stamp(warp, lane);
+void SharedShadow::put_writer(std::uint32_t offset, std::uint32_t bytes, Stamp fresh) {
   if (bytes == 16) {
     const __m128i writers = load_four(&writer_[offset / 4]);
     const __m128i split = _mm_cmpeq_epi32(writers, _mm_set1_epi32(static_cast<int>(kBytesStamp)));

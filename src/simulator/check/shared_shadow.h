@@ -64,7 +64,13 @@ class SharedShadow {
 
   // A cp.async into the bytes starts, and has been waited for by its warp.
   void begin_flight(int warp, int lane, std::uint32_t offset, std::uint32_t bytes);
-  void end_flight(int warp, int lane, std::uint32_t offset, std::uint32_t bytes);
+  void end_flight(int warp, int lane, std::uint32_t offset, std::uint32_t bytes) {
+    put_writer(offset, bytes, stamp(warp, lane));
+  }
+  // The copy is left to an mbarrier, and comes before what follows a wait for it (Foreign::kCopy).
+  void end_flight(std::uint32_t offset, std::uint32_t bytes, std::uint32_t record) {
+    put_writer(offset, bytes, kForeign | record);
+  }
 
   // bar.warp.sync: earlier accesses of every lane come before later ones of every other lane.
   void tick(int warp) { clocks_->sync(first_ + static_cast<Agent>(warp)); }
@@ -75,6 +81,7 @@ class SharedShadow {
     kBulkWrite,
     kBulkRead,
     kRemote,   // an ordinary access by a warp of another CTA
+    kCopy,     // a cp.async that is left to an mbarrier
     kMbarrier  // not an access: the word belongs to an mbarrier
   };
   static constexpr std::uint32_t kPending = 0xffffffffu;
@@ -201,6 +208,7 @@ class SharedShadow {
   bool foreign_read_before(std::uint32_t word, Agent warp, int lane) const;
   void read_slowly(int warp, int lane, std::uint32_t offset, std::uint32_t bytes);
 
+  void put_writer(std::uint32_t offset, std::uint32_t bytes, Stamp fresh);
   Agent issuer_for(int warpgroup, std::uint32_t word, Agent warp) const;
 
   // Each throws Fault where an earlier access does not come before this one.

@@ -10,6 +10,12 @@
 namespace annulus::simulator {
 namespace {
 
+// An instruction that the families do not model. What is wrong with the PTX itself, or too large,
+// is an ordinary Error.
+struct Unmodelled : Error {
+  explicit Unmodelled(std::string_view what) : Error(ErrorCode::kUnsupported, std::string(what)) {}
+};
+
 constexpr std::uint64_t kMaxAnalysisBits = std::uint64_t{1} << 31;  // 256 MB
 
 }  // namespace
@@ -22,10 +28,7 @@ Decoder::Decoder(const ptx::Module& module, const ptx::Function& entry, const Pl
       find_opcode_(find_opcode),
       program_(&program) {}
 
-void Decoder::unsupported(std::string_view what) const {
-  base::fail(ErrorCode::kUnsupported, "PTX line {}: '{}': {}", source_->line,
-             to_string(*function_, *source_), what);
-}
+void Decoder::unsupported(std::string_view what) const { throw Unmodelled(what); }
 
 void Decoder::malformed(std::string_view what) const {
   base::fail(ErrorCode::kParse, "PTX line {}: '{}': {}", source_->line,
@@ -78,6 +81,7 @@ void Decoder::start_again() {
   program_->functions.clear();
   program_->instructions.clear();
   program_->matrix_forms.clear();
+  program_->refusals.clear();
   program_->info.local_bytes = 0;
   frames_.clear();
   constants_.clear();
@@ -191,16 +195,34 @@ void Decoder::decode_one(const ptx::Instruction& instruction) {
   writes_.emplace_back();
   keeps_.emplace_back();
   inst_ = &program_->code.back();
-  const DecodeFunction decode = find_opcode_(instruction.opcode);
-  if (decode == nullptr) unsupported("this instruction is not modelled");
-  if (instruction.guard >= 0) {
-    ptx::Operand guard;
-    guard.kind = ptx::OperandKind::kRegister;
-    guard.negated = instruction.guard_negated;
-    guard.reg = instruction.guard;
-    inst_->guard = predicate_in(guard, &inst_->guard_negated);
+  try {
+    take_guard();
+    const DecodeFunction decode = find_opcode_(instruction.opcode);
+    if (decode == nullptr) unsupported("this instruction is not modelled");
+    decode(*this);
+  } catch (const Unmodelled& error) {
+    refuse(error.what());
   }
-  decode(*this);
+}
+
+void Decoder::take_guard() {
+  if (source_->guard < 0) return;
+  ptx::Operand guard;
+  guard.kind = ptx::OperandKind::kRegister;
+  guard.negated = source_->guard_negated;
+  guard.reg = source_->guard;
+  inst_->guard = predicate_in(guard, &inst_->guard_negated);
+}
+
+// Many programs never come to an instruction that is not modelled, so it ends the kernel when one
+// does. Until then nothing of it counts but its guard.
+void Decoder::refuse(const char* what) {
+  *inst_ = Inst{};
+  for (auto* of_all : {&reads_, &writes_, &keeps_}) of_all->back().clear();
+  take_guard();
+  inst_->aux = static_cast<std::uint32_t>(program_->refusals.size());
+  program_->refusals.emplace_back(what);
+  find_opcode_("")(*this);
 }
 
 }  // namespace annulus::simulator

@@ -26,7 +26,8 @@ class Decoder;
 
 // Decodes the instructions of one opcode.
 using DecodeFunction = void (*)(Decoder&);
-// Finds the function of the families for an opcode, or null where there is none.
+// Finds the function of the families for an opcode, or null where there is none. For an empty one,
+// that of instructions which are not modelled: Inst::aux is an index into Program::refusals.
 using FindOpcode = DecodeFunction (*)(std::string_view opcode);
 
 // The addresses of the variables of a module: generic ones of .global and .const, and addresses in
@@ -103,8 +104,9 @@ class Decoder {
     inst_->run[1] = checked;
   }
 
-  // "PTX line N: `instruction`: what".
+  // Leaves the instruction: the kernel is ended with these words if it comes to it.
   [[noreturn]] void unsupported(std::string_view what = "this form is not modelled") const;
+  // "PTX line N: `instruction`: what". The module is refused.
   [[noreturn]] void malformed(std::string_view what) const;
 
  private:
@@ -124,6 +126,8 @@ class Decoder {
   void place_function(const ptx::Function& function);
   void decode_function(const ptx::Function& function);
   void decode_one(const ptx::Instruction& instruction);
+  void take_guard();
+  void refuse(const char* what);
   void refuse_recursion() const;
   void refuse_huge() const;
   void watch_registers();

@@ -6,17 +6,67 @@ namespace annulus::simulator {
 
 namespace {
 
-using Set = std::vector<std::uint64_t>;  // of registers, a bit each
+using Set = std::vector<std::uint64_t>;  // of parts of registers, a bit each
 
-bool contains(const Set& set, std::uint32_t reg) {
-  return ((set[reg / 64] >> (reg % 64)) & 1) != 0;
+bool contains(const Set& set, std::uint32_t part) {
+  return ((set[part / 64] >> (part % 64)) & 1) != 0;
 }
 
-// Forward data flow over the instructions: which registers are assigned on every path to each.
+void insert(Set& set, std::uint32_t part) { set[part / 64] |= std::uint64_t{1} << (part % 64); }
+
+// An instruction that only moves values, so that what nothing wrote moves along: compilers leave
+// the upper half of a register undefined which they use the lower half of.
+using Moves = std::vector<PartMove>;
+
+// The parts of registers: each register has a low part, which has its number, and a high part.
+// Registers that no such instruction takes apart or puts together have one part in place of two.
+class Parts {
+ public:
+  explicit Parts(std::uint32_t registers)
+      : high_(registers), same_(registers), halves_(registers), count_(registers) {
+    for (std::uint32_t reg = 0; reg < registers; ++reg) high_[reg] = same_[reg] = reg;
+  }
+  // First: which registers have halves, and which have them if others do, as they are copies.
+  void split(std::uint32_t reg) { halves_[root(reg)] = true; }
+  void join(std::uint32_t one, std::uint32_t other) {
+    one = root(one);
+    other = root(other);
+    same_[one] = other;
+    halves_[other] = halves_[other] || halves_[one];
+  }
+  // Then the parts are numbered.
+  void number() {
+    for (std::uint32_t reg = 0; reg < high_.size(); ++reg) {
+      if (halves_[root(reg)]) high_[reg] = count_++;
+    }
+  }
+  bool is_split(std::uint32_t reg) const { return high_[reg] != reg; }
+  std::uint32_t low(std::uint32_t reg) const { return reg; }
+  std::uint32_t high(std::uint32_t reg) const { return high_[reg]; }
+  std::uint32_t count() const { return count_; }
+  template <typename Visit>
+  void each(std::uint32_t reg, Visit visit) const {
+    visit(reg);
+    if (is_split(reg)) visit(high_[reg]);
+  }
+
+ private:
+  std::uint32_t root(std::uint32_t reg) {
+    while (same_[reg] != reg) reg = same_[reg] = same_[same_[reg]];
+    return reg;
+  }
+
+  std::vector<std::uint32_t> high_;
+  std::vector<std::uint32_t> same_;  // a forest: registers of a tree are copies of each other
+  std::vector<bool> halves_;         // of the root of a tree
+  std::uint32_t count_;
+};
+
+// Forward data flow over the instructions: which parts are assigned on every path to each.
 class Assigned {
  public:
-  Assigned(const std::vector<Inst>& code, std::size_t registers)
-      : code_(code), nothing_(std::max<std::size_t>((registers + 63) / 64, 1), 0) {
+  Assigned(const std::vector<Inst>& code, const std::vector<Moves>& moves, std::size_t parts)
+      : code_(code), moves_(moves), nothing_(std::max<std::size_t>((parts + 63) / 64, 1), 0) {
     before_.resize(code.size());
   }
 
@@ -24,15 +74,19 @@ class Assigned {
   void enter(std::uint32_t pc) { reach(pc, nothing_); }
 
   // Iterates to a fixed point. writes[pc] are the registers that an instruction writes.
-  void run(const std::vector<std::vector<std::uint32_t>>& writes) {
+  void run(const std::vector<std::vector<std::uint32_t>>& writes, const Parts& parts) {
     while (!work_.empty()) {
       const std::uint32_t pc = work_.back();
       work_.pop_back();
       Set set = before_[pc];
       const Inst& inst = code_[pc];
       const bool always = inst.guard == kNoSlot;
-      if (always) {
-        for (std::uint32_t reg : writes[pc]) set[reg / 64] |= std::uint64_t{1} << (reg % 64);
+      if (!moves_[pc].empty()) {
+        move(set, before_[pc], moves_[pc], always);
+      } else if (always) {
+        for (std::uint32_t reg : writes[pc]) {
+          parts.each(reg, [&](std::uint32_t part) { insert(set, part); });
+        }
       }
       if (inst.flow == Flow::kBranch) reach(inst.target, set);
       const bool leaves =
@@ -41,10 +95,24 @@ class Assigned {
     }
   }
 
-  // The registers that are assigned before the instruction; empty where it is never reached.
+  // The parts that are assigned before the instruction; empty where it is never reached.
   const Set& before(std::size_t pc) const { return before_[pc]; }
 
  private:
+  // Where the instruction is guarded, what it writes is assigned if it was before and is moved.
+  static void move(Set& set, const Set& before, const Moves& moves, bool always) {
+    for (const PartMove& one : moves) {
+      const bool known = (one.from == kNoSlot || contains(before, one.from)) &&
+                         (one.also == kNoSlot || contains(before, one.also)) &&
+                         (always || contains(before, one.to));
+      if (known) {
+        insert(set, one.to);
+      } else {
+        set[one.to / 64] &= ~(std::uint64_t{1} << (one.to % 64));
+      }
+    }
+  }
+
   void reach(std::uint32_t pc, const Set& set) {
     if (pc >= code_.size()) return;
     Set& known = before_[pc];
@@ -63,43 +131,225 @@ class Assigned {
   }
 
   const std::vector<Inst>& code_;
+  const std::vector<Moves>& moves_;
   const Set nothing_;
   std::vector<Set> before_;
   std::vector<std::uint32_t> work_;
 };
 
+bool is_register(const ptx::Operand& operand) {
+  return operand.kind == ptx::OperandKind::kRegister;
+}
+
+// What a mov or a cvt moves, where it changes no bits: a whole register, the halves of one to or
+// from others, or the lower half. Nothing for any other instruction.
+class MovesOf {
+ public:
+  MovesOf(const ptx::Function& function, const ptx::Instruction& source, std::uint32_t first)
+      : function_(function), source_(source), first_(first) {}
+
+  // Splits the registers whose halves are moved.
+  void split(Parts& parts) const {
+    if (packs() || unpacks()) parts.split(number(whole()));
+    if (truncates()) parts.split(number(source_.operands[1]));
+    if (copies()) parts.join(number(source_.operands[0]), number(source_.operands[1]));
+  }
+
+  Moves take(const Parts& parts) const {
+    Moves moves;
+    const auto whole_of = [&](const ptx::Operand& operand) {
+      return is_register(operand) ? Half{parts.low(number(operand)), parts.high(number(operand))}
+                                  : Half{kNoSlot, kNoSlot};
+    };
+    const auto add = [&](std::uint32_t to, Half from) {
+      moves.push_back({to, from.low, from.high == from.low ? kNoSlot : from.high});
+    };
+    const auto add_all = [&](const ptx::Operand& to, Half from) {
+      if (!is_register(to)) return;
+      parts.each(number(to), [&](std::uint32_t part) { add(part, from); });
+    };
+    if (copies()) {
+      const Half to = whole_of(source_.operands[0]);
+      const Half from = whole_of(source_.operands[1]);
+      add(to.low, {from.low, from.low});
+      if (to.high != to.low) add(to.high, {from.high, from.high});
+    } else if (packs()) {
+      const Half to = whole_of(whole());
+      const std::vector<ptx::Operand>& elements = source_.operands[1].elements;
+      for (std::size_t i = 0; i < elements.size(); ++i) {
+        const bool low = i < elements.size() / 2;
+        add(low ? to.low : to.high, whole_of(elements[i]));
+      }
+    } else if (unpacks()) {
+      const Half from = whole_of(whole());
+      const std::vector<ptx::Operand>& elements = source_.operands[0].elements;
+      for (std::size_t i = 0; i < elements.size(); ++i) {
+        const std::uint32_t half = i < elements.size() / 2 ? from.low : from.high;
+        add_all(elements[i], {half, half});
+      }
+    } else if (truncates()) {
+      const std::uint32_t low = parts.low(number(source_.operands[1]));
+      add_all(source_.operands[0], {low, low});
+    }
+    return merged(std::move(moves));
+  }
+
+ private:
+  struct Half {
+    std::uint32_t low;
+    std::uint32_t high;
+  };
+
+  // Several values that make up one half: all of them have to be there. A half of four values has
+  // two, each of which has one part.
+  static Moves merged(Moves moves) {
+    Moves result;
+    for (const PartMove& one : moves) {
+      if (!result.empty() && result.back().to == one.to) {
+        if (one.from != kNoSlot) {
+          (result.back().from == kNoSlot ? result.back().from : result.back().also) = one.from;
+        }
+      } else {
+        result.push_back(one);
+      }
+    }
+    return result;
+  }
+
+  bool is_move() const { return source_.opcode == "mov" && source_.operands.size() == 2; }
+  bool copies() const {
+    return is_move() && is_register(source_.operands[0]) && is_register(source_.operands[1]) &&
+           bits(source_.operands[0]) > 1;
+  }
+  bool packs() const {
+    return is_move() && is_register(source_.operands[0]) &&
+           source_.operands[1].kind == ptx::OperandKind::kVector &&
+           simple(source_.operands[1].elements);
+  }
+  bool unpacks() const {
+    return is_move() && is_register(source_.operands[1]) &&
+           source_.operands[0].kind == ptx::OperandKind::kVector &&
+           simple(source_.operands[0].elements);
+  }
+  // Two or four values. Registers of 32 bits that are packed have no halves of their own here.
+  bool simple(const std::vector<ptx::Operand>& elements) const {
+    return elements.size() == 2 || (elements.size() == 4 && source_.has("b64"));
+  }
+  // cvt.u32.u64 and the like take the lower half as it is.
+  bool truncates() const {
+    if (source_.opcode != "cvt" || source_.modifiers.size() != 2 || source_.operands.size() != 2) {
+      return false;
+    }
+    const std::string& to = source_.modifiers[0];
+    const std::string& from = source_.modifiers[1];
+    const bool integers = (to[0] == 'u' || to[0] == 's') && (from[0] == 'u' || from[0] == 's');
+    return integers && is_register(source_.operands[0]) && is_register(source_.operands[1]) &&
+           ((to.substr(1) == "32" && from.substr(1) == "64") ||
+            (to.substr(1) == "16" && from.substr(1) == "32")) &&
+           bits(source_.operands[1]) == 2 * bits(source_.operands[0]);
+  }
+  const ptx::Operand& whole() const { return source_.operands[packs() ? 0 : 1]; }
+  int bits(const ptx::Operand& operand) const {
+    return function_.registers[static_cast<std::size_t>(operand.reg)].bits;
+  }
+  std::uint32_t number(const ptx::Operand& operand) const {
+    return first_ + static_cast<std::uint32_t>(operand.reg);
+  }
+
+  const ptx::Function& function_;
+  const ptx::Instruction& source_;
+  const std::uint32_t first_;
+};
+
 }  // namespace
 
 // Finds the registers that may be read before they are written. Those that are not assigned on
-// every path are watched at run time in checked mode, lane by lane; the others cost nothing.
+// every path are watched at run time in checked mode, lane by lane and part by part; the others
+// cost nothing. Moves read nothing: what they move is watched where it goes.
 void Decoder::watch_registers() {
   const std::size_t count = program_->code.size();
   program_->reads.resize(count);
   program_->writes.resize(count);
-  Assigned assigned(program_->code, register_count_);
+  program_->moves.resize(count);
+  std::vector<MovesOf> sources;
+  for (std::size_t pc = 0; pc < count; ++pc) {
+    const ptx::Function& function = *program_->functions[pc];
+    sources.emplace_back(function, *program_->instructions[pc],
+                         frames_.at(function.name).first_register);
+  }
+  Parts parts(register_count_);
+  for (const MovesOf& source : sources) source.split(parts);
+  parts.number();
+  std::vector<Moves> moves;
+  for (const MovesOf& source : sources) moves.push_back(source.take(parts));
+  Assigned assigned(program_->code, moves, parts.count());
   assigned.enter(0);
   // Every function is entered with nothing assigned, as it reads and writes only its own registers.
   for (const ptx::Function* function : order_) assigned.enter(frames_.at(function->name).start);
-  assigned.run(writes_);
-  std::vector<std::uint32_t> watched(register_count_, kNoSlot);
+  assigned.run(writes_, parts);
+  std::vector<std::uint32_t> watched(parts.count(), kNoSlot);
+  std::vector<std::uint32_t> fresh;  // parts that are watched, and whose sources may not be yet
+  const auto watch = [&](std::uint32_t part) {
+    if (watched[part] != kNoSlot) return;
+    watched[part] = program_->watched++;
+    fresh.push_back(part);
+  };
+  const auto read_by = [&](std::size_t pc) {
+    if (moves[pc].empty()) return reads_[pc];
+    const std::int32_t guard = program_->instructions[pc]->guard;
+    if (guard < 0) return std::vector<std::uint32_t>();
+    const std::uint32_t first = frames_.at(program_->functions[pc]->name).first_register;
+    return std::vector<std::uint32_t>{first + static_cast<std::uint32_t>(guard)};
+  };
   for (std::size_t pc = 0; pc < count; ++pc) {
     if (assigned.before(pc).empty()) continue;
-    for (std::uint32_t reg : reads_[pc]) {
-      if (contains(assigned.before(pc), reg)) continue;
-      if (watched[reg] == kNoSlot) watched[reg] = program_->watched++;
+    for (std::uint32_t reg : read_by(pc)) {
+      parts.each(reg, [&](std::uint32_t part) {
+        if (!contains(assigned.before(pc), part)) watch(part);
+      });
     }
   }
   if (program_->watched == 0) return;
+  // What moves to a part that is watched has to be watched too.
+  std::vector<std::vector<std::uint32_t>> sources_of(parts.count());
+  for (const Moves& of_one : moves) {
+    for (const PartMove& one : of_one) {
+      for (const std::uint32_t from : {one.from, one.also}) {
+        if (from != kNoSlot) sources_of[one.to].push_back(from);
+      }
+    }
+  }
+  while (!fresh.empty()) {
+    const std::uint32_t part = fresh.back();
+    fresh.pop_back();
+    for (const std::uint32_t from : sources_of[part]) watch(from);
+  }
+  const auto watched_of = [&](std::uint32_t part) {
+    return part == kNoSlot ? kNoSlot : watched[part];
+  };
   for (std::size_t pc = 0; pc < count; ++pc) {
-    for (std::uint32_t reg : reads_[pc]) {
-      if (watched[reg] != kNoSlot) program_->reads[pc].push_back({watched[reg], reg});
+    if (!moves[pc].empty()) {
+      for (const PartMove& one : moves[pc]) {
+        if (watched[one.to] == kNoSlot) continue;
+        program_->moves[pc].push_back(
+            {watched[one.to], watched_of(one.from), watched_of(one.also)});
+      }
     }
-    for (std::uint32_t reg : writes_[pc]) {
-      if (watched[reg] != kNoSlot) program_->writes[pc].push_back(watched[reg]);
+    for (const std::uint32_t reg : read_by(pc)) {
+      parts.each(reg, [&](std::uint32_t part) {
+        if (watched[part] != kNoSlot) program_->reads[pc].push_back({watched[part], reg});
+      });
     }
-    if (!program_->reads[pc].empty() || !program_->writes[pc].empty()) {
-      program_->code[pc].watch |= kWatchWritten;
+    if (moves[pc].empty()) {
+      for (std::uint32_t reg : writes_[pc]) {
+        parts.each(reg, [&](std::uint32_t part) {
+          if (watched[part] != kNoSlot) program_->writes[pc].push_back(watched[part]);
+        });
+      }
     }
+    const bool any = !program_->reads[pc].empty() || !program_->writes[pc].empty() ||
+                     !program_->moves[pc].empty();
+    if (any) program_->code[pc].watch |= kWatchWritten;
   }
 }
 

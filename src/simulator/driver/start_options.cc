@@ -20,11 +20,16 @@ struct Option {
 };
 constexpr std::uint32_t kAny = ~0u;
 constexpr Option kOptions[] = {
-    {"checked", &SimulatorOptions::checked, 1},   {"threads", &SimulatorOptions::threads, 1024},
-    {"quantum", &SimulatorOptions::quantum, kAny}, {"landing", &SimulatorOptions::landing, 2},
-    {"limit", &SimulatorOptions::limit, kAny},     {"streams", &SimulatorOptions::streams, 1},
-    {"products", &SimulatorOptions::products, 2},  {"reading", &SimulatorOptions::reading, 1},
-    {"seed", nullptr, 0},                          {"ignored", nullptr, 0},
+    {"checked", &SimulatorOptions::checked, 1},
+    {"threads", &SimulatorOptions::threads, 1024},
+    {"quantum", &SimulatorOptions::quantum, kAny},
+    {"landing", &SimulatorOptions::landing, 2},
+    {"limit", &SimulatorOptions::limit, kAny},
+    {"streams", &SimulatorOptions::streams, 1},
+    {"products", &SimulatorOptions::products, 2},
+    {"reading", &SimulatorOptions::reading, 1},
+    {"seed", nullptr, 0},
+    {"ignored", nullptr, 0},
 };
 
 bool foreign = false;

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cstring>
 
+#include "simulator/machine/cluster.h"
 #include "simulator/machine/cta.h"
 
 namespace annulus::simulator {
 
 void AsyncCopies::reset() {
   pending_.clear();
+  arrivals_.clear();
+  issued_ = 0;
   groups_.fill(0);
 }
 
@@ -31,6 +34,7 @@ void AsyncCopies::issue(Warp& warp, std::uint32_t mask, const std::uint32_t* to,
   copy.mask = mask;
   copy.bytes = copy_bytes;
   copy.landed = false;
+  copy.number = issued_++;
   for (std::uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const auto lane = static_cast<std::size_t>(lowest_lane(rest));
     copy.to[lane] = to[lane];
@@ -80,6 +84,87 @@ void AsyncCopies::wait(Warp& warp, std::uint32_t mask, std::uint32_t pending, bo
     }
   }
   pending_.resize(kept);
+  arrive_landed(warp);
+}
+
+void AsyncCopies::arrive(Warp& warp, std::uint32_t mask, const std::uint32_t* offset) {
+  Arrival& arrival = arrivals_.emplace_back();
+  arrival.mask = mask;
+  std::copy_n(offset, arrival.offset.size(), arrival.offset.begin());
+  arrival.after = issued_;
+  arrival.pc = warp.pc;
+  arrive_landed(warp);
+}
+
+std::uint32_t AsyncCopies::landed(const Arrival& arrival) const {
+  std::uint32_t ready = arrival.mask;
+  for (const Copy& copy : pending_) {
+    if (copy.number < arrival.after && !copy.landed) ready &= ~copy.mask;
+  }
+  return ready;
+}
+
+void AsyncCopies::leave_to(Warp& warp, const Arrival& arrival, int lane, const Mbarrier& mbarrier) {
+  SharedShadow& shadow = warp.cta->shadow;
+  const bool checked = warp.cta->checked;
+  std::uint32_t record = 0;
+  if (checked) {
+    record = shadow.add({.kind = SharedShadow::Foreign::kCopy,
+                         .agent = mbarrier.agent,
+                         .clock = mbarrier.clock(),
+                         .lane = lane,
+                         .pc = arrival.pc,
+                         .what = fmt::format("a copy of lane {} of warp {}", lane, warp.index)});
+  }
+  for (Copy& copy : pending_) {
+    if (copy.number >= arrival.after || ((copy.mask >> lane) & 1) == 0) continue;
+    if (checked) shadow.end_flight(copy.to[static_cast<std::size_t>(lane)], copy.bytes, record);
+    copy.mask &= ~(1u << lane);
+  }
+  std::erase_if(pending_, [](const Copy& copy) { return copy.mask == 0; });
+}
+
+// A fault is reported at the instruction that asked for the arrival.
+void AsyncCopies::arrive_landed(Warp& warp) {
+  if (arrivals_.empty()) return;
+  const std::uint32_t pc = warp.pc;
+  Cta& cta = *warp.cta;
+  for (Arrival& arrival : arrivals_) {
+    const std::uint32_t ready = landed(arrival);
+    arrival.mask &= ~ready;
+    warp.pc = arrival.pc;
+    for (std::uint32_t rest = ready; rest != 0; rest &= rest - 1) {
+      const int lane = lowest_lane(rest);
+      const std::uint32_t offset = arrival.offset[static_cast<std::size_t>(lane)];
+      Mbarrier& mbarrier = cta.mbarriers.use(cta, warp, offset, lane, false);
+      leave_to(warp, arrival, lane, mbarrier);
+      cta.mbarriers.arrive(cta, mbarrier, 1, false, true, lane);
+    }
+  }
+  warp.pc = pc;
+  std::erase_if(arrivals_, [](const Arrival& arrival) { return arrival.mask == 0; });
+}
+
+void AsyncCopies::land_arrivals(Warp& warp, std::uint32_t mask) {
+  for (const Arrival& arrival : arrivals_) {
+    for (Copy& copy : pending_) {
+      const std::uint32_t left = copy.mask & arrival.mask & mask;
+      if (left != 0 && copy.number < arrival.after && !copy.landed) land(warp, copy);
+    }
+  }
+  arrive_landed(warp);
+}
+
+bool AsyncCopies::land_one(Warp& warp) {
+  for (const Arrival& arrival : arrivals_) {
+    for (Copy& copy : pending_) {
+      if (copy.landed || copy.number >= arrival.after || (copy.mask & arrival.mask) == 0) continue;
+      land(warp, copy);
+      arrive_landed(warp);
+      return true;
+    }
+  }
+  return false;
 }
 
 bool AsyncCopies::pending(std::uint32_t mask) const {
@@ -91,6 +176,7 @@ void AsyncCopies::land_some(Warp& warp) {
   for (Copy& copy : pending_) {
     if (!copy.landed && (warp.cta->random.next() & 1)) land(warp, copy);
   }
+  arrive_landed(warp);
 }
 
 }  // namespace annulus::simulator

@@ -11,6 +11,7 @@
 
 namespace annulus::simulator {
 
+struct Mbarrier;
 struct Warp;
 
 class AsyncCopies {
@@ -26,9 +27,19 @@ class AsyncCopies {
   // `uncommitted` also waits for copies that no commit has closed (cp.async.wait_all).
   void wait(Warp& warp, std::uint32_t mask, std::uint32_t pending, bool uncommitted, bool checked);
 
+  // cp.async.mbarrier.arrive: each lane arrives at the mbarrier at offset[lane] when all copies
+  // that it has issued have landed. Who waits for that phase has waited for the copies, and for
+  // nothing else that the lane did.
+  void arrive(Warp& warp, std::uint32_t mask, const std::uint32_t* offset);
+
   bool empty() const { return pending_.empty(); }
-  // Whether a lane of mask has copies that were not waited for.
+  // Whether a lane of mask has copies that were neither waited for nor left to an mbarrier.
   bool pending(std::uint32_t mask) const;
+  // Lanes exit: what they have left to mbarriers lands.
+  void land_arrivals(Warp& warp, std::uint32_t mask);
+  // Lands a copy that an arrival waits for, when no warp can go on without it. False: there is
+  // none.
+  bool land_one(Warp& warp);
 
   // Lands some of what is in flight. It is called behind each turn of the warp when effects land at
   // drawn moments.
@@ -43,11 +54,26 @@ class AsyncCopies {
     std::array<std::uint64_t, 32> from;
     std::array<std::uint32_t, 32> source_bytes;
     std::array<std::uint32_t, 32> group;
+    std::uint64_t number = 0;  // ascending
+  };
+  struct Arrival {
+    std::uint32_t mask = 0;  // lanes that have yet to arrive
+    std::array<std::uint32_t, 32> offset{};
+    std::uint64_t after = 0;  // copies with lower numbers have to land first
+    std::uint32_t pc = 0;
   };
 
   static void land(Warp& warp, Copy& copy);
+  // Makes the arrivals whose copies have landed.
+  void arrive_landed(Warp& warp);
+  // The lanes of the arrival whose copies have landed.
+  std::uint32_t landed(const Arrival& arrival) const;
+  // What the lane copied before the arrival belongs to the open phase of the mbarrier now.
+  void leave_to(Warp& warp, const Arrival& arrival, int lane, const Mbarrier& mbarrier);
 
   std::vector<Copy> pending_;
+  std::vector<Arrival> arrivals_;
+  std::uint64_t issued_ = 0;
   std::array<std::uint32_t, 32> groups_{};  // committed so far, per lane
 };
 

@@ -27,6 +27,25 @@ void fill_outside(const TensorMap& map, std::byte* row, std::uint32_t bytes) {
   }
 }
 
+// fp32 as a tensor copy of the type makes it. That the hardware rounds to tf32 is CUTLASS's word
+// (collective_builder.hpp); to nearest with ties away from zero, as cvt.rna does, is a guess.
+std::uint32_t converted(TensorType type, std::uint32_t bits) {
+  const std::uint32_t exponent = bits & 0x7f800000u;
+  if (exponent == 0x7f800000u) return bits;  // infinity and NaN
+  const bool flush = type == TensorType::kF32Flush || type == TensorType::kTf32Flush;
+  if (flush && exponent == 0) return bits & 0x80000000u;
+  return type == TensorType::kF32Flush ? bits : (bits + 0x1000u) & 0xffffe000u;
+}
+
+void convert(TensorType type, std::byte* data, std::uint32_t bytes) {
+  for (std::uint32_t at = 0; at < bytes; at += 4) {
+    std::uint32_t bits;
+    std::memcpy(&bits, data + at, 4);
+    bits = converted(type, bits);
+    std::memcpy(data + at, &bits, 4);
+  }
+}
+
 // Reads the box from global memory into the order that it has in shared memory before swizzling.
 void read_box(const BulkCopy& copy, std::byte* data) {
   const std::uint32_t row_bytes = copy.map.row_bytes();
@@ -36,6 +55,7 @@ void read_box(const BulkCopy& copy, std::byte* data) {
     if (row.bytes == 0) return;
     std::memcpy(to + row.skip, reinterpret_cast<const void*>(row.address), row.bytes);
   });
+  if (copy.map.type >= TensorType::kF32Flush) convert(copy.map.type, data, copy.bytes);
 }
 
 // Moves between data in box order and shared memory at `offset`, chunk by chunk.

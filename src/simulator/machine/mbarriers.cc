@@ -128,6 +128,14 @@ void Mbarriers::expect(Cta& owner, Mbarrier& mbarrier, std::uint32_t bytes, int 
   end_phase_if_over(owner, mbarrier);
 }
 
+void Mbarriers::expect_one_more(Mbarrier& mbarrier, int lane) {
+  if (mbarrier.pending == kMaxCount) {
+    raise_at(FaultKind::kBarrierMisuse, lane, "one more arrival expected by {}; it counts to {}",
+             describe(mbarrier), kMaxCount);
+  }
+  ++mbarrier.pending;
+}
+
 void Mbarriers::complete(Cta& owner, Mbarrier& mbarrier, std::uint32_t bytes, int lane) {
   mbarrier.bytes -= bytes;
   if (mbarrier.bytes < -static_cast<std::int64_t>(kMaxCount)) {

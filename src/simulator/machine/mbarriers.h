@@ -69,6 +69,8 @@ class Mbarriers {
   Mbarrier& use(Cta& owner, const Warp& by, std::uint32_t offset, int lane, bool async);
 
   void expect(Cta& owner, Mbarrier& mbarrier, std::uint32_t bytes, int lane);
+  // The open phase, and no other, expects one arrival more.
+  static void expect_one_more(Mbarrier& mbarrier, int lane);
   void complete(Cta& owner, Mbarrier& mbarrier, std::uint32_t bytes, int lane);
   // With `drop` all later phases expect fewer arrivals too. Without `may_complete` it is a fault if
   // the phase ends with this arrival.

@@ -87,7 +87,7 @@ bool encode(const TensorMapRequest& request, TensorMap* map, bool* supported) {
   if (request.fill == kFillNan && !is_float(type)) return false;
   if (request.interleave == kInterleave32 && request.swizzle != kSwizzle32) return false;
   if (!dimensions_fit(request)) return false;
-  if (request.interleave != 0 || type >= TensorType::kF32Flush) {
+  if (request.interleave != 0) {
     *supported = false;
     return true;
   }

@@ -17,7 +17,7 @@ namespace annulus::simulator {
 
 inline constexpr int kMaxTensorRank = 5;
 
-// CUtensorMapDataType. The last three change values on the way, which is not modelled.
+// CUtensorMapDataType. The last three change values on the way into shared memory.
 enum class TensorType : std::uint8_t {
   kU8,
   kU16,
@@ -55,16 +55,19 @@ struct alignas(64) TensorMap {
   static constexpr std::uint64_t kMagic = 0x70616d726f736e74;  // "tnsormap"
 
   std::uint64_t magic = kMagic;
+  // Bit 21 of these eight bytes is never set: CUTLASS clears it where the driver is 13.1 or older,
+  // in the maps of small tensors.
+  std::uint8_t rank = 0;
+  TensorType type = TensorType::kU8;
+  Swizzle swizzle = Swizzle::kNone;
+  std::uint8_t fill_nan = 0;
+  std::uint32_t zero = 0;
   std::uint64_t address = 0;
   std::array<std::uint64_t, 4> strides{};  // in bytes, of dimensions 1 to 4
   std::array<std::uint32_t, 5> last{};     // index of the last element of each dimension
   std::array<std::uint16_t, 5> box{};      // in elements, before element strides
   std::array<std::uint8_t, 5> element_strides{1, 1, 1, 1, 1};
-  std::uint8_t rank = 0;
-  TensorType type = TensorType::kU8;
-  Swizzle swizzle = Swizzle::kNone;
-  std::uint8_t fill_nan = 0;
-  std::uint8_t zero = 0;
+  std::array<std::uint8_t, 5> zeros{};
   std::uint32_t digest = 0;  // of all members before it: a map that was changed is invalid
 
   std::uint32_t element_bytes() const { return bytes_of(type); }

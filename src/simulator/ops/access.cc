@@ -145,6 +145,10 @@ void search_races(Warp& warp, LaunchShadow::View& view, AccessKind kind, Mask ma
 
 }  // namespace
 
+void require_aligned(Mask mask, const LaneAddresses& addresses, std::uint32_t bytes) {
+  check_alignment(mask, addresses, bytes, "the", [](std::uint64_t address) { return address; });
+}
+
 void lane_addresses(const Warp& warp, std::uint32_t base_slot, bool base_is_64, std::int64_t offset,
                     LaneAddresses& addresses) {
   if (base_is_64) {

@@ -80,6 +80,9 @@ template <bool kChecked>
 void reach_local(Warp& warp, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
                  Access access, LanePointers& pointers);
 
+// Throws Fault where the address of a lane is no multiple of the bytes, a power of two.
+void require_aligned(Mask mask, const LaneAddresses& addresses, std::uint32_t bytes);
+
 // The offset in shared memory (0 at kSharedBase) of a pointer that reach_shared gave.
 inline std::uint32_t shared_offset(const Cta& cta, const std::byte* pointer) {
   return static_cast<std::uint32_t>(pointer - cta.shared.data());

@@ -4,6 +4,7 @@
 #include "simulator/ops/access.h"
 #include "simulator/ops/bulk_copy.h"
 #include "simulator/ops/handlers.h"
+#include "simulator/ops/shared_address.h"
 
 namespace annulus::simulator {
 namespace {
@@ -59,16 +60,49 @@ void wait(Warp& warp, const Inst& inst, Mask mask) {
   warp.copies.wait(warp, mask, static_cast<std::uint32_t>(inst.imm), inst.small[0] != 0, kChecked);
 }
 
+// In the Inst: a base, imm offset, small[0] base has 64 bits, small[1] ShareSpace, small[2]
+// .noinc. Without .noinc the mbarrier expects one arrival more in this phase, which this one is.
+void arrive(Warp& warp, const Inst& inst, Mask mask) {
+  std::uint32_t offsets[kLanes] = {};
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    const SharedPlace place = shared_place(warp, inst.a, inst.small[0] != 0, inst.imm,
+                                           static_cast<ShareSpace>(inst.small[1]), lane);
+    Cta& cta = *warp.cta;
+    if (place.cta != &cta) {
+      raise_at(FaultKind::kInvalidOperand, lane, "an mbarrier of another CTA");
+    }
+    offsets[lane] = place.offset;
+    Mbarrier& mbarrier = cta.mbarriers.use(cta, warp, place.offset, lane, false);
+    if (inst.small[2] == 0) cta.mbarriers.expect_one_more(mbarrier, lane);
+  }
+  warp.copies.arrive(warp, mask, offsets);
+}
+
+void decode_arrive(Decoder& decoder) {
+  Inst& inst = decoder.inst();
+  if (!decoder.has("arrive") || !decoder.has("b64")) decoder.unsupported();
+  const Decoder::Address address = decoder.address(decoder.operand(0));
+  inst.a = address.base;
+  inst.imm = address.offset;
+  inst.small[0] = address.base_bits == 64;
+  inst.small[1] = static_cast<std::uint8_t>(share_space(decoder, address));
+  inst.small[2] = decoder.has("noinc");
+  decoder.handler(arrive);
+}
+
 }  // namespace
 
-// Takes the opcode cp: cp.async here, with its commit_group, wait_group and wait_all, and the bulk
+// Takes the opcode cp: cp.async here, with commit_group, wait_group, wait_all and mbarrier.arrive
+// (9.7.13.15.15), and the bulk
 // forms in bulk_decode.cc. The fourth operand of a copy is its source size or an ignore-source
 // predicate, which the type of its register tells.
 void decode_cp(Decoder& decoder) {
   Inst& inst = decoder.inst();
   inst.kind = Class::kAsyncCopy;
   if (decoder.has("bulk")) return decode_bulk(decoder);
-  if (!decoder.has("async") || decoder.has("mbarrier")) decoder.unsupported();
+  if (!decoder.has("async")) decoder.unsupported();
+  if (decoder.has("mbarrier")) return decode_arrive(decoder);
   if (decoder.has("commit_group")) return decoder.handler(commit);
   if (decoder.has("wait_group")) {
     inst.imm = decoder.immediate(0);

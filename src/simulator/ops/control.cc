@@ -9,6 +9,10 @@ namespace {
 void trap(Warp&, const Inst&, Mask mask) { raise(FaultKind::kTrap, "trap", lowest_lane(mask)); }
 void nothing(Warp&, const Inst&, Mask) {}
 
+void refuse(Warp& warp, const Inst& inst, Mask mask) {
+  raise(FaultKind::kUnsupported, warp.cta->program->refusals[inst.aux], lowest_lane(mask));
+}
+
 }  // namespace
 
 void decode_bra(Decoder& decoder) {
@@ -34,6 +38,7 @@ void decode_trap(Decoder& decoder) {
   decoder.handler(trap);
 }
 
+void decode_unmodelled(Decoder& decoder) { decoder.handler(refuse); }
 void decode_nop(Decoder& decoder) { decoder.handler(nothing); }
 
 }  // namespace annulus::simulator

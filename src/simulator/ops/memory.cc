@@ -1,6 +1,8 @@
 // Loads, stores and fences (PTX ISA 9.0, sections 9.7.9.8 to 9.7.9.19 and 9.7.13.4).
 
+#include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstring>
 
 #include "simulator/ops/access.h"
@@ -257,8 +259,85 @@ void access(Warp& warp, const Inst& inst, Mask mask) {
   }
 }
 
+// Reaches a piece of what a load reads, for the lanes of a generic address by where they lead.
+template <Space kSpace, bool kChecked>
+void reach_piece(Warp& warp, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
+                 LanePointers& pointers) {
+  Mask in[4] = {0, 0, 0, 0};  // global, shared, local, param
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    const std::uint64_t window = addresses[static_cast<std::size_t>(lane)] / kWindowBytes;
+    const int space = kSpace == Space::kShared  ? 1
+                      : kSpace == Space::kLocal ? 2
+                      : kSpace == Space::kNone  ? static_cast<int>(window < 4 ? window : 0)
+                                                : 0;
+    in[space] |= 1u << lane;
+  }
+  if (in[0] != 0) {
+    reach_global<kChecked>(warp, in[0], addresses, bytes, Access::kLoad, AccessKind::kRead,
+                           pointers);
+  }
+  if (in[1] != 0) {
+    reach_shared<kChecked>(warp, in[1], addresses, bytes, pointers);
+    for (Mask rest = kChecked ? in[1] : 0; rest != 0; rest &= rest - 1) {
+      const int lane = lowest_lane(rest);
+      const std::byte* from = pointers[static_cast<std::size_t>(lane)];
+      warp.cta->shadow.read(warp.index, lane, shared_offset(*warp.cta, from), bytes);
+    }
+  }
+  if (in[2] != 0) reach_local<kChecked>(warp, in[2], addresses, bytes, Access::kLoad, pointers);
+  if (in[3] != 0) raise(FaultKind::kUnsupported, "a load of parameters of which a part is used");
+}
+
+// A load of which a part is used (.pragma "used_bytes_mask"): the other bytes may be nobody's, and
+// become ones. The mask follows the slots of the values. It is taken apart into pieces that are
+// aligned powers of two.
+template <Space kSpace, bool kChecked>
+void load_used(Warp& warp, const Inst& inst, Mask mask) {
+  LaneAddresses addresses;
+  lane_addresses(warp, inst.a, inst.small[0], inst.imm, addresses);
+  const std::uint32_t bytes = std::uint32_t{inst.small[1]} * inst.small[2];
+  require_aligned(mask, addresses, bytes);
+  const std::uint32_t used = warp.cta->program->slots[inst.aux + inst.small[2]];
+  std::byte values[kLanes][32];
+  std::memset(values, 0xff, sizeof(values));
+  for (std::uint32_t at = 0; at < bytes;) {
+    if (((used >> at) & 1) == 0) {
+      ++at;
+      continue;
+    }
+    const auto run = static_cast<std::uint32_t>(std::countr_one(used >> at));
+    std::uint32_t piece = at == 0 ? 16 : std::min(16u, at & (~at + 1));
+    while (piece > run || at + piece > bytes) piece /= 2;
+    LaneAddresses places = addresses;
+    for (std::uint64_t& place : places) place += at;
+    LanePointers pointers;
+    reach_piece<kSpace, kChecked>(warp, mask, places, piece, pointers);
+    for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+      const auto lane = static_cast<std::size_t>(lowest_lane(rest));
+      std::memcpy(values[lane] + at, pointers[lane], piece);
+    }
+    at += piece;
+  }
+  LanePointers collected;
+  for (std::size_t lane = 0; lane < kLanes; ++lane) collected[lane] = values[lane];
+  load_values(warp, inst, mask, collected);
+}
+
+// Takes the mask of used bytes of a load; false where all are.
+bool take_used_bytes(Decoder& decoder, std::vector<std::uint32_t>& slots) {
+  const Inst& inst = decoder.inst();
+  const std::uint32_t bytes = std::uint32_t{inst.small[1]} * inst.small[2];
+  const std::uint32_t all = bytes == 32 ? ~0u : (1u << bytes) - 1;
+  const std::uint32_t used = decoder.source().used_bytes & all;
+  if (used == all) return false;
+  slots.push_back(used);
+  return true;
+}
+
 template <Space kSpace, bool kStore>
-void set_handler(Decoder& decoder) {
+void set_handler(Decoder& decoder, bool used) {
+  if (used) return decoder.handler(load_used<kSpace, false>, load_used<kSpace, true>);
   decoder.handler(access<kSpace, false, kStore>, access<kSpace, true, kStore>);
 }
 
@@ -301,29 +380,31 @@ void decode_access(Decoder& decoder) {
   }
   if (bits == 0) bits = std::max(16, type.bits * type.count);
   inst.small[3] = static_cast<std::uint8_t>(bits);
+  inst.order = decoder.memory_order(false);
+  const bool weak = inst.order == MemoryOrder::kWeak;
+  const bool used = !kStore && weak && take_used_bytes(decoder, slots);
   inst.aux = decoder.list(slots);
   const bool shared = decoder.has("shared") || decoder.has("shared::cta");
-  inst.order = decoder.memory_order(false);
   // The class is fixed here, and where a generic address leads is known only when the instruction
   // runs, so a generic access counts as one of global memory. So does one of .const, whose
   // variables lie there.
   inst.kind = shared ? (kStore ? Class::kSharedStore : Class::kSharedLoad)
                      : (kStore ? Class::kGlobalStore : Class::kGlobalLoad);
-  if (shared) return set_handler<Space::kShared, kStore>(decoder);
+  if (shared) return set_handler<Space::kShared, kStore>(decoder, used);
   if (decoder.has("global") || decoder.has("const")) {
-    return set_handler<Space::kGlobal, kStore>(decoder);
+    return set_handler<Space::kGlobal, kStore>(decoder, used);
   }
   if (decoder.has("local") || address.frame) {
     inst.kind = Class::kOther;
-    return set_handler<Space::kLocal, kStore>(decoder);
+    return set_handler<Space::kLocal, kStore>(decoder, used);
   }
   if (decoder.has("param") || decoder.has("param::entry")) {
     inst.kind = Class::kOther;
     if (kStore) decoder.malformed("parameters of a kernel cannot be written");
-    return set_handler<Space::kParam, kStore>(decoder);
+    return set_handler<Space::kParam, kStore>(decoder, false);
   }
   if (decoder.has("shared::cluster")) return decode_cluster_access(decoder, kStore);
-  set_handler<Space::kNone, kStore>(decoder);
+  set_handler<Space::kNone, kStore>(decoder, used);
 }
 
 // The handler of instructions that have no effect here.

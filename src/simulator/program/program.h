@@ -113,6 +113,14 @@ struct RegisterUse {
   std::uint32_t reg = 0;      // for the message
 };
 
+// For checked mode: a part of a register becomes as defined as one or two others are that move
+// there. Parts are numbered; kNoSlot in place of one that is defined.
+struct PartMove {
+  std::uint32_t to = 0;
+  std::uint32_t from = kNoSlot;
+  std::uint32_t also = kNoSlot;
+};
+
 // What the driver needs to know about a kernel.
 struct KernelInfo {
   std::string name;
@@ -150,6 +158,7 @@ struct Program {
   // Per instruction: the watched registers it reads and writes.
   std::vector<std::vector<RegisterUse>> reads;
   std::vector<std::vector<std::uint32_t>> writes;
+  std::vector<std::vector<PartMove>> moves;  // an instruction that has some reads nothing
   std::uint32_t watched = 0;
 
   std::uint32_t largest_setmaxnreg = 0;  // 0: there is none
@@ -159,6 +168,8 @@ struct Program {
   std::vector<MatrixForm> matrix_forms;
   std::uint32_t matrix_registers = 0;
   std::vector<std::vector<std::uint32_t>> touches;
+
+  std::vector<std::string> refusals;  // what is said at instructions that are not modelled
 
   // For messages. The module outlives the program.
   const ptx::Module* module = nullptr;

@@ -1,5 +1,6 @@
 #include "simulator/ptx/function_body.h"
 
+#include <charconv>
 #include <map>
 #include <string>
 #include <string_view>
@@ -40,6 +41,7 @@ class BodyParser {
   void registers();
   void variables(Space space);
   void label();
+  void pragma();
   void branch_targets();
   void instruction();
   void append_jump(Instruction jump);
@@ -51,6 +53,7 @@ class BodyParser {
   Function& function_;
   Scopes scopes_;
   int location_ = -1;
+  std::uint32_t used_bytes_ = ~0u;  // of the next instruction
   std::vector<Jump> jumps_;
   std::string last_label_;
   std::map<std::string, std::vector<std::string>, std::less<>> tables_;  // for brx.idx, by label
@@ -77,7 +80,7 @@ void BodyParser::statement() {
   if (!tokens_.is(TokenKind::kDirective)) return instruction();
   if (tokens_.is(".reg")) return registers();
   if (tokens_.is(".file")) return parse_file(tokens_, module_);
-  if (tokens_.is(".pragma")) return tokens_.skip_to_semicolon();
+  if (tokens_.is(".pragma")) return pragma();
   if (tokens_.is(".branchtargets")) return branch_targets();
   if (tokens_.is(".loc")) {
     location_ = parse_location(tokens_, module_);
@@ -132,6 +135,28 @@ void BodyParser::label() {
   tokens_.expect(':');
 }
 
+// .pragma "used_bytes_mask 0xfff";
+// Says which bytes of the load that follows are used (PTX ISA 9.0, section 12.4): compilers join
+// loads that are near each other, and the bytes in between may be nobody's. Other pragmas are
+// advice for compilers.
+void BodyParser::pragma() {
+  constexpr std::string_view kUsed = "used_bytes_mask";
+  tokens_.advance();
+  std::string_view text = tokens_.current().text;
+  if (tokens_.is(TokenKind::kString) && text.starts_with(kUsed)) {
+    text.remove_prefix(kUsed.size());
+    while (text.starts_with(' ')) text.remove_prefix(1);
+    const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
+    if (hexadecimal) text.remove_prefix(2);
+    const auto [end, error] =
+        std::from_chars(text.data(), text.data() + text.size(), used_bytes_, hexadecimal ? 16 : 10);
+    if (error != std::errc() || end != text.data() + text.size()) {
+      tokens_.fail("a mask of used bytes is a number of 32 bits");
+    }
+  }
+  tokens_.skip_to_semicolon();
+}
+
 // LABEL: .branchtargets A, B, C;
 void BodyParser::branch_targets() {
   if (last_label_.empty()) tokens_.fail("a table of targets needs a label");
@@ -155,6 +180,7 @@ void BodyParser::instruction() {
     if (result.guard < 0) tokens_.fail("unknown predicate '" + guard + "'");
   }
   result.line = tokens_.current().line;
+  result.used_bytes = std::exchange(used_bytes_, ~0u);
   if (!tokens_.is(TokenKind::kName)) tokens_.fail("expected an instruction");
   std::string_view text = tokens_.current().text;
   std::size_t point = text.find('.');

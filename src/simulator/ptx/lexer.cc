@@ -71,8 +71,9 @@ Token Lexer::next() {
   if (std::isdigit(static_cast<unsigned char>(c))) return number();
   if (starts_name(c) || (c == '.' && starts_name(at(1)))) {
     ++position_;
-    // A double colon belongs to a modifier: L2::128B.
-    while (continues_name(at(0)) || (at(0) == '.' && continues_name(at(1))) ||
+    // A double colon belongs to a modifier: L2::128B. Modifiers of an instruction belong to its
+    // name, while directives stand for themselves even where nothing separates them: .reg.b32 x.
+    while (continues_name(at(0)) || (c != '.' && at(0) == '.' && continues_name(at(1))) ||
            (at(0) == ':' && at(1) == ':')) {
       position_ += at(0) == ':' ? 2 : 1;
     }

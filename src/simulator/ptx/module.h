@@ -44,8 +44,9 @@ struct Instruction {
   std::vector<Operand> operands;
   std::int32_t guard = -1;  // predicate register, or -1
   bool guard_negated = false;
-  int line = 0;       // in the PTX text
-  int location = -1;  // index into Module::locations
+  std::uint32_t used_bytes = ~0u;  // of a load: .pragma "used_bytes_mask", a bit each
+  int line = 0;                    // in the PTX text
+  int location = -1;               // index into Module::locations
 
   bool has(const char* modifier) const;
   std::string name() const;  // "add.sat.s32"

@@ -55,6 +55,18 @@ void check_limits(const Cluster& cluster, const Cta& cta, const LaunchRequest& r
   }
 }
 
+// Lets one copy take effect that a warp may wait for. False: there is none.
+bool land_one(Cluster& cluster) {
+  if (cluster.copies.land_one(cluster)) return true;
+  for (const auto& cta : cluster.ctas) {
+    for (Warp& warp : cta->warps) {
+      cluster.running = &warp;
+      if (warp.copies.land_one(warp)) return true;
+    }
+  }
+  return false;
+}
+
 // After the turn of a warp, lets some of what is under way happen.
 void land(Cluster& cluster, Warp& warp) {
   if (!warp.copies.empty()) warp.copies.land_some(warp);
@@ -70,7 +82,7 @@ void run_cluster(Cluster& cluster, const LaunchRequest& request, std::uint64_t c
   Xoshiro256& random = cluster.ctas.front()->random;
   std::vector<Warp*> ready;
   while (find_ready(cluster, ready)) {
-    if (idle(cluster, ready.size()) && cluster.copies.land_one(cluster)) continue;
+    if (idle(cluster, ready.size()) && land_one(cluster)) continue;
     if (ready.empty()) report_deadlock(cluster);
     Warp& warp = *ready[random.below(static_cast<std::uint32_t>(ready.size()))];
     Cta& cta = *warp.cta;

@@ -93,7 +93,15 @@ void check_registers(Warp& warp, std::uint8_t watch, Mask mask) {
 }
 
 void note_written(Warp& warp, Mask mask) {
-  for (std::uint32_t watched : warp.cta->program->writes[warp.pc]) warp.written[watched] |= mask;
+  const Program& program = *warp.cta->program;
+  for (const std::uint32_t watched : program.writes[warp.pc]) warp.written[watched] |= mask;
+  for (const PartMove& move : program.moves[warp.pc]) {
+    Mask defined = mask;
+    for (const std::uint32_t from : {move.from, move.also}) {
+      if (from != kNoSlot) defined &= warp.written[from];
+    }
+    warp.written[move.to] = (warp.written[move.to] & ~mask) | defined;
+  }
 }
 
 // What becomes of the running group after an instruction that is more than a handler.
@@ -174,6 +182,7 @@ void check_end(Warp& warp) {
 Step exit_lanes(Warp& warp, Group& group, Mask mask) {
   Cta& cta = *warp.cta;
   group.pc = warp.pc + 1;
+  warp.copies.land_arrivals(warp, mask);
   if (warp.copies.pending(mask)) {
     report_at(FaultKind::kUnwaited, lowest_lane(mask),
               "a thread exits while cp.async copies that it issued have not been waited for");

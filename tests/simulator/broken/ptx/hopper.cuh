@@ -83,6 +83,19 @@ DEVICE void wait_cluster(u64& bar, u32 parity) {
       : "memory");
 }
 
+// --- Copies of threads ---
+DEVICE void copy_async(void* to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from)
+               : "memory");
+}
+DEVICE void copies_arrive(u64& bar) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_address(&bar))
+               : "memory");
+}
+DEVICE void copies_arrive_beside(u64& bar) {
+  asm volatile("cp.async.mbarrier.arrive.shared.b64 [%0];" ::"r"(shared_address(&bar)) : "memory");
+}
+
 // --- Bulk copies ---
 DEVICE void load(void* to, const void* from, u32 bytes, u64& bar) {
   asm volatile(
