@@ -135,12 +135,13 @@ SharedShadow::ByteStamps& SharedShadow::by_bytes(std::uint32_t word) {
   return bytes;
 }
 
-void SharedShadow::read_word(int warp, int lane, std::uint32_t word, std::uint32_t byte_mask) {
+void SharedShadow::read_word(int warp, int lane, std::uint32_t word, std::uint32_t byte_mask,
+                             bool in_part) {
   const Access access{.warp = agent(warp), .lane = lane, .what = "read"};
   const Stamp writer = writer_[word];
   touched_[word >> kBlockShift] |= std::uint64_t{1} << warp;
   if (byte_mask == kAllBytes && writer != kBytesStamp) {
-    if (writer == 0) uninitialized(access, word * 4);
+    if (writer == 0 && !in_part) uninitialized(access, word * 4);
     check_writer(writer, access, word * 4);
     note_read(readers_[static_cast<std::size_t>(warp) * words_ + word], warp, lane);
     return;
@@ -148,7 +149,7 @@ void SharedShadow::read_word(int warp, int lane, std::uint32_t word, std::uint32
   ByteStamps& bytes = by_bytes(word);
   for (std::uint32_t i = 0; i < 4; ++i) {
     if (((byte_mask >> i) & 1) == 0) continue;
-    if (bytes.writer[i] == 0) uninitialized(access, word * 4 + i);
+    if (bytes.writer[i] == 0 && !in_part) uninitialized(access, word * 4 + i);
     check_writer(bytes.writer[i], access, word * 4 + i);
     note_read(bytes.readers[i][static_cast<std::size_t>(warp)], warp, lane);
   }
@@ -224,8 +225,23 @@ inline void for_words(std::uint32_t offset, std::uint32_t bytes, Visit visit) {
 }  // namespace
 
 void SharedShadow::read_slowly(int warp, int lane, std::uint32_t offset, std::uint32_t bytes) {
-  for_words(offset, bytes,
-            [&](std::uint32_t word, std::uint32_t mask) { read_word(warp, lane, word, mask); });
+  bool written = strict_;
+  for_words(offset, bytes, [&](std::uint32_t word, std::uint32_t mask) {
+    written = written || written_in_part(word, mask);
+  });
+  for_words(offset, bytes, [&](std::uint32_t word, std::uint32_t mask) {
+    // Compilers load structs whole, of which a part was written and is used.
+    read_word(warp, lane, word, mask, !strict_ && written);
+  });
+}
+
+bool SharedShadow::written_in_part(std::uint32_t word, std::uint32_t byte_mask) const {
+  if (writer_[word] != kBytesStamp) return writer_[word] != 0;
+  const auto found = bytes_.find(word);
+  for (std::uint32_t i = 0; i < 4 && found != bytes_.end(); ++i) {
+    if (((byte_mask >> i) & 1) != 0 && found->second.writer[i] != 0) return true;
+  }
+  return false;
 }
 
 bool SharedShadow::look_closer(Stamp writer, Agent warp, int lane) {

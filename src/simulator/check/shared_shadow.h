@@ -226,7 +226,9 @@ class SharedShadow {
 
   void note_read(std::uint32_t& reader, int warp, int lane) const;
   ByteStamps& by_bytes(std::uint32_t word);
-  void read_word(int warp, int lane, std::uint32_t word, std::uint32_t byte_mask);
+  // With `in_part` bytes may be read that nothing wrote.
+  void read_word(int warp, int lane, std::uint32_t word, std::uint32_t byte_mask, bool in_part);
+  bool written_in_part(std::uint32_t word, std::uint32_t byte_mask) const;
   void write_word(int warp, int lane, std::uint32_t word, std::uint32_t byte_mask, bool changes,
                   Stamp fresh);
   std::string who(Stamp stamp, Agent asking) const;

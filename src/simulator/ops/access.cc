@@ -52,6 +52,19 @@ inline bool all_written(std::uint8_t* shadow, std::uint64_t address, std::uint32
   return all == 0xff;
 }
 
+// Whether a load may read bytes of which not all were written: in the proven reading, where some
+// were. Compilers load structs whole, of which a part was written and is used.
+bool readable_in_part(const Cta& cta, std::uint8_t* shadow, std::uint64_t address,
+                      std::uint32_t bytes) {
+  if (cta.strict) return false;
+  for (std::uint32_t i = 0; i < bytes; ++i) {
+    const std::uint64_t at = (address & 7) + i;
+    const std::atomic_ref<std::uint8_t> cell(shadow[at / 8]);
+    if (((cell.load(std::memory_order_relaxed) >> (at % 8)) & 1) != 0) return true;
+  }
+  return false;
+}
+
 inline void set_shadow(std::uint8_t* shadow, std::uint64_t address, std::uint32_t bytes) {
   const auto mark = [](std::uint8_t* byte, std::uint32_t bits) {
     std::atomic_ref<std::uint8_t> cell(*byte);
@@ -214,7 +227,8 @@ void reach_global(Warp& warp, Mask mask, const LaneAddresses& addresses, std::ui
     if constexpr (kChecked) {
       std::uint8_t* shadow = recent.memory->shadow(address);
       if (access != Access::kStore) {
-        if (!all_written(shadow, address, bytes)) {
+        if (!all_written(shadow, address, bytes) &&
+            !(access == Access::kLoad && readable_in_part(cta, shadow, address, bytes))) {
           report_at(FaultKind::kUninitialized, lane,
                     "read of {} bytes at global address {:#x} (byte {} of its allocation), which "
                     "nothing wrote",
@@ -285,7 +299,8 @@ void reach_local(Warp& warp, Mask mask, const LaneAddresses& addresses, std::uin
     const auto written = warp.local_written.begin() + static_cast<std::ptrdiff_t>(at);
     if (access == Access::kStore) {
       std::fill_n(written, bytes, std::uint8_t{1});
-    } else if (std::find(written, written + bytes, 0) != written + bytes) {
+    } else if (std::find(written, written + bytes, 0) != written + bytes &&
+               (warp.cta->strict || std::find(written, written + bytes, 1) == written + bytes)) {
       report_at(FaultKind::kUninitialized, lane,
                 "read of {} bytes at local address {}, which "
                 "nothing wrote",
