@@ -121,6 +121,7 @@ enum : int {
   kFunctionBinaryVersion = 6,
   kFunctionMaxDynamicSharedBytes = 8,
   kFunctionSharedCarveout = 9,
+  kFunctionNonPortableCluster = 14,
 };
 
 enum : unsigned {

@@ -30,6 +30,7 @@ Environment read_environment() {
           .library_path = read("ANNULUS_LIBRARY_PATH"),
           .require_gpu = read("ANNULUS_REQUIRE_GPU"),
           .simulator_options = read("ANNULUS_SIMULATOR_OPTIONS"),
+          .visible_devices = read("CUDA_VISIBLE_DEVICES"),
           .nvtx = read("NVTX_INJECTION64_PATH"),
           .home = read("HOME"),
           .xdg_cache = read("XDG_CACHE_HOME")};

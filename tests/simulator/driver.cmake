@@ -1,7 +1,7 @@
 # The simulated driver's face, and its libcuda.so.1.
 annulus_test(sim_driver LABEL unit LIBRARIES annulus_simulator
   SOURCES simulator/assign_slots_test.cc simulator/capture_test.cc simulator/driver_launch_test.cc simulator/driver_memory_test.cc simulator/driver_test.cc
-          simulator/load_test.cc simulator/options_test.cc simulator/out_of_memory_test.cc simulator/peer_test.cc simulator/race_order_test.cc simulator/race_test.cc
+          simulator/fatbin_test.cc simulator/load_test.cc simulator/options_test.cc simulator/out_of_memory_test.cc simulator/peer_test.cc simulator/race_order_test.cc simulator/race_test.cc
           simulator/streams_test.cc simulator/tensor_map_test.cc SEPARATE)
 
 # A program that knows nothing of Annulus, on both kinds of simulated device.
@@ -18,6 +18,20 @@ foreach(ordinal 0 8)
     COMMAND vector_add $<TARGET_FILE_DIR:annulus_libcuda>/libcuda.so.1 ${ordinal})
   set_tests_properties(libcuda_vector_add_${ordinal} PROPERTIES LABELS unit)
 endforeach()
+# The environment chooses the devices that it sees, and their options.
+add_test(NAME libcuda_vector_add_visible
+  COMMAND vector_add $<TARGET_FILE_DIR:annulus_libcuda>/libcuda.so.1 1)
+set_tests_properties(libcuda_vector_add_visible PROPERTIES LABELS unit
+  ENVIRONMENT "CUDA_VISIBLE_DEVICES=0,8;ANNULUS_SIMULATOR_OPTIONS=seed=3,reading=strict"
+  PASS_REGULAR_EXPRESSION "simulated sm_90a #0: 1000 sums are right")
+add_test(NAME libcuda_vector_add_invisible
+  COMMAND vector_add $<TARGET_FILE_DIR:annulus_libcuda>/libcuda.so.1 1)
+set_tests_properties(libcuda_vector_add_invisible PROPERTIES LABELS unit
+  ENVIRONMENT "CUDA_VISIBLE_DEVICES=8" PASS_REGULAR_EXPRESSION "INVALID_DEVICE")
+add_test(NAME libcuda_vector_add_options
+  COMMAND vector_add $<TARGET_FILE_DIR:annulus_libcuda>/libcuda.so.1 0)
+set_tests_properties(libcuda_vector_add_options PROPERTIES LABELS unit
+  ENVIRONMENT "ANNULUS_SIMULATOR_OPTIONS=sead=3" PASS_REGULAR_EXPRESSION "no option 'sead'")
 add_test(NAME libcuda_symbols COMMAND ${CMAKE_COMMAND}
   -DLIBRARY=$<TARGET_FILE:annulus_libcuda>
   -DSIMULATOR=$<TARGET_FILE:annulus_simulator_shared> -DNM=${CMAKE_NM} -DROOT=${PROJECT_SOURCE_DIR}

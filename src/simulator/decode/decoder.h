@@ -27,7 +27,8 @@ class Decoder;
 // Decodes the instructions of one opcode.
 using DecodeFunction = void (*)(Decoder&);
 // Finds the function of the families for an opcode, or null where there is none. For an empty one,
-// that of instructions which are not modelled: Inst::aux is an index into Program::refusals.
+// that of instructions which are not modelled: Inst::aux is an index into Program::refusals. For
+// "call vprintf" and the like, that of a function which CUDA provides.
 using FindOpcode = DecodeFunction (*)(std::string_view opcode);
 
 // The addresses of the variables of a module: generic ones of .global and .const, and addresses in
@@ -93,6 +94,10 @@ class Decoder {
   // Appends operand slots to Program::slots and returns where they start.
   std::uint32_t list(const std::vector<std::uint32_t>& slots);
 
+  // In a call of a function that CUDA provides: the bytes of the arguments and then of the results.
+  // Inst::aux is where their offsets in the frame are, Inst::imm the number of arguments.
+  const std::vector<std::uint32_t>& call_bytes() const { return call_bytes_; }
+
   Inst& inst() { return *inst_; }
   Program& program() { return *program_; }
   // What a load, store or atomic orders between blocks. Notes in the program that blocks can order
@@ -143,6 +148,8 @@ class Decoder {
   void note_read(std::int32_t reg);
   void note_write(std::int32_t reg);
   void decode_call();
+  void decode_system_call(const std::string& name, const std::vector<ptx::Operand>& arguments,
+                          const std::vector<ptx::Operand>& results);
   friend void decode_call(Decoder& decoder);
 
   const ptx::Module* module_;
@@ -161,6 +168,7 @@ class Decoder {
   std::map<Special, std::uint32_t> specials_;
   std::uint32_t register_count_ = 0;
   std::uint32_t scratch_ = kNoSlot;
+  std::vector<std::uint32_t> call_bytes_;
   std::vector<std::uint32_t> assigned_;  // slots of registers, once they are known
   // Register numbers (over all frames) that each instruction reads and writes.
   std::vector<std::vector<std::uint32_t>> reads_;

@@ -68,7 +68,7 @@ void Decoder::decode_call() {
   for (const ptx::Function& function : module_->functions) {
     if (function.name == name.text && !function.declaration) callee = &function;
   }
-  if (callee == nullptr) unsupported("function '" + name.text + "' has no body here");
+  if (callee == nullptr) return decode_system_call(name.text, arguments, results);
   if (arguments.size() != callee->parameters.size() || results.size() != callee->results.size()) {
     malformed("the arguments do not fit the function");
   }
@@ -126,6 +126,27 @@ void Decoder::refuse_recursion() const {
                  function->name);
     }
   }
+}
+
+// A function that has no body because CUDA provides it.
+void Decoder::decode_system_call(const std::string& name,
+                                 const std::vector<ptx::Operand>& arguments,
+                                 const std::vector<ptx::Operand>& results) {
+  const DecodeFunction decode = find_opcode_("call " + name);
+  if (decode == nullptr) unsupported("function '" + name + "' has no body here");
+  std::vector<std::uint32_t> offsets;
+  call_bytes_.clear();
+  for (const auto* list : {&arguments, &results}) {
+    for (const ptx::Operand& one : *list) {
+      const auto found = frame_->local.find(one.text);
+      if (found == frame_->local.end()) unsupported("arguments must be .param variables");
+      offsets.push_back(found->second.offset);
+      call_bytes_.push_back(found->second.bytes);
+    }
+  }
+  inst_->aux = list(offsets);
+  inst_->imm = static_cast<std::int64_t>(arguments.size());
+  decode(*this);
 }
 
 void decode_call(Decoder& decoder) { decoder.decode_call(); }

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "simulator/driver/console.h"
 #include "simulator/driver/state.h"
 
 namespace annulus::simulator::driver {
@@ -20,6 +21,8 @@ abi::CUresult code_of(FaultKind kind) {
     case FaultKind::kDeadlock:
     case FaultKind::kTimeout:
       return abi::kCudaLaunchTimeout;
+    case FaultKind::kAssert:
+      return abi::kCudaAssert;
     // A GPU would go on with a wrong answer here, or hang.
     case FaultKind::kUninitialized:
     case FaultKind::kSharedRace:
@@ -47,6 +50,7 @@ void break_context(Context& context, const Fault& fault) {
   const auto other = fault.other == nullptr
                          ? nullptr
                          : std::static_pointer_cast<Context>(fault.other->context.lock());
+  if (fault.kind == FaultKind::kAssert) write_stderr(fault.detail + "\n");
   // A race breaks the other operation's context too, so that calls in both return it in whichever
   // order the two ran.
   for (Context* one : {&context, other.get()}) {

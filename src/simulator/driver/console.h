@@ -8,6 +8,7 @@
 
 namespace annulus::simulator::driver {
 
+void write_stdout(std::string_view text);
 void write_stderr(std::string_view text);
 
 }  // namespace annulus::simulator::driver

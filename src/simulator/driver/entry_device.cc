@@ -150,8 +150,8 @@ CUresult device_get_name(char* name, int bytes, CUdevice device) {
   return guarded([&]() -> CUresult {
     const Device& at = device_at(device);
     if (name == nullptr || bytes <= 0) return kCudaInvalidValue;
-    const std::string text = fmt::format("Annulus simulated {} #{}", at.model().architecture,
-                                         at.ordinal() % kDevicesPerModel);
+    const std::string text =
+        fmt::format("Annulus simulated {} #{}", at.model().architecture, at.index());
     const std::size_t length = std::min(text.size(), static_cast<std::size_t>(bytes) - 1);
     std::memcpy(name, text.data(), length);
     name[length] = '\0';

@@ -4,8 +4,10 @@
 #include <bit>
 #include <cstring>
 
+#include "simulator/driver/console.h"
 #include "simulator/driver/entries.h"
 #include "simulator/driver/state.h"
+#include "simulator/machine/print_buffer.h"
 
 namespace annulus::simulator::driver::entry {
 namespace {
@@ -115,6 +117,8 @@ void run(const Function& function, LaunchRequest launch, const std::vector<std::
   launch.peers = peers;
   launch.operation = operation;
   launch.detector = &state().detector;
+  PrintBuffer prints;
+  launch.prints = &prints;
   try {
     const auto pool = state().pool(options.threads);
     execute(launch, device.memory(), *pool, options, &counters);
@@ -128,6 +132,7 @@ void run(const Function& function, LaunchRequest launch, const std::vector<std::
     device.report(base::LogLevel::kError, "internal", error.what());
     context.lost = kCudaLaunchFailed;
   }
+  write_stdout(prints.all());
   counters.launches = 1;
   counters.faults = broken ? 1 : 0;
   device.add(counters);

@@ -130,6 +130,9 @@ CUresult func_get_attribute(int* value, int attribute, CUfunction function) {
       case kFunctionSharedCarveout:
         *value = -1;
         break;  // no preference
+      case kFunctionNonPortableCluster:
+        *value = 0;
+        break;
       default:
         return kCudaInvalidValue;
     }
@@ -140,7 +143,10 @@ CUresult func_get_attribute(int* value, int attribute, CUfunction function) {
 CUresult func_set_attribute(CUfunction function, int attribute, int value) {
   return guarded([&]() -> CUresult {
     const auto found = find_function(function);
-    if (attribute == kFunctionSharedCarveout) return kCudaSuccess;  // a hint
+    // A hint, and a permission for what is refused here anyhow (clusters of more than 8).
+    if (attribute == kFunctionSharedCarveout || attribute == kFunctionNonPortableCluster) {
+      return kCudaSuccess;
+    }
     if (attribute != kFunctionMaxDynamicSharedBytes) return kCudaInvalidValue;
     const int most = found->context->device->model().shared_optin -
                      static_cast<int>(found->info->static_shared_bytes);

@@ -56,10 +56,14 @@ CUresult simulator_version(int* version) {
 CUresult simulator_find_device(const char* architecture, int index, CUdevice* device) {
   return guarded([&]() -> CUresult {
     if (architecture == nullptr || device == nullptr) return kCudaInvalidValue;
-    const int first = first_ordinal(architecture);
-    if (first < 0 || index < 0 || index >= kDevicesPerModel) return kCudaInvalidDevice;
-    *device = first + index;
-    return kCudaSuccess;
+    for (const auto& one : state().devices) {
+      if (std::strcmp(one->model().architecture, architecture) != 0 || one->index() != index) {
+        continue;
+      }
+      *device = one->ordinal();
+      return kCudaSuccess;
+    }
+    return kCudaInvalidDevice;
   });
 }
 

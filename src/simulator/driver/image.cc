@@ -2,17 +2,18 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cstring>
 
 #include "annulus/error.h"
+#include "simulator/driver/fatbin.h"
 
 namespace annulus::simulator::driver {
 namespace {
 
 constexpr unsigned char kElf[4] = {0x7f, 'E', 'L', 'F'};
-constexpr unsigned char kFatbin[4] = {0x50, 0xed, 0x55, 0xba};
 
 // The next word of PTX outside comments; empty at the end.
 std::string_view next_word(std::string_view text, std::size_t* at) {
@@ -50,6 +51,19 @@ int version_of(std::string_view text) {
   return major < 0 || minor < 0 || minor > 9 ? 0 : 10 * major + minor;
 }
 
+// Whether PTX for one architecture uses more of a device than PTX for another: a larger number, or
+// the features of one architecture alone (sm_90a).
+bool newer(std::string_view one, std::string_view other) {
+  const auto number = [](std::string_view target) {
+    int value = 0;
+    for (const char c : target.substr(std::min<std::size_t>(3, target.size()))) {
+      if (c >= '0' && c <= '9' && value < 1000) value = 10 * value + (c - '0');
+    }
+    return 2 * value + (target.ends_with('a') ? 1 : 0);
+  };
+  return number(one) > number(other);
+}
+
 LoadResult refuse(abi::CUresult code, std::string log) { return {nullptr, code, std::move(log)}; }
 
 }  // namespace
@@ -81,18 +95,10 @@ bool fits(const DeviceModel& model, std::string_view target) {
   return number > 0 && number <= 10 * model.major + model.minor;
 }
 
-LoadResult load_image(const std::shared_ptr<Context>& context, const void* image) {
+namespace {
+
+LoadResult load_ptx(const std::shared_ptr<Context>& context, std::string_view ptx) {
   const DeviceModel& model = context->device->model();
-  const auto* bytes = static_cast<const char*>(image);
-  // strncmp stops at the NUL of a short text; memcmp would read past it.
-  for (const unsigned char* magic : {kElf, kFatbin}) {
-    if (std::strncmp(bytes, reinterpret_cast<const char*>(magic), 4) == 0) {
-      return refuse(abi::kCudaNoBinaryForGpu,
-                    "the image is a compiled binary (cubin or fatbin); a simulated device runs PTX "
-                    "text");
-    }
-  }
-  const std::string_view ptx(bytes);
   const PtxHeader header = read_header(ptx);
   if (header.target.empty()) {
     return refuse(abi::kCudaInvalidImage, "the image is no PTX: it has no .target directive");
@@ -112,6 +118,40 @@ LoadResult load_image(const std::shared_ptr<Context>& context, const void* image
         error.code() == ErrorCode::kOutOfMemory ? abi::kCudaOutOfMemory : abi::kCudaInvalidPtx,
         error.what());
   }
+}
+
+LoadResult load_fatbin(const std::shared_ptr<Context>& context, const void* image) {
+  const DeviceModel& model = context->device->model();
+  const FatbinTexts texts = read_fatbin(image);
+  const std::string* best = nullptr;
+  std::string targets;
+  for (const std::string& ptx : texts.ptx) {
+    const std::string target(read_header(ptx).target);
+    targets += (targets.empty() ? "" : ", ") + target;
+    if (!fits(model, target)) continue;
+    if (best == nullptr || newer(target, read_header(*best).target)) best = &ptx;
+  }
+  if (best != nullptr) return load_ptx(context, *best);
+  return refuse(
+      texts.wrong.empty() ? abi::kCudaNoBinaryForGpu : abi::kCudaInvalidImage,
+      fmt::format("the fat binary has no PTX that {} runs (PTX for: {}; {} compiled binaries){}{}; "
+                  "compile with nvcc -gencode arch=compute_{},code=compute_{}",
+                  model.architecture, targets.empty() ? "nothing" : targets, texts.binaries,
+                  texts.wrong.empty() ? "" : ": ", texts.wrong, model.architecture + 3,
+                  model.architecture + 3));
+}
+
+}  // namespace
+
+LoadResult load_image(const std::shared_ptr<Context>& context, const void* image) {
+  if (is_fatbin(image)) return load_fatbin(context, image);
+  const auto* bytes = static_cast<const char*>(image);
+  // strncmp stops at the NUL of a short text; memcmp would read past it.
+  if (std::strncmp(bytes, reinterpret_cast<const char*>(kElf), 4) == 0) {
+    return refuse(abi::kCudaNoBinaryForGpu,
+                  "the image is compiled code for a GPU (a cubin); a simulated device runs PTX");
+  }
+  return load_ptx(context, bytes);
 }
 
 }  // namespace annulus::simulator::driver

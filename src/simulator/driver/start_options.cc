@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <charconv>
+#include <numeric>
 
 #include "base/env.h"
 #include "simulator/driver/console.h"
@@ -63,6 +65,12 @@ std::string read_kinds(std::string_view text, std::uint64_t* kinds) {
   return {};
 }
 
+std::vector<int> all_of(int count) {
+  std::vector<int> all(static_cast<std::size_t>(count));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
 std::string read_value(const Option& option, std::string_view value, SimulatorOptions* options) {
   const std::string_view name = option.name;
   if (name == "ignored") return read_kinds(value, &options->ignored);
@@ -111,6 +119,19 @@ std::string read_options(std::string_view text, SimulatorOptions* options) {
   }
   *options = read;
   return {};
+}
+
+std::vector<int> visible_devices(int count) {
+  const std::string text = base::read_environment().visible_devices;
+  std::vector<int> visible;
+  std::string_view rest = text;
+  while (foreign && !rest.empty()) {
+    const std::optional<std::uint64_t> one = number(take(&rest, ','));
+    if (!one || *one >= static_cast<std::uint64_t>(count)) return visible;
+    if (std::ranges::find(visible, static_cast<int>(*one)) != visible.end()) return {};
+    visible.push_back(static_cast<int>(*one));
+  }
+  return foreign && !text.empty() ? visible : all_of(count);
 }
 
 std::optional<SimulatorOptions> read_start_options() {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "abi/cuda_types.h"
 
@@ -25,6 +26,10 @@ bool valid(const abi::SimulatorOptions& options);
 // Reads NAME=VALUE pairs, separated by commas, over *options. Where the text is wrong it returns
 // what is, and leaves *options alone; else an empty text.
 std::string read_options(std::string_view text, abi::SimulatorOptions* options);
+
+// Which devices a program sees, of `count`, in its order. Those that CUDA_VISIBLE_DEVICES names by
+// their numbers where the library serves foreign programs, up to the first that is none; else all.
+std::vector<int> visible_devices(int count);
 
 // The options with which devices start. Empty where ANNULUS_SIMULATOR_OPTIONS is wrong, which is
 // then said on stderr: there is no other place yet.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "simulator/driver/start_options.h"
 
 namespace annulus::simulator::driver {
 
@@ -101,10 +102,11 @@ State::State() {
   ::pthread_atfork(nullptr, nullptr, [] {
     if (state().initialised.exchange(false)) state().forked = true;
   });
-  for (const DeviceModel& model : models()) {
-    for (int i = 0; i < kDevicesPerModel; ++i) {
-      devices.push_back(std::make_unique<Device>(model, static_cast<int>(devices.size())));
-    }
+  const int count = static_cast<int>(models().size()) * kDevicesPerModel;
+  for (const int one : visible_devices(count)) {
+    const DeviceModel& model = models()[static_cast<std::size_t>(one / kDevicesPerModel)];
+    devices.push_back(
+        std::make_unique<Device>(model, static_cast<int>(devices.size()), one % kDevicesPerModel));
   }
 }
 

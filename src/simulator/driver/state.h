@@ -45,10 +45,12 @@ struct Refusal {
 
 class Device {
  public:
-  Device(const DeviceModel& model, int ordinal) : model_(model), ordinal_(ordinal) {}
+  Device(const DeviceModel& model, int ordinal, int index)
+      : model_(model), ordinal_(ordinal), index_(index) {}
 
   const DeviceModel& model() const { return model_; }
   int ordinal() const { return ordinal_; }
+  int index() const { return index_; }  // among those of its model
 
   GlobalMemory& memory();             // made at the first call
   GlobalMemory* made_memory() const;  // null before the first call of memory()
@@ -77,6 +79,7 @@ class Device {
  private:
   const DeviceModel& model_;
   const int ordinal_;
+  const int index_;
   LogListeners log_;
   mutable std::mutex mutex_;  // guards all members below
   std::unique_ptr<GlobalMemory> memory_;

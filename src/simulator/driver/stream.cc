@@ -35,8 +35,8 @@ Stream::Stream(std::shared_ptr<Context> context, Kind kind, int number)
 std::string Stream::text() const {
   const Device& of = *context_->device;
   // The driver's number, and the name by which the library opens it.
-  const std::string device = fmt::format("{} (sim:{}:{})", of.ordinal(), of.model().architecture,
-                                         of.ordinal() % kDevicesPerModel);
+  const std::string device =
+      fmt::format("{} (sim:{}:{})", of.ordinal(), of.model().architecture, of.index());
   return number_ == 0 ? fmt::format("the default stream of device {}", device)
                       : fmt::format("stream {} of device {}", number_, device);
 }

@@ -34,6 +34,7 @@ constexpr Name kNames[] = {
     {FaultKind::kTrap, "trap"},
     {FaultKind::kTimeout, "timeout"},
     {FaultKind::kUnsupported, "unsupported"},
+    {FaultKind::kAssert, "assert"},
 };
 
 thread_local FaultKinds ignored = 0;

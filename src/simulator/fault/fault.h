@@ -43,6 +43,7 @@ enum class FaultKind : int {
   kTrap,              // trap, or a failed device-side check
   kTimeout,           // more instructions than the launch was allowed
   kUnsupported,       // an instruction or form the simulator does not model
+  kAssert,            // an assert of the kernel failed
 };
 
 const char* to_string(FaultKind kind);  // "out of bounds", ...

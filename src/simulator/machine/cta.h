@@ -29,6 +29,7 @@
 namespace annulus::simulator {
 
 struct Cluster;
+class PrintBuffer;
 
 // Global memory as a CTA reaches it, and in checked mode what its accesses are compared with.
 struct GlobalView {
@@ -77,6 +78,7 @@ struct Cta {
   GlobalView global;
   Xoshiro256 random{0};
   Counts counts;
+  PrintBuffer* prints = nullptr;
   std::uint64_t executed = 0;  // warp instructions
 
   SharedShadow shadow;  // checked mode

@@ -19,6 +19,8 @@ class ThreadPool;
 
 namespace annulus::simulator {
 
+class PrintBuffer;
+
 struct LaunchRequest {
   const Program* program = nullptr;
   std::uint32_t grid[3] = {1, 1, 1};
@@ -32,6 +34,7 @@ struct LaunchRequest {
   // With these checked mode looks for races in global memory; where both are null it does not.
   OperationPointer operation;
   Detector* detector = nullptr;
+  PrintBuffer* prints = nullptr;  // takes what the kernel prints
 };
 
 // Runs all CTAs and adds to *counters. Throws the Fault of the lowest cluster that has one, in
