@@ -15,8 +15,8 @@ namespace annulus::simulator {
 namespace {
 
 std::string ptx_for(const std::string& target, const std::string& body = "ret;") {
-  return ".version 8.0\n.target " + target +
-         "\n.address_size 64\n.visible .entry k() {\n" + body + "\n}\n";
+  return ".version 8.0\n.target " + target + "\n.address_size 64\n.visible .entry k() {\n" + body +
+         "\n}\n";
 }
 
 template <typename T>
@@ -90,7 +90,11 @@ TEST_CASE("the newest PTX of a fat binary that a device runs is taken") {
 
 TEST_CASE("a fat binary without PTX for the device says what it has and how to compile") {
   const OnDevice on;
-  const std::string image = fatbin({{1, ptx_for("sm_100")}, {2, "\x7f" "ELF"}, {2, "x"}});
+  const std::string image = fatbin({{1, ptx_for("sm_100")},
+                                    {2,
+                                     "\x7f"
+                                     "ELF"},
+                                    {2, "x"}});
   CHECK(load(on, image.data()) == kCudaNoBinaryForGpu);
   CHECK(on.message().find("PTX for: sm_100; 2 compiled binaries") != std::string::npos);
   CHECK(on.message().find("-gencode arch=compute_80,code=compute_80") != std::string::npos);
@@ -121,8 +125,7 @@ TEST_CASE("damaged fat binaries are refused") {
     // Not compressed at all, longer than it is, and larger than any.
     CHECK(load(on, fatbin({{1, text, flag, size, 5000}}).data()) == kCudaInvalidImage);
     CHECK(load(on, fatbin({{1, text, flag, size + 1, 5000}}).data()) == kCudaInvalidImage);
-    CHECK(load(on, fatbin({{1, text, flag, size, ~std::uint64_t{0}}}).data()) ==
-          kCudaInvalidImage);
+    CHECK(load(on, fatbin({{1, text, flag, size, ~std::uint64_t{0}}}).data()) == kCudaInvalidImage);
   }
 }
 
@@ -132,9 +135,9 @@ TEST_CASE("PTX compressed with zstd is expanded, where the library is there") {
     MESSAGE("no libzstd.so.1 here");
     return;
   }
-  const auto compress = reinterpret_cast<std::size_t (*)(void*, std::size_t, const void*,
-                                                         std::size_t, int)>(
-      ::dlsym(zstd, "ZSTD_compress"));
+  const auto compress =
+      reinterpret_cast<std::size_t (*)(void*, std::size_t, const void*, std::size_t, int)>(
+          ::dlsym(zstd, "ZSTD_compress"));
   REQUIRE(static_cast<bool>(compress));
   const OnDevice on;
   const std::string text = ptx_for("sm_80");

@@ -60,9 +60,8 @@ Function* find(const char* library, const char* name) {
 // Fills `text`, which has the right size. Returns what is wrong, or an empty text.
 std::string expand(const Entry& entry, const char* from, std::string& text) {
   if ((entry.flags & kZstd) != 0) {
-    const auto decompress =
-        find<std::size_t(void*, std::size_t, const void*, std::size_t)>("libzstd.so.1",
-                                                                       "ZSTD_decompress");
+    const auto decompress = find<std::size_t(void*, std::size_t, const void*, std::size_t)>(
+        "libzstd.so.1", "ZSTD_decompress");
     if (decompress == nullptr) {
       return "its PTX is compressed with zstd; install libzstd.so.1, or compile with nvcc "
              "--no-compress";
@@ -73,7 +72,8 @@ std::string expand(const Entry& entry, const char* from, std::string& text) {
   const auto decompress =
       find<int(const char*, char*, int, int)>("liblz4.so.1", "LZ4_decompress_safe");
   if (decompress == nullptr) {
-    return "its PTX is compressed with LZ4; install liblz4.so.1, or compile with nvcc --no-compress";
+    return "its PTX is compressed with LZ4; install liblz4.so.1, or compile with nvcc "
+           "--no-compress";
   }
   const int got = decompress(from, text.data(), static_cast<int>(entry.compressed),
                              static_cast<int>(text.size()));

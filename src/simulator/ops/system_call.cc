@@ -194,8 +194,8 @@ void print(Warp& warp, const Inst& inst, Mask mask) {
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);
     Formatter formatter(warp, lane, argument<std::uint64_t>(warp, inst, lane, 1));
-    const std::string text = formatter.format(
-        text_at(warp, lane, argument<std::uint64_t>(warp, inst, lane, 0)));
+    const std::string text =
+        formatter.format(text_at(warp, lane, argument<std::uint64_t>(warp, inst, lane, 0)));
     if (cta.prints != nullptr) cta.prints->add(number_of(cta), text);
     const std::size_t result = static_cast<std::uint32_t>(lane) * cta.program->info.local_bytes +
                                cta.program->slots[inst.aux + 2];
