@@ -25,7 +25,8 @@ struct BlockClocks {
   };
   std::uint64_t first_warp = 0;
   std::vector<Warp> warps;
-  Knowledge atomics;  // atomics on shared memory order the warps that execute them
+  bool unfinished = false;  // what is accessed now is written later, at a moment nobody knows yet
+  Knowledge atomics;        // atomics on shared memory order the warps that execute them
 };
 
 }  // namespace annulus::simulator

@@ -101,6 +101,22 @@ void BlockOrder::access(const BlockClocks& block, int warp, const LaunchShadow::
   }
 }
 
+void BlockOrder::finish(const BlockClocks& block, int warp, std::uint64_t begin,
+                        std::uint64_t end) {
+  const std::uint32_t clock = block.warps[static_cast<std::size_t>(warp)].clock;
+  const auto number =
+      static_cast<std::uint32_t>(block.first_warp) + static_cast<std::uint32_t>(warp);
+  for (std::uint64_t place = begin >> 4; place <= (end - 1) >> 4; ++place) {
+    Part& part = parts_[place % kParts];
+    std::lock_guard lock(part.mutex);
+    const auto found = part.places.find(place);
+    if (found == part.places.end()) continue;
+    for (Entry& entry : found->second) {
+      if (entry.warp == number && entry.clock == kUnfinished) entry.clock = clock;
+    }
+  }
+}
+
 // Compares an access within 16 bytes with the entries of these bytes, throws where another block
 // made a conflicting one that the warp does not know, and adds its own entry. Accesses of the own
 // block never conflict here (races within a block are not looked for in global memory).
@@ -138,7 +154,7 @@ void BlockOrder::access_place(const BlockClocks& block, int warp, const LaunchSh
     const bool covered = (entry.bytes & ~mask) == 0;
     const bool after = mine_too ? entry.warp == number && entry.kind == kind
                                 : known && (entry.kind == kind || kind == AccessKind::kWrite);
-    const bool replaced = covered && after;
+    const bool replaced = covered && after && entry.clock != kUnfinished;
     if (!replaced) entries[kept++] = entry;
   }
   entries.resize(kept);
@@ -148,6 +164,7 @@ void BlockOrder::access_place(const BlockClocks& block, int warp, const LaunchSh
   if (kind == AccessKind::kStrongWrite && !self.published.empty()) {
     clock = number < self.published.size() ? self.published[number] : 0;
   }
+  if (block.unfinished && writes(kind)) clock = kUnfinished;
   entries.push_back({number, clock, mask, kind, static_cast<std::uint8_t>(lane),
                      static_cast<std::uint32_t>(mine & kStampSite)});
 }

@@ -53,12 +53,17 @@ class BlockOrder {
   void shared_atomic(BlockClocks& block, int warp) const;
   static void join(Knowledge& into, const Knowledge& from);
 
+  // What the warp wrote there while BlockClocks::unfinished was set is written now. Until then no
+  // other block knows of it, whatever the warp releases.
+  void finish(const BlockClocks& block, int warp, std::uint64_t begin, std::uint64_t end);
+
   // A lane accesses bytes of one allocation. Throws Fault, to which the caller adds the place.
   void access(const BlockClocks& block, int warp, const LaunchShadow::View& view, AccessKind kind,
               int lane, std::uint64_t address, std::uint32_t bytes, Stamp mine);
 
  private:
   static constexpr std::size_t kParts = 64;
+  static constexpr std::uint32_t kUnfinished = ~0u;  // in place of a clock
 
   // The last access by a warp, of one kind, to some of 16 bytes.
   struct Entry {

@@ -167,6 +167,22 @@ bool AsyncCopies::land_one(Warp& warp) {
   return false;
 }
 
+void AsyncCopies::check_sources(const Warp& warp, int lane, std::uint64_t address,
+                                std::uint32_t bytes) const {
+  for (const Copy& copy : pending_) {
+    for (std::uint32_t rest = copy.mask; rest != 0; rest &= rest - 1) {
+      const auto by = static_cast<std::size_t>(lowest_lane(rest));
+      if (address >= copy.from[by] + copy.source_bytes[by] || address + bytes <= copy.from[by]) {
+        continue;
+      }
+      report_at(FaultKind::kInFlight, lane,
+                "write of {} bytes at global address {:#x}, which a cp.async of lane {} of warp {} "
+                "may still read; wait for the copy first",
+                bytes, address, by, warp.index);
+    }
+  }
+}
+
 bool AsyncCopies::pending(std::uint32_t mask) const {
   return std::any_of(pending_.begin(), pending_.end(),
                      [mask](const Copy& copy) { return (copy.mask & mask) != 0; });

@@ -33,6 +33,9 @@ class AsyncCopies {
   void arrive(Warp& warp, std::uint32_t mask, const std::uint32_t* offset);
 
   bool empty() const { return pending_.empty(); }
+  // Checked mode: throws Fault where a write of global memory by `lane` of a warp of the CTA is to
+  // what a copy may still read.
+  void check_sources(const Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes) const;
   // Whether a lane of mask has copies that were neither waited for nor left to an mbarrier.
   bool pending(std::uint32_t mask) const;
   // Lanes exit: what they have left to mbarriers lands.

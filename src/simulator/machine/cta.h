@@ -17,6 +17,7 @@
 #include "simulator/check/shared_shadow.h"
 #include "simulator/fault/fault.h"
 #include "simulator/machine/counts.h"
+#include "simulator/machine/flights.h"
 #include "simulator/machine/mbarriers.h"
 #include "simulator/machine/memory.h"
 #include "simulator/machine/named_barrier.h"
@@ -82,6 +83,7 @@ struct Cta {
   std::uint64_t executed = 0;  // warp instructions
 
   SharedShadow shadow;  // checked mode
+  Flights flights;      // checked mode
   // Accesses of other CTAs to this one's shared memory: the last one of each warp.
   struct Remote {
     std::uint32_t clock;

@@ -156,6 +156,25 @@ void search_races(Warp& warp, LaunchShadow::View& view, AccessKind kind, Mask ma
   }
 }
 
+// Looks for what copies of the CTA have under way in the same places.
+void check_flights(const Warp& warp, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
+                   AccessKind kind) {
+  const Cta& cta = *warp.cta;
+  const bool reduces = kind == AccessKind::kStrongWrite;
+  for (Mask rest = cta.flights.empty() ? 0 : mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    cta.flights.check(lane, addresses[static_cast<std::size_t>(lane)], bytes, writes(kind),
+                      reduces);
+  }
+  for (const Warp& other : cta.warps) {
+    if (!writes(kind) || other.copies.empty()) continue;
+    for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+      const int lane = lowest_lane(rest);
+      other.copies.check_sources(other, lane, addresses[static_cast<std::size_t>(lane)], bytes);
+    }
+  }
+}
+
 }  // namespace
 
 void require_aligned(Mask mask, const LaneAddresses& addresses, std::uint32_t bytes) {
@@ -248,6 +267,7 @@ void reach_global(Warp& warp, Mask mask, const LaneAddresses& addresses, std::ui
     last_sector = sector;
   }
   if (mine != 0) search_races(warp, *recent.view, kind, compared, addresses, bytes, mine);
+  if constexpr (kChecked) check_flights(warp, mask, addresses, bytes, kind);
   (access == Access::kStore ? cta.counts.global_sectors_written : cta.counts.global_sectors_read) +=
       sectors;
 }

@@ -2,6 +2,10 @@
 // are under way.
 
 #include "simulator/ops/bulk_copy.h"
+
+#include <algorithm>
+#include <utility>
+
 #include "simulator/machine/cluster.h"
 #include "simulator/machine/reduce.h"
 #include "simulator/ops/handlers.h"
@@ -57,6 +61,35 @@ void reach_range(Warp& warp, std::uint64_t address, std::uint32_t bytes, AccessK
     fault.lane = lane;
     throw;
   }
+}
+
+// Notes that a copy has global memory under way, from its issue on (machine/flights.h). For other
+// blocks a store is not over either before its thread has waited for it (BlockOrder::finish).
+void begin_flight(Warp& warp, const BulkCopy& copy) {
+  Cta& cta = *warp.cta;
+  Flight flight{.ranges = {},
+                .writes = copy.kind == BulkCopy::Kind::kStore,
+                .reduces = copy.reduction != Reduction::kNone,
+                .issuer = &warp,
+                .lane = copy.lane,
+                .pc = warp.pc,
+                .group = copy.group,
+                .mbarrier = copy.mbarrier,
+                .clock = 0};
+  if (!flight.writes) {
+    // Of a copy for other CTAs alone this one sees no end.
+    if (((copy.ctas >> cta.rank) & 1) == 0) return;
+    flight.clock = cta.mbarriers.find(copy.mbarrier)->clock();
+  }
+  if (copy.tensor) {
+    for_rows(copy.map, copy.start, [&](const BoxRow& row) {
+      if (row.bytes != 0) flight.ranges.push_back({row.address, row.address + row.bytes});
+    });
+    std::ranges::sort(flight.ranges, {}, &Flight::Range::begin);
+  } else {
+    flight.ranges.push_back({copy.address, copy.address + copy.bytes});
+  }
+  cta.flights.add(std::move(flight));
 }
 
 template <bool kChecked>
@@ -202,6 +235,7 @@ void begin_copy(Warp& warp, const Inst& inst, const std::uint32_t* slots, Instru
       take_targets(warp, inst, slots, copy);
       reach_copy<kChecked>(warp, copy, AccessKind::kRead);
       begin_in_shadows(warp, copy);
+      if (kChecked) begin_flight(warp, copy);
       break;
     case Instruction::kShare:
       copy.kind = BulkCopy::Kind::kShare;
@@ -216,9 +250,12 @@ void begin_copy(Warp& warp, const Inst& inst, const std::uint32_t* slots, Instru
                              copy.tensor ? kTensorAlignment : kAlignment, copy.lane)
                         .offset;
       copy.group = warp.bulk_groups[static_cast<std::size_t>(copy.lane)];
+      warp.cta->global.clocks.unfinished = true;
       reach_copy<kChecked>(
           warp, copy,
           copy.reduction == Reduction::kNone ? AccessKind::kWrite : AccessKind::kStrongWrite);
+      warp.cta->global.clocks.unfinished = false;
+      if (kChecked) begin_flight(warp, copy);
   }
   if (kChecked && kind != Instruction::kLoad) begin_source(warp, copy);
 }
@@ -265,11 +302,29 @@ void commit(Warp& warp, const Inst&, Mask mask) {
   }
 }
 
+namespace {
+
+// The lane has waited until its stores have written global memory.
+void finish_stores(Warp& warp, int lane, std::uint32_t left) {
+  Cta& cta = *warp.cta;
+  const std::uint32_t committed = warp.bulk_groups[static_cast<std::size_t>(lane)];
+  cta.flights.finish_stores(warp, lane, committed, left, [&](const Flight& flight) {
+    if (cta.global.order == nullptr) return;
+    for (const Flight::Range& range : flight.ranges) {
+      cta.global.order->finish(cta.global.clocks, warp.index, range.begin, range.end);
+    }
+  });
+}
+
+}  // namespace
+
 void wait(Warp& warp, const Inst& inst, Mask mask) {
   Cta& cta = *warp.cta;
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
-    cta.cluster->copies.wait(*cta.cluster, warp, lowest_lane(rest),
-                             static_cast<std::uint32_t>(inst.imm), inst.small[0] != 0);
+    const int lane = lowest_lane(rest);
+    const auto left = static_cast<std::uint32_t>(inst.imm);
+    cta.cluster->copies.wait(*cta.cluster, warp, lane, left, inst.small[0] != 0);
+    if (cta.checked && inst.small[0] == 0) finish_stores(warp, lane, left);
   }
 }
 

@@ -184,6 +184,7 @@ void test(Warp& warp, const Inst& inst, Mask mask) {
     }
     over |= 1u << lane;
     last->observed = last->phase;
+    if (warp.cta->checked) warp.cta->flights.finish_loads(place.offset, last->clock());
   }
   if ((flags & kTry) != 0 && over == 0 && same && (warp.cta->random.next() & 7) != 0) {
     return warp.suspend({Wait::kMbarrier, last->offset, last->phase});

@@ -103,6 +103,7 @@ void start_cta(Cta& cta, const LaunchRequest& request, std::uint64_t cta_index,
   }
   cta.mbarriers.reset(static_cast<std::uint32_t>(cta.shared.size()));
   cta.remote.clear();
+  cta.flights.reset();
   for (Warpgroup& warpgroup : cta.warpgroups) warpgroup.reset();
   start_registers(cta, cta.program->info);
   // A kernel must not see what an earlier CTA left in shared memory. It starts as NaN in every

@@ -121,6 +121,11 @@ template <int kLeft>
 DEVICE void wait_stores_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kLeft) : "memory");
 }
+template <int kLeft>
+DEVICE void wait_stores() {
+  asm volatile("cp.async.bulk.wait_group %0;" ::"n"(kLeft) : "memory");
+}
+DEVICE void fence_async_global() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
 DEVICE void fence_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 struct alignas(64) TensorMap {
