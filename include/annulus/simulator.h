@@ -63,10 +63,12 @@ typedef struct annulus_simulator_options {
   uint32_t limit;     // millions of warp instructions that a CTA may run; 0: any number
   uint32_t streams;   // 0: work runs when it is queued; 1: later, in a drawn order
   uint32_t products;  // a wait for wgmma covers the warpgroup (1) or the warp (2); 0: drawn per CTA
+  uint32_t resident;  // CTAs live one at a time (1) or together (2); 0: as the kernel needs
+  uint32_t reserved;  // 0
 } annulus_simulator_options;
 
 #define ANNULUS_SIMULATOR_OPTIONS_INIT \
-  { sizeof(annulus_simulator_options), 1, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(annulus_simulator_options), 1, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 ANNULUS_EXPORT int annulusSimulatorSetOptions(int device, const annulus_simulator_options* options);
 ANNULUS_EXPORT int annulusSimulatorGetOptions(int device, annulus_simulator_options* options);

@@ -69,7 +69,7 @@ CUresult simulator_set_options(CUdevice device, const annulus_simulator_options*
     SimulatorOptions all = at.options();
     if (!read_struct<annulus_simulator_options>(options, &all)) return kCudaInvalidValue;
     if (all.checked > 1 || all.landing > 2 || all.streams > 1 || all.products > 2 ||
-        all.threads > 1024) {
+        all.threads > 1024 || all.resident > 2 || all.reserved != 0) {
       return kCudaInvalidValue;
     }
     finish_device(at);  // work that was queued before runs with the old options

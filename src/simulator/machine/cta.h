@@ -75,6 +75,8 @@ struct Cta {
   Xoshiro256 random{0};
   Counts counts;
   std::uint64_t executed = 0;  // warp instructions
+  std::uint64_t ordered = 0;   // of these the ordered accesses, while CTAs live together
+  std::uint64_t changes = 0;   // atomics that changed what they found
 
   SharedShadow shadow;  // checked mode
   // Accesses of other CTAs to this one's shared memory: the last one of each warp.

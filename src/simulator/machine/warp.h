@@ -48,6 +48,7 @@ struct Pause {
   bool blocked = false;  // they stop here
   bool again = false;    // and run the instruction again when `wait` has happened
   bool yield = false;    // the turn of the warp is over
+  bool first = false;    // from the loop to the instruction: it is the first of the warp's turn
   Wait wait;
 };
 
@@ -95,6 +96,14 @@ struct Warp {
     pause.wait = what;
   }
 };
+
+// Whether a group of the warp waits for nothing.
+inline bool can_run(const Warp& warp) {
+  for (const Group& group : warp.groups) {
+    if (group.state == GroupState::kRunning) return true;
+  }
+  return false;
+}
 
 }  // namespace annulus::simulator
 

@@ -228,6 +228,22 @@ Step wait_or_pass(Warp& warp, Group& group, const Inst& inst, Mask mask) {
   return {.regroup = true, .gone = true, .yield = pause.yield, .again = pause.again};
 }
 
+// An ordered access. Where clusters live together it waits for a turn that begins with it. The
+// cluster whose clock is least has the turn, so all of them make these accesses in the order of
+// their clocks, however long their turns are.
+template <bool kChecked>
+Step run_ordered(Warp& warp, const Inst& inst, Mask mask) {
+  Cluster& cluster = *warp.cta->cluster;
+  if (cluster.together) {
+    if (!warp.pause.first) return {.pc = warp.pc, .yield = true, .again = true};
+    cluster.count_poll();
+    cluster.tests = 0;
+    ++warp.cta->ordered;
+  }
+  inst.run[kChecked](warp, inst, mask);
+  return {.pc = warp.pc + 1};
+}
+
 // Requires: `mask`, the lanes that execute the instruction, is not empty.
 template <bool kChecked>
 Step change_groups(Warp& warp, Group& group, const Inst& inst, Mask mask) {
@@ -242,6 +258,8 @@ Step change_groups(Warp& warp, Group& group, const Inst& inst, Mask mask) {
       return exit_lanes(warp, group, mask);
     case Flow::kBarrier:
       return wait_or_pass<kChecked>(warp, group, inst, mask);
+    case Flow::kOrdered:
+      return run_ordered<kChecked>(warp, inst, mask);
     case Flow::kPlain:
       break;
   }
@@ -285,6 +303,7 @@ void run_group(Warp& warp, Group& group, Turn& turn) {
       if (mask != 0) inst.run[kChecked](warp, inst, mask);
       ++step.pc;
     } else {
+      warp.pause.first = budget + 1 == turn.granted;
       step = change_groups<kChecked>(warp, group, inst, mask);
       if (step.yield) turn.granted -= std::exchange(budget, 0);
       if (step.again) {
