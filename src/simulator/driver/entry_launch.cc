@@ -152,6 +152,7 @@ void run(const Function& function, LaunchRequest launch, const std::vector<std::
   launch.max_warp_instructions = std::uint64_t{options.limit} * 1000000;
   const std::vector<PeerMemory> peers = peer_memories(context);
   launch.peers = peers;
+  launch.has_company = has_company(context);
   launch.operation = operation;
   launch.detector = &state().detector;
   try {

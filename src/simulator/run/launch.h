@@ -39,6 +39,7 @@ struct LaunchRequest {
   std::uint64_t resident_ctas = 0;   // as many fit on the device at a time; 0: any number
   bool cooperative = false;          // all CTAs live at a time; requires that they fit
   std::uint64_t grid_workspace = 0;  // address of a GridWorkspace, for a cooperative launch
+  bool has_company = true;           // others may write the memory meanwhile
   // With these checked mode looks for races in global memory; where both are null it does not.
   OperationPointer operation;
   Detector* detector = nullptr;

@@ -56,9 +56,9 @@ std::uint64_t activity(const Cluster& cluster) {
 
 }  // namespace
 
-// The memory of other devices may be written by their kernels, and a clock runs on.
+// A clock runs on while a warp goes round.
 StillWatch::StillWatch(const LaunchRequest& request)
-    : able_(request.peers.empty() && !request.program->reads_clock) {}
+    : able_(!request.has_company && !request.program->reads_clock) {}
 
 void StillWatch::start(const Cluster& cluster) {
   Watched& watched = watched_[&cluster];

@@ -1,0 +1,592 @@
+// CTAs that live together: those that wait for each other, that deal out work, and that wait in
+// vain.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "simulator/driver/entries.h"
+#include "simulator/on_device.h"
+
+namespace annulus::simulator {
+namespace {
+
+namespace entry = driver::entry;
+
+// All kernels have the parameters (p, n), p an array of 32-bit words.
+constexpr const char* kResidents = R"(
+.version 8.0
+.target sm_80
+.address_size 64
+
+// works(p, n): lane 0 of each CTA asks p[0] for works until n are taken. It works on number r for
+// some time, which is longer for some numbers where `uneven` says so, and writes its CTA to p[1 + r].
+.visible .entry works(.param .u64 p, .param .u32 n, .param .u32 rounds, .param .u32 uneven)
+{
+  .reg .b32 %r<9>;
+  .reg .b64 %rd<6>;
+  .reg .pred %p<3>;
+  mov.u32 %r1, %tid.x;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra END;
+  ld.param.u64 %rd1, [p];
+  ld.param.u32 %r2, [n];
+  ld.param.u32 %r5, [uneven];
+  mov.u32 %r4, %ctaid.x;
+NEXT:
+  atom.global.add.u32 %r3, [%rd1], 1;
+  setp.ge.u32 %p1, %r3, %r2;
+  @%p1 bra END;
+  ld.param.u32 %r6, [rounds];
+  rem.u32 %r7, %r3, 16;
+  mul.lo.u32 %r7, %r7, %r5;
+  add.u32 %r6, %r6, %r7;
+AGAIN:
+  sub.u32 %r6, %r6, 1;
+  setp.ne.u32 %p2, %r6, 0;
+  @%p2 bra AGAIN;
+  mul.wide.u32 %rd2, %r3, 4;
+  add.u64 %rd3, %rd1, %rd2;
+  st.global.u32 [%rd3+4], %r4;
+  bra NEXT;
+END:
+  ret;
+}
+
+// grid_sync(p, n): n times each CTA adds the neighbour's word p[1][(c + 1) % ctas] to its own in
+// p[0][c], then swaps the halves, with a barrier of the grid as CUDA's cooperative groups have it.
+.visible .entry grid_sync(.param .u64 p, .param .u32 n)
+{
+  .reg .b32 %r<16>;
+  .reg .b64 %rd<12>;
+  .reg .pred %p<3>;
+  ld.param.u64 %rd1, [p];
+  ld.param.u32 %r9, [n];
+  mov.u32 %r1, %envreg2;
+  mov.u32 %r2, %envreg1;
+  cvt.u64.u32 %rd2, %r1;
+  cvt.u64.u32 %rd3, %r2;
+  shl.b64 %rd3, %rd3, 32;
+  or.b64 %rd2, %rd2, %rd3;
+  mov.u32 %r3, %ctaid.x;
+  mov.u32 %r4, %nctaid.x;
+  mov.u32 %r5, %tid.x;
+  add.u32 %r6, %r3, 1;
+  rem.u32 %r6, %r6, %r4;
+  mul.wide.u32 %rd4, %r3, 4;
+  add.u64 %rd5, %rd1, %rd4;
+  mul.wide.u32 %rd6, %r6, 4;
+  add.u64 %rd7, %rd1, %rd6;
+  mul.wide.u32 %rd8, %r4, 4;
+ROUND:
+  setp.ne.u32 %p1, %r5, 0;
+  @%p1 bra WAIT;
+  ld.global.u32 %r7, [%rd7];
+  ld.global.u32 %r8, [%rd5];
+  add.u32 %r7, %r7, %r8;
+  add.u64 %rd9, %rd5, %rd8;
+  st.global.u32 [%rd9], %r7;
+WAIT:
+  barrier.sync 0;
+  @%p1 bra MET;
+  mov.u32 %r10, 1;
+  setp.ne.u32 %p2, %r3, 0;
+  @%p2 bra ARRIVE;
+  sub.u32 %r10, 0x80000001, %r4;
+ARRIVE:
+  atom.add.release.gpu.u32 %r11, [%rd2+4], %r10;
+POLL:
+  ld.acquire.gpu.u32 %r12, [%rd2+4];
+  xor.b32 %r12, %r12, %r11;
+  setp.ge.s32 %p2, %r12, 0;
+  @%p2 bra POLL;
+MET:
+  barrier.sync 0;
+  add.u64 %rd5, %rd5, %rd8;
+  add.u64 %rd7, %rd7, %rd8;
+  sub.u32 %r9, %r9, 1;
+  setp.ne.u32 %p2, %r9, 0;
+  @%p2 bra ROUND;
+  ret;
+}
+
+// chain(p, n): CTA c waits for the flag of CTA c + n, if there is one, adds 1 to the word beside it,
+// and raises its own flag. p[2 c] is the flag, p[2 c + 1] the word.
+.visible .entry chain(.param .u64 p, .param .s32 n)
+{
+  .reg .b32 %r<10>;
+  .reg .b64 %rd<6>;
+  .reg .pred %p<3>;
+  ld.param.u64 %rd1, [p];
+  ld.param.s32 %r1, [n];
+  mov.u32 %r2, %ctaid.x;
+  mov.u32 %r3, %nctaid.x;
+  mul.wide.u32 %rd2, %r2, 8;
+  add.u64 %rd2, %rd1, %rd2;
+  add.s32 %r4, %r2, %r1;
+  mov.u32 %r5, 0;
+  setp.ge.u32 %p1, %r4, %r3;
+  @%p1 bra RAISE;
+  mul.wide.u32 %rd3, %r4, 8;
+  add.u64 %rd3, %rd1, %rd3;
+POLL:
+  ld.acquire.gpu.u32 %r6, [%rd3];
+  setp.eq.u32 %p2, %r6, 0;
+  @%p2 bra POLL;
+  ld.global.u32 %r5, [%rd3+4];
+RAISE:
+  add.u32 %r5, %r5, 1;
+  st.global.u32 [%rd2+4], %r5;
+  mov.u32 %r7, 1;
+  st.release.gpu.u32 [%rd2], %r7;
+  ret;
+}
+
+// slow(p, n): CTA 1 counts to n before it raises the flag p[0], for which CTA 0 waits.
+.visible .entry slow(.param .u64 p, .param .u32 n)
+{
+  .reg .b32 %r<6>;
+  .reg .b64 %rd<3>;
+  .reg .pred %p<3>;
+  ld.param.u64 %rd1, [p];
+  ld.param.u32 %r1, [n];
+  mov.u32 %r2, %ctaid.x;
+  setp.eq.u32 %p1, %r2, 0;
+  @%p1 bra POLL;
+COUNT:
+  sub.u32 %r1, %r1, 1;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra COUNT;
+  mov.u32 %r3, 7;
+  st.relaxed.gpu.u32 [%rd1], %r3;
+  ret;
+POLL:
+  ld.volatile.global.u32 %r4, [%rd1];
+  setp.eq.u32 %p2, %r4, 0;
+  @%p2 bra POLL;
+  ret;
+}
+
+// locked(p, n): each CTA takes the lock p[0] and never gives it back.
+.visible .entry locked(.param .u64 p, .param .u32 n)
+{
+  .reg .b32 %r<3>;
+  .reg .b64 %rd<3>;
+  .reg .pred %p<3>;
+  ld.param.u64 %rd1, [p];
+POLL:
+  atom.global.cas.b32 %r1, [%rd1], 0, 1;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra POLL;
+  ret;
+}
+
+// counted(p, n): polls for ever, and counts how often.
+.visible .entry counted(.param .u64 p, .param .u32 n)
+{
+  .reg .b32 %r<3>;
+  .reg .b64 %rd<3>;
+  .reg .pred %p<3>;
+  ld.param.u64 %rd1, [p];
+  mov.u32 %r2, 0;
+POLL:
+  ld.volatile.global.u32 %r1, [%rd1];
+  add.u32 %r2, %r2, 1;
+  setp.eq.u32 %p1, %r1, 0;
+  @%p1 bra POLL;
+  ret;
+}
+
+// racing(p, n): CTA 1 reads p[0], which CTA 2 writes; nothing orders them. All poll p[1] once.
+.visible .entry racing(.param .u64 p, .param .u32 n)
+{
+  .reg .b32 %r<5>;
+  .reg .b64 %rd<3>;
+  .reg .pred %p<3>;
+  ld.param.u64 %rd1, [p];
+  mov.u32 %r1, %ctaid.x;
+POLL:
+  ld.volatile.global.u32 %r2, [%rd1+4];
+  setp.ne.u32 %p1, %r2, 0;
+  @%p1 bra POLL;
+  setp.eq.u32 %p1, %r1, 1;
+  @%p1 ld.global.u32 %r3, [%rd1];
+  setp.eq.u32 %p1, %r1, 2;
+  @%p1 st.global.u32 [%rd1], %r1;
+  ret;
+}
+.visible .entry racing_fenced(.param .u64 p, .param .u32 n)
+{
+  .reg .b32 %r<5>;
+  .reg .b64 %rd<3>;
+  .reg .pred %p<3>;
+  ld.param.u64 %rd1, [p];
+  mov.u32 %r1, %ctaid.x;
+POLL:
+  ld.volatile.global.u32 %r2, [%rd1+4];
+  setp.ne.u32 %p1, %r2, 0;
+  @%p1 bra POLL;
+  fence.acq_rel.gpu;
+  setp.eq.u32 %p1, %r1, 1;
+  @%p1 ld.global.u32 %r3, [%rd1];
+  setp.eq.u32 %p1, %r1, 2;
+  @%p1 st.global.u32 [%rd1], %r1;
+  ret;
+}
+
+// stray(p, n): CTA n reads beyond all memory, when CTA 0 has raised a flag.
+.visible .entry stray(.param .u64 p, .param .u32 n)
+{
+  .reg .b32 %r<5>;
+  .reg .b64 %rd<3>;
+  .reg .pred %p<3>;
+  ld.param.u64 %rd1, [p];
+  ld.param.u32 %r1, [n];
+  mov.u32 %r2, %ctaid.x;
+  setp.ne.u32 %p1, %r2, 0;
+  @%p1 bra POLL;
+  mov.u32 %r3, 1;
+  st.release.gpu.u32 [%rd1], %r3;
+POLL:
+  ld.acquire.gpu.u32 %r3, [%rd1];
+  setp.eq.u32 %p1, %r3, 0;
+  @%p1 bra POLL;
+  setp.ne.u32 %p1, %r1, %r2;
+  @%p1 bra END;
+  mov.u64 %rd2, 64;
+  ld.global.u32 %r3, [%rd2];
+END:
+  ret;
+}
+)";
+
+constexpr std::uint32_t kAsNeeded = 0;
+constexpr std::uint32_t kAlone = 1;
+constexpr std::uint32_t kTogether = 2;
+
+// A device with the module, and an array of words.
+struct Machine : OnDevice {
+  CUmodule module = load(kResidents);
+  std::size_t words;
+  CUdeviceptr array;
+
+  explicit Machine(std::size_t count, const char* architecture = "sm_90a")
+      : OnDevice(first_ordinal(architecture)), words(count), array(allocate(4 * count)) {
+    clear();
+    set({});
+  }
+  ~Machine() {
+    cuda.simulator_clear_fault(device);
+    set({});
+    cuda.mem_free(array);
+    cuda.module_unload(module);
+  }
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+
+  struct Settings {
+    std::uint64_t seed = 0;
+    std::uint32_t checked = 1;
+    std::uint32_t resident = kAsNeeded;
+    std::uint32_t limit = 0;
+    std::uint32_t quantum = 0;
+  };
+  void set(const Settings& settings) const {
+    SimulatorOptions options;
+    options.seed = settings.seed;
+    options.checked = settings.checked;
+    options.resident = settings.resident;
+    options.limit = settings.limit;
+    options.quantum = settings.quantum;
+    REQUIRE(cuda.simulator_set_options(device, &options) == kCudaSuccess);
+  }
+  void clear() const {
+    const std::vector<std::uint32_t> zeros(words);
+    write(zeros);
+  }
+  void write(const std::vector<std::uint32_t>& values) const {
+    REQUIRE(cuda.memcpy_htod(array, values.data(), 4 * values.size()) == kCudaSuccess);
+  }
+  std::vector<std::uint32_t> read() const {
+    std::vector<std::uint32_t> values(words);
+    REQUIRE(cuda.memcpy_dtoh(values.data(), array, 4 * words) == kCudaSuccess);
+    return values;
+  }
+  CUresult launch(const char* kernel, unsigned ctas, unsigned threads, std::uint32_t n,
+                  std::uint32_t rounds = 0, std::uint32_t uneven = 0) const {
+    CUdeviceptr p = array;
+    void* parameters[] = {&p, &n, &rounds, &uneven};
+    const CUresult code = cuda.launch_kernel(function(module, kernel), ctas, 1, 1, threads, 1, 1, 0,
+                                             nullptr, parameters, nullptr);
+    return code != kCudaSuccess ? code : cuda.ctx_synchronize();
+  }
+  CUresult launch_cooperative(const char* kernel, unsigned ctas, unsigned threads,
+                              std::uint32_t n) const {
+    CUdeviceptr p = array;
+    void* parameters[] = {&p, &n};
+    const CUresult code = entry::launch_cooperative_kernel(
+        function(module, kernel), ctas, 1, 1, threads, 1, 1, 0, nullptr, parameters);
+    return code != kCudaSuccess ? code : cuda.ctx_synchronize();
+  }
+  base::Json fault() const { return base::parse_json(message(), "the fault"); }
+};
+
+// Busiest CTA over the mean, by works.
+double imbalance(const std::vector<std::uint32_t>& words, std::size_t works, std::size_t ctas) {
+  std::vector<std::size_t> counts(ctas);
+  for (std::size_t i = 0; i < works; ++i) ++counts.at(words[1 + i]);
+  const auto busiest = static_cast<double>(*std::ranges::max_element(counts));
+  return busiest * static_cast<double>(ctas) / static_cast<double>(works);
+}
+
+TEST_CASE("CTAs that ask a counter for equal works get equally many") {
+  constexpr std::uint32_t kWorks = 1320;
+  constexpr unsigned kCtas = 132;
+  const Machine on(1 + kWorks);
+  for (const std::uint32_t checked : {0u, 1u}) {
+    for (const std::uint32_t rounds : {1u, 20u, 300u, 3000u}) {
+      for (const std::uint64_t seed : {0u, 1u, 2u, 3u}) {
+        if (rounds == 3000 && (checked == 1 || seed > 1)) continue;
+        CAPTURE(checked);
+        CAPTURE(rounds);
+        CAPTURE(seed);
+        on.set({.seed = seed, .checked = checked});
+        on.clear();
+        REQUIRE(on.launch("works", kCtas, 64, kWorks, rounds) == kCudaSuccess);
+        CHECK(imbalance(on.read(), kWorks, kCtas) <= 1.1);
+      }
+    }
+  }
+  // One CTA to its end after the other is the opposite.
+  on.set({.resident = kAlone});
+  on.clear();
+  REQUIRE(on.launch("works", kCtas, 64, kWorks, 20) == kCudaSuccess);
+  CHECK(imbalance(on.read(), kWorks, kCtas) > 10);
+}
+
+// The CTAs end at about the same time, so each one's works are as long together as the others'. The
+// longest work has 15 * 40 rounds more than the shortest.
+TEST_CASE("works of different lengths are dealt to whoever is done first") {
+  constexpr std::uint32_t kWorks = 1320;
+  constexpr unsigned kCtas = 33;
+  const Machine on(1 + kWorks);
+  REQUIRE(on.launch("works", kCtas, 32, kWorks, 40, 40) == kCudaSuccess);
+  const std::vector<std::uint32_t> words = on.read();
+  std::vector<double> rounds(kCtas);
+  for (std::uint32_t i = 0; i < kWorks; ++i) rounds.at(words[1 + i]) += 40 + 40 * (i % 16);
+  const double mean = std::accumulate(rounds.begin(), rounds.end(), 0.0) / kCtas;
+  CHECK(*std::ranges::max_element(rounds) <= 1.1 * mean);
+  CHECK(*std::ranges::min_element(rounds) >= 0.9 * mean);
+}
+
+TEST_CASE("the same seed deals out works in the same way, another seed in another") {
+  constexpr std::uint32_t kWorks = 400;
+  const Machine on(1 + kWorks);
+  const auto dealt = [&](const Machine::Settings& settings) {
+    on.set(settings);
+    on.clear();
+    REQUIRE(on.launch("works", 40, 64, kWorks, 50, 7) == kCudaSuccess);
+    return on.read();
+  };
+  const auto first = dealt({.seed = 1});
+  CHECK(dealt({.seed = 1}) == first);
+  CHECK(dealt({.seed = 1, .checked = 0}) == first);
+  CHECK(dealt({.seed = 2}) != first);
+}
+
+TEST_CASE("a barrier of the grid, in a cooperative launch") {
+  constexpr unsigned kRounds = 5;
+  const Machine on(132 * std::size_t{kRounds + 1});
+  CHECK(on.attribute(kAttributeCooperativeLaunch) == 1);
+  for (const unsigned ctas : {1u, 2u, 132u}) {
+    std::vector<std::uint32_t> expected(ctas * (kRounds + 1));
+    for (unsigned c = 0; c < ctas; ++c) expected[c] = c;
+    for (unsigned r = 1; r <= kRounds; ++r) {
+      for (unsigned c = 0; c < ctas; ++c) {
+        expected[r * ctas + c] =
+            expected[(r - 1) * ctas + c] + expected[(r - 1) * ctas + (c + 1) % ctas];
+      }
+    }
+    for (const std::uint32_t checked : {0u, 1u}) {
+      for (const std::uint32_t resident : {kAsNeeded, kAlone, kTogether}) {
+        for (const std::uint64_t seed : {0u, 1u}) {
+          on.set({.seed = seed, .checked = checked, .resident = resident});
+          on.clear();
+          on.write({expected.begin(), expected.begin() + ctas});
+          REQUIRE_MESSAGE(on.launch_cooperative("grid_sync", ctas, 96, kRounds) == kCudaSuccess,
+                          on.message());
+          std::vector<std::uint32_t> words = on.read();
+          words.resize(expected.size());
+          CHECK(words == expected);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a cooperative launch is refused where its CTAs do not fit together") {
+  for (const char* architecture : {"sm_80", "sm_90a"}) {
+    const Machine on(32 * 132 * 2, architecture);
+    on.set({.checked = 0});
+    const CUfunction function = on.function(on.module, "grid_sync");
+    const int multiprocessors = on.attribute(kAttributeMultiprocessors);
+    for (const unsigned threads : {32u, 1024u}) {
+      int blocks = 0;
+      REQUIRE(on.cuda.occupancy_max_active_blocks(&blocks, function, static_cast<int>(threads),
+                                                  0) == kCudaSuccess);
+      CHECK(blocks == (threads == 32 ? 32 : 2));
+      const auto fit = static_cast<unsigned>(blocks * multiprocessors);
+      CHECK(on.launch_cooperative("grid_sync", fit + 1, threads, 1) ==
+            kCudaCooperativeLaunchTooLarge);
+      CHECK(on.launch_cooperative("grid_sync", fit, threads, 1) == kCudaSuccess);
+    }
+    const char* name = nullptr;
+    REQUIRE(on.cuda.get_error_name(kCudaCooperativeLaunchTooLarge, &name) == kCudaSuccess);
+    CHECK(std::string(name) == "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE");
+  }
+}
+
+TEST_CASE("the attribute of cuLaunchKernelEx asks for a cooperative launch too") {
+  const Machine on(4096);
+  CUdeviceptr p = on.array;
+  std::uint32_t n = 1;
+  void* parameters[] = {&p, &n};
+  entry::LaunchAttribute attribute{.id = 2, .pad = {}, .value = {}};
+  for (const int value : {0, 1}) {
+    std::memcpy(attribute.value, &value, sizeof(value));
+    entry::LaunchConfig config{.grid = {100000, 1, 1},
+                               .block = {32, 1, 1},
+                               .dynamic_shared_bytes = 0,
+                               .stream = nullptr,
+                               .attributes = &attribute,
+                               .attribute_count = 1};
+    if (value == 0) config.grid[0] = 4;
+    const char* const kernel = value == 0 ? "racing" : "grid_sync";
+    const CUresult code =
+        entry::launch_kernel_ex(&config, on.function(on.module, kernel), parameters, nullptr);
+    CHECK(code == (value == 0 ? kCudaSuccess : kCudaCooperativeLaunchTooLarge));
+    on.cuda.simulator_clear_fault(on.device);
+  }
+}
+
+TEST_CASE("CTAs wait for others of lower and of higher index") {
+  constexpr unsigned kCtas = 300;
+  const Machine on(std::size_t{2} * kCtas);
+  for (const int distance : {-1, 1, -7, 7, static_cast<int>(kCtas) - 1}) {
+    for (const std::uint32_t checked : {0u, 1u}) {
+      for (const std::uint32_t quantum : {0u, 1u}) {
+        CAPTURE(distance);
+        on.set({.seed = 5, .checked = checked, .quantum = quantum});
+        on.clear();
+        REQUIRE_MESSAGE(on.launch("chain", kCtas, 1, static_cast<std::uint32_t>(distance)) ==
+                            kCudaSuccess,
+                        on.message());
+        const std::vector<std::uint32_t> words = on.read();
+        for (unsigned c = 0; c < kCtas; ++c) {
+          const unsigned behind = distance < 0 ? c : kCtas - 1 - c;
+          const auto step = static_cast<unsigned>(std::abs(distance));
+          REQUIRE(words[std::size_t{2} * c + 1] == behind / step + 1);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a kernel that waits long for one that works is not called dead") {
+  const Machine on(4);
+  for (const std::uint32_t checked : {0u, 1u}) {
+    on.set({.checked = checked});
+    on.clear();
+    CHECK(on.launch("slow", 2, 32, 1000000) == kCudaSuccess);
+    CHECK(on.read()[0] == 7);
+  }
+}
+
+TEST_CASE("CTAs that wait in vain are reported with who waits") {
+  const Machine on(8192);
+  for (const std::uint32_t checked : {0u, 1u}) {
+    on.set({.checked = checked});
+    on.clear();
+    CHECK(on.launch("locked", 3, 32, 0) == kCudaLaunchTimeout);
+    CHECK(on.fault().at("kind") == "deadlock");
+    const std::string text = on.fault().at("message");
+    INFO(text);
+    CHECK(text.find("no CTA is left that has not started") != std::string::npos);
+    CHECK(text.find("warp 0 at PTX line") != std::string::npos);
+    on.cuda.simulator_clear_fault(on.device);
+  }
+}
+
+// 32 CTAs fit on each of 132 multiprocessors. The one for which all others wait is not among the
+// first.
+TEST_CASE("CTAs that wait for one which finds no place are reported with it") {
+  constexpr unsigned kFit = 32 * 132;
+  const Machine on(std::size_t{2} * (kFit + 5));
+  on.set({.checked = 0});
+  CHECK(on.launch("chain", kFit, 1, kFit - 1) == kCudaSuccess);
+  on.clear();
+  CHECK(on.launch("chain", kFit + 5, 1, 5) == kCudaLaunchTimeout);
+  CHECK(on.fault().at("kind") == "deadlock");
+  const std::string text = on.fault().at("message");
+  INFO(text);
+  CHECK(text.find("4224 CTAs live") != std::string::npos);
+  CHECK(text.find("5 more CTAs have not started") != std::string::npos);
+  CHECK(on.fault().at("block") == base::Json::array({0, 0, 0}));
+}
+
+TEST_CASE("what is not known to be dead is ended by the limit") {
+  const Machine on(4);
+  on.set({.limit = 1});
+  CHECK(on.launch("counted", 3, 32, 0) == kCudaLaunchTimeout);
+  CHECK(on.fault().at("kind") == "timeout");
+}
+
+TEST_CASE("a race between CTAs is found whether or not they live together") {
+  const Machine on(4);
+  for (const char* kernel : {"racing", "racing_fenced"}) {
+    for (const std::uint32_t resident : {kAsNeeded, kAlone, kTogether}) {
+      for (const std::uint64_t seed : {0u, 1u, 2u, 3u}) {
+        CAPTURE(kernel);
+        CAPTURE(resident);
+        on.set({.seed = seed, .resident = resident});
+        on.clear();
+        CHECK(on.launch(kernel, 4, 32, 0) == kCudaLaunchFailed);
+        CHECK(on.fault().at("kind") == "global memory race");
+        on.cuda.simulator_clear_fault(on.device);
+      }
+    }
+  }
+}
+
+TEST_CASE("a fault names the CTA that made it") {
+  const Machine on(4);
+  for (const unsigned stray : {0u, 6u, 39u}) {
+    on.set({.seed = stray});
+    on.clear();
+    CHECK(on.launch("stray", 40, 64, stray) == kCudaIllegalAddress);
+    CHECK(on.fault().at("block") == base::Json::array({stray, 0, 0}));
+    on.cuda.simulator_clear_fault(on.device);
+  }
+}
+
+TEST_CASE("the option has three values") {
+  const Machine on(4);
+  SimulatorOptions options;
+  options.resident = 3;
+  CHECK(on.cuda.simulator_set_options(on.device, &options) == kCudaInvalidValue);
+  options.resident = 2;
+  CHECK(on.cuda.simulator_set_options(on.device, &options) == kCudaSuccess);
+  options.resident = 0;
+  CHECK(on.cuda.simulator_get_options(on.device, &options) == kCudaSuccess);
+  CHECK(options.resident == 2);
+}
+
+}  // namespace
+}  // namespace annulus::simulator
