@@ -48,7 +48,6 @@ struct Pause {
   bool blocked = false;  // they stop here
   bool again = false;    // and run the instruction again when `wait` has happened
   bool yield = false;    // the turn of the warp is over
-  bool first = false;    // from the loop to the instruction: it is the first of the warp's turn
   Wait wait;
 };
 
@@ -64,6 +63,7 @@ struct Warp {
   Mask live = 0;   // lanes that have not exited
   Mask carry = 0;  // the carry flag of add.cc, addc and the like, a bit per lane
   Pause pause;
+  bool ordered_first = false;  // the turn began with an ordered access, which has yet to happen
   std::vector<Group> groups;
   AsyncCopies copies;
   MatrixWarp matrix;                            // wgmma

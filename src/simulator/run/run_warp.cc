@@ -228,14 +228,25 @@ Step wait_or_pass(Warp& warp, Group& group, const Inst& inst, Mask mask) {
   return {.regroup = true, .gone = true, .yield = pause.yield, .again = pause.again};
 }
 
+// Whether the turn of a warp whose group this is begins with an ordered access.
+bool begins_ordered(const Warp& warp, const Group& group) {
+  const Inst& inst = warp.cta->program->code[group.pc];
+  if (inst.flow != Flow::kOrdered) return false;
+  return inst.guard == kNoSlot ||
+         (group.mask & warp.predicate(inst.guard, inst.guard_negated)) != 0;
+}
+
 // An ordered access. Where clusters live together it waits for a turn that begins with it. The
 // cluster whose clock is least has the turn, so all of them make these accesses in the order of
-// their clocks, however long their turns are.
+// their clocks, however long their turns are. Not inlined, since loops of plain instructions would
+// pay for it.
 template <bool kChecked>
-Step run_ordered(Warp& warp, const Inst& inst, Mask mask) {
+[[gnu::noinline]] Step run_ordered(Warp& warp, const Inst& inst, Mask mask) {
   Cluster& cluster = *warp.cta->cluster;
   if (cluster.together) {
-    if (!warp.pause.first) return {.pc = warp.pc, .yield = true, .again = true};
+    if (!std::exchange(warp.ordered_first, false)) {
+      return {.pc = warp.pc, .yield = true, .again = true};
+    }
     cluster.count_poll();
     cluster.tests = 0;
     ++warp.cta->ordered;
@@ -303,7 +314,6 @@ void run_group(Warp& warp, Group& group, Turn& turn) {
       if (mask != 0) inst.run[kChecked](warp, inst, mask);
       ++step.pc;
     } else {
-      warp.pause.first = budget + 1 == turn.granted;
       step = change_groups<kChecked>(warp, group, inst, mask);
       if (step.yield) turn.granted -= std::exchange(budget, 0);
       if (step.again) {
@@ -349,6 +359,7 @@ void run_warp(Warp& warp, std::uint32_t budget) {
   while (turn.budget > 0) {
     Group* const group = select_group(warp);
     if (group == nullptr) break;
+    if (turn.budget == budget) warp.ordered_first = begins_ordered(warp, *group);
     run_group<kChecked>(warp, *group, turn);
   }
   warp.cta->counts.thread_instructions += turn.lanes;
