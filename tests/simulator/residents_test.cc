@@ -124,6 +124,9 @@ MET:
   .reg .b32 %r<10>;
   .reg .b64 %rd<6>;
   .reg .pred %p<3>;
+  mov.u32 %r8, %tid.x;
+  setp.ne.u32 %p1, %r8, 0;
+  @%p1 bra END;
   ld.param.u64 %rd1, [p];
   ld.param.s32 %r1, [n];
   mov.u32 %r2, %ctaid.x;
@@ -146,6 +149,7 @@ RAISE:
   st.global.u32 [%rd2+4], %r5;
   mov.u32 %r7, 1;
   st.release.gpu.u32 [%rd2], %r7;
+END:
   ret;
 }
 
@@ -271,6 +275,60 @@ constexpr std::uint32_t kAsNeeded = 0;
 constexpr std::uint32_t kAlone = 1;
 constexpr std::uint32_t kTogether = 2;
 
+// exchange(p, n): warp 0 of each CTA copies 16 bytes from p to shared memory in bulk and waits for
+// them; warp 1 spins meanwhile on the flag of the CTA `across`, whose warp 0 raises it behind its own
+// copy. The flags begin at p[64].
+constexpr const char* kExchange = R"(
+.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry exchange(.param .u64 p, .param .u32 n)
+{
+  .reg .b32 %r<12>;
+  .reg .b64 %rd<8>;
+  .reg .pred %p<3>;
+  .shared .align 16 .b8 tile[16];
+  .shared .align 8 .b64 ready;
+  ld.param.u64 %rd1, [p];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, %ctaid.x;
+  mov.u32 %r3, %nctaid.x;
+  mov.u32 %r4, tile;
+  mov.u32 %r5, ready;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra MADE;
+  mbarrier.init.shared.b64 [%r5], 1;
+  fence.mbarrier_init.release.cluster;
+MADE:
+  barrier.sync 0;
+  add.u64 %rd2, %rd1, 256;
+  @!%p1 bra COPY;
+  setp.ne.u32 %p2, %r1, 32;
+  @%p2 bra END;
+  sub.u32 %r6, %r3, 1;
+  sub.u32 %r6, %r6, %r2;
+  mul.wide.u32 %rd3, %r6, 4;
+  add.u64 %rd3, %rd2, %rd3;
+POLL:
+  ld.acquire.gpu.u32 %r7, [%rd3];
+  setp.eq.u32 %p2, %r7, 0;
+  @%p2 bra POLL;
+  bra END;
+COPY:
+  mbarrier.arrive.expect_tx.shared.b64 _, [%r5], 16;
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r4], [%rd1], 16, [%r5];
+WAIT:
+  mbarrier.test_wait.parity.shared.b64 %p2, [%r5], 0;
+  @!%p2 bra WAIT;
+  ld.shared.u32 %r8, [%r4];
+  mul.wide.u32 %rd4, %r2, 4;
+  add.u64 %rd4, %rd2, %rd4;
+  st.release.gpu.u32 [%rd4], %r8;
+END:
+  ret;
+}
+)";
+
 // A device with the module, and an array of words.
 struct Machine : OnDevice {
   CUmodule module = load(kResidents);
@@ -297,6 +355,7 @@ struct Machine : OnDevice {
     std::uint32_t resident = kAsNeeded;
     std::uint32_t limit = 0;
     std::uint32_t quantum = 0;
+    std::uint32_t landing = 0;
   };
   void set(const Settings& settings) const {
     SimulatorOptions options;
@@ -305,6 +364,7 @@ struct Machine : OnDevice {
     options.resident = settings.resident;
     options.limit = settings.limit;
     options.quantum = settings.quantum;
+    options.landing = settings.landing;
     REQUIRE(cuda.simulator_set_options(device, &options) == kCudaSuccess);
   }
   void clear() const {
@@ -497,6 +557,61 @@ TEST_CASE("CTAs wait for others of lower and of higher index") {
       }
     }
   }
+}
+
+TEST_CASE("the CTAs of a cluster find a place together") {
+  constexpr unsigned kCtas = 8 * 132;
+  const Machine on(std::size_t{2} * kCtas);
+  CUdeviceptr p = on.array;
+  entry::LaunchAttribute attribute{.id = 4, .pad = {}, .value = {}};
+  for (const std::uint32_t size : {2u, 8u}) {
+    for (const std::uint32_t distance : {1u, size, kCtas - 1}) {
+      const std::uint32_t shape[3] = {size, 1, 1};
+      std::memcpy(attribute.value, shape, sizeof(shape));
+      on.set({.seed = distance});
+      on.clear();
+      std::uint32_t n = distance;
+      void* parameters[] = {&p, &n};
+      const entry::LaunchConfig config{.grid = {kCtas, 1, 1},
+                                       .block = {32, 1, 1},
+                                       .dynamic_shared_bytes = 0,
+                                       .stream = nullptr,
+                                       .attributes = &attribute,
+                                       .attribute_count = 1};
+      REQUIRE(entry::launch_kernel_ex(&config, on.function(on.module, "chain"), parameters,
+                                      nullptr) == kCudaSuccess);
+      REQUIRE_MESSAGE(on.cuda.ctx_synchronize() == kCudaSuccess, on.message());
+      const std::vector<std::uint32_t> words = on.read();
+      for (unsigned c = 0; c < kCtas; ++c) {
+        REQUIRE(words[std::size_t{2} * c + 1] == (kCtas - 1 - c) / distance + 1);
+      }
+    }
+  }
+}
+
+// However late copies land, they do while another warp of the CTA spins.
+TEST_CASE("a copy lands while a warp of its CTA waits for another CTA") {
+  const Machine on(512);
+  const CUmodule module = on.load(kExchange);
+  CUdeviceptr p = on.array;
+  std::uint32_t n = 0;
+  void* parameters[] = {&p, &n};
+  std::vector<std::uint32_t> words(512);
+  words[0] = 9;
+  for (const std::uint32_t checked : {0u, 1u}) {
+    for (const std::uint32_t landing : {0u, 1u, 2u}) {
+      for (const std::uint64_t seed : {0u, 1u, 2u, 3u}) {
+        CAPTURE(landing);
+        on.set({.seed = seed, .checked = checked, .landing = landing});
+        on.write(words);
+        REQUIRE(on.cuda.launch_kernel(on.function(module, "exchange"), 200, 1, 1, 64, 1, 1, 0,
+                                      nullptr, parameters, nullptr) == kCudaSuccess);
+        REQUIRE_MESSAGE(on.cuda.ctx_synchronize() == kCudaSuccess, on.message());
+        CHECK(on.read()[64 + 199] == 9);
+      }
+    }
+  }
+  on.cuda.module_unload(module);
 }
 
 TEST_CASE("a kernel that waits long for one that works is not called dead") {

@@ -213,10 +213,26 @@ Step return_lanes(Warp& warp, Group& group, Mask mask) {
   return kGone;
 }
 
+// Whether an ordered access has to wait. Where clusters live together it waits for a turn that begins
+// with it. The cluster whose clock is least has the turn, so all of them make these accesses in the
+// order of their clocks, however long their turns are.
+bool waits_for_turn(Warp& warp) {
+  Cluster& cluster = *warp.cta->cluster;
+  if (!cluster.together) return false;
+  if (!std::exchange(warp.ordered_first, false)) return true;
+  cluster.count_poll();
+  cluster.tests = 0;
+  ++warp.cta->ordered;
+  return false;
+}
+
 // Runs a handler that may say in Warp::pause that its lanes wait. A group that will run the
 // instruction again is split from the lanes whose predicate is false, which go on.
 template <bool kChecked>
 Step wait_or_pass(Warp& warp, Group& group, const Inst& inst, Mask mask) {
+  if (inst.flow == Flow::kOrdered && waits_for_turn(warp)) {
+    return {.pc = warp.pc, .yield = true, .again = true};
+  }
   Pause& pause = warp.pause;
   pause.blocked = pause.again = pause.yield = false;
   group.pc = warp.pc;
@@ -236,25 +252,6 @@ bool begins_ordered(const Warp& warp, const Group& group) {
          (group.mask & warp.predicate(inst.guard, inst.guard_negated)) != 0;
 }
 
-// An ordered access. Where clusters live together it waits for a turn that begins with it. The
-// cluster whose clock is least has the turn, so all of them make these accesses in the order of
-// their clocks, however long their turns are. Not inlined, since loops of plain instructions would
-// pay for it.
-template <bool kChecked>
-[[gnu::noinline]] Step run_ordered(Warp& warp, const Inst& inst, Mask mask) {
-  Cluster& cluster = *warp.cta->cluster;
-  if (cluster.together) {
-    if (!std::exchange(warp.ordered_first, false)) {
-      return {.pc = warp.pc, .yield = true, .again = true};
-    }
-    cluster.count_poll();
-    cluster.tests = 0;
-    ++warp.cta->ordered;
-  }
-  inst.run[kChecked](warp, inst, mask);
-  return {.pc = warp.pc + 1};
-}
-
 // Requires: `mask`, the lanes that execute the instruction, is not empty.
 template <bool kChecked>
 Step change_groups(Warp& warp, Group& group, const Inst& inst, Mask mask) {
@@ -268,9 +265,8 @@ Step change_groups(Warp& warp, Group& group, const Inst& inst, Mask mask) {
     case Flow::kExit:
       return exit_lanes(warp, group, mask);
     case Flow::kBarrier:
-      return wait_or_pass<kChecked>(warp, group, inst, mask);
     case Flow::kOrdered:
-      return run_ordered<kChecked>(warp, inst, mask);
+      return wait_or_pass<kChecked>(warp, group, inst, mask);
     case Flow::kPlain:
       break;
   }
