@@ -276,8 +276,8 @@ constexpr std::uint32_t kAlone = 1;
 constexpr std::uint32_t kTogether = 2;
 
 // exchange(p, n): warp 0 of each CTA copies 16 bytes from p to shared memory in bulk and waits for
-// them; warp 1 spins meanwhile on the flag of the CTA `across`, whose warp 0 raises it behind its own
-// copy. The flags begin at p[64].
+// them; warp 1 spins meanwhile on the flag of the CTA `across`, whose warp 0 raises it behind its
+// own copy. The flags begin at p[64].
 constexpr const char* kExchange = R"(
 .version 8.0
 .target sm_90a
@@ -391,8 +391,8 @@ struct Machine : OnDevice {
                               std::uint32_t n) const {
     CUdeviceptr p = array;
     void* parameters[] = {&p, &n};
-    const CUresult code = entry::launch_cooperative_kernel(
-        function(module, kernel), ctas, 1, 1, threads, 1, 1, 0, nullptr, parameters);
+    const CUresult code = entry::launch_cooperative_kernel(function(module, kernel), ctas, 1, 1,
+                                                           threads, 1, 1, 0, nullptr, parameters);
     return code != kCudaSuccess ? code : cuda.ctx_synchronize();
   }
   base::Json fault() const { return base::parse_json(message(), "the fault"); }
@@ -545,9 +545,9 @@ TEST_CASE("CTAs wait for others of lower and of higher index") {
         CAPTURE(distance);
         on.set({.seed = 5, .checked = checked, .quantum = quantum});
         on.clear();
-        REQUIRE_MESSAGE(on.launch("chain", kCtas, 1, static_cast<std::uint32_t>(distance)) ==
-                            kCudaSuccess,
-                        on.message());
+        REQUIRE_MESSAGE(
+            on.launch("chain", kCtas, 1, static_cast<std::uint32_t>(distance)) == kCudaSuccess,
+            on.message());
         const std::vector<std::uint32_t> words = on.read();
         for (unsigned c = 0; c < kCtas; ++c) {
           const unsigned behind = distance < 0 ? c : kCtas - 1 - c;

@@ -1,9 +1,9 @@
 #ifndef ANNULUS_SIMULATOR_DECODE_ORDERED_ACCESSES_H_
 #define ANNULUS_SIMULATOR_DECODE_ORDERED_ACCESSES_H_
 
-// Finds out whether the CTAs of a kernel wait for each other or deal out work among themselves. Such
-// a kernel needs CTAs that live together: one that waits for another would wait for ever if the
-// other began only after its end, and one that asks a counter for work again and again would be
+// Finds out whether the CTAs of a kernel wait for each other or deal out work among themselves.
+// Such a kernel needs CTAs that live together: one that waits for another would wait for ever if
+// the other began only after its end, and one that asks a counter for work again and again would be
 // given all of it.
 //
 // Whatever CTAs learn of each other they learn by an atomic whose result is used or by a strong

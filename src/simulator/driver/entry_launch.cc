@@ -75,8 +75,8 @@ void check_shape(const Function& function, const LaunchRequest& launch) {
   if (launch.dynamic_shared_bytes > function.dynamic_limit) throw Refusal{kCudaInvalidValue};
 }
 
-// Takes the attributes of the launch. The shape of clusters may be the kernel's; where both give one
-// they have to agree.
+// Takes the attributes of the launch. The shape of clusters may be the kernel's; where both give
+// one they have to agree.
 void take_attributes(const Function& function, const LaunchConfig& config, LaunchRequest& launch) {
   const bool required = function.info->cluster[0] != 0;
   if (required) std::copy_n(function.info->cluster, 3, launch.cluster);

@@ -146,7 +146,7 @@ CUresult occupancy_max_active_blocks(int* blocks, CUfunction function, int threa
     *blocks = threads > static_cast<int>(found->info->max_threads)
                   ? 0
                   : blocks_per_sm(found->context->device->model(), *found->info,
-                                static_cast<std::uint32_t>(threads), dynamic_shared_bytes);
+                                  static_cast<std::uint32_t>(threads), dynamic_shared_bytes);
     return kCudaSuccess;
   });
 }

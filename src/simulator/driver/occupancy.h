@@ -11,8 +11,8 @@
 
 namespace annulus::simulator::driver {
 
-// On a multiprocessor, by threads, registers, shared memory and slots for CTAs. The registers are an
-// estimate (KernelInfo::registers), which lets one CTA fit in any case. Requires: threads > 0.
+// On a multiprocessor, by threads, registers, shared memory and slots for CTAs. The registers are
+// an estimate (KernelInfo::registers), which lets one CTA fit in any case. Requires: threads > 0.
 int blocks_per_sm(const DeviceModel& model, const KernelInfo& info, std::uint32_t threads,
                   std::size_t dynamic_shared_bytes);
 

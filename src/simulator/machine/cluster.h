@@ -32,10 +32,10 @@ struct Cluster {
 
   bool together = false;  // with other clusters of the launch (simulator/run/residents.h)
 
-  // How many things happened that a warp may wait for, how often a warp looked for one in vain since
-  // the last of them, and the value of `events` when one last did. Tests of mbarriers look, and while
-  // clusters live together ordered accesses too. `tests` counts the former alone, since the last of
-  // the latter: no other cluster can help a warp that tests an mbarrier.
+  // How many things happened that a warp may wait for, how often a warp looked for one in vain
+  // since the last of them, and the value of `events` when one last did. Tests of mbarriers look,
+  // and while clusters live together ordered accesses too. `tests` counts the former alone, since
+  // the last of the latter: no other cluster can help a warp that tests an mbarrier.
   std::uint64_t events = 0;
   std::uint64_t polls = 0;
   std::uint64_t tests = 0;

@@ -11,8 +11,9 @@ namespace annulus::simulator {
 // Called where no warp of the cluster can go on. Throws the Fault that says why.
 [[noreturn]] void report_deadlock(Cluster& cluster);
 
-// Called where the warps that can run, of all clusters that live together, read again and again what
-// nobody will write. `unstarted` CTAs wait for a place. Throws the Fault, at the first cluster.
+// Called where the warps that can run, of all clusters that live together, read again and again
+// what nobody will write. `unstarted` CTAs wait for a place. Throws the Fault, at the first
+// cluster.
 [[noreturn]] void report_polls(const std::vector<Cluster*>& clusters, std::uint64_t unstarted);
 
 }  // namespace annulus::simulator

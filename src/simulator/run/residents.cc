@@ -27,8 +27,8 @@ std::uint64_t host_bytes(const LaunchRequest& request, const abi::SimulatorOptio
   const std::uint64_t page = 4096;
   const std::uint64_t shared =
       std::uint64_t{program.dynamic_shared_offset} + request.dynamic_shared_bytes;
-  std::uint64_t bytes = warps * (program.register_bytes + 2 * page) +
-                        threads * 2 * program.info.local_bytes + shared;
+  std::uint64_t bytes =
+      warps * (program.register_bytes + 2 * page) + threads * 2 * program.info.local_bytes + shared;
   if (options.checked == 0) return bytes;
   // A word of shared memory has a stamp of who wrote it and, from each warp, of who read it.
   bytes += shared / 4 * (8 + 4 * warps);
@@ -39,8 +39,8 @@ std::uint64_t host_bytes(const LaunchRequest& request, const abi::SimulatorOptio
 
 // How many clusters have a place. Where they would take too much memory of this machine there are
 // fewer, since a kernel may not count on more than the device has left for it; but never less than
-// a CTA for each of so many multiprocessors as the largest device has, nor, in a cooperative launch,
-// less than all.
+// a CTA for each of so many multiprocessors as the largest device has, nor, in a cooperative
+// launch, less than all.
 std::uint64_t count_places(const LaunchRequest& request, const abi::SimulatorOptions& options,
                            std::uint64_t clusters) {
   if (request.cooperative) return clusters;

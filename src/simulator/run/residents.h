@@ -3,8 +3,8 @@
 
 // The clusters of a launch that live together, on one host thread. As many as fit on the device's
 // multiprocessors have a place each. Every place has a clock of the work that it has done
-// (simulator/run/virtual_clock.h), and the one whose clock is least has the next turn. When a cluster
-// ends, the next one of the grid takes its place, and its clock.
+// (simulator/run/virtual_clock.h), and the one whose clock is least has the next turn. When a
+// cluster ends, the next one of the grid takes its place, and its clock.
 //
 // So a cluster that waits is overtaken by those that it waits for, and one that asks a counter for
 // work again and again is served about when a chip would serve it. With one host thread the same

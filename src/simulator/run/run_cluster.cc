@@ -63,8 +63,8 @@ void end_cluster(Cluster& cluster) {
   for (const auto& cta : cluster.ctas) ++cta->counts.ctas;
 }
 
-bool run_turn(Cluster& cluster, const LaunchRequest& request,
-              const abi::SimulatorOptions& options, std::vector<Warp*>& ready) {
+bool run_turn(Cluster& cluster, const LaunchRequest& request, const abi::SimulatorOptions& options,
+              std::vector<Warp*>& ready) {
   do {
     if (!find_ready(cluster, ready)) return false;
   } while (idle(cluster, ready.size()) && cluster.copies.land_one(cluster));

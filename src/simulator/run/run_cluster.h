@@ -21,8 +21,8 @@ void run_cluster(Cluster& cluster, const LaunchRequest& request, std::uint64_t c
 // One turn: a warp of a cluster that was started runs for some instructions, and some of what is
 // under way happens. False where all lanes have exited; `ready` is room to work in. Throws Fault as
 // run_cluster does.
-bool run_turn(Cluster& cluster, const LaunchRequest& request,
-              const abi::SimulatorOptions& options, std::vector<Warp*>& ready);
+bool run_turn(Cluster& cluster, const LaunchRequest& request, const abi::SimulatorOptions& options,
+              std::vector<Warp*>& ready);
 // Counts the CTAs of a cluster that has ended.
 void end_cluster(Cluster& cluster);
 

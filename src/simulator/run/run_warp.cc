@@ -213,9 +213,9 @@ Step return_lanes(Warp& warp, Group& group, Mask mask) {
   return kGone;
 }
 
-// Whether an ordered access has to wait. Where clusters live together it waits for a turn that begins
-// with it. The cluster whose clock is least has the turn, so all of them make these accesses in the
-// order of their clocks, however long their turns are.
+// Whether an ordered access has to wait. Where clusters live together it waits for a turn that
+// begins with it. The cluster whose clock is least has the turn, so all of them make these accesses
+// in the order of their clocks, however long their turns are.
 bool waits_for_turn(Warp& warp) {
   Cluster& cluster = *warp.cta->cluster;
   if (!cluster.together) return false;
