@@ -318,7 +318,7 @@ COPY:
   mbarrier.arrive.expect_tx.shared.b64 _, [%r5], 16;
   cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r4], [%rd1], 16, [%r5];
 WAIT:
-  mbarrier.test_wait.parity.shared.b64 %p2, [%r5], 0;
+  mbarrier.try_wait.parity.shared.b64 %p2, [%r5], 0;
   @!%p2 bra WAIT;
   ld.shared.u32 %r8, [%r4];
   mul.wide.u32 %rd4, %r2, 4;

@@ -31,6 +31,8 @@ struct Cluster {
   BulkCopies copies;
 
   bool together = false;  // with other clusters of the launch (simulator/run/residents.h)
+  bool least = false;     // its clock is the least: a warp may make an ordered access now
+  bool held = false;      // a warp has come to an ordered access and waits for its cluster's turn
 
   // How many things happened that a warp may wait for, how often a warp looked for one in vain
   // since the last of them, and the value of `events` when one last did. Tests of mbarriers look,

@@ -86,9 +86,8 @@ void Residents::run() {
     const std::size_t number = turns_.top().second;
     turns_.pop();
     Place& place = *places_[number];
-    if (turn(place)) {
+    if (run_some(place)) {
       turns_.emplace(place.clock, number);
-      if (still_.turned(place.cluster)) report();
     } else if (next_ < clusters_) {
       start(number, place.clock);
     }
@@ -112,17 +111,29 @@ void Residents::start(std::size_t number, std::uint64_t clock) {
   turns_.emplace(clock, number);
 }
 
-bool Residents::turn(Place& place) {
+// The first turn of a warp may begin with an ordered access. More follow, so that what the
+// processor has in its caches is used more than once, but none behind a warp that has come to such
+// an access.
+bool Residents::run_some(Place& place) {
+  constexpr std::uint64_t kSlice = 4000;
+  Cluster& cluster = place.cluster;
   running_ = &place;
-  if (!run_turn(place.cluster, request_, options_, ready_)) {
-    end_cluster(place.cluster);
-    still_.end(place.cluster);
-    place.taken = false;
-    return false;
+  cluster.least = true;
+  cluster.held = false;
+  const std::uint64_t end = place.work + kSlice;
+  while (place.work < end && !cluster.held) {
+    if (!run_turn(cluster, request_, options_, ready_)) {
+      end_cluster(cluster);
+      still_.end(cluster);
+      place.taken = false;
+      return false;
+    }
+    cluster.least = false;
+    const std::uint64_t work = work_done(cluster);
+    place.clock += work - place.work;
+    place.work = work;
+    if (still_.turned(cluster)) report();
   }
-  const std::uint64_t work = work_done(place.cluster);
-  place.clock += work - place.work;
-  place.work = work;
   return true;
 }
 

@@ -51,8 +51,8 @@ class Residents {
 
  private:
   void start(std::size_t number, std::uint64_t clock);
-  // One turn of a place. False where its cluster has ended.
-  bool turn(Place& place);
+  // Runs the cluster of a place for some turns of its warps. False where it has ended.
+  bool run_some(Place& place);
   [[noreturn]] void report();
 
   const LaunchRequest& request_;

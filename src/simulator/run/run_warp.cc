@@ -213,13 +213,16 @@ Step return_lanes(Warp& warp, Group& group, Mask mask) {
   return kGone;
 }
 
-// Whether an ordered access has to wait. Where clusters live together it waits for a turn that
-// begins with it. The cluster whose clock is least has the turn, so all of them make these accesses
-// in the order of their clocks, however long their turns are.
+// Whether an ordered access has to wait, which it does where clusters live together, but at the
+// beginning of a turn that its cluster has because its clock is the least. So all clusters make
+// these accesses in the order of their clocks, however long they run at a time.
 bool waits_for_turn(Warp& warp) {
   Cluster& cluster = *warp.cta->cluster;
   if (!cluster.together) return false;
-  if (!std::exchange(warp.ordered_first, false)) return true;
+  if (!std::exchange(warp.ordered_first, false)) {
+    cluster.held = true;
+    return true;
+  }
   cluster.count_poll();
   cluster.tests = 0;
   ++warp.cta->ordered;
@@ -244,10 +247,10 @@ Step wait_or_pass(Warp& warp, Group& group, const Inst& inst, Mask mask) {
   return {.regroup = true, .gone = true, .yield = pause.yield, .again = pause.again};
 }
 
-// Whether the turn of a warp whose group this is begins with an ordered access.
+// Whether the turn of a warp whose group this is begins with an ordered access, and may.
 bool begins_ordered(const Warp& warp, const Group& group) {
   const Inst& inst = warp.cta->program->code[group.pc];
-  if (inst.flow != Flow::kOrdered) return false;
+  if (inst.flow != Flow::kOrdered || !warp.cta->cluster->least) return false;
   return inst.guard == kNoSlot ||
          (group.mask & warp.predicate(inst.guard, inst.guard_negated)) != 0;
 }
