@@ -192,6 +192,29 @@ POLL:
   ret;
 }
 
+// left(p, n): warp 1 of each CTA counts to n and exits; warp 0 waits for a flag that nobody raises.
+.visible .entry left(.param .u64 p, .param .u32 n)
+{
+  .reg .b32 %r<6>;
+  .reg .b64 %rd<3>;
+  .reg .pred %p<3>;
+  ld.param.u64 %rd1, [p];
+  ld.param.u32 %r1, [n];
+  mov.u32 %r2, %tid.x;
+  setp.lt.u32 %p1, %r2, 32;
+  @%p1 bra POLL;
+COUNT:
+  sub.u32 %r1, %r1, 1;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra COUNT;
+  ret;
+POLL:
+  ld.volatile.global.u32 %r4, [%rd1];
+  setp.eq.u32 %p2, %r4, 0;
+  @%p2 bra POLL;
+  ret;
+}
+
 // counted(p, n): polls for ever, and counts how often.
 .visible .entry counted(.param .u64 p, .param .u32 n)
 {
@@ -627,15 +650,18 @@ TEST_CASE("a kernel that waits long for one that works is not called dead") {
 TEST_CASE("CTAs that wait in vain are reported with who waits") {
   const Machine on(8192);
   for (const std::uint32_t checked : {0u, 1u}) {
-    on.set({.checked = checked});
-    on.clear();
-    CHECK(on.launch("locked", 3, 32, 0) == kCudaLaunchTimeout);
-    CHECK(on.fault().at("kind") == "deadlock");
-    const std::string text = on.fault().at("message");
-    INFO(text);
-    CHECK(text.find("no CTA is left that has not started") != std::string::npos);
-    CHECK(text.find("warp 0 at PTX line") != std::string::npos);
-    on.cuda.simulator_clear_fault(on.device);
+    for (const char* kernel : {"locked", "left"}) {
+      CAPTURE(kernel);
+      on.set({.checked = checked, .limit = 100});
+      on.clear();
+      CHECK(on.launch(kernel, 3, 64, 300000) == kCudaLaunchTimeout);
+      CHECK(on.fault().at("kind") == "deadlock");
+      const std::string text = on.fault().at("message");
+      INFO(text);
+      CHECK(text.find("no CTA is left that has not started") != std::string::npos);
+      CHECK(text.find("warp 0 at PTX line") != std::string::npos);
+      on.cuda.simulator_clear_fault(on.device);
+    }
   }
 }
 

@@ -92,7 +92,9 @@ bool StillWatch::turned(const Cluster& cluster) {
 // Compares with a state that is kept for twice as many turns each time, so that it is one of the
 // loop sooner or later, whatever came before the loop and however many turns a round takes.
 bool StillWatch::look(const Warp& warp, Seen& seen) const {
-  if (seen.proven > changed_) return false;
+  // The last warp that did anything else may have exited since.
+  constexpr std::uint64_t kAgain = 256;
+  if (seen.proven > changed_) return turn_ % kAgain == 0;
   const std::uint64_t now = state(warp);
   if (seen.turn > changed_ && seen.state == now) {
     seen.proven = turn_;
@@ -107,10 +109,13 @@ bool StillWatch::look(const Warp& warp, Seen& seen) const {
   return false;
 }
 
+// A copy that is under way will change something when it lands.
 bool StillWatch::all_proven() const {
   for (const auto& [cluster, watched] : watched_) {
+    if (cluster->copies.under_way()) return false;
     for (const auto& cta : cluster->ctas) {
       for (const Warp& warp : cta->warps) {
+        if (!warp.copies.empty()) return false;
         if (can_run(warp) && watched.warps[warp.agent].proven <= changed_) return false;
       }
     }

@@ -10,8 +10,8 @@
 // change. What it could have learnt from are stores, atomics that change what they find, copies,
 // matrix products, and what Cluster::events counts.
 //
-// Loops that count, store or meet at a barrier in each round are not found. SimulatorOptions::limit
-// ends them.
+// Loops that count, store or meet at a barrier in each round are not found, nor is anything while
+// copies are under way. SimulatorOptions::limit ends such launches.
 
 #include <cstdint>
 #include <unordered_map>
@@ -46,7 +46,8 @@ class StillWatch {
     std::vector<Seen> warps;  // by agent
   };
 
-  // Looks at the warp that had the turn. True if it is known from now on to go round in a loop.
+  // Looks at the warp that had the turn. True if it goes round in a loop; where that was known
+  // before, only now and then.
   bool look(const Warp& warp, Seen& seen) const;
   bool all_proven() const;
 
