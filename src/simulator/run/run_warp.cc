@@ -216,7 +216,9 @@ Step return_lanes(Warp& warp, Group& group, Mask mask) {
 // Whether an ordered access has to wait, which it does where clusters live together, but at the
 // beginning of a turn that its cluster has because its clock is the least. So all clusters make
 // these accesses in the order of their clocks, however long they run at a time.
-bool waits_for_turn(Warp& warp) {
+// Not inlined, nor is begins_ordered(): the loop of run_group, which runs plain instructions, would
+// have a register less.
+[[gnu::noinline]] bool waits_for_turn(Warp& warp) {
   Cluster& cluster = *warp.cta->cluster;
   if (!cluster.together) return false;
   if (!std::exchange(warp.ordered_first, false)) {
@@ -248,7 +250,7 @@ Step wait_or_pass(Warp& warp, Group& group, const Inst& inst, Mask mask) {
 }
 
 // Whether the turn of a warp whose group this is begins with an ordered access, and may.
-bool begins_ordered(const Warp& warp, const Group& group) {
+[[gnu::noinline]] bool begins_ordered(const Warp& warp, const Group& group) {
   const Inst& inst = warp.cta->program->code[group.pc];
   if (inst.flow != Flow::kOrdered || !warp.cta->cluster->least) return false;
   return inst.guard == kNoSlot ||
@@ -358,7 +360,7 @@ void run_warp(Warp& warp, std::uint32_t budget) {
   while (turn.budget > 0) {
     Group* const group = select_group(warp);
     if (group == nullptr) break;
-    if (turn.budget == budget) warp.ordered_first = begins_ordered(warp, *group);
+    if (turn.budget == turn.granted) warp.ordered_first = begins_ordered(warp, *group);
     run_group<kChecked>(warp, *group, turn);
   }
   warp.cta->counts.thread_instructions += turn.lanes;
