@@ -66,7 +66,7 @@ typedef struct annulus_simulator_options {
                       // reading says, which is 1 in `proven` and drawn for each CTA in `strict`
   uint32_t reading;   // of what the manual leaves open: 0 strict, what it promises; 1 proven, also
                       // what kernels in production rely on (docs/simulator.md, "Two readings")
-  uint32_t reserved;  // 0
+  uint32_t resident;  // CTAs live one at a time (1) or together (2); 0: as the kernel needs
   uint64_t ignored;   // kinds of faults that a run goes on behind, a bit each, numbered as below
 } annulus_simulator_options;
 

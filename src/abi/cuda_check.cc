@@ -58,6 +58,8 @@ static_assert(same_number_v<kCudaMisalignedAddress, CUDA_ERROR_MISALIGNED_ADDRES
 static_assert(same_number_v<kCudaInvalidAddressSpace, CUDA_ERROR_INVALID_ADDRESS_SPACE>);
 static_assert(same_number_v<kCudaInvalidPc, CUDA_ERROR_INVALID_PC>);
 static_assert(same_number_v<kCudaLaunchFailed, CUDA_ERROR_LAUNCH_FAILED>);
+static_assert(
+    same_number_v<kCudaCooperativeLaunchTooLarge, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE>);
 static_assert(same_number_v<kCudaNotSupported, CUDA_ERROR_NOT_SUPPORTED>);
 static_assert(same_number_v<kCudaCaptureUnsupported, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED>);
 static_assert(same_number_v<kCudaCaptureInvalidated, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED>);
@@ -99,6 +101,7 @@ SAME_ATTRIBUTE(kAttributeComputeMajor, COMPUTE_CAPABILITY_MAJOR);
 SAME_ATTRIBUTE(kAttributeComputeMinor, COMPUTE_CAPABILITY_MINOR);
 SAME_ATTRIBUTE(kAttributeMaxSharedPerMultiprocessor, MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
 SAME_ATTRIBUTE(kAttributeMaxRegistersPerMultiprocessor, MAX_REGISTERS_PER_MULTIPROCESSOR);
+SAME_ATTRIBUTE(kAttributeCooperativeLaunch, COOPERATIVE_LAUNCH);
 SAME_ATTRIBUTE(kAttributeMaxSharedPerBlockOptin, MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
 SAME_ATTRIBUTE(kAttributeMaxBlocksPerMultiprocessor, MAX_BLOCKS_PER_MULTIPROCESSOR);
 SAME_ATTRIBUTE(kAttributeReservedSharedPerBlock, RESERVED_SHARED_MEMORY_PER_BLOCK);

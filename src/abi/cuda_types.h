@@ -59,6 +59,7 @@ enum : CUresult {
   kCudaInvalidAddressSpace = 717,
   kCudaInvalidPc = 718,
   kCudaLaunchFailed = 719,
+  kCudaCooperativeLaunchTooLarge = 720,
   kCudaNotSupported = 801,
   kCudaCaptureUnsupported = 900,  // a call that a stream under capture forbids
   kCudaCaptureInvalidated = 901,
@@ -102,6 +103,7 @@ enum : int {
   kAttributeComputeMinor = 76,
   kAttributeMaxSharedPerMultiprocessor = 81,
   kAttributeMaxRegistersPerMultiprocessor = 82,
+  kAttributeCooperativeLaunch = 95,
   kAttributeMaxSharedPerBlockOptin = 97,
   kAttributeMaxBlocksPerMultiprocessor = 106,
   kAttributeReservedSharedPerBlock = 111,

@@ -1,7 +1,7 @@
 # The simulated driver's face, and its libcuda.so.1.
 annulus_test(sim_driver LABEL unit LIBRARIES annulus_simulator
   SOURCES simulator/assign_slots_test.cc simulator/capture_test.cc simulator/driver_launch_test.cc simulator/driver_memory_test.cc simulator/driver_test.cc
-          simulator/fatbin_test.cc simulator/load_test.cc simulator/options_test.cc simulator/out_of_memory_test.cc simulator/peer_test.cc simulator/race_order_test.cc simulator/race_test.cc
+          simulator/fatbin_test.cc simulator/load_test.cc simulator/options_test.cc simulator/out_of_memory_test.cc simulator/peer_test.cc simulator/race_order_test.cc simulator/race_test.cc simulator/residents_test.cc
           simulator/streams_test.cc simulator/tensor_map_test.cc SEPARATE)
 
 # A program that knows nothing of Annulus, on both kinds of simulated device.

@@ -69,7 +69,7 @@ TEST_CASE("options in a struct are refused out of their range") {
     return on.cuda.simulator_set_options(on.device, &options);
   };
   CHECK(set([](auto& options) { options.reading = 2; }) == kCudaInvalidValue);
-  CHECK(set([](auto& options) { options.reserved = 1; }) == kCudaInvalidValue);
+  CHECK(set([](auto& options) { options.resident = 3; }) == kCudaInvalidValue);
   CHECK(set([](auto& options) { options.ignored = 1; }) == kCudaInvalidValue);  // out of bounds
   CHECK(set([](auto& options) { options.ignored = std::uint64_t{1} << 63; }) == kCudaInvalidValue);
   CHECK(set([](auto& options) { options.reading = 1; }) == kCudaSuccess);

@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/math.h"
 #include "simulator/decode/assign_slots.h"
+#include "simulator/decode/ordered_accesses.h"
 
 namespace annulus::simulator {
 namespace {
@@ -110,6 +111,7 @@ void Decoder::run() {
   decode_all();
   refuse_recursion();
   refuse_huge();
+  std::uint32_t live = register_count_;
   if (order_.size() == 1) {
     std::vector<Liveness> code;
     for (std::size_t i = 0; i < program_->code.size(); ++i) {
@@ -130,13 +132,15 @@ void Decoder::run() {
     Assignment assignment = assign_slots(code, bits);
     assigned_ = std::move(assignment.slots);
     program_->register_bytes = assignment.bytes;
+    live = assignment.bytes / (4 * kLanes);
     decode_all();
   }
   for (Inst& inst : program_->code) {
     if (inst.flow == Flow::kCall) inst.target = frames_.at(order_[inst.target]->name).start;
   }
   program_->info.local_bytes = (program_->info.local_bytes + 15) / 16 * 16;
-  program_->info.registers = std::min<std::uint32_t>(255, register_count_);
+  program_->info.registers = std::clamp<std::uint32_t>(live, 16, 255);
+  mark_ordered_accesses(*program_);
   watch_registers();
   watch_matrix_registers();
   number_sites();

@@ -16,7 +16,7 @@ struct Uuid {
 };
 
 // CUlaunchAttribute and CUlaunchConfig. Attributes that only change how a GPU schedules are
-// ignored; clusters are understood, cooperative launches refused.
+// ignored; clusters and cooperative launches are understood.
 struct LaunchAttribute {
   int id;
   char pad[4];

@@ -57,6 +57,8 @@ constexpr ErrorText kErrors[] = {
      "operation not supported on global/shared address space"},
     {kCudaInvalidPc, "CUDA_ERROR_INVALID_PC", "invalid program counter"},
     {kCudaLaunchFailed, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+    {kCudaCooperativeLaunchTooLarge, "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE",
+     "too many blocks in cooperative launch"},
     {kCudaNotSupported, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
     {kCudaCaptureUnsupported, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
      "operation not permitted when stream is capturing"},

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <new>
 
 #include "simulator/driver/console.h"
 #include "simulator/driver/entries.h"
+#include "simulator/driver/occupancy.h"
 #include "simulator/driver/state.h"
 #include "simulator/machine/print_buffer.h"
 
@@ -75,14 +77,18 @@ void check_shape(const Function& function, const LaunchRequest& launch) {
   if (launch.dynamic_shared_bytes > function.dynamic_limit) throw Refusal{kCudaInvalidValue};
 }
 
-// Takes the shape of clusters from the kernel, or else from the launch. Where both give one they
-// have to agree.
-void take_cluster(const Function& function, const LaunchConfig& config, LaunchRequest& launch) {
+// Takes the attributes of the launch. The shape of clusters may be the kernel's; where both give
+// one they have to agree.
+void take_attributes(const Function& function, const LaunchConfig& config, LaunchRequest& launch) {
   const bool required = function.info->cluster[0] != 0;
   if (required) std::copy_n(function.info->cluster, 3, launch.cluster);
   for (unsigned i = 0; i < config.attribute_count; ++i) {
     const LaunchAttribute& attribute = config.attributes[i];
-    if (attribute.id == kLaunchCooperative) throw Refusal{kCudaNotSupported};
+    if (attribute.id == kLaunchCooperative) {
+      int on = 0;
+      std::memcpy(&on, attribute.value, sizeof(on));
+      launch.cooperative = on != 0;
+    }
     if (attribute.id != kLaunchCluster) continue;
     std::uint32_t asked[3];
     std::memcpy(asked, attribute.value, sizeof(asked));
@@ -103,6 +109,39 @@ void take_cluster(const Function& function, const LaunchConfig& config, LaunchRe
   if (ctas > 1 && !function.context->device->model().accelerated) throw Refusal{kCudaNotSupported};
 }
 
+// Says how many CTAs live at a time. A cooperative launch is refused where they are not all.
+void count_residents(const Function& function, LaunchRequest& launch) {
+  const std::uint32_t threads = launch.block[0] * launch.block[1] * launch.block[2];
+  const std::uint64_t fit = blocks_per_device(function.context->device->model(), *function.info,
+                                              threads, launch.dynamic_shared_bytes);
+  const std::uint64_t ctas = std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
+  if (launch.cooperative && ctas > fit) throw Refusal{kCudaCooperativeLaunchTooLarge};
+  launch.resident_ctas = fit;
+}
+
+// The global memory that a cooperative launch gets from the driver, while it runs.
+class Workspace {
+ public:
+  Workspace(GlobalMemory& memory, bool wanted) : memory_(memory) {
+    if (!wanted) return;
+    const GridWorkspace start;
+    address_ = memory.allocate(sizeof(start));
+    if (address_ == 0) throw std::bad_alloc();
+    memory.write(address_, &start, sizeof(start));
+  }
+  ~Workspace() {
+    if (address_ != 0) memory_.release(address_);
+  }
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+
+  std::uint64_t address() const { return address_; }
+
+ private:
+  GlobalMemory& memory_;
+  std::uint64_t address_ = 0;
+};
+
 // Runs when the stream comes to it. A fault breaks the context, and later calls return its code.
 void run(const Function& function, LaunchRequest launch, const std::vector<std::byte>& parameters,
          const OperationPointer& operation) {
@@ -115,11 +154,14 @@ void run(const Function& function, LaunchRequest launch, const std::vector<std::
   launch.max_warp_instructions = std::uint64_t{options.limit} * 1000000;
   const std::vector<PeerMemory> peers = peer_memories(context);
   launch.peers = peers;
+  launch.has_company = has_company(context);
   launch.operation = operation;
   launch.detector = &state().detector;
   PrintBuffer prints;
   launch.prints = &prints;
   try {
+    const Workspace workspace(device.memory(), launch.cooperative);
+    launch.grid_workspace = workspace.address();
     const auto pool = state().pool(options.threads);
     execute(launch, device.memory(), *pool, options, &counters);
   } catch (const Fault& caught) {
@@ -156,7 +198,8 @@ CUresult launch_kernel_ex(const LaunchConfig* config, CUfunction function, void*
     launch.dynamic_shared_bytes = config->dynamic_shared_bytes;
     launch.shared_limit = static_cast<std::uint32_t>(kernel->context->device->model().shared_optin);
     check_shape(*kernel, launch);
-    take_cluster(*kernel, *config, launch);
+    take_attributes(*kernel, *config, launch);
+    count_residents(*kernel, launch);
     Work work = make_work(
         "kernel " + kernel->info->name,
         [kernel, launch, block = copy_parameters(*kernel->info, parameters, extra)](
@@ -182,6 +225,22 @@ CUresult launch_kernel(CUfunction function, unsigned grid_x, unsigned grid_y, un
                             .attributes = nullptr,
                             .attribute_count = 0};
   return launch_kernel_ex(&config, function, parameters, extra);
+}
+
+CUresult launch_cooperative_kernel(CUfunction function, unsigned grid_x, unsigned grid_y,
+                                   unsigned grid_z, unsigned block_x, unsigned block_y,
+                                   unsigned block_z, unsigned dynamic_shared_bytes, CUstream stream,
+                                   void** parameters) {
+  LaunchAttribute cooperative{.id = kLaunchCooperative, .pad = {}, .value = {}};
+  constexpr int kOn = 1;
+  std::memcpy(cooperative.value, &kOn, sizeof(kOn));
+  const LaunchConfig config{.grid = {grid_x, grid_y, grid_z},
+                            .block = {block_x, block_y, block_z},
+                            .dynamic_shared_bytes = dynamic_shared_bytes,
+                            .stream = stream,
+                            .attributes = &cooperative,
+                            .attribute_count = 1};
+  return launch_kernel_ex(&config, function, parameters, nullptr);
 }
 
 }  // namespace annulus::simulator::driver::entry

@@ -4,6 +4,7 @@
 
 #include "simulator/driver/entries.h"
 #include "simulator/driver/image.h"
+#include "simulator/driver/occupancy.h"
 #include "simulator/driver/state.h"
 
 namespace annulus::simulator::driver::entry {
@@ -14,19 +15,6 @@ std::shared_ptr<Module> find_module(CUmodule module) {
   auto found = state().modules.find(module);
   if (found == nullptr) throw Refusal{kCudaInvalidHandle};
   return found;
-}
-
-// How many blocks of a kernel fit on one multiprocessor. Registers do not limit it: those of PTX
-// are virtual, and only a compiler for the GPU knows how many there will be.
-int blocks_per_sm(const Function& function, int threads, std::size_t dynamic_bytes) {
-  const DeviceModel& model = function.context->device->model();
-  const int warps = (threads + 31) / 32;
-  const int by_threads = kMaxThreadsPerSm / 32 / warps;
-  const std::size_t shared =
-      function.info->static_shared_bytes + dynamic_bytes + std::size_t{kSharedReserved};
-  const auto by_shared = static_cast<std::size_t>(model.shared_per_sm) / shared;
-  const int blocks = std::min(by_threads, kMaxBlocksPerSm);
-  return by_shared < static_cast<std::size_t>(blocks) ? static_cast<int>(by_shared) : blocks;
 }
 
 }  // namespace
@@ -163,7 +151,8 @@ CUresult occupancy_max_active_blocks(int* blocks, CUfunction function, int threa
     if (blocks == nullptr || threads <= 0) return kCudaInvalidValue;
     *blocks = threads > static_cast<int>(found->info->max_threads)
                   ? 0
-                  : blocks_per_sm(*found, threads, dynamic_shared_bytes);
+                  : blocks_per_sm(found->context->device->model(), *found->info,
+                                  static_cast<std::uint32_t>(threads), dynamic_shared_bytes);
     return kCudaSuccess;
   });
 }

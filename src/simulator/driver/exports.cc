@@ -59,6 +59,12 @@ struct Signature<CUresult (*)(Parameters...)> {
   (AT(name, 0) a, AT(name, 1) b, AT(name, 2) c, AT(name, 3) d, AT(name, 4) e, AT(name, 5) f) { \
     return entry::name(a, b, c, d, e, f);                                                      \
   }
+#define DEFINE_10(name)                                                                      \
+  HEAD(name)                                                                                 \
+  (AT(name, 0) a, AT(name, 1) b, AT(name, 2) c, AT(name, 3) d, AT(name, 4) e, AT(name, 5) f, \
+   AT(name, 6) g, AT(name, 7) h, AT(name, 8) i, AT(name, 9) j) {                             \
+    return entry::name(a, b, c, d, e, f, g, h, i, j);                                        \
+  }
 #define DEFINE_11(name)                                                                      \
   HEAD(name)                                                                                 \
   (AT(name, 0) a, AT(name, 1) b, AT(name, 2) c, AT(name, 3) d, AT(name, 4) e, AT(name, 5) f, \

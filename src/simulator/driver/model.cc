@@ -54,6 +54,7 @@ constexpr Attribute kAttributes[] = {
     {abi::kAttributeComputeMinor, &DeviceModel::minor},
     {abi::kAttributeMaxSharedPerMultiprocessor, &DeviceModel::shared_per_sm},
     {abi::kAttributeMaxRegistersPerMultiprocessor, kRegistersPerSm},
+    {abi::kAttributeCooperativeLaunch, 1},
     {abi::kAttributeMaxSharedPerBlockOptin, &DeviceModel::shared_optin},
     {abi::kAttributeMaxBlocksPerMultiprocessor, kMaxBlocksPerSm},
     {abi::kAttributeReservedSharedPerBlock, kSharedReserved},

@@ -29,6 +29,7 @@ constexpr Option kOptions[] = {
     {"limit", &SimulatorOptions::limit, kAny},
     {"streams", &SimulatorOptions::streams, 1},
     {"products", &SimulatorOptions::products, 2},
+    {"resident", &SimulatorOptions::resident, 2},
     {"reading", &SimulatorOptions::reading, 1},
     {"seed", nullptr, 0},
     {"ignored", nullptr, 0},
@@ -99,7 +100,7 @@ bool valid(const SimulatorOptions& options) {
   for (const Option& option : kOptions) {
     if (option.member != nullptr && options.*option.member > option.most) return false;
   }
-  return (options.ignored & ~kCanBeIgnored) == 0 && options.reserved == 0;
+  return (options.ignored & ~kCanBeIgnored) == 0;
 }
 
 std::string read_options(std::string_view text, SimulatorOptions* options) {

@@ -217,6 +217,12 @@ std::vector<PeerMemory> peer_memories(Context& context) {
   return memories;
 }
 
+bool has_company(const Context& context) {
+  return std::ranges::any_of(state().contexts.all(), [&](const std::shared_ptr<Context>& other) {
+    return other->device != context.device && other->lost != abi::kCudaContextDestroyed;
+  });
+}
+
 std::shared_ptr<Context> make_context(Device& device, bool primary) {
   auto context = std::make_shared<Context>();
   context->device = &device;

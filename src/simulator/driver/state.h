@@ -292,6 +292,9 @@ GlobalMemory& memory_with(const Context& context, std::uint64_t address, std::si
 
 // The memories of other devices, as kernels of `context` see them.
 std::vector<PeerMemory> peer_memories(Context& context);
+// Whether another device has a context, whose kernels and copies may write this one's memory while
+// a kernel runs here. All other work waits for the kernel.
+bool has_company(const Context& context);
 
 std::shared_ptr<Context> make_context(Device& device, bool primary);
 // Destroys everything that the context owns. Handles of its objects are refused from now on.

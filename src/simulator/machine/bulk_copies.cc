@@ -193,6 +193,11 @@ void BulkCopies::land_some(Cluster& cluster) {
   erase_done();
 }
 
+bool BulkCopies::under_way() const {
+  return std::any_of(pending_.begin(), pending_.end(),
+                     [](const BulkCopy& copy) { return !copy.done; });
+}
+
 bool BulkCopies::land_one(Cluster& cluster) {
   std::vector<std::size_t> open;
   for (std::size_t i = 0; i < pending_.size(); ++i) {

@@ -67,6 +67,8 @@ class BulkCopies {
   void land_some(Cluster& cluster);
   // Lets one copy take effect, when no warp can go on without it. False: there is none.
   bool land_one(Cluster& cluster);
+  // Whether any copy has yet to land.
+  bool under_way() const;
 
   // Lanes of a warp exit: they must have waited until the sources of their stores were read.
   void check_exit(Warp& warp, std::uint32_t lanes);

@@ -30,11 +30,23 @@ struct Cluster {
   ClusterClocks clocks;
   BulkCopies copies;
 
-  // How many things happened that a warp may wait for, how many tests of mbarriers found nothing
-  // since the last of them, and the value of `events` at the last such test.
+  bool together = false;  // with other clusters of the launch (simulator/run/residents.h)
+  bool least = false;     // its clock is the least: a warp may make an ordered access now
+  bool held = false;      // a warp has come to an ordered access and waits for its cluster's turn
+
+  // How many things happened that a warp may wait for, how often a warp looked for one in vain
+  // since the last of them, and the value of `events` when one last did. Tests of mbarriers look,
+  // and while clusters live together ordered accesses too. `tests` counts the former alone, since
+  // the last of the latter: no other cluster can help a warp that tests an mbarrier.
   std::uint64_t events = 0;
   std::uint64_t polls = 0;
+  std::uint64_t tests = 0;
   std::uint64_t polled_events = 0;
+  void count_poll() {
+    if (events != polled_events) polls = tests = 0;
+    polled_events = events;
+    ++polls;
+  }
 
   Arrivals barrier;  // barrier.cluster; the lanes that have arrived are in Warp::cluster_arrived
 

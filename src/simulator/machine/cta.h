@@ -81,6 +81,8 @@ struct Cta {
   Counts counts;
   PrintBuffer* prints = nullptr;
   std::uint64_t executed = 0;  // warp instructions
+  std::uint64_t ordered = 0;   // of these the ordered accesses, while CTAs live together
+  std::uint64_t changes = 0;   // atomics that changed what they found
 
   SharedShadow shadow;  // checked mode
   Flights flights;      // checked mode

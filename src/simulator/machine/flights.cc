@@ -26,8 +26,8 @@ void Flights::check(int lane, std::uint64_t address, std::uint32_t bytes, bool w
     if (reduces && flight.reduces) continue;
     if (address >= flight.end() || address + bytes <= flight.begin()) continue;
     // The first range that ends above the address.
-    const auto range = std::ranges::upper_bound(
-        flight.ranges, address, {}, [](const Flight::Range& one) { return one.end; });
+    const auto range = std::ranges::upper_bound(flight.ranges, address, {},
+                                                [](const Flight::Range& one) { return one.end; });
     if (range == flight.ranges.end() || range->begin >= address + bytes) continue;
     report_at(FaultKind::kInFlight, lane,
               "{} of {} bytes at global address {:#x}, which a bulk copy of lane {} of warp {} may "

@@ -63,6 +63,7 @@ struct Warp {
   Mask live = 0;   // lanes that have not exited
   Mask carry = 0;  // the carry flag of add.cc, addc and the like, a bit per lane
   Pause pause;
+  bool ordered_first = false;  // the turn began with an ordered access, which has yet to happen
   std::vector<Group> groups;
   AsyncCopies copies;
   MatrixWarp matrix;                            // wgmma
@@ -95,6 +96,14 @@ struct Warp {
     pause.wait = what;
   }
 };
+
+// Whether a group of the warp waits for nothing.
+inline bool can_run(const Warp& warp) {
+  for (const Group& group : warp.groups) {
+    if (group.state == GroupState::kRunning) return true;
+  }
+  return false;
+}
 
 }  // namespace annulus::simulator
 

@@ -113,15 +113,18 @@ void atomic(Warp& warp, const Inst& inst, Mask mask) {
       std::memcpy(&old, place, sizeof(T));
       const T fresh = apply<T>(operation, kind, inst.small[4], old, b[lane], c[lane]);
       std::memcpy(place, &fresh, sizeof(T));
+      cta.changes += fresh != old;
       results[lane] = old;
     } else {
       reach_global<kChecked>(warp, 1u << lane, addresses, sizeof(T), Access::kUpdate, access,
                              pointers);
       std::atomic_ref<T> place(*reinterpret_cast<T*>(pointers[static_cast<std::size_t>(lane)]));
       T old = place.load(std::memory_order_relaxed);
-      while (!place.compare_exchange_weak(
-          old, apply<T>(operation, kind, inst.small[4], old, b[lane], c[lane]))) {
-      }
+      T fresh;
+      do {
+        fresh = apply<T>(operation, kind, inst.small[4], old, b[lane], c[lane]);
+      } while (!place.compare_exchange_weak(old, fresh));
+      cta.changes += fresh != old;
       results[lane] = old;
       if (inst.d != kNoSlot) scope.acquire(1u << lane, addresses);
       scope.release(1u << lane, addresses, true);

@@ -192,9 +192,8 @@ void test(Warp& warp, const Inst& inst, Mask mask) {
   if (over != mask) {
     warp.pause.yield = true;
     Cluster& cluster = *warp.cta->cluster;
-    if (cluster.events != cluster.polled_events) cluster.polls = 0;
-    cluster.polled_events = cluster.events;
-    ++cluster.polls;
+    cluster.count_poll();
+    ++cluster.tests;
   }
   warp.set_predicate(inst.d, over, mask);
 }

@@ -157,6 +157,7 @@ void decode_mov(Decoder& decoder) {
     if (from.text == "%clock" || from.text == "%clock_hi" || from.text == "%clock64" ||
         from.text == "%globaltimer" || from.text == "%globaltimer_lo") {
       inst.d = decoder.out(0, type);
+      decoder.program().reads_clock = true;
       return decoder.handler(type.bits == 64 ? clock64 : clock32);
     }
     if (type.bits != 32) {  // e.g. mov.u16 of %tid.x

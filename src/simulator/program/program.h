@@ -37,6 +37,7 @@ enum class Flow : std::uint8_t {
   kReturn,
   kExit,
   kBarrier,  // the handler says in Warp::pause whether the lanes wait
+  kOrdered,  // an access that happens in the order of clocks where CTAs live together
 };
 
 // Which lanes must have come to an instruction before it runs.
@@ -130,7 +131,8 @@ struct KernelInfo {
   std::uint32_t static_shared_bytes = 0;
   std::uint32_t local_bytes = 0;     // per thread
   std::uint32_t max_threads = 1024;  // .maxntid, else 1024
-  std::uint32_t registers = 0;       // an estimate: PTX registers are virtual
+  // An estimate, since those of PTX are virtual: as many as hold values at once, at most 255.
+  std::uint32_t registers = 0;
   // The registers of a thread at launch, from which setmaxnreg starts. 0 where the kernel gives
   // nothing from which they follow (run/load.cc).
   std::uint32_t max_registers = 0;
@@ -151,6 +153,11 @@ struct Program {
   // Whether blocks can order themselves, because there are fences of the device, acquires or
   // releases.
   bool orders_blocks = false;
+  // Whether its CTAs wait for each other or deal out work, and so have to live together
+  // (simulator/decode/ordered_accesses.h).
+  bool lives_together = false;
+  // Whether it reads a clock, so that a loop which changes nothing else may end all the same.
+  bool reads_clock = false;
   // [site]: an instruction that touches global memory. The numbers have few enough bits for a
   // stamp; 0 stands for any other instruction.
   std::vector<std::uint32_t> sites;

@@ -153,7 +153,7 @@ void start_cluster(Cluster& cluster, const LaunchRequest& request, std::uint64_t
   cluster.clocks.reset(count * cluster.ctas.front()->warp_count());
   cluster.copies.reset();
   cluster.barrier = {};
-  cluster.events = cluster.polls = cluster.polled_events = 0;
+  cluster.events = cluster.polls = cluster.tests = cluster.polled_events = 0;
   const std::uint32_t* shape = request.cluster;
   const std::uint64_t wide = request.grid[0] / shape[0];
   const std::uint64_t high = request.grid[1] / shape[1];

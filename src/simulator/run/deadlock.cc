@@ -1,5 +1,6 @@
 #include "simulator/run/deadlock.h"
 
+#include <algorithm>
 #include <string>
 
 #include "simulator/machine/cta.h"
@@ -33,6 +34,11 @@ void report_parked(Cluster& cluster, Cta& cta) {
                lanes_text(group.mask), lanes_text(warp.live));
     }
   }
+}
+
+const Group* running_group(const Warp& warp) {
+  const auto found = std::ranges::find(warp.groups, GroupState::kRunning, &Group::state);
+  return found == warp.groups.end() ? nullptr : &*found;
 }
 
 std::string awaited(const Cta& cta, const Group& group) {
@@ -103,6 +109,39 @@ void report_deadlock(Cluster& cluster) {
   report_blocked(cluster);
   for (const auto& cta : cluster.ctas) report_barrier(cluster, *cta);
   raise(FaultKind::kDeadlock, "no warp can go on");
+}
+
+void report_polls(const std::vector<Cluster*>& clusters, std::uint64_t unstarted) {
+  constexpr std::size_t kNamed = 4;
+  std::string polling;
+  std::size_t named = 0;
+  std::size_t ctas = 0;
+  for (Cluster* cluster : clusters) {
+    for (const auto& cta : cluster->ctas) {
+      ctas += 1;
+      for (Warp& warp : cta->warps) {
+        const Group* group = running_group(warp);
+        if (group == nullptr) continue;
+        if (named == 0) stand_at(*cluster, warp, group->pc);
+        if (++named > kNamed) continue;
+        polling += fmt::format("{}block ({}, {}, {}) warp {} at PTX line {}",
+                               named == 1 ? "" : "; ", cta->index[0], cta->index[1], cta->index[2],
+                               warp.index, cta->program->instructions[group->pc]->line);
+      }
+    }
+  }
+  if (named > kNamed) polling += fmt::format("; {} more warps", named - kNamed);
+  std::string others = "no CTA is left that has not started";
+  if (unstarted != 0) {
+    others = fmt::format(
+        "{} more CTAs have not started, because no more than these fit on the device at a time",
+        unstarted);
+  }
+  const Warp& first = *clusters.front()->running;
+  raise_at(FaultKind::kDeadlock, lowest_lane(running_group(first)->mask),
+           "{} CTAs live, of which no warp can go on but those that read again and again what "
+           "nobody writes: {}; {}",
+           ctas, polling, others);
 }
 
 }  // namespace annulus::simulator

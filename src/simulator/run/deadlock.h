@@ -1,12 +1,20 @@
 #ifndef ANNULUS_SIMULATOR_RUN_DEADLOCK_H_
 #define ANNULUS_SIMULATOR_RUN_DEADLOCK_H_
 
+#include <cstdint>
+#include <vector>
+
 #include "simulator/machine/cluster.h"
 
 namespace annulus::simulator {
 
 // Called where no warp of the cluster can go on. Throws the Fault that says why.
 [[noreturn]] void report_deadlock(Cluster& cluster);
+
+// Called where the warps that can run, of all clusters that live together, read again and again
+// what nobody will write. `unstarted` CTAs wait for a place. Throws the Fault, at the first
+// cluster.
+[[noreturn]] void report_polls(const std::vector<Cluster*>& clusters, std::uint64_t unstarted);
 
 }  // namespace annulus::simulator
 

@@ -10,6 +10,7 @@
 #include "simulator/machine/cta.h"
 #include "simulator/program/fault_location.h"
 #include "simulator/run/cta_init.h"
+#include "simulator/run/residents.h"
 #include "simulator/run/run_cluster.h"
 
 namespace annulus::simulator {
@@ -42,26 +43,63 @@ class Launch {
 
   std::uint64_t clusters() const { return clusters_; }
 
-  // Runs clusters until none are left, and adds to *counters. Each host thread calls it.
+  // Runs clusters, one to its end after the other, until none are left, and adds to *counters. Each
+  // host thread calls it.
   void work(abi::SimulatorCounters* counters) {
-    Cluster cluster;
-    prepare(cluster, request_, memory_);
     const IgnoredFaults ignored(options_.ignored);
+    Cluster cluster;
+    make_ready(cluster);
+    while (run_next(cluster)) {
+    }
+    std::lock_guard lock(mutex_);
+    count(cluster, counters);
+  }
+
+  // Runs all clusters together on the calling thread, in place of work().
+  void work_together(abi::SimulatorCounters* counters) {
+    const IgnoredFaults ignored(options_.ignored);
+    Residents residents(request_, options_, clusters_,
+                        [this](Cluster& cluster) { make_ready(cluster); });
+    try {
+      residents.run();
+    } catch (Fault& caught) {
+      note(caught, residents.running().cluster, residents.running().index);
+    }
+    for (const auto& place : residents.places()) {
+      if (place != nullptr) count(place->cluster, counters);
+    }
+  }
+
+  // The fault of the lowest cluster that has one, or of clusters together the one that came first.
+  // Requires: all calls of work() have ended.
+  const std::optional<Fault>& fault() const { return fault_; }
+
+ private:
+  void make_ready(Cluster& cluster) {
+    prepare(cluster, request_, memory_);
     for (const auto& cta : cluster.ctas) {
       if (races_) cta->global.races = &*races_;
       if (order_) cta->global.order = &*order_;
     }
-    while (run_next(cluster)) {
-    }
-    std::lock_guard lock(mutex_);
+  }
+
+  static void count(const Cluster& cluster, abi::SimulatorCounters* counters) {
     if (counters == nullptr) return;
     for (const auto& cta : cluster.ctas) add(cta->counts, counters);
   }
 
-  // The fault of the lowest cluster that has one. Requires: all calls of work() have ended.
-  const std::optional<Fault>& fault() const { return fault_; }
+  // Keeps the fault of a cluster, at its running warp, unless a lower one has had one.
+  void note(Fault& fault, const Cluster& cluster, std::uint64_t index) {
+    const Warp& warp = *cluster.running;
+    std::copy_n(warp.cta->index, 3, fault.block);
+    fault.warp = warp.index;
+    locate(fault, *request_.program, warp.pc);
+    std::lock_guard lock(mutex_);
+    if (index >= first_fault_.load()) return;
+    first_fault_ = index;
+    fault_ = fault;
+  }
 
- private:
   // Runs one more cluster; false where none is left or a fault ends the launch. Clusters are handed
   // out in ascending order, so all below the lowest fault are run and the fault that is reported is
   // always the same.
@@ -72,15 +110,7 @@ class Launch {
       run_cluster(cluster, request_, index, options_);
       return true;
     } catch (Fault& caught) {
-      const Warp& warp = *cluster.running;
-      std::copy_n(warp.cta->index, 3, caught.block);
-      caught.warp = warp.index;
-      locate(caught, *request_.program, warp.pc);
-      std::lock_guard lock(mutex_);
-      if (index < first_fault_.load()) {
-        first_fault_ = index;
-        fault_ = caught;
-      }
+      note(caught, cluster, index);
       return false;
     }
   }
@@ -105,7 +135,9 @@ void execute(const LaunchRequest& request, GlobalMemory& memory, base::ThreadPoo
   std::uint64_t workers =
       std::min<std::uint64_t>(static_cast<std::uint64_t>(pool.threads()), launch.clusters());
   if (options.threads != 0) workers = std::min<std::uint64_t>(workers, options.threads);
-  if (workers <= 1) {
+  if (live_together(request, options, launch.clusters())) {
+    launch.work_together(counters);
+  } else if (workers <= 1) {
     launch.work(counters);
   } else {
     pool.parallel_for(static_cast<std::int64_t>(workers),

@@ -21,6 +21,13 @@ namespace annulus::simulator {
 
 class PrintBuffer;
 
+// What the driver gives a cooperative launch in global memory: the size of this, and the word of
+// the grid-wide barrier of CUDA's cooperative groups.
+struct GridWorkspace {
+  std::uint32_t bytes = sizeof(GridWorkspace);
+  std::uint32_t barrier = 0;
+};
+
 struct LaunchRequest {
   const Program* program = nullptr;
   std::uint32_t grid[3] = {1, 1, 1};
@@ -31,6 +38,10 @@ struct LaunchRequest {
   std::uint32_t shared_limit = 0;           // per CTA; a launch above it is refused by the caller
   std::uint64_t max_warp_instructions = 0;  // per CTA; 0: unlimited
   std::span<const PeerMemory> peers;        // the memories of all other devices that have one
+  std::uint64_t resident_ctas = 0;          // as many fit on the device at a time; 0: any number
+  bool cooperative = false;                 // all CTAs live at a time; requires that they fit
+  std::uint64_t grid_workspace = 0;         // address of a GridWorkspace, for a cooperative launch
+  bool has_company = true;                  // others may write the memory meanwhile
   // With these checked mode looks for races in global memory; where both are null it does not.
   OperationPointer operation;
   Detector* detector = nullptr;
@@ -38,7 +49,8 @@ struct LaunchRequest {
 };
 
 // Runs all CTAs and adds to *counters. Throws the Fault of the lowest cluster that has one, in
-// which order ever the host threads ran them.
+// which order ever the host threads ran them; of clusters that live together the Fault of the
+// first.
 void execute(const LaunchRequest& request, GlobalMemory& memory, base::ThreadPool& pool,
              const abi::SimulatorOptions& options, abi::SimulatorCounters* counters);
 

@@ -19,19 +19,31 @@ std::uint32_t align_to(std::uint32_t value, std::uint64_t unit) {
   return base::round_up(value, step);
 }
 
+constexpr std::uint64_t kRegisters = 65536;  // of a multiprocessor
+
 // The registers that a thread of a kernel with setmaxnreg starts with, as ptxas 13.0 chooses them.
 // With .maxnreg it is that number. Where threads and CTAs are both bounded, it is as many as fit
 // into a multiprocessor, but not more than the largest setmaxnreg asks for. Without either it is 0,
 // since ptxas then ignores setmaxnreg (its note C7508). Registers come in units of 8 to a thread
 // and of whole warpgroups.
 std::uint32_t launch_registers(const ptx::Function& function, std::uint32_t largest) {
-  constexpr std::uint32_t kRegisters = 65536;  // of a multiprocessor
   if (largest == 0) return 0;
   if (function.max_registers != 0) return base::round_up(function.max_registers, 8u);
   if (function.max_threads == 0 || function.min_ctas == 0) return 0;
   const std::uint64_t threads = base::round_up(std::uint64_t{function.max_threads}, 4 * kLanes);
   const std::uint64_t fit = kRegisters / (threads * function.min_ctas) / 8 * 8;
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(fit, largest));
+}
+
+// An estimate of a thread's registers that no compiler would exceed: those that .maxnreg leaves it,
+// or with which as many CTAs fit as .maxntid and .minnctapersm ask for.
+std::uint32_t bounded_registers(const ptx::Function& function, std::uint32_t estimate) {
+  if (function.max_registers != 0) return std::min<std::uint32_t>(estimate, function.max_registers);
+  if (function.max_threads == 0) return estimate;
+  const std::uint64_t threads = base::round_up(std::uint64_t{function.max_threads}, 4 * kLanes);
+  const std::uint64_t ctas = std::max<std::uint64_t>(function.min_ctas, 1);
+  const std::uint64_t fit = kRegisters / (threads * ctas) / 8 * 8;
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(estimate, 1, std::max(fit, 16ul)));
 }
 
 class Loaded final : public LoadedModule {
@@ -150,6 +162,7 @@ class Loaded final : public LoadedModule {
     });
     Decoder(module_, function, placement, find_opcode, *program).run();
     info.max_registers = launch_registers(function, program->largest_setmaxnreg);
+    info.registers = bounded_registers(function, info.registers);
     programs_[function.name] = std::move(program);
   }
 

@@ -12,11 +12,6 @@
 namespace annulus::simulator {
 namespace {
 
-bool can_run(const Warp& warp) {
-  return std::any_of(warp.groups.begin(), warp.groups.end(),
-                     [](const Group& group) { return group.state == GroupState::kRunning; });
-}
-
 // Fills `ready` with the warps that can run. Returns false where all lanes of all CTAs have exited.
 bool find_ready(const Cluster& cluster, std::vector<Warp*>& ready) {
   ready.clear();
@@ -48,10 +43,10 @@ void check_limits(const Cluster& cluster, const Cta& cta, const LaunchRequest& r
              cta.executed, request.max_warp_instructions);
   }
   constexpr std::uint64_t kPolls = 4096;
-  if (cluster.events == cluster.polled_events && cluster.polls > kPolls * ready) {
+  if (cluster.events == cluster.polled_events && cluster.tests > kPolls * ready) {
     raise_at(FaultKind::kDeadlock, -1,
              "{} tests of mbarriers in a row found no phase over, and nothing else happened",
-             cluster.polls);
+             cluster.tests);
   }
 }
 
@@ -76,28 +71,39 @@ void land(Cluster& cluster, Warp& warp) {
 
 }  // namespace
 
+void end_cluster(Cluster& cluster) {
+  for (const auto& cta : cluster.ctas) ++cta->counts.ctas;
+}
+
+bool run_turn(Cluster& cluster, const LaunchRequest& request, const abi::SimulatorOptions& options,
+              std::vector<Warp*>& ready) {
+  do {
+    if (!find_ready(cluster, ready)) return false;
+  } while (idle(cluster, ready.size()) && land_one(cluster));
+  if (ready.empty()) report_deadlock(cluster);
+  Xoshiro256& random = cluster.ctas.front()->random;
+  Warp& warp = *ready[random.below(static_cast<std::uint32_t>(ready.size()))];
+  Cta& cta = *warp.cta;
+  cluster.running = &warp;
+  const std::uint32_t quantum = options.quantum != 0 ? options.quantum : 1 + random.below(1000);
+  if (cta.checked) {
+    run_warp<true>(warp, quantum);
+  } else {
+    run_warp<false>(warp, quantum);
+  }
+  if (cta.landing == 0) land(cluster, warp);
+  cluster.running = &warp;
+  check_limits(cluster, cta, request, ready.size());
+  return true;
+}
+
 void run_cluster(Cluster& cluster, const LaunchRequest& request, std::uint64_t cluster_index,
                  const abi::SimulatorOptions& options) {
   start_cluster(cluster, request, cluster_index, options);
-  Xoshiro256& random = cluster.ctas.front()->random;
   std::vector<Warp*> ready;
-  while (find_ready(cluster, ready)) {
-    if (idle(cluster, ready.size()) && land_one(cluster)) continue;
-    if (ready.empty()) report_deadlock(cluster);
-    Warp& warp = *ready[random.below(static_cast<std::uint32_t>(ready.size()))];
-    Cta& cta = *warp.cta;
-    cluster.running = &warp;
-    const std::uint32_t quantum = options.quantum != 0 ? options.quantum : 1 + random.below(1000);
-    if (cta.checked) {
-      run_warp<true>(warp, quantum);
-    } else {
-      run_warp<false>(warp, quantum);
-    }
-    if (cta.landing == 0) land(cluster, warp);
-    cluster.running = &warp;
-    check_limits(cluster, cta, request, ready.size());
+  while (run_turn(cluster, request, options, ready)) {
   }
-  for (const auto& cta : cluster.ctas) ++cta->counts.ctas;
+  end_cluster(cluster);
 }
 
 }  // namespace annulus::simulator

@@ -222,10 +222,31 @@ Step return_lanes(Warp& warp, Group& group, Mask mask) {
   return kGone;
 }
 
+// Whether an ordered access has to wait, which it does where clusters live together, but at the
+// beginning of a turn that its cluster has because its clock is the least. So all clusters make
+// these accesses in the order of their clocks, however long they run at a time.
+// Not inlined, nor is begins_ordered(): the loop of run_group, which runs plain instructions, would
+// have a register less.
+[[gnu::noinline]] bool waits_for_turn(Warp& warp) {
+  Cluster& cluster = *warp.cta->cluster;
+  if (!cluster.together) return false;
+  if (!std::exchange(warp.ordered_first, false)) {
+    cluster.held = true;
+    return true;
+  }
+  cluster.count_poll();
+  cluster.tests = 0;
+  ++warp.cta->ordered;
+  return false;
+}
+
 // Runs a handler that may say in Warp::pause that its lanes wait. A group that will run the
 // instruction again is split from the lanes whose predicate is false, which go on.
 template <bool kChecked>
 Step wait_or_pass(Warp& warp, Group& group, const Inst& inst, Mask mask) {
+  if (inst.flow == Flow::kOrdered && waits_for_turn(warp)) {
+    return {.pc = warp.pc, .yield = true, .again = true};
+  }
   Pause& pause = warp.pause;
   pause.blocked = pause.again = pause.yield = false;
   group.pc = warp.pc;
@@ -235,6 +256,14 @@ Step wait_or_pass(Warp& warp, Group& group, const Inst& inst, Mask mask) {
   waiting.state = pause.again ? GroupState::kBlocked : GroupState::kWaiting;
   waiting.wait = pause.wait;
   return {.regroup = true, .gone = true, .yield = pause.yield, .again = pause.again};
+}
+
+// Whether the turn of a warp whose group this is begins with an ordered access, and may.
+[[gnu::noinline]] bool begins_ordered(const Warp& warp, const Group& group) {
+  const Inst& inst = warp.cta->program->code[group.pc];
+  if (inst.flow != Flow::kOrdered || !warp.cta->cluster->least) return false;
+  return inst.guard == kNoSlot ||
+         (group.mask & warp.predicate(inst.guard, inst.guard_negated)) != 0;
 }
 
 // Requires: `mask`, the lanes that execute the instruction, is not empty.
@@ -250,6 +279,7 @@ Step change_groups(Warp& warp, Group& group, const Inst& inst, Mask mask) {
     case Flow::kExit:
       return exit_lanes(warp, group, mask);
     case Flow::kBarrier:
+    case Flow::kOrdered:
       return wait_or_pass<kChecked>(warp, group, inst, mask);
     case Flow::kPlain:
       break;
@@ -339,6 +369,7 @@ void run_warp(Warp& warp, std::uint32_t budget) {
   while (turn.budget > 0) {
     Group* const group = select_group(warp);
     if (group == nullptr) break;
+    if (turn.budget == turn.granted) warp.ordered_first = begins_ordered(warp, *group);
     run_group<kChecked>(warp, *group, turn);
   }
   warp.cta->counts.thread_instructions += turn.lanes;

@@ -78,6 +78,11 @@ std::uint32_t special_value(const Cta& cta, const LaunchRequest& request, Specia
       return cta.rank;
     case Special::kClusterNctarank:
       return request.cluster[0] * request.cluster[1] * request.cluster[2];
+    // Where grid-wide barriers of cooperative launches keep their state, the upper half first.
+    case Special::kEnvreg1:
+      return static_cast<std::uint32_t>(request.grid_workspace >> 32);
+    case Special::kEnvreg2:
+      return static_cast<std::uint32_t>(request.grid_workspace);
 // The vectors were dealt with above. They are named here in place of a default, so that the
 // compiler warns of a scalar that is missing.
 #define VECTOR(name, text) \

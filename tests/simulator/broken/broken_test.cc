@@ -96,6 +96,8 @@ Result launch(const ContextPointer& context, const BrokenKernel& kernel, const s
   options.limit = 1;                         // million instructions, so that endless loops end
   options.landing = static_cast<std::uint32_t>(seed / 2 % 3);
   options.products = kernel.products;
+  constexpr std::uint32_t kTogether = 2;
+  options.resident = seed / 3 % 2 == 0 ? 0 : kTogether;  // nor on which CTAs live at a time
   REQUIRE(device::set_simulator_options(*context, options));
   Result result;
   try {

@@ -1,0 +1,43 @@
+#include "simulator/decode/ordered_accesses.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace annulus::simulator {
+namespace {
+
+// An access whose address is generic counts, wherever it may lead. Atomics with a scope within the
+// block are weak here, and a red, which has no result, tells nobody anything.
+bool is_ordered(const Inst& inst) {
+  if (inst.flow != Flow::kPlain || inst.order == MemoryOrder::kWeak) return false;
+  if (inst.kind == Class::kGlobalLoad) return true;
+  constexpr std::uint8_t kShared = 2;  // ops/atomic.cc
+  return inst.kind == Class::kAtomic && inst.d != kNoSlot && inst.small[3] != kShared;
+}
+
+// Whether each instruction may run more than once in a thread, [pc]. In a function that is called
+// all may: who calls it is not asked.
+std::vector<bool> repeated(const Program& program) {
+  std::vector<bool> result(program.code.size(), false);
+  for (std::size_t pc = 0; pc < program.code.size(); ++pc) {
+    const Inst& inst = program.code[pc];
+    if (program.functions[pc] != program.functions[0]) result[pc] = true;
+    if (inst.flow != Flow::kBranch || inst.target > pc) continue;
+    std::fill(result.begin() + inst.target, result.begin() + static_cast<std::ptrdiff_t>(pc), true);
+  }
+  return result;
+}
+
+}  // namespace
+
+void mark_ordered_accesses(Program& program) {
+  const std::vector<bool> again = repeated(program);
+  for (std::size_t pc = 0; pc < program.code.size(); ++pc) {
+    Inst& inst = program.code[pc];
+    if (!is_ordered(inst)) continue;
+    inst.flow = Flow::kOrdered;
+    program.lives_together |= again[pc];
+  }
+}
+
+}  // namespace annulus::simulator
