@@ -73,7 +73,8 @@ void SharedShadow::check_foreign_writer(const Record& record, const Access& acce
              "has done so",
              access.what, offset + kSharedBase, record.what);
   }
-  if (record.kind == Foreign::kRemote || record.kind == Foreign::kCopy) {
+  const bool copied = record.kind == Foreign::kCopy && strict_;
+  if (record.kind == Foreign::kRemote || copied) {
     check_proxy(record.agent, record.clock, record.lane, access, offset);
   }
 }
