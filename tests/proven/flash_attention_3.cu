@@ -75,7 +75,9 @@ int main() {
   params.num_splits = 1;
   params.rp_dropout = 1, params.p_dropout = 1;
   params.arch = 90;
-  CHECK(cudaDeviceGetAttribute(&params.num_sm, cudaDevAttrMultiProcessorCount, 0));
+  int device = 0;
+  CHECK(cudaGetDevice(&device));
+  CHECK(cudaDeviceGetAttribute(&params.num_sm, cudaDevAttrMultiProcessorCount, device));
   params.tile_count_semaphore = semaphore.device + 48;
   if (kFp8) params.q_descale_ptr = params.k_descale_ptr = params.v_descale_ptr = descale.device;
   if (kPaged) {
