@@ -70,7 +70,12 @@ class Campaign:
         redundant = self.edits.get("redundant", {}).get(case.name, {})
         for key in self.edits.get("mutants", {}).get(case.name, []):
             name, _, place = key.partition(":")
-            row = self.one_mutant(case, program, ptx, name, int(place or 1))
+            try:
+                row = self.one_mutant(case, program, ptx, name, int(place or 1))
+            except mutation.NoPlace as error:
+                print(f"    {case.name} {key}: NO PLACE: {error}", flush=True)
+                counts["no place"] += 1
+                continue
             row["redundant"] = redundant.get(key, "")
             counts["redundant" if row["redundant"] else row["verdict"]] += 1
             rows.append(row)
@@ -78,7 +83,7 @@ class Campaign:
                 print(f"    {case.name} {key}: {row['verdict']} {row['detail'][:200]}", flush=True)
         self.keep(case, mutants=rows)
         print(f"{case.name}: mutants {dict(counts)}", flush=True)
-        return counts["missed"] != 0
+        return counts["missed"] + counts["no place"] != 0
 
     def one_mutant(self, case, program, ptx, name, place):
         with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
