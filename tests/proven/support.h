@@ -26,6 +26,8 @@
 namespace proven {
 
 inline void print_fault() {
+  static bool told = false;
+  if (told) return;
   void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   if (!driver) driver = RTLD_DEFAULT;
   auto device_of = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuCtxGetDevice"));
@@ -34,7 +36,9 @@ inline void print_fault() {
   int device = 0;
   static char text[1 << 16];
   if (!device_of || !last_fault || device_of(&device) != 0) return;
-  if (last_fault(device, text, sizeof text) == 0 && text[0] == '{') printf("FAULT %s\n", text);
+  if (last_fault(device, text, sizeof text) != 0 || text[0] != '{') return;
+  printf("FAULT %s\n", text);
+  told = true;
 }
 
 inline void check(int code, const char* what) {
@@ -57,6 +61,7 @@ inline void use_device(int major) {
     if (found != major) continue;
     check(cudaSetDevice(device), "cudaSetDevice");
     check(cudaFree(nullptr), "cudaFree");
+    atexit(print_fault);  // a library may end the program itself where a call fails
     return;
   }
   printf("FAILED no device of compute capability %d.x\n", major);

@@ -83,12 +83,13 @@ class Campaign:
                 print(f"    {case.name} {key}: {row['verdict']} {row['detail'][:200]}", flush=True)
         self.keep(case, mutants=rows)
         print(f"{case.name}: mutants {dict(counts)}", flush=True)
-        return counts["missed"] + counts["no place"] != 0
+        return counts["missed"] + counts["no place"] + counts["not reached"] != 0
 
     def one_mutant(self, case, program, ptx, name, place):
         with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
             target = Path(scratch) / (case.name + (".ptx" if ptx else ""))
-            mutation.write(program, ptx, self.edits["edit"][name], place, target)
+            mutation.write(program, ptx, self.edits["edit"][name], place, target,
+                           case.table.get("entry", ""))
             arguments = [str(target), *case.arguments[1:]] if ptx else case.arguments
             to_run = program if ptx else target
             outcomes = self.runner.each(to_run, arguments, MUTANT_CHECKED)
@@ -96,6 +97,12 @@ class Campaign:
             if verdict != "named":
                 outcomes += self.runner.each(to_run, arguments, MUTANT_FAST)
                 verdict = mutation.judge(outcomes)
+            if verdict == "missed":
+                # Where a trap in that place goes unnoticed, this problem never comes there.
+                mutation.write(program, ptx, dict(self.edits["edit"][name], put=r"trap;\n\g<0>"), place,
+                               target, case.table.get("entry", ""))
+                if self.runner.run(to_run, arguments, MUTANT_CHECKED[0]).verdict == "right":
+                    verdict = "not reached"
         shown = next((o for o in outcomes if o.verdict == "fault"), None) or \
             next((o for o in outcomes if o.verdict != "right"), outcomes[0])
         return dict(edit=name, place=place, verdict=verdict, kind=shown.kind, detail=shown.detail,
