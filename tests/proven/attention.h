@@ -10,9 +10,7 @@ struct Attention {
 
   double scale() const { return 1 / std::sqrt(double(dim)); }
   // How many keys row `i` of the queries sees.
-  int visible(int i) const {
-    return causal ? std::clamp(i + 1 + keys - queries, 0, keys) : keys;
-  }
+  int visible(int i) const { return causal ? std::clamp(i + 1 + keys - queries, 0, keys) : keys; }
 };
 
 // Compares `out`, and where it is given the [B, H, Sq] logarithms of sums, with float64.

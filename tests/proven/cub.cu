@@ -88,7 +88,8 @@ __global__ void through_barrier(const float* in, float* out, int tiles) {
 
 static int run_copies() {
   constexpr int kTiles = 9;
-  proven::Array<float> in(kTiles * kThreads * 4), piped(kTiles * kThreads), waited(kTiles * kThreads);
+  proven::Array<float> in(kTiles * kThreads * 4), piped(kTiles * kThreads),
+      waited(kTiles * kThreads);
   in.normal(1);
   through_pipeline<<<1, kThreads>>>(in.device, piped.device, kTiles);
   proven::finish_launch("through_pipeline");

@@ -6,30 +6,31 @@
 // 4: f16, tiles 16 deep, so rows of 32 bytes; 5: e4m3 with fast accumulation, clusters 2 x 1;
 // 6: f16 accumulators.
 #include <cutlass/cutlass.h>
+#include <cutlass/gemm/device/gemm_universal_adapter.h>
 #include <cutlass/epilogue/collective/collective_builder.hpp>
 #include <cutlass/gemm/collective/collective_builder.hpp>
-#include <cutlass/gemm/device/gemm_universal_adapter.h>
 #include <cutlass/gemm/kernel/gemm_universal.hpp>
 #include <cutlass/gemm/kernel/tile_scheduler.hpp>
 #include <cutlass/util/packed_stride.hpp>
 
 #include "support.h"
 
-using cute::Int, cute::Shape;
 using cute::_1, cute::_2, cute::_4, cute::_64, cute::_128;
+using cute::Int, cute::Shape;
 namespace collective = cutlass::gemm::collective;
 namespace kernel = cutlass::gemm;
 
 constexpr bool kTf32 = VARIANT == 2, kFp8 = VARIANT == 5;
-using Element = std::conditional_t<
-    kTf32, float, std::conditional_t<kFp8, cutlass::float_e4m3_t, cutlass::half_t>>;
+using Element =
+    std::conditional_t<kTf32, float,
+                       std::conditional_t<kFp8, cutlass::float_e4m3_t, cutlass::half_t>>;
 using Result = std::conditional_t<kTf32, float, cutlass::half_t>;
 using Accumulator = std::conditional_t<VARIANT == 6, cutlass::half_t, float>;
 constexpr int kDepth = VARIANT == 3 ? 32 : VARIANT == 4 ? 16 : kTf32 ? 32 : kFp8 ? 128 : 64;
 using Tile = Shape<std::conditional_t<VARIANT == 0, _64, _128>, _128, Int<kDepth>>;
-using Cluster = std::conditional_t<VARIANT == 1 || kTf32, Shape<_4, _2, _1>,
-                                   std::conditional_t<VARIANT == 0 || kFp8, Shape<_2, _1, _1>,
-                                                      Shape<_1, _1, _1>>>;
+using Cluster = std::conditional_t<
+    VARIANT == 1 || kTf32, Shape<_4, _2, _1>,
+    std::conditional_t<VARIANT == 0 || kFp8, Shape<_2, _1, _1>, Shape<_1, _1, _1>>>;
 using Schedule = std::conditional_t<
     VARIANT == 0, kernel::KernelTmaWarpSpecializedPingpong,
     std::conditional_t<kFp8, kernel::KernelTmaWarpSpecializedCooperativeFP8FastAccum,
@@ -71,13 +72,16 @@ int main(int argc, char** argv) {
   proven::check(cudaGetDevice(&hardware.device_id), "cudaGetDevice");
   hardware.sm_count =
       cutlass::KernelHardwareInfo::query_device_multiprocessor_count(hardware.device_id);
-  typename Gemm::Arguments arguments{
-      cutlass::gemm::GemmUniversalMode::kGemm, {m, n, k},
-      {a.device, stride(typename Kernel::StrideA{}, m, k), b.device,
-       stride(typename Kernel::StrideB{}, n, k)},
-      {{}, nullptr, stride(typename Kernel::StrideC{}, m, n), d.device,
-       stride(typename Kernel::StrideD{}, m, n)},
-      hardware};
+  typename Gemm::Arguments arguments{cutlass::gemm::GemmUniversalMode::kGemm,
+                                     {m, n, k},
+                                     {a.device, stride(typename Kernel::StrideA{}, m, k), b.device,
+                                      stride(typename Kernel::StrideB{}, n, k)},
+                                     {{},
+                                      nullptr,
+                                      stride(typename Kernel::StrideC{}, m, n),
+                                      d.device,
+                                      stride(typename Kernel::StrideD{}, m, n)},
+                                     hardware};
   arguments.epilogue.thread.alpha = 1, arguments.epilogue.thread.beta = 0;
 
   Gemm gemm;

@@ -44,14 +44,14 @@ int main(int argc, char** argv) {
   const CUtensorMap map_d =
       proven::tensor_map_2d(d.device, n, m, n, kSwizzleD ? 64 : kBlockN, kBlockM, kSwizzleD);
 
-  auto* kernel =
-      &sm90_bf16_gemm_impl<kMajor, kMajor, 0, 0, 0, 1, kBlockM, kBlockN, kBlockK, 128, 128,
-                           kSwizzleD, kStages, 128, kMathThreads, kMulticast, VARIANT == 1, kGrid,
-                           GemmType::Normal, kReduce, Result>;
+  auto* kernel = &sm90_bf16_gemm_impl<kMajor, kMajor, 0, 0, 0, 1, kBlockM, kBlockN, kBlockK, 128,
+                                      128, kSwizzleD, kStages, 128, kMathThreads, kMulticast,
+                                      VARIANT == 1, kGrid, GemmType::Normal, kReduce, Result>;
   const size_t shared = (kBlockM * kBlockN * sizeof(Result) + 1023) / 1024 * 1024 +
                         kStages * (kBlockM + kBlockN) * kBlockK * 2 + kStages * 16;
-  proven::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     int(shared)), "cudaFuncSetAttribute");
+  proven::check(
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared)),
+      "cudaFuncSetAttribute");
   cudaLaunchAttribute cluster{};
   cluster.id = cudaLaunchAttributeClusterDimension;
   cluster.val.clusterDim = {kMulticast, 1, 1};
@@ -62,7 +62,8 @@ int main(int argc, char** argv) {
   config.attrs = &cluster;
   config.numAttrs = 1;
   proven::check(cudaLaunchKernelEx(&config, kernel, static_cast<int*>(nullptr), uint32_t(m),
-                                   uint32_t(n), uint32_t(k), map_a, map_b, map_d), "launch");
+                                   uint32_t(n), uint32_t(k), map_a, map_b, map_d),
+                "launch");
   proven::finish_launch("sm90_bf16_gemm_impl");
 
   d.download();
@@ -71,8 +72,10 @@ int main(int argc, char** argv) {
     for (int j = 0; j < n; ++j) {
       double sum = kReduce ? double(before[size_t(i) * n + j]) : 0;
       for (int l = 0; l < k; ++l)
-        sum += kReduce ? double(float(a.host[size_t(l) * lda + i])) * float(b.host[size_t(l) * ldb + j])
-                       : double(float(a.host[size_t(i) * lda + l])) * float(b.host[size_t(j) * ldb + l]);
+        sum +=
+            kReduce
+                ? double(float(a.host[size_t(l) * lda + i])) * float(b.host[size_t(l) * ldb + j])
+                : double(float(a.host[size_t(i) * lda + l])) * float(b.host[size_t(j) * ldb + l]);
       answer.add(float(d.host[size_t(i) * n + j]), sum);
     }
   return answer.finish(kReduce ? 1e-5 : proven::kBoundBf16);

@@ -3,8 +3,8 @@
 // VARIANT 0: head dim 128, causal, grouped heads; 1: head dim 64, lengths that fill no tile.
 #include <cutlass/numeric_types.h>
 
-#include "flash_fwd_launch_template.h"
 #include "attention.h"
+#include "flash_fwd_launch_template.h"
 
 using namespace FLASH_NAMESPACE;
 
@@ -38,7 +38,8 @@ int main() {
   params.d = params.d_rounded = kDim;
   params.scale_softmax = float(p.scale());
   params.scale_softmax_log2 = float(p.scale() * M_LOG2E);
-  params.p_dropout = 1, params.rp_dropout = 1, params.scale_softmax_rp_dropout = params.scale_softmax;
+  params.p_dropout = 1, params.rp_dropout = 1,
+  params.scale_softmax_rp_dropout = params.scale_softmax;
   params.p_dropout_in_uint8_t = 255;
   params.window_size_left = -1, params.window_size_right = kCausal ? 0 : -1;
   params.is_bf16 = true, params.is_causal = kCausal;

@@ -41,8 +41,7 @@ int main() {
   if (VARIANT == 4) p = {1, 2, 2, 200, 500, kDim, false};
   if (kPaged) p = {3, 4, 2, 160, 384, kDim, true};
   const Pages pages = make_pages(p);
-  const int key_rows =
-      kPaged ? int(pages.table.size()) * pages.size : p.batch * p.keys;
+  const int key_rows = kPaged ? int(pages.table.size()) * pages.size : p.batch * p.keys;
   proven::Array<Element> q(size_t(p.batch) * p.queries * p.heads * kDim);
   proven::Array<Element> k(size_t(key_rows) * p.kv_heads * kDim), v(k.host.size());
   proven::Array<Out> o(q.host.size());

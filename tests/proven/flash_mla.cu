@@ -29,8 +29,9 @@ int main() {
   for (int b = 0; b < kBatch; ++b) seqlens.host[b] = lengths[b];
   table.upload(), seqlens.upload();
 
-  GetDecodeSchedMetaParams meta{kBatch, 1, 64, 5, -1, -1, nullptr, nullptr, seqlens.device,
-                                schedule.device, splits.device, kParts, nullptr};
+  GetDecodeSchedMetaParams meta{
+      kBatch,        1,      64,     5, -1, -1, nullptr, nullptr, seqlens.device, schedule.device,
+      splits.device, kParts, nullptr};
   smxx::decode::run_get_decoding_sched_meta_kernel(meta);
 
   DenseAttnDecodeParams params{};
@@ -51,10 +52,18 @@ int main() {
   params.softmax_lseaccum_ptr = lse_parts.device, params.oaccum_ptr = o_parts.device;
   sm90::run_flash_splitkv_mla_kernel<Element>(params);
 
-  CombineParams combine{kBatch, 1, kHeads, kDimV, lse.device, o.device, kHeads, kHeads,
-                        kHeads * kDimV, kHeads * kDimV, kDimV, lse_parts.device, o_parts.device,
-                        kHeads, kHeads, kHeads * kDimV, kHeads * kDimV, kDimV, schedule.device,
-                        splits.device, kParts, nullptr, nullptr};
+  CombineParams combine{kBatch,          1,
+                        kHeads,          kDimV,
+                        lse.device,      o.device,
+                        kHeads,          kHeads,
+                        kHeads * kDimV,  kHeads * kDimV,
+                        kDimV,           lse_parts.device,
+                        o_parts.device,  kHeads,
+                        kHeads,          kHeads * kDimV,
+                        kHeads * kDimV,  kDimV,
+                        schedule.device, splits.device,
+                        kParts,          nullptr,
+                        nullptr};
   smxx::decode::run_flash_mla_combine_kernel<Element>(combine);
   proven::finish_launch("FlashMLA");
 

@@ -25,18 +25,21 @@
 
 namespace proven {
 
+// The driver's number of the device: asked for in time, because a thread that exits has no context.
+inline int& driver_device() {
+  static int device = 0;
+  return device;
+}
+
 inline void print_fault() {
   static bool told = false;
   if (told) return;
   void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   if (!driver) driver = RTLD_DEFAULT;
-  auto device_of = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuCtxGetDevice"));
-  auto last_fault = reinterpret_cast<int (*)(int, char*, size_t)>(
-      dlsym(driver, "annulusSimulatorLastFault"));
-  int device = 0;
+  auto last_fault =
+      reinterpret_cast<int (*)(int, char*, size_t)>(dlsym(driver, "annulusSimulatorLastFault"));
   static char text[1 << 16];
-  if (!device_of || !last_fault || device_of(&device) != 0) return;
-  if (last_fault(device, text, sizeof text) != 0 || text[0] != '{') return;
+  if (!last_fault || last_fault(driver_device(), text, sizeof text) != 0 || text[0] != '{') return;
   printf("FAULT %s\n", text);
   told = true;
 }
@@ -61,6 +64,7 @@ inline void use_device(int major) {
     if (found != major) continue;
     check(cudaSetDevice(device), "cudaSetDevice");
     check(cudaFree(nullptr), "cudaFree");
+    check(cuCtxGetDevice(&driver_device()), "cuCtxGetDevice");
     atexit(print_fault);  // a library may end the program itself where a call fails
     return;
   }

@@ -11,8 +11,9 @@ namespace proven {
 inline PFN_cuTensorMapEncodeTiled_v12000 encode_tiled() {
   void* entry = nullptr;
   cudaDriverEntryPointQueryResult result{};
-  check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000,
-                                         cudaEnableDefault, &result), "cuTensorMapEncodeTiled");
+  check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault,
+                                         &result),
+        "cuTensorMapEncodeTiled");
   if (!entry) check(1, "cudaGetDriverEntryPoint of cuTensorMapEncodeTiled");
   return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(entry);
 }
@@ -35,7 +36,8 @@ CUtensorMap tensor_map_2d(T* data, uint64_t inner, uint64_t outer, uint64_t stri
   const cuuint32_t box[2] = {box_inner, box_outer}, steps[2] = {1, 1};
   check(encode_tiled()(&map, kType, 2, data, sizes, strides, box, steps,
                        CU_TENSOR_MAP_INTERLEAVE_NONE, mode, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE), "cuTensorMapEncodeTiled");
+                       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+        "cuTensorMapEncodeTiled");
   return map;
 }
 

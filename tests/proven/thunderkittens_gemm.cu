@@ -1,5 +1,5 @@
-// ThunderKittens' GEMM for sm_90a by its load-compute-finish template, bf16. PROGRAM is the library's
-// file, whose main is put aside.
+// ThunderKittens' GEMM for sm_90a by its load-compute-finish template, bf16. PROGRAM is the
+// library's file, whose main is put aside.
 #define main library_main
 #include PROGRAM
 #undef main

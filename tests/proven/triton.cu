@@ -29,8 +29,9 @@ struct Kernel {
     CUmodule module;
     check(cuModuleLoadData(&module, ptx.c_str()), "cuModuleLoadData");
     check(cuModuleGetFunction(&function, module, entry), "cuModuleGetFunction");
-    check(cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                             int(shared)), "cuFuncSetAttribute");
+    check(
+        cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, int(shared)),
+        "cuFuncSetAttribute");
   }
 
   // Behind its own arguments a kernel takes two pointers to scratch memory, of which it asks none.
@@ -38,7 +39,8 @@ struct Kernel {
     CUdeviceptr none = 0;
     arguments.insert(arguments.end(), {&none, &none});
     check(cuLaunchKernel(function, grid, grid_y, 1, threads, 1, 1, shared, nullptr,
-                         arguments.data(), nullptr), "cuLaunchKernel");
+                         arguments.data(), nullptr),
+          "cuLaunchKernel");
     proven::finish_launch("cuLaunchKernel");
   }
 };
@@ -76,13 +78,14 @@ static int run_matmul(Kernel& kernel, bool persistent) {
     };
     auto make = [](Element* data, int rows, int columns, int box_rows) {
       return Map{proven::tensor_map_2d(data, columns, rows, columns, 64, box_rows, 128),
-                 {rows, columns}, {columns, 1}};
+                 {rows, columns},
+                 {columns, 1}};
     };
     Map maps[3] = {make(a.device, m, k, 128), make(b.device, n, k, 128), make(c.device, m, n, 128)};
     std::vector<void*> arguments;
     for (Map& map : maps)
-      arguments.insert(arguments.end(), {&map.map, &map.sizes[0], &map.sizes[1], &map.strides[0],
-                                         &map.strides[1]});
+      arguments.insert(arguments.end(),
+                       {&map.map, &map.sizes[0], &map.sizes[1], &map.strides[0], &map.strides[1]});
     arguments.insert(arguments.end(), {&m, &n, &k, &grid});
     kernel.run(grid, 1, arguments);
   } else {

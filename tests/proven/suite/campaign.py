@@ -67,8 +67,15 @@ class Campaign:
 
     def mutate(self, case, program, ptx):
         rows, counts = [], collections.Counter()
+        keys = self.edits.get("mutants", {}).get(case.name, [])
+        whole = self.runner.each(program, case.arguments, MUTANT_CHECKED) if keys else []
+        if any(outcome.verdict != "right" for outcome in whole):
+            # A fault of the whole program would pass for one of each mutant.
+            self.keep(case, mutants=[])
+            print(f"{case.name}: mutants are not judged, as the whole program is not silent", flush=True)
+            return 1
         redundant = self.edits.get("redundant", {}).get(case.name, {})
-        for key in self.edits.get("mutants", {}).get(case.name, []):
+        for key in keys:
             name, _, place = key.partition(":")
             try:
                 row = self.one_mutant(case, program, ptx, name, int(place or 1))

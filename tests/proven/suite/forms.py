@@ -10,14 +10,18 @@ FAMILIES = re.compile(
     r"ld\.relaxed|ld\.volatile|st\.release|st\.relaxed|st\.volatile|discard|applypriority|tensormap|"
     r"createpolicy|activemask|nanosleep|ex2|lg2|cvt\.rn\.satfinite|movmatrix|st\.async|"
     r"ld\.shared::cluster|st\.shared::cluster)\b")
-INSTRUCTION = re.compile(r"(?:^|[;{}])\s*(?:@!?%?\w+\s+)?([a-z][a-z0-9_]*(?:\.[a-z0-9_:]+)+|elect\.sync)\s"
-                         r"+([^;]*);", re.M)
+INSTRUCTION = re.compile(r"(?:^|[;{}])\s*(?:@!?%?\w+\s+)?([a-z][a-z0-9_]*(?:\.[a-zA-Z0-9_:]+)+)\s*([^;{}]*"
+                         r"(?:\{[^{}]*\}[^;{}]*)*);", re.M)
 
 # Opcodes whose N, or register count, is one of many that are alike.
 ALIKE = ((re.compile(r"(wgmma\.mma_async\.sync\.aligned\.m64n)\d+"), r"\1N"),
          (re.compile(r"(setmaxnreg\.(?:inc|dec)\.sync\.aligned\.u32)"), r"\1"))
 
 CAST = {"shared::cta": "shared"}  # two names of one state space
+# What may be left out, or said in another order, and means the same: the default mode of a bulk
+# tensor copy, a hint about caches, the shape of matrices in front of their number.
+DROPPED = {"tile", "L2::cache_hint", "L2::128B", "L2::256B"}
+ORDER = {"m8n8": 0, "x1": 1, "x2": 1, "x4": 1, "trans": 2}
 
 
 def operand_form(opcode, operands):
@@ -25,11 +29,10 @@ def operand_form(opcode, operands):
     if opcode.startswith("wgmma.mma_async"):
         tail = re.sub(r"\{[^}]*\}", "REGISTERS", operands).split(",")
         source = " A in registers" if tail[1:2] and "REGISTERS" in tail[1] else " A in shared memory"
-        flags = [word.strip() for word in tail[4:]] if "in shared" in source else \
-            [word.strip() for word in tail[4:]]
-        flags = [word for word in flags if word in ("0", "1", "-1")]
+        # Behind D, A, B and whether D is added to: two signs, then which operands are transposed.
+        flags = [word.strip() for word in tail[4:] if word.strip() in ("0", "1", "-1")]
         if ".bf16.bf16" in opcode or opcode.endswith(".f16.f16"):
-            transposed = flags[2:] if "in shared" in source else flags[2:]
+            transposed = flags[2:]
             names = ("A", "B") if "in shared" in source else ("B",)
             major = [name for name, flag in zip(names, transposed) if flag == "1"]
             return source + (f", {' and '.join(major)} MN-major" if major else ", K-major")
@@ -41,8 +44,10 @@ def operand_form(opcode, operands):
 
 
 def normal(opcode):
-    parts = [CAST.get(part, part) for part in opcode.split(".")]
-    name = ".".join(parts).replace("global.shared", "global.shared")
+    parts = [CAST.get(part, part) for part in opcode.split(".") if part not in DROPPED]
+    if parts[0] in ("ldmatrix", "stmatrix"):
+        parts[3:] = sorted(parts[3:], key=lambda part: ORDER.get(part, 3))  # behind .sync.aligned
+    name = ".".join(parts)
     for pattern, put in ALIKE:
         name = pattern.sub(put, name)
     return name
@@ -97,7 +102,7 @@ PROTOCOLS = {
     "the next kernel starts early (griddepcontrol)": (r"griddepcontrol",),
     "flags between CTAs by fences or acquires and releases":
         (r"(ld\.(acquire|relaxed|volatile)|atom)", r"(membar\.gl|fence\.acq_rel\.gpu|st\.release|ld\.acquire)"),
-    "atomics on global memory": (r"(atom|red)\.(\w+\.)*global|atom\.add|red\.add",),
+    "atomics on global memory": (r"^(atom|red)\.(\w+\.)*global",),
     "warp shuffles": (r"shfl\.sync",),
 }
 
