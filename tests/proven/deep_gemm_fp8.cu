@@ -55,10 +55,10 @@ int main(int argc, char** argv) {
   config.dynamicSmemBytes = shared;
   config.attrs = &cluster;
   config.numAttrs = 1;
-  proven::check(cudaLaunchKernelEx(&config, kernel, scale_b.device, static_cast<int*>(nullptr),
-                                   uint32_t(m), uint32_t(n), uint32_t(k), map_a, map_b, map_d,
-                                   map_scales),
-                "launch");
+  proven::check(
+      cudaLaunchKernelEx(&config, kernel, scale_b.device, static_cast<int*>(nullptr), uint32_t(m),
+                         uint32_t(n), uint32_t(k), map_a, map_b, map_d, map_scales),
+      "launch");
   proven::finish_launch("sm90_fp8_gemm_1d2d_impl");
 
   d.download();

@@ -153,7 +153,12 @@ void commit(Warp& warp, const Inst&, Mask mask) {
 
 void wait(Warp& warp, const Inst& inst, Mask mask) {
   require_all(mask);
-  if (wait_products(warp, static_cast<std::uint32_t>(inst.imm))) return;
+  Cta& cta = *warp.cta;
+  if (wait_products(warp, static_cast<std::uint32_t>(inst.imm))) {
+    // All lanes execute it together, and DeepGEMM takes it for a __syncwarp.
+    if (cta.checked && !cta.strict) cta.shadow.tick(warp.index);
+    return;
+  }
   warp.suspend({Wait::kMatrix, static_cast<std::uint32_t>(warp.index / 4)});
 }
 
