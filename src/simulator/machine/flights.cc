@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "simulator/fault/fault.h"
-#include "simulator/machine/warp.h"
+#include "simulator/machine/cta.h"
 
 namespace annulus::simulator {
 
@@ -19,10 +19,14 @@ void Flights::finish_loads(std::uint32_t mbarrier, std::uint32_t clock) {
   });
 }
 
-void Flights::check(int lane, std::uint64_t address, std::uint32_t bytes, bool writes,
-                    bool reduces) const {
+void Flights::check(const Warp& by, int lane, std::uint64_t address, std::uint32_t bytes,
+                    bool writes, bool reduces) const {
   for (const Flight& flight : flights_) {
     if (!writes && !flight.writes) continue;
+    // CUTLASS lets all lanes of a warp execute one and the same store, which the hardware does
+    // once.
+    const bool same = flight.issuer == &by && flight.pc == by.pc && flight.writes && writes;
+    if (same && !by.cta->strict) continue;
     if (reduces && flight.reduces) continue;
     if (address >= flight.end() || address + bytes <= flight.begin()) continue;
     // The first range that ends above the address.

@@ -56,7 +56,8 @@ class Flights {
 
   // Throws Fault where an access by `lane` of a warp of the CTA conflicts with one that is under
   // way.
-  void check(int lane, std::uint64_t address, std::uint32_t bytes, bool writes, bool reduces) const;
+  void check(const Warp& by, int lane, std::uint64_t address, std::uint32_t bytes, bool writes,
+             bool reduces) const;
 
  private:
   std::vector<Flight> flights_;

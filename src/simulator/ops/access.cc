@@ -163,7 +163,7 @@ void check_flights(const Warp& warp, Mask mask, const LaneAddresses& addresses, 
   const bool reduces = kind == AccessKind::kStrongWrite;
   for (Mask rest = cta.flights.empty() ? 0 : mask; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);
-    cta.flights.check(lane, addresses[static_cast<std::size_t>(lane)], bytes, writes(kind),
+    cta.flights.check(warp, lane, addresses[static_cast<std::size_t>(lane)], bytes, writes(kind),
                       reduces);
   }
   for (const Warp& other : cta.warps) {
