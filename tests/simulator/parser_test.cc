@@ -194,6 +194,19 @@ TEST_CASE("what does not parse is named with its line") {
   CHECK(failure(kernel("t: .callprototype _ ();")).code() == ErrorCode::kUnsupported);
 }
 
+TEST_CASE("a managed variable is one of global memory, and there are no other attributes") {
+  const auto text = [](const char* variable) {
+    return std::string(".version 8.0\n.target sm_80\n.address_size 64\n") + variable;
+  };
+  const Module module = parse(text(".visible .global .attribute(.managed) .align 4 .u32 m = 7;"));
+  REQUIRE(module.variables.size() == 1);
+  CHECK(module.variables[0].space == Space::kGlobal);
+  CHECK(module.variables[0].initial[0] == 7);
+  CHECK_THROWS_WITH_AS(parse(text(".const .attribute(.managed) .align 4 .u32 m;")),
+                       doctest::Contains("supported is .managed, of a global"), Error);
+  CHECK_THROWS_AS(parse(text(".global .attribute(.unified(1, 2)) .align 4 .u32 m;")), Error);
+}
+
 TEST_CASE("damaged text gives an error or a module, never more") {
   const std::string whole =
       kernel(

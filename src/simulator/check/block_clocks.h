@@ -26,6 +26,7 @@ struct BlockClocks {
   std::uint64_t first_warp = 0;
   std::vector<Warp> warps;
   bool unfinished = false;  // what is accessed now is written later, at a moment nobody knows yet
+  bool bulk = false;        // what is accessed now is accessed by a bulk copy
   Knowledge atomics;        // atomics on shared memory order the warps that execute them
 };
 

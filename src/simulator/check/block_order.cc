@@ -25,6 +25,7 @@ void BlockOrder::join(Knowledge& into, const Knowledge& from) {
 void BlockOrder::start(BlockClocks& block, std::uint64_t index, std::uint32_t warps) const {
   block.first_warp = index << warp_bits_;
   block.warps.assign(warps, BlockClocks::Warp{});
+  block.unfinished = block.bulk = false;
   block.atomics = {};
 }
 
@@ -57,12 +58,20 @@ void BlockOrder::release(BlockClocks& block, int warp, std::uint64_t address, Me
   }
 }
 
-void BlockOrder::acquire(BlockClocks& block, int warp, std::uint64_t address, MemoryOrder order) {
+std::uint32_t BlockOrder::acquire(BlockClocks& block, int warp, std::uint64_t address,
+                                  MemoryOrder order) {
   const auto place = strong_.find(address);
-  if (place == strong_.end()) return;
+  if (place == strong_.end()) return 0;
   BlockClocks::Warp& self = block.warps[static_cast<std::size_t>(warp)];
-  const bool at_once = order == MemoryOrder::kAcquire || order == MemoryOrder::kBoth;
+  std::uint32_t learnt = 0;
+  for (std::size_t other = 0; other < block.warps.size(); ++other) {
+    const std::size_t number = block.first_warp + other;
+    const std::uint32_t known = number < self.known.size() ? self.known[number] : 0;
+    if (number < place->second.size() && place->second[number] > known) learnt |= 1u << other;
+  }
+  const bool at_once = acquires(order);
   join(at_once ? self.known : self.pending, place->second);
+  return learnt;
 }
 
 void BlockOrder::fence(BlockClocks& block, int warp) const {
@@ -97,7 +106,7 @@ void BlockOrder::access(const BlockClocks& block, int warp, const LaunchShadow::
                         AccessKind kind, int lane, std::uint64_t address, std::uint32_t bytes,
                         Stamp mine) {
   for (std::uint32_t done = 0; done < bytes; done += 16) {
-    access_place(block, warp, view, kind, lane, address + done, std::min(bytes, 16u), mine);
+    access_place(block, warp, view, {kind, lane, address + done, std::min(bytes, 16u), mine});
   }
 }
 
@@ -117,12 +126,23 @@ void BlockOrder::finish(const BlockClocks& block, int warp, std::uint64_t begin,
   }
 }
 
-// Compares an access within 16 bytes with the entries of these bytes, throws where another block
-// made a conflicting one that the warp does not know, and adds its own entry. Accesses of the own
-// block never conflict here (races within a block are not looked for in global memory).
+void BlockOrder::report_race(const Entry& entry, std::uint64_t address,
+                             const LaunchShadow::View& view, const Access& access) const {
+  const Stamp stamp = (access.mine & kStampOperation) |
+                      (static_cast<Stamp>(entry.warp) << kStampWarpShift) |
+                      (static_cast<Stamp>(entry.lane) << kStampLaneShift) | entry.site;
+  Fault fault = unordered_blocks({operation_, access.kind, 0}, {operation_, entry.kind, stamp},
+                                 {address, access.bytes, view.begin, view.end});
+  fault.lane = access.lane;
+  report(fault);
+}
+
+// Compares an access with the entries of its bytes, throws where another block made a conflicting
+// one that the warp does not know, and adds its own entry. Accesses of the own block never conflict
+// here: BlockShadow looks for races within a block.
 void BlockOrder::access_place(const BlockClocks& block, int warp, const LaunchShadow::View& view,
-                              AccessKind kind, int lane, std::uint64_t address, std::uint32_t bytes,
-                              Stamp mine) {
+                              const Access& access) {
+  const auto [kind, lane, address, bytes, mine] = access;
   const BlockClocks::Warp& self = block.warps[static_cast<std::size_t>(warp)];
   const auto number =
       static_cast<std::uint32_t>(block.first_warp) + static_cast<std::uint32_t>(warp);
@@ -136,17 +156,18 @@ void BlockOrder::access_place(const BlockClocks& block, int warp, const LaunchSh
     const bool mine_too = entry.warp >> warp_bits_ == number >> warp_bits_;
     const bool known =
         mine_too || (entry.warp < self.known.size() && entry.clock <= self.known[entry.warp]);
-    if (!known && (entry.bytes & mask) != 0 && conflict(kind, entry.kind)) {
+    if ((entry.bytes & mask) != 0 && conflict(kind, entry.kind)) {
+      const auto skipped = std::countr_zero(static_cast<unsigned>(entry.bytes & mask));
       const std::uint64_t first =
-          (address & ~std::uint64_t{15}) +
-          static_cast<std::uint64_t>(std::countr_zero(static_cast<unsigned>(entry.bytes & mask)));
-      const Stamp stamp = (mine & kStampOperation) |
-                          (static_cast<Stamp>(entry.warp) << kStampWarpShift) |
-                          (static_cast<Stamp>(entry.lane) << kStampLaneShift) | entry.site;
-      Fault fault = unordered_blocks({operation_, kind, 0}, {operation_, entry.kind, stamp},
-                                     {first, bytes, view.begin, view.end});
-      fault.lane = lane;
-      report(fault);
+          (address & ~std::uint64_t{15}) + static_cast<std::uint64_t>(skipped);
+      if (!known) report_race(entry, first, view, access);
+      if (!mine_too && block.bulk && !entry.bulk && !operation_->program->fences_global_proxy) {
+        report_at(
+            FaultKind::kMissingFence, lane,
+            "a bulk copy touches global address {:#x}, which another block accessed with "
+            "ordinary instructions, and the kernel has no fence.proxy.async for global memory",
+            first);
+      }
     }
     // An earlier entry is dropped if this access is ordered behind it, covers its bytes and
     // conflicts with everything that it conflicts with. Among entries of the own block only those
@@ -166,7 +187,7 @@ void BlockOrder::access_place(const BlockClocks& block, int warp, const LaunchSh
   }
   if (block.unfinished && writes(kind)) clock = kUnfinished;
   entries.push_back({number, clock, mask, kind, static_cast<std::uint8_t>(lane),
-                     static_cast<std::uint32_t>(mine & kStampSite)});
+                     static_cast<std::uint16_t>(mine & kStampSite), block.bulk});
 }
 
 }  // namespace annulus::simulator

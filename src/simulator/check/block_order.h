@@ -44,8 +44,8 @@ class BlockOrder {
   // The warp makes a strong write; `read_too` says that it is an atomic, which also reads.
   void release(BlockClocks& block, int warp, std::uint64_t address, MemoryOrder order,
                bool read_too);
-  // The warp makes a strong read.
-  void acquire(BlockClocks& block, int warp, std::uint64_t address, MemoryOrder order);
+  // The warp makes a strong read. Returns the warps of its own block that it learns of, as bits.
+  std::uint32_t acquire(BlockClocks& block, int warp, std::uint64_t address, MemoryOrder order);
   void fence(BlockClocks& block, int warp) const;
   // The warp arrives at a barrier, and goes on from it.
   void arrive(BlockClocks& block, int warp, Knowledge& barrier) const;
@@ -72,7 +72,16 @@ class BlockOrder {
     std::uint16_t bytes;  // a bit for each
     AccessKind kind;
     std::uint8_t lane;
-    std::uint32_t site;
+    std::uint16_t site;
+    bool bulk;
+  };
+  // An access that is happening, within 16 bytes.
+  struct Access {
+    AccessKind kind;
+    int lane;
+    std::uint64_t address;
+    std::uint32_t bytes;
+    Stamp mine;
   };
   struct Part {
     std::mutex mutex;
@@ -82,8 +91,9 @@ class BlockOrder {
   static void join(Clocks& into, const Clocks& from);
   static Clocks now(const BlockClocks& block, int warp);
   void access_place(const BlockClocks& block, int warp, const LaunchShadow::View& view,
-                    AccessKind kind, int lane, std::uint64_t address, std::uint32_t bytes,
-                    Stamp mine);
+                    const Access& access);
+  void report_race(const Entry& entry, std::uint64_t address, const LaunchShadow::View& view,
+                   const Access& access) const;
 
   const OperationPointer operation_;
   const int warp_bits_;

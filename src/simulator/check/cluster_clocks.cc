@@ -75,6 +75,19 @@ void ClusterClocks::acquire(const Vector& from, Agent warp) {
   sync_[warp] = std::max(sync_[warp], everyone ? std::max(own.all, own.some + 1) : own.all);
 }
 
+std::uint32_t ClusterClocks::advance(Agent warp) {
+  const std::uint32_t clock = clock_[warp];
+  tick(warp);
+  return clock;
+}
+
+void ClusterClocks::learn(Agent warp, Agent other, std::uint32_t clock) {
+  Known& of_other = known_[warp][other];
+  if (of_other.order.all > clock) return;
+  join(known_[warp], known_[other]);
+  of_other.order.join({clock + 1, 0, 0});
+}
+
 void ClusterClocks::release_ended(Vector& into, Agent warp, Lanes lanes, bool whole) {
   const Vector& known = known_[warp];
   if (into.size() < known.size()) into.resize(known.size());

@@ -85,6 +85,11 @@ class ClusterClocks {
   // learns what has ended, but nothing that was written is ordered for it.
   void release_ended(Vector& into, Agent warp, Lanes lanes, bool whole);
   void acquire_ended(const Vector& from, Agent warp);
+  // Ends the warp's clock and returns it, for a later learn().
+  std::uint32_t advance(Agent warp);
+  // What `other` knows, and what it did up to and including this clock, comes before what the warp
+  // does from now on.
+  void learn(Agent warp, Agent other, std::uint32_t clock);
   // fence.proxy.async by `lanes`.
   void fence(Agent warp, Lanes lanes, bool whole);
   // The warp has waited for all that `agent` did before `clock`.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "simulator/program/fault_location.h"
+#include "simulator/program/lanes.h"
 #include "simulator/program/program.h"
 
 namespace annulus::simulator {
@@ -83,6 +84,29 @@ Fault unordered_blocks(const Racer& now, const Racer& before, const RacePlace& p
       "block bytes of its own, or let one release them (a fence of the device, then an atomic) and "
       "the other acquire them (an atomic, then a fence)",
       verb(now.kind), bytes_text(place), verb(before.kind), place_text(before));
+  return fault;
+}
+
+Fault unordered_lanes(const LaneAccess& now, const LaneAccess& before, const Program& program,
+                      std::uint64_t address) {
+  const bool same_warp = now.warp == before.warp;
+  std::string who = before.lane < kLanes ? fmt::format("lane {}", before.lane) : "several lanes";
+  who += same_warp ? " of the same warp" : fmt::format(" of warp {} of the block", before.warp);
+  std::string where;
+  if (before.site != 0 && before.site < program.sites.size()) {
+    Fault at;
+    locate(at, program, program.sites[before.site]);
+    if (at.line > 0) where += fmt::format(" at {}:{}", at.file, at.line);
+    if (at.ptx_line > 0) where += fmt::format(" (PTX line {})", at.ptx_line);
+  }
+  Fault fault;
+  fault.kind = FaultKind::kGlobalRace;
+  fault.detail = fmt::format(
+      "a lane {} global address {:#x}, which {} {}{}, and nothing orders the two: put {} in "
+      "between, or make both atomic",
+      verb(now.kind), address, who, verb(before.kind), where,
+      same_warp ? "bar.warp.sync (__syncwarp) or a barrier of the block"
+                : "a barrier of the block (__syncthreads)");
   return fault;
 }
 

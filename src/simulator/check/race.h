@@ -13,6 +13,8 @@
 
 namespace annulus::simulator {
 
+struct Program;
+
 // One of the two accesses that race.
 struct Racer {
   OperationPointer operation;
@@ -40,6 +42,17 @@ Fault unordered_operations(const Racer& now, const Racer& before, const RacePlac
 
 // Two blocks of one launch, which nothing orders, touch the same bytes.
 Fault unordered_blocks(const Racer& now, const Racer& before, const RacePlace& place);
+
+// One of two accesses within a block.
+struct LaneAccess {
+  AccessKind kind{};
+  int warp = 0;
+  int lane = 0;  // ClusterClocks::kSeveral and the like where it is not one
+  std::uint32_t site = 0;
+};
+// Two warps of a block, or two lanes of a warp, touch the same bytes, and no barrier is between.
+Fault unordered_lanes(const LaneAccess& now, const LaneAccess& before, const Program& program,
+                      std::uint64_t address);
 
 // An operation uses memory that `freer` (null: the host) has freed already, and nothing orders the
 // two.

@@ -114,6 +114,8 @@ class SharedShadow {
                    std::uint32_t record);
   void remote_write(Agent warp, int lane, std::uint32_t offset, std::uint32_t bytes,
                     std::uint32_t record);
+  void remote_atomic(Agent warp, int lane, std::uint32_t offset, std::uint32_t bytes,
+                     std::uint32_t record);
   // The words become an mbarrier, and become memory again, which counts as written by this lane.
   void make_object(int warp, int lane, std::uint32_t offset, std::uint32_t bytes,
                    std::uint32_t record);

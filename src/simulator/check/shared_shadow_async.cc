@@ -254,6 +254,19 @@ void SharedShadow::remote_write(Agent warp, int lane, std::uint32_t offset, std:
   }
 }
 
+void SharedShadow::remote_atomic(Agent warp, int lane, std::uint32_t offset, std::uint32_t bytes,
+                                 std::uint32_t record) {
+  if (writer_[offset / 4] == 0) {
+    report_at(FaultKind::kUninitialized, lane, "atomic on shared byte {}, which nothing wrote",
+              offset + kSharedBase);
+  }
+  ClusterClocks::Vector& seen = atomics_[offset / 4];
+  clocks_->acquire(seen, warp);
+  remote_write(warp, lane, offset, bytes, record);
+  clocks_->release(seen, warp, 1u << lane, true);
+  clocks_->sync(warp);
+}
+
 void SharedShadow::make_object(int warp, int lane, std::uint32_t offset, std::uint32_t bytes,
                                std::uint32_t record) {
   const Access access{.warp = agent(warp), .lane = lane, .what = "initialisation"};

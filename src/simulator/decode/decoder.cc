@@ -160,9 +160,11 @@ void Decoder::number_sites() {
 }
 
 MemoryOrder Decoder::memory_order(bool atomic) {
-  // With the scope of the block or the cluster it is an ordinary access to blocks outside.
-  if (has("cta") || has("cluster")) return MemoryOrder::kWeak;
   const bool strong = atomic || has("relaxed") || has("volatile") || has("mmio");
+  if (has("cta") || has("cluster")) {
+    if (has("acquire") || has("acq_rel")) return MemoryOrder::kBlockAcquire;
+    return strong || has("release") ? MemoryOrder::kBlock : MemoryOrder::kWeak;
+  }
   const MemoryOrder order = has("acq_rel")   ? MemoryOrder::kBoth
                             : has("acquire") ? MemoryOrder::kAcquire
                             : has("release") ? MemoryOrder::kRelease

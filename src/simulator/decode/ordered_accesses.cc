@@ -9,7 +9,7 @@ namespace {
 // An access whose address is generic counts, wherever it may lead. Atomics with a scope within the
 // block are weak here, and a red, which has no result, tells nobody anything.
 bool is_ordered(const Inst& inst) {
-  if (inst.flow != Flow::kPlain || inst.order == MemoryOrder::kWeak) return false;
+  if (inst.flow != Flow::kPlain || !strong_for_device(inst.order)) return false;
   if (inst.kind == Class::kGlobalLoad) return true;
   constexpr std::uint8_t kShared = 2;  // ops/atomic.cc
   return inst.kind == Class::kAtomic && inst.d != kNoSlot && inst.small[3] != kShared;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "simulator/check/block_order.h"
+#include "simulator/check/block_shadow.h"
 #include "simulator/check/launch_shadow.h"
 #include "simulator/check/shared_shadow.h"
 #include "simulator/fault/fault.h"
@@ -84,8 +85,9 @@ struct Cta {
   std::uint64_t ordered = 0;   // of these the ordered accesses, while CTAs live together
   std::uint64_t changes = 0;   // atomics that changed what they found
 
-  SharedShadow shadow;  // checked mode
-  Flights flights;      // checked mode
+  SharedShadow shadow;       // checked mode
+  Flights flights;           // checked mode
+  BlockShadow block_shadow;  // checked mode
   // Accesses of other CTAs to this one's shared memory: the last one of each warp.
   struct Remote {
     std::uint32_t clock;

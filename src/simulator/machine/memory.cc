@@ -46,9 +46,21 @@ void discard(std::uint64_t begin, std::uint64_t end) {
   std::memset(reinterpret_cast<void*>(last), 0, end - last);
 }
 
+void mark_written(const GlobalMemory& memory, std::uint64_t address, std::uint64_t bytes) {
+  std::uint64_t end = address + bytes;
+  for (; address < end && (address & 7) != 0; ++address) {
+    *memory.shadow(address) |= static_cast<std::uint8_t>(1u << (address & 7));
+  }
+  if (address >= end) return;
+  for (; end > address && (end & 7) != 0; --end) {
+    *memory.shadow(end - 1) |= static_cast<std::uint8_t>(1u << ((end - 1) & 7));
+  }
+  std::memset(memory.shadow(address), 0xff, (end - address) / 8);
+}
+
 }  // namespace
 
-GlobalMemory::GlobalMemory(std::uint64_t bytes) : capacity_(bytes) {
+GlobalMemory::GlobalMemory(std::uint64_t bytes, Kind kind) : capacity_(bytes), kind_(kind) {
   // Twice the capacity is reserved: gaps take addresses too, and released addresses are handed out
   // again only when all others are used up, so that a use after free is found.
   reserved_ = base::round_up(2 * bytes, kPage * 8);
@@ -57,14 +69,31 @@ GlobalMemory::GlobalMemory(std::uint64_t bytes) : capacity_(bytes) {
   next_ = base_ + kPage;
 }
 
+GlobalMemory::GlobalMemory(void* begin, std::uint64_t bytes)
+    : capacity_(bytes), kind_(Kind::kHost), adopted_(true) {
+  const auto first = reinterpret_cast<std::uint64_t>(begin);
+  base_ = first / 8 * 8;
+  reserved_ = base::round_up(first + bytes - base_, kPage * 8);
+  shadow_ = static_cast<std::uint8_t*>(reserve(reserved_ / 8));
+  next_ = base_ + reserved_;  // nothing else is allocated here
+  live_.emplace(first, Live{first + bytes, nullptr});
+  used_ = bytes;
+  mark_written(*this, first, bytes);
+}
+
 GlobalMemory::~GlobalMemory() {
-  munmap(reinterpret_cast<void*>(base_), reserved_);
+  if (!adopted_) munmap(reinterpret_cast<void*>(base_), reserved_);
   munmap(shadow_, reserved_ / 8);
+}
+
+std::uint64_t GlobalMemory::span(std::uint64_t bytes) const {
+  return kind_ == Kind::kHost ? base::round_up(bytes + kGap, kPage)
+                              : base::round_up(bytes, kAlignment) + kGap;
 }
 
 std::uint64_t GlobalMemory::allocate(std::uint64_t bytes) {
   if (bytes == 0 || bytes > capacity_) return 0;
-  const std::uint64_t span = base::round_up(bytes, kAlignment) + kGap;
+  const std::uint64_t span = this->span(bytes);
   std::lock_guard lock(mutex_);
   if (bytes > capacity_ - used()) return 0;
   std::uint64_t begin = 0;
@@ -85,6 +114,7 @@ std::uint64_t GlobalMemory::allocate(std::uint64_t bytes) {
     throw;
   }
   used_ += bytes;
+  if (kind_ == Kind::kHost) mark_written(*this, begin, bytes);
   generation_.fetch_add(1, std::memory_order_release);
   return begin;
 }
@@ -100,8 +130,10 @@ bool GlobalMemory::release(std::uint64_t pointer, std::shared_ptr<const Operatio
   }
   const auto found = live_.find(pointer);
   if (found == live_.end()) return false;
-  const std::uint64_t end = base::round_up(found->second.end, kAlignment);
-  used_ -= found->second.end - pointer;
+  const std::uint64_t bytes = found->second.end - pointer;
+  const std::uint64_t end =
+      adopted_ ? found->second.end : base::round_up(found->second.end, kAlignment);
+  used_ -= bytes;
   try {
     if (by != nullptr) freed_.push_back({pointer, found->second.end, std::move(by)});
     if (freed_.size() > kMaxFreed) freed_.pop_front();
@@ -111,7 +143,7 @@ bool GlobalMemory::release(std::uint64_t pointer, std::shared_ptr<const Operatio
   live_.erase(found);
   forget(pointer, end);
   try {
-    released_.emplace(end - pointer + kGap, pointer);
+    if (!adopted_) released_.emplace(span(bytes), pointer);
   } catch (const std::bad_alloc&) {
     // The addresses are not used again; there are many more.
   }
@@ -120,7 +152,7 @@ bool GlobalMemory::release(std::uint64_t pointer, std::shared_ptr<const Operatio
 }
 
 void GlobalMemory::forget(std::uint64_t begin, std::uint64_t end) {
-  discard(begin, end);
+  if (!adopted_) discard(begin, end);
   discard(reinterpret_cast<std::uint64_t>(shadow(begin)),
           reinterpret_cast<std::uint64_t>(shadow(end)));
 }
@@ -211,22 +243,6 @@ Allocation GlobalMemory::find(std::uint64_t address, std::uint64_t bytes) const 
   return found.holds(address, bytes) ? found : Allocation{};
 }
 
-namespace {
-
-void mark_written(const GlobalMemory& memory, std::uint64_t address, std::uint64_t bytes) {
-  std::uint64_t end = address + bytes;
-  for (; address < end && (address & 7) != 0; ++address) {
-    *memory.shadow(address) |= static_cast<std::uint8_t>(1u << (address & 7));
-  }
-  if (address >= end) return;
-  for (; end > address && (end & 7) != 0; --end) {
-    *memory.shadow(end - 1) |= static_cast<std::uint8_t>(1u << ((end - 1) & 7));
-  }
-  std::memset(memory.shadow(address), 0xff, (end - address) / 8);
-}
-
-}  // namespace
-
 bool GlobalMemory::write(std::uint64_t to, const void* from, std::uint64_t bytes) {
   if (bytes == 0) return true;
   if (find(to, bytes).end == 0) return false;
@@ -247,6 +263,7 @@ bool GlobalMemory::copy(std::uint64_t to, const GlobalMemory& source, std::uint6
   if (bytes == 0) return true;
   if (find(to, bytes).end == 0 || source.find(from, bytes).end == 0) return false;
   std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  if (kind_ == Kind::kHost) return true;  // all of it counts as written
   if (((to | from | bytes) & 7) == 0) {
     std::memmove(shadow(to), source.shadow(from), bytes / 8);
     return true;

@@ -1,9 +1,10 @@
 #ifndef ANNULUS_SIMULATOR_MACHINE_MEMORY_H_
 #define ANNULUS_SIMULATOR_MACHINE_MEMORY_H_
 
-// Global memory of one simulated device. It is one reserved range of addresses, so that a device
-// pointer is a host pointer. Between allocations there are gaps of addresses that belong to none,
-// and one shadow bit per byte says whether anything wrote it.
+// Memory that kernels reach: that of one simulated device, or memory of the host. It is one
+// reserved range of addresses, so that a device pointer is a host pointer. Between allocations
+// there are gaps of addresses that belong to none, and one shadow bit per byte says whether
+// anything wrote it.
 
 #include <atomic>
 #include <cstddef>
@@ -33,14 +34,23 @@ struct Allocation {
 
 class GlobalMemory {
  public:
+  enum class Kind {
+    kDevice,
+    // The program writes it without being seen, so all of an allocation counts as written.
+    // Allocations begin at pages.
+    kHost,
+  };
   // Reserves addresses, not memory: `bytes` is the capacity that the device reports.
-  explicit GlobalMemory(std::uint64_t bytes);
+  explicit GlobalMemory(std::uint64_t bytes, Kind kind = Kind::kDevice);
+  // Memory of the host that the program has itself: one allocation, [begin, begin + bytes), of kind
+  // kHost. It stays the program's.
+  GlobalMemory(void* begin, std::uint64_t bytes);
   ~GlobalMemory();
   GlobalMemory(const GlobalMemory&) = delete;
   GlobalMemory& operator=(const GlobalMemory&) = delete;
 
-  // The address is a multiple of 256, or 0 where the capacity is used up. The contents are marked
-  // as not written.
+  // The address is a multiple of 256 (of a page for kHost), or 0 where the capacity is used up. The
+  // contents are marked as not written.
   std::uint64_t allocate(std::uint64_t bytes);
   // False when `pointer` is not the start of a live allocation. The last kMaxFreed operations `by`
   // which memory was freed are remembered for freed_by().
@@ -83,9 +93,14 @@ class GlobalMemory {
   // The byte with the shadow bit of `address`, which is bit (address & 7). A set bit means written.
   std::uint8_t* shadow(std::uint64_t address) const { return shadow_ + ((address - base_) >> 3); }
   bool contains(std::uint64_t address) const { return address - base_ < reserved_; }
+  Kind kind() const { return kind_; }
 
  private:
+  std::uint64_t span(std::uint64_t bytes) const;  // addresses that an allocation takes, with a gap
+
   std::uint64_t capacity_;
+  const Kind kind_;
+  const bool adopted_ = false;  // the bytes are the program's own
   std::uint64_t reserved_;
   std::uint64_t base_;
   std::uint8_t* shadow_;

@@ -177,6 +177,59 @@ void check_flights(const Warp& warp, Mask mask, const LaneAddresses& addresses, 
 
 }  // namespace
 
+namespace {
+
+// Both searches take aligned powers of two, so the bytes are taken in the largest such pieces.
+template <typename Visit>
+void for_pieces(int lane, std::uint64_t address, std::uint32_t bytes, Visit visit) {
+  LaneAddresses addresses;
+  for (std::uint32_t done = 0; done < bytes;) {
+    const std::uint64_t at = address + done;
+    const auto aligned = static_cast<std::uint32_t>(at & (~at + 1) & 31u);
+    std::uint32_t piece = aligned == 0 ? 16 : aligned;
+    while (piece > bytes - done) piece /= 2;
+    addresses[static_cast<std::size_t>(lane)] = at;
+    visit(addresses, piece);
+    done += piece;
+  }
+}
+
+// Within the block every scope is strong.
+BlockShadow::Access in_block(const Warp& warp, bool stores, std::uint32_t bytes,
+                             MemoryOrder order) {
+  const bool weak = order == MemoryOrder::kWeak;
+  const AccessKind kind = stores ? (weak ? AccessKind::kWrite : AccessKind::kStrongWrite)
+                                 : (weak ? AccessKind::kRead : AccessKind::kStrongRead);
+  return {.warp = warp.index,
+          .kind = kind,
+          .bytes = bytes,
+          .site = warp.cta->program->code[warp.pc].site};
+}
+
+}  // namespace
+
+void take_strong(const Warp& warp, Mask mask, const LaneAddresses& addresses, MemoryOrder order) {
+  const bool later = warp.cta->strict && !acquires(order);
+  warp.cta->block_shadow.take(warp.index, mask, addresses.data(), later);
+}
+
+void note_load(const Warp& warp, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
+               MemoryOrder order) {
+  BlockShadow& shadow = warp.cta->block_shadow;
+  if (order != MemoryOrder::kWeak) take_strong(warp, mask, addresses, order);
+  shadow.read(in_block(warp, false, bytes, order), mask, addresses.data());
+}
+
+void check_store(const Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes,
+                 MemoryOrder order) {
+  warp.cta->block_shadow.check_write(in_block(warp, true, bytes, order), lane, address);
+}
+
+void note_store(const Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes,
+                MemoryOrder order) {
+  warp.cta->block_shadow.note_write(in_block(warp, true, bytes, order), lane, address);
+}
+
 void require_aligned(Mask mask, const LaneAddresses& addresses, std::uint32_t bytes) {
   check_alignment(mask, addresses, bytes, "the", [](std::uint64_t address) { return address; });
 }
@@ -204,18 +257,16 @@ void check_global_read(Warp& warp, int lane, std::uint64_t address, std::uint32_
     recent = look_up(cta, lane, address, bytes, "read");
   }
   if (cta.global.races == nullptr) return;
-  // The search takes aligned powers of two, so the bytes are taken in the largest such pieces.
   const Stamp mine = stamp_of(warp);
-  for (std::uint32_t done = 0; done < bytes;) {
-    const std::uint64_t at = address + done;
-    const auto aligned = static_cast<std::uint32_t>(at & (~at + 1) & 31u);
-    std::uint32_t piece = aligned == 0 ? 16 : aligned;
-    while (piece > bytes - done) piece /= 2;
-    LaneAddresses addresses;
-    addresses[static_cast<std::size_t>(lane)] = at;
+  for_pieces(lane, address, bytes, [&](const LaneAddresses& addresses, std::uint32_t piece) {
     search_races(warp, *recent.view, AccessKind::kRead, 1u << lane, addresses, piece, mine);
-    done += piece;
-  }
+  });
+}
+
+void note_load(const Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes) {
+  for_pieces(lane, address, bytes, [&](const LaneAddresses& addresses, std::uint32_t piece) {
+    note_load(warp, 1u << lane, addresses, piece, MemoryOrder::kWeak);
+  });
 }
 
 // Lanes mostly stay in the allocation that this instruction touched last (GlobalView::recent), so

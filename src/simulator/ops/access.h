@@ -31,8 +31,8 @@ void reach_global(Warp& warp, Mask mask, const LaneAddresses& addresses, std::ui
                   Access access, AccessKind kind, LanePointers& pointers);
 
 // Strong accesses to global memory hold a StrongScope while they change value and order together.
-// It does nothing for weak accesses, in fast mode, and in kernels whose blocks cannot order
-// themselves.
+// It does nothing for accesses that are weak for other blocks, in fast mode, and in kernels whose
+// blocks cannot order themselves.
 template <bool kChecked>
 class StrongScope {
  public:
@@ -40,7 +40,7 @@ class StrongScope {
       : warp_(warp),
         global_(warp.cta->global),
         order_(inst.order),
-        on_(kChecked && global_.order != nullptr && inst.order != MemoryOrder::kWeak) {
+        on_(kChecked && global_.order != nullptr && strong_for_device(inst.order)) {
     if (on_) lock_ = global_.order->lock_strong();
   }
   // release() comes in front of a write, acquire() behind a read, at the addresses of the lanes.
@@ -53,8 +53,10 @@ class StrongScope {
   }
   void acquire(Mask mask, const LaneAddresses& addresses) const {
     for (Mask rest = on_ ? mask : 0; rest != 0; rest &= rest - 1) {
-      global_.order->acquire(global_.clocks, warp_.index,
-                             addresses[static_cast<std::size_t>(lowest_lane(rest))], order_);
+      const std::uint64_t address = addresses[static_cast<std::size_t>(lowest_lane(rest))];
+      const std::uint32_t learnt =
+          global_.order->acquire(global_.clocks, warp_.index, address, order_);
+      warp_.cta->block_shadow.learn(warp_.index, learnt, address);
     }
   }
 
@@ -65,6 +67,18 @@ class StrongScope {
   const bool on_;
   std::unique_lock<std::mutex> lock_;
 };
+
+// For checked mode: looks for races within the block, beside what reach_global looks for. A load
+// calls note_load, and a store in turn check_store and note_store.
+void note_load(const Warp& warp, Mask mask, const LaneAddresses& addresses, std::uint32_t bytes,
+               MemoryOrder order);
+// What strong reads take up from strong writes of the block.
+void take_strong(const Warp& warp, Mask mask, const LaneAddresses& addresses, MemoryOrder order);
+void note_load(const Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes);
+void check_store(const Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes,
+                 MemoryOrder order);
+void note_store(const Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes,
+                MemoryOrder order);
 
 // Checks the read of one lane, for copies of sizes that no instruction loads.
 void check_global_read(Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes);

@@ -38,6 +38,7 @@ void copy(Warp& warp, const Inst& inst, Mask mask) {
   }
   if (whole != 0) {
     reach_global<kChecked>(warp, whole, from, bytes, Access::kLoad, AccessKind::kRead, pointers);
+    if (kChecked) note_load(warp, whole, from, bytes, MemoryOrder::kWeak);
   }
   for (Mask rest = part; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);
@@ -47,6 +48,7 @@ void copy(Warp& warp, const Inst& inst, Mask mask) {
                "global address {:#x} is no multiple of the {} bytes copied", address, bytes);
     }
     check_global_read(warp, lane, address, sizes[lane]);
+    if (kChecked) note_load(warp, lane, address, sizes[lane]);
   }
   warp.copies.issue(warp, mask, offsets, from.data(), sizes, bytes, kChecked);
 }

@@ -6,7 +6,9 @@
 #include <cstring>
 
 #include "simulator/ops/access.h"
+#include "simulator/ops/atomic_vector.h"
 #include "simulator/ops/handlers.h"
+#include "simulator/ops/shared_address.h"
 
 namespace annulus::simulator {
 namespace {
@@ -14,8 +16,8 @@ namespace {
 enum class Operation : std::uint8_t { kAdd, kMin, kMax, kAnd, kOr, kXor, kExch, kCas, kInc, kDec };
 
 // In the Inst of an atomic: small[0] base has 64 bits, small[1] Operation, small[2] Type::Kind,
-// small[3] space (0 generic, 1 global, 2 shared), small[4] packed pairs; b the operand, c the
-// second one of cas, d the destination or kNoSlot (red).
+// small[3] space (0 generic, 1 global, 2 shared, 3 shared::cluster), small[4] packed pairs; b the
+// operand, c the second one of cas, d the destination or kNoSlot (red).
 template <typename T>
 T apply_integer(Operation operation, bool is_signed, T old, T b, T c) {
   using S = std::make_signed_t<T>;
@@ -76,8 +78,35 @@ T apply(Operation operation, Type::Kind kind, bool pairs, T old, T b, T c) {
   return apply_integer<T>(operation, kind == Type::kSigned, old, b, c);
 }
 
+// Where a lane's atomic on shared memory goes: to the own CTA's, or to that of a CTA that the
+// address names. The search for races takes it up.
+template <bool kChecked>
+std::byte* reach_shared_atomic(Warp& warp, const Inst& inst, int lane,
+                               const LaneAddresses& addresses, std::uint32_t bytes) {
+  Cta& cta = *warp.cta;
+  const std::uint64_t address = addresses[static_cast<std::size_t>(lane)];
+  if (inst.small[3] != 2 && names_cta(address)) {
+    const SharedPlace place = cluster_bytes(warp, static_cast<std::uint32_t>(address), bytes, lane);
+    std::byte* at = place.cta->shared.data() + place.offset;
+    if (kChecked && place.cta != &cta) {
+      const std::uint32_t record = record_remote(warp, *place.cta, lane);
+      place.cta->shadow.remote_atomic(warp.agent, lane, place.offset, bytes, record);
+    } else if (kChecked) {
+      cta.shadow.atomic(warp.index, lane, place.offset, bytes);
+    }
+    return at;
+  }
+  // Unchecked, which leaves out the count of wavefronts alone: lanes come here one by one, and each
+  // would count as an access of the whole warp. The shadow looks for races.
+  LanePointers pointers;
+  reach_shared<false>(warp, 1u << lane, addresses, bytes, pointers);
+  std::byte* at = pointers[static_cast<std::size_t>(lane)];
+  if (kChecked) cta.shadow.atomic(warp.index, lane, shared_offset(cta, at), bytes);
+  return at;
+}
+
 // Lanes are executed one after another, in an order that the ISA leaves open. With a scope below
-// the device (kWeak) an atomic is an ordinary write to other blocks. It takes up what earlier
+// the device (kBlock) an atomic is an ordinary write to other blocks. It takes up what earlier
 // strong writes published before it publishes its own; a red returns no value and takes up nothing.
 template <typename T, bool kChecked>
 void atomic(Warp& warp, const Inst& inst, Mask mask) {
@@ -89,25 +118,20 @@ void atomic(Warp& warp, const Inst& inst, Mask mask) {
   const T* b = warp.lanes<T>(inst.b);
   const T* c = warp.lanes<T>(inst.c == kNoSlot ? inst.b : inst.c);
   T results[kLanes] = {};
+  Mask given = 0;  // lanes of global memory
   const AccessKind access =
-      inst.order == MemoryOrder::kWeak ? AccessKind::kWrite : AccessKind::kStrongWrite;
+      strong_for_device(inst.order) ? AccessKind::kStrongWrite : AccessKind::kWrite;
   const StrongScope<kChecked> scope(warp, inst);
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);
     const std::uint64_t address = addresses[static_cast<std::size_t>(lane)];
     const bool shared =
-        inst.small[3] == 2 || (inst.small[3] == 0 && address - kSharedWindow < kWindowBytes);
+        inst.small[3] >= 2 || (inst.small[3] == 0 && address - kSharedWindow < kWindowBytes);
     LanePointers pointers;
     if (shared) {
-      // Unchecked, which leaves out the count of wavefronts alone: lanes come here one by one, and
-      // each would count as an access of the whole warp. The shadow looks for races below.
-      reach_shared<false>(warp, 1u << lane, addresses, sizeof(T), pointers);
-      std::byte* place = pointers[static_cast<std::size_t>(lane)];
-      if (kChecked) {
-        cta.shadow.atomic(warp.index, lane, shared_offset(cta, place), sizeof(T));
-        if (cta.global.order != nullptr) {
-          cta.global.order->shared_atomic(cta.global.clocks, warp.index);
-        }
+      std::byte* place = reach_shared_atomic<kChecked>(warp, inst, lane, addresses, sizeof(T));
+      if (kChecked && cta.global.order != nullptr) {
+        cta.global.order->shared_atomic(cta.global.clocks, warp.index);
       }
       T old;
       std::memcpy(&old, place, sizeof(T));
@@ -119,6 +143,12 @@ void atomic(Warp& warp, const Inst& inst, Mask mask) {
       reach_global<kChecked>(warp, 1u << lane, addresses, sizeof(T), Access::kUpdate, access,
                              pointers);
       std::atomic_ref<T> place(*reinterpret_cast<T*>(pointers[static_cast<std::size_t>(lane)]));
+      if (kChecked) {
+        if (inst.d != kNoSlot) take_strong(warp, 1u << lane, addresses, inst.order);
+        check_store(warp, lane, address, sizeof(T), MemoryOrder::kBlock);
+        note_store(warp, lane, address, sizeof(T), MemoryOrder::kBlock);
+        given |= 1u << lane;
+      }
       T old = place.load(std::memory_order_relaxed);
       T fresh;
       do {
@@ -130,6 +160,7 @@ void atomic(Warp& warp, const Inst& inst, Mask mask) {
       scope.release(1u << lane, addresses, true);
     }
   }
+  if (given != 0) cta.block_shadow.give(warp.index, given, addresses.data());
   if (inst.d == kNoSlot) return;
   T* d = warp.lanes<T>(inst.d);
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
@@ -142,13 +173,12 @@ void atomic(Warp& warp, const Inst& inst, Mask mask) {
 // says that there is a destination (atom, not red).
 void decode_atomic(Decoder& decoder, bool returns) {
   Inst& inst = decoder.inst();
-  if (decoder.has("shared::cluster"))
-    decoder.unsupported("atomics on the memory of other CTAs are not modelled");
+  if (is_atomic_vector(decoder)) return decode_atomic_vector(decoder, returns);
   const Type type = decoder.type();
   const bool pairs = type.count == 2 && decoder.has("add");
   const bool swap16 = type == Type{Type::kBits, 16} && decoder.has("cas");
   const bool plain = type.count == 1 && (type.bits == 32 || type.bits == 64);
-  if (!(pairs || swap16 || plain) || decoder.has("v2") || decoder.has("v4")) decoder.unsupported();
+  if (!(pairs || swap16 || plain)) decoder.unsupported();
   const std::pair<const char*, Operation> names[] = {
       {"add", Operation::kAdd},   {"min", Operation::kMin}, {"max", Operation::kMax},
       {"and", Operation::kAnd},   {"or", Operation::kOr},   {"xor", Operation::kXor},
@@ -173,9 +203,10 @@ void decode_atomic(Decoder& decoder, bool returns) {
   inst.a = address.base;
   inst.imm = address.offset;
   inst.small[0] = address.base_bits == 64;
-  inst.small[3] = decoder.has("shared") || decoder.has("shared::cta") ? 2
-                  : decoder.has("global")                             ? 1
-                                                                      : 0;
+  inst.small[3] = decoder.has("shared::cluster")                        ? 3
+                  : decoder.has("shared") || decoder.has("shared::cta") ? 2
+                  : decoder.has("global")                               ? 1
+                                                                        : 0;
   inst.b = decoder.in(first + 1, type);
   if (static_cast<Operation>(inst.small[1]) == Operation::kCas) {
     inst.c = decoder.in(first + 2, type);

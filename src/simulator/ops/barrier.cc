@@ -133,6 +133,7 @@ void arrive_at(Warp& warp, NamedBarrier& place, Named named, Mask mask) {
   const std::uint32_t threads = arriving(warp, place, named, mask);
   place.warps |= 1u << warp.index;
   if (kChecked) {
+    cta.block_shadow.settle(warp.index);
     cta.cluster->clocks.release(place.times, warp.agent, mask | ~warp.live, mask == warp.live);
   }
   if (kChecked && cta.global.order != nullptr) {

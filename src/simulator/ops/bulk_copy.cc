@@ -63,6 +63,17 @@ void reach_range(Warp& warp, std::uint64_t address, std::uint32_t bytes, AccessK
   }
 }
 
+AccessKind stored(bool reduces) { return reduces ? AccessKind::kStrongWrite : AccessKind::kWrite; }
+
+// Visits what a copy reads or writes in global memory: visit(begin, end).
+template <typename Visit>
+void for_ranges(const BulkCopy& copy, Visit visit) {
+  if (!copy.tensor) return visit(copy.address, copy.address + copy.bytes);
+  for_rows(copy.map, copy.start, [&](const BoxRow& row) {
+    if (row.bytes != 0) visit(row.address, row.address + row.bytes);
+  });
+}
+
 // Notes that a copy has global memory under way, from its issue on (machine/flights.h). For other
 // blocks a store is not over either before its thread has waited for it (BlockOrder::finish).
 void begin_flight(Warp& warp, const BulkCopy& copy) {
@@ -81,19 +92,31 @@ void begin_flight(Warp& warp, const BulkCopy& copy) {
     if (((copy.ctas >> cta.rank) & 1) == 0) return;
     flight.clock = cta.mbarriers.find(copy.mbarrier)->clock();
   }
-  if (copy.tensor) {
-    for_rows(copy.map, copy.start, [&](const BoxRow& row) {
-      if (row.bytes != 0) flight.ranges.push_back({row.address, row.address + row.bytes});
-    });
-    std::ranges::sort(flight.ranges, {}, &Flight::Range::begin);
-  } else {
-    flight.ranges.push_back({copy.address, copy.address + copy.bytes});
-  }
+  for_ranges(copy, [&](std::uint64_t begin, std::uint64_t end) {
+    flight.ranges.push_back({begin, end});
+  });
+  std::ranges::sort(flight.ranges, {}, &Flight::Range::begin);
   cta.flights.add(std::move(flight));
 }
 
+// Compares what a copy does to global memory with what the block has done there.
+void check_in_block(const Warp& warp, const BulkCopy& copy, AccessKind kind) {
+  BlockShadow& shadow = warp.cta->block_shadow;
+  const BlockShadow::Access access{.warp = warp.index,
+                                   .kind = kind,
+                                   .site = warp.cta->program->code[warp.pc].site,
+                                   .bulk = true};
+  for_ranges(copy, [&](std::uint64_t begin, std::uint64_t end) {
+    if (writes(kind)) {
+      shadow.check_bulk_write(access, copy.lane, begin, end);
+    } else {
+      shadow.check_bulk_read(access, copy.lane, begin, end);
+    }
+  });
+}
+
 template <bool kChecked>
-void reach_copy(Warp& warp, const BulkCopy& copy, AccessKind kind) {
+void reach_copy_of(Warp& warp, const BulkCopy& copy, AccessKind kind) {
   if (!copy.tensor) {
     if (copy.address % kAlignment != 0) {
       raise_at(FaultKind::kMisaligned, copy.lane, "global address {:#x} is no multiple of {}",
@@ -104,6 +127,15 @@ void reach_copy(Warp& warp, const BulkCopy& copy, AccessKind kind) {
   for_rows(copy.map, copy.start, [&](const BoxRow& row) {
     reach_range<kChecked>(warp, row.address, row.bytes, kind, copy.lane);
   });
+}
+
+template <bool kChecked>
+void reach_copy(Warp& warp, const BulkCopy& copy, AccessKind kind) {
+  BlockClocks& clocks = warp.cta->global.clocks;
+  clocks.bulk = true;
+  clocks.unfinished = writes(kind);
+  reach_copy_of<kChecked>(warp, copy, kind);
+  clocks.bulk = clocks.unfinished = false;
 }
 
 void take_size(Warp& warp, const std::uint32_t* slots, BulkCopy& copy) {
@@ -234,6 +266,7 @@ void begin_copy(Warp& warp, const Inst& inst, const std::uint32_t* slots, Instru
       copy.kind = BulkCopy::Kind::kLoad;
       take_targets(warp, inst, slots, copy);
       reach_copy<kChecked>(warp, copy, AccessKind::kRead);
+      if (kChecked) check_in_block(warp, copy, AccessKind::kRead);
       begin_in_shadows(warp, copy);
       if (kChecked) begin_flight(warp, copy);
       break;
@@ -250,11 +283,8 @@ void begin_copy(Warp& warp, const Inst& inst, const std::uint32_t* slots, Instru
                              copy.tensor ? kTensorAlignment : kAlignment, copy.lane)
                         .offset;
       copy.group = warp.bulk_groups[static_cast<std::size_t>(copy.lane)];
-      warp.cta->global.clocks.unfinished = true;
-      reach_copy<kChecked>(
-          warp, copy,
-          copy.reduction == Reduction::kNone ? AccessKind::kWrite : AccessKind::kStrongWrite);
-      warp.cta->global.clocks.unfinished = false;
+      reach_copy<kChecked>(warp, copy, stored(copy.reduction != Reduction::kNone));
+      if (kChecked) check_in_block(warp, copy, stored(copy.reduction != Reduction::kNone));
       if (kChecked) begin_flight(warp, copy);
   }
   if (kChecked && kind != Instruction::kLoad) begin_source(warp, copy);
@@ -309,8 +339,15 @@ void finish_stores(Warp& warp, int lane, std::uint32_t left) {
   Cta& cta = *warp.cta;
   const std::uint32_t committed = warp.bulk_groups[static_cast<std::size_t>(lane)];
   cta.flights.finish_stores(warp, lane, committed, left, [&](const Flight& flight) {
-    if (cta.global.order == nullptr) return;
+    const BlockShadow::Access access{.warp = warp.index,
+                                     .kind = stored(flight.reduces),
+                                     .site = cta.program->code[flight.pc].site,
+                                     .bulk = true};
     for (const Flight::Range& range : flight.ranges) {
+      cta.block_shadow.note_bulk_write(access, lane, range.begin, range.end);
+    }
+    for (const Flight::Range& range : flight.ranges) {
+      if (cta.global.order == nullptr) break;
       cta.global.order->finish(cta.global.clocks, warp.index, range.begin, range.end);
     }
   });

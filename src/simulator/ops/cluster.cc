@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "simulator/ops/access.h"
 #include "simulator/ops/cluster.h"
 #include "simulator/ops/handlers.h"
 #include "simulator/ops/shared_address.h"
@@ -39,71 +40,6 @@ void rank_of(Warp& warp, const Inst& inst, Mask mask) {
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);
     d[lane] = cluster_place(warp, static_cast<std::uint32_t>(addresses[lane]), lane).cta->rank;
-  }
-}
-
-// ld.shared::cluster and st.shared::cluster, lane by lane. The address may be in the CTA's own
-// shared memory, where the shadow takes an ordinary access; otherwise the shadow of the other CTA
-// takes one by a foreign warp, and that CTA has to be there before and after (note_remote).
-//
-// In the Inst, as in memory.cc: a base, imm offset, aux the first of small[2] value slots, small[0]
-// base has 64 bits, small[1] bytes of an element, small[3] bits of a value register, small[4]
-// sign-extend.
-template <bool kStore>
-void access_cluster(Warp& warp, const Inst& inst, Mask mask) {
-  const std::uint32_t element = inst.small[1];
-  const std::uint32_t bytes = element * inst.small[2];
-  const std::uint32_t register_bytes = inst.small[3] / 8u;
-  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
-    const int lane = lowest_lane(rest);
-    const SharedPlace place =
-        shared_place(warp, inst.a, inst.small[0] != 0, inst.imm, ShareSpace::kCluster, lane);
-    Cta& cta = *place.cta;
-    if (place.offset % bytes != 0) {
-      raise_at(FaultKind::kMisaligned, lane,
-               "shared address {} is no multiple of the {} bytes "
-               "accessed",
-               place.offset + kSharedBase, bytes);
-    }
-    if (place.offset > cta.shared.size() || bytes > cta.shared.size() - place.offset) {
-      raise_at(FaultKind::kOutOfBounds, lane,
-               "{} bytes at shared address {} of CTA {}, which has {} bytes from {} on", bytes,
-               place.offset + kSharedBase, cta.rank, cta.shared.size(), kSharedBase);
-    }
-    if (warp.cta->checked && &cta == warp.cta) {
-      if (kStore) {
-        warp.cta->shadow.write(warp.index, lane, place.offset, bytes, true);
-      } else {
-        warp.cta->shadow.read(warp.index, lane, place.offset, bytes);
-      }
-    } else if (warp.cta->checked) {
-      note_remote(warp, cta, lane);
-      const std::uint32_t record =
-          cta.shadow.add({.kind = SharedShadow::Foreign::kRemote,
-                          .agent = warp.agent,
-                          .clock = warp.cta->cluster->clocks.clock(warp.agent),
-                          .lane = lane,
-                          .pc = warp.pc,
-                          .what = fmt::format("lane {} of warp {} of CTA {} of the cluster", lane,
-                                              warp.index, warp.cta->rank)});
-      if (kStore) {
-        cta.shadow.remote_write(warp.agent, lane, place.offset, bytes, record);
-      } else {
-        cta.shadow.remote_read(warp.agent, lane, place.offset, bytes, record);
-      }
-    }
-    std::byte* at = cta.shared.data() + place.offset;
-    for (std::uint32_t i = 0; i < inst.small[2]; ++i, at += element) {
-      std::byte* value = warp.registers + warp.cta->program->slots[inst.aux + i] +
-                         static_cast<std::uint32_t>(lane) * register_bytes;
-      if (kStore) {
-        std::memcpy(at, value, element);
-        continue;
-      }
-      std::memcpy(value, at, element);
-      const bool negative = inst.small[4] != 0 && (static_cast<int>(at[element - 1]) & 0x80) != 0;
-      std::memset(value + element, negative ? 0xff : 0, register_bytes - element);
-    }
   }
 }
 
@@ -170,6 +106,56 @@ void decode_getctarank(Decoder& decoder) {
   inst.d = decoder.out(0, kU32);
   decoder.handler(type.bits == 64 ? rank_of<std::uint64_t> : rank_of<std::uint32_t>);
 }
+
+// ld.shared::cluster and st.shared::cluster, lane by lane. The address may be in the CTA's own
+// shared memory, where the shadow takes an ordinary access; otherwise the shadow of the other CTA
+// takes one by a foreign warp, and that CTA has to be there before and after (note_remote).
+template <bool kStore>
+static void check_access(Warp& warp, const SharedPlace& place, std::uint32_t bytes, int lane) {
+  Cta& cta = *place.cta;
+  if (&cta != warp.cta) {
+    const std::uint32_t record = record_remote(warp, cta, lane);
+    kStore ? cta.shadow.remote_write(warp.agent, lane, place.offset, bytes, record)
+           : cta.shadow.remote_read(warp.agent, lane, place.offset, bytes, record);
+  } else if (kStore) {
+    cta.shadow.write(warp.index, lane, place.offset, bytes, true);
+  } else {
+    cta.shadow.read(warp.index, lane, place.offset, bytes);
+  }
+}
+
+// In the Inst, as in memory.cc: a base, imm offset, aux the first of small[2] value slots, small[0]
+// base has 64 bits, small[1] bytes of an element, small[3] bits of a value register, small[4]
+// sign-extend.
+template <bool kStore>
+void access_cluster(Warp& warp, const Inst& inst, Mask mask) {
+  const std::uint32_t element = inst.small[1];
+  const std::uint32_t bytes = element * inst.small[2];
+  const std::uint32_t register_bytes = inst.small[3] / 8u;
+  LaneAddresses addresses;
+  lane_addresses(warp, inst.a, inst.small[0] != 0, inst.imm, addresses);
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    const auto address = static_cast<std::uint32_t>(addresses[static_cast<std::size_t>(lane)]);
+    const SharedPlace place = cluster_bytes(warp, address, bytes, lane);
+    if (warp.cta->checked) check_access<kStore>(warp, place, bytes, lane);
+    std::byte* at = place.cta->shared.data() + place.offset;
+    for (std::uint32_t i = 0; i < inst.small[2]; ++i, at += element) {
+      std::byte* value = warp.registers + warp.cta->program->slots[inst.aux + i] +
+                         static_cast<std::uint32_t>(lane) * register_bytes;
+      if (kStore) {
+        std::memcpy(at, value, element);
+        continue;
+      }
+      std::memcpy(value, at, element);
+      const bool negative = inst.small[4] != 0 && (static_cast<int>(at[element - 1]) & 0x80) != 0;
+      std::memset(value + element, negative ? 0xff : 0, register_bytes - element);
+    }
+  }
+}
+
+template void access_cluster<false>(Warp&, const Inst&, Mask);
+template void access_cluster<true>(Warp&, const Inst&, Mask);
 
 void decode_cluster_access(Decoder& decoder, bool store) {
   Inst& inst = decoder.inst();

@@ -11,6 +11,11 @@ void decode_cluster_barrier(Decoder& decoder);
 // Decodes ld.shared::cluster and st.shared::cluster, whose operands memory.cc has taken already.
 void decode_cluster_access(Decoder& decoder, bool store);
 
+// The same for the lanes whose generic address leads into the shared memory of a CTA of the
+// cluster.
+template <bool kStore>
+void access_cluster(Warp& warp, const Inst& inst, Mask mask);
+
 }  // namespace annulus::simulator
 
 #endif  // ANNULUS_SIMULATOR_OPS_CLUSTER_H_

@@ -5,10 +5,12 @@
 #include <bit>
 #include <cstring>
 
+#include "simulator/machine/cluster.h"
 #include "simulator/ops/access.h"
 #include "simulator/ops/cluster.h"
 #include "simulator/ops/handlers.h"
 #include "simulator/ops/proxy_fence.h"
+#include "simulator/ops/shared_address.h"
 
 namespace annulus::simulator {
 namespace {
@@ -179,11 +181,62 @@ void load_param(const Warp& warp, const Inst& inst, Mask mask, const LaneAddress
   load_values(warp, inst, mask, pointers);
 }
 
+// Whether a lane would change what is there. Other CTAs may write there at the same time.
+template <typename E>
+bool changes_elements(const Warp& warp, const Inst& inst, int lane, std::byte* to) {
+  std::byte value[32];
+  stored_bytes(warp, inst, lane, value);
+  for (std::uint32_t i = 0; i < inst.small[2]; ++i) {
+    E fresh;
+    std::memcpy(&fresh, value + i * sizeof(E), sizeof(E));
+    std::atomic_ref<E> place(reinterpret_cast<E*>(to)[i]);
+    if (place.load(std::memory_order_relaxed) != fresh) return true;
+  }
+  return false;
+}
+
+bool changes(const Warp& warp, const Inst& inst, int lane, std::byte* to) {
+  switch (inst.small[1]) {
+    case 1:
+      return changes_elements<std::uint8_t>(warp, inst, lane, to);
+    case 2:
+      return changes_elements<std::uint16_t>(warp, inst, lane, to);
+    case 4:
+      return changes_elements<std::uint32_t>(warp, inst, lane, to);
+    default:
+      return changes_elements<std::uint64_t>(warp, inst, lane, to);
+  }
+}
+
+// Stores and looks for races within the block. In the strict reading the lanes store one after
+// another, so that two of them which store different values at one place are a race. The CUDA
+// Programming Guide says that one of them is then stored and leaves open which, and programs that
+// do not mind are allowed in the proven reading (chapter "SIMT Architecture").
+void store_checked(const Warp& warp, const Inst& inst, Mask mask, const LaneAddresses& addresses,
+                   const LanePointers& pointers) {
+  const std::uint32_t bytes = std::uint32_t{inst.small[1]} * inst.small[2];
+  const bool in_turn = warp.cta->strict;
+  const auto check = [&](int lane) {
+    const auto at = static_cast<std::size_t>(lane);
+    if (inst.order == MemoryOrder::kWeak && !changes(warp, inst, lane, pointers[at])) return;
+    check_store(warp, lane, addresses[at], bytes, inst.order);
+  };
+  for (Mask rest = in_turn ? 0 : mask; rest != 0; rest &= rest - 1) check(lowest_lane(rest));
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    if (in_turn) check(lane);
+    note_store(warp, lane, addresses[static_cast<std::size_t>(lane)], bytes, inst.order);
+    store_values(warp, inst, 1u << lane, pointers);
+  }
+  if (inst.order == MemoryOrder::kWeak) return;
+  warp.cta->block_shadow.give(warp.index, mask, addresses.data());
+}
+
 template <bool kChecked, bool kStore>
 void access_global(Warp& warp, const Inst& inst, Mask mask, const LaneAddresses& addresses) {
   LanePointers pointers;
   const std::uint32_t bytes = std::uint32_t{inst.small[1]} * inst.small[2];
-  const bool is_strong = inst.order != MemoryOrder::kWeak;
+  const bool is_strong = strong_for_device(inst.order);
   const AccessKind kind = kStore ? (is_strong ? AccessKind::kStrongWrite : AccessKind::kWrite)
                                  : (is_strong ? AccessKind::kStrongRead : AccessKind::kRead);
   reach_global<kChecked>(warp, mask, addresses, bytes, kStore ? Access::kStore : Access::kLoad,
@@ -191,10 +244,15 @@ void access_global(Warp& warp, const Inst& inst, Mask mask, const LaneAddresses&
   const StrongScope<kChecked> scope(warp, inst);
   if (kStore) {
     scope.release(mask, addresses, false);
-    store_values(warp, inst, mask, pointers);
+    if (kChecked) {
+      store_checked(warp, inst, mask, addresses, pointers);
+    } else {
+      store_values(warp, inst, mask, pointers);
+    }
   } else {
     load_values(warp, inst, mask, pointers);
     scope.acquire(mask, addresses);
+    if (kChecked) note_load(warp, mask, addresses, bytes, inst.order);
   }
 }
 
@@ -214,13 +272,17 @@ void access_local(Warp& warp, const Inst& inst, Mask mask, const LaneAddresses& 
 template <bool kChecked, bool kStore>
 void access_generic(Warp& warp, const Inst& inst, Mask mask, const LaneAddresses& addresses) {
   Mask in[4] = {0, 0, 0, 0};  // global, shared, local, param
+  Mask in_cluster = 0;        // shared memory by a rank (machine/cluster.h)
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);
     // Anything outside of the three windows (program/address_spaces.h) is global, null too, and has
     // its bounds checked there.
-    const std::uint64_t window = addresses[static_cast<std::size_t>(lane)] / kWindowBytes;
-    in[window < 4 ? window : 0] |= 1u << lane;
+    const std::uint64_t address = addresses[static_cast<std::size_t>(lane)];
+    const std::uint64_t window = address / kWindowBytes;
+    const bool ranked = window == 1 && names_cta(address);
+    (ranked ? in_cluster : in[window < 4 ? window : 0]) |= 1u << lane;
   }
+  if (in_cluster != 0) access_cluster<kStore>(warp, inst, in_cluster);
   if (in[0] != 0) access_global<kChecked, kStore>(warp, inst, in[0], addresses);
   if (in[1] != 0) {
     if (kStore) {
@@ -266,7 +328,12 @@ void reach_piece(Warp& warp, Mask mask, const LaneAddresses& addresses, std::uin
   Mask in[4] = {0, 0, 0, 0};  // global, shared, local, param
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);
-    const std::uint64_t window = addresses[static_cast<std::size_t>(lane)] / kWindowBytes;
+    const std::uint64_t address = addresses[static_cast<std::size_t>(lane)];
+    const std::uint64_t window = address / kWindowBytes;
+    if (kSpace == Space::kNone && window == 1 && names_cta(address)) {
+      raise(FaultKind::kUnsupported, "a load of another CTA's memory of which a part is used",
+            lane);
+    }
     const int space = kSpace == Space::kShared  ? 1
                       : kSpace == Space::kLocal ? 2
                       : kSpace == Space::kNone  ? static_cast<int>(window < 4 ? window : 0)
@@ -276,6 +343,7 @@ void reach_piece(Warp& warp, Mask mask, const LaneAddresses& addresses, std::uin
   if (in[0] != 0) {
     reach_global<kChecked>(warp, in[0], addresses, bytes, Access::kLoad, AccessKind::kRead,
                            pointers);
+    if (kChecked) note_load(warp, in[0], addresses, bytes, MemoryOrder::kWeak);
   }
   if (in[1] != 0) {
     reach_shared<kChecked>(warp, in[1], addresses, bytes, pointers);
@@ -407,6 +475,9 @@ void decode_access(Decoder& decoder) {
   set_handler<Space::kNone, kStore>(decoder, used);
 }
 
+// A fence with the scope of the block or the cluster.
+void fence_block(Warp& warp, const Inst&, Mask) { warp.cta->block_shadow.settle(warp.index); }
+
 // The handler of instructions that have no effect here.
 void nothing(Warp&, const Inst&, Mask) {}
 
@@ -417,6 +488,7 @@ void fence_blocks(Warp& warp, const Inst&, Mask) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (!kChecked) return;
   Cta& cta = *warp.cta;
+  cta.block_shadow.settle(warp.index);
   if (cta.global.order != nullptr) cta.global.order->fence(cta.global.clocks, warp.index);
 }
 
@@ -443,13 +515,12 @@ void decode_prefetch(Decoder& decoder) {
   decoder.handler(nothing);
 }
 
-// The warps of a CTA take turns on one thread, so that a fence between them changes no value. A
-// fence between blocks is one of the host's memory too, and tells the search for races between
-// blocks. Between the warps of a CTA fences order nothing for that search; barriers and atomics do.
+// The warps of a CTA take turns on one thread, so that a fence between them changes no value, and
+// only tells the search for races. A fence between blocks is one of the host's memory too.
 void decode_fence(Decoder& decoder) {
   if (decoder.has("proxy") || decoder.has("mbarrier_init")) return decode_proxy_fence(decoder);
   decoder.inst().kind = Class::kBarrier;
-  if (decoder.has("cta") || decoder.has("cluster")) return decoder.handler(nothing);
+  if (decoder.has("cta") || decoder.has("cluster")) return decoder.handler(nothing, fence_block);
   decoder.program().orders_blocks = true;
   decoder.handler(fence_blocks<false>, fence_blocks<true>);
 }

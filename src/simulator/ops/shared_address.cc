@@ -29,6 +29,22 @@ SharedPlace shared_place(const Warp& warp, std::uint32_t base_slot, bool wide, s
   return cluster_place(warp, low, lane);
 }
 
+SharedPlace cluster_bytes(const Warp& warp, std::uint32_t address, std::uint32_t bytes, int lane) {
+  const SharedPlace place = cluster_place(warp, address, lane);
+  const Cta& cta = *place.cta;
+  if (place.offset % bytes != 0) {
+    raise_at(FaultKind::kMisaligned, lane,
+             "shared address {} is no multiple of the {} bytes accessed",
+             place.offset + kSharedBase, bytes);
+  }
+  if (place.offset > cta.shared.size() || bytes > cta.shared.size() - place.offset) {
+    raise_at(FaultKind::kOutOfBounds, lane,
+             "{} bytes at shared address {} of CTA {}, which has {} bytes from {} on", bytes,
+             place.offset + kSharedBase, cta.rank, cta.shared.size(), kSharedBase);
+  }
+  return place;
+}
+
 void note_remote(Warp& warp, Cta& cta, int lane) {
   if (!warp.cta->checked) return;
   check_started(warp, cta, lane);
@@ -39,6 +55,17 @@ void note_remote(Warp& warp, Cta& cta, int lane) {
     return;
   }
   cta.remote.push_back(fresh);
+}
+
+std::uint32_t record_remote(Warp& warp, Cta& cta, int lane) {
+  note_remote(warp, cta, lane);
+  return cta.shadow.add({.kind = SharedShadow::Foreign::kRemote,
+                         .agent = warp.agent,
+                         .clock = warp.cta->cluster->clocks.clock(warp.agent),
+                         .lane = lane,
+                         .pc = warp.pc,
+                         .what = fmt::format("lane {} of warp {} of CTA {} of the cluster", lane,
+                                             warp.index, warp.cta->rank)});
 }
 
 }  // namespace annulus::simulator

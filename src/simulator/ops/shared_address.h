@@ -20,9 +20,21 @@ ShareSpace share_space(const Decoder& decoder, const Decoder::Address& address);
 SharedPlace shared_place(const Warp& warp, std::uint32_t base_slot, bool wide, std::int64_t offset,
                          ShareSpace space, int lane);
 
+// The place of `bytes` bytes at an address in the shared memory of a CTA of the cluster. Throws
+// Fault where they are misaligned or out of bounds.
+SharedPlace cluster_bytes(const Warp& warp, std::uint32_t address, std::uint32_t bytes, int lane);
+
+// Whether a generic address of shared memory was made by mapa, and so names a CTA.
+inline bool names_cta(std::uint64_t address) {
+  return (static_cast<std::uint32_t>(address) >> kRankShift) != 0;
+}
+
 // Remembers that the running warp uses shared memory of another CTA. Throws Fault unless that CTA
 // is known to have started; check_remote_seen looks later whether it has outlived the access.
 void note_remote(Warp& warp, Cta& cta, int lane);
+
+// The same, and makes the record of the access by the lane for the shadow of that CTA.
+std::uint32_t record_remote(Warp& warp, Cta& cta, int lane);
 
 }  // namespace annulus::simulator
 

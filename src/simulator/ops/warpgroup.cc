@@ -95,6 +95,11 @@ void proxy_fence(Warp& warp, const Inst&, Mask mask) {
   cta.cluster->clocks.fence(warp.agent, mask | ~warp.live, mask == warp.live);
 }
 
+// Shared memory is not fenced by it.
+void global_proxy_fence(Warp& warp, const Inst&, Mask mask) {
+  warp.cta->block_shadow.fence(warp.index, mask | ~warp.live, mask == warp.live);
+}
+
 void init_fence(Warp& warp, const Inst&, Mask) {
   Cta& cta = *warp.cta;
   if (cta.checked) cta.mbarriers.fence_inits(warp.agent, cta.cluster->clocks.clock(warp.agent));
@@ -141,8 +146,9 @@ void decode_proxy_fence(Decoder& decoder) {
   decoder.inst().kind = Class::kBarrier;
   if (decoder.has("mbarrier_init")) return decoder.handler(init_fence);
   if (!decoder.has("async")) decoder.unsupported("this proxy fence is not modelled");
-  // The checks do not follow a kernel's own writes to global memory into the asynchronous proxy.
-  if (decoder.has("global")) return decoder.handler(nothing);
+  const bool shared = decoder.has("shared::cta") || decoder.has("shared::cluster");
+  if (!shared) decoder.program().fences_global_proxy = true;
+  if (decoder.has("global")) return decoder.handler(nothing, global_proxy_fence);
   decoder.handler(proxy_fence);
 }
 

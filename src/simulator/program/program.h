@@ -20,8 +20,22 @@
 namespace annulus::simulator {
 
 // What an access to global memory orders besides itself (PTX ISA 9.0, section 8.7). All but the
-// weak ones are strong.
-enum class MemoryOrder : std::uint8_t { kWeak, kRelaxed, kAcquire, kRelease, kBoth };
+// weak ones are strong; those called kBlock have a scope below the device, and so are weak for
+// other blocks.
+enum class MemoryOrder : std::uint8_t {
+  kWeak,
+  kBlock,
+  kBlockAcquire,
+  kRelaxed,
+  kAcquire,
+  kRelease,
+  kBoth
+};
+constexpr bool strong_for_device(MemoryOrder order) { return order >= MemoryOrder::kRelaxed; }
+constexpr bool acquires(MemoryOrder order) {
+  return order == MemoryOrder::kBlockAcquire || order == MemoryOrder::kAcquire ||
+         order == MemoryOrder::kBoth;
+}
 
 struct Warp;
 struct Inst;
@@ -153,6 +167,8 @@ struct Program {
   // Whether blocks can order themselves, because there are fences of the device, acquires or
   // releases.
   bool orders_blocks = false;
+  // It has fence.proxy.async for all memory, or for global memory.
+  bool fences_global_proxy = false;
   // Whether its CTAs wait for each other or deal out work, and so have to live together
   // (simulator/decode/ordered_accesses.h).
   bool lives_together = false;

@@ -66,6 +66,16 @@ void parse_initializer(TokenStream& tokens, Variable& variable, std::size_t elem
   variable.initial.resize(variable.bytes);
 }
 
+// Parses .attribute(.managed), which says that the host uses the variable too. The addresses of a
+// device's memory are the host's as well, so that it needs nothing more.
+void parse_attribute(TokenStream& tokens, Space space) {
+  tokens.expect('(');
+  if (space != Space::kGlobal || !tokens.accept(".managed")) {
+    tokens.fail("the only attribute that is supported is .managed, of a global variable");
+  }
+  tokens.expect(')');
+}
+
 // Parses [.align N] .type name [ [N]... ] [= initializer]. Directives may come in any order; .ptr
 // and the space behind it only describe a pointer and change nothing. The first extent may be
 // empty: an initializer gives it, or the launch does for extern shared memory.
@@ -84,6 +94,10 @@ Variable parse_variable(TokenStream& tokens, Space space, bool external) {
         tokens.fail("an alignment is a power of two, and not as large");
       }
       aligned = true;
+      continue;
+    }
+    if (tokens.accept(".attribute")) {
+      parse_attribute(tokens, space);
       continue;
     }
     if (directive == ".v2" || directive == ".v4") {

@@ -113,6 +113,7 @@ void start_cta(Cta& cta, const LaunchRequest& request, std::uint64_t cta_index,
     cta.shadow.reset(static_cast<std::uint32_t>(cta.shared.size()),
                      static_cast<int>(cta.warp_count()), cta.cluster->clocks, cta.warps[0].agent,
                      cta.by_warp, cta.strict);
+    cta.block_shadow.reset(*cta.program, cta.cluster->clocks, cta.warps[0].agent);
   }
   GlobalView& global = cta.global;
   if (global.races != nullptr) global.stamp = global.races->stamp(cta_index, 0);

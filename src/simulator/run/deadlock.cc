@@ -111,6 +111,34 @@ void report_deadlock(Cluster& cluster) {
   raise(FaultKind::kDeadlock, "no warp can go on");
 }
 
+std::string waits_text(const Cta& cta) {
+  constexpr std::size_t kNamed = 4;
+  std::string text;
+  std::size_t named = 0;
+  const auto add = [&](const Warp& warp, const std::string& what) {
+    if (++named > kNamed) return;
+    text += fmt::format("{}warp {} {}", named == 1 ? "" : "; ", warp.index, what);
+  };
+  for (const Warp& warp : cta.warps) {
+    for (const Group& group : warp.groups) {
+      if (group.state == GroupState::kRunning) {
+        add(warp, fmt::format("runs at PTX line {}", cta.program->instructions[group.pc]->line));
+      } else if (group.state == GroupState::kBlocked) {
+        add(warp, "waits for " + awaited(cta, group));
+      }
+    }
+  }
+  for (std::size_t id = 0; id < cta.barriers.size(); ++id) {
+    const NamedBarrier& barrier = cta.barriers[id];
+    if (!barrier.open || barrier.waiters.empty()) continue;
+    text += fmt::format("{}barrier {} has {} of {} threads", text.empty() ? "" : "; ", id,
+                        barrier.arrived,
+                        barrier.expected != 0 ? std::to_string(barrier.expected) : "all");
+  }
+  if (named > kNamed) text += fmt::format("; {} more groups of lanes", named - kNamed);
+  return text;
+}
+
 void report_polls(const std::vector<Cluster*>& clusters, std::uint64_t unstarted) {
   constexpr std::size_t kNamed = 4;
   std::string polling;

@@ -2,6 +2,7 @@
 #define ANNULUS_SIMULATOR_RUN_DEADLOCK_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "simulator/machine/cluster.h"
@@ -15,6 +16,10 @@ namespace annulus::simulator {
 // what nobody will write. `unstarted` CTAs wait for a place. Throws the Fault, at the first
 // cluster.
 [[noreturn]] void report_polls(const std::vector<Cluster*>& clusters, std::uint64_t unstarted);
+
+// What the warps of a CTA do and wait for: "warp 0 runs at PTX line 9; barrier 0 has 32 of 64
+// threads".
+std::string waits_text(const Cta& cta);
 
 }  // namespace annulus::simulator
 

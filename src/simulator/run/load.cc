@@ -69,6 +69,11 @@ class Loaded final : public LoadedModule {
     const auto found = programs_.find(name);
     return found != programs_.end() ? found->second.get() : nullptr;
   }
+  std::vector<std::string_view> kernels() const override {
+    std::vector<std::string_view> names;
+    for (const auto& [name, program] : programs_) names.push_back(name);
+    return names;
+  }
   std::span<const GlobalVariable> variables() const override { return variables_; }
 
  private:

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "simulator/machine/memory.h"
 #include "simulator/program/program.h"
@@ -30,6 +31,7 @@ class LoadedModule {
 
   virtual const KernelInfo* kernel(std::string_view name) const = 0;  // null: no such kernel
   virtual const Program* program(std::string_view name) const = 0;
+  virtual std::vector<std::string_view> kernels() const = 0;  // their names, sorted
   virtual std::span<const GlobalVariable> variables() const = 0;
 };
 

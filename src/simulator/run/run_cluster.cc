@@ -39,8 +39,10 @@ bool idle(const Cluster& cluster, std::size_t ready) {
 void check_limits(const Cluster& cluster, const Cta& cta, const LaunchRequest& request,
                   std::size_t ready) {
   if (request.max_warp_instructions != 0 && cta.executed > request.max_warp_instructions) {
-    raise_at(FaultKind::kTimeout, -1, "the CTA has run {} warp instructions, {} are allowed",
-             cta.executed, request.max_warp_instructions);
+    raise_at(FaultKind::kTimeout, -1,
+             "block ({}, {}, {}) has run {} warp instructions, {} are allowed (option limit): {}",
+             cta.index[0], cta.index[1], cta.index[2], cta.executed, request.max_warp_instructions,
+             waits_text(cta));
   }
   constexpr std::uint64_t kPolls = 4096;
   if (cluster.events == cluster.polled_events && cluster.tests > kPolls * ready) {

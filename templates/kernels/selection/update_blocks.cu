@@ -136,6 +136,7 @@ __global__ void __launch_bounds__(kSelectionThreads)
     }
     __syncwarp();
   }
+  __syncwarp();  // the last turn may have ended while lanes still read the masses
   for (int column = lane; column < params.columns; column += 32) mass[column] = 0;
   for (int word = lane; word < of.words; word += 32) kept[word] &= ~forced[word];
 }

@@ -71,6 +71,43 @@ T exchange(T, T b) {
   return b;
 }
 
+// Vectors of which the last element is looked at; the others are combined alike, and their place
+// gets the filler back.
+void add_vectors(Set& set) {
+  set.hopper_form(
+      "red.global.add.v2.f32",
+      "{ .reg .f32 x; st.global.v2.f32 [dst], {b, a}; red.global.add.v2.f32 [dst], {a, b};"
+      " ld.global.v2.f32 {x, d}, [dst]; st.global.b32 [dst+4], 0xcdcdcdcd; }",
+      +[](float a, float b) -> std::optional<float> {
+        // Subnormal numbers may be flushed, as by the form without a vector.
+        const bool tiny = flush(a) != a || flush(b) != b || flush(a + b) != a + b;
+        if (tiny && !std::isnan(a + b)) return std::nullopt;
+        return a + b;
+      });
+  set.hopper_form(
+      "atom.global.add.noftz.v2.f16x2",
+      "{ .reg .b32 x, old0, old1; st.global.v2.b32 [dst], {b, a};"
+      " atom.global.add.noftz.v2.f16x2 {old0, old1}, [dst], {a, b};"
+      " ld.global.v2.b32 {x, d}, [dst]; st.global.b32 [dst+4], 0xcdcdcdcd; }",
+      +[](F16x2 a, F16x2 b) {
+        return F16x2{to_f16(a.low.value() + b.low.value()),
+                     to_f16(a.high.value() + b.high.value())};
+      });
+  set.hopper_form(
+      "atom.global.max.noftz.v2.bf16x2 old",
+      "{ .reg .b32 old; st.global.v2.b32 [dst], {b, a};"
+      " atom.global.max.noftz.v2.bf16x2 {old, d}, [dst], {a, b};"
+      " st.global.b32 [dst+4], 0xcdcdcdcd; }",
+      +[](u32 a, u32) { return a; });
+  set.hopper_form(
+      "red.global.add.noftz.v4.bf16",
+      "{ .reg .b16 x, y, z; st.global.v4.b16 [dst], {b, a, b, a};"
+      " red.relaxed.gpu.global.add.noftz.v4.bf16 [dst], {a, b, a, b};"
+      " ld.global.v4.b16 {x, y, z, d}, [dst]; st.global.v4.b16 [dst],"
+      " {0xcdcd, 0xcdcd, 0xcdcd, 0xcdcd}; }",
+      +[](Bf16 a, Bf16 b) { return to_bf16(a.value() + b.value()); });
+}
+
 }  // namespace
 
 void add_atomic(Set& set) {
@@ -166,6 +203,12 @@ void add_atomic(Set& set) {
         return F16x2{to_f16(a.low.value() + b.low.value()),
                      to_f16(a.high.value() + b.high.value())};
       });
+  set.form(
+      "atom.global.add.noftz.f16",
+      "{ .reg .b16 old; st.global.b16 [dst], a; atom.global.add.noftz.f16 old, [dst], b; "
+      "ld.global.b16 d, [dst]; }",
+      +[](F16 a, F16 b) { return to_f16(a.value() + b.value()); });
+  add_vectors(set);
 }
 
 }  // namespace annulus::golden

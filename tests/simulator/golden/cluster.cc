@@ -28,6 +28,21 @@ void cluster(const Golden&, Words, Expected expected) {
   }
 }
 
+void cluster_generic(const Golden&, Words, Expected expected) {
+  for (u32 cta = 0; cta < 8; ++cta) {
+    const u32 x = cta % 4;
+    const u32 next = (x % 2 + cta / 4 * 2 + 1) % 4;
+    const u32 theirs = next / 2 * 4 + x / 2 * 2 + next % 2;
+    for (u32 t = 0; t < 32; ++t) {
+      const Expected to = expected.subspan((cta * 32 + t) * 4, 4);
+      to[0] = to_word(theirs * 1000 + t);
+      to[1] = to_word(theirs * 1000 + t + 500);
+      to[2] = to_word(u32{10});
+      to[3] = to_word(u32{1000});
+    }
+  }
+}
+
 void warpgroups(const Golden&, Words, Expected expected) {
   for (Word& word : expected) word = to_word(u32{15});
 }
@@ -94,9 +109,10 @@ void add_stmatrix(Set& set) {
 
 void add_cluster(Set& set) {
   Golden& all = set.file("cluster", {4, 2}, {32}, 512, cluster);
+  Golden& generic = set.file("cluster_generic", {4, 2}, {32}, 512, cluster_generic);
   Golden& groups = set.file("warpgroups", {1}, {384}, 192, warpgroups);
-  all.word_bytes = groups.word_bytes = 4;
-  all.hopper = groups.hopper = true;
+  all.word_bytes = generic.word_bytes = groups.word_bytes = 4;
+  all.hopper = generic.hopper = groups.hopper = true;
   add_stmatrix<1, false>(set);
   add_stmatrix<2, false>(set);
   add_stmatrix<4, false>(set);

@@ -251,7 +251,7 @@ void Set::finish(Golden& golden, Kind result, std::string_view statement) {
 
 void Set::move_to_hopper(Golden& golden) {
   golden.hopper = true;
-  golden.text.replace(0, kHeader.size(), ".version 8.0\n.target sm_90a\n.address_size 64\n\n");
+  golden.text.replace(0, kHeader.size(), ".version 8.1\n.target sm_90a\n.address_size 64\n\n");
 }
 
 Golden& Set::file(const std::string& name, Extent grid, Extent block, std::size_t out_words,

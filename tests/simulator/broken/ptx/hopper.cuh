@@ -252,6 +252,23 @@ DEVICE u32 load_remote(u32 address) {
 DEVICE void store_remote(u32 address, u32 value) {
   asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
 }
+// The same by generic addresses, which map_shared_rank of a cluster_group gives.
+DEVICE const u32* generic_remote(const u32* p, u32 rank) {
+  const u32* address;
+  asm volatile("mapa.u64 %0, %1, %2;" : "=l"(address) : "l"(p), "r"(rank));
+  return address;
+}
+DEVICE u32 load_generic(const u32* p, u32 rank) {
+  u32 value;
+  asm volatile("ld.u32 %0, [%1];" : "=r"(value) : "l"(generic_remote(p, rank)) : "memory");
+  return value;
+}
+DEVICE void store_generic(const u32* p, u32 rank, u32 value) {
+  asm volatile("st.u32 [%0], %1;" ::"l"(generic_remote(p, rank)), "r"(value) : "memory");
+}
+DEVICE void add_remote(const u32* p, u32 rank, u32 value) {
+  asm volatile("red.add.u32 [%0], %1;" ::"l"(generic_remote(p, rank)), "r"(value) : "memory");
+}
 DEVICE void arrive_remote(u32 bar) {
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory");
 }

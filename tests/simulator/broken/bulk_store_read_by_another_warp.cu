@@ -1,0 +1,19 @@
+// A warp reads what a bulk copy stores, which only the thread that issued it has waited for.
+// EXPECT global memory race | access to bytes in flight
+// LAUNCH block=64
+// ARCH sm_90a
+#include "broken/ptx/hopper.cuh"
+
+extern "C" __global__ void broken(const u32* in, u32* out) {
+  __shared__ alignas(128) u32 tile[64];
+  out[threadIdx.x] = 1;
+  tile[threadIdx.x] = in[threadIdx.x] + 1;
+  fence_async();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    store(out, tile, 256);  // FAULT
+    commit_stores();
+    wait_stores<0>();
+  }
+  if (threadIdx.x >= 32) out[64 + threadIdx.x] = out[threadIdx.x];  // FAULT
+}
