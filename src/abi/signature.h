@@ -31,6 +31,12 @@ template <>
 struct Reduced<void> {
   using type = void;
 };
+// cuda.h has uint64_t in some places and unsigned long long in others.
+template <>
+struct Reduced<unsigned long long> {
+  static_assert(sizeof(unsigned long long) == sizeof(unsigned long));
+  using type = unsigned long;
+};
 
 // A pointer to any struct is a pointer to void: opaque handles are never complete.
 template <typename T>

@@ -1,8 +1,8 @@
 # The simulated driver's face, and its libcuda.so.1.
 annulus_test(sim_driver LABEL unit LIBRARIES annulus_simulator
-  SOURCES simulator/assign_slots_test.cc simulator/capture_test.cc simulator/driver_launch_test.cc simulator/driver_memory_test.cc simulator/driver_test.cc
-          simulator/fatbin_test.cc simulator/load_test.cc simulator/options_test.cc simulator/out_of_memory_test.cc simulator/peer_test.cc simulator/race_order_test.cc simulator/race_test.cc simulator/residents_test.cc
-          simulator/streams_test.cc simulator/tensor_map_test.cc SEPARATE)
+  SOURCES simulator/absent_test.cc simulator/assign_slots_test.cc simulator/capture_test.cc simulator/driver_launch_test.cc simulator/driver_memory_test.cc simulator/driver_test.cc
+          simulator/fatbin_test.cc simulator/graph_test.cc simulator/host_memory_test.cc simulator/library_test.cc simulator/link_test.cc simulator/load_test.cc simulator/options_test.cc simulator/out_of_memory_test.cc simulator/peer_test.cc simulator/policies_test.cc simulator/race_order_test.cc simulator/race_test.cc simulator/residents_test.cc
+          simulator/streams_test.cc simulator/tensor_map_test.cc simulator/vector_atomics_test.cc SEPARATE)
 
 # A program that knows nothing of Annulus, on both kinds of simulated device.
 add_executable(vector_add ${CMAKE_CURRENT_LIST_DIR}/vector_add.c)
@@ -32,10 +32,27 @@ add_test(NAME libcuda_vector_add_options
   COMMAND vector_add $<TARGET_FILE_DIR:annulus_libcuda>/libcuda.so.1 0)
 set_tests_properties(libcuda_vector_add_options PROPERTIES LABELS unit
   ENVIRONMENT "ANNULUS_SIMULATOR_OPTIONS=sead=3" PASS_REGULAR_EXPRESSION "no option 'sead'")
+# Programs that end while work is queued.
+find_package(Threads REQUIRED)
+add_executable(library_exit ${CMAKE_CURRENT_LIST_DIR}/library_exit.c)
+target_compile_definitions(library_exit PRIVATE _POSIX_C_SOURCE=200809L)
+target_link_libraries(library_exit PRIVATE ${CMAKE_DL_LIBS} Threads::Threads)
+annulus_warnings(library_exit)
+foreach(how exit return thread fork)
+  add_test(NAME libcuda_exit_${how}
+    COMMAND library_exit $<TARGET_FILE_DIR:annulus_libcuda>/libcuda.so.1 ${how})
+  set_tests_properties(libcuda_exit_${how} PROPERTIES LABELS unit TIMEOUT 60
+    ENVIRONMENT "ANNULUS_SIMULATOR_OPTIONS=streams=1")
+endforeach()
+
+find_library(ANNULUS_cuda_STUB cuda NO_DEFAULT_PATH
+  PATHS ${ANNULUS_cuda_INCLUDE}/../lib64/stubs ${ANNULUS_cuda_INCLUDE}/../lib/stubs
+        /usr/local/cuda/lib64/stubs)
+mark_as_advanced(ANNULUS_cuda_STUB)
 add_test(NAME libcuda_symbols COMMAND ${CMAKE_COMMAND}
   -DLIBRARY=$<TARGET_FILE:annulus_libcuda>
   -DSIMULATOR=$<TARGET_FILE:annulus_simulator_shared> -DNM=${CMAKE_NM} -DROOT=${PROJECT_SOURCE_DIR}
-  -P ${CMAKE_CURRENT_LIST_DIR}/symbols.cmake)
+  -DSTUB=${ANNULUS_cuda_STUB} -P ${CMAKE_CURRENT_LIST_DIR}/symbols.cmake)
 set_tests_properties(libcuda_symbols PROPERTIES LABELS unit)
 
 # The library opened as Annulus opens a driver: found, whole and known to be simulated.

@@ -98,8 +98,10 @@ TEST_CASE("functions are found by name and version") {
     CHECK(entry(name, &found) == abi::kCudaSuccess);
     return found;
   };
-  CHECK(get("cuCtxCreate", &address, 12000, 0, &status) == abi::kCudaSuccess);
+  CHECK(get("cuCtxCreate", &address, 11000, 0, &status) == abi::kCudaSuccess);
   CHECK(address == named("cuCtxCreate"));
+  CHECK(get("cuCtxCreate", &address, 12000, 0, &status) == abi::kCudaSuccess);
+  CHECK(address == named("cuCtxCreate_v3"));
   CHECK(get("cuCtxCreate", &address, 13000, 0, &status) == abi::kCudaSuccess);
   CHECK(address == named("cuCtxCreate_v4"));
   CHECK(get("cuGetProcAddress", &address, 13000, 0, nullptr) == abi::kCudaSuccess);
@@ -112,6 +114,14 @@ TEST_CASE("functions are found by name and version") {
   CHECK(status == 1);
   CHECK(get("cuNoSuchThing", &address, 13000, 0, nullptr) == abi::kCudaNotFound);
   CHECK(get(nullptr, &address, 13000, 0, &status) == abi::kCudaInvalidValue);
+  // Functions that are absent are found too, and flag 2 asks for those of a stream per thread.
+  CHECK(get("cuTexRefCreate", &address, 13000, 0, &status) == abi::kCudaSuccess);
+  CHECK(address == named("cuTexRefCreate"));
+  CHECK(get("cuStreamQuery", &address, 13000, 2, &status) == abi::kCudaSuccess);
+  CHECK(address == named("cuStreamQuery_ptsz"));
+  CHECK(get("cuMemcpy", &address, 13000, 2, &status) == abi::kCudaSuccess);
+  CHECK(address == named("cuMemcpy_ptds"));
+  CHECK(get("cuCtxGetId", &address, 13000, 2, &status) == abi::kCudaSuccess);
   // No internal symbol is exported.
   CHECK(library.symbol("_ZN7annulus9simulator15make_cuda_tableEv") == nullptr);
 }

@@ -1,9 +1,10 @@
-# libcuda.so.1 exports what docs/simulator.md lists;
+# libcuda.so.1 exports what docs/simulator.md lists, and what absent.def does, and together these are
+# all symbols of the driver (where a toolkit's stub library says which there are);
 # libannulus_simulator.so what annulus/simulator.h declares, and no function of CUDA's; the document
 # lists every counter with the words of annulus/counters.def.
 #
 #   cmake -DLIBRARY=libcuda.so.1 -DSIMULATOR=libannulus_simulator.so -DNM=nm -DROOT=repository
-#     -P symbols.cmake
+#     [-DSTUB=stubs/libcuda.so] -P symbols.cmake
 cmake_minimum_required(VERSION 3.25)
 
 function(exported_by library out)
@@ -29,7 +30,29 @@ string(REGEX REPLACE "[ \n]+" ";" listed "${CMAKE_MATCH_1}")
 list(FILTER listed EXCLUDE REGEX "^$")
 list(SORT listed)
 
+file(STRINGS ${ROOT}/src/simulator/driver/absent.def absent REGEX "^ABSENT\\(")
+list(TRANSFORM absent REPLACE "^ABSENT\\(([A-Za-z0-9_]+)\\)$" "\\1")
+
 set(errors "")
+if(EXISTS "${STUB}")
+  exported_by(${STUB} wanted)
+  list(FILTER wanted INCLUDE REGEX "^cu")
+  list(LENGTH wanted count)
+  if(count LESS 500)
+    string(APPEND errors "  ${STUB} has only ${count} symbols\n")
+  endif()
+  foreach(name IN LISTS wanted)
+    if(NOT name IN_LIST exported)
+      string(APPEND errors "  ${name} is neither in provided.def nor in absent.def\n")
+    endif()
+  endforeach()
+endif()
+foreach(name IN LISTS absent)
+  if(NOT name IN_LIST exported)
+    string(APPEND errors "  ${name} is in absent.def and not exported\n")
+  endif()
+endforeach()
+list(REMOVE_ITEM exported ${absent})
 foreach(name IN LISTS exported)
   if(NOT name IN_LIST listed)
     string(APPEND errors "  ${name} is exported but not in docs/simulator.md\n")
@@ -72,7 +95,8 @@ if(count LESS 20)
   string(APPEND errors "  only ${count} counters were found\n")
 endif()
 list(LENGTH exported count)
+list(LENGTH absent absent_count)
 if(errors)
   message(FATAL_ERROR "${LIBRARY}:\n${errors}")
 endif()
-message(STATUS "${count} exported symbols")
+message(STATUS "${count} functions, ${absent_count} absent ones")

@@ -1,25 +1,9 @@
 #include "simulator/driver/accesses.h"
 
 #include "simulator/check/race.h"
+#include "simulator/driver/host_memory.h"
 
 namespace annulus::simulator::driver {
-namespace {
-
-using Blocks = std::map<const char*, HostBlock>;
-
-// The block that holds all of the bytes. Requires: state().mutex is held.
-Blocks::iterator block_with(const void* begin, std::size_t bytes) {
-  const auto* address = static_cast<const char*>(begin);
-  Blocks& blocks = state().host_blocks;
-  auto above = blocks.upper_bound(address);
-  if (above == blocks.begin()) return blocks.end();
-  --above;
-  const auto offset = static_cast<std::size_t>(address - above->first);
-  const bool inside = offset <= above->second.bytes && bytes <= above->second.bytes - offset;
-  return inside ? above : blocks.end();
-}
-
-}  // namespace
 
 void note(const OperationPointer& operation, AccessKind kind, const GlobalMemory& memory,
           std::uint64_t address, std::size_t bytes) {
@@ -34,27 +18,15 @@ void note(const OperationPointer& operation, AccessKind kind, const GlobalMemory
 void note_host(const OperationPointer& operation, AccessKind kind, const void* begin,
                std::size_t bytes) {
   if (!operation->checked) return;
-  std::shared_ptr<AccessRecord> record;
-  {
-    State& all = state();
-    std::lock_guard lock(all.mutex);
-    const auto found = block_with(begin, bytes);
-    if (found == all.host_blocks.end()) return;
-    HostBlock& block = found->second;
-    if (block.record == nullptr) {
-      const auto address = reinterpret_cast<std::uint64_t>(found->first);
-      block.record = std::make_shared<AccessRecord>(all.detector, address, address + block.bytes);
-    }
-    record = block.record;
-  }
   const auto address = reinterpret_cast<std::uint64_t>(begin);
-  record->access(operation, kind, address, address + bytes);
+  const auto found = find_host_block(address, bytes);
+  if (!found) return;
+  const auto record = found->block.memory->record(found->begin, state().detector);
+  if (record != nullptr) record->access(operation, kind, address, address + bytes);
 }
 
 bool is_page_locked(const void* begin, std::size_t bytes) {
-  State& all = state();
-  std::lock_guard lock(all.mutex);
-  return block_with(begin, bytes) != all.host_blocks.end();
+  return find_host_block(reinterpret_cast<std::uint64_t>(begin), bytes).has_value();
 }
 
 std::unique_ptr<Fault> freed_by_host(const GlobalMemory& memory, std::uint64_t pointer,

@@ -12,11 +12,12 @@ namespace annulus::simulator::driver {
 void note(const OperationPointer& operation, AccessKind kind, const GlobalMemory& memory,
           std::uint64_t address, std::size_t bytes);
 
-// `operation` reads or writes bytes of host memory. Only page-locked memory is looked at.
+// `operation` reads or writes bytes of host memory. Only what is page-locked or managed is looked
+// at.
 void note_host(const OperationPointer& operation, AccessKind kind, const void* begin,
                std::size_t bytes);
 
-// Whether all of the bytes are in one block of page-locked memory from mem_alloc_host.
+// Whether all of the bytes are in one block of page-locked or managed memory.
 bool is_page_locked(const void* begin, std::size_t bytes);
 
 // The host frees device memory. Returns the fault where an operation may still use it, else null.

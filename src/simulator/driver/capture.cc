@@ -1,6 +1,7 @@
 #include "simulator/driver/capture.h"
 
 #include "simulator/driver/entries.h"
+#include "simulator/driver/graph.h"
 
 namespace annulus::simulator::driver {
 namespace {
@@ -45,7 +46,7 @@ bool capture_record(Stream& stream, Event& event) {
 abi::CUresult join_capture(Stream& stream, Event& event) {
   std::shared_ptr<Capture> recorded_in;
   abi::CUstream recorded_on = nullptr;
-  std::vector<std::size_t> behind;
+  std::vector<NodePointer> behind;
   {
     std::lock_guard lock(event.mutex);
     recorded_in = event.capture.lock();
@@ -64,7 +65,7 @@ abi::CUresult join_capture(Stream& stream, Event& event) {
   // origin.
   const auto waited_for = recorded_in->joined.find(recorded_on);
   if (waited_for != recorded_in->joined.end()) waited_for->second = true;
-  std::vector<std::size_t>& tails = recorded_in->tails[stream.handle()];
+  std::vector<NodePointer>& tails = recorded_in->tails[stream.handle()];
   tails.insert(tails.end(), behind.begin(), behind.end());
   if (stream.handle() != recorded_in->origin) {
     recorded_in->joined[stream.handle()] = false;
@@ -80,25 +81,34 @@ void abandon_capture(Stream& stream) {
     std::lock_guard lock(capture->mutex);
     capture->invalid = true;
   }
-  if (stream.handle() == capture->origin) end(capture);
+  if (stream.handle() != capture->origin) return;
+  end(capture);
+  if (!capture->to_given_graph) destroy_graph(*capture->graph);
+}
+
+abi::CUresult begin_capture(abi::CUstream stream, std::shared_ptr<Graph> graph,
+                            std::vector<NodePointer> behind, int mode) {
+  const auto on = find_stream(stream);
+  if (mode < abi::kCaptureGlobal || mode > abi::kCaptureRelaxed) return abi::kCudaInvalidValue;
+  // The default stream cannot be captured.
+  if (state().streams.find(stream) == nullptr) return abi::kCudaCaptureUnsupported;
+  if (on->capture() != nullptr) return abi::kCudaIllegalState;
+  auto capture = std::make_shared<Capture>();
+  capture->origin = on->handle();
+  capture->mode = mode;
+  capture->id = ++state().last_capture;
+  capture->to_given_graph = graph != nullptr;
+  capture->graph = graph != nullptr ? std::move(graph) : make_graph();
+  capture->tails[on->handle()] = std::move(behind);
+  on->set_capture(capture);
+  if (mode == abi::kCaptureGlobal) ++state().global_captures;
+  return abi::kCudaSuccess;
 }
 
 namespace entry {
 
 CUresult stream_begin_capture(CUstream stream, int mode) {
-  return guarded([&]() -> CUresult {
-    const auto on = find_stream(stream);
-    if (mode < kCaptureGlobal || mode > kCaptureRelaxed) return kCudaInvalidValue;
-    // The default stream cannot be captured.
-    if (state().streams.find(stream) == nullptr) return kCudaCaptureUnsupported;
-    if (on->capture() != nullptr) return kCudaIllegalState;
-    auto capture = std::make_shared<Capture>();
-    capture->origin = on->handle();
-    capture->mode = mode;
-    on->set_capture(capture);
-    if (mode == kCaptureGlobal) ++state().global_captures;
-    return kCudaSuccess;
-  });
+  return guarded([&] { return begin_capture(stream, nullptr, {}, mode); });
 }
 
 CUresult stream_end_capture(CUstream stream, CUgraph* graph) {
@@ -112,11 +122,10 @@ CUresult stream_end_capture(CUstream stream, CUgraph* graph) {
     on->set_capture(nullptr);
     end(capture);
     std::lock_guard lock(capture->mutex);
-    if (capture->invalid) return kCudaCaptureInvalidated;
-    if (!all_joined(*capture)) return kCudaCaptureUnjoined;
-    auto made = std::make_shared<Graph>();
-    made->nodes = std::move(capture->nodes);
-    *graph = state().graphs.add(std::move(made));
+    const bool whole = !capture->invalid && all_joined(*capture);
+    if (!whole && !capture->to_given_graph) destroy_graph(*capture->graph);
+    if (!whole) return capture->invalid ? kCudaCaptureInvalidated : kCudaCaptureUnjoined;
+    *graph = capture->graph->handle();
     return kCudaSuccess;
   });
 }
@@ -128,41 +137,6 @@ CUresult thread_exchange_capture_mode(int* mode) {
     }
     std::swap(*mode, capture_mode());
     return kCudaSuccess;
-  });
-}
-
-CUresult graph_instantiate(CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
-  return guarded([&]() -> CUresult {
-    const auto context = live_context();
-    const auto found = state().graphs.find(graph);
-    if (exec == nullptr || found == nullptr || flags != 0) return kCudaInvalidValue;
-    auto made = std::make_shared<GraphExec>();
-    made->context = context;
-    made->nodes = found->nodes;
-    *exec = state().graph_execs.add(std::move(made));
-    return kCudaSuccess;
-  });
-}
-
-CUresult graph_launch(CUgraphExec exec, CUstream stream) {
-  return guarded([&]() -> CUresult {
-    const auto on = find_stream(stream);
-    const auto found = state().graph_execs.find(exec);
-    if (found == nullptr) return kCudaInvalidValue;
-    on->submit(*found);
-    return kCudaSuccess;
-  });
-}
-
-CUresult graph_exec_destroy(CUgraphExec exec) {
-  return guarded([&]() -> CUresult {
-    return state().graph_execs.remove(exec) == nullptr ? kCudaInvalidValue : kCudaSuccess;
-  });
-}
-
-CUresult graph_destroy(CUgraph graph) {
-  return guarded([&]() -> CUresult {
-    return state().graphs.remove(graph) == nullptr ? kCudaInvalidValue : kCudaSuccess;
   });
 }
 

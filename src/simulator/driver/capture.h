@@ -19,6 +19,10 @@ bool capture_record(Stream& stream, Event& event);
 // Does what a wait of `stream` for a captured `event` means. For an ordinary event it does nothing.
 abi::CUresult join_capture(Stream& stream, Event& event);
 
+// Begins to record in a graph, a new one where it is null, behind nodes of it.
+abi::CUresult begin_capture(abi::CUstream stream, std::shared_ptr<Graph> graph,
+                            std::vector<std::shared_ptr<GraphNode>> behind, int mode);
+
 // A stream that is under capture is destroyed.
 void abandon_capture(Stream& stream);
 

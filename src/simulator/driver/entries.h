@@ -6,6 +6,7 @@
 // their symbols; docs/simulator.md says where this driver differs.
 
 #include "abi/cuda_types.h"
+#include "simulator/driver/foreign_types.h"
 
 namespace annulus::simulator::driver::entry {
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "simulator/driver/console.h"
 #include "simulator/driver/entries.h"
 #include "simulator/driver/start_options.h"
 #include "simulator/driver/state.h"
@@ -33,6 +34,8 @@ constexpr ErrorText kErrors[] = {
     {kCudaPeerAccessUnsupported, "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED",
      "peer access is not supported between these two devices"},
     {kCudaInvalidPtx, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
+    {kCudaUnsupportedPtxVersion, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
+     "the provided PTX was compiled with an unsupported toolchain."},
     {kCudaFileNotFound, "CUDA_ERROR_FILE_NOT_FOUND", "file not found"},
     {kCudaInvalidHandle, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
     {kCudaIllegalState, "CUDA_ERROR_ILLEGAL_STATE",
@@ -49,6 +52,10 @@ constexpr ErrorText kErrors[] = {
      "peer access has not been enabled"},
     {kCudaContextDestroyed, "CUDA_ERROR_CONTEXT_IS_DESTROYED", "context is destroyed"},
     {kCudaAssert, "CUDA_ERROR_ASSERT", "device-side assert triggered"},
+    {kCudaHostMemoryAlreadyRegistered, "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED",
+     "part or all of the requested memory range is already mapped"},
+    {kCudaHostMemoryNotRegistered, "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED",
+     "pointer does not correspond to a registered memory region"},
     {kCudaHardwareStackError, "CUDA_ERROR_HARDWARE_STACK_ERROR", "hardware stack error"},
     {kCudaIllegalInstruction, "CUDA_ERROR_ILLEGAL_INSTRUCTION",
      "an illegal instruction was encountered"},
@@ -74,6 +81,10 @@ constexpr ErrorText kErrors[] = {
      "dependency created on uncaptured work in another stream"},
     {kCudaCapturedEvent, "CUDA_ERROR_CAPTURED_EVENT",
      "operation not permitted on an event last recorded in a capturing stream"},
+    {kCudaGraphExecUpdateFailure, "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE",
+     "the graph update was not performed because it included changes which violated constraints "
+     "specific to instantiated graph update"},
+    {kCudaInvalidClusterSize, "CUDA_ERROR_INVALID_CLUSTER_SIZE", "invalid cluster size"},
     {kCudaUnknown, "CUDA_ERROR_UNKNOWN", "unknown error"},
 };
 
@@ -87,11 +98,21 @@ const ErrorText* error_text(CUresult code) {
 
 namespace {
 
+// A line of a device's log on stderr, for a program that knows nothing of annulusSimulatorSetLog.
+void write_line(void* device, int level, const char* text) {
+  if (level > static_cast<int>(foreign_log_level())) return;
+  write_stderr(fmt::format("annulus simulator, device {}: {}\n",
+                           static_cast<const Device*>(device)->ordinal(), text));
+}
+
 // Gives all devices the options of the environment.
 bool start_devices() {
   const std::optional<SimulatorOptions> options = read_start_options();
   if (!options) return false;
-  for (const auto& device : state().devices) device->set_options(*options);
+  for (const auto& device : state().devices) {
+    device->set_options(*options);
+    if (serves_foreign_programs()) device->log().add(&write_line, device.get());
+  }
   return true;
 }
 

@@ -6,23 +6,23 @@
 #include <new>
 
 #include "simulator/driver/console.h"
-#include "simulator/driver/entries.h"
+#include "simulator/driver/graph.h"
+#include "simulator/driver/launch_call.h"
 #include "simulator/driver/occupancy.h"
-#include "simulator/driver/state.h"
 #include "simulator/machine/print_buffer.h"
 
-namespace annulus::simulator::driver::entry {
+namespace annulus::simulator::driver {
+
+using namespace annulus::abi;
+using entry::LaunchAttribute;
+using entry::LaunchConfig;
+
 namespace {
 
 // The members of `extra`, as cuda.h defines them.
 void* const kEnd = nullptr;
 void* const kBufferPointer = reinterpret_cast<void*>(1);
 void* const kBufferSize = reinterpret_cast<void*>(2);
-
-// CUlaunchAttributeID
-enum : int { kLaunchCooperative = 2, kLaunchCluster = 4 };
-
-constexpr std::uint32_t kMaxPortableCluster = 8;
 
 // Makes the parameter block from one pointer per parameter.
 std::vector<std::byte> gather(const KernelInfo& info, void** parameters) {
@@ -182,34 +182,59 @@ void run(const Function& function, LaunchRequest launch, const std::vector<std::
 
 }  // namespace
 
+KernelCall read_shape(const LaunchConfig& config, CUfunction function) {
+  if (config.attribute_count != 0 && config.attributes == nullptr) throw Refusal{kCudaInvalidValue};
+  KernelCall call;
+  call.function = find_function(function);
+  call.handle = function;
+  const Function& kernel = *call.function;
+  LaunchRequest& launch = call.launch;
+  launch.program = kernel.program;
+  std::copy_n(config.grid, 3, launch.grid);
+  std::copy_n(config.block, 3, launch.block);
+  launch.dynamic_shared_bytes = config.dynamic_shared_bytes;
+  launch.shared_limit = static_cast<std::uint32_t>(kernel.context->device->model().shared_optin);
+  check_shape(kernel, launch);
+  take_attributes(kernel, config, launch);
+  return call;
+}
+
+KernelCall read_call(const LaunchConfig& config, CUfunction function, void** parameters,
+                     void** extra) {
+  KernelCall call = read_shape(config, function);
+  count_residents(*call.function, call.launch);
+  call.parameters = copy_parameters(*call.function->info, parameters, extra);
+  return call;
+}
+
+Work kernel_work(const std::shared_ptr<const KernelCall>& call) {
+  const LaunchRequest& launch = call->launch;
+  Work work =
+      make_work("kernel " + call->function->info->name, [call](const OperationPointer& operation) {
+        run(*call->function, call->launch, call->parameters, operation);
+      });
+  const unsigned warps = (launch.block[0] * launch.block[1] * launch.block[2] + 31) / 32;
+  work.operation.module = call->function->image;
+  work.operation.program = call->function->program;
+  std::copy_n(launch.grid, 3, work.operation.grid);
+  work.operation.warp_bits = std::bit_width(warps - 1);  // enough for the warps of a block
+  return work;
+}
+
+namespace entry {
+
 CUresult launch_kernel_ex(const LaunchConfig* config, CUfunction function, void** parameters,
                           void** extra) {
   return guarded([&]() -> CUresult {
-    if (config == nullptr || (config->attribute_count != 0 && config->attributes == nullptr)) {
-      return kCudaInvalidValue;
-    }
+    if (config == nullptr) return kCudaInvalidValue;
     const auto on = find_stream(config->stream);
-    const auto kernel = find_function(function);
-    if (kernel->context != on->context()) return kCudaInvalidContext;
-    LaunchRequest launch;
-    launch.program = kernel->program;
-    std::copy_n(config->grid, 3, launch.grid);
-    std::copy_n(config->block, 3, launch.block);
-    launch.dynamic_shared_bytes = config->dynamic_shared_bytes;
-    launch.shared_limit = static_cast<std::uint32_t>(kernel->context->device->model().shared_optin);
-    check_shape(*kernel, launch);
-    take_attributes(*kernel, *config, launch);
-    count_residents(*kernel, launch);
-    Work work = make_work(
-        "kernel " + kernel->info->name,
-        [kernel, launch, block = copy_parameters(*kernel->info, parameters, extra)](
-            const OperationPointer& operation) { run(*kernel, launch, block, operation); });
-    const unsigned warps = (launch.block[0] * launch.block[1] * launch.block[2] + 31) / 32;
-    work.operation.module = kernel->image;
-    work.operation.program = kernel->program;
-    std::copy_n(launch.grid, 3, work.operation.grid);
-    work.operation.warp_bits = std::bit_width(warps - 1);  // enough for the warps of a block
-    on->submit(std::move(work));
+    if (find_function(function)->context != on->context()) return kCudaInvalidContext;
+    NodeParameters node;
+    node.type = kNodeKernel;
+    node.kernel =
+        std::make_shared<const KernelCall>(read_call(*config, function, parameters, extra));
+    node.attributes.assign(config->attributes, config->attributes + config->attribute_count);
+    on->submit(work_of(std::move(node)));
     return kCudaSuccess;
   });
 }
@@ -243,4 +268,5 @@ CUresult launch_cooperative_kernel(CUfunction function, unsigned grid_x, unsigne
   return launch_kernel_ex(&config, function, parameters, nullptr);
 }
 
-}  // namespace annulus::simulator::driver::entry
+}  // namespace entry
+}  // namespace annulus::simulator::driver

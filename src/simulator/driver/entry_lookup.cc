@@ -1,7 +1,9 @@
 // Finds entries of the driver by their names.
 
+#include <string>
 #include <string_view>
 
+#include "simulator/driver/absent.h"
 #include "simulator/driver/entries.h"
 #include "simulator/driver/state.h"
 
@@ -25,12 +27,37 @@ void* find(std::string_view name) {
 #define ALIAS(name, symbol) {#symbol, address_of(&name)},
 #define ENTRY(name, symbol, parameters) ALIAS(name, symbol)
 #include "simulator/driver/provided.def"
+#define ABSENT(symbol) {#symbol, address_of(&absent::symbol)},
+#include "simulator/driver/absent.def"
   };
   for (const Symbol& symbol : symbols) {
     if (symbol.name == name) return symbol.address;
   }
   return nullptr;
 }
+
+struct Newer {
+  std::string_view name;
+  int since;
+  std::string_view symbol;
+};
+
+// The symbol that a name stands for in a version of CUDA.
+std::string_view symbol_of(std::string_view name, int cuda_version) {
+  static constexpr Newer kNewer[] = {
+#define NEWER(name, since, symbol) {#name, since, #symbol},
+#include "simulator/driver/versions.def"
+  };
+  std::string_view symbol = name;
+  for (const Newer& newer : kNewer) {
+    if (newer.name == name && newer.since <= cuda_version) symbol = newer.symbol;
+  }
+  return symbol;
+}
+
+// CUdriverProcAddress_flags and CUdriverProcAddressQueryResult
+constexpr std::uint64_t kPerThreadDefaultStream = 2;
+enum : int { kFound = 0, kSymbolNotFound = 1 };
 
 }  // namespace
 
@@ -45,18 +72,19 @@ CUresult get_proc_address(const char* symbol, void** function, int cuda_version,
   return get_proc_address_v2(symbol, function, cuda_version, flags, nullptr);
 }
 
-// Programs ask for names without _v2 here. *status, if it is not null, becomes 0 (found) or 1 (not
-// found).
-CUresult get_proc_address_v2(const char* symbol, void** function, int cuda_version, std::uint64_t,
-                             int* status) {
+// Programs ask for names without the suffix of a version here.
+CUresult get_proc_address_v2(const char* symbol, void** function, int cuda_version,
+                             std::uint64_t flags, int* status) {
   if (symbol == nullptr || function == nullptr) return kCudaInvalidValue;
-  std::string_view name = symbol;
-  // These two functions have other parameters in older versions of CUDA.
-  if (name == "cuCtxCreate" && cuda_version >= 13000) name = "cuCtxCreate_v4";
-  if (name == "cuGetProcAddress" && cuda_version >= 12000) name = "cuGetProcAddress_v2";
-  *function = find(name);
+  const std::string name(symbol_of(symbol, cuda_version));
+  *function = nullptr;
+  if ((flags & kPerThreadDefaultStream) != 0) {
+    *function = find(name + "_ptsz");
+    if (*function == nullptr) *function = find(name + "_ptds");
+  }
+  if (*function == nullptr) *function = find(name);
   const bool found = *function != nullptr;
-  if (status != nullptr) *status = found ? 0 : 1;
+  if (status != nullptr) *status = found ? kFound : kSymbolNotFound;
   return found || status != nullptr ? kCudaSuccess : kCudaNotFound;
 }
 

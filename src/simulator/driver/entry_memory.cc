@@ -1,21 +1,20 @@
 // Memory: allocation, copies, fills. Bounds are checked when a copy is queued, as in CUDA. Copies
 // from and to pageable host memory have ended on return, which CUDA promises for their host side.
 
-#include <cstdlib>
-#include <limits>
 #include <memory>
 #include <new>
 
-#include "base/math.h"
 #include "simulator/driver/accesses.h"
 #include "simulator/driver/capture.h"
+#include "simulator/driver/copies.h"
 #include "simulator/driver/entries.h"
+#include "simulator/driver/graph.h"
+#include "simulator/driver/host_memory.h"
+#include "simulator/driver/memory_pools.h"
 #include "simulator/driver/state.h"
 
 namespace annulus::simulator::driver::entry {
 namespace {
-
-constexpr std::size_t kHostAlignment = 4096;
 
 enum class Wait { kNo, kYes };
 
@@ -31,13 +30,15 @@ CUresult to_device(CUdeviceptr to, const void* from, std::size_t bytes, CUstream
   if (bytes == 0) return kCudaSuccess;
   if (from == nullptr) return kCudaInvalidValue;
   GlobalMemory& memory = memory_with(*on->context(), to, bytes);
-  const ItemPointer item =
-      on->submit(make_work(wait == Wait::kYes ? "cuMemcpyHtoD" : "cuMemcpyHtoDAsync",
-                           [&memory, to, from, bytes](const OperationPointer& operation) {
-                             note(operation, AccessKind::kWrite, memory, to, bytes);
-                             note_host(operation, AccessKind::kRead, from, bytes);
-                             memory.write(to, from, bytes);
-                           }));
+  Work work = make_work(wait == Wait::kYes ? "cuMemcpyHtoD" : "cuMemcpyHtoDAsync",
+                        [&memory, to, from, bytes](const OperationPointer& operation) {
+                          note(operation, AccessKind::kWrite, memory, to, bytes);
+                          note_host(operation, AccessKind::kRead, from, bytes);
+                          memory.write(to, from, bytes);
+                        });
+  const auto source = reinterpret_cast<std::uint64_t>(from);
+  const ItemPointer item = on->submit(described(
+      std::move(work), on->context(), bytes_copy(to, kMemoryDevice, source, kMemoryHost, bytes)));
   if (wait == Wait::kNo && is_page_locked(from, bytes)) return kCudaSuccess;
   state().queue.finish(item);
   // After an asynchronous copy from pageable memory the host knows only that its source was read.
@@ -50,13 +51,15 @@ CUresult to_host(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream,
   if (bytes == 0) return kCudaSuccess;
   if (to == nullptr) return kCudaInvalidValue;
   const GlobalMemory& memory = memory_with(*on->context(), from, bytes);
-  const ItemPointer item =
-      on->submit(make_work(wait == Wait::kYes ? "cuMemcpyDtoH" : "cuMemcpyDtoHAsync",
-                           [&memory, to, from, bytes](const OperationPointer& operation) {
-                             note(operation, AccessKind::kRead, memory, from, bytes);
-                             note_host(operation, AccessKind::kWrite, to, bytes);
-                             memory.read(to, from, bytes);
-                           }));
+  Work work = make_work(wait == Wait::kYes ? "cuMemcpyDtoH" : "cuMemcpyDtoHAsync",
+                        [&memory, to, from, bytes](const OperationPointer& operation) {
+                          note(operation, AccessKind::kRead, memory, from, bytes);
+                          note_host(operation, AccessKind::kWrite, to, bytes);
+                          memory.read(to, from, bytes);
+                        });
+  const auto target = reinterpret_cast<std::uint64_t>(to);
+  const ItemPointer item = on->submit(described(
+      std::move(work), on->context(), bytes_copy(target, kMemoryHost, from, kMemoryDevice, bytes)));
   if (wait == Wait::kNo && is_page_locked(to, bytes)) return kCudaSuccess;
   state().queue.finish(item);
   observe(item);
@@ -80,19 +83,11 @@ bool forget_allocation(Context& context, CUdeviceptr pointer) {
 
 CUresult fill(CUdeviceptr to, std::uint32_t value, int unit, std::size_t count, CUstream stream) {
   const auto on = find_stream(stream);
-  if (count == 0) return kCudaSuccess;
-  const auto unit_bytes = static_cast<std::size_t>(unit);
-  if (to % unit_bytes != 0) return kCudaInvalidValue;
-  if (count > std::numeric_limits<std::size_t>::max() / unit_bytes) return kCudaInvalidValue;
-  GlobalMemory& memory = memory_with(*on->context(), to, count * unit_bytes);
   const char* const call = unit == 1   ? "cuMemsetD8Async"
                            : unit == 2 ? "cuMemsetD16Async"
                                        : "cuMemsetD32Async";
-  on->submit(make_work(
-      call, [&memory, to, value, unit, count, unit_bytes](const OperationPointer& operation) {
-        note(operation, AccessKind::kWrite, memory, to, count * unit_bytes);
-        memory.fill(to, value, unit, count);
-      }));
+  const Fill fill{.to = to, .pitch = 0, .value = value, .unit = unit, .width = count, .height = 1};
+  if (count != 0) on->submit(described(fill_work(call, *on->context(), fill), on->context(), fill));
   return kCudaSuccess;
 }
 
@@ -142,12 +137,12 @@ CUresult mem_free(CUdeviceptr pointer) {
     // is found with every seed.
     state().queue.finish_linked(*context);
     if (!forget_allocation(*context, pointer)) return kCudaInvalidValue;
-    GlobalMemory& memory = context->device->memory();
     const auto alone = state().queue.alone();
-    const bool strict = context->device->options().reading == 0;
+    const GlobalMemory* const memory = memory_at(pointer);
+    const bool looks = context->device->options().reading == 0 && memory != nullptr;
     const auto fault = unless_out_of_memory(
-        [&] { return strict ? freed_by_host(memory, pointer, "cuMemFree") : nullptr; });
-    memory.release(pointer);
+        [&] { return looks ? freed_by_host(*memory, pointer, "cuMemFree") : nullptr; });
+    release_allocation(pointer);
     if (fault != nullptr && context->lost == kCudaSuccess) break_context(*context, *fault);
     return context->lost;
   });
@@ -184,24 +179,10 @@ CUresult simulator_remove_block(CUdeviceptr pointer) {
   });
 }
 
-// The memory may be used by work that comes after this point of the stream.
 CUresult mem_alloc_async(CUdeviceptr* pointer, std::size_t bytes, CUstream stream) {
   return guarded([&]() -> CUresult {
-    const auto on = find_stream(stream);
-    refuse_capturing(*on);
-    const CUresult code = mem_alloc(pointer, bytes);
-    if (code != kCudaSuccess) return code;
-    const GlobalMemory& memory = on->context()->device->memory();
-    try {
-      on->submit(make_work("cuMemAllocAsync",
-                           [&memory, at = *pointer, bytes](const OperationPointer& operation) {
-                             note(operation, AccessKind::kWrite, memory, at, bytes);
-                           }));
-    } catch (...) {
-      mem_free(*pointer);
-      throw;
-    }
-    return kCudaSuccess;
+    const auto context = live_context();
+    return mem_alloc_from_pool_async(pointer, bytes, context->device->pool()->handle(), stream);
   });
 }
 
@@ -212,13 +193,13 @@ CUresult mem_free_async(CUdeviceptr pointer, CUstream stream) {
     refuse_capturing(*on);
     const auto context = on->context();
     Work work = make_work("cuMemFreeAsync", [context, pointer](const OperationPointer& operation) {
-      GlobalMemory& memory = context->device->memory();
-      const auto record = memory.made_record(pointer);
+      const GlobalMemory* const memory = memory_at(pointer);
+      const auto record = memory == nullptr ? nullptr : memory->made_record(pointer);
       const auto fault = unless_out_of_memory([&] {
         return record == nullptr || !operation->checked ? nullptr
                                                         : record->in_use(operation.get(), nullptr);
       });
-      memory.release(pointer, operation);
+      release_allocation(pointer, operation);
       if (fault != nullptr) report(*fault);
     });
     work.always = true;
@@ -233,24 +214,7 @@ CUresult mem_free_async(CUdeviceptr pointer, CUstream stream) {
 }
 
 CUresult mem_alloc_host(void** pointer, std::size_t bytes) {
-  return guarded([&]() -> CUresult {
-    live_context();
-    if (pointer == nullptr || bytes == 0) return kCudaInvalidValue;
-    refuse_under_capture();
-    if (bytes > std::numeric_limits<std::size_t>::max() - kHostAlignment) return kCudaOutOfMemory;
-    void* block = std::aligned_alloc(kHostAlignment, base::round_up(bytes, kHostAlignment));
-    if (block == nullptr) return kCudaOutOfMemory;
-    State& all = state();
-    try {
-      std::lock_guard lock(all.mutex);
-      all.host_blocks.emplace(static_cast<const char*>(block), HostBlock{bytes, nullptr});
-    } catch (...) {
-      std::free(block);
-      throw;
-    }
-    *pointer = block;
-    return kCudaSuccess;
-  });
+  return mem_host_alloc(pointer, bytes, 0);
 }
 
 CUresult mem_free_host(void* pointer) {
@@ -260,19 +224,13 @@ CUresult mem_free_host(void* pointer) {
     if (pointer == nullptr) return context->lost;
     State& all = state();
     all.queue.finish_linked(*context);  // a queued copy may still use it
-    HostBlock block;
-    {
-      std::lock_guard lock(all.mutex);
-      const auto found = all.host_blocks.find(static_cast<const char*>(pointer));
-      if (found == all.host_blocks.end()) return kCudaInvalidValue;
-      block = std::move(found->second);
-      all.host_blocks.erase(found);
-    }
+    const auto address = reinterpret_cast<std::uint64_t>(pointer);
+    const auto block = remove_host_block(address, {HostBlock::Kind::kAllocated});
+    if (!block) return kCudaInvalidValue;
     const auto alone = all.queue.alone();
-    const auto fault = unless_out_of_memory([&] {
-      return block.record == nullptr ? nullptr : block.record->in_use(nullptr, "cuMemFreeHost");
-    });
-    std::free(pointer);
+    const auto fault = unless_out_of_memory(
+        [&] { return freed_by_host(*block->memory, address, "cuMemFreeHost"); });
+    block->memory->release(address);
     if (fault != nullptr && context->lost == kCudaSuccess) break_context(*context, *fault);
     return context->lost;
   });
@@ -307,13 +265,19 @@ CUresult memcpy_dtod_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, 
     // The two may be on different devices, as addresses are unique among all devices.
     GlobalMemory& target = memory_with(*on->context(), to, bytes);
     const GlobalMemory& source = memory_with(*on->context(), from, bytes);
-    on->submit(make_work("cuMemcpyDtoDAsync",
-                         [&target, &source, to, from, bytes](const OperationPointer& operation) {
-                           note(operation, AccessKind::kRead, source, from, bytes);
-                           note(operation, AccessKind::kWrite, target, to, bytes);
-                           target.copy(to, source, from, bytes);
-                         }));
-    return kCudaSuccess;
+    Work work = make_work("cuMemcpyDtoDAsync",
+                          [&target, &source, to, from, bytes](const OperationPointer& operation) {
+                            note(operation, AccessKind::kRead, source, from, bytes);
+                            note(operation, AccessKind::kWrite, target, to, bytes);
+                            target.copy(to, source, from, bytes);
+                          });
+    const bool alone = alone_between_devices(*on, target, source);
+    const ItemPointer item = on->submit(described(
+        std::move(work), on->context(), bytes_copy(to, kMemoryDevice, from, kMemoryDevice, bytes)));
+    if (!alone) return kCudaSuccess;
+    state().queue.finish(item);
+    observe(item);
+    return outcome(*on, item);
   });
 }
 

@@ -1,9 +1,7 @@
 // Modules and their kernels.
 
-#include <algorithm>
-
 #include "simulator/driver/entries.h"
-#include "simulator/driver/image.h"
+#include "simulator/driver/modules.h"
 #include "simulator/driver/occupancy.h"
 #include "simulator/driver/state.h"
 
@@ -24,12 +22,7 @@ CUresult module_load_data(CUmodule* module, const void* image) {
     const auto context = live_context();
     if (module == nullptr || image == nullptr) return kCudaInvalidValue;
     refuse_under_capture();
-    LoadResult result = load_image(context, image);
-    if (result.module == nullptr) {
-      context->device->report(base::LogLevel::kWarning, "module", result.log);
-      return result.code;
-    }
-    *module = state().modules.add(std::move(result.module));
+    *module = add_module(context, read_image(image), {})->handle();
     return kCudaSuccess;
   });
 }
@@ -49,25 +42,8 @@ CUresult module_get_function(CUfunction* function, CUmodule module, const char* 
   return guarded([&]() -> CUresult {
     const auto found = find_module(module);
     if (function == nullptr || name == nullptr) return kCudaInvalidValue;
-    const KernelInfo* info = found->image->kernel(name);
-    if (info == nullptr) return kCudaNotFound;
-    // A kernel has one handle, however often it is asked for, so attributes that were set on it
-    // stay.
-    std::lock_guard lock(found->mutex);
-    auto [at, added] = found->functions.try_emplace(name, nullptr);
-    if (added) {
-      auto made = std::make_shared<Function>();
-      made->context = found->context;
-      made->image = found->image;
-      made->info = info;
-      made->program = found->image->program(name);
-      made->module = module;
-      made->dynamic_limit = static_cast<std::uint32_t>(kSharedPerBlock) -
-                            std::min<std::uint32_t>(kSharedPerBlock, info->static_shared_bytes);
-      at->second = state().functions.add(std::move(made));
-    }
-    *function = at->second;
-    return kCudaSuccess;
+    *function = function_of(*found, name);
+    return *function == nullptr ? kCudaNotFound : kCudaSuccess;
   });
 }
 
@@ -76,13 +52,11 @@ CUresult module_get_global(CUdeviceptr* pointer, std::size_t* bytes, CUmodule mo
   return guarded([&]() -> CUresult {
     const auto found = find_module(module);
     if (name == nullptr) return kCudaInvalidValue;
-    for (const GlobalVariable& variable : found->image->variables()) {
-      if (variable.name != name) continue;
-      if (pointer != nullptr) *pointer = variable.address;
-      if (bytes != nullptr) *bytes = variable.bytes;
-      return kCudaSuccess;
-    }
-    return kCudaNotFound;
+    const GlobalVariable* variable = variable_of(*found->image, name);
+    if (variable == nullptr) return kCudaNotFound;
+    if (pointer != nullptr) *pointer = variable->address;
+    if (bytes != nullptr) *bytes = variable->bytes;
+    return kCudaSuccess;
   });
 }
 
@@ -90,40 +64,8 @@ CUresult func_get_attribute(int* value, int attribute, CUfunction function) {
   return guarded([&]() -> CUresult {
     const auto found = find_function(function);
     if (value == nullptr) return kCudaInvalidValue;
-    const KernelInfo& info = *found->info;
-    const DeviceModel& model = found->context->device->model();
-    switch (attribute) {
-      case kFunctionMaxThreadsPerBlock:
-        *value = static_cast<int>(info.max_threads);
-        break;
-      case kFunctionSharedBytes:
-        *value = static_cast<int>(info.static_shared_bytes);
-        break;
-      case kFunctionConstBytes:
-        *value = 0;
-        break;
-      case kFunctionLocalBytes:
-        *value = static_cast<int>(info.local_bytes);
-        break;
-      case kFunctionRegisters:
-        *value = static_cast<int>(info.registers);
-        break;
-      case kFunctionPtxVersion:
-      case kFunctionBinaryVersion:
-        *value = 10 * model.major + model.minor;
-        break;
-      case kFunctionMaxDynamicSharedBytes:
-        *value = static_cast<int>(found->dynamic_limit.load());
-        break;
-      case kFunctionSharedCarveout:
-        *value = -1;
-        break;  // no preference
-      case kFunctionNonPortableCluster:
-        *value = 0;
-        break;
-      default:
-        return kCudaInvalidValue;
-    }
+    *value = function_attribute(found->context->device->model(), *found->info, found->dynamic_limit,
+                                attribute);
     return kCudaSuccess;
   });
 }
@@ -131,15 +73,10 @@ CUresult func_get_attribute(int* value, int attribute, CUfunction function) {
 CUresult func_set_attribute(CUfunction function, int attribute, int value) {
   return guarded([&]() -> CUresult {
     const auto found = find_function(function);
-    // A hint, and a permission for what is refused here anyhow (clusters of more than 8).
-    if (attribute == kFunctionSharedCarveout || attribute == kFunctionNonPortableCluster) {
-      return kCudaSuccess;
+    check_function_attribute(found->context->device->model(), *found->info, attribute, value);
+    if (attribute == kFunctionMaxDynamicSharedBytes) {
+      found->dynamic_limit = static_cast<std::uint32_t>(value);
     }
-    if (attribute != kFunctionMaxDynamicSharedBytes) return kCudaInvalidValue;
-    const int most = found->context->device->model().shared_optin -
-                     static_cast<int>(found->info->static_shared_bytes);
-    if (value < 0 || value > most) return kCudaInvalidValue;
-    found->dynamic_limit = static_cast<std::uint32_t>(value);
     return kCudaSuccess;
   });
 }

@@ -5,6 +5,7 @@
 
 #include "simulator/driver/accesses.h"
 #include "simulator/driver/entries.h"
+#include "simulator/driver/graph.h"
 #include "simulator/driver/state.h"
 
 namespace annulus::simulator::driver::entry {
@@ -93,12 +94,14 @@ CUresult memcpy_peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr fro
     const GlobalMemory& source = memory_of(*source_context, from, bytes);
     state().queue.link(*on->context(), *target_context);
     state().queue.link(*on->context(), *source_context);
-    on->submit(make_work("cuMemcpyPeerAsync",
-                         [&target, &source, to, from, bytes](const OperationPointer& operation) {
-                           note(operation, AccessKind::kRead, source, from, bytes);
-                           note(operation, AccessKind::kWrite, target, to, bytes);
-                           target.copy(to, source, from, bytes);
-                         }));
+    Work work = make_work("cuMemcpyPeerAsync",
+                          [&target, &source, to, from, bytes](const OperationPointer& operation) {
+                            note(operation, AccessKind::kRead, source, from, bytes);
+                            note(operation, AccessKind::kWrite, target, to, bytes);
+                            target.copy(to, source, from, bytes);
+                          });
+    on->submit(described(std::move(work), on->context(),
+                         bytes_copy(to, kMemoryDevice, from, kMemoryDevice, bytes)));
     return kCudaSuccess;
   });
 }

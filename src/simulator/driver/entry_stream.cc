@@ -17,11 +17,6 @@ std::chrono::steady_clock::time_point time_of(Event& event) {
   return event.time;
 }
 
-ItemPointer marker_of(Event& event) {
-  std::lock_guard lock(event.mutex);
-  return event.marker;
-}
-
 void refuse_captured(Event& event) {
   std::lock_guard lock(event.mutex);
   if (!event.capture.expired()) throw Refusal{kCudaCapturedEvent};

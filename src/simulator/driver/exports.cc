@@ -1,11 +1,12 @@
 // The symbols of the simulator's shared libraries. The file is compiled twice: for libcuda.so.1,
-// which exports every line of provided.def, and for libannulus_simulator.so, which exports only the
-// simulator's own. A program that links the latter must not call a simulated driver by accident
-// when it calls functions by CUDA's names.
+// which exports every line of provided.def and of absent.def, and for libannulus_simulator.so,
+// which exports only the simulator's own. A program that links the latter must not call a simulated
+// driver by accident when it calls functions by CUDA's names.
 
 #include <tuple>
 
 #include "annulus/simulator.h"
+#include "simulator/driver/absent.h"
 #include "simulator/driver/entries.h"
 
 namespace {
@@ -59,6 +60,24 @@ struct Signature<CUresult (*)(Parameters...)> {
   (AT(name, 0) a, AT(name, 1) b, AT(name, 2) c, AT(name, 3) d, AT(name, 4) e, AT(name, 5) f) { \
     return entry::name(a, b, c, d, e, f);                                                      \
   }
+#define DEFINE_7(name)                                                                       \
+  HEAD(name)                                                                                 \
+  (AT(name, 0) a, AT(name, 1) b, AT(name, 2) c, AT(name, 3) d, AT(name, 4) e, AT(name, 5) f, \
+   AT(name, 6) g) {                                                                          \
+    return entry::name(a, b, c, d, e, f, g);                                                 \
+  }
+#define DEFINE_8(name)                                                                       \
+  HEAD(name)                                                                                 \
+  (AT(name, 0) a, AT(name, 1) b, AT(name, 2) c, AT(name, 3) d, AT(name, 4) e, AT(name, 5) f, \
+   AT(name, 6) g, AT(name, 7) h) {                                                           \
+    return entry::name(a, b, c, d, e, f, g, h);                                              \
+  }
+#define DEFINE_9(name)                                                                       \
+  HEAD(name)                                                                                 \
+  (AT(name, 0) a, AT(name, 1) b, AT(name, 2) c, AT(name, 3) d, AT(name, 4) e, AT(name, 5) f, \
+   AT(name, 6) g, AT(name, 7) h, AT(name, 8) i) {                                            \
+    return entry::name(a, b, c, d, e, f, g, h, i);                                           \
+  }
 #define DEFINE_10(name)                                                                      \
   HEAD(name)                                                                                 \
   (AT(name, 0) a, AT(name, 1) b, AT(name, 2) c, AT(name, 3) d, AT(name, 4) e, AT(name, 5) f, \
@@ -78,3 +97,9 @@ struct Signature<CUresult (*)(Parameters...)> {
     return entry::name(a, b, c, d, e, f, g, h, i, j, k, l);                                      \
   }
 #include "simulator/driver/provided.def"
+
+#define ABSENT(symbol)                                   \
+  extern "C" ANNULUS_EXPORT CUresult symbol() {          \
+    return annulus::simulator::driver::absent::symbol(); \
+  }
+#include "simulator/driver/absent.def"

@@ -13,6 +13,10 @@
 namespace annulus::simulator::driver {
 namespace {
 
+// Instructions are refused one by one, where a kernel comes to them, so that PTX of a version which
+// is a little newer than the manual that was followed (9.0) runs as far as it goes.
+constexpr int kFirstUnknownVersion = 100;
+
 constexpr unsigned char kElf[4] = {0x7f, 'E', 'L', 'F'};
 
 // The next word of PTX outside comments; empty at the end.
@@ -64,7 +68,9 @@ bool newer(std::string_view one, std::string_view other) {
   return number(one) > number(other);
 }
 
-LoadResult refuse(abi::CUresult code, std::string log) { return {nullptr, code, std::move(log)}; }
+LoadResult refuse(abi::CUresult code, std::string log) {
+  return {nullptr, 0, code, std::move(log)};
+}
 
 }  // namespace
 
@@ -97,22 +103,29 @@ bool fits(const DeviceModel& model, std::string_view target) {
 
 namespace {
 
-LoadResult load_ptx(const std::shared_ptr<Context>& context, std::string_view ptx) {
-  const DeviceModel& model = context->device->model();
+LoadResult load_ptx(Device& device, std::string_view ptx) {
+  const DeviceModel& model = device.model();
   const PtxHeader header = read_header(ptx);
+  if (header.version == 0) {
+    return refuse(abi::kCudaInvalidImage,
+                  "the image is no PTX, cubin or fat binary: it does not begin with .version");
+  }
+  if (header.version >= kFirstUnknownVersion) {
+    return refuse(
+        kCudaUnsupportedPtxVersion,
+        fmt::format("PTX of version {}.{} is newer than the simulator, which reads versions "
+                    "below {}.0",
+                    header.version / 10, header.version % 10, kFirstUnknownVersion / 10));
+  }
   if (header.target.empty()) {
-    return refuse(abi::kCudaInvalidImage, "the image is no PTX: it has no .target directive");
+    return refuse(abi::kCudaInvalidPtx, "the PTX has no .target directive");
   }
   if (!fits(model, header.target)) {
     return refuse(abi::kCudaNoBinaryForGpu,
                   fmt::format("PTX for {} does not run on {}", header.target, model.architecture));
   }
   try {
-    auto module = std::make_shared<Module>();
-    module->context = context;
-    module->image = LoadedModule::load(ptx, context->device->memory());
-    module->ptx_version = header.version;
-    return {std::move(module), abi::kCudaSuccess, {}};
+    return {LoadedModule::load(ptx, device.memory()), header.version, abi::kCudaSuccess, {}};
   } catch (const Error& error) {
     return refuse(
         error.code() == ErrorCode::kOutOfMemory ? abi::kCudaOutOfMemory : abi::kCudaInvalidPtx,
@@ -120,38 +133,61 @@ LoadResult load_ptx(const std::shared_ptr<Context>& context, std::string_view pt
   }
 }
 
-LoadResult load_fatbin(const std::shared_ptr<Context>& context, const void* image) {
-  const DeviceModel& model = context->device->model();
-  const FatbinTexts texts = read_fatbin(image);
+LoadResult load_fatbin(Device& device, const Image& image) {
+  const DeviceModel& model = device.model();
   const std::string* best = nullptr;
   std::string targets;
-  for (const std::string& ptx : texts.ptx) {
+  for (const std::string& ptx : image.ptx) {
     const std::string target(read_header(ptx).target);
     targets += (targets.empty() ? "" : ", ") + target;
     if (!fits(model, target)) continue;
     if (best == nullptr || newer(target, read_header(*best).target)) best = &ptx;
   }
-  if (best != nullptr) return load_ptx(context, *best);
+  if (best != nullptr) return load_ptx(device, *best);
   return refuse(
-      texts.wrong.empty() ? abi::kCudaNoBinaryForGpu : abi::kCudaInvalidImage,
+      image.wrong.empty() ? abi::kCudaNoBinaryForGpu : abi::kCudaInvalidImage,
       fmt::format("the fat binary has no PTX that {} runs (PTX for: {}; {} compiled binaries){}{}; "
                   "compile with nvcc -gencode arch=compute_{},code=compute_{}",
-                  model.architecture, targets.empty() ? "nothing" : targets, texts.binaries,
-                  texts.wrong.empty() ? "" : ": ", texts.wrong, model.architecture + 3,
+                  model.architecture, targets.empty() ? "nothing" : targets, image.binaries,
+                  image.wrong.empty() ? "" : ": ", image.wrong, model.architecture + 3,
                   model.architecture + 3));
 }
 
 }  // namespace
 
-LoadResult load_image(const std::shared_ptr<Context>& context, const void* image) {
-  if (is_fatbin(image)) return load_fatbin(context, image);
+Image read_image(const void* image) {
+  Image read;
+  if (is_fatbin(image)) {
+    FatbinTexts texts = read_fatbin(image);
+    read.fat = true;
+    read.ptx = std::move(texts.ptx);
+    read.binaries = texts.binaries;
+    read.wrong = std::move(texts.wrong);
+    return read;
+  }
   const auto* bytes = static_cast<const char*>(image);
   // strncmp stops at the NUL of a short text; memcmp would read past it.
   if (std::strncmp(bytes, reinterpret_cast<const char*>(kElf), 4) == 0) {
+    read.binaries = 1;
+  } else {
+    read.ptx.emplace_back(bytes);
+  }
+  return read;
+}
+
+bool fits(const DeviceModel& model, const Image& image) {
+  return std::ranges::any_of(image.ptx, [&](const std::string& ptx) {
+    return fits(model, std::string_view(read_header(ptx).target));
+  });
+}
+
+LoadResult load_image(Device& device, const Image& image) {
+  if (image.fat) return load_fatbin(device, image);
+  if (image.ptx.empty()) {
     return refuse(abi::kCudaNoBinaryForGpu,
                   "the image is compiled code for a GPU (a cubin); a simulated device runs PTX");
   }
-  return load_ptx(context, bytes);
+  return load_ptx(device, image.ptx.front());
 }
 
 }  // namespace annulus::simulator::driver

@@ -7,6 +7,7 @@
 
 #include "abi/cuda_types.h"
 #include "simulator/driver/driver.h"
+#include "simulator/driver/foreign_types.h"
 
 namespace annulus::simulator {
 namespace driver {
@@ -58,18 +59,28 @@ constexpr Attribute kAttributes[] = {
     {abi::kAttributeMaxSharedPerBlockOptin, &DeviceModel::shared_optin},
     {abi::kAttributeMaxBlocksPerMultiprocessor, kMaxBlocksPerSm},
     {abi::kAttributeReservedSharedPerBlock, kSharedReserved},
+    {abi::kAttributeMemoryPools, 1},
+    {kAttributeTextureAlignment, 512},
+    {kAttributeCanMapHostMemory, 1},
+    {kAttributeManagedMemory, 1},
+    {kAttributeConcurrentManagedAccess, 1},
+    {kAttributeHostRegisterSameAddress, 1},
+    {kAttributeHostRegister, 1},
 };
 
 }  // namespace
 
 std::span<const DeviceModel> models() { return kModels; }
 
-std::uint64_t usable_memory(const DeviceModel& model) {
+std::uint64_t machine_memory() {
   const long pages = sysconf(_SC_PHYS_PAGES);
   const long page = sysconf(_SC_PAGESIZE);
-  if (pages <= 0 || page <= 0) return std::min(model.memory_bytes, 4 * kGiB);
-  const auto machine = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page);
-  return std::min(model.memory_bytes, machine);
+  if (pages <= 0 || page <= 0) return 4 * kGiB;
+  return static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page);
+}
+
+std::uint64_t usable_memory(const DeviceModel& model) {
+  return std::min(model.memory_bytes, machine_memory());
 }
 
 bool attribute(const DeviceModel& model, int ordinal, int which, int* value) {

@@ -26,6 +26,8 @@ struct DeviceModel {
 
 std::span<const DeviceModel> models();
 
+std::uint64_t machine_memory();  // in bytes
+
 // The memory that a device of this model reports. It is that of the GPU, but no more than this
 // machine has, so that an allocation that does not fit gives an error code and does not end the
 // process.

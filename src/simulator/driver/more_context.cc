@@ -10,10 +10,11 @@
 
 namespace annulus::simulator::driver::entry {
 
-CUresult ctx_create(CUcontext* context, unsigned, CUdevice device) {
+CUresult ctx_create(CUcontext* context, unsigned flags, CUdevice device) {
   return guarded([&]() -> CUresult {
     if (context == nullptr) return kCudaInvalidValue;
     auto made = make_context(device_at(device), false);
+    made->flags = flags;
     *context = made->handle();
     context_stack().push_back(std::move(made));
     return kCudaSuccess;
@@ -27,6 +28,33 @@ CUresult ctx_create_with_params(CUcontext* context, void* parameters, unsigned f
   return ctx_create(context, flags, device);
 }
 
+// Affinities too.
+CUresult ctx_create_with_affinity(CUcontext* context, void*, int count, unsigned flags,
+                                  CUdevice device) {
+  if (count != 0) return kCudaNotSupported;
+  return ctx_create(context, flags, device);
+}
+
+// The functions of CUDA 13 that take a context; null is the current one.
+CUresult ctx_get_device_of(CUdevice* device, CUcontext context) {
+  return guarded([&]() -> CUresult {
+    const auto found = context == nullptr ? current_context() : state().contexts.find(context);
+    if (found == nullptr) return kCudaInvalidContext;
+    if (device == nullptr) return kCudaInvalidValue;
+    *device = found->device->ordinal();
+    return kCudaSuccess;
+  });
+}
+
+CUresult ctx_synchronize_other(CUcontext context) {
+  return guarded([&]() -> CUresult {
+    const auto found = context == nullptr ? current_context() : state().contexts.find(context);
+    if (found == nullptr) return kCudaInvalidContext;
+    refuse_under_capture();
+    return synchronize(*found);
+  });
+}
+
 CUresult ctx_destroy(CUcontext context) {
   return guarded([&]() -> CUresult {
     const auto found = state().contexts.find(context);
@@ -38,6 +66,25 @@ CUresult ctx_destroy(CUcontext context) {
   });
 }
 
+// The two functions from before contexts were pushed and popped: they count uses.
+CUresult ctx_attach(CUcontext* context, unsigned flags) {
+  return guarded([&]() -> CUresult {
+    const auto found = live_context();
+    if (context == nullptr || flags != 0) return kCudaInvalidValue;
+    ++found->uses;
+    *context = found->handle();
+    return kCudaSuccess;
+  });
+}
+
+CUresult ctx_detach(CUcontext context) {
+  return guarded([&]() -> CUresult {
+    const auto found = state().contexts.find(context);
+    if (found == nullptr || found->primary) return kCudaInvalidContext;
+    return --found->uses == 0 ? ctx_destroy(context) : kCudaSuccess;
+  });
+}
+
 CUresult ctx_get_api_version(CUcontext, unsigned* version) {
   if (version == nullptr) return kCudaInvalidValue;
   *version = 3020;  // the value that CUDA returns since contexts were last changed
@@ -46,9 +93,52 @@ CUresult ctx_get_api_version(CUcontext, unsigned* version) {
 
 CUresult ctx_get_flags(unsigned* flags) {
   return guarded([&]() -> CUresult {
-    current_context();
+    const auto context = current_context();
     if (flags == nullptr) return kCudaInvalidValue;
-    *flags = 0;
+    *flags = context->flags;
+    return kCudaSuccess;
+  });
+}
+
+// Flags say how the host waits, and change nothing here.
+CUresult ctx_set_flags(unsigned flags) {
+  return guarded([&]() -> CUresult {
+    current_context()->flags = flags;
+    return kCudaSuccess;
+  });
+}
+
+CUresult ctx_get_id(CUcontext context, unsigned long long* id) {
+  return guarded([&]() -> CUresult {
+    const auto found = context == nullptr ? current_context() : state().contexts.find(context);
+    if (found == nullptr) return kCudaContextDestroyed;
+    if (id == nullptr) return kCudaInvalidValue;
+    *id = found->id;
+    return kCudaSuccess;
+  });
+}
+
+// Shared memory has banks of four bytes (CUsharedconfig), whatever is asked for.
+CUresult ctx_get_shared_mem_config(int* config) {
+  return guarded([&]() -> CUresult {
+    current_context();
+    if (config == nullptr) return kCudaInvalidValue;
+    *config = 1;
+    return kCudaSuccess;
+  });
+}
+
+CUresult ctx_set_shared_mem_config(int) {
+  return guarded([&]() -> CUresult {
+    current_context();
+    return kCudaSuccess;
+  });
+}
+
+// No lines are kept in the cache for longer than others.
+CUresult ctx_reset_persisting_l2_cache() {
+  return guarded([&]() -> CUresult {
+    current_context();
     return kCudaSuccess;
   });
 }
@@ -161,5 +251,31 @@ CUresult get_export_table(const void** table, const Uuid*) {
 
 CUresult profiler_start() { return kCudaSuccess; }
 CUresult profiler_stop() { return kCudaSuccess; }
+
+// CUdevice_P2PAttribute: rank, access, atomics, arrays. Peers are as good as each other.
+CUresult device_get_p2p_attribute(int* value, int attribute, CUdevice device, CUdevice peer) {
+  return guarded([&]() -> CUresult {
+    int can = 0;
+    const CUresult code = device_can_access_peer(&can, device, peer);
+    if (code != kCudaSuccess) return code;
+    if (value == nullptr || attribute < 1 || attribute > 5) return kCudaInvalidValue;
+    *value = attribute == 2 || attribute == 3 ? can : 0;
+    return kCudaSuccess;
+  });
+}
+
+CUresult device_get_by_pci_bus_id(CUdevice* device, const char* text) {
+  return guarded([&]() -> CUresult {
+    if (device == nullptr || text == nullptr) return kCudaInvalidValue;
+    for (const auto& one : state().devices) {
+      char own[64] = {};
+      device_get_pci_bus_id(own, sizeof own, one->ordinal());
+      if (std::strcmp(own, text) != 0) continue;
+      *device = one->ordinal();
+      return kCudaSuccess;
+    }
+    return kCudaInvalidDevice;
+  });
+}
 
 }  // namespace annulus::simulator::driver::entry

@@ -28,6 +28,7 @@ namespace annulus::simulator::driver {
 
 struct Context;
 class Device;
+struct NodeParameters;  // simulator/driver/graph.h
 
 // One piece of work of a stream. Everything it needs is copied into it, so that it may run later
 // or, as part of a graph, many times. A Fault in it breaks the context.
@@ -40,6 +41,8 @@ struct Work {
   bool on_host = false;
   // True for what gives something back, and so runs also behind work that was refused.
   bool always = false;
+  // What a node of a graph that does this is, if the program may ask. Null: it is told to be empty.
+  std::shared_ptr<const NodeParameters> node;
 };
 
 struct Item {

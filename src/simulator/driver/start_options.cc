@@ -96,6 +96,20 @@ std::string read_value(const Option& option, std::string_view value, SimulatorOp
 
 void serve_foreign_programs() { foreign = true; }
 
+bool serves_foreign_programs() { return foreign; }
+
+base::LogLevel foreign_log_level() {
+  static const base::LogLevel level = [] {
+    const std::string text = base::read_environment().log;
+    for (const auto each :
+         {base::LogLevel::kError, base::LogLevel::kInfo, base::LogLevel::kDebug}) {
+      if (text == base::to_string(each)) return each;
+    }
+    return base::LogLevel::kWarning;
+  }();
+  return level;
+}
+
 bool valid(const SimulatorOptions& options) {
   for (const Option& option : kOptions) {
     if (option.member != nullptr && options.*option.member > option.most) return false;

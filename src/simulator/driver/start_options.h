@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "abi/cuda_types.h"
+#include "base/log.h"
 
 namespace annulus::simulator::driver {
 
@@ -19,6 +20,10 @@ namespace annulus::simulator::driver {
 // the reading is then `proven` unless the program or the environment says otherwise. Called before
 // cuInit.
 void serve_foreign_programs();
+bool serves_foreign_programs();
+// Up to which level such a program's stderr gets the lines of the devices' logs: ANNULUS_LOG, or
+// warnings.
+base::LogLevel foreign_log_level();
 
 // Whether all members are in range (annulus/simulator.h).
 bool valid(const abi::SimulatorOptions& options);

@@ -5,6 +5,10 @@
 #include <utility>
 
 #include "base/json.h"
+#include "simulator/driver/graph.h"
+#include "simulator/driver/host_memory.h"
+#include "simulator/driver/libraries.h"
+#include "simulator/driver/memory_pools.h"
 #include "simulator/driver/start_options.h"
 
 namespace annulus::simulator::driver {
@@ -181,21 +185,32 @@ std::shared_ptr<Event> find_event(abi::CUevent event) {
   return found;
 }
 
+ItemPointer marker_of(const Event& event) {
+  std::lock_guard lock(event.mutex);
+  return event.marker;
+}
+
 std::shared_ptr<Function> find_function(abi::CUfunction function) {
   std::shared_ptr<Function> found = state().functions.find(function);
+  if (found == nullptr) found = function_of_kernel(function);
   if (found == nullptr) throw Refusal{abi::kCudaInvalidHandle};
   return found;
 }
 
+GlobalMemory* memory_at(std::uint64_t address) {
+  for (const auto& device : state().devices) {
+    GlobalMemory* const memory = device->made_memory();
+    if (memory != nullptr && memory->contains(address)) return memory;
+  }
+  return host_memory_at(address);
+}
+
 GlobalMemory& memory_with(const Context& context, std::uint64_t address, std::size_t bytes) {
   GlobalMemory* memory = &context.device->memory();
-  if (!memory->contains(address)) {
-    for (const auto& device : state().devices) {
-      GlobalMemory* const other = device->made_memory();
-      if (other != nullptr && other->contains(address)) memory = other;
-    }
+  if (!memory->contains(address)) memory = memory_at(address);
+  if (memory == nullptr || memory->find(address, bytes).end == 0) {
+    throw Refusal{abi::kCudaInvalidValue};
   }
-  if (memory->find(address, bytes).end == 0) throw Refusal{abi::kCudaInvalidValue};
   return *memory;
 }
 
@@ -206,6 +221,7 @@ std::vector<PeerMemory> peer_memories(Context& context) {
     if (memory == nullptr || device.get() == context.device) continue;
     memories.push_back({memory, device->ordinal(), false});
   }
+  add_host_memories(&memories);
   std::lock_guard lock(context.mutex);
   for (const std::weak_ptr<Context>& weak : context.peers) {
     const std::shared_ptr<Context> peer = weak.lock();
@@ -227,6 +243,7 @@ std::shared_ptr<Context> make_context(Device& device, bool primary) {
   auto context = std::make_shared<Context>();
   context->device = &device;
   context->primary = primary;
+  context->id = ++state().last_context;
   state().contexts.add(context);
   return context;
 }
@@ -253,7 +270,7 @@ void destroy_context(const std::shared_ptr<Context>& context) {
     allocations.swap(context->allocations);
   }
   const auto alone = all.queue.alone();
-  for (const auto& [address, bytes] : allocations) context->device->memory().release(address);
+  for (const auto& [address, bytes] : allocations) release_allocation(address);
 }
 
 abi::CUresult finish(const Context& context) {
@@ -300,6 +317,17 @@ abi::CUresult synchronize(Context& context) {
   }
   if (context.lost != abi::kCudaSuccess) return context.lost;
   return refused ? abi::kCudaOutOfMemory : abi::kCudaSuccess;
+}
+
+bool alone_between_devices(const Stream& stream, const GlobalMemory& to, const GlobalMemory& from) {
+  const bool between = &to != &from && to.kind() == GlobalMemory::Kind::kDevice &&
+                       from.kind() == GlobalMemory::Kind::kDevice;
+  if (!between || stream.kind() != Stream::Kind::kDefault) return false;
+  for (const auto& context : state().contexts.all()) {
+    const GlobalMemory* const memory = context->device->made_memory();
+    if (memory == &to || memory == &from) synchronize(*context);
+  }
+  return true;
 }
 
 int& capture_mode() {

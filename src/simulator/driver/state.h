@@ -25,6 +25,7 @@
 #include "simulator/check/access_record.h"
 #include "simulator/check/detector.h"
 #include "simulator/driver/driver.h"
+#include "simulator/driver/foreign_types.h"
 #include "simulator/driver/handles.h"
 #include "simulator/driver/log_listeners.h"
 #include "simulator/driver/model.h"
@@ -36,7 +37,13 @@
 namespace annulus::simulator::driver {
 
 struct Context;
+struct Graph;  // simulator/driver/graph.h
 struct GraphExec;
+struct GraphNode;
+struct Kernel;  // simulator/driver/libraries.h
+struct Library;
+struct LinkState;  // more_link.cc
+struct MemoryPool;
 
 // Thrown inside an entry to end it with a code. It never leaves this folder.
 struct Refusal {
@@ -76,6 +83,11 @@ class Device {
   void reset_primary();    // destroys it, however often it is retained
   bool primary_active() const;
 
+  // The pool of cuMemAllocAsync, which is the default one unless another was set.
+  std::shared_ptr<MemoryPool> default_pool();
+  std::shared_ptr<MemoryPool> pool();
+  void set_pool(std::shared_ptr<MemoryPool> pool);
+
  private:
   const DeviceModel& model_;
   const int ordinal_;
@@ -88,24 +100,20 @@ class Device {
   std::string message_;
   std::shared_ptr<Context> primary_;
   int primary_users_ = 0;
+  std::shared_ptr<MemoryPool> default_pool_;
+  std::shared_ptr<MemoryPool> pool_;
 };
 
-// Streams under capture do not run work but record it in nodes: the work, and the nodes that it
-// waits for.
-struct GraphNode {
-  Work work;
-  std::vector<std::size_t> after;  // indices of earlier nodes
-  std::size_t branch = 0;          // the stream of the capture; nodes of one branch are in order
-};
-
+// Streams under capture do not run work but record it in a graph.
 struct Capture {
   std::mutex mutex;
-  std::vector<GraphNode> nodes;  // in the order of the calls
-  std::map<abi::CUstream, std::vector<std::size_t>>
-      tails;  // what the next node of a stream waits for
-  std::map<abi::CUstream, std::size_t> branches;
-  std::size_t branch_count = 0;
-  abi::CUstream origin = nullptr;  // the stream of cuStreamBeginCapture
+  std::uint64_t id = 0;
+  std::shared_ptr<Graph> graph;
+  bool to_given_graph = false;  // the program made the graph (cuStreamBeginCaptureToGraph)
+  // What the next node of a stream waits for.
+  std::map<abi::CUstream, std::vector<std::shared_ptr<GraphNode>>> tails;
+  std::map<abi::CUstream, std::vector<CUgraphNode>> shown;  // as cuStreamGetCaptureInfo gave them
+  abi::CUstream origin = nullptr;                           // the stream of cuStreamBeginCapture
   int mode = 0;
   bool invalid = false;
   // The other streams that took part. True: another stream waits for the last of its work.
@@ -142,6 +150,11 @@ class Stream {
 
   std::string text() const;  // "stream 2 of device 0 (sim:sm_80:0)"
 
+  // CUlaunchAttributeValue by CUlaunchAttributeID: what was set, else zeros.
+  void set_attribute(int attribute, const void* value);
+  void get_attribute(int attribute, void* value) const;
+  void copy_attributes(const Stream& from);
+
   std::shared_ptr<Capture> capture() const;
   void set_capture(std::shared_ptr<Capture> capture);
 
@@ -155,9 +168,7 @@ class Stream {
   // Requires: mutex_ is held.
   void queue_items(std::span<const ItemPointer> items);
   static void end(std::span<const ItemPointer> items);
-  // Record under capture.
-  void record(Capture& capture, Work work);
-  void record(Capture& capture, const std::vector<GraphNode>& nodes);
+  void record(Capture& capture, Work work);  // under capture
 
   const std::shared_ptr<Context> context_;
   const Kind kind_;
@@ -167,6 +178,7 @@ class Stream {
       std::make_shared<std::atomic<std::uint64_t>>(0);  // the last that no wait has returned
   mutable std::mutex mutex_;                            // guards all members below
   std::shared_ptr<Capture> capture_;
+  std::map<int, std::array<char, 64>> attributes_;
   ItemPointer last_;
   std::vector<ItemPointer> gates_;  // items that the next one has to wait for (wait_for)
 };
@@ -174,13 +186,23 @@ class Stream {
 struct Event {
   std::shared_ptr<Context> context;
   unsigned flags = 0;
-  std::mutex mutex;  // guards all below
+  mutable std::mutex mutex;  // guards all below
   bool recorded = false;
   ItemPointer marker;  // the last record
   std::chrono::steady_clock::time_point time;
-  std::weak_ptr<Capture> capture;         // the last record was captured there ...
-  abi::CUstream captured_from = nullptr;  // ... on this stream
-  std::vector<std::size_t> captured;      // ... behind these nodes
+  std::weak_ptr<Capture> capture;                    // the last record was captured there ...
+  abi::CUstream captured_from = nullptr;             // ... on this stream
+  std::vector<std::shared_ptr<GraphNode>> captured;  // ... behind these nodes
+};
+
+// What a wait for the event waits for.
+ItemPointer marker_of(const Event& event);
+
+// What the launches before CUDA 4 set on a function (more_launch.cc).
+struct SetLaunch {
+  unsigned block[3] = {1, 1, 1};
+  unsigned dynamic_shared_bytes = 0;
+  std::vector<std::byte> parameters;
 };
 
 // A kernel of a module.
@@ -190,7 +212,10 @@ struct Function {
   const KernelInfo* info = nullptr;
   const Program* program = nullptr;
   abi::CUmodule module = nullptr;
+  int ptx_version = 0;                          // 80 for 8.0
   std::atomic<std::uint32_t> dynamic_limit{0};  // bytes of dynamic shared memory it may have
+  std::mutex mutex;                             // guards below
+  SetLaunch set;
 };
 
 struct Module {
@@ -199,22 +224,16 @@ struct Module {
   int ptx_version = 0;  // 80 for 8.0
   std::mutex mutex;     // guards below
   std::map<std::string, abi::CUfunction, std::less<>> functions;
-};
 
-struct Graph {
-  std::vector<GraphNode> nodes;
-};
-struct GraphExec {
-  std::shared_ptr<Context> context;
-  std::vector<GraphNode> nodes;
-  std::mutex mutex;                            // guards below
-  std::map<std::size_t, ChainPointer> chains;  // by branch
-  ItemPointer last;  // that of the last launch, behind which the next runs
+  abi::CUmodule handle() { return reinterpret_cast<abi::CUmodule>(this); }
 };
 
 struct Context {
   Device* device = nullptr;
   bool primary = false;
+  std::uint64_t id = 0;            // counted over all
+  std::atomic<unsigned> flags{0};  // as the program set them
+  std::atomic<int> uses{1};        // cuCtxAttach
   // Not kCudaSuccess once a kernel faulted, or once the context was destroyed.
   std::atomic<abi::CUresult> lost{abi::kCudaSuccess};
 
@@ -232,10 +251,44 @@ struct Context {
   abi::CUcontext handle() { return reinterpret_cast<abi::CUcontext>(this); }
 };
 
-// Page-locked memory.
+// Memory of the host that kernels reach at its own address: page-locked or managed.
 struct HostBlock {
+  enum class Kind {
+    kAllocated,   // cuMemHostAlloc
+    kRegistered,  // cuMemHostRegister: the bytes are the program's
+    kManaged,     // cuMemAllocManaged
+  };
   std::size_t bytes = 0;
-  std::shared_ptr<AccessRecord> record;  // null before the first access of the checked mode
+  Kind kind = Kind::kAllocated;
+  unsigned flags = 0;
+  GlobalMemory* memory = nullptr;
+  std::weak_ptr<Context> context;  // that made it
+  // What cuMemAdvise and cuMemPrefetchAsync said of managed memory. Nothing here depends on it.
+  bool read_mostly = false;
+  MemoryLocation preferred{kLocationInvalid, kInvalidDevice};
+  MemoryLocation prefetched{kLocationInvalid, kInvalidDevice};
+  std::vector<int> accessed_by;  // ordinals
+};
+
+// A pool of memory (cuMemPoolCreate). It holds nothing back: what is freed goes to its device.
+struct MemoryPool {
+  Device* device = nullptr;  // null: memory of the host
+  bool managed = false;
+  bool given = false;            // a device's default, which cannot be destroyed
+  std::uint64_t most_bytes = 0;  // 0: any number
+  std::mutex mutex;              // guards below
+  int reuse[3] = {1, 1, 1};
+  std::uint64_t release_threshold = 0;
+  std::uint64_t used = 0;
+  std::uint64_t used_high = 0;
+  std::map<int, int> access;  // of other devices, by ordinal
+
+  CUmemoryPool handle() { return reinterpret_cast<CUmemoryPool>(this); }
+};
+
+struct Pooled {
+  std::shared_ptr<MemoryPool> pool;
+  std::uint64_t bytes = 0;
 };
 
 // Everything that the driver holds. It is made at the first call and never destroyed, since
@@ -253,14 +306,26 @@ struct State {
   Handles<Event, abi::CUevent> events;
   Handles<Module, abi::CUmodule> modules;
   Handles<Function, abi::CUfunction> functions;
+  Handles<Library, CUlibrary> libraries;
+  Handles<Kernel, CUkernel> kernels;
+  Handles<LinkState, CUlinkState> links;
+  Handles<MemoryPool, CUmemoryPool> memory_pools;
   Handles<Graph, abi::CUgraph> graphs;
+  Handles<GraphNode, CUgraphNode> graph_nodes;
   Handles<GraphExec, abi::CUgraphExec> graph_execs;
   Queue queue;
   Detector detector;
+  std::atomic<std::uint64_t> last_context{0};
+  std::atomic<std::uint64_t> last_capture{0};
   std::atomic<int> global_captures{0};  // captures that forbid unsafe calls to every thread
 
-  std::mutex mutex;                                                  // guards below
-  std::map<const char*, HostBlock> host_blocks;                      // by begin
+  std::mutex mutex;                                // guards below
+  std::map<std::uint64_t, HostBlock> host_blocks;  // by begin
+  std::unique_ptr<GlobalMemory> host_memory;       // of all but those that are registered
+  // One for each range that was ever registered, as copies in graphs may still name them.
+  std::vector<std::unique_ptr<GlobalMemory>> registered;
+  std::map<std::uint64_t, Pooled> pooled;  // allocations of pools, by begin
+  std::shared_ptr<MemoryPool> host_pools[2];  // page-locked and managed, made by their first use
   std::map<std::uint32_t, std::shared_ptr<base::ThreadPool>> pools;  // by number of threads
 
   std::shared_ptr<base::ThreadPool> pool(std::uint32_t threads);
@@ -284,13 +349,17 @@ std::shared_ptr<Context> current_context();                 // lost or not
 std::shared_ptr<Context> live_context();                    // a lost one throws its code
 std::shared_ptr<Stream> find_stream(abi::CUstream stream);  // in the current, live context
 std::shared_ptr<Event> find_event(abi::CUevent event);
+// A kernel of a library is a function as well: that of the current context, into which it is
+// loaded.
 std::shared_ptr<Function> find_function(abi::CUfunction function);
 
-// The memory of whichever device holds all of the bytes; throws kCudaInvalidValue where none does.
-// Addresses are unique among all devices.
+// The memory that holds the address, of a device or of the host, or null. Addresses are unique
+// among all of them.
+GlobalMemory* memory_at(std::uint64_t address);
+// The memory that holds all of the bytes; throws kCudaInvalidValue where none does.
 GlobalMemory& memory_with(const Context& context, std::uint64_t address, std::size_t bytes);
 
-// The memories of other devices, as kernels of `context` see them.
+// The memories of other devices and of the host, as kernels of `context` see them.
 std::vector<PeerMemory> peer_memories(Context& context);
 // Whether another device has a context, whose kernels and copies may write this one's memory while
 // a kernel runs here. All other work waits for the kernel.
@@ -306,6 +375,9 @@ void destroy_context(const std::shared_ptr<Context>& context);
 abi::CUresult finish(const Context& context);
 abi::CUresult synchronize(const Stream& stream);
 abi::CUresult synchronize(Context& context);
+// Whether a copy between the two memories is one on the default stream between two devices, which
+// comes after all earlier work of both and before all later work. Then what came earlier has ended.
+bool alone_between_devices(const Stream& stream, const GlobalMemory& to, const GlobalMemory& from);
 // The host has seen that the item ended. Null does nothing.
 void observe(const ItemPointer& item);
 

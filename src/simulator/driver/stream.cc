@@ -3,9 +3,11 @@
 
 #include <fmt/core.h>
 
+#include <cstring>
 #include <exception>
 #include <utility>
 
+#include "simulator/driver/graph.h"
 #include "simulator/driver/state.h"
 
 namespace annulus::simulator::driver {
@@ -109,7 +111,11 @@ ItemPointer Stream::submit(Work work) {
 // item at the end waits for all nodes.
 ItemPointer Stream::submit(GraphExec& graph) {
   if (const std::shared_ptr<Capture> recording = capture()) {
-    record(*recording, graph.nodes);
+    NodeParameters parameters;
+    parameters.type = kNodeGraph;
+    parameters.child = graph_of(graph);
+    parameters.child->within = true;
+    record(*recording, work_of(std::move(parameters)));
     return nullptr;
   }
   std::vector<ItemPointer> before;
@@ -126,12 +132,16 @@ ItemPointer Stream::submit(GraphExec& graph) {
     ends.reserve(before.size() + graph.nodes.size());
     items.reserve(graph.nodes.size() + 1);
     try {
-      for (const GraphNode& node : graph.nodes) {
-        std::vector<ItemPointer> after;
+      for (const ExecNode& node : graph.nodes) {
+        std::vector<ItemPointer> after = node.after.empty() ? before : std::vector<ItemPointer>();
         for (const std::size_t index : node.after) after.push_back(items[index]);
+        const Event* const event = node.parameters().event.get();
+        if (node.enabled && node.parameters().type == kNodeWaitEvent) {
+          after.push_back(marker_of(*event));
+        }
         ChainPointer& chain = graph.chains[node.branch];
         if (chain == nullptr) chain = std::make_shared<Chain>();
-        items.push_back(make_item(node.work, where, chain, node.after.empty() ? before : after));
+        items.push_back(make_item(node.enabled ? node.work : work_of({}), where, chain, after));
         ends.push_back(items.back());
       }
       Work end_of_graph;
@@ -144,6 +154,13 @@ ItemPointer Stream::submit(GraphExec& graph) {
     }
     queue_items(items);
     graph.last = items.back();
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+      const NodeParameters& parameters = graph.nodes[i].parameters();
+      if (!graph.nodes[i].enabled || parameters.type != kNodeRecordEvent) continue;
+      std::lock_guard event_lock(parameters.event->mutex);
+      parameters.event->marker = items[i];
+      parameters.event->capture.reset();
+    }
   }
   Queue& queue = state().queue;
   queue.shorten(*context_);
@@ -155,39 +172,9 @@ ItemPointer Stream::submit(GraphExec& graph) {
 void Stream::record(Capture& recording, Work work) {
   std::lock_guard lock(recording.mutex);
   const InvalidUnlessDone guard(recording);
-  GraphNode node;
-  node.work = std::move(work);
-  std::vector<std::size_t>& tails = recording.tails[handle()];
-  node.after = std::exchange(tails, {recording.nodes.size()});
-  const auto [branch, fresh] = recording.branches.try_emplace(handle(), recording.branch_count);
-  recording.branch_count += fresh ? 1 : 0;
-  node.branch = branch->second;
-  recording.nodes.push_back(std::move(node));
-  if (const auto joined = recording.joined.find(handle()); joined != recording.joined.end()) {
-    joined->second = false;
-  }
-}
-
-// A graph that is launched under capture becomes part of the captured one, with branches of its
-// own.
-void Stream::record(Capture& recording, const std::vector<GraphNode>& nodes) {
-  std::lock_guard lock(recording.mutex);
-  const InvalidUnlessDone guard(recording);
-  if (nodes.empty()) return;
-  std::vector<std::size_t>& tails = recording.tails[handle()];
-  const std::vector<std::size_t> before = std::exchange(tails, {});
-  const std::size_t first = recording.nodes.size();
-  std::size_t branches = 0;
-  for (const GraphNode& node : nodes) {
-    GraphNode copy = node;
-    for (std::size_t& index : copy.after) index += first;
-    if (copy.after.empty()) copy.after = before;
-    branches = std::max(branches, node.branch + 1);
-    copy.branch += recording.branch_count;
-    tails.push_back(recording.nodes.size());
-    recording.nodes.push_back(std::move(copy));
-  }
-  recording.branch_count += branches;
+  std::vector<NodePointer>& tails = recording.tails[handle()];
+  NodePointer node = add_node(recording.graph, std::move(work), tails);
+  tails = {std::move(node)};
   if (const auto joined = recording.joined.find(handle()); joined != recording.joined.end()) {
     joined->second = false;
   }
@@ -245,6 +232,30 @@ void Stream::retire() {
 
 bool Stream::take_refusal(std::span<const ItemPointer> tails) const {
   return state().queue.take_refusal(tails, refusal_.get());
+}
+
+void Stream::set_attribute(int attribute, const void* value) {
+  std::lock_guard lock(mutex_);
+  auto& to = attributes_[attribute];
+  std::memcpy(to.data(), value, to.size());
+}
+
+void Stream::get_attribute(int attribute, void* value) const {
+  std::lock_guard lock(mutex_);
+  const auto found = attributes_.find(attribute);
+  const std::array<char, 64> bytes =
+      found == attributes_.end() ? std::array<char, 64>() : found->second;
+  std::memcpy(value, bytes.data(), bytes.size());
+}
+
+void Stream::copy_attributes(const Stream& from) {
+  std::map<int, std::array<char, 64>> attributes;
+  {
+    std::lock_guard lock(from.mutex_);
+    attributes = from.attributes_;
+  }
+  std::lock_guard lock(mutex_);
+  attributes_ = std::move(attributes);
 }
 
 std::shared_ptr<Capture> Stream::capture() const {

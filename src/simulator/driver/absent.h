@@ -1,0 +1,16 @@
+#ifndef ANNULUS_SIMULATOR_DRIVER_ABSENT_H_
+#define ANNULUS_SIMULATOR_DRIVER_ABSENT_H_
+
+// A function for each line of absent.def, under the name of its symbol. It takes no parameters,
+// which is right for callers in C that pass some: nothing is given back but a code.
+
+#include "abi/cuda_types.h"
+
+namespace annulus::simulator::driver::absent {
+
+#define ABSENT(symbol) abi::CUresult symbol();
+#include "simulator/driver/absent.def"
+
+}  // namespace annulus::simulator::driver::absent
+
+#endif  // ANNULUS_SIMULATOR_DRIVER_ABSENT_H_

@@ -1,0 +1,34 @@
+// Functions of CUDA that the simulated driver does not have.
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "simulator/driver/absent.h"
+#include "simulator/on_device.h"
+
+namespace annulus::simulator {
+namespace {
+
+TEST_CASE("an absent function says so, and is named in the log once") {
+  const OnDevice on;
+  std::vector<std::string> lines;
+  const annulus_simulator_log take = [](void* user, int, const char* text) {
+    static_cast<std::vector<std::string>*>(user)->push_back(text);
+  };
+  REQUIRE(on.cuda.simulator_set_log(on.device, take, &lines, 1) == kCudaSuccess);
+  void* address = nullptr;
+  REQUIRE(on.cuda.simulator_entry("cuGraphicsUnregisterResource", &address) == kCudaSuccess);
+  const auto function = reinterpret_cast<CUresult (*)(void*)>(address);
+  CHECK(function(&address) == kCudaNotSupported);
+  CHECK(function(nullptr) == kCudaNotSupported);
+  CHECK(driver::absent::cuTexRefCreate() == kCudaNotSupported);
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].find("cuGraphicsUnregisterResource") == 0);
+  CHECK(lines[1].find("cuTexRefCreate") == 0);
+  CHECK(on.cuda.simulator_set_log(on.device, take, &lines, 0) == kCudaSuccess);
+}
+
+}  // namespace
+}  // namespace annulus::simulator
