@@ -61,3 +61,13 @@ target_compile_definitions(test_libcuda PRIVATE
   ANNULUS_LIBCUDA_FOLDER="$<TARGET_FILE_DIR:annulus_libcuda>"
   ANNULUS_LIBRARY="$<TARGET_FILE:annulus>")
 add_dependencies(test_libcuda annulus_libcuda annulus)
+
+# The CUDA runtime, linked as a program links it: by its symbols alone.
+annulus_test(libcudart LABEL unit LIBRARIES annulus_libcudart SOURCES simulator/libcudart_test.cc)
+target_include_directories(test_libcudart PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+find_file(ANNULUS_CUDART libcudart.so.13 PATHS /usr/local/cuda/lib64 NO_DEFAULT_PATH)
+add_test(NAME libcudart_symbols COMMAND ${CMAKE_COMMAND}
+  -DLIBRARY=$<TARGET_FILE:annulus_libcudart> -DREAL=${ANNULUS_CUDART} -DNM=${CMAKE_NM}
+  -DROOT=${PROJECT_SOURCE_DIR} -P ${CMAKE_CURRENT_LIST_DIR}/runtime_symbols.cmake)
+set_tests_properties(libcudart_symbols PROPERTIES LABELS unit)
+include(simulator/programs/programs.cmake)

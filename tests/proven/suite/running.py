@@ -36,13 +36,12 @@ class Outcome:
 
 
 class Runner:
-    def __init__(self, simulator, seconds, jobs, runtime=None):
-        folders = [str(simulator)] if runtime is None else [str(runtime), str(simulator)]
-        self.folders, self.seconds, self.jobs = folders, seconds, jobs
+    def __init__(self, simulator, seconds, jobs):
+        self.simulator, self.seconds, self.jobs = simulator, seconds, jobs
 
     def environment(self, options):
         kept = {key: value for key, value in os.environ.items() if not key.startswith("ANNULUS_")}
-        return dict(kept, LD_LIBRARY_PATH=":".join(self.folders),
+        return dict(kept, LD_LIBRARY_PATH=str(self.simulator),
                     ANNULUS_SIMULATOR_OPTIONS=text_of(dict(options, threads=1)))
 
     def run(self, program, arguments, options):
