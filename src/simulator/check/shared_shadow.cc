@@ -48,6 +48,7 @@ void SharedShadow::reset(std::uint32_t bytes, int warps, ClusterClocks& clocks, 
   records_.clear();
   bytes_.clear();
   atomics_.clear();
+  compared_.clear();
 }
 
 bool SharedShadow::ordered_read(std::uint32_t reader, int reader_warp, const Access& access) const {
@@ -156,8 +157,8 @@ void SharedShadow::read_word(int warp, int lane, std::uint32_t word, std::uint32
 }
 
 void SharedShadow::write_word(int warp, int lane, std::uint32_t word, std::uint32_t byte_mask,
-                              bool changes, Stamp fresh) {
-  const Access access{.warp = agent(warp), .lane = lane, .what = "write"};
+                              bool changes, Stamp fresh, bool atomic) {
+  const Access access{.warp = agent(warp), .lane = lane, .atomic = atomic, .what = "write"};
   const auto check = [&](Stamp writer, std::uint32_t offset) {
     // A write that changes nothing is harmless, but not over a copy in flight or an mbarrier. It
     // leaves its own stamp all the same: a word keeps one writer, the last, and a reader has to
@@ -167,6 +168,7 @@ void SharedShadow::write_word(int warp, int lane, std::uint32_t word, std::uint3
     }
   };
   if (changes) check_foreign_readers(word, access);
+  if (changes) check_compared(word, access);
   if (byte_mask == kAllBytes && writer_[word] != kBytesStamp) {
     check(writer_[word], word * 4);
     if (changes) check_readers(word, access);
@@ -191,6 +193,14 @@ void SharedShadow::check_reader(std::uint32_t reader, int warp, const Access& ac
   report_at(FaultKind::kSharedRace, lane_or_none(access.lane),
             "{} of shared byte {}, which {} read with no {} in between", access.what,
             offset + kSharedBase, who(as_stamp, access.warp), missing(agent(warp) == access.warp));
+}
+
+void SharedShadow::check_compared(std::uint32_t word, const Access& access) const {
+  if (compared_.empty() || access.atomic) return;
+  const auto found = compared_.find(word);
+  for (int other = 0; found != compared_.end() && other < warps_; ++other) {
+    check_reader(found->second[static_cast<std::size_t>(other)], other, access, word * 4);
+  }
 }
 
 void SharedShadow::check_readers(std::uint32_t word, const Access& access) const {
@@ -232,6 +242,19 @@ void SharedShadow::read_slowly(int warp, int lane, std::uint32_t offset, std::ui
   for_words(offset, bytes, [&](std::uint32_t word, std::uint32_t mask) {
     // Compilers load structs whole, of which a part was written and is used.
     read_word(warp, lane, word, mask, !strict_ && written);
+  });
+}
+
+void SharedShadow::read_compared(int warp, int lane, std::uint32_t offset, std::uint32_t bytes) {
+  const Access access{.warp = agent(warp), .lane = lane, .what = "read"};
+  for_words(offset, bytes, [&](std::uint32_t word, std::uint32_t mask) {
+    const Stamp writer = writer_[word];
+    if (mask != kAllBytes || writer == kBytesStamp) return read_word(warp, lane, word, mask, false);
+    const bool by_atomic =
+        (writer & kForeign) == 0 && (writer & 63u) == kCollective && atomics_.contains(offset / 4);
+    if (writer == 0) uninitialized(access, word * 4);
+    if (!by_atomic) check_writer(writer, access, word * 4);
+    note_read(compared_[word][static_cast<std::size_t>(warp)], warp, lane);
   });
 }
 
@@ -316,7 +339,7 @@ void SharedShadow::atomic(int warp, int lane, std::uint32_t offset, std::uint32_
     const bool own = (writer_[word] & kForeign) == 0 &&
                      ((writer_[word] >> kWarpShift) & 31u) == static_cast<std::uint32_t>(warp);
     if (fresh || !own) {
-      write_word(warp, as, word, mask, true, stamp(warp, kCollective));
+      write_word(warp, as, word, mask, true, stamp(warp, kCollective), true);
     } else {
       writer_[word] = stamp(warp, kCollective);
     }

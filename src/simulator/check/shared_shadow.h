@@ -56,6 +56,9 @@ class SharedShadow {
     if (bytes == 16 && (offset & 15u) == 0 && read_four(warp, lane, offset / 4)) return;
     read_slowly(warp, lane, offset, bytes);
   }
+  // A read of what the thread then compares by an atomic (simulator/decode/compared_loads.h). It
+  // is in no order with the atomics on the word, but with all other writes.
+  void read_compared(int warp, int lane, std::uint32_t offset, std::uint32_t bytes);
   // `changes` says whether the stored bytes differ from what is there: unordered writes of the
   // same value are common and harmless.
   void write(int warp, int lane, std::uint32_t offset, std::uint32_t bytes, bool changes);
@@ -139,9 +142,10 @@ class SharedShadow {
   struct Access {
     Agent warp;
     int lane;
-    bool async = false;     // reads or writes through the asynchronous proxy
-    bool matrix = false;    // a matrix product, in which all lanes of the warp take part
-    bool write = false;     // an asynchronous write, before which reads need only have ended
+    bool async = false;   // reads or writes through the asynchronous proxy
+    bool matrix = false;  // a matrix product, in which all lanes of the warp take part
+    bool write = false;   // an asynchronous write, before which reads need only have ended
+    bool atomic = false;
     const char* what = "";  // for messages
   };
   struct ByteStamps {
@@ -200,7 +204,8 @@ class SharedShadow {
   bool read_before(std::uint32_t word, Agent warp, int lane) {
     const std::uint64_t touched = touched_[word >> kBlockShift];
     const auto readers = static_cast<std::uint32_t>(touched);
-    return (warps_read_before<false, kEnded>(word, readers, warp) ||
+    return compared_.empty() &&
+           (warps_read_before<false, kEnded>(word, readers, warp) ||
             warps_read_before<true, kEnded>(word, readers, warp)) &&
            ((touched >> 32) == 0 || foreign_read_before<kEnded>(word, warp, lane));
   }
@@ -221,6 +226,7 @@ class SharedShadow {
   void check_reader(std::uint32_t reader, int warp, const Access& access,
                     std::uint32_t offset) const;
   void check_readers(std::uint32_t word, const Access& access) const;
+  void check_compared(std::uint32_t word, const Access& access) const;
   void check_foreign_readers(std::uint32_t word, const Access& access) const;
   void check_all_writers(std::uint32_t word, const Access& access);
   void check_all(std::uint32_t word, const Access& access);
@@ -232,7 +238,7 @@ class SharedShadow {
   void read_word(int warp, int lane, std::uint32_t word, std::uint32_t byte_mask, bool in_part);
   bool written_in_part(std::uint32_t word, std::uint32_t byte_mask) const;
   void write_word(int warp, int lane, std::uint32_t word, std::uint32_t byte_mask, bool changes,
-                  Stamp fresh);
+                  Stamp fresh, bool atomic = false);
   std::string who(Stamp stamp, Agent asking) const;
 
   int warps_ = 0;
@@ -258,6 +264,8 @@ class SharedShadow {
   std::vector<Record> records_;
   std::unordered_map<std::uint32_t, ByteStamps> bytes_;
   std::unordered_map<std::uint32_t, ClusterClocks::Vector> atomics_;
+  // [word][warp]: by read_compared, like readers_.
+  std::unordered_map<std::uint32_t, std::array<std::uint32_t, 32>> compared_;
 };
 
 inline bool SharedShadow::read_four(int warp, int lane, std::uint32_t word) {

@@ -126,6 +126,7 @@ void SharedShadow::check_all_writers(std::uint32_t word, const Access& access) {
 void SharedShadow::check_all(std::uint32_t word, const Access& access) {
   check_all_writers(word, access);
   check_foreign_readers(word, access);
+  check_compared(word, access);
   if (writer_[word] != kBytesStamp) return check_readers(word, access);
   for (std::uint32_t i = 0; i < 4; ++i) {
     for (int other = 0; other < warps_; ++other) {

@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/math.h"
 #include "simulator/decode/assign_slots.h"
+#include "simulator/decode/compared_loads.h"
 #include "simulator/decode/ordered_accesses.h"
 
 namespace annulus::simulator {
@@ -141,6 +142,7 @@ void Decoder::run() {
   program_->info.local_bytes = (program_->info.local_bytes + 15) / 16 * 16;
   program_->info.registers = std::clamp<std::uint32_t>(live, 16, 255);
   mark_ordered_accesses(*program_);
+  mark_compared_loads(*program_);
   watch_registers();
   watch_matrix_registers();
   number_sites();

@@ -33,11 +33,11 @@ CUresult launch_as_set(CUfunction function, int width, int height, CUstream stre
       set = found->set;
     }
     std::size_t bytes = set.parameters.size();
-    void* extra[] = {reinterpret_cast<void*>(1), set.parameters.data(),
-                     reinterpret_cast<void*>(2), &bytes, nullptr};
+    void* extra[] = {reinterpret_cast<void*>(1), set.parameters.data(), reinterpret_cast<void*>(2),
+                     &bytes, nullptr};
     return launch_kernel(function, static_cast<unsigned>(width), static_cast<unsigned>(height), 1,
-                         set.block[0], set.block[1], set.block[2], set.dynamic_shared_bytes,
-                         stream, nullptr, extra);
+                         set.block[0], set.block[1], set.block[2], set.dynamic_shared_bytes, stream,
+                         nullptr, extra);
   });
 }
 

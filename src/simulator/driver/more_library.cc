@@ -185,8 +185,8 @@ CUresult library_get_global(CUdeviceptr* pointer, std::size_t* bytes, CUlibrary 
   });
 }
 
-// Variables of modules are device memory, which the host may use as well, also those of the attribute
-// .managed: none is told from the others.
+// Variables of modules are device memory, which the host may use as well, also those of the
+// attribute .managed: none is told from the others.
 CUresult library_get_managed(CUdeviceptr*, std::size_t*, CUlibrary library, const char* name) {
   return guarded([&]() -> CUresult {
     find_library(library);

@@ -36,11 +36,11 @@ void reach_global(Warp& warp, Mask mask, const LaneAddresses& addresses, std::ui
 template <bool kChecked>
 class StrongScope {
  public:
-  StrongScope(Warp& warp, const Inst& inst)
+  StrongScope(Warp& warp, MemoryOrder order)
       : warp_(warp),
         global_(warp.cta->global),
-        order_(inst.order),
-        on_(kChecked && global_.order != nullptr && strong_for_device(inst.order)) {
+        order_(order),
+        on_(kChecked && global_.order != nullptr && strong_for_device(order)) {
     if (on_) lock_ = global_.order->lock_strong();
   }
   // release() comes in front of a write, acquire() behind a read, at the addresses of the lanes.

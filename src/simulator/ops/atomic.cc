@@ -121,7 +121,7 @@ void atomic(Warp& warp, const Inst& inst, Mask mask) {
   Mask given = 0;  // lanes of global memory
   const AccessKind access =
       strong_for_device(inst.order) ? AccessKind::kStrongWrite : AccessKind::kWrite;
-  const StrongScope<kChecked> scope(warp, inst);
+  const StrongScope<kChecked> scope(warp, inst.order);
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);
     const std::uint64_t address = addresses[static_cast<std::size_t>(lane)];

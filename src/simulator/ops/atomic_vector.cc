@@ -98,7 +98,7 @@ void atomic_vector(Warp& warp, const Inst& inst, Mask mask) {
       strong_for_device(inst.order) ? AccessKind::kStrongWrite : AccessKind::kWrite;
   const auto slot = [&](std::uint32_t index) { return cta.program->slots[inst.aux + index]; };
   R results[kLanes][8] = {};
-  const StrongScope<kChecked> scope(warp, inst);
+  const StrongScope<kChecked> scope(warp, inst.order);
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);
     std::byte* place = reach<kChecked>(warp, inst, lane, addresses, bytes, access);

@@ -101,10 +101,15 @@ void load_shared(Warp& warp, const Inst& inst, Mask mask, const LaneAddresses& a
   const std::uint32_t bytes = std::uint32_t{inst.small[1]} * inst.small[2];
   reach_shared<kChecked>(warp, mask, addresses, bytes, pointers);
   if (kChecked) {
+    const bool compared = inst.compared && !cta.strict;
     for (Mask rest = mask; rest != 0; rest &= rest - 1) {
       const int lane = lowest_lane(rest);
-      cta.shadow.read(warp.index, lane,
-                      shared_offset(cta, pointers[static_cast<std::size_t>(lane)]), bytes);
+      const std::uint32_t offset = shared_offset(cta, pointers[static_cast<std::size_t>(lane)]);
+      if (compared) {
+        cta.shadow.read_compared(warp.index, lane, offset, bytes);
+      } else {
+        cta.shadow.read(warp.index, lane, offset, bytes);
+      }
     }
   }
   load_values(warp, inst, mask, pointers);
@@ -236,12 +241,14 @@ template <bool kChecked, bool kStore>
 void access_global(Warp& warp, const Inst& inst, Mask mask, const LaneAddresses& addresses) {
   LanePointers pointers;
   const std::uint32_t bytes = std::uint32_t{inst.small[1]} * inst.small[2];
-  const bool is_strong = strong_for_device(inst.order);
+  const MemoryOrder order =
+      kChecked && inst.compared && !warp.cta->strict ? MemoryOrder::kRelaxed : inst.order;
+  const bool is_strong = strong_for_device(order);
   const AccessKind kind = kStore ? (is_strong ? AccessKind::kStrongWrite : AccessKind::kWrite)
                                  : (is_strong ? AccessKind::kStrongRead : AccessKind::kRead);
   reach_global<kChecked>(warp, mask, addresses, bytes, kStore ? Access::kStore : Access::kLoad,
                          kind, pointers);
-  const StrongScope<kChecked> scope(warp, inst);
+  const StrongScope<kChecked> scope(warp, order);
   if (kStore) {
     scope.release(mask, addresses, false);
     if (kChecked) {
@@ -252,7 +259,7 @@ void access_global(Warp& warp, const Inst& inst, Mask mask, const LaneAddresses&
   } else {
     load_values(warp, inst, mask, pointers);
     scope.acquire(mask, addresses);
-    if (kChecked) note_load(warp, mask, addresses, bytes, inst.order);
+    if (kChecked) note_load(warp, mask, addresses, bytes, order);
   }
 }
 

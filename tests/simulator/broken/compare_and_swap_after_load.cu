@@ -1,0 +1,19 @@
+// The loop of the CUDA Programming Guide that makes any operation atomic begins with an ordinary load.
+// EXPECT shared memory race
+// PROVEN nothing
+// LAUNCH block=64
+
+extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
+  __shared__ unsigned long long best;
+  if (threadIdx.x == 0) best = 0;
+  __syncthreads();
+  const unsigned long long mine = in[threadIdx.x];
+  unsigned long long old = best;
+  unsigned long long assumed;
+  do {
+    assumed = old;
+    old = atomicCAS(&best, assumed, assumed > mine ? assumed : mine);  // FAULT
+  } while (assumed != old);
+  __syncthreads();
+  out[threadIdx.x] = static_cast<unsigned>(best);
+}
