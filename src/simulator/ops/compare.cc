@@ -96,15 +96,24 @@ void setp(Warp& warp, const Inst& inst, Mask mask) {
   if (inst.small[2]) warp.set_predicate(inst.aux, second, mask);
 }
 
-// set d, a, b[, c]. True is all ones or 1.0f, as small[3] says.
+template <typename T>
+void put_truth(Warp& warp, const Inst& inst, Mask mask, Mask result) {
+  T* d = warp.lanes<T>(inst.d);
+  const T yes = static_cast<T>(inst.imm);
+  for (int lane = 0; lane < kLanes; ++lane) {
+    if ((mask >> lane) & 1) d[lane] = (result >> lane) & 1 ? yes : T{0};
+  }
+}
+
+// set d, a, b[, c]. True is imm (all ones or 1.0); small[3] says that the result has 16 bits.
 template <typename S, Order kOrder, bool kUnordered, bool kFlush>
 void set(Warp& warp, const Inst& inst, Mask mask) {
   const Mask compared = compare_lanes<S, kOrder, kUnordered, kFlush>(warp, inst);
   const Mask result = join(warp, inst, compared);
-  auto* d = warp.lanes<std::uint32_t>(inst.d);
-  const std::uint32_t yes = inst.small[3] ? std::bit_cast<std::uint32_t>(1.0f) : 0xffffffffu;
-  for (int lane = 0; lane < kLanes; ++lane) {
-    if ((mask >> lane) & 1) d[lane] = (result >> lane) & 1 ? yes : 0;
+  if (inst.small[3]) {
+    put_truth<std::uint16_t>(warp, inst, mask, result);
+  } else {
+    put_truth<std::uint32_t>(warp, inst, mask, result);
   }
 }
 
@@ -182,17 +191,19 @@ void setp_pair(Warp& warp, const Inst& inst, Mask mask) {
   warp.set_predicate(inst.aux, high, mask);
 }
 
-// set.f16x2.f16x2 writes 1.0 of the format into each half that compares true, else 0.
-template <typename T2, std::uint16_t kOne>
+// set.f16x2.f16x2 writes 1.0 of the format into each half that compares true, else 0; set.u32.f16x2
+// writes all ones. imm holds which.
+template <typename T2>
 void set_pair(Warp& warp, const Inst& inst, Mask mask) {
   const T2* a = warp.lanes<T2>(inst.a);
   const T2* b = warp.lanes<T2>(inst.b);
+  const auto yes = static_cast<std::uint16_t>(inst.imm);
   T2* d = warp.lanes<T2>(inst.d);
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);
     const bool low = compare_stored(inst, a[lane].lo, b[lane].lo);
     const bool high = compare_stored(inst, a[lane].hi, b[lane].hi);
-    d[lane] = {{low ? kOne : std::uint16_t{0}}, {high ? kOne : std::uint16_t{0}}};
+    d[lane] = {{low ? yes : std::uint16_t{0}}, {high ? yes : std::uint16_t{0}}};
   }
 }
 
@@ -246,6 +257,13 @@ Comparison take_sources(Decoder& decoder, Type type) {
   return how;
 }
 
+// What set writes where a comparison is true: 1.0 of the result's type, or all ones.
+std::uint32_t truth_of(Type result) {
+  if (result.kind == Type::kBrain) return 0x3f80;
+  if (result.kind == Type::kFloat) return result.bits == 16 ? 0x3c00 : 0x3f800000;
+  return 0xffffffff;
+}
+
 }  // namespace
 
 void decode_setp(Decoder& decoder) {
@@ -271,14 +289,17 @@ void decode_set(Decoder& decoder) {
   const Type type = decoder.type();
   const Type result = decoder.type_from_end(1);
   Inst& inst = decoder.inst();
-  const bool packed = type.count == 2 && result == type && decoder.operands() == 3;
-  if (!packed && (type.count != 1 || result.count != 1 || result.bits != 32)) decoder.unsupported();
+  const bool mask = result.is_integer() && result.bits == 32 && result.count == 1;
+  const bool packed = type.count == 2 && (result == type || mask) && decoder.operands() == 3;
+  const bool single = type.count == 1 && result.count == 1 &&
+                      (result.bits == 32 || (result.bits == 16 && type.bits == 16));
+  if (!packed && !single) decoder.unsupported();
   const Comparison how = take_sources(decoder, type);
-  inst.small[3] = result.kind == Type::kFloat;
+  inst.small[3] = result.bits == 16;
+  inst.imm = truth_of(result);
   inst.d = decoder.out(0, result);
   if (packed) {
-    return decoder.handler(type.kind == Type::kBrain ? set_pair<Brain2, 0x3f80>
-                                                     : set_pair<Half2, 0x3c00>);
+    return decoder.handler(type.kind == Type::kBrain ? set_pair<Brain2> : set_pair<Half2>);
   }
   use(decoder, pick_type<true>(type, decoder.has("ftz"), how));
 }

@@ -164,6 +164,18 @@ void add_set(Set& set) {
         return (a.low.value() >= b.low.value() ? 0x3c00u : 0u) |
                (a.high.value() >= b.high.value() ? 0x3c000000u : 0u);
       });
+  set.form(
+      "set.gtu.u32.f16x2", "set.gtu.u32.f16x2 d, a, b;", +[](F16x2 a, F16x2 b) -> u32 {
+        return (a.low.value() <= b.low.value() ? 0u : 0xffffu) |
+               (a.high.value() <= b.high.value() ? 0u : 0xffff0000u);
+      });
+  set.form(
+      "set.eq.f16.f16", "set.eq.f16.f16 d, a, b;",
+      +[](F16 a, F16 b) -> u16 { return a.value() == b.value() ? 0x3c00 : 0; });
+  set.form(
+      "set.nan.bf16.bf16", "set.nan.bf16.bf16 d, a, b;", +[](u16 a, u16 b) -> u16 {
+        return (a & 0x7fff) > 0x7f80 || (b & 0x7fff) > 0x7f80 ? 0x3f80 : 0;
+      });
 }
 
 template <typename T>
