@@ -56,7 +56,7 @@ void mark_in(const ptx::Function& function, Program& program) {
     if (program.functions[pc] != &function) continue;
     const Instruction& instruction = *program.instructions[pc];
     Inst& inst = program.code[pc];
-    if (instruction.opcode != "ld" || inst.order != MemoryOrder::kWeak) continue;
+    if (instruction.opcode != "ld") continue;
     inst.compared = is_register(instruction, 0) && wanted[moves.set_of(reg(instruction, 0))];
   }
 }

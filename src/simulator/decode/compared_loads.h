@@ -5,13 +5,13 @@
 // example of atomicAdd for double) begins with an ordinary load, whose value atom.cas then compares
 // with what is there. If the value is an old one, the comparison fails and the loop goes on. To the
 // letter of the memory model the load races with the atomics of other threads (PTX ISA 9.0, section
-// 8.10.1); the proven reading allows that.
+// 8.10.1), unless it is volatile or relaxed; the proven reading allows that.
 
 #include "simulator/program/program.h"
 
 namespace annulus::simulator {
 
-// Sets Inst::compared for weak loads of one register whose value, itself or moved, is what an
+// Sets Inst::compared for loads of one register whose value, itself or moved, is what an
 // atom.cas of the same function compares.
 void mark_compared_loads(Program& program);
 

@@ -101,7 +101,7 @@ void load_shared(Warp& warp, const Inst& inst, Mask mask, const LaneAddresses& a
   const std::uint32_t bytes = std::uint32_t{inst.small[1]} * inst.small[2];
   reach_shared<kChecked>(warp, mask, addresses, bytes, pointers);
   if (kChecked) {
-    const bool compared = inst.compared && !cta.strict;
+    const bool compared = inst.compared && (!cta.strict || inst.order != MemoryOrder::kWeak);
     for (Mask rest = mask; rest != 0; rest &= rest - 1) {
       const int lane = lowest_lane(rest);
       const std::uint32_t offset = shared_offset(cta, pointers[static_cast<std::size_t>(lane)]);
@@ -241,8 +241,9 @@ template <bool kChecked, bool kStore>
 void access_global(Warp& warp, const Inst& inst, Mask mask, const LaneAddresses& addresses) {
   LanePointers pointers;
   const std::uint32_t bytes = std::uint32_t{inst.small[1]} * inst.small[2];
+  const bool allowed = kChecked && inst.compared && !warp.cta->strict;
   const MemoryOrder order =
-      kChecked && inst.compared && !warp.cta->strict ? MemoryOrder::kRelaxed : inst.order;
+      allowed && inst.order == MemoryOrder::kWeak ? MemoryOrder::kRelaxed : inst.order;
   const bool is_strong = strong_for_device(order);
   const AccessKind kind = kStore ? (is_strong ? AccessKind::kStrongWrite : AccessKind::kWrite)
                                  : (is_strong ? AccessKind::kStrongRead : AccessKind::kRead);
