@@ -32,9 +32,9 @@ void fill_outside(const TensorMap& map, std::byte* row, std::uint32_t bytes) {
 std::uint32_t converted(TensorType type, std::uint32_t bits) {
   const std::uint32_t exponent = bits & 0x7f800000u;
   if (exponent == 0x7f800000u) return bits;  // infinity and NaN
-  const bool flush = type == TensorType::kF32Flush || type == TensorType::kTf32Flush;
+  const bool flush = type == TensorType::kFloat32Flush || type == TensorType::kTf32Flush;
   if (flush && exponent == 0) return bits & 0x80000000u;
-  return type == TensorType::kF32Flush ? bits : (bits + 0x1000u) & 0xffffe000u;
+  return type == TensorType::kFloat32Flush ? bits : (bits + 0x1000u) & 0xffffe000u;
 }
 
 void convert(TensorType type, std::byte* data, std::uint32_t bytes) {
@@ -55,7 +55,7 @@ void read_box(const BulkCopy& copy, std::byte* data) {
     if (row.bytes == 0) return;
     std::memcpy(to + row.skip, reinterpret_cast<const void*>(row.address), row.bytes);
   });
-  if (copy.map.type >= TensorType::kF32Flush) convert(copy.map.type, data, copy.bytes);
+  if (copy.map.type >= TensorType::kFloat32Flush) convert(copy.map.type, data, copy.bytes);
 }
 
 // Moves between data in box order and shared memory at `offset`, chunk by chunk.

@@ -41,8 +41,8 @@ struct BulkCopy {
   std::uint32_t mbarrier = 0;  // offset: kLoad, kShare
   std::uint32_t ctas = 0;      // ranks of the CTAs written to, as bits: kLoad, kShare
   Reduction reduction = Reduction::kNone;
-  TensorType type = TensorType::kU8;  // of a reduction
-  std::uint32_t group = 0;            // the bulk group of the lane: kStore
+  TensorType type = TensorType::kUint8;  // of a reduction
+  std::uint32_t group = 0;               // the bulk group of the lane: kStore
 
   // State.
   std::vector<std::uint32_t> records;  // in the shadows of `ctas`, ascending

@@ -69,20 +69,20 @@ void reduce(Reduction reduction, std::uint64_t address, const std::byte* data,
 }  // namespace
 
 bool can_reduce(Reduction reduction, TensorType type) {
-  const bool wide = type == TensorType::kU64 || type == TensorType::kS64;
-  const bool word = type == TensorType::kU32 || type == TensorType::kS32;
+  const bool wide = type == TensorType::kUint64 || type == TensorType::kInt64;
+  const bool word = type == TensorType::kUint32 || type == TensorType::kInt32;
   switch (reduction) {
     case Reduction::kNone:
       return true;
     case Reduction::kAdd:
-      return word || wide || type == TensorType::kF16 || type == TensorType::kBf16 ||
-             type == TensorType::kF32 || type == TensorType::kF64;
+      return word || wide || type == TensorType::kFloat16 || type == TensorType::kBf16 ||
+             type == TensorType::kFloat32 || type == TensorType::kFloat64;
     case Reduction::kMin:
     case Reduction::kMax:
-      return word || wide || type == TensorType::kF16 || type == TensorType::kBf16;
+      return word || wide || type == TensorType::kFloat16 || type == TensorType::kBf16;
     case Reduction::kInc:
     case Reduction::kDec:
-      return type == TensorType::kU32;
+      return type == TensorType::kUint32;
     case Reduction::kAnd:
     case Reduction::kOr:
     case Reduction::kXor:
@@ -94,21 +94,21 @@ bool can_reduce(Reduction reduction, TensorType type) {
 void reduce_global(Reduction reduction, TensorType type, std::uint64_t address,
                    const std::byte* data, std::uint32_t bytes) {
   switch (type) {
-    case TensorType::kU32:
+    case TensorType::kUint32:
       return reduce<std::uint32_t>(reduction, address, data, bytes);
-    case TensorType::kS32:
+    case TensorType::kInt32:
       return reduce<std::int32_t>(reduction, address, data, bytes);
-    case TensorType::kU64:
+    case TensorType::kUint64:
       return reduce<std::uint64_t>(reduction, address, data, bytes);
-    case TensorType::kS64:
+    case TensorType::kInt64:
       return reduce<std::int64_t>(reduction, address, data, bytes);
-    case TensorType::kF16:
+    case TensorType::kFloat16:
       return reduce<Half>(reduction, address, data, bytes);
     case TensorType::kBf16:
       return reduce<Brain>(reduction, address, data, bytes);
-    case TensorType::kF32:
+    case TensorType::kFloat32:
       return reduce<float>(reduction, address, data, bytes);
-    case TensorType::kF64:
+    case TensorType::kFloat64:
       return reduce<double>(reduction, address, data, bytes);
     default:
       return;

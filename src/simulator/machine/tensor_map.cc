@@ -20,7 +20,7 @@ constexpr int kSwizzle128 = 3;
 constexpr int kPromotion256 = 3;
 constexpr int kFillNan = 1;
 
-bool is_float(TensorType type) { return type >= TensorType::kF16; }
+bool is_float(TensorType type) { return type >= TensorType::kFloat16; }
 
 bool dimensions_fit(const TensorMapRequest& request) {
   const std::uint64_t alignment =

@@ -19,17 +19,17 @@ inline constexpr int kMaxTensorRank = 5;
 
 // CUtensorMapDataType. The last three change values on the way into shared memory.
 enum class TensorType : std::uint8_t {
-  kU8,
-  kU16,
-  kU32,
-  kS32,
-  kU64,
-  kS64,
-  kF16,
-  kF32,
-  kF64,
+  kUint8,
+  kUint16,
+  kUint32,
+  kInt32,
+  kUint64,
+  kInt64,
+  kFloat16,
+  kFloat32,
+  kFloat64,
   kBf16,
-  kF32Flush,
+  kFloat32Flush,
   kTf32,
   kTf32Flush
 };
@@ -58,7 +58,7 @@ struct alignas(64) TensorMap {
   // Bit 21 of these eight bytes is never set: CUTLASS clears it where the driver is 13.1 or older,
   // in the maps of small tensors.
   std::uint8_t rank = 0;
-  TensorType type = TensorType::kU8;
+  TensorType type = TensorType::kUint8;
   Swizzle swizzle = Swizzle::kNone;
   std::uint8_t fill_nan = 0;
   std::uint32_t zero = 0;

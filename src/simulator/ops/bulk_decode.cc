@@ -31,10 +31,10 @@ void take_reduction(Decoder& decoder) {
       {"inc", Reduction::kInc}, {"dec", Reduction::kDec}, {"and", Reduction::kAnd},
       {"or", Reduction::kOr},   {"xor", Reduction::kXor}};
   static constexpr std::pair<const char*, TensorType> kTypes[] = {
-      {"u32", TensorType::kU32}, {"s32", TensorType::kS32},   {"u64", TensorType::kU64},
-      {"s64", TensorType::kS64}, {"f16", TensorType::kF16},   {"f32", TensorType::kF32},
-      {"f64", TensorType::kF64}, {"bf16", TensorType::kBf16}, {"b32", TensorType::kU32},
-      {"b64", TensorType::kU64}};
+      {"u32", TensorType::kUint32},  {"s32", TensorType::kInt32},   {"u64", TensorType::kUint64},
+      {"s64", TensorType::kInt64},   {"f16", TensorType::kFloat16}, {"f32", TensorType::kFloat32},
+      {"f64", TensorType::kFloat64}, {"bf16", TensorType::kBf16},   {"b32", TensorType::kUint32},
+      {"b64", TensorType::kUint64}};
   Inst& inst = decoder.inst();
   for (const auto& [name, reduction] : kNames) {
     if (decoder.has(name)) inst.small[kReduce] = static_cast<std::uint8_t>(reduction);
