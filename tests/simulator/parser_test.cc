@@ -135,6 +135,42 @@ TEST_CASE("a branch leaves its block, forwards or backwards") {
   CHECK(target(2) == 3);
 }
 
+TEST_CASE("a call through a register becomes a call of each function that it may mean") {
+  const ptx::Module module = parse(R"(
+.func (.param .b32 r) fits(.param .b32 x) { ret; }
+.func (.param .b32 r) not_taken(.param .b32 x) { ret; }
+.func (.param .b32 r) other(.param .b64 x) { ret; }
+.global .u64 table[2] = {fits, other};
+.func (.param .b32 r) caller(.param .b32 x) {
+  .reg .b64 %f;
+  .reg .pred %p;
+  .param .b32 a;
+  .param .b32 b;
+  mov.u64 %f, caller;
+  @%p bra END;
+  P: .callprototype (.param .b32 _) _ (.param .b32 _);
+  @!%p call (b), %f, (a), P;
+END:
+  ret;
+}
+)");
+  const ptx::Function& caller = module.functions.back();
+  std::vector<std::string> code;
+  for (const ptx::Instruction& instruction : caller.code) {
+    code.push_back(to_string(caller, instruction));
+  }
+  // Not other functions, nor the caller itself.
+  REQUIRE(code.size() == 7);
+  CHECK(code[2].starts_with("setp.eq.and.u64 "));
+  CHECK(code[2].ends_with("%f, fits, !%p"));
+  CHECK(code[3].starts_with("setp.ne.and.u64 "));
+  CHECK(code[4].find("fits") != std::string::npos);
+  CHECK(caller.code[4].guard == caller.code[2].operands[0].reg);
+  CHECK(caller.code[5].guard == caller.code[3].operands[0].reg);
+  CHECK(code[5].find("%f") != std::string::npos);
+  CHECK(caller.labels[static_cast<std::size_t>(caller.code[1].operands[0].label)].target == 6);
+}
+
 TEST_CASE("line information follows inlining") {
   const Module module =
       parse(kernel(".reg .b32 %r<2>;\n.loc 1 10 3\nmov.b32 %r1, 1;\n"
@@ -191,7 +227,7 @@ TEST_CASE("what does not parse is named with its line") {
     CHECK_MESSAGE(std::string(error.what()).find(part) != std::string::npos, error.what());
   }
   CHECK(failure(kernel(".branchtargets a;")).code() == ErrorCode::kParse);
-  CHECK(failure(kernel("t: .callprototype _ ();")).code() == ErrorCode::kUnsupported);
+  CHECK(failure(kernel(".maxntid 4;")).code() == ErrorCode::kUnsupported);
 }
 
 TEST_CASE("a managed variable is one of global memory, and there are no other attributes") {

@@ -110,7 +110,6 @@ void Decoder::refuse_huge() const {
 // a caller's values live on while the callee runs.
 void Decoder::run() {
   decode_all();
-  refuse_recursion();
   refuse_huge();
   std::uint32_t live = register_count_;
   if (order_.size() == 1) {
@@ -136,6 +135,7 @@ void Decoder::run() {
     live = assignment.bytes / (4 * kLanes);
     decode_all();
   }
+  refuse_recursion();
   for (Inst& inst : program_->code) {
     if (inst.flow == Flow::kCall) inst.target = frames_.at(order_[inst.target]->name).start;
   }
@@ -228,8 +228,13 @@ void Decoder::refuse(const char* what) {
   *inst_ = Inst{};
   for (auto* of_all : {&reads_, &writes_, &keeps_}) of_all->back().clear();
   take_guard();
+  refuse_here(what);
+}
+
+// The instruction ends a kernel that comes to it, with these words.
+void Decoder::refuse_here(std::string what) {
   inst_->aux = static_cast<std::uint32_t>(program_->refusals.size());
-  program_->refusals.emplace_back(what);
+  program_->refusals.push_back(std::move(what));
   find_opcode_("")(*this);
 }
 

@@ -35,6 +35,7 @@ using FindOpcode = DecodeFunction (*)(std::string_view opcode);
 // shared memory.
 struct Placement {
   std::map<std::string, std::uint64_t, std::less<>> global;
+  std::map<std::string, std::uint64_t, std::less<>> functions;
   std::map<std::string, std::uint32_t, std::less<>> shared;  // of one kernel
 };
 
@@ -133,7 +134,8 @@ class Decoder {
   void decode_one(const ptx::Instruction& instruction);
   void take_guard();
   void refuse(const char* what);
-  void refuse_recursion() const;
+  void refuse_here(std::string what);
+  void refuse_recursion();
   void refuse_huge() const;
   void watch_registers();
   void number_sites();

@@ -61,7 +61,11 @@ void Decoder::decode_call() {
   std::vector<ptx::Operand> results;
   if (operand(at).kind == ptx::OperandKind::kList) results = operand(at++).elements;
   const ptx::Operand& name = operand(at++);
-  if (name.kind != ptx::OperandKind::kSymbol) unsupported("indirect calls are not modelled");
+  if (name.kind != ptx::OperandKind::kSymbol) {
+    unsupported(
+        "the address is that of no function of this module which has such parameters and does not "
+        "lead back here (recursion is not modelled)");
+  }
   std::vector<ptx::Operand> arguments;
   if (at < operands()) arguments = operand(at).elements;
   const ptx::Function* callee = nullptr;
@@ -107,24 +111,29 @@ void Decoder::decode_call() {
 }
 
 // A function has one frame however often it is called, so no function may call itself, directly or
-// through others.
-void Decoder::refuse_recursion() const {
+// through others. A kernel is ended where it comes to such a call.
+void Decoder::refuse_recursion() {
+  std::map<const ptx::Function*, std::set<const ptx::Function*>> reached;
   for (const ptx::Function* function : order_) {
-    std::set<const ptx::Function*> reached;
     std::vector<const ptx::Function*> work = {function};
     while (!work.empty()) {
       const ptx::Function* caller = work.back();
       work.pop_back();
-      const auto callees = calls_.find(caller);
-      if (callees == calls_.end()) continue;
-      for (const ptx::Function* callee : callees->second) {
-        if (reached.insert(callee).second) work.push_back(callee);
+      for (const ptx::Function* callee : calls_[caller]) {
+        if (reached[function].insert(callee).second) work.push_back(callee);
       }
     }
-    if (reached.contains(function)) {
-      base::fail(ErrorCode::kUnsupported, "function {} calls itself: recursion is not modelled",
-                 function->name);
-    }
+  }
+  for (std::size_t pc = 0; pc < program_->code.size(); ++pc) {
+    inst_ = &program_->code[pc];
+    if (inst_->flow != Flow::kCall) continue;
+    const ptx::Function* callee = order_[inst_->target];
+    if (!reached[callee].contains(program_->functions[pc])) continue;
+    const Inst call = *inst_;
+    *inst_ = Inst{};
+    inst_->guard = call.guard;
+    inst_->guard_negated = call.guard_negated;
+    refuse_here("function " + callee->name + " calls itself: recursion is not modelled");
   }
 }
 

@@ -89,6 +89,8 @@ std::uint64_t Decoder::symbol(const ptx::Operand& operand, ptx::Space* space, bo
     *space = ptx::Space::kGlobal;
     return found->second + offset;
   }
+  const auto function = placement_->functions.find(operand.text);
+  if (function != placement_->functions.end()) return function->second;
   malformed("unknown name '" + operand.text + "'");
 }
 

@@ -14,6 +14,9 @@ constexpr std::uint64_t kLocalWindow = 0x0002'0000'0000'0000;
 constexpr std::uint64_t kParamWindow = 0x0003'0000'0000'0000;
 constexpr std::uint64_t kWindowBytes = 0x0001'0000'0000'0000;
 
+// Functions have addresses too, which no access may use: this one and every sixteenth behind it.
+constexpr std::uint64_t kFunctionWindow = 0x0004'0000'0000'0000;
+
 // Shared memory starts behind the kilobyte that CUDA reserves in each CTA, so 0 is not a valid
 // address.
 constexpr std::uint32_t kSharedBase = 1024;

@@ -82,6 +82,10 @@ void BodyParser::statement() {
   if (tokens_.is(".file")) return parse_file(tokens_, module_);
   if (tokens_.is(".pragma")) return pragma();
   if (tokens_.is(".branchtargets")) return branch_targets();
+  // What a call through a register may mean follows from its operands (indirect_calls.h).
+  if (tokens_.is(".callprototype") || tokens_.is(".calltargets")) {
+    return tokens_.skip_to_semicolon();
+  }
   if (tokens_.is(".loc")) {
     location_ = parse_location(tokens_, module_);
   } else if (const auto space = space_of(tokens_.current().text)) {

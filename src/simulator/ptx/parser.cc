@@ -12,6 +12,7 @@
 #include "base/fail.h"
 #include "simulator/ptx/declaration.h"
 #include "simulator/ptx/function_body.h"
+#include "simulator/ptx/indirect_calls.h"
 #include "simulator/ptx/line_info.h"
 #include "simulator/ptx/token_stream.h"
 
@@ -133,6 +134,7 @@ Module parse(std::string_view text) {
       parse_linked(tokens, module);
     }
   }
+  expand_indirect_calls(module);
   return module;
 }
 

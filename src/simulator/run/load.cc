@@ -50,6 +50,7 @@ class Loaded final : public LoadedModule {
  public:
   Loaded(std::string_view text, GlobalMemory& memory) : module_(ptx::parse(text)), memory_(memory) {
     try {
+      place_functions();
       place_globals();
       for (const ptx::Function& function : module_.functions) {
         if (function.entry && !function.declaration) decode(function);
@@ -83,6 +84,21 @@ class Loaded final : public LoadedModule {
     }
   }
 
+  void place_functions() {
+    std::uint64_t next = kFunctionWindow;
+    for (const ptx::Function& function : module_.functions) {
+      if (placement_.functions.try_emplace(function.name, next).second) next += 16;
+    }
+  }
+
+  // Where a symbol in an initial value lies; 0: there is no such symbol.
+  std::uint64_t address_of(const std::string& symbol) const {
+    for (const auto* places : {&placement_.global, &placement_.functions}) {
+      if (const auto found = places->find(symbol); found != places->end()) return found->second;
+    }
+    return 0;
+  }
+
   // Every .global and .const variable gets an allocation of its own, so that an access past its end
   // is out of bounds. Addresses in initial values are filled in when all variables have one.
   void place_globals() {
@@ -108,13 +124,13 @@ class Loaded final : public LoadedModule {
     }
     for (const ptx::Variable& variable : module_.variables) {
       for (const ptx::Relocation& relocation : variable.relocations) {
-        const auto target = placement_.global.find(relocation.symbol);
+        const std::uint64_t target = address_of(relocation.symbol);
         const auto holder = placement_.global.find(variable.name);
-        if (target == placement_.global.end() || holder == placement_.global.end()) {
+        if (target == 0 || holder == placement_.global.end()) {
           base::fail(ErrorCode::kUnsupported, "the initial value of '{}' is the address of '{}'",
                      variable.name, relocation.symbol);
         }
-        const std::uint64_t value = target->second + relocation.addend;
+        const std::uint64_t value = target + relocation.addend;
         memory_.write(holder->second + relocation.offset, &value, sizeof value);
       }
     }
