@@ -67,12 +67,15 @@ class Builder:
         if case.is_triton:
             return self.build_triton(case)
         program = self.compile(case.name, case.table)
-        for name in case.table.get("repair", []):
-            repaired = program.with_name(program.name + ".repaired")
-            mutation.write(program, None, self.edits["edit"][name], 0, repaired,
+        if "repair" not in case.table:
+            return program, None
+        repaired = program.with_name(program.name + ".repaired")
+        try:
+            mutation.write(program, None, self.edits["edit"][case.table["repair"]], 0, repaired,
                            case.table.get("entry", ""))
-            program = repaired
-        return program, None
+        except mutation.NoPlace as error:
+            raise Failed(f"{case.name}: the repair does not fit: {error}") from None
+        return repaired, None
 
     def compile(self, name, table):
         paths = {key: os.path.realpath(path) for key, path in self.paths(table).items()}
