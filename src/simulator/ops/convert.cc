@@ -294,6 +294,20 @@ void convert_bytes(Warp& warp, const Inst& inst, Mask mask) {
       warp.lanes<float>(inst.a), warp.lanes<float>(inst.b));
 }
 
+// cvt.rn.f16x2.{e4m3x2,e5m2x2} d, a: the upper 8 bits of a go to the upper half. No number is lost;
+// e5m2 is the upper byte of an f16.
+template <bool kMoreExponents, bool kRelu>
+struct FromBytes {
+  std::uint32_t operator()(std::uint16_t a) const {
+    const auto half = [](unsigned bits) -> std::uint32_t {
+      const float value = kMoreExponents ? widen(Half{static_cast<std::uint16_t>(bits << 8)})
+                                         : base::e4m3_to_float(static_cast<std::uint8_t>(bits));
+      return narrow<Half>(clamped<kRelu>(value)).bits;
+    };
+    return (half(a >> 8) << 16) | half(a & 0xffu);
+  }
+};
+
 // Rounds to ten bits of mantissa, ties away from zero.
 struct ToTensorFloat {
   std::uint32_t operator()(std::uint32_t a) const {
@@ -359,6 +373,22 @@ void decode_to_bytes(Decoder& decoder) {
   decoder.handler(decoder.has("relu") ? convert_bytes<true> : convert_bytes<false>);
 }
 
+// Conversions of such a pair to one of f16.
+void decode_from_bytes(Decoder& decoder) {
+  if (!decoder.has("rn") || !decoder.has("f16x2") || decoder.operands() != 2) {
+    decoder.unsupported();
+  }
+  Inst& inst = decoder.inst();
+  inst.a = decoder.in(1, Type{Type::kBits, 16});
+  inst.d = decoder.out(0, Type{Type::kBits, 32});
+  const auto handler = [&]<bool kMoreExponents>() -> Handler {
+    return decoder.has("relu")
+               ? unary<std::uint32_t, std::uint16_t, FromBytes<kMoreExponents, true>>
+               : unary<std::uint32_t, std::uint16_t, FromBytes<kMoreExponents, false>>;
+  };
+  decoder.handler(decoder.has("e5m2x2") ? handler.operator()<true>() : handler.operator()<false>());
+}
+
 // Conversions to a pair of 16-bit floats.
 void decode_to_pair(Decoder& decoder, const Conversion& how) {
   const bool nearest = decoder.has("rn");
@@ -409,7 +439,10 @@ void decode_cvt(Decoder& decoder) {
   Inst& inst = decoder.inst();
   inst.kind = Class::kConversion;
   if (decoder.has("tf32")) return decode_to_tensor_float(decoder);
-  if (decoder.has("e4m3x2")) return decode_to_bytes(decoder);
+  if (decoder.has("e4m3x2") || decoder.has("e5m2x2")) {
+    if (decoder.has("f16x2")) return decode_from_bytes(decoder);
+    if (decoder.has("e4m3x2")) return decode_to_bytes(decoder);
+  }
   Conversion how;
   how.from = decoder.type_from_end(0);
   how.to = decoder.type_from_end(1);

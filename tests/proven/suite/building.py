@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import sources
+from . import mutation, sources
 
 HERE = Path(__file__).resolve().parent.parent
 
@@ -39,9 +40,21 @@ def cases_of(programs):
     return found
 
 
+def included(main):
+    """The file, and those of this folder that it or they include."""
+    found, left = [], [main]
+    while left:
+        path = left.pop()
+        if path not in found and path.is_file():
+            found.append(path)
+            names = re.findall(r'^#include ["<]([^">]+)[">]', path.read_text(), re.M)
+            left += [folder / name for name in names for folder in (HERE, HERE / "include")]
+    return sorted(found)
+
+
 class Builder:
-    def __init__(self, programs, folder, nvcc):
-        self.programs, self.folder, self.nvcc = programs, folder, nvcc
+    def __init__(self, programs, folder, nvcc, edits):
+        self.programs, self.folder, self.nvcc, self.edits = programs, folder, nvcc, edits
 
     def provide(self, name):
         return sources.provide(name, self.programs["source"][name], self.folder)
@@ -53,7 +66,16 @@ class Builder:
         """The program of a case, and the PTX file beside it where that is a file."""
         if case.is_triton:
             return self.build_triton(case)
-        return self.compile(case.name, case.table), None
+        program = self.compile(case.name, case.table)
+        if "repair" not in case.table:
+            return program, None
+        repaired = program.with_name(program.name + ".repaired")
+        try:
+            mutation.write(program, None, self.edits["edit"][case.table["repair"]], 0, repaired,
+                           case.table.get("entry", ""))
+        except mutation.NoPlace as error:
+            raise Failed(f"{case.name}: the repair does not fit: {error}") from None
+        return repaired, None
 
     def compile(self, name, table):
         paths = {key: os.path.realpath(path) for key, path in self.paths(table).items()}
@@ -83,9 +105,8 @@ class Builder:
         return program
 
     def key(self, command, main):
-        """Changes with the command and all files of ours that it may read."""
-        inputs = [main, *sorted(HERE.glob("*.h")), *sorted(HERE.glob("include/**/*.*"))]
-        texts = [path.read_bytes() for path in inputs if path.is_file()]
+        """Changes with the command and with all files of ours that it reads."""
+        texts = [path.read_bytes() for path in included(main)]
         return hashlib.sha256("\0".join(command).encode() + b"".join(texts)).hexdigest()
 
     def build_triton(self, case):

@@ -6,8 +6,8 @@ import re
 # reach beyond the thread. Arithmetic is as good on a GPU as its definition, and tests compare it.
 FAMILIES = re.compile(
     r"(wgmma|mma|ldmatrix|stmatrix|cp\.async|cp\.reduce|mbarrier|fence|membar|bar|barrier|elect|"
-    r"setmaxnreg|mapa|getctarank|griddepcontrol|shfl|vote|match|redux|atom|red|prefetch|ld\.acquire|"
-    r"ld\.relaxed|ld\.volatile|st\.release|st\.relaxed|st\.volatile|discard|applypriority|tensormap|"
+    r"setmaxnreg|mapa|getctarank|griddepcontrol|shfl|vote|match|redux|atom|red|prefetch|"
+    r"(?:ld|st)(?:\.global)?\.(?:acquire|release|relaxed|volatile)|discard|applypriority|tensormap|"
     r"createpolicy|activemask|nanosleep|ex2|lg2|cvt\.rn\.satfinite|movmatrix|st\.async|"
     r"ld\.shared::cluster|st\.shared::cluster)\b")
 INSTRUCTION = re.compile(r"(?:^|[;{}])\s*(?:@!?%?\w+\s+)?([a-z][a-z0-9_]*(?:\.[a-zA-Z0-9_:]+)+)\s*([^;{}]*"
@@ -22,6 +22,11 @@ CAST = {"shared::cta": "shared"}  # two names of one state space
 # tensor copy, a hint about caches, the shape of matrices in front of their number.
 DROPPED = {"tile", "L2::cache_hint", "L2::128B", "L2::256B"}
 ORDER = {"m8n8": 0, "x1": 1, "x2": 1, "x4": 1, "trans": 2}
+MEMORY = {"relaxed": 0, "acquire": 0, "release": 0, "acq_rel": 0, "volatile": 0, "cta": 1, "cluster": 1,
+          "gpu": 1, "sys": 1, "global": 2, "shared": 2, "shared::cluster": 2}  # others behind these
+# What is meant where nothing is said.
+DEFAULTS = {("atom", "red"): {"relaxed", "gpu"}, ("mbarrier",): {"release", "acquire", "cta"}}
+CLUSTER_BARRIER = {"arrive": "release", "wait": "acquire"}
 
 
 def operand_form(opcode, operands):
@@ -47,6 +52,13 @@ def normal(opcode):
     parts = [CAST.get(part, part) for part in opcode.split(".") if part not in DROPPED]
     if parts[0] in ("ldmatrix", "stmatrix"):
         parts[3:] = sorted(parts[3:], key=lambda part: ORDER.get(part, 3))  # behind .sync.aligned
+    if parts[0] in ("ld", "st", "atom", "red"):
+        parts[1:] = sorted(parts[1:], key=lambda part: MEMORY.get(part, 3))
+    for opcodes, unsaid in DEFAULTS.items():
+        if parts[0] in opcodes and not {"cluster", "sys"} & set(parts):
+            parts = [part for part in parts if part not in unsaid]
+    if parts[:2] == ["barrier", "cluster"] and not {"release", "acquire", "relaxed"} & set(parts):
+        parts.insert(3, CLUSTER_BARRIER[parts[2]])
     name = ".".join(parts)
     for pattern, put in ALIKE:
         name = pattern.sub(put, name)
@@ -84,7 +96,7 @@ PROTOCOLS = {
         (r"multicast::cluster", r"mapa", r"mbarrier\.arrive(\.release\.cluster)?\.shared::cluster"),
     "mbarriers made known by fence.mbarrier_init": (r"fence\.mbarrier_init",),
     "cluster barrier with a relaxed arrival": (r"barrier\.cluster\.arrive\.relaxed", r"barrier\.cluster\.wait"),
-    "cluster barrier that releases and acquires": (r"barrier\.cluster\.arrive(\.release)?(\.aligned)?$",
+    "cluster barrier that releases and acquires": (r"barrier\.cluster\.arrive\.release(\.aligned)?$",
                                                    r"barrier\.cluster\.wait"),
     "one elected thread issues": (r"elect\.sync",),
     "registers handed from producers to consumers": (r"setmaxnreg\.dec", r"setmaxnreg\.inc"),
@@ -101,7 +113,8 @@ PROTOCOLS = {
     "stmatrix": (r"stmatrix",),
     "the next kernel starts early (griddepcontrol)": (r"griddepcontrol",),
     "flags between CTAs by fences or acquires and releases":
-        (r"(ld\.(acquire|relaxed|volatile)|atom)", r"(membar\.gl|fence\.acq_rel\.gpu|st\.release|ld\.acquire)"),
+        (r"(ld\.(acquire|relaxed|volatile)\.gpu|atom)",
+         r"(membar\.gl|fence\.acq_rel\.gpu|st\.release\.gpu|ld\.acquire\.gpu)"),
     "atomics on global memory": (r"^(atom|red)\.(\w+\.)*global",),
     "warp shuffles": (r"shfl\.sync",),
 }

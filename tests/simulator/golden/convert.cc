@@ -254,7 +254,44 @@ u32 to_e4m3(double value) {
   return nearest | (std::signbit(value) ? 0x80u : 0u);
 }
 
+// A number of 1, 4 and 3 bits whose exponent has the bias 7, or of 1, 5 and 2 bits with the
+// bias 15. e4m3 has NaN where all bits are set and no infinity; e5m2 has both, as f16.
+double from_byte(u32 bits, int mantissa_bits) {
+  const int exponent_bits = 7 - mantissa_bits, bias = (1 << (exponent_bits - 1)) - 1;
+  const int exponent = static_cast<int>(bits >> mantissa_bits) & ((1 << exponent_bits) - 1);
+  const u32 mantissa = bits & ((1u << mantissa_bits) - 1);
+  const double fraction = std::ldexp(static_cast<double>(mantissa), -mantissa_bits);
+  double number =
+      exponent == 0 ? std::ldexp(fraction, 1 - bias) : std::ldexp(1 + fraction, exponent - bias);
+  if (mantissa_bits == 3 && (bits & 0x7f) == 0x7f) number = std::nan("");
+  if (mantissa_bits == 2 && exponent == 31) {
+    number = mantissa ? std::nan("") : std::numeric_limits<double>::infinity();
+  }
+  return bits & 0x80 ? -number : number;
+}
+
+template <int kMantissaBits, bool kRelu>
+F16x2 from_bytes(u32 a) {
+  const auto half = [](u32 bits) {
+    const double value = from_byte(bits & 0xff, kMantissaBits);
+    return to_f16(kRelu && value <= 0 ? 0.0 : value);
+  };
+  return {half(a), half(a >> 8)};
+}
+
 void add_packed(Set& set) {  // the first source becomes the upper half
+  set.hopper_form("cvt.rn.f16x2.e4m3x2",
+                  "{ .reg .b16 h; cvt.u16.u32 h, a; cvt.rn.f16x2.e4m3x2 d, h; }",
+                  from_bytes<3, false>);
+  set.hopper_form("cvt.rn.relu.f16x2.e4m3x2",
+                  "{ .reg .b16 h; cvt.u16.u32 h, a; cvt.rn.relu.f16x2.e4m3x2 d, h; }",
+                  from_bytes<3, true>);
+  set.hopper_form("cvt.rn.f16x2.e5m2x2",
+                  "{ .reg .b16 h; cvt.u16.u32 h, a; cvt.rn.f16x2.e5m2x2 d, h; }",
+                  from_bytes<2, false>);
+  set.hopper_form("cvt.rn.relu.f16x2.e5m2x2",
+                  "{ .reg .b16 h; cvt.u16.u32 h, a; cvt.rn.relu.f16x2.e5m2x2 d, h; }",
+                  from_bytes<2, true>);
   set.hopper_form(
       "cvt.rn.satfinite.e4m3x2.f32",
       "{ .reg .b16 h; cvt.rn.satfinite.e4m3x2.f32 h, a, b; cvt.u32.u16 d, h; }",
