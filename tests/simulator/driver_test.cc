@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "simulator/driver/entries.h"
 #include "simulator/on_device.h"
 #include "support/processes.h"
 
@@ -66,6 +67,18 @@ TEST_CASE("each thread has its own stack of contexts") {
   CUcontext current = nullptr;
   CHECK(cuda.ctx_get_current(&current) == kCudaSuccess);
   CHECK(current == on.context);
+}
+
+TEST_CASE("a context may be made with parameters that ask for nothing") {
+  const OnDevice on;
+  const CudaTable& cuda = on.cuda;
+  driver::ContextParameters parameters{};
+  CUcontext context = nullptr;
+  REQUIRE(driver::entry::ctx_create_with_params(&context, &parameters, 0, 0) == kCudaSuccess);
+  CHECK(cuda.ctx_pop_current(&context) == kCudaSuccess);
+  CHECK(driver::entry::ctx_destroy(context) == kCudaSuccess);
+  parameters.affinity_count = 1;
+  CHECK(driver::entry::ctx_create_with_params(&context, &parameters, 0, 0) == kCudaNotSupported);
 }
 
 TEST_CASE("the last release of a primary context takes everything with it") {

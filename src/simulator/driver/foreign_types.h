@@ -60,6 +60,12 @@ enum : int {
 enum : unsigned { kHostAllocFlags = 7, kHostRegisterFlags = 15 };
 enum : unsigned { kAttachGlobal = 1, kAttachHost = 2, kAttachSingle = 4 };  // CUmemAttach_flags
 
+struct ContextParameters {  // CUctxCreateParams
+  void* affinities;
+  int affinity_count;
+  void* graphics;
+};
+
 // CUmemorytype
 enum : int {
   kMemoryHost = 1,

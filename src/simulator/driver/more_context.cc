@@ -21,10 +21,13 @@ CUresult ctx_create(CUcontext* context, unsigned flags, CUdevice device) {
   });
 }
 
-// The parameters are about sharing a GPU between processes, which is not modelled.
-CUresult ctx_create_with_params(CUcontext* context, void* parameters, unsigned flags,
+// The parameters are about sharing a GPU between processes and with graphics, which is not
+// modelled. A struct that asks for neither is as good as none.
+CUresult ctx_create_with_params(CUcontext* context, ContextParameters* parameters, unsigned flags,
                                 CUdevice device) {
-  if (parameters != nullptr) return kCudaNotSupported;
+  const bool asks =
+      parameters != nullptr && (parameters->affinity_count != 0 || parameters->graphics != nullptr);
+  if (asks) return kCudaNotSupported;
   return ctx_create(context, flags, device);
 }
 

@@ -172,7 +172,7 @@ void add_set(Set& set) {
   set.form(
       "set.eq.f16.f16", "set.eq.f16.f16 d, a, b;",
       +[](F16 a, F16 b) -> u16 { return a.value() == b.value() ? 0x3c00 : 0; });
-  set.form(
+  set.hopper_form(
       "set.nan.bf16.bf16", "set.nan.bf16.bf16 d, a, b;", +[](u16 a, u16 b) -> u16 {
         return (a & 0x7fff) > 0x7f80 || (b & 0x7fff) > 0x7f80 ? 0x3f80 : 0;
       });
