@@ -69,12 +69,13 @@ class Builder:
         program = self.compile(case.name, case.table)
         if "repair" not in case.table:
             return program, None
-        repaired = program.with_name(program.name + ".repaired")
+        repaired, part = (program.with_name(program.name + end) for end in (".repaired", ".part"))
         try:
-            mutation.write(program, None, self.edits["edit"][case.table["repair"]], 0, repaired,
+            mutation.write(program, None, self.edits["edit"][case.table["repair"]], 0, part,
                            case.table.get("entry", ""))
         except mutation.NoPlace as error:
             raise Failed(f"{case.name}: the repair does not fit: {error}") from None
+        part.rename(repaired)  # which another call may be running
         return repaired, None
 
     def compile(self, name, table):
