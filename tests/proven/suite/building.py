@@ -67,15 +67,14 @@ class Builder:
         if case.is_triton:
             return self.build_triton(case)
         program = self.compile(case.name, case.table)
-        if "repair" not in case.table:
-            return program, None
-        repaired = program.with_name(program.name + ".repaired")
-        try:
-            mutation.write(program, None, self.edits["edit"][case.table["repair"]], 0, repaired,
-                           case.table.get("entry", ""))
-        except mutation.NoPlace as error:
-            raise Failed(f"{case.name}: the repair does not fit: {error}") from None
-        return repaired, None
+        for name in case.table.get("repair", []):
+            repaired, part = (self.folder / "bin" / (case.name + end) for end in (".repaired", ".part"))
+            try:
+                mutation.write(program, None, self.edits["edit"][name], 0, part, case.table.get("entry", ""))
+            except mutation.NoPlace as error:
+                raise Failed(f"{case.name}: the repair does not fit: {error}") from None
+            program = part.rename(repaired)  # which another call may be running
+        return program, None
 
     def compile(self, name, table):
         paths = {key: os.path.realpath(path) for key, path in self.paths(table).items()}

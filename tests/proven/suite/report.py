@@ -92,12 +92,31 @@ def form_table(shipped, by):
     return rows
 
 
-def write(cases, programs, folder, kernels):
+def mutant_count(results):
+    verdicts = collections.Counter(row["verdict"] for result in results.values()
+                                   for row in result.get("mutants", []) if not row["redundant"])
+    return (f"{verdicts.total()} mutants: {verdicts['named']} are named, {verdicts['wrong']} shown by a wrong "
+            f"answer, {verdicts['missed']} missed.")
+
+
+def put_into(path, tables, count):
+    """Replaces the tables of a document by those with the same head, and the count of mutants."""
+    text = path.read_text()
+    for table in tables:
+        head = table.split("\n")[0]
+        if head not in text:
+            raise SystemExit(f"proven: {path} has no table that begins with {head}")
+        begin = text.index(head)
+        text = text[:begin] + table + text[text.index("\n\n", begin):]
+    path.write_text(re.sub(r"^\d+ mutants: .*$", count, text, flags=re.M))
+
+
+def write(cases, programs, folder, kernels, into):
     results = load(cases, folder)
     libraries = {case.name: case.table["library"] for case in cases}
     rows = [case_row(case, results[case.name], programs) for case in cases if case.name in results]
-    text = markdown(["library", "case", "version", "loads", "fast: right", "checked: right",
-                     "faults, proven", "faults, strict", "mutants named / wrong / missed"], rows)
+    tables = [markdown(["library", "case", "version", "loads", "fast: right", "checked: right",
+                        "faults, proven", "faults, strict", "mutants named / wrong / missed"], rows)]
     by_form, by_protocol = confirmed(results, libraries)
     shipped, shipped_protocols = collections.Counter(), collections.Counter()
     if kernels:
@@ -105,11 +124,11 @@ def write(cases, programs, folder, kernels):
             counts = forms.forms(ptx)
             shipped.update(counts.keys())
             shipped_protocols.update(forms.protocols(counts))
-        text += "\n\n" + markdown(["protocol", "kernels of Annulus", "", "by"],
-                                  [[row[0].strip("`"), *row[1:]] for row in form_table(
-                                      {name: shipped_protocols[name] for name in forms.PROTOCOLS},
-                                      by_protocol)])
-        text += "\n\n" + markdown(["form", "kernels of Annulus", "", "by"], form_table(shipped, by_form))
+        of_protocols = form_table({name: shipped_protocols[name] for name in forms.PROTOCOLS}, by_protocol)
+        tables.append(markdown(["protocol", "kernels of Annulus", "", "by"],
+                               [[row[0].strip("`"), *row[1:]] for row in of_protocols]))
+        tables.append(markdown(["form", "kernels of Annulus", "", "by"], form_table(shipped, by_form)))
+    text = "\n\n".join([*tables, mutant_count(results)])
     print(text)
     whole = dict(cases=[dict(zip(("library", "case", "version", "loads", "fast", "checked",
                                   "faults_proven", "faults_strict", "mutants"), row)) for row in rows],
@@ -118,4 +137,5 @@ def write(cases, programs, folder, kernels):
                  shipped=dict(sorted(shipped.items())))
     (folder / "results.json").write_text(json.dumps(whole, indent=1))
     (folder / "table.md").write_text(text + "\n")
-    return re.sub(r"\n.*", "", text)
+    if into:
+        put_into(into, tables, mutant_count(results))
