@@ -49,7 +49,8 @@ void shuffle(Warp& warp, const Inst& inst, Mask mask) {
     if (!valid) source = self;
     inside |= static_cast<Mask>(valid) << lane;
     result[lane] = a[source & 31u];
-    if (((mask >> lane) & 1) != 0 && ((mask >> (source & 31u)) & 1) == 0) {
+    const bool reads_absent = ((mask >> lane) & 1) != 0 && ((mask >> (source & 31u)) & 1) == 0;
+    if (reads_absent && warp.cta->checked) {
       raise_at(FaultKind::kInvalidOperand, lane, "shuffle reads lane {}, which does not take part",
                source & 31u);
     }

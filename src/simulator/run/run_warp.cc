@@ -353,7 +353,7 @@ Mask wanted(const Warp& warp, const Inst& inst, Mask mask) {
   Mask all = 0;
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = lowest_lane(rest);
-    if (((members[lane] >> lane) & 1) == 0) {
+    if (warp.cta->checked && ((members[lane] >> lane) & 1) == 0) {
       raise_at(FaultKind::kInvalidOperand, lane, "the member mask {} does not name the lane itself",
                lanes_text(members[lane]));
     }

@@ -48,6 +48,8 @@ BrokenKernel read_kernel(const std::filesystem::path& path) {
     if (line.starts_with("// EXPECT ")) {
       says_what = true;
       kernel.expected = kernel.proven = read_kinds(line.substr(10));
+    } else if (line == "// FAST nothing") {
+      kernel.fast = true;
     } else if (line.starts_with("// PROVEN ")) {
       kernel.proven = read_kinds(line.substr(10));
     } else if (line.starts_with("// LAUNCH ")) {

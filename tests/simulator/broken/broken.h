@@ -6,6 +6,8 @@
 //
 //   // EXPECT shared memory race | deadlock     any of these kinds; "nothing" for a correct kernel
 //   // PROVEN nothing                            in the reading `proven`; without this line as EXPECT
+//   // FAST nothing                              in the fast mode; without this line it is not run there,
+//                                                 unless PROVEN expects nothing
 //   // LAUNCH grid=2 block=128 shared=0 in=4096 out=4096 freed=0
 //   // ANYLINE                                  the place is not checked
 //   // ARCH sm_90a                              the architecture; without this line sm_80
@@ -29,6 +31,7 @@ struct BrokenKernel {
   std::string source;
   std::set<std::string> expected;  // names of fault kinds; empty: none may be reported
   std::set<std::string> proven;    // the same in the reading `proven`
+  bool fast = false;               // the fast mode runs it without a fault
   std::set<int> lines;
   bool any_line = false;
   std::string architecture = "sm_80";

@@ -1,5 +1,6 @@
 // The source lane of a shuffle takes no part in it, so the result is undefined.
 // EXPECT invalid operand
+// FAST nothing
 // LAUNCH block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
   unsigned value = in[threadIdx.x];
