@@ -81,6 +81,16 @@ TEST_CASE("a context may be made with parameters that ask for nothing") {
   CHECK(driver::entry::ctx_create_with_params(&context, &parameters, 0, 0) == kCudaNotSupported);
 }
 
+TEST_CASE("a function knows the architecture of its PTX and that of the device") {
+  const OnDevice on(ANNULUS_SIMULATOR_DEVICES);
+  const CUfunction scale = on.function(on.load(), "scale");
+  int value = 0;
+  CHECK(on.cuda.func_get_attribute(&value, kFunctionPtxVersion, scale) == kCudaSuccess);
+  CHECK(value == 80);
+  CHECK(on.cuda.func_get_attribute(&value, kFunctionBinaryVersion, scale) == kCudaSuccess);
+  CHECK(value == 90);
+}
+
 TEST_CASE("the last release of a primary context takes everything with it") {
   CudaTable cuda = make_cuda_table();
   REQUIRE(cuda.init(0) == kCudaSuccess);

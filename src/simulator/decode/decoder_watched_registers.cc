@@ -337,7 +337,8 @@ void Decoder::watch_registers() {
     }
     for (const std::uint32_t reg : read_by(pc)) {
       parts.each(reg, [&](std::uint32_t part) {
-        if (watched[part] != kNoSlot) program_->reads[pc].push_back({watched[part], reg});
+        if (watched[part] == kNoSlot) return;
+        program_->reads[pc].push_back({watched[part], reg, stores_to_shared(pc, reg)});
       });
     }
     if (moves[pc].empty()) {
@@ -351,6 +352,15 @@ void Decoder::watch_registers() {
                      !program_->moves[pc].empty();
     if (any) program_->code[pc].watch |= kWatchWritten;
   }
+}
+
+// Whether the instruction only stores the register's value, into shared memory.
+bool Decoder::stores_to_shared(std::size_t pc, std::uint32_t reg) const {
+  const ptx::Instruction& instruction = *program_->instructions[pc];
+  if (instruction.opcode != "st" || program_->code[pc].kind != Class::kSharedStore) return false;
+  const auto own =
+      static_cast<std::int32_t>(reg - frames_.at(program_->functions[pc]->name).first_register);
+  return instruction.guard != own && instruction.operands[0].reg != own;
 }
 
 // Notes for every instruction but wgmma which registers of wgmma it touches.

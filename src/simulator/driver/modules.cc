@@ -99,6 +99,7 @@ int function_attribute(const DeviceModel& model, const KernelInfo& info,
     case abi::kFunctionRegisters:
       return static_cast<int>(info.registers);
     case abi::kFunctionPtxVersion:
+      return info.target;
     case abi::kFunctionBinaryVersion:
       return 10 * model.major + model.minor;
     case kFunctionCacheModeCa:

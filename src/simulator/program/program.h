@@ -127,6 +127,7 @@ struct SpecialSlot {
 struct RegisterUse {
   std::uint32_t watched = 0;  // index into the warp's table of written-lane masks
   std::uint32_t reg = 0;      // for the message
+  bool stored = false;        // its value goes to shared memory, and is used for nothing else here
 };
 
 // For checked mode: a part of a register becomes as defined as one or two others are that move
@@ -140,6 +141,7 @@ struct PartMove {
 // What the driver needs to know about a kernel.
 struct KernelInfo {
   std::string name;
+  int target = 0;  // the architecture that its PTX is for: 80 for sm_80, 90 for sm_90a
   std::vector<std::uint32_t> parameter_offsets;  // in the parameter block, one per parameter
   std::vector<std::uint32_t> parameter_sizes;    // in bytes
   std::uint32_t parameter_bytes = 0;             // of the whole block

@@ -1,6 +1,7 @@
 #include "simulator/run/load.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <vector>
 
@@ -44,6 +45,15 @@ std::uint32_t bounded_registers(const ptx::Function& function, std::uint32_t est
   const std::uint64_t ctas = std::max<std::uint64_t>(function.min_ctas, 1);
   const std::uint64_t fit = kRegisters / (threads * ctas) / 8 * 8;
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(estimate, 1, std::max(fit, 16ul)));
+}
+
+// 90 for "sm_90a"; 0 where there is no such number.
+int target_number(std::string_view target) {
+  int number = 0;
+  if (target.starts_with("sm_")) {
+    std::from_chars(target.data() + 3, target.data() + target.size(), number);
+  }
+  return number;
 }
 
 class Loaded final : public LoadedModule {
@@ -144,6 +154,7 @@ class Loaded final : public LoadedModule {
     program->module = &module_;
     KernelInfo& info = program->info;
     info.name = function.name;
+    info.target = target_number(module_.target);
     info.max_threads = function.max_threads != 0 ? function.max_threads : 1024;
     std::copy_n(function.cluster, 3, info.cluster);
     for (const ptx::Variable& parameter : function.parameters) {

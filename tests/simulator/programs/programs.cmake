@@ -6,7 +6,7 @@ if(NOT ANNULUS_NVCC)
   set(ANNULUS_NVCC "")
 endif()
 
-# cuda_program(NAME [ARCH sm_90] [DEVICE ordinal] [EXPECT status] [SAYS regular expression])
+# cuda_program(NAME [ARCH sm_90] [DEVICE ordinals] [EXPECT status] [SAYS regular expression])
 function(cuda_program name)
   cmake_parse_arguments(PROGRAM "" "ARCH;DEVICE;EXPECT;SAYS" "" ${ARGN})
   foreach(default ARCH=sm_80 DEVICE=0 EXPECT=0 SAYS=)
@@ -26,9 +26,9 @@ function(cuda_program name)
 endfunction()
 
 foreach(name vector_add matrix_mul reduction scan histogram transpose monte_carlo_pi stencil
-             bitonic_sort conjugate_gradient graph_capture graph_by_hand memory_kinds function_pointers
-             thrust_sort)
+             bitonic_sort conjugate_gradient graph_capture graph_by_hand memory_kinds function_pointers)
   cuda_program(${name})
 endforeach()
+cuda_program(thrust_sort DEVICE 0,8)
 cuda_program(clusters ARCH sm_90 DEVICE 8)
 cuda_program(lost_sync EXPECT 1 SAYS "shared memory race.*lost_sync.cu:1[01],")

@@ -1,8 +1,10 @@
-// Sorts, scans and reduces with Thrust and CUB.
+// Sorts, scans and reduces with Thrust and CUB, on a device of the architecture that it is compiled
+// for and on a newer one.
 
 #include <thrust/device_vector.h>
 #include <thrust/reduce.h>
 #include <thrust/scan.h>
+#include <thrust/sequence.h>
 #include <thrust/sort.h>
 
 #include <algorithm>
@@ -12,7 +14,7 @@
 
 #include "check.h"
 
-int main() {
+void sort_and_scan() {
   const int count = 6000;
   unsigned seed = 10;
   std::vector<unsigned> numbers(count);
@@ -32,6 +34,14 @@ int main() {
   EXPECT(thrust::reduce(device.begin(), device.end()) ==
          std::accumulate(numbers.begin(), numbers.end(), 0u));
 
+  // Pairs, of which the last tile has no more than some.
+  thrust::device_vector<unsigned> keys(count), values(count);
+  thrust::sequence(keys.begin(), keys.end(), 0u, 7919u);
+  thrust::sequence(values.begin(), values.end());
+  thrust::sort_by_key(keys.begin(), keys.end(), values.begin(), thrust::greater<unsigned>());
+  thrust::copy(values.begin(), values.end(), result.begin());
+  for (int i = 0; i < count; ++i) EXPECT(result[i] == static_cast<unsigned>(count - 1 - i));
+
   thrust::device_vector<unsigned> most(1);
   std::size_t bytes = 0;
   unsigned* const in = thrust::raw_pointer_cast(device.data());
@@ -40,6 +50,13 @@ int main() {
   thrust::device_vector<char> scratch(bytes);
   CHECK(cub::DeviceReduce::Max(thrust::raw_pointer_cast(scratch.data()), bytes, in, out, count));
   EXPECT(most[0] == numbers.back());
-  std::printf("%d numbers are sorted, scanned and reduced\n", count);
+}
+
+int main() {
+  for (const int device : {0, 1}) {
+    CHECK(cudaSetDevice(device));
+    sort_and_scan();
+  }
+  std::printf("numbers are sorted, scanned and reduced\n");
   return 0;
 }
