@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "simulator/driver/driver.h"
+#include "simulator/driver/entries.h"
 #include "support/kernels.h"
 
 namespace annulus::simulator {
@@ -159,6 +160,38 @@ TEST_CASE("a kernel reaches a peer's memory where it was allowed to, and faults 
   REQUIRE(cuda.ctx_disable_peer_access(pair.second.context) == kCudaSuccess);
   CHECK(cuda.stream_synchronize(pair.first.stream) == kCudaSuccess);
   CHECK(pair.second.get() == 6);
+}
+
+TEST_CASE("a pool gives other devices access to what is allocated from it") {
+  namespace entry = driver::entry;
+  Pair pair(3);
+  const CudaTable& cuda = pair.cuda;
+  driver::CUmemoryPool pool = nullptr;
+  CUdeviceptr shared = 0;
+  {
+    const On there(pair.second);
+    REQUIRE(entry::device_get_default_mem_pool(&pool, pair.second.device) == kCudaSuccess);
+    REQUIRE(entry::mem_alloc_from_pool_async(&shared, 4, pool, nullptr) == kCudaSuccess);
+    const float one = 1;
+    REQUIRE(cuda.memcpy_htod(shared, &one, 4) == kCudaSuccess);
+  }
+  const On on(pair.first);
+  const auto times_two = [&](CUdeviceptr pointer) {
+    pair.first.times(2, pointer);
+    const CUresult code = cuda.stream_synchronize(pair.first.stream);
+    REQUIRE(cuda.simulator_clear_fault(pair.first.device) == kCudaSuccess);
+    return code;
+  };
+  const auto give = [&](int flags) {
+    const driver::AccessDescription access{{driver::kLocationDevice, pair.first.device}, flags};
+    return entry::mem_pool_set_access(pool, &access, 1);
+  };
+  CHECK(times_two(shared) == kCudaIllegalAddress);
+  REQUIRE(give(driver::kAccessReadWrite) == kCudaSuccess);
+  CHECK(times_two(shared) == kCudaSuccess);
+  CHECK(times_two(pair.second.value) == kCudaIllegalAddress);  // which is not of the pool
+  REQUIRE(give(driver::kAccessNone) == kCudaSuccess);
+  CHECK(times_two(shared) == kCudaIllegalAddress);
 }
 
 TEST_CASE("a copy between devices follows its stream, whichever way it is written") {

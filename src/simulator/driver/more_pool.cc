@@ -130,8 +130,8 @@ CUresult mem_pool_trim_to(CUmemoryPool pool, std::size_t) {
   });
 }
 
-// The access that a program sets is given back by cuMemPoolGetAccess. Kernels reach a peer's memory
-// by cuCtxEnablePeerAccess alone.
+// Kernels of the device may then access what is allocated from the pool, also without
+// cuCtxEnablePeerAccess. Whether they only read is not looked at.
 CUresult mem_pool_set_access(CUmemoryPool pool, const AccessDescription* access,
                              std::size_t count) {
   return guarded([&]() -> CUresult {
@@ -147,6 +147,7 @@ CUresult mem_pool_set_access(CUmemoryPool pool, const AccessDescription* access,
       if (device == found->device && flags == kAccessNone) return kCudaInvalidDevice;
       std::lock_guard lock(found->mutex);
       found->access[device->ordinal()] = flags;
+      state().pools_are_shared = true;
     }
     return kCudaSuccess;
   });

@@ -214,13 +214,35 @@ GlobalMemory& memory_with(const Context& context, std::uint64_t address, std::si
   return *memory;
 }
 
+namespace {
+
+// The allocations of pools to which cuMemPoolSetAccess gave the device access.
+void add_granted(const Device& device, std::vector<PeerMemory>& memories) {
+  State& all = state();
+  if (!all.pools_are_shared) return;
+  std::lock_guard lock(all.mutex);
+  for (const auto& [begin, pooled] : all.pooled) {
+    const Device* const owner = pooled.pool->device;
+    if (owner == nullptr || owner == &device) continue;
+    std::lock_guard pool_lock(pooled.pool->mutex);
+    const auto access = pooled.pool->access.find(device.ordinal());
+    if (access == pooled.pool->access.end() || access->second == kAccessNone) continue;
+    for (PeerMemory& memory : memories) {
+      if (memory.ordinal == owner->ordinal()) memory.granted.push_back(begin);
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<PeerMemory> peer_memories(Context& context) {
   std::vector<PeerMemory> memories;
   for (const auto& device : state().devices) {
     const GlobalMemory* memory = device->made_memory();
     if (memory == nullptr || device.get() == context.device) continue;
-    memories.push_back({memory, device->ordinal(), false});
+    memories.push_back({memory, device->ordinal(), false, {}});
   }
+  add_granted(*context.device, memories);
   add_host_memories(&memories);
   std::lock_guard lock(context.mutex);
   for (const std::weak_ptr<Context>& weak : context.peers) {

@@ -324,6 +324,7 @@ struct State {
   std::unique_ptr<GlobalMemory> host_memory;       // of all but those that are registered
   // One for each range that was ever registered, as copies in graphs may still name them.
   std::vector<std::unique_ptr<GlobalMemory>> registered;
+  std::atomic<bool> pools_are_shared{false};  // a program has called cuMemPoolSetAccess
   std::map<std::uint64_t, Pooled> pooled;     // allocations of pools, by begin
   std::shared_ptr<MemoryPool> host_pools[2];  // page-locked and managed, made by their first use
   std::map<std::uint32_t, std::shared_ptr<base::ThreadPool>> pools;  // by number of threads

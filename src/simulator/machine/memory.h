@@ -6,6 +6,7 @@
 // there are gaps of addresses that belong to none, and one shadow bit per byte says whether
 // anything wrote it.
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 namespace annulus::simulator {
 
@@ -135,6 +137,13 @@ struct PeerMemory {
   const GlobalMemory* memory = nullptr;
   int ordinal = 0;       // of the device
   bool enabled = false;  // the kernel's context may access it
+  // Where it is not enabled: the allocations that the kernel's device may access all the same, by
+  // their first bytes, in ascending order.
+  std::vector<std::uint64_t> granted;
+
+  bool allows(const Allocation& allocation) const {
+    return enabled || std::binary_search(granted.begin(), granted.end(), allocation.begin);
+  }
 };
 
 }  // namespace annulus::simulator

@@ -87,7 +87,8 @@ inline void set_shadow(std::uint8_t* shadow, std::uint64_t address, std::uint32_
     if (peer.enabled || !peer.memory->contains(address)) continue;
     raise_at(FaultKind::kPeerAccess, lane,
              "{} of {} bytes at global address {:#x}, which is memory of device {}; call "
-             "cuCtxEnablePeerAccess in the context of the kernel first",
+             "cuCtxEnablePeerAccess in the context of the kernel first, or for memory of a pool "
+             "cuMemPoolSetAccess",
              what, bytes, address, peer.ordinal);
   }
   if (cta.global.races != nullptr) {
@@ -118,7 +119,9 @@ Allocation find_allocation(const Cta& cta, int lane, std::uint64_t address, std:
   Allocation found = cta.global.memory->find(address, bytes);
   for (const PeerMemory& peer : cta.global.peers) {
     if (found.end != 0) break;
-    if (peer.enabled) found = peer.memory->find(address, bytes);
+    if (!peer.enabled && peer.granted.empty()) continue;
+    const Allocation there = peer.memory->find(address, bytes);
+    if (there.end != 0 && peer.allows(there)) found = there;
   }
   if (found.end == 0) outside(cta, lane, address, bytes, what);
   return found;
