@@ -142,6 +142,15 @@ class Workspace {
   std::uint64_t address_ = 0;
 };
 
+DeviceHeap* heap_of(Context& context) {
+  const std::lock_guard lock(context.mutex);
+  if (context.heap == nullptr) {
+    context.heap = std::make_unique<DeviceHeap>(context.device->memory());
+  }
+  context.heap->set_limit(context.heap_bytes);
+  return context.heap.get();
+}
+
 // Runs when the stream comes to it. A fault breaks the context, and later calls return its code.
 void run(const Function& function, LaunchRequest launch, const std::vector<std::byte>& parameters,
          const OperationPointer& operation) {
@@ -159,6 +168,7 @@ void run(const Function& function, LaunchRequest launch, const std::vector<std::
   launch.detector = &state().detector;
   PrintBuffer prints;
   launch.prints = &prints;
+  launch.heap = heap_of(context);
   try {
     const Workspace workspace(device.memory(), launch.cooperative);
     launch.grid_workspace = workspace.address();
@@ -174,6 +184,7 @@ void run(const Function& function, LaunchRequest launch, const std::vector<std::
     device.report(base::LogLevel::kError, "internal", error.what());
     context.lost = kCudaLaunchFailed;
   }
+  launch.heap->end_launch();
   write_stdout(prints.all());
   counters.launches = 1;
   counters.faults = broken ? 1 : 0;

@@ -76,6 +76,19 @@ std::unique_ptr<Fault> unless_out_of_memory(const Find& find) {
   }
 }
 
+// Memory may be freed whichever context is current. Null: no context has allocated it.
+std::shared_ptr<Context> owner_of(const std::shared_ptr<Context>& first, CUdeviceptr pointer) {
+  const auto owns = [&](Context& context) {
+    std::lock_guard lock(context.mutex);
+    return context.allocations.contains(pointer);
+  };
+  if (owns(*first)) return first;
+  for (const auto& context : state().contexts.all()) {
+    if (owns(*context)) return context;
+  }
+  return nullptr;
+}
+
 bool forget_allocation(Context& context, CUdeviceptr pointer) {
   std::lock_guard lock(context.mutex);
   return context.allocations.erase(pointer) != 0;
@@ -135,8 +148,10 @@ CUresult mem_free(CUdeviceptr pointer) {
     if (pointer == 0) return context->lost;
     // Once all work has run, its accesses are recorded, so a use that nothing orders with the free
     // is found with every seed.
-    state().queue.finish_linked(*context);
-    if (!forget_allocation(*context, pointer)) return kCudaInvalidValue;
+    const auto owner = owner_of(context, pointer);
+    if (owner == nullptr) return kCudaInvalidValue;
+    state().queue.finish_linked(*owner);
+    if (!forget_allocation(*owner, pointer)) return kCudaInvalidValue;
     const auto alone = state().queue.alone();
     const GlobalMemory* const memory = memory_at(pointer);
     const bool looks = context->device->options().reading == 0 && memory != nullptr;
@@ -203,12 +218,10 @@ CUresult mem_free_async(CUdeviceptr pointer, CUstream stream) {
       if (fault != nullptr) report(*fault);
     });
     work.always = true;
-    {
-      std::lock_guard lock(context->mutex);
-      if (!context->allocations.contains(pointer)) return kCudaInvalidValue;
-    }
+    const auto owner = owner_of(context, pointer);
+    if (owner == nullptr) return kCudaInvalidValue;
     on->submit(std::move(work));
-    forget_allocation(*context, pointer);
+    forget_allocation(*owner, pointer);
     return kCudaSuccess;
   });
 }

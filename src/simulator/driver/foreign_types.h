@@ -60,6 +60,8 @@ enum : int {
 enum : unsigned { kHostAllocFlags = 7, kHostRegisterFlags = 15 };
 enum : unsigned { kAttachGlobal = 1, kAttachHost = 2, kAttachSingle = 4 };  // CUmemAttach_flags
 
+constexpr int kLimitHeapBytes = 2;  // CU_LIMIT_MALLOC_HEAP_SIZE
+
 struct ContextParameters {  // CUctxCreateParams
   void* affinities;
   int affinity_count;

@@ -122,7 +122,8 @@ void add_host_memories(std::vector<PeerMemory>* memories) {
   std::lock_guard lock(all.mutex);
   if (all.host_memory != nullptr) memories->push_back({all.host_memory.get(), -1, true, {}});
   for (const auto& [begin, block] : all.host_blocks) {
-    if (block.kind == HostBlock::Kind::kRegistered) memories->push_back({block.memory, -1, true, {}});
+    if (block.kind == HostBlock::Kind::kRegistered)
+      memories->push_back({block.memory, -1, true, {}});
   }
 }
 

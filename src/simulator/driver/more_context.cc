@@ -148,17 +148,19 @@ CUresult ctx_reset_persisting_l2_cache() {
 
 CUresult ctx_get_limit(std::size_t* value, int limit) {
   return guarded([&]() -> CUresult {
-    current_context();
+    const auto context = current_context();
     if (value == nullptr || limit < 0 || limit > 6) return kCudaInvalidValue;
-    *value = 0;
+    *value = limit == kLimitHeapBytes ? context->heap_bytes.load() : 0;
     return kCudaSuccess;
   });
 }
 
-// A limit is accepted and ignored, as stacks and heaps have no size here that could be too small.
-CUresult ctx_set_limit(int limit, std::size_t) {
+// The heap's limit is kept. Others are accepted and ignored, as stacks have no size here that could
+// be too small.
+CUresult ctx_set_limit(int limit, std::size_t value) {
   return guarded([&]() -> CUresult {
-    current_context();
+    const auto context = current_context();
+    if (limit == kLimitHeapBytes) context->heap_bytes = value;
     return limit < 0 || limit > 6 ? kCudaInvalidValue : kCudaSuccess;
   });
 }

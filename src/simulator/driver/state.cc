@@ -285,14 +285,17 @@ void destroy_context(const std::shared_ptr<Context>& context) {
   all.graph_execs.remove_if(ours);
   all.streams.remove_if([&](const Stream& stream) { return stream.context() == context; });
   std::map<std::uint64_t, std::uint64_t> allocations;
+  std::unique_ptr<DeviceHeap> heap;
   {
     std::lock_guard lock(context->mutex);
+    heap = std::move(context->heap);
     context->default_stream = nullptr;
     context->retired.clear();
     allocations.swap(context->allocations);
   }
   const auto alone = all.queue.alone();
   for (const auto& [address, bytes] : allocations) release_allocation(address);
+  heap.reset();
 }
 
 abi::CUresult finish(const Context& context) {

@@ -30,6 +30,7 @@
 #include "simulator/driver/log_listeners.h"
 #include "simulator/driver/model.h"
 #include "simulator/driver/queue.h"
+#include "simulator/machine/device_heap.h"
 #include "simulator/machine/memory.h"
 #include "simulator/run/launch.h"
 #include "simulator/run/load.h"
@@ -231,15 +232,17 @@ struct Module {
 struct Context {
   Device* device = nullptr;
   bool primary = false;
-  std::uint64_t id = 0;            // counted over all
-  std::atomic<unsigned> flags{0};  // as the program set them
-  std::atomic<int> uses{1};        // cuCtxAttach
+  std::uint64_t id = 0;                                            // counted over all
+  std::atomic<unsigned> flags{0};                                  // as the program set them
+  std::atomic<int> uses{1};                                        // cuCtxAttach
+  std::atomic<std::size_t> heap_bytes{DeviceHeap::kDefaultBytes};  // cuCtxSetLimit
   // Not kCudaSuccess once a kernel faulted, or once the context was destroyed.
   std::atomic<abi::CUresult> lost{abi::kCudaSuccess};
 
   std::mutex mutex;  // guards below
   std::shared_ptr<Stream> default_stream;
   std::map<std::uint64_t, std::uint64_t> allocations;  // address -> bytes
+  std::unique_ptr<DeviceHeap> heap;                    // made by the first kernel that runs
   std::vector<std::weak_ptr<Context>> peers;           // whose memory kernels may access
   // Events behind all work of the context (cuCtxRecordEvent) are a chain of their own.
   const ChainPointer all_work = std::make_shared<Chain>();

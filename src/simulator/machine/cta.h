@@ -31,6 +31,7 @@
 namespace annulus::simulator {
 
 struct Cluster;
+class DeviceHeap;
 class PrintBuffer;
 
 // Global memory as a CTA reaches it, and in checked mode what its accesses are compared with.
@@ -81,6 +82,7 @@ struct Cta {
   Xoshiro256 random{0};
   Counts counts;
   PrintBuffer* prints = nullptr;
+  DeviceHeap* heap = nullptr;
   std::uint64_t executed = 0;  // warp instructions
   std::uint64_t ordered = 0;   // of these the ordered accesses, while CTAs live together
   std::uint64_t changes = 0;   // atomics that changed what they found

@@ -1,12 +1,13 @@
 // The functions that CUDA provides to kernels without a body in PTX (CUDA C++ programming guide,
-// "Formatted output" and "Assertion"; PTX interoperability guide, "System calls"): vprintf and
-// __assertfail.
+// "Formatted output", "Assertion" and "Dynamic Global Memory Allocation"; PTX interoperability
+// guide, "System calls"): vprintf, __assertfail, malloc and free.
 
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <string>
 
+#include "simulator/machine/device_heap.h"
 #include "simulator/machine/print_buffer.h"
 #include "simulator/ops/handlers.h"
 #include "simulator/program/address_spaces.h"
@@ -189,6 +190,15 @@ std::uint64_t number_of(const Cta& cta) {
          std::uint64_t{cta.grid[0]} * (cta.index[1] + std::uint64_t{cta.grid[1]} * cta.index[2]);
 }
 
+void put_result(Warp& warp, const Inst& inst, int lane, std::uint32_t index, const void* value,
+                std::size_t bytes) {
+  const Program& program = *warp.cta->program;
+  const std::size_t at =
+      static_cast<std::uint32_t>(lane) * program.info.local_bytes + program.slots[inst.aux + index];
+  std::memcpy(&warp.local[at], value, bytes);
+  std::fill_n(&warp.local_written[at], bytes, std::uint8_t{1});
+}
+
 void print(Warp& warp, const Inst& inst, Mask mask) {
   const Cta& cta = *warp.cta;
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
@@ -197,11 +207,29 @@ void print(Warp& warp, const Inst& inst, Mask mask) {
     const std::string text =
         formatter.format(text_at(warp, lane, argument<std::uint64_t>(warp, inst, lane, 0)));
     if (cta.prints != nullptr) cta.prints->add(number_of(cta), text);
-    const std::size_t result = static_cast<std::uint32_t>(lane) * cta.program->info.local_bytes +
-                               cta.program->slots[inst.aux + 2];
     const int conversions = formatter.conversions();
-    std::memcpy(&warp.local[result], &conversions, sizeof(conversions));
-    std::fill_n(&warp.local_written[result], sizeof(conversions), std::uint8_t{1});
+    put_result(warp, inst, lane, 2, &conversions, sizeof(conversions));
+  }
+}
+
+void allocate(Warp& warp, const Inst& inst, Mask mask) {
+  DeviceHeap* const heap = warp.cta->heap;
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    const auto bytes = argument<std::uint64_t>(warp, inst, lane, 0);
+    const std::uint64_t address = heap == nullptr ? 0 : heap->allocate(bytes);
+    put_result(warp, inst, lane, 1, &address, sizeof(address));
+  }
+}
+
+void release(Warp& warp, const Inst& inst, Mask mask) {
+  DeviceHeap* const heap = warp.cta->heap;
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    const int lane = lowest_lane(rest);
+    const auto address = argument<std::uint64_t>(warp, inst, lane, 0);
+    if (address == 0 || (heap != nullptr && heap->release(address))) continue;
+    raise_at(FaultKind::kInvalidOperand, lane,
+             "free of address {:#x}, at which no memory begins that malloc returned", address);
   }
 }
 
@@ -228,6 +256,20 @@ void decode_vprintf(Decoder& decoder) {
     decoder.malformed("vprintf takes a format and its arguments and returns 32 bits");
   }
   decoder.handler(print);
+}
+
+void decode_malloc(Decoder& decoder) {
+  if (decoder.call_bytes() != std::vector<std::uint32_t>{8, 8}) {
+    decoder.malformed("malloc takes a size and returns an address");
+  }
+  decoder.handler(allocate);
+}
+
+void decode_free(Decoder& decoder) {
+  if (decoder.call_bytes() != std::vector<std::uint32_t>{8}) {
+    decoder.malformed("free takes an address");
+  }
+  decoder.handler(release);
 }
 
 void decode_assertfail(Decoder& decoder) {

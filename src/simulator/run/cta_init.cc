@@ -38,6 +38,7 @@ void prepare_cta(Cta& cta, const LaunchRequest& request, GlobalMemory& memory) {
   cta.global.peers = request.peers;
   cta.parameters = request.parameters.data();
   cta.prints = request.prints;
+  cta.heap = request.heap;
   std::copy_n(request.grid, 3, cta.grid);
   std::copy_n(request.block, 3, cta.block);
   const std::uint32_t threads = request.block[0] * request.block[1] * request.block[2];

@@ -19,6 +19,7 @@ class ThreadPool;
 
 namespace annulus::simulator {
 
+class DeviceHeap;
 class PrintBuffer;
 
 // What the driver gives a cooperative launch in global memory: the size of this, and the word of
@@ -46,6 +47,7 @@ struct LaunchRequest {
   OperationPointer operation;
   Detector* detector = nullptr;
   PrintBuffer* prints = nullptr;  // takes what the kernel prints
+  DeviceHeap* heap = nullptr;     // of the context; null: malloc finds no room
 };
 
 // Runs all CTAs and adds to *counters. Throws the Fault of the lowest cluster that has one, in
