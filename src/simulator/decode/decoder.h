@@ -138,7 +138,7 @@ class Decoder {
   void refuse_recursion();
   void refuse_huge() const;
   void watch_registers();
-  bool stores_to_shared(std::size_t pc, std::uint32_t reg) const;
+  bool passes_on(std::size_t pc, std::uint32_t reg) const;
   void number_sites();
   void watch_matrix_registers();
   std::uint32_t allocate(std::uint32_t bytes, std::uint32_t alignment);

@@ -338,7 +338,7 @@ void Decoder::watch_registers() {
     for (const std::uint32_t reg : read_by(pc)) {
       parts.each(reg, [&](std::uint32_t part) {
         if (watched[part] == kNoSlot) return;
-        program_->reads[pc].push_back({watched[part], reg, stores_to_shared(pc, reg)});
+        program_->reads[pc].push_back({watched[part], reg, passes_on(pc, reg)});
       });
     }
     if (moves[pc].empty()) {
@@ -354,13 +354,21 @@ void Decoder::watch_registers() {
   }
 }
 
-// Whether the instruction only stores the register's value, into shared memory.
-bool Decoder::stores_to_shared(std::size_t pc, std::uint32_t reg) const {
+// Whether the instruction only passes the register's value on, into shared memory or to another
+// lane.
+bool Decoder::passes_on(std::size_t pc, std::uint32_t reg) const {
   const ptx::Instruction& instruction = *program_->instructions[pc];
-  if (instruction.opcode != "st" || program_->code[pc].kind != Class::kSharedStore) return false;
+  const bool stores = instruction.opcode == "st" && program_->code[pc].kind == Class::kSharedStore;
+  const bool shuffles = instruction.opcode == "shfl";
+  if (!stores && !shuffles) return false;
   const auto own =
       static_cast<std::int32_t>(reg - frames_.at(program_->functions[pc]->name).first_register);
-  return instruction.guard != own && instruction.operands[0].reg != own;
+  // The value is operand 1 of either. Operand 0 is the address of a store, and for a shuffle what
+  // it writes.
+  const auto uses = [&](std::size_t i) { return instruction.operands[i].reg == own; };
+  bool other = instruction.guard == own || (stores && uses(0));
+  for (std::size_t i = 2; i < instruction.operands.size(); ++i) other |= uses(i);
+  return !other;
 }
 
 // Notes for every instruction but wgmma which registers of wgmma it touches.

@@ -127,7 +127,7 @@ struct SpecialSlot {
 struct RegisterUse {
   std::uint32_t watched = 0;  // index into the warp's table of written-lane masks
   std::uint32_t reg = 0;      // for the message
-  bool stored = false;        // its value goes to shared memory, and is used for nothing else here
+  bool passed_on = false;     // to shared memory or another lane, and used for nothing else here
 };
 
 // For checked mode: a part of a register becomes as defined as one or two others are that move

@@ -85,7 +85,7 @@ void check_registers(Warp& warp, std::uint8_t watch, Mask mask) {
   if ((watch & kWatchWritten) == 0) return;
   for (const RegisterUse& use : warp.cta->program->reads[warp.pc]) {
     const Mask missing = mask & ~warp.written[use.watched];
-    if (missing != 0 && !(use.stored && !warp.cta->strict)) {
+    if (missing != 0 && !(use.passed_on && !warp.cta->strict)) {
       report_at(FaultKind::kUninitialized, lowest_lane(missing),
                 "a register is read that no instruction wrote on this path");
     }
