@@ -51,11 +51,14 @@ class StrongScope {
                              read_too);
     }
   }
+  // In the proven reading a relaxed read orders what follows as an acquire does.
   void acquire(Mask mask, const LaneAddresses& addresses) const {
+    const MemoryOrder order =
+        !warp_.cta->strict && order_ == MemoryOrder::kRelaxed ? MemoryOrder::kAcquire : order_;
     for (Mask rest = on_ ? mask : 0; rest != 0; rest &= rest - 1) {
       const std::uint64_t address = addresses[static_cast<std::size_t>(lowest_lane(rest))];
       const std::uint32_t learnt =
-          global_.order->acquire(global_.clocks, warp_.index, address, order_);
+          global_.order->acquire(global_.clocks, warp_.index, address, order);
       warp_.cta->block_shadow.learn(warp_.index, learnt, address);
     }
   }

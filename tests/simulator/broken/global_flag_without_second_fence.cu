@@ -1,5 +1,6 @@
 // The writer has its fence, the reader has none.
 // EXPECT global memory race
+// PROVEN nothing
 // LAUNCH grid=2 block=32
 extern "C" __global__ void broken(const unsigned* in, unsigned* out) {
   unsigned* flag = const_cast<unsigned*>(in);
