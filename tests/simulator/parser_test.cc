@@ -249,8 +249,11 @@ TEST_CASE("damaged text gives an error or a module, never more") {
           ".reg .pred %p<2>;.reg .b32 %r<4>;.reg .b64 %rd<2>;\n.loc 1 10 3\n"
           "ld.param.u64 %rd1, [p];\nsetp.ne.s32 %p1, %r1, 0;\n@%p1 bra $L1;\n"
           "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%r1,%r2},{%r1},{%r2},{%r3,_};\n"
-          "$L1: { .reg .b32 x; mov.b32 x, 0f3F800000; }\nret;") +
-      ".file 1 \"/a.cu\"\n";
+          "$L1: { .reg .b32 x; mov.b32 x, 0f3F800000; }\n"
+          "{ .reg .b64 f; .param .b32 a; .param .b32 b;\nmov.u64 f, g;\n"
+          "P: .callprototype (.param .b32 _) _ (.param .b32 _);\n@!%p1 call (b), f, (a), P; }\n"
+          "ret;") +
+      ".func (.param .b32 r) g(.param .b32 x) { ret; }\n.file 1 \"/a.cu\"\n";
   base::Random random(7);
   int errors = 0;
   for (int i = 0; i < 20000; ++i) {
