@@ -26,7 +26,7 @@ function(cuda_program name)
 endfunction()
 
 foreach(name vector_add matrix_mul reduction scan histogram transpose monte_carlo_pi stencil
-             bitonic_sort conjugate_gradient graph_capture graph_by_hand memory_kinds function_pointers)
+             bitonic_sort conjugate_gradient wmma graph_capture graph_by_hand memory_kinds function_pointers)
   cuda_program(${name})
 endforeach()
 cuda_program(thrust_sort DEVICE 0,8)
