@@ -295,6 +295,7 @@ std::vector<Golden> all_programs() {
   add_mbarrier(set);
   add_bulk(set);
   add_wgmma(set);
+  add_wmma(set);
   add_cluster(set);
   for (Golden& golden : set.all()) {
     golden.modelled = std::find(std::begin(kNotModelled), std::end(kNotModelled), golden.name) ==

@@ -336,6 +336,7 @@ void add_async(Set& set);
 void add_mbarrier(Set& set);
 void add_bulk(Set& set);
 void add_wgmma(Set& set);
+void add_wmma(Set& set);
 void add_cluster(Set& set);
 
 std::vector<Golden> all_programs();

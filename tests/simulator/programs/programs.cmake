@@ -27,7 +27,7 @@ endfunction()
 
 foreach(name vector_add matrix_mul reduction scan histogram transpose monte_carlo_pi stencil
              bitonic_sort conjugate_gradient graph_capture graph_by_hand memory_kinds function_pointers
-             device_heap)
+             device_heap wmma)
   cuda_program(${name})
 endforeach()
 cuda_program(thrust_sort DEVICE 0,8)
