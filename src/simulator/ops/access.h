@@ -51,10 +51,10 @@ class StrongScope {
                              read_too);
     }
   }
-  // In the proven reading a relaxed read orders what follows as an acquire does.
-  void acquire(Mask mask, const LaneAddresses& addresses) const {
-    const MemoryOrder order =
-        !warp_.cta->strict && order_ == MemoryOrder::kRelaxed ? MemoryOrder::kAcquire : order_;
+  // In the proven reading a relaxed atomic orders what follows as an acquire does.
+  void acquire(Mask mask, const LaneAddresses& addresses, bool atomic = false) const {
+    const bool at_once = atomic && !warp_.cta->strict && order_ == MemoryOrder::kRelaxed;
+    const MemoryOrder order = at_once ? MemoryOrder::kAcquire : order_;
     for (Mask rest = on_ ? mask : 0; rest != 0; rest &= rest - 1) {
       const std::uint64_t address = addresses[static_cast<std::size_t>(lowest_lane(rest))];
       const std::uint32_t learnt =

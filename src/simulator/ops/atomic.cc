@@ -156,7 +156,7 @@ void atomic(Warp& warp, const Inst& inst, Mask mask) {
       } while (!place.compare_exchange_weak(old, fresh));
       cta.changes += fresh != old;
       results[lane] = old;
-      if (inst.d != kNoSlot) scope.acquire(1u << lane, addresses);
+      if (inst.d != kNoSlot) scope.acquire(1u << lane, addresses, true);
       scope.release(1u << lane, addresses, true);
     }
   }
