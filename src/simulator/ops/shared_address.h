@@ -33,7 +33,7 @@ inline bool names_cta(std::uint64_t address) {
 // is known to have started; check_remote_seen looks later whether it has outlived the access.
 void note_remote(Warp& warp, Cta& cta, int lane);
 
-// The same, and makes the record of the access by the lane for the shadow of that CTA.
+// Calls note_remote, and makes a record of the lane's access for the shadow of that CTA.
 std::uint32_t record_remote(Warp& warp, Cta& cta, int lane);
 
 }  // namespace annulus::simulator
