@@ -131,3 +131,5 @@ static_assert(same_number_v<kCaptureRelaxed, CU_STREAM_CAPTURE_MODE_RELAXED>);
 
 }  // namespace
 }  // namespace annulus::abi
+
+#undef SAME

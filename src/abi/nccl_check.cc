@@ -40,3 +40,5 @@ static_assert(same_number_v<kNcclMin, ncclMin>);
 
 }  // namespace
 }  // namespace annulus::abi
+
+#undef SAME

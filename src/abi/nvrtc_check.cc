@@ -33,3 +33,5 @@ static_assert(same_number_v<kNvrtcInternalError, NVRTC_ERROR_INTERNAL_ERROR>);
 
 }  // namespace
 }  // namespace annulus::abi
+
+#undef SAME
