@@ -147,7 +147,7 @@ TEST_CASE("pointers tell what they point to") {
   CHECK(entry::mem_get_address_range(&base, &bytes, as_device(locked) + 99) == kCudaSuccess);
   CHECK(base == as_device(locked));
   CHECK(bytes == 100);
-  // Of an unknown pointer nothing is known, which is no error for several attributes at once.
+  // An unknown pointer is no error where several attributes are asked for at once.
   int which[] = {driver::kPointerMemoryType, driver::kPointerDeviceOrdinal};
   unsigned type = 9;
   int ordinal = 9;

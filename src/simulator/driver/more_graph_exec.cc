@@ -115,7 +115,8 @@ CUresult graph_instantiate(CUgraphExec* exec, CUgraph graph, unsigned long long 
   });
 }
 
-// Of CUDA before 12: the buffer is for what is wrong, which the code says here.
+// The form before CUDA 12 has a buffer for what is wrong with the graph. It is left empty, since
+// the code says it.
 CUresult graph_instantiate_logged(CUgraphExec* exec, CUgraph graph, CUgraphNode* wrong, char* log,
                                   std::size_t bytes) {
   give(wrong, CUgraphNode{});

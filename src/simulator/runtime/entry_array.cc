@@ -1,4 +1,4 @@
-// Of arrays and textures only what needs no device.
+// Channel formats, which are all of arrays and textures that is here: they need no device.
 
 #include "simulator/runtime/entries.h"
 

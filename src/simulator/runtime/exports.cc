@@ -17,7 +17,8 @@ struct Signature<Error(Parameters...)> {
   using At = std::tuple_element_t<kIndex, std::tuple<Parameters...>>;
 };
 
-// Of a line FORWARD.
+// What a line FORWARD of functions.def does: it calls the driver's function with the same
+// arguments.
 template <auto kMember, typename... Arguments>
 Error forward(Arguments... arguments) {
   enter();
