@@ -51,14 +51,13 @@ typedef struct annulus_prediction {
   const char* limit;
   size_t pipe_count;
   annulus_pipe pipes[ANNULUS_MAX_PIPES];
+  // The range in which the time lies if each constant of the model lies in its own interval.
+  double least_micros;
+  double most_micros;
 } annulus_prediction;
 
-#define ANNULUS_PREDICTION_INIT                 \
-  {                                             \
-    sizeof(annulus_prediction), 0.0, NULL, 0, { \
-      { NULL, 0.0 }                             \
-    }                                           \
-  }
+#define ANNULUS_PREDICTION_INIT \
+  { sizeof(annulus_prediction), 0.0, NULL, 0, {{NULL, 0.0}}, 0.0, 0.0 }
 
 // Computed anew in each call; takes milliseconds where there are many tile rows.
 ANNULUS_EXPORT annulus_status annulus_plan_predict(annulus_plan* plan,

@@ -94,10 +94,12 @@ typedef struct annulus_ring_rank {
   // The predicted time of its attention kernels, one after another (annulus_plan_predict). Copies
   // between ranks are not counted.
   double predicted_micros;
+  double least_micros;  // its range, likewise
+  double most_micros;
 } annulus_ring_rank;
 
 #define ANNULUS_RING_RANK_INIT \
-  { sizeof(annulus_ring_rank), NULL, {NULL, 0, NULL, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0 }
+  { sizeof(annulus_ring_rank), NULL, {NULL, 0, NULL, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0 }
 
 ANNULUS_EXPORT annulus_status annulus_ring_get_rank(annulus_ring* ring, size_t rank,
                                                     annulus_ring_rank* info);

@@ -220,6 +220,10 @@ struct PlanInfo {
 // of its device, without running it. No GPU has confirmed the prediction.
 struct PlanPrediction {
   double predicted_micros = 0;  // infinite where not one CTA fits
+  // The range in which the time lies if each constant of the model lies in its own interval
+  // (docs/performance.md lists them).
+  double least_micros = 0;
+  double most_micros = 0;
   std::string predicted_limit;  // what it is bound by: "tensor cores", "special functions", ...
   // Each pipe's share of that time in which it works, on an average multiprocessor.
   std::vector<std::pair<std::string, double>> predicted_busy;

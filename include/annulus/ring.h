@@ -88,6 +88,8 @@ struct RingRankInfo {
   // The predicted time of its attention kernels, one after another, as PlanPrediction has it for a
   // plan of one device. Copies between ranks are not counted.
   double predicted_micros = 0;
+  double least_micros = 0;  // its range, likewise
+  double most_micros = 0;
 };
 
 struct RingInfo {

@@ -194,6 +194,8 @@ annulus_status annulus_ring_get_rank(annulus_ring* ring, size_t rank, annulus_ri
     c.workspace_bytes = info.workspace_bytes;
     c.device_bytes = info.device_bytes;
     c.predicted_micros = info.predicted_micros;
+    c.least_micros = info.least_micros;
+    c.most_micros = info.most_micros;
     write_struct(kRingRank, to, c);
   });
 }

@@ -28,7 +28,13 @@ const Device::Impl& inside(const Device& device) {
 }
 
 attention::DeviceLimits limits_of(const Device::Impl& device) {
-  return {device.arch, device.info.multiprocessors, device.info.shared_bytes_per_block};
+  const device::DeviceInfo& info = device.context->info();
+  return {.arch = device.arch,
+          .multiprocessors = device.info.multiprocessors,
+          .shared_bytes_per_block = device.info.shared_bytes_per_block,
+          .clock_kilohertz = info.clock_kilohertz,
+          .memory_clock_kilohertz = info.memory_clock_kilohertz,
+          .memory_bus_bits = info.memory_bus_bits};
 }
 
 double run_millis(const Device& device, const Plan& plan, const Operands& operands,

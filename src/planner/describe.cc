@@ -71,8 +71,19 @@ RingRankInfo describe_rank(const ring::PlannedRing& plan, int rank, const RankOf
     info.full_tiles += launch.tiles->full_tiles;
     info.partial_tiles += launch.tiles->partial_tiles;
     info.device_bytes += launch.device_bytes;
-    info.predicted_micros += attention::predict(on.pipes, launch).predicted_micros;
   }
+  const auto micros = [&](const attention::PipeDevice& device) {
+    double all = 0;
+    for (const attention::LaunchPlan& launch : planned.launches) {
+      all += attention::predict(device, launch).predicted_micros;
+    }
+    return all;
+  };
+  info.predicted_micros = micros(attention::pipe_device(on.info));
+  const attention::PredictedRange range =
+      attention::predict_range(on.info, info.predicted_micros, micros);
+  info.least_micros = range.least;
+  info.most_micros = range.most;
   info.bytes_sent = plan.schedule.bytes_sent(rank);
   info.bytes_received = plan.schedule.bytes_received(rank);
   info.workspace_bytes = planned.workspace.bytes;
@@ -147,6 +158,19 @@ PlanPrediction predict(const attention::BranchedForward& forward) {
       longest = made.predicted_cycles;
       whole.predicted_limit = attention::to_string(made.predicted_limit);
     }
+  }
+  if (!forward.branches().empty()) {
+    const attention::PredictedRange range = attention::predict_range(
+        forward.branches().front().context()->info(), whole.predicted_micros,
+        [&](const attention::PipeDevice& device) {
+          double all = 0;
+          for (const attention::Forward& branch : forward.branches()) {
+            all += attention::predict(device, branch.plan()).predicted_micros;
+          }
+          return all;
+        });
+    whole.least_micros = range.least;
+    whole.most_micros = range.most;
   }
   for (std::size_t i = 0; i < busy.size(); ++i) {
     whole.predicted_busy.emplace_back(attention::to_string(static_cast<attention::Limit>(i)),

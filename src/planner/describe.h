@@ -23,7 +23,7 @@ PlanInfo describe(const attention::BranchedForward& forward, const PlanOptions& 
 // The device of a rank: what it is called, and what the pipe model takes it for.
 struct RankOfRing {
   std::string device;
-  attention::PipeDevice pipes;
+  device::DeviceInfo info;
 };
 
 // Fills in all fields but tuned, plan_ms and compile_ms.

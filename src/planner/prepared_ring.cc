@@ -106,7 +106,7 @@ std::shared_ptr<const PreparedRing> prepare_ring(std::span<const RankRequest> ra
     }));
     devices.push_back(
         {planner.context, planner.kernels.get(), planner.limits.arch, planner.check_operands});
-    described.push_back({planner.device, attention::pipe_device(planner.context->info())});
+    described.push_back({planner.device, planner.context->info()});
   }
   const Clock::time_point start = Clock::now();
   const Problem largest = ring::largest_hop(problem, shards);

@@ -46,7 +46,8 @@ GpuProblem causal_problem(std::string name, Problem problem, double bar) {
   return made;
 }
 
-// A problem with `kept` blocks in each row, drawn at random and ascending.
+}  // namespace
+
 GpuProblem sparse_problem(std::string name, Problem problem, std::int64_t block,
                           std::int64_t layouts, std::int64_t kept, double bar) {
   GpuProblem made;
@@ -82,8 +83,6 @@ GpuProblem sparse_problem(std::string name, Problem problem, std::int64_t block,
   made.bar_tflops = bar;
   return made;
 }
-
-}  // namespace
 
 std::vector<GpuProblem> gpu_problems(bool tiny) {
   const std::int64_t seq = tiny ? 256 : 16384;

@@ -29,6 +29,10 @@ struct GpuProblem {
   double bar_share = 0;   // the target for dense time x density over its own time
 };
 
+// A problem with `kept` blocks in each row, drawn at random and ascending.
+GpuProblem sparse_problem(std::string name, Problem problem, std::int64_t block,
+                          std::int64_t layouts, std::int64_t kept, double bar);
+
 // tiny: the same kinds of problems with a few hundred tokens, to try the program where times mean
 // nothing.
 std::vector<GpuProblem> gpu_problems(bool tiny);

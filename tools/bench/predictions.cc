@@ -18,40 +18,13 @@
 #include "attention/plan/predict_plan.h"
 #include "document.h"
 #include "gpu_problems.h"
+#include "published.h"
 
 namespace {
 
 using namespace annulus;
 
 constexpr const char* kProgram = "predictions";
-
-constexpr int kBoostKilohertz = 1980000;
-// The sustained rate of a dense bf16 product under the chip's limit of 700 W. The best of an H100
-// is 794.5e12 in S. Bekman, Machine Learning Engineering, "Maximum Achievable Matmul FLOPS", and
-// "H200 is the same".
-constexpr double kSustainedFlop = 790e12;
-
-// An H200 as its driver describes it, with another clock.
-device::DeviceInfo h200(int clock_kilohertz) {
-  device::DeviceInfo info;
-  info.major = 9;
-  info.multiprocessors = 132;
-  info.max_threads_per_multiprocessor = 2048;
-  info.max_blocks_per_multiprocessor = 32;
-  info.registers_per_multiprocessor = 65536;
-  info.shared_bytes_per_multiprocessor = 233472;
-  info.shared_bytes_reserved_per_block = 1024;
-  info.clock_kilohertz = clock_kilohertz;
-  info.memory_clock_kilohertz = 3201000;
-  info.memory_bus_bits = 6144;
-  return info;
-}
-
-// The clock at which the model's tensor cores reach kSustainedFlop.
-int sustained_kilohertz() {
-  const attention::PipeDevice device = attention::pipe_device(h200(kBoostKilohertz));
-  return static_cast<int>(kSustainedFlop / (device.wgmma_flop * device.multiprocessors) / 1e3);
-}
 
 // The best published figure of other programs; docs/performance.md names the sources. `share`:
 // relative to their own dense kernel.
@@ -74,26 +47,39 @@ const char* best_known(const std::string& name, bool share) {
 
 struct Predicted {
   std::string config;
-  attention::Prediction boost, sustained;
+  attention::Prediction made;
+  attention::PredictedRange range;
 };
 
 Predicted predict(const Problem& problem) {
-  const attention::DeviceLimits limits = {{90, 'a'}, 132, 227 * 1024};
+  const device::DeviceInfo info = bench::h200();
+  const attention::DeviceLimits limits = {.arch = {90, 'a'},
+                                          .multiprocessors = info.multiprocessors,
+                                          .shared_bytes_per_block = 227 * 1024,
+                                          .clock_kilohertz = info.clock_kilohertz,
+                                          .memory_clock_kilohertz = info.memory_clock_kilohertz,
+                                          .memory_bus_bits = info.memory_bus_bits};
   const attention::LaunchPlan plan = attention::make_plan(
       problem, attention::choose_config(problem, limits), limits, {.kv_splits = 0});
-  return {attention::to_string(plan.config),
-          attention::predict(attention::pipe_device(h200(kBoostKilohertz)), plan),
-          attention::predict(attention::pipe_device(h200(sustained_kilohertz())), plan)};
+  const attention::Prediction made = attention::predict(attention::pipe_device(info), plan);
+  return {attention::to_string(plan.config), made,
+          attention::predict_range(info, made.predicted_micros,
+                                   [&](const attention::PipeDevice& device) {
+                                     return attention::predict(device, plan).predicted_micros;
+                                   })};
 }
 
 const char* missed(bool is) { return is ? " (missed)" : ""; }
 
-std::string rate(double flop, const attention::Prediction& made, double bar) {
-  const double tflops = flop / made.predicted_micros / 1e6;
-  return fmt::format("{:.0f}{}", tflops, missed(tflops < bar));
+// "670 | 620 to 716": useful TFLOP/s and their range.
+std::string rate(double flop, const Predicted& made, double bar) {
+  const double tflops = flop / made.made.predicted_micros / 1e6;
+  return fmt::format("{:.0f}{} | {:.0f} to {:.0f}", tflops, missed(tflops < bar),
+                     flop / made.range.most / 1e6, flop / made.range.least / 1e6);
 }
 
-// Dense time x density over the predicted time, as text.
+// Dense time x density over the predicted time, as text. The constants of the model move both times
+// alike, which is why shares have no range of their own.
 std::string share(double density, const attention::Prediction& dense,
                   const attention::Prediction& made, double bar) {
   const double reached = dense.predicted_micros * density / made.predicted_micros;
@@ -107,12 +93,6 @@ std::string times(const attention::Prediction& dense, const attention::Predictio
   return fmt::format("{:.3f}{}", over, missed(over > bar));
 }
 
-std::string limit(const Predicted& made) {
-  const std::string boost = attention::to_string(made.boost.predicted_limit);
-  const std::string sustained = attention::to_string(made.sustained.predicted_limit);
-  return boost == sustained ? boost : boost + "; " + sustained;
-}
-
 std::string heads(const Problem& problem) {
   return problem.heads == problem.kv_heads
              ? fmt::format("{}", problem.heads)
@@ -120,40 +100,34 @@ std::string heads(const Problem& problem) {
 }
 
 std::string table() {
-  std::string rates = fmt::format(
-      "| useful TFLOP/s | heads | configuration | bar | best known of others | predicted at "
-      "{:.2f} GHz | predicted at the sustained clock, {:.2f} GHz | predicted to be held up by |\n"
-      "|---|---|---|---|---|---|---|---|\n",
-      kBoostKilohertz / 1e6, sustained_kilohertz() / 1e6);
-  std::string shares = fmt::format(
-      "| against dense | configuration | bar | best known of others | predicted at {:.2f} GHz | "
-      "predicted at the sustained clock, {:.2f} GHz | predicted to be held up by |\n"
-      "|---|---|---|---|---|---|---|\n",
-      kBoostKilohertz / 1e6, sustained_kilohertz() / 1e6);
+  std::string rates =
+      "| useful TFLOP/s | heads | configuration | bar | best known of others | predicted | "
+      "interval | clock | predicted to be held up by |\n|---|---|---|---|---|---|---|---|---|\n";
+  std::string shares =
+      "| against dense | configuration | bar | best known of others | predicted | predicted to be "
+      "held up by |\n|---|---|---|---|---|---|\n";
   std::map<std::string, Predicted> all;
   for (const bench::GpuProblem& one : bench::gpu_problems(false)) {
     const Predicted& made = all[one.name] = predict(one.problem);
+    const char* limit = attention::to_string(made.made.predicted_limit);
     if (one.dense.empty() || one.bar_tflops > 0) {
-      rates += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |\n", one.name,
+      rates += fmt::format("| {} | {} | {} | {} | {} | {} | {:.2f} GHz | {} |\n", one.name,
                            heads(one.problem), made.config,
                            one.bar_tflops > 0 ? fmt::format(">= {:.0f}", one.bar_tflops) : "",
-                           best_known(one.name, false), rate(one.flop, made.boost, one.bar_tflops),
-                           rate(one.flop, made.sustained, one.bar_tflops), limit(made));
+                           best_known(one.name, false), rate(one.flop, made, one.bar_tflops),
+                           made.made.predicted_hertz / 1e9, limit);
     }
     if (one.dense.empty()) continue;
-    const Predicted& dense = all.at(one.dense);
+    const attention::Prediction& dense = all.at(one.dense).made;
     const bool everything = one.density == 1;
     const double bar = everything ? 1 / one.bar_share : one.bar_share;
-    const auto against = [&](const attention::Prediction& dense_time,
-                             const attention::Prediction& time) {
-      return everything ? times(dense_time, time, bar) : share(one.density, dense_time, time, bar);
-    };
     shares += fmt::format(
-        "| {}{} | {} | {} | {} | {} | {} | {} |\n", one.name,
+        "| {}{} | {} | {} | {} | {} | {} |\n", one.name,
         everything ? ": its time over dense" : ": dense time x density over its time", made.config,
         bar > 0 ? fmt::format("{} {:.2f}", everything ? "<=" : ">=", bar) : "",
-        best_known(one.name, true), against(dense.boost, made.boost),
-        against(dense.sustained, made.sustained), limit(made));
+        best_known(one.name, true),
+        everything ? times(dense, made.made, bar) : share(one.density, dense, made.made, bar),
+        limit);
   }
   return rates + "\n" + shares;
 }

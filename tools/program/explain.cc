@@ -16,6 +16,7 @@ base::Json plan_json(const Device& device, const Plan& plan, const std::optional
   const PlanPrediction predicted = plan.predict();
   base::Json json;
   json["predicted_micros"] = predicted.predicted_micros;
+  json["predicted_range_micros"] = {predicted.least_micros, predicted.most_micros};
   json["predicted_limit"] = predicted.predicted_limit;
   for (const auto& [pipe, share] : predicted.predicted_busy) json["predicted_busy"][pipe] = share;
   json["device"] = device.info().name;
@@ -54,8 +55,9 @@ void print_prediction(const PlanPrediction& predicted) {
     pipes += fmt::format(", {} {:.0f} %", pipe, 100 * share);
   }
   print_line("predicted",
-             fmt::format("{:.1f} us, held up by {}{} (on paper; not measured)",
-                         predicted.predicted_micros, predicted.predicted_limit, pipes));
+             fmt::format("{:.1f} us ({:.1f} to {:.1f}), held up by {}{} (on paper; not measured)",
+                         predicted.predicted_micros, predicted.least_micros, predicted.most_micros,
+                         predicted.predicted_limit, pipes));
 }
 
 void print_plan(const Device& device, const Plan& plan, const std::optional<double>& density,

@@ -85,18 +85,27 @@ std::string bytes_text(std::int64_t bytes) {
                          : fmt::format("{:.2f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-// The predicted time of a run; in a ring that of the rank that computes longest.
-double predicted_micros(const RunResult& result) {
-  if (!result.around) return result.plan.predict().predicted_micros;
-  double longest = 0;
+// The predicted time of a run and its range; in a ring those of the rank that computes longest.
+struct PredictedTime {
+  double micros = 0, least = 0, most = 0;
+};
+PredictedTime predicted_time(const RunResult& result) {
+  if (!result.around) {
+    const PlanPrediction made = result.plan.predict();
+    return {made.predicted_micros, made.least_micros, made.most_micros};
+  }
+  PredictedTime longest;
   for (const RingRankInfo& rank : result.ring->info.ranks) {
-    longest = std::max(longest, rank.predicted_micros);
+    if (rank.predicted_micros <= longest.micros) continue;
+    longest = {rank.predicted_micros, rank.least_micros, rank.most_micros};
   }
   return longest;
 }
 
 std::string predicted_text(const RunResult& result) {
-  return fmt::format("{:.1f} us on paper, {}; not measured", predicted_micros(result),
+  const PredictedTime time = predicted_time(result);
+  return fmt::format("{:.1f} us ({:.1f} to {:.1f}) on paper, {}; not measured", time.micros,
+                     time.least, time.most,
                      result.around ? "for the rank that computes longest, copies not counted"
                                    : "held up by " + result.plan.predict().predicted_limit);
 }
@@ -160,7 +169,9 @@ base::Json run_json(const RunResult& result, const RunArguments& arguments) {
   json["density"] = result.density ? base::Json(*result.density) : base::Json(nullptr);
   json["block_density"] = plan.block_density.value;
   json["time_ms"] = median(result.millis);
-  json["predicted_micros"] = number(predicted_micros(result));
+  const PredictedTime predicted = predicted_time(result);
+  json["predicted_micros"] = number(predicted.micros);
+  json["predicted_range_micros"] = {number(predicted.least), number(predicted.most)};
   json["plan_seconds"] = result.plan_seconds;
   json["run_seconds"] = result.run_seconds;
   json["check_seconds"] = result.check_seconds;

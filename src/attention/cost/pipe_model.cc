@@ -2,32 +2,34 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
-#include <queue>
-#include <vector>
 
+#include "attention/cost/makespan.h"
 #include "attention/kernels/family.h"
 
 namespace annulus::attention {
 namespace {
 
-// Rates of one multiprocessor per cycle.
+// Rates of one multiprocessor per cycle, and the usual device of an architecture, for drivers that
+// do not tell.
 struct Rates {
   int arch;
   double matrix_flop;
-  double l2_bytes;
+  double l2_bytes;  // 0: PipeConstants::l2_bytes
+  double gigahertz;
+  double memory_gigabytes;  // a second
 };
 
 // matrix_flop: the dense 16-bit peak over multiprocessors and boost clock of the data sheets (A100
 // 312 TFLOP/s, 108 at 1.41 GHz; A40 150 TFLOP/s, 84 at 1.74 GHz). On sm_90 mma.sync reaches about
 // 5/8 of the 4096 that wgmma does (Luo et al., arXiv 2402.13499). l2_bytes: 5120 bytes a cycle for
-// 108 multiprocessors of the A100 (its white paper); public microbenchmarks of the H100 lie between
-// 5.5 and 7 TB/s, 24 to 30 bytes a cycle of each of 132. The other rates are the same on all:
-// 16 special-function results, 4 issue slots, 128 bytes of shared memory.
+// 108 multiprocessors of the A100 (its white paper). The other rates are the same on all: 16
+// special-function results, 4 issue slots, 128 bytes of shared memory. Clocks and memory are those
+// of the A100, A40, Jetson Orin, L40S, H100, B200 and RTX PRO 6000.
 constexpr Rates kRates[] = {
-    {80, 2048, 47}, {86, 1024, 32},  {87, 2048, 47},  {89, 1024, 32},
-    {90, 2560, 27}, {100, 2560, 27}, {120, 1024, 32},
+    {80, 2048, 47, 1.41, 1555}, {86, 1024, 32, 1.74, 696}, {87, 2048, 47, 1.3, 204},
+    {89, 1024, 32, 2.52, 864},  {90, 2560, 0, 1.98, 3350}, {100, 2560, 0, 1.96, 8000},
+    {120, 1024, 32, 2.6, 1792},
 };
 
 // 989 TFLOP/s of the H100 data sheet over 132 multiprocessors at 1.83 GHz: m64nNk16 in N / 2
@@ -42,52 +44,8 @@ const Rates& rates_of(jit::Arch arch) {
   return *found;
 }
 
-// Cycles of a barrier at which no warp is late, and of a launch with its first and last accesses.
-// Like the 500 cycles of latency_cycles, these are estimates of the usual size; no measurement of
-// ours stands behind them yet (docs/gpu-backlog.md).
-constexpr double kBarrierCycles = 30;
-constexpr double kLaunchCycles = 3000;
-
-// The cycles until all CTAs have ended, if each CTA goes, in launch order, to the slot that is free
-// first. A CTA takes `frame` cycles, and `step` cycles for each tile. Above kMaxNamedRows CTAs the
-// lengths of rows need not be known (tile_counts.h): the estimate is then the mean of the slots
-// plus half of the longest CTA, and at least the longest CTA.
-double makespan(const TileCounts& tiles, std::int64_t slots, double frame, double step) {
-  const auto distinct =
-      tiles.row_tiles > 0 ? static_cast<std::int64_t>(tiles.lengths.size()) / tiles.row_tiles : 0;
-  const double total =
-      static_cast<double>(tiles.ctas) * frame + static_cast<double>(tiles.tiles()) * step;
-  const double longest = frame + static_cast<double>(tiles.longest_row) * step;
-  if (tiles.ctas > kMaxNamedRows) {
-    const double share = 1.0 / static_cast<double>(slots);
-    return std::max(longest, total * share + longest * (1.0 - share) / 2);
-  }
-  // Each head's rows are launched longest first, one head after another. `free` has the times at
-  // which used slots become free; slots that were never used are free from the start.
-  std::vector<std::vector<std::int32_t>> heads(static_cast<std::size_t>(distinct));
-  for (std::int64_t head = 0; head < distinct; ++head) {
-    const auto begin = tiles.lengths.begin() + head * tiles.row_tiles;
-    auto& lengths = heads[static_cast<std::size_t>(head)];
-    lengths.assign(begin, begin + tiles.row_tiles);
-    std::ranges::sort(lengths, std::greater<>());
-  }
-  std::priority_queue<double, std::vector<double>, std::greater<>> free;
-  double end = 0;
-  for (std::int64_t copy = 0; copy < tiles.copies; ++copy) {
-    for (const auto& lengths : heads) {
-      for (const std::int32_t length : lengths) {
-        double begin = 0;
-        if (static_cast<std::int64_t>(free.size()) == slots) {
-          begin = free.top();
-          free.pop();
-        }
-        free.push(begin + frame + length * step);
-        end = std::max(end, begin + frame + length * step);
-      }
-    }
-  }
-  return end;
-}
+// What a driver may say of a clock or of the rate of memory: anything else is an error of its own.
+bool plausible(double value, double usual) { return value > usual / 16 && value < usual * 16; }
 
 // Cycles that each pipe of one multiprocessor is busy for one step of one CTA.
 struct StepCycles {
@@ -108,17 +66,26 @@ StepCycles step_cycles(const PipeDevice& device, const Pace& pace, const KernelW
           .l2 = (work.read_bytes + work.written_bytes) / steps / device.l2_bytes};
 }
 
+// The exponent of the norm for `ways` warps, or steps of one, that a scheduler may choose from: 1
+// for up to two, of which one multiplies while the other waits for it, and `overlap` from four on.
+double exponent(double overlap, double ways) {
+  return 1 + (overlap - 1) * std::clamp(ways / 2 - 1, 0.0, 1.0);
+}
+
 // Cycles of a multiprocessor for one step of one CTA, while the warps of `together` CTAs fill one
-// another's gaps: the inverse of the throughput bound in pipe_model.h.
+// another's gaps. Products of warpgroups read shared memory themselves, so that the slower of the
+// two counts; those of warps get their operands by instructions that are a pipe of their own.
 double busy_cycles(const PipeDevice& device, const CtaShape& cta, const Pace& pace,
                    const KernelWork& work, double steps, const StepCycles& each, double together) {
-  const double barriers =
-      pace.barriers.value_or(work.barriers / steps / cta.warps) * kBarrierCycles;
-  const double warps = std::max(1.0, together * cta.warps / device.schedulers) * pace.overlap;
-  const double alone =
-      std::max(each.matrix, each.shared) + std::max(each.special, each.issue) + barriers;
-  const double largest = each.largest();
-  return std::max(largest, (alone + (warps - 1) * largest) / warps);
+  const double warps = std::max(1.0, together * cta.warps / device.schedulers);
+  const double p = exponent(device.overlap, warps * pace.overlap);
+  const auto power = [p](double cycles) { return std::pow(cycles, p); };
+  const double products = pace.products == Pace::Products::kWarpgroup
+                              ? power(std::max(each.matrix, each.shared))
+                              : power(each.matrix) + power(each.shared);
+  const double pipes = std::pow(products + power(each.special) + power(each.issue), 1 / p);
+  const double barriers = pace.barriers.value_or(work.barriers / steps / cta.warps);
+  return std::max(pipes + barriers * device.barrier_cycles / (warps * pace.overlap), each.l2);
 }
 
 // Cycles that a CTA waits for its copies in a step with `turn` cycles of work. With one stage V is
@@ -148,29 +115,48 @@ TileCounts taken_together(TileCounts tiles, int heads) {
   return tiles;
 }
 
+// The device at another clock: what takes time on its own takes fewer cycles of a slower clock.
+PipeDevice at_clock(PipeDevice device, double hertz) {
+  const double slower = hertz / device.clock_hertz;
+  device.memory_bytes /= slower;
+  device.latency_cycles *= slower;
+  device.launch_cycles *= slower;
+  device.clock_hertz = hertz;
+  return device;
+}
+
 }  // namespace
 
-// Values that the driver does not tell are replaced by usual ones: a clock of 1.5 GHz, 1000 bytes
-// of memory traffic in a cycle, 16 CTAs.
-PipeDevice pipe_device(const device::DeviceInfo& info) {
+PipeDevice pipe_device(const device::DeviceInfo& info, const PipeConstants& constants) {
   PipeDevice device;
   device.arch = jit::arch_of_capability(info.major, info.minor);
   const Rates& rates = rates_of(device.arch);
   device.multiprocessors = std::max(1, info.multiprocessors);
-  device.clock_hertz = info.clock_kilohertz > 0 ? 1e3 * info.clock_kilohertz : 1.5e9;
+  const double said = info.clock_kilohertz / 1e6;
+  const double gigahertz = plausible(said, rates.gigahertz) ? said : rates.gigahertz;
+  device.clock_hertz = 1e9 * gigahertz;
+  device.loaded_clock_hertz =
+      1e9 *
+      (device.arch.number == 90 ? std::min(gigahertz, constants.loaded_gigahertz) : gigahertz);
   device.matrix_flop = rates.matrix_flop;
   device.wgmma_flop = device.arch.number == 90 ? kWgmmaFlop : 0;
   device.special_lanes = 16;
   device.issue_slots = 4;
   device.shared_wavefronts = 1;
-  device.l2_bytes = rates.l2_bytes;
-  // Memory transfers twice per clock, and large copies reach nine tenths of the peak.
-  const double memory = 2e3 * info.memory_clock_kilohertz * info.memory_bus_bits / 8 * 0.9;
-  device.memory_bytes = memory > 0 ? memory / device.clock_hertz : 1000;
-  device.latency_cycles = 500;
+  device.l2_bytes = rates.l2_bytes > 0 ? rates.l2_bytes : constants.l2_bytes;
+  // Memory transfers twice per clock.
+  const double memory = 2e-6 * info.memory_clock_kilohertz * info.memory_bus_bits / 8;
+  const double gigabytes =
+      plausible(memory, rates.memory_gigabytes) ? memory : rates.memory_gigabytes;
+  device.memory_bytes = 1e9 * gigabytes * constants.memory_share / device.clock_hertz;
+  device.latency_cycles = 1e-9 * constants.latency_nanoseconds * device.clock_hertz;
+  device.overlap = constants.overlap;
+  device.launch_cycles = 1e-6 * constants.launch_micros * device.clock_hertz;
+  device.barrier_cycles = constants.barrier_cycles;
   device.max_threads = info.max_threads_per_multiprocessor;
+  constexpr int kUsualCtas = 16;
   device.max_ctas =
-      info.max_blocks_per_multiprocessor > 0 ? info.max_blocks_per_multiprocessor : 16;
+      info.max_blocks_per_multiprocessor > 0 ? info.max_blocks_per_multiprocessor : kUsualCtas;
   device.registers = info.registers_per_multiprocessor;
   device.shared_bytes = info.shared_bytes_per_multiprocessor;
   device.shared_bytes_reserved = info.shared_bytes_reserved_per_block;
@@ -186,6 +172,9 @@ PipeDevice pipe_device(const DeviceLimits& limits) {
   info.registers_per_multiprocessor = 65536;
   info.shared_bytes_reserved_per_block = 1024;
   info.shared_bytes_per_multiprocessor = static_cast<int>(limits.shared_bytes_per_block) + 1024;
+  info.clock_kilohertz = limits.clock_kilohertz;
+  info.memory_clock_kilohertz = limits.memory_clock_kilohertz;
+  info.memory_bus_bits = limits.memory_bus_bits;
   return pipe_device(info);
 }
 
@@ -225,9 +214,12 @@ const char* to_string(Limit limit) {
   return "unknown limit";
 }
 
-Prediction predict(const PipeDevice& device, const KernelConfig& config, const Dims& dims,
-                   const TileCounts& of_heads, const KernelWork& work, double bytes,
-                   int registers) {
+namespace {
+
+// The prediction for a device whose clock stays as it is.
+Prediction predict_at_clock(const PipeDevice& device, const KernelConfig& config, const Dims& dims,
+                            const TileCounts& of_heads, const KernelWork& work, double bytes,
+                            int registers) {
   const CtaShape cta = cta_shape(config);
   const TileCounts tiles = taken_together(of_heads, cta.heads);
   Prediction made;
@@ -255,8 +247,24 @@ Prediction predict(const PipeDevice& device, const KernelConfig& config, const D
   const double late = late_cycles(device, cta, turn);
   const double step = turn + late;
 
-  const double frame = pace.frame_latencies * device.latency_cycles;
-  const double longest = makespan(tiles, slots, frame, step);
+  // The first step of a row has nothing beside it but the other CTAs.
+  const double alone = std::max(each.matrix, each.shared) + each.special + each.issue;
+  const double frame = pace.frame_latencies * device.latency_cycles + std::max(0.0, alone - turn);
+  const std::int64_t groups = tiles.ctas / std::max<std::int64_t>(1, tiles.row_tiles);
+  const Dealing dealing = {
+      .deal = pace.deal,
+      .slots = slots,
+      .cluster = cta.cluster,
+      .set = config.family->persistent
+                 ? groups_in_set({.dims = dims,
+                                  .element_bytes = config.family->element_bytes,
+                                  .seq_k = tiles.seq_k,
+                                  .heads_per_kv = tiles.heads_per_kv,
+                                  .group_heads = cta.heads,
+                                  .groups = groups})
+                 : 1,
+      .longest_first = pace.longest_first};
+  const double longest = makespan(tiles, dealing, frame, step);
   // The mean has as many CTAs at a time as share the pipes in `step`; slots only say how many may
   // start. If slots stay empty, `together` is the CTAs of a multiprocessor, and imbalance compares
   // the longest CTA with the mean CTA. With fewer CTAs than multiprocessors, idle ones count too.
@@ -265,8 +273,9 @@ Prediction predict(const PipeDevice& device, const KernelConfig& config, const D
       (multiprocessors * together);
   const double memory = bytes / device.memory_bytes;
   made.predicted_imbalance = mean > 0 ? longest / mean : 1;
-  made.predicted_cycles = std::max(longest, memory) + kLaunchCycles;
+  made.predicted_cycles = std::max(longest, memory) + device.launch_cycles;
   made.predicted_micros = made.predicted_cycles / device.clock_hertz * 1e6;
+  made.predicted_hertz = device.clock_hertz;
   const double per_multiprocessor = steps / multiprocessors;
   made.predicted_busy = {each.matrix * per_multiprocessor, each.special * per_multiprocessor,
                          each.issue * per_multiprocessor,  each.shared * per_multiprocessor,
@@ -275,12 +284,56 @@ Prediction predict(const PipeDevice& device, const KernelConfig& config, const D
   return made;
 }
 
+}  // namespace
+
+Prediction predict(const PipeDevice& device, const KernelConfig& config, const Dims& dims,
+                   const TileCounts& tiles, const KernelWork& work, double bytes, int registers) {
+  const Prediction fast = predict_at_clock(device, config, dims, tiles, work, bytes, registers);
+  if (device.loaded_clock_hertz >= device.clock_hertz || !(fast.predicted_cycles > 0) ||
+      std::isinf(fast.predicted_cycles)) {
+    return fast;
+  }
+  // The share of the time in which the tensor cores work at their full rate lowers the clock, and
+  // with it changes a little.
+  const bool full = config.family->pace(config).products == Pace::Products::kWarpgroup;
+  const double rate =
+      full ? 1 : device.matrix_flop / std::max(device.matrix_flop, device.wgmma_flop);
+  const double use = std::min(1.0, fast.predicted_busy.front() / fast.predicted_cycles * rate);
+  const double hertz = device.clock_hertz - use * (device.clock_hertz - device.loaded_clock_hertz);
+  Prediction made =
+      predict_at_clock(at_clock(device, hertz), config, dims, tiles, work, bytes, registers);
+  made.predicted_hertz = hertz;
+  const double longer = device.clock_hertz / hertz;
+  made.predicted_cycles *= longer;
+  for (double& busy : made.predicted_busy) busy *= longer;
+  return made;
+}
+
+PredictedRange predict_range(const device::DeviceInfo& info, double micros,
+                             const std::function<double(const PipeDevice& device)>& predicted) {
+  if (micros == 0 || !std::isfinite(micros)) return {micros, micros};
+  double below = 0, above = 0;  // squares of logarithms
+  for (const PipeConstant& constant : pipe_constants()) {
+    double least = 0, most = 0;
+    for (const double end : {constant.least, constant.most}) {
+      PipeConstants constants;
+      constants.*constant.value = end;
+      const double effect = std::log(predicted(pipe_device(info, constants)) / micros);
+      least = std::min(least, effect);
+      most = std::max(most, effect);
+    }
+    below += least * least;
+    above += most * most;
+  }
+  return {micros * std::exp(-std::sqrt(below)), micros * std::exp(std::sqrt(above))};
+}
+
 double merge_cycles(const PipeDevice& device, const KvSplit& split, const Problem& problem,
                     std::int64_t tile_rows) {
   // The states of all slots are written once and read once.
   const auto bytes = static_cast<double>(
       2 * split.workspace_bytes(tile_rows, problem.dim_v, problem.heads * problem.batch));
-  return kLaunchCycles + bytes / device.memory_bytes;
+  return device.launch_cycles + bytes / device.memory_bytes;
 }
 
 }  // namespace annulus::attention

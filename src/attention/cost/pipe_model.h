@@ -2,26 +2,33 @@
 #define ANNULUS_ATTENTION_COST_PIPE_MODEL_H_
 
 // From work to time, on paper: how many cycles a kernel would take on a device, and what it would
-// be bound by. Everything it returns is a prediction and is called so; no GPU has confirmed it. It
-// is good for ordering configurations, not for absolute times.
+// be bound by. Everything it returns is a prediction and is called so. Its constants
+// (pipe_constants.def) are set by four published times of other projects' kernels;
+// docs/performance.md shows what it makes of those and of others that had no say.
 //
 //   const PipeDevice device = pipe_device(info);
 //   const Prediction made = predict(device, config, dims, tiles, estimate_work(...), bytes);
 //
 // The model. Each multiprocessor has pipes that work in parallel, and a step of tiles takes some
-// cycles of each. One warp alone uses them one after another: its products (matrix pipe and shared
-// memory overlap), then its softmax (special functions and issue slots overlap). w warps on a
-// scheduler fill one another's gaps: a closed queueing network, whose throughput is at least
-// w / (sum + (w - 1) largest) steps in a cycle, and the model takes that bound. A copy that does
-// not arrive in time stalls its CTA. CTAs are dealt to the multiprocessors in launch order as the
-// hardware does, so that the last wave and a row that is longer than the rest are included.
+// cycles of each: a_1, a_2, ... One warp alone would use them one after another, in their sum. n
+// warps on a scheduler fill one another's gaps, but not all of them: the model takes the norm
+// (a_1^p + a_2^p + ...)^(1/p), which is the sum for p = 1 and the largest for p = infinity, with an
+// exponent that grows with n. Bytes from L2 arrive by copies that run ahead, so that they add
+// nothing until they take longer than all the rest. A copy that does not arrive in time stalls its
+// CTA. The first step of a row has nothing beside it. Works are dealt to the multiprocessors as the
+// kernel deals them, so that the last wave and a row that is longer than the rest are included.
+//
+// Tensor cores at work draw the most power, and chips that are held by a limit of power lower their
+// clock: the model does so in proportion to the use of the tensor cores.
 //
 // A family says how its CTA uses the pipes (Pace in attention/kernels/family.h): which products it
-// has, how many steps a warp has under way, and which barriers stall it.
+// has, how many steps a warp has under way, which barriers stall it, and who deals out its works.
 
 #include <array>
 #include <cstdint>
+#include <functional>
 
+#include "attention/cost/pipe_constants.h"
 #include "attention/kernels/device_limits.h"
 #include "attention/kernels/kernel_work.h"
 #include "attention/tiles/kv_split.h"
@@ -33,15 +40,19 @@ namespace annulus::attention {
 struct PipeDevice {
   jit::Arch arch;
   int multiprocessors = 1;
-  double clock_hertz = 0;
-  double matrix_flop = 0;        // mma.sync, 16-bit operands, fp32 sums
-  double wgmma_flop = 0;         // the same by wgmma; 0 where there is none
-  double special_lanes = 0;      // results of special functions
-  double issue_slots = 0;        // warp instructions
-  double shared_wavefronts = 0;  // of 128 bytes
-  double l2_bytes = 0;           // from L2
-  double memory_bytes = 0;       // of the whole device
-  double latency_cycles = 0;     // of a load from L2 under load
+  double clock_hertz = 0;         // as the driver states it
+  double loaded_clock_hertz = 0;  // with tensor cores that are always busy
+  double matrix_flop = 0;         // mma.sync, 16-bit operands, fp32 sums
+  double wgmma_flop = 0;          // the same by wgmma; 0 where there is none
+  double special_lanes = 0;       // results of special functions
+  double issue_slots = 0;         // warp instructions
+  double shared_wavefronts = 0;   // of 128 bytes
+  double l2_bytes = 0;            // from L2
+  double memory_bytes = 0;        // of the whole device
+  double latency_cycles = 0;      // of a load from L2 under load
+  double overlap = 2;             // PipeConstants::overlap
+  double launch_cycles = 0;       // of a launch, with its first and last accesses
+  double barrier_cycles = 0;      // of a barrier at which no warp is late
 
   // The resources that limit the CTAs of one multiprocessor.
   int schedulers = 4;
@@ -52,17 +63,18 @@ struct PipeDevice {
   std::int64_t shared_bytes_reserved = 0;  // of each CTA
 };
 
-// Counts, sizes and clocks come from the driver's attributes; rates are those of the architecture,
-// or of the nearest known one below it.
-PipeDevice pipe_device(const device::DeviceInfo& info);
+// Counts, sizes, clocks and the rate of memory come from the driver's attributes, rates of the
+// multiprocessor are those of the architecture, or of the nearest known one below it, and the rest
+// is `constants`. Attributes that are absent or absurd (a clock of 0 or of a terahertz) are
+// replaced by those of the architecture's usual device.
+PipeDevice pipe_device(const device::DeviceInfo& info, const PipeConstants& constants = {});
 
 // The number of CTAs that a multiprocessor holds at a time; 0 if none fits. With registers 0 it
 // takes the predicted number of a thread's registers.
 int resident_ctas(const PipeDevice& device, const KernelConfig& config, const Dims& dims,
                   int registers = 0);
 
-// The device from what a plan knows of it: the rates of its architecture, at a usual clock and with
-// usual sizes.
+// The device from what a plan knows of it, with usual sizes.
 PipeDevice pipe_device(const DeviceLimits& limits);
 
 enum class Limit {
@@ -79,8 +91,9 @@ enum class Limit {
 const char* to_string(Limit limit);  // "tensor cores", ...
 
 struct Prediction {
-  double predicted_cycles = 0;
+  double predicted_cycles = 0;  // of the clock that the driver states
   double predicted_micros = 0;
+  double predicted_hertz = 0;  // the clock under this load
   Limit predicted_limit = Limit::kNothing;
   int predicted_resident = 0;      // CTAs of one multiprocessor
   double predicted_waves = 0;      // CTAs over what the device holds at a time
@@ -94,6 +107,17 @@ struct Prediction {
 Prediction predict(const PipeDevice& device, const KernelConfig& config, const Dims& dims,
                    const TileCounts& tiles, const KernelWork& work, double bytes,
                    int registers = 0);
+
+// The range of a predicted time: where it goes as the constants go through their intervals, one by
+// one, the logarithms of their effects added in quadrature.
+struct PredictedRange {
+  double least = 0;
+  double most = 0;
+};
+// `micros` is what `predicted` says of a device, and is called for the device with each constant at
+// the ends of its interval.
+PredictedRange predict_range(const device::DeviceInfo& info, double micros,
+                             const std::function<double(const PipeDevice& device)>& predicted);
 
 // The cycles that joining the parts of split rows adds: a launch, and the traffic of their states.
 double merge_cycles(const PipeDevice& device, const KvSplit& split, const Problem& problem,

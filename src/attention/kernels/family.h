@@ -41,6 +41,12 @@ enum class LengthSource {
   kDevice,  // from device memory: a plan is for lengths up to its own
 };
 
+// Who gives a CTA its next work.
+enum class Deal {
+  kFree,    // whoever is free first gets the next one: CTAs of a grid, or a counter
+  kStride,  // CTA i of n takes works i, i + n, i + 2 n, ...
+};
+
 // How a family's CTA spends its time, for the pipe model.
 struct Pace {
   enum class Products { kWarp, kWarpgroup };  // mma.sync or wgmma
@@ -48,9 +54,11 @@ struct Pace {
   double product_rate = 1;         // products in the time of one product of 16-bit elements
   std::optional<double> barriers;  // barriers of a tile that stall a warp; nothing: all of its
                                    // barriers
-  int overlap = 1;                 // steps that a warp has under way at a time
+  int overlap = 2;                 // steps, or independent parts of one, that a warp has under way
   double frame_latencies = 4;  // how long a CTA waits for a row's list, first copies and output,
                                // in latencies of a copy
+  Deal deal = Deal::kFree;
+  bool longest_first = true;  // otherwise rows are taken in their order
 };
 
 // What the heuristic knows when it asks whether a configuration suits a problem.

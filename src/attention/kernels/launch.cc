@@ -1,5 +1,7 @@
 #include "attention/kernels/launch.h"
 
+#include <algorithm>
+
 #include "attention/kernels/family.h"
 #include "base/fail.h"
 #include "base/math.h"
@@ -18,6 +20,17 @@ WorkGroup rows_together(const KernelConfig& config) {
 std::int64_t work_count(const Problem& problem, const WorkGroup& group, std::int64_t rows,
                         std::int64_t batches) {
   return base::ceil_div(rows, group.rows) * (problem.heads / group.heads) * batches;
+}
+
+std::int64_t groups_in_set(const SetQuestion& question) {
+  constexpr std::int64_t kSetBytes = std::int64_t{32} << 20;
+  const std::int64_t kv_bytes = std::max<std::int64_t>(1, question.seq_k) *
+                                (question.dims.qk + question.dims.v) * question.element_bytes;
+  // Groups that share one head of K and V take its bytes once.
+  const std::int64_t per_kv =
+      std::max<std::int64_t>(1, question.heads_per_kv / question.group_heads);
+  const std::int64_t groups = std::max<std::int64_t>(1, question.groups);
+  return std::min(groups, std::clamp<std::int64_t>(kSetBytes / kv_bytes, 1, groups) * per_kv);
 }
 
 LaunchShape launch_shape(const KernelConfig& config, const Problem& problem, const WorkGroup& group,

@@ -38,6 +38,19 @@ WorkGroup rows_together(const KernelConfig& config);
 std::int64_t work_count(const Problem& problem, const WorkGroup& group, std::int64_t rows,
                         std::int64_t batches);
 
+// Groups of heads whose works persistent CTAs take together, so that their K and V stay in L2: as
+// many of `groups` as have theirs in 32 MB, of the 50 MB of an H100, at least one. The other bytes
+// are for Q and O. `group_heads` heads are a group, and `heads_per_kv` share K and V.
+struct SetQuestion {
+  Dims dims;
+  std::int64_t element_bytes;  // of K and V
+  std::int64_t seq_k;
+  std::int64_t heads_per_kv;
+  std::int64_t group_heads;
+  std::int64_t groups;
+};
+std::int64_t groups_in_set(const SetQuestion& question);
+
 // Batches [first_batch, first_batch + batches) in one launch.
 struct BatchRange {
   std::int64_t first_batch = 0;

@@ -77,9 +77,7 @@ KvSplit kv_splits(const TileList& tiles, std::int64_t max_tiles, std::int64_t st
 }
 
 TileCounts count_parts(const TileList& tiles, const KvSplit& split, const Problem& problem) {
-  TileCounts counts;
-  counts.tile_rows = tiles.tile_rows;
-  counts.tile_columns = tiles.tile_columns;
+  TileCounts counts = counts_of(problem, tiles.tile_rows, tiles.tile_columns);
   counts.row_tiles = split.segment_count;
   const CountedHeads counted = counted_heads(problem, tiles);
   counts.copies = counted.copies;

@@ -121,6 +121,15 @@ CountedHeads counted_heads(const Problem& problem, const TileList& list) {
   return {problem, list.batches, heads_agree ? 1 : problem.heads};
 }
 
+TileCounts counts_of(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns) {
+  TileCounts counts;
+  counts.tile_rows = tile_rows;
+  counts.tile_columns = tile_columns;
+  counts.seq_k = problem.seq_k;
+  counts.heads_per_kv = problem.heads / std::max<std::int64_t>(1, problem.kv_heads);
+  return counts;
+}
+
 TileCounts count_tiles(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns) {
   return *count_tiles(problem, tile_rows, tile_columns, [] { return false; });
 }
@@ -129,9 +138,7 @@ std::optional<TileCounts> count_tiles(const Problem& problem, std::int64_t tile_
                                       std::int64_t tile_columns,
                                       const std::function<bool()>& stopped) {
   const pattern::Placement placement = placement_of(problem);
-  TileCounts counts;
-  counts.tile_rows = tile_rows;
-  counts.tile_columns = tile_columns;
+  TileCounts counts = counts_of(problem, tile_rows, tile_columns);
   counts.row_tiles = problem.seq_q / tile_rows + (problem.seq_q % tile_rows != 0);
   const Planes planes(problem);
   if (const Pattern* only = planes.only_pattern()) {
@@ -156,9 +163,7 @@ std::optional<TileCounts> count_tiles(const Problem& problem, std::int64_t tile_
 }
 
 TileCounts count_tiles(const TileList& list, const Problem& problem) {
-  TileCounts counts;
-  counts.tile_rows = list.tile_rows;
-  counts.tile_columns = list.tile_columns;
+  TileCounts counts = counts_of(problem, list.tile_rows, list.tile_columns);
   counts.row_tiles = list.row_tiles;
   if (list.tile_order == kernels::TileOrder::kBand) {
     count_band(list.band, problem, &counts);

@@ -21,6 +21,8 @@ struct TileCounts {
   std::int64_t tile_rows = 0;     // M
   std::int64_t tile_columns = 0;  // N
   std::int64_t row_tiles = 0;     // ceil(Sq / M)
+  std::int64_t seq_k = 0;         // keys of the problem
+  std::int64_t heads_per_kv = 1;  // H / Hkv
   // [distinct heads of distinct batches, row_tiles]: tiles of each row. Each of them is launched
   // `copies` times. May be empty if there are more than kMaxNamedRows CTAs; readers must not need
   // it then.
@@ -46,6 +48,9 @@ struct CountedHeads {
   std::int64_t copies = 0;
 };
 CountedHeads counted_heads(const Problem& problem, const TileList& list);
+
+// No tiles yet, and what is known of them: their size, and the problem's keys and heads.
+TileCounts counts_of(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns);
 
 // Requires and throws as make_tile_list, without its limit on the number of tiles.
 TileCounts count_tiles(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns);

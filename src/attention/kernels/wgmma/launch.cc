@@ -9,30 +9,24 @@
 namespace annulus::attention {
 namespace {
 
-// Bytes of L2 for K and V of the heads that are computed together: 32 MB of the 50 MB of an H100,
-// which leaves room for Q and O.
-constexpr std::int64_t kSetBytes = std::int64_t{32} << 20;
-
 // The order in which CTAs take the works of a launch; find_work in templates/kernels/wgmma/work.cuh
-// reads it. A set has as many groups of heads as have their K and V in kSetBytes together, at least
-// one.
+// reads it.
 kernels::WorkParams work_params(const BindRequest& request) {
   const Problem& problem = request.problem;
   const WorkGroup& group = request.group;
   const std::int64_t batches = request.range.batches;
   const std::int64_t head_groups = problem.heads / group.heads;
   const std::int64_t groups = head_groups * batches;
-  const std::int64_t kv_bytes = std::max<std::int64_t>(1, problem.seq_k) *
-                                (problem.dim_qk + problem.dim_v) *
-                                request.config.family->element_bytes;
-  // Groups that share one head of K and V take its bytes once.
-  const std::int64_t groups_per_kv = std::max<std::int64_t>(1, head_groups / problem.kv_heads);
-  const std::int64_t set =
-      std::clamp<std::int64_t>(kSetBytes / kv_bytes, 1, groups) * groups_per_kv;
+  const std::int64_t set = groups_in_set({.dims = {problem.dim_qk, problem.dim_v},
+                                          .element_bytes = request.config.family->element_bytes,
+                                          .seq_k = problem.seq_k,
+                                          .heads_per_kv = problem.heads / problem.kv_heads,
+                                          .group_heads = group.heads,
+                                          .groups = groups});
   const std::int64_t count = work_count(problem, group, request.rows, batches);
   return {.count = static_cast<int>(count),
           .groups = static_cast<int>(groups),
-          .set = static_cast<int>(std::min(set, groups)),
+          .set = static_cast<int>(set),
           .head_groups = static_cast<int>(head_groups),
           .group_heads = group.heads,
           .row_groups = static_cast<int>(count / groups),

@@ -104,16 +104,16 @@ KernelWork wgmma_row_work(const KernelConfig& any, const KernelFeatures& feature
   return work;
 }
 
-// In each warpgroup the products of one step run beside the softmax of another, so that each warp
-// counts twice (overlap). The ping-pong turn of a step is the only barrier that stalls a warp. The
-// work of a CTA for a row besides its tiles runs beside the copies of the next row, which have
-// begun, so that it waits for fewer latencies.
+// In each warpgroup the products of one step run beside the softmax of another (overlap). The
+// ping-pong turn of a step is the only barrier that stalls a warp. The work of a CTA for a row
+// besides its tiles runs beside the copies of the next row, which have begun, so that it waits for
+// fewer latencies.
 Pace wgmma_pace(const KernelConfig& config) {
   return {.products = Pace::Products::kWarpgroup,
           .product_rate = config.family->element_bytes == 1 ? 2.0 : 1.0,
           .barriers = 1.0 / wgmma_config(config).blocks,
-          .overlap = 2,
-          .frame_latencies = 2};
+          .frame_latencies = 2,
+          .deal = Deal::kStride};
 }
 
 }  // namespace annulus::attention

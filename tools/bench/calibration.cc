@@ -1,0 +1,245 @@
+// Prints what the pipe model (src/attention/cost/pipe_model.h) makes of times that others have
+// published of their own kernels, and fits the model's constants to those that are marked for it.
+// No GPU is used and no kernel is compiled.
+//
+//   calibration                prints the tables
+//   calibration --write FILE   puts them between the marks of a document
+//   calibration --check FILE   exits 1 where the document has others
+//
+// Each also exits 1 where the model breaks a rule: a constant outside its interval or far from what
+// the fit gives, a median error of held-out figures above 8 %, or one above 15 % without a remark
+// that says why.
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "attention/cost/pipe_model.h"
+#include "document.h"
+#include "published.h"
+
+namespace {
+
+using namespace annulus;
+using attention::PipeConstant;
+using attention::PipeConstants;
+using bench::Published;
+using bench::Use;
+
+constexpr const char* kProgram = "calibration";
+constexpr double kMedianBar = 0.08;
+constexpr double kWorstBar = 0.15;
+
+// A published figure with what does not depend on constants.
+struct Case {
+  Published published;
+  attention::TileCounts tiles;
+  attention::KernelWork work;
+
+  double micros(const attention::PipeDevice& device) const {
+    const Problem& problem = published.problem;
+    return attention::predict(device, published.config, {problem.dim_qk, problem.dim_v}, tiles,
+                              work, attention::least_bytes(problem))
+        .predicted_micros;
+  }
+  double micros(const PipeConstants& constants) const {
+    return micros(attention::pipe_device(published.device, constants));
+  }
+  // Useful TFLOP/s.
+  double rate(double micros) const { return published.flop / micros / 1e6; }
+  // The logarithm of predicted over published, 0 inside the published range.
+  double error(const PipeConstants& constants) const {
+    const double predicted = rate(micros(constants));
+    return std::log(predicted / std::clamp(predicted, published.least, published.most));
+  }
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (Published& published : bench::published_times()) {
+    const Problem& problem = published.problem;
+    attention::TileCounts tiles = attention::count_tiles(problem, published.config.tile_rows,
+                                                         published.config.tile_columns);
+    const attention::KernelWork work =
+        attention::estimate_work(published.config, attention::features_of(problem), tiles);
+    all.push_back({std::move(published), std::move(tiles), work});
+  }
+  return all;
+}
+
+// The constants that the fit may move, each by the figure that depends on it most.
+bool is_fitted(const PipeConstant& constant) {
+  return std::string(constant.source).starts_with("fitted");
+}
+
+// The fitted constants: those that minimise the squared errors of the figures that set them, in units
+// of 3 %, by which measurements of the same differ, plus the squared distances of constants from the
+// middles of their intervals, in units of half an interval. Figure `left_out` has no say.
+PipeConstants fit(const std::vector<Case>& all, const Case* left_out) {
+  PipeConstants constants;
+  for (const PipeConstant& constant : attention::pipe_constants()) {
+    if (is_fitted(constant)) constants.*constant.value = (constant.least + constant.most) / 2;
+  }
+  const auto cost = [&] {
+    constexpr double kFigureError = 0.03;
+    double sum = 0;
+    for (const Case& one : all) {
+      if (one.published.use != Use::kSets || &one == left_out) continue;
+      sum += std::pow(one.error(constants) / kFigureError, 2);
+    }
+    for (const PipeConstant& constant : attention::pipe_constants()) {
+      const double half = (constant.most - constant.least) / 2;
+      sum += std::pow((constants.*constant.value - constant.least) / half - 1, 2);
+    }
+    return sum;
+  };
+  // One constant after another, in smaller and smaller steps.
+  for (double step = 0.25; step > 1e-3; step /= 2) {
+    for (int round = 0; round < 8; ++round) {
+      for (const PipeConstant& constant : attention::pipe_constants()) {
+        if (!is_fitted(constant)) continue;
+        const double before = constants.*constant.value;
+        const double width = step * (constant.most - constant.least);
+        double best = before, least = cost();
+        for (const double other : {before - width, before + width}) {
+          constants.*constant.value = std::clamp(other, constant.least, constant.most);
+          if (const double now = cost(); now < least) {
+            least = now;
+            best = constants.*constant.value;
+          }
+        }
+        constants.*constant.value = best;
+      }
+    }
+  }
+  return constants;
+}
+
+std::string percent(double logarithm) {
+  return fmt::format("{:+.1f} %", 100 * std::expm1(logarithm));
+}
+
+std::string range(double least, double most) {
+  const auto text = [](double value) {
+    return value < 100 ? fmt::format("{:.1f}", value) : fmt::format("{:.0f}", value);
+  };
+  return least == most ? text(least) : fmt::format("{} to {}", text(least), text(most));
+}
+
+struct Tables {
+  std::string text;
+  std::vector<std::string> broken;
+};
+
+void add_constants(const std::vector<Case>& all, Tables* made) {
+  made->text += "| constant | value | by the fit | interval | unit | source |\n"
+                "|---|---|---|---|---|---|\n";
+  const PipeConstants used, fitted = fit(all, nullptr);
+  for (const PipeConstant& constant : attention::pipe_constants()) {
+    const double value = used.*constant.value, by_fit = fitted.*constant.value;
+    made->text += fmt::format("| {} | {:g} | {} | {:g} to {:g} | {} | {} |\n", constant.name, value,
+                              is_fitted(constant) ? fmt::format("{:.3g}", by_fit) : "",
+                              constant.least, constant.most, constant.unit, constant.source);
+    if (value < constant.least || value > constant.most) {
+      made->broken.push_back(fmt::format("{} is outside its interval", constant.name));
+    }
+    if (is_fitted(constant) && std::abs(value / by_fit - 1) > 0.02) {
+      made->broken.push_back(
+          fmt::format("{} is {:g}, and the fit gives {:g}", constant.name, value, by_fit));
+    }
+  }
+}
+
+void add_figures(const std::vector<Case>& all, Tables* made) {
+  made->text +=
+      "\n| useful TFLOP/s | published | predicted | error | left out of the fit | predicted "
+      "interval | predicted clock | remark |\n|---|---|---|---|---|---|---|---|\n";
+  std::vector<double> errors;
+  double worst = 0;
+  std::size_t inside = 0;
+  for (const Case& one : all) {
+    const Published& published = one.published;
+    const bool sets = published.use == Use::kSets;
+    const attention::PipeDevice device = attention::pipe_device(published.device);
+    const double micros = one.micros(device);
+    const double error = one.error({});
+    const auto between = attention::predict_range(
+        published.device, micros,
+        [&](const attention::PipeDevice& other) { return one.micros(other); });
+    const double low = one.rate(between.most), high = one.rate(between.least);
+    const double hertz = attention::predict(device, published.config,
+                                            {published.problem.dim_qk, published.problem.dim_v},
+                                            one.tiles, one.work,
+                                            attention::least_bytes(published.problem))
+                             .predicted_hertz;
+    made->text += fmt::format(
+        "| {} [{}] | {}{} | {} | {} | {} | {} | {:.2f} GHz | {} |\n", published.name,
+        published.source, range(published.least, published.most), sets ? ", sets" : "",
+        range(one.rate(micros), one.rate(micros)), percent(error),
+        sets ? percent(one.error(fit(all, &one))) : percent(error), range(low, high), hertz / 1e9,
+        published.remark);
+    if (published.most >= low && published.least <= high) ++inside;
+    if (sets) continue;
+    errors.push_back(std::abs(std::expm1(error)));
+    worst = std::max(worst, errors.back());
+    if (errors.back() > kWorstBar && published.remark.empty()) {
+      made->broken.push_back(fmt::format("{} is wrong by {}, without a word why", published.name,
+                                         percent(error)));
+    }
+  }
+  std::ranges::sort(errors);
+  const double median = errors[errors.size() / 2];
+  made->text += fmt::format(
+      "\nOf {} held-out figures the median error is {:.1f} % and the largest {:.1f} %; {} of all {} "
+      "lie in the predicted interval.\n\n",
+      errors.size(), 100 * median, 100 * worst, inside, all.size());
+  if (median > kMedianBar) made->broken.push_back("the median error is above its bar");
+  int number = 0;
+  for (const char* source : bench::published_sources()) {
+    made->text += fmt::format("{}[{}] {}", number++ == 0 ? "" : "; ", number, source);
+  }
+  made->text += ".\n";
+}
+
+int run(const std::string& mode, const std::string& path) {
+  const std::vector<Case> all = cases();
+  Tables made;
+  add_constants(all, &made);
+  add_figures(all, &made);
+  for (const std::string& broken : made.broken) std::printf("%s\n", broken.c_str());
+  const int broken = made.broken.empty() ? 0 : 1;
+  if (mode.empty()) {
+    std::fputs(made.text.c_str(), stdout);
+    return broken;
+  }
+  const bench::Document document = bench::read_document(path, kProgram);
+  if (mode == "--write") {
+    bench::write_document(path, document, made.text);
+    return broken;
+  }
+  if (document.table == made.text) return broken;
+  std::printf("%s has another table; calibration --write makes this one:\n%s", path.c_str(),
+              made.text.c_str());
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string mode = argc > 1 ? argv[1] : "";
+  if (mode.empty() ? argc != 1 : argc != 3 || (mode != "--write" && mode != "--check")) {
+    std::fprintf(stderr, "usage: %s [--write FILE | --check FILE]\n", argv[0]);
+    return 2;
+  }
+  try {
+    return run(mode, argc > 2 ? argv[2] : "");
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "calibration: %s\n", error.what());
+    return 1;
+  }
+}
