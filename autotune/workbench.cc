@@ -87,7 +87,9 @@ double MeasuredWorkbench::time_micros(const attention::Forward& forward, int rep
   // device busy while the launches are queued, so that the device is measured and not the host.
   device::fill_bytes_async(*context_, scratch_.address(), 0, scratch_.bytes(), nullptr);
   start_.record(nullptr);
-  for (int i = 0; i < repeats; ++i) forward.run(nullptr, operands_.operands);
+  for (int i = 0; i < repeats; ++i) {
+    forward.run(nullptr, operands_.operands, reinterpret_cast<void*>(workspace_.address()));
+  }
   end_.record(nullptr);
   end_.synchronize();
   return device::elapsed_millis(*context_, start_, end_) * 1e3 / repeats;
@@ -99,7 +101,10 @@ std::vector<std::vector<double>> MeasuredWorkbench::measure(
   std::vector<int> repeats;
   for (const attention::KernelConfig& config : configs) {
     forwards.emplace_back(context_, kernels_,
-                          attention::make_plan(problem_, {config, "a candidate", {}}, limits_));
+                          attention::make_plan(problem_, {config, "a candidate", {}}, limits_,
+                                               {.dealt = attention::Dealt::kAsPays}));
+    const auto needed = static_cast<std::size_t>(forwards.back().plan().workspace_bytes);
+    if (needed > workspace_.bytes()) workspace_ = device::Buffer(context_, needed);
     // The first run warms up; the second one's time decides how many launches one measurement has.
     time_micros(forwards.back(), 1);
     const double once = std::max(time_micros(forwards.back(), 1), 0.1);

@@ -95,7 +95,8 @@ class MeasuredWorkbench : public Workbench {
   Problem problem_;
   MeasureOptions options_;
   DeviceOperands operands_;
-  device::Buffer scratch_;  // twice the L2
+  device::Buffer workspace_;  // of the candidate that is measured
+  device::Buffer scratch_;    // twice the L2
   device::Event start_, end_;
 };
 

@@ -41,6 +41,9 @@ class LaunchSink {
   virtual void add(const Function& function, Extent grid, Extent block,
                    std::size_t dynamic_shared_bytes,
                    std::span<const LaunchParameter> parameters) = 0;
+  // Writes `value` over `words` words of device memory of the context, 4-byte aligned, after what
+  // was added before and before what is added later.
+  virtual void fill(const Context& context, void* address, unsigned value, std::size_t words) = 0;
 
  protected:
   ~LaunchSink() = default;
@@ -52,6 +55,7 @@ class StreamSink final : public LaunchSink {
   explicit StreamSink(abi::CUstream stream) : stream_(stream) {}
   void add(const Function& function, Extent grid, Extent block, std::size_t dynamic_shared_bytes,
            std::span<const LaunchParameter> parameters) override;
+  void fill(const Context& context, void* address, unsigned value, std::size_t words) override;
 
  private:
   abi::CUstream stream_;
@@ -63,6 +67,7 @@ class LaunchList final : public LaunchSink {
   // Requires: all functions are of one context.
   void add(const Function& function, Extent grid, Extent block, std::size_t dynamic_shared_bytes,
            std::span<const LaunchParameter> parameters) override;
+  void fill(const Context& context, void* address, unsigned value, std::size_t words) override;
 
   // Queues all launches on `stream` in their order. It allocates nothing and takes no lock of this
   // library. Throws Error{kDevice} where the driver refuses a launch; the launches before it are
@@ -76,6 +81,7 @@ class LaunchList final : public LaunchSink {
   struct alignas(64) Line {
     std::byte bytes[64];
   };
+  // A launch, or where there is no function, words to fill.
   struct Launch {
     Function function;
     Extent grid, block;
@@ -83,7 +89,11 @@ class LaunchList final : public LaunchSink {
     std::unique_ptr<Line[]> values;
     // The addresses of the copies in `values`.
     std::array<void*, kMaxLaunchParameters> parameters = {};
+    void* filled = nullptr;
+    unsigned value = 0;
+    std::size_t words = 0;
   };
+  const Context* context_ = nullptr;  // of all functions, which keep it
   std::vector<Launch> launches_;
 };
 

@@ -38,6 +38,15 @@ FittedPlans make_fitting_plans(const Problem& problem, const attention::Choice& 
   if (!too_large()) return fitted;
   const std::int64_t asked = bytes;
 
+  const auto draws = [](const attention::LaunchPlan& plan) { return plan.features.draws_work; };
+  if (std::ranges::any_of(fitted.plans, draws)) {
+    form.dealt = attention::Dealt::kCountedOff;
+    make();
+    fitted.steps.push_back(fmt::format(
+        "workspace: {} bytes are more than max_workspace_bytes, {}; works are counted off instead "
+        "of drawn from a counter: {} bytes",
+        asked, max_workspace_bytes, bytes));
+  }
   const std::int64_t parts = parts_of(fitted.plans);
   if (form.kv_splits == 0 && parts > 1) {
     std::int64_t fewer = parts;

@@ -38,7 +38,9 @@ FittedPlans plans_for(const Planner& planner, const Problem& problem, const Plan
                       const attention::Choice& choice, const attention::DeviceLimits& limits,
                       int max_kv_splits = 0) {
   return make_fitting_plans(problem, choice, limits,
-                            {.kv_splits = options.kv_splits, .max_kv_splits = max_kv_splits},
+                            {.kv_splits = options.kv_splits,
+                             .max_kv_splits = max_kv_splits,
+                             .dealt = attention::Dealt::kAsPays},
                             options.max_workspace_bytes, planner.tiles.get());
 }
 

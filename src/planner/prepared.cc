@@ -44,7 +44,7 @@ void Prepared::put(device::LaunchSink& to, const Operands& operands, void* works
   const SelectionBuffers none;
   const kernels::TileListParams lists =
       selector->put(to, operands, buffers == nullptr ? none : *buffers, workspace, attend.lists());
-  attend.put(to, operands, lists);
+  attend.put(to, operands, lists, static_cast<std::byte*>(workspace) + selector->plan().attend);
 }
 
 }  // namespace annulus::planner

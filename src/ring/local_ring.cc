@@ -271,8 +271,9 @@ void LocalRing::compute(const RingCall& call, int rank, int index, int launch) c
       operands.lse = nullptr;
     }
   }
+  void* const own = workspace.launch == Workspace::kAbsent ? nullptr : base + workspace.launch;
   at.launches[static_cast<std::size_t>(launch)].run(static_cast<abi::CUstream>(call.stream),
-                                                    operands);
+                                                    operands, own);
   ended(call, rank, index);
 }
 

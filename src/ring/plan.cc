@@ -65,7 +65,8 @@ std::string kernel_of(const PlannedRing& ring, const Problem& largest, jit::Arch
   return attention::kernel_spec(ring.choice.config, attention::features_of(branch), arch).family;
 }
 
-Workspace lay_out(const Problem& local, const Schedule& schedule, int rank) {
+Workspace lay_out(const Problem& local, const Schedule& schedule, int rank,
+                  std::span<const attention::LaunchPlan> launches) {
   Workspace workspace;
   const auto take = [&](std::int64_t bytes) {
     const std::int64_t at = workspace.bytes;
@@ -82,6 +83,11 @@ Workspace lay_out(const Problem& local, const Schedule& schedule, int rank) {
     const std::int64_t bytes = schedule.buffer_bytes(rank, buffer);
     if (bytes > 0) workspace.buffer[buffer] = take(bytes);
   }
+  std::int64_t of_launch = 0;
+  for (const attention::LaunchPlan& launch : launches) {
+    of_launch = std::max(of_launch, launch.workspace_bytes);
+  }
+  if (of_launch > 0) workspace.launch = take(of_launch);
   return workspace;
 }
 
@@ -97,11 +103,11 @@ RankPlan plan_rank(const PlannedRing& ring, std::span<const attention::DeviceLim
     launch.carry_in = !op.first;
     launch.carry_out = !op.last;
     launch.want_lse = ring.problem.want_lse && op.last;
-    plan.launches.push_back(
-        attention::make_plan(launch, placement_of(ring.problem, ring.shards, rank, op.owner),
-                             ring.choice, limits[static_cast<std::size_t>(rank)]));
+    plan.launches.push_back(attention::make_plan(
+        launch, placement_of(ring.problem, ring.shards, rank, op.owner), ring.choice,
+        limits[static_cast<std::size_t>(rank)], {.dealt = attention::Dealt::kAsPays}));
   }
-  plan.workspace = lay_out(plan.problem, ring.schedule, rank);
+  plan.workspace = lay_out(plan.problem, ring.schedule, rank, plan.launches);
   return plan;
 }
 

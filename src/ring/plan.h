@@ -21,6 +21,7 @@ struct Workspace {
   std::int64_t m = kAbsent;
   std::int64_t l = kAbsent;
   std::int64_t buffer[2] = {kAbsent, kAbsent};
+  std::int64_t launch = kAbsent;  // what a launch needs for itself; they follow one another
   std::int64_t bytes = 0;
 };
 

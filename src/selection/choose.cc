@@ -163,8 +163,14 @@ attention::LaunchPlan make_plan(const Problem& problem, const Selection& selecti
   }
   // The kernels of the selection read the pattern's tiles and list the chosen ones among them, so
   // the pattern's tiles must be a list.
-  attention::LaunchPlan plan =
-      attention::make_plan(problem, choice, limits, {.list = attention::ListForm::kListed});
+  // Rows that keep a mass are of lengths that only the device knows.
+  const bool unlike = selection.rule != SelectionRule::kTopK;
+  attention::LaunchPlan plan = attention::make_plan(
+      problem, choice, limits,
+      {.list = attention::ListForm::kListed,
+       .dealt = unlike && config.family->pace(config).deal == attention::Deal::kCounter
+                    ? attention::Dealt::kDrawn
+                    : attention::Dealt::kAsPays});
   if (selection.block_rows % config.tile_rows == 0 &&
       selection.block_columns % config.tile_columns == 0) {
     return plan;  // each tile lies in one block, so no bits of blocks are read

@@ -138,7 +138,7 @@ std::int64_t bound_tiles(const SelectionPlan& plan, const attention::TileList& b
 }
 
 // Gives every part its offset in the workspace.
-void place(SelectionPlan* plan) {
+void place(const attention::LaunchPlan& launch, SelectionPlan* plan) {
   const Problem& problem = plan->problem;
   const std::int64_t lists = problem.batch * problem.heads;
   const auto take = [&](std::int64_t count, std::int64_t size) {
@@ -161,6 +161,7 @@ void place(SelectionPlan* plan) {
     if (pass->scored()) pass->scores = take(lists * pass->rows * pass->parts * pass->words * 32, 4);
     pass->chosen = take(lists * pass->rows * pass->words, 4);
   }
+  plan->attend = take(launch.workspace_bytes, 1);
   plan->counts = take(lists * plan->row_tiles, 4);
   plan->row_begin = take(lists * (plan->row_tiles + 1), 8);
   plan->row_order = take(lists * plan->row_tiles, 4);
@@ -276,7 +277,7 @@ SelectionPlan make_selection_plan(const Problem& problem, const Selection& selec
                "blocks, a smaller max_blocks or fewer batches in one call",
                lists, plan.capacity, of_entry);
   }
-  place(&plan);
+  place(launch, &plan);
   plan.decisions = describe(plan);
   return plan;
 }

@@ -70,6 +70,7 @@ struct SelectionPlan {
   std::int64_t capacity = 0;                              // entries of each list
   std::int64_t counts = 0, row_begin = 0, row_order = 0;  // offsets in the workspace
   std::int64_t tiles = 0, tile_masks = 0, mask_words = 0;
+  std::int64_t attend = 0;  // of the attention itself
   std::int64_t workspace_bytes = 0;
   std::vector<std::string> decisions;  // one line each, for people
 };

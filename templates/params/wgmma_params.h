@@ -22,7 +22,10 @@ struct TensorMaps {
 // the longest rows of all its heads come first (find_work in kernels/wgmma/work.cuh). A work is one
 // or more tile rows of a group of heads, computed by one CTA or by all CTAs of a cluster.
 struct WorkParams {
-  int count;        // row groups x head groups x B: cluster x takes work x, x + clusters, ...
+  // With Shape::kDrawsWork: the next work to be drawn. Before the launch it is the number of
+  // clusters, whose first works nobody draws.
+  unsigned* next;
+  int count;        // row groups x head groups x B
   int groups;       // head groups of all batches
   int set;          // groups in a set
   int head_groups;  // groups of a batch

@@ -20,6 +20,21 @@ __device__ __forceinline__ void store_shared(unsigned address, unsigned value) {
   asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
 }
 
+// mapa and st.async: PTX 8.1, sm_90. Stores a word at the offset `address` in the CTA of rank
+// `rank` of the cluster, at some later moment, and then completes its four bytes at that CTA's
+// mbarrier at the offset `barrier`. Who waits for the barrier sees the word.
+__device__ __forceinline__ void store_at(unsigned address, unsigned barrier, unsigned rank,
+                                         unsigned value) {
+  asm volatile(
+      "{\n.reg .b32 place, full;\n"
+      "mapa.shared::cluster.u32 place, %0, %2;\n"
+      "mapa.shared::cluster.u32 full, %1, %2;\n"
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [place], %3, [full];\n}" ::
+          "r"(address),
+      "r"(barrier), "r"(rank), "r"(value)
+      : "memory");
+}
+
 // ld.shared.b32: PTX 1.0, any architecture.
 __device__ __forceinline__ unsigned load_shared(unsigned address) {
   unsigned value;

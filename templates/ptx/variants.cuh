@@ -17,9 +17,6 @@
 #ifndef ANNULUS_NO_PIN
 #define ANNULUS_NO_PIN 0
 #endif
-#ifndef ANNULUS_DRAW_WORK
-#define ANNULUS_DRAW_WORK 0
-#endif
 #ifndef ANNULUS_TWO_RESIDENT
 #define ANNULUS_TWO_RESIDENT 0
 #endif
@@ -36,8 +33,6 @@ enum : bool {
   kNoTurns = ANNULUS_NO_TURNS,
   // ptxas may move exponentials below the wait that follows them (ptx::pin).
   kNoPin = ANNULUS_NO_PIN,
-  // CTAs of wgmma_forward draw their next work from a counter; not in clusters.
-  kDrawWork = ANNULUS_DRAW_WORK,
   // Two CTAs of one consumer each share a multiprocessor.
   kTwoResident = ANNULUS_TWO_RESIDENT,
 };

@@ -125,7 +125,10 @@ std::vector<Case> every_case() {
     placed = !placed;
   }
   for (Case& at : cases) {
-    if (at.shipped.config.family->element_bytes != 1) continue;
+    // Drawing works takes more registers than counting them off.
+    const Family& family = *at.shipped.config.family;
+    at.features.draws_work = family.pace(at.shipped.config).deal == Deal::kCounter;
+    if (family.element_bytes != 1) continue;
     at.features.dtype_o = at.features.dtype;
     at.features.dtype = Dtype::kFloat8E4M3;
     at.features.scale_block = 32;  // the most scales that a thread holds

@@ -63,8 +63,8 @@ std::vector<Case> cases() {
   std::vector<Case> all;
   for (Published& published : bench::published_times()) {
     const Problem& problem = published.problem;
-    attention::TileCounts tiles = attention::count_tiles(problem, published.config.tile_rows,
-                                                         published.config.tile_columns);
+    attention::TileCounts tiles =
+        attention::count_tiles(problem, published.config.tile_rows, published.config.tile_columns);
     const attention::KernelWork work =
         attention::estimate_work(published.config, attention::features_of(problem), tiles);
     all.push_back({std::move(published), std::move(tiles), work});
@@ -77,9 +77,9 @@ bool is_fitted(const PipeConstant& constant) {
   return std::string(constant.source).starts_with("fitted");
 }
 
-// The fitted constants: those that minimise the squared errors of the figures that set them, in units
-// of 3 %, by which measurements of the same differ, plus the squared distances of constants from the
-// middles of their intervals, in units of half an interval. Figure `left_out` has no say.
+// The fitted constants: those that minimise the squared errors of the figures that set them, in
+// units of 3 %, by which measurements of the same differ, plus the squared distances of constants
+// from the middles of their intervals, in units of half an interval. Figure `left_out` has no say.
 PipeConstants fit(const std::vector<Case>& all, const Case* left_out) {
   PipeConstants constants;
   for (const PipeConstant& constant : attention::pipe_constants()) {
@@ -137,8 +137,9 @@ struct Tables {
 };
 
 void add_constants(const std::vector<Case>& all, Tables* made) {
-  made->text += "| constant | value | by the fit | interval | unit | source |\n"
-                "|---|---|---|---|---|---|\n";
+  made->text +=
+      "| constant | value | by the fit | interval | unit | source |\n"
+      "|---|---|---|---|---|---|\n";
   const PipeConstants used, fitted = fit(all, nullptr);
   for (const PipeConstant& constant : attention::pipe_constants()) {
     const double value = used.*constant.value, by_fit = fitted.*constant.value;
@@ -172,30 +173,31 @@ void add_figures(const std::vector<Case>& all, Tables* made) {
         published.device, micros,
         [&](const attention::PipeDevice& other) { return one.micros(other); });
     const double low = one.rate(between.most), high = one.rate(between.least);
-    const double hertz = attention::predict(device, published.config,
-                                            {published.problem.dim_qk, published.problem.dim_v},
-                                            one.tiles, one.work,
-                                            attention::least_bytes(published.problem))
-                             .predicted_hertz;
-    made->text += fmt::format(
-        "| {} [{}] | {}{} | {} | {} | {} | {} | {:.2f} GHz | {} |\n", published.name,
-        published.source, range(published.least, published.most), sets ? ", sets" : "",
-        range(one.rate(micros), one.rate(micros)), percent(error),
-        sets ? percent(one.error(fit(all, &one))) : percent(error), range(low, high), hertz / 1e9,
-        published.remark);
+    const double hertz =
+        attention::predict(device, published.config,
+                           {published.problem.dim_qk, published.problem.dim_v}, one.tiles, one.work,
+                           attention::least_bytes(published.problem))
+            .predicted_hertz;
+    made->text +=
+        fmt::format("| {} [{}] | {}{} | {} | {} | {} | {} | {:.2f} GHz | {} |\n", published.name,
+                    published.source, range(published.least, published.most), sets ? ", sets" : "",
+                    range(one.rate(micros), one.rate(micros)), percent(error),
+                    sets ? percent(one.error(fit(all, &one))) : percent(error), range(low, high),
+                    hertz / 1e9, published.remark);
     if (published.most >= low && published.least <= high) ++inside;
     if (sets) continue;
     errors.push_back(std::abs(std::expm1(error)));
     worst = std::max(worst, errors.back());
     if (errors.back() > kWorstBar && published.remark.empty()) {
-      made->broken.push_back(fmt::format("{} is wrong by {}, without a word why", published.name,
-                                         percent(error)));
+      made->broken.push_back(
+          fmt::format("{} is wrong by {}, without a word why", published.name, percent(error)));
     }
   }
   std::ranges::sort(errors);
   const double median = errors[errors.size() / 2];
   made->text += fmt::format(
-      "\nOf {} held-out figures the median error is {:.1f} % and the largest {:.1f} %; {} of all {} "
+      "\nOf {} held-out figures the median error is {:.1f} % and the largest {:.1f} %; {} of all "
+      "{} "
       "lie in the predicted interval.\n\n",
       errors.size(), 100 * median, 100 * worst, inside, all.size());
   if (median > kMedianBar) made->broken.push_back("the median error is above its bar");

@@ -33,17 +33,16 @@ std::vector<GpuQuestion> gpu_questions(bool tiny) {
   const std::string two = "wgmma m128 n128 w8 s2", three = "wgmma m192 n80 w12 s2";
   const std::string wide = "wgmma m192 n128 w12 s2", single = "wgmma m64 n64 w4 s2 b2";
   const std::string narrow = "wgmma m128 n64 w8 s2", middle = "wgmma m128 n80 w8 s2";
-  const std::vector<std::string> draws = {"ANNULUS_DRAW_WORK"}, no_turns = {"ANNULUS_NO_TURNS"},
-                                 no_pin = {"ANNULUS_NO_PIN"};
+  const std::vector<std::string> no_turns = {"ANNULUS_NO_TURNS"}, no_pin = {"ANNULUS_NO_PIN"};
   return {
       about(dense, "clusters",
             "what clusters are worth, and what releasing to the cluster in every step cost",
             {{two, {}}, {two + " c2", {}}, {two + " c2", {"ANNULUS_RELEASE_TO_CLUSTER"}}}),
       about(causal_128, "scheduler", "works by a fixed stride, or drawn from a counter",
-            {{two, {}}, {two, draws}, {three, {}}, {three, draws}}),
+            {{two, {}}, {two, {}, true}, {three, {}}, {three, {}, true}}),
       about(causal_256, "scheduler_d256",
             "the same at D 256, where the rows of a round differ most",
-            {{narrow, {}}, {narrow, draws}}),
+            {{narrow, {}}, {narrow, {}, true}}),
       about(dense_64, "turns_d64", "whether consumers should take turns at D 64",
             {{wide, {}}, {wide, no_turns}, {two + " q", {}}, {two + " q", no_turns}}),
       about(dense, "turns_d128", "the same at D 128, where two consumers need them by the model",

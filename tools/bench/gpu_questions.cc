@@ -87,10 +87,10 @@ attention::LaunchPlan plan_of(attention::DeviceLimits limits, const bench::GpuQu
   const attention::Choice choice =
       attention::forced_config(question.problem, limits, variant.config);
   if (has(variant.defines, "ANNULUS_TWO_RESIDENT")) limits.multiprocessors *= 2;
-  attention::LaunchPlan plan = attention::make_plan(question.problem, choice, limits);
+  attention::LaunchPlan plan = attention::make_plan(
+      question.problem, choice, limits,
+      {.dealt = variant.draws ? attention::Dealt::kDrawn : attention::Dealt::kCountedOff});
   plan.spec.defines = variant.defines;
-  constexpr std::int64_t kDrawnBytes = 32;  // WgmmaLayout: two barriers and a word
-  if (has(variant.defines, "ANNULUS_DRAW_WORK")) plan.shape.shared_bytes += kDrawnBytes;
   return plan;
 }
 
@@ -102,7 +102,8 @@ class Variant {
       : context_(device.context),
         forward_(std::make_unique<attention::Forward>(
             device.context, *device.kernels, plan_of(api::limits_of(device), question, variant),
-            device.device_tiles.get())) {}
+            device.device_tiles.get())),
+        workspace_(device.context, static_cast<std::size_t>(forward_->plan().workspace_bytes)) {}
 
   int keys_of_step() const {
     const attention::KernelConfig& config = forward_->plan().config;
@@ -115,12 +116,15 @@ class Variant {
         static_cast<int>(shape.threads), static_cast<std::size_t>(shape.shared_bytes));
   }
   double run(const Operands& operands) const {
-    return time_of(context_, [&] { forward_->run(nullptr, operands); });
+    return time_of(context_, [&] {
+      forward_->run(nullptr, operands, reinterpret_cast<void*>(workspace_.address()));
+    });
   }
 
  private:
   device::ContextPointer context_;
   std::unique_ptr<attention::Forward> forward_;
+  device::Buffer workspace_;
 };
 
 // Root mean square of the difference over that of `a`; NaN where either has a NaN.
@@ -174,6 +178,7 @@ class Answers {
                        {"problem", question.problem_text},
                        {"config", one.config},
                        {"defines", one.defines},
+                       {"draws", one.draws},
                        {"simulated", impl_.info.simulated}});
       variants.push_back(make(question, one, operands, lines.back()));
       good = good && variants.back() != nullptr;
@@ -357,6 +362,7 @@ bool compile_all(const Options& options) {
       const Json line = {{"question", question.name},
                          {"config", one.config},
                          {"defines", one.defines},
+                         {"draws", one.draws},
                          {"registers", kernel.usage.registers},
                          {"spilled_bytes", spilled},
                          {"notes_of_ptxas", kernel.usage.notes},

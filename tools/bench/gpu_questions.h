@@ -16,6 +16,7 @@ namespace annulus::bench {
 struct QuestionVariant {
   std::string config;                // KernelConfig, as explain prints it
   std::vector<std::string> defines;  // empty: the kernel as it ships
+  bool draws = false;                // works from a counter, else they are counted off
 };
 
 struct GpuQuestion {

@@ -59,8 +59,9 @@ Predicted predict(const Problem& problem) {
                                           .clock_kilohertz = info.clock_kilohertz,
                                           .memory_clock_kilohertz = info.memory_clock_kilohertz,
                                           .memory_bus_bits = info.memory_bus_bits};
-  const attention::LaunchPlan plan = attention::make_plan(
-      problem, attention::choose_config(problem, limits), limits, {.kv_splits = 0});
+  const attention::LaunchPlan plan =
+      attention::make_plan(problem, attention::choose_config(problem, limits), limits,
+                           {.kv_splits = 0, .dealt = attention::Dealt::kAsPays});
   const attention::Prediction made = attention::predict(attention::pipe_device(info), plan);
   return {attention::to_string(plan.config), made,
           attention::predict_range(info, made.predicted_micros,

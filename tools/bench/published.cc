@@ -30,8 +30,8 @@ device::DeviceInfo usual(int major, int minor, int multiprocessors) {
 
 // Kernels of others as families of ours: the same steps on the same pipes, and what differs.
 
-// The pace of FlashAttention-3: O is stored from the memory of V, so that the copies of the next row
-// wait for it, and a row costs as many latencies as in a kernel of one row.
+// The pace of FlashAttention-3: O is stored from the memory of V, so that the copies of the next
+// row wait for it, and a row costs as many latencies as in a kernel of one row.
 Pace fa3_pace(const KernelConfig& config) {
   Pace pace = attention::wgmma_pace(config);
   pace.frame_latencies = Pace{}.frame_latencies;
@@ -39,8 +39,8 @@ Pace fa3_pace(const KernelConfig& config) {
   return pace;
 }
 
-// FlashAttention-3 as it was when its plot was drawn (commits 7f67966 and 7ef2484 of 2024-07-11): with
-// a causal mask CTAs draw works from a counter, head by head, the shortest rows first
+// FlashAttention-3 as it was when its plot was drawn (commits 7f67966 and 7ef2484 of 2024-07-11):
+// with a causal mask CTAs draw works from a counter, head by head, the shortest rows first
 // (hopper/tile_scheduler.hpp).
 const Family& fa3_first() {
   static const Family family = [] {
@@ -134,8 +134,16 @@ double pairs_flop(const Problem& problem, double density) {
 Published dense(std::string name, Use use, device::DeviceInfo device, const Problem& of,
                 const KernelConfig& config, double least, double most, int source) {
   const bool masked = of.pattern.to_string() != "dense";
-  return {std::move(name), use,  std::move(device), of, config, pairs_flop(of, masked ? 0.5 : 1), least,
-          most,            source, ""};
+  return {std::move(name),
+          use,
+          std::move(device),
+          of,
+          config,
+          pairs_flop(of, masked ? 0.5 : 1),
+          least,
+          most,
+          source,
+          ""};
 }
 
 enum Source { kPlot3 = 1, kMagi, kPaper2, kAbi, kA5000, kVideo, kTiles, kMit, kInfer };
@@ -199,8 +207,10 @@ std::vector<Published> published_times() {
   std::vector<Published> all;
   const auto add = [&](auto&&... of) { all.push_back(dense(of...)); };
 
-  add("FA3 D128 16k", Use::kSets, h100(), problem(16, 16384, 128), tile(fa3_first(), 128, 176, 2), 648, 686, kPlot3);
-  add("FA2 D128 16k on A100", Use::kSets, a100(), problem(16, 16384, 128), fa2_128, 222, 227, kPaper2);
+  add("FA3 D128 16k", Use::kSets, h100(), problem(16, 16384, 128), tile(fa3_first(), 128, 176, 2),
+      648, 686, kPlot3);
+  add("FA2 D128 16k on A100", Use::kSets, a100(), problem(16, 16384, 128), fa2_128, 222, 227,
+      kPaper2);
 
   {
     Problem video;
@@ -209,12 +219,21 @@ std::vector<Published> published_times() {
     video.dim_qk = video.dim_v = 128;
     const GpuProblem sparse = sparse_problem("video", video, 64, 16, 64, 0);
     const KernelConfig config = {
-        &kittens(), 64, 64, WgmmaConfig{.tile_rows = 64, .tile_columns = 64, .warps = 4}.of(kittens()).own};
-    all.push_back({"FlashInfer D128, block 64, its kernel for sm_80, on H200", Use::kHeldOut, h200(),
-                   sparse.problem, MmaConfig{64, 64, 4, 1, false, 2}, sparse.flop, 272, 280,
+        &kittens(), 64, 64,
+        WgmmaConfig{.tile_rows = 64, .tile_columns = 64, .warps = 4}.of(kittens()).own};
+    all.push_back({"FlashInfer D128, block 64, its kernel for sm_80, on H200", Use::kHeldOut,
+                   h200(), sparse.problem, MmaConfig{64, 64, 4, 1, false, 2}, sparse.flop, 272, 280,
                    kInfer, "the source names no shape; that of [6] is assumed"});
-    Published made{"ThunderKittens D128 40k, block 64, 90 % sparse", Use::kSets, h100(),
-                   sparse.problem, config, sparse.flop, 524, 524, kVideo, ""};
+    Published made{"ThunderKittens D128 40k, block 64, 90 % sparse",
+                   Use::kSets,
+                   h100(),
+                   sparse.problem,
+                   config,
+                   sparse.flop,
+                   524,
+                   524,
+                   kVideo,
+                   ""};
     all.push_back(std::move(made));
   }
   {
@@ -227,24 +246,27 @@ std::vector<Published> published_times() {
     decode.dim_qk = decode.dim_v = 128;
     const double flop = pairs_flop(decode, 1);
     all.push_back({"decoding, batch 32, 32/8 heads, 4k, on H200", Use::kSets, h200(), decode,
-                   tile(fa3_now(), 64, 128),
-                   flop, flop / 135e6, flop / 135e6, kTiles, ""});
+                   tile(fa3_now(), 64, 128), flop, flop / 135e6, flop / 135e6, kTiles, ""});
   }
 
-  add("FA3 D64 16k", Use::kHeldOut, h100(), problem(32, 16384, 64), tile(fa3_first(), 192, 128), 497, 497, kPlot3);
-  add("FA3 D256 16k", Use::kHeldOut, h100(), problem(8, 16384, 256), tile(fa3_first(), 128, 80, 2), 756, 756, kPlot3);
+  add("FA3 D64 16k", Use::kHeldOut, h100(), problem(32, 16384, 64), tile(fa3_first(), 192, 128),
+      497, 497, kPlot3);
+  add("FA3 D256 16k", Use::kHeldOut, h100(), problem(8, 16384, 256), tile(fa3_first(), 128, 80, 2),
+      756, 756, kPlot3);
   add("FA3 D128 16k causal", Use::kHeldOut, h100(), problem(16, 16384, 128, true),
       tile(fa3_first(), 128, 128), 616, 616, kPlot3);
   add("FA3 D64 16k causal", Use::kHeldOut, h100(), problem(32, 16384, 64, true),
       tile(fa3_first(), 192, 128), 473, 473, kPlot3);
   add("FA3 D256 16k causal", Use::kHeldOut, h100(), problem(8, 16384, 256, true),
       tile(fa3_first(), 128, 80), 642, 642, kPlot3);
-  add("FA3 D128 2k", Use::kHeldOut, h100(), problem(16, 2048, 128), tile(fa3_first(), 128, 176, 2), 625, 625, kPlot3);
+  add("FA3 D128 2k", Use::kHeldOut, h100(), problem(16, 2048, 128), tile(fa3_first(), 128, 176, 2),
+      625, 625, kPlot3);
   add("FA3 D128 2k causal", Use::kHeldOut, h100(), problem(16, 2048, 128, true),
       tile(fa3_first(), 128, 128), 521, 521, kPlot3);
-  add("FA3 D128 512", Use::kHeldOut, h100(), problem(16, 512, 128), tile(fa3_first(), 128, 176, 2), 467, 467, kPlot3);
-  add("FA3 e4m3 D256 16k", Use::kHeldOut, h100(), problem(8, 16384, 256), tile(fa3_8bit(), 128, 128), 1171, 1171,
-      kPlot3);
+  add("FA3 D128 512", Use::kHeldOut, h100(), problem(16, 512, 128), tile(fa3_first(), 128, 176, 2),
+      467, 467, kPlot3);
+  add("FA3 e4m3 D256 16k", Use::kHeldOut, h100(), problem(8, 16384, 256),
+      tile(fa3_8bit(), 128, 128), 1171, 1171, kPlot3);
   all.back().problem.dtype = Dtype::kFloat8E4M3;
   {
     Problem magi = problem(64, 16384, 128);
@@ -259,11 +281,15 @@ std::vector<Published> published_times() {
     add("FA3 of 2025, D128 2k causal, 64/8 heads", Use::kHeldOut, h100(), magi,
         tile(fa3_now(), 128, 128), 584, 584, kMagi);
   }
-  add("FA2 D64 16k on A100", Use::kHeldOut, a100(), problem(32, 16384, 64), fa2_64, 187, 193, kPaper2);
-  add("FA2 D128 16k on H100", Use::kHeldOut, h100(), problem(16, 16384, 128), fa2_128, 370, 376, kPlot3);
+  add("FA2 D64 16k on A100", Use::kHeldOut, a100(), problem(32, 16384, 64), fa2_64, 187, 193,
+      kPaper2);
+  add("FA2 D128 16k on H100", Use::kHeldOut, h100(), problem(16, 16384, 128), fa2_128, 370, 376,
+      kPlot3);
   add("FA2 D64 8k on H100", Use::kHeldOut, h100(), problem(32, 8192, 64), fa2_64, 310, 322, kAbi);
-  add("FA2 D256 16k on H100", Use::kHeldOut, h100(), problem(8, 16384, 256), fa2_256, 326, 326, kPlot3);
-  add("FA2 D64 8k on RTX A5000", Use::kHeldOut, a5000(), problem(32, 8192, 64), fa2_64, 82, 82, kA5000);
+  add("FA2 D256 16k on H100", Use::kHeldOut, h100(), problem(8, 16384, 256), fa2_256, 326, 326,
+      kPlot3);
+  add("FA2 D64 8k on RTX A5000", Use::kHeldOut, a5000(), problem(32, 8192, 64), fa2_64, 82, 82,
+      kA5000);
   all.back().remark = "a chip of 230 W, whose clock under load the model does not know";
   {
     Problem mit;
@@ -273,10 +299,11 @@ std::vector<Published> published_times() {
     const GpuProblem sparse = sparse_problem("mit", mit, 128, 32, 49, 0);
     // 0.13 of the time of FlashAttention-2, of which source kPaper2 has the rate.
     const double rate = 225 * sparse.density / 0.13;
-    all.push_back({"MIT D128 64k on A100, block 128, 90 % sparse", Use::kHeldOut, a100(),
-                   sparse.problem, fa2_128, sparse.flop, rate, rate, kMit,
-                   "with nothing left out it takes 1.15 to 1.2 times as long as FlashAttention-2, by "
-                   "the same source; the model knows its tiles alone"});
+    all.push_back(
+        {"MIT D128 64k on A100, block 128, 90 % sparse", Use::kHeldOut, a100(), sparse.problem,
+         fa2_128, sparse.flop, rate, rate, kMit,
+         "with nothing left out it takes 1.15 to 1.2 times as long as FlashAttention-2, by "
+         "the same source; the model knows its tiles alone"});
   }
   return all;
 }

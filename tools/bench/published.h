@@ -35,7 +35,7 @@ struct Published {
   double flop = 0;                 // useful work
   // The published rate, or the range of several measurements of the same, in useful TFLOP/s.
   double least = 0, most = 0;
-  int source = 0;       // index of published_sources(), from 1 on
+  int source = 0;      // index of published_sources(), from 1 on
   std::string remark;  // why the model differs, where it does by much
 };
 

@@ -1,6 +1,7 @@
 // Prints static properties of every shipped configuration: registers, spills and, for the wgmma
-// family, the main loop, read from the machine code that NVRTC and ptxas make. Nothing is timed and
-// no GPU is used; the figures are the same on every machine with the same compiler.
+// families, whose kernels draw their works, the main loop, read from the machine code that NVRTC
+// and ptxas make. Nothing is timed and no GPU is used; the figures are the same on every machine
+// with the same compiler.
 //
 //   static_proof                     prints the table
 //   static_proof --write FILE        puts it between the marks of a document
@@ -132,6 +133,7 @@ class Prover {
   Proof prove(const attention::ShippedConfig& shipped, kernels::TileOrder tile_order) {
     attention::KernelFeatures features = {
         .dims = shipped.dims, .tile_order = tile_order, .mask = "m.causal(q, k)"};
+    features.draws_work = is_wgmma(shipped);
     if (shipped.config.family == &attention::wgmma8_family) features.dtype = Dtype::kFloat8E4M3;
     const jit::Arch arch = is_wgmma(shipped) ? jit::Arch{90, 'a'} : jit::Arch{80, '\0'};
     const jit::KernelRequest request =

@@ -45,7 +45,7 @@ class Slots {
 // The lengths of the works of each distinct head in their order. `rows` neighbouring rows make one
 // work, which is as long as the longest of them.
 std::vector<std::vector<std::int32_t>> works_of_heads(const TileCounts& tiles, bool longest_first,
- int rows) {
+                                                      int rows) {
   const std::int64_t row_tiles = std::max<std::int64_t>(1, tiles.row_tiles);
   const auto distinct = static_cast<std::int64_t>(tiles.lengths.size()) / row_tiles;
   std::vector<std::vector<std::int32_t>> heads(static_cast<std::size_t>(distinct));
@@ -63,10 +63,42 @@ std::vector<std::vector<std::int32_t>> works_of_heads(const TileCounts& tiles, b
   return heads;
 }
 
+// The works of a launch in their order.
+class Works {
+ public:
+  Works(const TileCounts& tiles, const Dealing& dealing)
+      : together_(tiles.copies % dealing.cluster == 0),
+        heads_(works_of_heads(tiles, dealing.longest_first, together_ ? 1 : dealing.cluster)),
+        groups_(std::ssize(heads_) * (together_ ? tiles.copies / dealing.cluster : tiles.copies)),
+        rows_(heads_.empty() ? 0 : std::ssize(heads_.front())),
+        set_(std::max<std::int64_t>(1, std::min(dealing.set, groups_))) {}
+
+  std::int64_t count() const { return groups_ * rows_; }
+  // The tiles of work `index`, which find_work in templates/kernels/wgmma/work.cuh finds as well.
+  std::int64_t length(std::int64_t index) const {
+    const std::int64_t set = index / (set_ * rows_);
+    const std::int64_t size = std::min(set_, groups_ - set * set_);
+    const std::int64_t in_set = index - set * set_ * rows_;
+    const std::int64_t group = set * set_ + in_set % size;
+    return heads_[static_cast<std::size_t>(group % std::ssize(heads_))]
+                 [static_cast<std::size_t>(in_set / size)];
+  }
+
+ private:
+  const bool together_;  // CTAs of a cluster have heads of their own, else rows
+  const std::vector<std::vector<std::int32_t>> heads_;
+  const std::int64_t groups_;
+  const std::int64_t rows_;
+  const std::int64_t set_;
+};
+
+std::int64_t slots_of(const Dealing& dealing) {
+  return std::max<std::int64_t>(1, dealing.slots / dealing.cluster);
+}
+
 }  // namespace
 
 double makespan(const TileCounts& tiles, const Dealing& dealing, double frame, double step) {
-  const std::int64_t slots = std::max<std::int64_t>(1, dealing.slots / dealing.cluster);
   if (tiles.ctas > kMaxNamedRows) {
     const double total =
         static_cast<double>(tiles.ctas) * frame + static_cast<double>(tiles.tiles()) * step;
@@ -74,23 +106,37 @@ double makespan(const TileCounts& tiles, const Dealing& dealing, double frame, d
     const double share = 1.0 / static_cast<double>(dealing.slots);
     return std::max(longest, total * share + longest * (1.0 - share) / 2);
   }
-  const bool heads_together = tiles.copies % dealing.cluster == 0;
-  const auto heads = works_of_heads(tiles, dealing.longest_first, heads_together ? 1 : dealing.cluster);
-  const auto distinct = std::ssize(heads);
-  const std::int64_t groups =
-      distinct * (heads_together ? tiles.copies / dealing.cluster : tiles.copies);
-  const std::int64_t rows = distinct > 0 ? std::ssize(heads.front()) : 0;
-  Slots taken(dealing.deal, slots);
-  for (std::int64_t set = 0; set < groups; set += dealing.set) {
-    const std::int64_t end = std::min(groups, set + dealing.set);
-    for (std::int64_t row = 0; row < rows; ++row) {
-      for (std::int64_t group = set; group < end; ++group) {
-        const auto& lengths = heads[static_cast<std::size_t>(group % distinct)];
-        taken.take(frame + lengths[static_cast<std::size_t>(row)] * step);
-      }
-    }
+  const Works works(tiles, dealing);
+  Slots slots(dealing.deal, slots_of(dealing));
+  for (std::int64_t at = 0; at < works.count(); ++at) {
+    slots.take(frame + static_cast<double>(works.length(at)) * step);
   }
-  return taken.last();
+  return slots.last();
+}
+
+bool drawing_pays(const TileCounts& tiles, const Dealing& dealing, double frame, double step,
+                  double clear) {
+  const std::int64_t slots = slots_of(dealing);
+  const auto count = static_cast<double>(tiles.ctas) / dealing.cluster;
+  if (count <= static_cast<double>(slots)) return false;
+  const double mean =
+      (static_cast<double>(tiles.ctas) * frame + static_cast<double>(tiles.tiles()) * step) /
+      static_cast<double>(dealing.slots);
+  if (tiles.ctas > kMaxNamedRows) {
+    // Lengths are not known. Many works of unlike lengths end unevenly by about half a work a set.
+    const double longest = frame + static_cast<double>(tiles.longest_row) * step;
+    return longest * count > 1.02 * mean * static_cast<double>(slots) && longest > 2 * clear;
+  }
+  const Works works(tiles, dealing);
+  if (works.count() == 0) return false;
+  const auto cycles = [&](std::int64_t work) {
+    return frame + static_cast<double>(works.length(work)) * step;
+  };
+  double busiest = 0;
+  for (std::int64_t at = 0; at < works.count(); at += slots) busiest += cycles(at);
+  // Drawn works end within the last one of each other, about.
+  const double drawn = std::max(cycles(0), mean + cycles(works.count() - 1) / 2);
+  return busiest - drawn > clear + 0.005 * mean;
 }
 
 }  // namespace annulus::attention

@@ -1,8 +1,8 @@
 #ifndef ANNULUS_ATTENTION_COST_MAKESPAN_H_
 #define ANNULUS_ATTENTION_COST_MAKESPAN_H_
 
-// When the last CTA of a launch ends, if works of known lengths are dealt to slots as a kernel deals
-// them.
+// When the last CTA of a launch ends, if works of known lengths are dealt to slots as a kernel
+// deals them.
 
 #include <cstdint>
 
@@ -14,7 +14,7 @@ namespace annulus::attention {
 // How a launch is dealt out. A work is a tile row, or a part of one, of one group of heads; a slot
 // computes one work at a time.
 struct Dealing {
-  Deal deal = Deal::kFree;
+  Deal deal = Deal::kFree;  // kCounter deals as kFree does
   std::int64_t slots = 1;
   int cluster = 1;       // CTAs of a slot, which take one row of several heads, or several rows
   std::int64_t set = 1;  // groups of heads whose rows of one order are taken together
@@ -22,10 +22,16 @@ struct Dealing {
 };
 
 // The cycles until all works have ended. A work takes `frame` cycles, and `step` cycles for each
-// tile. Works come set by set; within a set the longest rows of all its groups first, or the first. Above
-// kMaxNamedRows CTAs the lengths of rows need not be known (tile_counts.h): the estimate is then the
-// mean of the slots plus half of the longest work, and at least the longest work.
+// tile. Works come set by set; within a set the longest rows of all its groups first, or the first.
+// Above kMaxNamedRows CTAs the lengths of rows need not be known (tile_counts.h): the estimate is
+// then the mean of the slots plus half of the longest work, and at least the longest work.
 double makespan(const TileCounts& tiles, const Dealing& dealing, double frame, double step);
+
+// Whether works that are counted off (Deal::kStride) end so unevenly that drawing them from a
+// counter pays, which costs `clear` cycles for setting the counter to 0. It looks at the works of
+// the first slot alone, which within a set are never shorter than those of the others.
+bool drawing_pays(const TileCounts& tiles, const Dealing& dealing, double frame, double step,
+                  double clear);
 
 }  // namespace annulus::attention
 

@@ -216,79 +216,115 @@ const char* to_string(Limit limit) {
 
 namespace {
 
+// What a launch does on a device whose clock stays as it is.
+struct Pacing {
+  TileCounts tiles;     // as CTAs take them
+  double together = 1;  // CTAs that share the pipes of a multiprocessor
+  double steps = 0;
+  StepCycles each{};
+  double late = 0;   // cycles that a CTA waits for its copies in a step
+  double step = 0;   // cycles of a step of all CTAs that are together
+  double frame = 0;  // cycles of a work besides its steps
+  Dealing dealing;
+};
+
+Pacing pacing_of(const PipeDevice& device, const KernelConfig& config, const Dims& dims,
+                 const TileCounts& of_heads, const KernelWork& work, int resident) {
+  const CtaShape cta = cta_shape(config);
+  const Pace pace = config.family->pace(config);
+  Pacing made;
+  made.tiles = taken_together(of_heads, cta.heads);
+  const TileCounts& tiles = made.tiles;
+  // CTAs that share the pipes of a multiprocessor: as many as it holds, or fewer if there are not
+  // enough CTAs for all multiprocessors.
+  made.together = std::clamp(static_cast<double>(tiles.ctas) / device.multiprocessors, 1.0,
+                             static_cast<double>(resident));
+  // A step here is one tile, or a CTA where there are fewer tiles than CTAs: `work` includes what
+  // each CTA does once, which must not be divided among a few tiles, nor by 0 where there is none.
+  // `turn` is the time in which each of the `together` CTAs does one step.
+  made.steps = static_cast<double>(std::max(tiles.tiles(), tiles.ctas));
+  made.each = step_cycles(device, pace, work, made.steps);
+  const StepCycles& each = made.each;
+  const double turn =
+      made.together * busy_cycles(device, cta, pace, work, made.steps, each, made.together);
+  made.late = late_cycles(device, cta, turn);
+  made.step = turn + made.late;
+  // The first step of a row has nothing beside it but the other CTAs.
+  const double alone = std::max(each.matrix, each.shared) + each.special + each.issue;
+  made.frame = pace.frame_latencies * device.latency_cycles + std::max(0.0, alone - turn);
+  const std::int64_t groups = tiles.ctas / std::max<std::int64_t>(1, tiles.row_tiles);
+  made.dealing = {.deal = pace.deal,
+                  .slots = std::int64_t{device.multiprocessors} * resident,
+                  .cluster = cta.cluster,
+                  .set = config.family->persistent
+                             ? groups_in_set({.dims = dims,
+                                              .element_bytes = config.family->element_bytes,
+                                              .seq_k = tiles.seq_k,
+                                              .heads_per_kv = tiles.heads_per_kv,
+                                              .group_heads = cta.heads,
+                                              .groups = groups})
+                             : 1,
+                  .longest_first = pace.longest_first};
+  return made;
+}
+
+bool drawing_pays(const PipeDevice& device, const Pacing& pacing) {
+  return drawing_pays(pacing.tiles, pacing.dealing, pacing.frame, pacing.step,
+                      device.launch_cycles);
+}
+
 // The prediction for a device whose clock stays as it is.
 Prediction predict_at_clock(const PipeDevice& device, const KernelConfig& config, const Dims& dims,
                             const TileCounts& of_heads, const KernelWork& work, double bytes,
-                            int registers) {
-  const CtaShape cta = cta_shape(config);
-  const TileCounts tiles = taken_together(of_heads, cta.heads);
+                            int registers, Dealt dealt) {
   Prediction made;
-  if (tiles.ctas == 0) return made;
+  if (of_heads.ctas == 0) return made;
   made.predicted_resident = resident_ctas(device, config, dims, registers);
   if (made.predicted_resident == 0) {
     made.predicted_cycles = made.predicted_micros = std::numeric_limits<double>::infinity();
     return made;
   }
-  const Pace pace = config.family->pace(config);
+  Pacing pacing = pacing_of(device, config, dims, of_heads, work, made.predicted_resident);
+  const TileCounts& tiles = pacing.tiles;
   const double multiprocessors = device.multiprocessors;
-  const std::int64_t slots = std::int64_t{device.multiprocessors} * made.predicted_resident;
-  made.predicted_waves = static_cast<double>(tiles.ctas) / static_cast<double>(slots);
-  // CTAs that share the pipes of a multiprocessor: as many as it holds, or fewer if there are not
-  // enough CTAs for all multiprocessors.
-  const double together = std::clamp(static_cast<double>(tiles.ctas) / multiprocessors, 1.0,
-                                     static_cast<double>(made.predicted_resident));
-
-  // A step here is one tile, or a CTA where there are fewer tiles than CTAs: `work` includes what
-  // each CTA does once, which must not be divided among a few tiles, nor by 0 where there is none.
-  // `turn` is the time in which each of the `together` CTAs does one step.
-  const double steps = static_cast<double>(std::max(tiles.tiles(), tiles.ctas));
-  const StepCycles each = step_cycles(device, pace, work, steps);
-  const double turn = together * busy_cycles(device, cta, pace, work, steps, each, together);
-  const double late = late_cycles(device, cta, turn);
-  const double step = turn + late;
-
-  // The first step of a row has nothing beside it but the other CTAs.
-  const double alone = std::max(each.matrix, each.shared) + each.special + each.issue;
-  const double frame = pace.frame_latencies * device.latency_cycles + std::max(0.0, alone - turn);
-  const std::int64_t groups = tiles.ctas / std::max<std::int64_t>(1, tiles.row_tiles);
-  const Dealing dealing = {
-      .deal = pace.deal,
-      .slots = slots,
-      .cluster = cta.cluster,
-      .set = config.family->persistent
-                 ? groups_in_set({.dims = dims,
-                                  .element_bytes = config.family->element_bytes,
-                                  .seq_k = tiles.seq_k,
-                                  .heads_per_kv = tiles.heads_per_kv,
-                                  .group_heads = cta.heads,
-                                  .groups = groups})
-                 : 1,
-      .longest_first = pace.longest_first};
-  const double longest = makespan(tiles, dealing, frame, step);
+  made.predicted_waves =
+      static_cast<double>(tiles.ctas) / static_cast<double>(pacing.dealing.slots);
+  // Setting the counter to 0 takes about as long as a launch.
+  double clear = 0;
+  if (pacing.dealing.deal == Deal::kCounter) {
+    const bool draws =
+        dealt == Dealt::kAsPays ? drawing_pays(device, pacing) : dealt == Dealt::kDrawn;
+    if (draws) clear = device.launch_cycles;
+    if (!draws) pacing.dealing.deal = Deal::kStride;
+  }
+  const double longest = makespan(tiles, pacing.dealing, pacing.frame, pacing.step);
   // The mean has as many CTAs at a time as share the pipes in `step`; slots only say how many may
   // start. If slots stay empty, `together` is the CTAs of a multiprocessor, and imbalance compares
   // the longest CTA with the mean CTA. With fewer CTAs than multiprocessors, idle ones count too.
-  const double mean =
-      (static_cast<double>(tiles.ctas) * frame + static_cast<double>(tiles.tiles()) * step) /
-      (multiprocessors * together);
+  const double mean = (static_cast<double>(tiles.ctas) * pacing.frame +
+                       static_cast<double>(tiles.tiles()) * pacing.step) /
+                      (multiprocessors * pacing.together);
   const double memory = bytes / device.memory_bytes;
   made.predicted_imbalance = mean > 0 ? longest / mean : 1;
-  made.predicted_cycles = std::max(longest, memory) + device.launch_cycles;
+  made.predicted_cycles = std::max(longest, memory) + device.launch_cycles + clear;
   made.predicted_micros = made.predicted_cycles / device.clock_hertz * 1e6;
   made.predicted_hertz = device.clock_hertz;
-  const double per_multiprocessor = steps / multiprocessors;
+  const StepCycles& each = pacing.each;
+  const double per_multiprocessor = pacing.steps / multiprocessors;
   made.predicted_busy = {each.matrix * per_multiprocessor, each.special * per_multiprocessor,
                          each.issue * per_multiprocessor,  each.shared * per_multiprocessor,
                          each.l2 * per_multiprocessor,     memory};
-  made.predicted_limit = limit_of(made, longest, late, step);
+  made.predicted_limit = limit_of(made, longest, pacing.late, pacing.step);
   return made;
 }
 
 }  // namespace
 
 Prediction predict(const PipeDevice& device, const KernelConfig& config, const Dims& dims,
-                   const TileCounts& tiles, const KernelWork& work, double bytes, int registers) {
-  const Prediction fast = predict_at_clock(device, config, dims, tiles, work, bytes, registers);
+                   const TileCounts& tiles, const KernelWork& work, double bytes, int registers,
+                   Dealt dealt) {
+  const Prediction fast =
+      predict_at_clock(device, config, dims, tiles, work, bytes, registers, dealt);
   if (device.loaded_clock_hertz >= device.clock_hertz || !(fast.predicted_cycles > 0) ||
       std::isinf(fast.predicted_cycles)) {
     return fast;
@@ -301,12 +337,19 @@ Prediction predict(const PipeDevice& device, const KernelConfig& config, const D
   const double use = std::min(1.0, fast.predicted_busy.front() / fast.predicted_cycles * rate);
   const double hertz = device.clock_hertz - use * (device.clock_hertz - device.loaded_clock_hertz);
   Prediction made =
-      predict_at_clock(at_clock(device, hertz), config, dims, tiles, work, bytes, registers);
+      predict_at_clock(at_clock(device, hertz), config, dims, tiles, work, bytes, registers, dealt);
   made.predicted_hertz = hertz;
   const double longer = device.clock_hertz / hertz;
   made.predicted_cycles *= longer;
   for (double& busy : made.predicted_busy) busy *= longer;
   return made;
+}
+
+bool draws_work(const PipeDevice& device, const KernelConfig& config, const Dims& dims,
+                const TileCounts& tiles, const KernelWork& work) {
+  if (tiles.ctas == 0 || config.family->pace(config).deal != Deal::kCounter) return false;
+  const int resident = std::max(1, resident_ctas(device, config, dims));
+  return drawing_pays(device, pacing_of(device, config, dims, tiles, work, resident));
 }
 
 PredictedRange predict_range(const device::DeviceInfo& info, double micros,

@@ -30,6 +30,7 @@
 
 #include "attention/cost/pipe_constants.h"
 #include "attention/kernels/device_limits.h"
+#include "attention/kernels/family.h"
 #include "attention/kernels/kernel_work.h"
 #include "attention/tiles/kv_split.h"
 #include "device/device_info.h"
@@ -105,8 +106,13 @@ struct Prediction {
 // Predicts the time of one launch. `bytes` is the traffic of device memory (least_bytes). The
 // cycles are infinite if no CTA fits, and 0 if there are none.
 Prediction predict(const PipeDevice& device, const KernelConfig& config, const Dims& dims,
-                   const TileCounts& tiles, const KernelWork& work, double bytes,
-                   int registers = 0);
+                   const TileCounts& tiles, const KernelWork& work, double bytes, int registers = 0,
+                   Dealt dealt = Dealt::kAsPays);
+
+// Whether a kernel should draw its works from a counter, because it would end unevenly if it
+// counted them off. False for kernels that cannot.
+bool draws_work(const PipeDevice& device, const KernelConfig& config, const Dims& dims,
+                const TileCounts& tiles, const KernelWork& work);
 
 // The range of a predicted time: where it goes as the constants go through their intervals, one by
 // one, the logarithms of their effects added in quadrature.

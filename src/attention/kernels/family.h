@@ -43,9 +43,14 @@ enum class LengthSource {
 
 // Who gives a CTA its next work.
 enum class Deal {
-  kFree,    // whoever is free first gets the next one: CTAs of a grid, or a counter
-  kStride,  // CTA i of n takes works i, i + n, i + 2 n, ...
+  kFree,    // the hardware: CTAs of a grid go to whoever is free first
+  kStride,  // nobody: CTA i of n takes works i, i + n, i + 2 n, ...
+  kCounter  // a counter in memory, so that whoever is free first gets the next one; kernels that
+            // can draw from it can count off as well, and the plan decides (draws_work)
 };
+
+// How a kernel that can draw its works from a counter (Deal::kCounter) gets them.
+enum class Dealt { kAsPays, kCountedOff, kDrawn };
 
 // How a family's CTA spends its time, for the pipe model.
 struct Pace {

@@ -35,6 +35,7 @@ struct KernelFeatures {
   bool placed = false;                                        // positions are read row by row
   kernels::TileOrder tile_order = kernels::TileOrder::kList;  // TileList::tile_order
   bool split = false;                 // CTAs take parts of rows (kv_split.h)
+  bool draws_work = false;            // persistent CTAs draw works from a counter (Deal::kCounter)
   std::int64_t distinct_batches = 1;  // batches that differ in what they see
   std::string mask = "true";          // MaskCode::text
   ScoreStructure score_mod = {};      // its text is empty if there is no expression

@@ -148,6 +148,7 @@ struct BindRequest {
   const Operands& operands;
   const BatchRange& range;
   const kernels::AttentionParams& parameters;  // of this range
+  unsigned* next;  // the counter of works of a kernel that draws them; else null
 };
 
 // A launch that lacks only its stream.

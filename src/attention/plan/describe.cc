@@ -158,6 +158,13 @@ std::vector<std::string> describe(const LaunchPlan& plan, const DeviceLimits& li
   lines.say(
       "order: tile rows with the most tiles first; columns ascending, so that the sums have one "
       "order");
+  if (plan.config.family->pace(plan.config).deal == Deal::kCounter) {
+    lines.say("works: {}", plan.features.draws_work
+                               ? "drawn from a counter in the workspace, as the model predicts "
+                                 "that counted off they would end unevenly"
+                               : "counted off, as the model predicts that drawing them from a "
+                                 "counter would not pay");
+  }
   lines.say("memory: {} bytes held by the plan, {} bytes of workspace", plan.device_bytes,
             plan.workspace_bytes);
   return lines.take();

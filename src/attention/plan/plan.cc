@@ -4,6 +4,7 @@
 #include <numbers>
 #include <utility>
 
+#include "attention/cost/pipe_model.h"
 #include "attention/kernels/family.h"
 #include "attention/plan/choose_split.h"
 #include "attention/plan/describe.h"
@@ -162,6 +163,21 @@ std::int64_t uploaded_bytes(const LaunchPlan& plan) {
   return plan.tiles->device_bytes() + static_cast<std::int64_t>(words * sizeof(std::int32_t));
 }
 
+// The counter of works and what keeps what follows aligned.
+constexpr std::int64_t kCounterBytes = 16;
+
+bool draws(const LaunchPlan& plan, const Problem& problem, const DeviceLimits& limits,
+           Dealt dealt) {
+  if (plan.config.family->pace(plan.config).deal != Deal::kCounter || plan.launches.empty()) {
+    return false;
+  }
+  if (dealt != Dealt::kAsPays) return dealt == Dealt::kDrawn;
+  const TileCounts tiles = plan.split.empty() ? count_tiles(*plan.tiles, problem)
+                                              : count_parts(*plan.tiles, plan.split, problem);
+  return draws_work(pipe_device(limits), plan.config, plan.features.dims, tiles,
+                    estimate_work(plan.config, plan.features, tiles));
+}
+
 }  // namespace
 
 std::int64_t launched_rows(const LaunchPlan& plan) {
@@ -207,6 +223,7 @@ LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const
   const std::int64_t rows = launched_rows(plan);
   plan.launches = split_batches(problem, plan.config, rows, form.max_batches);
   plan.shape = launch_shape(plan.config, problem, plan.group, rows, limits.multiprocessors);
+  plan.features.draws_work = draws(plan, problem, limits, form.dealt);
   plan.spec = kernel_spec(plan.config, plan.features, limits.arch);
   if (plan.features.split) {
     plan.combine_spec = combine_spec(plan.config, plan.features, limits.arch);
@@ -214,6 +231,10 @@ LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const
     // the first launch, which has the most batches. There is one: an empty problem is never split.
     plan.workspace_bytes = plan.split.workspace_bytes(
         plan.tiles->tile_rows, problem.dim_v, problem.heads * plan.launches.front().batches);
+  }
+  if (plan.features.draws_work) {
+    plan.drawn_offset = base::round_up(plan.workspace_bytes, kCounterBytes);
+    plan.workspace_bytes = plan.drawn_offset + kCounterBytes;
   }
   plan.score = score_numbers(problem);
   plan.score_tables = score_tables(problem.score);

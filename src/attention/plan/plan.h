@@ -13,6 +13,7 @@
 
 #include "annulus/attention.h"
 #include "attention/kernels/device_limits.h"
+#include "attention/kernels/family.h"
 #include "attention/kernels/kernel_config.h"
 #include "attention/kernels/kernel_source.h"
 #include "attention/kernels/launch.h"
@@ -54,6 +55,7 @@ struct LaunchPlan {
   ScoreCode score_code;
   float lse_factor = 1;
   std::int64_t workspace_bytes = 0;  // for each concurrent run
+  std::int64_t drawn_offset = 0;     // of the counter of works in it, if features.draws_work
   std::int64_t device_bytes = 0;     // of the arrays that the plan keeps on the device
 
   // Explanations for people.
@@ -75,6 +77,9 @@ struct PlanForm {
   // The most batches of a launch; 0: as many as a grid takes. Launches follow one another, so that
   // their states share workspace.
   std::int64_t max_batches = 0;
+  // How persistent CTAs get their works. A counter to draw them from is in the plan's workspace, so
+  // that only callers who give one may ask for it.
+  Dealt dealt = Dealt::kCountedOff;
 };
 
 // The number of tile rows, or of parts of them, of each head.

@@ -116,11 +116,17 @@ void Forward::upload_tables(DeviceTileCache* cache) {
 }
 
 void Forward::launch(device::LaunchSink& to, const Operands& operands, const BatchRange& range,
-                     const kernels::AttentionParams& parameters) const {
+                     const kernels::AttentionParams& parameters, void* workspace) const {
   const LaunchShape& shape = plan_.shape;
+  unsigned* next = nullptr;
+  if (plan_.features.draws_work) {
+    next = reinterpret_cast<unsigned*>(static_cast<std::byte*>(workspace) + plan_.drawn_offset);
+    const int cluster = cta_shape(plan_.config).cluster;
+    to.fill(*context_, next, shape.grid_x / static_cast<unsigned>(cluster), 1);
+  }
   BoundLaunch bound;
   plan_.config.family->bind({*context_, plan_.config, plan_.problem, plan_.group, shape,
-                             launched_rows(plan_), operands, range, parameters},
+                             launched_rows(plan_), operands, range, parameters, next},
                             &bound);
   to.add(lookup_.kernel->function, bound.grid, {shape.threads},
          static_cast<std::size_t>(shape.shared_bytes), bound.arguments.parameters());
@@ -207,7 +213,7 @@ void Forward::put_range(device::LaunchSink& to, const Operands& operands,
                         void* workspace) const {
   kernels::AttentionParams parameters = this->parameters(operands, lists, range);
   if (!plan_.split.empty()) place_slots(workspace, &parameters.split);
-  launch(to, operands, range, parameters);
+  launch(to, operands, range, parameters, workspace);
   if (!plan_.split.empty()) combine(to, range, parameters);
 }
 

@@ -61,7 +61,7 @@ class Forward {
   // Uploads tables_, with pointers to them in parameters_.
   void upload_tables(DeviceTileCache* cache);
   void launch(device::LaunchSink& to, const Operands& operands, const BatchRange& range,
-              const kernels::AttentionParams& parameters) const;
+              const kernels::AttentionParams& parameters, void* workspace) const;
   void place_slots(void* workspace, kernels::SplitParams* split) const;
   // Queues the launch that joins the parts of split rows, which are in the slots of the workspace.
   void combine(device::LaunchSink& to, const BatchRange& range,

@@ -136,6 +136,8 @@ void BulkCopies::step(Cluster& cluster, BulkCopy& copy) {
     case BulkCopy::Kind::kShare:
       read_source(copy);
       return write_target(cluster, copy);
+    case BulkCopy::Kind::kValue:
+      return write_target(cluster, copy);
     case BulkCopy::Kind::kStore:
       if (!copy.read) return read_source(copy);
       if (copy.tensor) {

@@ -1,11 +1,12 @@
 #ifndef ANNULUS_SIMULATOR_MACHINE_BULK_COPIES_H_
 #define ANNULUS_SIMULATOR_MACHINE_BULK_COPIES_H_
 
-// cp.async.bulk and its tensor forms (PTX ISA 9.0, sections 9.7.9.25.4 and 9.7.9.25.5): copies of a
-// cluster that were issued and have not taken effect. A copy into shared memory lands at some
-// moment and then reports its bytes to an mbarrier in each CTA that it wrote to. A copy out of
-// shared memory reads its source at one moment and writes global memory at a later one; the thread
-// that issued it waits for either by bulk group.
+// cp.async.bulk and its tensor forms (PTX ISA 9.0, sections 9.7.9.25.4 and 9.7.9.25.5), and
+// st.async (9.7.9.12), which lands as they do: copies of a cluster that were issued and have not
+// taken effect. A copy into shared memory lands at some moment and then reports its bytes to an
+// mbarrier in each CTA that it wrote to. A copy out of shared memory reads its source at one moment
+// and writes global memory at a later one; the thread that issued it waits for either by bulk
+// group.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +26,8 @@ struct BulkCopy {
   enum class Kind : std::uint8_t {
     kLoad,   // global to shared memory
     kStore,  // shared to global memory, perhaps with a reduction
-    kShare   // shared memory to that of a CTA of the cluster
+    kShare,  // shared memory to that of a CTA of the cluster
+    kValue   // registers to shared memory of a CTA of the cluster: st.async
   };
   Kind kind = Kind::kLoad;
   Warp* issuer = nullptr;
@@ -37,9 +39,9 @@ struct BulkCopy {
   std::uint64_t address = 0;   // of any other copy: global memory
   std::uint32_t bytes = 0;     // in shared memory
   std::uint32_t source = 0;    // offset in the issuer's shared memory: kStore, kShare
-  std::uint32_t target = 0;    // offset in shared memory: kLoad, kShare
-  std::uint32_t mbarrier = 0;  // offset: kLoad, kShare
-  std::uint32_t ctas = 0;      // ranks of the CTAs written to, as bits: kLoad, kShare
+  std::uint32_t target = 0;    // offset in shared memory: all but kStore
+  std::uint32_t mbarrier = 0;  // offset: all but kStore
+  std::uint32_t ctas = 0;      // ranks of the CTAs written to, as bits: all but kStore
   Reduction reduction = Reduction::kNone;
   TensorType type = TensorType::kUint8;  // of a reduction
   std::uint32_t group = 0;               // the bulk group of the lane: kStore
@@ -49,8 +51,8 @@ struct BulkCopy {
   std::uint32_t source_record = 0;     // in the issuer's shadow: kStore, kShare
   bool read = false;                   // the source has been read into `data`
   bool done = false;
-  bool waited = false;  // kStore: a wait has covered the reading
-  std::vector<std::byte> data;
+  bool waited = false;          // kStore: a wait has covered the reading
+  std::vector<std::byte> data;  // kValue: from its issue on
 };
 
 class BulkCopies {

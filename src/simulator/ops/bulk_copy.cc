@@ -4,6 +4,7 @@
 #include "simulator/ops/bulk_copy.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "simulator/machine/cluster.h"
@@ -147,7 +148,9 @@ void take_size(Warp& warp, const std::uint32_t* slots, BulkCopy& copy) {
 }
 
 std::string described(const BulkCopy& copy) {
-  return fmt::format("a bulk copy of lane {} of warp {}{}", copy.lane, copy.issuer->index,
+  return fmt::format("{} of lane {} of warp {}{}",
+                     copy.kind == BulkCopy::Kind::kValue ? "a st.async" : "a bulk copy", copy.lane,
+                     copy.issuer->index,
                      copy.kind == BulkCopy::Kind::kStore
                          ? std::string()
                          : fmt::format(", which the mbarrier at shared address {} counts,",
@@ -158,7 +161,9 @@ std::string described(const BulkCopy& copy) {
 // and the ranks of these CTAs.
 void take_targets(Warp& warp, const Inst& inst, const std::uint32_t* slots, BulkCopy& copy) {
   const auto space = static_cast<ShareSpace>(inst.small[kWhere]);
-  const std::uint32_t alignment = copy.tensor ? kTensorAlignment : kAlignment;
+  const std::uint32_t alignment = copy.kind == BulkCopy::Kind::kValue ? copy.bytes
+                                  : copy.tensor                       ? kTensorAlignment
+                                                                      : kAlignment;
   const SharedPlace target =
       place_at(warp, slots, kShared, space, copy.bytes, alignment, copy.lane);
   const SharedPlace mbarrier = place_at(warp, slots, kMbarrier, space, 8, 8, copy.lane);
@@ -261,6 +266,7 @@ void begin_copy(Warp& warp, const Inst& inst, const std::uint32_t* slots, Instru
                 BulkCopy& copy) {
   switch (kind) {
     case Instruction::kPrefetch:
+    case Instruction::kValue:
       break;
     case Instruction::kLoad:
       copy.kind = BulkCopy::Kind::kLoad;
@@ -320,6 +326,31 @@ template <bool kChecked>
 void run(Warp& warp, const Inst& inst, Mask mask) {
   for (Mask rest = mask; rest != 0; rest &= rest - 1) {
     run_lane<kChecked>(warp, inst, lowest_lane(rest));
+  }
+}
+
+void store_async(Warp& warp, const Inst& inst, Mask mask) {
+  const std::uint32_t* slots = &warp.cta->program->slots[inst.aux];
+  const std::uint32_t width = inst.small[kWidth], count = inst.small[kValues];
+  Cluster& cluster = *warp.cta->cluster;
+  for (Mask rest = mask; rest != 0; rest &= rest - 1) {
+    BulkCopy copy;
+    copy.kind = BulkCopy::Kind::kValue;
+    copy.issuer = &warp;
+    copy.lane = lowest_lane(rest);
+    copy.pc = warp.pc;
+    copy.bytes = width * count;
+    copy.data.resize(copy.bytes);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::uint32_t slot = slots[kCoordinates + i];
+      const void* value =
+          width == 8 ? static_cast<const void*>(&warp.lanes<std::uint64_t>(slot)[copy.lane])
+                     : &warp.lanes<std::uint32_t>(slot)[copy.lane];
+      std::memcpy(copy.data.data() + i * width, value, width);
+    }
+    take_targets(warp, inst, slots, copy);
+    begin_in_shadows(warp, copy);
+    cluster.copies.issue(cluster, std::move(copy));
   }
 }
 

@@ -1,10 +1,10 @@
 #ifndef ANNULUS_SIMULATOR_OPS_BULK_COPY_H_
 #define ANNULUS_SIMULATOR_OPS_BULK_COPY_H_
 
-// cp.async.bulk and cp.reduce.async.bulk (PTX ISA 9.0, sections 9.7.9.25.4 and 9.7.9.25.5), which
-// are forms of the opcode cp: bulk_decode.cc decodes them, bulk_copy.cc issues them, and
-// bulk_tensor.cc finds the box of a tensor. simulator/machine/bulk_copies.h says when they take
-// effect.
+// st.async, a form of the opcode st, and cp.async.bulk and cp.reduce.async.bulk (PTX ISA 9.0,
+// sections 9.7.9.25.4 and 9.7.9.25.5), which are forms of the opcode cp: bulk_decode.cc decodes
+// them, bulk_copy.cc issues them, and bulk_tensor.cc finds the box of a tensor.
+// simulator/machine/bulk_copies.h says when they take effect.
 
 #include "simulator/decode/decoder.h"
 #include "simulator/machine/bulk_copies.h"
@@ -13,6 +13,7 @@
 namespace annulus::simulator {
 
 void decode_bulk(Decoder& decoder);
+void decode_store_async(Decoder& decoder);
 
 // What the three files share.
 namespace bulk {
@@ -20,12 +21,12 @@ namespace bulk {
 // The meaning of Program::slots from Inst::aux on. An address takes three: a slot, 1 if that has 64
 // bits, and an offset.
 enum : std::uint32_t {
-  kShared = 0,    // the address in shared memory that is copied to, or from
-  kOther = 3,     // global memory, a tensor map, or shared memory that is copied from
-  kMbarrier = 6,  // the address of the mbarrier, of loads and copies between CTAs
-  kSize = 9,      // slot of the size, except in tensor copies
-  kCtas = 10,     // slot of a multicast's mask, or kNoSlot
-  kCoordinates = 11,
+  kShared = 0,        // the address in shared memory that is copied to, or from
+  kOther = 3,         // global memory, a tensor map, or shared memory that is copied from
+  kMbarrier = 6,      // the address of the mbarrier, of loads and copies between CTAs
+  kSize = 9,          // slot of the size, except in tensor copies
+  kCtas = 10,         // slot of a multicast's mask, or kNoSlot
+  kCoordinates = 11,  // of a tensor copy; of st.async the slots of its values
 };
 
 // small[] of these instructions.
@@ -35,8 +36,10 @@ enum : std::uint8_t {
   kRank = 2,    // of a tensor copy, else 0
   kReduce = 3,  // Reduction
   kType = 4,    // TensorType of a reduction that is no tensor copy
+  kWidth = 3,   // bytes of a value of st.async
+  kValues = 4,  // their number
 };
-enum class Instruction : std::uint8_t { kLoad, kStore, kShare, kPrefetch };
+enum class Instruction : std::uint8_t { kLoad, kStore, kShare, kPrefetch, kValue };
 
 std::uint64_t address_at(const Warp& warp, const std::uint32_t* slots, std::uint32_t which,
                          int lane);
@@ -48,6 +51,8 @@ void take_box(Warp& warp, const Inst& inst, const std::uint32_t* slots, BulkCopy
 // groups.
 template <bool kChecked>
 void run(Warp& warp, const Inst& inst, Mask mask);
+// st.async by each lane of the mask.
+void store_async(Warp& warp, const Inst& inst, Mask mask);
 void commit(Warp& warp, const Inst& inst, Mask mask);
 void wait(Warp& warp, const Inst& inst, Mask mask);
 

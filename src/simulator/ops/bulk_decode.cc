@@ -144,4 +144,33 @@ void decode_bulk(Decoder& decoder) {
   decoder.handler(run<false>, run<true>);
 }
 
+// st.async{.weak}{.shared::cluster}{.mbarrier::complete_tx::bytes}{.v2, .v4}.type [to], value,
+// [mbarrier] (9.7.9.12). The release of .mmio is for global memory and not modelled.
+void decode_store_async(Decoder& decoder) {
+  using namespace bulk;
+  Inst& inst = decoder.inst();
+  inst.kind = Class::kAsyncCopy;
+  const Type type = decoder.type();
+  if (decoder.has("release") || decoder.has("global") || (type.bits != 32 && type.bits != 64)) {
+    decoder.unsupported();
+  }
+  if (decoder.operands() != 3) decoder.malformed("it takes an address, a value and an mbarrier");
+  const ptx::Operand& value = decoder.operand(1);
+  std::vector<ptx::Operand> values = {value};
+  if (value.kind == ptx::OperandKind::kVector) values = value.elements;
+  const std::size_t wanted = decoder.has("v2") ? 2 : decoder.has("v4") ? 4 : 1;
+  if (values.size() != wanted) decoder.malformed("the vector has another length");
+  if (wanted * static_cast<std::size_t>(type.bytes()) > 16) decoder.unsupported();
+  std::vector<std::uint32_t> words(kCoordinates, kNoSlot);
+  take_address(decoder, decoder.operand(0), words, kShared);
+  for (const ptx::Operand& each : values) words.push_back(decoder.in(each, type));
+  take_address(decoder, decoder.operand(2), words, kMbarrier);
+  inst.small[kKind] = static_cast<std::uint8_t>(Instruction::kValue);
+  inst.small[kWhere] = static_cast<std::uint8_t>(ShareSpace::kCluster);
+  inst.small[kWidth] = static_cast<std::uint8_t>(type.bytes());
+  inst.small[kValues] = static_cast<std::uint8_t>(wanted);
+  inst.aux = decoder.list(words);
+  decoder.handler(store_async);
+}
+
 }  // namespace annulus::simulator

@@ -7,6 +7,7 @@
 
 #include "simulator/machine/cluster.h"
 #include "simulator/ops/access.h"
+#include "simulator/ops/bulk_copy.h"
 #include "simulator/ops/cluster.h"
 #include "simulator/ops/handlers.h"
 #include "simulator/ops/shared_address.h"
@@ -494,7 +495,10 @@ void policy(Warp& warp, const Inst& inst, Mask mask) {
 }  // namespace
 
 void decode_ld(Decoder& decoder) { decode_access<false>(decoder); }
-void decode_st(Decoder& decoder) { decode_access<true>(decoder); }
+void decode_st(Decoder& decoder) {
+  if (decoder.has("async")) return decode_store_async(decoder);
+  decode_access<true>(decoder);
+}
 
 // A cache policy is a hint that nothing here reads, so it is 0.
 void decode_createpolicy(Decoder& decoder) {

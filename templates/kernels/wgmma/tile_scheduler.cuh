@@ -1,10 +1,17 @@
 #ifndef ANNULUS_KERNELS_WGMMA_TILE_SCHEDULER_CUH_
 #define ANNULUS_KERNELS_WGMMA_TILE_SCHEDULER_CUH_
 
-// The tile scheduler: cluster x computes works x, x + clusters, x + 2 clusters, ... (static). With
-// the variant ptx::kDrawWork the producer draws works from a counter of the module instead and
-// hands each index to the other warps through a word of shared memory with a full and a free
-// barrier. All roles of a CTA have to take the same works in the same order.
+// The tile scheduler: which works a CTA, or the CTAs of a cluster, compute. The first is the
+// cluster's number. The next ones are counted off (x, x + clusters, x + 2 clusters, ...), which all
+// warps do by themselves; or with kDrawsWork the producer draws them from a counter in global
+// memory (WorkParams::next), so that whoever is done first takes the longest work that is left.
+// The other warps learn the number from a word of shared memory, which has a full and a free
+// barrier. The works and their order of sums are the same either way, and so are the bits of the
+// answer.
+//
+// In a cluster the producer of rank 0 draws for all, and stores the number into the shared memory
+// of each CTA asynchronously (st.async), which completes the CTA's own full barrier. The free
+// barrier is that of rank 0, at which the readers of all CTAs arrive.
 
 #include "kernels/wgmma/work.cuh"
 #include "ptx/mbarrier.cuh"
@@ -12,18 +19,42 @@
 
 namespace annulus::kernels {
 
+// Clusters of the grid, and the number of the calling CTA's.
+template <typename Shape>
+__device__ __forceinline__ int cluster_count() {
+  return static_cast<int>(gridDim.x) / Shape::kCluster;
+}
 template <typename Shape>
 __device__ __forceinline__ int first_work() {
   return static_cast<int>(blockIdx.x) / Shape::kCluster;
 }
+
+// The arrivals that free the word: every warp that reads it, and the producers of other CTAs.
 template <typename Shape>
-__device__ __forceinline__ int work_stride() {
-  return static_cast<int>(gridDim.x) / Shape::kCluster;
+__device__ __forceinline__ constexpr int work_readers() {
+  return Shape::kCluster *
+             (4 * Shape::kConsumers + (WgmmaLayout<Shape>::kTransposes ? kTransposers : 0)) +
+         Shape::kCluster - 1;
 }
 
-#if ANNULUS_DRAW_WORK
-__device__ unsigned drawn_works;  // 0 between launches
-#endif
+// The drawn number, once the word is full.
+template <typename Shape>
+__device__ __forceinline__ int drawn_work(unsigned shared, unsigned parity) {
+  using Layout = WgmmaLayout<Shape>;
+  ptx::wait(shared + Layout::kWorkFull, parity);
+  return static_cast<int>(ptx::load_shared(shared + Layout::kWorkDrawn));
+}
+
+// Says that the word has been read. By one thread of each reader.
+template <typename Shape>
+__device__ __forceinline__ void release_drawn(unsigned shared) {
+  using Layout = WgmmaLayout<Shape>;
+  if constexpr (Shape::kCluster > 1) {
+    ptx::arrive_at(shared + Layout::kWorkFree, 0);
+  } else {
+    ptx::arrive(shared + Layout::kWorkFree);
+  }
+}
 
 // The producer's side, by one thread.
 template <typename Shape>
@@ -31,64 +62,66 @@ class TileSchedulerProducer {
   using Layout = WgmmaLayout<Shape>;
 
  public:
-  __device__ __forceinline__ TileSchedulerProducer(unsigned shared, int count)
-      : shared_(shared), count_(count) {
-    static_assert(!ptx::kDrawWork || Shape::kCluster == 1, "CTAs of a cluster share their works");
-  }
-  __device__ __forceinline__ int first() {
-    if constexpr (ptx::kDrawWork) return draw();
-    return first_work<Shape>();
-  }
+  __device__ __forceinline__ TileSchedulerProducer(unsigned shared, unsigned* next)
+      : shared_(shared), next_(next) {}
+  __device__ __forceinline__ int first() { return first_work<Shape>(); }
   __device__ __forceinline__ int next(int index) {
-    if constexpr (ptx::kDrawWork) return draw();
-    return index + work_stride<Shape>();
+    if constexpr (Shape::kDrawsWork) return draw();
+    return index + cluster_count<Shape>();
   }
 
  private:
   __device__ __forceinline__ int draw() {
-    ptx::wait(shared_ + Layout::kWorkFree, parity_ ^ 1);
     parity_ ^= 1;
-    unsigned index = 0;
-#if ANNULUS_DRAW_WORK
-    index = atomicAdd(&drawn_works, 1u);
-    // Every CTA draws once more than it gets work, count + CTAs draws in all. The last draw resets
-    // the counter for the next launch.
-    if (index == static_cast<unsigned>(count_) + gridDim.x - 1) atomicExch(&drawn_works, 0u);
-#endif
-    ptx::store_shared(shared_ + Layout::kWorkDrawn, index);
-    ptx::arrive(shared_ + Layout::kWorkFull);
+    [[maybe_unused]] constexpr int kWordBytes = 4;
+    if constexpr (Shape::kCluster > 1) {
+      if (rank_in_cluster<Shape>() != 0) {
+        ptx::arrive_expecting(shared_ + Layout::kWorkFull, kWordBytes);
+        const int index = drawn_work<Shape>(shared_, parity_ ^ 1);
+        release_drawn<Shape>(shared_);
+        return index;
+      }
+    }
+    ptx::wait(shared_ + Layout::kWorkFree, parity_);
+    const unsigned index = atomicAdd(next_, 1u);
+    if constexpr (Shape::kCluster > 1) {
+      // Readers have waited for the last number, so that the barrier is in its next phase.
+      ptx::arrive_expecting(shared_ + Layout::kWorkFull, kWordBytes);
+#pragma unroll
+      for (unsigned rank = 0; rank < Shape::kCluster; ++rank) {
+        ptx::store_at(shared_ + Layout::kWorkDrawn, shared_ + Layout::kWorkFull, rank, index);
+      }
+    } else {
+      ptx::store_shared(shared_ + Layout::kWorkDrawn, index);
+      ptx::arrive(shared_ + Layout::kWorkFull);
+    }
     return static_cast<int>(index);
   }
 
   const unsigned shared_;
-  const int count_;
+  unsigned* const next_;
   unsigned parity_ = 0;
 };
 
 // The side of the other warps (consumers and transposers), by all lanes of a warp.
 template <typename Shape>
 class TileSchedulerConsumer {
-  using Layout = WgmmaLayout<Shape>;
-
  public:
   __device__ __forceinline__ explicit TileSchedulerConsumer(unsigned shared) : shared_(shared) {}
-  __device__ __forceinline__ int first() {
-    if constexpr (ptx::kDrawWork) return take();
-    return first_work<Shape>();
-  }
+  __device__ __forceinline__ int first() { return first_work<Shape>(); }
   __device__ __forceinline__ int next(int index) {
-    if constexpr (ptx::kDrawWork) return take();
-    return index + work_stride<Shape>();
+    if constexpr (Shape::kDrawsWork) return take();
+    return index + cluster_count<Shape>();
   }
 
  private:
   __device__ __forceinline__ int take() {
-    ptx::wait(shared_ + Layout::kWorkFull, parity_);
+    const int index = drawn_work<Shape>(shared_, parity_);
     parity_ ^= 1;
-    const unsigned index = ptx::load_shared(shared_ + Layout::kWorkDrawn);
+    // All lanes have read the word.
     __syncwarp();
-    if (threadIdx.x % 32 == 0) ptx::arrive(shared_ + Layout::kWorkFree);
-    return static_cast<int>(index);
+    if (threadIdx.x % 32 == 0) release_drawn<Shape>(shared_);
+    return index;
   }
 
   const unsigned shared_;

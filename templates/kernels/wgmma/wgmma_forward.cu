@@ -83,16 +83,17 @@ __device__ __forceinline__ void forward(const AttentionParams& params, const Ten
   // or 128. The producer's warpgroup gives up all but kProducerRegisters, and consumers take
   // kConsumerRegisters. They can take only what the CTA started with and somebody gave up: with two
   // consumers 3 * 168 = 504 = 24 + 2 * 240, so a producer that kept 32 would let one of them wait
-  // for ever; with three 4 * 128 = 512 = 32 + 3 * 160; with two resident CTAs 2 * 128 = 24 + 232.
-  // So consumers have the most that is possible. One consumer has 256, which is the most, from the
-  // start; what its producer gives up nobody takes. FlashAttention-3 has the same numbers.
+  // for ever, while 40 + 2 * 232 suits warps that transpose; with three 4 * 128 = 512 = 32 + 3 *
+  // 160; with two resident CTAs 2 * 128 = 24 + 232. So consumers have the most that is possible.
+  // One consumer has 256, which is the most, from the start; what its producer gives up nobody
+  // takes. FlashAttention-3 has the same numbers.
   constexpr int kProducerRegisters = ptx::kTwoResident        ? 24
                                      : Shape::kConsumers == 1 ? 56
-                                     : Shape::kConsumers == 2 ? 24
+                                     : Shape::kConsumers == 2 ? (Layout::kTransposes ? 40 : 24)
                                                               : 32;
   constexpr int kConsumerRegisters = ptx::kTwoResident        ? 232
                                      : Shape::kConsumers == 1 ? 256
-                                     : Shape::kConsumers == 2 ? 240
+                                     : Shape::kConsumers == 2 ? (Layout::kTransposes ? 232 : 240)
                                                               : 160;
 
   extern __shared__ __align__(1024) unsigned char shared_memory[];
@@ -118,10 +119,9 @@ __device__ __forceinline__ void forward(const AttentionParams& params, const Ten
                           4 * Shape::kConsumers);
       }
     }
-    if constexpr (ptx::kDrawWork) {
+    if constexpr (Shape::kDrawsWork) {
       ptx::init_barrier(shared + Layout::kWorkFull, 1);
-      ptx::init_barrier(shared + Layout::kWorkFree,
-                        4 * Shape::kConsumers + (Layout::kTransposes ? kTransposers : 0));
+      ptx::init_barrier(shared + Layout::kWorkFree, work_readers<Shape>());
     }
     ptx::publish_barriers();
   }

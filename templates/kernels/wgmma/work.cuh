@@ -56,7 +56,7 @@ struct WgmmaLayout {
     kOperandFree = kTransposes ? 5 : 3,
     kStageBarrierBytes = (kTransposes ? 6 : 4) * ptx::kBarrierBytes,
     kUnused = kStageBarriers + Shape::kStages * kStageBarrierBytes,  // a word for ptx::pin
-    // For the variant kDrawWork (kernels/wgmma/tile_scheduler.cuh): two barriers and the index.
+    // The drawn work (kernels/wgmma/tile_scheduler.cuh): two barriers and the number.
     kWorkFull = kUnused + ptx::kBarrierBytes,
     kWorkFree = kWorkFull + ptx::kBarrierBytes,
     kWorkDrawn = kWorkFree + ptx::kBarrierBytes,

@@ -29,6 +29,7 @@ constexpr int kKeysTogether = 512;
 std::int64_t bytes_with(const KernelConfig& any, const Dims& dims, bool output_apart,
                         bool promotes) {
   constexpr std::int64_t kBarrierBytes = 8;
+  constexpr std::int64_t kScheduler = 4;  // an unused word, two barriers and the drawn work
   const WgmmaConfig config = wgmma_config(any);
   const std::int64_t rows = config.warps * 16;
   const std::int64_t columns = config.step_columns();
@@ -40,7 +41,7 @@ std::int64_t bytes_with(const KernelConfig& any, const Dims& dims, bool output_a
   const std::int64_t barriers = 2 + (transposes ? 6 : 4) * config.stages;
   return panel_bytes(rows, dims.qk, element) + config.stages * stage +
          (output_apart ? panel_bytes(rows, dims.v, kOutputBytes) : 0) +
-         (promotes ? rows * dims.v * kSumBytes : 0) + kBarrierBytes * (barriers + 1);
+         (promotes ? rows * dims.v * kSumBytes : 0) + kBarrierBytes * (barriers + kScheduler);
 }
 
 std::int64_t shared_bytes_of(const KernelConfig& config, const Dims& dims) {

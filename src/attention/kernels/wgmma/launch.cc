@@ -24,7 +24,8 @@ kernels::WorkParams work_params(const BindRequest& request) {
                                           .group_heads = group.heads,
                                           .groups = groups});
   const std::int64_t count = work_count(problem, group, request.rows, batches);
-  return {.count = static_cast<int>(count),
+  return {.next = request.next,
+          .count = static_cast<int>(count),
           .groups = static_cast<int>(groups),
           .set = static_cast<int>(set),
           .head_groups = static_cast<int>(head_groups),

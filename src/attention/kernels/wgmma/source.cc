@@ -19,7 +19,8 @@ jit::KernelSpec wgmma_spec(const KernelConfig& any, const KernelFeatures& featur
                                 Constant::boolean("kQueryInRegisters", config.query_in_registers),
                                 Constant::boolean("kOutputApart", output_apart(any, dims)),
                                 Constant::type("Output", element_of(features.dtype_o)),
-                                Constant::integer("kPromoteSteps", promote_steps(any, dims))};
+                                Constant::integer("kPromoteSteps", promote_steps(any, dims)),
+                                Constant::boolean("kDrawsWork", features.draws_work)};
   if (any.family->element_bytes == 1) {
     tile.push_back(Constant::integer(
         "kScaleColumns", std::gcd(std::int64_t{config.tile_columns}, features.scale_block)));

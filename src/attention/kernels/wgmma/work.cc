@@ -113,7 +113,7 @@ Pace wgmma_pace(const KernelConfig& config) {
           .product_rate = config.family->element_bytes == 1 ? 2.0 : 1.0,
           .barriers = 1.0 / wgmma_config(config).blocks,
           .frame_latencies = 2,
-          .deal = Deal::kStride};
+          .deal = Deal::kCounter};
 }
 
 }  // namespace annulus::attention

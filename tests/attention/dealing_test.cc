@@ -1,0 +1,124 @@
+// Works that persistent CTAs draw from a counter: in every form of the kernels, with more CTAs than
+// works and fewer, the answer has the bits of works that are counted off.
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <string>
+
+#include "api/impl.h"
+#include "attention/plan/plan.h"
+#include "attention/run/forward.h"
+#include "on_device.h"
+
+namespace {
+
+using namespace annulus;
+
+// A case planned with works dealt so, on so many multiprocessors.
+struct Dealt {
+  Dealt(const test::Case& host, const std::string& config, int multiprocessors,
+        attention::Dealt dealt)
+      : impl(api::inside(test::device())),
+        on_device(test::device(), host),
+        forward(impl.context, *impl.kernels,
+                plan_of(host.problem, config, multiprocessors, dealt)),
+        workspace(impl.context, static_cast<std::size_t>(forward.plan().workspace_bytes)) {
+    // A workspace may hold anything.
+    device::fill_bytes_async(*impl.context, workspace.address(), 0xab, workspace.bytes(), nullptr);
+  }
+
+  attention::LaunchPlan plan_of(const Problem& problem, const std::string& config,
+                                int multiprocessors, attention::Dealt dealt) const {
+    attention::DeviceLimits limits = api::limits_of(impl);
+    limits.multiprocessors = multiprocessors;
+    return attention::make_plan(problem, attention::forced_config(problem, limits, config), limits,
+                                {.dealt = dealt});
+  }
+  void queue(void* stream) const {
+    forward.run(static_cast<abi::CUstream>(stream), on_device.operands(),
+                reinterpret_cast<void*>(workspace.address()));
+  }
+  test::DeviceAnswer run() {
+    on_device.reset();
+    queue(nullptr);
+    impl.context->synchronize();
+    return on_device.answer();
+  }
+
+  const Device::Impl& impl;
+  test::DeviceCase on_device;
+  attention::Forward forward;
+  device::Buffer workspace;
+};
+
+struct Form {
+  const char* config;
+  std::int64_t dim;
+  int heads_per_kv;
+};
+// Two and three consumers, packed heads, clusters over heads and over rows, transposed V.
+constexpr Form kForms[] = {
+    {"wgmma m192 n128 w12 s2", 64, 1},       {"wgmma m128 n128 w8 s2 c2", 128, 2},
+    {"wgmma m128 n64 w8 s2 c2", 256, 1},     {"wgmma m64 n64 w8 s2 b2 h2 c2", 64, 4},
+    {"wgmma8 m64 n64 w8 s2 b2 h2", 128, 2}, {"wgmma8 m128 n128 w8 s2 c2", 64, 2},
+};
+
+TEST_CASE("drawn works give the bits of works that are counted off") {
+  if (test::device().info().architecture != "sm_90a") return;
+  std::uint64_t seed = 900;
+  for (const Form& form : kForms) {
+    CAPTURE(form.config);
+    for (const int multiprocessors : {2, 5, 1000}) {
+      CAPTURE(multiprocessors);
+      const bool by_rows =
+          form.heads_per_kv == 1 && std::string(form.config).find(" c2") != std::string::npos;
+      Problem problem = test::problem_of(3 * 192 - 7, 500, form.dim, form.dim,
+                                         by_rows ? dense() : causal());
+      problem.batch = 2;
+      problem.heads = 4;
+      problem.kv_heads = 4 / form.heads_per_kv;
+      // Rows that see nothing at all.
+      if (!by_rows && multiprocessors == 5) problem.q0 = -200;
+      if (std::string(form.config).starts_with("wgmma8")) problem.dtype = Dtype::kFloat8E4M3;
+      const test::Case host = test::make_case(problem, seed++);
+      Dealt drawn(host, form.config, multiprocessors, attention::Dealt::kDrawn);
+      Dealt counted(host, form.config, multiprocessors, attention::Dealt::kCountedOff);
+      CHECK(drawn.forward.plan().workspace_bytes == 16);
+      CHECK(counted.forward.plan().workspace_bytes == 0);
+      const test::DeviceAnswer answer = drawn.run();
+      if (multiprocessors == 2) test::check(host, answer);
+      CHECK(answer == counted.run());
+      // The counter is left where the last launch ended, and set to 0 again by the next.
+      CHECK(drawn.run() == answer);
+      if (multiprocessors == 5) {
+        drawn.on_device.check_replay([&](void* stream) { drawn.queue(stream); }, answer);
+      }
+    }
+  }
+}
+
+TEST_CASE("parts of split rows may be drawn, and the counter lies behind their states") {
+  if (test::device().info().architecture != "sm_90a") return;
+  Problem problem = test::problem_of(200, 2000, 128, 128, causal());
+  problem.heads = problem.kv_heads = 3;
+  const test::Case host = test::make_case(problem, 950);
+  const Device::Impl& impl = api::inside(test::device());
+  attention::DeviceLimits limits = api::limits_of(impl);
+  limits.multiprocessors = 3;
+  const auto choice = attention::forced_config(problem, limits, "wgmma m128 n128 w8 s2");
+  attention::LaunchPlan plan = attention::make_plan(
+      problem, choice, limits, {.kv_splits = 4, .dealt = attention::Dealt::kDrawn});
+  REQUIRE(!plan.split.empty());
+  CHECK(plan.drawn_offset + 16 == plan.workspace_bytes);
+  CHECK(plan.drawn_offset > 0);
+  const attention::Forward forward(impl.context, *impl.kernels, std::move(plan));
+  const device::Buffer workspace(impl.context,
+                                 static_cast<std::size_t>(forward.plan().workspace_bytes));
+  test::DeviceCase on_device(test::device(), host);
+  forward.run(nullptr, on_device.operands(), reinterpret_cast<void*>(workspace.address()));
+  impl.context->synchronize();
+  test::check(host, on_device.answer());
+}
+
+}  // namespace
