@@ -46,6 +46,7 @@ std::span<const NamedAssumption> named_assumptions() {
       {"product_latency", &A::product_latency},
       {"barrier_latency", &A::barrier_latency},
       {"branch_latency", &A::branch_latency},
+      {"jitter", &A::jitter},
       {"stagger", &A::stagger},
       {"youngest", &A::youngest},
   };

@@ -14,7 +14,7 @@
 //   --depth 4             depth of a warpgroup's queue of products; else 2, 4 and 16
 //   --copy-latency 800    cycles from a buffer's release to its next data; else data are there
 //   --assume NAME=VALUE   another value of an assumption; --assume lists them
-//   --steps 40            steps of each warp
+//   --steps 80            steps of each warp, of which the first quarter is not counted
 //   --waits               a second table: what a warp waits for in a step, in cycles
 //   --trace               the instructions of one step, and what each waited for
 
@@ -52,7 +52,7 @@ struct Options {
   std::vector<std::string> defines;
   std::vector<int> depths = {2, 4, 16};
   std::vector<std::pair<int bench::CoreAssumptions::*, int>> assumed;
-  int resident = 0, copy_latency = 0, steps = 40;
+  int resident = 0, copy_latency = 0, steps = bench::CoreProblem{}.steps;
 };
 
 int number_of(const std::string& text) {

@@ -1,14 +1,19 @@
 #ifndef ANNULUS_TOOLS_BENCH_CORE_PIPES_H_
 #define ANNULUS_TOOLS_BENCH_CORE_PIPES_H_
 
-// How long instructions occupy the pipes of a sub-core: counts that need no simulation. Used by the
-// cycle model (sub_core.h).
+// The pipes of a sub-core, for its cycle model (sub_core.h): how long instructions occupy them, and
+// the queues in front of some.
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
+#include <deque>
 
 #include "sub_core.h"
 
 namespace annulus::bench {
+
+using Cycle = std::int64_t;
 
 inline constexpr double kSharedBytes = 128;  // that shared memory moves in a cycle
 
@@ -25,6 +30,26 @@ double other_shared_bytes(const CoreProblem& problem, const CoreAssumptions& ass
 // Cycles that each pipe is busy for a step.
 std::array<double, kPipes> busy_pipes(const CoreProblem& problem,
                                       const CoreAssumptions& assumptions);
+
+// A pipe with a queue in front of it: instructions wait there while their warp goes on.
+class QueuedPipe {
+ public:
+  bool takes(Cycle now, int queue) {
+    while (!starts_.empty() && starts_.front() <= now) starts_.pop_front();
+    return free_ <= now || static_cast<int>(starts_.size()) < queue;
+  }
+  // Returns when the instruction leaves the queue.
+  Cycle add(Cycle now, int cycles) {
+    const Cycle start = std::max(now, free_);
+    if (start > now) starts_.push_back(start);
+    free_ = start + cycles;
+    return start;
+  }
+
+ private:
+  Cycle free_ = 0;
+  std::deque<Cycle> starts_;
+};
 
 }  // namespace annulus::bench
 

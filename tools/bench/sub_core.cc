@@ -12,30 +12,9 @@
 namespace annulus::bench {
 namespace {
 
-using Cycle = std::int64_t;
 constexpr Cycle kForever = std::numeric_limits<Cycle>::max();
 constexpr int kScoreboards = 6;
 std::size_t index_of(auto value) { return static_cast<std::size_t>(value); }
-
-// A pipe with a queue in front of it.
-class QueuedPipe {
- public:
-  bool takes(Cycle now, int queue) {
-    while (!starts_.empty() && starts_.front() <= now) starts_.pop_front();
-    return free_ <= now || static_cast<int>(starts_.size()) < queue;
-  }
-  // Returns when the instruction leaves the queue.
-  Cycle add(Cycle now, int cycles) {
-    const Cycle start = std::max(now, free_);
-    if (start > now) starts_.push_back(start);
-    free_ = start + cycles;
-    return start;
-  }
-
- private:
-  Cycle free_ = 0;
-  std::deque<Cycle> starts_;
-};
 
 struct Pending {
   Cycle clear;
@@ -98,9 +77,13 @@ class Core {
     CoreReport report;
     Cycle begun = 0, now = 0, idle = 0;
     std::int64_t issued = 0;
-    for (; warps_[0].step < problem_.steps; ++now) {
-      const bool measured = warps_[0].step >= problem_.steps / 4;
-      if (measured && begun == 0) begun = now;
+    // Counted over all warps: one that others always go before would never end by itself.
+    const auto whole = static_cast<std::int64_t>(problem_.step.size() * warps_.size());
+    const std::int64_t begin = whole * (problem_.steps / 4), end = whole * problem_.steps;
+    std::int64_t executed = 0;
+    for (; executed < end; ++now) {
+      const bool measured = executed >= begin;
+      if (!measured) begun = now + 1;
       constexpr Cycle kTooLong = 1000000;
       if (++idle > kTooLong) throw std::runtime_error("the warps wait for one another for ever");
       const std::size_t chosen = choose(now);
@@ -114,6 +97,8 @@ class Core {
       if (chosen == warps_.size()) continue;
       idle = 0;
       issued += measured;
+      ++executed;
+      tracing_ = trace_ != nullptr && executed > end - whole;
       issue(warps_[chosen], static_cast<int>(chosen), now);
     }
     const double steps = static_cast<double>(issued) / static_cast<double>(problem_.step.size());
@@ -208,10 +193,16 @@ class Core {
     }
   }
 
+  // A generator of D. Knuth's MMIX; its upper bits are good enough here.
+  int jitter() {
+    drawn_ = drawn_ * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<int>((drawn_ >> 33) % static_cast<std::uint64_t>(assumed_.jitter + 1));
+  }
+
   void issue(Warp& warp, int number, Cycle now) {
     const Sass& one = problem_.step[warp.at];
     last_ = one.yields ? warps_.size() : index_of(number);
-    if (trace_ != nullptr && warps_[0].step == problem_.steps - 1) {
+    if (tracing_) {
       trace_->push_back({now, number, one.address, one.name, warp.waited});
     }
     warp.waited = {};
@@ -278,7 +269,7 @@ class Core {
         written = now + assumed_.fence_latency;
         break;
       case SassKind::kPhaseWait:
-        written = start + assumed_.phase_latency;
+        written = start + assumed_.phase_latency + jitter();
         phase = ordinals_[warp.at];
         break;
       case SassKind::kPhaseArrive:
@@ -327,7 +318,7 @@ class Core {
         for (Warp& other : warps_) {
           if (other.cta == warp.cta && other.place == whose && other.next == kForever) {
             turns.pop_front();
-            other.next = now + assumed_.barrier_latency;
+            other.next = now + assumed_.barrier_latency + jitter();
           }
         }
         return;
@@ -335,7 +326,7 @@ class Core {
       warp.held_by = Wait::kTurn;
       warp.next = kForever;
       if (!turns.empty()) {
-        warp.next = std::max(now, turns.front()) + assumed_.barrier_latency;
+        warp.next = std::max(now, turns.front()) + assumed_.barrier_latency + jitter();
         turns.pop_front();
       }
       return;
@@ -349,7 +340,7 @@ class Core {
     cta.at_barrier = 0;
     for (Warp& other : warps_) {
       if (other.cta == warp.cta && other.next == kForever) {
-        other.next = now + assumed_.barrier_latency;
+        other.next = now + assumed_.barrier_latency + jitter();
       }
     }
   }
@@ -366,6 +357,8 @@ class Core {
   std::size_t last_ = kNone;
   static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
   std::array<Cycle, 2> float_free_{};
+  std::uint64_t drawn_ = 1;
+  bool tracing_ = false;
   Cycle logic_free_ = 0;
   double tensor_free_ = 0;
   QueuedPipe special_, shared_;

@@ -84,6 +84,10 @@ struct CoreAssumptions {
   int barrier_latency = 20;
   // From a branch that is taken to the next instruction, where the stall count is less.
   int branch_latency = 12;
+  // What barriers and mbarriers take longer now and then: a number up to this, drawn from the same
+  // sequence each time. Without it the warps may settle into one pattern of many, which a cycle
+  // more or less of some latency would replace by another.
+  int jitter = 16;
   // Between the first instructions of two warps.
   int stagger = 100;
   // 1: of the warps that can issue, the last one goes on, else the youngest; 0: else the oldest.
@@ -107,7 +111,7 @@ struct CoreProblem {
   int stages = 2;
   double copied_bytes = 0;  // that asynchronous copies write to shared memory for a step of one CTA
   int copy_latency = 0;     // from a buffer's release to where the next data are there; 0: always
-  int steps = 40;
+  int steps = 80;           // of each warp; the first quarter is not counted
 };
 
 // A line of a trace: an instruction, and what its warp waited for since its last one.
@@ -128,7 +132,7 @@ struct CoreReport {
 };
 
 // Throws std::runtime_error where no warp can ever issue again. `trace`, if there is one, gets the
-// instructions of the last step of the first warp, and what the others issue meanwhile.
+// last instructions, as many as the warps have in a step.
 CoreReport model_core(const CoreProblem& problem, const CoreAssumptions& assumptions,
                       std::vector<TraceLine>* trace = nullptr);
 
