@@ -69,7 +69,9 @@ TEST_CASE("independent instructions issue as fast as their pipe takes them") {
   CHECK(model(100 * instruction(SassKind::kInteger)).step_cycles == doctest::Approx(200));
   CHECK(model(100 * instruction(SassKind::kLogic)).step_cycles == doctest::Approx(200));
   CHECK(model(100 * instruction(SassKind::kSpecial)).step_cycles == doctest::Approx(800));
-  CHECK(model(100 * instruction(SassKind::kProduct)).step_cycles == doctest::Approx(800));
+  CHECK(model(100 * instruction(SassKind::kProduct)).step_cycles == doctest::Approx(600));
+  CHECK(model(100 * instruction(SassKind::kProduct), 1, assumed(80)).step_cycles ==
+        doctest::Approx(800));
   CHECK(model(100 * instruction(SassKind::kShuffle)).step_cycles == doctest::Approx(400));
 }
 

@@ -13,6 +13,7 @@ CoreAssumptions core_assumptions(jit::Arch arch) {
   switch (arch.number) {
     case 80:  // 16 lanes for floating point in a sub-core, 32 since
       made.float_interval = 2;
+      made.product_interval = 8;
       return made;
     case 90:
       return made;
@@ -48,6 +49,7 @@ std::span<const NamedAssumption> named_assumptions() {
       {"branch_latency", &A::branch_latency},
       {"jitter", &A::jitter},
       {"stagger", &A::stagger},
+      {"copies_first", &A::copies_first},
       {"youngest", &A::youngest},
   };
   return kNames;

@@ -369,7 +369,8 @@ class Core {
 CoreReport model_core(const CoreProblem& problem, const CoreAssumptions& assumptions,
                       std::vector<TraceLine>* trace) {
   // What else uses shared memory takes its share from the products, evenly over the step.
-  const double others = other_shared_bytes(problem, assumptions);
+  const double others =
+      assumptions.copies_first != 0 ? other_shared_bytes(problem, assumptions) : 0;
   constexpr int kRounds = 4;
   double rate = 0;
   CoreReport report = Core(problem, assumptions, rate, nullptr).run();

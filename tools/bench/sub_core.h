@@ -63,7 +63,7 @@ struct CoreAssumptions {
   int logic_interval = 2;
   int special_interval = 8;
   int shared_interval = 4;   // a wavefront: a quarter of 128 bytes in a cycle
-  int product_interval = 8;  // HMMA m16n8k16
+  int product_interval = 6;  // HMMA m16n8k16
   // Instructions that wait in front of a pipe without keeping their warp from going on.
   int special_queue = 2;
   int shared_queue = 4;
@@ -90,6 +90,9 @@ struct CoreAssumptions {
   int jitter = 16;
   // Between the first instructions of two warps.
   int stagger = 100;
+  // 1: copies and loads take their bytes of shared memory first, evenly over the step, and products
+  // what is left; 0: products are not slowed by them.
+  int copies_first = 1;
   // 1: of the warps that can issue, the last one goes on, else the youngest; 0: else the oldest.
   int youngest = 1;
 };
