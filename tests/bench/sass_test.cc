@@ -54,7 +54,12 @@ TEST_CASE("branches are followed as a full tile takes them") {
   };
   for (std::size_t i = 0; i < code.size(); ++i) code[i].address = 16 * static_cast<int>(i);
   std::vector<std::int64_t> addresses;
-  for (const Sass& one : read_step(code, 3)) addresses.push_back(one.address / 16);
+  std::vector<std::int64_t> taken;
+  for (const Sass& one : read_step(code, 3)) {
+    addresses.push_back(one.address / 16);
+    if (one.taken) taken.push_back(one.address / 16);
+  }
+  CHECK(taken == std::vector<std::int64_t>{5, 6, 10});
   CHECK(addresses == std::vector<std::int64_t>{1, 2, 3, 4, 5, 3, 4, 5, 6, 8, 9, 10});
   CHECK_THROWS_AS(read_step(code, 1), std::runtime_error);
   code[8].kind = SassKind::kUnknown;

@@ -109,6 +109,15 @@ TEST_CASE("warps fill one another's stalls until every cycle issues") {
   CHECK(waited(eight, Wait::kOtherWarp) > 30);
 }
 
+TEST_CASE("a branch that is taken costs more than its stall count") {
+  Sass branch = instruction(SassKind::kBranch, 5);
+  CHECK(model({instruction(SassKind::kFloat), branch}).step_cycles == doctest::Approx(6));
+  branch.taken = true;
+  const CoreReport report = model({instruction(SassKind::kFloat), branch});
+  CHECK(report.step_cycles == doctest::Approx(assumed().branch_latency + 1));
+  CHECK(waited(report, Wait::kBranch) == doctest::Approx(assumed().branch_latency - 1));
+}
+
 TEST_CASE("what waits add up to is the step") {
   const CoreReport report =
       model({setting(0, instruction(SassKind::kSpecial, 3)),

@@ -6,10 +6,12 @@
 //   core_model                        every shipped configuration of sm_80 and sm_90a
 //   core_model --config "wgmma m128 n128 w8 s2" --dim 128    one, shipped or not
 //
-//   --arch sm_90a         only this architecture; sm_80 with a configuration of the family mma
+//   --arch sm_80          only what ships for it; with --config, what the kernel is compiled for
 //   --dim 192/128         head dims of Q and K, and of V
 //   --list                kernels that read a list of tiles instead of computing them
 //   --define NAME         a variant of the templates (templates/ptx/variants.cuh); may be repeated
+//   --drop FMUL           the step without its instructions of that name, which says what it could
+//                         gain at most if it had no need of them; may be repeated
 //   --resident 2          CTAs of a multiprocessor; else as many as fit
 //   --depth 4             depth of a warpgroup's queue of products; else 2, 4 and 16
 //   --copy-latency 800    cycles from a buffer's release to its next data; else data are there
@@ -49,7 +51,7 @@ struct Options {
   std::optional<attention::Dims> dims;
   std::optional<jit::Arch> arch;
   bool list = false, waits = false, trace = false;
-  std::vector<std::string> defines;
+  std::vector<std::string> defines, dropped;
   std::vector<int> depths = {2, 4, 16};
   std::vector<std::pair<int bench::CoreAssumptions::*, int>> assumed;
   int resident = 0, copy_latency = 0, steps = bench::CoreProblem{}.steps;
@@ -103,6 +105,8 @@ Options parse(int argc, char** argv) {
       made.arch = jit::parse_arch(value());
     } else if (option == "--define") {
       made.defines.push_back(value());
+    } else if (option == "--drop") {
+      made.dropped.push_back(value());
     } else if (option == "--resident") {
       made.resident = number_of(value());
     } else if (option == "--depth") {
@@ -140,6 +144,22 @@ int products_of_step(const attention::KernelConfig& any, const attention::Dims& 
   return qk / elements + (in_parts ? v / kPartColumns : 1) * columns / elements;
 }
 
+// Takes the instructions of a name out of a step. Those behind them wait for what they waited for.
+void drop(const std::string& name, std::vector<bench::Sass>& step) {
+  unsigned waits_for = 0;
+  for (bench::Sass& one : step) {
+    if (one.name == name) {
+      waits_for |= one.waits_for;
+    } else {
+      one.waits_for |= waits_for;
+      waits_for = 0;
+    }
+  }
+  if (std::erase_if(step, [&](const bench::Sass& one) { return one.name == name; }) == 0) {
+    throw std::runtime_error("the step has no " + name);
+  }
+}
+
 class Modeller {
  public:
   Modeller(std::shared_ptr<const abi::NvrtcLibrary> nvrtc, std::string cache, Options options)
@@ -154,6 +174,7 @@ class Modeller {
       throw std::runtime_error(attention::to_string(config) + ": " + *why);
     }
     bench::CoreProblem problem = problem_of(config, dims, arch);
+    for (const std::string& name : options_.dropped) drop(name, problem.step);
     const std::string name = fmt::format(
         "{} | {}{}",
         dims.qk == dims.v ? fmt::format("{}", dims.qk) : fmt::format("{}/{}", dims.qk, dims.v),

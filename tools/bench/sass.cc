@@ -233,18 +233,19 @@ std::vector<Sass> read_step(std::span<const Sass> code, int products) {
     step.push_back(one);
     found += is_product(one);
     if (found > products) break;
-    if (one.kind != kBranch || one.diverging || at == last) continue;
+    if (one.kind != kBranch || one.diverging) continue;
     const bool inside = one.target >= first && one.target <= last;
-    if (!inside && one.conditional) continue;
-    if (!inside) throw std::runtime_error("the main loop ends in its middle");
+    if (!inside && !one.conditional) throw std::runtime_error("the main loop ends in its middle");
+    if (!inside) continue;
+    bool& taken = step.back().taken;
     if (one.target <= at) {
       const auto in_body = std::ranges::count_if(range(one.target, at), is_product);
       const auto behind = std::ranges::count_if(range(at, last), is_product);
-      if (in_body > 0 && found + in_body + behind <= products) at = one.target - 1;
-    } else if (!one.conditional ||
-               std::ranges::none_of(range(at + 1, one.target), is_of_every_step)) {
-      at = one.target - 1;
+      taken = at == last || (in_body > 0 && found + in_body + behind <= products);
+    } else {
+      taken = !one.conditional || std::ranges::none_of(range(at + 1, one.target), is_of_every_step);
     }
+    if (taken && at != last) at = one.target - 1;
   }
   if (found != products) {
     throw std::runtime_error(fmt::format("{} products in a step that needs {}", found, products));

@@ -82,6 +82,7 @@ struct Sass {
   int wavefronts = 1;        // of 128 bytes, of instructions that use shared memory
   std::int64_t target = -1;  // index that a kBranch leads to
   bool diverging = false;    // a kBranch that a converged warp does not take
+  bool taken = false;        // a kBranch that the step takes; set by read_step
 };
 
 // Decodes the instructions of one kernel of a cubin. Throws std::runtime_error where it has no such

@@ -209,10 +209,7 @@ class Core {
     warp.next = now + std::max(1, one.stall);
     warp.held_by = Wait::kStall;
     const bool wraps = warp.at + 1 == problem_.step.size();
-    const Sass& after = problem_.step[wraps ? 0 : warp.at + 1];
-    if (one.kind == SassKind::kBranch &&
-        after.address != one.address + std::int64_t{kInstructionBytes} &&
-        assumed_.branch_latency > one.stall) {
+    if (one.taken && assumed_.branch_latency > one.stall) {
       warp.next = now + assumed_.branch_latency;
       warp.held_by = Wait::kBranch;
     }
