@@ -15,34 +15,23 @@
 namespace annulus::bench {
 namespace {
 
-constexpr std::size_t kInstructionBytes = 16;
-
-// Bits [first, first + count) of an instruction, count below 64.
-std::uint64_t bits(const std::array<std::uint64_t, 2>& words, int first, int count) {
-  std::uint64_t value = words[static_cast<std::size_t>(first / 64)] >> (first % 64);
-  if (first < 64 && first + count > 64) value |= words[1] << (64 - first);
-  return value & ((std::uint64_t{1} << count) - 1);
-}
-
-Instruction decode_one(const std::array<std::uint64_t, 2>& words, std::int64_t index) {
+Instruction decode_one(const InstructionWords& words, std::int64_t index) {
   constexpr int kAlways = 7;
   Instruction made;
-  made.conditional = bits(words, 12, 4) != kAlways;
-  const std::uint64_t opcode = bits(words, 0, 12);
+  made.conditional = instruction_bits(words, 12, 4) != kAlways;
+  const std::uint64_t opcode = instruction_bits(words, 0, 12);
   if ((opcode & 0x1ff) == 0x1f0 || (opcode & 0x1ff) == 0x1f3) {
     made.opcode = Opcode::kProduct;
-  } else if (opcode == 0x308 && bits(words, 74, 4) == 2) {
+  } else if (opcode == 0x308 && instruction_bits(words, 74, 4) == 2) {
     made.opcode = Opcode::kPower;
-  } else if (opcode == 0x9c5 && bits(words, 47, 1) != 0) {
+  } else if (opcode == 0x9c5 && instruction_bits(words, 47, 1) != 0) {
     made.opcode = Opcode::kWait;
-    made.pending = static_cast<int>(bits(words, 72, 3));
+    made.pending = static_cast<int>(instruction_bits(words, 72, 3));
   } else if (opcode == 0x992 || opcode == 0x9ab || opcode == 0x5ab || opcode == 0x98f) {
     made.opcode = Opcode::kFence;
   } else if (opcode == 0x947) {
     made.opcode = Opcode::kBranch;
-    const auto high = static_cast<std::int64_t>(bits(words, 34, 48) << 16) >> 16;
-    const std::int64_t distance = high * 256 + static_cast<std::int64_t>(bits(words, 16, 8));
-    made.target = index + 1 + distance * 4 / static_cast<std::int64_t>(kInstructionBytes);
+    made.target = branch_target(words, index);
   }
   return made;
 }
@@ -85,13 +74,33 @@ std::optional<Line> parse_line(const std::string& text) {
 
 }  // namespace
 
-std::vector<Instruction> decode(std::span<const std::byte> cubin, std::string_view symbol) {
+std::vector<InstructionWords> instruction_words(std::span<const std::byte> cubin,
+                                                std::string_view symbol) {
   const auto code = jit::Cubin(cubin).section(".text." + std::string(symbol));
   if (code.empty()) throw std::runtime_error("the cubin has no such kernel");
+  std::vector<InstructionWords> made(code.size() / kInstructionBytes);
+  std::memcpy(made.data(), code.data(), made.size() * kInstructionBytes);
+  return made;
+}
+
+std::uint64_t instruction_bits(const InstructionWords& words, int first, int count) {
+  std::uint64_t value = words[static_cast<std::size_t>(first / 64)] >> (first % 64);
+  if (first < 64 && first + count > 64) value |= words[1] << (64 - first);
+  return value & ((std::uint64_t{1} << count) - 1);
+}
+
+std::int64_t branch_target(const InstructionWords& words, std::int64_t index, int arch) {
+  const auto high = static_cast<std::int64_t>(instruction_bits(words, 34, 48) << 16) >> 16;
+  constexpr int kFirstWide = 90;
+  const std::int64_t distance =
+      arch < kFirstWide ? high
+                        : high * 256 + static_cast<std::int64_t>(instruction_bits(words, 16, 8));
+  return index + 1 + distance * 4 / static_cast<std::int64_t>(kInstructionBytes);
+}
+
+std::vector<Instruction> decode(std::span<const std::byte> cubin, std::string_view symbol) {
   std::vector<Instruction> made;
-  for (std::size_t at = 0; at + kInstructionBytes <= code.size(); at += kInstructionBytes) {
-    std::array<std::uint64_t, 2> words;
-    std::memcpy(words.data(), code.data() + at, kInstructionBytes);
+  for (const InstructionWords& words : instruction_words(cubin, symbol)) {
     made.push_back(decode_one(words, static_cast<std::int64_t>(made.size())));
   }
   return made;

@@ -12,10 +12,11 @@
 //                     0x9ab ERRBAR, 0x5ab CGAERRBAR, 0x98f CCTL
 //   bits  12 ... 15   predicate; 7: always
 //   BRA               bits 34 ... 81, then 16 ... 23: distance from the next instruction, in words
-//                     of four bytes, signed
+//                     of four bytes, signed; before sm_90 bits 34 ... 81 alone
 //   MUFU              bits 74 ... 77: 2 is EX2
 //   WARPGROUP         bit 47: DEPBAR, which leaves so many groups pending: bits 72 ... 74
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -24,6 +25,22 @@
 #include <vector>
 
 namespace annulus::bench {
+
+inline constexpr std::size_t kInstructionBytes = 16;
+
+// The two halves of an instruction, the lower one first.
+using InstructionWords = std::array<std::uint64_t, 2>;
+
+// The instructions of one kernel of a cubin. Throws std::runtime_error where it has no such kernel.
+std::vector<InstructionWords> instruction_words(std::span<const std::byte> cubin,
+                                                std::string_view symbol);
+
+// Bits [first, first + count) of an instruction. Requires: count < 64.
+std::uint64_t instruction_bits(const InstructionWords& words, int first, int count);
+
+// The index of the instruction that a BRA at `index` leads to, in code for sm_90 or, with `arch`
+// below 90, for older architectures.
+std::int64_t branch_target(const InstructionWords& words, std::int64_t index, int arch = 90);
 
 enum class Opcode { kOther, kProduct, kPower, kWait, kBranch, kFence };
 
