@@ -97,8 +97,9 @@ class Reader {
   const Json& json_;
 };
 
-// Fields that this build does not know are ignored. An unknown family is an error that names it,
-// since the entry is valid for the build that made it.
+// Fields that this build does not know are ignored, and an option or a flag that an older build did
+// not know is left out, as in the text of a configuration. An unknown family is an error that names
+// it, since the entry is valid for the build that made it.
 attention::KernelConfig read_config(const Reader& from) {
   attention::KernelConfig config;
   const std::string family = from.text("family");
@@ -112,9 +113,12 @@ attention::KernelConfig read_config(const Reader& from) {
   config.tile_columns = from.integer("tile_columns", 1, 1024);
   for (std::size_t i = 0; i < config.family->fields.size(); ++i) {
     const attention::ConfigField& field = config.family->fields[i];
-    config.own[i] = field.form == attention::ConfigField::Form::kFlag
-                        ? from.boolean(field.name)
-                        : from.integer(field.name, 1, field.largest);
+    const bool flag = field.form == attention::ConfigField::Form::kFlag;
+    if (field.form != attention::ConfigField::Form::kNumber && !from.has(field.name)) {
+      config.own[i] = flag ? 0 : 1;
+    } else {
+      config.own[i] = flag ? from.boolean(field.name) : from.integer(field.name, 1, field.largest);
+    }
   }
   return config;
 }

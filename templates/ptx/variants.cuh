@@ -11,14 +11,8 @@
 #ifndef ANNULUS_RELEASE_TO_CLUSTER
 #define ANNULUS_RELEASE_TO_CLUSTER 0
 #endif
-#ifndef ANNULUS_NO_TURNS
-#define ANNULUS_NO_TURNS 0
-#endif
 #ifndef ANNULUS_NO_PIN
 #define ANNULUS_NO_PIN 0
-#endif
-#ifndef ANNULUS_TWO_RESIDENT
-#define ANNULUS_TWO_RESIDENT 0
 #endif
 
 namespace annulus::ptx {
@@ -29,12 +23,8 @@ enum : bool {
   // Arrivals at another CTA's mbarrier have release semantics at cluster scope, which costs a fence
   // of the device before each (ptx/mbarrier.cuh).
   kReleaseToCluster = ANNULUS_RELEASE_TO_CLUSTER,
-  // Consumers of wgmma_forward start their products whenever they can.
-  kNoTurns = ANNULUS_NO_TURNS,
   // ptxas may move exponentials below the wait that follows them (ptx::pin).
   kNoPin = ANNULUS_NO_PIN,
-  // Two CTAs of one consumer each share a multiprocessor.
-  kTwoResident = ANNULUS_TWO_RESIDENT,
 };
 
 }  // namespace annulus::ptx

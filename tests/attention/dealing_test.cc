@@ -21,8 +21,7 @@ struct Dealt {
         attention::Dealt dealt)
       : impl(api::inside(test::device())),
         on_device(test::device(), host),
-        forward(impl.context, *impl.kernels,
-                plan_of(host.problem, config, multiprocessors, dealt)),
+        forward(impl.context, *impl.kernels, plan_of(host.problem, config, multiprocessors, dealt)),
         workspace(impl.context, static_cast<std::size_t>(forward.plan().workspace_bytes)) {
     // A workspace may hold anything.
     device::fill_bytes_async(*impl.context, workspace.address(), 0xab, workspace.bytes(), nullptr);
@@ -59,8 +58,8 @@ struct Form {
 };
 // Two and three consumers, packed heads, clusters over heads and over rows, transposed V.
 constexpr Form kForms[] = {
-    {"wgmma m192 n128 w12 s2", 64, 1},       {"wgmma m128 n128 w8 s2 c2", 128, 2},
-    {"wgmma m128 n64 w8 s2 c2", 256, 1},     {"wgmma m64 n64 w8 s2 b2 h2 c2", 64, 4},
+    {"wgmma m192 n128 w12 s2", 64, 1},      {"wgmma m128 n128 w8 s2 c2", 128, 2},
+    {"wgmma m128 n64 w8 s2 c2", 256, 1},    {"wgmma m64 n64 w8 s2 b2 h2 c2", 64, 4},
     {"wgmma8 m64 n64 w8 s2 b2 h2", 128, 2}, {"wgmma8 m128 n128 w8 s2 c2", 64, 2},
 };
 
@@ -73,8 +72,8 @@ TEST_CASE("drawn works give the bits of works that are counted off") {
       CAPTURE(multiprocessors);
       const bool by_rows =
           form.heads_per_kv == 1 && std::string(form.config).find(" c2") != std::string::npos;
-      Problem problem = test::problem_of(3 * 192 - 7, 500, form.dim, form.dim,
-                                         by_rows ? dense() : causal());
+      Problem problem =
+          test::problem_of(3 * 192 - 7, 500, form.dim, form.dim, by_rows ? dense() : causal());
       problem.batch = 2;
       problem.heads = 4;
       problem.kv_heads = 4 / form.heads_per_kv;

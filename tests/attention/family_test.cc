@@ -88,7 +88,7 @@ TEST_CASE("alternatives differ in nothing but how many CTAs are resident") {
         CHECK(config.tile_rows == alternatives.front().tile_rows);
         CHECK(config.tile_columns == alternatives.front().tile_columns);
       }
-      CHECK(resident == 1);
+      CHECK(resident >= 1);
     });
   }
 }

@@ -124,6 +124,19 @@ std::vector<Case> every_case() {
     }
     placed = !placed;
   }
+  // Those that are made for a pattern's blocks, at the head dim that most models have.
+  for (const Family* family : families()) {
+    if (family->for_blocks == nullptr) continue;
+    const jit::Arch arch = family == &mma_family ? jit::Arch{80, '\0'} : jit::Arch{90, 'a'};
+    family->for_blocks([&](std::span<const KernelConfig> made) {
+      for (const KernelConfig& config : made) {
+        constexpr Dims kDims = {128, 128};
+        if (why_illegal(config, kDims, arch)) continue;
+        cases.push_back({{kDims, config, {}}, all(kDims, Dtype::kBfloat16, placed), arch, ""});
+        placed = !placed;
+      }
+    });
+  }
   for (Case& at : cases) {
     // Drawing works takes more registers than counting them off.
     const Family& family = *at.shipped.config.family;

@@ -112,7 +112,7 @@ TEST_CASE("rows are split where multiprocessors would be idle, and the plan says
     // Enough rows, or rows that are over before a second launch would be.
     CHECK(plan_of(problem_of(16384, 16384, "dense"), limits).split.empty());
     CHECK(plan_of(problem_of(16384, 16384, "causal"), limits).split.empty());
-    CHECK(plan_of(problem_of(300, 600, "dense"), limits).split.empty());
+    CHECK(plan_of(problem_of(300, 300, "dense"), limits).split.empty());
     CHECK(plan_of(problem_of(0, 600, "dense"), limits).split.empty());
     CHECK(plan_of(problem_of(std::int64_t{1} << 30, std::int64_t{1} << 30, "causal"), limits)
               .split.empty());

@@ -72,6 +72,7 @@ TEST_CASE("parts of e4m3 have a unit of V of their own, and the state has none")
     // From part to part very different.
     for (std::size_t i = 0; i < c.scale_v.size(); ++i) c.scale_v[i] = i % 4 < 2 ? 1e-3f : 1e3f;
     PlanOptions options;
+    options.config = "wgmma8 m128 n128 w8 s2";
     options.kv_splits = 4;
     const Plan plan = device().plan(problem, options);
     REQUIRE(says(plan, "joins in their order"));

@@ -549,11 +549,11 @@ TEST_CASE("a limit on the size of files costs the cache and nothing else") {
   CHECK(json["source"] == "compiled");
 }
 
-// Here one rank has enough CTAs for clusters, and a rank of two has not.
+// One rank has clusters whose CTAs take neighbouring rows, which rows that a ring places may not.
 TEST_CASE("run names the kernel of the ring beside the ring's configuration") {
   const std::string problem =
-      " --json --device sim:sm_90a --seq 8448 --heads 2 --kv-heads 1 --dim 128 "
-      "--pattern 'window(0,0)'";
+      " --json --device sim:sm_90a --seq 768 --heads 2 --kv-heads 2 --dim 256 "
+      "--pattern dense";
   CHECK(json_of("explain" + problem)["kernel"] == "wgmma_cluster_forward");
   const base::Json ring = json_of("run --no-check --ranks 2" + problem);
   CHECK(ring["kernel"] == "wgmma_forward");

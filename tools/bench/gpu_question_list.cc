@@ -33,7 +33,7 @@ std::vector<GpuQuestion> gpu_questions(bool tiny) {
   const std::string two = "wgmma m128 n128 w8 s2", three = "wgmma m192 n80 w12 s2";
   const std::string wide = "wgmma m192 n128 w12 s2", single = "wgmma m64 n64 w4 s2 b2";
   const std::string narrow = "wgmma m128 n64 w8 s2", middle = "wgmma m128 n80 w8 s2";
-  const std::vector<std::string> no_turns = {"ANNULUS_NO_TURNS"}, no_pin = {"ANNULUS_NO_PIN"};
+  const std::vector<std::string> no_pin = {"ANNULUS_NO_PIN"};
   return {
       about(dense, "clusters",
             "what clusters are worth, and what releasing to the cluster in every step cost",
@@ -44,14 +44,14 @@ std::vector<GpuQuestion> gpu_questions(bool tiny) {
             "the same at D 256, where the rows of a round differ most",
             {{narrow, {}}, {narrow, {}, true}}),
       about(dense_64, "turns_d64", "whether consumers should take turns at D 64",
-            {{wide, {}}, {wide, no_turns}, {two + " q", {}}, {two + " q", no_turns}}),
+            {{wide, {}}, {wide + " f", {}}, {two + " q", {}}, {two + " q f", {}}}),
       about(dense, "turns_d128", "the same at D 128, where two consumers need them by the model",
-            {{two, {}}, {two, no_turns}}),
+            {{two, {}}, {two + " f", {}}}),
       about(own_blocks, "resident", "one CTA of a multiprocessor, or two, for blocks of 64 a head",
             {{single, {}},
              {"wgmma m64 n64 w4 s2", {}},
-             {"wgmma m64 n64 w4 s2", {"ANNULUS_TWO_RESIDENT"}},
-             {"wgmma m64 n64 w4 s2 q", {"ANNULUS_TWO_RESIDENT"}}}),
+             {"wgmma m64 n64 w4 s2 x2", {}},
+             {"wgmma m64 n64 w4 s2 q x2", {}}}),
       about(dense_256, "d256_keys", "64 keys to a step, or 80",
             {{narrow, {}}, {middle, {}}, {narrow + " c2", {}}, {middle + " c2", {}}}),
       about(dense, "pin", "whether powers kept under products pay", {{two, {}}, {two, no_pin}}),

@@ -78,15 +78,11 @@ void note_state(const bench::GpuMonitor& monitor, Json& line) {
   line["watts"].push_back(state->milliwatts / 1000.0);
 }
 
-bool has(const std::vector<std::string>& defines, const char* name) {
-  return std::ranges::find(defines, name) != defines.end();
-}
-
-attention::LaunchPlan plan_of(attention::DeviceLimits limits, const bench::GpuQuestion& question,
+attention::LaunchPlan plan_of(const attention::DeviceLimits& limits,
+                              const bench::GpuQuestion& question,
                               const bench::QuestionVariant& variant) {
   const attention::Choice choice =
       attention::forced_config(question.problem, limits, variant.config);
-  if (has(variant.defines, "ANNULUS_TWO_RESIDENT")) limits.multiprocessors *= 2;
   attention::LaunchPlan plan = attention::make_plan(
       question.problem, choice, limits,
       {.dealt = variant.draws ? attention::Dealt::kDrawn : attention::Dealt::kCountedOff});
@@ -357,7 +353,8 @@ bool compile_all(const Options& options) {
       const jit::CompiledKernel kernel = compiler.compile(plan.spec);
       const auto loop = bench::read_main_loop(bench::decode(kernel.image, kernel.symbol));
       const int spilled = kernel.usage.spill_store_bytes + kernel.usage.spill_load_bytes;
-      const bool fenced = has(one.defines, "ANNULUS_RELEASE_TO_CLUSTER");
+      const bool fenced =
+          std::ranges::find(one.defines, "ANNULUS_RELEASE_TO_CLUSTER") != one.defines.end();
       good = good && spilled == 0 && kernel.usage.notes.empty() && (loop.fences > 0) == fenced;
       const Json line = {{"question", question.name},
                          {"config", one.config},

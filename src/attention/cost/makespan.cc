@@ -99,7 +99,7 @@ std::int64_t slots_of(const Dealing& dealing) {
 }  // namespace
 
 double makespan(const TileCounts& tiles, const Dealing& dealing, double frame, double step) {
-  if (tiles.ctas > kMaxNamedRows) {
+  if (tiles.lengths.empty()) {
     const double total =
         static_cast<double>(tiles.ctas) * frame + static_cast<double>(tiles.tiles()) * step;
     const double longest = frame + static_cast<double>(tiles.longest_row) * step;
@@ -107,6 +107,11 @@ double makespan(const TileCounts& tiles, const Dealing& dealing, double frame, d
     return std::max(longest, total * share + longest * (1.0 - share) / 2);
   }
   const Works works(tiles, dealing);
+  if (const auto& lengths = tiles.lengths; std::ranges::all_of(
+          lengths, [&](std::int32_t length) { return length == lengths.front(); })) {
+    const std::int64_t rounds = (works.count() + slots_of(dealing) - 1) / slots_of(dealing);
+    return static_cast<double>(rounds) * (frame + static_cast<double>(lengths.front()) * step);
+  }
   Slots slots(dealing.deal, slots_of(dealing));
   for (std::int64_t at = 0; at < works.count(); ++at) {
     slots.take(frame + static_cast<double>(works.length(at)) * step);
@@ -122,7 +127,7 @@ bool drawing_pays(const TileCounts& tiles, const Dealing& dealing, double frame,
   const double mean =
       (static_cast<double>(tiles.ctas) * frame + static_cast<double>(tiles.tiles()) * step) /
       static_cast<double>(dealing.slots);
-  if (tiles.ctas > kMaxNamedRows) {
+  if (tiles.lengths.empty()) {
     // Lengths are not known. Many works of unlike lengths end unevenly by about half a work a set.
     const double longest = frame + static_cast<double>(tiles.longest_row) * step;
     return longest * count > 1.02 * mean * static_cast<double>(slots) && longest > 2 * clear;

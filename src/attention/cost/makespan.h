@@ -23,7 +23,7 @@ struct Dealing {
 
 // The cycles until all works have ended. A work takes `frame` cycles, and `step` cycles for each
 // tile. Works come set by set; within a set the longest rows of all its groups first, or the first.
-// Above kMaxNamedRows CTAs the lengths of rows need not be known (tile_counts.h): the estimate is
+// Where the lengths of rows are not listed (tile_counts.h), the estimate is
 // then the mean of the slots plus half of the longest work, and at least the longest work.
 double makespan(const TileCounts& tiles, const Dealing& dealing, double frame, double step);
 

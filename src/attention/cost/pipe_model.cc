@@ -251,7 +251,8 @@ Pacing pacing_of(const PipeDevice& device, const KernelConfig& config, const Dim
   made.step = turn + made.late;
   // The first step of a row has nothing beside it but the other CTAs.
   const double alone = std::max(each.matrix, each.shared) + each.special + each.issue;
-  made.frame = pace.frame_latencies * device.latency_cycles + std::max(0.0, alone - turn);
+  made.frame =
+      pace.frame_latencies * device.latency_cycles + std::max(0.0, alone - turn) * cta.step_tiles;
   const std::int64_t groups = tiles.ctas / std::max<std::int64_t>(1, tiles.row_tiles);
   made.dealing = {.deal = pace.deal,
                   .slots = std::int64_t{device.multiprocessors} * resident,

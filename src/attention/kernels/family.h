@@ -92,9 +92,6 @@ struct Family {
   // Persistent CTAs: each takes work until none is left. Otherwise there is one CTA for each tile
   // row, or part of one, of each head and batch.
   bool persistent = false;
-  // The family has a tile for blocks of every size, so that the heuristic may insist on one that
-  // fits.
-  bool fits_blocks = false;
 
   // --- Configurations.
   std::span<const ConfigField> fields;  // the names of KernelConfig::own
@@ -105,6 +102,9 @@ struct Family {
                                             jit::Arch arch);
   // Passes every configuration that a search may look at, and perhaps illegal ones, to `add`.
   void (*enumerate)(const AddCandidates& add);
+  // Passes configurations to `add` that suit patterns whose blocks have fewer than 128 columns,
+  // beside the shipped ones, and perhaps illegal ones. Null: there are none.
+  void (*for_blocks)(const AddCandidates& add) = nullptr;
   CtaShape (*cta)(const KernelConfig& config);
   Footprint (*footprint)(const KernelConfig& config, const Dims& dims);
   bool (*supports_kv_splits)(const KernelConfig& config);

@@ -22,7 +22,7 @@ namespace annulus::attention {
 struct Family;  // family.h
 
 struct KernelConfig {
-  static constexpr std::size_t kMaxOwn = 6;
+  static constexpr std::size_t kMaxOwn = 8;
 
   const Family* family = nullptr;  // null where there is no configuration yet
   int tile_rows = 0;               // M: rows of the tiles of a list

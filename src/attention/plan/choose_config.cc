@@ -3,9 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 #include <vector>
 
+#include "attention/cost/pipe_model.h"
 #include "attention/kernels/family.h"
 #include "attention/tiles/pattern_facts.h"
 #include "base/fail.h"
@@ -14,39 +16,56 @@
 namespace annulus::attention {
 namespace {
 
-// Query rows of the smallest tile of one CTA that keeps the tensor cores busy.
-constexpr int kSmallTileRows = 64;
-
-// Query rows that one CTA computes, over all its heads.
-int rows_of(const KernelConfig& config) { return config.tile_rows * cta_shape(config).heads; }
-
 bool computes_one_head_and_row(const KernelConfig& config) {
   return cta_shape(config).packed_heads() == 1;
 }
 
-// The heuristic for one problem on one device. The table of shipped configurations is in the order
-// of preference for long sequences. sort_table() goes through it once and sorts configurations into
-// impossible ones, those that would work but do not suit the problem, and candidates, in that
-// order. The first candidate whose rows are filled at least half is taken, or a smaller tile if it
-// would leave multiprocessors idle (take()).
-class Heuristic {
+// The parts that choose_split() may make of each row where rows leave multiprocessors idle: as many
+// as fill them, of some steps each. Less than 2: none.
+std::int64_t parts_of_rows(const TileCounts& tiles, const KernelConfig& config,
+                           const DeviceLimits& limits) {
+  constexpr std::int64_t kLeastSteps = 8;
+  const CtaShape cta = cta_shape(config);
+  const std::int64_t works = tiles.ctas / cta.packed_heads();
+  const std::int64_t slots = limits.multiprocessors / cta.cluster;
+  if (!supports_kv_splits(config) || works == 0 || works >= slots) return 1;
+  return std::min(tiles.longest_row / (kLeastSteps * cta.step_tiles), base::ceil_div(slots, works));
+}
+
+TileCounts in_parts(TileCounts tiles, std::int64_t parts) {
+  tiles.lengths.clear();
+  tiles.row_tiles *= parts;
+  tiles.ctas *= parts;
+  tiles.longest_row = base::ceil_div(tiles.longest_row, parts);
+  return tiles;
+}
+
+// The choice for one problem on one device: of all shipped configurations, and those that families
+// make for the pattern's blocks, the one with the least time by the pipe model. sort_candidates()
+// leaves out what is impossible, and what would not work well for a reason that the model does not
+// see.
+class Chooser {
  public:
-  Heuristic(const Problem& problem, const DeviceLimits& limits,
-            const std::optional<OperandStrides>& strides, bool placed)
+  Chooser(const Problem& problem, const DeviceLimits& limits,
+          const std::optional<OperandStrides>& strides, bool placed)
       : problem_(problem),
         limits_(limits),
+        device_(pipe_device(limits)),
         strides_(strides),
         dims_{problem.dim_qk, problem.dim_v},
         blocks_(finest_blocks(problem.pattern.node())),
         placed_(placed) {}
 
   Choice choose() {
-    sort_table();
-    leave_out_tall_tiles();
+    sort_candidates();
     admit_unsuited();
     if (candidates_.empty()) refuse();
-    const std::size_t taken = take();
-    choice_.config = candidates_[taken];
+    const std::size_t taken = candidates_.size() == 1 ? 0 : fastest();
+    choice_.config = candidates_[taken].config;
+    choice_.reason = candidates_.size() == 1
+                         ? "the only one that is possible and suits the problem"
+                         : fmt::format("the fastest of {} by the pipe model, {:.1f} us predicted",
+                                       candidates_.size(), candidates_[taken].micros);
     if (!strided_.empty()) {
       choice_.reason += fmt::format("; not of the {} family: {}", strided_family_, strided_);
     }
@@ -56,24 +75,32 @@ class Heuristic {
   }
 
  private:
-  using Candidates = std::vector<KernelConfig>;
+  struct Candidate {
+    KernelConfig config;
+    double micros = 0;
+  };
 
-  std::int64_t ctas(const KernelConfig& config) const {
-    return base::ceil_div(problem_.seq_q, config.tile_rows) * problem_.heads /
-           cta_shape(config).heads * problem_.batch;
+  void sort_candidates() {
+    for (const ShippedConfig& shipped : shipped_configs()) {
+      if (shipped.dims.qk == dims_.qk && shipped.dims.v == dims_.v) sort(shipped.config);
+    }
+    if (blocks_.columns >= kCoarse || blocks_.columns % kShippedColumns == 0) return;
+    for (const Family* family : families()) {
+      if (family->for_blocks == nullptr) continue;
+      family->for_blocks([&](std::span<const KernelConfig> made) {
+        for (const KernelConfig& config : made) sort(config);
+      });
+    }
   }
 
-  void sort_table() {
-    for (const ShippedConfig& shipped : shipped_configs()) {
-      if (shipped.dims.qk != dims_.qk || shipped.dims.v != dims_.v) continue;
-      if (why_not(shipped.config, problem_.dtype)) continue;  // for problems of other elements
-      if (auto reason = why_impossible(shipped.config)) {
-        choice_.rejected.push_back({shipped.config, std::move(*reason)});
-      } else if (auto unfit = why_unsuited(shipped.config)) {
-        unsuited_.push_back({shipped.config, std::move(*unfit)});
-      } else {
-        candidates_.push_back(shipped.config);
-      }
+  void sort(const KernelConfig& config) {
+    if (why_not(config, problem_.dtype)) return;  // for problems of other elements
+    if (auto reason = why_impossible(config)) {
+      choice_.rejected.push_back({config, std::move(*reason)});
+    } else if (auto unfit = config.family->why_unsuited(config, {problem_, blocks_, placed_})) {
+      unsuited_.push_back({config, std::move(*unfit)});
+    } else {
+      candidates_.push_back({config});
     }
   }
 
@@ -87,41 +114,13 @@ class Heuristic {
     return reason;
   }
 
-  std::optional<std::string> why_unsuited(const KernelConfig& config) const {
-    if (cta_shape(config).cluster > 1 && ctas(config) < limits_.multiprocessors) {
-      return fmt::format("{} CTAs, in clusters, would leave some of {} multiprocessors idle",
-                         ctas(config), limits_.multiprocessors);
-    }
-    return config.family->why_unsuited(config, {problem_, blocks_, placed_});
-  }
-
-  // A tile that covers two rows of scattered blocks would compute nearly twice as much. If a family
-  // with tiles for every size of blocks has a candidate that covers one row, candidates of all
-  // families that cover more rows are rejected.
-  void leave_out_tall_tiles() {
-    const auto in_one_row = [&](const KernelConfig& config) {
-      return config.tile_rows <= blocks_.rows;
-    };
-    const bool replaceable = std::ranges::any_of(candidates_, [&](const KernelConfig& config) {
-      return config.family->fits_blocks && in_one_row(config);
-    });
-    if (!blocks_.scattered || !replaceable) return;
-    std::erase_if(candidates_, [&](const KernelConfig& config) {
-      if (in_one_row(config)) return false;
-      choice_.rejected.push_back(
-          {config, fmt::format("tiles of {} rows cover several rows of blocks of {}",
-                               config.tile_rows, blocks_.rows)});
-      return true;
-    });
-  }
-
-  // If nothing suits, as with e4m3 and blocks of an odd size, configurations of one head and row
-  // become candidates, because they give right results for every problem.
+  // If nothing suits, configurations of one head and row become candidates, because they give right
+  // results for every problem.
   void admit_unsuited() {
     const bool none = candidates_.empty();
     for (Rejected& other : unsuited_) {
       if (none && computes_one_head_and_row(other.config)) {
-        candidates_.push_back(other.config);
+        candidates_.push_back({other.config});
       } else {
         choice_.rejected.push_back(std::move(other));
       }
@@ -147,65 +146,83 @@ class Heuristic {
                dims_.qk, dims_.v, jit::to_string(limits_.arch));
   }
 
-  // The index of the candidate that is taken; sets the reason. A tile is filled at least half if it
-  // has at most twice as many rows as there are queries.
-  std::size_t take() {
-    const auto filled = std::ranges::find_if(candidates_, [&](const KernelConfig& config) {
-      return config.tile_rows <= 2 * problem_.seq_q;
+  // The index of the candidate with the least predicted time; of those that take little more, the
+  // first of the table, so that problems that are nearly alike have the same kernel.
+  std::size_t fastest() {
+    for (const Pattern& branch : problem_.pattern.branches()) {
+      Problem alone = problem_;
+      alone.pattern = branch;
+      predict_all(alone);
+    }
+    constexpr double kAlike = 1.015;
+    const double least = std::ranges::min(candidates_, {}, &Candidate::micros).micros;
+    const auto taken = std::ranges::find_if(candidates_, [&](const Candidate& candidate) {
+      return candidate.micros <= kAlike * least;
     });
-    if (filled == candidates_.end()) {
-      choice_.reason = fmt::format(
-          "{} query rows fill no tile of the table half; the smallest tile", problem_.seq_q);
-      return index_of(std::ranges::min_element(candidates_, {}, &KernelConfig::tile_rows));
-    }
-    const auto taken = busier(filled);
-    choice_.reason =
-        taken != filled
-            ? fmt::format(
-                  "{} CTAs of {} rows would leave some of {} multiprocessors idle; the "
-                  "lowest",
-                  ctas(*filled), rows_of(*filled), limits_.multiprocessors)
-            : fmt::format(
-                  "the first of the table for head dims {}/{} that fits and whose rows are "
-                  "filled at least half",
-                  dims_.qk, dims_.v);
-    return index_of(taken);
+    return static_cast<std::size_t>(taken - candidates_.begin());
   }
 
-  // A smaller tile of the same family is taken if `filled` leaves multiprocessors idle and the
-  // smaller tile gives the busiest multiprocessor fewer rows (max_rows); of several the smallest.
-  // With at most kSmallTileRows queries every head is one small tile anyway; rows are then split by
-  // their keys instead (attention/tiles/kv_split.h).
-  Candidates::const_iterator busier(Candidates::const_iterator filled) const {
-    const auto max_rows = [&](const KernelConfig& config) {
-      return base::ceil_div(ctas(config), limits_.multiprocessors) * rows_of(config);
+  // Adds the times of a problem whose pattern is no sum.
+  void predict_all(const Problem& problem) {
+    std::map<std::pair<int, int>, TileCounts> counted;
+    for (Candidate& candidate : candidates_) {
+      const KernelConfig& config = candidate.config;
+      const std::pair tile(config.tile_rows, config.tile_columns);
+      auto at = counted.find(tile);
+      if (at == counted.end()) at = counted.emplace(tile, tiles_of(problem, config)).first;
+      candidate.micros += micros_of(problem, config, at->second);
+    }
+  }
+
+  // The predicted time of one configuration, with rows in parts where that is faster.
+  double micros_of(const Problem& problem, const KernelConfig& config,
+                   const TileCounts& whole) const {
+    const auto micros = [&](const TileCounts& tiles) {
+      return predict(device_, config, dims_, tiles,
+                     estimate_work(config, features_of(problem), tiles), least_bytes(problem))
+          .predicted_micros;
     };
-    auto taken = filled;
-    if (ctas(*filled) >= limits_.multiprocessors || problem_.seq_q <= kSmallTileRows) return taken;
-    for (auto other = candidates_.begin(); other != candidates_.end(); ++other) {
-      if (other->family == filled->family && max_rows(*other) < max_rows(*filled) &&
-          rows_of(*other) < rows_of(*taken)) {
-        taken = other;
-      }
-    }
-    return taken;
+    const double of_rows = micros(whole);
+    const std::int64_t parts = parts_of_rows(whole, config, limits_);
+    if (parts < 2) return of_rows;
+    KvSplit split;
+    split.slots = parts * whole.row_tiles;
+    const double merge =
+        merge_cycles(device_, split, problem, config.tile_rows) / device_.clock_hertz * 1e6;
+    return std::min(of_rows, micros(in_parts(whole, parts)) + merge);
   }
 
-  std::size_t index_of(Candidates::const_iterator at) const {
-    return static_cast<std::size_t>(at - candidates_.begin());
+  // A pattern without any tile may be one whose blocks are chosen at each run (selection). Then
+  // each row is taken to keep kChosen blocks, which differ from those of the next row.
+  TileCounts tiles_of(const Problem& problem, const KernelConfig& config) const {
+    constexpr std::int64_t kChosen = 16;
+    TileCounts tiles = estimate_tiles(problem, config.tile_rows, config.tile_columns);
+    if (tiles.tiles() > 0 || tiles.ctas == 0 || blocks_.columns > problem.seq_k) return tiles;
+    const std::int64_t of_row =
+        kChosen * base::ceil_div(blocks_.columns, std::int64_t{config.tile_columns}) *
+        base::ceil_div(std::int64_t{config.tile_rows}, std::max<std::int64_t>(1, blocks_.rows));
+    const std::int64_t most = base::ceil_div(problem.seq_k, std::int64_t{config.tile_columns});
+    tiles.longest_row = std::min(of_row, most);
+    tiles.full_tiles = tiles.longest_row * tiles.ctas;
+    tiles.lengths.clear();
+    return tiles;
   }
 
-  // Sets the second choice: the first configuration of one head and row, for the case that the
+  // Sets the second choice: the fastest configuration of one head and row, for the case that the
   // tiles forbid the one taken. Candidates go before configurations that do not suit.
   void name_second() {
     if (computes_one_head_and_row(choice_.config)) return;
-    const auto simple = std::ranges::find_if(candidates_, computes_one_head_and_row);
-    if (simple != candidates_.end()) {
-      choice_.second = *simple;
+    const Candidate* best = nullptr;
+    for (const Candidate& candidate : candidates_) {
+      if (!computes_one_head_and_row(candidate.config)) continue;
+      if (best == nullptr || candidate.micros < best->micros) best = &candidate;
+    }
+    if (best != nullptr) {
+      choice_.second = best->config;
       return;
     }
-    for (const Rejected& other : unsuited_) {
-      if (!computes_one_head_and_row(other.config)) continue;
+    for (const Rejected& other : choice_.rejected) {
+      if (!computes_one_head_and_row(other.config) || why_impossible(other.config)) continue;
       choice_.second = other.config;
       return;
     }
@@ -215,20 +232,23 @@ class Heuristic {
     for (std::size_t at = 0; at < candidates_.size(); ++at) {
       if (at == taken) continue;
       choice_.rejected.push_back(
-          {candidates_[at], at < taken
-                                ? "legal, but its rows would be too empty or its CTAs too few"
-                                : "legal, but later in the table than the one taken"});
+          {candidates_[at].config,
+           fmt::format("legal, but {:.1f} us are predicted", candidates_[at].micros)});
     }
   }
 
+  // Shipped tiles fit blocks of so many columns or more, and of multiples of these.
+  static constexpr std::int64_t kCoarse = 128, kShippedColumns = 64;
+
   const Problem& problem_;
   const DeviceLimits& limits_;
+  const PipeDevice device_;
   const std::optional<OperandStrides>& strides_;
   Dims dims_;
   Blocks blocks_;
   bool placed_;
 
-  Candidates candidates_;
+  std::vector<Candidate> candidates_;
   std::vector<Rejected> unsuited_;
   std::string strided_;  // why a family was passed over for its strides
   std::string strided_family_;
@@ -278,7 +298,7 @@ std::optional<std::string> why_not(const KernelConfig& config, const Problem& pr
 
 Choice choose_config(const Problem& problem, const DeviceLimits& limits,
                      const std::optional<OperandStrides>& strides, bool placed) {
-  return Heuristic(problem, limits, strides, placed).choose();
+  return Chooser(problem, limits, strides, placed).choose();
 }
 
 Choice forced_config(const Problem& problem, const DeviceLimits& limits, const std::string& text,

@@ -7,8 +7,11 @@
 #include "attention/tiles/planes.h"
 #include "attention/tiles/tile_band.h"
 #include "attention/tiles/tile_grid.h"
+#include "base/math.h"
+#include "base/random.h"
 #include "base/work.h"
 #include "pattern/classify.h"
+#include "pattern/node.h"
 
 namespace annulus::attention {
 namespace {
@@ -16,7 +19,8 @@ namespace {
 // stopped() is asked after this many rows, which take some milliseconds.
 constexpr std::int64_t kRowsBetweenStops = 1 << 14;
 
-void count_band(const kernels::RowBand& band, const Problem& problem, TileCounts* counts) {
+void count_band(const kernels::RowBand& band, const Problem& problem, std::int64_t max_named,
+                TileCounts* counts) {
   const BandSums sums =
       sum_band(band, problem.seq_q, problem.seq_k, counts->tile_rows, counts->tile_columns);
   counts->copies = problem.batch * problem.heads;
@@ -26,7 +30,7 @@ void count_band(const kernels::RowBand& band, const Problem& problem, TileCounts
   counts->longest_row = sums.longest_row;
   // The pipe model deals every CTA one by one up to this number of CTAs; with more, it estimates
   // the makespan and reads no lengths.
-  if (counts->ctas > kMaxNamedRows) return;
+  if (counts->ctas > max_named) return;
   for (std::int64_t row = 0; row < counts->row_tiles; ++row) {
     counts->lengths.push_back(
         kernels::band_row(band, static_cast<int>(counts->tile_rows),
@@ -34,6 +38,12 @@ void count_band(const kernels::RowBand& band, const Problem& problem, TileCounts
                           static_cast<int>(problem.seq_k), static_cast<int>(row))
             .count);
   }
+}
+
+std::int64_t leaves_of(const pattern::Node& node) {
+  std::int64_t leaves = 0;
+  pattern::each_leaf(node, [&](const auto&) { ++leaves; });
+  return leaves;
 }
 
 // Full and partial tiles of one list.
@@ -143,7 +153,7 @@ std::optional<TileCounts> count_tiles(const Problem& problem, std::int64_t tile_
   const Planes planes(problem);
   if (const Pattern* only = planes.only_pattern()) {
     if (const auto band = find_band(*only, placement, tile_rows, tile_columns)) {
-      count_band(*band, problem, &counts);
+      count_band(*band, problem, kMaxNamedRows, &counts);
       return counts;
     }
   }
@@ -162,11 +172,66 @@ std::optional<TileCounts> count_tiles(const Problem& problem, std::int64_t tile_
   return counts;
 }
 
+TileCounts estimate_tiles(const Problem& problem, std::int64_t tile_rows,
+                          std::int64_t tile_columns) {
+  constexpr std::int64_t kMaxNamed = 2048, kMaxPlanes = 4;
+  constexpr std::int64_t kMinRows = 2, kMaxRows = 32, kMaxCells = 1 << 15;  // of a plane
+  // Beyond these a look would take long, and all tiles count as kept.
+  constexpr std::int64_t kMaxColumns = 1 << 17, kMaxLeaves = 64;
+  const pattern::Placement placement = placement_of(problem);
+  TileCounts counts = counts_of(problem, tile_rows, tile_columns);
+  counts.row_tiles = problem.seq_q / tile_rows + (problem.seq_q % tile_rows != 0);
+  counts.ctas = counts.row_tiles * problem.heads * problem.batch;
+  const Planes planes(problem);
+  if (const Pattern* only = planes.only_pattern()) {
+    if (const auto band = find_band(*only, placement, tile_rows, tile_columns)) {
+      count_band(*band, problem, kMaxNamed, &counts);
+      return counts;
+    }
+  }
+  counts.copies = problem.heads * problem.batch;
+  const std::int64_t columns =
+      std::max<std::int64_t>(1, base::ceil_div(problem.seq_k, tile_columns));
+  if (columns > kMaxColumns || leaves_of(problem.pattern.node()) > kMaxLeaves) {
+    counts.longest_row = columns;
+    counts.full_tiles = counts.ctas * columns;
+    return counts;
+  }
+  const TileGrid grid = grid_of(problem, placement, tile_rows, tile_columns);
+  const std::int64_t looks = std::clamp(kMaxCells / columns, kMinRows, kMaxRows);
+  double full = 0, partial = 0;
+  std::int64_t rows = 0, plane = 0;
+  planes.each(grid.placement, grid.rows_together, tile_columns,
+              [&](pattern::Classifier& classifier, std::int64_t head) {
+                const std::int64_t count = classifier.rows();
+                // Drawn, since rows at equal distances may all be alike.
+                base::Random random(1);
+                for (std::int64_t look = 0; look < std::min(looks, count); ++look) {
+                  const std::int64_t row = count <= looks
+                                               ? look
+                                               : static_cast<std::int64_t>(
+                                                     random.uniform() * static_cast<double>(count));
+                  std::int64_t length = 0;
+                  for (const pattern::BlockRun& run : classifier.row(head, row)) {
+                    length += run.end - run.begin;
+                    (run.partial ? partial : full) += static_cast<double>(run.end - run.begin);
+                  }
+                  counts.longest_row = std::max(counts.longest_row, length);
+                  ++rows;
+                }
+                return ++plane < kMaxPlanes;
+              });
+  const double share = rows == 0 ? 0 : static_cast<double>(counts.ctas) / static_cast<double>(rows);
+  counts.full_tiles = static_cast<std::int64_t>(full * share);
+  counts.partial_tiles = static_cast<std::int64_t>(partial * share);
+  return counts;
+}
+
 TileCounts count_tiles(const TileList& list, const Problem& problem) {
   TileCounts counts = counts_of(problem, list.tile_rows, list.tile_columns);
   counts.row_tiles = list.row_tiles;
   if (list.tile_order == kernels::TileOrder::kBand) {
-    count_band(list.band, problem, &counts);
+    count_band(list.band, problem, kMaxNamedRows, &counts);
     return counts;
   }
   std::vector<Rows> lists_rows;

@@ -24,8 +24,8 @@ struct TileCounts {
   std::int64_t seq_k = 0;         // keys of the problem
   std::int64_t heads_per_kv = 1;  // H / Hkv
   // [distinct heads of distinct batches, row_tiles]: tiles of each row. Each of them is launched
-  // `copies` times. May be empty if there are more than kMaxNamedRows CTAs; readers must not need
-  // it then.
+  // `copies` times. May be empty if there are more than kMaxNamedRows CTAs, and in estimates;
+  // readers must not need it then.
   std::vector<std::int32_t> lengths;
   std::int64_t copies = 0;  // B H over their number
 
@@ -59,6 +59,13 @@ TileCounts count_tiles(const Problem& problem, std::int64_t tile_rows, std::int6
 std::optional<TileCounts> count_tiles(const Problem& problem, std::int64_t tile_rows,
                                       std::int64_t tile_columns,
                                       const std::function<bool()>& stopped);
+
+// About the same, in a time that does not grow with the problem, for a choice between tiles: of a
+// band the exact totals, else those of some rows of some planes, drawn always alike; where a row
+// takes long to look at, as if all were kept. The lengths of rows are listed only where that takes
+// little. Throws as count_tiles.
+TileCounts estimate_tiles(const Problem& problem, std::int64_t tile_rows,
+                          std::int64_t tile_columns);
 
 // Counts the tiles of a list.
 TileCounts count_tiles(const TileList& list, const Problem& problem);

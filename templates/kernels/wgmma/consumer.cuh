@@ -41,7 +41,7 @@ class Consumer {
     kDimV = Shape::kDimV,
     kRows = rows_of_work<Shape>(),
     kQueryInRegisters = Shape::kQueryInRegisters,
-    kTurns = Shape::kConsumers > 1 && !ptx::kNoTurns,
+    kTurns = Shape::kConsumers > 1 && Shape::kTurns,
     kTurnThreads = 256,  // two warpgroups: one waits for its turn, the other hands it on
     kTurnBarrier = 1,    // + consumer
     kStoreBarrier = 8,   // + consumer

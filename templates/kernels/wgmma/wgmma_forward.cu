@@ -77,7 +77,8 @@ __device__ __forceinline__ void forward(const AttentionParams& params, const Ten
   // A buffer is released by each of the four warps of every consumer in the cluster, because all
   // CTAs of the cluster copy into it.
   constexpr int kReaders = 4 * Shape::kConsumers * Shape::kCluster;
-  static_assert(!ptx::kTwoResident || Shape::kConsumers == 1, "two resident CTAs");
+  static_assert(Shape::kResident == 1 || (Shape::kResident == 2 && Shape::kConsumers == 1),
+                "two resident CTAs have one consumer each");
   // Registers of a thread. A CTA starts with the same number in all warps: the multiple of 8 that
   // fits 65536 for (kConsumers + 1) * 128 threads (32768 with two resident CTAs), which is 256, 168
   // or 128. The producer's warpgroup gives up all but kProducerRegisters, and consumers take
@@ -87,11 +88,11 @@ __device__ __forceinline__ void forward(const AttentionParams& params, const Ten
   // 160; with two resident CTAs 2 * 128 = 24 + 232. So consumers have the most that is possible.
   // One consumer has 256, which is the most, from the start; what its producer gives up nobody
   // takes. FlashAttention-3 has the same numbers.
-  constexpr int kProducerRegisters = ptx::kTwoResident        ? 24
+  constexpr int kProducerRegisters = Shape::kResident == 2    ? 24
                                      : Shape::kConsumers == 1 ? 56
                                      : Shape::kConsumers == 2 ? (Layout::kTransposes ? 40 : 24)
                                                               : 32;
-  constexpr int kConsumerRegisters = ptx::kTwoResident        ? 232
+  constexpr int kConsumerRegisters = Shape::kResident == 2    ? 232
                                      : Shape::kConsumers == 1 ? 256
                                      : Shape::kConsumers == 2 ? (Layout::kTransposes ? 232 : 240)
                                                               : 160;
@@ -145,7 +146,7 @@ __device__ __forceinline__ void forward(const AttentionParams& params, const Ten
 }
 
 template <typename Shape, typename Mask, typename ScoreMod = tile::NoScoreMod>
-__global__ void __launch_bounds__((Shape::kConsumers + 1) * 128, ptx::kTwoResident ? 2 : 1)
+__global__ void __launch_bounds__((Shape::kConsumers + 1) * 128, Shape::kResident)
     wgmma_forward(const __grid_constant__ AttentionParams params,
                   const __grid_constant__ TensorMaps maps,
                   const __grid_constant__ WorkParams work) {

@@ -24,15 +24,20 @@ constexpr ShippedConfig kShipped[] = {
     {{32, 32}, MmaConfig{128, 64, 4, 2, false, 2}, Reach::kEvery},
     {{32, 32}, MmaConfig{64, 64, 4, 2, false, 4}, Reach::kEvery},
     {{32, 32}, MmaConfig{128, 128, 8, 2, false, 1}, Reach::kEvery},
+    {{64, 64}, MmaConfig{256, 64, 8, 2, true, 1}, Reach::kEvery},
     {{64, 64}, MmaConfig{128, 64, 4, 2, false, 2}, Reach::kEvery},
     {{64, 64}, MmaConfig{64, 64, 4, 2, false, 3}, Reach::kEvery},
     {{64, 64}, MmaConfig{128, 128, 8, 2, false, 1}, Reach::kEvery},
+    {{96, 96}, MmaConfig{256, 64, 8, 2, false, 1}, Reach::kEvery},
     {{96, 96}, MmaConfig{128, 32, 4, 2, false, 2}, Reach::kEvery},
     {{96, 96}, MmaConfig{64, 64, 4, 2, false, 2}, Reach::kEvery},
     {{96, 96}, MmaConfig{128, 64, 8, 2, false, 1}, Reach::kEvery},
     {{128, 128}, MmaConfig{128, 32, 4, 2, false, 2}, Reach::kEvery},
     {{128, 128}, MmaConfig{64, 64, 4, 2, false, 2}, Reach::kEvery},
     {{128, 128}, MmaConfig{128, 64, 8, 2, false, 1}, Reach::kEvery},
+    {{128, 128}, MmaConfig{64, 64, 4, 2, true, 2}, Reach::kEvery},
+    {{128, 128}, MmaConfig{64, 32, 4, 2, true, 3}, Reach::kEvery},
+    {{128, 128}, MmaConfig{128, 128, 8, 2, true, 1}, Reach::kLarge},
     {{192, 128}, MmaConfig{128, 64, 8, 2, false, 1}, Reach::kLarge},
     {{192, 128}, MmaConfig{128, 64, 8, 1, false, 1}, Reach::kEvery},
     {{192, 128}, MmaConfig{64, 64, 4, 1, false, 2}, Reach::kEvery},
@@ -45,6 +50,17 @@ constexpr ShippedConfig kShipped[] = {
 };
 
 bool can_split_rows(const KernelConfig&) { return true; }
+
+// Tiles of 64 rows and as many columns as blocks of 16 to 112 have, with Q in registers where they
+// suffice.
+void mma_for_blocks(const AddCandidates& add) {
+  for (const int columns : {16, 32}) add({{MmaConfig{64, columns, 4, 2, true, 3}}});
+  add({{MmaConfig{64, 48, 4, 2, true, 2}}});
+  for (const int columns : {80, 96, 112}) add({{MmaConfig{64, columns, 4, 1, true, 2}}});
+  for (const int columns : {16, 32, 48, 80, 96, 112}) {
+    add({{MmaConfig{64, columns, 4, 2, false, 2}}});
+  }
+}
 
 // The family's tiles suit every problem about equally well, and its copies take any strides.
 std::optional<std::string> why_never_unsuited(const KernelConfig&, const SuitQuestion&) {
@@ -86,13 +102,14 @@ void bind(const BindRequest& request, BoundLaunch* launch) {
 
 constinit const Family mma_family = {
     .name = "mma",
-    .revision = 1,
+    .revision = 2,
     .instructions = "cp.async and mma.sync run on",
     .source = "kernels/mma/mma_forward.cu",
     .fields = kFields,
     .shipped = kShipped,
     .why_illegal = mma_why_illegal,
     .enumerate = mma_enumerate,
+    .for_blocks = mma_for_blocks,
     .cta = mma_cta,
     .footprint = mma_footprint,
     .supports_kv_splits = can_split_rows,

@@ -9,8 +9,9 @@ namespace {
 
 // The most shared memory of a CTA of sm_90, the only architecture of these families.
 constexpr std::int64_t kMaxSharedBytes = 227 * 1024;
-constexpr std::int64_t kOutputBytes = 2;  // of an element of O
-constexpr std::int64_t kSumBytes = 4;     // of an element of the promoted output
+constexpr std::int64_t kReservedBytes = 1024;  // that the driver takes of each CTA
+constexpr std::int64_t kOutputBytes = 2;       // of an element of O
+constexpr std::int64_t kSumBytes = 4;          // of an element of the promoted output
 constexpr int kMaxStepColumns = 192;
 
 // Bytes of a tile: panels of 128 bytes of columns (templates/tile/panel.cuh), of which the last may
@@ -67,13 +68,15 @@ int max_fragment_registers(const KernelConfig& any) {
   constexpr int kMaxWithQuery[] = {200, 180, 104};
   constexpr int kMaxScaled[] = {188, 168, 92};
   const WgmmaConfig config = wgmma_config(any);
+  constexpr int kMaxOfTwo = 180;  // of two CTAs, whose threads have 232 registers
+  if (config.resident == 2) return kMaxOfTwo;
   return (any.family->element_bytes == 1 ? kMaxScaled
           : config.query_in_registers    ? kMaxWithQuery
                                          : kMax)[config.warpgroups() - 1];
 }
 
 // Why there is no CTA with such numbers of warps, rows and heads, or nothing.
-std::optional<std::string> why_no_such_cta(const WgmmaConfig& config) {
+std::optional<std::string> why_no_such_cta(const WgmmaConfig& config, std::int64_t element_bytes) {
   if (config.warps != 4 && config.warps != 8 && config.warps != 12) {
     return fmt::format("{} warps: 4, 8 or 12 compute", config.warps);
   }
@@ -85,6 +88,17 @@ std::optional<std::string> why_no_such_cta(const WgmmaConfig& config) {
   if (config.tile_rows * config.heads != warpgroups * 64) {
     return fmt::format("{} rows of {} heads for {} warps: four warps own 64 rows", config.tile_rows,
                        config.heads, config.warps);
+  }
+  if (config.resident != 1 && (config.resident != 2 || warpgroups != 1 || config.cluster != 1)) {
+    return fmt::format(
+        "{} CTAs to a multiprocessor: one, or two of one warpgroup each, in no cluster",
+        config.resident);
+  }
+  if (config.resident == 2 && element_bytes == 1) {
+    return "8-bit elements: the warps that transpose V leave no registers for two CTAs";
+  }
+  if (config.without_turns && warpgroups == 1) {
+    return "one warpgroup takes no turns, so that it cannot be without them";
   }
   return std::nullopt;
 }
@@ -117,8 +131,10 @@ std::optional<std::string> why_no_such_step(const WgmmaConfig& config, std::int6
 }  // namespace
 
 bool output_apart(const KernelConfig& config, const Dims& dims) {
+  const std::int64_t resident = wgmma_config(config).resident;
   return config.family->element_bytes < kOutputBytes ||
-         bytes_with(config, dims, true, false) <= kMaxSharedBytes;
+         resident * (bytes_with(config, dims, true, false) + kReservedBytes) <=
+             kMaxSharedBytes + kReservedBytes;
 }
 
 int promote_steps(const KernelConfig& config, const Dims& dims) {
@@ -138,12 +154,16 @@ std::optional<std::string> wgmma_why_illegal(const KernelConfig& any, const Dims
     return fmt::format("head dims {}/{}: the wgmma family has those from 64 on", dims.qk, dims.v);
   }
   const WgmmaConfig config = wgmma_config(any);
-  if (auto reason = why_no_such_cta(config)) return reason;
+  if (auto reason = why_no_such_cta(config, any.family->element_bytes)) return reason;
   if (auto reason = why_no_such_step(config, any.family->element_bytes)) return reason;
   const std::int64_t bytes = shared_bytes_of(any, dims);
   if (bytes > shared_limit(arch)) {
     return fmt::format("{} bytes of shared memory, but {} gives a CTA at most {}", bytes,
                        jit::to_string(arch), shared_limit(arch));
+  }
+  if (config.resident * (bytes + kReservedBytes) > kMaxSharedBytes + kReservedBytes) {
+    return fmt::format("{} CTAs of {} bytes of shared memory do not fit a multiprocessor",
+                       config.resident, bytes);
   }
   const std::int64_t registers = fragment_registers(any, dims);
   if (registers > max_fragment_registers(any)) {
@@ -162,9 +182,17 @@ void wgmma_enumerate(const Family& family, const AddCandidates& add) {
           for (int stages = 1; stages <= 4; ++stages) {
             for (const bool query : {false, true}) {
               for (const int cluster : {1, 2}) {
-                const WgmmaConfig config = {
+                WgmmaConfig config = {
                     warps * 16 / heads, columns, warps, stages, query, blocks, heads, cluster};
-                add({{config.of(family)}});
+                WgmmaConfig other = config;
+                if (warps == 4) {
+                  other.resident = 2;
+                  add({{other.of(family), config.of(family)}});
+                } else {
+                  other.without_turns = true;
+                  add({{config.of(family)}});
+                  add({{other.of(family)}});
+                }
               }
             }
           }
@@ -182,14 +210,16 @@ CtaShape wgmma_cta(const KernelConfig& any) {
           .stages = config.stages,
           .step_tiles = config.blocks,
           .heads = config.heads,
-          .cluster = config.cluster};
+          .cluster = config.cluster,
+          .resident = config.resident};
 }
 
-// One CTA is resident. Its warps take all registers of the multiprocessor and move them between
+// The resident CTAs take all registers of the multiprocessor, and their warps move them between
 // warpgroups, so that least_registers is 0.
 Footprint wgmma_footprint(const KernelConfig& config, const Dims& dims) {
   constexpr int kRegisterFile = 65536;
-  const int all = std::min(255, kRegisterFile / wgmma_cta(config).threads / 8 * 8);
+  const CtaShape cta = wgmma_cta(config);
+  const int all = std::min(255, kRegisterFile / (cta.threads * cta.resident) / 8 * 8);
   return {.shared_bytes = shared_bytes_of(config, dims),
           .fragment_registers = fragment_registers(config, dims),
           .least_registers = 0,

@@ -21,14 +21,16 @@ struct WgmmaConfig {
   bool query_in_registers = false;  // else Q is read again from shared memory in every step
   int blocks = 1;                   // tiles of the list in one step, which has blocks x N keys
   int heads = 1;                    // heads of a CTA
-  int cluster = 1;  // CTAs that share the copies of K and V; they compute further heads, or the
-                    // next tile row if its queries see the same keys
+  int cluster = 1;   // CTAs that share the copies of K and V; they compute further heads, or the
+                     // next tile row if its queries see the same keys
+  int resident = 1;  // CTAs of a multiprocessor; two with one warpgroup each
+  bool without_turns = false;  // consumers start products whenever they can
 
   constexpr KernelConfig of(const Family& family) const {
     return {&family,
             tile_rows,
             tile_columns,
-            {warps, stages, query_in_registers, blocks, heads, cluster}};
+            {warps, stages, query_in_registers, blocks, heads, cluster, resident, without_turns}};
   }
   int warpgroups() const { return warps / 4; }
   std::int64_t step_columns() const { return std::int64_t{blocks} * tile_columns; }
@@ -36,8 +38,8 @@ struct WgmmaConfig {
 
 // Requires: a configuration of one of the two families.
 constexpr WgmmaConfig wgmma_config(const KernelConfig& config) {
-  return {config.tile_rows,   config.tile_columns, config.own[0], config.own[1],
-          config.own[2] != 0, config.own[3],       config.own[4], config.own[5]};
+  return {config.tile_rows, config.tile_columns, config.own[0], config.own[1], config.own[2] != 0,
+          config.own[3],    config.own[4],       config.own[5], config.own[6], config.own[7] != 0};
 }
 
 inline constexpr ConfigField kWgmmaFields[] = {
@@ -47,6 +49,8 @@ inline constexpr ConfigField kWgmmaFields[] = {
     {"blocks", 'b', ConfigField::Form::kOption, 16},
     {"heads", 'h', ConfigField::Form::kOption, 16},
     {"cluster", 'c', ConfigField::Form::kOption, 16},
+    {"resident", 'x', ConfigField::Form::kOption, 32},
+    {"without_turns", 'f', ConfigField::Form::kFlag, 1},
 };
 
 // Whether O has shared memory of its own. Otherwise it is staged in that of Q, and the copy of the

@@ -24,6 +24,14 @@ constexpr KernelConfig with_query(KernelConfig config) {
   return own.of(wgmma_family);
 }
 
+// The configuration with two CTAs to a multiprocessor, so that one multiplies while the other
+// computes probabilities.
+constexpr KernelConfig twice(KernelConfig config) {
+  WgmmaConfig own = wgmma_config(config);
+  own.resident = 2;
+  return own.of(wgmma_family);
+}
+
 // A product of a warpgroup has 64 rows, and two warpgroups take the registers of one CTA; a third
 // fits up to head dim 128. Two heads to a CTA, and two tiles to a step, are for patterns whose
 // blocks are smaller than the tile that keeps the tensor cores busy. Clusters are for kernels that
@@ -31,41 +39,55 @@ constexpr KernelConfig with_query(KernelConfig config) {
 // than L2 delivers. Q is kept in registers if some are left, so that products read less of shared
 // memory.
 constexpr ShippedConfig kShipped[] = {
-    {{64, 64}, with_query(wgmma(64, 64, 8, 2, 2, 2)), Reach::kHopper},
-    {{64, 64}, with_query(wgmma(128, 64, 8, 2, 2)), Reach::kHopper},
-    {{64, 64}, wgmma(192, 128, 12, 2), Reach::kHopper},
     {{64, 64}, with_query(wgmma(128, 128, 8, 2)), Reach::kHopper},
+    {{64, 64}, with_query(wgmma(128, 64, 8, 2, 2)), Reach::kHopper},
+    {{64, 64}, with_query(wgmma(64, 64, 8, 2, 2, 2)), Reach::kHopper},
+    {{64, 64}, wgmma(192, 128, 12, 2), Reach::kHopper},
+    {{64, 64}, twice(with_query(wgmma(64, 64, 4, 2))), Reach::kHopper},
+    {{64, 64}, twice(with_query(wgmma(64, 128, 4, 2))), Reach::kHopper},
     {{64, 64}, with_query(wgmma(64, 64, 4, 2, 2)), Reach::kHopper},
-    {{96, 96}, with_query(wgmma(64, 64, 8, 2, 2, 2)), Reach::kHopper},
-    {{96, 96}, with_query(wgmma(128, 64, 8, 2, 2)), Reach::kHopper},
-    {{96, 96}, wgmma(192, 96, 12, 2), Reach::kHopper},
     {{96, 96}, wgmma(128, 128, 8, 2), Reach::kHopper},
-    {{128, 128}, in_twos(wgmma(64, 64, 8, 2, 2, 2)), Reach::kHopper},
-    {{128, 128}, wgmma(64, 64, 8, 2, 2, 2), Reach::kHopper},
+    {{96, 96}, with_query(wgmma(128, 64, 8, 2, 2)), Reach::kHopper},
+    {{96, 96}, with_query(wgmma(64, 64, 8, 2, 2, 2)), Reach::kHopper},
+    {{96, 96}, wgmma(192, 96, 12, 2), Reach::kHopper},
+    {{128, 128}, in_twos(wgmma(128, 128, 8, 2)), Reach::kHopper},
+    {{128, 128}, wgmma(128, 128, 8, 2), Reach::kHopper},
+    {{128, 128}, in_twos(wgmma(128, 176, 8, 2)), Reach::kHopper},
     {{128, 128}, in_twos(wgmma(128, 64, 8, 2, 2)), Reach::kHopper},
     {{128, 128}, wgmma(128, 64, 8, 2, 2), Reach::kHopper},
-    {{128, 128}, in_twos(wgmma(128, 128, 8, 2)), Reach::kHopper},
+    {{128, 128}, in_twos(wgmma(64, 64, 8, 2, 2, 2)), Reach::kHopper},
+    {{128, 128}, wgmma(64, 64, 8, 2, 2, 2), Reach::kHopper},
     {{128, 128}, wgmma(192, 80, 12, 2), Reach::kHopper},
-    {{128, 128}, wgmma(128, 128, 8, 2), Reach::kHopper},
+    {{128, 128}, twice(with_query(wgmma(64, 64, 4, 2))), Reach::kHopper},
     {{128, 128}, wgmma(64, 64, 4, 2, 2), Reach::kHopper},
-    {{128, 128}, in_twos(wgmma(128, 176, 8, 2)), Reach::kHopper},
     {{192, 128}, in_twos(wgmma(128, 128, 8, 2)), Reach::kHopper},
     {{192, 128}, wgmma(128, 128, 8, 2), Reach::kHopper},
     {{192, 192}, wgmma(128, 96, 8, 2), Reach::kHopper},
     {{192, 192}, wgmma(128, 64, 8, 2), Reach::kHopper},
+    {{256, 256}, in_twos(wgmma(128, 80, 8, 2)), Reach::kHopper},
+    {{256, 256}, wgmma(128, 80, 8, 2), Reach::kHopper},
     {{256, 256}, in_twos(wgmma(128, 64, 8, 2)), Reach::kHopper},
     {{256, 256}, wgmma(128, 64, 8, 2), Reach::kHopper},
 };
 
 bool can_split_rows(const KernelConfig&) { return true; }
 
+// Tiles of 64 rows and as many columns as blocks of 32 to 112 have, two CTAs to a multiprocessor.
+void wgmma_for_blocks(const AddCandidates& add) {
+  add({{twice(with_query(wgmma(64, 32, 4, 2, 2))), twice(with_query(wgmma(64, 48, 4, 2, 2))),
+        twice(with_query(wgmma(64, 80, 4, 2))), twice(with_query(wgmma(64, 80, 4, 1))),
+        twice(with_query(wgmma(64, 96, 4, 2))), twice(with_query(wgmma(64, 96, 4, 1))),
+        twice(with_query(wgmma(64, 112, 4, 2))), twice(with_query(wgmma(64, 112, 4, 1)))}});
+}
+
 }  // namespace
 
 constinit const Family wgmma_family =
     wgmma_record<wgmma_family>({.name = "wgmma",
-                                .revision = 1,
+                                .revision = 2,
                                 .element_bytes = 2,
                                 .shipped = kShipped,
-                                .supports_kv_splits = can_split_rows});
+                                .supports_kv_splits = can_split_rows,
+                                .for_blocks = wgmma_for_blocks});
 
 }  // namespace annulus::attention

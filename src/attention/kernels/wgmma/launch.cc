@@ -41,8 +41,9 @@ LaunchShape wgmma_shape(const KernelConfig& any, const Problem& problem, const W
   const int cluster = wgmma_config(any).cluster;
   // Persistent clusters: as many as the multiprocessors hold, or as there are works if those are
   // fewer. At least one, even if a limit allows fewer CTAs than a cluster has.
-  const std::int64_t clusters = std::min<std::int64_t>(
-      work_count(problem, group, rows, problem.batch), std::max(1, multiprocessors / cluster));
+  const std::int64_t clusters =
+      std::min<std::int64_t>(work_count(problem, group, rows, problem.batch),
+                             std::max(1, multiprocessors * wgmma_config(any).resident / cluster));
   return {.grid_x = static_cast<unsigned>(clusters * cluster),
           .grid_y = 1,
           .grid_z = 1,

@@ -20,6 +20,7 @@ struct WgmmaOwn {
   std::int64_t element_bytes;
   std::span<const ShippedConfig> shipped;
   bool (*supports_kv_splits)(const KernelConfig& config);
+  void (*for_blocks)(const AddCandidates& add) = nullptr;
 };
 
 // kFamily is the record that is being made; its configurations point to it.
@@ -32,11 +33,11 @@ constexpr Family wgmma_record(const WgmmaOwn& own) {
       .source = "kernels/wgmma/wgmma_forward.cu",
       .element_bytes = own.element_bytes,
       .persistent = true,
-      .fits_blocks = true,
       .fields = kWgmmaFields,
       .shipped = own.shipped,
       .why_illegal = wgmma_why_illegal,
       .enumerate = [](const AddCandidates& add) { wgmma_enumerate(kFamily, add); },
+      .for_blocks = own.for_blocks,
       .cta = wgmma_cta,
       .footprint = wgmma_footprint,
       .supports_kv_splits = own.supports_kv_splits,

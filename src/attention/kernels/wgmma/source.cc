@@ -20,6 +20,8 @@ jit::KernelSpec wgmma_spec(const KernelConfig& any, const KernelFeatures& featur
                                 Constant::boolean("kOutputApart", output_apart(any, dims)),
                                 Constant::type("Output", element_of(features.dtype_o)),
                                 Constant::integer("kPromoteSteps", promote_steps(any, dims)),
+                                Constant::integer("kResident", config.resident),
+                                Constant::boolean("kTurns", !config.without_turns),
                                 Constant::boolean("kDrawsWork", features.draws_work)};
   if (any.family->element_bytes == 1) {
     tile.push_back(Constant::integer(

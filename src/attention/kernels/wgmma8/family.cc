@@ -12,14 +12,14 @@ constexpr KernelConfig wgmma8(int rows, int columns, int warps, int stages, int 
 
 // The tiles of wgmma in half the bytes. The shared memory that this saves holds the transposed V.
 constexpr ShippedConfig kShipped[] = {
-    {{64, 64}, wgmma8(64, 64, 8, 2, 2, 2), Reach::kHopper},
-    {{64, 64}, wgmma8(128, 64, 8, 2, 2), Reach::kHopper},
     {{64, 64}, wgmma8(128, 128, 8, 2), Reach::kHopper},
-    {{96, 96}, wgmma8(128, 64, 8, 2, 2), Reach::kHopper},
+    {{64, 64}, wgmma8(128, 64, 8, 2, 2), Reach::kHopper},
+    {{64, 64}, wgmma8(64, 64, 8, 2, 2, 2), Reach::kHopper},
     {{96, 96}, wgmma8(128, 128, 8, 2), Reach::kHopper},
-    {{128, 128}, wgmma8(64, 64, 8, 2, 2, 2), Reach::kHopper},
-    {{128, 128}, wgmma8(128, 64, 8, 2, 2), Reach::kHopper},
+    {{96, 96}, wgmma8(128, 64, 8, 2, 2), Reach::kHopper},
     {{128, 128}, wgmma8(128, 128, 8, 2), Reach::kHopper},
+    {{128, 128}, wgmma8(128, 64, 8, 2, 2), Reach::kHopper},
+    {{128, 128}, wgmma8(64, 64, 8, 2, 2, 2), Reach::kHopper},
     {{192, 128}, wgmma8(128, 128, 8, 2), Reach::kHopper},
     {{192, 192}, wgmma8(128, 64, 8, 2), Reach::kHopper},
     {{256, 256}, wgmma8(128, 64, 8, 2), Reach::kHopper},
@@ -32,7 +32,7 @@ bool can_split_rows(const KernelConfig& config) { return wgmma_config(config).bl
 
 constinit const Family wgmma8_family =
     wgmma_record<wgmma8_family>({.name = "wgmma8",
-                                 .revision = 1,
+                                 .revision = 2,
                                  .element_bytes = 1,
                                  .shipped = kShipped,
                                  .supports_kv_splits = can_split_rows});
