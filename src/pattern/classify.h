@@ -99,15 +99,21 @@ class Classifier {
   }
   Interval block_columns_of(const Interval& keys) const;
   void full_columns(const IntervalSet& keys, IntervalSet* out) const;
+  void add_agreed(const IntervalSet& keys);
   void find_doubtful(const Bounds& bounds);
   bool truly_mixed(const Bounds& bounds, Interval keys);
   void resolve(std::int64_t head, const Bounds& bounds, std::int64_t column);
-  void add(BlockRun run) {
-    if (!runs_.empty() && runs_.back().end == run.begin && runs_.back().partial == run.partial) {
-      runs_.back().end = run.end;
-    } else {
-      runs_.push_back(run);
+  void add(std::int64_t begin, std::int64_t end, bool partial) {
+    if (!runs_.empty() && runs_.back().end == begin && runs_.back().partial == partial) {
+      runs_.back().end = end;
+      return;
     }
+    // Filled in where it stays: a processor stalls where it copies a record that it has just
+    // written in smaller pieces.
+    BlockRun& run = runs_.emplace_back();
+    run.begin = begin;
+    run.end = end;
+    run.partial = partial;
   }
 
   std::int64_t block_rows_;
