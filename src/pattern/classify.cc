@@ -232,6 +232,14 @@ const std::vector<BlockRun>& Classifier::row(std::int64_t head, std::int64_t row
   return runs_;
 }
 
+std::int64_t Classifier::alike_rows(std::int64_t row) const {
+  if (q_pieces_.size() != 1 || k_pieces_.size() != 1) return 1;
+  const std::int64_t begin = row * block_rows_;
+  const std::int64_t alike =
+      alike_.from(q_pieces_[0].positions.begin + begin, k_pieces_[0].positions);
+  return std::max<std::int64_t>(1, std::min(alike, seq_q_ - begin) / block_rows_);
+}
+
 // True where the bounds alone prove that the block has both a visible and an invisible pair.
 bool Classifier::truly_mixed(const Bounds& bounds, Interval keys) {
   if (touches(bounds.all, keys) && !covers(bounds.any, keys)) return true;

@@ -8,6 +8,7 @@
 
 #include "attention/tiles/block_mask.h"
 #include "attention/tiles/planes.h"
+#include "attention/tiles/row_groups.h"
 #include "attention/tiles/tile_band.h"
 #include "attention/tiles/tile_runs.h"
 #include "base/fail.h"
@@ -255,6 +256,46 @@ void make_listed(const Seen& seen, const BlockLayout* layout, const BlockMask& m
   name_lists(list_of, seen, list);
 }
 
+// Makes the list as groups of rows; false, and the list is unchanged, if that would be no better
+// than a record for each row.
+bool make_groups(const Seen& seen, TileList* list) {
+  std::vector<RowGroups> lists;
+  std::vector<std::int32_t> list_of;
+  const bool all_good = seen.each(*list, [&](pattern::Classifier& classifier, std::int64_t head) {
+    std::optional<RowGroups> made = find_groups(classifier, head);
+    if (!made || !made->are_better()) return false;
+    base::charge(1 + std::ssize(lists));
+    const auto equal = std::find(lists.begin(), lists.end(), *made);
+    list_of.push_back(static_cast<std::int32_t>(equal - lists.begin()));
+    if (equal == lists.end()) lists.push_back(std::move(*made));
+    return true;
+  });
+  if (!all_good) return false;
+  list->tile_order = kernels::TileOrder::kRuns;
+  for (const RowGroups& one : lists) {
+    list->group_count = std::max<std::int64_t>(list->group_count, std::ssize(one.groups));
+  }
+  for (const RowGroups& one : lists) {
+    const auto records = static_cast<int>(list->runs.size());
+    for (kernels::RowGroup group : one.groups) {
+      group.first += records;
+      list->groups.push_back(group);
+    }
+    list->runs.insert(list->runs.end(), one.runs.begin(), one.runs.end());
+    list->groups.resize(
+        base::round_up(list->groups.size(), static_cast<std::size_t>(list->group_count)),
+        kernels::RowGroup{0, 0, 0, 0, 1, 0, {}});
+    const RowSums sums = one.sums();
+    list->full_tiles += sums.full_tiles;
+    list->partial_tiles += sums.partial_tiles;
+    list->longest_row = std::max(list->longest_row, sums.longest_row);
+    list->empty_rows += sums.empty_rows;
+  }
+  list->lists = std::ssize(lists);
+  name_lists(list_of, seen, list);
+  return true;
+}
+
 // Makes the list as runs; false, and the list is unchanged, if some row has more than two runs.
 bool make_runs(const Seen& seen, TileList* list) {
   using Runs = std::vector<kernels::RowRuns>;
@@ -312,6 +353,12 @@ std::vector<std::int64_t> kept_of_lists(const TileList& tiles) {
   if (tiles.lists == 1) return {tiles.kept_tiles()};
   std::vector<std::int64_t> kept(static_cast<std::size_t>(tiles.lists));
   for (std::int64_t which = 0; which < tiles.lists; ++which) {
+    if (!tiles.groups.empty()) {
+      for (const kernels::RowGroup& group : tiles.groups_of(which)) {
+        kept[static_cast<std::size_t>(which)] += sum_group(group, tiles.runs).tiles();
+      }
+      continue;
+    }
     for (std::int64_t row = 0; row < tiles.row_tiles; ++row) {
       kept[static_cast<std::size_t>(which)] += tiles.row_length(which, row);
     }
@@ -323,18 +370,14 @@ std::vector<std::int64_t> kept_of_lists(const TileList& tiles) {
 
 std::int64_t TileList::row_length(std::int64_t which, std::int64_t row) const {
   if (tile_order == kernels::TileOrder::kBand) return row_of_band(*this, row).count;
-  if (tile_order == kernels::TileOrder::kRuns) {
-    return runs[static_cast<std::size_t>(which * row_tiles + row)].count;
-  }
+  if (tile_order == kernels::TileOrder::kRuns) return record(which, row).count;
   const std::int64_t* const begin = row_begin.data() + which * (row_tiles + 1) + row;
   return begin[1] - begin[0];
 }
 
 std::vector<pattern::BlockRun> TileList::row_runs(std::int64_t which, std::int64_t row) const {
   if (tile_order == kernels::TileOrder::kBand) return runs_of_row(row_of_band(*this, row));
-  if (tile_order == kernels::TileOrder::kRuns) {
-    return runs_of_row(runs[static_cast<std::size_t>(which * row_tiles + row)]);
-  }
+  if (tile_order == kernels::TileOrder::kRuns) return runs_of_row(record(which, row));
   std::vector<pattern::BlockRun> all;
   const std::int64_t* const begin = row_begin.data() + which * (row_tiles + 1) + row;
   for (std::int64_t at = begin[0]; at < begin[1]; ++at) {
@@ -344,12 +387,33 @@ std::vector<pattern::BlockRun> TileList::row_runs(std::int64_t which, std::int64
   return all;
 }
 
+std::span<const kernels::RowGroup> TileList::groups_of(std::int64_t which) const {
+  return std::span(groups).subspan(static_cast<std::size_t>(which * group_count),
+                                   static_cast<std::size_t>(group_count));
+}
+
+kernels::RowRuns TileList::record(std::int64_t which, std::int64_t row) const {
+  if (groups.empty()) return runs[static_cast<std::size_t>(which * row_tiles + row)];
+  const auto number = static_cast<int>(row);
+  const auto of_list = groups_of(which);
+  return std::ranges::find_if(of_list, [&](const auto& group) { return group.has_row(number); })
+      ->runs_of(runs.data(), number);
+}
+
+std::int32_t TileList::row_at(std::int64_t which, std::int64_t place) const {
+  if (groups.empty()) return row_order[static_cast<std::size_t>(which * row_tiles + place)];
+  const auto number = static_cast<int>(place);
+  const auto of_list = groups_of(which);
+  return std::ranges::find_if(of_list, [&](const auto& group) { return group.has_place(number); })
+      ->row_at(number);
+}
+
 std::int64_t TileList::device_bytes() const {
   const auto bytes = [](const auto& array) {
     return static_cast<std::int64_t>(array.size() * sizeof(array[0]));
   };
-  return bytes(row_begin) + bytes(tiles) + bytes(runs) + bytes(row_order) + bytes(head_list) +
-         bytes(tile_masks) + bytes(mask_words);
+  return bytes(row_begin) + bytes(tiles) + bytes(runs) + bytes(groups) + bytes(row_order) +
+         bytes(head_list) + bytes(tile_masks) + bytes(mask_words);
 }
 
 pattern::Extent extent_of(const Problem& problem) {
@@ -383,14 +447,17 @@ TileList make_tile_list(const Problem& problem, const pattern::Placement& placem
   // blocks() are listed, because only lists have mask words.
   if (form != ListForm::kListed && layout == nullptr) {
     const Pattern* const only = planes.only_pattern();
-    const auto band = form == ListForm::kInMemory || only == nullptr
+    const auto band = form != ListForm::kShortest || only == nullptr
                           ? std::nullopt
                           : find_band(*only, placement, tile_rows, tile_columns);
     if (band) {
       take_band(*band, &list);
       return list;
     }
-    if (has_runs(problem.pattern) && make_runs(seen, &list)) return list;
+    if (has_runs(problem.pattern)) {
+      if (form != ListForm::kRecords && make_groups(seen, &list)) return list;
+      if (make_runs(seen, &list)) return list;
+    }
   }
   const BlockMask mask =
       layout ? BlockMask(*layout, placement, tile_rows, tile_columns) : BlockMask();
@@ -443,12 +510,16 @@ Density block_density(const Problem& problem, std::int64_t block_rows, std::int6
   double kept = 0;
   planes.each(placement, block_rows, block_columns,
               [&](pattern::Classifier& classifier, std::int64_t head) {
+                const double of_plane = times[plane++];
+                if (const auto groups = find_groups(classifier, head)) {
+                  kept += of_plane * static_cast<double>(groups->sums().tiles());
+                  return true;
+                }
                 for (std::int64_t row = 0; row < classifier.rows(); ++row) {
                   for (const pattern::BlockRun& run : classifier.row(head, row)) {
-                    kept += times[plane] * static_cast<double>(run.end - run.begin);
+                    kept += of_plane * static_cast<double>(run.end - run.begin);
                   }
                 }
-                ++plane;
                 return true;
               });
   const double heads = std::accumulate(times.begin(), times.end(), 0.0);
