@@ -12,12 +12,12 @@ TEST_CASE("kernels find rows of windows with global tokens by arithmetic, whole 
     const char* text;
     std::int64_t heads;
     int kv_splits;
-  } const cases[] = {{"causal & (window(200, 0) | global(64))", 1, 1},
-                     {"window(70, 90) | global(100)", 1, 1},
-                     {"causal & (window(200, 0) | global(64))", 1, 3},
-                     {"heads(causal & (window(100, 0) | sink(30)), window(60, 60) | global(64))", 2,
-                      1},
-                     {"global(128)", 1, 1}};
+  } const cases[] = {
+      {"causal & (window(200, 0) | global(64))", 1, 1},
+      {"window(70, 90) | global(100)", 1, 1},
+      {"causal & (window(200, 0) | global(64))", 1, 3},
+      {"heads(causal & (window(100, 0) | sink(30)), window(60, 60) | global(64))", 2, 1},
+      {"global(128)", 1, 1}};
   for (const auto& [text, heads, kv_splits] : cases) {
     Problem problem = test::problem_of(9000, 9033, 32, 32, Pattern::parse(text));
     problem.heads = heads;

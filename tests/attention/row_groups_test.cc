@@ -35,7 +35,7 @@ Problem runs_problem(std::int64_t seq_q, std::int64_t seq_k, const Pattern& patt
 
 // Every row, every place of the order and every sum; returns whether there are groups.
 bool compare_groups(const Pattern& pattern, const pattern::Placement& placement, std::int64_t head,
-             std::int64_t rows, std::int64_t columns) {
+                    std::int64_t rows, std::int64_t columns) {
   pattern::Classifier classifier(pattern, placement, rows, columns);
   const auto made = find_groups(classifier, head);
   if (!made) return false;
@@ -128,9 +128,28 @@ TEST_CASE("random runs: rows that follow from their numbers are the rows that ar
     CAPTURE(rows);
     CAPTURE(columns);
     const pattern::Extent extent = {seq_q, seq_k, q, k};
-    found += compare_groups(pattern, pattern::Placement::of(extent), random.below(2), rows, columns);
+    found +=
+        compare_groups(pattern, pattern::Placement::of(extent), random.below(2), rows, columns);
   }
   CHECK(found > 600);
+}
+
+TEST_CASE("random patterns of all leaves: rows that follow from their numbers") {
+  int found = 0;
+  for (std::uint64_t index = 0; index < 1500; ++index) {
+    const test::Case c = test::random_case(321, index);
+    CAPTURE(c.text);
+    const auto [rows, columns] = kTileSizes[index % kTileSizes.size()];
+    for (const Pattern& branch : c.problem.pattern.branches()) {
+      if (branch.batches() > 1 || !has_runs(branch)) continue;
+      // Longer than the case, as if its lengths were blocks of tokens.
+      pattern::Extent extent = extent_of(c.problem);
+      extent.seq_q = extent.seq_q * 5 + 3;
+      extent.seq_k *= 5;
+      found += compare_groups(branch, pattern::Placement::of(extent), 0, rows, columns);
+    }
+  }
+  CHECK(found > 300);
 }
 
 TEST_CASE("windows with global tokens: every size of tile, offset and ragged end") {
@@ -165,8 +184,8 @@ TEST_CASE("windows with global tokens: every size of tile, offset and ragged end
 TEST_CASE("a list of groups answers as the list of its rows") {
   int grouped = 0;
   for (const char* text :
-       {"causal & (window(1023, 0) | global(256))", "window(511, 511) | global(256)",
-        "global(256)", "heads(causal & (window(500, 0) | sink(64)), window(900, 900) | global(64))",
+       {"causal & (window(1023, 0) | global(256))", "window(511, 511) | global(256)", "global(256)",
+        "heads(causal & (window(500, 0) | sink(64)), window(900, 900) | global(64))",
         "causal & (window(4095, 0) | sink(4))", "documents([20000])", "random(2, 1, 64)"}) {
     for (const auto& [rows, columns] : kTileSizes) {
       if (rows < 16) continue;
@@ -176,8 +195,7 @@ TEST_CASE("a list of groups answers as the list of its rows") {
         CAPTURE(columns);
         Problem problem = runs_problem(seq, seq, Pattern::parse(text));
         problem.heads = 3;
-        const TileList list =
-            make_tile_list(problem, rows, columns, nullptr, ListForm::kInMemory);
+        const TileList list = make_tile_list(problem, rows, columns, nullptr, ListForm::kInMemory);
         const TileList records =
             make_tile_list(problem, rows, columns, nullptr, ListForm::kRecords);
         CHECK(records.groups.empty());
@@ -220,7 +238,8 @@ TEST_CASE("a list of groups answers as the list of its rows") {
 
 TEST_CASE("lists of 2^30 tokens take no memory to speak of, and their sums are exact") {
   const std::int64_t seq = std::int64_t{1} << 30, rows = seq / 128;
-  Problem problem = runs_problem(seq, seq, Pattern::parse("causal & (window(1023, 0) | global(256))"));
+  Problem problem =
+      runs_problem(seq, seq, Pattern::parse("causal & (window(1023, 0) | global(256))"));
   TileList list = make_plan_tiles(problem, placement_of(problem), 128, 128, nullptr);
   CHECK(list.tile_order == kernels::TileOrder::kRuns);
   CHECK(list.device_bytes() < 4096);
@@ -266,8 +285,8 @@ TEST_CASE("pairs of rows are alike with groups where they are with records") {
     for (const std::int64_t seq : {std::int64_t{40000}, std::int64_t{65536}}) {
       for (const std::int64_t rows : {64, 128}) {
         Problem problem = runs_problem(seq, seq, Pattern::parse(text));
-        const auto config = parse_config(rows == 64 ? "wgmma m64 n128 w4 s2 c2"
-                                                    : "wgmma m128 n128 w8 s2 c2");
+        const auto config =
+            parse_config(rows == 64 ? "wgmma m64 n128 w4 s2 c2" : "wgmma m128 n128 w8 s2 c2");
         if (!config) continue;
         KernelFeatures features;
         const auto group = [&](ListForm form) {

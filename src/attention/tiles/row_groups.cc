@@ -164,8 +164,8 @@ RowSums sum_group(const RowGroup& group, const std::vector<RowRuns>& runs) {
                                   std::int64_t{step.full_count[0]} + step.full_count[1]);
     const std::int64_t first = record.count, last = first + (terms - 1) * step.count;
     // A length that changes is 0 in the first or the last term alone.
-    const std::int64_t empty = step.count == 0 ? (first == 0 ? terms : 0)
-                                               : (first == 0 ? 1 : 0) + (last == 0 ? 1 : 0);
+    const std::int64_t empty =
+        step.count == 0 ? (first == 0 ? terms : 0) : (first == 0 ? 1 : 0) + (last == 0 ? 1 : 0);
     sums = (i == 0 ? RowSums{.shortest_row = first} : sums) +
            RowSums{full, sum(first, step.count) - full, std::max(first, last),
                    std::min(first, last), empty};

@@ -2,10 +2,10 @@
 #define ANNULUS_ATTENTION_TILES_ROW_GROUPS_H_
 
 // Tile rows of one or two runs that need no record each: in a window with global tokens, or in
-// documents, most rows follow from the ones before them. They are found by the places where the ends
-// of the pattern's keys pass each other (pattern/rows_alike.h): between two of them every number of
-// a row's record is a linear function of the row, so a few rows tell all, and a list of a billion
-// tokens takes as long as one of a thousand.
+// documents, most rows follow from the ones before them. They are found by the places where the
+// ends of the pattern's keys pass each other (pattern/rows_alike.h): between two of them every
+// number of a row's record is a linear function of the row, so a few rows tell all, and a list of a
+// billion tokens takes as long as one of a thousand.
 
 #include <cstdint>
 #include <optional>
@@ -42,7 +42,7 @@ struct RowGroups {
 };
 
 // The groups of a classifier's rows; nothing if some row has more than two runs, or if there would
-// be many groups, which is soon found out.
+// be many groups, which is soon found out. Requires: has_runs() of the pattern (tile_runs.h).
 std::optional<RowGroups> find_groups(pattern::Classifier& classifier, std::int64_t head);
 
 // The sums over the rows of a group, of which `runs` are the records and steps.

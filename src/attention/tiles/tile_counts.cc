@@ -8,6 +8,7 @@
 #include "attention/tiles/row_groups.h"
 #include "attention/tiles/tile_band.h"
 #include "attention/tiles/tile_grid.h"
+#include "attention/tiles/tile_runs.h"
 #include "base/work.h"
 #include "pattern/classify.h"
 
@@ -83,10 +84,11 @@ bool are_named(const TileCounts& counts, const Problem& problem, const CountedHe
              kMaxNamedRows / std::max<std::int64_t>(1, counts.row_tiles);
 }
 
-// False where stopped() turned true meanwhile.
-bool count_plane(pattern::Classifier& classifier, std::int64_t head, bool named,
+// False where stopped() turned true meanwhile. grouped: rows may follow from their numbers, and are
+// counted together where they do; then there are no lengths.
+bool count_plane(pattern::Classifier& classifier, std::int64_t head, bool grouped,
                  const std::function<bool()>& stopped, Rows* rows) {
-  if (!named) {
+  if (grouped) {
     if (const auto groups = find_groups(classifier, head)) {
       rows->add(groups->sums());
       return !stopped();
@@ -170,11 +172,11 @@ std::optional<TileCounts> count_tiles(const Problem& problem, std::int64_t tile_
   }
   const TileGrid grid = grid_of(problem, placement, tile_rows, tile_columns);
   const CountedHeads counted = {problem, planes.batches(), planes.heads()};
-  const bool named = are_named(counts, problem, counted);
+  const bool grouped = !are_named(counts, problem, counted) && has_runs(problem.pattern);
   std::vector<Rows> planes_rows;
   const bool done = planes.each(grid.placement, grid.rows_together, tile_columns,
                                 [&](pattern::Classifier& classifier, std::int64_t head) {
-                                  return count_plane(classifier, head, named, stopped,
+                                  return count_plane(classifier, head, grouped, stopped,
                                                      &planes_rows.emplace_back());
                                 });
   if (!done) return std::nullopt;

@@ -506,12 +506,14 @@ Density block_density(const Problem& problem, std::int64_t block_rows, std::int6
     }
   }
   const std::vector<double> times = planes.times();
+  const bool runs = has_runs(problem.pattern);
   std::size_t plane = 0;
   double kept = 0;
   planes.each(placement, block_rows, block_columns,
               [&](pattern::Classifier& classifier, std::int64_t head) {
                 const double of_plane = times[plane++];
-                if (const auto groups = find_groups(classifier, head)) {
+                const auto groups = runs ? find_groups(classifier, head) : std::nullopt;
+                if (groups) {
                   kept += of_plane * static_cast<double>(groups->sums().tiles());
                   return true;
                 }
