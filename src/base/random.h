@@ -6,11 +6,17 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 namespace annulus::base {
 
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
                                     std::array<std::uint32_t, 2> key);
+
+// The first two words, low first, of each of the counters {counter[0] + i, counter[1], ...}, for i
+// from 0 on. Several counters are computed side by side, which takes a fraction of the time.
+void philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key,
+            std::span<std::uint64_t> out);
 
 // A sequence drawn from philox with key = seed; for tests, schedules and generated data.
 class Random {

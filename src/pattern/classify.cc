@@ -161,6 +161,26 @@ void Classifier::full_columns(const IntervalSet& keys, IntervalSet* out) const {
   }
 }
 
+// Adds the blocks of keys that all queries see, where none sees another: an end of an interval
+// within a block makes it partial, and nothing else does. An interval may begin in the block in
+// which the one before it ended.
+void Classifier::add_agreed(const IntervalSet& keys) {
+  std::int64_t added = 0;  // blocks before this one are done
+  for (const Interval& seen : keys) {
+    const auto [first, end] = block_columns_of(seen);
+    // Whether the last block is partial.
+    const bool cut = seen.end < std::min(end * block_columns_, seq_k_);
+    std::int64_t column = std::max(first, added);
+    if (column == first && (seen.begin > first * block_columns_ || (cut && end - first == 1))) {
+      add(first, first + 1, true);
+      ++column;
+    }
+    if (column < end - cut) add(column, end - cut, false);
+    if (cut && column < end) add(end - 1, end, true);
+    added = end;
+  }
+}
+
 // Finds the blocks that hold keys in doubt, except those that are surely mixed. A block lies within
 // `mixed` only as a whole, since it is as long as the grain.
 void Classifier::find_doubtful(const Bounds& bounds) {
@@ -180,6 +200,10 @@ const std::vector<BlockRun>& Classifier::row(std::int64_t head, std::int64_t row
   if (seq_k_ == 0) return runs_;
   const Bounds& bounds =
       bounds_of(head, {row * block_rows_, std::min((row + 1) * block_rows_, seq_q_)});
+  if (bounds.doubt.empty() && bounds.all == bounds.any) {
+    add_agreed(bounds.all);
+    return runs_;
+  }
   touched_.clear();
   for (const Interval& keys : bounds.any) append(&touched_, block_columns_of(keys));
   full_columns(bounds.all, &full_);
@@ -192,20 +216,28 @@ const std::vector<BlockRun>& Classifier::row(std::int64_t head, std::int64_t row
   auto doubtful = doubtful_.begin();
   for (const Interval& partial : partial_) {
     for (; full != full_.end() && full->begin < partial.begin; ++full) {
-      add({full->begin, full->end, false});
+      add(full->begin, full->end, false);
     }
     std::int64_t column = partial.begin;
     for (; doubtful != doubtful_.end() && doubtful->begin < partial.end; ++doubtful) {
-      if (column < doubtful->begin) add({column, doubtful->begin, true});
+      if (column < doubtful->begin) add(column, doubtful->begin, true);
       column = std::max(column, doubtful->begin);
       const std::int64_t end = std::min(doubtful->end, partial.end);
       while (column < end) resolve(head, bounds, column++);
       if (doubtful->end > partial.end) break;  // the next partial interval may hold its rest
     }
-    if (column < partial.end) add({column, partial.end, true});
+    if (column < partial.end) add(column, partial.end, true);
   }
-  for (; full != full_.end(); ++full) add({full->begin, full->end, false});
+  for (; full != full_.end(); ++full) add(full->begin, full->end, false);
   return runs_;
+}
+
+std::int64_t Classifier::alike_rows(std::int64_t row) const {
+  if (q_pieces_.size() != 1 || k_pieces_.size() != 1) return 1;
+  const std::int64_t begin = row * block_rows_;
+  const std::int64_t alike =
+      alike_.from(q_pieces_[0].positions.begin + begin, k_pieces_[0].positions);
+  return std::max<std::int64_t>(1, std::min(alike, seq_q_ - begin) / block_rows_);
 }
 
 // True where the bounds alone prove that the block has both a visible and an invisible pair.
@@ -236,7 +268,7 @@ void Classifier::resolve(std::int64_t head, const Bounds& bounds, std::int64_t c
   for (const std::int64_t q : corners_q) {
     for (const std::int64_t k : corners_k) (evaluator_.visible(head, q, k) ? seen : unseen) = true;
   }
-  if ((seen && unseen) || truly_mixed(bounds, keys)) return add({column, column + 1, true});
+  if ((seen && unseen) || truly_mixed(bounds, keys)) return add(column, column + 1, true);
   const auto look = [&](std::int64_t q, const Interval& positions) {
     const std::int64_t count = size(evaluator_.row(head, q, positions));
     seen = seen || count > 0;
@@ -253,7 +285,7 @@ void Classifier::resolve(std::int64_t head, const Bounds& bounds, std::int64_t c
       }
     }
   }
-  if (seen) add({column, column + 1, unseen});
+  if (seen) add(column, column + 1, unseen);
 }
 
 }  // namespace annulus::pattern

@@ -74,12 +74,19 @@ class Classifier {
              std::int64_t block_columns)
       : Classifier(pattern, Placement::of(extent), block_rows, block_columns) {}
 
+  std::int64_t block_rows() const { return block_rows_; }
+  std::int64_t block_columns() const { return block_columns_; }
   std::int64_t rows() const { return rows_; }        // ceil(Sq / R)
   std::int64_t columns() const { return columns_; }  // ceil(Sk / C)
 
   // The runs of row `row` of `head`, ascending, neighbours of one class joined. Valid until the
   // next call. Requires: 0 <= row < rows().
   const std::vector<BlockRun>& row(std::int64_t head, std::int64_t row);
+
+  // A number n >= 1 such that the keys of all queries of the rows `row` to row + n - 1, if n > 1,
+  // lie between fixed ends and ends that move on with the query, and that none passes another
+  // (rows_alike.h). Rows that Sq cuts off are not among them.
+  std::int64_t alike_rows(std::int64_t row) const;
 
  private:
   // Rows [begin, begin + positions.size()) of a tensor, which have these positions.
@@ -99,15 +106,21 @@ class Classifier {
   }
   Interval block_columns_of(const Interval& keys) const;
   void full_columns(const IntervalSet& keys, IntervalSet* out) const;
+  void add_agreed(const IntervalSet& keys);
   void find_doubtful(const Bounds& bounds);
   bool truly_mixed(const Bounds& bounds, Interval keys);
   void resolve(std::int64_t head, const Bounds& bounds, std::int64_t column);
-  void add(BlockRun run) {
-    if (!runs_.empty() && runs_.back().end == run.begin && runs_.back().partial == run.partial) {
-      runs_.back().end = run.end;
-    } else {
-      runs_.push_back(run);
+  void add(std::int64_t begin, std::int64_t end, bool partial) {
+    if (!runs_.empty() && runs_.back().end == begin && runs_.back().partial == partial) {
+      runs_.back().end = end;
+      return;
     }
+    // Filled in where it stays: a processor stalls where it copies a record that it has just
+    // written in smaller pieces.
+    BlockRun& run = runs_.emplace_back();
+    run.begin = begin;
+    run.end = end;
+    run.partial = partial;
   }
 
   std::int64_t block_rows_;

@@ -49,15 +49,18 @@ struct TileListParams {
   const unsigned* mask_words;  // M/granule_rows x N/granule_columns bits, row-major, lowest
                                // bit first, each tile starting a new word
   const int* row_order;        // [lists, row_tiles]: tile row that CTA x takes, longest first;
-                               // null with kBand
+                               // null with kBand and with groups
   const int* head_list;        // [distinct batches, H]: which list a query head of a batch uses,
                                // Shape::kDistinctBatches; null: list 0 for all
-  const RowRuns* runs;         // [lists, row_tiles], kRuns
+  const RowRuns* runs;         // [lists, row_tiles], kRuns; with groups their records and steps
+  const RowGroup* groups;      // [lists, group_count], kRuns; null: there is a record for each row
   RowBand band;                // kBand
   int row_tiles;               // ceil(Sq / M)
   int granule_row_shift;       // log2 of the rows that share one mask bit
   int granule_column_shift;
   int batch_lists;  // batch b's lists begin that many times b further on; 0: all batches share
+  int group_count;  // groups of the list that has most of them
+  int padding;
 };
 
 enum : int { kMergeWarps = 4 };  // of a CTA of combine_splits

@@ -17,7 +17,7 @@ namespace annulus::kernels {
 // How a kernel finds the column tiles of its rows; a constant of the kernel.
 enum class TileOrder : int {
   kList = 0,  // entries in memory, one load for each tile
-  kRuns = 1,  // RowRuns of each row, loaded once
+  kRuns = 1,  // RowRuns of each row, loaded once, or RowGroups, from which it follows
   kBand = 2,  // RowBand of all rows: computed from the row's number
 };
 
@@ -45,11 +45,58 @@ struct alignas(16) RowRuns {
     return static_cast<unsigned>(i - full_begin[0]) >= static_cast<unsigned>(full_count[0]) &&
            static_cast<unsigned>(i - full_begin[1]) >= static_cast<unsigned>(full_count[1]);
   }
+  // The record that is this one with `step` added so many times, number by number.
+  ANNULUS_ON_BOTH RowRuns stepped(const RowRuns& step, int times) const {
+    RowRuns row = *this;
+    row.count += times * step.count;
+    row.split += times * step.split;
+    for (int n = 0; n < 2; ++n) {
+      row.shift[n] += times * step.shift[n];
+      row.full_begin[n] += times * step.full_begin[n];
+      row.full_count[n] += times * step.full_count[n];
+    }
+    return row;
+  }
   ANNULUS_ON_BOTH bool operator==(const RowRuns& other) const {
     return count == other.count && split == other.split && shift[0] == other.shift[0] &&
            shift[1] == other.shift[1] && full_begin[0] == other.full_begin[0] &&
            full_begin[1] == other.full_begin[1] && full_count[0] == other.full_count[0] &&
            full_count[1] == other.full_count[1];
+  }
+};
+
+// Neighbouring tile rows whose records follow from their numbers, whatever their number: from each
+// row to the period-th next the record changes by a step. Row i of the group, with j = i mod
+// period, is record j stepped i / period times. The groups of a list come in launch order, and
+// together have all its rows.
+struct alignas(16) RowGroup {
+  int row;         // the first
+  int rows;        // 0: none, in lists that have fewer groups than others
+  int order;       // place of the group's rows in launch order
+  int descending;  // where they come from the last to the first
+  int period;
+  int first;  // index of `period` records, behind which there are as many steps
+  int padding[2];
+
+  ANNULUS_ON_BOTH bool operator==(const RowGroup& other) const {
+    return row == other.row && rows == other.rows && order == other.order &&
+           descending == other.descending && period == other.period && first == other.first;
+  }
+  ANNULUS_ON_BOTH bool has_row(int i) const {
+    return static_cast<unsigned>(i - row) < static_cast<unsigned>(rows);
+  }
+  ANNULUS_ON_BOTH bool has_place(int i) const {
+    return static_cast<unsigned>(i - order) < static_cast<unsigned>(rows);
+  }
+  // Requires: has_place(place).
+  ANNULUS_ON_BOTH int row_at(int place) const {
+    return descending ? row + rows - 1 - (place - order) : row + (place - order);
+  }
+  // Requires: has_row(i). `runs` are the list's records and steps.
+  ANNULUS_ON_BOTH RowRuns runs_of(const RowRuns* runs, int i) const {
+    const int times = (i - row) / period;
+    const RowRuns* const record = runs + first + (i - row - times * period);
+    return record->stepped(record[period], times);
   }
 };
 

@@ -125,11 +125,23 @@ __device__ __forceinline__ TileRow<kTileOrder> find_tile_row(const kernels::Atte
   } else {
     const long long list =
         list_of<kDistinctBatches>(params, head, batch) + batch * tiles.batch_lists;
-    if constexpr (!kSplit) found.row = tiles.row_order[list * tiles.row_tiles + order];
     if constexpr (kTileOrder == TileOrder::kRuns) {
-      found.runs = tiles.runs[list * tiles.row_tiles + found.row];
+      if (tiles.groups != nullptr) {
+        const kernels::RowGroup* group = tiles.groups + list * tiles.group_count;
+        if constexpr (kSplit) {
+          while (!group->has_row(found.row)) ++group;
+        } else {
+          while (!group->has_place(static_cast<int>(order))) ++group;
+          found.row = group->row_at(static_cast<int>(order));
+        }
+        found.runs = group->runs_of(tiles.runs, found.row);
+      } else {
+        if constexpr (!kSplit) found.row = tiles.row_order[list * tiles.row_tiles + order];
+        found.runs = tiles.runs[list * tiles.row_tiles + found.row];
+      }
       found.count = found.runs.count;
     } else {
+      if constexpr (!kSplit) found.row = tiles.row_order[list * tiles.row_tiles + order];
       const long long* begin = tiles.row_begin + list * (tiles.row_tiles + 1) + found.row;
       const long long first = begin[0];
       found.entries = tiles.tiles + first;

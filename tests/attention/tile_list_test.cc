@@ -179,6 +179,36 @@ TEST_CASE("heads with equal rows share a list") {
   CHECK_THROWS_AS(tile_list(problem, 64, 64), Error);
 }
 
+TEST_CASE("a head whose tiles and masks are those of an earlier one leaves no trace") {
+  const std::vector<std::int32_t> a = {0, 3, 5, 6},
+                                  b = {0, 2, 5, 7};  // blocks of 32 x 32 in tiles of 64 x 64
+  const auto list_of = [&](std::initializer_list<std::vector<std::int32_t>> heads) {
+    std::vector<std::int64_t> indptr = {0};
+    std::vector<std::int32_t> indices;
+    for (const std::vector<std::int32_t>& head : heads) {
+      for (std::int32_t row = 0; row < 8; ++row) {
+        for (const std::int32_t column : head) indices.push_back((column + row / 3) % 8);
+        std::sort(indices.end() - std::ssize(head), indices.end());
+        indptr.push_back(std::ssize(indices));
+      }
+    }
+    Problem problem =
+        problem_of(256, 256, blocks(layout_of(32, 32, std::ssize(heads), indptr, indices)));
+    problem.heads = problem.kv_heads = std::ssize(heads);
+    return tile_list(problem, 64, 64);
+  };
+  const TileList two = list_of({a, b}), four = list_of({a, b, a, b});
+  REQUIRE(two.lists == 2);
+  CHECK(four.lists == 2);
+  CHECK(four.head_list == std::vector<std::int32_t>{0, 1, 0, 1});
+  CHECK(two.mask_words.size() > 8);
+  CHECK(std::tie(four.row_begin, four.tiles, four.tile_masks, four.mask_words, four.row_order) ==
+        std::tie(two.row_begin, two.tiles, two.tile_masks, two.mask_words, two.row_order));
+  CHECK(four.full_tiles == two.full_tiles);
+  CHECK(four.partial_tiles == two.partial_tiles);
+  CHECK(list_of({a, a, b}).head_list == std::vector<std::int32_t>{0, 0, 1});
+}
+
 TEST_CASE("heads that cycle share the lists of their cycle") {
   Problem problem = problem_of(256, 256, heads({causal(), dense()}));
   problem.heads = problem.kv_heads = 5;

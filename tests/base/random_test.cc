@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <vector>
 
 namespace annulus::base {
 namespace {
@@ -16,6 +17,22 @@ TEST_CASE("philox gives the published answers") {
         Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
   CHECK(philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}) ==
         Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
+}
+
+TEST_CASE("counters that are computed side by side give what each of them gives") {
+  for (const std::uint32_t first : {0u, 5u, 0xfffffffau}) {
+    for (const std::size_t count : {0, 1, 7, 8, 9, 64, 67}) {
+      const Words counter = {first, 0x85a308d3, 0xf3198a2e, 0x03707344};
+      std::vector<std::uint64_t> all(count);
+      philox(counter, {0xa4093822, 0x299f31d0}, all);
+      for (std::size_t i = 0; i < count; ++i) {
+        const Words words =
+            philox({first + static_cast<std::uint32_t>(i), counter[1], counter[2], counter[3]},
+                   {0xa4093822, 0x299f31d0});
+        CHECK(all[i] == (words[0] | std::uint64_t{words[1]} << 32));
+      }
+    }
+  }
 }
 
 TEST_CASE("a sequence is the counter's blocks, whatever is drawn from it") {

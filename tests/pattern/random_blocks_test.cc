@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <set>
 
+#include "base/random.h"
 #include "pattern/random_pattern.h"
 #include "support/options.h"
 
@@ -59,6 +61,33 @@ TEST_CASE("choices are distinct, in range and as many as there can be, and all c
   for (const int count : times) CHECK(std::abs(count - 150) < 72);
   CHECK(choose(9, 3, 0, 0, 0, 4) == List{0, 1, 2, 3});
   CHECK(choose(9, 3, 0, 0, 0, 0).empty());
+}
+
+// Floyd's algorithm as the header writes it.
+List chosen_by_the_book(std::int64_t c, std::uint32_t row, std::int64_t columns) {
+  std::set<std::int64_t> taken;
+  for (std::int64_t d = 0; d < c; ++d) {
+    const std::int64_t top = columns - c + d;
+    const auto words = base::philox({static_cast<std::uint32_t>(d), row, 0, 0}, {3, 0});
+    const std::uint64_t u = words[0] | std::uint64_t{words[1]} << 32;
+    __extension__ using Wide = unsigned __int128;
+    const auto t = static_cast<std::int64_t>(Wide{u} * static_cast<std::uint64_t>(top + 1) >> 64);
+    if (!taken.insert(t).second) taken.insert(top);
+  }
+  return {taken.begin(), taken.end()};
+}
+
+TEST_CASE("choices are those of the algorithm, few of many, nearly all, and thousands") {
+  const std::int64_t sizes[][2] = {{1, 2},      {2, 3},       {63, 64},       {64, 65},
+                                   {64, 100},   {65, 16384},  {64, 1 << 24},  {100, 5000},
+                                   {999, 1000}, {3000, 9000}, {65536, 65600}, {5000, 1ll << 40}};
+  for (const auto& [c, columns] : sizes) {
+    for (std::uint32_t row = 0; row < 5; ++row) {
+      CAPTURE(c);
+      CAPTURE(columns);
+      CHECK(choose(c, 3, 0, 0, row, columns) == chosen_by_the_book(c, row, columns));
+    }
+  }
 }
 
 TEST_CASE("a pattern chooses by the whole sequence, whatever part of it is asked about") {

@@ -1,8 +1,11 @@
 // Measures layouts on one core. First with a million tokens: rows of 128 x 128 blocks are
 // classified and written. Patterns whose keys repeat every few tokens are among them, since their
-// time could grow with the keys. Then imports from other formats, and look-ups in the cache.
+// time could grow with the keys. Then imports from other formats, and look-ups in the cache. Then
+// plans with long lists of tiles: of blocks that are drawn or given, and of windows with global
+// tokens over a billion of them.
 
 #include <cstdint>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +14,7 @@
 #include "annulus/layout_formats.h"
 #include "attention/plan/plan.h"
 #include "base/fail.h"
+#include "base/random.h"
 #include "harness.h"
 #include "pattern/classify.h"
 
@@ -146,6 +150,107 @@ void add_planning(bench::Bench* bench, const char* name, bool cached) {
   });
 }
 
+attention::LaunchPlan plan_of(const Problem& problem) {
+  const attention::DeviceLimits limits = {{90, 'a'}, 132, 227 * 1024};
+  return attention::make_plan(problem, attention::choose_config(problem, limits), limits);
+}
+
+// Kilobytes of a line of /proc/self/status, such as VmRSS; 0 where the kernel does not say.
+double status_kilobytes(const std::string& name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    double kilobytes = 0;
+    if (word == name + ":" && status >> kilobytes) return kilobytes;
+  }
+  return 0;
+}
+
+// The memory that planning takes at its peak besides what was there before, in bytes.
+double peak_bytes(const Problem& problem) {
+  std::ofstream("/proc/self/clear_refs") << 5;  // the peak is counted from now on
+  const double before = status_kilobytes("VmRSS");
+  plan_of(problem);
+  return 1024 * (status_kilobytes("VmHWM") - before);
+}
+
+// Measures a plan whose list has millions of tiles.
+void add_long_list(bench::Bench* bench, const std::string& name, const Problem& problem) {
+  bench->add(
+      {.name = "plan of " + name + ", a tile", .unit = "ns", .bar = 40, .lower_is_better = true},
+      [problem] {
+        const double start = bench::thread_seconds();
+        const attention::LaunchPlan plan = plan_of(problem);
+        const double seconds = bench::thread_seconds() - start;
+        return seconds * 1e9 / static_cast<double>(plan.tiles->kept_tiles());
+      });
+  bench->add({.name = "the same, bytes uploaded a tile: " + name, .unit = "bytes"}, [problem] {
+    const attention::LaunchPlan plan = plan_of(problem);
+    return static_cast<double>(plan.device_bytes) / static_cast<double>(plan.tiles->kept_tiles());
+  });
+  bench->add({.name = "the same, memory at its peak over those bytes: " + name,
+              .unit = "x",
+              .bar = 3,
+              .lower_is_better = true},
+             [problem] {
+               const double peak = peak_bytes(problem);
+               return peak / static_cast<double>(plan_of(problem).device_bytes);
+             });
+}
+
+Problem problem_of(std::int64_t seq, std::int64_t heads, Pattern pattern) {
+  Problem problem;
+  problem.heads = heads;
+  problem.kv_heads = heads;
+  problem.seq_q = problem.seq_k = seq;
+  problem.dim_qk = problem.dim_v = 128;
+  problem.pattern = std::move(pattern);
+  return problem;
+}
+
+// A given layout of 64 x 64 blocks over a million tokens: `kept` of each row for each head.
+Pattern given_blocks(std::int64_t heads, std::uint32_t kept) {
+  BlockLayout layout;
+  layout.block_rows = layout.block_columns = 64;
+  layout.seq_q = layout.seq_k = kMillion;
+  layout.heads = heads;
+  layout.indptr.push_back(0);
+  base::Random random(11);
+  const auto apart = static_cast<std::uint32_t>(kMillion / 64) / kept;
+  for (std::int64_t row = 0; row < heads * kMillion / 64; ++row) {
+    for (std::uint32_t i = 0; i < kept; ++i) {
+      layout.indices.push_back(static_cast<std::int32_t>(i * apart + random.below(apart)));
+    }
+    layout.indptr.push_back(static_cast<std::int64_t>(layout.indices.size()));
+  }
+  return blocks(std::move(layout));
+}
+
+void add_long_lists(bench::Bench* bench) {
+  add_long_list(bench, "random(64, 1, 64), 2^20 tokens, 8 heads",
+                problem_of(kMillion, 8, annulus::random(64, 1, 64)));
+  add_long_list(bench, "8.4 million blocks of 64 x 64 that are given",
+                problem_of(kMillion, 8, given_blocks(8, 64)));
+}
+
+// Measures plans over 2^30 tokens, whose rows follow from their numbers.
+void add_long_sequence(bench::Bench* bench, const char* text) {
+  const Problem problem = problem_of(std::int64_t{1} << 30, 32, Pattern::parse(text));
+  bench->add({.name = std::string("plan of 2^30 tokens, ") + text,
+              .unit = "ms",
+              .bar = 5,
+              .lower_is_better = true},
+             [problem] {
+               const double start = bench::thread_seconds();
+               plan_of(problem);
+               return (bench::thread_seconds() - start) * 1e3;
+             });
+  bench->add({.name = std::string("the same, bytes uploaded: ") + text,
+              .unit = "bytes",
+              .bar = 1 << 20,
+              .lower_is_better = true},
+             [problem] { return static_cast<double>(plan_of(problem).device_bytes); });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -162,5 +267,8 @@ int main(int argc, char** argv) {
   add_replay(&bench);
   add_planning(&bench, "planning a decode step, its list found", true);
   add_planning(&bench, "planning a decode step, its list made", false);
+  add_long_lists(&bench);
+  add_long_sequence(&bench, "causal & (window(1023, 0) | global(256))");
+  add_long_sequence(&bench, "window(511, 511) | global(256)");
   return bench.run();
 }

@@ -16,7 +16,8 @@ const char* tile_order_of(kernels::TileOrder tile_order) {
     case kernels::TileOrder::kBand:
       return "computed from its number, as every query sees one run of keys that moves on with it";
     case kernels::TileOrder::kRuns:
-      return "one run or two, read once a row, as no row has more";
+      return "one run or two, as no row has more: from their numbers in groups, else read once a "
+             "row";
     case kernels::TileOrder::kList:
       break;
   }

@@ -27,10 +27,8 @@ std::optional<std::string> why_heads_differ(const Problem& problem, const TileLi
 // Whether tile rows `row` and row + 1 of a list have the same tiles and no words of a block mask.
 // Words belong to one row, and the CTAs of a cluster read the entries of the first row only.
 bool pair_is_alike(const TileList& tiles, std::int64_t which, std::int64_t row) {
-  const std::int64_t first = which * tiles.row_tiles + row;
   if (tiles.tile_order == kernels::TileOrder::kRuns) {
-    return tiles.runs[static_cast<std::size_t>(first)] ==
-           tiles.runs[static_cast<std::size_t>(first + 1)];
+    return tiles.record(which, row) == tiles.record(which, row + 1);
   }
   const std::int64_t at = which * (tiles.row_tiles + 1) + row;
   const auto begin = [&](std::int64_t i) {
@@ -56,17 +54,31 @@ bool rows_are_alike(const TileList& tiles, const KernelFeatures& features) {
   if (tiles.tile_order == kernels::TileOrder::kBand) {
     return features.mask == "true" && !tiles.band.descending;
   }
-  for (std::int64_t which = 0; which < tiles.lists; ++which) {
-    const auto order = std::span(tiles.row_order)
-                           .subspan(static_cast<std::size_t>(which * tiles.row_tiles),
-                                    static_cast<std::size_t>(tiles.row_tiles));
-    for (std::size_t i = 0; i < order.size(); i += 2) {
+  // Whether all pairs from place `begin` on, an even one, that begin before `end` are alike.
+  const auto are_alike = [&](std::int64_t which, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t place = begin; place < end; place += 2) {
       // With an odd number of rows the last pair has a row behind Sq, which must follow the last
       // row.
-      const std::int32_t next =
-          i + 1 < order.size() ? order[i + 1] : static_cast<std::int32_t>(order.size());
-      if (next != order[i] + 1) return false;
-      if (i + 1 < order.size() && !pair_is_alike(tiles, which, order[i])) return false;
+      const bool whole = place + 1 < tiles.row_tiles;
+      const std::int32_t row = tiles.row_at(which, place);
+      const std::int64_t next = whole ? tiles.row_at(which, place + 1) : tiles.row_tiles;
+      if (next != row + 1) return false;
+      if (whole && !pair_is_alike(tiles, which, row)) return false;
+    }
+    return true;
+  };
+  for (std::int64_t which = 0; which < tiles.lists; ++which) {
+    if (tiles.groups.empty()) {
+      if (!are_alike(which, 0, tiles.row_tiles)) return false;
+      continue;
+    }
+    // The rows of a group are linear functions of their numbers, and so are their differences.
+    // Those that are 0 in two periods are 0 in all.
+    for (const kernels::RowGroup& group : tiles.groups_of(which)) {
+      const std::int64_t begin = group.order / 2 * 2, end = std::int64_t{group.order} + group.rows;
+      const std::int64_t some = std::min(end, begin + 4 * (std::int64_t{group.period} + 1));
+      if (!are_alike(which, begin, some)) return false;
+      if (!are_alike(which, std::max(some, end - 2) / 2 * 2, end)) return false;
     }
   }
   return true;

@@ -15,6 +15,7 @@ struct PackedTiles {
         tile_masks(packed.add(tiles.tile_masks)),
         mask_words(packed.add(tiles.mask_words)),
         runs(packed.add(tiles.runs)),
+        groups(packed.add(tiles.groups)),
         row_order(packed.add(tiles.row_order)),
         head_list(packed.add(tiles.head_list)) {}
 
@@ -25,6 +26,8 @@ struct PackedTiles {
     list.tile_masks = pointer<int>(buffer, tile_masks);
     list.mask_words = pointer<unsigned>(buffer, mask_words);
     list.runs = pointer<kernels::RowRuns>(buffer, runs);
+    list.groups = pointer<kernels::RowGroup>(buffer, groups);
+    list.group_count = static_cast<int>(tiles.group_count);
     list.band = tiles.band;
     list.row_order = pointer<int>(buffer, row_order);
     list.head_list = pointer<int>(buffer, head_list);
@@ -35,7 +38,7 @@ struct PackedTiles {
   }
 
   Packed packed;
-  std::size_t row_begin, entries, tile_masks, mask_words, runs, row_order, head_list;
+  std::size_t row_begin, entries, tile_masks, mask_words, runs, groups, row_order, head_list;
 };
 
 }  // namespace

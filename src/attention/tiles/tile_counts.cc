@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "attention/tiles/planes.h"
+#include "attention/tiles/row_groups.h"
 #include "attention/tiles/tile_band.h"
 #include "attention/tiles/tile_grid.h"
+#include "attention/tiles/tile_runs.h"
 #include "base/math.h"
 #include "base/random.h"
 #include "base/work.h"
@@ -46,7 +48,7 @@ std::int64_t leaves_of(const pattern::Node& node) {
   return leaves;
 }
 
-// Full and partial tiles of one list.
+// Full and partial tiles of one list whose rows are not groups.
 std::pair<std::int64_t, std::int64_t> classes_of(const TileList& list, std::int64_t which) {
   if (list.lists == 1) return {list.full_tiles, list.partial_tiles};
   std::int64_t full = 0, partial = 0;
@@ -68,15 +70,40 @@ std::pair<std::int64_t, std::int64_t> classes_of(const TileList& list, std::int6
   return {full, partial};
 }
 
-// The rows of one list.
+// The rows of one list. Lengths are not known where they need not be named.
 struct Rows {
   std::vector<std::int32_t> lengths;
   std::int64_t full = 0, partial = 0;
+  std::int64_t longest = 0;
+
+  void add(std::int64_t length) {
+    lengths.push_back(static_cast<std::int32_t>(length));
+    longest = std::max(longest, length);
+  }
+  void add(const RowSums& sums) {
+    full += sums.full_tiles;
+    partial += sums.partial_tiles;
+    longest = std::max(longest, sums.longest_row);
+  }
 };
 
-// False where stopped() turned true meanwhile.
-bool count_plane(pattern::Classifier& classifier, std::int64_t head,
+// Whether the lengths of rows are listed.
+bool are_named(const TileCounts& counts, const Problem& problem, const CountedHeads& counted) {
+  return counts.row_tiles * problem.heads * problem.batch <= kMaxNamedRows ||
+         counted.batches * counted.heads <=
+             kMaxNamedRows / std::max<std::int64_t>(1, counts.row_tiles);
+}
+
+// False where stopped() turned true meanwhile. grouped: rows may follow from their numbers, and are
+// counted together where they do; then there are no lengths.
+bool count_plane(pattern::Classifier& classifier, std::int64_t head, bool grouped,
                  const std::function<bool()>& stopped, Rows* rows) {
+  if (grouped) {
+    if (const auto groups = find_groups(classifier, head)) {
+      rows->add(groups->sums());
+      return !stopped();
+    }
+  }
   for (std::int64_t row = 0; row < classifier.rows(); ++row) {
     if (row % kRowsBetweenStops == 0 && stopped()) return false;
     std::int64_t length = 0;
@@ -84,7 +111,7 @@ bool count_plane(pattern::Classifier& classifier, std::int64_t head,
       length += run.end - run.begin;
       (run.partial ? rows->partial : rows->full) += run.end - run.begin;
     }
-    rows->lengths.push_back(static_cast<std::int32_t>(length));
+    rows->add(length);
   }
   return true;
 }
@@ -95,9 +122,7 @@ void add_heads(const Problem& problem, const CountedHeads& counted, TileCounts* 
                const F& rows_of) {
   counts->copies = counted.copies;
   counts->ctas = counts->row_tiles * problem.heads * problem.batch;
-  const bool named = counts->ctas <= kMaxNamedRows ||
-                     counted.batches * counted.heads <=
-                         kMaxNamedRows / std::max<std::int64_t>(1, counts->row_tiles);
+  const bool named = are_named(*counts, problem, counted);
   for (std::int64_t batch = 0; batch < counted.batches; ++batch) {
     for (std::int64_t head = 0; head < counted.heads; ++head) {
       const Rows& rows = rows_of(batch, head);
@@ -107,9 +132,7 @@ void add_heads(const Problem& problem, const CountedHeads& counted, TileCounts* 
       }
       counts->full_tiles += rows.full * counted.copies;
       counts->partial_tiles += rows.partial * counted.copies;
-      for (const std::int32_t length : rows.lengths) {
-        counts->longest_row = std::max<std::int64_t>(counts->longest_row, length);
-      }
+      counts->longest_row = std::max(counts->longest_row, rows.longest);
     }
   }
 }
@@ -158,17 +181,18 @@ std::optional<TileCounts> count_tiles(const Problem& problem, std::int64_t tile_
     }
   }
   const TileGrid grid = grid_of(problem, placement, tile_rows, tile_columns);
+  const CountedHeads counted = {problem, planes.batches(), planes.heads()};
+  const bool grouped = !are_named(counts, problem, counted) && has_runs(problem.pattern);
   std::vector<Rows> planes_rows;
-  const bool done =
-      planes.each(grid.placement, grid.rows_together, tile_columns,
-                  [&](pattern::Classifier& classifier, std::int64_t head) {
-                    return count_plane(classifier, head, stopped, &planes_rows.emplace_back());
-                  });
+  const bool done = planes.each(grid.placement, grid.rows_together, tile_columns,
+                                [&](pattern::Classifier& classifier, std::int64_t head) {
+                                  return count_plane(classifier, head, grouped, stopped,
+                                                     &planes_rows.emplace_back());
+                                });
   if (!done) return std::nullopt;
-  add_heads(problem, {problem, planes.batches(), planes.heads()}, &counts,
-            [&](std::int64_t batch, std::int64_t head) -> const Rows& {
-              return planes_rows[static_cast<std::size_t>(planes.plane_of(batch, head))];
-            });
+  add_heads(problem, counted, &counts, [&](std::int64_t batch, std::int64_t head) -> const Rows& {
+    return planes_rows[static_cast<std::size_t>(planes.plane_of(batch, head))];
+  });
   return counts;
 }
 
@@ -176,7 +200,8 @@ TileCounts estimate_tiles(const Problem& problem, std::int64_t tile_rows,
                           std::int64_t tile_columns) {
   constexpr std::int64_t kMaxNamed = 2048, kMaxPlanes = 4;
   constexpr std::int64_t kMinRows = 2, kMaxRows = 32, kMaxCells = 1 << 15;  // of a plane
-  // Beyond these a look would take long, and all tiles count as kept.
+  // Beyond these a look would take long, and all tiles count as kept; but rows of few runs are
+  // looked at quickly.
   constexpr std::int64_t kMaxColumns = 1 << 17, kMaxLeaves = 64;
   const pattern::Placement placement = placement_of(problem);
   TileCounts counts = counts_of(problem, tile_rows, tile_columns);
@@ -192,7 +217,8 @@ TileCounts estimate_tiles(const Problem& problem, std::int64_t tile_rows,
   counts.copies = problem.heads * problem.batch;
   const std::int64_t columns =
       std::max<std::int64_t>(1, base::ceil_div(problem.seq_k, tile_columns));
-  if (columns > kMaxColumns || leaves_of(problem.pattern.node()) > kMaxLeaves) {
+  if ((columns > kMaxColumns && !has_runs(problem.pattern)) ||
+      leaves_of(problem.pattern.node()) > kMaxLeaves) {
     counts.longest_row = columns;
     counts.full_tiles = counts.ctas * columns;
     return counts;
@@ -234,18 +260,25 @@ TileCounts count_tiles(const TileList& list, const Problem& problem) {
     count_band(list.band, problem, kMaxNamedRows, &counts);
     return counts;
   }
+  const CountedHeads counted = counted_heads(problem, list);
+  const bool named = are_named(counts, problem, counted);
   std::vector<Rows> lists_rows;
   for (std::int64_t which = 0; which < list.lists; ++which) {
     Rows& rows = lists_rows.emplace_back();
-    for (std::int64_t row = 0; row < list.row_tiles; ++row) {
-      rows.lengths.push_back(static_cast<std::int32_t>(list.row_length(which, row)));
+    if (list.groups.empty() || named) {
+      for (std::int64_t row = 0; row < list.row_tiles; ++row) rows.add(list.row_length(which, row));
     }
-    std::tie(rows.full, rows.partial) = classes_of(list, which);
+    if (list.groups.empty()) {
+      std::tie(rows.full, rows.partial) = classes_of(list, which);
+    } else {
+      for (const kernels::RowGroup& group : list.groups_of(which)) {
+        rows.add(sum_group(group, list.runs));
+      }
+    }
   }
-  add_heads(problem, counted_heads(problem, list), &counts,
-            [&](std::int64_t batch, std::int64_t head) -> const Rows& {
-              return lists_rows[static_cast<std::size_t>(list.list_of(head, batch))];
-            });
+  add_heads(problem, counted, &counts, [&](std::int64_t batch, std::int64_t head) -> const Rows& {
+    return lists_rows[static_cast<std::size_t>(list.list_of(head, batch))];
+  });
   return counts;
 }
 

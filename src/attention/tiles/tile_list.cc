@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <numeric>
 #include <utility>
 
 #include "attention/tiles/block_mask.h"
 #include "attention/tiles/planes.h"
+#include "attention/tiles/row_groups.h"
 #include "attention/tiles/tile_band.h"
 #include "attention/tiles/tile_runs.h"
 #include "base/fail.h"
@@ -20,28 +22,6 @@ namespace {
 
 // The most tiles, and the most mask words, of a list: 2 GB each.
 constexpr std::int64_t kMaxEntries = std::int64_t{1} << 29;
-
-// The list of one head while it is made, with indices that begin at 0.
-struct HeadList {
-  std::vector<std::int64_t> row_begin = {0};
-  std::vector<std::uint32_t> tiles;
-  std::vector<std::int32_t> masks;
-  std::vector<std::uint32_t> words;
-  friend bool operator==(const HeadList&, const HeadList&) = default;
-};
-
-// Appends the list of a head and shifts its indices by what the list holds already.
-void append(const HeadList& head, TileList* list) {
-  const auto tile_offset = static_cast<std::int64_t>(list->tiles.size());
-  const std::size_t word_offset = list->mask_words.size();
-  for (const std::int64_t begin : head.row_begin) list->row_begin.push_back(tile_offset + begin);
-  list->tiles.insert(list->tiles.end(), head.tiles.begin(), head.tiles.end());
-  for (const std::int32_t mask : head.masks) {
-    list->tile_masks.push_back(mask < 0 ? mask : mask + static_cast<std::int32_t>(word_offset));
-  }
-  list->mask_words.insert(list->mask_words.end(), head.words.begin(), head.words.end());
-  for (const std::uint32_t tile : head.tiles) ++(tile & 1 ? list->partial_tiles : list->full_tiles);
-}
 
 // Appends the launch order of the list that was appended last, the longest row first, and takes its
 // rows into longest_row and empty_rows.
@@ -82,8 +62,9 @@ struct Seen {
 // Refuses the list of one head where a sample of its rows shows that it would be much too long, or
 // would take much more work than is left. The rows are drawn, since rows at equal distances may all
 // be alike. Of those the longest quarter counts as nothing, so that a few long rows among many do
-// not make the list seem too long, and few rows have to show it the more clearly.
-void check_sample(const TileList& list, pattern::Classifier& classifier, std::int64_t head) {
+// not make the list seem too long, and few rows have to show it the more clearly. Returns how many
+// tiles the list seems to have.
+double check_sample(const TileList& list, pattern::Classifier& classifier, std::int64_t head) {
   constexpr std::size_t kMaxRows = 64, kMinRows = 4;
   constexpr double kSurely = 4;  // how many times too long a list has to seem by all rows
   std::vector<std::int64_t> tiles, steps;
@@ -111,30 +92,45 @@ void check_sample(const TileList& list, pattern::Classifier& classifier, std::in
     base::expect(static_cast<std::int64_t>(std::min(of_all_rows(steps) / surely + all_tiles, 1e18)),
                  "the list of tiles");
   }
+  return of_all_rows(tiles);
+}
+
+// Whether the grids of all planes hold more tiles than a list may have.
+bool is_large(const TileList& list, const Seen& seen) {
+  return static_cast<double>(seen.planes.count()) * static_cast<double>(list.row_tiles) *
+             static_cast<double>(list.column_tiles) >
+         static_cast<double>(kMaxEntries);
 }
 
 // Refuses a list that is too long, or that takes too much work, before it is made: a dense pattern
 // over a billion keys has 10^14 tiles. Small grids are not looked at. In large ones a sample of
-// rows tells at once where the list would be much too long; where it does not tell, tiles are
-// counted.
-void check_tiles(const TileList& list, const Seen& seen) {
-  const double grid = static_cast<double>(seen.planes.count()) *
-                      static_cast<double>(list.row_tiles) * static_cast<double>(list.column_tiles);
-  if (grid <= static_cast<double>(kMaxEntries)) return;
+// rows tells at once where the list would be much too long, or where it is so short that its tiles
+// may be counted while it is made; where it does not tell, they are counted before. Returns how
+// many tiles the lists of all planes have or seem to have, or 0 for a small grid.
+std::int64_t check_tiles(const TileList& list, const Seen& seen) {
+  if (!is_large(list, seen)) return 0;
   std::int64_t tiles = 0;
   bool first = true;
   seen.each(list, [&](pattern::Classifier& classifier, std::int64_t head) {
-    if (std::exchange(first, false)) check_sample(list, classifier, head);
+    if (std::exchange(first, false)) {
+      const double seems =
+          check_sample(list, classifier, head) * static_cast<double>(seen.planes.count());
+      if (4 * seems < static_cast<double>(kMaxEntries)) {
+        tiles = static_cast<std::int64_t>(seems);
+        return false;
+      }
+    }
     for (std::int64_t row = 0; row < list.row_tiles; ++row) {
       for (const pattern::BlockRun& run : classifier.row(head, row)) tiles += run.end - run.begin;
       if (tiles > kMaxEntries) refuse_tiles(list);
     }
     return true;
   });
+  return tiles;
 }
 
-void check_words(const TileList& list, const HeadList& made) {
-  if (list.mask_words.size() + made.words.size() <= static_cast<std::size_t>(kMaxEntries)) return;
+void check_words(const TileList& list) {
+  if (std::ssize(list.mask_words) <= kMaxEntries) return;
   base::fail(ErrorCode::kUnsupported,
              "the masks of blocks() need more than {} words at {} x {} pairs per bit; use blocks "
              "whose sizes and offsets are multiples of larger powers of two",
@@ -153,39 +149,151 @@ void name_lists(const std::vector<std::int32_t>& of_plane, const Seen& seen, Til
   }
 }
 
-// Makes the list tile by tile. Equal lists of different planes are kept once.
+// The ends of a list's arrays: where a list that is being appended begins.
+struct Ends {
+  std::int64_t rows = 0;  // entries of row_begin
+  std::int64_t tiles = 0;
+  std::int64_t words = 0;
+
+  static Ends of(const TileList& list) {
+    return {std::ssize(list.row_begin), std::ssize(list.tiles), std::ssize(list.mask_words)};
+  }
+};
+
+// Appends the row of a head. Requires: the row's number is that of rows that are appended already.
+void append_row(const std::vector<pattern::BlockRun>& runs, std::int64_t head, std::int64_t row,
+                const BlockMask* mask, TileList* list) {
+  std::size_t at = list->tiles.size();
+  std::int64_t full = 0, partial = 0;
+  for (const pattern::BlockRun& run : runs) (run.partial ? partial : full) += run.end - run.begin;
+  list->full_tiles += full;
+  list->partial_tiles += partial;
+  list->tiles.resize(at + static_cast<std::size_t>(full + partial));
+  std::uint32_t* const tiles = list->tiles.data();
+  for (const pattern::BlockRun& run : runs) {
+    for (std::int64_t tile = run.begin; tile < run.end; ++tile) {
+      tiles[at++] = static_cast<std::uint32_t>(tile) * 2 + (run.partial ? 1 : 0);
+      if (mask == nullptr) continue;
+      list->tile_masks.push_back(run.partial ? mask->append(head, row, tile, &list->mask_words)
+                                             : kTileAllVisible);
+    }
+  }
+  list->row_begin.push_back(std::ssize(list->tiles));
+}
+
+// Whether the lists between two pairs of ends are equal, apart from where they are.
+bool are_equal(const TileList& list, const Ends& a, const Ends& a_end, const Ends& b,
+               const Ends& b_end) {
+  if (a_end.tiles - a.tiles != b_end.tiles - b.tiles) return false;
+  if (a_end.words - a.words != b_end.words - b.words) return false;
+  const auto equal = [](const auto& values, std::int64_t from, std::int64_t end, std::int64_t with,
+                        const auto& same) {
+    return std::equal(values.begin() + from, values.begin() + end, values.begin() + with, same);
+  };
+  const auto rows = [&](std::int64_t x, std::int64_t y) { return x - a.tiles == y - b.tiles; };
+  const auto masks = [&](std::int32_t x, std::int32_t y) {
+    return x < 0 || y < 0 ? x == y : x - a.words == y - b.words;
+  };
+  return equal(list.row_begin, a.rows, a_end.rows, b.rows, rows) &&
+         equal(list.tiles, a.tiles, a_end.tiles, b.tiles, std::equal_to<>()) &&
+         (list.tile_masks.empty() ||
+          equal(list.tile_masks, a.tiles, a_end.tiles, b.tiles, masks)) &&
+         equal(list.mask_words, a.words, a_end.words, b.words, std::equal_to<>());
+}
+
+// Removes what lies behind the ends.
+void cut_off(const Ends& ends, TileList* list) {
+  for (std::int64_t at = ends.tiles; at < std::ssize(list->tiles); ++at) {
+    const bool partial = (list->tiles[static_cast<std::size_t>(at)] & 1) != 0;
+    --(partial ? list->partial_tiles : list->full_tiles);
+  }
+  list->row_begin.resize(static_cast<std::size_t>(ends.rows));
+  list->tiles.resize(static_cast<std::size_t>(ends.tiles));
+  if (!list->tile_masks.empty()) list->tile_masks.resize(static_cast<std::size_t>(ends.tiles));
+  list->mask_words.resize(static_cast<std::size_t>(ends.words));
+}
+
+// Makes the list tile by tile, in the arrays where it stays. The list of a plane that is equal to
+// an earlier one is cut off again. The limit on tiles counts those of all planes.
 void make_listed(const Seen& seen, const BlockLayout* layout, const BlockMask& mask,
                  TileList* list) {
-  check_tiles(*list, seen);
-  std::vector<HeadList> lists;  // distinct ones; few, so that a scan finds an equal one
+  // A little more than there seem to be, since a list that grows is copied.
+  const std::int64_t tiles = check_tiles(*list, seen);
+  list->tiles.reserve(static_cast<std::size_t>(tiles + tiles / 16));
+  const bool large = is_large(*list, seen);
+  std::vector<Ends> lists = {{}};  // where each distinct list begins, and the end of the last; few
   std::vector<std::int32_t> list_of;
+  std::int64_t cut_tiles = 0;
   seen.each(*list, [&](pattern::Classifier& classifier, std::int64_t head) {
-    HeadList made;
+    const Ends begin = lists.back();
+    list->row_begin.push_back(begin.tiles);
     for (std::int64_t row = 0; row < list->row_tiles; ++row) {
-      for (const pattern::BlockRun& run : classifier.row(head, row)) {
-        for (std::int64_t tile = run.begin; tile < run.end; ++tile) {
-          made.tiles.push_back(static_cast<std::uint32_t>(tile) * 2 + (run.partial ? 1 : 0));
-          if (layout) {
-            made.masks.push_back(run.partial ? mask.append(head, row, tile, &made.words)
-                                             : kTileAllVisible);
-          }
-        }
-      }
-      base::charge((std::ssize(made.tiles) - made.row_begin.back()) / 2);
-      made.row_begin.push_back(static_cast<std::int64_t>(made.tiles.size()));
-      check_words(*list, made);
+      append_row(classifier.row(head, row), head, row, layout ? &mask : nullptr, list);
+      const auto of_row = list->row_begin.end()[-1] - list->row_begin.end()[-2];
+      base::charge(of_row / 2);
+      if (large && cut_tiles + std::ssize(list->tiles) > kMaxEntries) refuse_tiles(*list);
+      check_words(*list);
     }
-    base::charge(std::ssize(lists) * (1 + std::ssize(made.tiles) / 64));
-    const auto equal = std::find(lists.begin(), lists.end(), made);
-    list_of.push_back(static_cast<std::int32_t>(equal - lists.begin()));
-    if (equal != lists.end()) return true;
-    append(made, list);
-    append_order(list_of.back(), list);
-    lists.push_back(std::move(made));
+    const Ends end = Ends::of(*list);
+    const auto before = std::ssize(lists) - 1;
+    base::charge(before * (1 + (end.tiles - begin.tiles) / 64));
+    std::int64_t which = 0;
+    while (which < before && !are_equal(*list, begin, end, lists[static_cast<std::size_t>(which)],
+                                        lists[static_cast<std::size_t>(which + 1)])) {
+      ++which;
+    }
+    list_of.push_back(static_cast<std::int32_t>(which));
+    if (which < before) {
+      cut_tiles += end.tiles - begin.tiles;
+      cut_off(begin, list);
+      return true;
+    }
+    append_order(which, list);
+    lists.push_back(end);
     return true;
   });
-  list->lists = static_cast<std::int64_t>(lists.size());
+  list->lists = std::ssize(lists) - 1;
   name_lists(list_of, seen, list);
+}
+
+// Makes the list as groups of rows; false, and the list is unchanged, if that would be no better
+// than a record for each row.
+bool make_groups(const Seen& seen, TileList* list) {
+  std::vector<RowGroups> lists;
+  std::vector<std::int32_t> list_of;
+  const bool all_good = seen.each(*list, [&](pattern::Classifier& classifier, std::int64_t head) {
+    std::optional<RowGroups> made = find_groups(classifier, head);
+    if (!made || !made->are_better()) return false;
+    base::charge(1 + std::ssize(lists));
+    const auto equal = std::find(lists.begin(), lists.end(), *made);
+    list_of.push_back(static_cast<std::int32_t>(equal - lists.begin()));
+    if (equal == lists.end()) lists.push_back(std::move(*made));
+    return true;
+  });
+  if (!all_good) return false;
+  list->tile_order = kernels::TileOrder::kRuns;
+  for (const RowGroups& one : lists) {
+    list->group_count = std::max<std::int64_t>(list->group_count, std::ssize(one.groups));
+  }
+  for (const RowGroups& one : lists) {
+    const auto records = static_cast<int>(list->runs.size());
+    for (kernels::RowGroup group : one.groups) {
+      group.first += records;
+      list->groups.push_back(group);
+    }
+    list->runs.insert(list->runs.end(), one.runs.begin(), one.runs.end());
+    list->groups.resize(
+        base::round_up(list->groups.size(), static_cast<std::size_t>(list->group_count)),
+        kernels::RowGroup{0, 0, 0, 0, 1, 0, {}});
+    const RowSums sums = one.sums();
+    list->full_tiles += sums.full_tiles;
+    list->partial_tiles += sums.partial_tiles;
+    list->longest_row = std::max(list->longest_row, sums.longest_row);
+    list->empty_rows += sums.empty_rows;
+  }
+  list->lists = std::ssize(lists);
+  name_lists(list_of, seen, list);
+  return true;
 }
 
 // Makes the list as runs; false, and the list is unchanged, if some row has more than two runs.
@@ -245,6 +353,12 @@ std::vector<std::int64_t> kept_of_lists(const TileList& tiles) {
   if (tiles.lists == 1) return {tiles.kept_tiles()};
   std::vector<std::int64_t> kept(static_cast<std::size_t>(tiles.lists));
   for (std::int64_t which = 0; which < tiles.lists; ++which) {
+    if (!tiles.groups.empty()) {
+      for (const kernels::RowGroup& group : tiles.groups_of(which)) {
+        kept[static_cast<std::size_t>(which)] += sum_group(group, tiles.runs).tiles();
+      }
+      continue;
+    }
     for (std::int64_t row = 0; row < tiles.row_tiles; ++row) {
       kept[static_cast<std::size_t>(which)] += tiles.row_length(which, row);
     }
@@ -256,18 +370,14 @@ std::vector<std::int64_t> kept_of_lists(const TileList& tiles) {
 
 std::int64_t TileList::row_length(std::int64_t which, std::int64_t row) const {
   if (tile_order == kernels::TileOrder::kBand) return row_of_band(*this, row).count;
-  if (tile_order == kernels::TileOrder::kRuns) {
-    return runs[static_cast<std::size_t>(which * row_tiles + row)].count;
-  }
+  if (tile_order == kernels::TileOrder::kRuns) return record(which, row).count;
   const std::int64_t* const begin = row_begin.data() + which * (row_tiles + 1) + row;
   return begin[1] - begin[0];
 }
 
 std::vector<pattern::BlockRun> TileList::row_runs(std::int64_t which, std::int64_t row) const {
   if (tile_order == kernels::TileOrder::kBand) return runs_of_row(row_of_band(*this, row));
-  if (tile_order == kernels::TileOrder::kRuns) {
-    return runs_of_row(runs[static_cast<std::size_t>(which * row_tiles + row)]);
-  }
+  if (tile_order == kernels::TileOrder::kRuns) return runs_of_row(record(which, row));
   std::vector<pattern::BlockRun> all;
   const std::int64_t* const begin = row_begin.data() + which * (row_tiles + 1) + row;
   for (std::int64_t at = begin[0]; at < begin[1]; ++at) {
@@ -277,12 +387,33 @@ std::vector<pattern::BlockRun> TileList::row_runs(std::int64_t which, std::int64
   return all;
 }
 
+std::span<const kernels::RowGroup> TileList::groups_of(std::int64_t which) const {
+  return std::span(groups).subspan(static_cast<std::size_t>(which * group_count),
+                                   static_cast<std::size_t>(group_count));
+}
+
+kernels::RowRuns TileList::record(std::int64_t which, std::int64_t row) const {
+  if (groups.empty()) return runs[static_cast<std::size_t>(which * row_tiles + row)];
+  const auto number = static_cast<int>(row);
+  const auto of_list = groups_of(which);
+  return std::ranges::find_if(of_list, [&](const auto& group) { return group.has_row(number); })
+      ->runs_of(runs.data(), number);
+}
+
+std::int32_t TileList::row_at(std::int64_t which, std::int64_t place) const {
+  if (groups.empty()) return row_order[static_cast<std::size_t>(which * row_tiles + place)];
+  const auto number = static_cast<int>(place);
+  const auto of_list = groups_of(which);
+  return std::ranges::find_if(of_list, [&](const auto& group) { return group.has_place(number); })
+      ->row_at(number);
+}
+
 std::int64_t TileList::device_bytes() const {
   const auto bytes = [](const auto& array) {
     return static_cast<std::int64_t>(array.size() * sizeof(array[0]));
   };
-  return bytes(row_begin) + bytes(tiles) + bytes(runs) + bytes(row_order) + bytes(head_list) +
-         bytes(tile_masks) + bytes(mask_words);
+  return bytes(row_begin) + bytes(tiles) + bytes(runs) + bytes(groups) + bytes(row_order) +
+         bytes(head_list) + bytes(tile_masks) + bytes(mask_words);
 }
 
 pattern::Extent extent_of(const Problem& problem) {
@@ -316,14 +447,17 @@ TileList make_tile_list(const Problem& problem, const pattern::Placement& placem
   // blocks() are listed, because only lists have mask words.
   if (form != ListForm::kListed && layout == nullptr) {
     const Pattern* const only = planes.only_pattern();
-    const auto band = form == ListForm::kInMemory || only == nullptr
+    const auto band = form != ListForm::kShortest || only == nullptr
                           ? std::nullopt
                           : find_band(*only, placement, tile_rows, tile_columns);
     if (band) {
       take_band(*band, &list);
       return list;
     }
-    if (has_runs(problem.pattern) && make_runs(seen, &list)) return list;
+    if (has_runs(problem.pattern)) {
+      if (form != ListForm::kRecords && make_groups(seen, &list)) return list;
+      if (make_runs(seen, &list)) return list;
+    }
   }
   const BlockMask mask =
       layout ? BlockMask(*layout, placement, tile_rows, tile_columns) : BlockMask();
@@ -372,16 +506,22 @@ Density block_density(const Problem& problem, std::int64_t block_rows, std::int6
     }
   }
   const std::vector<double> times = planes.times();
+  const bool runs = has_runs(problem.pattern);
   std::size_t plane = 0;
   double kept = 0;
   planes.each(placement, block_rows, block_columns,
               [&](pattern::Classifier& classifier, std::int64_t head) {
+                const double of_plane = times[plane++];
+                const auto groups = runs ? find_groups(classifier, head) : std::nullopt;
+                if (groups) {
+                  kept += of_plane * static_cast<double>(groups->sums().tiles());
+                  return true;
+                }
                 for (std::int64_t row = 0; row < classifier.rows(); ++row) {
                   for (const pattern::BlockRun& run : classifier.row(head, row)) {
-                    kept += times[plane] * static_cast<double>(run.end - run.begin);
+                    kept += of_plane * static_cast<double>(run.end - run.begin);
                   }
                 }
-                ++plane;
                 return true;
               });
   const double heads = std::accumulate(times.begin(), times.end(), 0.0);

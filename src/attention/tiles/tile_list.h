@@ -6,11 +6,13 @@
 // problem is planned; its arrays are those of kernels::TileListParams.
 //
 // Only irregular rows are listed tile by tile (TileOrder::kList). If every row is one or two runs
-// of tiles, there is a record for each row (kRuns); if rows follow from their numbers, there is one
-// record for all (kBand). All members but the arrays mean the same for the three orders.
+// of tiles, there is a record for each row, or for groups of rows that follow from their numbers
+// (kRuns); if all rows do, there is one record for all (kBand). All members but the arrays mean the
+// same for the three orders.
 
 #include <cstdint>
 #include <iterator>
+#include <span>
 #include <vector>
 
 #include "annulus/attention.h"
@@ -33,10 +35,14 @@ struct TileList {
   // kList. List L, tile row r: tiles[row_begin[L (row_tiles + 1) + r]] up to row_begin[... + r +
   // 1].
   std::vector<std::int64_t> row_begin;
-  std::vector<std::uint32_t> tiles;     // column tile * 2 + partial, ascending in a row
-  std::vector<kernels::RowRuns> runs;   // kRuns: [lists, row_tiles]
-  kernels::RowBand band = {};           // kBand; there is one list
-  std::vector<std::int32_t> row_order;  // [lists, row_tiles], longest row first; empty with kBand
+  std::vector<std::uint32_t> tiles;  // column tile * 2 + partial, ascending in a row
+  // kRuns: [lists, row_tiles]; or if there are groups, their records and steps.
+  std::vector<kernels::RowRuns> runs;
+  std::vector<kernels::RowGroup> groups;  // kRuns: [lists, group_count], or empty
+  std::int64_t group_count = 0;           // of the list that has most; others end with empty ones
+  kernels::RowBand band = {};             // kBand; there is one list
+  // [lists, row_tiles], longest row first; empty with kBand and with groups.
+  std::vector<std::int32_t> row_order;
   // [batches, H]: which list each head has; empty: list 0 for every one. Batch b has the entries of
   // batch b mod batches.
   std::vector<std::int32_t> head_list;
@@ -63,6 +69,12 @@ struct TileList {
   // The number of tiles of a row of a list, and the tiles as ascending runs of one class each.
   std::int64_t row_length(std::int64_t which, std::int64_t row) const;
   std::vector<pattern::BlockRun> row_runs(std::int64_t which, std::int64_t row) const;
+  // The record of a row of a list, and the row at a place of its launch order. Require: kRuns; not
+  // kBand.
+  kernels::RowRuns record(std::int64_t which, std::int64_t row) const;
+  std::int32_t row_at(std::int64_t which, std::int64_t place) const;
+  // The groups of a list in launch order. Empty where rows have records of their own.
+  std::span<const kernels::RowGroup> groups_of(std::int64_t which) const;
 
   // Bytes of all arrays on the device.
   std::int64_t device_bytes() const;
@@ -72,6 +84,7 @@ struct TileList {
 enum class ListForm {
   kShortest,  // as the pattern allows
   kInMemory,  // as runs or tile by tile, not computed from the lengths
+  kRecords,   // the same, with a record for each row of runs
   kListed,    // tile by tile, whatever the pattern
 };
 
@@ -79,12 +92,11 @@ enum class ListForm {
 pattern::Extent extent_of(const Problem& problem);
 pattern::Placement placement_of(const Problem& problem);
 
-// Makes the list of a problem. The time grows with the tiles kept; for runs with the tile rows; for
-// a band it does not grow with the lengths. `layout` is that of the pattern's blocks() leaves, or
-// null.
-// Requires: validate(problem) passes; M and N are multiples of 16. Throws
-// Error{kInvalidArgument} for a per-head layout that has not H heads, and Error{kUnsupported} where
-// the list or the masks of blocks() would have more than 2^29 entries.
+// Makes the list of a problem. The time grows with the tiles kept; for runs with the tile rows, or
+// with the groups where there are few; for a band it does not grow with the lengths. `layout` is
+// that of the pattern's blocks() leaves, or null. Requires: validate(problem) passes; M and N are
+// multiples of 16. Throws Error{kInvalidArgument} for a per-head layout that has not H heads, and
+// Error{kUnsupported} where the list or the masks of blocks() would have more than 2^29 entries.
 TileList make_tile_list(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns,
                         const BlockLayout* layout, ListForm form = ListForm::kShortest);
 

@@ -160,7 +160,8 @@ concept IsLeaf = std::equality_comparable<L> &&
   // do; 0: nothing is known.
   { made.alike_rows() } -> std::same_as<std::int64_t>;
   // The first row after q in which the leaf's fixed and moving ends are others than in row q. An
-  // answer that is too large gives wrong counts; one that is too small only costs time.
+  // answer that is too large gives wrong counts and wrong lists of tiles; one that is too small
+  // only costs time.
   { made.next_form(number) } -> std::same_as<std::int64_t>;
   // The first fixed end above a position that the leaf has in a row. Wrong answers have the same
   // effects.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
+#include <utility>
 
 #include "base/fail.h"
 #include "base/work.h"
@@ -40,6 +41,21 @@ std::pair<std::size_t, std::size_t> MaskWriter::list_slots(const char* what,
   base::charge(std::ssize(list) / 2);
   for (const std::int64_t value : list) lists_.push_back(narrow(what, value));
   return {offset, slot("a list's length", std::ssize(list))};
+}
+
+std::pair<std::size_t, std::size_t> MaskWriter::list_slots(
+    const char* what, std::int64_t length,
+    const std::function<const std::vector<std::int64_t>&()>& next) {
+  const std::size_t offset = slot("a list's offset", std::ssize(lists_));
+  numbers_[offset].is_offset = true;
+  const auto end = lists_.size() + static_cast<std::size_t>(length);
+  lists_.reserve(end);
+  while (lists_.size() < end) {
+    const std::vector<std::int64_t>& part = next();
+    base::charge(std::ssize(part) / 2);
+    for (const std::int64_t value : part) lists_.push_back(narrow(what, value));
+  }
+  return {offset, slot("a list's length", length)};
 }
 
 Piece MaskWriter::call(const DeviceFunction& function, std::initializer_list<std::size_t> slots) {
@@ -113,7 +129,11 @@ MaskCode MaskWriter::finish(std::string text) {
   for (std::size_t slot = 0; slot < numbers_.size(); ++slot) {
     (slot < room_ ? code_.numbers : code_.lists).push_back(numbers_[slot].value);
   }
-  code_.lists.insert(code_.lists.end(), lists_.begin(), lists_.end());
+  if (code_.lists.empty()) {
+    code_.lists = std::move(lists_);  // without a copy, as it may be long
+  } else {
+    code_.lists.insert(code_.lists.end(), lists_.begin(), lists_.end());
+  }
   code_.calls = leaf_calls(code_.text);
   code_.costly = code_.uses_blocks || is_long_ || leaves_ > kMaxWrittenOut;
   return std::move(code_);

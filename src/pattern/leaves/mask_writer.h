@@ -6,6 +6,7 @@
 // '#', since parts that are alike but for their numbers share one text (mask_code.cc).
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -58,6 +59,10 @@ class MaskWriter {
   // Stores a list. Its two slots are where it begins and its length.
   std::pair<std::size_t, std::size_t> list_slots(const char* what,
                                                  const std::vector<std::int64_t>& list);
+  // The same for a long list, whose parts next() returns one after another.
+  std::pair<std::size_t, std::size_t> list_slots(
+      const char* what, std::int64_t length,
+      const std::function<const std::vector<std::int64_t>&()>& next);
   Piece call(const DeviceFunction& function, std::initializer_list<std::size_t> slots);
   // m.blocks(q, k), of the one layout that an expression may have.
   Piece blocks(const std::shared_ptr<const BlockLayout>& layout, std::string_view name);

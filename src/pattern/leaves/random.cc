@@ -1,8 +1,10 @@
 #include "pattern/leaves/random.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
-#include <unordered_set>
+#include <memory>
+#include <span>
 
 #include "base/math.h"
 #include "base/random.h"
@@ -28,11 +30,60 @@ constexpr std::int64_t kMaxChosen = std::int64_t{1} << 16;
 // The largest list on the device: it takes 1 GB, and its indices fit 32 bits.
 constexpr std::int64_t kMaxEntries = std::int64_t{1} << 28;
 
-// With more blocks than this a sorted list takes longer to insert into than a set.
-constexpr std::int64_t kFewChosen = 1024;
-// Steps of work (base/work.h) of a draw: with a list, and with a set that is sorted at the end.
+// Steps of work (base/work.h) of a draw.
 constexpr std::int64_t kStepsOfDraw = 8;
-constexpr std::int64_t kStepsOfDrawInSet = 24;
+// Draws that are made at a time.
+constexpr std::size_t kDrawsTogether = 64;
+
+// A set of numbers below `bound`, of at most `most` elements. Since they are drawn evenly, each has
+// a place of its own or nearly so in a table that is in their order: it is put at its share of the
+// table, or at the next free place. To read them in order takes a pass over the table and few
+// exchanges, and nothing is compared with more than its neighbours.
+class EvenSet {
+ public:
+  EvenSet(std::int64_t bound, std::int64_t most)
+      : scale_(static_cast<double>(kSpread * most) / static_cast<double>(bound)),
+        places_(std::make_unique_for_overwrite<std::int64_t[]>(
+            static_cast<std::size_t>((kSpread + 1) * most))),
+        is_used_(static_cast<std::size_t>((kSpread + 1) * most + 63) / 64) {}
+
+  // False where it was in the set already.
+  bool insert(std::int64_t number) {
+    // By way of a signed number, since a processor converts to no other.
+    auto at =
+        static_cast<std::size_t>(static_cast<std::int64_t>(static_cast<double>(number) * scale_));
+    for (; (is_used_[at / 64] >> at % 64 & 1) != 0; ++at) {
+      if (places_[at] == number) return false;
+    }
+    is_used_[at / 64] |= std::uint64_t{1} << at % 64;
+    places_[at] = number;
+    return true;
+  }
+
+  // Writes the numbers to *out, ascending.
+  void write(std::vector<std::int64_t>* out) const {
+    std::size_t count = 0;
+    for (const std::uint64_t used : is_used_) count += std::popcount(used);
+    out->resize(count);
+    std::int64_t* const first = out->data();
+    std::int64_t* end = first;
+    for (std::size_t word = 0; word < is_used_.size(); ++word) {
+      for (std::uint64_t used = is_used_[word]; used != 0; used &= used - 1) {
+        const std::int64_t number = places_[word * 64 + std::countr_zero(used)];
+        std::int64_t* at = end++;
+        for (; at > first && at[-1] > number; --at) *at = at[-1];
+        *at = number;
+      }
+    }
+  }
+
+ private:
+  static constexpr std::int64_t kSpread = 4;  // places for each number, so that most are free
+
+  double scale_;
+  std::unique_ptr<std::int64_t[]> places_;  // behind the last share there is room for all numbers
+  std::vector<std::uint64_t> is_used_;      // a bit for each place
+};
 
 }  // namespace
 
@@ -101,14 +152,17 @@ Piece Random::code(MaskWriter* write) const {
                count, seed, block, each, scope.heads, rows);
   }
   base::expect(scope.heads * rows * each * kStepsOfDraw, "the list of the choices of random()");
-  std::vector<std::int64_t> all, chosen;
-  for (std::int64_t head = 0; head < scope.heads; ++head) {
-    for (std::int64_t row = 0; row < rows; ++row) {
-      choose(head, first + row, all_columns, scope.context, &chosen);
-      all.insert(all.end(), chosen.begin(), chosen.end());
-    }
-  }
-  const std::size_t offset = write->list_slots("a choice of random", all).first;
+  std::vector<std::int64_t> chosen;
+  std::int64_t next = 0;  // row of the first head, then of the second, ...
+  const std::size_t offset = write
+                                 ->list_slots("a choice of random", scope.heads * rows * each,
+                                              [&]() -> const std::vector<std::int64_t>& {
+                                                choose(next / rows, first + next % rows,
+                                                       all_columns, scope.context, &chosen);
+                                                ++next;
+                                                return chosen;
+                                              })
+                                 .first;
   return write->call(
       kRandomFunctions[0],
       {offset, write->slot("c of random", each), write->slot("b of random", block),
@@ -145,39 +199,32 @@ void Random::choose(std::int64_t head, std::int64_t block_row, std::int64_t colu
                     const PatternContext& context, std::vector<std::int64_t>* chosen) const {
   chosen->clear();
   const std::int64_t draws = std::min(count, columns);
-  const bool few = draws <= kFewChosen;
-  base::charge(1 + draws * (draws == columns ? 1 : few ? kStepsOfDraw : kStepsOfDrawInSet));
+  base::charge(1 + draws * (draws == columns ? 1 : kStepsOfDraw));
   if (draws == columns) {  // all blocks are chosen
     for (std::int64_t column = 0; column < columns; ++column) chosen->push_back(column);
     return;
   }
   const auto key = static_cast<std::uint64_t>(seed);
   const auto low = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
-  std::unordered_set<std::int64_t> taken(few ? 0 : static_cast<std::size_t>(draws));
-  for (std::int64_t draw = 0; draw < draws; ++draw) {
-    const std::int64_t top = columns - draws + draw;
-    const auto words = base::philox(
-        {low(static_cast<std::uint64_t>(draw)), low(static_cast<std::uint64_t>(block_row)),
+  EvenSet taken(columns, draws);
+  std::uint64_t words[kDrawsTogether];
+  for (std::int64_t first = 0; first < draws; first += kDrawsTogether) {
+    const std::span some(words, std::min(kDrawsTogether, static_cast<std::size_t>(draws - first)));
+    base::philox(
+        {low(static_cast<std::uint64_t>(first)), low(static_cast<std::uint64_t>(block_row)),
          low(static_cast<std::uint64_t>(head)), low(static_cast<std::uint64_t>(context.layer))},
-        {low(key), low(key >> 32)});
-    const std::uint64_t word = words[0] | static_cast<std::uint64_t>(words[1]) << 32;
-    __extension__ using Wide = unsigned __int128;
-    const auto t = static_cast<std::int64_t>(
-        static_cast<std::uint64_t>(Wide{word} * static_cast<std::uint64_t>(top + 1) >> 64));
-    if (!few) {
-      chosen->push_back(taken.insert(t).second ? t : top);
-      if (chosen->back() == top) taken.insert(top);
-      continue;
-    }
-    const auto place = std::lower_bound(chosen->begin(), chosen->end(), t);
-    // All blocks taken so far are below top, so top goes last.
-    if (place != chosen->end() && *place == t) {
-      chosen->push_back(top);
-    } else {
-      chosen->insert(place, t);
+        {low(key), low(key >> 32)}, some);
+    std::int64_t top = columns - draws + first;
+    for (const std::uint64_t word : some) {
+      __extension__ using Wide = unsigned __int128;
+      const auto t = static_cast<std::int64_t>(
+          static_cast<std::uint64_t>(Wide{word} * static_cast<std::uint64_t>(top + 1) >> 64));
+      // All blocks taken so far are below top.
+      if (!taken.insert(t)) taken.insert(top);
+      ++top;
     }
   }
-  if (!few) std::ranges::sort(*chosen);
+  taken.write(chosen);
 }
 
 }  // namespace annulus::pattern::leaves
