@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "attention/cost/makespan.h"
 #include "attention/kernels/mma/config.h"
+#include "base/random.h"
 #include "support/random_problem.h"
 
 namespace annulus::attention {
@@ -309,6 +313,46 @@ TEST_CASE("works are dealt as kernels deal them") {
   CHECK(cycles({.deal = Deal::kFree, .slots = 2, .cluster = 2}) == 10);
   // With a frame, and more slots than works.
   CHECK(makespan(tiles, {.slots = 100}, 5, 1) == 9);
+}
+
+TEST_CASE("drawing pays where counting off ends later by more than the counter costs") {
+  TileCounts tiles;
+  tiles.copies = 1;
+  const auto pays = [&](std::vector<std::int32_t> lengths, const Dealing& dealing, double clear) {
+    tiles.row_tiles = tiles.ctas = std::ssize(lengths);
+    tiles.full_tiles = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+    tiles.longest_row = *std::ranges::max_element(lengths);
+    tiles.lengths = std::move(lengths);
+    Dealing drawn = dealing, counted = dealing;
+    drawn.deal = Deal::kCounter;
+    counted.deal = Deal::kStride;
+    const bool said = drawing_pays(tiles, dealing, 0, 1, clear);
+    const double mean = static_cast<double>(tiles.full_tiles) / static_cast<double>(dealing.slots);
+    CHECK(said ==
+          (makespan(tiles, counted, 0, 1) > makespan(tiles, drawn, 0, 1) + clear + 0.005 * mean));
+    return said;
+  };
+  // 9 + 5 and 8 + 4 counted off, 9 + 4 and 8 + 5 drawn.
+  CHECK(pays({9, 8, 5, 4}, {.slots = 2}, 0));
+  CHECK(!pays({9, 8, 5, 4}, {.slots = 2}, 1));
+  // The second slot is the busiest, as rows come in their order.
+  CHECK(pays({1, 9, 1, 9, 1, 9}, {.slots = 2, .longest_first = false}, 1));
+  CHECK(!pays({7, 7, 7, 7}, {.slots = 2}, 0));
+  CHECK(!pays({9, 1}, {.slots = 2}, 0));
+  // One work is longer than all others together, so that drawing saves what stands behind it.
+  CHECK(pays({30, 1, 1, 1, 1, 1}, {.slots = 2}, 1));
+  CHECK(!pays({30, 1, 1, 1, 1, 1}, {.slots = 2}, 2));
+  base::Random random(5);
+  int drawn = 0;
+  for (int i = 0; i < 200; ++i) {
+    std::vector<std::int32_t> lengths(5 + random.below(60));
+    for (std::int32_t& length : lengths) {
+      length = 1 + static_cast<std::int32_t>(random.below(i % 3 == 0 ? 3 : 100));
+    }
+    drawn += pays(lengths, {.slots = 2 + random.below(6), .longest_first = i % 2 == 0}, i % 20);
+  }
+  CHECK(drawn > 20);
+  CHECK(drawn < 180);
 }
 
 TEST_CASE("very many CTAs are summed up and not dealt out one by one") {

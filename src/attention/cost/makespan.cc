@@ -8,20 +8,26 @@
 namespace annulus::attention {
 namespace {
 
-// The times at which slots become free.
-class Slots {
+// The times at which slots become free, if works are counted off.
+class CountedSlots {
  public:
-  Slots(Deal deal, std::int64_t slots) : deal_(deal), slots_(slots) {
-    if (deal_ == Deal::kStride) ends_.resize(static_cast<std::size_t>(slots));
-  }
-
+  explicit CountedSlots(std::int64_t slots) : ends_(static_cast<std::size_t>(slots)) {}
   void take(double cycles) {
-    if (deal_ == Deal::kStride) {
-      double& end = ends_[static_cast<std::size_t>(next_++ % slots_)];
-      end += cycles;
-      last_ = std::max(last_, end);
-      return;
-    }
+    ends_[next_] += cycles;
+    if (++next_ == ends_.size()) next_ = 0;
+  }
+  double last() const { return *std::ranges::max_element(ends_); }
+
+ private:
+  std::vector<double> ends_;
+  std::size_t next_ = 0;
+};
+
+// The same if the slot that is free first takes the next work.
+class FreeSlots {
+ public:
+  explicit FreeSlots(std::int64_t slots) : slots_(slots) {}
+  void take(double cycles) {
     // Slots that were never used are free from the start, and not in the queue.
     double begin = 0;
     if (static_cast<std::int64_t>(free_.size()) == slots_) {
@@ -34,11 +40,8 @@ class Slots {
   double last() const { return last_; }
 
  private:
-  const Deal deal_;
   const std::int64_t slots_;
-  std::vector<double> ends_;
   std::priority_queue<double, std::vector<double>, std::greater<>> free_;
-  std::int64_t next_ = 0;
   double last_ = 0;
 };
 
@@ -74,17 +77,25 @@ class Works {
         set_(std::max<std::int64_t>(1, std::min(dealing.set, groups_))) {}
 
   std::int64_t count() const { return groups_ * rows_; }
-  // The tiles of work `index`, which find_work in templates/kernels/wgmma/work.cuh finds as well.
-  std::int64_t length(std::int64_t index) const {
-    const std::int64_t set = index / (set_ * rows_);
-    const std::int64_t size = std::min(set_, groups_ - set * set_);
-    const std::int64_t in_set = index - set * set_ * rows_;
-    const std::int64_t group = set * set_ + in_set % size;
-    return heads_[static_cast<std::size_t>(group % std::ssize(heads_))]
-                 [static_cast<std::size_t>(in_set / size)];
+  // Calls take(tiles) for each work in the order of find_work in templates/kernels/wgmma/work.cuh.
+  template <typename Take>
+  void each(const Take& take) const {
+    for (std::int64_t first = 0; first < groups_; first += set_) {
+      each_of_set(first, std::min(groups_, first + set_), take);
+    }
   }
 
  private:
+  template <typename Take>
+  void each_of_set(std::int64_t first, std::int64_t end, const Take& take) const {
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      for (std::int64_t group = first; group < end; ++group) {
+        take(heads_[static_cast<std::size_t>(group % std::ssize(heads_))]
+                   [static_cast<std::size_t>(row)]);
+      }
+    }
+  }
+
   const bool together_;  // CTAs of a cluster have heads of their own, else rows
   const std::vector<std::vector<std::int32_t>> heads_;
   const std::int64_t groups_;
@@ -94,6 +105,14 @@ class Works {
 
 std::int64_t slots_of(const Dealing& dealing) {
   return std::max<std::int64_t>(1, dealing.slots / dealing.cluster);
+}
+
+// When the last of the slots ends.
+template <typename Slots>
+double last_end(const Works& works, std::int64_t count, double frame, double step) {
+  Slots slots(count);
+  works.each([&](std::int32_t tiles) { slots.take(frame + static_cast<double>(tiles) * step); });
+  return slots.last();
 }
 
 }  // namespace
@@ -107,16 +126,14 @@ double makespan(const TileCounts& tiles, const Dealing& dealing, double frame, d
     return std::max(longest, total * share + longest * (1.0 - share) / 2);
   }
   const Works works(tiles, dealing);
+  const std::int64_t slots = slots_of(dealing);
   if (const auto& lengths = tiles.lengths; std::ranges::all_of(
           lengths, [&](std::int32_t length) { return length == lengths.front(); })) {
-    const std::int64_t rounds = (works.count() + slots_of(dealing) - 1) / slots_of(dealing);
+    const std::int64_t rounds = (works.count() + slots - 1) / slots;
     return static_cast<double>(rounds) * (frame + static_cast<double>(lengths.front()) * step);
   }
-  Slots slots(dealing.deal, slots_of(dealing));
-  for (std::int64_t at = 0; at < works.count(); ++at) {
-    slots.take(frame + static_cast<double>(works.length(at)) * step);
-  }
-  return slots.last();
+  return dealing.deal == Deal::kStride ? last_end<CountedSlots>(works, slots, frame, step)
+                                       : last_end<FreeSlots>(works, slots, frame, step);
 }
 
 bool drawing_pays(const TileCounts& tiles, const Dealing& dealing, double frame, double step,
@@ -124,24 +141,32 @@ bool drawing_pays(const TileCounts& tiles, const Dealing& dealing, double frame,
   const std::int64_t slots = slots_of(dealing);
   const auto count = static_cast<double>(tiles.ctas) / dealing.cluster;
   if (count <= static_cast<double>(slots)) return false;
-  const double mean =
-      (static_cast<double>(tiles.ctas) * frame + static_cast<double>(tiles.tiles()) * step) /
-      static_cast<double>(dealing.slots);
   if (tiles.lengths.empty()) {
     // Lengths are not known. Many works of unlike lengths end unevenly by about half a work a set.
+    const double mean =
+        (static_cast<double>(tiles.ctas) * frame + static_cast<double>(tiles.tiles()) * step) /
+        static_cast<double>(dealing.slots);
     const double longest = frame + static_cast<double>(tiles.longest_row) * step;
     return longest * count > 1.02 * mean * static_cast<double>(slots) && longest > 2 * clear;
   }
   const Works works(tiles, dealing);
   if (works.count() == 0) return false;
-  const auto cycles = [&](std::int64_t work) {
-    return frame + static_cast<double>(works.length(work)) * step;
-  };
-  double busiest = 0;
-  for (std::int64_t at = 0; at < works.count(); at += slots) busiest += cycles(at);
-  // Drawn works end within the last one of each other, about.
-  const double drawn = std::max(cycles(0), mean + cycles(works.count() - 1) / 2);
-  return busiest - drawn > clear + 0.005 * mean;
+  const double counted = last_end<CountedSlots>(works, slots, frame, step);
+  double sum = 0, longest = 0;
+  works.each([&](std::int32_t length) {
+    const double cycles = frame + static_cast<double>(length) * step;
+    sum += cycles;
+    longest = std::max(longest, cycles);
+  });
+  const double mean = sum / static_cast<double>(slots);
+  // Drawn works cannot end before `least`, nor after `most`: the slot that ends last took its last
+  // work when all others were busy. Only between the two it matters how they are dealt, which takes
+  // a queue to find out.
+  const double wanted = counted - clear - 0.005 * mean;
+  const double least = std::max(mean, longest);
+  const double most = mean + longest * (1 - 1 / static_cast<double>(slots));
+  if (wanted <= least) return false;
+  return wanted > most || wanted > last_end<FreeSlots>(works, slots, frame, step);
 }
 
 }  // namespace annulus::attention

@@ -27,9 +27,9 @@ struct Dealing {
 // then the mean of the slots plus half of the longest work, and at least the longest work.
 double makespan(const TileCounts& tiles, const Dealing& dealing, double frame, double step);
 
-// Whether works that are counted off (Deal::kStride) end so unevenly that drawing them from a
-// counter pays, which costs `clear` cycles for setting the counter to 0. It looks at the works of
-// the first slot alone, which within a set are never shorter than those of the others.
+// Whether drawing works from a counter, which costs `clear` cycles for setting the counter, ends
+// sooner than counting them off (Deal::kStride), by more than half a percent. Both are dealt out to
+// the last work, except where bounds decide.
 bool drawing_pays(const TileCounts& tiles, const Dealing& dealing, double frame, double step,
                   double clear);
 
