@@ -492,7 +492,11 @@ typedef struct annulus_plan_info {
 
 ANNULUS_EXPORT annulus_status annulus_plan_get_info(annulus_plan* plan, annulus_plan_info* info);
 
-// Scratch device memory that every concurrent run needs of its own, 16-byte aligned. May be 0.
+// Scratch device memory that a run needs, 16-byte aligned. May be 0. It may hold anything before a
+// run, also what an aborted one has left. Two runs that may be under way at a time need a workspace
+// each, be they of one plan or of two, on two streams or as replays of captured graphs; nothing
+// checks that, and both answers are undefined where they share one. Runs that a stream or an event
+// puts one behind the other, and replays of one executable graph, may share a workspace.
 ANNULUS_EXPORT annulus_status annulus_plan_workspace_bytes(annulus_plan* plan, size_t* bytes);
 
 // fp32, contiguous: acc [B, H, Sq, Dv], m and l [B, H, Sq]; annulus/state.h.

@@ -279,7 +279,14 @@ class ANNULUS_EXPORT Plan {
   // How long its timed runs took, as far as they have ended (DeviceOptions::time_every_nth_run).
   RunTimes times() const;
 
-  // Scratch memory that every concurrent run needs of its own, 16-byte aligned. May be 0.
+  // Scratch memory that a run needs, 16-byte aligned. May be 0. A run sets what it needs there
+  // itself: the memory may hold anything, also what an aborted run has left, and nothing in it has
+  // to stay between runs. Two runs that may be under way at a time need a workspace each, be they
+  // of one plan or of two, on two streams or as replays of captured graphs: one graph that is
+  // instantiated twice has one workspace. Nothing checks that: runs that share one take each
+  // other's work, so that both answers are undefined. Only the checked mode of a simulated device
+  // reports it, as unordered writes. Runs that a stream or an event puts one behind the other, and
+  // replays of one executable graph, may share a workspace.
   std::size_t workspace_bytes() const;
 
   // Puts the work on `stream` (a CUstream of the device's context; null is the default stream) and

@@ -7,7 +7,8 @@ annulus_test(attention LABEL unit LIBRARIES annulus_attention annulus_test_probl
 annulus_test(attention_device LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
   attention/block_sizes_test.cc attention/branches_test.cc attention/edges_test.cc
   attention/dealing_test.cc attention/examples_test.cc attention/forward_calls_test.cc attention/forward_test.cc
-  attention/kernel_work_test.cc attention/row_groups_device_test.cc attention/shared_lists_test.cc attention/special_values_test.cc
+  attention/kernel_work_test.cc attention/row_groups_device_test.cc attention/shared_counter_test.cc
+  attention/shared_lists_test.cc attention/special_values_test.cc
   attention/tensor_maps_test.cc
   ALONE attention/examples_test.cc attention/forward_calls_test.cc attention/forward_test.cc)
 annulus_test(score_mod LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES

@@ -10,46 +10,13 @@
 #include "attention/plan/plan.h"
 #include "attention/run/forward.h"
 #include "on_device.h"
+#include "support/dealt_case.h"
 
 namespace {
 
 using namespace annulus;
-
-// A case planned with works dealt so, on so many multiprocessors.
-struct Dealt {
-  Dealt(const test::Case& host, const std::string& config, int multiprocessors,
-        attention::Dealt dealt)
-      : impl(api::inside(test::device())),
-        on_device(test::device(), host),
-        forward(impl.context, *impl.kernels, plan_of(host.problem, config, multiprocessors, dealt)),
-        workspace(impl.context, static_cast<std::size_t>(forward.plan().workspace_bytes)) {
-    // A workspace may hold anything.
-    device::fill_bytes_async(*impl.context, workspace.address(), 0xab, workspace.bytes(), nullptr);
-  }
-
-  attention::LaunchPlan plan_of(const Problem& problem, const std::string& config,
-                                int multiprocessors, attention::Dealt dealt) const {
-    attention::DeviceLimits limits = api::limits_of(impl);
-    limits.multiprocessors = multiprocessors;
-    return attention::make_plan(problem, attention::forced_config(problem, limits, config), limits,
-                                {.dealt = dealt});
-  }
-  void queue(void* stream) const {
-    forward.run(static_cast<abi::CUstream>(stream), on_device.operands(),
-                reinterpret_cast<void*>(workspace.address()));
-  }
-  test::DeviceAnswer run() {
-    on_device.reset();
-    queue(nullptr);
-    impl.context->synchronize();
-    return on_device.answer();
-  }
-
-  const Device::Impl& impl;
-  test::DeviceCase on_device;
-  attention::Forward forward;
-  device::Buffer workspace;
-};
+using attention::Dealt;
+using test::DealtCase;
 
 struct Form {
   const char* config;
@@ -81,17 +48,17 @@ TEST_CASE("drawn works give the bits of works that are counted off") {
       if (!by_rows && multiprocessors == 5) problem.q0 = -200;
       if (std::string(form.config).starts_with("wgmma8")) problem.dtype = Dtype::kFloat8E4M3;
       const test::Case host = test::make_case(problem, seed++);
-      Dealt drawn(host, form.config, multiprocessors, attention::Dealt::kDrawn);
-      Dealt counted(host, form.config, multiprocessors, attention::Dealt::kCountedOff);
-      CHECK(drawn.forward.plan().workspace_bytes == 16);
-      CHECK(counted.forward.plan().workspace_bytes == 0);
+      DealtCase drawn(test::device(), host, form.config, multiprocessors, Dealt::kDrawn);
+      DealtCase counted(test::device(), host, form.config, multiprocessors, Dealt::kCountedOff);
+      CHECK(drawn.plan().workspace_bytes == 16);
+      CHECK(counted.plan().workspace_bytes == 0);
       const test::DeviceAnswer answer = drawn.run();
       if (multiprocessors == 2) test::check(host, answer);
       CHECK(answer == counted.run());
       // The counter is left where the last launch ended, and set to 0 again by the next.
       CHECK(drawn.run() == answer);
       if (multiprocessors == 5) {
-        drawn.on_device.check_replay([&](void* stream) { drawn.queue(stream); }, answer);
+        drawn.on_device().check_replay([&](void* stream) { drawn.queue(stream); }, answer);
       }
     }
   }

@@ -250,6 +250,52 @@ TEST_CASE("a driver's absurd clocks are replaced by usual ones") {
   CHECK(pipe_device(slow).loaded_clock_hertz == 1e9);
 }
 
+TEST_CASE("nothing that a driver says of its device makes nonsense of a plan") {
+  const Problem of = problem(4096, 128, "causal", 16);
+  const KernelConfig config = *parse_config("wgmma m128 n128 w8 s2");
+  const auto planned = [&](const DeviceLimits& limits) {
+    return make_plan(of, {config, "", {}}, limits, {.dealt = Dealt::kAsPays});
+  };
+  const DeviceLimits usual{
+      .arch = {90, 'a'}, .multiprocessors = 132, .shared_bytes_per_block = 232448};
+  const bool draws = planned(usual).features.draws_work;
+  CHECK(draws);
+  constexpr int kMost = std::numeric_limits<int>::max(), kLeast = std::numeric_limits<int>::min();
+  for (const int said : {0, -1, 1, 17, kMost, kLeast}) {
+    CAPTURE(said);
+    for (int DeviceLimits::*const member :
+         {&DeviceLimits::clock_kilohertz, &DeviceLimits::memory_clock_kilohertz,
+          &DeviceLimits::memory_bus_bits}) {
+      DeviceLimits limits = usual;
+      limits.memory_clock_kilohertz = 2619000;
+      limits.memory_bus_bits = 5120;
+      limits.*member = said;
+      const PipeDevice device = pipe_device(limits);
+      CHECK(device.clock_hertz == doctest::Approx(1.98e9));
+      CHECK(device.loaded_clock_hertz > 1e9);
+      CHECK(device.loaded_clock_hertz <= device.clock_hertz);
+      CHECK(device.memory_bytes > 100);
+      CHECK(device.memory_bytes < 100000);
+      const LaunchPlan plan = planned(limits);
+      CHECK(plan.features.draws_work == draws);
+      const Prediction made = predict(device, plan);
+      CHECK(std::isfinite(made.predicted_micros));
+      CHECK(made.predicted_micros > 0);
+      CHECK(made.predicted_imbalance >= 1);
+    }
+    device::DeviceInfo info = h200();
+    info.multiprocessors = said;
+    const PipeDevice device = pipe_device(info);
+    CHECK(device.multiprocessors == std::max(1, said));
+    // A device that holds no CTA at all takes for ever, and that is all.
+    info = h200();
+    info.registers_per_multiprocessor = info.max_threads_per_multiprocessor = said;
+    const double micros = predict(pipe_device(info), planned(usual)).predicted_micros;
+    CHECK(std::isinf(micros) == (said < kMost));
+    CHECK(micros > 0);
+  }
+}
+
 TEST_CASE("busy tensor cores lower the clock of sm_90, and of nothing else") {
   const KernelConfig wide = *parse_config("wgmma m128 n128 w8 s2"),
                      mma = MmaConfig{128, 64, 4, 2, false, 2};

@@ -15,6 +15,7 @@
 #include "base/random.h"
 #include "device/simulator.h"
 #include "jit/templates.h"
+#include "support/dealt_case.h"
 #include "support/device_case.h"
 #include "support/faulty_files.h"
 #include "support/options.h"
@@ -73,6 +74,13 @@ std::string line_of(const Files& files, const base::Json& fault) {
   return line;
 }
 
+DeviceAnswer answer_of(const Device& device, const Case& c, const MutantRun& run) {
+  if (!run.drawn) return run_case(device, c, run.options);
+  return DealtCase(device, c, run.options.config, run.options.max_multiprocessors,
+                   attention::Dealt::kDrawn)
+      .run();
+}
+
 }  // namespace
 
 std::vector<Mutant> to_try(std::vector<Mutant> all) {
@@ -113,7 +121,7 @@ bool try_mutant(const Mutant& mutant, const MutantRun& run, base::ThreadPool& po
     std::string outcome = "nothing";
     base::Json fault;
     try {
-      const DeviceAnswer answer = run_case(device, c, run.options);
+      const DeviceAnswer answer = answer_of(device, c, run);
       const auto oracle = attention::reference(c.problem, c.inputs(), pool);
       if (!annulus::compare(c.problem, oracle, answer.result()).within_tolerance)
         outcome = "wrong answer";

@@ -28,6 +28,7 @@ struct MutantRun {
   SimulationOptions simulation = {};  // with the seeds 0, 1, ..., or others by --seed
   std::uint64_t seeds = 3;     // of which effects land at drawn moments, early, late, and so on
   std::uint32_t products = 0;  // abi::SimulatorOptions::products
+  bool drawn = false;          // works are drawn from a counter, on options.max_multiprocessors
 };
 
 struct Mutant {

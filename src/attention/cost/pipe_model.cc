@@ -185,9 +185,10 @@ int resident_ctas(const PipeDevice& device, const KernelConfig& config, const Di
   const int cta_threads = threads(config);
   const std::int64_t each = (registers + 7) / 8 * 8 * std::int64_t{cta_threads};
   const std::int64_t shared = taken.shared_bytes + device.shared_bytes_reserved;
-  return static_cast<int>(
+  const std::int64_t held =
       std::min({device.registers / each, device.shared_bytes / shared,
-                std::int64_t{device.max_threads / cta_threads}, std::int64_t{device.max_ctas}}));
+                std::int64_t{device.max_threads / cta_threads}, std::int64_t{device.max_ctas}});
+  return static_cast<int>(std::max<std::int64_t>(0, held));
 }
 
 const char* to_string(Limit limit) {

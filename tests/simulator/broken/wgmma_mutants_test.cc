@@ -26,6 +26,10 @@ enum Kind : int {
   kQuery,   // Q in registers
   kTwos,    // clusters of two CTAs, each of which copies half of K and V
   kInParts,  // 8-bit elements whose products with V are made in parts
+  kDrawn,    // works are drawn from a counter
+  kDrawnShort,    // likewise, with no more steps of a work than stages
+  kDrawnByTwos,   // likewise by clusters
+  kDrawnOfBytes,  // likewise with short works and warps that transpose V
 };
 
 constexpr char kKernel[] = "kernels/wgmma/wgmma_forward.cu";
@@ -34,6 +38,7 @@ constexpr char kConsumer[] = "kernels/wgmma/consumer.cuh";
 constexpr char kFinish[] = "kernels/wgmma/finish_block.cuh";
 constexpr char kStore[] = "kernels/wgmma/store_output.cuh";
 constexpr char kWork[] = "kernels/wgmma/work.cuh";
+constexpr char kScheduler[] = "kernels/wgmma/tile_scheduler.cuh";
 constexpr char kTransposer[] = "kernels/wgmma/transposer.cuh";
 constexpr char kTranspose[] = "tile/transpose.cuh";
 constexpr char kParts[] = "kernels/wgmma/parts.cuh";
@@ -56,6 +61,10 @@ std::vector<Mutant> mutants() {
   unordered.insert("uninitialised read");
   std::set<std::string> miscounted = kRaces;
   miscounted.insert({"barrier misuse", "deadlock"});
+  const std::set<std::string> twice = {"global memory race", "unordered writes",
+                                       "access to bytes in flight"};
+  std::set<std::string> unannounced = unordered;
+  unannounced.insert({"barrier misuse", "deadlock"});
   return {
       // Fences.
       {"no fence before the first scores",
@@ -445,6 +454,152 @@ std::vector<Mutant> mutants() {
        {"uninitialised read", "wrong answer"},
        {},
        kInParts},
+      // Works that are drawn.
+      {"the counter is read and written, not added to",
+       {{kScheduler, "const unsigned index = atomicAdd(next_, 1u);",
+         "const unsigned index = *next_; *next_ = index + 1;"}},
+       {"global memory race"},
+       {},
+       kDrawn},
+      {"two numbers are drawn for one work",
+       {{kScheduler, "const unsigned index = atomicAdd(next_, 1u);",
+         "atomicAdd(next_, 1u); const unsigned index = atomicAdd(next_, 1u);"}},
+       kWrong,
+       {},
+       kDrawn},
+      {"a number is announced that the counter has already given away",
+       {{kScheduler, "const unsigned index = atomicAdd(next_, 1u);",
+         "const unsigned index = atomicAdd(next_, 1u) - 1;"}},
+       twice,
+       {},
+       kDrawn},
+      {"a number replaces the last one before all have read it",
+       {{kScheduler, "    ptx::wait(shared_ + Layout::kWorkFree, parity_);\n", ""}},
+       miscounted,
+       {},
+       kDrawnShort},
+      {"nobody waits for the number",
+       {{kScheduler, "  ptx::wait(shared + Layout::kWorkFull, parity);\n", ""}},
+       unordered,
+       {},
+       kDrawn},
+      {"the number is announced before it is stored",
+       {{kScheduler,
+         "      ptx::store_shared(shared_ + Layout::kWorkDrawn, index);\n      "
+         "ptx::arrive(shared_ + Layout::kWorkFull);\n",
+         "      ptx::arrive(shared_ + Layout::kWorkFull);\n      "
+         "ptx::store_shared(shared_ + Layout::kWorkDrawn, index);\n"}},
+       unordered,
+       {},
+       kDrawn},
+      {"the number is stored without a barrier's phase",
+       {{kScheduler,
+         "index);\n      ptx::arrive(shared_ + Layout::kWorkFull);\n",
+         "index);\n"}},
+       kDeadlock,
+       {},
+       kDrawn},
+      {"the number is never released",
+       {{kScheduler, "    if (threadIdx.x % 32 == 0) release_drawn<Shape>(shared_);\n", ""}},
+       kDeadlock,
+       {},
+       kDrawn},
+      {"the number is released before all lanes have read it",
+       {{kScheduler, "    // All lanes have read the word.\n    __syncwarp();\n", ""}},
+       kRaces,
+       {},
+       kDrawnShort},
+      {"one warp of each consumer releases the number for all four",
+       {{kScheduler, "    if (threadIdx.x % 32 == 0) release_drawn<Shape>(shared_);\n",
+         "    if (threadIdx.x % 128 == 0) { for (int i = 0; i < 4; ++i) "
+         "release_drawn<Shape>(shared_); }\n"}},
+       kRaces,
+       {},
+       kDrawnShort},
+      {"a reader of the number is not counted",
+       {{kScheduler, "Shape::kCluster - 1;\n}", "Shape::kCluster - 2;\n}"}},
+       miscounted,
+       {},
+       kDrawnShort},
+      {"a reader too many of the number is waited for",
+       {{kScheduler, "Shape::kCluster - 1;\n}", "Shape::kCluster;\n}"}},
+       kDeadlock,
+       {},
+       kDrawn},
+      {"readers wait for the same phase again and again",
+       {{kScheduler, "drawn_work<Shape>(shared_, parity_);\n    parity_ ^= 1;",
+         "drawn_work<Shape>(shared_, parity_);"}},
+       miscounted,
+       {},
+       kDrawn},
+      {"the producer waits for the same phase again and again",
+       {{kScheduler, "    parity_ ^= 1;\n    [[maybe_unused]] constexpr", "    [[maybe_unused]] constexpr"}},
+       miscounted,
+       {},
+       kDrawn},
+      {"the end is not announced",
+       {{kProducer, "scheduler(shared, work.next);", "scheduler(shared, work.next, work.count);"},
+        {kScheduler, "TileSchedulerProducer(unsigned shared, unsigned* next)\n      : shared_(shared), ",
+         "TileSchedulerProducer(unsigned shared, unsigned* next, unsigned count)\n      : "
+         "shared_(shared), count_(count), "},
+        {kScheduler, "  unsigned* const next_;\n", "  unsigned* const next_; const unsigned count_;\n"},
+        {kScheduler, "const unsigned index = atomicAdd(next_, 1u);",
+         "const unsigned index = atomicAdd(next_, 1u); if (index >= count_) return index;"}},
+       kDeadlock,
+       {},
+       kDrawn},
+      {"consumers count off what the producer draws",
+       {{kScheduler, "    if constexpr (Shape::kDrawsWork) return take();\n", ""}},
+       {"deadlock", "wrong answer", "uninitialised read", "global memory race", "unordered writes",
+        "unwaited asynchronous effect"},
+       {},
+       kDrawn},
+      {"the first work is that of the CTA, not of the cluster",
+       {{kScheduler, "return static_cast<int>(blockIdx.x) / Shape::kCluster;",
+         "return static_cast<int>(blockIdx.x);"}},
+       {"deadlock", "wrong answer", "uninitialised read", "global memory race", "unordered writes",
+        "shared memory race", "access to bytes in flight", "barrier misuse"},
+       {},
+       kDrawnByTwos},
+      {"each CTA of a cluster draws",
+       {{kScheduler, "if (rank_in_cluster<Shape>() != 0) {", "if (false) {"}},
+       miscounted,
+       {},
+       kDrawnByTwos},
+      {"the number goes to the first CTA alone",
+       {{kScheduler, "shared_ + Layout::kWorkFull, rank, index);",
+         "shared_ + Layout::kWorkFull, 0, index);"}},
+       miscounted,
+       {},
+       kDrawnByTwos},
+      {"the number is released to the CTA itself",
+       {{kScheduler, "ptx::arrive_at(shared + Layout::kWorkFree, 0);",
+         "ptx::arrive_at(shared + Layout::kWorkFree, ptx::cluster_rank());"}},
+       miscounted,
+       {},
+       kDrawnByTwos},
+      {"the other CTA's producer does not release the number",
+       {{kScheduler, "parity_ ^ 1);\n        release_drawn<Shape>(shared_);", "parity_ ^ 1);"}},
+       kDeadlock,
+       {},
+       kDrawnByTwos},
+      {"the other CTA expects no number",
+       {{kScheduler,
+         "        ptx::arrive_expecting(shared_ + Layout::kWorkFull, kWordBytes);\n        const",
+         "        ptx::arrive(shared_ + Layout::kWorkFull);\n        const"}},
+       unannounced,
+       {},
+       kDrawnByTwos},
+      {"twice the bytes of the number are expected",
+       {{kScheduler, "constexpr int kWordBytes = 4;", "constexpr int kWordBytes = 8;"}},
+       {"deadlock", "barrier misuse"},
+       {},
+       kDrawnByTwos},
+      {"warps that transpose are not counted as readers of the number",
+       {{kScheduler, "(WgmmaLayout<Shape>::kTransposes ? kTransposers : 0)", "0"}},
+       miscounted,
+       {},
+       kDrawnOfBytes},
       // Redundant changes, which must not be reported as mistakes.
       {"values need no fence of their own where nothing touched the output",
        {{kConsumer, kLaterValues, "ptx::hold(output[0]); start_values(output[0], probabilities, before);"}},
@@ -476,6 +631,15 @@ std::vector<Mutant> mutants() {
       {"unchanged, Q in registers", {}, {"nothing"}, {}, kQuery},
       {"unchanged, clusters", {}, {"nothing"}, {}, kTwos},
       {"unchanged, in parts", {}, {"nothing"}, {}, kInParts},
+      {"unchanged, drawn", {}, {"nothing"}, {}, kDrawn},
+      {"unchanged, drawn, short works", {}, {"nothing"}, {}, kDrawnShort},
+      {"unchanged, drawn by clusters", {}, {"nothing"}, {}, kDrawnByTwos},
+      {"unchanged, drawn with transposers", {}, {"nothing"}, {}, kDrawnOfBytes},
+      {"warps wait once more before they take the number",
+       {{kScheduler, "    parity_ ^= 1;\n    // All lanes", "    parity_ ^= 1; __syncwarp();\n    // All lanes"}},
+       {"nothing"},
+       {},
+       kDrawn},
   };
 }
 
@@ -505,8 +669,18 @@ test::MutantRun run_of(const Mutant& mutant) {
       run.options.config = "wgmma m128 n64 w8 s2 c2";
       run.problem.kv_heads = 2;  // so that tile rows are shared
       break;
+    case kDrawn:
+    case kDrawnShort:
+      run.options.config = "wgmma m128 n64 w8 s2";
+      break;
+    case kDrawnByTwos:
+      run.options.config = "wgmma m128 n64 w8 s2 c2";
+      run.problem.heads = 4;
+      run.problem.kv_heads = 2;
+      break;
     case kBytes:
     case kInParts:
+    case kDrawnOfBytes:
       run.options.config = "wgmma8 m128 n64 w8 s2";
       run.problem.dtype = Dtype::kFloat8E4M3;
       run.problem.scale_blocks = {64, 32, 64};
@@ -515,12 +689,18 @@ test::MutantRun run_of(const Mutant& mutant) {
   // Where a wait covers the products of the whole warpgroup, one warp may release for all. This
   // mutant runs with waits that cover one warp.
   if (mutant.name == kOneSpeaks) run.products = 2;
-  run.options.max_multiprocessors = 2;
+  run.drawn = mutant.variant == kDrawn || mutant.variant == kDrawnShort ||
+              mutant.variant == kDrawnByTwos || mutant.variant == kDrawnOfBytes;
+  // Two clusters, so that each may draw what the other one should have.
+  run.options.max_multiprocessors = mutant.variant == kDrawnByTwos ? 4 : 2;
   run.problem.seq_q = 2 * 128 + 5;
   // With 8-bit elements there are more keys than tensor cores may add up before a promotion.
   run.problem.seq_k = 64 * (mutant.variant == kBytes ? 18 : 6) + 3;
+  const bool short_works = mutant.variant == kDrawnShort || mutant.variant == kDrawnOfBytes;
+  if (run.drawn && !short_works) run.problem.pattern = causal();
   // There are no more steps than stages; otherwise freed keys would also order the reads of Q.
-  if (mutant.variant == kQuery) run.problem.seq_k = 64 + 3;
+  // Likewise would freed keys order the reads of a number.
+  if (mutant.variant == kQuery || short_works) run.problem.seq_k = 64 + 3;
   return run;
 }
 
@@ -550,7 +730,7 @@ TEST_CASE("every mistake in the wgmma kernel is noticed, and redundancy is not")
 TEST_CASE("the checked mode alone names most kinds of mistakes in the wgmma kernel") {
   if (tally.tried < mutants().size()) return;  // not all were asked for
   MESSAGE(tally.named, " kinds are named, ", tally.named_bytes, " of them of 8-bit elements");
-  CHECK(tally.named >= 60);
+  CHECK(tally.named >= 84);
   CHECK(tally.named_bytes >= 12);
 }
 

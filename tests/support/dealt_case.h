@@ -1,0 +1,42 @@
+#ifndef ANNULUS_TESTS_SUPPORT_DEALT_CASE_H_
+#define ANNULUS_TESTS_SUPPORT_DEALT_CASE_H_
+
+// A case whose works are dealt as a test says, not as the model finds best.
+
+#include <string>
+
+#include "attention/plan/plan.h"
+#include "attention/run/forward.h"
+#include "device/buffer.h"
+#include "support/device_case.h"
+
+namespace annulus::test {
+
+// A case planned with works dealt so, on so many multiprocessors. What its workspace holds at first
+// is garbage.
+class DealtCase {
+ public:
+  DealtCase(const Device& device, const Case& host, const std::string& config, int multiprocessors,
+            attention::Dealt dealt);
+
+  const attention::LaunchPlan& plan() const { return forward_.plan(); }
+  const attention::Forward& forward() const { return forward_; }
+  DeviceCase& on_device() { return on_device_; }
+  void* workspace() const { return reinterpret_cast<void*>(workspace_.address()); }
+
+  void queue(void* stream) const { queue(stream, workspace()); }
+  void queue(void* stream, void* workspace) const;
+  void put(device::LaunchSink& to) const;
+  // Runs the case over an output of NaN, and waits.
+  DeviceAnswer run();
+
+ private:
+  Device device_;
+  DeviceCase on_device_;
+  attention::Forward forward_;
+  device::Buffer workspace_;
+};
+
+}  // namespace annulus::test
+
+#endif  // ANNULUS_TESTS_SUPPORT_DEALT_CASE_H_
