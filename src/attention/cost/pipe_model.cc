@@ -347,11 +347,15 @@ Prediction predict(const PipeDevice& device, const KernelConfig& config, const D
   return made;
 }
 
-bool draws_work(const PipeDevice& device, const KernelConfig& config, const Dims& dims,
-                const TileCounts& tiles, const KernelWork& work) {
-  if (tiles.ctas == 0 || config.family->pace(config).deal != Deal::kCounter) return false;
+DealtWorks deal_works(const PipeDevice& device, const KernelConfig& config, const Dims& dims,
+                      const TileCounts& tiles, const KernelWork& work, Dealt dealt) {
+  if (tiles.ctas == 0) return {};
   const int resident = std::max(1, resident_ctas(device, config, dims));
-  return drawing_pays(device, pacing_of(device, config, dims, tiles, work, resident));
+  const Pacing pacing = pacing_of(device, config, dims, tiles, work, resident);
+  DealtWorks made{.drawn = false, .frame_cycles = pacing.frame, .tile_cycles = pacing.step};
+  if (pacing.dealing.deal != Deal::kCounter) return made;
+  made.drawn = dealt == Dealt::kAsPays ? drawing_pays(device, pacing) : dealt == Dealt::kDrawn;
+  return made;
 }
 
 PredictedRange predict_range(const device::DeviceInfo& info, double micros,

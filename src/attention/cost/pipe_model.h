@@ -109,10 +109,17 @@ Prediction predict(const PipeDevice& device, const KernelConfig& config, const D
                    const TileCounts& tiles, const KernelWork& work, double bytes, int registers = 0,
                    Dealt dealt = Dealt::kAsPays);
 
-// Whether a kernel should draw its works from a counter, because it would end unevenly if it
-// counted them off. False for kernels that cannot.
-bool draws_work(const PipeDevice& device, const KernelConfig& config, const Dims& dims,
-                const TileCounts& tiles, const KernelWork& work);
+// How a kernel's works are dealt out, and how long each takes in the model.
+struct DealtWorks {
+  // Whether they are drawn from a counter, because they would end unevenly if they were counted
+  // off. False for kernels that cannot.
+  bool drawn = false;
+  double frame_cycles = 0;  // of a work
+  double tile_cycles = 0;   // of each of its tiles besides
+};
+DealtWorks deal_works(const PipeDevice& device, const KernelConfig& config, const Dims& dims,
+                      const TileCounts& tiles, const KernelWork& work,
+                      Dealt dealt = Dealt::kAsPays);
 
 // The range of a predicted time: where it goes as the constants go through their intervals, one by
 // one, the logarithms of their effects added in quadrature.

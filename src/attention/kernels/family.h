@@ -46,7 +46,7 @@ enum class Deal {
   kFree,    // the hardware: CTAs of a grid go to whoever is free first
   kStride,  // nobody: CTA i of n takes works i, i + n, i + 2 n, ...
   kCounter  // a counter in memory, so that whoever is free first gets the next one; kernels that
-            // can draw from it can count off as well, and the plan decides (draws_work)
+            // can draw from it can count off as well, and the plan decides (deal_works)
 };
 
 // How a kernel that can draw its works from a counter (Deal::kCounter) gets them.

@@ -166,16 +166,14 @@ std::int64_t uploaded_bytes(const LaunchPlan& plan) {
 // The counter of works and what keeps what follows aligned.
 constexpr std::int64_t kCounterBytes = 16;
 
-bool draws(const LaunchPlan& plan, const Problem& problem, const DeviceLimits& limits,
-           Dealt dealt) {
-  if (plan.config.family->pace(plan.config).deal != Deal::kCounter || plan.launches.empty()) {
-    return false;
-  }
-  if (dealt != Dealt::kAsPays) return dealt == Dealt::kDrawn;
+// Requires: the plan has its configuration, tiles and split.
+DealtWorks deal_works(const LaunchPlan& plan, const Problem& problem, const DeviceLimits& limits,
+                      Dealt dealt) {
+  if (plan.launches.empty()) return {};
   const TileCounts tiles = plan.split.empty() ? count_tiles(*plan.tiles, problem)
                                               : count_parts(*plan.tiles, plan.split, problem);
-  return draws_work(pipe_device(limits), plan.config, plan.features.dims, tiles,
-                    estimate_work(plan.config, plan.features, tiles));
+  return deal_works(pipe_device(limits), plan.config, plan.features.dims, tiles,
+                    estimate_work(plan.config, plan.features, tiles), dealt);
 }
 
 }  // namespace
@@ -223,7 +221,9 @@ LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const
   const std::int64_t rows = launched_rows(plan);
   plan.launches = split_batches(problem, plan.config, rows, form.max_batches);
   plan.shape = launch_shape(plan.config, problem, plan.group, rows, limits.multiprocessors);
-  plan.features.draws_work = draws(plan, problem, limits, form.dealt);
+  if (plan.config.family->pace(plan.config).deal == Deal::kCounter) {
+    plan.features.draws_work = deal_works(plan, problem, limits, form.dealt).drawn;
+  }
   plan.spec = kernel_spec(plan.config, plan.features, limits.arch);
   if (plan.features.split) {
     plan.combine_spec = combine_spec(plan.config, plan.features, limits.arch);
