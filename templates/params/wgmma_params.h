@@ -25,6 +25,9 @@ struct WorkParams {
   // With Shape::kDrawsWork: the next work to be drawn. Before the launch it is the number of
   // clusters, whose first works nobody draws.
   unsigned* next;
+  // With Shape::kDrawsWork: the work of each number that is drawn [count], or null where it is that
+  // of this index.
+  const int* order;
   int count;        // row groups x head groups x B
   int groups;       // head groups of all batches
   int set;          // groups in a set

@@ -64,6 +64,28 @@ TEST_CASE("drawn works give the bits of works that are counted off") {
   }
 }
 
+// The keys and values of a head take more of L2 than a set of heads may, though each row sees few.
+TEST_CASE("a head start changes no bit") {
+  if (test::device().info().architecture != "sm_90a") return;
+  Problem problem =
+      test::problem_of(5 * 128 - 7, 135'000, 64, 64, causal() & (window(400, 0) | sink(1000)));
+  problem.pattern = problem.pattern & ~queries(134'600, 134'800);
+  problem.heads = problem.kv_heads = 3;
+  const test::Case host = test::make_case(problem, 940);
+  constexpr char kConfig[] = "wgmma m128 n128 w8 s2";
+  DealtCase counted(test::device(), host, kConfig, 2, Dealt::kCountedOff);
+  const test::DeviceAnswer answer = counted.run();
+  test::check(host, answer);
+  using attention::HeadStart;
+  for (const HeadStart& ahead : {HeadStart{}, HeadStart{1, 1}, HeadStart{2, 1}, HeadStart{2, 3},
+                                 HeadStart{3, 2}, HeadStart{3, 5}, HeadStart{9, 99}}) {
+    CAPTURE(ahead.sets);
+    CAPTURE(ahead.rows);
+    DealtCase drawn(test::device(), host, kConfig, 2, Dealt::kDrawn, ahead);
+    CHECK(drawn.run() == answer);
+  }
+}
+
 TEST_CASE("parts of split rows may be drawn, and the counter lies behind their states") {
   if (test::device().info().architecture != "sm_90a") return;
   Problem problem = test::problem_of(200, 2000, 128, 128, causal());

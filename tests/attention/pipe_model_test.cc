@@ -401,6 +401,49 @@ TEST_CASE("drawing pays where counting off ends later by more than the counter c
   CHECK(drawn < 180);
 }
 
+TEST_CASE("long rows of the last sets get a head start where all would wait for them") {
+  TileCounts tiles;
+  tiles.row_tiles = 4;
+  tiles.copies = 4;
+  tiles.lengths = {1, 9, 1, 1};
+  tiles.ctas = 16;
+  tiles.full_tiles = 48;
+  tiles.longest_row = 9;
+  Dealing dealing = {.deal = Deal::kCounter, .slots = 3};
+  // 9 1 1 1, four times: the last 9 begins at 11.
+  const auto cycles = [&](const HeadStart& ahead) {
+    dealing.head_start = ahead;
+    return makespan(tiles, dealing, 0, 1);
+  };
+  CHECK(cycles({}) == 20);
+  CHECK(cycles({1, 1}) == 20);
+  // 9 1 1 1 9 1 1 1 9 9 1 1 1 1 1 1.
+  CHECK(cycles({2, 1}) == 18);
+  CHECK(cycles({4, 1}) == 18);
+  CHECK(cycles({9, 3}) == 18);
+  CHECK(cycles({9, 9}) == 18);
+  // Works that are counted off have none.
+  dealing.deal = Deal::kStride;
+  CHECK(cycles({4, 1}) == cycles({}));
+  dealing.deal = Deal::kCounter;
+  CHECK(choose_head_start(tiles, dealing, 0, 1) == HeadStart{2, 1});
+  // Where L2 holds one set and the memory is slow, the long rows would be late.
+  dealing.memory_tile = 100;
+  CHECK(choose_head_start(tiles, dealing, 0, 1).empty());
+  dealing.head_start = {2, 1};
+  // 18 tiles, half of which L2 does not hold, beside rows of 9 cycles.
+  CHECK(makespan(tiles, dealing, 0, 1) == 18 + 18 * 0.5 * 100 - 9);
+  dealing.held_sets = 4;
+  CHECK(makespan(tiles, dealing, 0, 1) == 18);
+  CHECK(choose_head_start(tiles, dealing, 0, 1) == HeadStart{2, 1});
+  // One set needs none.
+  dealing.set = 4;
+  CHECK(choose_head_start(tiles, dealing, 0, 1).empty());
+  tiles.lengths = {3, 3, 3, 3};
+  dealing.set = 1;
+  CHECK(choose_head_start(tiles, dealing, 0, 1).empty());
+}
+
 TEST_CASE("very many CTAs are summed up and not dealt out one by one") {
   const KernelConfig config = MmaConfig{64, 64, 4, 2, false, 3};
   Problem few = problem(4096, 64, "causal", 16), many = few;

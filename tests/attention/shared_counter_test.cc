@@ -137,14 +137,15 @@ TEST_CASE("a launch after one that was aborted is right") {
     on.order(seed);
     // The second half of the LSE is missing, so that the launch is aborted when its works come.
     Operands operands = drawn.on_device().operands();
-    const DeviceMemory half = on.device.allocate(static_cast<std::size_t>(host.problem.heads * host.problem.seq_q) * sizeof(float) / 2);
+    const DeviceMemory half = on.device.allocate(
+        static_cast<std::size_t>(host.problem.heads * host.problem.seq_q) * sizeof(float) / 2);
     operands.lse = static_cast<float*>(half.data());
     CHECK(on.fault_of([&] { forward.run(nullptr, operands, drawn.workspace()); }) ==
           "out of bounds");
     unsigned left = 0;
-    on.device.copy_to_host(
-        &left, static_cast<std::byte*>(drawn.workspace()) + drawn.plan().drawn_offset,
-        sizeof(left));
+    on.device.copy_to_host(&left,
+                           static_cast<std::byte*>(drawn.workspace()) + drawn.plan().drawn_offset,
+                           sizeof(left));
     CHECK(left >= kMultiprocessors);
     CHECK(left < 10 + kMultiprocessors);
     CHECK(drawn.run() == answer);
@@ -172,13 +173,12 @@ TEST_CASE("a counter that is not set, or set wrong, does not stay hidden") {
   // The first works of the clusters are not counted, so that they are computed twice.
   const std::set<std::string> twice = {"global memory race", "unordered writes",
                                        "access to bytes in flight"};
+  CHECK(
+      twice.contains(outcome([&](To& to, void* at, unsigned) { to.fill(on.context, at, 0, 1); })));
   CHECK(twice.contains(
-      outcome([&](To& to, void* at, unsigned) { to.fill(on.context, at, 0, 1); })));
-  CHECK(twice.contains(outcome(
-      [&](To& to, void* at, unsigned value) { to.fill(on.context, at, value - 1, 1); })));
-  CHECK(outcome([&](To& to, void* at, unsigned value) {
-          to.fill(on.context, at, value + 1, 1);
-        }) == "wrong answer");
+      outcome([&](To& to, void* at, unsigned value) { to.fill(on.context, at, value - 1, 1); })));
+  CHECK(outcome([&](To& to, void* at, unsigned value) { to.fill(on.context, at, value + 1, 1); }) ==
+        "wrong answer");
   // The word beside it, as if the workspace of another launch were meant.
   CHECK(outcome([&](To& to, void* at, unsigned value) {
           to.fill(on.context, static_cast<unsigned*>(at) + 1, value, 1);

@@ -3,6 +3,7 @@
 
 // A case whose works are dealt as a test says, not as the model finds best.
 
+#include <optional>
 #include <string>
 
 #include "attention/plan/plan.h"
@@ -12,12 +13,14 @@
 
 namespace annulus::test {
 
-// A case planned with works dealt so, on so many multiprocessors. What its workspace holds at first
+// A case planned with works dealt so, on so many multiprocessors; with the model's head start if
+// none is given. What its workspace holds at first
 // is garbage.
 class DealtCase {
  public:
   DealtCase(const Device& device, const Case& host, const std::string& config, int multiprocessors,
-            attention::Dealt dealt);
+            attention::Dealt dealt,
+            const std::optional<attention::HeadStart>& head_start = std::nullopt);
 
   const attention::LaunchPlan& plan() const { return forward_.plan(); }
   const attention::Forward& forward() const { return forward_; }

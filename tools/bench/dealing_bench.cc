@@ -244,11 +244,12 @@ class Dealer {
     const Problem& problem = plan.problem;
     const device::ContextPointer& context = impl_.context;
     const device::Buffer in = device::upload<float>(context, costs);
+    const std::int64_t rows = problem.batch * problem.heads * plan.tiles->row_tiles;
     const device::Buffer out(
-        context, std::max(static_cast<std::size_t>(problem.batch * problem.heads * problem.seq_q),
-                          clusters + static_cast<std::size_t>(works)) *
-                     4);
-    device::fill_words_async(*context, out.address(), ~0u, out.bytes() / 4, nullptr);
+        context,
+        4 * std::max(static_cast<std::size_t>(problem.batch * problem.heads * problem.seq_q),
+                     clusters + static_cast<std::size_t>(rows)));
+    device::fill_words_async(*context, out.address(), 0, out.bytes() / 4, nullptr);
     const device::Buffer unused(context, 256);
     const device::Buffer workspace(context, static_cast<std::size_t>(plan.workspace_bytes));
     Operands operands;
@@ -265,12 +266,13 @@ class Dealer {
     forward.run(nullptr, operands, reinterpret_cast<void*>(workspace.address()));
     context->synchronize();
     std::vector<float> spent(clusters);
-    std::vector<std::int32_t> owners(static_cast<std::size_t>(works));
+    std::vector<std::int32_t> taken(static_cast<std::size_t>(rows));
     device::copy_to_host(*context, spent.data(), out.address(), spent.size() * 4);
-    device::copy_to_host(*context, owners.data(), out.address() + spent.size() * 4,
-                         owners.size() * 4);
-    if (std::ranges::any_of(owners, [](std::int32_t owner) { return owner < 0; })) {
-      base::fail(ErrorCode::kInternal, "a work was not dealt out");
+    device::copy_to_host(*context, taken.data(), out.address() + spent.size() * 4,
+                         taken.size() * 4);
+    // Of the rows and heads of a work, the first is counted.
+    if (std::ranges::count(taken, 1) != works || std::ranges::count(taken, 0) != rows - works) {
+      base::fail(ErrorCode::kInternal, "a work was not dealt out, or twice");
     }
     const double sum = std::accumulate(spent.begin(), spent.end(), 0.0);
     const double mean = sum / std::min<double>(clusters, static_cast<double>(works));

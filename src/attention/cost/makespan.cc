@@ -74,21 +74,40 @@ class Works {
         heads_(works_of_heads(tiles, dealing.longest_first, together_ ? 1 : dealing.cluster)),
         groups_(std::ssize(heads_) * (together_ ? tiles.copies / dealing.cluster : tiles.copies)),
         rows_(heads_.empty() ? 0 : std::ssize(heads_.front())),
-        set_(std::max<std::int64_t>(1, std::min(dealing.set, groups_))) {}
+        set_(std::max<std::int64_t>(1, std::min(dealing.set, groups_))),
+        ahead_group_(first_ahead(dealing.deal == Deal::kStride ? HeadStart{} : dealing.head_start,
+                                 groups_, set_)),
+        ahead_rows_(std::min(rows_, dealing.head_start.rows)) {}
 
   std::int64_t count() const { return groups_ * rows_; }
+  std::int64_t rows() const { return rows_; }
+  std::int64_t sets() const { return (groups_ + set_ - 1) / set_; }
   // Calls take(tiles) for each work in the order of find_work in templates/kernels/wgmma/work.cuh.
   template <typename Take>
   void each(const Take& take) const {
-    for (std::int64_t first = 0; first < groups_; first += set_) {
-      each_of_set(first, std::min(groups_, first + set_), take);
-    }
+    each_of_sets(0, ahead_group_, 0, rows_, take);
+    if (ahead_group_ == groups_) return;
+    each_ahead(take);
+    each_of_sets(ahead_group_, groups_, ahead_rows_, rows_, take);
+  }
+  // The works that have a head start.
+  template <typename Take>
+  void each_ahead(const Take& take) const {
+    each_of_rows(ahead_group_, groups_, 0, ahead_rows_, take);
   }
 
  private:
   template <typename Take>
-  void each_of_set(std::int64_t first, std::int64_t end, const Take& take) const {
-    for (std::int64_t row = 0; row < rows_; ++row) {
+  void each_of_sets(std::int64_t first, std::int64_t end, std::int64_t row, std::int64_t end_row,
+                    const Take& take) const {
+    for (; first < end; first += set_) {
+      each_of_rows(first, std::min(end, first + set_), row, end_row, take);
+    }
+  }
+  template <typename Take>
+  void each_of_rows(std::int64_t first, std::int64_t end, std::int64_t row, std::int64_t end_row,
+                    const Take& take) const {
+    for (; row < end_row; ++row) {
       for (std::int64_t group = first; group < end; ++group) {
         take(heads_[static_cast<std::size_t>(group % std::ssize(heads_))]
                    [static_cast<std::size_t>(row)]);
@@ -101,10 +120,29 @@ class Works {
   const std::int64_t groups_;
   const std::int64_t rows_;
   const std::int64_t set_;
+  const std::int64_t ahead_group_;
+  const std::int64_t ahead_rows_;
 };
 
 std::int64_t slots_of(const Dealing& dealing) {
   return std::max<std::int64_t>(1, dealing.slots / dealing.cluster);
+}
+
+// By how many cycles the memory is longer busy with the rows that have a head start than the slots,
+// or than the longest of the rows.
+double head_start_loss(const Works& works, const Dealing& dealing, double frame, double step) {
+  if (dealing.head_start.empty()) return 0;
+  double tiles = 0, cycles = 0, longest = 0;
+  works.each_ahead([&](std::int32_t length) {
+    const double each = frame + static_cast<double>(length) * step;
+    tiles += length;
+    cycles += each;
+    longest = std::max(longest, each);
+  });
+  const auto sets = static_cast<double>(std::min(works.sets(), dealing.head_start.sets));
+  const double missing = std::max(0.0, 1 - std::max(1.0, dealing.held_sets) / sets);
+  const double busy = std::max(longest, cycles / static_cast<double>(slots_of(dealing)));
+  return std::max(0.0, tiles * missing * dealing.memory_tile - busy);
 }
 
 // When the last of the slots ends.
@@ -133,7 +171,8 @@ double makespan(const TileCounts& tiles, const Dealing& dealing, double frame, d
     return static_cast<double>(rounds) * (frame + static_cast<double>(lengths.front()) * step);
   }
   return dealing.deal == Deal::kStride ? last_end<CountedSlots>(works, slots, frame, step)
-                                       : last_end<FreeSlots>(works, slots, frame, step);
+                                       : last_end<FreeSlots>(works, slots, frame, step) +
+                                             head_start_loss(works, dealing, frame, step);
 }
 
 bool drawing_pays(const TileCounts& tiles, const Dealing& dealing, double frame, double step,
@@ -166,7 +205,42 @@ bool drawing_pays(const TileCounts& tiles, const Dealing& dealing, double frame,
   const double least = std::max(mean, longest);
   const double most = mean + longest * (1 - 1 / static_cast<double>(slots));
   if (wanted <= least) return false;
-  return wanted > most || wanted > last_end<FreeSlots>(works, slots, frame, step);
+  const double loss = head_start_loss(works, dealing, frame, step);
+  return wanted > most + loss || wanted > last_end<FreeSlots>(works, slots, frame, step) + loss;
+}
+
+HeadStart choose_head_start(const TileCounts& tiles, Dealing dealing, double frame, double step) {
+  // Works that are dealt out on paper in search of one. With more in a launch the end of the last
+  // set is a small part of it.
+  constexpr std::int64_t kMostWorks = std::int64_t{1} << 18;
+  constexpr double kLeastGain = 0.01, kGoodEnough = 1.005;
+  dealing.head_start = {};
+  if (tiles.lengths.empty()) return {};
+  const Works works(tiles, dealing);
+  const std::int64_t slots = slots_of(dealing);
+  if (works.sets() < 2 || works.count() <= slots || works.count() > kMostWorks / 8) return {};
+  double sum = 0, longest = 0;
+  works.each([&](std::int32_t length) {
+    const double cycles = frame + static_cast<double>(length) * step;
+    sum += cycles;
+    longest = std::max(longest, cycles);
+  });
+  const double least = std::max(sum / static_cast<double>(slots), longest);
+  double best = last_end<FreeSlots>(works, slots, frame, step) * (1 - kLeastGain);
+  HeadStart found;
+  std::int64_t tried = 0;
+  for (std::int64_t sets = 2; sets <= works.sets(); ++sets) {
+    for (std::int64_t rows = 1; rows < works.rows(); rows *= 2) {
+      tried += works.count();
+      if (best <= kGoodEnough * least || tried > kMostWorks) return found;
+      dealing.head_start = {sets, rows};
+      const double cycles = makespan(tiles, dealing, frame, step);
+      if (cycles >= best) continue;
+      best = cycles;
+      found = dealing.head_start;
+    }
+  }
+  return found;
 }
 
 }  // namespace annulus::attention

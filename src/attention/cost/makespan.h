@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "attention/kernels/family.h"
+#include "attention/kernels/launch.h"
 #include "attention/tiles/tile_counts.h"
 
 namespace annulus::attention {
@@ -19,11 +20,18 @@ struct Dealing {
   int cluster = 1;       // CTAs of a slot, which take one row of several heads, or several rows
   std::int64_t set = 1;  // groups of heads whose rows of one order are taken together
   bool longest_first = true;
+  HeadStart head_start;  // of works that are not counted off
+  // What a head start costs: the rows that have one read their tiles of all its sets at a time, of
+  // which L2 holds this many; and the cycles in which the device's memory delivers one of their
+  // tiles.
+  double held_sets = 1;
+  double memory_tile = 0;
 };
 
 // The cycles until all works have ended. A work takes `frame` cycles, and `step` cycles for each
 // tile. Works come set by set; within a set the longest rows of all its groups first, or the first.
-// Where the lengths of rows are not listed (tile_counts.h), the estimate is
+// With a head start the time is added by which the memory is longer busy with its rows than the
+// slots. Where the lengths of rows are not listed (tile_counts.h), the estimate is
 // then the mean of the slots plus half of the longest work, and at least the longest work.
 double makespan(const TileCounts& tiles, const Dealing& dealing, double frame, double step);
 
@@ -32,6 +40,10 @@ double makespan(const TileCounts& tiles, const Dealing& dealing, double frame, d
 // the last work, except where bounds decide.
 bool drawing_pays(const TileCounts& tiles, const Dealing& dealing, double frame, double step,
                   double clear);
+
+// The head start that ends soonest, or none if none gains a percent. Only launches that end
+// unevenly for their sets can have one.
+HeadStart choose_head_start(const TileCounts& tiles, Dealing dealing, double frame, double step);
 
 }  // namespace annulus::attention
 

@@ -267,18 +267,42 @@ Pacing pacing_of(const PipeDevice& device, const KernelConfig& config, const Dim
                                               .groups = groups})
                              : 1,
                   .longest_first = pace.longest_first};
+  if (pace.deal == Deal::kCounter) {
+    // A set takes the bytes of K and V that its groups share. More of L2 than a set may take is
+    // left for what comes ahead.
+    constexpr double kHeldBytes = 48 << 20;
+    const auto of_keys = static_cast<double>((dims.qk + dims.v) * config.family->element_bytes);
+    const auto sharing =
+        static_cast<double>(std::max<std::int64_t>(1, tiles.heads_per_kv / cta.heads));
+    const double set_bytes = static_cast<double>(made.dealing.set) / sharing *
+                             static_cast<double>(tiles.seq_k) * of_keys;
+    made.dealing.held_sets = kHeldBytes / std::max(1.0, set_bytes);
+    made.dealing.memory_tile =
+        static_cast<double>(tiles.tile_columns) * of_keys / sharing / device.memory_bytes;
+  }
   return made;
 }
 
-bool drawing_pays(const PipeDevice& device, const Pacing& pacing) {
-  return drawing_pays(pacing.tiles, pacing.dealing, pacing.frame, pacing.step,
-                      device.launch_cycles);
+// Decides how works are dealt out that may be drawn, as far as `dealt` leaves it open, and sets it
+// in the dealing.
+void decide_dealing(const PipeDevice& device, Dealt dealt, Pacing* pacing) {
+  Dealing& dealing = pacing->dealing;
+  if (dealing.deal != Deal::kCounter) return;
+  if (dealt != Dealt::kCountedOff) {
+    dealing.head_start = choose_head_start(pacing->tiles, dealing, pacing->frame, pacing->step);
+  }
+  const bool draws = dealt == Dealt::kAsPays ? drawing_pays(pacing->tiles, dealing, pacing->frame,
+                                                            pacing->step, device.launch_cycles)
+                                             : dealt == Dealt::kDrawn;
+  if (draws) return;
+  dealing.deal = Deal::kStride;
+  dealing.head_start = {};
 }
 
 // The prediction for a device whose clock stays as it is.
 Prediction predict_at_clock(const PipeDevice& device, const KernelConfig& config, const Dims& dims,
                             const TileCounts& of_heads, const KernelWork& work, double bytes,
-                            int registers, Dealt dealt) {
+                            int registers, Dealt dealt, const HeadStart& head_start) {
   Prediction made;
   if (of_heads.ctas == 0) return made;
   made.predicted_resident = resident_ctas(device, config, dims, registers);
@@ -291,14 +315,13 @@ Prediction predict_at_clock(const PipeDevice& device, const KernelConfig& config
   const double multiprocessors = device.multiprocessors;
   made.predicted_waves =
       static_cast<double>(tiles.ctas) / static_cast<double>(pacing.dealing.slots);
-  // Setting the counter to 0 takes about as long as a launch.
-  double clear = 0;
-  if (pacing.dealing.deal == Deal::kCounter) {
-    const bool draws =
-        dealt == Dealt::kAsPays ? drawing_pays(device, pacing) : dealt == Dealt::kDrawn;
-    if (draws) clear = device.launch_cycles;
-    if (!draws) pacing.dealing.deal = Deal::kStride;
+  if (dealt == Dealt::kDrawn) {
+    pacing.dealing.head_start = head_start;
+  } else {
+    decide_dealing(device, dealt, &pacing);
   }
+  // Setting the counter takes about as long as a launch.
+  const double clear = pacing.dealing.deal == Deal::kCounter ? device.launch_cycles : 0;
   const double longest = makespan(tiles, pacing.dealing, pacing.frame, pacing.step);
   // The mean has as many CTAs at a time as share the pipes in `step`; slots only say how many may
   // start. If slots stay empty, `together` is the CTAs of a multiprocessor, and imbalance compares
@@ -324,9 +347,9 @@ Prediction predict_at_clock(const PipeDevice& device, const KernelConfig& config
 
 Prediction predict(const PipeDevice& device, const KernelConfig& config, const Dims& dims,
                    const TileCounts& tiles, const KernelWork& work, double bytes, int registers,
-                   Dealt dealt) {
+                   Dealt dealt, const HeadStart& head_start) {
   const Prediction fast =
-      predict_at_clock(device, config, dims, tiles, work, bytes, registers, dealt);
+      predict_at_clock(device, config, dims, tiles, work, bytes, registers, dealt, head_start);
   if (device.loaded_clock_hertz >= device.clock_hertz || !(fast.predicted_cycles > 0) ||
       std::isinf(fast.predicted_cycles)) {
     return fast;
@@ -338,8 +361,8 @@ Prediction predict(const PipeDevice& device, const KernelConfig& config, const D
       full ? 1 : device.matrix_flop / std::max(device.matrix_flop, device.wgmma_flop);
   const double use = std::min(1.0, fast.predicted_busy.front() / fast.predicted_cycles * rate);
   const double hertz = device.clock_hertz - use * (device.clock_hertz - device.loaded_clock_hertz);
-  Prediction made =
-      predict_at_clock(at_clock(device, hertz), config, dims, tiles, work, bytes, registers, dealt);
+  Prediction made = predict_at_clock(at_clock(device, hertz), config, dims, tiles, work, bytes,
+                                     registers, dealt, head_start);
   made.predicted_hertz = hertz;
   const double longer = device.clock_hertz / hertz;
   made.predicted_cycles *= longer;
@@ -351,11 +374,12 @@ DealtWorks deal_works(const PipeDevice& device, const KernelConfig& config, cons
                       const TileCounts& tiles, const KernelWork& work, Dealt dealt) {
   if (tiles.ctas == 0) return {};
   const int resident = std::max(1, resident_ctas(device, config, dims));
-  const Pacing pacing = pacing_of(device, config, dims, tiles, work, resident);
-  DealtWorks made{.drawn = false, .frame_cycles = pacing.frame, .tile_cycles = pacing.step};
-  if (pacing.dealing.deal != Deal::kCounter) return made;
-  made.drawn = dealt == Dealt::kAsPays ? drawing_pays(device, pacing) : dealt == Dealt::kDrawn;
-  return made;
+  Pacing pacing = pacing_of(device, config, dims, tiles, work, resident);
+  decide_dealing(device, dealt, &pacing);
+  return {.drawn = pacing.dealing.deal == Deal::kCounter,
+          .head_start = pacing.dealing.head_start,
+          .frame_cycles = pacing.frame,
+          .tile_cycles = pacing.step};
 }
 
 PredictedRange predict_range(const device::DeviceInfo& info, double micros,

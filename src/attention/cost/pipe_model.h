@@ -32,6 +32,7 @@
 #include "attention/kernels/device_limits.h"
 #include "attention/kernels/family.h"
 #include "attention/kernels/kernel_work.h"
+#include "attention/kernels/launch.h"
 #include "attention/tiles/kv_split.h"
 #include "device/device_info.h"
 
@@ -103,17 +104,19 @@ struct Prediction {
   std::array<double, 6> predicted_busy{};
 };
 
-// Predicts the time of one launch. `bytes` is the traffic of device memory (least_bytes). The
-// cycles are infinite if no CTA fits, and 0 if there are none.
+// Predicts the time of one launch. With Dealt::kAsPays the head start is chosen as well. `bytes` is
+// the traffic of device memory (least_bytes). The cycles are infinite if no CTA fits, and 0 if
+// there are none.
 Prediction predict(const PipeDevice& device, const KernelConfig& config, const Dims& dims,
                    const TileCounts& tiles, const KernelWork& work, double bytes, int registers = 0,
-                   Dealt dealt = Dealt::kAsPays);
+                   Dealt dealt = Dealt::kAsPays, const HeadStart& head_start = {});
 
 // How a kernel's works are dealt out, and how long each takes in the model.
 struct DealtWorks {
   // Whether they are drawn from a counter, because they would end unevenly if they were counted
   // off. False for kernels that cannot.
   bool drawn = false;
+  HeadStart head_start;     // if they are drawn
   double frame_cycles = 0;  // of a work
   double tile_cycles = 0;   // of each of its tiles besides
 };

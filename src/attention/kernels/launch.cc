@@ -33,6 +33,48 @@ std::int64_t groups_in_set(const SetQuestion& question) {
   return std::min(groups, std::clamp<std::int64_t>(kSetBytes / kv_bytes, 1, groups) * per_kv);
 }
 
+SetQuestion set_question(const KernelConfig& config, const Problem& problem, const WorkGroup& group,
+                         std::int64_t batches) {
+  return {.dims = {problem.dim_qk, problem.dim_v},
+          .element_bytes = config.family->element_bytes,
+          .seq_k = problem.seq_k,
+          .heads_per_kv = problem.heads / problem.kv_heads,
+          .group_heads = group.heads,
+          .groups = problem.heads / group.heads * batches};
+}
+
+std::int64_t first_ahead(const HeadStart& ahead, std::int64_t groups, std::int64_t set) {
+  if (ahead.empty()) return groups;
+  return std::max<std::int64_t>(0, base::ceil_div(groups, set) - ahead.sets) * set;
+}
+
+std::vector<std::int32_t> work_order(const HeadStart& ahead, std::int64_t groups, std::int64_t set,
+                                     std::int64_t rows) {
+  std::vector<std::int32_t> order;
+  order.reserve(static_cast<std::size_t>(groups * rows));
+  const auto add = [&](std::int64_t group, std::int64_t row) {
+    const std::int64_t begin = group / set * set;
+    const std::int64_t size = std::min(set, groups - begin);
+    order.push_back(static_cast<std::int32_t>(begin * rows + row * size + group - begin));
+  };
+  const auto add_rows = [&](std::int64_t first, std::int64_t end, std::int64_t row,
+                            std::int64_t end_row) {
+    for (; row < end_row; ++row) {
+      for (std::int64_t group = first; group < end; ++group) add(group, row);
+    }
+  };
+  const std::int64_t first = first_ahead(ahead, groups, set);
+  const std::int64_t rows_ahead = std::min(ahead.rows, rows);
+  for (std::int64_t group = 0; group < first; group += set) {
+    add_rows(group, std::min(first, group + set), 0, rows);
+  }
+  add_rows(first, groups, 0, rows_ahead);
+  for (std::int64_t group = first; group < groups; group += set) {
+    add_rows(group, std::min(groups, group + set), rows_ahead, rows);
+  }
+  return order;
+}
+
 LaunchShape launch_shape(const KernelConfig& config, const Problem& problem, const WorkGroup& group,
                          std::int64_t rows, int multiprocessors) {
   return config.family->shape(config, problem, group, rows, multiprocessors);

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <span>
 #include <type_traits>
+#include <vector>
 
 #include "annulus/attention.h"
 #include "attention/kernels/kernel_config.h"
@@ -50,6 +51,25 @@ struct SetQuestion {
   std::int64_t groups;
 };
 std::int64_t groups_in_set(const SetQuestion& question);
+// The question for `batches` batches of a problem, whose works are of this group.
+SetQuestion set_question(const KernelConfig& config, const Problem& problem, const WorkGroup& group,
+                         std::int64_t batches);
+
+// Works that are drawn need not come strictly set by set: the longest `rows` rows of all groups of
+// the last `sets` sets come first, then the other rows of these sets, set by set. Otherwise a long
+// row of the last set may begin so late that all multiprocessors wait for it.
+struct HeadStart {
+  std::int64_t sets = 0;
+  std::int64_t rows = 0;  // in works of a group of heads
+  bool empty() const { return sets == 0 || rows == 0; }
+  friend bool operator==(const HeadStart&, const HeadStart&) = default;
+};
+// The first group of these sets: `groups` if there is no head start.
+std::int64_t first_ahead(const HeadStart& ahead, std::int64_t groups, std::int64_t set);
+// The works of `groups` groups, each with `rows` works, in the order of a head start, by the index
+// that they have without one (find_work in templates/kernels/wgmma/work.cuh).
+std::vector<std::int32_t> work_order(const HeadStart& ahead, std::int64_t groups, std::int64_t set,
+                                     std::int64_t rows);
 
 // Batches [first_batch, first_batch + batches) in one launch.
 struct BatchRange {
@@ -148,7 +168,8 @@ struct BindRequest {
   const Operands& operands;
   const BatchRange& range;
   const kernels::AttentionParams& parameters;  // of this range
-  unsigned* next;  // the counter of works of a kernel that draws them; else null
+  unsigned* next;             // the counter of works of a kernel that draws them; else null
+  const std::int32_t* order;  // in which it draws them (work_order), on the device; may be null
 };
 
 // A launch that lacks only its stream.

@@ -147,6 +147,20 @@ void say_launches(const LaunchPlan& plan, const DeviceLimits& limits, Lines* lin
       plan.split.empty() ? "" : ", each followed by one that joins");
 }
 
+void say_works(const LaunchPlan& plan, Lines* lines) {
+  lines->say("works: {}", plan.features.draws_work
+                              ? "drawn from a counter in the workspace, as the model predicts that "
+                                "counted off they would end unevenly"
+                              : "counted off, as the model predicts that drawing them from a "
+                                "counter would not pay");
+  if (const HeadStart& ahead = plan.head_start; !ahead.empty()) {
+    lines->say(
+        "head start: in the last {} sets of heads whose K and V fit into L2 together the longest "
+        "{} of all heads come first, as they would end last",
+        ahead.sets, ahead.rows == 1 ? "work" : fmt::format("{} works", ahead.rows));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> describe(const LaunchPlan& plan, const DeviceLimits& limits) {
@@ -160,11 +174,7 @@ std::vector<std::string> describe(const LaunchPlan& plan, const DeviceLimits& li
       "order: tile rows with the most tiles first; columns ascending, so that the sums have one "
       "order");
   if (plan.config.family->pace(plan.config).deal == Deal::kCounter) {
-    lines.say("works: {}", plan.features.draws_work
-                               ? "drawn from a counter in the workspace, as the model predicts "
-                                 "that counted off they would end unevenly"
-                               : "counted off, as the model predicts that drawing them from a "
-                                 "counter would not pay");
+    say_works(plan, &lines);
   }
   lines.say("memory: {} bytes held by the plan, {} bytes of workspace", plan.device_bytes,
             plan.workspace_bytes);

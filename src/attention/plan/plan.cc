@@ -153,11 +153,18 @@ Tiled tile_choice(const Asked& asked, Choice* choice, ListForm form, TileCache* 
   return second;
 }
 
+// Of the one launch of a plan with a head start.
+std::int64_t works_of(const LaunchPlan& plan, const Problem& problem) {
+  return work_count(problem, plan.group, launched_rows(plan), problem.batch);
+}
+
 // Bytes of the arrays that Forward uploads. Segments and merged rows have four words each.
-std::int64_t uploaded_bytes(const LaunchPlan& plan) {
+std::int64_t uploaded_bytes(const LaunchPlan& plan, const Problem& problem) {
   const ScoreTables& tables = plan.score_tables;
   const std::size_t parts = plan.split.segments.size() + plan.split.merged.size();
-  const auto words = 4 * parts + plan.mask.lists.size() + plan.q_positions.size() +
+  const std::size_t ordered =
+      plan.head_start.empty() ? 0 : static_cast<std::size_t>(works_of(plan, problem));
+  const auto words = ordered + 4 * parts + plan.mask.lists.size() + plan.q_positions.size() +
                      plan.k_positions.size() + tables.slopes.size() + tables.bias.size() +
                      tables.sinks.size() + plan.score_code.words.size();
   return plan.tiles->device_bytes() + static_cast<std::int64_t>(words * sizeof(std::int32_t));
@@ -222,7 +229,9 @@ LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const
   plan.launches = split_batches(problem, plan.config, rows, form.max_batches);
   plan.shape = launch_shape(plan.config, problem, plan.group, rows, limits.multiprocessors);
   if (plan.config.family->pace(plan.config).deal == Deal::kCounter) {
-    plan.features.draws_work = deal_works(plan, problem, limits, form.dealt).drawn;
+    const DealtWorks works = deal_works(plan, problem, limits, form.dealt);
+    plan.features.draws_work = works.drawn;
+    if (plan.launches.size() == 1) plan.head_start = works.head_start;
   }
   plan.spec = kernel_spec(plan.config, plan.features, limits.arch);
   if (plan.features.split) {
@@ -240,7 +249,7 @@ LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const
   plan.score_tables = score_tables(problem.score);
   plan.lse_factor =
       problem.lse_base == LseBase::kNatural ? static_cast<float>(std::numbers::ln2) : 1.0f;
-  plan.device_bytes = uploaded_bytes(plan);
+  plan.device_bytes = uploaded_bytes(plan, problem);
   plan.problem = std::move(problem);
   plan.placement = placement;
   plan.decisions = describe(plan, limits);

@@ -9,9 +9,10 @@ Prediction predict(const PipeDevice& device, const LaunchPlan& plan) {
   const TileCounts tiles =
       split ? count_parts(*plan.tiles, plan.split, plan.problem) : count_tiles(plan);
   const KernelFeatures& features = plan.features;
-  Prediction made = predict(device, plan.config, features.dims, tiles,
-                            estimate_work(plan.config, features, tiles), least_bytes(plan.problem),
-                            0, features.draws_work ? Dealt::kDrawn : Dealt::kCountedOff);
+  Prediction made =
+      predict(device, plan.config, features.dims, tiles,
+              estimate_work(plan.config, features, tiles), least_bytes(plan.problem), 0,
+              features.draws_work ? Dealt::kDrawn : Dealt::kCountedOff, plan.head_start);
   if (split) {
     made.predicted_cycles += merge_cycles(device, plan.split, plan.problem, tiles.tile_rows);
     made.predicted_micros = made.predicted_cycles / device.clock_hertz * 1e6;

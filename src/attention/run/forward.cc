@@ -66,6 +66,16 @@ void set_numbers(const LaunchPlan& plan, kernels::AttentionParams* parameters) {
   set_scale_blocks(problem.seq_k, problem.scale_blocks.v, scales.v_shift, scales.v_blocks);
 }
 
+// The order of works, if it is not that of their indices.
+std::vector<std::int32_t> order_of(const LaunchPlan& plan) {
+  if (plan.head_start.empty()) return {};
+  const Problem& problem = plan.problem;
+  const std::int64_t works = work_count(problem, plan.group, launched_rows(plan), problem.batch);
+  const SetQuestion question = set_question(plan.config, problem, plan.group, problem.batch);
+  return work_order(plan.head_start, question.groups, groups_in_set(question),
+                    works / question.groups);
+}
+
 }  // namespace
 
 Forward::Forward(const device::ContextPointer& context, jit::KernelCache& kernels, LaunchPlan plan,
@@ -98,6 +108,7 @@ void Forward::upload_tables(DeviceTileCache* cache) {
   const std::size_t bias = packed.add(tables.bias);
   const std::size_t sinks = packed.add(tables.sinks);
   const std::size_t words = packed.add(plan_.score_code.words);
+  const std::size_t order = packed.add(order_of(plan_));
   const std::span<const std::byte> bytes(packed.bytes());
   tables_ = cache != nullptr ? cache->get(bytes)
                              : std::make_shared<const device::Buffer>(
@@ -113,6 +124,7 @@ void Forward::upload_tables(DeviceTileCache* cache) {
   score.bias = pointer<float>(*tables_, bias);
   score.sinks = pointer<float>(*tables_, sinks);
   score.words = pointer<int>(*tables_, words);
+  order_ = pointer<int>(*tables_, order);
 }
 
 void Forward::launch(device::LaunchSink& to, const Operands& operands, const BatchRange& range,
@@ -126,7 +138,7 @@ void Forward::launch(device::LaunchSink& to, const Operands& operands, const Bat
   }
   BoundLaunch bound;
   plan_.config.family->bind({*context_, plan_.config, plan_.problem, plan_.group, shape,
-                             launched_rows(plan_), operands, range, parameters, next},
+                             launched_rows(plan_), operands, range, parameters, next, order_},
                             &bound);
   to.add(lookup_.kernel->function, bound.grid, {shape.threads},
          static_cast<std::size_t>(shape.shared_bytes), bound.arguments.parameters());

@@ -72,8 +72,9 @@ class Forward {
   jit::KernelLookup lookup_;
   jit::KernelLookup combine_;                 // combine_splits, if rows are split
   std::shared_ptr<const DeviceTiles> tiles_;  // null if the plan launches nothing
-  // Arrays of the parts, the mask, positions and the score, in this order.
+  // Arrays of the parts, the mask, positions, the score and the order of works, in this order.
   std::shared_ptr<const device::Buffer> tables_;
+  const std::int32_t* order_ = nullptr;  // work_order() of a plan with a head start, in tables_
   kernels::AttentionParams parameters_;  // all but the operands
 };
 

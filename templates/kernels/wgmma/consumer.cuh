@@ -70,7 +70,7 @@ class Consumer {
 
   __device__ __forceinline__ void run() {
     if (kTurns && consumer_ == Shape::kConsumers - 1) announce_turn(0);
-    TileSchedulerConsumer<Shape> scheduler(shared_);
+    TileSchedulerConsumer<Shape> scheduler(shared_, work_);
 #pragma unroll 1
     for (int index = scheduler.first(); index < work_.count; index = scheduler.next(index)) {
       compute(index);

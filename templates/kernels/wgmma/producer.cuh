@@ -46,7 +46,7 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
   constexpr int kRows = rows_of_work<Shape>();
   RingPlace<Shape::kStages> place;
   unsigned queries_parity = 1;
-  TileSchedulerProducer<Shape> scheduler(shared, work.next);
+  TileSchedulerProducer<Shape> scheduler(shared, work);
 #pragma unroll 1
   for (int index = scheduler.first(); index < work.count; index = scheduler.next(index)) {
     const auto now = find_work<Shape>(params, work, index);

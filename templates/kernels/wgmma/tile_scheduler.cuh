@@ -5,9 +5,10 @@
 // cluster's number. The next ones are counted off (x, x + clusters, x + 2 clusters, ...), which all
 // warps do by themselves; or with kDrawsWork the producer draws them from a counter in global
 // memory (WorkParams::next), so that whoever is done first takes the longest work that is left.
-// The other warps learn the number from a word of shared memory, which has a full and a free
-// barrier. The works and their order of sums are the same either way, and so are the bits of the
-// answer.
+// The other warps learn the work's index from a word of shared memory, which has a full and a free
+// barrier. Works need not be drawn in the order of their indices (WorkParams::order): a table,
+// since the producer of a cluster has no registers to compute another one. The works and their
+// order of sums are the same either way, and so are the bits of the answer.
 //
 // In a cluster the producer of rank 0 draws for all, and stores the number into the shared memory
 // of each CTA asynchronously (st.async), which completes the CTA's own full barrier. The free
@@ -25,8 +26,13 @@ __device__ __forceinline__ int cluster_count() {
   return static_cast<int>(gridDim.x) / Shape::kCluster;
 }
 template <typename Shape>
-__device__ __forceinline__ int first_work() {
+__device__ __forceinline__ int cluster_number() {
   return static_cast<int>(blockIdx.x) / Shape::kCluster;
+}
+template <typename Shape>
+__device__ __forceinline__ int first_work(const WorkParams& work) {
+  if constexpr (Shape::kDrawsWork) return in_order(work, cluster_number<Shape>());
+  return cluster_number<Shape>();
 }
 
 // The arrivals that free the word: every warp that reads it, and the producers of other CTAs.
@@ -62,9 +68,9 @@ class TileSchedulerProducer {
   using Layout = WgmmaLayout<Shape>;
 
  public:
-  __device__ __forceinline__ TileSchedulerProducer(unsigned shared, unsigned* next)
-      : shared_(shared), next_(next) {}
-  __device__ __forceinline__ int first() { return first_work<Shape>(); }
+  __device__ __forceinline__ TileSchedulerProducer(unsigned shared, const WorkParams& work)
+      : shared_(shared), work_(work) {}
+  __device__ __forceinline__ int first() { return first_work<Shape>(work_); }
   __device__ __forceinline__ int next(int index) {
     if constexpr (Shape::kDrawsWork) return draw();
     return index + cluster_count<Shape>();
@@ -83,23 +89,24 @@ class TileSchedulerProducer {
       }
     }
     ptx::wait(shared_ + Layout::kWorkFree, parity_);
-    const unsigned index = atomicAdd(next_, 1u);
+    const int index = in_order(work_, static_cast<int>(atomicAdd(work_.next, 1u)));
     if constexpr (Shape::kCluster > 1) {
       // Readers have waited for the last number, so that the barrier is in its next phase.
       ptx::arrive_expecting(shared_ + Layout::kWorkFull, kWordBytes);
 #pragma unroll
       for (unsigned rank = 0; rank < Shape::kCluster; ++rank) {
-        ptx::store_at(shared_ + Layout::kWorkDrawn, shared_ + Layout::kWorkFull, rank, index);
+        ptx::store_at(shared_ + Layout::kWorkDrawn, shared_ + Layout::kWorkFull, rank,
+                      static_cast<unsigned>(index));
       }
     } else {
-      ptx::store_shared(shared_ + Layout::kWorkDrawn, index);
+      ptx::store_shared(shared_ + Layout::kWorkDrawn, static_cast<unsigned>(index));
       ptx::arrive(shared_ + Layout::kWorkFull);
     }
-    return static_cast<int>(index);
+    return index;
   }
 
   const unsigned shared_;
-  unsigned* const next_;
+  const WorkParams& work_;
   unsigned parity_ = 0;
 };
 
@@ -107,8 +114,9 @@ class TileSchedulerProducer {
 template <typename Shape>
 class TileSchedulerConsumer {
  public:
-  __device__ __forceinline__ explicit TileSchedulerConsumer(unsigned shared) : shared_(shared) {}
-  __device__ __forceinline__ int first() { return first_work<Shape>(); }
+  __device__ __forceinline__ TileSchedulerConsumer(unsigned shared, const WorkParams& work)
+      : shared_(shared), work_(work) {}
+  __device__ __forceinline__ int first() { return first_work<Shape>(work_); }
   __device__ __forceinline__ int next(int index) {
     if constexpr (Shape::kDrawsWork) return take();
     return index + cluster_count<Shape>();
@@ -125,6 +133,7 @@ class TileSchedulerConsumer {
   }
 
   const unsigned shared_;
+  const WorkParams& work_;
   unsigned parity_ = 0;
 };
 

@@ -23,7 +23,7 @@ __device__ __forceinline__ void transpose_values(const AttentionParams& params,
   using Layout = WgmmaLayout<Shape>;
   const unsigned lane = threadIdx.x % 32;
   RingPlace<Shape::kStages> place;
-  TileSchedulerConsumer<Shape> scheduler(shared);
+  TileSchedulerConsumer<Shape> scheduler(shared, work);
   for (int index = scheduler.first(); index < work.count; index = scheduler.next(index)) {
     const int steps = steps_of<Shape::kBlocks>(find_work<Shape>(params, work, index).row.count);
 #pragma unroll 1

@@ -109,6 +109,12 @@ __device__ __forceinline__ void arrive_everywhere(unsigned barrier, unsigned lan
   }
 }
 
+// The index of the work that is drawn as number `number`. Numbers behind the last work stay what
+// they are.
+__device__ __forceinline__ int in_order(const WorkParams& work, int number) {
+  return work.order == nullptr || number >= work.count ? number : work.order[number];
+}
+
 // This CTA's part of work `index`. Works are numbered set by set, where a set is `work.set` groups
 // of heads whose K and V fit into L2 together. Within a set the tile rows come in launch order
 // (longest first), and all groups of the set come before the next row. So index = start of the set

@@ -3,8 +3,8 @@
 // go through a ring of stages, and one warp of a cluster spends the cycles that the host says.
 //
 // Where Q would be there are floats: the cycles of a work, of a tile and of one poll, then how slow
-// each cluster is, as a factor. Where LSE would be go the cycles that each cluster has spent, then
-// for each work the number of its cluster.
+// each cluster is, as a factor. Where LSE would be, which is all 0, go the cycles that each cluster
+// has spent, then 1 for each tile row of each head that somebody has taken.
 
 #include "kernels/wgmma/wgmma_forward.cu"
 
@@ -41,7 +41,7 @@ template <typename Shape>
 __device__ __forceinline__ void produce_steps(const AttentionParams& params, const WorkParams& work,
                                               unsigned shared) {
   RingPlace<Shape::kStages> place;
-  TileSchedulerProducer<Shape> scheduler(shared, work.next);
+  TileSchedulerProducer<Shape> scheduler(shared, work);
 #pragma unroll 1
   for (int index = scheduler.first(); index < work.count; index = scheduler.next(index)) {
     const int steps = steps_of<Shape::kBlocks>(find_work<Shape>(params, work, index).row.count);
@@ -61,20 +61,24 @@ template <typename Shape>
 __device__ __forceinline__ void consume_steps(const AttentionParams& params, const WorkParams& work,
                                               unsigned shared, bool takes_steps) {
   const float* const costs = static_cast<const float*>(params.q);
-  const int cluster = first_work<Shape>();
+  const int cluster = cluster_number<Shape>();
   const bool counts = takes_steps && rank_in_cluster<Shape>() == 0;
   const float slowness = costs[3 + cluster];
-  int* const owners = reinterpret_cast<int*>(params.lse) + cluster_count<Shape>();
+  int* const taken_rows = reinterpret_cast<int*>(params.lse) + cluster_count<Shape>();
   RingPlace<Shape::kStages> place;
   Waiter waiter(costs);
-  TileSchedulerConsumer<Shape> scheduler(shared);
+  TileSchedulerConsumer<Shape> scheduler(shared, work);
 #pragma unroll 1
   for (int index = scheduler.first(); index < work.count; index = scheduler.next(index)) {
     if (!takes_steps) continue;
-    const int tiles = find_work<Shape>(params, work, index).row.count;
+    const auto now = find_work<Shape>(params, work, index);
+    const int tiles = now.row.count;
     if (counts) {
       waiter.wait(costs[0] * slowness);
-      if (threadIdx.x % 32 == 0) owners[index] = cluster;
+      if (threadIdx.x % 32 == 0) {
+        const int head = now.batch * params.heads + now.head;
+        atomicAdd(taken_rows + head * params.tiles.row_tiles + now.row.row, 1);
+      }
     }
 #pragma unroll 1
     for (int tile = 0; tile < tiles; tile += Shape::kBlocks) {

@@ -17,14 +17,10 @@ kernels::WorkParams work_params(const BindRequest& request) {
   const std::int64_t batches = request.range.batches;
   const std::int64_t head_groups = problem.heads / group.heads;
   const std::int64_t groups = head_groups * batches;
-  const std::int64_t set = groups_in_set({.dims = {problem.dim_qk, problem.dim_v},
-                                          .element_bytes = request.config.family->element_bytes,
-                                          .seq_k = problem.seq_k,
-                                          .heads_per_kv = problem.heads / problem.kv_heads,
-                                          .group_heads = group.heads,
-                                          .groups = groups});
+  const std::int64_t set = groups_in_set(set_question(request.config, problem, group, batches));
   const std::int64_t count = work_count(problem, group, request.rows, batches);
   return {.next = request.next,
+          .order = request.order,
           .count = static_cast<int>(count),
           .groups = static_cast<int>(groups),
           .set = static_cast<int>(set),
