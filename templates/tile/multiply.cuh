@@ -89,10 +89,8 @@ __device__ __forceinline__ void multiply_scores(float (&scores)[kRowTiles][kColu
       for (int i = 0; i < 4; ++i) scores[r][c][i] = 0.0f;
     }
   }
-  // Unrolled over one period of the swizzle, which makes its terms constants. More would only
-  // lengthen the program, and NVRTC's time with it. Q in registers has to be indexed by constants.
-  constexpr int kUnroll = kInRegisters ? kDim / 16 : Swizzle<kDim>::kPhases / 2;
-#pragma unroll kUnroll
+  // Unrolled as a whole, so that ptxas reads the fragments of later steps under earlier products.
+#pragma unroll
   for (int step = 0; step < kDim / 16; ++step) {
     unsigned a[kRowTiles][4];
     query.fragments(a, step);

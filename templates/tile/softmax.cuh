@@ -110,6 +110,19 @@ __device__ __forceinline__ void rescale(float (&output)[kRowTiles][kOutputPieces
   }
 }
 
+// The same, by all lanes of a warp: one whose rows' corrections are all 1, because no row max has
+// moved, skips the products, which would change nothing. Of the tiles of a long row most are such.
+template <int kRowTiles, int kOutputPieces>
+__device__ __forceinline__ void rescale_moved(float (&output)[kRowTiles][kOutputPieces][4],
+                                              const float (&correction)[kRowTiles][2]) {
+  bool moved = false;
+#pragma unroll
+  for (int r = 0; r < kRowTiles; ++r) {
+    moved = moved || correction[r][0] != 1.0f || correction[r][1] != 1.0f;
+  }
+  if (__any_sync(0xffffffffu, moved)) rescale(output, correction);
+}
+
 // Adds a sink logit to the state, as the score of a key without a value: the sum of the row grows
 // and its output does not. A row that saw no key gives 0, whatever a NaN in V has made of its
 // zeros. Requires: the sums are complete.

@@ -256,8 +256,8 @@ class Dealer {
     operands.q = operands.k = operands.v = reinterpret_cast<const void*>(in.address());
     operands.o = reinterpret_cast<void*>(unused.address());
     operands.lse = reinterpret_cast<float*>(out.address());
-    const auto strides = [&](std::int64_t heads, std::int64_t rows, std::int64_t dim) {
-      return Strides{.batch = heads * rows * dim, .head = dim, .row = heads * dim};
+    const auto strides = [&](std::int64_t heads, std::int64_t seq, std::int64_t dim) {
+      return Strides{.batch = heads * seq * dim, .head = dim, .row = heads * dim};
     };
     operands.q_strides = strides(problem.heads, problem.seq_q, problem.dim_qk);
     operands.k_strides = strides(problem.kv_heads, problem.seq_k, problem.dim_qk);

@@ -24,6 +24,7 @@ constexpr KnownOpcode kOpcodes[] = {
     {0x003, kLogic, "P2R"},
     {0x004, kLogic, "R2P"},
     {0x005, kOther, "CS2R"},
+    {0x006, kOther, "VOTE"},
     {0x007, kLogic, "SEL"},
     {0x008, kLogic, "FSEL"},
     {0x009, kLogic, "FMNMX"},

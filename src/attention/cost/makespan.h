@@ -20,7 +20,7 @@ struct Dealing {
   int cluster = 1;       // CTAs of a slot, which take one row of several heads, or several rows
   std::int64_t set = 1;  // groups of heads whose rows of one order are taken together
   bool longest_first = true;
-  HeadStart head_start;  // of works that are not counted off
+  HeadStart head_start = {};  // of works that are not counted off
   // What a head start costs: the rows that have one read their tiles of all its sets at a time, of
   // which L2 holds this many; and the cycles in which the device's memory delivers one of their
   // tiles.

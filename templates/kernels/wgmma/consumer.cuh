@@ -313,7 +313,7 @@ class Consumer {
       } else {
         ptx::fence_products();
         start_scores(scores[0], place_);
-        if constexpr (kRescaleFirst) tile::rescale(output, correction);
+        if constexpr (kRescaleFirst) tile::rescale_moved(output, correction);
         ptx::wait(barrier(before, Layout::kOperandFull), before.parity);
         ptx::hold(output[0]);
         ptx::fence_products();
@@ -331,7 +331,7 @@ class Consumer {
         ptx::wait_products<0>();
         ptx::hold(output[0]);
         release_values(before);
-        if constexpr (!kRescaleFirst) tile::rescale(output, correction);
+        if constexpr (!kRescaleFirst) tile::rescale_moved(output, correction);
         promoted_.rescale(correction);
         promoted_.step(step, output);
       }

@@ -41,6 +41,7 @@ constexpr char kWork[] = "kernels/wgmma/work.cuh";
 constexpr char kScheduler[] = "kernels/wgmma/tile_scheduler.cuh";
 constexpr char kTransposer[] = "kernels/wgmma/transposer.cuh";
 constexpr char kTranspose[] = "tile/transpose.cuh";
+constexpr char kSoftmax[] = "tile/softmax.cuh";
 constexpr char kParts[] = "kernels/wgmma/parts.cuh";
 constexpr char kScales[] = "kernels/wgmma/scales.cuh";
 constexpr char kFirstScores[] =
@@ -239,9 +240,17 @@ std::vector<Mutant> mutants() {
        {{kFinish, "if (partial || keys_left < kBlockColumns)", "if (partial || keys_left < 1)"}},
        kWrong},
       {"the output is not rescaled",
-       {{kConsumer, "      if constexpr (!kRescaleFirst) tile::rescale(output, correction);\n      "
-                  "promoted_.rescale",
+       {{kConsumer, "      if constexpr (!kRescaleFirst) tile::rescale_moved(output, "
+                  "correction);\n      promoted_.rescale",
          "      promoted_.rescale"}},
+       kWrong},
+      {"a warp asks half of its rows whether a maximum has moved",
+       {{kSoftmax, "correction[r][0] != 1.0f || correction[r][1] != 1.0f",
+         "correction[r][0] != 1.0f"}},
+       kWrong},
+      {"a lane asks for itself whether a maximum has moved, and its warp follows lane 0",
+       {{kSoftmax, "if (__any_sync(0xffffffffu, moved))",
+         "if (__shfl_sync(0xffffffffu, moved, 0))"}},
        kWrong},
       // 8-bit elements.
       {"no proxy fence between the transposed values and their product",
