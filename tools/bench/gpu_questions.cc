@@ -1,6 +1,6 @@
 // Answers the questions of gpu_questions.h on a GPU: one line of JSON for each variant, with its
-// times, clocks, power and registers, and whether its output agrees with that of the question's
-// first variant.
+// times beside those that the pipe model predicts, clocks, power and registers, and whether its
+// output agrees with that of the question's first variant.
 //
 //   gpu_questions --list
 //   gpu_questions --output FILE [--device cuda:0] [--question NAME] [--rounds 7] [--tiny]
@@ -24,7 +24,9 @@
 
 #include "abi/libraries.h"
 #include "api/impl.h"
+#include "attention/cost/pipe_model.h"
 #include "attention/kernels/family.h"
+#include "attention/plan/predict_plan.h"
 #include "attention/run/forward.h"
 #include "base/fail.h"
 #include "base/half.h"
@@ -34,6 +36,7 @@
 #include "gpu_state.h"
 #include "harness.h"
 #include "machine_code.h"
+#include "published.h"
 
 // Made by tools/cmake/embed_files.cmake of the .cu files of questions/.
 namespace annulus::jit {
@@ -90,6 +93,18 @@ attention::LaunchPlan plan_of(const attention::DeviceLimits& limits,
   return plan;
 }
 
+// What the pipe model says of a variant, in milliseconds. It does not know the defines.
+void note_prediction(const device::DeviceInfo& info, const attention::LaunchPlan& plan,
+                     Json& line) {
+  const auto micros = [&](const attention::PipeDevice& device) {
+    return attention::predict(device, plan).predicted_micros;
+  };
+  const double predicted = micros(attention::pipe_device(info));
+  const attention::PredictedRange range = attention::predict_range(info, predicted, micros);
+  line["predicted_ms"] = predicted / 1000;
+  line["predicted_ms_range"] = {range.least / 1000, range.most / 1000};
+}
+
 // A variant that is ready to run.
 class Variant {
  public:
@@ -105,6 +120,7 @@ class Variant {
     const attention::KernelConfig& config = forward_->plan().config;
     return config.tile_columns * config.family->cta(config).step_tiles;
   }
+  const attention::LaunchPlan& plan() const { return forward_->plan(); }
   const jit::ResourceUsage& usage() const { return forward_->lookup().kernel->usage; }
   int resident() const {
     const auto& shape = forward_->plan().shape;
@@ -209,6 +225,7 @@ class Answers {
           variant->usage().spill_store_bytes + variant->usage().spill_load_bytes;
       line["notes_of_ptxas"] = variant->usage().notes;
       line["ctas_of_a_multiprocessor"] = variant->resident();
+      note_prediction(impl_.context->info(), variant->plan(), line);
       operands.forget_output();
       variant->run(operands.get());
       const std::vector<std::uint16_t> output = operands.output();
@@ -315,6 +332,7 @@ class Answers {
         bytes * grid / (bench::median(line["ms"].get<std::vector<double>>()) * 1e9);
     line["bytes_a_clock_of_a_multiprocessor"] =
         bytes / static_cast<double>(*std::ranges::max_element(spent));
+    line["predicted_bytes_a_clock"] = attention::pipe_device(impl_.context->info()).l2_bytes;
     write(line);
     return good;
   }
@@ -356,16 +374,17 @@ bool compile_all(const Options& options) {
       const bool fenced =
           std::ranges::find(one.defines, "ANNULUS_RELEASE_TO_CLUSTER") != one.defines.end();
       good = good && spilled == 0 && kernel.usage.notes.empty() && (loop.fences > 0) == fenced;
-      const Json line = {{"question", question.name},
-                         {"config", one.config},
-                         {"defines", one.defines},
-                         {"draws", one.draws},
-                         {"registers", kernel.usage.registers},
-                         {"spilled_bytes", spilled},
-                         {"notes_of_ptxas", kernel.usage.notes},
-                         {"instructions_of_a_step", loop.instructions},
-                         {"powers_under_products", loop.powers_under_values},
-                         {"fences_of_a_step", loop.fences}};
+      Json line = {{"question", question.name},
+                   {"config", one.config},
+                   {"defines", one.defines},
+                   {"draws", one.draws},
+                   {"registers", kernel.usage.registers},
+                   {"spilled_bytes", spilled},
+                   {"notes_of_ptxas", kernel.usage.notes},
+                   {"instructions_of_a_step", loop.instructions},
+                   {"powers_under_products", loop.powers_under_values},
+                   {"fences_of_a_step", loop.fences}};
+      note_prediction(bench::h200(), plan, line);
       std::printf("%s\n", line.dump().c_str());
     }
   }
