@@ -29,6 +29,8 @@ Instruction decode_one(const InstructionWords& words, std::int64_t index) {
     made.pending = static_cast<int>(instruction_bits(words, 72, 3));
   } else if (opcode == 0x992 || opcode == 0x9ab || opcode == 0x5ab || opcode == 0x98f) {
     made.opcode = Opcode::kFence;
+  } else if ((opcode & 0x1ff) == 0x181) {
+    made.opcode = Opcode::kGlobalLoad;
   } else if (opcode == 0x947) {
     made.opcode = Opcode::kBranch;
     made.target = branch_target(words, index);
@@ -130,6 +132,7 @@ std::vector<Instruction> decode_listing(const std::string& text) {
     for (const char* fence : {"MEMBAR", "ERRBAR", "CGAERRBAR", "CCTL"}) {
       if (line.opcode.starts_with(fence)) instruction.opcode = Opcode::kFence;
     }
+    if (line.opcode.starts_with("LDG")) instruction.opcode = Opcode::kGlobalLoad;
     if (line.opcode.starts_with("WARPGROUP.DEPBAR")) {
       instruction.opcode = Opcode::kWait;
       instruction.pending = std::atoi(line.text.c_str() + line.text.find(", 0x") + 4);
@@ -170,6 +173,7 @@ MainLoop read_main_loop(std::span<const Instruction> code) {
     if (i > scores && waits(i, 0)) under_values = false;
     loop.products += one.opcode == Opcode::kProduct;
     loop.fences += one.opcode == Opcode::kFence;
+    loop.global_loads += one.opcode == Opcode::kGlobalLoad;
     if (one.opcode == Opcode::kPower) {
       ++loop.powers;
       loop.powers_under_values += under_values;

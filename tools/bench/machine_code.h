@@ -42,7 +42,7 @@ std::uint64_t instruction_bits(const InstructionWords& words, int first, int cou
 // below 90, for older architectures.
 std::int64_t branch_target(const InstructionWords& words, std::int64_t index, int arch = 90);
 
-enum class Opcode { kOther, kProduct, kPower, kWait, kBranch, kFence };
+enum class Opcode { kOther, kProduct, kPower, kWait, kBranch, kFence, kGlobalLoad };
 
 struct Instruction {
   Opcode opcode = Opcode::kOther;
@@ -58,7 +58,8 @@ struct MainLoop {
   int products = 0;             // HGMMA, or QGMMA with 8-bit elements
   int powers = 0;               // MUFU.EX2
   int powers_under_values = 0;  // those between the wait for the scores and the wait for the output
-  int fences = 0;  // MEMBAR, ERRBAR, CCTL: each would stall softmax for hundreds of cycles
+  int fences = 0;        // MEMBAR, ERRBAR, CCTL: each would stall softmax for hundreds of cycles
+  int global_loads = 0;  // LDG
 
   friend bool operator==(const MainLoop&, const MainLoop&) = default;
 };

@@ -13,8 +13,8 @@
 //                                    and compares; exits 77 where there is no such program
 //
 // Each also exits 1 where a configuration breaks a rule: spills, local memory, notes of ptxas, more
-// products than the step needs, powers that are not computed under products, fences of memory in
-// the main loop.
+// products than the step needs, powers that are not computed under products, fences of memory or
+// loads from global memory in the main loop.
 
 #include <fmt/format.h>
 
@@ -102,6 +102,14 @@ std::string broken_rule(const Proof& proof) {
   }
   if (proof.loop->fences > 0) {
     return fmt::format("{} fences of memory beyond the CTA in a step", proof.loop->fences);
+  }
+  // Entries of a list come with the keys. For 8-bit elements the two scales of each tile are loaded
+  // while its keys are on their way, and so is the entry that says which scales.
+  const int loads = proof.shipped.config.family == &attention::wgmma8_family
+                        ? 3 * attention::wgmma_config(proof.shipped.config).blocks
+                        : 0;
+  if (proof.loop->global_loads > loads) {
+    return fmt::format("{} loads from global memory in a step", proof.loop->global_loads);
   }
   // Kernels that multiply in parts compute powers only under the other consumer's products.
   if (proof.loop->powers_under_values != proof.loop->powers &&

@@ -50,6 +50,7 @@ class Consumer {
     // A large output is rescaled before the next product with V is started, not after the last one
     // has ended: the correction of step j is then applied in step j + 1.
     kRescaleFirst = kInParts || kDimV > 128,
+    kIsList = static_cast<TileOrder>(Shape::kTileOrder) == TileOrder::kList,
     // Shapes that leave no registers to keep the work's rows through its steps.
     kFewRegisters = Shape::kConsumers == 3 || Shape::kColumns > 128 || Element::kBytes == 1,
   };
@@ -123,6 +124,25 @@ class Consumer {
     }
   }
 
+  // The entries of a list for the tiles of a step.
+  struct Entries {
+    unsigned words[kBlocks];
+  };
+  // Reads those of the step at `place`, which the producer wrote before its keys arrived, and will
+  // write again when they are released: all lanes have read them on return.
+  __device__ __forceinline__ Entries read_entries(const RingPlace<Shape::kStages>& place) const {
+    Entries entries;
+    if constexpr (kIsList) {
+#pragma unroll
+      for (int b = 0; b < kBlocks; ++b) {
+        entries.words[b] = ptx::load_shared(shared_ + Layout::kEntries +
+                                            place.stage * Layout::kEntryBytes + 4 * b);
+      }
+      __syncwarp();
+    }
+    return entries;
+  }
+
   // Starts the scores of the step at `place`. Requires: its keys have arrived.
   __device__ __forceinline__ void start_scores(float (&scores)[kPieces][4],
                                                const RingPlace<Shape::kStages>& place) const {
@@ -156,16 +176,23 @@ class Consumer {
   // Turns the products of a step into the scores that softmax takes: scaled, if that must happen
   // before masking, and -inf where the query does not see the key. The tiles of a step are finished
   // one by one, because each has its own mask.
-  __device__ __forceinline__ void finish(float (&scores)[kPieces][4], const Row& row, int step,
-                                         int batch, int head) const {
+  __device__ __forceinline__ void finish(float (&scores)[kPieces][4], const Row& row,
+                                         const Entries& entries, int step, int batch,
+                                         int head) const {
     const tile::LanePlace place = {static_cast<int>(row_in_tile()),
                                    static_cast<int>(lane_ % 4 * 2)};
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b) {
       auto& of_block = reinterpret_cast<float(&)[1][kBlockPieces][4]>(scores[b * kBlockPieces]);
       scales_.finish(params_, of_block, b);
-      finish_block<Shape, Mask, ScoreMod>(params_, of_block, row, step * kBlocks + b, batch, head,
-                                          place);
+      const int index = step * kBlocks + b;
+      tile::ColumnTile now;
+      if constexpr (kIsList) {
+        now = Row::tile_of(entries.words[b]);
+      } else {
+        now = row.tile(kBlocks == 1 || index < row.count ? index : row.count - 1);
+      }
+      finish_block<Shape, Mask, ScoreMod>(params_, of_block, row, index, now, batch, head, place);
     }
   }
   // The lane's first row among those of the CTA's tile row.
@@ -288,8 +315,9 @@ class Consumer {
       start_scores(scores[0], place_);
       ptx::wait_products<0>();
       ptx::hold(scores[0]);
+      const Entries entries = read_entries(place_);
       release_keys(place_);
-      finish(scores[0], row, 0, batch, head);
+      finish(scores[0], row, entries, 0, batch, head);
       scales_.template online_softmax<Weighing>(params_, state, scores, correction);
       tile::convert_probabilities<Element>(scores[0], probabilities);
     }
@@ -322,8 +350,9 @@ class Consumer {
         ptx::wait_products<1>();
       }
       ptx::hold(scores[0]);
+      const Entries entries = read_entries(place_);
       release_keys(place_);
-      finish(scores[0], row, step, batch, head);
+      finish(scores[0], row, entries, step, batch, head);
       scales_.template online_softmax<Weighing>(params_, state, scores, correction);
       if constexpr (!kInParts) {
         // Keeps the exponentials above the wait, so that they run beside the product with V.

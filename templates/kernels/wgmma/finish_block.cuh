@@ -12,18 +12,19 @@
 
 namespace annulus::kernels {
 
-// Finishes the scores of tile `index` of the row. A last step may lack a tile (index == row.count);
-// it holds a copy of the row's last tile, and none of its keys is seen.
+// Finishes the scores of tile `index` of the row, which is `now`. A last step may lack a tile
+// (index
+// == row.count); it holds a copy of the row's last tile, and none of its keys is seen.
 template <typename Shape, typename Mask, typename ScoreMod, int kPieces, typename Row>
 __device__ __forceinline__ void finish_block(const AttentionParams& params,
                                              float (&scores)[1][kPieces][4], const Row& row,
-                                             int index, int batch, int head, tile::LanePlace lane) {
+                                             int index, tile::ColumnTile now, int batch, int head,
+                                             tile::LanePlace lane) {
   constexpr int kBlocks = Shape::kBlocks;
   constexpr int kBlockColumns = Shape::kColumns / kBlocks;
   constexpr int kRows = rows_of_work<Shape>();
   const bool exists = kBlocks == 1 || index < row.count;
   const int entry = exists ? index : row.count - 1;
-  const tile::ColumnTile now = row.tile(entry);
   // Positions, which are read with kPlaced, are padded to whole tiles, and a placed kernel has no
   // cluster of tile rows (attention/plan/group.cc), whose last row may lie behind the padding.
   const int first_column = now.column * kBlockColumns;

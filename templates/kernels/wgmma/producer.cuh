@@ -44,6 +44,10 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
   static_assert(kBoxRows % 8 == 0,
                 "a box begins where the swizzle does, which repeats after 8 rows");
   constexpr int kRows = rows_of_work<Shape>();
+  constexpr bool kIsList = static_cast<TileOrder>(Shape::kTileOrder) == TileOrder::kList;
+  // Of a list the entries of all tiles of a step are known, for the consumers; else the column tile
+  // of each box.
+  constexpr int kWords = kIsList ? kBlocks : kBoxes;
   RingPlace<Shape::kStages> place;
   unsigned queries_parity = 1;
   TileSchedulerProducer<Shape> scheduler(shared, work);
@@ -76,25 +80,43 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
       }
     }
 
-    // The first row of K and V of a box. A last step that lacks tiles takes the row's last tile
-    // again, so that its buffers hold numbers: the scores of that copy are masked (finish_block),
-    // but 0 times a NaN that was left in V's buffer would reach the output.
-    const auto first_row = [&](int step, int box) {
-      const int number = box * kCluster + rank_in_cluster<Shape>();
-      const int index = step * kBlocks + number / kBoxesOfBlock;
-      return now.row.tile(index < now.row.count ? index : now.row.count - 1).column * kBlockRows +
-             number % kBoxesOfBlock * kBoxRows;
+    // A last step that lacks tiles takes the row's last tile again, so that its buffers hold
+    // numbers: the scores of that copy are masked (finish_block), but 0 times a NaN that was left
+    // in V's buffer would reach the output.
+    const auto block_of = [&](int box) {
+      return (box * kCluster + rank_in_cluster<Shape>()) / kBoxesOfBlock;
     };
-    int rows[kBoxes];
+    const auto find_word = [&](int step, int which) {
+      const int index = step * kBlocks + (kIsList ? which : block_of(which));
+      const int entry = index < now.row.count ? index : now.row.count - 1;
+      if constexpr (kIsList) {
+        return now.row.entries[entry];
+      } else {
+        return static_cast<unsigned>(now.row.tile(entry).column);
+      }
+    };
+    unsigned words[kWords];
 #pragma unroll
-    for (int box = 0; box < kBoxes; ++box) rows[box] = steps > 0 ? first_row(0, box) : 0;
+    for (int i = 0; i < kWords; ++i) words[i] = steps > 0 ? find_word(0, i) : 0;
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
-      // Rows are found one step ahead: with TileOrder::kList that is a load, which the address of
+      // Tiles are found one step ahead: with TileOrder::kList that is a load, which the address of
       // the copy depends on.
-      int next[kBoxes];
+      unsigned next[kWords];
 #pragma unroll
-      for (int box = 0; box < kBoxes; ++box) next[box] = first_row(step + 1, box);
+      for (int i = 0; i < kWords; ++i) next[i] = find_word(step + 1, i);
+      // The first row of K and V of a box.
+      const auto first_row = [&](int box) {
+        const int number = box * kCluster + rank_in_cluster<Shape>();
+        int column;
+        if constexpr (kIsList) {
+          const unsigned entry = kBlocks == 1 || block_of(box) == 0 ? words[0] : words[kBlocks - 1];
+          column = now.row.tile_of(entry).column;
+        } else {
+          column = static_cast<int>(words[box]);
+        }
+        return column * kBlockRows + number % kBoxesOfBlock * kBoxRows;
+      };
       const unsigned barriers =
           shared + Layout::kStageBarriers + place.stage * Layout::kStageBarrierBytes;
       const unsigned keys = shared + Layout::kKeys + place.stage * Layout::Keys::kBytes;
@@ -104,10 +126,17 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
         for (int box = 0; box < kBoxes; ++box) {
           const int number = box * kCluster + rank_in_cluster<Shape>();
           load_shared<Shape>(buffer + number * kBoxRows * tile::kPanelPitch, map, full,
-                             {column, rows[box], kv_head, now.batch});
+                             {column, first_row(box), kv_head, now.batch});
         }
       };
       ptx::wait(barriers + ptx::kBarrierBytes, place.parity ^ 1);
+      if constexpr (kIsList) {
+#pragma unroll
+        for (int i = 0; i < kBlocks; ++i) {
+          ptx::store_shared(shared + Layout::kEntries + place.stage * Layout::kEntryBytes + 4 * i,
+                            words[i]);
+        }
+      }
       // The bytes of the whole step: those of the other CTA's copies arrive at this barrier too.
       // They may come first, because that CTA has seen the consumers of both release the buffer;
       // the phase still waits for the one arrival that the barrier was made for, which is this one.
@@ -125,7 +154,7 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
              barriers + 2 * ptx::kBarrierBytes, panel * Layout::Values::kPanelColumns);
       }
 #pragma unroll
-      for (int box = 0; box < kBoxes; ++box) rows[box] = next[box];
+      for (int i = 0; i < kWords; ++i) words[i] = next[i];
       place.advance();
     }
   }

@@ -60,6 +60,9 @@ struct WgmmaLayout {
     kWorkFull = kUnused + ptx::kBarrierBytes,
     kWorkFree = kWorkFull + ptx::kBarrierBytes,
     kWorkDrawn = kWorkFree + ptx::kBarrierBytes,
+    // For each stage the entries of its step's tiles, where the row is read from a list.
+    kEntries = kWorkDrawn + ptx::kBarrierBytes,
+    kEntryBytes = 8,
   };
 };
 

@@ -22,6 +22,7 @@ enum Kind : int {
   kPlain,   // O apart from Q
   kWide,    // head dim 256: O leaves through Q and is rescaled first
   kBlocks,  // two tiles of the list to a step
+  kListed,  // likewise, with a list in memory
   kBytes,   // 8-bit elements: V is transposed, and there are scales
   kQuery,   // Q in registers
   kTwos,    // clusters of two CTAs, each of which copies half of K and V
@@ -156,8 +157,8 @@ std::vector<Mutant> mutants() {
          "      if constexpr (!kRescaleFirst)"}},
        kRaces},
       {"keys are never given back",
-       {{kConsumer, "release_keys(place_);\n      finish(scores[0], row, step, batch, head);",
-         "finish(scores[0], row, step, batch, head);"}},
+       {{kConsumer, "release_keys(place_);\n      finish(scores[0], row, entries, step, batch, head);",
+         "finish(scores[0], row, entries, step, batch, head);"}},
        kDeadlock},
       {kOneSpeaks,
        {{kConsumer, "arrive_everywhere<Shape>(barrier(place, 1), lane_);",
@@ -230,6 +231,22 @@ std::vector<Mutant> mutants() {
       {"O is staged without the swizzle",
        {{"tile/panel.cuh", "((chunk % 8 ^ row % 8) << 4)", "(chunk % 8 << 4)"}},
        {"wrong answer", "bank conflicts"}},
+      {"entries of a list are given back before all lanes have read them",
+       {{kConsumer, "      __syncwarp();\n    }\n    return entries;",
+         "    }\n    return entries;"}},
+       kRaces,
+       {},
+       kListed},
+      // The values of the step before are given back later, and the producer waits for that too.
+      {"entries of a list are read when the keys are given back",
+       {{kConsumer,
+         "      const Entries entries = read_entries(place_);\n      release_keys(place_);\n      "
+         "finish(scores[0], row, entries, step",
+         "      release_keys(place_);\n      const Entries entries = read_entries(place_);\n      "
+         "finish(scores[0], row, entries, step"}},
+       {"nothing"},
+       {},
+       kListed},
       {"the missing half of a last step is seen",
        {{kFinish, "const int keys_left = exists ? params.seq_k - first_column : 0;",
          "const int keys_left = params.seq_k - first_column;"}},
@@ -631,6 +648,7 @@ std::vector<Mutant> mutants() {
       {"unchanged", {}, {"nothing"}},
       {"unchanged, head dim 256", {}, {"nothing"}, {}, kWide},
       {"unchanged, two tiles to a step", {}, {"nothing"}, {}, kBlocks},
+      {"unchanged, two tiles of a list to a step", {}, {"nothing"}, {}, kListed},
       {"unchanged, 8-bit elements", {}, {"nothing"}, {}, kBytes},
       {"unchanged, Q in registers", {}, {"nothing"}, {}, kQuery},
       {"unchanged, clusters", {}, {"nothing"}, {}, kTwos},
@@ -665,6 +683,10 @@ test::MutantRun run_of(const Mutant& mutant) {
       break;
     case kBlocks:
       run.options.config = "wgmma m128 n32 w8 s2 b2";
+      break;
+    case kListed:
+      run.options.config = "wgmma m128 n32 w8 s2 b2";
+      run.problem.pattern = causal() & ~strided(3, 1, 32);
       break;
     case kQuery:
       run.options.config = "wgmma m128 n64 w8 s2 q";

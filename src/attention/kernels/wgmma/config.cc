@@ -39,7 +39,8 @@ std::int64_t bytes_with(const KernelConfig& any, const Dims& dims, bool output_a
   const std::int64_t stage = panel_bytes(columns, dims.qk, element) +
                              panel_bytes(columns, dims.v, element) +
                              (transposes ? panel_bytes(dims.v, columns, element) : 0);
-  const std::int64_t barriers = 2 + (transposes ? 6 : 4) * config.stages;
+  // With two entries of a list to a stage, which take as much as a barrier.
+  const std::int64_t barriers = 2 + (transposes ? 7 : 5) * config.stages;
   return panel_bytes(rows, dims.qk, element) + config.stages * stage +
          (output_apart ? panel_bytes(rows, dims.v, kOutputBytes) : 0) +
          (promotes ? rows * dims.v * kSumBytes : 0) + kBarrierBytes * (barriers + kScheduler);
