@@ -1,0 +1,146 @@
+#ifndef ANNULUS_TILE_BATCH_ROW_CUH_
+#define ANNULUS_TILE_BATCH_ROW_CUH_
+
+// Joins states of a row of a batch, and writes what a row leaves: O and LSE, or the state. Eight
+// threads share a row; a thread has 8 columns at a time.
+
+#include "params/batch_params.h"
+#include "ptx/memory.cuh"
+#include "tile/element.cuh"
+#include "tile/softmax.cuh"
+
+namespace annulus::tile {
+
+using kernels::kRowThreads;
+
+// Row `row` of a tile as a query and a head.
+struct PackedRow {
+  int query;  // in the tile
+  int head;   // of H
+  bool exists;
+
+  __device__ __forceinline__ PackedRow(const kernels::BatchParams& params,
+                                       const kernels::BatchRow& tile, int column, int row) {
+    const int of_group = column % params.head_tiles * params.tile_heads;
+    query = row / params.tile_heads;
+    const int of_tile = row - query * params.tile_heads;
+    head = column / params.head_tiles * params.group + of_group + of_tile;
+    exists = query < tile.queries && of_group + of_tile < params.group;
+  }
+};
+
+// The index of a row of a part's state, whose acc begins Dv times as far on.
+__device__ __forceinline__ long long slot_row(const kernels::BatchParams& params, int slot,
+                                              int column, int row) {
+  return (static_cast<long long>(slot) * params.columns + column) * params.slot_rows + row;
+}
+
+// The largest row max and the sum of several states of one row. `each(take)` calls take(m, l) for
+// each of them, always in the same order.
+struct JoinedRow {
+  float row_max = minus_infinity();
+  float sum = 0.0f;
+
+  // The factor of a state with this row max. A state with the largest has 1. The comparison also
+  // covers infinite maxima, where the difference would be NaN: if all are empty, each has -inf.
+  __device__ __forceinline__ float weight(float m) const {
+    return m == row_max ? 1.0f : ptx::exp2(m - row_max);
+  }
+  __device__ __forceinline__ bool empty() const {
+    return sum == 0.0f && row_max == minus_infinity();
+  }
+};
+template <typename Each>
+__device__ __forceinline__ JoinedRow join(const Each& each) {
+  JoinedRow row;
+  each([&](float m, float) { row.row_max = fmaxf(row.row_max, m); });
+  each([&](float m, float l) { row.sum += row.weight(m) * l; });
+  return row;
+}
+
+// Writes a row whose state is complete but for a state that came in. `thread` is one of the eight
+// that share it; columns(first, acc) sets the joined acc of 8 columns from `first` on, which is not
+// divided by the sum.
+template <typename Shape, typename Columns>
+__device__ __forceinline__ void finish_row(const kernels::BatchParams& params,
+                                           const kernels::BatchRow& tile, const PackedRow& at,
+                                           int thread, JoinedRow row, const Columns& columns) {
+  constexpr int kDim = Shape::kDimV;
+  const long long q_row = tile.q_row + at.query;
+  const long long state_row = q_row * params.heads + at.head;
+  const bool sees_none = row.empty();  // of the keys at hand
+  float factor = 1.0f;                 // of acc
+  float in_factor = 0.0f;              // of the acc that came in
+  if constexpr (Shape::kCarryIn) {
+    const float sum = params.l_in[state_row];
+    if (sum != 0.0f) {
+      const JoinedRow own = row;
+      const float m = params.m_in[state_row];
+      row.row_max = fmaxf(own.row_max, m);
+      factor = row.weight(own.row_max);
+      in_factor = row.weight(m);
+      row.sum = factor * own.sum + in_factor * sum;
+    }
+  }
+  const bool empty = row.empty();
+  if constexpr (Shape::kCarryOut) {
+    if (thread == 0) {
+      params.m_out[state_row] = row.row_max;
+      params.l_out[state_row] = row.sum;
+    }
+  } else {
+    float correction = 1.0f;
+    // The sink logit joins the sum as a key without a value; LSE includes it.
+    if constexpr (Shape::kSinkLogit) {
+      const float sink = params.score.sinks[at.head % params.score.sink_count];
+      const float old = row.row_max;
+      row.row_max = fmaxf(old, sink);
+      correction = row.weight(old);
+      row.sum = row.sum * correction + ptx::exp2(sink - row.row_max);
+    }
+    if (params.lse != nullptr && thread == 0) {
+      params.lse[q_row * params.lse_row + at.head * params.lse_head] =
+          (row.row_max + ptx::log2(row.sum)) * params.lse_factor;
+    }
+    const float inverse = empty ? 0.0f : correction * ptx::reciprocal(row.sum);
+    factor *= inverse;
+    in_factor *= inverse;
+  }
+#pragma unroll
+  for (int first = 0; first < kDim; first += 8 * kRowThreads) {
+    const int column = first + thread * 8;
+    if (column >= kDim) break;
+    float acc[8];
+    columns(column, acc);
+    // Without a visible key acc is 0, whatever a NaN in V has made of it.
+#pragma unroll
+    for (int i = 0; i < 8; ++i) acc[i] = sees_none ? 0.0f : acc[i] * factor;
+    if constexpr (Shape::kCarryIn) {
+      if (in_factor != 0.0f) {
+        const float* in = params.acc_in + state_row * kDim + column;
+#pragma unroll
+        for (int i = 0; i < 8; i += 2) {
+          float low, high;
+          ptx::load_global_8(low, high, in + i);
+          acc[i] += in_factor * low;
+          acc[i + 1] += in_factor * high;
+        }
+      }
+    }
+    if constexpr (Shape::kCarryOut) {
+      float* out = params.acc_out + state_row * kDim + column;
+#pragma unroll
+      for (int i = 0; i < 8; i += 2) ptx::store_global_8(out + i, acc[i], acc[i + 1]);
+    } else {
+      using Output = typename Shape::Element;
+      char* out = static_cast<char*>(params.o) +
+                  (q_row * params.o_row + at.head * params.o_head + column) * kElementBytes;
+      ptx::store_global_16(out, {Output::pack(acc[0], acc[1]), Output::pack(acc[2], acc[3]),
+                                 Output::pack(acc[4], acc[5]), Output::pack(acc[6], acc[7])});
+    }
+  }
+}
+
+}  // namespace annulus::tile
+
+#endif  // ANNULUS_TILE_BATCH_ROW_CUH_
