@@ -23,17 +23,27 @@ BatchInfo describe(const batch::BatchRunner& runner) {
   const batch::BatchPlanData& plan = runner.plan();
   const attention::Dims dims{plan.problem.dim_qk, plan.problem.dim_v};
   const jit::LoadedKernel& kernel = runner.kernel();
-  return {.config = batch::to_string(plan.config),
+  const batch::ClassPlan& few = plan.classes.front();
+  const auto each = [&](const auto& number) {
+    int sum = 0;
+    for (const batch::ClassPlan& of : plan.classes) sum += number(of);
+    return sum;
+  };
+  std::string configs;
+  for (const batch::ClassPlan& of : plan.classes) {
+    configs += fmt::format("{}{}", configs.empty() ? "" : ", ", batch::to_string(of.config));
+  }
+  return {.config = std::move(configs),
           .decisions = plan.decisions,
-          .specialised_source = jit::source_text(plan.decode),
-          .part_keys = plan.part_keys,
-          .ctas = plan.ctas,
-          .launches = plan.joins ? 2 : 1,
-          .threads = plan.config.threads(),
-          .shared_bytes = batch::shared_bytes(plan.config, dims),
+          .specialised_source = jit::source_text(few.spec),
+          .part_keys = few.part_keys,
+          .ctas = few.ctas,
+          .launches = each([](const batch::ClassPlan& of) { return of.joins ? 2 : 1; }),
+          .threads = few.config.threads(),
+          .shared_bytes = batch::shared_bytes(few.config, dims),
           .registers = kernel.usage.registers,
           .local_bytes = kernel.usage.local_bytes,
-          .bytes_under_way = batch::bytes_under_way(plan.config, dims),
+          .bytes_under_way = batch::bytes_under_way(few.config, dims),
           .device_bytes = runner.device_bytes()};
 }
 
@@ -66,7 +76,7 @@ const BatchProblem& BatchPlan::problem() const { return impl_->runner.plan().pro
 const BatchInfo& BatchPlan::info() const { return impl_->info; }
 
 std::size_t BatchPlan::workspace_bytes() const {
-  return static_cast<std::size_t>(impl_->runner.plan().workspace.bytes);
+  return static_cast<std::size_t>(impl_->runner.plan().workspace_bytes);
 }
 
 void BatchPlan::prepare(void* stream, const BatchMetadata& metadata, void* workspace) const {

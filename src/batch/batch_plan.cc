@@ -31,22 +31,25 @@ BatchProblem with_bounds(BatchProblem problem) {
   return problem;
 }
 
+// Requests whose queries, with the heads of a group, are more rows than this are for chunk_forward.
+constexpr std::int64_t kMostDecodeRows = 64;
+
 // How long parts are where the caller leaves it open: short enough that a step as large as the
 // bounds has kWaves parts for each CTA, so that the last ones leave few of them idle, and long
 // enough that joining them is next to nothing beside the bytes of their keys; longer again where
 // their states would take more than kMostStateBytes.
-std::int64_t choose_part(const BatchProblem& problem, const Packing& packing, std::int64_t ctas,
+std::int64_t choose_part(const BatchProblem& problem, const ClassPlan& plan, std::int64_t ctas,
                          std::int64_t most_bytes) {
   constexpr std::int64_t kWaves = 4, kShort = 256, kLong = 1024;
   constexpr std::int64_t kMostStateBytes = std::int64_t{48} << 20;
   std::int64_t part = kShort;
-  while (part < kLong && problem.most.keys * packing.columns / (2 * part) >= kWaves * ctas) {
+  while (part < kLong && problem.most.keys * plan.packing.columns / (2 * part) >= kWaves * ctas) {
     part *= 2;
   }
   const std::int64_t most =
       most_bytes > 0 ? std::min(most_bytes, kMostStateBytes) : kMostStateBytes;
   while (part < kMostPart && part < problem.most.keys_of_one &&
-         lay_out(problem, packing, part).bytes > most) {
+         lay_out(problem, plan.packing, plan.most_queries, part, 0).end > most) {
     part *= 2;
   }
   return part;
@@ -71,31 +74,29 @@ kernels::Pages pages_of(const BatchProblem& problem) {
 
 }  // namespace
 
-Packing pack(const BatchProblem& problem) {
-  constexpr std::int64_t kRows = kernels::kPackedRows;
+Packing pack(const BatchProblem& problem, std::int64_t tile_rows) {
   const std::int64_t group = problem.heads / problem.kv_heads;
   Packing packing;
-  packing.tile_heads = std::min(group, kRows);
+  packing.tile_heads = std::min(group, tile_rows);
   packing.head_tiles = base::ceil_div(group, packing.tile_heads);
-  packing.tile_queries = std::max<std::int64_t>(1, kRows / packing.tile_heads);
+  packing.tile_queries = std::max<std::int64_t>(1, tile_rows / packing.tile_heads);
   packing.columns = problem.kv_heads * packing.head_tiles;
-  packing.slot_rows = std::min(problem.most.rows_of_one, packing.tile_queries) * packing.tile_heads;
   return packing;
 }
 
 // With t tiles of rows and k keys for each request, of which all have at most T tiles of rows and K
-// keys: the sum of t max(1, ceil(k / part)) is at most that of t + t k / part. A row has several
-// parts only if k > part, and not more than K / (part + 1) requests have that.
-WorkspaceLayout lay_out(const BatchProblem& problem, const Packing& packing,
-                        std::int64_t part_keys) {
+// keys: the sum of t max(1, ceil(k / part)) is at most that of t + t floor(k / part). A row has
+// several parts only if k > part, and not more than K / (part + 1) requests have that.
+ListLayout lay_out(const BatchProblem& problem, const Packing& packing, std::int64_t most_queries,
+                   std::int64_t part_keys, std::int64_t begin) {
+  constexpr std::int64_t kEndless = std::int64_t{1} << 60;
   const BatchBounds& most = problem.most;
-  WorkspaceLayout layout;
+  ListLayout layout;
   const std::int64_t queries = packing.tile_queries;
-  const std::int64_t rows_of_one = base::ceil_div(most.rows_of_one, queries);
+  const std::int64_t rows_of_one = base::ceil_div(most_queries, queries);
   layout.rows = std::min({most.requests * rows_of_one, most.rows,
                           (most.rows + most.requests * (queries - 1)) / queries});
   const std::int64_t parts_of_one = base::ceil_div(most.keys_of_one, part_keys);
-  constexpr std::int64_t kEndless = std::int64_t{1} << 60;
   const std::int64_t whole_parts =
       std::min(kEndless, pattern::product(most.keys / part_keys, rows_of_one));
   layout.works = std::min(layout.rows + whole_parts, layout.rows * parts_of_one);
@@ -103,26 +104,30 @@ WorkspaceLayout lay_out(const BatchProblem& problem, const Packing& packing,
     const std::int64_t split = std::min(most.requests, most.keys / (part_keys + 1));
     layout.slots = std::min(whole_parts + rows_of_one * split, layout.rows * parts_of_one);
   }
-  if (layout.works > kInt / packing.columns || layout.slots > kInt) {
-    layout.bytes = std::numeric_limits<std::int64_t>::max();
+  layout.slot_rows = std::min(most_queries, queries) * packing.tile_heads;
+  const std::int64_t states =
+      pattern::product(layout.slots, packing.columns * layout.slot_rows * problem.dim_v * 4);
+  if (layout.works > kInt / packing.columns || states > kEndless) {
+    layout.end = std::numeric_limits<std::int64_t>::max();
     return layout;
   }
-  std::int64_t at = base::round_up<std::int64_t>(sizeof(kernels::BatchHeader), 256);
+  std::int64_t at = begin;
   const auto place = [&](std::int64_t count, std::int64_t bytes) {
     const std::int64_t here = at;
     at = base::round_up<std::int64_t>(at + count * bytes, 256);
     return here;
   };
+  layout.header_at = place(1, sizeof(kernels::BatchHeader));
   layout.requests_at = place(most.requests, sizeof(kernels::BatchRequest));
   layout.row_begin_at = place(most.requests + 1, sizeof(std::int32_t));
   layout.rows_at = place(layout.rows, sizeof(kernels::BatchRow));
   layout.works_at = place(layout.works, sizeof(kernels::BatchWork));
   layout.joined_at = place(layout.rows, sizeof(std::int32_t));
-  const std::int64_t states = layout.slots * packing.columns * packing.slot_rows;
-  layout.acc_at = place(states * problem.dim_v, sizeof(float));
-  layout.m_at = place(states, sizeof(float));
-  layout.l_at = place(states, sizeof(float));
-  layout.bytes = at;
+  const std::int64_t state_rows = layout.slots * packing.columns * layout.slot_rows;
+  layout.acc_at = place(state_rows * problem.dim_v, sizeof(float));
+  layout.m_at = place(state_rows, sizeof(float));
+  layout.l_at = place(state_rows, sizeof(float));
+  layout.end = at;
   return layout;
 }
 
@@ -144,59 +149,92 @@ Problem largest_request(const BatchProblem& problem) {
   return one;
 }
 
+namespace {
+
+// The classes of requests, without their lists: those that fit few tiles of decode_forward, and
+// where there may be others, those.
+std::vector<ClassPlan> classes_of(const BatchProblem& problem,
+                                  const attention::DeviceLimits& limits) {
+  const attention::Dims dims{problem.dim_qk, problem.dim_v};
+  const std::int64_t group = problem.heads / problem.kv_heads;
+  const std::int64_t few =
+      std::min(std::max<std::int64_t>(1, kMostDecodeRows / group), problem.most.rows_of_one);
+  const auto add = [&](std::vector<ClassPlan>* classes, Kind kind, std::int64_t least,
+                       std::int64_t most) {
+    ClassPlan made;
+    made.config = choose_config(kind, dims, limits);
+    made.packing = pack(problem, made.config.tile_rows);
+    made.least_queries = least;
+    made.most_queries = most;
+    classes->push_back(std::move(made));
+  };
+  std::vector<ClassPlan> classes;
+  add(&classes, Kind::kDecode, 1, few);
+  if (problem.most.rows_of_one > few) {
+    add(&classes, Kind::kChunk, few + 1, problem.most.rows_of_one);
+  }
+  return classes;
+}
+
+std::string describe(const ClassPlan& of) {
+  return fmt::format(
+      "{} to {} queries: {}, {} heads and up to {} queries to a tile of rows, {} CTAs; keys in "
+      "parts of {}, up to {} works in a step, {} of them joined",
+      of.least_queries, of.most_queries, to_string(of.config), of.packing.tile_heads,
+      of.packing.tile_queries, of.ctas, of.part_keys, of.lists.works, of.lists.slots);
+}
+
+}  // namespace
+
 BatchPlanData make_plan(const BatchProblem& given, const BatchOptions& options,
                         const attention::DeviceLimits& limits) {
+  check_options(options);
   BatchPlanData plan;
   plan.problem = with_bounds(given);
   const BatchProblem& problem = plan.problem;
   const Problem one = largest_request(problem);
-  plan.config = choose_config({problem.dim_qk, problem.dim_v}, limits);
-  check_options(options);
   plan.forms = find_forms(problem.pattern, problem.heads);
   plan.features = {attention::features_of(one), pages_of(problem), most_runs(plan.forms)};
   plan.mask = pattern::emit(problem.pattern, kernels::kMaskNumbers, {problem.heads, {}, {}});
-  plan.packing = pack(problem);
+  plan.classes = classes_of(problem, limits);
 
   const int multiprocessors = options.max_multiprocessors > 0
                                   ? std::min(options.max_multiprocessors, limits.multiprocessors)
                                   : limits.multiprocessors;
-  const std::int64_t resident = std::int64_t{multiprocessors} * plan.config.resident;
-  plan.part_keys = options.part_keys > 0
-                       ? options.part_keys
-                       : choose_part(problem, plan.packing, resident, options.max_workspace_bytes);
-  plan.workspace = lay_out(problem, plan.packing, plan.part_keys);
-  if (plan.workspace.bytes == std::numeric_limits<std::int64_t>::max()) {
-    base::fail(ErrorCode::kUnsupported,
-               "a step within the bounds may have {} parts of {} keys for {} tiles of heads each, "
-               "and a launch takes 2^31 - 1; give smaller bounds or longer parts",
-               plan.workspace.works, plan.part_keys, plan.packing.columns);
+  for (ClassPlan& of : plan.classes) {
+    const std::int64_t resident = std::int64_t{multiprocessors} * of.config.resident;
+    // Rows of a chunk are many enough to keep all CTAs busy, and their states would be large.
+    of.part_keys =
+        of.config.kind == Kind::kChunk ? base::round_up(problem.most.keys_of_one, kLeastPart)
+        : options.part_keys > 0        ? options.part_keys
+                                : choose_part(problem, of, resident, options.max_workspace_bytes);
+    of.lists = lay_out(problem, of.packing, of.most_queries, of.part_keys, plan.workspace_bytes);
+    plan.workspace_bytes = of.lists.end;
+    if (of.lists.end == std::numeric_limits<std::int64_t>::max()) {
+      base::fail(ErrorCode::kUnsupported,
+                 "a step within the bounds may have {} parts of {} keys for {} tiles of heads "
+                 "each, and a launch takes 2^31 - 1; give smaller bounds or longer parts",
+                 of.lists.works, of.part_keys, of.packing.columns);
+    }
+    of.joins = of.lists.slots > 0;
+    of.ctas = std::max<std::int64_t>(1, std::min(resident, of.lists.works * of.packing.columns));
+    of.spec = rows_spec(of.config, plan.features, limits.arch);
+    if (of.joins) of.combine = combine_spec(plan.features, limits.arch);
+    plan.decisions.push_back(describe(of));
   }
-  if (options.max_workspace_bytes > 0 && plan.workspace.bytes > options.max_workspace_bytes) {
+  if (options.max_workspace_bytes > 0 && plan.workspace_bytes > options.max_workspace_bytes) {
     base::fail(ErrorCode::kOutOfMemory,
                "a step within the bounds needs {} bytes of workspace in parts of {} keys, and "
                "max_workspace_bytes is {}; give smaller bounds, above all of the keys of all "
                "requests together",
-               plan.workspace.bytes, plan.part_keys, options.max_workspace_bytes);
+               plan.workspace_bytes, plan.classes.front().part_keys, options.max_workspace_bytes);
   }
-  plan.joins = plan.workspace.slots > 0;
-  plan.ctas =
-      std::max<std::int64_t>(1, std::min(resident, plan.workspace.works * plan.packing.columns));
   plan.score = attention::score_numbers(one);
   plan.score_tables = attention::score_tables(problem.score);
   plan.score_code = attention::score_code(problem.score.score_mod);
   plan.lse_factor =
       problem.lse_base == LseBase::kNatural ? static_cast<float>(std::numbers::ln2) : 1.0f;
   plan.prepare = prepare_spec(limits.arch);
-  plan.decode = decode_spec(plan.config, plan.features, limits.arch);
-  if (plan.joins) plan.combine = combine_spec(plan.features, limits.arch);
-  plan.decisions = {
-      fmt::format("rows: {} heads and up to {} queries of a request to a tile of {} rows, {} tiles "
-                  "of heads",
-                  plan.packing.tile_heads, plan.packing.tile_queries,
-                  static_cast<int>(kernels::kPackedRows), plan.packing.columns),
-      fmt::format("keys: parts of {}, up to {} of them in a step, {} of them joined",
-                  plan.part_keys, plan.workspace.works, plan.workspace.slots),
-      fmt::format("launch: {} CTAs, {} to a multiprocessor", plan.ctas, plan.config.resident)};
   return plan;
 }
 

@@ -64,17 +64,65 @@ int pages_of(std::int64_t pages) {
   return static_cast<int>(pages == 0 ? kMost : pages);
 }
 
+void set_operands(const BatchOperands& operands, kernels::BatchParams* params) {
+  params->q = operands.q;
+  params->k = operands.k;
+  params->v = operands.v;
+  params->o = operands.o;
+  params->lse = operands.lse;
+  params->acc_in = operands.state_in.acc;
+  params->m_in = operands.state_in.m;
+  params->l_in = operands.state_in.l;
+  params->acc_out = operands.state_out.acc;
+  params->m_out = operands.state_out.m;
+  params->l_out = operands.state_out.l;
+  params->q_row = operands.q_strides.row, params->q_head = operands.q_strides.head;
+  params->k_page = operands.k_strides.page, params->k_row = operands.k_strides.row;
+  params->k_head = operands.k_strides.head;
+  params->v_page = operands.v_strides.page, params->v_row = operands.v_strides.row;
+  params->v_head = operands.v_strides.head;
+  params->o_row = operands.o_strides.row, params->o_head = operands.o_strides.head;
+  params->lse_row = operands.lse_strides.row, params->lse_head = operands.lse_strides.head;
+  params->k_page_count = pages_of(operands.k_pages);
+  params->v_page_count = pages_of(operands.v_pages);
+}
+
+kernels::BatchTables tables_of(const ClassPlan& of, const BatchBounds& most, void* workspace) {
+  const ListLayout& lists = of.lists;
+  return {.header = at<kernels::BatchHeader>(workspace, lists.header_at),
+          .requests = at<kernels::BatchRequest>(workspace, lists.requests_at),
+          .row_begin = at<int>(workspace, lists.row_begin_at),
+          .rows = at<kernels::BatchRow>(workspace, lists.rows_at),
+          .works = at<kernels::BatchWork>(workspace, lists.works_at),
+          .joined = at<int>(workspace, lists.joined_at),
+          .acc = at<float>(workspace, lists.acc_at),
+          .m = at<float>(workspace, lists.m_at),
+          .l = at<float>(workspace, lists.l_at),
+          .most_requests = static_cast<int>(most.requests),
+          .most_rows = static_cast<int>(lists.rows),
+          .most_works = static_cast<int>(lists.works),
+          .most_slots = static_cast<int>(lists.slots)};
+}
+
+int part_tiles(const ClassPlan& of) {
+  return static_cast<int>(base::ceil_div(of.part_keys, of.config.tile_columns));
+}
+
 }  // namespace
 
 BatchRunner::BatchRunner(const device::ContextPointer& context, jit::KernelCache& kernels,
                          BatchPlanData plan)
     : context_(context), plan_(std::move(plan)) {
-  prepare_ = kernels.get(plan_.prepare);
-  decode_ = kernels.get(plan_.decode);
-  if (plan_.joins) combine_ = kernels.get(plan_.combine);
   const BatchProblem& problem = plan_.problem;
-  decode_.kernel->function.allow_dynamic_shared(
-      static_cast<std::size_t>(shared_bytes(plan_.config, {problem.dim_qk, problem.dim_v})));
+  const attention::Dims dims{problem.dim_qk, problem.dim_v};
+  prepare_ = kernels.get(plan_.prepare);
+  for (const ClassPlan& of : plan_.classes) {
+    Class& made = classes_.emplace_back();
+    made.kernel = kernels.get(of.spec);
+    made.kernel.kernel->function.allow_dynamic_shared(
+        static_cast<std::size_t>(shared_bytes(of.config, dims)));
+    if (of.joins) made.combine = kernels.get(of.combine);
+  }
 
   Packed packed;
   const std::size_t forms = packed.add(plan_.forms);
@@ -88,22 +136,28 @@ BatchRunner::BatchRunner(const device::ContextPointer& context, jit::KernelCache
                            device::MemoryUse::kTables);
 
   const BatchBounds& most = problem.most;
-  const Packing& packing = plan_.packing;
-  const int part_tiles = static_cast<int>(plan_.part_keys / plan_.config.tile_columns());
   prepare_params_.forms = attention::pointer<kernels::RowForm>(tables_, forms);
   prepare_params_.form_count = static_cast<int>(plan_.forms.size());
-  prepare_params_.tile_queries = static_cast<int>(packing.tile_queries);
-  prepare_params_.tile_columns = plan_.config.tile_columns();
-  prepare_params_.part_tiles = part_tiles;
   prepare_params_.rows = static_cast<int>(most.rows);
   prepare_params_.rows_of_one = static_cast<int>(most.rows_of_one);
   prepare_params_.keys_of_one = static_cast<int>(most.keys_of_one);
   prepare_params_.keys = most.keys;
   prepare_params_.page_rows = static_cast<int>(problem.page_rows);
+  for (std::size_t i = 0; i < classes_.size(); ++i) {
+    const ClassPlan& of = plan_.classes[i];
+    prepare_params_.classes[i] = {.tables = {},
+                                  .least_queries = static_cast<int>(of.least_queries),
+                                  .most_queries = static_cast<int>(of.most_queries),
+                                  .tile_queries = static_cast<int>(of.packing.tile_queries),
+                                  .tile_columns = of.config.tile_columns,
+                                  .part_tiles = part_tiles(of),
+                                  .padding = 0};
+  }
 
-  std::copy(plan_.mask.numbers.begin(), plan_.mask.numbers.end(), params_.mask.numbers);
-  params_.mask.lists = attention::pointer<int>(tables_, lists);
-  kernels::ScoreParams& score = params_.score;
+  kernels::BatchParams params{};
+  std::copy(plan_.mask.numbers.begin(), plan_.mask.numbers.end(), params.mask.numbers);
+  params.mask.lists = attention::pointer<int>(tables_, lists);
+  kernels::ScoreParams& score = params.score;
   score.slopes = attention::pointer<float>(tables_, slopes);
   score.bias = attention::pointer<float>(tables_, bias);
   score.sinks = attention::pointer<float>(tables_, sinks);
@@ -115,20 +169,24 @@ BatchRunner::BatchRunner(const device::ContextPointer& context, jit::KernelCache
   std::copy(plan_.score_code.numbers.begin(), plan_.score_code.numbers.end(), score.numbers);
   if (problem.page_rows > 0) {
     const Divisor divisor = divisor_of(problem.page_rows);
-    params_.page_factor = divisor.factor;
-    params_.page_shift = divisor.shift;
+    params.page_factor = divisor.factor;
+    params.page_shift = divisor.shift;
   }
-  params_.page_rows = static_cast<int>(problem.page_rows);
-  params_.heads = static_cast<int>(problem.heads);
-  params_.group = static_cast<int>(problem.heads / problem.kv_heads);
-  params_.tile_heads = static_cast<int>(packing.tile_heads);
-  params_.head_tiles = static_cast<int>(packing.head_tiles);
-  params_.columns = static_cast<int>(packing.columns);
-  params_.part_tiles = part_tiles;
-  params_.slot_rows = static_cast<int>(packing.slot_rows);
-  params_.scale = plan_.score.scale;
-  params_.softcap = plan_.score.softcap;
-  params_.lse_factor = plan_.lse_factor;
+  params.page_rows = static_cast<int>(problem.page_rows);
+  params.heads = static_cast<int>(problem.heads);
+  params.group = static_cast<int>(problem.heads / problem.kv_heads);
+  params.scale = plan_.score.scale;
+  params.softcap = plan_.score.softcap;
+  params.lse_factor = plan_.lse_factor;
+  for (std::size_t i = 0; i < classes_.size(); ++i) {
+    const ClassPlan& of = plan_.classes[i];
+    params.tile_heads = static_cast<int>(of.packing.tile_heads);
+    params.head_tiles = static_cast<int>(of.packing.head_tiles);
+    params.columns = static_cast<int>(of.packing.columns);
+    params.part_tiles = part_tiles(of);
+    params.slot_rows = static_cast<int>(of.lists.slot_rows);
+    classes_[i].params = params;
+  }
 }
 
 void BatchRunner::check_workspace(const void* workspace) const {
@@ -136,24 +194,7 @@ void BatchRunner::check_workspace(const void* workspace) const {
   if (address != 0 && address % 16 == 0) return;
   base::fail(ErrorCode::kInvalidArgument,
              "the workspace at {:#x} must be {} bytes of device memory at a multiple of 16",
-             address, plan_.workspace.bytes);
-}
-
-kernels::BatchTables BatchRunner::tables(void* workspace) const {
-  const WorkspaceLayout& layout = plan_.workspace;
-  return {.header = at<kernels::BatchHeader>(workspace, 0),
-          .requests = at<kernels::BatchRequest>(workspace, layout.requests_at),
-          .row_begin = at<int>(workspace, layout.row_begin_at),
-          .rows = at<kernels::BatchRow>(workspace, layout.rows_at),
-          .works = at<kernels::BatchWork>(workspace, layout.works_at),
-          .joined = at<int>(workspace, layout.joined_at),
-          .acc = at<float>(workspace, layout.acc_at),
-          .m = at<float>(workspace, layout.m_at),
-          .l = at<float>(workspace, layout.l_at),
-          .most_requests = static_cast<int>(plan_.problem.most.requests),
-          .most_rows = static_cast<int>(layout.rows),
-          .most_works = static_cast<int>(layout.works),
-          .most_slots = static_cast<int>(layout.slots)};
+             address, plan_.workspace_bytes);
 }
 
 void BatchRunner::check(const BatchMetadata& metadata) const {
@@ -202,8 +243,11 @@ void BatchRunner::prepare(device::LaunchSink& to, const BatchMetadata& metadata,
       table(metadata.v_pages.ids != nullptr ? metadata.v_pages : metadata.k_pages);
   params.places.k_begin = metadata.k_begin;
   params.places.v_begin = metadata.v_begin != nullptr ? metadata.v_begin : metadata.k_begin;
-  params.tables = tables(workspace);
-  to.launch(prepare_.kernel->function, {1}, {kernels::kPrepareThreads}, 0, params);
+  for (std::size_t i = 0; i < classes_.size(); ++i) {
+    params.classes[i].tables = tables_of(plan_.classes[i], plan_.problem.most, workspace);
+  }
+  to.launch(prepare_.kernel->function, {static_cast<unsigned>(classes_.size())},
+            {kernels::kPrepareThreads}, 0, params);
 }
 
 void BatchRunner::check(const BatchOperands& operands) const {
@@ -277,46 +321,34 @@ void BatchRunner::run(device::LaunchSink& to, const BatchOperands& operands,
                       void* workspace) const {
   check_workspace(workspace);
   check(operands);
-  kernels::BatchParams params = params_;
-  params.q = operands.q;
-  params.k = operands.k;
-  params.v = operands.v;
-  params.o = operands.o;
-  params.lse = operands.lse;
-  params.acc_in = operands.state_in.acc;
-  params.m_in = operands.state_in.m;
-  params.l_in = operands.state_in.l;
-  params.acc_out = operands.state_out.acc;
-  params.m_out = operands.state_out.m;
-  params.l_out = operands.state_out.l;
-  params.q_row = operands.q_strides.row, params.q_head = operands.q_strides.head;
-  params.k_page = operands.k_strides.page, params.k_row = operands.k_strides.row;
-  params.k_head = operands.k_strides.head;
-  params.v_page = operands.v_strides.page, params.v_row = operands.v_strides.row;
-  params.v_head = operands.v_strides.head;
-  params.o_row = operands.o_strides.row, params.o_head = operands.o_strides.head;
-  params.lse_row = operands.lse_strides.row, params.lse_head = operands.lse_strides.head;
-  params.k_page_count = pages_of(operands.k_pages);
-  params.v_page_count = pages_of(operands.v_pages);
-  params.tables = tables(workspace);
-  const BatchProblem& problem = plan_.problem;
-  to.launch(decode_.kernel->function, {static_cast<unsigned>(plan_.ctas)},
-            {static_cast<unsigned>(plan_.config.threads())},
-            static_cast<std::size_t>(shared_bytes(plan_.config, {problem.dim_qk, problem.dim_v})),
-            params);
-  if (!plan_.joins) return;
-  to.launch(combine_.kernel->function, {static_cast<unsigned>(plan_.ctas)},
-            {kernels::kPackedRows * kernels::kRowThreads}, 0, params);
+  const attention::Dims dims{plan_.problem.dim_qk, plan_.problem.dim_v};
+  for (std::size_t i = 0; i < classes_.size(); ++i) {
+    const ClassPlan& of = plan_.classes[i];
+    const Class& made = classes_[i];
+    kernels::BatchParams params = made.params;
+    set_operands(operands, &params);
+    params.tables = tables_of(of, plan_.problem.most, workspace);
+    to.launch(made.kernel.kernel->function, {static_cast<unsigned>(of.ctas)},
+              {static_cast<unsigned>(of.config.threads())},
+              static_cast<std::size_t>(shared_bytes(of.config, dims)), params);
+    if (!of.joins) continue;
+    to.launch(made.combine.kernel->function, {static_cast<unsigned>(of.ctas)},
+              {kernels::kPackedRows * kernels::kRowThreads}, 0, params);
+  }
 }
 
 BatchStatus BatchRunner::status(const void* workspace) const {
   check_workspace(workspace);
-  kernels::BatchHeader header{};
-  device::copy_to_host(*context_, &header, reinterpret_cast<std::uintptr_t>(workspace),
-                       sizeof(header));
-  const unsigned word = header.status.first;
-  if (word == kernels::kNothingWrong) return {};
-  return {static_cast<BatchRule>(word % 16), static_cast<std::int64_t>(word / 16)};
+  unsigned first = kernels::kNothingWrong;
+  for (const ClassPlan& of : plan_.classes) {
+    kernels::BatchHeader header{};
+    const auto begin = reinterpret_cast<std::uintptr_t>(workspace);
+    device::copy_to_host(*context_, &header,
+                         begin + static_cast<std::uintptr_t>(of.lists.header_at), sizeof(header));
+    first = std::min(first, header.status.first);
+  }
+  if (first == kernels::kNothingWrong) return {};
+  return {static_cast<BatchRule>(first % 16), static_cast<std::int64_t>(first / 16)};
 }
 
 }  // namespace annulus::batch

@@ -19,7 +19,8 @@ class BatchRunner {
 
   const BatchPlanData& plan() const { return plan_; }
   const device::ContextPointer& context() const { return context_; }
-  const jit::LoadedKernel& kernel() const { return *decode_.kernel; }
+  // The kernel of requests with few queries.
+  const jit::LoadedKernel& kernel() const { return *classes_.front().kernel.kernel; }
   std::int64_t device_bytes() const { return static_cast<std::int64_t>(tables_.bytes()); }
 
   // As BatchPlan::prepare and run. No allocation, no lock, no waiting.
@@ -33,14 +34,18 @@ class BatchRunner {
   void check_workspace(const void* workspace) const;
   void check(const BatchMetadata& metadata) const;
   void check(const BatchOperands& operands) const;
-  kernels::BatchTables tables(void* workspace) const;
+  // The kernels of a class, and what they are told of it.
+  struct Class {
+    jit::KernelLookup kernel, combine;
+    kernels::BatchParams params{};  // all but the operands and the workspace
+  };
 
   device::ContextPointer context_;
   BatchPlanData plan_;
-  jit::KernelLookup prepare_, decode_, combine_;
-  device::Buffer tables_;  // forms, the mask's lists, tables of the score
+  jit::KernelLookup prepare_;
+  std::vector<Class> classes_;  // those of the plan
+  device::Buffer tables_;       // forms, the mask's lists, tables of the score
   kernels::PrepareParams prepare_params_{};
-  kernels::BatchParams params_{};
 };
 
 }  // namespace annulus::batch

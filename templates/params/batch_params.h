@@ -10,12 +10,13 @@
 //
 //   prepare_batch   once a step: clamps the lengths, cuts each request into tiles of query rows,
 //                   finds which keys those see, cuts the keys into parts, lists the works
-//   decode_forward  once a layer: persistent CTAs take the works one after another
+//   decode_forward  once a layer: persistent CTAs take the works of requests with few queries
 //   combine_parts   once a layer: joins the parts of rows that have several, in their order
+//   chunk_forward   once a layer: the same for requests with many queries
 //
-// A tile of query rows is up to kPackedRows rows of (query, head of the group): row r is query
-// r / tile_heads of the tile and head r mod tile_heads of the tile's heads, which share one head of
-// K and V. Where keys are parted follows from a request's own lengths alone, so its answer does not
+// A tile of query rows is up to M rows of (query, head of the group): row r is query r / tile_heads
+// of the tile and head r mod tile_heads of the tile's heads, which share one head of K and V. M is
+// kPackedRows in decode_forward and larger in chunk_forward. Where keys are parted follows from a request's own lengths alone, so its answer does not
 // depend on the requests beside it.
 
 #include "params/attention_params.h"
@@ -31,12 +32,12 @@
 namespace annulus::kernels {
 
 enum : int {
-  kPackedRows = 16,  // rows of a tile: one m16n8k16
+  kPackedRows = 16,  // rows of a tile of decode_forward: one m16n8k16
   kRowThreads = 8,   // threads that write a row
   kMostRuns = 3,     // runs of keys that a tile of rows may have
   kMostForms = 16,   // of a pattern
   kPrepareThreads = 512,
-  kPartClasses = 64,  // of parts by length, which are listed longest first
+  kPartBins = 64,     // of parts by length, which are listed longest first
 };
 
 // How the rows of K and V are found; a constant of the kernel.
@@ -263,26 +264,35 @@ struct BatchTables {
   int most_slots;
 };
 
+// A way to compute requests: those with so many queries, in tiles of rows of its own size, whose
+// lists are its own. Every request has its class by the number of its queries.
+struct BatchClass {
+  BatchTables tables;
+  int least_queries;
+  int most_queries;
+  int tile_queries;  // queries of a tile of rows
+  int tile_columns;  // keys of a tile of keys
+  int part_tiles;    // of keys, in a part
+  int padding;
+};
+enum : int { kMostClasses = 2 };
+
 struct PrepareParams {
   const int* q_begin;     // [requests + 1]
   const int* k_length;    // [requests]
   const int* requests;    // null: most_requests
   const int* k_position;  // [requests], or null: 0
   KeyPlaces places;
-  BatchTables tables;
+  BatchClass classes[kMostClasses];  // one for each CTA
   const RowForm* forms;
   int form_count;
-  int tile_queries;  // queries of a tile of rows
-  int tile_columns;  // keys of a tile of keys
-  int part_tiles;    // of keys, in a part
   // Bounds: rows of Q, of one request, keys of one, of all.
   int rows;
   int rows_of_one;
   int keys_of_one;
-  int padding;
   long long keys;
   int page_rows;  // 0: no pages
-  int more_padding;
+  int padding;
 };
 
 // What decode_forward and combine_parts get. Strides count elements.

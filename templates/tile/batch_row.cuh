@@ -5,9 +5,11 @@
 // threads share a row; a thread has 8 columns at a time.
 
 #include "params/batch_params.h"
+#include "ptx/async_copy.cuh"
 #include "ptx/memory.cuh"
 #include "tile/element.cuh"
 #include "tile/softmax.cuh"
+#include "tile/swizzle.cuh"
 
 namespace annulus::tile {
 
@@ -138,6 +140,85 @@ __device__ __forceinline__ void finish_row(const kernels::BatchParams& params,
       ptx::store_global_16(out, {Output::pack(acc[0], acc[1]), Output::pack(acc[2], acc[3]),
                                  Output::pack(acc[4], acc[5]), Output::pack(acc[6], acc[7])});
     }
+  }
+}
+
+// Leaves a row of a work whose state is complete: finished, where the work is all of the row's
+// keys, else in the slot of its part.
+template <typename Shape, typename Columns>
+__device__ __forceinline__ void leave_row(const kernels::BatchParams& params,
+                                          const kernels::BatchRow& tile,
+                                          const kernels::BatchWork& work, int column,
+                                          const PackedRow& at, int packed, int thread,
+                                          const JoinedRow& row, const Columns& columns) {
+  if (tile.parts == 1) {
+    finish_row<Shape>(params, tile, at, thread, row, columns);
+    return;
+  }
+  const long long slot = slot_row(params, tile.slot + work.part, column, packed);
+  if (thread == 0) {
+    params.tables.m[slot] = row.row_max;
+    params.tables.l[slot] = row.sum;
+  }
+#pragma unroll
+  for (int first = 0; first < Shape::kDimV; first += 8 * kRowThreads) {
+    const int begin = first + thread * 8;
+    if (begin >= Shape::kDimV) break;
+    float acc[8];
+    columns(begin, acc);
+    float* const to = params.tables.acc + slot * Shape::kDimV + begin;
+#pragma unroll
+    for (int i = 0; i < 8; i += 2) ptx::store_global_8(to + i, acc[i], acc[i + 1]);
+  }
+}
+
+// Starts the copies of the kRows rows of Q of a tile, which are gathered; rows that do not exist
+// are zeros.
+template <int kDim, int kRows, int kThreads>
+__device__ __forceinline__ void start_packed_query(const kernels::BatchParams& params,
+                                                   const kernels::BatchRow& tile, int column,
+                                                   unsigned shared, unsigned thread) {
+  using Layout = Swizzle<kDim>;
+#pragma unroll 2
+  for (int i = static_cast<int>(thread); i < kRows * Layout::kChunks; i += kThreads) {
+    const int packed = i / Layout::kChunks;
+    const int chunk = i % Layout::kChunks;
+    const PackedRow from(params, tile, column, packed);
+    const char* source = static_cast<const char*>(params.q);
+    if (from.exists) {
+      source +=
+          ((tile.q_row + from.query) * params.q_row + from.head * params.q_head) * kElementBytes +
+          chunk * 16;
+    }
+    ptx::copy_async_16(shared + Layout::offset(packed, chunk), source, from.exists ? 16 : 0);
+  }
+}
+
+// Writes acc of the 16 rows of row tile r of a warp to its staging, rows of `pitch` bytes. Rows
+// that saw no key are zeros, whatever a NaN in V has made of them. Requires: the sums are complete.
+template <int kRowTiles, int kPieces>
+__device__ __forceinline__ void stage_rows(const RowState<kRowTiles>& state,
+                                           const float (&output)[kRowTiles][kPieces][4], int r,
+                                           unsigned staging, unsigned pitch, unsigned lane) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const bool empty = is_empty(state, r, half);
+    const unsigned to = staging + (lane / 4 + 8 * half) * pitch + lane % 4 * 8;
+#pragma unroll
+    for (int d = 0; d < kPieces; ++d) {
+      ptx::store_shared_8(to + d * 32, empty ? 0.0f : output[r][d][2 * half],
+                          empty ? 0.0f : output[r][d][2 * half + 1]);
+    }
+  }
+}
+__device__ __forceinline__ void load_staged(float (&acc)[8], unsigned address) {
+#pragma unroll
+  for (int i = 0; i < 8; i += 4) {
+    const ptx::Words4 four = ptx::load_shared_16(address + i * 4);
+    acc[i] = __uint_as_float(four.x);
+    acc[i + 1] = __uint_as_float(four.y);
+    acc[i + 2] = __uint_as_float(four.z);
+    acc[i + 3] = __uint_as_float(four.w);
   }
 }
 

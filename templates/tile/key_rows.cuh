@@ -17,6 +17,59 @@ namespace annulus::tile {
 
 using kernels::Pages;
 
+// The tiles of keys of a part, by number.
+template <int kRuns, int kColumns>
+class PartTiles {
+ public:
+  __device__ __forceinline__ PartTiles(const kernels::KeyRuns& runs, int first) {
+    int before = -first;  // tiles of earlier runs, less those in front of the part
+#pragma unroll
+    for (int i = 0; i < kRuns; ++i) {
+      const int begin = runs.first_tile(i, kColumns);
+      const int count = runs.end[i] > runs.begin[i] ? runs.end_tile(i, kColumns) - begin : 0;
+      shift_[i] = begin - before;
+      before += count > 0 ? count : 0;
+      end_[i] = before;
+    }
+  }
+  // The first key of tile i of the part; beyond the last tile of the row, of any.
+  __device__ __forceinline__ int first_key(int i) const {
+    int tile = i + shift_[0];
+#pragma unroll
+    for (int run = 1; run < kRuns; ++run) {
+      if (i >= end_[run - 1]) tile = i + shift_[run];
+    }
+    return tile * kColumns;
+  }
+
+ private:
+  int shift_[kRuns];
+  int end_[kRuns];
+};
+
+// Where K and V begin for a request and a column's head of keys: row 0 of page 0, or of the
+// request.
+struct HeadRows {
+  const char* k;
+  const char* v;
+};
+template <Pages kPages>
+__device__ __forceinline__ HeadRows head_rows(const kernels::BatchParams& params,
+                                              const kernels::KeyPlaces& places, int request,
+                                              int column) {
+  const long long head = column / params.head_tiles;
+  const auto first = [&](const void* data, const int* begin, long long slab, long long row,
+                         long long of_head) {
+    long long elements = head * of_head;
+    if constexpr (kPages == Pages::kNone) {
+      elements += begin != nullptr ? begin[request] * row : request * slab;
+    }
+    return static_cast<const char*>(data) + elements * kElementBytes;
+  };
+  return {first(params.k, places.k_begin, params.k_page, params.k_row, params.k_head),
+          first(params.v, places.v_begin, params.v_page, params.v_row, params.v_head)};
+}
+
 // What the lane of a key knows of it: lane i of key `first` + i mod kKeys.
 struct KeyPlace {
   int first;  // the same in all lanes
@@ -120,17 +173,14 @@ class KeyRows {
   unsigned slot_;
 };
 
-// Looks up where the keys of a request are.
-template <int kKeys, int kRuns, Pages kPages>
-class KeyFinder {
+// Which keys of a request are there, and in which pages.
+template <int kRuns, Pages kPages>
+class PageFinder {
  public:
-  __device__ __forceinline__ KeyFinder(const kernels::BatchParams& params,
-                                       const kernels::KeyPlaces& places,
-                                       const kernels::BatchRow& row, unsigned lane)
-      : params_(params),
-        runs_(row.runs),
-        lane_key_(static_cast<int>(lane) % kKeys),
-        problem_(kernels::status_of(row.request, kernels::kNoSuchPage)) {
+  __device__ __forceinline__ PageFinder(const kernels::BatchParams& params,
+                                        const kernels::KeyPlaces& places,
+                                        const kernels::BatchRow& row)
+      : params_(params), runs_(row.runs), request_(row.request) {
     if constexpr (kPages != Pages::kNone) {
       const auto pages = [&](const kernels::PageTableParams& table) {
         return table.ids +
@@ -140,17 +190,73 @@ class KeyFinder {
       v_pages_ = pages(places.v_pages);
     }
   }
+  __device__ __forceinline__ bool sees(int key) const { return runs_.template sees<kRuns>(key); }
+  // The entry of a key, and the key's row in the page that it names.
+  __device__ __forceinline__ int entry(int key) const { return kernels::page_of(params_, key); }
+  __device__ __forceinline__ int row(int key, int entry) const {
+    return key - entry * params_.page_rows;
+  }
+  __device__ __forceinline__ int k_page(int entry) const { return k_pages_[entry]; }
+  __device__ __forceinline__ int v_page(int entry, int k_page) const {
+    return v_pages_ == k_pages_ ? k_page : v_pages_[entry];
+  }
+  __device__ __forceinline__ bool are_pages(int k_page, int v_page) const {
+    const auto is_page = [](int page, int count) {
+      return static_cast<unsigned>(page) < static_cast<unsigned>(count);
+    };
+    return is_page(k_page, params_.k_page_count) && is_page(v_page, params_.v_page_count);
+  }
+  // Tells the caller of a page that is none.
+  __device__ __forceinline__ void report() const {
+    ptx::reduce_min(&params_.tables.header->status.first,
+                    kernels::status_of(request_, kernels::kNoSuchPage));
+  }
+
+  // Whether a key is there: seen by some query, in a page that is one.
+  __device__ __forceinline__ bool is_there(int key) const {
+    if (!sees(key)) return false;
+    if constexpr (kPages == Pages::kNone) return true;
+    const int at = entry(key);
+    const int page = k_page(at);
+    return are_pages(page, v_page(at, page));
+  }
+  // The bits of a lane's columns whose keys are there, of which `first` is the first: columns 8 i
+  // and 8 i + 1 of kPieces pieces of 8.
+  template <int kPieces>
+  __device__ __forceinline__ unsigned columns_there(int first) const {
+    unsigned bits = 0;
+#pragma unroll 1
+    for (int bit = 0; bit < 2 * kPieces; ++bit) {
+      if (is_there(first + bit / 2 * 8 + bit % 2)) bits |= 1u << bit;
+    }
+    return bits;
+  }
+
+ private:
+  const kernels::BatchParams& params_;
+  const kernels::KeyRuns& runs_;
+  int request_;
+  const int* k_pages_ = nullptr;
+  const int* v_pages_ = nullptr;
+};
+
+// Looks up where the keys of a warp are, a lane for each.
+template <int kKeys, int kRuns, Pages kPages>
+class KeyFinder {
+ public:
+  __device__ __forceinline__ KeyFinder(const PageFinder<kRuns, kPages>& pages, unsigned lane)
+      : pages_(pages), lane_key_(static_cast<int>(lane) % kKeys) {}
 
   // The place of the lane's key, of kKeys keys from `first` on.
   __device__ __forceinline__ KeyPlace find(int first) const {
     const int key = first + lane_key_;
-    KeyPlace place = {first, 0, 0, key, runs_.template sees<kRuns>(key)};
+    KeyPlace place = {first, 0, 0, key, pages_.sees(key)};
     if constexpr (kPages != Pages::kNone) {
-      const int entry = kernels::page_of(params_, key);
-      place.row = key - entry * params_.page_rows;
+      const int entry = pages_.entry(key);
+      place.row = pages_.row(key, entry);
       if (place.there) {
-        place.k_page = k_pages_[entry];
-        place.v_page = v_pages_ == k_pages_ ? place.k_page : v_pages_[entry];
+        place.k_page = pages_.k_page(entry);
+        place.v_page = pages_.v_page(entry, place.k_page);
       }
     }
     return place;
@@ -160,12 +266,8 @@ class KeyFinder {
   __device__ __forceinline__ unsigned there(const KeyPlace& place) const {
     bool found = place.there;
     if constexpr (kPages != Pages::kNone) {
-      const auto is_page = [](int page, int count) {
-        return static_cast<unsigned>(page) < static_cast<unsigned>(count);
-      };
-      const bool pages = is_page(place.k_page, params_.k_page_count) &&
-                         is_page(place.v_page, params_.v_page_count);
-      if (found && !pages) ptx::reduce_min(&params_.tables.header->status.first, problem_);
+      const bool pages = pages_.are_pages(place.k_page, place.v_page);
+      if (found && !pages) pages_.report();
       found = found && pages;
     }
     const unsigned all = __ballot_sync(0xffffffffu, found);
@@ -173,12 +275,113 @@ class KeyFinder {
   }
 
  private:
-  const kernels::BatchParams& params_;
-  const kernels::KeyRuns& runs_;
+  const PageFinder<kRuns, kPages>& pages_;
   int lane_key_;
-  unsigned problem_;  // the status of a request whose page is none
-  const int* k_pages_ = nullptr;
-  const int* v_pages_ = nullptr;
+};
+
+// Copies tiles of kColumns keys by all threads of a CTA. Each thread has a 16-byte column of every
+// chunk group and a row in every pass, as in TileCopier (tile/copy.cuh), and looks up the pages of
+// its rows itself, a turn before it copies them.
+template <int kDimQk, int kDimV, int kColumns, int kThreads, Pages kPages>
+class TileRows {
+  template <int kDim>
+  struct Rows {
+    using Layout = Swizzle<kDim>;
+    enum : int {
+      kRowsPerPass = kThreads / Layout::kPhases,
+      kPasses = kColumns / kRowsPerPass,
+      kGroups = Layout::kChunks / Layout::kPhases,
+    };
+    static_assert(kRowsPerPass % 8 == 0 && kColumns % kRowsPerPass == 0,
+                  "the rows of a tile must be a multiple of the rows of one pass of all threads");
+  };
+  static_assert(static_cast<int>(Rows<kDimQk>::kPasses) == static_cast<int>(Rows<kDimV>::kPasses),
+                "threads copy the same rows of K and of V");
+  enum : int {
+    kPasses = Rows<kDimQk>::kPasses,
+    kRowsPerPass = Rows<kDimQk>::kRowsPerPass,
+    kPhases = Swizzle<kDimQk>::kPhases,
+  };
+
+ public:
+  // The pages of the thread's rows of a tile, as they were found.
+  struct Places {
+    int k_page[kPasses];
+    int v_page[kPasses];
+  };
+
+  __device__ __forceinline__ TileRows(const kernels::BatchParams& params, const HeadRows& head,
+                                      unsigned thread)
+      : k_(head.k + thread % kPhases * 16),
+        v_(head.v + thread % kPhases * 16),
+        params_(params),
+        thread_row_(static_cast<int>(thread / kPhases)),
+        k_slot_(Swizzle<kDimQk>::offset(thread / kPhases, thread % kPhases)),
+        v_slot_(Swizzle<kDimV>::offset(thread / kPhases, thread % kPhases)) {}
+
+  template <typename Finder>
+  __device__ __forceinline__ void find(const Finder& finder, int first, Places* places) const {
+    if constexpr (kPages == Pages::kNone) return;
+#pragma unroll
+    for (int pass = 0; pass < kPasses; ++pass) {
+      const int key = first + pass * kRowsPerPass + thread_row_;
+      places->k_page[pass] = places->v_page[pass] = 0;
+      if (!finder.sees(key)) continue;
+      const int entry = finder.entry(key);
+      places->k_page[pass] = finder.k_page(entry);
+      places->v_page[pass] = finder.v_page(entry, places->k_page[pass]);
+    }
+  }
+
+  // Starts the copies of a tile into the buffers at `keys` and `values`. False where a page of the
+  // thread's rows is none.
+  template <typename Finder>
+  __device__ __forceinline__ bool start(const Finder& finder, int first, const Places& places,
+                                        unsigned keys, unsigned values) const {
+    bool sound = true;
+#pragma unroll
+    for (int pass = 0; pass < kPasses; ++pass) {
+      const int key = first + pass * kRowsPerPass + thread_row_;
+      bool there = finder.sees(key);
+      int row = there ? key : 0;
+      const char* k = k_;
+      const char* v = v_;
+      if constexpr (kPages != Pages::kNone) {
+        const bool pages = finder.are_pages(places.k_page[pass], places.v_page[pass]);
+        if (there && !pages) {
+          finder.report();
+          sound = false;
+        }
+        there = there && pages;
+        row = finder.row(key, finder.entry(key));
+        k += (there ? places.k_page[pass] : 0) * (params_.k_page * kElementBytes);
+        v += (there ? places.v_page[pass] : 0) * (params_.v_page * kElementBytes);
+        row = there ? row : 0;
+      }
+      k = ptx::advanced(k, row, static_cast<int>(params_.k_row) * kElementBytes);
+      v = ptx::advanced(v, row, static_cast<int>(params_.v_row) * kElementBytes);
+      copy<kDimQk>(keys + k_slot_ + pass * kRowsPerPass * Swizzle<kDimQk>::kPitch, k, there);
+      copy<kDimV>(values + v_slot_ + pass * kRowsPerPass * Swizzle<kDimV>::kPitch, v, there);
+    }
+    return sound;
+  }
+
+ private:
+  template <int kDim>
+  static __device__ __forceinline__ void copy(unsigned to, const char* from, bool there) {
+#pragma unroll
+    for (int group = 0; group < Rows<kDim>::kGroups; ++group) {
+      constexpr int kGroupBytes = kPhases * 16;
+      ptx::copy_async_16(to + group * kGroupBytes, from + group * kGroupBytes, there ? 16 : 0);
+    }
+  }
+
+  const char* k_;
+  const char* v_;
+  const kernels::BatchParams& params_;
+  int thread_row_;
+  unsigned k_slot_;
+  unsigned v_slot_;
 };
 
 }  // namespace annulus::tile

@@ -33,36 +33,6 @@
 
 namespace annulus::kernels {
 
-// The tiles of keys of a part, by number.
-template <int kRuns, int kColumns>
-class PartTiles {
- public:
-  __device__ __forceinline__ PartTiles(const KeyRuns& runs, int first) {
-    int before = -first;  // tiles of earlier runs, less those in front of the part
-#pragma unroll
-    for (int i = 0; i < kRuns; ++i) {
-      const int begin = runs.first_tile(i, kColumns);
-      const int count = runs.end[i] > runs.begin[i] ? runs.end_tile(i, kColumns) - begin : 0;
-      shift_[i] = begin - before;
-      before += count > 0 ? count : 0;
-      end_[i] = before;
-    }
-  }
-  // The first key of tile i of the part; beyond the last tile, of one that no query sees.
-  __device__ __forceinline__ int first_key(int i) const {
-    int tile = i + shift_[0];
-#pragma unroll
-    for (int run = 1; run < kRuns; ++run) {
-      if (i >= end_[run - 1]) tile = i + shift_[run];
-    }
-    return tile * kColumns;
-  }
-
- private:
-  int shift_[kRuns];
-  int end_[kRuns];
-};
-
 // The bits of the lane's columns, of kKeys that a word has: two of each piece of 8.
 template <int kKeys>
 __device__ __forceinline__ tile::RowBits lane_columns(unsigned there, unsigned lane) {
@@ -124,39 +94,15 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
     const int left = row.tiles - first_tile;
     const int count = left < params.part_tiles ? left : params.part_tiles;
 
-    // Q, whose rows are gathered; rows that do not exist are zeros.
-    for (int i = static_cast<int>(thread); i < kPackedRows * QueryLayout::kChunks; i += kThreads) {
-      const int packed = i / QueryLayout::kChunks;
-      const int chunk = i % QueryLayout::kChunks;
-      const tile::PackedRow from(params, row, column, packed);
-      const char* source =
-          static_cast<const char*>(params.q) +
-          (from.exists ? ((row.q_row + from.query) * params.q_row + from.head * params.q_head) *
-                                 tile::kElementBytes +
-                             chunk * 16
-                       : 0);
-      ptx::copy_async_16(query_tile + QueryLayout::offset(packed, chunk), source,
-                         from.exists ? 16 : 0);
-    }
+    tile::start_packed_query<kDimQk, kPackedRows, kThreads>(params, row, column, query_tile,
+                                                            thread);
     ptx::commit_copies();
-
-    const long long kv_head = column / params.head_tiles;
-    const auto first_row = [&](const void* data, const int* begin, long long slab, long long stride,
-                               long long head) {
-      long long elements = kv_head * head;
-      if constexpr (kPages == Pages::kNone) {
-        elements += begin != nullptr ? begin[row.request] * stride : row.request * slab;
-      }
-      return static_cast<const char*>(data) + elements * tile::kElementBytes;
-    };
-    const tile::KeyRows<kDimQk, kKeys, kPages> keys(
-        first_row(params.k, places.k_begin, params.k_page, params.k_row, params.k_head),
-        params.k_page, params.k_row, lane);
-    const tile::KeyRows<kDimV, kKeys, kPages> values(
-        first_row(params.v, places.v_begin, params.v_page, params.v_row, params.v_head),
-        params.v_page, params.v_row, lane);
-    const tile::KeyFinder<kKeys, kRuns, kPages> finder(params, places, row, lane);
-    const PartTiles<kRuns, kColumns> tiles(row.runs, first_tile);
+    const tile::HeadRows head = tile::head_rows<kPages>(params, places, row.request, column);
+    const tile::KeyRows<kDimQk, kKeys, kPages> keys(head.k, params.k_page, params.k_row, lane);
+    const tile::KeyRows<kDimV, kKeys, kPages> values(head.v, params.v_page, params.v_row, lane);
+    const tile::PageFinder<kRuns, kPages> pages(params, places, row);
+    const tile::KeyFinder<kKeys, kRuns, kPages> finder(pages, lane);
+    const tile::PartTiles<kRuns, kColumns> tiles(row.runs, first_tile);
     const auto find = [&](int i) {
       return finder.find(tiles.first_key(i) + static_cast<int>(warp) * kKeys);
     };
@@ -266,20 +212,12 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
     tile::complete_sums(state);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const unsigned in_tile = lane / 4 + 8 * half;
-      const bool empty = tile::is_empty(state, 0, half);
-      if (lane % 4 == 0) {
-        float* const to = row_states + (warp * kPackedRows + in_tile) * 2;
-        to[0] = empty ? tile::minus_infinity() : state.row_max[0][half];
-        to[1] = state.sum[0][half];
-      }
-      const unsigned to = mine + in_tile * kAccPitch + lane % 4 * 8;
-#pragma unroll
-      for (int d = 0; d < kDimV / 8; ++d) {
-        ptx::store_shared_8(to + d * 32, empty ? 0.0f : output[0][d][2 * half],
-                            empty ? 0.0f : output[0][d][2 * half + 1]);
-      }
+      if (lane % 4 != 0) continue;
+      float* const to = row_states + (warp * kPackedRows + lane / 4 + 8 * half) * 2;
+      to[0] = tile::is_empty(state, 0, half) ? tile::minus_infinity() : state.row_max[0][half];
+      to[1] = state.sum[0][half];
     }
+    tile::stage_rows(state, output, 0, mine, kAccPitch, lane);
     __syncthreads();
 
     const int packed = static_cast<int>(thread / tile::kRowThreads);
@@ -302,35 +240,13 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
           const float weight = joined.weight(row_states[(w * kPackedRows + packed) * 2]);
           const unsigned from =
               stages + w * (kStages * kStageBytes) + packed * kAccPitch + first * 4;
+          float of_warp[8];
+          tile::load_staged(of_warp, from);
 #pragma unroll
-          for (int i = 0; i < 8; i += 4) {
-            const ptx::Words4 four = ptx::load_shared_16(from + i * 4);
-            acc[i] += weight * __uint_as_float(four.x);
-            acc[i + 1] += weight * __uint_as_float(four.y);
-            acc[i + 2] += weight * __uint_as_float(four.z);
-            acc[i + 3] += weight * __uint_as_float(four.w);
-          }
+          for (int i = 0; i < 8; ++i) acc[i] += weight * of_warp[i];
         }
       };
-      if (row.parts == 1) {
-        tile::finish_row<Shape>(params, row, here, of_row, joined, columns);
-      } else {
-        const long long slot = tile::slot_row(params, row.slot + work.part, column, packed);
-        if (of_row == 0) {
-          params.tables.m[slot] = joined.row_max;
-          params.tables.l[slot] = joined.sum;
-        }
-#pragma unroll
-        for (int first = 0; first < kDimV; first += 8 * tile::kRowThreads) {
-          const int begin = first + of_row * 8;
-          if (begin >= kDimV) break;
-          float acc[8];
-          columns(begin, acc);
-          float* const to = params.tables.acc + slot * kDimV + begin;
-#pragma unroll
-          for (int i = 0; i < 8; i += 2) ptx::store_global_8(to + i, acc[i], acc[i + 1]);
-        }
-      }
+      tile::leave_row<Shape>(params, row, work, column, here, packed, of_row, joined, columns);
     }
     // The buffers are read until here.
     __syncthreads();

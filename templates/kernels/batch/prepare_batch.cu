@@ -1,7 +1,8 @@
 // Makes the lists of a step: from the lengths of requests, which are in device memory, to the works
-// of the kernels that follow. One CTA, launched once a step; its size depends on nothing.
+// of the kernels that follow. Launched once a step; a CTA for each class of requests, whose number
+// and size depend on no length.
 //
-//   prepare_batch<<<1, kPrepareThreads>>>(PrepareParams)
+//   prepare_batch<<<classes, kPrepareThreads>>>(PrepareParams)
 //
 // Lengths come from a kernel or a copy that nobody has checked, so that each is clamped: whatever
 // the memory holds, no list is longer than planned and no row or key outside is named. A request
@@ -87,8 +88,8 @@ __device__ __forceinline__ Checked check(const PrepareParams& params, int r) {
 }
 
 // Of a request's queries.
-__device__ __forceinline__ int tiles_of(const PrepareParams& params, int queries) {
-  return (queries + params.tile_queries - 1) / params.tile_queries;
+__device__ __forceinline__ int tiles_of(const BatchClass& of, int queries) {
+  return (queries + of.tile_queries - 1) / of.tile_queries;
 }
 
 // The request that a tile of rows belongs to: the last one that begins at or before it.
@@ -105,10 +106,10 @@ __device__ __forceinline__ int request_of(const int* row_begin, int requests, in
   return low;
 }
 
-// Which of the classes, longest first, a part of so many tiles is in.
-__device__ __forceinline__ int class_of(const PrepareParams& params, int tiles) {
-  const long long share = static_cast<long long>(tiles) * (kPartClasses - 1);
-  return kPartClasses - 1 - static_cast<int>(share / params.part_tiles);
+// Which of the bins, longest first, a part of so many tiles is in.
+__device__ __forceinline__ int bin_of(const BatchClass& of, int tiles) {
+  const long long share = static_cast<long long>(tiles) * (kPartBins - 1);
+  return kPartBins - 1 - static_cast<int>(share / of.part_tiles);
 }
 
 }  // namespace
@@ -117,11 +118,12 @@ __global__ void __launch_bounds__(kPrepareThreads)
     prepare_batch(const __grid_constant__ PrepareParams params) {
   __shared__ long long sums[kPrepareWarps];
   __shared__ unsigned status;
-  __shared__ int classes[kPartClasses];
-  const BatchTables& tables = params.tables;
+  __shared__ int bins[kPartBins];
+  const BatchClass& of = params.classes[blockIdx.x];
+  const BatchTables& tables = of.tables;
   const int thread = static_cast<int>(threadIdx.x);
   if (thread == 0) status = kNothingWrong;
-  if (thread < kPartClasses) classes[thread] = 0;
+  if (thread < kPartBins) bins[thread] = 0;
   __syncthreads();
 
   int requests = params.requests != nullptr ? *params.requests : tables.most_requests;
@@ -142,7 +144,10 @@ __global__ void __launch_bounds__(kPrepareThreads)
       checked.request.keys = 0;
       checked.status = min(checked.status, status_of(r, kTooManyKeys));
     }
-    const int tiles = tiles_of(params, checked.request.queries);
+    // What another class computes is not here.
+    const int queries = checked.request.queries;
+    if (queries < of.least_queries || queries > of.most_queries) checked.request.queries = 0;
+    const int tiles = tiles_of(of, checked.request.queries);
     const long long rows_before = rows + sum_before(tiles, sums, &all_rows);
     // q_begin does not descend, so that the rows of all requests are as many as planned, unless it
     // is wrong in between.
@@ -172,10 +177,10 @@ __global__ void __launch_bounds__(kPrepareThreads)
     if (at < row_count) {
       row.request = request_of(tables.row_begin, requests, at);
       const BatchRequest request = tables.requests[row.request];
-      const int first_query = (at - tables.row_begin[row.request]) * params.tile_queries;
+      const int first_query = (at - tables.row_begin[row.request]) * of.tile_queries;
       const int left = request.queries - first_query;
       row.q_row = request.q_begin + first_query;
-      row.queries = left < params.tile_queries ? left : params.tile_queries;
+      row.queries = left < of.tile_queries ? left : of.tile_queries;
       row.position = request.k_position + request.keys - request.queries + first_query;
       row.k_position = request.k_position;
       row.keys = request.keys;
@@ -183,8 +188,8 @@ __global__ void __launch_bounds__(kPrepareThreads)
         row.runs = runs_of(params.forms, params.form_count, row.position, row.queries,
                            row.k_position, row.keys);
       }
-      row.tiles = row.runs.tiles(params.tile_columns);
-      row.parts = row.tiles == 0 ? 1 : (row.tiles + params.part_tiles - 1) / params.part_tiles;
+      row.tiles = row.runs.tiles(of.tile_columns);
+      row.parts = row.tiles == 0 ? 1 : (row.tiles + of.part_tiles - 1) / of.part_tiles;
       if (row.queries <= 0) row.parts = 0;
     }
     long long all_works, all_slots, all_joined;
@@ -201,10 +206,10 @@ __global__ void __launch_bounds__(kPrepareThreads)
       row.slot = is_joined ? static_cast<int>(slots_before) : -1;
       tables.rows[at] = row;
       if (is_joined) tables.joined[joined_before] = at;
-      if (row.parts > 1) atomicAdd(&classes[class_of(params, params.part_tiles)], row.parts - 1);
+      if (row.parts > 1) atomicAdd(&bins[bin_of(of, of.part_tiles)], row.parts - 1);
       if (row.parts > 0) {
-        const int last = row.tiles - (row.parts - 1) * params.part_tiles;
-        atomicAdd(&classes[class_of(params, last)], 1);
+        const int last = row.tiles - (row.parts - 1) * of.part_tiles;
+        atomicAdd(&bins[bin_of(of, last)], 1);
       }
     }
     works += all_works;
@@ -213,12 +218,12 @@ __global__ void __launch_bounds__(kPrepareThreads)
   }
   __syncthreads();
 
-  // Works, longest first: where each class begins, then each part at the next place of its class.
+  // Works, longest first: where each bin begins, then each part at the next place of its bin.
   if (thread == 0) {
     int before = 0;
-    for (int i = 0; i < kPartClasses; ++i) {
-      const int count = classes[i];
-      classes[i] = before;
+    for (int i = 0; i < kPartBins; ++i) {
+      const int count = bins[i];
+      bins[i] = before;
       before += count;
     }
     BatchHeader header = {};
@@ -235,11 +240,11 @@ __global__ void __launch_bounds__(kPrepareThreads)
     const int parts = tables.rows[at].parts;
     if (parts == 0) continue;
     if (parts > 1) {
-      const int begin = atomicAdd(&classes[class_of(params, params.part_tiles)], parts - 1);
+      const int begin = atomicAdd(&bins[bin_of(of, of.part_tiles)], parts - 1);
       for (int part = 0; part < parts - 1; ++part) tables.works[begin + part] = {at, part};
     }
-    const int last = tables.rows[at].tiles - (parts - 1) * params.part_tiles;
-    tables.works[atomicAdd(&classes[class_of(params, last)], 1)] = {at, parts - 1};
+    const int last = tables.rows[at].tiles - (parts - 1) * of.part_tiles;
+    tables.works[atomicAdd(&bins[bin_of(of, last)], 1)] = {at, parts - 1};
   }
 }
 
