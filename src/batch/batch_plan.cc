@@ -68,8 +68,10 @@ void check_options(const BatchOptions& options) {
 }
 
 kernels::Pages pages_of(const BatchProblem& problem) {
-  if (problem.page_rows == 0) return kernels::Pages::kNone;
-  return problem.page_rows % 16 == 0 ? kernels::Pages::kWhole : kernels::Pages::kAny;
+  using kernels::Pages;
+  if (problem.page_rows == 0) return Pages::kNone;
+  if (problem.page_rows % 64 == 0) return Pages::k64;
+  return problem.page_rows % 16 == 0 ? Pages::k16 : Pages::kAny;
 }
 
 }  // namespace

@@ -40,11 +40,13 @@ enum : int {
   kPartBins = 64,     // of parts by length, which are listed longest first
 };
 
-// How the rows of K and V are found; a constant of the kernel.
+// How the rows of K and V are found; a constant of the kernel. The number is how many neighbouring
+// keys, counted from a multiple of it, are known to lie in one page behind one another.
 enum class Pages : int {
-  kNone = 0,   // the rows of a request follow one another
-  kWhole = 1,  // 16 divides the rows of a page, so that 16 neighbouring keys share one
-  kAny = 2,    // pages of any number of rows
+  kNone = 0,  // there are no pages: the rows of a request follow one another
+  kAny = 1,   // pages of any number of rows
+  k16 = 16,   // of a multiple of 16
+  k64 = 64,   // of a multiple of 64
 };
 
 // Query positions from `from` on, up to those of the next form, see these runs of keys: ascending,

@@ -82,6 +82,11 @@ __device__ __forceinline__ Words4 load_global_16(const void* address) {
   return v;
 }
 
+// st.global.v2.b32: PTX 1.0, any architecture.
+__device__ __forceinline__ void store_global_8(void* address, unsigned x, unsigned y) {
+  asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(address), "r"(x), "r"(y) : "memory");
+}
+
 // st.global.v4.b32: PTX 1.0, any architecture.
 __device__ __forceinline__ void store_global_16(void* address, const Words4& v) {
   asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(address), "r"(v.x), "r"(v.y),

@@ -2,7 +2,7 @@
 #define ANNULUS_TILE_BATCH_ROW_CUH_
 
 // Joins states of a row of a batch, and writes what a row leaves: O and LSE, or the state. Eight
-// threads share a row; a thread has 8 columns at a time.
+// threads share a row; a thread has 4 columns at a time, so that they move whole lines.
 
 #include "params/batch_params.h"
 #include "ptx/async_copy.cuh"
@@ -14,6 +14,19 @@
 namespace annulus::tile {
 
 using kernels::kRowThreads;
+enum : int { kRowColumns = 4 * kRowThreads };  // that the threads of a row have at a time
+
+__device__ __forceinline__ void load_columns(float (&acc)[4], const float* from) {
+  const ptx::Words4 four = ptx::load_global_16(from);
+  acc[0] = __uint_as_float(four.x);
+  acc[1] = __uint_as_float(four.y);
+  acc[2] = __uint_as_float(four.z);
+  acc[3] = __uint_as_float(four.w);
+}
+__device__ __forceinline__ void store_columns(float* to, const float (&acc)[4]) {
+  ptx::store_global_16(to, {__float_as_uint(acc[0]), __float_as_uint(acc[1]),
+                            __float_as_uint(acc[2]), __float_as_uint(acc[3])});
+}
 
 // Row `row` of a tile as a query and a head.
 struct PackedRow {
@@ -61,7 +74,7 @@ __device__ __forceinline__ JoinedRow join(const Each& each) {
 }
 
 // Writes a row whose state is complete but for a state that came in. `thread` is one of the eight
-// that share it; columns(first, acc) sets the joined acc of 8 columns from `first` on, which is not
+// that share it; columns(first, acc) sets the joined acc of 4 columns from `first` on, which is not
 // divided by the sum.
 template <typename Shape, typename Columns>
 __device__ __forceinline__ void finish_row(const kernels::BatchParams& params,
@@ -109,36 +122,28 @@ __device__ __forceinline__ void finish_row(const kernels::BatchParams& params,
     in_factor *= inverse;
   }
 #pragma unroll
-  for (int first = 0; first < kDim; first += 8 * kRowThreads) {
-    const int column = first + thread * 8;
-    if (column >= kDim) break;
-    float acc[8];
+  for (int first = 0; first < kDim; first += kRowColumns) {
+    const int column = first + thread * 4;
+    float acc[4];
     columns(column, acc);
     // Without a visible key acc is 0, whatever a NaN in V has made of it.
 #pragma unroll
-    for (int i = 0; i < 8; ++i) acc[i] = sees_none ? 0.0f : acc[i] * factor;
+    for (int i = 0; i < 4; ++i) acc[i] = sees_none ? 0.0f : acc[i] * factor;
     if constexpr (Shape::kCarryIn) {
       if (in_factor != 0.0f) {
-        const float* in = params.acc_in + state_row * kDim + column;
+        float in[4];
+        load_columns(in, params.acc_in + state_row * kDim + column);
 #pragma unroll
-        for (int i = 0; i < 8; i += 2) {
-          float low, high;
-          ptx::load_global_8(low, high, in + i);
-          acc[i] += in_factor * low;
-          acc[i + 1] += in_factor * high;
-        }
+        for (int i = 0; i < 4; ++i) acc[i] += in_factor * in[i];
       }
     }
     if constexpr (Shape::kCarryOut) {
-      float* out = params.acc_out + state_row * kDim + column;
-#pragma unroll
-      for (int i = 0; i < 8; i += 2) ptx::store_global_8(out + i, acc[i], acc[i + 1]);
+      store_columns(params.acc_out + state_row * kDim + column, acc);
     } else {
       using Output = typename Shape::Element;
       char* out = static_cast<char*>(params.o) +
                   (q_row * params.o_row + at.head * params.o_head + column) * kElementBytes;
-      ptx::store_global_16(out, {Output::pack(acc[0], acc[1]), Output::pack(acc[2], acc[3]),
-                                 Output::pack(acc[4], acc[5]), Output::pack(acc[6], acc[7])});
+      ptx::store_global_8(out, Output::pack(acc[0], acc[1]), Output::pack(acc[2], acc[3]));
     }
   }
 }
@@ -161,14 +166,11 @@ __device__ __forceinline__ void leave_row(const kernels::BatchParams& params,
     params.tables.l[slot] = row.sum;
   }
 #pragma unroll
-  for (int first = 0; first < Shape::kDimV; first += 8 * kRowThreads) {
-    const int begin = first + thread * 8;
-    if (begin >= Shape::kDimV) break;
-    float acc[8];
+  for (int first = 0; first < Shape::kDimV; first += kRowColumns) {
+    const int begin = first + thread * 4;
+    float acc[4];
     columns(begin, acc);
-    float* const to = params.tables.acc + slot * Shape::kDimV + begin;
-#pragma unroll
-    for (int i = 0; i < 8; i += 2) ptx::store_global_8(to + i, acc[i], acc[i + 1]);
+    store_columns(params.tables.acc + slot * Shape::kDimV + begin, acc);
   }
 }
 
@@ -211,15 +213,12 @@ __device__ __forceinline__ void stage_rows(const RowState<kRowTiles>& state,
     }
   }
 }
-__device__ __forceinline__ void load_staged(float (&acc)[8], unsigned address) {
-#pragma unroll
-  for (int i = 0; i < 8; i += 4) {
-    const ptx::Words4 four = ptx::load_shared_16(address + i * 4);
-    acc[i] = __uint_as_float(four.x);
-    acc[i + 1] = __uint_as_float(four.y);
-    acc[i + 2] = __uint_as_float(four.z);
-    acc[i + 3] = __uint_as_float(four.w);
-  }
+__device__ __forceinline__ void load_staged(float (&acc)[4], unsigned address) {
+  const ptx::Words4 four = ptx::load_shared_16(address);
+  acc[0] = __uint_as_float(four.x);
+  acc[1] = __uint_as_float(four.y);
+  acc[2] = __uint_as_float(four.z);
+  acc[3] = __uint_as_float(four.w);
 }
 
 }  // namespace annulus::tile

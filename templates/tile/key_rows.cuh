@@ -70,6 +70,13 @@ __device__ __forceinline__ HeadRows head_rows(const kernels::BatchParams& params
           first(params.v, places.v_begin, params.v_page, params.v_row, params.v_head)};
 }
 
+// Copies kGroups pieces of 16 bytes that are kBytes apart.
+template <int kBytes, int kGroups>
+__device__ __forceinline__ void copy_row(unsigned to, const char* from, bool exists) {
+  ptx::copy_async_16_at<(kGroups - 1) * kBytes, (kGroups - 1) * kBytes>(to, from, exists);
+  if constexpr (kGroups > 1) copy_row<kBytes, kGroups - 1>(to, from, exists);
+}
+
 // What the lane of a key knows of it: lane i of key `first` + i mod kKeys.
 struct KeyPlace {
   int first;  // the same in all lanes
@@ -113,7 +120,7 @@ class KeyRows {
       return ptx::advanced(at, __shfl_sync(0xffffffffu, row, key), row_bytes_);
     };
     // The rows of so many keys follow one another in memory, from that of one of them on.
-    constexpr int kTogether = kPages == Pages::kNone ? kKeys : 16;
+    constexpr int kTogether = kPages == Pages::k16 ? 16 : kKeys;
     int origins[kKeys / kTogether];
     const char* sources[kKeys / kTogether];
     if constexpr (kPages != Pages::kAny) {
@@ -146,11 +153,7 @@ class KeyRows {
       // of the row, and its phase can be added by an exclusive or.
       const unsigned to = (shared + slot_ + pass * kRowsPerPass * Layout::kPitch) ^
                           (Layout::phase(pass * kRowsPerPass) << 4);
-#pragma unroll
-      for (int group = 0; group < kGroups; ++group) {
-        constexpr int kGroupBytes = Layout::kPhases * 16;
-        ptx::copy_async_16(to + group * kGroupBytes, from + group * kGroupBytes, exists ? 16 : 0);
-      }
+      copy_row<Layout::kPhases * 16, kGroups>(to, from, exists);
     };
     // Nearly always all are there.
     constexpr unsigned kAll = kKeys == 32 ? 0xffffffffu : (1u << kKeys) - 1;
@@ -212,26 +215,6 @@ class PageFinder {
                     kernels::status_of(request_, kernels::kNoSuchPage));
   }
 
-  // Whether a key is there: seen by some query, in a page that is one.
-  __device__ __forceinline__ bool is_there(int key) const {
-    if (!sees(key)) return false;
-    if constexpr (kPages == Pages::kNone) return true;
-    const int at = entry(key);
-    const int page = k_page(at);
-    return are_pages(page, v_page(at, page));
-  }
-  // The bits of a lane's columns whose keys are there, of which `first` is the first: columns 8 i
-  // and 8 i + 1 of kPieces pieces of 8.
-  template <int kPieces>
-  __device__ __forceinline__ unsigned columns_there(int first) const {
-    unsigned bits = 0;
-#pragma unroll 1
-    for (int bit = 0; bit < 2 * kPieces; ++bit) {
-      if (is_there(first + bit / 2 * 8 + bit % 2)) bits |= 1u << bit;
-    }
-    return bits;
-  }
-
  private:
   const kernels::BatchParams& params_;
   const kernels::KeyRuns& runs_;
@@ -279,9 +262,34 @@ class KeyFinder {
   int lane_key_;
 };
 
+// Which keys of a tile are there: one bit for each, 32 to a word.
+template <int kColumns>
+struct KeysThere {
+  enum : int { kWords = (kColumns + 31) / 32 };
+  unsigned words[kWords];
+
+  __device__ __forceinline__ bool all() const {
+    constexpr unsigned kLast = kColumns % 32 == 0 ? 0xffffffffu : (1u << kColumns % 32) - 1;
+    bool every = words[kWords - 1] == kLast;
+#pragma unroll
+    for (int i = 0; i < kWords - 1; ++i) every = every && words[i] == 0xffffffffu;
+    return every;
+  }
+  // The bits of a lane's columns: 8 i + 2 (lane mod 4) and the next, for each piece i of 8 columns.
+  __device__ __forceinline__ unsigned of_lane(unsigned lane) const {
+    unsigned bits = 0;
+#pragma unroll
+    for (int c = 0; c < kColumns / 8; ++c) {
+      bits |= (words[c / 4] >> (c % 4 * 8 + lane % 4 * 2) & 3u) << (2 * c);
+    }
+    return bits;
+  }
+};
+
 // Copies tiles of kColumns keys by all threads of a CTA. Each thread has a 16-byte column of every
-// chunk group and a row in every pass, as in TileCopier (tile/copy.cuh), and looks up the pages of
-// its rows itself, a turn before it copies them.
+// chunk group and a row in every pass, as in TileCopier (tile/copy.cuh). Each warp looks the pages
+// of all keys of a tile up, a turn before the copy: lane i those of keys i, 32 + i, ... So each
+// warp knows which keys are there.
 template <int kDimQk, int kDimV, int kColumns, int kThreads, Pages kPages>
 class TileRows {
   template <int kDim>
@@ -294,6 +302,7 @@ class TileRows {
     };
     static_assert(kRowsPerPass % 8 == 0 && kColumns % kRowsPerPass == 0,
                   "the rows of a tile must be a multiple of the rows of one pass of all threads");
+    static_assert(kRowsPerPass <= 32, "the keys of a pass are bits of one word");
   };
   static_assert(static_cast<int>(Rows<kDimQk>::kPasses) == static_cast<int>(Rows<kDimV>::kPasses),
                 "threads copy the same rows of K and of V");
@@ -301,13 +310,18 @@ class TileRows {
     kPasses = Rows<kDimQk>::kPasses,
     kRowsPerPass = Rows<kDimQk>::kRowsPerPass,
     kPhases = Swizzle<kDimQk>::kPhases,
+    kWords = KeysThere<kColumns>::kWords,
+    // The whole tile lies in one page.
+    kOnePage = static_cast<int>(kPages) > 1 && static_cast<int>(kPages) % kColumns == 0,
   };
 
  public:
-  // The pages of the thread's rows of a tile, as they were found.
+  // What a lane knows of its keys of a tile.
   struct Places {
-    int k_page[kPasses];
-    int v_page[kPasses];
+    int k_page[kWords];
+    int v_page[kWords];
+    int row[kWords];
+    bool there[kWords];
   };
 
   __device__ __forceinline__ TileRows(const kernels::BatchParams& params, const HeadRows& head,
@@ -315,70 +329,115 @@ class TileRows {
       : k_(head.k + thread % kPhases * 16),
         v_(head.v + thread % kPhases * 16),
         params_(params),
+        lane_(static_cast<int>(thread % 32)),
         thread_row_(static_cast<int>(thread / kPhases)),
         k_slot_(Swizzle<kDimQk>::offset(thread / kPhases, thread % kPhases)),
         v_slot_(Swizzle<kDimV>::offset(thread / kPhases, thread % kPhases)) {}
 
   template <typename Finder>
   __device__ __forceinline__ void find(const Finder& finder, int first, Places* places) const {
-    if constexpr (kPages == Pages::kNone) return;
 #pragma unroll
-    for (int pass = 0; pass < kPasses; ++pass) {
-      const int key = first + pass * kRowsPerPass + thread_row_;
-      places->k_page[pass] = places->v_page[pass] = 0;
-      if (!finder.sees(key)) continue;
-      const int entry = finder.entry(key);
-      places->k_page[pass] = finder.k_page(entry);
-      places->v_page[pass] = finder.v_page(entry, places->k_page[pass]);
+    for (int i = 0; i < kWords; ++i) {
+      const int key = first + 32 * i + lane_;
+      places->there[i] = 32 * i + lane_ < kColumns && finder.sees(key);
+      places->row[i] = key;
+      if constexpr (kPages != Pages::kNone) {
+        const int entry = finder.entry(key);
+        places->row[i] = finder.row(key, entry);
+        places->k_page[i] = places->v_page[i] = 0;
+        if (!places->there[i]) continue;
+        places->k_page[i] = finder.k_page(entry);
+        places->v_page[i] = finder.v_page(entry, places->k_page[i]);
+      }
     }
   }
 
-  // Starts the copies of a tile into the buffers at `keys` and `values`. False where a page of the
-  // thread's rows is none.
+  // Starts the copies of a tile into the buffers at `keys` and `values`. Returns which are there.
+  // All threads of a warp call it.
   template <typename Finder>
-  __device__ __forceinline__ bool start(const Finder& finder, int first, const Places& places,
-                                        unsigned keys, unsigned values) const {
-    bool sound = true;
+  __device__ __forceinline__ KeysThere<kColumns> start(const Finder& finder, int first,
+                                                       const Places& places, unsigned keys,
+                                                       unsigned values) const {
+    KeysThere<kColumns> there;
 #pragma unroll
-    for (int pass = 0; pass < kPasses; ++pass) {
-      const int key = first + pass * kRowsPerPass + thread_row_;
-      bool there = finder.sees(key);
-      int row = there ? key : 0;
+    for (int i = 0; i < kWords; ++i) {
+      bool found = places.there[i];
+      if constexpr (kPages != Pages::kNone) {
+        const bool pages = finder.are_pages(places.k_page[i], places.v_page[i]);
+        if (found && !pages) finder.report();
+        found = found && pages;
+      }
+      there.words[i] = __ballot_sync(0xffffffffu, found);
+    }
+    if (there.all()) {
       const char* k = k_;
       const char* v = v_;
-      if constexpr (kPages != Pages::kNone) {
-        const bool pages = finder.are_pages(places.k_page[pass], places.v_page[pass]);
-        if (there && !pages) {
-          finder.report();
-          sound = false;
-        }
-        there = there && pages;
-        row = finder.row(key, finder.entry(key));
-        k += (there ? places.k_page[pass] : 0) * (params_.k_page * kElementBytes);
-        v += (there ? places.v_page[pass] : 0) * (params_.v_page * kElementBytes);
-        row = there ? row : 0;
+      int tile_row = first;
+      if constexpr (kOnePage) {
+        // The pages of all keys are that of the first.
+        tile_row = __shfl_sync(0xffffffffu, places.row[0], 0);
+        k += __shfl_sync(0xffffffffu, places.k_page[0], 0) * k_page_bytes();
+        v += __shfl_sync(0xffffffffu, places.v_page[0], 0) * v_page_bytes();
       }
-      k = ptx::advanced(k, row, static_cast<int>(params_.k_row) * kElementBytes);
-      v = ptx::advanced(v, row, static_cast<int>(params_.v_row) * kElementBytes);
-      copy<kDimQk>(keys + k_slot_ + pass * kRowsPerPass * Swizzle<kDimQk>::kPitch, k, there);
-      copy<kDimV>(values + v_slot_ + pass * kRowsPerPass * Swizzle<kDimV>::kPitch, v, there);
+#pragma unroll
+      for (int pass = 0; pass < kPasses; ++pass) {
+        if constexpr (kPages == Pages::kNone || kOnePage) {
+          copy_row(pass, k, v, tile_row + pass * kRowsPerPass + thread_row_, true, keys, values);
+        } else {
+          copy_key(pass, places, true, keys, values);
+        }
+      }
+      return there;
     }
-    return sound;
+#pragma unroll
+    for (int pass = 0; pass < kPasses; ++pass) {
+      const int key = pass * kRowsPerPass + thread_row_;
+      const bool exists = there.words[pass * kRowsPerPass / 32] >> (key % 32) & 1u;
+      if constexpr (kPages == Pages::kNone) {
+        copy_row(pass, k_, v_, exists ? first + key : 0, exists, keys, values);
+      } else {
+        copy_key(pass, places, exists, keys, values);
+      }
+    }
+    return there;
   }
 
  private:
+  __device__ __forceinline__ long long k_page_bytes() const {
+    return params_.k_page * kElementBytes;
+  }
+  __device__ __forceinline__ long long v_page_bytes() const {
+    return params_.v_page * kElementBytes;
+  }
+
+  // Copies the thread's row of a pass, whose place its lane knows. Requires: all threads of the
+  // warp call it.
+  __device__ __forceinline__ void copy_key(int pass, const Places& places, bool exists,
+                                           unsigned keys, unsigned values) const {
+    const int key = pass * kRowsPerPass + thread_row_;
+    const int word = pass * kRowsPerPass / 32;
+    const int k_page = __shfl_sync(0xffffffffu, places.k_page[word], key % 32);
+    const int v_page = __shfl_sync(0xffffffffu, places.v_page[word], key % 32);
+    const int row = __shfl_sync(0xffffffffu, places.row[word], key % 32);
+    copy_row(pass, k_ + (exists ? k_page : 0) * k_page_bytes(),
+             v_ + (exists ? v_page : 0) * v_page_bytes(), exists ? row : 0, exists, keys, values);
+  }
+  __device__ __forceinline__ void copy_row(int pass, const char* k, const char* v, int row,
+                                           bool exists, unsigned keys, unsigned values) const {
+    copy<kDimQk>(keys + k_slot_ + pass * kRowsPerPass * Swizzle<kDimQk>::kPitch,
+                 ptx::advanced(k, row, static_cast<int>(params_.k_row) * kElementBytes), exists);
+    copy<kDimV>(values + v_slot_ + pass * kRowsPerPass * Swizzle<kDimV>::kPitch,
+                ptx::advanced(v, row, static_cast<int>(params_.v_row) * kElementBytes), exists);
+  }
   template <int kDim>
-  static __device__ __forceinline__ void copy(unsigned to, const char* from, bool there) {
-#pragma unroll
-    for (int group = 0; group < Rows<kDim>::kGroups; ++group) {
-      constexpr int kGroupBytes = kPhases * 16;
-      ptx::copy_async_16(to + group * kGroupBytes, from + group * kGroupBytes, there ? 16 : 0);
-    }
+  static __device__ __forceinline__ void copy(unsigned to, const char* from, bool exists) {
+    tile::copy_row<kPhases * 16, Rows<kDim>::kGroups>(to, from, exists);
   }
 
   const char* k_;
   const char* v_;
   const kernels::BatchParams& params_;
+  int lane_;
   int thread_row_;
   unsigned k_slot_;
   unsigned v_slot_;

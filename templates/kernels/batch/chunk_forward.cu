@@ -93,35 +93,31 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
     const unsigned value_lane = value_tiles + tile::LaneOffset<kDimV>::rows_first(lane);
 
     // Pages are looked up a turn before their copy. The first kStages - 1 turns, which have
-    // current < 0, only start copies, so that tile 0 is in stage 0. Bit i of `sound` tells whether
-    // the pages of the thread's rows of tile current + i are pages.
+    // current < 0, only start copies, so that tile 0 is in stage 0. `there` has the keys that are
+    // there of the tiles under way.
     typename tile::TileRows<kDimQk, kDimV, kColumns, kThreads, kPages>::Places found;
+    tile::KeysThere<kColumns> there[kStages] = {};
     const auto find = [&](int i) { copier.find(finder, tiles.first_key(i), &found); };
-    unsigned sound = 0xffffffffu;
     find(0);
     int stage = 1;
 #pragma unroll 1
     for (int current = 1 - kStages; current < count;
          ++current, stage = stage == kStages - 1 ? 0 : stage + 1) {
-      bool all_sound = true;
       if (current >= 0) {
         ptx::wait_copies<kStages - 2>();
-        if constexpr (kPages == Pages::kNone) {
-          __syncthreads();
-        } else {
-          all_sound = __syncthreads_and((sound & 1u) != 0) != 0;
-        }
+        __syncthreads();
       }
-      sound >>= 1;
       if (current + kStages - 1 < count) {
         const int free_stage = stage == 0 ? kStages - 1 : stage - 1;
-        const bool are_pages = copier.start(finder, tiles.first_key(current + kStages - 1), found,
-                                            key_tiles + free_stage * kKeyBytes,
-                                            value_tiles + free_stage * kValueBytes);
-        if (!are_pages) sound &= ~(1u << (kStages - 2));
+        there[kStages - 1] = copier.start(finder, tiles.first_key(current + kStages - 1), found,
+                                          key_tiles + free_stage * kKeyBytes,
+                                          value_tiles + free_stage * kValueBytes);
       }
       ptx::commit_copies();
       find(current + kStages);
+      const tile::KeysThere<kColumns> present = there[0];
+#pragma unroll
+      for (int i = 0; i < kStages - 1; ++i) there[i] = there[i + 1];
       if (current < 0) continue;
 
       float scores[kRowTiles][kPieces][4];
@@ -156,11 +152,10 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
           }
         }
       }
-      // Only tiles in which some query does not see some key, or a page is none, are masked.
+      // Only tiles in which some key is not there, or not seen by all queries, are masked.
       const bool full = row.runs.template all_see<kRuns>(first_key, first_key + kColumns);
-      if (!full || !all_sound) {
-        const tile::RowBits existing =
-            finder.template columns_there<kPieces>(first_key + static_cast<int>(lane % 4 * 2));
+      if (!full || !present.all()) {
+        const tile::RowBits existing = present.of_lane(lane);
 #pragma unroll
         for (int r = 0; r < kRowTiles; ++r) {
 #pragma unroll
@@ -213,7 +208,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
         if (!here.exists) continue;
         tile::leave_row<Shape>(params, row, work, column, here, warp_row + 16 * r + in_tile,
                                static_cast<int>(lane % kRowThreads), joined,
-                               [&](int first, float(&acc)[8]) {
+                               [&](int first, float(&acc)[4]) {
                                  tile::load_staged(acc, staging + in_tile * kAccPitch + first * 4);
                                });
       }

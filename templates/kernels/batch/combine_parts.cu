@@ -33,20 +33,16 @@ __global__ void __launch_bounds__(kPackedRows* tile::kRowThreads)
         take(params.tables.m[slot(part)], params.tables.l[slot(part)]);
       }
     });
-    const auto columns = [&](int first, float(&acc)[8]) {
+    const auto columns = [&](int first, float(&acc)[4]) {
 #pragma unroll
-      for (int i = 0; i < 8; ++i) acc[i] = 0.0f;
+      for (int i = 0; i < 4; ++i) acc[i] = 0.0f;
 #pragma unroll 4
       for (int part = 0; part < row.parts; ++part) {
         const float weight = joined.weight(params.tables.m[slot(part)]);
-        const float* const from = params.tables.acc + slot(part) * kDim + first;
+        float of_part[4];
+        tile::load_columns(of_part, params.tables.acc + slot(part) * kDim + first);
 #pragma unroll
-        for (int i = 0; i < 8; i += 2) {
-          float low, high;
-          ptx::load_global_8(low, high, from + i);
-          acc[i] += weight * low;
-          acc[i + 1] += weight * high;
-        }
+        for (int i = 0; i < 4; ++i) acc[i] += weight * of_part[i];
       }
     };
     tile::finish_row<Shape>(params, row, here, thread, joined, columns);

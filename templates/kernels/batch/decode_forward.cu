@@ -33,16 +33,6 @@
 
 namespace annulus::kernels {
 
-// The bits of the lane's columns, of kKeys that a word has: two of each piece of 8.
-template <int kKeys>
-__device__ __forceinline__ tile::RowBits lane_columns(unsigned there, unsigned lane) {
-  const unsigned mine = there >> (lane % 4 * 2);
-  unsigned bits = 0;
-#pragma unroll
-  for (int c = 0; c < kKeys / 8; ++c) bits |= (mine >> (8 * c) & 3u) << (2 * c);
-  return bits;
-}
-
 template <typename Shape, typename Mask, typename ScoreMod = tile::NoScoreMod>
 __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
     decode_forward(const __grid_constant__ BatchParams params) {
@@ -185,7 +175,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
       constexpr unsigned kAll = kKeys == 32 ? 0xffffffffu : (1u << kKeys) - 1;
       const bool full = row.runs.template all_see<kRuns>(first_key, first_key + kKeys);
       if (present != kAll || !full) {
-        const tile::RowBits existing = lane_columns<kKeys>(present, lane);
+        const tile::RowBits existing = tile::KeysThere<kKeys>{{present}}.of_lane(lane);
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           tile::RowBits visible(true);
@@ -232,18 +222,18 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
         }
       };
       const tile::JoinedRow joined = tile::join(each_state);
-      const auto columns = [&](int first, float(&acc)[8]) {
+      const auto columns = [&](int first, float(&acc)[4]) {
 #pragma unroll
-        for (int i = 0; i < 8; ++i) acc[i] = 0.0f;
+        for (int i = 0; i < 4; ++i) acc[i] = 0.0f;
 #pragma unroll
         for (int w = 0; w < kWarps; ++w) {
           const float weight = joined.weight(row_states[(w * kPackedRows + packed) * 2]);
           const unsigned from =
               stages + w * (kStages * kStageBytes) + packed * kAccPitch + first * 4;
-          float of_warp[8];
+          float of_warp[4];
           tile::load_staged(of_warp, from);
 #pragma unroll
-          for (int i = 0; i < 8; ++i) acc[i] += weight * of_warp[i];
+          for (int i = 0; i < 4; ++i) acc[i] += weight * of_warp[i];
         }
       };
       tile::leave_row<Shape>(params, row, work, column, here, packed, of_row, joined, columns);
