@@ -20,35 +20,51 @@ std::int64_t stage_bytes(const BatchConfig& config, const attention::Dims& dims)
 // Of each head dim the deepest pipeline first. Two CTAs to a multiprocessor fill the time in which
 // one of them begins or ends a work.
 constexpr BatchConfig decode(int columns, int stages, bool query_in_registers, int resident) {
-  return {Kind::kDecode, kernels::kPackedRows, columns, stages, query_in_registers, resident};
+  return {Kind::kDecode, kernels::kPackedRows, columns, 4, stages, query_in_registers, resident};
 }
-constexpr BatchConfig chunk(int rows, int columns, int stages, int resident) {
-  return {Kind::kChunk, rows, columns, stages, false, resident};
+constexpr BatchConfig chunk(int rows, int columns, int warps, int resident) {
+  return {Kind::kChunk, rows, columns, warps, 2, false, resident};
 }
+// clang-format off
 constexpr ShippedBatchConfig kShipped[] = {
-    {{32, 32}, decode(128, 4, true, 2)},   {{32, 32}, decode(128, 3, true, 1)},
-    {{64, 64}, decode(128, 3, true, 2)},   {{64, 64}, decode(128, 2, true, 2)},
-    {{64, 64}, decode(64, 2, true, 2)},    {{96, 96}, decode(64, 4, true, 2)},
-    {{96, 96}, decode(64, 3, true, 2)},    {{96, 96}, decode(64, 3, true, 1)},
-    {{128, 128}, decode(64, 3, true, 2)},  {{128, 128}, decode(64, 2, true, 2)},
-    {{128, 128}, decode(64, 2, true, 1)},  {{192, 128}, decode(64, 2, false, 2)},
-    {{192, 128}, decode(64, 2, false, 1)}, {{192, 192}, decode(64, 2, false, 2)},
-    {{192, 192}, decode(64, 2, false, 1)}, {{256, 256}, decode(64, 3, false, 1)},
-    {{256, 256}, decode(64, 2, false, 1)}, {{32, 32}, chunk(128, 64, 2, 2)},
-    {{64, 64}, chunk(128, 64, 2, 2)},      {{96, 96}, chunk(64, 64, 2, 2)},
-    {{96, 96}, chunk(64, 64, 2, 1)},       {{128, 128}, chunk(64, 64, 2, 2)},
-    {{128, 128}, chunk(64, 64, 2, 1)},     {{192, 128}, chunk(64, 32, 2, 2)},
-    {{192, 128}, chunk(64, 32, 2, 1)},     {{192, 192}, chunk(64, 32, 2, 2)},
-    {{192, 192}, chunk(64, 32, 2, 1)},     {{256, 256}, chunk(64, 32, 2, 1)},
+    {{32, 32}, decode(128, 4, true, 2)},
+    {{32, 32}, decode(128, 3, true, 1)},
+    {{64, 64}, decode(128, 3, true, 2)},
+    {{64, 64}, decode(128, 2, true, 2)},
+    {{64, 64}, decode(64, 2, true, 2)},
+    {{96, 96}, decode(64, 4, true, 2)},
+    {{96, 96}, decode(64, 3, true, 2)},
+    {{96, 96}, decode(64, 3, true, 1)},
+    {{128, 128}, decode(64, 3, true, 2)},
+    {{128, 128}, decode(64, 2, true, 2)},
+    {{128, 128}, decode(64, 2, true, 1)},
+    {{192, 128}, decode(64, 2, false, 2)},
+    {{192, 128}, decode(64, 2, false, 1)},
+    {{192, 192}, decode(64, 2, false, 2)},
+    {{192, 192}, decode(64, 2, false, 1)},
+    {{256, 256}, decode(64, 3, false, 1)},
+    {{256, 256}, decode(64, 2, false, 1)},
+    {{32, 32}, chunk(128, 64, 4, 2)},
+    {{64, 64}, chunk(128, 64, 4, 2)},
+    {{64, 64}, chunk(128, 64, 4, 1)},
+    {{96, 96}, chunk(128, 64, 8, 1)},
+    {{128, 128}, chunk(128, 64, 8, 1)},
+    {{192, 128}, chunk(128, 32, 8, 1)},
+    {{192, 128}, chunk(64, 32, 4, 1)},
+    {{192, 192}, chunk(128, 32, 8, 1)},
+    {{192, 192}, chunk(64, 32, 4, 1)},
+    {{256, 256}, chunk(128, 32, 8, 1)},
+    {{256, 256}, chunk(64, 32, 4, 1)},
 };
+// clang-format on
 
 const char* name_of(Kind kind) { return kind == Kind::kDecode ? "decode" : "chunk"; }
 
 }  // namespace
 
 std::string to_string(const BatchConfig& config) {
-  std::string text = fmt::format("{} m{} n{} s{}", name_of(config.kind), config.tile_rows,
-                                 config.tile_columns, config.stages);
+  std::string text = fmt::format("{} m{} n{} w{} s{}", name_of(config.kind), config.tile_rows,
+                                 config.tile_columns, config.warps, config.stages);
   if (config.query_in_registers) text += " q";
   if (config.resident > 1) text += fmt::format(" x{}", config.resident);
   return text;
@@ -57,7 +73,7 @@ std::string to_string(const BatchConfig& config) {
 // Q, the buffers of K and V, and in decode_forward m and l of the rows of each warp.
 std::int64_t shared_bytes(const BatchConfig& config, const attention::Dims& dims) {
   const std::int64_t row_states =
-      BatchConfig::kWarps * kernels::kPackedRows * 2 * std::int64_t{sizeof(float)};
+      config.warps * kernels::kPackedRows * 2 * std::int64_t{sizeof(float)};
   return config.tile_rows * dims.qk * kElementBytes + config.stages * stage_bytes(config, dims) +
          (config.kind == Kind::kDecode ? row_states : 0);
 }
@@ -103,12 +119,12 @@ BatchConfig choose_config(Kind kind, const attention::Dims& dims,
 jit::KernelSpec rows_spec(const BatchConfig& config, const BatchFeatures& features,
                           jit::Arch arch) {
   using jit::Constant;
-  std::vector<Constant> own = {Constant::integer("kWarps", BatchConfig::kWarps),
+  std::vector<Constant> own = {Constant::integer("kWarps", config.warps),
                                Constant::integer("kResident", config.resident),
                                Constant::integer("kRuns", features.runs),
                                Constant::integer("kPages", static_cast<int>(features.pages))};
   if (config.kind == Kind::kDecode) {
-    own.push_back(Constant::integer("kKeys", config.tile_columns / BatchConfig::kWarps));
+    own.push_back(Constant::integer("kKeys", config.tile_columns / config.warps));
     own.push_back(Constant::boolean("kQueryInRegisters", config.query_in_registers));
     return attention::forward_spec("decode_forward", "kernels/batch/decode_forward.cu",
                                    config.stages, own, features.attention, arch);

@@ -19,20 +19,19 @@ namespace annulus::batch {
 enum class Kind { kDecode, kChunk };
 
 struct BatchConfig {
-  static constexpr int kWarps = 4;
-
   Kind kind = Kind::kDecode;
   int tile_rows = kernels::kPackedRows;  // M; of kDecode always kPackedRows, which all warps share
   int tile_columns = 64;                 // N; of kDecode each warp has a quarter of them
+  int warps = 4;                         // of kDecode always 4
   int stages = 2;                        // buffers of K and V
   bool query_in_registers = true;        // else Q is read again from shared memory in every step
   int resident = 2;                      // CTAs that one multiprocessor holds
 
-  int threads() const { return 32 * kWarps; }
+  int threads() const { return 32 * warps; }
   friend bool operator==(const BatchConfig&, const BatchConfig&) = default;
 };
 
-// "decode m16 n64 s2 q x2".
+// "decode m16 n64 w4 s2 q x2".
 std::string to_string(const BatchConfig& config);
 
 // Dynamic shared memory of a CTA.

@@ -40,7 +40,7 @@ constexpr std::int64_t kMostDecodeRows = 64;
 // their states would take more than kMostStateBytes.
 std::int64_t choose_part(const BatchProblem& problem, const ClassPlan& plan, std::int64_t ctas,
                          std::int64_t most_bytes) {
-  constexpr std::int64_t kWaves = 4, kShort = 256, kLong = 1024;
+  constexpr std::int64_t kWaves = 2, kShort = 256, kLong = 1024;
   constexpr std::int64_t kMostStateBytes = std::int64_t{48} << 20;
   std::int64_t part = kShort;
   while (part < kLong && problem.most.keys * plan.packing.columns / (2 * part) >= kWaves * ctas) {

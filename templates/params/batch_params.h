@@ -79,6 +79,14 @@ struct KeyRuns {
     for (int i = 0; i < kRuns; ++i) seen = seen || (key >= begin[i] && key < end[i]);
     return seen;
   }
+  // Whether some query sees some key in [from, to).
+  template <int kRuns = kMostRuns>
+  ANNULUS_ON_BOTH bool sees_some(int from, int to) const {
+    bool seen = false;
+    ANNULUS_UNROLL
+    for (int i = 0; i < kRuns; ++i) seen = seen || (to > begin[i] && from < end[i]);
+    return seen;
+  }
   // Whether all queries see all keys in [from, to).
   template <int kRuns = kMostRuns>
   ANNULUS_ON_BOTH bool all_see(int from, int to) const {

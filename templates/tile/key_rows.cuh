@@ -194,6 +194,10 @@ class PageFinder {
     }
   }
   __device__ __forceinline__ bool sees(int key) const { return runs_.template sees<kRuns>(key); }
+  // Whether any of the keys in [from, to) is seen.
+  __device__ __forceinline__ bool sees_some(int from, int to) const {
+    return runs_.template sees_some<kRuns>(from, to);
+  }
   // The entry of a key, and the key's row in the page that it names.
   __device__ __forceinline__ int entry(int key) const { return kernels::page_of(params_, key); }
   __device__ __forceinline__ int row(int key, int entry) const {
@@ -288,8 +292,8 @@ struct KeysThere {
 
 // Copies tiles of kColumns keys by all threads of a CTA. Each thread has a 16-byte column of every
 // chunk group and a row in every pass, as in TileCopier (tile/copy.cuh). Each warp looks the pages
-// of all keys of a tile up, a turn before the copy: lane i those of keys i, 32 + i, ... So each
-// warp knows which keys are there.
+// of all keys of a tile up, a turn before the copy: a lane those of some units of neighbouring keys
+// that share a page. So each warp knows which keys are there.
 template <int kDimQk, int kDimV, int kColumns, int kThreads, Pages kPages>
 class TileRows {
   template <int kDim>
@@ -311,17 +315,25 @@ class TileRows {
     kRowsPerPass = Rows<kDimQk>::kRowsPerPass,
     kPhases = Swizzle<kDimQk>::kPhases,
     kWords = KeysThere<kColumns>::kWords,
-    // The whole tile lies in one page.
-    kOnePage = static_cast<int>(kPages) > 1 && static_cast<int>(kPages) % kColumns == 0,
+    // Keys of a unit: they are looked up together. Lane i has units i, 32 + i, ... of the tile.
+    kUnit = kPages == Pages::kAny                 ? 1
+            : kPages == Pages::kNone              ? kColumns
+            : static_cast<int>(kPages) < kColumns ? static_cast<int>(kPages)
+                                                  : kColumns,
+    kUnits = kColumns / kUnit,
+    kLooks = (kUnits + 31) / 32,
   };
 
  public:
-  // What a lane knows of its keys of a tile.
+  static_assert(kColumns % kUnit == 0 && (kUnits >= 32 || 32 % kUnits == 0),
+                "lanes share the units of a tile evenly");
+
+  // What a lane knows of its units of a tile.
   struct Places {
-    int k_page[kWords];
-    int v_page[kWords];
-    int row[kWords];
-    bool there[kWords];
+    int k_page[kLooks];
+    int v_page[kLooks];
+    int row[kLooks];  // of the unit's first key
+    bool seen[kLooks];
   };
 
   __device__ __forceinline__ TileRows(const kernels::BatchParams& params, const HeadRows& head,
@@ -336,19 +348,18 @@ class TileRows {
 
   template <typename Finder>
   __device__ __forceinline__ void find(const Finder& finder, int first, Places* places) const {
+    if constexpr (kPages == Pages::kNone) return;
 #pragma unroll
-    for (int i = 0; i < kWords; ++i) {
-      const int key = first + 32 * i + lane_;
-      places->there[i] = 32 * i + lane_ < kColumns && finder.sees(key);
-      places->row[i] = key;
-      if constexpr (kPages != Pages::kNone) {
-        const int entry = finder.entry(key);
-        places->row[i] = finder.row(key, entry);
-        places->k_page[i] = places->v_page[i] = 0;
-        if (!places->there[i]) continue;
-        places->k_page[i] = finder.k_page(entry);
-        places->v_page[i] = finder.v_page(entry, places->k_page[i]);
-      }
+    for (int i = 0; i < kLooks; ++i) {
+      const int unit = kUnits >= 32 ? 32 * i + lane_ : lane_ % kUnits;
+      const int key = first + kUnit * unit;
+      const int entry = finder.entry(key);
+      places->row[i] = finder.row(key, entry);
+      places->seen[i] = unit < kUnits && finder.sees_some(key, key + kUnit);
+      places->k_page[i] = places->v_page[i] = 0;
+      if (!places->seen[i]) continue;
+      places->k_page[i] = finder.k_page(entry);
+      places->v_page[i] = finder.v_page(entry, places->k_page[i]);
     }
   }
 
@@ -358,45 +369,31 @@ class TileRows {
   __device__ __forceinline__ KeysThere<kColumns> start(const Finder& finder, int first,
                                                        const Places& places, unsigned keys,
                                                        unsigned values) const {
-    KeysThere<kColumns> there;
-#pragma unroll
-    for (int i = 0; i < kWords; ++i) {
-      bool found = places.there[i];
-      if constexpr (kPages != Pages::kNone) {
-        const bool pages = finder.are_pages(places.k_page[i], places.v_page[i]);
-        if (found && !pages) finder.report();
-        found = found && pages;
-      }
-      there.words[i] = __ballot_sync(0xffffffffu, found);
-    }
+    const KeysThere<kColumns> there = keys_there(finder, first, places);
+    const Origin whole = {k_, v_, kPages == Pages::kNone ? first : 0};
     if (there.all()) {
-      const char* k = k_;
-      const char* v = v_;
-      int tile_row = first;
-      if constexpr (kOnePage) {
-        // The pages of all keys are that of the first.
-        tile_row = __shfl_sync(0xffffffffu, places.row[0], 0);
-        k += __shfl_sync(0xffffffffu, places.k_page[0], 0) * k_page_bytes();
-        v += __shfl_sync(0xffffffffu, places.v_page[0], 0) * v_page_bytes();
-      }
+      const Origin tile =
+          kUnits == 1 && kPages != Pages::kNone ? origin(places, 0, 0, true) : whole;
 #pragma unroll
       for (int pass = 0; pass < kPasses; ++pass) {
-        if constexpr (kPages == Pages::kNone || kOnePage) {
-          copy_row(pass, k, v, tile_row + pass * kRowsPerPass + thread_row_, true, keys, values);
+        const int key = pass * kRowsPerPass + thread_row_;
+        if constexpr (kUnits == 1) {
+          copy_pass(pass, tile, key, true, keys, values);
         } else {
-          copy_key(pass, places, true, keys, values);
+          copy_pass(pass, origin(places, pass, key / kUnit, true), key % kUnit, true, keys, values);
         }
       }
-      return there;
-    }
+    } else {
 #pragma unroll
-    for (int pass = 0; pass < kPasses; ++pass) {
-      const int key = pass * kRowsPerPass + thread_row_;
-      const bool exists = there.words[pass * kRowsPerPass / 32] >> (key % 32) & 1u;
-      if constexpr (kPages == Pages::kNone) {
-        copy_row(pass, k_, v_, exists ? first + key : 0, exists, keys, values);
-      } else {
-        copy_key(pass, places, exists, keys, values);
+      for (int pass = 0; pass < kPasses; ++pass) {
+        const int key = pass * kRowsPerPass + thread_row_;
+        const bool exists = there.words[pass * kRowsPerPass / 32] >> (key % 32) & 1u;
+        if constexpr (kPages == Pages::kNone) {
+          copy_pass(pass, whole, exists ? key : -first, exists, keys, values);
+        } else {
+          copy_pass(pass, origin(places, pass, key / kUnit, exists), exists ? key % kUnit : 0,
+                    exists, keys, values);
+        }
       }
     }
     return there;
@@ -410,24 +407,65 @@ class TileRows {
     return params_.v_page * kElementBytes;
   }
 
-  // Copies the thread's row of a pass, whose place its lane knows. Requires: all threads of the
-  // warp call it.
-  __device__ __forceinline__ void copy_key(int pass, const Places& places, bool exists,
-                                           unsigned keys, unsigned values) const {
-    const int key = pass * kRowsPerPass + thread_row_;
-    const int word = pass * kRowsPerPass / 32;
-    const int k_page = __shfl_sync(0xffffffffu, places.k_page[word], key % 32);
-    const int v_page = __shfl_sync(0xffffffffu, places.v_page[word], key % 32);
-    const int row = __shfl_sync(0xffffffffu, places.row[word], key % 32);
-    copy_row(pass, k_ + (exists ? k_page : 0) * k_page_bytes(),
-             v_ + (exists ? v_page : 0) * v_page_bytes(), exists ? row : 0, exists, keys, values);
+  template <typename Finder>
+  __device__ __forceinline__ KeysThere<kColumns> keys_there(const Finder& finder, int first,
+                                                            const Places& places) const {
+    // Which units are in pages that are none, a bit for each lane that knows of one.
+    unsigned wrong[kLooks] = {};
+    if constexpr (kPages != Pages::kNone) {
+#pragma unroll
+      for (int i = 0; i < kLooks; ++i) {
+        const bool is_wrong =
+            places.seen[i] && !finder.are_pages(places.k_page[i], places.v_page[i]);
+        if (is_wrong) finder.report();
+        wrong[i] = __ballot_sync(0xffffffffu, is_wrong);
+      }
+    }
+    KeysThere<kColumns> there;
+#pragma unroll
+    for (int i = 0; i < kWords; ++i) {
+      const int key = 32 * i + lane_;
+      bool found = key < kColumns && finder.sees(first + key);
+      if constexpr (kPages != Pages::kNone) {
+        const unsigned of_unit = kUnit == 1 ? wrong[i < kLooks ? i : 0] >> lane_
+                                            : wrong[0] >> (key < kColumns ? key / kUnit : 0);
+        found = found && (of_unit & 1u) == 0;
+      }
+      there.words[i] = __ballot_sync(0xffffffffu, found);
+    }
+    return there;
   }
-  __device__ __forceinline__ void copy_row(int pass, const char* k, const char* v, int row,
-                                           bool exists, unsigned keys, unsigned values) const {
-    copy<kDimQk>(keys + k_slot_ + pass * kRowsPerPass * Swizzle<kDimQk>::kPitch,
-                 ptx::advanced(k, row, static_cast<int>(params_.k_row) * kElementBytes), exists);
-    copy<kDimV>(values + v_slot_ + pass * kRowsPerPass * Swizzle<kDimV>::kPitch,
-                ptx::advanced(v, row, static_cast<int>(params_.v_row) * kElementBytes), exists);
+
+  // Where a unit begins: `row` rows behind k and v.
+  struct Origin {
+    const char* k;
+    const char* v;
+    int row;
+  };
+  // That of the unit of the thread's row of a pass; of one that does not exist, where K and V
+  // begin. Requires: all threads of the warp call it.
+  __device__ __forceinline__ Origin origin(const Places& places, int pass, int unit,
+                                           bool exists) const {
+    // The rows of a pass are in units of one look.
+    const int look = pass * kRowsPerPass / kUnit / 32;
+    const int k_page = __shfl_sync(0xffffffffu, places.k_page[look], unit % 32);
+    const int v_page = __shfl_sync(0xffffffffu, places.v_page[look], unit % 32);
+    const int row = __shfl_sync(0xffffffffu, places.row[look], unit % 32);
+    if (!exists) return {k_, v_, 0};
+    return {k_ + k_page * k_page_bytes(), v_ + v_page * v_page_bytes(), row};
+  }
+
+  // Copies the thread's row of a pass, if it exists: `row` rows behind the origin.
+  __device__ __forceinline__ void copy_pass(int pass, const Origin& from, int row, bool exists,
+                                            unsigned keys, unsigned values) const {
+    copy<kDimQk>(
+        keys + k_slot_ + pass * kRowsPerPass * Swizzle<kDimQk>::kPitch,
+        ptx::advanced(from.k, from.row + row, static_cast<int>(params_.k_row) * kElementBytes),
+        exists);
+    copy<kDimV>(
+        values + v_slot_ + pass * kRowsPerPass * Swizzle<kDimV>::kPitch,
+        ptx::advanced(from.v, from.row + row, static_cast<int>(params_.v_row) * kElementBytes),
+        exists);
   }
   template <int kDim>
   static __device__ __forceinline__ void copy(unsigned to, const char* from, bool exists) {

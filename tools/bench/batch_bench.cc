@@ -17,12 +17,16 @@
 #include "base/math.h"
 #include "base/random.h"
 #include "batch/batch_plan.h"
+#include "batch/batch_runner.h"
 #include "harness.h"
 #include "params/batch_params.h"
 
 namespace {
 
 using namespace annulus;
+
+const attention::DeviceLimits kH200 = {
+    .arch = {90, 'a'}, .multiprocessors = 132, .shared_bytes_per_block = 227 * 1024};
 
 struct Request {
   std::int64_t queries;
@@ -72,8 +76,8 @@ std::vector<Request> log_uniform(std::int64_t count, double most, std::uint64_t 
 // A step with zeros for tensors, whose pages follow one another.
 class Step {
  public:
-  Step(const Device& device, const BatchProblem& problem, const std::vector<Request>& requests, const BatchOptions& options = {})
-      : device_(device), plan_(plan_batch(device, problem, options)) {
+  Step(const Device& device, const BatchProblem& problem, const std::vector<Request>& requests)
+      : device_(device), plan_(plan_batch(device, problem)) {
     std::vector<std::int32_t> q_begin = {0}, k_length, ids, begin = {0};
     std::int32_t key = 0;
     for (const Request& request : requests) {
@@ -121,7 +125,6 @@ class Step {
 
   const BatchPlan& plan() const { return plan_; }
   double visible_bytes() const { return visible_bytes_; }
-  void prepare() const { plan_.prepare(nullptr, metadata_, workspace_.data()); }
   void run() const { plan_.run(nullptr, operands_, workspace_.data()); }
   std::map<std::string, double> counters() const {
     device_.counters(true);
@@ -131,12 +134,44 @@ class Step {
     for (const auto& [name, value] : device_.counters()) all[name] = static_cast<double>(value);
     return all;
   }
-  // The tiles of keys of the CTA that has most of them over the mean of all CTAs, by the lists that
-  // prepare() has made, of requests with few queries.
-  double imbalance() const {
-    const batch::BatchPlanData data =
-        batch::make_plan(plan_.problem(), {}, api::limits_of(api::inside(device_)));
-    const batch::ClassPlan& of = data.classes.front();
+
+ private:
+  const std::int32_t* put(const std::vector<std::int32_t>& values) {
+    memory_.push_back(device_.allocate(std::max<std::size_t>(values.size(), 1) * 4));
+    device_.copy_to_device(memory_.back().data(), values.data(), values.size() * 4);
+    return static_cast<const std::int32_t*>(memory_.back().data());
+  }
+  void* zeros(std::int64_t elements) {
+    const std::vector<std::uint16_t> values(static_cast<std::size_t>(elements));
+    memory_.push_back(device_.allocate(values.size() * 2));
+    device_.copy_to_device(memory_.back().data(), values.data(), values.size() * 2);
+    return memory_.back().data();
+  }
+
+  Device device_;
+  BatchPlan plan_;
+  BatchMetadata metadata_;
+  BatchOperands operands_;
+  std::vector<DeviceMemory> memory_;
+  DeviceMemory workspace_;
+  double visible_bytes_ = 0;
+};
+
+// How evenly steps of decoding requests are dealt out to the CTAs of an H200, by the lists that the
+// device makes of them.
+class Dealing {
+ public:
+  Dealing(const Device& device, std::int64_t requests, std::int64_t keys_of_one, std::int64_t keys)
+      : device_(device),
+        runner_(api::inside(device).context, *api::inside(device).kernels,
+                plan_of(requests, keys_of_one, keys, api::limits_of(api::inside(device)).arch)),
+        workspace_(device.allocate(static_cast<std::size_t>(runner_.plan().workspace_bytes))),
+        metadata_(device.allocate(static_cast<std::size_t>(2 * requests + 2) * 4)) {}
+
+  // The tiles of keys of the CTA that has most of them over the mean of all CTAs.
+  double imbalance(const std::vector<Request>& requests) const {
+    prepare(requests);
+    const batch::ClassPlan& of = runner_.plan().classes.front();
     const auto fetch = [&](auto* values, std::int64_t at) {
       device_.copy_to_host(values->data(), static_cast<std::byte*>(workspace_.data()) + at,
                            values->size() * sizeof((*values)[0]));
@@ -163,25 +198,39 @@ class Step {
   }
 
  private:
-  const std::int32_t* put(const std::vector<std::int32_t>& values) {
-    memory_.push_back(device_.allocate(std::max<std::size_t>(values.size(), 1) * 4));
-    device_.copy_to_device(memory_.back().data(), values.data(), values.size() * 4);
-    return static_cast<const std::int32_t*>(memory_.back().data());
+  static batch::BatchPlanData plan_of(std::int64_t requests, std::int64_t keys_of_one,
+                                      std::int64_t keys, jit::Arch arch) {
+    BatchProblem problem = problem_of(32, 8, 128, decoding(requests, keys_of_one), 0);
+    problem.most.keys = keys;
+    batch::BatchPlanData plan = batch::make_plan(problem, {}, kH200);
+    // The lists are those of an H200, and the kernels those of the device that makes them.
+    plan.prepare.arch = arch;
+    for (batch::ClassPlan& of : plan.classes) of.spec.arch = of.combine.arch = arch;
+    return plan;
   }
-  void* zeros(std::int64_t elements) {
-    const std::vector<std::uint16_t> values(static_cast<std::size_t>(elements));
-    memory_.push_back(device_.allocate(values.size() * 2));
-    device_.copy_to_device(memory_.back().data(), values.data(), values.size() * 2);
-    return memory_.back().data();
+  void prepare(const std::vector<Request>& requests) const {
+    std::vector<std::int32_t> words = {static_cast<std::int32_t>(requests.size())};
+    for (std::size_t i = 0; i <= requests.size(); ++i) {
+      words.push_back(static_cast<std::int32_t>(i));
+    }
+    for (const Request& request : requests) {
+      words.push_back(static_cast<std::int32_t>(request.keys));
+    }
+    auto* const at = static_cast<std::int32_t*>(metadata_.data());
+    device_.copy_to_device(at, words.data(), words.size() * 4);
+    BatchMetadata metadata;
+    metadata.requests = at;
+    metadata.q_begin = at + 1;
+    metadata.k_length = at + 2 + requests.size();
+    device::StreamSink to(nullptr);
+    runner_.prepare(to, metadata, workspace_.data());
+    device_.synchronize();
   }
 
   Device device_;
-  BatchPlan plan_;
-  BatchMetadata metadata_;
-  BatchOperands operands_;
-  std::vector<DeviceMemory> memory_;
+  batch::BatchRunner runner_;
   DeviceMemory workspace_;
-  double visible_bytes_ = 0;
+  DeviceMemory metadata_;
 };
 
 Device open(const char* name) {
@@ -209,15 +258,6 @@ int main(int argc, char** argv) {
                .bar = 1.03,
                .lower_is_better = true},
               [=] { return step->counters()["global_sectors_read"] * 32 / step->visible_bytes(); });
-    if (std::getenv("PROBE")) {
-      for (std::int64_t part : {256, 1024, 4096}) {
-        BatchOptions o; o.part_keys = part;
-        Step st(device, problem_of(32, 8, 128, requests, 16), requests, o);
-        auto c = st.counters();
-        std::printf("part %ld bytes %.0f\n", (long)part, st.visible_bytes());
-        for (auto& [n, v] : c) std::printf("  %s %.4f\n", n.c_str(), v / st.visible_bytes());
-      }
-    }
     bench.add({.name = at + "warp instructions for a byte of K and V",
                .unit = "",
                .bar = 0.05,
@@ -251,35 +291,34 @@ int main(int argc, char** argv) {
                     at + "a chunk, pages of 16", at + "a chunk, pages of 0");
   }
 
-  // An H200 has 132 multiprocessors, a simulated device as many as one says.
-  const Device wide = open("sim:sm_90a");
-  const auto imbalances = std::make_shared<std::vector<double>>();
-  bench.add({.name = "busiest CTA over the mean, 200 batches of 8 to 256 requests: median",
-             .unit = "x",
-             .bar = 1.15,
+  const Device device = open("sim:sm_90a");
+  constexpr std::int64_t kPool = std::int64_t{1} << 22;
+  const auto dealing = std::make_shared<Dealing>(device, 256, 131072, kPool);
+  const auto imbalances = [=] {
+    std::vector<double> all;
+    base::Random random(17);
+    for (std::uint64_t seed = 0; all.size() < 1000; ++seed) {
+      const auto requests = log_uniform(8 + random.below(249), 131072, seed);
+      std::int64_t keys = 0;
+      for (const Request& request : requests) keys += request.keys;
+      if (keys <= kPool) all.push_back(dealing->imbalance(requests));
+    }
+    return all;
+  };
+  const std::string batches = "busiest CTA over the mean, 1,000 batches of 8 to 256 requests: ";
+  bench.add({.name = batches + "median", .unit = "x", .bar = 1.15, .lower_is_better = true},
+            [=] { return bench::median(imbalances()); });
+  bench.add({.name = batches + "worst", .unit = "x", .lower_is_better = true},
+            [=] { return std::ranges::max(imbalances()); });
+  bench.add({.name = "workspace, 256 requests, 64/8 heads, D128, a million keys",
+             .unit = "MiB",
+             .bar = 64,
              .lower_is_better = true},
             [=] {
-              imbalances->clear();
-              base::Random random(17);
-              for (std::uint64_t i = 0; i < 200; ++i) {
-                const std::int64_t count = 8 + random.below(249);
-                imbalances->push_back(0);
-                static_cast<void>(count);
-              }
-              return bench::median(*imbalances);
+              BatchProblem problem = problem_of(64, 8, 128, decoding(256, 131072), 16);
+              problem.most.keys = 1 << 20;
+              const batch::BatchPlanData plan = batch::make_plan(problem, {}, kH200);
+              return static_cast<double>(plan.workspace_bytes) / (1 << 20);
             });
-  bench.add(
-      {.name = "workspace, 256 requests, 64/8 heads, D128, a million keys",
-       .unit = "MiB",
-       .bar = 64,
-       .lower_is_better = true},
-      [=] {
-        BatchProblem problem = problem_of(64, 8, 128, decoding(256, 131072), 16);
-        problem.most.keys = 1 << 20;
-        const batch::BatchPlanData plan = batch::make_plan(
-            problem, {},
-            {.arch = {90, 'a'}, .multiprocessors = 132, .shared_bytes_per_block = 227 * 1024});
-        return static_cast<double>(plan.workspace_bytes) / (1 << 20);
-      });
   return bench.run();
 }

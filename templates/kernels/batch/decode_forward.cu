@@ -222,18 +222,21 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
         }
       };
       const tile::JoinedRow joined = tile::join(each_state);
+      float weights[kWarps];
+#pragma unroll
+      for (int w = 0; w < kWarps; ++w) {
+        weights[w] = joined.weight(row_states[(w * kPackedRows + packed) * 2]);
+      }
+      const unsigned staged = stages + packed * kAccPitch;
       const auto columns = [&](int first, float(&acc)[4]) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) acc[i] = 0.0f;
 #pragma unroll
         for (int w = 0; w < kWarps; ++w) {
-          const float weight = joined.weight(row_states[(w * kPackedRows + packed) * 2]);
-          const unsigned from =
-              stages + w * (kStages * kStageBytes) + packed * kAccPitch + first * 4;
           float of_warp[4];
-          tile::load_staged(of_warp, from);
+          tile::load_staged(of_warp, staged + w * (kStages * kStageBytes) + first * 4);
 #pragma unroll
-          for (int i = 0; i < 4; ++i) acc[i] += weight * of_warp[i];
+          for (int i = 0; i < 4; ++i) acc[i] += weights[w] * of_warp[i];
         }
       };
       tile::leave_row<Shape>(params, row, work, column, here, packed, of_row, joined, columns);
