@@ -22,7 +22,7 @@ namespace {
 BatchInfo describe(const batch::BatchRunner& runner) {
   const batch::BatchPlanData& plan = runner.plan();
   const attention::Dims dims{plan.problem.dim_qk, plan.problem.dim_v};
-  const jit::LoadedKernel& kernel = runner.kernel();
+  const device::FunctionAttributes attributes = runner.kernel().function.attributes();
   return {.config = batch::to_string(plan.config),
           .decisions = plan.decisions,
           .specialised_source = jit::source_text(plan.decode),
@@ -31,8 +31,8 @@ BatchInfo describe(const batch::BatchRunner& runner) {
           .launches = plan.joins ? 2 : 1,
           .threads = plan.config.threads(),
           .shared_bytes = batch::shared_bytes(plan.config, dims),
-          .registers = kernel.usage.registers,
-          .local_bytes = kernel.usage.local_bytes,
+          .registers = attributes.registers,
+          .local_bytes = attributes.local_bytes,
           .bytes_under_way = batch::bytes_under_way(plan.config, dims),
           .device_bytes = runner.device_bytes()};
 }
