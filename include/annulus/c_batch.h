@@ -69,9 +69,8 @@ typedef struct annulus_batch_problem {
         ANNULUS_BFLOAT16, 0, ANNULUS_LSE_NATURAL, 0, 0                                      \
   }
 
-// Whether the problem is valid, without a device: ANNULUS_INVALID_ARGUMENT or ANNULUS_UNSUPPORTED
-// names the wrong value. That its pattern and a device have a kernel is for
-// annulus_batch_plan_create to say.
+// Whether the problem is valid, without a device; the error names the wrong value. Whether there is
+// a kernel for its pattern, annulus_batch_plan_create says.
 ANNULUS_EXPORT annulus_status annulus_batch_problem_validate(const annulus_batch_problem* problem);
 
 typedef struct annulus_batch_options {

@@ -107,6 +107,19 @@ static void answers(const sample_batch* batch) {
   check_status_is(batch, ANNULUS_RULE_NONE, 0);
 }
 
+// O over Q.
+static void in_place(const sample_batch* batch) {
+  const size_t bytes = kRows * kHeads * kDim * 2;
+  annulus_batch_operands operands = batch->operands;
+  void* q = malloc(bytes);
+  CHECK_OK(annulus_device_copy_to_host(batch->made->device, q, operands.q, bytes));
+  CHECK_OK(annulus_device_copy_to_device(batch->made->device, operands.o, q, bytes));
+  free(q);
+  operands.q = operands.o;
+  CHECK_OK(annulus_batch_plan_run(batch->plan, NULL, &operands, batch->workspace));
+  check_answer(batch);
+}
+
 // The same keys without pages, and the scale by itself.
 static void without_pages(sample_batch* batch) {
   static const int32_t k_begin[] = {0, 0};
@@ -276,6 +289,7 @@ void test_batch(void) {
   sample_make(made, device);
   make(batch, made);
   answers(batch);
+  in_place(batch);
   without_pages(batch);
   broken_rules(batch);
   wrong_problems(batch);
