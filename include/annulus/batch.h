@@ -95,8 +95,8 @@ struct PageTable {
 };
 
 // What a step consists of. All arrays are int32 in device memory, 4-byte aligned, and are read by
-// prepare() when the stream comes to it; page tables are read by every run() as well. Nothing is
-// read by the host.
+// prepare() when the stream comes to it; page tables, k_begin and v_begin are read by every run()
+// as well. Nothing is read by the host.
 struct BatchMetadata {
   // [R + 1]: the rows of Q of request r are q_begin[r] up to q_begin[r + 1]. Ascending. Rows of no
   // request are neither read nor written.

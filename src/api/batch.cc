@@ -22,7 +22,7 @@ namespace {
 BatchInfo describe(const batch::BatchRunner& runner) {
   const batch::BatchPlanData& plan = runner.plan();
   const attention::Dims dims{plan.problem.dim_qk, plan.problem.dim_v};
-  const jit::LoadedKernel& kernel = runner.kernel();
+  const device::FunctionAttributes attributes = runner.kernel().function.attributes();
   const batch::ClassPlan& few = plan.classes.front();
   const auto each = [&](const auto& number) {
     int sum = 0;
@@ -41,8 +41,8 @@ BatchInfo describe(const batch::BatchRunner& runner) {
           .launches = each([](const batch::ClassPlan& of) { return of.joins ? 2 : 1; }),
           .threads = few.config.threads(),
           .shared_bytes = batch::shared_bytes(few.config, dims),
-          .registers = kernel.usage.registers,
-          .local_bytes = kernel.usage.local_bytes,
+          .registers = attributes.registers,
+          .local_bytes = attributes.local_bytes,
           .bytes_under_way = batch::bytes_under_way(few.config, dims),
           .device_bytes = runner.device_bytes()};
 }

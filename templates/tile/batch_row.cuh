@@ -99,6 +99,9 @@ __device__ __forceinline__ void finish_row(const kernels::BatchParams& params,
   }
   const bool empty = row.empty();
   if constexpr (Shape::kCarryOut) {
+    // The state may go over the one that came in: all threads of the row have read that.
+    if constexpr (Shape::kCarryIn)
+      __syncwarp(0xffu << (threadIdx.x % 32 / kRowThreads * kRowThreads));
     if (thread == 0) {
       params.m_out[state_row] = row.row_max;
       params.l_out[state_row] = row.sum;

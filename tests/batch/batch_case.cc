@@ -182,7 +182,9 @@ BatchCase::BatchCase(const Device& device, const BatchPlan& plan,
     device_.copy_to_device(memory.data(), pattern.data(), bytes);
     return add(std::move(memory));
   };
-  if (problem.carry_out) {
+  if (problem.carry_out && placing.in_place) {
+    operands_.state_out = operands_.state_in;
+  } else if (problem.carry_out) {
     operands_.state_out.acc = static_cast<float*>(filled(size(states, problem.dim_v) * 4));
     operands_.state_out.m = static_cast<float*>(filled(size(states) * 4));
     operands_.state_out.l = static_cast<float*>(filled(size(states) * 4));

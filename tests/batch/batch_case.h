@@ -28,7 +28,8 @@ struct Placing {
   bool listed = false;       // begins and ids instead of a table [R, width]
   bool own_tables = false;   // V has a table, and pages, of its own
   bool slabs = false;        // without pages: a slab for each request instead of k_begin
-  std::int64_t gap = 0;      // rows of Q and O between requests
+  bool in_place = false;     // the state goes out over the one that came in
+  std::int64_t gap = 0;      // rows of Q and O in front of the first request and behind the last
   std::uint64_t seed = 0;    // of the places of pages
 };
 

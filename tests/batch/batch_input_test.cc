@@ -97,6 +97,11 @@ TEST_CASE("a step with wrong lengths or pages harms the requests that are wrong,
   check_wrong("fewer than no requests", BatchRule::kRequests, 0, {0, 1, 2, 3, 4},
               set(&BatchMetadata::requests, 0, -1));
   check_wrong("rows that descend", BatchRule::kRows, 1, {1, 2}, set(&BatchMetadata::q_begin, 2, 0));
+  check_wrong("rows of an earlier request", BatchRule::kRows, 1, {0, 1, 2, 3, 4},
+              [](BatchMetadata* metadata, BatchOperands*) {
+                const std::int32_t begins[] = {10, 20, 5, 20, 20, 20};
+                for (int i = 0; i < 6; ++i) poke(metadata->q_begin, i, begins[i]);
+              });
   check_wrong("rows beyond the end", BatchRule::kRows, 4, {4},
               set(&BatchMetadata::q_begin, 5, 1000));
   check_wrong("rows before the begin", BatchRule::kRows, 0, {0},

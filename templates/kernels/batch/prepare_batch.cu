@@ -38,6 +38,31 @@ __device__ __noinline__ long long sum_before(long long x, long long* sums, long 
   return before + sum - x;
 }
 
+// The largest x of the threads before this one, and in *most of all; at least `least`. All threads
+// call it.
+__device__ __noinline__ int most_before(int x, int least, long long* mosts, int* most) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int warp = static_cast<int>(threadIdx.x / 32);
+  int up_to = x;
+#pragma unroll
+  for (int distance = 1; distance < 32; distance *= 2) {
+    const int other = __shfl_up_sync(0xffffffffu, up_to, distance);
+    if (lane >= distance) up_to = max(up_to, other);
+  }
+  if (lane == 31) mosts[warp] = up_to;
+  const int previous = __shfl_up_sync(0xffffffffu, up_to, 1);
+  __syncthreads();
+  int before = least;
+  *most = least;
+#pragma unroll 1
+  for (int w = 0; w < kPrepareWarps; ++w) {
+    if (w == warp) before = *most;
+    *most = max(*most, static_cast<int>(mosts[w]));
+  }
+  __syncthreads();
+  return lane == 0 ? before : max(before, previous);
+}
+
 // What a request asks for, after clamping, but for the keys of all requests together.
 struct Checked {
   BatchRequest request;
@@ -133,11 +158,21 @@ __global__ void __launch_bounds__(kPrepareThreads)
   }
 
   // Requests: their own numbers, and how many tiles of rows come before each.
+  int ends = 0;  // of the rows of earlier requests
   long long keys = 0, rows = 0;
   for (int first = 0; first < requests; first += kPrepareThreads) {
     const int r = first + thread;
     Checked checked = {{0, 0, 0, 0}, kNothingWrong};
     if (r < requests) checked = check(params, r);
+    // Rows that an earlier request has are not this one's as well.
+    int all_ends;
+    const int end = checked.request.q_begin + checked.request.queries;
+    const int ends_before = most_before(end, ends, sums, &all_ends);
+    if (checked.request.queries > 0 && checked.request.q_begin < ends_before) {
+      checked.request.queries = 0;
+      checked.status = min(checked.status, status_of(r, kWrongRows));
+    }
+    ends = all_ends;
     long long all_keys, all_rows;
     const long long keys_before = sum_before(checked.request.keys, sums, &all_keys);
     if (keys + keys_before + checked.request.keys > params.keys) {
@@ -149,8 +184,7 @@ __global__ void __launch_bounds__(kPrepareThreads)
     if (queries < of.least_queries || queries > of.most_queries) checked.request.queries = 0;
     const int tiles = tiles_of(of, checked.request.queries);
     const long long rows_before = rows + sum_before(tiles, sums, &all_rows);
-    // q_begin does not descend, so that the rows of all requests are as many as planned, unless it
-    // is wrong in between.
+    // Requests share no rows, so that these are no more than planned.
     if (rows_before + tiles > tables.most_rows) {
       checked.request.queries = 0;
       checked.status = min(checked.status, status_of(r, kWrongRows));
