@@ -151,6 +151,10 @@ TEST_CASE("a state is carried in and out") {
             options);
     }
   }
+  BatchProblem in_place = problem_of(4, 2, 64, causal());
+  in_place.carry_in = in_place.carry_out = true;
+  in_place.want_lse = false;
+  check(in_place, requests, {.in_place = true}, "out over in", options);
 }
 
 // The answer of a request alone, and among others, at another place, in other pages.
