@@ -3,11 +3,13 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "attention/kernels/family.h"
 #include "attention/kernels/kernel_source.h"
+#include "attention/kernels/mma/config.h"
 #include "attention/tiles/kv_split.h"
 #include "base/thread_pool.h"
 #include "jit/compiler.h"
@@ -108,6 +110,20 @@ std::vector<Case> every_case() {
       cases.push_back({shipped, band(shipped.dims, Dtype::kBfloat16, true), large, ""});
       continue;
     }
+    // So it does with the widest of mma, on 8.x.
+    if (shipped.config == KernelConfig(MmaConfig{128, 48, 4, 2, false, 2})) {
+      for (const jit::Arch arch : {large, small}) {
+        KernelFeatures window = band(shipped.dims, Dtype::kFloat16, false);
+        window.score = kernels::Score::kPositiveScale;
+        window.carry_in = false;
+        KernelFeatures carried = plain(shipped.dims, Dtype::kBfloat16);
+        carried.carry_out = true;
+        window.split = carried.split = supports_kv_splits(shipped.config);
+        cases.push_back({shipped, window, arch, ""});
+        cases.push_back({shipped, carried, arch, ""});
+      }
+      continue;
+    }
     // The bare kernel takes the fewest registers; that of Hopper is scheduled by ptxas in its own
     // way, and is held to a table by static_proof.
     const KernelFeatures masked = all(shipped.dims, Dtype::kFloat16, placed);
@@ -174,6 +190,46 @@ TEST_CASE("nothing that ships spills or uses local memory") {
     CAPTURE(at.features.score_mod.text);
     CHECK(at.outcome == "");
   }
+}
+
+// One of those that differ in resident CTAs alone, with one and with two stages: more change
+// nothing. Other head dims spill no more, and compiling theirs takes long.
+std::vector<Case> cases_that_may_spill() {
+  std::vector<Case> cases;
+  const jit::Arch arch = {80, '\0'};
+  for (const Dims& dims : {Dims{64, 64}, Dims{128, 128}}) {
+    for (const Family* family : families()) {
+      family->enumerate([&](std::span<const KernelConfig> alternatives) {
+        const KernelConfig& config = alternatives.back();
+        if (why_illegal(config, dims, arch) || !why_spills(config, dims, arch)) return;
+        if (cta_shape(config).stages > 2 || cta_shape(config).warps > 4) return;
+        cases.push_back({{dims, config, {}}, plain(dims, Dtype::kBfloat16), arch, ""});
+      });
+    }
+  }
+  return cases;
+}
+
+TEST_CASE("what may spill does so by no more than a tuner takes") {
+  const auto library = test::nvrtc();
+  if (!library) return;
+  const jit::Compiler compiler(library, jit::TemplateSet::embedded(), jit::ImageKind::kCubin);
+  std::vector<Case> cases = cases_that_may_spill();
+  std::vector<int> spilled(cases.size());
+  base::ThreadPool pool;
+  pool.parallel_for(static_cast<std::int64_t>(cases.size()), [&](std::int64_t index, int) {
+    const Case& at = cases[static_cast<std::size_t>(index)];
+    const jit::ResourceUsage usage =
+        compiler.compile(kernel_spec(at.shipped.config, at.features, at.arch)).usage;
+    spilled[static_cast<std::size_t>(index)] = usage.spill_store_bytes + usage.spill_load_bytes;
+  });
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const std::string name = to_string(cases[i].shipped.config);
+    CAPTURE(name);
+    CAPTURE(cases[i].features.dims.qk);
+    CHECK(spilled[i] <= kMaxSpilledBytes);
+  }
+  CHECK(std::ranges::count_if(spilled, [](int bytes) { return bytes > 0; }) > 5);
 }
 
 TEST_CASE("what joins the parts of rows compiles for every head dim, without spills") {

@@ -97,15 +97,20 @@ class Chooser {
     if (why_not(config, problem_.dtype)) return;  // for problems of other elements
     if (auto reason = why_impossible(config)) {
       choice_.rejected.push_back({config, std::move(*reason)});
-    } else if (auto unfit = config.family->why_unsuited(config, {problem_, blocks_, placed_})) {
+    } else if (auto unfit = why_unfit(config)) {
       unsuited_.push_back({config, std::move(*unfit)});
     } else {
       candidates_.push_back({config});
     }
   }
 
+  std::optional<std::string> why_unfit(const KernelConfig& config) const {
+    return config.family->why_unsuited(config, {problem_, blocks_, limits_.arch, placed_});
+  }
+
   std::optional<std::string> why_impossible(const KernelConfig& config) {
     if (auto reason = why_not(config, dims_, limits_)) return reason;
+    if (auto reason = why_spills(config, dims_, limits_.arch)) return reason;
     auto reason = why_not(config, problem_, strides_);
     if (reason) {
       strided_ = *reason;

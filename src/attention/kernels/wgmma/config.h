@@ -74,7 +74,7 @@ std::optional<std::string> wgmma_why_unsuited(const KernelConfig& config,
 jit::KernelSpec wgmma_spec(const KernelConfig& config, const KernelFeatures& features,
                            jit::Arch arch);
 KernelWork wgmma_tile_work(const KernelConfig& config, const KernelFeatures& features,
-                           const ElementWork& element);
+                           const TileContext& context);
 KernelWork wgmma_row_work(const KernelConfig& config, const KernelFeatures& features);
 Pace wgmma_pace(const KernelConfig& config);
 LaunchShape wgmma_shape(const KernelConfig& config, const Problem& problem, const WorkGroup& group,

@@ -41,7 +41,7 @@ std::optional<std::string> why_no_cluster(const WgmmaConfig& config, const Probl
 std::optional<std::string> wgmma_why_unsuited(const KernelConfig& any,
                                               const SuitQuestion& question) {
   const WgmmaConfig config = wgmma_config(any);
-  const auto& [problem, blocks, placed] = question;
+  const auto& [problem, blocks, arch, placed] = question;
   if (is_wide(any) && !is_plain(problem, placed)) {
     return "scores and output leave no registers for more than a band of keys and scaled scores";
   }
