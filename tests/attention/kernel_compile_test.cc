@@ -4,15 +4,20 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attention/kernels/family.h"
 #include "attention/kernels/kernel_source.h"
 #include "attention/kernels/mma/config.h"
 #include "attention/tiles/kv_split.h"
+#include "base/env.h"
 #include "base/thread_pool.h"
 #include "jit/compiler.h"
+#include "jit/disk_cache.h"
+#include "jit/kernel_cache.h"
 #include "support/nvrtc.h"
 
 namespace annulus::attention {
@@ -165,16 +170,35 @@ std::vector<Case> every_case() {
   return cases;
 }
 
+// What NVRTC says of a kernel, kept on disk as the library keeps kernels: compiling takes longer
+// than any other test, and says the same again until a template, an option or NVRTC changes.
+class Usages {
+ public:
+  explicit Usages(const std::shared_ptr<const abi::NvrtcLibrary>& library)
+      : compiler_(library, jit::TemplateSet::embedded(), jit::ImageKind::kCubin),
+        disk_({.folder = base::read_environment().cache_dir}) {}
+
+  jit::ResourceUsage of(jit::KernelSpec spec) {
+    const jit::KernelRequest request = compiler_.prepare(std::move(spec));
+    return jit::obtain_kernel(disk_, request.key, [&] { return compiler_.compile(request); })
+        .kernel.usage;
+  }
+
+ private:
+  const jit::Compiler compiler_;
+  jit::DiskCache disk_;
+};
+
 TEST_CASE("nothing that ships spills or uses local memory") {
   const auto library = test::nvrtc();
   if (!library) return;
-  const jit::Compiler compiler(library, jit::TemplateSet::embedded(), jit::ImageKind::kCubin);
+  Usages usages(library);
   std::vector<Case> cases = every_case();
   base::ThreadPool pool;
   pool.parallel_for(static_cast<std::int64_t>(cases.size()), [&](std::int64_t index, int) {
     Case& at = cases[static_cast<std::size_t>(index)];
     const jit::ResourceUsage usage =
-        compiler.compile(kernel_spec(at.shipped.config, at.features, at.arch)).usage;
+        usages.of(kernel_spec(at.shipped.config, at.features, at.arch));
     const int residents = cta_shape(at.shipped.config).resident * threads(at.shipped.config);
     const bool good = usage.known && usage.spill_store_bytes == 0 && usage.spill_load_bytes == 0 &&
                       usage.local_bytes == 0 && usage.notes.empty() &&
@@ -235,14 +259,14 @@ TEST_CASE("what may spill does so by no more than a tuner takes") {
 TEST_CASE("what joins the parts of rows compiles for every head dim, without spills") {
   const auto library = test::nvrtc();
   if (!library) return;
-  const jit::Compiler compiler(library, jit::TemplateSet::embedded(), jit::ImageKind::kCubin);
+  Usages usages(library);
   bool carry_out = false;
   for (const Dims& dims : supported_dims()) {
     KernelFeatures features = plain(dims, carry_out ? Dtype::kFloat16 : Dtype::kBfloat16);
     features.sink_logit = features.carry_out = carry_out;
     carry_out = !carry_out;
     const jit::ResourceUsage usage =
-        compiler.compile(combine_spec({.tile_rows = 128}, features, {80, '\0'})).usage;
+        usages.of(combine_spec({.tile_rows = 128}, features, {80, '\0'}));
     CAPTURE(dims.v);
     CHECK(usage.known);
     CHECK(usage.spill_store_bytes + usage.spill_load_bytes + usage.local_bytes == 0);
