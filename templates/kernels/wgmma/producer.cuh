@@ -121,11 +121,12 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
           shared + Layout::kStageBarriers + place.stage * Layout::kStageBarrierBytes;
       const unsigned keys = shared + Layout::kKeys + place.stage * Layout::Keys::kBytes;
       const unsigned values = shared + Layout::kValues + place.stage * Layout::Values::kBytes;
-      const auto load = [&](unsigned buffer, const TensorMap& map, unsigned full, int column) {
+      const auto load = [&](unsigned buffer, int row_bytes, const TensorMap& map, unsigned full,
+                            int column) {
 #pragma unroll
         for (int box = 0; box < kBoxes; ++box) {
           const int number = box * kCluster + rank_in_cluster<Shape>();
-          load_shared<Shape>(buffer + number * kBoxRows * tile::kPanelPitch, map, full,
+          load_shared<Shape>(buffer + number * kBoxRows * row_bytes, map, full,
                              {column, first_row(box), kv_head, now.batch});
         }
       };
@@ -143,14 +144,14 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
       ptx::arrive_expecting(barriers, Layout::Keys::kBytes);
 #pragma unroll
       for (int panel = 0; panel < Layout::Keys::kCount; ++panel) {
-        load(keys + panel * Layout::Keys::kPanelBytes, maps.k, barriers,
+        load(keys + panel * Layout::Keys::kPanelBytes, Layout::Keys::kRowBytes, maps.k, barriers,
              panel * Layout::Keys::kPanelColumns);
       }
       ptx::wait(barriers + 3 * ptx::kBarrierBytes, place.parity ^ 1);
       ptx::arrive_expecting(barriers + 2 * ptx::kBarrierBytes, Layout::Values::kBytes);
 #pragma unroll
       for (int panel = 0; panel < Layout::Values::kCount; ++panel) {
-        load(values + panel * Layout::Values::kPanelBytes, maps.v,
+        load(values + panel * Layout::Values::kPanelBytes, Layout::Values::kRowBytes, maps.v,
              barriers + 2 * ptx::kBarrierBytes, panel * Layout::Values::kPanelColumns);
       }
 #pragma unroll

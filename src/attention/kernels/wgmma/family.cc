@@ -84,7 +84,7 @@ void wgmma_for_blocks(const AddCandidates& add) {
 
 constinit const Family wgmma_family =
     wgmma_record<wgmma_family>({.name = "wgmma",
-                                .revision = 2,
+                                .revision = 3,
                                 .element_bytes = 2,
                                 .shipped = kShipped,
                                 .supports_kv_splits = can_split_rows,
