@@ -114,8 +114,8 @@ class Judge {
     const attention::Footprint taken = attention::footprint(config, dims_);
     if (taken.least_registers > taken.max_registers) return false;
     // Choosing knows more reasons than legality does, but only these that are no matter of time.
-    const attention::SuitQuestion question = {
-        problem_, attention::finest_blocks(problem_.pattern.node()), false};
+    const attention::SuitQuestion question = {problem_,
+                                              attention::finest_blocks(problem_.pattern.node())};
     return !config.family->why_unsuited(config, question);
   }
 

@@ -62,6 +62,15 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
     // (Consumer::compute has the same condition).
     if (Shape::kOutputApart && steps == 0) continue;
     const int kv_head = now.head / params.group;
+    const tile::TilePlace queries = tile::query_place<Shape, kRows>(params, now.row.row);
+    // The first row of a consumer. One behind its segment gets zeros instead of the next segment's
+    // rows, which O may be written over.
+    const auto first_query = [&](int consumer) {
+      const int first = queries.first + (Shape::kPackedHeads ? 0 : consumer * 64);
+      constexpr bool kSegments =
+          static_cast<Positions>(Shape::kPositions) == Positions::kTwoSegments;
+      return kSegments && first >= queries.end ? params.seq_q : first;
+    };
 
     ptx::wait(shared + Layout::kQueriesFree, queries_parity);
     queries_parity ^= 1;
@@ -74,8 +83,7 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
         ptx::load_box(shared + Layout::kQueries + consumer * Layout::Queries::kBytes +
                           panel * Layout::Queries::kPanelBytes,
                       &maps.q, shared + Layout::kQueriesFull,
-                      {panel * Layout::Queries::kPanelColumns,
-                       now.row.row * kRows + (Shape::kPackedHeads ? 0 : consumer * 64),
+                      {panel * Layout::Queries::kPanelColumns, first_query(consumer),
                        now.head + (Shape::kPackedHeads ? consumer : 0), now.batch});
       }
     }
@@ -115,7 +123,8 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
         } else {
           column = static_cast<int>(words[box]);
         }
-        return column * kBlockRows + number % kBoxesOfBlock * kBoxRows;
+        return tile::key_place<Shape, kBlockRows>(params, column).first +
+               number % kBoxesOfBlock * kBoxRows;
       };
       const unsigned barriers =
           shared + Layout::kStageBarriers + place.stage * Layout::kStageBarrierBytes;

@@ -9,6 +9,7 @@
 #include "ptx/cluster.cuh"
 #include "ptx/mbarrier.cuh"
 #include "tile/panel.cuh"
+#include "tile/segments.cuh"
 #include "tile/tile_row.cuh"
 
 namespace annulus::kernels {
