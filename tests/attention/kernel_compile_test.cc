@@ -23,6 +23,8 @@
 namespace annulus::attention {
 namespace {
 
+using kernels::Positions;
+
 struct Case {
   ShippedConfig shipped;
   KernelFeatures features;
@@ -38,13 +40,13 @@ KernelFeatures plain(const Dims& dims, Dtype dtype) {
 }
 
 // Everything at once: what takes the most registers. Block masks come with a list.
-KernelFeatures all(const Dims& dims, Dtype dtype, bool placed) {
+KernelFeatures all(const Dims& dims, Dtype dtype, Positions positions) {
   return {.dims = dims,
           .dtype = dtype,
           .score = kernels::Score::kSoftcap,
           .carry_in = true,
           .carry_out = true,
-          .placed = placed,
+          .positions = positions,
           .mask =
               "m.causal(q, k) & (m.window(0, 1, q, k) | m.global_listed(2, 3, q, k)) & "
               "m.documents(4, 5, q, k) & m.blocks(q, k)"};
@@ -52,7 +54,7 @@ KernelFeatures all(const Dims& dims, Dtype dtype, bool placed) {
 
 // The leaves that divide and search, chosen by the head, and all that a score can gain; with the
 // records of rows in registers.
-KernelFeatures leaves(const Dims& dims, Dtype dtype, bool placed) {
+KernelFeatures leaves(const Dims& dims, Dtype dtype, Positions positions) {
   return {.dims = dims,
           .dtype = dtype,
           .score = kernels::Score::kSoftcap,
@@ -60,7 +62,7 @@ KernelFeatures leaves(const Dims& dims, Dtype dtype, bool placed) {
           .bias = true,
           .sink_logit = true,
           .carry_in = true,
-          .placed = placed,
+          .positions = positions,
           .tile_order = kernels::TileOrder::kRuns,
           .mask =
               "(m.turn(2) == 0 ? (m.natten(0, 1, 2, q, k) & m.random(3, 4, 5, 6, 7, q, k)) : "
@@ -100,7 +102,13 @@ KernelFeatures modified(KernelFeatures features, bool costly) {
 
 std::vector<Case> every_case() {
   std::vector<Case> cases;
-  bool placed = false;  // in turns: each of the masks is compiled both ways for some tile
+  // In turns: each of the masks is compiled each way for some tile. Block masks come with no second
+  // segment, and parts of rows with one segment alone.
+  bool placed = false;
+  bool second = false;
+  const auto one_or_rows = [&](bool rows) {
+    return rows ? Positions::kOfRows : Positions::kOneSegment;
+  };
   for (const ShippedConfig& shipped : shipped_configs()) {
     const bool hopper = shipped.reach == Reach::kHopper;
     const jit::Arch large = hopper ? jit::Arch{90, 'a'} : jit::Arch{80, '\0'};
@@ -113,6 +121,13 @@ std::vector<Case> every_case() {
       whole.split = supports_kv_splits(shipped.config);
       cases.push_back({shipped, whole, large, ""});
       cases.push_back({shipped, band(shipped.dims, Dtype::kBfloat16, true), large, ""});
+      // In the rings that cut rows into two segments, where the tiles of a row are two runs.
+      for (const bool carry_out : {false, true}) {
+        KernelFeatures zigzag = band(shipped.dims, Dtype::kBfloat16, carry_out);
+        zigzag.positions = Positions::kTwoSegments;
+        zigzag.tile_order = kernels::TileOrder::kRuns;
+        cases.push_back({shipped, zigzag, large, ""});
+      }
       continue;
     }
     // So it does with the widest of mma, on 8.x.
@@ -131,12 +146,16 @@ std::vector<Case> every_case() {
     }
     // The bare kernel takes the fewest registers; that of Hopper is scheduled by ptxas in its own
     // way, and is held to a table by static_proof.
-    const KernelFeatures masked = all(shipped.dims, Dtype::kFloat16, placed);
-    KernelFeatures searched = leaves(shipped.dims, Dtype::kBfloat16, !placed);
-    searched.split = supports_kv_splits(shipped.config) && !searched.placed;
-    // 8-bit kernels take as many registers as these, so that one kernel of the two is enough: with
-    // placed rows in one case, without them in the next.
     const bool float8 = shipped.config.family->element_bytes == 1;
+    const KernelFeatures masked = all(shipped.dims, Dtype::kFloat16, one_or_rows(placed));
+    KernelFeatures searched = leaves(shipped.dims, Dtype::kBfloat16, one_or_rows(!placed));
+    searched.split = supports_kv_splits(shipped.config) && placed;
+    if (!placed && !float8) {
+      if (second) searched.positions = Positions::kTwoSegments;
+      second = !second;
+    }
+    // 8-bit kernels take as many registers as these, so that one kernel of the two is enough: with
+    // positions that are read in one case, without them in the next.
     if (!float8 || !placed) {
       cases.push_back({shipped, placed ? modified(masked, false) : masked, small, ""});
     }
@@ -153,7 +172,8 @@ std::vector<Case> every_case() {
       for (const KernelConfig& config : made) {
         constexpr Dims kDims = {128, 128};
         if (why_illegal(config, kDims, arch)) continue;
-        cases.push_back({{kDims, config, {}}, all(kDims, Dtype::kBfloat16, placed), arch, ""});
+        cases.push_back(
+            {{kDims, config, {}}, all(kDims, Dtype::kBfloat16, one_or_rows(placed)), arch, ""});
         placed = !placed;
       }
     });

@@ -116,7 +116,7 @@ class Judge {
     if (taken.least_registers > taken.max_registers) return false;
     // Choosing knows more reasons than legality does, but only these that are no matter of time.
     const attention::SuitQuestion question = {
-        problem_, attention::finest_blocks(problem_.pattern.node()), limits_.arch, false};
+        problem_, attention::finest_blocks(problem_.pattern.node()), limits_.arch};
     return !config.family->why_unsuited(config, question);
   }
 

@@ -71,7 +71,7 @@ struct SuitQuestion {
   const Problem& problem;
   const Blocks& blocks;  // finest_blocks() of its pattern
   jit::Arch arch;
-  bool placed = false;  // positions will be read row by row (KernelFeatures::placed)
+  kernels::Positions positions = kernels::Positions::kOneSegment;  // KernelFeatures::positions
 };
 
 // Takes configurations that differ in nothing but the number of resident CTAs, from many down to
@@ -85,6 +85,9 @@ struct Family {
   int revision;
   const char* instructions;  // for people: "cp.async and mma.sync run on" some architecture
   const char* source;        // its template: "kernels/mma/mma_forward.cu"
+  // A second segment of Q may begin at rows whose numbers are multiples of this; 0: its kernels
+  // have tiles of one segment alone, or read positions row by row (Positions::kTwoSegments).
+  std::int64_t second_segment_rows = 0;
 
   Pass pass = Pass::kForward;
   std::int64_t element_bytes = 2;  // of an element of Q, K and V

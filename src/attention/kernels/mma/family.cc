@@ -108,6 +108,7 @@ constinit const Family mma_family = {
     .revision = 2,
     .instructions = "cp.async and mma.sync run on",
     .source = "kernels/mma/mma_forward.cu",
+    .second_segment_rows = 1,
     .fields = kFields,
     .shipped = kShipped,
     .why_illegal = mma_why_illegal,

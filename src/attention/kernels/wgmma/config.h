@@ -53,6 +53,10 @@ inline constexpr ConfigField kWgmmaFields[] = {
     {"without_turns", 'f', ConfigField::Form::kFlag, 1},
 };
 
+// Bytes of a row of the panels that V is copied in; ValuePanels in templates/tile/panel.cuh is the
+// same on the device.
+std::int64_t value_row_bytes(std::int64_t dim_v, std::int64_t element_bytes);
+
 // Whether O has shared memory of its own. Otherwise it is staged in that of Q, and the copy of the
 // next Q waits for it.
 bool output_apart(const KernelConfig& config, const Dims& dims);
