@@ -149,9 +149,9 @@ TEST_CASE("two segments take the tiles that one takes, several those that read p
   const auto suits = [&](const char* config, const Problem& problem,
                          const attention::Segments& segments) {
     const attention::KernelConfig wide = *attention::parse_config(config);
-    return !wide.family->why_unsuited(wide,
-                                      {problem, attention::finest_blocks(problem.pattern.node()),
-                                       attention::positions_for(wide, segments)});
+    return !wide.family->why_unsuited(
+        wide, {problem, attention::finest_blocks(problem.pattern.node()), kH100.arch,
+               attention::positions_for(wide, segments)});
   };
   Problem problem = problem_of(128, 128, 32768);
   problem.pattern = causal();
