@@ -87,9 +87,12 @@ std::shared_ptr<const BlockLayout> layout_of(const annulus_block_layout* given);
 // A null text is dense, or blocks() where a layout is given.
 Pattern pattern_of(const char* text, const annulus_block_layout* layout,
                    const ParseOptions& options = {});
+// `text`, which may be null, must not state what is given beside it.
+Score score_of(const char* text, bool has_scale, double scale, double softcap);
 WorkLimit work_limit_of(std::int64_t max_work, const volatile std::int32_t* cancel);
 WorkLimit work_limit_of(const annulus_work_limit* given);  // null: the defaults
 inline Strides strides_of(const annulus_strides& c) { return {c.batch, c.head, c.row}; }
+inline StatePointers state_of(const annulus_state& c) { return {c.acc, c.m, c.l}; }
 
 std::string lines(const std::vector<std::string>& parts);  // without a line end after the last
 

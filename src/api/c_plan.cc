@@ -19,27 +19,6 @@ constexpr StructName kPlanInfo = {"annulus_plan_info", "ANNULUS_PLAN_INFO_INIT"}
 constexpr StructName kOperands = {"annulus_operands", "ANNULUS_OPERANDS_INIT"};
 constexpr StructName kMemoryNeeded = {"annulus_memory_needed", "ANNULUS_MEMORY_NEEDED_INIT"};
 
-Score score_of(const annulus_problem& c) {
-  Score score;
-  if (c.score != nullptr) score = Score::parse(c.score);
-  const auto once = [&](const char* name, bool in_text) {
-    if (!in_text) return;
-    base::fail(ErrorCode::kInvalidArgument, "{} is given by itself and in the score '{}'", name,
-               std::string_view(c.score).substr(0, 64));
-  };
-  if (truth("has_scale", c.has_scale)) {
-    once("scale", score.scale.has_value());
-    score.scale = c.scale;
-  }
-  if (c.softcap != 0) {  // a NaN goes on as well and is refused by validate()
-    once("softcap", score.softcap != 0);
-    score.softcap = c.softcap;
-  }
-  return score;
-}
-
-StatePointers state_of(const annulus_state& c) { return {c.acc, c.m, c.l}; }
-
 }  // namespace
 
 std::shared_ptr<const BlockLayout> layout_of(const annulus_block_layout* given) {
@@ -104,6 +83,25 @@ Pattern pattern_of(const char* text, const annulus_block_layout* given,
   return layout == nullptr ? Pattern() : blocks(layout);
 }
 
+Score score_of(const char* text, bool has_scale, double scale, double softcap) {
+  Score score;
+  if (text != nullptr) score = Score::parse(text);
+  const auto once = [&](const char* name, bool in_text) {
+    if (!in_text) return;
+    base::fail(ErrorCode::kInvalidArgument, "{} is given by itself and in the score '{}'", name,
+               std::string_view(text).substr(0, 64));
+  };
+  if (has_scale) {
+    once("scale", score.scale.has_value());
+    score.scale = scale;
+  }
+  if (softcap != 0) {  // a NaN goes on as well and is refused by validate()
+    once("softcap", score.softcap != 0);
+    score.softcap = softcap;
+  }
+  return score;
+}
+
 PlanOptions plan_options_of(const annulus_plan_options* given) {
   PlanOptions options;
   if (given == nullptr) return options;
@@ -135,7 +133,7 @@ Problem problem_of(const annulus_problem* given) {
   problem.dim_v = c.dim_v;
   problem.dtype = static_cast<Dtype>(c.dtype);
   problem.pattern = pattern_of(c.pattern, c.layout);
-  problem.score = score_of(c);
+  problem.score = score_of(c.score, truth("has_scale", c.has_scale), c.scale, c.softcap);
   if (truth("has_q0", c.has_q0)) problem.q0 = c.q0;
   if (truth("has_k0", c.has_k0)) problem.k0 = c.k0;
   if (truth("has_total_k", c.has_total_k)) problem.total_k = c.total_k;

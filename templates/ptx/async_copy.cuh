@@ -16,6 +16,16 @@ __device__ __forceinline__ void copy_async_16(unsigned shared, const void* globa
                : "memory");
 }
 
+// The same of 16 bytes at the addresses plus kShared and kGlobal bytes, which become part of the
+// instruction; with `exists` false nothing is read and the slot is zero.
+template <int kShared, int kGlobal>
+__device__ __forceinline__ void copy_async_16_at(unsigned shared, const void* global, bool exists) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0 + %3], [%1 + %4], 16, %2;"
+               :
+               : "r"(shared), "l"(global), "r"(exists ? 16 : 0), "n"(kShared), "n"(kGlobal)
+               : "memory");
+}
+
 // cp.async.commit_group: PTX 7.0, sm_80. An empty group counts as a group.
 __device__ __forceinline__ void commit_copies() {
   asm volatile("cp.async.commit_group;" ::: "memory");

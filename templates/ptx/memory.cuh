@@ -15,6 +15,14 @@ __device__ __forceinline__ unsigned shared_address(const void* pointer) {
   return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }
 
+// mad.wide.s32: PTX 1.0, any architecture. The address `count` times `bytes` behind another, in one
+// instruction; the compiler would make several of the same expression.
+__device__ __forceinline__ const char* advanced(const char* address, int count, int bytes) {
+  const char* result;
+  asm("mad.wide.s32 %0, %1, %2, %3;" : "=l"(result) : "r"(count), "r"(bytes), "l"(address));
+  return result;
+}
+
 // st.shared.b32: PTX 1.0, any architecture.
 __device__ __forceinline__ void store_shared(unsigned address, unsigned value) {
   asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
@@ -59,6 +67,11 @@ __device__ __forceinline__ void store_shared_16(unsigned address, const Words4& 
                : "memory");
 }
 
+// st.shared.v2.f32: PTX 1.0, any architecture.
+__device__ __forceinline__ void store_shared_8(unsigned address, float low, float high) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(low), "f"(high) : "memory");
+}
+
 // ld.global.v4.b32: PTX 1.0, any architecture.
 __device__ __forceinline__ Words4 load_global_16(const void* address) {
   Words4 v;
@@ -67,6 +80,11 @@ __device__ __forceinline__ Words4 load_global_16(const void* address) {
                : "l"(address)
                : "memory");
   return v;
+}
+
+// st.global.v2.b32: PTX 1.0, any architecture.
+__device__ __forceinline__ void store_global_8(void* address, unsigned x, unsigned y) {
+  asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(address), "r"(x), "r"(y) : "memory");
 }
 
 // st.global.v4.b32: PTX 1.0, any architecture.
@@ -82,6 +100,11 @@ __device__ __forceinline__ void load_global_8(float& low, float& high, const voi
                : "=f"(low), "=f"(high)
                : "l"(address)
                : "memory");
+}
+
+// red.relaxed.gpu.global.min.u32: PTX 6.0, any architecture. The word becomes the smaller one.
+__device__ __forceinline__ void reduce_min(unsigned* address, unsigned value) {
+  asm volatile("red.relaxed.gpu.global.min.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
 }
 
 // st.global.v2.f32: PTX 1.0, any architecture.

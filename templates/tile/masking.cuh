@@ -118,6 +118,24 @@ __device__ __forceinline__ void mask_tile(float (&scores)[kRowTiles][kPieces][4]
   }
 }
 
+// What the query at position q sees of a lane's columns, of which the first is at position k: one
+// word for up to 16 pieces of 8 columns.
+template <typename Mask, int kColumns>
+__device__ __forceinline__ RowBits visible_columns(MaskContext<kColumns> context, int q, int k) {
+  ptx::make_opaque(q);
+  ptx::make_opaque(k);
+  if constexpr (!Mask::kInLoop) {
+    const ComparedRow<kColumns> mask(context, k);
+    return Mask::visible(mask, q, k);
+  } else {
+    const auto place = [&](int bit, MaskContext<kColumns>&) { return k + bit / 2 * 8 + bit % 2; };
+    Column of_row;
+    const RowMask<kColumns, RowWords<kColumns / 8>::kBits, decltype(place)> mask(context, place,
+                                                                                 of_row);
+    return Mask::visible(mask, q, of_row);
+  }
+}
+
 // mask_tile for tensors whose rows come from several segments of the sequence: `q_positions` and
 // `k_positions` are those of the tile's rows and columns. It always goes bit by bit, because
 // positions are loads. blocks() needs positions relative to the tile, so that the context's tile_q

@@ -53,6 +53,18 @@ class PositionTerms {
     }
   }
 
+  // Adds the terms to one row of a fragment: the elements of `half`. `distance` is k - q of the
+  // lane's first one.
+  template <int kPieces>
+  __device__ __forceinline__ void add_half(float (&scores)[kPieces][4], int half,
+                                           int distance) const {
+#pragma unroll
+    for (int c = 0; c < kPieces; ++c) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) add_to(scores[c][2 * half + i], distance + 8 * c + i);
+    }
+  }
+
   // add() for positions that are read from memory: those of the tile's rows and columns. `row`
   // and `column` are the lane's first ones in the tile.
   template <int kRowTiles, int kPieces>

@@ -97,6 +97,23 @@ class ModifiedScores {
     }
   }
 
+  // Applies the expression to one row of a fragment: the elements of `half`. q, k: positions of the
+  // row and of the lane's first column.
+  template <int kPieces>
+  __device__ __forceinline__ void apply_half(float (&scores)[kPieces][4], int half, int q,
+                                             int k) const {
+    ptx::make_opaque(q);
+    ptx::make_opaque(k);
+#pragma unroll
+    for (int c = 0; c < kPieces; ++c) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        float& score = scores[c][2 * half + i];
+        score = modified(score, q, k + 8 * c + i);
+      }
+    }
+  }
+
   // apply() for positions that are read from memory: those of the tile's rows and columns. `row`
   // and `column` are the lane's first ones in the tile.
   template <int kRowTiles, int kPieces>

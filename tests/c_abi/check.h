@@ -21,6 +21,7 @@ int check_failures(void);
 // The groups of tests, one file each.
 void test_arguments(void);
 void test_attention(void);
+void test_batch(void);
 void test_callbacks(void);
 void test_driver_entry(void);
 void test_float8(void);

@@ -1,6 +1,7 @@
 // annulus/c.h in C++: every initialiser is one, and the C++ interface may stand beside it.
 
 #include "annulus/c.h"
+#include "annulus/c_batch.h"
 #include "annulus/c_inspect.h"
 #include "annulus/c_installation.h"
 #include "annulus/c_layout.h"
@@ -14,6 +15,7 @@
 
 #include <doctest/doctest.h>
 
+#include "annulus/batch.h"
 #include "annulus/device.h"
 #include "annulus/importance.h"
 #include "annulus/layout.h"
@@ -114,6 +116,37 @@ TEST_CASE("and so are those of what chooses, tunes and checks") {
   CHECK(pairs.batch == annulus::PatternContext().batch);
 }
 
+TEST_CASE("and so are those of batches") {
+  const annulus_batch_problem c = ANNULUS_BATCH_PROBLEM_INIT;
+  const annulus::BatchProblem problem;
+  CHECK(c.heads == problem.heads);
+  CHECK(c.kv_heads == problem.kv_heads);
+  CHECK(c.dim_qk == problem.dim_qk);
+  CHECK(c.dim_v == problem.dim_v);
+  CHECK((c.pattern == nullptr && c.score == nullptr));
+  CHECK(c.softcap == problem.score.softcap);
+  CHECK(c.most.requests == problem.most.requests);
+  CHECK(c.most.keys == problem.most.keys);
+  CHECK(c.page_rows == problem.page_rows);
+  CHECK(c.dtype == static_cast<int>(problem.dtype));
+  CHECK(c.lse_base == static_cast<int>(problem.lse_base));
+  CHECK(c.has_scale + c.want_lse + c.carry_in + c.carry_out == 0);
+  const annulus_batch_options options = ANNULUS_BATCH_OPTIONS_INIT;
+  CHECK(options.part_keys == annulus::BatchOptions().part_keys);
+  CHECK(options.max_workspace_bytes == annulus::BatchOptions().max_workspace_bytes);
+  CHECK(options.max_multiprocessors == annulus::BatchOptions().max_multiprocessors);
+  CHECK(options.check_status == (annulus::BatchOptions().check_status ? 1 : 0));
+  const annulus_batch_metadata metadata = ANNULUS_BATCH_METADATA_INIT;
+  CHECK((metadata.q_begin == nullptr && metadata.v_pages.ids == nullptr));
+  CHECK((metadata.k_pages.width == 0 && metadata.v_begin == nullptr));
+  const annulus_batch_operands operands = ANNULUS_BATCH_OPERANDS_INIT;
+  CHECK((operands.q == nullptr && operands.lse == nullptr));
+  CHECK((operands.lse_strides.head == 0 && operands.v_pages == 0));
+  CHECK((operands.state_in.acc == nullptr && operands.state_out.l == nullptr));
+  const annulus_batch_status status = ANNULUS_BATCH_STATUS_INIT;
+  CHECK(status.rule == static_cast<int>(annulus::BatchStatus().rule));
+}
+
 TEST_CASE("every struct knows its size") {
 #define CHECK_SIZE(type, init)                   \
   do {                                           \
@@ -121,6 +154,12 @@ TEST_CASE("every struct knows its size") {
     CHECK(made.struct_size == sizeof(type));     \
     CHECK_MESSAGE(sizeof(type) % 8 == 0, #type); \
   } while (false)
+  CHECK_SIZE(annulus_batch_problem, ANNULUS_BATCH_PROBLEM_INIT);
+  CHECK_SIZE(annulus_batch_options, ANNULUS_BATCH_OPTIONS_INIT);
+  CHECK_SIZE(annulus_batch_plan_info, ANNULUS_BATCH_PLAN_INFO_INIT);
+  CHECK_SIZE(annulus_batch_metadata, ANNULUS_BATCH_METADATA_INIT);
+  CHECK_SIZE(annulus_batch_operands, ANNULUS_BATCH_OPERANDS_INIT);
+  CHECK_SIZE(annulus_batch_status, ANNULUS_BATCH_STATUS_INIT);
   CHECK_SIZE(annulus_prediction, ANNULUS_PREDICTION_INIT);
   CHECK_SIZE(annulus_cache_counters, ANNULUS_CACHE_COUNTERS_INIT);
   CHECK_SIZE(annulus_layout_options, ANNULUS_LAYOUT_OPTIONS_INIT);

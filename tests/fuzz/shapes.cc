@@ -1,8 +1,10 @@
 // Descriptions of problems. Every field of a problem and of the options of its plan is drawn, most
 // of them small, some at an edge of what is allowed or of a type. A description is refused with a
-// reason or planned within its limits of work and of memory, twice alike. Now and then a small one
-// that needs one of a few kernels is run and compared with the oracle.
+// reason or planned within its limits of work and of memory, twice alike. So is now and then that
+// of a batch. Now and then a small problem that needs one of a few kernels is run and compared with
+// the oracle.
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -10,6 +12,7 @@
 
 #include "annulus/device.h"
 #include "annulus/oracle.h"
+#include "batch/batch_plan.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/pattern_grammar.h"
 #include "support/random_problem.h"
@@ -116,6 +119,71 @@ PlanOptions options_from(Bytes& bytes) {
   return options;
 }
 
+BatchProblem batch_from(Bytes& bytes) {
+  const Problem one = problem_from(bytes);
+  BatchProblem batch;
+  batch.heads = one.heads;
+  batch.kv_heads = one.kv_heads;
+  batch.dim_qk = one.dim_qk;
+  batch.dim_v = one.dim_v;
+  batch.dtype = one.dtype;
+  batch.pattern = one.pattern;
+  batch.score = one.score;
+  batch.carry_in = one.carry_in;
+  batch.carry_out = one.carry_out;
+  batch.want_lse = one.want_lse && !one.carry_out;
+  batch.most.requests = field(bytes, 1, 255);
+  batch.most.rows = std::max<std::int64_t>(length(bytes), 1);
+  batch.most.rows_of_one = bytes.below(2) == 0 ? 0 : field(bytes, 1, 40);
+  batch.most.keys_of_one = std::max<std::int64_t>(length(bytes), 1);
+  batch.most.keys = bytes.below(2) == 0 ? 0 : length(bytes);
+  batch.page_rows = bytes.below(2) == 0 ? 16 : field(bytes, 0, 80);
+  return batch;
+}
+
+BatchOptions batch_options_from(Bytes& bytes) {
+  BatchOptions options;
+  options.max_multiprocessors = static_cast<int>(field(bytes, 0, 4));
+  options.part_keys = bytes.below(2) == 0 ? 0 : bytes.between(0, 15) * 128;
+  if (bytes.below(4) == 0) options.max_workspace_bytes = bytes.byte() * 65536;
+  return options;
+}
+
+// Without a device, as nothing is compiled for it.
+void plan_batch(Bytes& bytes) {
+  const BatchProblem problem = batch_from(bytes);
+  const BatchOptions options = batch_options_from(bytes);
+  validate(problem);
+  const attention::DeviceLimits limits = {jit::parse_arch("sm_90a"), 132, 227 * 1024};
+  const WorkScope scope({.steps = 2'000'000});
+  const batch::BatchPlanData plan = batch::make_plan(problem, options, limits);
+  const std::int64_t workspace = plan.workspace.bytes;
+  if (workspace <= 0 || workspace % 16 != 0) wrong("{} bytes of workspace", workspace);
+  if (options.max_workspace_bytes > 0 && workspace > options.max_workspace_bytes) {
+    wrong("{} bytes of workspace, at most {}", workspace, options.max_workspace_bytes);
+  }
+  if (plan.part_keys < 128 || plan.part_keys % 128 != 0) wrong("parts of {}", plan.part_keys);
+  if (plan.ctas < 1 || plan.forms.empty()) wrong("{} CTAs", plan.ctas);
+  // The forms say what single queries of the pattern see.
+  for (int i = 0; i < 4; ++i) {
+    const auto q = static_cast<int>(bytes.between(-100, 100));
+    const int first = static_cast<int>(bytes.between(-100, 50));
+    const kernels::KeyRuns runs =
+        kernels::runs_of(plan.forms.data(), static_cast<int>(plan.forms.size()), q, 1, first, 100);
+    for (int key = 0; key < 100; ++key) {
+      const bool visible = problem.pattern.visible(0, q, first + key);
+      if (runs.sees(key) != visible) {
+        wrong("the query at {} and the key at {}: visible {}", q, first + key, visible);
+      }
+      if (visible && !runs.all_see(key, key + 1)) wrong("the query at {} is masked", q);
+    }
+  }
+  const batch::BatchPlanData again = batch::make_plan(problem, options, limits);
+  if (again.workspace.bytes != workspace || again.part_keys != plan.part_keys) {
+    wrong("another plan for the same batch");
+  }
+}
+
 // Small enough for the simulator, and one of the kernels that are there.
 void run(const Device& on, Bytes& bytes) {
   Problem problem;
@@ -158,6 +226,7 @@ void check(Bytes& bytes) {
   const std::uint8_t first = bytes.byte();
   const Device& on = device((first & 1) != 0);
   if (first % 128 == 127) return run(device(false), bytes);
+  if (first % 128 >= 124) return plan_batch(bytes);
   const Problem problem = problem_from(bytes);
   const PlanOptions options = options_from(bytes);
   validate(problem);

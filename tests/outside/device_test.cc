@@ -25,15 +25,6 @@ Problem small_problem() {
   return problem;
 }
 
-HostInputs inputs_of(const Tensors& tensors) {
-  HostInputs inputs;
-  inputs.q = tensors.q.data(), inputs.k = tensors.k.data(), inputs.v = tensors.v.data();
-  inputs.q_strides = tensors.operands.q_strides;
-  inputs.k_strides = tensors.operands.k_strides;
-  inputs.v_strides = tensors.operands.v_strides;
-  return inputs;
-}
-
 HostResult result_of(const Tensors& tensors) {
   return {tensors.o.data(), tensors.operands.o_strides, tensors.lse.data(), nullptr};
 }

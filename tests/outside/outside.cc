@@ -37,13 +37,6 @@ std::vector<std::uint16_t> random_bf16(std::int64_t count, std::mt19937* random)
   return values;
 }
 
-template <typename T>
-DeviceMemory upload(const Device& device, const std::vector<T>& values) {
-  DeviceMemory memory = device.allocate(values.size() * sizeof(T));
-  device.copy_to_device(memory.data(), values.data(), memory.bytes());
-  return memory;
-}
-
 }  // namespace
 
 Tensors::Tensors(const Device& device, const Problem& problem, std::uint32_t seed) {
@@ -74,6 +67,15 @@ Tensors::Tensors(const Device& device, const Problem& problem, std::uint32_t see
 void Tensors::read_back(const Device& device) {
   device.copy_to_host(o.data(), on_device[3].data(), o.size() * sizeof o[0]);
   device.copy_to_host(lse.data(), on_device[4].data(), lse.size() * sizeof lse[0]);
+}
+
+HostInputs inputs_of(const Tensors& tensors) {
+  HostInputs inputs;
+  inputs.q = tensors.q.data(), inputs.k = tensors.k.data(), inputs.v = tensors.v.data();
+  inputs.q_strides = tensors.operands.q_strides;
+  inputs.k_strides = tensors.operands.k_strides;
+  inputs.v_strides = tensors.operands.v_strides;
+  return inputs;
 }
 
 }  // namespace annulus::test

@@ -14,6 +14,7 @@
 
 #include "annulus/device.h"
 #include "annulus/error.h"
+#include "annulus/oracle.h"
 
 namespace annulus::test {
 
@@ -56,6 +57,16 @@ struct Tensors {
 
   void read_back(const Device& device);
 };
+
+// Q, K and V for the oracle.
+HostInputs inputs_of(const Tensors& tensors);
+
+template <typename T>
+DeviceMemory upload(const Device& device, const std::vector<T>& values) {
+  DeviceMemory memory = device.allocate(values.size() * sizeof(T));
+  device.copy_to_device(memory.data(), values.data(), memory.bytes());
+  return memory;
+}
 
 }  // namespace annulus::test
 

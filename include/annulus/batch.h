@@ -1,0 +1,253 @@
+#ifndef ANNULUS_BATCH_H_
+#define ANNULUS_BATCH_H_
+
+// Batches of requests, as an inference engine has them: each request has queries and keys of its
+// own number, K and V lie in pages that the engine gives and takes, and lengths and page tables are
+// in device memory, written by work that may still run when the next step is queued.
+//
+//   BatchPlan plan = plan_batch(device, problem);            // once: compiles every kernel
+//   DeviceMemory workspace = device.allocate(plan.workspace_bytes());
+//   plan.prepare(stream, metadata, workspace.data());        // once a step of the model
+//   for (each layer) plan.run(stream, operands, workspace.data());
+//
+// What the host knows is structure and bounds; whatever lengths the device memory holds, prepare()
+// and run() launch the same kernels with the same sizes, so that a graph captured once serves every
+// step within the bounds.
+//
+// Letters: R requests, H query heads, Hkv key/value heads, Dqk, Dv head dims. Rows of Q and O of
+// all requests lie in one tensor each, those of a request behind one another; a row of Q is a
+// query. The paging scheme is that of vLLM (Kwon et al., Efficient Memory Management for Large
+// Language Model Serving with PagedAttention, 2023).
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "annulus/device.h"
+
+namespace annulus::inline v0 {
+
+// The most that a step may have. Steps with less cost less; the plan's workspace and the size of
+// its launches follow from these.
+struct BatchBounds {
+  std::int64_t requests = 0;     // 1 to 65535
+  std::int64_t rows = 0;         // of Q, of all requests together; at least 1
+  std::int64_t rows_of_one = 0;  // of one request; 0: `rows`
+  std::int64_t keys_of_one = 0;  // keys of one request; at least 1
+  // Keys of all requests together; 0: requests x keys_of_one. Where they lie in a pool, give what
+  // that holds, a prefix that requests share counted as often as it is read: workspace grows with
+  // it.
+  std::int64_t keys = 0;
+};
+
+// A batch of requests. A request with n queries and m keys is the problem with Sq = n, Sk = m and
+// q0 = k_position + m - n: its queries are at the end of its keys.
+struct BatchProblem {
+  std::int64_t heads = 1;     // H >= 1
+  std::int64_t kv_heads = 1;  // Hkv >= 1, divides H: query head h reads key head h / (H / Hkv)
+  std::int64_t dim_qk = 0;    // see supported_dims()
+  std::int64_t dim_v = 0;
+  Dtype dtype = Dtype::kBfloat16;  // of Q, K, V and O: kFloat16 or kBfloat16
+
+  // Which keys a query sees, the same for all heads. Rows must be bands or a few runs of keys, as
+  // those of dense, causal, window, sink, prefix, global, queries and keys and of what & and | make
+  // of them are.
+  Pattern pattern;
+  Score score;  // all of it; score_mod gets the request's number as b
+
+  BatchBounds most;
+  // P, the rows of a page of K and of V; 0: no pages. Any number is right; multiples of 16 are
+  // fast.
+  std::int64_t page_rows = 0;
+
+  bool want_lse = false;                 // write LSE; needs the state not to be carried out
+  LseBase lse_base = LseBase::kNatural;  // base of the LSE that is written
+  bool carry_in = false;                 // start from a state of other keys
+  bool carry_out = false;                // write the state instead of O and LSE
+};
+
+struct BatchOptions {
+  // How many multiprocessors the plan's kernels may occupy; 0: all. Their number changes no bit.
+  int max_multiprocessors = 0;
+  // Requests whose queries see more keys than this are computed in parts of this many keys, side
+  // by side, and joined. A request's answer depends on the number, and on nothing of the requests
+  // beside it. 0: chosen from the bounds, once for the plan: PlanInfo tells. A multiple of 128
+  // from 128 to 2^20.
+  std::int64_t part_keys = 0;
+  // The most workspace; 0: no limit. A plan that needs more takes longer parts, and where that does
+  // not help throws Error{kOutOfMemory}.
+  std::int64_t max_workspace_bytes = 0;
+  // For debugging: run() waits for the stream, reads the status that prepare() has left, and throws
+  // Error{kInvalidArgument} where a request breaks a rule. It cannot be captured then.
+  bool check_status = false;
+};
+
+// Names of pages, int32 in device memory. Page j of request r is ids[r * width + j], or
+// ids[begin[r] + j] where `begin` is not null (int32 [R + 1], ascending). Only entries of pages in
+// which some query of the request sees a key are read: those behind the last key, and those that a
+// window has left behind, may hold anything.
+struct PageTable {
+  const std::int32_t* ids = nullptr;
+  const std::int32_t* begin = nullptr;
+  std::int64_t width = 0;  // entries of a row; ignored where `begin` is given
+};
+
+// What a step consists of. All arrays are int32 in device memory, 4-byte aligned, and are read by
+// prepare() when the stream comes to it; page tables, k_begin and v_begin are read by every run()
+// as well. Nothing is read by the host.
+struct BatchMetadata {
+  // [R + 1]: the rows of Q of request r are q_begin[r] up to q_begin[r + 1]. Ascending. Rows of no
+  // request are neither read nor written.
+  const std::int32_t* q_begin = nullptr;
+  const std::int32_t* k_length = nullptr;  // [R]: keys of each request
+  // [1]: how many of BatchBounds::requests there are; null: all.
+  const std::int32_t* requests = nullptr;
+  // [R]: the position of a request's key 0; null: 0.
+  const std::int32_t* k_position = nullptr;
+
+  // With pages. V has K's table where its own has no ids.
+  PageTable k_pages;
+  PageTable v_pages;
+  // Without pages: [R], the row of K (of V) that is a request's key 0. Null: request r's keys begin
+  // r times BatchStrides::page elements behind the tensor's begin, and it has room for
+  // BatchBounds::keys_of_one. V has K's where its own is null.
+  const std::int32_t* k_begin = nullptr;
+  const std::int32_t* v_begin = nullptr;
+};
+
+// Distances in elements. Those of K and V: key j of a request, head h, is at
+//
+//   page(j / P) * page + (j mod P) * row + h * head
+//
+// elements behind the tensor's begin, so that every order of rows and heads in a page, K and V in
+// one tensor, and one layer of a tensor of all layers are only strides. Multiples of 8; `row` is
+// below 2^30.
+struct BatchStrides {
+  std::int64_t page = 0;  // with pages; else from one request to the next, where k_begin is null
+  std::int64_t row = 0;
+  std::int64_t head = 0;
+};
+struct RowStrides {
+  std::int64_t row = 0;
+  std::int64_t head = 0;
+};
+
+// The tensors of one layer, in device memory. The caller owns them; they must stay until the work
+// that was put on the stream has ended. Base addresses are multiples of 16 bytes, of 4 for LSE, m
+// and l. Memory that is written overlaps nothing else of the call, but O may be Q (the same address
+// and strides), and state_out may be state_in.
+struct BatchOperands {
+  const void* q = nullptr;  // [rows, H, Dqk]
+  const void* k = nullptr;
+  const void* v = nullptr;
+  void* o = nullptr;     // [rows, H, Dv]; null with carry_out
+  float* lse = nullptr;  // [rows, H] in any order; null unless want_lse
+  RowStrides q_strides;  // multiples of 8
+  BatchStrides k_strides;
+  BatchStrides v_strides;
+  RowStrides o_strides;
+  RowStrides lse_strides;
+  // Pages that K and V have. A page number outside is no page: its keys are not seen, and the
+  // status names the request. 0: 2^31 - 1, whatever the numbers.
+  std::int64_t k_pages = 0;
+  std::int64_t v_pages = 0;
+  // Contiguous [rows, H, Dv] and [rows, H]: as annulus/state.h, with rows in place of batches.
+  StatePointers state_in;   // with carry_in
+  StatePointers state_out;  // with carry_out
+};
+
+// Rules of a step that only the device can see.
+enum class BatchRule : int {
+  kNone = 0,
+  kRequests = 1,   // there are more than planned, or a negative number
+  kRows = 2,       // q_begin descends, is negative, or ends beyond BatchBounds::rows
+  kRowsOfOne = 3,  // more rows than BatchBounds::rows_of_one
+  kKeys = 4,       // a length that is negative or beyond BatchBounds::keys_of_one
+  kPages = 5,      // keys beyond the entries of the request's pages, or a negative begin
+  kAllKeys = 6,    // with this request the keys of all are beyond BatchBounds::keys
+  kPosition = 7,   // positions beyond 2^30
+  kPage = 8,       // a page number beyond BatchOperands::k_pages or v_pages; found by run()
+};
+ANNULUS_EXPORT const char* to_string(BatchRule rule);  // a few words: "rows of Q that descend"
+
+// What prepare() and the runs behind it have found. A request that breaks kRows or kRowsOfOne has
+// no queries, one that breaks another rule no keys (kPage: not those of that page); all others are
+// right.
+struct BatchStatus {
+  BatchRule rule = BatchRule::kNone;  // the first that the request breaks
+  std::int64_t request = 0;           // the first that breaks one
+};
+
+// Everything that was decided, for people and for logs.
+struct BatchInfo {
+  std::string config;                  // of the kernel: "decode k16 w4 s2 q x2"
+  std::vector<std::string> decisions;  // one line each
+  std::string specialised_source;      // what the compiler was given for it
+  std::int64_t part_keys = 0;          // BatchOptions::part_keys, or what was chosen
+  std::int64_t ctas = 0;               // of run()'s persistent kernel
+  int launches = 0;                    // of run()
+  int threads = 0;                     // of a CTA
+  std::int64_t shared_bytes = 0;       // of a CTA
+  int registers = 0;                   // of a thread; on a simulated device an estimate
+  int local_bytes = 0;                 // of a thread: spills
+  // K and V that a multiprocessor has under way by construction, while a step is computed.
+  std::int64_t bytes_under_way = 0;
+  std::int64_t device_bytes = 0;  // memory that the plan holds
+  double plan_ms = 0;             // time to decide
+  double compile_ms = 0;          // time to get the kernels, whatever their source
+};
+
+// A batch made ready for a device. Immutable: any number of threads may use it at a time. Copies
+// share. Keeps what it needs of the device alive; a captured graph does not, so a plan must outlive
+// the graphs that were captured of it.
+class ANNULUS_EXPORT BatchPlan {
+ public:
+  struct Impl;
+  explicit BatchPlan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  // No move: a plan that was moved from would be none. A copy is a pointer.
+  BatchPlan(const BatchPlan&) = default;
+  BatchPlan& operator=(const BatchPlan&) = default;
+
+  const BatchProblem& problem() const;
+  const BatchInfo& info() const;
+
+  // Device memory that prepare() and the runs behind it share, 16-byte aligned: exact, and enough
+  // for every step within the bounds. It may hold anything before prepare(). Steps that may be
+  // under way at a time need one each.
+  std::size_t workspace_bytes() const;
+
+  // Puts one launch on `stream` that makes the lists of works of a step, which all runs with this
+  // workspace use until the next prepare(). All layers of one shape share it. Allocates nothing,
+  // takes no lock, does not wait and may be captured. Throws Error{kInvalidArgument} for pointers
+  // that are missing or not aligned, and Error{kDevice}.
+  void prepare(void* stream, const BatchMetadata& metadata, void* workspace) const;
+
+  // Puts the attention of one layer on `stream`, for the step that prepare() was queued with last.
+  // Likewise. Throws Error{kInvalidArgument} for operands that the problem does not go with,
+  // Error{kUnsupported} for strides that no kernel takes, and Error{kDevice}; nothing was launched
+  // then.
+  void run(void* stream, const BatchOperands& operands, void* workspace) const;
+
+  // What prepare() and the runs on this workspace have found up to now. Waits for the device's
+  // default stream, as Device::copy_to_host; work on other streams must have ended.
+  BatchStatus status(const void* workspace) const;
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+// Throws Error{kInvalidArgument} or Error{kUnsupported}, which names the wrong value and what would
+// be right.
+ANNULUS_EXPORT void validate(const BatchProblem& problem);
+
+// Decides, compiles and uploads. Throws what validate() throws, Error{kInvalidArgument} for options
+// out of range, Error{kUnsupported} where the pattern's rows are not bands or runs or the device
+// has no kernel, Error{kOutOfMemory}, Error{kCompile} and Error{kDevice}.
+ANNULUS_EXPORT BatchPlan plan_batch(const Device& device, const BatchProblem& problem,
+                                    const BatchOptions& options = {});
+
+}  // namespace annulus::inline v0
+
+#endif  // ANNULUS_BATCH_H_

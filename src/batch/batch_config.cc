@@ -1,0 +1,162 @@
+#include "batch/batch_config.h"
+
+#include <fmt/core.h>
+
+#include "annulus/error.h"
+#include "base/fail.h"
+
+namespace annulus::batch {
+namespace {
+
+constexpr std::int64_t kElementBytes = 2;
+// What the driver keeps of a multiprocessor's shared memory for each CTA (CUDA programming guide,
+// "Shared Memory" of compute capability 8.x and 9.0).
+constexpr std::int64_t kReservedBytes = 1024;
+
+std::int64_t stage_bytes(const BatchConfig& config, const attention::Dims& dims) {
+  return config.tile_columns * (dims.qk + dims.v) * kElementBytes;
+}
+
+// Of each head dim the deepest pipeline first. Two CTAs to a multiprocessor fill the time in which
+// one of them begins or ends a work.
+constexpr BatchConfig decode(int columns, int stages, bool query_in_registers, int resident) {
+  return {Kind::kDecode, kernels::kPackedRows, columns, 4, stages, query_in_registers, resident};
+}
+constexpr BatchConfig chunk(int rows, int columns, int warps, int resident) {
+  return {Kind::kChunk, rows, columns, warps, 2, false, resident};
+}
+// clang-format off
+constexpr ShippedBatchConfig kShipped[] = {
+    {{32, 32}, decode(128, 4, true, 2)},
+    {{32, 32}, decode(128, 3, true, 1)},
+    {{64, 64}, decode(128, 3, true, 2)},
+    {{64, 64}, decode(128, 2, true, 2)},
+    {{64, 64}, decode(64, 2, true, 2)},
+    {{96, 96}, decode(64, 4, true, 2)},
+    {{96, 96}, decode(64, 3, true, 2)},
+    {{96, 96}, decode(64, 3, true, 1)},
+    {{128, 128}, decode(64, 3, true, 2)},
+    {{128, 128}, decode(64, 2, true, 2)},
+    {{128, 128}, decode(64, 2, true, 1)},
+    {{192, 128}, decode(64, 2, false, 2)},
+    {{192, 128}, decode(64, 2, false, 1)},
+    {{192, 192}, decode(64, 2, false, 2)},
+    {{192, 192}, decode(64, 2, false, 1)},
+    {{256, 256}, decode(64, 3, false, 1)},
+    {{256, 256}, decode(64, 2, false, 1)},
+    {{32, 32}, chunk(128, 64, 4, 2)},
+    {{64, 64}, chunk(128, 64, 4, 2)},
+    {{64, 64}, chunk(128, 64, 4, 1)},
+    {{96, 96}, chunk(128, 64, 8, 1)},
+    {{128, 128}, chunk(128, 64, 8, 1)},
+    {{192, 128}, chunk(128, 32, 8, 1)},
+    {{192, 128}, chunk(64, 32, 4, 1)},
+    {{192, 192}, chunk(128, 32, 8, 1)},
+    {{192, 192}, chunk(64, 32, 4, 1)},
+    {{256, 256}, chunk(128, 32, 8, 1)},
+    {{256, 256}, chunk(64, 32, 4, 1)},
+};
+// clang-format on
+
+const char* name_of(Kind kind) { return kind == Kind::kDecode ? "decode" : "chunk"; }
+
+}  // namespace
+
+std::string to_string(const BatchConfig& config) {
+  std::string text = fmt::format("{} m{} n{} w{} s{}", name_of(config.kind), config.tile_rows,
+                                 config.tile_columns, config.warps, config.stages);
+  if (config.query_in_registers) text += " q";
+  if (config.resident > 1) text += fmt::format(" x{}", config.resident);
+  return text;
+}
+
+// Q, the buffers of K and V, and in decode_forward m and l of the rows of each warp.
+std::int64_t shared_bytes(const BatchConfig& config, const attention::Dims& dims) {
+  const std::int64_t row_states =
+      config.warps * kernels::kPackedRows * 2 * std::int64_t{sizeof(float)};
+  return config.tile_rows * dims.qk * kElementBytes + config.stages * stage_bytes(config, dims) +
+         (config.kind == Kind::kDecode ? row_states : 0);
+}
+
+std::int64_t bytes_under_way(const BatchConfig& config, const attention::Dims& dims) {
+  return config.resident * (config.stages - 1) * stage_bytes(config, dims);
+}
+
+std::vector<ShippedBatchConfig> shipped_batch_configs() {
+  return {std::begin(kShipped), std::end(kShipped)};
+}
+
+std::optional<std::string> why_not(const BatchConfig& config, const attention::Dims& dims,
+                                   const attention::DeviceLimits& limits) {
+  if (limits.arch.number < 80) {
+    return fmt::format("{} has no cp.async and no bf16 tensor cores; batches need sm_80",
+                       jit::to_string(limits.arch));
+  }
+  const std::int64_t bytes = shared_bytes(config, dims);
+  const std::int64_t all = limits.shared_bytes_per_block + kReservedBytes;
+  if (config.resident * (bytes + kReservedBytes) > all) {
+    return fmt::format("{} CTAs of {} bytes of shared memory, but a multiprocessor has {}",
+                       config.resident, bytes, all);
+  }
+  return std::nullopt;
+}
+
+BatchConfig choose_config(Kind kind, const attention::Dims& dims,
+                          const attention::DeviceLimits& limits) {
+  std::string reason = "there is none for these head dims";
+  for (const ShippedBatchConfig& shipped : kShipped) {
+    const bool asked =
+        shipped.config.kind == kind && shipped.dims.qk == dims.qk && shipped.dims.v == dims.v;
+    if (!asked) continue;
+    auto why = why_not(shipped.config, dims, limits);
+    if (!why) return shipped.config;
+    reason = std::move(*why);
+  }
+  base::fail(ErrorCode::kUnsupported, "no {} kernel for batches of head dims {}/{} on {}: {}",
+             name_of(kind), dims.qk, dims.v, jit::to_string(limits.arch), reason);
+}
+
+jit::KernelSpec rows_spec(const BatchConfig& config, const BatchFeatures& features,
+                          jit::Arch arch) {
+  using jit::Constant;
+  std::vector<Constant> own = {Constant::integer("kWarps", config.warps),
+                               Constant::integer("kResident", config.resident),
+                               Constant::integer("kRuns", features.runs),
+                               Constant::integer("kPages", static_cast<int>(features.pages))};
+  if (config.kind == Kind::kDecode) {
+    own.push_back(Constant::integer("kKeys", config.tile_columns / config.warps));
+    own.push_back(Constant::boolean("kQueryInRegisters", config.query_in_registers));
+    return attention::forward_spec("decode_forward", "kernels/batch/decode_forward.cu",
+                                   config.stages, own, features.attention, arch);
+  }
+  own.push_back(Constant::integer("kTileRows", config.tile_rows));
+  own.push_back(Constant::integer("kTileColumns", config.tile_columns));
+  return attention::forward_spec("chunk_forward", "kernels/batch/chunk_forward.cu", config.stages,
+                                 own, features.attention, arch);
+}
+
+jit::KernelSpec combine_spec(const BatchFeatures& features, jit::Arch arch) {
+  using jit::Constant;
+  const attention::KernelFeatures& of = features.attention;
+  jit::Struct shape;
+  shape.name = "Shape";
+  shape.constants = {
+      Constant::type("Element", attention::element_of(of.dtype)),
+      Constant::integer("kDimV", of.dims.v), Constant::boolean("kSinkLogit", of.sink_logit),
+      Constant::boolean("kCarryIn", of.carry_in), Constant::boolean("kCarryOut", of.carry_out)};
+  return {.family = "combine_parts",
+          .arch = arch,
+          .file = "kernels/batch/combine_parts.cu",
+          .entry = "combine_parts",
+          .structs = {std::move(shape)}};
+}
+
+jit::KernelSpec prepare_spec(jit::Arch arch) {
+  return {.family = "prepare_batch",
+          .arch = arch,
+          .file = "kernels/batch/prepare_batch.cu",
+          .entry = "prepare_batch",
+          .structs = {}};
+}
+
+}  // namespace annulus::batch

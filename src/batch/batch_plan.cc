@@ -1,0 +1,288 @@
+#include "batch/batch_plan.h"
+
+#include <algorithm>
+#include <limits>
+#include <numbers>
+
+#include "base/fail.h"
+#include "base/math.h"
+#include "batch/row_forms.h"
+#include "pattern/positions.h"
+
+namespace annulus::batch {
+namespace {
+
+constexpr std::int64_t kMostRequests = 65535;
+// Parts are whole tiles of every configuration.
+constexpr std::int64_t kLeastPart = 128, kMostPart = std::int64_t{1} << 20;
+constexpr std::int64_t kInt = std::numeric_limits<std::int32_t>::max();
+
+void check_bound(const char* name, std::int64_t value, std::int64_t least, std::int64_t most) {
+  if (value >= least && value <= most) return;
+  base::fail(ErrorCode::kInvalidArgument, "{} is {}; give a number from {} to {}", name, value,
+             least, most);
+}
+
+// The problem with the bounds that were left to others.
+BatchProblem with_bounds(BatchProblem problem) {
+  BatchBounds& most = problem.most;
+  if (most.rows_of_one == 0) most.rows_of_one = most.rows;
+  if (most.keys == 0) most.keys = most.requests * most.keys_of_one;
+  return problem;
+}
+
+// Requests whose queries, with the heads of a group, are more rows than this are for chunk_forward.
+constexpr std::int64_t kMostDecodeRows = 64;
+
+// How long parts are where the caller leaves it open: short enough that a step as large as the
+// bounds has kWaves parts for each CTA, so that the last ones leave few of them idle, and long
+// enough that joining them is next to nothing beside the bytes of their keys; longer again where
+// their states would take more than kMostStateBytes.
+std::int64_t choose_part(const BatchProblem& problem, const ClassPlan& plan, std::int64_t ctas,
+                         std::int64_t most_bytes) {
+  constexpr std::int64_t kWaves = 2, kShort = 256, kLong = 1024;
+  constexpr std::int64_t kMostStateBytes = std::int64_t{48} << 20;
+  std::int64_t part = kShort;
+  while (part < kLong && problem.most.keys * plan.packing.columns / (2 * part) >= kWaves * ctas) {
+    part *= 2;
+  }
+  const std::int64_t most =
+      most_bytes > 0 ? std::min(most_bytes, kMostStateBytes) : kMostStateBytes;
+  while (part < kMostPart && part < problem.most.keys_of_one &&
+         lay_out(problem, plan.packing, plan.most_queries, part, 0).end > most) {
+    part *= 2;
+  }
+  return part;
+}
+
+void check_options(const BatchOptions& options) {
+  check_bound("max_multiprocessors", options.max_multiprocessors, 0, kInt);
+  check_bound("max_workspace_bytes", options.max_workspace_bytes, 0,
+              std::numeric_limits<std::int64_t>::max());
+  if (options.part_keys == 0) return;
+  check_bound("part_keys", options.part_keys, kLeastPart, kMostPart);
+  if (options.part_keys % kLeastPart != 0) {
+    base::fail(ErrorCode::kInvalidArgument, "part_keys is {}; it must be a multiple of {}",
+               options.part_keys, kLeastPart);
+  }
+}
+
+kernels::Pages pages_of(const BatchProblem& problem) {
+  using kernels::Pages;
+  if (problem.page_rows == 0) return Pages::kNone;
+  if (problem.page_rows % 64 == 0) return Pages::k64;
+  return problem.page_rows % 16 == 0 ? Pages::k16 : Pages::kAny;
+}
+
+}  // namespace
+
+Packing pack(const BatchProblem& problem, std::int64_t tile_rows) {
+  const std::int64_t group = problem.heads / problem.kv_heads;
+  Packing packing;
+  packing.tile_heads = std::min(group, tile_rows);
+  packing.head_tiles = base::ceil_div(group, packing.tile_heads);
+  packing.tile_queries = std::max<std::int64_t>(1, tile_rows / packing.tile_heads);
+  packing.columns = problem.kv_heads * packing.head_tiles;
+  return packing;
+}
+
+// With t tiles of rows and k keys for each request, of which all have at most T tiles of rows and K
+// keys: the sum of t max(1, ceil(k / part)) is at most that of t + t floor(k / part). A row has
+// several parts only if k > part, and not more than K / (part + 1) requests have that.
+ListLayout lay_out(const BatchProblem& problem, const Packing& packing, std::int64_t most_queries,
+                   std::int64_t part_keys, std::int64_t begin) {
+  constexpr std::int64_t kEndless = std::int64_t{1} << 60;
+  const BatchBounds& most = problem.most;
+  ListLayout layout;
+  const std::int64_t queries = packing.tile_queries;
+  const std::int64_t rows_of_one = base::ceil_div(most_queries, queries);
+  layout.rows = std::min({most.requests * rows_of_one, most.rows,
+                          (most.rows + most.requests * (queries - 1)) / queries});
+  const std::int64_t parts_of_one = base::ceil_div(most.keys_of_one, part_keys);
+  const std::int64_t whole_parts =
+      std::min(kEndless, pattern::product(most.keys / part_keys, rows_of_one));
+  layout.works = std::min(layout.rows + whole_parts, layout.rows * parts_of_one);
+  if (parts_of_one > 1) {
+    const std::int64_t split = std::min(most.requests, most.keys / (part_keys + 1));
+    layout.slots = std::min(whole_parts + rows_of_one * split, layout.rows * parts_of_one);
+  }
+  layout.slot_rows = std::min(most_queries, queries) * packing.tile_heads;
+  const std::int64_t states =
+      pattern::product(layout.slots, packing.columns * layout.slot_rows * problem.dim_v * 4);
+  if (layout.works > kInt / packing.columns || states > kEndless) {
+    layout.end = std::numeric_limits<std::int64_t>::max();
+    return layout;
+  }
+  std::int64_t at = begin;
+  const auto place = [&](std::int64_t count, std::int64_t bytes) {
+    const std::int64_t here = at;
+    at = base::round_up<std::int64_t>(at + count * bytes, 256);
+    return here;
+  };
+  layout.header_at = place(1, sizeof(kernels::BatchHeader));
+  layout.requests_at = place(most.requests, sizeof(kernels::BatchRequest));
+  layout.row_begin_at = place(most.requests + 1, sizeof(std::int32_t));
+  layout.rows_at = place(layout.rows, sizeof(kernels::BatchRow));
+  layout.works_at = place(layout.works, sizeof(kernels::BatchWork));
+  layout.joined_at = place(layout.rows, sizeof(std::int32_t));
+  const std::int64_t state_rows = layout.slots * packing.columns * layout.slot_rows;
+  layout.acc_at = place(state_rows * problem.dim_v, sizeof(float));
+  layout.m_at = place(state_rows, sizeof(float));
+  layout.l_at = place(state_rows, sizeof(float));
+  layout.end = at;
+  return layout;
+}
+
+Problem largest_request(const BatchProblem& problem) {
+  Problem one;
+  one.heads = problem.heads;
+  one.kv_heads = problem.kv_heads;
+  one.seq_q = problem.most.rows_of_one;
+  one.seq_k = problem.most.keys_of_one;
+  one.dim_qk = problem.dim_qk;
+  one.dim_v = problem.dim_v;
+  one.dtype = problem.dtype;
+  one.pattern = problem.pattern;
+  one.score = problem.score;
+  one.want_lse = problem.want_lse;
+  one.lse_base = problem.lse_base;
+  one.carry_in = problem.carry_in;
+  one.carry_out = problem.carry_out;
+  return one;
+}
+
+namespace {
+
+// The classes of requests, without their lists: those that fit few tiles of decode_forward, and
+// where there may be others, those.
+std::vector<ClassPlan> classes_of(const BatchProblem& problem,
+                                  const attention::DeviceLimits& limits) {
+  const attention::Dims dims{problem.dim_qk, problem.dim_v};
+  const std::int64_t group = problem.heads / problem.kv_heads;
+  const std::int64_t few =
+      std::min(std::max<std::int64_t>(1, kMostDecodeRows / group), problem.most.rows_of_one);
+  const auto add = [&](std::vector<ClassPlan>* classes, Kind kind, std::int64_t least,
+                       std::int64_t most) {
+    ClassPlan made;
+    made.config = choose_config(kind, dims, limits);
+    made.packing = pack(problem, made.config.tile_rows);
+    made.least_queries = least;
+    made.most_queries = most;
+    classes->push_back(std::move(made));
+  };
+  std::vector<ClassPlan> classes;
+  add(&classes, Kind::kDecode, 1, few);
+  if (problem.most.rows_of_one > few) {
+    add(&classes, Kind::kChunk, few + 1, problem.most.rows_of_one);
+  }
+  return classes;
+}
+
+std::string describe(const ClassPlan& of) {
+  return fmt::format(
+      "{} to {} queries: {}, {} heads and up to {} queries to a tile of rows, {} CTAs; keys in "
+      "parts of {}, up to {} works in a step, {} of them joined",
+      of.least_queries, of.most_queries, to_string(of.config), of.packing.tile_heads,
+      of.packing.tile_queries, of.ctas, of.part_keys, of.lists.works, of.lists.slots);
+}
+
+}  // namespace
+
+BatchPlanData make_plan(const BatchProblem& given, const BatchOptions& options,
+                        const attention::DeviceLimits& limits) {
+  check_options(options);
+  BatchPlanData plan;
+  plan.problem = with_bounds(given);
+  const BatchProblem& problem = plan.problem;
+  const Problem one = largest_request(problem);
+  plan.forms = find_forms(problem.pattern, problem.heads);
+  plan.features = {attention::features_of(one), pages_of(problem), most_runs(plan.forms)};
+  plan.mask = pattern::emit(problem.pattern, kernels::kMaskNumbers, {problem.heads, {}, {}});
+  plan.classes = classes_of(problem, limits);
+
+  const int multiprocessors = options.max_multiprocessors > 0
+                                  ? std::min(options.max_multiprocessors, limits.multiprocessors)
+                                  : limits.multiprocessors;
+  for (ClassPlan& of : plan.classes) {
+    const std::int64_t resident = std::int64_t{multiprocessors} * of.config.resident;
+    // Rows of a chunk are many enough to keep all CTAs busy, and their states would be large.
+    of.part_keys =
+        of.config.kind == Kind::kChunk ? base::round_up(problem.most.keys_of_one, kLeastPart)
+        : options.part_keys > 0        ? options.part_keys
+                                : choose_part(problem, of, resident, options.max_workspace_bytes);
+    of.lists = lay_out(problem, of.packing, of.most_queries, of.part_keys, plan.workspace_bytes);
+    plan.workspace_bytes = of.lists.end;
+    if (of.lists.end == std::numeric_limits<std::int64_t>::max()) {
+      base::fail(ErrorCode::kUnsupported,
+                 "a step within the bounds may have {} parts of {} keys for {} tiles of heads "
+                 "each, and a launch takes 2^31 - 1; give smaller bounds or longer parts",
+                 of.lists.works, of.part_keys, of.packing.columns);
+    }
+    of.joins = of.lists.slots > 0;
+    of.ctas = std::max<std::int64_t>(1, std::min(resident, of.lists.works * of.packing.columns));
+    of.spec = rows_spec(of.config, plan.features, limits.arch);
+    if (of.joins) of.combine = combine_spec(plan.features, limits.arch);
+    plan.decisions.push_back(describe(of));
+  }
+  if (options.max_workspace_bytes > 0 && plan.workspace_bytes > options.max_workspace_bytes) {
+    base::fail(ErrorCode::kOutOfMemory,
+               "a step within the bounds needs {} bytes of workspace in parts of {} keys, and "
+               "max_workspace_bytes is {}; give smaller bounds, above all of the keys of all "
+               "requests together",
+               plan.workspace_bytes, plan.classes.front().part_keys, options.max_workspace_bytes);
+  }
+  plan.score = attention::score_numbers(one);
+  plan.score_tables = attention::score_tables(problem.score);
+  plan.score_code = attention::score_code(problem.score.score_mod);
+  plan.lse_factor =
+      problem.lse_base == LseBase::kNatural ? static_cast<float>(std::numbers::ln2) : 1.0f;
+  plan.prepare = prepare_spec(limits.arch);
+  return plan;
+}
+
+}  // namespace annulus::batch
+
+namespace annulus::inline v0 {
+
+void validate(const BatchProblem& given) {
+  using batch::check_bound;
+  const BatchBounds& most = given.most;
+  check_bound("most.requests", most.requests, 1, batch::kMostRequests);
+  check_bound("most.rows", most.rows, 1, kMaxPosition);
+  check_bound("most.rows_of_one", most.rows_of_one, 0, most.rows);
+  check_bound("most.keys_of_one", most.keys_of_one, 1, kMaxPosition);
+  check_bound("most.keys", most.keys, 0, most.requests * most.keys_of_one);
+  check_bound("page_rows", given.page_rows, 0, kMaxPosition);
+  if (given.dtype != Dtype::kFloat16 && given.dtype != Dtype::kBfloat16) {
+    base::fail(ErrorCode::kUnsupported,
+               "{} operands have no kernel for batches; convert to fp16 or bf16",
+               to_string(given.dtype));
+  }
+  validate(batch::largest_request(batch::with_bounds(given)));
+}
+
+const char* to_string(BatchRule rule) {
+  switch (rule) {
+    case BatchRule::kNone:
+      return "nothing";
+    case BatchRule::kRequests:
+      return "more requests than planned, or a negative number";
+    case BatchRule::kRows:
+      return "rows of Q that descend, are negative, or end beyond the bound";
+    case BatchRule::kRowsOfOne:
+      return "more rows of Q than one request may have";
+    case BatchRule::kKeys:
+      return "a number of keys that is negative or beyond the bound";
+    case BatchRule::kPages:
+      return "more keys than its pages hold, or a negative begin";
+    case BatchRule::kAllKeys:
+      return "more keys than all requests together may have";
+    case BatchRule::kPosition:
+      return "positions beyond 2^30";
+    case BatchRule::kPage:
+      return "a page number that is no page";
+  }
+  return "an unknown rule";
+}
+
+}  // namespace annulus::inline v0

@@ -1,0 +1,85 @@
+#ifndef ANNULUS_BATCH_BATCH_PLAN_H_
+#define ANNULUS_BATCH_BATCH_PLAN_H_
+
+// Everything about a batch that is decided without touching a device: the kernels, where parts of a
+// request's keys end, and the exact layout of the workspace. batch_runner.h carries it out.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "annulus/batch.h"
+#include "attention/score/score.h"
+#include "attention/score/score_code.h"
+#include "batch/batch_config.h"
+#include "pattern/mask_code.h"
+
+namespace annulus::batch {
+
+// How heads and queries are packed into the rows of a tile.
+struct Packing {
+  std::int64_t tile_heads = 1;    // heads of a tile of rows
+  std::int64_t head_tiles = 1;    // tiles of a group's heads
+  std::int64_t tile_queries = 1;  // queries of a tile
+  std::int64_t columns = 1;       // Hkv * head_tiles
+};
+Packing pack(const BatchProblem& problem, std::int64_t tile_rows);
+
+// The lists of a class of requests in a workspace: how many entries each may have, and where it
+// begins. Every list is 256-byte aligned.
+struct ListLayout {
+  std::int64_t rows = 0;       // tiles of rows
+  std::int64_t works = 0;      // parts of keys of tiles of rows
+  std::int64_t slots = 0;      // parts whose states are joined
+  std::int64_t slot_rows = 0;  // the most rows that a tile has
+  std::int64_t header_at = 0, requests_at = 0, row_begin_at = 0, rows_at = 0, works_at = 0;
+  std::int64_t joined_at = 0, acc_at = 0, m_at = 0, l_at = 0;
+  std::int64_t end = 0;  // behind all of them
+};
+
+// Lists that begin at byte `begin`, of requests with up to `most_queries` queries, for parts of
+// `part_keys` keys. No step within the bounds has more: a tile of rows of a request with k keys has
+// at most max(1, ceil(k / part_keys)) parts. Where the numbers leave 32 bits nothing is placed, and
+// `end` is the largest number.
+ListLayout lay_out(const BatchProblem& problem, const Packing& packing, std::int64_t most_queries,
+                   std::int64_t part_keys, std::int64_t begin);
+
+// How requests with so many queries are computed.
+struct ClassPlan {
+  BatchConfig config;
+  Packing packing;
+  std::int64_t least_queries = 0;
+  std::int64_t most_queries = 0;
+  std::int64_t part_keys = 0;
+  ListLayout lists;
+  std::int64_t ctas = 0;
+  bool joins = false;  // whether any step has a row with several parts
+  jit::KernelSpec spec, combine;
+};
+
+struct BatchPlanData {
+  BatchProblem problem;  // with every bound set
+  BatchFeatures features;
+  std::vector<ClassPlan> classes;  // at least one, of few queries first
+  std::int64_t workspace_bytes = 0;
+  std::vector<kernels::RowForm> forms;
+  pattern::MaskCode mask;
+  attention::ScoreNumbers score;
+  attention::ScoreTables score_tables;
+  attention::ScoreCode score_code;
+  float lse_factor = 1;
+  jit::KernelSpec prepare;
+  std::vector<std::string> decisions;
+};
+
+// Requires: validate(problem) passes. Throws as plan_batch, but for kCompile and kDevice.
+BatchPlanData make_plan(const BatchProblem& problem, const BatchOptions& options,
+                        const attention::DeviceLimits& limits);
+
+// A request of the most rows and keys as a problem of its own, for the rules and the code that both
+// share.
+Problem largest_request(const BatchProblem& problem);
+
+}  // namespace annulus::batch
+
+#endif  // ANNULUS_BATCH_BATCH_PLAN_H_

@@ -1,0 +1,354 @@
+#include "batch/batch_runner.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "attention/tiles/packed.h"
+#include "base/fail.h"
+
+namespace annulus::batch {
+namespace {
+
+using attention::Packed;
+
+template <typename T>
+T* at(void* workspace, std::int64_t offset) {
+  return reinterpret_cast<T*>(static_cast<std::byte*>(workspace) + offset);
+}
+
+void check_aligned(const char* name, const void* data, std::uintptr_t alignment) {
+  const auto address = reinterpret_cast<std::uintptr_t>(data);
+  if (address % alignment == 0) return;
+  base::fail(ErrorCode::kInvalidArgument, "{} at {:#x} is not a multiple of {} bytes", name,
+             address, alignment);
+}
+
+void check_given(const char* name, const void* data, std::uintptr_t alignment) {
+  if (data == nullptr) {
+    base::fail(ErrorCode::kInvalidArgument, "{} is null; give its address in device memory", name);
+  }
+  check_aligned(name, data, alignment);
+}
+
+void check_unused(const char* name, const void* data, const char* reason) {
+  if (data == nullptr) return;
+  base::fail(ErrorCode::kInvalidArgument, "{} is given, but {}; leave it null", name, reason);
+}
+
+// Strides in elements, of which copies take 8 at a time. `span` is how often each is taken.
+void check_stride(const char* tensor, const char* axis, std::int64_t stride) {
+  constexpr std::int64_t kFar = std::int64_t{1} << 58;
+  if (stride % 8 == 0 && stride > -kFar && stride < kFar) return;
+  base::fail(ErrorCode::kInvalidArgument,
+             "the {} stride of {} is {} elements; it must be a multiple of 8 within 2^58", axis,
+             tensor, stride);
+}
+
+// The factor and the shift that divide keys below 2^31 by the rows of a page: the factor is 2^shift
+// / rows, rounded up. It is at most 2^32 - 1, and exact for all such keys, because shift is 31 +
+// ceil(log2(rows)) (Granlund and Montgomery, Division by Invariant Integers using Multiplication,
+// 1994, theorem 4.2).
+struct Divisor {
+  unsigned factor = 0;
+  int shift = 0;
+};
+Divisor divisor_of(std::int64_t rows) {
+  const auto n = static_cast<std::uint64_t>(rows);
+  const int shift = 31 + static_cast<int>(std::bit_width(n - 1));
+  return {static_cast<unsigned>(((std::uint64_t{1} << shift) + n - 1) / n), shift};
+}
+
+int pages_of(std::int64_t pages) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  return static_cast<int>(pages == 0 ? kMost : pages);
+}
+
+void set_operands(const BatchOperands& operands, kernels::BatchParams* params) {
+  params->q = operands.q;
+  params->k = operands.k;
+  params->v = operands.v;
+  params->o = operands.o;
+  params->lse = operands.lse;
+  params->acc_in = operands.state_in.acc;
+  params->m_in = operands.state_in.m;
+  params->l_in = operands.state_in.l;
+  params->acc_out = operands.state_out.acc;
+  params->m_out = operands.state_out.m;
+  params->l_out = operands.state_out.l;
+  params->q_row = operands.q_strides.row, params->q_head = operands.q_strides.head;
+  params->k_page = operands.k_strides.page, params->k_row = operands.k_strides.row;
+  params->k_head = operands.k_strides.head;
+  params->v_page = operands.v_strides.page, params->v_row = operands.v_strides.row;
+  params->v_head = operands.v_strides.head;
+  params->o_row = operands.o_strides.row, params->o_head = operands.o_strides.head;
+  params->lse_row = operands.lse_strides.row, params->lse_head = operands.lse_strides.head;
+  params->k_page_count = pages_of(operands.k_pages);
+  params->v_page_count = pages_of(operands.v_pages);
+}
+
+kernels::BatchTables tables_of(const ClassPlan& of, const BatchBounds& most, void* workspace) {
+  const ListLayout& lists = of.lists;
+  return {.header = at<kernels::BatchHeader>(workspace, lists.header_at),
+          .requests = at<kernels::BatchRequest>(workspace, lists.requests_at),
+          .row_begin = at<int>(workspace, lists.row_begin_at),
+          .rows = at<kernels::BatchRow>(workspace, lists.rows_at),
+          .works = at<kernels::BatchWork>(workspace, lists.works_at),
+          .joined = at<int>(workspace, lists.joined_at),
+          .acc = at<float>(workspace, lists.acc_at),
+          .m = at<float>(workspace, lists.m_at),
+          .l = at<float>(workspace, lists.l_at),
+          .most_requests = static_cast<int>(most.requests),
+          .most_rows = static_cast<int>(lists.rows),
+          .most_works = static_cast<int>(lists.works),
+          .most_slots = static_cast<int>(lists.slots)};
+}
+
+int part_tiles(const ClassPlan& of) {
+  return static_cast<int>(base::ceil_div(of.part_keys, of.config.tile_columns));
+}
+
+}  // namespace
+
+BatchRunner::BatchRunner(const device::ContextPointer& context, jit::KernelCache& kernels,
+                         BatchPlanData plan)
+    : context_(context), plan_(std::move(plan)) {
+  const BatchProblem& problem = plan_.problem;
+  const attention::Dims dims{problem.dim_qk, problem.dim_v};
+  prepare_ = kernels.get(plan_.prepare);
+  for (const ClassPlan& of : plan_.classes) {
+    Class& made = classes_.emplace_back();
+    made.kernel = kernels.get(of.spec);
+    made.kernel.kernel->function.allow_dynamic_shared(
+        static_cast<std::size_t>(shared_bytes(of.config, dims)));
+    if (of.joins) made.combine = kernels.get(of.combine);
+  }
+
+  Packed packed;
+  const std::size_t forms = packed.add(plan_.forms);
+  const std::size_t lists = packed.add(plan_.mask.lists);
+  const attention::ScoreTables& tables = plan_.score_tables;
+  const std::size_t slopes = packed.add(tables.slopes);
+  const std::size_t bias = packed.add(tables.bias);
+  const std::size_t sinks = packed.add(tables.sinks);
+  const std::size_t words = packed.add(plan_.score_code.words);
+  tables_ = device::upload(context, std::span<const std::byte>(packed.bytes()),
+                           device::MemoryUse::kTables);
+
+  const BatchBounds& most = problem.most;
+  prepare_params_.forms = attention::pointer<kernels::RowForm>(tables_, forms);
+  prepare_params_.form_count = static_cast<int>(plan_.forms.size());
+  prepare_params_.rows = static_cast<int>(most.rows);
+  prepare_params_.rows_of_one = static_cast<int>(most.rows_of_one);
+  prepare_params_.keys_of_one = static_cast<int>(most.keys_of_one);
+  prepare_params_.keys = most.keys;
+  prepare_params_.page_rows = static_cast<int>(problem.page_rows);
+  for (std::size_t i = 0; i < classes_.size(); ++i) {
+    const ClassPlan& of = plan_.classes[i];
+    prepare_params_.classes[i] = {.tables = {},
+                                  .least_queries = static_cast<int>(of.least_queries),
+                                  .most_queries = static_cast<int>(of.most_queries),
+                                  .tile_queries = static_cast<int>(of.packing.tile_queries),
+                                  .tile_columns = of.config.tile_columns,
+                                  .part_tiles = part_tiles(of),
+                                  .padding = 0};
+  }
+
+  kernels::BatchParams params{};
+  std::copy(plan_.mask.numbers.begin(), plan_.mask.numbers.end(), params.mask.numbers);
+  params.mask.lists = attention::pointer<int>(tables_, lists);
+  kernels::ScoreParams& score = params.score;
+  score.slopes = attention::pointer<float>(tables_, slopes);
+  score.bias = attention::pointer<float>(tables_, bias);
+  score.sinks = attention::pointer<float>(tables_, sinks);
+  score.words = attention::pointer<int>(tables_, words);
+  score.slope_count = static_cast<int>(tables.slopes.size());
+  score.bias_reach = static_cast<int>(tables.bias_reach);
+  score.bias_count = static_cast<int>(problem.score.bias.size());
+  score.sink_count = static_cast<int>(tables.sinks.size());
+  std::copy(plan_.score_code.numbers.begin(), plan_.score_code.numbers.end(), score.numbers);
+  if (problem.page_rows > 0) {
+    const Divisor divisor = divisor_of(problem.page_rows);
+    params.page_factor = divisor.factor;
+    params.page_shift = divisor.shift;
+  }
+  params.page_rows = static_cast<int>(problem.page_rows);
+  params.heads = static_cast<int>(problem.heads);
+  params.group = static_cast<int>(problem.heads / problem.kv_heads);
+  params.scale = plan_.score.scale;
+  params.softcap = plan_.score.softcap;
+  params.lse_factor = plan_.lse_factor;
+  for (std::size_t i = 0; i < classes_.size(); ++i) {
+    const ClassPlan& of = plan_.classes[i];
+    params.tile_heads = static_cast<int>(of.packing.tile_heads);
+    params.head_tiles = static_cast<int>(of.packing.head_tiles);
+    params.columns = static_cast<int>(of.packing.columns);
+    params.part_tiles = part_tiles(of);
+    params.slot_rows = static_cast<int>(of.lists.slot_rows);
+    classes_[i].params = params;
+  }
+}
+
+void BatchRunner::check_workspace(const void* workspace) const {
+  const auto address = reinterpret_cast<std::uintptr_t>(workspace);
+  if (address != 0 && address % 16 == 0) return;
+  base::fail(ErrorCode::kInvalidArgument,
+             "the workspace at {:#x} must be {} bytes of device memory at a multiple of 16",
+             address, plan_.workspace_bytes);
+}
+
+void BatchRunner::check(const BatchMetadata& metadata) const {
+  check_given("q_begin", metadata.q_begin, 4);
+  check_given("k_length", metadata.k_length, 4);
+  check_aligned("requests", metadata.requests, 4);
+  check_aligned("k_position", metadata.k_position, 4);
+  if (plan_.problem.page_rows == 0) {
+    constexpr const char* kReason = "the problem has no pages (page_rows)";
+    check_unused("k_pages.ids", metadata.k_pages.ids, kReason);
+    check_unused("v_pages.ids", metadata.v_pages.ids, kReason);
+    check_aligned("k_begin", metadata.k_begin, 4);
+    check_aligned("v_begin", metadata.v_begin, 4);
+    return;
+  }
+  constexpr const char* kReason = "the problem has pages, which say where keys begin";
+  check_unused("k_begin", metadata.k_begin, kReason);
+  check_unused("v_begin", metadata.v_begin, kReason);
+  check_given("k_pages.ids", metadata.k_pages.ids, 4);
+  for (const PageTable* table : {&metadata.k_pages, &metadata.v_pages}) {
+    check_aligned("the ids of a page table", table->ids, 4);
+    check_aligned("the begins of a page table", table->begin, 4);
+    if (table->ids == nullptr || table->begin != nullptr) continue;
+    if (table->width > 0 && table->width <= kMaxPosition) continue;
+    base::fail(ErrorCode::kInvalidArgument,
+               "the width of a page table is {}; give the entries of a row, from 1 to 2^30, or "
+               "where each request's entries begin",
+               table->width);
+  }
+}
+
+void BatchRunner::prepare(device::LaunchSink& to, const BatchMetadata& metadata,
+                          void* workspace) const {
+  check_workspace(workspace);
+  check(metadata);
+  const auto table = [](const PageTable& pages) -> kernels::PageTableParams {
+    return {pages.ids, pages.begin, pages.width};
+  };
+  kernels::PrepareParams params = prepare_params_;
+  params.q_begin = metadata.q_begin;
+  params.k_length = metadata.k_length;
+  params.requests = metadata.requests;
+  params.k_position = metadata.k_position;
+  params.places.k_pages = table(metadata.k_pages);
+  params.places.v_pages =
+      table(metadata.v_pages.ids != nullptr ? metadata.v_pages : metadata.k_pages);
+  params.places.k_begin = metadata.k_begin;
+  params.places.v_begin = metadata.v_begin != nullptr ? metadata.v_begin : metadata.k_begin;
+  for (std::size_t i = 0; i < classes_.size(); ++i) {
+    params.classes[i].tables = tables_of(plan_.classes[i], plan_.problem.most, workspace);
+  }
+  to.launch(prepare_.kernel->function, {static_cast<unsigned>(classes_.size())},
+            {kernels::kPrepareThreads}, 0, params);
+}
+
+void BatchRunner::check(const BatchOperands& operands) const {
+  const BatchProblem& problem = plan_.problem;
+  check_given("Q", operands.q, 16);
+  check_given("K", operands.k, 16);
+  check_given("V", operands.v, 16);
+  check_stride("Q", "row", operands.q_strides.row);
+  check_stride("Q", "head", operands.q_strides.head);
+  const auto check_keys = [&](const char* name, const BatchStrides& strides, std::int64_t pages) {
+    check_stride(name, "page", strides.page);
+    check_stride(name, "row", strides.row);
+    check_stride(name, "head", strides.head);
+    if (strides.row >= kMaxPosition || strides.row <= -kMaxPosition) {
+      base::fail(ErrorCode::kUnsupported,
+                 "the row stride of {} is {} elements; kernels of batches take less than 2^30",
+                 name, strides.row);
+    }
+    const bool one_row = problem.most.keys_of_one == 1 || problem.page_rows == 1;
+    if (strides.row == 0 && !one_row) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "the row stride of {} is 0, so that all keys of a page would be one; give it",
+                 name);
+    }
+    if (pages >= 0 && pages <= std::numeric_limits<std::int32_t>::max()) return;
+    base::fail(ErrorCode::kInvalidArgument, "{} has {} pages; give a number from 0 to 2^31 - 1",
+               name, pages);
+  };
+  check_keys("K", operands.k_strides, operands.k_pages);
+  check_keys("V", operands.v_strides, operands.v_pages);
+  if (problem.carry_out) {
+    check_unused("O", operands.o, "the state is carried out");
+    check_given("state_out.acc", operands.state_out.acc, 16);
+    check_given("state_out.m", operands.state_out.m, 4);
+    check_given("state_out.l", operands.state_out.l, 4);
+  } else {
+    check_unused("state_out.acc", operands.state_out.acc, "nothing is carried out");
+    check_given("O", operands.o, 16);
+    check_stride("O", "row", operands.o_strides.row);
+    check_stride("O", "head", operands.o_strides.head);
+    for (const auto& [name, other] : {std::pair("K", operands.k), std::pair("V", operands.v)}) {
+      if (other != operands.o) continue;
+      base::fail(ErrorCode::kInvalidArgument,
+                 "O and {} are both at {:#x}; other rows still read {} when the first rows of O "
+                 "are written. Only Q may be O",
+                 name, reinterpret_cast<std::uintptr_t>(operands.o), name);
+    }
+    const bool same_strides = operands.q_strides.row == operands.o_strides.row &&
+                              operands.q_strides.head == operands.o_strides.head;
+    if (operands.q == operands.o && (!same_strides || problem.dim_qk != problem.dim_v)) {
+      base::fail(ErrorCode::kInvalidArgument,
+                 "O is Q's memory with other strides or another head dim, so that rows of O would "
+                 "overwrite other rows of Q; use the same strides, or other memory");
+    }
+  }
+  if (problem.want_lse) {
+    check_given("LSE", operands.lse, 4);
+  } else {
+    check_unused("LSE", operands.lse, "the problem does not ask for it (want_lse)");
+  }
+  if (problem.carry_in) {
+    check_given("state_in.acc", operands.state_in.acc, 16);
+    check_given("state_in.m", operands.state_in.m, 4);
+    check_given("state_in.l", operands.state_in.l, 4);
+  } else {
+    check_unused("state_in.acc", operands.state_in.acc, "nothing is carried in");
+  }
+}
+
+void BatchRunner::run(device::LaunchSink& to, const BatchOperands& operands,
+                      void* workspace) const {
+  check_workspace(workspace);
+  check(operands);
+  const attention::Dims dims{plan_.problem.dim_qk, plan_.problem.dim_v};
+  for (std::size_t i = 0; i < classes_.size(); ++i) {
+    const ClassPlan& of = plan_.classes[i];
+    const Class& made = classes_[i];
+    kernels::BatchParams params = made.params;
+    set_operands(operands, &params);
+    params.tables = tables_of(of, plan_.problem.most, workspace);
+    to.launch(made.kernel.kernel->function, {static_cast<unsigned>(of.ctas)},
+              {static_cast<unsigned>(of.config.threads())},
+              static_cast<std::size_t>(shared_bytes(of.config, dims)), params);
+    if (!of.joins) continue;
+    to.launch(made.combine.kernel->function, {static_cast<unsigned>(of.ctas)},
+              {kernels::kPackedRows * kernels::kRowThreads}, 0, params);
+  }
+}
+
+BatchStatus BatchRunner::status(const void* workspace) const {
+  check_workspace(workspace);
+  unsigned first = kernels::kNothingWrong;
+  for (const ClassPlan& of : plan_.classes) {
+    kernels::BatchHeader header{};
+    const auto begin = reinterpret_cast<std::uintptr_t>(workspace);
+    device::copy_to_host(*context_, &header,
+                         begin + static_cast<std::uintptr_t>(of.lists.header_at), sizeof(header));
+    first = std::min(first, header.status.first);
+  }
+  if (first == kernels::kNothingWrong) return {};
+  return {static_cast<BatchRule>(first % 16), static_cast<std::int64_t>(first / 16)};
+}
+
+}  // namespace annulus::batch

@@ -1,0 +1,222 @@
+// Attention of many queries, for batches of requests whose lengths and pages are in device memory
+// (params/batch_params.h), for sm_80 and newer: chunks of prompts. It computes as mma_forward does:
+// a CTA has M rows of (query, head of the group), each warp M / warps of them, and all warps read
+// the same tiles of N keys, which are copied kStages - 1 steps ahead; one barrier in each step.
+//
+// CTAs are persistent: CTA i of n takes works i, i + n, ... of the list of prepare_batch, whose
+// longest come first.
+//
+// Shared memory: Q [M][Dqk], then kStages times K [N][Dqk], then kStages times V [N][Dv], all
+// swizzled. At the end of a work it is staging for the output: each warp has 16 rows of fp32.
+//
+// Shape gives the constants, Mask the visibility, ScoreMod a score expression; README.md lists what
+// they must define.
+
+#include "params/batch_params.h"
+#include "tile/batch_row.cuh"
+#include "tile/key_rows.cuh"
+#include "tile/masking.cuh"
+#include "tile/multiply.cuh"
+#include "tile/position_terms.cuh"
+#include "tile/row_io.cuh"
+#include "tile/score.cuh"
+#include "tile/score_mod.cuh"
+#include "tile/softmax.cuh"
+
+namespace annulus::kernels {
+
+template <typename Shape, typename Mask, typename ScoreMod = tile::NoScoreMod>
+__global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
+    chunk_forward(const __grid_constant__ BatchParams params) {
+  using Element = typename Shape::Element;
+  constexpr int kDimQk = Shape::kDimQk;
+  constexpr int kDimV = Shape::kDimV;
+  constexpr int kRows = Shape::kTileRows;
+  constexpr int kColumns = Shape::kTileColumns;
+  constexpr int kWarps = Shape::kWarps;
+  constexpr int kThreads = 32 * kWarps;
+  constexpr int kStages = Shape::kStages;
+  constexpr int kRuns = Shape::kRuns;
+  constexpr auto kPages = static_cast<Pages>(Shape::kPages);
+  constexpr auto kScore = static_cast<Score>(Shape::kScore);
+  constexpr int kRowTiles = kRows / (kWarps * 16);
+  constexpr int kPieces = kColumns / 8;
+  using Weighing = tile::Weighing<ScoreMod, kScore>;
+  using QueryLayout = tile::Swizzle<kDimQk>;
+  static_assert(kRowTiles * kWarps * 16 == kRows && kRowTiles >= 1,
+                "the rows of a tile must be a multiple of 16 for each warp");
+  static_assert(kColumns % 16 == 0 && kColumns >= 16 && kColumns <= 128,
+                "the columns of a tile must be a multiple of 16 from 16 to 128");
+  static_assert(kStages >= 2 && kStages <= 4, "a pipeline has two to four stages");
+  static_assert(kRuns >= 1 && kRuns <= kMostRuns, "keys are one run or a few");
+  constexpr unsigned kQueryBytes = kRows * QueryLayout::kPitch;
+  constexpr unsigned kKeyBytes = kColumns * tile::Swizzle<kDimQk>::kPitch;
+  constexpr unsigned kValueBytes = kColumns * tile::Swizzle<kDimV>::kPitch;
+  // A row of the staging has 8 floats more than it needs, so that neighbours begin in other banks.
+  constexpr unsigned kAccPitch = (kDimV + 8) * 4;
+  static_assert(kWarps * 16 * kAccPitch <= kQueryBytes + kStages * (kKeyBytes + kValueBytes),
+                "16 rows of output of each warp must fit in shared memory");
+
+  extern __shared__ __align__(128) unsigned char shared_memory[];
+  const unsigned query_tile = ptx::shared_address(shared_memory);
+  const unsigned key_tiles = query_tile + kQueryBytes;
+  const unsigned value_tiles = key_tiles + kStages * kKeyBytes;
+  const unsigned thread = threadIdx.x;
+  const unsigned warp = thread / 32;
+  const unsigned lane = thread % 32;
+  const int warp_row = static_cast<int>(warp) * (kRowTiles * 16);
+  const BatchHeader& header = *params.tables.header;
+  const KeyPlaces places = header.places;
+  const int works = header.works * params.columns;
+
+#pragma unroll 1
+  for (int at = static_cast<int>(blockIdx.x); at < works; at += static_cast<int>(gridDim.x)) {
+    const int column = at % params.columns;
+    const BatchWork work = params.tables.works[at / params.columns];
+    const BatchRow row = params.tables.rows[work.row];
+    const int first_tile = work.part * params.part_tiles;
+    const int left = row.tiles - first_tile;
+    const int count = left < params.part_tiles ? left : params.part_tiles;
+
+    tile::start_packed_query<kDimQk, kRows, kThreads>(params, row, column, query_tile, thread);
+    const tile::TileRows<kDimQk, kDimV, kColumns, kThreads, kPages> copier(
+        params, tile::head_rows<kPages>(params, places, row.request, column), thread);
+    const tile::PageFinder<kRuns, kPages> finder(params, places, row);
+    const tile::PartTiles<kRuns, kColumns> tiles(row.runs, first_tile);
+
+    tile::RowState<kRowTiles> state;
+    float output[kRowTiles][kDimV / 8][4];
+    tile::start_empty(state, output);
+    tile::Query<kRowTiles, kDimQk, false> query(query_tile + warp_row * QueryLayout::kPitch +
+                                                tile::LaneOffset<kDimQk>::rows_first(lane));
+    const unsigned key_lane = key_tiles + tile::LaneOffset<kDimQk>::columns_first(lane);
+    const unsigned value_lane = value_tiles + tile::LaneOffset<kDimV>::rows_first(lane);
+
+    // Pages are looked up a turn before their copy. The first kStages - 1 turns, which have
+    // current < 0, only start copies, so that tile 0 is in stage 0. `there` has the keys that are
+    // there of the tiles under way.
+    typename tile::TileRows<kDimQk, kDimV, kColumns, kThreads, kPages>::Places found;
+    tile::KeysThere<kColumns> there[kStages] = {};
+    const auto find = [&](int i) { copier.find(finder, tiles.first_key(i), &found); };
+    find(0);
+    int stage = 1;
+#pragma unroll 1
+    for (int current = 1 - kStages; current < count;
+         ++current, stage = stage == kStages - 1 ? 0 : stage + 1) {
+      if (current >= 0) {
+        ptx::wait_copies<kStages - 2>();
+        __syncthreads();
+      }
+      if (current + kStages - 1 < count) {
+        const int free_stage = stage == 0 ? kStages - 1 : stage - 1;
+        there[kStages - 1] = copier.start(finder, tiles.first_key(current + kStages - 1), found,
+                                          key_tiles + free_stage * kKeyBytes,
+                                          value_tiles + free_stage * kValueBytes);
+      }
+      ptx::commit_copies();
+      find(current + kStages);
+      const tile::KeysThere<kColumns> present = there[0];
+#pragma unroll
+      for (int i = 0; i < kStages - 1; ++i) there[i] = there[i + 1];
+      if (current < 0) continue;
+
+      float scores[kRowTiles][kPieces][4];
+      tile::multiply_scores<Element, kDimQk, kRowTiles, kColumns>(scores, query,
+                                                                  key_lane + stage * kKeyBytes);
+      tile::finish_scores<kScore>(scores, params.scale, params.softcap);
+      const int first_key = tiles.first_key(current);
+      const int k = row.k_position + first_key + static_cast<int>(lane % 4 * 2);
+      const auto row_of = [&](int r, int half) {
+        int packed = warp_row + static_cast<int>(lane / 4) + 16 * r + 8 * half;
+        // Opaque, so that no row's query and head are kept in registers over all tiles.
+        ptx::make_opaque(packed);
+        return tile::PackedRow(params, row, column, packed);
+      };
+      if constexpr (Shape::kAlibi || Shape::kBias || ScoreMod::kPresent) {
+        static_assert(kScore != Score::kPositiveScale, "terms are added to scores that are scaled");
+#pragma unroll
+        for (int r = 0; r < kRowTiles; ++r) {
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            const tile::PackedRow of = row_of(r, half);
+            const int q = row.position + of.query;
+            if constexpr (Shape::kAlibi || Shape::kBias) {
+              const tile::PositionTerms<Shape::kAlibi, Shape::kBias> terms(
+                  params.score, static_cast<unsigned>(of.head));
+              terms.add_half(scores[r], half, k - q);
+            }
+            if constexpr (ScoreMod::kPresent) {
+              const tile::ModifiedScores<ScoreMod> modified(params.score, row.request, of.head);
+              modified.apply_half(scores[r], half, q, k);
+            }
+          }
+        }
+      }
+      // Only tiles in which some key is not there, or not seen by all queries, are masked.
+      const bool full = row.runs.template all_see<kRuns>(first_key, first_key + kColumns);
+      if (!full || !present.all()) {
+        const tile::RowBits existing = present.of_lane(lane);
+#pragma unroll
+        for (int r = 0; r < kRowTiles; ++r) {
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            tile::RowBits visible(true);
+            if (!full) {
+              const tile::PackedRow of = row_of(r, half);
+              visible = tile::visible_columns<Mask, kColumns>(
+                  tile::MaskContext<kColumns>{params.mask, nullptr, tile::kTileAllVisible, 0, 0, 0,
+                                              0, of.head, row.request},
+                  row.position + of.query, k);
+            }
+            tile::hide(scores[r], half, 0, existing & visible);
+          }
+        }
+      }
+      float correction[kRowTiles][2];
+      tile::online_softmax<Weighing::score()>(state, scores, Weighing::factor(params.scale),
+                                              correction);
+      tile::rescale(output, correction);
+      tile::multiply_values<Element, kDimV, kRowTiles, kColumns>(output, scores,
+                                                                 value_lane + stage * kValueBytes);
+    }
+
+    // Each warp writes 16 of its rows at a time, through its part of shared memory, once all warps
+    // have read the last tile.
+    ptx::wait_copies<0>();
+    __syncthreads();
+    tile::complete_sums(state);
+    const unsigned staging = query_tile + warp * (16 * kAccPitch);
+#pragma unroll
+    for (int r = 0; r < kRowTiles; ++r) {
+      tile::stage_rows(state, output, r, staging, kAccPitch, lane);
+      __syncwarp();
+      // m and l of a row are in the lanes that computed it; eight lanes write it.
+#pragma unroll
+      for (int pass = 0; pass < 16 * kRowThreads / 32; ++pass) {
+        const int in_tile = pass * (32 / kRowThreads) + static_cast<int>(lane / kRowThreads);
+        const int from_lane = in_tile % 8 * 4;
+        tile::JoinedRow joined;
+        const bool upper = in_tile >= 8;
+        const float m0 = __shfl_sync(0xffffffffu, state.row_max[r][0], from_lane);
+        const float m1 = __shfl_sync(0xffffffffu, state.row_max[r][1], from_lane);
+        const float l0 = __shfl_sync(0xffffffffu, state.sum[r][0], from_lane);
+        const float l1 = __shfl_sync(0xffffffffu, state.sum[r][1], from_lane);
+        joined.row_max = upper ? m1 : m0;
+        joined.sum = upper ? l1 : l0;
+        if (joined.sum == 0.0f) joined.row_max = tile::minus_infinity();
+        const tile::PackedRow here(params, row, column, warp_row + 16 * r + in_tile);
+        if (!here.exists) continue;
+        tile::leave_row<Shape>(params, row, work, column, here, warp_row + 16 * r + in_tile,
+                               static_cast<int>(lane % kRowThreads), joined,
+                               [&](int first, float(&acc)[4]) {
+                                 tile::load_staged(acc, staging + in_tile * kAccPitch + first * 4);
+                               });
+      }
+      __syncwarp();
+    }
+    // The staging is read until here.
+    __syncthreads();
+  }
+}
+
+}  // namespace annulus::kernels

@@ -1,0 +1,249 @@
+// Attention of few queries over many keys, for batches of requests whose lengths and pages are in
+// device memory (params/batch_params.h), for sm_80 and newer. What counts is the bytes of K and V,
+// each of which is read once for up to kPackedRows rows: the heads of a group, of one query or of
+// several.
+//
+// CTAs are persistent: CTA i of n takes works i, i + n, ... of the list of prepare_batch, whose
+// longest come first. A work is a part of the keys of a tile of rows, for the heads of one column.
+// Its warps take kKeys keys of each tile of keys, all with the same rows of Q, and have buffers of
+// their own: until the part ends no warp waits for another.
+//
+//   warp w, step i    wait for keys i | keys i + kStages - 1 on their way, whose pages were looked
+//                     up a step ago | look pages up for the next | scores, softmax, P V
+//
+// At the end the warps' states are joined in their order, through their buffers. What a part leaves
+// is joined by combine_parts.
+//
+// Shared memory: Q [kPackedRows][Dqk], then for each warp kStages times K [kKeys][Dqk] and V
+// [kKeys][Dv], all swizzled, then m and l of each warp's rows.
+//
+// Shape gives the constants, Mask the visibility, ScoreMod a score expression; README.md lists what
+// they must define.
+
+#include "params/batch_params.h"
+#include "tile/batch_row.cuh"
+#include "tile/key_rows.cuh"
+#include "tile/masking.cuh"
+#include "tile/multiply.cuh"
+#include "tile/position_terms.cuh"
+#include "tile/row_io.cuh"
+#include "tile/score.cuh"
+#include "tile/score_mod.cuh"
+#include "tile/softmax.cuh"
+
+namespace annulus::kernels {
+
+template <typename Shape, typename Mask, typename ScoreMod = tile::NoScoreMod>
+__global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
+    decode_forward(const __grid_constant__ BatchParams params) {
+  using Element = typename Shape::Element;
+  constexpr int kDimQk = Shape::kDimQk;
+  constexpr int kDimV = Shape::kDimV;
+  constexpr int kWarps = Shape::kWarps;
+  constexpr int kThreads = 32 * kWarps;
+  constexpr int kKeys = Shape::kKeys;
+  constexpr int kColumns = kKeys * kWarps;
+  constexpr int kStages = Shape::kStages;
+  constexpr int kRuns = Shape::kRuns;
+  constexpr auto kPages = static_cast<Pages>(Shape::kPages);
+  constexpr auto kScore = static_cast<Score>(Shape::kScore);
+  using Weighing = tile::Weighing<ScoreMod, kScore>;
+  using QueryLayout = tile::Swizzle<kDimQk>;
+  static_assert(kKeys == 16 || kKeys == 32, "a warp takes 16 or 32 keys at a time");
+  static_assert(kStages >= 2 && kStages <= 4, "a pipeline has two to four stages");
+  static_assert(kWarps == 4, "eight threads to each of 16 rows write what a part leaves");
+  static_assert(kRuns >= 1 && kRuns <= kMostRuns, "keys are one run or a few");
+  constexpr unsigned kQueryBytes = kPackedRows * QueryLayout::kPitch;
+  constexpr unsigned kKeyBytes = kKeys * tile::Swizzle<kDimQk>::kPitch;
+  constexpr unsigned kValueBytes = kKeys * tile::Swizzle<kDimV>::kPitch;
+  constexpr unsigned kStageBytes = kKeyBytes + kValueBytes;
+  // A row of a warp's acc has 8 floats more than it needs, so that neighbours begin in other banks.
+  constexpr unsigned kAccPitch = (kDimV + 8) * 4;
+  static_assert(kPackedRows * kAccPitch <= kStages * kStageBytes,
+                "the output of a warp must fit its buffers");
+
+  extern __shared__ __align__(128) unsigned char shared_memory[];
+  const unsigned query_tile = ptx::shared_address(shared_memory);
+  const unsigned thread = threadIdx.x;
+  const unsigned warp = thread / 32;
+  const unsigned lane = thread % 32;
+  const unsigned stages = query_tile + kQueryBytes;
+  const unsigned mine = stages + warp * (kStages * kStageBytes);
+  float* const row_states =
+      reinterpret_cast<float*>(shared_memory + kQueryBytes + kWarps * kStages * kStageBytes);
+  const BatchHeader& header = *params.tables.header;
+  const KeyPlaces places = header.places;
+  const int works = header.works * params.columns;
+
+#pragma unroll 1
+  for (int at = static_cast<int>(blockIdx.x); at < works; at += static_cast<int>(gridDim.x)) {
+    const int column = at % params.columns;
+    const BatchWork work = params.tables.works[at / params.columns];
+    const BatchRow row = params.tables.rows[work.row];
+    const int first_tile = work.part * params.part_tiles;
+    const int left = row.tiles - first_tile;
+    const int count = left < params.part_tiles ? left : params.part_tiles;
+
+    tile::start_packed_query<kDimQk, kPackedRows, kThreads>(params, row, column, query_tile,
+                                                            thread);
+    ptx::commit_copies();
+    const tile::HeadRows head = tile::head_rows<kPages>(params, places, row.request, column);
+    const tile::KeyRows<kDimQk, kKeys, kPages> keys(head.k, params.k_page, params.k_row, lane);
+    const tile::KeyRows<kDimV, kKeys, kPages> values(head.v, params.v_page, params.v_row, lane);
+    const tile::PageFinder<kRuns, kPages> pages(params, places, row);
+    const tile::KeyFinder<kKeys, kRuns, kPages> finder(pages, lane);
+    const tile::PartTiles<kRuns, kColumns> tiles(row.runs, first_tile);
+    const auto find = [&](int i) {
+      return finder.find(tiles.first_key(i) + static_cast<int>(warp) * kKeys);
+    };
+
+    // The lane's two rows.
+    const tile::PackedRow rows[2] = {
+        tile::PackedRow(params, row, column, static_cast<int>(lane / 4)),
+        tile::PackedRow(params, row, column, static_cast<int>(lane / 4) + 8)};
+    tile::RowState<1> state;
+    float output[1][kDimV / 8][4];
+    tile::start_empty(state, output);
+    tile::Query<1, kDimQk, Shape::kQueryInRegisters> query(
+        query_tile + tile::LaneOffset<kDimQk>::rows_first(lane));
+    const unsigned key_lane = mine + tile::LaneOffset<kDimQk>::columns_first(lane);
+    const unsigned value_lane = mine + kKeyBytes + tile::LaneOffset<kDimV>::rows_first(lane);
+
+    // Starts the copies of a step whose keys were found. Returns which are there.
+    const auto start = [&](const tile::KeyPlace& place, bool is_step, int stage) {
+      const unsigned there = finder.there(place);
+      if (!is_step || there == 0) return 0u;
+      keys.start(mine + stage * kStageBytes, place.k_page, place.row, there);
+      values.start(mine + stage * kStageBytes + kKeyBytes, place.v_page, place.row, there);
+      return there;
+    };
+    // The keys that are there, of this step and those under way.
+    unsigned there[kStages];
+    tile::KeyPlace found = find(0);
+#pragma unroll
+    for (int i = 0; i < kStages - 1; ++i) {
+      const tile::KeyPlace next = find(i + 1);
+      there[i] = start(found, i < count, i);
+      ptx::commit_copies();
+      found = next;
+    }
+    // Q has arrived when all groups but those of the steps have.
+    ptx::wait_copies<kStages - 1>();
+    __syncthreads();
+    query.keep();
+
+    int stage = 0;
+#pragma unroll 1
+    for (int step = 0; step < count; ++step, stage = stage == kStages - 1 ? 0 : stage + 1) {
+      ptx::wait_copies<kStages - 2>();
+      __syncwarp();
+      const tile::KeyPlace next = find(step + kStages);
+      there[kStages - 1] =
+          start(found, step + kStages - 1 < count, stage == 0 ? kStages - 1 : stage - 1);
+      ptx::commit_copies();
+      found = next;
+      const unsigned present = there[0];
+#pragma unroll
+      for (int i = 0; i < kStages - 1; ++i) there[i] = there[i + 1];
+      if (present == 0) continue;
+
+      float scores[1][kKeys / 8][4];
+      tile::multiply_scores<Element, kDimQk, 1, kKeys>(scores, query,
+                                                       key_lane + stage * kStageBytes);
+      tile::finish_scores<kScore>(scores, params.scale, params.softcap);
+      const int first_key = tiles.first_key(step) + static_cast<int>(warp) * kKeys;
+      const int k = row.k_position + first_key + static_cast<int>(lane % 4 * 2);
+      if constexpr (Shape::kAlibi || Shape::kBias) {
+        static_assert(kScore != Score::kPositiveScale, "terms are added to scores that are scaled");
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const tile::PositionTerms<Shape::kAlibi, Shape::kBias> terms(
+              params.score, static_cast<unsigned>(rows[half].head));
+          terms.add_half(scores[0], half, k - (row.position + rows[half].query));
+        }
+      }
+      if constexpr (ScoreMod::kPresent) {
+        static_assert(kScore != Score::kPositiveScale,
+                      "an expression takes scores that are scaled");
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const tile::ModifiedScores<ScoreMod> modified(params.score, row.request, rows[half].head);
+          modified.apply_half(scores[0], half, row.position + rows[half].query, k);
+        }
+      }
+      // Only keys that are not there, or that not all queries see, are masked.
+      constexpr unsigned kAll = kKeys == 32 ? 0xffffffffu : (1u << kKeys) - 1;
+      const bool full = row.runs.template all_see<kRuns>(first_key, first_key + kKeys);
+      if (present != kAll || !full) {
+        const tile::RowBits existing = tile::KeysThere<kKeys>{{present}}.of_lane(lane);
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          tile::RowBits visible(true);
+          if (!full) {
+            visible = tile::visible_columns<Mask, kKeys>(
+                tile::MaskContext<kKeys>{params.mask, nullptr, tile::kTileAllVisible, 0, 0, 0, 0,
+                                         rows[half].head, row.request},
+                row.position + rows[half].query, k);
+          }
+          tile::hide(scores[0], half, 0, existing & visible);
+        }
+      }
+      float correction[1][2];
+      tile::online_softmax<Weighing::score()>(state, scores, Weighing::factor(params.scale),
+                                              correction);
+      tile::rescale_moved(output, correction);
+      tile::multiply_values<Element, kDimV, 1, kKeys>(output, scores,
+                                                      value_lane + stage * kStageBytes);
+    }
+
+    // The warp's state goes to its own buffers, which no copy reaches any more.
+    ptx::wait_copies<0>();
+    __syncwarp();
+    tile::complete_sums(state);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      if (lane % 4 != 0) continue;
+      float* const to = row_states + (warp * kPackedRows + lane / 4 + 8 * half) * 2;
+      to[0] = tile::is_empty(state, 0, half) ? tile::minus_infinity() : state.row_max[0][half];
+      to[1] = state.sum[0][half];
+    }
+    tile::stage_rows(state, output, 0, mine, kAccPitch, lane);
+    __syncthreads();
+
+    const int packed = static_cast<int>(thread / tile::kRowThreads);
+    const int of_row = static_cast<int>(thread % tile::kRowThreads);
+    const tile::PackedRow here(params, row, column, packed);
+    if (here.exists) {
+      const auto each_state = [&](const auto& take) {
+#pragma unroll
+        for (int w = 0; w < kWarps; ++w) {
+          const float* const from = row_states + (w * kPackedRows + packed) * 2;
+          take(from[0], from[1]);
+        }
+      };
+      const tile::JoinedRow joined = tile::join(each_state);
+      float weights[kWarps];
+#pragma unroll
+      for (int w = 0; w < kWarps; ++w) {
+        weights[w] = joined.weight(row_states[(w * kPackedRows + packed) * 2]);
+      }
+      const unsigned staged = stages + packed * kAccPitch;
+      const auto columns = [&](int first, float(&acc)[4]) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) acc[i] = 0.0f;
+#pragma unroll
+        for (int w = 0; w < kWarps; ++w) {
+          float of_warp[4];
+          tile::load_staged(of_warp, staged + w * (kStages * kStageBytes) + first * 4);
+#pragma unroll
+          for (int i = 0; i < 4; ++i) acc[i] += weights[w] * of_warp[i];
+        }
+      };
+      tile::leave_row<Shape>(params, row, work, column, here, packed, of_row, joined, columns);
+    }
+    // The buffers are read until here.
+    __syncthreads();
+  }
+}
+
+}  // namespace annulus::kernels

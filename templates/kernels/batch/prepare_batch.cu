@@ -1,0 +1,285 @@
+// Makes the lists of a step: from the lengths of requests, which are in device memory, to the works
+// of the kernels that follow. Launched once a step; a CTA for each class of requests, whose number
+// and size depend on no length.
+//
+//   prepare_batch<<<classes, kPrepareThreads>>>(PrepareParams)
+//
+// Lengths come from a kernel or a copy that nobody has checked, so that each is clamped: whatever
+// the memory holds, no list is longer than planned and no row or key outside is named. A request
+// that breaks a rule is left without rows or without keys, and BatchHeader::status names it.
+
+#include "params/batch_params.h"
+
+namespace annulus::kernels {
+namespace {
+
+enum : int { kPrepareWarps = kPrepareThreads / 32 };
+
+// The sum of x over the threads before this one, and in *total over all. All threads call it.
+__device__ __noinline__ long long sum_before(long long x, long long* sums, long long* total) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int warp = static_cast<int>(threadIdx.x / 32);
+  long long sum = x;
+#pragma unroll
+  for (int distance = 1; distance < 32; distance *= 2) {
+    const long long other = __shfl_up_sync(0xffffffffu, sum, distance);
+    if (lane >= distance) sum += other;
+  }
+  if (lane == 31) sums[warp] = sum;
+  __syncthreads();
+  long long before = 0;
+  *total = 0;
+#pragma unroll 1
+  for (int w = 0; w < kPrepareWarps; ++w) {
+    if (w == warp) before = *total;
+    *total += sums[w];
+  }
+  __syncthreads();
+  return before + sum - x;
+}
+
+// The largest x of the threads before this one, and in *most of all; at least `least`. All threads
+// call it.
+__device__ __noinline__ int most_before(int x, int least, long long* mosts, int* most) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int warp = static_cast<int>(threadIdx.x / 32);
+  int up_to = x;
+#pragma unroll
+  for (int distance = 1; distance < 32; distance *= 2) {
+    const int other = __shfl_up_sync(0xffffffffu, up_to, distance);
+    if (lane >= distance) up_to = max(up_to, other);
+  }
+  if (lane == 31) mosts[warp] = up_to;
+  const int previous = __shfl_up_sync(0xffffffffu, up_to, 1);
+  __syncthreads();
+  int before = least;
+  *most = least;
+#pragma unroll 1
+  for (int w = 0; w < kPrepareWarps; ++w) {
+    if (w == warp) before = *most;
+    *most = max(*most, static_cast<int>(mosts[w]));
+  }
+  __syncthreads();
+  return lane == 0 ? before : max(before, previous);
+}
+
+// What a request asks for, after clamping, but for the keys of all requests together.
+struct Checked {
+  BatchRequest request;
+  unsigned status;
+};
+
+__device__ __forceinline__ Checked check(const PrepareParams& params, int r) {
+  Checked checked = {{0, 0, 0, 0}, kNothingWrong};
+  const auto break_rule = [&](Rule rule) {
+    const unsigned status = status_of(r, rule);
+    checked.status = status < checked.status ? status : checked.status;
+  };
+  BatchRequest& request = checked.request;
+  const int begin = params.q_begin[r];
+  const int end = params.q_begin[r + 1];
+  if (begin < 0 || end < begin || end > params.rows) {
+    break_rule(kWrongRows);
+  } else if (end - begin > params.rows_of_one) {
+    break_rule(kTooManyRowsOfOne);
+  } else {
+    request.q_begin = begin;
+    request.queries = end - begin;
+  }
+  const int keys = params.k_length[r];
+  const int position = params.k_position != nullptr ? params.k_position[r] : 0;
+  constexpr int kMost = 1 << 30;
+  if (keys < 0 || keys > params.keys_of_one) {
+    break_rule(kWrongKeys);
+  } else if (position < -kMost + params.rows_of_one || position > kMost - keys) {
+    break_rule(kWrongPosition);
+  } else {
+    request.keys = keys;
+    request.k_position = position;
+  }
+  // Whether its pages have so many entries, or where its rows begin.
+  const auto fit = [&](const PageTableParams& pages, const int* row_begin) {
+    if (params.page_rows == 0) return row_begin == nullptr || row_begin[r] >= 0;
+    if (pages.begin == nullptr) return request.keys <= pages.width * params.page_rows;
+    const long long begin = pages.begin[r];
+    return begin >= 0 && request.keys <= (pages.begin[r + 1] - begin) * params.page_rows;
+  };
+  if (!fit(params.places.k_pages, params.places.k_begin) ||
+      !fit(params.places.v_pages, params.places.v_begin)) {
+    break_rule(kTooFewPages);
+    request.keys = 0;
+  }
+  return checked;
+}
+
+// Of a request's queries.
+__device__ __forceinline__ int tiles_of(const BatchClass& of, int queries) {
+  return (queries + of.tile_queries - 1) / of.tile_queries;
+}
+
+// The request that a tile of rows belongs to: the last one that begins at or before it.
+__device__ __forceinline__ int request_of(const int* row_begin, int requests, int tile) {
+  int low = 0, high = requests;
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    if (row_begin[middle] <= tile) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+// Which of the bins, longest first, a part of so many tiles is in.
+__device__ __forceinline__ int bin_of(const BatchClass& of, int tiles) {
+  const long long share = static_cast<long long>(tiles) * (kPartBins - 1);
+  return kPartBins - 1 - static_cast<int>(share / of.part_tiles);
+}
+
+}  // namespace
+
+__global__ void __launch_bounds__(kPrepareThreads)
+    prepare_batch(const __grid_constant__ PrepareParams params) {
+  __shared__ long long sums[kPrepareWarps];
+  __shared__ unsigned status;
+  __shared__ int bins[kPartBins];
+  const BatchClass& of = params.classes[blockIdx.x];
+  const BatchTables& tables = of.tables;
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread == 0) status = kNothingWrong;
+  if (thread < kPartBins) bins[thread] = 0;
+  __syncthreads();
+
+  int requests = params.requests != nullptr ? *params.requests : tables.most_requests;
+  if (requests < 0 || requests > tables.most_requests) {
+    if (thread == 0) atomicMin(&status, status_of(0, kTooManyRequests));
+    requests = requests < 0 ? 0 : tables.most_requests;
+  }
+
+  // Requests: their own numbers, and how many tiles of rows come before each.
+  int ends = 0;  // of the rows of earlier requests
+  long long keys = 0, rows = 0;
+  for (int first = 0; first < requests; first += kPrepareThreads) {
+    const int r = first + thread;
+    Checked checked = {{0, 0, 0, 0}, kNothingWrong};
+    if (r < requests) checked = check(params, r);
+    // Rows that an earlier request has are not this one's as well.
+    int all_ends;
+    const int end = checked.request.q_begin + checked.request.queries;
+    const int ends_before = most_before(end, ends, sums, &all_ends);
+    if (checked.request.queries > 0 && checked.request.q_begin < ends_before) {
+      checked.request.queries = 0;
+      checked.status = min(checked.status, status_of(r, kWrongRows));
+    }
+    ends = all_ends;
+    long long all_keys, all_rows;
+    const long long keys_before = sum_before(checked.request.keys, sums, &all_keys);
+    if (keys + keys_before + checked.request.keys > params.keys) {
+      checked.request.keys = 0;
+      checked.status = min(checked.status, status_of(r, kTooManyKeys));
+    }
+    // What another class computes is not here.
+    const int queries = checked.request.queries;
+    if (queries < of.least_queries || queries > of.most_queries) checked.request.queries = 0;
+    const int tiles = tiles_of(of, checked.request.queries);
+    const long long rows_before = rows + sum_before(tiles, sums, &all_rows);
+    // Requests share no rows, so that these are no more than planned.
+    if (rows_before + tiles > tables.most_rows) {
+      checked.request.queries = 0;
+      checked.status = min(checked.status, status_of(r, kWrongRows));
+    }
+    if (r < requests) {
+      tables.requests[r] = checked.request;
+      const long long most = tables.most_rows;
+      tables.row_begin[r] = static_cast<int>(rows_before < most ? rows_before : most);
+      if (checked.status != kNothingWrong) atomicMin(&status, checked.status);
+    }
+    keys += all_keys;
+    rows += all_rows;
+  }
+  if (rows > tables.most_rows) rows = tables.most_rows;
+  const int row_count = static_cast<int>(rows);
+  if (thread == 0) tables.row_begin[requests] = row_count;
+  __syncthreads();
+
+  // Tiles of rows: what they see, their parts, and where the parts' states go.
+  long long works = 0, slots = 0, joined = 0;
+  for (int first = 0; first < row_count; first += kPrepareThreads) {
+    const int at = first + thread;
+    BatchRow row = {};
+    if (at < row_count) {
+      row.request = request_of(tables.row_begin, requests, at);
+      const BatchRequest request = tables.requests[row.request];
+      const int first_query = (at - tables.row_begin[row.request]) * of.tile_queries;
+      const int left = request.queries - first_query;
+      row.q_row = request.q_begin + first_query;
+      row.queries = left < of.tile_queries ? left : of.tile_queries;
+      row.position = request.k_position + request.keys - request.queries + first_query;
+      row.k_position = request.k_position;
+      row.keys = request.keys;
+      if (row.queries > 0) {
+        row.runs = runs_of(params.forms, params.form_count, row.position, row.queries,
+                           row.k_position, row.keys);
+      }
+      row.tiles = row.runs.tiles(of.tile_columns);
+      row.parts = row.tiles == 0 ? 1 : (row.tiles + of.part_tiles - 1) / of.part_tiles;
+      if (row.queries <= 0) row.parts = 0;
+    }
+    long long all_works, all_slots, all_joined;
+    const long long works_before = works + sum_before(row.parts, sums, &all_works);
+    const bool is_joined = row.parts > 1;
+    const long long slots_before = slots + sum_before(is_joined ? row.parts : 0, sums, &all_slots);
+    const long long joined_before = joined + sum_before(is_joined ? 1 : 0, sums, &all_joined);
+    // The bounds of lengths bound these as well (src/batch/batch_plan.cc), so that nothing is cut
+    // off here.
+    const bool fits = works_before + row.parts <= tables.most_works &&
+                      (!is_joined || slots_before + row.parts <= tables.most_slots);
+    if (at < row_count) {
+      if (!fits) row.parts = 0;
+      row.slot = is_joined ? static_cast<int>(slots_before) : -1;
+      tables.rows[at] = row;
+      if (is_joined) tables.joined[joined_before] = at;
+      if (row.parts > 1) atomicAdd(&bins[bin_of(of, of.part_tiles)], row.parts - 1);
+      if (row.parts > 0) {
+        const int last = row.tiles - (row.parts - 1) * of.part_tiles;
+        atomicAdd(&bins[bin_of(of, last)], 1);
+      }
+    }
+    works += all_works;
+    slots += all_slots;
+    joined += all_joined;
+  }
+  __syncthreads();
+
+  // Works, longest first: where each bin begins, then each part at the next place of its bin.
+  if (thread == 0) {
+    int before = 0;
+    for (int i = 0; i < kPartBins; ++i) {
+      const int count = bins[i];
+      bins[i] = before;
+      before += count;
+    }
+    BatchHeader header = {};
+    header.rows = row_count;
+    header.works = before;
+    header.joined = static_cast<int>(joined);
+    header.requests = requests;
+    header.status.first = status;
+    header.places = params.places;
+    *tables.header = header;
+  }
+  __syncthreads();
+  for (int at = thread; at < row_count; at += kPrepareThreads) {
+    const int parts = tables.rows[at].parts;
+    if (parts == 0) continue;
+    if (parts > 1) {
+      const int begin = atomicAdd(&bins[bin_of(of, of.part_tiles)], parts - 1);
+      for (int part = 0; part < parts - 1; ++part) tables.works[begin + part] = {at, part};
+    }
+    const int last = tables.rows[at].tiles - (parts - 1) * of.part_tiles;
+    tables.works[atomicAdd(&bins[bin_of(of, last)], 1)] = {at, parts - 1};
+  }
+}
+
+}  // namespace annulus::kernels

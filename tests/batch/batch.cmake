@@ -1,0 +1,3 @@
+annulus_test(batch LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
+  batch/batch_case.cc batch/batch_input_test.cc batch/batch_test.cc
+  ALONE batch/batch_input_test.cc)
