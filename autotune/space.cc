@@ -32,6 +32,7 @@ Space enumerate(const attention::Dims& dims, Dtype dtype, const attention::Devic
     int registers = 0;
     for (const KernelConfig& config : alternatives) {
       if (why_outside(config, dims, dtype, limits)) continue;
+      if (simulated && attention::why_spills(config, dims, limits.arch)) continue;
       if (attention::cta_shape(config).resident > attention::resident_ctas(pipes, config, dims)) {
         continue;
       }

@@ -18,10 +18,12 @@ std::string one_line(const std::string& text) { return text.substr(0, text.find(
 
 }  // namespace
 
-std::optional<std::string> why_costly(const jit::ResourceUsage& usage) {
+std::optional<std::string> why_costly(const jit::ResourceUsage& usage, bool may_spill) {
   if (!usage.known) return std::nullopt;  // for PTX the usage is not known before it is assembled
-  const bool spills = usage.spill_store_bytes > 0 || usage.spill_load_bytes > 0;
-  if (spills || usage.local_bytes > 0) return jit::to_string(usage);
+  const int spilled = usage.spill_store_bytes + usage.spill_load_bytes;
+  const int allowed = may_spill ? attention::kMaxSpilledBytes : 0;
+  // A stack frame without spills holds arrays that are indexed at run time.
+  if (spilled > allowed || (spilled == 0 && usage.local_bytes > 0)) return jit::to_string(usage);
   if (!usage.notes.empty()) return "ptxas: " + usage.notes.front();
   return std::nullopt;
 }
@@ -101,7 +103,9 @@ Verdict Verifier::run(const attention::KernelConfig& config) const {
     const attention::Choice choice{config, "a candidate", {}};
     const attention::Forward forward(context_, kernels_,
                                      attention::make_plan(part->problem, choice, limits_));
-    verdict.reason = why_costly(forward.lookup().kernel->usage);
+    const attention::Dims dims = {part->problem.dim_qk, part->problem.dim_v};
+    const bool may_spill = attention::why_spills(config, dims, limits_.arch).has_value();
+    verdict.reason = why_costly(forward.lookup().kernel->usage, may_spill);
     if (verdict.reason) return verdict;
     part->on_device.forget_results();
     forward.run(nullptr, part->on_device.operands);

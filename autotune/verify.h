@@ -32,8 +32,9 @@ class Verifier {
   ~Verifier();
 
   // Compiles, runs and compares. The reason to drop a candidate is that the compiler or the driver
-  // refuses it, that it spills, that it faults on a simulated device, or that its answer is wrong.
-  // Throws Error{kFault} where the context of a real device is lost, and Error{kOutOfMemory}.
+  // refuses it, that it spills (why_costly), that it faults on a simulated device, or that its
+  // answer is wrong. Throws Error{kFault} where the context of a real device is lost, and
+  // Error{kOutOfMemory}.
   Verdict check(const attention::KernelConfig& config) const;
 
   const std::vector<Problem>& parts() const { return parts_; }
@@ -49,8 +50,9 @@ class Verifier {
   std::vector<std::unique_ptr<Data>> data_;
 };
 
-// Why a kernel's machine code is not acceptable: spills, local memory, serialised instructions.
-std::optional<std::string> why_costly(const jit::ResourceUsage& usage);
+// Why a kernel's machine code is not acceptable: spills, local memory, serialised instructions. A
+// configuration that may spill (attention::why_spills) has kMaxSpilledBytes.
+std::optional<std::string> why_costly(const jit::ResourceUsage& usage, bool may_spill);
 
 }  // namespace annulus::autotune
 

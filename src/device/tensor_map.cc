@@ -11,11 +11,10 @@ namespace {
 constexpr int kUint8 = 0;
 constexpr int kUint16 = 1;
 constexpr int kNoInterleave = 0;
+constexpr int kSwizzle64 = 2;
 constexpr int kSwizzle128 = 3;
 constexpr int kPromoteTo256 = 3;
 constexpr int kFillZero = 0;
-
-constexpr std::int64_t kBoxBytes = 128;  // of one row of a box
 
 // Gives the stride in bytes of one dimension after the other, the innermost first.
 class StrideBytes {
@@ -61,13 +60,15 @@ abi::CUtensorMap encode_tensor_map(const Context& context, const BoxedTensor& te
   const std::uint64_t heads = stride.next(tensor.heads, tensor.head_stride);
   const std::uint64_t batches = stride.next(tensor.batches, tensor.batch_stride);
   const std::uint64_t strides[] = {rows, heads, batches};
-  const std::uint32_t box[] = {static_cast<std::uint32_t>(kBoxBytes / tensor.element_bytes),
-                               tensor.box_rows, 1, 1};
+  const std::uint32_t box[] = {
+      static_cast<std::uint32_t>(tensor.box_row_bytes / tensor.element_bytes), tensor.box_rows, 1,
+      1};
   const std::uint32_t steps[] = {1, 1, 1, 1};
   abi::CUtensorMap map{};
   const abi::CUresult result =
       encode(&map, tensor.element_bytes == 1 ? kUint8 : kUint16, 4, const_cast<void*>(tensor.data),
-             extents, strides, box, steps, kNoInterleave, kSwizzle128, kPromoteTo256, kFillZero);
+             extents, strides, box, steps, kNoInterleave,
+             tensor.box_row_bytes == 64 ? kSwizzle64 : kSwizzle128, kPromoteTo256, kFillZero);
   // Anything else, as in the child of a fork, is not about the tensor.
   if (result != abi::kCudaInvalidValue && result != abi::kCudaNotSupported) {
     abi::check(context.table(), result, "cuTensorMapEncodeTiled");

@@ -2,8 +2,8 @@
 #define ANNULUS_DEVICE_TENSOR_MAP_H_
 
 // Tensor maps for the tensor memory accelerator of sm_90, made by cuTensorMapEncodeTiled of the
-// CUDA driver API, for elements of 16 or 8 bits in boxes whose rows have 128 bytes and are
-// swizzled.
+// CUDA driver API, for elements of 16 or 8 bits in boxes whose rows have 128 or 64 bytes
+// and are swizzled.
 
 #include <cstdint>
 
@@ -12,7 +12,8 @@
 namespace annulus::device {
 
 // A tensor [batch, row, head, column] in any order of the first three, and the boxes that copies
-// take from it: 128 bytes of columns by `box_rows` rows of one head. Strides count elements.
+// take from it: box_row_bytes bytes of columns by `box_rows` rows of one head. The swizzle has as
+// many bytes as a row of the box. Strides count elements.
 struct BoxedTensor {
   const void* data = nullptr;      // 16-byte aligned
   std::int64_t element_bytes = 2;  // or 1
@@ -23,7 +24,8 @@ struct BoxedTensor {
   std::int64_t row_stride = 0;  // multiples of 16 bytes
   std::int64_t head_stride = 0;
   std::int64_t batch_stride = 0;
-  std::uint32_t box_rows = 0;  // 1 to 256
+  std::uint32_t box_rows = 0;        // 1 to 256
+  std::int64_t box_row_bytes = 128;  // or 64
 };
 
 // Makes a tensor map with dimensions {columns, rows, heads, batches}; elements outside read as

@@ -84,7 +84,7 @@ attention::Choice untuned(const Subject& subject, const attention::DeviceLimits&
   if (subject.selection != nullptr) {
     return selection::choose_config(subject.problem, *subject.selection, limits, options.strides);
   }
-  return attention::choose_config(subject.problem, limits, options.strides, subject.placed);
+  return attention::choose_config(subject.problem, limits, options.strides, subject.segments);
 }
 
 Choices choose(const Subject& subject, const attention::DeviceLimits& limits,

@@ -24,8 +24,7 @@ attention::DeviceLimits limits_for(attention::DeviceLimits device, const PlanOpt
 struct Subject {
   const Problem& problem;
   const Selection* selection = nullptr;  // null: the tiles are known when planning
-  // Rows or keys are several segments, whose positions kernels read row by row.
-  bool placed = false;
+  attention::Segments segments = {};     // of all launches
 };
 
 // A tuned result, and the choice that it makes.

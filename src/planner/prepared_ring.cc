@@ -75,9 +75,10 @@ void check(const RankRequest& rank, int number) {
 // does not take another rank's strides. That rank's then rule, since all launches run one
 // configuration.
 const PlanOptions& ruling_options(std::span<const RankRequest> ranks, const Problem& largest,
-                                  const attention::DeviceLimits& limits, bool placed) {
+                                  const attention::DeviceLimits& limits,
+                                  const attention::Segments& segments) {
   const PlanOptions* ruling = ranks[0].options;
-  const Subject subject{.problem = largest, .placed = placed};
+  const Subject subject{.problem = largest, .segments = segments};
   const attention::KernelConfig first = untuned(subject, limits, *ruling).config;
   for (const RankRequest& rank : ranks) {
     if (attention::why_not(first, largest, rank.options->strides)) ruling = rank.options;
@@ -110,10 +111,10 @@ std::shared_ptr<const PreparedRing> prepare_ring(std::span<const RankRequest> ra
   }
   const Clock::time_point start = Clock::now();
   const Problem largest = ring::largest_hop(problem, shards);
-  const bool placed = ring::is_placed(shards);
-  const PlanOptions& options = ruling_options(ranks, largest, limits[0], placed);
+  const attention::Segments segments = ring::segments_of(shards);
+  const PlanOptions& options = ruling_options(ranks, largest, limits[0], segments);
   const Choices choices =
-      choose({.problem = largest, .placed = placed}, limits[0], options, *first.tuned);
+      choose({.problem = largest, .segments = segments}, limits[0], options, *first.tuned);
   return with_first_that_works(
       choices, *first.tuned, first.log,
       [&](const attention::Choice& choice, const std::string& origin) {

@@ -17,6 +17,32 @@ std::vector<std::int64_t> positions_of(const std::vector<Segment>& shard, std::i
   return positions;
 }
 
+// The tiles of `tile` rows of a shard: the rows of each. With two segments the kernel's tiles begin
+// anew with the second one; otherwise they do not look at segments.
+std::vector<pattern::Interval> tiles_of(const std::vector<Segment>& shard, std::int64_t tile,
+                                        bool by_segment) {
+  std::vector<pattern::Interval> tiles;
+  std::int64_t row = 0, rows = 0;
+  for (const Segment& segment : shard) rows += segment.length;
+  for (const Segment& segment : shard) {
+    const std::int64_t end = by_segment ? row + segment.length : rows;
+    for (; row < end; row += tile) tiles.push_back({row, std::min(row + tile, end)});
+    row = end;
+  }
+  return tiles;
+}
+
+// Whether the tiles of the launch that has the keys of `owner` are those of single segments.
+bool goes_by_segment(const RankPlan& rank, const std::vector<const Op*>& computes, int owner,
+                     int branch) {
+  for (std::size_t launch = 0; launch < computes.size(); ++launch) {
+    if (computes[launch]->owner == owner && computes[launch]->branch == branch) {
+      return rank.launches[launch].features.positions == kernels::Positions::kTwoSegments;
+    }
+  }
+  return false;
+}
+
 // How often a tile is listed by the launches of a rank that have the keys of `owner`, and whether
 // one of them lists it as full.
 struct Listed {
@@ -73,20 +99,23 @@ void check_pair_of_ranks(const PlannedRing& ring, int rank, int owner, int branc
       positions_of(ring.shards.q[static_cast<std::size_t>(rank)], ring.problem.q_position());
   const auto k =
       positions_of(ring.shards.k[static_cast<std::size_t>(owner)], ring.problem.k_position());
-  const auto rows = static_cast<std::int64_t>(q.size());
-  const auto columns = static_cast<std::int64_t>(k.size());
-  const std::int64_t tile_rows = ring.choice.config.tile_rows;
-  const std::int64_t tile_columns = ring.choice.config.tile_columns;
+  const RankPlan& plan = ring.ranks[static_cast<std::size_t>(rank)];
+  const bool by_segment = goes_by_segment(plan, computes, owner, branch);
+  const auto row_tiles = tiles_of(ring.shards.q[static_cast<std::size_t>(rank)],
+                                  ring.choice.config.tile_rows, by_segment);
+  const auto column_tiles = tiles_of(ring.shards.k[static_cast<std::size_t>(owner)],
+                                     ring.choice.config.tile_columns, by_segment);
   PatternContext context = ring.problem.context();
   context.batch = batch;
   const Pattern pattern = ring.problem.pattern.branches()[static_cast<std::size_t>(branch)];
   for (std::int64_t head = 0; head < ring.problem.heads; ++head) {
-    for (std::int64_t row = 0; row < rows; row += tile_rows) {
-      for (std::int64_t column = 0; column < columns; column += tile_columns) {
+    for (std::size_t row_tile = 0; row_tile < row_tiles.size(); ++row_tile) {
+      for (std::size_t column_tile = 0; column_tile < column_tiles.size(); ++column_tile) {
+        const pattern::Interval rows = row_tiles[row_tile], columns = column_tiles[column_tile];
         bool any = false;
         bool all = true;
-        for (std::int64_t i = row; i < std::min(row + tile_rows, rows); ++i) {
-          for (std::int64_t j = column; j < std::min(column + tile_columns, columns); ++j) {
+        for (std::int64_t i = rows.begin; i < rows.end; ++i) {
+          for (std::int64_t j = columns.begin; j < columns.end; ++j) {
             const bool visible = pattern.visible(head, q[static_cast<std::size_t>(i)],
                                                  k[static_cast<std::size_t>(j)], context);
             any = any || visible;
@@ -94,21 +123,21 @@ void check_pair_of_ranks(const PlannedRing& ring, int rank, int owner, int branc
           }
         }
         const Listed listed =
-            find_tile(ring.ranks[static_cast<std::size_t>(rank)], computes, owner, branch, batch,
-                      head, row / tile_rows, column / tile_columns);
+            find_tile(plan, computes, owner, branch, batch, head,
+                      static_cast<std::int64_t>(row_tile), static_cast<std::int64_t>(column_tile));
         // A tile without a visible pair may be listed any number of times: as a partial tile it
         // adds nothing to the answer, and as a full one it is reported below.
         if (any && listed.times != 1) {
           report->add(listed.times == 0 ? Kind::kPairMissing : Kind::kPairTwice,
                       "batch {}, head {}: rows from {} of rank {} see keys from {} of rank {}, and "
                       "{} launches have that tile",
-                      batch, head, row, rank, column, owner, listed.times);
+                      batch, head, rows.begin, rank, columns.begin, owner, listed.times);
         }
         if (!all && listed.full) {
           report->add(Kind::kPairHidden,
                       "batch {}, head {}: rows from {} of rank {} do not see all keys from {} of "
                       "rank {}, but a launch takes that tile for full",
-                      batch, head, row, rank, column, owner);
+                      batch, head, rows.begin, rank, columns.begin, owner);
         }
       }
     }

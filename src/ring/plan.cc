@@ -144,9 +144,14 @@ std::int64_t rows_of_rank(const std::vector<std::vector<Segment>>& shards, int r
   return rows_of(shards, rank);
 }
 
-bool is_placed(const ShardMap& shards) {
-  const auto apart = [](const std::vector<Segment>& shard) { return shard.size() > 1; };
-  return std::ranges::any_of(shards.q, apart) || std::ranges::any_of(shards.k, apart);
+attention::Segments segments_of(const ShardMap& shards) {
+  attention::Segments segments;
+  for (int rank = 0; rank < shards.ranks(); ++rank) {
+    const pattern::Placement own = placement_of(Problem(), shards, rank, rank);
+    segments.add_q(own.q);
+    segments.add_k(own.k);
+  }
+  return segments;
 }
 
 PackedShard packed_shard(const Problem& problem, std::int64_t rows) {

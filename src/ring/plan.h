@@ -57,8 +57,8 @@ Problem largest_hop(const Problem& problem, const ShardMap& shards);
 // How many rows of queries or of keys a rank has: `shards` are those of the one or the other.
 std::int64_t rows_of_rank(const std::vector<std::vector<Segment>>& shards, int rank);
 
-// Whether some rank's rows or keys are several segments; kernels then read positions row by row.
-bool is_placed(const ShardMap& shards);
+// The segments of all launches of a ring.
+attention::Segments segments_of(const ShardMap& shards);
 
 // All launches of all ranks run one configuration, because the order of the sums, and with it the
 // bits, depends on it. Where the tiles of some launch forbid the first choice, all launches run the

@@ -30,6 +30,23 @@ enum class Score : int {
   kSoftcap = 2,
 };
 
+// How a kernel learns the positions of rows and keys: a constant of the kernel.
+enum class Positions : int {
+  kOneSegment = 0,   // row i is at q_position + i, key j at k_position + j
+  kTwoSegments = 1,  // the same in each of at most two segments of Q, and of K (SecondSegment)
+  kOfRows = 2,       // from q_positions and k_positions, row by row
+};
+
+// The second segment of a tensor, which is at other positions than the rows before it. Its tiles
+// begin with its first row, so that the last tile of the first segment may hold rows that are not
+// the tile's. A tensor of one segment has `tile` 2^31 - 1, and Sq or Sk as `first`.
+struct SecondSegment {
+  int tile;      // its first tile
+  int first;     // its first row
+  int shift;     // first - tile * rows of a tile
+  int position;  // of a row of the segment, less the row's number
+};
+
 // The numbers and lists of a mask expression. The specialised source, whose text names their slots,
 // gives them their meaning (src/pattern/mask_code.h).
 struct MaskParams {
@@ -143,8 +160,8 @@ struct AttentionParams {
   long long v_batch, v_head, v_row;
   long long o_batch, o_head, o_row;
 
-  // The position of each row, if the rows of a tensor come from several segments of the sequence
-  // (Shape::kPlaced); otherwise null. Padded to whole tiles; the padding is not used.
+  // Positions::kOfRows: the position of each row; otherwise null. Padded to whole tiles; the
+  // padding is not used.
   const int* q_positions;  // [ceil(Sq / M) M]
   const int* k_positions;  // [ceil(Sk / N) N]
 
@@ -154,12 +171,14 @@ struct AttentionParams {
   ScoreParams score;
   ScaleParams scales;  // used if Shape::Element has 8 bits
 
-  int heads;         // H
-  int group;         // H / Hkv
-  int seq_q;         // Sq
-  int seq_k;         // Sk
-  int q_position;    // pos_q of row 0
-  int k_position;    // pos_k of row 0
+  int heads;               // H
+  int group;               // H / Hkv
+  int seq_q;               // Sq
+  int seq_k;               // Sk
+  int q_position;          // pos_q of row 0
+  int k_position;          // pos_k of row 0
+  SecondSegment q_second;  // Positions::kTwoSegments
+  SecondSegment k_second;
   float scale;       // see Score
   float softcap;     // see Score
   float lse_factor;  // ln 2 for a natural LSE, 1 for base 2

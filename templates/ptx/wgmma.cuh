@@ -19,19 +19,24 @@
 
 namespace annulus::ptx {
 
-// A matrix in shared memory, in panels of 128-byte rows with the 128-byte swizzle (PTX ISA 9.0,
+// Bits 62 and 63 of a descriptor.
+enum : unsigned { kSwizzle128 = 1, kSwizzle64 = 2 };
+
+// A matrix in shared memory, in panels whose rows have as many bytes as the swizzle (PTX ISA 9.0,
 // 9.7.15.5.1.2). `leading` and `stride` are distances in bytes:
 //
 //   K-major   (rows of the product's M or N, along K)   leading unused, stride to the next 8 rows
-//   MN-major  (rows along M or N, transposed)           leading to the next panel of 64 columns,
+//   MN-major  (rows along M or N, transposed)           leading to the next panel of columns,
 //                                                       stride to the next 8 rows
 //
-// Panels start at multiples of 1024 bytes; the address may lie 32, 64 or 96 bytes further on.
-// `address` is in units of 16 bytes and below 2^14: sums of one and a step need no mask.
+// Panels start at multiples of 8 rows; the address may lie a multiple of 32 bytes further on,
+// within the first row. `address` is in units of 16 bytes and below 2^14: sums of one and a step
+// need no mask.
+template <unsigned kSwizzle = kSwizzle128>
 __device__ __forceinline__ unsigned long long matrix_descriptor(unsigned address, unsigned leading,
                                                                 unsigned stride) {
   const unsigned low = address + (leading >> 4 << 16);
-  const unsigned high = (stride >> 4) | 1u << 30;
+  const unsigned high = (stride >> 4) | kSwizzle << 30;
   return static_cast<unsigned long long>(high) << 32 | low;
 }
 __device__ __forceinline__ unsigned descriptor_address(unsigned shared) {

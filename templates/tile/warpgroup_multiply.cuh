@@ -125,7 +125,9 @@ __device__ __forceinline__ void start_values(
       const unsigned long long b = Panels<kDim, kColumns, 1>::columns(first, step);
       WarpgroupProduct<Element, kDim>::shared(output, probabilities[step], b, accumulate);
     } else {
-      const unsigned long long b = Panels<kColumns, kDim>::rows(first, step);
+      using Panels = ValuePanels<kColumns, kDim>;
+      static_assert(kDim % Panels::kPanelColumns == 0, "V has whole panels");
+      const unsigned long long b = Panels::rows(first, step);
       WarpgroupProduct<Element, kDim>::transposed(output, probabilities[step], b, accumulate);
     }
   }

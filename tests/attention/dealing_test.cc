@@ -11,6 +11,7 @@
 #include "attention/run/forward.h"
 #include "on_device.h"
 #include "support/dealt_case.h"
+#include "support/options.h"
 
 namespace {
 
@@ -30,37 +31,37 @@ constexpr Form kForms[] = {
     {"wgmma8 m64 n64 w8 s2 b2 h2", 128, 2}, {"wgmma8 m128 n128 w8 s2 c2", 64, 2},
 };
 
+// The forms take turns with the numbers of multiprocessors, and --seed moves the turns on: three
+// seeds in a row have every form with every number.
 TEST_CASE("drawn works give the bits of works that are counted off") {
   if (test::device().info().architecture != "sm_90a") return;
-  std::uint64_t seed = 900;
+  constexpr int kMultiprocessors[] = {2, 5, 1000};
+  std::uint64_t seed = test::seed_of(900);
   for (const Form& form : kForms) {
     CAPTURE(form.config);
-    for (const int multiprocessors : {2, 5, 1000}) {
-      CAPTURE(multiprocessors);
-      const bool by_rows =
-          form.heads_per_kv == 1 && std::string(form.config).find(" c2") != std::string::npos;
-      Problem problem =
-          test::problem_of(3 * 192 - 7, 500, form.dim, form.dim, by_rows ? dense() : causal());
-      problem.batch = 2;
-      problem.heads = 4;
-      problem.kv_heads = 4 / form.heads_per_kv;
-      // Rows that see nothing at all.
-      if (!by_rows && multiprocessors == 5) problem.q0 = -200;
-      if (std::string(form.config).starts_with("wgmma8")) problem.dtype = Dtype::kFloat8E4M3;
-      const test::Case host = test::make_case(problem, seed++);
-      DealtCase drawn(test::device(), host, form.config, multiprocessors, Dealt::kDrawn);
-      DealtCase counted(test::device(), host, form.config, multiprocessors, Dealt::kCountedOff);
-      CHECK(drawn.plan().workspace_bytes == 16);
-      CHECK(counted.plan().workspace_bytes == 0);
-      const test::DeviceAnswer answer = drawn.run();
-      if (multiprocessors == 2) test::check(host, answer);
-      CHECK(answer == counted.run());
-      // The counter is left where the last launch ended, and set to 0 again by the next.
-      CHECK(drawn.run() == answer);
-      if (multiprocessors == 5) {
-        drawn.on_device().check_replay([&](void* stream) { drawn.queue(stream); }, answer);
-      }
-    }
+    const int multiprocessors = kMultiprocessors[seed % 3];
+    CAPTURE(multiprocessors);
+    const bool by_rows =
+        form.heads_per_kv == 1 && std::string(form.config).find(" c2") != std::string::npos;
+    Problem problem =
+        test::problem_of(3 * 192 - 7, 500, form.dim, form.dim, by_rows ? dense() : causal());
+    problem.batch = 2;
+    problem.heads = 4;
+    problem.kv_heads = 4 / form.heads_per_kv;
+    // Rows that see nothing at all.
+    if (!by_rows && multiprocessors == 5) problem.q0 = -200;
+    if (std::string(form.config).starts_with("wgmma8")) problem.dtype = Dtype::kFloat8E4M3;
+    const test::Case host = test::make_case(problem, seed++);
+    DealtCase drawn(test::device(), host, form.config, multiprocessors, Dealt::kDrawn);
+    DealtCase counted(test::device(), host, form.config, multiprocessors, Dealt::kCountedOff);
+    CHECK(drawn.plan().workspace_bytes == 16);
+    CHECK(counted.plan().workspace_bytes == 0);
+    const test::DeviceAnswer answer = drawn.run();
+    test::check(host, answer);
+    CHECK(answer == counted.run());
+    // The counter is left where the last launch ended, and set to 0 again by the next.
+    CHECK(drawn.run() == answer);
+    drawn.on_device().check_replay([&](void* stream) { drawn.queue(stream); }, answer);
   }
 }
 
@@ -71,7 +72,7 @@ TEST_CASE("a head start changes no bit") {
       test::problem_of(5 * 128 - 7, 135'000, 64, 64, causal() & (window(400, 0) | sink(1000)));
   problem.pattern = problem.pattern & ~queries(134'600, 134'800);
   problem.heads = problem.kv_heads = 3;
-  const test::Case host = test::make_case(problem, 940);
+  const test::Case host = test::make_case(problem, test::seed_of(940));
   constexpr char kConfig[] = "wgmma m128 n128 w8 s2";
   DealtCase counted(test::device(), host, kConfig, 2, Dealt::kCountedOff);
   const test::DeviceAnswer answer = counted.run();
@@ -90,7 +91,7 @@ TEST_CASE("parts of split rows may be drawn, and the counter lies behind their s
   if (test::device().info().architecture != "sm_90a") return;
   Problem problem = test::problem_of(200, 2000, 128, 128, causal());
   problem.heads = problem.kv_heads = 3;
-  const test::Case host = test::make_case(problem, 950);
+  const test::Case host = test::make_case(problem, test::seed_of(950));
   const Device::Impl& impl = api::inside(test::device());
   attention::DeviceLimits limits = api::limits_of(impl);
   limits.multiprocessors = 3;

@@ -3,18 +3,27 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attention/kernels/family.h"
 #include "attention/kernels/kernel_source.h"
+#include "attention/kernels/mma/config.h"
 #include "attention/tiles/kv_split.h"
+#include "base/env.h"
 #include "base/thread_pool.h"
 #include "jit/compiler.h"
+#include "jit/disk_cache.h"
+#include "jit/kernel_cache.h"
 #include "support/nvrtc.h"
 
 namespace annulus::attention {
 namespace {
+
+using kernels::Positions;
 
 struct Case {
   ShippedConfig shipped;
@@ -31,13 +40,13 @@ KernelFeatures plain(const Dims& dims, Dtype dtype) {
 }
 
 // Everything at once: what takes the most registers. Block masks come with a list.
-KernelFeatures all(const Dims& dims, Dtype dtype, bool placed) {
+KernelFeatures all(const Dims& dims, Dtype dtype, Positions positions) {
   return {.dims = dims,
           .dtype = dtype,
           .score = kernels::Score::kSoftcap,
           .carry_in = true,
           .carry_out = true,
-          .placed = placed,
+          .positions = positions,
           .mask =
               "m.causal(q, k) & (m.window(0, 1, q, k) | m.global_listed(2, 3, q, k)) & "
               "m.documents(4, 5, q, k) & m.blocks(q, k)"};
@@ -45,7 +54,7 @@ KernelFeatures all(const Dims& dims, Dtype dtype, bool placed) {
 
 // The leaves that divide and search, chosen by the head, and all that a score can gain; with the
 // records of rows in registers.
-KernelFeatures leaves(const Dims& dims, Dtype dtype, bool placed) {
+KernelFeatures leaves(const Dims& dims, Dtype dtype, Positions positions) {
   return {.dims = dims,
           .dtype = dtype,
           .score = kernels::Score::kSoftcap,
@@ -53,7 +62,7 @@ KernelFeatures leaves(const Dims& dims, Dtype dtype, bool placed) {
           .bias = true,
           .sink_logit = true,
           .carry_in = true,
-          .placed = placed,
+          .positions = positions,
           .tile_order = kernels::TileOrder::kRuns,
           .mask =
               "(m.turn(2) == 0 ? (m.natten(0, 1, 2, q, k) & m.random(3, 4, 5, 6, 7, q, k)) : "
@@ -93,7 +102,13 @@ KernelFeatures modified(KernelFeatures features, bool costly) {
 
 std::vector<Case> every_case() {
   std::vector<Case> cases;
-  bool placed = false;  // in turns: each of the masks is compiled both ways for some tile
+  // In turns: each of the masks is compiled each way for some tile. Block masks come with no second
+  // segment, and parts of rows with one segment alone.
+  bool placed = false;
+  bool second = false;
+  const auto one_or_rows = [&](bool rows) {
+    return rows ? Positions::kOfRows : Positions::kOneSegment;
+  };
   for (const ShippedConfig& shipped : shipped_configs()) {
     const bool hopper = shipped.reach == Reach::kHopper;
     const jit::Arch large = hopper ? jit::Arch{90, 'a'} : jit::Arch{80, '\0'};
@@ -106,16 +121,41 @@ std::vector<Case> every_case() {
       whole.split = supports_kv_splits(shipped.config);
       cases.push_back({shipped, whole, large, ""});
       cases.push_back({shipped, band(shipped.dims, Dtype::kBfloat16, true), large, ""});
+      // In the rings that cut rows into two segments, where the tiles of a row are two runs.
+      for (const bool carry_out : {false, true}) {
+        KernelFeatures zigzag = band(shipped.dims, Dtype::kBfloat16, carry_out);
+        zigzag.positions = Positions::kTwoSegments;
+        zigzag.tile_order = kernels::TileOrder::kRuns;
+        cases.push_back({shipped, zigzag, large, ""});
+      }
+      continue;
+    }
+    // So it does with the widest of mma, on 8.x.
+    if (shipped.config == KernelConfig(MmaConfig{128, 48, 4, 2, false, 2})) {
+      for (const jit::Arch arch : {large, small}) {
+        KernelFeatures window = band(shipped.dims, Dtype::kFloat16, false);
+        window.score = kernels::Score::kPositiveScale;
+        window.carry_in = false;
+        KernelFeatures carried = plain(shipped.dims, Dtype::kBfloat16);
+        carried.carry_out = true;
+        window.split = carried.split = supports_kv_splits(shipped.config);
+        cases.push_back({shipped, window, arch, ""});
+        cases.push_back({shipped, carried, arch, ""});
+      }
       continue;
     }
     // The bare kernel takes the fewest registers; that of Hopper is scheduled by ptxas in its own
     // way, and is held to a table by static_proof.
-    const KernelFeatures masked = all(shipped.dims, Dtype::kFloat16, placed);
-    KernelFeatures searched = leaves(shipped.dims, Dtype::kBfloat16, !placed);
-    searched.split = supports_kv_splits(shipped.config) && !searched.placed;
-    // 8-bit kernels take as many registers as these, so that one kernel of the two is enough: with
-    // placed rows in one case, without them in the next.
     const bool float8 = shipped.config.family->element_bytes == 1;
+    const KernelFeatures masked = all(shipped.dims, Dtype::kFloat16, one_or_rows(placed));
+    KernelFeatures searched = leaves(shipped.dims, Dtype::kBfloat16, one_or_rows(!placed));
+    searched.split = supports_kv_splits(shipped.config) && placed;
+    if (!placed && !float8) {
+      if (second) searched.positions = Positions::kTwoSegments;
+      second = !second;
+    }
+    // 8-bit kernels take as many registers as these, so that one kernel of the two is enough: with
+    // positions that are read in one case, without them in the next.
     if (!float8 || !placed) {
       cases.push_back({shipped, placed ? modified(masked, false) : masked, small, ""});
     }
@@ -132,7 +172,8 @@ std::vector<Case> every_case() {
       for (const KernelConfig& config : made) {
         constexpr Dims kDims = {128, 128};
         if (why_illegal(config, kDims, arch)) continue;
-        cases.push_back({{kDims, config, {}}, all(kDims, Dtype::kBfloat16, placed), arch, ""});
+        cases.push_back(
+            {{kDims, config, {}}, all(kDims, Dtype::kBfloat16, one_or_rows(placed)), arch, ""});
         placed = !placed;
       }
     });
@@ -149,16 +190,35 @@ std::vector<Case> every_case() {
   return cases;
 }
 
+// What NVRTC says of a kernel, kept on disk as the library keeps kernels: compiling takes longer
+// than any other test, and says the same again until a template, an option or NVRTC changes.
+class Usages {
+ public:
+  explicit Usages(const std::shared_ptr<const abi::NvrtcLibrary>& library)
+      : compiler_(library, jit::TemplateSet::embedded(), jit::ImageKind::kCubin),
+        disk_({.folder = base::read_environment().cache_dir}) {}
+
+  jit::ResourceUsage of(jit::KernelSpec spec) {
+    const jit::KernelRequest request = compiler_.prepare(std::move(spec));
+    return jit::obtain_kernel(disk_, request.key, [&] { return compiler_.compile(request); })
+        .kernel.usage;
+  }
+
+ private:
+  const jit::Compiler compiler_;
+  jit::DiskCache disk_;
+};
+
 TEST_CASE("nothing that ships spills or uses local memory") {
   const auto library = test::nvrtc();
   if (!library) return;
-  const jit::Compiler compiler(library, jit::TemplateSet::embedded(), jit::ImageKind::kCubin);
+  Usages usages(library);
   std::vector<Case> cases = every_case();
   base::ThreadPool pool;
   pool.parallel_for(static_cast<std::int64_t>(cases.size()), [&](std::int64_t index, int) {
     Case& at = cases[static_cast<std::size_t>(index)];
     const jit::ResourceUsage usage =
-        compiler.compile(kernel_spec(at.shipped.config, at.features, at.arch)).usage;
+        usages.of(kernel_spec(at.shipped.config, at.features, at.arch));
     const int residents = cta_shape(at.shipped.config).resident * threads(at.shipped.config);
     const bool good = usage.known && usage.spill_store_bytes == 0 && usage.spill_load_bytes == 0 &&
                       usage.local_bytes == 0 && usage.notes.empty() &&
@@ -176,17 +236,57 @@ TEST_CASE("nothing that ships spills or uses local memory") {
   }
 }
 
-TEST_CASE("what joins the parts of rows compiles for every head dim, without spills") {
+// One of those that differ in resident CTAs alone, with one and with two stages: more change
+// nothing. Other head dims spill no more, and compiling theirs takes long.
+std::vector<Case> cases_that_may_spill() {
+  std::vector<Case> cases;
+  const jit::Arch arch = {80, '\0'};
+  for (const Dims& dims : {Dims{64, 64}, Dims{128, 128}}) {
+    for (const Family* family : families()) {
+      family->enumerate([&](std::span<const KernelConfig> alternatives) {
+        const KernelConfig& config = alternatives.back();
+        if (why_illegal(config, dims, arch) || !why_spills(config, dims, arch)) return;
+        if (cta_shape(config).stages > 2 || cta_shape(config).warps > 4) return;
+        cases.push_back({{dims, config, {}}, plain(dims, Dtype::kBfloat16), arch, ""});
+      });
+    }
+  }
+  return cases;
+}
+
+TEST_CASE("what may spill does so by no more than a tuner takes") {
   const auto library = test::nvrtc();
   if (!library) return;
   const jit::Compiler compiler(library, jit::TemplateSet::embedded(), jit::ImageKind::kCubin);
+  std::vector<Case> cases = cases_that_may_spill();
+  std::vector<int> spilled(cases.size());
+  base::ThreadPool pool;
+  pool.parallel_for(static_cast<std::int64_t>(cases.size()), [&](std::int64_t index, int) {
+    const Case& at = cases[static_cast<std::size_t>(index)];
+    const jit::ResourceUsage usage =
+        compiler.compile(kernel_spec(at.shipped.config, at.features, at.arch)).usage;
+    spilled[static_cast<std::size_t>(index)] = usage.spill_store_bytes + usage.spill_load_bytes;
+  });
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const std::string name = to_string(cases[i].shipped.config);
+    CAPTURE(name);
+    CAPTURE(cases[i].features.dims.qk);
+    CHECK(spilled[i] <= kMaxSpilledBytes);
+  }
+  CHECK(std::ranges::count_if(spilled, [](int bytes) { return bytes > 0; }) > 5);
+}
+
+TEST_CASE("what joins the parts of rows compiles for every head dim, without spills") {
+  const auto library = test::nvrtc();
+  if (!library) return;
+  Usages usages(library);
   bool carry_out = false;
   for (const Dims& dims : supported_dims()) {
     KernelFeatures features = plain(dims, carry_out ? Dtype::kFloat16 : Dtype::kBfloat16);
     features.sink_logit = features.carry_out = carry_out;
     carry_out = !carry_out;
     const jit::ResourceUsage usage =
-        compiler.compile(combine_spec({.tile_rows = 128}, features, {80, '\0'})).usage;
+        usages.of(combine_spec({.tile_rows = 128}, features, {80, '\0'}));
     CAPTURE(dims.v);
     CHECK(usage.known);
     CHECK(usage.spill_store_bytes + usage.spill_load_bytes + usage.local_bytes == 0);

@@ -29,6 +29,7 @@ TEST_CASE("every pair of head dims has two tiles on every architecture") {
       for (const ShippedConfig& shipped : shipped_configs()) {
         if (shipped.dims.qk != dims.qk || shipped.dims.v != dims.v) continue;
         if (why_illegal(shipped.config, dims, {number, '\0'})) continue;
+        if (why_spills(shipped.config, dims, {number, '\0'})) continue;
         tiles.insert({shipped.config.tile_rows, shipped.config.tile_columns});
       }
       CAPTURE(dims.qk);
@@ -125,7 +126,29 @@ TEST_CASE("what is illegal is refused with the reason") {
              "256 threads copy 64 rows of head dim 96"));
   CHECK(says(sentence(MmaConfig{.stages = 4}, {256, 256}),
              "294912 bytes of shared memory, but sm_80"));
-  CHECK(says(sentence(MmaConfig{.tile_rows = 128, .tile_columns = 64}, d128), "192 registers"));
+  CHECK(says(
+      sentence(MmaConfig{.tile_rows = 128, .tile_columns = 64, .query_in_registers = true}, d128),
+      "256 registers of a thread, and beyond 224"));
+}
+
+TEST_CASE("only configurations of mma that ship nowhere may spill") {
+  const Dims d128 = {128, 128};
+  const MmaConfig wide = {128, 64, 4, 1, false, 2};
+  CHECK(sentence(wide, d128) == "legal");
+  CHECK(says(why_spills(wide, d128, kSm80).value_or(""), "192 registers of a thread"));
+  CHECK_FALSE(why_spills(wide, {64, 64}, kSm80));
+  // Two buffers and an architecture of 8.x leave more for a band.
+  CHECK_FALSE(why_spills(MmaConfig{128, 48, 4, 2, false, 2}, d128, kSm80));
+  CHECK(why_spills(MmaConfig{128, 48, 4, 1, false, 2}, d128, kSm80));
+  CHECK(why_spills(MmaConfig{128, 48, 4, 2, false, 2}, d128, {90, '\0'}));
+  CHECK_FALSE(why_spills(MmaConfig{}, d128, kSm80));
+  // A newer architecture spills sooner.
+  CHECK_FALSE(why_spills(MmaConfig{128, 32, 4, 2, false, 2}, d128, {100, '\0'}));
+  CHECK(why_spills(MmaConfig{128, 32, 4, 2, false, 2}, d128, {120, '\0'}));
+  for (const ShippedConfig& shipped : shipped_configs()) {
+    const jit::Arch arch = shipped.reach == Reach::kHopper ? kSm90a : kSm80;
+    CHECK_FALSE(why_spills(shipped.config, shipped.dims, arch));
+  }
 }
 
 TEST_CASE("what the wgmma family does not take is refused with the reason") {

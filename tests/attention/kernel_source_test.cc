@@ -25,9 +25,11 @@ Problem sample() {
 }
 
 std::string source_of(const Problem& problem, const KernelConfig& config = MmaConfig{}) {
-  return jit::source_text(kernel_spec(
-      config, features_of(problem, {}, pattern::emit(problem.pattern, kernels::kMaskNumbers)),
-      kSm80));
+  return jit::source_text(
+      kernel_spec(config,
+                  features_of(problem, kernels::Positions::kOneSegment,
+                              pattern::emit(problem.pattern, kernels::kMaskNumbers)),
+                  kSm80));
 }
 
 bool has(const std::string& text, const std::string& part) {
@@ -111,7 +113,9 @@ TEST_CASE("masks that search memory are evaluated in a loop") {
 
 TEST_CASE("scale and soft-cap choose the score and its numbers") {
   Problem problem = sample();
-  const auto score = [&] { return features_of(problem, {}, {}).score; };
+  const auto score = [&] {
+    return features_of(problem, kernels::Positions::kOneSegment, {}).score;
+  };
   CHECK(score() == kernels::Score::kPositiveScale);
   CHECK(score_numbers(problem).scale ==
         doctest::Approx(std::log2(std::exp(1.0)) / std::sqrt(128.0)));

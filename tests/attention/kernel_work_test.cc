@@ -5,9 +5,13 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "api/impl.h"
+#include "base/random.h"
 #include "device/simulator.h"
 #include "support/device.h"
 #include "support/device_case.h"
@@ -101,6 +105,78 @@ TEST_CASE("estimates of work agree with the counters of a simulated device") {
       CHECK(estimated.barriers == doctest::Approx(counted.barriers).epsilon(0.25));
     }
   }
+}
+
+TEST_CASE("the share of steps in which a row max of a warp moves") {
+  double steps = 0;
+  for (int j = 1; j <= 2000; ++j) {
+    steps += 1 - std::pow(1 - 1.0 / j, 16);
+    CHECK(moved_share(j) * j == doctest::Approx(steps).epsilon(0.004));
+  }
+  CHECK(moved_share(0) == 1);  // a row without tiles
+  CHECK(moved_share(1.5) == doctest::Approx(1));
+  for (double j = 1; j < 1e9; j *= 1.1) CHECK(moved_share(j * 1.1) <= moved_share(j));
+  // Counted in random orders: 16 rows, each with the largest scores of 50 steps.
+  base::Random random(3);
+  constexpr int kWarps = 4000, kSteps = 50;
+  int moved = 0;
+  for (int warp = 0; warp < kWarps; ++warp) {
+    std::vector<std::int64_t> largest(16, -1);
+    for (int step = 0; step < kSteps; ++step) {
+      bool any = false;
+      for (std::int64_t& of_row : largest) {
+        const auto score = static_cast<std::int64_t>(random.next() >> 1);
+        any = any || score > of_row;
+        of_row = std::max(of_row, score);
+      }
+      moved += any;
+    }
+  }
+  CHECK(moved / (1.0 * kWarps * kSteps) == doctest::Approx(moved_share(kSteps)).epsilon(0.01));
+}
+
+// Keys in rising order make every step rescale, keys in falling order none but the first; the
+// instructions of normal operands lie between the two.
+TEST_CASE("a kernel rescales in the share of steps that is estimated") {
+  if (!test::on_simulator()) return;
+  const Device device = Device::open(test::device_name());
+  if (device.info().architecture != "sm_90a") return;
+  const device::Context& context = *api::inside(device).context;
+  constexpr int kSteps = 64, kColumns = 128;
+  Problem problem;
+  problem.heads = problem.kv_heads = 1;
+  problem.seq_q = 1024;
+  problem.seq_k = kSteps * kColumns;
+  problem.dim_qk = problem.dim_v = 128;
+  PlanOptions options;
+  options.config = "wgmma m128 n128 w8 s2";
+  options.kv_splits = 1;
+  const auto counted = [&](const test::Case& host) {
+    device::simulator_counters(context, true);
+    test::run_case(device, host, options);
+    return counted_work(*device::simulator_counters(context, true)).warp_instructions;
+  };
+  const test::Case drawn = test::make_case(problem, 1);
+  const auto ordered = [&](bool rising) {
+    test::Case host = drawn;
+    std::ranges::fill(host.q.bits, std::uint16_t{0x3c00});  // 2^-7
+    for (std::int64_t row = 0; row < problem.seq_k; ++row) {
+      const auto step = static_cast<int>(row / kColumns);
+      const auto value = static_cast<float>(rising ? step : kSteps - step);
+      std::uint32_t bits = 0;
+      std::memcpy(&bits, &value, sizeof bits);
+      for (int d = 0; d < 128; ++d) {
+        host.k.set(host.k.offset(0, row, 0) + d, static_cast<std::uint16_t>(bits >> 16));
+      }
+    }
+    return counted(host);
+  };
+  const double all = ordered(true), none = ordered(false);
+  const double warps = 8 * 1024 / 128;
+  // Of the first step nothing is rescaled.
+  CHECK(all - none == doctest::Approx(warps * (kSteps - 1) * 64).epsilon(0.1));
+  const double expected = (moved_share(kSteps) * kSteps - 1) / (kSteps - 1);
+  CHECK((counted(drawn) - none) / (all - none) == doctest::Approx(expected).epsilon(0.06));
 }
 
 TEST_CASE("a part extends to the whole by the ratio of the estimates") {

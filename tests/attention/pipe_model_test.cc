@@ -65,7 +65,7 @@ Prediction predicted(const device::DeviceInfo& info, const KernelConfig& config,
 
 TEST_CASE("tiles are counted as the list has them") {
   for (std::uint64_t index = 0; index < 400; ++index) {
-    Problem of = test::random_case(31, index).problem;
+    Problem of = test::random_problem(31, index);
     const Choice choice{MmaConfig{64, 32, 4, 2, false, 1}, "", {}};
     const std::vector<Pattern> branches = of.pattern.branches();
     for (const Pattern& branch : branches) {

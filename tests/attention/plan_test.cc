@@ -9,6 +9,7 @@
 
 #include "annulus/error.h"
 #include "attention/kernels/family.h"
+#include "attention/tiles/pattern_facts.h"
 #include "base/random.h"
 
 namespace {
@@ -20,6 +21,8 @@ using attention::LaunchPlan;
 
 const DeviceLimits kA100 = {{80, '\0'}, 108, 163 * 1024};
 const DeviceLimits kH100 = {{90, 'a'}, 132, 227 * 1024};
+// Rows whose positions every kernel reads row by row.
+const attention::Segments kThreeSegments = {.most = 3};
 const DeviceLimits kRtx = {{86, '\0'}, 82, 99 * 1024};
 
 Problem problem_of(std::int64_t dim_qk, std::int64_t dim_v, std::int64_t seq) {
@@ -127,7 +130,7 @@ TEST_CASE("Hopper takes the wgmma family, and the tile that fits the pattern's b
   CHECK(config_of(problem_of(32, 32, 4096)).starts_with("mma "));
   problem = problem_of(64, 64, 16384);
   CHECK(config_of(problem) == "wgmma m128 n128 w8 s2 q");
-  CHECK(attention::to_string(attention::choose_config(problem, kH100, {}, true).config) ==
+  CHECK(attention::to_string(attention::choose_config(problem, kH100, {}, kThreeSegments).config) ==
         "wgmma m128 n128 w8 s2 q");
   problem.pattern = causal() & strided(8, 2, 64);
   CHECK(config_of(problem) == "wgmma m64 n64 w8 s2 q b2 h2");
@@ -136,6 +139,43 @@ TEST_CASE("Hopper takes the wgmma family, and the tile that fits the pattern's b
   // sm_90 without the features of sm_90a has the same limits, but no wgmma.
   const DeviceLimits plain = {{90, '\0'}, 132, 227 * 1024};
   CHECK(attention::choose_config(problem, plain).config.family == &attention::mma_family);
+}
+
+// The shards of a zigzag ring: a band in two segments is as plain as in one, in more it is not.
+TEST_CASE("two segments take the tiles that one takes, several those that read positions") {
+  const auto taken = [](const Problem& problem, const attention::Segments& segments) {
+    return attention::choose_config(problem, kH100, {}, segments);
+  };
+  const auto suits = [&](const char* config, const Problem& problem,
+                         const attention::Segments& segments) {
+    const attention::KernelConfig wide = *attention::parse_config(config);
+    return !wide.family->why_unsuited(
+        wide, {problem, attention::finest_blocks(problem.pattern.node()), kH100.arch,
+               attention::positions_for(wide, segments)});
+  };
+  Problem problem = problem_of(128, 128, 32768);
+  problem.pattern = causal();
+  const char* const wide = "wgmma m192 n80 w12 s2";
+  const char* const widest = "wgmma m128 n176 w8 s2 c2";
+  attention::Segments two;
+  two.add_q({{0, 16384}, {114688, 16384}});
+  two.add_k({{0, 16384}, {114688, 16384}});
+  CHECK(to_string(taken(problem, two).config) == to_string(taken(problem, {}).config));
+  CHECK(suits(wide, problem, {}));
+  CHECK(suits(wide, problem, two));
+  CHECK(suits(widest, problem, two));
+  CHECK_FALSE(suits(wide, problem, kThreeSegments));
+  CHECK_FALSE(suits(widest, problem, kThreeSegments));
+  // A box of O would reach into the next segment; a segment of Q or of keys would fill no tile.
+  attention::Segments uneven, few_rows, few_keys;
+  uneven.add_q({{0, 1000}, {114688, 1000}});
+  few_rows.add_q({{0, 128}, {114688, 1024}});
+  few_keys.add_k({{0, 1024}, {114688, 79}});
+  for (const attention::Segments& segments : {uneven, few_rows, few_keys}) {
+    CHECK_FALSE(suits(wide, problem, segments));
+  }
+  CHECK(attention::positions_for(*attention::parse_config("mma m128 n64 w8 s2"), uneven) ==
+        kernels::Positions::kTwoSegments);
 }
 
 TEST_CASE("clusters share copies of K and V where their CTAs make the same steps") {
@@ -152,7 +192,7 @@ TEST_CASE("clusters share copies of K and V where their CTAs make the same steps
   CHECK(config_of(problem) == in_twos);  // tile rows
   problem.score.alibi = std::vector<double>(16, 0.5);
   CHECK(config_of(problem) == in_twos);
-  const Choice placed = attention::choose_config(problem, kH100, {}, true);
+  const Choice placed = attention::choose_config(problem, kH100, {}, kThreeSegments);
   CHECK(attention::to_string(placed.config) == alone);
   problem.score.alibi.clear();
   problem.batch = 16;

@@ -137,13 +137,13 @@ TEST_CASE("random runs: rows that follow from their numbers are the rows that ar
 TEST_CASE("random patterns of all leaves: rows that follow from their numbers") {
   int found = 0;
   for (std::uint64_t index = 0; index < 1500; ++index) {
-    const test::Case c = test::random_case(321, index);
-    CAPTURE(c.text);
+    const Problem problem = test::random_problem(321, index);
+    CAPTURE(test::text_of(problem));
     const auto [rows, columns] = kTileSizes[index % kTileSizes.size()];
-    for (const Pattern& branch : c.problem.pattern.branches()) {
+    for (const Pattern& branch : problem.pattern.branches()) {
       if (branch.batches() > 1 || !has_runs(branch)) continue;
       // Longer than the case, as if its lengths were blocks of tokens.
-      pattern::Extent extent = extent_of(c.problem);
+      pattern::Extent extent = extent_of(problem);
       extent.seq_q = extent.seq_q * 5 + 3;
       extent.seq_k *= 5;
       found += compare_groups(branch, pattern::Placement::of(extent), 0, rows, columns);

@@ -65,7 +65,7 @@ std::int64_t wrong_pairs(const Problem& problem, const TileList& list) {
 
 TEST_CASE("lists of a grid hold for every problem on it") {
   for (std::uint64_t index = 0; index < 400; ++index) {
-    Problem problem = test::random_case(5, index).problem;
+    Problem problem = test::random_problem(5, index);
     if (problem.pattern.branches().size() > 1) continue;
     if (index % 2 == 0) problem.seq_q = static_cast<std::int64_t>(index % 5);
     const std::int64_t rows = index % 3 == 0 ? 16 : 64, columns = index % 5 == 0 ? 32 : 64;

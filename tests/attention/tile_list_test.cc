@@ -121,13 +121,13 @@ TEST_CASE("random patterns: every visible pair is in a kept tile and full tiles 
   static constexpr std::array<std::pair<int, int>, 5> kTiles = {
       std::pair{128, 64}, {64, 64}, {64, 32}, {48, 80}, {16, 128}};
   for (std::uint64_t index = 0; index < 120; ++index) {
-    test::Case c = test::random_case(77, index);
-    CAPTURE(c.text);
+    Problem problem = test::random_problem(77, index);
+    CAPTURE(test::text_of(problem));
     const auto [rows, columns] = kTiles[index % kTiles.size()];
-    const std::vector<Pattern> branches = c.problem.pattern.branches();
+    const std::vector<Pattern> branches = problem.pattern.branches();
     for (const Pattern& branch : branches) {
-      c.problem.pattern = branch;
-      check(c.problem, rows, columns);
+      problem.pattern = branch;
+      check(problem, rows, columns);
     }
   }
 }

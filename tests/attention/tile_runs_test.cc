@@ -97,14 +97,14 @@ TEST_CASE("random bands: rows that are computed are the rows that are listed") {
 TEST_CASE("random patterns: rows of runs are the rows that are listed") {
   std::array<int, 3> walks{};
   for (std::uint64_t index = 0; index < 400; ++index) {
-    test::Case c = test::random_case(123, index);
-    CAPTURE(c.text);
+    Problem problem = test::random_problem(123, index);
+    CAPTURE(test::text_of(problem));
     const auto [rows, columns] = kTiles[index % kTiles.size()];
-    const std::vector<Pattern> branches = c.problem.pattern.branches();
+    const std::vector<Pattern> branches = problem.pattern.branches();
     for (const Pattern& branch : branches) {
       if (branch.to_string().find("blocks(") != std::string::npos) continue;
-      c.problem.pattern = branch;
-      ++walks[static_cast<std::size_t>(compare(c.problem, rows, columns))];
+      problem.pattern = branch;
+      ++walks[static_cast<std::size_t>(compare(problem, rows, columns))];
     }
   }
   for (const int tile_order : walks) CHECK(tile_order > 20);

@@ -140,7 +140,7 @@ TEST_CASE("one query over many keys, and patterns that name heads, keep what the
 
 TEST_CASE("any problem has parts that are valid") {
   for (std::uint64_t index = 0; index < 200; ++index) {
-    const Problem whole = test::random_case(21, index).problem;
+    const Problem whole = test::random_problem(21, index);
     if (whole.batch == 0 || whole.seq_q == 0) continue;
     CAPTURE(whole.pattern.to_string());
     for (const double most : {2e4, 1e7}) {

@@ -90,7 +90,7 @@ TEST_CASE("patterns are classed by what a partial tile costs") {
 
 TEST_CASE("any problem has a key, and equal keys have equal texts") {
   for (std::uint64_t index = 0; index < 300; ++index) {
-    Problem each = test::random_case(5, index).problem;
+    Problem each = test::random_problem(5, index);
     const std::vector<Pattern> branches = each.pattern.branches();
     if (branches.size() > 1) CHECK_THROWS_AS(shape_key(each), Error);
     for (const Pattern& branch : branches) {

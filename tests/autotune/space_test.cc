@@ -146,6 +146,33 @@ TEST_CASE("numbers of resident CTAs that change nothing are left out") {
   CHECK(space_of({64, 64}, 80, true).candidates.size() < space_of({64, 64}, 80).candidates.size());
 }
 
+TEST_CASE("what may spill is tried on real devices, and never chosen without") {
+  for (const Dims& dims : attention::supported_dims()) {
+    const auto may_spill = [&](const KernelConfig& config) {
+      return attention::why_spills(config, dims, limits(80).arch).has_value();
+    };
+    CAPTURE(dims.qk);
+    CHECK(std::ranges::none_of(space_of(dims, 80, true).candidates, may_spill));
+    const auto tried = std::ranges::count_if(space_of(dims, 80).candidates, may_spill);
+    CHECK(tried > 0);
+    for (const KernelConfig& config : space_of(dims, 80).candidates) {
+      if (may_spill(config)) CHECK_FALSE(why_outside(config, dims, Dtype::kBfloat16, limits(80)));
+    }
+    Problem problem;
+    problem.dim_qk = dims.qk;
+    problem.dim_v = dims.v;
+    for (const std::int64_t block : {16, 48, 112, 128}) {
+      problem.seq_q = problem.seq_k = 32 * block;
+      problem.pattern = annulus::random(8, 1, block);
+      CHECK_FALSE(may_spill(attention::choose_config(problem, limits(80)).config));
+    }
+  }
+  // The tiles of FlashAttention-2 at head dim 128.
+  const Space space = space_of({128, 128}, 80);
+  const KernelConfig wide = attention::MmaConfig{128, 64, 4, 1, false, 2};
+  CHECK(std::ranges::count(space.candidates, wide) == 1);
+}
+
 TEST_CASE("what lies outside is refused with the reason") {
   const auto says = [](const attention::MmaConfig& config, const char* part) {
     const auto reason = why_outside(config, {64, 64}, Dtype::kBfloat16, limits(80));

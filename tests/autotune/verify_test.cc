@@ -129,18 +129,27 @@ TEST_CASE("what does not compile, is wrong or does wrong is dropped, and the nex
 
 TEST_CASE("kernels that spill or are serialised are not wanted") {
   jit::ResourceUsage usage;
-  CHECK_FALSE(why_costly(usage));
+  CHECK_FALSE(why_costly(usage, false));
   usage.known = true;
   usage.registers = 255;
-  CHECK_FALSE(why_costly(usage));
+  CHECK_FALSE(why_costly(usage, false));
   usage.spill_store_bytes = 8;
-  CHECK(why_costly(usage)->find("spill") != std::string::npos);
-  usage.spill_store_bytes = 0;
+  CHECK(why_costly(usage, false)->find("spill") != std::string::npos);
+  CHECK_FALSE(why_costly(usage, true));
+  // Stores and loads count together.
+  usage.local_bytes = 80;
+  usage.spill_store_bytes = 80;
+  usage.spill_load_bytes = 120;
+  CHECK_FALSE(why_costly(usage, true));
+  usage.spill_load_bytes = 124;
+  CHECK(why_costly(usage, true)->find("spills 80 bytes out and 124 in") != std::string::npos);
+  usage.spill_store_bytes = usage.spill_load_bytes = 0;
   usage.local_bytes = 16;
-  CHECK(why_costly(usage));
+  CHECK(why_costly(usage, false));
+  CHECK(why_costly(usage, true));
   usage.local_bytes = 0;
   usage.notes = {"(C7510) wgmma serialised"};
-  CHECK(why_costly(usage)->find("C7510") != std::string::npos);
+  CHECK(why_costly(usage, true)->find("C7510") != std::string::npos);
 }
 
 // The clock of a simulated device is this machine's; that it is read in the right places shows all

@@ -1202,12 +1202,6 @@ class Program {
       number =
           static_cast<std::int32_t>(bytes_.below(4) == 0 ? bytes_.number() : bytes_.byte() / 4);
     }
-    // Requests have rows of their own, or rows that there are not.
-    std::int32_t row = 0;
-    for (int i = 0; i < 5; ++i) {
-      row += static_cast<std::int32_t>(bytes_.below(16));
-      if (step[i] >= 0 && step[i] <= kSide) step[i] = row;
-    }
     annulus_device_copy_to_device(setting().device, setting().memory[8], step, sizeof step);
     const auto* const numbers = static_cast<const std::int32_t*>(setting().memory[8]);
     Sized<annulus_batch_metadata> metadata(ANNULUS_BATCH_METADATA_INIT, bytes_);

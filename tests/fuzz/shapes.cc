@@ -157,13 +157,16 @@ void plan_batch(Bytes& bytes) {
   const attention::DeviceLimits limits = {jit::parse_arch("sm_90a"), 132, 227 * 1024};
   const WorkScope scope({.steps = 2'000'000});
   const batch::BatchPlanData plan = batch::make_plan(problem, options, limits);
-  const std::int64_t workspace = plan.workspace.bytes;
+  const std::int64_t workspace = plan.workspace_bytes;
   if (workspace <= 0 || workspace % 16 != 0) wrong("{} bytes of workspace", workspace);
   if (options.max_workspace_bytes > 0 && workspace > options.max_workspace_bytes) {
     wrong("{} bytes of workspace, at most {}", workspace, options.max_workspace_bytes);
   }
-  if (plan.part_keys < 128 || plan.part_keys % 128 != 0) wrong("parts of {}", plan.part_keys);
-  if (plan.ctas < 1 || plan.forms.empty()) wrong("{} CTAs", plan.ctas);
+  if (plan.classes.empty() || plan.forms.empty()) wrong("no class, or no form");
+  for (const batch::ClassPlan& of : plan.classes) {
+    if (of.part_keys < 128 || of.part_keys % 128 != 0) wrong("parts of {}", of.part_keys);
+    if (of.ctas < 1) wrong("{} CTAs", of.ctas);
+  }
   // The forms say what single queries of the pattern see.
   for (int i = 0; i < 4; ++i) {
     const auto q = static_cast<int>(bytes.between(-100, 100));
@@ -179,7 +182,7 @@ void plan_batch(Bytes& bytes) {
     }
   }
   const batch::BatchPlanData again = batch::make_plan(problem, options, limits);
-  if (again.workspace.bytes != workspace || again.part_keys != plan.part_keys) {
+  if (again.workspace_bytes != workspace || again.decisions != plan.decisions) {
     wrong("another plan for the same batch");
   }
 }

@@ -52,7 +52,8 @@ device::Function Bench::kernel(const std::string& file, const std::string& entry
 }
 
 abi::CUtensorMap Bench::map(const device::Buffer& buffer, std::int64_t rows, std::int64_t columns,
-                            std::uint32_t box_rows, std::int64_t element_bytes) const {
+                            std::uint32_t box_rows, std::int64_t element_bytes,
+                            std::int64_t box_row_bytes) const {
   return device::encode_tensor_map(*context_,
                                    {.data = reinterpret_cast<const void*>(buffer.address()),
                                     .element_bytes = element_bytes,
@@ -61,7 +62,8 @@ abi::CUtensorMap Bench::map(const device::Buffer& buffer, std::int64_t rows, std
                                     .heads = 1,
                                     .batches = 1,
                                     .row_stride = columns,
-                                    .box_rows = box_rows});
+                                    .box_rows = box_rows,
+                                    .box_row_bytes = box_row_bytes});
 }
 
 void Bench::run(const device::Function& kernel, const Launch& launch,
@@ -106,9 +108,16 @@ std::span<const MicroCase> all_cases() {
       {"scores", "K-major descriptors or register lists are wrong", score_products},
       {"values", "distances of MN-major descriptors, or the layout of a first operand in registers",
        value_products},
+      {"values_narrow_panels",
+       "head dims that no panel of 64 columns divides, in panels of 32: the 64-byte swizzle of "
+       "boxes "
+       "or of descriptors, or the distance between panels",
+       value_products_narrow_panels},
       {"values_half_panel",
-       "head dims that fill half of the last panel: columns from 64 on alone "
-       "wrong: the half panel; all wrong: the distance between panels",
+       "the same head dims in panels of 64 columns, the last of them half full, which the kernels "
+       "do "
+       "not use: columns from 64 on alone wrong: the half panel; all wrong: the distance between "
+       "panels; if it passes, narrower panels are a matter of speed alone",
        value_products_half_panel},
       {"e4m3", "the byte order of transposed V, or that of P", e4m3_values},
       {"registers_and_turns", "setmaxnreg or named barriers hang or miscount", registers_and_turns},

@@ -61,7 +61,8 @@ class Bench {
   }
   // The tensor map of a whole matrix that is alone in its buffer.
   abi::CUtensorMap map(const device::Buffer& buffer, std::int64_t rows, std::int64_t columns,
-                       std::uint32_t box_rows, std::int64_t element_bytes = 2) const;
+                       std::uint32_t box_rows, std::int64_t element_bytes = 2,
+                       std::int64_t box_row_bytes = 128) const;
 
   // Runs the kernel and waits. Throws the error that the device reports.
   void run(const device::Function& kernel, const Launch& launch,
@@ -106,6 +107,7 @@ Result load_and_base(const Bench& bench);
 Result one_box(const Bench& bench);
 Result score_products(const Bench& bench);
 Result value_products(const Bench& bench);
+Result value_products_narrow_panels(const Bench& bench);
 Result value_products_half_panel(const Bench& bench);
 Result e4m3_values(const Bench& bench);
 Result registers_and_turns(const Bench& bench);

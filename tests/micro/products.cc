@@ -9,9 +9,9 @@ using jit::Constant;
 
 constexpr int kRows = 64;  // of a warpgroup
 
-std::size_t panel_bytes(int rows, int columns, int element_bytes) {
-  const int of_panel = 128 / element_bytes;
-  return static_cast<std::size_t>(rows) * 128 *
+std::size_t panel_bytes(int rows, int columns, int element_bytes, int row_bytes = 128) {
+  const int of_panel = row_bytes / element_bytes;
+  return static_cast<std::size_t>(rows) * static_cast<std::size_t>(row_bytes) *
          static_cast<std::size_t>((columns + of_panel - 1) / of_panel);
 }
 
@@ -64,17 +64,25 @@ int weight(int row, int key, int one_hot) {
   return (row + 3 * key) % 5 - 2;
 }
 
-Wrong value_product(const Bench& bench, int keys, int dim, bool bytes, int one_hot) {
+// How V lies in shared memory. kHalfPanel: 16-bit elements in panels of 64 columns, though the head
+// dim fills the last of them by half.
+enum class Values { kBytes, kShipped, kHalfPanel };
+
+Wrong value_product(const Bench& bench, int keys, int dim, Values values, int one_hot) {
+  const bool bytes = values == Values::kBytes;
+  const int row_bytes = values == Values::kShipped && dim % 64 != 0 ? 64 : 128;
   const Matrix v = random_matrix(keys, dim, bytes ? 8 : 3, 3);
   const device::Buffer memory = bytes ? bench.upload(to_e4m3(v)) : bench.upload(to_bf16(v));
   const device::Buffer out = bench.zeros<float>(static_cast<std::size_t>(kRows * dim));
-  const auto map = bench.map(memory, keys, dim, static_cast<std::uint32_t>(keys), bytes ? 1 : 2);
+  const auto map =
+      bench.map(memory, keys, dim, static_cast<std::uint32_t>(keys), bytes ? 1 : 2, row_bytes);
   const abi::CUdeviceptr to = out.address();
-  const std::size_t shared =
-      bytes ? panel_bytes(keys, dim, 1) + panel_bytes(dim, keys, 1) : panel_bytes(keys, dim, 2);
+  const std::size_t shared = bytes ? panel_bytes(keys, dim, 1) + panel_bytes(dim, keys, 1)
+                                   : panel_bytes(keys, dim, 2, row_bytes);
   bench.run(bench.kernel("products.cu", "value_product",
                          {Constant::type("Element", bytes ? "tile::Float8E4M3" : "tile::Bfloat16"),
-                          Constant::integer("kKeys", keys), Constant::integer("kDim", dim)}),
+                          Constant::integer("kKeys", keys), Constant::integer("kDim", dim),
+                          Constant::boolean("kHalfPanel", values == Values::kHalfPanel)}),
             {.shared_bytes = shared + 8}, {&map, &one_hot, &to});
   return count_wrong(bench.download<float>(out), dim, [&](int row, int column) {
     int sum = 0;
@@ -83,11 +91,12 @@ Wrong value_product(const Bench& bench, int keys, int dim, bool bytes, int one_h
   });
 }
 
-Result value_products(const Bench& bench, std::initializer_list<std::pair<int, int>> shapes) {
+Result value_products(const Bench& bench, Values values,
+                      std::initializer_list<std::pair<int, int>> shapes) {
   Result result;
   for (const auto& [keys, dim] : shapes) {
     note(result, std::to_string(keys) + " keys, head dim " + std::to_string(dim),
-         value_product(bench, keys, dim, false, 0));
+         value_product(bench, keys, dim, values, 0));
   }
   return result;
 }
@@ -106,18 +115,23 @@ Result score_products(const Bench& bench) {
 }
 
 Result value_products(const Bench& bench) {
-  return value_products(bench, {{64, 64}, {64, 128}, {128, 128}, {176, 128}, {64, 256}, {96, 192}});
+  return value_products(bench, Values::kShipped,
+                        {{64, 64}, {64, 128}, {128, 128}, {176, 128}, {64, 256}, {96, 192}});
+}
+
+Result value_products_narrow_panels(const Bench& bench) {
+  return value_products(bench, Values::kShipped, {{128, 96}, {64, 96}, {96, 96}, {128, 160}});
 }
 
 Result value_products_half_panel(const Bench& bench) {
-  return value_products(bench, {{128, 96}, {64, 96}, {96, 96}, {128, 160}});
+  return value_products(bench, Values::kHalfPanel, {{128, 96}, {64, 96}, {96, 96}, {128, 160}});
 }
 
 Result e4m3_values(const Bench& bench) {
   Result result;
-  note(result, "one key a row", value_product(bench, 128, 128, true, 1));
-  note(result, "all keys", value_product(bench, 128, 128, true, 0));
-  note(result, "64 keys, head dim 64", value_product(bench, 64, 64, true, 0));
+  note(result, "one key a row", value_product(bench, 128, 128, Values::kBytes, 1));
+  note(result, "all keys", value_product(bench, 128, 128, Values::kBytes, 0));
+  note(result, "64 keys, head dim 64", value_product(bench, 64, 64, Values::kBytes, 0));
   return result;
 }
 

@@ -10,10 +10,9 @@
 
 namespace annulus::kernels {
 
-// One thread loads a tile of kRows x kColumns elements from the first corner of its tensor.
-template <int kRows, int kColumns, int kBytes>
+// One thread loads a tile from the first corner of its tensor.
+template <typename Panels>
 __device__ __forceinline__ void load_tile(unsigned to, const TensorMap& map, unsigned full) {
-  using Panels = tile::Panels<kRows, kColumns, kBytes>;
   ptx::arrive_expecting(full, Panels::kBytes);
   for (int panel = 0; panel < Panels::kCount; ++panel) {
     ptx::load_box(to + panel * Panels::kPanelBytes, &map, full,
@@ -59,8 +58,8 @@ __global__ void __launch_bounds__(128, 1)
   const unsigned full = keys + tile::Panels<kColumns, kDim>::kBytes;
   begin_barrier(full, 2);
   if (threadIdx.x == 0) {
-    load_tile<64, kDim, 2>(queries, q, full);
-    load_tile<kColumns, kDim, 2>(keys, k, full);
+    load_tile<tile::Panels<64, kDim>>(queries, q, full);
+    load_tile<tile::Panels<kColumns, kDim>>(keys, k, full);
   }
   ptx::wait(full, 0);
   float scores[kColumns / 8][4];
@@ -80,7 +79,13 @@ __device__ __forceinline__ float weight(int row, int key, int one_hot) {
   return static_cast<float>((row + 3 * key) % 5 - 2);
 }
 
-// out[64][kDim] = P V with the weights above.
+template <bool kHalfPanel, int kKeys, int kDim, int kBytes>
+struct PanelsOfValues : tile::ValuePanels<kKeys, kDim, kBytes> {};
+template <int kKeys, int kDim, int kBytes>
+struct PanelsOfValues<true, kKeys, kDim, kBytes> : tile::Panels<kKeys, kDim, kBytes> {};
+
+// out[64][kDim] = P V with the weights above. With kHalfPanel the columns of V are a part of the
+// last panel of 64; otherwise V is as wgmma_forward has it.
 template <typename Shape>
 __global__ void __launch_bounds__(128, 1)
     value_product(const __grid_constant__ TensorMap v, int one_hot, float* out) {
@@ -88,14 +93,14 @@ __global__ void __launch_bounds__(128, 1)
   using Element = typename Shape::Element;
   constexpr int kKeys = Shape::kKeys;
   constexpr int kDim = Shape::kDim;
-  using Values = tile::Panels<kKeys, kDim, Element::kBytes>;
+  using Values = PanelsOfValues<Shape::kHalfPanel, kKeys, kDim, Element::kBytes>;
   using Turned = tile::Panels<kDim, kKeys, Element::kBytes>;
   constexpr bool kTurns = Element::kBytes == 1;
   const unsigned values = ptx::shared_address(shared_memory);
   const unsigned operand = values + (kTurns ? Values::kBytes : 0);
   const unsigned full = operand + (kTurns ? Turned::kBytes : Values::kBytes);
   begin_barrier(full, 1);
-  if (threadIdx.x == 0) load_tile<kKeys, kDim, Element::kBytes>(values, v, full);
+  if (threadIdx.x == 0) load_tile<Values>(values, v, full);
   ptx::wait(full, 0);
   if constexpr (kTurns) {
     tile::transpose_bytes<kKeys, kDim, 4>(values, operand, threadIdx.x / 32, threadIdx.x % 32);
@@ -116,7 +121,17 @@ __global__ void __launch_bounds__(128, 1)
   tile::convert_probabilities<Element>(weights, probabilities);
   ptx::hold(output);
   ptx::fence_products();
-  tile::start_values<Element, kDim, kKeys>(output, probabilities, operand);
+  if constexpr (Shape::kHalfPanel) {
+    const unsigned first = ptx::uniform(ptx::descriptor_address(operand));
+#pragma unroll
+    for (int step = 0; step < tile::Probabilities<Element, kKeys>::kCount; ++step) {
+      const unsigned long long b = Values::rows(first, step);
+      const int accumulate = 1;
+      tile::WarpgroupProduct<Element, kDim>::transposed(output, probabilities[step], b, accumulate);
+    }
+  } else {
+    tile::start_values<Element, kDim, kKeys>(output, probabilities, operand);
+  }
   ptx::commit_products();
   ptx::wait_products<0>();
   ptx::hold(output);

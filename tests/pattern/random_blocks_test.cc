@@ -78,9 +78,10 @@ List chosen_by_the_book(std::int64_t c, std::uint32_t row, std::int64_t columns)
 }
 
 TEST_CASE("choices are those of the algorithm, few of many, nearly all, and thousands") {
-  const std::int64_t sizes[][2] = {{1, 2},      {2, 3},       {63, 64},       {64, 65},
-                                   {64, 100},   {65, 16384},  {64, 1 << 24},  {100, 5000},
-                                   {999, 1000}, {3000, 9000}, {65536, 65600}, {5000, 1ll << 40}};
+  const std::int64_t sizes[][2] = {{1, 2},       {2, 3},       {63, 64},       {64, 65},
+                                   {64, 100},    {64, 16384},  {64, 32767},    {64, 32768},
+                                   {200, 65536}, {200, 65537}, {64, 1 << 24},  {100, 5000},
+                                   {999, 1000},  {3000, 9000}, {65536, 65600}, {5000, 1ll << 40}};
   for (const auto& [c, columns] : sizes) {
     for (std::uint32_t row = 0; row < 5; ++row) {
       CAPTURE(c);

@@ -73,6 +73,17 @@ TEST_CASE("a tuned result goes before the heuristic's choice, and says what it r
   }
 }
 
+TEST_CASE("a tuned result may name what the heuristic never takes because it may spill") {
+  autotune::TunedStore store = tuned_store(kA100);
+  const Problem problem = planned_problem("causal", 300, 128);
+  constexpr const char* kWide = "mma m128 n64 w4 s1 x2";
+  keep_tuned(store, problem, kWide);
+  const Choices choices = choose({problem}, kA100, {}, store);
+  CHECK(attention::to_string(choices.untuned.config) != kWide);
+  REQUIRE(choices.tuned);
+  CHECK(attention::to_string(choices.tuned->choice.config) == kWide);
+}
+
 TEST_CASE("where no tuned result can serve, none is looked up") {
   autotune::TunedStore store = tuned_store(kA100);
   const Problem problem = planned_problem();

@@ -37,7 +37,7 @@ Planted plan_by_hand(int ranks, const Pattern& pattern, Sharding sharding = Shar
   }
   const attention::Choice choice =
       attention::choose_config(ring::largest_hop(planted.c.problem, planted.shards), limits[0],
-                               std::nullopt, ring::is_placed(planted.shards));
+                               std::nullopt, ring::segments_of(planted.shards));
   planted.plan = ring::plan_ring(planted.c.problem, planted.shards, limits, choice);
   return planted;
 }
@@ -95,6 +95,13 @@ TEST_CASE("local positions in place of global ones give another answer") {
       }
       for (std::size_t i = 0; i < launch.k_positions.size(); ++i) {
         launch.k_positions[i] = static_cast<std::int32_t>(i);
+      }
+      for (std::vector<Segment>* segments : {&launch.placement.q, &launch.placement.k}) {
+        std::int64_t row = 0;
+        for (Segment& segment : *segments) {
+          segment.start = row;
+          row += segment.length;
+        }
       }
       launch.problem.q0 = launch.problem.k0 = 0;
     }

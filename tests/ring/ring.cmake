@@ -4,3 +4,5 @@ if(ANNULUS_SIMULATOR)
 endif()
 annulus_test(ring_device LABEL device LIBRARIES annulus_test_devices SOURCES ring/planted_test.cc
   ring/ring_test.cc)
+annulus_test(ring_segments LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
+  ring/segments_test.cc)

@@ -18,7 +18,7 @@ namespace {
 PlannedRing plan_of(const Problem& problem, const ShardMap& shards) {
   const attention::DeviceLimits limits = {jit::parse_arch("sm_80"), 108, 166912};
   const attention::Choice choice = attention::choose_config(largest_hop(problem, shards), limits,
-                                                            std::nullopt, is_placed(shards));
+                                                            std::nullopt, segments_of(shards));
   return plan_ring(
       problem, shards,
       std::vector<attention::DeviceLimits>(static_cast<std::size_t>(shards.ranks()), limits),
@@ -89,13 +89,52 @@ TEST_CASE("all launches of a ring run one configuration, where tiles of one forb
   problem.heads = problem.kv_heads = 32;
   shards = {{{{0, 128}}, {{128, 1024}}}, {{{0, 128}}, {{128, 1024}}}};
   const attention::Choice chosen = attention::choose_config(largest_hop(problem, shards), limits,
-                                                            std::nullopt, is_placed(shards));
+                                                            std::nullopt, segments_of(shards));
   REQUIRE(chosen.second);
   CHECK(attention::to_string(chosen.config) == "wgmma m128 n128 w8 s2 c2");
   CHECK(plan_ring(problem, shards, both, chosen).choice.config == *chosen.second);
 
   choice.second = std::nullopt;
   CHECK_THROWS_AS(plan_ring(problem, shards, both, choice), Error);
+}
+
+TEST_CASE("the tiles of a zigzag ring begin anew with the second segment") {
+  const attention::DeviceLimits limits = {jit::parse_arch("sm_90a"), 132, 232448};
+  const std::vector<attention::DeviceLimits> all(3, limits);
+  Problem problem;
+  problem.seq_q = problem.seq_k = 1500;
+  problem.heads = 2;
+  problem.dim_qk = problem.dim_v = 128;
+  problem.pattern = causal();
+  const ShardMap shards = make_shards(Sharding::kZigzag, 3, 1500, 1500, 64);
+  const auto plan = [&](const char* config) {
+    return plan_ring(problem, shards, all, {*attention::parse_config(config), "a test", {}});
+  };
+  for (const char* config : {"wgmma m192 n80 w12 s2", "wgmma m128 n176 w8 s2 c2",
+                             "wgmma m128 n128 w8 s2", "mma m64 n64 w4 s2"}) {
+    CAPTURE(config);
+    const PlannedRing ring = plan(config);
+    for (const Violation& violation : check_tiles(ring)) FAIL_CHECK(violation.text);
+    for (const RankPlan& rank : ring.ranks) {
+      for (const attention::LaunchPlan& launch : rank.launches) {
+        // The pieces of the last rank are neighbours, and so one segment.
+        const bool one = launch.placement.q.size() == 1 && launch.placement.k.size() == 1;
+        CHECK(launch.features.positions ==
+              (one ? kernels::Positions::kOneSegment : kernels::Positions::kTwoSegments));
+        CHECK(launch.tiles->tile_order ==
+              (one ? kernels::TileOrder::kBand : kernels::TileOrder::kRuns));
+        CHECK(launch.q_positions.empty());
+      }
+    }
+  }
+  // One keeps its tiles and loses the second segment: tiles are taken for those of all rows.
+  PlannedRing broken = plan("wgmma m192 n80 w12 s2");
+  for (RankPlan& rank : broken.ranks) {
+    for (attention::LaunchPlan& launch : rank.launches) {
+      launch.features.positions = kernels::Positions::kOfRows;
+    }
+  }
+  CHECK_FALSE(check_tiles(broken).empty());
 }
 
 TEST_CASE("shards travel where any batch needs them, and each batch has its own tiles") {

@@ -102,7 +102,6 @@ bool try_mutant(const Mutant& mutant, const MutantRun& run, base::ThreadPool& po
   }
   DeviceOptions device_options;
   device_options.name = run.device;
-  device_options.cache_dir = "";
   device_options.template_dir = folder.path();
   const Device device = Device::open(device_options);
   const Case c = make_case(run.problem, 99);

@@ -269,6 +269,16 @@ Score random_score(base::Random& random, Score score, std::int64_t heads) {
   return score;
 }
 
+std::string text_of(const Problem& problem) {
+  return fmt::format(
+      "B{} H{}/{} Sq{} Sk{} D{}/{} {} scale {} score {} q0 {} k0 {} lse {} {} carry {}{} pattern "
+      "{}",
+      problem.batch, problem.heads, problem.kv_heads, problem.seq_q, problem.seq_k, problem.dim_qk,
+      problem.dim_v, to_string(problem.dtype), problem.effective_scale(), problem.score.to_string(),
+      problem.q_position(), problem.k_position(), problem.want_lse, to_string(problem.lse_base),
+      problem.carry_in ? "in" : "", problem.carry_out ? "out" : "", problem.pattern.to_string());
+}
+
 Case make_case(const Problem& problem, std::uint64_t seed, Order order) {
   base::Random random(seed);
   Case made;
@@ -298,20 +308,17 @@ Case make_case(const Problem& problem, std::uint64_t seed, Order order) {
     made.state_in = HostState::empty(problem.batch * problem.heads * problem.seq_q, problem.dim_v);
     fill_state(made.state_in, random);
   }
-  made.text = fmt::format(
-      "B{} H{}/{} Sq{} Sk{} D{}/{} {} scale {} score {} q0 {} k0 {} lse {} {} carry {}{} order "
-      "{} "
-      "pattern {}",
-      problem.batch, problem.heads, problem.kv_heads, problem.seq_q, problem.seq_k, problem.dim_qk,
-      problem.dim_v, to_string(problem.dtype), problem.effective_scale(), problem.score.to_string(),
-      problem.q_position(), problem.k_position(), problem.want_lse, to_string(problem.lse_base),
-      problem.carry_in ? "in" : "", problem.carry_out ? "out" : "", static_cast<int>(order),
-      problem.pattern.to_string());
+  made.text = fmt::format("{} order {}", text_of(problem), static_cast<int>(order));
   return made;
 }
 
-Case random_case(std::uint64_t seed, std::uint64_t index, const CaseLimits& limits) {
-  base::Random random(seed * 1000003 + index);
+namespace {
+
+base::Random random_of(std::uint64_t seed, std::uint64_t index) {
+  return base::Random(seed * 1000003 + index);
+}
+
+Problem random_problem(base::Random& random, const CaseLimits& limits) {
   Problem problem;
   problem.batch = pick(random, 1, 2);
   problem.kv_heads = pick(random, 1, 2);
@@ -361,6 +368,19 @@ Case random_case(std::uint64_t seed, std::uint64_t index, const CaseLimits& limi
   problem.carry_out = random.below(4) == 0;
   problem.want_lse = !problem.carry_out && random.below(2) == 0;
   problem.lse_base = random.below(2) == 0 ? LseBase::kNatural : LseBase::kTwo;
+  return problem;
+}
+
+}  // namespace
+
+Problem random_problem(std::uint64_t seed, std::uint64_t index, const CaseLimits& limits) {
+  base::Random random = random_of(seed, index);
+  return random_problem(random, limits);
+}
+
+Case random_case(std::uint64_t seed, std::uint64_t index, const CaseLimits& limits) {
+  base::Random random = random_of(seed, index);
+  const Problem problem = random_problem(random, limits);
   return make_case(problem, seed ^ (index << 20), static_cast<Order>(random.below(3)));
 }
 

@@ -62,6 +62,11 @@ Pattern random_pattern(base::Random& random, std::int64_t seq_q, std::int64_t se
 // Adds alibi, bias, sink_logit and an expression to the score, each sometimes.
 Score random_score(base::Random& random, Score score, std::int64_t heads);
 Case random_case(std::uint64_t seed, std::uint64_t index, const CaseLimits& limits = {});
+// The problem of random_case() alone, for tests that read no operands: these take nearly all the
+// time.
+Problem random_problem(std::uint64_t seed, std::uint64_t index, const CaseLimits& limits = {});
+// One line that names everything of a problem.
+std::string text_of(const Problem& problem);
 // Makes operands and text for a problem that is already chosen. e4m3 has scales from 2^-6 to 2^6.
 Case make_case(const Problem& problem, std::uint64_t seed, Order order = Order::kBshd);
 

@@ -111,11 +111,12 @@ class Judge {
   bool legal(const attention::KernelConfig& config) const {
     if (attention::why_not(config, problem_.dtype)) return false;
     if (attention::why_not(config, dims_, limits_)) return false;
+    if (attention::why_spills(config, dims_, limits_.arch)) return false;
     const attention::Footprint taken = attention::footprint(config, dims_);
     if (taken.least_registers > taken.max_registers) return false;
     // Choosing knows more reasons than legality does, but only these that are no matter of time.
     const attention::SuitQuestion question = {
-        problem_, attention::finest_blocks(problem_.pattern.node()), false};
+        problem_, attention::finest_blocks(problem_.pattern.node()), limits_.arch};
     return !config.family->why_unsuited(config, question);
   }
 

@@ -36,7 +36,7 @@ std::vector<attention::DeviceLimits> limits(int ranks) {
 ring::PlannedRing plan(const Problem& problem, const ShardMap& shards, int ranks) {
   const std::vector<attention::DeviceLimits> all = limits(ranks);
   const attention::Choice choice = attention::choose_config(
-      ring::largest_hop(problem, shards), all[0], std::nullopt, ring::is_placed(shards));
+      ring::largest_hop(problem, shards), all[0], std::nullopt, ring::segments_of(shards));
   return ring::plan_ring(problem, shards, all, choice);
 }
 

@@ -70,7 +70,8 @@ struct Pace {
 struct SuitQuestion {
   const Problem& problem;
   const Blocks& blocks;  // finest_blocks() of its pattern
-  bool placed = false;   // positions will be read row by row (KernelFeatures::placed)
+  jit::Arch arch;
+  kernels::Positions positions = kernels::Positions::kOneSegment;  // KernelFeatures::positions
 };
 
 // Takes configurations that differ in nothing but the number of resident CTAs, from many down to
@@ -84,6 +85,9 @@ struct Family {
   int revision;
   const char* instructions;  // for people: "cp.async and mma.sync run on" some architecture
   const char* source;        // its template: "kernels/mma/mma_forward.cu"
+  // A second segment of Q may begin at rows whose numbers are multiples of this; 0: its kernels
+  // have tiles of one segment alone, or read positions row by row (Positions::kTwoSegments).
+  std::int64_t second_segment_rows = 0;
 
   Pass pass = Pass::kForward;
   std::int64_t element_bytes = 2;  // of an element of Q, K and V
@@ -100,6 +104,11 @@ struct Family {
   // text can hold.
   std::optional<std::string> (*why_illegal)(const KernelConfig& config, const Dims& dims,
                                             jit::Arch arch);
+  // Why ptxas may have to spill registers of a legal configuration, or nothing. The heuristic never
+  // takes such a one; a tuner tries it, and keeps it if it spills at most kMaxSpilledBytes and is
+  // faster all the same. Null: legal configurations spill nothing.
+  std::optional<std::string> (*why_spills)(const KernelConfig& config, const Dims& dims,
+                                           jit::Arch arch) = nullptr;
   // Passes every configuration that a search may look at, and perhaps illegal ones, to `add`.
   void (*enumerate)(const AddCandidates& add);
   // Passes configurations to `add` that suit patterns whose blocks have fewer than 128 columns,
@@ -123,7 +132,7 @@ struct Family {
   // The work of one tile of the list, by all warps of a CTA; if a step has several tiles, the
   // tile's share of the step.
   KernelWork (*tile_work)(const KernelConfig& config, const KernelFeatures& features,
-                          const ElementWork& element);
+                          const TileContext& context);
   // The work of a CTA for a tile row besides its tiles.
   KernelWork (*row_work)(const KernelConfig& config, const KernelFeatures& features);
   Pace (*pace)(const KernelConfig& config);

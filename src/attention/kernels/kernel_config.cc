@@ -139,6 +139,12 @@ std::optional<std::string> why_illegal(const KernelConfig& config, const Dims& d
   return config.family->why_illegal(config, dims, arch);
 }
 
+std::optional<std::string> why_spills(const KernelConfig& config, const Dims& dims,
+                                      jit::Arch arch) {
+  const auto why = config.family->why_spills;
+  return why == nullptr ? std::nullopt : why(config, dims, arch);
+}
+
 std::optional<std::string> why_unsupported(const Dims& dims) {
   const bool supported = std::ranges::any_of(shipped_configs(), [&](const ShippedConfig& shipped) {
     return shipped.dims.qk == dims.qk && shipped.dims.v == dims.v;

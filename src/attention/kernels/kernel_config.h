@@ -109,10 +109,17 @@ std::int64_t shared_limit(jit::Arch arch);
 // Whether kernels of a configuration take parts of rows (attention/tiles/kv_split.h).
 bool supports_kv_splits(const KernelConfig& config);
 
-// A sentence that says why the family has no such kernel, or nothing if it has one. A legal
-// configuration compiles without spilling; tests check that for the shipped ones.
+// A sentence that says why the family has no such kernel, or nothing if it has one.
 std::optional<std::string> why_illegal(const KernelConfig& config, const Dims& dims,
                                        jit::Arch arch);
+
+// A sentence that says why a legal configuration may spill registers, or nothing if it compiles
+// without; tests check that for the shipped ones. Those that may are for tuners alone.
+std::optional<std::string> why_spills(const KernelConfig& config, const Dims& dims, jit::Arch arch);
+
+// The most bytes of registers that a kernel of such a configuration may spill, stores and loads of
+// a thread together, for a tuner to look at it.
+constexpr int kMaxSpilledBytes = 200;
 
 // A sentence that says why no family has kernels for such head dims, or nothing if one has.
 std::optional<std::string> why_unsupported(const Dims& dims);

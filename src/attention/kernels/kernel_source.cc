@@ -63,25 +63,34 @@ bool is_folded(float scale) {
   return scale > 0 && scale <= 4096;
 }
 
-KernelFeatures features_of(const Problem& problem, const pattern::Placement& placement,
+kernels::Positions positions_for(const KernelConfig& config, const Segments& segments) {
+  if (segments.most == 1) return kernels::Positions::kOneSegment;
+  const std::int64_t edges = config.family->second_segment_rows;
+  const bool by_tiles = segments.most == 2 && edges > 0 && segments.q_edges % edges == 0 &&
+                        segments.shortest_q >= config.tile_rows &&
+                        segments.shortest_k >= config.tile_columns;
+  return by_tiles ? kernels::Positions::kTwoSegments : kernels::Positions::kOfRows;
+}
+
+KernelFeatures features_of(const Problem& problem, kernels::Positions positions,
                            const pattern::MaskCode& mask) {
   const ScoreStructure score_mod = score_structure(problem.score.score_mod);
-  return {
-      .dims = {problem.dim_qk, problem.dim_v},
-      .dtype = problem.dtype,
-      .dtype_o = problem.output_dtype(),
-      .scale_block = std::gcd(problem.scale_blocks.k, problem.scale_blocks.v),
-      .score = score_of(problem),
-      .alibi = !problem.score.alibi.empty(),
-      .bias = !problem.score.bias.empty(),
-      .sink_logit = !problem.score.sink_logit.empty() && !problem.carry_out,
-      .carry_in = problem.carry_in,
-      .carry_out = problem.carry_out,
-      .placed = (mask.text != "true" || has_position_terms(problem.score) || score_mod.positions) &&
-                (placement.q.size() > 1 || placement.k.size() > 1),
-      .distinct_batches = problem.pattern.batches(),
-      .mask = mask.text,
-      .score_mod = score_mod};
+  const bool needs_positions =
+      mask.text != "true" || has_position_terms(problem.score) || score_mod.positions;
+  return {.dims = {problem.dim_qk, problem.dim_v},
+          .dtype = problem.dtype,
+          .dtype_o = problem.output_dtype(),
+          .scale_block = std::gcd(problem.scale_blocks.k, problem.scale_blocks.v),
+          .score = score_of(problem),
+          .alibi = !problem.score.alibi.empty(),
+          .bias = !problem.score.bias.empty(),
+          .sink_logit = !problem.score.sink_logit.empty() && !problem.carry_out,
+          .carry_in = problem.carry_in,
+          .carry_out = problem.carry_out,
+          .positions = needs_positions ? positions : kernels::Positions::kOneSegment,
+          .distinct_batches = problem.pattern.batches(),
+          .mask = mask.text,
+          .score_mod = score_mod};
 }
 
 KernelFeatures features_of(const Problem& whole) {
@@ -91,7 +100,7 @@ KernelFeatures features_of(const Problem& whole) {
   // lists.
   const pattern::MaskCode mask =
       pattern::emit(problem.pattern, kernels::kMaskNumbers, {problem.heads, {}, problem.context()});
-  return features_of(problem, placement_of(problem), mask);
+  return features_of(problem, kernels::Positions::kOneSegment, mask);
 }
 
 bool evaluated_in_loop(const std::string& mask) {
@@ -121,7 +130,7 @@ jit::KernelSpec forward_spec(std::string entry, const char* source, int stages,
       Constant::integer("kStages", stages),
       Constant::integer("kScore", static_cast<int>(features.score)),
       Constant::integer("kTileOrder", static_cast<int>(features.tile_order)),
-      Constant::boolean("kPlaced", features.placed),
+      Constant::integer("kPositions", static_cast<int>(features.positions)),
       Constant::boolean("kAlibi", features.alibi),
       Constant::boolean("kBias", features.bias),
       Constant::boolean("kSinkLogit", features.sink_logit),

@@ -11,6 +11,7 @@
 #include "annulus/attention.h"
 #include "attention/kernels/kernel_config.h"
 #include "attention/score/score_code.h"
+#include "attention/tiles/segments.h"
 #include "jit/spec.h"
 #include "params/attention_params.h"
 #include "pattern/classify.h"
@@ -32,7 +33,7 @@ struct KernelFeatures {
   bool sink_logit = false;
   bool carry_in = false;
   bool carry_out = false;
-  bool placed = false;                                        // positions are read row by row
+  kernels::Positions positions = kernels::Positions::kOneSegment;
   kernels::TileOrder tile_order = kernels::TileOrder::kList;  // TileList::tile_order
   bool split = false;                 // CTAs take parts of rows (kv_split.h)
   bool draws_work = false;            // persistent CTAs draw works from a counter (Deal::kCounter)
@@ -41,9 +42,12 @@ struct KernelFeatures {
   ScoreStructure score_mod = {};      // its text is empty if there is no expression
 };
 
-// The features of a problem. Positions are read row by row only if there are several segments and a
-// mask or a score that needs positions. The tile order depends on the tiles, so the caller sets it.
-KernelFeatures features_of(const Problem& problem, const pattern::Placement& placement,
+// How kernels of a configuration learn positions of tensors with such segments, if they need any.
+kernels::Positions positions_for(const KernelConfig& config, const Segments& segments);
+
+// The features of a problem. `positions` is for masks and scores that need positions, others have
+// Positions::kOneSegment. The tile order depends on the tiles, so the caller sets it.
+KernelFeatures features_of(const Problem& problem, kernels::Positions positions,
                            const pattern::MaskCode& mask);
 // The features of a problem whose tensors are whole. Throws as pattern::emit does.
 KernelFeatures features_of(const Problem& problem);

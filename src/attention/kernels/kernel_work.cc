@@ -1,5 +1,9 @@
 #include "attention/kernels/kernel_work.h"
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+
 #include "attention/kernels/family.h"
 
 namespace annulus::attention {
@@ -40,18 +44,48 @@ double mask_instructions(const std::string& mask, int tile_columns) {
   return leaves == 0 ? 0 : 2 + leaves * 10 / bits;
 }
 
+// The expected number of steps j = 1 ... n of a row in which the max of one of a warp's rows moves,
+// for n up to kExact. constexpr, as std::pow is not.
+constexpr int kRowsOfWarp = 16, kExact = 64;
+constexpr std::array<double, kExact + 1> kMovedSteps = [] {
+  std::array<double, kExact + 1> moved{};
+  for (int j = 1; j <= kExact; ++j) {
+    double all_stay = 1;
+    for (int row = 0; row < kRowsOfWarp; ++row) all_stay *= 1 - 1.0 / j;
+    moved[static_cast<std::size_t>(j)] = moved[static_cast<std::size_t>(j) - 1] + 1 - all_stay;
+  }
+  return moved;
+}();
+
 }  // namespace
+
+double moved_share(double row_steps) {
+  const double steps = std::max(1.0, row_steps);
+  if (steps < kExact) {
+    const auto whole = static_cast<std::size_t>(steps);
+    const double rest = steps - static_cast<double>(whole);
+    return std::lerp(kMovedSteps[whole], kMovedSteps[whole + 1], rest) / steps;
+  }
+  // 1 - (1 - 1 / j)^r = r / j - r (r - 1) / 2 j^2 + ..., summed by the integral from kExact + 1/2.
+  constexpr double kRows = kRowsOfWarp, kFrom = kExact + 0.5;
+  const double to = steps + 0.5;
+  const double tail = kRows * std::log(to / kFrom) - kRows * (kRows - 1) / 2 * (1 / kFrom - 1 / to);
+  return (kMovedSteps.back() + tail) / steps;
+}
 
 KernelWork estimate_work(const KernelConfig& config, const KernelFeatures& features,
                          const TileCounts& tiles) {
   const Family& family = *config.family;
-  const double score = score_instructions(features);
-  const double mask = mask_instructions(features.mask, config.tile_columns);
-  const KernelWork full = family.tile_work(config, features, {score, 0});
-  const KernelWork partial = family.tile_work(config, features, {score, mask});
+  const CtaShape cta = family.cta(config);
+  const double row_steps = static_cast<double>(tiles.tiles()) / cta.step_tiles /
+                           static_cast<double>(std::max<std::int64_t>(1, tiles.ctas));
+  TileContext context = {.score = score_instructions(features), .row_steps = row_steps};
+  const KernelWork full = family.tile_work(config, features, context);
+  context.mask = mask_instructions(features.mask, config.tile_columns);
+  const KernelWork partial = family.tile_work(config, features, context);
   const KernelWork frame = family.row_work(config, features);
   // Tiles are counted for each head, but a CTA computes the tiles of several heads at once.
-  const double share = 1.0 / family.cta(config).heads;
+  const double share = 1.0 / cta.heads;
   KernelWork work;
   for (double KernelWork::*quantity : kQuantities) {
     work.*quantity = share * (full.*quantity * static_cast<double>(tiles.full_tiles) +

@@ -23,11 +23,20 @@ struct KernelWork {
   double barriers = 0;  // one per warp and barrier
 };
 
-// Instructions for one element of a lane, in addition to those that every element takes.
-struct ElementWork {
-  double score = 0;  // from the product to the score
-  double mask = 0;   // for the mask; 0 in a full tile
+// What a tile's work depends on beside its configuration and features.
+struct TileContext {
+  // Instructions for one element of a lane, in addition to those that every element takes.
+  double score = 0;      // from the product to the score
+  double mask = 0;       // for the mask; 0 in a full tile
+  double row_steps = 1;  // steps of the tile's row
 };
+
+// The share of the steps of a row in which the max of at least one of a warp's 16 rows moves, so
+// that a kernel which skips rescaling cannot skip it. It assumes that the order of a row's keys
+// says nothing about their scores: then the largest of j steps is the last one with probability
+// 1 / j, and 16 rows whose maxima are independent all stay with (1 - 1 / j)^16. Keys that are large
+// for all rows at once make the share smaller, keys in rising order make it 1.
+double moved_share(double row_steps);
 
 // The work of all tiles and all CTAs. Nothing runs.
 KernelWork estimate_work(const KernelConfig& config, const KernelFeatures& features,

@@ -47,14 +47,14 @@ TileCounts in_parts(TileCounts tiles, std::int64_t parts) {
 class Chooser {
  public:
   Chooser(const Problem& problem, const DeviceLimits& limits,
-          const std::optional<OperandStrides>& strides, bool placed)
+          const std::optional<OperandStrides>& strides, const Segments& segments)
       : problem_(problem),
         limits_(limits),
         device_(pipe_device(limits)),
         strides_(strides),
         dims_{problem.dim_qk, problem.dim_v},
         blocks_(finest_blocks(problem.pattern.node())),
-        placed_(placed) {}
+        segments_(segments) {}
 
   Choice choose() {
     sort_candidates();
@@ -97,15 +97,21 @@ class Chooser {
     if (why_not(config, problem_.dtype)) return;  // for problems of other elements
     if (auto reason = why_impossible(config)) {
       choice_.rejected.push_back({config, std::move(*reason)});
-    } else if (auto unfit = config.family->why_unsuited(config, {problem_, blocks_, placed_})) {
+    } else if (auto unfit = why_unfit(config)) {
       unsuited_.push_back({config, std::move(*unfit)});
     } else {
       candidates_.push_back({config});
     }
   }
 
+  std::optional<std::string> why_unfit(const KernelConfig& config) const {
+    return config.family->why_unsuited(
+        config, {problem_, blocks_, limits_.arch, positions_for(config, segments_)});
+  }
+
   std::optional<std::string> why_impossible(const KernelConfig& config) {
     if (auto reason = why_not(config, dims_, limits_)) return reason;
+    if (auto reason = why_spills(config, dims_, limits_.arch)) return reason;
     auto reason = why_not(config, problem_, strides_);
     if (reason) {
       strided_ = *reason;
@@ -246,7 +252,7 @@ class Chooser {
   const std::optional<OperandStrides>& strides_;
   Dims dims_;
   Blocks blocks_;
-  bool placed_;
+  const Segments& segments_;
 
   std::vector<Candidate> candidates_;
   std::vector<Rejected> unsuited_;
@@ -297,8 +303,8 @@ std::optional<std::string> why_not(const KernelConfig& config, const Problem& pr
 }
 
 Choice choose_config(const Problem& problem, const DeviceLimits& limits,
-                     const std::optional<OperandStrides>& strides, bool placed) {
-  return Chooser(problem, limits, strides, placed).choose();
+                     const std::optional<OperandStrides>& strides, const Segments& segments) {
+  return Chooser(problem, limits, strides, segments).choose();
 }
 
 Choice forced_config(const Problem& problem, const DeviceLimits& limits, const std::string& text,

@@ -11,6 +11,7 @@
 #include "annulus/attention.h"
 #include "attention/kernels/device_limits.h"
 #include "attention/kernels/kernel_config.h"
+#include "attention/tiles/segments.h"
 
 namespace annulus::attention {
 
@@ -43,11 +44,11 @@ std::optional<std::string> why_not(const KernelConfig& config, const Problem& pr
 // whatever the problem and the device.
 std::optional<std::string> why_not(const KernelConfig& config, Dtype dtype);
 
-// The heuristic. placed: positions will be read row by row, because the tensors are shards of
-// several segments. Throws Error{kUnsupported} if no shipped configuration fits the device.
+// The heuristic. `segments` are those of all launches of the configuration. Throws
+// Error{kUnsupported} if no shipped configuration fits the device.
 Choice choose_config(const Problem& problem, const DeviceLimits& limits,
                      const std::optional<OperandStrides>& strides = std::nullopt,
-                     bool placed = false);
+                     const Segments& segments = {});
 
 // A configuration that the caller asked for by its text. Throws Error{kInvalidArgument} if the text
 // is no configuration or names a family that this build lacks, Error{kUnsupported} if the device,

@@ -57,7 +57,9 @@ std::optional<std::string> why_no_parts(const SplitQuestion& question) {
   if (!supports_kv_splits(question.config)) {
     return "not split, as this configuration leaves a kernel no registers for parts";
   }
-  if (question.features.placed) return "not split, as positions are read row by row";
+  if (question.features.positions != kernels::Positions::kOneSegment) {
+    return "not split, as rows or keys are several segments";
+  }
   if (question.group.rows > 1) {
     return "not split, as CTAs of a cluster take neighbouring ones whole";
   }

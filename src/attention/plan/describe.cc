@@ -92,12 +92,15 @@ void say_batches(const Problem& problem, const TileList& tiles, Lines* lines) {
 void say_tiles(const LaunchPlan& plan, Lines* lines) {
   const Problem& problem = plan.problem;
   const TileList& tiles = *plan.tiles;
-  if (plan.q_positions.empty()) {
+  if (plan.features.positions == kernels::Positions::kOneSegment) {
     lines->say("positions: queries from {}, keys from {}", problem.q_position(),
                problem.k_position());
   } else {
-    lines->say("positions: queries in {} and keys in {} segments, read row by row in partial tiles",
-               plan.placement.q.size(), plan.placement.k.size());
+    lines->say("positions: queries in {} and keys in {} segments, {}", plan.placement.q.size(),
+               plan.placement.k.size(),
+               plan.features.positions == kernels::Positions::kTwoSegments
+                   ? "each cut into tiles of its own"
+                   : "read row by row in partial tiles");
   }
   lines->say(
       "tiles {} x {}: {} full and {} partial of {} x {} in {} list{}, longest row {}, {} empty "

@@ -50,7 +50,7 @@ bool pair_is_alike(const TileList& tiles, std::int64_t which, std::int64_t row) 
 // order have to be neighbours, because a cluster takes a row and the next ones.
 bool rows_are_alike(const TileList& tiles, const KernelFeatures& features) {
   // A row behind the last one would read positions that do not exist.
-  if (features.placed) return false;
+  if (features.positions == kernels::Positions::kOfRows) return false;
   if (tiles.tile_order == kernels::TileOrder::kBand) {
     return features.mask == "true" && !tiles.band.descending;
   }
@@ -103,7 +103,7 @@ Grouping group_of(const KernelConfig& config, const Problem& problem, const Tile
   return {std::nullopt,
           fmt::format("in configuration '{}' {} heads share copies of K and V, but {}; or "
                       "neighbouring tile rows do, in pairs that see the same keys, with positions "
-                      "in one segment",
+                      "that need not be read row by row",
                       to_string(config), heads.heads, *why)};
 }
 

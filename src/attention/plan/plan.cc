@@ -105,8 +105,13 @@ struct Asked {
 };
 
 std::shared_ptr<const TileList> tiles_for(const Asked& asked, const KernelConfig& config,
-                                          ListForm form, TileCache* cache) {
-  const auto& [problem, placement, mask] = asked;
+                                          kernels::Positions positions, ListForm form,
+                                          TileCache* cache) {
+  const auto& [problem, given, mask] = asked;
+  const pattern::Placement placement =
+      positions == kernels::Positions::kTwoSegments
+          ? in_whole_tiles(given, config.tile_rows, config.tile_columns)
+          : given;
   const std::int64_t rows = config.tile_rows;
   const std::int64_t columns = config.tile_columns;
   const BlockLayout* layout = mask.layout.get();
@@ -127,11 +132,18 @@ struct Tiled {
   Grouping grouping;
 };
 
+// The bits of a block mask go by rows of the tensor, which the tiles of two segments do not.
+kernels::Positions positions_of(const Asked& asked, const KernelConfig& config) {
+  const kernels::Positions positions = positions_for(config, segments_of(asked.placement));
+  return positions == kernels::Positions::kTwoSegments && asked.mask.layout != nullptr
+             ? kernels::Positions::kOfRows
+             : positions;
+}
+
 Tiled tile(const Asked& asked, const KernelConfig& config, ListForm form, TileCache* cache) {
-  Tiled tiled = {config,
-                 tiles_for(asked, config, form, cache),
-                 features_of(asked.problem, asked.placement, asked.mask),
-                 {}};
+  const KernelFeatures features =
+      features_of(asked.problem, positions_of(asked, config), asked.mask);
+  Tiled tiled = {config, tiles_for(asked, config, features.positions, form, cache), features, {}};
   tiled.features.tile_order = tiled.tiles->tile_order;
   tiled.grouping = group_of(config, asked.problem, *tiled.tiles, tiled.features);
   return tiled;
@@ -219,7 +231,7 @@ LaunchPlan make_plan(Problem problem, const pattern::Placement& placement, const
   plan.split_reason = std::move(split.reason);
   plan.features = std::move(tiled.features);
   plan.features.split = !plan.split.empty();
-  if (plan.features.placed) {
+  if (plan.features.positions == kernels::Positions::kOfRows) {
     plan.q_positions = positions_of(placement.q, plan.config.tile_rows);
     plan.k_positions = positions_of(placement.k, plan.config.tile_columns);
   }

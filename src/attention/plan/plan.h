@@ -48,7 +48,7 @@ struct LaunchPlan {
   Launches launches;                      // empty where B or Sq is 0
 
   // What the kernel reads besides the tiles. The positions are those of each row, padded to whole
-  // tiles; empty unless features.placed.
+  // tiles; empty unless Positions::kOfRows.
   std::vector<std::int32_t> q_positions;
   std::vector<std::int32_t> k_positions;
   ScoreNumbers score;

@@ -57,6 +57,10 @@ void set_numbers(const LaunchPlan& plan, kernels::AttentionParams* parameters) {
   parameters->seq_k = static_cast<int>(problem.seq_k);
   parameters->q_position = static_cast<int>(problem.q_position());
   parameters->k_position = static_cast<int>(problem.k_position());
+  if (plan.features.positions == kernels::Positions::kTwoSegments) {
+    parameters->q_second = second_segment(plan.placement.q, plan.config.tile_rows);
+    parameters->k_second = second_segment(plan.placement.k, plan.config.tile_columns);
+  }
   parameters->scale = plan.score.scale;
   parameters->softcap = plan.score.softcap;
   parameters->lse_factor = plan.lse_factor;

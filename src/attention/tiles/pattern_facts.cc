@@ -104,9 +104,10 @@ std::optional<std::string> why_not_together(const Problem& problem, int heads) {
 }
 
 bool rows_are_alike(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns,
-                    bool placed) {
+                    kernels::Positions positions) {
   const Score& score = problem.score;
   const pattern::Node& node = problem.pattern.node();
+  const bool placed = positions != kernels::Positions::kOneSegment;
   if (placed && (problem.pattern != dense() || !score.alibi.empty() || !score.bias.empty() ||
                  score.score_mod)) {
     return false;
@@ -114,10 +115,10 @@ bool rows_are_alike(const Problem& problem, std::int64_t tile_rows, std::int64_t
   return sees_alike(node, problem, tile_rows, tile_columns);
 }
 
-bool is_plain(const Problem& problem, bool placed) {
+bool is_plain(const Problem& problem, kernels::Positions positions) {
   const Score& score = problem.score;
-  return is_band(problem.pattern.node()) && !placed && score.softcap == 0 && score.alibi.empty() &&
-         score.bias.empty() && !score.score_mod;
+  return is_band(problem.pattern.node()) && positions != kernels::Positions::kOfRows &&
+         score.softcap == 0 && score.alibi.empty() && score.bias.empty() && !score.score_mod;
 }
 
 }  // namespace annulus::attention

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "annulus/attention.h"
+#include "params/attention_params.h"
 #include "pattern/node_pointer.h"
 
 namespace annulus::attention {
@@ -31,13 +32,14 @@ std::optional<std::string> why_not_one_kv_head(const Problem& problem, int heads
 std::optional<std::string> why_not_together(const Problem& problem, int heads);
 
 // Whether the pattern promises that pairs of neighbouring tile rows make the same steps, and that
-// no position is read for a row behind the last. placed: positions are read row by row.
+// no position is read for a row behind the last. Where rows or keys are several segments, a pattern
+// that needs positions promises nothing.
 bool rows_are_alike(const Problem& problem, std::int64_t tile_rows, std::int64_t tile_columns,
-                    bool placed);
+                    kernels::Positions positions);
 
-// Whether the problem is only a band of keys with scaled scores, so that a kernel reads no lists,
-// tables or positions.
-bool is_plain(const Problem& problem, bool placed);
+// Whether the problem is only a band of keys with scaled scores, so that a kernel reads no tables
+// or positions, and no list tile by tile.
+bool is_plain(const Problem& problem, kernels::Positions positions);
 
 }  // namespace annulus::attention
 

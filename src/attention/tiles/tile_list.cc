@@ -12,6 +12,7 @@
 #include "attention/tiles/tile_band.h"
 #include "attention/tiles/tile_runs.h"
 #include "base/fail.h"
+#include "base/huge_pages.h"
 #include "base/math.h"
 #include "base/random.h"
 #include "base/work.h"
@@ -219,7 +220,7 @@ void make_listed(const Seen& seen, const BlockLayout* layout, const BlockMask& m
                  TileList* list) {
   // A little more than there seem to be, since a list that grows is copied.
   const std::int64_t tiles = check_tiles(*list, seen);
-  list->tiles.reserve(static_cast<std::size_t>(tiles + tiles / 16));
+  base::reserve_huge(&list->tiles, static_cast<std::size_t>(tiles + tiles / 16));
   const bool large = is_large(*list, seen);
   std::vector<Ends> lists = {{}};  // where each distinct list begins, and the end of the last; few
   std::vector<std::int32_t> list_of;

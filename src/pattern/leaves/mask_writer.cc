@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/huge_pages.h"
 #include "base/work.h"
 #include "pattern/leaves/leaves.h"
 
@@ -49,7 +50,7 @@ std::pair<std::size_t, std::size_t> MaskWriter::list_slots(
   const std::size_t offset = slot("a list's offset", std::ssize(lists_));
   numbers_[offset].is_offset = true;
   const auto end = lists_.size() + static_cast<std::size_t>(length);
-  lists_.reserve(end);
+  base::reserve_huge(&lists_, end);
   while (lists_.size() < end) {
     const std::vector<std::int64_t>& part = next();
     base::charge(std::ssize(part) / 2);

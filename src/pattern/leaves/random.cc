@@ -1,6 +1,7 @@
 #include "pattern/leaves/random.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <iterator>
 #include <memory>
@@ -60,12 +61,8 @@ class EvenSet {
     return true;
   }
 
-  // Writes the numbers to *out, ascending.
-  void write(std::vector<std::int64_t>* out) const {
-    std::size_t count = 0;
-    for (const std::uint64_t used : is_used_) count += std::popcount(used);
-    out->resize(count);
-    std::int64_t* const first = out->data();
+  // Writes the numbers from `first` on, ascending.
+  void write(std::int64_t* const first) const {
     std::int64_t* end = first;
     for (std::size_t word = 0; word < is_used_.size(); ++word) {
       for (std::uint64_t used = is_used_[word]; used != 0; used &= used - 1) {
@@ -83,6 +80,86 @@ class EvenSet {
   double scale_;
   std::unique_ptr<std::int64_t[]> places_;  // behind the last share there is room for all numbers
   std::vector<std::uint64_t> is_used_;      // a bit for each place
+};
+
+// The same where bounds are small and numbers not few among them: a bit for each number, and a bit
+// for each word of these bits that is not zero. Nothing is compared, nothing is allocated, and
+// hardly a branch depends on what was drawn.
+class BitSet {
+ public:
+  static bool suits(std::int64_t bound, std::int64_t most) {
+    constexpr std::int64_t kMostBitsOfNumber = 512;  // which take a while to clear
+    return bound <= kBits && bound < kMostBitsOfNumber * most;
+  }
+
+  // Requires: suits().
+  explicit BitSet(std::int64_t bound) : groups_((static_cast<std::size_t>(bound) + 4095) / 4096) {
+    std::fill_n(used_, groups_, 0);
+    std::fill_n(words_, groups_ * 64, 0);
+  }
+
+  // False where it was in the set already.
+  bool insert(std::int64_t number) {
+    const auto at = static_cast<std::size_t>(number);
+    std::uint64_t& word = words_[at / 64];
+    const std::uint64_t bit = std::uint64_t{1} << at % 64;
+    if ((word & bit) != 0) return false;
+    word |= bit;
+    used_[at / 4096] |= std::uint64_t{1} << at / 64 % 64;
+    return true;
+  }
+
+  // Writes the numbers from `out` on, ascending.
+  void write(std::int64_t* out) const {
+    for (std::size_t group = 0; group < groups_; ++group) {
+      for (std::uint64_t used = used_[group]; used != 0; used &= used - 1) {
+        const std::size_t at = group * 64 + static_cast<std::size_t>(std::countr_zero(used));
+        for (std::uint64_t bits = words_[at]; bits != 0; bits &= bits - 1) {
+          *out++ = static_cast<std::int64_t>(at * 64) + std::countr_zero(bits);
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr std::int64_t kBits = 1 << 16;
+
+  std::size_t groups_;  // of 64 words
+  std::uint64_t used_[kBits / 4096];
+  std::uint64_t words_[kBits / 64];
+};
+
+std::uint32_t low(std::int64_t value) { return static_cast<std::uint32_t>(value); }
+
+// What a row draws.
+struct Draws {
+  std::int64_t count;
+  std::int64_t columns;
+  std::array<std::uint32_t, 4> counter;
+  std::array<std::uint32_t, 2> key;
+
+  // Draws into a set that is empty, and writes what was taken from `out` on.
+  template <typename Set>
+  void make(Set&& taken, std::int64_t* out) const {
+    std::array<std::uint32_t, 4> next = counter;
+    std::uint64_t words[kDrawsTogether];
+    for (std::int64_t first = 0; first < count; first += kDrawsTogether) {
+      const std::span some(words,
+                           std::min(kDrawsTogether, static_cast<std::size_t>(count - first)));
+      next[0] = low(first);
+      base::philox(next, key, some);
+      std::int64_t top = columns - count + first;
+      for (const std::uint64_t word : some) {
+        __extension__ using Wide = unsigned __int128;
+        const auto t = static_cast<std::int64_t>(
+            static_cast<std::uint64_t>(Wide{word} * static_cast<std::uint64_t>(top + 1) >> 64));
+        // All blocks taken so far are below top.
+        if (!taken.insert(t)) taken.insert(top);
+        ++top;
+      }
+    }
+    taken.write(out);
+  }
 };
 
 }  // namespace
@@ -204,27 +281,16 @@ void Random::choose(std::int64_t head, std::int64_t block_row, std::int64_t colu
     for (std::int64_t column = 0; column < columns; ++column) chosen->push_back(column);
     return;
   }
-  const auto key = static_cast<std::uint64_t>(seed);
-  const auto low = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
-  EvenSet taken(columns, draws);
-  std::uint64_t words[kDrawsTogether];
-  for (std::int64_t first = 0; first < draws; first += kDrawsTogether) {
-    const std::span some(words, std::min(kDrawsTogether, static_cast<std::size_t>(draws - first)));
-    base::philox(
-        {low(static_cast<std::uint64_t>(first)), low(static_cast<std::uint64_t>(block_row)),
-         low(static_cast<std::uint64_t>(head)), low(static_cast<std::uint64_t>(context.layer))},
-        {low(key), low(key >> 32)}, some);
-    std::int64_t top = columns - draws + first;
-    for (const std::uint64_t word : some) {
-      __extension__ using Wide = unsigned __int128;
-      const auto t = static_cast<std::int64_t>(
-          static_cast<std::uint64_t>(Wide{word} * static_cast<std::uint64_t>(top + 1) >> 64));
-      // All blocks taken so far are below top.
-      if (!taken.insert(t)) taken.insert(top);
-      ++top;
-    }
+  chosen->resize(static_cast<std::size_t>(draws));
+  const Draws of_row = {.count = draws,
+                        .columns = columns,
+                        .counter = {0, low(block_row), low(head), low(context.layer)},
+                        .key = {low(seed), low(seed >> 32)}};
+  if (BitSet::suits(columns, draws)) {
+    of_row.make(BitSet(columns), chosen->data());
+  } else {
+    of_row.make(EvenSet(columns, draws), chosen->data());
   }
-  taken.write(chosen);
 }
 
 }  // namespace annulus::pattern::leaves

@@ -22,6 +22,7 @@
 #include "tile/row_io.cuh"
 #include "tile/score.cuh"
 #include "tile/score_mod.cuh"
+#include "tile/segments.cuh"
 #include "tile/softmax.cuh"
 #include "tile/tile_row.cuh"
 
@@ -68,7 +69,8 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
       tile::find_tile_row<kTileOrder, kRows, kColumns, Shape::kSplit, kDistinctBatches>(
           params, blockIdx.x, head, batch);
   if (Shape::kSplit && row.row < 0) return;  // an empty segment at the end of a list
-  const int first_row = row.row * kRows;
+  const tile::TilePlace rows = tile::query_place<Shape, kRows>(params, row.row);
+  const int first_row = rows.first;
   const int warp_row = first_row + static_cast<int>(warp) * (kRowTiles * 16);
 
   const tile::TileCopier<kDimQk, kThreads> keys(
@@ -77,11 +79,13 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
       params.v, batch * params.v_batch + kv_head * params.v_head, params.v_row, thread);
   tile::TileWindow<kTileOrder, kStages> window(row, 1 - kStages);
   const auto start_keys = [&](const tile::ColumnTile& at, int stage) {
-    keys.template start<kColumns>(key_tiles + stage * kKeyBytes, at.column * kColumns,
+    keys.template start<kColumns>(key_tiles + stage * kKeyBytes,
+                                  tile::key_place<Shape, kColumns>(params, at.column).first,
                                   params.seq_k);
   };
   const auto start_values = [&](const tile::ColumnTile& at, int stage) {
-    values.template start<kColumns>(value_tiles + stage * kValueBytes, at.column * kColumns,
+    values.template start<kColumns>(value_tiles + stage * kValueBytes,
+                                    tile::key_place<Shape, kColumns>(params, at.column).first,
                                     params.seq_k);
   };
 
@@ -90,7 +94,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   // these copies of Q join the group that the first turn of the loop commits.
   const tile::TileCopier<kDimQk, kThreads> queries(
       params.q, batch * params.q_batch + head * params.q_head, params.q_row, thread);
-  queries.template start<kRows>(query_tile, first_row, params.seq_q);
+  queries.template start<kRows>(query_tile, first_row, rows.end);
   if constexpr (kStages == 1) {
     if (row.count > 0) start_keys(window.tile(0), 0);
     ptx::commit_copies();
@@ -101,7 +105,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   tile::RowState<kRowTiles> state;
   float output[kRowTiles][kDimV / 8][4];
   const tile::LaneRows lane_rows{(batch * params.heads + head) * params.seq_q,
-                                 warp_row + static_cast<int>(lane / 4), params.seq_q, lane};
+                                 warp_row + static_cast<int>(lane / 4), rows.end, lane};
   tile::start_empty(state, output);
   if constexpr (Shape::kCarryIn) {
     if (!Shape::kSplit || row.begins) tile::load_state(state, output, params, lane_rows);
@@ -157,34 +161,35 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
 
     // From products to scores: scale, terms of position, score expression, mask.
     tile::finish_scores<kScore>(scores, params.scale, params.softcap);
-    const int first_column = now.column * kColumns;
+    const tile::TilePlace columns = tile::key_place<Shape, kColumns>(params, now.column);
+    const int first_column = columns.first;
     if constexpr (Shape::kAlibi || Shape::kBias) {
       static_assert(kScore != Score::kPositiveScale, "terms are added to scores that are scaled");
       const tile::PositionTerms<Shape::kAlibi, Shape::kBias> terms(params.score, head);
       const int lane_column = static_cast<int>(lane % 4 * 2);
-      if constexpr (Shape::kPlaced) {
+      if constexpr (tile::reads_positions<Shape>()) {
         terms.add_placed(scores, params.q_positions + first_row, params.k_positions + first_column,
                          lane_rows.first_row - first_row, lane_column);
       } else {
-        terms.add(scores, params.k_position + first_column + lane_column -
-                              (params.q_position + lane_rows.first_row));
+        terms.add(scores, columns.position + lane_column -
+                              (rows.position + lane_rows.first_row - first_row));
       }
     }
     if constexpr (ScoreMod::kPresent) {
       static_assert(kScore != Score::kPositiveScale, "an expression takes scores that are scaled");
       const tile::ModifiedScores<ScoreMod> modified(
           params.score, params.first_batch + static_cast<int>(batch), static_cast<int>(head));
-      if constexpr (Shape::kPlaced && ScoreMod::kPositions) {
+      if constexpr (tile::reads_positions<Shape>() && ScoreMod::kPositions) {
         modified.apply_placed(scores, params.q_positions + first_row,
                               params.k_positions + first_column, lane_rows.first_row - first_row,
                               static_cast<int>(lane % 4 * 2));
       } else {
-        modified.apply(scores, params.q_position + lane_rows.first_row,
-                       params.k_position + first_column + static_cast<int>(lane % 4 * 2));
+        modified.apply(scores, rows.position + lane_rows.first_row - first_row,
+                       columns.position + static_cast<int>(lane % 4 * 2));
       }
     }
-    // Only partial tiles and the last tile of a ragged Sk are masked.
-    const int keys_left = params.seq_k - first_column;
+    // Only partial tiles and the last tile of a ragged segment are masked.
+    const int keys_left = columns.end - first_column;
     if (now.partial || keys_left < kColumns) {
       const tile::LanePlace place = {lane_rows.first_row - first_row,
                                      static_cast<int>(lane % 4 * 2)};
@@ -192,13 +197,13 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
           params.mask,
           params.tiles.mask_words,
           row.mask(current),
-          Shape::kPlaced ? 0 : params.q_position + first_row,
-          Shape::kPlaced ? 0 : params.k_position + first_column,
+          tile::reads_positions<Shape>() ? 0 : rows.position,
+          tile::reads_positions<Shape>() ? 0 : columns.position,
           params.tiles.granule_row_shift,
           params.tiles.granule_column_shift,
           static_cast<int>(head),
           params.first_batch + static_cast<int>(batch)};
-      if constexpr (Shape::kPlaced) {
+      if constexpr (tile::reads_positions<Shape>()) {
         tile::mask_placed_tile<Mask>(scores, context, params.q_positions + first_row,
                                      params.k_positions + first_column, place, now.partial,
                                      keys_left);
@@ -241,7 +246,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
         state, output,
         static_cast<char*>(params.o) +
             (batch * params.o_batch + head * params.o_head) * tile::kElementBytes,
-        params.o_row * tile::kElementBytes, query_rows, warp_row, params.seq_q, lane);
+        params.o_row * tile::kElementBytes, query_rows, warp_row, rows.end, lane);
   }
 }
 

@@ -38,7 +38,8 @@ __global__ void __launch_bounds__(Shape::kWarps * 32)
   constexpr auto kScore = static_cast<Score>(Shape::kScore);
   constexpr auto kTileOrder = static_cast<TileOrder>(Shape::kTileOrder);
   using Weighing = tile::Weighing<ScoreMod, kScore>;
-  static_assert(!Shape::kPlaced, "blocks are those of a whole tensor");
+  static_assert(static_cast<Positions>(Shape::kPositions) == Positions::kOneSegment,
+                "blocks are those of a whole tensor");
   static_assert(kTileOrder == TileOrder::kList, "which blocks are kept is a list");
 
   extern __shared__ __align__(128) unsigned char shared_memory[];

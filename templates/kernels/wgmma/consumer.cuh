@@ -209,10 +209,11 @@ class Consumer {
   __device__ __forceinline__ Part find_part(int index) const {
     const auto work = find_work<Shape>(params_, work_, index);
     const int head = work.head + (Shape::kPackedHeads ? static_cast<int>(consumer_) : 0);
+    const tile::TilePlace rows = tile::query_place<Shape, kRows>(params_, work.row.row);
     return {work,
             head,
             {(static_cast<long long>(work.batch) * params_.heads + head) * params_.seq_q,
-             work.row.row * kRows + static_cast<int>(row_in_tile()), params_.seq_q, lane_}};
+             rows.first + static_cast<int>(row_in_tile()), rows.end, lane_}};
   }
 
   // One work: the state starts empty or from what was carried in, goes through all steps, and is
@@ -286,7 +287,8 @@ class Consumer {
     } else {
       tile::store_lse(state, params_, lane_rows);
       store_output<Shape>(state, output, maps_, shared_, consumer_, warp_, lane_,
-                          kStoreBarrier + static_cast<int>(consumer_), row, batch, head);
+                          kStoreBarrier + static_cast<int>(consumer_),
+                          tile::query_place<Shape, kRows>(params_, row.row), batch, head);
     }
   }
 

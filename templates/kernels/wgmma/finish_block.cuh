@@ -9,6 +9,7 @@
 #include "tile/position_terms.cuh"
 #include "tile/score.cuh"
 #include "tile/score_mod.cuh"
+#include "tile/segments.cuh"
 
 namespace annulus::kernels {
 
@@ -25,53 +26,51 @@ __device__ __forceinline__ void finish_block(const AttentionParams& params,
   constexpr int kRows = rows_of_work<Shape>();
   const bool exists = kBlocks == 1 || index < row.count;
   const int entry = exists ? index : row.count - 1;
-  // Positions, which are read with kPlaced, are padded to whole tiles, and a placed kernel has no
-  // cluster of tile rows (attention/plan/group.cc), whose last row may lie behind the padding.
-  const int first_column = now.column * kBlockColumns;
-  const int first_row = row.row * kRows;
+  // Positions that are read row by row are padded to whole tiles, and such a kernel has no cluster
+  // of tile rows (attention/plan/group.cc), whose last row may lie behind the padding.
+  const tile::TilePlace columns = tile::key_place<Shape, kBlockColumns>(params, now.column);
+  const tile::TilePlace rows = tile::query_place<Shape, kRows>(params, row.row);
   if constexpr (Shape::kAlibi || Shape::kBias) {
     static_assert(static_cast<Score>(Shape::kScore) != Score::kPositiveScale,
                   "terms are added to scores that are scaled");
     const tile::PositionTerms<Shape::kAlibi, Shape::kBias> terms(params.score,
                                                                  static_cast<unsigned>(head));
-    if constexpr (Shape::kPlaced) {
-      terms.add_placed(scores, params.q_positions + first_row, params.k_positions + first_column,
+    if constexpr (tile::reads_positions<Shape>()) {
+      terms.add_placed(scores, params.q_positions + rows.first, params.k_positions + columns.first,
                        lane.row, lane.column);
     } else {
-      terms.add(scores, params.k_position + first_column + lane.column -
-                            (params.q_position + first_row + lane.row));
+      terms.add(scores, columns.position + lane.column - (rows.position + lane.row));
     }
   }
   if constexpr (ScoreMod::kPresent) {
     static_assert(static_cast<Score>(Shape::kScore) != Score::kPositiveScale,
                   "an expression takes scores that are scaled");
     const tile::ModifiedScores<ScoreMod> modified(params.score, params.first_batch + batch, head);
-    if constexpr (Shape::kPlaced && ScoreMod::kPositions) {
-      modified.apply_placed(scores, params.q_positions + first_row,
-                            params.k_positions + first_column, lane.row, lane.column);
+    if constexpr (tile::reads_positions<Shape>() && ScoreMod::kPositions) {
+      modified.apply_placed(scores, params.q_positions + rows.first,
+                            params.k_positions + columns.first, lane.row, lane.column);
     } else {
-      modified.apply(scores, params.q_position + first_row + lane.row,
-                     params.k_position + first_column + lane.column);
+      modified.apply(scores, rows.position + lane.row, columns.position + lane.column);
     }
   }
   // A tile that does not exist is hidden as one without keys, and its mask is not evaluated. A full
-  // tile within Sk needs nothing.
-  const int keys_left = exists ? params.seq_k - first_column : 0;
+  // tile within its segment needs nothing.
+  const int keys_left = exists ? columns.end - columns.first : 0;
   const bool partial = exists && now.partial;
   if (partial || keys_left < kBlockColumns) {
     const tile::MaskContext<kBlockColumns> context{
         params.mask,
         params.tiles.mask_words,
         row.mask(entry),
-        Shape::kPlaced ? 0 : params.q_position + first_row,
-        Shape::kPlaced ? 0 : params.k_position + first_column,
+        tile::reads_positions<Shape>() ? 0 : rows.position,
+        tile::reads_positions<Shape>() ? 0 : columns.position,
         params.tiles.granule_row_shift,
         params.tiles.granule_column_shift,
         head,
         params.first_batch + batch};
-    if constexpr (Shape::kPlaced) {
-      tile::mask_placed_tile<Mask>(scores, context, params.q_positions + first_row,
-                                   params.k_positions + first_column, lane, partial, keys_left);
+    if constexpr (tile::reads_positions<Shape>()) {
+      tile::mask_placed_tile<Mask>(scores, context, params.q_positions + rows.first,
+                                   params.k_positions + columns.first, lane, partial, keys_left);
     } else {
       tile::mask_tile<Mask>(scores, context, lane, partial, keys_left);
     }

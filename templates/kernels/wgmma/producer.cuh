@@ -62,6 +62,15 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
     // (Consumer::compute has the same condition).
     if (Shape::kOutputApart && steps == 0) continue;
     const int kv_head = now.head / params.group;
+    const tile::TilePlace queries = tile::query_place<Shape, kRows>(params, now.row.row);
+    // The first row of a consumer. One behind its segment gets zeros instead of the next segment's
+    // rows, which O may be written over.
+    const auto first_query = [&](int consumer) {
+      const int first = queries.first + (Shape::kPackedHeads ? 0 : consumer * 64);
+      constexpr bool kSegments =
+          static_cast<Positions>(Shape::kPositions) == Positions::kTwoSegments;
+      return kSegments && first >= queries.end ? params.seq_q : first;
+    };
 
     ptx::wait(shared + Layout::kQueriesFree, queries_parity);
     queries_parity ^= 1;
@@ -74,8 +83,7 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
         ptx::load_box(shared + Layout::kQueries + consumer * Layout::Queries::kBytes +
                           panel * Layout::Queries::kPanelBytes,
                       &maps.q, shared + Layout::kQueriesFull,
-                      {panel * Layout::Queries::kPanelColumns,
-                       now.row.row * kRows + (Shape::kPackedHeads ? 0 : consumer * 64),
+                      {panel * Layout::Queries::kPanelColumns, first_query(consumer),
                        now.head + (Shape::kPackedHeads ? consumer : 0), now.batch});
       }
     }
@@ -115,17 +123,19 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
         } else {
           column = static_cast<int>(words[box]);
         }
-        return column * kBlockRows + number % kBoxesOfBlock * kBoxRows;
+        return tile::key_place<Shape, kBlockRows>(params, column).first +
+               number % kBoxesOfBlock * kBoxRows;
       };
       const unsigned barriers =
           shared + Layout::kStageBarriers + place.stage * Layout::kStageBarrierBytes;
       const unsigned keys = shared + Layout::kKeys + place.stage * Layout::Keys::kBytes;
       const unsigned values = shared + Layout::kValues + place.stage * Layout::Values::kBytes;
-      const auto load = [&](unsigned buffer, const TensorMap& map, unsigned full, int column) {
+      const auto load = [&](unsigned buffer, int row_bytes, const TensorMap& map, unsigned full,
+                            int column) {
 #pragma unroll
         for (int box = 0; box < kBoxes; ++box) {
           const int number = box * kCluster + rank_in_cluster<Shape>();
-          load_shared<Shape>(buffer + number * kBoxRows * tile::kPanelPitch, map, full,
+          load_shared<Shape>(buffer + number * kBoxRows * row_bytes, map, full,
                              {column, first_row(box), kv_head, now.batch});
         }
       };
@@ -143,14 +153,14 @@ __device__ __forceinline__ void produce(const AttentionParams& params, const Ten
       ptx::arrive_expecting(barriers, Layout::Keys::kBytes);
 #pragma unroll
       for (int panel = 0; panel < Layout::Keys::kCount; ++panel) {
-        load(keys + panel * Layout::Keys::kPanelBytes, maps.k, barriers,
+        load(keys + panel * Layout::Keys::kPanelBytes, Layout::Keys::kRowBytes, maps.k, barriers,
              panel * Layout::Keys::kPanelColumns);
       }
       ptx::wait(barriers + 3 * ptx::kBarrierBytes, place.parity ^ 1);
       ptx::arrive_expecting(barriers + 2 * ptx::kBarrierBytes, Layout::Values::kBytes);
 #pragma unroll
       for (int panel = 0; panel < Layout::Values::kCount; ++panel) {
-        load(values + panel * Layout::Values::kPanelBytes, maps.v,
+        load(values + panel * Layout::Values::kPanelBytes, Layout::Values::kRowBytes, maps.v,
              barriers + 2 * ptx::kBarrierBytes, panel * Layout::Values::kPanelColumns);
       }
 #pragma unroll

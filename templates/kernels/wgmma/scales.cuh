@@ -108,6 +108,8 @@ class Scales<Shape, true> {
   // the row's last tile, and keys behind Sk that of the last key.
   template <typename Row>
   __device__ __forceinline__ void read(const AttentionParams& params, const Row& row, int step) {
+    static_assert(static_cast<Positions>(Shape::kPositions) != Positions::kTwoSegments,
+                  "tiles of two segments begin at other keys");
     const ScaleParams& scales = params.scales;
     float values[kGroups];
 #pragma unroll

@@ -16,15 +16,17 @@ namespace annulus::kernels {
 // through the consumer's own rows of shared memory, from where one thread copies them as boxes.
 // `barrier` is a named barrier of the consumer's four warps alone. Bulk copies belong to the thread
 // that started them: elect() picks the same thread each time (ptx/warpgroup.cuh), and the waits
-// below rely on that.
-template <typename Shape, typename Row>
+// below rely on that. A box ends at the end of the tensor by itself, but not at that of a segment:
+// a second one begins at a multiple of 64 rows (Family::second_segment_rows), so that each box is
+// wholly in the segment or behind it.
+template <typename Shape>
 __device__ __forceinline__ void store_output(const tile::RowState<1>& state,
                                              const float (&output)[1][Shape::kDimV / 8][4],
                                              const TensorMaps& maps, unsigned shared,
                                              unsigned consumer, unsigned warp, unsigned lane,
-                                             int barrier, const Row& row, int batch, int head) {
+                                             int barrier, const tile::TilePlace& rows, int batch,
+                                             int head) {
   using Layout = WgmmaLayout<Shape>;
-  constexpr int kRows = rows_of_work<Shape>();
   using Panels = typename Layout::Output;
   const unsigned staging = shared + Layout::kOutput + consumer * Layout::kOutputBytes;
   float inverse[2];
@@ -56,12 +58,14 @@ __device__ __forceinline__ void store_output(const tile::RowState<1>& state,
   ptx::fence_shared_writes();
   ptx::sync_threads(barrier, 128);
   if (warp == 0 && ptx::elect()) {
+    const int first = rows.first + (Shape::kPackedHeads ? 0 : static_cast<int>(consumer) * 64);
+    constexpr bool kSegments = static_cast<Positions>(Shape::kPositions) == Positions::kTwoSegments;
+    if (!kSegments || first < rows.end) {
 #pragma unroll
-    for (int panel = 0; panel < Panels::kCount; ++panel) {
-      ptx::store_box(&maps.o, staging + panel * Panels::kPanelBytes,
-                     {panel * Panels::kPanelColumns,
-                      row.row * kRows + (Shape::kPackedHeads ? 0 : static_cast<int>(consumer) * 64),
-                      head, batch});
+      for (int panel = 0; panel < Panels::kCount; ++panel) {
+        ptx::store_box(&maps.o, staging + panel * Panels::kPanelBytes,
+                       {panel * Panels::kPanelColumns, first, head, batch});
+      }
     }
     ptx::commit_stores();
     if constexpr (!Shape::kOutputApart) ptx::wait_stores_read();

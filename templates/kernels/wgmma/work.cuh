@@ -9,6 +9,7 @@
 #include "ptx/cluster.cuh"
 #include "ptx/mbarrier.cuh"
 #include "tile/panel.cuh"
+#include "tile/segments.cuh"
 #include "tile/tile_row.cuh"
 
 namespace annulus::kernels {
@@ -25,7 +26,7 @@ struct WgmmaLayout {
   };
   using Queries = tile::Panels<64, Shape::kDimQk, kBytes>;
   using Keys = tile::Panels<Shape::kColumns, Shape::kDimQk, kBytes>;
-  using Values = tile::Panels<Shape::kColumns, Shape::kDimV, kBytes>;
+  using Values = tile::ValuePanels<Shape::kColumns, Shape::kDimV, kBytes>;
   using Transposed = tile::Panels<Shape::kDimV, Shape::kColumns, kBytes>;
   using Output = tile::Panels<64, Shape::kDimV>;
   static_assert(!kTransposes || Shape::kOutputApart, "O of 16 bits does not fit Q of 8");

@@ -56,7 +56,7 @@ std::vector<Mutant> mutants() {
        races_or_unwritten,
        kTiles},
       {"Q is never copied",
-       {{kKernel, "queries.template start<kRows>(query_tile, first_row, params.seq_q);", ""}},
+       {{kKernel, "queries.template start<kRows>(query_tile, first_row, rows.end);", ""}},
        {"uninitialised read"},
        {"ptx::load_matrices"}},
       {"rows beyond the end are read",

@@ -450,6 +450,24 @@ void add_layouts(Set& set) {
   }
 }
 
+// Adds operands of whole panels under every swizzle: V of head dims as they are.
+void add_whole_panels(Set& set) {
+  for (int swizzle = 1; swizzle <= 3; ++swizzle) {
+    for (const int n : {64, 96, 160, 192}) {
+      const int columns = 8 << swizzle;  // of 16-bit elements in a panel
+      if (n % columns != 0) continue;
+      for (const Input type : {kBf16, kF16}) {
+        Form form{.n = n, .a_type = type, .b_type = type, .fragments = true};
+        form.b = layout(swizzle, true, n);
+        add(set,
+            fmt::format("wgmma {}, N-major, {} panels of {} columns", type_name(form), n / columns,
+                        columns),
+            form);
+      }
+    }
+  }
+}
+
 void add_types(Set& set) {
   const std::pair<Input, Input> kInputs[] = {{kF16, kF16},   {kBf16, kBf16}, {kTf32, kTf32},
                                              {kE4m3, kE4m3}, {kE4m3, kE5m2}, {kE5m2, kE4m3},
@@ -483,6 +501,7 @@ void add_wgmma(Set& set) {
   add_sizes(set);
   add_base_offsets(set);
   add_layouts(set);
+  add_whole_panels(set);
   add_types(set);
 }
 

@@ -13,9 +13,12 @@ namespace {
 constexpr std::int64_t kElementBytes = 2;
 constexpr int kMaxResident = 8;
 
-// With more fragment registers than this ptxas spills in some combination of features; with as many
-// it does not (tests/attention/kernel_compile_test.cc compiles all shipped configurations).
-std::int64_t max_fragment_registers(jit::Arch arch) { return arch.number >= 120 ? 152 : 160; }
+// With so many fragment registers or fewer, ptxas spills nothing whatever the features of a kernel.
+// With more it spills for whole rows of a band of keys and scaled scores only beyond
+// kBandRegisters, on 8.x and with more than one buffer, and by kMaxSpilledBytes only beyond
+// kMaxFragmentRegisters (tests/attention/kernel_compile_test.cc).
+std::int64_t unspilled_registers(jit::Arch arch) { return arch.number >= 120 ? 152 : 160; }
+constexpr std::int64_t kBandRegisters = 176, kMaxFragmentRegisters = 224;
 
 // Rows that all threads of tile::TileCopier copy in one pass: 8 or 4 threads share a row, as its
 // swizzle has groups of 8 or 4 chunks (templates/tile/swizzle.cuh).
@@ -41,7 +44,7 @@ std::int64_t fragment_registers(const MmaConfig& config, const Dims& dims) {
 // Most of these laws are static_asserts of the template (templates/README.md lists them); here they
 // become sentences before anything is compiled. The bounds of columns, stages and resident CTAs end
 // the search space, which templates/README.md states as well. The last two bounds are those of the
-// hardware: shared memory, and registers before ptxas spills.
+// hardware: shared memory, and registers before ptxas spills too much.
 std::optional<std::string> mma_why_illegal(const KernelConfig& any, const Dims& dims,
                                            jit::Arch arch) {
   const MmaConfig config = mma_config(any);
@@ -80,11 +83,36 @@ std::optional<std::string> mma_why_illegal(const KernelConfig& any, const Dims& 
                        jit::to_string(arch), shared_limit(arch));
   }
   const std::int64_t registers = fragment_registers(config, dims);
-  if (registers > max_fragment_registers(arch)) {
-    return fmt::format("scores and output take {} registers of a thread, and beyond {} {} spills",
-                       registers, max_fragment_registers(arch), jit::to_string(arch));
+  if (registers > kMaxFragmentRegisters) {
+    return fmt::format(
+        "scores and output take {} registers of a thread, and beyond {} {} spills "
+        "more than {} bytes",
+        registers, kMaxFragmentRegisters, jit::to_string(arch), kMaxSpilledBytes);
   }
   return std::nullopt;
+}
+
+std::optional<std::string> mma_why_spills(const KernelConfig& any, const Dims& dims,
+                                          jit::Arch arch) {
+  const MmaConfig config = mma_config(any);
+  const bool band = arch.number < 90 && config.stages > 1;
+  const std::int64_t most = band ? kBandRegisters : unspilled_registers(arch);
+  const std::int64_t registers = fragment_registers(config, dims);
+  if (registers <= most) return std::nullopt;
+  return fmt::format("scores and output take {} registers of a thread, and beyond {} {} may spill",
+                     registers, most, jit::to_string(arch));
+}
+
+// Otherwise the family's tiles suit every problem about equally well.
+std::optional<std::string> mma_why_unsuited(const KernelConfig& any, const SuitQuestion& question) {
+  const Problem& problem = question.problem;
+  const Dims dims = {problem.dim_qk, problem.dim_v};
+  if (fragment_registers(mma_config(any), dims) <= unspilled_registers(question.arch) ||
+      (is_plain(problem, question.positions) && !problem.carry_in &&
+       is_folded(score_numbers(problem).scale))) {
+    return std::nullopt;
+  }
+  return "scores and output leave no registers for more than a band of keys and scaled scores";
 }
 
 void mma_enumerate(const AddCandidates& add) {

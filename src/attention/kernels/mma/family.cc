@@ -32,6 +32,7 @@ constexpr ShippedConfig kShipped[] = {
     {{96, 96}, MmaConfig{128, 32, 4, 2, false, 2}, Reach::kEvery},
     {{96, 96}, MmaConfig{64, 64, 4, 2, false, 2}, Reach::kEvery},
     {{96, 96}, MmaConfig{128, 64, 8, 2, false, 1}, Reach::kEvery},
+    {{128, 128}, MmaConfig{128, 48, 4, 2, false, 2}, Reach::kEvery},
     {{128, 128}, MmaConfig{128, 32, 4, 2, false, 2}, Reach::kEvery},
     {{128, 128}, MmaConfig{64, 64, 4, 2, false, 2}, Reach::kEvery},
     {{128, 128}, MmaConfig{128, 64, 8, 2, false, 1}, Reach::kEvery},
@@ -49,7 +50,12 @@ constexpr ShippedConfig kShipped[] = {
     {{256, 256}, MmaConfig{64, 32, 4, 2, false, 2}, Reach::kEvery},
 };
 
-bool can_split_rows(const KernelConfig&) { return true; }
+// A tile of 48 columns and 32 rows to a warp ships where a band of whole rows leaves it just enough
+// registers.
+bool can_split_rows(const KernelConfig& any) {
+  const MmaConfig config = mma_config(any);
+  return config.tile_columns != 48 || config.tile_rows != 32 * config.warps;
+}
 
 // Tiles of 64 rows and as many columns as blocks of 16 to 112 have, with Q in registers where they
 // suffice.
@@ -62,10 +68,7 @@ void mma_for_blocks(const AddCandidates& add) {
   }
 }
 
-// The family's tiles suit every problem about equally well, and its copies take any strides.
-std::optional<std::string> why_never_unsuited(const KernelConfig&, const SuitQuestion&) {
-  return std::nullopt;
-}
+// Its copies take any strides.
 std::optional<std::string> why_never_strided(const Problem&, const OperandStrides&) {
   return std::nullopt;
 }
@@ -105,15 +108,17 @@ constinit const Family mma_family = {
     .revision = 2,
     .instructions = "cp.async and mma.sync run on",
     .source = "kernels/mma/mma_forward.cu",
+    .second_segment_rows = 1,
     .fields = kFields,
     .shipped = kShipped,
     .why_illegal = mma_why_illegal,
+    .why_spills = mma_why_spills,
     .enumerate = mma_enumerate,
     .for_blocks = mma_for_blocks,
     .cta = mma_cta,
     .footprint = mma_footprint,
     .supports_kv_splits = can_split_rows,
-    .why_unsuited = why_never_unsuited,
+    .why_unsuited = mma_why_unsuited,
     .why_no_strides = why_never_strided,
     .spec = spec,
     .tile_work = mma_tile_work,

@@ -23,7 +23,7 @@ WarpShape warp_shape(const MmaConfig& config, const Dims& dims) {
 }  // namespace
 
 KernelWork mma_tile_work(const KernelConfig& any, const KernelFeatures& features,
-                         const ElementWork& element) {
+                         const TileContext& context) {
   const MmaConfig config = mma_config(any);
   const auto [warps, rows, columns, qk, v] = warp_shape(config, features.dims);
   const double elements = rows * columns * 8;  // scores of a lane
@@ -50,8 +50,8 @@ KernelWork mma_tile_work(const KernelConfig& any, const KernelFeatures& features
   // addresses and the test whether its row exists. The last number is for the loop.
   double instructions = products + 2 * fragments + 6.75 * copies + 5.5 * elements + rows * v * 8 +
                         rows * 2 * 16 + (config.stages == 1 ? 107 : 87);
-  instructions += elements * element.score;
-  instructions += elements * element.mask;
+  instructions += elements * context.score;
+  instructions += elements * context.mask;
   work.warp_instructions = warps * instructions;
   return work;
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/math.h"
+
 namespace annulus::attention {
 namespace {
 
@@ -14,10 +16,11 @@ constexpr std::int64_t kOutputBytes = 2;       // of an element of O
 constexpr std::int64_t kSumBytes = 4;          // of an element of the promoted output
 constexpr int kMaxStepColumns = 192;
 
-// Bytes of a tile: panels of 128 bytes of columns (templates/tile/panel.cuh), of which the last may
-// be partly empty.
-std::int64_t panel_bytes(std::int64_t rows, std::int64_t columns, std::int64_t element) {
-  return rows * ((columns * element + 127) / 128) * 128;
+// Bytes of a tile: panels of row_bytes bytes of columns (templates/tile/panel.cuh), of which the
+// last may be partly empty.
+std::int64_t panel_bytes(std::int64_t rows, std::int64_t columns, std::int64_t element,
+                         std::int64_t row_bytes = 128) {
+  return rows * base::round_up(columns * element, row_bytes);
 }
 
 // Keys whose 8-bit products tensor cores may add up before the output is promoted. docs/kernels.md
@@ -36,9 +39,10 @@ std::int64_t bytes_with(const KernelConfig& any, const Dims& dims, bool output_a
   const std::int64_t columns = config.step_columns();
   const std::int64_t element = any.family->element_bytes;
   const bool transposes = element == 1;
-  const std::int64_t stage = panel_bytes(columns, dims.qk, element) +
-                             panel_bytes(columns, dims.v, element) +
-                             (transposes ? panel_bytes(dims.v, columns, element) : 0);
+  const std::int64_t stage =
+      panel_bytes(columns, dims.qk, element) +
+      panel_bytes(columns, dims.v, element, value_row_bytes(dims.v, element)) +
+      (transposes ? panel_bytes(dims.v, columns, element) : 0);
   // With two entries of a list to a stage, which take as much as a barrier.
   const std::int64_t barriers = 2 + (transposes ? 7 : 5) * config.stages;
   return panel_bytes(rows, dims.qk, element) + config.stages * stage +
@@ -130,6 +134,10 @@ std::optional<std::string> why_no_such_step(const WgmmaConfig& config, std::int6
 }
 
 }  // namespace
+
+std::int64_t value_row_bytes(std::int64_t dim_v, std::int64_t element_bytes) {
+  return element_bytes == 2 && dim_v % 64 != 0 ? 64 : 128;
+}
 
 bool output_apart(const KernelConfig& config, const Dims& dims) {
   const std::int64_t resident = wgmma_config(config).resident;

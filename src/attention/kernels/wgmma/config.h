@@ -53,6 +53,10 @@ inline constexpr ConfigField kWgmmaFields[] = {
     {"without_turns", 'f', ConfigField::Form::kFlag, 1},
 };
 
+// Bytes of a row of the panels that V is copied in; ValuePanels in templates/tile/panel.cuh is the
+// same on the device.
+std::int64_t value_row_bytes(std::int64_t dim_v, std::int64_t element_bytes);
+
 // Whether O has shared memory of its own. Otherwise it is staged in that of Q, and the copy of the
 // next Q waits for it.
 bool output_apart(const KernelConfig& config, const Dims& dims);
@@ -74,7 +78,7 @@ std::optional<std::string> wgmma_why_unsuited(const KernelConfig& config,
 jit::KernelSpec wgmma_spec(const KernelConfig& config, const KernelFeatures& features,
                            jit::Arch arch);
 KernelWork wgmma_tile_work(const KernelConfig& config, const KernelFeatures& features,
-                           const ElementWork& element);
+                           const TileContext& context);
 KernelWork wgmma_row_work(const KernelConfig& config, const KernelFeatures& features);
 Pace wgmma_pace(const KernelConfig& config);
 LaunchShape wgmma_shape(const KernelConfig& config, const Problem& problem, const WorkGroup& group,

@@ -84,8 +84,9 @@ void wgmma_for_blocks(const AddCandidates& add) {
 
 constinit const Family wgmma_family =
     wgmma_record<wgmma_family>({.name = "wgmma",
-                                .revision = 2,
+                                .revision = 3,
                                 .element_bytes = 2,
+                                .second_segment_rows = 64,  // of a box of O
                                 .shipped = kShipped,
                                 .supports_kv_splits = can_split_rows,
                                 .for_blocks = wgmma_for_blocks});

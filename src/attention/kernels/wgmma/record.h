@@ -18,6 +18,7 @@ struct WgmmaOwn {
   const char* name;
   int revision;
   std::int64_t element_bytes;
+  std::int64_t second_segment_rows;
   std::span<const ShippedConfig> shipped;
   bool (*supports_kv_splits)(const KernelConfig& config);
   void (*for_blocks)(const AddCandidates& add) = nullptr;
@@ -31,6 +32,7 @@ constexpr Family wgmma_record(const WgmmaOwn& own) {
       .revision = own.revision,
       .instructions = "tensor maps and warpgroup products of",
       .source = "kernels/wgmma/wgmma_forward.cu",
+      .second_segment_rows = own.second_segment_rows,
       .element_bytes = own.element_bytes,
       .persistent = true,
       .fields = kWgmmaFields,

@@ -21,11 +21,11 @@ bool is_wide(const KernelConfig& any) {
 // Why the CTAs of a cluster cannot, or should not, share copies of K and V, or nothing. They can if
 // neighbouring heads see the same keys, else if neighbouring tile rows do.
 std::optional<std::string> why_no_cluster(const WgmmaConfig& config, const Problem& problem,
-                                          bool placed) {
+                                          kernels::Positions positions) {
   if (config.cluster == 1) return std::nullopt;
   auto reason = why_not_together(problem, config.heads * config.cluster);
   if (!reason) return std::nullopt;
-  if (!rows_are_alike(problem, config.tile_rows, config.tile_columns, placed)) return reason;
+  if (!rows_are_alike(problem, config.tile_rows, config.tile_columns, positions)) return reason;
   // A cluster takes two tile rows; if their number is odd, one CTA of the last cluster computes
   // nothing. From kMany rows on, that is at most a tenth of the CTAs.
   const std::int64_t rows = base::ceil_div(problem.seq_q, config.tile_rows);
@@ -41,12 +41,12 @@ std::optional<std::string> why_no_cluster(const WgmmaConfig& config, const Probl
 std::optional<std::string> wgmma_why_unsuited(const KernelConfig& any,
                                               const SuitQuestion& question) {
   const WgmmaConfig config = wgmma_config(any);
-  const auto& [problem, blocks, placed] = question;
-  if (is_wide(any) && !is_plain(problem, placed)) {
+  const auto& [problem, blocks, arch, positions] = question;
+  if (is_wide(any) && !is_plain(problem, positions)) {
     return "scores and output leave no registers for more than a band of keys and scaled scores";
   }
   if (auto reason = why_not_together(problem, config.heads)) return reason;
-  return why_no_cluster(config, problem, placed);
+  return why_no_cluster(config, problem, positions);
 }
 
 }  // namespace annulus::attention

@@ -88,8 +88,10 @@ kernels::TensorMaps tensor_maps(const device::Context& context, const WgmmaConfi
   if (problem.seq_k > 0) {  // else nothing is copied, and there may be nothing to copy from
     maps.k = encode(context, boxed(operands.k, operands.k_strides, range, problem.seq_k,
                                    problem.kv_heads, problem.dim_qk, key_rows, problem.dtype));
-    maps.v = encode(context, boxed(operands.v, operands.v_strides, range, problem.seq_k,
-                                   problem.kv_heads, problem.dim_v, key_rows, problem.dtype));
+    device::BoxedTensor v = boxed(operands.v, operands.v_strides, range, problem.seq_k,
+                                  problem.kv_heads, problem.dim_v, key_rows, problem.dtype);
+    v.box_row_bytes = value_row_bytes(problem.dim_v, v.element_bytes);
+    maps.v = encode(context, v);
   }
   if (operands.o != nullptr) {
     maps.o =

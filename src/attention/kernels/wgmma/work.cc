@@ -14,7 +14,7 @@ constexpr double kPartColumns = 32;  // columns of V in a part (templates/kernel
 }  // namespace
 
 KernelWork wgmma_tile_work(const KernelConfig& any, const KernelFeatures& features,
-                           const ElementWork& element_work) {
+                           const TileContext& context) {
   const WgmmaConfig config = wgmma_config(any);
   const double warps = config.warps;
   const double warpgroups = warps / 4;
@@ -60,13 +60,18 @@ KernelWork wgmma_tile_work(const KernelConfig& any, const KernelFeatures& featur
   work.barriers = warps * steps;
   // Machine instructions, counted in the main loop of a dense kernel (tools/bench/static_proof
   // lists the instructions of a step). An element takes a maximum, the argument of its exponential,
-  // the exponential, an addition and half a conversion: 4.5. An output takes its rescaling, a
-  // product itself and the addresses of its operands, and a step 100 for barriers, turns and rows.
-  const double parts = float8 && promote == 0 ? v / kPartColumns : 1;
+  // the exponential, an addition and half a conversion: 4.5. A product takes itself and the
+  // descriptors of its operands, 5.8, and a step 60 for barriers, turns and rows; of 8 bits, 3 and
+  // 100. An output takes its rescaling in the steps in which a warp cannot skip it, and in every
+  // step if it comes in parts.
+  const bool in_parts = float8 && promote == 0;
+  const double parts = in_parts ? v / kPartColumns : 1;
+  const double rescaled = in_parts ? 1 : moved_share(context.row_steps);
   const double products = (qk * steps + columns * parts) * element / kDepthBytes;
-  work.warp_instructions = warps * (elements * (4.5 + element_work.score + element_work.mask) +
-                                    v / 2 * steps + products * 3 + 100 * steps + of_float8) +
-                           transposed / 512 * 70;
+  work.warp_instructions =
+      warps * (elements * (4.5 + context.score + context.mask) + v / 2 * rescaled * steps +
+               products * (float8 ? 3 : 5.8) + (float8 ? 100 : 60) * steps + of_float8) +
+      transposed / 512 * 70;
   return work;
 }
 

@@ -34,6 +34,7 @@ constinit const Family wgmma8_family =
     wgmma_record<wgmma8_family>({.name = "wgmma8",
                                  .revision = 2,
                                  .element_bytes = 1,
+                                 .second_segment_rows = 0,  // scales go by rows of the tensor
                                  .shipped = kShipped,
                                  .supports_kv_splits = can_split_rows});
 
