@@ -110,7 +110,8 @@ TEST_CASE("keys may lie anywhere") {
 }
 
 TEST_CASE("head dims, dtypes and scores") {
-  const std::vector<Request> requests = {{1, 200, 0, 1}, {3, 50, 10, 2}, {1, 1, 0, 3}};
+  const std::vector<Request> requests = {
+      {1, 200, 0, 1}, {3, 50, 10, 2}, {1, 1, 0, 3}, {40, 150, 0, 4}};
   BatchOptions options;
   options.part_keys = 128;
   for (const HeadDims& dims : supported_dims()) {
