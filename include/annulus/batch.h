@@ -182,7 +182,9 @@ struct BatchStatus {
 
 // Everything that was decided, for people and for logs.
 struct BatchInfo {
-  std::string config;                  // of the kernel: "decode k16 w4 s2 q x2"
+  // Of the kernels, that of requests with few queries first: "decode m16 n64 w4 s2 q x2, chunk m128
+  // n64 w8 s2". All numbers below that are of a kernel are of that one.
+  std::string config;
   std::vector<std::string> decisions;  // one line each
   std::string specialised_source;      // what the compiler was given for it
   std::int64_t part_keys = 0;          // BatchOptions::part_keys, or what was chosen

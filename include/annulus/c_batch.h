@@ -113,7 +113,9 @@ ANNULUS_EXPORT annulus_status annulus_batch_plan_destroy(annulus_batch_plan* pla
 // Everything that was decided.
 typedef struct annulus_batch_plan_info {
   size_t struct_size;
-  const char* config;              // of the kernel
+  // Of the kernels, that of requests with few queries first. All numbers below that are of a kernel
+  // are of that one.
+  const char* config;
   const char* decisions;           // lines
   const char* specialised_source;  // what the compiler was given for it
   annulus_batch_bounds most;       // with those that were left to others

@@ -124,8 +124,10 @@ __device__ __forceinline__ void hold(float (&d)[kPieces][4]) {
 #define ANNULUS_PIECE(c) "+f"(d[c][0]), "+f"(d[c][1]), "+f"(d[c][2]), "+f"(d[c][3])
 
 // The products with D of N columns, with A in shared memory and with A in registers. r0 to r6 are
-// the numbers of the operands after those of D, which asm text needs as literals.
+// the numbers of the operands after those of D, which asm text needs as literals. All are templates,
+// because NVRTC does less with the bodies of those that a kernel does not call.
 #define ANNULUS_WGMMA(n, name, type, r0, r1, r2, r3, r4, r5, r6)                                 \
+  template <int kTransposed = 0>                                                                 \
   static __device__ __forceinline__ void name(float (&d)[n / 8][4], unsigned long long a,        \
                                               unsigned long long b, int accumulate) {            \
     asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, " r2 ", 0;\n"                          \
@@ -146,6 +148,7 @@ __device__ __forceinline__ void hold(float (&d)[kPieces][4]) {
                  : "memory");                                                                    \
   }
 #define ANNULUS_WGMMA_BYTES(n, name, type, r0, r1, r2, r3, r4, r5, r6)                           \
+  template <int kTransposed = 0>                                                                 \
   static __device__ __forceinline__ void name(float (&d)[n / 8][4], unsigned long long a,        \
                                               unsigned long long b, int accumulate) {            \
     asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, " r2 ", 0;\n"                          \
@@ -153,6 +156,7 @@ __device__ __forceinline__ void hold(float (&d)[kPieces][4]) {
                  ANNULUS_LIST_##n "}, " r0 ", " r1 ", more, 1, 1;\n}"                            \
                  : ANNULUS_PIECES_##n : "l"(a), "l"(b), "r"(accumulate) : "memory");             \
   }                                                                                              \
+  template <int kTransposed = 0>                                                                 \
   static __device__ __forceinline__ void name(float (&d)[n / 8][4], const unsigned (&a)[4],      \
                                               unsigned long long b, int accumulate) {            \
     asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, " r5 ", 0;\n"                          \

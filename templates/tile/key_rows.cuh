@@ -21,6 +21,7 @@ using kernels::Pages;
 template <int kRuns, int kColumns>
 class PartTiles {
  public:
+  PartTiles() = default;
   __device__ __forceinline__ PartTiles(const kernels::KeyRuns& runs, int first) {
     int before = -first;  // tiles of earlier runs, less those in front of the part
 #pragma unroll

@@ -66,8 +66,9 @@ class BatchCase {
   void* workspace() const { return workspace_.data(); }
   // prepare() and run() on the default stream.
   void run() const;
-  // Waits, and takes the answers apart. Fails a check where a row of nobody was written.
-  std::vector<Answer> answers() const;
+  // Waits, and takes the answers apart. Where a row of nobody was written a check fails, or
+  // *untouched becomes false.
+  std::vector<Answer> answers(bool* untouched = nullptr) const;
 
  private:
   DeviceMemory put(const std::vector<std::int32_t>& values);
@@ -87,7 +88,10 @@ class BatchCase {
 // Bounds that hold these requests exactly.
 BatchBounds bounds_of(const std::vector<Request>& requests);
 
-// Holds each request's answer against the oracle, with doctest's checks. `what` is said where one
+// Holds each request's answer against the oracle: what is wrong first, or nothing.
+std::string first_wrong(const BatchProblem& problem, const std::vector<Request>& requests,
+                        const std::vector<Answer>& answers);
+// The same with doctest's checks. `what` is said where one
 // fails.
 void check_answers(const BatchProblem& problem, const std::vector<Request>& requests,
                    const std::vector<Answer>& answers, const std::string& what);

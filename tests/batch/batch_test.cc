@@ -110,7 +110,8 @@ TEST_CASE("keys may lie anywhere") {
 }
 
 TEST_CASE("head dims, dtypes and scores") {
-  const std::vector<Request> requests = {{1, 200, 0, 1}, {3, 50, 10, 2}, {1, 1, 0, 3}};
+  const std::vector<Request> requests = {
+      {1, 200, 0, 1}, {3, 50, 10, 2}, {1, 1, 0, 3}, {40, 150, 0, 4}};
   BatchOptions options;
   options.part_keys = 128;
   for (const HeadDims& dims : supported_dims()) {
@@ -151,6 +152,10 @@ TEST_CASE("a state is carried in and out") {
             options);
     }
   }
+  BatchProblem in_place = problem_of(4, 2, 64, causal());
+  in_place.carry_in = in_place.carry_out = true;
+  in_place.want_lse = false;
+  check(in_place, requests, {.in_place = true}, "out over in", options);
 }
 
 // The answer of a request alone, and among others, at another place, in other pages.

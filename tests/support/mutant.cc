@@ -93,6 +93,16 @@ std::vector<Mutant> to_try(std::vector<Mutant> all) {
 }
 
 bool try_mutant(const Mutant& mutant, const MutantRun& run, base::ThreadPool& pool) {
+  const Case c = make_case(run.problem, 99);
+  return try_mutant(mutant, run, [&](const Device& device) {
+    const DeviceAnswer answer = answer_of(device, c, run);
+    const auto oracle = attention::reference(c.problem, c.inputs(), pool);
+    return annulus::compare(c.problem, oracle, answer.result()).within_tolerance;
+  });
+}
+
+bool try_mutant(const Mutant& mutant, const MutantRun& run,
+                const std::function<bool(const Device&)>& is_right) {
   const Files files = mutated(mutant);
   const ScratchFolder folder;
   for (const auto& [name, text] : files) {
@@ -104,7 +114,6 @@ bool try_mutant(const Mutant& mutant, const MutantRun& run, base::ThreadPool& po
   device_options.name = run.device;
   device_options.template_dir = folder.path();
   const Device device = Device::open(device_options);
-  const Case c = make_case(run.problem, 99);
 
   device.counters(true);
   const device::Context& context = *api::inside(device).context;
@@ -120,10 +129,7 @@ bool try_mutant(const Mutant& mutant, const MutantRun& run, base::ThreadPool& po
     std::string outcome = "nothing";
     base::Json fault;
     try {
-      const DeviceAnswer answer = answer_of(device, c, run);
-      const auto oracle = attention::reference(c.problem, c.inputs(), pool);
-      if (!annulus::compare(c.problem, oracle, answer.result()).within_tolerance)
-        outcome = "wrong answer";
+      if (!is_right(device)) outcome = "wrong answer";
     } catch (const Error& error) {
       const std::string json = device::simulator_fault(context);
       REQUIRE_MESSAGE(!json.empty(), std::string(error.what()));

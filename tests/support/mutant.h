@@ -5,6 +5,7 @@
 // or the bank counter must find it. For changes that are no mistake nothing may be reported.
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -47,6 +48,11 @@ std::vector<Mutant> to_try(std::vector<Mutant> all);
 // Checks by doctest that every seed has the expected outcome. True where the checked mode named a
 // fault for every seed.
 bool try_mutant(const Mutant& mutant, const MutantRun& run, base::ThreadPool& pool);
+
+// The same of any run on a device: `is_right` runs the kernels and compares their answers. What is
+// fixed is taken of `run`, but for its problem and options.
+bool try_mutant(const Mutant& mutant, const MutantRun& run,
+                const std::function<bool(const Device&)>& is_right);
 
 }  // namespace annulus::test
 

@@ -11,6 +11,7 @@
 
 #include "attention/kernels/family.h"
 #include "attention/kernels/kernel_source.h"
+#include "attention/plan/plan.h"
 #include "base/fail.h"
 #include "harness.h"
 #include "jit/kernel_cache.h"
@@ -21,12 +22,54 @@ namespace {
 using namespace annulus;
 
 // The spec of causal attention without carried state, for any lengths.
-jit::KernelSpec causal(const attention::ShippedConfig& shipped) {
+jit::KernelSpec causal_spec(const attention::ShippedConfig& shipped) {
   attention::KernelFeatures features = {
       .dims = shipped.dims, .tile_order = kernels::TileOrder::kBand, .mask = "m.causal(q, k)"};
   const bool hopper = shipped.reach == attention::Reach::kHopper;
   return attention::kernel_spec(shipped.config, features,
                                 hopper ? jit::Arch{90, 'a'} : jit::Arch{80, '\0'});
+}
+
+// The kernel of a problem as an H200 gets it, H32 with 8 heads of keys, S16384, D128: what a plan
+// of it compiles.
+jit::KernelSpec planned(Pattern pattern) {
+  Problem problem;
+  problem.heads = 32;
+  problem.kv_heads = 8;
+  problem.seq_q = problem.seq_k = 16384;
+  problem.dim_qk = problem.dim_v = 128;
+  problem.pattern = std::move(pattern);
+  const attention::DeviceLimits limits = {{90, 'a'}, 132, 227 * 1024};
+  return attention::make_plan(problem, attention::choose_config(problem, limits), limits,
+                              {.dealt = attention::Dealt::kAsPays})
+      .spec;
+}
+
+// Every row of blocks keeps its own column and each eighth one before it.
+std::shared_ptr<const BlockLayout> kept_blocks() {
+  auto layout = std::make_shared<BlockLayout>(BlockLayout{
+      .block_rows = 128, .block_columns = 128, .seq_q = 16384, .seq_k = 16384, .indptr = {0}});
+  for (std::int32_t row = 0; row < 128; ++row) {
+    for (std::int32_t column = row % 8; column <= row; column += 8) {
+      layout->indices.push_back(column);
+    }
+    layout->indptr.push_back(static_cast<std::int64_t>(layout->indices.size()));
+  }
+  return layout;
+}
+
+// What engines and models ask for most, by the names that docs/patterns.md gives them.
+std::vector<std::pair<const char*, Pattern>> common_masks() {
+  return {{"dense", Pattern::parse("dense")},
+          {"causal", Pattern::parse("causal")},
+          {"sliding window", Pattern::parse("causal & window(4095, 0)")},
+          {"sinks and window", Pattern::parse("causal & (sink(64) | window(1023, 0))")},
+          {"window and global", Pattern::parse("window(255, 255) | global(64)")},
+          {"prefix", Pattern::parse("prefix(1000) | causal")},
+          {"documents", Pattern::parse("causal & documents([0, 3000, 9000, 12000])")},
+          {"hierarchical", Pattern::parse("preset(hierarchical_long_range)")},
+          {"list of blocks", blocks(kept_blocks())},
+          {"causal in a list of blocks", causal() & blocks(kept_blocks())}};
 }
 
 // Where one thread computes and nothing waits, `clock` is the processor time of the process: it
@@ -60,8 +103,8 @@ int main(int argc, char** argv) {
       if (shipped.dims.qk != dim || shipped.dims.v != dim) continue;
       if (shipped.config.family != &attention::mma_family) continue;
       bench.add({fmt::format("to cubin, D{} {}", dim, to_string(shipped.config)), "ms", bar, true},
-                compile(cubin, causal(shipped)));
-      if (dim == 128 && !d128) d128 = causal(shipped);
+                compile(cubin, causal_spec(shipped)));
+      if (dim == 128 && !d128) d128 = causal_spec(shipped);
     }
   }
   // No measured compilation is the first one of the process, because each measurement warms up
@@ -72,7 +115,11 @@ int main(int argc, char** argv) {
     const attention::ShippedConfig at = {
         {128, 128}, *attention::parse_config(config), attention::Reach::kHopper};
     bench.add({fmt::format("to cubin, D128 {}", config), "ms", bar, true},
-              compile(cubin, causal(at)));
+              compile(cubin, causal_spec(at)));
+  }
+  for (const auto& [name, pattern] : common_masks()) {
+    bench.add({fmt::format("to cubin, planned for an H200: {}", name), "ms", 800, true},
+              compile(cubin, planned(pattern)));
   }
   bench.add({"to PTX with lines, the first of D128", "ms", 0, true}, compile(ptx, *d128));
 

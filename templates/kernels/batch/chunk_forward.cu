@@ -73,8 +73,18 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   for (int at = static_cast<int>(blockIdx.x); at < works; at += static_cast<int>(gridDim.x)) {
     const int column = at % params.columns;
     const BatchWork work = params.tables.works[at / params.columns];
-    const BatchRow row = params.tables.rows[work.row];
+    // In shared memory, because what is asked of it in each step would take the registers of the
+    // output.
+    __shared__ BatchRow row;
+    __shared__ tile::PartTiles<kRuns, kColumns> tiles;
+    if (thread < sizeof(BatchRow) / 4) {
+      reinterpret_cast<int*>(&row)[thread] =
+          reinterpret_cast<const int*>(params.tables.rows + work.row)[thread];
+    }
+    __syncthreads();
     const int first_tile = work.part * params.part_tiles;
+    if (thread == 0) tiles = tile::PartTiles<kRuns, kColumns>(row.runs, first_tile);
+    __syncthreads();
     const int left = row.tiles - first_tile;
     const int count = left < params.part_tiles ? left : params.part_tiles;
 
@@ -82,7 +92,6 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
     const tile::TileRows<kDimQk, kDimV, kColumns, kThreads, kPages> copier(
         params, tile::head_rows<kPages>(params, places, row.request, column), thread);
     const tile::PageFinder<kRuns, kPages> finder(params, places, row);
-    const tile::PartTiles<kRuns, kColumns> tiles(row.runs, first_tile);
 
     tile::RowState<kRowTiles> state;
     float output[kRowTiles][kDimV / 8][4];

@@ -15,8 +15,14 @@ namespace {
 
 enum : int { kPrepareWarps = kPrepareThreads / 32 };
 
-// The sum of x over the threads before this one, and in *total over all. All threads call it.
-__device__ __noinline__ long long sum_before(long long x, long long* sums, long long* total) {
+// A number over the threads before this one, and over all.
+struct Scanned {
+  long long before;
+  long long all;
+};
+
+// The sum of x. All threads call it.
+__device__ __noinline__ Scanned sum_of(long long x, long long* sums) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int warp = static_cast<int>(threadIdx.x / 32);
   long long sum = x;
@@ -27,40 +33,39 @@ __device__ __noinline__ long long sum_before(long long x, long long* sums, long 
   }
   if (lane == 31) sums[warp] = sum;
   __syncthreads();
-  long long before = 0;
-  *total = 0;
+  Scanned scanned = {0, 0};
 #pragma unroll 1
   for (int w = 0; w < kPrepareWarps; ++w) {
-    if (w == warp) before = *total;
-    *total += sums[w];
+    if (w == warp) scanned.before = scanned.all;
+    scanned.all += sums[w];
   }
   __syncthreads();
-  return before + sum - x;
+  scanned.before += sum - x;
+  return scanned;
 }
 
-// The largest x of the threads before this one, and in *most of all; at least `least`. All threads
-// call it.
-__device__ __noinline__ int most_before(int x, int least, long long* mosts, int* most) {
+// The largest x, which is at least 0. All threads call it.
+__device__ __noinline__ Scanned largest_of(long long x, long long* mosts) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int warp = static_cast<int>(threadIdx.x / 32);
-  int up_to = x;
+  long long up_to = x;
 #pragma unroll
   for (int distance = 1; distance < 32; distance *= 2) {
-    const int other = __shfl_up_sync(0xffffffffu, up_to, distance);
+    const long long other = __shfl_up_sync(0xffffffffu, up_to, distance);
     if (lane >= distance) up_to = max(up_to, other);
   }
   if (lane == 31) mosts[warp] = up_to;
-  const int previous = __shfl_up_sync(0xffffffffu, up_to, 1);
+  const long long previous = __shfl_up_sync(0xffffffffu, up_to, 1);
   __syncthreads();
-  int before = least;
-  *most = least;
+  Scanned scanned = {0, 0};
 #pragma unroll 1
   for (int w = 0; w < kPrepareWarps; ++w) {
-    if (w == warp) before = *most;
-    *most = max(*most, static_cast<int>(mosts[w]));
+    if (w == warp) scanned.before = scanned.all;
+    scanned.all = max(scanned.all, mosts[w]);
   }
   __syncthreads();
-  return lane == 0 ? before : max(before, previous);
+  if (lane > 0) scanned.before = max(scanned.before, previous);
+  return scanned;
 }
 
 // What a request asks for, after clamping, but for the keys of all requests together.
@@ -158,24 +163,21 @@ __global__ void __launch_bounds__(kPrepareThreads)
   }
 
   // Requests: their own numbers, and how many tiles of rows come before each.
-  int ends = 0;  // of the rows of earlier requests
+  long long ends = 0;  // of the rows of earlier requests
   long long keys = 0, rows = 0;
   for (int first = 0; first < requests; first += kPrepareThreads) {
     const int r = first + thread;
     Checked checked = {{0, 0, 0, 0}, kNothingWrong};
     if (r < requests) checked = check(params, r);
     // Rows that an earlier request has are not this one's as well.
-    int all_ends;
-    const int end = checked.request.q_begin + checked.request.queries;
-    const int ends_before = most_before(end, ends, sums, &all_ends);
-    if (checked.request.queries > 0 && checked.request.q_begin < ends_before) {
+    const Scanned end = largest_of(checked.request.q_begin + checked.request.queries, sums);
+    if (checked.request.queries > 0 && checked.request.q_begin < max(ends, end.before)) {
       checked.request.queries = 0;
       checked.status = min(checked.status, status_of(r, kWrongRows));
     }
-    ends = all_ends;
-    long long all_keys, all_rows;
-    const long long keys_before = sum_before(checked.request.keys, sums, &all_keys);
-    if (keys + keys_before + checked.request.keys > params.keys) {
+    ends = max(ends, end.all);
+    const Scanned of_keys = sum_of(checked.request.keys, sums);
+    if (keys + of_keys.before + checked.request.keys > params.keys) {
       checked.request.keys = 0;
       checked.status = min(checked.status, status_of(r, kTooManyKeys));
     }
@@ -183,7 +185,8 @@ __global__ void __launch_bounds__(kPrepareThreads)
     const int queries = checked.request.queries;
     if (queries < of.least_queries || queries > of.most_queries) checked.request.queries = 0;
     const int tiles = tiles_of(of, checked.request.queries);
-    const long long rows_before = rows + sum_before(tiles, sums, &all_rows);
+    const Scanned of_rows = sum_of(tiles, sums);
+    const long long rows_before = rows + of_rows.before;
     // Requests share no rows, so that these are no more than planned.
     if (rows_before + tiles > tables.most_rows) {
       checked.request.queries = 0;
@@ -195,8 +198,8 @@ __global__ void __launch_bounds__(kPrepareThreads)
       tables.row_begin[r] = static_cast<int>(rows_before < most ? rows_before : most);
       if (checked.status != kNothingWrong) atomicMin(&status, checked.status);
     }
-    keys += all_keys;
-    rows += all_rows;
+    keys += of_keys.all;
+    rows += of_rows.all;
   }
   if (rows > tables.most_rows) rows = tables.most_rows;
   const int row_count = static_cast<int>(rows);
@@ -226,11 +229,13 @@ __global__ void __launch_bounds__(kPrepareThreads)
       row.parts = row.tiles == 0 ? 1 : (row.tiles + of.part_tiles - 1) / of.part_tiles;
       if (row.queries <= 0) row.parts = 0;
     }
-    long long all_works, all_slots, all_joined;
-    const long long works_before = works + sum_before(row.parts, sums, &all_works);
     const bool is_joined = row.parts > 1;
-    const long long slots_before = slots + sum_before(is_joined ? row.parts : 0, sums, &all_slots);
-    const long long joined_before = joined + sum_before(is_joined ? 1 : 0, sums, &all_joined);
+    const Scanned of_works = sum_of(row.parts, sums);
+    const Scanned of_slots = sum_of(is_joined ? row.parts : 0, sums);
+    const Scanned of_joined = sum_of(is_joined ? 1 : 0, sums);
+    const long long works_before = works + of_works.before;
+    const long long slots_before = slots + of_slots.before;
+    const long long joined_before = joined + of_joined.before;
     // The bounds of lengths bound these as well (src/batch/batch_plan.cc), so that nothing is cut
     // off here.
     const bool fits = works_before + row.parts <= tables.most_works &&
@@ -246,9 +251,9 @@ __global__ void __launch_bounds__(kPrepareThreads)
         atomicAdd(&bins[bin_of(of, last)], 1);
       }
     }
-    works += all_works;
-    slots += all_slots;
-    joined += all_joined;
+    works += of_works.all;
+    slots += of_slots.all;
+    joined += of_joined.all;
   }
   __syncthreads();
 

@@ -108,7 +108,8 @@ std::optional<std::string> mma_why_unsuited(const KernelConfig& any, const SuitQ
   const Problem& problem = question.problem;
   const Dims dims = {problem.dim_qk, problem.dim_v};
   if (fragment_registers(mma_config(any), dims) <= unspilled_registers(question.arch) ||
-      (is_plain(problem, question.positions) && !problem.carry_in &&
+      (is_plain(problem, question.positions) &&
+       question.positions == kernels::Positions::kOneSegment && !problem.carry_in &&
        is_folded(score_numbers(problem).scale))) {
     return std::nullopt;
   }

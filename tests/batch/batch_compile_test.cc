@@ -1,0 +1,81 @@
+// NVRTC and ptxas on the kernels of batches: none that ships spills or uses local memory.
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/env.h"
+#include "base/thread_pool.h"
+#include "batch/batch_config.h"
+#include "jit/compiler.h"
+#include "jit/disk_cache.h"
+#include "jit/kernel_cache.h"
+#include "support/nvrtc.h"
+
+namespace annulus::batch {
+namespace {
+
+// A band of scaled scores, as engines have it.
+BatchFeatures plain(const attention::Dims& dims) {
+  return {.attention = {.dims = dims, .mask = "m.causal(q, k)"}, .pages = kernels::Pages::k16};
+}
+
+// What takes the most registers.
+BatchFeatures all(const attention::Dims& dims) {
+  return {.attention = {.dims = dims,
+                        .dtype = Dtype::kFloat16,
+                        .dtype_o = Dtype::kFloat16,
+                        .score = kernels::Score::kSoftcap,
+                        .alibi = true,
+                        .bias = true,
+                        .sink_logit = true,
+                        .carry_in = true,
+                        .mask = "m.causal(q, k) & (m.window(0, 1, q, k) | m.sink(2, q, k) | "
+                                "m.documents(3, 4, q, k))"},
+          .pages = kernels::Pages::kAny,
+          .runs = kernels::kMostRuns};
+}
+
+TEST_CASE("no kernel of batches spills or uses local memory") {
+  struct Case {
+    std::string text;
+    jit::KernelSpec spec;
+    int threads;  // that a multiprocessor holds
+    std::string outcome = {};
+  };
+  std::vector<Case> cases;
+  const jit::Arch ampere = {80, '\0'}, hopper = {90, 'a'};
+  bool turn = false;
+  for (const ShippedBatchConfig& shipped : shipped_batch_configs()) {
+    const BatchFeatures features = turn ? plain(shipped.dims) : all(shipped.dims);
+    const jit::Arch arch = turn ? hopper : ampere;
+    cases.push_back({to_string(shipped.config), rows_spec(shipped.config, features, arch),
+                     shipped.config.threads() * shipped.config.resident});
+    turn = !turn;
+  }
+  cases.push_back({"combine_parts", combine_spec(all({256, 256}), ampere), 128});
+  cases.push_back({"prepare_batch", prepare_spec(hopper), 512});
+  const auto library = test::nvrtc();
+  if (!library) return;
+  const jit::Compiler compiler(library, jit::TemplateSet::embedded(), jit::ImageKind::kCubin);
+  jit::DiskCache disk({.folder = base::read_environment().cache_dir});
+  base::ThreadPool pool;
+  pool.parallel_for(static_cast<std::int64_t>(cases.size()), [&](std::int64_t index, int) {
+    Case& one = cases[static_cast<std::size_t>(index)];
+    const jit::KernelRequest request = compiler.prepare(one.spec);
+    const jit::ResourceUsage usage = jit::obtain_kernel(disk, request.key, [&] {
+                                       return compiler.compile(request);
+                                     }).kernel.usage;
+    const bool good = usage.known && usage.spill_store_bytes == 0 && usage.local_bytes == 0 &&
+                      (usage.registers + 7) / 8 * 8 * one.threads <= 65536;
+    if (!good) one.outcome = jit::to_string(usage);
+  });
+  for (const Case& one : cases) {
+    CAPTURE(one.text);
+    CHECK(one.outcome == "");
+  }
+}
+
+}  // namespace
+}  // namespace annulus::batch

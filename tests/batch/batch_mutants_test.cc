@@ -1,0 +1,153 @@
+// Mutants of the kernels of batches: each mistake is a fault of the checked mode, or a wrong answer
+// of some request.
+
+#include <doctest/doctest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "batch/batch_case.h"
+#include "support/device.h"
+#include "support/mutant.h"
+#include "support/nvrtc.h"
+
+namespace {
+
+using namespace annulus;
+using test::BatchCase;
+using test::Mutant;
+using test::Request;
+
+constexpr char kDecode[] = "kernels/batch/decode_forward.cu";
+constexpr char kChunk[] = "kernels/batch/chunk_forward.cu";
+constexpr char kCombine[] = "kernels/batch/combine_parts.cu";
+constexpr char kPrepare[] = "kernels/batch/prepare_batch.cu";
+constexpr char kRows[] = "tile/key_rows.cuh";
+constexpr char kRow[] = "tile/batch_row.cuh";
+
+const std::set<std::string> kWrong = {"wrong answer"};
+// Where memory of nobody, or of others, is read as well.
+const std::set<std::string> kElsewhere = {"wrong answer", "uninitialised read", "out of bounds",
+                                          "global memory race"};
+const std::set<std::string> kEarly = {"wrong answer", "shared memory race", "uninitialised read",
+                                      "access to bytes in flight"};
+
+std::vector<Mutant> mutants() {
+  return {
+      {"nothing is changed", {}, {"nothing", "bank conflicts"}},
+      // Pages.
+      {"the next page is read",
+       {{kRows, "place.k_page = pages_.k_page(entry);",
+         "place.k_page = pages_.k_page(entry + 1);"}},
+       kElsewhere},
+      {"V has the pages of K",
+       {{kRows, "return v_pages_ == k_pages_ ? k_page : v_pages_[entry];", "return k_page;"}},
+       kElsewhere},
+      {"a request has the pages of the next one",
+       {{kRows, "table.begin[row.request]", "table.begin[row.request + 1]"}},
+       kElsewhere},
+      {"keys that no query sees are looked up",
+       {{kRows, "KeyPlace place = {first, 0, 0, key, pages_.sees(key)};",
+         "KeyPlace place = {first, 0, 0, key, true};"}},
+       kElsewhere},
+      {"the row in a page is a key",
+       {{kRows, "return key - entry * params_.page_rows;", "return key;"}},
+       kElsewhere},
+      {"keys of chunks begin a row late",
+       {{kRows, "return {k_ + k_page * k_page_bytes(), v_ + v_page * v_page_bytes(), row};",
+         "return {k_ + k_page * k_page_bytes(), v_ + v_page * v_page_bytes(), row + 1};"}},
+       kElsewhere},
+      // Keys that are not there.
+      {"keys beyond the end are not hidden",
+       {{kDecode, "if (present != kAll || !full) {", "if (!full && present == 0) {"}},
+       kWrong},
+      {"keys of chunks beyond the end are not hidden",
+       {{kChunk, "if (!full || !present.all()) {", "if (!full && present.words[0] == 0) {"}},
+       kWrong},
+      // Heads and queries.
+      {"a head of another group",
+       {{kRow, "head = column / params.head_tiles * params.group + of_group + of_tile;",
+         "head = column / params.head_tiles + of_group + of_tile;"}},
+       kElsewhere},
+      {"positions of the first query for all",
+       {{kRow, "query = row / params.tile_heads;", "query = row / params.tile_heads * 0;"}},
+       kElsewhere},
+      // Waiting.
+      {"keys are not waited for",
+       {{kDecode, "ptx::wait_copies<kStages - 2>();", "ptx::wait_copies<kStages - 1>();"}},
+       kEarly},
+      {"no barrier before a chunk's tile is read",
+       {{kChunk, "ptx::wait_copies<kStages - 2>();\n        __syncthreads();",
+         "ptx::wait_copies<kStages - 2>();"}},
+       kEarly},
+      {"Q is not waited for",
+       {{kDecode, "ptx::wait_copies<kStages - 1>();\n    __syncthreads();\n    query.keep();",
+         "query.keep();"}},
+       kEarly},
+      {"states of warps are joined before they are there",
+       {{kDecode,
+         "tile::stage_rows(state, output, 0, mine, kAccPitch, lane);\n    __syncthreads();",
+         "tile::stage_rows(state, output, 0, mine, kAccPitch, lane);"}},
+       kEarly},
+      // Parts.
+      {"the last part is joined twice",
+       {{kCombine, "for (int part = 0; part < row.parts; ++part) {\n        take",
+         "for (int part = 0; part <= row.parts; ++part) {\n        take"}},
+       kElsewhere},
+      {"every part is the first",
+       {{kRow, "slot_row(params, tile.slot + work.part, column, packed)",
+         "slot_row(params, tile.slot, column, packed)"}},
+       kElsewhere},
+      {"a part begins at the first tile",
+       {{kDecode, "const int first_tile = work.part * params.part_tiles;",
+         "const int first_tile = 0 * work.part;"}},
+       kWrong},
+      // Lists.
+      {"the last part of a row is not listed",
+       {{kPrepare, "tables.works[atomicAdd(&bins[bin_of(of, last)], 1)] = {at, parts - 1};",
+         "tables.works[atomicAdd(&bins[bin_of(of, last)], 1)] = {at, 0};"}},
+       kElsewhere},
+      {"rows begin with the request before",
+       {{kPrepare, "row.q_row = request.q_begin + first_query;",
+         "row.q_row = request.q_begin + first_query - 1;"}},
+       kElsewhere},
+      {"a lane's sum is left out",
+       {{kPrepare, "scanned.before += sum - x;", "scanned.before += sum - x - (lane == 3);"}},
+       {"wrong answer", "uninitialised read", "out of bounds", "global memory race"}},
+  };
+}
+
+TEST_CASE("mistakes in the kernels of batches are noticed") {
+  if (!test::on_simulator() || !test::nvrtc()) return;
+  const std::vector<Request> requests = {{1, 300, 0, 1}, {2, 60, 0, 2},   {1, 17, 0, 3},
+                                         {3, 200, 5, 4}, {37, 130, 0, 5}, {1, 1, 0, 6}};
+  BatchProblem problem;
+  problem.heads = 4;
+  problem.kv_heads = 2;
+  problem.dim_qk = problem.dim_v = 64;
+  problem.pattern = Pattern::parse("causal & window(220, 0)");
+  problem.page_rows = 16;
+  problem.want_lse = true;
+  problem.most = test::bounds_of(requests);
+  problem.most.rows += 1;
+  BatchOptions options;
+  options.part_keys = 128;
+  test::MutantRun run;
+  run.device = test::device_name();
+  run.seeds = 2;
+  for (const Mutant& mutant : test::to_try(mutants())) {
+    CAPTURE(mutant.name);
+    test::try_mutant(mutant, run, [&](const Device& device) {
+      const BatchPlan plan = plan_batch(device, problem, options);
+      const BatchCase step(device, plan, requests,
+                           {.listed = true, .own_tables = true, .gap = 1, .seed = 3});
+      step.run();
+      bool untouched = true;
+      const std::vector<test::Answer> answers = step.answers(&untouched);
+      return untouched && test::first_wrong(problem, requests, answers).empty();
+    });
+  }
+}
+
+}  // namespace
