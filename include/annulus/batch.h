@@ -73,7 +73,7 @@ struct BatchOptions {
   int max_multiprocessors = 0;
   // Requests whose queries see more keys than this are computed in parts of this many keys, side
   // by side, and joined. A request's answer depends on the number, and on nothing of the requests
-  // beside it. 0: chosen from the bounds, once for the plan: PlanInfo tells. A multiple of 128
+  // beside it. 0: chosen from the bounds, once for the plan: BatchInfo tells. A multiple of 128
   // from 128 to 2^20.
   std::int64_t part_keys = 0;
   // The most workspace; 0: no limit. A plan that needs more takes longer parts, and where that does
@@ -162,7 +162,8 @@ struct BatchOperands {
 enum class BatchRule : int {
   kNone = 0,
   kRequests = 1,   // there are more than planned, or a negative number
-  kRows = 2,       // q_begin descends, is negative, or ends beyond BatchBounds::rows
+  kRows = 2,       // q_begin descends, is negative, ends beyond BatchBounds::rows, or names rows
+                   // that an earlier request has
   kRowsOfOne = 3,  // more rows than BatchBounds::rows_of_one
   kKeys = 4,       // a length that is negative or beyond BatchBounds::keys_of_one
   kPages = 5,      // keys beyond the entries of the request's pages, or a negative begin
@@ -172,9 +173,9 @@ enum class BatchRule : int {
 };
 ANNULUS_EXPORT const char* to_string(BatchRule rule);  // a few words: "rows of Q that descend"
 
-// What prepare() and the runs behind it have found. A request that breaks kRows or kRowsOfOne has
-// no queries, one that breaks another rule no keys (kPage: not those of that page); all others are
-// right.
+// What prepare() and the runs behind it have found. Where there are more requests than planned, the
+// first of them are computed. A request that breaks kRows or kRowsOfOne has no queries, one that
+// breaks another rule no keys (kPage: not those of that page); all others are right.
 struct BatchStatus {
   BatchRule rule = BatchRule::kNone;  // the first that the request breaks
   std::int64_t request = 0;           // the first that breaks one
@@ -182,8 +183,8 @@ struct BatchStatus {
 
 // Everything that was decided, for people and for logs.
 struct BatchInfo {
-  // Of the kernels, that of requests with few queries first: "decode m16 n64 w4 s2 q x2, chunk m128
-  // n64 w8 s2". All numbers below that are of a kernel are of that one.
+  // The kernel of requests with few queries, then that of others: "decode m16 n64 w4 s2 q x2, chunk
+  // m128 n64 w8 s2". All numbers below that are of a kernel are of the first.
   std::string config;
   std::vector<std::string> decisions;  // one line each
   std::string specialised_source;      // what the compiler was given for it
@@ -246,7 +247,9 @@ ANNULUS_EXPORT void validate(const BatchProblem& problem);
 
 // Decides, compiles and uploads. Throws what validate() throws, Error{kInvalidArgument} for options
 // out of range, Error{kUnsupported} where the pattern's rows are not bands or runs or the device
-// has no kernel, Error{kOutOfMemory}, Error{kCompile} and Error{kDevice}.
+// has no kernel, Error{kOutOfMemory}, Error{kCompile}, Error{kDevice}, and Error{kLimit,
+// kCancelled} where the pattern takes more work than the default limit, or than that of a WorkScope
+// around the call (annulus/work_limit.h).
 ANNULUS_EXPORT BatchPlan plan_batch(const Device& device, const BatchProblem& problem,
                                     const BatchOptions& options = {});
 

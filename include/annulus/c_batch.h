@@ -113,8 +113,8 @@ ANNULUS_EXPORT annulus_status annulus_batch_plan_destroy(annulus_batch_plan* pla
 // Everything that was decided.
 typedef struct annulus_batch_plan_info {
   size_t struct_size;
-  // Of the kernels, that of requests with few queries first. All numbers below that are of a kernel
-  // are of that one.
+  // The kernel of requests with few queries, then that of others. All numbers below that are of a
+  // kernel are of the first.
   const char* config;
   const char* decisions;           // lines
   const char* specialised_source;  // what the compiler was given for it
@@ -257,7 +257,8 @@ ANNULUS_EXPORT annulus_status annulus_batch_plan_run(annulus_batch_plan* plan, v
 typedef enum annulus_batch_rule {
   ANNULUS_RULE_NONE = 0,
   ANNULUS_RULE_REQUESTS = 1,     // there are more than planned, or a negative number
-  ANNULUS_RULE_ROWS = 2,         // q_begin descends, is negative, or ends beyond the bound
+  ANNULUS_RULE_ROWS = 2,         // q_begin descends, is negative, ends beyond the bound, or names
+                                 // rows that an earlier request has
   ANNULUS_RULE_ROWS_OF_ONE = 3,  // more rows than rows_of_one
   ANNULUS_RULE_KEYS = 4,         // a length that is negative or beyond keys_of_one
   ANNULUS_RULE_PAGES = 5,        // keys beyond the entries of its pages, or a negative begin
@@ -269,7 +270,8 @@ typedef enum annulus_batch_rule {
 // "positions beyond 2^30", ...; "an unknown rule" for any other number.
 ANNULUS_EXPORT const char* annulus_batch_rule_text(int rule);
 
-// What prepare and the runs behind it have found. A request that breaks a rule of rows has no
+// What prepare and the runs behind it have found. Where there are more requests than planned, the
+// first of them are computed. A request that breaks a rule of rows has no
 // queries, one that breaks another no keys (ANNULUS_RULE_PAGE: not those of that page); all others
 // are right.
 typedef struct annulus_batch_status {

@@ -17,8 +17,8 @@ std::int64_t stage_bytes(const BatchConfig& config, const attention::Dims& dims)
   return config.tile_columns * (dims.qk + dims.v) * kElementBytes;
 }
 
-// Of each head dim the deepest pipeline first. Two CTAs to a multiprocessor fill the time in which
-// one of them begins or ends a work.
+// The deepest pipeline of each head dim comes first. Two CTAs to a multiprocessor fill the time in
+// which one of them begins or ends a work.
 constexpr BatchConfig decode(int columns, int stages, bool query_in_registers, int resident) {
   return {Kind::kDecode, kernels::kPackedRows, columns, 4, stages, query_in_registers, resident};
 }

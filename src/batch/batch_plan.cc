@@ -268,7 +268,7 @@ const char* to_string(BatchRule rule) {
     case BatchRule::kRequests:
       return "more requests than planned, or a negative number";
     case BatchRule::kRows:
-      return "rows of Q that descend, are negative, or end beyond the bound";
+      return "rows of Q that descend, are negative, end beyond the bound, or are an earlier one's";
     case BatchRule::kRowsOfOne:
       return "more rows of Q than one request may have";
     case BatchRule::kKeys:

@@ -36,7 +36,7 @@ void check_unused(const char* name, const void* data, const char* reason) {
   base::fail(ErrorCode::kInvalidArgument, "{} is given, but {}; leave it null", name, reason);
 }
 
-// Strides in elements, of which copies take 8 at a time. `span` is how often each is taken.
+// Strides count elements, of which copies take 8 at a time.
 void check_stride(const char* tensor, const char* axis, std::int64_t stride) {
   constexpr std::int64_t kFar = std::int64_t{1} << 58;
   if (stride % 8 == 0 && stride > -kFar && stride < kFar) return;

@@ -16,8 +16,8 @@
 //
 // A tile of query rows is up to M rows of (query, head of the group): row r is query r / tile_heads
 // of the tile and head r mod tile_heads of the tile's heads, which share one head of K and V. M is
-// kPackedRows in decode_forward and larger in chunk_forward. Where keys are parted follows from a request's own lengths alone, so its answer does not
-// depend on the requests beside it.
+// kPackedRows in decode_forward and larger in chunk_forward. Where keys are parted follows from a
+// request's own lengths alone, so its answer does not depend on the requests beside it.
 
 #include "params/attention_params.h"
 
@@ -37,7 +37,7 @@ enum : int {
   kMostRuns = 3,     // runs of keys that a tile of rows may have
   kMostForms = 16,   // of a pattern
   kPrepareThreads = 512,
-  kPartBins = 64,     // of parts by length, which are listed longest first
+  kPartBins = 64,  // of parts by length, which are listed longest first
 };
 
 // How the rows of K and V are found; a constant of the kernel. The number is how many neighbouring
@@ -186,11 +186,9 @@ struct alignas(16) BatchRow {
   int queries;     // at least 1
   int position;    // of its first query
   int k_position;  // of the request's key 0
-  int keys;        // of the request
   int tiles;       // of keys, that some query sees
   int parts;       // of those tiles, at least 1
   int slot;        // of its first part, where it has several
-  int padding[3];
   KeyRuns runs;
 };
 
@@ -224,7 +222,7 @@ struct BatchStatus {
 enum : unsigned { kNothingWrong = 0xffffffffu };
 enum Rule : unsigned {
   kTooManyRequests = 1,
-  kWrongRows = 2,  // q_begin descends, is negative, or ends beyond the bound
+  kWrongRows = 2,  // q_begin descends, is negative, ends beyond the bound, or is another's row
   kTooManyRowsOfOne = 3,
   kWrongKeys = 4,    // a length that is negative or beyond the bound of one request
   kTooFewPages = 5,  // a length beyond what the request's entries or slab hold
@@ -241,9 +239,7 @@ struct alignas(16) BatchHeader {
   int rows;
   int works;
   int joined;  // rows with several parts
-  int requests;
   BatchStatus status;
-  int padding[3];
   KeyPlaces places;
 };
 

@@ -78,9 +78,8 @@ __device__ __forceinline__ void copy_row(unsigned to, const char* from, bool exi
   if constexpr (kGroups > 1) copy_row<kBytes, kGroups - 1>(to, from, exists);
 }
 
-// What the lane of a key knows of it: lane i of key `first` + i mod kKeys.
+// What the lane of a key knows of it: lane i of key i mod kKeys of those that were asked for.
 struct KeyPlace {
-  int first;  // the same in all lanes
   int k_page;
   int v_page;
   int row;  // in its page, or of the request
@@ -238,7 +237,7 @@ class KeyFinder {
   // The place of the lane's key, of kKeys keys from `first` on.
   __device__ __forceinline__ KeyPlace find(int first) const {
     const int key = first + lane_key_;
-    KeyPlace place = {first, 0, 0, key, pages_.sees(key)};
+    KeyPlace place = {0, 0, key, pages_.sees(key)};
     if constexpr (kPages != Pages::kNone) {
       const int entry = pages_.entry(key);
       place.row = pages_.row(key, entry);
@@ -443,8 +442,8 @@ class TileRows {
     const char* v;
     int row;
   };
-  // That of the unit of the thread's row of a pass; of one that does not exist, where K and V
-  // begin. Requires: all threads of the warp call it.
+  // Where the unit of the thread's row of a pass begins, or where K and V begin if the row does not
+  // exist. Requires: all threads of the warp call it.
   __device__ __forceinline__ Origin origin(const Places& places, int pass, int unit,
                                            bool exists) const {
     // The rows of a pass are in units of one look.

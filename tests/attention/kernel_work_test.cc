@@ -173,7 +173,7 @@ TEST_CASE("a kernel rescales in the share of steps that is estimated") {
   };
   const double all = ordered(true), none = ordered(false);
   const double warps = 8 * 1024 / 128;
-  // Of the first step nothing is rescaled.
+  // In the first step nothing is rescaled.
   CHECK(all - none == doctest::Approx(warps * (kSteps - 1) * 64).epsilon(0.1));
   const double expected = (moved_share(kSteps) * kSteps - 1) / (kSteps - 1);
   CHECK((counted(drawn) - none) / (all - none) == doctest::Approx(expected).epsilon(0.06));

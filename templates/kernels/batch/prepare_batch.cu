@@ -117,7 +117,7 @@ __device__ __forceinline__ Checked check(const PrepareParams& params, int r) {
   return checked;
 }
 
-// Of a request's queries.
+// How many tiles of rows a request with so many queries has.
 __device__ __forceinline__ int tiles_of(const BatchClass& of, int queries) {
   return (queries + of.tile_queries - 1) / of.tile_queries;
 }
@@ -220,10 +220,9 @@ __global__ void __launch_bounds__(kPrepareThreads)
       row.queries = left < of.tile_queries ? left : of.tile_queries;
       row.position = request.k_position + request.keys - request.queries + first_query;
       row.k_position = request.k_position;
-      row.keys = request.keys;
       if (row.queries > 0) {
         row.runs = runs_of(params.forms, params.form_count, row.position, row.queries,
-                           row.k_position, row.keys);
+                           row.k_position, request.keys);
       }
       row.tiles = row.runs.tiles(of.tile_columns);
       row.parts = row.tiles == 0 ? 1 : (row.tiles + of.part_tiles - 1) / of.part_tiles;
@@ -269,7 +268,6 @@ __global__ void __launch_bounds__(kPrepareThreads)
     header.rows = row_count;
     header.works = before;
     header.joined = static_cast<int>(joined);
-    header.requests = requests;
     header.status.first = status;
     header.places = params.places;
     *tables.header = header;
