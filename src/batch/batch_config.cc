@@ -20,10 +20,10 @@ std::int64_t stage_bytes(const BatchConfig& config, const attention::Dims& dims)
 // The deepest pipeline of each head dim comes first. Two CTAs to a multiprocessor fill the time in
 // which one of them begins or ends a work.
 constexpr BatchConfig decode(int columns, int stages, bool query_in_registers, int resident) {
-  return {Kind::kDecode, kernels::kPackedRows, columns, 4, stages, query_in_registers, resident};
+  return {&kDecodeKernel, kernels::kPackedRows, columns, 4, stages, query_in_registers, resident};
 }
 constexpr BatchConfig chunk(int rows, int columns, int warps, int resident) {
-  return {Kind::kChunk, rows, columns, warps, 2, false, resident};
+  return {&kChunkKernel, rows, columns, warps, 2, false, resident};
 }
 // clang-format off
 constexpr ShippedBatchConfig kShipped[] = {
@@ -58,24 +58,33 @@ constexpr ShippedBatchConfig kShipped[] = {
 };
 // clang-format on
 
-const char* name_of(Kind kind) { return kind == Kind::kDecode ? "decode" : "chunk"; }
-
 }  // namespace
 
+constinit const BatchKernel kDecodeKernel = {.name = "decode",
+                                             .entry = "decode_forward",
+                                             .source = "kernels/batch/decode_forward.cu",
+                                             .shares_rows = true,
+                                             .takes_parts = true};
+constinit const BatchKernel kChunkKernel = {.name = "chunk",
+                                            .entry = "chunk_forward",
+                                            .source = "kernels/batch/chunk_forward.cu",
+                                            .shares_rows = false,
+                                            .takes_parts = false};
+
 std::string to_string(const BatchConfig& config) {
-  std::string text = fmt::format("{} m{} n{} w{} s{}", name_of(config.kind), config.tile_rows,
+  std::string text = fmt::format("{} m{} n{} w{} s{}", config.kernel->name, config.tile_rows,
                                  config.tile_columns, config.warps, config.stages);
   if (config.query_in_registers) text += " q";
   if (config.resident > 1) text += fmt::format(" x{}", config.resident);
   return text;
 }
 
-// Q, the buffers of K and V, and in decode_forward m and l of the rows of each warp.
+// Q, the buffers of K and V, and where warps share rows m and l of each warp.
 std::int64_t shared_bytes(const BatchConfig& config, const attention::Dims& dims) {
   const std::int64_t row_states =
       config.warps * kernels::kPackedRows * 2 * std::int64_t{sizeof(float)};
   return config.tile_rows * dims.qk * kElementBytes + config.stages * stage_bytes(config, dims) +
-         (config.kind == Kind::kDecode ? row_states : 0);
+         (config.kernel->shares_rows ? row_states : 0);
 }
 
 std::int64_t bytes_under_way(const BatchConfig& config, const attention::Dims& dims) {
@@ -101,38 +110,34 @@ std::optional<std::string> why_not(const BatchConfig& config, const attention::D
   return std::nullopt;
 }
 
-BatchConfig choose_config(Kind kind, const attention::Dims& dims,
+BatchConfig choose_config(const BatchKernel& kernel, const attention::Dims& dims,
                           const attention::DeviceLimits& limits) {
   std::string reason = "there is none for these head dims";
   for (const ShippedBatchConfig& shipped : kShipped) {
     const bool asked =
-        shipped.config.kind == kind && shipped.dims.qk == dims.qk && shipped.dims.v == dims.v;
+        shipped.config.kernel == &kernel && shipped.dims.qk == dims.qk && shipped.dims.v == dims.v;
     if (!asked) continue;
     auto why = why_not(shipped.config, dims, limits);
     if (!why) return shipped.config;
     reason = std::move(*why);
   }
   base::fail(ErrorCode::kUnsupported, "no {} kernel for batches of head dims {}/{} on {}: {}",
-             name_of(kind), dims.qk, dims.v, jit::to_string(limits.arch), reason);
+             kernel.name, dims.qk, dims.v, jit::to_string(limits.arch), reason);
 }
 
 jit::KernelSpec rows_spec(const BatchConfig& config, const BatchFeatures& features,
                           jit::Arch arch) {
   using jit::Constant;
-  std::vector<Constant> own = {Constant::integer("kWarps", config.warps),
-                               Constant::integer("kResident", config.resident),
-                               Constant::integer("kRuns", features.runs),
-                               Constant::integer("kPages", static_cast<int>(features.pages))};
-  if (config.kind == Kind::kDecode) {
-    own.push_back(Constant::integer("kKeys", config.tile_columns / config.warps));
-    own.push_back(Constant::boolean("kQueryInRegisters", config.query_in_registers));
-    return attention::forward_spec("decode_forward", "kernels/batch/decode_forward.cu",
-                                   config.stages, own, features.attention, arch);
-  }
-  own.push_back(Constant::integer("kTileRows", config.tile_rows));
-  own.push_back(Constant::integer("kTileColumns", config.tile_columns));
-  return attention::forward_spec("chunk_forward", "kernels/batch/chunk_forward.cu", config.stages,
-                                 own, features.attention, arch);
+  const std::vector<Constant> own = {
+      Constant::integer("kWarps", config.warps),
+      Constant::integer("kResident", config.resident),
+      Constant::integer("kTileRows", config.tile_rows),
+      Constant::integer("kTileColumns", config.tile_columns),
+      Constant::integer("kRuns", features.runs),
+      Constant::integer("kPages", static_cast<int>(features.pages)),
+      Constant::boolean("kQueryInRegisters", config.query_in_registers)};
+  return attention::forward_spec(config.kernel->entry, config.kernel->source, config.stages, own,
+                                 features.attention, arch);
 }
 
 jit::KernelSpec combine_spec(const BatchFeatures& features, jit::Arch arch) {

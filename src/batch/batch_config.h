@@ -16,13 +16,27 @@
 
 namespace annulus::batch {
 
-enum class Kind { kDecode, kChunk };
+// What planning has to know of such a kernel. It is the record of its template, whose constants are
+// those of every other one here.
+struct BatchKernel {
+  const char* name;    // for people: "decode"
+  const char* entry;   // "decode_forward"
+  const char* source;  // its template
+  // Its warps have the same rows and take keys of their own, so that each leaves m and l of them in
+  // shared memory; otherwise each warp has rows of its own.
+  bool shares_rows;
+  // Keys may be computed in parts. Where there are many rows these keep a device busy without, and
+  // the states of parts would be large.
+  bool takes_parts;
+};
+extern const BatchKernel kDecodeKernel;
+extern const BatchKernel kChunkKernel;
 
 struct BatchConfig {
-  Kind kind = Kind::kDecode;
-  int tile_rows = kernels::kPackedRows;  // M; of kDecode always kPackedRows, which all warps share
-  int tile_columns = 64;                 // N; of kDecode each warp has a quarter of them
-  int warps = 4;                         // of kDecode always 4
+  const BatchKernel* kernel = &kDecodeKernel;
+  int tile_rows = kernels::kPackedRows;  // M; decode_forward has kPackedRows
+  int tile_columns = 64;                 // N
+  int warps = 4;                         // decode_forward has 4
   int stages = 2;                        // buffers of K and V
   bool query_in_registers = true;        // else Q is read again from shared memory in every step
   int resident = 2;                      // CTAs that one multiprocessor holds
@@ -40,7 +54,7 @@ std::int64_t shared_bytes(const BatchConfig& config, const attention::Dims& dims
 // Bytes of K and V that a multiprocessor has under way while its warps compute with others.
 std::int64_t bytes_under_way(const BatchConfig& config, const attention::Dims& dims);
 
-// All configurations, those of each kind and head dim the best first.
+// All configurations, those of each kernel and head dim the best first.
 struct ShippedBatchConfig {
   attention::Dims dims;
   BatchConfig config;
@@ -51,8 +65,8 @@ std::vector<ShippedBatchConfig> shipped_batch_configs();
 std::optional<std::string> why_not(const BatchConfig& config, const attention::Dims& dims,
                                    const attention::DeviceLimits& limits);
 
-// The first of a kind that the device can run. Throws Error{kUnsupported}.
-BatchConfig choose_config(Kind kind, const attention::Dims& dims,
+// The first of a kernel that the device can run. Throws Error{kUnsupported}.
+BatchConfig choose_config(const BatchKernel& kernel, const attention::Dims& dims,
                           const attention::DeviceLimits& limits);
 
 // What these kernels are specialised by, besides the features of attention.

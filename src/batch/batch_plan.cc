@@ -46,8 +46,7 @@ std::int64_t choose_part(const BatchProblem& problem, const ClassPlan& plan, std
   while (part < kLong && problem.most.keys * plan.packing.columns / (2 * part) >= kWaves * ctas) {
     part *= 2;
   }
-  const std::int64_t most =
-      most_bytes > 0 ? std::min(most_bytes, kMostStateBytes) : kMostStateBytes;
+  const std::int64_t most = std::min(most_bytes, kMostStateBytes);
   while (part < kMostPart && part < problem.most.keys_of_one &&
          lay_out(problem, plan.packing, plan.most_queries, part, 0).end > most) {
     part *= 2;
@@ -161,19 +160,19 @@ std::vector<ClassPlan> classes_of(const BatchProblem& problem,
   const std::int64_t group = problem.heads / problem.kv_heads;
   const std::int64_t few =
       std::min(std::max<std::int64_t>(1, kMostDecodeRows / group), problem.most.rows_of_one);
-  const auto add = [&](std::vector<ClassPlan>* classes, Kind kind, std::int64_t least,
-                       std::int64_t most) {
+  const auto add = [&](std::vector<ClassPlan>* classes, const BatchKernel& kernel,
+                       std::int64_t least, std::int64_t most) {
     ClassPlan made;
-    made.config = choose_config(kind, dims, limits);
+    made.config = choose_config(kernel, dims, limits);
     made.packing = pack(problem, made.config.tile_rows);
     made.least_queries = least;
     made.most_queries = most;
     classes->push_back(std::move(made));
   };
   std::vector<ClassPlan> classes;
-  add(&classes, Kind::kDecode, 1, few);
+  add(&classes, kDecodeKernel, 1, few);
   if (problem.most.rows_of_one > few) {
-    add(&classes, Kind::kChunk, few + 1, problem.most.rows_of_one);
+    add(&classes, kChunkKernel, few + 1, problem.most.rows_of_one);
   }
   return classes;
 }
@@ -203,13 +202,20 @@ BatchPlanData make_plan(const BatchProblem& given, const BatchOptions& options,
   const int multiprocessors = options.max_multiprocessors > 0
                                   ? std::min(options.max_multiprocessors, limits.multiprocessors)
                                   : limits.multiprocessors;
+  // What is left of the caller's limit for the classes that may part keys.
+  std::int64_t left = options.max_workspace_bytes > 0 ? options.max_workspace_bytes
+                                                      : std::numeric_limits<std::int64_t>::max();
+  for (ClassPlan& of : plan.classes) {
+    if (of.config.kernel->takes_parts) continue;
+    of.part_keys = base::round_up(problem.most.keys_of_one, kLeastPart);
+    left -= std::min(left, lay_out(problem, of.packing, of.most_queries, of.part_keys, 0).end);
+  }
   for (ClassPlan& of : plan.classes) {
     const std::int64_t resident = std::int64_t{multiprocessors} * of.config.resident;
-    // Rows of a chunk are many enough to keep all CTAs busy, and their states would be large.
-    of.part_keys =
-        of.config.kind == Kind::kChunk ? base::round_up(problem.most.keys_of_one, kLeastPart)
-        : options.part_keys > 0        ? options.part_keys
-                                : choose_part(problem, of, resident, options.max_workspace_bytes);
+    if (of.config.kernel->takes_parts) {
+      of.part_keys =
+          options.part_keys > 0 ? options.part_keys : choose_part(problem, of, resident, left);
+    }
     of.lists = lay_out(problem, of.packing, of.most_queries, of.part_keys, plan.workspace_bytes);
     plan.workspace_bytes = of.lists.end;
     if (of.lists.end == std::numeric_limits<std::int64_t>::max()) {

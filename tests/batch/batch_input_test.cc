@@ -204,6 +204,18 @@ TEST_CASE("one captured graph serves every step within the bounds") {
   CHECK(table.graph_destroy(graph) == 0);
 }
 
+TEST_CASE("with a limit of workspace parts are longer, so that all lists together fit") {
+  BatchProblem problem = problem_for(kRequests);
+  problem.most.keys_of_one = 100'000;
+  problem.most.keys = 500'000;
+  const BatchPlan whole = plan_batch(device(), problem);
+  BatchOptions options;
+  options.max_workspace_bytes = static_cast<std::int64_t>(whole.workspace_bytes()) * 3 / 4;
+  const BatchPlan small = plan_batch(device(), problem, options);
+  CHECK(static_cast<std::int64_t>(small.workspace_bytes()) <= options.max_workspace_bytes);
+  CHECK(small.info().part_keys > whole.info().part_keys);
+}
+
 TEST_CASE("what the host can see is a typed error") {
   const auto refused = [](const char* what, ErrorCode code,
                           const std::function<void(BatchProblem*)>& spoil) {

@@ -96,8 +96,8 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
     tile::RowState<kRowTiles> state;
     float output[kRowTiles][kDimV / 8][4];
     tile::start_empty(state, output);
-    tile::Query<kRowTiles, kDimQk, false> query(query_tile + warp_row * QueryLayout::kPitch +
-                                                tile::LaneOffset<kDimQk>::rows_first(lane));
+    tile::Query<kRowTiles, kDimQk, Shape::kQueryInRegisters> query(
+        query_tile + warp_row * QueryLayout::kPitch + tile::LaneOffset<kDimQk>::rows_first(lane));
     const unsigned key_lane = key_tiles + tile::LaneOffset<kDimQk>::columns_first(lane);
     const unsigned value_lane = value_tiles + tile::LaneOffset<kDimV>::rows_first(lane);
 
@@ -128,6 +128,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
 #pragma unroll
       for (int i = 0; i < kStages - 1; ++i) there[i] = there[i + 1];
       if (current < 0) continue;
+      if (current == 0) query.keep();
 
       float scores[kRowTiles][kPieces][4];
       tile::multiply_scores<Element, kDimQk, kRowTiles, kColumns>(scores, query,

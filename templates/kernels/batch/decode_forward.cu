@@ -41,15 +41,17 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   constexpr int kDimV = Shape::kDimV;
   constexpr int kWarps = Shape::kWarps;
   constexpr int kThreads = 32 * kWarps;
-  constexpr int kKeys = Shape::kKeys;
-  constexpr int kColumns = kKeys * kWarps;
+  constexpr int kColumns = Shape::kTileColumns;
+  constexpr int kKeys = kColumns / kWarps;
   constexpr int kStages = Shape::kStages;
   constexpr int kRuns = Shape::kRuns;
   constexpr auto kPages = static_cast<Pages>(Shape::kPages);
   constexpr auto kScore = static_cast<Score>(Shape::kScore);
   using Weighing = tile::Weighing<ScoreMod, kScore>;
   using QueryLayout = tile::Swizzle<kDimQk>;
-  static_assert(kKeys == 16 || kKeys == 32, "a warp takes 16 or 32 keys at a time");
+  static_assert(Shape::kTileRows == kPackedRows, "all warps have the same 16 rows");
+  static_assert(kKeys * kWarps == kColumns && (kKeys == 16 || kKeys == 32),
+                "a warp takes 16 or 32 keys at a time");
   static_assert(kStages >= 2 && kStages <= 4, "a pipeline has two to four stages");
   static_assert(kWarps == 4, "eight threads to each of 16 rows write what a part leaves");
   static_assert(kRuns >= 1 && kRuns <= kMostRuns, "keys are one run or a few");
