@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(kPackedRows* tile::kRowThreads)
   const int works = params.tables.header->joined * params.columns;
   for (int at = static_cast<int>(blockIdx.x); at < works; at += static_cast<int>(gridDim.x)) {
     const int column = at % params.columns;
-    const BatchRow row = params.tables.rows[params.tables.joined[at / params.columns]];
+    const BatchRow& row = params.tables.rows[params.tables.joined[at / params.columns]];
     const tile::PackedRow here(params, row, column, packed);
     if (!here.exists) continue;
     const auto slot = [&](int part) {
