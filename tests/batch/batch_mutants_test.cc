@@ -25,6 +25,7 @@ constexpr char kCombine[] = "kernels/batch/combine_parts.cu";
 constexpr char kPrepare[] = "kernels/batch/prepare_batch.cu";
 constexpr char kRows[] = "tile/key_rows.cuh";
 constexpr char kRow[] = "tile/batch_row.cuh";
+constexpr char kScores[] = "tile/packed_scores.cuh";
 
 const std::set<std::string> kWrong = {"wrong answer"};
 // Where memory of nobody, or of others, is read as well.
@@ -60,10 +61,10 @@ std::vector<Mutant> mutants() {
        kElsewhere},
       // Keys that are not there.
       {"keys beyond the end are not hidden",
-       {{kDecode, "if (present != kAll || !full) {", "if (!full && present == 0) {"}},
+       {{kScores, "if (full && there.all()) return;", "if (full || there.all()) return;"}},
        kWrong},
-      {"keys of chunks beyond the end are not hidden",
-       {{kChunk, "if (!full || !present.all()) {", "if (!full && present.words[0] == 0) {"}},
+      {"the pattern hides nothing",
+       {{kScores, "if (!full) {", "if (!full && first_key < 0) {"}},
        kWrong},
       // Heads and queries.
       {"a head of another group",

@@ -15,11 +15,9 @@
 #include "params/batch_params.h"
 #include "tile/batch_row.cuh"
 #include "tile/key_rows.cuh"
-#include "tile/masking.cuh"
 #include "tile/multiply.cuh"
-#include "tile/position_terms.cuh"
+#include "tile/packed_scores.cuh"
 #include "tile/row_io.cuh"
-#include "tile/score.cuh"
 #include "tile/score_mod.cuh"
 #include "tile/softmax.cuh"
 
@@ -133,55 +131,13 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
       float scores[kRowTiles][kPieces][4];
       tile::multiply_scores<Element, kDimQk, kRowTiles, kColumns>(scores, query,
                                                                   key_lane + stage * kKeyBytes);
-      tile::finish_scores<kScore>(scores, params.scale, params.softcap);
-      const int first_key = tiles.first_key(current);
-      const int k = row.k_position + first_key + static_cast<int>(lane % 4 * 2);
-      const auto row_of = [&](int r, int half) {
-        int packed = warp_row + static_cast<int>(lane / 4) + 16 * r + 8 * half;
-        // Opaque, so that no row's query and head are kept in registers over all tiles.
-        ptx::make_opaque(packed);
-        return tile::PackedRow(params, row, column, packed);
-      };
-      if constexpr (Shape::kAlibi || Shape::kBias || ScoreMod::kPresent) {
-        static_assert(kScore != Score::kPositiveScale, "terms are added to scores that are scaled");
-#pragma unroll
-        for (int r = 0; r < kRowTiles; ++r) {
-#pragma unroll
-          for (int half = 0; half < 2; ++half) {
-            const tile::PackedRow of = row_of(r, half);
-            const int q = row.position + of.query;
-            if constexpr (Shape::kAlibi || Shape::kBias) {
-              const tile::PositionTerms<Shape::kAlibi, Shape::kBias> terms(
-                  params.score, static_cast<unsigned>(of.head));
-              terms.add_half(scores[r], half, k - q);
-            }
-            if constexpr (ScoreMod::kPresent) {
-              const tile::ModifiedScores<ScoreMod> modified(params.score, row.request, of.head);
-              modified.apply_half(scores[r], half, q, k);
-            }
-          }
-        }
-      }
-      // Only tiles in which some key is not there, or not seen by all queries, are masked.
-      const bool full = row.runs.template all_see<kRuns>(first_key, first_key + kColumns);
-      if (!full || !present.all()) {
-        const tile::RowBits existing = present.of_lane(lane);
-#pragma unroll
-        for (int r = 0; r < kRowTiles; ++r) {
-#pragma unroll
-          for (int half = 0; half < 2; ++half) {
-            tile::RowBits visible(true);
-            if (!full) {
-              const tile::PackedRow of = row_of(r, half);
-              visible = tile::visible_columns<Mask, kColumns>(
-                  tile::MaskContext<kColumns>{params.mask, nullptr, tile::kTileAllVisible, 0, 0, 0,
-                                              0, of.head, row.request},
-                  row.position + of.query, k);
-            }
-            tile::hide(scores[r], half, 0, existing & visible);
-          }
-        }
-      }
+      tile::finish_packed_scores<Shape, Mask, ScoreMod>(
+          scores, params, row, tiles.first_key(current), present, lane, [&](int r, int half) {
+            int packed = warp_row + static_cast<int>(lane / 4) + 16 * r + 8 * half;
+            // Opaque, so that no row's query and head are kept in registers over all tiles.
+            ptx::make_opaque(packed);
+            return tile::PackedRow(params, row, column, packed);
+          });
       float correction[kRowTiles][2];
       tile::online_softmax<Weighing::score()>(state, scores, Weighing::factor(params.scale),
                                               correction);

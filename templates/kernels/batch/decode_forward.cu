@@ -23,11 +23,9 @@
 #include "params/batch_params.h"
 #include "tile/batch_row.cuh"
 #include "tile/key_rows.cuh"
-#include "tile/masking.cuh"
 #include "tile/multiply.cuh"
-#include "tile/position_terms.cuh"
+#include "tile/packed_scores.cuh"
 #include "tile/row_io.cuh"
-#include "tile/score.cuh"
 #include "tile/score_mod.cuh"
 #include "tile/softmax.cuh"
 
@@ -152,44 +150,9 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
       float scores[1][kKeys / 8][4];
       tile::multiply_scores<Element, kDimQk, 1, kKeys>(scores, query,
                                                        key_lane + stage * kStageBytes);
-      tile::finish_scores<kScore>(scores, params.scale, params.softcap);
-      const int first_key = tiles.first_key(step) + static_cast<int>(warp) * kKeys;
-      const int k = row.k_position + first_key + static_cast<int>(lane % 4 * 2);
-      if constexpr (Shape::kAlibi || Shape::kBias) {
-        static_assert(kScore != Score::kPositiveScale, "terms are added to scores that are scaled");
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const tile::PositionTerms<Shape::kAlibi, Shape::kBias> terms(
-              params.score, static_cast<unsigned>(rows[half].head));
-          terms.add_half(scores[0], half, k - (row.position + rows[half].query));
-        }
-      }
-      if constexpr (ScoreMod::kPresent) {
-        static_assert(kScore != Score::kPositiveScale,
-                      "an expression takes scores that are scaled");
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const tile::ModifiedScores<ScoreMod> modified(params.score, row.request, rows[half].head);
-          modified.apply_half(scores[0], half, row.position + rows[half].query, k);
-        }
-      }
-      // Only keys that are not there, or that not all queries see, are masked.
-      constexpr unsigned kAll = kKeys == 32 ? 0xffffffffu : (1u << kKeys) - 1;
-      const bool full = row.runs.template all_see<kRuns>(first_key, first_key + kKeys);
-      if (present != kAll || !full) {
-        const tile::RowBits existing = tile::KeysThere<kKeys>{{present}}.of_lane(lane);
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          tile::RowBits visible(true);
-          if (!full) {
-            visible = tile::visible_columns<Mask, kKeys>(
-                tile::MaskContext<kKeys>{params.mask, nullptr, tile::kTileAllVisible, 0, 0, 0, 0,
-                                         rows[half].head, row.request},
-                row.position + rows[half].query, k);
-          }
-          tile::hide(scores[0], half, 0, existing & visible);
-        }
-      }
+      tile::finish_packed_scores<Shape, Mask, ScoreMod>(
+          scores, params, row, tiles.first_key(step) + static_cast<int>(warp) * kKeys,
+          tile::KeysThere<kKeys>{{present}}, lane, [&](int, int half) { return rows[half]; });
       float correction[1][2];
       tile::online_softmax<Weighing::score()>(state, scores, Weighing::factor(params.scale),
                                               correction);

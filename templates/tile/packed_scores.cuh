@@ -1,0 +1,75 @@
+#ifndef ANNULUS_TILE_PACKED_SCORES_CUH_
+#define ANNULUS_TILE_PACKED_SCORES_CUH_
+
+// From products to scores for rows of (query, head of the group), whose queries and heads differ
+// from row to row: the scale, terms of position, the score expression, and the mask.
+
+#include "params/batch_params.h"
+#include "tile/batch_row.cuh"
+#include "tile/key_rows.cuh"
+#include "tile/masking.cuh"
+#include "tile/position_terms.cuh"
+#include "tile/score.cuh"
+#include "tile/score_mod.cuh"
+
+namespace annulus::tile {
+
+// Finishes the scores of a warp with the keys from `first_key` on, of which `there` says which are
+// there. row_of(r, half) is the PackedRow of a lane's row. Only keys that are not there, or that
+// not all queries see, are masked.
+template <typename Shape, typename Mask, typename ScoreMod, int kRowTiles, int kPieces,
+          typename RowOf>
+__device__ __forceinline__ void finish_packed_scores(float (&scores)[kRowTiles][kPieces][4],
+                                                     const kernels::BatchParams& params,
+                                                     const kernels::BatchRow& tile, int first_key,
+                                                     const KeysThere<8 * kPieces>& there,
+                                                     unsigned lane, const RowOf& row_of) {
+  constexpr int kColumns = 8 * kPieces;
+  constexpr auto kScore = static_cast<Score>(Shape::kScore);
+  constexpr bool kTerms = Shape::kAlibi || Shape::kBias;
+  static_assert(kScore != Score::kPositiveScale || !(kTerms || ScoreMod::kPresent),
+                "terms are added to scores that are scaled, and an expression takes such");
+  finish_scores<kScore>(scores, params.scale, params.softcap);
+  const int k = tile.k_position + first_key + static_cast<int>(lane % 4 * 2);
+  if constexpr (kTerms || ScoreMod::kPresent) {
+#pragma unroll
+    for (int r = 0; r < kRowTiles; ++r) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const PackedRow row = row_of(r, half);
+        const int q = tile.position + row.query;
+        if constexpr (kTerms) {
+          const PositionTerms<Shape::kAlibi, Shape::kBias> terms(params.score,
+                                                                 static_cast<unsigned>(row.head));
+          terms.add_half(scores[r], half, k - q);
+        }
+        if constexpr (ScoreMod::kPresent) {
+          const ModifiedScores<ScoreMod> modified(params.score, tile.request, row.head);
+          modified.apply_half(scores[r], half, q, k);
+        }
+      }
+    }
+  }
+  const bool full = tile.runs.template all_see<Shape::kRuns>(first_key, first_key + kColumns);
+  if (full && there.all()) return;
+  const RowBits existing = there.of_lane(lane);
+#pragma unroll
+  for (int r = 0; r < kRowTiles; ++r) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      RowBits visible(true);
+      if (!full) {
+        const PackedRow row = row_of(r, half);
+        visible = visible_columns<Mask, kColumns>(
+            MaskContext<kColumns>{params.mask, nullptr, kTileAllVisible, 0, 0, 0, 0, row.head,
+                                  tile.request},
+            tile.position + row.query, k);
+      }
+      hide(scores[r], half, 0, existing & visible);
+    }
+  }
+}
+
+}  // namespace annulus::tile
+
+#endif  // ANNULUS_TILE_PACKED_SCORES_CUH_
