@@ -9,63 +9,15 @@
 // that breaks a rule is left without rows or without keys, and BatchHeader::status names it.
 
 #include "params/batch_params.h"
+#include "tile/scan.cuh"
 
 namespace annulus::kernels {
 namespace {
 
 enum : int { kPrepareWarps = kPrepareThreads / 32 };
 
-// A number over the threads before this one, and over all.
-struct Scanned {
-  long long before;
-  long long all;
-};
-
-// The sum of x. All threads call it.
-__device__ __noinline__ Scanned sum_of(long long x, long long* sums) {
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  const int warp = static_cast<int>(threadIdx.x / 32);
-  long long sum = x;
-#pragma unroll
-  for (int distance = 1; distance < 32; distance *= 2) {
-    const long long other = __shfl_up_sync(0xffffffffu, sum, distance);
-    if (lane >= distance) sum += other;
-  }
-  if (lane == 31) sums[warp] = sum;
-  __syncthreads();
-  Scanned scanned = {0, 0};
-#pragma unroll 1
-  for (int w = 0; w < kPrepareWarps; ++w) {
-    if (w == warp) scanned.before = scanned.all;
-    scanned.all += sums[w];
-  }
-  __syncthreads();
-  scanned.before += sum - x;
-  return scanned;
-}
-
-// The largest x, which is at least 0. All threads call it.
-__device__ __noinline__ Scanned largest_of(long long x, long long* mosts) {
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  const int warp = static_cast<int>(threadIdx.x / 32);
-  long long up_to = x;
-#pragma unroll
-  for (int distance = 1; distance < 32; distance *= 2) {
-    const long long other = __shfl_up_sync(0xffffffffu, up_to, distance);
-    if (lane >= distance) up_to = max(up_to, other);
-  }
-  if (lane == 31) mosts[warp] = up_to;
-  const long long previous = __shfl_up_sync(0xffffffffu, up_to, 1);
-  __syncthreads();
-  Scanned scanned = {0, 0};
-#pragma unroll 1
-  for (int w = 0; w < kPrepareWarps; ++w) {
-    if (w == warp) scanned.before = scanned.all;
-    scanned.all = max(scanned.all, mosts[w]);
-  }
-  __syncthreads();
-  if (lane > 0) scanned.before = max(scanned.before, previous);
-  return scanned;
+__device__ __forceinline__ tile::Scanned sum_of(long long x, long long* of_warps) {
+  return tile::scan<tile::Add, kPrepareWarps>(x, of_warps);
 }
 
 // What a request asks for, after clamping, but for the keys of all requests together.
@@ -170,13 +122,14 @@ __global__ void __launch_bounds__(kPrepareThreads)
     Checked checked = {{0, 0, 0, 0}, kNothingWrong};
     if (r < requests) checked = check(params, r);
     // Rows that an earlier request has are not this one's as well.
-    const Scanned end = largest_of(checked.request.q_begin + checked.request.queries, sums);
+    const tile::Scanned end = tile::scan<tile::Largest, kPrepareWarps>(
+        checked.request.q_begin + checked.request.queries, sums);
     if (checked.request.queries > 0 && checked.request.q_begin < max(ends, end.before)) {
       checked.request.queries = 0;
       checked.status = min(checked.status, status_of(r, kWrongRows));
     }
     ends = max(ends, end.all);
-    const Scanned of_keys = sum_of(checked.request.keys, sums);
+    const tile::Scanned of_keys = sum_of(checked.request.keys, sums);
     if (keys + of_keys.before + checked.request.keys > params.keys) {
       checked.request.keys = 0;
       checked.status = min(checked.status, status_of(r, kTooManyKeys));
@@ -185,7 +138,7 @@ __global__ void __launch_bounds__(kPrepareThreads)
     const int queries = checked.request.queries;
     if (queries < of.least_queries || queries > of.most_queries) checked.request.queries = 0;
     const int tiles = tiles_of(of, checked.request.queries);
-    const Scanned of_rows = sum_of(tiles, sums);
+    const tile::Scanned of_rows = sum_of(tiles, sums);
     const long long rows_before = rows + of_rows.before;
     // Requests share no rows, so that these are no more than planned.
     if (rows_before + tiles > tables.most_rows) {
@@ -229,9 +182,9 @@ __global__ void __launch_bounds__(kPrepareThreads)
       if (row.queries <= 0) row.parts = 0;
     }
     const bool is_joined = row.parts > 1;
-    const Scanned of_works = sum_of(row.parts, sums);
-    const Scanned of_slots = sum_of(is_joined ? row.parts : 0, sums);
-    const Scanned of_joined = sum_of(is_joined ? 1 : 0, sums);
+    const tile::Scanned of_works = sum_of(row.parts, sums);
+    const tile::Scanned of_slots = sum_of(is_joined ? row.parts : 0, sums);
+    const tile::Scanned of_joined = sum_of(is_joined ? 1 : 0, sums);
     const long long works_before = works + of_works.before;
     const long long slots_before = slots + of_slots.before;
     const long long joined_before = joined + of_joined.before;

@@ -5,17 +5,9 @@
 //   scan_counts<<<1, kScanThreads>>>(ScanParams)
 
 #include "params/layout_params.h"
+#include "tile/scan.cuh"
 
 namespace annulus::kernels {
-
-__device__ __forceinline__ long long warp_scan(long long x, int lane) {
-#pragma unroll
-  for (int distance = 1; distance < 32; distance *= 2) {
-    const long long other = __shfl_up_sync(0xffffffffu, x, distance);
-    if (lane >= distance) x += other;
-  }
-  return x;
-}
 
 __global__ void __launch_bounds__(kScanThreads)
     scan_counts(const __grid_constant__ ScanParams params) {
@@ -25,10 +17,10 @@ __global__ void __launch_bounds__(kScanThreads)
   long long before = 0;
   for (int first = 0; first < params.count; first += kScanThreads) {
     const int at = first + static_cast<int>(threadIdx.x);
-    long long value = warp_scan(at < params.count ? params.values[at] : 0, lane);
+    long long value = tile::warp_scan<tile::Add>(at < params.count ? params.values[at] : 0, lane);
     if (lane == 31) sums[warp] = value;
     __syncthreads();
-    if (warp == 0) sums[lane] = warp_scan(sums[lane], lane);
+    if (warp == 0) sums[lane] = tile::warp_scan<tile::Add>(sums[lane], lane);
     __syncthreads();
     value += before + (warp > 0 ? sums[warp - 1] : 0);
     if (at < params.count) params.values[at] = value;
