@@ -4,6 +4,7 @@
 #include <limits>
 #include <numbers>
 
+#include "attention/problem/operands.h"
 #include "base/fail.h"
 #include "base/math.h"
 #include "batch/row_forms.h"
@@ -16,12 +17,6 @@ constexpr std::int64_t kMostRequests = 65535;
 // Parts are whole tiles of every configuration.
 constexpr std::int64_t kLeastPart = 128, kMostPart = std::int64_t{1} << 20;
 constexpr std::int64_t kInt = std::numeric_limits<std::int32_t>::max();
-
-void check_bound(const char* name, std::int64_t value, std::int64_t least, std::int64_t most) {
-  if (value >= least && value <= most) return;
-  base::fail(ErrorCode::kInvalidArgument, "{} is {}; give a number from {} to {}", name, value,
-             least, most);
-}
 
 // The problem with the bounds that were left to others.
 BatchProblem with_bounds(BatchProblem problem) {
@@ -55,11 +50,12 @@ std::int64_t choose_part(const BatchProblem& problem, const ClassPlan& plan, std
 }
 
 void check_options(const BatchOptions& options) {
-  check_bound("max_multiprocessors", options.max_multiprocessors, 0, kInt);
-  check_bound("max_workspace_bytes", options.max_workspace_bytes, 0,
+  using attention::check_count;
+  check_count("max_multiprocessors", options.max_multiprocessors, 0, kInt);
+  check_count("max_workspace_bytes", options.max_workspace_bytes, 0,
               std::numeric_limits<std::int64_t>::max());
   if (options.part_keys == 0) return;
-  check_bound("part_keys", options.part_keys, kLeastPart, kMostPart);
+  check_count("part_keys", options.part_keys, kLeastPart, kMostPart);
   if (options.part_keys % kLeastPart != 0) {
     base::fail(ErrorCode::kInvalidArgument, "part_keys is {}; it must be a multiple of {}",
                options.part_keys, kLeastPart);
@@ -251,14 +247,14 @@ BatchPlanData make_plan(const BatchProblem& given, const BatchOptions& options,
 namespace annulus::inline v0 {
 
 void validate(const BatchProblem& given) {
-  using batch::check_bound;
+  using attention::check_count;
   const BatchBounds& most = given.most;
-  check_bound("most.requests", most.requests, 1, batch::kMostRequests);
-  check_bound("most.rows", most.rows, 1, kMaxPosition);
-  check_bound("most.rows_of_one", most.rows_of_one, 0, most.rows);
-  check_bound("most.keys_of_one", most.keys_of_one, 1, kMaxPosition);
-  check_bound("most.keys", most.keys, 0, most.requests * most.keys_of_one);
-  check_bound("page_rows", given.page_rows, 0, kMaxPosition);
+  check_count("most.requests", most.requests, 1, batch::kMostRequests);
+  check_count("most.rows", most.rows, 1, kMaxPosition);
+  check_count("most.rows_of_one", most.rows_of_one, 0, most.rows);
+  check_count("most.keys_of_one", most.keys_of_one, 1, kMaxPosition);
+  check_count("most.keys", most.keys, 0, most.requests * most.keys_of_one);
+  check_count("page_rows", given.page_rows, 0, kMaxPosition);
   if (given.dtype != Dtype::kFloat16 && given.dtype != Dtype::kBfloat16) {
     base::fail(ErrorCode::kUnsupported,
                "{} operands have no kernel for batches; convert to fp16 or bf16",

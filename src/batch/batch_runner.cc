@@ -4,12 +4,15 @@
 #include <bit>
 #include <limits>
 
+#include "attention/problem/operands.h"
 #include "attention/tiles/packed.h"
 #include "base/fail.h"
 
 namespace annulus::batch {
 namespace {
 
+using attention::check_address;
+using attention::check_unused;
 using attention::Packed;
 
 template <typename T>
@@ -17,23 +20,9 @@ T* at(void* workspace, std::int64_t offset) {
   return reinterpret_cast<T*>(static_cast<std::byte*>(workspace) + offset);
 }
 
-void check_aligned(const char* name, const void* data, std::uintptr_t alignment) {
-  const auto address = reinterpret_cast<std::uintptr_t>(data);
-  if (address % alignment == 0) return;
-  base::fail(ErrorCode::kInvalidArgument, "{} at {:#x} is not a multiple of {} bytes", name,
-             address, alignment);
-}
-
-void check_given(const char* name, const void* data, std::uintptr_t alignment) {
-  if (data == nullptr) {
-    base::fail(ErrorCode::kInvalidArgument, "{} is null; give its address in device memory", name);
-  }
-  check_aligned(name, data, alignment);
-}
-
-void check_unused(const char* name, const void* data, const char* reason) {
-  if (data == nullptr) return;
-  base::fail(ErrorCode::kInvalidArgument, "{} is given, but {}; leave it null", name, reason);
+// An address that may be null.
+void check_optional(const char* name, const void* data, std::uintptr_t alignment) {
+  if (data != nullptr) check_address(name, data, alignment);
 }
 
 // Strides count elements, of which copies take 8 at a time.
@@ -198,25 +187,25 @@ void BatchRunner::check_workspace(const void* workspace) const {
 }
 
 void BatchRunner::check(const BatchMetadata& metadata) const {
-  check_given("q_begin", metadata.q_begin, 4);
-  check_given("k_length", metadata.k_length, 4);
-  check_aligned("requests", metadata.requests, 4);
-  check_aligned("k_position", metadata.k_position, 4);
+  check_address("q_begin", metadata.q_begin, 4);
+  check_address("k_length", metadata.k_length, 4);
+  check_optional("requests", metadata.requests, 4);
+  check_optional("k_position", metadata.k_position, 4);
   if (plan_.problem.page_rows == 0) {
     constexpr const char* kReason = "the problem has no pages (page_rows)";
     check_unused("k_pages.ids", metadata.k_pages.ids, kReason);
     check_unused("v_pages.ids", metadata.v_pages.ids, kReason);
-    check_aligned("k_begin", metadata.k_begin, 4);
-    check_aligned("v_begin", metadata.v_begin, 4);
+    check_optional("k_begin", metadata.k_begin, 4);
+    check_optional("v_begin", metadata.v_begin, 4);
     return;
   }
   constexpr const char* kReason = "the problem has pages, which say where keys begin";
   check_unused("k_begin", metadata.k_begin, kReason);
   check_unused("v_begin", metadata.v_begin, kReason);
-  check_given("k_pages.ids", metadata.k_pages.ids, 4);
+  check_address("k_pages.ids", metadata.k_pages.ids, 4);
   for (const PageTable* table : {&metadata.k_pages, &metadata.v_pages}) {
-    check_aligned("the ids of a page table", table->ids, 4);
-    check_aligned("the begins of a page table", table->begin, 4);
+    check_optional("the ids of a page table", table->ids, 4);
+    check_optional("the begins of a page table", table->begin, 4);
     if (table->ids == nullptr || table->begin != nullptr) continue;
     if (table->width > 0 && table->width <= kMaxPosition) continue;
     base::fail(ErrorCode::kInvalidArgument,
@@ -252,9 +241,9 @@ void BatchRunner::prepare(device::LaunchSink& to, const BatchMetadata& metadata,
 
 void BatchRunner::check(const BatchOperands& operands) const {
   const BatchProblem& problem = plan_.problem;
-  check_given("Q", operands.q, 16);
-  check_given("K", operands.k, 16);
-  check_given("V", operands.v, 16);
+  check_address("Q", operands.q, 16);
+  check_address("K", operands.k, 16);
+  check_address("V", operands.v, 16);
   check_stride("Q", "row", operands.q_strides.row);
   check_stride("Q", "head", operands.q_strides.head);
   const auto check_keys = [&](const char* name, const BatchStrides& strides, std::int64_t pages) {
@@ -280,21 +269,14 @@ void BatchRunner::check(const BatchOperands& operands) const {
   check_keys("V", operands.v_strides, operands.v_pages);
   if (problem.carry_out) {
     check_unused("O", operands.o, "the state is carried out");
-    check_given("state_out.acc", operands.state_out.acc, 16);
-    check_given("state_out.m", operands.state_out.m, 4);
-    check_given("state_out.l", operands.state_out.l, 4);
+    check_address("state_out.acc", operands.state_out.acc, 16);
+    check_address("state_out.m", operands.state_out.m, 4);
+    check_address("state_out.l", operands.state_out.l, 4);
   } else {
     check_unused("state_out.acc", operands.state_out.acc, "nothing is carried out");
-    check_given("O", operands.o, 16);
+    check_address("O", operands.o, 16);
     check_stride("O", "row", operands.o_strides.row);
     check_stride("O", "head", operands.o_strides.head);
-    for (const auto& [name, other] : {std::pair("K", operands.k), std::pair("V", operands.v)}) {
-      if (other != operands.o) continue;
-      base::fail(ErrorCode::kInvalidArgument,
-                 "O and {} are both at {:#x}; other rows still read {} when the first rows of O "
-                 "are written. Only Q may be O",
-                 name, reinterpret_cast<std::uintptr_t>(operands.o), name);
-    }
     const bool same_strides = operands.q_strides.row == operands.o_strides.row &&
                               operands.q_strides.head == operands.o_strides.head;
     if (operands.q == operands.o && (!same_strides || problem.dim_qk != problem.dim_v)) {
@@ -304,17 +286,22 @@ void BatchRunner::check(const BatchOperands& operands) const {
     }
   }
   if (problem.want_lse) {
-    check_given("LSE", operands.lse, 4);
+    check_address("LSE", operands.lse, 4);
   } else {
     check_unused("LSE", operands.lse, "the problem does not ask for it (want_lse)");
   }
   if (problem.carry_in) {
-    check_given("state_in.acc", operands.state_in.acc, 16);
-    check_given("state_in.m", operands.state_in.m, 4);
-    check_given("state_in.l", operands.state_in.l, 4);
+    check_address("state_in.acc", operands.state_in.acc, 16);
+    check_address("state_in.m", operands.state_in.m, 4);
+    check_address("state_in.l", operands.state_in.l, 4);
   } else {
     check_unused("state_in.acc", operands.state_in.acc, "nothing is carried in");
   }
+  Operands addresses;
+  addresses.q = operands.q, addresses.k = operands.k, addresses.v = operands.v;
+  addresses.o = operands.o, addresses.lse = operands.lse;
+  addresses.state_in = operands.state_in, addresses.state_out = operands.state_out;
+  attention::check_overlaps(largest_request(problem), addresses);
 }
 
 void BatchRunner::run(device::LaunchSink& to, const BatchOperands& operands,

@@ -288,6 +288,7 @@ TEST_CASE("what the host can see is a typed error") {
   bad_run([](BatchOperands* o) { o->k_pages = -1; });
   bad_run([](BatchOperands* o) { o->state_in.acc = o->lse; });
   bad_run([](BatchOperands* o) { o->o = const_cast<void*>(o->v); });
+  bad_run([](BatchOperands* o) { o->lse = static_cast<float*>(o->o); });
   CHECK_THROWS_AS(plan.prepare(nullptr, step.metadata(), nullptr), Error);
   CHECK_THROWS_AS(plan.run(nullptr, step.operands(), nullptr), Error);
 }

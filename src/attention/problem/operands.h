@@ -7,6 +7,12 @@
 
 namespace annulus::attention {
 
+// Throw Error{kInvalidArgument}, naming what was given: a number out of [least, most], an address
+// that is null or no multiple of `alignment` bytes, an address that nobody has a use for.
+void check_count(const char* name, std::int64_t value, std::int64_t least, std::int64_t most);
+void check_address(const char* name, const void* data, std::uintptr_t alignment);
+void check_unused(const char* name, const void* data, const char* why);
+
 struct RowExtents {
   std::int64_t batch, rows, heads;
 };

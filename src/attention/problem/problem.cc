@@ -25,13 +25,6 @@ bool multiply(std::int64_t a, std::int64_t b, std::int64_t* product) {
   return !__builtin_mul_overflow(a, b, product);
 }
 
-void check_count(const char* name, std::int64_t value, std::int64_t least, std::int64_t most) {
-  if (value < least || value > most) {
-    base::fail(ErrorCode::kInvalidArgument, "{} is {}; give a number from {} to {}", name, value,
-               least, most);
-  }
-}
-
 void check_elements(const char* name, std::array<std::int64_t, 4> extents) {
   // It starts at 8, so that sizes in bytes, in fp32 as well, and signed byte offsets fit too.
   std::int64_t count = 8;
@@ -54,23 +47,6 @@ struct Tensor {
 
 bool empty(const Tensor& tensor) {
   return tensor.batch == 0 || tensor.rows == 0 || tensor.heads == 0;
-}
-
-void check_address(const char* name, const void* data, std::uintptr_t alignment) {
-  if (data == nullptr) {
-    base::fail(ErrorCode::kInvalidArgument, "{} is null; give the address of device memory", name);
-  }
-  const auto address = reinterpret_cast<std::uintptr_t>(data);
-  if (address % alignment != 0) {
-    base::fail(ErrorCode::kInvalidArgument, "{} at {:#x} is not a multiple of {} bytes", name,
-               address, alignment);
-  }
-}
-
-void check_unused(const char* name, const void* data, const char* why) {
-  if (data != nullptr) {
-    base::fail(ErrorCode::kInvalidArgument, "{} is given although {}; leave it null", name, why);
-  }
 }
 
 struct Axis {
@@ -242,6 +218,30 @@ Tensor k_of(const Problem& problem, const Operands& operands) {
 }
 
 }  // namespace
+
+void check_count(const char* name, std::int64_t value, std::int64_t least, std::int64_t most) {
+  if (value < least || value > most) {
+    base::fail(ErrorCode::kInvalidArgument, "{} is {}; give a number from {} to {}", name, value,
+               least, most);
+  }
+}
+
+void check_address(const char* name, const void* data, std::uintptr_t alignment) {
+  if (data == nullptr) {
+    base::fail(ErrorCode::kInvalidArgument, "{} is null; give the address of device memory", name);
+  }
+  const auto address = reinterpret_cast<std::uintptr_t>(data);
+  if (address % alignment != 0) {
+    base::fail(ErrorCode::kInvalidArgument, "{} at {:#x} is not a multiple of {} bytes", name,
+               address, alignment);
+  }
+}
+
+void check_unused(const char* name, const void* data, const char* why) {
+  if (data != nullptr) {
+    base::fail(ErrorCode::kInvalidArgument, "{} is given although {}; leave it null", name, why);
+  }
+}
 
 void check_rows_given(const char* name, const Strides& strides, const RowExtents& extents,
                       std::int64_t dim, bool broadcast_rows) {
