@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "attention/problem/operands.h"
+#include "attention/run/score_upload.h"
 #include "attention/tiles/packed.h"
 #include "base/fail.h"
 
@@ -116,11 +117,7 @@ BatchRunner::BatchRunner(const device::ContextPointer& context, jit::KernelCache
   Packed packed;
   const std::size_t forms = packed.add(plan_.forms);
   const std::size_t lists = packed.add(plan_.mask.lists);
-  const attention::ScoreTables& tables = plan_.score_tables;
-  const std::size_t slopes = packed.add(tables.slopes);
-  const std::size_t bias = packed.add(tables.bias);
-  const std::size_t sinks = packed.add(tables.sinks);
-  const std::size_t words = packed.add(plan_.score_code.words);
+  const attention::ScoreUpload score(problem.score, plan_.score_tables, plan_.score_code, &packed);
   tables_ = device::upload(context, std::span<const std::byte>(packed.bytes()),
                            device::MemoryUse::kTables);
 
@@ -146,16 +143,7 @@ BatchRunner::BatchRunner(const device::ContextPointer& context, jit::KernelCache
   kernels::BatchParams params{};
   std::copy(plan_.mask.numbers.begin(), plan_.mask.numbers.end(), params.mask.numbers);
   params.mask.lists = attention::pointer<int>(tables_, lists);
-  kernels::ScoreParams& score = params.score;
-  score.slopes = attention::pointer<float>(tables_, slopes);
-  score.bias = attention::pointer<float>(tables_, bias);
-  score.sinks = attention::pointer<float>(tables_, sinks);
-  score.words = attention::pointer<int>(tables_, words);
-  score.slope_count = static_cast<int>(tables.slopes.size());
-  score.bias_reach = static_cast<int>(tables.bias_reach);
-  score.bias_count = static_cast<int>(problem.score.bias.size());
-  score.sink_count = static_cast<int>(tables.sinks.size());
-  std::copy(plan_.score_code.numbers.begin(), plan_.score_code.numbers.end(), score.numbers);
+  params.score = score.params(tables_);
   if (problem.page_rows > 0) {
     const Divisor divisor = divisor_of(problem.page_rows);
     params.page_factor = divisor.factor;

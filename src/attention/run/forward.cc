@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "attention/kernels/family.h"
+#include "attention/run/score_upload.h"
 #include "attention/tiles/packed.h"
 #include "base/fail.h"
 #include "base/math.h"
@@ -32,22 +33,12 @@ void set_scale_blocks(std::int64_t rows, std::int64_t block, int& shift, int& bl
   blocks = block == 0 ? 1 : static_cast<int>(base::ceil_div(rows, block));
 }
 
-void set_score_numbers(const LaunchPlan& plan, kernels::ScoreParams* score) {
-  const ScoreTables& tables = plan.score_tables;
-  score->slope_count = static_cast<int>(tables.slopes.size());
-  score->bias_reach = static_cast<int>(tables.bias_reach);
-  score->bias_count = static_cast<int>(plan.problem.score.bias.size());
-  score->sink_count = static_cast<int>(tables.sinks.size());
-  std::copy(plan.score_code.numbers.begin(), plan.score_code.numbers.end(), score->numbers);
-}
-
 // What a kernel is told in numbers, the same for all operands.
 void set_numbers(const LaunchPlan& plan, kernels::AttentionParams* parameters) {
   kernels::SplitParams& split = parameters->split;
   split.segment_count = static_cast<int>(plan.split.segment_count);
   split.merged_count = static_cast<int>(plan.split.merged_count);
   split.slots = static_cast<int>(plan.split.slots);
-  set_score_numbers(plan, &parameters->score);
   std::copy(plan.mask.numbers.begin(), plan.mask.numbers.end(), parameters->mask.numbers);
 
   const Problem& problem = plan.problem;
@@ -107,11 +98,7 @@ void Forward::upload_tables(DeviceTileCache* cache) {
   const std::size_t mask_lists = packed.add(plan_.mask.lists);
   const std::size_t q_positions = packed.add(plan_.q_positions);
   const std::size_t k_positions = packed.add(plan_.k_positions);
-  const ScoreTables& tables = plan_.score_tables;
-  const std::size_t slopes = packed.add(tables.slopes);
-  const std::size_t bias = packed.add(tables.bias);
-  const std::size_t sinks = packed.add(tables.sinks);
-  const std::size_t words = packed.add(plan_.score_code.words);
+  const ScoreUpload score(plan_.problem.score, plan_.score_tables, plan_.score_code, &packed);
   const std::size_t order = packed.add(order_of(plan_));
   const std::span<const std::byte> bytes(packed.bytes());
   tables_ = cache != nullptr ? cache->get(bytes)
@@ -123,11 +110,7 @@ void Forward::upload_tables(DeviceTileCache* cache) {
   parameters_.mask.lists = pointer<int>(*tables_, mask_lists);
   parameters_.q_positions = pointer<int>(*tables_, q_positions);
   parameters_.k_positions = pointer<int>(*tables_, k_positions);
-  kernels::ScoreParams& score = parameters_.score;
-  score.slopes = pointer<float>(*tables_, slopes);
-  score.bias = pointer<float>(*tables_, bias);
-  score.sinks = pointer<float>(*tables_, sinks);
-  score.words = pointer<int>(*tables_, words);
+  parameters_.score = score.params(*tables_);
   order_ = pointer<int>(*tables_, order);
 }
 
