@@ -1,6 +1,13 @@
-annulus_test(batch LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
-  batch/batch_case.cc batch/batch_input_test.cc batch/batch_random_test.cc batch/batch_test.cc
+# The steps are the program's own.
+add_library(annulus_test_batches STATIC batch/batch_case.cc
+  ${PROJECT_SOURCE_DIR}/tools/program/batch_step.cc ${PROJECT_SOURCE_DIR}/tools/program/request.cc)
+target_include_directories(annulus_test_batches PUBLIC ${PROJECT_SOURCE_DIR}/tools)
+target_link_libraries(annulus_test_batches PUBLIC annulus_test_devices PRIVATE doctest::doctest)
+annulus_warnings(annulus_test_batches)
+
+annulus_test(batch LABEL device LIBRARIES annulus_test_batches DEVICES sim:sm_90a SOURCES
+  batch/batch_input_test.cc batch/batch_random_test.cc batch/batch_test.cc
   ALONE batch/batch_input_test.cc)
 annulus_test(batch_kernels LABEL unit LIBRARIES annulus_batch SOURCES batch/batch_compile_test.cc)
-annulus_test(batch_mutants LABEL device LIBRARIES annulus_test_devices
-  SOURCES batch/batch_case.cc batch/batch_mutants_test.cc support/mutant.cc SEPARATE)
+annulus_test(batch_mutants LABEL device LIBRARIES annulus_test_batches
+  SOURCES batch/batch_mutants_test.cc support/mutant.cc SEPARATE)

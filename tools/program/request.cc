@@ -1,0 +1,114 @@
+#include "program/request.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/half.h"
+#include "base/random.h"
+
+namespace annulus::program {
+namespace {
+
+void add_normal(std::int64_t count, Dtype dtype, base::Random& random,
+                std::vector<std::uint16_t>* to) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    to->push_back(base::from_float(dtype, random.normal()));
+  }
+}
+
+// A state as a run over other keys may have left it; some rows have seen none.
+HostState random_state(std::int64_t rows, std::int64_t dim_v, base::Random& random) {
+  HostState state = HostState::empty(rows, dim_v);
+  for (float& x : state.acc) x = random.normal();
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const auto at = static_cast<std::size_t>(row);
+    if (random.below(4) == 0) {
+      std::fill_n(state.acc.begin() + row * dim_v, dim_v, 0.0f);
+      continue;
+    }
+    state.m[at] = random.normal();
+    state.l[at] = 1.0f + static_cast<float>(random.uniform());
+  }
+  return state;
+}
+
+}  // namespace
+
+BatchBounds bounds_of(const std::vector<Request>& requests) {
+  BatchBounds most;
+  most.requests = std::ssize(requests);
+  most.keys_of_one = 1;
+  for (const Request& request : requests) {
+    most.rows += request.queries;
+    most.rows_of_one = std::max(most.rows_of_one, request.queries);
+    most.keys_of_one = std::max(most.keys_of_one, request.keys);
+    most.keys += request.keys;
+  }
+  most.rows = std::max<std::int64_t>(most.rows, 1);
+  return most;
+}
+
+Problem problem_of(const BatchProblem& problem, const Request& request) {
+  Problem one;
+  one.heads = problem.heads;
+  one.kv_heads = problem.kv_heads;
+  one.seq_q = request.queries;
+  one.seq_k = request.keys;
+  one.dim_qk = problem.dim_qk;
+  one.dim_v = problem.dim_v;
+  one.dtype = problem.dtype;
+  one.pattern = problem.pattern;
+  one.score = problem.score;
+  one.q0 = request.position + request.keys - request.queries;
+  one.k0 = request.position;
+  one.want_lse = problem.want_lse;
+  one.lse_base = problem.lse_base;
+  one.carry_in = problem.carry_in;
+  one.carry_out = problem.carry_out;
+  return one;
+}
+
+RequestTensors tensors_of(const BatchProblem& problem, const Request& request) {
+  RequestTensors made;
+  for (std::int64_t key = 0; key < request.keys; ++key) {
+    base::Random of_key(request.seed * 1000003 + static_cast<std::uint64_t>(key));
+    add_normal(problem.kv_heads * problem.dim_qk, problem.dtype, of_key, &made.k);
+    add_normal(problem.kv_heads * problem.dim_v, problem.dtype, of_key, &made.v);
+  }
+  base::Random random(request.seed * 7919 + 1);
+  add_normal(request.queries * problem.heads * problem.dim_qk, problem.dtype, random, &made.q);
+  if (problem.carry_in) {
+    made.state_in = random_state(request.queries * problem.heads, problem.dim_v, random);
+  }
+  return made;
+}
+
+Reference reference(const BatchProblem& problem, const Request& request,
+                    const RequestTensors& tensors, const ReferenceOptions& options) {
+  const Problem one = problem_of(problem, request);
+  HostInputs inputs;
+  inputs.q = tensors.q.data();
+  inputs.k = tensors.k.data();
+  inputs.v = tensors.v.data();
+  inputs.q_strides = Strides::bshd(one.seq_q, one.heads, one.dim_qk);
+  inputs.k_strides = Strides::bshd(one.seq_k, one.kv_heads, one.dim_qk);
+  inputs.v_strides = Strides::bshd(one.seq_k, one.kv_heads, one.dim_v);
+  if (problem.carry_in) inputs.state_in = &tensors.state_in;
+  return annulus::reference(one, inputs, options);
+}
+
+Comparison compare(const BatchProblem& problem, const Request& request, const Reference& expected,
+                   const RequestAnswer& answer) {
+  const Problem one = problem_of(problem, request);
+  HostResult result;
+  if (problem.carry_out) {
+    result.state = &answer.state;
+  } else {
+    result.o = answer.o.data();
+    result.o_strides = Strides::bshd(one.seq_q, one.heads, one.dim_v);
+  }
+  if (problem.want_lse) result.lse = answer.lse.data();
+  return annulus::compare(one, expected, result);
+}
+
+}  // namespace annulus::program
