@@ -8,12 +8,12 @@
 #include "base/fail.h"
 #include "base/math.h"
 #include "batch/row_forms.h"
+#include "batch/step_operands.h"
 #include "pattern/positions.h"
 
 namespace annulus::batch {
 namespace {
 
-constexpr std::int64_t kMostRequests = 65535;
 // Parts are whole tiles of every configuration.
 constexpr std::int64_t kLeastPart = 128, kMostPart = std::int64_t{1} << 20;
 constexpr std::int64_t kInt = std::numeric_limits<std::int32_t>::max();

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 
 #include "attention/problem/operands.h"
 #include "attention/run/score_upload.h"
 #include "attention/tiles/packed.h"
 #include "base/fail.h"
+#include "batch/step_operands.h"
 
 namespace annulus::batch {
 namespace {
@@ -19,20 +19,6 @@ using attention::Packed;
 template <typename T>
 T* at(void* workspace, std::int64_t offset) {
   return reinterpret_cast<T*>(static_cast<std::byte*>(workspace) + offset);
-}
-
-// An address that may be null.
-void check_optional(const char* name, const void* data, std::uintptr_t alignment) {
-  if (data != nullptr) check_address(name, data, alignment);
-}
-
-// Strides count elements, of which copies take 8 at a time.
-void check_stride(const char* tensor, const char* axis, std::int64_t stride) {
-  constexpr std::int64_t kFar = std::int64_t{1} << 58;
-  if (stride % 8 == 0 && stride > -kFar && stride < kFar) return;
-  base::fail(ErrorCode::kInvalidArgument,
-             "the {} stride of {} is {} elements; it must be a multiple of 8 within 2^58", axis,
-             tensor, stride);
 }
 
 // The factor and the shift that divide keys below 2^31 by the rows of a page: the factor is 2^shift
@@ -47,11 +33,6 @@ Divisor divisor_of(std::int64_t rows) {
   const auto n = static_cast<std::uint64_t>(rows);
   const int shift = 31 + static_cast<int>(std::bit_width(n - 1));
   return {static_cast<unsigned>(((std::uint64_t{1} << shift) + n - 1) / n), shift};
-}
-
-int pages_of(std::int64_t pages) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-  return static_cast<int>(pages == 0 ? kMost : pages);
 }
 
 void set_operands(const BatchOperands& operands, kernels::BatchParams* params) {
@@ -73,8 +54,8 @@ void set_operands(const BatchOperands& operands, kernels::BatchParams* params) {
   params->v_head = operands.v_strides.head;
   params->o_row = operands.o_strides.row, params->o_head = operands.o_strides.head;
   params->lse_row = operands.lse_strides.row, params->lse_head = operands.lse_strides.head;
-  params->k_page_count = pages_of(operands.k_pages);
-  params->v_page_count = pages_of(operands.v_pages);
+  params->k_page_count = page_count(operands.k_pages);
+  params->v_page_count = page_count(operands.v_pages);
 }
 
 kernels::BatchTables tables_of(const ClassPlan& of, const BatchBounds& most, void* workspace) {
@@ -174,52 +155,16 @@ void BatchRunner::check_workspace(const void* workspace) const {
              address, plan_.workspace_bytes);
 }
 
-void BatchRunner::check(const BatchMetadata& metadata) const {
-  check_address("q_begin", metadata.q_begin, 4);
-  check_address("k_length", metadata.k_length, 4);
-  check_optional("requests", metadata.requests, 4);
-  check_optional("k_position", metadata.k_position, 4);
-  if (plan_.problem.page_rows == 0) {
-    constexpr const char* kReason = "the problem has no pages (page_rows)";
-    check_unused("k_pages.ids", metadata.k_pages.ids, kReason);
-    check_unused("v_pages.ids", metadata.v_pages.ids, kReason);
-    check_optional("k_begin", metadata.k_begin, 4);
-    check_optional("v_begin", metadata.v_begin, 4);
-    return;
-  }
-  constexpr const char* kReason = "the problem has pages, which say where keys begin";
-  check_unused("k_begin", metadata.k_begin, kReason);
-  check_unused("v_begin", metadata.v_begin, kReason);
-  check_address("k_pages.ids", metadata.k_pages.ids, 4);
-  for (const PageTable* table : {&metadata.k_pages, &metadata.v_pages}) {
-    check_optional("the ids of a page table", table->ids, 4);
-    check_optional("the begins of a page table", table->begin, 4);
-    if (table->ids == nullptr || table->begin != nullptr) continue;
-    if (table->width > 0 && table->width <= kMaxPosition) continue;
-    base::fail(ErrorCode::kInvalidArgument,
-               "the width of a page table is {}; give the entries of a row, from 1 to 2^30, or "
-               "where each request's entries begin",
-               table->width);
-  }
-}
-
 void BatchRunner::prepare(device::LaunchSink& to, const BatchMetadata& metadata,
                           void* workspace) const {
   check_workspace(workspace);
-  check(metadata);
-  const auto table = [](const PageTable& pages) -> kernels::PageTableParams {
-    return {pages.ids, pages.begin, pages.width};
-  };
+  check_metadata(metadata, plan_.problem.page_rows);
   kernels::PrepareParams params = prepare_params_;
   params.q_begin = metadata.q_begin;
   params.k_length = metadata.k_length;
   params.requests = metadata.requests;
   params.k_position = metadata.k_position;
-  params.places.k_pages = table(metadata.k_pages);
-  params.places.v_pages =
-      table(metadata.v_pages.ids != nullptr ? metadata.v_pages : metadata.k_pages);
-  params.places.k_begin = metadata.k_begin;
-  params.places.v_begin = metadata.v_begin != nullptr ? metadata.v_begin : metadata.k_begin;
+  params.places = places_of(metadata);
   for (std::size_t i = 0; i < classes_.size(); ++i) {
     params.classes[i].tables = tables_of(plan_.classes[i], plan_.problem.most, workspace);
   }
@@ -234,27 +179,9 @@ void BatchRunner::check(const BatchOperands& operands) const {
   check_address("V", operands.v, 16);
   check_stride("Q", "row", operands.q_strides.row);
   check_stride("Q", "head", operands.q_strides.head);
-  const auto check_keys = [&](const char* name, const BatchStrides& strides, std::int64_t pages) {
-    check_stride(name, "page", strides.page);
-    check_stride(name, "row", strides.row);
-    check_stride(name, "head", strides.head);
-    if (strides.row >= kMaxPosition || strides.row <= -kMaxPosition) {
-      base::fail(ErrorCode::kUnsupported,
-                 "the row stride of {} is {} elements; kernels of batches take less than 2^30",
-                 name, strides.row);
-    }
-    const bool one_row = problem.most.keys_of_one == 1 || problem.page_rows == 1;
-    if (strides.row == 0 && !one_row) {
-      base::fail(ErrorCode::kInvalidArgument,
-                 "the row stride of {} is 0, so that all keys of a page would be one; give it",
-                 name);
-    }
-    if (pages >= 0 && pages <= std::numeric_limits<std::int32_t>::max()) return;
-    base::fail(ErrorCode::kInvalidArgument, "{} has {} pages; give a number from 0 to 2^31 - 1",
-               name, pages);
-  };
-  check_keys("K", operands.k_strides, operands.k_pages);
-  check_keys("V", operands.v_strides, operands.v_pages);
+  const bool one_row = problem.most.keys_of_one == 1 || problem.page_rows == 1;
+  check_keys("K", operands.k_strides, operands.k_pages, one_row);
+  check_keys("V", operands.v_strides, operands.v_pages, one_row);
   if (problem.carry_out) {
     check_unused("O", operands.o, "the state is carried out");
     check_address("state_out.acc", operands.state_out.acc, 16);

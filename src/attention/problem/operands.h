@@ -3,6 +3,8 @@
 
 // Parts of validate(), the checks of a problem and its operands.
 
+#include <span>
+
 #include "annulus/attention.h"
 
 namespace annulus::attention {
@@ -27,8 +29,18 @@ void check_rows_given(const Problem& problem, const OperandStrides& strides);
 // The checks of Q and K, for kernels that read nothing else.
 void check_queries_and_keys(const Problem& problem, const Operands& operands);
 
-// Throws if a tensor that is written begins where another one does, except O over Q and the state
-// over itself. Requires: there are query rows.
+// A tensor of a call. Those with the same `shared` other than 0 may be in one place.
+struct Place {
+  const char* name;
+  const void* data;
+  bool written;
+  int shared;
+};
+// Throws if a tensor that is written begins where another one does.
+void check_overlaps(std::span<const Place> places);
+
+// The same of the tensors that a problem uses: O may be over Q and the state over itself. Requires:
+// there are query rows.
 void check_overlaps(const Problem& problem, const Operands& operands);
 
 }  // namespace annulus::attention

@@ -10,16 +10,19 @@
 #include "base/fail.h"
 
 namespace annulus::attention {
-namespace {
 
-struct Place {
-  const char* name;
-  const void* data;
-  bool written;
-  int same;  // places with the same number other than 0 may share memory
-};
-
-}  // namespace
+void check_overlaps(std::span<const Place> places) {
+  for (const Place& place : places) {
+    if (!place.written) continue;
+    for (const Place& other : places) {
+      if (&other == &place || other.data != place.data) continue;
+      if (place.shared != 0 && place.shared == other.shared) continue;
+      base::fail(ErrorCode::kInvalidArgument,
+                 "{} and {} are both at {:#x}; what is written needs memory of its own", place.name,
+                 other.name, reinterpret_cast<std::uintptr_t>(place.data));
+    }
+  }
+}
 
 // Collects the tensors that this problem reads or writes, and compares each that is written with
 // all others. Tensors that are only read may share memory.
@@ -27,8 +30,8 @@ void check_overlaps(const Problem& problem, const Operands& operands) {
   enum { kApart, kQuery, kAcc, kMaximum, kSum };
   std::array<Place, 14> places;
   std::size_t count = 0;
-  const auto add = [&](bool used, const char* name, const void* data, bool written, int same) {
-    if (used && data != nullptr) places[count++] = {name, data, written, same};
+  const auto add = [&](bool used, const char* name, const void* data, bool written, int shared) {
+    if (used && data != nullptr) places[count++] = {name, data, written, shared};
   };
   const bool keys = problem.seq_k > 0;
   add(true, "Q", operands.q, false, kQuery);
@@ -47,17 +50,7 @@ void check_overlaps(const Problem& problem, const Operands& operands) {
   add(problem.carry_out, "state_out.acc", out.acc, true, kAcc);
   add(problem.carry_out, "state_out.m", out.m, true, kMaximum);
   add(problem.carry_out, "state_out.l", out.l, true, kSum);
-  const std::span<const Place> used(places.data(), count);
-  for (const Place& place : used) {
-    if (!place.written) continue;
-    for (const Place& other : used) {
-      if (&other == &place || other.data != place.data) continue;
-      if (place.same != kApart && place.same == other.same) continue;
-      base::fail(ErrorCode::kInvalidArgument,
-                 "{} and {} are both at {:#x}; what is written needs memory of its own", place.name,
-                 other.name, reinterpret_cast<std::uintptr_t>(place.data));
-    }
-  }
+  check_overlaps(std::span<const Place>(places.data(), count));
 }
 
 }  // namespace annulus::attention
