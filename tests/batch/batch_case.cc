@@ -18,8 +18,8 @@ std::string first_wrong(const BatchProblem& problem, const std::vector<Request>&
   for (std::size_t r = 0; r < requests.size(); ++r) {
     const Request& request = requests[r];
     if (request.queries == 0) continue;
-    const Reference expected =
-        program::reference(problem, request, program::tensors_of(problem, request));
+    const Reference expected = program::reference(
+        problem, request, program::tensors_of(problem, request), {}, static_cast<std::int64_t>(r));
     const Comparison made = program::compare(problem, request, expected, answers[r]);
     if (made.within_tolerance && made.checked_rows == problem.heads * request.queries) continue;
     return fmt::format(

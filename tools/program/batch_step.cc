@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -14,7 +15,7 @@ namespace {
 
 constexpr std::uint16_t kNan = 0x7fff;
 constexpr std::uint16_t kUnwritten = 0x7f7f;  // two of them are a float that is NaN, too
-constexpr std::int32_t kGarbage = -1234567;
+constexpr std::int32_t kUnused = std::numeric_limits<std::int32_t>::min();  // of a table
 
 std::size_t size(std::int64_t a, std::int64_t b = 1, std::int64_t c = 1) {
   return static_cast<std::size_t>(a * b * c);
@@ -75,7 +76,7 @@ using Names = std::vector<std::vector<std::int32_t>>;
 
 BatchStep::BatchStep(const Device& device, const BatchPlan& plan,
                      const std::vector<Request>& requests, const Placing& placing)
-    : device_(device), plan_(plan), requests_(requests) {
+    : device_(device), plan_(plan), requests_(requests), placing_(placing) {
   const BatchProblem& problem = plan_.problem();
   std::vector<std::int32_t> q_begin, k_length, k_position;
   std::int64_t row = placing.gap;
@@ -89,15 +90,15 @@ BatchStep::BatchStep(const Device& device, const BatchPlan& plan,
   }
   q_begin.push_back(static_cast<std::int32_t>(row));
   rows_ = row + placing.gap;
-  q_begin.resize(size(problem.most.requests + 1), kGarbage);
-  k_length.resize(size(problem.most.requests), kGarbage);
-  k_position.resize(size(problem.most.requests), kGarbage);
+  q_begin.resize(size(problem.most.requests + 1), kUnused);
+  k_length.resize(size(problem.most.requests), kUnused);
+  k_position.resize(size(problem.most.requests), kUnused);
   metadata_.q_begin = put(q_begin);
   metadata_.k_length = put(k_length);
   metadata_.k_position = put(k_position);
   metadata_.requests = put({static_cast<std::int32_t>(requests_.size())});
-  place_keys(placing);
-  place_rows(placing);
+  place_keys();
+  place_rows();
   workspace_ = device_.allocate(plan_.workspace_bytes());
 }
 
@@ -106,9 +107,25 @@ void* BatchStep::keep(DeviceMemory memory) {
   return memory_.back().data();
 }
 
-const std::int32_t* BatchStep::put(const std::vector<std::int32_t>& values) {
+// Wrong numbers look like pages or lengths, and are none of the request's.
+const std::int32_t* BatchStep::put(std::vector<std::int32_t> values) {
   DeviceMemory memory = device_.allocate(values.size() * 4);
-  device_.copy_to_device(memory.data(), values.data(), values.size() * 4);
+  if (placing_.nan) {
+    constexpr std::int32_t kWrong[] = {-1234567, std::numeric_limits<std::int32_t>::max(), 0, 1};
+    base::Random random(placing_.seed + values.size());
+    for (std::int32_t& value : values) {
+      const std::int32_t wrong = kWrong[random.below(std::size(kWrong))];
+      if (value == kUnused) value = wrong;
+    }
+  }
+  auto begin = values.begin();
+  const auto used = [](std::int32_t value) { return value != kUnused; };
+  while ((begin = std::find_if(begin, values.end(), used)) != values.end()) {
+    const auto end = std::find(begin, values.end(), kUnused);
+    device_.copy_to_device(static_cast<std::int32_t*>(memory.data()) + (begin - values.begin()),
+                           &*begin, size(end - begin) * 4);
+    begin = end;
+  }
   return static_cast<const std::int32_t*>(keep(std::move(memory)));
 }
 
@@ -119,7 +136,8 @@ void* BatchStep::put_nan(std::size_t bytes) {
   return keep(std::move(memory));
 }
 
-void BatchStep::place_rows(const Placing& placing) {
+void BatchStep::place_rows() {
+  const Placing& placing = placing_;
   const BatchProblem& problem = plan_.problem();
   const std::int64_t rows = std::max<std::int64_t>(rows_, 1);
   const std::int64_t q_row = problem.heads * problem.dim_qk;
@@ -169,7 +187,8 @@ void BatchStep::place_rows(const Placing& placing) {
   }
 }
 
-void BatchStep::place_keys(const Placing& placing) {
+void BatchStep::place_keys() {
+  const Placing& placing = placing_;
   const BatchProblem& problem = plan_.problem();
   const std::int64_t heads = problem.kv_heads;
   const bool paged = problem.page_rows > 0;
@@ -246,15 +265,15 @@ void BatchStep::place_keys(const Placing& placing) {
     if (placing.listed) {
       for (const auto& of_request : names) {
         ids.insert(ids.end(), of_request.begin(), of_request.end());
-        ids.push_back(kGarbage);
+        ids.push_back(kUnused);
         begin.push_back(static_cast<std::int32_t>(ids.size()));
       }
-      begin.resize(size(problem.most.requests + 1), kGarbage);
-      ids.push_back(kGarbage);
+      begin.resize(size(problem.most.requests + 1), kUnused);
+      ids.push_back(kUnused);
       return {put(ids), put(begin), 0};
     }
     const std::int64_t width = base::ceil_div(slab, page_rows) + 2;
-    ids.assign(size(problem.most.requests, width), kGarbage);
+    ids.assign(size(problem.most.requests, width), kUnused);
     for (std::size_t r = 0; r < names.size(); ++r) {
       std::copy(names[r].begin(), names[r].end(),
                 ids.begin() + static_cast<std::int64_t>(r) * width);
@@ -269,7 +288,7 @@ void BatchStep::place_keys(const Placing& placing) {
     for (const auto& of_request : k_names) {
       begin.push_back(of_request.empty() ? 0 : of_request.front());
     }
-    begin.resize(size(problem.most.requests), kGarbage);
+    begin.resize(size(problem.most.requests), kUnused);
     metadata_.k_begin = put(begin);
   }
 }

@@ -2,8 +2,8 @@
 #define ANNULUS_PROGRAM_BATCH_STEP_H_
 
 // A step of a batch, put on a device as an engine would: K and V in pages at random places of a
-// pool that has more of them than are owned; tables whose unused entries are garbage; rows of Q and
-// O that belong to nobody. Tests use it as well.
+// pool that has more of them than are owned; tables with more entries than are in use; rows of Q
+// and O that belong to nobody. Tests use it as well.
 
 #include <cstdint>
 #include <vector>
@@ -22,9 +22,11 @@ struct Placing {
   bool own_tables = false;   // V has a table, and pages, of its own
   bool slabs = false;        // without pages: a slab for each request instead of k_begin
   bool in_place = false;     // the state goes out over the one that came in
-  bool nan = false;          // what belongs to nobody is NaN; else it is never written
-  std::int64_t gap = 0;      // rows of Q and O in front of the first request and behind the last
-  std::uint64_t seed = 0;    // of the places of pages
+  // What belongs to nobody is NaN, and entries of tables that are not in use are wrong numbers;
+  // else neither is ever written.
+  bool nan = false;
+  std::int64_t gap = 0;    // rows of Q and O in front of the first request and behind the last
+  std::uint64_t seed = 0;  // of the places of pages
 };
 
 class BatchStep {
@@ -48,15 +50,16 @@ class BatchStep {
  private:
   // Device memory that lives as long as the step.
   void* keep(DeviceMemory memory);
-  const std::int32_t* put(const std::vector<std::int32_t>& values);
+  const std::int32_t* put(std::vector<std::int32_t> values);
   // Floats, or pairs of 16-bit numbers, that are NaN each.
   void* put_nan(std::size_t bytes);
-  void place_rows(const Placing& placing);
-  void place_keys(const Placing& placing);
+  void place_rows();
+  void place_keys();
 
   Device device_;
   BatchPlan plan_;
   std::vector<Request> requests_;
+  Placing placing_;
   std::vector<RequestTensors> tensors_;
   std::vector<std::int64_t> q_begin_;
   std::int64_t rows_ = 0;  // of Q, those of nobody too

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <regex>
+#include <string>
 
 #include "base/half.h"
 #include "base/random.h"
@@ -48,7 +50,7 @@ BatchBounds bounds_of(const std::vector<Request>& requests) {
   return most;
 }
 
-Problem problem_of(const BatchProblem& problem, const Request& request) {
+Problem problem_of(const BatchProblem& problem, const Request& request, std::int64_t number) {
   Problem one;
   one.heads = problem.heads;
   one.kv_heads = problem.kv_heads;
@@ -59,6 +61,11 @@ Problem problem_of(const BatchProblem& problem, const Request& request) {
   one.dtype = problem.dtype;
   one.pattern = problem.pattern;
   one.score = problem.score;
+  if (problem.score.score_mod) {
+    static const std::regex kBatch("\\bb\\b");
+    one.score.score_mod = ScoreExpression::parse(
+        std::regex_replace(problem.score.score_mod->to_string(), kBatch, std::to_string(number)));
+  }
   one.q0 = request.position + request.keys - request.queries;
   one.k0 = request.position;
   one.want_lse = problem.want_lse;
@@ -84,8 +91,9 @@ RequestTensors tensors_of(const BatchProblem& problem, const Request& request) {
 }
 
 Reference reference(const BatchProblem& problem, const Request& request,
-                    const RequestTensors& tensors, const ReferenceOptions& options) {
-  const Problem one = problem_of(problem, request);
+                    const RequestTensors& tensors, const ReferenceOptions& options,
+                    std::int64_t number) {
+  const Problem one = problem_of(problem, request, number);
   HostInputs inputs;
   inputs.q = tensors.q.data();
   inputs.k = tensors.k.data();

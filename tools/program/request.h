@@ -22,8 +22,9 @@ struct Request {
 // Bounds that hold these requests exactly.
 BatchBounds bounds_of(const std::vector<Request>& requests);
 
-// A request as a problem of its own.
-Problem problem_of(const BatchProblem& problem, const Request& request);
+// A request as a problem of its own. `number` is its own in the batch, which is b in a score
+// expression.
+Problem problem_of(const BatchProblem& problem, const Request& request, std::int64_t number = 0);
 
 // The tensors of a request, contiguous: Q [queries, H, Dqk], K [keys, Hkv, Dqk], V [keys, Hkv, Dv].
 struct RequestTensors {
@@ -47,7 +48,8 @@ struct RequestAnswer {
 
 // The oracle's answer for a request, and the comparison of another with it.
 Reference reference(const BatchProblem& problem, const Request& request,
-                    const RequestTensors& tensors, const ReferenceOptions& options = {});
+                    const RequestTensors& tensors, const ReferenceOptions& options = {},
+                    std::int64_t number = 0);
 Comparison compare(const BatchProblem& problem, const Request& request, const Reference& expected,
                    const RequestAnswer& answer);
 
