@@ -7,6 +7,7 @@
 
 #include "base/env.h"
 #include "base/thread_pool.h"
+#include "batch/appender.h"
 #include "batch/batch_config.h"
 #include "jit/compiler.h"
 #include "jit/disk_cache.h"
@@ -56,6 +57,18 @@ TEST_CASE("no kernel of batches spills or uses local memory") {
   }
   cases.push_back({"combine_parts", combine_spec(all({256, 256}), ampere), 128});
   cases.push_back({"prepare_batch", prepare_spec(hopper), 512});
+  int table = 0;
+  for (const AppendPlace place : {AppendPlace::kSlots, AppendPlace::kRequests}) {
+    for (const RotaryOrder order :
+         {RotaryOrder::kNone, RotaryOrder::kInterleaved, RotaryOrder::kHalves}) {
+      AppendProblem problem;
+      problem.place = place;
+      problem.rotary.order = order;
+      if (++table % 3 == 0) problem.rotary.tables = Dtype::kFloat16;
+      cases.push_back({"append_rows", append_spec(problem, table % 2 == 0 ? ampere : hopper),
+                       8 * kernels::kAppendThreads});
+    }
+  }
   const auto library = test::nvrtc();
   if (!library) return;
   const jit::Compiler compiler(library, jit::TemplateSet::embedded(), jit::ImageKind::kCubin);
