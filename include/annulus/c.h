@@ -263,6 +263,7 @@ ANNULUS_EXPORT annulus_status annulus_device_trim(annulus_device* device, size_t
 typedef enum annulus_dtype {
   ANNULUS_FLOAT16 = 1,
   ANNULUS_BFLOAT16 = 2,
+  ANNULUS_FLOAT32 = 3,  // of tables (annulus/c_append.h); of no problem
   // Needs a device of sm_90a and head dims of 64 and more; not around a ring.
   ANNULUS_FLOAT8_E4M3 = 4
 } annulus_dtype;

@@ -3,6 +3,7 @@
 
 #include "annulus/batch.h"
 #include "api/c_functions.h"
+#include "api/c_step.h"
 
 namespace annulus::api {
 namespace {
@@ -10,7 +11,6 @@ namespace {
 constexpr StructName kBatchProblem = {"annulus_batch_problem", "ANNULUS_BATCH_PROBLEM_INIT"};
 constexpr StructName kBatchOptions = {"annulus_batch_options", "ANNULUS_BATCH_OPTIONS_INIT"};
 constexpr StructName kBatchPlanInfo = {"annulus_batch_plan_info", "ANNULUS_BATCH_PLAN_INFO_INIT"};
-constexpr StructName kBatchMetadata = {"annulus_batch_metadata", "ANNULUS_BATCH_METADATA_INIT"};
 constexpr StructName kBatchOperands = {"annulus_batch_operands", "ANNULUS_BATCH_OPERANDS_INIT"};
 constexpr StructName kBatchStatus = {"annulus_batch_status", "ANNULUS_BATCH_STATUS_INIT"};
 
@@ -61,21 +61,9 @@ HandleTable<BatchObject>& batch_plans() {
 }
 using BatchPin = HandleTable<BatchObject>::Pin;
 
-BatchBounds bounds_of(const annulus_batch_bounds& c) {
-  return {.requests = c.requests,
-          .rows = c.rows,
-          .rows_of_one = c.rows_of_one,
-          .keys_of_one = c.keys_of_one,
-          .keys = c.keys};
-}
-
 annulus_batch_bounds to_c(const BatchBounds& bounds) {
   return {bounds.requests, bounds.rows, bounds.rows_of_one, bounds.keys_of_one, bounds.keys};
 }
-
-PageTable table_of(const annulus_page_table& c) { return {c.ids, c.begin, c.width}; }
-BatchStrides strides_of(const annulus_batch_strides& c) { return {c.page, c.row, c.head}; }
-RowStrides strides_of(const annulus_row_strides& c) { return {c.row, c.head}; }
 
 BatchProblem problem_of(const annulus_batch_problem* given) {
   const annulus_batch_problem c =
@@ -107,19 +95,6 @@ BatchOptions options_of(const annulus_batch_options* given) {
   options.max_multiprocessors = c.max_multiprocessors;
   options.check_status = truth("check_status", c.check_status);
   return options;
-}
-
-BatchMetadata metadata_of(const annulus_batch_metadata* given) {
-  const annulus_batch_metadata c =
-      read_struct(kBatchMetadata, given, annulus_batch_metadata ANNULUS_BATCH_METADATA_INIT);
-  return {.q_begin = c.q_begin,
-          .k_length = c.k_length,
-          .requests = c.requests,
-          .k_position = c.k_position,
-          .k_pages = table_of(c.k_pages),
-          .v_pages = table_of(c.v_pages),
-          .k_begin = c.k_begin,
-          .v_begin = c.v_begin};
 }
 
 BatchOperands operands_of(const annulus_batch_operands* given) {

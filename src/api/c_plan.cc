@@ -6,6 +6,7 @@ namespace {
 
 static_assert(ANNULUS_FLOAT16 == static_cast<int>(Dtype::kFloat16));
 static_assert(ANNULUS_BFLOAT16 == static_cast<int>(Dtype::kBfloat16));
+static_assert(ANNULUS_FLOAT32 == static_cast<int>(Dtype::kFloat32));
 static_assert(ANNULUS_FLOAT8_E4M3 == static_cast<int>(Dtype::kFloat8E4M3));
 static_assert(ANNULUS_LSE_NATURAL == static_cast<int>(LseBase::kNatural));
 static_assert(ANNULUS_DEFAULT_WORK == kDefaultWorkSteps);

@@ -19,6 +19,7 @@ int check_failures(void);
   check_status(__FILE__, __LINE__, #call, (call), (expected), (part))
 
 // The groups of tests, one file each.
+void test_append(void);
 void test_arguments(void);
 void test_attention(void);
 void test_batch(void);

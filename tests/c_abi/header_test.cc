@@ -1,6 +1,7 @@
 // annulus/c.h in C++: every initialiser is one, and the C++ interface may stand beside it.
 
 #include "annulus/c.h"
+#include "annulus/c_append.h"
 #include "annulus/c_batch.h"
 #include "annulus/c_inspect.h"
 #include "annulus/c_installation.h"
@@ -15,6 +16,7 @@
 
 #include <doctest/doctest.h>
 
+#include "annulus/append.h"
 #include "annulus/batch.h"
 #include "annulus/device.h"
 #include "annulus/importance.h"
@@ -116,6 +118,29 @@ TEST_CASE("and so are those of what chooses, tunes and checks") {
   CHECK(pairs.batch == annulus::PatternContext().batch);
 }
 
+TEST_CASE("and so are those of appending") {
+  const annulus_append_problem c = ANNULUS_APPEND_PROBLEM_INIT;
+  const annulus::AppendProblem problem;
+  CHECK(c.heads == problem.heads);
+  CHECK(c.kv_heads == problem.kv_heads);
+  CHECK(c.dim_qk == problem.dim_qk);
+  CHECK(c.dim_v == problem.dim_v);
+  CHECK(c.most.rows + c.most.requests + c.most.keys_of_one == 0);
+  CHECK(c.page_rows == problem.page_rows);
+  CHECK(c.rotary_dims == problem.rotary.dims);
+  CHECK(c.rotary_base == problem.rotary.base);
+  CHECK(c.frequencies == nullptr);
+  CHECK(c.dtype == static_cast<int>(problem.dtype));
+  CHECK(c.place == static_cast<int>(problem.place));
+  CHECK(c.rotary_order == static_cast<int>(problem.rotary.order));
+  CHECK(c.table_dtype == 0);
+  const annulus_append_operands operands = ANNULUS_APPEND_OPERANDS_INIT;
+  CHECK((operands.slots == nullptr && operands.step == nullptr && operands.status == nullptr));
+  CHECK(operands.k_pages + operands.table_stride + operands.table_rows == 0);
+  const annulus_append_status status = ANNULUS_APPEND_STATUS_INIT;
+  CHECK(status.rule == static_cast<int>(annulus::AppendStatus().rule));
+}
+
 TEST_CASE("and so are those of batches") {
   const annulus_batch_problem c = ANNULUS_BATCH_PROBLEM_INIT;
   const annulus::BatchProblem problem;
@@ -154,6 +179,10 @@ TEST_CASE("every struct knows its size") {
     CHECK(made.struct_size == sizeof(type));     \
     CHECK_MESSAGE(sizeof(type) % 8 == 0, #type); \
   } while (false)
+  CHECK_SIZE(annulus_append_problem, ANNULUS_APPEND_PROBLEM_INIT);
+  CHECK_SIZE(annulus_append_plan_info, ANNULUS_APPEND_PLAN_INFO_INIT);
+  CHECK_SIZE(annulus_append_operands, ANNULUS_APPEND_OPERANDS_INIT);
+  CHECK_SIZE(annulus_append_status, ANNULUS_APPEND_STATUS_INIT);
   CHECK_SIZE(annulus_batch_problem, ANNULUS_BATCH_PROBLEM_INIT);
   CHECK_SIZE(annulus_batch_options, ANNULUS_BATCH_OPTIONS_INIT);
   CHECK_SIZE(annulus_batch_plan_info, ANNULUS_BATCH_PLAN_INFO_INIT);

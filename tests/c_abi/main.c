@@ -55,6 +55,7 @@ int main(void) {
   test_driver_entry();
   test_threads();
   test_ring();
+  test_append();
   test_batch();
   test_pattern();
   test_layout();

@@ -1,0 +1,42 @@
+#ifndef ANNULUS_API_C_STEP_H_
+#define ANNULUS_API_C_STEP_H_
+
+// Structs of C that batches and appending have both, as those of C++.
+
+#include "annulus/batch.h"
+#include "annulus/c_batch.h"
+#include "api/c_call.h"
+
+namespace annulus::api {
+
+inline BatchBounds bounds_of(const annulus_batch_bounds& c) {
+  return {.requests = c.requests,
+          .rows = c.rows,
+          .rows_of_one = c.rows_of_one,
+          .keys_of_one = c.keys_of_one,
+          .keys = c.keys};
+}
+
+inline BatchStrides strides_of(const annulus_batch_strides& c) { return {c.page, c.row, c.head}; }
+inline RowStrides strides_of(const annulus_row_strides& c) { return {c.row, c.head}; }
+
+inline BatchMetadata metadata_of(const annulus_batch_metadata* given) {
+  constexpr StructName kName = {"annulus_batch_metadata", "ANNULUS_BATCH_METADATA_INIT"};
+  const annulus_batch_metadata c =
+      read_struct(kName, given, annulus_batch_metadata ANNULUS_BATCH_METADATA_INIT);
+  const auto table = [](const annulus_page_table& pages) -> PageTable {
+    return {pages.ids, pages.begin, pages.width};
+  };
+  return {.q_begin = c.q_begin,
+          .k_length = c.k_length,
+          .requests = c.requests,
+          .k_position = c.k_position,
+          .k_pages = table(c.k_pages),
+          .v_pages = table(c.v_pages),
+          .k_begin = c.k_begin,
+          .v_begin = c.v_begin};
+}
+
+}  // namespace annulus::api
+
+#endif  // ANNULUS_API_C_STEP_H_
