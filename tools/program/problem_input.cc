@@ -14,7 +14,7 @@
 namespace annulus::program {
 namespace {
 
-double number(const std::string& text, std::string_view what) {
+double parse_number(const std::string& text, std::string_view what) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
@@ -46,7 +46,7 @@ void take_rules(const ProblemArguments& arguments, Problem* problem) {
   };
   if (!arguments.scale.empty()) {
     once("--scale", problem->score.scale.has_value());
-    problem->score.scale = number(arguments.scale, "--scale");
+    problem->score.scale = parse_number(arguments.scale, "--scale");
   }
   if (arguments.softcap != 0) {
     once("--softcap", problem->score.softcap != 0);

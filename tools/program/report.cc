@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -21,6 +22,43 @@ void print_line(std::string_view name, std::string_view text) {
 
 base::Json number(double value) {
   return std::isfinite(value) ? base::Json(value) : base::Json(nullptr);
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+void add_counters(const DeviceInfo& device, const Counters& counters, base::Json* json) {
+  base::Json counted = device.simulated ? base::Json::object() : base::Json(nullptr);
+  std::uint64_t faults = 0;
+  for (const auto& [name, value] : counters) {
+    counted[name] = value;
+    if (name == "faults") faults = value;
+  }
+  (*json)["counters"] = counted;
+  (*json)["faults"] = faults;
+}
+
+std::string counters_text(const Counters& counters) {
+  std::string text;
+  for (const auto& [name, value] : counters) {
+    if (value != 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, value);
+  }
+  return text;
+}
+
+std::string time_text(const DeviceInfo& device, const std::vector<double>& millis, int launches) {
+  return fmt::format(
+      "{:.3f} ms{}, {} launch{}", median(millis),
+      device.simulated ? " of this machine to simulate it (not the speed of a GPU)" : "", launches,
+      launches == 1 ? "" : "es");
+}
+
+std::string device_text(const DeviceInfo& device) {
+  return fmt::format("{} ({}{})", device.name, device.description,
+                     device.simulated ? ", simulated" : "");
 }
 
 base::Json problem_json(const Problem& problem) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "annulus/device.h"
 #include "base/json.h"
@@ -22,6 +23,18 @@ void print_line(std::string_view name, std::string_view text);
 
 // Numbers for JSON, which has no infinity: those become null.
 base::Json number(double value);
+
+// Of at least one value.
+double median(std::vector<double> values);
+
+// "counters", null on a GPU, and "faults".
+void add_counters(const DeviceInfo& device, const Counters& counters, base::Json* json);
+// Those that are not 0.
+std::string counters_text(const Counters& counters);
+
+// The median of times, and what they are times of.
+std::string time_text(const DeviceInfo& device, const std::vector<double>& millis, int launches);
+std::string device_text(const DeviceInfo& device);
 
 base::Json problem_json(const Problem& problem);
 std::string problem_text(const Problem& problem);

@@ -72,8 +72,7 @@ void widen_to_heads(std::vector<std::uint8_t>* rows, std::int64_t seq_q) {
 }
 
 // `ring`: the tiles that read an operand are those of the shards, not of the plan.
-Comparison check(const ProblemInput& input, const PlanInfo& plan, const Answer& answer, bool ring,
-                 bool* sampled) {
+Checked check(const ProblemInput& input, const PlanInfo& plan, const Answer& answer, bool ring) {
   const Problem& problem = input.problem;
   const HostInputs inputs = host_inputs(input.q, input.k, input.v);
   ReferenceOptions options;
@@ -81,17 +80,18 @@ Comparison check(const ProblemInput& input, const PlanInfo& plan, const Answer& 
   Progress progress("checking against the float64 oracle");
   options.progress = [&](double share) { progress.update(share); };
   const Reference oracle = reference(problem, inputs, options);
-  *sampled = oracle.sampled();
   HostResult result;
   result.o = answer.o.bits.data();
   result.o_strides = answer.o.strides();
   result.lse = answer.lse.data();
   std::vector<std::uint8_t> reached =
       reached_rows(problem, inputs, plan.tile_rows, plan.tile_columns);
-  if (reached.empty()) return compare(problem, oracle, result);
+  if (reached.empty()) return {compare(problem, oracle, result), oracle.sampled()};
   if (ring) widen_to_heads(&reached, problem.seq_q);
-  return compare(problem, oracle, result,
-                 [&](std::int64_t row) { return reached[static_cast<std::size_t>(row)] != 0; });
+  const auto excused = [&](std::int64_t row) {
+    return reached[static_cast<std::size_t>(row)] != 0;
+  };
+  return {compare(problem, oracle, result, excused), oracle.sampled()};
 }
 
 // The sum of the counters of all distinct devices.
@@ -161,13 +161,6 @@ double seconds_since(Clock::time_point* start) {
   return std::chrono::duration<double>(*start - before).count();
 }
 
-Exit tell_wrong(const Comparison& comparison) {
-  std::fprintf(stderr, "annulus run: wrong result: %s\n",
-               comparison.first_wrong.empty() ? "a head is beyond the tolerance"
-                                              : comparison.first_wrong.c_str());
-  return Exit::kWrongResult;
-}
-
 }  // namespace
 
 Exit run(const RunArguments& arguments) {
@@ -180,8 +173,7 @@ Exit run(const RunArguments& arguments) {
   result.run_seconds = seconds_since(&start);
   if (!arguments.picture.empty()) save_picture(result, arguments.picture);
   if (!arguments.no_check) {
-    result.comparison =
-        check(result.input, result.plan.info(), answer, result.around, &result.sampled);
+    result.checked = check(result.input, result.plan.info(), answer, result.around);
     result.check_seconds = seconds_since(&start);
   }
   if (!arguments.output.empty()) {
@@ -192,8 +184,7 @@ Exit run(const RunArguments& arguments) {
   } else {
     print_run(result, arguments);
   }
-  if (result.wrong()) return tell_wrong(*result.comparison);
-  return result.compared_nothing() ? Exit::kPartial : Exit::kOk;
+  return exit_of(result.checked);
 }
 
 }  // namespace annulus::program

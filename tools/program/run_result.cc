@@ -2,18 +2,10 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-
 #include "program/report.h"
 
 namespace annulus::program {
 namespace {
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // What was run: a ring chooses a kernel and a configuration of its own, for launches of a shard.
 struct Choice {
@@ -47,37 +39,6 @@ void add_ring(const RunResult& result, const RunArguments& arguments, base::Json
       ring ? ring->peak_bytes_per_rank : static_cast<std::int64_t>(result.plan.workspace_bytes());
   (*json)["max_difference_from_one_rank"] =
       result.difference ? number(*result.difference) : base::Json(nullptr);
-}
-
-void add_check(const RunResult& result, base::Json* json) {
-  const Comparison made = result.comparison.value_or(Comparison{});
-  for (const char* name : {"error_row_max", "error_o", "error_lse", "within_law",
-                           "within_tolerance"}) {  // within_law is an older name
-    (*json)[name] = nullptr;
-  }
-  if (result.comparison) {
-    (*json)["error_row_max"] = number(made.error_row_max);
-    (*json)["error_o"] = number(made.error_o);
-    (*json)["error_lse"] = number(made.error_lse);
-    if (!result.compared_nothing()) {
-      (*json)["within_law"] = (*json)["within_tolerance"] = made.within_tolerance;
-    }
-  }
-  (*json)["compared_nothing"] = result.compared_nothing();
-  (*json)["overflowed_values"] = result.input.overflowed;
-  (*json)["checked_rows"] = made.checked_rows;
-  (*json)["tainted_rows"] = made.tainted_rows;
-}
-
-void add_counters(const RunResult& result, base::Json* json) {
-  base::Json counted = result.device.info().simulated ? base::Json::object() : base::Json(nullptr);
-  std::uint64_t faults = 0;
-  for (const auto& [name, value] : result.counters) {
-    counted[name] = value;
-    if (name == "faults") faults = value;
-  }
-  (*json)["counters"] = counted;
-  (*json)["faults"] = faults;
 }
 
 std::string bytes_text(std::int64_t bytes) {
@@ -124,31 +85,6 @@ void print_ring(const RingAnswer& ring, const RunArguments& arguments,
   }
 }
 
-std::string check_text(const RunResult& result) {
-  if (!result.comparison) return "not checked";
-  const Comparison& made = *result.comparison;
-  if (result.compared_nothing()) {
-    return fmt::format("nothing was compared: all {} rows read a NaN or an infinity",
-                       made.tainted_rows);
-  }
-  const std::string text =
-      fmt::format("row {:.2e}, head {:.2e}, LSE {:.2e} over {} {}rows: {}", made.error_row_max,
-                  made.error_o, made.error_lse, made.checked_rows, result.sampled ? "sampled " : "",
-                  result.wrong() ? "WRONG" : "within tolerance");
-  if (made.tainted_rows == 0) return text;
-  return text +
-         fmt::format("; {} rows read a NaN or an infinity and are not compared", made.tainted_rows);
-}
-
-// Those that are not 0.
-std::string counters_text(const Counters& counters) {
-  std::string text;
-  for (const auto& [name, value] : counters) {
-    if (value != 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, value);
-  }
-  return text;
-}
-
 }  // namespace
 
 base::Json run_json(const RunResult& result, const RunArguments& arguments) {
@@ -178,9 +114,10 @@ base::Json run_json(const RunResult& result, const RunArguments& arguments) {
   json["time_means"] = device.simulated ? "host wall time of the simulation" : "time on the device";
   json["launches"] = launches_of(result);
   add_ring(result, arguments, &json);
-  add_check(result, &json);
-  add_counters(result, &json);
-  if (result.wrong()) json["first_wrong"] = result.comparison->first_wrong;
+  add_check(result.checked, &json);
+  json["overflowed_values"] = result.input.overflowed;
+  add_counters(device, result.counters, &json);
+  if (result.checked.wrong()) json["first_wrong"] = result.checked.comparison->first_wrong;
   return json;
 }
 
@@ -190,24 +127,18 @@ void print_run(const RunResult& result, const RunArguments& arguments) {
   const Choice choice = choice_of(result);
   print_line("problem", problem_text(result.input.problem));
   print_line("input", result.input.origin);
-  print_line("device", fmt::format("{} ({}{})", device.name, device.description,
-                                   device.simulated ? ", simulated" : ""));
+  print_line("device", device_text(device));
   print_line("kernel", fmt::format("{}, configuration {}{}", choice.kernel, choice.config,
                                    choice.tuned.empty() ? "" : ", tuned: " + choice.tuned));
   print_line("made", fmt::format("{}, {:.1f} ms", plan.source, plan.compile_ms));
   print_line("density", density_text(result.density, plan.block_density.value));
-  const int launches = launches_of(result);
-  print_line("time", fmt::format("{:.3f} ms{}, {} launch{}", median(result.millis),
-                                 device.simulated ? " of this machine to simulate it (not the "
-                                                    "speed of a GPU)"
-                                                  : "",
-                                 launches, launches == 1 ? "" : "es"));
+  print_line("time", time_text(device, result.millis, launches_of(result)));
   if (device.simulated) print_line("predicted", predicted_text(result));
   if (result.ring) print_ring(*result.ring, arguments, result.difference);
-  print_line("error", check_text(result));
+  print_line("error", check_text(result.checked));
   std::string took = fmt::format("{:.1f} s to plan and compile, {:.1f} s to run",
                                  result.plan_seconds, result.run_seconds);
-  if (result.comparison) took += fmt::format(", {:.1f} s to check", result.check_seconds);
+  if (result.checked.comparison) took += fmt::format(", {:.1f} s to check", result.check_seconds);
   print_line("took", took);
   if (device.simulated && arguments.device.verbose)
     print_line("counted", counters_text(result.counters));

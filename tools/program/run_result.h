@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "annulus/device.h"
-#include "annulus/oracle.h"
 #include "base/json.h"
+#include "program/checked.h"
 #include "program/options.h"
 #include "program/problem_input.h"
 #include "program/ring_run.h"
@@ -28,14 +28,7 @@ struct RunResult {
   std::optional<double> difference = {};  // between the ring and one rank
   bool around = false;                    // the ring has several ranks, and made the answer
 
-  std::optional<Comparison> comparison = {};  // none where nothing was to be checked
-  bool sampled = false;                       // not all rows were compared
-
-  // There were rows to compare, but none could be: each read a NaN or an infinity.
-  bool compared_nothing() const {
-    return comparison && comparison->checked_rows == 0 && comparison->tainted_rows > 0;
-  }
-  bool wrong() const { return comparison && !comparison->within_tolerance; }
+  Checked checked = {};
 };
 
 base::Json run_json(const RunResult& result, const RunArguments& arguments);
