@@ -6,7 +6,8 @@ if(TARGET annulus_program)
   if(NOT linked STREQUAL "annulus::annulus;annulus_base")
     message(FATAL_ERROR "the program links ${linked}; it may link annulus::annulus and annulus_base")
   endif()
-  annulus_test(program LABEL unit LIBRARIES annulus_base annulus_layout SOURCES program/pattern_program_test.cc
+  annulus_test(program LABEL unit LIBRARIES annulus_base annulus_layout SOURCES program/batch_program_test.cc
+    program/pattern_program_test.cc
     program/program_test.cc
     program/tune_program_test.cc)
   target_compile_definitions(test_program PRIVATE

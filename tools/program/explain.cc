@@ -92,6 +92,7 @@ void print_plan(const Device& device, const Plan& plan, const std::optional<doub
 
 Exit explain(const ExplainArguments& arguments) {
   const Interruption interruption(Interruption::Kind::kEnds);
+  if (arguments.batch.requests) return explain_batch(arguments);
   const ProblemInput input = make_input(arguments.problem, false);
   const PlanOptions options = plan_options(arguments.problem, input);
   const Device device = Device::open(device_options(arguments.device));

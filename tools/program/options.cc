@@ -88,6 +88,54 @@ void add_problem(CLI::App& app, ProblemArguments* to) {
   add_max_work(app, &to->max_work);
 }
 
+// Options of a problem that a batch of requests does not have, and why.
+struct RefusedOption {
+  const char* name;
+  const char* reason;
+};
+constexpr RefusedOption kNotOfBatches[] = {
+    {"--batch", "each request is a batch of its own, as in \"1/4096 x 8\""},
+    {"--seq", "each request has queries of its own, as in \"512/2048\""},
+    {"--seq-k", "each request has keys of its own, as in \"512/2048\""},
+    {"--q0", "the queries of a request are at the end of its keys; --k0 moves both"},
+    {"--kv-batch", "requests have keys of their own"},
+    {"--kv-splits", "a batch parts the keys of long requests; --part-keys says where"},
+    {"--scale-block", "batches have no operands with scales"},
+    {"--layer", "no kernel of batches has patterns that differ between layers"},
+    {"--block", "the density of blocks is counted for problems alone"},
+    {"--input", "requests have random operands"},
+    {"--config", "a batch chooses a kernel for each class of its requests"},
+    {"--ranks", "a ring is of one problem"},
+};
+
+void add_batch(CLI::App& app, BatchArguments* to) {
+  CLI::Option* requests = app.add_option(
+      "--requests", to->requests,
+      "a batch of requests in place of one problem: queries/keys of each, and how many, as in "
+      "\"1/4096 x 8, 1/77, 512/2048\"");
+  add_number(app, "--page", &to->page, "rows of a page of K and V; 0: no pages; default: 16")
+      ->needs(requests);
+  app.add_option("--table", to->table,
+                 "how pages are found: dense (a row of page numbers for each request) or csr "
+                 "(begins and numbers); without pages: a slab for each request, or begins")
+      ->check(CLI::IsMember({"dense", "csr"}))
+      ->needs(requests);
+  add_number(app, "--part-keys", &to->part_keys,
+             "keys of a part of a long request, a multiple of 128; 0: chosen from the bounds")
+      ->needs(requests);
+  app.add_option("--kv-dtype", to->kv_dtype, "of K and V: bf16, fp16 or e4m3; default: as --dtype")
+      ->check(CLI::IsMember({"bf16", "fp16", "e4m3"}))
+      ->needs(requests);
+  app.parse_complete_callback([&app, requests, to] {
+    for (const RefusedOption& option : kNotOfBatches) {
+      const CLI::Option* given = app.get_option_no_throw(option.name);
+      if (requests->count() == 0 || given == nullptr || given->count() == 0) continue;
+      to->refused = fmt::format("{} does not go with --requests: {}", option.name, option.reason);
+      return;
+    }
+  });
+}
+
 // What describes a shape alone, without operands.
 void add_shape_options(CLI::App& app, ProblemArguments* shape, std::string* carry) {
   add_shape(app, shape);
@@ -166,6 +214,7 @@ Exit exit_code(ErrorCode code) {
 void add_options(CLI::App& app, RunArguments* arguments) {
   add_device(app, &arguments->device);
   add_problem(app, &arguments->problem);
+  add_batch(app, &arguments->batch);
   CLI::Option* ranks = add_number(app, "--ranks", &arguments->ranks,
                                   "run around a ring of this many ranks; simulated devices of "
                                   "one kind, or all on one GPU")
@@ -185,6 +234,7 @@ void add_options(CLI::App& app, RunArguments* arguments) {
 void add_options(CLI::App& app, ExplainArguments* arguments) {
   add_device(app, &arguments->device);
   add_problem(app, &arguments->problem);
+  add_batch(app, &arguments->batch);
   CLI::Option* source =
       app.add_flag("--source", arguments->source, "print the specialised source alone");
   CLI::Option* brief =

@@ -68,9 +68,21 @@ struct ProblemArguments {
   std::int64_t max_work = kDefaultWorkSteps;  // as WorkLimit::steps
 };
 
+// A batch of requests in place of one problem.
+struct BatchArguments {
+  std::optional<std::string> requests;  // "1/4096 x 8, 512/2048"; not given: there is no batch
+  std::int64_t page = 16;               // rows of a page; 0: no pages
+  std::string table = "dense";          // or csr
+  std::int64_t part_keys = 0;           // as BatchOptions
+  std::string kv_dtype;                 // empty: that of Q
+  // Of an option that was given and that batches do not have: its name and why. Empty: none was.
+  std::string refused;
+};
+
 struct RunArguments {
   DeviceArguments device;
   ProblemArguments problem;
+  BatchArguments batch;
   int ranks = 1;
   std::string shard = "zigzag";
   std::string picture;  // where to draw the ring's schedule; empty: nowhere
@@ -83,6 +95,7 @@ struct RunArguments {
 struct ExplainArguments {
   DeviceArguments device;
   ProblemArguments problem;
+  BatchArguments batch;
   bool source = false;
   bool brief = false;
   bool json = false;
@@ -135,6 +148,9 @@ std::string text_or_file(const std::string& text);
 // Each verb prints its results to stdout and throws Error.
 Exit run(const RunArguments& arguments);
 Exit explain(const ExplainArguments& arguments);
+// The same of a batch of requests, called by run() and explain().
+Exit run_batch(const RunArguments& arguments);
+Exit explain_batch(const ExplainArguments& arguments);
 Exit doctor(const DoctorArguments& arguments);
 Exit tune(const TuneArguments& arguments);
 Exit list_tuned(const TunedArguments& arguments);

@@ -144,7 +144,7 @@ ProblemInput make_input(const ProblemArguments& arguments, bool with_operands) {
   }
   if (input.shares_kv) input.origin += ", one batch of K and V";
   take_rules(arguments, &problem);
-  problem.lse_base = arguments.lse_base == "two" ? LseBase::kTwo : LseBase::kNatural;
+  problem.lse_base = lse_base_of(arguments);
   problem.want_lse = true;
   validate(problem);
   if (arguments.input.empty() && with_operands) {
@@ -167,6 +167,10 @@ Problem make_shape(const ProblemArguments& arguments, const std::string& carry) 
   problem.carry_out = carry == "out" || carry == "both";
   validate(problem);
   return problem;
+}
+
+LseBase lse_base_of(const ProblemArguments& arguments) {
+  return arguments.lse_base == "two" ? LseBase::kTwo : LseBase::kNatural;
 }
 
 PlanOptions plan_options(const ProblemArguments& arguments, const ProblemInput& input) {

@@ -31,6 +31,8 @@ PlanOptions plan_options(const ProblemArguments& arguments, const ProblemInput& 
 // The problem of a shape, whose operands nobody has. `carry`: none, in, out or both.
 Problem make_shape(const ProblemArguments& arguments, const std::string& carry);
 
+LseBase lse_base_of(const ProblemArguments& arguments);
+
 // The share of visible pairs; nothing where counting them would take more than --max-work.
 std::optional<double> density_of(const Problem& problem, const ProblemArguments& arguments);
 // That in words, beside the density of blocks.

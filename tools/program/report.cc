@@ -56,6 +56,16 @@ std::string time_text(const DeviceInfo& device, const std::vector<double>& milli
       launches == 1 ? "" : "es");
 }
 
+const char* time_meaning(const DeviceInfo& device) {
+  return device.simulated ? "host wall time of the simulation" : "time on the device";
+}
+
+std::string took_text(double plan, double run, const double* check) {
+  std::string text = fmt::format("{:.1f} s to plan and compile, {:.1f} s to run", plan, run);
+  if (check != nullptr) text += fmt::format(", {:.1f} s to check", *check);
+  return text;
+}
+
 std::string device_text(const DeviceInfo& device) {
   return fmt::format("{} ({}{})", device.name, device.description,
                      device.simulated ? ", simulated" : "");
@@ -81,12 +91,14 @@ base::Json problem_json(const Problem& problem) {
   return json;
 }
 
+std::string dims_text(std::int64_t dim_qk, std::int64_t dim_v) {
+  return dim_qk == dim_v ? std::to_string(dim_qk) : fmt::format("{}/{}", dim_qk, dim_v);
+}
+
 std::string problem_text(const Problem& problem) {
-  const std::string dims = problem.dim_qk == problem.dim_v
-                               ? std::to_string(problem.dim_qk)
-                               : fmt::format("{}/{}", problem.dim_qk, problem.dim_v);
   return fmt::format("B{} H{} Hkv{} Sq{} Sk{} D{} {}, {}", problem.batch, problem.heads,
-                     problem.kv_heads, problem.seq_q, problem.seq_k, dims, to_string(problem.dtype),
+                     problem.kv_heads, problem.seq_q, problem.seq_k,
+                     dims_text(problem.dim_qk, problem.dim_v), to_string(problem.dtype),
                      problem.pattern.to_string());
 }
 

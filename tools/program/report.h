@@ -34,9 +34,13 @@ std::string counters_text(const Counters& counters);
 
 // The median of times, and what they are times of.
 std::string time_text(const DeviceInfo& device, const std::vector<double>& millis, int launches);
+const char* time_meaning(const DeviceInfo& device);
+// Seconds of this machine. `check` is null where nothing was checked.
+std::string took_text(double plan, double run, const double* check);
 std::string device_text(const DeviceInfo& device);
 
 base::Json problem_json(const Problem& problem);
+std::string dims_text(std::int64_t dim_qk, std::int64_t dim_v);  // "128", or "192/128"
 std::string problem_text(const Problem& problem);
 
 // A line on stderr that is renewed in place, from the first second on. A pipe or a file gets one

@@ -166,6 +166,7 @@ double seconds_since(Clock::time_point* start) {
 Exit run(const RunArguments& arguments) {
   const Interruption interruption(Interruption::Kind::kEnds);
   check_can_write(arguments);
+  if (arguments.batch.requests) return run_batch(arguments);
   Clock::time_point start = Clock::now();
   RunResult result = prepare(arguments);
   result.plan_seconds = seconds_since(&start);

@@ -111,7 +111,7 @@ base::Json run_json(const RunResult& result, const RunArguments& arguments) {
   json["plan_seconds"] = result.plan_seconds;
   json["run_seconds"] = result.run_seconds;
   json["check_seconds"] = result.check_seconds;
-  json["time_means"] = device.simulated ? "host wall time of the simulation" : "time on the device";
+  json["time_means"] = time_meaning(device);
   json["launches"] = launches_of(result);
   add_ring(result, arguments, &json);
   add_check(result.checked, &json);
@@ -136,10 +136,8 @@ void print_run(const RunResult& result, const RunArguments& arguments) {
   if (device.simulated) print_line("predicted", predicted_text(result));
   if (result.ring) print_ring(*result.ring, arguments, result.difference);
   print_line("error", check_text(result.checked));
-  std::string took = fmt::format("{:.1f} s to plan and compile, {:.1f} s to run",
-                                 result.plan_seconds, result.run_seconds);
-  if (result.checked.comparison) took += fmt::format(", {:.1f} s to check", result.check_seconds);
-  print_line("took", took);
+  print_line("took", took_text(result.plan_seconds, result.run_seconds,
+                               result.checked.comparison ? &result.check_seconds : nullptr));
   if (device.simulated && arguments.device.verbose)
     print_line("counted", counters_text(result.counters));
 }
