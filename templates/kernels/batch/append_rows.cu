@@ -137,7 +137,7 @@ __device__ __forceinline__ NewRow row_of_request(const AppendParams& params, int
   const int requests = counted(params, params.requests, params.most_requests, kWrongRequests);
   // One CTA says what is wrong with the begins; no other reads all of them.
   if (blockIdx.x == 0 && params.status != nullptr) {
-    for (int r = static_cast<int>(threadIdx.x); r < requests; r += kAppendThreads) {
+    for (int r = static_cast<int>(threadIdx.x); r < requests; r += 32) {
       const int begin = params.q_begin[r];
       const int end = params.q_begin[r + 1];
       if (begin >= 0 && end >= begin && end <= params.most_rows) continue;
@@ -234,12 +234,19 @@ __global__ void __launch_bounds__(kAppendThreads)
     append_rows(const __grid_constant__ AppendParams params) {
   constexpr bool kRotates = static_cast<Rotary>(Shape::kRotary) != Rotary::kNone;
   const int row = static_cast<int>(blockIdx.x);
-  NewRow here;
-  if constexpr (Shape::kBySlots) {
-    here = row_of_slot(params, row);
-  } else {
-    here = row_of_request(params, row);
+  // One warp looks the row up for all.
+  __shared__ NewRow found;
+  if (threadIdx.x < 32) {
+    NewRow here;
+    if constexpr (Shape::kBySlots) {
+      here = row_of_slot(params, row);
+    } else {
+      here = row_of_request(params, row);
+    }
+    if (threadIdx.x == 0) found = here;
   }
+  __syncthreads();
+  const NewRow here = found;
   if (!here.exists) return;
 
   const auto from = [&](const RowsParams& rows) { return element(rows.data, row * rows.row); };
