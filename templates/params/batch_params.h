@@ -87,6 +87,14 @@ struct KeyRuns {
     for (int i = 0; i < kRuns; ++i) seen = seen || (to > begin[i] && from < end[i]);
     return seen;
   }
+  // Whether each key in [from, to) is seen by some query.
+  template <int kRuns = kMostRuns>
+  ANNULUS_ON_BOTH bool covers(int from, int to) const {
+    bool all = false;
+    ANNULUS_UNROLL
+    for (int i = 0; i < kRuns; ++i) all = all || (from >= begin[i] && to <= end[i]);
+    return all;
+  }
   // Whether all queries see all keys in [from, to).
   template <int kRuns = kMostRuns>
   ANNULUS_ON_BOTH bool all_see(int from, int to) const {

@@ -6,7 +6,7 @@
 
 #include "params/batch_params.h"
 #include "tile/batch_row.cuh"
-#include "tile/key_rows.cuh"
+#include "tile/part_tiles.cuh"
 #include "tile/masking.cuh"
 #include "tile/position_terms.cuh"
 #include "tile/score.cuh"

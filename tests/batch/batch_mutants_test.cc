@@ -23,7 +23,7 @@ constexpr char kDecode[] = "kernels/batch/decode_forward.cu";
 constexpr char kChunk[] = "kernels/batch/chunk_forward.cu";
 constexpr char kCombine[] = "kernels/batch/combine_parts.cu";
 constexpr char kPrepare[] = "kernels/batch/prepare_batch.cu";
-constexpr char kRows[] = "tile/key_rows.cuh";
+constexpr char kWindow[] = "tile/key_window.cuh";
 constexpr char kRow[] = "tile/batch_row.cuh";
 constexpr char kScores[] = "tile/packed_scores.cuh";
 
@@ -39,25 +39,25 @@ std::vector<Mutant> mutants() {
       {"nothing is changed", {}, {"nothing"}},
       // Pages.
       {"the next page is read",
-       {{kRows, "place.k_page = pages_.k_page(entry);",
-         "place.k_page = pages_.k_page(entry + 1);"}},
+       {{kWindow, "k_page_[i] = k_pages_[entry];", "k_page_[i] = k_pages_[entry + 1];"}},
        kElsewhere},
       {"V has the pages of K",
-       {{kRows, "return v_pages_ == k_pages_ ? k_page : v_pages_[entry];", "return k_page;"}},
+       {{kWindow, "v_page_[i] = v_pages_ == k_pages_ ? k_page_[i] : v_pages_[entry];",
+         "v_page_[i] = k_page_[i];"}},
        kElsewhere},
       {"a request has the pages of the next one",
-       {{kRows, "table.begin[row.request]", "table.begin[row.request + 1]"}},
+       {{kWindow, "table.begin[row.request]", "table.begin[row.request + 1]"}},
        kElsewhere},
-      {"keys that no query sees are looked up",
-       {{kRows, "KeyPlace place = {0, 0, key, pages_.sees(key)};",
-         "KeyPlace place = {0, 0, key, true};"}},
+      {"keys that no query sees are copied",
+       {{kWindow, " && row_.runs.template sees<kRuns>(first + key);", ";"}},
        kElsewhere},
       {"the row in a page is a key",
-       {{kRows, "return key - entry * params_.page_rows;", "return key;"}},
+       {{kWindow,
+         "const int row = unit.key - kernels::page_of(params_, unit.key) * params_.page_rows;",
+         "const int row = unit.key;"}},
        kElsewhere},
-      {"keys of chunks begin a row late",
-       {{kRows, "return {k_ + k_page * k_page_bytes(), v_ + v_page * v_page_bytes(), row};",
-         "return {k_ + k_page * k_page_bytes(), v_ + v_page * v_page_bytes(), row + 1};"}},
+      {"threads copy the row behind theirs",
+       {{"tile/row_copier.cuh", "row_ % kUnit * row_bytes", "(row_ + 1) % kUnit * row_bytes"}},
        kElsewhere},
       // Keys that are not there.
       {"keys beyond the end are not hidden",
@@ -83,8 +83,7 @@ std::vector<Mutant> mutants() {
          "ptx::wait_copies<kStages - 2>();"}},
        kEarly},
       {"Q is not waited for",
-       {{kDecode, "ptx::wait_copies<kStages - 1>();\n    __syncthreads();\n    query.keep();",
-         "query.keep();"}},
+       {{kDecode, "__syncthreads();\n        query.keep();", "query.keep();"}},
        kEarly},
       {"states of warps are joined before they are there",
        {{kDecode,

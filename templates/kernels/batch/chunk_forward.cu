@@ -14,9 +14,10 @@
 
 #include "params/batch_params.h"
 #include "tile/batch_row.cuh"
-#include "tile/key_rows.cuh"
+#include "tile/key_window.cuh"
 #include "tile/multiply.cuh"
 #include "tile/packed_scores.cuh"
+#include "tile/row_copier.cuh"
 #include "tile/row_io.cuh"
 #include "tile/score_mod.cuh"
 #include "tile/softmax.cuh"
@@ -87,9 +88,14 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
     const int count = left < params.part_tiles ? left : params.part_tiles;
 
     tile::start_packed_query<kDimQk, kRows, kThreads>(params, row, column, query_tile, thread);
-    const tile::TileRows<kDimQk, kDimV, kColumns, kThreads, kPages> copier(
-        params, tile::head_rows<kPages>(params, places, row.request, column), thread);
-    const tile::PageFinder<kRuns, kPages> finder(params, places, row);
+    const tile::HeadRows head = tile::head_rows<kPages>(params, places, row.request, column);
+    const tile::RowCopier<kDimQk, kColumns, kThreads, kPages> keys(
+        head.k, params.k_row * tile::kElementBytes, thread);
+    const tile::RowCopier<kDimV, kColumns, kThreads, kPages> values(
+        head.v, params.v_row * tile::kElementBytes, thread);
+    const auto first_key = [&](int i) { return tiles.first_key(i); };
+    tile::KeyWindow<kColumns, kRuns, kPages, decltype(first_key)> window(params, places, row,
+                                                                         first_key, count, lane);
 
     tile::RowState<kRowTiles> state;
     float output[kRowTiles][kDimV / 8][4];
@@ -99,13 +105,12 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
     const unsigned key_lane = key_tiles + tile::LaneOffset<kDimQk>::columns_first(lane);
     const unsigned value_lane = value_tiles + tile::LaneOffset<kDimV>::rows_first(lane);
 
-    // Pages are looked up a turn before their copy. The first kStages - 1 turns, which have
-    // current < 0, only start copies, so that tile 0 is in stage 0. `there` has the keys that are
-    // there of the tiles under way.
-    typename tile::TileRows<kDimQk, kDimV, kColumns, kThreads, kPages>::Places found;
-    tile::KeysThere<kColumns> there[kStages] = {};
-    const auto find = [&](int i) { copier.find(finder, tiles.first_key(i), &found); };
-    find(0);
+    // The first kStages - 1 turns, which have current < 0, only start copies, so that tile 0 is in
+    // stage 0. `there` has the keys that are there of the tiles under way.
+    using Keys = tile::KeysThere<kColumns>;
+    Keys there[kStages];
+#pragma unroll
+    for (int i = 0; i < kStages; ++i) there[i] = Keys::none();
     int stage = 1;
 #pragma unroll 1
     for (int current = 1 - kStages; current < count;
@@ -114,25 +119,31 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
         ptx::wait_copies<kStages - 2>();
         __syncthreads();
       }
-      if (current + kStages - 1 < count) {
+      // All warps find the same.
+      window.begin_step();
+      there[kStages - 1] = Keys::none();
+      if (window.any()) {
         const int free_stage = stage == 0 ? kStages - 1 : stage - 1;
-        there[kStages - 1] = copier.start(finder, tiles.first_key(current + kStages - 1), found,
-                                          key_tiles + free_stage * kKeyBytes,
-                                          value_tiles + free_stage * kValueBytes);
+        there[kStages - 1] = window.there();
+        keys.start(key_tiles + free_stage * kKeyBytes, there[kStages - 1],
+                   [&](int look, int unit) { return window.k_offset(look, unit); });
+        values.start(value_tiles + free_stage * kValueBytes, there[kStages - 1],
+                     [&](int look, int unit) { return window.v_offset(look, unit); });
       }
       ptx::commit_copies();
-      find(current + kStages);
-      const tile::KeysThere<kColumns> present = there[0];
+      window.end_step();
+      const Keys present = there[0];
 #pragma unroll
       for (int i = 0; i < kStages - 1; ++i) there[i] = there[i + 1];
       if (current < 0) continue;
       if (current == 0) query.keep();
+      if (!present.any()) continue;
 
       float scores[kRowTiles][kPieces][4];
       tile::multiply_scores<Element, kDimQk, kRowTiles, kColumns>(scores, query,
                                                                   key_lane + stage * kKeyBytes);
       tile::finish_packed_scores<Shape, Mask, ScoreMod>(
-          scores, params, row, tiles.first_key(current), present, lane, [&](int r, int half) {
+          scores, params, row, first_key(current), present, lane, [&](int r, int half) {
             int packed = warp_row + static_cast<int>(lane / 4) + 16 * r + 8 * half;
             // Opaque, so that no row's query and head are kept in registers over all tiles.
             ptx::make_opaque(packed);

@@ -22,9 +22,10 @@
 
 #include "params/batch_params.h"
 #include "tile/batch_row.cuh"
-#include "tile/key_rows.cuh"
+#include "tile/key_window.cuh"
 #include "tile/multiply.cuh"
 #include "tile/packed_scores.cuh"
+#include "tile/row_copier.cuh"
 #include "tile/row_io.cuh"
 #include "tile/score_mod.cuh"
 #include "tile/softmax.cuh"
@@ -86,16 +87,17 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
 
     tile::start_packed_query<kDimQk, kPackedRows, kThreads>(params, row, column, query_tile,
                                                             thread);
-    ptx::commit_copies();
     const tile::HeadRows head = tile::head_rows<kPages>(params, places, row.request, column);
-    const tile::KeyRows<kDimQk, kKeys, kPages> keys(head.k, params.k_page, params.k_row, lane);
-    const tile::KeyRows<kDimV, kKeys, kPages> values(head.v, params.v_page, params.v_row, lane);
-    const tile::PageFinder<kRuns, kPages> pages(params, places, row);
-    const tile::KeyFinder<kKeys, kRuns, kPages> finder(pages, lane);
+    const tile::RowCopier<kDimQk, kKeys, 32, kPages> keys(head.k,
+                                                          params.k_row * tile::kElementBytes, lane);
+    const tile::RowCopier<kDimV, kKeys, 32, kPages> values(
+        head.v, params.v_row * tile::kElementBytes, lane);
     const tile::PartTiles<kRuns, kColumns> tiles(row.runs, first_tile);
-    const auto find = [&](int i) {
-      return finder.find(tiles.first_key(i) + static_cast<int>(warp) * kKeys);
+    const auto first_key = [&](int i) {
+      return tiles.first_key(i) + static_cast<int>(warp) * kKeys;
     };
+    tile::KeyWindow<kKeys, kRuns, kPages, decltype(first_key)> window(params, places, row,
+                                                                      first_key, count, lane);
 
     // The lane's two rows.
     const tile::PackedRow rows[2] = {
@@ -106,59 +108,61 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
     tile::start_empty(state, output);
     tile::Query<1, kDimQk, Shape::kQueryInRegisters> query(
         query_tile + tile::LaneOffset<kDimQk>::rows_first(lane));
-    const unsigned key_lane = mine + tile::LaneOffset<kDimQk>::columns_first(lane);
-    const unsigned value_lane = mine + kKeyBytes + tile::LaneOffset<kDimV>::rows_first(lane);
+    int key_lane = static_cast<int>(mine + tile::LaneOffset<kDimQk>::columns_first(lane));
+    int value_lane = static_cast<int>(mine + kKeyBytes + tile::LaneOffset<kDimV>::rows_first(lane));
+    // Opaque, so that they are not computed anew in each step.
+    ptx::make_opaque(key_lane);
+    ptx::make_opaque(value_lane);
 
-    // Starts the copies of a step whose keys were found. Returns which are there.
-    const auto start = [&](const tile::KeyPlace& place, bool is_step, int stage) {
-      const unsigned there = finder.there(place);
-      if (!is_step || there == 0) return 0u;
-      keys.start(mine + stage * kStageBytes, place.k_page, place.row, there);
-      values.start(mine + stage * kStageBytes + kKeyBytes, place.v_page, place.row, there);
-      return there;
-    };
-    // The keys that are there, of this step and those under way.
-    unsigned there[kStages];
-    tile::KeyPlace found = find(0);
+    // The first kStages - 1 turns, which have step < 0, only start copies, so that step 0 is in
+    // stage 0. `there` has the keys that are there of the steps under way.
+    using Keys = tile::KeysThere<kKeys>;
+    Keys there[kStages];
 #pragma unroll
-    for (int i = 0; i < kStages - 1; ++i) {
-      const tile::KeyPlace next = find(i + 1);
-      there[i] = start(found, i < count, i);
-      ptx::commit_copies();
-      found = next;
-    }
-    // Q has arrived when all groups but those of the steps have.
-    ptx::wait_copies<kStages - 1>();
-    __syncthreads();
-    query.keep();
-
-    int stage = 0;
+    for (int i = 0; i < kStages; ++i) there[i] = Keys::none();
+    unsigned stage = kStageBytes;
 #pragma unroll 1
-    for (int step = 0; step < count; ++step, stage = stage == kStages - 1 ? 0 : stage + 1) {
-      ptx::wait_copies<kStages - 2>();
-      __syncwarp();
-      const tile::KeyPlace next = find(step + kStages);
-      there[kStages - 1] =
-          start(found, step + kStages - 1 < count, stage == 0 ? kStages - 1 : stage - 1);
+    for (int step = 1 - kStages; step < count;
+         ++step, stage = stage == (kStages - 1) * kStageBytes ? 0 : stage + kStageBytes) {
+      if (step >= 0) {
+        ptx::wait_copies<kStages - 2>();
+        __syncwarp();
+      }
+      window.begin_step();
+      there[kStages - 1] = Keys::none();
+      if (window.any()) {
+        const unsigned to = mine + (stage == 0 ? (kStages - 1) * kStageBytes : stage - kStageBytes);
+        there[kStages - 1] = window.there();
+        keys.start(to, there[kStages - 1],
+                   [&](int look, int unit) { return window.k_offset(look, unit); });
+        values.start(to + kKeyBytes, there[kStages - 1],
+                     [&](int look, int unit) { return window.v_offset(look, unit); });
+      }
       ptx::commit_copies();
-      found = next;
-      const unsigned present = there[0];
+      window.end_step();
+      const Keys present = there[0];
 #pragma unroll
       for (int i = 0; i < kStages - 1; ++i) there[i] = there[i + 1];
-      if (present == 0) continue;
+      if (step < 0) continue;
+      if (step == 0) {
+        // Q has arrived with the first step; all warps have copied it.
+        __syncthreads();
+        query.keep();
+      }
+      if (!present.any()) continue;
 
       float scores[1][kKeys / 8][4];
       tile::multiply_scores<Element, kDimQk, 1, kKeys>(scores, query,
-                                                       key_lane + stage * kStageBytes);
-      tile::finish_packed_scores<Shape, Mask, ScoreMod>(
-          scores, params, row, tiles.first_key(step) + static_cast<int>(warp) * kKeys,
-          tile::KeysThere<kKeys>{{present}}, lane, [&](int, int half) { return rows[half]; });
+                                                       static_cast<unsigned>(key_lane) + stage);
+      tile::finish_packed_scores<Shape, Mask, ScoreMod>(scores, params, row, first_key(step),
+                                                        present, lane,
+                                                        [&](int, int half) { return rows[half]; });
       float correction[1][2];
       tile::online_softmax<Weighing::score()>(state, scores, Weighing::factor(params.scale),
                                               correction);
       tile::rescale_moved(output, correction);
       tile::multiply_values<Element, kDimV, 1, kKeys>(output, scores,
-                                                      value_lane + stage * kStageBytes);
+                                                      static_cast<unsigned>(value_lane) + stage);
     }
 
     // The warp's state goes to its own buffers, which no copy reaches any more.
