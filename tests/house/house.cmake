@@ -32,6 +32,7 @@ house_test(compilers -DROOT=${PROJECT_SOURCE_DIR}
 house_test(text -DROOT=${PROJECT_SOURCE_DIR} -P ${CMAKE_CURRENT_SOURCE_DIR}/house/text.cmake)
 house_test(documents
   -DROOT=${PROJECT_SOURCE_DIR} -P ${CMAKE_CURRENT_SOURCE_DIR}/house/documents.cmake)
+house_test(engines -DROOT=${PROJECT_SOURCE_DIR} -P ${CMAKE_CURRENT_SOURCE_DIR}/house/engines.cmake)
 house_test(performance
   -DCHECK=1 -DROOT=${PROJECT_SOURCE_DIR} -P ${PROJECT_SOURCE_DIR}/tools/bench/table.cmake)
 house_test(checks

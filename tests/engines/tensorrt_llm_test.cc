@@ -1,0 +1,267 @@
+// TensorRT-LLM's call shapes. The names of the test cases are the rows of docs/engines.md.
+
+#include <doctest/doctest.h>
+
+#include "engines/engine_call.h"
+
+namespace annulus::test::tensorrt_llm {
+namespace {
+
+constexpr std::int64_t kTokens = 16;  // tokens_per_block
+constexpr std::int64_t kMostBlocks = 9;
+constexpr std::int64_t kLayers = 3;
+
+// The pool of primary blocks: [blocks, layers, K and V, Hkv, tokens, D]. An offset of the table is
+// a number of [Hkv, tokens, D], counted from the layer's first: block * 2 * layers, + 1 for V.
+Tensor pool_of() { return Tensor({EngineCall::kPool, kLayers, 2, 2, kTokens, 64}); }
+
+// block_offsets [batch, beam width, 2, blocks], of one beam.
+std::vector<std::int32_t> offsets_of(const EngineCall& call) {
+  std::vector<std::int32_t> offsets(static_cast<std::size_t>(call.count() * 2 * kMostBlocks),
+                                    -123456);
+  for (std::size_t r = 0; r < call.requests().size(); ++r) {
+    auto k = offsets.begin() + static_cast<std::int64_t>(r) * 2 * kMostBlocks;
+    for (const std::int32_t block : call.pages(r)) {
+      *k = block * 2 * static_cast<std::int32_t>(kLayers);
+      k[kMostBlocks] = *k + 1;
+      ++k;
+    }
+  }
+  return offsets;
+}
+
+void give_pool(EngineCall& call, std::int64_t layer) {
+  Tensor pool = pool_of();
+  const auto at = [&](std::int64_t kv) {
+    return [&, kv](std::size_t r, std::int64_t key, std::int64_t head) {
+      return pool.offset({call.page(r, key), layer, kv, head, call.slot(key)});
+    };
+  };
+  call.write_k(&pool, at(0));
+  call.write_v(&pool, at(1));
+  // V's offsets are one more than K's, so that both begin at the layer's first block.
+  call.operands.k = call.operands.v = call.put(pool) + pool.offset({0, layer});
+  const BatchStrides strides = {pool.stride(2), pool.stride(4), pool.stride(3)};
+  call.operands.k_strides = call.operands.v_strides = strides;
+  call.operands.k_pages = call.operands.v_pages = EngineCall::kPool * kLayers * 2;
+  const std::int32_t* const offsets = call.put(offsets_of(call));
+  call.metadata.k_pages = {offsets, nullptr, 2 * kMostBlocks};
+  call.metadata.v_pages = {offsets + kMostBlocks, nullptr, 2 * kMostBlocks};
+}
+
+void give_step(EngineCall& call) {
+  give_pool(call, 0);
+  call.metadata.k_length = call.put(call.lengths());
+}
+
+TEST_CASE("TensorRT-LLM: input_tensor") {
+  EngineCall call(kMixed, kTokens);
+  give_step(call);
+  // Q, K and V of a token behind one another: [num_tokens, (H + 2 Hkv) * D].
+  Tensor input({call.rows(), 4 + 2 + 2, 64});
+  const auto begin = call.q_begins();
+  call.write_q(&input, [&](std::size_t r, std::int64_t query, std::int64_t head) {
+    return input.offset({begin[r] + query, head});
+  });
+  call.operands.q = call.put(input);
+  call.operands.q_strides = {input.stride(0), input.stride(1)};
+  call.check();
+}
+
+TEST_CASE("TensorRT-LLM: sequence_length") {
+  EngineCall call(kDecoding, kTokens);
+  give_step(call);
+  call.metadata.k_length = call.put(std::vector<std::int32_t>{40, 17, 100});
+  call.check();
+}
+
+TEST_CASE("TensorRT-LLM: context_lengths, host_context_lengths") {
+  EngineCall call({{20, 20, 0, 1}, {30, 30, 0, 2}}, kTokens);
+  give_step(call);
+  const std::vector<std::int32_t> context_lengths = {20, 30};
+  call.metadata.q_begin = call.put(std::vector<std::int32_t>{0, 20, 20 + 30});
+  call.metadata.k_length = call.put(context_lengths);
+  call.check();
+}
+
+TEST_CASE("TensorRT-LLM: host_past_key_value_lengths, max_context_length") {
+  EngineCall call(kDecoding, kTokens);
+  give_step(call);
+  call.problem.most.keys_of_one = 512;
+  call.problem.most.keys = 0;
+  call.check();
+}
+
+TEST_CASE("TensorRT-LLM: host_request_types") {
+  // Contexts first, then requests that generate: one call for both.
+  EngineCall call({{40, 40, 0, 1}, {20, 60, 0, 2}, {1, 50, 0, 3}, {1, 9, 0, 4}}, kTokens);
+  give_step(call);
+  call.check();
+}
+
+TEST_CASE("TensorRT-LLM: block_offsets, host_block_offsets") {
+  EngineCall call(kMixed, kTokens);
+  give_step(call);
+  call.check();
+}
+
+TEST_CASE("TensorRT-LLM: host_pool_pointers, host_kv_cache_pool_mapping") {
+  EngineCall call(kDecoding, kTokens);
+  give_step(call);
+  give_pool(call, 2);
+  call.check();
+}
+
+TEST_CASE("TensorRT-LLM: tokens_per_block") {
+  EngineCall call(kDecoding, kTokens);
+  CHECK(call.problem.page_rows == kTokens);
+  give_step(call);
+  call.check();
+}
+
+TEST_CASE("TensorRT-LLM: past_key_value_pool") {
+  EngineCall call(kDecoding, 0);
+  Tensor past({3, 2, 2, 128, 64});  // [batch, K and V, Hkv, max_seq_len, D], contiguous
+  const auto at = [&](std::int64_t kv) {
+    return [&, kv](std::size_t r, std::int64_t key, std::int64_t head) {
+      return past.offset({static_cast<std::int64_t>(r), kv, head, key});
+    };
+  };
+  call.write_k(&past, at(0));
+  call.write_v(&past, at(1));
+  const std::uint16_t* const base = call.put(past);
+  call.operands.k = base;
+  call.operands.v = base + past.stride(1);
+  call.operands.k_strides = {past.stride(0), past.stride(3), past.stride(2)};
+  call.operands.v_strides = call.operands.k_strides;
+  call.metadata.k_length = call.put(call.lengths());
+  call.check();
+}
+
+TEST_CASE("TensorRT-LLM: cache_indir, beam_width") {
+  // Two beams of a request share all blocks but the last: they are two requests, whose tables name
+  // the same blocks.
+  EngineCall call({{1, 40, 0, 9}, {1, 47, 0, 9}}, kTokens);
+  give_step(call);
+  auto offsets = offsets_of(call);
+  for (const std::int64_t kv : {0, 1}) {
+    for (const std::int64_t block : {0, 1}) {
+      const auto beam_0 = offsets.begin() + kv * kMostBlocks + block;
+      beam_0[2 * kMostBlocks] = *beam_0;
+    }
+  }
+  const std::int32_t* const shared = call.put(offsets);
+  call.metadata.k_pages.ids = shared;
+  call.metadata.v_pages.ids = shared + kMostBlocks;
+  call.check();
+}
+
+TEST_CASE("TensorRT-LLM: host_max_attention_window_sizes") {
+  // A cyclic cache of 32 tokens: key i is in place i mod 32. A decoding query sees all of them, in
+  // whatever order.
+  EngineCall call({{1, 45, 0, 1}, {1, 20, 0, 2}}, kTokens);
+  give_step(call);
+  Tensor pool = pool_of();
+  const auto at = [&](std::int64_t kv) {
+    return [&, kv](std::size_t r, std::int64_t key, std::int64_t head) {
+      if (key < call.requests()[r].keys - 32) return std::int64_t{-1};
+      return pool.offset({call.page(r, key % 32), 0, kv, head, call.slot(key)});
+    };
+  };
+  call.write_k(&pool, at(0));
+  call.write_v(&pool, at(1));
+  call.operands.k = call.operands.v = call.put(pool);
+  call.metadata.k_length = call.put(std::vector<std::int32_t>{32, 20});
+  call.problem.pattern = Pattern::parse("window(31, 0)");
+  const Pattern seen = call.problem.pattern;
+  // The oracle has the keys in their order, the batch has those of the window in any.
+  call.problem.pattern = dense();
+  const BatchPlan plan = plan_batch(call.device, call.problem, call.options);
+  call.problem.pattern = seen;
+  call.check(plan);
+}
+
+TEST_CASE("TensorRT-LLM: attention_mask, attention_packed_mask, spec_decoding_packed_mask") {
+  EngineCall call(kMixed, kTokens);
+  call.problem.pattern = Pattern::parse("causal & every(3, 0)");
+  CHECK(call.refused() == ErrorCode::kUnsupported);
+}
+
+TEST_CASE("TensorRT-LLM: q_scaling, attn_logit_softcapping_scale, alibi_slopes") {
+  EngineCall call(kDecoding, kTokens);
+  give_step(call);
+  call.problem.score.scale = 1 / (0.5 * 8);  // 1 / (q_scaling * sqrt(head_size))
+  call.problem.score.softcap = 5;
+  call.check();
+  call.problem.score = {};
+  call.problem.score.alibi = {0.25, 0.0625, 0.015625, 0.00390625};
+  call.check();
+}
+
+TEST_CASE("TensorRT-LLM: kv_cache_quantization_scale, kv_cache_dequantization_scale") {
+  EngineCall call(kDecoding, kTokens);
+  call.problem.dtype = Dtype::kFloat8E4M3;
+  CHECK(call.refused() == ErrorCode::kUnsupported);
+}
+
+// The kernels trtllm-gen, as FlashInfer offers them.
+TEST_CASE("TensorRT-LLM: block_tables, uses_shared_paged_kv_idx") {
+  EngineCall call(kMixed, kTokens);
+  give_step(call);
+  // [batch_size, 2, max_num_pages_per_seq]: pages of K, then of V, in a tensor of both.
+  Tensor cache({EngineCall::kPool, 2, 2, kTokens, 64});
+  std::vector<std::int32_t> block_tables(static_cast<std::size_t>(call.count() * 2 * kMostBlocks));
+  for (std::size_t r = 0; r < call.requests().size(); ++r) {
+    const auto row = block_tables.begin() + static_cast<std::int64_t>(r) * 2 * kMostBlocks;
+    std::ranges::copy(call.pages(r), row);
+    std::ranges::copy(call.pages(r), row + kMostBlocks);
+  }
+  const auto at = [&](std::int64_t kv) {
+    return [&, kv](std::size_t r, std::int64_t key, std::int64_t head) {
+      return cache.offset({call.page(r, key), kv, head, call.slot(key)});
+    };
+  };
+  call.write_k(&cache, at(0));
+  call.write_v(&cache, at(1));
+  const std::uint16_t* const base = call.put(cache);
+  call.operands.k = base;
+  call.operands.v = base + cache.stride(1);
+  call.operands.k_strides = {cache.stride(0), cache.stride(3), cache.stride(2)};
+  call.operands.v_strides = call.operands.k_strides;
+  const std::int32_t* const ids = call.put(block_tables);
+  call.metadata.k_pages = {ids, nullptr, 2 * kMostBlocks};
+  call.metadata.v_pages = {ids + kMostBlocks, nullptr, 2 * kMostBlocks};
+  call.check();
+}
+
+TEST_CASE("TensorRT-LLM: seq_lens, max_seq_len") {
+  EngineCall call(kDecoding, kTokens);
+  give_step(call);
+  call.problem.most.keys_of_one = 256;  // max_seq_len
+  call.problem.most.keys = 0;
+  call.metadata.k_length = call.put(std::vector<std::int32_t>{40, 17, 100});
+  call.check();
+}
+
+TEST_CASE("TensorRT-LLM: cum_seq_lens_q, max_q_len") {
+  EngineCall call(kMixed, kTokens);
+  give_step(call);
+  call.problem.most.rows_of_one = 20;  // max_q_len
+  call.metadata.q_begin = call.put(std::vector<std::int32_t>{0, 3, 4, 24});
+  call.check();
+}
+
+TEST_CASE("TensorRT-LLM: bmm1_scale, bmm2_scale, window_left, sinks") {
+  EngineCall call(kDecoding, kTokens);
+  give_step(call);
+  call.problem.score.scale = 0.2;  // bmm1_scale
+  call.problem.score.softcap = 5;
+  call.check();
+  call.problem.score = {};
+  call.problem.score.sink_logit = {0.5, -1, 2, 0};
+  call.problem.pattern = Pattern::parse("causal & window(20, 0)");
+  call.check();
+}
+
+}  // namespace
+}  // namespace annulus::test::tensorrt_llm

@@ -1,0 +1,332 @@
+// vLLM's call shapes. The names of the test cases are the rows of docs/engines.md.
+
+#include <doctest/doctest.h>
+
+#include "annulus/append.h"
+#include "annulus/state.h"
+#include "engines/engine_call.h"
+
+namespace annulus::test::vllm {
+namespace {
+
+constexpr std::int64_t kBlock = 16;
+constexpr std::int64_t kBlocks = EngineCall::kPool;
+
+// K and V in a tensor whose dimensions have these numbers; `layer` is that of a tensor of layers.
+struct Dims {
+  std::size_t kv, block, slot, head;
+};
+void give_cache(EngineCall& call, Tensor cache, const Dims& dims, std::int64_t layer_offset) {
+  const auto at = [&](std::int64_t kv) {
+    return [&, kv](std::size_t r, std::int64_t key, std::int64_t head) {
+      return layer_offset + kv * cache.stride(dims.kv) +
+             call.page(r, key) * cache.stride(dims.block) +
+             call.slot(key) * cache.stride(dims.slot) + head * cache.stride(dims.head);
+    };
+  };
+  call.write_k(&cache, at(0));
+  call.write_v(&cache, at(1));
+  const std::uint16_t* const base = call.put(cache) + layer_offset;
+  call.operands.k = base;
+  call.operands.v = base + cache.stride(dims.kv);
+  call.operands.k_strides = {cache.stride(dims.block), cache.stride(dims.slot),
+                             cache.stride(dims.head)};
+  call.operands.v_strides = call.operands.k_strides;
+  call.operands.k_pages = call.operands.v_pages = kBlocks;
+}
+constexpr Dims kTwoFirst = {0, 1, 2, 3};
+
+// A step whose cache is [2, num_blocks, block_size, num_kv_heads, head_size], and whose table has
+// blocks of requests that have left in its unused entries.
+void give_step(EngineCall& call) {
+  give_cache(call, Tensor({2, kBlocks, kBlock, 2, 64}), kTwoFirst, 0);
+  call.metadata.k_length = call.put(call.lengths());
+  call.metadata.k_pages = {call.put(call.table(20, 39)), nullptr, 20};
+}
+
+TEST_CASE("vLLM: query_start_loc") {
+  EngineCall call(kMixed, kBlock);
+  give_step(call);
+  call.metadata.q_begin = call.put(std::vector<std::int32_t>{0, 3, 4, 24});
+  call.check();
+}
+
+TEST_CASE("vLLM: seq_lens") {
+  EngineCall call(kMixed, kBlock);
+  give_step(call);
+  call.metadata.k_length = call.put(std::vector<std::int32_t>{50, 17, 60});
+  call.check();
+}
+
+TEST_CASE("vLLM: num_reqs") {
+  // A graph of 6 requests: those that are not there start where the last one ends, and have no
+  // keys.
+  EngineCall call({{1, 40, 0, 1}, {1, 17, 0, 2}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, kBlock);
+  give_step(call);
+  call.metadata.q_begin = call.put(std::vector<std::int32_t>{0, 1, 2, 2, 2, 2, 2});
+  call.check();
+  // Or their number is told, and what is behind them is never read.
+  call.metadata.q_begin = call.put(std::vector<std::int32_t>{0, 1, 2, -7, -7, -7, -7});
+  call.metadata.k_length = call.put(std::vector<std::int32_t>{40, 17, -7, -7, -7, -7});
+  call.metadata.requests = call.put(std::vector<std::int32_t>{2});
+  call.check();
+}
+
+TEST_CASE("vLLM: num_actual_tokens") {
+  // Q and O are padded to 8 rows; the last 5 are nobody's.
+  EngineCall call(kDecoding, kBlock);
+  give_step(call);
+  Tensor q({8, 4, 64});
+  call.write_q(&q, [&](std::size_t r, std::int64_t, std::int64_t head) {
+    return q.offset({static_cast<std::int64_t>(r), head});
+  });
+  call.operands.q = call.put(q);
+  const Tensor o({8, 4, 64});
+  call.expect_o(o, [o](std::size_t r, std::int64_t, std::int64_t head) {
+    return o.offset({static_cast<std::int64_t>(r), head});
+  });
+  call.operands.q_strides = call.operands.o_strides = {o.stride(0), o.stride(1)};
+  call.problem.most.rows = 8;
+  call.check();
+  std::vector<std::uint16_t> rest(5 * 4 * 64);
+  call.device.copy_to_host(rest.data(), static_cast<std::uint16_t*>(call.operands.o) + 3 * 4 * 64,
+                           rest.size() * 2);
+  CHECK(rest == std::vector<std::uint16_t>(rest.size(), 0x7fff));
+}
+
+TEST_CASE("vLLM: max_query_len, max_seq_len") {
+  EngineCall call(kDecoding, kBlock);
+  give_step(call);
+  call.problem.most.rows_of_one = 1;
+  call.problem.most.keys_of_one = 512;  // an upper bound
+  call.problem.most.keys = 0;
+  call.check();
+}
+
+TEST_CASE("vLLM: block_table_tensor") {
+  EngineCall call(kMixed, kBlock);
+  give_step(call);
+  call.metadata.k_pages = {call.put(call.table(20, -1)), nullptr, 20};
+  call.check();
+}
+
+TEST_CASE("vLLM: kv_cache, NHD") {
+  EngineCall call(kMixed, kBlock);
+  give_step(call);
+  call.check();
+  give_cache(call, Tensor({kBlocks, 2, kBlock, 2, 64}), {1, 0, 2, 3}, 0);  // blocks first
+  call.check();
+}
+
+TEST_CASE("vLLM: kv_cache, HND") {
+  EngineCall call(kMixed, kBlock);
+  give_step(call);
+  give_cache(call, Tensor({2, kBlocks, kBlock, 2, 64}, {0, 1, 3, 2, 4}), kTwoFirst, 0);
+  call.check();
+}
+
+TEST_CASE("vLLM: kv_cache, all layers, NHD") {
+  EngineCall call(kDecoding, kBlock);
+  give_step(call);
+  // [num_layers, 2, num_blocks, block_size, num_kv_heads, head_size], blocks outermost in memory.
+  const Tensor cache({3, 2, kBlocks, kBlock, 2, 64}, {2, 0, 1, 3, 4, 5});
+  give_cache(call, cache, {1, 2, 3, 4}, 2 * cache.stride(0));
+  call.check();
+}
+
+TEST_CASE("vLLM: kv_cache, all layers, HND") {
+  EngineCall call(kDecoding, kBlock);
+  give_step(call);
+  const Tensor cache({3, 2, kBlocks, kBlock, 2, 64}, {2, 4, 0, 1, 3, 5});
+  give_cache(call, cache, {1, 2, 3, 4}, 1 * cache.stride(0));
+  call.check();
+}
+
+TEST_CASE("vLLM: slot_mapping") {
+  EngineCall call(kMixed, kBlock);
+  give_step(call);
+  // Two rows more than there are tokens, whose slot is PAD_SLOT_ID.
+  Tensor key({call.rows() + 2, 2, 64}), value({call.rows() + 2, 2, 64});
+  Tensor cache({2, kBlocks, kBlock, 2, 64});
+  const auto fresh = [&](std::size_t r, std::int64_t of_request, std::int64_t head) {
+    const std::int64_t row = call.new_row(r, of_request);
+    return row < 0 ? row : key.offset({row, head});
+  };
+  const auto old = [&](std::int64_t kv) {
+    return [&, kv](std::size_t r, std::int64_t of_request, std::int64_t head) {
+      if (call.new_row(r, of_request) >= 0) return std::int64_t{-1};
+      return cache.offset({kv, call.page(r, of_request), call.slot(of_request), head});
+    };
+  };
+  call.write_k(&key, fresh);
+  call.write_v(&value, fresh);
+  call.write_k(&cache, old(0));
+  call.write_v(&cache, old(1));
+  std::vector<std::int64_t> slot_mapping(static_cast<std::size_t>(call.rows() + 2), -1);
+  for (std::size_t r = 0; r < call.requests().size(); ++r) {
+    for (std::int64_t i = 0; i < call.requests()[r].keys; ++i) {
+      const std::int64_t row = call.new_row(r, i);
+      if (row >= 0) slot_mapping[static_cast<std::size_t>(row)] = call.slot_number(r, i);
+    }
+  }
+  std::uint16_t* const base = call.put(cache);
+  AppendProblem problem;
+  problem.kv_heads = 2;
+  problem.dim_qk = problem.dim_v = 64;
+  problem.page_rows = kBlock;
+  problem.most.rows = std::ssize(slot_mapping);
+  AppendOperands operands;
+  operands.slots = call.put_as(slot_mapping);
+  operands.new_k = call.put(key);
+  operands.new_v = call.put(value);
+  operands.new_k_strides = operands.new_v_strides = {key.stride(0), key.stride(1)};
+  operands.k = base;
+  operands.v = base + cache.stride(0);
+  operands.k_strides = operands.v_strides = {cache.stride(1), cache.stride(2), cache.stride(3)};
+  operands.k_pages = operands.v_pages = kBlocks;
+  plan_append(call.device, problem).run(nullptr, operands);
+  call.operands.k = operands.k;
+  call.operands.v = operands.v;
+  call.check();
+}
+
+TEST_CASE("vLLM: causal, sliding_window") {
+  EngineCall call(kMixed, kBlock);
+  give_step(call);
+  call.problem.pattern = Pattern::parse("causal & window(20, 0)");  // sliding_window 21
+  call.check();
+  call.problem.pattern = dense();  // causal False
+  call.check();
+}
+
+TEST_CASE("vLLM: scale, logits_soft_cap, alibi_slopes, sinks") {
+  EngineCall call(kDecoding, kBlock);
+  give_step(call);
+  call.problem.score.scale = 0.2;
+  call.problem.score.softcap = 5;
+  call.check();
+  call.problem.score = {};
+  call.problem.score.alibi = {0.25, 0.0625, 0.015625, 0.00390625};
+  call.check();
+  call.problem.score = {};
+  call.problem.score.sink_logit = {0.5, -1, 2, 0};
+  call.check();
+}
+
+TEST_CASE("vLLM: softmax_lse") {
+  EngineCall call(kMixed, kBlock);
+  give_step(call);
+  const auto begin = call.q_begins();
+  const std::int64_t tokens = call.rows();
+  call.expect_lse(tokens * 4,
+                  [begin, tokens](std::size_t r, std::int64_t query, std::int64_t head) {
+                    return head * tokens + begin[r] + query;  // [num_heads, num_tokens]
+                  });
+  call.operands.lse_strides = {1, tokens};
+  call.check();
+}
+
+TEST_CASE("vLLM: common_prefix_len, use_cascade") {
+  // Two blocks of keys that all requests have.
+  EngineCall call({{1, 40, 0, 9}, {1, 60, 0, 9}, {1, 33, 0, 9}}, kBlock);
+  give_step(call);
+  const BatchProblem suffix = call.problem;
+  const BatchMetadata metadata = call.metadata;
+  const StatePointers state = {call.room<float>(3 * 4 * 64), call.room<float>(3 * 4),
+                               call.room<float>(3 * 4)};
+  call.problem.pattern = dense();
+  call.problem.carry_out = true;
+  call.problem.most = {.requests = 1, .rows = 3, .keys_of_one = 2 * kBlock};
+  call.metadata.q_begin = call.put(std::vector<std::int32_t>{0, 3});
+  call.metadata.k_length = call.put(std::vector<std::int32_t>{2 * kBlock});
+  call.operands.state_out = state;
+  call.check();
+
+  call.problem = suffix;
+  call.problem.carry_in = true;
+  call.metadata = metadata;
+  call.metadata.k_length = call.put(std::vector<std::int32_t>{8, 28, 1});
+  call.metadata.k_position = call.put(std::vector<std::int32_t>{32, 32, 32});
+  call.metadata.k_pages.ids += 2;  // of each row the entries behind the prefix
+  call.operands.state_out = {};
+  call.operands.state_in = state;
+  call.check();
+}
+
+TEST_CASE("vLLM: dcp_local_seq_lens") {
+  // Two ranks, of which each has every second key. A decoding query sees all of a rank's keys.
+  EngineCall call({{1, 41, 0, 1}, {1, 17, 0, 2}}, kBlock);
+  call.problem.pattern = dense();
+  call.problem.carry_out = true;
+  call.metadata.k_pages = {call.put(call.table(9, 39)), nullptr, 9};
+  std::vector<HostState> ranks;
+  for (const std::int64_t rank : {0, 1}) {
+    Tensor cache({2, kBlocks, kBlock, 2, 64});
+    const auto at = [&](std::int64_t kv) {
+      return [&, kv](std::size_t r, std::int64_t key, std::int64_t head) {
+        if (key % 2 != rank) return std::int64_t{-1};
+        return cache.offset({kv, call.page(r, key / 2), call.slot(key / 2), head});
+      };
+    };
+    call.write_k(&cache, at(0));
+    call.write_v(&cache, at(1));
+    const std::uint16_t* const base = call.put(cache);
+    call.operands.k = base;
+    call.operands.v = base + cache.stride(0);
+    call.operands.k_strides = {cache.stride(1), cache.stride(2), cache.stride(3)};
+    call.operands.v_strides = call.operands.k_strides;
+    const std::int32_t more = rank == 0 ? 1 : 0;
+    call.metadata.k_length = call.put(std::vector<std::int32_t>{20 + more, 8 + more});
+    call.operands.state_out = {call.room<float>(2 * 4 * 64), call.room<float>(2 * 4),
+                               call.room<float>(2 * 4)};
+    call.check();
+    HostState state = HostState::empty(2 * 4, 64);
+    call.device.copy_to_host(state.acc.data(), call.operands.state_out.acc, state.acc.size() * 4);
+    call.device.copy_to_host(state.m.data(), call.operands.state_out.m, state.m.size() * 4);
+    call.device.copy_to_host(state.l.data(), call.operands.state_out.l, state.l.size() * 4);
+    ranks.push_back(state);
+  }
+  const HostState whole = merge(ranks[0], ranks[1]);
+  for (std::size_t r = 0; r < 2; ++r) {
+    program::RequestAnswer answer;
+    answer.state = HostState::empty(4, 64);
+    const auto first = static_cast<std::ptrdiff_t>(r) * 4;
+    std::copy_n(whole.acc.begin() + first * 64, 4 * 64, answer.state.acc.begin());
+    std::copy_n(whole.m.begin() + first, 4, answer.state.m.begin());
+    std::copy_n(whole.l.begin() + first, 4, answer.state.l.begin());
+    const Request& request = call.requests()[r];
+    const Comparison made = program::compare(
+        call.problem, request, program::reference(call.problem, request, call.tensors(r)), answer);
+    CHECK_MESSAGE(made.within_tolerance, made.first_wrong);
+    CHECK(made.checked_rows == 4);
+  }
+}
+
+TEST_CASE("vLLM: scheduler_metadata, max_num_splits") {
+  EngineCall call({{1, 300, 0, 1}, {1, 70, 0, 2}}, kBlock);
+  give_step(call);
+  call.options.part_keys = 384;  // max_num_splits 1
+  const BatchPlan plan = plan_batch(call.device, call.problem, call.options);
+  CHECK(plan.info().launches == 1);
+  call.check(plan);
+}
+
+TEST_CASE("vLLM: supports_batch_invariance") {
+  EngineCall together({{1, 40, 0, 1}, {1, 300, 0, 2}, {3, 60, 0, 3}}, kBlock);
+  EngineCall alone({{1, 300, 0, 2}}, kBlock);
+  for (EngineCall* call : {&together, &alone}) {
+    give_step(*call);
+    call->options.part_keys = 128;
+    call->check();
+  }
+  CHECK(together.answers()[1] == alone.answers()[0]);
+}
+
+TEST_CASE("vLLM: kv_cache_dtype, k_scale, v_scale") {
+  EngineCall call(kDecoding, kBlock);
+  call.problem.dtype = Dtype::kFloat8E4M3;
+  CHECK(call.refused() == ErrorCode::kUnsupported);
+}
+
+}  // namespace
+}  // namespace annulus::test::vllm
