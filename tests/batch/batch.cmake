@@ -14,3 +14,5 @@ annulus_test(batch_mutants LABEL device LIBRARIES annulus_test_batches
 annulus_test(append LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
   batch/append_case.cc batch/append_input_test.cc batch/append_test.cc
   ALONE batch/append_input_test.cc)
+annulus_test(append_mutants LABEL device LIBRARIES annulus_test_devices
+  SOURCES batch/append_case.cc batch/append_mutants_test.cc support/mutant.cc SEPARATE)
