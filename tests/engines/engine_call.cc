@@ -39,6 +39,12 @@ std::int64_t Tensor::offset(std::initializer_list<std::int64_t> indices) const {
   return sum;
 }
 
+Score all_scores() {
+  return Score::parse(
+      "scale(0.2), softcap(5), alibi([0.25, 0.0625, 0.015625, 0.00390625]), "
+      "sink_logit([0.5, -1, 2, 0])");
+}
+
 EngineCall::EngineCall(std::vector<Request> requests, std::int64_t page_rows, Dtype dtype)
     : device(Device::open(device_name())),
       page_rows_(std::max<std::int64_t>(page_rows, 1)),
@@ -71,11 +77,6 @@ std::int64_t EngineCall::rows() const { return q_begins().back(); }
 
 std::int64_t EngineCall::page(std::size_t request, std::int64_t key) const {
   return pages_[request][static_cast<std::size_t>(key / page_rows_)];
-}
-
-std::int64_t EngineCall::new_row(std::size_t request, std::int64_t key) const {
-  const std::int64_t old = requests_[request].keys - requests_[request].queries;
-  return key < old ? -1 : q_begins()[request] + key - old;
 }
 
 void* EngineCall::keep(std::size_t bytes) {
@@ -143,6 +144,44 @@ void EngineCall::write_v(Tensor* to, const At& at) const {
 void EngineCall::write_q(Tensor* to, const At& at) const {
   write(to, at, problem.heads, &program::RequestTensors::q,
         [&](std::size_t r) { return requests_[r].queries; });
+}
+
+EngineCall::At EngineCall::old_only(At at) const {
+  return [this, at](std::size_t r, std::int64_t key, std::int64_t head) {
+    return key < first_new(r) ? at(r, key, head) : -1;
+  };
+}
+
+void EngineCall::write_new(Tensor* k, Tensor* v) const {
+  const auto at = [&, begin = q_begins()](std::size_t r, std::int64_t key, std::int64_t head) {
+    const std::int64_t query = key - first_new(r);
+    return query < 0 ? -1 : k->offset({begin[r] + query, head});
+  };
+  write_k(k, at);
+  write_v(v, at);
+}
+
+void EngineCall::append(const Tensor& k, const Tensor& v, std::uint16_t* to_k, std::uint16_t* to_v,
+                        AppendPlace place, AppendOperands step) {
+  AppendProblem of;
+  of.place = place;
+  of.kv_heads = problem.kv_heads;
+  of.dim_qk = of.dim_v = kDim;
+  of.page_rows = problem.page_rows;
+  of.most = problem.most;
+  of.most.rows = std::ssize(k.bits) / k.stride(0);
+  step.new_k = put(k);
+  step.new_v = put(v);
+  step.new_k_strides = step.new_v_strides = {k.stride(0), k.stride(1)};
+  step.k = to_k;
+  step.v = to_v;
+  step.k_strides = operands.k_strides;
+  step.v_strides = operands.v_strides;
+  step.k_pages = operands.k_pages;
+  step.v_pages = operands.v_pages;
+  plan_append(device, of).run(nullptr, step);
+  operands.k = to_k;
+  operands.v = to_v;
 }
 
 void EngineCall::expect_o(Tensor tensor, const At& at) {

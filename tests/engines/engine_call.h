@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "annulus/append.h"
 #include "annulus/batch.h"
 #include "annulus/device.h"
 #include "annulus/error.h"
@@ -40,6 +41,10 @@ class Tensor {
 // Requests that decode, and those of a mixed step.
 inline const std::vector<Request> kDecoding = {{1, 40, 0, 1}, {1, 17, 0, 2}, {1, 100, 0, 3}};
 inline const std::vector<Request> kMixed = {{3, 50, 0, 4}, {1, 17, 0, 5}, {20, 60, 0, 6}};
+
+// All that engines do to scores, in one kernel for all tests: a scale, a soft-cap, slopes of ALiBi
+// for 4 heads and sinks.
+Score all_scores();
 
 class EngineCall {
  public:
@@ -103,6 +108,26 @@ class EngineCall {
   void write_v(Tensor* to, const At& at) const;
   void write_q(Tensor* to, const At& at) const;
 
+  // Of a step that appends, where the keys of the queries, a request's last, are new: `at` for the
+  // others alone; new K and V, [rows, Hkv, D]; and the slot of each row, then `padding` more of -1.
+  At old_only(At at) const;
+  void write_new(Tensor* k, Tensor* v) const;
+  template <typename T>
+  std::vector<T> slots(std::int64_t padding = 0) const {
+    std::vector<T> made;
+    for (std::size_t r = 0; r < requests_.size(); ++r) {
+      for (std::int64_t key = first_new(r); key < requests_[r].keys; ++key) {
+        made.push_back(static_cast<T>(slot_number(r, key)));
+      }
+    }
+    made.resize(made.size() + static_cast<std::size_t>(padding), T{-1});
+    return made;
+  }
+  // Appends `k` and `v` as write_new() has made them to `to_k` and `to_v`, which the call then has
+  // for K and V, by what `step` says of places. Strides and pages are those of the call.
+  void append(const Tensor& k, const Tensor& v, std::uint16_t* to_k, std::uint16_t* to_v,
+              AppendPlace place, AppendOperands step);
+
   // Where O and LSE are to be found: by (request, query, head).
   void expect_o(Tensor tensor, const At& at);
   void expect_lse(std::int64_t floats, const At& at);
@@ -120,6 +145,9 @@ class EngineCall {
   const Device device;
 
  private:
+  std::int64_t first_new(std::size_t request) const {
+    return requests_[request].keys - requests_[request].queries;
+  }
   void* keep(std::size_t bytes);
   void write(Tensor* to, const At& at, std::int64_t heads,
              const std::vector<std::uint16_t> program::RequestTensors::*of,

@@ -2,9 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
-#include "annulus/append.h"
 #include "engines/engine_call.h"
 
 namespace annulus::test::flashinfer {
@@ -173,22 +170,21 @@ TEST_CASE("FlashInfer: causal, window_left") {
 TEST_CASE("FlashInfer: sm_scale, logits_soft_cap") {
   EngineCall call(kDecoding, kPage);
   give_step(call);
-  call.problem.score.scale = 0.2;
-  call.problem.score.softcap = 5;
+  call.problem.score = all_scores();
   call.check();
 }
 
 TEST_CASE("FlashInfer: pos_encoding_mode") {
   EngineCall call(kDecoding, kPage);  // ALIBI, with the slopes of 4 heads
   give_step(call);
-  call.problem.score.alibi = {0.25, 0.0625, 0.015625, 0.00390625};
+  call.problem.score = all_scores();
   call.check();
 }
 
 TEST_CASE("FlashInfer: sinks") {
   EngineCall call(kDecoding, kPage);
   give_step(call);
-  call.problem.score.sink_logit = {0.5, -1, 2, 0};
+  call.problem.score = all_scores();
   call.check();
 }
 
@@ -255,42 +251,22 @@ TEST_CASE("FlashInfer: append_paged_kv_cache") {
   EngineCall call(kMixed, kPage);
   give_step(call);
   Tensor append_key({call.rows(), 2, 64}), append_value({call.rows(), 2, 64});
-  const auto fresh = [&](std::size_t r, std::int64_t key, std::int64_t head) {
-    const std::int64_t row = call.new_row(r, key);
-    return row < 0 ? row : append_key.offset({row, head});
-  };
-  call.write_k(&append_key, fresh);
-  call.write_v(&append_value, fresh);
+  call.write_new(&append_key, &append_value);
   Tensor cache({kPool, 2, kPage, 2, 64});
-  const auto old = [&](std::int64_t of) {
-    return [&, of](std::size_t r, std::int64_t key, std::int64_t head) {
-      if (call.new_row(r, key) >= 0) return std::int64_t{-1};
+  const auto at = [&](std::int64_t of) {
+    return call.old_only([&, of](std::size_t r, std::int64_t key, std::int64_t head) {
       return cache.offset({call.page(r, key), of, call.slot(key), head});
-    };
+    });
   };
-  call.write_k(&cache, old(0));
-  call.write_v(&cache, old(1));
+  call.write_k(&cache, at(0));
+  call.write_v(&cache, at(1));
   std::uint16_t* const base = call.put(cache);
-  call.operands.k = base;
-  call.operands.v = base + cache.stride(1);
-
-  AppendProblem problem;  // batch_indices and positions follow from the step
-  problem.place = AppendPlace::kRequests;
-  problem.kv_heads = 2;
-  problem.dim_qk = problem.dim_v = 64;
-  problem.page_rows = kPage;
-  problem.most = call.problem.most;
-  AppendOperands operands;
-  operands.new_k = call.put(append_key);
-  operands.new_v = call.put(append_value);
-  operands.new_k_strides = operands.new_v_strides = {append_key.stride(0), append_key.stride(1)};
-  operands.k = base;
-  operands.v = base + cache.stride(1);
-  operands.k_strides = operands.v_strides = call.operands.k_strides;
-  operands.k_pages = operands.v_pages = kPool;
   call.metadata.q_begin = call.put(call.q_begins());
-  operands.step = call.metadata;
-  plan_append(call.device, problem).run(nullptr, operands);
+  // batch_indices and positions follow from the step.
+  AppendOperands where;
+  where.step = call.metadata;
+  call.append(append_key, append_value, base, base + cache.stride(1), AppendPlace::kRequests,
+              where);
   call.check();
 }
 

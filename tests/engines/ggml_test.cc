@@ -36,7 +36,7 @@ void give_cache(EngineCall& call) {
 }
 
 TEST_CASE("ggml: q") {
-  EngineCall call(streams(), 0, Dtype::kFloat16);
+  EngineCall call(streams(), 0);
   give_cache(call);
   // ne {D, tokens, H, streams}, a view of [streams, tokens, H, D].
   Tensor q({2, kTokens, 4, 64});
@@ -51,20 +51,20 @@ TEST_CASE("ggml: q") {
 }
 
 TEST_CASE("ggml: k, v") {
-  EngineCall call(streams(), 0, Dtype::kFloat16);
+  EngineCall call(streams(), 0);
   give_cache(call);
   call.check();
 }
 
 TEST_CASE("ggml: k, v of a quantised type") {
-  EngineCall call(streams(), 0, Dtype::kFloat16);
+  EngineCall call(streams(), 0);
   call.problem.dtype = Dtype::kFloat8E4M3;
   CHECK(call.refused() == ErrorCode::kUnsupported);
 }
 
 TEST_CASE("ggml: mask, causal, padded") {
   // Cells in the order of their positions; those behind the last are masked, up to n_kv.
-  EngineCall call(streams(), 0, Dtype::kFloat16);
+  EngineCall call(streams(), 0);
   give_cache(call);
   call.problem.most.keys_of_one = 64;  // n_kv
   call.problem.most.keys = 0;
@@ -72,30 +72,31 @@ TEST_CASE("ggml: mask, causal, padded") {
 }
 
 TEST_CASE("ggml: mask, sliding window") {
-  EngineCall call(streams(), 0, Dtype::kFloat16);
+  EngineCall call(streams(), 0);
   give_cache(call);
   call.problem.pattern = Pattern::parse("causal & window(20, 0)");
   call.check();
 }
 
 TEST_CASE("ggml: mask of any other kind") {
-  EngineCall call(streams(), 0, Dtype::kFloat16);
+  EngineCall call(streams(), 0);
   call.problem.pattern = Pattern::parse("causal & every(3, 0)");
   CHECK(call.refused() == ErrorCode::kUnsupported);
 }
 
 TEST_CASE("ggml: scale, logit_softcap") {
-  EngineCall call(streams(), 0, Dtype::kFloat16);
+  EngineCall call(streams(), 0);
   give_cache(call);
-  call.problem.score.scale = 0.2;
-  call.problem.score.softcap = 5;
+  call.problem.score = all_scores();
   call.check();
 }
 
 TEST_CASE("ggml: max_bias") {
-  EngineCall call(streams(), 0, Dtype::kFloat16);
+  EngineCall call(streams(), 0);
   give_cache(call);
+  call.problem.score = all_scores();
   // With max_bias 8 and 4 heads: head h has the slope 2^(-8 (h + 1) / 4).
+  call.problem.score.alibi.clear();
   for (int head = 0; head < 4; ++head) {
     call.problem.score.alibi.push_back(std::exp2(-8.0 * (head + 1) / 4));
   }
@@ -103,14 +104,14 @@ TEST_CASE("ggml: max_bias") {
 }
 
 TEST_CASE("ggml: sinks") {
-  EngineCall call(streams(), 0, Dtype::kFloat16);
+  EngineCall call(streams(), 0);
   give_cache(call);
-  call.problem.score.sink_logit = {0.5, -1, 2, 0};
+  call.problem.score = all_scores();
   call.check();
 }
 
 TEST_CASE("ggml: res") {
-  EngineCall call(streams(), 0, Dtype::kFloat16);
+  EngineCall call(streams(), 0);
   give_cache(call);
   const Tensor res({2, kTokens, 4, 64});  // ne {D, H, tokens, streams}, contiguous
   call.expect_o(res, [res](std::size_t r, std::int64_t row, std::int64_t head) {

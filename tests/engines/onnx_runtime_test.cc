@@ -98,8 +98,7 @@ TEST_CASE("ONNX Runtime: GQA prompts of unlike lengths") {
 TEST_CASE("ONNX Runtime: GQA scale, softcap, local_window_size, causal") {
   EngineCall call(tokens(), 0);
   give_present(call);
-  call.problem.score.scale = 0.2;
-  call.problem.score.softcap = 5;
+  call.problem.score = all_scores();
   call.check();
   call.problem.score = {};
   call.problem.pattern = Pattern::parse("causal & window(20, 0)");  // local_window_size 21
@@ -111,7 +110,7 @@ TEST_CASE("ONNX Runtime: GQA scale, softcap, local_window_size, causal") {
 TEST_CASE("ONNX Runtime: GQA head_sink, smooth_softmax") {
   EngineCall call(tokens(), 0);
   give_present(call);
-  call.problem.score.sink_logit = {0.5, -1, 2, 0};
+  call.problem.score = all_scores();
   call.check();
   call.problem.score.sink_logit = {0};  // smooth_softmax 1
   call.check();
@@ -133,19 +132,13 @@ TEST_CASE("ONNX Runtime: GQA key, value, cos_cache, sin_cache, do_rotary, positi
   call.write_q(&query, [&](std::size_t r, std::int64_t row, std::int64_t head) {
     return query.offset({2 * static_cast<std::int64_t>(r) + row, head});
   });
-  const auto fresh = [&](std::size_t r, std::int64_t of_request, std::int64_t head) {
-    const std::int64_t row = call.new_row(r, of_request);
-    return row < 0 ? row : key.offset({row, head});
-  };
-  call.write_k(&key, fresh);
-  call.write_v(&value, fresh);
+  call.write_new(&key, &value);
   Tensor present_k({call.count(), 2, kMost, 64}), present_v({call.count(), 2, kMost, 64});
-  const auto old = [&](std::size_t r, std::int64_t of_request, std::int64_t head) {
-    if (call.new_row(r, of_request) >= 0) return std::int64_t{-1};
+  const auto at = call.old_only([&](std::size_t r, std::int64_t of_request, std::int64_t head) {
     return present_k.offset({static_cast<std::int64_t>(r), head, of_request});
-  };
-  call.write_k(&present_k, old);
-  call.write_v(&present_v, old);
+  });
+  call.write_k(&present_k, at);
+  call.write_v(&present_v, at);
   for (std::uint16_t& bits : present_k.bits) bits ^= 0x8000;  // turned when they were new
   Tensor cos_cache({kMost, 32}), sin_cache({kMost, 32});
   std::ranges::fill(cos_cache.bits, std::uint16_t{0xbf80});  // -1
@@ -267,46 +260,23 @@ TEST_CASE("ONNX Runtime: PagedAttention key, value, slot_mapping") {
   EngineCall call(kMixed, kBlock);
   give_blocks(call);
   Tensor key({call.rows(), 2, 64}), value({call.rows(), 2, 64});
-  const auto fresh = [&](std::size_t r, std::int64_t of_request, std::int64_t head) {
-    const std::int64_t row = call.new_row(r, of_request);
-    return row < 0 ? row : key.offset({row, head});
-  };
-  call.write_k(&key, fresh);
-  call.write_v(&value, fresh);
-  Tensor k({EngineCall::kPool, kBlock, 2, 64}), v({EngineCall::kPool, kBlock, 2, 64});
+  call.write_new(&key, &value);
   // The first request's new keys are in the cache already, and its slots are -1.
-  const auto old = [&](std::size_t r, std::int64_t of_request, std::int64_t head) {
-    if (r != 0 && call.new_row(r, of_request) >= 0) return std::int64_t{-1};
+  Tensor k({EngineCall::kPool, kBlock, 2, 64}), v({EngineCall::kPool, kBlock, 2, 64});
+  const EngineCall::At all = [&](std::size_t r, std::int64_t of_request, std::int64_t head) {
     return k.offset({call.page(r, of_request), call.slot(of_request), head});
   };
-  call.write_k(&k, old);
-  call.write_v(&v, old);
-  std::vector<std::int32_t> slot_mapping(static_cast<std::size_t>(call.rows()), -1);
-  for (std::size_t r = 1; r < 3; ++r) {
-    for (std::int64_t i = 0; i < call.requests()[r].keys; ++i) {
-      const std::int64_t row = call.new_row(r, i);
-      if (row < 0) continue;
-      slot_mapping[static_cast<std::size_t>(row)] =
-          static_cast<std::int32_t>(call.slot_number(r, i));
-    }
-  }
-  AppendProblem problem;
-  problem.kv_heads = 2;
-  problem.dim_qk = problem.dim_v = 64;
-  problem.page_rows = kBlock;
-  problem.most.rows = call.rows();
-  AppendOperands operands;
-  operands.slots_32 = call.put(slot_mapping);
-  operands.new_k = call.put(key);
-  operands.new_v = call.put(value);
-  operands.new_k_strides = operands.new_v_strides = {key.stride(0), key.stride(1)};
-  operands.k = call.put(k);
-  operands.v = call.put(v);
-  operands.k_strides = operands.v_strides = call.operands.k_strides;
-  operands.k_pages = operands.v_pages = EngineCall::kPool;
-  plan_append(call.device, problem).run(nullptr, operands);
-  call.operands.k = operands.k;
-  call.operands.v = operands.v;
+  const EngineCall::At old = call.old_only(all);
+  const auto at = [&](std::size_t r, std::int64_t of_request, std::int64_t head) {
+    return (r == 0 ? all : old)(r, of_request, head);
+  };
+  call.write_k(&k, at);
+  call.write_v(&v, at);
+  std::vector<std::int32_t> slot_mapping = call.slots<std::int32_t>();
+  std::fill_n(slot_mapping.begin(), call.requests()[0].queries, -1);
+  AppendOperands where;
+  where.slots_32 = call.put(slot_mapping);
+  call.append(key, value, call.put(k), call.put(v), AppendPlace::kSlots, where);
   call.check();
 }
 
@@ -327,11 +297,7 @@ TEST_CASE("ONNX Runtime: PagedAttention is_causal, local_window_size, scale, sof
   call.problem.pattern = Pattern::parse("causal & window(20, 0)");  // local_window_size 21
   call.check();
   call.problem.pattern = causal();
-  call.problem.score.scale = 0.2;
-  call.problem.score.softcap = 5;
-  call.check();
-  call.problem.score = {};
-  call.problem.score.sink_logit = {0.5, -1, 2, 0};
+  call.problem.score = all_scores();
   call.check();
 }
 

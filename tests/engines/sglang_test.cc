@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include "annulus/append.h"
 #include "engines/engine_call.h"
 
 namespace annulus::test::sglang {
@@ -113,42 +112,16 @@ TEST_CASE("SGLang: out_cache_loc") {
   EngineCall call(few(), 1);
   give_step(call);
   Tensor cache_k({call.rows(), 2, 64}), cache_v({call.rows(), 2, 64});
+  call.write_new(&cache_k, &cache_v);
   Tensor k({kTokens, 2, 64}), v({kTokens, 2, 64});
-  const auto fresh = [&](std::size_t r, std::int64_t key, std::int64_t head) {
-    const std::int64_t row = call.new_row(r, key);
-    return row < 0 ? row : cache_k.offset({row, head});
-  };
-  const auto old = [&](std::size_t r, std::int64_t key, std::int64_t head) {
-    return call.new_row(r, key) >= 0 ? -1 : k.offset({call.slot_number(r, key), head});
-  };
-  call.write_k(&cache_k, fresh);
-  call.write_v(&cache_v, fresh);
-  call.write_k(&k, old);
-  call.write_v(&v, old);
-  std::vector<std::int64_t> out_cache_loc(static_cast<std::size_t>(call.rows()));
-  for (std::size_t r = 0; r < 3; ++r) {
-    for (std::int64_t key = 0; key < call.requests()[r].keys; ++key) {
-      const std::int64_t row = call.new_row(r, key);
-      if (row >= 0) out_cache_loc[static_cast<std::size_t>(row)] = call.slot_number(r, key);
-    }
-  }
-  AppendProblem problem;
-  problem.kv_heads = 2;
-  problem.dim_qk = problem.dim_v = 64;
-  problem.page_rows = 1;
-  problem.most.rows = call.rows();
-  AppendOperands operands;
-  operands.slots = call.put_as(out_cache_loc);
-  operands.new_k = call.put(cache_k);
-  operands.new_v = call.put(cache_v);
-  operands.new_k_strides = operands.new_v_strides = {cache_k.stride(0), cache_k.stride(1)};
-  operands.k = call.put(k);
-  operands.v = call.put(v);
-  operands.k_strides = operands.v_strides = call.operands.k_strides;
-  operands.k_pages = operands.v_pages = kTokens;
-  plan_append(call.device, problem).run(nullptr, operands);
-  call.operands.k = operands.k;
-  call.operands.v = operands.v;
+  const auto at = call.old_only([&](std::size_t r, std::int64_t key, std::int64_t head) {
+    return k.offset({call.slot_number(r, key), head});
+  });
+  call.write_k(&k, at);
+  call.write_v(&v, at);
+  AppendOperands where;
+  where.slots = call.put_as(call.slots<std::int64_t>());
+  call.append(cache_k, cache_v, call.put(k), call.put(v), AppendPlace::kSlots, where);
   call.check();
 }
 
@@ -166,11 +139,9 @@ TEST_CASE("SGLang: window_kv_indptr, window_kv_indices") {
 TEST_CASE("SGLang: scaling, logit_cap, sliding_window_size, sinks") {
   EngineCall call(few(), 1);
   give_step(call);
-  call.problem.score.scale = 0.2;
-  call.problem.score.softcap = 5;
+  call.problem.score = all_scores();
   call.check();
   call.problem.score = {};
-  call.problem.score.sink_logit = {0.5, -1, 2, 0};
   call.problem.pattern = Pattern::parse("causal & window(7, 0)");  // sliding_window_size 7
   call.check();
 }

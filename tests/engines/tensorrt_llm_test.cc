@@ -190,11 +190,8 @@ TEST_CASE("TensorRT-LLM: attention_mask, attention_packed_mask, spec_decoding_pa
 TEST_CASE("TensorRT-LLM: q_scaling, attn_logit_softcapping_scale, alibi_slopes") {
   EngineCall call(kDecoding, kTokens);
   give_step(call);
+  call.problem.score = all_scores();
   call.problem.score.scale = 1 / (0.5 * 8);  // 1 / (q_scaling * sqrt(head_size))
-  call.problem.score.softcap = 5;
-  call.check();
-  call.problem.score = {};
-  call.problem.score.alibi = {0.25, 0.0625, 0.015625, 0.00390625};
   call.check();
 }
 
@@ -254,11 +251,10 @@ TEST_CASE("TensorRT-LLM: cum_seq_lens_q, max_q_len") {
 TEST_CASE("TensorRT-LLM: bmm1_scale, bmm2_scale, window_left, sinks") {
   EngineCall call(kDecoding, kTokens);
   give_step(call);
-  call.problem.score.scale = 0.2;  // bmm1_scale
-  call.problem.score.softcap = 5;
+  call.problem.score = all_scores();
+  call.problem.score.scale = 0.125;  // bmm1_scale
   call.check();
   call.problem.score = {};
-  call.problem.score.sink_logit = {0.5, -1, 2, 0};
   call.problem.pattern = Pattern::parse("causal & window(20, 0)");
   call.check();
 }

@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include "annulus/append.h"
 #include "annulus/state.h"
 #include "engines/engine_call.h"
 
@@ -146,47 +145,21 @@ TEST_CASE("vLLM: slot_mapping") {
   EngineCall call(kMixed, kBlock);
   give_step(call);
   // Two rows more than there are tokens, whose slot is PAD_SLOT_ID.
-  Tensor key({call.rows() + 2, 2, 64}), value({call.rows() + 2, 2, 64});
+  const std::int64_t rows = call.rows() + 2;
+  Tensor key({rows, 2, 64}), value({rows, 2, 64});
+  call.write_new(&key, &value);
   Tensor cache({2, kBlocks, kBlock, 2, 64});
-  const auto fresh = [&](std::size_t r, std::int64_t of_request, std::int64_t head) {
-    const std::int64_t row = call.new_row(r, of_request);
-    return row < 0 ? row : key.offset({row, head});
-  };
-  const auto old = [&](std::int64_t kv) {
-    return [&, kv](std::size_t r, std::int64_t of_request, std::int64_t head) {
-      if (call.new_row(r, of_request) >= 0) return std::int64_t{-1};
+  const auto at = [&](std::int64_t kv) {
+    return call.old_only([&, kv](std::size_t r, std::int64_t of_request, std::int64_t head) {
       return cache.offset({kv, call.page(r, of_request), call.slot(of_request), head});
-    };
+    });
   };
-  call.write_k(&key, fresh);
-  call.write_v(&value, fresh);
-  call.write_k(&cache, old(0));
-  call.write_v(&cache, old(1));
-  std::vector<std::int64_t> slot_mapping(static_cast<std::size_t>(call.rows() + 2), -1);
-  for (std::size_t r = 0; r < call.requests().size(); ++r) {
-    for (std::int64_t i = 0; i < call.requests()[r].keys; ++i) {
-      const std::int64_t row = call.new_row(r, i);
-      if (row >= 0) slot_mapping[static_cast<std::size_t>(row)] = call.slot_number(r, i);
-    }
-  }
+  call.write_k(&cache, at(0));
+  call.write_v(&cache, at(1));
   std::uint16_t* const base = call.put(cache);
-  AppendProblem problem;
-  problem.kv_heads = 2;
-  problem.dim_qk = problem.dim_v = 64;
-  problem.page_rows = kBlock;
-  problem.most.rows = std::ssize(slot_mapping);
-  AppendOperands operands;
-  operands.slots = call.put_as(slot_mapping);
-  operands.new_k = call.put(key);
-  operands.new_v = call.put(value);
-  operands.new_k_strides = operands.new_v_strides = {key.stride(0), key.stride(1)};
-  operands.k = base;
-  operands.v = base + cache.stride(0);
-  operands.k_strides = operands.v_strides = {cache.stride(1), cache.stride(2), cache.stride(3)};
-  operands.k_pages = operands.v_pages = kBlocks;
-  plan_append(call.device, problem).run(nullptr, operands);
-  call.operands.k = operands.k;
-  call.operands.v = operands.v;
+  AppendOperands where;
+  where.slots = call.put_as(call.slots<std::int64_t>(2));
+  call.append(key, value, base, base + cache.stride(0), AppendPlace::kSlots, where);
   call.check();
 }
 
@@ -202,14 +175,7 @@ TEST_CASE("vLLM: causal, sliding_window") {
 TEST_CASE("vLLM: scale, logits_soft_cap, alibi_slopes, sinks") {
   EngineCall call(kDecoding, kBlock);
   give_step(call);
-  call.problem.score.scale = 0.2;
-  call.problem.score.softcap = 5;
-  call.check();
-  call.problem.score = {};
-  call.problem.score.alibi = {0.25, 0.0625, 0.015625, 0.00390625};
-  call.check();
-  call.problem.score = {};
-  call.problem.score.sink_logit = {0.5, -1, 2, 0};
+  call.problem.score = all_scores();
   call.check();
 }
 
