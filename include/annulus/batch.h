@@ -51,9 +51,9 @@ struct BatchProblem {
   std::int64_t dim_v = 0;
   Dtype dtype = Dtype::kBfloat16;  // of Q, K, V and O: kFloat16 or kBfloat16
 
-  // Which keys a query sees, the same for all heads. Rows must be bands or a few runs of keys, as
-  // those of dense, causal, window, sink, prefix, global, queries and keys and of what & and | make
-  // of them are.
+  // Which keys a query sees. Rows must be bands or a few runs of keys, as those of dense, causal,
+  // window, sink, prefix, global, queries and keys and of what & and | make of them are. Heads may
+  // differ (heads(...)): those of a group that share tiles read what any of them sees.
   Pattern pattern;
   Score score;  // all of it; score_mod gets the request's number as b
 
@@ -61,6 +61,12 @@ struct BatchProblem {
   // P, the rows of a page of K and of V; 0: no pages. Any number is right; multiples of 16 are
   // fast.
   std::int64_t page_rows = 0;
+  // C, the keys of a block; 0: no lists of blocks. With them each head of K and V of a request has
+  // a list of the blocks that its query heads look at (BatchMetadata::blocks), as sparse decoding
+  // chooses them: a query sees the keys of those blocks that the pattern lets it see, and no
+  // others, exactly. A multiple of 16; how it goes with page_rows does not matter.
+  std::int64_t block_keys = 0;
+  std::int64_t most_blocks = 0;  // entries of such a list; at least 1 with block_keys, else 0
 
   bool want_lse = false;                 // write LSE; needs the state not to be carried out
   LseBase lse_base = LseBase::kNatural;  // base of the LSE that is written
@@ -106,7 +112,6 @@ struct BatchMetadata {
   const std::int32_t* requests = nullptr;
   // [R]: the position of a request's key 0; null: 0.
   const std::int32_t* k_position = nullptr;
-
   // With pages. V has K's table where its own has no ids.
   PageTable k_pages;
   PageTable v_pages;
@@ -115,6 +120,12 @@ struct BatchMetadata {
   // BatchBounds::keys_of_one. V has K's where its own is null.
   const std::int32_t* k_begin = nullptr;
   const std::int32_t* v_begin = nullptr;
+
+  // With BatchProblem::block_keys, [R, Hkv, most_blocks]: the numbers of the blocks that a
+  // head of K and V of a request looks at, in any order; -1 where there is none. Block i has the
+  // keys i C to (i + 1) C - 1 of the request. One that is named twice counts once, one that has no
+  // key of the request is none, and the status names either.
+  const std::int32_t* blocks = nullptr;
 };
 
 // Distances in elements. Those of K and V: key j of a request, head h, is at
@@ -170,12 +181,14 @@ enum class BatchRule : int {
   kAllKeys = 6,    // with this request the keys of all are beyond BatchBounds::keys
   kPosition = 7,   // positions beyond 2^30
   kPage = 8,       // a page number beyond BatchOperands::k_pages or v_pages; found by run()
+  kBlocks = 9,     // a block that has no key of the request, or is named twice
 };
 ANNULUS_EXPORT const char* to_string(BatchRule rule);  // a few words: "rows of Q that descend"
 
 // What prepare() and the runs behind it have found. Where there are more requests than planned, the
 // first of them are computed. A request that breaks kRows or kRowsOfOne has no queries, one that
-// breaks another rule no keys (kPage: not those of that page); all others are right.
+// breaks another rule no keys (kPage: not those of that page; kBlocks: all others that it lists);
+// all other requests are right.
 struct BatchStatus {
   BatchRule rule = BatchRule::kNone;  // the first that the request breaks
   std::int64_t request = 0;           // the first that breaks one
@@ -221,10 +234,11 @@ class ANNULUS_EXPORT BatchPlan {
   // under way at a time need one each.
   std::size_t workspace_bytes() const;
 
-  // Puts one launch on `stream` that makes the lists of works of a step, which all runs with this
-  // workspace use until the next prepare(). All layers of one shape share it. Allocates nothing,
-  // takes no lock, does not wait and may be captured. Throws Error{kInvalidArgument} for pointers
-  // that are missing or not aligned, and Error{kDevice}.
+  // Puts one launch on `stream`, and with lists of blocks one in front of it, that makes the lists
+  // of works of a step, which all runs with this workspace use until the next prepare(). All layers
+  // of one shape share it. Allocates nothing, takes no lock, does not wait and may be captured.
+  // Throws Error{kInvalidArgument} for pointers that are missing or not aligned, and
+  // Error{kDevice}.
   void prepare(void* stream, const BatchMetadata& metadata, void* workspace) const;
 
   // Puts the attention of one layer on `stream`, for the step that prepare() was queued with last.

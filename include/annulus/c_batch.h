@@ -43,8 +43,8 @@ typedef struct annulus_batch_problem {
   int64_t kv_heads;  // Hkv >= 1, divides H
   int64_t dim_qk;    // Dqk and Dv, as annulus_problem has them
   int64_t dim_v;
-  // Which keys a query sees, as text (docs/patterns.md): "causal & window(511,0)". Null: dense. All
-  // heads of all requests see the same, and the keys of a query are one run or a few.
+  // Which keys a query sees, as text (docs/patterns.md): "causal & window(511,0)". Null: dense. The
+  // keys of a query are one run or a few; heads may differ, requests not.
   const char* pattern;
   // The score as text. It must not state a scale or a soft-cap that has_scale or softcap states as
   // well. A score expression gets the request's number as b. Null: nothing more.
@@ -61,12 +61,17 @@ typedef struct annulus_batch_problem {
   int32_t lse_base;   // annulus_lse_base of the LSE that is written
   int32_t carry_in;   // 0 or 1: start from a state of other keys
   int32_t carry_out;  // 0 or 1: write the state instead of O and LSE
+  // C, the keys of a block; 0: no lists of blocks. With them a query sees the keys that the pattern
+  // lets it see of the blocks that its head of K and V has listed (annulus_batch_metadata), and no
+  // others. A multiple of 16.
+  int64_t block_keys;
+  int64_t most_blocks;  // entries of such a list; at least 1 with block_keys, else 0
 } annulus_batch_problem;
 
 #define ANNULUS_BATCH_PROBLEM_INIT                                                          \
   {                                                                                         \
     sizeof(annulus_batch_problem), 1, 1, 0, 0, NULL, NULL, 0.0, 0.0, {0, 0, 0, 0, 0}, 0, 0, \
-        ANNULUS_BFLOAT16, 0, ANNULUS_LSE_NATURAL, 0, 0                                      \
+        ANNULUS_BFLOAT16, 0, ANNULUS_LSE_NATURAL, 0, 0, 0, 0                                \
   }
 
 // Whether the problem is valid, without a device; the error names the wrong value. Whether there is
@@ -179,15 +184,20 @@ typedef struct annulus_batch_metadata {
   // keys_of_one. V has K's where its own is null.
   const int32_t* k_begin;
   const int32_t* v_begin;
+  // With annulus_batch_problem.block_keys: [R, Hkv, most_blocks], the numbers of the blocks that a
+  // head of K and V of a request looks at, in any order; -1 where there is none. Read by
+  // annulus_batch_plan_prepare alone.
+  const int32_t* blocks;
 } annulus_batch_metadata;
 
 #define ANNULUS_BATCH_METADATA_INIT                                                           \
   {                                                                                           \
     sizeof(annulus_batch_metadata), NULL, NULL, NULL, NULL, {NULL, NULL, 0}, {NULL, NULL, 0}, \
-        NULL, NULL                                                                            \
+        NULL, NULL, NULL                                                                      \
   }
 
-// Puts one launch on `stream` that makes the lists of works of a step, which all runs with this
+// Puts one launch on `stream`, two with lists of blocks, that make the lists of works of a step,
+// which all runs with this
 // workspace use until the next one. All layers of one shape share it. It allocates nothing, takes
 // no lock and does not wait, and it may be captured in a graph. Errors are ANNULUS_INVALID_ARGUMENT
 // for pointers that are missing, not aligned or not of such a problem, and ANNULUS_DEVICE.
@@ -264,7 +274,8 @@ typedef enum annulus_batch_rule {
   ANNULUS_RULE_PAGES = 5,        // keys beyond the entries of its pages, or a negative begin
   ANNULUS_RULE_ALL_KEYS = 6,     // with this request the keys of all are beyond the bound
   ANNULUS_RULE_POSITION = 7,     // positions beyond 2^30
-  ANNULUS_RULE_PAGE = 8          // a page number that is no page; found by a run
+  ANNULUS_RULE_PAGE = 8,         // a page number that is no page; found by a run
+  ANNULUS_RULE_BLOCKS = 9        // a block that has no key of the request, or is named twice
 } annulus_batch_rule;
 
 // "positions beyond 2^30", ...; "an unknown rule" for any other number.

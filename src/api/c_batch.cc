@@ -36,11 +36,13 @@ constexpr annulus_batch_rule c_rule(BatchRule rule) {
       return ANNULUS_RULE_POSITION;
     case BatchRule::kPage:
       return ANNULUS_RULE_PAGE;
+    case BatchRule::kBlocks:
+      return ANNULUS_RULE_BLOCKS;
   }
   return ANNULUS_RULE_NONE;
 }
 constexpr bool same_numbers() {
-  for (int rule = 0; rule <= ANNULUS_RULE_PAGE; ++rule) {
+  for (int rule = 0; rule <= ANNULUS_RULE_BLOCKS; ++rule) {
     if (static_cast<int>(c_rule(static_cast<BatchRule>(rule))) != rule) return false;
   }
   return true;
@@ -78,6 +80,8 @@ BatchProblem problem_of(const annulus_batch_problem* given) {
   problem.score = score_of(c.score, truth("has_scale", c.has_scale), c.scale, c.softcap);
   problem.most = bounds_of(c.most);
   problem.page_rows = c.page_rows;
+  problem.block_keys = c.block_keys;
+  problem.most_blocks = c.most_blocks;
   problem.want_lse = truth("want_lse", c.want_lse);
   problem.lse_base = static_cast<LseBase>(c.lse_base);
   problem.carry_in = truth("carry_in", c.carry_in);

@@ -34,7 +34,8 @@ inline BatchMetadata metadata_of(const annulus_batch_metadata* given) {
           .k_pages = table(c.k_pages),
           .v_pages = table(c.v_pages),
           .k_begin = c.k_begin,
-          .v_begin = c.v_begin};
+          .v_begin = c.v_begin,
+          .blocks = c.blocks};
 }
 
 }  // namespace annulus::api

@@ -135,6 +135,7 @@ jit::KernelSpec rows_spec(const BatchConfig& config, const BatchFeatures& featur
       Constant::integer("kTileColumns", config.tile_columns),
       Constant::integer("kRuns", features.runs),
       Constant::integer("kPages", static_cast<int>(features.pages)),
+      Constant::boolean("kListed", features.listed),
       Constant::boolean("kQueryInRegisters", config.query_in_registers)};
   return attention::forward_spec(config.kernel->entry, config.kernel->source, config.stages, own,
                                  features.attention, arch);
@@ -161,6 +162,14 @@ jit::KernelSpec prepare_spec(jit::Arch arch) {
           .arch = arch,
           .file = "kernels/batch/prepare_batch.cu",
           .entry = "prepare_batch",
+          .structs = {}};
+}
+
+jit::KernelSpec list_blocks_spec(jit::Arch arch) {
+  return {.family = "list_blocks",
+          .arch = arch,
+          .file = "kernels/batch/list_blocks.cu",
+          .entry = "list_blocks",
           .structs = {}};
 }
 

@@ -73,11 +73,13 @@ BatchConfig choose_config(const BatchKernel& kernel, const attention::Dims& dims
 struct BatchFeatures {
   attention::KernelFeatures attention;
   kernels::Pages pages = kernels::Pages::kNone;
-  int runs = 1;  // most_runs() of the pattern's forms
+  int runs = 1;         // most_runs() of the pattern's forms
+  bool listed = false;  // whether heads of keys have lists of blocks
 };
 jit::KernelSpec rows_spec(const BatchConfig& config, const BatchFeatures& features, jit::Arch arch);
 jit::KernelSpec combine_spec(const BatchFeatures& features, jit::Arch arch);
 jit::KernelSpec prepare_spec(jit::Arch arch);
+jit::KernelSpec list_blocks_spec(jit::Arch arch);
 
 }  // namespace annulus::batch
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numbers>
+#include <set>
 
 #include "attention/problem/operands.h"
 #include "base/fail.h"
@@ -17,6 +19,8 @@ namespace {
 // Parts are whole tiles of every configuration.
 constexpr std::int64_t kLeastPart = 128, kMostPart = std::int64_t{1} << 20;
 constexpr std::int64_t kInt = std::numeric_limits<std::int32_t>::max();
+// list_blocks has a bit for each in shared memory.
+constexpr std::int64_t kMostBlocks = std::int64_t{1} << 18;
 
 // The problem with the bounds that were left to others.
 BatchProblem with_bounds(BatchProblem problem) {
@@ -71,6 +75,19 @@ kernels::Pages pages_of(const BatchProblem& problem) {
 
 }  // namespace
 
+namespace {
+
+// The most keys that the tiles of one row number: those of its request, or of its list of blocks,
+// which are whole.
+std::int64_t numbered_keys(const BatchProblem& problem) {
+  const BatchBounds& most = problem.most;
+  if (problem.block_keys == 0) return most.keys_of_one;
+  return std::min(base::round_up(most.keys_of_one, problem.block_keys),
+                  pattern::product(problem.most_blocks, problem.block_keys));
+}
+
+}  // namespace
+
 Packing pack(const BatchProblem& problem, std::int64_t tile_rows) {
   const std::int64_t group = problem.heads / problem.kv_heads;
   Packing packing;
@@ -78,33 +95,53 @@ Packing pack(const BatchProblem& problem, std::int64_t tile_rows) {
   packing.head_tiles = base::ceil_div(group, packing.tile_heads);
   packing.tile_queries = std::max<std::int64_t>(1, tile_rows / packing.tile_heads);
   packing.columns = problem.kv_heads * packing.head_tiles;
+  packing.row_columns = packing.columns;
   return packing;
+}
+
+BlocksLayout lay_out_blocks(const BatchProblem& problem) {
+  BlocksLayout layout;
+  if (problem.block_keys == 0) return layout;
+  const std::int64_t lists = problem.most.requests * problem.kv_heads;
+  layout.blocks_at = base::round_up<std::int64_t>(
+      lists * static_cast<std::int64_t>(sizeof(kernels::BlockList)), 256);
+  layout.end = base::round_up<std::int64_t>(
+      layout.blocks_at + lists * problem.most_blocks * std::int64_t{sizeof(std::int32_t)}, 256);
+  return layout;
 }
 
 // With t tiles of rows and k keys for each request, of which all have at most T tiles of rows and K
 // keys: the sum of t max(1, ceil(k / part)) is at most that of t + t floor(k / part). A row has
-// several parts only if k > part, and not more than K / (part + 1) requests have that.
+// several parts only if k > part, and not more than K / (part + 1) requests have that. Where
+// columns have rows of their own, all of it is so many times as much.
 ListLayout lay_out(const BatchProblem& problem, const Packing& packing, std::int64_t most_queries,
                    std::int64_t part_keys, std::int64_t begin) {
   constexpr std::int64_t kEndless = std::int64_t{1} << 60;
   const BatchBounds& most = problem.most;
   ListLayout layout;
   const std::int64_t queries = packing.tile_queries;
-  const std::int64_t rows_of_one = base::ceil_div(most_queries, queries);
-  layout.rows = std::min({most.requests * rows_of_one, most.rows,
-                          (most.rows + most.requests * (queries - 1)) / queries});
-  const std::int64_t parts_of_one = base::ceil_div(most.keys_of_one, part_keys);
+  const std::int64_t own = packing.columns / packing.row_columns;
+  const std::int64_t rows_of_one = base::ceil_div(most_queries, queries) * own;
+  layout.rows = std::min({most.requests * rows_of_one, most.rows * own,
+                          (most.rows + most.requests * (queries - 1)) / queries * own});
+  // Keys that a row's tiles number.
+  const std::int64_t keys_of_one = numbered_keys(problem);
+  const std::int64_t keys =
+      problem.block_keys == 0
+          ? most.keys
+          : std::min(most.keys + most.requests * problem.block_keys, most.requests * keys_of_one);
+  const std::int64_t parts_of_one = base::ceil_div(keys_of_one, part_keys);
   const std::int64_t whole_parts =
-      std::min(kEndless, pattern::product(most.keys / part_keys, rows_of_one));
+      std::min(kEndless, pattern::product(keys / part_keys, rows_of_one));
   layout.works = std::min(layout.rows + whole_parts, layout.rows * parts_of_one);
   if (parts_of_one > 1) {
-    const std::int64_t split = std::min(most.requests, most.keys / (part_keys + 1));
+    const std::int64_t split = std::min(most.requests, keys / (part_keys + 1));
     layout.slots = std::min(whole_parts + rows_of_one * split, layout.rows * parts_of_one);
   }
   layout.slot_rows = std::min(most_queries, queries) * packing.tile_heads;
   const std::int64_t states =
-      pattern::product(layout.slots, packing.columns * layout.slot_rows * problem.dim_v * 4);
-  if (layout.works > kInt / packing.columns || states > kEndless) {
+      pattern::product(layout.slots, packing.row_columns * layout.slot_rows * problem.dim_v * 4);
+  if (layout.works > kInt / packing.row_columns || states > kEndless) {
     layout.end = std::numeric_limits<std::int64_t>::max();
     return layout;
   }
@@ -120,7 +157,7 @@ ListLayout lay_out(const BatchProblem& problem, const Packing& packing, std::int
   layout.rows_at = place(layout.rows, sizeof(kernels::BatchRow));
   layout.works_at = place(layout.works, sizeof(kernels::BatchWork));
   layout.joined_at = place(layout.rows, sizeof(std::int32_t));
-  const std::int64_t state_rows = layout.slots * packing.columns * layout.slot_rows;
+  const std::int64_t state_rows = layout.slots * packing.row_columns * layout.slot_rows;
   layout.acc_at = place(state_rows * problem.dim_v, sizeof(float));
   layout.m_at = place(state_rows, sizeof(float));
   layout.l_at = place(state_rows, sizeof(float));
@@ -173,12 +210,47 @@ std::vector<ClassPlan> classes_of(const BatchProblem& problem,
   return classes;
 }
 
+// Finds what the heads of each column see, and gives columns rows of their own where that differs,
+// or where each head of keys has a list of blocks.
+void add_forms(BatchPlanData* plan, ClassPlan* of) {
+  const BatchProblem& problem = plan->problem;
+  const std::int64_t group = problem.heads / problem.kv_heads;
+  const std::int64_t distinct = problem.pattern.distinct_heads(problem.heads);
+  Packing& packing = of->packing;
+  std::map<std::vector<std::int64_t>, int> known;  // heads that differ, to their forms
+  for (std::int64_t column = 0; column < packing.columns; ++column) {
+    const std::int64_t in_group = column % packing.head_tiles * packing.tile_heads;
+    const std::int64_t count = std::min(packing.tile_heads, group - in_group);
+    std::set<std::int64_t> heads;
+    for (std::int64_t i = 0; i < std::min(count, distinct); ++i) {
+      heads.insert((column / packing.head_tiles * group + in_group + i) % distinct);
+    }
+    const std::vector<std::int64_t> listed(heads.begin(), heads.end());
+    const auto [at, is_new] = known.try_emplace(listed, 0);
+    if (is_new) {
+      HeadForms forms = find_forms(problem.pattern, listed);
+      const auto same = std::ranges::find(plan->forms, forms);
+      at->second = static_cast<int>(same - plan->forms.begin());
+      if (same == plan->forms.end()) plan->forms.push_back(std::move(forms));
+    }
+    of->forms.push_back(at->second);
+  }
+  const bool alike = std::ranges::all_of(of->forms, [&](int i) { return i == of->forms[0]; });
+  if (alike && problem.block_keys == 0) {
+    of->forms.resize(1);
+  } else {
+    packing.row_columns = 1;
+  }
+}
+
 std::string describe(const ClassPlan& of) {
   return fmt::format(
       "{} to {} queries: {}, {} heads and up to {} queries to a tile of rows, {} CTAs; keys in "
-      "parts of {}, up to {} works in a step, {} of them joined",
+      "parts of {}, up to {} works in a step, {} of them joined{}",
       of.least_queries, of.most_queries, to_string(of.config), of.packing.tile_heads,
-      of.packing.tile_queries, of.ctas, of.part_keys, of.lists.works, of.lists.slots);
+      of.packing.tile_queries, of.ctas, of.part_keys, of.lists.works, of.lists.slots,
+      of.packing.row_columns < of.packing.columns ? "; each column of heads has works of its own"
+                                                  : "");
 }
 
 }  // namespace
@@ -190,10 +262,18 @@ BatchPlanData make_plan(const BatchProblem& given, const BatchOptions& options,
   plan.problem = with_bounds(given);
   const BatchProblem& problem = plan.problem;
   const Problem one = largest_request(problem);
-  plan.forms = find_forms(problem.pattern, problem.heads);
-  plan.features = {attention::features_of(one), pages_of(problem), most_runs(plan.forms)};
+  check_has_forms(problem.pattern);
   plan.mask = pattern::emit(problem.pattern, kernels::kMaskNumbers, {problem.heads, {}, {}});
   plan.classes = classes_of(problem, limits);
+  for (ClassPlan& of : plan.classes) add_forms(&plan, &of);
+  plan.features = {.attention = attention::features_of(one),
+                   .pages = pages_of(problem),
+                   .listed = problem.block_keys > 0};
+  for (const HeadForms& forms : plan.forms) {
+    plan.features.runs = std::max(plan.features.runs, most_runs(forms));
+  }
+  plan.blocks = lay_out_blocks(problem);
+  plan.workspace_bytes = plan.blocks.end;
 
   const int multiprocessors = options.max_multiprocessors > 0
                                   ? std::min(options.max_multiprocessors, limits.multiprocessors)
@@ -201,9 +281,10 @@ BatchPlanData make_plan(const BatchProblem& given, const BatchOptions& options,
   // What is left of the caller's limit for the classes that may part keys.
   std::int64_t left = options.max_workspace_bytes > 0 ? options.max_workspace_bytes
                                                       : std::numeric_limits<std::int64_t>::max();
+  left -= std::min(left, plan.blocks.end);
   for (ClassPlan& of : plan.classes) {
     if (of.config.kernel->takes_parts) continue;
-    of.part_keys = base::round_up(problem.most.keys_of_one, kLeastPart);
+    of.part_keys = base::round_up(numbered_keys(problem), kLeastPart);
     left -= std::min(left, lay_out(problem, of.packing, of.most_queries, of.part_keys, 0).end);
   }
   for (ClassPlan& of : plan.classes) {
@@ -218,10 +299,11 @@ BatchPlanData make_plan(const BatchProblem& given, const BatchOptions& options,
       base::fail(ErrorCode::kUnsupported,
                  "a step within the bounds may have {} parts of {} keys for {} tiles of heads "
                  "each, and a launch takes 2^31 - 1; give smaller bounds or longer parts",
-                 of.lists.works, of.part_keys, of.packing.columns);
+                 of.lists.works, of.part_keys, of.packing.row_columns);
     }
     of.joins = of.lists.slots > 0;
-    of.ctas = std::max<std::int64_t>(1, std::min(resident, of.lists.works * of.packing.columns));
+    of.ctas =
+        std::max<std::int64_t>(1, std::min(resident, of.lists.works * of.packing.row_columns));
     of.spec = rows_spec(of.config, plan.features, limits.arch);
     if (of.joins) of.combine = combine_spec(plan.features, limits.arch);
     plan.decisions.push_back(describe(of));
@@ -239,6 +321,7 @@ BatchPlanData make_plan(const BatchProblem& given, const BatchOptions& options,
   plan.lse_factor =
       problem.lse_base == LseBase::kNatural ? static_cast<float>(std::numbers::ln2) : 1.0f;
   plan.prepare = prepare_spec(limits.arch);
+  if (plan.features.listed) plan.list_blocks = list_blocks_spec(limits.arch);
   return plan;
 }
 
@@ -255,6 +338,20 @@ void validate(const BatchProblem& given) {
   check_count("most.keys_of_one", most.keys_of_one, 1, kMaxPosition);
   check_count("most.keys", most.keys, 0, most.requests * most.keys_of_one);
   check_count("page_rows", given.page_rows, 0, kMaxPosition);
+  check_count("block_keys", given.block_keys, 0, kMaxPosition);
+  check_count("most_blocks", given.most_blocks, given.block_keys > 0 ? 1 : 0,
+              given.block_keys > 0 ? kMaxPosition : 0);
+  if (given.block_keys % kernels::kBlockGrain != 0) {
+    base::fail(ErrorCode::kUnsupported,
+               "block_keys is {}; kernels take lists of blocks of a multiple of {} keys",
+               given.block_keys, static_cast<int>(kernels::kBlockGrain));
+  }
+  if (given.block_keys > 0 && most.keys_of_one / given.block_keys >= batch::kMostBlocks) {
+    base::fail(ErrorCode::kUnsupported,
+               "a request of {} keys has more than {} blocks of {} keys, which is more than a list "
+               "is made of; give larger blocks",
+               most.keys_of_one, batch::kMostBlocks, given.block_keys);
+  }
   if (given.dtype != Dtype::kFloat16 && given.dtype != Dtype::kBfloat16) {
     base::fail(ErrorCode::kUnsupported,
                "{} operands have no kernel for batches; convert to fp16 or bf16",
@@ -283,6 +380,8 @@ const char* to_string(BatchRule rule) {
       return "positions beyond 2^30";
     case BatchRule::kPage:
       return "a page number that is no page";
+    case BatchRule::kBlocks:
+      return "a block beyond its keys, or one that is named twice";
   }
   return "an unknown rule";
 }

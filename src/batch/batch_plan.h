@@ -12,6 +12,7 @@
 #include "attention/score/score.h"
 #include "attention/score/score_code.h"
 #include "batch/batch_config.h"
+#include "batch/row_forms.h"
 #include "pattern/mask_code.h"
 
 namespace annulus::batch {
@@ -22,7 +23,10 @@ struct Packing {
   std::int64_t head_tiles = 1;    // tiles of a group's heads
   std::int64_t tile_queries = 1;  // queries of a tile
   std::int64_t columns = 1;       // Hkv * head_tiles
+  // Columns that share a row of the lists because they see the same keys: all, or one.
+  std::int64_t row_columns = 1;
 };
+// All columns share a row.
 Packing pack(const BatchProblem& problem, std::int64_t tile_rows);
 
 // The lists of a class of requests in a workspace: how many entries each may have, and where it
@@ -37,6 +41,13 @@ struct ListLayout {
   std::int64_t end = 0;  // behind all of them
 };
 
+// What list_blocks leaves for all classes, at the begin of a workspace.
+struct BlocksLayout {
+  std::int64_t lists_at = 0, blocks_at = 0;
+  std::int64_t end = 0;  // 0 where there are no lists of blocks
+};
+BlocksLayout lay_out_blocks(const BatchProblem& problem);
+
 // Lists that begin at byte `begin`, of requests with up to `most_queries` queries, for parts of
 // `part_keys` keys. No step within the bounds has more: a tile of rows of a request with k keys has
 // at most max(1, ceil(k / part_keys)) parts. Where the numbers leave 32 bits nothing is placed, and
@@ -48,6 +59,8 @@ ListLayout lay_out(const BatchProblem& problem, const Packing& packing, std::int
 struct ClassPlan {
   BatchConfig config;
   Packing packing;
+  // What the heads of each row of a tile see: one of BatchPlanData::forms for each.
+  std::vector<int> forms;
   std::int64_t least_queries = 0;
   std::int64_t most_queries = 0;
   std::int64_t part_keys = 0;
@@ -62,13 +75,15 @@ struct BatchPlanData {
   BatchFeatures features;
   std::vector<ClassPlan> classes;  // at least one, of few queries first
   std::int64_t workspace_bytes = 0;
-  std::vector<kernels::RowForm> forms;
+  std::vector<HeadForms> forms;
+  BlocksLayout blocks;
   pattern::MaskCode mask;
   attention::ScoreNumbers score;
   attention::ScoreTables score_tables;
   attention::ScoreCode score_code;
   float lse_factor = 1;
   jit::KernelSpec prepare;
+  jit::KernelSpec list_blocks;  // where there are lists
   std::vector<std::string> decisions;
 };
 

@@ -75,6 +75,19 @@ kernels::BatchTables tables_of(const ClassPlan& of, const BatchBounds& most, voi
           .most_slots = static_cast<int>(lists.slots)};
 }
 
+// Without lists of blocks, no tables.
+kernels::BlockTables block_tables_of(const BatchPlanData& plan, void* workspace) {
+  const BatchProblem& problem = plan.problem;
+  if (problem.block_keys == 0) return {};
+  const Divisor divisor = divisor_of(problem.block_keys);
+  return {.lists = at<kernels::BlockList>(workspace, plan.blocks.lists_at),
+          .blocks = at<int>(workspace, plan.blocks.blocks_at),
+          .most = static_cast<int>(problem.most_blocks),
+          .block_keys = static_cast<int>(problem.block_keys),
+          .block_factor = divisor.factor,
+          .block_shift = divisor.shift};
+}
+
 int part_tiles(const ClassPlan& of) {
   return static_cast<int>(base::ceil_div(of.part_keys, of.config.tile_columns));
 }
@@ -87,6 +100,7 @@ BatchRunner::BatchRunner(const device::ContextPointer& context, jit::KernelCache
   const BatchProblem& problem = plan_.problem;
   const attention::Dims dims{problem.dim_qk, problem.dim_v};
   prepare_ = kernels.get(plan_.prepare);
+  if (plan_.features.listed) list_blocks_ = kernels.get(plan_.list_blocks);
   for (const ClassPlan& of : plan_.classes) {
     Class& made = classes_.emplace_back();
     made.kernel = kernels.get(of.spec);
@@ -96,7 +110,26 @@ BatchRunner::BatchRunner(const device::ContextPointer& context, jit::KernelCache
   }
 
   Packed packed;
-  const std::size_t forms = packed.add(plan_.forms);
+  // The forms of all heads behind one another, and where those of each row are among them.
+  std::vector<kernels::RowForm> all_forms;
+  std::vector<kernels::ColumnForms> places;
+  for (const HeadForms& of : plan_.forms) {
+    const auto add = [&](const std::vector<kernels::RowForm>& more) {
+      const int begin = static_cast<int>(all_forms.size());
+      all_forms.insert(all_forms.end(), more.begin(), more.end());
+      return begin;
+    };
+    kernels::ColumnForms& place = places.emplace_back();
+    place = {add(of.some), static_cast<int>(of.some.size()), 0, static_cast<int>(of.all.size())};
+    place.all = add(of.all);
+  }
+  const std::size_t forms = packed.add(all_forms);
+  std::vector<std::size_t> class_forms;
+  for (const ClassPlan& of : plan_.classes) {
+    std::vector<kernels::ColumnForms> of_rows;
+    for (const int i : of.forms) of_rows.push_back(places[static_cast<std::size_t>(i)]);
+    class_forms.push_back(packed.add(of_rows));
+  }
   const std::size_t lists = packed.add(plan_.mask.lists);
   const attention::ScoreUpload score(problem.score, plan_.score_tables, plan_.score_code, &packed);
   tables_ = device::upload(context, std::span<const std::byte>(packed.bytes()),
@@ -104,21 +137,28 @@ BatchRunner::BatchRunner(const device::ContextPointer& context, jit::KernelCache
 
   const BatchBounds& most = problem.most;
   prepare_params_.forms = attention::pointer<kernels::RowForm>(tables_, forms);
-  prepare_params_.form_count = static_cast<int>(plan_.forms.size());
   prepare_params_.rows = static_cast<int>(most.rows);
   prepare_params_.rows_of_one = static_cast<int>(most.rows_of_one);
   prepare_params_.keys_of_one = static_cast<int>(most.keys_of_one);
   prepare_params_.keys = most.keys;
   prepare_params_.page_rows = static_cast<int>(problem.page_rows);
+  prepare_params_.kv_heads = static_cast<int>(problem.kv_heads);
+  list_params_.most_requests = static_cast<int>(most.requests);
+  list_params_.kv_heads = static_cast<int>(problem.kv_heads);
+  list_params_.keys_of_one = static_cast<int>(most.keys_of_one);
   for (std::size_t i = 0; i < classes_.size(); ++i) {
     const ClassPlan& of = plan_.classes[i];
-    prepare_params_.classes[i] = {.tables = {},
-                                  .least_queries = static_cast<int>(of.least_queries),
-                                  .most_queries = static_cast<int>(of.most_queries),
-                                  .tile_queries = static_cast<int>(of.packing.tile_queries),
-                                  .tile_columns = of.config.tile_columns,
-                                  .part_tiles = part_tiles(of),
-                                  .padding = 0};
+    prepare_params_.classes[i] = {
+        .tables = {},
+        .least_queries = static_cast<int>(of.least_queries),
+        .most_queries = static_cast<int>(of.most_queries),
+        .tile_queries = static_cast<int>(of.packing.tile_queries),
+        .tile_columns = of.config.tile_columns,
+        .part_tiles = part_tiles(of),
+        .rows_of_tile = static_cast<int>(of.forms.size()),
+        .head_tiles = static_cast<int>(of.packing.head_tiles),
+        .padding = 0,
+        .forms = attention::pointer<kernels::ColumnForms>(tables_, class_forms[i])};
   }
 
   kernels::BatchParams params{};
@@ -141,6 +181,7 @@ BatchRunner::BatchRunner(const device::ContextPointer& context, jit::KernelCache
     params.tile_heads = static_cast<int>(of.packing.tile_heads);
     params.head_tiles = static_cast<int>(of.packing.head_tiles);
     params.columns = static_cast<int>(of.packing.columns);
+    params.row_columns = static_cast<int>(of.packing.row_columns);
     params.part_tiles = part_tiles(of);
     params.slot_rows = static_cast<int>(of.lists.slot_rows);
     classes_[i].params = params;
@@ -155,10 +196,20 @@ void BatchRunner::check_workspace(const void* workspace) const {
              address, plan_.workspace_bytes);
 }
 
+// Lists of blocks, which only a problem with blocks has.
+void BatchRunner::check_blocks(const BatchMetadata& metadata) const {
+  if (plan_.features.listed) {
+    check_address("blocks", metadata.blocks, 4);
+  } else {
+    check_unused("blocks", metadata.blocks, "the problem has no lists of blocks (block_keys)");
+  }
+}
+
 void BatchRunner::prepare(device::LaunchSink& to, const BatchMetadata& metadata,
                           void* workspace) const {
   check_workspace(workspace);
   check_metadata(metadata, plan_.problem.page_rows);
+  check_blocks(metadata);
   kernels::PrepareParams params = prepare_params_;
   params.q_begin = metadata.q_begin;
   params.k_length = metadata.k_length;
@@ -167,6 +218,20 @@ void BatchRunner::prepare(device::LaunchSink& to, const BatchMetadata& metadata,
   params.places = places_of(metadata);
   for (std::size_t i = 0; i < classes_.size(); ++i) {
     params.classes[i].tables = tables_of(plan_.classes[i], plan_.problem.most, workspace);
+  }
+  if (plan_.features.listed) {
+    const BatchProblem& problem = plan_.problem;
+    params.listed = block_tables_of(plan_, workspace);
+    kernels::ListBlocksParams lists = list_params_;
+    lists.blocks = metadata.blocks;
+    lists.k_length = metadata.k_length;
+    lists.requests = metadata.requests;
+    lists.listed = params.listed;
+    const std::int64_t words =
+        base::ceil_div(base::ceil_div(problem.most.keys_of_one, problem.block_keys), 32);
+    to.launch(list_blocks_.kernel->function,
+              {static_cast<unsigned>(problem.most.requests * problem.kv_heads)},
+              {kernels::kListThreads}, static_cast<std::size_t>(words) * sizeof(unsigned), lists);
   }
   to.launch(prepare_.kernel->function, {static_cast<unsigned>(classes_.size())},
             {kernels::kPrepareThreads}, 0, params);
@@ -230,6 +295,7 @@ void BatchRunner::run(device::LaunchSink& to, const BatchOperands& operands,
     kernels::BatchParams params = made.params;
     set_operands(operands, &params);
     params.tables = tables_of(of, plan_.problem.most, workspace);
+    params.listed = block_tables_of(plan_, workspace);
     to.launch(made.kernel.kernel->function, {static_cast<unsigned>(of.ctas)},
               {static_cast<unsigned>(of.config.threads())},
               static_cast<std::size_t>(shared_bytes(of.config, dims)), params);

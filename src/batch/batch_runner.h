@@ -32,6 +32,7 @@ class BatchRunner {
 
  private:
   void check_workspace(const void* workspace) const;
+  void check_blocks(const BatchMetadata& metadata) const;
   void check(const BatchOperands& operands) const;
   // The kernels of a class, and what they are told of it.
   struct Class {
@@ -41,10 +42,11 @@ class BatchRunner {
 
   device::ContextPointer context_;
   BatchPlanData plan_;
-  jit::KernelLookup prepare_;
+  jit::KernelLookup prepare_, list_blocks_;
   std::vector<Class> classes_;  // those of the plan
   device::Buffer tables_;       // forms, the mask's lists, tables of the score
   kernels::PrepareParams prepare_params_{};
+  kernels::ListBlocksParams list_params_{};
 };
 
 }  // namespace annulus::batch

@@ -1,11 +1,17 @@
 #include "batch/row_forms.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <cstring>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "annulus/attention.h"
 #include "base/fail.h"
 #include "pattern/evaluate.h"
+#include "pattern/interval.h"
 #include "pattern/node.h"
 #include "pattern/rows_alike.h"
 
@@ -72,13 +78,16 @@ bool tells(const RowForm& form, std::int64_t q, const IntervalSet& keys) {
   return true;
 }
 
+// The forms of what some heads see together, joined by `join`.
 class FormFinder {
  public:
-  explicit FormFinder(const Pattern& pattern)
-      : pattern_(pattern), evaluator_(pattern, {}), alike_(evaluator_.pattern().node()) {}
+  using Join = void (*)(const IntervalSet&, const IntervalSet&, IntervalSet*);
+  FormFinder(const Pattern& pattern, const std::vector<std::int64_t>& heads, Join join)
+      : evaluator_(pattern, {}), alike_(evaluator_.pattern().node()), heads_(heads), join_(join) {}
 
-  std::vector<RowForm> run() {
-    for (std::int64_t q = -kMaxPosition; q <= kMaxPosition;) {
+  // Nothing where that takes too many forms or runs: why_not() tells.
+  std::optional<std::vector<RowForm>> run() {
+    for (std::int64_t q = -kMaxPosition; q <= kMaxPosition && why_not_.empty();) {
       const std::int64_t left = kMaxPosition + 1 - q;
       std::int64_t rows = std::min(alike_.from(q, kUniverse), left);
       const IntervalSet keys = row(q);
@@ -93,17 +102,26 @@ class FormFinder {
       }
       q += rows;
     }
+    if (!why_not_.empty()) return std::nullopt;
     return std::move(forms_);
   }
+  const std::string& why_not() const { return why_not_; }
 
  private:
   IntervalSet row(std::int64_t q) {
-    const IntervalSet& keys = evaluator_.row(0, q, kUniverse);
-    if (keys.size() <= kernels::kMostRuns) return keys;
-    base::fail(ErrorCode::kUnsupported,
-               "the query at position {} sees {} runs of keys in '{}', and a batch takes up to {}; "
-               "plan each request by itself",
-               q, keys.size(), pattern_.to_string(), static_cast<int>(kernels::kMostRuns));
+    IntervalSet keys = evaluator_.row(heads_.front(), q, kUniverse);
+    for (std::size_t i = 1; i < heads_.size(); ++i) {
+      join_(keys, evaluator_.row(heads_[i], q, kUniverse), &joined_);
+      std::swap(keys, joined_);
+    }
+    if (keys.size() > kernels::kMostRuns) {
+      why_not_ = fmt::format(
+          "the query at position {} sees {} runs of keys, and a batch takes up "
+          "to {}",
+          q, keys.size(), static_cast<int>(kernels::kMostRuns));
+      keys.clear();
+    }
+    return keys;
   }
 
   // The last of the rows that the form tells, if it tells all before it.
@@ -120,10 +138,11 @@ class FormFinder {
   void add(const RowForm& form, std::int64_t q, const IntervalSet& keys) {
     if (!forms_.empty() && tells(forms_.back(), q, keys) && goes_on(forms_.back(), form)) return;
     if (forms_.size() == kernels::kMostForms) {
-      base::fail(ErrorCode::kUnsupported,
-                 "what queries see changes its form more than {} times in '{}', last at position "
-                 "{}, which is more than a batch takes; plan each request by itself",
-                 static_cast<int>(kernels::kMostForms), pattern_.to_string(), q);
+      why_not_ = fmt::format(
+          "what queries see changes its form more than {} times, last at "
+          "position {}, which is more than a batch takes",
+          static_cast<int>(kernels::kMostForms), q);
+      return;
     }
     forms_.push_back(form);
   }
@@ -136,24 +155,42 @@ class FormFinder {
     return true;
   }
 
-  const Pattern& pattern_;
   pattern::Evaluator evaluator_;
   pattern::RowsAlike alike_;
+  const std::vector<std::int64_t>& heads_;
+  Join join_;
+  IntervalSet joined_;
   std::vector<RowForm> forms_;
+  std::string why_not_;
 };
+
+kernels::RowForms view(const std::vector<RowForm>& forms) {
+  return {forms.data(), static_cast<int>(forms.size())};
+}
 
 }  // namespace
 
-std::vector<RowForm> find_forms(const Pattern& pattern, std::int64_t heads) {
+bool operator==(const HeadForms& a, const HeadForms& b) {
+  // A form is numbers alone, without padding.
+  static_assert(sizeof(RowForm) == sizeof(int) * (2 + 4 * kernels::kMostRuns));
+  const auto same = [](const std::vector<RowForm>& x, const std::vector<RowForm>& y) {
+    return std::ranges::equal(x, y, [](const RowForm& one, const RowForm& other) {
+      return std::memcmp(&one, &other, sizeof(RowForm)) == 0;
+    });
+  };
+  return same(a.some, b.some) && same(a.all, b.all);
+}
+
+void check_has_forms(const Pattern& pattern) {
   if (pattern.branches().size() > 1) {
     base::fail(ErrorCode::kUnsupported,
                "sum(...) has no kernel for batches; run its branches with carried states");
   }
-  if (pattern.batches() > 1 || pattern.distinct_heads(heads) != 1) {
+  if (pattern.batches() > 1) {
     base::fail(ErrorCode::kUnsupported,
-               "'{}' shows {} different pairs, but all heads of all requests of a batch see the "
-               "same; plan a batch for each group of heads that do",
-               pattern.to_string(), pattern.batches() > 1 ? "batches" : "heads");
+               "'{}' shows batches different pairs, but all requests of a batch see the same; plan "
+               "a batch for each group of requests that do",
+               pattern.to_string());
   }
   if (const auto leaf = leaf_without_runs(pattern.node())) {
     base::fail(ErrorCode::kUnsupported,
@@ -161,19 +198,39 @@ std::vector<RowForm> find_forms(const Pattern& pattern, std::int64_t heads) {
                "each request by itself",
                *leaf);
   }
-  return FormFinder(pattern).run();
 }
 
-int most_runs(const std::vector<RowForm>& forms) {
+HeadForms find_forms(const Pattern& pattern, const std::vector<std::int64_t>& heads) {
+  HeadForms found;
+  FormFinder some(pattern, heads, pattern::unite);
+  if (auto forms = some.run()) {
+    found.some = std::move(*forms);
+  } else {
+    base::fail(ErrorCode::kUnsupported, "'{}': {}; plan each request by itself",
+               pattern.to_string(), some.why_not());
+  }
+  if (heads.size() == 1) {
+    found.all = found.some;
+    return found;
+  }
+  RowForm none{};
+  none.from = static_cast<int>(-kMaxPosition);
+  FormFinder all(pattern, heads, pattern::intersect);
+  found.all = all.run().value_or(std::vector<RowForm>{none});
+  return found;
+}
+
+int most_runs(const HeadForms& forms) {
   // Queries on both sides of a boundary see together what a tile of them sees.
   int most = 1;
-  for (std::size_t i = 0; i < forms.size(); ++i) {
-    most = std::max(most, forms[i].runs);
+  for (const RowForm& form : forms.all) most = std::max(most, form.runs);
+  for (std::size_t i = 0; i < forms.some.size(); ++i) {
+    most = std::max(most, forms.some[i].runs);
     if (i == 0) continue;
     constexpr int kAll = static_cast<int>(kMaxPosition);
     const kernels::KeyRuns runs =
-        kernels::runs_of(forms.data(), static_cast<int>(forms.size()),
-                         std::max(forms[i].from - 1, -kAll), 2, -kAll, 2 * (kAll - 1));
+        kernels::runs_of(view(forms.some), view(forms.all), std::max(forms.some[i].from - 1, -kAll),
+                         2, -kAll, 2 * (kAll - 1));
     for (int run = 0; run < kernels::kMostRuns; ++run) {
       if (runs.begin[run] < runs.end[run]) most = std::max(most, run + 1);
     }

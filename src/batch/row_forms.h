@@ -13,13 +13,26 @@
 
 namespace annulus::batch {
 
-// The forms of all query positions within kMaxPosition. Throws Error{kUnsupported}, naming the
-// leaf, for patterns whose rows are not bands or runs, or differ from head to head or from batch to
-// batch, and for those that need more than kernels::kMostForms forms or kMostRuns runs.
-std::vector<kernels::RowForm> find_forms(const Pattern& pattern, std::int64_t heads);
+// What some heads see together, for all query positions within kMaxPosition.
+struct HeadForms {
+  std::vector<kernels::RowForm> some;  // the keys that one of them sees, or several
+  // Keys that all of them see. Never more, but where those take too many forms or runs it says
+  // none.
+  std::vector<kernels::RowForm> all;
+
+  friend bool operator==(const HeadForms& a, const HeadForms& b);
+};
+
+// Throws Error{kUnsupported}, naming the leaf, for patterns whose rows are not bands or runs, or
+// differ from batch to batch.
+void check_has_forms(const Pattern& pattern);
+
+// Throws Error{kUnsupported} where `some` needs more than kernels::kMostForms forms or kMostRuns
+// runs. Requires: check_has_forms(pattern) passes; at least one head.
+HeadForms find_forms(const Pattern& pattern, const std::vector<std::int64_t>& heads);
 
 // The most runs of any form, and of the queries on both sides of where a form begins.
-int most_runs(const std::vector<kernels::RowForm>& forms);
+int most_runs(const HeadForms& forms);
 
 }  // namespace annulus::batch
 

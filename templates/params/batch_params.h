@@ -16,8 +16,15 @@
 //
 // A tile of query rows is up to M rows of (query, head of the group): row r is query r / tile_heads
 // of the tile and head r mod tile_heads of the tile's heads, which share one head of K and V. M is
-// kPackedRows in decode_forward and larger in chunk_forward. Where keys are parted follows from a
-// request's own lengths alone, so its answer does not depend on the requests beside it.
+// kPackedRows in decode_forward and larger in chunk_forward. The tiles of a group's heads for all
+// heads of K and V are columns. Where all columns see the same keys they share a BatchRow; where
+// they do not, because the pattern differs between heads or each head of K and V has a list of
+// blocks, each has BatchRows of its own. Where keys are parted follows from a request's own lengths
+// and lists alone, so its answer does not depend on the requests beside it.
+//
+// With lists of blocks there is one more launch in front of prepare_batch:
+//
+//   list_blocks     once a step: sorts the blocks that each head of K and V of a request looks at
 
 #include "params/attention_params.h"
 
@@ -125,10 +132,22 @@ struct KeyRuns {
   }
 };
 
+// The forms of a pattern: ascending, and the first one begins at or before every query.
+struct RowForms {
+  const RowForm* forms;
+  int count;
+
+  // The last one that begins at or before q, from form `from` on.
+  ANNULUS_ON_BOTH int at(long long q, int from = 0) const {
+    while (from + 1 < count && forms[from + 1].from <= q) ++from;
+    return from;
+  }
+};
+
 // The keys that queries at positions [q, q + queries) see, of `keys` keys whose first is at
-// `k_position`. Of more than kMostRuns runs the last one spans the rest. Forms ascend, and the
-// first one begins at or before q. Requires: queries >= 1.
-ANNULUS_ON_BOTH KeyRuns runs_of(const RowForm* forms, int form_count, int q, int queries,
+// `k_position`. Of more than kMostRuns runs the last one spans the rest. The forms of `some` are
+// what some of the heads at hand see, those of `all` what all of them see. Requires: queries >= 1.
+ANNULUS_ON_BOTH KeyRuns runs_of(const RowForms& some, const RowForms& all, int q, int queries,
                                 int k_position, int keys) {
   const long long first_q = q;
   const long long last_q = first_q + queries - 1;
@@ -136,29 +155,29 @@ ANNULUS_ON_BOTH KeyRuns runs_of(const RowForm* forms, int form_count, int q, int
     const long long key = position - k_position;
     return static_cast<int>(key < 0 ? 0 : key > keys ? keys : key);
   };
-  int first_form = 0;
-  while (first_form + 1 < form_count && forms[first_form + 1].from <= first_q) ++first_form;
-  int end_form = first_form + 1;
-  while (end_form < form_count && forms[end_form].from <= last_q) ++end_form;
-
   KeyRuns runs = {};
-  if (end_form == first_form + 1) {
+  const int all_form = all.at(first_q);
+  if (all.at(last_q, all_form) == all_form) {
     // Ends never descend, so that all queries see what lies between the last one's first key and
     // the first one's last key.
+    const RowForm& form = all.forms[all_form];
     ANNULUS_UNROLL
     for (int i = 0; i < kMostRuns; ++i) {
-      if (i >= forms[first_form].runs) continue;
-      runs.full_begin[i] = key_at(forms[first_form].first[i].at(last_q));
-      runs.full_end[i] = key_at(forms[first_form].end[i].at(first_q));
+      if (i >= form.runs) continue;
+      runs.full_begin[i] = key_at(form.first[i].at(last_q));
+      runs.full_end[i] = key_at(form.end[i].at(first_q));
     }
   }
   // Calls take(begin, end) for what the queries of each form see together of each of its runs.
+  const int first_form = some.at(first_q);
+  const int last_form = some.at(last_q, first_form);
   const auto each_run = [&](const auto& take) {
-    for (int f = first_form; f < end_form; ++f) {
-      const long long from = forms[f].from > first_q ? forms[f].from : first_q;
-      const long long to = f + 1 < end_form ? forms[f + 1].from - 1LL : last_q;
-      for (int i = 0; i < forms[f].runs; ++i) {
-        take(key_at(forms[f].first[i].at(from)), key_at(forms[f].end[i].at(to)));
+    for (int f = first_form; f <= last_form; ++f) {
+      const RowForm& form = some.forms[f];
+      const long long from = form.from > first_q ? form.from : first_q;
+      const long long to = f < last_form ? some.forms[f + 1].from - 1LL : last_q;
+      for (int i = 0; i < form.runs; ++i) {
+        take(key_at(form.first[i].at(from)), key_at(form.end[i].at(to)));
       }
     }
   };
@@ -197,6 +216,8 @@ struct alignas(16) BatchRow {
   int tiles;       // of keys, that some query sees
   int parts;       // of those tiles, at least 1
   int slot;        // of its first part, where it has several
+  int column;      // the first one that it is for: BatchParams::row_columns
+  int listed;      // keys of its list of blocks: no more are numbered by its tiles
   KeyRuns runs;
 };
 
@@ -236,7 +257,8 @@ enum Rule : unsigned {
   kTooFewPages = 5,  // a length beyond what the request's entries or slab hold
   kTooManyKeys = 6,  // of all requests up to this one
   kWrongPosition = 7,
-  kNoSuchPage = 8,  // found by a run, in the entry of a key that is seen
+  kNoSuchPage = 8,   // found by a run, in the entry of a key that is seen
+  kWrongBlocks = 9,  // a block outside the request's keys, or named twice
 };
 ANNULUS_ON_BOTH unsigned status_of(int request, Rule rule) {
   return static_cast<unsigned>(request) * 16u + rule;
@@ -259,16 +281,32 @@ struct alignas(16) BatchRequest {
   int k_position;
 };
 
+// The blocks of C keys that a head of K and V of a request looks at, as list_blocks leaves them:
+// ascending, each once. Nothing is listed of blocks outside the request's keys.
+struct BlockList {
+  int count;
+  int wrong;  // whether the caller's list broke kWrongBlocks
+};
+struct BlockTables {
+  BlockList* lists;  // [most requests, Hkv]; null: there are no lists
+  int* blocks;       // [most requests, Hkv, most]
+  int most;
+  int block_keys;  // C, a multiple of kBlockGrain
+  // Key j of a list is in block j / C, which is j * block_factor >> block_shift.
+  unsigned block_factor;
+  int block_shift;
+};
+enum : int { kBlockGrain = 16 };
+
 // The parts of a workspace.
 struct BatchTables {
   BatchHeader* header;
   BatchRequest* requests;  // [most requests]
   int* row_begin;          // [most requests + 1]: the first tile of rows of each request
-  BatchRow* rows;          // [most_rows]
+  BatchRow* rows;          // [most_rows]: those of a tile of rows one after the other
   BatchWork* works;        // [most_works]
   int* joined;             // [most_rows]: rows with several parts
-  // The states of parts: [slots][column][slot_rows], and acc with Dv numbers for each. A column is
-  // a tile's heads: BatchParams::columns.
+  // The states of parts: [slots][column of the row][slot_rows], and acc with Dv numbers for each.
   float* acc;
   float* m;
   float* l;
@@ -276,6 +314,12 @@ struct BatchTables {
   int most_rows;
   int most_works;
   int most_slots;
+};
+
+// What the heads of one BatchRow see: forms among PrepareParams::forms.
+struct ColumnForms {
+  int some, some_count;  // of what some head sees
+  int all, all_count;    // of what all heads see
 };
 
 // A way to compute requests: those with so many queries, in tiles of rows of its own size, whose
@@ -287,7 +331,10 @@ struct BatchClass {
   int tile_queries;  // queries of a tile of rows
   int tile_columns;  // keys of a tile of keys
   int part_tiles;    // of keys, in a part
+  int rows_of_tile;  // BatchRows of a tile of rows: one, or one for each column
+  int head_tiles;    // BatchParams::head_tiles
   int padding;
+  const ColumnForms* forms;  // [rows_of_tile]
 };
 enum : int { kMostClasses = 2 };
 
@@ -299,15 +346,28 @@ struct PrepareParams {
   KeyPlaces places;
   BatchClass classes[kMostClasses];  // one for each CTA
   const RowForm* forms;
-  int form_count;
+  BlockTables listed;
   // Bounds: rows of Q, of one request, keys of one, of all.
   int rows;
   int rows_of_one;
   int keys_of_one;
   long long keys;
   int page_rows;  // 0: no pages
+  int kv_heads;
+};
+
+// list_blocks: a CTA for each head of K and V of each request.
+struct ListBlocksParams {
+  const int* blocks;    // [most requests, Hkv, most]; -1: none
+  const int* k_length;  // [requests]
+  const int* requests;  // null: most_requests
+  BlockTables listed;
+  int most_requests;
+  int kv_heads;
+  int keys_of_one;
   int padding;
 };
+enum : int { kListThreads = 128 };
 
 // What decode_forward and combine_parts get. Strides count elements.
 struct BatchParams {
@@ -329,6 +389,7 @@ struct BatchParams {
   long long lse_row, lse_head;
 
   BatchTables tables;
+  BlockTables listed;
   MaskParams mask;
   ScoreParams score;
 
@@ -339,11 +400,12 @@ struct BatchParams {
   int k_page_count;  // pages of K; a number outside is no page
   int v_page_count;
 
-  int heads;       // H
-  int group;       // H / Hkv
-  int tile_heads;  // heads of a tile of rows
-  int head_tiles;  // tiles of a group's heads
-  int columns;     // Hkv * head_tiles
+  int heads;        // H
+  int group;        // H / Hkv
+  int tile_heads;   // heads of a tile of rows
+  int head_tiles;   // tiles of a group's heads
+  int columns;      // Hkv * head_tiles
+  int row_columns;  // of a BatchRow: all, or one
   int part_tiles;
   int slot_rows;  // rows of a part's state: the most that a tile has
   float scale;    // see Score
@@ -351,10 +413,13 @@ struct BatchParams {
   float lse_factor;
 };
 
+// key / n, for the factor and the shift of n.
+ANNULUS_ON_BOTH int quotient_of(int key, unsigned factor, int shift) {
+  return static_cast<int>(static_cast<unsigned long long>(key) * factor >> shift);
+}
 // The page of a key.
 ANNULUS_ON_BOTH int page_of(const BatchParams& params, int key) {
-  return static_cast<int>(static_cast<unsigned long long>(key) * params.page_factor >>
-                          params.page_shift);
+  return quotient_of(key, params.page_factor, params.page_shift);
 }
 
 }  // namespace annulus::kernels

@@ -44,10 +44,13 @@ struct PackedRow {
   }
 };
 
-// The index of a row of a part's state, whose acc begins Dv times as far on.
-__device__ __forceinline__ long long slot_row(const kernels::BatchParams& params, int slot,
-                                              int column, int row) {
-  return (static_cast<long long>(slot) * params.columns + column) * params.slot_rows + row;
+// The index of a row of the state of a tile's part, whose acc begins Dv times as far on.
+__device__ __forceinline__ long long slot_row(const kernels::BatchParams& params,
+                                              const kernels::BatchRow& tile, int part, int column,
+                                              int row) {
+  return (static_cast<long long>(tile.slot + part) * params.row_columns + column - tile.column) *
+             params.slot_rows +
+         row;
 }
 
 // The largest row max and the sum of several states of one row. `each(take)` calls take(m, l) for
@@ -163,7 +166,7 @@ __device__ __forceinline__ void leave_row(const kernels::BatchParams& params,
     finish_row<Shape>(params, tile, at, thread, row, columns);
     return;
   }
-  const long long slot = slot_row(params, tile.slot + work.part, column, packed);
+  const long long slot = slot_row(params, tile, work.part, column, packed);
   if (thread == 0) {
     params.tables.m[slot] = row.row_max;
     params.tables.l[slot] = row.sum;

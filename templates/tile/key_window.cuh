@@ -41,21 +41,23 @@ __device__ __forceinline__ HeadRows head_rows(const kernels::BatchParams& params
 }
 
 // Keys of a unit: of a step of kKeys keys, as many as are known to follow one another in memory.
-template <int kKeys, Pages kPages>
+template <int kKeys, Pages kPages, bool kListed>
 struct KeyUnits {
   enum : int {
-    kUnit = kPages == Pages::kNone || static_cast<int>(kPages) > kKeys ? kKeys
+    kMost = kListed ? static_cast<int>(kernels::kBlockGrain) : kKeys,
+    kUnit = kPages == Pages::kNone || static_cast<int>(kPages) > kMost ? kMost
                                                                        : static_cast<int>(kPages),
     kUnits = kKeys / kUnit,
     kLooks = (kUnits + 31) / 32,  // that a lane takes for a step
   };
 };
 
-// The places of the keys of one step after the other. A step has kKeys keys from first_key(step)
-// on: those of a warp, or of all warps of a CTA.
-template <int kKeys, int kRuns, Pages kPages, typename FirstKey>
+// The places of the keys of one step after the other. A step has kKeys keys: those of a warp, or of
+// all warps of a CTA. key_of(step, i) is the key at place i of a step, for the first one of a unit,
+// and negative where there is none.
+template <int kKeys, int kRuns, Pages kPages, bool kListed, typename KeyOf>
 class KeyWindow {
-  using Units = KeyUnits<kKeys, kPages>;
+  using Units = KeyUnits<kKeys, kPages, kListed>;
   enum : int {
     kUnit = Units::kUnit,
     kUnits = Units::kUnits,
@@ -69,13 +71,9 @@ class KeyWindow {
   // For steps 0 to before `steps`. All lanes of a warp call this and what follows.
   __device__ __forceinline__ KeyWindow(const kernels::BatchParams& params,
                                        const kernels::KeyPlaces& places,
-                                       const kernels::BatchRow& row, const FirstKey& first_key,
-                                       int steps, unsigned lane)
-      : params_(params),
-        row_(row),
-        first_key_(first_key),
-        steps_(steps),
-        lane_(static_cast<int>(lane)) {
+                                       const kernels::BatchRow& row, const KeyOf& key_of, int steps,
+                                       unsigned lane)
+      : params_(params), row_(row), key_of_(key_of), steps_(steps), lane_(static_cast<int>(lane)) {
     if constexpr (kPages != Pages::kNone) {
       const auto pages = [&](const kernels::PageTableParams& table) {
         return table.ids +
@@ -106,44 +104,65 @@ class KeyWindow {
     for (int i = 0; i < kLooks; ++i) some |= some_[i] >> unit_ & kStepUnits;
     return some != 0;
   }
-  // Which are.
-  __device__ __forceinline__ KeysThere<kKeys> there() const {
-    bool all = true;
-#pragma unroll
-    for (int i = 0; i < kLooks; ++i) all = all && (~whole_[i] >> unit_ & kStepUnits) == 0;
-    KeysThere<kKeys> there = KeysThere<kKeys>::every();
-    if (all) return there;
-    const int first = first_key_(step_);
-#pragma unroll
-    for (int i = 0; i < KeysThere<kKeys>::kWords; ++i) {
-      const int key = 32 * i + lane_;
-      const unsigned usable =
-          some_[kLooks == 1 ? 0 : i] >> (unit_ + static_cast<unsigned>(key / kUnit)) % 32;
-      const bool found =
-          key < kKeys && (usable & 1u) != 0 && row_.runs.template sees<kRuns>(first + key);
-      there.words[i] = __ballot_sync(0xffffffffu, found);
-    }
-    return there;
+  // All of them. Requires: any().
+  __device__ __forceinline__ StepKeys<kKeys> keys() const {
+    return {there(), kListed ? group_keys() : key_of_(step_, 0)};
   }
 
   // Bytes from where the request begins, or its pages, to the rows of unit 32 * look + unit of the
   // step. Any number where none of its keys is there.
   __device__ __forceinline__ long long k_offset(int look, int unit) const {
-    if constexpr (kPages == Pages::kNone) {
-      return static_cast<long long>(first_key_(step_)) * k_row_bytes();
+    if constexpr (kPages == Pages::kNone && !kListed) {
+      return static_cast<long long>(key_of_(step_, 0)) * k_row_bytes();
     } else {
       return __shfl_sync(0xffffffffu, k_[look], static_cast<int>(unit_) + unit);
     }
   }
   __device__ __forceinline__ long long v_offset(int look, int unit) const {
-    if constexpr (kPages == Pages::kNone) {
-      return static_cast<long long>(first_key_(step_)) * v_row_bytes();
+    if constexpr (kPages == Pages::kNone && !kListed) {
+      return static_cast<long long>(key_of_(step_, 0)) * v_row_bytes();
     } else {
       return __shfl_sync(0xffffffffu, v_[look], static_cast<int>(unit_) + unit);
     }
   }
 
  private:
+  __device__ __forceinline__ KeysThere<kKeys> there() const {
+    bool all = true;
+#pragma unroll
+    for (int i = 0; i < kLooks; ++i) all = all && (~whole_[i] >> unit_ & kStepUnits) == 0;
+    KeysThere<kKeys> there = KeysThere<kKeys>::every();
+    if (all) return there;
+#pragma unroll
+    for (int i = 0; i < KeysThere<kKeys>::kWords; ++i) {
+      const int place = 32 * i + lane_;
+      const int look = kLooks == 1 ? 0 : i;
+      const unsigned at = (unit_ + static_cast<unsigned>(place / kUnit)) % 32;
+      int key = place;
+      if constexpr (kListed) {
+        key = __shfl_sync(0xffffffffu, key_[look], static_cast<int>(at)) + place % kUnit;
+      } else {
+        key += key_of_(step_, 0);
+      }
+      const bool found =
+          place < kKeys && (some_[look] >> at & 1u) != 0 && row_.runs.template sees<kRuns>(key);
+      there.words[i] = __ballot_sync(0xffffffffu, found);
+    }
+    return there;
+  }
+
+  __device__ __forceinline__ int group_keys() const {
+    constexpr int kGroups = kKeys / 16, kGroupUnits = 16 / kUnit;
+    int key = 0;
+#pragma unroll
+    for (int i = 0; i < kLooks; ++i) {
+      const int unit = lane_ % kGroups * kGroupUnits;
+      const int found = __shfl_sync(0xffffffffu, key_[i], static_cast<int>(unit_) + unit % 32);
+      if (unit / 32 == i) key = found;
+    }
+    return key;
+  }
+
   __device__ __forceinline__ long long k_row_bytes() const { return params_.k_row * kElementBytes; }
   __device__ __forceinline__ long long v_row_bytes() const { return params_.v_row * kElementBytes; }
 
@@ -155,7 +174,8 @@ class KeyWindow {
   __device__ __forceinline__ Unit unit_of(int look) const {
     const int unit = 32 * look + lane_;
     const int step = step_ + unit / kUnits;
-    return {first_key_(step) + unit % kUnits * kUnit, step < steps_};
+    const int key = key_of_(step, unit % kUnits * kUnit);
+    return {key, step < steps_ && key >= 0};
   }
   // Starts reading the page numbers of the steps from step_ on.
   __device__ __forceinline__ void look_up() {
@@ -177,6 +197,7 @@ class KeyWindow {
     for (int i = 0; i < kLooks; ++i) {
       const Unit unit = unit_of(i);
       const int end = unit.key + kUnit;
+      if constexpr (kListed) key_[i] = unit.key;
       bool some = unit.exists && row_.runs.template sees_some<kRuns>(unit.key, end);
       if constexpr (kPages != Pages::kNone) {
         const auto is_page = [](int page, int count) {
@@ -195,6 +216,9 @@ class KeyWindow {
           k_[i] = k_page_[i] * (params_.k_page * kElementBytes) + row * k_row_bytes();
           v_[i] = v_page_[i] * (params_.v_page * kElementBytes) + row * v_row_bytes();
         }
+      } else if constexpr (kListed) {
+        k_[i] = some ? unit.key * k_row_bytes() : 0;
+        v_[i] = some ? unit.key * v_row_bytes() : 0;
       }
       some_[i] = __ballot_sync(0xffffffffu, some);
       whole_[i] =
@@ -204,7 +228,7 @@ class KeyWindow {
 
   const kernels::BatchParams& params_;
   const kernels::BatchRow& row_;
-  const FirstKey first_key_;
+  const KeyOf key_of_;
   const int* k_pages_ = nullptr;
   const int* v_pages_ = nullptr;
   int steps_;
@@ -215,6 +239,7 @@ class KeyWindow {
   int v_page_[kLooks];
   long long k_[kLooks];
   long long v_[kLooks];
+  int key_[kLooks];  // with lists: the first one of the lane's unit
   // A bit for each lane's unit: whether some of its keys are there, and whether all are.
   unsigned some_[kLooks];
   unsigned whole_[kLooks];

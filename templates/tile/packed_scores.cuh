@@ -6,24 +6,22 @@
 
 #include "params/batch_params.h"
 #include "tile/batch_row.cuh"
-#include "tile/part_tiles.cuh"
 #include "tile/masking.cuh"
+#include "tile/part_tiles.cuh"
 #include "tile/position_terms.cuh"
 #include "tile/score.cuh"
 #include "tile/score_mod.cuh"
 
 namespace annulus::tile {
 
-// Finishes the scores of a warp with the keys from `first_key` on, of which `there` says which are
-// there. row_of(r, half) is the PackedRow of a lane's row. Only keys that are not there, or that
-// not all queries see, are masked.
+// Finishes the scores of keys that follow one another from `first_key` on.
 template <typename Shape, typename Mask, typename ScoreMod, int kRowTiles, int kPieces,
           typename RowOf>
-__device__ __forceinline__ void finish_packed_scores(float (&scores)[kRowTiles][kPieces][4],
-                                                     const kernels::BatchParams& params,
-                                                     const kernels::BatchRow& tile, int first_key,
-                                                     const KeysThere<8 * kPieces>& there,
-                                                     unsigned lane, const RowOf& row_of) {
+__device__ __forceinline__ void finish_run_scores(float (&scores)[kRowTiles][kPieces][4],
+                                                  const kernels::BatchParams& params,
+                                                  const kernels::BatchRow& tile, int first_key,
+                                                  const KeysThere<8 * kPieces>& there,
+                                                  unsigned lane, const RowOf& row_of) {
   constexpr int kColumns = 8 * kPieces;
   constexpr auto kScore = static_cast<Score>(Shape::kScore);
   constexpr bool kTerms = Shape::kAlibi || Shape::kBias;
@@ -66,6 +64,40 @@ __device__ __forceinline__ void finish_packed_scores(float (&scores)[kRowTiles][
             tile.position + row.query, k);
       }
       hide(scores[r], half, 0, existing & visible);
+    }
+  }
+}
+
+// Finishes the scores of a warp with the keys of a step. row_of(r, half) is the PackedRow of a
+// lane's row. Only keys that are not there, or that not all queries see, are masked.
+template <typename Shape, typename Mask, typename ScoreMod, int kRowTiles, int kPieces,
+          typename RowOf>
+__device__ __forceinline__ void finish_packed_scores(float (&scores)[kRowTiles][kPieces][4],
+                                                     const kernels::BatchParams& params,
+                                                     const kernels::BatchRow& tile,
+                                                     const StepKeys<8 * kPieces>& keys,
+                                                     unsigned lane, const RowOf& row_of) {
+  if constexpr (!Shape::kListed) {
+    finish_run_scores<Shape, Mask, ScoreMod>(scores, params, tile, keys.key, keys.there, lane,
+                                             row_of);
+  } else {
+    static_assert(kernels::kBlockGrain == 16, "the keys of two pieces follow one another");
+#pragma unroll
+    for (int group = 0; group < kPieces / 2; ++group) {
+      float part[kRowTiles][2][4];
+      const auto each = [&](const auto& take) {
+#pragma unroll
+        for (int r = 0; r < kRowTiles; ++r) {
+#pragma unroll
+          for (int i = 0; i < 8; ++i)
+            take(part[r][i / 4][i % 4], scores[r][2 * group + i / 4][i % 4]);
+        }
+      };
+      each([](float& to, float from) { to = from; });
+      finish_run_scores<Shape, Mask, ScoreMod>(part, params, tile,
+                                               __shfl_sync(0xffffffffu, keys.key, group),
+                                               keys.there.group(group), lane, row_of);
+      each([](float from, float& to) { to = from; });
     }
   }
 }

@@ -7,12 +7,16 @@
 
 namespace annulus::tile {
 
-// The tiles of keys of a part, by number.
-template <int kRuns, int kColumns>
+// The tiles of keys of a part, by number: which key is at which place of a tile. Those of a row
+// without a list of blocks have a tile for every kColumns keys, counted from key 0, of which it
+// sees one.
+template <int kRuns, int kColumns, bool kListed>
 class PartTiles {
  public:
   PartTiles() = default;
-  __device__ __forceinline__ PartTiles(const kernels::KeyRuns& runs, int first) {
+  __device__ __forceinline__ PartTiles(const kernels::BatchParams&, const kernels::BatchRow& row,
+                                       int, int first) {
+    const kernels::KeyRuns& runs = row.runs;
     int before = -first;  // tiles of earlier runs, less those in front of the part
 #pragma unroll
     for (int i = 0; i < kRuns; ++i) {
@@ -23,19 +27,54 @@ class PartTiles {
       end_[i] = before;
     }
   }
-  // The first key of tile i of the part; beyond the last tile of the row, of any.
-  __device__ __forceinline__ int first_key(int i) const {
+  // The key at a place of tile i of the part, beyond the last tile of the row of any. The keys
+  // behind it follow.
+  __device__ __forceinline__ int key(int i, int place) const {
     int tile = i + shift_[0];
 #pragma unroll
     for (int run = 1; run < kRuns; ++run) {
       if (i >= end_[run - 1]) tile = i + shift_[run];
     }
-    return tile * kColumns;
+    return tile * kColumns + place;
   }
 
  private:
   int shift_[kRuns];
   int end_[kRuns];
+};
+
+// Those of a row with a list of blocks have the keys of its blocks one after the other.
+template <int kRuns, int kColumns>
+class PartTiles<kRuns, kColumns, true> {
+ public:
+  PartTiles() = default;
+  __device__ __forceinline__ PartTiles(const kernels::BatchParams& params,
+                                       const kernels::BatchRow& row, int column, int first)
+      : first_(first * kColumns), listed_(row.listed) {
+    const int head = column / params.head_tiles;
+    const int kv_heads = params.columns / params.head_tiles;
+    blocks_ = params.listed.blocks +
+              (static_cast<long long>(row.request) * kv_heads + head) * params.listed.most;
+    factor_ = params.listed.block_factor;
+    shift_ = params.listed.block_shift;
+    block_keys_ = params.listed.block_keys;
+  }
+  // The same, but only keys up to the next multiple of kBlockGrain follow. Beyond the list, a key
+  // that is none.
+  __device__ __forceinline__ int key(int i, int place) const {
+    const int at = first_ + i * kColumns + place;
+    if (at >= listed_) return -(1 << 30);
+    const int entry = kernels::quotient_of(at, factor_, shift_);
+    return blocks_[entry] * block_keys_ + (at - entry * block_keys_);
+  }
+
+ private:
+  int first_;
+  int listed_;
+  const int* blocks_;
+  unsigned factor_;
+  int shift_;
+  int block_keys_;
 };
 
 // Which keys of a tile are there: one bit for each, 32 to a word.
@@ -69,6 +108,12 @@ struct KeysThere {
     for (int i = 0; i < kWords - 1; ++i) every = every && words[i] == 0xffffffffu;
     return every;
   }
+  // Those of columns 16 i to 16 i + 15.
+  __device__ __forceinline__ KeysThere<16> group(int i) const {
+    KeysThere<16> there;
+    there.words[0] = words[i / 2] >> (i % 2 * 16) & 0xffffu;
+    return there;
+  }
   // The bits of a lane's columns: 8 i + 2 (lane mod 4) and the next, for each piece i of 8 columns.
   __device__ __forceinline__ unsigned of_lane(unsigned lane) const {
     unsigned bits = 0;
@@ -78,6 +123,17 @@ struct KeysThere {
     }
     return bits;
   }
+};
+
+// The keys of a step of a warp: which of them are there, and which those of the request they are.
+template <int kKeys>
+struct StepKeys {
+  KeysThere<kKeys> there;
+  // The first one, which the others follow. With a list of blocks each 16 have a first one of their
+  // own: lane i has that of the 16 with the number i mod (kKeys / 16).
+  int key;
+
+  static __device__ __forceinline__ StepKeys none() { return {KeysThere<kKeys>::none(), 0}; }
 };
 
 }  // namespace annulus::tile

@@ -23,10 +23,10 @@ __device__ __forceinline__ void copy_row(unsigned to, const char* from, bool exi
 // Copies kKeys rows of kDim elements at a time by kThreads threads: a warp, or a CTA. In each pass
 // a thread has a row, and of it a 16-byte column of every chunk group, so that the lines that a
 // quarter of a warp reads are whole.
-template <int kDim, int kKeys, int kThreads, Pages kPages>
+template <int kDim, int kKeys, int kThreads, Pages kPages, bool kListed>
 class RowCopier {
   using Layout = Swizzle<kDim>;
-  using Units = KeyUnits<kKeys, kPages>;
+  using Units = KeyUnits<kKeys, kPages, kListed>;
   enum : int {
     kRowsPerPass = kThreads / Layout::kPhases,
     kPasses = kKeys / kRowsPerPass,

@@ -35,7 +35,8 @@ BatchFeatures all(const attention::Dims& dims) {
                         .mask = "m.causal(q, k) & (m.window(0, 1, q, k) | m.sink(2, q, k) | "
                                 "m.documents(3, 4, q, k))"},
           .pages = kernels::Pages::kAny,
-          .runs = kernels::kMostRuns};
+          .runs = kernels::kMostRuns,
+          .listed = true};
 }
 
 TEST_CASE("no kernel of batches spills or uses local memory") {
@@ -57,6 +58,7 @@ TEST_CASE("no kernel of batches spills or uses local memory") {
   }
   cases.push_back({"combine_parts", combine_spec(all({256, 256}), ampere), 128});
   cases.push_back({"prepare_batch", prepare_spec(hopper), 512});
+  cases.push_back({"list_blocks", list_blocks_spec(ampere), 128});
   int table = 0;
   for (const AppendPlace place : {AppendPlace::kSlots, AppendPlace::kRequests}) {
     for (const RotaryOrder order :

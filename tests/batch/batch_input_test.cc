@@ -245,9 +245,21 @@ TEST_CASE("what the host can see is a typed error") {
   refused("e4m3", kNone, [](BatchProblem* p) { p->dtype = Dtype::kFloat8E4M3; });
   refused("scattered keys", kNone,
           [](BatchProblem* p) { p->pattern = Pattern::parse("dilated(3)"); });
-  refused("heads that differ", kNone, [](BatchProblem* p) {
-    p->pattern = heads({causal(), dense()});
+  refused("requests that differ", kNone, [](BatchProblem* p) {
+    p->pattern = batches({causal(), dense()});
   });
+  refused("blocks of 24 keys", kNone, [](BatchProblem* p) {
+    p->block_keys = 24;
+    p->most_blocks = 2;
+  });
+  refused("more blocks than a list is made of", kNone, [](BatchProblem* p) {
+    p->most.keys_of_one = p->most.keys = 1 << 23;
+    p->block_keys = 16;
+    p->most_blocks = 2;
+  });
+  refused("negative blocks", kWrong, [](BatchProblem* p) { p->block_keys = -16; });
+  refused("lists without entries", kWrong, [](BatchProblem* p) { p->block_keys = 16; });
+  refused("entries without blocks", kWrong, [](BatchProblem* p) { p->most_blocks = 2; });
   refused("a sum", kNone, [](BatchProblem* p) { p->pattern = sum({causal(), sink(4)}); });
   refused("more forms than a table holds", kNone, [](BatchProblem* p) {
     std::vector<std::int64_t> starts;
@@ -273,6 +285,7 @@ TEST_CASE("what the host can see is a typed error") {
   bad_prepare([](BatchMetadata* m) { m->k_pages.ids = nullptr; });
   bad_prepare([](BatchMetadata* m) { m->k_pages.width = 0; });
   bad_prepare([](BatchMetadata* m) { m->k_begin = m->k_length; });
+  bad_prepare([](BatchMetadata* m) { m->blocks = m->k_length; });
   const auto bad_run = [&](const std::function<void(BatchOperands*)>& spoil) {
     BatchOperands operands = step.operands();
     spoil(&operands);

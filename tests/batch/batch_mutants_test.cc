@@ -23,6 +23,7 @@ constexpr char kDecode[] = "kernels/batch/decode_forward.cu";
 constexpr char kChunk[] = "kernels/batch/chunk_forward.cu";
 constexpr char kCombine[] = "kernels/batch/combine_parts.cu";
 constexpr char kPrepare[] = "kernels/batch/prepare_batch.cu";
+constexpr char kTiles[] = "tile/part_tiles.cuh";
 constexpr char kWindow[] = "tile/key_window.cuh";
 constexpr char kRow[] = "tile/batch_row.cuh";
 constexpr char kScores[] = "tile/packed_scores.cuh";
@@ -49,7 +50,10 @@ std::vector<Mutant> mutants() {
        {{kWindow, "table.begin[row.request]", "table.begin[row.request + 1]"}},
        kElsewhere},
       {"keys that no query sees are copied",
-       {{kWindow, " && row_.runs.template sees<kRuns>(first + key);", ";"}},
+       {{kWindow,
+         "(some_[look] >> at & 1u) != 0 &&\n                         row_.runs.template "
+         "sees<kRuns>(key);",
+         "(some_[look] >> at & 1u) != 0;"}},
        kElsewhere},
       {"the row in a page is a key",
        {{kWindow,
@@ -96,8 +100,8 @@ std::vector<Mutant> mutants() {
          "for (int part = 0; part <= row.parts; ++part) {\n        take"}},
        kElsewhere},
       {"every part is the first",
-       {{kRow, "slot_row(params, tile.slot + work.part, column, packed)",
-         "slot_row(params, tile.slot, column, packed)"}},
+       {{kRow, "slot_row(params, tile, work.part, column, packed)",
+         "slot_row(params, tile, 0, column, packed)"}},
        kElsewhere},
       {"a part begins at the first tile",
        {{kDecode, "const int first_tile = work.part * params.part_tiles;",
@@ -119,25 +123,47 @@ std::vector<Mutant> mutants() {
   };
 }
 
-TEST_CASE("mistakes in the kernels of batches are noticed") {
+// Mistakes that only batches with lists of blocks, whose heads see different keys, can notice.
+std::vector<Mutant> mutants_of_columns() {
+  return {
+      {"nothing is changed", {}, {"nothing"}},
+      {"blocks are listed a block late",
+       {{"kernels/batch/list_blocks.cu", "__ffs(bits) - 1;", "__ffs(bits);"}},
+       kElsewhere},
+      {"the list of another head",
+       {{kPrepare, "const int head = row.column / of.head_tiles;",
+         "const int head = 0 * row.column;"}},
+       kElsewhere},
+      {"keys beyond the list are taken for some",
+       {{kTiles, "if (at >= listed_) return -(1 << 30);", ""}},
+       kElsewhere},
+      {"keys of a block begin anew",
+       {{kTiles, "(at - entry * block_keys_);", "(at - entry * block_keys_) % 16;"}},
+       kWrong},
+      {"all keys of a step are hidden as the first ones are",
+       {{kScores, "keys.there.group(group)", "keys.there.group(0)"}},
+       kWrong},
+      {"every column sees what the first one sees",
+       {{kPrepare, "const ColumnForms& forms = of.forms[row.column];",
+         "const ColumnForms& forms = of.forms[0];"}},
+       kElsewhere},
+      {"parts of columns share a slot",
+       {{kRow, "(static_cast<long long>(tile.slot + part) * params.row_columns + column",
+         "(static_cast<long long>(part) * params.row_columns + column"}},
+       kElsewhere},
+  };
+}
+
+// Runs a step for each of them.
+void try_all(const std::vector<Mutant>& mutants, const BatchProblem& problem,
+             const std::vector<Request>& requests) {
   if (!test::on_simulator() || !test::nvrtc()) return;
-  const std::vector<Request> requests = {{1, 300, 0, 1}, {2, 60, 0, 2},   {1, 17, 0, 3},
-                                         {3, 200, 5, 4}, {37, 130, 0, 5}, {1, 1, 0, 6}};
-  BatchProblem problem;
-  problem.heads = 4;
-  problem.kv_heads = 2;
-  problem.dim_qk = problem.dim_v = 64;
-  problem.pattern = Pattern::parse("causal & window(220, 0)");
-  problem.page_rows = 16;
-  problem.want_lse = true;
-  problem.most = test::bounds_of(requests);
-  problem.most.rows += 1;
   BatchOptions options;
   options.part_keys = 128;
   test::MutantRun run;
   run.device = test::device_name();
   run.seeds = 2;
-  for (const Mutant& mutant : test::to_try(mutants())) {
+  for (const Mutant& mutant : test::to_try(mutants)) {
     CAPTURE(mutant.name);
     test::try_mutant(mutant, run, [&](const Device& device) {
       const BatchPlan plan = plan_batch(device, problem, options);
@@ -149,6 +175,34 @@ TEST_CASE("mistakes in the kernels of batches are noticed") {
       return untouched && test::first_wrong(problem, requests, answers).empty();
     });
   }
+}
+
+BatchProblem problem_for(const std::vector<Request>& requests) {
+  BatchProblem problem;
+  problem.heads = 4;
+  problem.kv_heads = 2;
+  problem.dim_qk = problem.dim_v = 64;
+  problem.pattern = Pattern::parse("causal & window(220, 0)");
+  problem.page_rows = 16;
+  problem.want_lse = true;
+  problem.most = test::bounds_of(requests);
+  problem.most.rows += 1;
+  return problem;
+}
+
+TEST_CASE("mistakes in the kernels of batches are noticed") {
+  const std::vector<Request> requests = {{1, 300, 0, 1}, {2, 60, 0, 2},   {1, 17, 0, 3},
+                                         {3, 200, 5, 4}, {37, 130, 0, 5}, {1, 1, 0, 6}};
+  try_all(mutants(), problem_for(requests), requests);
+}
+
+TEST_CASE("mistakes where columns see different keys are noticed") {
+  const std::vector<Request> requests = {{1, 300, 0, 1}, {2, 290, 0, 2}, {3, 200, 5, 3}};
+  BatchProblem problem = problem_for(requests);
+  problem.pattern = Pattern::parse("head_groups(2, causal, causal & window(150, 0))");
+  problem.block_keys = 32;
+  problem.most_blocks = 8;
+  try_all(mutants_of_columns(), problem, requests);
 }
 
 }  // namespace

@@ -27,17 +27,21 @@ using test::Request;
 class Structure {
  public:
   explicit Structure(std::uint64_t seed) : random_(seed) {
-    static constexpr std::array<const char*, 11> kPatterns = {"causal",
-                                                              "causal & (window(70, 0) | sink(9))",
-                                                              "dense",
-                                                              "causal & window(200, 0)",
-                                                              "causal | prefix(30)",
-                                                              "window(20, 20) | global(5)",
-                                                              "causal & keys(20, 150)",
-                                                              "queries(10, 60) & causal",
-                                                              "documents([0, 37, 120]) & causal",
-                                                              "causal & ~keys(30, 50)",
-                                                              "sink(40)"};
+    static constexpr std::array<const char*, 14> kPatterns = {
+        "causal",
+        "causal & (window(70, 0) | sink(9))",
+        "dense",
+        "causal & window(200, 0)",
+        "causal | prefix(30)",
+        "window(20, 20) | global(5)",
+        "causal & keys(20, 150)",
+        "queries(10, 60) & causal",
+        "documents([0, 37, 120]) & causal",
+        "causal & ~keys(30, 50)",
+        "sink(40)",
+        "heads(causal, causal & window(50, 0))",
+        "heads(causal & window(30, 0), dense, sink(20) | keys(60, 90), queries(0, 40))",
+        "causal & head_groups(2, dense, window(40, 40))"};
     struct Heads {
       std::int64_t heads, kv_heads;
     };
@@ -62,6 +66,7 @@ class Structure {
     problem_.want_lse = !problem_.carry_out && random_.below(4) > 0;
     problem_.lse_base = random_.below(2) == 0 ? LseBase::kNatural : LseBase::kTwo;
     pages_ = random_.below(4);
+    if (random_.below(4) == 0) problem_.block_keys = 16;
   }
   // With pages of another size whose kernel is the same.
   BatchProblem problem(base::Random& random) const {
@@ -69,6 +74,8 @@ class Structure {
         {0, 0, 0}, {1, 7, 19}, {16, 48, 80}, {64, 64, 128}};
     BatchProblem made = problem_;
     made.page_rows = kSizes[pages_][random.below(3)];
+    made.block_keys *= 1 + random.below(9);
+    if (made.block_keys > 0) made.most_blocks = 1 + random.below(30);
     return made;
   }
 
@@ -137,10 +144,11 @@ TEST_CASE("random batches give the oracle's answers") {
     const BatchPlan plan = plan_batch(device, problem, draw.options());
     const BatchCase step(device, plan, requests, placing);
     step.run();
-    const std::string name = fmt::format(
-        "batch {}: {}/{} heads of {}/{}, {}, {}, pages of {}{}", seed, problem.heads,
-        problem.kv_heads, problem.dim_qk, problem.dim_v, problem.pattern.to_string(),
-        problem.score.to_string(), problem.page_rows, placing.nan ? ", NaN in between" : "");
+    const std::string name =
+        fmt::format("batch {}: {}/{} heads of {}/{}, {}, {}, pages of {}, {} blocks of {}{}", seed,
+                    problem.heads, problem.kv_heads, problem.dim_qk, problem.dim_v,
+                    problem.pattern.to_string(), problem.score.to_string(), problem.page_rows,
+                    problem.most_blocks, problem.block_keys, placing.nan ? ", NaN in between" : "");
     test::check_answers(plan.problem(), requests, step.answers(), name);
     // No entry of a page that nobody owns was taken for one.
     if (plan.status(step.workspace()).rule != BatchRule::kNone)

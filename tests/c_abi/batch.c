@@ -160,6 +160,41 @@ static void without_pages(sample_batch* batch) {
   CHECK_OK(annulus_batch_plan_destroy(plan));
 }
 
+// Every block of 16 keys is listed, in any order, so that the answer is the same; then one twice.
+static void with_blocks(const sample_batch* batch) {
+  static const int32_t blocks[2 * kKvHeads * 4] = {1, -1, 0, -1, 0, 1, -1, -1,
+                                                   2, 0,  1, -1, 2, 1, -1, 0};
+  static const int32_t twice[2 * kKvHeads * 4] = {1, -1, 0, -1, 0, 1, -1, -1,
+                                                  2, 0,  1, -1, 2, 1, 2,  0};
+  annulus_batch_problem problem = batch->problem;
+  annulus_batch_metadata metadata = batch->metadata;
+  annulus_batch_plan* plan = NULL;
+  annulus_batch_status status = ANNULUS_BATCH_STATUS_INIT;
+  size_t bytes = 0;
+  void* workspace = NULL;
+  problem.block_keys = 16;
+  CHECK_FAILS(annulus_batch_problem_validate(&problem), ANNULUS_INVALID_ARGUMENT,
+              "most_blocks is 0");
+  problem.most_blocks = 4;
+  CHECK_OK(annulus_batch_plan_create(batch->made->device, &problem, NULL, &plan));
+  CHECK_OK(annulus_batch_plan_workspace_bytes(plan, &bytes));
+  CHECK_OK(annulus_device_allocate(batch->made->device, bytes, &workspace));
+  CHECK_FAILS(annulus_batch_plan_prepare(plan, NULL, &metadata, workspace),
+              ANNULUS_INVALID_ARGUMENT, "blocks is null");
+  metadata.blocks = put(batch->made, blocks, 2 * kKvHeads * 4);
+  CHECK_FAILS(annulus_batch_plan_prepare(batch->plan, NULL, &metadata, batch->workspace),
+              ANNULUS_INVALID_ARGUMENT, "blocks is given");
+  sample_clear(batch->made);
+  CHECK_OK(annulus_batch_plan_prepare(plan, NULL, &metadata, workspace));
+  CHECK_OK(annulus_batch_plan_run(plan, NULL, &batch->operands, workspace));
+  check_answer(batch);
+  metadata.blocks = put(batch->made, twice, 2 * kKvHeads * 4);
+  CHECK_OK(annulus_batch_plan_prepare(plan, NULL, &metadata, workspace));
+  CHECK_OK(annulus_batch_plan_get_status(plan, workspace, &status));
+  CHECK(status.rule == ANNULUS_RULE_BLOCKS && status.request == 1);
+  CHECK_OK(annulus_batch_plan_destroy(plan));
+}
+
 // Numbers that only the device sees.
 static void broken_rules(sample_batch* batch) {
   static const int32_t too_long[] = {kCut, kRows + 1};
@@ -176,7 +211,7 @@ static void broken_rules(sample_batch* batch) {
   check_status_is(batch, ANNULUS_RULE_PAGE, 0);
   CHECK(strstr(annulus_batch_rule_text(ANNULUS_RULE_PAGE), "page") != NULL);
   CHECK(strcmp(annulus_batch_rule_text(ANNULUS_RULE_POSITION), "positions beyond 2^30") == 0);
-  CHECK(strcmp(annulus_batch_rule_text(9), "an unknown rule") == 0);
+  CHECK(strcmp(annulus_batch_rule_text(10), "an unknown rule") == 0);
   CHECK(strcmp(annulus_batch_rule_text(-1), "an unknown rule") == 0);
   CHECK_OK(annulus_batch_plan_prepare(batch->plan, NULL, &batch->metadata, batch->workspace));
 }
@@ -292,6 +327,7 @@ void test_batch(void) {
   answers(batch);
   in_place(batch);
   without_pages(batch);
+  with_blocks(batch);
   broken_rules(batch);
   wrong_problems(batch);
   wrong_steps(batch);

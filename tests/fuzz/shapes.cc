@@ -167,18 +167,34 @@ void plan_batch(Bytes& bytes) {
     if (of.part_keys < 128 || of.part_keys % 128 != 0) wrong("parts of {}", of.part_keys);
     if (of.ctas < 1) wrong("{} CTAs", of.ctas);
   }
-  // The forms say what single queries of the pattern see.
+  // The forms say what single queries of the heads of a column see.
+  const batch::ClassPlan& of = plan.classes.front();
+  const std::int64_t group = problem.heads / problem.kv_heads;
   for (int i = 0; i < 4; ++i) {
     const auto q = static_cast<int>(bytes.between(-100, 100));
     const int first = static_cast<int>(bytes.between(-100, 50));
+    const std::int64_t column = bytes.between(0, of.packing.columns - 1);
+    const std::size_t row = of.forms.size() == 1 ? 0 : static_cast<std::size_t>(column);
+    const batch::HeadForms& forms = plan.forms[static_cast<std::size_t>(of.forms[row])];
+    const auto view = [](const std::vector<kernels::RowForm>& some) -> kernels::RowForms {
+      return {some.data(), static_cast<int>(some.size())};
+    };
     const kernels::KeyRuns runs =
-        kernels::runs_of(plan.forms.data(), static_cast<int>(plan.forms.size()), q, 1, first, 100);
+        kernels::runs_of(view(forms.some), view(forms.all), q, 1, first, 100);
+    const std::int64_t in_group = column % of.packing.head_tiles * of.packing.tile_heads;
+    const std::int64_t heads = std::min(of.packing.tile_heads, group - in_group);
     for (int key = 0; key < 100; ++key) {
-      const bool visible = problem.pattern.visible(0, q, first + key);
-      if (runs.sees(key) != visible) {
-        wrong("the query at {} and the key at {}: visible {}", q, first + key, visible);
+      std::int64_t seeing = 0;
+      for (std::int64_t h = 0; h < heads; ++h) {
+        const std::int64_t head = column / of.packing.head_tiles * group + in_group + h;
+        seeing += problem.pattern.visible(head, q, first + key) ? 1 : 0;
       }
-      if (visible && !runs.all_see(key, key + 1)) wrong("the query at {} is masked", q);
+      if (runs.sees(key) != (seeing > 0)) {
+        wrong("the query at {} and the key at {}: visible to {} heads", q, first + key, seeing);
+      }
+      const bool all = runs.all_see(key, key + 1);
+      if (all && seeing < heads) wrong("the query at {} is not masked", q);
+      if (!all && seeing == heads && heads == 1) wrong("the query at {} is masked", q);
     }
   }
   const batch::BatchPlanData again = batch::make_plan(problem, options, limits);

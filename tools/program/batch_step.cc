@@ -98,6 +98,7 @@ BatchStep::BatchStep(const Device& device, const BatchPlan& plan,
   metadata_.k_position = put(k_position);
   metadata_.requests = put({static_cast<std::int32_t>(requests_.size())});
   place_keys();
+  if (problem.block_keys > 0) place_blocks();
   place_rows();
   workspace_ = device_.allocate(plan_.workspace_bytes());
 }
@@ -127,6 +128,26 @@ const std::int32_t* BatchStep::put(std::vector<std::int32_t> values) {
     begin = end;
   }
   return static_cast<const std::int32_t*>(keep(std::move(memory)));
+}
+
+// Lists in no order, with entries that are none anywhere between.
+void BatchStep::place_blocks() {
+  const BatchProblem& problem = plan_.problem();
+  base::Random random(placing_.seed + 77);
+  std::vector<std::int32_t> entries(
+      size(problem.most.requests, problem.kv_heads, problem.most_blocks), kUnused);
+  auto list_at = entries.begin();
+  for (const Request& request : requests_) {
+    for (const std::vector<std::int32_t>& list : blocks_of(problem, request)) {
+      const auto list_end = list_at + problem.most_blocks;
+      std::fill(std::copy(list.begin(), list.end(), list_at), list_end, -1);
+      for (std::int64_t i = problem.most_blocks - 1; i > 0; --i) {
+        std::swap(list_at[i], list_at[random.below(static_cast<std::uint32_t>(i + 1))]);
+      }
+      list_at = list_end;
+    }
+  }
+  metadata_.blocks = put(std::move(entries));
 }
 
 void* BatchStep::put_nan(std::size_t bytes) {

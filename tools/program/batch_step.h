@@ -55,6 +55,7 @@ class BatchStep {
   void* put_nan(std::size_t bytes);
   void place_rows();
   void place_keys();
+  void place_blocks();
 
   Device device_;
   BatchPlan plan_;

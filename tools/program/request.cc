@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/half.h"
+#include "base/math.h"
 #include "base/random.h"
 
 namespace annulus::program {
@@ -50,6 +51,44 @@ BatchBounds bounds_of(const std::vector<Request>& requests) {
   return most;
 }
 
+std::vector<std::vector<std::int32_t>> blocks_of(const BatchProblem& problem,
+                                                 const Request& request) {
+  const std::int64_t count = base::ceil_div(request.keys, problem.block_keys);
+  std::vector<std::vector<std::int32_t>> lists(static_cast<std::size_t>(problem.kv_heads));
+  base::Random random(request.seed * 6101 + static_cast<std::uint64_t>(request.keys));
+  for (std::vector<std::int32_t>& list : lists) {
+    const std::uint32_t share = 1 + random.below(4);
+    for (std::int64_t block = count - 1; block >= 0; --block) {
+      const bool is_last = block == count - 1;
+      if (random.below(is_last ? 8 : 4) < (is_last ? 7 : share) &&
+          std::ssize(list) < problem.most_blocks) {
+        list.push_back(static_cast<std::int32_t>(block));
+      }
+    }
+    std::ranges::reverse(list);
+  }
+  return lists;
+}
+
+namespace {
+
+// What the lists of blocks let a request see.
+Pattern listed_keys(const BatchProblem& problem, const Request& request) {
+  std::vector<Pattern> of_heads;
+  for (const std::vector<std::int32_t>& list : blocks_of(problem, request)) {
+    Pattern seen = keys(0, 0);
+    for (const std::int32_t block : list) {
+      const std::int64_t first = request.position + block * problem.block_keys;
+      seen = seen | keys(first, first + problem.block_keys);
+    }
+    of_heads.push_back(std::move(seen));
+  }
+  if (of_heads.size() == 1) return of_heads.front();
+  return head_groups(problem.heads / problem.kv_heads, of_heads);
+}
+
+}  // namespace
+
 Problem problem_of(const BatchProblem& problem, const Request& request, std::int64_t number) {
   Problem one;
   one.heads = problem.heads;
@@ -60,6 +99,7 @@ Problem problem_of(const BatchProblem& problem, const Request& request, std::int
   one.dim_v = problem.dim_v;
   one.dtype = problem.dtype;
   one.pattern = problem.pattern;
+  if (problem.block_keys > 0) one.pattern = one.pattern & listed_keys(problem, request);
   one.score = problem.score;
   if (problem.score.score_mod) {
     static const std::regex kBatch("\\bb\\b");

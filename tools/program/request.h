@@ -22,6 +22,11 @@ struct Request {
 // Bounds that hold these requests exactly.
 BatchBounds bounds_of(const std::vector<Request>& requests);
 
+// With BatchProblem::block_keys: the blocks that each head of K and V of the request looks at, a
+// random choice of up to most_blocks of its own, ascending; most often among them the last one.
+std::vector<std::vector<std::int32_t>> blocks_of(const BatchProblem& problem,
+                                                 const Request& request);
+
 // A request as a problem of its own. `number` is its own in the batch, which is b in a score
 // expression.
 Problem problem_of(const BatchProblem& problem, const Request& request, std::int64_t number = 0);

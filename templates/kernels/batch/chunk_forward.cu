@@ -36,6 +36,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   constexpr int kThreads = 32 * kWarps;
   constexpr int kStages = Shape::kStages;
   constexpr int kRuns = Shape::kRuns;
+  constexpr bool kListed = Shape::kListed;
   constexpr auto kPages = static_cast<Pages>(Shape::kPages);
   constexpr auto kScore = static_cast<Score>(Shape::kScore);
   constexpr int kRowTiles = kRows / (kWarps * 16);
@@ -66,36 +67,37 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   const int warp_row = static_cast<int>(warp) * (kRowTiles * 16);
   const BatchHeader& header = *params.tables.header;
   const KeyPlaces places = header.places;
-  const int works = header.works * params.columns;
+  const int works = header.works * params.row_columns;
 
 #pragma unroll 1
   for (int at = static_cast<int>(blockIdx.x); at < works; at += static_cast<int>(gridDim.x)) {
-    const int column = at % params.columns;
-    const BatchWork work = params.tables.works[at / params.columns];
+    const BatchWork work = params.tables.works[at / params.row_columns];
     // In shared memory, because what is asked of it in each step would take the registers of the
     // output.
     __shared__ BatchRow row;
-    __shared__ tile::PartTiles<kRuns, kColumns> tiles;
+    __shared__ tile::PartTiles<kRuns, kColumns, kListed> tiles;
     if (thread < sizeof(BatchRow) / 4) {
       reinterpret_cast<int*>(&row)[thread] =
           reinterpret_cast<const int*>(params.tables.rows + work.row)[thread];
     }
     __syncthreads();
+    const int column = row.column + at % params.row_columns;
     const int first_tile = work.part * params.part_tiles;
-    if (thread == 0) tiles = tile::PartTiles<kRuns, kColumns>(row.runs, first_tile);
+    if (thread == 0)
+      tiles = tile::PartTiles<kRuns, kColumns, kListed>(params, row, column, first_tile);
     __syncthreads();
     const int left = row.tiles - first_tile;
     const int count = left < params.part_tiles ? left : params.part_tiles;
 
     tile::start_packed_query<kDimQk, kRows, kThreads>(params, row, column, query_tile, thread);
     const tile::HeadRows head = tile::head_rows<kPages>(params, places, row.request, column);
-    const tile::RowCopier<kDimQk, kColumns, kThreads, kPages> keys(
+    const tile::RowCopier<kDimQk, kColumns, kThreads, kPages, kListed> keys(
         head.k, params.k_row * tile::kElementBytes, thread);
-    const tile::RowCopier<kDimV, kColumns, kThreads, kPages> values(
+    const tile::RowCopier<kDimV, kColumns, kThreads, kPages, kListed> values(
         head.v, params.v_row * tile::kElementBytes, thread);
-    const auto first_key = [&](int i) { return tiles.first_key(i); };
-    tile::KeyWindow<kColumns, kRuns, kPages, decltype(first_key)> window(params, places, row,
-                                                                         first_key, count, lane);
+    const auto key_of = [&](int i, int place) { return tiles.key(i, place); };
+    tile::KeyWindow<kColumns, kRuns, kPages, kListed, decltype(key_of)> window(params, places, row,
+                                                                               key_of, count, lane);
 
     tile::RowState<kRowTiles> state;
     float output[kRowTiles][kDimV / 8][4];
@@ -106,11 +108,11 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
     const unsigned value_lane = value_tiles + tile::LaneOffset<kDimV>::rows_first(lane);
 
     // The first kStages - 1 turns, which have current < 0, only start copies, so that tile 0 is in
-    // stage 0. `there` has the keys that are there of the tiles under way.
-    using Keys = tile::KeysThere<kColumns>;
-    Keys there[kStages];
+    // stage 0. `under_way` has the keys of the tiles whose copies were started.
+    using Keys = tile::StepKeys<kColumns>;
+    Keys under_way[kStages];
 #pragma unroll
-    for (int i = 0; i < kStages; ++i) there[i] = Keys::none();
+    for (int i = 0; i < kStages; ++i) under_way[i] = Keys::none();
     int stage = 1;
 #pragma unroll 1
     for (int current = 1 - kStages; current < count;
@@ -121,29 +123,29 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
       }
       // All warps find the same.
       window.begin_step();
-      there[kStages - 1] = Keys::none();
+      under_way[kStages - 1] = Keys::none();
       if (window.any()) {
         const int free_stage = stage == 0 ? kStages - 1 : stage - 1;
-        there[kStages - 1] = window.there();
-        keys.start(key_tiles + free_stage * kKeyBytes, there[kStages - 1],
+        under_way[kStages - 1] = window.keys();
+        keys.start(key_tiles + free_stage * kKeyBytes, under_way[kStages - 1].there,
                    [&](int look, int unit) { return window.k_offset(look, unit); });
-        values.start(value_tiles + free_stage * kValueBytes, there[kStages - 1],
+        values.start(value_tiles + free_stage * kValueBytes, under_way[kStages - 1].there,
                      [&](int look, int unit) { return window.v_offset(look, unit); });
       }
       ptx::commit_copies();
       window.end_step();
-      const Keys present = there[0];
+      const Keys present = under_way[0];
 #pragma unroll
-      for (int i = 0; i < kStages - 1; ++i) there[i] = there[i + 1];
+      for (int i = 0; i < kStages - 1; ++i) under_way[i] = under_way[i + 1];
       if (current < 0) continue;
       if (current == 0) query.keep();
-      if (!present.any()) continue;
+      if (!present.there.any()) continue;
 
       float scores[kRowTiles][kPieces][4];
       tile::multiply_scores<Element, kDimQk, kRowTiles, kColumns>(scores, query,
                                                                   key_lane + stage * kKeyBytes);
       tile::finish_packed_scores<Shape, Mask, ScoreMod>(
-          scores, params, row, first_key(current), present, lane, [&](int r, int half) {
+          scores, params, row, present, lane, [&](int r, int half) {
             int packed = warp_row + static_cast<int>(lane / 4) + 16 * r + 8 * half;
             // Opaque, so that no row's query and head are kept in registers over all tiles.
             ptx::make_opaque(packed);

@@ -18,15 +18,13 @@ __global__ void __launch_bounds__(kPackedRows* tile::kRowThreads)
   constexpr int kDim = Shape::kDimV;
   const int packed = static_cast<int>(threadIdx.x / tile::kRowThreads);
   const int thread = static_cast<int>(threadIdx.x % tile::kRowThreads);
-  const int works = params.tables.header->joined * params.columns;
+  const int works = params.tables.header->joined * params.row_columns;
   for (int at = static_cast<int>(blockIdx.x); at < works; at += static_cast<int>(gridDim.x)) {
-    const int column = at % params.columns;
-    const BatchRow& row = params.tables.rows[params.tables.joined[at / params.columns]];
+    const BatchRow& row = params.tables.rows[params.tables.joined[at / params.row_columns]];
+    const int column = row.column + at % params.row_columns;
     const tile::PackedRow here(params, row, column, packed);
     if (!here.exists) continue;
-    const auto slot = [&](int part) {
-      return tile::slot_row(params, row.slot + part, column, packed);
-    };
+    const auto slot = [&](int part) { return tile::slot_row(params, row, part, column, packed); };
     const tile::JoinedRow joined = tile::join([&](const auto& take) {
 #pragma unroll 4
       for (int part = 0; part < row.parts; ++part) {

@@ -44,6 +44,7 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
   constexpr int kKeys = kColumns / kWarps;
   constexpr int kStages = Shape::kStages;
   constexpr int kRuns = Shape::kRuns;
+  constexpr bool kListed = Shape::kListed;
   constexpr auto kPages = static_cast<Pages>(Shape::kPages);
   constexpr auto kScore = static_cast<Score>(Shape::kScore);
   using Weighing = tile::Weighing<ScoreMod, kScore>;
@@ -74,13 +75,13 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
       reinterpret_cast<float*>(shared_memory + kQueryBytes + kWarps * kStages * kStageBytes);
   const BatchHeader& header = *params.tables.header;
   const KeyPlaces places = header.places;
-  const int works = header.works * params.columns;
+  const int works = header.works * params.row_columns;
 
 #pragma unroll 1
   for (int at = static_cast<int>(blockIdx.x); at < works; at += static_cast<int>(gridDim.x)) {
-    const int column = at % params.columns;
-    const BatchWork work = params.tables.works[at / params.columns];
+    const BatchWork work = params.tables.works[at / params.row_columns];
     const BatchRow row = params.tables.rows[work.row];
+    const int column = row.column + at % params.row_columns;
     const int first_tile = work.part * params.part_tiles;
     const int left = row.tiles - first_tile;
     const int count = left < params.part_tiles ? left : params.part_tiles;
@@ -88,16 +89,16 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
     tile::start_packed_query<kDimQk, kPackedRows, kThreads>(params, row, column, query_tile,
                                                             thread);
     const tile::HeadRows head = tile::head_rows<kPages>(params, places, row.request, column);
-    const tile::RowCopier<kDimQk, kKeys, 32, kPages> keys(head.k,
-                                                          params.k_row * tile::kElementBytes, lane);
-    const tile::RowCopier<kDimV, kKeys, 32, kPages> values(
+    const tile::RowCopier<kDimQk, kKeys, 32, kPages, kListed> keys(
+        head.k, params.k_row * tile::kElementBytes, lane);
+    const tile::RowCopier<kDimV, kKeys, 32, kPages, kListed> values(
         head.v, params.v_row * tile::kElementBytes, lane);
-    const tile::PartTiles<kRuns, kColumns> tiles(row.runs, first_tile);
-    const auto first_key = [&](int i) {
-      return tiles.first_key(i) + static_cast<int>(warp) * kKeys;
+    const tile::PartTiles<kRuns, kColumns, kListed> tiles(params, row, column, first_tile);
+    const auto key_of = [&](int i, int place) {
+      return tiles.key(i, static_cast<int>(warp) * kKeys + place);
     };
-    tile::KeyWindow<kKeys, kRuns, kPages, decltype(first_key)> window(params, places, row,
-                                                                      first_key, count, lane);
+    tile::KeyWindow<kKeys, kRuns, kPages, kListed, decltype(key_of)> window(params, places, row,
+                                                                            key_of, count, lane);
 
     // The lane's two rows.
     const tile::PackedRow rows[2] = {
@@ -115,11 +116,11 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
     ptx::make_opaque(value_lane);
 
     // The first kStages - 1 turns, which have step < 0, only start copies, so that step 0 is in
-    // stage 0. `there` has the keys that are there of the steps under way.
-    using Keys = tile::KeysThere<kKeys>;
-    Keys there[kStages];
+    // stage 0. `under_way` has the keys of the steps whose copies were started.
+    using Keys = tile::StepKeys<kKeys>;
+    Keys under_way[kStages];
 #pragma unroll
-    for (int i = 0; i < kStages; ++i) there[i] = Keys::none();
+    for (int i = 0; i < kStages; ++i) under_way[i] = Keys::none();
     unsigned stage = kStageBytes;
 #pragma unroll 1
     for (int step = 1 - kStages; step < count;
@@ -129,33 +130,32 @@ __global__ void __launch_bounds__(Shape::kWarps * 32, Shape::kResident)
         __syncwarp();
       }
       window.begin_step();
-      there[kStages - 1] = Keys::none();
+      under_way[kStages - 1] = Keys::none();
       if (window.any()) {
         const unsigned to = mine + (stage == 0 ? (kStages - 1) * kStageBytes : stage - kStageBytes);
-        there[kStages - 1] = window.there();
-        keys.start(to, there[kStages - 1],
+        under_way[kStages - 1] = window.keys();
+        keys.start(to, under_way[kStages - 1].there,
                    [&](int look, int unit) { return window.k_offset(look, unit); });
-        values.start(to + kKeyBytes, there[kStages - 1],
+        values.start(to + kKeyBytes, under_way[kStages - 1].there,
                      [&](int look, int unit) { return window.v_offset(look, unit); });
       }
       ptx::commit_copies();
       window.end_step();
-      const Keys present = there[0];
+      const Keys present = under_way[0];
 #pragma unroll
-      for (int i = 0; i < kStages - 1; ++i) there[i] = there[i + 1];
+      for (int i = 0; i < kStages - 1; ++i) under_way[i] = under_way[i + 1];
       if (step < 0) continue;
       if (step == 0) {
         // Q has arrived with the first step; all warps have copied it.
         __syncthreads();
         query.keep();
       }
-      if (!present.any()) continue;
+      if (!present.there.any()) continue;
 
       float scores[1][kKeys / 8][4];
       tile::multiply_scores<Element, kDimQk, 1, kKeys>(scores, query,
                                                        static_cast<unsigned>(key_lane) + stage);
-      tile::finish_packed_scores<Shape, Mask, ScoreMod>(scores, params, row, first_key(step),
-                                                        present, lane,
+      tile::finish_packed_scores<Shape, Mask, ScoreMod>(scores, params, row, present, lane,
                                                         [&](int, int half) { return rows[half]; });
       float correction[1][2];
       tile::online_softmax<Weighing::score()>(state, scores, Weighing::factor(params.scale),

@@ -66,20 +66,26 @@ __device__ __forceinline__ Checked check(const PrepareParams& params, int r) {
     break_rule(kTooFewPages);
     request.keys = 0;
   }
+  if (params.listed.lists != nullptr) {
+    // What is wrong in a list was left out of it.
+    for (int head = 0; head < params.kv_heads; ++head) {
+      if (params.listed.lists[r * params.kv_heads + head].wrong != 0) break_rule(kWrongBlocks);
+    }
+  }
   return checked;
 }
 
-// How many tiles of rows a request with so many queries has.
-__device__ __forceinline__ int tiles_of(const BatchClass& of, int queries) {
-  return (queries + of.tile_queries - 1) / of.tile_queries;
+// How many BatchRows a request with so many queries has.
+__device__ __forceinline__ int rows_of(const BatchClass& of, int queries) {
+  return (queries + of.tile_queries - 1) / of.tile_queries * of.rows_of_tile;
 }
 
-// The request that a tile of rows belongs to: the last one that begins at or before it.
-__device__ __forceinline__ int request_of(const int* row_begin, int requests, int tile) {
+// The request that a BatchRow belongs to: the last one that begins at or before it.
+__device__ __forceinline__ int request_of(const int* row_begin, int requests, int row) {
   int low = 0, high = requests;
   while (high - low > 1) {
     const int middle = (low + high) / 2;
-    if (row_begin[middle] <= tile) {
+    if (row_begin[middle] <= row) {
       low = middle;
     } else {
       high = middle;
@@ -137,11 +143,11 @@ __global__ void __launch_bounds__(kPrepareThreads)
     // What another class computes is not here.
     const int queries = checked.request.queries;
     if (queries < of.least_queries || queries > of.most_queries) checked.request.queries = 0;
-    const int tiles = tiles_of(of, checked.request.queries);
-    const tile::Scanned of_rows = sum_of(tiles, sums);
+    const int count = rows_of(of, checked.request.queries);
+    const tile::Scanned of_rows = sum_of(count, sums);
     const long long rows_before = rows + of_rows.before;
     // Requests share no rows, so that these are no more than planned.
-    if (rows_before + tiles > tables.most_rows) {
+    if (rows_before + count > tables.most_rows) {
       checked.request.queries = 0;
       checked.status = min(checked.status, status_of(r, kWrongRows));
     }
@@ -159,7 +165,7 @@ __global__ void __launch_bounds__(kPrepareThreads)
   if (thread == 0) tables.row_begin[requests] = row_count;
   __syncthreads();
 
-  // Tiles of rows: what they see, their parts, and where the parts' states go.
+  // Rows: what they see, their parts, and where the parts' states go.
   long long works = 0, slots = 0, joined = 0;
   for (int first = 0; first < row_count; first += kPrepareThreads) {
     const int at = first + thread;
@@ -167,17 +173,28 @@ __global__ void __launch_bounds__(kPrepareThreads)
     if (at < row_count) {
       row.request = request_of(tables.row_begin, requests, at);
       const BatchRequest request = tables.requests[row.request];
-      const int first_query = (at - tables.row_begin[row.request]) * of.tile_queries;
+      const int of_request = at - tables.row_begin[row.request];
+      const int first_query = of_request / of.rows_of_tile * of.tile_queries;
       const int left = request.queries - first_query;
       row.q_row = request.q_begin + first_query;
       row.queries = left < of.tile_queries ? left : of.tile_queries;
       row.position = request.k_position + request.keys - request.queries + first_query;
       row.k_position = request.k_position;
+      row.column = of_request % of.rows_of_tile;
       if (row.queries > 0) {
-        row.runs = runs_of(params.forms, params.form_count, row.position, row.queries,
+        const ColumnForms& forms = of.forms[row.column];
+        row.runs = runs_of({params.forms + forms.some, forms.some_count},
+                           {params.forms + forms.all, forms.all_count}, row.position, row.queries,
                            row.k_position, request.keys);
       }
-      row.tiles = row.runs.tiles(of.tile_columns);
+      if (params.listed.lists == nullptr) {
+        row.tiles = row.runs.tiles(of.tile_columns);
+      } else {
+        const int head = row.column / of.head_tiles;
+        row.listed = params.listed.lists[row.request * params.kv_heads + head].count *
+                     params.listed.block_keys;
+        row.tiles = (row.listed + of.tile_columns - 1) / of.tile_columns;
+      }
       row.parts = row.tiles == 0 ? 1 : (row.tiles + of.part_tiles - 1) / of.part_tiles;
       if (row.queries <= 0) row.parts = 0;
     }
