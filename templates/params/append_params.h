@@ -9,7 +9,8 @@
 namespace annulus::kernels {
 
 enum : int {
-  kAppendThreads = 128,
+  kAppendThreads = 256,
+  kAppendResident = 3,     // CTAs of a multiprocessor that the registers allow
   kMostRotaryPairs = 512,  // elements that are rotated, by two
 };
 

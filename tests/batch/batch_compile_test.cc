@@ -68,7 +68,7 @@ TEST_CASE("no kernel of batches spills or uses local memory") {
       problem.rotary.order = order;
       if (++table % 3 == 0) problem.rotary.tables = Dtype::kFloat16;
       cases.push_back({"append_rows", append_spec(problem, table % 2 == 0 ? ampere : hopper),
-                       8 * kernels::kAppendThreads});
+                       kernels::kAppendResident * kernels::kAppendThreads});
     }
   }
   const auto library = test::nvrtc();

@@ -177,10 +177,27 @@ __device__ __forceinline__ char* element(void* data, long long at) {
   return static_cast<char*>(data) + at * tile::kElementBytes;
 }
 
+// Deals pieces out to threads, from one tensor to the next: threads that a short tensor has no
+// piece for begin with the one behind it.
+class Pieces {
+ public:
+  // Which of the next `count` pieces is the thread's first; others follow kAppendThreads apart.
+  __device__ __forceinline__ int take(int count) {
+    const int first = (static_cast<int>(threadIdx.x) - taken_) & (kAppendThreads - 1);
+    taken_ += count;
+    return first;
+  }
+
+ private:
+  static_assert((kAppendThreads & (kAppendThreads - 1)) == 0, "threads are numbered by bits");
+  int taken_ = 0;
+};
+
 // Copies the heads of a row, a piece of 16 bytes by a thread.
-__device__ __forceinline__ void copy_heads(char* to, long long to_head, const char* from,
-                                           long long from_head, int heads, int chunks) {
-  for (int i = static_cast<int>(threadIdx.x); i < heads * chunks; i += kAppendThreads) {
+__device__ __forceinline__ void copy_heads(Pieces& pieces, char* to, long long to_head,
+                                           const char* from, long long from_head, int heads,
+                                           int chunks) {
+  for (int i = pieces.take(heads * chunks); i < heads * chunks; i += kAppendThreads) {
     const int head = i / chunks;
     const int chunk = (i - head * chunks) * 16;
     ptx::store_global_16(element(to, head * to_head) + chunk,
@@ -191,7 +208,7 @@ __device__ __forceinline__ void copy_heads(char* to, long long to_head, const ch
 // The same, rotated. A thread has the one or two pieces that hold whole pairs. Pieces that are not
 // rotated stay as they are where they are at their place already.
 template <typename Shape>
-__device__ __forceinline__ void rotate_heads(const AppendParams& params,
+__device__ __forceinline__ void rotate_heads(Pieces& pieces, const AppendParams& params,
                                              const tile::SharedRotations& rotations, char* to,
                                              long long to_head, const char* from,
                                              long long from_head, int heads) {
@@ -200,7 +217,7 @@ __device__ __forceinline__ void rotate_heads(const AppendParams& params,
   const int rotated = params.pairs / (kHalves ? 8 : 4);
   const int apart = kHalves ? rotated : 0;  // pieces from one of a pair to the other
   const int units = to == from ? rotated : params.chunks_qk - apart;
-  for (int i = static_cast<int>(threadIdx.x); i < heads * units; i += kAppendThreads) {
+  for (int i = pieces.take(heads * units); i < heads * units; i += kAppendThreads) {
     const int head = i / units;
     const int unit = i - head * units;
     const char* source = element(from, head * from_head) + unit * 16;
@@ -230,7 +247,7 @@ __device__ __forceinline__ void rotate_heads(const AppendParams& params,
 }  // namespace
 
 template <typename Shape>
-__global__ void __launch_bounds__(kAppendThreads)
+__global__ void __launch_bounds__(kAppendThreads, kAppendResident)
     append_rows(const __grid_constant__ AppendParams params) {
   constexpr bool kRotates = static_cast<Rotary>(Shape::kRotary) != Rotary::kNone;
   const int row = static_cast<int>(blockIdx.x);
@@ -249,6 +266,7 @@ __global__ void __launch_bounds__(kAppendThreads)
   const NewRow here = found;
   if (!here.exists) return;
 
+  Pieces pieces;
   const auto from = [&](const RowsParams& rows) { return element(rows.data, row * rows.row); };
   if constexpr (kRotates) {
     const bool is_position = params.turns != nullptr
@@ -270,19 +288,19 @@ __global__ void __launch_bounds__(kAppendThreads)
     const tile::SharedRotations rotations = {ptx::shared_address(cosines),
                                              ptx::shared_address(sines)};
     if (params.q.data != nullptr) {
-      rotate_heads<Shape>(params, rotations,
+      rotate_heads<Shape>(pieces, params, rotations,
                           element(params.rotated_q.data, row * params.rotated_q.row),
                           params.rotated_q.head, from(params.q), params.q.head, params.heads);
     }
     if (!here.place.exists) return;
-    rotate_heads<Shape>(params, rotations, element(params.k.data, here.place.k), params.k.head,
-                        from(params.new_k), params.new_k.head, params.kv_heads);
+    rotate_heads<Shape>(pieces, params, rotations, element(params.k.data, here.place.k),
+                        params.k.head, from(params.new_k), params.new_k.head, params.kv_heads);
   } else {
     if (!here.place.exists) return;
-    copy_heads(element(params.k.data, here.place.k), params.k.head, from(params.new_k),
+    copy_heads(pieces, element(params.k.data, here.place.k), params.k.head, from(params.new_k),
                params.new_k.head, params.kv_heads, params.chunks_qk);
   }
-  copy_heads(element(params.v.data, here.place.v), params.v.head, from(params.new_v),
+  copy_heads(pieces, element(params.v.data, here.place.v), params.v.head, from(params.new_v),
              params.new_v.head, params.kv_heads, params.chunks_v);
 }
 
