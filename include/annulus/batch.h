@@ -67,6 +67,9 @@ struct BatchProblem {
   // others, exactly. A multiple of 16; how it goes with page_rows does not matter.
   std::int64_t block_keys = 0;
   std::int64_t most_blocks = 0;  // entries of such a list; at least 1 with block_keys, else 0
+  // Rows of Q have limits of their own besides the pattern (BatchMetadata::row_end, tree_bits), as
+  // verifying drafts of speculative decoding needs.
+  bool row_limits = false;
 
   bool want_lse = false;                 // write LSE; needs the state not to be carried out
   LseBase lse_base = LseBase::kNatural;  // base of the LSE that is written
@@ -126,6 +129,15 @@ struct BatchMetadata {
   // keys i C to (i + 1) C - 1 of the request. One that is named twice counts once, one that has no
   // key of the request is none, and the status names either.
   const std::int32_t* blocks = nullptr;
+
+  // With BatchProblem::row_limits; at least one of them is given. Read by every run() as well.
+  // [rows]: a row of Q sees only the first row_end[row] keys of its request. Where K and V are
+  // sharded between ranks, a rank's part of a row's keys cannot be said by lengths and positions.
+  const std::int32_t* row_end = nullptr;
+  // [rows], 8-byte aligned: of the newest 64 keys of its request a row of Q sees only those whose
+  // bits are set; bit i is key k_length - 1 - i. Trees of drafts (Cai et al., Medusa, 2024) are
+  // said so: a row's bits are those of its ancestors and its own. Older keys are seen as ever.
+  const std::uint64_t* tree_bits = nullptr;
 };
 
 // Distances in elements. Those of K and V: key j of a request, head h, is at
@@ -182,13 +194,14 @@ enum class BatchRule : int {
   kPosition = 7,   // positions beyond 2^30
   kPage = 8,       // a page number beyond BatchOperands::k_pages or v_pages; found by run()
   kBlocks = 9,     // a block that has no key of the request, or is named twice
+  kRowEnd = 10,    // a row_end below 0 or beyond the request's keys
 };
 ANNULUS_EXPORT const char* to_string(BatchRule rule);  // a few words: "rows of Q that descend"
 
 // What prepare() and the runs behind it have found. Where there are more requests than planned, the
 // first of them are computed. A request that breaks kRows or kRowsOfOne has no queries, one that
-// breaks another rule no keys (kPage: not those of that page; kBlocks: all others that it lists);
-// all other requests are right.
+// breaks another rule no keys (kPage: not those of that page; kBlocks: all others that it lists;
+// kRowEnd: in that row none, or all); all other requests are right.
 struct BatchStatus {
   BatchRule rule = BatchRule::kNone;  // the first that the request breaks
   std::int64_t request = 0;           // the first that breaks one

@@ -66,12 +66,14 @@ typedef struct annulus_batch_problem {
   // others. A multiple of 16.
   int64_t block_keys;
   int64_t most_blocks;  // entries of such a list; at least 1 with block_keys, else 0
+  // 0 or 1: rows of Q have limits of their own (annulus_batch_metadata.row_end, tree_bits).
+  int32_t row_limits;
 } annulus_batch_problem;
 
 #define ANNULUS_BATCH_PROBLEM_INIT                                                          \
   {                                                                                         \
     sizeof(annulus_batch_problem), 1, 1, 0, 0, NULL, NULL, 0.0, 0.0, {0, 0, 0, 0, 0}, 0, 0, \
-        ANNULUS_BFLOAT16, 0, ANNULUS_LSE_NATURAL, 0, 0, 0, 0                                \
+        ANNULUS_BFLOAT16, 0, ANNULUS_LSE_NATURAL, 0, 0, 0, 0, 0                             \
   }
 
 // Whether the problem is valid, without a device; the error names the wrong value. Whether there is
@@ -188,12 +190,19 @@ typedef struct annulus_batch_metadata {
   // head of K and V of a request looks at, in any order; -1 where there is none. Read by
   // annulus_batch_plan_prepare alone.
   const int32_t* blocks;
+  // With annulus_batch_problem.row_limits, at least one of them; read by every run as well.
+  // [rows]: a row of Q sees only the first row_end[row] keys of its request.
+  const int32_t* row_end;
+  // [rows], 8-byte aligned: of the newest 64 keys of its request a row of Q sees only those whose
+  // bits are set; bit i is key k_length - 1 - i. A tree of drafts gives each row its ancestors'
+  // bits and its own.
+  const uint64_t* tree_bits;
 } annulus_batch_metadata;
 
 #define ANNULUS_BATCH_METADATA_INIT                                                           \
   {                                                                                           \
     sizeof(annulus_batch_metadata), NULL, NULL, NULL, NULL, {NULL, NULL, 0}, {NULL, NULL, 0}, \
-        NULL, NULL, NULL                                                                      \
+        NULL, NULL, NULL, NULL, NULL                                                          \
   }
 
 // Puts one launch on `stream`, two with lists of blocks, that make the lists of works of a step,
@@ -275,7 +284,8 @@ typedef enum annulus_batch_rule {
   ANNULUS_RULE_ALL_KEYS = 6,     // with this request the keys of all are beyond the bound
   ANNULUS_RULE_POSITION = 7,     // positions beyond 2^30
   ANNULUS_RULE_PAGE = 8,         // a page number that is no page; found by a run
-  ANNULUS_RULE_BLOCKS = 9        // a block that has no key of the request, or is named twice
+  ANNULUS_RULE_BLOCKS = 9,       // a block that has no key of the request, or is named twice
+  ANNULUS_RULE_ROW_END = 10      // a row_end below 0 or beyond the request's keys
 } annulus_batch_rule;
 
 // "positions beyond 2^30", ...; "an unknown rule" for any other number.

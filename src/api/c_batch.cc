@@ -38,11 +38,13 @@ constexpr annulus_batch_rule c_rule(BatchRule rule) {
       return ANNULUS_RULE_PAGE;
     case BatchRule::kBlocks:
       return ANNULUS_RULE_BLOCKS;
+    case BatchRule::kRowEnd:
+      return ANNULUS_RULE_ROW_END;
   }
   return ANNULUS_RULE_NONE;
 }
 constexpr bool same_numbers() {
-  for (int rule = 0; rule <= ANNULUS_RULE_BLOCKS; ++rule) {
+  for (int rule = 0; rule <= ANNULUS_RULE_ROW_END; ++rule) {
     if (static_cast<int>(c_rule(static_cast<BatchRule>(rule))) != rule) return false;
   }
   return true;
@@ -82,6 +84,7 @@ BatchProblem problem_of(const annulus_batch_problem* given) {
   problem.page_rows = c.page_rows;
   problem.block_keys = c.block_keys;
   problem.most_blocks = c.most_blocks;
+  problem.row_limits = truth("row_limits", c.row_limits);
   problem.want_lse = truth("want_lse", c.want_lse);
   problem.lse_base = static_cast<LseBase>(c.lse_base);
   problem.carry_in = truth("carry_in", c.carry_in);

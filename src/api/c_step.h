@@ -35,7 +35,9 @@ inline BatchMetadata metadata_of(const annulus_batch_metadata* given) {
           .v_pages = table(c.v_pages),
           .k_begin = c.k_begin,
           .v_begin = c.v_begin,
-          .blocks = c.blocks};
+          .blocks = c.blocks,
+          .row_end = c.row_end,
+          .tree_bits = c.tree_bits};
 }
 
 }  // namespace annulus::api

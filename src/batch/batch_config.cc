@@ -136,6 +136,7 @@ jit::KernelSpec rows_spec(const BatchConfig& config, const BatchFeatures& featur
       Constant::integer("kRuns", features.runs),
       Constant::integer("kPages", static_cast<int>(features.pages)),
       Constant::boolean("kListed", features.listed),
+      Constant::boolean("kRowLimits", features.row_limits),
       Constant::boolean("kQueryInRegisters", config.query_in_registers)};
   return attention::forward_spec(config.kernel->entry, config.kernel->source, config.stages, own,
                                  features.attention, arch);

@@ -73,8 +73,9 @@ BatchConfig choose_config(const BatchKernel& kernel, const attention::Dims& dims
 struct BatchFeatures {
   attention::KernelFeatures attention;
   kernels::Pages pages = kernels::Pages::kNone;
-  int runs = 1;         // most_runs() of the pattern's forms
-  bool listed = false;  // whether heads of keys have lists of blocks
+  int runs = 1;             // most_runs() of the pattern's forms
+  bool listed = false;      // whether heads of keys have lists of blocks
+  bool row_limits = false;  // whether rows of Q have limits of their own
 };
 jit::KernelSpec rows_spec(const BatchConfig& config, const BatchFeatures& features, jit::Arch arch);
 jit::KernelSpec combine_spec(const BatchFeatures& features, jit::Arch arch);

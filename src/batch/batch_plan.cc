@@ -268,7 +268,8 @@ BatchPlanData make_plan(const BatchProblem& given, const BatchOptions& options,
   for (ClassPlan& of : plan.classes) add_forms(&plan, &of);
   plan.features = {.attention = attention::features_of(one),
                    .pages = pages_of(problem),
-                   .listed = problem.block_keys > 0};
+                   .listed = problem.block_keys > 0,
+                   .row_limits = problem.row_limits};
   for (const HeadForms& forms : plan.forms) {
     plan.features.runs = std::max(plan.features.runs, most_runs(forms));
   }
@@ -382,6 +383,8 @@ const char* to_string(BatchRule rule) {
       return "a page number that is no page";
     case BatchRule::kBlocks:
       return "a block beyond its keys, or one that is named twice";
+    case BatchRule::kRowEnd:
+      return "a row whose keys end below 0 or beyond the request's";
   }
   return "an unknown rule";
 }

@@ -196,12 +196,25 @@ void BatchRunner::check_workspace(const void* workspace) const {
              address, plan_.workspace_bytes);
 }
 
-// Lists of blocks, which only a problem with blocks has.
-void BatchRunner::check_blocks(const BatchMetadata& metadata) const {
+// What only some problems have: lists of blocks, limits of rows.
+void BatchRunner::check_extras(const BatchMetadata& metadata) const {
   if (plan_.features.listed) {
     check_address("blocks", metadata.blocks, 4);
   } else {
     check_unused("blocks", metadata.blocks, "the problem has no lists of blocks (block_keys)");
+  }
+  if (!plan_.features.row_limits) {
+    constexpr const char* kReason = "the problem's rows have no limits of their own (row_limits)";
+    check_unused("row_end", metadata.row_end, kReason);
+    check_unused("tree_bits", metadata.tree_bits, kReason);
+    return;
+  }
+  check_optional("row_end", metadata.row_end, 4);
+  check_optional("tree_bits", metadata.tree_bits, 8);
+  if (metadata.row_end == nullptr && metadata.tree_bits == nullptr) {
+    base::fail(ErrorCode::kInvalidArgument,
+               "row_end and tree_bits are null, but the problem's rows have limits of their own "
+               "(row_limits); give one of them");
   }
 }
 
@@ -209,7 +222,7 @@ void BatchRunner::prepare(device::LaunchSink& to, const BatchMetadata& metadata,
                           void* workspace) const {
   check_workspace(workspace);
   check_metadata(metadata, plan_.problem.page_rows);
-  check_blocks(metadata);
+  check_extras(metadata);
   kernels::PrepareParams params = prepare_params_;
   params.q_begin = metadata.q_begin;
   params.k_length = metadata.k_length;
@@ -219,6 +232,8 @@ void BatchRunner::prepare(device::LaunchSink& to, const BatchMetadata& metadata,
   for (std::size_t i = 0; i < classes_.size(); ++i) {
     params.classes[i].tables = tables_of(plan_.classes[i], plan_.problem.most, workspace);
   }
+  params.limits = {metadata.row_end,
+                   reinterpret_cast<const unsigned long long*>(metadata.tree_bits)};
   if (plan_.features.listed) {
     const BatchProblem& problem = plan_.problem;
     params.listed = block_tables_of(plan_, workspace);

@@ -32,7 +32,7 @@ class BatchRunner {
 
  private:
   void check_workspace(const void* workspace) const;
-  void check_blocks(const BatchMetadata& metadata) const;
+  void check_extras(const BatchMetadata& metadata) const;
   void check(const BatchOperands& operands) const;
   // The kernels of a class, and what they are told of it.
   struct Class {

@@ -110,6 +110,16 @@ struct KeyRuns {
     for (int i = 0; i < kRuns; ++i) all = all || (from >= full_begin[i] && to <= full_end[i]);
     return all;
   }
+  // From now on only keys before `some_end` are seen, and only those before `all_end` by all.
+  ANNULUS_ON_BOTH void limit(int some_end, int all_end) {
+    const auto cut = [](int& at, int most) { at = at < most ? at : most; };
+    ANNULUS_UNROLL
+    for (int i = 0; i < kMostRuns; ++i) {
+      cut(begin[i], some_end);
+      cut(end[i], some_end);
+      cut(full_end[i], all_end);
+    }
+  }
   // The first tile of run i, of tiles of so many keys, that is not the last one of the run before.
   ANNULUS_ON_BOTH int first_tile(int i, int columns) const {
     const int first = begin[i] / columns;
@@ -218,6 +228,7 @@ struct alignas(16) BatchRow {
   int slot;        // of its first part, where it has several
   int column;      // the first one that it is for: BatchParams::row_columns
   int listed;      // keys of its list of blocks: no more are numbered by its tiles
+  int keys;        // of the request
   KeyRuns runs;
 };
 
@@ -259,10 +270,19 @@ enum Rule : unsigned {
   kWrongPosition = 7,
   kNoSuchPage = 8,   // found by a run, in the entry of a key that is seen
   kWrongBlocks = 9,  // a block outside the request's keys, or named twice
+  kWrongRowEnd = 10,
 };
 ANNULUS_ON_BOTH unsigned status_of(int request, Rule rule) {
   return static_cast<unsigned>(request) * 16u + rule;
 }
+
+// What single rows of Q may see besides the pattern, of each row; either may be null.
+struct RowLimits {
+  const int* row_end;  // only keys before this one
+  // Of the request's newest 64 keys only those whose bits are set: bit i is the i-th newest one.
+  const unsigned long long* tree_bits;
+};
+enum : int { kTreeKeys = 64 };
 
 // The head of a workspace.
 struct alignas(16) BatchHeader {
@@ -271,6 +291,7 @@ struct alignas(16) BatchHeader {
   int joined;  // rows with several parts
   BatchStatus status;
   KeyPlaces places;
+  RowLimits limits;
 };
 
 // A request's own numbers after clamping.
@@ -344,6 +365,7 @@ struct PrepareParams {
   const int* requests;    // null: most_requests
   const int* k_position;  // [requests], or null: 0
   KeyPlaces places;
+  RowLimits limits;
   BatchClass classes[kMostClasses];  // one for each CTA
   const RowForm* forms;
   BlockTables listed;

@@ -9,6 +9,7 @@
 #include "tile/masking.cuh"
 #include "tile/part_tiles.cuh"
 #include "tile/position_terms.cuh"
+#include "tile/row_limits.cuh"
 #include "tile/score.cuh"
 #include "tile/score_mod.cuh"
 
@@ -62,6 +63,10 @@ __device__ __forceinline__ void finish_run_scores(float (&scores)[kRowTiles][kPi
             MaskContext<kColumns>{params.mask, nullptr, kTileAllVisible, 0, 0, 0, 0, row.head,
                                   tile.request},
             tile.position + row.query, k);
+        if constexpr (Shape::kRowLimits) {
+          visible = visible & limited_columns<kColumns>(params.tables.header->limits, tile, row,
+                                                        first_key, lane);
+        }
       }
       hide(scores[r], half, 0, existing & visible);
     }

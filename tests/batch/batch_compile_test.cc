@@ -36,7 +36,8 @@ BatchFeatures all(const attention::Dims& dims) {
                                 "m.documents(3, 4, q, k))"},
           .pages = kernels::Pages::kAny,
           .runs = kernels::kMostRuns,
-          .listed = true};
+          .listed = true,
+          .row_limits = true};
 }
 
 TEST_CASE("no kernel of batches spills or uses local memory") {

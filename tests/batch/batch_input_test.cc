@@ -286,6 +286,7 @@ TEST_CASE("what the host can see is a typed error") {
   bad_prepare([](BatchMetadata* m) { m->k_pages.width = 0; });
   bad_prepare([](BatchMetadata* m) { m->k_begin = m->k_length; });
   bad_prepare([](BatchMetadata* m) { m->blocks = m->k_length; });
+  bad_prepare([](BatchMetadata* m) { m->row_end = m->k_length; });
   const auto bad_run = [&](const std::function<void(BatchOperands*)>& spoil) {
     BatchOperands operands = step.operands();
     spoil(&operands);

@@ -123,7 +123,8 @@ std::vector<Mutant> mutants() {
   };
 }
 
-// Mistakes that only batches with lists of blocks, whose heads see different keys, can notice.
+// Mistakes that only batches with lists of blocks and limits of rows, whose heads see different
+// keys, can notice.
 std::vector<Mutant> mutants_of_columns() {
   return {
       {"nothing is changed", {}, {"nothing"}},
@@ -147,6 +148,15 @@ std::vector<Mutant> mutants_of_columns() {
        {{kPrepare, "const ColumnForms& forms = of.forms[row.column];",
          "const ColumnForms& forms = of.forms[0];"}},
        kElsewhere},
+      {"the newest keys are those of any tree",
+       {{"tile/row_limits.cuh", "(tree >> (newer & (kernels::kTreeKeys - 1)) & 1) != 0", "true"}},
+       kWrong},
+      {"a row ends where its tile does",
+       {{"tile/row_limits.cuh", "key < end && in_tree", "in_tree"}},
+       kWrong},
+      {"all rows of a tile see its newest keys",
+       {{kPrepare, "all_end = min(all_end, row->keys - kTreeKeys);", ""}},
+       kWrong},
       {"parts of columns share a slot",
        {{kRow, "(static_cast<long long>(tile.slot + part) * params.row_columns + column",
          "(static_cast<long long>(part) * params.row_columns + column"}},
@@ -197,11 +207,14 @@ TEST_CASE("mistakes in the kernels of batches are noticed") {
 }
 
 TEST_CASE("mistakes where columns see different keys are noticed") {
-  const std::vector<Request> requests = {{1, 300, 0, 1}, {2, 290, 0, 2}, {3, 200, 5, 3}};
+  const std::vector<Request> requests = {{1, 300, 0, 1}, {3, 258, 0, 2}, {3, 200, 5, 3},
+                                         {3, 258, 0, 5}, {3, 258, 0, 6}, {3, 258, 0, 7},
+                                         {3, 258, 0, 8}};
   BatchProblem problem = problem_for(requests);
   problem.pattern = Pattern::parse("head_groups(2, causal, causal & window(150, 0))");
   problem.block_keys = 32;
   problem.most_blocks = 8;
+  problem.row_limits = true;
   try_all(mutants_of_columns(), problem, requests);
 }
 

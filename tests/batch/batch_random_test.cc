@@ -67,6 +67,7 @@ class Structure {
     problem_.lse_base = random_.below(2) == 0 ? LseBase::kNatural : LseBase::kTwo;
     pages_ = random_.below(4);
     if (random_.below(4) == 0) problem_.block_keys = 16;
+    problem_.row_limits = random_.below(4) == 0;
   }
   // With pages of another size whose kernel is the same.
   BatchProblem problem(base::Random& random) const {
@@ -144,11 +145,11 @@ TEST_CASE("random batches give the oracle's answers") {
     const BatchPlan plan = plan_batch(device, problem, draw.options());
     const BatchCase step(device, plan, requests, placing);
     step.run();
-    const std::string name =
-        fmt::format("batch {}: {}/{} heads of {}/{}, {}, {}, pages of {}, {} blocks of {}{}", seed,
-                    problem.heads, problem.kv_heads, problem.dim_qk, problem.dim_v,
-                    problem.pattern.to_string(), problem.score.to_string(), problem.page_rows,
-                    problem.most_blocks, problem.block_keys, placing.nan ? ", NaN in between" : "");
+    const std::string name = fmt::format(
+        "batch {}: {}/{} heads of {}/{}, {}, {}, pages of {}, {} blocks of {}{}{}", seed,
+        problem.heads, problem.kv_heads, problem.dim_qk, problem.dim_v, problem.pattern.to_string(),
+        problem.score.to_string(), problem.page_rows, problem.most_blocks, problem.block_keys,
+        problem.row_limits ? ", rows with limits" : "", placing.nan ? ", NaN in between" : "");
     test::check_answers(plan.problem(), requests, step.answers(), name);
     // No entry of a page that nobody owns was taken for one.
     if (plan.status(step.workspace()).rule != BatchRule::kNone)

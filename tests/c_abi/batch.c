@@ -195,6 +195,37 @@ static void with_blocks(const sample_batch* batch) {
   CHECK_OK(annulus_batch_plan_destroy(plan));
 }
 
+// Ends that hide nothing, then one beyond the request's keys.
+static void with_limits(const sample_batch* batch) {
+  int32_t row_end[kRows];
+  annulus_batch_problem problem = batch->problem;
+  annulus_batch_metadata metadata = batch->metadata;
+  annulus_batch_plan* plan = NULL;
+  annulus_batch_status status = ANNULUS_BATCH_STATUS_INIT;
+  size_t bytes = 0;
+  void* workspace = NULL;
+  for (int i = 0; i < kRows; ++i) row_end[i] = i < kCut ? kCut : kRows;
+  problem.row_limits = 1;
+  CHECK_OK(annulus_batch_plan_create(batch->made->device, &problem, NULL, &plan));
+  CHECK_OK(annulus_batch_plan_workspace_bytes(plan, &bytes));
+  CHECK_OK(annulus_device_allocate(batch->made->device, bytes, &workspace));
+  CHECK_FAILS(annulus_batch_plan_prepare(plan, NULL, &metadata, workspace),
+              ANNULUS_INVALID_ARGUMENT, "row_end and tree_bits are null");
+  metadata.row_end = put(batch->made, row_end, kRows);
+  CHECK_FAILS(annulus_batch_plan_prepare(batch->plan, NULL, &metadata, batch->workspace),
+              ANNULUS_INVALID_ARGUMENT, "row_end is given");
+  sample_clear(batch->made);
+  CHECK_OK(annulus_batch_plan_prepare(plan, NULL, &metadata, workspace));
+  CHECK_OK(annulus_batch_plan_run(plan, NULL, &batch->operands, workspace));
+  check_answer(batch);
+  row_end[kCut - 1] = kCut + 1;
+  metadata.row_end = put(batch->made, row_end, kRows);
+  CHECK_OK(annulus_batch_plan_prepare(plan, NULL, &metadata, workspace));
+  CHECK_OK(annulus_batch_plan_get_status(plan, workspace, &status));
+  CHECK(status.rule == ANNULUS_RULE_ROW_END && status.request == 0);
+  CHECK_OK(annulus_batch_plan_destroy(plan));
+}
+
 // Numbers that only the device sees.
 static void broken_rules(sample_batch* batch) {
   static const int32_t too_long[] = {kCut, kRows + 1};
@@ -211,7 +242,7 @@ static void broken_rules(sample_batch* batch) {
   check_status_is(batch, ANNULUS_RULE_PAGE, 0);
   CHECK(strstr(annulus_batch_rule_text(ANNULUS_RULE_PAGE), "page") != NULL);
   CHECK(strcmp(annulus_batch_rule_text(ANNULUS_RULE_POSITION), "positions beyond 2^30") == 0);
-  CHECK(strcmp(annulus_batch_rule_text(10), "an unknown rule") == 0);
+  CHECK(strcmp(annulus_batch_rule_text(11), "an unknown rule") == 0);
   CHECK(strcmp(annulus_batch_rule_text(-1), "an unknown rule") == 0);
   CHECK_OK(annulus_batch_plan_prepare(batch->plan, NULL, &batch->metadata, batch->workspace));
 }
@@ -328,6 +359,7 @@ void test_batch(void) {
   in_place(batch);
   without_pages(batch);
   with_blocks(batch);
+  with_limits(batch);
   broken_rules(batch);
   wrong_problems(batch);
   wrong_steps(batch);

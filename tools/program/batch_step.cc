@@ -99,6 +99,7 @@ BatchStep::BatchStep(const Device& device, const BatchPlan& plan,
   metadata_.requests = put({static_cast<std::int32_t>(requests_.size())});
   place_keys();
   if (problem.block_keys > 0) place_blocks();
+  if (problem.row_limits) place_limits();
   place_rows();
   workspace_ = device_.allocate(plan_.workspace_bytes());
 }
@@ -148,6 +149,25 @@ void BatchStep::place_blocks() {
     }
   }
   metadata_.blocks = put(std::move(entries));
+}
+
+// Rows of nobody have ends and bits of nobody.
+void BatchStep::place_limits() {
+  const std::int64_t rows = std::max<std::int64_t>(rows_, 1);
+  std::vector<std::int32_t> row_end(size(rows), kUnused);
+  std::vector<std::int32_t> words(size(rows, 2), kUnused);
+  for (std::size_t r = 0; r < requests_.size(); ++r) {
+    const RowLimits limits = limits_of(requests_[r]);
+    for (std::size_t row = 0; row < limits.row_end.size(); ++row) {
+      const std::size_t at = size(q_begin_[r]) + row;
+      row_end[at] = limits.row_end[row];
+      const std::uint64_t bits = limits.tree_bits[row];
+      words[2 * at] = static_cast<std::int32_t>(bits & 0xffffffffu);
+      words[2 * at + 1] = static_cast<std::int32_t>(bits >> 32);
+    }
+  }
+  metadata_.row_end = put(std::move(row_end));
+  metadata_.tree_bits = reinterpret_cast<const std::uint64_t*>(put(std::move(words)));
 }
 
 void* BatchStep::put_nan(std::size_t bytes) {

@@ -56,6 +56,7 @@ class BatchStep {
   void place_rows();
   void place_keys();
   void place_blocks();
+  void place_limits();
 
   Device device_;
   BatchPlan plan_;

@@ -89,6 +89,58 @@ Pattern listed_keys(const BatchProblem& problem, const Request& request) {
 
 }  // namespace
 
+RowLimits limits_of(const Request& request) {
+  constexpr std::int64_t kTreeRows = 12;
+  RowLimits limits;
+  base::Random random(request.seed * 4241 + static_cast<std::uint64_t>(request.queries));
+  const bool is_tree = request.queries <= kTreeRows && request.queries <= request.keys;
+  const std::int64_t before = request.keys - request.queries;
+  for (std::int64_t row = 0; row < request.queries; ++row) {
+    const std::int64_t end = random.below(3) > 0
+                                 ? request.keys
+                                 : random.below(static_cast<std::uint32_t>(request.keys + 1));
+    limits.row_end.push_back(static_cast<std::int32_t>(end));
+    std::uint64_t bits = ~std::uint64_t{0};
+    if (is_tree) {
+      // What is older than the drafts, or what the parent sees; and the row itself.
+      const auto parent =
+          static_cast<std::int64_t>(random.below(static_cast<std::uint32_t>(row + 1))) - 1;
+      bits =
+          parent < 0 ? bits << request.queries : limits.tree_bits[static_cast<std::size_t>(parent)];
+      bits |= std::uint64_t{1} << (request.keys - 1 - (before + row));
+    }
+    limits.tree_bits.push_back(bits);
+  }
+  return limits;
+}
+
+namespace {
+
+// What their limits let the rows of a request see.
+Pattern limited_keys(const Request& request) {
+  const RowLimits limits = limits_of(request);
+  const std::int64_t first_q = request.position + request.keys - request.queries;
+  Pattern seen = keys(0, 0);
+  for (std::int64_t row = 0; row < request.queries; ++row) {
+    const std::uint64_t bits = limits.tree_bits[static_cast<std::size_t>(row)];
+    Pattern of_row =
+        keys(request.position - kMaxPosition / 2, request.position + request.keys - 64);
+    for (int i = 0; i < 64; ++i) {
+      if ((bits >> i & 1) == 0) continue;
+      const std::int64_t key = request.position + request.keys - 1 - i;
+      int more = 0;  // of older keys behind it
+      while (i + 1 < 64 && (bits >> (i + 1) & 1) != 0) ++i, ++more;
+      of_row = of_row | keys(key - more, key + 1);
+    }
+    const std::int64_t end = request.position + limits.row_end[static_cast<std::size_t>(row)];
+    seen = seen | (queries(first_q + row, first_q + row + 1) & of_row &
+                   keys(request.position - kMaxPosition / 2, end));
+  }
+  return seen;
+}
+
+}  // namespace
+
 Problem problem_of(const BatchProblem& problem, const Request& request, std::int64_t number) {
   Problem one;
   one.heads = problem.heads;
@@ -100,6 +152,7 @@ Problem problem_of(const BatchProblem& problem, const Request& request, std::int
   one.dtype = problem.dtype;
   one.pattern = problem.pattern;
   if (problem.block_keys > 0) one.pattern = one.pattern & listed_keys(problem, request);
+  if (problem.row_limits) one.pattern = one.pattern & limited_keys(request);
   one.score = problem.score;
   if (problem.score.score_mod) {
     static const std::regex kBatch("\\bb\\b");

@@ -27,6 +27,14 @@ BatchBounds bounds_of(const std::vector<Request>& requests);
 std::vector<std::vector<std::int32_t>> blocks_of(const BatchProblem& problem,
                                                  const Request& request);
 
+// With BatchProblem::row_limits: how many keys each row of the request sees at most, and the bits
+// of its tree of drafts, whose rows have parents at random. Trees are of few rows.
+struct RowLimits {
+  std::vector<std::int32_t> row_end;
+  std::vector<std::uint64_t> tree_bits;
+};
+RowLimits limits_of(const Request& request);
+
 // A request as a problem of its own. `number` is its own in the batch, which is b in a score
 // expression.
 Problem problem_of(const BatchProblem& problem, const Request& request, std::int64_t number = 0);

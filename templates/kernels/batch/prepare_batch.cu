@@ -75,6 +75,25 @@ __device__ __forceinline__ Checked check(const PrepareParams& params, int r) {
   return checked;
 }
 
+// Takes what single rows may not see from what their tile sees. Returns whether some row has a
+// number of keys that its request does not have.
+__device__ __forceinline__ bool limit_rows(const RowLimits& limits, BatchRow* row) {
+  bool is_wrong = false;
+  int some_end = row->keys, all_end = row->keys;
+  if (limits.row_end != nullptr) {
+    some_end = 0;
+    for (int i = 0; i < row->queries; ++i) {
+      const int end = limits.row_end[row->q_row + i];
+      is_wrong = is_wrong || end < 0 || end > row->keys;
+      some_end = max(some_end, min(end, row->keys));
+      all_end = min(all_end, max(end, 0));
+    }
+  }
+  if (limits.tree_bits != nullptr) all_end = min(all_end, row->keys - kTreeKeys);
+  row->runs.limit(some_end, all_end);
+  return is_wrong;
+}
+
 // How many BatchRows a request with so many queries has.
 __device__ __forceinline__ int rows_of(const BatchClass& of, int queries) {
   return (queries + of.tile_queries - 1) / of.tile_queries * of.rows_of_tile;
@@ -181,11 +200,15 @@ __global__ void __launch_bounds__(kPrepareThreads)
       row.position = request.k_position + request.keys - request.queries + first_query;
       row.k_position = request.k_position;
       row.column = of_request % of.rows_of_tile;
+      row.keys = request.keys;
       if (row.queries > 0) {
         const ColumnForms& forms = of.forms[row.column];
         row.runs = runs_of({params.forms + forms.some, forms.some_count},
                            {params.forms + forms.all, forms.all_count}, row.position, row.queries,
                            row.k_position, request.keys);
+        if (limit_rows(params.limits, &row)) {
+          atomicMin(&status, status_of(row.request, kWrongRowEnd));
+        }
       }
       if (params.listed.lists == nullptr) {
         row.tiles = row.runs.tiles(of.tile_columns);
@@ -240,6 +263,7 @@ __global__ void __launch_bounds__(kPrepareThreads)
     header.joined = static_cast<int>(joined);
     header.status.first = status;
     header.places = params.places;
+    header.limits = params.limits;
     *tables.header = header;
   }
   __syncthreads();

@@ -1,0 +1,37 @@
+#ifndef ANNULUS_TILE_ROW_LIMITS_CUH_
+#define ANNULUS_TILE_ROW_LIMITS_CUH_
+
+// What single rows of Q of a batch may see besides the pattern: keys up to an end of their own, and
+// of the newest keys those of a tree of drafts that lead to the row.
+
+#include "params/batch_params.h"
+#include "tile/batch_row.cuh"
+#include "tile/row_mask.cuh"
+
+namespace annulus::tile {
+
+// Which of a lane's columns the row may see, of kColumns keys from `first_key` on.
+template <int kColumns>
+__device__ __forceinline__ RowBits limited_columns(const kernels::RowLimits& limits,
+                                                   const kernels::BatchRow& tile,
+                                                   const PackedRow& row, int first_key,
+                                                   unsigned lane) {
+  if (!row.exists) return RowBits(true);
+  const int q_row = tile.q_row + row.query;
+  const int end = limits.row_end != nullptr ? limits.row_end[q_row] : tile.keys;
+  const unsigned long long tree = limits.tree_bits != nullptr ? limits.tree_bits[q_row] : ~0ull;
+  unsigned bits = 0;
+#pragma unroll
+  for (int i = 0; i < kColumns / 4; ++i) {
+    const int key = first_key + i / 2 * 8 + static_cast<int>(lane % 4) * 2 + i % 2;
+    const int newer = tile.keys - 1 - key;  // keys that are newer than this one
+    const bool in_tree =
+        newer >= kernels::kTreeKeys || (tree >> (newer & (kernels::kTreeKeys - 1)) & 1) != 0;
+    bits |= (key < end && in_tree ? 1u : 0u) << i;
+  }
+  return bits;
+}
+
+}  // namespace annulus::tile
+
+#endif  // ANNULUS_TILE_ROW_LIMITS_CUH_
