@@ -39,6 +39,15 @@ std::int64_t Tensor::offset(std::initializer_list<std::int64_t> indices) const {
   return sum;
 }
 
+bool draft_sees(std::size_t request, std::int64_t row, std::int64_t key) {
+  const Request& of = kDrafts[request];
+  const std::int64_t first = of.keys - of.queries;
+  if (key < first || of.queries == 1) return true;
+  std::int64_t draft = row;
+  while (draft >= 0 && draft != key - first) draft = kParents[draft];
+  return draft >= 0;
+}
+
 Score all_scores() {
   return Score::parse(
       "scale(0.2), softcap(5), alibi([0.25, 0.0625, 0.015625, 0.00390625]), "
@@ -195,6 +204,24 @@ void EngineCall::expect_lse(std::int64_t floats, const At& at) {
   lse_elements_ = floats;
   operands.lse = put_as(std::vector<float>(static_cast<std::size_t>(floats), 12345.0f));
   lse_at_ = at;
+}
+
+void EngineCall::check_tree(const std::vector<std::uint64_t>& bits) {
+  metadata.tree_bits = put_as(bits);
+  problem.row_limits = true;
+  const BatchPlan plan = plan_batch(device, problem, options);
+  // The oracle has the pairs that the tree hides as a pattern.
+  problem.row_limits = false;
+  const Request& drafts = requests_.front();
+  const std::int64_t first = drafts.keys - drafts.queries;
+  for (std::int64_t row = 0; row < drafts.queries; ++row) {
+    for (std::int64_t key = first; key < first + row; ++key) {
+      if (draft_sees(0, row, key)) continue;
+      problem.pattern =
+          problem.pattern & ~(queries(first + row, first + row + 1) & keys(key, key + 1));
+    }
+  }
+  check(plan);
 }
 
 ErrorCode EngineCall::refused() const {

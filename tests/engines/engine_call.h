@@ -42,6 +42,13 @@ class Tensor {
 inline const std::vector<Request> kDecoding = {{1, 40, 0, 1}, {1, 17, 0, 2}, {1, 100, 0, 3}};
 inline const std::vector<Request> kMixed = {{3, 50, 0, 4}, {1, 17, 0, 5}, {20, 60, 0, 6}};
 
+// A request that verifies a tree of five drafts, and two that decode at other positions. Draft i
+// follows draft kParents[i], or the accepted text.
+inline const std::vector<Request> kDrafts = {{5, 14, 0, 7}, {1, 5, 0, 8}, {1, 17, 0, 9}};
+inline constexpr int kParents[5] = {-1, 0, 0, 1, -1};
+// Whether row `row` of a request sees its key: its own drafts as the tree says, all older keys.
+bool draft_sees(std::size_t request, std::int64_t row, std::int64_t key);
+
 // All that engines do to scores, in one kernel for all tests: a scale, a soft-cap, slopes of ALiBi
 // for 4 heads and sinks.
 Score all_scores();
@@ -137,6 +144,8 @@ class EngineCall {
   void check();
   // The same with a plan that is there. `problem` is what the oracle gets.
   void check(const BatchPlan& plan);
+  // Of kDrafts: the same with these BatchMetadata::tree_bits.
+  void check_tree(const std::vector<std::uint64_t>& bits);
   // The answers of the last run.
   const std::vector<program::RequestAnswer>& answers() const { return answers_; }
   // The code of the error that planning ends with.

@@ -2,6 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
 #include "engines/engine_call.h"
 
 namespace annulus::test::flashinfer {
@@ -189,6 +193,33 @@ TEST_CASE("FlashInfer: sinks") {
 }
 
 TEST_CASE("FlashInfer: custom_mask, packed_custom_mask") {
+  EngineCall call(kDrafts, kPage);
+  give_step(call);
+  // packed_custom_mask: the bits of [rows, keys] of each request behind one another, from the
+  // lowest bit of a byte on; each request begins a byte.
+  std::vector<std::uint64_t> tree_bits;
+  for (std::size_t r = 0; r < kDrafts.size(); ++r) {
+    const std::int64_t keys = kDrafts[r].keys;
+    std::vector<std::uint8_t> packed(static_cast<std::size_t>((kDrafts[r].queries * keys + 7) / 8));
+    for (std::int64_t i = 0; i < kDrafts[r].queries * keys; ++i) {
+      if (draft_sees(r, i / keys, i % keys)) {
+        packed[static_cast<std::size_t>(i / 8)] |= static_cast<std::uint8_t>(1 << i % 8);
+      }
+    }
+    for (std::int64_t row = 0; row < kDrafts[r].queries; ++row) {
+      std::uint64_t bits = 0;
+      for (std::int64_t i = 0; i < std::min<std::int64_t>(keys, 64); ++i) {
+        const std::int64_t at = row * keys + keys - 1 - i;
+        const std::uint64_t bit = packed[static_cast<std::size_t>(at / 8)] >> at % 8 & 1;
+        bits |= bit << i;
+      }
+      tree_bits.push_back(bits);
+    }
+  }
+  call.check_tree(tree_bits);
+}
+
+TEST_CASE("FlashInfer: custom_mask of any pairs") {
   EngineCall call(kMixed, kPage);
   call.problem.pattern = Pattern::parse("causal & every(3, 0)");  // keys that are no few runs
   CHECK(call.refused() == ErrorCode::kUnsupported);

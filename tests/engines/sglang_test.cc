@@ -2,6 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
 #include "engines/engine_call.h"
 
 namespace annulus::test::sglang {
@@ -147,9 +151,31 @@ TEST_CASE("SGLang: scaling, logit_cap, sliding_window_size, sinks") {
 }
 
 TEST_CASE("SGLang: custom_mask, mask_indptr") {
-  EngineCall call(few(), 1);
-  call.problem.pattern = Pattern::parse("causal & every(3, 0)");
-  CHECK(call.refused() == ErrorCode::kUnsupported);
+  EngineCall call(kDrafts, 1);
+  give_step(call);
+  // A byte for each pair, [rows, keys] of each request from mask_indptr on.
+  std::vector<std::uint8_t> custom_mask;
+  std::vector<std::size_t> mask_indptr = {0};
+  for (std::size_t r = 0; r < kDrafts.size(); ++r) {
+    for (std::int64_t row = 0; row < kDrafts[r].queries; ++row) {
+      for (std::int64_t key = 0; key < kDrafts[r].keys; ++key) {
+        custom_mask.push_back(draft_sees(r, row, key) ? 1 : 0);
+      }
+    }
+    mask_indptr.push_back(custom_mask.size());
+  }
+  std::vector<std::uint64_t> tree_bits;
+  for (std::size_t r = 0; r < kDrafts.size(); ++r) {
+    const auto keys = static_cast<std::size_t>(kDrafts[r].keys);
+    for (std::size_t end = mask_indptr[r] + keys; end <= mask_indptr[r + 1]; end += keys) {
+      std::uint64_t bits = 0;
+      for (std::size_t i = 0; i < std::min<std::size_t>(keys, 64); ++i) {
+        bits |= std::uint64_t{custom_mask[end - 1 - i]} << i;
+      }
+      tree_bits.push_back(bits);
+    }
+  }
+  call.check_tree(tree_bits);
 }
 
 TEST_CASE("SGLang: kv_cache_dtype, k_scale, v_scale") {

@@ -181,7 +181,30 @@ TEST_CASE("TensorRT-LLM: host_max_attention_window_sizes") {
   call.check(plan);
 }
 
-TEST_CASE("TensorRT-LLM: attention_mask, attention_packed_mask, spec_decoding_packed_mask") {
+TEST_CASE("TensorRT-LLM: spec_decoding_packed_mask") {
+  EngineCall call(kDrafts, kTokens);
+  give_step(call);
+  // [rows, ceil(most drafts / 32)]: bit j of a row says that it sees draft j.
+  std::vector<std::uint64_t> tree_bits;
+  for (std::size_t r = 0; r < kDrafts.size(); ++r) {
+    const std::int64_t drafts = kDrafts[r].queries;
+    for (std::int64_t row = 0; row < drafts; ++row) {
+      std::uint32_t packed = 0;
+      for (std::int64_t j = 0; j < drafts; ++j) {
+        const bool sees = draft_sees(r, row, kDrafts[r].keys - drafts + j);
+        packed |= (sees ? 1u : 0u) << j;
+      }
+      std::uint64_t bits = ~std::uint64_t{0} << drafts;
+      for (std::int64_t j = 0; j < drafts; ++j) {
+        bits |= std::uint64_t{packed >> j & 1u} << (drafts - 1 - j);
+      }
+      tree_bits.push_back(bits);
+    }
+  }
+  call.check_tree(tree_bits);
+}
+
+TEST_CASE("TensorRT-LLM: attention_mask, attention_packed_mask") {
   EngineCall call(kMixed, kTokens);
   call.problem.pattern = Pattern::parse("causal & every(3, 0)");
   CHECK(call.refused() == ErrorCode::kUnsupported);
