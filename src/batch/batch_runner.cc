@@ -96,7 +96,7 @@ int part_tiles(const ClassPlan& of) {
 
 BatchRunner::BatchRunner(const device::ContextPointer& context, jit::KernelCache& kernels,
                          BatchPlanData plan)
-    : context_(context), plan_(std::move(plan)) {
+    : context_(context), plan_(std::move(plan)), largest_(largest_request(plan_.problem)) {
   const BatchProblem& problem = plan_.problem;
   const attention::Dims dims{problem.dim_qk, problem.dim_v};
   prepare_ = kernels.get(plan_.prepare);
@@ -296,7 +296,7 @@ void BatchRunner::check(const BatchOperands& operands) const {
   addresses.q = operands.q, addresses.k = operands.k, addresses.v = operands.v;
   addresses.o = operands.o, addresses.lse = operands.lse;
   addresses.state_in = operands.state_in, addresses.state_out = operands.state_out;
-  attention::check_overlaps(largest_request(problem), addresses);
+  attention::check_overlaps(largest_, addresses);
 }
 
 void BatchRunner::run(device::LaunchSink& to, const BatchOperands& operands,

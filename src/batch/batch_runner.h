@@ -42,6 +42,7 @@ class BatchRunner {
 
   device::ContextPointer context_;
   BatchPlanData plan_;
+  Problem largest_;  // largest_request(), made once because a run allocates nothing
   jit::KernelLookup prepare_, list_blocks_;
   std::vector<Class> classes_;  // those of the plan
   device::Buffer tables_;       // forms, the mask's lists, tables of the score

@@ -10,6 +10,8 @@
 #include <shared_mutex>
 #include <vector>
 
+#include "annulus/append.h"
+#include "annulus/batch.h"
 #include "annulus/ring.h"
 #include "api/c_call.h"
 #include "api/impl.h"
@@ -114,6 +116,52 @@ TEST_CASE("running a plan or a bound call on sm_90a allocates nothing and takes 
   }
   IdleLaunches::idle = false;
   CHECK(annulus_bound_destroy(c) == ANNULUS_OK);
+}
+
+TEST_CASE("a step of a batch and appending allocate nothing and take no lock") {
+  const Device device = open_idle();
+  BatchProblem problem;
+  problem.dim_qk = problem.dim_v = 64;
+  problem.pattern = causal();
+  problem.page_rows = 16;
+  problem.most = {.requests = 4, .rows = 4, .rows_of_one = 1, .keys_of_one = 100};
+  const BatchPlan plan = plan_batch(device, problem);
+  AppendProblem append;
+  append.heads = 1;
+  append.dim_qk = append.dim_v = 64;
+  append.page_rows = 16;
+  append.place = AppendPlace::kRequests;
+  append.rotary.order = RotaryOrder::kHalves;
+  append.most = problem.most;
+  const AppendPlan appending = plan_append(device, append);
+  const DeviceMemory workspace = device.allocate(plan.workspace_bytes());
+  std::vector<DeviceMemory> memory;  // Q, new K, new V, the pages of K and V, numbers
+  for (int i = 0; i < 6; ++i) memory.push_back(device.allocate(1 << 16));
+
+  AppendOperands rows;
+  rows.q = rows.rotated_q = memory[0].data();
+  rows.new_k = memory[1].data(), rows.new_v = memory[2].data();
+  rows.k = memory[3].data(), rows.v = memory[4].data();
+  rows.q_strides = rows.rotated_q_strides = rows.new_k_strides = rows.new_v_strides = {64, 64};
+  rows.k_strides = rows.v_strides = {1024, 64, 64};
+  const auto* const numbers = static_cast<const std::int32_t*>(memory[5].data());
+  rows.step.q_begin = numbers, rows.step.k_length = numbers + 5;
+  rows.step.k_pages = {numbers + 9, nullptr, 7};
+  BatchOperands operands;
+  operands.q = operands.o = memory[0].data();
+  operands.k = rows.k, operands.v = rows.v;
+  operands.q_strides = operands.o_strides = rows.q_strides;
+  operands.k_strides = operands.v_strides = rows.k_strides;
+
+  IdleLaunches::idle = true;
+  for (const bool current : {false, true}) {
+    CAPTURE(current);
+    IdleLaunches::current = current;
+    costs_nothing([&] { plan.prepare(nullptr, rows.step, workspace.data()); });
+    costs_nothing([&] { appending.run(nullptr, rows); });
+    costs_nothing([&] { plan.run(nullptr, operands, workspace.data()); });
+  }
+  IdleLaunches::idle = false;
 }
 
 TEST_CASE("running a plan allocates nothing and takes no lock") {
