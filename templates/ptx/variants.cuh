@@ -3,7 +3,7 @@
 
 // Experiments: macros that the specialised source may define as 1 in front of the kernel's #include
 // (jit::KernelSpec::defines), so that a program can measure the kernels with one thing changed.
-// Shipped kernels define none.
+// Shipped kernels define none of them.
 
 #ifndef ANNULUS_TRAP_LATE_WAITS
 #define ANNULUS_TRAP_LATE_WAITS 0

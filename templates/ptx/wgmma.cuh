@@ -123,74 +123,161 @@ __device__ __forceinline__ void hold(float (&d)[kPieces][4]) {
   ANNULUS_PIECE(28), ANNULUS_PIECE(29), ANNULUS_PIECE(30), ANNULUS_PIECE(31)
 #define ANNULUS_PIECE(c) "+f"(d[c][0]), "+f"(d[c][1]), "+f"(d[c][2]), "+f"(d[c][3])
 
-// The products with D of N columns, with A in shared memory and with A in registers. r0 to r6 are
-// the numbers of the operands after those of D, which asm text needs as literals. All are templates,
+// A kernel has products of one type and of one width or two. Its source defines ANNULUS_WGMMA_BF16,
+// ANNULUS_WGMMA_F16 or ANNULUS_WGMMA_E4M3, and ANNULUS_WGMMA_<columns> for each width, in front of
+// its #include, because the compiler would need longer to read the text of all than to compile
+// what a small kernel calls.
+#if defined(ANNULUS_WGMMA_E4M3)
+#define ANNULUS_WGMMA_NAME e4m3
+#define ANNULUS_WGMMA_TYPE "k32.f32.e4m3.e4m3 {"
+#define ANNULUS_WGMMA_END ""
+#define ANNULUS_WGMMA_TRANSPOSED(r) ""
+#elif defined(ANNULUS_WGMMA_F16)
+#define ANNULUS_WGMMA_NAME f16
+#define ANNULUS_WGMMA_TYPE "k16.f32.f16.f16 {"
+#define ANNULUS_WGMMA_END ", 0, 0"
+#define ANNULUS_WGMMA_TRANSPOSED(r) ", " r
+#else
+#define ANNULUS_WGMMA_NAME bf16
+#define ANNULUS_WGMMA_TYPE "k16.f32.bf16.bf16 {"
+#define ANNULUS_WGMMA_END ", 0, 0"
+#define ANNULUS_WGMMA_TRANSPOSED(r) ", " r
+#endif
+
+// One instruction: A is a descriptor or four registers, `more` the predicate that accumulates.
+#define ANNULUS_PRODUCT(n, a, b, more, end)                       \
+  "wgmma.mma_async.sync.aligned.m64n" #n ANNULUS_WGMMA_TYPE       \
+  ANNULUS_LIST_##n "}, " a ", " b ", " more ", 1, 1" end ";\n"
+#define ANNULUS_FOUR(a, b, c, d) "{" a ", " b ", " c ", " d "}"
+
+// The products with D of n columns, with A in shared memory and with A in registers: one, and four
+// one after the other, whose text the compiler goes through as one instruction. r0 to r21 are the
+// numbers of the operands after those of D, which asm text needs as literals. All are templates,
 // because NVRTC does less with the bodies of those that a kernel does not call.
-#define ANNULUS_WGMMA(n, name, type, r0, r1, r2, r3, r4, r5, r6)                                 \
+#define ANNULUS_WGMMA(n, name, r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14,  \
+                      r15, r16, r17, r18, r19, r20, r21)                                         \
   template <int kTransposed = 0>                                                                 \
   static __device__ __forceinline__ void name(float (&d)[n / 8][4], unsigned long long a,        \
                                               unsigned long long b, int accumulate) {            \
     asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, " r2 ", 0;\n"                          \
-                 "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type " {"            \
-                 ANNULUS_LIST_##n "}, " r0 ", " r1 ", more, 1, 1, 0, 0;\n}"                      \
+                 ANNULUS_PRODUCT(n, r0, r1, "more", ANNULUS_WGMMA_END) "}"                       \
                  : ANNULUS_PIECES_##n : "l"(a), "l"(b), "r"(accumulate) : "memory");             \
   }                                                                                              \
   template <int kTransposed = 0>                                                                 \
   static __device__ __forceinline__ void name(float (&d)[n / 8][4], const unsigned (&a)[4],      \
                                               unsigned long long b, int accumulate) {            \
     asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, " r5 ", 0;\n"                          \
-                 "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type " {"            \
-                 ANNULUS_LIST_##n "}, {" r0 ", " r1 ", " r2 ", " r3 "}, " r4                     \
-                 ", more, 1, 1, " r6 ";\n}"                                                      \
+                 ANNULUS_PRODUCT(n, ANNULUS_FOUR(r0, r1, r2, r3), r4, "more",                    \
+                                 ANNULUS_WGMMA_TRANSPOSED(r6)) "}"                               \
                  : ANNULUS_PIECES_##n                                                            \
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate),          \
                    "n"(kTransposed)                                                              \
                  : "memory");                                                                    \
-  }
-#define ANNULUS_WGMMA_BYTES(n, name, type, r0, r1, r2, r3, r4, r5, r6)                           \
-  template <int kTransposed = 0>                                                                 \
-  static __device__ __forceinline__ void name(float (&d)[n / 8][4], unsigned long long a,        \
-                                              unsigned long long b, int accumulate) {            \
-    asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, " r2 ", 0;\n"                          \
-                 "wgmma.mma_async.sync.aligned.m64n" #n "k32.f32." type "." type " {"            \
-                 ANNULUS_LIST_##n "}, " r0 ", " r1 ", more, 1, 1;\n}"                            \
-                 : ANNULUS_PIECES_##n : "l"(a), "l"(b), "r"(accumulate) : "memory");             \
   }                                                                                              \
   template <int kTransposed = 0>                                                                 \
-  static __device__ __forceinline__ void name(float (&d)[n / 8][4], const unsigned (&a)[4],      \
-                                              unsigned long long b, int accumulate) {            \
-    asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, " r5 ", 0;\n"                          \
-                 "wgmma.mma_async.sync.aligned.m64n" #n "k32.f32." type "." type " {"            \
-                 ANNULUS_LIST_##n "}, {" r0 ", " r1 ", " r2 ", " r3 "}, " r4                     \
-                 ", more, 1, 1;\n}"                                                              \
+  static __device__ __forceinline__ void name(                                                   \
+      float (&d)[n / 8][4], const unsigned long long (&a)[4], const unsigned long long (&b)[4],  \
+      int accumulate) {                                                                          \
+    asm volatile("{\n.reg .pred more, always;\nsetp.ne.b32 more, " r8 ", 0;\n"                  \
+                 "setp.eq.b32 always, 0, 0;\n"                                                   \
+                 ANNULUS_PRODUCT(n, r0, r4, "more", ANNULUS_WGMMA_END)                           \
+                 ANNULUS_PRODUCT(n, r1, r5, "always", ANNULUS_WGMMA_END)                         \
+                 ANNULUS_PRODUCT(n, r2, r6, "always", ANNULUS_WGMMA_END)                         \
+                 ANNULUS_PRODUCT(n, r3, r7, "always", ANNULUS_WGMMA_END) "}"                     \
                  : ANNULUS_PIECES_##n                                                            \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate)           \
+                 : "l"(a[0]), "l"(a[1]), "l"(a[2]), "l"(a[3]), "l"(b[0]), "l"(b[1]), "l"(b[2]),  \
+                   "l"(b[3]), "r"(accumulate)                                                    \
+                 : "memory");                                                                    \
+  }                                                                                              \
+  template <int kTransposed = 0>                                                                 \
+  static __device__ __forceinline__ void name(                                                   \
+      float (&d)[n / 8][4], const unsigned (&a0)[4], const unsigned (&a1)[4],                    \
+      const unsigned (&a2)[4], const unsigned (&a3)[4], const unsigned long long (&b)[4],        \
+      int accumulate) {                                                                          \
+    asm volatile("{\n.reg .pred more, always;\nsetp.ne.b32 more, " r20 ", 0;\n"                 \
+                 "setp.eq.b32 always, 0, 0;\n"                                                   \
+                 ANNULUS_PRODUCT(n, ANNULUS_FOUR(r0, r1, r2, r3), r16, "more",                   \
+                                 ANNULUS_WGMMA_TRANSPOSED(r21))                                  \
+                 ANNULUS_PRODUCT(n, ANNULUS_FOUR(r4, r5, r6, r7), r17, "always",                 \
+                                 ANNULUS_WGMMA_TRANSPOSED(r21))                                  \
+                 ANNULUS_PRODUCT(n, ANNULUS_FOUR(r8, r9, r10, r11), r18, "always",               \
+                                 ANNULUS_WGMMA_TRANSPOSED(r21))                                  \
+                 ANNULUS_PRODUCT(n, ANNULUS_FOUR(r12, r13, r14, r15), r19, "always",             \
+                                 ANNULUS_WGMMA_TRANSPOSED(r21)) "}"                              \
+                 : ANNULUS_PIECES_##n                                                            \
+                 : "r"(a0[0]), "r"(a0[1]), "r"(a0[2]), "r"(a0[3]), "r"(a1[0]), "r"(a1[1]),       \
+                   "r"(a1[2]), "r"(a1[3]), "r"(a2[0]), "r"(a2[1]), "r"(a2[2]), "r"(a2[3]),       \
+                   "r"(a3[0]), "r"(a3[1]), "r"(a3[2]), "r"(a3[3]), "l"(b[0]), "l"(b[1]),         \
+                   "l"(b[2]), "l"(b[3]), "r"(accumulate), "n"(kTransposed)                       \
                  : "memory");                                                                    \
   }
-#define ANNULUS_WGMMA_COLUMNS(n, ...)                \
-  template <>                                        \
-  struct Wgmma<n> {                                  \
-    ANNULUS_WGMMA(n, bf16, "bf16", __VA_ARGS__)      \
-    ANNULUS_WGMMA(n, f16, "f16", __VA_ARGS__)        \
-    ANNULUS_WGMMA_BYTES(n, e4m3, "e4m3", __VA_ARGS__) \
+#define ANNULUS_WGMMA_COLUMNS(n, ...)                  \
+  template <>                                          \
+  struct Wgmma<n> {                                    \
+    ANNULUS_WGMMA_NAMED(n, ANNULUS_WGMMA_NAME, __VA_ARGS__) \
   };
+#define ANNULUS_WGMMA_NAMED(n, name, ...) ANNULUS_WGMMA(n, name, __VA_ARGS__)
 
 // wgmma.mma_async m64nNk16: PTX 8.0, sm_90a. A from shared memory or from registers, K-major; B
-// from shared memory, K-major or, with kTransposed, MN-major. Without `accumulate` D = A B.
-// m64nNk32 of e4m3: the same, but B is always K-major.
+// from shared memory, K-major or, with kTransposed, MN-major. Without `accumulate` D = A B; of four
+// products the last three always accumulate. m64nNk32 of e4m3: the same, but B is always K-major.
 template <int kColumns>
 struct Wgmma;
-ANNULUS_WGMMA_COLUMNS(32, "%16", "%17", "%18", "%19", "%20", "%21", "%22")
-ANNULUS_WGMMA_COLUMNS(64, "%32", "%33", "%34", "%35", "%36", "%37", "%38")
-ANNULUS_WGMMA_COLUMNS(80, "%40", "%41", "%42", "%43", "%44", "%45", "%46")
-ANNULUS_WGMMA_COLUMNS(96, "%48", "%49", "%50", "%51", "%52", "%53", "%54")
-ANNULUS_WGMMA_COLUMNS(112, "%56", "%57", "%58", "%59", "%60", "%61", "%62")
-ANNULUS_WGMMA_COLUMNS(128, "%64", "%65", "%66", "%67", "%68", "%69", "%70")
-ANNULUS_WGMMA_COLUMNS(144, "%72", "%73", "%74", "%75", "%76", "%77", "%78")
-ANNULUS_WGMMA_COLUMNS(160, "%80", "%81", "%82", "%83", "%84", "%85", "%86")
-ANNULUS_WGMMA_COLUMNS(176, "%88", "%89", "%90", "%91", "%92", "%93", "%94")
-ANNULUS_WGMMA_COLUMNS(192, "%96", "%97", "%98", "%99", "%100", "%101", "%102")
-ANNULUS_WGMMA_COLUMNS(256, "%128", "%129", "%130", "%131", "%132", "%133", "%134")
+#ifdef ANNULUS_WGMMA_32
+ANNULUS_WGMMA_COLUMNS(32, "%16", "%17", "%18", "%19", "%20", "%21", "%22", "%23", "%24", "%25",
+                      "%26", "%27", "%28", "%29", "%30", "%31", "%32", "%33", "%34", "%35", "%36",
+                      "%37")
+#endif
+#ifdef ANNULUS_WGMMA_64
+ANNULUS_WGMMA_COLUMNS(64, "%32", "%33", "%34", "%35", "%36", "%37", "%38", "%39", "%40", "%41",
+                      "%42", "%43", "%44", "%45", "%46", "%47", "%48", "%49", "%50", "%51", "%52",
+                      "%53")
+#endif
+#ifdef ANNULUS_WGMMA_80
+ANNULUS_WGMMA_COLUMNS(80, "%40", "%41", "%42", "%43", "%44", "%45", "%46", "%47", "%48", "%49",
+                      "%50", "%51", "%52", "%53", "%54", "%55", "%56", "%57", "%58", "%59", "%60",
+                      "%61")
+#endif
+#ifdef ANNULUS_WGMMA_96
+ANNULUS_WGMMA_COLUMNS(96, "%48", "%49", "%50", "%51", "%52", "%53", "%54", "%55", "%56", "%57",
+                      "%58", "%59", "%60", "%61", "%62", "%63", "%64", "%65", "%66", "%67", "%68",
+                      "%69")
+#endif
+#ifdef ANNULUS_WGMMA_112
+ANNULUS_WGMMA_COLUMNS(112, "%56", "%57", "%58", "%59", "%60", "%61", "%62", "%63", "%64", "%65",
+                      "%66", "%67", "%68", "%69", "%70", "%71", "%72", "%73", "%74", "%75", "%76",
+                      "%77")
+#endif
+#ifdef ANNULUS_WGMMA_128
+ANNULUS_WGMMA_COLUMNS(128, "%64", "%65", "%66", "%67", "%68", "%69", "%70", "%71", "%72", "%73",
+                      "%74", "%75", "%76", "%77", "%78", "%79", "%80", "%81", "%82", "%83", "%84",
+                      "%85")
+#endif
+#ifdef ANNULUS_WGMMA_144
+ANNULUS_WGMMA_COLUMNS(144, "%72", "%73", "%74", "%75", "%76", "%77", "%78", "%79", "%80", "%81",
+                      "%82", "%83", "%84", "%85", "%86", "%87", "%88", "%89", "%90", "%91", "%92",
+                      "%93")
+#endif
+#ifdef ANNULUS_WGMMA_160
+ANNULUS_WGMMA_COLUMNS(160, "%80", "%81", "%82", "%83", "%84", "%85", "%86", "%87", "%88", "%89",
+                      "%90", "%91", "%92", "%93", "%94", "%95", "%96", "%97", "%98", "%99", "%100",
+                      "%101")
+#endif
+#ifdef ANNULUS_WGMMA_176
+ANNULUS_WGMMA_COLUMNS(176, "%88", "%89", "%90", "%91", "%92", "%93", "%94", "%95", "%96", "%97",
+                      "%98", "%99", "%100", "%101", "%102", "%103", "%104", "%105", "%106", "%107",
+                      "%108", "%109")
+#endif
+#ifdef ANNULUS_WGMMA_192
+ANNULUS_WGMMA_COLUMNS(192, "%96", "%97", "%98", "%99", "%100", "%101", "%102", "%103", "%104",
+                      "%105", "%106", "%107", "%108", "%109", "%110", "%111", "%112", "%113",
+                      "%114", "%115", "%116", "%117")
+#endif
+#ifdef ANNULUS_WGMMA_256
+ANNULUS_WGMMA_COLUMNS(256, "%128", "%129", "%130", "%131", "%132", "%133", "%134", "%135", "%136",
+                      "%137", "%138", "%139", "%140", "%141", "%142", "%143", "%144", "%145",
+                      "%146", "%147", "%148", "%149")
+#endif
 // clang-format on
 
 }  // namespace annulus::ptx

@@ -11,8 +11,10 @@
 
 namespace annulus::tile {
 
-// The product instructions of an Element. shared(): B is K-major in shared memory. transposed(): B
-// is V as it is in memory, with the columns of a key next to one another; 8-bit types have none.
+// The product instructions of an Element. shared(): B is K-major in shared memory. values(): B is
+// V, of 16-bit types as it is in memory, with the columns of a key next to one another, and of
+// 8-bit types transposed. Either is called for one step or for four, which the compiler takes as
+// one instruction (ptx/wgmma.cuh).
 template <typename Element, int kColumns>
 struct WarpgroupProduct;
 
@@ -23,7 +25,7 @@ struct WarpgroupProduct<Bfloat16, kColumns> {
     ptx::Wgmma<kColumns>::bf16(arguments...);
   }
   template <typename... Arguments>
-  static __device__ __forceinline__ void transposed(Arguments&... arguments) {
+  static __device__ __forceinline__ void values(Arguments&... arguments) {
     ptx::Wgmma<kColumns>::template bf16<1>(arguments...);
   }
 };
@@ -35,7 +37,7 @@ struct WarpgroupProduct<Float16, kColumns> {
     ptx::Wgmma<kColumns>::f16(arguments...);
   }
   template <typename... Arguments>
-  static __device__ __forceinline__ void transposed(Arguments&... arguments) {
+  static __device__ __forceinline__ void values(Arguments&... arguments) {
     ptx::Wgmma<kColumns>::template f16<1>(arguments...);
   }
 };
@@ -45,6 +47,10 @@ struct WarpgroupProduct<Float8E4M3, kColumns> {
   template <typename... Arguments>
   static __device__ __forceinline__ void shared(Arguments&... arguments) {
     ptx::Wgmma<kColumns>::e4m3(arguments...);
+  }
+  template <typename... Arguments>
+  static __device__ __forceinline__ void values(Arguments&... arguments) {
+    shared(arguments...);
   }
 };
 
@@ -58,6 +64,15 @@ class WarpgroupQuery {
   }
   __device__ __forceinline__ unsigned long long step(unsigned first, int step) const {
     return Panels<64, kDim, Element::kBytes>::columns(first, step);
+  }
+  // Steps `step` to step + 3 of the scores.
+  template <typename Product, int kPieces>
+  __device__ __forceinline__ void multiply_four(float (&scores)[kPieces][4], unsigned first,
+                                                int step, const unsigned long long (&b)[4],
+                                                int accumulate) const {
+    const unsigned long long a[4] = {this->step(first, step), this->step(first, step + 1),
+                                     this->step(first, step + 2), this->step(first, step + 3)};
+    Product::shared(scores, a, b, accumulate);
   }
 
  private:
@@ -84,6 +99,13 @@ class WarpgroupQuery<Element, kDim, true> {
   __device__ __forceinline__ const unsigned (&step(unsigned, int step) const)[4] {
     return pieces_[step];
   }
+  template <typename Product, int kPieces>
+  __device__ __forceinline__ void multiply_four(float (&scores)[kPieces][4], unsigned, int step,
+                                                const unsigned long long (&b)[4],
+                                                int accumulate) const {
+    Product::shared(scores, pieces_[step], pieces_[step + 1], pieces_[step + 2], pieces_[step + 3],
+                    b, accumulate);
+  }
 
  private:
   enum : int { kSteps = kDim * Element::kBytes / 32 };
@@ -96,10 +118,21 @@ __device__ __forceinline__ void start_scores(float (&scores)[kColumns / 8][4], c
                                              unsigned keys) {
   const unsigned first_a = query.first();
   const unsigned first_b = ptx::uniform(ptx::descriptor_address(keys));
+  constexpr int kSteps = kDim * Element::kBytes / 32;
+  using Keys = Panels<kColumns, kDim, Element::kBytes>;
 #pragma unroll
-  for (int step = 0; step < kDim * Element::kBytes / 32; ++step) {
+  for (int step = 0; step + 4 <= kSteps; step += 4) {
+    const unsigned long long b[4] = {Keys::columns(first_b, step), Keys::columns(first_b, step + 1),
+                                     Keys::columns(first_b, step + 2),
+                                     Keys::columns(first_b, step + 3)};
+    const int accumulate = step != 0;
+    query.template multiply_four<WarpgroupProduct<Element, kColumns>>(scores, first_a, step, b,
+                                                                      accumulate);
+  }
+#pragma unroll
+  for (int step = kSteps / 4 * 4; step < kSteps; ++step) {
     const auto& a = query.step(first_a, step);
-    const unsigned long long b = Panels<kColumns, kDim, Element::kBytes>::columns(first_b, step);
+    const unsigned long long b = Keys::columns(first_b, step);
     const int accumulate = step != 0;
     WarpgroupProduct<Element, kColumns>::shared(scores, a, b, accumulate);
   }
@@ -118,18 +151,29 @@ __device__ __forceinline__ void start_values(
     float (&output)[kDim / 8][4],
     const unsigned (&probabilities)[Probabilities<Element, kColumns>::kCount][4], unsigned values) {
   const unsigned first = ptx::uniform(ptx::descriptor_address(values));
-#pragma unroll
-  for (int step = 0; step < Probabilities<Element, kColumns>::kCount; ++step) {
-    const int accumulate = 1;
+  using Product = WarpgroupProduct<Element, kDim>;
+  constexpr int kSteps = Probabilities<Element, kColumns>::kCount;
+  const auto operand = [&](int step) {
     if constexpr (Element::kBytes == 1) {
-      const unsigned long long b = Panels<kDim, kColumns, 1>::columns(first, step);
-      WarpgroupProduct<Element, kDim>::shared(output, probabilities[step], b, accumulate);
+      return Panels<kDim, kColumns, 1>::columns(first, step);
     } else {
       using Panels = ValuePanels<kColumns, kDim>;
       static_assert(kDim % Panels::kPanelColumns == 0, "V has whole panels");
-      const unsigned long long b = Panels::rows(first, step);
-      WarpgroupProduct<Element, kDim>::transposed(output, probabilities[step], b, accumulate);
+      return Panels::rows(first, step);
     }
+  };
+  const int accumulate = 1;
+#pragma unroll
+  for (int step = 0; step + 4 <= kSteps; step += 4) {
+    const unsigned long long b[4] = {operand(step), operand(step + 1), operand(step + 2),
+                                     operand(step + 3)};
+    Product::values(output, probabilities[step], probabilities[step + 1], probabilities[step + 2],
+                    probabilities[step + 3], b, accumulate);
+  }
+#pragma unroll
+  for (int step = kSteps / 4 * 4; step < kSteps; ++step) {
+    const unsigned long long b = operand(step);
+    Product::values(output, probabilities[step], b, accumulate);
   }
 }
 

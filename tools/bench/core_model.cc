@@ -223,7 +223,7 @@ class Modeller {
         .mask = "m.causal(q, k)"};
     if (config.family == &attention::wgmma8_family) features.dtype = Dtype::kFloat8E4M3;
     jit::KernelSpec spec = attention::kernel_spec(config, features, arch);
-    spec.defines = options_.defines;
+    spec.defines.insert(spec.defines.end(), options_.defines.begin(), options_.defines.end());
     const jit::KernelRequest request = compiler_.prepare(spec);
     const jit::CompiledKernel kernel =
         jit::obtain_kernel(disk_, request.key, [&] { return compiler_.compile(request); }).kernel;

@@ -89,7 +89,7 @@ attention::LaunchPlan plan_of(const attention::DeviceLimits& limits,
   attention::LaunchPlan plan = attention::make_plan(
       question.problem, choice, limits,
       {.dealt = variant.draws ? attention::Dealt::kDrawn : attention::Dealt::kCountedOff});
-  plan.spec.defines = variant.defines;
+  plan.spec.defines.insert(plan.spec.defines.end(), variant.defines.begin(), variant.defines.end());
   return plan;
 }
 

@@ -1,10 +1,32 @@
 // The specification of the kernels of wgmma and wgmma8: Shape's constants in templates/README.md.
 
+#include <fmt/format.h>
+
 #include <numeric>
+#include <string>
+#include <vector>
 
 #include "attention/kernels/wgmma/config.h"
 
 namespace annulus::attention {
+namespace {
+
+// The products that the kernel has, by the names of templates/ptx/wgmma.cuh.
+std::vector<std::string> products(const KernelConfig& any, const KernelFeatures& features) {
+  constexpr std::int64_t kPartColumns = 32;  // of kernels/wgmma/parts.cuh
+  const bool in_parts = any.family->element_bytes == 1 && promote_steps(any, features.dims) == 0;
+  const std::int64_t scores = wgmma_config(any).step_columns();
+  const std::int64_t values = in_parts ? kPartColumns : std::int64_t{features.dims.v};
+  const char* type = features.dtype == Dtype::kFloat8E4M3 ? "E4M3"
+                     : features.dtype == Dtype::kFloat16  ? "F16"
+                                                          : "BF16";
+  std::vector<std::string> names = {fmt::format("ANNULUS_WGMMA_{}", type),
+                                    fmt::format("ANNULUS_WGMMA_{}", scores)};
+  if (values != scores) names.push_back(fmt::format("ANNULUS_WGMMA_{}", values));
+  return names;
+}
+
+}  // namespace
 
 jit::KernelSpec wgmma_spec(const KernelConfig& any, const KernelFeatures& features,
                            jit::Arch arch) {
@@ -28,7 +50,10 @@ jit::KernelSpec wgmma_spec(const KernelConfig& any, const KernelFeatures& featur
         "kScaleColumns", std::gcd(std::int64_t{config.tile_columns}, features.scale_block)));
   }
   const char* entry = config.cluster > 1 ? "wgmma_cluster_forward" : "wgmma_forward";
-  return forward_spec(entry, any.family->source, config.stages, tile, features, arch);
+  jit::KernelSpec spec =
+      forward_spec(entry, any.family->source, config.stages, tile, features, arch);
+  spec.defines = products(any, features);
+  return spec;
 }
 
 }  // namespace annulus::attention
