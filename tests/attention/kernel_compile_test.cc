@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -19,6 +21,7 @@
 #include "jit/disk_cache.h"
 #include "jit/kernel_cache.h"
 #include "support/nvrtc.h"
+#include "support/options.h"
 
 namespace annulus::attention {
 namespace {
@@ -209,11 +212,23 @@ class Usages {
   jit::DiskCache disk_;
 };
 
+// Every other case: of the two that a configuration has, one, and of all configurations together
+// each kind. The next seed takes the others, and tools/campaign kernels both, because all of them
+// take NVRTC minutes.
+std::vector<Case> half_of(std::vector<Case> cases) {
+  std::vector<Case> half;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const std::uint64_t turn = static_cast<std::uint64_t>(std::popcount(i)) + test::options().seed;
+    if (turn % 2 == 1) half.push_back(std::move(cases[i]));
+  }
+  return half;
+}
+
 TEST_CASE("nothing that ships spills or uses local memory") {
   const auto library = test::nvrtc();
   if (!library) return;
   Usages usages(library);
-  std::vector<Case> cases = every_case();
+  std::vector<Case> cases = half_of(every_case());
   base::ThreadPool pool;
   pool.parallel_for(static_cast<std::int64_t>(cases.size()), [&](std::int64_t index, int) {
     Case& at = cases[static_cast<std::size_t>(index)];
@@ -257,14 +272,14 @@ std::vector<Case> cases_that_may_spill() {
 TEST_CASE("what may spill does so by no more than a tuner takes") {
   const auto library = test::nvrtc();
   if (!library) return;
-  const jit::Compiler compiler(library, jit::TemplateSet::embedded(), jit::ImageKind::kCubin);
+  Usages usages(library);
   std::vector<Case> cases = cases_that_may_spill();
   std::vector<int> spilled(cases.size());
   base::ThreadPool pool;
   pool.parallel_for(static_cast<std::int64_t>(cases.size()), [&](std::int64_t index, int) {
     const Case& at = cases[static_cast<std::size_t>(index)];
     const jit::ResourceUsage usage =
-        compiler.compile(kernel_spec(at.shipped.config, at.features, at.arch)).usage;
+        usages.of(kernel_spec(at.shipped.config, at.features, at.arch));
     spilled[static_cast<std::size_t>(index)] = usage.spill_store_bytes + usage.spill_load_bytes;
   });
   for (std::size_t i = 0; i < cases.size(); ++i) {
