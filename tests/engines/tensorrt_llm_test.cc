@@ -254,6 +254,24 @@ TEST_CASE("TensorRT-LLM: block_tables, uses_shared_paged_kv_idx") {
   call.check();
 }
 
+TEST_CASE("TensorRT-LLM: enable_block_sparse_attention") {
+  // For each head of K and V the pages that it looks at. Here they are numbers of the request's own
+  // pages, and the table has all of them.
+  EngineCall call({{1, 90, 0, 1}, {1, 17, 0, 2}, {1, 70, 0, 3}}, kTokens);
+  give_step(call);
+  call.problem.block_keys = kTokens;
+  call.problem.most_blocks = 4;
+  std::vector<std::int32_t> blocks;
+  for (const Request& request : call.requests()) {
+    for (std::vector<std::int32_t>& of_head : program::blocks_of(call.problem, request)) {
+      of_head.resize(4, -1);
+      blocks.insert(blocks.end(), of_head.begin(), of_head.end());
+    }
+  }
+  call.metadata.blocks = call.put(blocks);
+  call.check();
+}
+
 TEST_CASE("TensorRT-LLM: seq_lens, max_seq_len") {
   EngineCall call(kDecoding, kTokens);
   give_step(call);
