@@ -68,9 +68,41 @@ std::vector<float> by_row(const std::vector<float>& values, std::int64_t heads,
   return rows;
 }
 
-// Names of pages of each request, for a table of the batch. Without pages each name is a row, and
-// those of a request follow one another.
+// Names of the pages of each request. Without pages each name is a row, and those of a request
+// follow one another.
 using Names = std::vector<std::vector<std::int32_t>>;
+
+// All names of a pool, in a random order where there is one.
+std::vector<std::int32_t> names_of(std::int64_t pages, base::Random* random) {
+  std::vector<std::int32_t> names(size(pages));
+  std::iota(names.begin(), names.end(), 0);
+  for (std::size_t i = names.size(); i > 1 && random != nullptr; --i) {
+    std::swap(names[i - 1], names[random->below(static_cast<std::uint32_t>(i))]);
+  }
+  return names;
+}
+
+// Gives each request as many as `own` says: one's behind another's and behind one that nobody has,
+// or with `slab` above 0 from that multiple of it on.
+Names deal(const std::vector<std::int64_t>& own, std::int64_t slab,
+           const std::vector<std::int32_t>& names) {
+  Names dealt;
+  std::int64_t at = slab > 0 ? 0 : 1;
+  for (const std::int64_t count : own) {
+    dealt.emplace_back(names.begin() + at, names.begin() + at + count);
+    at += slab > 0 ? slab : count;
+  }
+  return dealt;
+}
+
+// Of K or V in a tensor of its own.
+BatchStrides strides_of(const BatchProblem& problem, std::int64_t dim, bool heads_first) {
+  const std::int64_t row = problem.kv_heads * dim;
+  if (problem.page_rows == 0) return {problem.most.keys_of_one * row, row, dim};
+  const std::int64_t page = problem.page_rows * row;
+  return heads_first ? BatchStrides{page, dim, problem.page_rows * dim}
+                     : BatchStrides{page, row, dim};
+}
 
 }  // namespace
 
@@ -228,52 +260,50 @@ void BatchStep::place_rows() {
   }
 }
 
+PageTable BatchStep::put_table(const std::vector<std::vector<std::int32_t>>& names) {
+  const BatchProblem& problem = plan_.problem();
+  std::vector<std::int32_t> ids, begin = {0};
+  if (placing_.listed) {
+    for (const auto& of_request : names) {
+      ids.insert(ids.end(), of_request.begin(), of_request.end());
+      ids.push_back(kUnused);
+      begin.push_back(static_cast<std::int32_t>(ids.size()));
+    }
+    begin.resize(size(problem.most.requests + 1), kUnused);
+    ids.push_back(kUnused);
+    return {put(ids), put(begin), 0};
+  }
+  const std::int64_t width = base::ceil_div(problem.most.keys_of_one, problem.page_rows) + 2;
+  ids.assign(size(problem.most.requests, width), kUnused);
+  for (std::size_t r = 0; r < names.size(); ++r) {
+    std::ranges::copy(names[r], ids.begin() + static_cast<std::int64_t>(r) * width);
+  }
+  return {put(ids), nullptr, width};
+}
+
 void BatchStep::place_keys() {
-  const Placing& placing = placing_;
   const BatchProblem& problem = plan_.problem();
   const std::int64_t heads = problem.kv_heads;
   const bool paged = problem.page_rows > 0;
-  const bool slabs = placing.slabs && !paged;
+  const bool slabs = placing_.slabs && !paged;
   const std::int64_t page_rows = paged ? problem.page_rows : 1;
-  const std::int64_t slab = problem.most.keys_of_one;
-  const auto pages_of = [&](const Request& request) {
-    return base::ceil_div(request.keys, page_rows);
-  };
+  std::vector<std::int64_t> own;
   std::int64_t used = 0;
-  for (const Request& request : requests_) used += pages_of(request);
+  for (const Request& request : requests_) {
+    own.push_back(base::ceil_div(request.keys, page_rows));
+    used += own.back();
+  }
+  const std::int64_t slab = problem.most.keys_of_one;
   const std::int64_t pages = slabs ? slab * problem.most.requests : used + 3 + used / 4;
+  base::Random random(placing_.seed * 31 + 7);
+  const bool own_tables = placing_.own_tables && paged;
+  const Names k_names = deal(own, slabs ? slab : 0, names_of(pages, paged ? &random : nullptr));
+  const Names v_names = own_tables ? deal(own, 0, names_of(pages, &random)) : k_names;
 
-  base::Random random(placing.seed * 31 + 7);
-  const auto draw = [&] {
-    Names names;
-    std::vector<std::int32_t> free(size(pages));
-    std::iota(free.begin(), free.end(), 0);
-    if (paged) {
-      for (std::size_t i = free.size(); i > 1; --i) {
-        std::swap(free[i - 1], free[random.below(static_cast<std::uint32_t>(i))]);
-      }
-    }
-    auto next = free.begin() + (slabs ? 0 : 1);
-    for (std::size_t r = 0; r < requests_.size(); ++r) {
-      if (slabs) next = free.begin() + static_cast<std::int64_t>(r) * slab;
-      names.emplace_back(next, next + pages_of(requests_[r]));
-      next += pages_of(requests_[r]);
-    }
-    return names;
-  };
-  const Names k_names = draw();
-  const Names v_names = placing.own_tables && paged ? draw() : k_names;
-
-  // Strides. K and V in one tensor alternate page by page.
-  const auto strides = [&](std::int64_t dim) -> BatchStrides {
-    if (!paged) return {slab * heads * dim, heads * dim, dim};
-    const std::int64_t page = page_rows * heads * dim;
-    return placing.heads_first ? BatchStrides{page, dim, page_rows * dim}
-                               : BatchStrides{page, heads * dim, dim};
-  };
-  operands_.k_strides = strides(problem.dim_qk);
-  operands_.v_strides = strides(problem.dim_v);
-  const bool together = placing.together && paged && !placing.own_tables;
+  // K and V in one tensor alternate page by page.
+  operands_.k_strides = strides_of(problem, problem.dim_qk, placing_.heads_first);
+  operands_.v_strides = strides_of(problem, problem.dim_v, placing_.heads_first);
+  const bool together = placing_.together && paged && !own_tables;
   const std::int64_t v_begin =
       together ? operands_.k_strides.page : pages * page_rows * heads * problem.dim_qk;
   if (together) {
@@ -296,34 +326,14 @@ void BatchStep::place_keys() {
   };
   put_rows(0, k_names, operands_.k_strides, problem.dim_qk, &RequestTensors::k);
   put_rows(v_begin, v_names, operands_.v_strides, problem.dim_v, &RequestTensors::v);
-  const auto* const base = static_cast<const std::uint16_t*>(keep(image.on(device_, placing.nan)));
+  const auto* const base = static_cast<const std::uint16_t*>(keep(image.on(device_, placing_.nan)));
   operands_.k = base;
   operands_.v = base + v_begin;
   operands_.k_pages = operands_.v_pages = paged ? pages : 0;
 
-  const auto table = [&](const Names& names) -> PageTable {
-    std::vector<std::int32_t> ids, begin = {0};
-    if (placing.listed) {
-      for (const auto& of_request : names) {
-        ids.insert(ids.end(), of_request.begin(), of_request.end());
-        ids.push_back(kUnused);
-        begin.push_back(static_cast<std::int32_t>(ids.size()));
-      }
-      begin.resize(size(problem.most.requests + 1), kUnused);
-      ids.push_back(kUnused);
-      return {put(ids), put(begin), 0};
-    }
-    const std::int64_t width = base::ceil_div(slab, page_rows) + 2;
-    ids.assign(size(problem.most.requests, width), kUnused);
-    for (std::size_t r = 0; r < names.size(); ++r) {
-      std::copy(names[r].begin(), names[r].end(),
-                ids.begin() + static_cast<std::int64_t>(r) * width);
-    }
-    return {put(ids), nullptr, width};
-  };
   if (paged) {
-    metadata_.k_pages = table(k_names);
-    if (placing.own_tables) metadata_.v_pages = table(v_names);
+    metadata_.k_pages = put_table(k_names);
+    if (own_tables) metadata_.v_pages = put_table(v_names);
   } else if (!slabs) {
     std::vector<std::int32_t> begin;
     for (const auto& of_request : k_names) {

@@ -55,6 +55,8 @@ class BatchStep {
   void* put_nan(std::size_t bytes);
   void place_rows();
   void place_keys();
+  // A table of these pages of each request, in which all other entries are no pages.
+  PageTable put_table(const std::vector<std::vector<std::int32_t>>& names);
   void place_blocks();
   void place_limits();
 
