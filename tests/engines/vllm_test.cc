@@ -220,9 +220,11 @@ TEST_CASE("vLLM: common_prefix_len, use_cascade") {
 }
 
 TEST_CASE("vLLM: dcp_local_seq_lens") {
-  // Two ranks, of which each has every second key. A decoding query sees all of a rank's keys.
-  EngineCall call({{1, 41, 0, 1}, {1, 17, 0, 2}}, kBlock);
+  // Two ranks, of which each has every second key. The first request verifies two drafts.
+  EngineCall call({{3, 41, 0, 1}, {1, 17, 0, 2}}, kBlock);
   call.problem.pattern = dense();
+  call.problem.row_limits = true;
+  const std::int64_t rows = call.rows();
   call.problem.carry_out = true;
   call.metadata.k_pages = {call.put(call.table(9, 39)), nullptr, 9};
   std::vector<HostState> ranks;
@@ -243,28 +245,42 @@ TEST_CASE("vLLM: dcp_local_seq_lens") {
     call.operands.v_strides = call.operands.k_strides;
     const std::int32_t more = rank == 0 ? 1 : 0;
     call.metadata.k_length = call.put(std::vector<std::int32_t>{20 + more, 8 + more});
-    call.operands.state_out = {call.room<float>(2 * 4 * 64), call.room<float>(2 * 4),
-                               call.room<float>(2 * 4)};
+    std::vector<std::int32_t> row_end;
+    for (const std::int32_t position : {38, 39, 40, 16}) {
+      row_end.push_back(rank == 0 ? position / 2 + 1 : (position + 1) / 2);
+    }
+    call.metadata.row_end = call.put(row_end);
+    call.operands.state_out = {call.room<float>(rows * 4 * 64), call.room<float>(rows * 4),
+                               call.room<float>(rows * 4)};
     call.check();
-    HostState state = HostState::empty(2 * 4, 64);
+    HostState state = HostState::empty(rows * 4, 64);
     call.device.copy_to_host(state.acc.data(), call.operands.state_out.acc, state.acc.size() * 4);
     call.device.copy_to_host(state.m.data(), call.operands.state_out.m, state.m.size() * 4);
     call.device.copy_to_host(state.l.data(), call.operands.state_out.l, state.l.size() * 4);
     ranks.push_back(state);
   }
   const HostState whole = merge(ranks[0], ranks[1]);
+  BatchProblem alone = call.problem;  // the oracle sees all keys in one place
+  alone.pattern = causal();
+  alone.row_limits = false;
+  const auto begin = call.q_begins();
   for (std::size_t r = 0; r < 2; ++r) {
-    program::RequestAnswer answer;
-    answer.state = HostState::empty(4, 64);
-    const auto first = static_cast<std::ptrdiff_t>(r) * 4;
-    std::copy_n(whole.acc.begin() + first * 64, 4 * 64, answer.state.acc.begin());
-    std::copy_n(whole.m.begin() + first, 4, answer.state.m.begin());
-    std::copy_n(whole.l.begin() + first, 4, answer.state.l.begin());
     const Request& request = call.requests()[r];
+    program::RequestAnswer answer;
+    answer.state = HostState::empty(4 * request.queries, 64);
+    for (std::int64_t head = 0; head < 4; ++head) {
+      for (std::int64_t i = 0; i < request.queries; ++i) {
+        const auto from = static_cast<std::size_t>((begin[r] + i) * 4 + head);
+        const auto to = static_cast<std::size_t>(head * request.queries + i);
+        std::copy_n(&whole.acc[from * 64], 64, &answer.state.acc[to * 64]);
+        answer.state.m[to] = whole.m[from];
+        answer.state.l[to] = whole.l[from];
+      }
+    }
     const Comparison made = program::compare(
-        call.problem, request, program::reference(call.problem, request, call.tensors(r)), answer);
+        alone, request, program::reference(alone, request, call.tensors(r)), answer);
     CHECK_MESSAGE(made.within_tolerance, made.first_wrong);
-    CHECK(made.checked_rows == 4);
+    CHECK(made.checked_rows == 4 * request.queries);
   }
 }
 
