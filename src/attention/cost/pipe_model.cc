@@ -47,13 +47,6 @@ const Rates& rates_of(jit::Arch arch) {
 // What a driver may say of a clock or of the rate of memory: anything else is an error of its own.
 bool plausible(double value, double usual) { return value > usual / 16 && value < usual * 16; }
 
-// Cycles that each pipe of one multiprocessor is busy for one step of one CTA.
-struct StepCycles {
-  double matrix, special, issue, shared, l2;
-
-  double largest() const { return std::max({matrix, special, issue, shared, l2}); }
-};
-
 StepCycles step_cycles(const PipeDevice& device, const Pace& pace, const KernelWork& work,
                        double steps) {
   const double matrix_flop =
@@ -126,6 +119,20 @@ PipeDevice at_clock(PipeDevice device, double hertz) {
 }
 
 }  // namespace
+
+StepPace pace_steps(const PipeDevice& device, const CtaShape& cta, const Pace& pace,
+                    const KernelWork& work, double steps, double together) {
+  StepPace made;
+  made.each = step_cycles(device, pace, work, steps);
+  made.turn = together * busy_cycles(device, cta, pace, work, steps, made.each, together);
+  made.late = late_cycles(device, cta, made.turn);
+  // The first step of a work has nothing beside it but the other CTAs.
+  const double alone =
+      std::max(made.each.matrix, made.each.shared) + made.each.special + made.each.issue;
+  made.frame = pace.frame_latencies * device.latency_cycles +
+               std::max(0.0, alone - made.turn) * cta.step_tiles;
+  return made;
+}
 
 PipeDevice pipe_device(const device::DeviceInfo& info, const PipeConstants& constants) {
   PipeDevice device;
@@ -222,10 +229,7 @@ struct Pacing {
   TileCounts tiles;     // as CTAs take them
   double together = 1;  // CTAs that share the pipes of a multiprocessor
   double steps = 0;
-  StepCycles each{};
-  double late = 0;   // cycles that a CTA waits for its copies in a step
-  double step = 0;   // cycles of a step of all CTAs that are together
-  double frame = 0;  // cycles of a work besides its steps
+  StepPace pace;
   Dealing dealing;
 };
 
@@ -242,18 +246,8 @@ Pacing pacing_of(const PipeDevice& device, const KernelConfig& config, const Dim
                              static_cast<double>(resident));
   // A step here is one tile, or a CTA where there are fewer tiles than CTAs: `work` includes what
   // each CTA does once, which must not be divided among a few tiles, nor by 0 where there is none.
-  // `turn` is the time in which each of the `together` CTAs does one step.
   made.steps = static_cast<double>(std::max(tiles.tiles(), tiles.ctas));
-  made.each = step_cycles(device, pace, work, made.steps);
-  const StepCycles& each = made.each;
-  const double turn =
-      made.together * busy_cycles(device, cta, pace, work, made.steps, each, made.together);
-  made.late = late_cycles(device, cta, turn);
-  made.step = turn + made.late;
-  // The first step of a row has nothing beside it but the other CTAs.
-  const double alone = std::max(each.matrix, each.shared) + each.special + each.issue;
-  made.frame =
-      pace.frame_latencies * device.latency_cycles + std::max(0.0, alone - turn) * cta.step_tiles;
+  made.pace = pace_steps(device, cta, pace, work, made.steps, made.together);
   const std::int64_t groups = tiles.ctas / std::max<std::int64_t>(1, tiles.row_tiles);
   made.dealing = {.deal = pace.deal,
                   .slots = std::int64_t{device.multiprocessors} * resident,
@@ -289,11 +283,13 @@ void decide_dealing(const PipeDevice& device, Dealt dealt, Pacing* pacing) {
   Dealing& dealing = pacing->dealing;
   if (dealing.deal != Deal::kCounter) return;
   if (dealt != Dealt::kCountedOff) {
-    dealing.head_start = choose_head_start(pacing->tiles, dealing, pacing->frame, pacing->step);
+    dealing.head_start =
+        choose_head_start(pacing->tiles, dealing, pacing->pace.frame, pacing->pace.step());
   }
-  const bool draws = dealt == Dealt::kAsPays ? drawing_pays(pacing->tiles, dealing, pacing->frame,
-                                                            pacing->step, device.launch_cycles)
-                                             : dealt == Dealt::kDrawn;
+  const bool draws = dealt == Dealt::kAsPays
+                         ? drawing_pays(pacing->tiles, dealing, pacing->pace.frame,
+                                        pacing->pace.step(), device.launch_cycles)
+                         : dealt == Dealt::kDrawn;
   if (draws) return;
   dealing.deal = Deal::kStride;
   dealing.head_start = {};
@@ -322,24 +318,24 @@ Prediction predict_at_clock(const PipeDevice& device, const KernelConfig& config
   }
   // Setting the counter takes about as long as a launch.
   const double clear = pacing.dealing.deal == Deal::kCounter ? device.launch_cycles : 0;
-  const double longest = makespan(tiles, pacing.dealing, pacing.frame, pacing.step);
+  const double longest = makespan(tiles, pacing.dealing, pacing.pace.frame, pacing.pace.step());
   // The mean has as many CTAs at a time as share the pipes in `step`; slots only say how many may
   // start. If slots stay empty, `together` is the CTAs of a multiprocessor, and imbalance compares
   // the longest CTA with the mean CTA. With fewer CTAs than multiprocessors, idle ones count too.
-  const double mean = (static_cast<double>(tiles.ctas) * pacing.frame +
-                       static_cast<double>(tiles.tiles()) * pacing.step) /
+  const double mean = (static_cast<double>(tiles.ctas) * pacing.pace.frame +
+                       static_cast<double>(tiles.tiles()) * pacing.pace.step()) /
                       (multiprocessors * pacing.together);
   const double memory = bytes / device.memory_bytes;
   made.predicted_imbalance = mean > 0 ? longest / mean : 1;
   made.predicted_cycles = std::max(longest, memory) + device.launch_cycles + clear;
   made.predicted_micros = made.predicted_cycles / device.clock_hertz * 1e6;
   made.predicted_hertz = device.clock_hertz;
-  const StepCycles& each = pacing.each;
+  const StepCycles& each = pacing.pace.each;
   const double per_multiprocessor = pacing.steps / multiprocessors;
   made.predicted_busy = {each.matrix * per_multiprocessor, each.special * per_multiprocessor,
                          each.issue * per_multiprocessor,  each.shared * per_multiprocessor,
                          each.l2 * per_multiprocessor,     memory};
-  made.predicted_limit = limit_of(made, longest, pacing.late, pacing.step);
+  made.predicted_limit = limit_of(made, longest, pacing.pace.late, pacing.pace.step());
   return made;
 }
 
@@ -378,8 +374,8 @@ DealtWorks deal_works(const PipeDevice& device, const KernelConfig& config, cons
   decide_dealing(device, dealt, &pacing);
   return {.drawn = pacing.dealing.deal == Deal::kCounter,
           .head_start = pacing.dealing.head_start,
-          .frame_cycles = pacing.frame,
-          .tile_cycles = pacing.step};
+          .frame_cycles = pacing.pace.frame,
+          .tile_cycles = pacing.pace.step()};
 }
 
 PredictedRange predict_range(const device::DeviceInfo& info, double micros,

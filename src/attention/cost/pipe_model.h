@@ -79,6 +79,25 @@ int resident_ctas(const PipeDevice& device, const KernelConfig& config, const Di
 // The device from what a plan knows of it, with usual sizes.
 PipeDevice pipe_device(const DeviceLimits& limits);
 
+// Cycles that each pipe of one multiprocessor is busy for one step of one CTA.
+struct StepCycles {
+  double matrix = 0, special = 0, issue = 0, shared = 0, l2 = 0;
+};
+
+// How fast CTAs take their steps, as far as their multiprocessor limits them.
+struct StepPace {
+  StepCycles each;
+  double turn = 0;   // cycles in which each of the CTAs that are together does one step
+  double late = 0;   // cycles that a CTA then waits for its copies
+  double frame = 0;  // cycles of a work besides its steps
+
+  double step() const { return turn + late; }
+};
+
+// The pace of `together` CTAs on a multiprocessor, whose `steps` steps have this work.
+StepPace pace_steps(const PipeDevice& device, const CtaShape& cta, const Pace& pace,
+                    const KernelWork& work, double steps, double together);
+
 enum class Limit {
   kMatrix,     // tensor cores
   kSpecial,    // exponentials
