@@ -82,8 +82,8 @@ struct BatchOptions {
   int max_multiprocessors = 0;
   // Requests whose queries see more keys than this are computed in parts of this many keys, side
   // by side, and joined. A request's answer depends on the number, and on nothing of the requests
-  // beside it. 0: chosen from the bounds, once for the plan: BatchInfo tells. A multiple of 128
-  // from 128 to 2^20.
+  // beside it. 0: chosen from the bounds and the device, once for the plan: BatchInfo tells. A
+  // multiple of 128 from 128 to 2^20.
   std::int64_t part_keys = 0;
   // The most workspace; 0: no limit. A plan that needs more takes longer parts, and where that does
   // not help throws Error{kOutOfMemory}.

@@ -84,8 +84,8 @@ typedef struct annulus_batch_options {
   size_t struct_size;
   // Requests whose queries see more keys than this are computed in parts of this many keys, side by
   // side, and joined. A request's answer depends on the number, and on nothing of the requests
-  // beside it. A multiple of 128 from 128 to 2^20; 0: chosen from the bounds, once for the plan,
-  // and told by annulus_batch_plan_info.
+  // beside it. A multiple of 128 from 128 to 2^20; 0: chosen from the bounds and the device, once
+  // for the plan, and told by annulus_batch_plan_info.
   int64_t part_keys;
   // The most workspace; 0: no limit. A plan that needs more takes longer parts; where that is not
   // enough: ANNULUS_OUT_OF_MEMORY.

@@ -1,6 +1,7 @@
 #include "batch/batch_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <numbers>
@@ -9,6 +10,7 @@
 #include "attention/problem/operands.h"
 #include "base/fail.h"
 #include "base/math.h"
+#include "batch/batch_cost.h"
 #include "batch/row_forms.h"
 #include "batch/step_operands.h"
 #include "pattern/positions.h"
@@ -30,27 +32,96 @@ BatchProblem with_bounds(BatchProblem problem) {
   return problem;
 }
 
+// CTAs of a class, `resident` of which the device holds at a time.
+std::int64_t persistent_ctas(const ClassPlan& plan, std::int64_t resident) {
+  return std::max<std::int64_t>(1, std::min(resident, plan.lists.works * plan.packing.row_columns));
+}
+
 // Requests whose queries, with the heads of a group, are more rows than this are for chunk_forward.
 constexpr std::int64_t kMostDecodeRows = 64;
 
-// How long parts are where the caller leaves it open: short enough that a step as large as the
-// bounds has kWaves parts for each CTA, so that the last ones leave few of them idle, and long
-// enough that joining them is next to nothing beside the bytes of their keys; longer again where
-// their states would take more than kMostStateBytes.
-std::int64_t choose_part(const BatchProblem& problem, const ClassPlan& plan, std::int64_t ctas,
-                         std::int64_t most_bytes) {
-  constexpr std::int64_t kWaves = 2, kShort = 256, kLong = 1024;
+// Steps by which parts are chosen.
+struct TypicalSteps {
+  std::vector<StepRequest> longest;  // as many of the longest requests as the bounds allow together
+  std::vector<StepRequest> even;     // all requests with an even share of the keys
+  std::vector<StepRequest> unlike;   // requests of lengths from 1 to the longest
+  std::vector<StepRequest> one;      // the longest request alone
+};
+TypicalSteps typical_steps(const BatchBounds& most) {
+  // More requests than this are dealt out evenly whatever the length of parts.
+  constexpr std::int64_t kMostListed = 1024;
+  const std::int64_t requests = std::min(most.requests, kMostListed);
+  const auto alike = [](std::int64_t count, std::int64_t keys) {
+    return std::vector<StepRequest>(static_cast<std::size_t>(count), {1, keys});
+  };
+  TypicalSteps steps;
+  steps.longest =
+      alike(std::clamp<std::int64_t>(most.keys / most.keys_of_one, 1, requests), most.keys_of_one);
+  steps.even =
+      alike(requests, std::clamp<std::int64_t>(most.keys / most.requests, 1, most.keys_of_one));
+  std::int64_t keys = 0;
+  for (std::int64_t i = 1; i <= requests && keys < most.keys; ++i) {
+    const double length = std::pow(static_cast<double>(most.keys_of_one),
+                                   static_cast<double>(i) / static_cast<double>(requests));
+    steps.unlike.push_back({1, std::min(static_cast<std::int64_t>(length), most.keys - keys)});
+    keys += steps.unlike.back().keys;
+  }
+  steps.one = alike(1, most.keys_of_one);
+  return steps;
+}
+
+// How long parts are where the caller leaves it open. By the pipe model steps that are as large as
+// the bounds take the least time. How evenly unlike requests are dealt out, and the time of one
+// request alone, decide where that differs little: short parts serve both. Lists and states fit
+// `most_bytes` and kMostStateBytes.
+std::int64_t choose_part(const BatchProblem& problem, const ClassPlan& given,
+                         std::int64_t most_bytes, const attention::DeviceLimits& limits) {
+  constexpr std::int64_t kShortest = 256;
   constexpr std::int64_t kMostStateBytes = std::int64_t{48} << 20;
-  std::int64_t part = kShort;
-  while (part < kLong && problem.most.keys * plan.packing.columns / (2 * part) >= kWaves * ctas) {
-    part *= 2;
+  constexpr double kOfUnlike = 1.0 / 2, kOfOne = 1.0 / 8;
+  const attention::PipeDevice device = attention::pipe_device(limits);
+  // Those of the whole device, because BatchOptions::max_multiprocessors changes no bit.
+  const std::int64_t resident = std::int64_t{limits.multiprocessors} * given.config.resident;
+  // Of lists of blocks only the keys that a list may name count.
+  BatchBounds most = problem.most;
+  if (problem.block_keys > 0) {
+    most.keys_of_one =
+        std::min(most.keys_of_one, pattern::product(problem.block_keys, problem.most_blocks));
+    most.keys = std::min(most.keys, pattern::product(most.requests, most.keys_of_one));
   }
-  const std::int64_t most = std::min(most_bytes, kMostStateBytes);
-  while (part < kMostPart && part < problem.most.keys_of_one &&
-         lay_out(problem, plan.packing, plan.most_queries, part, 0).end > most) {
-    part *= 2;
+  const TypicalSteps steps = typical_steps(most);
+  const std::int64_t whole =
+      std::clamp(base::round_up(most.keys_of_one, kLeastPart), kShortest, kMostPart);
+  // With fewer than eight of the shortest parts for each CTA no length deals them out evenly.
+  std::int64_t unlike_keys = 0;
+  for (const StepRequest& request : steps.unlike) unlike_keys += request.keys;
+  const bool enough = unlike_keys * given.packing.columns >= 8 * kShortest * resident;
+  std::int64_t best = whole;
+  double least = std::numeric_limits<double>::infinity();
+  const auto consider = [&](std::int64_t part) {
+    ClassPlan plan = given;
+    plan.part_keys = part;
+    plan.lists = lay_out(problem, plan.packing, plan.most_queries, part, 0);
+    if (plan.lists.end > std::min(most_bytes, kMostStateBytes)) return;
+    plan.joins = plan.lists.slots > 0;
+    plan.ctas = persistent_ctas(plan, resident);
+    const auto predicted = [&](const std::vector<StepRequest>& requests) {
+      return predict_step(device, problem, plan, requests);
+    };
+    const double cost = std::log(predicted(steps.longest).predicted_micros) +
+                        std::log(predicted(steps.even).predicted_micros) +
+                        (enough ? kOfUnlike * std::log(predicted(steps.unlike).busiest) : 0) +
+                        kOfOne * std::log(predicted(steps.one).predicted_micros);
+    if (cost >= least) return;
+    least = cost;
+    best = part;
+  };
+  for (std::int64_t part = kShortest; part < whole; part *= 2) {
+    consider(part);
+    if (part + part / 2 < whole) consider(part + part / 2);
   }
-  return part;
+  consider(whole);
+  return best;
 }
 
 void check_options(const BatchOptions& options) {
@@ -292,7 +363,7 @@ BatchPlanData make_plan(const BatchProblem& given, const BatchOptions& options,
     const std::int64_t resident = std::int64_t{multiprocessors} * of.config.resident;
     if (of.config.kernel->takes_parts) {
       of.part_keys =
-          options.part_keys > 0 ? options.part_keys : choose_part(problem, of, resident, left);
+          options.part_keys > 0 ? options.part_keys : choose_part(problem, of, left, limits);
     }
     of.lists = lay_out(problem, of.packing, of.most_queries, of.part_keys, plan.workspace_bytes);
     plan.workspace_bytes = of.lists.end;
@@ -303,8 +374,7 @@ BatchPlanData make_plan(const BatchProblem& given, const BatchOptions& options,
                  of.lists.works, of.part_keys, of.packing.row_columns);
     }
     of.joins = of.lists.slots > 0;
-    of.ctas =
-        std::max<std::int64_t>(1, std::min(resident, of.lists.works * of.packing.row_columns));
+    of.ctas = persistent_ctas(of, resident);
     of.spec = rows_spec(of.config, plan.features, limits.arch);
     if (of.joins) of.combine = combine_spec(plan.features, limits.arch);
     plan.decisions.push_back(describe(of));

@@ -9,7 +9,8 @@ annulus_test(batch LABEL device LIBRARIES annulus_test_batches DEVICES sim:sm_90
   batch/batch_columns_test.cc batch/batch_input_test.cc batch/batch_limits_test.cc
   batch/batch_random_test.cc batch/batch_test.cc
   ALONE batch/batch_columns_test.cc batch/batch_input_test.cc batch/batch_limits_test.cc)
-annulus_test(batch_kernels LABEL unit LIBRARIES annulus_batch SOURCES batch/batch_compile_test.cc)
+annulus_test(batch_kernels LABEL unit LIBRARIES annulus_batch
+  SOURCES batch/batch_compile_test.cc batch/batch_cost_test.cc)
 annulus_test(batch_mutants LABEL device LIBRARIES annulus_test_batches
   SOURCES batch/batch_mutants_test.cc support/mutant.cc SEPARATE)
 annulus_test(append LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES

@@ -1,0 +1,60 @@
+#ifndef ANNULUS_BATCH_BATCH_COST_H_
+#define ANNULUS_BATCH_BATCH_COST_H_
+
+// What a step of a batch costs on a device, on paper: the pipe model
+// (attention/cost/pipe_model.h) for decode_forward and combine_parts. Everything here is a
+// prediction and is called so; docs/performance.md says what it assumes.
+//
+// The model. The works of a step are listed and dealt out as prepare_batch and decode_forward do. A
+// CTA takes a work's first loads one after another (its record, its tile of rows, the page, the
+// keys), then its steps at the pace that the pipes of its multiprocessor allow. While all CTAs
+// together ask for more bytes than memory gives, they share what it gives; when so many have ended
+// that they ask for less, each goes on at its own pace. Joining is a launch whose threads load the
+// states of a row's parts a few at a time.
+
+#include <cstdint>
+#include <span>
+
+#include "attention/cost/pipe_model.h"
+#include "attention/kernels/kernel_work.h"
+#include "batch/batch_plan.h"
+
+namespace annulus::batch {
+
+// The work of decode_forward for one tile of keys, and what it does once for a part with `rows`
+// rows of (query, head). tests/batch/batch_cost_test.cc compares them with counts of the simulator.
+attention::KernelWork decode_tile_work(const BatchConfig& config, const attention::Dims& dims);
+attention::KernelWork decode_part_work(const BatchConfig& config, const attention::Dims& dims,
+                                       std::int64_t rows);
+
+// A request as its kernel sees it: its queries, and the keys that they see.
+struct StepRequest {
+  std::int64_t queries = 1;
+  std::int64_t keys = 0;
+};
+
+// A predicted time of run() in microseconds, and what makes it up.
+struct StepPrediction {
+  double predicted_micros = 0;
+  double keys_micros = 0;    // K and V at the rate that the device's memory gives
+  double launch_micros = 0;  // of the launches of run()
+  double first_micros = 0;   // until the first keys arrive
+  double uneven_micros = 0;  // other bytes, pauses between works, and CTAs that end before others
+  double join_micros = 0;    // joining parts, without its launch
+  double busiest = 1;        // keys of the CTA that has most of them over the mean of all CTAs
+  // Of prepare(), which all layers of a step share; no part of predicted_micros.
+  double predicted_prepare_micros = 0;
+
+  // The share of that rate that run() reaches: 1 is a plain read of K and V.
+  double share() const { return predicted_micros > 0 ? keys_micros / predicted_micros : 0; }
+};
+
+// Predicts a step of requests that `plan` computes, all of whose fields but the lists and the specs
+// are read. `element_bytes` is that of K and V.
+StepPrediction predict_step(const attention::PipeDevice& device, const BatchProblem& problem,
+                            const ClassPlan& plan, std::span<const StepRequest> requests,
+                            double element_bytes = 2);
+
+}  // namespace annulus::batch
+
+#endif  // ANNULUS_BATCH_BATCH_COST_H_
