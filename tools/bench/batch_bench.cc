@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,146 +17,32 @@
 #include "api/impl.h"
 #include "base/math.h"
 #include "base/random.h"
+#include "batch/batch_cost.h"
 #include "batch/batch_plan.h"
 #include "batch/batch_runner.h"
+#include "batch_shapes.h"
+#include "batch_step.h"
 #include "harness.h"
 #include "params/batch_params.h"
+#include "published.h"
 
 namespace {
 
 using namespace annulus;
+using bench::decoding;
+using bench::log_uniform;
+using bench::problem_of;
+using bench::Request;
+using bench::Step;
+using bench::uniform;
 
 const attention::DeviceLimits kH200 = {
-    .arch = {90, 'a'}, .multiprocessors = 132, .shared_bytes_per_block = 227 * 1024};
-
-struct Request {
-  std::int64_t queries;
-  std::int64_t keys;
-};
-
-BatchProblem problem_of(std::int64_t heads, std::int64_t kv_heads, std::int64_t dim,
-                        const std::vector<Request>& requests, std::int64_t page_rows) {
-  BatchProblem problem;
-  problem.heads = heads;
-  problem.kv_heads = kv_heads;
-  problem.dim_qk = problem.dim_v = dim;
-  problem.pattern = causal();
-  problem.page_rows = page_rows;
-  problem.most.requests = std::ssize(requests);
-  for (const Request& request : requests) {
-    problem.most.rows += request.queries;
-    problem.most.rows_of_one = std::max(problem.most.rows_of_one, request.queries);
-    problem.most.keys_of_one = std::max(problem.most.keys_of_one, request.keys);
-    problem.most.keys += request.keys;
-  }
-  return problem;
-}
-
-std::vector<Request> decoding(std::int64_t count, std::int64_t keys) {
-  return std::vector<Request>(static_cast<std::size_t>(count), {1, keys});
-}
-
-// Lengths of 1 to `most` keys.
-std::vector<Request> uniform(std::int64_t count, std::int64_t most, std::uint64_t seed) {
-  base::Random random(seed);
-  std::vector<Request> requests;
-  for (std::int64_t i = 0; i < count; ++i) {
-    requests.push_back({1, 1 + random.below(static_cast<std::uint32_t>(most))});
-  }
-  return requests;
-}
-std::vector<Request> log_uniform(std::int64_t count, double most, std::uint64_t seed) {
-  base::Random random(seed);
-  std::vector<Request> requests;
-  for (std::int64_t i = 0; i < count; ++i) {
-    requests.push_back({1, static_cast<std::int64_t>(std::exp(random.uniform() * std::log(most)))});
-  }
-  return requests;
-}
-
-// A step with zeros for tensors, whose pages follow one another.
-class Step {
- public:
-  Step(const Device& device, const BatchProblem& problem, const std::vector<Request>& requests)
-      : device_(device), plan_(plan_batch(device, problem)) {
-    std::vector<std::int32_t> q_begin = {0}, k_length, ids, begin = {0};
-    std::int32_t key = 0;
-    for (const Request& request : requests) {
-      q_begin.push_back(q_begin.back() + static_cast<std::int32_t>(request.queries));
-      k_length.push_back(static_cast<std::int32_t>(request.keys));
-      if (problem.page_rows == 0) {
-        begin.push_back(key += static_cast<std::int32_t>(request.keys));
-        continue;
-      }
-      for (std::int64_t i = 0; i < base::ceil_div(request.keys, problem.page_rows); ++i) {
-        ids.push_back(static_cast<std::int32_t>(ids.size()));
-      }
-      begin.push_back(static_cast<std::int32_t>(ids.size()));
-    }
-    metadata_.q_begin = put(q_begin);
-    metadata_.k_length = put(k_length);
-    std::int64_t rows = key;
-    if (problem.page_rows > 0) {
-      rows = std::ssize(ids) * problem.page_rows;
-      metadata_.k_pages = {put(ids), put(begin), 0};
-      operands_.k_pages = operands_.v_pages = std::ssize(ids);
-    } else {
-      metadata_.k_begin = put(begin);
-    }
-    const std::int64_t q_row = problem.heads * problem.dim_qk;
-    const std::int64_t o_row = problem.heads * problem.dim_v;
-    const std::int64_t k_row = problem.kv_heads * problem.dim_qk;
-    const std::int64_t v_row = problem.kv_heads * problem.dim_v;
-    const std::int64_t page = std::max<std::int64_t>(problem.page_rows, 1);
-    operands_.q = zeros(problem.most.rows * q_row);
-    operands_.o = zeros(problem.most.rows * o_row);
-    operands_.k = zeros(rows * k_row);
-    operands_.v = zeros(rows * v_row);
-    operands_.q_strides = {q_row, problem.dim_qk};
-    operands_.o_strides = {o_row, problem.dim_v};
-    operands_.k_strides = {page * k_row, k_row, problem.dim_qk};
-    operands_.v_strides = {page * v_row, v_row, problem.dim_v};
-    workspace_ = device_.allocate(plan_.workspace_bytes());
-    plan_.prepare(nullptr, metadata_, workspace_.data());
-    device_.synchronize();
-    for (const Request& request : requests) {
-      visible_bytes_ += static_cast<double>(2 * request.keys * (k_row + v_row));
-    }
-  }
-
-  const BatchPlan& plan() const { return plan_; }
-  double visible_bytes() const { return visible_bytes_; }
-  void run() const { plan_.run(nullptr, operands_, workspace_.data()); }
-  std::map<std::string, double> counters() const {
-    device_.counters(true);
-    run();
-    device_.synchronize();
-    std::map<std::string, double> all;
-    for (const auto& [name, value] : device_.counters()) all[name] = static_cast<double>(value);
-    return all;
-  }
-
- private:
-  const std::int32_t* put(const std::vector<std::int32_t>& values) {
-    memory_.push_back(device_.allocate(std::max<std::size_t>(values.size(), 1) * 4));
-    device_.copy_to_device(memory_.back().data(), values.data(), values.size() * 4);
-    return static_cast<const std::int32_t*>(memory_.back().data());
-  }
-  void* zeros(std::int64_t elements) {
-    const std::vector<std::uint16_t> values(static_cast<std::size_t>(elements));
-    memory_.push_back(device_.allocate(values.size() * 2));
-    device_.copy_to_device(memory_.back().data(), values.data(), values.size() * 2);
-    return memory_.back().data();
-  }
-
-  Device device_;
-  BatchPlan plan_;
-  BatchMetadata metadata_;
-  BatchOperands operands_;
-  std::vector<DeviceMemory> memory_;
-  DeviceMemory workspace_;
-  double visible_bytes_ = 0;
-};
+    .arch = {90, 'a'},
+    .multiprocessors = 132,
+    .shared_bytes_per_block = 227 * 1024,
+    .clock_kilohertz = bench::h200().clock_kilohertz,
+    .memory_clock_kilohertz = bench::h200().memory_clock_kilohertz,
+    .memory_bus_bits = bench::h200().memory_bus_bits};
 
 // How evenly steps of decoding requests are dealt out to the CTAs of an H200, by the lists that the
 // device makes of them.
@@ -233,14 +120,69 @@ class Dealing {
   DeviceMemory metadata_;
 };
 
-Device open(const char* name) {
-  DeviceOptions options;
-  options.name = name;
-  Device device = Device::open(options);
-  SimulationOptions fast;
-  fast.checked = false;
-  device.set_simulation(fast);
-  return device;
+// The warp instructions that the model has for a tile of keys, and for a part besides, over those
+// that the simulator counts.
+struct Described {
+  double tile, part;
+};
+Described described(const Device& device, std::int64_t dim) {
+  BatchOptions one_cta;
+  one_cta.max_multiprocessors = 1;
+  one_cta.part_keys = 4096;
+  const auto count = [&](std::int64_t requests, std::int64_t keys) {
+    const std::vector<Request> all = decoding(requests, keys);
+    return Step(device, problem_of(4, 1, dim, all, 16), all, one_cta)
+        .counters()["warp_instructions"];
+  };
+  const batch::BatchConfig config =
+      batch::choose_config(batch::kDecodeKernel, {dim, dim}, api::limits_of(api::inside(device)));
+  constexpr std::int64_t kKeys = 512;
+  const double tiles = static_cast<double>(kKeys) / config.tile_columns;
+  const double tile = (count(1, 2 * kKeys) - count(1, kKeys)) / tiles;
+  const double part = (count(9, kKeys) - count(1, kKeys)) / 8 - tile * tiles;
+  return {batch::decode_tile_work(config, {dim, dim}).warp_instructions / tile,
+          batch::decode_part_work(config, {dim, dim}, 4).warp_instructions / part};
+}
+
+// A figure that is the same whenever it is measured, measured once.
+std::function<double()> once(const std::function<double()>& measure) {
+  const auto value = std::make_shared<std::optional<double>>();
+  return [=] {
+    if (!*value) *value = measure();
+    return **value;
+  };
+}
+
+void add_predictions(bench::Bench* bench) {
+  struct Chip {
+    const char* name;
+    device::DeviceInfo info;
+  };
+  for (const Chip& chip : {Chip{"A100", bench::a100()}, Chip{"H200", bench::h200()}}) {
+    // The least of the shapes with this bar.
+    const auto worst = [=](double bar) {
+      double least = 1;
+      for (const bench::BatchShape& shape : bench::decode_shapes()) {
+        if (shape.bar != bar) continue;
+        least = std::min(least, bench::predict_batch(chip.info, shape).made.share());
+      }
+      return least;
+    };
+    const std::string name = std::string("predicted share of the memory's rate, ") + chip.name;
+    bench->add({.name = name + ", worst of five shapes", .unit = "", .bar = 0.90},
+               [=] { return worst(0.90); });
+    bench->add({.name = name + ", B8 32/8 8k", .unit = "", .bar = 0.85},
+               [=] { return worst(0.85); });
+  }
+  const Device device = bench::open_fast("sim:sm_90a");
+  for (const std::int64_t dim : {64, 128, 256}) {
+    const std::string name =
+        "D" + std::to_string(dim) + ", instructions by the model over those counted: ";
+    bench->add({.name = name + "a tile of keys", .unit = "x"},
+               once([=] { return described(device, dim).tile; }));
+    bench->add({.name = name + "a part", .unit = "x"},
+               once([=] { return described(device, dim).part; }));
+  }
 }
 
 }  // namespace
@@ -249,7 +191,7 @@ int main(int argc, char** argv) {
   bench::Bench bench("batch_bench", argc, argv);
   for (const char* name : {"sim:sm_80", "sim:sm_90a"}) {
     const std::string at = std::string(name + 4) + ", ";
-    const Device device = open(name);
+    const Device device = bench::open_fast(name);
     const std::vector<Request> requests = uniform(16, 4096, 3);
     const auto step =
         std::make_shared<Step>(device, problem_of(32, 8, 128, requests, 16), requests);
@@ -291,19 +233,19 @@ int main(int argc, char** argv) {
                     at + "a chunk, pages of 16", at + "a chunk, pages of 0");
   }
 
-  const Device device = open("sim:sm_90a");
+  const Device device = bench::open_fast("sim:sm_90a");
   constexpr std::int64_t kPool = std::int64_t{1} << 22;
   const auto dealing = std::make_shared<Dealing>(device, 256, 131072, kPool);
-  const auto imbalances = [=] {
-    std::vector<double> all;
+  const auto imbalances = [dealing, all = std::make_shared<std::vector<double>>()] {
+    if (!all->empty()) return *all;
     base::Random random(17);
-    for (std::uint64_t seed = 0; all.size() < 1000; ++seed) {
+    for (std::uint64_t seed = 0; all->size() < 1000; ++seed) {
       const auto requests = log_uniform(8 + random.below(249), 131072, seed);
       std::int64_t keys = 0;
       for (const Request& request : requests) keys += request.keys;
-      if (keys <= kPool) all.push_back(dealing->imbalance(requests));
+      if (keys <= kPool) all->push_back(dealing->imbalance(requests));
     }
-    return all;
+    return *all;
   };
   const std::string batches = "busiest CTA over the mean, 1,000 batches of 8 to 256 requests: ";
   bench.add({.name = batches + "median", .unit = "x", .bar = 1.15, .lower_is_better = true},
@@ -320,5 +262,6 @@ int main(int argc, char** argv) {
               const batch::BatchPlanData plan = batch::make_plan(problem, {}, kH200);
               return static_cast<double>(plan.workspace_bytes) / (1 << 20);
             });
+  add_predictions(&bench);
   return bench.run();
 }
