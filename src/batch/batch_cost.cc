@@ -201,17 +201,17 @@ KernelWork decode_tile_work(const BatchConfig& config, const Dims& dims) {
   work.shared_wavefronts = 2 * bytes / 128 + warps * 4 * step.query_fragments;
   work.read_bytes = bytes;
   // Each row of a copy takes its address and the test whether it is there, each copy itself, each
-  // product itself, each fragment its load and half an address. The first number is for the loop,
-  // the look-up of pages and what belongs to the two rows of a lane.
-  work.warp_instructions = warps * (190 + 20 * step.passes + step.copies + step.products +
-                                    2 * (step.copies + step.query_fragments) + 4 * step.elements);
+  // product itself, each fragment its load and an address. The first number is for the loop, the
+  // look-up of pages and what belongs to the two rows of a lane.
+  work.warp_instructions = warps * (123 + 8 * step.passes + step.copies + step.products +
+                                    2 * (step.copies + step.query_fragments) + 5.3 * step.elements);
   return work;
 }
 
 KernelWork decode_part_work(const BatchConfig& config, const Dims& dims, std::int64_t rows) {
   const auto v = static_cast<double>(dims.v);
   KernelWork work;
-  work.warp_instructions = config.warps * (250 + 2.3 * v + 20 * (config.stages - 2)) +
+  work.warp_instructions = config.warps * (350 + 2.3 * v + 20 * (config.stages - 2)) +
                            static_cast<double>(rows) * (16 + v / 2);
   return work;
 }
