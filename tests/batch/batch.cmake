@@ -7,7 +7,8 @@ annulus_warnings(annulus_test_batches)
 
 annulus_test(batch LABEL device LIBRARIES annulus_test_batches DEVICES sim:sm_90a SOURCES
   batch/batch_columns_test.cc batch/batch_input_test.cc batch/batch_limits_test.cc
-  batch/batch_random_test.cc batch/batch_test.cc
+  batch/batch_random_test.cc batch/batch_serving_test.cc batch/batch_test.cc
+  batch/same_bits.cc batch/same_bits_test.cc batch/serving.cc
   ALONE batch/batch_columns_test.cc batch/batch_input_test.cc batch/batch_limits_test.cc)
 annulus_test(batch_kernels LABEL unit LIBRARIES annulus_batch
   SOURCES batch/batch_compile_test.cc batch/batch_cost_test.cc)

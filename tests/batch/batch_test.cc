@@ -13,7 +13,6 @@
 namespace {
 
 using namespace annulus;
-using test::Answer;
 using test::BatchCase;
 using test::Placing;
 using test::Request;
@@ -157,42 +156,6 @@ TEST_CASE("a state is carried in and out") {
   in_place.carry_in = in_place.carry_out = true;
   in_place.want_lse = false;
   check(in_place, requests, {.in_place = true}, "out over in", options);
-}
-
-// The answer of a request alone, and among others, at another place, in other pages.
-TEST_CASE("the bits of a request do not depend on the requests beside it") {
-  BatchProblem problem =
-      problem_of(8, 2, 64, Pattern::parse("causal & (window(300, 0) | sink(16))"));
-  std::vector<Request> all;
-  for (std::uint64_t i = 0; i < 9; ++i) {
-    all.push_back(
-        {1 + static_cast<std::int64_t>(i % 3), 20 + 97 * static_cast<std::int64_t>(i), 0, i + 1});
-  }
-  problem.most = test::bounds_of(all);
-  problem.most.rows += 3;
-  BatchOptions options;
-  options.part_keys = 128;
-  const BatchPlan plan = plan_batch(device(), problem, options);
-  const auto run = [&](const BatchPlan& by, const std::vector<Request>& requests,
-                       const Placing& placing) {
-    const BatchCase step(device(), by, requests, placing);
-    step.run();
-    return step.answers();
-  };
-  const std::vector<Answer> together = run(plan, all, {.gap = 3, .seed = 5});
-  test::check_answers(problem, all, together, "together");
-  for (std::size_t i = 0; i < all.size(); i += 2) {
-    CAPTURE(i);
-    CHECK(run(plan, {all[i]}, {.seed = i})[0] == together[i]);
-    CHECK(run(plan, {all[8 - i], all[i]}, {.listed = true, .seed = i})[1] == together[i]);
-  }
-  for (const std::int64_t rows : {0, 5, 64}) {
-    BatchProblem other = problem;
-    other.page_rows = rows;
-    const std::vector<Answer> answers =
-        run(plan_batch(device(), other, options), all, {.heads_first = true, .own_tables = true});
-    for (std::size_t i = 0; i < all.size(); ++i) CHECK(answers[i] == together[i]);
-  }
 }
 
 }  // namespace
