@@ -8,7 +8,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +21,7 @@
 #include "batch/batch_runner.h"
 #include "batch_shapes.h"
 #include "batch_step.h"
+#include "batch_steps.h"
 #include "harness.h"
 #include "params/batch_params.h"
 #include "published.h"
@@ -144,15 +144,6 @@ Described described(const Device& device, std::int64_t dim) {
           batch::decode_part_work(config, {dim, dim}, 4).warp_instructions / part};
 }
 
-// A figure that is the same whenever it is measured, measured once.
-std::function<double()> once(const std::function<double()>& measure) {
-  const auto value = std::make_shared<std::optional<double>>();
-  return [=] {
-    if (!*value) *value = measure();
-    return **value;
-  };
-}
-
 void add_predictions(bench::Bench* bench) {
   struct Chip {
     const char* name;
@@ -179,9 +170,9 @@ void add_predictions(bench::Bench* bench) {
     const std::string name =
         "D" + std::to_string(dim) + ", instructions by the model over those counted: ";
     bench->add({.name = name + "a tile of keys", .unit = "x"},
-               once([=] { return described(device, dim).tile; }));
+               bench::once([=] { return described(device, dim).tile; }));
     bench->add({.name = name + "a part", .unit = "x"},
-               once([=] { return described(device, dim).part; }));
+               bench::once([=] { return described(device, dim).part; }));
   }
 }
 
@@ -263,5 +254,6 @@ int main(int argc, char** argv) {
               return static_cast<double>(plan.workspace_bytes) / (1 << 20);
             });
   add_predictions(&bench);
+  bench::add_steps(&bench);
   return bench.run();
 }
