@@ -54,8 +54,9 @@ struct WarpgroupProduct<Float8E4M3, kColumns> {
   }
 };
 
-// 64 rows of Q as the first operand of the scores, read from shared memory by each product.
-template <typename Element, int kDim, bool kInRegisters>
+// 64 rows of Q as the first operand of the scores, read from shared memory by each product. They
+// are rows of panels of kRows rows.
+template <typename Element, int kDim, bool kInRegisters, int kRows = 64>
 class WarpgroupQuery {
  public:
   __device__ __forceinline__ void read(unsigned queries, unsigned, unsigned) { queries_ = queries; }
@@ -63,7 +64,7 @@ class WarpgroupQuery {
     return ptx::uniform(ptx::descriptor_address(queries_));
   }
   __device__ __forceinline__ unsigned long long step(unsigned first, int step) const {
-    return Panels<64, kDim, Element::kBytes>::columns(first, step);
+    return Panels<kRows, kDim, Element::kBytes>::columns(first, step);
   }
   // Steps `step` to step + 3 of the scores.
   template <typename Product, int kPieces>
@@ -81,8 +82,8 @@ class WarpgroupQuery {
 
 // Q in registers: products then read shared memory for K only, and the rows of Q may be
 // overwritten as soon as read() has ended in all lanes.
-template <typename Element, int kDim>
-class WarpgroupQuery<Element, kDim, true> {
+template <typename Element, int kDim, int kRows>
+class WarpgroupQuery<Element, kDim, true, kRows> {
  public:
   // Reads the rows of warp `warp` of the warpgroup, by all its lanes.
   __device__ __forceinline__ void read(unsigned queries, unsigned warp, unsigned lane) {
@@ -90,7 +91,7 @@ class WarpgroupQuery<Element, kDim, true> {
     for (int step = 0; step < kSteps; ++step) {
       // Four matrices of 8 rows and 16 bytes: the upper and the lower rows, and then the same rows
       // of the next 16 bytes.
-      ptx::load_matrices(pieces_[step], queries + Panels<64, kDim, Element::kBytes>::chunk(
+      ptx::load_matrices(pieces_[step], queries + Panels<kRows, kDim, Element::kBytes>::chunk(
                                                       warp * 16 + lane % 16,
                                                       static_cast<unsigned>(2 * step) + lane / 16));
     }

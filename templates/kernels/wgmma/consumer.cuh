@@ -11,6 +11,7 @@
 
 #include "kernels/wgmma/finish_block.cuh"
 #include "kernels/wgmma/parts.cuh"
+#include "kernels/wgmma/ping_pong.cuh"
 #include "kernels/wgmma/promoted_accumulator.cuh"
 #include "kernels/wgmma/scales.cuh"
 #include "kernels/wgmma/store_output.cuh"
@@ -41,10 +42,7 @@ class Consumer {
     kDimV = Shape::kDimV,
     kRows = rows_of_work<Shape>(),
     kQueryInRegisters = Shape::kQueryInRegisters,
-    kTurns = Shape::kConsumers > 1 && Shape::kTurns,
-    kTurnThreads = 256,  // two warpgroups: one waits for its turn, the other hands it on
-    kTurnBarrier = 1,    // + consumer
-    kStoreBarrier = 8,   // + consumer
+    kStoreBarrier = 8,  // + consumer
     // Sums of 8-bit products are kept short. Where the output is not promoted, P V comes in parts.
     kInParts = Element::kBytes == 1 && Shape::kPromoteSteps == 0,
     // A large output is rescaled before the next product with V is started, not after the last one
@@ -67,39 +65,21 @@ class Consumer {
         consumer_(consumer),
         warp_(threadIdx.x / 32 % 4),
         lane_(threadIdx.x % 32),
+        turns_(consumer),
         promoted_(shared, consumer) {}
 
   __device__ __forceinline__ void run() {
-    if (kTurns && consumer_ == Shape::kConsumers - 1) announce_turn(0);
+    turns_.begin();
     TileSchedulerConsumer<Shape> scheduler(shared_, work_);
 #pragma unroll 1
     for (int index = scheduler.first(); index < work_.count; index = scheduler.next(index)) {
       compute(index);
     }
-    // Consumes the turn that the last consumer handed on at the end, so that no named barrier is
-    // left half full at exit.
-    if (kTurns && consumer_ == 0) ptx::sync_threads(kTurnBarrier, kTurnThreads);
+    turns_.end();
     if (warp_ == 0 && ptx::elect()) ptx::wait_stores_read();
   }
 
  private:
-  // Ping-pong. A consumer takes its turn before it starts the products of a step, except the first
-  // step, and hands it to the next consumer when they are started; run() gives consumer 0 the first
-  // turn. All consumers have the same number of steps, because they share K and V.
-  __device__ __forceinline__ void take_turn() const {
-    if constexpr (kTurns) {
-      ptx::sync_threads(kTurnBarrier + static_cast<int>(consumer_), kTurnThreads);
-    }
-  }
-  __device__ __forceinline__ void announce_turn(unsigned consumer) const {
-    ptx::announce_threads(kTurnBarrier + static_cast<int>(consumer), kTurnThreads);
-  }
-  __device__ __forceinline__ void hand_on_turn() const {
-    if constexpr (kTurns) {
-      announce_turn(consumer_ + 1 == Shape::kConsumers ? 0 : consumer_ + 1);
-    }
-  }
-
   // Barrier number `which` of a stage; WgmmaLayout in kernels/wgmma/work.cuh numbers them.
   __device__ __forceinline__ unsigned barrier(const RingPlace<Shape::kStages>& place,
                                               int which) const {
@@ -332,12 +312,12 @@ class Consumer {
       place_.advance();
       scales_.read(params_, row, step);
       ptx::wait(barrier(place_, 0), place_.parity);
-      take_turn();
+      turns_.take();
       if constexpr (kInParts) {
         add_values<1>(output[0], correction[0], probabilities, before, [&] {
           ptx::fence_products();
           start_scores(scores[0], place_);
-          hand_on_turn();
+          turns_.hand_on();
         });
         ptx::wait_products<0>();
       } else {
@@ -348,7 +328,7 @@ class Consumer {
         ptx::hold(output[0]);
         ptx::fence_products();
         start_values(output[0], probabilities, before);
-        hand_on_turn();
+        turns_.hand_on();
         ptx::wait_products<1>();
       }
       ptx::hold(scores[0]);
@@ -395,6 +375,7 @@ class Consumer {
   const unsigned consumer_;
   const unsigned warp_;
   const unsigned lane_;
+  const PingPong<Shape::kConsumers, Shape::kTurns> turns_;
   tile::WarpgroupQuery<Element, Shape::kDimQk, Shape::kQueryInRegisters> query_;
   Scales<Shape> scales_;
   PromotedAccumulator<Shape> promoted_;

@@ -4,6 +4,7 @@
 // What the producer, the transposers and the consumers of wgmma_forward share: the layout of shared
 // memory, the ring of stages, and which work an index means.
 
+#include "kernels/wgmma/ring_place.cuh"
 #include "params/attention_params.h"
 #include "params/wgmma_params.h"
 #include "ptx/cluster.cuh"
@@ -65,22 +66,6 @@ struct WgmmaLayout {
     kEntries = kWorkDrawn + ptx::kBarrierBytes,
     kEntryBytes = 8,
   };
-};
-
-// A place in the ring of stages: which buffer, and the parity of the phase in which its barriers
-// are. All warps start at stage 0 and advance once for each step, so that they agree without
-// talking to each other. A reader waits for `parity`; a writer waits for `parity ^ 1`, which a
-// fresh barrier passes at once (ptx/mbarrier.cuh).
-template <int kStages>
-struct RingPlace {
-  unsigned stage = 0;
-  unsigned parity = 0;
-  __device__ __forceinline__ void advance() {
-    if (++stage == kStages) {
-      stage = 0;
-      parity ^= 1;
-    }
-  }
 };
 
 // Query rows of one tile row (M): packed heads share 64 rows, one head spreads over all consumers.
