@@ -2,7 +2,8 @@
 #define ANNULUS_TILE_BATCH_ROW_CUH_
 
 // Joins states of a row of a batch, and writes what a row leaves: O and LSE, or the state. Eight
-// threads share a row; a thread has 4 columns at a time, so that they move whole lines.
+// threads share a row; a thread has 4 columns at a time, so that they move whole lines. Where the
+// accumulators of wgmma are written as they are, two lanes of a quad share a row.
 
 #include "params/batch_params.h"
 #include "ptx/async_copy.cuh"
@@ -14,7 +15,14 @@
 namespace annulus::tile {
 
 using kernels::kRowThreads;
-enum : int { kRowColumns = 4 * kRowThreads };  // that the threads of a row have at a time
+
+// The lanes of a warp that share a row with this one: eight neighbours, or two that are two apart.
+template <int kThreads>
+__device__ __forceinline__ unsigned lanes_of_row() {
+  static_assert(kThreads == kRowThreads || kThreads == 2, "threads that share a row");
+  const unsigned lane = threadIdx.x % 32;
+  return kThreads == 2 ? 5u << (lane & ~2u) : 0xffu << lane / 8 * 8;
+}
 
 __device__ __forceinline__ void load_columns(float (&acc)[4], const float* from) {
   const ptx::Words4 four = ptx::load_global_16(from);
@@ -76,10 +84,10 @@ __device__ __forceinline__ JoinedRow join(const Each& each) {
   return row;
 }
 
-// Writes a row whose state is complete but for a state that came in. `thread` is one of the eight
-// that share it; columns(first, acc) sets the joined acc of 4 columns from `first` on, which is not
-// divided by the sum.
-template <typename Shape, typename Columns>
+// Writes a row whose state is complete but for a state that came in. `thread` is one of those that
+// share it; columns(first, acc) sets the joined acc of 4 columns from `first` on, which is not
+// divided by the sum, and is called with ascending numbers.
+template <typename Shape, int kThreads = kRowThreads, typename Columns>
 __device__ __forceinline__ void finish_row(const kernels::BatchParams& params,
                                            const kernels::BatchRow& tile, const PackedRow& at,
                                            int thread, JoinedRow row, const Columns& columns) {
@@ -103,8 +111,7 @@ __device__ __forceinline__ void finish_row(const kernels::BatchParams& params,
   const bool empty = row.empty();
   if constexpr (Shape::kCarryOut) {
     // The state may go over the one that came in: all threads of the row have read that.
-    if constexpr (Shape::kCarryIn)
-      __syncwarp(0xffu << (threadIdx.x % 32 / kRowThreads * kRowThreads));
+    if constexpr (Shape::kCarryIn) __syncwarp(lanes_of_row<kThreads>());
     if (thread == 0) {
       params.m_out[state_row] = row.row_max;
       params.l_out[state_row] = row.sum;
@@ -128,9 +135,9 @@ __device__ __forceinline__ void finish_row(const kernels::BatchParams& params,
     in_factor *= inverse;
   }
 // Not unrolled, nor is the loop of leave_row(): both are in every kernel, once for each thing that
-// a row may leave, and a quarter of its time to compile.
-#pragma unroll 1
-  for (int first = 0; first < kDim; first += kRowColumns) {
+// a row may leave, and a quarter of its time to compile. But what is taken from registers must be.
+#pragma unroll kThreads == kRowThreads ? 1 : kDim
+  for (int first = 0; first < kDim; first += 4 * kThreads) {
     const int column = first + thread * 4;
     float acc[4];
     columns(column, acc);
@@ -158,14 +165,14 @@ __device__ __forceinline__ void finish_row(const kernels::BatchParams& params,
 
 // Leaves a row of a work whose state is complete: finished, where the work is all of the row's
 // keys, else in the slot of its part.
-template <typename Shape, typename Columns>
+template <typename Shape, int kThreads = kRowThreads, typename Columns>
 __device__ __forceinline__ void leave_row(const kernels::BatchParams& params,
                                           const kernels::BatchRow& tile,
                                           const kernels::BatchWork& work, int column,
                                           const PackedRow& at, int packed, int thread,
                                           const JoinedRow& row, const Columns& columns) {
   if (tile.parts == 1) {
-    finish_row<Shape>(params, tile, at, thread, row, columns);
+    finish_row<Shape, kThreads>(params, tile, at, thread, row, columns);
     return;
   }
   const long long slot = slot_row(params, tile, work.part, column, packed);
@@ -173,8 +180,8 @@ __device__ __forceinline__ void leave_row(const kernels::BatchParams& params,
     params.tables.m[slot] = row.row_max;
     params.tables.l[slot] = row.sum;
   }
-#pragma unroll 1
-  for (int first = 0; first < Shape::kDimV; first += kRowColumns) {
+#pragma unroll kThreads == kRowThreads ? 1 : Shape::kDimV
+  for (int first = 0; first < Shape::kDimV; first += 4 * kThreads) {
     const int begin = first + thread * 4;
     float acc[4];
     columns(begin, acc);

@@ -15,22 +15,20 @@
 
 namespace annulus::tile {
 
-// Finishes the scores of keys that follow one another from `first_key` on.
-template <typename Shape, typename Mask, typename ScoreMod, int kRowTiles, int kPieces,
-          typename RowOf>
-__device__ __forceinline__ void finish_run_scores(float (&scores)[kRowTiles][kPieces][4],
-                                                  const kernels::BatchParams& params,
-                                                  const kernels::BatchRow& tile, int first_key,
-                                                  const KeysThere<8 * kPieces>& there,
-                                                  unsigned lane, const RowOf& row_of) {
-  constexpr int kColumns = 8 * kPieces;
+// From products with the keys from `first_key` on to the scores of a warp, before masking.
+// row_of(r, half) is the PackedRow of a lane's row.
+template <typename Shape, typename ScoreMod, int kRowTiles, int kPieces, typename RowOf>
+__device__ __forceinline__ void scale_packed_scores(float (&scores)[kRowTiles][kPieces][4],
+                                                    const kernels::BatchParams& params,
+                                                    const kernels::BatchRow& tile, int first_key,
+                                                    unsigned lane, const RowOf& row_of) {
   constexpr auto kScore = static_cast<Score>(Shape::kScore);
   constexpr bool kTerms = Shape::kAlibi || Shape::kBias;
   static_assert(kScore != Score::kPositiveScale || !(kTerms || ScoreMod::kPresent),
                 "terms are added to scores that are scaled, and an expression takes such");
   finish_scores<kScore>(scores, params.scale, params.softcap);
-  const int k = tile.k_position + first_key + static_cast<int>(lane % 4 * 2);
   if constexpr (kTerms || ScoreMod::kPresent) {
+    const int k = tile.k_position + first_key + static_cast<int>(lane % 4 * 2);
 #pragma unroll
     for (int r = 0; r < kRowTiles; ++r) {
 #pragma unroll
@@ -49,8 +47,18 @@ __device__ __forceinline__ void finish_run_scores(float (&scores)[kRowTiles][kPi
       }
     }
   }
-  const bool full = tile.runs.template all_see<Shape::kRuns>(first_key, first_key + kColumns);
-  if (full && there.all()) return;
+}
+
+// Hides keys that are not there, of which `there` tells, and unless all queries see all keys
+// (`full`), those that a row does not see.
+template <typename Shape, typename Mask, int kRowTiles, int kPieces, typename RowOf>
+__device__ __forceinline__ void hide_packed_scores(float (&scores)[kRowTiles][kPieces][4],
+                                                   const kernels::BatchParams& params,
+                                                   const kernels::BatchRow& tile, int first_key,
+                                                   bool full, const KeysThere<8 * kPieces>& there,
+                                                   unsigned lane, const RowOf& row_of) {
+  constexpr int kColumns = 8 * kPieces;
+  const int k = tile.k_position + first_key + static_cast<int>(lane % 4 * 2);
   const RowBits existing = there.of_lane(lane);
 #pragma unroll
   for (int r = 0; r < kRowTiles; ++r) {
@@ -73,8 +81,23 @@ __device__ __forceinline__ void finish_run_scores(float (&scores)[kRowTiles][kPi
   }
 }
 
+// Finishes the scores of keys that follow one another from `first_key` on. Only keys that are not
+// there, or that not all queries see, are masked.
+template <typename Shape, typename Mask, typename ScoreMod, int kRowTiles, int kPieces,
+          typename RowOf>
+__device__ __forceinline__ void finish_run_scores(float (&scores)[kRowTiles][kPieces][4],
+                                                  const kernels::BatchParams& params,
+                                                  const kernels::BatchRow& tile, int first_key,
+                                                  const KeysThere<8 * kPieces>& there,
+                                                  unsigned lane, const RowOf& row_of) {
+  scale_packed_scores<Shape, ScoreMod>(scores, params, tile, first_key, lane, row_of);
+  const bool full = tile.runs.template all_see<Shape::kRuns>(first_key, first_key + 8 * kPieces);
+  if (full && there.all()) return;
+  hide_packed_scores<Shape, Mask>(scores, params, tile, first_key, full, there, lane, row_of);
+}
+
 // Finishes the scores of a warp with the keys of a step. row_of(r, half) is the PackedRow of a
-// lane's row. Only keys that are not there, or that not all queries see, are masked.
+// lane's row.
 template <typename Shape, typename Mask, typename ScoreMod, int kRowTiles, int kPieces,
           typename RowOf>
 __device__ __forceinline__ void finish_packed_scores(float (&scores)[kRowTiles][kPieces][4],

@@ -54,15 +54,15 @@ class PositionTerms {
   }
 
   // Adds the terms to one row of a fragment: the elements of `half`. `distance` is k - q of the
-  // lane's first one.
+  // lane's first one. A table takes a few pieces at a time here, too.
   template <int kPieces>
   __device__ __forceinline__ void add_half(float (&scores)[kPieces][4], int half,
                                            int distance) const {
+    in_turns<kBias ? few_of(kPieces) : kPieces>(
+        reinterpret_cast<float(&)[1][kPieces][4]>(scores), [&](float(&piece)[4], int, int column) {
 #pragma unroll
-    for (int c = 0; c < kPieces; ++c) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) add_to(scores[c][2 * half + i], distance + 8 * c + i);
-    }
+          for (int i = 0; i < 2; ++i) add_to(piece[2 * half + i], distance + column + i);
+        });
   }
 
   // add() for positions that are read from memory: those of the tile's rows and columns. `row`

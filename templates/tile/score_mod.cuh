@@ -104,14 +104,13 @@ class ModifiedScores {
                                              int k) const {
     ptx::make_opaque(q);
     ptx::make_opaque(k);
+    in_turns<ScoreMod::kInLoop ? few<kPieces>() : kPieces>(
+        reinterpret_cast<float(&)[1][kPieces][4]>(scores), [&](float(&piece)[4], int, int column) {
 #pragma unroll
-    for (int c = 0; c < kPieces; ++c) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        float& score = scores[c][2 * half + i];
-        score = modified(score, q, k + 8 * c + i);
-      }
-    }
+          for (int i = 0; i < 2; ++i) {
+            piece[2 * half + i] = modified(piece[2 * half + i], q, k + column + i);
+          }
+        });
   }
 
   // apply() for positions that are read from memory: those of the tile's rows and columns. `row`
