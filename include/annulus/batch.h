@@ -146,7 +146,9 @@ struct BatchMetadata {
 //
 // elements behind the tensor's begin, so that every order of rows and heads in a page, K and V in
 // one tensor, and one layer of a tensor of all layers are only strides. Multiples of 8; `row` is
-// below 2^30.
+// below 2^30. On sm_90a, where some request may have more than 64 rows of (query, head of a group),
+// strides of Q, K and V with more than one entry lie above 0 and below 2^39; `page` and `head` of K
+// and V may also be 0.
 struct BatchStrides {
   std::int64_t page = 0;  // with pages; else from one request to the next, where k_begin is null
   std::int64_t row = 0;
@@ -209,8 +211,8 @@ struct BatchStatus {
 
 // Everything that was decided, for people and for logs.
 struct BatchInfo {
-  // The kernel of requests with few queries, then that of others: "decode m16 n64 w4 s2 q x2, chunk
-  // m128 n64 w8 s2". All numbers below that are of a kernel are of the first.
+  // The kernel of requests with few queries, then that of others: "decode m16 n64 w4 s2 q x2,
+  // chunk_wgmma m128 n128 w8 s3". All numbers below that are of a kernel are of the first.
   std::string config;
   std::vector<std::string> decisions;  // one line each
   std::string specialised_source;      // what the compiler was given for it

@@ -2,13 +2,19 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+
 #include "annulus/error.h"
+#include "attention/kernels/wgmma/config.h"
 #include "base/fail.h"
+#include "base/math.h"
+#include "params/batch_map_params.h"
 
 namespace annulus::batch {
 namespace {
 
-constexpr std::int64_t kElementBytes = 2;
 // What the driver keeps of a multiprocessor's shared memory for each CTA (CUDA programming guide,
 // "Shared Memory" of compute capability 8.x and 9.0).
 constexpr std::int64_t kReservedBytes = 1024;
@@ -24,6 +30,9 @@ constexpr BatchConfig decode(int columns, int stages, bool query_in_registers, i
 }
 constexpr BatchConfig chunk(int rows, int columns, int warps, int resident) {
   return {&kChunkKernel, rows, columns, warps, 2, false, resident};
+}
+constexpr BatchConfig chunk_wgmma(int columns, int stages) {
+  return {&kChunkWgmmaKernel, 128, columns, 8, stages, false, 1};
 }
 // clang-format off
 constexpr ShippedBatchConfig kShipped[] = {
@@ -44,6 +53,12 @@ constexpr ShippedBatchConfig kShipped[] = {
     {{192, 192}, decode(64, 2, false, 1)},
     {{256, 256}, decode(64, 3, false, 1)},
     {{256, 256}, decode(64, 2, false, 1)},
+    {{64, 64}, chunk_wgmma(128, 3)},
+    {{96, 96}, chunk_wgmma(128, 2)},
+    {{128, 128}, chunk_wgmma(128, 3)},
+    {{192, 128}, chunk_wgmma(128, 2)},
+    {{192, 192}, chunk_wgmma(96, 2)},
+    {{256, 256}, chunk_wgmma(64, 2)},
     {{32, 32}, chunk(64, 64, 4, 2)},
     {{64, 64}, chunk(128, 64, 8, 1)},
     {{96, 96}, chunk(64, 64, 4, 2)},
@@ -58,18 +73,63 @@ constexpr ShippedBatchConfig kShipped[] = {
 };
 // clang-format on
 
+// Q, and the buffers of K and V.
+std::int64_t chunk_bytes(const BatchConfig& config, const attention::Dims& dims) {
+  return config.tile_rows * dims.qk * kElementBytes + config.stages * stage_bytes(config, dims);
+}
+
+// Those, and m and l of each warp: its warps have the same rows and take keys of their own.
+std::int64_t decode_bytes(const BatchConfig& config, const attention::Dims& dims) {
+  return chunk_bytes(config, dims) +
+         config.warps * kernels::kPackedRows * 2 * std::int64_t{sizeof(float)};
+}
+
+// ChunkLayout in templates/kernels/batch/chunk_layout.cuh is the same on the device.
+std::int64_t chunk_wgmma_bytes(const BatchConfig& config, const attention::Dims& dims) {
+  constexpr std::int64_t kPanelColumns = 64;
+  constexpr std::int64_t kBarrierBytes = 8, kStepBytes = 32, kUnused = 16;
+  constexpr std::int64_t kWorkBytes = sizeof(kernels::ChunkWork);
+  const attention::Dims whole = {base::round_up<std::int64_t>(dims.qk, kPanelColumns),
+                                 base::round_up<std::int64_t>(dims.v, kPanelColumns)};
+  return chunk_bytes(config, whole) + 2 * kBarrierBytes +
+         config.stages * (4 * kBarrierBytes + kStepBytes) + 2 * kWorkBytes + kUnused;
+}
+
+std::vector<jit::Constant> query_constants(const BatchConfig& config, const BatchFeatures&) {
+  return {jit::Constant::boolean("kQueryInRegisters", config.query_in_registers)};
+}
+
+std::vector<jit::Constant> chunk_wgmma_constants(const BatchConfig& config,
+                                                 const BatchFeatures& features) {
+  return {jit::Constant::integer("kUnit", unit_keys(config, features.pages))};
+}
+
 }  // namespace
 
 constinit const BatchKernel kDecodeKernel = {.name = "decode",
                                              .entry = "decode_forward",
                                              .source = "kernels/batch/decode_forward.cu",
-                                             .shares_rows = true,
-                                             .takes_parts = true};
+                                             .takes_parts = true,
+                                             .takes_lists = true,
+                                             .by_maps = false,
+                                             .shared_bytes = decode_bytes,
+                                             .constants = query_constants};
 constinit const BatchKernel kChunkKernel = {.name = "chunk",
                                             .entry = "chunk_forward",
                                             .source = "kernels/batch/chunk_forward.cu",
-                                            .shares_rows = false,
-                                            .takes_parts = false};
+                                            .takes_parts = false,
+                                            .takes_lists = true,
+                                            .by_maps = false,
+                                            .shared_bytes = chunk_bytes,
+                                            .constants = query_constants};
+constinit const BatchKernel kChunkWgmmaKernel = {.name = "chunk_wgmma",
+                                                 .entry = "chunk_wgmma_forward",
+                                                 .source = "kernels/batch/chunk_wgmma_forward.cu",
+                                                 .takes_parts = false,
+                                                 .takes_lists = false,
+                                                 .by_maps = true,
+                                                 .shared_bytes = chunk_wgmma_bytes,
+                                                 .constants = chunk_wgmma_constants};
 
 std::string to_string(const BatchConfig& config) {
   std::string text = fmt::format("{} m{} n{} w{} s{}", config.kernel->name, config.tile_rows,
@@ -79,12 +139,8 @@ std::string to_string(const BatchConfig& config) {
   return text;
 }
 
-// Q, the buffers of K and V, and where warps share rows m and l of each warp.
 std::int64_t shared_bytes(const BatchConfig& config, const attention::Dims& dims) {
-  const std::int64_t row_states =
-      config.warps * kernels::kPackedRows * 2 * std::int64_t{sizeof(float)};
-  return config.tile_rows * dims.qk * kElementBytes + config.stages * stage_bytes(config, dims) +
-         (config.kernel->shares_rows ? row_states : 0);
+  return config.kernel->shared_bytes(config, dims);
 }
 
 std::int64_t bytes_under_way(const BatchConfig& config, const attention::Dims& dims) {
@@ -101,6 +157,10 @@ std::optional<std::string> why_not(const BatchConfig& config, const attention::D
     return fmt::format("{} has no cp.async and no bf16 tensor cores; batches need sm_80",
                        jit::to_string(limits.arch));
   }
+  if (config.kernel->by_maps && limits.arch != jit::Arch{90, 'a'}) {
+    return fmt::format("{} has no products of warpgroups; they need sm_90a",
+                       jit::to_string(limits.arch));
+  }
   const std::int64_t bytes = shared_bytes(config, dims);
   const std::int64_t all = limits.shared_bytes_per_block + kReservedBytes;
   if (config.resident * (bytes + kReservedBytes) > all) {
@@ -110,36 +170,49 @@ std::optional<std::string> why_not(const BatchConfig& config, const attention::D
   return std::nullopt;
 }
 
-BatchConfig choose_config(const BatchKernel& kernel, const attention::Dims& dims,
+BatchConfig choose_config(std::span<const BatchKernel* const> kernels, const attention::Dims& dims,
                           const attention::DeviceLimits& limits) {
   std::string reason = "there is none for these head dims";
-  for (const ShippedBatchConfig& shipped : kShipped) {
-    const bool asked =
-        shipped.config.kernel == &kernel && shipped.dims.qk == dims.qk && shipped.dims.v == dims.v;
-    if (!asked) continue;
-    auto why = why_not(shipped.config, dims, limits);
-    if (!why) return shipped.config;
-    reason = std::move(*why);
+  for (const BatchKernel* kernel : kernels) {
+    for (const ShippedBatchConfig& shipped : kShipped) {
+      const bool asked =
+          shipped.config.kernel == kernel && shipped.dims.qk == dims.qk && shipped.dims.v == dims.v;
+      if (!asked) continue;
+      auto why = why_not(shipped.config, dims, limits);
+      if (!why) return shipped.config;
+      reason = std::move(*why);
+    }
   }
   base::fail(ErrorCode::kUnsupported, "no {} kernel for batches of head dims {}/{} on {}: {}",
-             kernel.name, dims.qk, dims.v, jit::to_string(limits.arch), reason);
+             kernels.back()->name, dims.qk, dims.v, jit::to_string(limits.arch), reason);
+}
+
+int unit_keys(const BatchConfig& config, kernels::Pages pages) {
+  if (pages == kernels::Pages::kNone) return config.tile_columns;
+  const int together = std::gcd(static_cast<int>(pages), config.tile_columns);
+  return together >= kernels::kPartRows ? together : 1;
 }
 
 jit::KernelSpec rows_spec(const BatchConfig& config, const BatchFeatures& features,
                           jit::Arch arch) {
   using jit::Constant;
-  const std::vector<Constant> own = {
-      Constant::integer("kWarps", config.warps),
-      Constant::integer("kResident", config.resident),
-      Constant::integer("kTileRows", config.tile_rows),
-      Constant::integer("kTileColumns", config.tile_columns),
-      Constant::integer("kRuns", features.runs),
-      Constant::integer("kPages", static_cast<int>(features.pages)),
-      Constant::boolean("kListed", features.listed),
-      Constant::boolean("kRowLimits", features.row_limits),
-      Constant::boolean("kQueryInRegisters", config.query_in_registers)};
-  return attention::forward_spec(config.kernel->entry, config.kernel->source, config.stages, own,
-                                 features.attention, arch);
+  std::vector<Constant> own = {Constant::integer("kWarps", config.warps),
+                               Constant::integer("kResident", config.resident),
+                               Constant::integer("kTileRows", config.tile_rows),
+                               Constant::integer("kTileColumns", config.tile_columns),
+                               Constant::integer("kRuns", features.runs),
+                               Constant::integer("kPages", static_cast<int>(features.pages)),
+                               Constant::boolean("kListed", features.listed),
+                               Constant::boolean("kRowLimits", features.row_limits)};
+  std::ranges::move(config.kernel->constants(config, features), std::back_inserter(own));
+  jit::KernelSpec spec = attention::forward_spec(config.kernel->entry, config.kernel->source,
+                                                 config.stages, own, features.attention, arch);
+  if (config.kernel->by_maps) {
+    spec.defines =
+        attention::product_names(features.attention.dtype, config.tile_columns,
+                                 base::round_up<std::int64_t>(features.attention.dims.v, 64));
+  }
+  return spec;
 }
 
 jit::KernelSpec combine_spec(const BatchFeatures& features, jit::Arch arch) {

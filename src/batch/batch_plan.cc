@@ -264,19 +264,25 @@ std::vector<ClassPlan> classes_of(const BatchProblem& problem,
   const std::int64_t group = problem.heads / problem.kv_heads;
   const std::int64_t few =
       std::min(std::max<std::int64_t>(1, kMostDecodeRows / group), problem.most.rows_of_one);
-  const auto add = [&](std::vector<ClassPlan>* classes, const BatchKernel& kernel,
+  constexpr const BatchKernel* kForFew[] = {&kDecodeKernel};
+  constexpr const BatchKernel* kForMany[] = {&kChunkWgmmaKernel, &kChunkKernel};
+  const auto add = [&](std::vector<ClassPlan>* classes, std::span<const BatchKernel* const> kernels,
                        std::int64_t least, std::int64_t most) {
+    std::vector<const BatchKernel*> suited(kernels.begin(), kernels.end());
+    std::erase_if(suited, [&](const BatchKernel* kernel) {
+      return problem.block_keys > 0 && !kernel->takes_lists;
+    });
     ClassPlan made;
-    made.config = choose_config(kernel, dims, limits);
+    made.config = choose_config(suited, dims, limits);
     made.packing = pack(problem, made.config.tile_rows);
     made.least_queries = least;
     made.most_queries = most;
     classes->push_back(std::move(made));
   };
   std::vector<ClassPlan> classes;
-  add(&classes, kDecodeKernel, 1, few);
+  add(&classes, kForFew, 1, few);
   if (problem.most.rows_of_one > few) {
-    add(&classes, kChunkKernel, few + 1, problem.most.rows_of_one);
+    add(&classes, kForMany, few + 1, problem.most.rows_of_one);
   }
   return classes;
 }
@@ -314,14 +320,20 @@ void add_forms(BatchPlanData* plan, ClassPlan* of) {
   }
 }
 
-std::string describe(const ClassPlan& of) {
-  return fmt::format(
+std::string describe(const ClassPlan& of, kernels::Pages pages) {
+  std::string text = fmt::format(
       "{} to {} queries: {}, {} heads and up to {} queries to a tile of rows, {} CTAs; keys in "
       "parts of {}, up to {} works in a step, {} of them joined{}",
       of.least_queries, of.most_queries, to_string(of.config), of.packing.tile_heads,
       of.packing.tile_queries, of.ctas, of.part_keys, of.lists.works, of.lists.slots,
       of.packing.row_columns < of.packing.columns ? "; each column of heads has works of its own"
                                                   : "");
+  if (of.config.kernel->by_maps) {
+    const int unit = unit_keys(of.config, pages);
+    text +=
+        fmt::format("; copied by tensor maps, {} {} at a time", unit, unit == 1 ? "key" : "keys");
+  }
+  return text;
 }
 
 }  // namespace
@@ -377,7 +389,7 @@ BatchPlanData make_plan(const BatchProblem& given, const BatchOptions& options,
     of.ctas = persistent_ctas(of, resident);
     of.spec = rows_spec(of.config, plan.features, limits.arch);
     if (of.joins) of.combine = combine_spec(plan.features, limits.arch);
-    plan.decisions.push_back(describe(of));
+    plan.decisions.push_back(describe(of, plan.features.pages));
   }
   if (options.max_workspace_bytes > 0 && plan.workspace_bytes > options.max_workspace_bytes) {
     base::fail(ErrorCode::kOutOfMemory,

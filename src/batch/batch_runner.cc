@@ -7,6 +7,7 @@
 #include "attention/run/score_upload.h"
 #include "attention/tiles/packed.h"
 #include "base/fail.h"
+#include "batch/batch_maps.h"
 #include "batch/step_operands.h"
 
 namespace annulus::batch {
@@ -304,6 +305,12 @@ void BatchRunner::run(device::LaunchSink& to, const BatchOperands& operands,
   check_workspace(workspace);
   check(operands);
   const attention::Dims dims{plan_.problem.dim_qk, plan_.problem.dim_v};
+  // Made before anything is launched, because there may be none for these strides. Only one class
+  // takes any.
+  kernels::BatchMaps maps{};
+  for (const ClassPlan& of : plan_.classes) {
+    if (of.config.kernel->by_maps) maps = batch_maps(*context_, plan_, of, operands);
+  }
   for (std::size_t i = 0; i < classes_.size(); ++i) {
     const ClassPlan& of = plan_.classes[i];
     const Class& made = classes_[i];
@@ -311,9 +318,15 @@ void BatchRunner::run(device::LaunchSink& to, const BatchOperands& operands,
     set_operands(operands, &params);
     params.tables = tables_of(of, plan_.problem.most, workspace);
     params.listed = block_tables_of(plan_, workspace);
-    to.launch(made.kernel.kernel->function, {static_cast<unsigned>(of.ctas)},
-              {static_cast<unsigned>(of.config.threads())},
-              static_cast<std::size_t>(shared_bytes(of.config, dims)), params);
+    const device::Extent grid = {static_cast<unsigned>(of.ctas)};
+    const device::Extent block = {static_cast<unsigned>(of.config.threads())};
+    const auto shared = static_cast<std::size_t>(shared_bytes(of.config, dims));
+    const auto& function = made.kernel.kernel->function;
+    if (of.config.kernel->by_maps) {
+      to.launch(function, grid, block, shared, params, maps);
+    } else {
+      to.launch(function, grid, block, shared, params);
+    }
     if (!of.joins) continue;
     to.launch(made.combine.kernel->function, {static_cast<unsigned>(of.ctas)},
               {kernels::kPackedRows * kernels::kRowThreads}, 0, params);

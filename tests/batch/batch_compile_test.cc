@@ -51,8 +51,9 @@ TEST_CASE("no kernel of batches spills or uses local memory") {
   const jit::Arch ampere = {80, '\0'}, hopper = {90, 'a'};
   bool turn = false;
   for (const ShippedBatchConfig& shipped : shipped_batch_configs()) {
-    const BatchFeatures features = turn ? plain(shipped.dims) : all(shipped.dims);
-    const jit::Arch arch = turn ? hopper : ampere;
+    BatchFeatures features = turn ? plain(shipped.dims) : all(shipped.dims);
+    features.listed = features.listed && shipped.config.kernel->takes_lists;
+    const jit::Arch arch = turn || shipped.config.kernel->by_maps ? hopper : ampere;
     cases.push_back({to_string(shipped.config), rows_spec(shipped.config, features, arch),
                      shipped.config.threads() * shipped.config.resident});
     turn = !turn;

@@ -108,6 +108,30 @@ TEST_CASE("keys may lie anywhere") {
   }
 }
 
+TEST_CASE("requests may share all their keys") {
+  const std::vector<Request> requests = {{40, 90, 0, 5}, {1, 60, 0, 5}, {50, 200, 0, 5}};
+  BatchProblem problem = problem_of(4, 2, 64, causal());
+  problem.page_rows = 0;
+  problem.most = test::bounds_of(requests);
+  const BatchPlan plan = plan_batch(device(), problem);
+  const BatchCase step(device(), plan, requests, {.slabs = true});
+  BatchOperands operands = step.operands();
+  // All have the last one's slab.
+  const auto last = [](const void* data, const BatchStrides& strides) {
+    return static_cast<const std::uint16_t*>(data) + 2 * strides.page;
+  };
+  operands.k = last(operands.k, operands.k_strides);
+  operands.v = last(operands.v, operands.v_strides);
+  operands.k_strides.page = operands.v_strides.page = 0;
+  plan.prepare(nullptr, step.metadata(), step.workspace());
+  plan.run(nullptr, operands, step.workspace());
+  test::check_answers(problem, requests, step.answers(), "one slab");
+}
+
+TEST_CASE("more heads of a group than a tile has rows") {
+  check(problem_of(260, 2, 64, causal()), {{3, 40, 0, 1}}, {}, "130 heads");
+}
+
 TEST_CASE("head dims, dtypes and scores") {
   const std::vector<Request> requests = {
       {1, 200, 0, 1}, {3, 50, 10, 2}, {1, 1, 0, 3}, {40, 150, 0, 4}};

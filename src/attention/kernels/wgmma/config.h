@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "attention/kernels/family.h"
 
@@ -56,6 +57,10 @@ inline constexpr ConfigField kWgmmaFields[] = {
 // Bytes of a row of the panels that V is copied in; ValuePanels in templates/tile/panel.cuh is the
 // same on the device.
 std::int64_t value_row_bytes(std::int64_t dim_v, std::int64_t element_bytes);
+
+// What the source of a kernel defines that has products of so many columns, of scores and with V:
+// the names of templates/ptx/wgmma.cuh.
+std::vector<std::string> product_names(Dtype dtype, std::int64_t scores, std::int64_t values);
 
 // Whether O has shared memory of its own. Otherwise it is staged in that of Q, and the copy of the
 // next Q waits for it.

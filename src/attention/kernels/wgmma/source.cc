@@ -11,22 +11,26 @@
 namespace annulus::attention {
 namespace {
 
-// The products that the kernel has, by the names of templates/ptx/wgmma.cuh.
+// The products that the kernel has.
 std::vector<std::string> products(const KernelConfig& any, const KernelFeatures& features) {
   constexpr std::int64_t kPartColumns = 32;  // of kernels/wgmma/parts.cuh
   const bool in_parts = any.family->element_bytes == 1 && promote_steps(any, features.dims) == 0;
   const std::int64_t scores = wgmma_config(any).step_columns();
   const std::int64_t values = in_parts ? kPartColumns : std::int64_t{features.dims.v};
-  const char* type = features.dtype == Dtype::kFloat8E4M3 ? "E4M3"
-                     : features.dtype == Dtype::kFloat16  ? "F16"
-                                                          : "BF16";
+  return product_names(features.dtype, scores, values);
+}
+
+}  // namespace
+
+std::vector<std::string> product_names(Dtype dtype, std::int64_t scores, std::int64_t values) {
+  const char* type = dtype == Dtype::kFloat8E4M3 ? "E4M3"
+                     : dtype == Dtype::kFloat16  ? "F16"
+                                                 : "BF16";
   std::vector<std::string> names = {fmt::format("ANNULUS_WGMMA_{}", type),
                                     fmt::format("ANNULUS_WGMMA_{}", scores)};
   if (values != scores) names.push_back(fmt::format("ANNULUS_WGMMA_{}", values));
   return names;
 }
-
-}  // namespace
 
 jit::KernelSpec wgmma_spec(const KernelConfig& any, const KernelFeatures& features,
                            jit::Arch arch) {

@@ -1,0 +1,22 @@
+#ifndef ANNULUS_BATCH_BATCH_MAPS_H_
+#define ANNULUS_BATCH_BATCH_MAPS_H_
+
+// The tensor maps by which chunk_wgmma_forward copies Q, K and V
+// (templates/params/batch_map_params.h).
+
+#include "annulus/batch.h"
+#include "batch/batch_plan.h"
+#include "device/context.h"
+#include "params/batch_map_params.h"
+
+namespace annulus::batch {
+
+// Throws Error{kUnsupported} for strides that no tensor map has, which the operands' other laws
+// allow, and as device::encode_tensor_map does. Touches no device memory.
+// Requires: the kernel of `of` copies by maps.
+kernels::BatchMaps batch_maps(const device::Context& context, const BatchPlanData& plan,
+                              const ClassPlan& of, const BatchOperands& operands);
+
+}  // namespace annulus::batch
+
+#endif  // ANNULUS_BATCH_BATCH_MAPS_H_

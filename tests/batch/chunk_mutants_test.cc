@@ -1,0 +1,121 @@
+// Mutants of the kernel that computes chunks of prompts on sm_90a: each mistake is a fault of the
+// checked mode, or a wrong answer of some request.
+
+#include <doctest/doctest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "batch/batch_case.h"
+#include "support/device.h"
+#include "support/mutant.h"
+#include "support/nvrtc.h"
+
+namespace {
+
+using namespace annulus;
+using test::BatchCase;
+using test::Mutant;
+using test::Request;
+
+constexpr char kProducer[] = "kernels/batch/chunk_producer.cuh";
+constexpr char kConsumer[] = "kernels/batch/chunk_consumer.cuh";
+
+const std::set<std::string> kWrong = {"wrong answer"};
+// Where memory of nobody, or of others, is read as well.
+const std::set<std::string> kElsewhere = {"wrong answer", "uninitialised read", "out of bounds",
+                                          "global memory race"};
+const std::set<std::string> kEarly = {"wrong answer", "shared memory race", "uninitialised read",
+                                      "access to bytes in flight"};
+
+std::vector<Mutant> mutants() {
+  const std::set<std::string> kLate = {"wrong answer",
+                                       "deadlock",
+                                       "barrier misuse",
+                                       "shared memory race",
+                                       "access to bytes in flight",
+                                       "uninitialised read"};
+  return {
+      {"nothing is changed", {}, {"nothing"}},
+      // What is read, and what is zero.
+      {"keys that are not there are read",
+       {{kProducer, "load(maps.row, key, is_there ? origin.row + row : -1, page_of_unit(page));",
+         "load(maps.row, key, origin.row + row, page_of_unit(page));"}},
+       kElsewhere},
+      {"parts without keys keep what they had",
+       {{kProducer, "if (lane_ < kParts && (in_rows >> lane_ & 1u) == 0) {",
+         "if (lane_ < kParts && (in_rows >> lane_ & 1u) == 0 && keys != 0) {"}},
+       kLate},
+      {"queries of nobody are read",
+       {{kProducer, "query < work.row.queries ? work.row.q_row + query : -1",
+         "work.row.q_row + query"}},
+       kElsewhere},
+      {"rows without a query keep what they had",
+       {{"kernels/batch/chunk_wgmma_forward.cu", "clear_rest<Shape>(params, shared);", ""}},
+       kEarly},
+      {"the places of a step are those of the one before",
+       {{kProducer, "next = find(tables, work.row.runs, tiles.key(i + 1, 0));",
+         "next = find(tables, work.row.runs, tiles.key(i, 0));"}},
+       kElsewhere},
+      {"no step is masked", {{kProducer, "!(step.whole && full);", "0u;"}}, kWrong},
+      // Waiting and giving back.
+      {"keys are not waited for",
+       {{kConsumer, "ptx::wait(barrier(place_, 0), place_.parity);\n      turns_.take();",
+         "turns_.take();"}},
+       kLate},
+      {"free keys are not waited for",
+       {{kProducer, "ptx::wait(barriers + ptx::kBarrierBytes, place_.parity ^ 1);", ""}},
+       kLate},
+      {"Q is given back before its last scores",
+       {{kConsumer, "    release_queries();\n    if constexpr (kRescaleFirst)",
+         "    if constexpr (kRescaleFirst)"},
+        {kConsumer, "#pragma unroll 1\n    for (int step = 1; step < steps; ++step) {",
+         "    release_queries();\n#pragma unroll 1\n    for (int step = 1; step < steps; ++step) "
+         "{"}},
+       kLate},
+      {"a work is told over the one that is finished",
+       {{kProducer, "memory_ + Layout::kWorks)[parity];", "memory_ + Layout::kWorks)[0];"},
+        {kConsumer, "memory_ + Layout::kWorks)[parity]);", "memory_ + Layout::kWorks)[0]);"}},
+       kLate},
+      // What leaves.
+      {"the lower rows leave as the upper ones",
+       {{kConsumer, "const float first = lower ? others[i] : own;",
+         "const float first = others[i];"}},
+       kWrong},
+  };
+}
+
+// On one multiprocessor, so that works follow one another, with more steps than stages.
+TEST_CASE("mistakes in the kernel of chunks for sm_90a are noticed") {
+  if (!test::on_simulator() || !test::nvrtc()) return;
+  const std::vector<Request> requests = {{37, 550, 0, 1}, {45, 250, 5, 2}};
+  BatchProblem problem;
+  problem.heads = 6;
+  problem.kv_heads = 2;
+  problem.dim_qk = problem.dim_v = 64;
+  problem.pattern = Pattern::parse("causal & window(450, 0)");
+  problem.page_rows = 16;
+  problem.want_lse = true;
+  problem.most = test::bounds_of(requests);
+  problem.most.rows += 2;  // rows of nobody
+  BatchOptions options;
+  options.max_multiprocessors = 1;
+  test::MutantRun run;
+  run.device = "sim:sm_90a";
+  run.seeds = 2;
+  for (const Mutant& mutant : test::to_try(mutants())) {
+    CAPTURE(mutant.name);
+    test::try_mutant(mutant, run, [&](const Device& device) {
+      const BatchPlan plan = plan_batch(device, problem, options);
+      const BatchCase step(device, plan, requests,
+                           {.listed = true, .own_tables = true, .gap = 1, .seed = 3});
+      step.run();
+      bool untouched = true;
+      const std::vector<test::Answer> answers = step.answers(&untouched);
+      return untouched && test::first_wrong(problem, requests, answers).empty();
+    });
+  }
+}
+
+}  // namespace
