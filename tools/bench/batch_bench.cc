@@ -3,6 +3,7 @@
 // every machine.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -134,8 +135,8 @@ Described described(const Device& device, std::int64_t dim) {
     return Step(device, problem_of(4, 1, dim, all, 16), all, one_cta)
         .counters()["warp_instructions"];
   };
-  const batch::BatchConfig config =
-      batch::choose_config(batch::kDecodeKernel, {dim, dim}, api::limits_of(api::inside(device)));
+  const batch::BatchConfig config = batch::choose_config(
+      std::array{&batch::kDecodeKernel}, {dim, dim}, api::limits_of(api::inside(device)));
   constexpr std::int64_t kKeys = 512;
   const double tiles = static_cast<double>(kKeys) / config.tile_columns;
   const double tile = (count(1, 2 * kKeys) - count(1, kKeys)) / tiles;
