@@ -353,8 +353,12 @@ BatchPlanData make_plan(const BatchProblem& given, const BatchOptions& options,
                    .pages = pages_of(problem),
                    .listed = problem.block_keys > 0,
                    .row_limits = problem.row_limits};
-  for (const HeadForms& forms : plan.forms) {
-    plan.features.runs = std::max(plan.features.runs, most_runs(forms));
+  for (const ClassPlan& of : plan.classes) {
+    const std::int64_t queries = std::min(of.most_queries, of.packing.tile_queries);
+    for (const int i : of.forms) {
+      const HeadForms& forms = plan.forms[static_cast<std::size_t>(i)];
+      plan.features.runs = std::max(plan.features.runs, most_runs(forms, queries));
+    }
   }
   plan.blocks = lay_out_blocks(problem);
   plan.workspace_bytes = plan.blocks.end;

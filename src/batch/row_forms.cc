@@ -220,19 +220,24 @@ HeadForms find_forms(const Pattern& pattern, const std::vector<std::int64_t>& he
   return found;
 }
 
-int most_runs(const HeadForms& forms) {
-  // Queries on both sides of a boundary see together what a tile of them sees.
+int most_runs(const HeadForms& forms, std::int64_t queries) {
   int most = 1;
   for (const RowForm& form : forms.all) most = std::max(most, form.runs);
+  // Runs of one form that moves only grow together, so that of the queries that see several forms
+  // those from the last one of the first form to the first one of the last form see the most runs.
+  constexpr int kAll = static_cast<int>(kMaxPosition);
   for (std::size_t i = 0; i < forms.some.size(); ++i) {
     most = std::max(most, forms.some[i].runs);
     if (i == 0) continue;
-    constexpr int kAll = static_cast<int>(kMaxPosition);
-    const kernels::KeyRuns runs =
-        kernels::runs_of(view(forms.some), view(forms.all), std::max(forms.some[i].from - 1, -kAll),
-                         2, -kAll, 2 * (kAll - 1));
-    for (int run = 0; run < kernels::kMostRuns; ++run) {
-      if (runs.begin[run] < runs.end[run]) most = std::max(most, run + 1);
+    const int first = std::max(forms.some[i].from - 1, -kAll);
+    for (std::size_t last = i; last < forms.some.size(); ++last) {
+      const std::int64_t count = std::int64_t{forms.some[last].from} - first + 1;
+      if (count > queries) break;
+      const kernels::KeyRuns runs = kernels::runs_of(
+          view(forms.some), view(forms.all), first, static_cast<int>(count), -kAll, 2 * (kAll - 1));
+      for (int run = 0; run < kernels::kMostRuns; ++run) {
+        if (runs.begin[run] < runs.end[run]) most = std::max(most, run + 1);
+      }
     }
   }
   return most;

@@ -31,8 +31,8 @@ void check_has_forms(const Pattern& pattern);
 // runs. Requires: check_has_forms(pattern) passes; at least one head.
 HeadForms find_forms(const Pattern& pattern, const std::vector<std::int64_t>& heads);
 
-// The most runs of any form, and of the queries on both sides of where a form begins.
-int most_runs(const HeadForms& forms);
+// The most runs that up to `queries` queries behind one another see together.
+int most_runs(const HeadForms& forms, std::int64_t queries);
 
 }  // namespace annulus::batch
 

@@ -86,6 +86,16 @@ TEST_CASE("patterns whose rows are runs") {
   }
 }
 
+TEST_CASE("queries of one tile may see runs of many forms") {
+  const std::vector<Request> requests = {{40, 130, -75, 1}};
+  for (const char* text :
+       {"queries(0, 20) & keys(0, 10) | queries(22, 90) & keys(30, 40)",
+        "queries(0, 20) & keys(0, 10) | queries(20, 22) & keys(30, 40) | queries(22, 90) & "
+        "keys(15, 20)"}) {
+    check(problem_of(4, 2, 64, Pattern::parse(text)), requests, {}, text);
+  }
+}
+
 TEST_CASE("keys may lie anywhere") {
   const std::vector<Request> requests = {
       {1, 90, 0, 1}, {2, 33, 0, 2}, {1, 200, 0, 3}, {1, 0, 0, 4}};
