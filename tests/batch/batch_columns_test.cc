@@ -196,6 +196,33 @@ TEST_CASE("a wrong list harms nobody, and the status names its request") {
   CHECK(plan.status(step.workspace()).rule == BatchRule::kBlocks);
 }
 
+TEST_CASE("lists of requests that lost their keys take no room from those of others") {
+  // Two requests say more keys than all of the step may have, and are wrong otherwise as well.
+  const std::vector<Request> requests = {{1, 1500, 0, 1}, {1, 1500, 0, 2}, {2, 300, 0, 3}};
+  BatchProblem problem = problem_for(requests);
+  problem.block_keys = 16;
+  problem.most_blocks = 100;
+  problem.most.keys = 400;
+  const BatchPlan plan = plan_batch(device(), problem, in_parts());
+  const BatchCase step(device(), plan, requests, {});
+  std::vector<std::int32_t> entries;
+  for (const Request& request : requests) {
+    for (std::int64_t head = 0; head < problem.kv_heads; ++head) {
+      for (std::int32_t i = 0; i < 100; ++i) {
+        entries.push_back(i < base::ceil_div<std::int64_t>(request.keys, 16) ? i : -1);
+      }
+    }
+  }
+  set(step, entries);
+  const std::int32_t wrong[] = {1 << 30, 1 << 30};
+  device().copy_to_device(const_cast<std::int32_t*>(step.metadata().k_position), wrong,
+                          sizeof(wrong));
+  step.run();
+  CHECK(plan.status(step.workspace()).rule == BatchRule::kPosition);
+  const BatchProblem whole = problem_for({requests[2]});
+  CHECK(step.answers()[2] == answers_of(whole, {requests[2]}, {}).front());
+}
+
 TEST_CASE("pages of blocks that are not listed are never looked up") {
   const std::vector<Request> requests = {{1, 256, 0, 3}};
   BatchProblem problem = problem_for(requests);

@@ -213,9 +213,10 @@ __global__ void __launch_bounds__(kPrepareThreads)
       if (params.listed.lists == nullptr) {
         row.tiles = row.runs.tiles(of.tile_columns);
       } else {
+        // A request whose keys were taken away has its lists still.
         const int head = row.column / of.head_tiles;
-        row.listed = params.listed.lists[row.request * params.kv_heads + head].count *
-                     params.listed.block_keys;
+        const int count = params.listed.lists[row.request * params.kv_heads + head].count;
+        row.listed = request.keys == 0 ? 0 : count * params.listed.block_keys;
         row.tiles = (row.listed + of.tile_columns - 1) / of.tile_columns;
       }
       row.parts = row.tiles == 0 ? 1 : (row.tiles + of.part_tiles - 1) / of.part_tiles;
