@@ -143,6 +143,24 @@ TEST_CASE("requests that have more keys together than planned lose those of the 
   CHECK(plan.status(step.workspace()).request == 4);
 }
 
+TEST_CASE("the begin of a request without rows takes no rows from others") {
+  const std::vector<Request> requests = {{0, 70, 0, 1}, {2, 90, 0, 2}, {3, 33, 0, 3}};
+  BatchProblem problem = problem_for(requests);
+  problem.most.rows = 60;
+  const BatchPlan plan = plan_batch(device(), problem, in_parts());
+  const BatchCase step(device(), plan, requests, {});
+  // Request 1 begins at a row behind its end.
+  poke(step.metadata().q_begin, 0, 50);
+  poke(step.metadata().q_begin, 1, 50);
+  step.run();
+  std::vector<Answer> answers = step.answers();
+  const BatchCase right(device(), plan, requests, {});
+  right.run();
+  CHECK(answers[2] == right.answers()[2]);
+  CHECK(plan.status(step.workspace()).rule == BatchRule::kRows);
+  CHECK(plan.status(step.workspace()).request == 1);
+}
+
 TEST_CASE("keys of a page that is none are not seen") {
   // All keys of the request but those of the page: the same as a request whose window hides them.
   const std::vector<Request> requests = {{1, 48, 0, 7}, {40, 48, 0, 7}};

@@ -147,8 +147,9 @@ __global__ void __launch_bounds__(kPrepareThreads)
     Checked checked = {{0, 0, 0, 0}, kNothingWrong};
     if (r < requests) checked = check(params, r);
     // Rows that an earlier request has are not this one's as well.
-    const tile::Scanned end = tile::scan<tile::Largest, kPrepareWarps>(
-        checked.request.q_begin + checked.request.queries, sums);
+    const int own_end =
+        checked.request.queries > 0 ? checked.request.q_begin + checked.request.queries : 0;
+    const tile::Scanned end = tile::scan<tile::Largest, kPrepareWarps>(own_end, sums);
     if (checked.request.queries > 0 && checked.request.q_begin < max(ends, end.before)) {
       checked.request.queries = 0;
       checked.status = min(checked.status, status_of(r, kWrongRows));
