@@ -74,6 +74,13 @@ TEST_CASE("requests without keys, without queries, and with more queries than ke
   CHECK(json_of("run --json --requests 0/0" + kSmall + on_device())["checked_rows"] == 0);
 }
 
+TEST_CASE("b of a score expression is the number of the request") {
+  const base::Json json =
+      json_of("run --json --requests '1/30, 2/20' --score 'score_mod(score + b * k)'" + kSmall +
+              on_device());
+  CHECK(json["within_tolerance"] == true);
+}
+
 TEST_CASE("a batch that is wrong ends with the request and the exit code of wrong results") {
   const test::ScratchFolder folder;
   std::filesystem::copy(ANNULUS_TEMPLATES, folder / "t", std::filesystem::copy_options::recursive);

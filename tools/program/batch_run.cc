@@ -106,7 +106,8 @@ Checked check(const BatchInput& input, const std::vector<RequestTensors>& tensor
     options.progress = [&](double of_one) {
       progress.update((done + of_one * own) / std::max(pairs, 1.0));
     };
-    const Reference expected = reference(input.problem, request, tensors[r], options);
+    const Reference expected =
+        reference(input.problem, request, tensors[r], options, static_cast<std::int64_t>(r));
     checked.sampled |= expected.sampled();
     join(r, compare(input.problem, request, expected, answers[r]), &all);
     done += own;
