@@ -64,9 +64,9 @@ struct BatchProblem {
   // C, the keys of a block; 0: no lists of blocks. With them each head of K and V of a request has
   // a list of the blocks that its query heads look at (BatchMetadata::blocks), as sparse decoding
   // chooses them: a query sees the keys of those blocks that the pattern lets it see, and no
-  // others, exactly. A multiple of 16; how it goes with page_rows does not matter.
+  // others, exactly. A multiple of 16 up to 2^29; how it goes with page_rows does not matter.
   std::int64_t block_keys = 0;
-  std::int64_t most_blocks = 0;  // entries of such a list; at least 1 with block_keys, else 0
+  std::int64_t most_blocks = 0;  // entries of such a list; 1 to 2^18 with block_keys, else 0
   // Rows of Q have limits of their own besides the pattern (BatchMetadata::row_end, tree_bits), as
   // verifying drafts of speculative decoding needs.
   bool row_limits = false;

@@ -65,7 +65,7 @@ typedef struct annulus_batch_problem {
   // lets it see of the blocks that its head of K and V has listed (annulus_batch_metadata), and no
   // others. A multiple of 16.
   int64_t block_keys;
-  int64_t most_blocks;  // entries of such a list; at least 1 with block_keys, else 0
+  int64_t most_blocks;  // entries of such a list; 1 to 2^18 with block_keys, else 0
   // 0 or 1: rows of Q have limits of their own (annulus_batch_metadata.row_end, tree_bits).
   int32_t row_limits;
 } annulus_batch_problem;

@@ -204,10 +204,11 @@ ListLayout lay_out(const BatchProblem& problem, const Packing& packing, std::int
   const std::int64_t parts_of_one = base::ceil_div(keys_of_one, part_keys);
   const std::int64_t whole_parts =
       std::min(kEndless, pattern::product(keys / part_keys, rows_of_one));
-  layout.works = std::min(layout.rows + whole_parts, layout.rows * parts_of_one);
+  const std::int64_t all_parts = pattern::product(layout.rows, parts_of_one);
+  layout.works = std::min(layout.rows + whole_parts, all_parts);
   if (parts_of_one > 1) {
     const std::int64_t split = std::min(most.requests, keys / (part_keys + 1));
-    layout.slots = std::min(whole_parts + rows_of_one * split, layout.rows * parts_of_one);
+    layout.slots = std::min(whole_parts + rows_of_one * split, all_parts);
   }
   layout.slot_rows = std::min(most_queries, queries) * packing.tile_heads;
   const std::int64_t states =
@@ -425,9 +426,10 @@ void validate(const BatchProblem& given) {
   check_count("most.keys_of_one", most.keys_of_one, 1, kMaxPosition);
   check_count("most.keys", most.keys, 0, most.requests * most.keys_of_one);
   check_count("page_rows", given.page_rows, 0, kMaxPosition);
-  check_count("block_keys", given.block_keys, 0, kMaxPosition);
+  // Numbers of keys of a list, whose blocks are whole, have 31 bits.
+  check_count("block_keys", given.block_keys, 0, kMaxPosition / 2);
   check_count("most_blocks", given.most_blocks, given.block_keys > 0 ? 1 : 0,
-              given.block_keys > 0 ? kMaxPosition : 0);
+              given.block_keys > 0 ? batch::kMostBlocks : 0);
   if (given.block_keys % kernels::kBlockGrain != 0) {
     base::fail(ErrorCode::kUnsupported,
                "block_keys is {}; kernels take lists of blocks of a multiple of {} keys",
@@ -445,6 +447,12 @@ void validate(const BatchProblem& given) {
                to_string(given.dtype));
   }
   validate(batch::largest_request(batch::with_bounds(given)));
+  if (given.block_keys > 0 && most.requests * given.kv_heads > batch::kInt) {
+    base::fail(ErrorCode::kUnsupported,
+               "{} requests with {} heads of K and V each have more than 2^31 - 1 lists of blocks, "
+               "which is what a launch takes; give smaller bounds",
+               most.requests, given.kv_heads);
+  }
 }
 
 const char* to_string(BatchRule rule) {

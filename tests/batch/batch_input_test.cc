@@ -276,6 +276,20 @@ TEST_CASE("what the host can see is a typed error") {
     p->block_keys = 16;
     p->most_blocks = 2;
   });
+  refused("blocks whose keys have no number", kWrong, [](BatchProblem* p) {
+    p->block_keys = (std::int64_t{1} << 30) - 16;
+    p->most_blocks = 2;
+  });
+  refused("lists of more blocks than there can be", kWrong, [](BatchProblem* p) {
+    p->block_keys = 16;
+    p->most_blocks = 1 << 30;
+  });
+  refused("more lists than a launch takes", kNone, [](BatchProblem* p) {
+    p->heads = p->kv_heads = 65535;
+    p->most = {.requests = 65535, .rows = 1, .keys_of_one = 16};
+    p->block_keys = 16;
+    p->most_blocks = 1;
+  });
   refused("negative blocks", kWrong, [](BatchProblem* p) { p->block_keys = -16; });
   refused("lists without entries", kWrong, [](BatchProblem* p) { p->block_keys = 16; });
   refused("entries without blocks", kWrong, [](BatchProblem* p) { p->most_blocks = 2; });
