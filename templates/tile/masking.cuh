@@ -4,6 +4,7 @@
 // Sets the scores of keys that a query does not see to -inf. It is called for two kinds of tiles
 // only: the last column tile if Sk is no multiple of N, and the tiles that the list calls partial.
 
+#include "ptx/hide.cuh"
 #include "ptx/opaque.cuh"
 #include "tile/mask.cuh"
 #include "tile/row_mask.cuh"
@@ -20,20 +21,31 @@ struct RowWords {
     kPiecesEach = kPieces / kCount,
     kBits = 2 * kPiecesEach,
     kColumns = 8 * kPiecesEach,
+    // Masks of short rows are short code already, and their kernels have no register to spare.
+    kLong = kPieces >= 8,
   };
   static_assert(kPieces % kCount == 0, "words of a row have the same number of pieces");
 };
 
-// Hides the elements of a row whose bit in the row's `index`-th word is 0. `half` is the half of
-// the fragment that holds the row.
-template <int kPieces>
+// Hides the elements of a row whose bit in the row's `index`-th word is 0, from piece kPiece of the
+// word on. `half` is the half of the fragment that holds the row.
+template <int kPieces, int kPiece = 0>
 __device__ __forceinline__ void hide(float (&scores)[kPieces][4], int half, int index,
                                      RowBits visible) {
   using Words = RowWords<kPieces>;
+  const int first = 2 * half;
+  float(*at)[4] = scores + (index * Words::kPiecesEach + kPiece);
+  if constexpr (Words::kLong && kPiece + 4 <= Words::kPiecesEach) {
+    ptx::hide_eight<2 * kPiece>(at[0][first], at[0][first + 1], at[1][first], at[1][first + 1],
+                                at[2][first], at[2][first + 1], at[3][first], at[3][first + 1],
+                                visible.word);
+    hide<kPieces, kPiece + 4>(scores, half, index, visible);
+  } else {
 #pragma unroll
-  for (int bit = 0; bit < Words::kBits; ++bit) {
-    if (!(visible.word >> bit & 1u)) {
-      scores[index * Words::kPiecesEach + bit / 2][2 * half + bit % 2] = minus_infinity();
+    for (int bit = 0; bit < Words::kBits - 2 * kPiece; ++bit) {
+      if (!(visible.word >> (2 * kPiece + bit) & 1u)) {
+        at[bit / 2][first + bit % 2] = minus_infinity();
+      }
     }
   }
 }
@@ -53,6 +65,30 @@ __device__ __forceinline__ void hide_others(float (&scores)[kRowTiles][kPieces][
         hide(scores[r], half, word, visible(16 * r + 8 * half, word * Words::kColumns));
       }
     }
+  }
+}
+
+// The same for a long visible(), whose code is in the kernel once for all rows.
+template <int kRowTiles, int kPieces, typename Visible>
+__device__ __forceinline__ void hide_others_in_loop(float (&scores)[kRowTiles][kPieces][4],
+                                                    const Visible& visible) {
+  using Words = RowWords<kPieces>;
+  if constexpr (!Words::kLong) {
+    hide_others(scores, visible);
+  } else {
+    constexpr int kCount = 2 * kRowTiles * Words::kCount;
+    unsigned words[kCount] = {};
+#pragma unroll 1
+    for (int index = 0; index < kCount; ++index) {
+      const RowBits bits =
+          visible(8 * (index / Words::kCount), index % Words::kCount * Words::kColumns);
+      // Which word is not known, and arrays in registers are indexed by constants.
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) words[i] = i == index ? bits.word : words[i];
+    }
+    hide_others(scores, [&](int row, int column) {
+      return RowBits(words[row / 8 * Words::kCount + column / Words::kColumns]);
+    });
   }
 }
 
@@ -106,7 +142,7 @@ __device__ __forceinline__ void mask_tile(float (&scores)[kRowTiles][kPieces][4]
   } else {
     if (keys_left < kPieces * 8) mask_tail(scores, lane, keys_left);
     if (!partial) return;
-    hide_others(scores, [&](int row, int column) {
+    hide_others_in_loop(scores, [&](int row, int column) {
       const auto place = [&](int bit, MaskContext<kPieces * 8>&) {
         return k + column + bit / 2 * 8 + bit % 2;
       };
@@ -150,7 +186,7 @@ __device__ __forceinline__ void mask_placed_tile(float (&scores)[kRowTiles][kPie
   if (!partial) return;
   ptx::make_opaque(lane.row);
   ptx::make_opaque(lane.column);
-  hide_others(scores, [&](int row, int column) {
+  hide_others_in_loop(scores, [&](int row, int column) {
     const int tile_row = lane.row + row;
     const int q = q_positions[tile_row];
     context.tile_q = q - tile_row;
