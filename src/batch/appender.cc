@@ -42,29 +42,6 @@ void check_either(const char* name, const void* wide, const void* narrow, bool n
   check_optional(name, narrow, 4);
 }
 
-void check_rows(const char* name, const void* data, const RowStrides& strides) {
-  check_address(name, data, 16);
-  check_stride(name, "row", strides.row);
-  check_stride(name, "head", strides.head);
-}
-
-// What is written for each row needs a place of its own.
-void check_distinct(const char* name, const RowStrides& strides, std::int64_t rows,
-                    std::int64_t heads) {
-  if ((strides.row != 0 || rows == 1) && (strides.head != 0 || heads == 1)) return;
-  base::fail(ErrorCode::kInvalidArgument,
-             "the strides of {} are {} and {} elements for row and head, so that rows or heads "
-             "would be written over one another; give them",
-             name, strides.row, strides.head);
-}
-
-void check_dims(const char* name, std::int64_t dim) {
-  attention::check_count(name, dim, 8, kMostDim);
-  if (dim % 8 == 0) return;
-  base::fail(ErrorCode::kUnsupported, "{} is {}; rows are moved by 8 elements, so give a multiple",
-             name, dim);
-}
-
 void check_rotary(const AppendProblem& problem) {
   const Rotary& rotary = problem.rotary;
   const std::int64_t multiple = rotary.order == RotaryOrder::kHalves ? 16 : 8;
@@ -321,8 +298,8 @@ void validate(const AppendProblem& given) {
   const AppendProblem problem = batch::with_defaults(given);
   check_count("heads", problem.heads, 0, kMaxHeads);
   check_count("kv_heads", problem.kv_heads, 1, kMaxHeads);
-  batch::check_dims("dim_qk", problem.dim_qk);
-  batch::check_dims("dim_v", problem.dim_v);
+  batch::check_row_dim("dim_qk", problem.dim_qk, batch::kMostDim);
+  batch::check_row_dim("dim_v", problem.dim_v, batch::kMostDim);
   if (problem.dtype != Dtype::kFloat16 && problem.dtype != Dtype::kBfloat16) {
     base::fail(ErrorCode::kUnsupported,
                "{} rows have no kernel that appends them; convert to fp16 or bf16",

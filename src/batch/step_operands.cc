@@ -27,6 +27,28 @@ void check_stride(const char* tensor, const char* axis, std::int64_t stride) {
              tensor, stride);
 }
 
+void check_row_dim(const char* name, std::int64_t dim, std::int64_t most) {
+  attention::check_count(name, dim, 8, most);
+  if (dim % 8 == 0) return;
+  base::fail(ErrorCode::kUnsupported, "{} is {}; rows are moved by 8 elements, so give a multiple",
+             name, dim);
+}
+
+void check_rows(const char* name, const void* data, const RowStrides& strides) {
+  check_address(name, data, 16);
+  check_stride(name, "row", strides.row);
+  check_stride(name, "head", strides.head);
+}
+
+void check_distinct(const char* name, const RowStrides& strides, std::int64_t rows,
+                    std::int64_t heads) {
+  if ((strides.row != 0 || rows == 1) && (strides.head != 0 || heads == 1)) return;
+  base::fail(ErrorCode::kInvalidArgument,
+             "the strides of {} are {} and {} elements for row and head, so that rows or heads "
+             "would be one; give them",
+             name, strides.row, strides.head);
+}
+
 void check_keys(const char* name, const BatchStrides& strides, std::int64_t pages, bool one_row) {
   check_stride(name, "page", strides.page);
   check_stride(name, "row", strides.row);

@@ -17,6 +17,14 @@ constexpr std::int64_t kMostRequests = 65535;  // of a step
 void check_optional(const char* name, const void* data, std::uintptr_t alignment);
 // Strides count elements, of which copies take 8 at a time.
 void check_stride(const char* tensor, const char* axis, std::int64_t stride);
+// A head dim of rows that are moved by 8 elements. Throws Error{kUnsupported} for one that is not
+// a multiple.
+void check_row_dim(const char* name, std::int64_t dim, std::int64_t most);
+// A tensor [rows, heads, dim] of such rows.
+void check_rows(const char* name, const void* data, const RowStrides& strides);
+// Rows and heads that need places of their own, as all do that are written.
+void check_distinct(const char* name, const RowStrides& strides, std::int64_t rows,
+                    std::int64_t heads);
 // K or V of so many pages. `one_row` says that no page has a second row, whose stride would matter.
 // Throws Error{kUnsupported} for row strides that no kernel takes.
 void check_keys(const char* name, const BatchStrides& strides, std::int64_t pages, bool one_row);

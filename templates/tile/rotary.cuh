@@ -11,9 +11,8 @@
 // wrong by position * 2^-64 turns, which is 2^-34 at position 2^30. Its upper 32 bits are used.
 
 #include "params/append_params.h"
-#include "ptx/convert.cuh"
 #include "ptx/memory.cuh"
-#include "tile/element.cuh"
+#include "tile/chunk.cuh"
 
 namespace annulus::tile {
 
@@ -62,15 +61,6 @@ struct Float32Rotations {
   }
 };
 
-// The values of a register of two elements.
-__device__ __forceinline__ void unpack(Float16, float& low, float& high, unsigned packed) {
-  ptx::unpack_f16(low, high, packed);
-}
-__device__ __forceinline__ void unpack(Bfloat16, float& low, float& high, unsigned packed) {
-  low = __uint_as_float(packed << 16);
-  high = __uint_as_float(packed & 0xffff0000u);
-}
-
 template <typename Element>
 struct Rotations16 {
   static __device__ __forceinline__ Rotation get(const kernels::AppendParams& params, int position,
@@ -89,23 +79,6 @@ __device__ __forceinline__ void rotate(float& x, float& y, const Rotation& by) {
   y = __fmaf_rn(x, by.sine, __fmul_rn(y, by.cosine));
   x = rotated;
 }
-
-// Eight elements: 16 bytes.
-template <typename Element>
-struct Chunk {
-  float values[kChunkElements];
-
-  __device__ __forceinline__ explicit Chunk(const ptx::Words4& words) {
-    unpack(Element{}, values[0], values[1], words.x);
-    unpack(Element{}, values[2], values[3], words.y);
-    unpack(Element{}, values[4], values[5], words.z);
-    unpack(Element{}, values[6], values[7], words.w);
-  }
-  __device__ __forceinline__ ptx::Words4 packed() const {
-    return {Element::pack(values[0], values[1]), Element::pack(values[2], values[3]),
-            Element::pack(values[4], values[5]), Element::pack(values[6], values[7])};
-  }
-};
 
 // Rotations of a row, by pair, in shared memory.
 struct SharedRotations {
