@@ -66,19 +66,21 @@ __device__ __forceinline__ long long slot_row(const kernels::BatchParams& params
 struct JoinedRow {
   float row_max = minus_infinity();
   float sum = 0.0f;
+  float unit = 1.0f;  // log2 of the base that row maxima are exponents of
 
   // The factor of a state with this row max. A state with the largest has 1. The comparison also
   // covers infinite maxima, where the difference would be NaN: if all are empty, each has -inf.
   __device__ __forceinline__ float weight(float m) const {
-    return m == row_max ? 1.0f : ptx::exp2(m - row_max);
+    return m == row_max ? 1.0f : ptx::exp2((m - row_max) * unit);
   }
   __device__ __forceinline__ bool empty() const {
     return sum == 0.0f && row_max == minus_infinity();
   }
 };
 template <typename Each>
-__device__ __forceinline__ JoinedRow join(const Each& each) {
+__device__ __forceinline__ JoinedRow join(const Each& each, float unit = 1.0f) {
   JoinedRow row;
+  row.unit = unit;
   each([&](float m, float) { row.row_max = fmaxf(row.row_max, m); });
   each([&](float m, float l) { row.sum += row.weight(m) * l; });
   return row;

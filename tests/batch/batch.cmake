@@ -21,3 +21,7 @@ annulus_test(append LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_9
   ALONE batch/append_input_test.cc)
 annulus_test(append_mutants LABEL device LIBRARIES annulus_test_devices
   SOURCES batch/append_case.cc batch/append_mutants_test.cc support/mutant.cc SEPARATE)
+annulus_test(merge LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
+  batch/merge_case.cc batch/merge_test.cc)
+annulus_test(merge_mutants LABEL device LIBRARIES annulus_test_devices
+  SOURCES batch/merge_case.cc batch/merge_mutants_test.cc support/mutant.cc SEPARATE)

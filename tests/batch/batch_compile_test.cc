@@ -9,6 +9,7 @@
 #include "base/thread_pool.h"
 #include "batch/appender.h"
 #include "batch/batch_config.h"
+#include "batch/merger.h"
 #include "jit/compiler.h"
 #include "jit/disk_cache.h"
 #include "jit/kernel_cache.h"
@@ -61,6 +62,13 @@ TEST_CASE("no kernel of batches spills or uses local memory") {
   cases.push_back({"combine_parts", combine_spec(all({256, 256}), ampere), 128});
   cases.push_back({"prepare_batch", prepare_spec(hopper), 512});
   cases.push_back({"list_blocks", list_blocks_spec(ampere), 128});
+  for (const std::int64_t inputs : {2, 7, 13, 16}) {
+    MergeProblem problem;
+    problem.inputs = inputs;
+    problem.dtype = inputs % 3 == 1 ? Dtype::kFloat16 : Dtype::kBfloat16;
+    cases.push_back({"merge_outputs", merge_spec(problem, inputs < 8 ? ampere : hopper),
+                     kernels::kMergeResident * kernels::kMergeThreads});
+  }
   int table = 0;
   for (const AppendPlace place : {AppendPlace::kSlots, AppendPlace::kRequests}) {
     for (const RotaryOrder order :

@@ -7,6 +7,7 @@
 #include "annulus/c_installation.h"
 #include "annulus/c_layout.h"
 #include "annulus/c_layout_formats.h"
+#include "annulus/c_merge.h"
 #include "annulus/c_metrics.h"
 #include "annulus/c_oracle.h"
 #include "annulus/c_pattern.h"
@@ -22,6 +23,7 @@
 #include "annulus/importance.h"
 #include "annulus/layout.h"
 #include "annulus/layout_cache.h"
+#include "annulus/merge.h"
 #include "annulus/oracle.h"
 #include "annulus/tune.h"
 
@@ -141,6 +143,20 @@ TEST_CASE("and so are those of appending") {
   CHECK(status.rule == static_cast<int>(annulus::AppendStatus().rule));
 }
 
+TEST_CASE("and so are those of merging") {
+  const annulus_merge_problem c = ANNULUS_MERGE_PROBLEM_INIT;
+  const annulus::MergeProblem problem;
+  CHECK(c.heads == problem.heads);
+  CHECK(c.dim_v == problem.dim_v);
+  CHECK(c.inputs == problem.inputs);
+  CHECK(c.most_rows == problem.most_rows);
+  CHECK(c.dtype == static_cast<int>(problem.dtype));
+  CHECK(c.lse_base == static_cast<int>(problem.lse_base));
+  const annulus_merge_operands operands = ANNULUS_MERGE_OPERANDS_INIT;
+  CHECK((operands.inputs == nullptr && operands.o == nullptr && operands.lse == nullptr));
+  CHECK((operands.rows == nullptr && operands.o_strides.row == 0));
+}
+
 TEST_CASE("and so are those of batches") {
   const annulus_batch_problem c = ANNULUS_BATCH_PROBLEM_INIT;
   const annulus::BatchProblem problem;
@@ -189,6 +205,9 @@ TEST_CASE("every struct knows its size") {
   CHECK_SIZE(annulus_batch_metadata, ANNULUS_BATCH_METADATA_INIT);
   CHECK_SIZE(annulus_batch_operands, ANNULUS_BATCH_OPERANDS_INIT);
   CHECK_SIZE(annulus_batch_status, ANNULUS_BATCH_STATUS_INIT);
+  CHECK_SIZE(annulus_merge_problem, ANNULUS_MERGE_PROBLEM_INIT);
+  CHECK_SIZE(annulus_merge_plan_info, ANNULUS_MERGE_PLAN_INFO_INIT);
+  CHECK_SIZE(annulus_merge_operands, ANNULUS_MERGE_OPERANDS_INIT);
   CHECK_SIZE(annulus_prediction, ANNULUS_PREDICTION_INIT);
   CHECK_SIZE(annulus_cache_counters, ANNULUS_CACHE_COUNTERS_INIT);
   CHECK_SIZE(annulus_layout_options, ANNULUS_LAYOUT_OPTIONS_INIT);

@@ -56,6 +56,7 @@ int main(void) {
   test_threads();
   test_ring();
   test_append();
+  test_merge();
   test_batch();
   test_pattern();
   test_layout();

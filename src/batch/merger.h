@@ -1,0 +1,43 @@
+#ifndef ANNULUS_BATCH_MERGER_H_
+#define ANNULUS_BATCH_MERGER_H_
+
+// A way of merging the answers over several sets of keys (annulus/merge.h) on a device: its kernel
+// is loaded.
+
+#include "annulus/merge.h"
+#include "device/launches.h"
+#include "jit/kernel_cache.h"
+#include "params/merge_params.h"
+
+namespace annulus::batch {
+
+// The kernel's template arguments.
+jit::KernelSpec merge_spec(const MergeProblem& problem, jit::Arch arch);
+
+// Immutable; any number of threads may use it at a time.
+class Merger {
+ public:
+  // Gets the kernel, which may compile it. Requires: validate(problem) passes.
+  Merger(jit::KernelCache& kernels, jit::Arch arch, const MergeProblem& problem);
+
+  const MergeProblem& problem() const { return problem_; }
+  const jit::KernelSpec& spec() const { return spec_; }
+  const jit::LoadedKernel& kernel() const { return *kernel_.kernel; }
+  std::int64_t ctas() const { return ctas_; }
+
+  // As MergePlan. No allocation, no lock, no waiting.
+  void run(device::LaunchSink& to, const MergeOperands& operands) const;
+
+ private:
+  void check(const MergeOperands& operands) const;
+
+  MergeProblem problem_;
+  jit::KernelSpec spec_;
+  jit::KernelLookup kernel_;
+  std::int64_t ctas_ = 0;
+  kernels::MergeParams params_{};  // all but the operands
+};
+
+}  // namespace annulus::batch
+
+#endif  // ANNULUS_BATCH_MERGER_H_
