@@ -236,7 +236,7 @@ ErrorCode EngineCall::refused() const {
 
 void EngineCall::check() { check(plan_batch(device, problem, options)); }
 
-void EngineCall::check(const BatchPlan& plan) {
+void EngineCall::run(const BatchPlan& plan) {
   const std::vector<std::int32_t> begin = q_begins();
   const auto packed = [&](const Tensor& tensor) {
     return [begin, tensor](std::size_t r, std::int64_t query, std::int64_t head) {
@@ -260,12 +260,44 @@ void EngineCall::check(const BatchPlan& plan) {
   plan.run(nullptr, operands, workspace.data());
   const BatchStatus status = plan.status(workspace.data());
   CHECK_MESSAGE(status.rule == BatchRule::kNone, to_string(status.rule));
-  if (problem.carry_out) return;
+}
 
+void EngineCall::check(const BatchPlan& plan) {
+  run(plan);
+  if (problem.carry_out) return;
+  BatchProblem alone = problem;  // what came in is of keys of the request, too
+  alone.carry_in = false;
+  check_answers(alone);
+}
+
+void EngineCall::check_merged(const BatchProblem& whole, MergeOperands merged) {
+  const std::int64_t count = rows(), heads = problem.heads;
+  const Tensor o({count, heads, kDim});
+  const std::vector<std::int32_t> begin = q_begins();
+  expect_o(o, [=](std::size_t r, std::int64_t query, std::int64_t head) {
+    return o.offset({begin[r] + query, head});
+  });
+  expect_lse(count * heads, [=](std::size_t r, std::int64_t query, std::int64_t head) {
+    return head * count + begin[r] + query;
+  });
+  merged.o = operands.o, merged.lse = operands.lse;
+  merged.o_strides = {o.stride(0), o.stride(1)};
+  merged.lse_strides = {1, count};
+  const MergePlan plan = plan_merge(device, {.heads = heads,
+                                             .dim_v = kDim,
+                                             .dtype = problem.dtype,
+                                             .lse_base = problem.lse_base,
+                                             .inputs = std::ssize(merged.inputs),
+                                             .most_rows = count});
+  plan.run(nullptr, merged);
+  check_answers(whole);
+}
+
+void EngineCall::check_answers(const BatchProblem& whole) {
   std::vector<std::uint16_t> o(static_cast<std::size_t>(o_elements_));
   std::vector<float> lse(static_cast<std::size_t>(lse_elements_));
   device.copy_to_host(o.data(), operands.o, o.size() * 2);
-  if (problem.want_lse) device.copy_to_host(lse.data(), operands.lse, lse.size() * 4);
+  if (whole.want_lse) device.copy_to_host(lse.data(), operands.lse, lse.size() * 4);
   answers_.assign(requests_.size(), {});
   for (std::size_t r = 0; r < requests_.size(); ++r) {
     const Request& request = requests_[r];
@@ -276,16 +308,14 @@ void EngineCall::check(const BatchPlan& plan) {
         answer.o.insert(answer.o.end(), first, first + kDim);
       }
     }
-    for (std::int64_t h = 0; h < problem.heads && problem.want_lse; ++h) {
+    for (std::int64_t h = 0; h < problem.heads && whole.want_lse; ++h) {
       for (std::int64_t i = 0; i < request.queries; ++i) {
         answer.lse.push_back(lse[static_cast<std::size_t>(lse_at_(r, i, h))]);
       }
     }
     if (request.queries == 0) continue;
-    BatchProblem alone = problem;  // what came in is of keys of the request, too
-    alone.carry_in = false;
     const Comparison made =
-        program::compare(alone, request, program::reference(alone, request, tensors_[r]), answer);
+        program::compare(whole, request, program::reference(whole, request, tensors_[r]), answer);
     CAPTURE(r);
     CAPTURE(made.first_wrong);
     CHECK(made.within_tolerance);

@@ -15,6 +15,7 @@
 #include "annulus/batch.h"
 #include "annulus/device.h"
 #include "annulus/error.h"
+#include "annulus/merge.h"
 #include "program/request.h"
 
 namespace annulus::test {
@@ -139,6 +140,9 @@ class EngineCall {
   void expect_o(Tensor tensor, const At& at);
   void expect_lse(std::int64_t floats, const At& at);
 
+  // Plans, prepares and runs, and compares nothing. Rows of Q and O are made where nobody has made
+  // them.
+  void run() { run(plan_batch(device, problem, options)); }
   // Plans, prepares and runs, and holds the answer of each request against the oracle. Rows of Q
   // and O are made where nobody has made them.
   void check();
@@ -146,6 +150,9 @@ class EngineCall {
   void check(const BatchPlan& plan);
   // Of kDrafts: the same with these BatchMetadata::tree_bits.
   void check_tree(const std::vector<std::uint64_t>& bits);
+  // Merges inputs whose strides are those of `merged`, in the base of the problem, to O [rows, H,
+  // D] and LSE [H, rows], and holds the answer of each request against the oracle of `whole`.
+  void check_merged(const BatchProblem& whole, MergeOperands merged);
   // The answers of the last run.
   const std::vector<program::RequestAnswer>& answers() const { return answers_; }
   // The code of the error that planning ends with.
@@ -158,6 +165,9 @@ class EngineCall {
     return requests_[request].keys - requests_[request].queries;
   }
   void* keep(std::size_t bytes);
+  void run(const BatchPlan& plan);
+  // Takes answers apart and holds them against the oracle of `whole`.
+  void check_answers(const BatchProblem& whole);
   void write(Tensor* to, const At& at, std::int64_t heads,
              const std::vector<std::uint16_t> program::RequestTensors::*of,
              const std::function<std::int64_t(std::size_t)>& rows) const;

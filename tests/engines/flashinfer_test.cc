@@ -301,32 +301,34 @@ TEST_CASE("FlashInfer: append_paged_kv_cache") {
   call.check();
 }
 
-// BatchAttention and the cascade wrappers join what two calls have found; here the second call goes
-// on from the state of the first.
+// BatchAttention and the cascade wrappers join what calls over parts of the keys have found: O and
+// LSE of all parts in [rows, parts, H, D] and [rows, parts, H] (merge_states).
 TEST_CASE("FlashInfer: merge_state, merge_states") {
   EngineCall call({{4, 60, 0, 1}, {1, 50, 0, 2}}, kPage);
   give_step(call);
   const std::int64_t rows = call.rows();
-  const StatePointers state = {call.room<float>(rows * 4 * 64), call.room<float>(rows * 4),
-                               call.room<float>(rows * 4)};
+  const Tensor v({rows, 2, 4, 64});
+  std::uint16_t* const on_v = call.put(v);
+  float* const s = call.room<float>(rows * 2 * 4);
+  std::vector<MergeInput> inputs;
+  const auto part = [&](std::int64_t number) {
+    call.operands.o = on_v + number * v.stride(1);
+    call.operands.lse = s + number * 4;
+    inputs.push_back({call.operands.o, call.operands.lse});
+    call.run();
+  };
+  call.problem.want_lse = true;
+  call.problem.lse_base = LseBase::kTwo;
+  call.operands.o_strides = {v.stride(0), v.stride(2)};
+  call.operands.lse_strides = {2 * 4, 1};
   // The first 32 keys of each request, then the others.
   const auto indptr = call.begins([&](std::size_t r) { return std::ssize(call.pages(r)); });
   const BatchProblem whole = call.problem;
-  const BatchOperands operands = call.operands;
   call.problem.pattern = dense();
-  call.problem.carry_out = true;
-  call.operands.state_out = state;
   call.metadata.k_length = call.put(std::vector<std::int32_t>{32, 32});
-  call.check();
-  const void* const queries = call.operands.q;
-  const RowStrides strides = call.operands.q_strides;
+  part(0);
 
   call.problem = whole;
-  call.problem.carry_in = true;
-  call.operands = operands;
-  call.operands.q = queries;
-  call.operands.q_strides = strides;
-  call.operands.state_in = state;
   std::vector<std::int32_t> rest;
   for (std::size_t r = 0; r < 2; ++r) {
     const auto own = call.pages(r);
@@ -336,7 +338,12 @@ TEST_CASE("FlashInfer: merge_state, merge_states") {
                            call.put(std::vector<std::int32_t>{0, indptr[1] - 2, indptr[2] - 4}), 0};
   call.metadata.k_length = call.put(std::vector<std::int32_t>{28, 18});
   call.metadata.k_position = call.put(std::vector<std::int32_t>{32, 32});
-  call.check();
+  part(1);
+  MergeOperands merged;
+  merged.inputs = inputs;
+  merged.input_o_strides = call.operands.o_strides;
+  merged.input_lse_strides = call.operands.lse_strides;
+  call.check_merged(whole, merged);
 }
 
 }  // namespace

@@ -225,9 +225,11 @@ TEST_CASE("vLLM: dcp_local_seq_lens") {
   call.problem.pattern = dense();
   call.problem.row_limits = true;
   const std::int64_t rows = call.rows();
-  call.problem.carry_out = true;
+  call.problem.want_lse = true;
+  call.operands.o_strides = {4 * 64, 64};
+  call.operands.lse_strides = {4, 1};
   call.metadata.k_pages = {call.put(call.table(9, 39)), nullptr, 9};
-  std::vector<HostState> ranks;
+  std::vector<MergeInput> ranks;
   for (const std::int64_t rank : {0, 1}) {
     Tensor cache({2, kBlocks, kBlock, 2, 64});
     const auto at = [&](std::int64_t kv) {
@@ -250,38 +252,51 @@ TEST_CASE("vLLM: dcp_local_seq_lens") {
       row_end.push_back(rank == 0 ? position / 2 + 1 : (position + 1) / 2);
     }
     call.metadata.row_end = call.put(row_end);
-    call.operands.state_out = {call.room<float>(rows * 4 * 64), call.room<float>(rows * 4),
-                               call.room<float>(rows * 4)};
-    call.check();
-    HostState state = HostState::empty(rows * 4, 64);
-    call.device.copy_to_host(state.acc.data(), call.operands.state_out.acc, state.acc.size() * 4);
-    call.device.copy_to_host(state.m.data(), call.operands.state_out.m, state.m.size() * 4);
-    call.device.copy_to_host(state.l.data(), call.operands.state_out.l, state.l.size() * 4);
-    ranks.push_back(state);
+    call.operands.o = call.room<std::uint16_t>(rows * 4 * 64);
+    call.operands.lse = call.room<float>(rows * 4);
+    call.run();
+    ranks.push_back({call.operands.o, call.operands.lse});
   }
-  const HostState whole = merge(ranks[0], ranks[1]);
-  BatchProblem alone = call.problem;  // the oracle sees all keys in one place
-  alone.pattern = causal();
-  alone.row_limits = false;
-  const auto begin = call.q_begins();
-  for (std::size_t r = 0; r < 2; ++r) {
-    const Request& request = call.requests()[r];
-    program::RequestAnswer answer;
-    answer.state = HostState::empty(4 * request.queries, 64);
-    for (std::int64_t head = 0; head < 4; ++head) {
-      for (std::int64_t i = 0; i < request.queries; ++i) {
-        const auto from = static_cast<std::size_t>((begin[r] + i) * 4 + head);
-        const auto to = static_cast<std::size_t>(head * request.queries + i);
-        std::copy_n(&whole.acc[from * 64], 64, &answer.state.acc[to * 64]);
-        answer.state.m[to] = whole.m[from];
-        answer.state.l[to] = whole.l[from];
-      }
-    }
-    const Comparison made = program::compare(
-        alone, request, program::reference(alone, request, call.tensors(r)), answer);
-    CHECK_MESSAGE(made.within_tolerance, made.first_wrong);
-    CHECK(made.checked_rows == 4 * request.queries);
-  }
+  BatchProblem whole = call.problem;  // the oracle sees all keys in one place
+  whole.pattern = causal();
+  whole.row_limits = false;
+  MergeOperands merged;
+  merged.inputs = ranks;
+  merged.input_o_strides = call.operands.o_strides;
+  merged.input_lse_strides = call.operands.lse_strides;
+  call.check_merged(whole, merged);
+}
+
+// Two sets of keys, the first of which is the first 16 keys of each request; LSE is
+// [num_heads, num_tokens].
+TEST_CASE("vLLM: merge_attn_states") {
+  EngineCall call(kMixed, kBlock);
+  give_step(call);
+  const std::int64_t tokens = call.rows();
+  call.problem.want_lse = true;
+  call.operands.o_strides = {4 * 64, 64};
+  call.operands.lse_strides = {1, tokens};
+  std::vector<MergeInput> sets;
+  const BatchProblem whole = call.problem;
+  const auto run = [&] {
+    call.operands.o = call.room<std::uint16_t>(tokens * 4 * 64);
+    call.operands.lse = call.room<float>(tokens * 4);
+    call.run();
+    sets.push_back({call.operands.o, call.operands.lse});
+  };
+  call.problem.pattern = dense();
+  call.metadata.k_length = call.put(std::vector<std::int32_t>{16, 16, 16});
+  run();
+  call.problem = whole;
+  call.metadata.k_pages.ids += 1;
+  call.metadata.k_length = call.put(std::vector<std::int32_t>{34, 1, 44});
+  call.metadata.k_position = call.put(std::vector<std::int32_t>{16, 16, 16});
+  run();
+  MergeOperands merged;
+  merged.inputs = sets;
+  merged.input_o_strides = call.operands.o_strides;
+  merged.input_lse_strides = call.operands.lse_strides;
+  call.check_merged(whole, merged);
 }
 
 TEST_CASE("vLLM: scheduler_metadata, max_num_splits") {
