@@ -95,8 +95,10 @@ struct BatchOptions {
 
 // Names of pages, int32 in device memory. Page j of request r is ids[r * width + j], or
 // ids[begin[r] + j] where `begin` is not null (int32 [R + 1], ascending). Only entries of pages in
-// which some query of the request sees a key are read: those behind the last key, and those that a
-// window has left behind, may hold anything.
+// which the pattern lets some query of the request see a key are read, whatever row_end and
+// tree_bits say: those behind the last key, and those that a window has left behind, may hold
+// anything. Where the queries of a tile see more than three runs of keys together, entries between
+// the third run and the last are read as well.
 struct PageTable {
   const std::int32_t* ids = nullptr;
   const std::int32_t* begin = nullptr;
@@ -159,10 +161,11 @@ struct RowStrides {
   std::int64_t head = 0;
 };
 
-// The tensors of one layer, in device memory. The caller owns them; they must stay until the work
-// that was put on the stream has ended. Base addresses are multiples of 16 bytes, of 4 for LSE, m
-// and l. Memory that is written overlaps nothing else of the call, but O may be Q (the same address
-// and strides), and state_out may be state_in.
+// The tensors of one layer, in device memory. A query that sees no key leaves O = 0 and LSE = -inf,
+// or the sink logit where the score has one; as a state, l = 0 and m = -inf. The caller owns them;
+// they must stay until the work that was put on the stream has ended. Base addresses are multiples
+// of 16 bytes, of 4 for LSE, m and l. Memory that is written overlaps nothing else of the call, but
+// O may be Q (the same address and strides), and state_out may be state_in.
 struct BatchOperands {
   const void* q = nullptr;  // [rows, H, Dqk]
   const void* k = nullptr;
