@@ -16,7 +16,7 @@ using attention::check_address;
 
 static_assert(kMostMergeInputs == kernels::kMostMerged);
 
-constexpr std::int64_t kMostDim = 1024;
+constexpr std::int64_t kMostMergedDim = 1024;
 // Threads count rows of heads by 32 bits, up to the end of the last CTA.
 constexpr std::int64_t kMostHeadsOfRows = (std::int64_t{1} << 31) - kernels::kMergeHeads;
 
@@ -136,7 +136,7 @@ namespace annulus::inline v0 {
 void validate(const MergeProblem& problem) {
   using attention::check_count;
   check_count("heads", problem.heads, 1, kMaxHeads);
-  batch::check_row_dim("dim_v", problem.dim_v, batch::kMostDim);
+  batch::check_row_dim("dim_v", problem.dim_v, batch::kMostMergedDim);
   if (problem.dtype != Dtype::kFloat16 && problem.dtype != Dtype::kBfloat16) {
     base::fail(ErrorCode::kUnsupported,
                "O of {} has no kernel that merges it; convert to fp16 or bf16",
