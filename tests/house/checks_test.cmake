@@ -42,6 +42,8 @@ function(wrong name file text expected)
   endif()
   file(WRITE ${WORK}/${file} "${text}")
   check(${name} outcome)
+  # CMake breaks the lines of a message where the length of a path tells.
+  string(REGEX REPLACE "[ \n]+" " " outcome "${outcome}")
   if(outcome MATCHES "^0\\|" OR NOT outcome MATCHES "${expected}")
     message(FATAL_ERROR "${name} must refuse ${file} with '${expected}': ${outcome}")
   endif()
