@@ -64,7 +64,7 @@ struct AppendProblem {
   std::int64_t kv_heads = 1;  // Hkv >= 1
   std::int64_t dim_qk = 0;    // multiples of 8 from 8 to 1024
   std::int64_t dim_v = 0;
-  // Of Q, new K and V, and of the pages: kFloat16 or kBfloat16.
+  // Q, the new K and V and the pages all have this one: kFloat16 or kBfloat16.
   Dtype dtype = Dtype::kBfloat16;
   AppendPlace place = AppendPlace::kSlots;
   std::int64_t page_rows = 0;  // P; 0: no pages

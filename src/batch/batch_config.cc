@@ -78,7 +78,8 @@ std::int64_t chunk_bytes(const BatchConfig& config, const attention::Dims& dims)
   return config.tile_rows * dims.qk * kElementBytes + config.stages * stage_bytes(config, dims);
 }
 
-// Those, and m and l of each warp: its warps have the same rows and take keys of their own.
+// What chunk_bytes() counts, and m and l of each warp: the warps of decode_forward have the same
+// rows and take keys of their own.
 std::int64_t decode_bytes(const BatchConfig& config, const attention::Dims& dims) {
   return chunk_bytes(config, dims) +
          config.warps * kernels::kPackedRows * 2 * std::int64_t{sizeof(float)};

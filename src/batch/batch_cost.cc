@@ -16,7 +16,8 @@ using attention::PipeDevice;
 
 // Loads of a part that wait for one another: its record, its tile of rows, the pages, the keys.
 constexpr double kPartLoads = 4;
-// The same of a row in combine_parts before it loads states, and how many parts it loads at a time.
+// Loads that wait for one another before combine_parts loads states of a row, and how many parts it
+// loads at a time.
 constexpr double kJoinLoads = 3;
 constexpr std::int64_t kJoinedAtATime = 4;
 // Columns of acc that the threads of a row load at a time.

@@ -43,7 +43,7 @@ struct StepPrediction {
   double uneven_micros = 0;  // other bytes, pauses between works, and CTAs that end before others
   double join_micros = 0;    // joining parts, without its launch
   double busiest = 1;        // keys of the CTA that has most of them over the mean of all CTAs
-  // Of prepare(), which all layers of a step share; no part of predicted_micros.
+  // prepare() takes this long, which all layers of a step share: it is no part of predicted_micros.
   double predicted_prepare_micros = 0;
 
   // The share of that rate that run() reaches: 1 is a plain read of K and V.

@@ -80,9 +80,9 @@ std::int64_t choose_part(const BatchProblem& problem, const ClassPlan& given,
   constexpr std::int64_t kMostStateBytes = std::int64_t{48} << 20;
   constexpr double kOfUnlike = 1.0 / 2, kOfOne = 1.0 / 8;
   const attention::PipeDevice device = attention::pipe_device(limits);
-  // Those of the whole device, because BatchOptions::max_multiprocessors changes no bit.
+  // The CTAs of the whole device count, because BatchOptions::max_multiprocessors changes no bit.
   const std::int64_t resident = std::int64_t{limits.multiprocessors} * given.config.resident;
-  // Of lists of blocks only the keys that a list may name count.
+  // With lists of blocks only the keys that a list may name count.
   BatchBounds most = problem.most;
   if (problem.block_keys > 0) {
     most.keys_of_one =

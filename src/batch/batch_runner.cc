@@ -76,7 +76,7 @@ kernels::BatchTables tables_of(const ClassPlan& of, const BatchBounds& most, voi
           .most_slots = static_cast<int>(lists.slots)};
 }
 
-// Without lists of blocks, no tables.
+// There are no tables where the problem has no lists of blocks.
 kernels::BlockTables block_tables_of(const BatchPlanData& plan, void* workspace) {
   const BatchProblem& problem = plan.problem;
   if (problem.block_keys == 0) return {};

@@ -70,8 +70,8 @@ struct KernelSpec {
   // The kernel's template arguments in order, defined in annulus::kernels after the #include. Empty
   // where the kernel is no template.
   std::vector<Struct> structs;
-  // Names that are defined as 1 in front of the #include: which parts of a template the kernel needs
-  // (the products in ptx/wgmma.cuh), and variants that are being measured (ptx/variants.cuh).
+  // Names that are defined as 1 in front of the #include: which parts of a template the kernel
+  // needs (the products in ptx/wgmma.cuh), and variants that are being measured (ptx/variants.cuh).
   std::vector<std::string> defines = {};
 };
 

@@ -279,7 +279,8 @@ ANNULUS_ON_BOTH unsigned status_of(int request, Rule rule) {
 // What single rows of Q may see besides the pattern, of each row; either may be null.
 struct RowLimits {
   const int* row_end;  // only keys before this one
-  // Of the request's newest 64 keys only those whose bits are set: bit i is the i-th newest one.
+  // A row sees only those of its request's newest 64 keys whose bits are set: bit i is the i-th
+  // newest one.
   const unsigned long long* tree_bits;
 };
 enum : int { kTreeKeys = 64 };

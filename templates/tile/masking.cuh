@@ -68,7 +68,7 @@ __device__ __forceinline__ void hide_others(float (&scores)[kRowTiles][kPieces][
   }
 }
 
-// The same for a long visible(), whose code is in the kernel once for all rows.
+// Hides as hide_others() does, for a long visible() whose code is in the kernel once for all rows.
 template <int kRowTiles, int kPieces, typename Visible>
 __device__ __forceinline__ void hide_others_in_loop(float (&scores)[kRowTiles][kPieces][4],
                                                     const Visible& visible) {

@@ -43,7 +43,7 @@ class PartTiles {
   int end_[kRuns];
 };
 
-// Those of a row with a list of blocks have the keys of its blocks one after the other.
+// The tiles of a row with a list of blocks have the keys of its blocks one after the other.
 template <int kRuns, int kColumns>
 class PartTiles<kRuns, kColumns, true> {
  public:
@@ -59,8 +59,8 @@ class PartTiles<kRuns, kColumns, true> {
     shift_ = params.listed.block_shift;
     block_keys_ = params.listed.block_keys;
   }
-  // The same, but only keys up to the next multiple of kBlockGrain follow. Beyond the list, a key
-  // that is none.
+  // The key at a place of tile i of the part. The keys up to the next multiple of kBlockGrain
+  // follow it. Beyond the list this is a negative number, which is no key.
   __device__ __forceinline__ int key(int i, int place) const {
     const int at = first_ + i * kColumns + place;
     if (at >= listed_) return -(1 << 30);
@@ -108,7 +108,7 @@ struct KeysThere {
     for (int i = 0; i < kWords - 1; ++i) every = every && words[i] == 0xffffffffu;
     return every;
   }
-  // Those of columns 16 i to 16 i + 15.
+  // Which keys of columns 16 i to 16 i + 15 are there.
   __device__ __forceinline__ KeysThere<16> group(int i) const {
     KeysThere<16> there;
     there.words[0] = words[i / 2] >> (i % 2 * 16) & 0xffffu;

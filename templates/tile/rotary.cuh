@@ -85,7 +85,8 @@ struct SharedRotations {
   unsigned cosines;
   unsigned sines;
 
-  // Those of kCount neighbouring pairs, a multiple of 4, from a multiple of 4 on.
+  // Loads the rotations of kCount neighbouring pairs, a multiple of 4, from pair `first` on, which
+  // is one as well.
   template <int kCount>
   __device__ __forceinline__ void load(Rotation (&rotations)[kCount], int first) const {
 #pragma unroll

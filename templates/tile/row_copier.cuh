@@ -84,7 +84,7 @@ class RowCopier {
   }
 
  private:
-  // That of the unit of the thread's row of a pass.
+  // The offset of the unit that the thread's row of a pass is in.
   template <typename Offset>
   __device__ __forceinline__ long long unit_offset(const Offset& offset, int pass) const {
     const int unit = pass * kRowsPerPass / kUnit + (kUnit < kRowsPerPass ? row_ / kUnit : 0);

@@ -39,8 +39,8 @@ struct Place {
 // Throws if a tensor that is written begins where another one does.
 void check_overlaps(std::span<const Place> places);
 
-// The same of the tensors that a problem uses: O may be over Q and the state over itself. Requires:
-// there are query rows.
+// Throws if a tensor that the problem writes begins where another one does, but O may be over Q and
+// the state over itself. Requires: there are query rows.
 void check_overlaps(const Problem& problem, const Operands& operands);
 
 }  // namespace annulus::attention

@@ -205,8 +205,8 @@ __device__ __forceinline__ void copy_heads(Pieces& pieces, char* to, long long t
   }
 }
 
-// The same, rotated. A thread has the one or two pieces that hold whole pairs. Pieces that are not
-// rotated stay as they are where they are at their place already.
+// Copies the heads of a row and rotates them. A thread has the one or two pieces that hold whole
+// pairs. Pieces that are not rotated are left alone where they are at their place already.
 template <typename Shape>
 __device__ __forceinline__ void rotate_heads(Pieces& pieces, const AppendParams& params,
                                              const tile::SharedRotations& rotations, char* to,
