@@ -3,7 +3,32 @@
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
+#include "support/device.h"
+
 namespace annulus::test {
+
+const Device& device() {
+  static const Device opened = Device::open(device_name());
+  return opened;
+}
+
+BatchProblem problem_for(const std::vector<Request>& requests, std::int64_t heads) {
+  BatchProblem problem;
+  problem.heads = heads;
+  problem.kv_heads = 2;
+  problem.dim_qk = problem.dim_v = 64;
+  problem.pattern = causal();
+  problem.page_rows = 16;
+  problem.want_lse = true;
+  problem.most = bounds_of(requests);
+  return problem;
+}
+
+BatchOptions in_parts() {
+  BatchOptions options;
+  options.part_keys = 128;
+  return options;
+}
 
 std::vector<Answer> BatchCase::answers() const {
   bool untouched = false;

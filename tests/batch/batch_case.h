@@ -3,6 +3,7 @@
 
 // Steps of batches as the program makes them (program/batch_step.h), checked by doctest.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,15 @@ class BatchCase : public program::BatchStep {
   // Checks that no row of nobody was written.
   std::vector<Answer> answers() const;
 };
+
+// The device that the tests of a binary share.
+const Device& device();
+
+// Causal, `heads` query heads on 2 of K and V, head dim 64, bf16, pages of 16 rows and LSE, for
+// these requests exactly.
+BatchProblem problem_for(const std::vector<Request>& requests, std::int64_t heads);
+// Parts of 128 keys, so that short requests have several.
+BatchOptions in_parts();
 
 // Holds each request's answer against the oracle: what is wrong first, or nothing.
 std::string first_wrong(const BatchProblem& problem, const std::vector<Request>& requests,

@@ -10,19 +10,15 @@
 
 #include "annulus/error.h"
 #include "batch/batch_case.h"
-#include "support/device.h"
 
 namespace {
 
 using namespace annulus;
 using test::Answer;
 using test::BatchCase;
+using test::device;
+using test::in_parts;
 using test::Request;
-
-const Device& device() {
-  static const Device opened = Device::open(test::device_name());
-  return opened;
-}
 
 // Trees over few and over many keys, a chain of drafts, a chunk, and requests with no key or one.
 const std::vector<Request> kRequests = {{7, 300, 0, 1}, {12, 12, 9, 2},  {1, 200, 0, 3},
@@ -30,22 +26,9 @@ const std::vector<Request> kRequests = {{7, 300, 0, 1}, {12, 12, 9, 2},  {1, 200
                                         {1, 1, 0, 7},   {10, 150, 40, 8}};
 
 BatchProblem problem_for(const std::vector<Request>& requests) {
-  BatchProblem problem;
-  problem.heads = 8;
-  problem.kv_heads = 2;
-  problem.dim_qk = problem.dim_v = 64;
-  problem.pattern = causal();
-  problem.page_rows = 16;
-  problem.want_lse = true;
+  BatchProblem problem = test::problem_for(requests, 8);
   problem.row_limits = true;
-  problem.most = test::bounds_of(requests);
   return problem;
-}
-
-BatchOptions in_parts() {
-  BatchOptions options;
-  options.part_keys = 128;
-  return options;
 }
 
 TEST_CASE("rows see the keys before their ends, and of the newest ones those of their tree") {

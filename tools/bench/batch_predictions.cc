@@ -8,8 +8,6 @@
 
 #include <fmt/core.h>
 
-#include <cstdio>
-#include <exception>
 #include <string>
 
 #include "batch_shapes.h"
@@ -21,8 +19,6 @@ namespace {
 using namespace annulus;
 using bench::BatchShape;
 using bench::PredictedBatch;
-
-constexpr const char* kProgram = "batch_predictions";
 
 // A time that others have published of their own decoding kernel.
 struct PublishedBatch {
@@ -93,35 +89,9 @@ std::string table() {
   return made + "\n" + kSources;
 }
 
-int run(const std::string& mode, const std::string& path) {
-  const std::string made = table();
-  if (mode.empty()) {
-    std::fputs(made.c_str(), stdout);
-    return 0;
-  }
-  const bench::Document document = bench::read_document(path, kProgram);
-  if (mode == "--write") {
-    bench::write_document(path, document, made);
-    return 0;
-  }
-  if (document.table == made) return 0;
-  std::printf("%s has another table; batch_predictions --write makes this one:\n%s", path.c_str(),
-              made.c_str());
-  return 1;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string mode = argc > 1 ? argv[1] : "";
-  if (mode.empty() ? argc != 1 : argc != 3 || (mode != "--write" && mode != "--check")) {
-    std::fprintf(stderr, "usage: %s [--write FILE | --check FILE]\n", argv[0]);
-    return 2;
-  }
-  try {
-    return run(mode, argc > 2 ? argv[2] : "");
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "batch_predictions: %s\n", error.what());
-    return 1;
-  }
+  return bench::make_table(argc, argv, "batch_predictions",
+                           [] { return bench::MadeTable{table()}; });
 }

@@ -14,8 +14,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <exception>
 #include <string>
 #include <vector>
 
@@ -31,7 +29,6 @@ using attention::PipeConstants;
 using bench::Published;
 using bench::Use;
 
-constexpr const char* kProgram = "calibration";
 constexpr double kMedianBar = 0.08;
 constexpr double kWorstBar = 0.15;
 
@@ -131,12 +128,7 @@ std::string range(double least, double most) {
   return least == most ? text(least) : fmt::format("{} to {}", text(least), text(most));
 }
 
-struct Tables {
-  std::string text;
-  std::vector<std::string> broken;
-};
-
-void add_constants(const std::vector<Case>& all, Tables* made) {
+void add_constants(const std::vector<Case>& all, bench::MadeTable* made) {
   made->text +=
       "| constant | value | by the fit | interval | unit | source |\n"
       "|---|---|---|---|---|---|\n";
@@ -156,7 +148,7 @@ void add_constants(const std::vector<Case>& all, Tables* made) {
   }
 }
 
-void add_figures(const std::vector<Case>& all, Tables* made) {
+void add_figures(const std::vector<Case>& all, bench::MadeTable* made) {
   made->text +=
       "\n| useful TFLOP/s | published | predicted | error | left out of the fit | predicted "
       "interval | predicted clock | remark |\n|---|---|---|---|---|---|---|---|\n";
@@ -208,40 +200,14 @@ void add_figures(const std::vector<Case>& all, Tables* made) {
   made->text += ".\n";
 }
 
-int run(const std::string& mode, const std::string& path) {
+bench::MadeTable tables() {
   const std::vector<Case> all = cases();
-  Tables made;
+  bench::MadeTable made;
   add_constants(all, &made);
   add_figures(all, &made);
-  for (const std::string& broken : made.broken) std::printf("%s\n", broken.c_str());
-  const int broken = made.broken.empty() ? 0 : 1;
-  if (mode.empty()) {
-    std::fputs(made.text.c_str(), stdout);
-    return broken;
-  }
-  const bench::Document document = bench::read_document(path, kProgram);
-  if (mode == "--write") {
-    bench::write_document(path, document, made.text);
-    return broken;
-  }
-  if (document.table == made.text) return broken;
-  std::printf("%s has another table; calibration --write makes this one:\n%s", path.c_str(),
-              made.text.c_str());
-  return 1;
+  return made;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const std::string mode = argc > 1 ? argv[1] : "";
-  if (mode.empty() ? argc != 1 : argc != 3 || (mode != "--write" && mode != "--check")) {
-    std::fprintf(stderr, "usage: %s [--write FILE | --check FILE]\n", argv[0]);
-    return 2;
-  }
-  try {
-    return run(mode, argc > 2 ? argv[2] : "");
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "calibration: %s\n", error.what());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return bench::make_table(argc, argv, "calibration", tables); }
