@@ -70,6 +70,15 @@ TypicalSteps typical_steps(const BatchBounds& most) {
   return steps;
 }
 
+// The most keys that the tiles of one row number: those of its request, or of its list of blocks,
+// which are whole.
+std::int64_t numbered_keys(const BatchProblem& problem) {
+  const BatchBounds& most = problem.most;
+  if (problem.block_keys == 0) return most.keys_of_one;
+  return std::min(base::round_up(most.keys_of_one, problem.block_keys),
+                  pattern::product(problem.most_blocks, problem.block_keys));
+}
+
 // How long parts are where the caller leaves it open. By the pipe model steps that are as large as
 // the bounds take the least time. How evenly unlike requests are dealt out, and the time of one
 // request alone, decide where that differs little: short parts serve both. Lists and states fit
@@ -82,13 +91,9 @@ std::int64_t choose_part(const BatchProblem& problem, const ClassPlan& given,
   const attention::PipeDevice device = attention::pipe_device(limits);
   // The CTAs of the whole device count, because BatchOptions::max_multiprocessors changes no bit.
   const std::int64_t resident = std::int64_t{limits.multiprocessors} * given.config.resident;
-  // With lists of blocks only the keys that a list may name count.
   BatchBounds most = problem.most;
-  if (problem.block_keys > 0) {
-    most.keys_of_one =
-        std::min(most.keys_of_one, pattern::product(problem.block_keys, problem.most_blocks));
-    most.keys = std::min(most.keys, pattern::product(most.requests, most.keys_of_one));
-  }
+  most.keys_of_one = numbered_keys(problem);
+  most.keys = std::min(most.keys, pattern::product(most.requests, most.keys_of_one));
   const TypicalSteps steps = typical_steps(most);
   const std::int64_t whole =
       std::clamp(base::round_up(most.keys_of_one, kLeastPart), kShortest, kMostPart);
@@ -142,19 +147,6 @@ kernels::Pages pages_of(const BatchProblem& problem) {
   if (problem.page_rows == 0) return Pages::kNone;
   if (problem.page_rows % 64 == 0) return Pages::k64;
   return problem.page_rows % 16 == 0 ? Pages::k16 : Pages::kAny;
-}
-
-}  // namespace
-
-namespace {
-
-// The most keys that the tiles of one row number: those of its request, or of its list of blocks,
-// which are whole.
-std::int64_t numbered_keys(const BatchProblem& problem) {
-  const BatchBounds& most = problem.most;
-  if (problem.block_keys == 0) return most.keys_of_one;
-  return std::min(base::round_up(most.keys_of_one, problem.block_keys),
-                  pattern::product(problem.most_blocks, problem.block_keys));
 }
 
 }  // namespace
