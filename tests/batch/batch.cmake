@@ -13,9 +13,9 @@ annulus_test(batch LABEL device LIBRARIES annulus_test_batches DEVICES sim:sm_90
 annulus_test(batch_kernels LABEL unit LIBRARIES annulus_batch
   SOURCES batch/batch_compile_test.cc batch/batch_cost_test.cc)
 annulus_test(batch_mutants LABEL device LIBRARIES annulus_test_batches
-  SOURCES batch/batch_mutants_test.cc support/mutant.cc SEPARATE)
+  SOURCES batch/batch_mutants_test.cc batch/step_mutants.cc support/mutant.cc SEPARATE)
 annulus_test(chunk_mutants LABEL device LIBRARIES annulus_test_batches
-  SOURCES batch/chunk_mutants_test.cc support/mutant.cc SEPARATE)
+  SOURCES batch/chunk_mutants_test.cc batch/step_mutants.cc support/mutant.cc SEPARATE)
 annulus_test(append LABEL device LIBRARIES annulus_test_devices DEVICES sim:sm_90a SOURCES
   batch/append_case.cc batch/append_input_test.cc batch/append_test.cc
   ALONE batch/append_input_test.cc)

@@ -7,15 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "batch/batch_case.h"
+#include "batch/step_mutants.h"
 #include "support/device.h"
-#include "support/mutant.h"
-#include "support/nvrtc.h"
 
 namespace {
 
 using namespace annulus;
-using test::BatchCase;
+using test::kEarly;
+using test::kElsewhere;
+using test::kWrong;
 using test::Mutant;
 using test::Request;
 
@@ -27,13 +27,6 @@ constexpr char kTiles[] = "tile/part_tiles.cuh";
 constexpr char kWindow[] = "tile/key_window.cuh";
 constexpr char kRow[] = "tile/batch_row.cuh";
 constexpr char kScores[] = "tile/packed_scores.cuh";
-
-const std::set<std::string> kWrong = {"wrong answer"};
-// Where memory of nobody, or of others, is read as well.
-const std::set<std::string> kElsewhere = {"wrong answer", "uninitialised read", "out of bounds",
-                                          "global memory race"};
-const std::set<std::string> kEarly = {"wrong answer", "shared memory race", "uninitialised read",
-                                      "access to bytes in flight"};
 
 std::vector<Mutant> mutants() {
   return {
@@ -164,38 +157,14 @@ std::vector<Mutant> mutants_of_columns() {
   };
 }
 
-// Runs a step for each of them.
 void try_all(const std::vector<Mutant>& mutants, const BatchProblem& problem,
              const std::vector<Request>& requests) {
-  if (!test::on_simulator() || !test::nvrtc()) return;
-  BatchOptions options;
-  options.part_keys = 128;
-  test::MutantRun run;
-  run.device = test::device_name();
-  run.seeds = 2;
-  for (const Mutant& mutant : test::to_try(mutants)) {
-    CAPTURE(mutant.name);
-    test::try_mutant(mutant, run, [&](const Device& device) {
-      const BatchPlan plan = plan_batch(device, problem, options);
-      const BatchCase step(device, plan, requests,
-                           {.listed = true, .own_tables = true, .gap = 1, .seed = 3});
-      step.run();
-      bool untouched = true;
-      const std::vector<test::Answer> answers = step.answers(&untouched);
-      return untouched && test::first_wrong(problem, requests, answers).empty();
-    });
-  }
+  test::try_steps(mutants, test::device_name(), problem, test::in_parts(), requests);
 }
 
 BatchProblem problem_for(const std::vector<Request>& requests) {
-  BatchProblem problem;
-  problem.heads = 4;
-  problem.kv_heads = 2;
-  problem.dim_qk = problem.dim_v = 64;
+  BatchProblem problem = test::problem_for(requests, 4);
   problem.pattern = Pattern::parse("causal & window(220, 0)");
-  problem.page_rows = 16;
-  problem.want_lse = true;
-  problem.most = test::bounds_of(requests);
   problem.most.rows += 1;
   return problem;
 }

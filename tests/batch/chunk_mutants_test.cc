@@ -7,27 +7,19 @@
 #include <string>
 #include <vector>
 
-#include "batch/batch_case.h"
-#include "support/device.h"
-#include "support/mutant.h"
-#include "support/nvrtc.h"
+#include "batch/step_mutants.h"
 
 namespace {
 
 using namespace annulus;
-using test::BatchCase;
+using test::kEarly;
+using test::kElsewhere;
+using test::kWrong;
 using test::Mutant;
 using test::Request;
 
 constexpr char kProducer[] = "kernels/batch/chunk_producer.cuh";
 constexpr char kConsumer[] = "kernels/batch/chunk_consumer.cuh";
-
-const std::set<std::string> kWrong = {"wrong answer"};
-// Where memory of nobody, or of others, is read as well.
-const std::set<std::string> kElsewhere = {"wrong answer", "uninitialised read", "out of bounds",
-                                          "global memory race"};
-const std::set<std::string> kEarly = {"wrong answer", "shared memory race", "uninitialised read",
-                                      "access to bytes in flight"};
 
 std::vector<Mutant> mutants() {
   const std::set<std::string> kLate = {"wrong answer",
@@ -88,34 +80,13 @@ std::vector<Mutant> mutants() {
 
 // On one multiprocessor, so that works follow one another, with more steps than stages.
 TEST_CASE("mistakes in the kernel of chunks for sm_90a are noticed") {
-  if (!test::on_simulator() || !test::nvrtc()) return;
   const std::vector<Request> requests = {{37, 550, 0, 1}, {45, 250, 5, 2}};
-  BatchProblem problem;
-  problem.heads = 6;
-  problem.kv_heads = 2;
-  problem.dim_qk = problem.dim_v = 64;
+  BatchProblem problem = test::problem_for(requests, 6);
   problem.pattern = Pattern::parse("causal & window(450, 0)");
-  problem.page_rows = 16;
-  problem.want_lse = true;
-  problem.most = test::bounds_of(requests);
   problem.most.rows += 2;  // rows of nobody
   BatchOptions options;
   options.max_multiprocessors = 1;
-  test::MutantRun run;
-  run.device = "sim:sm_90a";
-  run.seeds = 2;
-  for (const Mutant& mutant : test::to_try(mutants())) {
-    CAPTURE(mutant.name);
-    test::try_mutant(mutant, run, [&](const Device& device) {
-      const BatchPlan plan = plan_batch(device, problem, options);
-      const BatchCase step(device, plan, requests,
-                           {.listed = true, .own_tables = true, .gap = 1, .seed = 3});
-      step.run();
-      bool untouched = true;
-      const std::vector<test::Answer> answers = step.answers(&untouched);
-      return untouched && test::first_wrong(problem, requests, answers).empty();
-    });
-  }
+  test::try_steps(mutants(), "sim:sm_90a", problem, options, requests);
 }
 
 }  // namespace
