@@ -1,5 +1,6 @@
 // Tests 3 to 6: products of one tile, which are exact.
 
+#include "attention/kernels/wgmma/config.h"
 #include "micro/bench.h"
 
 namespace annulus::micro {
@@ -49,7 +50,8 @@ Wrong score_product(const Bench& bench, int columns, int dim) {
   const auto k_map = bench.map(k_memory, k.rows, dim, static_cast<std::uint32_t>(columns));
   const abi::CUdeviceptr to = out.address();
   bench.run(bench.kernel("products.cu", "score_product",
-                         {Constant::integer("kColumns", columns), Constant::integer("kDim", dim)}),
+                         {Constant::integer("kColumns", columns), Constant::integer("kDim", dim)},
+                         attention::product_names(Dtype::kBfloat16, columns, columns)),
             {.shared_bytes = panel_bytes(kRows, dim, 2) + panel_bytes(columns, dim, 2) + 8},
             {&q_map, &k_map, &to});
   return count_wrong(bench.download<float>(out), columns, [&](int row, int column) {
@@ -79,10 +81,12 @@ Wrong value_product(const Bench& bench, int keys, int dim, Values values, int on
   const abi::CUdeviceptr to = out.address();
   const std::size_t shared = bytes ? panel_bytes(keys, dim, 1) + panel_bytes(dim, keys, 1)
                                    : panel_bytes(keys, dim, 2, row_bytes);
-  bench.run(bench.kernel("products.cu", "value_product",
-                         {Constant::type("Element", bytes ? "tile::Float8E4M3" : "tile::Bfloat16"),
-                          Constant::integer("kKeys", keys), Constant::integer("kDim", dim),
-                          Constant::boolean("kHalfPanel", values == Values::kHalfPanel)}),
+  bench.run(bench.kernel(
+                "products.cu", "value_product",
+                {Constant::type("Element", bytes ? "tile::Float8E4M3" : "tile::Bfloat16"),
+                 Constant::integer("kKeys", keys), Constant::integer("kDim", dim),
+                 Constant::boolean("kHalfPanel", values == Values::kHalfPanel)},
+                attention::product_names(bytes ? Dtype::kFloat8E4M3 : Dtype::kBfloat16, dim, dim)),
             {.shared_bytes = shared + 8}, {&map, &one_hot, &to});
   return count_wrong(bench.download<float>(out), dim, [&](int row, int column) {
     int sum = 0;

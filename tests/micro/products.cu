@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(128, 1)
     for (int step = 0; step < tile::Probabilities<Element, kKeys>::kCount; ++step) {
       const unsigned long long b = Values::rows(first, step);
       const int accumulate = 1;
-      tile::WarpgroupProduct<Element, kDim>::transposed(output, probabilities[step], b, accumulate);
+      tile::WarpgroupProduct<Element, kDim>::values(output, probabilities[step], b, accumulate);
     }
   } else {
     tile::start_values<Element, kDim, kKeys>(output, probabilities, operand);

@@ -177,7 +177,7 @@ void decode_wmma_product(Decoder& decoder) {
   const auto take = [&](std::size_t index, std::string_view type, int elements) {
     const bool multiplicand = index == 1 || index == 2;
     take_wmma_fragment(decoder, decoder.operand(index), type,
-                  wmma_registers(type, elements, multiplicand), index == 0, slots);
+                       wmma_registers(type, elements, multiplicand), index == 0, slots);
   };
   take(0, d, shape.m * shape.n);
   take(1, a, shape.m * shape.k);
