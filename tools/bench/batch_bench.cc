@@ -207,9 +207,9 @@ int main(int argc, char** argv) {
                .bar = std::string(name) == "sim:sm_80" ? 24.0 : 56.0},
               [=] { return static_cast<double>(step->plan().info().bytes_under_way) / 1024; });
     // A chunk of a prompt, from pages and from rows that follow one another.
-    const std::vector<Request> chunk = {{256, 2048}};
+    const std::vector<Request> chunk = {{2048, 16384}};
     for (const std::int64_t rows : {0, 64, 16}) {
-      const auto of = std::make_shared<Step>(device, problem_of(4, 1, 128, chunk, rows), chunk);
+      const auto of = std::make_shared<Step>(device, problem_of(1, 1, 128, chunk, rows), chunk);
       bench.add({.name = at + "a chunk, pages of " + std::to_string(rows), .unit = "M warp inst"},
                 [=] { return of->counters()["warp_instructions"] / 1e6; });
     }

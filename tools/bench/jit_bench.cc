@@ -13,6 +13,7 @@
 #include "attention/kernels/kernel_source.h"
 #include "attention/plan/plan.h"
 #include "base/fail.h"
+#include "batch/batch_plan.h"
 #include "harness.h"
 #include "jit/kernel_cache.h"
 #include "support/simulator.h"
@@ -56,6 +57,18 @@ std::shared_ptr<const BlockLayout> kept_blocks() {
     layout->indptr.push_back(static_cast<std::int64_t>(layout->indices.size()));
   }
   return layout;
+}
+
+// The kernel that decodes sixteen requests of H32 with 8 heads of keys, D128, from pages of 16.
+jit::KernelSpec decoding(const attention::DeviceLimits& limits) {
+  BatchProblem problem;
+  problem.heads = 32;
+  problem.kv_heads = 8;
+  problem.dim_qk = problem.dim_v = 128;
+  problem.pattern = causal();
+  problem.page_rows = 16;
+  problem.most = {.requests = 16, .rows = 16, .rows_of_one = 1, .keys_of_one = 4096};
+  return batch::make_plan(problem, {}, limits).classes.front().spec;
 }
 
 // What engines and models ask for most, by the names that docs/patterns.md gives them.
@@ -120,6 +133,12 @@ int main(int argc, char** argv) {
   for (const auto& [name, pattern] : common_masks()) {
     bench.add({fmt::format("to cubin, planned for an H200: {}", name), "ms", 800, true},
               compile(cubin, planned(pattern)));
+  }
+  for (const auto& [name, limits] :
+       {std::pair{"an A100", attention::DeviceLimits{{80, '\0'}, 108, 163 * 1024}},
+        std::pair{"an H200", attention::DeviceLimits{{90, 'a'}, 132, 227 * 1024}}}) {
+    bench.add({fmt::format("to cubin, D128 decoding on {}", name), "ms", 190, true},
+              compile(cubin, decoding(limits)));
   }
   bench.add({"to PTX with lines, the first of D128", "ms", 0, true}, compile(ptx, *d128));
 
