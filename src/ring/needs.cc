@@ -1,6 +1,8 @@
 #include "ring/needs.h"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "pattern/batches.h"
 #include "pattern/evaluate.h"
@@ -11,21 +13,26 @@ namespace {
 using pattern::Interval;
 using pattern::IntervalSet;
 
-// How many queries are asked about at once: more save calls, fewer leave less doubt.
-constexpr std::int64_t kRowsTogether = 128;
+// So many queries or fewer are asked one by one where asking them together leaves doubt.
+constexpr std::int64_t kRowsAlone = 128;
+// Of more queries so many at the two ends are asked one by one before the range is halved.
+constexpr std::int64_t kRowsOfEnds = 8;
 
-// Keys at positions [keys.begin, keys.end) belong to `owner`.
+// Keys at positions [keys.begin, keys.end) are rows from `row` on of the shard of `owner`.
 struct OwnedKeys {
   Interval keys;
   int owner = 0;
+  std::int64_t row = 0;
 };
 
 std::vector<OwnedKeys> owned_keys(const Problem& problem, const ShardMap& shards) {
   std::vector<OwnedKeys> all;
   for (int owner = 0; owner < shards.ranks(); ++owner) {
+    std::int64_t row = 0;
     for (const Segment& segment : shards.k[static_cast<std::size_t>(owner)]) {
       const std::int64_t first = problem.k_position() + segment.start;
-      if (segment.length > 0) all.push_back({{first, first + segment.length}, owner});
+      if (segment.length > 0) all.push_back({{first, first + segment.length}, owner, row});
+      row += segment.length;
     }
   }
   std::sort(all.begin(), all.end(),
@@ -33,87 +40,130 @@ std::vector<OwnedKeys> owned_keys(const Problem& problem, const ShardMap& shards
   return all;
 }
 
-// Marks the shards that ranks need through one branch of the pattern.
-class Search {
+// What some batches see of one branch of the problem's pattern.
+class KeySearch {
  public:
-  Search(const Problem& problem, const Pattern& pattern, int branch, const ShardMap& shards,
-         Needs* needs)
+  KeySearch(const Problem& problem, const Pattern& pattern)
       : problem_(problem),
-        pattern_(pattern),
-        branch_(branch),
-        owned_(owned_keys(problem, shards)),
-        evaluator_(pattern, problem.context()),
-        needs_(*needs) {
-    for (const OwnedKeys& keys : owned_) {
-      if (owners_.empty() || std::find(owners_.begin(), owners_.end(), keys.owner) == owners_.end())
-        owners_.push_back(keys.owner);
-    }
-  }
+        universe_{problem.k_position(), problem.k_position() + problem.seq_k},
+        heads_(pattern.distinct_heads(problem.heads)),
+        evaluator_(pattern, problem.context()) {}
 
-  void look(int rank, const Segment& rows) {
+  // Adds the positions of the keys that some of the rows sees through any head.
+  void add(const Segment& rows, IntervalSet* known) {
+    if (rows.length == 0) return;
     const std::int64_t first = problem_.q_position() + rows.start;
-    const Interval universe = {problem_.k_position(), problem_.k_position() + problem_.seq_k};
-    const std::int64_t heads = pattern_.distinct_heads(problem_.heads);
-    for (std::int64_t head = 0; head < heads; ++head) {
-      for (std::int64_t q = first; q < first + rows.length; q += kRowsTogether) {
-        if (found_all(rank)) return;
-        const Interval queries = {q, std::min(q + kRowsTogether, first + rows.length)};
-        const pattern::Bounds& bounds = evaluator_.range(head, queries, universe);
-        pattern::subtract(bounds.any, bounds.doubt, &certain_);
-        mark(rank, certain_);
-        // Keys in doubt are asked row by row, if they can still add an owner.
-        doubt_ = bounds.doubt;
-        if (doubt_.empty() || !adds(rank, doubt_)) continue;
-        for (std::int64_t row = queries.begin; row < queries.end; ++row) {
-          pattern::intersect(evaluator_.row(head, row, universe), doubt_, &seen_);
-          mark(rank, seen_);
-        }
-      }
+    known_ = known;
+    for (std::int64_t head = 0; head < heads_; ++head) {
+      if (pattern::covers(*known, universe_)) return;
+      look(head, {first, first + rows.length}, universe_);
     }
   }
 
  private:
-  bool found_all(int rank) const {
-    return std::all_of(owners_.begin(), owners_.end(),
-                       [&](int owner) { return needs_.at(rank, owner, branch_); });
+  void look(std::int64_t head, const Interval& queries, const Interval& universe) {
+    IntervalSet doubt;
+    {
+      const pattern::Bounds& bounds = evaluator_.range(head, queries, universe);
+      pattern::subtract(bounds.any, *known_, &fresh_);
+      if (fresh_.empty()) return;
+      pattern::intersect(fresh_, bounds.doubt, &doubt);
+    }
+    pattern::subtract(fresh_, doubt, &certain_);
+    learn(certain_);
+    // Queries at the ends come first: of a band they see what the others do.
+    const std::int64_t size = queries.size();
+    const std::int64_t alone = size <= kRowsAlone ? size : std::min(size, kRowsOfEnds);
+    for (std::int64_t i = 0; i < alone && !doubt.empty(); ++i) {
+      const std::int64_t row = i % 2 == 0 ? queries.end - 1 - i / 2 : queries.begin + i / 2;
+      const Interval hull = {doubt.front().begin, doubt.back().end};
+      pattern::intersect(evaluator_.row(head, row, hull), doubt, &certain_);
+      if (certain_.empty()) continue;
+      learn(certain_);
+      pattern::subtract(doubt, certain_, &fresh_);
+      doubt.swap(fresh_);
+    }
+    if (doubt.empty() || alone == size) return;
+    const Interval hull = {doubt.front().begin, doubt.back().end};
+    const std::int64_t middle = queries.begin + size / 2;
+    look(head, {queries.begin, middle}, hull);
+    look(head, {middle, queries.end}, hull);
   }
 
-  // Calls f(owner) for the owners of the keys in the set, until it says to stop.
-  template <typename F>
-  void each_owner(const IntervalSet& keys, F f) const {
-    for (const Interval& interval : keys) {
-      auto at = std::partition_point(owned_.begin(), owned_.end(), [&](const OwnedKeys& owned) {
-        return owned.keys.end <= interval.begin;
-      });
-      for (; at != owned_.end() && at->keys.begin < interval.end; ++at) {
-        if (!f(at->owner)) return;
-      }
-    }
-  }
-  void mark(int rank, const IntervalSet& keys) {
-    each_owner(keys, [&](int owner) {
-      needs_.set(rank, owner, true, branch_);
-      return true;
-    });
-  }
-  bool adds(int rank, const IntervalSet& keys) const {
-    bool adds = false;
-    each_owner(keys, [&](int owner) {
-      adds = !needs_.at(rank, owner, branch_);
-      return !adds;
-    });
-    return adds;
+  void learn(const IntervalSet& keys) {
+    if (keys.empty()) return;
+    pattern::unite(*known_, keys, &united_);
+    known_->swap(united_);
   }
 
   const Problem& problem_;
-  const Pattern& pattern_;  // what some batches see of branch `branch_` of the problem's pattern
-  const int branch_;
-  std::vector<OwnedKeys> owned_;
-  std::vector<int> owners_;
+  const Interval universe_;
+  const std::int64_t heads_;
   pattern::Evaluator evaluator_;
-  Needs& needs_;
-  IntervalSet certain_, doubt_, seen_;
+  IntervalSet* known_ = nullptr;
+  IntervalSet fresh_, certain_, united_;
 };
+
+// Closes the smallest gaps of a set until it has kMostPieces intervals. Of gaps of one size those
+// in front are closed first. Returns the number of rows in them.
+std::int64_t close_gaps(IntervalSet* rows) {
+  if (rows->size() <= kMostPieces) return 0;
+  // The gap in front of interval i.
+  const auto gap = [&](std::size_t i) { return (*rows)[i].begin - (*rows)[i - 1].end; };
+  std::vector<std::size_t> gaps(rows->size() - 1);
+  for (std::size_t i = 0; i < gaps.size(); ++i) gaps[i] = i + 1;
+  const auto closed = gaps.begin() + static_cast<std::ptrdiff_t>(rows->size() - kMostPieces);
+  std::nth_element(gaps.begin(), closed, gaps.end(), [&](std::size_t a, std::size_t b) {
+    return std::pair(gap(a), a) < std::pair(gap(b), b);
+  });
+  std::sort(gaps.begin(), closed);
+  std::int64_t unneeded = 0;
+  IntervalSet kept;
+  auto next = gaps.begin();
+  for (std::size_t i = 0; i < rows->size(); ++i) {
+    if (next != closed && *next == i) {
+      unneeded += gap(i);
+      kept.back().end = (*rows)[i].end;
+      ++next;
+    } else {
+      kept.push_back((*rows)[i]);
+    }
+  }
+  rows->swap(kept);
+  return unneeded;
+}
+
+// Deals positions of keys out to their owners.
+std::vector<Need> deal(const std::vector<OwnedKeys>& owned, const IntervalSet& positions) {
+  struct Piece {
+    int owner;
+    Interval rows;
+  };
+  std::vector<Piece> pieces;
+  auto at = owned.begin();
+  for (const Interval& keys : positions) {
+    at = std::partition_point(at, owned.end(),
+                              [&](const OwnedKeys& other) { return other.keys.end <= keys.begin; });
+    for (auto each = at; each != owned.end() && each->keys.begin < keys.end; ++each) {
+      const Interval part = pattern::intersection(each->keys, keys);
+      const std::int64_t first = each->row + part.begin - each->keys.begin;
+      pieces.push_back({each->owner, {first, first + part.size()}});
+    }
+  }
+  std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
+    return std::pair(a.owner, a.rows.begin) < std::pair(b.owner, b.rows.begin);
+  });
+  std::vector<Need> needs;
+  for (const Piece& piece : pieces) {
+    if (needs.empty() || needs.back().owner != piece.owner) needs.push_back({piece.owner, {}, 0});
+    pattern::append(&needs.back().rows, piece.rows);
+  }
+  for (Need& need : needs) {
+    need.unneeded = close_gaps(&need.rows);
+    need.rows.shrink_to_fit();
+  }
+  return needs;
+}
 
 // Segments at their positions. Empty ones are dropped, since a second segment makes kernels read
 // positions row by row; one stays, since its start becomes q0 or k0 of the launch.
@@ -128,23 +178,57 @@ std::vector<Segment> at_positions(const std::vector<Segment>& segments, std::int
 
 }  // namespace
 
+const Need* Needs::find_in(std::span<const Need> needs, int owner) {
+  const auto at = std::ranges::lower_bound(needs, owner, std::less<>(), &Need::owner);
+  return at == needs.end() || at->owner != owner ? nullptr : &*at;
+}
+
 Needs find_needs(const Problem& problem, const ShardMap& shards) {
   const std::vector<Pattern> branches = problem.pattern.branches();
-  Needs needs(shards.ranks(), static_cast<int>(branches.size()));
-  for (int branch = 0; branch < needs.branches(); ++branch) {
-    // A shard travels for all batches together: one that sees it is enough.
-    const pattern::BatchPatterns seen =
-        pattern::batch_patterns(branches[static_cast<std::size_t>(branch)], problem.batch);
-    for (const Pattern& pattern : seen.patterns) {
-      Search search(problem, pattern, branch, shards, &needs);
-      for (int rank = 0; rank < shards.ranks(); ++rank) {
-        for (const Segment& rows : shards.q[static_cast<std::size_t>(rank)]) {
-          search.look(rank, rows);
-        }
-      }
+  // Rows travel for all batches together: one that sees them is enough.
+  std::vector<std::vector<KeySearch>> searches;
+  for (const Pattern& branch : branches) {
+    searches.emplace_back();
+    for (const Pattern& pattern : pattern::batch_patterns(branch, problem.batch).patterns) {
+      searches.back().emplace_back(problem, pattern);
     }
   }
+  const std::vector<OwnedKeys> owned = owned_keys(problem, shards);
+  Needs needs(shards.ranks(), static_cast<int>(branches.size()));
+  IntervalSet seen, all, united;
+  for (int rank = 0; rank < shards.ranks(); ++rank) {
+    all.clear();
+    for (int branch = 0; branch < needs.branches(); ++branch) {
+      seen.clear();
+      for (KeySearch& search : searches[static_cast<std::size_t>(branch)]) {
+        for (const Segment& rows : shards.q[static_cast<std::size_t>(rank)]) {
+          search.add(rows, &seen);
+        }
+      }
+      if (needs.branches() > 1) needs.set(rank, branch, deal(owned, seen));
+      pattern::unite(all, seen, &united);
+      all.swap(united);
+    }
+    needs.set(rank, deal(owned, all));
+  }
   return needs;
+}
+
+void add_positions(const std::vector<Segment>& shard, std::int64_t first, const Interval& rows,
+                   std::vector<Segment>* positions) {
+  std::int64_t row = 0;
+  for (const Segment& segment : shard) {
+    const Interval part = pattern::intersection(rows, {row, row + segment.length});
+    if (!part.empty()) {
+      const std::int64_t start = first + segment.start + part.begin - row;
+      if (!positions->empty() && positions->back().start + positions->back().length == start) {
+        positions->back().length += part.size();
+      } else {
+        positions->push_back({start, part.size()});
+      }
+    }
+    row += segment.length;
+  }
 }
 
 pattern::Placement placement_of(const Problem& problem, const ShardMap& shards, int rank,

@@ -1,58 +1,87 @@
 #ifndef ANNULUS_RING_NEEDS_H_
 #define ANNULUS_RING_NEEDS_H_
 
-// Which rank sees a key of which shard, through which branch of a sum. The answer is exact and
-// comes from intervals of keys: single queries are asked only where a range of queries leaves
-// doubt.
+// Which rows of which shard each rank sees, through which branch of a sum. The answer comes from
+// intervals of keys: a whole segment of queries is asked about at once, then its halves where that
+// leaves doubt about keys that are not known yet, and single queries only at the end. So the time
+// does not grow with the length of a pattern of bands.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "annulus/ring.h"
 #include "pattern/classify.h"
+#include "pattern/interval.h"
 
 namespace annulus::ring {
 
+// A need of more pieces than this has its smallest gaps closed. Rows in a closed gap travel
+// although their receiver does not see them, and are counted.
+constexpr std::size_t kMostPieces = 2048;
+
+// What one rank needs of one owner's shard.
+struct Need {
+  int owner = 0;
+  pattern::IntervalSet rows;  // of the owner's shard, counted from its first row; never empty
+  std::int64_t unneeded = 0;  // rows in closed gaps
+  friend bool operator==(const Need&, const Need&) = default;
+};
+
+// A rank's needs are sorted by owner and name only owners of which it sees a key, itself among
+// them.
 class Needs {
  public:
   explicit Needs(int ranks, int branches = 1)
-      : ranks_(ranks),
-        branches_(branches),
-        needed_(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks) *
-                static_cast<std::size_t>(branches)) {}
+      : branches_(branches),
+        all_(static_cast<std::size_t>(ranks)),
+        by_branch_(branches > 1 ? static_cast<std::size_t>(ranks * branches) : 0) {}
 
-  int ranks() const { return ranks_; }
+  int ranks() const { return static_cast<int>(all_.size()); }
   int branches() const { return branches_; }  // of the pattern's sum; else 1
-  // Whether some query of `rank` sees some key of the shard of `owner`, through any branch.
-  bool at(int rank, int owner) const {
-    for (int branch = 0; branch < branches_; ++branch) {
-      if (at(rank, owner, branch)) return true;
-    }
-    return false;
+
+  // What the rows of `rank` see through any branch, and through one branch alone.
+  std::span<const Need> of(int rank) const { return all_[static_cast<std::size_t>(rank)]; }
+  std::span<const Need> of(int rank, int branch) const {
+    return branches_ == 1 ? of(rank) : by_branch_[index(rank, branch)];
   }
-  // Whether some query of `rank` sees some key of that shard through this branch alone.
-  bool at(int rank, int owner, int branch) const {
-    return needed_[index(rank, owner, branch)] != 0;
+  // The need of one owner's rows; null where the rank sees none of them.
+  const Need* find(int rank, int owner) const { return find_in(of(rank), owner); }
+  const Need* find(int rank, int owner, int branch) const {
+    return find_in(of(rank, branch), owner);
   }
-  void set(int rank, int owner, bool needed, int branch = 0) {
-    needed_[index(rank, owner, branch)] = needed;
+
+  bool at(int rank, int owner) const { return find(rank, owner) != nullptr; }
+  bool at(int rank, int owner, int branch) const { return find(rank, owner, branch) != nullptr; }
+
+  // Replaces what is known of a rank. Requires: sorted by owner.
+  void set(int rank, std::vector<Need> needs) {
+    all_[static_cast<std::size_t>(rank)] = std::move(needs);
+  }
+  // Requires: more than one branch.
+  void set(int rank, int branch, std::vector<Need> needs) {
+    by_branch_[index(rank, branch)] = std::move(needs);
   }
 
  private:
-  std::size_t index(int rank, int owner, int branch) const {
-    return (static_cast<std::size_t>(branch) * static_cast<std::size_t>(ranks_) +
-            static_cast<std::size_t>(rank)) *
-               static_cast<std::size_t>(ranks_) +
-           static_cast<std::size_t>(owner);
+  std::size_t index(int rank, int branch) const {
+    return static_cast<std::size_t>(rank) * static_cast<std::size_t>(branches_) +
+           static_cast<std::size_t>(branch);
   }
+  static const Need* find_in(std::span<const Need> needs, int owner);
 
-  int ranks_;
   int branches_;
-  std::vector<std::uint8_t> needed_;
+  std::vector<std::vector<Need>> all_;        // [rank]
+  std::vector<std::vector<Need>> by_branch_;  // [rank * branches + branch], empty with one branch
 };
 
 // Requires: validate(shards, problem) passes.
 Needs find_needs(const Problem& problem, const ShardMap& shards);
+
+// Appends the positions of rows [rows.begin, rows.end) of a shard whose sequence begins at position
+// `first`. Rows that go on where the last segment ends extend it.
+void add_positions(const std::vector<Segment>& shard, std::int64_t first,
+                   const pattern::Interval& rows, std::vector<Segment>* positions);
 
 // The positions of a rank's queries and of an owner's keys; no segment is empty, unless it is the
 // only one.
