@@ -37,6 +37,14 @@ enum class Sharding : int {
 };
 ANNULUS_EXPORT const char* to_string(Sharding sharding);  // "contiguous", "zigzag"
 
+// How rows of K and V get from the rank that owns them to the ranks whose queries see them.
+enum class Route : int {
+  kAuto = 0,    // the one that sends fewer bytes, in fewer rounds, with fewer bytes held
+  kDirect = 1,  // in one hop
+  kRing = 2,    // from neighbour to neighbour, whichever way round is shorter
+};
+ANNULUS_EXPORT const char* to_string(Route route);  // "auto", "direct", "ring"
+
 // Which rows of the whole problem each rank holds, in the order of its tensors' rows. Rows of Q are
 // those of O and LSE; rows of K are those of V. A rank may hold none.
 struct ShardMap {

@@ -110,6 +110,18 @@ const char* to_string(Sharding sharding) {
   return "unknown sharding";
 }
 
+const char* to_string(Route route) {
+  switch (route) {
+    case Route::kAuto:
+      return "auto";
+    case Route::kDirect:
+      return "direct";
+    case Route::kRing:
+      return "ring";
+  }
+  return "unknown route";
+}
+
 ShardMap make_shards(Sharding sharding, int ranks, std::int64_t seq_q, std::int64_t seq_k,
                      std::int64_t multiple) {
   check_ranks(ranks);

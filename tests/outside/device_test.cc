@@ -211,6 +211,7 @@ TEST_CASE("a ring of two ranks gives the answer of one") {
   Tensors tensors(device, problem, 7);
   const ShardMap shards = make_shards(Sharding::kContiguous, 2, 200, 200);
   CHECK(std::string(to_string(Sharding::kZigzag)) == "zigzag");
+  CHECK(std::string(to_string(Route::kDirect)) == "direct");
   REQUIRE_NOTHROW(validate(shards, problem));
   const Device devices[] = {device, device};
   const RingPlan plan = plan_ring(devices, problem, shards);

@@ -1,6 +1,6 @@
 if(ANNULUS_SIMULATOR)
-  annulus_test(ring LABEL unit LIBRARIES annulus_test_devices SOURCES ring/schedule_test.cc
-    ring/tiles_test.cc ring/failing_calls_test.cc ALONE ring/tiles_test.cc)
+  annulus_test(ring LABEL unit LIBRARIES annulus_test_devices SOURCES ring/rounds_test.cc
+    ring/schedule_test.cc ring/tiles_test.cc ring/failing_calls_test.cc ALONE ring/tiles_test.cc)
 endif()
 annulus_test(ring_device LABEL device LIBRARIES annulus_test_devices SOURCES ring/planted_test.cc
   ring/ring_test.cc)
