@@ -65,7 +65,7 @@ typedef struct annulus_library_report {
   const char* tried;         // lines: where it was looked for, ": ", and with which outcome
   int32_t version;           // as the library says; 0: not asked
   int32_t usable;            // 0 or 1
-  int64_t simulated;         // 0 or 1: its devices are simulated
+  int64_t simulated;         // 0 or 1: it is the simulator's
 } annulus_library_report;
 
 #define ANNULUS_LIBRARY_REPORT_INIT \

@@ -36,7 +36,7 @@ struct LibraryReport {
   std::string path;                 // of the file that was opened; empty: none
   int version = 0;                  // as the library says; 0: not asked
   std::string version_text;         // "13.0", "2.28.9"
-  bool simulated = false;           // its devices are simulated
+  bool simulated = false;           // it is the simulator's
   std::string problem;              // empty: usable. Else what is wrong and what to do about it
   std::vector<std::string> absent;  // optional symbols that it lacks
   std::vector<LibraryAttempt> tried;

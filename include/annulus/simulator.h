@@ -136,6 +136,36 @@ typedef void (*annulus_simulator_log)(void* user, int level, const char* text);
 ANNULUS_EXPORT int annulusSimulatorSetLog(int device, annulus_simulator_log log, void* user,
                                           int on);
 
+// ---- NCCL
+//
+// The simulator has an NCCL for its devices too, which is found by the names of nccl.h. Ranks are
+// threads, calls of one thread in groups, or processes on one machine, each with devices of its
+// own. docs/simulator.md says what it does where NCCL promises nothing.
+
+// The version of this part of the interface, by which a simulated NCCL is known. Needs no cuInit.
+ANNULUS_EXPORT int annulusSimulatorNcclVersion(int* version);
+#define ANNULUS_SIMULATOR_NCCL_VERSION 1
+
+// The function of NCCL with this name ("ncclSend"), else 500 and null: also where NCCL of the
+// version that the options say does not have it yet.
+ANNULUS_EXPORT int annulusSimulatorNcclEntry(const char* name, void** entry);
+
+// How NCCL behaves in this process from now on.
+typedef struct annulus_simulator_nccl_options {
+  uint32_t struct_size;
+  uint32_t version;  // what ncclGetVersion says: 10000 major + 100 minor + patch, from 21400 on
+  uint64_t seed;     // of the order in which messages go
+  uint32_t polls;  // a non-blocking operation is in progress for 0 to so many further polls, drawn
+  uint32_t fail_after;     // of the calls of fail_function, the one behind so many others fails
+  int32_t fail_code;       // with this code, and does nothing; 0: none fails
+  char fail_function[36];  // "ncclGroupEnd"
+} annulus_simulator_nccl_options;
+
+#define ANNULUS_SIMULATOR_NCCL_OPTIONS_INIT \
+  { sizeof(annulus_simulator_nccl_options), 22809, 0, 3, 0, 0, "" }
+
+ANNULUS_EXPORT int annulusSimulatorNcclSetOptions(const annulus_simulator_nccl_options* options);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif

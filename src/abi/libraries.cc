@@ -218,7 +218,42 @@ NvrtcLibrary find_nvrtc(const LibrarySearch& search, int driver) {
 }
 
 NcclLibrary find_nccl(const LibrarySearch& search) {
-  return find<NcclTable>(kNcclNames, search, kMinimumNccl, nccl_version_text);
+  auto found = find<NcclTable>(kNcclNames, search, kMinimumNccl, nccl_version_text);
+  found.report.simulated =
+      found.library && found.library.symbol("annulusSimulatorNcclVersion") != nullptr;
+  return found;
+}
+
+NcclLibrary find_simulated_nccl(const LibrarySearch& search) {
+  NcclLibrary found;
+  LibraryReport& report = found.report;
+  found.library = find_library(kSimulatorNames, search, &report);
+  if (!found.library) return found;
+  report.path = found.library.path();
+  report.simulated = true;
+  int (*look_up)(const char* name, void** entry) = nullptr;
+  if (!fill(found.library, "annulusSimulatorNcclEntry", &look_up)) {
+    note_missing("annulusSimulatorNcclEntry", &report);
+    return found;
+  }
+  const auto entry = [look_up](const char* name) {
+    void* address = nullptr;
+    return look_up(name, &address) == kCudaSuccess ? address : nullptr;
+  };
+#define REQUIRED(result, member, symbol, parameters) \
+  if (!put(entry(#symbol), &found.table.member)) note_missing(#symbol, &report);
+#define OPTIONAL(result, member, symbol, parameters) \
+  if (!put(entry(#symbol), &found.table.member)) report.absent.push_back(#symbol);
+#include "abi/nccl.def"
+#undef REQUIRED
+#undef OPTIONAL
+  if (!report.usable()) {
+    found.table = {};
+    return found;
+  }
+  report.version = ask_version(found.table);
+  report.version_text = nccl_version_text(report.version);
+  return found;
 }
 
 CudaLibrary open_cuda(const LibrarySearch& search) { return or_throw(find_cuda(search)); }

@@ -65,6 +65,8 @@ CudaLibrary find_simulator(const LibrarySearch& search);
 // there is none, or with 0, the first of all is taken.
 NvrtcLibrary find_nvrtc(const LibrarySearch& search, int driver = 0);
 NcclLibrary find_nccl(const LibrarySearch& search);
+// The NCCL of libannulus_simulator.so, for devices that it simulates.
+NcclLibrary find_simulated_nccl(const LibrarySearch& search);
 
 // The open functions throw Error{kLibrary} instead, with the problem and every place that was
 // tried.

@@ -31,6 +31,7 @@ Environment read_environment() {
           .require_gpu = read("ANNULUS_REQUIRE_GPU"),
           .simulator_options = read("ANNULUS_SIMULATOR_OPTIONS"),
           .visible_devices = read("CUDA_VISIBLE_DEVICES"),
+          .nccl_host_id = read("NCCL_HOSTID"),
           .nvtx = read("NVTX_INJECTION64_PATH"),
           .home = read("HOME"),
           .xdg_cache = read("XDG_CACHE_HOME")};

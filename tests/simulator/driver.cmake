@@ -4,6 +4,17 @@ annulus_test(sim_driver LABEL unit LIBRARIES annulus_simulator
           simulator/fatbin_test.cc simulator/graph_test.cc simulator/host_memory_test.cc simulator/library_test.cc simulator/link_test.cc simulator/load_test.cc simulator/options_test.cc simulator/out_of_memory_test.cc simulator/peer_test.cc simulator/policies_test.cc simulator/race_order_test.cc simulator/race_test.cc simulator/residents_test.cc
           simulator/streams_test.cc simulator/tensor_map_test.cc simulator/vector_atomics_test.cc SEPARATE)
 
+# Its NCCL, with ranks of one process.
+annulus_test(sim_nccl LABEL unit LIBRARIES annulus_simulator
+  SOURCES simulator/nccl_test.cc simulator/nccl_processes_test.cc SEPARATE)
+# A rank that is a process of its own.
+add_executable(nccl_rank ${CMAKE_CURRENT_LIST_DIR}/nccl_rank.cc)
+target_include_directories(nccl_rank PRIVATE ${CMAKE_CURRENT_LIST_DIR})
+target_link_libraries(nccl_rank PRIVATE annulus_simulator)
+annulus_warnings(nccl_rank)
+target_compile_definitions(test_sim_nccl PRIVATE ANNULUS_NCCL_RANK="$<TARGET_FILE:nccl_rank>")
+add_dependencies(test_sim_nccl nccl_rank)
+
 # A program that knows nothing of Annulus, on both kinds of simulated device.
 add_executable(vector_add ${CMAKE_CURRENT_LIST_DIR}/vector_add.c)
 target_compile_definitions(vector_add PRIVATE _POSIX_C_SOURCE=200809L)

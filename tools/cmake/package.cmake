@@ -50,7 +50,7 @@ install(FILES
 if(ANNULUS_SIMULATOR)
   install(TARGETS annulus_simulator_shared EXPORT annulus-simulator
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT simulator)
-  install(TARGETS annulus_libcuda annulus_libcudart
+  install(TARGETS annulus_libcuda annulus_libcudart annulus_libnccl
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/annulus/simulator COMPONENT simulator)
   install(EXPORT annulus-simulator NAMESPACE annulus:: FILE annulus-simulator-targets.cmake
     DESTINATION ${package_folder} COMPONENT simulator)

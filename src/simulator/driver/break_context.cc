@@ -38,6 +38,9 @@ abi::CUresult code_of(FaultKind kind) {
     case FaultKind::kBarrierMisuse:
     case FaultKind::kUnwaited:
     case FaultKind::kTrap:
+    case FaultKind::kMessageMismatch:
+    case FaultKind::kEarlyWork:
+    case FaultKind::kSharedCommunicator:
       return abi::kCudaLaunchFailed;
   }
   return abi::kCudaLaunchFailed;

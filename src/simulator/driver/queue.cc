@@ -11,9 +11,14 @@ namespace {
 
 bool ended(const ItemPointer& item) { return item == nullptr || item->state == Item::State::kDone; }
 
-bool may_run(const Item& item) {
+// Whether nothing but others at its meeting keeps the item from running.
+bool is_next(const Item& item) {
   return item.state == Item::State::kWaiting &&
          std::all_of(item.after.begin(), item.after.end(), ended);
+}
+
+bool may_run(const Item& item) {
+  return is_next(item) && (item.meeting == nullptr || item.meeting->able());
 }
 
 }  // namespace
@@ -63,7 +68,17 @@ bool Queue::done(const ItemPointer& item) const {
   return ended(item);
 }
 
-void Queue::finish(const ItemPointer& target) {
+void Queue::finish(const ItemPointer& target) { finish(target, true); }
+
+void Queue::finish_or_meet(const ItemPointer& target) { finish(target, false); }
+
+bool Queue::meets(std::uint64_t mark) const {
+  return std::any_of(pending_.begin(), pending_.end(), [&](const ItemPointer& item) {
+    return item->needed == mark && item->meeting != nullptr && is_next(*item);
+  });
+}
+
+void Queue::finish(const ItemPointer& target, bool wait_for_others) {
   std::unique_lock lock(mutex_);
   while (!ended(target)) {
     const std::uint64_t needed = mark_needed(*target);
@@ -71,7 +86,28 @@ void Queue::finish(const ItemPointer& target) {
     const bool any = random(*target->context->device).below(2) == 0;
     ItemPointer next = choose(*target->context, any ? 0 : needed);
     if (next == nullptr) next = choose(*target->context, needed);
+    // Whoever is missing at a meeting may be a stream that this thread alone would run.
+    const bool meeting = next == nullptr && meets(needed);
+    if (meeting) next = choose(*target->context, 0);
     if (next != nullptr) {
+      run(next, lock);
+    } else if (meeting && !wait_for_others) {
+      return;
+    } else {
+      changed_.wait(lock);
+    }
+  }
+}
+
+void Queue::changed() {
+  const std::lock_guard lock(mutex_);
+  changed_.notify_all();
+}
+
+void Queue::serve(const Context& context, const std::atomic<bool>& ended) {
+  std::unique_lock lock(mutex_);
+  while (!ended) {
+    if (const ItemPointer next = choose(context, 0)) {
       run(next, lock);
     } else {
       changed_.wait(lock);
@@ -170,14 +206,20 @@ ItemPointer Queue::choose(const Context& context, std::uint64_t mark) {
 
 // Never throws, as other items wait for this one. After a fault no work of the context runs any
 // more.
-void Queue::run_work(Item& item, std::uint64_t* refusal) {
+bool Queue::run_work(Item& item, std::uint64_t* refusal) {
   const auto work = std::move(item.run);
-  if (*refusal != 0 && !item.always) return;
+  if (*refusal != 0 && !item.always) return true;
+  bool done = true;
   try {
     std::unique_lock alone(alone_, std::defer_lock);
     if (item.operation->checked && !item.on_host) alone.lock();
     const IgnoredFaults ignored(item.context->device->options().ignored);
-    if (item.context->lost == abi::kCudaSuccess) work(item.operation);
+    if (item.context->lost != abi::kCudaSuccess) return true;
+    if (item.meeting != nullptr) {
+      done = item.meeting->step(item.operation);
+    } else {
+      work(item.operation);
+    }
   } catch (const Fault& fault) {
     abi::SimulatorCounters counters;
     counters.faults = 1;
@@ -189,6 +231,7 @@ void Queue::run_work(Item& item, std::uint64_t* refusal) {
   } catch (...) {
     item.context->lost = abi::kCudaUnknown;
   }
+  return done;
 }
 
 void Queue::run(const ItemPointer& item, std::unique_lock<std::mutex>& lock) {
@@ -202,15 +245,26 @@ void Queue::run(const ItemPointer& item, std::unique_lock<std::mutex>& lock) {
     if (before != nullptr && before->refusal > heard_refusal_) refusal = before->refusal;
   }
   lock.unlock();
-  run_work(*item, &refusal);
-  state().detector.order.ended(*item->operation);
+  const bool done = run_work(*item, &refusal);
+  if (done) state().detector.order.ended(*item->operation);
   lock.lock();
+  if (!done) {
+    item->state = Item::State::kWaiting;
+    changed_.notify_all();
+    return;
+  }
   item->refusal = refusal;
   if (refusal != 0 && of_stream) *item->stream_refusal = refusal;
   item->state = Item::State::kDone;
   item->after.clear();
+  std::shared_ptr<Meeting> meeting = std::move(item->meeting);
   pending_.erase(std::find(pending_.begin(), pending_.end(), item));
   changed_.notify_all();
+  if (meeting == nullptr) return;
+  // What it held may call the queue when it goes.
+  lock.unlock();
+  meeting = nullptr;
+  lock.lock();
 }
 
 }  // namespace annulus::simulator::driver

@@ -30,11 +30,24 @@ struct Context;
 class Device;
 struct NodeParameters;  // simulator/driver/graph.h
 
+// Work in which others take part, such as messages between ranks: it is done in steps, each of
+// which may run only once something has come. News of that come with Queue::changed().
+class Meeting {
+ public:
+  virtual ~Meeting() = default;
+  // Whether a step would do anything now. Called under the lock of the queue, and often.
+  virtual bool able() = 0;
+  // Does what can be done now. True: all of it is done.
+  virtual bool step(const OperationPointer& operation) = 0;
+};
+
 // One piece of work of a stream. Everything it needs is copied into it, so that it may run later
 // or, as part of a graph, many times. A Fault in it breaks the context.
 struct Work {
   Operation operation;  // what it is; Stream::submit adds where
   std::function<void(const OperationPointer&)> run;
+  // In place of `run`: called for each time that the work is queued, in the order of the calls.
+  std::function<std::shared_ptr<Meeting>()> meet;
   // True for code of the program, which may wait for other threads. In the checked mode all other
   // work runs alone in the process, so that nothing else touches memory or the records of accesses
   // meanwhile.
@@ -47,6 +60,7 @@ struct Work {
 
 struct Item {
   std::function<void(const OperationPointer&)> run;
+  std::shared_ptr<Meeting> meeting;  // in place of `run`, if any
   OperationPointer operation;
   bool on_host = false;
   bool always = false;
@@ -75,6 +89,14 @@ class Queue {
 
   // Runs items until this one has ended, and perhaps others that may run too.
   void finish(const ItemPointer& target);
+  // The same, but it returns where nothing that the item waits for may run before others have come
+  // to a meeting.
+  void finish_or_meet(const ItemPointer& target);
+  // Something has come to a meeting, of this process or from another one.
+  void changed();
+  // Runs what may run of a context and of those linked with it, until `ended` and a call of
+  // changed(). It is for a thread of its own, where others wait for what this process does.
+  void serve(const Context& context, const std::atomic<bool>& ended);
   // Runs all items of a context, and what they wait for.
   void finish_all(const Context& context);
   // Runs all items of the context and of those that are linked with it.
@@ -102,7 +124,11 @@ class Queue {
   // An item that may run, or null. A mark that is not 0 limits the choice to the items that have
   // it.
   ItemPointer choose(const Context& context, std::uint64_t mark);
-  void run_work(Item& item, std::uint64_t* refusal);
+  // Whether an item with this mark waits for others to come to its meeting.
+  bool meets(std::uint64_t mark) const;
+  void finish(const ItemPointer& target, bool wait_for_others);
+  // True: the work is done. Else it is a meeting, which goes on later.
+  bool run_work(Item& item, std::uint64_t* refusal);
   template <typename Wanted>
   void finish_where(Wanted wanted);
   void run(const ItemPointer& item, std::unique_lock<std::mutex>& lock);

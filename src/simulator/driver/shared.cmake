@@ -5,7 +5,8 @@
 # driver of that name; it is in a folder of its own, so that only a program which asks for it
 # (LD_LIBRARY_PATH, ANNULUS_LIBRARY_PATH) gets it.
 function(annulus_simulator_library target map)
-  add_library(${target} SHARED ${CMAKE_CURRENT_LIST_DIR}/exports.cc)
+  add_library(${target} SHARED ${CMAKE_CURRENT_LIST_DIR}/exports.cc
+    ${CMAKE_CURRENT_LIST_DIR}/../nccl/interface_exports.cc)
   # Threads of its pools would outlive an unmapping, so dlclose leaves it there.
   set_target_properties(${target} PROPERTIES LINK_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/${map})
   target_link_libraries(${target} PRIVATE annulus_simulator)

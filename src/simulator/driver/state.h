@@ -144,6 +144,7 @@ class Stream {
   void wait_for(ItemPointer item);
   // The items that have to end before the stream is empty.
   std::vector<ItemPointer> tails() const;
+  ItemPointer last() const;  // the work that was submitted last; null: none
   // The stream is destroyed. Its last work still comes before the default stream's, if it blocks.
   void retire();
   // Whether work of the stream was refused for want of memory since the last call.

@@ -47,6 +47,7 @@ ItemPointer Stream::make_item(Work work, std::string where, const ChainPointer& 
                               std::vector<ItemPointer> after) const {
   auto item = std::make_shared<Item>();
   item->run = std::move(work.run);
+  if (work.meet) item->meeting = work.meet();
   item->on_host = work.on_host;
   item->always = work.always;
   item->context = context_;
@@ -102,7 +103,7 @@ ItemPointer Stream::submit(Work work) {
   }
   Queue& queue = state().queue;
   queue.shorten(*context_);
-  if (context_->device->options().streams == 0) queue.finish(item);
+  if (context_->device->options().streams == 0) queue.finish_or_meet(item);
   return item;
 }
 
@@ -164,7 +165,7 @@ ItemPointer Stream::submit(GraphExec& graph) {
   }
   Queue& queue = state().queue;
   queue.shorten(*context_);
-  if (context_->device->options().streams == 0) queue.finish(items.back());
+  if (context_->device->options().streams == 0) queue.finish_or_meet(items.back());
   return items.back();
 }
 
@@ -194,6 +195,11 @@ std::vector<ItemPointer> Stream::tails() const {
   tails.insert(tails.end(), gates_.begin(), gates_.end());
   tails.push_back(last_);
   return tails;
+}
+
+ItemPointer Stream::last() const {
+  std::lock_guard lock(mutex_);
+  return last_;
 }
 
 void Stream::add_implicit(std::vector<ItemPointer>* tails) const {

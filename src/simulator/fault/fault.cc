@@ -35,6 +35,9 @@ constexpr Name kNames[] = {
     {FaultKind::kTimeout, "timeout"},
     {FaultKind::kUnsupported, "unsupported"},
     {FaultKind::kAssert, "assert"},
+    {FaultKind::kMessageMismatch, "message mismatch"},
+    {FaultKind::kEarlyWork, "early work"},
+    {FaultKind::kSharedCommunicator, "shared communicator"},
 };
 
 thread_local FaultKinds ignored = 0;

@@ -22,28 +22,31 @@ namespace annulus::simulator {
 struct Operation;
 
 enum class FaultKind : int {
-  kOutOfBounds,       // an address outside every live allocation, shared, local or param space
-  kPeerAccess,        // an address on another device, which was not made a peer
-  kMisaligned,        // an address that is no multiple of the access size
-  kUninitialized,     // a read of memory or a register that nothing wrote
-  kSharedRace,        // two accesses to shared memory, one a write, that nothing orders
-  kGlobalRace,        // two such accesses to global memory by two blocks of a launch
-  kMissingWait,       // an operation reads what an earlier one writes, and does not wait for it
-  kEarlyReuse,        // an operation overwrites what an earlier one may still read
-  kUnorderedWrites,   // two operations write the same bytes, and neither waits for the other
-  kFreedInUse,        // memory freed while an operation may still use it
-  kInFlight,          // an access to bytes that an asynchronous copy may still read or write
-  kRegisterInFlight,  // an access to a register of a matrix product that was not waited for
-  kMissingFence,      // fence.proxy.async or wgmma.fence left out
-  kDivergentBarrier,  // a convergent instruction reached by a part of its lanes
-  kDeadlock,          // no warp can go on
-  kBarrierMisuse,     // a barrier used with other counts or more arrivals than it was made for
-  kUnwaited,          // the CTA ended while an asynchronous effect of it was still in flight
-  kInvalidOperand,    // an operand the instruction forbids (shuffle mask, descriptor, count, ...)
-  kTrap,              // trap, or a failed device-side check
-  kTimeout,           // more instructions than the launch was allowed
-  kUnsupported,       // an instruction or form the simulator does not model
-  kAssert,            // an assert of the kernel failed
+  kOutOfBounds,         // an address outside every live allocation, shared, local or param space
+  kPeerAccess,          // an address on another device, which was not made a peer
+  kMisaligned,          // an address that is no multiple of the access size
+  kUninitialized,       // a read of memory or a register that nothing wrote
+  kSharedRace,          // two accesses to shared memory, one a write, that nothing orders
+  kGlobalRace,          // two such accesses to global memory by two blocks of a launch
+  kMissingWait,         // an operation reads what an earlier one writes, and does not wait for it
+  kEarlyReuse,          // an operation overwrites what an earlier one may still read
+  kUnorderedWrites,     // two operations write the same bytes, and neither waits for the other
+  kFreedInUse,          // memory freed while an operation may still use it
+  kInFlight,            // an access to bytes that an asynchronous copy may still read or write
+  kRegisterInFlight,    // an access to a register of a matrix product that was not waited for
+  kMissingFence,        // fence.proxy.async or wgmma.fence left out
+  kDivergentBarrier,    // a convergent instruction reached by a part of its lanes
+  kDeadlock,            // no warp can go on
+  kBarrierMisuse,       // a barrier used with other counts or more arrivals than it was made for
+  kUnwaited,            // the CTA ended while an asynchronous effect of it was still in flight
+  kInvalidOperand,      // an operand the instruction forbids (shuffle mask, descriptor, count, ...)
+  kTrap,                // trap, or a failed device-side check
+  kTimeout,             // more instructions than the launch was allowed
+  kUnsupported,         // an instruction or form the simulator does not model
+  kAssert,              // an assert of the kernel failed
+  kMessageMismatch,     // the two sides of a message between ranks, or of a collective call, differ
+  kEarlyWork,           // work on a stream before NCCL had queued a group there
+  kSharedCommunicator,  // two threads called NCCL with one communicator at the same time
 };
 
 const char* to_string(FaultKind kind);  // "out of bounds", ...

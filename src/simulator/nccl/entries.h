@@ -1,0 +1,33 @@
+#ifndef ANNULUS_SIMULATOR_NCCL_ENTRIES_H_
+#define ANNULUS_SIMULATOR_NCCL_ENTRIES_H_
+
+// The functions of the simulated NCCL: one for each slot of the table, with the name of its member.
+// NVIDIA documents them under their symbols in "NCCL API"; docs/simulator.md says what the simulated
+// one adds, and where it differs.
+
+#include <cstddef>
+#include <string_view>
+
+#include "abi/nccl_table.h"
+
+namespace annulus::simulator::nccl {
+
+namespace entry {
+using namespace annulus::abi;  // the declarations below use its types
+#define REQUIRED(result, member, symbol, parameters) result member parameters;
+#define OPTIONAL(result, member, symbol, parameters) result member parameters;
+#include "abi/nccl.def"
+#undef REQUIRED
+#undef OPTIONAL
+}  // namespace entry
+
+// The table of a program that has the simulator linked. Slots that NCCL of the version of the
+// options lacks are null.
+abi::NcclTable make_table();
+
+// The entry of this symbol; null where there is none.
+void* find_entry(std::string_view symbol);
+
+}  // namespace annulus::simulator::nccl
+
+#endif  // ANNULUS_SIMULATOR_NCCL_ENTRIES_H_

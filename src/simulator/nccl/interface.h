@@ -1,0 +1,16 @@
+#ifndef ANNULUS_SIMULATOR_NCCL_INTERFACE_H_
+#define ANNULUS_SIMULATOR_NCCL_INTERFACE_H_
+
+// What annulus/simulator.h declares of the simulated NCCL; each function returns a CUresult.
+
+#include "annulus/simulator.h"
+
+namespace annulus::simulator::nccl {
+
+int interface_version(int* version);
+int interface_entry(const char* name, void** entry);
+int interface_set_options(const annulus_simulator_nccl_options* options);
+
+}  // namespace annulus::simulator::nccl
+
+#endif  // ANNULUS_SIMULATOR_NCCL_INTERFACE_H_

@@ -1,0 +1,51 @@
+#ifndef ANNULUS_SIMULATOR_NCCL_MESSAGES_H_
+#define ANNULUS_SIMULATOR_NCCL_MESSAGES_H_
+
+// The messages of one group on one stream, as work of the simulated driver.
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "simulator/nccl/communicator.h"
+
+namespace annulus::simulator::nccl {
+
+// The functions that move data. Their numbers are those of labels.
+enum class Operation : std::int32_t {
+  kSend,
+  kReceive,
+  kAllGather,
+  kAllReduce,
+  kReduce,
+  kReduceScatter,
+  kBroadcast,
+  kAllToAll,
+};
+
+// One call of such a function.
+struct Call {
+  CommunicatorPointer communicator = {};
+  std::shared_ptr<driver::Stream> stream = {};
+  Operation operation = Operation::kSend;
+  std::uint64_t from = 0;  // addresses
+  std::uint64_t to = 0;
+  std::uint64_t count = 0;
+  int type = 0;
+  int reduction = 0;
+  int root = 0;  // or the peer
+};
+
+// Bytes of an element; 0: no such type.
+std::uint64_t type_bytes(int type);
+// The code with which a call is refused; kNcclSuccess: it is right.
+abi::NcclResult check(const Call& call);
+
+// The work of these calls, which have one communicator and one stream. *peers gets the ranks that
+// it exchanges messages with.
+driver::Work messages_work(const std::vector<Call>& calls, std::vector<int>* peers);
+
+}  // namespace annulus::simulator::nccl
+
+#endif  // ANNULUS_SIMULATOR_NCCL_MESSAGES_H_

@@ -1,0 +1,72 @@
+#include "simulator/nccl/options.h"
+
+#include <mutex>
+
+#include "base/random.h"
+
+namespace annulus::simulator::nccl {
+namespace {
+
+struct Shared {
+  std::mutex mutex;  // guards below
+  Options options;
+  base::Random random{0};
+  unsigned calls = 0;  // of the function that is to fail
+};
+Shared& shared() {
+  static Shared* const only = new Shared;  // used until the process ends
+  return *only;
+}
+
+struct Newer {
+  std::string_view symbol;
+  unsigned since;
+};
+// Functions that are younger than the oldest NCCL that is supported.
+constexpr Newer kNewer[] = {
+    {"ncclCommSplit", 21800},          {"ncclMemAlloc", 21900},
+    {"ncclMemFree", 21900},            {"ncclCommRegister", 21900},
+    {"ncclCommDeregister", 21900},     {"ncclCommInitRankScalable", 22300},
+    {"ncclCommShrink", 22700},         {"ncclCommWindowRegister", 22700},
+    {"ncclCommWindowDeregister", 22700}, {"ncclAlltoAll", 22803},
+    {"ncclCommRevoke", 22807},
+};
+
+}  // namespace
+
+Options options() {
+  const std::lock_guard lock(shared().mutex);
+  return shared().options;
+}
+
+void set_options(const Options& options) {
+  const std::lock_guard lock(shared().mutex);
+  shared().options = options;
+  shared().random = base::Random(options.seed);
+  shared().calls = 0;
+}
+
+bool has_function(std::string_view symbol) {
+  const unsigned version = options().version;
+  for (const Newer& newer : kNewer) {
+    if (newer.symbol == symbol) return newer.since <= version;
+  }
+  return true;
+}
+
+std::optional<abi::NcclResult> planned_failure(std::string_view symbol) {
+  const std::lock_guard lock(shared().mutex);
+  const Options& options = shared().options;
+  if (options.fail_code == 0 || symbol != std::string_view(options.fail_function)) {
+    return std::nullopt;
+  }
+  if (shared().calls++ != options.fail_after) return std::nullopt;
+  return options.fail_code;
+}
+
+unsigned draw(unsigned bound) {
+  const std::lock_guard lock(shared().mutex);
+  return bound == 0 ? 0 : shared().random.below(bound + 1);
+}
+
+}  // namespace annulus::simulator::nccl
