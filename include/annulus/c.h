@@ -62,7 +62,8 @@ typedef enum annulus_status {
   ANNULUS_FAULT = 10,            // a kernel did something undefined; the context is lost
   ANNULUS_INTERNAL = 11,         // a defect of this library
   ANNULUS_LIMIT = 12,            // the call needs more work than max_work of its options allows
-  ANNULUS_CANCELLED = 13         // the caller ended the call early
+  ANNULUS_CANCELLED = 13,        // the caller ended the call early
+  ANNULUS_COMMUNICATION = 14     // a rank, or what connects the ranks, failed or is late
 } annulus_status;
 
 // The version of the library that is loaded, as ANNULUS_VERSION is that of this header: 100 is

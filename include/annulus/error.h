@@ -28,6 +28,7 @@ enum class ErrorCode : int {
   kInternal = 11,        // a defect of this library
   kLimit = 12,           // a call that needs more work than its WorkLimit allows
   kCancelled = 13,       // a call that its caller ended early
+  kCommunication = 14,   // a rank, or what connects the ranks, failed or is late
 };
 
 // "invalid argument", "unsupported", ...

@@ -31,24 +31,15 @@ struct ParameterOf<Result(Parameters...), kIndex> {
   ::annulus::abi::ParameterOf<function, index>::Type name
 #define ANNULUS_DECLARE_0(function)
 #define ANNULUS_DECLARE_1(function) ANNULUS_PARAMETER(function, 0, a)
-#define ANNULUS_DECLARE_2(function) \
-  ANNULUS_DECLARE_1(function), ANNULUS_PARAMETER(function, 1, b)
-#define ANNULUS_DECLARE_3(function) \
-  ANNULUS_DECLARE_2(function), ANNULUS_PARAMETER(function, 2, c)
-#define ANNULUS_DECLARE_4(function) \
-  ANNULUS_DECLARE_3(function), ANNULUS_PARAMETER(function, 3, d)
-#define ANNULUS_DECLARE_5(function) \
-  ANNULUS_DECLARE_4(function), ANNULUS_PARAMETER(function, 4, e)
-#define ANNULUS_DECLARE_6(function) \
-  ANNULUS_DECLARE_5(function), ANNULUS_PARAMETER(function, 5, f)
-#define ANNULUS_DECLARE_7(function) \
-  ANNULUS_DECLARE_6(function), ANNULUS_PARAMETER(function, 6, g)
-#define ANNULUS_DECLARE_8(function) \
-  ANNULUS_DECLARE_7(function), ANNULUS_PARAMETER(function, 7, h)
-#define ANNULUS_DECLARE_9(function) \
-  ANNULUS_DECLARE_8(function), ANNULUS_PARAMETER(function, 8, i)
-#define ANNULUS_DECLARE_10(function) \
-  ANNULUS_DECLARE_9(function), ANNULUS_PARAMETER(function, 9, j)
+#define ANNULUS_DECLARE_2(function) ANNULUS_DECLARE_1(function), ANNULUS_PARAMETER(function, 1, b)
+#define ANNULUS_DECLARE_3(function) ANNULUS_DECLARE_2(function), ANNULUS_PARAMETER(function, 2, c)
+#define ANNULUS_DECLARE_4(function) ANNULUS_DECLARE_3(function), ANNULUS_PARAMETER(function, 3, d)
+#define ANNULUS_DECLARE_5(function) ANNULUS_DECLARE_4(function), ANNULUS_PARAMETER(function, 4, e)
+#define ANNULUS_DECLARE_6(function) ANNULUS_DECLARE_5(function), ANNULUS_PARAMETER(function, 5, f)
+#define ANNULUS_DECLARE_7(function) ANNULUS_DECLARE_6(function), ANNULUS_PARAMETER(function, 6, g)
+#define ANNULUS_DECLARE_8(function) ANNULUS_DECLARE_7(function), ANNULUS_PARAMETER(function, 7, h)
+#define ANNULUS_DECLARE_9(function) ANNULUS_DECLARE_8(function), ANNULUS_PARAMETER(function, 8, i)
+#define ANNULUS_DECLARE_10(function) ANNULUS_DECLARE_9(function), ANNULUS_PARAMETER(function, 9, j)
 #define ANNULUS_DECLARE_11(function) \
   ANNULUS_DECLARE_10(function), ANNULUS_PARAMETER(function, 10, k)
 #define ANNULUS_DECLARE_12(function) \

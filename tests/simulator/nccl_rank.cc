@@ -55,7 +55,8 @@ int run(const std::string& id_text, int number, int ranks, const std::string& wh
   need(pass_on(), "a second exchange");
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
   NcclResult code = kNcclSuccess;
-  while (std::chrono::steady_clock::now() < end && (code == kNcclSuccess || code == kNcclInProgress)) {
+  while (std::chrono::steady_clock::now() < end &&
+         (code == kNcclSuccess || code == kNcclInProgress)) {
     need(rank.nccl.comm_get_async_error(rank.comm, &code) == kNcclSuccess, "the state");
     need(code != kNcclSuccess || rank.query() == kCudaNotReady, "the exchange does not end");
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

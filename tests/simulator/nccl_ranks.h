@@ -76,8 +76,12 @@ struct NcclRank {
     CUcontext popped = nullptr;
     REQUIRE(cuda.ctx_pop_current(&popped) == kCudaSuccess);
   }
-  void* source(int at = 0) const { return reinterpret_cast<void*>(from + 4 * static_cast<CUdeviceptr>(at)); }
-  void* target(int at = 0) const { return reinterpret_cast<void*>(to + 4 * static_cast<CUdeviceptr>(at)); }
+  void* source(int at = 0) const {
+    return reinterpret_cast<void*>(from + 4 * static_cast<CUdeviceptr>(at));
+  }
+  void* target(int at = 0) const {
+    return reinterpret_cast<void*>(to + 4 * static_cast<CUdeviceptr>(at));
+  }
 
   // Number i of the source becomes first + i.
   void fill(float first, int count = kNumbers) const {

@@ -196,7 +196,8 @@ TEST_CASE("a communicator is split by color and shrunk to those that are left") 
   for (const int rank : {0, 1, 3}) CHECK(nccl.comm_abort(left[rank]) == kNcclSuccess);
 }
 
-TEST_CASE("an aborted communicator lets its stream go on, with poison where messages were to come") {
+TEST_CASE(
+    "an aborted communicator lets its stream go on, with poison where messages were to come") {
   const NcclRanks ranks(2);
   NcclRank& waiting = ranks.at(1);
   waiting.enter();
@@ -319,8 +320,8 @@ TEST_CASE("calls are refused with the codes of NCCL") {
   CHECK(rank.send(0) == kNcclInvalidUsage);  // to itself, without the other half
   CHECK(nccl.send(rank.source(), 4, 77, 1, rank.comm, rank.stream) == kNcclInvalidArgument);
   CHECK(nccl.send(nullptr, 4, kNcclFloat32, 1, rank.comm, rank.stream) == kNcclInvalidArgument);
-  CHECK(nccl.all_reduce(rank.source(), rank.target(), 4, kNcclFloat32, 9, rank.comm,
-                        rank.stream) == kNcclInvalidArgument);
+  CHECK(nccl.all_reduce(rank.source(), rank.target(), 4, kNcclFloat32, 9, rank.comm, rank.stream) ==
+        kNcclInvalidArgument);
   // What is wrong inside a group drops all of it.
   REQUIRE(nccl.group_start() == kNcclSuccess);
   CHECK(rank.send(1) == kNcclSuccess);
@@ -352,7 +353,8 @@ TEST_CASE("two ranks on one device of a host are refused on both") {
   NcclComm comms[2] = {};
   rank.enter();
   REQUIRE(rank.nccl.group_start() == kNcclSuccess);
-  for (int i = 0; i < 2; ++i) REQUIRE(rank.nccl.comm_init_rank(&comms[i], 2, id, i) == kNcclSuccess);
+  for (int i = 0; i < 2; ++i)
+    REQUIRE(rank.nccl.comm_init_rank(&comms[i], 2, id, i) == kNcclSuccess);
   CHECK(rank.nccl.group_end() == kNcclInvalidUsage);
   rank.leave();
   for (const NcclComm comm : comms) {

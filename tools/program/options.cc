@@ -203,6 +203,7 @@ Exit exit_code(ErrorCode code) {
     case ErrorCode::kOutOfMemory:
     case ErrorCode::kDevice:
     case ErrorCode::kFault:
+    case ErrorCode::kCommunication:
       return Exit::kDevice;
     case ErrorCode::kCompile:
     case ErrorCode::kInternal:

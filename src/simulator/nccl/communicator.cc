@@ -129,9 +129,8 @@ bool Communicator::all_said_bye() {
 
 void Communicator::queue_works() {
   for (const int peer : peers_) connected_[static_cast<std::size_t>(peer)] = true;
-  std::erase_if(queued_, [](const driver::ItemPointer& item) {
-    return driver::state().queue.done(item);
-  });
+  std::erase_if(queued_,
+                [](const driver::ItemPointer& item) { return driver::state().queue.done(item); });
   for (GroupWork& work : works_) {
     if (!blocking_ && work.stream->last() != work.behind) {
       Fault fault;

@@ -59,9 +59,9 @@ class Inside {
     if (communicator_->inside.fetch_add(1) == 0) return;
     Fault fault;
     fault.kind = FaultKind::kSharedCommunicator;
-    fault.detail = fmt::format(
-        "two threads call NCCL with the communicator of rank {} of {} at the same time",
-        communicator_->rank(), communicator_->ranks());
+    fault.detail =
+        fmt::format("two threads call NCCL with the communicator of rank {} of {} at the same time",
+                    communicator_->rank(), communicator_->ranks());
     driver::break_context(*communicator_->context(), fault);
   }
   ~Inside() { communicator_->inside.fetch_sub(1); }
@@ -100,7 +100,8 @@ NcclResult call(const char* symbol, NcclComm handle, CUstream stream, Call made)
   return with(symbol, handle, true, [&](const CommunicatorPointer& communicator) -> NcclResult {
     made.communicator = communicator;
     if (const NcclResult code = check(made); code != kNcclSuccess) {
-      return Group::of_thread().fail(say(code, fmt::format("{}: an argument is out of range", symbol)));
+      return Group::of_thread().fail(
+          say(code, fmt::format("{}: an argument is out of range", symbol)));
     }
     auto& stack = driver::context_stack();
     stack.push_back(communicator->context());
@@ -172,10 +173,10 @@ NcclResult derive(const CommunicatorPointer& parent, NcclComm* created, const Nc
                   Communicator::FindSeat find_seat) {
   bool blocking = parent->blocking();
   if (created == nullptr || (config != nullptr && !read_config(config, &blocking))) {
-    return say(kNcclInvalidArgument, "the place for the new communicator, or its configuration, is wrong");
+    return say(kNcclInvalidArgument,
+               "the place for the new communicator, or its configuration, is wrong");
   }
-  const auto communicator =
-      std::make_shared<Communicator>(parent->context(), 0, 0, blocking);
+  const auto communicator = std::make_shared<Communicator>(parent->context(), 0, 0, blocking);
   *created = communicators().add(communicator);
   communicator->start(std::move(find_seat));
   if (!blocking) return kNcclInProgress;
@@ -199,10 +200,14 @@ NcclResult get_version(int* version) {
 }
 
 const char* get_error_string(NcclResult result) {
-  static constexpr const char* kTexts[] = {
-      "no error",         "unhandled cuda error (simulated NCCL)", "unhandled system error",
-      "internal error",   "invalid argument",                      "invalid usage",
-      "remote process exited or there was a network error",        "operation in progress"};
+  static constexpr const char* kTexts[] = {"no error",
+                                           "unhandled cuda error (simulated NCCL)",
+                                           "unhandled system error",
+                                           "internal error",
+                                           "invalid argument",
+                                           "invalid usage",
+                                           "remote process exited or there was a network error",
+                                           "operation in progress"};
   const bool known = result >= 0 && result < static_cast<int>(std::size(kTexts));
   return known ? kTexts[result] : "unknown result code";
 }
@@ -266,40 +271,43 @@ NcclResult comm_init_all(NcclComm* comms, int devices, const int* ordinals) {
 NcclResult comm_finalize(NcclComm comm) {
   return with("ncclCommFinalize", comm, true,
               [&](const CommunicatorPointer& communicator) -> NcclResult {
-    const NcclResult code = communicator->finalize();
-    if (code != kNcclSuccess) return code;
-    return communicator->blocking() ? communicator->finish() : kNcclInProgress;
-  });
+                const NcclResult code = communicator->finalize();
+                if (code != kNcclSuccess) return code;
+                return communicator->blocking() ? communicator->finish() : kNcclInProgress;
+              });
 }
 
 // Collective over the ranks of a host, unless the communicator was finalized, revoked or has never
 // come to be.
 NcclResult comm_destroy(NcclComm comm) {
-  return with("ncclCommDestroy", comm, false, [&](const CommunicatorPointer& communicator) -> NcclResult {
-    if (communicator->refusal() == kNcclSuccess) communicator->finalize();
-    if (communicator->finalized()) communicator->finish();
-    communicators().remove(comm);
-    return kNcclSuccess;
-  });
+  return with("ncclCommDestroy", comm, false,
+              [&](const CommunicatorPointer& communicator) -> NcclResult {
+                if (communicator->refusal() == kNcclSuccess) communicator->finalize();
+                if (communicator->finalized()) communicator->finish();
+                communicators().remove(comm);
+                return kNcclSuccess;
+              });
 }
 
 NcclResult comm_abort(NcclComm comm) {
   if (comm == nullptr) return kNcclSuccess;
-  return with("ncclCommAbort", comm, false, [&](const CommunicatorPointer& communicator) -> NcclResult {
-    communicator->give_up();
-    communicators().remove(comm);
-    return kNcclSuccess;
-  });
+  return with("ncclCommAbort", comm, false,
+              [&](const CommunicatorPointer& communicator) -> NcclResult {
+                communicator->give_up();
+                communicators().remove(comm);
+                return kNcclSuccess;
+              });
 }
 
 NcclResult comm_revoke(NcclComm comm, int flags) {
-  return with("ncclCommRevoke", comm, false, [&](const CommunicatorPointer& communicator) -> NcclResult {
-    if (flags != 0 || communicator->finalized() || communicator->stopped()) {
-      return kNcclInvalidArgument;
-    }
-    const NcclResult code = communicator->revoke();
-    return communicator->blocking() ? code : kNcclInProgress;
-  });
+  return with("ncclCommRevoke", comm, false,
+              [&](const CommunicatorPointer& communicator) -> NcclResult {
+                if (flags != 0 || communicator->finalized() || communicator->stopped()) {
+                  return kNcclInvalidArgument;
+                }
+                const NcclResult code = communicator->revoke();
+                return communicator->blocking() ? code : kNcclInProgress;
+              });
 }
 
 NcclResult comm_get_async_error(NcclComm comm, NcclResult* error) {
@@ -497,8 +505,7 @@ NcclResult comm_shrink(NcclComm comm, int* excluded, int excluded_count, NcclCom
     } else if (const NcclResult code = parent->refusal(); code != kNcclSuccess) {
       return code;
     }
-    const std::string place =
-        derived_place(parent->place() + key, parent->next_child());
+    const std::string place = derived_place(parent->place() + key, parent->next_child());
     return derive(parent, created, config,
                   [=](Communicator::Seat* seat, const std::atomic<bool>&) -> NcclResult {
                     *seat = {place, ranks, rank};
@@ -512,8 +519,7 @@ NcclResult mem_alloc(void** pointer, std::size_t bytes) {
     if (pointer == nullptr || bytes == 0) return kNcclInvalidArgument;
     constexpr std::size_t kStep = std::size_t{2} << 20;  // memory is given in steps of 2 MiB
     CUdeviceptr address = 0;
-    const CUresult code =
-        driver::entry::mem_alloc(&address, (bytes + kStep - 1) / kStep * kStep);
+    const CUresult code = driver::entry::mem_alloc(&address, (bytes + kStep - 1) / kStep * kStep);
     if (code != kCudaSuccess) return kNcclUnhandledCudaError;
     *pointer = reinterpret_cast<void*>(address);
     return kNcclSuccess;
@@ -527,7 +533,8 @@ NcclResult mem_free(void* pointer) {
   });
 }
 
-// Registering changes nothing that could be seen: the handle is null, as where NCCL has it disabled.
+// Registering changes nothing that could be seen: the handle is null, as where NCCL has it
+// disabled.
 NcclResult comm_register(NcclComm comm, void* buffer, std::size_t bytes, void** handle) {
   return with("ncclCommRegister", comm, true, [&](const CommunicatorPointer&) -> NcclResult {
     if (buffer == nullptr || bytes == 0 || handle == nullptr) return kNcclInvalidArgument;

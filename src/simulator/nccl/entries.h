@@ -2,8 +2,8 @@
 #define ANNULUS_SIMULATOR_NCCL_ENTRIES_H_
 
 // The functions of the simulated NCCL: one for each slot of the table, with the name of its member.
-// NVIDIA documents them under their symbols in "NCCL API"; docs/simulator.md says what the simulated
-// one adds, and where it differs.
+// NVIDIA documents them under their symbols in "NCCL API"; docs/simulator.md says what the
+// simulated one adds, and where it differs.
 
 #include <cstddef>
 #include <string_view>

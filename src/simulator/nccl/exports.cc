@@ -18,8 +18,7 @@ Function* find(const char* symbol) {
   static std::string problem;
   static const auto* const driver = new SharedLibrary("libcuda.so.1", &problem);
   using Entry = int(const char*, void**);
-  static auto* const entry =
-      reinterpret_cast<Entry*>(driver->symbol("annulusSimulatorNcclEntry"));
+  static auto* const entry = reinterpret_cast<Entry*>(driver->symbol("annulusSimulatorNcclEntry"));
   void* found = nullptr;
   if (entry != nullptr) entry(symbol, &found);
   return reinterpret_cast<Function*>(found);
@@ -41,10 +40,10 @@ const char* absent() {
 
 #define LINE(result, symbol, list) DEFINE(ANNULUS_COUNT list, result, symbol, list)
 #define DEFINE(count, result, symbol, list) DEFINE_WITH(count, result, symbol, list)
-#define DEFINE_WITH(count, result, symbol, list)                                       \
-  extern "C" ANNULUS_EXPORT result symbol(ANNULUS_DECLARE_##count(result list)) {      \
-    static auto* const function = find<result list>(#symbol);                          \
-    return function != nullptr ? function(ANNULUS_PASS_##count) : absent<result>();    \
+#define DEFINE_WITH(count, result, symbol, list)                                    \
+  extern "C" ANNULUS_EXPORT result symbol(ANNULUS_DECLARE_##count(result list)) {   \
+    static auto* const function = find<result list>(#symbol);                       \
+    return function != nullptr ? function(ANNULUS_PASS_##count) : absent<result>(); \
   }
 #define REQUIRED(result, member, symbol, list) LINE(result, symbol, list)
 #define OPTIONAL(result, member, symbol, list) LINE(result, symbol, list)

@@ -1,4 +1,5 @@
-// The symbols of annulus/simulator.h that are about NCCL, in both shared libraries of the simulator.
+// The symbols of annulus/simulator.h that are about NCCL, in both shared libraries of the
+// simulator.
 
 #include "simulator/nccl/interface.h"
 

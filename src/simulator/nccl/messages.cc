@@ -17,8 +17,9 @@ namespace {
 
 using Kind = Notice::Kind;
 
-constexpr const char* kNames[] = {"ncclSend",   "ncclRecv",          "ncclAllGather", "ncclAllReduce",
-                                  "ncclReduce", "ncclReduceScatter", "ncclBroadcast", "ncclAlltoAll"};
+constexpr const char* kNames[] = {"ncclSend",      "ncclRecv",    "ncclAllGather",
+                                  "ncclAllReduce", "ncclReduce",  "ncclReduceScatter",
+                                  "ncclBroadcast", "ncclAlltoAll"};
 const char* name_of(std::int32_t operation) { return kNames[operation]; }
 
 // One way of one message.
@@ -209,10 +210,8 @@ class Messages : public driver::Meeting {
     require_match(leg, notice->label);
     const char* const what = name_of(leg.label.call);
     if (leg.sends) {
-      Notice data = {.kind = Kind::kData,
-                     .channel = leg.channel,
-                     .number = leg.number,
-                     .label = leg.label};
+      Notice data = {
+          .kind = Kind::kData, .channel = leg.channel, .number = leg.number, .label = leg.label};
       read_device(operation, leg.address, leg.label.bytes, what, &data);
       communicator_->wire().send(leg.peer, std::move(data));
     } else if (leg.part >= 0) {
@@ -316,7 +315,8 @@ class Messages : public driver::Meeting {
   }
 
   void end(Reduction& call, const OperationPointer& operation) {
-    write_device(operation, call.to, reducer_of(call.type)->reduce(call), {}, "a reduction of NCCL");
+    write_device(operation, call.to, reducer_of(call.type)->reduce(call), {},
+                 "a reduction of NCCL");
   }
 
   const CommunicatorPointer communicator_;
@@ -355,20 +355,19 @@ abi::NcclResult check(const Call& call) {
   const bool reduces = call.operation == Operation::kAllReduce ||
                        call.operation == Operation::kReduce ||
                        call.operation == Operation::kReduceScatter;
-  const bool reads = call.operation != Operation::kReceive &&
-                     (call.operation != Operation::kBroadcast ||
-                      call.communicator->rank() == call.root);
-  const bool writes = call.operation != Operation::kSend &&
-                      (call.operation != Operation::kReduce ||
-                       call.communicator->rank() == call.root);
-  const bool good = type_bytes(call.type) != 0 && call.root >= 0 && call.root < ranks &&
-                    call.count < (std::uint64_t{1} << 48) &&
-                    (!reduces || (reducer_of(call.type) != nullptr &&
-                                  (call.reduction == abi::kNcclSum ||
-                                   call.reduction == abi::kNcclMax ||
-                                   call.reduction == abi::kNcclMin))) &&
-                    (!reads || call.from != 0 || call.count == 0) &&
-                    (!writes || call.to != 0 || call.count == 0);
+  const bool reads =
+      call.operation != Operation::kReceive &&
+      (call.operation != Operation::kBroadcast || call.communicator->rank() == call.root);
+  const bool writes =
+      call.operation != Operation::kSend &&
+      (call.operation != Operation::kReduce || call.communicator->rank() == call.root);
+  const bool good =
+      type_bytes(call.type) != 0 && call.root >= 0 && call.root < ranks &&
+      call.count < (std::uint64_t{1} << 48) &&
+      (!reduces || (reducer_of(call.type) != nullptr &&
+                    (call.reduction == abi::kNcclSum || call.reduction == abi::kNcclMax ||
+                     call.reduction == abi::kNcclMin))) &&
+      (!reads || call.from != 0 || call.count == 0) && (!writes || call.to != 0 || call.count == 0);
   return good ? abi::kNcclSuccess : abi::kNcclInvalidArgument;
 }
 

@@ -44,7 +44,8 @@ struct Notice {
   std::uint64_t number = 0;
   Label label = {};
   std::vector<std::byte> bytes = {};
-  std::vector<std::uint8_t> written = {};  // a bit for each byte: it was ever written; empty: all were
+  std::vector<std::uint8_t> written =
+      {};  // a bit for each byte: it was ever written; empty: all were
 };
 
 class Inbox {

@@ -24,11 +24,16 @@ struct Newer {
 };
 // Functions that are younger than the oldest NCCL that is supported.
 constexpr Newer kNewer[] = {
-    {"ncclCommSplit", 21800},          {"ncclMemAlloc", 21900},
-    {"ncclMemFree", 21900},            {"ncclCommRegister", 21900},
-    {"ncclCommDeregister", 21900},     {"ncclCommInitRankScalable", 22300},
-    {"ncclCommShrink", 22700},         {"ncclCommWindowRegister", 22700},
-    {"ncclCommWindowDeregister", 22700}, {"ncclAlltoAll", 22803},
+    {"ncclCommSplit", 21800},
+    {"ncclMemAlloc", 21900},
+    {"ncclMemFree", 21900},
+    {"ncclCommRegister", 21900},
+    {"ncclCommDeregister", 21900},
+    {"ncclCommInitRankScalable", 22300},
+    {"ncclCommShrink", 22700},
+    {"ncclCommWindowRegister", 22700},
+    {"ncclCommWindowDeregister", 22700},
+    {"ncclAlltoAll", 22803},
     {"ncclCommRevoke", 22807},
 };
 

@@ -1,0 +1,41 @@
+#ifndef ANNULUS_EXCHANGE_NCCL_H_
+#define ANNULUS_EXCHANGE_NCCL_H_
+
+// NCCL as this library opens it, and its errors.
+
+#include <memory>
+#include <source_location>
+#include <string>
+
+#include "abi/libraries.h"
+#include "annulus/error.h"
+#include "device/context.h"
+
+namespace annulus::exchange {
+
+using NcclPointer = std::shared_ptr<const abi::NcclLibrary>;
+
+// The NCCL for a device: the simulator's where the simulator's own library has the device, else
+// libnccl.so.2. Throws Error{kLibrary} where there is none, or where only one of device and NCCL is
+// simulated.
+NcclPointer open_nccl(const device::Context& context, bool own_simulator);
+
+// ncclConfig_t up to the members that are set here. NCCL takes as many bytes as `size` says.
+struct Settings {
+  std::size_t size = sizeof(Settings);
+  unsigned magic = 0xcafebeef;
+  unsigned version = 21400;  // of the header that has these members
+  int blocking = 1;
+
+  abi::NcclConfig* config() { return reinterpret_cast<abi::NcclConfig*>(this); }
+};
+
+// "ncclGroupEnd returned remote process exited (6): ..." with NCCL's last message.
+std::string text_of(const abi::NcclTable& table, abi::NcclResult code, const char* call);
+
+// What an error of NCCL is for the caller of the library.
+ErrorCode error_of(abi::NcclResult code);
+
+}  // namespace annulus::exchange
+
+#endif  // ANNULUS_EXCHANGE_NCCL_H_

@@ -1,0 +1,176 @@
+// Communicators: ranks of one process exchange bytes, and every wait for another rank ends.
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstring>
+
+#include "annulus/simulator.h"
+#include "exchange/ranks.h"
+
+namespace annulus {
+namespace {
+
+using namespace std::chrono_literals;
+
+using Millis = std::chrono::milliseconds;
+
+ErrorCode code_of(const std::function<void()>& call, std::string* text = nullptr) {
+  try {
+    call();
+  } catch (const Error& error) {
+    if (text != nullptr) *text = error.what();
+    return error.code();
+  }
+  return ErrorCode::kInternal;
+}
+
+std::vector<int> numbers(int first) {
+  std::vector<int> all(32);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = first + static_cast<int>(i);
+  return all;
+}
+
+TEST_CASE("ranks exchange bytes with all others, blocking or not") {
+  for (const bool blocking : {false, true}) {
+    for (const int ranks : {1, 2, 5}) {
+      CAPTURE(blocking);
+      CAPTURE(ranks);
+      std::atomic<int> right = 0;
+      test::on_ranks(ranks, {.blocking = blocking}, [&](const Communicator& rank, const Device& on) {
+        CHECK(rank.info().simulated);
+        CHECK(rank.info().nccl_version == 22809);
+        const std::vector<int> mine = numbers(1000 * rank.rank());
+        const std::size_t bytes = mine.size() * 4;
+        const DeviceMemory from = on.allocate(bytes);
+        const DeviceMemory to = on.allocate(bytes * static_cast<std::size_t>(ranks));
+        on.copy_to_device(from.data(), mine.data(), bytes);
+        std::vector<SentBytes> sends;
+        std::vector<ReceivedBytes> receives;
+        const auto place = [&](int peer) {
+          return static_cast<char*>(to.data()) + bytes * static_cast<std::size_t>(peer);
+        };
+        for (int peer = 0; peer < ranks; ++peer) {
+          if (peer == rank.rank()) continue;
+          sends.push_back({peer, from.data(), bytes});
+          receives.push_back({peer, place(peer), bytes});
+        }
+        for (int round = 0; round < 3; ++round) rank.exchange(nullptr, sends, receives);
+        on.synchronize();
+        for (const ReceivedBytes& one : receives) {
+          std::vector<int> got(mine.size());
+          on.copy_to_host(got.data(), one.to, bytes);
+          right += got == numbers(1000 * one.from) ? 1 : 0;
+        }
+      });
+      CHECK(right == ranks * (ranks - 1));
+    }
+  }
+}
+
+TEST_CASE("a rank that does not come is waited for until the deadline") {
+  std::string text;
+  const auto begin = std::chrono::steady_clock::now();
+  const Device device = test::rank_device(0);
+  const ErrorCode code = code_of(
+      [&] { Communicator::open(device, make_communicator_id(device), 3, 1, {.deadline = 100ms}); },
+      &text);
+  CHECK(code == ErrorCode::kCommunication);
+  CHECK(text.find("rank 1 of 3 waited 100 ms for the other ranks to meet it") != std::string::npos);
+  CHECK(std::chrono::steady_clock::now() - begin < 2s);
+}
+
+TEST_CASE("a group that the peer does not join is given up at the deadline") {
+  std::atomic<int> seen = 0;
+  test::on_ranks(2, {.deadline = 200ms}, [&](const Communicator& rank, const Device& on) {
+    const DeviceMemory memory = on.allocate(64);
+    if (rank.rank() == 1) {
+      std::this_thread::sleep_for(400ms);
+      return;
+    }
+    const SentBytes sent = {1, memory.data(), 64};
+    std::string text;
+    // The first group between two ranks connects them.
+    CHECK(code_of([&] { rank.exchange(nullptr, {&sent, 1}, {}); }, &text) ==
+          ErrorCode::kCommunication);
+    CHECK(text.find("rank 0 of 2 waited 200 ms for a group of messages") != std::string::npos);
+    CHECK(!rank.usable());
+    CHECK(rank.reason() == text);
+    CHECK(code_of([&] { rank.exchange(nullptr, {&sent, 1}, {}); }, &text) ==
+          ErrorCode::kCommunication);
+    CHECK(text.find("was given up") != std::string::npos);
+    on.synchronize();  // the stream is free
+    ++seen;
+  });
+  CHECK(seen == 1);
+}
+
+TEST_CASE("a communicator that is given up frees its stream") {
+  std::atomic<int> seen = 0;
+  test::on_ranks(2, {.deadline = 300ms}, [&](const Communicator& rank, const Device& on) {
+    const DeviceMemory memory = on.allocate(128);
+    const int peer = 1 - rank.rank();
+    const SentBytes sent = {peer, memory.data(), 64};
+    const ReceivedBytes received = {peer, static_cast<char*>(memory.data()) + 64, 64};
+    on.copy_to_device(memory.data(), numbers(0).data(), 128);
+    rank.exchange(nullptr, {&sent, 1}, {&received, 1});
+    on.synchronize();
+    if (rank.rank() == 1) return;
+    rank.exchange(nullptr, {}, {&received, 1});
+    rank.give_up("the test says so");
+    on.synchronize();
+    int got = 0;
+    on.copy_to_host(&got, received.to, 4);
+    CHECK(got == -1);  // poison
+    ++seen;
+  });
+  CHECK(seen == 1);
+}
+
+TEST_CASE("what ranks bring is checked") {
+  const Device device = test::rank_device(0);
+  const CommunicatorId id = make_communicator_id(device);
+  std::string text;
+  CHECK(code_of([&] { Communicator::open(device, id, 2, 2); }, &text) ==
+        ErrorCode::kInvalidArgument);
+  CHECK(text.find("rank 2 of 2") != std::string::npos);
+  CHECK(code_of([&] { Communicator::open(device, id, 0, 0); }) == ErrorCode::kInvalidArgument);
+  CHECK(code_of([&] { Communicator::open(device, id, 1, 0, {.deadline = Millis(-1)}); }) ==
+        ErrorCode::kInvalidArgument);
+  CHECK(code_of([&] { Communicator::open(device, CommunicatorId{}, 1, 0); }) ==
+        ErrorCode::kInvalidArgument);
+  CHECK(code_of([&] { Communicator::borrow(device, nullptr, {}); }) == ErrorCode::kInvalidArgument);
+  test::on_ranks(2, {}, [&](const Communicator& rank, const Device& on) {
+    const DeviceMemory memory = on.allocate(64);
+    const auto refuses = [&](const SentBytes& sent) {
+      return code_of([&] { rank.exchange(nullptr, {&sent, 1}, {}); }) ==
+             ErrorCode::kInvalidArgument;
+    };
+    CHECK(refuses({2, memory.data(), 64}));
+    CHECK(refuses({-1, memory.data(), 64}));
+    CHECK(refuses({rank.rank(), memory.data(), 64}));
+    CHECK(refuses({1 - rank.rank(), nullptr, 64}));
+    CHECK(rank.usable());
+    rank.exchange(nullptr, {}, {});
+  });
+}
+
+TEST_CASE("two ranks on one device are refused on both, by name") {
+  const Device device = test::rank_device(0);
+  const CommunicatorId id = make_communicator_id(device);
+  std::atomic<int> refused = 0;
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      if (code_of([&] { Communicator::open(device, id, 2, rank, {.deadline = 5s}); }) ==
+          ErrorCode::kInvalidArgument) {
+        ++refused;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(refused == 2);
+}
+
+}  // namespace
+}  // namespace annulus
