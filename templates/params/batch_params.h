@@ -74,7 +74,9 @@ struct RowForm {
 
 // The keys that a tile of query rows sees. Numbers count a request's keys from 0.
 struct KeyRuns {
-  int begin[kMostRuns];  // keys that some query sees, ascending and apart; empty ones come last
+  // Keys that some query sees, ascending and apart. Empty ones come last, as [0, 0): sees_some()
+  // would find another empty one within a range.
+  int begin[kMostRuns];
   int end[kMostRuns];
   int full_begin[kMostRuns];  // keys that all queries see, or some of them
   int full_end[kMostRuns];
@@ -115,9 +117,9 @@ struct KeyRuns {
     const auto cut = [](int& at, int most) { at = at < most ? at : most; };
     ANNULUS_UNROLL
     for (int i = 0; i < kMostRuns; ++i) {
-      cut(begin[i], some_end);
       cut(end[i], some_end);
       cut(full_end[i], all_end);
+      if (begin[i] >= end[i]) begin[i] = end[i] = 0;
     }
   }
   // The first tile of run i, of tiles of so many keys, that is not the last one of the run before.

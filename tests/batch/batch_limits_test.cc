@@ -119,6 +119,31 @@ TEST_CASE("a wrong end is that row's alone, and the status names its request") {
   CHECK(all != none);
 }
 
+TEST_CASE("pages that a window has left behind may be none, wherever rows end") {
+  const std::vector<Request> requests = {{1, 300, 0, 1}, {40, 300, 0, 2}};
+  constexpr std::int32_t kEnd = 40;  // in front of the windows of all rows
+  BatchProblem problem = problem_for(requests);
+  problem.pattern = Pattern::parse("causal & (window(15, 0) | sink(4))");
+  const BatchPlan plan = plan_batch(device(), problem, in_parts());
+  const BatchCase step(device(), plan, requests, {});
+  set(step, std::vector<std::int32_t>(41, kEnd));
+  BatchMetadata metadata = step.metadata();
+  metadata.tree_bits = nullptr;
+  // No query sees a key of pages 1 to 14.
+  const std::vector<std::int32_t> none(14, -1);
+  for (std::int64_t r = 0; r < 2; ++r) {
+    device().copy_to_device(
+        const_cast<std::int32_t*>(metadata.k_pages.ids) + r * metadata.k_pages.width + 1,
+        none.data(), none.size() * 4);
+  }
+  plan.prepare(nullptr, metadata, step.workspace());
+  plan.run(nullptr, step.operands(), step.workspace());
+  CHECK(plan.status(step.workspace()).rule == BatchRule::kNone);
+  BatchProblem sink_alone = test::problem_for(requests, 8);
+  sink_alone.pattern = sink(4);
+  test::check_answers(sink_alone, requests, step.answers(), "rows that end before their windows");
+}
+
 TEST_CASE("a problem with limits needs one of them") {
   const BatchPlan plan = plan_batch(device(), problem_for(kRequests), in_parts());
   const BatchCase step(device(), plan, kRequests, {});
