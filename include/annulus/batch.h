@@ -149,8 +149,8 @@ struct BatchMetadata {
 // elements behind the tensor's begin, so that every order of rows and heads in a page, K and V in
 // one tensor, and one layer of a tensor of all layers are only strides. Multiples of 8; `row` is
 // below 2^30. On sm_90a, where some request may have more than 64 rows of (query, head of a group),
-// strides of Q, K and V with more than one entry lie above 0 and below 2^39; `page` and `head` of K
-// and V may also be 0.
+// strides of Q, K and V with more than one entry lie above 0 and below 2^39, as does Q's from one
+// group of heads to the next; `page` and `head` of K and V may also be 0.
 struct BatchStrides {
   std::int64_t page = 0;  // with pages; else from one request to the next, where k_begin is null
   std::int64_t row = 0;

@@ -217,7 +217,8 @@ ANNULUS_EXPORT annulus_status annulus_batch_plan_prepare(annulus_batch_plan* pla
 // Distances in elements. Key j of a request, head h, is at page(j / P) * page + (j mod P) * row +
 // h * head elements behind the begin of K or V. Multiples of 8; `row` is below 2^30. On sm_90a,
 // where some request may have more than 64 rows of (query, head of a group), strides of Q, K and V
-// with more than one entry lie above 0 and below 2^39; `page` and `head` may also be 0.
+// with more than one entry lie above 0 and below 2^39, as does Q's from one group of heads to the
+// next; `page` and `head` may also be 0.
 typedef struct annulus_batch_strides {
   int64_t page;  // with pages; else from one request to the next, where k_begin is null
   int64_t row;

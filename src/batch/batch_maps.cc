@@ -80,15 +80,17 @@ kernels::BatchMaps batch_maps(const device::Context& context, const BatchPlanDat
   const Axis head = {"head", problem.heads, operands.q_strides.head};
   check_axis("Q", row);
   check_axis("Q", head);
+  const Axis groups = {"head group", problem.kv_heads, head.stride * group};
+  check_axis("Q", groups);
   kernels::BatchMaps maps{};
   maps.q = encode(context, {.data = operands.q,
                             .element_bytes = kElementBytes,
                             .columns = problem.dim_qk,
                             .rows = group,
-                            .heads = problem.kv_heads,
+                            .heads = groups.extent,
                             .batches = row.extent,
                             .row_stride = head.stride,
-                            .head_stride = head.stride * group,
+                            .head_stride = groups.stride,
                             .batch_stride = row.stride,
                             .box_rows = static_cast<std::uint32_t>(of.packing.tile_heads)});
   const int unit = unit_keys(of.config, plan.features.pages);

@@ -323,6 +323,11 @@ TEST_CASE("what the host can see is a typed error") {
     bad_run([](BatchOperands* o) { o->k_strides.head = -o->k_strides.head; });
     bad_run([](BatchOperands* o) { o->v_strides.page = std::int64_t{1} << 39; });
     bad_run([](BatchOperands* o) { o->q_strides.head = 0; });
+    // Below 2^39, as from group to group it is not.
+    BatchOperands apart = step.operands();
+    apart.q_strides.head = std::int64_t{1} << 38;
+    CHECK_THROWS_WITH_AS(plan.run(nullptr, apart, step.workspace()),
+                         doctest::Contains("the head group stride of Q is 549755813888"), Error);
   }
   bad_run([](BatchOperands* o) { o->state_in.acc = o->lse; });
   bad_run([](BatchOperands* o) { o->o = const_cast<void*>(o->v); });
