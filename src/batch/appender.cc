@@ -1,7 +1,9 @@
 #include "batch/appender.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <numbers>
 
 #include "attention/kernels/kernel_source.h"
@@ -52,7 +54,8 @@ void check_rotary(const AppendProblem& problem) {
                multiple);
   }
   if (rotary.tables) {
-    if (*rotary.tables == Dtype::kFloat8E4M3) {
+    constexpr Dtype kTaken[] = {Dtype::kFloat32, Dtype::kFloat16, Dtype::kBfloat16};
+    if (std::ranges::find(kTaken, *rotary.tables) == std::end(kTaken)) {
       base::fail(ErrorCode::kUnsupported, "tables of {} have no kernel; use fp32, fp16 or bf16",
                  to_string(*rotary.tables));
     }

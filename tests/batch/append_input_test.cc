@@ -306,6 +306,8 @@ TEST_CASE("what the host can see is a typed error") {
     p->rotary.tables = Dtype::kFloat32;
   });
   refused("tables of e4m3", kNone, [](AppendProblem* p) { p->rotary.tables = Dtype::kFloat8E4M3; });
+  refused("tables of no dtype", kNone,
+          [](AppendProblem* p) { p->rotary.tables = static_cast<Dtype>(55); });
 
   const auto each_wrong = [](AppendProblem problem, const auto& give,
                              const std::vector<std::function<void(AppendOperands*)>>& spoilers) {
