@@ -159,7 +159,9 @@ ANNULUS_EXPORT annulus_status annulus_batch_plan_workspace_bytes(annulus_batch_p
 
 // Names of pages, int32 in device memory. Page j of request r is ids[r * width + j], or
 // ids[begin[r] + j] where `begin` is not null ([R + 1], ascending). Only entries of pages in which
-// some query of the request sees a key are read.
+// the pattern lets some query of the request see a key are read, whatever row_end and tree_bits
+// say. Where the queries of a tile see more than three runs of keys together, entries between the
+// third run and the last are read as well.
 typedef struct annulus_page_table {
   const int32_t* ids;
   const int32_t* begin;
@@ -206,10 +208,10 @@ typedef struct annulus_batch_metadata {
   }
 
 // Puts one launch on `stream`, two with lists of blocks, that make the lists of works of a step,
-// which all runs with this
-// workspace use until the next one. All layers of one shape share it. It allocates nothing, takes
-// no lock and does not wait, and it may be captured in a graph. Errors are ANNULUS_INVALID_ARGUMENT
-// for pointers that are missing, not aligned or not of such a problem, and ANNULUS_DEVICE.
+// which all runs with this workspace use until the next one. All layers of one shape share it. It
+// allocates nothing, takes no lock and does not wait, and it may be captured in a graph. Errors are
+// ANNULUS_INVALID_ARGUMENT for pointers that are missing, not aligned or not of such a problem, and
+// ANNULUS_DEVICE.
 ANNULUS_EXPORT annulus_status annulus_batch_plan_prepare(annulus_batch_plan* plan, void* stream,
                                                          const annulus_batch_metadata* metadata,
                                                          void* workspace);
@@ -295,9 +297,10 @@ typedef enum annulus_batch_rule {
 ANNULUS_EXPORT const char* annulus_batch_rule_text(int rule);
 
 // What prepare and the runs behind it have found. Where there are more requests than planned, the
-// first of them are computed. A request that breaks a rule of rows has no
-// queries, one that breaks another no keys (ANNULUS_RULE_PAGE: not those of that page); all others
-// are right.
+// first of them are computed. A request that breaks ANNULUS_RULE_ROWS or _ROWS_OF_ONE has no
+// queries, one that breaks another rule no keys (ANNULUS_RULE_PAGE: not those of that page;
+// ANNULUS_RULE_BLOCKS: all others that it lists; ANNULUS_RULE_ROW_END: in that row none, or all);
+// all other requests are right.
 typedef struct annulus_batch_status {
   size_t struct_size;
   int64_t rule;     // annulus_batch_rule: the first that the request breaks
