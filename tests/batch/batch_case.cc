@@ -3,9 +3,36 @@
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
+#include <utility>
+
+#include "base/math.h"
+#include "pattern/evaluate.h"
 #include "support/device.h"
 
 namespace annulus::test {
+namespace {
+
+// The keys of a request that some query sees, from 0 on. Of more than three runs all between the
+// first and the last, as kernels read their pages.
+pattern::IntervalSet seen_keys(const BatchProblem& problem, const Request& request) {
+  pattern::Evaluator evaluator(problem.pattern, {});
+  const pattern::Interval keys = {request.position, request.position + request.keys};
+  pattern::IntervalSet seen, more;
+  for (std::int64_t h = 0; h < problem.pattern.distinct_heads(problem.heads); ++h) {
+    for (std::int64_t q = keys.end - request.queries; q < keys.end; ++q) {
+      pattern::unite(seen, evaluator.row(h, q, keys), &more);
+      std::swap(seen, more);
+    }
+  }
+  if (seen.size() > 3) seen = {{seen.front().begin, seen.back().end}};
+  for (pattern::Interval& run : seen) {
+    run.begin -= request.position;
+    run.end -= request.position;
+  }
+  return seen;
+}
+
+}  // namespace
 
 const Device& device() {
   static const Device opened = Device::open(device_name());
@@ -35,6 +62,31 @@ std::vector<Answer> BatchCase::answers() const {
   std::vector<Answer> answers = BatchStep::answers(&untouched);
   CHECK(untouched);
   return answers;
+}
+
+void lose_unseen_pages(const BatchCase& step, const BatchProblem& problem,
+                       const std::vector<Request>& requests) {
+  constexpr std::int32_t kNone = -1;
+  for (const PageTable& table : {step.metadata().k_pages, step.metadata().v_pages}) {
+    if (table.ids == nullptr) continue;
+    std::vector<std::int32_t> begin(requests.size());
+    for (std::size_t r = 0; r < requests.size(); ++r) {
+      begin[r] = static_cast<std::int32_t>(static_cast<std::int64_t>(r) * table.width);
+    }
+    if (table.begin != nullptr) {
+      device().copy_to_host(begin.data(), table.begin, begin.size() * sizeof(begin[0]));
+    }
+    for (std::size_t r = 0; r < requests.size(); ++r) {
+      const pattern::IntervalSet seen = seen_keys(problem, requests[r]);
+      const std::int64_t pages = base::ceil_div(requests[r].keys, problem.page_rows);
+      for (std::int64_t page = 0; page < pages; ++page) {
+        const std::int64_t first = page * problem.page_rows;
+        if (pattern::touches(seen, {first, first + problem.page_rows})) continue;
+        device().copy_to_device(const_cast<std::int32_t*>(table.ids) + begin[r] + page, &kNone,
+                                sizeof(kNone));
+      }
+    }
+  }
 }
 
 std::string first_wrong(const BatchProblem& problem, const std::vector<Request>& requests,

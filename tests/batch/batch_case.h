@@ -34,6 +34,11 @@ BatchProblem problem_for(const std::vector<Request>& requests, std::int64_t head
 // Parts of 128 keys, so that short requests have several.
 BatchOptions in_parts();
 
+// Where the pattern lets no query of a request see a key of a page, the page's entry becomes none:
+// an engine has given the page to somebody else.
+void lose_unseen_pages(const BatchCase& step, const BatchProblem& problem,
+                       const std::vector<Request>& requests);
+
 // Holds each request's answer against the oracle: what is wrong first, or nothing.
 std::string first_wrong(const BatchProblem& problem, const std::vector<Request>& requests,
                         const std::vector<Answer>& answers);

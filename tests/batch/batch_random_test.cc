@@ -144,12 +144,14 @@ TEST_CASE("random batches give the oracle's answers") {
     device.set_simulation(simulation);
     const BatchPlan plan = plan_batch(device, problem, draw.options());
     const BatchCase step(device, plan, requests, placing);
+    if (placing.nan) test::lose_unseen_pages(step, problem, requests);
     step.run();
     const std::string name = fmt::format(
         "batch {}: {}/{} heads of {}/{}, {}, {}, pages of {}, {} blocks of {}{}{}", seed,
         problem.heads, problem.kv_heads, problem.dim_qk, problem.dim_v, problem.pattern.to_string(),
         problem.score.to_string(), problem.page_rows, problem.most_blocks, problem.block_keys,
-        problem.row_limits ? ", rows with limits" : "", placing.nan ? ", NaN in between" : "");
+        problem.row_limits ? ", rows with limits" : "",
+        placing.nan ? ", NaN in between, pages lost" : "");
     test::check_answers(plan.problem(), requests, step.answers(), name);
     // No entry of a page that nobody owns was taken for one.
     if (plan.status(step.workspace()).rule != BatchRule::kNone)
