@@ -44,16 +44,15 @@ Communicator Communicator::open(const Device& device, const CommunicatorId& id, 
                                 const CommunicatorOptions& options) {
   const Device::Impl& inside = api::inside(device);
   const base::Span span("open a communicator", inside.info.name);
-  return Communicator(std::make_shared<Impl>(Impl{
-      exchange::Rank::open(inside.context, nccl_of(inside), id, ranks, rank, options)}));
+  return Communicator(std::make_shared<Impl>(
+      Impl{exchange::Rank::open(inside.context, nccl_of(inside), id, ranks, rank, options)}));
 }
 
 Communicator Communicator::borrow(const Device& device, void* nccl_comm,
                                   const CommunicatorOptions& options) {
   const Device::Impl& inside = api::inside(device);
-  return Communicator(std::make_shared<Impl>(
-      Impl{exchange::Rank::borrow(inside.context, nccl_of(inside),
-                                  static_cast<abi::NcclComm>(nccl_comm), options)}));
+  return Communicator(std::make_shared<Impl>(Impl{exchange::Rank::borrow(
+      inside.context, nccl_of(inside), static_cast<abi::NcclComm>(nccl_comm), options)}));
 }
 
 const CommunicatorInfo& Communicator::info() const { return impl_->rank->info(); }

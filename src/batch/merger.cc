@@ -110,8 +110,13 @@ void Merger::check(const MergeOperands& operands) const {
 }
 
 void Merger::run(device::LaunchSink& to, const MergeOperands& operands) const {
+  run(to, operands, problem_.most_rows);
+}
+
+void Merger::run(device::LaunchSink& to, const MergeOperands& operands, std::int64_t rows) const {
   check(operands);
   kernels::MergeParams params = params_;
+  params.most_rows = static_cast<int>(rows);
   for (std::size_t i = 0; i < operands.inputs.size(); ++i) {
     params.o[i] = operands.inputs[i].o;
     params.lse[i] = operands.inputs[i].lse;
@@ -125,7 +130,9 @@ void Merger::run(device::LaunchSink& to, const MergeOperands& operands) const {
   params.merged_lse_row = operands.lse_strides.row;
   params.merged_lse_head = operands.lse_strides.head;
   params.rows = operands.rows;
-  to.launch(kernel_.kernel->function, {static_cast<unsigned>(ctas_)}, {kernels::kMergeThreads}, 0,
+  const std::int64_t ctas =
+      base::ceil_div(rows * problem_.heads, std::int64_t{kernels::kMergeHeads});
+  to.launch(kernel_.kernel->function, {static_cast<unsigned>(ctas)}, {kernels::kMergeThreads}, 0,
             params);
 }
 

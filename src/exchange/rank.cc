@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <thread>
 #include <utility>
 
@@ -36,8 +37,8 @@ void require_peer(int peer, const CommunicatorInfo& info, const void* memory, st
                info.rank, peer, info.ranks);
   }
   if (memory == nullptr && bytes > 0) {
-    base::fail(ErrorCode::kInvalidArgument, "a message of {} bytes between rank {} and rank {} is null",
-               bytes, info.rank, peer);
+    base::fail(ErrorCode::kInvalidArgument,
+               "a message of {} bytes between rank {} and rank {} is null", bytes, info.rank, peer);
   }
 }
 
@@ -70,8 +71,8 @@ std::unique_ptr<Rank> Rank::open(device::ContextPointer context, NcclPointer ncc
   Settings settings;
   settings.blocking = options.blocking ? 1 : 0;
   const device::ContextScope scope(*made->context_);
-  const abi::NcclResult code = made->table().comm_init_rank_config(
-      &made->comm_, ranks, unique, rank, settings.config());
+  const abi::NcclResult code =
+      made->table().comm_init_rank_config(&made->comm_, ranks, unique, rank, settings.config());
   made->finish(code, "ncclCommInitRankConfig", "the other ranks to meet it");
   return made;
 }
@@ -105,6 +106,11 @@ Rank::~Rank() {
   if (comm_ == nullptr || info_.borrowed || given_up_) return;
   const device::QuietScope scope(*context_);
   if (!scope.active()) return;
+  // An error of the caller's is on its way: the others are not waited for.
+  if (std::uncaught_exceptions() > exceptions_) {
+    table().comm_abort(comm_);
+    return;
+  }
   // Both wait for the ranks of the host, of which one may have died.
   if (!info_.blocking) {
     const abi::NcclResult code = table().comm_finalize(comm_);
@@ -144,8 +150,9 @@ void Rank::finish(abi::NcclResult code, const char* call, const char* what) {
   if (code == abi::kNcclInProgress) code = poll(end);
   if (code == abi::kNcclSuccess) return;
   if (code == abi::kNcclInProgress) {
-    fail(ErrorCode::kCommunication, fmt::format("{} waited {} ms for {}: a rank is late or has died",
-                                                name(), deadline_.count(), what));
+    fail(ErrorCode::kCommunication,
+         fmt::format("{} waited {} ms for {}: a rank is late or has died", name(),
+                     deadline_.count(), what));
   }
   fail(error_of(code), fmt::format("{}: {}", name(), text_of(table(), code, call)));
 }

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -59,6 +60,7 @@ class Rank {
   const std::chrono::milliseconds deadline_;
   CommunicatorInfo info_;
   abi::NcclComm comm_ = nullptr;
+  const int exceptions_ = std::uncaught_exceptions();  // when it was made
   std::atomic<bool> busy_{false};
   mutable std::mutex mutex_;  // guards below
   bool given_up_ = false;

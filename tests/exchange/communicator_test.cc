@@ -37,32 +37,33 @@ TEST_CASE("ranks exchange bytes with all others, blocking or not") {
       CAPTURE(blocking);
       CAPTURE(ranks);
       std::atomic<int> right = 0;
-      test::on_ranks(ranks, {.blocking = blocking}, [&](const Communicator& rank, const Device& on) {
-        CHECK(rank.info().simulated);
-        CHECK(rank.info().nccl_version == 22809);
-        const std::vector<int> mine = numbers(1000 * rank.rank());
-        const std::size_t bytes = mine.size() * 4;
-        const DeviceMemory from = on.allocate(bytes);
-        const DeviceMemory to = on.allocate(bytes * static_cast<std::size_t>(ranks));
-        on.copy_to_device(from.data(), mine.data(), bytes);
-        std::vector<SentBytes> sends;
-        std::vector<ReceivedBytes> receives;
-        const auto place = [&](int peer) {
-          return static_cast<char*>(to.data()) + bytes * static_cast<std::size_t>(peer);
-        };
-        for (int peer = 0; peer < ranks; ++peer) {
-          if (peer == rank.rank()) continue;
-          sends.push_back({peer, from.data(), bytes});
-          receives.push_back({peer, place(peer), bytes});
-        }
-        for (int round = 0; round < 3; ++round) rank.exchange(nullptr, sends, receives);
-        on.synchronize();
-        for (const ReceivedBytes& one : receives) {
-          std::vector<int> got(mine.size());
-          on.copy_to_host(got.data(), one.to, bytes);
-          right += got == numbers(1000 * one.from) ? 1 : 0;
-        }
-      });
+      test::on_ranks(
+          ranks, {.blocking = blocking}, [&](const Communicator& rank, const Device& on) {
+            CHECK(rank.info().simulated);
+            CHECK(rank.info().nccl_version == 22809);
+            const std::vector<int> mine = numbers(1000 * rank.rank());
+            const std::size_t bytes = mine.size() * 4;
+            const DeviceMemory from = on.allocate(bytes);
+            const DeviceMemory to = on.allocate(bytes * static_cast<std::size_t>(ranks));
+            on.copy_to_device(from.data(), mine.data(), bytes);
+            std::vector<SentBytes> sends;
+            std::vector<ReceivedBytes> receives;
+            const auto place = [&](int peer) {
+              return static_cast<char*>(to.data()) + bytes * static_cast<std::size_t>(peer);
+            };
+            for (int peer = 0; peer < ranks; ++peer) {
+              if (peer == rank.rank()) continue;
+              sends.push_back({peer, from.data(), bytes});
+              receives.push_back({peer, place(peer), bytes});
+            }
+            for (int round = 0; round < 3; ++round) rank.exchange(nullptr, sends, receives);
+            on.synchronize();
+            for (const ReceivedBytes& one : receives) {
+              std::vector<int> got(mine.size());
+              on.copy_to_host(got.data(), one.to, bytes);
+              right += got == numbers(1000 * one.from) ? 1 : 0;
+            }
+          });
       CHECK(right == ranks * (ranks - 1));
     }
   }
@@ -91,13 +92,19 @@ TEST_CASE("a group that the peer does not join is given up at the deadline") {
     const SentBytes sent = {1, memory.data(), 64};
     std::string text;
     // The first group between two ranks connects them.
-    CHECK(code_of([&] { rank.exchange(nullptr, {&sent, 1}, {}); }, &text) ==
-          ErrorCode::kCommunication);
+    CHECK(code_of(
+              [&] {
+                rank.exchange(nullptr, {&sent, 1}, {});
+              },
+              &text) == ErrorCode::kCommunication);
     CHECK(text.find("rank 0 of 2 waited 200 ms for a group of messages") != std::string::npos);
     CHECK(!rank.usable());
     CHECK(rank.reason() == text);
-    CHECK(code_of([&] { rank.exchange(nullptr, {&sent, 1}, {}); }, &text) ==
-          ErrorCode::kCommunication);
+    CHECK(code_of(
+              [&] {
+                rank.exchange(nullptr, {&sent, 1}, {});
+              },
+              &text) == ErrorCode::kCommunication);
     CHECK(text.find("was given up") != std::string::npos);
     on.synchronize();  // the stream is free
     ++seen;
@@ -143,8 +150,9 @@ TEST_CASE("what ranks bring is checked") {
   test::on_ranks(2, {}, [&](const Communicator& rank, const Device& on) {
     const DeviceMemory memory = on.allocate(64);
     const auto refuses = [&](const SentBytes& sent) {
-      return code_of([&] { rank.exchange(nullptr, {&sent, 1}, {}); }) ==
-             ErrorCode::kInvalidArgument;
+      return code_of([&] {
+               rank.exchange(nullptr, {&sent, 1}, {});
+             }) == ErrorCode::kInvalidArgument;
     };
     CHECK(refuses({2, memory.data(), 64}));
     CHECK(refuses({-1, memory.data(), 64}));

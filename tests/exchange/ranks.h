@@ -4,6 +4,7 @@
 // Ranks of this process for tests, each on a thread and a device of its own.
 
 #include <chrono>
+#include <cstdio>
 #include <exception>
 #include <functional>
 #include <string>
@@ -15,9 +16,7 @@
 
 namespace annulus::test {
 
-inline Device rank_device(int rank) {
-  return Device::open("sim:sm_80:" + std::to_string(rank));
-}
+inline Device rank_device(int rank) { return Device::open("sim:sm_80:" + std::to_string(rank)); }
 
 // Runs body(communicator, device) for each rank and throws the first rank's error, if any had one.
 inline void on_ranks(int ranks, const CommunicatorOptions& options,
@@ -31,6 +30,8 @@ inline void on_ranks(int ranks, const CommunicatorOptions& options,
         const Device device = rank_device(rank);
         body(Communicator::open(device, id, ranks, rank, options), device);
       } catch (...) {
+        // The others may wait for this rank for ever, so that the test hangs: say why.
+        std::fprintf(stderr, "rank %d of %d has an error\n", rank, ranks);
         errors[static_cast<std::size_t>(rank)] = std::current_exception();
       }
     });

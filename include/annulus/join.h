@@ -1,0 +1,117 @@
+#ifndef ANNULUS_JOIN_H_
+#define ANNULUS_JOIN_H_
+
+// Joining partial answers over ranks: each rank has O and LSE of the same queries over keys of its
+// own, as where the cache of one request is sharded (context parallelism for decoding), and the
+// answer over all keys is wanted. The partial answers may come from any kernels, ours or the
+// engine's.
+//
+//   JoinPlan plan = plan_join(device, communicator, problem);   // on every rank
+//   plan.run(stream, operands, workspace);                      // once a layer, on every rank
+//
+// What a rank gets is O and LSE of its slice: rank r of P the rows, or the heads, from r N / P on
+// to (r + 1) N / P, or all of them. Every row of a head is merged once, of the ranks' partial
+// answers in the order of the ranks, by the law of annulus/merge.h: so the bits do not depend on
+// how the slices are cut, and a rank whose keys a row does not see (LSE -inf) counts for nothing.
+//
+// A sink logit would count once for each rank: leave it out of the partial answers.
+//
+// Letters: P ranks, H query heads, Dv the head dim of V and O.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "annulus/communicator.h"
+#include "annulus/merge.h"
+
+namespace annulus::inline v0 {
+
+enum class JoinedSlices : int {
+  kAll = 1,    // every rank gets all rows of all heads
+  kHeads = 2,  // a rank gets all rows of its heads, as head-parallel projections take them
+  kRows = 3,   // a rank gets its rows of all heads, as data-parallel layers take them
+};
+ANNULUS_EXPORT const char* to_string(JoinedSlices slices);  // "all", "heads", "rows"
+
+struct JoinProblem {
+  std::int64_t heads = 1;                // H >= 1
+  std::int64_t dim_v = 0;                // a multiple of 8 from 8 to 1024
+  Dtype dtype = Dtype::kBfloat16;        // of all O: kFloat16 or kBfloat16
+  LseBase lse_base = LseBase::kNatural;  // of all LSE, on every rank
+  std::int64_t most_rows = 0;            // of a run; at least 1
+  JoinedSlices slices = JoinedSlices::kAll;
+};
+
+// What a run reads and writes, in device memory, owned by the caller, who leaves it there until the
+// work that was put on the stream has ended. Base addresses of O are multiples of 16 bytes, others
+// of 4; strides count elements, those of O multiples of 8. What is written overlaps nothing else.
+struct JoinOperands {
+  std::int64_t rows = 0;       // 0 to JoinProblem::most_rows, the same on every rank
+  const void* o = nullptr;     // [rows, H, Dv]: this rank's partial answer
+  const float* lse = nullptr;  // [rows, H] in any order
+  RowStrides o_strides;
+  RowStrides lse_strides;
+
+  void* joined_o = nullptr;      // [rows of the slice, heads of the slice, Dv]
+  float* joined_lse = nullptr;   // [rows of the slice, heads of the slice]; null: not written
+  RowStrides joined_o_strides;
+  RowStrides joined_lse_strides;
+};
+
+struct JoinInfo {
+  int rank = 0;
+  int ranks = 0;
+  int exchanges = 0;  // groups of messages, one after another, of a run of most_rows
+  std::int64_t bytes_sent = 0;   // by this rank in such a run
+  std::string reason;            // why it is done in so many exchanges
+  double compile_ms = 0;
+};
+
+// Rows, or heads, of a slice.
+struct SliceRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+// Slice `rank` of `ranks` of `count` rows or heads.
+ANNULUS_EXPORT SliceRange slice_of(std::int64_t count, int ranks, int rank);
+
+// A way of joining made ready. Copies share. One thread at a time may run it, since it uses the
+// communicator.
+class ANNULUS_EXPORT JoinPlan {
+ public:
+  struct Impl;
+  explicit JoinPlan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  // No move: a plan that was moved from would be none. A copy is a pointer.
+  JoinPlan(const JoinPlan&) = default;
+  JoinPlan& operator=(const JoinPlan&) = default;
+
+  const JoinProblem& problem() const;
+  const JoinInfo& info() const;
+
+  // Scratch memory that a run of most_rows needs, 256-byte aligned: what is sent and what comes.
+  std::size_t workspace_bytes() const;
+
+  // Puts the work on `stream` and returns when NCCL has queued its messages, as
+  // Communicator::exchange does, whose errors it throws; Error{kInvalidArgument} for operands that
+  // the problem does not go with, before anything is queued. Every rank has to call it with as many
+  // rows. Allocates nothing of its own.
+  void run(void* stream, const JoinOperands& operands, void* workspace) const;
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+// Throws Error{kInvalidArgument} or Error{kUnsupported}, which names the wrong value and what would
+// be right.
+ANNULUS_EXPORT void validate(const JoinProblem& problem);
+
+// Decides and compiles. The communicator must be of the device; up to 16 ranks (kMostMergeInputs),
+// else Error{kUnsupported}. Throws what validate() throws, Error{kCompile} and Error{kDevice}.
+ANNULUS_EXPORT JoinPlan plan_join(const Device& device, const Communicator& communicator,
+                                  const JoinProblem& problem);
+
+}  // namespace annulus::inline v0
+
+#endif  // ANNULUS_JOIN_H_
