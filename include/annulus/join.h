@@ -54,8 +54,8 @@ struct JoinOperands {
   RowStrides o_strides;
   RowStrides lse_strides;
 
-  void* joined_o = nullptr;      // [rows of the slice, heads of the slice, Dv]
-  float* joined_lse = nullptr;   // [rows of the slice, heads of the slice]; null: not written
+  void* joined_o = nullptr;     // [rows of the slice, heads of the slice, Dv]
+  float* joined_lse = nullptr;  // [rows of the slice, heads of the slice]; null: not written
   RowStrides joined_o_strides;
   RowStrides joined_lse_strides;
 };
@@ -63,9 +63,9 @@ struct JoinOperands {
 struct JoinInfo {
   int rank = 0;
   int ranks = 0;
-  int exchanges = 0;  // groups of messages, one after another, of a run of most_rows
-  std::int64_t bytes_sent = 0;   // by this rank in such a run
-  std::string reason;            // why it is done in so many exchanges
+  int exchanges = 0;            // groups of messages, one after another, of a run of most_rows
+  std::int64_t bytes_sent = 0;  // by this rank in such a run
+  std::string reason;           // why it is done in so many exchanges
   double compile_ms = 0;
 };
 

@@ -36,7 +36,9 @@ JoinPlan plan_join(const Device& device, const Communicator& communicator,
   const join::Layout& most = made->joiner.most();
   made->info = {.rank = rank,
                 .ranks = ranks,
-                .exchanges = ranks == 1 ? 0 : most.gathers ? 2 : 1,
+                .exchanges = ranks == 1     ? 0
+                             : most.gathers ? 2
+                                            : 1,
                 .bytes_sent = ranks == 1 ? 0 : most.bytes_sent,
                 .reason = join::reason_of(problem, most, ranks),
                 .compile_ms = planner::millis(planner::Clock::now() - start)};

@@ -157,6 +157,18 @@ void Rank::finish(abi::NcclResult code, const char* call, const char* what) {
   fail(error_of(code), fmt::format("{}: {}", name(), text_of(table(), code, call)));
 }
 
+void Rank::wait(const device::Stream& stream, const char* what) {
+  const Clock::time_point end = deadline();
+  while (!stream.done()) {
+    if (Clock::now() >= end) {
+      fail(ErrorCode::kCommunication,
+           fmt::format("{} waited {} ms for {}: a rank is late or has died", name(),
+                       deadline_.count(), what));
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+}
+
 void Rank::fail(ErrorCode code, const std::string& text) {
   give_up(text);
   throw Error(code, text);

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "annulus/communicator.h"
+#include "device/stream.h"
 #include "exchange/nccl.h"
 
 namespace annulus::exchange {
@@ -36,6 +37,9 @@ class Rank {
 
   void exchange(abi::CUstream stream, std::span<const SentBytes> sends,
                 std::span<const ReceivedBytes> receives);
+  // Waits on the host until the work on `stream` has ended, within the deadline; `what` it is that
+  // takes long. For planning: a run never waits for the device.
+  void wait(const device::Stream& stream, const char* what);
   void give_up(const std::string& reason);
   bool usable() const;
   std::string reason() const;

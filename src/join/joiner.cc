@@ -88,13 +88,15 @@ std::string reason_of(const JoinProblem& problem, const Layout& layout, int rank
   }
   if (layout.gathers) {
     return fmt::format(
-        "two exchanges, of {} to be merged and of what was merged: {} bytes sent, where one exchange "
+        "two exchanges, of {} to be merged and of what was merged: {} bytes sent, where one "
+        "exchange "
         "of everything would send more than {}",
         to_string(layout.cut), layout.bytes_sent, kMostAtOnce);
   }
-  return fmt::format("one exchange of everything: {} bytes sent, which take less time than a second "
-                     "exchange up to {}",
-                     layout.bytes_sent, kMostAtOnce);
+  return fmt::format(
+      "one exchange of everything: {} bytes sent, which take less time than a second "
+      "exchange up to {}",
+      layout.bytes_sent, kMostAtOnce);
 }
 
 jit::KernelSpec move_spec(bool packs, jit::Arch arch) {
@@ -131,7 +133,8 @@ Joiner::Joiner(jit::KernelCache& kernels, jit::Arch arch, const JoinProblem& pro
   }
 }
 
-void Joiner::check(const JoinOperands& operands, const Layout& layout, const void* workspace) const {
+void Joiner::check(const JoinOperands& operands, const Layout& layout,
+                   const void* workspace) const {
   const Slice& own = layout.slices[static_cast<std::size_t>(rank_)];
   const bool all = problem_.slices == JoinedSlices::kAll;
   const std::int64_t rows = all ? operands.rows : own.rows;

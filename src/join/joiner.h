@@ -27,8 +27,8 @@ struct Slice {
 // What a run of so many rows sends and receives; the same on every rank but for `rank`.
 struct Layout {
   JoinedSlices cut = JoinedSlices::kAll;  // how partial answers are cut: all of them, or slices
-  bool gathers = false;       // merged slices go to all ranks in a second exchange
-  std::vector<Slice> slices;  // by rank; with `cut` kAll each is everything
+  bool gathers = false;                   // merged slices go to all ranks in a second exchange
+  std::vector<Slice> slices;              // by rank; with `cut` kAll each is everything
   std::vector<std::int64_t> begins;  // in the memory that is sent, and behind the last one its end
   // In the workspace, bytes: what is sent, what comes (a slice of this rank from every rank), and
   // the merged slices of all ranks.
@@ -48,7 +48,8 @@ jit::KernelSpec move_spec(bool packs, jit::Arch arch);
 
 class Joiner {
  public:
-  // Gets the kernels. Requires: validate(problem) passes, and there are 1 to kMostMergeInputs ranks.
+  // Gets the kernels. Requires: validate(problem) passes, and there are 1 to kMostMergeInputs
+  // ranks.
   Joiner(jit::KernelCache& kernels, jit::Arch arch, const JoinProblem& problem, int ranks,
          int rank);
 

@@ -5,8 +5,9 @@
 #include <atomic>
 #include <cstring>
 
-#include "annulus/simulator.h"
+#include "exchange/gather.h"
 #include "exchange/ranks.h"
+#include "support/simulator.h"
 
 namespace annulus {
 namespace {
@@ -132,6 +133,40 @@ TEST_CASE("a communicator that is given up frees its stream") {
     ++seen;
   });
   CHECK(seen == 1);
+}
+
+TEST_CASE(
+    "texts of all ranks come to all, however long, and a rank that does not come is waited for") {
+  const device::DriverPointer driver = test::simulator_driver();
+  const CommunicatorId id = make_communicator_id(test::rank_device(0));
+  std::atomic<int> right = 0;
+  std::vector<std::thread> threads;
+  for (int number = 0; number < 3; ++number) {
+    threads.emplace_back([&, number] {
+      const auto context =
+          device::Context::retain(driver, test::number_of_simulated(*driver, "sm_80", number));
+      const auto rank = exchange::Rank::open(context, exchange::open_nccl(*context, true), id, 3,
+                                             number, {.deadline = 400ms});
+      const auto text = [](int of) {
+        return std::string(static_cast<std::size_t>(of) * 1000, 'a');
+      };
+      for (int time = 0; time < 2; ++time) {
+        const std::vector<std::string> all = exchange::all_gather(*rank, text(number));
+        right += all == std::vector<std::string>{text(0), text(1), text(2)} ? 1 : 0;
+      }
+      right += exchange::all_gather(*rank, "") == std::vector<std::string>(3) ? 1 : 0;
+      if (number == 2) return;
+      std::string said;
+      const ErrorCode code = code_of([&] { exchange::all_gather(*rank, "x"); }, &said);
+      right += code == ErrorCode::kCommunication ? 1 : 0;
+      right +=
+          said.find("waited 400 ms for the other ranks to say what they bring") != std::string::npos
+              ? 1
+              : 0;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(right == 13);
 }
 
 TEST_CASE("what ranks bring is checked") {

@@ -25,8 +25,8 @@ struct Case {
   int ranks = 2;
   std::int64_t rows = 1;
   JoinProblem problem;
-  bool heads_first = false;    // of LSE
-  std::uint32_t empty = 0;     // percent of the rows of heads of a rank
+  bool heads_first = false;  // of LSE
+  std::uint32_t empty = 0;   // percent of the rows of heads of a rank
   bool nan_where_empty = false;
 
   RowStrides o_strides() const { return {problem.heads * problem.dim_v, problem.dim_v}; }
@@ -116,8 +116,8 @@ Partial merged(const Case& of, const std::vector<Partial>& partials) {
   for (const Partial& one : partials) {
     memory.push_back(upload(device, one.o));
     memory.push_back(upload(device, one.lse));
-    inputs.push_back({memory[memory.size() - 2].data(),
-                      static_cast<const float*>(memory.back().data())});
+    inputs.push_back(
+        {memory[memory.size() - 2].data(), static_cast<const float*>(memory.back().data())});
   }
   const DeviceMemory o = device.allocate(partials[0].o.size() * 2);
   const DeviceMemory lse = device.allocate(partials[0].lse.size() * 4);
@@ -236,8 +236,7 @@ TEST_CASE("no run needs more workspace than the plan says") {
     problem.most_rows = 1 + random.below(i % 2 == 0 ? 40 : 4000);
     const std::int64_t most = join::most_workspace(problem, drawn.ranks);
     for (int time = 0; time < 50; ++time) {
-      const std::int64_t rows =
-          1 + random.below(static_cast<std::uint32_t>(problem.most_rows));
+      const std::int64_t rows = 1 + random.below(static_cast<std::uint32_t>(problem.most_rows));
       for (int rank = 0; rank < drawn.ranks; ++rank) {
         const join::Layout layout = join::lay_out(problem, rows, drawn.ranks, rank);
         REQUIRE(layout.end <= most);

@@ -1,0 +1,66 @@
+#include "exchange/gather.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "device/buffer.h"
+#include "device/stream.h"
+
+namespace annulus::exchange {
+namespace {
+
+// Rows of equal length from every rank to every rank, into `all` [ranks][bytes] of the device,
+// where this rank's own row is.
+void gather_rows(Rank& rank, const device::Buffer& all, std::size_t bytes,
+                 const device::Stream& stream) {
+  auto* const base = reinterpret_cast<std::byte*>(all.address());
+  const auto row = [&](int number) { return base + static_cast<std::size_t>(number) * bytes; };
+  std::vector<SentBytes> sends;
+  std::vector<ReceivedBytes> receives;
+  for (int peer = 0; peer < rank.info().ranks; ++peer) {
+    if (peer == rank.info().rank) continue;
+    sends.push_back({peer, row(rank.info().rank), bytes});
+    receives.push_back({peer, row(peer), bytes});
+  }
+  rank.exchange(stream.handle(), sends, receives);
+  rank.wait(stream, "the other ranks to say what they bring");
+}
+
+std::vector<std::byte> gather_bytes(Rank& rank, const std::vector<std::byte>& own) {
+  const auto ranks = static_cast<std::size_t>(rank.info().ranks);
+  const auto number = static_cast<std::size_t>(rank.info().rank);
+  const device::Buffer all(rank.context(), ranks * own.size());
+  const device::Stream stream(rank.context());
+  device::copy_to_device(*rank.context(), all.address() + number * own.size(), own.data(),
+                         own.size());
+  gather_rows(rank, all, own.size(), stream);
+  std::vector<std::byte> bytes(all.bytes());
+  device::copy_to_host(*rank.context(), bytes.data(), all.address(), bytes.size());
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<std::string> all_gather(Rank& rank, const std::string& own) {
+  if (rank.info().ranks == 1) return {own};
+  const auto ranks = static_cast<std::size_t>(rank.info().ranks);
+  std::vector<std::byte> row(sizeof(std::uint64_t));
+  const std::uint64_t length = own.size();
+  std::memcpy(row.data(), &length, sizeof(length));
+  const std::vector<std::byte> all_lengths = gather_bytes(rank, row);
+  std::vector<std::uint64_t> lengths(ranks);
+  std::memcpy(lengths.data(), all_lengths.data(), all_lengths.size());
+  const std::uint64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  std::vector<std::string> texts(ranks);
+  if (longest == 0) return texts;
+  row.assign(longest, std::byte{0});
+  if (!own.empty()) std::memcpy(row.data(), own.data(), own.size());
+  const std::vector<std::byte> all = gather_bytes(rank, row);
+  for (std::size_t one = 0; one < ranks; ++one) {
+    texts[one].assign(reinterpret_cast<const char*>(all.data()) + one * longest, lengths[one]);
+  }
+  return texts;
+}
+
+}  // namespace annulus::exchange
