@@ -54,6 +54,16 @@ class Forward {
                                       const kernels::TileListParams& lists,
                                       const BatchRange& range) const;
 
+  // Calls f(const void*, bytes) for each piece of device memory that it holds; pieces with the same
+  // pointer are the same memory.
+  template <typename F>
+  void each_memory(F f) const {
+    if (tiles_ != nullptr) f(static_cast<const void*>(tiles_.get()), tiles_->bytes());
+    if (tables_ != nullptr) {
+      f(static_cast<const void*>(tables_.get()), static_cast<std::int64_t>(tables_->bytes()));
+    }
+  }
+
   // The plan's lists on the device; null pointers if the plan launches nothing.
   const kernels::TileListParams& lists() const { return parameters_.tiles; }
 

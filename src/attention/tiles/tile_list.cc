@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <functional>
 #include <numeric>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "attention/tiles/block_mask.h"
@@ -368,6 +371,20 @@ std::vector<std::int64_t> kept_of_lists(const TileList& tiles) {
 }
 
 }  // namespace
+
+bool same_tiles(const TileList& a, const TileList& b) {
+  const auto numbers = [](const TileList& list) {
+    return std::tuple(list.tile_rows, list.tile_columns, list.seq_q, list.seq_k, list.lists,
+                      list.row_tiles, list.column_tiles, list.tile_order, list.group_count,
+                      list.batches, list.granule_row_shift, list.granule_column_shift,
+                      list.full_tiles, list.partial_tiles, list.longest_row, list.empty_rows);
+  };
+  static_assert(std::has_unique_object_representations_v<kernels::RowBand>);
+  return numbers(a) == numbers(b) && a.row_begin == b.row_begin && a.tiles == b.tiles &&
+         a.runs == b.runs && a.groups == b.groups &&
+         std::memcmp(&a.band, &b.band, sizeof a.band) == 0 && a.row_order == b.row_order &&
+         a.head_list == b.head_list && a.tile_masks == b.tile_masks && a.mask_words == b.mask_words;
+}
 
 std::int64_t TileList::row_length(std::int64_t which, std::int64_t row) const {
   if (tile_order == kernels::TileOrder::kBand) return row_of_band(*this, row).count;

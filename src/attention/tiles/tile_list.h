@@ -80,6 +80,9 @@ struct TileList {
   std::int64_t device_bytes() const;
 };
 
+// Whether two lists are the same in every number, so that one can stand for the other.
+bool same_tiles(const TileList& a, const TileList& b);
+
 // The forms of a list that make_tile_list may choose.
 enum class ListForm {
   kShortest,  // as the pattern allows
